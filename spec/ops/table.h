@@ -1,0 +1,81 @@
+// The opcode table: 256 slots, append only (Op invariant 1).
+//
+// Slots 1..39 drive the caching allocator, 40..59 the block pool, 60..127 the simulated GPU directly, 128..139 state
+// expectations. A slot not named here decodes to `nop`.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "spec/ops/op.h"
+
+namespace ashlar::spec {
+
+struct OpInfo {
+  std::uint8_t slot;
+  const char* name;
+  std::array<ArgKind, kArgsMax> args;
+};
+
+namespace slot {
+enum : std::uint8_t {
+  kNop = 0,
+  // The caching allocator and its world.
+  kAlloc = 1,          // alloc p bytes s
+  kFree = 2,           // free p
+  kFreeOn = 3,         // free-on p s: free(p, stream)
+  kUse = 4,            // use p s: record_use
+  kKernel = 5,         // kernel s p r|w|rw: enqueue work that touches the whole of p
+  kStep = 6,           // step s n: the stream finishes up to n entries
+  kDrain = 7,          // drain d: every stream of the device finishes
+  kRecord = 8,         // record e s: the caller's own event
+  kWait = 9,           // wait s e: the caller's own ordering
+  kSync = 10,          // sync e: the host waits for it
+  kStreamCreate = 11,  // stream s d
+  kStreamRetire = 12,  // retire s: tells the allocator, then destroys the stream
+  kStreamDestroy = 13, // destroy s: destroys the stream and tells nobody
+  kTrim = 14,          // trim d
+  kFail = 15,          // fail call n once|on: the n-th call of that kind from now fails
+  kHeal = 16,          // heal: no more planned failures
+  kCapacity = 17,      // capacity d bytes
+  kCaptureBegin = 18,  // capture-begin s mode
+  kCaptureEnd = 19,    // capture-end s
+  kConf = 20,          // conf text: a configuration string; only before the first alloc
+  kDevice = 21,        // device d bytes: a device with that capacity (0 = unlimited); only before the first alloc
+  kFreeStale = 22,     // free-stale p: frees p's address again after its free
+  kFreeInterior = 23,  // free-interior p bytes: frees p's address + bytes
+  kFreeForeign = 24,   // free-foreign n: frees an address never issued
+  kLimit = 25,         // limit d bytes: the memory limit
+  kLose = 26,          // lose d: a sticky device error (C26)
+  kTeardown = 27,      // teardown: the driver is unloaded (C25)
+  kOnOutOfMemory = 28, // on-oom p: a free-memory callback that frees p, once
+  kOnOutOfMemoryAlloc = 29,  // on-oom-alloc: a free-memory callback that tries to allocate (C24)
+  kResetPeaks = 30,    // reset-peaks d
+  kUseStale = 31,      // use-stale p s: record_use of a freed address
+  kLag = 32,           // lag n: every stream finishes each entry n ops after it was enqueued
+  kSeed = 33,          // seed n: of the adversary (address reuse, progress)
+  // The block pool alone.
+  kPoolGrow = 40,      // pool-grow bytes
+  kPoolAlloc = 41,     // pool-alloc p bytes
+  kPoolFree = 42,      // pool-free p
+  kPoolDefer = 43,     // pool-defer p
+  kPoolComplete = 44,  // pool-complete p
+  kPoolShrink = 45,    // pool-shrink n: drops the n-th idle segment
+  kPoolLift = 46,      // pool-lift n: the n-th free block goes in transfer
+  kPoolLower = 47,     // pool-lower n: the n-th block in transfer comes back
+  kPoolAllocLimited = 48,  // pool-alloc-limited p bytes end: only blocks under `end`
+  kPoolAllocWhole = 49,    // pool-alloc-whole p bytes: without split
+  // Expectations.
+  kExpect = 128,       // expect code: the outcome of the op before
+  kExpectSame = 129,   // expect-same p q: both pointers have the same address
+  kExpectLive = 130,   // expect-live n: that many allocations live
+  kExpectReserved = 131,  // expect-reserved d bytes
+};
+}  // namespace slot
+
+/// The table's row for a slot; the `nop` row for a slot without meaning. Cost: O(1).
+const OpInfo& op_info(std::uint8_t slot);
+/// The row with that name, or nullptr.
+const OpInfo* find_op(const char* name);
+
+}  // namespace ashlar::spec

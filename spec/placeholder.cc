@@ -1,0 +1,1 @@
+// Until the first room of spec/ has a source file.

@@ -1,0 +1,40 @@
+// A snapshot: every segment and every block of a device, sorted by address (row DEV-17's structure without its formats).
+//
+// Thread safety: plain values. Blocks of a segment tile it (C3).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <ashlar/base/types.h>
+#include <ashlar/block/block_pool.h>
+
+namespace ashlar {
+inline namespace v0 {
+
+struct SnapshotBlock {
+  Address address;
+  Bytes size;
+  Bytes requested;
+  block::State state;
+  StreamId stream;           ///< the stream it was allocated on, when live or pending; else the heap's
+  std::uint32_t other_uses;  ///< streams noted by record_use and not yet known complete
+};
+
+struct SnapshotSegment {
+  Address base;
+  Bytes size;
+  StreamId stream;           ///< whose heap holds it
+  bool is_small;
+  std::uint64_t ordinal;     ///< the n-th segment this allocator took on this device, from 0: names it for C10
+  std::uint32_t block_first; ///< its blocks are Snapshot::blocks[block_first .. block_first + block_count)
+  std::uint32_t block_count;
+};
+
+struct Snapshot {
+  std::vector<SnapshotSegment> segments;
+  std::vector<SnapshotBlock> blocks;
+};
+
+}  // namespace v0
+}  // namespace ashlar
