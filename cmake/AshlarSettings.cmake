@@ -4,16 +4,19 @@ target_compile_features(ashlar_settings INTERFACE cxx_std_20)
 target_compile_options(ashlar_settings INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
   $<$<BOOL:${ASHLAR_WERROR}>:-Werror>)
-target_compile_definitions(ashlar_settings INTERFACE
-  ASHLAR_ASSERTIONS=$<BOOL:${ASHLAR_ASSERTIONS}>
-  ASHLAR_VALIDATION=$<BOOL:${ASHLAR_VALIDATION}>)
 if(ASHLAR_SANITIZE)
   target_compile_options(ashlar_settings INTERFACE
     -fsanitize=${ASHLAR_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(ashlar_settings INTERFACE -fsanitize=${ASHLAR_SANITIZE})
 endif()
+if(ASHLAR_COVERAGE)
+  target_compile_options(ashlar_settings INTERFACE -fprofile-instr-generate -fcoverage-mapping)
+  target_link_options(ashlar_settings INTERFACE -fprofile-instr-generate)
+endif()
 
-# <ashlar/...> in the build tree is src/ itself; installed, it is include/ashlar/.
+# <ashlar/...> in the build tree is src/ itself, and generated/ for the headers that CMake writes; installed, both are
+# include/ashlar/.
 set(ASHLAR_INCLUDE_ROOT "${CMAKE_CURRENT_BINARY_DIR}/include")
+set(ASHLAR_GENERATED_ROOT "${CMAKE_CURRENT_BINARY_DIR}/generated")
 file(MAKE_DIRECTORY "${ASHLAR_INCLUDE_ROOT}")
 file(CREATE_LINK "${CMAKE_CURRENT_SOURCE_DIR}/src" "${ASHLAR_INCLUDE_ROOT}/ashlar" SYMBOLIC)

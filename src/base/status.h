@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <ashlar/base/assert.h>
+#include <ashlar/base/export.h>
 
 namespace ashlar {
 inline namespace v0 {
@@ -42,9 +43,9 @@ enum class Code : unsigned char {
 };
 
 /// The code's name as it appears in `.ops` files and JSON: "ok", "out-of-memory", ... Static storage.
-const char* code_name(Code code) noexcept;
+ASHLAR_API const char* code_name(Code code) noexcept;
 /// The inverse of code_name; nothing for a text that names no code.
-std::optional<Code> code_from_name(const char* name) noexcept;
+ASHLAR_API std::optional<Code> code_from_name(const char* name) noexcept;
 
 /// The outcome of a call: a code and a static text saying why.
 class [[nodiscard]] Status {

@@ -20,6 +20,7 @@
 #include <memory>
 #include <span>
 
+#include <ashlar/base/export.h>
 #include <ashlar/base/status.h>
 #include <ashlar/base/types.h>
 #include <ashlar/cache/config.h>
@@ -44,7 +45,7 @@ struct AllocationInfo {
   Bytes segment_size;
 };
 
-class CachingAllocator {
+class ASHLAR_API CachingAllocator {
  public:
   /// An allocator over `devices`, which must outlive it; device i has DeviceId i. kInvalidArgument for a bad
   /// configuration or an id out of place. Makes no device call.

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include <ashlar/base/export.h>
 #include <ashlar/base/status.h>
 #include <ashlar/base/types.h>
 
@@ -47,13 +48,13 @@ struct Config {
 
 /// Parses `text` over the defaults. On failure: kMalformed or kUnsupported, and `*error` (if given) says which key or value
 /// and why, in one line. Cost: linear.
-Result<Config> parse_config(std::string_view text, std::string* error);
+ASHLAR_API Result<Config> parse_config(std::string_view text, std::string* error);
 
 /// parse_config of the environment variable ASHLAR_ALLOC_CONF; the defaults when it is not set.
-Result<Config> config_from_environment(std::string* error);
+ASHLAR_API Result<Config> config_from_environment(std::string* error);
 
 /// Is every field in its range, and the set consistent? kInvalidArgument names the first that is not.
-Status check_config(const Config& config);
+ASHLAR_API Status check_config(const Config& config);
 
 }  // namespace v0
 }  // namespace ashlar

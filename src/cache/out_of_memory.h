@@ -6,12 +6,13 @@
 #include <cstdint>
 #include <string>
 
+#include <ashlar/base/export.h>
 #include <ashlar/cache/config.h>
 
 namespace ashlar {
 inline namespace v0 {
 
-struct OutOfMemory {
+struct ASHLAR_API OutOfMemory {
   DeviceId device;
   Bytes requested;
   Bytes rounded;               ///< what the pools were searched for

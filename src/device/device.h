@@ -21,6 +21,7 @@
 //   D8  kDeviceLost and kTornDown are sticky: every later call returns the same.
 #pragma once
 
+#include <ashlar/base/export.h>
 #include <ashlar/base/status.h>
 #include <ashlar/base/types.h>
 
@@ -78,10 +79,10 @@ enum class CallKind : unsigned char {
 inline constexpr unsigned kCallKinds = 22;
 
 /// "segment-alloc", "event-query", ...: static storage.
-const char* call_name(CallKind kind) noexcept;
+ASHLAR_API const char* call_name(CallKind kind) noexcept;
 
 /// One device of the machine. See the contract above.
-class Device {
+class ASHLAR_API Device {
  public:
   virtual ~Device() = default;
 

@@ -1,0 +1,1 @@
+# Every fuzz target, in alphabetical order.

@@ -1,0 +1,100 @@
+# One step of the consumer tests, run by ctest: cmake -DSTEP=... -P consume.cmake. See CMakeLists.txt here.
+set(work "${BUILD}/consumers")
+set(installed "${work}/moved here")  # a space, as in many a home folder
+set(app "${CMAKE_CURRENT_LIST_DIR}/app")
+
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    string(JOIN " " command ${ARGN})
+    message(FATAL_ERROR "exit ${status}: ${command}")
+  endif()
+endfunction()
+
+# Configures app/ afresh with the options given, builds it and runs it.
+function(build_and_run_app)
+  file(REMOVE_RECURSE "${work}/${STEP}")
+  run("${CMAKE_COMMAND}" -S "${app}" -B "${work}/${STEP}" -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${CXX}"
+    -DCMAKE_BUILD_TYPE=Debug "-DEXPECTED_VERSION=${VERSION}" ${ARGN})
+  run("${CMAKE_COMMAND}" --build "${work}/${STEP}")
+  run("${work}/${STEP}/app")
+endfunction()
+
+if(STEP STREQUAL "install")
+  file(REMOVE_RECURSE "${installed}" "${work}/first")
+  run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${work}/first" --component ashlar_library)
+  file(RENAME "${work}/first" "${installed}")
+
+elseif(STEP STREQUAL "find_package_static")
+  build_and_run_app(-DHOW=find_package -DCOMPONENT=static "-DCMAKE_PREFIX_PATH=${installed}")
+
+elseif(STEP STREQUAL "find_package_shared")
+  build_and_run_app(-DHOW=find_package -DCOMPONENT=shared "-DCMAKE_PREFIX_PATH=${installed}")
+
+elseif(STEP STREQUAL "find_package_version")
+  # While the version is 0.x a package serves only its own minor version: the one before must be refused.
+  string(REGEX REPLACE "^([0-9]+)\\.([0-9]+).*" "\\1;\\2" parts "${VERSION}")
+  list(GET parts 0 major)
+  list(GET parts 1 minor)
+  math(EXPR other "${minor} + 1")
+  file(REMOVE_RECURSE "${work}/${STEP}")
+  execute_process(COMMAND "${CMAKE_COMMAND}" -S "${app}" -B "${work}/${STEP}" -G "${GENERATOR}"
+    "-DCMAKE_CXX_COMPILER=${CXX}" -DHOW=find_package -DWANTED_VERSION=${major}.${other}
+    "-DCMAKE_PREFIX_PATH=${installed}" RESULT_VARIABLE status ERROR_VARIABLE error OUTPUT_QUIET)
+  if(status EQUAL 0 OR NOT error MATCHES "requested version")
+    message(FATAL_ERROR "version ${major}.${other} was not refused: ${error}")
+  endif()
+
+elseif(STEP STREQUAL "subdirectory")
+  build_and_run_app(-DHOW=subdirectory "-DFETCHCONTENT_SOURCE_DIR_ASHLAR=${SOURCE}")
+
+elseif(STEP STREQUAL "subdirectory_shared")
+  build_and_run_app(-DHOW=subdirectory "-DFETCHCONTENT_SOURCE_DIR_ASHLAR=${SOURCE}" -DBUILD_SHARED_LIBS=ON)
+
+elseif(STEP MATCHES "^pkg_config")
+  find_program(pkg_config pkg-config)
+  if(NOT pkg_config)
+    message("consumer test skipped: no pkg-config here")
+    return()
+  endif()
+  set(ENV{PKG_CONFIG_PATH} "${installed}/${LIBDIR}/pkgconfig")
+  if(STEP STREQUAL "pkg_config_static")
+    set(static --static)
+  endif()
+  execute_process(COMMAND "${pkg_config}" ${static} --cflags --libs ashlar
+    OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  if(static)
+    # pkg-config names libraries, not kinds: the archive is chosen at the linker.
+    list(TRANSFORM flags REPLACE "^-lashlar$" "-l:libashlar.a")
+  endif()
+  file(MAKE_DIRECTORY "${work}/${STEP}")
+  run("${CXX}" -std=c++20 "-DEXPECTED_VERSION=\"${VERSION}\"" "${app}/main.cc" -o "${work}/${STEP}/app" ${flags})
+  set(ENV{LD_LIBRARY_PATH} "${installed}/${LIBDIR}")
+  run("${work}/${STEP}/app")
+
+elseif(STEP STREQUAL "headers_alone")
+  # Each installed header compiles by itself and needs no header that was left behind.
+  file(GLOB_RECURSE headers RELATIVE "${installed}/include" "${installed}/include/*.h")
+  if(NOT headers)
+    message(FATAL_ERROR "no header was installed")
+  endif()
+  foreach(header IN LISTS headers)
+    file(WRITE "${work}/header.cc" "#include <${header}>\n#include <${header}>\n")
+    run("${CXX}" -std=c++20 -fsyntax-only "-I${installed}/include" "${work}/header.cc")
+  endforeach()
+
+elseif(STEP STREQUAL "exported_symbols")
+  # The shared library shows the interface and hides block/ and everything else of its own.
+  file(GLOB library "${installed}/${LIBDIR}/libashlar.so")
+  execute_process(COMMAND nm -D -C --defined-only "${library}" OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT symbols MATCHES "ashlar::v0::code_name")
+    message(FATAL_ERROR "code_name is not exported")
+  endif()
+  if(symbols MATCHES "[^\n]*ashlar::v0::block::[^\n]*")
+    message(FATAL_ERROR "an internal of the library is exported: ${CMAKE_MATCH_0}")
+  endif()
+
+else()
+  message(FATAL_ERROR "no such step: ${STEP}")
+endif()
