@@ -1,1 +1,0 @@
-// Until the first room of spec/ has a source file.
