@@ -1,0 +1,68 @@
+// Faults: what the simulated machine and its happens-before detector saw go wrong, and whose fault it was.
+//
+// Purpose: a real driver forgives or corrupts silently; the simulated one tells. Nothing here aborts.
+// Thread safety: plain values; SimGpu::take_faults hands them over under the machine's lock.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ashlar::spec {
+
+/// Append only.
+enum class FaultKind : std::uint8_t {
+  // Misuse of the Device interface: the allocator's fault (it is the one who calls it).
+  kBadFree,          ///< segment_free or pinned_free of an address not handed out (twice, interior, foreign)
+  kBadMapping,       ///< virtual memory rule broken: partial unmap, map over a mapping, release of a mapped range, ...
+  kInFlight,         ///< D4: memory returned or unmapped while a kernel that uses it is not known to be done
+  kDeadStream,       ///< D7: a destroyed stream's handle was used
+  kDeadEvent,        ///< a destroyed event's handle was used
+  kDeadPage,         ///< a released page's handle was used
+  kWrongDevice,      ///< a stream or event of another device where CUDA wants its own
+  kCaptureUnsafe,    ///< D6: a call that capture forbids; the capture is invalidated
+  kCalledFromHostFunction,  ///< a device call from inside a stream's host function
+  kDeadlock,         ///< a blocking call that can never return
+  kLeak,             ///< leak_check: still held
+  kCallAfterTeardown,///< C25: a device call after tear_down()
+  // Found by the detector.
+  kEarlyReuse,       ///< C6/C7: bytes handed to a new owner while an earlier owner's use is neither done nor ordered before
+  kOverlap,          ///< C2: an allocation overlaps a live one
+  kLiveUnmapped,     ///< C1/C21: memory returned or unmapped under a live allocation
+  // The caller's.
+  kUnorderedUse,     ///< a use on another stream, not ordered after the allocation on the block's own, races with an earlier owner
+  kUnannouncedUse,   ///< a use on another stream was neither announced (record_use) nor ordered before the free
+  kUseAfterFree,     ///< a kernel was launched on an allocation already freed
+  kOutOfBounds,      ///< a kernel touches bytes outside of the allocation it names
+  // Whoever handed the address out: the allocator, for an address it says is live.
+  kTouchUnmapped,    ///< a kernel ran on bytes that were not mapped, or had no access
+};
+
+/// Whose fault it is.
+enum class Blame : std::uint8_t { kAllocator, kCaller };
+
+struct Fault {
+  FaultKind kind = FaultKind::kBadFree;
+  Blame by = Blame::kAllocator;
+  std::string text;
+};
+
+/// "bad-free", "early-reuse", ...: static storage.
+const char* fault_name(FaultKind kind) noexcept;
+
+/// The list of faults; keeps the first kFaultsMax and counts the rest.
+class FaultLog {
+ public:
+  static constexpr std::size_t kFaultsMax = 256;
+  void report(FaultKind kind, Blame by, std::string text);
+  /// Faults reported and not taken yet, those beyond kFaultsMax included.
+  std::size_t count() const { return faults_.size() + dropped_; }
+  const std::vector<Fault>& faults() const { return faults_; }
+  std::vector<Fault> take();
+
+ private:
+  std::vector<Fault> faults_;
+  std::size_t dropped_ = 0;
+};
+
+}  // namespace ashlar::spec

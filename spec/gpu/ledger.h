@@ -1,0 +1,53 @@
+// Ledger: everything a simulated machine has handed out and not got back.
+//
+// Thread safety: plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <ashlar/device/device.h>
+
+namespace ashlar::spec {
+
+enum class HeldKind : std::uint8_t { kSegment, kReservation, kPage, kMapping, kEvent, kStream, kPinned };
+inline constexpr unsigned kHeldKinds = 7;
+
+/// "segment", "reservation", ...: static storage.
+const char* held_name(HeldKind kind) noexcept;
+
+/// How many of one kind are held, and how large they are together.
+struct HeldCount {
+  std::uint64_t count = 0;
+  Bytes bytes;
+  friend bool operator==(const HeldCount&, const HeldCount&) = default;
+};
+
+/// Counts of everything held. A page whose handle was released is held while it is mapped.
+struct Ledger {
+  HeldCount segments;
+  HeldCount reservations;
+  HeldCount pages;
+  HeldCount mappings;
+  HeldCount events;
+  HeldCount streams;  ///< those made by create_stream and not destroyed
+  HeldCount pinned;
+  Bytes device_bytes_peak;  ///< highest sum of segments and pages so far
+
+  /// Physical memory in use: segments and pages.
+  Bytes device_bytes() const { return segments.bytes + pages.bytes; }
+  HeldCount& of(HeldKind kind);
+  const HeldCount& of(HeldKind kind) const { return const_cast<Ledger*>(this)->of(kind); }
+  /// Nothing is held but, perhaps, streams (the caller's).
+  bool nothing_held() const;
+};
+
+/// One thing held. `value` is its address (segment, reservation, mapping, pinned) or handle.
+struct HeldHandle {
+  HeldKind kind = HeldKind::kSegment;
+  DeviceId device;
+  std::uint64_t value = 0;
+  Bytes size;
+};
+
+}  // namespace ashlar::spec
