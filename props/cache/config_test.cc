@@ -1,0 +1,183 @@
+// The configuration string (row DEV-22): what each key does, and that nothing wrong is passed over in silence.
+//
+// Imitates: settings people have in their job scripts, and their slips. Does not prove: that the allocator obeys them.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include <ashlar/cache/config.h>
+#include <ashlar/device/device.h>
+
+namespace ashlar {
+namespace {
+
+struct Parsed {
+  Code code;
+  Config config;
+  std::string error;
+};
+
+Parsed parse(std::string_view text) {
+  std::string error;
+  const Result<Config> result = parse_config(text, &error);
+  return {result.code(), result.value_or(Config{}), error};
+}
+
+TEST(ConfigTest, AnEmptyStringGivesTheDefaults) {
+  EXPECT_EQ(parse("").code, Code::kOk);
+  EXPECT_EQ(parse("   ").code, Code::kOk);
+  EXPECT_EQ(parse("").config.wait_ms, 1000u);
+  EXPECT_TRUE(check_config(Config{}).is_ok());
+}
+
+TEST(ConfigTest, EveryBuiltKeySetsItsField) {
+  const Parsed p = parse(
+      "max_split_size_mb:128,max_non_split_rounding_mb:40,per_process_memory_fraction:0.25,"
+      "release_lock_on_cudamalloc:True,backend:native,reuse:ordered,wait_ms:7,small_request_kb:512,small_segment_mb:4,"
+      "large_request_mb:12,large_segment_mb:32,round_segment_mb:8,granule:256,roundup_power2_divisions:4");
+  ASSERT_EQ(p.code, Code::kOk) << p.error;
+  EXPECT_EQ(p.config.max_split_size, 128_MiB);
+  EXPECT_EQ(p.config.max_non_split_rounding, 40_MiB);
+  EXPECT_DOUBLE_EQ(p.config.memory_fraction, 0.25);
+  EXPECT_EQ(p.config.reuse, Reuse::kOrdered);
+  EXPECT_EQ(p.config.wait_ms, 7u);
+  EXPECT_EQ(p.config.small_request_max, 512_KiB);
+  EXPECT_EQ(p.config.small_segment, 4_MiB);
+  EXPECT_EQ(p.config.large_request_min, 12_MiB);
+  EXPECT_EQ(p.config.large_segment, 32_MiB);
+  EXPECT_EQ(p.config.segment_round, 8_MiB);
+  EXPECT_EQ(p.config.granule, 256_B);
+  for (const std::uint32_t divisions : p.config.roundup_divisions) EXPECT_EQ(divisions, 4u);
+}
+
+TEST(ConfigTest, ADivisionListFillsBelowItsFirstKeyAndAfterItsLast) {
+  const Parsed p = parse("roundup_power2_divisions:[256:1,512:2,1024:4,>:8]");
+  ASSERT_EQ(p.code, Code::kOk) << p.error;
+  const std::array<std::uint32_t, 16> expected{1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 4, 8, 8, 8, 8, 8};
+  EXPECT_EQ(p.config.roundup_divisions, expected);
+}
+
+TEST(ConfigTest, WhatADivisionListDoesNotNameIsRoundedPlainly) {
+  const Parsed p = parse("roundup_power2_divisions:[4:2, 16:8] , wait_ms:1");
+  ASSERT_EQ(p.code, Code::kOk) << p.error;
+  const std::array<std::uint32_t, 16> expected{2, 2, 2, 0, 8};
+  EXPECT_EQ(p.config.roundup_divisions, expected);
+}
+
+TEST(ConfigTest, TheLastPowerOfTwoMayBeNamedAndFollowedByMore) {
+  EXPECT_EQ(parse("roundup_power2_divisions:[32768:2,>:4]").config.roundup_divisions[15], 2u);
+}
+
+TEST(ConfigTest, SpacesAndOneTrailingCommaAreIgnored) {
+  EXPECT_EQ(parse(" wait_ms : 5 , reuse : own ,").config.wait_ms, 5u);
+  EXPECT_EQ(parse("wait_ms:5,,").code, Code::kMalformed);
+  EXPECT_EQ(parse(",wait_ms:5").code, Code::kMalformed);
+}
+
+TEST(ConfigTest, WaitTakesWordsToo) {
+  EXPECT_EQ(parse("wait_ms:never").config.wait_ms, 0u);
+  EXPECT_EQ(parse("wait_ms:forever").config.wait_ms, kWaitForever);
+  EXPECT_EQ(parse("wait_ms:4294967294").config.wait_ms, 4294967294u);
+  EXPECT_EQ(parse("wait_ms:4294967295").code, Code::kMalformed) << "a number must not mean forever";
+}
+
+TEST(ConfigTest, KnownKeysThatAreNotBuiltAreNamed) {
+  for (const std::string key :
+       {"garbage_collection_threshold:0.8", "expandable_segments:True", "expandable_segments:False",
+        "expandable_segments_reserve:1", "expandable_segments_reserve_by_class:1", "throw_on_cudamalloc_oom:True",
+        "graph_capture_record_stream_reuse:True", "pinned_use_cuda_host_register:True", "pinned_num_register_threads:8",
+        "pinned_use_background_threads:True", "pinned_reserve_segment_size_mb:64", "backend:cudaMallocAsync"}) {
+    const Parsed p = parse(key);
+    EXPECT_EQ(p.code, Code::kUnsupported) << key;
+    EXPECT_EQ(p.error.rfind(key.substr(0, key.find(':')), 0), 0u) << p.error;
+  }
+}
+
+TEST(ConfigTest, EachSlipHasItsOwnLine) {
+  const std::pair<const char*, const char*> slips[] = {
+      {"max_spilt_size_mb:64", "unknown key 'max_spilt_size_mb'"},
+      {"wait_ms", "wait_ms: lacks a value"},
+      {"wait_ms:5,wait_ms:6", "wait_ms: given twice"},
+      {"wait_ms:5x", "wait_ms: '5x' is neither a number of milliseconds below 4294967295 nor never nor forever"},
+      {"wait_ms:-1", "wait_ms: '-1' is neither a number of milliseconds below 4294967295 nor never nor forever"},
+      {"max_split_size_mb:", "max_split_size_mb: '' is not a whole number in range"},
+      {"max_split_size_mb:20", "max_split_size_mb: must be more than large_segment_mb (20 unless set)"},
+      {"max_split_size_mb:99999999999999999999", "max_split_size_mb: '99999999999999999999' is not a whole number in range"},
+      {"max_split_size_mb:17592186044416", "max_split_size_mb: '17592186044416' is over 1 PiB"},
+      {"max_non_split_rounding_mb:19", "max_non_split_rounding_mb: must be at least large_segment_mb (20 unless set)"},
+      {"per_process_memory_fraction:0", "per_process_memory_fraction: '0' is not in (0, 1]"},
+      {"per_process_memory_fraction:1.01", "per_process_memory_fraction: '1.01' is not in (0, 1]"},
+      {"per_process_memory_fraction:nan", "per_process_memory_fraction: 'nan' is not in (0, 1]"},
+      {"per_process_memory_fraction:half", "per_process_memory_fraction: 'half' is not a number"},
+      {"release_lock_on_cudamalloc:False",
+       "release_lock_on_cudamalloc: 'False' cannot be False: no lock is ever held while the driver works"},
+      {"release_lock_on_cudamalloc:1", "release_lock_on_cudamalloc: '1' is neither True nor False"},
+      {"backend:hip", "backend: 'hip' is neither native nor cudaMallocAsync"},
+      {"reuse:all", "reuse: 'all' is none of own, completed, ordered"},
+      {"granule:500", "granule: must be a power of two from 16 to 65536"},
+      {"granule:0", "granule: must be a power of two from 16 to 65536"},
+      {"small_request_kb:0", "small_request_kb: must be a positive multiple of the granule"},
+      {"small_segment_mb:0", "small_segment_mb: must be a positive multiple of the granule"},
+      {"small_request_kb:4096,large_request_mb:16", "small_request_kb: must fit into small_segment_mb"},
+      {"small_request_kb:2048,large_request_mb:1", "large_request_mb: must not be below small_request_kb"},
+      {"large_request_mb:21", "large_request_mb: must fit into large_segment_mb"},
+      {"round_segment_mb:0", "round_segment_mb: must be a positive multiple of the granule"},
+      {"large_segment_mb:0", "large_segment_mb: must be a positive multiple of the granule"},
+      {"large_request_mb:0", "large_request_mb: must be a positive multiple of the granule"},
+      {"roundup_power2_divisions:3",
+       "roundup_power2_divisions: '3' has a number of divisions that is not a power of two"},
+      {"roundup_power2_divisions:2048", "roundup_power2_divisions: '2048' has more than 1024 divisions"},
+      {"roundup_power2_divisions:[256:1", "roundup_power2_divisions: '[256:1' lacks its ]"},
+      {"roundup_power2_divisions:[]", "roundup_power2_divisions: '[]' has an entry that is not size:divisions"},
+      {"roundup_power2_divisions:[256]", "roundup_power2_divisions: '[256]' has an entry that is not size:divisions"},
+      {"roundup_power2_divisions:[256:x]",
+       "roundup_power2_divisions: '[256:x]' has a number of divisions that is not a whole number"},
+      {"roundup_power2_divisions:[300:2]", "roundup_power2_divisions: '[300:2]' has a size that is not a power of two in MiB"},
+      {"roundup_power2_divisions:[65536:2]", "roundup_power2_divisions: '[65536:2]' has a size over 32768 MiB"},
+      {"roundup_power2_divisions:[512:2,256:2]", "roundup_power2_divisions: '[512:2,256:2]' has sizes that do not ascend"},
+      {"roundup_power2_divisions:[256:2,256:2]", "roundup_power2_divisions: '[256:2,256:2]' has sizes that do not ascend"},
+      {"roundup_power2_divisions:[>:2]", "roundup_power2_divisions: '[>:2]' begins with >"},
+      {"roundup_power2_divisions:[256:1,>:2,512:2]", "roundup_power2_divisions: '[256:1,>:2,512:2]' has an entry after >"},
+      {"wait\n_ms:5", "unknown key 'wait?_ms'"},
+  };
+  for (const auto& [text, line] : slips) {
+    const Parsed p = parse(text);
+    EXPECT_EQ(p.code, Code::kMalformed) << text;
+    EXPECT_EQ(p.error, line);
+  }
+}
+
+TEST(ConfigTest, AVeryLongValueIsShownShort) {
+  const Parsed p = parse("reuse:" + std::string(5000, 'x'));
+  EXPECT_EQ(p.code, Code::kMalformed);
+  EXPECT_LT(p.error.size(), 200u);
+}
+
+TEST(ConfigTest, FieldsSetByProgramAreCheckedToo) {
+  Config config;
+  config.memory_fraction = -1;
+  EXPECT_EQ(check_config(config).code(), Code::kInvalidArgument);
+  config = Config{};
+  config.roundup_divisions[3] = 6;
+  EXPECT_STREQ(check_config(config).why(), "roundup_power2_divisions: must be 0 or a power of two up to 1024");
+  config = Config{};
+  config.reuse = static_cast<Reuse>(9);
+  EXPECT_STREQ(check_config(config).why(), "reuse: must be own, completed or ordered");
+  config = Config{};
+  config.large_segment = Bytes{std::uint64_t{1} << 51};
+  EXPECT_FALSE(check_config(config).is_ok());
+}
+
+TEST(ConfigTest, TheEnvironmentIsReadAndItsAbsenceMeansDefaults) {
+  ASSERT_EQ(setenv("ASHLAR_ALLOC_CONF", "wait_ms:42", 1), 0);
+  EXPECT_EQ(config_from_environment(nullptr).value_or(Config{}).wait_ms, 42u);
+  ASSERT_EQ(setenv("ASHLAR_ALLOC_CONF", "nonsense", 1), 0);
+  std::string error;
+  EXPECT_EQ(config_from_environment(&error).code(), Code::kMalformed);
+  EXPECT_EQ(error, "unknown key 'nonsense'");
+  ASSERT_EQ(unsetenv("ASHLAR_ALLOC_CONF"), 0);
+  EXPECT_TRUE(config_from_environment(nullptr).is_ok());
+}
+
+}  // namespace
+}  // namespace ashlar

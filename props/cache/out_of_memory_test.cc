@@ -1,0 +1,113 @@
+// The out-of-memory message (row DEV-14): every figure is in it, and advice only where it can help.
+//
+// Imitates: the accounts of failures users report most. Does not prove: that the allocator fills the account truly.
+#include <gtest/gtest.h>
+
+#include <ashlar/cache/out_of_memory.h>
+#include <ashlar/device/device.h>
+
+namespace ashlar {
+namespace {
+
+OutOfMemory account() {
+  OutOfMemory o;
+  o.device = DeviceId{3};
+  o.requested = 1000_B;
+  o.rounded = 1024_B;
+  o.segment = 2_MiB;
+  o.device_total = 80_GiB;
+  o.device_free = 1_MiB;
+  o.limit = Bytes::max();
+  o.reserved = 60_GiB;
+  o.allocated = 50_GiB;
+  o.pending = 0_B;
+  o.in_transfer = 6_MiB;
+  o.free_cached = 10_GiB - 6_MiB;
+  o.largest_free = 512_B;
+  return o;
+}
+
+bool says(const OutOfMemory& o, const char* text) { return o.message().find(text) != std::string::npos; }
+
+TEST(OutOfMemoryTest, TheMessageHasEveryFigure) {
+  const OutOfMemory o = account();
+  EXPECT_EQ(o.message(),
+            "Out of memory on device 3: 1000 bytes requested, 1.00 KiB (1024 bytes) after rounding, "
+            "2.00 MiB (2097152 bytes) asked of the driver.\n"
+            "The device has 80.00 GiB (85899345920 bytes), of which 1.00 MiB (1048576 bytes) free and "
+            "20.00 GiB (21473787904 bytes) in use outside this allocator.\n"
+            "No memory limit is set.\n"
+            "This allocator holds 60.00 GiB (64424509440 bytes): 50.00 GiB (53687091200 bytes) allocated, "
+            "0 bytes freed but still in use by other streams, 6.00 MiB (6291456 bytes) in transfer, "
+            "9.99 GiB (10731126784 bytes) free.\n"
+            "The largest free block is 512 bytes; fragmentation of what is free: 100.0 %.\n"
+            "Advice: enough is free but in pieces; keep large blocks whole (max_split_size_mb).\n");
+}
+
+TEST(OutOfMemoryTest, FragmentationIsTheShareOutsideTheLargestBlock) {
+  OutOfMemory o = account();
+  o.free_cached = 100_B;
+  o.largest_free = 25_B;
+  EXPECT_DOUBLE_EQ(o.fragmentation(), 0.75);
+  o.free_cached = 0_B;
+  EXPECT_DOUBLE_EQ(o.fragmentation(), 0);
+  o.free_cached = 10_B;
+  o.largest_free = 20_B;
+  EXPECT_DOUBLE_EQ(o.fragmentation(), 0) << "figures of two moments must not give a negative share";
+}
+
+TEST(OutOfMemoryTest, NoAdviceRepeatsWhatIsOnAlready) {
+  OutOfMemory o = account();
+  EXPECT_TRUE(says(o, "max_split_size_mb"));
+  o.config.max_split_size = 64_MiB;
+  EXPECT_FALSE(says(o, "max_split_size_mb"));
+  EXPECT_TRUE(says(o, "roundup_power2_divisions"));
+  o.config.roundup_divisions.fill(4);
+  EXPECT_FALSE(says(o, "Advice"));
+}
+
+TEST(OutOfMemoryTest, ALimitIsNamedAndBlamedOnlyWhenItIsTheCause) {
+  OutOfMemory o = account();
+  o.limit = 60_GiB;
+  EXPECT_TRUE(says(o, "The memory limit in force is 60.00 GiB"));
+  EXPECT_FALSE(says(o, "raise it")) << "the device itself has no room either";
+  o.device_free = 20_GiB;
+  EXPECT_TRUE(says(o, "raise it"));
+  o.limit = 61_GiB;
+  EXPECT_FALSE(says(o, "raise it"));
+}
+
+TEST(OutOfMemoryTest, PendingMemoryIsExplainedByTheWait) {
+  OutOfMemory o = account();
+  o.pending = 1_GiB;
+  EXPECT_FALSE(says(o, "wait"));
+  o.wait_ran_out = true;
+  EXPECT_TRUE(says(o, "The permitted wait of 1000 ms ran out while frees were pending."));
+  EXPECT_TRUE(says(o, "allow a longer one"));
+  o.wait_ran_out = false;
+  o.config.wait_ms = 0;
+  EXPECT_TRUE(says(o, "waiting is off; allow a wait (wait_ms)"));
+  o.capturing = true;
+  EXPECT_FALSE(says(o, "wait_ms")) << "a capture never waits";
+  EXPECT_TRUE(says(o, "a capture is underway"));
+}
+
+TEST(OutOfMemoryTest, ABlockOfAnotherStreamIsAdvisedByTheReuseSetting) {
+  OutOfMemory o = account();
+  o.largest_free = 1_GiB;
+  o.config.reuse = Reuse::kOwn;
+  EXPECT_TRUE(says(o, "reuse:completed"));
+  o.config.reuse = Reuse::kCompleted;
+  EXPECT_TRUE(says(o, "reuse:ordered"));
+  o.config.reuse = Reuse::kOrdered;
+  EXPECT_FALSE(says(o, "Advice"));
+}
+
+TEST(OutOfMemoryTest, ASilentDriverIsSaidToBeSilent) {
+  OutOfMemory o = account();
+  o.device_total = 0_B;
+  EXPECT_TRUE(says(o, "The driver did not say how much memory the device has."));
+}
+
+}  // namespace
+}  // namespace ashlar

@@ -1,0 +1,250 @@
+// The contract of src/device/device.h, put to every device.
+//
+// Imitates: a client that obeys the contract, and one that passes dead handles and wrong ranges. Clauses D1-D5 and D7.
+// Does not prove: anything about work that is still running (spec/gpu's own suite), capture (D6) or a lost device (D8),
+// for which not every device has an occasion.
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include <ashlar/device/host_device.h>
+
+#include "props/device/device_under_test.h"
+
+namespace ashlar::props {
+namespace {
+
+constexpr Bytes kCapacity = 64_MiB;
+
+class HostUnderTest final : public DeviceUnderTest {
+ public:
+  explicit HostUnderTest(Bytes capacity) : device_(DeviceId{0}, capacity) {}
+  Device& device() override { return device_; }
+  Result<Stream> create_stream() override { return device_.create_stream(); }
+  Status destroy_stream(StreamHandle stream) override { return device_.destroy_stream(stream); }
+  std::uint64_t held() override {
+    const HostLedger l = device_.ledger();
+    return l.segments + l.reservations + l.page_handles + l.mappings + l.events + l.streams + l.pinned + l.held.count();
+  }
+
+ private:
+  HostDevice device_;
+};
+
+class Conformance : public testing::TestWithParam<DeviceMaker> {
+ protected:
+  void SetUp() override { under_test_ = GetParam().make(kCapacity); }
+  void TearDown() override { EXPECT_EQ(under_test_->held(), 0u) << "the test left something behind"; }
+  Device& device() { return under_test_->device(); }
+  Bytes page() { return device().traits().page_granularity; }
+  Address reserve(Bytes size) {
+    const auto range = device().address_reserve(size, 0_B);
+    EXPECT_TRUE(range.is_ok()) << range.status().why();
+    return range.value_or(Address{});
+  }
+  PageHandle create(Bytes size) {
+    const auto handle = device().page_create(size);
+    EXPECT_TRUE(handle.is_ok()) << handle.status().why();
+    return handle.value_or(PageHandle{});
+  }
+
+  std::unique_ptr<DeviceUnderTest> under_test_;
+};
+
+#define EXPECT_OK(call) EXPECT_EQ((call).code(), Code::kOk)
+#define EXPECT_CODE(call, expected) EXPECT_EQ((call).code(), (expected))
+
+TEST_P(Conformance, TraitsAreUsable) {
+  const DeviceTraits traits = device().traits();
+  EXPECT_EQ(traits.id, DeviceId{0});
+  EXPECT_GE(traits.address_alignment, 512_B);
+  EXPECT_EQ(traits.address_alignment.count() & (traits.address_alignment.count() - 1), 0u);
+  EXPECT_GE(traits.page_granularity, 4_KiB);
+}
+
+TEST_P(Conformance, SegmentsAreAlignedAndDisjoint) {  // D3
+  std::vector<Address> segments;
+  for (int i = 0; i < 5; ++i) {
+    const auto base = device().segment_alloc(3_MiB + 1_B);
+    ASSERT_TRUE(base.is_ok());
+    EXPECT_EQ(base.value().value() % device().traits().address_alignment.count(), 0u);
+    for (const Address other : segments) {
+      EXPECT_TRUE(base.value() + 3_MiB + 1_B <= other || other + 3_MiB + 1_B <= base.value());
+    }
+    segments.push_back(base.value());
+  }
+  for (const Address base : segments) EXPECT_OK(device().segment_free(base));
+}
+
+TEST_P(Conformance, ASegmentBeyondTheCapacityIsRefusedAndChangesNothing) {  // D1
+  EXPECT_CODE(device().segment_alloc(kCapacity + 1_B), Code::kOutOfMemory);
+  const auto whole = device().segment_alloc(kCapacity);
+  ASSERT_TRUE(whole.is_ok());
+  EXPECT_CODE(device().segment_alloc(1_B), Code::kOutOfMemory);
+  EXPECT_CODE(device().segment_alloc(Bytes::max()), Code::kOutOfMemory);
+  EXPECT_OK(device().segment_free(whole.value()));
+  const auto again = device().segment_alloc(kCapacity);
+  ASSERT_TRUE(again.is_ok());
+  EXPECT_OK(device().segment_free(again.value()));
+}
+
+TEST_P(Conformance, FreeingWhatIsNoSegmentIsAnError) {
+  const auto base = device().segment_alloc(2_MiB);
+  ASSERT_TRUE(base.is_ok());
+  EXPECT_CODE(device().segment_free(base.value() + 512_B), Code::kInvalidArgument);
+  EXPECT_CODE(device().segment_free(Address{}), Code::kInvalidArgument);
+  EXPECT_OK(device().segment_free(base.value()));
+  EXPECT_CODE(device().segment_free(base.value()), Code::kInvalidArgument);
+}
+
+TEST_P(Conformance, MemoryInfoFollowsWhatIsHeld) {
+  const auto before = device().memory_info();
+  ASSERT_TRUE(before.is_ok());
+  EXPECT_EQ(before.value().total, kCapacity);
+  EXPECT_EQ(before.value().free, kCapacity);
+  const auto base = device().segment_alloc(6_MiB);
+  ASSERT_TRUE(base.is_ok());
+  EXPECT_LE(device().memory_info().value().free, kCapacity - 6_MiB);
+  EXPECT_OK(device().segment_free(base.value()));
+  EXPECT_EQ(device().memory_info().value().free, kCapacity);
+}
+
+TEST_P(Conformance, APageIsReservedCreatedMappedAndGivenBack) {
+  if (!device().traits().has_virtual_memory) GTEST_SKIP() << "no virtual memory";
+  const Bytes two = page() * 2;
+  const Address range = reserve(page() * 4);
+  EXPECT_EQ(range.value() % page().count(), 0u);
+  const PageHandle handle = create(two);
+  EXPECT_OK(device().page_map(range + page(), two, handle));
+  EXPECT_OK(device().page_access(range + page(), two));
+  EXPECT_CODE(device().address_release(range, page() * 4), Code::kBusy);
+  EXPECT_OK(device().page_unmap(range + page(), two));
+  EXPECT_OK(device().page_release(handle));
+  EXPECT_OK(device().address_release(range, page() * 4));
+}
+
+TEST_P(Conformance, ReleasedHandlesKeepTheirMemoryWhileMapped) {
+  if (!device().traits().has_virtual_memory) GTEST_SKIP() << "no virtual memory";
+  const Address range = reserve(page());
+  const PageHandle handle = create(page());
+  EXPECT_OK(device().page_map(range, page(), handle));
+  EXPECT_OK(device().page_release(handle));
+  EXPECT_LE(device().memory_info().value().free, kCapacity - page());
+  EXPECT_OK(device().page_unmap(range, page()));
+  EXPECT_EQ(device().memory_info().value().free, kCapacity);
+  EXPECT_OK(device().address_release(range, page()));
+}
+
+TEST_P(Conformance, SegmentsAndPagesShareTheCapacity) {
+  if (!device().traits().has_virtual_memory) GTEST_SKIP() << "no virtual memory";
+  const auto segment = device().segment_alloc(kCapacity - page());
+  ASSERT_TRUE(segment.is_ok());
+  EXPECT_CODE(device().page_create(page() * 2), Code::kOutOfMemory);
+  const PageHandle handle = create(page());
+  EXPECT_CODE(device().segment_alloc(1_B), Code::kOutOfMemory);
+  EXPECT_OK(device().page_release(handle));
+  EXPECT_OK(device().segment_free(segment.value()));
+}
+
+TEST_P(Conformance, MappingsAreWholeAndNeverOverlap) {
+  if (!device().traits().has_virtual_memory) GTEST_SKIP() << "no virtual memory";
+  const Address range = reserve(page() * 4);
+  const PageHandle a = create(page() * 2);
+  const PageHandle b = create(page() * 2);
+  EXPECT_FALSE(device().page_map(range, page(), a).is_ok()) << "half a handle";
+  EXPECT_FALSE(device().page_map(range + page() * 3, page() * 2, a).is_ok()) << "over the end of the reservation";
+  EXPECT_OK(device().page_map(range, page() * 2, a));
+  EXPECT_FALSE(device().page_map(range + page(), page() * 2, b).is_ok()) << "over a mapping";
+  EXPECT_OK(device().page_map(range + page() * 2, page() * 2, b));
+  EXPECT_FALSE(device().page_unmap(range, page()).is_ok()) << "half a mapping";
+  EXPECT_FALSE(device().page_unmap(range + page(), page() * 2).is_ok()) << "two halves";
+  EXPECT_OK(device().page_access(range, page() * 4));
+  EXPECT_OK(device().page_unmap(range, page() * 4));
+  EXPECT_FALSE(device().page_unmap(range, page() * 4).is_ok()) << "what is unmapped already";
+  EXPECT_OK(device().page_release(a));
+  EXPECT_OK(device().page_release(b));
+  EXPECT_OK(device().address_release(range, page() * 4));
+}
+
+TEST_P(Conformance, MisalignedVirtualMemoryCallsAreRefused) {
+  if (!device().traits().has_virtual_memory) GTEST_SKIP() << "no virtual memory";
+  EXPECT_CODE(device().address_reserve(page() + 1_B, 0_B), Code::kInvalidArgument);
+  EXPECT_CODE(device().address_reserve(0_B, 0_B), Code::kInvalidArgument);
+  EXPECT_CODE(device().page_create(page() - 1_B), Code::kInvalidArgument);
+  EXPECT_CODE(device().page_create(0_B), Code::kInvalidArgument);
+}
+
+TEST_P(Conformance, AnEventIsCompleteBeforeItsFirstRecordAndAfterItsWork) {  // D5
+  const auto stream = under_test_->create_stream();
+  const auto event = device().event_create();
+  ASSERT_TRUE(stream.is_ok() && event.is_ok());
+  EXPECT_OK(device().event_query(event.value()));
+  EXPECT_OK(device().event_record(event.value(), stream.value().handle));
+  EXPECT_OK(device().event_synchronize(event.value(), kWaitForever));
+  EXPECT_OK(device().event_query(event.value()));
+  EXPECT_OK(device().event_record(event.value(), stream.value().handle));
+  EXPECT_OK(device().stream_wait(stream.value().handle, event.value()));
+  EXPECT_OK(device().synchronize());
+  EXPECT_OK(device().event_query(event.value()));
+  EXPECT_OK(device().event_destroy(event.value()));
+  EXPECT_OK(under_test_->destroy_stream(stream.value().handle));
+}
+
+TEST_P(Conformance, StreamIdentitiesAreUniqueAndNeverComeBack) {  // D7
+  std::vector<StreamId> ids;
+  for (int i = 0; i < 4; ++i) {
+    const auto stream = under_test_->create_stream();
+    ASSERT_TRUE(stream.is_ok());
+    const auto identified = device().identify(stream.value().handle);
+    ASSERT_TRUE(identified.is_ok());
+    EXPECT_EQ(identified.value(), stream.value());
+    EXPECT_EQ(identified.value().device, DeviceId{0});
+    for (const StreamId other : ids) EXPECT_NE(other, stream.value().id);
+    ids.push_back(stream.value().id);
+    EXPECT_EQ(device().capture_status(stream.value().handle).value_or(CaptureStatus::kActive), CaptureStatus::kNone);
+    EXPECT_OK(under_test_->destroy_stream(stream.value().handle));
+  }
+}
+
+TEST_P(Conformance, TheCaptureModeBelongsToTheThread) {
+  ASSERT_EQ(device().exchange_capture_mode(CaptureMode::kRelaxed).value_or(CaptureMode::kRelaxed), CaptureMode::kGlobal);
+  std::thread other([this] {
+    EXPECT_EQ(device().exchange_capture_mode(CaptureMode::kGlobal).value_or(CaptureMode::kRelaxed), CaptureMode::kGlobal);
+  });
+  other.join();
+  EXPECT_EQ(device().exchange_capture_mode(CaptureMode::kGlobal).value_or(CaptureMode::kGlobal), CaptureMode::kRelaxed);
+}
+
+TEST_P(Conformance, PinnedMemoryIsReturnedByItsBaseOnly) {
+  const auto base = device().pinned_alloc(1_MiB);
+  ASSERT_TRUE(base.is_ok());
+  EXPECT_FALSE(device().pinned_free(base.value() + 4_KiB).is_ok());
+  EXPECT_OK(device().pinned_free(base.value()));
+  EXPECT_FALSE(device().pinned_free(base.value()).is_ok());
+}
+
+TEST_P(Conformance, ThreadsMayCallAtTheSameTime) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([this] {
+      for (int i = 0; i < 50; ++i) {
+        const auto base = device().segment_alloc(1_MiB);
+        const auto event = device().event_create();
+        EXPECT_TRUE(base.is_ok() && event.is_ok());
+        EXPECT_OK(device().event_query(event.value()));
+        EXPECT_OK(device().event_destroy(event.value()));
+        EXPECT_OK(device().segment_free(base.value()));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Devices, Conformance,
+    testing::Values(DeviceMaker{"Host", [](Bytes capacity) { return std::make_unique<HostUnderTest>(capacity); }}),
+    [](const testing::TestParamInfo<DeviceMaker>& made) { return made.param.name; });
+
+}  // namespace
+}  // namespace ashlar::props
