@@ -18,6 +18,7 @@
 
 #include <memory>
 
+#include <ashlar/base/export.h>
 #include <ashlar/device/device.h>
 
 namespace ashlar {
@@ -36,7 +37,7 @@ struct HostLedger {
   friend bool operator==(const HostLedger&, const HostLedger&) = default;
 };
 
-class HostDevice final : public Device {
+class ASHLAR_API HostDevice final : public Device {
  public:
   /// A device with that ordinal which hands out at most `capacity` (Bytes::max(): whatever the kernel gives).
   /// Makes no system call; the host must have memory for the object itself (std::bad_alloc otherwise).
