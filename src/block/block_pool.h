@@ -7,9 +7,10 @@
 //   (1) C3  the blocks of a segment tile it exactly in address order, and neighbours agree;
 //   (2) C4  no two adjacent blocks are both free;
 //   (3) C5  the free index holds exactly the free blocks, each where its size says;
-//   (4)     the address map holds exactly the blocks that are not free, by their address;
+//   (4)     the address map holds exactly the live and pending blocks, by their address;
 //   (5)     every block's address and size are multiples of the granule, and its size is not zero;
-//   (6) C14 the pool's byte and block counters equal a recount.
+//   (6) C14 the pool's byte and block counters equal a recount;
+//   (7)     every record is a block, a segment, or on its list of unused ones, and is reached exactly once.
 //
 // A free block carries a *stamp*, a number the owner gave when it was released. A split hands it to both parts and a merge
 // takes the larger (reference: proof.md, `prior`), so a block's stamp is never older than any of its bytes' last use.
@@ -19,6 +20,9 @@
 
 #include <ashlar/base/status.h>
 #include <ashlar/base/types.h>
+#include <ashlar/block/address_map.h>
+#include <ashlar/block/free_index.h>
+#include <ashlar/block/record.h>
 
 namespace ashlar {
 inline namespace v0 {
@@ -61,6 +65,8 @@ struct PoolCounts {
   Bytes segment_bytes;
   Bytes bytes[4];                ///< by State
   Bytes requested_bytes;         ///< of live and pending blocks
+  std::uint64_t idle_segments = 0;  ///< segments that are one free block
+  Bytes idle_bytes;
 };
 
 class BlockPool {
@@ -74,7 +80,8 @@ class BlockPool {
   // Segments. ---------------------------------------------------------------------------------------------------------
   /// Adds [base, base + size) as one block, free or in transfer. kNoSegment if the host has no memory for the records
   /// (nothing changed). REQUIRES: disjoint from every other segment of this pool. Cost: O(1) amortised.
-  SegmentIndex add_segment(Address base, Bytes size, std::uint64_t stamp, std::uint64_t user, State state = State::kFree) noexcept;
+  SegmentIndex add_segment(Address base, Bytes size, std::uint64_t stamp, std::uint64_t user,
+                           State state = State::kFree) noexcept;
   /// Drops a segment. REQUIRES: it is one block, in transfer. Cost: O(1).
   void remove_segment(SegmentIndex segment) noexcept;
   /// Is the whole segment one free block? Cost: O(1).
@@ -124,6 +131,25 @@ class BlockPool {
 
   /// Walks everything: nullptr, or the text of the broken invariant. Cost: O(blocks). Never changes anything.
   const char* validate() const noexcept;
+
+ private:
+  friend struct PoolPeer;  // tests corrupt a pool through it, to see each invariant of validate() fire
+
+  BlockRecord& checked(BlockIndex block, State state) noexcept;
+  const BlockRecord& at(BlockIndex block) const noexcept;
+  void count_out(State state, std::uint64_t size) noexcept;
+  void count_in(State state, std::uint64_t size) noexcept;
+  void count_idle(const BlockRecord& record, bool now_idle) noexcept;
+  void absorb_next(BlockRecord& record) noexcept;
+  void reindex() noexcept;
+
+  Slab<BlockRecord> records_;
+  AddressMap map_;
+  PoolCounts counts_;
+  Bytes granule_;
+  std::uint32_t segments_first_ = kNone;
+  Slab<SegmentRecord> segments_;
+  FreeIndex index_;
 };
 
 }  // namespace block

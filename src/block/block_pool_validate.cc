@@ -1,0 +1,150 @@
+// The whole-structure walk of the block pool and its free index. See the invariants of block_pool.h and free_index.h.
+//
+// Every loop is bounded by the slabs' capacities, so that a corrupt list ends in a verdict and not in a hang.
+#include <ashlar/block/block_pool.h>
+
+namespace ashlar {
+inline namespace v0 {
+namespace block {
+namespace {
+
+constexpr unsigned kStates = 4;
+
+bool is_free(const BlockRecord& record) { return record.state == static_cast<std::uint8_t>(State::kFree); }
+bool is_owned(const BlockRecord& record) {
+  return record.state == static_cast<std::uint8_t>(State::kLive) ||
+         record.state == static_cast<std::uint8_t>(State::kPending);
+}
+
+/// What a walk over the segments found.
+struct Recount {
+  PoolCounts counts;
+  std::uint64_t records = 0;
+};
+
+bool same_counts(const PoolCounts& a, const PoolCounts& b) {
+  for (unsigned i = 0; i < kStates; ++i) {
+    if (a.blocks[i] != b.blocks[i] || a.bytes[i] != b.bytes[i]) return false;
+  }
+  return a.segments == b.segments && a.segment_bytes == b.segment_bytes && a.requested_bytes == b.requested_bytes &&
+         a.idle_segments == b.idle_segments && a.idle_bytes == b.idle_bytes;
+}
+
+/// Walks one segment's blocks: invariants (1), (2), (5), and its part of the recount.
+const char* walk_segment(const Slab<BlockRecord>& records, const SegmentRecord& segment, std::uint32_t index,
+                         std::uint64_t granule, Recount* recount) {
+  std::uint64_t end = segment.base;
+  std::uint32_t before = kNone;
+  for (std::uint32_t i = segment.first; i != kNone; i = records[i].next) {
+    if (i >= records.capacity() || ++recount->records > records.capacity()) return "block(1) C3: a list of blocks is broken";
+    const BlockRecord& record = records[i];
+    if (record.state >= kStates) return "block(1) C3: an unused record is in a segment";
+    if (record.prev != before || record.segment != index) return "block(1) C3: neighbours do not agree";
+    if (record.address != end) return "block(1) C3: a gap or an overlap between blocks";
+    if (record.size == 0 || record.size % granule != 0 || record.address % granule != 0) {
+      return "block(5): an address or a size is no multiple of the granule";
+    }
+    if (before != kNone && is_free(records[before]) && is_free(record)) return "block(2) C4: two free blocks touch";
+    end += record.size;
+    recount->counts.blocks[record.state] += 1;
+    recount->counts.bytes[record.state] += Bytes{record.size};
+    if (is_owned(record)) recount->counts.requested_bytes += Bytes{record.caller.requested};
+    before = i;
+  }
+  if (end != segment.base + segment.size) return "block(1) C3: the blocks do not fill their segment";
+  const BlockRecord& first = records[segment.first];
+  if (is_free(first) && first.size == segment.size) {
+    recount->counts.idle_segments += 1;
+    recount->counts.idle_bytes += Bytes{segment.size};
+  }
+  recount->counts.segments += 1;
+  recount->counts.segment_bytes += Bytes{segment.size};
+  return nullptr;
+}
+
+}  // namespace
+
+const char* BlockPool::validate() const noexcept {
+  Recount recount;
+  std::uint32_t segment_before = kNone;
+  for (std::uint32_t s = segments_first_; s != kNone; s = segments_[s].next) {
+    if (s >= segments_.capacity() || recount.counts.segments >= segments_.capacity()) {
+      return "block(7): the list of segments is broken";
+    }
+    const SegmentRecord& segment = segments_[s];
+    if (segment.state == kUnused || segment.prev != segment_before || segment.first >= records_.capacity()) {
+      return "block(7): the list of segments is broken";
+    }
+    if (const char* broken = walk_segment(records_, segment, s, granule_.count(), &recount)) return broken;
+    segment_before = s;
+  }
+  if (!same_counts(recount.counts, counts_)) return "block(6) C14: a counter differs from the recount";
+  if (const char* broken = index_.validate(records_, recount.counts.blocks[0])) return broken;
+
+  std::uint32_t owned = 0;
+  for (std::uint32_t s = segments_first_; s != kNone; s = segments_[s].next) {
+    for (std::uint32_t i = segments_[s].first; i != kNone; i = records_[i].next) {
+      if (!is_owned(records_[i])) continue;
+      owned += 1;
+      if (map_.find(records_[i].address, records_) != i) return "block(4): a live or pending block is not in the map";
+    }
+  }
+  if (map_.count() != owned || !map_.is_consistent()) return "block(4): the map holds something else";
+  if (!records_.holds(recount.records) || !segments_.holds(recount.counts.segments)) {
+    return "block(7): a record is lost, or reached twice";
+  }
+  return nullptr;
+}
+
+const char* FreeIndex::validate(const Records& records, std::uint64_t count) const noexcept {
+  std::uint64_t found = 0;
+  for (unsigned size_class = 0; size_class < roots_.size(); ++size_class) {
+    const unsigned group = size_class >> kSubBits;
+    const bool has_bit = (subs_[group] >> (size_class & (kSubs - 1)) & 1) != 0;
+    if (has_bit != (roots_[size_class] != kNone)) return "block(3) C5: a class's bit differs from its tree";
+    if ((groups_ >> group & 1) != (subs_[group] != 0)) return "block(3) C5: a group's bit differs from its classes";
+    if (!has_bit) continue;
+    if (const char* broken = validate_tree(records, size_class, &found)) return broken;
+  }
+  return found == count ? nullptr : "block(3) C5: the index holds more or fewer than the free blocks";
+}
+
+/// Walks a class's tree with a stack: at most one right child waits at each depth.
+const char* FreeIndex::validate_tree(const Records& records, unsigned size_class, std::uint64_t* count) const noexcept {
+  struct Visit {
+    std::uint32_t node;
+    std::uint32_t parent;
+    std::uint64_t prefix;  // the key's bits above `depth`
+    unsigned depth;
+  };
+  std::array<Visit, kFitStepsMax + 2> stack;
+  std::size_t waiting = 0;
+  stack[waiting++] = Visit{roots_[size_class], kNone, 0, 0};
+  while (waiting > 0) {
+    const Visit visit = stack[--waiting];
+    if (visit.node >= records.capacity() || ++*count > records.capacity()) return "block(3) C5: a tree is broken";
+    const BlockRecord& record = records[visit.node];
+    if (!is_free(record)) return "block(3) C5: a block in the index is not free";
+    const std::uint64_t granules = record.size >> granule_bits_;
+    const Place place = place_of(granules);
+    const std::uint64_t offset = (record.address >> granule_bits_) - window_base_;
+    if (place.size_class != size_class || record.size_class != size_class) return "block(3) C5: a block is in a wrong class";
+    if (record.links.key != key_of(place, granules, offset)) return "block(3) C5: a key is not its block's";
+    if (record.parent != visit.parent) return "block(3) C5: parent and child do not agree";
+    if (visit.depth > place.key_bits) return "block(3) C5: a tree is deeper than its keys";
+    const std::uint64_t below = visit.depth == 0 ? 0 : record.links.key >> (64 - visit.depth);
+    if (below != visit.prefix) return "block(3) C5: a block is under a wrong branch";
+    if (visit.parent != kNone && record.links.key <= records[visit.parent].links.key) {
+      return "block(3) C5: a child is smaller than its parent";
+    }
+    for (unsigned side = 2; side-- > 0;) {
+      const std::uint32_t child = record.links.child[side];
+      if (child != kNone) stack[waiting++] = Visit{child, visit.node, visit.prefix << 1 | side, visit.depth + 1};
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace block
+}  // namespace v0
+}  // namespace ashlar

@@ -1,0 +1,147 @@
+// Records of blocks and segments, and the slab that holds them.
+//
+// Purpose: what a pool knows about a block lives here, out of line: device memory is never touched. One record is one
+// cache line.
+// Thread safety: none; the pool's owner brings the lock.
+//
+// Invariants:
+//   (1) An index stays valid while its record is in use; addresses of records do not (the slab grows by moving). Every
+//       link is therefore a 32-bit index, and no reference to a record is held over grow().
+//   (2) Giving a record back never allocates.
+//
+// One array rather than chunks: a chunk table costs a dependent load at every hop of every list and tree (measured), and
+// the array's copies on growth are amortised over the takes that filled it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include <ashlar/base/assert.h>
+
+namespace ashlar {
+inline namespace v0 {
+namespace block {
+
+/// No record: a null link.
+inline constexpr std::uint32_t kNone = 0xffffffffu;
+
+/// A record that is in no segment. The other values are State's.
+inline constexpr std::uint8_t kUnused = 0xff;
+
+/// A block, or an unused record on the slab's list (threaded through `next`).
+struct alignas(64) BlockRecord {
+  /// While free: the place in the free index.
+  struct Links {
+    std::uint64_t key;
+    std::uint32_t child[2];
+  };
+  /// While live or pending: the caller's numbers.
+  struct Caller {
+    std::uint64_t requested;
+    std::uint64_t user;
+  };
+
+  std::uint64_t address = 0;
+  std::uint64_t size = 0;
+  std::uint64_t stamp = 0;
+  union {
+    Links links;
+    Caller caller{};
+  };
+  std::uint32_t parent = kNone;  ///< in the free index, while free
+  std::uint32_t prev = kNone;    ///< of the same segment, by address
+  std::uint32_t next = kNone;
+  std::uint32_t segment = kNone;
+  std::uint16_t size_class = 0;  ///< in the free index, while free
+  std::uint8_t state = kUnused;
+};
+static_assert(sizeof(BlockRecord) == 64, "a block's record is one cache line");
+
+/// A segment, or an unused record.
+struct SegmentRecord {
+  std::uint64_t base = 0;
+  std::uint64_t size = 0;
+  std::uint64_t user = 0;
+  std::uint32_t first = kNone;  ///< its lowest block; the record never changes while the segment lives
+  std::uint32_t prev = kNone;   ///< in the pool's list of segments
+  std::uint32_t next = kNone;
+  std::uint8_t state = kUnused;
+};
+
+/// An array of records with a list of the unused ones.
+template <class T>
+class Slab {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  T& operator[](std::uint32_t index) {
+    ASHLAR_ASSERT(index < capacity_, "record(1): index out of the slab");
+    return items_[index];
+  }
+  const T& operator[](std::uint32_t index) const {
+    ASHLAR_ASSERT(index < capacity_, "record(1): index out of the slab");
+    return items_[index];
+  }
+  std::uint32_t capacity() const { return capacity_; }
+  /// Is the list of unused records sound, and are all others but `used` of them on it? Cost: O(unused).
+  bool holds(std::uint64_t used) const noexcept {
+    std::uint64_t count = 0;
+    for (std::uint32_t i = unused_; i != kNone; i = items_[i].next) {
+      if (i >= capacity_ || count == capacity_ || items_[i].state != kUnused) return false;
+      count += 1;
+    }
+    return count + used == capacity_;
+  }
+
+  /// Makes sure that one take() succeeds. False if the host has no memory (nothing changed). Amortised O(1).
+  bool reserve_one() noexcept { return unused_ != kNone || grow(); }
+
+  /// An unused record. REQUIRES: reserve_one() held.
+  std::uint32_t take() noexcept {
+    ASHLAR_ASSERT(unused_ != kNone, "record: take() without a reserved record");
+    const std::uint32_t index = unused_;
+    unused_ = items_[index].next;
+    return index;
+  }
+
+  /// Gives a record back.
+  void put(std::uint32_t index) noexcept {
+    T& item = (*this)[index];
+    item.state = kUnused;
+    item.next = unused_;
+    unused_ = index;
+  }
+
+ private:
+  friend struct PoolPeer;
+
+  static constexpr std::uint32_t kCapacityFirst = 16;
+  static constexpr std::uint32_t kCapacityMax = 1u << 31;
+
+  bool grow() noexcept {
+    if (capacity_ == kCapacityMax) return false;
+    const std::uint32_t capacity = capacity_ == 0 ? kCapacityFirst : capacity_ * 2;
+    std::unique_ptr<T[]> items(new (std::nothrow) T[capacity]);
+    if (items == nullptr) return false;
+    std::copy(items_.get(), items_.get() + capacity_, items.get());
+    for (std::uint32_t i = capacity; i-- > capacity_;) {
+      items[i].next = unused_;
+      unused_ = i;
+    }
+    items_ = std::move(items);
+    capacity_ = capacity;
+    return true;
+  }
+
+  std::unique_ptr<T[]> items_;
+  std::uint32_t capacity_ = 0;
+  std::uint32_t unused_ = kNone;
+};
+
+}  // namespace block
+}  // namespace v0
+}  // namespace ashlar
