@@ -1,8 +1,10 @@
 # What every target of ours is built with: one place for the standard, the warnings and the sanitizers.
 add_library(ashlar_settings INTERFACE)
 target_compile_features(ashlar_settings INTERFACE cxx_std_20)
+set(CMAKE_CXX_EXTENSIONS OFF)
 target_compile_options(ashlar_settings INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>  # false in std::string: GCC bug 105651
   $<$<BOOL:${ASHLAR_WERROR}>:-Werror>)
 if(ASHLAR_SANITIZE)
   target_compile_options(ashlar_settings INTERFACE
@@ -10,7 +12,9 @@ if(ASHLAR_SANITIZE)
   target_link_options(ashlar_settings INTERFACE -fsanitize=${ASHLAR_SANITIZE})
 endif()
 if(ASHLAR_COVERAGE)
-  target_compile_options(ashlar_settings INTERFACE -fprofile-instr-generate -fcoverage-mapping)
+  # Headers are read through a link in the build tree; the report has to find them under src/.
+  target_compile_options(ashlar_settings INTERFACE -fprofile-instr-generate -fcoverage-mapping
+    "-fcoverage-prefix-map=${CMAKE_CURRENT_BINARY_DIR}/include/ashlar=${CMAKE_CURRENT_SOURCE_DIR}/src")
   target_link_options(ashlar_settings INTERFACE -fprofile-instr-generate)
 endif()
 

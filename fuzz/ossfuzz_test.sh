@@ -14,7 +14,7 @@ command -v clang++-19 >/dev/null || { echo "clang++-19 is not installed"; exit 7
 
 # The figures are theirs: fewer means the target was not instrumented, or not linked with what it is to test.
 edges_min=100
-declare -A calls_min=([address]=1000 [undefined]=168)
+declare -A calls_min=([address]=1000 [undefined]=168) prefix=([address]=asan [undefined]=ubsan)
 
 case $SANITIZER in
   address) flags='-fsanitize=address -fsanitize-address-use-after-scope' ;;
@@ -59,7 +59,7 @@ check_target() {
   fi
   edges=$(sed -nE 's/.*Loaded [0-9]+ modules +\(([0-9]+) inline 8-bit counters\).*/\1/p' "$log" | head -n 1)
   if (( ${edges:-0} < edges_min )); then fail "$name" "${edges:-0} edges, fewer than $edges_min"; fi
-  calls=$(objdump -d --no-show-raw-insn "$OUT/$name" | grep -cE "call.*<__(asan|ubsan)_(report|handle)" || true)
+  calls=$(objdump -d --no-show-raw-insn "$OUT/$name" | grep -cE "callq? .*<__${prefix[$SANITIZER]}" || true)
   if (( calls < ${calls_min[$SANITIZER]} )); then
     fail "$name" "$calls instrumented places, fewer than ${calls_min[$SANITIZER]}"
   fi
