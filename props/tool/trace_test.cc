@@ -1,0 +1,168 @@
+// The trace reader: what it takes, and the one line it gives for what it does not take.
+//
+// Imitates: traces as recorders write them, then cut off, edited, or damaged. Does not prove: anything about replay; and
+// arbitrary bytes are the fuzz target's (fuzz/trace_reader.cc).
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <rapidcheck.h>
+
+#include "src/tool/files.h"
+#include "src/tool/trace.h"
+
+namespace ashlar::tool {
+namespace {
+
+const std::string kHeader = R"({"format":"alloc-trace","version":1,"unit":"bytes"})"
+                            "\n";
+
+std::optional<Trace> parse(const std::string& body, std::string* error) { return parse_trace(body, "t.trace", error); }
+
+std::string error_of(const std::string& text) {
+  std::string error;
+  EXPECT_FALSE(parse(text, &error).has_value()) << text;
+  return error;
+}
+
+TEST(TraceTest, AllocationsFreesAndMarksAreRead) {
+  std::string error;
+  const auto trace = parse(kHeader + "m init begin\na 7 100\na 9 50 3\nf 7\na 8 0 3\nf 9\n", &error);
+  ASSERT_TRUE(trace.has_value()) << error;
+  EXPECT_EQ(trace->name, "t");
+  EXPECT_EQ(trace->events.size(), 6u);
+  EXPECT_EQ(trace->marks, std::vector<std::string>{"init begin"});
+  EXPECT_EQ(trace->allocations, 3u);
+  EXPECT_EQ(trace->frees, 2u);
+  EXPECT_EQ(trace->peak_live, 150_B);
+  EXPECT_EQ(trace->streams, (std::vector<std::uint64_t>{0, 3}));
+  EXPECT_EQ(trace->events[2].stream, 1u);
+  EXPECT_EQ(trace->events[3].slot, 0u);
+  EXPECT_EQ(trace->events[5].slot, 1u);
+}
+
+TEST(TraceTest, ALastLineWithoutItsNewlineIsALine) {
+  std::string error;
+  EXPECT_TRUE(parse(kHeader + "a 0 1", &error).has_value()) << error;
+}
+
+TEST(TraceTest, TheHeaderMayCountAllLinesOrOnlyAllocationsAndFrees) {
+  std::string error;
+  for (const char* events : {"2", "3"}) {
+    const std::string header = std::string(R"({"format":"alloc-trace","version":1,"events":)") + events + "}\n";
+    EXPECT_TRUE(parse(header + "a 0 1\nm x\nf 0\n", &error).has_value()) << error;
+  }
+  EXPECT_EQ(error_of(R"({"format":"alloc-trace","version":1,"events":4})"
+                     "\na 0 1\nm x\nf 0\n"),
+            "t.trace:4: the header states 4 events, the file has 3");
+}
+
+TEST(TraceTest, EachFaultHasItsLineAndReason) {
+  const std::string shape = "neither `a id bytes [stream]` nor `f id` nor `m text`";
+  const std::pair<std::string, std::string> faults[] = {
+      {"", "1: the file is empty"},
+      {"\n", "1: the header is not a JSON object"},
+      {"[1]\n", "1: the header is not a JSON object"},
+      {"{\"format\":\"alloc-trace\",\"version\":1\n", "1: the header is not a JSON object"},
+      {"{\"format\":\"other\",\"version\":1}\n", "1: the header's format is not alloc-trace"},
+      {"{\"version\":1}\n", "1: the header's format is not alloc-trace"},
+      {"{\"format\":\"alloc-trace\"}\n", "1: the header's version is not 1"},
+      {"{\"format\":\"alloc-trace\",\"version\":2}\n", "1: the header's version is not 1"},
+      {"{\"format\":\"alloc-trace\",\"version\":1,\"unit\":\"KiB\"}\n", "1: the header's unit is not bytes"},
+      {"{\"format\":\"alloc-trace\",\"version\":1,\"events\":-1}\n", "1: the header's events is not a count"},
+      {"{\"format\":\"alloc-trace\",\"version\":1,\"peak_live_bytes\":\"x\"}\n",
+       "1: the header's peak_live_bytes is not a number of bytes"},
+      {kHeader + "a 0 10\n\n", "3: the line is empty"},
+      {kHeader + "x 0\n", "2: " + shape},
+      {kHeader + "a\n", "2: " + shape},
+      {kHeader + "alloc 0 10\n", "2: " + shape},
+      {kHeader + "a 0\n", "2: the size is missing"},
+      {kHeader + "a 0 -5\n", "2: the size is not a whole number from 0"},
+      {kHeader + "a 0 5.5\n", "2: the size is not a whole number from 0"},
+      {kHeader + "a 0  5\n", "2: the size is not a whole number from 0"},
+      {kHeader + "a 0 99999999999999999999\n", "2: the size does not fit in 64 bits"},
+      {kHeader + "a 0 1152921504606846977\n", "2: the size is over 1 EiB"},
+      {kHeader + "a x 5\n", "2: the id is not a whole number from 0"},
+      {kHeader + "a 0 5 y\n", "2: the stream is not a whole number from 0"},
+      {kHeader + "a 0 5 1 1\n", "2: something follows the allocation"},
+      {kHeader + "a 0 5 \n", "2: a space ends the line"},
+      {kHeader + "a 0 5\r\n", "2: the size is not a whole number from 0"},
+      {kHeader + "a 0 5\na 0 6\n", "3: id 0 is used again"},
+      {kHeader + "a 0 5\nf 0\na 0 6\n", "4: id 0 is used again"},
+      {kHeader + "f 3\n", "2: free of id 3, which was never allocated"},
+      {kHeader + "a 3 1\nf 3\nf 3\n", "4: free of id 3, which is free already"},
+      {kHeader + "a 3 1\nf 3 0\n", "3: something follows the free"},
+      {kHeader + "a 0 5\nm " + std::string(kTraceLineMax, 'x') + "\n", "3: the line is longer than 1 MiB"},
+  };
+  for (const auto& [text, line] : faults) EXPECT_EQ(error_of(text), "t.trace:" + line);
+}
+
+TEST(TraceTest, LiveBytesThatOverflowAreAnError) {
+  std::string text = kHeader;
+  for (int i = 0; i < 16; ++i) text += "a " + std::to_string(i) + " 1152921504606846976\n";
+  EXPECT_EQ(error_of(text), "t.trace:17: too many streams, or the live bytes overflow");
+}
+
+TEST(TraceTest, GzipIsReadAndItsDamageIsSeen) {
+  const std::string text = kHeader + "a 0 10\na 1 20\nf 0\n";
+  const std::string zipped = gzip(text);
+  std::string error;
+  const auto trace = parse(zipped, &error);
+  ASSERT_TRUE(trace.has_value()) << error;
+  EXPECT_EQ(trace->peak_live, 30_B);
+  for (std::size_t cut = 2; cut < zipped.size(); ++cut) {
+    EXPECT_NE(error_of(zipped.substr(0, cut)).find("the gzip data is truncated"), std::string::npos) << cut;
+  }
+  EXPECT_NE(error_of(zipped + "more").find("bytes follow the gzip data"), std::string::npos);
+  std::string damaged = zipped;
+  damaged[zipped.size() - 6] = static_cast<char>(damaged[zipped.size() - 6] ^ 1);  // in the checksum
+  EXPECT_NE(error_of(damaged).find("the gzip data is damaged"), std::string::npos);
+  EXPECT_TRUE(parse(gzip(kHeader) + gzip("a 0 10\n"), &error).has_value()) << error;
+}
+
+TEST(TraceTest, AMissingFileIsNamed) {
+  std::string error;
+  EXPECT_FALSE(read_trace("no/such.trace", &error).has_value());
+  EXPECT_EQ(error, "no/such.trace: No such file or directory");
+}
+
+TEST(TraceTest, WhatIsWrittenIsReadBackTheSame) {
+  rc::check([] {
+    TraceBuilder builder("made");
+    std::vector<std::uint32_t> live;
+    for (const std::uint32_t choice : *rc::gen::arbitrary<std::vector<std::uint32_t>>()) {
+      if (choice % 5 == 0) builder.mark("mark " + std::to_string(choice));
+      if (choice % 3 == 0 && !live.empty()) {
+        RC_ASSERT(builder.free(live.back()));
+        RC_ASSERT(!builder.free(live.back()));
+        live.pop_back();
+      } else {
+        live.push_back(*builder.allocate(Bytes{choice}, choice % 4));
+      }
+    }
+    const Trace& made = builder.trace();
+    std::string error;
+    const auto read = parse_trace(gzip(format_trace(made)), "x", &error);
+    RC_ASSERT(error.empty());
+    RC_ASSERT(format_trace(*read) == format_trace(made));
+    RC_ASSERT(read->name == "made");
+    RC_ASSERT(read->peak_live == made.peak_live);
+    RC_ASSERT(read->stated_peak_live == made.peak_live);
+  });
+}
+
+TEST(TraceTest, AWrittenFileAppearsWholeOrNotAtAll) {
+  TraceBuilder builder("made");
+  ASSERT_TRUE(builder.allocate(5_B).has_value());
+  const std::string path = testing::TempDir() + "trace_test.trace.gz";
+  std::string error;
+  ASSERT_TRUE(write_trace(builder.trace(), path, &error)) << error;
+  const auto read = read_trace(path, &error);
+  ASSERT_TRUE(read.has_value()) << error;
+  EXPECT_EQ(read->allocations, 1u);
+  std::remove(path.c_str());
+  EXPECT_FALSE(write_trace(builder.trace(), "/no-such-folder/x.trace", &error));
+  EXPECT_EQ(error, "/no-such-folder/x.trace: No such file or directory");
+}
+
+}  // namespace
+}  // namespace ashlar::tool

@@ -1,0 +1,129 @@
+#include "src/tool/files.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+
+namespace ashlar::tool {
+namespace {
+
+// zlib's interface wants a pointer to mutable bytes that it does not change.
+Bytef* input_of(std::string_view bytes) {
+  return const_cast<Bytef*>(reinterpret_cast<const Bytef*>(bytes.data()));
+}
+
+uInt portion(std::size_t size) {
+  return static_cast<uInt>(std::min<std::size_t>(size, std::numeric_limits<uInt>::max()));
+}
+
+constexpr int kGzipWindow = 15 + 16;  // zlib: the largest window, in gzip's framing
+
+}  // namespace
+
+std::optional<std::string> read_file(const std::string& path, std::string* error) {
+  const auto fail = [&](const char* why) {
+    *error = path + ": " + why;
+    return std::nullopt;
+  };
+  std::FILE* const file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return fail(std::strerror(errno));
+  std::string bytes;
+  std::array<char, 65536> buffer;
+  int failed = 0;
+  while (bytes.size() <= kFileBytesMax) {
+    const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), file);
+    bytes.append(buffer.data(), got);
+    if (got < buffer.size()) {
+      failed = std::ferror(file) != 0 ? errno : 0;
+      break;
+    }
+  }
+  std::fclose(file);
+  if (failed != 0) return fail(std::strerror(failed));
+  if (bytes.size() > kFileBytesMax) return fail("larger than 2 GiB");
+  return bytes;
+}
+
+bool write_file(const std::string& path, std::string_view bytes, std::string* error) {
+  const std::string beside = path + ".part";
+  const auto fail = [&] {
+    *error = path + ": " + std::strerror(errno);
+    return false;
+  };
+  std::FILE* const file = std::fopen(beside.c_str(), "wb");
+  if (file == nullptr) return fail();
+  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  const bool closed = std::fclose(file) == 0;
+  if (!written || !closed || std::rename(beside.c_str(), path.c_str()) != 0) {
+    fail();
+    std::remove(beside.c_str());
+    return false;
+  }
+  return true;
+}
+
+bool is_gzip(std::string_view bytes) { return bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b'; }
+
+const char* gunzip(std::string_view bytes, const std::function<bool(std::string_view)>& sink) {
+  z_stream stream{};
+  if (inflateInit2(&stream, kGzipWindow) != Z_OK) return "zlib does not start";
+  std::array<char, 65536> buffer;
+  const char* why = nullptr;
+  std::size_t used = 0;
+  int state = Z_OK;
+  while (true) {
+    if (state == Z_STREAM_END) {  // a gzip file may have several members
+      if (used == bytes.size()) break;
+      if (!is_gzip(bytes.substr(used))) why = "bytes follow the gzip data";
+      if (why != nullptr || inflateReset(&stream) != Z_OK) break;
+    }
+    const std::size_t left = bytes.size() - used;
+    stream.next_in = input_of(bytes.substr(used));
+    stream.avail_in = portion(left);
+    stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
+    stream.avail_out = portion(buffer.size());
+    const uInt offered = stream.avail_in;
+    state = inflate(&stream, Z_NO_FLUSH);
+    used += offered - stream.avail_in;
+    const std::size_t got = buffer.size() - stream.avail_out;
+    if (got > 0 && !sink(std::string_view(buffer.data(), got))) break;
+    if (state == Z_BUF_ERROR || (state == Z_OK && got == 0 && used == bytes.size())) {
+      why = "the gzip data is truncated";
+      break;
+    }
+    if (state != Z_OK && state != Z_STREAM_END) {
+      why = "the gzip data is damaged";
+      break;
+    }
+  }
+  inflateEnd(&stream);
+  return why;
+}
+
+std::string gzip(std::string_view bytes) {
+  z_stream stream{};
+  std::string out;
+  if (deflateInit2(&stream, 9, Z_DEFLATED, kGzipWindow, 9, Z_DEFAULT_STRATEGY) != Z_OK) return out;
+  std::array<char, 65536> buffer;
+  std::size_t used = 0;
+  int state = Z_OK;
+  while (state != Z_STREAM_END) {
+    const uInt offered = portion(bytes.size() - used);
+    stream.next_in = input_of(bytes.substr(used));
+    stream.avail_in = offered;
+    stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
+    stream.avail_out = portion(buffer.size());
+    state = deflate(&stream, used + offered == bytes.size() ? Z_FINISH : Z_NO_FLUSH);
+    used += offered - stream.avail_in;
+    out.append(buffer.data(), buffer.size() - stream.avail_out);
+  }
+  deflateEnd(&stream);
+  return out;
+}
+
+}  // namespace ashlar::tool
