@@ -79,11 +79,15 @@ class [[nodiscard]] Result {
   constexpr Status status() const { return status_; }
   constexpr Code code() const { return status_.code(); }
   /// REQUIRES: is_ok().
-  constexpr const T& value() const {
+  constexpr const T& value() const& {
     ASHLAR_ASSERT(is_ok(), "base: value() of a failed Result");
     return value_;
   }
-  constexpr T value_or(T other) const { return is_ok() ? value_ : other; }
+  constexpr T value() && {
+    ASHLAR_ASSERT(is_ok(), "base: value() of a failed Result");
+    return std::move(value_);
+  }
+  constexpr T value_or(T other) const { return is_ok() ? value_ : std::move(other); }
 
  private:
   T value_{};

@@ -1,0 +1,114 @@
+// The way from the cache to its device: every device call the caching allocator makes goes through here.
+//
+// Purpose: one place that counts calls, checks that no heap lock is held (C18), and remembers a sticky error so that after
+// it no further call is made (C25, C26).
+// Thread safety: any thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+
+#include <ashlar/cache/spin_lock.h>
+#include <ashlar/device/device.h>
+
+namespace ashlar {
+inline namespace v0 {
+
+class Driver {
+ public:
+  explicit Driver(Device& device) noexcept : device_(device), traits_(device.traits()) {}
+
+  const DeviceTraits& traits() const noexcept { return traits_; }
+  /// Ok, or the sticky error that ended this device. Not a device call. Cost: one load.
+  Status health() const noexcept {
+    const Code code = dead_.load(std::memory_order_relaxed);
+    return code == Code::kOk ? Status::ok() : Status{code, "the device was lost earlier (C26)"};
+  }
+  std::uint64_t calls(CallKind kind) const noexcept {
+    return calls_[static_cast<unsigned>(kind)].load(std::memory_order_relaxed);
+  }
+  void reset_calls() noexcept {
+    for (auto& count : calls_) count.store(0, std::memory_order_relaxed);
+  }
+
+  Result<Address> segment_alloc(Bytes size) noexcept {
+    return call<Result<Address>>(CallKind::kSegmentAlloc, [&] { return device_.segment_alloc(size); });
+  }
+  Status segment_free(Address base) noexcept {
+    return call<Status>(CallKind::kSegmentFree, [&] { return device_.segment_free(base); });
+  }
+  Result<EventHandle> event_create() noexcept {
+    return call<Result<EventHandle>>(CallKind::kEventCreate, [&] { return device_.event_create(); });
+  }
+  Status event_destroy(EventHandle event) noexcept {
+    return call<Status>(CallKind::kEventDestroy, [&] { return device_.event_destroy(event); });
+  }
+  Status event_record(EventHandle event, StreamHandle stream) noexcept {
+    return call<Status>(CallKind::kEventRecord, [&] { return device_.event_record(event, stream); });
+  }
+  Status event_query(EventHandle event) noexcept {
+    return call<Status>(CallKind::kEventQuery, [&] { return device_.event_query(event); });
+  }
+  Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept {
+    return call<Status>(CallKind::kEventSynchronize, [&] { return device_.event_synchronize(event, timeout_ms); });
+  }
+  Status stream_wait(StreamHandle stream, EventHandle event) noexcept {
+    return call<Status>(CallKind::kStreamWait, [&] { return device_.stream_wait(stream, event); });
+  }
+  Result<Stream> identify(StreamHandle handle) noexcept {
+    return call<Result<Stream>>(CallKind::kIdentify, [&] { return device_.identify(handle); });
+  }
+  Result<CaptureMode> exchange_capture_mode(CaptureMode mode) noexcept {
+    return call<Result<CaptureMode>>(CallKind::kExchangeCaptureMode, [&] { return device_.exchange_capture_mode(mode); });
+  }
+  Result<MemoryInfo> memory_info() noexcept {
+    return call<Result<MemoryInfo>>(CallKind::kMemoryInfo, [&] { return device_.memory_info(); });
+  }
+  Status synchronize() noexcept {
+    return call<Status>(CallKind::kSynchronize, [&] { return device_.synchronize(); });
+  }
+
+ private:
+  template <class R, class F>
+  R call(CallKind kind, F&& f) noexcept {
+#if ASHLAR_ASSERTIONS
+    ASHLAR_ASSERT(heap_locks_held == 0, "C18: a device call under a heap's lock");
+#endif
+    if (const Status dead = health(); !dead.is_ok()) return dead;
+    calls_[static_cast<unsigned>(kind)].fetch_add(1, std::memory_order_relaxed);
+    R result = f();
+    const Code code = result.code();
+    if (code == Code::kDeviceLost || code == Code::kTornDown) dead_.store(code, std::memory_order_relaxed);
+    return result;
+  }
+
+  Device& device_;
+  const DeviceTraits traits_;
+  std::atomic<Code> dead_{Code::kOk};
+  std::array<std::atomic<std::uint64_t>, kCallKinds> calls_{};
+};
+
+/// Puts the calling thread in the relaxed capture mode for a scope (C9), where a capture is underway.
+class RelaxedCapture {
+ public:
+  RelaxedCapture(Driver& driver, bool capturing) noexcept : driver_(driver) {
+    if (!capturing) return;
+    if (const auto before = driver.exchange_capture_mode(CaptureMode::kRelaxed); before.is_ok()) {
+      before_ = before.value();
+      exchanged_ = true;
+    }
+  }
+  ~RelaxedCapture() {
+    if (exchanged_) static_cast<void>(driver_.exchange_capture_mode(before_));
+  }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  Driver& driver_;
+  CaptureMode before_ = CaptureMode::kGlobal;
+  bool exchanged_ = false;
+};
+
+}  // namespace v0
+}  // namespace ashlar

@@ -1,0 +1,156 @@
+// What waits for other streams: events recorded at a free, polled at an allocation (rows DEV-6, DEV-7's deferral).
+//
+// C7: a block is findable only when every use is known complete. H4: its event is recorded before anybody can poll it.
+// H8: queues are per stream, and those polled go behind the others, so one stuck event holds back its own stream alone.
+#include <algorithm>
+
+#include <ashlar/cache/device_cache.h>
+
+namespace ashlar {
+inline namespace v0 {
+
+namespace {
+constexpr unsigned kQueuesPerPoll = 16;
+}
+
+bool DeviceCache::may_record(const StreamHeap& stream) noexcept {
+  if (is_capturing()) return false;
+  if (!stream.stream.thread_bound) return true;
+  // The handle means our stream only on its own thread: ask who we are (H5).
+  const Result<Stream> here = driver_.identify(stream.stream.handle);
+  return here.is_ok() && here.value().id == stream.stream.id;
+}
+
+void DeviceCache::lose_stream(StreamHeap& heap) noexcept {
+  auto alive = StreamHeap::Life::kAlive;
+  heap.life.compare_exchange_strong(alive, StreamHeap::Life::kLost, std::memory_order_relaxed);
+}
+
+namespace {
+/// Says that this thread may be recording on the stream's handle (see DeviceCache::retire).
+class RecordingScope {
+ public:
+  explicit RecordingScope(StreamHeap& stream) noexcept : stream_(stream) { stream_.recording.fetch_add(1); }
+  ~RecordingScope() { stream_.recording.fetch_sub(1); }
+  RecordingScope(const RecordingScope&) = delete;
+  RecordingScope& operator=(const RecordingScope&) = delete;
+
+ private:
+  StreamHeap& stream_;
+};
+}  // namespace
+
+Result<EventHandle> DeviceCache::record_on(StreamHeap& user) noexcept {
+  const RecordingScope scope(user);
+  DeviceCache& cache = user.cache;
+  if (user.life.load() != StreamHeap::Life::kAlive || !cache.may_record(user)) {
+    return Status{Code::kNotReady, "no event may be recorded on that stream now"};
+  }
+  const Result<EventHandle> event = cache.events_.acquire();
+  if (!event.is_ok()) return event;
+  const Status recorded = cache.driver_.event_record(event.value(), user.stream.handle);
+  if (recorded.is_ok()) return event;
+  cache.events_.give(event.value());
+  if (recorded.code() == Code::kInvalidHandle) cache.lose_stream(user);
+  return recorded;
+}
+
+DeviceCache::UseState DeviceCache::record_event(UseNode& node) noexcept {
+  StreamHeap& user = *node.stream;
+  if (user.life.load() != StreamHeap::Life::kAlive) {
+    const Guard guard(user.lock);
+    return user.completed == kEverything ? UseState::kComplete : UseState::kDeferred;
+  }
+  const Result<EventHandle> event = record_on(user);
+  if (!event.is_ok()) return UseState::kDeferred;  // a later event covers the same work: a slow path tries again
+  node.event = event.value();
+  node.sequence = user.cache.sequence_.fetch_add(1, std::memory_order_relaxed);
+  return UseState::kRecorded;
+}
+
+void DeviceCache::settle_nodes(StreamHeap& heap, UseNode* list, bool by_sibling) noexcept {
+  constexpr unsigned kBatch = 32;
+  while (list != nullptr) {
+    UseNode* nodes[kBatch];
+    UseState states[kBatch];
+    unsigned n = 0;
+    for (; list != nullptr && n < kBatch; ++n) {
+      nodes[n] = list;
+      list = by_sibling ? list->sibling : list->next;
+      states[n] = record_event(*nodes[n]);
+    }
+    Guard guard(heap.lock);
+    for (unsigned i = 0; i < n; ++i) {
+      if (states[i] == UseState::kRecorded) heap.enqueue(nodes[i]);
+      if (states[i] == UseState::kDeferred) heap.add_unrecorded(nodes[i]);
+    }
+    // Last, because a block's last finished use releases it, and its other uses must be filed by then.
+    for (unsigned i = 0; i < n; ++i) {
+      if (states[i] == UseState::kComplete) heap.finish_use(nodes[i]);
+    }
+    if (list == nullptr) --heap.in_hand;
+  }
+}
+
+void DeviceCache::free_pending(StreamHeap& heap, Guard& guard, bool is_small, BlockIndex block) noexcept {
+  block::BlockPool& pool = heap.pool(is_small);
+  pool.defer(block);
+  heap.stats.on_defer(HeapStats::pool_of(is_small), pool.size(block));
+  heap.sample(is_small);
+  UseNode* list = StreamHeap::first_use(pool.user(block));
+  ASHLAR_ASSERT(list != nullptr, "heap(4): pending without a use");
+  ++heap.in_hand;
+  guard.unlock();
+  settle_nodes(heap, list, true);
+}
+
+void DeviceCache::retry_unrecorded(StreamHeap& heap) noexcept {
+  UseNode* list = nullptr;
+  {
+    const Guard guard(heap.lock);
+    list = heap.take_unrecorded();
+    if (list == nullptr) return;
+    ++heap.in_hand;
+  }
+  settle_nodes(heap, list, false);
+}
+
+DeviceCache::PollTally DeviceCache::poll(StreamHeap& heap, Guard& guard, unsigned budget) noexcept {
+  PollTally tally;
+  while (budget > 0) {
+    UseNode* queues[kQueuesPerPoll];
+    bool done[kQueuesPerPoll] = {};
+    const unsigned n = heap.take_queues(queues, std::min(budget, kQueuesPerPoll));
+    if (n == 0) break;
+    budget -= n;
+    ++heap.in_hand;
+    guard.unlock();
+    unsigned finished = 0;
+    for (unsigned i = 0; i < n; ++i) {
+      DeviceCache& cache = queues[i]->stream->cache;
+      const Status status = cache.driver_.event_query(queues[i]->event);
+      done[i] = status.is_ok();
+      if (done[i]) {
+        cache.events_.give(queues[i]->event);
+        queues[i]->event = EventHandle{};
+        ++finished;
+      } else if (!cache.driver_.health().is_ok()) {
+        tally.status = status;
+      }
+    }
+    guard.relock();
+    --heap.in_hand;
+    for (unsigned i = 0; i < n; ++i) {
+      UseNode* head = queues[i];
+      UseNode* rest = done[i] ? StreamHeap::advance_queue(head) : head;
+      if (rest != nullptr) heap.put_queue(rest);
+      if (done[i]) heap.finish_use(head);
+    }
+    tally.completed += finished;
+    if (finished == 0 || !tally.status.is_ok()) break;
+  }
+  return tally;
+}
+
+}  // namespace v0
+}  // namespace ashlar

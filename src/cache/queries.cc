@@ -1,0 +1,198 @@
+// Statistics, snapshot, account and self-check: what the cache says about itself (rows DEV-14, 16, 17, 19; clause C15).
+#include <algorithm>
+
+#include <ashlar/cache/device_cache.h>
+
+namespace ashlar {
+inline namespace v0 {
+
+namespace {
+void add(Stat& to, const Stat& from) noexcept {
+  to.current += from.current;
+  to.peak += from.peak;
+  to.increased += from.increased;
+  to.decreased += from.decreased;
+}
+void reset_peak(Stat& stat) noexcept { stat.peak = stat.current; }
+void reset_totals(Stat& stat) noexcept { stat.increased = stat.decreased = 0; }
+}  // namespace
+
+DeviceStats DeviceCache::stats() const noexcept {
+  DeviceStats out;
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
+    const Guard guard(heap->lock);
+    for (unsigned i = 0; i < kStatPools; ++i) {
+      const auto pool = static_cast<HeapStats::Pool>(i);
+      add(out.allocations[i], heap->stats.stat(pool, Figure::kAllocations));
+      add(out.active[i], heap->stats.stat(pool, Figure::kActive));
+      add(out.allocated_bytes[i], heap->stats.stat(pool, Figure::kAllocatedBytes));
+      add(out.active_bytes[i], heap->stats.stat(pool, Figure::kActiveBytes));
+      add(out.requested_bytes[i], heap->stats.stat(pool, Figure::kRequestedBytes));
+      add(out.inactive_splits[i], heap->stats.stat(pool, SplitFigure::kSplits));
+      add(out.inactive_split_bytes[i], heap->stats.stat(pool, SplitFigure::kSplitBytes));
+    }
+  }
+  for (unsigned kind = 0; kind < kCallKinds; ++kind) out.device_calls[kind] = driver_.calls(static_cast<CallKind>(kind));
+  out.alloc_retries = retries_.load(std::memory_order_relaxed);
+  out.ooms = ooms_.load(std::memory_order_relaxed);
+  out.waits = waits_.load(std::memory_order_relaxed);
+  out.steals = steals_.load(std::memory_order_relaxed);
+  const Guard guard(reserve_lock_);
+  out.segments = segments_;
+  out.reserved_bytes = reserved_bytes_;
+  out.oversize_allocations = oversize_allocations_;
+  out.oversize_segments = oversize_segments_;
+  return out;
+}
+
+template <class F>
+void DeviceCache::for_reserve_stats(F&& f) noexcept {
+  const Guard guard(reserve_lock_);
+  for (unsigned pool = 0; pool < kStatPools; ++pool) {
+    f(segments_[pool]);
+    f(reserved_bytes_[pool]);
+  }
+  f(oversize_allocations_);
+  f(oversize_segments_);
+}
+
+void DeviceCache::reset_peaks() noexcept {
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
+    const Guard guard(heap->lock);
+    heap->stats.reset_peaks();
+  }
+  for_reserve_stats(reset_peak);
+}
+
+void DeviceCache::reset_accumulated() noexcept {
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
+    const Guard guard(heap->lock);
+    heap->stats.reset_accumulated();
+  }
+  for_reserve_stats(reset_totals);
+  for (auto* counter : {&retries_, &ooms_, &waits_, &steals_}) counter->store(0, std::memory_order_relaxed);
+  driver_.reset_calls();
+}
+
+void DeviceCache::fill_account(OutOfMemory* account) const noexcept {
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
+    const Guard guard(heap->lock);
+    for (const bool is_small : {false, true}) {
+      const block::PoolCounts& counts = heap->pool(is_small).counts();
+      const auto bytes = [&](block::State state) { return counts.bytes[static_cast<unsigned>(state)]; };
+      account->allocated += bytes(block::State::kLive);
+      account->pending += bytes(block::State::kPending);
+      account->in_transfer += bytes(block::State::kInTransfer);
+      account->free_cached += bytes(block::State::kFree);
+      account->largest_free = std::max(account->largest_free, heap->pool(is_small).largest_free());
+    }
+  }
+  const Guard guard(reserve_lock_);
+  account->reserved = Bytes{reserved_bytes_[0].current};
+  account->limit = limit_;
+}
+
+Bytes DeviceCache::largest_free(Stream stream) const noexcept {
+  Bytes largest;
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
+    const bool own = heap->stream.id == stream.id;
+    if (!own && config_.reuse == Reuse::kOwn) continue;
+    const Guard guard(heap->lock);
+    for (const bool is_small : {false, true}) {
+      const block::BlockPool& pool = heap->pool(is_small);
+      if (own || heap->newest_release <= heap->completed || config_.reuse == Reuse::kOrdered) {
+        largest = std::max(largest, pool.largest_free());
+        continue;
+      }
+      for (BlockIndex block = pool.best_fit(pool.granule(), Bytes::max()); block != block::kNoBlock;
+           block = pool.next_fit(block)) {
+        if (pool.view(block).stamp <= heap->completed) largest = std::max(largest, pool.size(block));
+      }
+    }
+  }
+  return largest;
+}
+
+Status DeviceCache::snapshot(Snapshot* out) const {
+  out->segments.clear();
+  out->blocks.clear();
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
+    const Guard guard(heap->lock);
+    for (const bool is_small : {false, true}) {
+      const block::BlockPool& pool = heap->pool(is_small);
+      for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
+        const block::SegmentView view = pool.view(at);
+        const auto* record = reinterpret_cast<const SegmentRecord*>(static_cast<std::uintptr_t>(view.user));
+        SnapshotSegment segment{view.base, view.size, heap->stream.id, is_small, record->ordinal,
+                                static_cast<std::uint32_t>(out->blocks.size()), 0};
+        for (BlockIndex block = view.first; block != block::kNoBlock; block = pool.next(block)) {
+          out->blocks.push_back(describe(*heap, pool.view(block)));
+          ++segment.block_count;
+        }
+        out->segments.push_back(segment);
+      }
+    }
+  }
+  std::sort(out->segments.begin(), out->segments.end(),
+            [](const SnapshotSegment& a, const SnapshotSegment& b) { return a.base < b.base; });
+  return Status::ok();
+}
+
+SnapshotBlock DeviceCache::describe(const StreamHeap& heap, const block::BlockView& view) noexcept {
+  SnapshotBlock block{view.address, view.size, view.requested, view.state, heap.stream.id, 0};
+  const bool owned = view.state == block::State::kLive || view.state == block::State::kPending;
+  for (const UseNode* use = owned ? StreamHeap::first_use(view.user) : nullptr; use != nullptr; use = use->sibling) {
+    if (use->is_owner) block.stream = use->stream->stream.id;
+    else ++block.other_uses;
+  }
+  return block;
+}
+
+Status DeviceCache::set_limit(Bytes limit) noexcept {
+  const Guard guard(reserve_lock_);
+  limit_ = limit;
+  fraction_pending_.store(false);
+  return Status::ok();
+}
+
+Status DeviceCache::set_fraction(double fraction) noexcept {
+  ASHLAR_REQUIRE(fraction > 0.0 && fraction <= 1.0, Code::kInvalidArgument, "a memory fraction is over 0 and at most 1");
+  const Result<MemoryInfo> memory = driver_.memory_info();
+  if (!memory.is_ok()) return memory.status();
+  // Rounded up to a whole byte, so that a fraction is never one byte short of what it says (py#179444).
+  const long double bytes = static_cast<long double>(memory.value().total.count()) * static_cast<long double>(fraction);
+  const auto whole = static_cast<std::uint64_t>(bytes);
+  return set_limit(Bytes{whole + (static_cast<long double>(whole) < bytes ? 1 : 0)});
+}
+
+const char* DeviceCache::validate() const noexcept {
+  Bytes in_segments;
+  std::uint64_t segments = 0;
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
+    const Guard guard(heap->lock);
+    if (const char* broken = heap->validate()) return broken;
+    for (const bool is_small : {false, true}) {
+      const block::BlockPool& pool = heap->pool(is_small);
+      in_segments += pool.counts().segment_bytes;
+      segments += pool.counts().segments;
+      for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
+        const block::SegmentView view = pool.view(at);
+        const auto* record = reinterpret_cast<const SegmentRecord*>(static_cast<std::uintptr_t>(view.user));
+        if (record->heap.load() != heap || record->address() != view.base || record->size() != view.size) {
+          return "cache(2): a segment's record is not its pool's";
+        }
+        if (shared_.pages.find(view.base) != record || shared_.pages.find(view.base + (view.size - Bytes{1})) != record) {
+          return "cache(2): the page map does not lead to a segment";
+        }
+      }
+    }
+  }
+  const Guard guard(reserve_lock_);
+  if (in_segments.count() != reserved_bytes_[0].current) return "C14: reserved bytes are not the sum over segments";
+  if (segments != segments_[0].current) return "C14: the segment count is not the sum over pools";
+  if (charged_.count() != reserved_bytes_[0].current) return "cache(1): bytes charged against the limit are not the reserved";
+  return nullptr;
+}
+
+}  // namespace v0
+}  // namespace ashlar

@@ -1,0 +1,164 @@
+#include <ashlar/cache/stream_heap.h>
+
+#include <new>
+
+namespace ashlar {
+inline namespace v0 {
+
+bool StreamHeap::grow_nodes() noexcept {
+  auto* slab = new (std::nothrow) NodeSlab;
+  if (slab == nullptr) return false;
+  slab->before = std::move(slabs_);
+  slabs_.reset(slab);
+  for (UseNode& node : slab->nodes) give_node(&node);
+  return true;
+}
+
+UseNode* StreamHeap::take_node() noexcept {
+  ASHLAR_ASSERT(spare_ != nullptr, "heap(3): no spare use node");
+  UseNode* node = spare_;
+  spare_ = node->next;
+  --spare_nodes_;
+  *node = UseNode{};
+  return node;
+}
+
+void StreamHeap::give_node(UseNode* node) noexcept {
+  node->next = spare_;
+  spare_ = node;
+  ++spare_nodes_;
+}
+
+void StreamHeap::enqueue(UseNode* node) noexcept {
+  node->next = nullptr;
+  for (UseNode* head = queues_; head != nullptr; head = head->next_queue) {
+    if (head->stream != node->stream) continue;
+    head->tail->next = node;
+    head->tail = node;
+    return;
+  }
+  node->tail = node;
+  put_queue(node);
+}
+
+void StreamHeap::add_unrecorded(UseNode* node) noexcept {
+  node->next = unrecorded_;
+  unrecorded_ = node;
+}
+
+UseNode* StreamHeap::take_unrecorded() noexcept {
+  UseNode* list = unrecorded_;
+  unrecorded_ = nullptr;
+  return list;
+}
+
+unsigned StreamHeap::take_queues(UseNode** out, unsigned n) noexcept {
+  unsigned taken = 0;
+  while (taken < n && queues_ != nullptr) {
+    out[taken++] = queues_;
+    queues_ = queues_->next_queue;
+  }
+  if (queues_ == nullptr) queues_last_ = nullptr;
+  return taken;
+}
+
+void StreamHeap::put_queue(UseNode* head) noexcept {
+  // While a poll had the queue in hand another thread may have begun a new one for the same stream: the one in hand is the
+  // older, and goes first.
+  for (UseNode** link = &queues_; *link != nullptr; link = &(*link)->next_queue) {
+    UseNode* other = *link;
+    if (other->stream != head->stream) continue;
+    head->tail->next = other;
+    head->tail = other->tail;
+    head->next_queue = other->next_queue;
+    *link = head;
+    if (queues_last_ == other) queues_last_ = head;
+    return;
+  }
+  head->next_queue = nullptr;
+  if (queues_last_ != nullptr) queues_last_->next_queue = head;
+  else queues_ = head;
+  queues_last_ = head;
+}
+
+UseNode* StreamHeap::advance_queue(UseNode* head) noexcept {
+  UseNode* next = head->next;
+  if (next != nullptr) next->tail = head->tail;
+  return next;
+}
+
+void StreamHeap::finish_use(UseNode* node) noexcept {
+  block::BlockPool& in = pool(node->is_small);
+  const bool is_small = node->is_small;
+  const block::BlockIndex at = node->block;
+  ASHLAR_ASSERT(in.state(at) == block::State::kPending, "C7: finishing a use of a block that is not pending");
+  UseNode* first = first_use(in.user(at));
+  for (UseNode** link = &first;; link = &(*link)->sibling) {
+    ASHLAR_ASSERT(*link != nullptr, "heap(4): the node is not among its block's uses");
+    if (*link != node) continue;
+    *link = node->sibling;
+    break;
+  }
+  in.set_user(at, as_word(first));
+  give_node(node);
+  if (first != nullptr) return;
+  const block::BlockView view = in.view(at);
+  newest_release = epoch;
+  in.release(at, epoch);
+  stats.on_complete(HeapStats::pool_of(is_small), view.size, view.requested);
+  sample(is_small);
+}
+
+UseNode* StreamHeap::take_oldest_queue() noexcept {
+  UseNode* oldest = oldest_pending();
+  UseNode* before = nullptr;
+  for (UseNode* head = queues_; head != nullptr; before = head, head = head->next_queue) {
+    if (head != oldest) continue;
+    (before == nullptr ? queues_ : before->next_queue) = head->next_queue;
+    if (queues_last_ == head) queues_last_ = before;
+    break;
+  }
+  return oldest;
+}
+
+UseNode* StreamHeap::oldest_pending() const noexcept {
+  UseNode* oldest = nullptr;
+  for (UseNode* head = queues_; head != nullptr; head = head->next_queue) {
+    if (oldest == nullptr || head->sequence < oldest->sequence) oldest = head;
+  }
+  return oldest;
+}
+
+const char* StreamHeap::validate() const noexcept {
+  for (const block::BlockPool* each : {&small_, &large_}) {
+    if (const char* broken = each->validate()) return broken;
+  }
+  if (spare_nodes_ < live_blocks()) return "heap(3): fewer spare nodes than live blocks";
+  std::uint64_t spare = 0;
+  for (const UseNode* node = spare_; node != nullptr; node = node->next) ++spare;
+  if (spare != spare_nodes_) return "heap(3): the spare list is not what its counter says";
+  for (const UseNode* head = queues_; head != nullptr; head = head->next_queue) {
+    for (const UseNode* node = head; node != nullptr; node = node->next) {
+      if (node->stream != head->stream) return "heap(5): a queue mixes streams";
+      if (pool(node->is_small).state(node->block) != block::State::kPending) return "heap(4): a queued block is not pending";
+      if (node->next == nullptr && head->tail != node) return "heap(5): a queue's tail is not its last";
+    }
+  }
+  if (newest_release > epoch) return "heap(1): a stamp from the future";
+  for (const bool is_small : {false, true}) {
+    const block::BlockPool& in = pool(is_small);
+    constexpr auto kPending = static_cast<unsigned>(block::State::kPending);
+    constexpr auto kLive = static_cast<unsigned>(block::State::kLive);
+    const auto p = HeapStats::pool_of(is_small);
+    if (stats.stat(p, Figure::kAllocations).current != in.counts().blocks[kLive]) return "C15: allocations";
+    if (stats.stat(p, Figure::kActive).current != in.counts().blocks[kLive] + in.counts().blocks[kPending]) {
+      return "C15: active";
+    }
+    if (stats.stat(p, Figure::kAllocatedBytes).current != in.counts().bytes[kLive].count()) return "C15: allocated bytes";
+    if (stats.stat(p, Figure::kRequestedBytes).current != in.counts().requested_bytes.count()) return "C15: requested bytes";
+  }
+  return nullptr;
+}
+
+}  // namespace v0
+}  // namespace ashlar

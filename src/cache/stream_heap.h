@@ -1,0 +1,150 @@
+// One stream's memory: its two pools, its pending frees, its epochs. Everything here is done under the heap's lock and
+// nothing here calls the device.
+//
+// Purpose: a hit and a plain free touch this object and nothing that another stream touches.
+// Thread safety: each member says; "locked" means the caller holds `lock`.
+//
+// Invariants:
+//   (1) a free block's stamp is at most `epoch`; work that used its bytes was enqueued before `epoch` passed it;
+//   (2) every stamp <= `completed` belongs to work known complete;
+//   (3) spare nodes >= live blocks, so that a free with a stream never allocates;
+//   (4) a pending block has at least one node, in a queue, in the unrecorded list or in a caller's hands; when its last
+//       node is dropped it is released (C7);
+//   (5) a queue holds one stream's events, oldest first, so a stuck stream delays only itself (H8).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include <ashlar/cache/heap_stats.h>
+#include <ashlar/cache/page_map.h>
+#include <ashlar/cache/spin_lock.h>
+#include <ashlar/cache/use_node.h>
+
+namespace ashlar {
+inline namespace v0 {
+
+class DeviceCache;
+
+/// An event on the heap's own stream: when it is done, every stamp up to `covers` is complete.
+struct EpochMark {
+  EventHandle event;
+  std::uint64_t covers = 0;
+  std::uint64_t sequence = 0;
+};
+inline constexpr unsigned kEpochMarksMax = 4;
+inline constexpr std::uint64_t kEverything = ~std::uint64_t{0};
+
+class StreamHeap {
+ public:
+  StreamHeap(DeviceCache& owner, Stream name, Bytes granule) noexcept
+      : cache(owner), stream(name), small_(granule), large_(granule) {}
+  StreamHeap(const StreamHeap&) = delete;
+  StreamHeap& operator=(const StreamHeap&) = delete;
+
+  block::BlockPool& pool(bool is_small) noexcept { return is_small ? small_ : large_; }
+  const block::BlockPool& pool(bool is_small) const noexcept { return is_small ? small_ : large_; }
+
+  /// Locked. Makes sure that invariant 3 outlives `n` more live blocks or nodes taken. False when the host has no memory.
+  bool reserve_nodes(unsigned n) noexcept { return spare_nodes_ >= live_blocks() + n || grow_nodes(); }
+  /// Locked. REQUIRES: a spare node.
+  UseNode* take_node() noexcept;
+  /// Locked. The node's event must have been taken off.
+  void give_node(UseNode* node) noexcept;
+
+  /// Locked. The first use of a live or pending block.
+  static UseNode* first_use(std::uint64_t user) noexcept {
+    return reinterpret_cast<UseNode*>(static_cast<std::uintptr_t>(user));
+  }
+  /// A pointer as a block's or a segment's user word.
+  static std::uint64_t as_word(const void* pointer) noexcept {
+    return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(pointer));
+  }
+
+  /// Locked. A node whose event is recorded joins its stream's queue.
+  void enqueue(UseNode* node) noexcept;
+  /// Locked. A node whose event cannot be recorded now (or whose stream is gone) waits for a slow path.
+  void add_unrecorded(UseNode* node) noexcept;
+  UseNode* take_unrecorded() noexcept;
+  bool has_pending() const noexcept { return queues_ != nullptr; }
+  bool has_unrecorded() const noexcept { return unrecorded_ != nullptr; }
+  /// Locked. Takes up to `n` queues off the list, for polling outside the lock; the rest keep their order.
+  unsigned take_queues(UseNode** out, unsigned n) noexcept;
+  /// Locked. A queue comes back, behind the others (so that more than a poll's worth of stuck streams starve nobody).
+  void put_queue(UseNode* head) noexcept;
+  /// Locked. Drops a queue's head; returns the queue's new head, or nullptr when it is empty.
+  static UseNode* advance_queue(UseNode* head) noexcept;
+  /// Locked. A node's work is complete: drops it, and releases the block with its last one.
+  void finish_use(UseNode* node) noexcept;
+  /// Locked. The first of the queue list; walk by next_queue.
+  UseNode* queues() noexcept { return queues_; }
+  /// Locked. The queue's head with the smallest sequence, or nullptr.
+  UseNode* oldest_pending() const noexcept;
+  /// Locked. Takes that queue off the list.
+  UseNode* take_oldest_queue() noexcept;
+
+  /// Locked. A live block without uses becomes free.
+  void release_now(bool is_small, block::BlockIndex block, Bytes size, Bytes requested) noexcept {
+    newest_release = epoch;
+    pool(is_small).release(block, epoch);
+    stats.on_free(HeapStats::pool_of(is_small), size, requested);
+    sample(is_small);
+  }
+  void sample(bool is_small) noexcept { stats.sample_splits(HeapStats::pool_of(is_small), pool(is_small).counts()); }
+
+  std::uint64_t live_blocks() const noexcept {
+    constexpr auto kLive = static_cast<unsigned>(block::State::kLive);
+    return small_.counts().blocks[kLive] + large_.counts().blocks[kLive];
+  }
+
+  /// Locked, quiescent: nullptr or the broken invariant.
+  const char* validate() const noexcept;
+
+  mutable SpinLock lock;
+  DeviceCache& cache;
+  Stream stream;               ///< constant, but for recycling under the device's streams lock
+  HeapStats stats;             // locked
+  std::uint64_t epoch = 1;     // locked; the stamp of what is released now
+  std::uint64_t newest_release = 0;  // locked
+  std::uint64_t completed = 0;       // locked
+  /// Locked. Polls and settlements that have nodes of this heap in hand now: its queues do not tell the whole story.
+  unsigned in_hand = 0;
+  std::uint64_t ordinal = 0;   ///< order of creation: slow paths visit heaps in it (C10)
+
+  // Guarded by the device's reclaim lock.
+  UseNode* untold = nullptr;         ///< the unrecorded uses a device synchronisation is about to answer
+  std::uint64_t told_before = 0;     ///< the stamps it answers
+  EpochMark marks[kEpochMarksMax];
+  unsigned mark_count = 0;
+
+  enum class Life : std::uint8_t {
+    kAlive,
+    kRetired,  ///< announced dead: `marks[0]`, if any, covers everything
+    kLost,     ///< dead without a word, or its last event failed: only a device synchronisation covers it
+  };
+  std::atomic<Life> life{Life::kAlive};
+  std::atomic<bool> capturing{false};
+  /// Threads that record an event on this stream's handle now: a retirement waits for them.
+  std::atomic<unsigned> recording{0};
+  std::atomic<StreamHeap*> next_heap{nullptr};  ///< the device's list of heaps
+
+ private:
+  bool grow_nodes() noexcept;
+  struct NodeSlab {
+    std::unique_ptr<NodeSlab> before;
+    UseNode nodes[32];
+  };
+
+  block::BlockPool small_;
+  block::BlockPool large_;
+  UseNode* queues_ = nullptr;
+  UseNode* queues_last_ = nullptr;
+  UseNode* unrecorded_ = nullptr;
+  UseNode* spare_ = nullptr;
+  std::uint64_t spare_nodes_ = 0;
+  std::unique_ptr<NodeSlab> slabs_;
+};
+
+}  // namespace v0
+}  // namespace ashlar

@@ -1,0 +1,226 @@
+// The last rung: a bounded wait for the oldest thing that anybody waits for; and the ends of streams.
+//
+// C12: an allocation fails only when nothing is left that a permitted wait would free. H8: the wait is cut into slices and
+// everything is polled in between, so one stuck stream does not hide what others have finished.
+#include <algorithm>
+#include <thread>
+
+#include <ashlar/cache/device_cache.h>
+
+namespace ashlar {
+inline namespace v0 {
+
+namespace {
+/// A finite wait is spent in this many slices.
+constexpr std::uint32_t kWaitSlices = 16;
+}  // namespace
+
+DeviceCache::Waited DeviceCache::wait_for_use(StreamHeap& heap, std::uint32_t timeout_ms) noexcept {
+  UseNode* head = nullptr;
+  {
+    const Guard guard(heap.lock);
+    head = heap.take_oldest_queue();
+    if (head == nullptr) return Waited::kProgress;  // another thread's poll has it: look again
+    ++heap.in_hand;
+  }
+  DeviceCache& cache = head->stream->cache;
+  waits_.fetch_add(1, std::memory_order_relaxed);
+  const Status status = cache.driver_.event_synchronize(head->event, timeout_ms);
+  const bool done = status.is_ok();
+  if (done) {
+    cache.events_.give(head->event);
+    head->event = EventHandle{};
+  }
+  const Guard guard(heap.lock);
+  --heap.in_hand;
+  UseNode* rest = done ? StreamHeap::advance_queue(head) : head;
+  if (rest != nullptr) heap.put_queue(rest);
+  if (done) heap.finish_use(head);
+  return done ? Waited::kProgress : Waited::kNotDone;
+}
+
+DeviceCache::Waited DeviceCache::wait_for_mark(StreamHeap& heap, std::uint32_t timeout_ms) noexcept {
+  waits_.fetch_add(1, std::memory_order_relaxed);
+  if (!driver_.event_synchronize(heap.marks[0].event, timeout_ms).is_ok()) return Waited::kNotDone;
+  complete_marks(heap, 1);
+  return Waited::kProgress;
+}
+
+bool DeviceCache::wait_for_oldest(std::uint32_t& budget_ms, bool& ran_out) noexcept {
+  StreamHeap* oldest = nullptr;
+  bool is_mark = false;
+  bool in_hand = false;
+  std::uint64_t sequence = kEverything;
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
+    const Guard guard(heap->lock);
+    in_hand |= heap->in_hand > 0;
+    const UseNode* use = heap->oldest_pending();
+    if (use != nullptr && use->sequence < sequence) {
+      oldest = heap;
+      is_mark = false;
+      sequence = use->sequence;
+    }
+    if (heap->mark_count > 0 && heap->marks[0].sequence < sequence) {
+      oldest = heap;
+      is_mark = true;
+      sequence = heap->marks[0].sequence;
+    }
+  }
+  if (oldest == nullptr && in_hand) {
+    std::this_thread::yield();  // another thread is about to file or finish what it holds
+    return true;
+  }
+  const bool untold = oldest == nullptr && has_untold();
+  if (oldest == nullptr && !untold) return false;
+  if (budget_ms == 0) {
+    // The permitted wait is over (or none is permitted): one failed search after that is the last.
+    ran_out = true;
+    return false;
+  }
+  if (untold) {
+    // Not bounded by the budget: no event says when to stop. Tried once; if that fails the wait is over.
+    if (!synchronize_untold()) budget_ms = 0;
+    return true;
+  }
+  const std::uint32_t slice =
+      budget_ms == kWaitForever ? kWaitForever : std::min(budget_ms, std::max(1u, config_.wait_ms / kWaitSlices));
+  const Waited waited = is_mark ? wait_for_mark(*oldest, slice) : wait_for_use(*oldest, slice);
+  if (waited == Waited::kNotDone) budget_ms = budget_ms == kWaitForever ? 0 : budget_ms - slice;
+  return true;
+}
+
+bool DeviceCache::has_untold() noexcept {
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
+    const Guard guard(heap->lock);
+    const bool incomplete = heap->newest_release > heap->completed && heap->mark_count == 0;
+    if (heap->has_unrecorded() || incomplete) return true;
+  }
+  return false;
+}
+
+bool DeviceCache::synchronize_untold() noexcept {
+  // What was freed before the synchronisation is complete after it; what is freed meanwhile has a later stamp.
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
+    const Guard guard(heap->lock);
+    heap->told_before = heap->epoch++;
+    heap->untold = heap->take_unrecorded();
+    heap->in_hand += heap->untold != nullptr;
+  }
+  waits_.fetch_add(1, std::memory_order_relaxed);
+  const bool done = driver_.synchronize().is_ok();
+  bool progress = done;
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
+    UseNode* list = heap->untold;
+    heap->untold = nullptr;
+    const bool had = list != nullptr;
+    while (list != nullptr) {
+      UseNode* node = list;
+      list = list->next;
+      // A use on another device's stream is that device's to synchronise; rare, so one at a time.
+      DeviceCache& cache = node->stream->cache;
+      const bool told = &cache == this ? done : cache.driver_.synchronize().is_ok();
+      progress &= told;
+      const Guard guard(heap->lock);
+      if (told) heap->finish_use(node);
+      else heap->add_unrecorded(node);
+    }
+    const Guard guard(heap->lock);
+    heap->in_hand -= had;
+    if (!done) continue;
+    const bool dead = heap->life.load() != StreamHeap::Life::kAlive;
+    heap->completed = dead ? kEverything : std::max(heap->completed, heap->told_before);
+  }
+  return progress;
+}
+
+Status DeviceCache::retire(Stream stream) noexcept {
+  StreamHeap* heap = streams_.find(stream.id);
+  ASHLAR_REQUIRE(heap != nullptr, Code::kNotFound, "the allocator has never seen that stream");
+  const std::lock_guard reclaiming(reclaim_);
+  ASHLAR_REQUIRE(heap->life.load() == StreamHeap::Life::kAlive, Code::kInvalidHandle, "the stream is dead already");
+  const Result<EventHandle> last = record_on(*heap);
+  heap->life.store(last.is_ok() ? StreamHeap::Life::kRetired : StreamHeap::Life::kLost);
+  // The caller destroys the handle next: nobody may still be recording on it.
+  while (heap->recording.load() != 0) std::this_thread::yield();
+  if (!last.is_ok()) return Status::ok();
+  for (unsigned i = 0; i < heap->mark_count; ++i) events_.give(heap->marks[i].event);
+  heap->marks[0] = {last.value(), kEverything, sequence_.fetch_add(1, std::memory_order_relaxed)};
+  heap->mark_count = 1;
+  return Status::ok();
+}
+
+Status DeviceCache::trim() noexcept {
+  if (const Status health = driver_.health(); !health.is_ok()) return health;
+  ASHLAR_REQUIRE(!is_capturing(), Code::kBusy, "a capture is underway");
+  const std::lock_guard reclaiming(reclaim_);
+  std::uint32_t budget_ms = config_.wait_ms;
+  bool ran_out = false;
+  do {
+    sweep_all();
+  } while (driver_.health().is_ok() && wait_for_oldest(budget_ms, ran_out));
+  release_idle(Bytes::max(), Bytes{});
+  if (const Status health = driver_.health(); !health.is_ok()) return health;
+  ASHLAR_REQUIRE(!ran_out, Code::kNotReady, "some segments stay: work that uses them is not done");
+  return Status::ok();
+}
+
+void DeviceCache::quiesce() noexcept {
+  { const std::lock_guard reclaiming(reclaim_); }
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
+    for (bool busy = true; busy;) {
+      {
+        const Guard guard(heap->lock);
+        busy = heap->in_hand > 0;
+      }
+      if (busy) std::this_thread::yield();
+    }
+  }
+}
+
+void DeviceCache::record_deferred() noexcept {
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) retry_unrecorded(*heap);
+}
+
+void DeviceCache::settle() noexcept {
+  if (!driver_.health().is_ok()) return;
+  bool incomplete = false;
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
+    const Guard guard(heap->lock);
+    incomplete |= heap->has_pending() || heap->has_unrecorded() || heap->newest_release > heap->completed;
+  }
+  settled_ = !incomplete || driver_.synchronize().is_ok();
+}
+
+void DeviceCache::give_everything_back() noexcept {
+  if (!driver_.health().is_ok()) return;
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
+    complete_marks(*heap, heap->mark_count);
+    UseNode* done[1];
+    for (;;) {
+      EventHandle event;
+      DeviceCache* owner = nullptr;
+      {
+        const Guard guard(heap->lock);
+        if (heap->take_queues(done, 1) == 0) break;
+        event = done[0]->event;
+        owner = &done[0]->stream->cache;
+        UseNode* rest = StreamHeap::advance_queue(done[0]);
+        if (rest != nullptr) heap->put_queue(rest);
+        // A device that could not be synchronised keeps what its streams may still touch.
+        if (owner->settled_) heap->finish_use(done[0]);
+      }
+      owner->events_.give(event);
+    }
+    const Guard guard(heap->lock);
+    for (UseNode* list = heap->take_unrecorded(); list != nullptr;) {
+      UseNode* node = list;
+      list = list->next;
+      if (node->stream->cache.settled_) heap->finish_use(node);
+    }
+    if (settled_) heap->completed = kEverything;
+  }
+  release_idle(Bytes::max(), Bytes{});
+}
+
+}  // namespace v0
+}  // namespace ashlar
