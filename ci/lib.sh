@@ -20,3 +20,20 @@ configure_and_build() {
   cmake --preset "$preset" ${defines[@]+"${defines[@]}"} &&
     cmake --build "build/$preset" -j "$jobs" "${targets[@]}"
 }
+
+# commit: the commit that is measured, with a mark when files differ from it.
+commit() {
+  git -c "safe.directory=$PWD" describe --always --abbrev=12 --dirty='+changes' --exclude='*' -- 2>/dev/null ||
+    git -c "safe.directory=$PWD" describe --always --abbrev=12 --dirty='+changes' --exclude='*' 2>/dev/null || echo unknown
+}
+
+# row FIGURE VALUE TARGET MET COMMAND: one row of reports/README.md as JSON. MET is true or false, or null where the figure
+# has no target.
+row() {
+  jq -cn --arg figure "$1" --arg value "$2" --arg target "$3" --argjson met "$4" --arg command "$5" \
+    '{$figure, $value, $target, $met, $command}'
+}
+
+# at_least A B, at_most A B: compares decimals; prints true or false, which is what `row` takes.
+at_least() { jq -n --argjson a "$1" --argjson b "$2" '$a >= $b'; }
+at_most() { jq -n --argjson a "$1" --argjson b "$2" '$a <= $b'; }
