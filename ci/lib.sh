@@ -23,8 +23,7 @@ configure_and_build() {
 
 # commit: the commit that is measured, with a mark when files differ from it.
 commit() {
-  git -c "safe.directory=$PWD" describe --always --abbrev=12 --dirty='+changes' --exclude='*' -- 2>/dev/null ||
-    git -c "safe.directory=$PWD" describe --always --abbrev=12 --dirty='+changes' --exclude='*' 2>/dev/null || echo unknown
+  git -c "safe.directory=$PWD" describe --always --abbrev=12 --dirty='+changes' --exclude='*' 2>/dev/null || echo unknown
 }
 
 # row FIGURE VALUE TARGET MET COMMAND: one row of reports/README.md as JSON. MET is true or false, or null where the figure
