@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ashlar::spec {
@@ -55,6 +56,12 @@ class FaultLog {
  public:
   static constexpr std::size_t kFaultsMax = 256;
   void report(FaultKind kind, Blame by, std::string text);
+  /// A misuse of the Device interface, by whoever calls it now: the allocator, or the caller inside a CallerScope.
+  void misuse(FaultKind kind, std::string text) { report(kind, current_blame(), std::move(text)); }
+  /// Whose calls the calling thread makes now.
+  static Blame current_blame() { return caller_depth() > 0 ? Blame::kCaller : Blame::kAllocator; }
+  /// How many CallerScopes the calling thread is in.
+  static unsigned& caller_depth();
   /// Faults reported and not taken yet, those beyond kFaultsMax included.
   std::size_t count() const { return faults_.size() + dropped_; }
   const std::vector<Fault>& faults() const { return faults_; }

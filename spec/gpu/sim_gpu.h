@@ -79,7 +79,7 @@ struct SimGpuOptions {
   /// One device for each; 0 means unlimited.
   std::vector<Bytes> capacities{Bytes{0}};
   std::uint64_t seed = 1;
-  CostModel cost;
+  CostModel cost{};
   /// Addresses: on, ranges just freed come back first, aligned to 512 bytes only, adjacent to other segments, and dead
   /// stream, event and page handles' values come back at once. Off: lowest free 2 MiB-aligned range; values not reused.
   bool adversarial = true;
@@ -112,9 +112,10 @@ using GraphId = Id<struct GraphIdTag, std::uint32_t>;
 /// A flag that a host function waits for. 0 is a flag always raised.
 using HostFlag = std::uint32_t;
 
-/// See the head of this file. Control functions that take a Stream use its handle and device only, as the driver would;
-/// on a dead or foreign handle they report a fault and return kInvalidHandle or kWrongDevice. Those that enqueue may
-/// block (queue_depth): kDeadlock if for ever. All of them but where said answer kDeviceLost/kTornDown when it is.
+/// See the head of this file. Control functions that take a Stream use its handle and device only, as the driver would
+/// (step, pending and the detector's on_* use its identity); on a dead or foreign handle they report a fault and return
+/// kInvalidHandle or kWrongDevice. Those that enqueue may block (queue_depth): kDeadlock if for ever. All of them but
+/// where said answer kDeviceLost/kTornDown when it is. Their misuse is blamed on the caller, not on the allocator.
 class SimGpu {
  public:
   using Options = SimGpuOptions;
@@ -141,7 +142,7 @@ class SimGpu {
   Status destroy_stream(const Stream& stream);
   /// The stream that kDefaultStream, kLegacyStream or (for the calling thread) kPerThreadStream means on that device.
   Stream default_stream(DeviceId id, StreamHandle which = kLegacyStream);
-  /// Entries enqueued and not finished. 0 for a dead handle (which is no fault here).
+  /// Entries enqueued and not finished. By the stream's identity: right for a destroyed stream too.
   std::uint64_t pending(const Stream& stream) const;
   std::uint64_t pending(DeviceId id) const;
 
@@ -165,7 +166,8 @@ class SimGpu {
   Status launch_faulty(const Stream& stream);
 
   // Progress. None of these fails on a lost device: there is nothing left to run there.
-  /// Finishes up to n entries of the stream, stopping at one that cannot run; how many. A dead handle's remains: 0.
+  /// Finishes up to n entries of the stream, stopping at one that cannot run; how many. By the stream's identity: a
+  /// destroyed stream's work runs on.
   std::uint64_t step(const Stream& stream, std::uint64_t n = 1);
   /// Finishes all work of the device (and what it waits for). kDeadlock when some of it cannot run; the rest is done.
   Status drain(DeviceId id);
@@ -217,6 +219,16 @@ class SimGpu {
   void on_allocate(AllocationTag tag, Address at, Bytes size, const Stream& stream);
   void on_use_announced(AllocationTag tag, const Stream& stream);
   void on_free(AllocationTag tag);
+
+  /// While one lives, the calling thread's Device calls are the caller's own (its events, its waits), not the
+  /// allocator's: not in the account, not failed on purpose, and misuse is blamed on the caller. Nests.
+  class CallerScope {
+   public:
+    CallerScope();
+    CallerScope(const CallerScope&) = delete;
+    CallerScope& operator=(const CallerScope&) = delete;
+    ~CallerScope();
+  };
 
   /// A text of every stream's queue, for messages.
   std::string describe() const;

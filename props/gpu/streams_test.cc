@@ -1,0 +1,249 @@
+// Imitates: a program that enqueues kernels, events and waits on a few streams of one or two devices.
+// Does not prove: that a real GPU behaves so (props/rules names the documentation of each rule; a GPU must agree).
+#include <gtest/gtest.h>
+
+#include "spec/gpu/sim_gpu.h"
+
+namespace ashlar::spec {
+namespace {
+
+constexpr DeviceId kFirst{0};
+
+struct Fixture : testing::Test {
+  SimGpu sim{SimGpuOptions{.capacities = {Bytes{0}, Bytes{0}}}};
+  Device& gpu = sim.device();
+  Stream make(StreamKind kind = StreamKind::kNonBlocking) { return sim.create_stream(kFirst, kind).value(); }
+  Status kernel(const Stream& stream) { return sim.launch(stream, std::span<const Touch>{}); }
+  EventHandle recorded(const Stream& stream) {
+    const EventHandle event = gpu.event_create().value();
+    EXPECT_TRUE(gpu.event_record(event, stream.handle).is_ok());
+    return event;
+  }
+  void expect_fault(FaultKind kind, Blame by) {
+    const std::vector<Fault> faults = sim.take_faults();
+    ASSERT_EQ(faults.size(), 1u);
+    EXPECT_EQ(faults[0].kind, kind) << faults[0].text;
+    EXPECT_EQ(faults[0].by, by) << faults[0].text;
+  }
+  void TearDown() override {
+    for (const Fault& fault : sim.take_faults()) ADD_FAILURE() << fault_name(fault.kind) << ": " << fault.text;
+  }
+};
+
+using SimStreams = Fixture;
+
+TEST_F(SimStreams, NothingFinishesUntilTold) {
+  const Stream s = make();
+  EXPECT_TRUE(kernel(s).is_ok());
+  const EventHandle e = recorded(s);
+  EXPECT_EQ(gpu.event_query(e).code(), Code::kNotReady);
+  EXPECT_EQ(sim.step(s), 1u);
+  EXPECT_EQ(gpu.event_query(e).code(), Code::kNotReady);
+  EXPECT_EQ(sim.step(s), 1u);
+  EXPECT_TRUE(gpu.event_query(e).is_ok());
+  EXPECT_EQ(sim.step(s), 0u);
+}
+
+TEST_F(SimStreams, AWaitHoldsItsStreamUntilTheEventIsDone) {
+  const Stream a = make();
+  const Stream b = make();
+  EXPECT_TRUE(kernel(a).is_ok());
+  const EventHandle e = recorded(a);
+  EXPECT_TRUE(gpu.stream_wait(b.handle, e).is_ok());
+  EXPECT_TRUE(kernel(b).is_ok());
+  EXPECT_EQ(sim.step(b, 9), 0u);
+  EXPECT_EQ(sim.step(a, 9), 2u);
+  EXPECT_EQ(sim.step(b, 9), 2u);
+}
+
+TEST_F(SimStreams, RecordingAgainReplacesWhatTheEventStandsFor) {
+  const Stream s = make();
+  const EventHandle e = recorded(s);
+  sim.step(s);
+  EXPECT_TRUE(gpu.event_query(e).is_ok());
+  EXPECT_TRUE(gpu.event_record(e, s.handle).is_ok());
+  EXPECT_EQ(gpu.event_query(e).code(), Code::kNotReady);
+}
+
+TEST_F(SimStreams, SynchronizeRunsOnlyWhatTheEventNeeds) {
+  const Stream a = make();
+  const Stream b = make();
+  EXPECT_TRUE(kernel(a).is_ok());
+  const EventHandle e = recorded(a);
+  EXPECT_TRUE(kernel(a).is_ok());
+  EXPECT_TRUE(kernel(b).is_ok());
+  EXPECT_TRUE(gpu.event_synchronize(e, kWaitForever).is_ok());
+  EXPECT_EQ(sim.pending(a), 1u);
+  EXPECT_EQ(sim.pending(b), 1u);
+  EXPECT_EQ(sim.account().waits, 1u);
+}
+
+TEST_F(SimStreams, ABlockingCallThatCannotReturnIsADeadlock) {
+  const Stream s = make();
+  const HostFlag flag = sim.new_flag();
+  EXPECT_TRUE(sim.host_function(s, flag).is_ok());
+  const EventHandle e = recorded(s);
+  EXPECT_EQ(gpu.event_synchronize(e, 5).code(), Code::kNotReady);
+  EXPECT_EQ(gpu.event_synchronize(e, kWaitForever).code(), Code::kDeadlock);
+  expect_fault(FaultKind::kDeadlock, Blame::kAllocator);
+  EXPECT_EQ(gpu.synchronize().code(), Code::kDeadlock);
+  expect_fault(FaultKind::kDeadlock, Blame::kAllocator);
+  sim.raise(flag);
+  EXPECT_TRUE(gpu.event_synchronize(e, kWaitForever).is_ok());
+}
+
+TEST_F(SimStreams, ADeviceCallInsideAHostFunctionIsRefused) {
+  const Stream s = make();
+  Code answer = Code::kOk;
+  EXPECT_TRUE(sim.host_function(s, 0, [&] { answer = gpu.segment_alloc(512_B).code(); }).is_ok());
+  EXPECT_EQ(sim.step(s), 1u);
+  EXPECT_EQ(answer, Code::kDriverError);
+  expect_fault(FaultKind::kCalledFromHostFunction, Blame::kAllocator);
+  EXPECT_TRUE(gpu.memory_info().is_ok());
+}
+
+TEST_F(SimStreams, AMemoryWaitHoldsUntilTheWordIsWritten) {
+  const Stream a = make();
+  const Stream b = make();
+  EXPECT_TRUE(sim.wait_value(a, Address{64}, 2).is_ok());
+  EXPECT_TRUE(sim.write_value(b, Address{64}, 1).is_ok());
+  EXPECT_TRUE(sim.drain_all() == Status(Code::kDeadlock, ""));
+  sim.host_write_value(Address{64}, 3);
+  EXPECT_TRUE(sim.drain_all().is_ok());
+}
+
+TEST_F(SimStreams, ACollectiveRunsOnlyWhenAllMembersAreAtIt) {
+  const Stream a = make();
+  const Stream b = make();
+  EXPECT_TRUE(sim.collective(a, 7, 2).is_ok());
+  EXPECT_TRUE(kernel(b).is_ok());
+  EXPECT_EQ(sim.step(a), 0u);
+  EXPECT_TRUE(sim.collective(b, 7, 2).is_ok());
+  EXPECT_EQ(sim.step(a), 0u);
+  EXPECT_EQ(sim.step(b), 1u);
+  EXPECT_EQ(sim.step(a), 1u);
+  EXPECT_EQ(sim.pending(b), 0u);
+}
+
+TEST_F(SimStreams, AHiddenWaitBetweenCollectivesDeadlocks) {
+  // Two streams take part in a collective; one is made to wait for an event behind the other's part in it.
+  const Stream a = make();
+  const Stream b = make();
+  EXPECT_TRUE(sim.collective(a, 1, 2).is_ok());
+  const EventHandle after = recorded(a);
+  EXPECT_TRUE(gpu.stream_wait(b.handle, after).is_ok());
+  EXPECT_TRUE(sim.collective(b, 1, 2).is_ok());
+  EXPECT_EQ(sim.drain_all().code(), Code::kDeadlock);
+}
+
+TEST_F(SimStreams, LagFinishesEachEntryTicksAfterItsEnqueue) {
+  const Stream s = make();
+  sim.set_lag(2);
+  EXPECT_TRUE(kernel(s).is_ok());
+  sim.tick();
+  EXPECT_TRUE(kernel(s).is_ok());
+  EXPECT_EQ(sim.pending(s), 2u);
+  sim.tick();
+  EXPECT_EQ(sim.pending(s), 1u);
+  sim.tick();
+  EXPECT_EQ(sim.pending(s), 0u);
+}
+
+TEST_F(SimStreams, AHandleComesBackAndAnIdentityNeverDoes) {
+  const Stream a = make();
+  EXPECT_TRUE(kernel(a).is_ok());
+  EXPECT_TRUE(sim.destroy_stream(a).is_ok());
+  EXPECT_EQ(gpu.identify(a.handle).code(), Code::kInvalidHandle);
+  expect_fault(FaultKind::kDeadStream, Blame::kAllocator);
+  const Stream b = make();
+  EXPECT_EQ(a.handle, b.handle);
+  EXPECT_NE(a.id, b.id);
+  EXPECT_EQ(sim.pending(a), 1u);
+  EXPECT_EQ(sim.pending(b), 0u);
+  EXPECT_EQ(sim.step(a), 1u);
+}
+
+TEST_F(SimStreams, ThePerThreadStreamIsOneHandleAndAStreamForEachThread) {
+  const Stream first = gpu.identify(kPerThreadStream).value();
+  sim.act_as_thread(1);
+  const Stream second = gpu.identify(kPerThreadStream).value();
+  EXPECT_EQ(first.handle, second.handle);
+  EXPECT_NE(first.id, second.id);
+  EXPECT_TRUE(first.thread_bound);
+  sim.act_as_thread(0);
+  EXPECT_EQ(gpu.identify(kPerThreadStream).value(), first);
+  EXPECT_NE(sim.device(1).identify(kPerThreadStream).value().id, first.id);
+}
+
+TEST_F(SimStreams, TheLegacyStreamOrdersBlockingStreamsOnly) {
+  const Stream blocking = make(StreamKind::kBlocking);
+  const Stream free_running = make();
+  const Stream legacy = sim.default_stream(kFirst);
+  EXPECT_TRUE(kernel(blocking).is_ok());
+  EXPECT_TRUE(kernel(legacy).is_ok());
+  EXPECT_TRUE(kernel(blocking).is_ok());
+  EXPECT_TRUE(kernel(free_running).is_ok());
+  EXPECT_EQ(sim.step(legacy, 9), 0u);
+  EXPECT_EQ(sim.step(free_running, 9), 1u);
+  EXPECT_EQ(sim.step(blocking, 9), 1u);
+  EXPECT_EQ(sim.step(legacy, 9), 2u);  // the implicit wait and the kernel
+  EXPECT_EQ(sim.step(blocking, 9), 2u);
+}
+
+TEST_F(SimStreams, AnEventOfAnotherDeviceCanBeWaitedForAndNotRecorded) {
+  const EventHandle e = gpu.event_create().value();
+  const Stream other = sim.create_stream(DeviceId{1}).value();
+  EXPECT_EQ(sim.device(1).event_record(e, other.handle).code(), Code::kWrongDevice);
+  expect_fault(FaultKind::kWrongDevice, Blame::kAllocator);
+  const Stream own = make();
+  EXPECT_TRUE(kernel(own).is_ok());
+  EXPECT_TRUE(gpu.event_record(e, own.handle).is_ok());
+  EXPECT_TRUE(sim.device(1).stream_wait(other.handle, e).is_ok());
+  EXPECT_EQ(sim.step(other), 0u);
+  EXPECT_TRUE(sim.drain(DeviceId{1}).is_ok());
+  EXPECT_EQ(sim.pending(own), 0u);
+}
+
+TEST(SimQueues, AFullQueueBlocksTheLaunchAndRunsTheMachineOn) {
+  SimGpu sim(SimGpuOptions{.queue_depth = 2});
+  const Stream s = sim.create_stream(kFirst).value();
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(sim.launch(s, std::span<const Touch>{}).is_ok());
+  EXPECT_EQ(sim.pending(s), 2u);
+  const Stream held = sim.create_stream(kFirst).value();
+  const HostFlag flag = sim.new_flag();
+  EXPECT_TRUE(sim.host_function(held, flag).is_ok());
+  EXPECT_TRUE(sim.launch(held, std::span<const Touch>{}).is_ok());
+  EXPECT_EQ(sim.launch(held, std::span<const Touch>{}).code(), Code::kDeadlock);
+  EXPECT_EQ(sim.take_faults().size(), 1u);
+}
+
+TEST(SimQueues, StreamsThatShareAHardwareQueueHoldEachOtherUp) {
+  SimGpu sim(SimGpuOptions{.hardware_queues = 1});
+  const Stream a = sim.create_stream(kFirst).value();
+  const Stream b = sim.create_stream(kFirst).value();
+  EXPECT_TRUE(sim.wait_value(a, Address{8}, 1).is_ok());
+  EXPECT_TRUE(sim.write_value(b, Address{8}, 1).is_ok());
+  EXPECT_EQ(sim.step(b), 0u);
+  EXPECT_EQ(sim.drain_all().code(), Code::kDeadlock);
+}
+
+TEST(SimProgress, TheSameSeedMakesTheSameChoices) {
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
+    std::string story[2];
+    for (std::string& told : story) {
+      SimGpu sim(SimGpuOptions{.seed = seed});
+      std::vector<Stream> streams;
+      for (int i = 0; i < 3; ++i) streams.push_back(sim.create_stream(kFirst).value());
+      for (int i = 0; i < 30; ++i) {
+        EXPECT_TRUE(sim.launch(streams[static_cast<std::size_t>(i % 3)], std::span<const Touch>{}).is_ok());
+      }
+      EXPECT_EQ(sim.progress(15), 15u);
+      for (const Stream& s : streams) told += std::to_string(sim.pending(s)) + " ";
+      for (int i = 0; i < 20; ++i) told += std::to_string(sim.device().segment_alloc(3000_B).value().value()) + " ";
+    }
+    EXPECT_EQ(story[0], story[1]);
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::spec

@@ -1,0 +1,72 @@
+// Clocks: what of each stream's work comes before what, as vector clocks over the streams.
+//
+// Purpose: the order half of the happens-before detector. A lane is a stream's identity as a dense index; its clock says,
+// for every lane, up to which place (1, 2, ...) that lane's entries come before whatever this lane is given next. The
+// host's clock says what the host has learnt to be done.
+// Thread safety: none (the machine's lock). Cost: a join is O(lanes); an enqueue with nothing new learnt is O(1).
+// Source: vector clocks (Fidge 1988, Mattern 1989).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace ashlar::spec {
+
+/// Place by lane; lanes beyond its end count as 0.
+using Clock = std::vector<std::uint64_t>;
+
+/// The place of that lane in the clock.
+inline std::uint64_t place_in(const Clock& clock, std::uint32_t lane) { return lane < clock.size() ? clock[lane] : 0; }
+
+class Clocks {
+ public:
+  /// `drop_edges`: a mask of Edge (sim_gpu.h); those edges are ignored.
+  explicit Clocks(std::uint32_t drop_edges) : dropped_(drop_edges) { hosts_.resize(1); }
+
+  bool keeps(std::uint32_t edge) const { return (dropped_ & edge) == 0; }
+  /// The next lane: 0, 1, ...
+  void add_lane() { lanes_.emplace_back(); }
+
+  /// The thread enqueues an entry on the lane: it comes after all that thread has learnt.
+  void enqueue(std::uint32_t lane, std::uint32_t thread);
+  /// All entries of the lane up to `place` are finished.
+  void finish(std::uint32_t lane, std::uint64_t place) { lanes_[lane].done = place; }
+  /// Whatever the lane is given next comes after `before`, by that edge.
+  void join(std::uint32_t lane, const Clock& before, std::uint32_t edge);
+  /// The same, after all that the lane `before` was given up to now.
+  void join_lane(std::uint32_t lane, std::uint32_t before, std::uint32_t edge);
+  /// The thread learns that everything in `done` is done, by that edge.
+  void learn(std::uint32_t thread, const Clock& done, std::uint32_t edge);
+  /// The clock of the lane now: what event_record captures.
+  const Clock& clock(std::uint32_t lane) const { return lanes_[lane].clock; }
+  std::uint64_t enqueued(std::uint32_t lane) const { return lanes_[lane].enqueued; }
+  std::size_t lanes() const { return lanes_.size(); }
+
+  /// Does that entry come before whatever `thread` enqueues next on `lane`?
+  bool before_next_of(std::uint32_t used_lane, std::uint64_t place, std::uint32_t lane, std::uint32_t thread) const;
+  /// Does that entry come before whatever `thread` enqueues next anywhere: is it done, as far as that thread can know?
+  bool done_for(std::uint32_t used_lane, std::uint64_t place, std::uint32_t thread) const;
+  /// Is it done for every thread and for ever, so that it may be forgotten?
+  bool settled(std::uint32_t used_lane, std::uint64_t place) const;
+
+ private:
+  struct Lane {
+    Clock clock;
+    std::uint64_t enqueued = 0;
+    std::uint64_t done = 0;
+    std::uint64_t host_version = 0;  // of the host clock joined last
+    std::uint32_t host_thread = 0;
+  };
+  struct Host {
+    Clock clock;
+    std::uint64_t version = 0;
+  };
+  const Host* host_of(std::uint32_t thread) const;
+  static bool merge(Clock& into, const Clock& from);
+
+  std::vector<Lane> lanes_;
+  std::vector<Host> hosts_;  // one for all threads, or (kEdgeHostThreads dropped) one each
+  std::uint32_t dropped_;
+};
+
+}  // namespace ashlar::spec

@@ -1,0 +1,205 @@
+#include "spec/gpu/detector.h"
+
+#include <algorithm>
+
+namespace ashlar::spec {
+namespace {
+
+std::string range_text(std::uint64_t begin, std::uint64_t end) {
+  return "[" + std::to_string(begin) + ", " + std::to_string(end) + ")";
+}
+
+}  // namespace
+
+std::string HappensBefore::describe(const char* what, const Allocation& made, const Stamp& use) const {
+  return std::string(what) + ": allocation " + std::to_string(made.tag) + " at " + range_text(made.begin, made.end) +
+         " for stream #" + std::to_string(made.lane + 1) + " has bytes that allocation " + std::to_string(use.owner) +
+         " used at entry " + std::to_string(use.place) + " of stream #" + std::to_string(use.lane + 1) +
+         ", which is neither done nor ordered before";
+}
+
+HappensBefore::Allocation* HappensBefore::find(AllocationTag tag) {
+  if (tag == kNoTag) return nullptr;
+  const std::uint32_t index = by_tag_.find(tag);
+  return index == FlatMap::kAbsent ? nullptr : &allocations_[index];
+}
+
+std::size_t HappensBefore::live_at_or_after(std::uint64_t begin) const {
+  const auto it = std::lower_bound(live_.begin(), live_.end(), begin,
+                                   [](const Live& live, std::uint64_t value) { return live.begin < value; });
+  return static_cast<std::size_t>(it - live_.begin());
+}
+
+void HappensBefore::on_allocate(AllocationTag tag, Address at, Bytes size, std::uint32_t lane, std::uint32_t thread) {
+  ASHLAR_ASSERT(tag != kNoTag && find(tag) == nullptr, "detector: a tag names one allocation");
+  std::uint32_t index = 0;
+  if (unused_.empty()) {
+    index = static_cast<std::uint32_t>(allocations_.size());
+    allocations_.emplace_back();
+  } else {
+    index = unused_.back();
+    unused_.pop_back();
+  }
+  Allocation& made = allocations_[index];
+  made.tag = tag;
+  made.begin = at.value();
+  made.end = made.begin + size.count();
+  made.lane = lane;
+  made.allocated_at = clocks_.enqueued(lane);
+  made.uses.clear();
+  made.announced.clear();
+  made.races.clear();
+  by_tag_.insert(tag, index);
+
+  const std::size_t place = live_at_or_after(made.begin);
+  const Allocation* before = place > 0 ? &allocations_[live_[place - 1].index] : nullptr;
+  const Allocation* after = place < live_.size() ? &allocations_[live_[place].index] : nullptr;
+  const Allocation* hit = before != nullptr && before->end > made.begin ? before : nullptr;
+  if (hit == nullptr && after != nullptr && after->begin < made.end) hit = after;
+  made.by_address = hit == nullptr;
+  if (hit == nullptr) {
+    live_.insert(live_.begin() + static_cast<std::ptrdiff_t>(place), Live{made.begin, index});
+  } else {
+    faults_.report(FaultKind::kOverlap, Blame::kAllocator,
+                   "C2: allocation " + std::to_string(tag) + " at " + range_text(made.begin, made.end) +
+                       " overlaps allocation " + std::to_string(hit->tag) + " at " + range_text(hit->begin, hit->end));
+  }
+  check_priors(made, thread);
+}
+
+void HappensBefore::check_priors(Allocation& made, std::uint32_t thread) {
+  for (std::size_t i = 0; i < priors_.size();) {
+    const Prior& prior = priors_[i];
+    const bool overlaps = prior.begin < made.end && made.begin < prior.end;
+    bool forget = clocks_.settled(prior.use.lane, prior.use.place);
+    if (!forget && overlaps) {
+      if (clocks_.before_next_of(prior.use.lane, prior.use.place, made.lane, thread)) {
+        made.races.push_back(prior.use);
+      } else if (prior.use.covered) {
+        faults_.report(FaultKind::kEarlyReuse, Blame::kAllocator, describe("C6/C7", made, prior.use));
+        forget = true;  // told once
+      } else {
+        faults_.report(FaultKind::kUnannouncedUse, Blame::kCaller,
+                       describe("C7: a use that was not announced", made, prior.use));
+        forget = true;
+      }
+    }
+    if (forget) {
+      priors_[i] = priors_.back();
+      priors_.pop_back();
+    } else {
+      ++i;
+    }
+  }
+}
+
+// The allocation itself was in order, so what races with another lane's use now is what that lane was not ordered after.
+void HappensBefore::check_races(Allocation& made, std::uint32_t lane, std::uint32_t thread) {
+  for (std::size_t i = 0; i < made.races.size();) {
+    const Stamp use = made.races[i];
+    const bool settled = clocks_.settled(use.lane, use.place);
+    const bool ordered = settled || clocks_.before_next_of(use.lane, use.place, lane, thread);
+    if (!ordered) {
+      faults_.report(FaultKind::kUnorderedUse, Blame::kCaller,
+                     describe("C6: a use on another stream, not ordered after the allocation", made, use));
+    }
+    if (settled || !ordered) {
+      made.races[i] = made.races.back();
+      made.races.pop_back();
+    } else {
+      ++i;
+    }
+  }
+}
+
+void HappensBefore::on_use_announced(AllocationTag tag, std::uint32_t lane) {
+  Allocation* made = find(tag);
+  if (made == nullptr) return;
+  if (std::find(made->announced.begin(), made->announced.end(), lane) == made->announced.end()) {
+    made->announced.push_back(lane);
+  }
+}
+
+bool HappensBefore::on_touch(const Touch& touch, std::uint32_t lane, std::uint32_t thread) {
+  if (touch.tag == kNoTag) return true;
+  Allocation* made = find(touch.tag);
+  if (made == nullptr) {
+    faults_.report(FaultKind::kUseAfterFree, Blame::kCaller,
+                   "a kernel was enqueued on allocation " + std::to_string(touch.tag) + " after its free");
+    return false;
+  }
+  if (touch.at.value() < made->begin || touch.at.value() + touch.size.count() > made->end) {
+    faults_.report(FaultKind::kOutOfBounds, Blame::kCaller,
+                   "a kernel touches bytes outside of allocation " + std::to_string(touch.tag));
+  }
+  check_races(*made, lane, thread);
+  const std::uint64_t place = clocks_.enqueued(lane) + 1;
+  for (Stamp& use : made->uses) {
+    if (use.lane != lane) continue;
+    use.place = place;
+    return true;
+  }
+  made->uses.push_back(Stamp{place, lane, true, touch.tag});
+  return true;
+}
+
+void HappensBefore::on_free(AllocationTag tag, std::uint32_t thread) {
+  Allocation* made = find(tag);
+  if (made == nullptr) return;
+  for (Stamp use : made->uses) {
+    if (clocks_.settled(use.lane, use.place)) continue;
+    const bool announced =
+        std::find(made->announced.begin(), made->announced.end(), use.lane) != made->announced.end();
+    const bool ordered = clocks_.keeps(kEdgeFreeCoverage) &&
+                         clocks_.before_next_of(use.lane, use.place, made->lane, thread);
+    use.covered = use.lane == made->lane || announced || ordered;
+    add_prior(Prior{made->begin, made->end, use});
+  }
+  const std::uint32_t index = by_tag_.find(tag);
+  if (made->by_address) {
+    const std::size_t place = live_at_or_after(made->begin);
+    live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(place));
+  }
+  by_tag_.erase(tag);
+  unused_.push_back(index);
+}
+
+// A later use on the same lane of at least the same bytes stands for the earlier one.
+void HappensBefore::add_prior(const Prior& prior) {
+  for (std::size_t i = 0; i < priors_.size();) {
+    const Prior& old = priors_[i];
+    const bool replaced = old.use.lane == prior.use.lane && old.begin >= prior.begin && old.end <= prior.end &&
+                          old.use.covered == prior.use.covered;
+    if (replaced || clocks_.settled(old.use.lane, old.use.place)) {
+      priors_[i] = priors_.back();
+      priors_.pop_back();
+    } else {
+      ++i;
+    }
+  }
+  priors_.push_back(prior);
+}
+
+void HappensBefore::on_unmap(Address at, Bytes size, std::uint32_t thread, bool in_flight) {
+  const std::uint64_t begin = at.value();
+  const std::uint64_t end = begin + size.count();
+  std::size_t i = live_at_or_after(begin);
+  if (i > 0 && allocations_[live_[i - 1].index].end > begin) --i;
+  for (; i < live_.size() && live_[i].begin < end; ++i) {
+    const Allocation& made = allocations_[live_[i].index];
+    faults_.report(FaultKind::kLiveUnmapped, Blame::kAllocator,
+                   "C1: memory at " + range_text(begin, end) + " returned or unmapped under live allocation " +
+                       std::to_string(made.tag));
+  }
+  if (!in_flight) return;
+  for (const Prior& prior : priors_) {
+    if (prior.begin >= end || begin >= prior.end) continue;
+    if (clocks_.done_for(prior.use.lane, prior.use.place, thread)) continue;
+    faults_.report(FaultKind::kInFlight, prior.use.covered ? Blame::kAllocator : Blame::kCaller,
+                   "D4: memory at " + range_text(begin, end) + " returned or unmapped while entry " +
+                       std::to_string(prior.use.place) + " of stream #" + std::to_string(prior.use.lane + 1) +
+                       " is not known to be done with it");
+  }
+}
+
+}  // namespace ashlar::spec

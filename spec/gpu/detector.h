@@ -1,0 +1,88 @@
+// HappensBefore: finds bytes reused before an earlier owner's use is over, and says whose fault it is (C6, C7, D4).
+//
+// Purpose: the oracle for stream order. It knows the machine's order (clocks.h) and is told by the driver who owns which
+// bytes; it keeps, for every byte range, the last use on every stream by the owners before (`prior` stamps), which
+// splits and merges of blocks neither lose nor need to announce: stamps belong to bytes.
+// Whose fault (reference: the proof of the stream-order model): bytes handed out while an earlier use is neither done nor
+// ordered before the new owner's next work on its own stream are the allocator's fault, if the earlier owner had freed
+// properly: used on its own stream, on announced ones, or ordered before the free. If not, the caller's. A new owner's
+// first use on another stream that races with an earlier use, though its own stream is ordered, is the caller's too:
+// it must order that use after the allocation on the block's own stream.
+// Thread safety: none (the machine's lock).
+// Cost: O(log live + uses not yet done); no allocation in a steady state.
+// Invariants:
+//   (1) Live allocations are disjoint in live_ (an overlapping one is reported and not entered by address).
+//   (2) priors_ holds every use of a freed range that may still run; what is settled is dropped when met.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "spec/gpu/clocks.h"
+#include "spec/gpu/fault.h"
+#include "spec/gpu/flat_map.h"
+#include "spec/gpu/sim_gpu.h"
+
+namespace ashlar::spec {
+
+class HappensBefore {
+ public:
+  HappensBefore(const Clocks& clocks, FaultLog& faults) : clocks_(clocks), faults_(faults) {}
+
+  /// The allocator handed the range out, for use on that lane. Checks C2, C6, C7.
+  void on_allocate(AllocationTag tag, Address at, Bytes size, std::uint32_t lane, std::uint32_t thread);
+  /// The caller told the allocator of a use on that lane (record_use). Unknown tags are ignored.
+  void on_use_announced(AllocationTag tag, std::uint32_t lane);
+  /// The caller freed it: after this call on the host, nothing it enqueues may use it.
+  void on_free(AllocationTag tag, std::uint32_t thread);
+  /// A kernel at the lane's next place touches that. False if its tag is dead (reported as the caller's fault).
+  bool on_touch(const Touch& touch, std::uint32_t lane, std::uint32_t thread);
+  /// The range is about to be returned or unmapped. `in_flight`: report uses that may still run, too.
+  void on_unmap(Address at, Bytes size, std::uint32_t thread, bool in_flight);
+
+ private:
+  struct Stamp {
+    std::uint64_t place = 0;
+    std::uint32_t lane = 0;
+    bool covered = true;      // the free was proper for this use
+    AllocationTag owner = 0;
+  };
+  struct Prior {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    Stamp use;
+  };
+  struct Allocation {
+    AllocationTag tag = 0;
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::uint64_t allocated_at = 0;  // the own lane's place at the allocation
+    std::uint32_t lane = 0;
+    bool by_address = false;               // entered in live_
+    std::vector<Stamp> uses;               // last place on each lane
+    std::vector<std::uint32_t> announced;  // lanes
+    std::vector<Stamp> races;              // prior uses that other lanes' first uses may race with
+  };
+  struct Live {
+    std::uint64_t begin;
+    std::uint32_t index;
+  };
+
+  Allocation* find(AllocationTag tag);
+  std::size_t live_at_or_after(std::uint64_t begin) const;
+  void check_priors(Allocation& made, std::uint32_t thread);
+  void check_races(Allocation& made, std::uint32_t lane, std::uint32_t thread);
+  void add_prior(const Prior& prior);
+  std::string describe(const char* what, const Allocation& made, const Stamp& use) const;
+
+  const Clocks& clocks_;
+  FaultLog& faults_;
+  FlatMap by_tag_;
+  std::vector<Allocation> allocations_;  // slab; by_tag_ and live_ index it
+  std::vector<std::uint32_t> unused_;
+  std::vector<Live> live_;  // by begin
+  std::vector<Prior> priors_;
+};
+
+}  // namespace ashlar::spec

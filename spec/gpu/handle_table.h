@@ -1,0 +1,78 @@
+// HandleTable: slots behind opaque handles, whose dead values either come back at once or never.
+//
+// Thread safety: none. Cost: every call O(1); no allocation once the table has reached its size.
+// Invariants:
+//   (1) A value's low byte is the table's mark, so that a handle of one kind is never mistaken for another's.
+//   (2) With recycling the last value put back is the next to come out (the worst case for whoever kept it);
+//       without, a slot's generation is part of the value and no value comes twice.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <ashlar/base/assert.h>
+
+namespace ashlar::spec {
+
+template <class T>
+class HandleTable {
+ public:
+  HandleTable(std::uint8_t mark, bool recycle) : mark_(mark), recycle_(recycle) {}
+
+  /// A new live slot: its handle. The slot's T is as the slot's last owner left it, or fresh.
+  std::uint64_t add() {
+    std::uint32_t index = 0;
+    if (free_.empty()) {
+      index = static_cast<std::uint32_t>(slots_.size());
+      slots_.emplace_back();
+    } else {
+      index = free_.back();
+      free_.pop_back();
+    }
+    slots_[index].alive = true;
+    ++live_;
+    return value_of(index);
+  }
+  /// The live slot with that handle, or nullptr: dead, or never one of these.
+  T* find(std::uint64_t value) {
+    const std::uint64_t index = (value >> 8) & 0xffffff;
+    if ((value & 0xff) != mark_ || index >= slots_.size() || !slots_[index].alive) return nullptr;
+    return value_of(static_cast<std::uint32_t>(index)) == value ? &slots_[index].item : nullptr;
+  }
+  /// REQUIRES: find(value) is not nullptr.
+  void remove(std::uint64_t value) {
+    const auto index = static_cast<std::uint32_t>((value >> 8) & 0xffffff);
+    ASHLAR_ASSERT(slots_[index].alive, "handle table: removed twice");
+    slots_[index].alive = false;
+    if (!recycle_) ++slots_[index].generation;
+    --live_;
+    free_.push_back(index);
+  }
+  std::uint64_t live() const { return live_; }
+
+  /// visit(value, item) for every live slot, in slot order.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i].alive) visit(value_of(i), slots_[i].item);
+    }
+  }
+
+ private:
+  struct Slot {
+    T item{};
+    std::uint32_t generation = 0;
+    bool alive = false;
+  };
+  std::uint64_t value_of(std::uint32_t index) const {
+    return (std::uint64_t{slots_[index].generation} << 32) | (std::uint64_t{index} << 8) | mark_;
+  }
+
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> free_;
+  std::uint64_t live_ = 0;
+  std::uint8_t mark_;
+  bool recycle_;
+};
+
+}  // namespace ashlar::spec

@@ -1,0 +1,272 @@
+#include "spec/gpu/memory.h"
+
+#include <algorithm>
+
+namespace ashlar::spec {
+namespace {
+
+constexpr std::uint8_t kPageMark = 0x30;
+
+bool is_power_of_two_or_zero(std::uint64_t n) { return (n & (n - 1)) == 0; }
+
+}  // namespace
+
+Memory::Memory(const SimGpuOptions& options, FaultLog& faults)
+    : space_(options.adversarial),
+      rng_(options.seed),
+      faults_(faults),
+      granularity_(options.page_granularity),
+      handles_(kPageMark, options.adversarial) {
+  devices_.reserve(options.capacities.size());
+  for (const Bytes capacity : options.capacities) devices_.push_back(DeviceMemory{capacity, Ledger{}});
+}
+
+Status Memory::refuse(const char* why, Address at, Bytes size) {
+  faults_.misuse(FaultKind::kBadMapping,
+                 std::string(why) + ": " + std::to_string(at.value()) + " + " + std::to_string(size.count()));
+  return Status{Code::kInvalidArgument, why};
+}
+
+MemoryInfo Memory::info(std::uint32_t device) const {
+  const DeviceMemory& memory = devices_[device];
+  const Bytes total = memory.capacity == Bytes{0} ? kUnlimitedTotal : memory.capacity;
+  const Bytes used = memory.ledger.device_bytes();
+  return MemoryInfo{used > total ? Bytes{0} : total - used, total};
+}
+
+bool Memory::fits(std::uint32_t device, Bytes size) const {
+  const DeviceMemory& memory = devices_[device];
+  if (memory.capacity == Bytes{0}) return true;
+  const Bytes used = memory.ledger.device_bytes();
+  return used <= memory.capacity && size <= memory.capacity - used;
+}
+
+void Memory::count(std::uint32_t device, HeldKind kind, Bytes size) {
+  Ledger& ledger = devices_[device].ledger;
+  HeldCount& held = ledger.of(kind);
+  ++held.count;
+  held.bytes += size;
+  ledger.device_bytes_peak = std::max(ledger.device_bytes_peak, ledger.device_bytes());
+}
+
+void Memory::uncount(std::uint32_t device, HeldKind kind, Bytes size) {
+  HeldCount& held = devices_[device].ledger.of(kind);
+  --held.count;
+  held.bytes -= size;
+}
+
+const Memory::Region* Memory::region_of(std::uint64_t address) const {
+  auto it = std::upper_bound(regions_.begin(), regions_.end(), address,
+                             [](std::uint64_t value, const Region& region) { return value < region.begin; });
+  if (it == regions_.begin()) return nullptr;
+  --it;
+  return address - it->begin < it->size ? &*it : nullptr;
+}
+
+void Memory::insert_region(const Region& region) {
+  const auto it = std::upper_bound(regions_.begin(), regions_.end(), region.begin,
+                                   [](std::uint64_t value, const Region& at) { return value < at.begin; });
+  regions_.insert(it, region);
+  count(region.device, region.kind, Bytes{region.size});
+}
+
+void Memory::erase_region(const Region* region) {
+  const Region gone = *region;
+  regions_.erase(regions_.begin() + (region - regions_.data()));
+  uncount(gone.device, gone.kind, Bytes{gone.size});
+  space_.give_back(Address{gone.begin}, Bytes{gone.size});
+}
+
+Result<Address> Memory::allocate(std::uint32_t device, Bytes size, HeldKind kind) {
+  ASHLAR_REQUIRE(size > Bytes{0}, Code::kInvalidArgument, "a size of zero");
+  if (kind == HeldKind::kSegment) ASHLAR_REQUIRE(fits(device, size), Code::kOutOfMemory, "the device is full");
+  const std::optional<Address> at = space_.take(size, AddressSpace::kGrain, rng_);
+  ASHLAR_REQUIRE(at.has_value(), Code::kOutOfMemory, "no address range of that size is left");
+  insert_region(Region{at->value(), size.count(), device, kind});
+  return *at;
+}
+
+std::optional<Bytes> Memory::size_to_free(std::uint32_t device, Address base, HeldKind kind) {
+  const Region* region = region_of(base.value());
+  if (region != nullptr && region->begin == base.value() && region->kind == kind && region->device == device) {
+    return Bytes{region->size};
+  }
+  const char* why = region == nullptr                   ? "an address not handed out, or given back already"
+                    : region->kind != kind              ? "memory of another kind"
+                    : region->device != device          ? "memory of another device"
+                                                        : "an address inside of a range";
+  faults_.misuse(FaultKind::kBadFree,
+                 std::string("free of ") + held_name(kind) + " " + std::to_string(base.value()) + ": " + why);
+  return std::nullopt;
+}
+
+void Memory::free(std::uint32_t device, Address base, HeldKind kind) {
+  const Region* region = region_of(base.value());
+  ASHLAR_ASSERT(region != nullptr && region->kind == kind && region->device == device, "memory: free of what is not held");
+  static_cast<void>(device);
+  static_cast<void>(kind);
+  erase_region(region);
+}
+
+Result<Address> Memory::reserve(std::uint32_t device, Bytes size, Bytes alignment) {
+  if (!is_paged(size)) return refuse("reserve: the size is no multiple of the granularity", Address{}, size);
+  if (!is_power_of_two_or_zero(alignment.count())) {
+    return refuse("reserve: the alignment is no power of two", Address{}, alignment);
+  }
+  const std::uint64_t unit = std::max(alignment.count(), granularity_.count());
+  const std::optional<Address> at = space_.take(size, unit, rng_);
+  ASHLAR_REQUIRE(at.has_value(), Code::kOutOfAddresses, "no address range of that size is left");
+  insert_region(Region{at->value(), size.count(), device, HeldKind::kReservation});
+  return *at;
+}
+
+std::size_t Memory::mapping_at_or_after(std::uint64_t address) const {
+  const auto it =
+      std::lower_bound(mappings_.begin(), mappings_.end(), address,
+                       [](const Mapping& mapping, std::uint64_t value) { return mapping.begin + mapping.size <= value; });
+  return static_cast<std::size_t>(it - mappings_.begin());
+}
+
+Status Memory::release_reservation(std::uint32_t device, Address base, Bytes size) {
+  const Region* region = region_of(base.value());
+  const bool whole = region != nullptr && region->kind == HeldKind::kReservation && region->device == device &&
+                     region->begin == base.value() && region->size == size.count();
+  if (!whole) return refuse("address release: not a whole reservation of this device", base, size);
+  const std::size_t i = mapping_at_or_after(base.value());
+  if (i < mappings_.size() && mappings_[i].begin < base.value() + size.count()) {
+    return refuse("address release: something is still mapped there", base, size);
+  }
+  erase_region(region);
+  return Status::ok();
+}
+
+Result<PageHandle> Memory::create_page(std::uint32_t device, Bytes size) {
+  if (!is_paged(size)) return refuse("page create: the size is no multiple of the granularity", Address{}, size);
+  ASHLAR_REQUIRE(fits(device, size), Code::kOutOfMemory, "the device is full");
+  std::uint32_t index = 0;
+  if (unused_pages_.empty()) {
+    index = static_cast<std::uint32_t>(pages_.size());
+    pages_.emplace_back();
+  } else {
+    index = unused_pages_.back();
+    unused_pages_.pop_back();
+  }
+  pages_[index] = Page{size.count(), device, 0, false};
+  const std::uint64_t value = handles_.add();
+  *handles_.find(value) = index;
+  count(device, HeldKind::kPage, size);
+  return PageHandle{value};
+}
+
+void Memory::drop_page_if_unused(std::uint32_t index) {
+  const Page& page = pages_[index];
+  if (!page.released || page.mappings > 0) return;
+  uncount(page.device, HeldKind::kPage, Bytes{page.size});
+  unused_pages_.push_back(index);
+}
+
+Status Memory::release_page(std::uint32_t device, PageHandle handle) {
+  const std::uint32_t* found = handles_.find(handle.value());
+  if (found == nullptr) {
+    faults_.misuse(FaultKind::kDeadPage, "page release of a dead or foreign handle");
+    return Status{Code::kInvalidHandle, "no such page"};
+  }
+  const std::uint32_t index = *found;
+  if (pages_[index].device != device) {
+    faults_.misuse(FaultKind::kWrongDevice, "page release through another device");
+    return Status{Code::kWrongDevice, "a page of another device"};
+  }
+  handles_.remove(handle.value());
+  pages_[index].released = true;
+  drop_page_if_unused(index);
+  return Status::ok();
+}
+
+Status Memory::map(std::uint32_t device, Address at, Bytes size, PageHandle handle) {
+  const std::uint32_t* found = handles_.find(handle.value());
+  if (found == nullptr) {
+    faults_.misuse(FaultKind::kDeadPage, "page map of a dead or foreign handle");
+    return Status{Code::kInvalidHandle, "no such page"};
+  }
+  const std::uint32_t index = *found;
+  if (pages_[index].device != device) {
+    faults_.misuse(FaultKind::kWrongDevice, "page map through another device");
+    return Status{Code::kWrongDevice, "a page of another device"};
+  }
+  if (pages_[index].size != size.count()) return refuse("page map: not the whole handle", at, size);
+  if (at.value() % granularity_.count() != 0) return refuse("page map: the address is not aligned", at, size);
+  const Region* region = region_of(at.value());
+  const bool inside = region != nullptr && region->kind == HeldKind::kReservation &&
+                      size.count() <= region->size - (at.value() - region->begin);
+  if (!inside) return refuse("page map: not inside one reservation", at, size);
+  const std::size_t i = mapping_at_or_after(at.value());
+  if (i < mappings_.size() && mappings_[i].begin < at.value() + size.count()) {
+    return refuse("page map: something is mapped there", at, size);
+  }
+  mappings_.insert(mappings_.begin() + static_cast<std::ptrdiff_t>(i), Mapping{at.value(), size.count(), index, 0});
+  ++pages_[index].mappings;
+  count(device, HeldKind::kMapping, size);
+  return Status::ok();
+}
+
+// A run of whole mappings without a hole is what both set_access and unmap take.
+Status Memory::can_unmap(std::uint32_t device, Address at, Bytes size) {
+  if (size == Bytes{0}) return refuse("unmap: a size of zero", at, size);
+  const std::uint64_t begin = at.value();
+  const std::uint64_t end = begin + size.count();
+  std::uint64_t reached = begin;
+  for (std::size_t i = mapping_at_or_after(begin); i < mappings_.size() && mappings_[i].begin == reached; ++i) {
+    if (pages_[mappings_[i].page].device != device) break;
+    reached += mappings_[i].size;
+    if (reached >= end) break;
+  }
+  if (reached != end) return refuse("unmap: not a run of whole mappings of this device", at, size);
+  return Status::ok();
+}
+
+void Memory::unmap(Address at, Bytes size) {
+  const std::size_t first = mapping_at_or_after(at.value());
+  std::size_t last = first;
+  for (; last < mappings_.size() && mappings_[last].begin < at.value() + size.count(); ++last) {
+    const std::uint32_t index = mappings_[last].page;
+    uncount(pages_[index].device, HeldKind::kMapping, Bytes{mappings_[last].size});
+    --pages_[index].mappings;
+    drop_page_if_unused(index);
+  }
+  mappings_.erase(mappings_.begin() + static_cast<std::ptrdiff_t>(first),
+                  mappings_.begin() + static_cast<std::ptrdiff_t>(last));
+}
+
+Status Memory::set_access(std::uint32_t device, Address at, Bytes size) {
+  const std::uint64_t begin = at.value();
+  const std::uint64_t end = begin + size.count();
+  const std::size_t first = mapping_at_or_after(begin);
+  std::size_t last = first;
+  std::uint64_t reached = begin;
+  for (; last < mappings_.size() && reached < end && mappings_[last].begin == reached; ++last) {
+    reached += mappings_[last].size;
+  }
+  if (reached != end || begin == end) return refuse("page access: not a run of whole mappings", at, size);
+  for (std::size_t i = first; i < last; ++i) mappings_[i].access |= std::uint64_t{1} << device;
+  return Status::ok();
+}
+
+Memory::Reach Memory::reach(std::uint32_t device, Address at, Bytes size) const {
+  const std::uint64_t begin = at.value();
+  const std::uint64_t end = begin + size.count();
+  const Region* region = region_of(begin);
+  if (region == nullptr || end - region->begin > region->size) return Reach::kUnmapped;
+  if (region->kind == HeldKind::kPinned) return Reach::kAccessible;
+  if (region->kind == HeldKind::kSegment) {
+    return region->device == device ? Reach::kAccessible : Reach::kOtherDevice;
+  }
+  std::uint64_t reached = begin;
+  for (std::size_t i = mapping_at_or_after(begin); reached < end; ++i) {
+    if (i == mappings_.size() || mappings_[i].begin > reached) return Reach::kUnmapped;
+    if ((mappings_[i].access >> device & 1) == 0) return Reach::kNoAccess;
+    reached = mappings_[i].begin + mappings_[i].size;
+  }
+  return Reach::kAccessible;
+}
+
+}  // namespace ashlar::spec

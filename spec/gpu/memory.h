@@ -1,0 +1,128 @@
+// Memory: the simulated machine's segments, pinned ranges, reservations, pages and mappings, with CUDA's rules.
+//
+// Purpose: the memory half of the machine. It knows nothing of streams: whether work is in flight is asked elsewhere.
+// Thread safety: none (the machine's lock). Cost: O(log n) to find, O(n) moves to insert or erase (flat vectors).
+// Invariants:
+//   (1) regions_ and mappings_ are sorted by address; regions are disjoint, and a mapping lies in one reservation.
+//   (2) A device's bytes in use are its segments and its pages; a page goes back when its handle is released and it is
+//       mapped nowhere.
+//   (3) A mapping starts without access, for every device.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "spec/gpu/address_space.h"
+#include "spec/gpu/fault.h"
+#include "spec/gpu/handle_table.h"
+#include "spec/gpu/ledger.h"
+#include "spec/gpu/sim_gpu.h"
+
+namespace ashlar::spec {
+
+class Memory {
+ public:
+  /// What an unlimited device says it has.
+  static constexpr Bytes kUnlimitedTotal = Bytes{std::uint64_t{1} << 46};
+  static constexpr std::uint32_t kDevicesMax = 64;
+
+  Memory(const SimGpuOptions& options, FaultLog& faults);
+
+  void set_capacity(std::uint32_t device, Bytes capacity) { devices_[device].capacity = capacity; }
+  MemoryInfo info(std::uint32_t device) const;
+  const Ledger& ledger(std::uint32_t device) const { return devices_[device].ledger; }
+  Ledger& ledger(std::uint32_t device) { return devices_[device].ledger; }
+
+  Result<Address> segment_alloc(std::uint32_t device, Bytes size) { return allocate(device, size, HeldKind::kSegment); }
+  Result<Address> pinned_alloc(std::uint32_t device, Bytes size) { return allocate(device, size, HeldKind::kPinned); }
+  /// The size of the segment or pinned range that starts there on that device; a fault and nothing when there is none.
+  std::optional<Bytes> size_to_free(std::uint32_t device, Address base, HeldKind kind);
+  /// REQUIRES: size_to_free gave its size.
+  void free(std::uint32_t device, Address base, HeldKind kind);
+
+  Result<Address> reserve(std::uint32_t device, Bytes size, Bytes alignment);
+  Status release_reservation(std::uint32_t device, Address base, Bytes size);
+  Result<PageHandle> create_page(std::uint32_t device, Bytes size);
+  Status release_page(std::uint32_t device, PageHandle handle);
+  Status map(std::uint32_t device, Address at, Bytes size, PageHandle handle);
+  Status set_access(std::uint32_t device, Address at, Bytes size);
+  /// ok if the range is a run of whole mappings; else the error, and a fault.
+  Status can_unmap(std::uint32_t device, Address at, Bytes size);
+  /// REQUIRES: can_unmap.
+  void unmap(Address at, Bytes size);
+
+  enum class Reach : std::uint8_t { kAccessible, kUnmapped, kNoAccess, kOtherDevice };
+  /// May a kernel of that device touch all of the range?
+  Reach reach(std::uint32_t device, Address at, Bytes size) const;
+
+  /// visit(HeldHandle) for everything held but events and streams.
+  template <class Visit>
+  void for_each_held(Visit visit) const;
+
+ private:
+  struct Region {
+    std::uint64_t begin;
+    std::uint64_t size;
+    std::uint32_t device;
+    HeldKind kind;
+  };
+  struct Mapping {
+    std::uint64_t begin;
+    std::uint64_t size;
+    std::uint32_t page;  // index in pages_
+    std::uint64_t access;  // bit per device
+  };
+  struct Page {
+    std::uint64_t size = 0;
+    std::uint32_t device = 0;
+    std::uint32_t mappings = 0;
+    bool released = false;
+  };
+  struct DeviceMemory {
+    Bytes capacity;
+    Ledger ledger;
+  };
+
+  Result<Address> allocate(std::uint32_t device, Bytes size, HeldKind kind);
+  Status refuse(const char* why, Address at, Bytes size);
+  bool fits(std::uint32_t device, Bytes size) const;
+  bool is_paged(Bytes size) const { return size > Bytes{0} && size % granularity_ == 0; }
+  const Region* region_of(std::uint64_t address) const;
+  std::size_t mapping_at_or_after(std::uint64_t address) const;
+  void insert_region(const Region& region);
+  void erase_region(const Region* region);
+  void count(std::uint32_t device, HeldKind kind, Bytes size);
+  void uncount(std::uint32_t device, HeldKind kind, Bytes size);
+  void drop_page_if_unused(std::uint32_t index);
+
+  AddressSpace space_;
+  Rng rng_;
+  FaultLog& faults_;
+  Bytes granularity_;
+  std::vector<DeviceMemory> devices_;
+  std::vector<Region> regions_;
+  std::vector<Mapping> mappings_;
+  HandleTable<std::uint32_t> handles_;  // of pages: index in pages_
+  std::vector<Page> pages_;
+  std::vector<std::uint32_t> unused_pages_;
+};
+
+template <class Visit>
+void Memory::for_each_held(Visit visit) const {
+  for (const Region& region : regions_) {
+    visit(HeldHandle{region.kind, DeviceId{static_cast<std::int32_t>(region.device)}, region.begin, Bytes{region.size}});
+  }
+  for (const Mapping& mapping : mappings_) {
+    const Page& page = pages_[mapping.page];
+    visit(HeldHandle{HeldKind::kMapping, DeviceId{static_cast<std::int32_t>(page.device)}, mapping.begin,
+                     Bytes{mapping.size}});
+  }
+  handles_.for_each([&](std::uint64_t value, std::uint32_t index) {
+    const Page& page = pages_[index];
+    visit(HeldHandle{HeldKind::kPage, DeviceId{static_cast<std::int32_t>(page.device)}, value, Bytes{page.size}});
+  });
+}
+
+}  // namespace ashlar::spec

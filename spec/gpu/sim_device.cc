@@ -1,0 +1,146 @@
+#include "spec/gpu/sim_device.h"
+
+#include "spec/gpu/machine.h"
+
+namespace ashlar::spec {
+namespace {
+
+Code code_of(const Status& status) { return status.code(); }
+template <class T>
+Code code_of(const Result<T>& result) {
+  return result.code();
+}
+
+// One call: the lock, the account, D8 and planned failures around `body`.
+template <class Answer, class Body>
+Answer call(Machine& machine, std::uint32_t device, CallKind kind, Bytes size, Body body) {
+  if (Scheduler::in_host_function() == &machine.scheduler()) return machine.refuse_in_host_function();
+  const std::lock_guard<std::mutex> lock(machine.mutex());
+  const Status entered = machine.enter(device, kind, size);
+  if (!entered.is_ok()) return entered;
+  Answer answer = body();
+  machine.leave(kind, code_of(answer));
+  return answer;
+}
+
+}  // namespace
+
+DeviceTraits SimDevice::traits() const noexcept {
+  DeviceTraits traits;
+  traits.id = DeviceId{static_cast<std::int32_t>(index_)};
+  traits.page_granularity = machine_->options().page_granularity;
+  traits.has_virtual_memory = machine_->options().virtual_memory;
+  return traits;
+}
+
+Result<Address> SimDevice::segment_alloc(Bytes size) noexcept {
+  return call<Result<Address>>(*machine_, index_, CallKind::kSegmentAlloc, size,
+                               [&] { return machine_->segment_alloc(index_, size, HeldKind::kSegment); });
+}
+
+Status SimDevice::segment_free(Address base) noexcept {
+  return call<Status>(*machine_, index_, CallKind::kSegmentFree, Bytes{0},
+                      [&] { return machine_->segment_free(index_, base, HeldKind::kSegment); });
+}
+
+Result<Address> SimDevice::address_reserve(Bytes size, Bytes alignment) noexcept {
+  return call<Result<Address>>(*machine_, index_, CallKind::kAddressReserve, size,
+                               [&] { return machine_->address_reserve(index_, size, alignment); });
+}
+
+Status SimDevice::address_release(Address base, Bytes size) noexcept {
+  return call<Status>(*machine_, index_, CallKind::kAddressRelease, size,
+                      [&] { return machine_->address_release(index_, base, size); });
+}
+
+Result<PageHandle> SimDevice::page_create(Bytes size) noexcept {
+  return call<Result<PageHandle>>(*machine_, index_, CallKind::kPageCreate, size,
+                                  [&] { return machine_->page_create(index_, size); });
+}
+
+Status SimDevice::page_release(PageHandle page) noexcept {
+  return call<Status>(*machine_, index_, CallKind::kPageRelease, Bytes{0},
+                      [&] { return machine_->page_release(index_, page); });
+}
+
+Status SimDevice::page_map(Address at, Bytes size, PageHandle page) noexcept {
+  return call<Status>(*machine_, index_, CallKind::kPageMap, size,
+                      [&] { return machine_->page_map(index_, at, size, page); });
+}
+
+Status SimDevice::page_access(Address at, Bytes size) noexcept {
+  return call<Status>(*machine_, index_, CallKind::kPageAccess, size,
+                      [&] { return machine_->page_access(index_, at, size); });
+}
+
+Status SimDevice::page_unmap(Address at, Bytes size) noexcept {
+  return call<Status>(*machine_, index_, CallKind::kPageUnmap, size,
+                      [&] { return machine_->page_unmap(index_, at, size); });
+}
+
+Result<EventHandle> SimDevice::event_create() noexcept {
+  return call<Result<EventHandle>>(*machine_, index_, CallKind::kEventCreate, Bytes{0},
+                                   [&] { return machine_->event_create(index_); });
+}
+
+Status SimDevice::event_destroy(EventHandle event) noexcept {
+  return call<Status>(*machine_, index_, CallKind::kEventDestroy, Bytes{0},
+                      [&] { return machine_->event_destroy(index_, event); });
+}
+
+Status SimDevice::event_record(EventHandle event, StreamHandle stream) noexcept {
+  return call<Status>(*machine_, index_, CallKind::kEventRecord, Bytes{0},
+                      [&] { return machine_->event_record(index_, event, stream); });
+}
+
+Status SimDevice::event_query(EventHandle event) noexcept {
+  return call<Status>(*machine_, index_, CallKind::kEventQuery, Bytes{0},
+                      [&] { return machine_->event_query(event); });
+}
+
+Status SimDevice::event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept {
+  return call<Status>(*machine_, index_, CallKind::kEventSynchronize, Bytes{0},
+                      [&] { return machine_->event_synchronize(event, timeout_ms); });
+}
+
+Status SimDevice::stream_wait(StreamHandle stream, EventHandle event) noexcept {
+  return call<Status>(*machine_, index_, CallKind::kStreamWait, Bytes{0},
+                      [&] { return machine_->stream_wait(index_, stream, event); });
+}
+
+Result<Stream> SimDevice::identify(StreamHandle handle) noexcept {
+  return call<Result<Stream>>(*machine_, index_, CallKind::kIdentify, Bytes{0},
+                              [&] { return machine_->identify(index_, handle); });
+}
+
+Result<CaptureStatus> SimDevice::capture_status(StreamHandle stream) noexcept {
+  return call<Result<CaptureStatus>>(*machine_, index_, CallKind::kCaptureStatus, Bytes{0},
+                                     [&] { return machine_->capture_status(index_, stream); });
+}
+
+Result<CaptureMode> SimDevice::exchange_capture_mode(CaptureMode mode) noexcept {
+  return call<Result<CaptureMode>>(*machine_, index_, CallKind::kExchangeCaptureMode, Bytes{0},
+                                   [&] { return Result<CaptureMode>(machine_->exchange_capture_mode(mode)); });
+}
+
+Result<MemoryInfo> SimDevice::memory_info() noexcept {
+  return call<Result<MemoryInfo>>(*machine_, index_, CallKind::kMemoryInfo, Bytes{0},
+                                  [&] { return Result<MemoryInfo>(machine_->memory().info(index_)); });
+}
+
+Result<Address> SimDevice::pinned_alloc(Bytes size) noexcept {
+  return call<Result<Address>>(*machine_, index_, CallKind::kPinnedAlloc, size,
+                               [&] { return machine_->segment_alloc(index_, size, HeldKind::kPinned); });
+}
+
+Status SimDevice::pinned_free(Address base) noexcept {
+  return call<Status>(*machine_, index_, CallKind::kPinnedFree, Bytes{0},
+                      [&] { return machine_->segment_free(index_, base, HeldKind::kPinned); });
+}
+
+Status SimDevice::synchronize() noexcept {
+  return call<Status>(*machine_, index_, CallKind::kSynchronize, Bytes{0},
+                      [&] { return machine_->synchronize(index_); });
+}
+
+}  // namespace ashlar::spec

@@ -1,0 +1,45 @@
+// SimDevice: one device of a simulated machine behind ashlar::Device.
+//
+// Thread safety: any thread; each call takes the machine's lock.
+#pragma once
+
+#include <ashlar/device/device.h>
+
+namespace ashlar::spec {
+
+class Machine;
+
+class SimDevice final : public Device {
+ public:
+  SimDevice(Machine& machine, std::uint32_t index) : machine_(&machine), index_(index) {}
+
+  DeviceTraits traits() const noexcept override;
+  Result<Address> segment_alloc(Bytes size) noexcept override;
+  Status segment_free(Address base) noexcept override;
+  Result<Address> address_reserve(Bytes size, Bytes alignment) noexcept override;
+  Status address_release(Address base, Bytes size) noexcept override;
+  Result<PageHandle> page_create(Bytes size) noexcept override;
+  Status page_release(PageHandle page) noexcept override;
+  Status page_map(Address at, Bytes size, PageHandle page) noexcept override;
+  Status page_access(Address at, Bytes size) noexcept override;
+  Status page_unmap(Address at, Bytes size) noexcept override;
+  Result<EventHandle> event_create() noexcept override;
+  Status event_destroy(EventHandle event) noexcept override;
+  Status event_record(EventHandle event, StreamHandle stream) noexcept override;
+  Status event_query(EventHandle event) noexcept override;
+  Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept override;
+  Status stream_wait(StreamHandle stream, EventHandle event) noexcept override;
+  Result<Stream> identify(StreamHandle handle) noexcept override;
+  Result<CaptureStatus> capture_status(StreamHandle stream) noexcept override;
+  Result<CaptureMode> exchange_capture_mode(CaptureMode mode) noexcept override;
+  Result<MemoryInfo> memory_info() noexcept override;
+  Result<Address> pinned_alloc(Bytes size) noexcept override;
+  Status pinned_free(Address base) noexcept override;
+  Status synchronize() noexcept override;
+
+ private:
+  Machine* machine_;
+  std::uint32_t index_;
+};
+
+}  // namespace ashlar::spec
