@@ -12,10 +12,11 @@
 //   (6) C14 the pool's byte and block counters equal a recount;
 //   (7)     every record is a block, a segment, or on its list of unused ones, and is reached exactly once.
 //
-// A free block carries a *stamp*, a number the owner gave when it was released. A split hands it to both parts and a merge
-// takes the larger (reference: proof.md, `prior`), so a block's stamp is never older than any of its bytes' last use.
+// A free block carries a *stamp*, a number the owner gave when it was released. A split hands it to both parts and a
+// merge takes the larger, so a block's stamp is never older than any of its bytes' last use.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include <ashlar/base/status.h>
@@ -77,7 +78,7 @@ class BlockPool {
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
-  // Segments. ---------------------------------------------------------------------------------------------------------
+  // Segments. ------------------------------------------------------------------------------------------------------
   /// Adds [base, base + size) as one block, free or in transfer. kNoSegment if the host has no memory for the records
   /// (nothing changed). REQUIRES: disjoint from every other segment of this pool. Cost: O(1) amortised.
   SegmentIndex add_segment(Address base, Bytes size, std::uint64_t stamp, std::uint64_t user,
@@ -87,15 +88,15 @@ class BlockPool {
   /// Is the whole segment one free block? Cost: O(1).
   bool is_idle(SegmentIndex segment) const noexcept;
 
-  // The operations. ---------------------------------------------------------------------------------------------------
-  /// The free block with size in [size, size_end) that is smallest, and of those the one at the lowest address; kNoBlock
-  /// when there is none. REQUIRES: size is a positive multiple of the granule. Cost: O(1) to the size class, then at most
-  /// kFitStepsMax steps.
+  // The operations. ------------------------------------------------------------------------------------------------
+  /// The free block with size in [size, size_end) that is smallest, and of those the one at the lowest address;
+  /// kNoBlock when there is none. REQUIRES: size is a positive multiple of the granule. Cost: O(1) to the size class,
+  /// then at most kFitStepsMax steps.
   BlockIndex best_fit(Bytes size, Bytes size_end) const noexcept;
-  /// The free block that follows `block` in (size, address) order, or kNoBlock. For slow paths. REQUIRES: it is free.
+  /// The free block that follows `block` in (size, address) order, or kNoBlock. REQUIRES: it is free. Cost: as best_fit.
   BlockIndex next_fit(BlockIndex block) const noexcept;
-  /// Makes a free block live. When `split` and it is larger than `size`, the front `size` bytes become the live block and
-  /// the rest a free one with the same stamp. kNoBlock if the host has no memory for a record (nothing changed).
+  /// Makes a free block live. When `split` and it is larger than `size`, the front `size` bytes become the live block
+  /// and the rest a free one with the same stamp. kNoBlock if the host has no memory for a record (nothing changed).
   /// REQUIRES: free; size at most its size, a positive multiple of the granule. Cost: O(1) plus the index.
   BlockIndex take(BlockIndex block, Bytes size, bool split, Bytes requested, std::uint64_t user) noexcept;
   /// A live, pending or in-transfer block becomes free with that stamp, and merges with free neighbours. Never allocates.
@@ -108,7 +109,7 @@ class BlockPool {
   /// A free block leaves the index, in transfer. Cost: the index.
   void lift(BlockIndex block) noexcept;
 
-  // Queries. ----------------------------------------------------------------------------------------------------------
+  // Queries. -------------------------------------------------------------------------------------------------------
   /// The live or pending block that starts at `address`, else kNoBlock. Cost: O(1).
   BlockIndex find(Address address) const noexcept;
   BlockView view(BlockIndex block) const noexcept;
@@ -120,6 +121,7 @@ class BlockPool {
   SegmentIndex next(SegmentIndex segment) const noexcept;
   State state(BlockIndex block) const noexcept;
   Bytes size(BlockIndex block) const noexcept;
+  Address address(BlockIndex block) const noexcept;
   std::uint64_t user(BlockIndex block) const noexcept;
   void set_user(BlockIndex block, std::uint64_t user) noexcept;
   SegmentIndex segment(BlockIndex block) const noexcept;
@@ -134,6 +136,13 @@ class BlockPool {
 
  private:
   friend struct PoolPeer;  // tests corrupt a pool through it, to see each invariant of validate() fire
+
+  static constexpr std::uint32_t raw(BlockIndex block) { return static_cast<std::uint32_t>(block); }
+  static constexpr std::uint32_t raw(SegmentIndex segment) { return static_cast<std::uint32_t>(segment); }
+  static constexpr std::uint8_t raw(State state) { return static_cast<std::uint8_t>(state); }
+  static constexpr bool is_owned(const BlockRecord& record) {
+    return record.state == raw(State::kLive) || record.state == raw(State::kPending);
+  }
 
   BlockRecord& checked(BlockIndex block, State state) noexcept;
   const BlockRecord& at(BlockIndex block) const noexcept;
@@ -155,3 +164,5 @@ class BlockPool {
 }  // namespace block
 }  // namespace v0
 }  // namespace ashlar
+
+#include <ashlar/block/block_pool_inl.h>

@@ -36,7 +36,9 @@ const char* walk_segment(const Slab<BlockRecord>& records, const SegmentRecord& 
   std::uint64_t end = segment.base;
   std::uint32_t before = kNone;
   for (std::uint32_t i = segment.first; i != kNone; i = records[i].next) {
-    if (i >= records.capacity() || ++recount->records > records.capacity()) return "block(1) C3: a list of blocks is broken";
+    if (i >= records.capacity() || ++recount->records > records.capacity()) {
+      return "block(1) C3: a list of blocks is broken";
+    }
     const BlockRecord& record = records[i];
     if (record.state >= kStates) return "block(1) C3: an unused record is in a segment";
     if (record.prev != before || record.segment != index) return "block(1) C3: neighbours do not agree";
@@ -86,7 +88,7 @@ const char* BlockPool::validate() const noexcept {
     for (std::uint32_t i = segments_[s].first; i != kNone; i = records_[i].next) {
       if (!is_owned(records_[i])) continue;
       owned += 1;
-      if (map_.find(records_[i].address, records_) != i) return "block(4): a live or pending block is not in the map";
+      if (map_.find(records_, records_[i].address) != i) return "block(4): a live or pending block is not in the map";
     }
   }
   if (map_.count() != owned || !map_.is_consistent()) return "block(4): the map holds something else";
@@ -102,15 +104,22 @@ const char* FreeIndex::validate(const Records& records, std::uint64_t count) con
     const unsigned group = size_class >> kSubBits;
     const bool has_bit = (subs_[group] >> (size_class & (kSubs - 1)) & 1) != 0;
     if (has_bit != (roots_[size_class] != kNone)) return "block(3) C5: a class's bit differs from its tree";
-    if ((groups_ >> group & 1) != (subs_[group] != 0)) return "block(3) C5: a group's bit differs from its classes";
+    if ((groups_[group >> 6] >> (group & 63) & 1) != (subs_[group] != 0)) return "block(3) C5: a group's bit differs from its classes";
     if (!has_bit) continue;
     if (const char* broken = validate_tree(records, size_class, &found)) return broken;
+  }
+  if (latest_ != kNone) {
+    if (latest_ >= records.capacity() || !is_free(records[latest_])) {
+      return "block(3) C5: a block in the index is not free";
+    }
+    found += 1;
   }
   return found == count ? nullptr : "block(3) C5: the index holds more or fewer than the free blocks";
 }
 
 /// Walks a class's tree with a stack: at most one right child waits at each depth.
-const char* FreeIndex::validate_tree(const Records& records, unsigned size_class, std::uint64_t* count) const noexcept {
+const char* FreeIndex::validate_tree(const Records& records, unsigned size_class,
+                                     std::uint64_t* count) const noexcept {
   struct Visit {
     std::uint32_t node;
     std::uint32_t parent;
@@ -125,13 +134,13 @@ const char* FreeIndex::validate_tree(const Records& records, unsigned size_class
     if (visit.node >= records.capacity() || ++*count > records.capacity()) return "block(3) C5: a tree is broken";
     const BlockRecord& record = records[visit.node];
     if (!is_free(record)) return "block(3) C5: a block in the index is not free";
-    const std::uint64_t granules = record.size >> granule_bits_;
-    const Place place = place_of(granules);
-    const std::uint64_t offset = (record.address >> granule_bits_) - window_base_;
-    if (place.size_class != size_class || record.size_class != size_class) return "block(3) C5: a block is in a wrong class";
-    if (record.links.key != key_of(place, granules, offset)) return "block(3) C5: a key is not its block's";
+    const Place place = place_of(record);
+    if (place.size_class != size_class || record.size_class != size_class) {
+      return "block(3) C5: a block is in a wrong class";
+    }
+    if (record.links.key != place.key) return "block(3) C5: a key is not its block's";
     if (record.parent != visit.parent) return "block(3) C5: parent and child do not agree";
-    if (visit.depth > place.key_bits) return "block(3) C5: a tree is deeper than its keys";
+    if (visit.depth >= kFitStepsMax) return "block(3) C5: a tree is deeper than its keys";
     const std::uint64_t below = visit.depth == 0 ? 0 : record.links.key >> (64 - visit.depth);
     if (below != visit.prefix) return "block(3) C5: a block is under a wrong branch";
     if (visit.parent != kNone && record.links.key <= records[visit.parent].links.key) {

@@ -1,30 +1,34 @@
 // The free index: exact best fit, smallest size that fits, then lowest address.
 //
-// Purpose: a two-level bitmap leads to a size class in O(1); inside the class an intrusive tree over the blocks' records
-// is ordered by (size, address), with work bounded by kFitStepsMax whatever the pool holds.
+// Purpose: a two-level bitmap leads to a class of free blocks in O(1); inside the class an intrusive tree over the
+// blocks' records is ordered by (size, address), with work bounded by kFitStepsMax whatever the pool holds.
 // Thread safety: none; the pool's owner brings the lock. const members may run together.
 //
-// Sizes and addresses are counted in granules here. Let 2^o <= size < 2^(o+1); o is the size's octave. Sizes under
-// 2^(kSubBits+1) have a class each; a larger octave has 2^kSubBits classes of equal width.
+// Sizes and addresses are counted in granules here. Let 2^o <= size < 2^(o+1); o is the size's octave. Every size under
+// 2^(kSubBits+1) is a group of its own, every larger octave is one. A block's key inside its group is
+//   (the o bits of its size below the leading one, unless the size is a group; its address's bits from o up)
+// and the key's first kSubBits bits choose the class: so small sizes are classed by where they lie, larger ones by size.
 //
 // The tree of a class is a digital tree (each level looks at one bit of the key, most significant first: the tree bins of
 // Doug Lea's malloc 2.8) in which every node also holds the smallest key of its subtree, as a priority search tree
 // does (E. McCreight, SIAM J. Comput. 14, 1985, with the key itself as the priority). So the smallest of a class is its
 // root, and a search for the least key >= k stops at the first node that is >= k.
 //
-// Why the depth is bounded: the key is (size's bits below the class's, address bits from o up).
-//   - The dropped address bits lose nothing. Take two free blocks of one class at addresses a < b. They are disjoint and
-//     each is at least 2^o long, so b >= a + 2^o, hence (b >> o) >= (a >> o) + 1: still distinct, and in the same order.
-//   - So in a class wider than one size, o - kSubBits bits of size and (address bits) - o bits of address remain: the o
-//     cancels. In a class of one size only address bits remain. With 64-bit addresses and granules of 2^4 bytes or more
-//     that is at most 60 bits.
+// Why the depth is bounded: the address bits dropped lose nothing. Take two free blocks of one group at addresses a < b.
+// They are disjoint and each is at least 2^o long, so b >= a + 2^o, hence (b >> o) >= (a >> o) + 1: still distinct, and
+// in the same order. A key then has o bits of size and (address bits) - o of address: the o cancels. With 64-bit
+// addresses and granules of 2^4 bytes or more that is at most 60 bits, whatever the size.
 // Addresses are taken relative to a *window* that holds every segment the pool has seen, because the bits all addresses
 // share would only make chains. A segment outside it makes a new one, at least twice as large, and the index is built
 // anew: at most 60 times in a pool's life.
 //
+// The record inserted last waits outside the trees: allocators free and allocate in short turns, and a block that is
+// merged or taken at once never needs a place (a free+malloc pair then touches no tree).
+//
 // Invariants (validate() checks them as the pool's (3)):
 //   (1) A class's bit is set exactly when its tree has a root; a group's bit exactly when a class's bit is set in it.
 //   (2) A node's key is smaller than any other of its subtree, and its subtree shares the key's bits above its depth.
+//   (3) Every record of the index is in the tree of its class, but for at most one: latest_.
 #pragma once
 
 #include <array>
@@ -47,9 +51,18 @@ class FreeIndex {
   explicit FreeIndex(unsigned granule_bits) : granule_bits_(granule_bits) { roots_.fill(kNone); }
 
   /// Adds a record by its address and size. REQUIRES: not in the index; its address is in the window.
-  void insert(Records& records, std::uint32_t index) noexcept;
+  void insert(Records& records, std::uint32_t index) noexcept {
+    if (latest_ != kNone) insert_in_tree(records, latest_);
+    latest_ = index;
+  }
   /// Takes a record out. REQUIRES: in the index; its address and size as they were at insert().
-  void remove(Records& records, std::uint32_t index) noexcept;
+  void remove(Records& records, std::uint32_t index) noexcept {
+    if (latest_ == index) {
+      latest_ = kNone;
+    } else {
+      remove_from_tree(records, index);
+    }
+  }
   /// The record with the smallest (size, address) whose size is at least `size` bytes, or kNone.
   std::uint32_t lower_bound(const Records& records, std::uint64_t size) const noexcept;
   /// The record that follows in (size, address) order, or kNone. REQUIRES: in the index.
@@ -67,7 +80,8 @@ class FreeIndex {
   void clear() noexcept {
     roots_.fill(kNone);
     subs_.fill(0);
-    groups_ = 0;
+    groups_.fill(0);
+    latest_ = kNone;
   }
 
  private:
@@ -75,57 +89,61 @@ class FreeIndex {
 
   static constexpr unsigned kSubBits = 5;
   static constexpr unsigned kSubs = 1u << kSubBits;
-  static constexpr unsigned kAddressBits = 60;  ///< 64-bit addresses, granules of at least 2^4 bytes
-  static constexpr unsigned kGroups = kAddressBits - kSubBits + 1;
-  static_assert(kGroups <= 64, "the groups' bitmap is one word");
+  static constexpr unsigned kAddressBits = 60;      ///< 64-bit addresses, granules of at least 2^4 bytes
+  static constexpr unsigned kSingles = 2 * kSubs;   ///< sizes under this are a group each: groups 0..63
+  static constexpr unsigned kGroups = kSingles + kAddressBits - (kSubBits + 1);
+  static_assert(kSingles == 64 && kGroups <= 128, "the groups' bitmap is two words: single sizes, octaves");
   static_assert(kAddressBits < kFitStepsMax, "one node for each key bit, and the root");
 
-  /// A size's class, and what its keys are made of.
+  /// Where a block belongs: its class, and its key there at the top of the word, which has at least 4 zero bits below.
   struct Place {
-    unsigned octave;
-    unsigned sub_shift;   ///< the class holds 2^sub_shift sizes
-    std::uint16_t size_class;
-    unsigned key_bits;
+    unsigned size_class;
+    std::uint64_t key;
   };
-  Place place_of(std::uint64_t granules) const {
-    Place place;
-    place.octave = static_cast<unsigned>(std::bit_width(granules)) - 1;
-    place.sub_shift = static_cast<unsigned>(std::bit_width(granules | kSubs)) - 1 - kSubBits;
-    place.size_class = static_cast<std::uint16_t>((place.sub_shift << kSubBits) + (granules >> place.sub_shift));
-    place.key_bits = place.sub_shift + address_bits(place.octave);
-    return place;
+  /// `offset` is the address relative to the window.
+  Place place_of(std::uint64_t granules, std::uint64_t offset) const {
+    const unsigned octave = 63 ^ static_cast<unsigned>(std::countl_zero(granules));
+    const bool single = granules < kSingles;
+    const unsigned size_bits = single ? 0 : octave;
+    const unsigned group = single ? static_cast<unsigned>(granules) : kSingles - (kSubBits + 1) + octave;
+    const unsigned address_bits = window_bits_ > octave ? window_bits_ - octave : 0;
+    const std::uint64_t low = granules & ((std::uint64_t{1} << size_bits) - 1);
+    const std::uint64_t bits = (low << address_bits) | (offset >> octave);
+    const std::uint64_t key = (bits << (63 - size_bits - address_bits)) << 1;  // in two steps: there may be no bits
+    return Place{(group << kSubBits) | static_cast<unsigned>(key >> (64 - kSubBits)), key << kSubBits};
   }
-  unsigned address_bits(unsigned octave) const { return window_bits_ > octave ? window_bits_ - octave : 0; }
-
-  /// The key, at the top of the word. `offset` is the address relative to the window.
-  std::uint64_t key_of(const Place& place, std::uint64_t granules, std::uint64_t offset) const {
-    const std::uint64_t low = granules & ((std::uint64_t{1} << place.sub_shift) - 1);
-    const std::uint64_t key = (low << address_bits(place.octave)) | (offset >> place.octave);
-    return (key << (63 - place.key_bits)) << 1;  // twice: key_bits may be 0
+  Place place_of(const BlockRecord& record) const {
+    return place_of(record.size >> granule_bits_, (record.address >> granule_bits_) - window_base_);
   }
 
+  void insert_in_tree(Records& records, std::uint32_t index) noexcept;
+  void remove_from_tree(Records& records, std::uint32_t index) noexcept;
   const char* validate_tree(const Records& records, unsigned size_class, std::uint64_t* count) const noexcept;
   std::uint32_t lower_bound_in(const Records& records, unsigned size_class, std::uint64_t key) const noexcept;
   std::uint32_t smallest_above(unsigned size_class) const noexcept;
+
+  static bool precedes(const BlockRecord& a, const BlockRecord& b) {
+    return a.size < b.size || (a.size == b.size && a.address < b.address);
+  }
 
   unsigned granule_bits_;
   unsigned window_bits_ = 0;
   std::uint64_t window_base_ = 0;
   std::uint64_t span_base_ = 0;  ///< what the segments seen so far span
   std::uint64_t span_end_ = 0;
-  std::uint64_t groups_ = 0;
+  std::array<std::uint64_t, 2> groups_{};
+  std::uint32_t latest_ = kNone;
   std::array<std::uint32_t, kGroups> subs_{};
   std::array<std::uint32_t, std::size_t{kGroups} * kSubs> roots_;
 };
 
-inline void FreeIndex::insert(Records& records, std::uint32_t index) noexcept {
+inline void FreeIndex::insert_in_tree(Records& records, std::uint32_t index) noexcept {
   BlockRecord& record = records[index];
-  const std::uint64_t granules = record.size >> granule_bits_;
-  const Place place = place_of(granules);
-  record.size_class = place.size_class;
-  record.links.key = key_of(place, granules, (record.address >> granule_bits_) - window_base_);
+  const Place place = place_of(record);
+  record.size_class = static_cast<std::uint16_t>(place.size_class);
+  record.links.key = place.key;
   const unsigned group = place.size_class >> kSubBits;
-  groups_ |= std::uint64_t{1} << group;
+  groups_[group >> 6] |= std::uint64_t{1} << (group & 63);
   subs_[group] |= 1u << (place.size_class & (kSubs - 1));
 
   // Down along the key's bits. Where the carried record is smaller than the node, it takes the node's place and the node
@@ -134,7 +152,7 @@ inline void FreeIndex::insert(Records& records, std::uint32_t index) noexcept {
   std::uint32_t parent = kNone;
   std::uint32_t* slot = &roots_[place.size_class];
   for (unsigned depth = 0; *slot != kNone; ++depth) {
-    ASHLAR_ASSERT(depth <= place.key_bits, "free index(2): two blocks with one key");
+    ASHLAR_ASSERT(depth < kFitStepsMax, "free index(2): two blocks with one key");
     std::uint32_t node = *slot;
     if (records[carried].links.key < records[node].links.key) {
       BlockRecord& up = records[carried];
@@ -156,7 +174,7 @@ inline void FreeIndex::insert(Records& records, std::uint32_t index) noexcept {
   leaf.links.child[1] = kNone;
 }
 
-inline void FreeIndex::remove(Records& records, std::uint32_t index) noexcept {
+inline void FreeIndex::remove_from_tree(Records& records, std::uint32_t index) noexcept {
   const BlockRecord& gone = records[index];
   const unsigned size_class = gone.size_class;
   std::uint32_t parent = gone.parent;
@@ -184,7 +202,7 @@ inline void FreeIndex::remove(Records& records, std::uint32_t index) noexcept {
   if (roots_[size_class] == kNone) {
     const unsigned group = size_class >> kSubBits;
     subs_[group] &= ~(1u << (size_class & (kSubs - 1)));
-    if (subs_[group] == 0) groups_ &= ~(std::uint64_t{1} << group);
+    if (subs_[group] == 0) groups_[group >> 6] &= ~(std::uint64_t{1} << (group & 63));
   }
 }
 
@@ -212,38 +230,48 @@ inline std::uint32_t FreeIndex::smallest_above(unsigned size_class) const noexce
   const unsigned sub = size_class & (kSubs - 1);
   std::uint32_t subs = subs_[group] & (~std::uint32_t{1} << sub);
   if (subs == 0) {
-    const std::uint64_t groups = groups_ & (~std::uint64_t{1} << group);
-    if (groups == 0) return kNone;
-    group = static_cast<unsigned>(std::countr_zero(groups));
+    unsigned word = group >> 6;
+    std::uint64_t groups = groups_[word] & (~std::uint64_t{1} << (group & 63));
+    if (groups == 0) {
+      if (word == 1 || groups_[1] == 0) return kNone;
+      groups = groups_[++word];
+    }
+    group = (word << 6) + static_cast<unsigned>(std::countr_zero(groups));
     subs = subs_[group];
   }
   return roots_[(group << kSubBits) + static_cast<unsigned>(std::countr_zero(subs))];
 }
 
 inline std::uint32_t FreeIndex::lower_bound(const Records& records, std::uint64_t size) const noexcept {
-  const std::uint64_t granules = size >> granule_bits_;
-  const Place place = place_of(granules);
-  const std::uint32_t found = lower_bound_in(records, place.size_class, key_of(place, granules, 0));
-  return found != kNone ? found : smallest_above(place.size_class);
+  const Place place = place_of(size >> granule_bits_, 0);
+  std::uint32_t found = lower_bound_in(records, place.size_class, place.key);
+  if (found == kNone) found = smallest_above(place.size_class);
+  if (latest_ == kNone || records[latest_].size < size) return found;
+  return found == kNone || precedes(records[latest_], records[found]) ? latest_ : found;
 }
 
 inline std::uint32_t FreeIndex::successor(const Records& records, std::uint32_t index) const noexcept {
   const BlockRecord& record = records[index];
-  // Keys use at most 60 bits of the word's top, so the next number is above this key and below or at the next one.
-  const std::uint32_t found = lower_bound_in(records, record.size_class, record.links.key + 1);
-  return found != kNone ? found : smallest_above(record.size_class);
+  const Place place = place_of(record);
+  // Below the key's bits are zeros, so no other key lies between this one and the next number.
+  std::uint32_t found = lower_bound_in(records, place.size_class, place.key + 1);
+  if (found == kNone) found = smallest_above(place.size_class);
+  if (latest_ == kNone || !precedes(record, records[latest_])) return found;
+  return found == kNone || precedes(records[latest_], records[found]) ? latest_ : found;
 }
 
 inline std::uint32_t FreeIndex::largest(const Records& records) const noexcept {
-  if (groups_ == 0) return kNone;
-  const unsigned group = 63 - static_cast<unsigned>(std::countl_zero(groups_));
+  const unsigned word = groups_[1] != 0;
+  if (groups_[word] == 0) return latest_;
+  const unsigned group = (word << 6) + 63 - static_cast<unsigned>(std::countl_zero(groups_[word]));
   std::uint32_t node = roots_[(group << kSubBits) + 31 - static_cast<unsigned>(std::countl_zero(subs_[group]))];
   for (;;) {
     const BlockRecord::Links& links = records[node].links;
     const std::uint32_t child = links.child[1] != kNone ? links.child[1] : links.child[0];
-    if (child == kNone) return node;
+    if (child == kNone) break;
     node = child;
   }
+  return latest_ != kNone && precedes(records[node], records[latest_]) ? latest_ : node;
 }
 
 inline bool FreeIndex::extend_window(std::uint64_t base, std::uint64_t size) noexcept {

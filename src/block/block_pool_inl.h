@@ -1,0 +1,150 @@
+// The block pool's hot functions, inline: a free and an allocation are a dozen memory accesses, and calls cost as much.
+// Part of block_pool.h; include that.
+#pragma once
+
+namespace ashlar {
+inline namespace v0 {
+namespace block {
+// Records and counters. -----------------------------------------------------------------------------------------------
+
+inline const BlockRecord& BlockPool::at(BlockIndex block) const noexcept {
+  const BlockRecord& record = records_[raw(block)];
+  ASHLAR_ASSERT(record.state != kUnused, "block(7): no such block");
+  return record;
+}
+
+inline BlockRecord& BlockPool::checked(BlockIndex block, [[maybe_unused]] State state) noexcept {
+  BlockRecord& record = records_[raw(block)];
+  ASHLAR_ASSERT(record.state == raw(state), "block: the block is in another state than this operation needs");
+  return record;
+}
+
+inline void BlockPool::count_out(State state, std::uint64_t size) noexcept {
+  counts_.blocks[raw(state)] -= 1;
+  counts_.bytes[raw(state)] -= Bytes{size};
+}
+
+inline void BlockPool::count_in(State state, std::uint64_t size) noexcept {
+  counts_.blocks[raw(state)] += 1;
+  counts_.bytes[raw(state)] += Bytes{size};
+}
+
+/// A free block with no neighbours is a whole segment: it becomes idle, or stops being so.
+inline void BlockPool::count_idle(const BlockRecord& record, bool now_idle) noexcept {
+  if (record.prev != kNone || record.next != kNone) return;
+  if (now_idle) {
+    counts_.idle_segments += 1;
+    counts_.idle_bytes += Bytes{record.size};
+  } else {
+    counts_.idle_segments -= 1;
+    counts_.idle_bytes -= Bytes{record.size};
+  }
+}
+
+// The operations. -----------------------------------------------------------------------------------------------------
+
+inline BlockIndex BlockPool::best_fit(Bytes size, Bytes size_end) const noexcept {
+  ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0, "block(5): best_fit of a size that is no block's");
+  const std::uint32_t found = index_.lower_bound(records_, size.count());
+  if (found == kNone || records_[found].size >= size_end.count()) return kNoBlock;
+  return BlockIndex{found};
+}
+
+inline BlockIndex BlockPool::take(BlockIndex block, Bytes size, bool split, Bytes requested,
+                                  std::uint64_t user) noexcept {
+  ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0, "block(5): take of a size that is no block's");
+  ASHLAR_ASSERT(size <= this->size(block), "C1: take of more than the block has");
+  // Everything that can fail comes before the first change (and before references: the slab may move).
+  const bool splits = split && size < this->size(block);
+  if (!map_.reserve_one(records_) || (splits && !records_.reserve_one())) return kNoBlock;
+
+  BlockRecord& record = checked(block, State::kFree);
+  count_idle(record, false);
+  index_.remove(records_, raw(block));
+  if (splits) {
+    const std::uint32_t rest = records_.take();
+    BlockRecord& r = records_[rest];
+    r.address = record.address + size.count();
+    r.size = record.size - size.count();
+    r.stamp = record.stamp;
+    r.prev = raw(block);
+    r.next = record.next;
+    r.segment = record.segment;
+    r.state = raw(State::kFree);
+    if (r.next != kNone) records_[r.next].prev = rest;
+    record.next = rest;
+    record.size = size.count();
+    counts_.bytes[raw(State::kFree)] -= size;
+    index_.insert(records_, rest);
+  } else {
+    count_out(State::kFree, record.size);
+  }
+  record.state = raw(State::kLive);
+  record.caller = {requested.count(), user};
+  count_in(State::kLive, record.size);
+  counts_.requested_bytes += requested;
+  map_.insert(records_, raw(block));
+  return block;
+}
+
+/// Takes the next block, which is free, into this one.
+inline void BlockPool::absorb_next(BlockRecord& record) noexcept {
+  const std::uint32_t gone = record.next;
+  const BlockRecord& next = records_[gone];
+  const std::uint32_t self = next.prev;
+  record.size += next.size;
+  record.stamp = std::max(record.stamp, next.stamp);
+  record.next = next.next;
+  if (next.next != kNone) records_[next.next].prev = self;
+  records_.put(gone);
+}
+
+inline BlockIndex BlockPool::release(BlockIndex block, std::uint64_t stamp) noexcept {
+  std::uint32_t merged = raw(block);
+  BlockRecord& record = records_[merged];
+  ASHLAR_ASSERT(record.state != kUnused && record.state != raw(State::kFree), "C16: release of a free block");
+  if (is_owned(record)) {
+    map_.erase(records_, merged);
+    counts_.requested_bytes -= Bytes{record.caller.requested};
+  }
+  count_out(State{record.state}, record.size);
+  count_in(State::kFree, record.size);
+  record.state = raw(State::kFree);
+  record.stamp = stamp;
+
+  if (record.next != kNone && records_[record.next].state == raw(State::kFree)) {
+    index_.remove(records_, record.next);
+    absorb_next(record);
+    counts_.blocks[raw(State::kFree)] -= 1;
+  }
+  if (record.prev != kNone && records_[record.prev].state == raw(State::kFree)) {
+    merged = record.prev;
+    index_.remove(records_, merged);
+    absorb_next(records_[merged]);
+    counts_.blocks[raw(State::kFree)] -= 1;
+  }
+  index_.insert(records_, merged);
+  count_idle(records_[merged], true);
+  return BlockIndex{merged};
+}
+
+// Queries. ------------------------------------------------------------------------------------------------------------
+
+inline BlockIndex BlockPool::find(Address address) const noexcept {
+  return BlockIndex{map_.find(records_, address.value())};
+}
+
+inline State BlockPool::state(BlockIndex block) const noexcept { return State{at(block).state}; }
+inline Bytes BlockPool::size(BlockIndex block) const noexcept { return Bytes{at(block).size}; }
+inline Address BlockPool::address(BlockIndex block) const noexcept { return Address{at(block).address}; }
+inline std::uint64_t BlockPool::user(BlockIndex block) const noexcept {
+  const BlockRecord& record = at(block);
+  return is_owned(record) ? record.caller.user : 0;
+}
+inline SegmentIndex BlockPool::segment(BlockIndex block) const noexcept { return SegmentIndex{at(block).segment}; }
+inline const PoolCounts& BlockPool::counts() const noexcept { return counts_; }
+inline Bytes BlockPool::granule() const noexcept { return granule_; }
+
+}  // namespace block
+}  // namespace v0
+}  // namespace ashlar
