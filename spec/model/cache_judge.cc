@@ -1,0 +1,143 @@
+// When failing is allowed, and how often the device may be asked: C12, C13, C17; the rounding rows DEV-1..3.
+#include <algorithm>
+#include <bit>
+
+#include "spec/model/cache_model.h"
+
+namespace ashlar::spec {
+
+namespace {
+constexpr std::uint64_t kPage = 2u << 20;
+constexpr std::uint64_t kHitPollsMax = 16;
+}  // namespace
+
+/// DEV-1: the next of k equal divisions of the size's power of two, where they are coarser than the granule; else the
+/// next multiple of the granule. REQUIRES: size <= 1 EiB.
+std::uint64_t CacheModel::rounded(std::uint64_t size) const {
+  std::uint64_t step = settings_.granule;
+  const auto log2 = static_cast<unsigned>(std::bit_width(size | 1) - 1);
+  const unsigned row = std::min(log2 < 20 ? 0u : log2 - 20, 15u);
+  const std::uint64_t divisions = settings_.roundup_divisions[row];
+  if (divisions > 1) step = std::max(step, (std::uint64_t{1} << log2) / divisions);
+  return std::max((size + step - 1) / step * step, settings_.granule);
+}
+
+/// DEV-2.
+std::uint64_t CacheModel::segment_size(std::uint64_t round) const {
+  if (is_small(round)) return settings_.small_segment;
+  if (round < settings_.large_request_min) return settings_.large_segment;
+  return (round + settings_.segment_round - 1) / settings_.segment_round * settings_.segment_round;
+}
+
+/// DEV-3's window.
+bool CacheModel::fits(std::uint64_t block, std::uint64_t round) const {
+  if (block < round) return false;
+  if (round < settings_.max_split_size) return block < settings_.max_split_size;
+  return block - round < settings_.max_non_split_rounding;
+}
+
+/// The smallest free block of the stream's own heap that fits, then the lowest; nullptr when there is none.
+const CacheBlock* CacheModel::best_fit(const CacheSnapshot& view, std::uint64_t stream, std::uint64_t round) const {
+  const CacheBlock* best = nullptr;
+  for (const CacheSegment& segment : view.segments) {
+    if (segment.stream != stream || segment.is_small != is_small(round)) continue;
+    const CacheBlock* block = view.blocks.data() + segment.block_first;
+    for (const CacheBlock* const end = block + segment.block_count; block != end; ++block) {
+      if (block->state != CacheState::kFree || (best != nullptr && block->size >= best->size)) continue;
+      if (fits(block->size, round)) best = block;
+    }
+  }
+  return best;
+}
+
+/// May free memory of that heap be given to `stream` now?
+bool CacheModel::is_in_reach(std::uint64_t heap, const Stream& stream, bool may_wait) const {
+  if (heap == stream.id.value()) return true;
+  const Device& device = devices_[index(stream.device)];
+  if (settings_.reuse == CacheReuse::kOwn || !device.capturing.empty()) return false;
+  if (may_wait) return true;
+  if (std::find(lost_streams_.begin(), lost_streams_.end(), heap) != lost_streams_.end()) return false;
+  return settings_.reuse == CacheReuse::kOrdered || is_idle_(heap);
+}
+
+/// C12: nothing that the call was allowed to reach would have served it. The map is the one after the call; blocks that
+/// a permitted wait would have completed count as free.
+void CacheModel::judge_shortage(Device& device, std::uint64_t size, const Stream& stream,
+                                const CacheShortage& shortage) {
+  const std::uint64_t round = rounded(size);
+  if (shortage.requested != size || shortage.rounded != round || shortage.segment != segment_size(round)) {
+    report("DEV-14", "the account misstates what was asked for");
+  }
+  const bool is_capturing = !device.capturing.empty();
+  if (shortage.capturing != is_capturing) report("DEV-14", "the account misstates whether a capture is underway");
+  if (shortage.wait_ran_out && failed(device, CallKind::kEventSynchronize) == 0) {
+    report("C12", "the account says that a wait ran out, but none did");
+  }
+  // Where the device failed in another way than by having no memory, the ladder cannot be held to its rungs.
+  for (unsigned kind = 0; kind < kCallKinds; ++kind) {
+    if (kind != static_cast<unsigned>(CallKind::kSegmentAlloc) && failed(device, static_cast<CallKind>(kind)) != 0) return;
+  }
+  const bool may_wait = settings_.wait_ms != 0 && !is_capturing;
+  std::uint64_t releasable = 0;
+  for (const CacheSegment& segment : device.view.segments) {
+    const bool reach = is_in_reach(segment.stream, stream, may_wait);
+    const bool may_release = !is_capturing && (may_wait || is_idle_(segment.stream));
+    bool is_idle = may_release;
+    std::uint64_t run = 0;
+    for (std::uint32_t i = 0; i < segment.block_count; ++i) {
+      const CacheBlock& block = device.view.blocks[segment.block_first + i];
+      const bool is_free = block.state == CacheState::kFree || (block.state == CacheState::kPending && may_wait);
+      is_idle = is_idle && is_free;
+      run = is_free ? run + block.size : 0;
+      const bool ends = !is_free || i + 1 == segment.block_count ||
+                        device.view.blocks[segment.block_first + i + 1].state == CacheState::kLive;
+      if (!reach || !ends || segment.is_small != is_small(round) || !fits(run, round)) continue;
+      return report("C12", "out of memory for " + std::to_string(round) + " bytes, but " + std::to_string(run) +
+                               " are free or could be waited for in segment " + std::to_string(segment.ordinal));
+    }
+    if (is_idle) releasable += segment.size;
+  }
+  const std::uint64_t need = segment_size(round);
+  const std::uint64_t cap = std::min(device.limit, device.capacity == 0 ? ~std::uint64_t{0} : device.capacity);
+  const std::uint64_t kept = device.witness->segment_bytes() - releasable;
+  // A planned failure looks like a full device: then every idle segment must have been given back.
+  if (has_planned_failures_ && failed(device, CallKind::kSegmentAlloc) != 0) {
+    if (releasable != 0) report("C12", "out of memory, with " + std::to_string(releasable) + " idle bytes not tried");
+    return;
+  }
+  if (need <= cap && kept <= cap - need) {
+    report("C12", "out of memory, but " + std::to_string(need) + " bytes fit: " + std::to_string(kept) +
+                      " held for good of " + std::to_string(cap));
+  }
+}
+
+/// The bound of a miss: 8 and 4 for each page of the segment asked for; for each segment given back its return, and the
+/// event by which its last use was known (record, query or wait); for each other heap searched the same three.
+std::uint64_t CacheModel::miss_calls_max(const Device& device, std::uint64_t segment, std::uint64_t given_back) const {
+  return 8 + 4 * ((segment + kPage - 1) / kPage) + 4 * given_back + 4 * device.heaps.size();
+}
+
+/// C17.
+void CacheModel::judge_calls(Device& device, std::uint64_t round, bool is_hit) {
+  const std::uint64_t queries = delta(device, CallKind::kEventQuery);
+  const std::uint64_t others = calls_made(device) - queries;
+  if (is_hit) {
+    if (others != 0) report("C17", "a hit made " + std::to_string(others) + " device calls beside its polls");
+    if (queries > kHitPollsMax) report("C17", "a hit polled " + std::to_string(queries) + " events");
+    if (!device.capturing.empty() && queries != 0) report("C9", "an event was polled while a capture is underway");
+    return;
+  }
+  const std::uint64_t given_back = delta(device, CallKind::kSegmentFree);
+  const std::uint64_t waits = delta(device, CallKind::kEventSynchronize) + delta(device, CallKind::kSynchronize);
+  const std::uint64_t most = miss_calls_max(device, segment_size(round), given_back) + waits;
+  if (others > most) {
+    report("C17", "a miss made " + std::to_string(others) + " device calls, " + std::to_string(most) + " are allowed");
+  }
+  const bool has_grown = delta(device, CallKind::kSegmentAlloc) != 0;
+  if (has_grown && device.witness->segment_asked() != segment_size(round)) {
+    report("DEV-2", "a segment of " + std::to_string(device.witness->segment_asked()) + " bytes was asked for, not " +
+                        std::to_string(segment_size(round)));
+  }
+}
+
+}  // namespace ashlar::spec

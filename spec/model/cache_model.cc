@@ -1,0 +1,403 @@
+// The protocol of judging, and what each kind of call may answer: see cache_model.h.
+#include "spec/model/cache_model.h"
+
+#include <algorithm>
+
+namespace ashlar::spec {
+
+namespace {
+
+/// A request over this is refused (row DEV-20).
+constexpr std::uint64_t kRequestMax = std::uint64_t{1} << 60;
+/// What the device promises of every segment's base; a granule over this cannot be kept.
+constexpr std::uint64_t kAlignmentMax = 512;
+
+std::string hex(std::uint64_t n) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string text;
+  do text.insert(text.begin(), kDigits[n % 16]);
+  while ((n /= 16) != 0);
+  return "0x" + text;
+}
+
+}  // namespace
+
+CacheModel::CacheModel(CacheSubject& subject, std::vector<DeviceWitness*> witnesses, Options options)
+    : subject_(subject),
+      settings_(subject.settings()),
+      devices_(witnesses.size()),
+      is_idle_(std::move(options.is_idle)),
+      walk_every_(std::max(options.walk_every, 1u)) {
+  for (std::size_t i = 0; i < witnesses.size(); ++i) {
+    devices_[i].id = DeviceId{static_cast<std::int32_t>(i)};
+    devices_[i].witness = witnesses[i];
+    devices_[i].is_fresh = true;  // nothing is held yet
+  }
+}
+
+// The protocol. ---------------------------------------------------------------------------------------------------------
+
+void CacheModel::begin(DeviceId device) {
+  if (callbacks_ != 0) return;  // inside another call, which is judged as a whole
+  callback_ran_ = false;
+  current_ = device;
+  Device& d = at(device);
+  d.calls_before = d.witness->calls();
+  d.failures_before = d.witness->failures();
+  d.segment_changes_before = d.witness->segment_changes();
+  d.segment_bytes_before = d.witness->segment_bytes();
+  d.was_dead = d.witness->sticky() != Code::kOk;
+}
+
+std::uint64_t CacheModel::calls_made(const Device& device) const {
+  std::uint64_t before = 0;
+  for (const std::uint64_t n : device.calls_before) before += n;
+  return device.witness->calls_in_all() - before;
+}
+
+bool CacheModel::any_failure(const Device& device) const { return device.witness->failures() != device.failures_before; }
+
+bool CacheModel::is_dead_answer(Device& device, Code code) {
+  const Code sticky = device.witness->sticky();
+  if (device.was_dead && code != sticky) {
+    report("C26", std::string("the device is gone, but the call answered ") + code_name(code));
+  }
+  return sticky != Code::kOk && code == sticky;
+}
+
+void CacheModel::end(Device& device, const Call& call) {
+  if (callbacks_ != 0) return;
+  ++calls_judged_;
+  ++checks_;
+  if (device.was_dead && calls_made(device) != 0) report("C26", "a device call was made after the device was gone");
+  const bool is_shortage = call.allocates && call.fails;
+  const bool had_view = device.is_fresh;
+  device.is_fresh = false;
+  if (walk_is_due() || is_shortage) walk(device);
+  if (call.fails && !call.allocates && calls_made(device) != 0 && !any_failure(device)) {
+    report("C13", "a call that was refused made device calls");
+  }
+  if (call.fails && !call.allocates && had_view && device.is_fresh && device.completed != 0) {
+    report("C13", "a call that was refused completed pending blocks");
+  }
+  judge_stats(device, call);
+  const std::uint64_t held = device.witness->segment_bytes();
+  if (delta(device, CallKind::kSegmentAlloc) > failed(device, CallKind::kSegmentAlloc) && held > device.limit) {
+    report("DEV-12", "reserved " + std::to_string(held) + " bytes, over the limit " + std::to_string(device.limit));
+  }
+}
+
+// Owned blocks. ---------------------------------------------------------------------------------------------------------
+
+bool CacheModel::find_owned(std::uint64_t address, Device** device, Blocks::iterator* block) {
+  for (Device& d : devices_) {
+    *block = d.owned.find(address);
+    if (*block == d.owned.end()) continue;
+    *device = &d;
+    return true;
+  }
+  return false;
+}
+
+OwnedBlock& CacheModel::insert_owned(Device& device, std::uint64_t address) {
+  if (spare_.empty()) return device.owned[address];
+  Blocks::node_type node = std::move(spare_.back());
+  spare_.pop_back();
+  node.key() = address;
+  OwnedBlock& block = node.mapped();
+  block.uses.clear();
+  block.is_pending = false;
+  return device.owned.insert(std::move(node)).position->second;
+}
+
+CacheModel::Blocks::iterator CacheModel::complete(Device& device, Blocks::iterator block) {
+  const auto next = std::next(block);
+  spare_.push_back(device.owned.extract(block));
+  ++device.completed;
+  return next;
+}
+
+void CacheModel::start_pending(Device& device, OwnedBlock& block) {
+  block.is_pending = true;
+  for (const unsigned pool : {0u, block.is_small ? 1u : 2u}) {
+    device.live[pool] -= 1;
+    device.live_bytes[pool] -= block.size;
+  }
+}
+
+const OwnedBlock* CacheModel::find_live(DeviceId device, std::uint64_t address) const {
+  const Blocks& owned = devices_[index(device)].owned;
+  const auto found = owned.find(address);
+  return found == owned.end() || found->second.is_pending ? nullptr : &found->second;
+}
+
+bool CacheModel::is_live_anywhere(std::uint64_t address) const {
+  for (const Device& d : devices_) {
+    if (find_live(d.id, address) != nullptr) return true;
+  }
+  return false;
+}
+
+std::uint64_t CacheModel::live_count() const {
+  std::uint64_t count = 0;
+  for (const Device& d : devices_) count += d.live[0];
+  return count;
+}
+
+// Allocate. -------------------------------------------------------------------------------------------------------------
+
+/// C1, C2, rows DEV-1 and DEV-4, C10: follows the subject to the address it chose.
+void CacheModel::follow(Device& device, std::uint64_t tag, std::uint64_t size, const Stream& stream,
+                        std::uint64_t address, Call* call) {
+  const Result<CacheInfo> got = subject_.info(Address{address});
+  if (!got.is_ok()) return report("C1", "info() does not know the address just given out: " + hex(address));
+  const CacheInfo& info = got.value();
+  const std::uint64_t round = rounded(size);
+  if (info.size < size || info.requested != size) report("C1", "the block is smaller than asked, or misremembers it");
+  if (address % std::min(settings_.granule, kAlignmentMax) != 0) report("C1", hex(address) + " is not aligned");
+  if (info.stream != stream.id.value()) report("C1", "info() names another stream");
+  const std::vector<DeviceWitness::Held>& held = device.witness->segments();
+  auto segment = std::upper_bound(held.begin(), held.end(), address,
+                                  [](std::uint64_t a, const DeviceWitness::Held& h) { return a < h.base; });
+  const bool is_inside = segment != held.begin() && (--segment, address - segment->base <= segment->size) &&
+                         info.size <= segment->size - (address - segment->base);
+  if (!is_inside) return report("C1", hex(address) + " is not wholly inside a segment held from the device");
+  if (info.segment != segment->base || info.segment_size != segment->size) {
+    report("C1", "info() misstates the segment of " + hex(address));
+  }
+  auto other = device.owned.lower_bound(address);
+  if (other != device.owned.begin() && std::prev(other)->first + std::prev(other)->second.size > address) --other;
+  while (other != device.owned.end() && other->first < address + info.size) {
+    if (!other->second.is_pending) return report("C2", hex(address) + " overlaps the live block at " + hex(other->first));
+    other = complete(device, other);  // it must have completed: whether rightly, the detector knows
+  }
+  const bool small = is_small(round);
+  const std::uint64_t slack = info.size - std::min(round, info.size);
+  if (info.size < round) report("DEV-1", "the block is smaller than the rounded request " + std::to_string(round));
+  if (slack != 0 && round < settings_.max_split_size &&
+      (small ? slack >= settings_.granule : slack > settings_.small_request_max)) {
+    report("DEV-4", "a block with " + std::to_string(slack) + " bytes to spare was not split");
+  }
+  OwnedBlock& block = insert_owned(device, address);
+  block.tag = tag;
+  block.size = info.size;
+  block.requested = size;
+  block.stream = stream.id.value();
+  block.is_small = small;
+  *call = {.allocates = true, .fails = false, .is_hit = call->is_hit, .heap = 0, .pool = small ? 1u : 2u,
+           .size = info.size, .requested = size};
+  for (const unsigned pool : {0u, call->pool}) {
+    device.live[pool] += 1;
+    device.live_bytes[pool] += info.size;
+    device.raised[static_cast<unsigned>(CacheFigure::kAllocations)][pool] += 1;
+    device.raised[static_cast<unsigned>(CacheFigure::kActive)][pool] += 1;
+    device.raised[static_cast<unsigned>(CacheFigure::kAllocatedBytes)][pool] += info.size;
+    device.raised[static_cast<unsigned>(CacheFigure::kActiveBytes)][pool] += info.size;
+    device.raised[static_cast<unsigned>(CacheFigure::kRequestedBytes)][pool] += size;
+  }
+}
+
+void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Stream& stream,
+                                const Result<Address>& got, const CacheShortage& shortage) {
+  const Code code = got.code();
+  if (callbacks_ != 0) {
+    if (code != Code::kReentrant) report("C24", std::string("an allocation in a callback answered ") + code_name(code));
+    return;
+  }
+  Device& device = at(stream.device);
+  Call call;
+  device.completed = 0;
+  if (size == 0 && got.is_ok()) {
+    if (!got.value().is_null()) report("DEV-20", "zero bytes did not give the null address");
+    return end(device, call);
+  }
+  call.fails = true;
+  if (is_dead_answer(device, code)) return end(device, call);
+  if (size > kRequestMax) {
+    if (code != Code::kSizeOverflow) report("C16", "a request over 1 EiB was not refused as kSizeOverflow");
+    return end(device, call);
+  }
+  const std::uint64_t round = rounded(size);
+  const CacheBlock* best = device.is_fresh ? best_fit(device.view, stream.id.value(), round) : nullptr;
+  const std::uint64_t best_address = best == nullptr ? 0 : best->address;
+  call.is_hit = best != nullptr;
+  if (got.is_ok()) {
+    follow(device, tag, size, stream, got.value().value(), &call);
+  } else if (code == Code::kOutOfMemory) {
+    call.allocates = true;
+    ++device.ooms;
+    ++shortages_;
+  } else if (code != Code::kDriverError || !any_failure(device)) {
+    report("C16", std::string("an allocation answered ") + code_name(code) + " for no reason");
+  }
+  end(device, call);
+  if (!verdict_.is_good()) return;
+  judge_calls(device, round, call.is_hit && !callback_ran_);
+  if (code == Code::kOutOfMemory) judge_shortage(device, size, stream, shortage);
+  if (got.is_ok() && best_address != 0 && device.is_fresh && device.completed == 0 &&
+      !callback_ran_ && got.value().value() != best_address) {
+    report("DEV-3", hex(best_address) + " was the best fit, " + hex(got.value().value()) + " was given");
+  }
+}
+
+// Everything else. ------------------------------------------------------------------------------------------------------
+
+void CacheModel::expect_misuse(Device& device, Status got, Code first, Code second, const char* what) {
+  Call call;
+  call.fails = true;
+  device.completed = 0;
+  const bool is_dead = device.witness->sticky() != Code::kOk && got.code() == device.witness->sticky();
+  if (!is_dead && got.code() != first && got.code() != second) {
+    report("C16", std::string(what) + " answered " + code_name(got.code()) + ", not " + code_name(first));
+  }
+  end(device, call);
+}
+
+void CacheModel::judge_free(std::uint64_t address, const Stream* stream, Status got) {
+  Device* device = &at(current_);
+  if (address == 0) {
+    if (!got.is_ok()) report("C16", "a free of null failed");
+    return end(*device, {});
+  }
+  Blocks::iterator found;
+  if (!find_owned(address, &device, &found)) {
+    return expect_misuse(at(current_), got, Code::kUnknownPointer, Code::kDoubleFree, "a free of no block's address");
+  }
+  OwnedBlock& block = found->second;
+  if (block.is_pending) {
+    const Code other = device->is_fresh ? Code::kDoubleFree : Code::kUnknownPointer;
+    return expect_misuse(*device, got, Code::kDoubleFree, other, "a second free");
+  }
+  device->completed = 0;
+  Call call;
+  if (is_dead_answer(*device, got.code())) {
+    call.fails = true;
+    return end(*device, call);
+  }
+  if (!got.is_ok()) {
+    report("C16", std::string("the free of a live block answered ") + code_name(got.code()));
+    return;
+  }
+  if (stream != nullptr && stream->id.value() != block.stream) block.uses.push_back(stream->id.value());
+  start_pending(*device, block);
+  end(*device, call);
+}
+
+void CacheModel::judge_use(std::uint64_t address, const Stream& stream, Status got) {
+  Device* device = &at(current_);
+  Blocks::iterator found;
+  if (!find_owned(address, &device, &found) || found->second.is_pending) {
+    return expect_misuse(at(current_), got, Code::kUnknownPointer, Code::kDoubleFree, "a use of no live block");
+  }
+  device->completed = 0;
+  Call call;
+  call.fails = !got.is_ok();
+  if (got.is_ok()) {
+    std::vector<std::uint64_t>& uses = found->second.uses;
+    const std::uint64_t id = stream.id.value();
+    if (id != found->second.stream && std::find(uses.begin(), uses.end(), id) == uses.end()) uses.push_back(id);
+  } else if (!is_dead_answer(*device, got.code()) &&
+             !(got.code() == Code::kWrongDevice && stream.device != device->id)) {
+    report("C16", std::string("the use of a live block answered ") + code_name(got.code()));
+  }
+  end(*device, call);
+}
+
+void CacheModel::judge_trim(Status got) {
+  Device& device = at(current_);
+  device.completed = 0;
+  if (!device.capturing.empty()) return expect_misuse(device, got, Code::kBusy, Code::kBusy, "a trim in a capture");
+  Call call;
+  const bool is_dead = is_dead_answer(device, got.code());
+  if (!is_dead && !got.is_ok() && !any_failure(device)) {
+    report("C16", std::string("a trim answered ") + code_name(got.code()) + " for no reason");
+  }
+  end(device, call);
+  if (!got.is_ok() || any_failure(device)) return;
+  if (!device.is_fresh) walk(device);
+  for (const CacheSegment& segment : device.view.segments) {
+    bool is_held = false;
+    for (std::uint32_t i = 0; i < segment.block_count; ++i) {
+      is_held = is_held || device.view.blocks[segment.block_first + i].state == CacheState::kLive;
+    }
+    if (!is_held) report("DEV-19", "a trim left the idle segment at " + hex(segment.base));
+  }
+}
+
+void CacheModel::judge_retire(const Stream& stream, Status got) {
+  Device& device = at(stream.device);
+  device.completed = 0;
+  if (!got.is_ok() && !is_dead_answer(device, got.code()) && got.code() != Code::kNotFound && !any_failure(device)) {
+    report("C16", std::string("a retirement answered ") + code_name(got.code()) + " for no reason");
+  }
+  end(device, {});
+}
+
+void CacheModel::judge_begin_capture(const Stream& stream, Status got) {
+  Device& device = at(stream.device);
+  device.completed = 0;
+  const std::uint64_t id = stream.id.value();
+  const bool is_begun = std::find(device.capturing.begin(), device.capturing.end(), id) != device.capturing.end();
+  if (is_begun) return expect_misuse(device, got, Code::kBusy, Code::kBusy, "a second begin of a capture");
+  if (got.is_ok()) {
+    device.capturing.push_back(id);
+  } else if (!is_dead_answer(device, got.code()) && !any_failure(device)) {
+    report("C16", std::string("a begin of a capture answered ") + code_name(got.code()));
+  }
+  end(device, {});
+}
+
+void CacheModel::judge_end_capture(const Stream& stream, Status got) {
+  Device& device = at(stream.device);
+  device.completed = 0;
+  const auto found = std::find(device.capturing.begin(), device.capturing.end(), stream.id.value());
+  if (found == device.capturing.end()) {
+    return expect_misuse(device, got, Code::kNotFound, Code::kNotFound, "an end without a begin of a capture");
+  }
+  if (!got.is_ok() && !is_dead_answer(device, got.code()) && !any_failure(device)) {
+    report("C16", std::string("an end of a capture answered ") + code_name(got.code()));
+  }
+  device.capturing.erase(found);  // even where the answer was an error: an aborted capture leaves nothing behind
+  end(device, {});
+}
+
+void CacheModel::judge_limit(std::uint64_t limit, Status got) {
+  Device& device = at(current_);
+  device.completed = 0;
+  if (got.is_ok()) device.limit = limit;
+  if (!got.is_ok() && !is_dead_answer(device, got.code())) {
+    report("C16", std::string("a memory limit was refused: ") + code_name(got.code()));
+  }
+  end(device, {});
+}
+
+void CacheModel::judge_reset_peaks(Status got) {
+  Device& device = at(current_);
+  device.completed = 0;
+  if (!got.is_ok() && !is_dead_answer(device, got.code())) report("C16", "a reset of the peaks was refused");
+  if (!device.is_fresh) walk(device);
+  for (HeapFigures& heap : device.heaps) {
+    for (unsigned f = 0; f < kCacheFigures; ++f) {
+      for (unsigned pool = 0; pool < kCachePools; ++pool) {
+        heap.peak_least[f][pool] = heap.peak_most[f][pool] = heap.now[f][pool];
+      }
+    }
+  }
+  for (unsigned f = 0; f < kCacheFigures; ++f) {
+    for (unsigned pool = 0; pool < kCachePools; ++pool) {
+      device.device_peak_least[f][pool] = device.device_peak_most[f][pool] = device.sum[f][pool];
+    }
+  }
+  end(device, {});
+}
+
+std::string CacheModel::describe(DeviceId device) const {
+  std::string text;
+  for (const auto& [address, block] : devices_[index(device)].owned) {
+    text += hex(address) + " +" + std::to_string(block.size) + (block.is_pending ? " pending" : " live") + " #" +
+            std::to_string(block.tag) + " asked " + std::to_string(block.requested) + "\n";
+  }
+  return text;
+}
+
+}  // namespace ashlar::spec

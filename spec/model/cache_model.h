@@ -1,0 +1,217 @@
+// The caching allocator's model: a relation that judges each answer of a subject by the contract's clauses and follows it.
+//
+// Purpose: it decides by itself what is legal, when failing is allowed and what every statistic must be; which block is
+// given out it learns from the subject. It knows: the live allocations and the frees that wait; the segments and events
+// that the device witness saw change hands; limits and captures. It keeps no free index and no queue of its own.
+// Thread safety: none; for one thread.
+//
+// Clauses (files): C1 C2 C16 C24 C26 and rows DEV-1..4 (cache_model.cc); C3 C4 C14 C18 and the recount (cache_walk.cc);
+// C5 by the subject's validate(); C12 C13 C17 (cache_judge.cc); C15 (cache_stats.cc). C6, C7 are the happens-before
+// detector's of spec/gpu; C10 is the address hash.
+//
+// Invariants:
+//   (1) Between calls `owned` holds exactly the subject's live and pending blocks; at a walk the snapshot must say the
+//       same, and a block may vanish from `owned` only by going from pending to free.
+//   (2) `Device::view` is the snapshot after the last call on that device, when `is_fresh`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "spec/model/cache_subject.h"
+#include "spec/model/device_witness.h"
+#include "spec/model/divergence.h"
+
+namespace ashlar::spec {
+
+/// An allocation that is live, or freed and waiting.
+struct OwnedBlock {
+  std::uint64_t tag = 0;
+  std::uint64_t size = 0;
+  std::uint64_t requested = 0;
+  std::uint64_t stream = 0;          ///< identity
+  std::vector<std::uint64_t> uses;   ///< identities of other streams announced, each once
+  bool is_pending = false;
+  bool is_small = false;
+};
+
+/// One heap's figures at a walk: [figure][all, small, large].
+struct HeapFigures {
+  std::uint64_t heap = 0;  ///< identity of its stream
+  std::uint64_t now[kCacheFigures][kCachePools] = {};
+  std::uint64_t before[kCacheFigures][kCachePools] = {};
+  std::uint64_t peak_least[kCacheFigures][kCachePools] = {};  ///< the peak is at least this, by what was seen after calls
+  std::uint64_t peak_most[kCacheFigures][kCachePools] = {};   ///< and at most this, by what a call added
+};
+
+class CacheModel {
+ public:
+  struct Options {
+    /// Every so many calls the whole map is walked; 1 = always.
+    std::uint32_t walk_every = 1;
+    /// Does that stream have no unfinished work? (The machine's own knowledge.)
+    std::function<bool(std::uint64_t stream)> is_idle;
+  };
+
+  CacheModel(CacheSubject& subject, std::vector<DeviceWitness*> witnesses, Options options);
+
+  const Verdict& verdict() const { return verdict_; }
+  /// For the driver's own findings: the first report wins.
+  void report(const char* clause, std::string text) { verdict_.report(clause, std::move(text)); }
+
+  // The protocol: begin, the subject's call, then the judgement of its answer. ------------------------------------------
+  /// A call on that device begins.
+  void begin(DeviceId device);
+  void judge_allocate(std::uint64_t tag, std::uint64_t size, const Stream& stream, const Result<Address>& got,
+                      const CacheShortage& shortage);
+  /// `stream`, if given, is free_on's. Any address: the model knows what it is.
+  void judge_free(std::uint64_t address, const Stream* stream, Status got);
+  void judge_use(std::uint64_t address, const Stream& stream, Status got);
+  void judge_trim(Status got);
+  void judge_retire(const Stream& stream, Status got);
+  void judge_begin_capture(const Stream& stream, Status got);
+  void judge_end_capture(const Stream& stream, Status got);
+  void judge_limit(std::uint64_t limit, Status got);
+  void judge_reset_peaks(Status got);
+
+  // What the world tells. -----------------------------------------------------------------------------------------------
+  /// The device's capacity; 0 = unlimited.
+  void set_capacity(DeviceId device, std::uint64_t bytes) { at(device).capacity = bytes; }
+  /// Are failures of the device planned, or may one still be in force?
+  void plan_failures(bool planned) { has_planned_failures_ = planned; }
+  /// A stream was destroyed without a word to the subject.
+  void lost_stream(std::uint64_t stream) { lost_streams_.push_back(stream); }
+  /// A user's callback begins or ends, inside a call of the subject.
+  void enter_callback() { ++callbacks_; callback_ran_ = true; }
+  void leave_callback() { --callbacks_; }
+  void saw_shortage_observer() { ++shortages_observed_; }
+
+  // Queries. ------------------------------------------------------------------------------------------------------------
+  const OwnedBlock* find_live(DeviceId device, std::uint64_t address) const;
+  bool is_live_anywhere(std::uint64_t address) const;
+  std::uint64_t live_count() const;
+  bool is_capturing(DeviceId device) const { return !devices_[index(device)].capturing.empty(); }
+  std::uint64_t address_hash() const { return address_hash_; }
+  std::uint64_t walks() const { return walks_; }
+  std::uint64_t checks() const { return checks_; }
+  /// After everything was freed, drained and trimmed: C14's last part, per device.
+  void judge_empty(DeviceId device);
+  /// Walks every device now.
+  void walk_all();
+  /// The model's map of a device: one line per owned block.
+  std::string describe(DeviceId device) const;
+  const CacheSnapshot& view(DeviceId device) const { return devices_[index(device)].view; }
+
+ private:
+  using Blocks = std::map<std::uint64_t, OwnedBlock>;  ///< by address
+  struct Device {
+    DeviceId id;
+    DeviceWitness* witness = nullptr;
+    Blocks owned;
+    std::uint64_t capacity = 0;
+    std::uint64_t limit = ~std::uint64_t{0};
+    std::vector<std::uint64_t> capturing;  ///< identities of streams whose capture was announced
+    // The walk.
+    CacheSnapshot view;
+    CacheSnapshot next;
+    bool is_fresh = false;
+    std::vector<HeapFigures> heaps;
+    std::uint64_t sum[kCacheFigures][kCachePools] = {};
+    std::uint64_t completed = 0;  ///< pending blocks the last walk found free
+    // History, for C15.
+    CacheStats stats;             ///< as last read
+    std::uint64_t raised[kCacheFigures][kCachePools] = {};
+    std::uint64_t device_peak_least[kCacheFigures][kCachePools] = {};
+    std::uint64_t device_peak_most[kCacheFigures][kCachePools] = {};
+    std::uint64_t ooms = 0;
+    std::uint64_t live[kCachePools] = {};
+    std::uint64_t live_bytes[kCachePools] = {};
+    // At begin().
+    DeviceWitness::Counts calls_before{};
+    DeviceWitness::Counts failures_before{};
+    std::uint64_t segment_changes_before = 0;
+    std::uint64_t segment_bytes_before = 0;
+    bool was_dead = false;
+  };
+  /// What the last call was, for the statistics' bounds.
+  struct Call {
+    bool allocates = false;
+    bool fails = false;       ///< typed error: nothing may have changed
+    bool is_hit = false;
+    std::uint64_t heap = 0;
+    unsigned pool = 0;
+    std::uint64_t size = 0;
+    std::uint64_t requested = 0;
+  };
+
+  static std::size_t index(DeviceId device) { return static_cast<std::size_t>(device.value()); }
+  Device& at(DeviceId device) { return devices_[index(device)]; }
+  std::uint64_t delta(const Device& device, CallKind kind) const {
+    return device.witness->calls_of(kind) - device.calls_before[static_cast<unsigned>(kind)];
+  }
+  std::uint64_t failed(const Device& device, CallKind kind) const {
+    return device.witness->failures_of(kind) - device.failures_before[static_cast<unsigned>(kind)];
+  }
+  std::uint64_t calls_made(const Device& device) const;
+  bool any_failure(const Device& device) const;
+  bool is_dead_answer(Device& device, Code code);
+
+  // cache_model.cc
+  void end(Device& device, const Call& call);
+  void follow(Device& device, std::uint64_t tag, std::uint64_t size, const Stream& stream, std::uint64_t address,
+              Call* call);
+  void expect_misuse(Device& device, Status got, Code first, Code second, const char* what);
+  void start_pending(Device& device, OwnedBlock& block);
+  bool find_owned(std::uint64_t address, Device** device, Blocks::iterator* block);
+  OwnedBlock& insert_owned(Device& device, std::uint64_t address);
+  Blocks::iterator complete(Device& device, Blocks::iterator block);
+
+  // cache_walk.cc
+  bool walk_is_due() const { return calls_judged_ % walk_every_ == 0 || (calls_judged_ + 1) % walk_every_ == 0; }
+  void walk(Device& device);
+  void walk_segment(Device& device, const CacheSegment& segment, HeapFigures& heap,
+                    Blocks::iterator* owned);
+  void match_owned(Device& device, const CacheSegment& segment, const CacheBlock& block,
+                   Blocks::iterator* owned);
+  HeapFigures& heap_of(Device& device, std::uint64_t stream);
+
+  // cache_judge.cc
+  std::uint64_t rounded(std::uint64_t size) const;
+  std::uint64_t segment_size(std::uint64_t rounded) const;
+  bool is_small(std::uint64_t rounded) const { return rounded <= settings_.small_request_max; }
+  bool fits(std::uint64_t block, std::uint64_t rounded) const;
+  const CacheBlock* best_fit(const CacheSnapshot& view, std::uint64_t stream, std::uint64_t rounded) const;
+  bool is_in_reach(std::uint64_t heap, const Stream& stream, bool may_wait) const;
+  void judge_shortage(Device& device, std::uint64_t size, const Stream& stream, const CacheShortage& shortage);
+  void judge_calls(Device& device, std::uint64_t rounded, bool is_hit);
+  std::uint64_t miss_calls_max(const Device& device, std::uint64_t segment, std::uint64_t given_back) const;
+
+  // cache_stats.cc
+  void judge_stats(Device& device, const Call& call);
+  void judge_peaks(Device& device, const CacheStats& stats, const Call& call);
+  void judge_rises(Device& device, const CacheStats& stats);
+  void expect_stat(const Device& device, const char* name, std::uint64_t is, std::uint64_t must);
+
+  CacheSubject& subject_;
+  CacheSettings settings_;
+  std::vector<Device> devices_;
+  std::function<bool(std::uint64_t)> is_idle_;
+  std::uint32_t walk_every_;
+  std::vector<std::uint64_t> lost_streams_;
+  std::vector<Blocks::node_type> spare_;  ///< so that steady state allocates nothing
+  Verdict verdict_;
+  DeviceId current_;
+  unsigned callbacks_ = 0;     ///< running
+  bool callback_ran_ = false;  ///< during this call
+  bool has_planned_failures_ = false;
+  std::uint64_t shortages_ = 0;
+  std::uint64_t shortages_observed_ = 0;
+  std::uint64_t calls_judged_ = 0;
+  std::uint64_t walks_ = 0;
+  std::uint64_t checks_ = 0;
+  std::uint64_t address_hash_ = 14695981039346656037u;
+};
+
+}  // namespace ashlar::spec

@@ -1,0 +1,148 @@
+// C15: every statistic against the recount of the map and the model's own history.
+//
+//   current     equals the recount, at a walk; between walks those that need no map: allocations, segments, bytes of both
+//   increased   equals the model's sum of rises; increased - decreased == current, always
+//   peak        between what was seen after calls and what a call can have added before others left: equal where one
+//               heap allocates and nothing completes during the call. A device's is the sum of its heaps' (stats.h)
+//   the rest    counted: calls by kind, waits, out-of-memories; retries and steals only within bounds
+#include <algorithm>
+
+#include "spec/model/cache_model.h"
+
+namespace ashlar::spec {
+
+namespace {
+
+constexpr unsigned n(CacheFigure figure) { return static_cast<unsigned>(figure); }
+constexpr const char* kFigureNames[kCacheFigures] = {
+    "allocations",    "segments",     "active",
+    "inactive_split", "allocated_bytes", "reserved_bytes",
+    "active_bytes",   "inactive_split_bytes", "requested_bytes"};
+constexpr const char* kPoolNames[kCachePools] = {"", " (small)", " (large)"};
+
+bool is_segment_figure(unsigned figure) {
+  return figure == n(CacheFigure::kSegments) || figure == n(CacheFigure::kReservedBytes);
+}
+bool is_split_figure(unsigned figure) {
+  return figure == n(CacheFigure::kInactiveSplits) || figure == n(CacheFigure::kInactiveSplitBytes);
+}
+
+}  // namespace
+
+void CacheModel::expect_stat(const Device&, const char* name, std::uint64_t is, std::uint64_t must) {
+  if (is != must) report("C15", std::string(name) + " is " + std::to_string(is) + ", the recount says " + std::to_string(must));
+}
+
+/// The totals of rises, and conservation.
+void CacheModel::judge_rises(Device& device, const CacheStats& stats) {
+  for (unsigned figure = 0; figure < kCacheFigures; ++figure) {
+    for (unsigned pool = 0; pool < kCachePools; ++pool) {
+      const CacheStat& stat = stats.figure[figure][pool];
+      const bool is_conserved = stat.increased - stat.decreased == stat.current && stat.peak >= stat.current;
+      const bool is_counted = !is_segment_figure(figure) && !is_split_figure(figure);
+      if (is_conserved && (!is_counted || stat.increased == device.raised[figure][pool])) continue;
+      return report("C15", std::string(kFigureNames[figure]) + kPoolNames[pool] + ": current " +
+                               std::to_string(stat.current) + ", peak " + std::to_string(stat.peak) + ", increased " +
+                               std::to_string(stat.increased) + ", decreased " + std::to_string(stat.decreased) +
+                               (is_counted ? ", rises counted " + std::to_string(device.raised[figure][pool]) : ""));
+    }
+  }
+  const std::uint64_t granted = device.witness->calls_of(CallKind::kSegmentAlloc) -
+                                device.witness->failures_of(CallKind::kSegmentAlloc);
+  expect_stat(device, "segments increased", stats.of(CacheFigure::kSegments).increased, granted);
+}
+
+/// Brings the peaks' bounds up to date with the last walk, and holds the peaks against them.
+void CacheModel::judge_peaks(Device& device, const CacheStats& stats, const Call& call) {
+  if (walk_every_ != 1) return;  // without every map there are no bounds
+  std::uint64_t least[kCacheFigures][kCachePools] = {};
+  std::uint64_t most[kCacheFigures][kCachePools] = {};
+  for (HeapFigures& heap : device.heaps) {
+    for (unsigned figure = 0; figure < kCacheFigures; ++figure) {
+      for (unsigned pool = 0; pool < kCachePools; ++pool) {
+        std::uint64_t added = 0;
+        if (call.allocates && !call.fails && (pool == 0 || pool == call.pool) && !is_split_figure(figure)) {
+          const bool is_bytes = figure >= n(CacheFigure::kAllocatedBytes);
+          added = !is_bytes ? 1 : figure == n(CacheFigure::kRequestedBytes) ? call.requested : call.size;
+        }
+        const std::uint64_t now = heap.now[figure][pool];
+        // During a call free splits come and go; after it they are what was sampled.
+        const std::uint64_t before = heap.before[figure][pool];
+        heap.peak_least[figure][pool] = std::max(heap.peak_least[figure][pool], now);
+        heap.peak_most[figure][pool] = std::max({heap.peak_most[figure][pool], now, before + added});
+        least[figure][pool] += heap.peak_least[figure][pool];
+        most[figure][pool] += heap.peak_most[figure][pool];
+      }
+    }
+  }
+  for (unsigned figure = 0; figure < kCacheFigures; ++figure) {
+    for (unsigned pool = 0; pool < kCachePools; ++pool) {
+      std::uint64_t& device_least = device.device_peak_least[figure][pool];
+      device_least = std::max(device_least, device.sum[figure][pool]);
+      const bool is_exact = is_segment_figure(figure);
+      const std::uint64_t low = is_exact ? device_least : least[figure][pool];
+      std::uint64_t high = most[figure][pool];
+      if (is_exact) {
+        // Grown and given back within one call: at most what was held before and every grant of the call.
+        std::uint64_t& device_most = device.device_peak_most[figure][pool];
+        const std::uint64_t grants = delta(device, CallKind::kSegmentAlloc) - failed(device, CallKind::kSegmentAlloc);
+        const bool is_bytes = figure == n(CacheFigure::kReservedBytes);
+        device_most = std::max({device_most, device.sum[figure][pool], device_least});
+        if (grants > 1) device_most += is_bytes ? grants * device.witness->segment_asked() : grants;
+        high = device_most;
+      }
+      const std::uint64_t peak = stats.figure[figure][pool].peak;
+      if (peak >= low && peak <= high) continue;
+      return report("C15", std::string(kFigureNames[figure]) + kPoolNames[pool] + "'s peak is " + std::to_string(peak) +
+                               ", must be in " + std::to_string(low) + " .. " + std::to_string(high));
+    }
+  }
+}
+
+void CacheModel::judge_stats(Device& device, const Call& call) {
+  if (!verdict_.is_good()) return;
+  CacheStats& stats = device.stats;
+  if (!subject_.stats(device.id, &stats).is_ok()) return report("C15", "no statistics could be read");
+  for (unsigned pool = 0; pool < kCachePools; ++pool) {
+    expect_stat(device, "allocations", stats.of(CacheFigure::kAllocations, pool).current, device.live[pool]);
+    expect_stat(device, "allocated_bytes", stats.of(CacheFigure::kAllocatedBytes, pool).current, device.live_bytes[pool]);
+  }
+  expect_stat(device, "segments", stats.of(CacheFigure::kSegments).current, device.witness->segments().size());
+  expect_stat(device, "reserved_bytes", stats.of(CacheFigure::kReservedBytes).current, device.witness->segment_bytes());
+  for (unsigned kind = 0; kind < kCallKinds; ++kind) {
+    if (stats.device_calls[kind] == device.witness->calls()[kind]) continue;
+    expect_stat(device, call_name(static_cast<CallKind>(kind)), stats.device_calls[kind], device.witness->calls()[kind]);
+  }
+  expect_stat(device, "ooms", stats.ooms, device.ooms);
+  if (stats.ooms != 0 && shortages_observed_ != shortages_) report("DEV-13", "an observer was not told of an out-of-memory, or twice");
+  expect_stat(device, "waits", stats.waits, device.witness->calls_of(CallKind::kEventSynchronize) +
+                                                device.witness->calls_of(CallKind::kSynchronize));
+  judge_rises(device, stats);
+  if (!device.is_fresh) return;
+  for (unsigned figure = 0; figure < kCacheFigures; ++figure) {
+    for (unsigned pool = 0; pool < kCachePools; ++pool) {
+      if (stats.figure[figure][pool].current == device.sum[figure][pool]) continue;
+      expect_stat(device, (std::string(kFigureNames[figure]) + kPoolNames[pool]).c_str(),
+                  stats.figure[figure][pool].current, device.sum[figure][pool]);
+    }
+  }
+  std::uint64_t oversize_live = 0;
+  std::uint64_t oversize_active = 0;
+  std::uint64_t oversize_segments = 0;
+  if (settings_.max_split_size != ~std::uint64_t{0}) {
+    for (const CacheSegment& segment : device.view.segments) oversize_segments += segment.size >= settings_.max_split_size;
+    for (const CacheBlock& block : device.view.blocks) {
+      const bool is_oversize = block.size >= settings_.max_split_size;
+      oversize_live += is_oversize && block.state == CacheState::kLive;
+      oversize_active += is_oversize && block.state != CacheState::kFree;
+    }
+  }
+  expect_stat(device, "oversize_segments", stats.oversize_segments.current, oversize_segments);
+  const std::uint64_t oversize = stats.oversize_allocations.current;
+  if (oversize < oversize_live || oversize > oversize_active) {
+    expect_stat(device, "oversize_allocations", oversize, oversize_live);
+  }
+  judge_peaks(device, stats, call);
+}
+
+}  // namespace ashlar::spec

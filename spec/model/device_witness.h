@@ -1,0 +1,86 @@
+// DeviceWitness: stands between a subject and its device and keeps the record that clauses are judged by.
+//
+// Purpose: what was asked of the device during one call, of which kind and with which outcome (C17, C25, C26), and which
+// segments and events the subject holds (C14): a ledger of this seam's own, independent of the simulated machine's.
+// Thread safety: none; for one thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include <ashlar/device/device.h>
+
+namespace ashlar::spec {
+
+class DeviceWitness final : public Device {
+ public:
+  struct Held {
+    std::uint64_t base;
+    std::uint64_t size;
+  };
+  using Counts = std::array<std::uint64_t, kCallKinds>;
+
+  explicit DeviceWitness(Device& device) : device_(device) {}
+
+  /// Calls so far, and those of them that failed (kNotReady is no failure).
+  const Counts& calls() const { return calls_; }
+  const Counts& failures() const { return failures_; }
+  std::uint64_t calls_of(CallKind kind) const { return calls_[static_cast<unsigned>(kind)]; }
+  std::uint64_t failures_of(CallKind kind) const { return failures_[static_cast<unsigned>(kind)]; }
+  std::uint64_t calls_in_all() const { return calls_in_all_; }
+  /// The segments held, by address.
+  const std::vector<Held>& segments() const { return segments_; }
+  std::uint64_t segment_bytes() const { return segment_bytes_; }
+  std::uint64_t events() const { return events_; }
+  /// The size of the last segment asked for, granted or not.
+  std::uint64_t segment_asked() const { return segment_asked_; }
+  /// Grows by one with every segment taken or returned.
+  std::uint64_t segment_changes() const { return segment_changes_; }
+  /// The device's total as memory_info last said; 0 before.
+  std::uint64_t total() const { return total_; }
+  /// kDeviceLost or kTornDown once a call has been answered so.
+  Code sticky() const { return sticky_; }
+
+  DeviceTraits traits() const noexcept override { return device_.traits(); }
+  Result<Address> segment_alloc(Bytes size) noexcept override;
+  Status segment_free(Address base) noexcept override;
+  Result<Address> address_reserve(Bytes size, Bytes alignment) noexcept override;
+  Status address_release(Address base, Bytes size) noexcept override;
+  Result<PageHandle> page_create(Bytes size) noexcept override;
+  Status page_release(PageHandle page) noexcept override;
+  Status page_map(Address at, Bytes size, PageHandle page) noexcept override;
+  Status page_access(Address at, Bytes size) noexcept override;
+  Status page_unmap(Address at, Bytes size) noexcept override;
+  Result<EventHandle> event_create() noexcept override;
+  Status event_destroy(EventHandle event) noexcept override;
+  Status event_record(EventHandle event, StreamHandle stream) noexcept override;
+  Status event_query(EventHandle event) noexcept override;
+  Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept override;
+  Status stream_wait(StreamHandle stream, EventHandle event) noexcept override;
+  Result<Stream> identify(StreamHandle handle) noexcept override;
+  Result<CaptureStatus> capture_status(StreamHandle stream) noexcept override;
+  Result<CaptureMode> exchange_capture_mode(CaptureMode mode) noexcept override;
+  Result<MemoryInfo> memory_info() noexcept override;
+  Result<Address> pinned_alloc(Bytes size) noexcept override;
+  Status pinned_free(Address base) noexcept override;
+  Status synchronize() noexcept override;
+
+ private:
+  template <class R>
+  R note(CallKind kind, R result) noexcept;
+
+  Device& device_;
+  Counts calls_{};
+  Counts failures_{};
+  std::uint64_t calls_in_all_ = 0;
+  std::vector<Held> segments_;
+  std::uint64_t segment_bytes_ = 0;
+  std::uint64_t segment_asked_ = 0;
+  std::uint64_t segment_changes_ = 0;
+  std::uint64_t events_ = 0;
+  std::uint64_t total_ = 0;
+  Code sticky_ = Code::kOk;
+};
+
+}  // namespace ashlar::spec
