@@ -144,6 +144,13 @@ std::uint64_t CacheModel::live_count() const {
   return count;
 }
 
+void CacheModel::live_addresses(DeviceId device, std::vector<std::uint64_t>* addresses) const {
+  addresses->clear();
+  for (const auto& [address, block] : devices_[index(device)].owned) {
+    if (!block.is_pending) addresses->push_back(address);
+  }
+}
+
 // Allocate. -------------------------------------------------------------------------------------------------------------
 
 /// C1, C2, rows DEV-1 and DEV-4, C10: follows the subject to the address it chose.
@@ -170,6 +177,9 @@ void CacheModel::follow(Device& device, std::uint64_t tag, std::uint64_t size, c
   while (other != device.owned.end() && other->first < address + info.size) {
     if (!other->second.is_pending) return report("C2", hex(address) + " overlaps the live block at " + hex(other->first));
     other = complete(device, other);  // it must have completed: whether rightly, the detector knows
+  }
+  for (const std::uint64_t part : {segment->ordinal, address - segment->base}) {
+    address_hash_ = (address_hash_ ^ part) * 1099511628211u;  // FNV-1a over words
   }
   const bool small = is_small(round);
   const std::uint64_t slack = info.size - std::min(round, info.size);
@@ -389,15 +399,6 @@ void CacheModel::judge_reset_peaks(Status got) {
     }
   }
   end(device, {});
-}
-
-std::string CacheModel::describe(DeviceId device) const {
-  std::string text;
-  for (const auto& [address, block] : devices_[index(device)].owned) {
-    text += hex(address) + " +" + std::to_string(block.size) + (block.is_pending ? " pending" : " live") + " #" +
-            std::to_string(block.tag) + " asked " + std::to_string(block.requested) + "\n";
-  }
-  return text;
 }
 
 }  // namespace ashlar::spec

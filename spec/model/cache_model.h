@@ -92,6 +92,8 @@ class CacheModel {
   const OwnedBlock* find_live(DeviceId device, std::uint64_t address) const;
   bool is_live_anywhere(std::uint64_t address) const;
   std::uint64_t live_count() const;
+  /// Replaces `*addresses`, in order.
+  void live_addresses(DeviceId device, std::vector<std::uint64_t>* addresses) const;
   bool is_capturing(DeviceId device) const { return !devices_[index(device)].capturing.empty(); }
   std::uint64_t address_hash() const { return address_hash_; }
   std::uint64_t walks() const { return walks_; }
@@ -100,8 +102,8 @@ class CacheModel {
   void judge_empty(DeviceId device);
   /// Walks every device now.
   void walk_all();
-  /// The model's map of a device: one line per owned block.
-  std::string describe(DeviceId device) const;
+  /// Live and pending blocks by address.
+  const std::map<std::uint64_t, OwnedBlock>& owned(DeviceId device) const { return devices_[index(device)].owned; }
   const CacheSnapshot& view(DeviceId device) const { return devices_[index(device)].view; }
 
  private:

@@ -24,7 +24,7 @@ Result<Address> DeviceWitness::segment_alloc(Bytes size) noexcept {
   const Result<Address> got = note(CallKind::kSegmentAlloc, device_.segment_alloc(size));
   if (!got.is_ok()) return got;
   const std::uint64_t base = got.value().value();
-  segments_.insert(std::lower_bound(segments_.begin(), segments_.end(), base, by_base), Held{base, size.count()});
+  segments_.insert(std::lower_bound(segments_.begin(), segments_.end(), base, by_base), Held{base, size.count(), granted_++});
   segment_bytes_ += size.count();
   ++segment_changes_;
   return got;

@@ -18,6 +18,7 @@ class DeviceWitness final : public Device {
   struct Held {
     std::uint64_t base;
     std::uint64_t size;
+    std::uint64_t ordinal;  ///< the n-th segment granted, from 0
   };
   using Counts = std::array<std::uint64_t, kCallKinds>;
 
@@ -78,6 +79,7 @@ class DeviceWitness final : public Device {
   std::uint64_t segment_bytes_ = 0;
   std::uint64_t segment_asked_ = 0;
   std::uint64_t segment_changes_ = 0;
+  std::uint64_t granted_ = 0;
   std::uint64_t events_ = 0;
   std::uint64_t total_ = 0;
   Code sticky_ = Code::kOk;

@@ -1,0 +1,213 @@
+// The driver's frame: building the world, stepping, faults, the end. The ops themselves: cache_world.cc.
+#include "spec/lockstep/cache_lockstep.h"
+
+#include "spec/lockstep/side_by_side.h"
+#include "spec/ops/table.h"
+#include "spec/ops/text.h"
+
+namespace ashlar::spec {
+
+namespace {
+
+const char* clause_of(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kOverlap: return "C2";
+    case FaultKind::kLiveUnmapped:
+    case FaultKind::kTouchUnmapped: return "C1";
+    case FaultKind::kEarlyReuse:
+    case FaultKind::kInFlight: return "C6";
+    case FaultKind::kCaptureUnsafe: return "C9";
+    case FaultKind::kBadFree:
+    case FaultKind::kLeak: return "C14";
+    case FaultKind::kCallAfterTeardown: return "C25";
+    default: return fault_name(kind);
+  }
+}
+
+}  // namespace
+
+CacheLockstep::CacheLockstep(Options options) : options_(std::move(options)) {
+  result_.walk_every = options_.walk_every;
+}
+
+CacheLockstep::~CacheLockstep() = default;
+
+void CacheLockstep::build() {
+  gpu_ = std::make_unique<SimGpu>(options_.machine);
+  std::vector<Device*> devices;
+  std::vector<DeviceWitness*> witnesses;
+  for (std::uint32_t i = 0; i < gpu_->device_count(); ++i) {
+    witnesses_.push_back(std::make_unique<DeviceWitness>(gpu_->device(device_id(i))));
+    witnesses.push_back(witnesses_.back().get());
+    devices.push_back(witnesses_.back().get());
+  }
+  Result<std::shared_ptr<CacheSubject>> made = options_.factory(devices, conf_);
+  set_outcome(made.status());
+  if (!made.is_ok()) made = options_.factory(devices, "");
+  if (!made.is_ok()) {
+    result_.divergence = {"C16", "no subject could be made with the default configuration"};
+    is_over_ = true;
+    return;
+  }
+  subject_ = made.value();
+  CacheModel::Options judge;
+  judge.walk_every = options_.walk_every;
+  judge.is_idle = [this](std::uint64_t id) {
+    for (const StreamSlot& slot : streams_) {
+      if (slot.stream.id.value() == id) return gpu_->pending(slot.stream) == 0;
+    }
+    return true;
+  };
+  model_ = std::make_unique<CacheModel>(*subject_, std::move(witnesses), std::move(judge));
+  for (std::uint32_t i = 0; i < gpu_->device_count(); ++i) {
+    model_->set_capacity(device_id(i), options_.machine.capacities[i].count());
+  }
+  subject_->add_out_of_memory_observer([this](const CacheShortage&) { model_->saw_shortage_observer(); });
+  Op first;
+  first.slot = slot::kStreamCreate;
+  stream_op(first);
+}
+
+bool CacheLockstep::step(const Op& op) {
+  if (is_over_) return false;
+  was_skipped_ = false;
+  if (gpu_ == nullptr && setup_op(op)) {
+    ++result_.ops;
+    return true;
+  }
+  if (gpu_ == nullptr) build();
+  if (is_over_) return false;
+  run_op(op);
+  if (is_lagging_) gpu_->tick();
+  take_faults();
+  ++(was_skipped_ ? result_.skipped : result_.ops);
+  if (!model_->verdict().is_good()) {
+    result_.op_index = result_.ops + result_.skipped - 1;
+    result_.op_text = print_op(op);
+    diverge();
+  }
+  return !is_over_;
+}
+
+void CacheLockstep::run_op(const Op& op) {
+  switch (op.slot) {
+    case slot::kAlloc:
+    case slot::kFree:
+    case slot::kFreeOn:
+    case slot::kUse:
+    case slot::kKernel: return memory_op(op);
+    case slot::kStep:
+    case slot::kStreamCreate:
+    case slot::kStreamRetire:
+    case slot::kStreamDestroy:
+    case slot::kCaptureBegin:
+    case slot::kCaptureEnd: return stream_op(op);
+    case slot::kRecord:
+    case slot::kWait:
+    case slot::kSync: return user_event_op(op);
+    case slot::kFreeStale:
+    case slot::kFreeInterior:
+    case slot::kFreeForeign:
+    case slot::kUseStale: return misuse_op(op);
+    case slot::kExpect:
+    case slot::kExpectSame:
+    case slot::kExpectLive:
+    case slot::kExpectReserved: return expect_op(op);
+    default: return device_op(op);
+  }
+}
+
+void CacheLockstep::take_faults() {
+  if (gpu_->fault_count() == 0) return;
+  for (const Fault& fault : gpu_->take_faults()) {
+    if (fault.by == Blame::kCaller) {
+      ++result_.caller_faults;
+      continue;
+    }
+    // The first call after a teardown is how the subject learns of it; the model sees to it that there is no second.
+    if (fault.kind == FaultKind::kCallAfterTeardown) continue;
+    // A handle that died without a word may be used once more (the head of caching_allocator.h, (c)).
+    if (fault.kind == FaultKind::kDeadStream && has_lost_stream_) continue;
+    model_->report(clause_of(fault.kind), std::string(fault_name(fault.kind)) + ": " + fault.text);
+  }
+}
+
+void CacheLockstep::diverge() {
+  is_over_ = true;
+  result_.divergence = model_->verdict().first();
+  for (std::uint32_t i = 0; i < witnesses_.size() && subject_ != nullptr; ++i) {
+    CacheSnapshot snapshot;
+    result_.maps += "device " + std::to_string(i) + "\n";
+    if (subject_->snapshot(device_id(i), &snapshot).is_ok()) result_.maps += side_by_side(*model_, device_id(i), snapshot);
+  }
+  result_.maps += gpu_->describe();
+}
+
+void CacheLockstep::settle() {
+  gpu_->heal();
+  model_->plan_failures(false);
+  for (std::uint32_t i = 0; i < streams_.size(); ++i) {
+    if (streams_[i].is_capturing) end_capture(i);
+  }
+  static_cast<void>(gpu_->drain_all());
+  callback_frees_.clear();
+  unannounced_.clear();  // all work is done
+  std::vector<std::uint64_t> live;
+  for (std::uint32_t i = 0; i < witnesses_.size(); ++i) {
+    model_->live_addresses(device_id(i), &live);
+    for (const std::uint64_t address : live) {
+      if (!model_->verdict().is_good()) return;
+      gpu_->on_free(model_->find_live(device_id(i), address)->tag);
+      model_->begin(device_id(i));
+      model_->judge_free(address, nullptr, subject_->free(Address{address}));
+    }
+  }
+  static_cast<void>(gpu_->drain_all());
+  for (std::uint32_t i = 0; i < witnesses_.size(); ++i) {
+    if (!model_->verdict().is_good() || witnesses_[i]->sticky() != Code::kOk) continue;
+    model_->begin(device_id(i));
+    const Status trimmed = subject_->trim(device_id(i));
+    model_->judge_trim(trimmed);
+    if (trimmed.is_ok() && model_->verdict().is_good()) model_->judge_empty(device_id(i));
+  }
+}
+
+const LockstepResult& CacheLockstep::finish() {
+  if (gpu_ == nullptr && !is_over_) build();
+  if (!is_over_) {
+    settle();
+    take_faults();
+    result_.op_index = result_.ops + result_.skipped;
+    result_.op_text = "(the end: everything freed, drained and trimmed)";
+    if (!model_->verdict().is_good()) diverge();
+  }
+  if (model_ != nullptr) {
+    result_.checks = model_->checks();
+    result_.walks = model_->walks();
+    result_.address_hash = model_->address_hash();
+  }
+  if (is_over_) return result_;
+  subject_.reset();
+  for (const std::unique_ptr<DeviceWitness>& witness : witnesses_) {
+    if (witness->sticky() == Code::kOk && witness->events() != 0) {
+      model_->report("C14", std::to_string(witness->events()) + " events are still held after the destructor");
+    }
+    if (witness->sticky() == Code::kOk && !witness->segments().empty()) {
+      model_->report("C14", "segments are still held after the destructor");
+    }
+  }
+  take_faults();
+  if (!model_->verdict().is_good()) diverge();
+  is_over_ = true;
+  return result_;
+}
+
+LockstepResult CacheLockstep::run(const OpFile& file, const Options& options) {
+  CacheLockstep lockstep(options);
+  for (const Op& op : file.ops) {
+    if (!lockstep.step(op)) break;
+  }
+  return lockstep.finish();
+}
+
+}  // namespace ashlar::spec

@@ -1,0 +1,61 @@
+// See side_by_side.h.
+#include "spec/lockstep/side_by_side.h"
+
+#include <cstdio>
+
+namespace ashlar::spec {
+
+namespace {
+
+constexpr const char* kStates[] = {"free", "live", "pending", "in transfer"};
+constexpr std::size_t kColumn = 44;
+
+std::string line(const char* mark, std::string left, const std::string& right) {
+  left.resize(std::max(left.size(), kColumn), ' ');
+  return std::string(mark) + " " + left + "| " + right + "\n";
+}
+
+std::string describe(std::uint64_t address, std::uint64_t size, const char* state) {
+  char text[96];
+  std::snprintf(text, sizeof text, "%#llx +%llu %s", static_cast<unsigned long long>(address),
+                static_cast<unsigned long long>(size), state);
+  return text;
+}
+
+}  // namespace
+
+std::string side_by_side(const CacheModel& model, DeviceId device, const CacheSnapshot& snapshot) {
+  std::string text = line(" ", "model", "subject");
+  auto own = model.owned(device).begin();
+  const auto end = model.owned(device).end();
+  const auto mine = [&](std::uint64_t before) {  // what only the model knows, up to that address
+    for (; own != end && own->first < before; ++own) {
+      text += line("!", describe(own->first, own->second.size, own->second.is_pending ? "pending" : "live"), "");
+    }
+  };
+  for (const CacheSegment& segment : snapshot.segments) {
+    mine(segment.base);
+    text += line(" ", "", "segment " + std::to_string(segment.ordinal) + " " +
+                              describe(segment.base, segment.size, segment.is_small ? "small" : "large") + " of stream " +
+                              std::to_string(segment.stream));
+    for (std::uint32_t i = 0; i < segment.block_count; ++i) {
+      const CacheBlock& block = snapshot.blocks[segment.block_first + i];
+      mine(block.address);
+      std::string left;
+      bool is_same = block.state == CacheState::kFree;
+      if (own != end && own->first == block.address) {
+        const OwnedBlock& known = own->second;
+        left = describe(own->first, known.size, known.is_pending ? "pending" : "live");
+        is_same = known.size == block.size && (known.is_pending ? block.state != CacheState::kLive
+                                                                : block.state == CacheState::kLive);
+        ++own;
+      }
+      text += line(is_same ? " " : "!", left,
+                   describe(block.address, block.size, kStates[static_cast<unsigned>(block.state) % 4]));
+    }
+  }
+  mine(~std::uint64_t{0});
+  return text;
+}
+
+}  // namespace ashlar::spec
