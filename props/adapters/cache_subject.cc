@@ -1,0 +1,151 @@
+// Plain types from and to the allocator's: see cache_subject.h.
+#include "props/adapters/cache_subject.h"
+
+#include <utility>
+
+namespace ashlar::props {
+
+namespace {
+
+using spec::CacheFigure;
+
+spec::CacheStat plain(const Stat& stat) { return {stat.current, stat.peak, stat.increased, stat.decreased}; }
+
+spec::CacheShortage plain(const OutOfMemory& account) {
+  spec::CacheShortage shortage;
+  shortage.requested = account.requested.count();
+  shortage.rounded = account.rounded.count();
+  shortage.segment = account.segment.count();
+  shortage.limit = account.limit.count();
+  shortage.reserved = account.reserved.count();
+  shortage.allocated = account.allocated.count();
+  shortage.pending = account.pending.count();
+  shortage.in_transfer = account.in_transfer.count();
+  shortage.free_cached = account.free_cached.count();
+  shortage.largest_free = account.largest_free.count();
+  shortage.wait_ran_out = account.wait_ran_out;
+  shortage.capturing = account.capturing;
+  return shortage;
+}
+
+spec::CacheSettings plain(const Config& config) {
+  spec::CacheSettings settings;
+  settings.granule = config.granule.count();
+  settings.small_request_max = config.small_request_max.count();
+  settings.small_segment = config.small_segment.count();
+  settings.large_request_min = config.large_request_min.count();
+  settings.large_segment = config.large_segment.count();
+  settings.segment_round = config.segment_round.count();
+  settings.max_split_size = config.max_split_size.count();
+  settings.max_non_split_rounding = config.max_non_split_rounding.count();
+  settings.roundup_divisions = config.roundup_divisions;
+  settings.memory_fraction = config.memory_fraction;
+  settings.reuse = static_cast<spec::CacheReuse>(config.reuse);
+  settings.wait_ms = config.wait_ms;
+  return settings;
+}
+
+class Adapter final : public spec::CacheSubject {
+ public:
+  explicit Adapter(CachingAllocator& allocator) : allocator_(allocator) {}
+  explicit Adapter(std::unique_ptr<CachingAllocator> owned) : owned_(std::move(owned)), allocator_(*owned_) {}
+
+  spec::CacheSettings settings() const override { return plain(allocator_.config()); }
+  Result<Address> allocate(Bytes size, const Stream& stream, spec::CacheShortage* shortage) override {
+    OutOfMemory account;
+    const Result<Address> got = allocator_.allocate(size, stream, &account);
+    if (got.code() == Code::kOutOfMemory) *shortage = plain(account);
+    return got;
+  }
+  Status free(Address address) override { return allocator_.free(address); }
+  Status free_on(Address address, const Stream& stream) override { return allocator_.free(address, stream); }
+  Status record_use(Address address, const Stream& stream) override { return allocator_.record_use(address, stream); }
+  Status retire_stream(const Stream& stream) override { return allocator_.retire_stream(stream); }
+  Status begin_capture(const Stream& stream) override { return allocator_.begin_capture(stream); }
+  Status end_capture(const Stream& stream) override { return allocator_.end_capture(stream); }
+  Status trim(DeviceId device) override { return allocator_.trim(device); }
+  Status set_memory_limit(DeviceId device, Bytes limit) override { return allocator_.set_memory_limit(device, limit); }
+  Status reset_peak_stats(DeviceId device) override { return allocator_.reset_peak_stats(device); }
+  Result<spec::CacheInfo> info(Address address) override {
+    const Result<AllocationInfo> got = allocator_.info(address);
+    if (!got.is_ok()) return got.status();
+    const AllocationInfo& info = got.value();
+    return spec::CacheInfo{info.size.count(), info.requested.count(), info.segment.value(), info.segment_size.count(),
+                           info.stream.id.value()};
+  }
+  Result<Bytes> largest_free_block(const Stream& stream) override { return allocator_.largest_free_block(stream); }
+  Status stats(DeviceId device, spec::CacheStats* out) override;
+  Status snapshot(DeviceId device, spec::CacheSnapshot* out) override;
+  const char* validate() override { return allocator_.validate(); }
+  void add_free_memory_callback(std::function<void(DeviceId)> callback) override {
+    allocator_.add_free_memory_callback(std::move(callback));
+  }
+  void add_out_of_memory_observer(std::function<void(const spec::CacheShortage&)> observer) override {
+    allocator_.add_out_of_memory_observer(
+        [observer = std::move(observer)](const OutOfMemory& account) { observer(plain(account)); });
+  }
+
+ private:
+  std::unique_ptr<CachingAllocator> owned_;
+  CachingAllocator& allocator_;
+  Snapshot snapshot_;
+};
+
+Status Adapter::stats(DeviceId device, spec::CacheStats* out) {
+  const Result<DeviceStats> got = allocator_.stats(device);
+  if (!got.is_ok()) return got.status();
+  const DeviceStats& from = got.value();
+  const std::pair<CacheFigure, const StatByPool*> figures[] = {
+      {CacheFigure::kAllocations, &from.allocations},
+      {CacheFigure::kSegments, &from.segments},
+      {CacheFigure::kActive, &from.active},
+      {CacheFigure::kInactiveSplits, &from.inactive_splits},
+      {CacheFigure::kAllocatedBytes, &from.allocated_bytes},
+      {CacheFigure::kReservedBytes, &from.reserved_bytes},
+      {CacheFigure::kActiveBytes, &from.active_bytes},
+      {CacheFigure::kInactiveSplitBytes, &from.inactive_split_bytes},
+      {CacheFigure::kRequestedBytes, &from.requested_bytes}};
+  for (const auto& [figure, pools] : figures) {
+    for (unsigned pool = 0; pool < spec::kCachePools; ++pool) out->of(figure, pool) = plain((*pools)[pool]);
+  }
+  out->oversize_allocations = plain(from.oversize_allocations);
+  out->oversize_segments = plain(from.oversize_segments);
+  out->alloc_retries = from.alloc_retries;
+  out->ooms = from.ooms;
+  out->waits = from.waits;
+  out->steals = from.steals;
+  for (unsigned kind = 0; kind < kCallKinds; ++kind) out->device_calls[kind] = from.device_calls[kind];
+  return Status::ok();
+}
+
+Status Adapter::snapshot(DeviceId device, spec::CacheSnapshot* out) {
+  if (const Status taken = allocator_.snapshot(device, &snapshot_); !taken.is_ok()) return taken;
+  out->segments.clear();
+  out->blocks.clear();
+  for (const SnapshotSegment& segment : snapshot_.segments) {
+    out->segments.push_back({segment.base.value(), segment.size.count(), segment.stream.value(), segment.ordinal,
+                             segment.block_first, segment.block_count, segment.is_small});
+  }
+  for (const SnapshotBlock& block : snapshot_.blocks) {
+    out->blocks.push_back({block.address.value(), block.size.count(), block.requested.count(), block.stream.value(),
+                           block.other_uses, static_cast<spec::CacheState>(block.state)});
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+spec::CacheFactory caching_allocator_factory() {
+  return [](std::span<Device* const> devices, const std::string& conf) -> Result<std::shared_ptr<spec::CacheSubject>> {
+    const Result<Config> config = parse_config(conf, nullptr);
+    if (!config.is_ok()) return config.status();
+    Result<std::unique_ptr<CachingAllocator>> made = CachingAllocator::create(devices, config.value());
+    if (!made.is_ok()) return made.status();
+    return std::shared_ptr<spec::CacheSubject>(
+        std::make_shared<Adapter>(std::move(const_cast<std::unique_ptr<CachingAllocator>&>(made.value()))));
+  };
+}
+
+std::shared_ptr<spec::CacheSubject> adapt(CachingAllocator& allocator) { return std::make_shared<Adapter>(allocator); }
+
+}  // namespace ashlar::props
