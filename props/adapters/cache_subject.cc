@@ -142,7 +142,7 @@ spec::CacheFactory caching_allocator_factory() {
     Result<std::unique_ptr<CachingAllocator>> made = CachingAllocator::create(devices, config.value());
     if (!made.is_ok()) return made.status();
     return std::shared_ptr<spec::CacheSubject>(
-        std::make_shared<Adapter>(std::move(const_cast<std::unique_ptr<CachingAllocator>&>(made.value()))));
+        std::make_shared<Adapter>(std::move(made).value()));
   };
 }
 

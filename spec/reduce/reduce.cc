@@ -1,0 +1,101 @@
+// See reduce.h.
+#include "spec/reduce/reduce.h"
+
+#include <algorithm>
+
+#include "spec/ops/table.h"
+
+namespace ashlar::spec {
+
+namespace {
+
+class Reducer {
+ public:
+  Reducer(const OpFile& file, const FailingClause& run, std::uint64_t runs_max) : run_(run), runs_max_(runs_max) {
+    result_.file = file;
+    result_.file.lines.clear();
+    result_.clause = run(file);
+    result_.runs = 1;
+  }
+
+  Reduction reduce() {
+    if (result_.clause.empty()) return result_;
+    for (bool changed = true; changed && !is_spent();) {
+      changed = drop_chunks();
+      changed = shrink_numbers() || changed;
+    }
+    result_.is_minimal = !is_spent();
+    return result_;
+  }
+
+ private:
+  bool is_spent() const { return result_.runs >= runs_max_; }
+
+  /// Keeps the candidate if it fails the same clause.
+  bool accept(OpFile candidate) {
+    if (is_spent()) return false;
+    ++result_.runs;
+    if (run_(candidate) != result_.clause) return false;
+    result_.file = std::move(candidate);
+    return true;
+  }
+
+  /// ddmin's complements: chunks of half, a quarter, ... one op, from the end (later ops depend on earlier ones).
+  bool drop_chunks() {
+    bool changed = false;
+    for (std::size_t chunk = std::max<std::size_t>(result_.file.ops.size() / 2, 1); !is_spent(); chunk /= 2) {
+      for (std::size_t end = result_.file.ops.size(); end > 0 && !is_spent();) {
+        const std::size_t begin = end > chunk ? end - chunk : 0;
+        OpFile candidate = result_.file;
+        candidate.ops.erase(candidate.ops.begin() + static_cast<std::ptrdiff_t>(begin),
+                            candidate.ops.begin() + static_cast<std::ptrdiff_t>(end));
+        changed = accept(std::move(candidate)) || changed;
+        end = std::min(begin, result_.file.ops.size());
+      }
+      if (chunk == 1) break;
+    }
+    return changed;
+  }
+
+  bool try_number(std::size_t op, unsigned arg, std::uint64_t value) {
+    if (result_.file.ops[op].arg[arg] <= value) return false;
+    OpFile candidate = result_.file;
+    candidate.ops[op].arg[arg] = value;
+    return accept(std::move(candidate));
+  }
+
+  /// Sizes: round ones that people know, then halves. Counts: 0, 1, halves.
+  bool shrink_numbers() {
+    constexpr std::uint64_t kSizes[] = {1, 512, 1u << 20, (1u << 20) + 1, 2u << 20, 10u << 20, 20u << 20};
+    constexpr std::uint64_t kCounts[] = {0, 1, 2};
+    bool changed = false;
+    for (std::size_t i = 0; i < result_.file.ops.size() && !is_spent(); ++i) {
+      const OpInfo& info = op_info(result_.file.ops[i].slot);
+      for (unsigned arg = 0; arg < kArgsMax; ++arg) {
+        bool shrunk = false;
+        if (info.args[arg] == ArgKind::kBytes) {
+          for (const std::uint64_t size : kSizes) shrunk = shrunk || try_number(i, arg, size);
+        } else if (info.args[arg] == ArgKind::kCount) {
+          for (const std::uint64_t count : kCounts) shrunk = shrunk || try_number(i, arg, count);
+        } else {
+          continue;
+        }
+        while (!is_spent() && try_number(i, arg, result_.file.ops[i].arg[arg] / 2)) shrunk = true;
+        changed = changed || shrunk;
+      }
+    }
+    return changed;
+  }
+
+  const FailingClause& run_;
+  std::uint64_t runs_max_;
+  Reduction result_;
+};
+
+}  // namespace
+
+Reduction reduce_ops(const OpFile& file, const FailingClause& run, std::uint64_t runs_max) {
+  return Reducer(file, run, runs_max).reduce();
+}
+
+}  // namespace ashlar::spec
