@@ -112,6 +112,7 @@ OwnedBlock& CacheModel::insert_owned(Device& device, std::uint64_t address) {
 
 CacheModel::Blocks::iterator CacheModel::complete(Device& device, Blocks::iterator block) {
   const auto next = std::next(block);
+  device.completed_bytes += block->second.size;
   spare_.push_back(device.owned.extract(block));
   ++device.completed;
   return next;
@@ -216,7 +217,7 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
   }
   Device& device = at(stream.device);
   Call call;
-  device.completed = 0;
+  device.completed = device.completed_bytes = 0;
   if (size == 0 && got.is_ok()) {
     if (!got.value().is_null()) report("DEV-20", "zero bytes did not give the null address");
     return end(device, call);
@@ -255,7 +256,7 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
 void CacheModel::expect_misuse(Device& device, Status got, Code first, Code second, const char* what) {
   Call call;
   call.fails = true;
-  device.completed = 0;
+  device.completed = device.completed_bytes = 0;
   const bool is_dead = device.witness->sticky() != Code::kOk && got.code() == device.witness->sticky();
   if (!is_dead && got.code() != first && got.code() != second) {
     report("C16", std::string(what) + " answered " + code_name(got.code()) + ", not " + code_name(first));
@@ -315,11 +316,12 @@ void CacheModel::judge_use(std::uint64_t address, const Stream& stream, Status g
 
 void CacheModel::judge_trim(Status got) {
   Device& device = at(current_);
-  device.completed = 0;
+  device.completed = device.completed_bytes = 0;
   if (!device.capturing.empty()) return expect_misuse(device, got, Code::kBusy, Code::kBusy, "a trim in a capture");
   Call call;
   const bool is_dead = is_dead_answer(device, got.code());
-  if (!is_dead && !got.is_ok() && !any_failure(device)) {
+  const bool ran_out = got.code() == Code::kNotReady && settings_.wait_ms == 0;
+  if (!is_dead && !got.is_ok() && !ran_out && !any_failure(device)) {
     report("C16", std::string("a trim answered ") + code_name(got.code()) + " for no reason");
   }
   end(device, call);
@@ -336,7 +338,7 @@ void CacheModel::judge_trim(Status got) {
 
 void CacheModel::judge_retire(const Stream& stream, Status got) {
   Device& device = at(stream.device);
-  device.completed = 0;
+  device.completed = device.completed_bytes = 0;
   if (!got.is_ok() && !is_dead_answer(device, got.code()) && got.code() != Code::kNotFound && !any_failure(device)) {
     report("C16", std::string("a retirement answered ") + code_name(got.code()) + " for no reason");
   }
@@ -345,7 +347,7 @@ void CacheModel::judge_retire(const Stream& stream, Status got) {
 
 void CacheModel::judge_begin_capture(const Stream& stream, Status got) {
   Device& device = at(stream.device);
-  device.completed = 0;
+  device.completed = device.completed_bytes = 0;
   const std::uint64_t id = stream.id.value();
   const bool is_begun = std::find(device.capturing.begin(), device.capturing.end(), id) != device.capturing.end();
   if (is_begun) return expect_misuse(device, got, Code::kBusy, Code::kBusy, "a second begin of a capture");
@@ -359,7 +361,7 @@ void CacheModel::judge_begin_capture(const Stream& stream, Status got) {
 
 void CacheModel::judge_end_capture(const Stream& stream, Status got) {
   Device& device = at(stream.device);
-  device.completed = 0;
+  device.completed = device.completed_bytes = 0;
   const auto found = std::find(device.capturing.begin(), device.capturing.end(), stream.id.value());
   if (found == device.capturing.end()) {
     return expect_misuse(device, got, Code::kNotFound, Code::kNotFound, "an end without a begin of a capture");
@@ -373,7 +375,7 @@ void CacheModel::judge_end_capture(const Stream& stream, Status got) {
 
 void CacheModel::judge_limit(std::uint64_t limit, Status got) {
   Device& device = at(current_);
-  device.completed = 0;
+  device.completed = device.completed_bytes = 0;
   if (got.is_ok()) device.limit = limit;
   if (!got.is_ok() && !is_dead_answer(device, got.code())) {
     report("C16", std::string("a memory limit was refused: ") + code_name(got.code()));
@@ -383,7 +385,7 @@ void CacheModel::judge_limit(std::uint64_t limit, Status got) {
 
 void CacheModel::judge_reset_peaks(Status got) {
   Device& device = at(current_);
-  device.completed = 0;
+  device.completed = device.completed_bytes = 0;
   if (!got.is_ok() && !is_dead_answer(device, got.code())) report("C16", "a reset of the peaks was refused");
   if (!device.is_fresh) walk(device);
   for (HeapFigures& heap : device.heaps) {

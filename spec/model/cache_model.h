@@ -121,7 +121,8 @@ class CacheModel {
     bool is_fresh = false;
     std::vector<HeapFigures> heaps;
     std::uint64_t sum[kCacheFigures][kCachePools] = {};
-    std::uint64_t completed = 0;  ///< pending blocks the last walk found free
+    std::uint64_t completed = 0;  ///< pending blocks found free during this call
+    std::uint64_t completed_bytes = 0;
     // History, for C15.
     CacheStats stats;             ///< as last read
     std::uint64_t raised[kCacheFigures][kCachePools] = {};

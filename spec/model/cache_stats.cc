@@ -61,12 +61,14 @@ void CacheModel::judge_peaks(Device& device, const CacheStats& stats, const Call
     for (unsigned figure = 0; figure < kCacheFigures; ++figure) {
       for (unsigned pool = 0; pool < kCachePools; ++pool) {
         std::uint64_t added = 0;
-        if (call.allocates && !call.fails && (pool == 0 || pool == call.pool) && !is_split_figure(figure)) {
+        if (is_split_figure(figure)) {
+          // Every block that completes may make a split before the next one merges it away.
+          added = figure == n(CacheFigure::kInactiveSplits) ? device.completed : device.completed_bytes;
+        } else if (call.allocates && !call.fails && (pool == 0 || pool == call.pool)) {
           const bool is_bytes = figure >= n(CacheFigure::kAllocatedBytes);
           added = !is_bytes ? 1 : figure == n(CacheFigure::kRequestedBytes) ? call.requested : call.size;
         }
         const std::uint64_t now = heap.now[figure][pool];
-        // During a call free splits come and go; after it they are what was sampled.
         const std::uint64_t before = heap.before[figure][pool];
         heap.peak_least[figure][pool] = std::max(heap.peak_least[figure][pool], now);
         heap.peak_most[figure][pool] = std::max({heap.peak_most[figure][pool], now, before + added});

@@ -46,15 +46,21 @@ void CacheModel::match_owned(Device& device, const CacheSegment& segment, const 
   const OwnedBlock& own = (*owned)->second;
   const bool is_pending = block.state == CacheState::kPending;
   if (own.is_pending != is_pending) return report("C2", place(segment, block) + (is_pending ? " is pending but live" : " is live but freed"));
-  if (own.size != block.size || own.requested != block.requested || own.stream != block.stream) {
+  // A borrowed block whose borrower is done, but other uses are not, may go by its heap's stream again.
+  const bool is_borrowed = segment.stream != own.stream;
+  const bool same_stream = own.stream == block.stream || (is_pending && is_borrowed && block.stream == segment.stream);
+  if (own.size != block.size || own.requested != block.requested || !same_stream) {
     return report("C1", place(segment, block) + " changed its size, its requested size or its stream");
   }
   if (own.is_small != segment.is_small) return report("DEV-2", place(segment, block) + " lies in the wrong pool");
-  if (block.other_uses > own.uses.size() || (!is_pending && block.other_uses != own.uses.size())) {
+  // On a block taken from another stream's heap, that stream's own order stands for a use of it, and the borrower is one.
+  const auto in_order = static_cast<std::size_t>(std::count(own.uses.begin(), own.uses.end(), segment.stream));
+  const std::size_t least = is_pending ? 0 : own.uses.size() - in_order;
+  if (block.other_uses > own.uses.size() + is_borrowed || block.other_uses < least) {
     return report("C7", place(segment, block) + " counts " + std::to_string(block.other_uses) + " uses of " +
                             std::to_string(own.uses.size()) + " announced");
   }
-  if (is_pending && own.uses.empty() && segment.stream == own.stream && lost_streams_.empty()) {
+  if (is_pending && own.uses.empty() && !is_borrowed && lost_streams_.empty()) {
     return report("DEV-6", place(segment, block) + " waits for nothing, but was not merged");
   }
   ++*owned;

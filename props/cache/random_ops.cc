@@ -1,0 +1,141 @@
+// See random_ops.h.
+#include "props/cache/random_ops.h"
+
+#include <ashlar/device/device.h>
+
+#include <vector>
+
+#include "spec/ops/random.h"
+#include "spec/ops/table.h"
+
+namespace ashlar::props {
+
+namespace {
+
+namespace slot = spec::slot;
+using spec::Op;
+
+constexpr const char* kConfigurations[] = {
+    "", "reuse:own", "reuse:ordered", "wait_ms:0", "reuse:own,wait_ms:0", "max_split_size_mb:21",
+    "max_split_size_mb:64,reuse:ordered", "roundup_power2_divisions:4", "roundup_power2_divisions:[1:2,2:4,64:8,>:1]",
+    "per_process_memory_fraction:0.5"};
+
+class Writer {
+ public:
+  Writer(const SequenceShape& shape, std::uint64_t seed) : shape_(shape), random_(seed) {}
+
+  spec::OpFile write() {
+    if (shape_.has_conf) {
+      put(slot::kConf, {});
+      file_.ops.back().text = kConfigurations[random_.below(std::size(kConfigurations))];
+    }
+    put(slot::kSeed, {random_.below(1000)});
+    for (std::uint32_t d = 0; d < shape_.devices; ++d) {
+      const std::uint64_t capacity = shape_.has_capacity ? (random_.below(6) + 2) * (16u << 20) : 0;
+      put(slot::kDevice, {d, capacity});
+    }
+    for (std::uint32_t s = 1; s < shape_.streams; ++s) put(slot::kStreamCreate, {s, random_.below(shape_.devices)});
+    for (std::uint32_t i = 0; i < shape_.ops; ++i) put_any();
+    return std::move(file_);
+  }
+
+ private:
+  void put(std::uint8_t s, std::array<std::uint64_t, spec::kArgsMax> arg) {
+    Op op;
+    op.slot = s;
+    op.arg = arg;
+    file_.ops.push_back(std::move(op));
+  }
+  std::uint64_t stream() { return random_.below(shape_.streams); }
+  std::uint64_t device() { return random_.below(shape_.devices); }
+  std::uint64_t pick() { return live_[random_.below(live_.size())]; }
+
+  std::uint64_t size() {
+    switch (random_.below(8)) {
+      case 0: return 1 + random_.below(512);
+      case 1:
+      case 2: return 1 + random_.below(16u << 10);
+      case 3: return 1 + random_.below(1u << 20);
+      case 4: return (1u << 20) + random_.below(3);
+      case 5: return 1 + random_.below(10u << 20);
+      case 6: return 1 + random_.below(24u << 20);
+      default: return (std::uint64_t{1} << (9 + random_.below(16))) + random_.below(3) - 1;
+    }
+  }
+
+  void put_alloc() {
+    put(slot::kAlloc, {next_, size(), stream()});
+    live_.push_back(next_++);
+  }
+  void put_free() {
+    const std::size_t at = random_.below(live_.size());
+    const std::uint64_t p = live_[at];
+    live_[at] = live_.back();
+    live_.pop_back();
+    if (random_.one_in(6)) put(slot::kFreeOn, {p, stream()});
+    else put(slot::kFree, {p});
+    freed_.push_back(p);
+  }
+
+  void put_rare() {
+    switch (random_.below(12)) {
+      case 0: return put(slot::kTrim, {device()});
+      case 1: return put(slot::kRecord, {random_.below(4), stream()});
+      case 2: return put(slot::kWait, {stream(), random_.below(4)});
+      case 3: return put(slot::kSync, {random_.below(4)});
+      case 4: return put(slot::kResetPeaks, {device()});
+      case 5:
+        if (shape_.has_capacity) put(slot::kLimit, {device(), random_.one_in(2) ? ~std::uint64_t{0} : random_.below(64) << 20});
+        return;
+      case 6:
+        if (!shape_.has_failures) return;
+        if (random_.one_in(3)) return put(slot::kHeal, {});
+        return put(slot::kFail, {random_.below(kCallKinds), 1 + random_.below(4), random_.below(3) / 2});
+      case 7:
+        if (shape_.has_captures) put(random_.one_in(2) ? slot::kCaptureBegin : slot::kCaptureEnd, {stream(), random_.below(3)});
+        return;
+      case 8:
+        if (!shape_.has_misuse || freed_.empty()) return;
+        if (random_.one_in(4)) return put(slot::kFreeForeign, {random_.below(3000)});
+        if (random_.one_in(3)) return put(slot::kUseStale, {freed_[random_.below(freed_.size())], stream()});
+        return put(slot::kFreeStale, {freed_[random_.below(freed_.size())]});
+      case 9:
+        if (shape_.has_misuse && !live_.empty()) put(slot::kFreeInterior, {pick(), 1 + random_.below(1u << 20)});
+        return;
+      case 10: {
+        if (!shape_.has_dead_streams) return;
+        const std::uint64_t s = stream();
+        put(random_.one_in(3) ? slot::kStreamDestroy : slot::kStreamRetire, {s});
+        return put(slot::kStreamCreate, {s, device()});
+      }
+      default:
+        if (!shape_.has_callbacks) return;
+        if (live_.empty() || random_.one_in(4)) return put(slot::kOnOutOfMemoryAlloc, {});
+        return put(slot::kOnOutOfMemory, {pick()});
+    }
+  }
+
+  void put_any() {
+    const std::uint64_t r = random_.below(100);
+    if (live_.empty() || (r < 40 && live_.size() < shape_.live_max)) return put_alloc();
+    if (r < 72) return put_free();
+    if (r < 78) return put(slot::kUse, {pick(), stream()});
+    if (r < 84) return put(slot::kKernel, {stream(), pick(), random_.below(3)});
+    if (r < 92) return put(slot::kStep, {stream(), 1 + random_.below(6)});
+    if (r < 94) return put(slot::kDrain, {device()});
+    put_rare();
+  }
+
+  SequenceShape shape_;
+  spec::Random random_;
+  spec::OpFile file_;
+  std::vector<std::uint64_t> live_;
+  std::vector<std::uint64_t> freed_;
+  std::uint64_t next_ = 0;
+};
+
+}  // namespace
+
+spec::OpFile random_sequence(const SequenceShape& shape, std::uint64_t seed) { return Writer(shape, seed).write(); }
+
+}  // namespace ashlar::props
