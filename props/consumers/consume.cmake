@@ -15,8 +15,8 @@ endfunction()
 function(build_and_run_app)
   file(REMOVE_RECURSE "${work}/${STEP}")
   run("${CMAKE_COMMAND}" -S "${app}" -B "${work}/${STEP}" -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${CXX}"
-    -DCMAKE_BUILD_TYPE=Debug "-DEXPECTED_VERSION=${VERSION}" ${ARGN})
-  run("${CMAKE_COMMAND}" --build "${work}/${STEP}")
+    -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 "-DEXPECTED_VERSION=${VERSION}" ${ARGN})
+  run("${CMAKE_COMMAND}" --build "${work}/${STEP}" --target app)
   run("${work}/${STEP}/app")
 endfunction()
 
@@ -50,6 +50,17 @@ elseif(STEP STREQUAL "subdirectory")
 
 elseif(STEP STREQUAL "subdirectory_shared")
   build_and_run_app(-DHOW=subdirectory "-DFETCHCONTENT_SOURCE_DIR_ASHLAR=${SOURCE}" -DBUILD_SHARED_LIBS=ON)
+
+elseif(STEP STREQUAL "readme")
+  # The README's example is a program, and runs.
+  file(READ "${SOURCE}/README.md" readme)
+  string(FIND "${readme}" "```cpp\n" begin)
+  string(SUBSTRING "${readme}" ${begin} -1 example)
+  string(SUBSTRING "${example}" 7 -1 example)
+  string(FIND "${example}" "```" end)
+  string(SUBSTRING "${example}" 0 ${end} example)
+  file(WRITE "${work}/readme.cc" "${example}")
+  build_and_run_app(-DHOW=find_package -DCOMPONENT=static "-DCMAKE_PREFIX_PATH=${installed}" "-DMAIN=${work}/readme.cc")
 
 elseif(STEP MATCHES "^pkg_config")
   find_program(pkg_config pkg-config)
