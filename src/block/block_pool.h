@@ -24,6 +24,7 @@
 #include <ashlar/block/address_map.h>
 #include <ashlar/block/free_index.h>
 #include <ashlar/block/record.h>
+#include <ashlar/block/state.h>
 
 namespace ashlar {
 inline namespace v0 {
@@ -34,13 +35,6 @@ enum class BlockIndex : std::uint32_t {};
 enum class SegmentIndex : std::uint32_t {};
 inline constexpr BlockIndex kNoBlock{0xffffffffu};
 inline constexpr SegmentIndex kNoSegment{0xffffffffu};
-
-enum class State : std::uint8_t {
-  kFree,       ///< in the free index; merges with free neighbours
-  kLive,       ///< owned by a caller
-  kPending,    ///< freed by its owner, uses not yet complete: not free, not live
-  kInTransfer  ///< lifted out by a slow path (C18): findable by nobody
-};
 
 struct BlockView {
   Address address;

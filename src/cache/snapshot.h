@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <ashlar/base/types.h>
-#include <ashlar/block/block_pool.h>
+#include <ashlar/block/state.h>
 
 namespace ashlar {
 inline namespace v0 {
