@@ -82,10 +82,14 @@ TEST(OutOfMemoryTest, PendingMemoryIsExplainedByTheWait) {
   o.pending = 1_GiB;
   EXPECT_FALSE(says(o, "wait"));
   o.wait_ran_out = true;
-  EXPECT_TRUE(says(o, "The permitted wait of 1000 ms ran out while frees were pending."));
-  EXPECT_TRUE(says(o, "allow a longer one"));
+  EXPECT_TRUE(says(o, "The permitted wait of 1000 ms ran out before the work that uses memory."));
+  EXPECT_TRUE(says(o, "allow a longer wait (wait_ms)"));
   o.wait_ran_out = false;
   o.config.wait_ms = 0;
+  EXPECT_TRUE(says(o, "waiting is off; allow a wait (wait_ms)"));
+  o.pending = 0_B;
+  o.wait_ran_out = true;
+  EXPECT_TRUE(says(o, "Unfinished work still uses memory that could then come back.")) << "of idle segments, for one";
   EXPECT_TRUE(says(o, "waiting is off; allow a wait (wait_ms)"));
   o.capturing = true;
   EXPECT_FALSE(says(o, "wait_ms")) << "a capture never waits";

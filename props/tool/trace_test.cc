@@ -141,7 +141,7 @@ TEST(TraceTest, WhatIsWrittenIsReadBackTheSame) {
     }
     const Trace& made = builder.trace();
     std::string error;
-    const auto read = parse_trace(gzip(format_trace(made)), "x", &error);
+    const auto read = parse_trace(gzip(format_trace(made)), "made.trace.gz", &error);
     RC_ASSERT(error.empty());
     RC_ASSERT(format_trace(*read) == format_trace(made));
     RC_ASSERT(read->name == "made");

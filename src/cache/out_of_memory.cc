@@ -60,7 +60,8 @@ std::string books_text(const OutOfMemory& o) {
 
 std::string wait_text(const OutOfMemory& o) {
   if (!o.wait_ran_out) return "";
-  return "The permitted wait of " + std::to_string(o.config.wait_ms) + " ms ran out while frees were pending.\n";
+  if (o.config.wait_ms == 0) return "Unfinished work still uses memory that could then come back.\n";
+  return "The permitted wait of " + std::to_string(o.config.wait_ms) + " ms ran out before the work that uses memory.\n";
 }
 
 bool rounds_to_divisions(const Config& config) {
@@ -80,11 +81,11 @@ std::string advice_text(const OutOfMemory& o) {
   if (o.limit != Bytes::max() && headroom < o.segment && o.device_free >= o.segment) {
     text += "Advice: the limit is what stands in the way; raise it (set_memory_limit, per_process_memory_fraction).\n";
   }
-  if (o.pending > 0_B && !o.capturing) {
+  if ((o.pending > 0_B || o.wait_ran_out) && !o.capturing) {
     if (o.config.wait_ms == 0) {
-      text += "Advice: frees are pending and waiting is off; allow a wait (wait_ms).\n";
+      text += "Advice: memory may come back soon and waiting is off; allow a wait (wait_ms).\n";
     } else if (o.wait_ran_out) {
-      text += "Advice: the work that uses the pending memory takes longer than the wait; allow a longer one (wait_ms).\n";
+      text += "Advice: allow a longer wait (wait_ms).\n";
     }
   }
   const bool one_block_would_do = o.largest_free >= o.rounded && o.rounded > 0_B;

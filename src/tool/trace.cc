@@ -80,10 +80,6 @@ class Reader {
     if (version == header.end() || *version != 1) return fail("the header's version is not 1");
     const auto unit = header.find("unit");
     if (unit != header.end() && *unit != "bytes") return fail("the header's unit is not bytes");
-    const auto name = header.find("name");
-    if (name != header.end() && name->is_string() && !name->get_ref<const std::string&>().empty()) {
-      trace().name = name->get<std::string>();
-    }
     const auto peak = header.find("peak_live_bytes");
     if (peak != header.end()) {
       if (!peak->is_number_unsigned()) return fail("the header's peak_live_bytes is not a number of bytes");

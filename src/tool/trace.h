@@ -39,7 +39,7 @@ struct TraceEvent {
 };
 
 struct Trace {
-  std::string name;                         ///< from the header's "name", else the file's, without folders and endings
+  std::string name;                         ///< the file's, without folders and endings
   std::vector<TraceEvent> events;
   std::vector<std::string> marks;
   std::vector<std::uint64_t> streams;       ///< the file's stream numbers in order of first use

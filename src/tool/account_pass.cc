@@ -1,0 +1,176 @@
+// The account pass: the trace once through the allocator on a world with books.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include <ashlar/cache/caching_allocator.h>
+
+#include "src/tool/progress.h"
+#include "src/tool/replay.h"
+#include "src/tool/world.h"
+
+namespace ashlar::tool {
+namespace {
+
+constexpr unsigned kAll = static_cast<unsigned>(StatPool::kAll);
+
+struct Held {
+  Address address;
+  Bytes size;
+  std::uint32_t stream = 0;
+};
+
+class AccountPass {
+ public:
+  AccountPass(const Trace& trace, const ReplayOptions& options, World& world, CachingAllocator& allocator)
+      : trace_(trace), options_(options), world_(world), allocator_(allocator), held_(trace.allocations) {}
+
+  Account run(bool stop_at_failure) {
+    find_peak_event();
+    if (options_.wants_picture) reserve_timeline();
+    Progress progress("replaying " + trace_.name, trace_.events.size());
+    for (std::size_t i = 0; i < trace_.events.size(); ++i) {
+      step(trace_.events[i]);
+      if (account_.ooms > 0 && stop_at_failure) break;
+      world_.tick();
+      if (options_.wants_picture || trace_.streams.size() > 1) sample();
+      if (options_.wants_picture && i == account_.map_event) take_map();
+      progress.at(i);
+    }
+    finish();
+    return std::move(account_);
+  }
+
+ private:
+  void step(const TraceEvent& event) {
+    switch (event.kind) {
+      case TraceEvent::Kind::kAllocate:
+        allocate(event);
+        break;
+      case TraceEvent::Kind::kFree:
+        free(event.slot);
+        break;
+      case TraceEvent::Kind::kMark:
+        break;
+    }
+  }
+
+  void allocate(const TraceEvent& event) {
+    const Result<Stream> stream = world_.stream(event.stream);
+    if (!stream.is_ok()) return trouble(fmt::format("stream {}: {}", event.stream, stream.status().why()));
+    OutOfMemory why;
+    const Result<Address> address = allocator_.allocate(event.size, stream.value(), &why);
+    if (!address.is_ok()) {
+      if (address.code() == Code::kOutOfMemory) {
+        if (account_.ooms++ == 0 && account_.first_trouble.empty()) account_.first_trouble = why.message();
+      } else {
+        trouble(fmt::format("allocation {}: {}", event.slot, address.status().why()));
+      }
+      return;
+    }
+    if (address.value().is_null()) return;
+    held_[event.slot] = {address.value(), event.size, event.stream};
+    live_ += event.size;
+    account_.peak_requested = std::max(account_.peak_requested, live_);
+    world_.write(event.slot, address.value(), event.size, stream.value());
+  }
+
+  void free(std::uint32_t slot) {
+    Held& held = held_[slot];
+    if (held.address.is_null()) return;
+    world_.read(slot, held.address, held.size, world_.stream(held.stream).value());
+    live_ -= held.size;
+    if (const Status status = allocator_.free(held.address); !status.is_ok()) {
+      trouble(fmt::format("free of allocation {}: {}", slot, status.why()));
+    }
+    held = {};
+  }
+
+  // The first event at which the live bytes stand at the trace's peak.
+  void find_peak_event() {
+    std::vector<Bytes> sizes(trace_.allocations);
+    Bytes live;
+    for (std::size_t i = 0; i < trace_.events.size(); ++i) {
+      const TraceEvent& event = trace_.events[i];
+      if (event.kind == TraceEvent::Kind::kAllocate) {
+        sizes[event.slot] = event.size;
+        live += event.size;
+        if (live == trace_.peak_live) {
+          account_.map_event = i;
+          return;
+        }
+      } else if (event.kind == TraceEvent::Kind::kFree) {
+        live -= sizes[event.slot];
+      }
+    }
+  }
+
+  void reserve_timeline() {
+    account_.timeline.requested.reserve(trace_.events.size());
+    account_.timeline.allocated.reserve(trace_.events.size());
+    account_.timeline.reserved.reserve(trace_.events.size());
+  }
+
+  // Exact peaks over several streams need a look after every event: a device's own peak is its heaps' sum (stats.h).
+  void sample() {
+    const Result<DeviceStats> stats = allocator_.stats(DeviceId{0});
+    if (!stats.is_ok()) return;
+    const std::uint64_t allocated = stats.value().allocated_bytes[kAll].current;
+    account_.peak_allocated = std::max(account_.peak_allocated, Bytes{allocated});
+    if (!options_.wants_picture) return;
+    account_.timeline.requested.push_back(live_.count());
+    account_.timeline.allocated.push_back(allocated);
+    account_.timeline.reserved.push_back(stats.value().reserved_bytes[kAll].current);
+  }
+
+  void take_map() {
+    if (const Status status = allocator_.snapshot(DeviceId{0}, &account_.map); !status.is_ok()) trouble(status.why());
+  }
+
+  void finish() {
+    const Result<DeviceStats> stats = allocator_.stats(DeviceId{0});
+    if (stats.is_ok()) {
+      account_.waits = stats.value().waits;
+      account_.peak_reserved = Bytes{stats.value().reserved_bytes[kAll].peak};
+      if (account_.peak_allocated == 0_B) account_.peak_allocated = Bytes{stats.value().allocated_bytes[kAll].peak};
+    }
+    const DriverFigures figures = world_.figures();
+    account_.driver_calls = figures.calls;
+    account_.driver_ns = figures.ns;
+    account_.max_call_ns = figures.ns_max;
+    account_.faults += world_.faults();
+    if (account_.first_trouble.empty()) account_.first_trouble = world_.first_fault();
+  }
+
+  void trouble(std::string text) {
+    ++account_.faults;
+    if (account_.first_trouble.empty()) account_.first_trouble = std::move(text);
+  }
+
+  const Trace& trace_;
+  const ReplayOptions& options_;
+  World& world_;
+  CachingAllocator& allocator_;
+  std::vector<Held> held_;  // by slot
+  Bytes live_;
+  Account account_;
+};
+
+}  // namespace
+
+Account account_pass(const Trace& trace, const ReplayOptions& options, Bytes capacity, bool stop_at_failure) {
+  const std::unique_ptr<World> world =
+      options.backing == Backing::kHost ? make_host_world(capacity) : make_sim_world(capacity, options.lag);
+  Device* const device = &world->device();
+  auto allocator = CachingAllocator::create(std::span<Device* const>(&device, 1), options.config);
+  if (!allocator.is_ok()) {
+    Account account;
+    account.faults = 1;
+    account.first_trouble = allocator.status().why();
+    return account;
+  }
+  return AccountPass(trace, options, *world, *allocator.value()).run(stop_at_failure);
+}
+
+}  // namespace ashlar::tool

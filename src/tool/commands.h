@@ -1,0 +1,40 @@
+// The commands behind main.cc: each takes its options as text, prints, and returns the exit code.
+//
+// Thread safety: one thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ashlar::tool {
+
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitFailed = 1;    ///< a check failed
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitUnreadable = 3;
+
+struct ReplayCommand {
+  std::vector<std::string> traces;
+  std::string device = "sim";
+  std::string capacity;
+  std::string conf;
+  bool check = false;
+  std::uint32_t lag = 0;
+  std::string json;
+  std::string report;
+};
+int run_replay(const ReplayCommand& command);
+
+struct OpsCommand {
+  std::vector<std::string> files;
+};
+int run_check(const OpsCommand& command);
+
+struct ReduceCommand {
+  std::string file;
+  std::string output;
+};
+int run_reduce(const ReduceCommand& command);
+
+}  // namespace ashlar::tool

@@ -1,0 +1,62 @@
+#include "src/tool/json_output.h"
+
+#include <nlohmann/json.hpp>
+
+namespace ashlar::tool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json calls_json(const Account& account) {
+  Json calls = Json::object();
+  for (unsigned kind = 0; kind < kCallKinds; ++kind) {
+    calls[call_name(static_cast<CallKind>(kind))] = account.driver_calls[kind];
+  }
+  return calls;
+}
+
+Json result_json(const ReplayResult& result, const ReplayOptions& options) {
+  const Account& account = result.account;
+  Json json{{"trace", result.trace},
+            {"file", result.file},
+            {"events", result.events},
+            {"allocations", result.allocations},
+            {"ns_per_event", result.ns_per_event},
+            {"timing_passes", result.timing_passes},
+            {"peak_requested_bytes", account.peak_requested.count()},
+            {"peak_allocated_bytes", account.peak_allocated.count()},
+            {"peak_reserved_bytes", account.peak_reserved.count()}};
+  json["stated_peak_live_bytes"] = result.stated_peak_live ? Json(result.stated_peak_live->count()) : Json();
+  json["capacity_bytes"] = result.capacity == Bytes::max() ? Json() : Json(result.capacity.count());
+  json["utilisation"] = result.utilisation();
+  json["ooms"] = account.ooms;
+  json["waits"] = account.waits;
+  json["moved_pages"] = 0;  // pages do not move yet
+  json["driver_calls"] = calls_json(account);
+  json["driver_us"] = static_cast<double>(account.driver_ns) / 1000;
+  json["max_call_us"] = static_cast<double>(account.max_call_ns) / 1000;
+  json["divergences"] = result.divergences();
+  json["device"] = options.backing == Backing::kHost ? "host" : "sim";
+  json["lag"] = options.lag;
+  json["conf"] = options.conf_text;
+  if (!account.first_trouble.empty()) json["first_trouble"] = account.first_trouble;
+  if (result.check) {
+    Json checks = Json::object();
+    for (const auto& [clause, count] : result.check->checks) checks[clause] = count;
+    json["checks"] = checks;
+    json["checked_steps"] = result.check->steps;
+    json["walk_period"] = result.check->walk_period;
+    if (!result.check->first_divergence.empty()) json["first_divergence"] = result.check->first_divergence;
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string json_text(const std::vector<ReplayResult>& results, const ReplayOptions& options) {
+  Json all = Json::array();
+  for (const ReplayResult& result : results) all.push_back(result_json(result, options));
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace ashlar::tool

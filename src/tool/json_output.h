@@ -1,0 +1,17 @@
+// Replay results as JSON.
+//
+// Thread safety: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/tool/replay.h"
+
+namespace ashlar::tool {
+
+/// An array, one object a trace, ended by a newline. Sizes in bytes, times in the unit their name ends in; a capacity
+/// without limit is null.
+std::string json_text(const std::vector<ReplayResult>& results, const ReplayOptions& options);
+
+}  // namespace ashlar::tool

@@ -1,0 +1,135 @@
+// `ashlar replay`: options and traces in, table, JSON and report out.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "src/tool/commands.h"
+#include "src/tool/files.h"
+#include "src/tool/json_output.h"
+#include "src/tool/replay.h"
+#include "src/tool/report.h"
+#include "src/tool/sizes.h"
+
+namespace ashlar::tool {
+namespace {
+
+int fail(int code, const std::string& line) {
+  fmt::print(stderr, "{}\n", line);
+  return code;
+}
+
+// Fills `*options`; kExitDone, or the exit code after a line on stderr.
+int read_options(const ReplayCommand& command, ReplayOptions* options) {
+  options->backing = command.device == "host" ? Backing::kHost : Backing::kSim;
+  options->check = command.check;
+  options->lag = command.lag;
+  options->wants_picture = !command.report.empty();
+  if (command.lag > 0 && options->backing == Backing::kHost) {
+    return fail(kExitUsage, "--lag: the host has no streams that could be late; use --device sim");
+  }
+  if (command.capacity == "auto") {
+    options->find_capacity = true;
+  } else if (!command.capacity.empty()) {
+    const auto size = parse_size(command.capacity);
+    if (!size || *size == 0_B) {
+      return fail(kExitUsage, fmt::format("--capacity: '{}' is neither a size nor auto", command.capacity));
+    }
+    options->capacity = *size;
+  }
+  std::string error;
+  const bool from_option = !command.conf.empty();
+  const Result<Config> config = from_option ? parse_config(command.conf, &error) : config_from_environment(&error);
+  if (!config.is_ok()) {
+    return fail(kExitUnreadable, fmt::format("{}:1: {}", from_option ? "--conf" : "ASHLAR_ALLOC_CONF", error));
+  }
+  options->config = config.value();
+  const char* const environment = std::getenv("ASHLAR_ALLOC_CONF");
+  options->conf_text = from_option ? command.conf : environment == nullptr ? "" : environment;
+  return kExitDone;
+}
+
+std::string rule(const std::vector<std::size_t>& widths) {
+  std::string line;
+  for (const std::size_t width : widths) line += std::string(width, '-') + "  ";
+  return line.substr(0, line.size() - 2);
+}
+
+void print_table(const std::vector<ReplayResult>& results) {
+  std::size_t name = 5;
+  for (const ReplayResult& result : results) name = std::max(name, result.trace.size());
+  constexpr const char* kRow = "{:<{}}  {:>9}  {:>8}  {:>10}  {:>10}  {:>10}  {:>6}  {:>5}  {:>6}  {:>6}  {:>10}  {:>11}\n";
+  fmt::print(fmt::runtime(kRow), "trace", name, "events", "ns/event", "peak live", "reserved", "capacity", "used %", "OOM",
+             "waits", "calls", "driver ms", "divergences");
+  fmt::print("{}\n", rule({name, 9, 8, 10, 10, 10, 6, 5, 6, 6, 10, 11}));
+  for (const ReplayResult& r : results) {
+    std::uint64_t calls = 0;
+    for (const std::uint64_t count : r.account.driver_calls) calls += count;
+    fmt::print(fmt::runtime(kRow), r.trace, name, r.events, fmt::format("{:.1f}", r.ns_per_event),
+               size_text(r.account.peak_requested), size_text(r.account.peak_reserved),
+               r.capacity == Bytes::max() ? "-" : size_text(r.capacity), fmt::format("{:.1f}", 100 * r.utilisation()),
+               r.account.ooms, r.account.waits, calls,
+               fmt::format("{:.2f}", static_cast<double>(r.account.driver_ns) / 1e6), r.divergences());
+  }
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  return text;
+}
+
+// What went wrong first, for each trace where something did.
+void print_troubles(const std::vector<ReplayResult>& results) {
+  for (const ReplayResult& result : results) {
+    if (!result.account.first_trouble.empty()) {
+      fmt::print(stderr, "{}: {}\n", result.file, trimmed(result.account.first_trouble));
+    }
+    if (result.check && !result.check->first_divergence.empty()) {
+      fmt::print(stderr, "{}: {}\n", result.file, trimmed(result.check->first_divergence));
+    }
+  }
+}
+
+}  // namespace
+
+int run_replay(const ReplayCommand& command) {
+  ReplayOptions options;
+  if (const int code = read_options(command, &options); code != kExitDone) return code;
+  std::vector<Trace> traces;
+  std::string error;
+  for (const std::string& path : command.traces) {
+    auto trace = read_trace(path, &error);
+    if (!trace) return fail(kExitUnreadable, error);
+    traces.push_back(std::move(*trace));
+  }
+
+  std::vector<ReplayResult> results;
+  std::vector<std::string> entries;
+  bool passed = true;
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    results.push_back(replay(traces[i], command.traces[i], options));
+    ReplayResult& result = results.back();
+    passed = passed && result.passed();
+    if (options.wants_picture) entries.push_back(report_entry(result, options, traces[i]));
+    result.account.timeline = {};
+    result.account.map = {};
+    traces[i] = {};
+  }
+
+  const std::string json = command.json.empty() ? "" : json_text(results, options);
+  if (command.json == "-") {
+    std::fwrite(json.data(), 1, json.size(), stdout);
+  } else {
+    print_table(results);
+    if (!command.json.empty() && !write_file(command.json, json, &error)) return fail(kExitUnreadable, error);
+  }
+  if (options.wants_picture && !write_file(command.report, report_page(entries, options), &error)) {
+    return fail(kExitUnreadable, error);
+  }
+  print_troubles(results);
+  return passed ? kExitDone : kExitFailed;
+}
+
+}  // namespace ashlar::tool

@@ -1,0 +1,119 @@
+#include "src/tool/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "report_page.h"  // generated from report_page.html
+#include "src/tool/json_output.h"
+#include "src/tool/sizes.h"
+
+namespace ashlar::tool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kBucketsMax = 900;
+constexpr std::size_t kMarksMax = 2000;  // more are left out, all of them: half a set would mislead
+
+Json series_json(const std::vector<std::uint64_t>& values) {
+  const std::size_t buckets = std::min(values.size(), kBucketsMax);
+  Json low = Json::array();
+  Json high = Json::array();
+  for (std::size_t i = 0; i < buckets; ++i) {
+    const auto first = values.begin() + static_cast<std::ptrdiff_t>(i * values.size() / buckets);
+    const auto last = values.begin() + static_cast<std::ptrdiff_t>((i + 1) * values.size() / buckets);
+    const auto [least, most] = std::minmax_element(first, last);
+    low.push_back(*least);
+    high.push_back(*most);
+  }
+  return {{"min", low}, {"max", high}};
+}
+
+Json timeline_json(const Timeline& timeline) {
+  return {{"events", timeline.requested.size()},
+          {"requested", series_json(timeline.requested)},
+          {"allocated", series_json(timeline.allocated)},
+          {"reserved", series_json(timeline.reserved)}};
+}
+
+Json map_json(const Account& account) {
+  Json segments = Json::array();
+  for (const SnapshotSegment& segment : account.map.segments) {
+    Json blocks = Json::array();
+    for (std::uint32_t i = segment.block_first; i < segment.block_first + segment.block_count; ++i) {
+      const SnapshotBlock& block = account.map.blocks[i];
+      blocks.push_back({(block.address - segment.base).count(), block.size.count(), block.requested.count(),
+                        static_cast<unsigned>(block.state)});
+    }
+    segments.push_back({{"ordinal", segment.ordinal},
+                        {"size", segment.size.count()},
+                        {"is_small", segment.is_small},
+                        {"blocks", std::move(blocks)}});
+  }
+  return {{"event", account.map_event}, {"segments", std::move(segments)}};
+}
+
+Json marks_json(const Trace& trace) {
+  Json marks = Json::array();
+  if (trace.marks.size() > kMarksMax) return marks;
+  for (std::size_t i = 0; i < trace.events.size(); ++i) {
+    if (trace.events[i].kind == TraceEvent::Kind::kMark) marks.push_back({i, trace.marks[trace.events[i].slot]});
+  }
+  return marks;
+}
+
+// JSON that may stand inside a script element: no "<" is left in it.
+std::string script_text(const Json& json) {
+  std::string out;
+  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
+    if (c == '<') {
+      out += "\\u003c";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string subtitle(std::size_t traces, const ReplayOptions& options) {
+  const char* device = options.backing == Backing::kHost ? "this computer's memory" : "the simulated device";
+  std::string text = fmt::format("{} trace{} on {}", traces, traces == 1 ? "" : "s", device);
+  if (options.find_capacity) {
+    text += ", each at the smallest capacity it runs on";
+  } else if (options.capacity != Bytes::max()) {
+    text += fmt::format(" of {}", size_text(options.capacity));
+  }
+  if (options.lag > 0) text += fmt::format(", streams {} events behind", options.lag);
+  if (!options.conf_text.empty()) text += fmt::format(", configured {}", options.conf_text);
+  if (options.check) text += ", in lockstep with the model";
+  return text;
+}
+
+}  // namespace
+
+std::string report_entry(const ReplayResult& result, const ReplayOptions& options, const Trace& trace) {
+  Json entry = Json::parse(json_text({result}, options))[0];
+  entry["timeline"] = timeline_json(result.account.timeline);
+  entry["map"] = map_json(result.account);
+  entry["marks"] = marks_json(trace);
+  return script_text(entry);
+}
+
+std::string report_page(const std::vector<std::string>& entries, const ReplayOptions& options) {
+  const std::string_view page = kReportPage;
+  const std::string_view slot = "@DATA@";
+  const std::size_t at = page.find(slot);
+  std::string out{page.substr(0, at)};
+  out += "{\"subtitle\":" + script_text(Json(subtitle(entries.size(), options))) + ",\"traces\":[";
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (i > 0) out += ',';
+    out += entries[i];
+  }
+  out += "]}";
+  out += page.substr(at + slot.size());
+  return out;
+}
+
+}  // namespace ashlar::tool

@@ -1,0 +1,21 @@
+// The replay report: one self-contained HTML page.
+//
+// Thread safety: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/tool/replay.h"
+
+namespace ashlar::tool {
+
+/// What the report keeps of a replay: its figures, the timeline down-sampled to the least and the most of each bucket, the
+/// address map, the marks. As JSON text; made right after the replay, so that a timeline of millions of events need not be
+/// kept.
+std::string report_entry(const ReplayResult& result, const ReplayOptions& options, const Trace& trace);
+
+/// The page over those entries. It loads nothing from anywhere.
+std::string report_page(const std::vector<std::string>& entries, const ReplayOptions& options);
+
+}  // namespace ashlar::tool
