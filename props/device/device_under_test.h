@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include <ashlar/device/device.h>
@@ -26,6 +27,7 @@ class DeviceUnderTest {
 struct DeviceMaker {
   std::string name;
   std::function<std::unique_ptr<DeviceUnderTest>(Bytes capacity)> make;
+  friend void PrintTo(const DeviceMaker& maker, std::ostream* out) { *out << maker.name; }
 };
 
 }  // namespace ashlar::props
