@@ -1,0 +1,107 @@
+// One thread's hit latency while another thread grows by 1 GiB again and again, on a device whose growth takes 3 ms; and
+// the same thread's latency when it is alone.
+//
+// A sample is one allocation of 1 MiB that hits, clock reads included (about 40 ns of them). Alone, the other core spins
+// likewise, so that both halves see the same machine: what differs is the allocator.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include "bench/adapters/slow_device.h"
+#include "bench/cases/adapters.h"
+#include "bench/cases/cases.h"
+#ifdef ASHLAR_BENCH_CUB
+#include "bench/adapters/cuda_runtime.h"
+#endif
+
+namespace ashlar::bench {
+namespace {
+
+constexpr std::size_t kSamples = 1'000'000;
+constexpr std::uint64_t kHitBytes = 1 << 20;
+constexpr std::size_t kGrowthsMax = 100'000;
+
+struct Latency {
+  double p50_ns = 0;
+  double p999_ns = 0;
+};
+
+template <class Adapter>
+Latency sample_hits(Adapter& adapter, std::vector<std::uint32_t>& samples) {
+  using Clock = std::chrono::steady_clock;
+  samples.clear();
+  for (std::size_t i = 0; i < kSamples; ++i) {
+    const auto before = Clock::now();
+    const auto block = adapter.allocate(kHitBytes, 0);
+    const auto after = Clock::now();
+    samples.push_back(static_cast<std::uint32_t>(
+        std::min<std::int64_t>(UINT32_MAX, std::chrono::nanoseconds(after - before).count())));
+    adapter.free(block);
+  }
+  const auto at = [&](double part) {
+    const auto nth = samples.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(samples.size()));
+    std::nth_element(samples.begin(), nth, samples.end());
+    return static_cast<double>(*nth);
+  };
+  return {at(0.5), at(0.999)};
+}
+
+/// Runs `sample` while another thread repeats `work`; counts the repetitions.
+template <class Sample, class Work>
+std::size_t sample_beside(Sample&& sample, Work&& work) {
+  std::atomic<bool> is_done{false};
+  std::atomic<std::size_t> repetitions{0};
+  std::thread other([&] {
+    while (!is_done.load(std::memory_order_relaxed) && repetitions < kGrowthsMax) {
+      work();
+      ++repetitions;
+    }
+  });
+  while (repetitions == 0) std::this_thread::yield();
+  sample();
+  is_done = true;
+  other.join();
+  return repetitions;
+}
+
+template <class Adapter>
+void growth(benchmark::State& state) {
+  std::vector<std::uint32_t> samples;
+  samples.reserve(kSamples);
+  for (auto _ : state) {
+    Adapter adapter;
+    std::vector<typename Adapter::Handle> grown;
+    grown.reserve(kGrowthsMax);
+    adapter.free(adapter.allocate(kHitBytes, 0));
+    sample_hits(adapter, samples);  // warms up
+    Latency alone, growing;
+    sample_beside([&] { alone = sample_hits(adapter, samples); }, [] { spin_for(SlowDevice::kMicroseconds); });
+    const std::size_t growths =
+        sample_beside([&] { growing = sample_hits(adapter, samples); },
+                      [&] { grown.push_back(adapter.allocate(SlowDevice::kGrowth.count(), 1)); });
+    for (const auto& block : grown) adapter.free(block);
+    state.counters["p50_alone"] = alone.p50_ns;
+    state.counters["p999_alone"] = alone.p999_ns;
+    state.counters["p50_growing"] = growing.p50_ns;
+    state.counters["p999_growing"] = growing.p999_ns;
+    state.counters["growths"] = static_cast<double>(growths);
+  }
+}
+
+}  // namespace
+
+void register_growth() {
+  using Ours = CachingAllocatorAdapter<SlowDevice>;
+  benchmark::RegisterBenchmark("growth/1GiB/ashlar", growth<Ours>)->Iterations(1)->Unit(benchmark::kMillisecond);
+#ifdef ASHLAR_BENCH_CUB
+  set_cuda_growth_cost(SlowDevice::kGrowth.count(), SlowDevice::kMicroseconds);
+  benchmark::RegisterBenchmark("growth/1GiB/cub", growth<CubAdapter>)->Iterations(1)->Unit(benchmark::kMillisecond);
+#endif
+}
+
+}  // namespace ashlar::bench

@@ -1,0 +1,67 @@
+// The steady random mix: N live blocks; again and again one is picked at random, freed, and replaced by a new size.
+//
+// Sizes are log-uniform over 512 B .. 16 MiB (mean 1.6 MiB), drawn from a table of 4096 that is the same for every
+// adapter, N and machine; so are the picks. Sizes are not rounded to anything: real requests are not either.
+// Thread safety: none.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "spec/ops/random.h"
+
+namespace ashlar::bench {
+
+inline constexpr double kMixSizeMin = 512;
+inline constexpr double kMixSizeMax = 16 << 20;
+
+class SizeTable {
+ public:
+  SizeTable() {
+    spec::Random random(20240607);
+    for (std::uint32_t& size : sizes_) {
+      const double part = static_cast<double>(random.next() >> 11) * 0x1p-53;
+      size = static_cast<std::uint32_t>(kMixSizeMin * std::exp2(part * std::log2(kMixSizeMax / kMixSizeMin)));
+    }
+  }
+  std::uint32_t at(std::uint64_t number) const { return sizes_[number % sizes_.size()]; }
+
+ private:
+  std::array<std::uint32_t, 4096> sizes_;
+};
+
+template <class Adapter>
+class Mix {
+ public:
+  /// Fills `live` blocks and turns every one over about three times, so that what is timed is the steady state.
+  Mix(Adapter& adapter, std::size_t live, unsigned stream, std::uint64_t seed)
+      : adapter_(adapter), random_(seed), stream_(stream), blocks_(live) {
+    for (auto& block : blocks_) block = adapter_.allocate(table_.at(random_.next()), stream_);
+    for (std::size_t i = 0; i < 3 * live; ++i) turn();
+  }
+  ~Mix() {
+    for (auto& block : blocks_) adapter_.free(block);
+  }
+  Mix(const Mix&) = delete;
+  Mix& operator=(const Mix&) = delete;
+
+  /// One free and one allocation.
+  void turn() {
+    const std::uint64_t number = random_.next();
+    // The pick is the high half scaled to the count: a modulo would cost as much as an allocator's bitmap.
+    auto& block = blocks_[static_cast<std::size_t>(((number >> 32) * blocks_.size()) >> 32)];
+    adapter_.free(block);
+    block = adapter_.allocate(table_.at(number), stream_);
+  }
+
+ private:
+  Adapter& adapter_;
+  SizeTable table_;
+  spec::Random random_;
+  unsigned stream_;
+  std::vector<typename Adapter::Handle> blocks_;
+};
+
+}  // namespace ashlar::bench

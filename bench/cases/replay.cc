@@ -1,0 +1,120 @@
+// Replay of the sample traces: ns per event, allocator time only.
+//
+// An event is an allocation or a free; what a trace leaves live is freed at the end of a pass, and those frees are events
+// too. One pass warms up (and grows), each iteration is one further pass. Reading and laying out the trace is not timed.
+// The floor's, CUB's and ours run over a device that costs nothing; malloc's memory is never touched.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include "bench/cases/adapters.h"
+#include "bench/cases/cases.h"
+#include "src/tool/trace.h"
+
+namespace ashlar::bench {
+namespace {
+
+struct Event {
+  std::uint64_t bytes;  ///< 0: a free
+  std::uint32_t slot;
+  std::uint32_t stream;
+};
+
+struct Program {
+  std::vector<Event> events;
+  std::size_t slots = 0;
+};
+
+/// A slot is used again once its allocation is freed: the table of what is live stays as small as the workload's.
+Program lay_out(const tool::Trace& trace) {
+  Program program;
+  std::vector<std::uint32_t> slot_of(trace.allocations), unused;
+  std::vector<bool> is_live(trace.allocations);
+  const auto free = [&](std::uint32_t allocation) {
+    program.events.push_back({0, slot_of[allocation], 0});
+    unused.push_back(slot_of[allocation]);
+    is_live[allocation] = false;
+  };
+  for (const tool::TraceEvent& event : trace.events) {
+    if (event.kind == tool::TraceEvent::Kind::kMark) continue;
+    if (event.kind == tool::TraceEvent::Kind::kFree) {
+      free(event.slot);
+      continue;
+    }
+    if (unused.empty()) unused.push_back(static_cast<std::uint32_t>(program.slots++));
+    slot_of[event.slot] = unused.back();
+    unused.pop_back();
+    is_live[event.slot] = true;
+    // A null block is nothing to free in any adapter's terms, and no sample trace has one: take a byte for it.
+    const std::uint64_t bytes = std::max<std::uint64_t>(1, event.size.count());
+    program.events.push_back({bytes, slot_of[event.slot], event.stream % kStreamsMax});
+  }
+  for (std::uint32_t i = 0; i < trace.allocations; ++i) {
+    if (is_live[i]) free(i);
+  }
+  return program;
+}
+
+template <class Adapter>
+void pass(Adapter& adapter, const Program& program, std::vector<typename Adapter::Handle>& blocks) {
+  for (const Event& event : program.events) {
+    if (event.bytes == 0) {
+      adapter.free(blocks[event.slot]);
+    } else {
+      blocks[event.slot] = adapter.allocate(event.bytes, event.stream);
+    }
+  }
+}
+
+template <class Adapter>
+void replay(benchmark::State& state, const Program& program) {
+  Adapter adapter;
+  std::vector<typename Adapter::Handle> blocks(program.slots);
+  pass(adapter, program, blocks);
+  for (auto _ : state) pass(adapter, program, blocks);
+  state.counters["events"] = static_cast<double>(program.events.size());
+}
+
+}  // namespace
+
+void register_replay(const std::vector<std::string>& folders) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> paths;
+  for (const std::string& folder : folders) {
+    std::error_code error;
+    if (!fs::is_directory(folder, error)) {
+      std::fprintf(stderr, "skipped: the traces of %s are not here\n", folder.c_str());
+      continue;
+    }
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      const std::string name = entry.path().filename().string();
+      if (name.ends_with(".trace.gz") || name.ends_with(".trace")) paths.push_back(entry.path());
+    }
+  }
+  const auto name_of = [](const fs::path& path) {
+    const std::string name = path.filename().string();
+    return name.substr(0, name.find(".trace"));
+  };
+  // A trace that is in two folders is replayed once, from the first.
+  std::stable_sort(paths.begin(), paths.end(), [&](const auto& a, const auto& b) { return name_of(a) < name_of(b); });
+  paths.erase(std::unique(paths.begin(), paths.end(), [&](const auto& a, const auto& b) { return name_of(a) == name_of(b); }),
+              paths.end());
+  for (const fs::path& path : paths) {
+    std::string error;
+    const auto trace = tool::read_trace(path.string(), &error);
+    if (!trace) give_up("replay", error.c_str());
+    const auto program = std::make_shared<Program>(lay_out(*trace));
+    for_each_shared_adapter([&](auto tag) {
+      using Adapter = typename decltype(tag)::type;
+      benchmark::RegisterBenchmark(("replay/" + name_of(path) + "/" + Adapter::kName).c_str(),
+                                   [program](benchmark::State& state) { replay<Adapter>(state, *program); });
+    });
+  }
+}
+
+}  // namespace ashlar::bench
