@@ -9,7 +9,7 @@
 
 namespace ashlar::bench {
 
-/// From now on a cudaMalloc of at least `bytes` spins for that long first. 0 microseconds: never.
+/// From now on a cudaMalloc of at least `bytes` spins for that long first. Without effect at UINT64_MAX bytes.
 void set_cuda_growth_cost(std::uint64_t bytes, std::uint32_t microseconds);
 
 }  // namespace ashlar::bench

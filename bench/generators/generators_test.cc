@@ -1,0 +1,103 @@
+// Workload: the generated ones themselves. Everything that replays them trusts that a seed always gives the same file, that
+// the file is well formed, and that the program in it is a lawful caller.
+//
+// Does not prove that they resemble what people run: that is argued where each is defined.
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "bench/generators/workloads.h"
+#include "spec/ops/table.h"
+#include "spec/ops/text.h"
+
+namespace ashlar::bench {
+namespace {
+
+constexpr std::uint32_t kSteps = 5;
+constexpr std::uint32_t kSmallSteps = 300;  // of the workloads whose steps are single pieces of work
+
+class Generators : public testing::TestWithParam<Workload> {
+ protected:
+  std::uint32_t steps() const { return std::min(GetParam().steps, GetParam().steps > 1000 ? kSmallSteps : kSteps); }
+  Recorder record(std::uint64_t seed) const {
+    Recorder recorder(GetParam().name, seed);
+    GetParam().generate(recorder, steps());
+    return recorder;
+  }
+};
+
+TEST_P(Generators, GiveTheSameFilesForTheSameSeed) {
+  Recorder first = record(7), second = record(7);
+  EXPECT_EQ(tool::format_trace(first.trace()), tool::format_trace(second.trace()));
+  EXPECT_EQ(spec::print_ops(first.ops()), spec::print_ops(second.ops()));
+}
+
+TEST_P(Generators, GiveOtherFilesForAnotherSeed) {
+  Recorder first = record(7), second = record(8);
+  EXPECT_NE(spec::print_ops(first.ops()), spec::print_ops(second.ops()));
+}
+
+TEST_P(Generators, WriteTracesThatParseToWhatWasRecorded) {
+  Recorder recorder = record(1);
+  std::string error;
+  const auto parsed = tool::parse_trace(tool::format_trace(recorder.trace()), "generated", &error);
+  ASSERT_TRUE(parsed) << error;
+  EXPECT_EQ(parsed->allocations, recorder.trace().allocations);
+  EXPECT_EQ(parsed->frees, recorder.trace().frees);
+  EXPECT_EQ(parsed->peak_live, recorder.trace().peak_live);
+  EXPECT_GT(parsed->streams.size(), 1u) << "one stream only: the public traces have that already";
+}
+
+TEST_P(Generators, WriteOpsThatParseToWhatWasRecorded) {
+  const Recorder recorder = record(1);
+  spec::OpFile parsed;
+  spec::TextError error;
+  ASSERT_TRUE(spec::parse_ops(spec::print_ops(recorder.ops()), &parsed, &error)) << error.line << ": " << error.reason;
+  EXPECT_EQ(parsed.subject, spec::Subject::kCache);
+  EXPECT_EQ(parsed.ops, recorder.ops().ops);
+}
+
+/// The allocation's own stream, or one that has since waited, for every kernel; and every other stream announced before
+/// the free. Waits are taken as lasting and transitive, which the clocks of the simulated GPU check exactly.
+TEST_P(Generators, RecordLawfulPrograms) {
+  namespace slot = spec::slot;
+  const Recorder recorder = record(3);
+  struct Known {
+    std::uint64_t stream;
+    std::set<std::uint64_t> users, announced;
+  };
+  std::map<std::uint64_t, Known> live;
+  for (const spec::Op& op : recorder.ops().ops) {
+    const std::string text = spec::print_op(op);
+    switch (op.slot) {
+      case slot::kAlloc: live[op.arg[0]] = {op.arg[2], {}, {}}; break;
+      case slot::kKernel:
+        ASSERT_TRUE(live.count(op.arg[1])) << text;
+        if (op.arg[0] != live[op.arg[1]].stream) live[op.arg[1]].users.insert(op.arg[0]);
+        break;
+      case slot::kUse:
+        ASSERT_TRUE(live.count(op.arg[0])) << text;
+        live[op.arg[0]].announced.insert(op.arg[1]);
+        break;
+      case slot::kFree:
+      case slot::kFreeOn: {
+        ASSERT_TRUE(live.count(op.arg[0])) << text;
+        Known& known = live[op.arg[0]];
+        if (op.slot == slot::kFreeOn) known.announced.insert(op.arg[1]);
+        EXPECT_TRUE(std::includes(known.announced.begin(), known.announced.end(), known.users.begin(), known.users.end()))
+            << text << ": a use that was not announced";
+        live.erase(op.arg[0]);
+        break;
+      }
+      default: break;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Generators, testing::ValuesIn(workloads()),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
+}  // namespace
+}  // namespace ashlar::bench
