@@ -56,6 +56,7 @@ int main(int argc, char** argv) {
   bench::register_mix();
   bench::register_threads();
   bench::register_growth();
+  bench::register_generated();
   bench::register_replay(options.traces);
   if (!options.has_ratios) {
     benchmark::RunSpecifiedBenchmarks();

@@ -12,6 +12,8 @@ void register_pair();
 void register_mix();
 void register_threads();
 void register_growth();
+/// The generated workloads' traces, on their streams.
+void register_generated();
 /// The traces of bench/data and, where it is present, of the shared data beside the project. Names those it skips.
 void register_replay(const std::vector<std::string>& folders);
 

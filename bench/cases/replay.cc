@@ -1,4 +1,4 @@
-// Replay of the sample traces: ns per event, allocator time only.
+// Replay of the sample traces, and of the generated ones (several streams): ns per event, allocator time only.
 //
 // An event is an allocation or a free; what a trace leaves live is freed at the end of a pass, and those frees are events
 // too. One pass warms up (and grows), each iteration is one further pass. Reading and laying out the trace is not timed.
@@ -14,6 +14,7 @@
 
 #include "bench/cases/adapters.h"
 #include "bench/cases/cases.h"
+#include "bench/generators/workloads.h"
 #include "src/tool/trace.h"
 
 namespace ashlar::bench {
@@ -80,7 +81,24 @@ void replay(benchmark::State& state, const Program& program) {
   state.counters["events"] = static_cast<double>(program.events.size());
 }
 
+void register_trace(const std::string& name, const tool::Trace& trace) {
+  const auto program = std::make_shared<Program>(lay_out(trace));
+  for_each_shared_adapter([&](auto tag) {
+    using Adapter = typename decltype(tag)::type;
+    benchmark::RegisterBenchmark((name + "/" + Adapter::kName).c_str(),
+                                 [program](benchmark::State& state) { replay<Adapter>(state, *program); });
+  });
+}
+
 }  // namespace
+
+void register_generated() {
+  for (const Workload& workload : workloads()) {
+    Recorder recorder(workload.name, 1);
+    workload.generate(recorder, workload.steps);
+    register_trace(std::string("replay-generated/") + workload.name, recorder.trace());
+  }
+}
 
 void register_replay(const std::vector<std::string>& folders) {
   namespace fs = std::filesystem;
@@ -108,12 +126,7 @@ void register_replay(const std::vector<std::string>& folders) {
     std::string error;
     const auto trace = tool::read_trace(path.string(), &error);
     if (!trace) give_up("replay", error.c_str());
-    const auto program = std::make_shared<Program>(lay_out(*trace));
-    for_each_shared_adapter([&](auto tag) {
-      using Adapter = typename decltype(tag)::type;
-      benchmark::RegisterBenchmark(("replay/" + name_of(path) + "/" + Adapter::kName).c_str(),
-                                   [program](benchmark::State& state) { replay<Adapter>(state, *program); });
-    });
+    register_trace("replay/" + name_of(path), *trace);
   }
 }
 

@@ -2,8 +2,8 @@
 //
 // Requests arrive at random, bring a prompt of 16 to 1039 tokens and leave after 8 to 135 more. Each keeps one key-value
 // cache per layer, grown by concatenation, as frameworks without a paged cache do: a new block for the old contents and 16
-// more tokens, a copy, the old one freed. Every step all running requests decode one token together; the logits are
-// copied to the host on a side stream, and the host waits for the copy before the next step.
+// more tokens, a copy, the old one freed. Every step all running requests decode one token together; prompts come and logits
+// go on a copy stream, and the host waits for the logits before the next step.
 //
 // The shapes are those of a 7B model's layers; 8 of them.
 #include <vector>
@@ -60,6 +60,12 @@ class Serving {
     request.tokens = request.room = 16 + recorder_.random().below(1024);
     request.tokens_end = request.tokens + 8 + recorder_.random().below(128);
     recorder_.mark("request arrives, prompt " + std::to_string(request.tokens));
+    const Block prompt = recorder_.allocate(request.tokens * 8, copy_);
+    recorder_.kernel(copy_, prompt, Touch::kWrite);
+    recorder_.order(copy_, kCompute);
+    recorder_.kernel(kCompute, prompt, Touch::kRead);
+    recorder_.use(prompt, kCompute);
+    recorder_.free(prompt);
     for (std::uint32_t layer = 0; layer < kLayers; ++layer) {
       request.caches.push_back(recorder_.allocate(cache_bytes(request.room), kCompute));
       run_layer(layer, request.tokens);  // the prompt
