@@ -114,8 +114,8 @@ class BlockPool {
   SegmentIndex first_segment() const noexcept;
   SegmentIndex next(SegmentIndex segment) const noexcept;
   State state(BlockIndex block) const noexcept;
-  Bytes size(BlockIndex block) const noexcept;
   Address address(BlockIndex block) const noexcept;
+  Bytes size(BlockIndex block) const noexcept;
   std::uint64_t user(BlockIndex block) const noexcept;
   void set_user(BlockIndex block, std::uint64_t user) noexcept;
   SegmentIndex segment(BlockIndex block) const noexcept;

@@ -34,15 +34,12 @@ struct CachingAllocator::Impl {
     const auto index = static_cast<std::size_t>(id.value());
     return id.value() >= 0 && index < devices.size() ? devices[index].get() : nullptr;
   }
-  /// The segment that holds an address, checked for the calls that take one.
-  Result<SegmentRecord*> segment_of(Address address) const noexcept {
+  Status usable() const noexcept {
     ASHLAR_REQUIRE(!is_forked(), Code::kForked, "this process is a fork of the one that made the allocator");
-    SegmentRecord* segment = shared.pages.find(address);
-    ASHLAR_REQUIRE(segment != nullptr, Code::kUnknownPointer, "the address is in no segment of this allocator");
-    return segment;
+    return Status::ok();
   }
   Result<DeviceCache*> usable_device(DeviceId id) const noexcept {
-    ASHLAR_REQUIRE(!is_forked(), Code::kForked, "this process is a fork of the one that made the allocator");
+    if (const Status status = usable(); !status.is_ok()) return status;
     DeviceCache* cache = device(id);
     ASHLAR_REQUIRE(cache != nullptr, Code::kInvalidArgument, "no device with that id");
     return cache;
@@ -88,34 +85,33 @@ CachingAllocator::~CachingAllocator() {
 }
 
 Result<Address> CachingAllocator::allocate(Bytes size, Stream stream, OutOfMemory* account) noexcept {
-  const Result<DeviceCache*> cache = impl_->usable_device(stream.device);
-  if (!cache.is_ok()) return cache.status();
+  if (const Status status = impl_->usable(); !status.is_ok()) return status;
+  DeviceCache* cache = impl_->device(stream.device);
+  ASHLAR_REQUIRE(cache != nullptr, Code::kInvalidArgument, "no device with that id");
   if (impl_->shared.observers_running.load(std::memory_order_relaxed) != 0) {
     ASHLAR_REQUIRE(!ObserverScope::is_inside(), Code::kReentrant, "an observer may free and query, not allocate");
   }
   if (size == Bytes{}) return Address{};
-  return cache.value()->allocate(size, stream, account);
+  return cache->allocate(size, stream, account);
 }
 
 Status CachingAllocator::free(Address address) noexcept {
   if (address.is_null()) return Status::ok();
-  const Result<SegmentRecord*> segment = impl_->segment_of(address);
-  return segment.is_ok() ? DeviceCache::free(segment.value(), address) : segment.status();
+  if (const Status status = impl_->usable(); !status.is_ok()) return status;
+  return DeviceCache::free(impl_->shared.pages.find(address), address);
 }
 
 Status CachingAllocator::free(Address address, Stream stream) noexcept {
   if (address.is_null()) return Status::ok();
-  const Result<SegmentRecord*> segment = impl_->segment_of(address);
-  if (!segment.is_ok()) return segment.status();
   const Result<StreamHeap*> user = impl_->heap_of(stream);
-  return user.is_ok() ? DeviceCache::free_used_on(segment.value(), address, *user.value()) : user.status();
+  if (!user.is_ok()) return user.status();
+  return DeviceCache::free_used_on(impl_->shared.pages.find(address), address, *user.value());
 }
 
 Status CachingAllocator::record_use(Address address, Stream stream) noexcept {
-  const Result<SegmentRecord*> segment = impl_->segment_of(address);
-  if (!segment.is_ok()) return segment.status();
   const Result<StreamHeap*> user = impl_->heap_of(stream);
-  return user.is_ok() ? DeviceCache::record_use(segment.value(), address, *user.value()) : user.status();
+  if (!user.is_ok()) return user.status();
+  return DeviceCache::record_use(impl_->shared.pages.find(address), address, *user.value());
 }
 
 Status CachingAllocator::retire_stream(Stream stream) noexcept {
@@ -169,9 +165,8 @@ void CachingAllocator::add_out_of_memory_observer(OutOfMemoryObserver observer) 
 }
 
 Result<AllocationInfo> CachingAllocator::info(Address address) const noexcept {
-  const Result<SegmentRecord*> segment = impl_->segment_of(address);
-  if (!segment.is_ok()) return segment.status();
-  return DeviceCache::info(segment.value(), address);
+  if (const Status status = impl_->usable(); !status.is_ok()) return status;
+  return DeviceCache::info(impl_->shared.pages.find(address), address);
 }
 
 Result<Bytes> CachingAllocator::largest_free_block(Stream stream) const noexcept {

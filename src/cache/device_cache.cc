@@ -47,17 +47,18 @@ StreamHeap* DeviceCache::make_heap(Stream stream) noexcept {
   return last_heap_;
 }
 
-Result<Request> DeviceCache::make_request(Bytes size) const noexcept {
+inline Status DeviceCache::make_request(Bytes size, Request& request) const noexcept {
   ASHLAR_REQUIRE(size <= kRequestBytesMax, Code::kSizeOverflow, "a request over 1 EiB");
-  const std::optional<Bytes> rounded = rounded_size(config_, size);
-  ASHLAR_REQUIRE(rounded && segment_size(config_, *rounded), Code::kSizeOverflow, "a size whose rounding wraps");
-  return Request{size, *rounded, fit_end(config_, *rounded), is_small_size(config_, *rounded)};
+  // Nothing below can wrap: 1 EiB and a rounding of at most as much again are far from 2^64 (check_config).
+  const Bytes rounded = rounded_size(config_, size).value_or(size);
+  request = {size, rounded, fit_end(config_, rounded), is_small_size(config_, rounded)};
+  return Status::ok();
 }
 
 Result<Address> DeviceCache::allocate(Bytes size, Stream stream, OutOfMemory* account) noexcept {
   if (const Status health = driver_.health(); !health.is_ok()) return health;
-  const Result<Request> request = make_request(size);
-  if (!request.is_ok()) return request.status();
+  Request request;
+  if (const Status status = make_request(size, request); !status.is_ok()) return status;
   StreamHeap* heap = heap_of(stream);
   ASHLAR_REQUIRE(heap != nullptr, Code::kOutOfMemory, "the host has no memory for a stream's heap");
   ASHLAR_REQUIRE(heap->life.load(std::memory_order_relaxed) == StreamHeap::Life::kAlive, Code::kInvalidHandle,
@@ -68,16 +69,18 @@ Result<Address> DeviceCache::allocate(Bytes size, Stream stream, OutOfMemory* ac
       const PollTally polled = poll(*heap, guard, kHitPollsMax);
       if (!polled.status.is_ok()) return polled.status;
     }
-    const Address address = take_fit(*heap, request.value());
+    const Address address = take_fit(*heap, request);
     if (!address.is_null()) return address;
   }
-  return allocate_slow(*heap, request.value(), account);
+  return allocate_slow(*heap, request, account);
 }
 
-Address DeviceCache::take_fit(StreamHeap& heap, const Request& request) noexcept {
+inline Address DeviceCache::take_fit(StreamHeap& heap, const Request& request) noexcept {
   const BlockIndex block = heap.pool(request.is_small).best_fit(request.size, request.fit_end);
   return block == block::kNoBlock ? Address{} : take_block(heap, request, block, nullptr);
 }
+
+Address DeviceCache::search_locked(StreamHeap& heap, const Request& request) noexcept { return take_fit(heap, request); }
 
 Address DeviceCache::take_block(StreamHeap& heap, const Request& request, BlockIndex block, UseNode* owner) noexcept {
   if (!heap.reserve_nodes(1)) return Address{};
@@ -85,78 +88,72 @@ Address DeviceCache::take_block(StreamHeap& heap, const Request& request, BlockI
   const bool split = should_split(config_, request.size, pool.size(block));
   const BlockIndex taken = pool.take(block, request.size, split, request.requested, StreamHeap::as_word(owner));
   if (taken == block::kNoBlock) return Address{};
-  const block::BlockView view = pool.view(taken);
-  heap.stats.on_allocate(HeapStats::pool_of(request.is_small), view.size, request.requested);
+  heap.stats.on_allocate(request.is_small, pool.size(taken), request.requested, pool.counts(),
+                         heap.pool(!request.is_small).counts());
   heap.sample(request.is_small);
   if (owner != nullptr) {
     owner->block = taken;
     owner->is_small = request.is_small;
   }
-  if (request.size >= config_.max_split_size) {
-    const Guard guard(reserve_lock_);
-    oversize_allocations_.current += 1;
-    oversize_allocations_.increased += 1;
-    oversize_allocations_.peak = std::max(oversize_allocations_.peak, oversize_allocations_.current);
-  }
+  if (request.size >= config_.max_split_size) count_oversize(+1);
   ASHLAR_VALIDATE(pool);
-  return view.address;
+  return pool.address(taken);
 }
 
-/// A live block found by address.
-struct DeviceCache::Found {
-  BlockIndex block = block::kNoBlock;
-  bool is_small = false;
-};
+void DeviceCache::count_oversize(int change) noexcept {
+  const Guard guard(reserve_lock_);
+  Stat& stat = oversize_allocations_;
+  if (change > 0) {
+    ++stat.current;
+    ++stat.increased;
+    stat.peak = std::max(stat.peak, stat.current);
+  } else {
+    --stat.current;
+    ++stat.decreased;
+  }
+}
 
-namespace {
-Status not_live(block::State state) noexcept {
-  if (state == block::State::kPending) return {Code::kDoubleFree, "already freed; its uses are not complete yet"};
+/// Calls f(heap, is_small, block, guard) for the live block that starts at `address`, under its heap's lock.
+template <class F>
+inline Status DeviceCache::with_live_block(const PageMap::Found& found, Address address, F&& f) noexcept {
+  for (const Owner owner : {found.first, found.second}) {
+    if (owner.is_nobody()) continue;
+    StreamHeap& heap = *owner.heap();
+    if (const Status health = heap.cache.driver_.health(); !health.is_ok()) return health;
+    Guard guard(heap.lock);
+    const block::BlockPool& pool = heap.pool(owner.is_small());
+    const BlockIndex block = pool.find(address);
+    if (block == block::kNoBlock) continue;
+    ASHLAR_REQUIRE(pool.state(block) == block::State::kLive, Code::kDoubleFree,
+                   "already freed; its uses are not complete yet");
+    return f(heap, owner.is_small(), block, guard);
+  }
   return {Code::kUnknownPointer, "the allocator is not handing out that address: never issued, freed, or inside a block"};
 }
-}  // namespace
 
-Status DeviceCache::find_block(SegmentRecord* segment, Address address, Guard& guard, StreamHeap*& heap, Found& found) noexcept {
-  // The caller locked segment->heap's lock as it was; the segment may have changed hands in between (it had no live block
-  // then, so `address` is stale).
-  const bool ours = segment->heap.load(std::memory_order_relaxed) == heap && segment->contains(address);
-  found.is_small = segment->is_small;
-  found.block = ours ? heap->pool(found.is_small).find(address) : block::kNoBlock;
-  if (found.block != block::kNoBlock && heap->pool(found.is_small).state(found.block) == block::State::kLive) {
-    return Status::ok();
+/// Locked, may return unlocked: ends a live block.
+inline Status DeviceCache::free_block(StreamHeap& heap, bool is_small, BlockIndex block, Guard& guard) noexcept {
+  block::BlockPool& pool = heap.pool(is_small);
+  if (pool.size(block) >= heap.cache.config_.max_split_size) heap.cache.count_oversize(-1);
+  if (pool.user(block) == 0) {
+    heap.release_now(is_small, block);
+    ASHLAR_VALIDATE(pool);
+  } else {
+    free_pending(heap, guard, is_small, block);
   }
-  const auto state = found.block == block::kNoBlock ? block::State::kFree : heap->pool(found.is_small).state(found.block);
-  guard.unlock();
-  return not_live(state);
+  return Status::ok();
 }
 
-Status DeviceCache::free(SegmentRecord* segment, Address address) noexcept {
-  StreamHeap* heap = segment->heap.load(std::memory_order_acquire);
-  if (heap == nullptr) return not_live(block::State::kFree);
-  if (const Status health = heap->cache.driver_.health(); !health.is_ok()) return health;
-  Guard guard(heap->lock);
-  Found found;
-  if (const Status status = find_block(segment, address, guard, heap, found); !status.is_ok()) return status;
-  block::BlockPool& pool = heap->pool(found.is_small);
-  const block::BlockView view = pool.view(found.block);
-  if (view.size >= heap->cache.config_.max_split_size) {
-    const Guard reserve(heap->cache.reserve_lock_);
-    --heap->cache.oversize_allocations_.current;
-    ++heap->cache.oversize_allocations_.decreased;
-  }
-  if (view.user == 0) {
-    heap->release_now(found.is_small, found.block, view.size, view.requested);
-    ASHLAR_VALIDATE(pool);
-    return Status::ok();
-  }
-  free_pending(*heap, guard, found.is_small, found.block);
-  return Status::ok();
+Status DeviceCache::free(const PageMap::Found& found, Address address) noexcept {
+  return with_live_block(found, address, [](StreamHeap& heap, bool is_small, BlockIndex block, Guard& guard) {
+    return free_block(heap, is_small, block, guard);
+  });
 }
 
 namespace {
 /// Does the block's list already say that `user` uses it? Locked.
 bool is_noted(const StreamHeap& heap, std::uint64_t uses, const StreamHeap& user) noexcept {
-  const UseNode* first = StreamHeap::first_use(uses);
-  for (const UseNode* use = first; use != nullptr; use = use->sibling) {
+  for (const UseNode* use = StreamHeap::first_use(uses); use != nullptr; use = use->sibling) {
     if (use->stream == &user) return true;
   }
   // The heap's own stream needs no note: what the heap hands out again is ordered behind it (epochs; C6).
@@ -175,57 +172,36 @@ void note_use(StreamHeap& heap, bool is_small, block::BlockIndex block, StreamHe
 }
 }  // namespace
 
-Status DeviceCache::record_use(SegmentRecord* segment, Address address, StreamHeap& user) noexcept {
-  StreamHeap* heap = segment->heap.load(std::memory_order_acquire);
-  if (heap == nullptr) return not_live(block::State::kFree);
-  if (const Status health = heap->cache.driver_.health(); !health.is_ok()) return health;
-  Guard guard(heap->lock);
-  Found found;
-  if (const Status status = find_block(segment, address, guard, heap, found); !status.is_ok()) return status;
-  if (is_noted(*heap, heap->pool(found.is_small).user(found.block), user)) return Status::ok();
-  ASHLAR_REQUIRE(heap->reserve_nodes(1), Code::kOutOfMemory, "the host has no memory for the note of a use");
-  note_use(*heap, found.is_small, found.block, user);
-  return Status::ok();
+Status DeviceCache::record_use(const PageMap::Found& found, Address address, StreamHeap& user) noexcept {
+  return with_live_block(found, address, [&user](StreamHeap& heap, bool is_small, BlockIndex block, Guard&) {
+    if (is_noted(heap, heap.pool(is_small).user(block), user)) return Status::ok();
+    ASHLAR_REQUIRE(heap.reserve_nodes(1), Code::kOutOfMemory, "the host has no memory for the note of a use");
+    note_use(heap, is_small, block, user);
+    return Status::ok();
+  });
 }
 
-Status DeviceCache::free_used_on(SegmentRecord* segment, Address address, StreamHeap& user) noexcept {
-  StreamHeap* heap = segment->heap.load(std::memory_order_acquire);
-  if (heap == nullptr) return not_live(block::State::kFree);
-  if (const Status health = heap->cache.driver_.health(); !health.is_ok()) return health;
-  {
-    Guard guard(heap->lock);
-    Found found;
-    if (const Status status = find_block(segment, address, guard, heap, found); !status.is_ok()) return status;
-    if (!is_noted(*heap, heap->pool(found.is_small).user(found.block), user)) {
-      // heap(3) has a node in hand for every live block, this one too: it goes pending before the lock is let go.
-      note_use(*heap, found.is_small, found.block, user);
-      const Bytes size = heap->pool(found.is_small).size(found.block);
-      if (size >= heap->cache.config_.max_split_size) {
-        const Guard reserve(heap->cache.reserve_lock_);
-        --heap->cache.oversize_allocations_.current;
-        ++heap->cache.oversize_allocations_.decreased;
-      }
-      free_pending(*heap, guard, found.is_small, found.block);
-      return Status::ok();
+Status DeviceCache::free_used_on(const PageMap::Found& found, Address address, StreamHeap& user) noexcept {
+  return with_live_block(found, address, [&user](StreamHeap& heap, bool is_small, BlockIndex block, Guard& guard) {
+    // heap(3) has a node in hand for every live block, this one too: it goes pending before the lock is let go.
+    if (!is_noted(heap, heap.pool(is_small).user(block), user)) note_use(heap, is_small, block, user);
+    return free_block(heap, is_small, block, guard);
+  });
+}
+
+Result<AllocationInfo> DeviceCache::info(const PageMap::Found& found, Address address) noexcept {
+  AllocationInfo info;
+  const Status status = with_live_block(found, address, [&](StreamHeap& heap, bool is_small, BlockIndex block, Guard&) {
+    const block::BlockPool& pool = heap.pool(is_small);
+    const block::BlockView view = pool.view(block);
+    const block::SegmentView segment = pool.view(view.segment);
+    info = {view.address, view.size, view.requested, heap.stream, segment.base, segment.size};
+    for (const UseNode* use = StreamHeap::first_use(view.user); use != nullptr; use = use->sibling) {
+      if (use->is_owner) info.stream = use->stream->stream;
     }
-  }
-  return free(segment, address);
-}
-
-Result<AllocationInfo> DeviceCache::info(const SegmentRecord* segment, Address address) noexcept {
-  StreamHeap* heap = segment->heap.load(std::memory_order_acquire);
-  if (heap == nullptr) return not_live(block::State::kFree);
-  Guard guard(heap->lock);
-  Found found;
-  // find_block only reads the record; the page map hands out mutable ones.
-  const Status status = find_block(const_cast<SegmentRecord*>(segment), address, guard, heap, found);
-  if (!status.is_ok()) return status;
-  const block::BlockView view = heap->pool(found.is_small).view(found.block);
-  Stream stream = heap->stream;
-  for (const UseNode* use = StreamHeap::first_use(view.user); use != nullptr; use = use->sibling) {
-    if (use->is_owner) stream = use->stream->stream;
-  }
-  return AllocationInfo{view.address, view.size, view.requested, stream, segment->address(), segment->size()};
+    return Status::ok();
+  });
+  return status.is_ok() ? Result<AllocationInfo>(info) : Result<AllocationInfo>(status);
 }
 
 }  // namespace v0

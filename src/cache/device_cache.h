@@ -53,11 +53,11 @@ class DeviceCache {
   DeviceCache& operator=(const DeviceCache&) = delete;
 
   Result<Address> allocate(Bytes size, Stream stream, OutOfMemory* account) noexcept;
-  /// `segment` was found in the page map for `address`.
-  static Status free(SegmentRecord* segment, Address address) noexcept;
-  static Status free_used_on(SegmentRecord* segment, Address address, StreamHeap& user) noexcept;
-  static Status record_use(SegmentRecord* segment, Address address, StreamHeap& user) noexcept;
-  static Result<AllocationInfo> info(const SegmentRecord* segment, Address address) noexcept;
+  /// `found` is what the page map says of `address`.
+  static Status free(const PageMap::Found& found, Address address) noexcept;
+  static Status free_used_on(const PageMap::Found& found, Address address, StreamHeap& user) noexcept;
+  static Status record_use(const PageMap::Found& found, Address address, StreamHeap& user) noexcept;
+  static Result<AllocationInfo> info(const PageMap::Found& found, Address address) noexcept;
 
   /// The heap of a stream, made if it is new; nullptr when the host has no memory. Cost: as StreamTable::find.
   StreamHeap* heap_of(Stream stream) noexcept {
@@ -88,7 +88,6 @@ class DeviceCache {
 
  private:
   using BlockIndex = block::BlockIndex;
-  struct Found;
   struct PollTally {
     unsigned completed = 0;
     Status status;
@@ -96,12 +95,16 @@ class DeviceCache {
 
   // device_cache.cc
   StreamHeap* make_heap(Stream stream) noexcept;
-  Result<Request> make_request(Bytes size) const noexcept;
+  Status make_request(Bytes size, Request& request) const noexcept;
   /// Locked. Serves the request from the heap's own free blocks; the null address when none fits.
   Address take_fit(StreamHeap& heap, const Request& request) noexcept;
+  Address search_locked(StreamHeap& heap, const Request& request) noexcept;
   /// Locked. Hands out `block`, which is free and large enough; the null address when the host has no memory.
   Address take_block(StreamHeap& heap, const Request& request, BlockIndex block, UseNode* owner) noexcept;
-  static Status find_block(SegmentRecord* segment, Address address, Guard& guard, StreamHeap*& heap, Found& found) noexcept;
+  template <class F>
+  static Status with_live_block(const PageMap::Found& found, Address address, F&& f) noexcept;
+  static Status free_block(StreamHeap& heap, bool is_small, BlockIndex block, Guard& guard) noexcept;
+  void count_oversize(int change) noexcept;
 
   // pending.cc
   /// Locked, and still locked when it returns: polls at most `budget` events, unlocking around the device calls.

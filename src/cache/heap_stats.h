@@ -1,8 +1,13 @@
 // A heap's counters: what DeviceStats is added up from.
 //
-// Thread safety: none; guarded by the heap's lock. Cost: a few additions and compares on a hit, no shared memory.
+// The pools count what they hold now; this adds what they cannot know, totals and peaks. A hit pays for six compares and
+// three additions, on memory that only its own stream touches.
+// Thread safety: none; guarded by the heap's lock.
 //
-// Invariant C15: after every call, `current` values equal a recount of the pools.
+// Invariants:
+//   (1) C15: current values are the pools' own counters; a total of decreases is base + increased - current;
+//   (2) active = allocated while nothing is pending, so the active peaks are kept only while something is, and the peak is
+//       the larger of both.
 #pragma once
 
 #include <array>
@@ -14,114 +19,127 @@
 namespace ashlar {
 inline namespace v0 {
 
-/// The figures that rise when a block is handed out.
-enum class Figure : unsigned { kAllocations, kAllocatedBytes, kActive, kActiveBytes, kRequestedBytes };
-inline constexpr unsigned kFigures = 5;
-/// The figures that describe free splits, sampled when a call ends.
-enum class SplitFigure : unsigned { kSplits, kSplitBytes };
-inline constexpr unsigned kSplitFigures = 2;
+/// What is counted per pool, in the order of HeapStats' arrays.
+enum class Figure : unsigned {
+  kAllocations,
+  kAllocatedBytes,
+  kRequestedBytes,
+  kActive,
+  kActiveBytes,
+  kSplits,      ///< free blocks that are not a whole segment; sampled when a call ends
+  kSplitBytes,
+};
+inline constexpr unsigned kFigures = 7;
 
 class HeapStats {
  public:
-  /// Which pool of the heap; `all` is their sum.
-  enum Pool : unsigned { kAll = 0, kSmall = 1, kLarge = 2 };
-  static Pool pool_of(bool is_small) noexcept { return is_small ? kSmall : kLarge; }
+  using Counts = block::PoolCounts;
+  using Values = std::array<std::uint64_t, kFigures>;
 
-  /// A block of `size` bytes went live.
-  void on_allocate(Pool pool, Bytes size, Bytes requested) noexcept {
-    rise(kAll, size.count(), requested.count());
-    rise(pool, size.count(), requested.count());
-  }
-  /// A live block was freed and waits for its uses: no longer allocated, still active.
-  void on_defer(Pool pool, Bytes size) noexcept {
-    for (const Pool each : {kAll, pool}) {
-      current(each, Figure::kAllocations) -= 1;
-      current(each, Figure::kAllocatedBytes) -= size.count();
-    }
-  }
-  /// A pending block's uses are complete.
-  void on_complete(Pool pool, Bytes size, Bytes requested) noexcept {
-    for (const Pool each : {kAll, pool}) {
-      current(each, Figure::kActive) -= 1;
-      current(each, Figure::kActiveBytes) -= size.count();
-      current(each, Figure::kRequestedBytes) -= requested.count();
-    }
-  }
-  /// A live block became free at once.
-  void on_free(Pool pool, Bytes size, Bytes requested) noexcept {
-    on_defer(pool, size);
-    on_complete(pool, size, requested);
-  }
-  /// A call ends: takes the pool's free splits as they are now.
-  void sample_splits(Pool pool, const block::PoolCounts& counts) noexcept {
-    const auto free = static_cast<unsigned>(block::State::kFree);
-    const std::uint64_t now[kSplitFigures] = {counts.blocks[free] - counts.idle_segments,
-                                              (counts.bytes[free] - counts.idle_bytes).count()};
-    for (unsigned f = 0; f < kSplitFigures; ++f) {
-      const std::uint64_t before = splits_[pool][f].current;
-      if (now[f] == before) continue;
-      move(splits_[pool][f], now[f]);
-      move(splits_[kAll][f], splits_[kAll][f].current - before + now[f]);
-    }
+  /// What a pool holds now, as figures.
+  static Values current(const Counts& counts) noexcept {
+    const std::uint64_t pending = counts.blocks[kPending];
+    return {counts.blocks[kLive],
+            counts.bytes[kLive].count(),
+            counts.requested_bytes.count(),
+            counts.blocks[kLive] + pending,
+            (counts.bytes[kLive] + counts.bytes[kPending]).count(),
+            counts.blocks[kFree] - counts.idle_segments,
+            (counts.bytes[kFree] - counts.idle_bytes).count()};
   }
 
-  Stat stat(Pool pool, Figure figure) const noexcept { return as_stat(rising_[pool][static_cast<unsigned>(figure)]); }
-  Stat stat(Pool pool, SplitFigure figure) const noexcept {
-    return as_stat(splits_[pool][static_cast<unsigned>(figure)]);
+  /// A block of `size` bytes went live in the pool that `counts` describes; `other` is the heap's other pool.
+  void on_allocate(bool is_small, Bytes size, Bytes requested, const Counts& counts, const Counts& other) noexcept {
+    Track& track = tracks_[is_small];
+    track.increased[0] += 1;
+    track.increased[1] += size.count();
+    track.increased[2] += requested.count();
+    const std::uint64_t now[3] = {counts.blocks[kLive], counts.bytes[kLive].count(), counts.requested_bytes.count()};
+    const std::uint64_t rest[3] = {other.blocks[kLive], other.bytes[kLive].count(), other.requested_bytes.count()};
+    for (unsigned f = 0; f < 3; ++f) {
+      raise(track.peak[f], now[f]);
+      raise(peak_of_all_[f], now[f] + rest[f]);
+    }
+    if (counts.blocks[kPending] + other.blocks[kPending] != 0) raise_active(track, counts, other);
   }
-  void reset_peaks() noexcept {
-    for_each([](Track& track) { track.peak = track.current; });
+
+  /// A call ends that changed the pool: takes its free splits as they are now.
+  void sample_splits(bool is_small, const Counts& counts) noexcept {
+    Track& track = tracks_[is_small];
+    const Track& rest = tracks_[!is_small];
+    const std::uint64_t now[2] = {counts.blocks[kFree] - counts.idle_segments,
+                                  (counts.bytes[kFree] - counts.idle_bytes).count()};
+    for (unsigned f = 0; f < 2; ++f) {
+      if (now[f] > track.splits[f]) {
+        track.increased[kSplits + f] += now[f] - track.splits[f];
+        raise(track.peak[kSplits + f], now[f]);
+        raise(peak_of_all_[kSplits + f], now[f] + rest.splits[f]);
+      }
+      track.splits[f] = now[f];
+    }
   }
-  void reset_accumulated() noexcept {
-    for_each([](Track& track) {
-      track.increased = 0;
-      track.base = track.current;
-    });
+
+  /// One figure of one pool, or of both together. Cost: not for the hot path.
+  Stat stat(StatPool pool, Figure figure, const Counts& small, const Counts& large) const noexcept {
+    const auto f = static_cast<unsigned>(figure);
+    const Values now[2] = {current(large), current(small)};
+    Stat out;
+    for (unsigned is_small = 0; is_small < 2; ++is_small) {
+      if (pool != StatPool::kAll && (pool == StatPool::kSmall) != (is_small == 1)) continue;
+      const std::uint64_t increased = tracks_[is_small].increased[source(f)];
+      out.current += now[is_small][f];
+      out.increased += increased;
+      out.decreased += tracks_[is_small].base[f] + increased - now[is_small][f];
+      out.peak = tracks_[is_small].peak[f];
+      if (is_active(f)) raise(out.peak, tracks_[is_small].peak[source(f)]);
+    }
+    if (pool == StatPool::kAll) {
+      out.peak = peak_of_all_[f];
+      if (is_active(f)) raise(out.peak, peak_of_all_[source(f)]);
+    }
+    return out;
+  }
+
+  void reset_peaks(const Counts& small, const Counts& large) noexcept {
+    tracks_[1].peak = current(small);
+    tracks_[0].peak = current(large);
+    for (unsigned f = 0; f < kFigures; ++f) peak_of_all_[f] = tracks_[0].peak[f] + tracks_[1].peak[f];
+  }
+  void reset_accumulated(const Counts& small, const Counts& large) noexcept {
+    for (Track& track : tracks_) track.increased.fill(0);
+    tracks_[1].base = current(small);
+    tracks_[0].base = current(large);
   }
 
  private:
-  /// `decreased` is derived: base + increased - current.
+  static constexpr auto kFree = static_cast<unsigned>(block::State::kFree);
+  static constexpr auto kLive = static_cast<unsigned>(block::State::kLive);
+  static constexpr auto kPending = static_cast<unsigned>(block::State::kPending);
+  static constexpr auto kActive = static_cast<unsigned>(Figure::kActive);
+  static constexpr auto kSplits = static_cast<unsigned>(Figure::kSplits);
+
   struct Track {
-    std::uint64_t current = 0;
-    std::uint64_t peak = 0;
-    std::uint64_t increased = 0;
-    std::uint64_t base = 0;
+    Values increased{};
+    Values peak{};
+    Values base{};                      ///< `current` at the last reset_accumulated
+    std::array<std::uint64_t, 2> splits{};  ///< as last sampled
   };
 
-  std::uint64_t& current(Pool pool, Figure figure) noexcept {
-    return rising_[pool][static_cast<unsigned>(figure)].current;
-  }
-  static void add(Track& track, std::uint64_t amount) noexcept {
-    track.current += amount;
-    track.increased += amount;
-    track.peak = track.current > track.peak ? track.current : track.peak;
-  }
-  static void move(Track& track, std::uint64_t now) noexcept {
-    if (now > track.current) track.increased += now - track.current;
-    track.current = now;
-    if (now > track.peak) track.peak = now;
-  }
-  void rise(Pool pool, std::uint64_t size, std::uint64_t requested) noexcept {
-    auto& figures = rising_[pool];
-    add(figures[static_cast<unsigned>(Figure::kAllocations)], 1);
-    add(figures[static_cast<unsigned>(Figure::kAllocatedBytes)], size);
-    add(figures[static_cast<unsigned>(Figure::kActive)], 1);
-    add(figures[static_cast<unsigned>(Figure::kActiveBytes)], size);
-    add(figures[static_cast<unsigned>(Figure::kRequestedBytes)], requested);
-  }
-  static Stat as_stat(const Track& track) noexcept {
-    return {track.current, track.peak, track.increased, track.base + track.increased - track.current};
-  }
-  template <class F>
-  void for_each(F&& f) noexcept {
-    for (unsigned pool = 0; pool < kStatPools; ++pool) {
-      for (Track& track : rising_[pool]) f(track);
-      for (Track& track : splits_[pool]) f(track);
+  static bool is_active(unsigned figure) noexcept { return figure == kActive || figure == kActive + 1; }
+  /// A block is counted active when it is counted allocated: the two share their totals.
+  static unsigned source(unsigned figure) noexcept { return is_active(figure) ? figure - kActive : figure; }
+  static void raise(std::uint64_t& peak, std::uint64_t now) noexcept { peak = now > peak ? now : peak; }
+  void raise_active(Track& track, const Counts& counts, const Counts& other) noexcept {
+    const Values now = current(counts);
+    const Values rest = current(other);
+    for (unsigned f = kActive; f < kActive + 2; ++f) {
+      raise(track.peak[f], now[f]);
+      raise(peak_of_all_[f], now[f] + rest[f]);
     }
   }
 
-  std::array<std::array<Track, kFigures>, kStatPools> rising_{};
-  std::array<std::array<Track, kSplitFigures>, kStatPools> splits_{};
+  std::array<Track, 2> tracks_{};  ///< by is_small
+  Values peak_of_all_{};
 };
 
 }  // namespace v0

@@ -27,7 +27,7 @@ constexpr unsigned kMissPollsMax = 64;
 
 Address DeviceCache::search(StreamHeap& heap, const Request& request) noexcept {
   const Guard guard(heap.lock);
-  return take_fit(heap, request);
+  return search_locked(heap, request);
 }
 
 Address DeviceCache::drain_and_search(StreamHeap& heap, const Request& request) noexcept {
@@ -35,7 +35,7 @@ Address DeviceCache::drain_and_search(StreamHeap& heap, const Request& request) 
   retry_unrecorded(heap);
   Guard guard(heap.lock);
   poll(heap, guard, kMissPollsMax);
-  return take_fit(heap, request);
+  return search_locked(heap, request);
 }
 
 Address DeviceCache::call_back_and_search(StreamHeap& heap, const Request& request) noexcept {
@@ -145,16 +145,16 @@ Result<Address> DeviceCache::grow(StreamHeap& heap, const Request& request) noex
   if (!base.is_ok()) return undo(base.status());
   SegmentRecord* record = shared_.pages.reserve(base.value(), size) ? new_segment_record() : nullptr;
   if (record != nullptr) {
-    record->base.store(base.value().value(), std::memory_order_relaxed);
-    record->end.store((base.value() + size).value(), std::memory_order_relaxed);
+    record->base = base.value();
+    record->size = size;
     record->is_small = request.is_small;
     record->heap.store(&heap, std::memory_order_release);
-    shared_.pages.insert(record);
+    shared_.pages.insert(*record);
     if (const Address address = enter_segment(heap, request, record); !address.is_null()) {
       commit_segment(size, request.is_small);
       return address;
     }
-    shared_.pages.erase(record);
+    shared_.pages.erase(*record);
     recycle_segment_record(record);
   }
   static_cast<void>(driver_.segment_free(base.value()));
@@ -165,7 +165,7 @@ Address DeviceCache::enter_segment(StreamHeap& heap, const Request& request, Seg
   const Guard guard(heap.lock);
   block::BlockPool& pool = heap.pool(request.is_small);
   const block::SegmentIndex index =
-      pool.add_segment(record->address(), record->size(), 0, StreamHeap::as_word(record), block::State::kFree);
+      pool.add_segment(record->base, record->size, 0, StreamHeap::as_word(record), block::State::kFree);
   if (index == block::kNoSegment) return Address{};
   record->index = static_cast<std::uint32_t>(index);
   // The new block itself, not a search: with max_split_size set a search would refuse it for being large.

@@ -39,32 +39,20 @@ PageMap::Entry& PageMap::entry(std::uint64_t page) noexcept {
   return leaf->entries[page & kLevelMask];
 }
 
-template <class F>
-void PageMap::for_pages(const SegmentRecord& segment, F&& f) noexcept {
-  const std::uint64_t base = segment.base.load(std::memory_order_relaxed);
-  const std::uint64_t last = segment.end.load(std::memory_order_relaxed) - 1;
+void PageMap::set(const SegmentRecord& segment, Owner owner) noexcept {
+  const std::uint64_t base = segment.base.value();
+  const std::uint64_t last = base + (segment.size.count() - 1);
   const std::lock_guard lock(mutex_);
   for (std::uint64_t page = base >> kPageBits; page <= last >> kPageBits; ++page) {
     const bool begins_inside = (page << kPageBits) < base;
     Entry& at = entry(page);
-    f(begins_inside ? at.second : at.first);
+    (begins_inside ? at.second : at.first).store(owner.word(), std::memory_order_release);
   }
 }
 
-void PageMap::insert(SegmentRecord* segment) noexcept {
-  for_pages(*segment, [segment](std::atomic<SegmentRecord*>& slot) {
-    ASHLAR_ASSERT(slot.load(std::memory_order_relaxed) == nullptr, "D3: the device handed out overlapping segments");
-    slot.store(segment, std::memory_order_release);
-  });
-}
+void PageMap::insert(const SegmentRecord& segment) noexcept { set(segment, segment.owner()); }
 
-void PageMap::erase(SegmentRecord* segment) noexcept {
-  for_pages(*segment, [segment](std::atomic<SegmentRecord*>& slot) {
-    ASHLAR_ASSERT(slot.load(std::memory_order_relaxed) == segment, "page map: erasing another segment's page");
-    static_cast<void>(segment);
-    slot.store(nullptr, std::memory_order_release);
-  });
-}
+void PageMap::erase(const SegmentRecord& segment) noexcept { set(segment, Owner{}); }
 
 }  // namespace v0
 }  // namespace ashlar

@@ -95,8 +95,6 @@ void DeviceCache::settle_nodes(StreamHeap& heap, UseNode* list, bool by_sibling)
 void DeviceCache::free_pending(StreamHeap& heap, Guard& guard, bool is_small, BlockIndex block) noexcept {
   block::BlockPool& pool = heap.pool(is_small);
   pool.defer(block);
-  heap.stats.on_defer(HeapStats::pool_of(is_small), pool.size(block));
-  heap.sample(is_small);
   UseNode* list = StreamHeap::first_use(pool.user(block));
   ASHLAR_ASSERT(list != nullptr, "heap(4): pending without a use");
   ++heap.in_hand;

@@ -22,14 +22,14 @@ DeviceStats DeviceCache::stats() const noexcept {
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
     const Guard guard(heap->lock);
     for (unsigned i = 0; i < kStatPools; ++i) {
-      const auto pool = static_cast<HeapStats::Pool>(i);
-      add(out.allocations[i], heap->stats.stat(pool, Figure::kAllocations));
-      add(out.active[i], heap->stats.stat(pool, Figure::kActive));
-      add(out.allocated_bytes[i], heap->stats.stat(pool, Figure::kAllocatedBytes));
-      add(out.active_bytes[i], heap->stats.stat(pool, Figure::kActiveBytes));
-      add(out.requested_bytes[i], heap->stats.stat(pool, Figure::kRequestedBytes));
-      add(out.inactive_splits[i], heap->stats.stat(pool, SplitFigure::kSplits));
-      add(out.inactive_split_bytes[i], heap->stats.stat(pool, SplitFigure::kSplitBytes));
+      const auto pool = static_cast<StatPool>(i);
+      add(out.allocations[i], heap->stat(pool, Figure::kAllocations));
+      add(out.allocated_bytes[i], heap->stat(pool, Figure::kAllocatedBytes));
+      add(out.requested_bytes[i], heap->stat(pool, Figure::kRequestedBytes));
+      add(out.active[i], heap->stat(pool, Figure::kActive));
+      add(out.active_bytes[i], heap->stat(pool, Figure::kActiveBytes));
+      add(out.inactive_splits[i], heap->stat(pool, Figure::kSplits));
+      add(out.inactive_split_bytes[i], heap->stat(pool, Figure::kSplitBytes));
     }
   }
   for (unsigned kind = 0; kind < kCallKinds; ++kind) out.device_calls[kind] = driver_.calls(static_cast<CallKind>(kind));
@@ -59,7 +59,7 @@ void DeviceCache::for_reserve_stats(F&& f) noexcept {
 void DeviceCache::reset_peaks() noexcept {
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
     const Guard guard(heap->lock);
-    heap->stats.reset_peaks();
+    heap->stats.reset_peaks(heap->pool(true).counts(), heap->pool(false).counts());
   }
   for_reserve_stats(reset_peak);
 }
@@ -67,7 +67,7 @@ void DeviceCache::reset_peaks() noexcept {
 void DeviceCache::reset_accumulated() noexcept {
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
     const Guard guard(heap->lock);
-    heap->stats.reset_accumulated();
+    heap->stats.reset_accumulated(heap->pool(true).counts(), heap->pool(false).counts());
   }
   for_reserve_stats(reset_totals);
   for (auto* counter : {&retries_, &ooms_, &waits_, &steals_}) counter->store(0, std::memory_order_relaxed);
@@ -178,11 +178,11 @@ const char* DeviceCache::validate() const noexcept {
       for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
         const block::SegmentView view = pool.view(at);
         const auto* record = reinterpret_cast<const SegmentRecord*>(static_cast<std::uintptr_t>(view.user));
-        if (record->heap.load() != heap || record->address() != view.base || record->size() != view.size) {
+        if (record->heap.load() != heap || record->base != view.base || record->size != view.size) {
           return "cache(2): a segment's record is not its pool's";
         }
-        if (shared_.pages.find(view.base) != record || shared_.pages.find(view.base + (view.size - Bytes{1})) != record) {
-          return "cache(2): the page map does not lead to a segment";
+        for (const Address a : {view.base, view.base + (view.size - Bytes{1})}) {
+          if (!shared_.pages.find(a).leads_to(record->owner())) return "cache(2): the page map does not lead to a segment";
         }
       }
     }

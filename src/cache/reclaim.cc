@@ -128,12 +128,14 @@ Address DeviceCache::adopt(StreamHeap& from, StreamHeap& to, const Request& requ
   from.sample(request.is_small);
   guard.unlock();
   record->heap.store(&to, std::memory_order_release);
+  shared_.pages.insert(*record);
   if (const Address address = enter_segment(to, request, record); !address.is_null()) return address;
   // The host has no memory for the records: back where it was, into the records just given up.
   record->heap.store(&from, std::memory_order_release);
+  shared_.pages.insert(*record);
   const Guard again(from.lock);
   const block::SegmentIndex back =
-      pool.add_segment(record->address(), record->size(), stamp, StreamHeap::as_word(record), block::State::kFree);
+      pool.add_segment(record->base, record->size, stamp, StreamHeap::as_word(record), block::State::kFree);
   ASHLAR_ASSERT(back != block::kNoSegment, "reclaim: records just given up are gone");
   record->index = static_cast<std::uint32_t>(back);
   from.sample(request.is_small);
@@ -190,7 +192,7 @@ Bytes DeviceCache::release_idle(Bytes need, Bytes at_least) noexcept {
       while (list != nullptr) {
         SegmentRecord* segment = list;
         list = list->next;
-        const Bytes size = segment->size();
+        const Bytes size = segment->size;
         if (give_segment_back(segment)) back += size;
       }
     }
@@ -201,12 +203,12 @@ Bytes DeviceCache::release_idle(Bytes need, Bytes at_least) noexcept {
 
 bool DeviceCache::give_segment_back(SegmentRecord* segment) noexcept {
   StreamHeap& heap = *segment->heap.load(std::memory_order_relaxed);
-  const Bytes size = segment->size();
+  const Bytes size = segment->size;
   const bool is_small = segment->is_small;
   // Out of the map first: once the driver has it back, the range may be somebody's segment again at once.
-  shared_.pages.erase(segment);
-  const Status freed = driver_.segment_free(segment->address());
-  if (!freed.is_ok()) shared_.pages.insert(segment);
+  shared_.pages.erase(*segment);
+  const Status freed = driver_.segment_free(segment->base);
+  if (!freed.is_ok()) shared_.pages.insert(*segment);
   {
     const Guard guard(heap.lock);
     block::BlockPool& pool = heap.pool(is_small);

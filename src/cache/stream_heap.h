@@ -85,13 +85,16 @@ class StreamHeap {
   UseNode* take_oldest_queue() noexcept;
 
   /// Locked. A live block without uses becomes free.
-  void release_now(bool is_small, block::BlockIndex block, Bytes size, Bytes requested) noexcept {
+  void release_now(bool is_small, block::BlockIndex block) noexcept {
     newest_release = epoch;
     pool(is_small).release(block, epoch);
-    stats.on_free(HeapStats::pool_of(is_small), size, requested);
     sample(is_small);
   }
-  void sample(bool is_small) noexcept { stats.sample_splits(HeapStats::pool_of(is_small), pool(is_small).counts()); }
+  /// Locked. A call has changed that pool's blocks.
+  void sample(bool is_small) noexcept { stats.sample_splits(is_small, pool(is_small).counts()); }
+  Stat stat(StatPool which, Figure figure) const noexcept {
+    return stats.stat(which, figure, small_.counts(), large_.counts());
+  }
 
   std::uint64_t live_blocks() const noexcept {
     constexpr auto kLive = static_cast<unsigned>(block::State::kLive);
