@@ -55,5 +55,5 @@ inline namespace v0 {
 
 #define ASHLAR_REQUIRE(condition, code, why)         \
   do {                                               \
-    if (!(condition)) return ::ashlar::Status{(code), (why)}; \
+    if (!(condition)) [[unlikely]] return ::ashlar::Status{(code), (why)}; \
   } while (false)

@@ -54,29 +54,22 @@ class HeapStats {
     track.increased[0] += 1;
     track.increased[1] += size.count();
     track.increased[2] += requested.count();
-    const std::uint64_t now[3] = {counts.blocks[kLive], counts.bytes[kLive].count(), counts.requested_bytes.count()};
-    const std::uint64_t rest[3] = {other.blocks[kLive], other.bytes[kLive].count(), other.requested_bytes.count()};
-    for (unsigned f = 0; f < 3; ++f) {
-      raise(track.peak[f], now[f]);
-      raise(peak_of_all_[f], now[f] + rest[f]);
-    }
-    if (counts.blocks[kPending] + other.blocks[kPending] != 0) raise_active(track, counts, other);
+    const std::uint64_t blocks = counts.blocks[kLive];
+    const std::uint64_t bytes = counts.bytes[kLive].count();
+    const std::uint64_t asked = counts.requested_bytes.count();
+    raise(track.peak[0], blocks);
+    raise(track.peak[1], bytes);
+    raise(track.peak[2], asked);
+    raise(peak_of_all_[0], blocks + other.blocks[kLive]);
+    raise(peak_of_all_[1], bytes + other.bytes[kLive].count());
+    raise(peak_of_all_[2], asked + other.requested_bytes.count());
+    if ((counts.blocks[kPending] | other.blocks[kPending]) != 0) raise_active(track, counts, other);
   }
 
   /// A call ends that changed the pool: takes its free splits as they are now.
   void sample_splits(bool is_small, const Counts& counts) noexcept {
-    Track& track = tracks_[is_small];
-    const Track& rest = tracks_[!is_small];
-    const std::uint64_t now[2] = {counts.blocks[kFree] - counts.idle_segments,
-                                  (counts.bytes[kFree] - counts.idle_bytes).count()};
-    for (unsigned f = 0; f < 2; ++f) {
-      if (now[f] > track.splits[f]) {
-        track.increased[kSplits + f] += now[f] - track.splits[f];
-        raise(track.peak[kSplits + f], now[f]);
-        raise(peak_of_all_[kSplits + f], now[f] + rest.splits[f]);
-      }
-      track.splits[f] = now[f];
-    }
+    sample_split(is_small, 0, counts.blocks[kFree] - counts.idle_segments);
+    sample_split(is_small, 1, (counts.bytes[kFree] - counts.idle_bytes).count());
   }
 
   /// One figure of one pool, or of both together. Cost: not for the hot path.
@@ -128,7 +121,19 @@ class HeapStats {
   static bool is_active(unsigned figure) noexcept { return figure == kActive || figure == kActive + 1; }
   /// A block is counted active when it is counted allocated: the two share their totals.
   static unsigned source(unsigned figure) noexcept { return is_active(figure) ? figure - kActive : figure; }
-  static void raise(std::uint64_t& peak, std::uint64_t now) noexcept { peak = now > peak ? now : peak; }
+  /// A branch, not a maximum: a steady workload is seldom at its peak, and then nothing is stored.
+  static void raise(std::uint64_t& peak, std::uint64_t now) noexcept {
+    if (now > peak) [[unlikely]] peak = now;
+  }
+  void sample_split(bool is_small, unsigned f, std::uint64_t now) noexcept {
+    Track& track = tracks_[is_small];
+    const std::uint64_t before = track.splits[f];
+    track.splits[f] = now;
+    if (now <= before) return;
+    track.increased[kSplits + f] += now - before;
+    raise(track.peak[kSplits + f], now);
+    raise(peak_of_all_[kSplits + f], now + tracks_[!is_small].splits[f]);
+  }
   void raise_active(Track& track, const Counts& counts, const Counts& other) noexcept {
     const Values now = current(counts);
     const Values rest = current(other);
