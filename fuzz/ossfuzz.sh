@@ -14,6 +14,7 @@ rm -rf "$build"
 # Build type None adds no flag to theirs.
 cmake -S "$root" -B "$build" -G Ninja "-DCMAKE_C_COMPILER=$CC" "-DCMAKE_CXX_COMPILER=$CXX" -DCMAKE_BUILD_TYPE=None \
   "-DASHLAR_FUZZING_ENGINE=$LIB_FUZZING_ENGINE" -DASHLAR_BUILD_FUZZERS=ON -DASHLAR_BUILD_TOOL=OFF -DASHLAR_INSTALL=OFF \
-  -DASHLAR_WERROR=OFF -DASHLAR_ASSERTIONS=ON -DASHLAR_VALIDATION=ON
+  -DASHLAR_WERROR=OFF -DASHLAR_ASSERTIONS=ON -DASHLAR_VALIDATION=ON \
+  -DZLIB_USE_STATIC_LIBS=ON  # targets run in an image that has none of the libraries they were built with
 cmake --build "$build" --target fuzzers
 cmake --install "$build" --component ashlar_fuzzers --prefix "$OUT"

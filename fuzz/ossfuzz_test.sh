@@ -57,6 +57,11 @@ check_target() {
     tail -n 20 "$log"
     fail "$name" "does not survive its own seeds"
   fi
+  # Their images have a C library and nothing else; the C++ library is linked into theirs and shared here.
+  local needed
+  needed=$(readelf -d "$OUT/$name" | sed -nE 's/.*\(NEEDED\).*\[(.*)\]/\1/p' |
+    grep -vE '^(ld-linux-x86-64|libc|libm|libgcc_s|libstdc\+\+|libpthread|libdl|librt|libresolv)\.so' || true)
+  if [[ -n $needed ]]; then fail "$name" "needs $needed, which is not where it will run"; fi
   edges=$(sed -nE 's/.*Loaded [0-9]+ modules +\(([0-9]+) inline 8-bit counters\).*/\1/p' "$log" | head -n 1)
   if (( ${edges:-0} < edges_min )); then fail "$name" "${edges:-0} edges, fewer than $edges_min"; fi
   calls=$(objdump -d --no-show-raw-insn "$OUT/$name" | grep -cE "callq? .*<__${prefix[$SANITIZER]}" || true)
