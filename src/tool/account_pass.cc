@@ -33,7 +33,7 @@ class AccountPass {
     for (std::size_t i = 0; i < trace_.events.size(); ++i) {
       step(trace_.events[i]);
       if (account_.ooms > 0 && stop_at_failure) break;
-      world_.tick();
+      if (trace_.events[i].kind != TraceEvent::Kind::kMark) world_.tick();
       if (options_.wants_picture || trace_.streams.size() > 1) sample();
       if (options_.wants_picture && i == account_.map_event) take_map();
       progress.at(i);

@@ -51,6 +51,7 @@ ReplayResult replay(const Trace& trace, const std::string& file, const ReplayOpt
     result.capacity_was_found = true;
   }
   result.account = account_pass(trace, options, result.capacity);
+  if (options.check) result.check = check_pass(trace, options, result.capacity);
   const Timing timing = timing_pass(trace, options.config);
   result.ns_per_event = timing.ns_per_event;
   result.timing_passes = timing.passes;

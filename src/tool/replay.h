@@ -8,6 +8,7 @@
 // Thread safety: plain values; one replay a thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -63,6 +64,7 @@ struct Account {
 /// What the check pass saw.
 struct CheckOutcome {
   std::uint64_t steps = 0;             ///< ops driven in lockstep
+  std::uint64_t ooms = 0;
   std::uint64_t divergences = 0;
   std::uint32_t walk_period = 0;       ///< k: the whole map is walked every k-th step
   std::vector<std::pair<std::string, std::uint64_t>> checks;  ///< clause -> how often it was checked
@@ -85,7 +87,8 @@ struct ReplayResult {
   std::uint64_t divergences() const { return account.faults + (check ? check->divergences : 0); }
   /// peak requested over peak reserved; with --capacity auto, over the capacity found. 1 when nothing was asked for.
   double utilisation() const;
-  bool passed() const { return account.ooms == 0 && divergences() == 0; }
+  std::uint64_t ooms() const { return std::max(account.ooms, check ? check->ooms : 0); }
+  bool passed() const { return ooms() == 0 && divergences() == 0; }
 };
 
 /// Runs every pass that the options ask for.

@@ -70,7 +70,7 @@ void print_table(const std::vector<ReplayResult>& results) {
     fmt::print(fmt::runtime(kRow), r.trace, name, r.events, fmt::format("{:.1f}", r.ns_per_event),
                size_text(r.account.peak_requested), size_text(r.account.peak_reserved),
                r.capacity == Bytes::max() ? "-" : size_text(r.capacity), fmt::format("{:.1f}", 100 * r.utilisation()),
-               r.account.ooms, r.account.waits, calls,
+               r.ooms(), r.account.waits, calls,
                fmt::format("{:.2f}", static_cast<double>(r.account.driver_ns) / 1e6), r.divergences());
   }
 }
