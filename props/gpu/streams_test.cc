@@ -1,36 +1,13 @@
 // Imitates: a program that enqueues kernels, events and waits on a few streams of one or two devices.
 // Does not prove: that a real GPU behaves so (props/rules names the documentation of each rule; a GPU must agree).
-#include <gtest/gtest.h>
-
-#include "spec/gpu/sim_gpu.h"
+#include "props/gpu/fixture.h"
 
 namespace ashlar::spec {
 namespace {
 
-constexpr DeviceId kFirst{0};
-
-struct Fixture : testing::Test {
-  SimGpu sim{SimGpuOptions{.capacities = {Bytes{0}, Bytes{0}}}};
-  Device& gpu = sim.device();
-  Stream make(StreamKind kind = StreamKind::kNonBlocking) { return sim.create_stream(kFirst, kind).value(); }
-  Status kernel(const Stream& stream) { return sim.launch(stream, std::span<const Touch>{}); }
-  EventHandle recorded(const Stream& stream) {
-    const EventHandle event = gpu.event_create().value();
-    EXPECT_TRUE(gpu.event_record(event, stream.handle).is_ok());
-    return event;
-  }
-  void expect_fault(FaultKind kind, Blame by) {
-    const std::vector<Fault> faults = sim.take_faults();
-    ASSERT_EQ(faults.size(), 1u);
-    EXPECT_EQ(faults[0].kind, kind) << faults[0].text;
-    EXPECT_EQ(faults[0].by, by) << faults[0].text;
-  }
-  void TearDown() override {
-    for (const Fault& fault : sim.take_faults()) ADD_FAILURE() << fault_name(fault.kind) << ": " << fault.text;
-  }
+struct SimStreams : SimTest {
+  SimStreams() : SimTest(SimGpuOptions{.capacities = {Bytes{0}, Bytes{0}}}) {}
 };
-
-using SimStreams = Fixture;
 
 TEST_F(SimStreams, NothingFinishesUntilTold) {
   const Stream s = make();
@@ -85,9 +62,9 @@ TEST_F(SimStreams, ABlockingCallThatCannotReturnIsADeadlock) {
   const EventHandle e = recorded(s);
   EXPECT_EQ(gpu.event_synchronize(e, 5).code(), Code::kNotReady);
   EXPECT_EQ(gpu.event_synchronize(e, kWaitForever).code(), Code::kDeadlock);
-  expect_fault(FaultKind::kDeadlock, Blame::kAllocator);
+  expect_fault(FaultKind::kDeadlock);
   EXPECT_EQ(gpu.synchronize().code(), Code::kDeadlock);
-  expect_fault(FaultKind::kDeadlock, Blame::kAllocator);
+  expect_fault(FaultKind::kDeadlock);
   sim.raise(flag);
   EXPECT_TRUE(gpu.event_synchronize(e, kWaitForever).is_ok());
 }
@@ -98,7 +75,7 @@ TEST_F(SimStreams, ADeviceCallInsideAHostFunctionIsRefused) {
   EXPECT_TRUE(sim.host_function(s, 0, [&] { answer = gpu.segment_alloc(512_B).code(); }).is_ok());
   EXPECT_EQ(sim.step(s), 1u);
   EXPECT_EQ(answer, Code::kDriverError);
-  expect_fault(FaultKind::kCalledFromHostFunction, Blame::kAllocator);
+  expect_fault(FaultKind::kCalledFromHostFunction);
   EXPECT_TRUE(gpu.memory_info().is_ok());
 }
 
@@ -154,7 +131,7 @@ TEST_F(SimStreams, AHandleComesBackAndAnIdentityNeverDoes) {
   EXPECT_TRUE(kernel(a).is_ok());
   EXPECT_TRUE(sim.destroy_stream(a).is_ok());
   EXPECT_EQ(gpu.identify(a.handle).code(), Code::kInvalidHandle);
-  expect_fault(FaultKind::kDeadStream, Blame::kAllocator);
+  expect_fault(FaultKind::kDeadStream);
   const Stream b = make();
   EXPECT_EQ(a.handle, b.handle);
   EXPECT_NE(a.id, b.id);
@@ -178,7 +155,7 @@ TEST_F(SimStreams, ThePerThreadStreamIsOneHandleAndAStreamForEachThread) {
 TEST_F(SimStreams, TheLegacyStreamOrdersBlockingStreamsOnly) {
   const Stream blocking = make(StreamKind::kBlocking);
   const Stream free_running = make();
-  const Stream legacy = sim.default_stream(kFirst);
+  const Stream legacy = sim.default_stream(kFirstDevice);
   EXPECT_TRUE(kernel(blocking).is_ok());
   EXPECT_TRUE(kernel(legacy).is_ok());
   EXPECT_TRUE(kernel(blocking).is_ok());
@@ -194,7 +171,7 @@ TEST_F(SimStreams, AnEventOfAnotherDeviceCanBeWaitedForAndNotRecorded) {
   const EventHandle e = gpu.event_create().value();
   const Stream other = sim.create_stream(DeviceId{1}).value();
   EXPECT_EQ(sim.device(1).event_record(e, other.handle).code(), Code::kWrongDevice);
-  expect_fault(FaultKind::kWrongDevice, Blame::kAllocator);
+  expect_fault(FaultKind::kWrongDevice);
   const Stream own = make();
   EXPECT_TRUE(kernel(own).is_ok());
   EXPECT_TRUE(gpu.event_record(e, own.handle).is_ok());
@@ -206,10 +183,10 @@ TEST_F(SimStreams, AnEventOfAnotherDeviceCanBeWaitedForAndNotRecorded) {
 
 TEST(SimQueues, AFullQueueBlocksTheLaunchAndRunsTheMachineOn) {
   SimGpu sim(SimGpuOptions{.queue_depth = 2});
-  const Stream s = sim.create_stream(kFirst).value();
+  const Stream s = sim.create_stream(kFirstDevice).value();
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(sim.launch(s, std::span<const Touch>{}).is_ok());
   EXPECT_EQ(sim.pending(s), 2u);
-  const Stream held = sim.create_stream(kFirst).value();
+  const Stream held = sim.create_stream(kFirstDevice).value();
   const HostFlag flag = sim.new_flag();
   EXPECT_TRUE(sim.host_function(held, flag).is_ok());
   EXPECT_TRUE(sim.launch(held, std::span<const Touch>{}).is_ok());
@@ -219,8 +196,8 @@ TEST(SimQueues, AFullQueueBlocksTheLaunchAndRunsTheMachineOn) {
 
 TEST(SimQueues, StreamsThatShareAHardwareQueueHoldEachOtherUp) {
   SimGpu sim(SimGpuOptions{.hardware_queues = 1});
-  const Stream a = sim.create_stream(kFirst).value();
-  const Stream b = sim.create_stream(kFirst).value();
+  const Stream a = sim.create_stream(kFirstDevice).value();
+  const Stream b = sim.create_stream(kFirstDevice).value();
   EXPECT_TRUE(sim.wait_value(a, Address{8}, 1).is_ok());
   EXPECT_TRUE(sim.write_value(b, Address{8}, 1).is_ok());
   EXPECT_EQ(sim.step(b), 0u);
@@ -233,7 +210,7 @@ TEST(SimProgress, TheSameSeedMakesTheSameChoices) {
     for (std::string& told : story) {
       SimGpu sim(SimGpuOptions{.seed = seed});
       std::vector<Stream> streams;
-      for (int i = 0; i < 3; ++i) streams.push_back(sim.create_stream(kFirst).value());
+      for (int i = 0; i < 3; ++i) streams.push_back(sim.create_stream(kFirstDevice).value());
       for (int i = 0; i < 30; ++i) {
         EXPECT_TRUE(sim.launch(streams[static_cast<std::size_t>(i % 3)], std::span<const Touch>{}).is_ok());
       }

@@ -1,0 +1,45 @@
+// What the simulated GPU's suites share: a machine, short names, and faults that must be expected one by one.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "spec/gpu/sim_gpu.h"
+
+namespace ashlar::spec {
+
+inline constexpr DeviceId kFirstDevice{0};
+
+/// A test whose machine must be without an unexpected fault at its end.
+class SimTest : public testing::Test {
+ public:
+  explicit SimTest(const SimGpuOptions& options = {}) : sim(options) {}
+
+  Stream make(StreamKind kind = StreamKind::kNonBlocking) { return sim.create_stream(kFirstDevice, kind).value(); }
+  Status kernel(const Stream& stream) { return sim.launch(stream, std::span<const Touch>{}); }
+  Status kernel(const Stream& stream, Address at, Bytes size, AllocationTag tag = kNoTag) {
+    return sim.launch(stream, Touch{at, size, Access::kReadWrite, tag});
+  }
+  /// A new event recorded on the stream.
+  EventHandle recorded(const Stream& stream) {
+    const EventHandle event = gpu.event_create().value();
+    EXPECT_TRUE(gpu.event_record(event, stream.handle).is_ok());
+    return event;
+  }
+  /// Exactly that fault happened since the last call.
+  void expect_fault(FaultKind kind, Blame by = Blame::kAllocator) {
+    const std::vector<Fault> faults = sim.take_faults();
+    ASSERT_EQ(faults.size(), 1u) << fault_name(kind) << " expected";
+    EXPECT_EQ(fault_name(faults[0].kind), fault_name(kind)) << faults[0].text;
+    EXPECT_EQ(faults[0].by, by) << faults[0].text;
+  }
+  void TearDown() override {
+    for (const Fault& fault : sim.take_faults()) ADD_FAILURE() << fault_name(fault.kind) << ": " << fault.text;
+  }
+
+  SimGpu sim;
+  Device& gpu = sim.device();
+};
+
+}  // namespace ashlar::spec
