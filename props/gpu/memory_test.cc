@@ -57,7 +57,7 @@ TEST_F(SimMemory, AMisuseInsideACallerScopeIsTheCallersAndNotInTheAccount) {
 TEST_F(SimMemory, APageIsReturnedOnceReleasedAndMappedNowhere) {
   const Address at = mapped();
   EXPECT_EQ(sim.ledger().pages.bytes, 2_MiB);
-  EXPECT_EQ(gpu.address_release(at, 2_MiB).code(), Code::kInvalidArgument);
+  EXPECT_EQ(gpu.address_release(at, 2_MiB).code(), Code::kBusy);
   expect_fault(FaultKind::kBadMapping);
   EXPECT_TRUE(gpu.page_unmap(at, 2_MiB).is_ok());
   EXPECT_EQ(sim.ledger().pages.bytes, 0_B);

@@ -134,7 +134,8 @@ Status Memory::release_reservation(std::uint32_t device, Address base, Bytes siz
   if (!whole) return refuse("address release: not a whole reservation of this device", base, size);
   const std::size_t i = mapping_at_or_after(base.value());
   if (i < mappings_.size() && mappings_[i].begin < base.value() + size.count()) {
-    return refuse("address release: something is still mapped there", base, size);
+    static_cast<void>(refuse("address release: something is still mapped there", base, size));
+    return Status{Code::kBusy, "something is still mapped there"};
   }
   erase_region(region);
   return Status::ok();

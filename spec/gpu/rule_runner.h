@@ -1,0 +1,35 @@
+// The rule runner: executes a rule case (an `.ops` file with subject gpu) on a RuleMachine.
+//
+// Purpose: one rule of CUDA, one case, one verdict for each machine: it agrees, it differs, or it could not run it.
+// A case is strict: an op that is not followed by `expect` must succeed, and every fault of the machine must be named by
+// an `expect-fault` directly after (or after the `expect` of) the op that made it. Ops whose names are not bound are
+// skipped (Op invariant 2).
+// Header ops (device, seed, queue-depth, hardware-queues) come first: they say which machine is made.
+// Thread safety: one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "spec/gpu/rule_machine.h"
+#include "spec/ops/op.h"
+
+namespace ashlar::spec {
+
+enum class RuleVerdict : std::uint8_t { kAgrees, kDiffers, kNotRun };
+
+struct RuleReport {
+  RuleVerdict verdict = RuleVerdict::kAgrees;
+  std::uint32_t line = 0;  ///< of the op at which it differed or could not go on; 0 if the file has no lines
+  std::string why;
+};
+
+/// Makes the machine a case asks for; nullptr when there is none such (too few devices, ...).
+using RuleMachineMaker = std::function<std::unique_ptr<RuleMachine>(const SimGpuOptions& asked)>;
+
+/// Runs the case. Never throws. REQUIRES: file.subject is kGpu.
+RuleReport run_rule(const OpFile& file, const RuleMachineMaker& make);
+
+}  // namespace ashlar::spec
