@@ -52,13 +52,8 @@ void CacheLockstep::build() {
   subject_ = made.value();
   CacheModel::Options judge;
   judge.walk_every = options_.walk_every;
-  judge.is_idle = [this](std::uint64_t id) {
-    for (const StreamSlot& slot : streams_) {
-      if (slot.stream.id.value() == id) return gpu_->pending(slot.stream) == 0;
-    }
-    return true;
-  };
-  model_ = std::make_unique<CacheModel>(*subject_, std::move(witnesses), std::move(judge));
+  judge.validate_every = options_.validate_every;
+  model_ = std::make_unique<CacheModel>(*subject_, std::move(witnesses), judge);
   for (std::uint32_t i = 0; i < gpu_->device_count(); ++i) {
     model_->set_capacity(device_id(i), options_.machine.capacities[i].count());
   }
@@ -126,8 +121,10 @@ void CacheLockstep::take_faults() {
     }
     // The first call after a teardown is how the subject learns of it; the model sees to it that there is no second.
     if (fault.kind == FaultKind::kCallAfterTeardown) continue;
-    // A handle that died without a word may be used once more (the head of caching_allocator.h, (c)).
-    if (fault.kind == FaultKind::kDeadStream && has_lost_stream_) continue;
+    // A handle that died without a word may be used once more (the head of caching_allocator.h, (c)), even where it has
+    // come back as another device's stream.
+    const bool is_handle = fault.kind == FaultKind::kDeadStream || fault.kind == FaultKind::kWrongDevice;
+    if (is_handle && has_lost_stream_) continue;
     model_->report(clause_of(fault.kind), std::string(fault_name(fault.kind)) + ": " + fault.text);
   }
 }

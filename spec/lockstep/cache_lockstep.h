@@ -48,9 +48,9 @@ class CacheLockstep {
  public:
   struct Options {
     CacheFactory factory;
-    std::uint32_t walk_every = 1;
+    std::uint32_t walk_every = 1;      ///< CacheModel::Options
+    std::uint32_t validate_every = 64; ///< likewise
     bool touch = true;
-    /// Compare the subject's own whole-structure walk (C5) at every map walk.
     SimGpuOptions machine;
   };
 

@@ -202,9 +202,12 @@ void CacheLockstep::user_event_op(const Op& op) {
   if (any_capture() || (op.slot != slot::kSync && s == kNoStream)) return skip();
   if (op.slot != slot::kRecord) {
     if (!event.is_bound) return skip();
-    Device& device = gpu_->device(event.device);
-    static_cast<void>(op.slot == slot::kSync ? device.event_synchronize(event.event, kWaitForever)
-                                             : device.stream_wait(streams_[s].stream.handle, event.event));
+    if (op.slot == slot::kSync) {
+      static_cast<void>(gpu_->device(event.device).event_synchronize(event.event, kWaitForever));
+    } else {
+      const Stream& stream = streams_[s].stream;
+      static_cast<void>(gpu_->device(stream.device).stream_wait(stream.handle, event.event));
+    }
     return;
   }
   const DeviceId on = streams_[s].stream.device;

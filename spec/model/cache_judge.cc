@@ -53,11 +53,9 @@ const CacheBlock* CacheModel::best_fit(const CacheSnapshot& view, std::uint64_t 
 /// May free memory of that heap be given to `stream` now?
 bool CacheModel::is_in_reach(std::uint64_t heap, const Stream& stream, bool may_wait) const {
   if (heap == stream.id.value()) return true;
-  const Device& device = devices_[index(stream.device)];
-  if (settings_.reuse == CacheReuse::kOwn || !device.capturing.empty()) return false;
-  if (may_wait) return true;
-  if (std::find(lost_streams_.begin(), lost_streams_.end(), heap) != lost_streams_.end()) return false;
-  return settings_.reuse == CacheReuse::kOrdered || is_idle_(heap);
+  if (settings_.reuse == CacheReuse::kOwn || is_capturing()) return false;
+  // Without a wait nobody can know that a heap's stream is done: an event recorded now is not done at once.
+  return may_wait || (settings_.reuse == CacheReuse::kOrdered && !is_lost(heap));
 }
 
 /// C12: nothing that the call was allowed to reach would have served it. The map is the one after the call; blocks that
@@ -68,21 +66,21 @@ void CacheModel::judge_shortage(Device& device, std::uint64_t size, const Stream
   if (shortage.requested != size || shortage.rounded != round || shortage.segment != segment_size(round)) {
     report("DEV-14", "the account misstates what was asked for");
   }
-  const bool is_capturing = !device.capturing.empty();
-  if (shortage.capturing != is_capturing) report("DEV-14", "the account misstates whether a capture is underway");
-  if (shortage.wait_ran_out && failed(device, CallKind::kEventSynchronize) == 0) {
+  const bool in_capture = is_capturing();
+  if (shortage.capturing != in_capture) report("DEV-14", "the account misstates whether a capture is underway");
+  const bool ran_out = device.witness->timeouts() != device.timeouts_before || settings_.wait_ms == 0;
+  if (shortage.wait_ran_out && !ran_out && failed(device, CallKind::kEventSynchronize) == 0) {
     report("C12", "the account says that a wait ran out, but none did");
   }
   // Where the device failed in another way than by having no memory, the ladder cannot be held to its rungs.
   for (unsigned kind = 0; kind < kCallKinds; ++kind) {
     if (kind != static_cast<unsigned>(CallKind::kSegmentAlloc) && failed(device, static_cast<CallKind>(kind)) != 0) return;
   }
-  const bool may_wait = settings_.wait_ms != 0 && !is_capturing;
+  const bool may_wait = settings_.wait_ms != 0 && !in_capture;
   std::uint64_t releasable = 0;
   for (const CacheSegment& segment : device.view.segments) {
     const bool reach = is_in_reach(segment.stream, stream, may_wait);
-    const bool may_release = !is_capturing && (may_wait || is_idle_(segment.stream));
-    bool is_idle = may_release;
+    bool is_idle = may_wait;
     std::uint64_t run = 0;
     for (std::uint32_t i = 0; i < segment.block_count; ++i) {
       const CacheBlock& block = device.view.blocks[segment.block_first + i];
@@ -124,7 +122,7 @@ void CacheModel::judge_calls(Device& device, std::uint64_t round, bool is_hit) {
   if (is_hit) {
     if (others != 0) report("C17", "a hit made " + std::to_string(others) + " device calls beside its polls");
     if (queries > kHitPollsMax) report("C17", "a hit polled " + std::to_string(queries) + " events");
-    if (!device.capturing.empty() && queries != 0) report("C9", "an event was polled while a capture is underway");
+    if (is_capturing() && queries != 0) report("C9", "an event was polled while a capture is underway");
     return;
   }
   const std::uint64_t given_back = delta(device, CallKind::kSegmentFree);

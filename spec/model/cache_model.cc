@@ -26,8 +26,8 @@ CacheModel::CacheModel(CacheSubject& subject, std::vector<DeviceWitness*> witnes
     : subject_(subject),
       settings_(subject.settings()),
       devices_(witnesses.size()),
-      is_idle_(std::move(options.is_idle)),
-      walk_every_(std::max(options.walk_every, 1u)) {
+      walk_every_(std::max(options.walk_every, 1u)),
+      validate_every_(std::max(options.validate_every, 1u)) {
   for (std::size_t i = 0; i < witnesses.size(); ++i) {
     devices_[i].id = DeviceId{static_cast<std::int32_t>(i)};
     devices_[i].witness = witnesses[i];
@@ -44,8 +44,7 @@ void CacheModel::begin(DeviceId device) {
   Device& d = at(device);
   d.calls_before = d.witness->calls();
   d.failures_before = d.witness->failures();
-  d.segment_changes_before = d.witness->segment_changes();
-  d.segment_bytes_before = d.witness->segment_bytes();
+  d.timeouts_before = d.witness->timeouts();
   d.was_dead = d.witness->sticky() != Code::kOk;
 }
 
@@ -82,6 +81,10 @@ void CacheModel::end(Device& device, const Call& call) {
   }
   judge_stats(device, call);
   const std::uint64_t held = device.witness->segment_bytes();
+  if (!device.has_limit && settings_.memory_fraction < 1 && device.witness->total() != 0) {
+    device.has_limit = true;
+    device.limit = static_cast<std::uint64_t>(settings_.memory_fraction * static_cast<double>(device.witness->total()));
+  }
   if (delta(device, CallKind::kSegmentAlloc) > failed(device, CallKind::kSegmentAlloc) && held > device.limit) {
     report("DEV-12", "reserved " + std::to_string(held) + " bytes, over the limit " + std::to_string(device.limit));
   }
@@ -137,6 +140,10 @@ bool CacheModel::is_live_anywhere(std::uint64_t address) const {
     if (find_live(d.id, address) != nullptr) return true;
   }
   return false;
+}
+
+bool CacheModel::is_capturing() const {
+  return std::any_of(devices_.begin(), devices_.end(), [](const Device& d) { return !d.capturing.empty(); });
 }
 
 std::uint64_t CacheModel::live_count() const {
@@ -291,6 +298,7 @@ void CacheModel::judge_free(std::uint64_t address, const Stream* stream, Status 
   }
   if (stream != nullptr && stream->id.value() != block.stream) block.uses.push_back(stream->id.value());
   start_pending(*device, block);
+  if (callbacks_ != 0) device->is_fresh = false;  // the call that is under way may be another device's
   end(*device, call);
 }
 
@@ -317,7 +325,7 @@ void CacheModel::judge_use(std::uint64_t address, const Stream& stream, Status g
 void CacheModel::judge_trim(Status got) {
   Device& device = at(current_);
   device.completed = device.completed_bytes = 0;
-  if (!device.capturing.empty()) return expect_misuse(device, got, Code::kBusy, Code::kBusy, "a trim in a capture");
+  if (is_capturing()) return expect_misuse(device, got, Code::kBusy, Code::kBusy, "a trim in a capture");
   Call call;
   const bool is_dead = is_dead_answer(device, got.code());
   const bool ran_out = got.code() == Code::kNotReady && settings_.wait_ms == 0;
@@ -376,7 +384,10 @@ void CacheModel::judge_end_capture(const Stream& stream, Status got) {
 void CacheModel::judge_limit(std::uint64_t limit, Status got) {
   Device& device = at(current_);
   device.completed = device.completed_bytes = 0;
-  if (got.is_ok()) device.limit = limit;
+  if (got.is_ok()) {
+    device.limit = limit;
+    device.has_limit = true;
+  }
   if (!got.is_ok() && !is_dead_answer(device, got.code())) {
     report("C16", std::string("a memory limit was refused: ") + code_name(got.code()));
   }

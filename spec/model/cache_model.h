@@ -15,8 +15,8 @@
 //   (2) `Device::view` is the snapshot after the last call on that device, when `is_fresh`.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <vector>
 
@@ -51,8 +51,8 @@ class CacheModel {
   struct Options {
     /// Every so many calls the whole map is walked; 1 = always.
     std::uint32_t walk_every = 1;
-    /// Does that stream have no unfinished work? (The machine's own knowledge.)
-    std::function<bool(std::uint64_t stream)> is_idle;
+    /// Every so many walks the subject's own validate() runs too (C5): it costs far more than the walk.
+    std::uint32_t validate_every = 64;
   };
 
   CacheModel(CacheSubject& subject, std::vector<DeviceWitness*> witnesses, Options options);
@@ -94,7 +94,8 @@ class CacheModel {
   std::uint64_t live_count() const;
   /// Replaces `*addresses`, in order.
   void live_addresses(DeviceId device, std::vector<std::uint64_t>* addresses) const;
-  bool is_capturing(DeviceId device) const { return !devices_[index(device)].capturing.empty(); }
+  /// A capture on any device forbids its calls to all (CUDA's global capture mode).
+  bool is_capturing() const;
   std::uint64_t address_hash() const { return address_hash_; }
   std::uint64_t walks() const { return walks_; }
   std::uint64_t checks() const { return checks_; }
@@ -114,6 +115,7 @@ class CacheModel {
     Blocks owned;
     std::uint64_t capacity = 0;
     std::uint64_t limit = ~std::uint64_t{0};
+    bool has_limit = false;  ///< `limit` is in force: set, or worked out from memory_fraction
     std::vector<std::uint64_t> capturing;  ///< identities of streams whose capture was announced
     // The walk.
     CacheSnapshot view;
@@ -134,8 +136,7 @@ class CacheModel {
     // At begin().
     DeviceWitness::Counts calls_before{};
     DeviceWitness::Counts failures_before{};
-    std::uint64_t segment_changes_before = 0;
-    std::uint64_t segment_bytes_before = 0;
+    std::uint64_t timeouts_before = 0;
     bool was_dead = false;
   };
   /// What the last call was, for the statistics' bounds.
@@ -156,6 +157,9 @@ class CacheModel {
   }
   std::uint64_t failed(const Device& device, CallKind kind) const {
     return device.witness->failures_of(kind) - device.failures_before[static_cast<unsigned>(kind)];
+  }
+  bool is_lost(std::uint64_t stream) const {
+    return std::find(lost_streams_.begin(), lost_streams_.end(), stream) != lost_streams_.end();
   }
   std::uint64_t calls_made(const Device& device) const;
   bool any_failure(const Device& device) const;
@@ -193,15 +197,17 @@ class CacheModel {
 
   // cache_stats.cc
   void judge_stats(Device& device, const Call& call);
+  void judge_counters(Device& device, const CacheStats& stats);
+  void judge_oversize(Device& device, const CacheStats& stats);
   void judge_peaks(Device& device, const CacheStats& stats, const Call& call);
   void judge_rises(Device& device, const CacheStats& stats);
-  void expect_stat(const Device& device, const char* name, std::uint64_t is, std::uint64_t must);
+  void expect_stat(const char* name, std::uint64_t is, std::uint64_t must);
 
   CacheSubject& subject_;
   CacheSettings settings_;
   std::vector<Device> devices_;
-  std::function<bool(std::uint64_t)> is_idle_;
   std::uint32_t walk_every_;
+  std::uint32_t validate_every_;
   std::vector<std::uint64_t> lost_streams_;
   std::vector<Blocks::node_type> spare_;  ///< so that steady state allocates nothing
   Verdict verdict_;

@@ -101,8 +101,9 @@ void CacheModel::walk_segment(Device& device, const CacheSegment& segment, HeapF
 }
 
 void CacheModel::walk(Device& device) {
-  ++walks_;
-  if (const char* broken = subject_.validate()) return report("C5", std::string("the subject's own walk: ") + broken);
+  if (++walks_ % validate_every_ == 0) {
+    if (const char* broken = subject_.validate()) return report("C5", std::string("the subject's own walk: ") + broken);
+  }
   if (!subject_.snapshot(device.id, &device.next).is_ok()) return report("C3", "no snapshot could be taken");
   for (HeapFigures& heap : device.heaps) {
     std::copy(&heap.now[0][0], &heap.now[0][0] + kCacheFigures * kCachePools, &heap.before[0][0]);
@@ -142,6 +143,7 @@ void CacheModel::walk_all() {
 void CacheModel::judge_empty(DeviceId id) {
   Device& device = at(id);
   walk(device);
+  if (const char* broken = subject_.validate()) report("C5", std::string("the subject's own walk: ") + broken);
   if (!device.owned.empty()) report("C14", "after everything was freed, a free is still pending");
   if (!device.witness->segments().empty()) {
     report("C14", "after everything was freed and trimmed, " + std::to_string(device.witness->segment_bytes()) +

@@ -86,7 +86,9 @@ Status DeviceWitness::event_query(EventHandle event) noexcept {
   return note(CallKind::kEventQuery, device_.event_query(event));
 }
 Status DeviceWitness::event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept {
-  return note(CallKind::kEventSynchronize, device_.event_synchronize(event, timeout_ms));
+  const Status done = note(CallKind::kEventSynchronize, device_.event_synchronize(event, timeout_ms));
+  timeouts_ += done.code() == Code::kNotReady ? 1 : 0;
+  return done;
 }
 Status DeviceWitness::stream_wait(StreamHandle stream, EventHandle event) noexcept {
   return note(CallKind::kStreamWait, device_.stream_wait(stream, event));

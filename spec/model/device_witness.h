@@ -29,6 +29,8 @@ class DeviceWitness final : public Device {
   const Counts& failures() const { return failures_; }
   std::uint64_t calls_of(CallKind kind) const { return calls_[static_cast<unsigned>(kind)]; }
   std::uint64_t failures_of(CallKind kind) const { return failures_[static_cast<unsigned>(kind)]; }
+  /// Waits that ended by their time limit.
+  std::uint64_t timeouts() const { return timeouts_; }
   std::uint64_t calls_in_all() const { return calls_in_all_; }
   /// The segments held, by address.
   const std::vector<Held>& segments() const { return segments_; }
@@ -82,6 +84,7 @@ class DeviceWitness final : public Device {
   std::uint64_t granted_ = 0;
   std::uint64_t events_ = 0;
   std::uint64_t total_ = 0;
+  std::uint64_t timeouts_ = 0;
   Code sticky_ = Code::kOk;
 };
 
