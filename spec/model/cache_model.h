@@ -193,7 +193,7 @@ class CacheModel {
   bool is_in_reach(std::uint64_t heap, const Stream& stream, bool may_wait) const;
   void judge_shortage(Device& device, std::uint64_t size, const Stream& stream, const CacheShortage& shortage);
   void judge_calls(Device& device, std::uint64_t rounded, bool is_hit);
-  std::uint64_t miss_calls_max(const Device& device, std::uint64_t segment, std::uint64_t given_back) const;
+  std::uint64_t miss_calls_max(const Device& device, std::uint64_t segment) const;
 
   // cache_stats.cc
   void judge_stats(Device& device, const Call& call);

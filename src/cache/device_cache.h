@@ -118,7 +118,7 @@ class DeviceCache {
   static Result<EventHandle> record_on(StreamHeap& user) noexcept;
   static void settle_nodes(StreamHeap& heap, UseNode* list, bool by_sibling) noexcept;
   void retry_unrecorded(StreamHeap& heap) noexcept;
-  bool may_record(const StreamHeap& stream) noexcept;
+  bool may_record(StreamHeap& stream) noexcept;
   void lose_stream(StreamHeap& heap) noexcept;
 
   // ladder.cc

@@ -93,10 +93,10 @@ class RelaxedCapture {
  public:
   RelaxedCapture(Driver& driver, bool capturing) noexcept : driver_(driver) {
     if (!capturing) return;
-    if (const auto before = driver.exchange_capture_mode(CaptureMode::kRelaxed); before.is_ok()) {
-      before_ = before.value();
-      exchanged_ = true;
-    }
+    const auto before = driver.exchange_capture_mode(CaptureMode::kRelaxed);
+    status_ = before.status();
+    exchanged_ = before.is_ok();
+    if (exchanged_) before_ = before.value();
   }
   ~RelaxedCapture() {
     if (exchanged_) static_cast<void>(driver_.exchange_capture_mode(before_));
@@ -104,8 +104,12 @@ class RelaxedCapture {
   RelaxedCapture(const RelaxedCapture&) = delete;
   RelaxedCapture& operator=(const RelaxedCapture&) = delete;
 
+  /// Why growth must not go on: without the relaxed mode it would invalidate the capture (C9).
+  Status status() const noexcept { return status_; }
+
  private:
   Driver& driver_;
+  Status status_;
   CaptureMode before_ = CaptureMode::kGlobal;
   bool exchanged_ = false;
 };

@@ -141,6 +141,7 @@ Result<Address> DeviceCache::grow(StreamHeap& heap, const Request& request) noex
     return status;
   };
   const RelaxedCapture relaxed(driver_, is_capturing());
+  if (!relaxed.status().is_ok()) return undo(relaxed.status());
   const Result<Address> base = driver_.segment_alloc(size);
   if (!base.is_ok()) return undo(base.status());
   SegmentRecord* record = shared_.pages.reserve(base.value(), size) ? new_segment_record() : nullptr;

@@ -13,12 +13,15 @@ namespace {
 constexpr unsigned kQueuesPerPoll = 16;
 }
 
-bool DeviceCache::may_record(const StreamHeap& stream) noexcept {
+bool DeviceCache::may_record(StreamHeap& stream) noexcept {
   if (is_capturing()) return false;
-  if (!stream.stream.thread_bound) return true;
-  // The handle means our stream only on its own thread: ask who we are (H5).
+  // Ask who the handle means now: it may be the per-thread default stream's, on another thread (H5), or that of a stream
+  // destroyed without a word, come back as somebody else's (the head of caching_allocator.h, (c)).
   const Result<Stream> here = driver_.identify(stream.stream.handle);
-  return here.is_ok() && here.value().id == stream.stream.id;
+  if (here.is_ok() && here.value().id == stream.stream.id) return true;
+  const bool is_gone = here.is_ok() || here.code() == Code::kInvalidHandle || here.code() == Code::kWrongDevice;
+  if (is_gone && !stream.stream.thread_bound) stream.cache.lose_stream(stream);
+  return false;
 }
 
 void DeviceCache::lose_stream(StreamHeap& heap) noexcept {
