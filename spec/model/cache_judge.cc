@@ -69,9 +69,7 @@ void CacheModel::judge_shortage(Device& device, std::uint64_t size, const Stream
   const bool in_capture = is_capturing();
   if (shortage.capturing != in_capture) report("DEV-14", "the account misstates whether a capture is underway");
   // Where the device failed in another way than by having no memory, the ladder cannot be held to its rungs.
-  for (unsigned kind = 0; kind < kCallKinds; ++kind) {
-    if (kind != static_cast<unsigned>(CallKind::kSegmentAlloc) && failed(device, static_cast<CallKind>(kind)) != 0) return;
-  }
+  if (any_failure_but_growth()) return;
   const bool may_wait = settings_.wait_ms != 0 && !in_capture;
   const bool ran_out = device.witness->timeouts() != device.timeouts_before || settings_.wait_ms == 0;
   if (shortage.wait_ran_out && !ran_out) {
@@ -111,12 +109,16 @@ void CacheModel::judge_shortage(Device& device, std::uint64_t size, const Stream
 
 /// The bound of a miss, event queries apart: 8, and 4 for each page of the segment asked for; for each segment given back
 /// 4 (its return, and the event by which its last use was known); for the first search and for each wait's new one 4 for
-/// each heap (who its stream is, an event and its record, the growth tried again); 4 for each call that failed.
+/// each heap (who its stream is, an event and its record, the growth tried again); 4 for each call that failed, and
+/// for each use whose event had to wait.
 std::uint64_t CacheModel::miss_calls_max(const Device& device, std::uint64_t segment) const {
   const std::uint64_t waits = delta(device, CallKind::kEventSynchronize) + delta(device, CallKind::kSynchronize);
   std::uint64_t failures = 0;
   for (unsigned kind = 0; kind < kCallKinds; ++kind) failures += failed(device, static_cast<CallKind>(kind));
-  return 8 + 4 * ((segment + kPage - 1) / kPage) + 4 * delta(device, CallKind::kSegmentFree) +
+  // Uses that no event could be recorded for at the free (a capture, a failure) are made up for by a miss.
+  std::uint64_t unrecorded = 0;
+  if (may_be_unrecorded_) unrecorded = (device.completed + device.owned.size()) * device.heaps.size();
+  return 8 + 4 * unrecorded + 4 * ((segment + kPage - 1) / kPage) + 4 * delta(device, CallKind::kSegmentFree) +
          (1 + waits) * 4 * (1 + device.heaps.size()) + 4 * failures;
 }
 

@@ -41,11 +41,12 @@ void CacheModel::begin(DeviceId device) {
   if (callbacks_ != 0) return;  // inside another call, which is judged as a whole
   callback_ran_ = false;
   current_ = device;
-  Device& d = at(device);
-  d.calls_before = d.witness->calls();
-  d.failures_before = d.witness->failures();
-  d.timeouts_before = d.witness->timeouts();
-  d.was_dead = d.witness->sticky() != Code::kOk;
+  for (Device& d : devices_) {
+    d.calls_before = d.witness->calls();
+    d.failures_before = d.witness->failures();
+    d.timeouts_before = d.witness->timeouts();
+    d.was_dead = d.witness->sticky() != Code::kOk;
+  }
 }
 
 std::uint64_t CacheModel::calls_made(const Device& device) const {
@@ -55,6 +56,15 @@ std::uint64_t CacheModel::calls_made(const Device& device) const {
 }
 
 bool CacheModel::any_failure(const Device& device) const { return device.witness->failures() != device.failures_before; }
+
+bool CacheModel::any_failure_but_growth() const {
+  for (const Device& device : devices_) {
+    for (unsigned kind = 0; kind < kCallKinds; ++kind) {
+      if (kind != static_cast<unsigned>(CallKind::kSegmentAlloc) && failed(device, static_cast<CallKind>(kind)) != 0) return true;
+    }
+  }
+  return false;
+}
 
 bool CacheModel::is_dead_answer(Device& device, Code code) {
   const Code sticky = device.witness->sticky();
@@ -250,7 +260,9 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
   }
   end(device, call);
   if (!verdict_.is_good()) return;
-  judge_calls(device, round, call.is_hit && !callback_ran_);
+  // A poll may merge the block that fitted into one too large to take (max_split_size): a miss, then.
+  const bool may_outgrow = device.completed != 0 && settings_.max_split_size != ~std::uint64_t{0};
+  judge_calls(device, round, call.is_hit && !callback_ran_ && !may_outgrow);
   if (code == Code::kOutOfMemory) judge_shortage(device, size, stream, shortage);
   if (got.is_ok() && best_address != 0 && device.is_fresh && device.completed == 0 &&
       !callback_ran_ && got.value().value() != best_address) {
@@ -298,6 +310,7 @@ void CacheModel::judge_free(std::uint64_t address, const Stream* stream, Status 
   }
   if (stream != nullptr && stream->id.value() != block.stream) block.uses.push_back(stream->id.value());
   start_pending(*device, block);
+  may_be_unrecorded_ = may_be_unrecorded_ || has_planned_failures_ || is_capturing();
   if (callbacks_ != 0) device->is_fresh = false;  // the call that is under way may be another device's
   end(*device, call);
 }

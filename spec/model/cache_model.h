@@ -163,6 +163,7 @@ class CacheModel {
   }
   std::uint64_t calls_made(const Device& device) const;
   bool any_failure(const Device& device) const;
+  bool any_failure_but_growth() const;
   bool is_dead_answer(Device& device, Code code);
 
   // cache_model.cc
@@ -215,6 +216,7 @@ class CacheModel {
   unsigned callbacks_ = 0;     ///< running
   bool callback_ran_ = false;  ///< during this call
   bool has_planned_failures_ = false;
+  bool may_be_unrecorded_ = false;  ///< some pending block's events could not be recorded at its free
   std::uint64_t shortages_ = 0;
   std::uint64_t shortages_observed_ = 0;
   std::uint64_t calls_judged_ = 0;
