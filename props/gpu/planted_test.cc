@@ -188,7 +188,7 @@ class Caller {
     } else if (what < 86 && trims_) {
       allocator_.trim();
     } else {
-      sim_.progress(rng_.below(3));
+      sim_.progress(rng_.below(20));  // about as fast as work comes
     }
   }
   SimGpu sim_;
