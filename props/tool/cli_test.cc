@@ -1,0 +1,249 @@
+// The `ashlar` command from end to end: exit codes, exact messages, clean stdout, figures that can be worked out by hand.
+//
+// Imitates: people at a shell and scripts that parse what it prints. Does not prove: that the allocator is right (the
+// suites' part) or that the figures hold on traces too large to work out.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+struct Ran {
+  int code;
+  std::string out;
+  std::string err;
+};
+
+std::string slurp(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class CliTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "ashlar-cli-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    ASSERT_EQ(unsetenv("ASHLAR_ALLOC_CONF"), 0);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // Runs in the test's folder, so that messages name files as written here.
+  Ran run(const std::string& arguments, const std::string& environment = "") {
+    const std::string command = "cd '" + folder_.string() + "' && " + environment + " '" ASHLAR_TOOL_PATH "' " + arguments +
+                                " >out.txt 2>err.txt </dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(folder_ / "out.txt"), slurp(folder_ / "err.txt")};
+  }
+
+  void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name, std::ios::binary) << text; }
+
+  void write_trace(const std::string& name, const std::string& events) {
+    write(name, "{\"format\":\"alloc-trace\",\"version\":1}\n" + events);
+  }
+
+  Json replay_json(const std::string& arguments, int code = 0) {
+    const Ran ran = run("replay --json - " + arguments);
+    EXPECT_EQ(ran.code, code) << ran.err;
+    const Json json = Json::parse(ran.out, nullptr, false);
+    EXPECT_TRUE(json.is_array()) << ran.out;
+    return json;
+  }
+
+  void expect_refused(const std::string& arguments, int code, const std::string& line) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, code) << arguments;
+    EXPECT_EQ(ran.out, "") << arguments;
+    EXPECT_EQ(ran.err, line + "\n") << arguments;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(CliTest, TheVersionAndTheHelpGoToStdout) {
+  EXPECT_EQ(run("--version").out.rfind("ashlar ", 0), 0u);
+  EXPECT_EQ(run("--version").code, 0);
+  EXPECT_EQ(run("replay --help").code, 0);
+  EXPECT_NE(run("replay --help").out.find("--capacity"), std::string::npos);
+}
+
+TEST_F(CliTest, AUsageErrorIsTwo) {
+  write_trace("t.trace", "a 0 5\n");
+  for (const char* arguments : {"", "replay", "check", "reduce", "frobnicate", "replay --bogus t.trace", "--bogus",
+                                "replay --device gpu t.trace", "replay --lag x t.trace", "replay --lag -1 t.trace"}) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, 2) << arguments;
+    EXPECT_EQ(ran.out, "") << arguments;
+    EXPECT_NE(ran.err, "") << arguments;
+  }
+  expect_refused("replay --capacity much t.trace", 2, "--capacity: 'much' is neither a size nor auto");
+  expect_refused("replay --capacity 0 t.trace", 2, "--capacity: '0' is neither a size nor auto");
+  expect_refused("replay --capacity 18000000000G t.trace", 2, "--capacity: '18000000000G' is neither a size nor auto");
+  expect_refused("replay --device host --lag 5 t.trace", 2,
+                 "--lag: the host has no streams that could be late; use --device sim");
+}
+
+TEST_F(CliTest, AnInputThatCannotBeReadIsThreeAndOneLine) {
+  write_trace("good.trace", "a 0 5\n");
+  write_trace("bad.trace", "a 0 5\nf 1\n");
+  write("bad.ops", "ashlar-ops 1 cache\nalloc p0 12parsecs s0\n");
+  expect_refused("replay none.trace", 3, "none.trace: No such file or directory");
+  expect_refused("replay good.trace bad.trace", 3, "bad.trace:3: free of id 1, which was never allocated");
+  expect_refused("replay --conf reuse:all good.trace", 3, "--conf:1: reuse: 'all' is none of own, completed, ordered");
+  expect_refused("replay --conf expandable_segments:True good.trace", 3,
+                 "--conf:1: expandable_segments: known, but not built here");
+  expect_refused("check none.ops", 3, "none.ops: No such file or directory");
+  EXPECT_EQ(run("check bad.ops").code, 3);
+  EXPECT_EQ(run("check bad.ops").err.rfind("bad.ops:2: ", 0), 0u);
+  EXPECT_EQ(run("reduce bad.ops").code, 3);
+  const Ran ran = run("replay good.trace", "ASHLAR_ALLOC_CONF=wait_ms:soon");
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_EQ(ran.err.rfind("ASHLAR_ALLOC_CONF:1: wait_ms: 'soon' is neither", 0), 0u) << ran.err;
+}
+
+TEST_F(CliTest, NothingIsHalfDoneWhenOneInputIsBad) {
+  write_trace("good.trace", "a 0 5\n");
+  write_trace("bad.trace", "a 0\n");
+  EXPECT_EQ(run("replay good.trace bad.trace --json out.json --report out.html").code, 3);
+  EXPECT_FALSE(fs::exists(folder_ / "out.json"));
+  EXPECT_FALSE(fs::exists(folder_ / "out.html"));
+}
+
+TEST_F(CliTest, AnOutputThatCannotBeWrittenIsSaid) {
+  write_trace("t.trace", "a 0 5\n");
+  const Ran ran = run("replay t.trace --json no/folder.json");
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_EQ(ran.err, "no/folder.json: No such file or directory\n");
+}
+
+TEST_F(CliTest, TheFiguresOfASmallTraceAreRight) {
+  // 1000 B rounds to 1024 and lies in a 2 MiB segment; 12 MiB has a segment of its own.
+  write_trace("t.trace", "a 0 1000\nm half\na 1 12582912\nf 0\na 2 1024\nf 1\n");
+  const Json json = replay_json("t.trace");
+  ASSERT_EQ(json.size(), 1u);
+  const Json& r = json[0];
+  EXPECT_EQ(r["trace"], "t");
+  EXPECT_EQ(r["events"], 5);
+  EXPECT_EQ(r["allocations"], 3);
+  EXPECT_EQ(r["peak_requested_bytes"], 12582912 + 1024);
+  EXPECT_EQ(r["peak_allocated_bytes"], 12582912 + 1024);
+  EXPECT_EQ(r["peak_reserved_bytes"], 12582912 + 2097152);
+  EXPECT_DOUBLE_EQ(r["utilisation"].get<double>(), (12582912.0 + 1024) / (12582912 + 2097152));
+  EXPECT_TRUE(r["capacity_bytes"].is_null());
+  EXPECT_EQ(r["ooms"], 0);
+  EXPECT_EQ(r["waits"], 0);
+  EXPECT_EQ(r["moved_pages"], 0);
+  EXPECT_EQ(r["divergences"], 0);
+  EXPECT_EQ(r["driver_calls"]["segment-alloc"], 2);
+  EXPECT_GT(r["driver_us"].get<double>(), 0);
+  EXPECT_GT(r["max_call_us"].get<double>(), 0);
+  EXPECT_GT(r["ns_per_event"].get<double>(), 0);
+  EXPECT_GE(r["timing_passes"].get<int>(), 5);
+  EXPECT_FALSE(r.contains("checks"));
+}
+
+TEST_F(CliTest, ManyTracesAreOneArrayAndAFileGetsTheSame) {
+  write_trace("a.trace", "a 0 5\n");
+  write_trace("b.trace", "a 0 5 1\na 1 5 2\nf 0\n");
+  const Ran ran = run("replay a.trace b.trace --conf reuse:own --json out.json");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_NE(ran.out.find("ns/event"), std::string::npos) << "the table is still printed";
+  const Json json = Json::parse(slurp(folder_ / "out.json"));
+  ASSERT_EQ(json.size(), 2u);
+  EXPECT_EQ(json[1]["trace"], "b");
+  EXPECT_EQ(json[1]["peak_reserved_bytes"], 4194304) << "two streams, two heaps";
+}
+
+TEST_F(CliTest, AnOutOfMemoryIsCountedAndIsOne) {
+  write_trace("t.trace", "a 0 33554432\na 1 33554432\na 2 33554432\nf 0\nf 1\nf 2\n");
+  const Json json = replay_json("--capacity 64MiB t.trace", 1);
+  EXPECT_EQ(json[0]["ooms"], 1);
+  EXPECT_EQ(json[0]["capacity_bytes"], 67108864);
+  EXPECT_EQ(json[0]["peak_requested_bytes"], 67108864);
+  EXPECT_NE(json[0]["first_trouble"].get<std::string>().find("Out of memory on device 0: 32.00 MiB"), std::string::npos);
+}
+
+TEST_F(CliTest, CapacityAutoFindsTheSmallestDevice) {
+  write_trace("t.trace", "a 0 33554432\na 1 1000\nf 0\na 2 50331648\nf 2\nf 1\n");
+  const Json json = replay_json("--capacity auto t.trace");
+  EXPECT_EQ(json[0]["capacity_bytes"], 50331648 + 2097152) << "the idle 32 MiB go back before 48 MiB are asked for";
+  EXPECT_DOUBLE_EQ(json[0]["utilisation"].get<double>(), (50331648.0 + 1000) / (50331648 + 2097152));
+  EXPECT_EQ(replay_json("--capacity 48MiB t.trace", 1)[0]["ooms"], 1);
+  EXPECT_EQ(replay_json("--capacity 50MiB t.trace")[0]["ooms"], 0);
+}
+
+TEST_F(CliTest, ALagMakesReclaimWait) {
+  write_trace("t.trace", "a 0 33554432\nf 0\na 1 50331648\nf 1\n");
+  EXPECT_EQ(replay_json("--capacity 48MiB --lag 100 t.trace")[0]["waits"], 1);
+  EXPECT_EQ(replay_json("--capacity 48MiB --lag 100 --conf wait_ms:never t.trace", 1)[0]["ooms"], 1);
+}
+
+TEST_F(CliTest, ACheckedReplaySaysWhatItChecked) {
+  write_trace("t.trace", "a 0 1000\na 1 5000000\nf 0\na 2 30000000 7\nf 1\n");
+  for (const char* more : {"", "--lag 3", "--capacity auto", "--device host", "--conf reuse:ordered"}) {
+    const Json r = replay_json(std::string("--check t.trace ") + more)[0];
+    EXPECT_EQ(r["divergences"], 0) << more;
+    EXPECT_GE(r["walk_period"].get<int>(), 1);
+    EXPECT_EQ(r["check_passes"], 2);
+    for (const char* clause : {"C1", "C2", "C3", "C4", "C5", "C6", "C7", "C10", "C12", "C13", "C14", "C15", "C16", "C17",
+                               "C18", "C24", "C25", "C26"}) {
+      EXPECT_GT(r["checks"].value(clause, 0), 0) << clause;
+    }
+  }
+}
+
+TEST_F(CliTest, TheReportIsOnePageThatLoadsNothing) {
+  write_trace("t.trace", "a 0 1000\nm </script><b>\na 1 5000000\nf 0\n");
+  EXPECT_EQ(run("replay t.trace --report out.html").code, 0);
+  const std::string page = slurp(folder_ / "out.html");
+  for (const char* part : {"<canvas", "http:", "https:", "@import", "src=", "@DATA@", "</script><b>"}) {
+    EXPECT_EQ(page.find(part), std::string::npos) << part;
+  }
+  const std::string opening = "<script type=\"application/json\" id=\"data\">";
+  const std::size_t begin = page.find(opening) + opening.size();
+  const Json data = Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+  const Json& entry = data["traces"][0];
+  EXPECT_EQ(entry["marks"][0][1], "</script><b>");
+  EXPECT_EQ(entry["timeline"]["requested"]["max"], Json({1000, 1000, 5001000, 5000000}));
+  EXPECT_EQ(entry["map"]["event"], 2);
+  EXPECT_EQ(entry["map"]["segments"].size(), 2u);
+}
+
+TEST_F(CliTest, AnOpsFileIsCheckedAndItsFailureIsPlaced) {
+  write("good.ops", "ashlar-ops 1 cache\nalloc p0 1MiB s0\nfree p0\n");
+  write("bad.ops", "ashlar-ops 1 cache\nalloc p0 1MiB s0\n# so it says\nexpect out-of-memory\nfree p0\n");
+  const Ran good = run("check good.ops");
+  EXPECT_EQ(good.code, 0) << good.err;
+  EXPECT_EQ(good.out.rfind("good.ops: ok, 2 ops, 0 skipped", 0), 0u) << good.out;
+  const Ran bad = run("check good.ops bad.ops");
+  EXPECT_EQ(bad.code, 1);
+  EXPECT_NE(bad.out.find("bad.ops:4: expect: "), std::string::npos) << bad.out;
+}
+
+TEST_F(CliTest, AFailingOpsFileIsReduced) {
+  std::string text = "ashlar-ops 1 cache\n";
+  for (int i = 0; i < 30; ++i) text += "alloc p" + std::to_string(i) + " 5MiB s0\n";
+  text += "free p3\nalloc p30 1KiB s0\nexpect out-of-memory\nfree p4\n";
+  write("bad.ops", text);
+  const Ran ran = run("reduce bad.ops -o small.ops");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "");
+  const std::string small = slurp(folder_ / "small.ops");
+  EXPECT_EQ(std::count(small.begin(), small.end(), '\n'), 3) << "version, expect, a comment\n" << small;
+  EXPECT_EQ(run("check small.ops").code, 1);
+  write("good.ops", "ashlar-ops 1 cache\nalloc p0 1MiB s0\n");
+  expect_refused("reduce good.ops", 1, "good.ops: passes every check; there is nothing to reduce");
+}
+
+}  // namespace
