@@ -31,6 +31,12 @@ constexpr std::optional<Bytes> checked_round_up(Bytes a, Bytes unit) {
   return rest == 0 ? std::optional<Bytes>(a) : checked_add(a, Bytes{unit.count() - rest});
 }
 
+/// The smallest multiple of `unit` that is at least `a`. REQUIRES: unit is a power of two; the result does not wrap.
+constexpr Bytes round_up(Bytes a, Bytes unit) {
+  ASHLAR_ASSERT(is_power_of_two(unit.count()) && a.count() + (unit.count() - 1) >= a.count(), "base(1): round_up wrapped");
+  return Bytes{(a.count() + (unit.count() - 1)) & ~(unit.count() - 1)};
+}
+
 /// The largest multiple of `unit` that is at most `a`. REQUIRES: unit > 0.
 constexpr Bytes round_down(Bytes a, Bytes unit) { return Bytes{a.count() - a % unit}; }
 

@@ -6,7 +6,7 @@
 #include <new>
 #include <vector>
 
-#include <ashlar/cache/device_cache.h>
+#include <ashlar/cache/hit_inl.h>
 #include <ashlar/cache/observer_scope.h>
 
 namespace ashlar {
@@ -84,7 +84,7 @@ CachingAllocator::~CachingAllocator() {
   for (const auto& device : impl_->devices) device->events().clear();
 }
 
-Result<Address> CachingAllocator::allocate(Bytes size, Stream stream, OutOfMemory* account) noexcept {
+[[gnu::flatten]] Result<Address> CachingAllocator::allocate(Bytes size, Stream stream, OutOfMemory* account) noexcept {
   if (const Status status = impl_->usable(); !status.is_ok()) return status;
   DeviceCache* cache = impl_->device(stream.device);
   ASHLAR_REQUIRE(cache != nullptr, Code::kInvalidArgument, "no device with that id");
@@ -95,7 +95,7 @@ Result<Address> CachingAllocator::allocate(Bytes size, Stream stream, OutOfMemor
   return cache->allocate(size, stream, account);
 }
 
-Status CachingAllocator::free(Address address) noexcept {
+[[gnu::flatten]] Status CachingAllocator::free(Address address) noexcept {
   if (address.is_null()) return Status::ok();
   if (const Status status = impl_->usable(); !status.is_ok()) return status;
   return DeviceCache::free(impl_->shared.pages.find(address), address);

@@ -1,5 +1,5 @@
-// The hit and the free: what every request does, with one short lock and no device call.
-#include <ashlar/cache/device_cache.h>
+// Heaps, uses noted on blocks, and the out-of-line copies of the hit (hit_inl.h) for the slow paths.
+#include <ashlar/cache/hit_inl.h>
 
 #include <algorithm>
 #include <new>
@@ -7,13 +7,12 @@
 namespace ashlar {
 inline namespace v0 {
 
-namespace {
-/// Most events one hit polls (C17).
-constexpr unsigned kHitPollsMax = 16;
-}  // namespace
-
 DeviceCache::DeviceCache(Device& device, SharedState& shared) noexcept
-    : shared_(shared), config_(shared.config), id_(device.traits().id), driver_(device), events_(driver_) {
+    : shared_(shared),
+      config_(shared.config),
+      has_divisions_(std::any_of(config_.roundup_divisions.begin(), config_.roundup_divisions.end(),
+                                 [](std::uint32_t steps) { return steps > 1; })),
+      id_(device.traits().id), driver_(device), events_(driver_) {
   fraction_pending_ = config_.memory_fraction < 1.0;
 }
 
@@ -47,58 +46,11 @@ StreamHeap* DeviceCache::make_heap(Stream stream) noexcept {
   return last_heap_;
 }
 
-inline Status DeviceCache::make_request(Bytes size, Request& request) const noexcept {
-  ASHLAR_REQUIRE(size <= kRequestBytesMax, Code::kSizeOverflow, "a request over 1 EiB");
-  // Nothing below can wrap: 1 EiB and a rounding of at most as much again are far from 2^64 (check_config).
-  const Bytes rounded = rounded_size(config_, size).value_or(size);
-  request = {size, rounded, fit_end(config_, rounded), is_small_size(config_, rounded)};
-  return Status::ok();
-}
-
-Result<Address> DeviceCache::allocate(Bytes size, Stream stream, OutOfMemory* account) noexcept {
-  if (const Status health = driver_.health(); !health.is_ok()) return health;
-  Request request;
-  if (const Status status = make_request(size, request); !status.is_ok()) return status;
-  StreamHeap* heap = heap_of(stream);
-  ASHLAR_REQUIRE(heap != nullptr, Code::kOutOfMemory, "the host has no memory for a stream's heap");
-  ASHLAR_REQUIRE(heap->life.load(std::memory_order_relaxed) == StreamHeap::Life::kAlive, Code::kInvalidHandle,
-                 "the stream was retired or its handle reused");
-  {
-    Guard guard(heap->lock);
-    if (heap->has_pending() && !is_capturing()) {
-      const PollTally polled = poll(*heap, guard, kHitPollsMax);
-      if (!polled.status.is_ok()) return polled.status;
-    }
-    const Address address = take_fit(*heap, request);
-    if (!address.is_null()) return address;
-  }
-  return allocate_slow(*heap, request, account);
-}
-
-inline Address DeviceCache::take_fit(StreamHeap& heap, const Request& request) noexcept {
-  const BlockIndex block = heap.pool(request.is_small).best_fit(request.size, request.fit_end);
-  return block == block::kNoBlock ? Address{} : take_block(heap, request, block, nullptr);
+Address DeviceCache::take_block(StreamHeap& heap, const Request& request, BlockIndex block, UseNode* owner) noexcept {
+  return take_now(heap, request, block, owner);
 }
 
 Address DeviceCache::search_locked(StreamHeap& heap, const Request& request) noexcept { return take_fit(heap, request); }
-
-Address DeviceCache::take_block(StreamHeap& heap, const Request& request, BlockIndex block, UseNode* owner) noexcept {
-  if (!heap.reserve_nodes(1)) return Address{};
-  block::BlockPool& pool = heap.pool(request.is_small);
-  const bool split = should_split(config_, request.size, pool.size(block));
-  const BlockIndex taken = pool.take(block, request.size, split, request.requested, StreamHeap::as_word(owner));
-  if (taken == block::kNoBlock) return Address{};
-  heap.stats.on_allocate(request.is_small, pool.size(taken), request.requested, pool.counts(),
-                         heap.pool(!request.is_small).counts());
-  heap.sample(request.is_small);
-  if (owner != nullptr) {
-    owner->block = taken;
-    owner->is_small = request.is_small;
-  }
-  if (request.size >= config_.max_split_size) count_oversize(+1);
-  ASHLAR_VALIDATE(pool);
-  return pool.address(taken);
-}
 
 void DeviceCache::count_oversize(int change) noexcept {
   const Guard guard(reserve_lock_);
@@ -111,43 +63,6 @@ void DeviceCache::count_oversize(int change) noexcept {
     --stat.current;
     ++stat.decreased;
   }
-}
-
-/// Calls f(heap, is_small, block, guard) for the live block that starts at `address`, under its heap's lock.
-template <class F>
-inline Status DeviceCache::with_live_block(const PageMap::Found& found, Address address, F&& f) noexcept {
-  for (const Owner owner : {found.first, found.second}) {
-    if (owner.is_nobody()) continue;
-    StreamHeap& heap = *owner.heap();
-    if (const Status health = heap.cache.driver_.health(); !health.is_ok()) return health;
-    Guard guard(heap.lock);
-    const block::BlockPool& pool = heap.pool(owner.is_small());
-    const BlockIndex block = pool.find(address);
-    if (block == block::kNoBlock) continue;
-    ASHLAR_REQUIRE(pool.state(block) == block::State::kLive, Code::kDoubleFree,
-                   "already freed; its uses are not complete yet");
-    return f(heap, owner.is_small(), block, guard);
-  }
-  return {Code::kUnknownPointer, "the allocator is not handing out that address: never issued, freed, or inside a block"};
-}
-
-/// Locked, may return unlocked: ends a live block.
-inline Status DeviceCache::free_block(StreamHeap& heap, bool is_small, BlockIndex block, Guard& guard) noexcept {
-  block::BlockPool& pool = heap.pool(is_small);
-  if (pool.size(block) >= heap.cache.config_.max_split_size) heap.cache.count_oversize(-1);
-  if (pool.user(block) == 0) {
-    heap.release_now(is_small, block);
-    ASHLAR_VALIDATE(pool);
-  } else {
-    free_pending(heap, guard, is_small, block);
-  }
-  return Status::ok();
-}
-
-Status DeviceCache::free(const PageMap::Found& found, Address address) noexcept {
-  return with_live_block(found, address, [](StreamHeap& heap, bool is_small, BlockIndex block, Guard& guard) {
-    return free_block(heap, is_small, block, guard);
-  });
 }
 
 namespace {

@@ -3,7 +3,7 @@
 // Thread safety: any thread. Locks, in the order they may be taken: reclaim -> streams -> one heap's (never two at once) ->
 // reserve / event pool. No device call and no callback under a heap's lock or the streams lock (C18).
 //
-// The files: device_cache.cc the hit and the free; pending.cc what waits for other streams; ladder.cc the miss; reclaim.cc
+// The files: hit_inl.h the hit and the free; device_cache.cc heaps and uses; pending.cc what waits for other streams; ladder.cc the miss; reclaim.cc
 // its slow rungs (epochs, stealing, giving segments back, waiting); queries.cc statistics, snapshot, validate.
 //
 // Invariants:
@@ -101,6 +101,7 @@ class DeviceCache {
   Address search_locked(StreamHeap& heap, const Request& request) noexcept;
   /// Locked. Hands out `block`, which is free and large enough; the null address when the host has no memory.
   Address take_block(StreamHeap& heap, const Request& request, BlockIndex block, UseNode* owner) noexcept;
+  Address take_now(StreamHeap& heap, const Request& request, BlockIndex block, UseNode* owner) noexcept;
   template <class F>
   static Status with_live_block(const PageMap::Found& found, Address address, F&& f) noexcept;
   static Status free_block(StreamHeap& heap, bool is_small, BlockIndex block, Guard& guard) noexcept;
@@ -174,6 +175,7 @@ class DeviceCache {
 
   SharedState& shared_;
   const Config& config_;
+  const bool has_divisions_;  ///< is roundup_power2_divisions set at all?
   const DeviceId id_;
   Driver driver_;
   EventPool events_;
