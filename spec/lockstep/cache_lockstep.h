@@ -48,8 +48,8 @@ class CacheLockstep {
  public:
   struct Options {
     CacheFactory factory;
-    std::uint32_t walk_every = 1;      ///< CacheModel::Options
-    std::uint32_t validate_every = 64; ///< likewise
+    std::uint32_t walk_every = 1;  ///< CacheModel::Options
+    std::uint32_t validate_every = 256;  ///< likewise
     bool touch = true;
     SimGpuOptions machine;
   };

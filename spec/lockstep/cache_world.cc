@@ -60,7 +60,7 @@ void CacheLockstep::allocate(std::uint64_t name, std::uint64_t size, std::uint32
 }
 
 void CacheLockstep::announce(const Pointer& pointer, std::uint32_t s) {
-  const Stream& on = streams_[s].stream;
+  const Stream on = streams_[s].stream;
   model_->begin(streams_[pointer.stream].stream.device);
   const Status used = subject_->record_use(Address{pointer.address}, on);
   set_outcome(used);
@@ -95,7 +95,10 @@ void CacheLockstep::free(std::uint64_t name, std::uint32_t s) {
 void CacheLockstep::launch(std::uint32_t s, std::uint64_t name, Access access) {
   const Pointer pointer = pointers_[name];
   if (s != pointer.stream) {
-    const bool is_noted = std::any_of(unannounced_.begin(), unannounced_.end(), [&](const Unannounced& note) {
+    const OwnedBlock* block = model_->find_live(streams_[pointer.stream].stream.device, pointer.address);
+    const std::uint64_t id = streams_[s].stream.id.value();
+    const bool is_told = block != nullptr && std::find(block->uses.begin(), block->uses.end(), id) != block->uses.end();
+    const bool is_noted = is_told || std::any_of(unannounced_.begin(), unannounced_.end(), [&](const Unannounced& note) {
       return note.pointer == name && note.stream == s;
     });
     if (!is_noted) unannounced_.push_back({name, s});
@@ -115,7 +118,10 @@ void CacheLockstep::memory_op(const Op& op) {
   const std::uint32_t s = stream(op.slot == slot::kKernel ? op.arg[0] : op.arg[1]);
   if (s == kNoStream) return skip();
   if (op.slot == slot::kFreeOn) return free(name, s);
-  if (op.slot == slot::kUse) return announce(pointers_[name], s);
+  if (op.slot == slot::kUse) {
+    std::erase_if(unannounced_, [&](const Unannounced& note) { return note.pointer == name && note.stream == s; });
+    return announce(pointers_[name], s);
+  }
   launch(s, name, static_cast<Access>(op.arg[2] % 3 + 1));
 }
 

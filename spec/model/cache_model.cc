@@ -412,18 +412,16 @@ void CacheModel::judge_reset_peaks(Status got) {
   device.completed = device.completed_bytes = 0;
   if (!got.is_ok() && !is_dead_answer(device, got.code())) report("C16", "a reset of the peaks was refused");
   if (!device.is_fresh) walk(device);
+  constexpr unsigned kAll = kCacheFigures * kCachePools;
+  std::fill(&device.heap_peaks_least[0][0], &device.heap_peaks_least[0][0] + kAll, 0);
   for (HeapFigures& heap : device.heaps) {
-    for (unsigned f = 0; f < kCacheFigures; ++f) {
-      for (unsigned pool = 0; pool < kCachePools; ++pool) {
-        heap.peak_least[f][pool] = heap.peak_most[f][pool] = heap.now[f][pool];
-      }
-    }
+    std::copy(&heap.now[0][0], &heap.now[0][0] + kAll, &heap.peak_least[0][0]);
+    std::copy(&heap.now[0][0], &heap.now[0][0] + kAll, &heap.peak_most[0][0]);
+    for (unsigned i = 0; i < kAll; ++i) (&device.heap_peaks_least[0][0])[i] += (&heap.now[0][0])[i];
   }
-  for (unsigned f = 0; f < kCacheFigures; ++f) {
-    for (unsigned pool = 0; pool < kCachePools; ++pool) {
-      device.device_peak_least[f][pool] = device.device_peak_most[f][pool] = device.sum[f][pool];
-    }
-  }
+  std::copy(&device.heap_peaks_least[0][0], &device.heap_peaks_least[0][0] + kAll, &device.heap_peaks_most[0][0]);
+  std::copy(&device.sum[0][0], &device.sum[0][0] + kAll, &device.device_peak_least[0][0]);
+  std::copy(&device.sum[0][0], &device.sum[0][0] + kAll, &device.device_peak_most[0][0]);
   end(device, {});
 }
 

@@ -52,7 +52,7 @@ class CacheModel {
     /// Every so many calls the whole map is walked; 1 = always.
     std::uint32_t walk_every = 1;
     /// Every so many walks the subject's own validate() runs too (C5): it costs far more than the walk.
-    std::uint32_t validate_every = 64;
+    std::uint32_t validate_every = 256;
   };
 
   CacheModel(CacheSubject& subject, std::vector<DeviceWitness*> witnesses, Options options);
@@ -128,6 +128,8 @@ class CacheModel {
     // History, for C15.
     CacheStats stats;             ///< as last read
     std::uint64_t raised[kCacheFigures][kCachePools] = {};
+    std::uint64_t heap_peaks_least[kCacheFigures][kCachePools] = {};  ///< sums over the heaps
+    std::uint64_t heap_peaks_most[kCacheFigures][kCachePools] = {};
     std::uint64_t device_peak_least[kCacheFigures][kCachePools] = {};
     std::uint64_t device_peak_most[kCacheFigures][kCachePools] = {};
     std::uint64_t ooms = 0;
@@ -200,6 +202,7 @@ class CacheModel {
   void judge_stats(Device& device, const Call& call);
   void judge_counters(Device& device, const CacheStats& stats);
   void judge_oversize(Device& device, const CacheStats& stats);
+  void raise_bounds(Device& device, HeapFigures& heap, const Call& call);
   void judge_peaks(Device& device, const CacheStats& stats, const Call& call);
   void judge_rises(Device& device, const CacheStats& stats);
   void expect_stat(const char* name, std::uint64_t is, std::uint64_t must);

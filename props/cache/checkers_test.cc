@@ -1,0 +1,437 @@
+// Every checker of the caching allocator's model fires: one planted bug for each clause, and the real thing passes.
+// Imitated: an allocator that hands out live bytes, forgets uses, miscounts, leaks, gives up too early, polls too often.
+// Not proved: that no other bug slips through a clause.
+#include <gtest/gtest.h>
+
+#include "props/cache/forwarding_subject.h"
+#include "spec/ops/text.h"
+
+namespace ashlar::props {
+namespace {
+
+using spec::CacheShortage;
+using spec::CacheSnapshot;
+using spec::CacheState;
+
+std::string failing_clause(const spec::CacheLockstep::Options& options, const std::string& ops) {
+  spec::OpFile file;
+  spec::TextError error;
+  if (!spec::parse_ops("ashlar-ops 1 cache\n" + ops, &file, &error)) return "unreadable: " + error.reason;
+  return spec::CacheLockstep::run(file, options).divergence.clause;
+}
+
+/// The clause that broke with the bug; the same ops must pass without it.
+template <class Broken>
+std::string clause(const std::string& ops, const char* real_conf = nullptr) {
+  spec::CacheLockstep::Options real;
+  real.factory = caching_allocator_factory();
+  EXPECT_EQ(failing_clause(real, ops), "") << "the real allocator fails:\n" << ops;
+  return failing_clause(broken<Broken>(real_conf), ops);
+}
+
+struct Sound : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+};
+
+TEST(Checkers, ASoundSubjectBehindTheWrapperPasses) {
+  EXPECT_EQ(clause<Sound>("stream s1 d0\nalloc p0 1000 s0\nuse p0 s1\nfree p0\nalloc p1 1000 s0\nfree p1\ntrim d0\n"), "");
+}
+
+struct GivesLiveBytes : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Address first;
+  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+    if (!first.is_null()) return first;
+    const Result<Address> got = inner_->allocate(size, stream, shortage);
+    first = got.value_or(Address{});
+    return got;
+  }
+};
+TEST(Checkers, C2FiresWhenLiveBytesAreGivenOutAgain) {
+  EXPECT_EQ(clause<GivesLiveBytes>("alloc p0 512 s0\nalloc p1 512 s0\n"), "C2");
+}
+
+struct GivesTooLittle : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+    return inner_->allocate(Bytes{size.count() / 2}, stream, shortage);
+  }
+};
+struct GivesMisaligned : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+    const Result<Address> got = inner_->allocate(size, stream, shortage);
+    return got.is_ok() ? Result<Address>(got.value() + Bytes{8}) : got;
+  }
+  Result<spec::CacheInfo> info(Address address) override { return inner_->info(address - Bytes{8}); }
+};
+struct GivesForeignBytes : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+    const Result<Address> got = inner_->allocate(size, stream, shortage);
+    return got.is_ok() ? Result<Address>(got.value() + Bytes{std::uint64_t{1} << 50}) : got;
+  }
+  Result<spec::CacheInfo> info(Address address) override { return inner_->info(address - Bytes{std::uint64_t{1} << 50}); }
+};
+TEST(Checkers, C1FiresOnBytesThatAreTooFewOrMisalignedOrNotTheAllocators) {
+  EXPECT_EQ(clause<GivesTooLittle>("alloc p0 4096 s0\n"), "C1");
+  EXPECT_EQ(clause<GivesMisaligned>("alloc p0 4096 s0\n"), "C1");
+  EXPECT_EQ(clause<GivesForeignBytes>("alloc p0 4096 s0\n"), "C1");
+}
+
+/// Changes the snapshot of a map with one live block in a segment.
+template <void (*kChange)(CacheSnapshot*)>
+struct LiesAboutTheMap : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Status snapshot(DeviceId device, CacheSnapshot* out) override {
+    const Status got = inner_->snapshot(device, out);
+    if (!out->blocks.empty() && out->blocks[0].state == CacheState::kLive) kChange(out);
+    return got;
+  }
+};
+void leave_gap(CacheSnapshot* map) { map->blocks[1].address += 512; }
+void stop_short(CacheSnapshot* map) { map->blocks[1].size -= 512; }
+void split_free(CacheSnapshot* map) {
+  spec::CacheBlock rest = map->blocks[1];
+  map->blocks[1].size = 512;
+  rest.address += 512;
+  rest.size -= 512;
+  map->blocks.push_back(rest);
+  map->segments[0].block_count = 3;
+}
+void hide_segment(CacheSnapshot* map) { map->segments.clear(); }
+void resize_segment(CacheSnapshot* map) { map->segments[0].size += 512; }
+void leave_in_transfer(CacheSnapshot* map) { map->blocks[1].state = CacheState::kInTransfer; }
+void own_free_bytes(CacheSnapshot* map) { map->blocks[1].state = CacheState::kLive; }
+void drop_live(CacheSnapshot* map) { map->blocks[0].state = CacheState::kFree; map->blocks[1].state = CacheState::kLive; }
+void change_size(CacheSnapshot* map) {
+  map->blocks[0].size += 512;
+  map->blocks[1].address += 512;
+  map->blocks[1].size -= 512;
+}
+void change_pool(CacheSnapshot* map) { map->segments[0].is_small = false; }
+TEST(Checkers, TheWalkFiresOnEveryWrongMap) {
+  const std::string ops = "alloc p0 512 s0\n";
+  EXPECT_EQ(clause<LiesAboutTheMap<leave_gap>>(ops), "C3");
+  EXPECT_EQ(clause<LiesAboutTheMap<stop_short>>(ops), "C3");
+  EXPECT_EQ(clause<LiesAboutTheMap<split_free>>(ops), "C4");
+  EXPECT_EQ(clause<LiesAboutTheMap<hide_segment>>(ops), "C14");
+  EXPECT_EQ(clause<LiesAboutTheMap<resize_segment>>(ops), "C14");
+  EXPECT_EQ(clause<LiesAboutTheMap<leave_in_transfer>>(ops), "C18");
+  EXPECT_EQ(clause<LiesAboutTheMap<own_free_bytes>>(ops), "C2");
+  EXPECT_EQ(clause<LiesAboutTheMap<drop_live>>(ops), "C2");
+  EXPECT_EQ(clause<LiesAboutTheMap<change_size>>(ops), "C1");
+  EXPECT_EQ(clause<LiesAboutTheMap<change_pool>>(ops), "DEV-2");
+}
+
+struct BreaksItsIndex : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  const char* validate() override { return "index and blocks disagree"; }
+};
+TEST(Checkers, C5FiresWhenTheSubjectsOwnWalkFails) { EXPECT_EQ(clause<BreaksItsIndex>("alloc p0 512 s0\n"), "C5"); }
+
+struct ForgetsUses : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Status record_use(Address, const Stream&) override { return Status::ok(); }
+  Status free_on(Address address, const Stream&) override { return inner_->free(address); }
+};
+struct ForgetsUsesQuietly : ForgetsUses {
+  using ForgetsUses::ForgetsUses;
+  std::uint32_t uses = 0;
+  Status record_use(Address, const Stream&) override { return ++uses, Status::ok(); }
+  Status snapshot(DeviceId device, CacheSnapshot* out) override {
+    const Status got = inner_->snapshot(device, out);
+    for (spec::CacheBlock& block : out->blocks) block.other_uses = block.requested == 777 ? uses : 0;
+    return got;
+  }
+};
+TEST(Checkers, C7FiresOnAForgottenUseAndC6WhenItsBytesAreReused) {
+  EXPECT_EQ(clause<ForgetsUses>("stream s1 d0\nalloc p0 512 s0\nuse p0 s1\n"), "C7");
+  const std::string reuse = "stream s1 d0\nalloc p0 777 s0\ndrain d0\nkernel s1 p0 rw\nuse p0 s1\nfree p0\nalloc p1 512 s0\n";
+  EXPECT_EQ(clause<ForgetsUsesQuietly>(reuse), "C6");
+  EXPECT_EQ(clause<ForgetsUses>("stream s1 d0\nalloc p0 512 s0\ndrain d0\nkernel s1 p0 rw\nfree-on p0 s1\nalloc p1 512 s0\n"), "C6");
+}
+
+struct InventsUses : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Stream other;
+  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+    if (size.count() == 777) other = stream;
+    return inner_->allocate(size, stream, shortage);
+  }
+  Status free(Address address) override { return inner_->free_on(address, other); }
+  Status snapshot(DeviceId device, CacheSnapshot* out) override {
+    const Status got = inner_->snapshot(device, out);
+    for (spec::CacheBlock& block : out->blocks) block.other_uses = 0;
+    return got;
+  }
+};
+TEST(Checkers, Dev6FiresOnABlockThatWaitsForNothing) {
+  EXPECT_EQ(clause<InventsUses>("stream s1 d0\nalloc p0 512 s0\nalloc p1 777 s1\nfree p0\n"), "DEV-6");
+}
+
+struct NeverHasMemory : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  std::uint64_t ooms = 0;
+  std::vector<std::function<void(const CacheShortage&)>> observers;
+  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+    if (size.count() != 777) return inner_->allocate(size, stream, shortage);
+    *shortage = {};
+    shortage->requested = 777;
+    shortage->rounded = 1024;
+    shortage->segment = 2u << 20;
+    ++ooms;
+    for (const auto& observer : observers) observer(*shortage);
+    return Status{Code::kOutOfMemory, "planted"};
+  }
+  void add_out_of_memory_observer(std::function<void(const CacheShortage&)> observer) override {
+    observers.push_back(observer);
+    inner_->add_out_of_memory_observer(std::move(observer));
+  }
+  Status stats(DeviceId device, spec::CacheStats* out) override {
+    const Status got = ForwardingSubject::stats(device, out);
+    out->ooms += ooms;
+    return got;
+  }
+};
+TEST(Checkers, C12FiresOnAnOutOfMemoryWithABlockOrTheDeviceFreeOrAFreePending) {
+  EXPECT_EQ(clause<NeverHasMemory>("alloc p0 512 s0\nalloc p1 777 s0\n"), "C12");
+  EXPECT_EQ(clause<NeverHasMemory>("alloc p1 777 s0\n"), "C12");
+  EXPECT_EQ(clause<NeverHasMemory>("device d0 2MiB\nalloc p0 1MiB s0\nalloc p2 1MiB s0\nalloc p1 777 s0\n"), "");   // rightly
+  EXPECT_EQ(clause<NeverHasMemory>("device d0 2MiB\nstream s1 d0\nalloc p0 1MiB s0\nalloc p2 1MiB s0\nkernel s1 p0 r\n"
+                                   "free p0\nalloc p1 777 s0\n"), "C12");  // a wait would do
+  EXPECT_EQ(clause<NeverHasMemory>("device d0 2MiB\nstream s1 d0\nalloc p0 512 s1\nfree p0\nalloc p1 777 s0\n"), "C12");  // another heap's
+}
+
+struct LeaksASegment : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Status trim(DeviceId device) override {
+    static_cast<void>(device_for(CallKind::kSegmentAlloc).segment_alloc(2_MiB));
+    return inner_->trim(device);
+  }
+};
+struct LeaksAnEvent : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Status trim(DeviceId device) override {
+    static_cast<void>(device_for(CallKind::kEventCreate).event_create());
+    return inner_->trim(device);
+  }
+};
+TEST(Checkers, C14FiresOnLeakedSegmentsAndEvents) {
+  EXPECT_EQ(clause<LeaksASegment>("alloc p0 512 s0\ntrim d0\n"), "C14");
+  EXPECT_EQ(clause<LeaksAnEvent>("alloc p0 512 s0\ntrim d0\n"), "C14");
+}
+
+unsigned miscounted_figure = 0;
+unsigned miscounted_field = 0;
+unsigned miscounted_pool = 0;
+struct Miscounts : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Status stats(DeviceId device, spec::CacheStats* out) override {
+    const Status got = inner_->stats(device, out);
+    spec::CacheStat& stat = out->figure[miscounted_figure][miscounted_pool];
+    std::uint64_t* const fields[] = {&stat.current, &stat.peak, &stat.increased, &stat.decreased};
+    *fields[miscounted_field] += 1;
+    return got;
+  }
+};
+TEST(Checkers, C15FiresOnEveryFieldOfEveryFigureOfEveryPool) {
+  for (miscounted_figure = 0; miscounted_figure < spec::kCacheFigures; ++miscounted_figure) {
+    for (miscounted_field = 0; miscounted_field < 4; ++miscounted_field) {
+      for (miscounted_pool = 0; miscounted_pool < spec::kCachePools; ++miscounted_pool) {
+        EXPECT_EQ(clause<Miscounts>("alloc p0 512 s0\nalloc p1 2MiB s0\nfree p0\n"), "C15")
+            << miscounted_figure << " field " << miscounted_field << " pool " << miscounted_pool;
+      }
+    }
+  }
+}
+template <std::uint64_t spec::CacheStats::*kCounter>
+struct MiscountsA : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Status stats(DeviceId device, spec::CacheStats* out) override {
+    const Status got = inner_->stats(device, out);
+    out->*kCounter += 1;
+    return got;
+  }
+};
+struct MiscountsCalls : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Status stats(DeviceId device, spec::CacheStats* out) override {
+    const Status got = inner_->stats(device, out);
+    out->device_calls[static_cast<unsigned>(CallKind::kEventQuery)] += 1;
+    return got;
+  }
+};
+TEST(Checkers, C15FiresOnMiscountedWaitsOutOfMemoriesAndCalls) {
+  EXPECT_EQ(clause<MiscountsA<&spec::CacheStats::waits>>("alloc p0 512 s0\n"), "C15");
+  EXPECT_EQ(clause<MiscountsA<&spec::CacheStats::ooms>>("alloc p0 512 s0\n"), "C15");
+  EXPECT_EQ(clause<MiscountsCalls>("alloc p0 512 s0\n"), "C15");
+}
+
+struct ForgivesMisuse : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Status free(Address address) override { return static_cast<void>(inner_->free(address)), Status::ok(); }
+};
+struct ConfusesErrors : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Status free(Address address) override {
+    return inner_->free(address).is_ok() ? Status::ok() : Status{Code::kInvalidArgument, "planted"};
+  }
+  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+    const Result<Address> got = inner_->allocate(size, stream, shortage);
+    return got.code() == Code::kSizeOverflow ? Result<Address>(Code::kOutOfMemory, "planted") : got;
+  }
+};
+TEST(Checkers, C16FiresOnMisuseForgivenOrMisnamed) {
+  for (const char* misuse : {"free-stale p0\n", "free-foreign 3\n", "alloc p1 4096 s0\nfree-interior p1 512\n"}) {
+    const std::string ops = std::string("alloc p0 4096 s0\nfree p0\n") + misuse;
+    EXPECT_EQ(clause<ForgivesMisuse>(ops), "C16") << misuse;
+    EXPECT_EQ(clause<ConfusesErrors>(ops), "C16") << misuse;
+  }
+  EXPECT_EQ(clause<ConfusesErrors>("alloc p0 18446744073709551615 s0\n"), "C16");
+  EXPECT_EQ(clause<ConfusesErrors>("alloc p0 1152921504606846977 s0\n"), "C16");
+}
+
+struct AsksWhenRefusing : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Status free(Address address) override {
+    const Status got = inner_->free(address);
+    if (!got.is_ok()) static_cast<void>(device_for(CallKind::kMemoryInfo).memory_info());
+    return got;
+  }
+};
+TEST(Checkers, C13FiresWhenARefusedCallDoesSomething) {
+  EXPECT_EQ(clause<AsksWhenRefusing>("alloc p0 512 s0\nfree p0\nfree-stale p0\n"), "C13");
+}
+
+template <unsigned kPolls, CallKind kKind>
+struct TalksOnEveryAllocation : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  EventHandle event;
+  bool has_event = false;
+  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+    if (!has_event && kKind == CallKind::kEventQuery) event = device_for(CallKind::kEventCreate).event_create().value();
+    for (unsigned i = 0; i < kPolls && has_event; ++i) {
+      if (kKind == CallKind::kEventQuery) static_cast<void>(device_for(kKind).event_query(event));
+      else static_cast<void>(device_for(kKind).memory_info());
+    }
+    has_event = true;
+    return inner_->allocate(size, stream, shortage);
+  }
+};
+TEST(Checkers, C17FiresOnAHitThatPollsTooOftenOrAsksTheDeviceAndOnAMissThatAsksTooOften) {
+  const std::string hit = "alloc p0 512 s0\nalloc p1 512 s0\n";
+  EXPECT_EQ((clause<TalksOnEveryAllocation<17, CallKind::kEventQuery>>(hit)), "C17");
+  EXPECT_EQ((clause<TalksOnEveryAllocation<1, CallKind::kMemoryInfo>>(hit)), "C17");
+  EXPECT_EQ((clause<TalksOnEveryAllocation<100, CallKind::kMemoryInfo>>("alloc p0 512 s0\nalloc p1 2MiB s0\n")), "C17");
+}
+TEST(Checkers, C9FiresOnAPollDuringACapture) {
+  EXPECT_EQ((clause<TalksOnEveryAllocation<1, CallKind::kEventQuery>>(
+                "alloc p0 512 s0\ncapture-begin s0 relaxed\nalloc p1 512 s0\n")),
+            "C9");
+}
+
+struct ForgetsToTrim : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Status trim(DeviceId) override { return Status::ok(); }
+};
+TEST(Checkers, Dev19FiresOnATrimThatLeavesAnIdleSegment) {
+  EXPECT_EQ(clause<ForgetsToTrim>("alloc p0 512 s0\nfree p0\ntrim d0\n"), "DEV-19");
+  EXPECT_EQ(clause<ForgetsToTrim>("alloc p0 512 s0\ncapture-begin s0 global\ntrim d0\n"), "C16");
+}
+
+struct IgnoresTheLimit : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Status set_memory_limit(DeviceId, Bytes) override { return Status::ok(); }
+};
+TEST(Checkers, Dev12FiresOnGrowthOverTheLimit) {
+  EXPECT_EQ(clause<IgnoresTheLimit>("limit d0 1MiB\nalloc p0 512 s0\n"), "DEV-12");
+}
+
+struct TellsNoObserver : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  void add_out_of_memory_observer(std::function<void(const CacheShortage&)>) override {}
+};
+struct MisstatesTheAccount : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+    const Result<Address> got = inner_->allocate(size, stream, shortage);
+    shortage->rounded += 512;
+    return got;
+  }
+};
+TEST(Checkers, Dev13AndDev14FireOnAnUntoldOrMisstatedOutOfMemory) {
+  EXPECT_EQ(clause<TellsNoObserver>("limit d0 1MiB\nalloc p0 512 s0\n"), "DEV-13");
+  EXPECT_EQ(clause<MisstatesTheAccount>("limit d0 1MiB\nalloc p0 512 s0\n"), "DEV-14");
+}
+
+TEST(Checkers, TheRoundingRowsFireWhenAnotherPolicyIsAtWork) {
+  EXPECT_EQ(clause<Sound>("alloc p0 512 s0\n"), "");
+  struct ClaimsDefaults : ForwardingSubject {
+    using ForwardingSubject::ForwardingSubject;
+    spec::CacheSettings settings() const override { return {}; }
+  };
+  EXPECT_EQ(clause<ClaimsDefaults>("alloc p0 512 s0\n", "small_segment_mb:4"), "DEV-2");
+  EXPECT_EQ(clause<ClaimsDefaults>("alloc p0 600 s0\n", "granule:128"), "DEV-1");
+  EXPECT_EQ(clause<ClaimsDefaults>("alloc p0 12MiB s0\nalloc p2 10MiB s0\nfree p0\n", "round_segment_mb:16"), "DEV-2");
+  EXPECT_EQ(clause<ClaimsDefaults>("alloc p0 300000000 s0\n", "max_split_size_mb:21"), "DEV-4");
+}
+
+struct AllocatesInCallbacks : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+    const Result<Address> got = inner_->allocate(size, stream, shortage);
+    return got.code() == Code::kReentrant ? Result<Address>(Code::kOutOfMemory, "planted") : got;
+  }
+};
+TEST(Checkers, C24FiresWhenAnAllocationInACallbackIsNotRefused) {
+  EXPECT_EQ(clause<AllocatesInCallbacks>("on-oom-alloc\nalloc p0 512 s0\n"), "C24");
+}
+
+struct OutlivesItsDevice : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+    static_cast<void>(device_for(CallKind::kMemoryInfo).memory_info());
+    return inner_->allocate(size, stream, shortage);
+  }
+};
+struct HidesTheLoss : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+    const Result<Address> got = inner_->allocate(size, stream, shortage);
+    return got.is_ok() ? got : Result<Address>(Code::kDriverError, "planted");
+  }
+};
+TEST(Checkers, C26FiresOnCallsAfterTheDeviceIsGoneAndOnOtherAnswers) {
+  for (const char* end : {"lose d0\n", "teardown\n"}) {
+    const std::string ops = std::string("alloc p0 512 s0\n") + end + "alloc p1 4MiB s0\nalloc p2 4MiB s0\n";
+    EXPECT_EQ(clause<OutlivesItsDevice>(ops), "C26") << end;
+    EXPECT_EQ(clause<HidesTheLoss>(ops), "C26") << end;
+  }
+}
+
+bool gives_another_block = false;
+struct DependsOnTheWeather : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+    return inner_->allocate(gives_another_block ? Bytes{4096} : size, stream, shortage);
+  }
+};
+TEST(Checkers, C10sHashTellsTwoRunsWithDifferentAddressesApart) {
+  const auto hash = [](bool weather) {
+    gives_another_block = weather;
+    spec::CacheLockstep lockstep(broken<DependsOnTheWeather>());
+    spec::Op op;
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      op.slot = 1;
+      op.arg = {i, i == 0 ? 512u : 4096u, 0, 0};
+      lockstep.step(op);
+    }
+    return lockstep.finish().address_hash;
+  };
+  EXPECT_EQ(hash(false), hash(false));
+  EXPECT_NE(hash(false), hash(true));
+}
+
+}  // namespace
+}  // namespace ashlar::props
