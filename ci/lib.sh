@@ -18,7 +18,7 @@ configure_and_build() {
   shift
   if (( $# > 0 )); then targets=(--target "$@"); fi
   cmake --preset "$preset" ${defines[@]+"${defines[@]}"} &&
-    cmake --build "build/$preset" -j "$jobs" "${targets[@]}"
+    cmake --build "build/$preset" -j "$jobs" "${targets[@]}" -- -k 0  # all that is wrong, not the first alone
 }
 
 # commit: the commit that is measured, with a mark when files differ from it.

@@ -317,7 +317,9 @@ TEST(Detector, MemoryMustNotGoUnderAKernelNotKnownToBeDone) {
     w.free(1);
     const EventHandle e = w.record(w.a);
     EXPECT_TRUE(w.sim.drain_all().is_ok());
-    if (asks) EXPECT_TRUE(w.gpu.event_query(e).is_ok());
+    if (asks) {
+      EXPECT_TRUE(w.gpu.event_query(e).is_ok());
+    }
     EXPECT_TRUE(w.gpu.segment_free(at).is_ok());
     EXPECT_EQ(w.faults(), asks ? "" : "allocator in-flight; ");
   }
