@@ -125,20 +125,12 @@ void BlockPool::lift(BlockIndex block) noexcept {
 
 // Queries. ------------------------------------------------------------------------------------------------------------
 
-BlockView BlockPool::view(BlockIndex block) const noexcept {
-  const BlockRecord& record = at(block);
-  const BlockRecord::Caller caller = is_owned(record) ? record.caller : BlockRecord::Caller{};
-  return BlockView{Address{record.address}, Bytes{record.size}, Bytes{caller.requested}, State{record.state},
-                   record.stamp,            caller.user,        SegmentIndex{record.segment}};
-}
-
 SegmentView BlockPool::view(SegmentIndex segment) const noexcept {
   const SegmentRecord& s = segments_[raw(segment)];
   ASHLAR_ASSERT(s.state != kUnused, "block(7): no such segment");
   return SegmentView{Address{s.base}, Bytes{s.size}, s.user, BlockIndex{s.first}};
 }
 
-BlockIndex BlockPool::next(BlockIndex block) const noexcept { return BlockIndex{at(block).next}; }
 SegmentIndex BlockPool::first_segment() const noexcept { return SegmentIndex{segments_first_}; }
 SegmentIndex BlockPool::next(SegmentIndex segment) const noexcept {
   ASHLAR_ASSERT(segments_[raw(segment)].state != kUnused, "block(7): no such segment");

@@ -87,14 +87,14 @@ class BlockPool {
   /// kNoBlock when there is none. REQUIRES: size is a positive multiple of the granule. Cost: O(1) to the size class,
   /// then at most kFitStepsMax steps.
   BlockIndex best_fit(Bytes size, Bytes size_end) const noexcept;
-  /// The free block that follows `block` in (size, address) order, or kNoBlock. REQUIRES: it is free. Cost: as best_fit.
+  /// The free block after `block` in (size, address) order, or kNoBlock. REQUIRES: it is free. Cost: as best_fit.
   BlockIndex next_fit(BlockIndex block) const noexcept;
   /// Makes a free block live. When `split` and it is larger than `size`, the front `size` bytes become the live block
   /// and the rest a free one with the same stamp. kNoBlock if the host has no memory for a record (nothing changed).
   /// REQUIRES: free; size at most its size, a positive multiple of the granule. Cost: O(1) plus the index.
   BlockIndex take(BlockIndex block, Bytes size, bool split, Bytes requested, std::uint64_t user) noexcept;
-  /// A live, pending or in-transfer block becomes free with that stamp, and merges with free neighbours. Never allocates.
-  /// Returns the merged block. Cost: O(1) plus the index.
+  /// A live, pending or in-transfer block becomes free with that stamp, and merges with free neighbours. Never
+  /// allocates. Returns the merged block. Cost: O(1) plus the index.
   BlockIndex release(BlockIndex block, std::uint64_t stamp) noexcept;
   /// A live block becomes pending. Cost: O(1).
   void defer(BlockIndex block) noexcept;

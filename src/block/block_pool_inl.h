@@ -134,6 +134,14 @@ inline BlockIndex BlockPool::find(Address address) const noexcept {
   return BlockIndex{map_.find(records_, address.value())};
 }
 
+inline BlockView BlockPool::view(BlockIndex block) const noexcept {
+  const BlockRecord& record = at(block);
+  const BlockRecord::Caller caller = is_owned(record) ? record.caller : BlockRecord::Caller{};
+  return BlockView{Address{record.address}, Bytes{record.size}, Bytes{caller.requested}, State{record.state},
+                   record.stamp,            caller.user,        SegmentIndex{record.segment}};
+}
+
+inline BlockIndex BlockPool::next(BlockIndex block) const noexcept { return BlockIndex{at(block).next}; }
 inline State BlockPool::state(BlockIndex block) const noexcept { return State{at(block).state}; }
 inline Bytes BlockPool::size(BlockIndex block) const noexcept { return Bytes{at(block).size}; }
 inline Address BlockPool::address(BlockIndex block) const noexcept { return Address{at(block).address}; }

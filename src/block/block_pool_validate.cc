@@ -100,13 +100,18 @@ const char* BlockPool::validate() const noexcept {
 
 const char* FreeIndex::validate(const Records& records, std::uint64_t count) const noexcept {
   std::uint64_t found = 0;
-  for (unsigned size_class = 0; size_class < roots_.size(); ++size_class) {
-    const unsigned group = size_class >> kSubBits;
-    const bool has_bit = (subs_[group] >> (size_class & (kSubs - 1)) & 1) != 0;
-    if (has_bit != (roots_[size_class] != kNone)) return "block(3) C5: a class's bit differs from its tree";
-    if ((groups_[group >> 6] >> (group & 63) & 1) != (subs_[group] != 0)) return "block(3) C5: a group's bit differs from its classes";
-    if (!has_bit) continue;
-    if (const char* broken = validate_tree(records, size_class, &found)) return broken;
+  for (unsigned group = 0; group < kGroups; ++group) {
+    const std::uint32_t* roots = &roots_[std::size_t{group} << kSubBits];
+    std::uint32_t trees = 0;
+    for (unsigned sub = 0; sub < kSubs; ++sub) trees |= static_cast<std::uint32_t>(roots[sub] != kNone) << sub;
+    if (trees != subs_[group]) return "block(3) C5: a class's bit differs from its tree";
+    if ((groups_[group >> 6] >> (group & 63) & 1) != (trees != 0)) {
+      return "block(3) C5: a group's bit differs from its classes";
+    }
+    for (; trees != 0; trees &= trees - 1) {
+      const auto sub = static_cast<unsigned>(std::countr_zero(trees));
+      if (const char* broken = validate_tree(records, (group << kSubBits) | sub, &found)) return broken;
+    }
   }
   if (latest_ != kNone) {
     if (latest_ >= records.capacity() || !is_free(records[latest_])) {

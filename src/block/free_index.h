@@ -7,15 +7,15 @@
 // Sizes and addresses are counted in granules here. Let 2^o <= size < 2^(o+1); o is the size's octave. Every size under
 // 2^(kSubBits+1) is a group of its own, every larger octave is one. A block's key inside its group is
 //   (the o bits of its size below the leading one, unless the size is a group; its address's bits from o up)
-// and the key's first kSubBits bits choose the class: so small sizes are classed by where they lie, larger ones by size.
+// and the key's first kSubBits bits choose the class: small sizes are classed by where they lie, larger ones by size.
 //
-// The tree of a class is a digital tree (each level looks at one bit of the key, most significant first: the tree bins of
-// Doug Lea's malloc 2.8) in which every node also holds the smallest key of its subtree, as a priority search tree
-// does (E. McCreight, SIAM J. Comput. 14, 1985, with the key itself as the priority). So the smallest of a class is its
-// root, and a search for the least key >= k stops at the first node that is >= k.
+// The tree of a class is a digital tree (each level looks at one bit of the key, most significant first, as in the tree
+// bins of Doug Lea's malloc 2.8) in which every node also holds the smallest key of its subtree, as a priority search
+// tree does (E. McCreight, SIAM J. Comput. 14, 1985, with the key itself as the priority). So the smallest of a class is
+// its root, and a search for the least key >= k stops at the first node that is >= k.
 //
-// Why the depth is bounded: the address bits dropped lose nothing. Take two free blocks of one group at addresses a < b.
-// They are disjoint and each is at least 2^o long, so b >= a + 2^o, hence (b >> o) >= (a >> o) + 1: still distinct, and
+// Why the depth is bounded: the address bits dropped lose nothing. Take two free blocks of one group at addresses a < b:
+// they are disjoint and each is at least 2^o long, so b >= a + 2^o, hence (b >> o) >= (a >> o) + 1: still distinct, and
 // in the same order. A key then has o bits of size and (address bits) - o of address: the o cancels. With 64-bit
 // addresses and granules of 2^4 bytes or more that is at most 60 bits, whatever the size.
 // Addresses are taken relative to a *window* that holds every segment the pool has seen, because the bits all addresses
@@ -146,8 +146,8 @@ inline void FreeIndex::insert_in_tree(Records& records, std::uint32_t index) noe
   groups_[group >> 6] |= std::uint64_t{1} << (group & 63);
   subs_[group] |= 1u << (place.size_class & (kSubs - 1));
 
-  // Down along the key's bits. Where the carried record is smaller than the node, it takes the node's place and the node
-  // is carried on.
+  // Down along the key's bits. Where the carried record is smaller than the node, it takes the node's place and the
+  // node is carried on.
   std::uint32_t carried = index;
   std::uint32_t parent = kNone;
   std::uint32_t* slot = &roots_[place.size_class];

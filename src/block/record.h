@@ -9,8 +9,8 @@
 //       link is therefore a 32-bit index, and no reference to a record is held over grow().
 //   (2) Giving a record back never allocates.
 //
-// One array rather than chunks: a chunk table costs a dependent load at every hop of every list and tree, and the array's
-// copies on growth are amortised over the takes that filled it.
+// One array rather than chunks: a chunk table costs a dependent load at every hop of every list and tree, and the
+// array's copies on growth are amortised over the takes that filled it.
 #pragma once
 
 #include <algorithm>

@@ -1,0 +1,66 @@
+// Fuzz target: the block pool in lockstep with its model, on the byte form of ops. Every input is a legal sequence.
+//
+// A first byte of 0xc0 or more is no op and chooses the granule, 16 bytes to 64 KiB; else it is 512. A new segment may be
+// as large as 2^57 bytes, so every size class and every address bit is within reach. The mutator works on whole ops.
+// A divergence prints both maps side by side and aborts. Does not prove: anything about the caller's use of the pool.
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "props/adapters/block_pool_subject.h"
+#include "spec/lockstep/pool_lockstep.h"
+#include "spec/ops/bytes.h"
+#include "spec/ops/mutate.h"
+
+namespace {
+
+using namespace ashlar;
+
+constexpr std::size_t kOpsMax = 2000;
+constexpr unsigned kHeavyEvery = 16;
+constexpr std::uint8_t kGranuleByteMin = 0xc0;
+
+[[noreturn]] void diverge(const std::string& report) {
+  std::fputs(report.c_str(), stderr);
+  std::abort();
+}
+
+std::size_t copy_out(const std::vector<std::uint8_t>& bytes, std::uint8_t* out, std::size_t size_max) {
+  const std::size_t size = bytes.size() < size_max ? bytes.size() : size_max;
+  if (size > 0) std::memcpy(out, bytes.data(), size);
+  return size;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const bool chooses = size > 0 && data[0] >= kGranuleByteMin;
+  const Bytes granule{chooses ? std::uint64_t{16} << data[0] % 13 : 512};
+  static spec::OpFile file;
+  spec::decode_ops(spec::Subject::kPool, std::span(data, size).subspan(chooses ? 1 : 0), &file, kOpsMax);
+  props::BlockPoolSubject subject(granule);
+  spec::PoolLockstep lockstep(subject, granule, kHeavyEvery);
+  for (const spec::Op& op : file.ops) {
+    if (!lockstep.step(op)) diverge(lockstep.report());
+  }
+  if (!lockstep.finish()) diverge(lockstep.report());
+  return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t size_max,
+                                               unsigned seed) {
+  std::vector<std::uint8_t> bytes(data, data + size);
+  spec::mutate_ops(spec::Subject::kPool, &bytes, size_max, seed);
+  return copy_out(bytes, data, size_max);
+}
+
+extern "C" std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* a, std::size_t a_size, const std::uint8_t* b,
+                                                 std::size_t b_size, std::uint8_t* out, std::size_t size_max,
+                                                 unsigned seed) {
+  return copy_out(spec::splice_ops({a, a_size}, {b, b_size}, size_max, seed), out, size_max);
+}

@@ -1,0 +1,145 @@
+#include "props/adapters/block_pool_subject.h"
+
+#include <algorithm>
+
+namespace ashlar::props {
+
+using block::BlockIndex;
+using block::kNoBlock;
+using block::SegmentIndex;
+using block::State;
+
+Status BlockPoolSubject::grow(Address base, Bytes size, std::uint64_t stamp) {
+  if (pool_.add_segment(base, size, stamp, base.value()) == block::kNoSegment) {
+    return {Code::kOutOfMemory, "no memory for the records"};
+  }
+  return Status::ok();
+}
+
+Status BlockPoolSubject::shrink(Address base) {
+  const SegmentIndex segment = segment_at(base);
+  if (segment == block::kNoSegment || !pool_.is_idle(segment)) return {Code::kBusy, "not one free block"};
+  pool_.lift(pool_.view(segment).first);
+  pool_.remove_segment(segment);
+  return Status::ok();
+}
+
+Result<Address> BlockPoolSubject::allocate(const spec::PoolRequest& request) {
+  const BlockIndex fit = pool_.best_fit(request.size, request.size_end);
+  if (fit == kNoBlock) return {Code::kOutOfMemory, "no free block fits"};
+  const BlockIndex taken = pool_.take(fit, request.size, request.split, request.requested, request.user);
+  if (taken == kNoBlock) return {Code::kOutOfMemory, "no memory for the records"};
+  return pool_.address(taken);
+}
+
+Status BlockPoolSubject::release(Address address, std::uint64_t stamp) {
+  const BlockIndex block = pool_.find(address);
+  if (block == kNoBlock) return {Code::kUnknownPointer, "no live or pending block starts there"};
+  if (pool_.state(block) == State::kPending) return {Code::kDoubleFree, "the block's free is pending"};
+  pool_.release(block, stamp);
+  return Status::ok();
+}
+
+Status BlockPoolSubject::defer(Address address) {
+  const BlockIndex block = pool_.find(address);
+  if (block == kNoBlock) return {Code::kUnknownPointer, "no live or pending block starts there"};
+  if (pool_.state(block) == State::kPending) return {Code::kDoubleFree, "the block's free is pending"};
+  pool_.defer(block);
+  // Both ways once: a deferral undone leaves no trace.
+  pool_.undefer(block);
+  pool_.defer(block);
+  return Status::ok();
+}
+
+Status BlockPoolSubject::complete(Address address, std::uint64_t stamp) {
+  const BlockIndex block = pool_.find(address);
+  if (block == kNoBlock) return {Code::kUnknownPointer, "no live or pending block starts there"};
+  if (pool_.state(block) == State::kLive) return {Code::kBusy, "the block is live"};
+  pool_.release(block, stamp);
+  return Status::ok();
+}
+
+Status BlockPoolSubject::lift(Address address) {
+  const BlockIndex block = block_at(address, State::kFree);
+  if (block == kNoBlock) return {Code::kNotFound, "no free block is there"};
+  pool_.lift(block);
+  return Status::ok();
+}
+
+Status BlockPoolSubject::lower(Address address, std::uint64_t stamp) {
+  const BlockIndex block = block_at(address, State::kInTransfer);
+  if (block == kNoBlock) return {Code::kNotFound, "no block in transfer is there"};
+  pool_.release(block, stamp);
+  return Status::ok();
+}
+
+bool BlockPoolSubject::owns(Address address) const { return pool_.find(address) != kNoBlock; }
+
+void BlockPoolSubject::map(spec::PoolMap* map) const {
+  segments_.clear();
+  for (SegmentIndex s = pool_.first_segment(); s != block::kNoSegment; s = pool_.next(s)) {
+    segments_.emplace_back(pool_.view(s).base, s);
+  }
+  std::sort(segments_.begin(), segments_.end());
+  map->segments.clear();
+  const auto& expected = pool_.counts().blocks;
+  map->blocks.resize(expected[0] + expected[1] + expected[2] + expected[3]);
+  std::size_t count = 0;
+  for (const auto& [base, segment] : segments_) {
+    const block::SegmentView view = pool_.view(segment);
+    map->segments.push_back({view.base, view.size});
+    for (BlockIndex b = view.first; b != kNoBlock; b = pool_.next(b)) {
+      const block::BlockView v = pool_.view(b);
+      const bool owned = v.state == State::kLive || v.state == State::kPending;
+      const Address home = v.segment == segment ? base : pool_.view(v.segment).base;
+      if (count == map->blocks.size()) map->blocks.resize(count + 1);
+      map->blocks[count++] = {v.address, v.size, v.requested, home, owned ? 0 : v.stamp, v.user,
+                              static_cast<spec::PoolState>(v.state)};
+    }
+  }
+  map->blocks.resize(count);
+}
+
+spec::PoolBooks BlockPoolSubject::books() const {
+  const block::PoolCounts& counts = pool_.counts();
+  spec::PoolBooks books;
+  books.segments = counts.segments;
+  for (unsigned i = 0; i < spec::kPoolStates; ++i) {
+    books.blocks[i] = counts.blocks[i];
+    books.bytes[i] = counts.bytes[i];
+  }
+  books.segment_bytes = counts.segment_bytes;
+  books.requested_bytes = counts.requested_bytes;
+  books.idle_segments = counts.idle_segments;
+  books.idle_bytes = counts.idle_bytes;
+  books.largest_free = pool_.largest_free();
+  return books;
+}
+
+void BlockPoolSubject::free_order(std::vector<Address>* order) const {
+  order->clear();
+  for (BlockIndex b = pool_.best_fit(pool_.granule(), Bytes::max()); b != kNoBlock; b = pool_.next_fit(b)) {
+    order->push_back(pool_.address(b));
+    if (order->size() > pool_.counts().blocks[0]) return;  // a ring: the checker says so
+  }
+}
+
+BlockIndex BlockPoolSubject::block_at(Address address, State state) const {
+  for (SegmentIndex s = pool_.first_segment(); s != block::kNoSegment; s = pool_.next(s)) {
+    const block::SegmentView view = pool_.view(s);
+    if (address < view.base || address >= view.base + view.size) continue;
+    for (BlockIndex b = view.first; b != kNoBlock; b = pool_.next(b)) {
+      if (pool_.address(b) == address && pool_.state(b) == state) return b;
+    }
+  }
+  return kNoBlock;
+}
+
+SegmentIndex BlockPoolSubject::segment_at(Address base) const {
+  for (SegmentIndex s = pool_.first_segment(); s != block::kNoSegment; s = pool_.next(s)) {
+    if (pool_.view(s).base == base) return s;
+  }
+  return block::kNoSegment;
+}
+
+}  // namespace ashlar::props

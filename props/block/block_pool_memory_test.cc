@@ -1,0 +1,94 @@
+// The host runs out of memory under the block pool: the n-th allocation of records fails, for every n. A call that fails
+// changes nothing and works when tried again; and a free never asks for memory at all.
+//
+// This executable replaces the two operators new that the pool uses; other allocations are as always.
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <ashlar/block/block_pool.h>
+
+namespace {
+
+struct Host {
+  std::uint64_t allocations = 0;
+  std::uint64_t fail_at = 0;  // 0: never
+  bool refuses() { return ++allocations == fail_at; }
+};
+Host host;
+
+}  // namespace
+
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  return host.refuses() ? nullptr : std::malloc(size);
+}
+void* operator new[](std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  const auto unit = static_cast<std::size_t>(alignment);
+  return host.refuses() ? nullptr : std::aligned_alloc(unit, (size + unit - 1) / unit * unit);
+}
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void* operator new[](std::size_t size) {
+  if (void* p = std::malloc(size)) return p;
+  std::abort();
+}
+
+namespace ashlar::block {
+namespace {
+
+constexpr Address kBase{std::uint64_t{1} << 40};
+
+/// Grows and fills a pool; every refused call must have changed nothing and is tried again. Returns the refusals.
+unsigned fill(std::uint64_t fail_at) {
+  host = Host{0, fail_at};
+  unsigned refusals = 0;
+  BlockPool pool{512_B};
+  std::vector<BlockIndex> blocks;
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    while (pool.add_segment(kBase + Bytes{i * 0x400000}, 2_MiB, 0, 0) == kNoSegment) {
+      refusals += 1;
+      EXPECT_EQ(pool.counts().segments, i);
+      EXPECT_STREQ(pool.validate(), nullptr);
+    }
+  }
+  for (unsigned i = 0; i < 400; ++i) {
+    for (;;) {
+      const BlockIndex fit = pool.best_fit(8_KiB, Bytes::max());
+      const PoolCounts before = pool.counts();
+      const BlockIndex taken = pool.take(fit, 8_KiB, true, 8_KiB, i);
+      if (taken != kNoBlock) {
+        blocks.push_back(taken);
+        break;
+      }
+      refusals += 1;
+      EXPECT_EQ(pool.counts().blocks[1], before.blocks[1]);
+      EXPECT_EQ(pool.counts().bytes[0], before.bytes[0]);
+      EXPECT_EQ(pool.state(fit), State::kFree);
+      EXPECT_STREQ(pool.validate(), nullptr);
+    }
+  }
+  EXPECT_STREQ(pool.validate(), nullptr);
+  const std::uint64_t allocations = host.allocations;
+  for (const BlockIndex b : blocks) {
+    pool.defer(b);
+    pool.release(b, 1);
+  }
+  EXPECT_EQ(host.allocations, allocations) << "a free allocated";
+  EXPECT_EQ(pool.counts().idle_segments, 40u);
+  EXPECT_STREQ(pool.validate(), nullptr);
+  return refusals;
+}
+
+TEST(BlockPoolMemory, EveryFailedAllocationOfRecordsLeavesThePoolAsItWas) {
+  EXPECT_EQ(fill(0), 0u);
+  const std::uint64_t allocations = host.allocations;
+  EXPECT_GE(allocations, 12u) << "the slabs and the map were meant to grow several times";
+  for (std::uint64_t n = 1; n <= allocations; ++n) EXPECT_EQ(fill(n), 1u) << n;
+}
+
+}  // namespace
+}  // namespace ashlar::block

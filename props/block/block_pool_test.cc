@@ -1,0 +1,190 @@
+// The block pool by itself: each promise of its header in its smallest case. What random and exhaustive sequences find is
+// left to the lockstep suites; that validate() sees damage is block_pool_validate_test's.
+#include <ashlar/block/block_pool.h>
+
+#include <gtest/gtest.h>
+
+#include <ashlar/base/checked.h>
+
+namespace ashlar::block {
+namespace {
+
+constexpr Address kBase{std::uint64_t{1} << 40};
+
+class BlockPoolTest : public ::testing::Test {
+ protected:
+  BlockIndex alloc(Bytes size, Bytes requested = Bytes{}) {
+    const BlockIndex fit = pool_.best_fit(size, Bytes::max());
+    if (fit == kNoBlock) return kNoBlock;
+    return pool_.take(fit, size, true, requested == Bytes{} ? size : requested, 7);
+  }
+  void TearDown() override { EXPECT_STREQ(pool_.validate(), nullptr); }
+
+  BlockPool pool_{512_B};
+};
+
+TEST_F(BlockPoolTest, AnEmptyPoolFitsNothingAndFindsNothing) {
+  EXPECT_EQ(pool_.best_fit(512_B, Bytes::max()), kNoBlock);
+  EXPECT_EQ(pool_.find(kBase), kNoBlock);
+  EXPECT_EQ(pool_.largest_free(), 0_B);
+  EXPECT_EQ(pool_.first_segment(), kNoSegment);
+}
+
+TEST_F(BlockPoolTest, TheFrontOfAFreeBlockIsHandedOutAndTheRestStaysFree) {
+  pool_.add_segment(kBase, 2_MiB, 5, 1);
+  const BlockIndex a = alloc(1_KiB, 1000_B);
+  EXPECT_EQ(pool_.address(a), kBase);
+  EXPECT_EQ(pool_.size(a), 1_KiB);
+  EXPECT_EQ(pool_.view(a).requested, 1000_B);
+  EXPECT_EQ(pool_.user(a), 7u);
+  EXPECT_EQ(pool_.find(kBase), a);
+  const BlockView rest = pool_.view(pool_.next(a));
+  EXPECT_EQ(rest.state, State::kFree);
+  EXPECT_EQ(rest.address, kBase + 1_KiB);
+  EXPECT_EQ(rest.size, 2_MiB - 1_KiB);
+  EXPECT_EQ(rest.stamp, 5u) << "a split hands the stamp to both parts";
+  EXPECT_EQ(pool_.find(rest.address), kNoBlock) << "a free block is nobody's";
+}
+
+TEST_F(BlockPoolTest, WithoutSplitTheWholeBlockIsHandedOut) {
+  pool_.add_segment(kBase, 2_MiB, 0, 0);
+  const BlockIndex a = pool_.take(pool_.best_fit(512_B, Bytes::max()), 512_B, false, 500_B, 0);
+  EXPECT_EQ(pool_.size(a), 2_MiB);
+  EXPECT_EQ(pool_.counts().blocks[0], 0u);
+}
+
+TEST_F(BlockPoolTest, AFreedBlockMergesWithBothNeighbours) {
+  const SegmentIndex s = pool_.add_segment(kBase, 2_MiB, 0, 0);
+  const BlockIndex a = alloc(512_B);
+  const BlockIndex b = alloc(512_B);
+  const BlockIndex c = alloc(512_B);
+  pool_.release(a, 3);
+  pool_.release(c, 9);
+  EXPECT_EQ(pool_.counts().blocks[0], 2u);
+  EXPECT_FALSE(pool_.is_idle(s));
+  const BlockIndex whole = pool_.release(b, 4);
+  EXPECT_EQ(pool_.size(whole), 2_MiB);
+  EXPECT_EQ(pool_.view(whole).stamp, 9u) << "a merge takes the later stamp";
+  EXPECT_TRUE(pool_.is_idle(s));
+  EXPECT_EQ(pool_.counts().idle_bytes, 2_MiB);
+}
+
+TEST_F(BlockPoolTest, SegmentsThatTouchDoNotMerge) {
+  pool_.add_segment(kBase, 1_MiB, 0, 0);
+  pool_.add_segment(kBase + 1_MiB, 1_MiB, 0, 0);
+  EXPECT_EQ(pool_.best_fit(1_MiB + 512_B, Bytes::max()), kNoBlock);
+  pool_.release(alloc(1_MiB), 0);
+  EXPECT_EQ(pool_.largest_free(), 1_MiB);
+  EXPECT_EQ(pool_.counts().idle_segments, 2u);
+}
+
+TEST_F(BlockPoolTest, TheSmallestThatFitsWinsThenTheLowestAddress) {
+  for (unsigned i = 0; i < 4; ++i) {
+    const Bytes size = i % 2 == 0 ? 8_KiB : 4_KiB;
+    pool_.add_segment(kBase + Bytes{(3 - i) * 0x100000u}, size, 0, 0);
+  }
+  EXPECT_EQ(pool_.address(alloc(3_KiB)), kBase);
+  EXPECT_EQ(pool_.address(alloc(4_KiB)), kBase + 2_MiB);
+  EXPECT_EQ(pool_.address(alloc(4_KiB)), kBase + 1_MiB) << "only the larger ones are left, the lower first";
+}
+
+TEST_F(BlockPoolTest, ALimitedFitSkipsBlocksThatAreTooLarge) {
+  pool_.add_segment(kBase, 2_MiB, 0, 0);
+  EXPECT_EQ(pool_.best_fit(512_B, 2_MiB), kNoBlock) << "the end is not included";
+  EXPECT_NE(pool_.best_fit(512_B, 2_MiB + 1_B), kNoBlock);
+}
+
+TEST_F(BlockPoolTest, NextFitWalksTheFreeBlocksBySizeThenAddress) {
+  const Bytes sizes[] = {64_KiB, 4_KiB, 4_KiB, 1_MiB, 512_B, 33_KiB, 65_KiB};
+  for (unsigned i = 0; i < 7; ++i) pool_.add_segment(kBase + Bytes{i * 0x1000000u}, sizes[i], 0, 0);
+  Bytes before;
+  Address lowest;
+  unsigned count = 0;
+  for (BlockIndex b = pool_.best_fit(512_B, Bytes::max()); b != kNoBlock; b = pool_.next_fit(b)) {
+    EXPECT_TRUE(pool_.size(b) > before || (pool_.size(b) == before && pool_.address(b) > lowest));
+    before = pool_.size(b);
+    lowest = pool_.address(b);
+    count += 1;
+  }
+  EXPECT_EQ(count, 7u);
+  EXPECT_EQ(before, pool_.largest_free());
+}
+
+TEST_F(BlockPoolTest, APendingBlockIsNeitherFreeNorMerged) {
+  pool_.add_segment(kBase, 2_MiB, 0, 0);
+  const BlockIndex a = alloc(512_B);
+  pool_.defer(a);
+  EXPECT_EQ(pool_.state(a), State::kPending);
+  EXPECT_EQ(pool_.find(kBase), a);
+  EXPECT_EQ(pool_.counts().bytes[static_cast<unsigned>(State::kPending)], 512_B);
+  EXPECT_EQ(pool_.address(alloc(512_B)), kBase + 512_B);
+  pool_.undefer(a);
+  EXPECT_EQ(pool_.state(a), State::kLive);
+  pool_.defer(a);
+  pool_.release(a, 1);
+  EXPECT_EQ(pool_.find(kBase), kNoBlock);
+}
+
+TEST_F(BlockPoolTest, ABlockInTransferIsFoundByNobodyUntilItComesBack) {
+  const SegmentIndex s = pool_.add_segment(kBase, 2_MiB, 8, 0, State::kInTransfer);
+  EXPECT_EQ(pool_.best_fit(512_B, Bytes::max()), kNoBlock);
+  EXPECT_EQ(pool_.find(kBase), kNoBlock);
+  EXPECT_EQ(pool_.view(pool_.view(s).first).stamp, 8u);
+  EXPECT_FALSE(pool_.is_idle(s));
+  pool_.release(pool_.view(s).first, 9);
+  EXPECT_TRUE(pool_.is_idle(s));
+  EXPECT_NE(alloc(512_B), kNoBlock);
+}
+
+TEST_F(BlockPoolTest, ASegmentLiftedWholeCanBeRemoved) {
+  pool_.add_segment(kBase, 2_MiB, 0, 3);
+  const SegmentIndex s = pool_.add_segment(kBase + 4_MiB, 2_MiB, 0, 4);
+  pool_.add_segment(kBase + 8_MiB, 2_MiB, 0, 5);
+  EXPECT_EQ(pool_.view(s).user, 4u);
+  pool_.set_user(s, 44);
+  EXPECT_EQ(pool_.view(s).user, 44u);
+  pool_.lift(pool_.view(s).first);
+  pool_.remove_segment(s);
+  EXPECT_EQ(pool_.counts().segments, 2u);
+  EXPECT_EQ(pool_.counts().segment_bytes, 4_MiB);
+  for (SegmentIndex i = pool_.first_segment(); i != kNoSegment; i = pool_.next(i)) {
+    EXPECT_NE(pool_.view(i).base, kBase + 4_MiB);
+    pool_.lift(pool_.view(i).first);
+  }
+  pool_.remove_segment(pool_.first_segment());
+  pool_.remove_segment(pool_.first_segment());
+  EXPECT_EQ(pool_.counts().segments, 0u);
+}
+
+TEST_F(BlockPoolTest, TheOwnersWordCanBeChangedWhileABlockIsOwned) {
+  pool_.add_segment(kBase, 2_MiB, 0, 0);
+  const BlockIndex a = alloc(512_B);
+  pool_.set_user(a, 99);
+  EXPECT_EQ(pool_.user(a), 99u);
+  const BlockIndex merged = pool_.release(a, 0);
+  EXPECT_EQ(pool_.user(merged), 0u);
+  EXPECT_EQ(pool_.view(merged).requested, 0_B);
+  EXPECT_EQ(pool_.segment(merged), pool_.first_segment());
+  EXPECT_EQ(pool_.granule(), 512_B);
+}
+
+TEST(BlockPoolSizes, TheLargestSegmentsAndTheHighestAddressesWork) {
+  // H31: an index computed from a size must stay inside its table, whatever the size.
+  for (const Bytes granule : {16_B, 512_B, 64_KiB}) {
+    BlockPool pool{granule};
+    const Bytes huge{std::uint64_t{1} << 57};
+    pool.add_segment(Address{huge.count()}, huge, 0, 0);
+    pool.add_segment(Address{huge.count() * 4}, huge * 16, 0, 0);
+    pool.add_segment(Address{Bytes::max().count() - granule.count() * 2 + 1}, granule, 0, 0);
+    EXPECT_STREQ(pool.validate(), nullptr);
+    EXPECT_EQ(pool.largest_free(), huge * 16);
+    const BlockIndex all = pool.best_fit(huge, Bytes::max());
+    EXPECT_EQ(pool.size(all), huge);
+    EXPECT_EQ(pool.best_fit(round_down(Bytes::max(), granule), Bytes::max()), kNoBlock);
+    pool.take(all, huge - granule, true, 1_B, 0);
+    EXPECT_STREQ(pool.validate(), nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::block

@@ -1,0 +1,159 @@
+// Exhaustive search: every short sequence over a small alphabet, in lockstep with the model, heavy checks at every node.
+//
+// The world: one segment of 4 granules to begin with; allocate 1, 2 or 3 granules; allocate 1 granule from blocks under 3
+// only; free or defer any live block; complete any pending one; grow by 2 granules (up to 3 segments, some of which touch);
+// shrink any idle segment; lift any free block; lower any in transfer.
+// Twice: every sequence to kDepth, and to kDepthUnique every sequence that leads to a new state, where a state is the map
+// with its stamps ranked, the placement's counter, and which record the free index keeps apart.
+// The counts are asserted: a change of policy or of the alphabet has to change them knowingly. Shallow where the build is
+// slow (sanitizers, no optimisation).
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <unordered_set>
+
+#include <gtest/gtest.h>
+
+#include "props/adapters/block_pool_subject.h"
+#include "props/block/pool_ops.h"
+#include "props/block/pool_peer.h"
+#include "spec/lockstep/pool_lockstep.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(undefined_behavior_sanitizer)
+#define ASHLAR_SLOW_BUILD 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
+#define ASHLAR_SLOW_BUILD 1
+#endif
+#ifndef ASHLAR_SLOW_BUILD
+#define ASHLAR_SLOW_BUILD 0
+#endif
+
+namespace ashlar::props {
+namespace {
+
+using spec::Op;
+using spec::PoolBlock;
+using spec::PoolState;
+
+constexpr unsigned kDepth = ASHLAR_SLOW_BUILD ? 4 : 6;
+constexpr unsigned kDepthUnique = ASHLAR_SLOW_BUILD ? 5 : 9;
+constexpr std::uint64_t kGranule = 512;
+constexpr std::size_t kSegmentsMax = 3;
+
+/// A pool and its model after a path of ops.
+struct World {
+  explicit World(const std::vector<Op>& path) {
+    for (const Op& op : path) {
+      if (!lockstep.step(op)) return;
+    }
+    lockstep.check();
+  }
+  BlockPoolSubject subject{Bytes{kGranule}};
+  spec::PoolLockstep lockstep{subject, Bytes{kGranule}, 1u << 30};
+};
+
+/// Every op of the alphabet that means something here.
+std::vector<Op> moves(const World& world, std::uint64_t next_pointer) {
+  const auto& map = world.lockstep.model().map();
+  std::vector<Op> ops;
+  for (std::uint64_t n = 1; n <= 3; ++n) ops.push_back(alloc(next_pointer, n * kGranule));
+  ops.push_back(alloc_limited(next_pointer, kGranule, 3 * kGranule));
+  if (map.segments.size() < kSegmentsMax) ops.push_back(grow(2 * kGranule));
+  std::uint64_t free = 0;
+  std::uint64_t idle = 0;
+  std::uint64_t lifted = 0;
+  for (const PoolBlock& block : map.blocks) {
+    switch (block.state) {
+      case PoolState::kLive:
+        ops.push_back(free_of(block.user - 1));
+        ops.push_back(defer(block.user - 1));
+        break;
+      case PoolState::kPending: ops.push_back(complete(block.user - 1)); break;
+      case PoolState::kFree:
+        ops.push_back(lift(free++));
+        for (const auto& segment : map.segments) {
+          if (segment.base == block.address && segment.size == block.size) ops.push_back(shrink(idle++));
+        }
+        break;
+      case PoolState::kInTransfer: ops.push_back(lower(lifted++)); break;
+    }
+  }
+  return ops;
+}
+
+struct Search {
+  std::vector<Op> path{grow(4 * kGranule)};
+  std::uint64_t sequences = 0;
+
+  void run(unsigned depth) {
+    const World world(path);
+    ASSERT_FALSE(world.lockstep.diverged()) << world.lockstep.report();
+    sequences += 1;
+    if (depth == 0) return;
+    for (const Op& op : moves(world, path.size())) {
+      path.push_back(op);
+      run(depth - 1);
+      path.pop_back();
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+};
+
+/// The state's name: equal names answer every later op alike.
+std::string canonical(World& world) {
+  const auto& map = world.lockstep.model().map();
+  std::vector<std::uint64_t> stamps;
+  for (const PoolBlock& block : map.blocks) stamps.push_back(block.stamp);
+  std::sort(stamps.begin(), stamps.end());
+  stamps.erase(std::unique(stamps.begin(), stamps.end()), stamps.end());
+
+  block::BlockPool& pool = world.subject.pool();
+  const std::uint32_t latest = block::PoolPeer::latest(block::PoolPeer::index(pool));
+  const Address apart = latest == block::kNone ? Address{} : pool.address(block::BlockIndex{latest});
+  std::string name = std::to_string(world.lockstep.grows()) + "," + std::to_string(apart.value());
+  for (const PoolBlock& block : map.blocks) {
+    const auto rank = std::lower_bound(stamps.begin(), stamps.end(), block.stamp) - stamps.begin();
+    name += ";" + std::to_string(block.address.value() / kGranule) + "," + std::to_string(block.size.count() / kGranule) +
+            "," + std::to_string(static_cast<unsigned>(block.state)) + "," + std::to_string(rank) +
+            (block.address == block.segment ? "[" : "");
+  }
+  return name;
+}
+
+TEST(BlockPoolExhaustive, EverySequenceAgreesWithTheModel) {
+  Search search;
+  search.run(kDepth);
+  std::printf("sequences to depth %u: %llu\n", kDepth, static_cast<unsigned long long>(search.sequences));
+  EXPECT_EQ(search.sequences, kDepth == 4 ? 3'790u : 299'820u);
+}
+
+TEST(BlockPoolExhaustive, EverySequenceToANewStateAgreesWithTheModel) {
+  std::unordered_set<std::string> seen;
+  std::vector<std::vector<Op>> layer{{grow(4 * kGranule)}};
+  std::uint64_t tried = 0;
+  for (unsigned depth = 0; depth < kDepthUnique; ++depth) {
+    std::vector<std::vector<Op>> next;
+    for (std::vector<Op>& path : layer) {
+      const std::vector<Op> ops = moves(World(path), path.size());
+      for (const Op& op : ops) {
+        path.push_back(op);
+        World world(path);
+        ASSERT_FALSE(world.lockstep.diverged()) << world.lockstep.report();
+        tried += 1;
+        if (seen.insert(canonical(world)).second) next.push_back(path);
+        path.pop_back();
+      }
+    }
+    layer = std::move(next);
+  }
+  std::printf("to depth %u: %llu sequences tried, %zu states\n", kDepthUnique, static_cast<unsigned long long>(tried),
+              seen.size());
+  EXPECT_EQ(seen.size(), kDepthUnique == 5 ? 1'466u : 71'248u);
+}
+
+}  // namespace
+}  // namespace ashlar::props

@@ -1,0 +1,146 @@
+// The free index where its argument is sharpest: deep trees, wide and moving address windows, every class edge. Each pool
+// here is segments that are single free blocks, so the index is all there is; a sorted set is the model.
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "props/block/pool_ops.h"
+#include "props/block/pool_peer.h"
+
+namespace ashlar::block {
+namespace {
+
+using Sorted = std::set<std::pair<std::uint64_t, std::uint64_t>>;  // size, address
+
+void expect_order(const BlockPool& pool, const Sorted& sorted) {
+  ASSERT_STREQ(pool.validate(), nullptr);
+  BlockIndex b = pool.best_fit(pool.granule(), Bytes::max());
+  for (const auto& [size, address] : sorted) {
+    ASSERT_NE(b, kNoBlock);
+    ASSERT_EQ(pool.size(b).count(), size);
+    ASSERT_EQ(pool.address(b).value(), address);
+    b = pool.next_fit(b);
+  }
+  EXPECT_EQ(b, kNoBlock);
+  EXPECT_EQ(pool.largest_free().count(), sorted.empty() ? 0 : sorted.rbegin()->first);
+}
+
+TEST(FreeIndex, OrdersSizesAroundEveryClassEdge) {
+  BlockPool pool{16_B};
+  Sorted sorted;
+  std::uint64_t base = 1u << 20;
+  for (unsigned octave = 0; octave < 24; ++octave) {
+    for (const std::uint64_t sub : {32u, 33u, 47u, 63u}) {
+      for (const std::uint64_t off : {~std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{1}}) {
+        const std::uint64_t size = ((sub << octave) + off) * 16;
+        pool.add_segment(Address{base}, Bytes{size}, 0, 0);
+        sorted.emplace(size, base);
+        base += size + 16;
+      }
+    }
+  }
+  expect_order(pool, sorted);
+  for (const auto& [size, address] : sorted) {
+    const BlockIndex fit = pool.best_fit(Bytes{size}, Bytes::max());
+    EXPECT_EQ(pool.size(fit).count(), size);
+  }
+}
+
+TEST(FreeIndex, FindsTheNextLargerWhenTheClassHasOnlySmallerOnes) {
+  BlockPool pool{512_B};
+  pool.add_segment(Address{1u << 30}, Bytes{512 * 1000}, 0, 0);
+  pool.add_segment(Address{2u << 30}, Bytes{512 * 1015}, 0, 0);
+  pool.add_segment(Address{3u << 30}, Bytes{512 * 900000}, 0, 0);
+  pool.add_segment(Address{7u << 20}, 512_B, 0, 0);
+  EXPECT_EQ(pool.size(pool.best_fit(Bytes{512 * 1001}, Bytes::max())).count(), 512u * 1015);
+  EXPECT_EQ(pool.size(pool.best_fit(Bytes{512 * 1016}, Bytes::max())).count(), 512u * 900000);
+  EXPECT_EQ(pool.best_fit(Bytes{512 * 900001}, Bytes::max()), kNoBlock);
+}
+
+TEST(FreeIndex, AChainOfNestedPrefixesStaysWithinTheStepsItPromises) {
+  // Equal sizes at base + 2^k: each address shares one bit more with the base than the next.
+  for (const Bytes granule : {16_B, 512_B}) {
+    BlockPool pool{granule};
+    Sorted sorted;
+    for (std::uint64_t bit = granule.count(); bit < std::uint64_t{1} << 62; bit <<= 1) {
+      pool.add_segment(Address{bit}, granule, 0, 0);
+      sorted.emplace(granule.count(), bit);
+    }
+    expect_order(pool, sorted);
+    unsigned deepest = 0;
+    auto& records = PoolPeer::records(pool);
+    for (std::uint32_t i = 0; i < sorted.size(); ++i) {
+      unsigned depth = 1;
+      if (PoolPeer::latest(PoolPeer::index(pool)) == i) continue;
+      for (std::uint32_t up = records[i].parent; up != kNone; up = records[up].parent) depth += 1;
+      deepest = std::max(deepest, depth);
+    }
+    EXPECT_GE(deepest, 20u) << "this input was meant to be deep";
+    EXPECT_LE(deepest, kFitStepsMax);
+  }
+}
+
+TEST(FreeIndex, TheWindowMovesALogarithmOfTimesWhileSegmentsComeFromAllSides) {
+  BlockPool pool{512_B};
+  Sorted sorted;
+  unsigned windows = 0;
+  unsigned bits_before = 0;
+  for (std::uint64_t i = 1; i <= 2000; ++i) {
+    const std::uint64_t middle = std::uint64_t{1} << 45;
+    const std::uint64_t base = i % 2 == 0 ? middle + i * 0x200000 : middle - i * 0x200000;  // mmap grows down
+    pool.add_segment(Address{base}, 4_KiB, 0, 0);
+    sorted.emplace(4096, base);
+    const unsigned bits = PoolPeer::window_bits(PoolPeer::index(pool));
+    windows += bits != bits_before;
+    EXPECT_GE(bits, bits_before);
+    bits_before = bits;
+  }
+  EXPECT_LE(windows, 25u);
+  expect_order(pool, sorted);
+}
+
+TEST(FreeIndex, AgreesWithASortedSetUnderRandomInsertsAndRemovals) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    props::Dice dice(seed);
+    BlockPool pool{Bytes{std::uint64_t{16} << dice.below(13)}};
+    const std::uint64_t granule = pool.granule().count();
+    const unsigned span_bits = 20 + static_cast<unsigned>(dice.below(30));
+    Sorted sorted;
+    std::vector<SegmentIndex> segments;
+    std::set<std::uint64_t> slots;
+    for (unsigned i = 0; i < 400; ++i) {
+      if (segments.size() < 4 || dice.below(3) != 0) {
+        const std::uint64_t slot = dice.below(std::uint64_t{1} << (span_bits - 16));
+        if (!slots.insert(slot).second) continue;
+        const std::uint64_t room = dice.below(2) == 0 ? 4 : 64;
+        const std::uint64_t size = granule * (1 + dice.below(room));
+        const std::uint64_t base = (slot + 1) * granule * 64;
+        segments.push_back(pool.add_segment(Address{base}, Bytes{size}, 0, slot));
+        sorted.emplace(size, base);
+      } else {
+        const std::size_t pick = dice.below(segments.size());
+        const SegmentIndex s = segments[pick];
+        const SegmentView view = pool.view(s);
+        sorted.erase({view.size.count(), view.base.value()});
+        slots.erase(view.user);
+        pool.lift(view.first);
+        pool.remove_segment(s);
+        segments[pick] = segments.back();
+        segments.pop_back();
+      }
+      const Bytes ask{granule * (1 + dice.below(64))};
+      const auto expected = sorted.lower_bound({ask.count(), 0});
+      const BlockIndex fit = pool.best_fit(ask, Bytes::max());
+      ASSERT_EQ(fit == kNoBlock, expected == sorted.end());
+      if (fit != kNoBlock) {
+        ASSERT_EQ(pool.address(fit).value(), expected->second);
+      }
+    }
+    expect_order(pool, sorted);
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::block

@@ -1,0 +1,203 @@
+// The oracle tested: a pool with one planted fault, of the kinds that allocators have had, must be caught by the lockstep
+// driver; and every clause checker must fire on a map that breaks its clause.
+#include <algorithm>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "props/adapters/block_pool_subject.h"
+#include "props/block/pool_ops.h"
+#include "spec/lockstep/pool_lockstep.h"
+#include "spec/model/pool_clauses.h"
+
+namespace ashlar::props {
+namespace {
+
+using spec::BlockPoolModel;
+using spec::PoolBlock;
+using spec::PoolBooks;
+using spec::PoolMap;
+using spec::PoolRequest;
+using spec::PoolState;
+
+/// A correct pool (the model itself) with its answers bent by one fault.
+struct Fault {
+  const char* name;
+  std::function<void(PoolRequest&)> request = [](PoolRequest&) {};
+  std::function<bool(Address)> forget_release = [](Address) { return false; };
+  std::function<void(PoolMap&)> map = [](PoolMap&) {};
+  std::function<void(PoolBooks&)> books = [](PoolBooks&) {};
+  std::function<void(std::vector<Address>&)> order = [](std::vector<Address>&) {};
+  bool double_free_is_ok = false;
+  bool owns_freed = false;
+  const char* broken = nullptr;
+};
+
+class FaultyPool final : public spec::PoolSubject {
+ public:
+  explicit FaultyPool(const Fault& fault) : fault_(fault) {}
+  Status grow(Address base, Bytes size, std::uint64_t stamp) override { return model_.grow(base, size, stamp); }
+  Status shrink(Address base) override { return model_.shrink(base); }
+  Result<Address> allocate(const PoolRequest& request) override {
+    PoolRequest bent = request;
+    fault_.request(bent);
+    return model_.allocate(bent);
+  }
+  Status release(Address a, std::uint64_t stamp) override {
+    if (fault_.forget_release(a)) return Status::ok();
+    const Status status = model_.release(a, stamp);
+    return fault_.double_free_is_ok ? Status::ok() : status;
+  }
+  Status defer(Address a) override { return model_.defer(a); }
+  Status complete(Address a, std::uint64_t stamp) override { return model_.complete(a, stamp); }
+  Status lift(Address a) override { return model_.lift(a); }
+  Status lower(Address a, std::uint64_t stamp) override { return model_.lower(a, stamp); }
+  bool owns(Address a) const override { return fault_.owns_freed || model_.owns(a); }
+  void map(PoolMap* map) const override {
+    *map = model_.map();
+    fault_.map(*map);
+  }
+  PoolBooks books() const override {
+    PoolBooks books = spec::recount(model_.map());
+    fault_.books(books);
+    return books;
+  }
+  void free_order(std::vector<Address>* order) const override {
+    std::vector<const PoolBlock*> free;
+    for (const PoolBlock& b : model_.map().blocks) {
+      if (b.state == PoolState::kFree) free.push_back(&b);
+    }
+    std::sort(free.begin(), free.end(), [](const PoolBlock* a, const PoolBlock* b) {
+      return a->size != b->size ? a->size < b->size : a->address < b->address;
+    });
+    order->clear();
+    for (const PoolBlock* b : free) order->push_back(b->address);
+    fault_.order(*order);
+  }
+  const char* validate() const override { return fault_.broken; }
+
+ private:
+  const Fault& fault_;
+  BlockPoolModel model_;
+};
+
+std::string run(const Fault& fault) {
+  FaultyPool pool(fault);
+  spec::PoolLockstep lockstep(pool, 512_B, 16);
+  for (const spec::Op& op : dice_ops(3, 3000)) {
+    if (!lockstep.step(op)) return lockstep.report();
+  }
+  lockstep.finish();
+  return lockstep.report();
+}
+
+TEST(LockstepOracle, APoolWithoutFaultPasses) { EXPECT_EQ(run(Fault{"none"}), ""); }
+
+TEST(LockstepOracle, EveryPlantedFaultIsCaught) {
+  std::vector<Fault> faults(12);
+  unsigned n = 0;
+  faults[n] = {"H24: the rounding wraps, a small block is handed out"};
+  faults[n++].request = [](PoolRequest& r) { r.size = 512_B; };
+  faults[n] = {"never splits"};
+  faults[n++].request = [](PoolRequest& r) { r.split = false; };
+  faults[n] = {"ignores the size limit"};
+  faults[n++].request = [](PoolRequest& r) { r.size_end = Bytes::max(); };
+  faults[n] = {"H36: says out of memory though a block fits"};
+  faults[n++].request = [](PoolRequest& r) { r.size_end = std::min(r.size_end, 1_MiB); };
+  faults[n] = {"a free is forgotten"};
+  faults[n++].forget_release = [](Address a) { return a.value() / 512 % 16 == 5; };
+  faults[n] = {"H33: a double free is accepted"};
+  faults[n++].double_free_is_ok = true;
+  faults[n] = {"a counter is off by one"};
+  faults[n++].books = [](PoolBooks& b) { b.requested_bytes += 1_B; };
+  faults[n] = {"H32: a block's neighbour begins too early"};
+  faults[n++].map = [](PoolMap& m) {
+    if (m.blocks.size() > 3) m.blocks[2].address = m.blocks[2].address - 512_B;
+  };
+  faults[n] = {"a stamp is lost"};
+  faults[n++].map = [](PoolMap& m) {
+    if (!m.blocks.empty()) m.blocks.back().stamp = 0;
+  };
+  faults[n] = {"the index forgot a block"};
+  faults[n++].order = [](std::vector<Address>& o) {
+    if (o.size() > 4) o.erase(o.begin() + 2);
+  };
+  faults[n] = {"a freed address is still owned"};
+  faults[n++].owns_freed = true;
+  faults[n] = {"its own walk fails"};
+  faults[n++].broken = "block(1) C3: planted";
+  ASSERT_EQ(n, faults.size());
+  for (const Fault& fault : faults) {
+    const std::string report = run(fault);
+    EXPECT_NE(report, "") << fault.name;
+    EXPECT_NE(report.find("| pool"), std::string::npos) << "the report shows both maps: " << report;
+  }
+}
+
+TEST(PoolClauses, EachFiresOnAMapThatBreaksIt) {
+  BlockPoolModel model;
+  EXPECT_TRUE(model.grow(Address{0x10000}, 8_KiB, 0).is_ok());
+  EXPECT_TRUE(model.grow(Address{0x12000}, 8_KiB, 0).is_ok());
+  const Result<Address> a = model.allocate({512_B, Bytes::max(), true, 500_B, 1});
+  ASSERT_TRUE(a.is_ok());
+  const PoolMap good = model.map();
+  const auto broken = [&good](const std::function<void(PoolMap&)>& damage) {
+    PoolMap map = good;
+    damage(map);
+    return map;
+  };
+  EXPECT_EQ(spec::check_usable(good, a.value(), 500_B, 512_B), "");
+  EXPECT_EQ(spec::check_usable(good, a.value(), 513_B, 512_B).substr(0, 3), "C1:");
+  EXPECT_EQ(spec::check_usable(good, a.value(), 500_B, 1_MiB).substr(0, 3), "C1:");
+  EXPECT_EQ(spec::check_usable(good, Address{0x99}, 1_B, 512_B).substr(0, 3), "C1:");
+  EXPECT_EQ(spec::check_usable(good, good.blocks[1].address, 1_B, 512_B).substr(0, 3), "C1:");
+  const PoolMap outside = broken([](PoolMap& m) { m.segments[0].size = 256_B; });
+  EXPECT_EQ(spec::check_usable(outside, a.value(), 500_B, 512_B).substr(0, 3), "C1:");
+
+  EXPECT_EQ(spec::check_disjoint(good), "");
+  EXPECT_EQ(spec::check_disjoint(broken([](PoolMap& m) { m.blocks[0].size += 1_B; })).substr(0, 3), "C2:");
+  EXPECT_EQ(spec::check_tiling(good), "");
+  EXPECT_EQ(spec::check_tiling(broken([](PoolMap& m) { m.blocks[1].address = m.blocks[1].address + 1_B; })).substr(0, 3),
+            "C3:");
+  EXPECT_EQ(spec::check_tiling(broken([](PoolMap& m) { m.blocks[1].size = Bytes{}; })).substr(0, 3), "C3:");
+  EXPECT_EQ(spec::check_tiling(broken([](PoolMap& m) { m.blocks.pop_back(); })).substr(0, 3), "C3:");
+  EXPECT_EQ(spec::check_tiling(broken([](PoolMap& m) { m.segments.pop_back(); })).substr(0, 3), "C3:");
+  EXPECT_EQ(spec::check_coalesced(good), "") << "touching segments do not count";
+  EXPECT_EQ(spec::check_coalesced(broken([](PoolMap& m) { m.blocks[0].state = PoolState::kFree; })).substr(0, 3), "C4:");
+
+  const std::vector<Address> order{good.blocks[1].address, good.blocks[2].address};
+  EXPECT_EQ(spec::check_index(good, order), "");
+  EXPECT_EQ(spec::check_index(good, {order[1], order[0]}).substr(0, 3), "C5:");
+  EXPECT_EQ(spec::check_index(good, {order[0]}).substr(0, 3), "C5:");
+  EXPECT_EQ(spec::check_conserved(good, spec::recount(good)), "");
+  EXPECT_EQ(spec::check_conserved(good, PoolBooks{}).substr(0, 4), "C14:");
+}
+
+TEST(LockstepOracle, StaleAndUnknownPointersAreTypedErrorsAndChangeNothing) {
+  BlockPoolSubject subject{512_B};
+  spec::PoolLockstep lockstep(subject, 512_B, 1);
+  const auto outcome = [&lockstep](const spec::Op& op) {
+    EXPECT_TRUE(lockstep.step(op)) << lockstep.report();
+    return lockstep.outcome();
+  };
+  EXPECT_EQ(outcome(grow(0)), Code::kInvalidArgument);
+  EXPECT_EQ(outcome(grow(~std::uint64_t{0})), Code::kSizeOverflow);
+  EXPECT_EQ(outcome(grow(std::uint64_t{1} << 58)), Code::kSizeOverflow);
+  EXPECT_EQ(outcome(grow(1 << 20)), Code::kOk);
+  EXPECT_EQ(outcome(alloc(1, 0)), Code::kInvalidArgument);
+  EXPECT_EQ(outcome(alloc(1, ~std::uint64_t{0} - 100)), Code::kSizeOverflow);
+  EXPECT_EQ(outcome(alloc(1, 2 << 20)), Code::kOutOfMemory);
+  EXPECT_EQ(outcome(alloc(1, 512)), Code::kOk);
+  EXPECT_EQ(outcome(complete(1)), Code::kBusy);
+  EXPECT_EQ(outcome(defer(1)), Code::kOk);
+  EXPECT_EQ(outcome(defer(1)), Code::kDoubleFree);
+  EXPECT_EQ(outcome(free_of(1)), Code::kDoubleFree);
+  EXPECT_EQ(outcome(complete(1)), Code::kOk);
+  EXPECT_EQ(outcome(free_of(1)), Code::kUnknownPointer);
+  EXPECT_EQ(outcome(shrink(0)), Code::kOk);
+  EXPECT_EQ(outcome(free_of(1)), Code::kUnknownPointer);
+  EXPECT_EQ(outcome(lift(0)), Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace ashlar::props

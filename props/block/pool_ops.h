@@ -1,0 +1,101 @@
+// Ops of the block pool as short functions, and a generator of op sequences that keeps pointers plausible.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "spec/ops/op.h"
+#include "spec/ops/table.h"
+
+namespace ashlar::props {
+
+inline spec::Op pool_op(std::uint8_t slot, std::uint64_t a = 0, std::uint64_t b = 0, std::uint64_t c = 0) {
+  spec::Op op;
+  op.slot = slot;
+  op.arg = {a, b, c, 0};
+  return op;
+}
+inline spec::Op grow(std::uint64_t bytes) { return pool_op(spec::slot::kPoolGrow, bytes); }
+inline spec::Op alloc(std::uint64_t p, std::uint64_t bytes) { return pool_op(spec::slot::kPoolAlloc, p, bytes); }
+inline spec::Op free_of(std::uint64_t p) { return pool_op(spec::slot::kPoolFree, p); }
+inline spec::Op defer(std::uint64_t p) { return pool_op(spec::slot::kPoolDefer, p); }
+inline spec::Op complete(std::uint64_t p) { return pool_op(spec::slot::kPoolComplete, p); }
+inline spec::Op shrink(std::uint64_t n) { return pool_op(spec::slot::kPoolShrink, n); }
+inline spec::Op lift(std::uint64_t n) { return pool_op(spec::slot::kPoolLift, n); }
+inline spec::Op lower(std::uint64_t n) { return pool_op(spec::slot::kPoolLower, n); }
+inline spec::Op alloc_limited(std::uint64_t p, std::uint64_t bytes, std::uint64_t end) {
+  return pool_op(spec::slot::kPoolAllocLimited, p, bytes, end);
+}
+inline spec::Op alloc_whole(std::uint64_t p, std::uint64_t bytes) {
+  return pool_op(spec::slot::kPoolAllocWhole, p, bytes);
+}
+
+/// The same numbers on every compiler and machine (std::uniform_int_distribution promises none): splitmix64.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+  std::uint64_t below(std::uint64_t n) { return next() % n; }
+
+ private:
+  std::uint64_t state_;
+};
+
+/// A size as fuzzers need them: few exact ones that repeat, edges of the classes, and log-uniform ones.
+inline std::uint64_t dice_size(Dice& dice) {
+  switch (dice.below(4)) {
+    case 0: return 512 * (1 + dice.below(4));
+    case 1: return (std::uint64_t{512} << dice.below(12)) + dice.below(3) * 512 - 512 + 1;
+    default: return 1 + dice.below(std::uint64_t{1} << (4 + dice.below(17)));
+  }
+}
+
+/// A sequence of `count` ops over at most 64 live blocks.
+inline std::vector<spec::Op> dice_ops(std::uint64_t seed, std::size_t count) {
+  Dice dice(seed);
+  std::vector<spec::Op> ops{grow(2 << 20), grow(20 << 20)};
+  std::vector<std::uint64_t> live;
+  std::vector<std::uint64_t> pending;
+  std::uint64_t pointers = 0;
+  unsigned grows = 0;
+  const auto pick = [&dice](std::vector<std::uint64_t>& from) {
+    const std::size_t i = dice.below(from.size());
+    const std::uint64_t p = from[i];
+    from[i] = from.back();
+    from.pop_back();
+    return p;
+  };
+  while (ops.size() < count) {
+    const std::uint64_t r = dice.below(100);
+    if (r < 46 && live.size() < 64) {
+      const std::uint64_t p = pointers++ % 4096;
+      live.push_back(p);
+      const std::uint64_t size = dice_size(dice);
+      ops.push_back(r < 38 ? alloc(p, size) : r < 42 ? alloc_whole(p, size) : alloc_limited(p, size, size * 4));
+    } else if (r < 80 && !live.empty()) {
+      ops.push_back(free_of(pick(live)));
+    } else if (r < 86 && !live.empty() && pending.size() < 8) {
+      pending.push_back(pick(live));
+      ops.push_back(defer(pending.back()));
+    } else if (r < 92 && !pending.empty()) {
+      ops.push_back(complete(pick(pending)));
+    } else if (r < 94) {
+      ops.push_back(lift(dice.below(64)));
+    } else if (r < 97) {
+      ops.push_back(lower(dice.below(64)));
+    } else if (r < 98) {
+      ops.push_back(shrink(dice.below(8)));
+      if (grows++ < 12) ops.push_back(grow(std::uint64_t{1} << (9 + dice.below(14))));
+    } else {
+      ops.push_back(free_of(dice.below(64)));  // stale, more often than not
+    }
+  }
+  return ops;
+}
+
+}  // namespace ashlar::props

@@ -1,0 +1,32 @@
+// A test's way into the private parts of a block pool: to damage them, and to see validate() name the damage.
+#pragma once
+
+#include <ashlar/block/block_pool.h>
+
+namespace ashlar {
+inline namespace v0 {
+namespace block {
+
+struct PoolPeer {
+  static BlockRecord& record(BlockPool& pool, BlockIndex b) { return pool.records_[static_cast<std::uint32_t>(b)]; }
+  static SegmentRecord& segment(BlockPool& pool, SegmentIndex s) { return pool.segments_[static_cast<std::uint32_t>(s)]; }
+  static PoolCounts& counts(BlockPool& pool) { return pool.counts_; }
+  static Slab<BlockRecord>& records(BlockPool& pool) { return pool.records_; }
+  static FreeIndex& index(BlockPool& pool) { return pool.index_; }
+  static AddressMap& map(BlockPool& pool) { return pool.map_; }
+
+  static std::uint32_t& map_count(BlockPool& pool) { return pool.map_.count_; }
+  static std::uint32_t* cells(BlockPool& pool) { return pool.map_.cells_.get(); }
+  static std::uint32_t& latest(FreeIndex& index) { return index.latest_; }
+  static std::uint32_t& root(FreeIndex& index, unsigned size_class) { return index.roots_[size_class]; }
+  static std::uint32_t& subs(FreeIndex& index, unsigned group) { return index.subs_[group]; }
+  static std::uint64_t& groups(FreeIndex& index, unsigned word) { return index.groups_[word]; }
+  static unsigned window_bits(const FreeIndex& index) { return index.window_bits_; }
+  static unsigned sub_bits() { return FreeIndex::kSubBits; }
+  template <class T>
+  static std::uint32_t& unused(Slab<T>& slab) { return slab.unused_; }
+};
+
+}  // namespace block
+}  // namespace v0
+}  // namespace ashlar

@@ -1,0 +1,53 @@
+// Every stored sequence of props/regressions that drives a pool, in lockstep with its expectations. Each file opens with
+// the historical bug it reproduces. A file that cannot be read is a failure, and so is a folder without any.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include <ashlar/base/checked.h>
+
+#include "props/adapters/block_pool_subject.h"
+#include "spec/lockstep/pool_lockstep.h"
+#include "spec/ops/text.h"
+
+namespace ashlar::props {
+namespace {
+
+TEST(PoolRegressions, EveryStoredSequenceAgreesWithTheModelAndItsExpectations) {
+  unsigned pools = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(ASHLAR_REGRESSIONS)) {
+    if (entry.path().extension() != ".ops") continue;
+    std::ifstream in(entry.path());
+    std::stringstream text;
+    text << in.rdbuf();
+    spec::OpFile file;
+    spec::TextError error;
+    ASSERT_TRUE(spec::parse_ops(text.str(), &file, &error)) << entry.path() << ":" << error.line << ": " << error.reason;
+    if (file.subject != spec::Subject::kPool) continue;
+    pools += 1;
+    BlockPoolSubject subject{512_B};
+    spec::PoolLockstep lockstep(subject, 512_B, 1);
+    for (const spec::Op& op : file.ops) {
+      if (!lockstep.step(op)) break;
+    }
+    lockstep.finish();
+    EXPECT_EQ(lockstep.report(), "") << entry.path();
+  }
+  EXPECT_GE(pools, 5u);
+}
+
+TEST(PoolRegressions, H25RoundingASizeNearTheTopIsAnErrorAndNotASmallNumber) {
+  // ONNX Runtime PR 32010, PR 3447: RoundedBytes and region sizes overflowed.
+  for (std::uint64_t short_of = 0; short_of < 511; ++short_of) {
+    EXPECT_FALSE(checked_round_up(Bytes{~std::uint64_t{0} - short_of}, 512_B)) << short_of;
+  }
+  EXPECT_EQ(checked_round_up(Bytes{~std::uint64_t{0} - 511}, 512_B), Bytes{~std::uint64_t{0} - 511});
+  EXPECT_FALSE(checked_add(Bytes::max(), 1_B));
+  EXPECT_FALSE(checked_multiply(Bytes{std::uint64_t{1} << 60}, 16));
+}
+
+}  // namespace
+}  // namespace ashlar::props

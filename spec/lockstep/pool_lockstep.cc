@@ -1,0 +1,249 @@
+#include "spec/lockstep/pool_lockstep.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <ashlar/base/checked.h>
+
+#include "spec/model/pool_clauses.h"
+#include "spec/ops/table.h"
+#include "spec/ops/text.h"
+
+namespace ashlar::spec {
+namespace {
+
+constexpr Address kFirstBase{std::uint64_t{1} << 40};
+constexpr std::uint64_t kLastAddress = std::uint64_t{1} << 62;
+
+const char* state_name(PoolState state) {
+  switch (state) {
+    case PoolState::kFree: return "free";
+    case PoolState::kLive: return "live";
+    case PoolState::kPending: return "pending";
+    case PoolState::kInTransfer: return "transfer";
+  }
+  return "?";
+}
+
+std::string line_of(const PoolBlock* block) {
+  if (block == nullptr) return std::string(62, ' ');
+  char text[128];
+  std::snprintf(text, sizeof text, "%c %013llx +%-12llu %-8s rq %-9llu st %-6llu",
+                block->address == block->segment ? '[' : ' ',
+                static_cast<unsigned long long>(block->address.value()),
+                static_cast<unsigned long long>(block->size.count()), state_name(block->state),
+                static_cast<unsigned long long>(block->requested.count()),
+                static_cast<unsigned long long>(block->stamp));
+  return text;
+}
+
+}  // namespace
+
+std::string side_by_side(const PoolMap& model, const PoolMap& pool) {
+  std::string text = "  model" + std::string(60, ' ') + "| pool\n";
+  std::size_t m = 0;
+  std::size_t p = 0;
+  while (m < model.blocks.size() || p < pool.blocks.size()) {
+    const PoolBlock* a = m < model.blocks.size() ? &model.blocks[m] : nullptr;
+    const PoolBlock* b = p < pool.blocks.size() ? &pool.blocks[p] : nullptr;
+    if (a != nullptr && b != nullptr && a->address != b->address) (a->address < b->address ? b : a) = nullptr;
+    m += a != nullptr;
+    p += b != nullptr;
+    const bool same = a != nullptr && b != nullptr && *a == *b;
+    text += (same ? "  " : "! ") + line_of(a) + " | " + line_of(b) + "\n";
+  }
+  return text;
+}
+
+PoolLockstep::PoolLockstep(PoolSubject& subject, Bytes granule, unsigned heavy_every)
+    : subject_(subject), granule_(granule), heavy_every_(heavy_every) {}
+
+bool PoolLockstep::step(const Op& op) {
+  if (diverged()) return false;
+  steps_ += 1;
+  run(op);
+  if (!diverged()) compare();
+  if (!diverged() && steps_ % heavy_every_ == 0) check();
+  if (diverged()) {
+    report_ = "step " + std::to_string(steps_) + ": " + print_op(op) + "\n" + report_ + "\n" +
+              side_by_side(model_.map(), map_);
+  }
+  return !diverged();
+}
+
+void PoolLockstep::run(const Op& op) {
+  switch (op.slot) {
+    case slot::kPoolGrow: return run_grow(Bytes{op.arg[0]});
+    case slot::kPoolAlloc:
+    case slot::kPoolAllocLimited:
+    case slot::kPoolAllocWhole: return run_alloc(op);
+    case slot::kPoolFree:
+    case slot::kPoolDefer:
+    case slot::kPoolComplete: return run_on_pointer(op);
+    case slot::kPoolShrink:
+    case slot::kPoolLift:
+    case slot::kPoolLower: return run_on_nth(op);
+    default: return run_expectation(op);
+  }
+}
+
+/// Above all others, touching or with a gap, or below all others, likewise; an emptied world begins again.
+Address PoolLockstep::place(Bytes size) const {
+  const auto& segments = model_.map().segments;
+  if (segments.empty()) return kFirstBase;
+  const Bytes gap = grows_ % 2 == 0 ? granule_ * (grows_ + 1) : Bytes{};
+  const Address lowest = segments.front().base;
+  const Address end = segments.back().base + segments.back().size;
+  if (grows_ % 4 >= 2 && lowest.value() > size.count() + gap.count() + granule_.count()) return lowest - size - gap;
+  return end + gap;
+}
+
+void PoolLockstep::run_grow(Bytes size) {
+  const std::optional<Bytes> rounded = checked_round_up(size, granule_);
+  outcome_ = Code::kInvalidArgument;
+  if (size == Bytes{}) return;
+  outcome_ = Code::kSizeOverflow;
+  if (!rounded || *rounded > kPoolSegmentMax) return;
+  outcome_ = Code::kOutOfAddresses;
+  const Address base = place(*rounded);
+  if (model_.map().segments.size() == kPoolSegmentsMax || base.value() > kLastAddress - rounded->count()) return;
+  grows_ += 1;
+  compare_outcomes(model_.grow(base, *rounded, steps_), subject_.grow(base, *rounded, steps_));
+}
+
+void PoolLockstep::run_alloc(const Op& op) {
+  const std::uint64_t p = op.arg[0];
+  if (p >= kPoolPointersMax) return;
+  PoolRequest request;
+  request.requested = Bytes{op.arg[1]};
+  request.user = p + 1;
+  request.split = op.slot != slot::kPoolAllocWhole;
+  if (op.slot == slot::kPoolAllocLimited) request.size_end = Bytes{op.arg[2]};
+  outcome_ = Code::kInvalidArgument;
+  if (request.requested == Bytes{}) return;
+  outcome_ = Code::kSizeOverflow;
+  const std::optional<Bytes> rounded = checked_round_up(request.requested, granule_);
+  if (!rounded) return;
+  request.size = *rounded;
+
+  const Result<Address> expected = model_.allocate(request);
+  const Result<Address> actual = subject_.allocate(request);
+  compare_outcomes(expected.status(), actual.status());
+  if (diverged() || !expected.is_ok()) return;
+  if (expected.value() != actual.value()) {
+    return fail("the model hands out " + std::to_string(expected.value().value()) + ", the pool " +
+                std::to_string(actual.value().value()));
+  }
+  const std::string broken = check_usable(model_.map(), actual.value(), request.requested, granule_);
+  if (!broken.empty()) return fail(broken);
+  if (p >= pointers_.size()) pointers_.resize(p + 1);
+  pointers_[p] = actual.value();
+}
+
+void PoolLockstep::run_on_pointer(const Op& op) {
+  const Address address = pointer(op.arg[0]);
+  if (address.is_null()) return;
+  if (op.slot == slot::kPoolFree) {
+    compare_outcomes(model_.release(address, steps_), subject_.release(address, steps_));
+  } else if (op.slot == slot::kPoolDefer) {
+    compare_outcomes(model_.defer(address), subject_.defer(address));
+  } else {
+    compare_outcomes(model_.complete(address, steps_), subject_.complete(address, steps_));
+  }
+}
+
+void PoolLockstep::run_on_nth(const Op& op) {
+  const std::uint64_t n = op.arg[0];
+  const PoolBlock* block = op.slot == slot::kPoolShrink ? model_.nth_idle(n)
+                           : op.slot == slot::kPoolLift ? model_.nth(PoolState::kFree, n)
+                                                        : model_.nth(PoolState::kInTransfer, n);
+  outcome_ = Code::kNotFound;
+  if (block == nullptr) return;
+  const Address address = block->address;
+  if (op.slot == slot::kPoolShrink) {
+    compare_outcomes(model_.shrink(address), subject_.shrink(address));
+  } else if (op.slot == slot::kPoolLift) {
+    compare_outcomes(model_.lift(address), subject_.lift(address));
+  } else {
+    compare_outcomes(model_.lower(address, steps_), subject_.lower(address, steps_));
+  }
+}
+
+void PoolLockstep::run_expectation(const Op& op) {
+  const auto expect = [this](bool holds, const char* what) {
+    if (!holds) fail(std::string("expectation: ") + what);
+  };
+  if (op.slot == slot::kExpect) {
+    expect(op.arg[0] == static_cast<std::uint64_t>(outcome_), code_name(outcome_));
+  } else if (op.slot == slot::kExpectSame) {
+    expect(pointer(op.arg[0]) == pointer(op.arg[1]), "the addresses differ");
+  } else if (op.slot == slot::kExpectLive) {
+    expect(subject_.books().blocks[1] == op.arg[0], "another number of blocks is live");
+  } else if (op.slot == slot::kExpectReserved) {
+    expect(subject_.books().segment_bytes == Bytes{op.arg[1]}, "the segments have another size");
+  }
+}
+
+void PoolLockstep::compare_outcomes(Status expected, Status actual) {
+  outcome_ = expected.code();
+  if (expected == actual) return;
+  fail(std::string("the model answers ") + code_name(expected.code()) + ", the pool " + code_name(actual.code()));
+}
+
+void PoolLockstep::compare() {
+  subject_.map(&map_);
+  if (map_ != model_.map()) return fail("the maps differ");
+  const std::string broken = check_conserved(model_.map(), subject_.books());
+  if (!broken.empty()) fail(broken);
+}
+
+bool PoolLockstep::check() {
+  subject_.map(&map_);
+  subject_.free_order(&order_);
+  for (const std::string& broken : {check_disjoint(map_), check_tiling(map_), check_coalesced(map_),
+                                    check_index(map_, order_), check_conserved(map_, subject_.books())}) {
+    if (!broken.empty()) fail(broken);
+  }
+  for (const PoolBlock& block : map_.blocks) {
+    const bool owned = block.state == PoolState::kLive || block.state == PoolState::kPending;
+    if (subject_.owns(block.address) != owned) fail("C16: the pool disowns a block, or owns one that is free");
+    if (block.size > granule_ && subject_.owns(block.address + granule_)) fail("C16: the pool owns an inner address");
+  }
+  if (const char* broken = subject_.validate()) fail(broken);
+  return !diverged();
+}
+
+bool PoolLockstep::finish() {
+  if (diverged() || !check()) return false;
+  const auto all = [this](PoolState state, auto give_back) {
+    while (const PoolBlock* block = model_.nth(state, 0)) {
+      give_back(block->address);
+      if (diverged()) return;
+    }
+  };
+  steps_ += 1;
+  all(PoolState::kLive,
+      [this](Address a) { compare_outcomes(model_.release(a, steps_), subject_.release(a, steps_)); });
+  all(PoolState::kPending,
+      [this](Address a) { compare_outcomes(model_.complete(a, steps_), subject_.complete(a, steps_)); });
+  all(PoolState::kInTransfer,
+      [this](Address a) { compare_outcomes(model_.lower(a, steps_), subject_.lower(a, steps_)); });
+  while (!diverged() && !model_.map().segments.empty()) {
+    const PoolBlock* idle = model_.nth_idle(0);
+    if (idle == nullptr) {
+      fail("C14: everything is free, and a segment is not idle");
+      break;
+    }
+    const Address base = idle->address;
+    compare_outcomes(model_.shrink(base), subject_.shrink(base));
+  }
+  if (!diverged() && check() && !(subject_.books() == PoolBooks{})) fail("C14: an empty pool holds something");
+  if (diverged()) report_ = "at the end, everything being given back\n" + report_ + side_by_side(model_.map(), map_);
+  return !diverged();
+}
+
+void PoolLockstep::fail(const std::string& why) {
+  if (report_.empty()) report_ = why;
+}
+
+}  // namespace ashlar::spec

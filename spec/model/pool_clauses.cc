@@ -1,0 +1,111 @@
+#include "spec/model/pool_clauses.h"
+
+#include <algorithm>
+
+namespace ashlar::spec {
+namespace {
+
+std::string at(const PoolBlock& block) { return " at " + std::to_string(block.address.value()); }
+
+const PoolSegment* segment_of(const PoolMap& map, const PoolBlock& block) {
+  for (const PoolSegment& segment : map.segments) {
+    if (segment.base == block.segment) return &segment;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string check_usable(const PoolMap& map, Address address, Bytes requested, Bytes granule) {
+  for (const PoolBlock& block : map.blocks) {
+    if (block.address != address) continue;
+    if (block.state != PoolState::kLive) return "C1: the block handed out is not live" + at(block);
+    if (block.size < requested) return "C1: the block is smaller than the request" + at(block);
+    if (address.value() % granule.count() != 0) return "C1: the block is not aligned" + at(block);
+    const PoolSegment* segment = segment_of(map, block);
+    if (segment == nullptr || block.address < segment->base || block.end() > segment->base + segment->size) {
+      return "C1: the block is not inside its segment" + at(block);
+    }
+    return {};
+  }
+  return "C1: no block starts where one was handed out: " + std::to_string(address.value());
+}
+
+std::string check_disjoint(const PoolMap& map) {
+  for (std::size_t i = 1; i < map.blocks.size(); ++i) {
+    if (map.blocks[i].address < map.blocks[i - 1].end()) return "C2: two blocks share a byte" + at(map.blocks[i]);
+  }
+  return {};
+}
+
+std::string check_tiling(const PoolMap& map) {
+  std::size_t i = 0;
+  for (const PoolSegment& segment : map.segments) {
+    Address end = segment.base;
+    for (; i < map.blocks.size() && map.blocks[i].segment == segment.base; ++i) {
+      if (map.blocks[i].address != end) return "C3: a gap or an overlap" + at(map.blocks[i]);
+      if (map.blocks[i].size == Bytes{}) return "C3: an empty block" + at(map.blocks[i]);
+      end = map.blocks[i].end();
+    }
+    if (end != segment.base + segment.size) {
+      return "C3: the blocks do not fill the segment at " + std::to_string(segment.base.value());
+    }
+  }
+  return i == map.blocks.size() ? std::string{} : "C3: a block belongs to no segment" + at(map.blocks[i]);
+}
+
+std::string check_coalesced(const PoolMap& map) {
+  for (std::size_t i = 1; i < map.blocks.size(); ++i) {
+    const PoolBlock& left = map.blocks[i - 1];
+    const PoolBlock& right = map.blocks[i];
+    if (left.state == PoolState::kFree && right.state == PoolState::kFree && left.segment == right.segment) {
+      return "C4: two free blocks touch" + at(right);
+    }
+  }
+  return {};
+}
+
+std::string check_index(const PoolMap& map, const std::vector<Address>& order) {
+  std::vector<const PoolBlock*> free;
+  for (const PoolBlock& block : map.blocks) {
+    if (block.state == PoolState::kFree) free.push_back(&block);
+  }
+  std::sort(free.begin(), free.end(), [](const PoolBlock* a, const PoolBlock* b) {
+    return a->size != b->size ? a->size < b->size : a->address < b->address;
+  });
+  if (free.size() != order.size()) {
+    return "C5: the index holds " + std::to_string(order.size()) + " of " + std::to_string(free.size()) + " blocks";
+  }
+  for (std::size_t i = 0; i < free.size(); ++i) {
+    if (free[i]->address != order[i]) return "C5: the index is out of order or incomplete" + at(*free[i]);
+  }
+  return {};
+}
+
+std::string check_conserved(const PoolMap& map, const PoolBooks& books) {
+  return books == recount(map) ? std::string{} : "C14: a counter differs from the recount";
+}
+
+PoolBooks recount(const PoolMap& map) {
+  PoolBooks books;
+  for (const PoolSegment& segment : map.segments) {
+    books.segments += 1;
+    books.segment_bytes += segment.size;
+  }
+  for (const PoolBlock& block : map.blocks) {
+    const auto state = static_cast<unsigned>(block.state);
+    books.blocks[state] += 1;
+    books.bytes[state] += block.size;
+    books.requested_bytes += block.requested;
+    if (block.state != PoolState::kFree) continue;
+    books.largest_free = std::max(books.largest_free, block.size);
+    const PoolSegment* segment = block.address == block.segment ? segment_of(map, block) : nullptr;
+    if (segment != nullptr && segment->size == block.size) {
+      books.idle_segments += 1;
+      books.idle_bytes += block.size;
+    }
+  }
+  return books;
+}
+
+}  // namespace ashlar::spec
