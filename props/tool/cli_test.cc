@@ -226,6 +226,8 @@ TEST_F(CliTest, AnOpsFileIsCheckedAndItsFailureIsPlaced) {
   const Ran good = run("check good.ops");
   EXPECT_EQ(good.code, 0) << good.err;
   EXPECT_EQ(good.out.rfind("good.ops: ok, 2 ops, 0 skipped", 0), 0u) << good.out;
+  write("rule.ops", "ashlar-ops 1 gpu\ndev-event e0 d0\ndev-query e0\nexpect ok\n");
+  EXPECT_EQ(run("check rule.ops").code, 0) << run("check rule.ops").out;
   const Ran bad = run("check good.ops bad.ops");
   EXPECT_EQ(bad.code, 1);
   EXPECT_NE(bad.out.find("bad.ops:4: expect: "), std::string::npos) << bad.out;

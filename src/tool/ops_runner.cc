@@ -1,6 +1,7 @@
 #include "src/tool/ops_runner.h"
 
 #include "props/adapters/cache_subject.h"
+#include "spec/gpu/rule_runner.h"
 #include "spec/lockstep/cache_lockstep.h"
 
 namespace ashlar::tool {
@@ -25,8 +26,22 @@ OpsOutcome run_cache(const spec::OpFile& file) {
   return outcome;
 }
 
+// A rule case: the simulated GPU against what CUDA's documentation says.
+OpsOutcome run_gpu(const spec::OpFile& file) {
+  const spec::RuleReport report = spec::run_rule(file, spec::make_simulated_machine);
+  OpsOutcome outcome;
+  outcome.ops = outcome.checks = file.ops.size();
+  if (report.verdict == spec::RuleVerdict::kAgrees) return outcome;
+  outcome.clause = report.verdict == spec::RuleVerdict::kDiffers ? "rule" : "not run";
+  outcome.text = report.why;
+  outcome.line = report.line;
+  return outcome;
+}
+
 }  // namespace
 
-OpsOutcome run_ops(const spec::OpFile& file) { return run_cache(file); }
+OpsOutcome run_ops(const spec::OpFile& file) {
+  return file.subject == spec::Subject::kGpu ? run_gpu(file) : run_cache(file);
+}
 
 }  // namespace ashlar::tool
