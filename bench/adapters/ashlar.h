@@ -57,7 +57,7 @@ struct PoolAdapter {
     if (found == block::kNoBlock) give_up(kName, "no block fits");
     const block::BlockIndex taken = pool.take(found, size, true, Bytes{bytes}, 0);
     if (taken == block::kNoBlock) give_up(kName, "no memory for a record");
-    return pool.view(taken).address;
+    return pool.address(taken);
   }
   void free(Handle handle) {
     const block::BlockIndex found = pool.find(handle);
