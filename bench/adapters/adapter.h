@@ -3,7 +3,7 @@
 //   struct SomeAdapter {
 //     static constexpr const char* kName;
 //     using Handle;                                     // what free needs; default-constructed, it stands for nothing
-//     Handle allocate(std::uint64_t bytes, unsigned stream);  // never fails: an adapter aborts where its allocator does
+//     Handle allocate(std::uint64_t bytes, unsigned stream);  // aborts where its allocator fails
 //     void free(Handle handle);
 //   };
 //

@@ -1,7 +1,8 @@
 // CUB's CachingDeviceAllocator, from the installed CUDA toolkit, over a CUDA runtime of our own that costs nothing
 // (cuda_runtime.cc): the peer.
 //
-// Bins are powers of two, 2^9 .. 2^26 bytes, without a limit on what is cached; larger requests go to the device each time.
+// Bins are powers of two, 2^9 .. 2^26 bytes, without a limit on what is cached; larger requests go to the device each
+// time.
 // Thread safety: any thread (one mutex inside CUB).
 #pragma once
 

@@ -1,7 +1,7 @@
 // The CUDA runtime's functions that CUB's allocator calls, costing nothing: what NullDevice is to ours.
 //
-// Addresses come from a counter, events are complete at once. The names are CUDA's, so this never goes into a program that
-// links the real runtime.
+// Addresses come from a counter, events are complete at once. The names are CUDA's, so this never goes into a program
+// that links the real runtime.
 // Thread safety: any thread.
 #pragma once
 

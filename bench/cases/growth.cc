@@ -1,8 +1,8 @@
-// One thread's hit latency while another thread grows by 1 GiB again and again, on a device whose growth takes 3 ms; and
-// the same thread's latency when it is alone.
+// One thread's hit latency while another thread grows by 1 GiB again and again, on a device whose growth takes 3 ms;
+// and the same thread's latency when it is alone.
 //
-// A sample is one allocation of 1 MiB that hits, clock reads included (about 40 ns of them). Alone, the other core spins
-// likewise, so that both halves see the same machine: what differs is the allocator.
+// A sample is one allocation of 1 MiB that hits, clock reads included (about 40 ns of them). Alone, the other core
+// spins likewise, so that both halves see the same machine: what differs is the allocator.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -1,8 +1,8 @@
 // Replay of the sample traces, and of the generated ones (several streams): ns per event, allocator time only.
 //
-// An event is an allocation or a free; what a trace leaves live is freed at the end of a pass, and those frees are events
-// too. One pass warms up (and grows), each iteration is one further pass. Reading and laying out the trace is not timed.
-// The floor's, CUB's and ours run over a device that costs nothing; malloc's memory is never touched.
+// An event is an allocation or a free; what a trace leaves live is freed at the end of a pass, and those frees are
+// events too. One pass warms up (and grows), each iteration is one further pass. Reading and laying out the trace is
+// not timed. The floor's, CUB's and ours run over a device that costs nothing; malloc's memory is never touched.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -120,8 +120,8 @@ void register_replay(const std::vector<std::string>& folders) {
   };
   // A trace that is in two folders is replayed once, from the first.
   std::stable_sort(paths.begin(), paths.end(), [&](const auto& a, const auto& b) { return name_of(a) < name_of(b); });
-  paths.erase(std::unique(paths.begin(), paths.end(), [&](const auto& a, const auto& b) { return name_of(a) == name_of(b); }),
-              paths.end());
+  const auto is_same = [&](const auto& a, const auto& b) { return name_of(a) == name_of(b); };
+  paths.erase(std::unique(paths.begin(), paths.end(), is_same), paths.end());
   for (const fs::path& path : paths) {
     std::string error;
     const auto trace = tool::read_trace(path.string(), &error);

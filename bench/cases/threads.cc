@@ -1,4 +1,5 @@
-// Two threads on two streams, and two threads on one, against one thread: the 1 MiB pair, and the mix with 10^3 live each.
+// Two threads on two streams, and two threads on one, against one thread: the 1 MiB pair, and the mix with 10^3 live
+// each.
 //
 // Times are wall times over all threads' operations: with perfect scaling two threads take half of one. The empty
 // adapter's scaling is the machine's own. One allocator serves all cases of its name.

@@ -1,9 +1,9 @@
 // FSDP-style training (PyTorch's FullyShardedDataParallel, FULL_SHARD, backward prefetch, limited all-gathers).
 //
-// A rank keeps its shards. Per layer the whole parameters are gathered into a fresh buffer on the gather stream, one layer
-// ahead of the compute stream, which waits for the gather, uses them, announces its use and frees them at once: the free is
-// long before the use is done, so the buffer is pending. Gradients are made on the compute stream and reduced on a third
-// stream into a shard that the optimizer consumes. The host is never more than two gathers ahead.
+// A rank keeps its shards. Per layer the whole parameters are gathered into a fresh buffer on the gather stream, one
+// layer ahead of the compute stream, which waits for the gather, uses them, announces its use and frees them at once:
+// the free is long before the use is done, so the buffer is pending. Gradients are made on the compute stream and
+// reduced on a third stream into a shard that the optimizer consumes. The host is never more than two gathers ahead.
 //
 // The shapes are a decoder's: 24 layers of 2048, an embedding at both ends, activations kept for backward.
 #include <vector>

@@ -1,5 +1,5 @@
-// Workload: the generated ones themselves. Everything that replays them trusts that a seed always gives the same file, that
-// the file is well formed, and that the program in it is a lawful caller.
+// Workload: the generated ones themselves. Everything that replays them trusts that a seed always gives the same file,
+// that the file is well formed, and that the program in it is a lawful caller.
 //
 // Does not prove that they resemble what people run: that is argued where each is defined.
 #include <algorithm>

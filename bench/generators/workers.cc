@@ -1,8 +1,8 @@
 // Inference by 16 workers, each with a stream of its own (the per-thread default stream's pattern).
 //
 // A request runs three to eight layers on its worker's stream, with a scratch block each. One result in four goes on to
-// another worker, whose stream waits for it; it is freed there, by the receiver. Which worker does its next piece of work
-// is drawn at random: the interleaving of threads, in one fixed order.
+// another worker, whose stream waits for it; it is freed there, by the receiver. Which worker does its next piece of
+// work is drawn at random: the interleaving of threads, in one fixed order.
 #include <optional>
 #include <vector>
 
