@@ -228,6 +228,11 @@ TEST_F(CliTest, AnOpsFileIsCheckedAndItsFailureIsPlaced) {
   EXPECT_EQ(good.out.rfind("good.ops: ok, 2 ops, 0 skipped", 0), 0u) << good.out;
   write("rule.ops", "ashlar-ops 1 gpu\ndev-event e0 d0\ndev-query e0\nexpect ok\n");
   EXPECT_EQ(run("check rule.ops").code, 0) << run("check rule.ops").out;
+  write("pool.ops", "ashlar-ops 1 pool\npool-grow 2MiB\npool-alloc p0 512\npool-free p0\n");
+  EXPECT_EQ(run("check pool.ops").code, 0) << run("check pool.ops").out;
+  write("bad_pool.ops", "ashlar-ops 1 pool\npool-grow 2MiB\npool-alloc p0 512\nexpect out-of-memory\n");
+  EXPECT_EQ(run("check bad_pool.ops").code, 1);
+  EXPECT_EQ(run("check bad_pool.ops").out.rfind("bad_pool.ops:4: pool: ", 0), 0u) << run("check bad_pool.ops").out;
   const Ran bad = run("check good.ops bad.ops");
   EXPECT_EQ(bad.code, 1);
   EXPECT_NE(bad.out.find("bad.ops:4: expect: "), std::string::npos) << bad.out;

@@ -1,8 +1,12 @@
 #include "src/tool/ops_runner.h"
 
+#include <algorithm>
+
+#include "props/adapters/block_pool_subject.h"
 #include "props/adapters/cache_subject.h"
 #include "spec/gpu/rule_runner.h"
 #include "spec/lockstep/cache_lockstep.h"
+#include "spec/lockstep/pool_lockstep.h"
 
 namespace ashlar::tool {
 namespace {
@@ -26,6 +30,27 @@ OpsOutcome run_cache(const spec::OpFile& file) {
   return outcome;
 }
 
+// The block pool; its report is a line that says where, one that says why, then both maps.
+OpsOutcome run_pool(const spec::OpFile& file) {
+  constexpr Bytes kGranule{512};
+  props::BlockPoolSubject subject(kGranule);
+  spec::PoolLockstep lockstep(subject, kGranule, 1);
+  OpsOutcome outcome;
+  std::size_t index = 0;
+  while (index < file.ops.size() && lockstep.step(file.ops[index])) ++index;
+  if (!lockstep.diverged()) lockstep.finish();
+  outcome.ops = outcome.checks = lockstep.steps();
+  if (!lockstep.diverged()) return outcome;
+  const std::string& report = lockstep.report();
+  const std::size_t where_end = std::min(report.find('\n'), report.size() - 1);
+  const std::size_t why_end = std::min(report.find('\n', where_end + 1), report.size() - 1);
+  outcome.clause = "pool";
+  outcome.text = report.substr(where_end + 1, why_end - where_end - 1) + " (" + report.substr(0, where_end) + ")";
+  outcome.maps = report.substr(why_end + 1);
+  outcome.line = line_of(file, index);
+  return outcome;
+}
+
 // A rule case: the simulated GPU against what CUDA's documentation says.
 OpsOutcome run_gpu(const spec::OpFile& file) {
   const spec::RuleReport report = spec::run_rule(file, spec::make_simulated_machine);
@@ -41,7 +66,15 @@ OpsOutcome run_gpu(const spec::OpFile& file) {
 }  // namespace
 
 OpsOutcome run_ops(const spec::OpFile& file) {
-  return file.subject == spec::Subject::kGpu ? run_gpu(file) : run_cache(file);
+  switch (file.subject) {
+    case spec::Subject::kPool:
+      return run_pool(file);
+    case spec::Subject::kGpu:
+      return run_gpu(file);
+    case spec::Subject::kCache:
+      break;
+  }
+  return run_cache(file);
 }
 
 }  // namespace ashlar::tool
