@@ -1,7 +1,5 @@
 #include "spec/gpu/clocks.h"
 
-#include "spec/gpu/sim_gpu.h"
-
 namespace ashlar::spec {
 
 bool Clocks::merge(Clock& into, const Clock& from) {
@@ -13,11 +11,6 @@ bool Clocks::merge(Clock& into, const Clock& from) {
     changed = true;
   }
   return changed;
-}
-
-const Clocks::Host* Clocks::host_of(std::uint32_t thread) const {
-  const std::uint32_t index = keeps(kEdgeHostThreads) ? 0 : thread;
-  return index < hosts_.size() ? &hosts_[index] : nullptr;
 }
 
 void Clocks::enqueue(std::uint32_t lane, std::uint32_t thread) {
@@ -48,12 +41,6 @@ void Clocks::learn(std::uint32_t thread, const Clock& done, std::uint32_t edge) 
   if (merge(hosts_[index].clock, done)) ++hosts_[index].version;
 }
 
-bool Clocks::done_for(std::uint32_t used_lane, std::uint64_t place, std::uint32_t thread) const {
-  if (keeps(kEdgeCompletion) && lanes_[used_lane].done >= place) return true;
-  const Host* host = host_of(thread);
-  return host != nullptr && place_in(host->clock, used_lane) >= place;
-}
-
 bool Clocks::before_next_of(std::uint32_t used_lane, std::uint64_t place, std::uint32_t lane,
                             std::uint32_t thread) const {
   if (used_lane == lane) {
@@ -62,11 +49,6 @@ bool Clocks::before_next_of(std::uint32_t used_lane, std::uint64_t place, std::u
     return true;
   }
   return done_for(used_lane, place, thread);
-}
-
-bool Clocks::settled(std::uint32_t used_lane, std::uint64_t place) const {
-  if (keeps(kEdgeCompletion)) return lanes_[used_lane].done >= place;
-  return keeps(kEdgeHostThreads) && done_for(used_lane, place, 0);
 }
 
 }  // namespace ashlar::spec

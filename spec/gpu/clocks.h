@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "spec/gpu/sim_gpu.h"
+
 namespace ashlar::spec {
 
 /// Place by lane; lanes beyond its end count as 0.
@@ -45,9 +47,16 @@ class Clocks {
   /// Does that entry come before whatever `thread` enqueues next on `lane`?
   bool before_next_of(std::uint32_t used_lane, std::uint64_t place, std::uint32_t lane, std::uint32_t thread) const;
   /// Does that entry come before whatever `thread` enqueues next anywhere: is it done, as far as that thread can know?
-  bool done_for(std::uint32_t used_lane, std::uint64_t place, std::uint32_t thread) const;
+  bool done_for(std::uint32_t used_lane, std::uint64_t place, std::uint32_t thread) const {
+    if (keeps(kEdgeCompletion) && lanes_[used_lane].done >= place) return true;
+    const Host* host = host_of(thread);
+    return host != nullptr && place_in(host->clock, used_lane) >= place;
+  }
   /// Is it done for every thread and for ever, so that it may be forgotten?
-  bool settled(std::uint32_t used_lane, std::uint64_t place) const;
+  bool settled(std::uint32_t used_lane, std::uint64_t place) const {
+    if (keeps(kEdgeCompletion)) return lanes_[used_lane].done >= place;
+    return keeps(kEdgeHostThreads) && done_for(used_lane, place, 0);
+  }
 
  private:
   struct Lane {
@@ -61,7 +70,10 @@ class Clocks {
     Clock clock;
     std::uint64_t version = 0;
   };
-  const Host* host_of(std::uint32_t thread) const;
+  const Host* host_of(std::uint32_t thread) const {
+    const std::uint32_t index = keeps(kEdgeHostThreads) ? 0 : thread;
+    return index < hosts_.size() ? &hosts_[index] : nullptr;
+  }
   static bool merge(Clock& into, const Clock& from);
 
   std::vector<Lane> lanes_;

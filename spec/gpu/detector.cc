@@ -70,19 +70,18 @@ void HappensBefore::on_allocate(AllocationTag tag, Address at, Bytes size, std::
 void HappensBefore::check_priors(Allocation& made, std::uint32_t thread) {
   for (std::size_t i = 0; i < priors_.size();) {
     const Prior& prior = priors_[i];
-    const bool overlaps = prior.begin < made.end && made.begin < prior.end;
+    if (prior.begin >= made.end || made.begin >= prior.end) {
+      ++i;
+      continue;
+    }
     bool forget = clocks_.settled(prior.use.lane, prior.use.place);
-    if (!forget && overlaps) {
-      if (clocks_.before_next_of(prior.use.lane, prior.use.place, made.lane, thread)) {
-        made.races.push_back(prior.use);
-      } else if (prior.use.covered) {
-        faults_.report(FaultKind::kEarlyReuse, Blame::kAllocator, describe("C6/C7", made, prior.use));
-        forget = true;  // told once
-      } else {
-        faults_.report(FaultKind::kUnannouncedUse, Blame::kCaller,
-                       describe("C7: a use that was not announced", made, prior.use));
-        forget = true;
-      }
+    if (!forget && clocks_.before_next_of(prior.use.lane, prior.use.place, made.lane, thread)) {
+      made.races.push_back(prior.use);
+    } else if (!forget) {
+      faults_.report(prior.use.covered ? FaultKind::kEarlyReuse : FaultKind::kUnannouncedUse,
+                     prior.use.covered ? Blame::kAllocator : Blame::kCaller,
+                     describe(prior.use.covered ? "C6/C7" : "C7: a use that was not announced", made, prior.use));
+      forget = true;  // told once
     }
     if (forget) {
       priors_[i] = priors_.back();
@@ -104,8 +103,7 @@ void HappensBefore::check_races(Allocation& made, std::uint32_t lane, std::uint3
                      describe("C6: a use on another stream, not ordered after the allocation", made, use));
     }
     if (settled || !ordered) {
-      made.races[i] = made.races.back();
-      made.races.pop_back();
+      made.races.remove(i);
     } else {
       ++i;
     }
@@ -166,18 +164,26 @@ void HappensBefore::on_free(AllocationTag tag, std::uint32_t thread) {
 
 // A later use on the same lane of at least the same bytes stands for the earlier one.
 void HappensBefore::add_prior(const Prior& prior) {
-  for (std::size_t i = 0; i < priors_.size();) {
-    const Prior& old = priors_[i];
-    const bool replaced = old.use.lane == prior.use.lane && old.begin >= prior.begin && old.end <= prior.end &&
-                          old.use.covered == prior.use.covered;
-    if (replaced || clocks_.settled(old.use.lane, old.use.place)) {
-      priors_[i] = priors_.back();
-      priors_.pop_back();
-    } else {
-      ++i;
-    }
+  for (std::size_t i = 0; i < priors_.size(); ++i) {
+    Prior& old = priors_[i];
+    if (old.begin < prior.begin || old.end > prior.end || old.use.lane != prior.use.lane) continue;
+    if (old.use.covered != prior.use.covered) continue;
+    old = priors_.back();
+    priors_.pop_back();
+    --i;
   }
+  if (priors_.size() == priors_.capacity() && !priors_.empty()) drop_settled();
   priors_.push_back(prior);
+}
+
+// Called before the list would grow: no dearer than the scan above, and the list stays within twice what it must be.
+void HappensBefore::drop_settled() {
+  for (std::size_t i = 0; i < priors_.size(); ++i) {
+    if (!clocks_.settled(priors_[i].use.lane, priors_[i].use.place)) continue;
+    priors_[i] = priors_.back();
+    priors_.pop_back();
+    --i;
+  }
 }
 
 void HappensBefore::on_unmap(Address at, Bytes size, std::uint32_t thread, bool in_flight) {

@@ -12,7 +12,8 @@
 // Cost: O(log live + uses not yet done); no allocation in a steady state.
 // Invariants:
 //   (1) Live allocations are disjoint in live_ (an overlapping one is reported and not entered by address).
-//   (2) priors_ holds every use of a freed range that may still run; what is settled is dropped when met.
+//   (2) priors_ holds every use of a freed range that may still run; what is settled is dropped when met, or when the list
+//       would grow.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,7 @@
 #include "spec/gpu/clocks.h"
 #include "spec/gpu/fault.h"
 #include "spec/gpu/flat_map.h"
+#include "spec/gpu/short_list.h"
 #include "spec/gpu/sim_gpu.h"
 
 namespace ashlar::spec {
@@ -60,9 +62,9 @@ class HappensBefore {
     std::uint64_t allocated_at = 0;  // the own lane's place at the allocation
     std::uint32_t lane = 0;
     bool by_address = false;               // entered in live_
-    std::vector<Stamp> uses;               // last place on each lane
-    std::vector<std::uint32_t> announced;  // lanes
-    std::vector<Stamp> races;              // prior uses that other lanes' first uses may race with
+    ShortList<Stamp, 2> uses;                // last place on each lane
+    ShortList<std::uint32_t, 2> announced;   // lanes
+    ShortList<Stamp, 2> races;               // prior uses that other lanes' first uses may race with
   };
   struct Live {
     std::uint64_t begin;
@@ -74,6 +76,7 @@ class HappensBefore {
   void check_priors(Allocation& made, std::uint32_t thread);
   void check_races(Allocation& made, std::uint32_t lane, std::uint32_t thread);
   void add_prior(const Prior& prior);
+  void drop_settled();
   std::string describe(const char* what, const Allocation& made, const Stamp& use) const;
 
   const Clocks& clocks_;
@@ -82,7 +85,7 @@ class HappensBefore {
   std::vector<Allocation> allocations_;  // slab; by_tag_ and live_ index it
   std::vector<std::uint32_t> unused_;
   std::vector<Live> live_;  // by begin
-  std::vector<Prior> priors_;
+  std::vector<Prior> priors_;  // unordered
 };
 
 }  // namespace ashlar::spec
