@@ -115,8 +115,9 @@ std::vector<Row> figures(const Measured& measured) {
   const Figure floor_growth = over(cpu("mix/10^5/floor"), cpu("mix/10^2/floor"));
   rows.push_back(at_most("mix: time per op at 10^5 live, x that at 10^2 (3, or the floor's own)",
                          over(cpu("mix/10^5/ashlar"), cpu("mix/10^2/ashlar")), std::max(3.0, floor_growth.value_or(0)),
-                         " (" + or_nothing(cpu("mix/10^5/ashlar"), 1) + " ns / " + or_nothing(cpu("mix/10^2/ashlar"), 1) +
-                             " ns; floor " + or_nothing(floor_growth, 2) + ")"));
+                         " (" + or_nothing(cpu("mix/10^5/ashlar"), 1) + " ns / " +
+                             or_nothing(cpu("mix/10^2/ashlar"), 1) + " ns; floor " +
+                             or_nothing(floor_growth, 2) + ")"));
   for (const char* what : {"pair", "mix"}) {
     rows.push_back(at_least(std::string("two threads on two streams, ") + what + ": throughput, x one thread's",
                             scaling(measured, what, "ashlar"), 1.6,
@@ -187,7 +188,8 @@ void print_rows(std::ostream& out, const std::vector<Row>& rows, const std::stri
   };
   for (const Row& row : rows) {
     out << "{\"figure\":" << quoted(row.figure) << ",\"value\":" << quoted(row.value)
-        << ",\"target\":" << quoted(row.target) << ",\"met\":" << row.met << ",\"command\":" << quoted(command) << "}\n";
+        << ",\"target\":" << quoted(row.target) << ",\"met\":" << row.met
+        << ",\"command\":" << quoted(command) << "}\n";
   }
 }
 
