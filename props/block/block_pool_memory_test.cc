@@ -1,5 +1,5 @@
-// The host runs out of memory under the block pool: the n-th allocation of records fails, for every n. A call that fails
-// changes nothing and works when tried again; and a free never asks for memory at all.
+// The host runs out of memory under the block pool: the n-th allocation of records fails, for every n. A call that
+// fails changes nothing and works when tried again; and a free never asks for memory at all.
 //
 // This executable replaces the two operators new that the pool uses; other allocations are as always.
 #include <cstdlib>

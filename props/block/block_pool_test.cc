@@ -1,5 +1,5 @@
-// The block pool by itself: each promise of its header in its smallest case. What random and exhaustive sequences find is
-// left to the lockstep suites; that validate() sees damage is block_pool_validate_test's.
+// The block pool by itself: each promise of its header in its smallest case. What random and exhaustive sequences find
+// is left to the lockstep suites; that validate() sees damage is block_pool_validate_test's.
 #include <ashlar/block/block_pool.h>
 
 #include <gtest/gtest.h>

@@ -1,7 +1,8 @@
-// Exhaustive search: every short sequence over a small alphabet, in lockstep with the model, heavy checks at every node.
+// Exhaustive search: every short sequence over a small alphabet, in lockstep with the model, heavy checks at every
+// node.
 //
-// The world: one segment of 4 granules to begin with; allocate 1, 2 or 3 granules; allocate 1 granule from blocks under 3
-// only; free or defer any live block; complete any pending one; grow by 2 granules (up to 3 segments, some of which touch);
+// The world: one segment of 4 granules to begin with; allocate 1, 2 or 3 granules; allocate 1 granule from blocks under
+// 3 only; free or defer any live block; complete any pending one; grow by 2 granules (up to 3 segments, some of which touch);
 // shrink any idle segment; lift any free block; lower any in transfer.
 // Twice: every sequence to kDepth, and to kDepthUnique every sequence that leads to a new state, where a state is the map
 // with its stamps ranked, the placement's counter, and which record the free index keeps apart.
