@@ -59,6 +59,16 @@ TEST(FreeIndex, FindsTheNextLargerWhenTheClassHasOnlySmallerOnes) {
   EXPECT_EQ(pool.best_fit(Bytes{512 * 900001}, Bytes::max()), kNoBlock);
 }
 
+TEST(FreeIndex, FindsAnExactFitAtTheVeryStartOfTheWindow) {
+  // Address bits that are all zero: the block's key equals the key that is searched for.
+  BlockPool pool{512_B};
+  pool.add_segment(Address{512}, 1_MiB, 0, 0);
+  pool.add_segment(Address{4u << 20}, 1_MiB, 0, 0);
+  pool.add_segment(Address{6u << 20}, 512_B, 0, 0);
+  EXPECT_EQ(pool.address(pool.best_fit(1_MiB, Bytes::max())), Address{512});
+  expect_order(pool, {{512, 6u << 20}, {1u << 20, 512}, {1u << 20, 4u << 20}});
+}
+
 TEST(FreeIndex, AChainOfNestedPrefixesStaysWithinTheStepsItPromises) {
   // Equal sizes at base + 2^k: each address shares one bit more with the base than the next.
   for (const Bytes granule : {16_B, 512_B}) {
