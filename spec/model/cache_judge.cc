@@ -9,6 +9,8 @@ namespace ashlar::spec {
 namespace {
 constexpr std::uint64_t kPage = 2u << 20;
 constexpr std::uint64_t kHitPollsMax = 16;
+/// More than any device's address space is sure to hold.
+constexpr std::uint64_t kAddressSpace = std::uint64_t{1} << 46;
 }  // namespace
 
 /// DEV-1: the next of k equal divisions of the size's power of two, where they are coarser than the granule; else the
@@ -69,7 +71,7 @@ void CacheModel::judge_shortage(Device& device, std::uint64_t size, const Stream
   const bool in_capture = is_capturing();
   if (shortage.capturing != in_capture) report("DEV-14", "the account misstates whether a capture is underway");
   // Where the device failed in another way than by having no memory, the ladder cannot be held to its rungs.
-  if (any_failure_but_growth()) return;
+  if (any_failure_but_growth() || any_device_gone()) return;
   const bool may_wait = settings_.wait_ms != 0 && !in_capture;
   const bool ran_out = device.witness->timeouts() != device.timeouts_before || settings_.wait_ms == 0;
   if (shortage.wait_ran_out && !ran_out) {
@@ -94,7 +96,7 @@ void CacheModel::judge_shortage(Device& device, std::uint64_t size, const Stream
     if (is_idle) releasable += segment.size;
   }
   const std::uint64_t need = segment_size(round);
-  const std::uint64_t cap = std::min(device.limit, device.capacity == 0 ? ~std::uint64_t{0} : device.capacity);
+  const std::uint64_t cap = std::min(device.limit, device.capacity == 0 ? kAddressSpace : device.capacity);
   const std::uint64_t kept = device.witness->segment_bytes() - releasable;
   // A planned failure looks like a full device: then every idle segment must have been given back.
   if (has_planned_failures_ && failed(device, CallKind::kSegmentAlloc) != 0) {

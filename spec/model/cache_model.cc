@@ -71,7 +71,11 @@ bool CacheModel::is_dead_answer(Device& device, Code code) {
   if (device.was_dead && code != sticky) {
     report("C26", std::string("the device is gone, but the call answered ") + code_name(code));
   }
-  return sticky != Code::kOk && code == sticky;
+  if (sticky != Code::kOk && code == sticky) return true;
+  // A use on another device, gone by now, may be answered with that device's error.
+  return std::any_of(devices_.begin(), devices_.end(), [code](const Device& d) {
+    return d.witness->sticky() != Code::kOk && d.witness->sticky() == code;
+  });
 }
 
 void CacheModel::end(Device& device, const Call& call) {
@@ -150,6 +154,11 @@ bool CacheModel::is_live_anywhere(std::uint64_t address) const {
     if (find_live(d.id, address) != nullptr) return true;
   }
   return false;
+}
+
+bool CacheModel::any_device_gone() const {
+  return std::any_of(devices_.begin(), devices_.end(),
+                     [](const Device& d) { return d.witness->sticky() != Code::kOk; });
 }
 
 bool CacheModel::is_capturing() const {
@@ -341,7 +350,8 @@ void CacheModel::judge_trim(Status got) {
   if (is_capturing()) return expect_misuse(device, got, Code::kBusy, Code::kBusy, "a trim in a capture");
   Call call;
   const bool is_dead = is_dead_answer(device, got.code());
-  const bool ran_out = got.code() == Code::kNotReady && settings_.wait_ms == 0;
+  // Where no wait is permitted, or a use on a device that is gone can never be known complete.
+  const bool ran_out = got.code() == Code::kNotReady && (settings_.wait_ms == 0 || any_device_gone());
   if (!is_dead && !got.is_ok() && !ran_out && !any_failure(device)) {
     report("C16", std::string("a trim answered ") + code_name(got.code()) + " for no reason");
   }
@@ -360,7 +370,7 @@ void CacheModel::judge_trim(Status got) {
 void CacheModel::judge_retire(const Stream& stream, Status got) {
   Device& device = at(stream.device);
   device.completed = device.completed_bytes = 0;
-  if (!got.is_ok() && !is_dead_answer(device, got.code()) && got.code() != Code::kNotFound && !any_failure(device)) {
+  if (!got.is_ok() && got.code() != Code::kNotFound && !is_dead_answer(device, got.code()) && !any_failure(device)) {
     report("C16", std::string("a retirement answered ") + code_name(got.code()) + " for no reason");
   }
   end(device, {});

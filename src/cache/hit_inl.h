@@ -74,11 +74,12 @@ template <class F>
   for (const Owner owner : {found.first, found.second}) {
     if (owner.is_nobody()) continue;
     StreamHeap& heap = *owner.heap();
-    if (const Status health = heap.cache.driver_.health(); !health.is_ok()) return health;
     Guard guard(heap.lock);
     const block::BlockPool& pool = heap.pool(owner.is_small());
     const BlockIndex block = pool.find(address);
     if (block == block::kNoBlock) continue;
+    // Only now: the page's other segment may be another device's, and that one may be gone (C26).
+    if (const Status health = heap.cache.driver_.health(); !health.is_ok()) return health;
     ASHLAR_REQUIRE(pool.state(block) == block::State::kLive, Code::kDoubleFree,
                    "already freed; its uses are not complete yet");
     return f(heap, owner.is_small(), block, guard);

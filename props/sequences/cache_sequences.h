@@ -3,7 +3,10 @@
 // Thread safety: pure functions. The same seed gives the same sequence everywhere.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 
 #include "spec/ops/op.h"
 
@@ -22,8 +25,18 @@ struct SequenceShape {
   bool has_dead_streams = false;
   bool has_callbacks = false;
   bool has_conf = false;
+  bool has_ends = false;      ///< now and then the device is lost, or the driver torn down
 };
+/// A shape from the bits of a number: every combination of the above.
+SequenceShape shape_from(std::uint64_t bits);
 
 spec::OpFile random_sequence(const SequenceShape& shape, std::uint64_t seed);
+
+/// The sequence that the byte form says, with streams s1, s2 (on d0) and s3 (on the last device named) made before the
+/// first op that needs a world. Every device has 64 GiB at most.
+void byte_sequence(std::span<const std::uint8_t> bytes, std::size_t ops_max, spec::OpFile* file);
+
+/// Runs a sequence on the real allocator; empty, or the divergence, the reduced sequence and the maps: text for a failure.
+std::string judge_sequence(const spec::OpFile& file);
 
 }  // namespace ashlar::props

@@ -1,12 +1,18 @@
-// See random_ops.h.
-#include "props/cache/random_ops.h"
+// See cache_sequences.h.
+#include "props/sequences/cache_sequences.h"
 
 #include <ashlar/device/device.h>
 
+#include <algorithm>
 #include <vector>
 
+#include "props/adapters/cache_subject.h"
+#include "spec/lockstep/cache_lockstep.h"
+#include "spec/ops/bytes.h"
 #include "spec/ops/random.h"
 #include "spec/ops/table.h"
+#include "spec/ops/text.h"
+#include "spec/reduce/reduce.h"
 
 namespace ashlar::props {
 
@@ -19,6 +25,9 @@ constexpr const char* kConfigurations[] = {
     "", "reuse:own", "reuse:ordered", "wait_ms:0", "reuse:own,wait_ms:0", "max_split_size_mb:21",
     "max_split_size_mb:64,reuse:ordered", "roundup_power2_divisions:4", "roundup_power2_divisions:[1:2,2:4,64:8,>:1]",
     "per_process_memory_fraction:0.5"};
+
+/// Larger segments would only make the allocator's page table slow to fill.
+constexpr std::uint64_t kCapacityMax = std::uint64_t{64} << 30;
 
 class Writer {
  public:
@@ -79,7 +88,9 @@ class Writer {
 
   void put_rare() {
     switch (random_.below(12)) {
-      case 0: return put(slot::kTrim, {device()});
+      case 0:
+        if (shape_.has_ends && random_.one_in(16)) return random_.one_in(2) ? put(slot::kTeardown, {}) : put(slot::kLose, {device()});
+        return put(slot::kTrim, {device()});
       case 1: return put(slot::kRecord, {random_.below(4), stream()});
       case 2: return put(slot::kWait, {stream(), random_.below(4)});
       case 3: return put(slot::kSync, {random_.below(4)});
@@ -136,6 +147,58 @@ class Writer {
 
 }  // namespace
 
+SequenceShape shape_from(std::uint64_t bits) {
+  SequenceShape shape;
+  shape.has_capacity = (bits & 1) != 0;
+  shape.has_failures = (bits & 2) != 0;
+  shape.has_captures = (bits & 4) != 0;
+  shape.has_misuse = (bits & 8) != 0;
+  shape.has_dead_streams = (bits & 16) != 0;
+  shape.has_callbacks = (bits & 32) != 0;
+  shape.has_conf = (bits & 64) != 0;
+  shape.devices = (bits & 128) != 0 ? 2 : 1;
+  shape.has_ends = (bits & 256) != 0;
+  return shape;
+}
+
 spec::OpFile random_sequence(const SequenceShape& shape, std::uint64_t seed) { return Writer(shape, seed).write(); }
+
+void byte_sequence(std::span<const std::uint8_t> bytes, std::size_t ops_max, spec::OpFile* file) {
+  spec::decode_ops(spec::Subject::kCache, bytes, file, ops_max);
+  std::size_t first = 0;
+  std::uint64_t last_device = 0;
+  for (; first < file->ops.size(); ++first) {
+    const Op& op = file->ops[first];
+    if (op.slot == slot::kDevice) last_device = std::max(last_device, op.arg[0]);
+    if (op.slot != slot::kConf && op.slot != slot::kDevice && op.slot != slot::kSeed) break;
+  }
+  for (Op& op : file->ops) {
+    const bool is_capacity = op.slot == slot::kDevice || op.slot == slot::kCapacity;
+    if (is_capacity && (op.arg[1] == 0 || op.arg[1] > kCapacityMax)) op.arg[1] = kCapacityMax;
+  }
+  Op device;
+  device.slot = slot::kDevice;
+  device.arg = {0, kCapacityMax, 0, 0};
+  file->ops.insert(file->ops.begin(), device);
+  ++first;
+  Op streams[3];
+  for (std::uint64_t s = 0; s < 3; ++s) {
+    streams[s].slot = slot::kStreamCreate;
+    streams[s].arg = {s + 1, s == 2 ? last_device : 0};
+  }
+  file->ops.insert(file->ops.begin() + static_cast<std::ptrdiff_t>(first), std::begin(streams), std::end(streams));
+}
+
+std::string judge_sequence(const spec::OpFile& file) {
+  spec::CacheLockstep::Options options;
+  options.factory = caching_allocator_factory();
+  const spec::LockstepResult result = spec::CacheLockstep::run(file, options);
+  if (result.is_good()) return {};
+  const spec::Reduction reduced = spec::reduce_ops(
+      file, [&](const spec::OpFile& ops) { return spec::CacheLockstep::run(ops, options).divergence.clause; });
+  const spec::LockstepResult again = spec::CacheLockstep::run(reduced.file, options);
+  return again.divergence.clause + ": " + again.divergence.text + "\nat " + again.op_text + "\n" +
+         spec::print_ops(reduced.file) + again.maps;
+}
 
 }  // namespace ashlar::props

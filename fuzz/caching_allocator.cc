@@ -1,0 +1,64 @@
+// Fuzz target: the caching allocator on a simulated machine, every answer judged by the model, on the byte form of ops.
+//
+// Every input is a legal sequence: allocations, frees, uses, kernels, progress, captures, dying streams, failing drivers,
+// lost devices, misuse, configurations. The mutator works on whole ops. A divergence prints the sequence as `.ops` text,
+// the clause and both maps, and aborts. Does not prove: anything about several threads.
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "props/adapters/cache_subject.h"
+#include "props/sequences/cache_sequences.h"
+#include "spec/lockstep/cache_lockstep.h"
+#include "spec/ops/bytes.h"
+#include "spec/ops/mutate.h"
+#include "spec/ops/text.h"
+
+namespace {
+
+using namespace ashlar;
+
+constexpr std::size_t kOpsMax = 2000;
+
+[[noreturn]] void diverge(const spec::OpFile& file, const spec::LockstepResult& result) {
+  std::fprintf(stderr, "%s%s: %s\nat op %llu, %s\n%s", spec::print_ops(file).c_str(), result.divergence.clause.c_str(),
+               result.divergence.text.c_str(), static_cast<unsigned long long>(result.op_index), result.op_text.c_str(),
+               result.maps.c_str());
+  std::abort();
+}
+
+std::size_t copy_out(const std::vector<std::uint8_t>& bytes, std::uint8_t* out, std::size_t size_max) {
+  const std::size_t size = bytes.size() < size_max ? bytes.size() : size_max;
+  if (size > 0) std::memcpy(out, bytes.data(), size);
+  return size;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static spec::OpFile file;
+  static const spec::CacheFactory factory = props::caching_allocator_factory();
+  props::byte_sequence(std::span(data, size), kOpsMax, &file);
+  spec::CacheLockstep::Options options;
+  options.factory = factory;
+  const spec::LockstepResult result = spec::CacheLockstep::run(file, options);
+  if (!result.is_good()) diverge(file, result);
+  return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t size_max,
+                                               unsigned seed) {
+  std::vector<std::uint8_t> bytes(data, data + size);
+  spec::mutate_ops(spec::Subject::kCache, &bytes, size_max, seed);
+  return copy_out(bytes, data, size_max);
+}
+
+extern "C" std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* a, std::size_t a_size, const std::uint8_t* b,
+                                                 std::size_t b_size, std::uint8_t* out, std::size_t size_max,
+                                                 unsigned seed) {
+  return copy_out(spec::splice_ops({a, a_size}, {b, b_size}, size_max, seed), out, size_max);
+}

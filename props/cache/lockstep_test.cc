@@ -1,0 +1,85 @@
+// The caching allocator against its model, on random sequences of every shape. Imitated: caches that fill, split, merge,
+// wait and run short; failing drivers, captures, misuse, dying streams, callbacks, lost devices, several devices.
+// Not proved: anything about sequences not drawn; threads (the stress suites).
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <vector>
+
+#include "props/adapters/cache_subject.h"
+#include "props/sequences/cache_sequences.h"
+#include "spec/lockstep/cache_lockstep.h"
+#include "spec/ops/table.h"
+
+namespace ashlar::props {
+namespace {
+
+RC_GTEST_PROP(CacheLockstep, HasNoDivergenceOnAnyByteString, (std::vector<std::uint8_t> bytes)) {
+  spec::OpFile file;
+  byte_sequence(bytes, SIZE_MAX, &file);
+  const std::string failure = judge_sequence(file);
+  if (!failure.empty()) RC_FAIL(failure);
+}
+
+/// Ops drawn one by one, so that RapidCheck can shrink them too.
+RC_GTEST_PROP(CacheLockstep, HasNoDivergenceOnSequencesOfDrawnOps, ()) {
+  const auto seeds = *rc::gen::container<std::vector<std::uint64_t>>(rc::gen::arbitrary<std::uint64_t>());
+  SequenceShape shape = shape_from(*rc::gen::inRange<std::uint64_t>(0, 512));
+  spec::OpFile file = random_sequence(shape, *rc::gen::arbitrary<std::uint64_t>());
+  file.ops.resize(std::min<std::size_t>(file.ops.size(), 8 + seeds.size()));
+  for (const std::uint64_t seed : seeds) {
+    shape.ops = 12;
+    const spec::OpFile more = random_sequence(shape, seed);
+    file.ops.insert(file.ops.end(), more.ops.begin(), more.ops.end());
+  }
+  const std::string failure = judge_sequence(file);
+  if (!failure.empty()) RC_FAIL(failure);
+}
+
+TEST(CacheLockstep, HasNoDivergenceOnLongSequencesOfEveryShape) {
+  for (std::uint64_t seed = 0; seed < 1024; ++seed) {
+    const std::string failure = judge_sequence(random_sequence(shape_from(seed % 512), seed));
+    ASSERT_EQ(failure, "") << "seed " << seed;
+  }
+}
+
+TEST(CacheLockstep, HasNoDivergenceWithManyLiveBlocksAndSparseWalks) {
+  spec::CacheLockstep::Options options;
+  options.factory = caching_allocator_factory();
+  options.walk_every = 64;
+  SequenceShape shape;
+  shape.ops = 20'000;
+  shape.live_max = 4'000;
+  const spec::LockstepResult result = spec::CacheLockstep::run(random_sequence(shape, 1), options);
+  EXPECT_EQ(result.divergence.text, "");
+  EXPECT_GT(result.checks, 15'000u);
+}
+
+TEST(CacheLockstep, TheSameOpsGiveTheSameAddressesTwice) {
+  spec::CacheLockstep::Options options;
+  options.factory = caching_allocator_factory();
+  for (std::uint64_t seed = 0; seed < 64; ++seed) {
+    const spec::OpFile file = random_sequence(shape_from(seed * 8), seed);
+    EXPECT_EQ(spec::CacheLockstep::run(file, options).address_hash, spec::CacheLockstep::run(file, options).address_hash);
+  }
+}
+
+TEST(CacheLockstep, WithOwnStreamReuseTheOpsAloneDecideTheAddresses) {
+  // C10's second half: another seed of the adversary gives other device addresses and progress, the same places.
+  spec::CacheLockstep::Options options;
+  options.factory = caching_allocator_factory();
+  for (std::uint64_t seed = 0; seed < 64; ++seed) {
+    spec::OpFile file = random_sequence(SequenceShape{.live_max = 32, .streams = 1}, seed);
+    spec::Op own;
+    own.slot = spec::slot::kConf;
+    own.text = "reuse:own";
+    file.ops.insert(file.ops.begin(), own);
+    std::erase_if(file.ops, [](const spec::Op& op) { return op.slot == spec::slot::kTrim; });
+    const std::uint64_t first = spec::CacheLockstep::run(file, options).address_hash;
+    std::erase_if(file.ops, [](const spec::Op& op) { return op.slot == spec::slot::kSeed || op.slot == spec::slot::kStep; });
+    EXPECT_EQ(spec::CacheLockstep::run(file, options).address_hash, first) << seed;
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::props
