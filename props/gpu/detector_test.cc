@@ -1,6 +1,6 @@
-// Imitates: what a stream-aware allocator may and may not do with bytes whose earlier use is still running, and what its
-// callers may do. Each legal story is told once with every edge of happens-before, and must be silent; and once with the
-// edge it relies on dropped, and must be reported: so no edge is there for nothing.
+// Imitates: what a stream-aware allocator may and may not do with bytes whose earlier use is still running, and what
+// its callers may do. Each legal story is told once with every edge of happens-before, and must be silent; and once
+// with the edge it relies on dropped, and must be reported: so no edge is there for nothing.
 // Does not prove: that the library obeys (the lockstep suites do).
 #include <functional>
 

@@ -28,7 +28,8 @@ class AddressSpace {
 
   explicit AddressSpace(bool adversarial) : adversarial_(adversarial) {}
 
-  /// `size` bytes aligned to at least `alignment`, a power of two, or nothing when no range is left. REQUIRES: size > 0.
+  /// `size` bytes aligned to at least `alignment`, a power of two, or nothing when no range is left. REQUIRES: size >
+  /// 0.
   std::optional<Address> take(Bytes size, std::uint64_t alignment, Rng& rng);
   /// REQUIRES: a range got from take, whole.
   void give_back(Address at, Bytes size);

@@ -113,7 +113,7 @@ Status Captures::wait(std::uint32_t lane, const CapturePoint& point) {
   return Status::ok();
 }
 
-// CUDA's rule, of the thread's mode and of the modes that captures were begun with (cudaThreadExchangeStreamCaptureMode).
+// CUDA's rule of the thread's mode and the modes that captures were begun with (cudaThreadExchangeStreamCaptureMode).
 bool Captures::forbids_unsafe_call(std::uint32_t thread, CaptureMode mode) {
   if (open_ == 0 || mode == CaptureMode::kRelaxed) return false;
   bool forbidden = false;
@@ -125,7 +125,9 @@ bool Captures::forbids_unsafe_call(std::uint32_t thread, CaptureMode mode) {
     capture.invalidated = true;
     forbidden = true;
   }
-  if (forbidden) faults_.misuse(FaultKind::kCaptureUnsafe, "D6: an unsafe call while capturing (cudaErrorStreamCaptureUnsupported)");
+  if (forbidden) {
+    faults_.misuse(FaultKind::kCaptureUnsafe, "D6: an unsafe call while capturing (cudaErrorStreamCaptureUnsupported)");
+  }
   return forbidden;
 }
 
@@ -133,7 +135,8 @@ Status Captures::query_captured(const CapturePoint& point) {
   if (at(point.capture).open) {
     return violate(point.capture, "a query of a captured event (cudaErrorCapturedEvent)");
   }
-  faults_.misuse(FaultKind::kCaptureUnsafe, "D6: a query of an event last recorded in a capture (cudaErrorCapturedEvent)");
+  faults_.misuse(FaultKind::kCaptureUnsafe,
+                 "D6: a query of an event last recorded in a capture (cudaErrorCapturedEvent)");
   return Status{Code::kCaptureUnsafe, "an event last recorded in a capture"};
 }
 
@@ -141,7 +144,8 @@ Status Captures::refuse_implicit(std::span<const std::uint32_t> blocking) {
   if (open_ == 0) return Status::ok();
   for (const std::uint32_t lane : blocking) {
     if (of_lane(lane) != 0) {
-      return violate(of_lane(lane), "work on the legacy stream while a blocking one captures (cudaErrorStreamCaptureImplicit)");
+      return violate(of_lane(lane),
+                     "work on the legacy stream while a blocking one captures (cudaErrorStreamCaptureImplicit)");
     }
   }
   return Status::ok();

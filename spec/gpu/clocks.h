@@ -1,8 +1,8 @@
 // Clocks: what of each stream's work comes before what, as vector clocks over the streams.
 //
-// Purpose: the order half of the happens-before detector. A lane is a stream's identity as a dense index; its clock says,
-// for every lane, up to which place (1, 2, ...) that lane's entries come before whatever this lane is given next. The
-// host's clock says what the host has learnt to be done.
+// Purpose: the order half of the happens-before detector. A lane is a stream's identity as a dense index; its clock
+// says, for every lane, up to which place (1, 2, ...) that lane's entries come before whatever this lane is given next.
+// The host's clock says what the host has learnt to be done.
 // Thread safety: none (the machine's lock). Cost: a join is O(lanes); an enqueue with nothing new learnt is O(1).
 // Source: vector clocks (Fidge 1988, Mattern 1989).
 #pragma once

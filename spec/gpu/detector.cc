@@ -92,7 +92,8 @@ void HappensBefore::check_priors(Allocation& made, std::uint32_t thread) {
   }
 }
 
-// The allocation itself was in order, so what races with another lane's use now is what that lane was not ordered after.
+// The allocation itself was in order, so what races with another lane's use now is what that lane was not ordered
+// after.
 void HappensBefore::check_races(Allocation& made, std::uint32_t lane, std::uint32_t thread) {
   for (std::size_t i = 0; i < made.races.size();) {
     const Stamp use = made.races[i];

@@ -1,19 +1,19 @@
 // HappensBefore: finds bytes reused before an earlier owner's use is over, and says whose fault it is (C6, C7, D4).
 //
-// Purpose: the oracle for stream order. It knows the machine's order (clocks.h) and is told by the driver who owns which
-// bytes; it keeps, for every byte range, the last use on every stream by the owners before (`prior` stamps), which
-// splits and merges of blocks neither lose nor need to announce: stamps belong to bytes.
-// Whose fault (reference: the proof of the stream-order model): bytes handed out while an earlier use is neither done nor
-// ordered before the new owner's next work on its own stream are the allocator's fault, if the earlier owner had freed
-// properly: used on its own stream, on announced ones, or ordered before the free. If not, the caller's. A new owner's
-// first use on another stream that races with an earlier use, though its own stream is ordered, is the caller's too:
-// it must order that use after the allocation on the block's own stream.
+// Purpose: the oracle for stream order. It knows the machine's order (clocks.h) and is told by the driver who owns
+// which bytes; it keeps, for every byte range, the last use on every stream by the owners before (`prior` stamps),
+// which splits and merges of blocks neither lose nor need to announce: stamps belong to bytes.
+// Whose fault (reference: the proof of the stream-order model): bytes handed out while an earlier use is neither done
+// nor ordered before the new owner's next work on its own stream are the allocator's fault, if the earlier owner had
+// freed properly: used on its own stream, on announced ones, or ordered before the free. If not, the caller's. A new
+// owner's first use on another stream that races with an earlier use, though its own stream is ordered, is the caller's
+// too: it must order that use after the allocation on the block's own stream.
 // Thread safety: none (the machine's lock).
 // Cost: O(log live + uses not yet done); no allocation in a steady state.
 // Invariants:
 //   (1) Live allocations are disjoint in live_ (an overlapping one is reported and not entered by address).
-//   (2) priors_ holds every use of a freed range that may still run; what is settled is dropped when met, or when the list
-//       would grow.
+//   (2) priors_ holds every use of a freed range that may still run; what is settled is dropped when met, or when the
+//       list would grow.
 #pragma once
 
 #include <cstdint>

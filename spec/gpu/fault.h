@@ -27,11 +27,11 @@ enum class FaultKind : std::uint8_t {
   kLeak,             ///< leak_check: still held
   kCallAfterTeardown,///< C25: a device call after tear_down()
   // Found by the detector.
-  kEarlyReuse,       ///< C6/C7: bytes handed to a new owner while an earlier owner's use is neither done nor ordered before
+  kEarlyReuse,       ///< C6/C7: bytes handed on while an earlier owner's use is neither done nor ordered before
   kOverlap,          ///< C2: an allocation overlaps a live one
   kLiveUnmapped,     ///< C1/C21: memory returned or unmapped under a live allocation
   // The caller's.
-  kUnorderedUse,     ///< a use on another stream, not ordered after the allocation on the block's own, races with an earlier owner
+  kUnorderedUse,     ///< a first use on another stream, not ordered after the allocation, races with an earlier owner
   kUnannouncedUse,   ///< a use on another stream was neither announced (record_use) nor ordered before the free
   kUseAfterFree,     ///< a kernel was launched on an allocation already freed
   kOutOfBounds,      ///< a kernel touches bytes outside of the allocation it names

@@ -194,7 +194,9 @@ Status Machine::destroy_stream(const Stream& stream) {
   return Status::ok();
 }
 
-Stream Machine::default_stream(std::uint32_t device, StreamHandle which) { return stream_of(default_lane(device, which)); }
+Stream Machine::default_stream(std::uint32_t device, StreamHandle which) {
+  return stream_of(default_lane(device, which));
+}
 
 // Work.
 

@@ -1,7 +1,7 @@
 // Machine: the whole simulated machine behind SimGpu and its devices.
 //
-// Purpose: puts memory, queues, captures, clocks and the detector together under one lock. Every public member of SimGpu
-// and every Device call is one function here.
+// Purpose: puts memory, queues, captures, clocks and the detector together under one lock. Every public member of
+// SimGpu and every Device call is one function here.
 // Thread safety: callers hold mutex() for every function but the constructor.
 // Invariants:
 //   (1) A lane index is a stream's identity minus 1; it is never reused.

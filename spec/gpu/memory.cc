@@ -102,7 +102,8 @@ std::optional<Bytes> Memory::size_to_free(std::uint32_t device, Address base, He
 
 void Memory::free(std::uint32_t device, Address base, HeldKind kind) {
   const Region* region = region_of(base.value());
-  ASHLAR_ASSERT(region != nullptr && region->kind == kind && region->device == device, "memory: free of what is not held");
+  ASHLAR_ASSERT(region != nullptr && region->kind == kind && region->device == device,
+                "memory: free of what is not held");
   static_cast<void>(device);
   static_cast<void>(kind);
   erase_region(region);
@@ -121,9 +122,8 @@ Result<Address> Memory::reserve(std::uint32_t device, Bytes size, Bytes alignmen
 }
 
 std::size_t Memory::mapping_at_or_after(std::uint64_t address) const {
-  const auto it =
-      std::lower_bound(mappings_.begin(), mappings_.end(), address,
-                       [](const Mapping& mapping, std::uint64_t value) { return mapping.begin + mapping.size <= value; });
+  const auto ends_before = [](const Mapping& at, std::uint64_t value) { return at.begin + at.size <= value; };
+  const auto it = std::lower_bound(mappings_.begin(), mappings_.end(), address, ends_before);
   return static_cast<std::size_t>(it - mappings_.begin());
 }
 

@@ -112,7 +112,8 @@ class Memory {
 template <class Visit>
 void Memory::for_each_held(Visit visit) const {
   for (const Region& region : regions_) {
-    visit(HeldHandle{region.kind, DeviceId{static_cast<std::int32_t>(region.device)}, region.begin, Bytes{region.size}});
+    const DeviceId device{static_cast<std::int32_t>(region.device)};
+    visit(HeldHandle{region.kind, device, region.begin, Bytes{region.size}});
   }
   for (const Mapping& mapping : mappings_) {
     const Page& page = pages_[mapping.page];

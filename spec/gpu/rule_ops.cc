@@ -7,8 +7,8 @@ namespace ashlar::spec {
 std::optional<Status> RuleOps::operator()(const Op& op) {
   skipped_ = false;
   if (lag_) machine_.tick();
-  for (const auto group : {&RuleOps::stream_op, &RuleOps::work_op, &RuleOps::event_op, &RuleOps::memory_op, &RuleOps::page_op,
-                           &RuleOps::capture_op, &RuleOps::machine_op}) {
+  for (const auto group : {&RuleOps::stream_op, &RuleOps::work_op, &RuleOps::event_op, &RuleOps::memory_op,
+                           &RuleOps::page_op, &RuleOps::capture_op, &RuleOps::machine_op}) {
     const std::optional<Status> answer = (this->*group)(op);
     if (skipped_) return std::nullopt;
     if (answer) return answer;

@@ -1,8 +1,8 @@
 // The rule runner: executes a rule case (an `.ops` file with subject gpu) on a RuleMachine.
 //
 // Purpose: one rule of CUDA, one case, one verdict for each machine: it agrees, it differs, or it could not run it.
-// A case is strict: an op that is not followed by `expect` must succeed, and every fault of the machine must be named by
-// an `expect-fault` directly after (or after the `expect` of) the op that made it. Ops whose names are not bound are
+// A case is strict: an op that is not followed by `expect` must succeed, and every fault of the machine must be named
+// by an `expect-fault` directly after (or after the `expect` of) the op that made it. Ops whose names are not bound are
 // skipped (Op invariant 2).
 // Header ops (device, seed, queue-depth, hardware-queues) come first: they say which machine is made.
 // Thread safety: one thread.

@@ -61,7 +61,8 @@ class Scheduler {
 
   /// Finishes up to n entries of that lane; how many.
   std::uint64_t step(std::uint32_t lane, std::uint64_t n);
-  /// Finishes one entry that helps the lane along (its own head, or what that waits for), or any; false if none can run.
+  /// Finishes one entry that helps the lane along (its own head, or what that waits for), or any; false if none can
+  /// run.
   bool help(std::uint32_t lane);
   /// Finishes the head of one lane chosen from the seed; false if none can run.
   bool run_any();

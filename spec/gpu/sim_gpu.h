@@ -1,10 +1,10 @@
 // SimGpu: a simulated machine with any number of GPUs, each behind ashlar::Device.
 //
-// Purpose: the oracle. Streams are queues that advance only when told (step, drain, tick, progress) or when a device call
-// blocks; addresses, stream handles and progress are chosen adversarially from a seed; every handle is in a ledger; any
-// call can be made to fail; every misuse of the Device contract is a Fault; and a happens-before detector (detector.h)
-// reports any reuse of bytes that an earlier owner's kernel may still touch. No memory is allocated for the addresses it
-// hands out: they are numbers, and no one may dereference them.
+// Purpose: the oracle. Streams are queues that advance only when told (step, drain, tick, progress) or when a device
+// call blocks; addresses, stream handles and progress are chosen adversarially from a seed; every handle is in a
+// ledger; any call can be made to fail; every misuse of the Device contract is a Fault; and a happens-before detector
+// (detector.h) reports any reuse of bytes that an earlier owner's kernel may still touch. No memory is allocated for
+// the addresses it hands out: they are numbers, and no one may dereference them.
 // Thread safety: every member may be called from any thread at any time (one lock). A body given to host_function runs
 // under that lock and may call nothing of the machine.
 // Cost: a device call takes some tens to hundreds of ns; making and destroying a machine of 1-2 devices, a few us.
@@ -48,8 +48,8 @@ struct Touch {
   AllocationTag tag = kNoTag;
 };
 
-/// The handles of CUDA's default streams: one value on every device. kDefaultStream is the same stream as kLegacyStream;
-/// kPerThreadStream is another stream (identity) on every thread and device.
+/// The handles of CUDA's default streams: one value on every device. kDefaultStream is the same stream as
+/// kLegacyStream; kPerThreadStream is another stream (identity) on every thread and device.
 inline constexpr StreamHandle kDefaultStream{0};
 inline constexpr StreamHandle kLegacyStream{1};
 inline constexpr StreamHandle kPerThreadStream{2};
@@ -132,8 +132,8 @@ class SimGpu {
   Device& device(std::int32_t ordinal = 0) { return device(DeviceId{ordinal}); }
   /// Changes a device's capacity; what is held stays held. 0 means unlimited.
   void set_capacity(DeviceId id, Bytes capacity);
-  /// Lets the calling thread act as the n-th simulated host thread (0, 1, ...) from now on, for this machine: it has its
-  /// own per-thread default stream and capture mode. Without it every real thread gets a number at its first call.
+  /// Lets the calling thread act as the n-th simulated host thread (0, 1, ...) from now on, for this machine: it has
+  /// its own per-thread default stream and capture mode. Without it every real thread gets a number at its first call.
   void act_as_thread(std::uint32_t n);
 
   // Streams.
@@ -159,8 +159,8 @@ class SimGpu {
   Status wait_value(const Stream& stream, Address at, std::uint64_t value, WaitRule rule = WaitRule::kGreaterOrEqual);
   /// The host stores to the word, at once.
   void host_write_value(Address at, std::uint64_t value);
-  /// One member of a co-resident collective: runs only when `members` streams have a collective of this `group` at their
-  /// head; all of them finish together.
+  /// One member of a co-resident collective: runs only when `members` streams have a collective of this `group` at
+  /// their head; all of them finish together.
   Status collective(const Stream& stream, std::uint32_t group, std::uint32_t members);
   /// A kernel that faults: when it runs, its device is lost (an asynchronous, sticky error).
   Status launch_faulty(const Stream& stream);
