@@ -1,0 +1,266 @@
+// Threads: two and four at once on shared and separate streams, over real memory and over a slow device.
+//
+// Imitates: data loaders and training threads that allocate, hand memory to other streams, free from other threads, trim and
+// read statistics at the same time. Under ThreadSanitizer it looks for races; everywhere it checks that no two owners ever
+// share a byte (each owner writes its name into its memory and reads it back) and that the books balance at the end.
+// The historical bugs it covers: H4 (a block findable before its event is recorded), H38 (statistics outside the lock), H41
+// (records updated after the upstream free), H42 (trim while another thread allocates after running out), H44
+// (reorganisation races allocation), H5 (the per-thread default stream).
+// Does not prove: that every interleaving was seen.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include <ashlar/cache/caching_allocator.h>
+#include <ashlar/device/host_device.h>
+
+#include "spec/gpu/sim_gpu.h"
+
+namespace ashlar {
+namespace {
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kRounds = 1500;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+constexpr int kRounds = 1500;
+#else
+constexpr int kRounds = 6000;
+#endif
+#else
+constexpr int kRounds = 6000;
+#endif
+
+constexpr DeviceId kDevice{0};
+
+/// A host device that lingers where H4 and H41 had their windows.
+class LingeringDevice final : public Device {
+ public:
+  explicit LingeringDevice(Bytes capacity) : host_(kDevice, capacity) {}
+  HostDevice& host() { return host_; }
+
+  DeviceTraits traits() const noexcept override { return host_.traits(); }
+  Result<Address> segment_alloc(Bytes size) noexcept override { return linger(), host_.segment_alloc(size); }
+  Status segment_free(Address base) noexcept override {
+    const Status status = host_.segment_free(base);
+    linger();  // the range may be somebody else's segment before the caller hears of it
+    return status;
+  }
+  Result<Address> address_reserve(Bytes s, Bytes a) noexcept override { return host_.address_reserve(s, a); }
+  Status address_release(Address b, Bytes s) noexcept override { return host_.address_release(b, s); }
+  Result<PageHandle> page_create(Bytes s) noexcept override { return host_.page_create(s); }
+  Status page_release(PageHandle p) noexcept override { return host_.page_release(p); }
+  Status page_map(Address a, Bytes s, PageHandle p) noexcept override { return host_.page_map(a, s, p); }
+  Status page_access(Address a, Bytes s) noexcept override { return host_.page_access(a, s); }
+  Status page_unmap(Address a, Bytes s) noexcept override { return host_.page_unmap(a, s); }
+  Result<EventHandle> event_create() noexcept override { return host_.event_create(); }
+  Status event_destroy(EventHandle e) noexcept override { return host_.event_destroy(e); }
+  Status event_record(EventHandle e, StreamHandle s) noexcept override { return linger(), host_.event_record(e, s); }
+  Status event_query(EventHandle e) noexcept override { return host_.event_query(e); }
+  Status event_synchronize(EventHandle e, std::uint32_t ms) noexcept override { return host_.event_synchronize(e, ms); }
+  Status stream_wait(StreamHandle s, EventHandle e) noexcept override { return host_.stream_wait(s, e); }
+  Result<Stream> identify(StreamHandle s) noexcept override { return host_.identify(s); }
+  Result<CaptureStatus> capture_status(StreamHandle s) noexcept override { return host_.capture_status(s); }
+  Result<CaptureMode> exchange_capture_mode(CaptureMode m) noexcept override { return host_.exchange_capture_mode(m); }
+  Result<MemoryInfo> memory_info() noexcept override { return host_.memory_info(); }
+  Result<Address> pinned_alloc(Bytes s) noexcept override { return host_.pinned_alloc(s); }
+  Status pinned_free(Address b) noexcept override { return host_.pinned_free(b); }
+  Status synchronize() noexcept override { return host_.synchronize(); }
+
+ private:
+  static void linger() noexcept {
+    for (int i = 0; i < 3; ++i) std::this_thread::yield();
+  }
+  HostDevice host_;
+};
+
+struct Held {
+  Address address;
+  Bytes size;
+  std::uint64_t name;
+};
+
+/// Memory passed from thread to thread.
+class Exchange {
+ public:
+  void put(const Held& held) {
+    const std::lock_guard lock(mutex_);
+    items_.push_back(held);
+  }
+  bool take(Held& held) {
+    const std::lock_guard lock(mutex_);
+    if (items_.empty()) return false;
+    held = items_.back();
+    items_.pop_back();
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Held> items_;
+};
+
+/// Writes the owner's name at both ends; a second owner of either would overwrite it.
+void sign(const Held& held) {
+  std::memcpy(held.address.pointer(), &held.name, sizeof held.name);
+  auto* end = static_cast<char*>(held.address.pointer()) + held.size.count() - sizeof held.name;
+  std::memcpy(end, &held.name, sizeof held.name);
+}
+bool is_signed(const Held& held) {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  std::memcpy(&first, held.address.pointer(), sizeof first);
+  std::memcpy(&last, static_cast<char*>(held.address.pointer()) + held.size.count() - sizeof last, sizeof last);
+  return first == held.name && last == held.name;
+}
+
+class Stress {
+ public:
+  Stress(Bytes capacity, std::vector<unsigned> stream_of_thread) : device_(capacity), stream_of_(std::move(stream_of_thread)) {
+    Device* devices[] = {&device_};
+    allocator_ = CachingAllocator::create(devices, Config{}).value();
+    for (int i = 0; i < 4; ++i) streams_.push_back(device_.host().create_stream().value());
+  }
+
+  void run() {
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < stream_of_.size(); ++t) threads.emplace_back([this, t] { work(t); });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  void expect_balanced() {
+    EXPECT_EQ(overlaps_.load(), 0u) << "C2: two owners shared bytes";
+    EXPECT_EQ(surprises_.load(), 0u) << "an answer other than ok or out of memory";
+    Held held;
+    while (exchange_.take(held)) {
+      EXPECT_TRUE(is_signed(held));
+      EXPECT_TRUE(allocator_->free(held.address).is_ok());
+    }
+    EXPECT_EQ(allocator_->validate(), nullptr);
+    const DeviceStats stats = allocator_->stats(kDevice).value();
+    EXPECT_EQ(stats.allocations[0].current, 0u);
+    EXPECT_EQ(stats.allocations[0].increased, allocated_.load());
+    EXPECT_EQ(stats.requested_bytes[0].increased, requested_.load());
+    EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+    EXPECT_EQ(allocator_->stats(kDevice).value().reserved_bytes[0].current, 0u);
+    EXPECT_EQ(device_.host().ledger().segments, 0u);
+    allocator_.reset();
+    EXPECT_EQ(device_.host().ledger().events, 0u);
+  }
+
+ private:
+  void work(unsigned thread) {
+    std::mt19937 random(thread * 7919 + 1);
+    std::vector<Held> mine;
+    Snapshot snapshot;
+    for (int round = 0; round < kRounds; ++round) {
+      const unsigned dice = random() % 100;
+      const Stream own = streams_[stream_of_[thread]];
+      const Stream other = streams_[random() % streams_.size()];
+      if (dice < 50) {
+        const Bytes size{random() % 8 == 0 ? 1 + random() % (24u << 20) : 16 + random() % (1u << 20)};
+        allocate(mine, size, own, (std::uint64_t{thread} << 32) | static_cast<unsigned>(round));
+      } else if (dice < 60 && !mine.empty()) {
+        exchange_.put(mine.back());  // another thread will free it
+        mine.pop_back();
+      } else if (dice < 95) {
+        Held held;
+        if (random() % 3 == 0 && exchange_.take(held)) release(held, other, random());
+        else if (!mine.empty()) release_any(mine, random, other);
+      } else if (dice < 97) {
+        if (!allocator_->trim(kDevice).is_ok()) ++surprises_;
+      } else if (dice < 99) {
+        if (!allocator_->stats(kDevice).is_ok()) ++surprises_;
+      } else if (!allocator_->snapshot(kDevice, &snapshot).is_ok()) {
+        ++surprises_;
+      }
+    }
+    for (const Held& held : mine) release(held, streams_[0], 0);
+  }
+
+  void allocate(std::vector<Held>& mine, Bytes size, const Stream& stream, std::uint64_t name) {
+    const auto got = allocator_->allocate(std::max(size, 16_B), stream);
+    if (!got.is_ok()) {
+      if (got.code() != Code::kOutOfMemory) ++surprises_;
+      return;
+    }
+    allocated_ += 1;
+    requested_ += std::max(size, 16_B).count();
+    mine.push_back({got.value(), std::max(size, 16_B), name});
+    sign(mine.back());
+  }
+  void release_any(std::vector<Held>& mine, std::mt19937& random, const Stream& other) {
+    std::swap(mine[random() % mine.size()], mine.back());
+    release(mine.back(), other, random());
+    mine.pop_back();
+  }
+  void release(const Held& held, const Stream& other, unsigned dice) {
+    if (!is_signed(held)) ++overlaps_;
+    if (dice % 4 == 1 && !allocator_->record_use(held.address, other).is_ok()) ++surprises_;
+    const Status status = dice % 4 == 2 ? allocator_->free(held.address, other) : allocator_->free(held.address);
+    if (!status.is_ok()) ++surprises_;
+  }
+
+  LingeringDevice device_;
+  std::unique_ptr<CachingAllocator> allocator_;
+  std::vector<Stream> streams_;
+  const std::vector<unsigned> stream_of_;
+  Exchange exchange_;
+  std::atomic<std::uint64_t> overlaps_{0};
+  std::atomic<std::uint64_t> surprises_{0};
+  std::atomic<std::uint64_t> allocated_{0};
+  std::atomic<std::uint64_t> requested_{0};
+};
+
+TEST(CacheThreadsTest, TwoThreadsOnTwoStreamsShareNothing) {
+  Stress stress(Bytes::max(), {0, 1});
+  stress.run();
+  stress.expect_balanced();
+}
+
+TEST(CacheThreadsTest, TwoThreadsOnOneStreamShareItsHeap) {
+  Stress stress(Bytes::max(), {0, 0});
+  stress.run();
+  stress.expect_balanced();
+}
+
+TEST(CacheThreadsTest, FourThreadsAtTheLimitReclaimFromEachOther) {
+  Stress stress(96_MiB, {0, 1, 2, 2});
+  stress.run();
+  stress.expect_balanced();
+}
+
+TEST(CacheThreadsTest, AThreadsDefaultStreamIsItsOwnThoughTheHandleIsShared) {
+  // H5: memory that thread 1's default stream still uses is not the next thread's, although both pass one handle.
+  spec::SimGpu gpu;
+  Device* devices[] = {&gpu.device()};
+  Config config;
+  config.wait_ms = 0;
+  auto allocator = CachingAllocator::create(devices, config).value();
+  gpu.act_as_thread(1);
+  const Stream first = gpu.default_stream(kDevice, spec::kPerThreadStream);
+  gpu.act_as_thread(2);
+  const Stream second = gpu.default_stream(kDevice, spec::kPerThreadStream);
+  ASSERT_EQ(first.handle, second.handle);
+  ASSERT_NE(first.id, second.id);
+  gpu.act_as_thread(1);
+  const Address block = allocator->allocate(30_MiB, first).value();
+  ASSERT_TRUE(gpu.launch(first, spec::Touch{block, 30_MiB, spec::Access::kWrite, spec::kNoTag}).is_ok());
+  ASSERT_TRUE(allocator->free(block).is_ok());
+  gpu.act_as_thread(2);
+  const Address other = allocator->allocate(30_MiB, second).value();
+  EXPECT_NE(other, block);
+  ASSERT_TRUE(gpu.drain_all().is_ok());
+  gpu.act_as_thread(1);
+  EXPECT_EQ(allocator->allocate(30_MiB, first).value(), block);
+}
+
+}  // namespace
+}  // namespace ashlar
