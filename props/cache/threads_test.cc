@@ -161,7 +161,7 @@ class Stress {
     std::vector<Held> mine;
     Snapshot snapshot;
     for (int round = 0; round < kRounds; ++round) {
-      const unsigned dice = random() % 100;
+      const auto dice = static_cast<unsigned>(random() % 100);
       const Stream own = streams_[stream_of_[thread]];
       const Stream other = streams_[random() % streams_.size()];
       if (dice < 50) {
@@ -172,7 +172,7 @@ class Stress {
         mine.pop_back();
       } else if (dice < 95) {
         Held held;
-        if (random() % 3 == 0 && exchange_.take(held)) release(held, other, random());
+        if (random() % 3 == 0 && exchange_.take(held)) release(held, other, static_cast<unsigned>(random()));
         else if (!mine.empty()) release_any(mine, random, other);
       } else if (dice < 97) {
         if (!allocator_->trim(kDevice).is_ok()) ++surprises_;
@@ -198,7 +198,7 @@ class Stress {
   }
   void release_any(std::vector<Held>& mine, std::mt19937& random, const Stream& other) {
     std::swap(mine[random() % mine.size()], mine.back());
-    release(mine.back(), other, random());
+    release(mine.back(), other, static_cast<unsigned>(random()));
     mine.pop_back();
   }
   void release(const Held& held, const Stream& other, unsigned dice) {
