@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(error.empty());
   check_sound(*trace);
   const std::string text = ashlar::tool::format_trace(*trace);
-  const auto again = ashlar::tool::parse_trace(text, "out.trace", &error);
+  const auto again = ashlar::tool::parse_trace(text, "in.trace", &error);  // a trace is named after its file
   require(again.has_value() && ashlar::tool::format_trace(*again) == text);
   return 0;
 }
