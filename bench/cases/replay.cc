@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -105,10 +106,7 @@ void register_replay(const std::vector<std::string>& folders) {
   std::vector<fs::path> paths;
   for (const std::string& folder : folders) {
     std::error_code error;
-    if (!fs::is_directory(folder, error)) {
-      std::fprintf(stderr, "skipped: the traces of %s are not here\n", folder.c_str());
-      continue;
-    }
+    if (!fs::is_directory(folder, error)) continue;
     for (const auto& entry : fs::directory_iterator(folder)) {
       const std::string name = entry.path().filename().string();
       if (name.ends_with(".trace.gz") || name.ends_with(".trace")) paths.push_back(entry.path());
@@ -122,6 +120,14 @@ void register_replay(const std::vector<std::string>& folders) {
   std::stable_sort(paths.begin(), paths.end(), [&](const auto& a, const auto& b) { return name_of(a) < name_of(b); });
   const auto is_same = [&](const auto& a, const auto& b) { return name_of(a) == name_of(b); };
   paths.erase(std::unique(paths.begin(), paths.end(), is_same), paths.end());
+  for (const std::string& folder : folders) {
+    std::ifstream elsewhere(folder + "/elsewhere.txt");
+    for (std::string name; std::getline(elsewhere, name);) {
+      const bool is_here =
+          std::any_of(paths.begin(), paths.end(), [&](const auto& path) { return name_of(path) == name; });
+      if (!is_here) std::fprintf(stderr, "skipped: the trace %s is not here\n", name.c_str());
+    }
+  }
   for (const fs::path& path : paths) {
     std::string error;
     const auto trace = tool::read_trace(path.string(), &error);
