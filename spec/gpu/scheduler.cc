@@ -350,4 +350,21 @@ std::string Scheduler::describe() const {
   return text;
 }
 
+void Scheduler::queue_contents(std::vector<std::uint64_t>* out) const {
+  for (const Lane& lane : lanes_) {
+    out->push_back(lane.enqueued - lane.done);
+    std::uint64_t touch = lane.touches_out;
+    for (std::uint64_t place = lane.done; place < lane.enqueued; ++place) {
+      const Entry& entry = lane.entries[place & (lane.entries.size() - 1)];
+      out->push_back(static_cast<std::uint64_t>(entry.kind));
+      out->push_back(entry.a);
+      for (std::uint32_t i = 0; i < entry.touches; ++i, ++touch) {
+        const Touch& at = lane.touches[touch & (lane.touches.size() - 1)];
+        out->push_back(at.at.value());
+        out->push_back(at.size.count());
+      }
+    }
+  }
+}
+
 }  // namespace ashlar::spec

@@ -84,6 +84,8 @@ class Scheduler {
   bool in_flight(Address at, Bytes size) const;
   std::uint64_t entries_run() const { return entries_run_; }
   std::string describe() const;
+  /// Appends every lane's pending entries: kind, what it names, and the ranges it touches.
+  void queue_contents(std::vector<std::uint64_t>* out) const;
   /// The machine whose host function this thread runs now, if any.
   static const Scheduler*& in_host_function();
 

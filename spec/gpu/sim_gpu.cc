@@ -290,6 +290,11 @@ void SimGpu::on_free(AllocationTag tag) {
   machine_->detector().on_free(tag, machine_->thread());
 }
 
+void SimGpu::queue_contents(std::vector<std::uint64_t>* out) const {
+  const Lock lock(machine_->mutex());
+  machine_->scheduler().queue_contents(out);
+}
+
 std::string SimGpu::describe() const {
   const Lock lock(machine_->mutex());
   return machine_->scheduler().describe();

@@ -232,6 +232,9 @@ class SimGpu {
 
   /// A text of every stream's queue, for messages.
   std::string describe() const;
+  /// Appends what is pending on every stream, in numbers: two machines that say the same go on alike. For exhaustive
+  /// search, which visits such states once.
+  void queue_contents(std::vector<std::uint64_t>* out) const;
 
  private:
   std::unique_ptr<Machine> machine_;

@@ -180,10 +180,25 @@ void CacheModel::live_addresses(DeviceId device, std::vector<std::uint64_t>* add
 
 // Allocate. -------------------------------------------------------------------------------------------------------------
 
+/// info(), or, where the device went during the call and info() says so, the same from the snapshot.
+Result<CacheInfo> CacheModel::info_of(Device& device, std::uint64_t address) {
+  const Result<CacheInfo> got = subject_.info(Address{address});
+  if (got.is_ok() || device.was_dead || got.code() != device.witness->sticky()) return got;
+  if (!subject_.snapshot(device.id, &device.next).is_ok()) return got;
+  for (const CacheSegment& segment : device.next.segments) {
+    for (std::uint32_t i = 0; i < segment.block_count; ++i) {
+      const CacheBlock& block = device.next.blocks[segment.block_first + i];
+      if (block.address != address || block.state != CacheState::kLive) continue;
+      return CacheInfo{block.size, block.requested, segment.base, segment.size, block.stream};
+    }
+  }
+  return got;
+}
+
 /// C1, C2, rows DEV-1 and DEV-4, C10: follows the subject to the address it chose.
 void CacheModel::follow(Device& device, std::uint64_t tag, std::uint64_t size, const Stream& stream,
                         std::uint64_t address, Call* call) {
-  const Result<CacheInfo> got = subject_.info(Address{address});
+  const Result<CacheInfo> got = info_of(device, address);
   if (!got.is_ok()) return report("C1", "info() does not know the address just given out: " + hex(address));
   const CacheInfo& info = got.value();
   const std::uint64_t round = rounded(size);

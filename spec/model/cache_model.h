@@ -173,6 +173,7 @@ class CacheModel {
   void end(Device& device, const Call& call);
   void follow(Device& device, std::uint64_t tag, std::uint64_t size, const Stream& stream, std::uint64_t address,
               Call* call);
+  Result<CacheInfo> info_of(Device& device, std::uint64_t address);
   void expect_misuse(Device& device, Status got, Code first, Code second, const char* what);
   void start_pending(Device& device, OwnedBlock& block);
   bool find_owned(std::uint64_t address, Device** device, Blocks::iterator* block);

@@ -15,10 +15,10 @@ std::string place(const CacheSegment& segment, const CacheBlock& block) {
          std::to_string(block.size) + " bytes)";
 }
 
-/// Adds `amount` to the figure of one pool and of all.
-void count(HeapFigures& heap, CacheFigure figure, unsigned pool, std::uint64_t amount) {
-  heap.now[f(figure)][0] += amount;
-  heap.now[f(figure)][pool] += amount;
+/// A block as the model knows it, with nothing to look into: the common case of match_owned.
+bool is_plainly(const OwnedBlock& own, const CacheBlock& block, bool is_small) {
+  return block.state == CacheState::kLive && !own.is_pending && own.size == block.size && own.is_small == is_small &&
+         own.requested == block.requested && own.stream == block.stream && own.uses.empty() && block.other_uses == 0;
 }
 
 }  // namespace
@@ -67,9 +67,7 @@ void CacheModel::match_owned(Device& device, const CacheSegment& segment, const 
 }
 
 void CacheModel::walk_segment(Device& device, const CacheSegment& segment, HeapFigures& heap, Blocks::iterator* owned) {
-  const unsigned pool = segment.is_small ? 1 : 2;
-  count(heap, CacheFigure::kSegments, pool, 1);
-  count(heap, CacheFigure::kReservedBytes, pool, segment.size);
+  std::uint64_t counts[kCacheFigures] = {};
   const CacheBlock* block = device.next.blocks.data() + segment.block_first;
   const CacheBlock* const end = block + segment.block_count;
   std::uint64_t at = segment.base;
@@ -80,24 +78,37 @@ void CacheModel::walk_segment(Device& device, const CacheSegment& segment, HeapF
     const bool is_free = block->state == CacheState::kFree;
     if (is_free && was_free) return report("C4", place(segment, *block) + " and the block before it are both free");
     was_free = is_free;
-    if (block->size % settings_.granule != 0) return report("C3", place(segment, *block) + " is no multiple of the granule");
+    if ((block->size & (settings_.granule - 1)) != 0) return report("C3", place(segment, *block) + " is no multiple of the granule");
     if (is_free) {
       if (segment.block_count == 1) continue;
-      count(heap, CacheFigure::kInactiveSplits, pool, 1);
-      count(heap, CacheFigure::kInactiveSplitBytes, pool, block->size);
+      counts[f(CacheFigure::kInactiveSplits)] += 1;
+      counts[f(CacheFigure::kInactiveSplitBytes)] += block->size;
       continue;
     }
     if (block->state == CacheState::kInTransfer) return report("C18", place(segment, *block) + " is in transfer after the call");
-    count(heap, CacheFigure::kActive, pool, 1);
-    count(heap, CacheFigure::kActiveBytes, pool, block->size);
-    count(heap, CacheFigure::kRequestedBytes, pool, block->requested);
+    counts[f(CacheFigure::kActive)] += 1;
+    counts[f(CacheFigure::kActiveBytes)] += block->size;
+    counts[f(CacheFigure::kRequestedBytes)] += block->requested;
     if (block->state == CacheState::kLive) {
-      count(heap, CacheFigure::kAllocations, pool, 1);
-      count(heap, CacheFigure::kAllocatedBytes, pool, block->size);
+      counts[f(CacheFigure::kAllocations)] += 1;
+      counts[f(CacheFigure::kAllocatedBytes)] += block->size;
     }
-    match_owned(device, segment, *block, owned);
+    if (*owned != device.owned.end() && (*owned)->first == block->address &&
+        is_plainly((*owned)->second, *block, segment.is_small)) {
+      ++*owned;
+    } else {
+      match_owned(device, segment, *block, owned);
+    }
   }
-  if (at != segment.base + segment.size) report("C3", "the blocks of segment " + std::to_string(segment.ordinal) + " do not reach its end");
+  if (at != segment.base + segment.size) {
+    return report("C3", "the blocks of segment " + std::to_string(segment.ordinal) + " do not reach its end");
+  }
+  counts[f(CacheFigure::kSegments)] = 1;
+  counts[f(CacheFigure::kReservedBytes)] = segment.size;
+  for (unsigned i = 0; i < kCacheFigures; ++i) {
+    heap.now[i][0] += counts[i];
+    heap.now[i][segment.is_small ? 1 : 2] += counts[i];
+  }
 }
 
 void CacheModel::walk(Device& device) {
