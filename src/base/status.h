@@ -32,7 +32,7 @@ enum class Code : unsigned char {
   kInvalidArgument = 20,   ///< a number or option out of its range
   kSizeOverflow = 21,      ///< a size whose rounding would wrap, or beyond kRequestBytesMax
   kUnknownPointer = 22,    ///< this allocator never issued that address, or it is not the start of a block
-  kDoubleFree = 23,        ///< the block at that address is already free, or its free is pending
+  kDoubleFree = 23,        ///< already freed, and its other uses are not complete yet (later: kUnknownPointer)
   kWrongDevice = 24,       ///< pointer, stream or event belongs to another device
   kInvalidHandle = 25,     ///< a destroyed or foreign handle
   kReentrant = 26,         ///< an observer or callback called what it may not call (C24)

@@ -90,7 +90,7 @@ class ASHLAR_API CachingAllocator {
   using FreeMemoryCallback = std::function<void(DeviceId)>;
   /// Called, with no lock held, before kOutOfMemory is returned: likewise.
   using OutOfMemoryObserver = std::function<void(const OutOfMemory&)>;
-  /// Observers are added before other threads use the allocator, and stay.
+  /// Observers are added before other threads use the allocator, and stay. They do not throw.
   void add_free_memory_callback(FreeMemoryCallback callback);
   void add_out_of_memory_observer(OutOfMemoryObserver observer);
 

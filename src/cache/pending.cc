@@ -135,8 +135,6 @@ DeviceCache::PollTally DeviceCache::poll(StreamHeap& heap, Guard& guard, unsigne
         cache.events_.give(queues[i]->event);
         queues[i]->event = EventHandle{};
         ++finished;
-      } else if (!cache.driver_.health().is_ok()) {
-        tally.status = status;
       }
     }
     guard.relock();
@@ -148,6 +146,8 @@ DeviceCache::PollTally DeviceCache::poll(StreamHeap& heap, Guard& guard, unsigne
       if (done[i]) heap.finish_use(head);
     }
     tally.completed += finished;
+    // This device's loss ends the call (C26); another's, whose stream used a block of ours, only keeps that block.
+    tally.status = driver_.health();
     if (finished == 0 || !tally.status.is_ok()) break;
   }
   return tally;
