@@ -5,7 +5,7 @@
 // that the device witness saw change hands; limits and captures. It keeps no free index and no queue of its own.
 // Thread safety: none; for one thread.
 //
-// Clauses (files): C1 C2 C16 C24 C26 and rows DEV-1..4 (cache_model.cc); C3 C4 C14 C18 and the recount (cache_walk.cc);
+// Clauses (files): C1 C2 C24 C26 and rows DEV-1..4 (cache_model.cc); C16 and the other calls (cache_answers.cc); C3 C4 C14 C18 and the recount (cache_walk.cc);
 // C5 by the subject's validate(); C12 C13 C17 (cache_judge.cc); C15 (cache_stats.cc). C6, C7 are the happens-before
 // detector's of spec/gpu; C10 is the address hash.
 //
