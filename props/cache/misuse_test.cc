@@ -1,0 +1,145 @@
+// Misuse and lifecycle of the caching allocator: every call with what it must refuse, and a process that forks.
+//
+// Imitates: callers that mistake a device, a stream, a state or a process. Does not prove: anything about the memory itself.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include <ashlar/cache/caching_allocator.h>
+#include <ashlar/device/host_device.h>
+
+namespace ashlar {
+namespace {
+
+constexpr DeviceId kDevice{0};
+constexpr DeviceId kNone{7};
+
+class CacheMisuseTest : public ::testing::Test {
+ protected:
+  CacheMisuseTest() {
+    Device* devices[] = {&device_};
+    allocator_ = CachingAllocator::create(devices, Config{}).value();
+    stream_ = device_.create_stream().value();
+  }
+  HostDevice device_{kDevice};
+  std::unique_ptr<CachingAllocator> allocator_;
+  Stream stream_;
+};
+
+TEST_F(CacheMisuseTest, AnAllocatorIsNotMadeOverDevicesOutOfPlaceOrASettingOutOfRange) {
+  EXPECT_EQ(CachingAllocator::create({}, Config{}).code(), Code::kInvalidArgument);
+  Device* null_device[] = {nullptr};
+  EXPECT_EQ(CachingAllocator::create(null_device, Config{}).code(), Code::kInvalidArgument);
+  HostDevice second{DeviceId{1}};
+  Device* misplaced[] = {&second};
+  EXPECT_EQ(CachingAllocator::create(misplaced, Config{}).code(), Code::kInvalidArgument);
+  Device* devices[] = {&device_};
+  Config bad;
+  bad.granule = 3_B;
+  EXPECT_EQ(CachingAllocator::create(devices, bad).code(), Code::kInvalidArgument);
+  EXPECT_EQ(allocator_->device_count(), 1u);
+  EXPECT_EQ(allocator_->config().granule, 512_B);
+}
+
+TEST_F(CacheMisuseTest, EveryCallRefusesADeviceThatIsNotThere) {
+  Stream lost = stream_;
+  for (const DeviceId id : {kNone, DeviceId{-1}}) {
+    lost.device = id;
+    Snapshot snapshot;
+    EXPECT_EQ(allocator_->allocate(1_B, lost).code(), Code::kInvalidArgument);
+    EXPECT_EQ(allocator_->free(Address{1}, lost).code(), Code::kInvalidArgument);
+    EXPECT_EQ(allocator_->record_use(Address{1}, lost).code(), Code::kInvalidArgument);
+    EXPECT_EQ(allocator_->retire_stream(lost).code(), Code::kInvalidArgument);
+    EXPECT_EQ(allocator_->begin_capture(lost).code(), Code::kInvalidArgument);
+    EXPECT_EQ(allocator_->end_capture(lost).code(), Code::kInvalidArgument);
+    EXPECT_EQ(allocator_->trim(id).code(), Code::kInvalidArgument);
+    EXPECT_EQ(allocator_->set_memory_limit(id, 1_MiB).code(), Code::kInvalidArgument);
+    EXPECT_EQ(allocator_->set_memory_fraction(id, 0.5).code(), Code::kInvalidArgument);
+    EXPECT_EQ(allocator_->largest_free_block(lost).code(), Code::kInvalidArgument);
+    EXPECT_EQ(allocator_->stats(id).code(), Code::kInvalidArgument);
+    EXPECT_EQ(allocator_->reset_peak_stats(id).code(), Code::kInvalidArgument);
+    EXPECT_EQ(allocator_->reset_accumulated_stats(id).code(), Code::kInvalidArgument);
+    EXPECT_EQ(allocator_->snapshot(id, &snapshot).code(), Code::kInvalidArgument);
+  }
+}
+
+TEST_F(CacheMisuseTest, StreamsAndCapturesOutOfTurnAreTypedErrors) {
+  EXPECT_EQ(allocator_->retire_stream(stream_).code(), Code::kNotFound);
+  EXPECT_EQ(allocator_->end_capture(stream_).code(), Code::kNotFound);
+  EXPECT_TRUE(allocator_->begin_capture(stream_).is_ok());
+  EXPECT_EQ(allocator_->begin_capture(stream_).code(), Code::kBusy);
+  EXPECT_EQ(allocator_->trim(kDevice).code(), Code::kBusy);
+  const Stream other = device_.create_stream().value();
+  EXPECT_TRUE(allocator_->begin_capture(other).is_ok());
+  EXPECT_TRUE(allocator_->end_capture(stream_).is_ok());
+  EXPECT_EQ(allocator_->trim(kDevice).code(), Code::kBusy);
+  EXPECT_TRUE(allocator_->end_capture(other).is_ok());
+  EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+  EXPECT_TRUE(allocator_->retire_stream(stream_).is_ok());
+  EXPECT_EQ(allocator_->retire_stream(stream_).code(), Code::kInvalidHandle);
+}
+
+TEST_F(CacheMisuseTest, AFractionIsOverZeroAndAtMostOneAndIsKept) {
+  for (const double fraction : {0.0, -1.0, 1.5}) {
+    EXPECT_EQ(allocator_->set_memory_fraction(kDevice, fraction).code(), Code::kInvalidArgument);
+  }
+  HostDevice small{kDevice, 64_MiB};
+  Device* devices[] = {&small};
+  Config config;
+  config.memory_fraction = 0.5;
+  auto capped = CachingAllocator::create(devices, config).value();
+  const Stream stream = small.create_stream().value();
+  EXPECT_TRUE(capped->allocate(32_MiB, stream).is_ok());
+  EXPECT_EQ(capped->allocate(1_B, stream).code(), Code::kOutOfMemory);
+  EXPECT_TRUE(capped->set_memory_fraction(kDevice, 1.0).is_ok());
+  EXPECT_TRUE(capped->allocate(1_B, stream).is_ok());
+}
+
+TEST_F(CacheMisuseTest, AnObserverHearsTheWholeAccountBeforeTheFailure) {
+  OutOfMemory heard;
+  allocator_->add_out_of_memory_observer([&heard](const OutOfMemory& account) { heard = account; });
+  EXPECT_TRUE(allocator_->set_memory_limit(kDevice, 20_MiB).is_ok());
+  const Address held = allocator_->allocate(12_MiB, stream_).value();
+  EXPECT_EQ(allocator_->allocate(12_MiB, stream_).code(), Code::kOutOfMemory);
+  EXPECT_EQ(heard.requested, 12_MiB);
+  EXPECT_EQ(heard.allocated, 12_MiB);
+  EXPECT_EQ(allocator_->info(held).value().requested, 12_MiB);
+  EXPECT_EQ(allocator_->info(held + 512_B).code(), Code::kUnknownPointer);
+  EXPECT_TRUE(allocator_->reset_accumulated_stats(kDevice).is_ok());
+  const DeviceStats stats = allocator_->stats(kDevice).value();
+  EXPECT_EQ(stats.ooms, 0u);
+  EXPECT_EQ(stats.allocations[0].current, 1u);
+  EXPECT_EQ(stats.allocations[0].increased, 0u);
+  EXPECT_EQ(stats.allocations[0].decreased, 0u);
+}
+
+TEST_F(CacheMisuseTest, AForkedChildGetsTypedErrorsAndItsFreesDoNothing) {
+  const Address held = allocator_->allocate(1_MiB, stream_).value();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    Snapshot snapshot;
+    bool all = allocator_->allocate(1_B, stream_).code() == Code::kForked;
+    all &= allocator_->free(held).code() == Code::kForked;
+    all &= allocator_->free(held, stream_).code() == Code::kForked;
+    all &= allocator_->record_use(held, stream_).code() == Code::kForked;
+    all &= allocator_->info(held).code() == Code::kForked;
+    all &= allocator_->trim(kDevice).code() == Code::kForked;
+    all &= allocator_->stats(kDevice).code() == Code::kForked;
+    all &= allocator_->snapshot(kDevice, &snapshot).code() == Code::kForked;
+    allocator_.reset();  // makes no device call, and does not hang on a lock that another thread held
+    std::exit(all ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(allocator_->free(held).is_ok());
+  EXPECT_EQ(allocator_->validate(), nullptr);
+}
+
+}  // namespace
+}  // namespace ashlar
