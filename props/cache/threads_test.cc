@@ -262,5 +262,22 @@ TEST(CacheThreadsTest, AThreadsDefaultStreamIsItsOwnThoughTheHandleIsShared) {
   EXPECT_EQ(allocator->allocate(30_MiB, first).value(), block);
 }
 
+TEST(CacheTeardownTest, ADeviceWaitsForTheOtherWhoseStreamStillUsesItsMemory) {
+  // D4 at the end of an allocator: device 1 has nothing of its own to wait for, but its kernel uses device 0's block.
+  spec::SimGpuOptions options;
+  options.capacities = {64_MiB, 64_MiB};
+  spec::SimGpu gpu(options);
+  Device* devices[] = {&gpu.device(0), &gpu.device(1)};
+  auto allocator = CachingAllocator::create(devices, Config{}).value();
+  const Stream own = gpu.create_stream(DeviceId{0}).value();
+  const Stream other = gpu.create_stream(DeviceId{1}).value();
+  const Address block = allocator->allocate(4_MiB, own).value();
+  ASSERT_TRUE(gpu.host_function(other).is_ok());
+  ASSERT_TRUE(allocator->free(block, other).is_ok());
+  ASSERT_GT(gpu.pending(other), 0u);
+  allocator.reset();
+  EXPECT_EQ(gpu.pending(other), 0u) << "the segment went back before the other device's stream was done";
+}
+
 }  // namespace
 }  // namespace ashlar

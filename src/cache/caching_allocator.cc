@@ -79,7 +79,9 @@ CachingAllocator::CachingAllocator(std::unique_ptr<Impl> impl) noexcept : impl_(
 CachingAllocator::~CachingAllocator() {
   if (impl_->is_forked()) return;
   // All devices' work first: a block of one may wait for a stream of another.
-  for (const auto& device : impl_->devices) device->settle();
+  bool unfinished = false;
+  for (const auto& device : impl_->devices) unfinished |= device->has_unfinished();
+  for (const auto& device : impl_->devices) device->settle(unfinished);
   for (const auto& device : impl_->devices) device->give_everything_back();
   for (const auto& device : impl_->devices) device->events().clear();
 }

@@ -74,7 +74,9 @@ class DeviceCache {
   Status set_fraction(double fraction) noexcept;
   /// Waits for everything and gives everything idle back; the destructor's work, all devices' first halves before any
   /// second half, because uses cross devices.
-  void settle() noexcept;
+  void settle(bool synchronize) noexcept;
+  /// Is anything of this device's heaps not known complete?
+  bool has_unfinished() const noexcept;
   void give_everything_back() noexcept;
 
   Driver& driver() noexcept { return driver_; }
@@ -161,12 +163,14 @@ class DeviceCache {
   void sweep_all() noexcept;
   enum class Waited { kNothing, kProgress, kNotDone };
   /// Reclaiming. Blocks on the oldest event that anything waits for; false when there is no point in searching again.
-  bool wait_for_oldest(std::uint32_t& budget_ms, bool& ran_out) noexcept;
+  bool wait_for_oldest(std::uint32_t& budget_ms, std::uint64_t& waits_left, bool& ran_out) noexcept;
   Waited wait_for_use(StreamHeap& heap, std::uint32_t timeout_ms) noexcept;
   Waited wait_for_mark(StreamHeap& heap, std::uint32_t timeout_ms) noexcept;
   /// Reclaiming. What no event can tell (lost streams, uses that could not be recorded) a device synchronisation does.
   bool synchronize_untold() noexcept;
   bool has_untold() noexcept;
+  /// Reclaiming. Most waits one call may make.
+  std::uint64_t waits_max() noexcept;
 
   // queries.cc
   template <class F>
@@ -201,6 +205,7 @@ class DeviceCache {
 
   bool settled_ = false;                                // the destructor's: all work is known complete
 
+  std::atomic<unsigned> growing_{0};                    // growths that may be under way: quiesce() waits for them
   std::atomic<std::uint64_t> retries_{0};
   std::atomic<std::uint64_t> ooms_{0};
   std::atomic<std::uint64_t> waits_{0};

@@ -26,7 +26,7 @@ inline constexpr unsigned kHitPollsMax = 16;
     owner->block = taken;
     owner->is_small = request.is_small;
   }
-  if (request.size >= config_.max_split_size) count_oversize(+1);
+  if (pool.size(taken) >= config_.max_split_size) count_oversize(+1);
   ASHLAR_VALIDATE(pool);
   return pool.address(taken);
 }

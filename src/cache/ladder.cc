@@ -25,6 +25,20 @@ constexpr unsigned kSweepsPerMiss = 2;
 constexpr unsigned kMissPollsMax = 64;
 }  // namespace
 
+namespace {
+/// Counts a growth that may be under way.
+class GrowthScope {
+ public:
+  explicit GrowthScope(std::atomic<unsigned>& count) noexcept : count_(count) { count_.fetch_add(1); }
+  ~GrowthScope() { count_.fetch_sub(1); }
+  GrowthScope(const GrowthScope&) = delete;
+  GrowthScope& operator=(const GrowthScope&) = delete;
+
+ private:
+  std::atomic<unsigned>& count_;
+};
+}  // namespace
+
 Address DeviceCache::search(StreamHeap& heap, const Request& request) noexcept {
   const Guard guard(heap.lock);
   return search_locked(heap, request);
@@ -54,7 +68,7 @@ Result<Address> DeviceCache::allocate_slow(StreamHeap& heap, const Request& requ
   if (address.is_null() && config_.reuse != Reuse::kOwn && !is_capturing()) {
     // A reclaim already under way serves others: rather than queue behind its waits, grow.
     const std::unique_lock reclaiming(reclaim_, std::try_to_lock);
-    if (reclaiming) address = steal(heap, request, kSweepsPerMiss);
+    if (reclaiming && !is_capturing()) address = steal(heap, request, kSweepsPerMiss);
   }
   if (!address.is_null()) return address;
   bool wait_ran_out = false;
@@ -140,6 +154,8 @@ Result<Address> DeviceCache::grow(StreamHeap& heap, const Request& request) noex
     charged_ -= size;
     return status;
   };
+  // Raised before the question: an announcement of a capture waits until no growth that asked earlier is on its way (C9).
+  const GrowthScope growing(growing_);
   const RelaxedCapture relaxed(driver_, is_capturing());
   if (!relaxed.status().is_ok()) return undo(relaxed.status());
   const Result<Address> base = driver_.segment_alloc(size);
@@ -185,8 +201,10 @@ Result<Address> DeviceCache::reclaim_and_retry(StreamHeap& heap, const Request& 
   const Status short_of_memory{Code::kOutOfMemory, "the device, or the limit set on it, has too little memory"};
   if (is_capturing()) return short_of_memory;
   const std::lock_guard reclaiming(reclaim_);
+  if (is_capturing()) return short_of_memory;  // announced while this waited for the lock (C9)
   const Bytes segment = segment_size(config_, request.size).value_or(Bytes::max());
   std::uint32_t budget_ms = config_.wait_ms;
+  std::uint64_t waits_left = waits_max();
   for (bool again = true; again;) {
     if (const Status health = driver_.health(); !health.is_ok()) return health;
     sweep_all();
@@ -194,6 +212,8 @@ Result<Address> DeviceCache::reclaim_and_retry(StreamHeap& heap, const Request& 
     Address address = search(heap, request);
     if (address.is_null() && config_.reuse != Reuse::kOwn) address = steal(heap, request, 0);
     if (!address.is_null()) return address;
+    // Whoever reclaimed before us may have given back more than it took: ask the driver before giving back ourselves.
+    if (const Result<Address> grown = grow(heap, request); grown.code() != Code::kOutOfMemory) return grown;
     // Just enough, the oversize first (row DEV-13); then, if the driver still refuses, all.
     for (const Bytes need : {segment, Bytes::max()}) {
       Bytes back;
@@ -203,7 +223,7 @@ Result<Address> DeviceCache::reclaim_and_retry(StreamHeap& heap, const Request& 
       const Result<Address> grown = grow(heap, request);
       if (grown.code() != Code::kOutOfMemory) return grown;
     }
-    again = wait_for_oldest(budget_ms, wait_ran_out);
+    again = wait_for_oldest(budget_ms, waits_left, wait_ran_out);
   }
   return short_of_memory;
 }

@@ -118,7 +118,9 @@ void DeviceCache::retry_unrecorded(StreamHeap& heap) noexcept {
 
 DeviceCache::PollTally DeviceCache::poll(StreamHeap& heap, Guard& guard, unsigned budget) noexcept {
   PollTally tally;
-  while (budget > 0) {
+  unsigned fruitless = 0;
+  // Asked under the lock: an announcement of a capture waits for what is in hand, and this is not yet (C9).
+  while (budget > 0 && !is_capturing()) {
     UseNode* queues[kQueuesPerPoll];
     bool done[kQueuesPerPoll] = {};
     const unsigned n = heap.take_queues(queues, std::min(budget, kQueuesPerPoll));
@@ -148,7 +150,8 @@ DeviceCache::PollTally DeviceCache::poll(StreamHeap& heap, Guard& guard, unsigne
     tally.completed += finished;
     // This device's loss ends the call (C26); another's, whose stream used a block of ours, only keeps that block.
     tally.status = driver_.health();
-    if (finished == 0 || !tally.status.is_ok()) break;
+    fruitless = finished == 0 ? fruitless + n : 0;
+    if (!tally.status.is_ok() || fruitless >= heap.queue_count()) break;
   }
   return tally;
 }

@@ -30,7 +30,8 @@ void DeviceCache::mark_epoch(StreamHeap& heap) noexcept {
     covers = heap.epoch++;  // before the record: what is stamped from now on is not covered
   }
   const Result<EventHandle> event = record_on(heap);
-  if (!event.is_ok()) return;
+  heap.mark_failed = !event.is_ok();
+  if (heap.mark_failed) return;
   if (heap.mark_count == kEpochMarksMax) events_.give(heap.marks[--heap.mark_count].event);
   heap.marks[heap.mark_count++] = {event.value(), covers, sequence_.fetch_add(1, std::memory_order_relaxed)};
 }

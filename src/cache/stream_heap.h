@@ -40,6 +40,10 @@ class StreamHeap {
  public:
   StreamHeap(DeviceCache& owner, Stream name, Bytes granule) noexcept
       : cache(owner), stream(name), small_(granule), large_(granule) {}
+  ~StreamHeap() {
+    // One by one: a chain of owners would be destroyed by recursion.
+    while (slabs_) slabs_ = std::unique_ptr<NodeSlab>(slabs_->before.release());
+  }
   StreamHeap(const StreamHeap&) = delete;
   StreamHeap& operator=(const StreamHeap&) = delete;
 
@@ -79,6 +83,12 @@ class StreamHeap {
   void finish_use(UseNode* node) noexcept;
   /// Locked. The first of the queue list; walk by next_queue.
   UseNode* queues() noexcept { return queues_; }
+  /// Locked.
+  unsigned queue_count() const noexcept {
+    unsigned count = 0;
+    for (const UseNode* head = queues_; head != nullptr; head = head->next_queue) ++count;
+    return count;
+  }
   /// Locked. The queue's head with the smallest sequence, or nullptr.
   UseNode* oldest_pending() const noexcept;
   /// Locked. Takes that queue off the list.
@@ -120,6 +130,7 @@ class StreamHeap {
   std::uint64_t told_before = 0;     ///< the stamps it answers
   EpochMark marks[kEpochMarksMax];
   unsigned mark_count = 0;
+  bool mark_failed = false;          ///< no event could be recorded when last one was needed
 
   enum class Life : std::uint8_t {
     kAlive,

@@ -46,7 +46,7 @@ DeviceCache::Waited DeviceCache::wait_for_mark(StreamHeap& heap, std::uint32_t t
   return Waited::kProgress;
 }
 
-bool DeviceCache::wait_for_oldest(std::uint32_t& budget_ms, bool& ran_out) noexcept {
+bool DeviceCache::wait_for_oldest(std::uint32_t& budget_ms, std::uint64_t& waits_left, bool& ran_out) noexcept {
   StreamHeap* oldest = nullptr;
   bool is_mark = false;
   bool in_hand = false;
@@ -72,7 +72,7 @@ bool DeviceCache::wait_for_oldest(std::uint32_t& budget_ms, bool& ran_out) noexc
   }
   const bool untold = oldest == nullptr && has_untold();
   if (oldest == nullptr && !untold) return false;
-  if (budget_ms == 0) {
+  if (budget_ms == 0 || waits_left-- == 0) {
     // The permitted wait is over (or none is permitted): one failed search after that is the last.
     ran_out = true;
     return false;
@@ -89,10 +89,26 @@ bool DeviceCache::wait_for_oldest(std::uint32_t& budget_ms, bool& ran_out) noexc
   return true;
 }
 
+std::uint64_t DeviceCache::waits_max() noexcept {
+  // What is pending now, and once more what becomes known only when that is done; other threads' later work is not waited
+  // for, so that they cannot keep a reclaim going for ever (C17).
+  std::uint64_t things = 1;
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
+    const Guard guard(heap->lock);
+    constexpr auto kPending = static_cast<unsigned>(block::State::kPending);
+    things += 1 + heap->mark_count;
+    for (const UseNode* head = heap->queues(); head != nullptr; head = head->next_queue) {
+      for (const UseNode* node = head; node != nullptr; node = node->next) ++things;
+    }
+    for (const bool is_small : {false, true}) things += heap->pool(is_small).counts().blocks[kPending];
+  }
+  return 2 * things + kWaitSlices;
+}
+
 bool DeviceCache::has_untold() noexcept {
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
     const Guard guard(heap->lock);
-    const bool incomplete = heap->newest_release > heap->completed && heap->mark_count == 0;
+    const bool incomplete = heap->newest_release > heap->completed && heap->mark_count == 0 && heap->mark_failed;
     if (heap->has_unrecorded() || incomplete) return true;
   }
   return false;
@@ -102,7 +118,8 @@ bool DeviceCache::synchronize_untold() noexcept {
   // What was freed before the synchronisation is complete after it; what is freed meanwhile has a later stamp.
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
     const Guard guard(heap->lock);
-    heap->told_before = heap->epoch++;
+    // Decided before the synchronisation: a stream that dies during it may have been given more work meanwhile.
+    heap->told_before = heap->life.load() == StreamHeap::Life::kAlive ? heap->epoch++ : kEverything;
     heap->untold = heap->take_unrecorded();
     heap->in_hand += heap->untold != nullptr;
   }
@@ -126,9 +143,9 @@ bool DeviceCache::synchronize_untold() noexcept {
     }
     const Guard guard(heap->lock);
     heap->in_hand -= had;
-    if (!done) continue;
-    const bool dead = heap->life.load() != StreamHeap::Life::kAlive;
-    heap->completed = dead ? kEverything : std::max(heap->completed, heap->told_before);
+    // A heap made meanwhile has been told nothing.
+    if (done) heap->completed = std::max(heap->completed, heap->told_before);
+    heap->told_before = 0;
   }
   return progress;
 }
@@ -153,11 +170,13 @@ Status DeviceCache::trim() noexcept {
   if (const Status health = driver_.health(); !health.is_ok()) return health;
   ASHLAR_REQUIRE(!is_capturing(), Code::kBusy, "a capture is underway");
   const std::lock_guard reclaiming(reclaim_);
+  ASHLAR_REQUIRE(!is_capturing(), Code::kBusy, "a capture is underway");  // announced while this waited for the lock
   std::uint32_t budget_ms = config_.wait_ms;
   bool ran_out = false;
+  std::uint64_t waits_left = waits_max();
   do {
     sweep_all();
-  } while (driver_.health().is_ok() && wait_for_oldest(budget_ms, ran_out));
+  } while (driver_.health().is_ok() && wait_for_oldest(budget_ms, waits_left, ran_out));
   release_idle(Bytes::max(), Bytes{});
   if (const Status health = driver_.health(); !health.is_ok()) return health;
   ASHLAR_REQUIRE(!ran_out, Code::kNotReady, "some segments stay: work that uses them is not done");
@@ -166,6 +185,7 @@ Status DeviceCache::trim() noexcept {
 
 void DeviceCache::quiesce() noexcept {
   { const std::lock_guard reclaiming(reclaim_); }
+  while (growing_.load() != 0) std::this_thread::yield();
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
     for (bool busy = true; busy;) {
       {
@@ -181,20 +201,29 @@ void DeviceCache::record_deferred() noexcept {
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) retry_unrecorded(*heap);
 }
 
-void DeviceCache::settle() noexcept {
-  if (!driver_.health().is_ok()) return;
+bool DeviceCache::has_unfinished() const noexcept {
   bool incomplete = false;
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
     const Guard guard(heap->lock);
     incomplete |= heap->has_pending() || heap->has_unrecorded() || heap->newest_release > heap->completed;
   }
-  settled_ = !incomplete || driver_.synchronize().is_ok();
+  return incomplete;
+}
+
+void DeviceCache::settle(bool synchronize) noexcept {
+  if (driver_.health().is_ok()) settled_ = !synchronize || driver_.synchronize().is_ok();
 }
 
 void DeviceCache::give_everything_back() noexcept {
   if (!driver_.health().is_ok()) return;
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
-    complete_marks(*heap, heap->mark_count);
+    if (settled_) {
+      complete_marks(*heap, heap->mark_count);
+    } else {
+      query_marks(*heap);  // what could not be waited for is only asked; the rest stays with the device
+      for (unsigned i = 0; i < heap->mark_count; ++i) events_.give(heap->marks[i].event);
+      heap->mark_count = 0;
+    }
     UseNode* done[1];
     for (;;) {
       EventHandle event;
