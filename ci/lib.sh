@@ -23,7 +23,11 @@ configure_and_build() {
 
 # commit: the commit that is measured, with a mark when files differ from it.
 commit() {
-  git -c "safe.directory=$PWD" describe --always --abbrev=12 --dirty='+changes' --exclude='*' 2>/dev/null || echo unknown
+  local id
+  id=$(git -c "safe.directory=$PWD" rev-parse --short=12 HEAD 2>/dev/null) || { echo unknown; return; }
+  # What the report itself writes is no change to what it measures.
+  if [[ -n $(git -c "safe.directory=$PWD" status --porcelain -uno -- . ':!reports' 2>/dev/null) ]]; then id+=+changes; fi
+  echo "$id"
 }
 
 # row FIGURE VALUE TARGET MET COMMAND: one row of reports/README.md as JSON. MET is true or false, or null where the figure
