@@ -161,7 +161,7 @@ class DeviceCache {
   SegmentRecord* lift_idle(StreamHeap& heap, Bytes need, Bytes at_least, bool whole_need) noexcept;
   bool give_segment_back(SegmentRecord* segment) noexcept;
   void sweep_all() noexcept;
-  enum class Waited { kNothing, kProgress, kNotDone };
+  enum class Waited { kProgress, kNotDone };
   /// Reclaiming. Blocks on the oldest event that anything waits for; false when there is no point in searching again.
   bool wait_for_oldest(std::uint32_t& budget_ms, std::uint64_t& waits_left, bool& ran_out) noexcept;
   Waited wait_for_use(StreamHeap& heap, std::uint32_t timeout_ms) noexcept;

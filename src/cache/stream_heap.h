@@ -116,7 +116,7 @@ class StreamHeap {
 
   mutable SpinLock lock;
   DeviceCache& cache;
-  Stream stream;               ///< constant, but for recycling under the device's streams lock
+  Stream stream;               ///< constant
   HeapStats stats;             // locked
   std::uint64_t epoch = 1;     // locked; the stamp of what is released now
   std::uint64_t newest_release = 0;  // locked

@@ -2,7 +2,7 @@
 //
 // Purpose: the first step of every allocation. Open addressing over atomics; a full table is replaced by a larger one and
 // kept until the end, so a reader in the middle of a probe never reads freed memory.
-// Thread safety: find() from any thread; insert/erase by one thread at a time (the device's streams lock).
+// Thread safety: find() from any thread; insert() by one thread at a time (the device's streams lock). Nothing is taken out.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ class StreamTable {
       const Slot& slot = table->slots[at & table->mask];
       StreamHeap* heap = slot.heap.load(std::memory_order_acquire);
       if (heap == nullptr) {
-        if (slot.used.load(std::memory_order_acquire)) continue;  // a retired stream's place
+        if (slot.used.load(std::memory_order_acquire)) continue;  // another stream is being entered there
         return nullptr;
       }
       if (slot.id.load(std::memory_order_relaxed) == id.value()) return heap;
