@@ -69,6 +69,27 @@ TEST_F(SimStreams, ABlockingCallThatCannotReturnIsADeadlock) {
   EXPECT_TRUE(gpu.event_synchronize(e, kWaitForever).is_ok());
 }
 
+TEST_F(SimStreams, BoundedWaitsRepeatedWithoutEndAreADeadlockToo) {
+  const Stream stuck = make();
+  const HostFlag flag = sim.new_flag();
+  ASSERT_TRUE(sim.host_function(stuck, flag).is_ok());
+  const EventHandle event = recorded(stuck);
+  const auto waits_until_deadlock = [&] {
+    int waits = 0;
+    while (gpu.event_synchronize(event, 1000).code() == Code::kNotReady) ++waits;
+    return waits;
+  };
+  EXPECT_EQ(waits_until_deadlock(), 599);  // ten minutes
+  expect_fault(FaultKind::kDeadlock);
+  EXPECT_EQ(gpu.event_synchronize(event, 1000).code(), Code::kNotReady);
+  ASSERT_TRUE(kernel(make()).is_ok());
+  EXPECT_EQ(gpu.event_synchronize(event, 1000).code(), Code::kNotReady);
+  EXPECT_EQ(waits_until_deadlock(), 598) << "counted from the last entry that finished";
+  expect_fault(FaultKind::kDeadlock);
+  sim.raise(flag);
+  EXPECT_TRUE(gpu.event_synchronize(event, 1).is_ok());
+}
+
 TEST_F(SimStreams, ADeviceCallInsideAHostFunctionIsRefused) {
   const Stream s = make();
   Code answer = Code::kOk;

@@ -139,6 +139,9 @@ class Machine {
   Stream stream_of(std::uint32_t lane) const;
   EventState* find_event(EventHandle event);
   Status check_safe();
+  /// One more bounded wait ended with nothing able to run. True when such waits, with no entry finished between them, add
+  /// up to ten minutes: whoever waits so in slices is as stuck as who waits for ever.
+  bool is_stuck_after(std::uint32_t waited_ms);
   Status enqueue_on(std::uint32_t lane, const Entry& entry, std::span<const Touch> touches);
   Status order_with_legacy(std::uint32_t lane);
   Status make_room(std::uint32_t lane);
@@ -168,6 +171,8 @@ class Machine {
   std::vector<CaptureMode> capture_modes_;  // by thread
   std::vector<std::pair<std::thread::id, std::uint32_t>> threads_;
   std::vector<Touch> touched_;  // scratch
+  std::uint64_t stood_still_at_ = 0;  // entries run by then
+  std::uint64_t stood_still_ms_ = 0;
   bool torn_down_ = false;
 };
 

@@ -146,6 +146,16 @@ Status Machine::event_query(EventHandle event) {
   return Status::ok();
 }
 
+bool Machine::is_stuck_after(std::uint32_t waited_ms) {
+  constexpr std::uint64_t kStuckMs = 10 * 60 * 1000;
+  if (scheduler_.entries_run() != stood_still_at_) stood_still_ms_ = 0;
+  stood_still_at_ = scheduler_.entries_run();
+  stood_still_ms_ += waited_ms;
+  if (stood_still_ms_ < kStuckMs) return false;
+  stood_still_ms_ = 0;
+  return true;
+}
+
 Status Machine::event_synchronize(EventHandle event, std::uint32_t timeout_ms) {
   const EventState* state = find_event(event);
   ASHLAR_REQUIRE(state != nullptr, Code::kInvalidHandle, "no such event");
@@ -163,7 +173,7 @@ Status Machine::event_synchronize(EventHandle event, std::uint32_t timeout_ms) {
   for (; place != 0 && !scheduler_.is_done(lane, place); --left) {
     ASHLAR_REQUIRE(left > 0, Code::kNotReady, "the wait timed out");
     if (scheduler_.help(lane)) continue;
-    ASHLAR_REQUIRE(for_ever, Code::kNotReady, "the wait timed out");
+    ASHLAR_REQUIRE(for_ever || is_stuck_after(timeout_ms), Code::kNotReady, "the wait timed out");
     faults_.misuse(FaultKind::kDeadlock, "event_synchronize would wait for ever:\n" + scheduler_.describe());
     return Status{Code::kDeadlock, "the event can never be done"};
   }

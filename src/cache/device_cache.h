@@ -161,7 +161,12 @@ class DeviceCache {
   SegmentRecord* lift_idle(StreamHeap& heap, Bytes need, Bytes at_least, bool whole_need) noexcept;
   bool give_segment_back(SegmentRecord* segment) noexcept;
   void sweep_all() noexcept;
-  enum class Waited { kProgress, kNotDone };
+  enum class Waited {
+    kProgress,
+    kNotDone,  ///< the slice is over
+    kRefused,  ///< by the device: waiting on is of no use
+  };
+  static Waited outcome_of_wait(const Status& status) noexcept;
   /// Reclaiming. Blocks on the oldest event that anything waits for; false when there is no point in searching again.
   bool wait_for_oldest(std::uint32_t& budget_ms, std::uint64_t& waits_left, bool& ran_out) noexcept;
   Waited wait_for_use(StreamHeap& heap, std::uint32_t timeout_ms) noexcept;

@@ -13,7 +13,14 @@ inline namespace v0 {
 namespace {
 /// A finite wait is spent in this many slices.
 constexpr std::uint32_t kWaitSlices = 16;
+/// One for ever in slices of this length: the longest that what another stream has finished goes unseen.
+constexpr std::uint32_t kForeverSliceMs = 50;
 }  // namespace
+
+DeviceCache::Waited DeviceCache::outcome_of_wait(const Status& status) noexcept {
+  if (status.is_ok()) return Waited::kProgress;
+  return status.code() == Code::kNotReady ? Waited::kNotDone : Waited::kRefused;
+}
 
 DeviceCache::Waited DeviceCache::wait_for_use(StreamHeap& heap, std::uint32_t timeout_ms) noexcept {
   UseNode* head = nullptr;
@@ -36,14 +43,14 @@ DeviceCache::Waited DeviceCache::wait_for_use(StreamHeap& heap, std::uint32_t ti
   UseNode* rest = done ? StreamHeap::advance_queue(head) : head;
   if (rest != nullptr) heap.put_queue(rest);
   if (done) heap.finish_use(head);
-  return done ? Waited::kProgress : Waited::kNotDone;
+  return outcome_of_wait(status);
 }
 
 DeviceCache::Waited DeviceCache::wait_for_mark(StreamHeap& heap, std::uint32_t timeout_ms) noexcept {
   waits_.fetch_add(1, std::memory_order_relaxed);
-  if (!driver_.event_synchronize(heap.marks[0].event, timeout_ms).is_ok()) return Waited::kNotDone;
-  complete_marks(heap, 1);
-  return Waited::kProgress;
+  const Status status = driver_.event_synchronize(heap.marks[0].event, timeout_ms);
+  if (status.is_ok()) complete_marks(heap, 1);
+  return outcome_of_wait(status);
 }
 
 bool DeviceCache::wait_for_oldest(std::uint32_t& budget_ms, std::uint64_t& waits_left, bool& ran_out) noexcept {
@@ -82,10 +89,13 @@ bool DeviceCache::wait_for_oldest(std::uint32_t& budget_ms, std::uint64_t& waits
     if (!synchronize_untold()) budget_ms = 0;
     return true;
   }
-  const std::uint32_t slice =
-      budget_ms == kWaitForever ? kWaitForever : std::min(budget_ms, std::max(1u, config_.wait_ms / kWaitSlices));
+  const bool for_ever = budget_ms == kWaitForever;
+  const std::uint32_t slice = for_ever ? kForeverSliceMs : std::min(budget_ms, std::max(1u, config_.wait_ms / kWaitSlices));
   const Waited waited = is_mark ? wait_for_mark(*oldest, slice) : wait_for_use(*oldest, slice);
-  if (waited == Waited::kNotDone) budget_ms = budget_ms == kWaitForever ? 0 : budget_ms - slice;
+  if (waited == Waited::kProgress) return true;
+  if (!for_ever) budget_ms -= slice;
+  else if (waited == Waited::kRefused) budget_ms = 0;
+  else ++waits_left;  // a slice without end to it is not one of the waits that are counted
   return true;
 }
 

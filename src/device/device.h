@@ -117,7 +117,8 @@ class ASHLAR_API Device {
   virtual Status event_record(EventHandle event, StreamHandle stream) noexcept = 0;
   virtual Status event_query(EventHandle event) noexcept = 0;
   /// Blocks the calling thread until the event's work is done, or for `timeout_ms` at most: then kNotReady.
-  /// kWaitForever never gives up (a simulated machine answers kDeadlock where it could never return).
+  /// kWaitForever never gives up (a simulated machine answers kDeadlock where it could never return, and where bounded
+  /// waits are repeated without end on such a machine).
   virtual Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept = 0;
   /// Work enqueued later on `stream` runs after the event's work. Does not block the host.
   virtual Status stream_wait(StreamHandle stream, EventHandle event) noexcept = 0;
