@@ -78,5 +78,24 @@ TEST_F(CacheWaitingTest, AWaitForEverEndsWhereTheMachineSaysThatNothingCanRun) {
   EXPECT_EQ(allocate(own), block);
 }
 
+TEST_F(CacheWaitingTest, ALostDevicesHeapsKeepNoEventOfAnother) {
+  make({kBlock, kBlock}, "");
+  const Stream healthy = stream(kSecond);
+  const Address block = allocate(stream(kFirst));
+  ASSERT_TRUE(allocator_->free(block, healthy).is_ok());
+  gpu_->lose(kFirst);
+  allocator_.reset();
+  EXPECT_TRUE(gpu_->leak_check());
+}
+
+TEST_F(CacheWaitingTest, ALostDevicesUseKeepsNoSegmentOfAnother) {
+  make({kBlock, kBlock}, "");
+  const Address block = allocate(stream(kFirst));
+  ASSERT_TRUE(allocator_->free(block, stream(kSecond)).is_ok());
+  gpu_->lose(kSecond);
+  allocator_.reset();
+  EXPECT_TRUE(gpu_->leak_check());
+}
+
 }  // namespace
 }  // namespace ashlar

@@ -74,8 +74,7 @@ void CacheModel::judge_trim(Status got) {
   if (is_capturing()) return expect_misuse(device, got, Code::kBusy, Code::kBusy, "a trim in a capture");
   Call call;
   const bool is_dead = is_dead_answer(device, got.code());
-  // Where no wait is permitted, or a use on a device that is gone can never be known complete.
-  const bool ran_out = got.code() == Code::kNotReady && (settings_.wait_ms == 0 || any_device_gone());
+  const bool ran_out = got.code() == Code::kNotReady && settings_.wait_ms == 0;
   if (!is_dead && !got.is_ok() && !ran_out && !any_failure(device)) {
     report("C16", std::string("a trim answered ") + code_name(got.code()) + " for no reason");
   }

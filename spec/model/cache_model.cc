@@ -156,11 +156,6 @@ bool CacheModel::is_live_anywhere(std::uint64_t address) const {
   return false;
 }
 
-bool CacheModel::any_device_gone() const {
-  return std::any_of(devices_.begin(), devices_.end(),
-                     [](const Device& d) { return d.witness->sticky() != Code::kOk; });
-}
-
 bool CacheModel::is_capturing() const {
   return std::any_of(devices_.begin(), devices_.end(), [](const Device& d) { return !d.capturing.empty(); });
 }

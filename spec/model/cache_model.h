@@ -166,7 +166,6 @@ class CacheModel {
   std::uint64_t calls_made(const Device& device) const;
   bool any_failure(const Device& device) const;
   bool any_failure_but_growth() const;
-  bool any_device_gone() const;
   bool is_dead_answer(Device& device, Code code);
 
   // cache_model.cc

@@ -116,7 +116,11 @@ class DeviceCache {
   static void free_pending(StreamHeap& heap, Guard& guard, bool is_small, BlockIndex block) noexcept;
   enum class UseState { kRecorded, kComplete, kDeferred };
   /// Records the node's event on its stream, where that is allowed now.
-  static UseState record_event(UseNode& node) noexcept;
+  static UseState record_event(const StreamHeap& heap, UseNode& node) noexcept;
+  bool is_lost() const noexcept { return driver_.health().code() == Code::kDeviceLost; }
+  /// Is the use of a block of ours by `user` over because its device is lost, so that its work touches nothing any more
+  /// (D8)? Where our own is, every call fails and nothing needs to come back.
+  bool is_over(const StreamHeap& user) const noexcept { return &user.cache != this && user.cache.is_lost(); }
   /// An event recorded on the stream's handle; any error when that may not or cannot be done now.
   static Result<EventHandle> record_on(StreamHeap& user) noexcept;
   static void settle_nodes(StreamHeap& heap, UseNode* list, bool by_sibling) noexcept;

@@ -58,14 +58,16 @@ Result<EventHandle> DeviceCache::record_on(StreamHeap& user) noexcept {
   return recorded;
 }
 
-DeviceCache::UseState DeviceCache::record_event(UseNode& node) noexcept {
+DeviceCache::UseState DeviceCache::record_event(const StreamHeap& heap, UseNode& node) noexcept {
   StreamHeap& user = *node.stream;
+  if (heap.cache.is_over(user)) return UseState::kComplete;
   if (user.life.load() != StreamHeap::Life::kAlive) {
     const Guard guard(user.lock);
     return user.completed == kEverything ? UseState::kComplete : UseState::kDeferred;
   }
   const Result<EventHandle> event = record_on(user);
-  if (!event.is_ok()) return UseState::kDeferred;  // a later event covers the same work: a slow path tries again
+  // A later event covers the same work: a slow path tries again.
+  if (!event.is_ok()) return heap.cache.is_over(user) ? UseState::kComplete : UseState::kDeferred;
   node.event = event.value();
   node.sequence = user.cache.sequence_.fetch_add(1, std::memory_order_relaxed);
   return UseState::kRecorded;
@@ -80,7 +82,7 @@ void DeviceCache::settle_nodes(StreamHeap& heap, UseNode* list, bool by_sibling)
     for (; list != nullptr && n < kBatch; ++n) {
       nodes[n] = list;
       list = by_sibling ? list->sibling : list->next;
-      states[n] = record_event(*nodes[n]);
+      states[n] = record_event(heap, *nodes[n]);
     }
     Guard guard(heap.lock);
     for (unsigned i = 0; i < n; ++i) {
@@ -132,7 +134,7 @@ DeviceCache::PollTally DeviceCache::poll(StreamHeap& heap, Guard& guard, unsigne
     for (unsigned i = 0; i < n; ++i) {
       DeviceCache& cache = queues[i]->stream->cache;
       const Status status = cache.driver_.event_query(queues[i]->event);
-      done[i] = status.is_ok();
+      done[i] = status.is_ok() || is_over(*queues[i]->stream);
       if (done[i]) {
         cache.events_.give(queues[i]->event);
         queues[i]->event = EventHandle{};
@@ -148,7 +150,7 @@ DeviceCache::PollTally DeviceCache::poll(StreamHeap& heap, Guard& guard, unsigne
       if (done[i]) heap.finish_use(head);
     }
     tally.completed += finished;
-    // This device's loss ends the call (C26); another's, whose stream used a block of ours, only keeps that block.
+    // This device's loss ends the call (C26); another's, whose stream used a block of ours, only ends that use.
     tally.status = driver_.health();
     fruitless = finished == 0 ? fruitless + n : 0;
     if (!tally.status.is_ok() || fruitless >= heap.queue_count()) break;

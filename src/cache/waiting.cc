@@ -33,7 +33,7 @@ DeviceCache::Waited DeviceCache::wait_for_use(StreamHeap& heap, std::uint32_t ti
   DeviceCache& cache = head->stream->cache;
   waits_.fetch_add(1, std::memory_order_relaxed);
   const Status status = cache.driver_.event_synchronize(head->event, timeout_ms);
-  const bool done = status.is_ok();
+  const bool done = status.is_ok() || is_over(*head->stream);
   if (done) {
     cache.events_.give(head->event);
     head->event = EventHandle{};
@@ -43,7 +43,7 @@ DeviceCache::Waited DeviceCache::wait_for_use(StreamHeap& heap, std::uint32_t ti
   UseNode* rest = done ? StreamHeap::advance_queue(head) : head;
   if (rest != nullptr) heap.put_queue(rest);
   if (done) heap.finish_use(head);
-  return outcome_of_wait(status);
+  return done ? Waited::kProgress : outcome_of_wait(status);
 }
 
 DeviceCache::Waited DeviceCache::wait_for_mark(StreamHeap& heap, std::uint32_t timeout_ms) noexcept {
@@ -145,7 +145,7 @@ bool DeviceCache::synchronize_untold() noexcept {
       list = list->next;
       // A use on another device's stream is that device's to synchronise; rare, so one at a time.
       DeviceCache& cache = node->stream->cache;
-      const bool told = &cache == this ? done : cache.driver_.synchronize().is_ok();
+      const bool told = &cache == this ? done : cache.driver_.synchronize().is_ok() || is_over(*node->stream);
       progress &= told;
       const Guard guard(heap->lock);
       if (told) heap->finish_use(node);
@@ -221,11 +221,11 @@ bool DeviceCache::has_unfinished() const noexcept {
 }
 
 void DeviceCache::settle(bool synchronize) noexcept {
-  if (driver_.health().is_ok()) settled_ = !synchronize || driver_.synchronize().is_ok();
+  settled_ = !synchronize || driver_.synchronize().is_ok() || is_lost();
 }
 
 void DeviceCache::give_everything_back() noexcept {
-  if (!driver_.health().is_ok()) return;
+  // Where this device is gone its heaps may still hold events of another, which is not.
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
     if (settled_) {
       complete_marks(*heap, heap->mark_count);
@@ -258,7 +258,7 @@ void DeviceCache::give_everything_back() noexcept {
     }
     if (settled_) heap->completed = kEverything;
   }
-  release_idle(Bytes::max(), Bytes{});
+  if (driver_.health().is_ok()) release_idle(Bytes::max(), Bytes{});
 }
 
 }  // namespace v0
