@@ -12,6 +12,7 @@
 #include <cstdlib>
 
 #include <ashlar/base/checked.h>
+#include <ashlar/cache/page_map.h>
 #include <ashlar/device/device.h>
 
 namespace ashlar {
@@ -288,6 +289,10 @@ Status check_config(const Config& c) {
   ASHLAR_REQUIRE(is_size(c.large_request_min), kBad, "large_request_mb: must be a positive multiple of the granule");
   ASHLAR_REQUIRE(is_size(c.large_segment), kBad, "large_segment_mb: must be a positive multiple of the granule");
   ASHLAR_REQUIRE(is_size(c.segment_round), kBad, "round_segment_mb: must be a positive multiple of the granule");
+  // The page map has room for two segments a page, so none may be shorter than a page.
+  ASHLAR_REQUIRE(c.small_segment >= kSegmentBytesMin, kBad, "small_segment_mb: must be at least 2 MiB");
+  ASHLAR_REQUIRE(c.large_segment >= kSegmentBytesMin, kBad, "large_segment_mb: must be at least 2 MiB");
+  ASHLAR_REQUIRE(c.segment_round >= kSegmentBytesMin, kBad, "round_segment_mb: must be at least 2 MiB");
   ASHLAR_REQUIRE(c.small_request_max <= c.small_segment, kBad, "small_request_kb: must fit into small_segment_mb");
   ASHLAR_REQUIRE(c.large_request_min >= c.small_request_max, kBad, "large_request_mb: must not be below small_request_kb");
   ASHLAR_REQUIRE(c.large_request_min <= c.large_segment, kBad, "large_request_mb: must fit into large_segment_mb");

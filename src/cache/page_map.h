@@ -59,7 +59,7 @@ struct SegmentRecord {
   Owner owner() const noexcept { return {heap.load(std::memory_order_relaxed), is_small}; }
 };
 
-/// Segments are at least this long (invariant 1 rests on it).
+/// Segments are at least this long (invariant 1 rests on it, and check_config holds every setting to it).
 inline constexpr Bytes kSegmentBytesMin = 2_MiB;
 
 class PageMap {
