@@ -21,6 +21,7 @@
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/device/host_device.h>
 
+#include "props/cache/forwarding_device.h"
 #include "spec/gpu/sim_gpu.h"
 
 namespace ashlar {
@@ -40,45 +41,25 @@ constexpr int kRounds = 6000;
 
 constexpr DeviceId kDevice{0};
 
-/// A host device that lingers where H4 and H41 had their windows.
-class LingeringDevice final : public Device {
+/// A device that lingers where H4 and H41 had their windows.
+class LingeringDevice final : public props::ForwardingDevice {
  public:
-  explicit LingeringDevice(Bytes capacity) : host_(kDevice, capacity) {}
-  HostDevice& host() { return host_; }
+  explicit LingeringDevice(HostDevice& host) : ForwardingDevice(host) {}
 
-  DeviceTraits traits() const noexcept override { return host_.traits(); }
-  Result<Address> segment_alloc(Bytes size) noexcept override { return linger(), host_.segment_alloc(size); }
+  Result<Address> segment_alloc(Bytes size) noexcept override { return linger(), ForwardingDevice::segment_alloc(size); }
   Status segment_free(Address base) noexcept override {
-    const Status status = host_.segment_free(base);
+    const Status status = ForwardingDevice::segment_free(base);
     linger();  // the range may be somebody else's segment before the caller hears of it
     return status;
   }
-  Result<Address> address_reserve(Bytes s, Bytes a) noexcept override { return host_.address_reserve(s, a); }
-  Status address_release(Address b, Bytes s) noexcept override { return host_.address_release(b, s); }
-  Result<PageHandle> page_create(Bytes s) noexcept override { return host_.page_create(s); }
-  Status page_release(PageHandle p) noexcept override { return host_.page_release(p); }
-  Status page_map(Address a, Bytes s, PageHandle p) noexcept override { return host_.page_map(a, s, p); }
-  Status page_access(Address a, Bytes s) noexcept override { return host_.page_access(a, s); }
-  Status page_unmap(Address a, Bytes s) noexcept override { return host_.page_unmap(a, s); }
-  Result<EventHandle> event_create() noexcept override { return host_.event_create(); }
-  Status event_destroy(EventHandle e) noexcept override { return host_.event_destroy(e); }
-  Status event_record(EventHandle e, StreamHandle s) noexcept override { return linger(), host_.event_record(e, s); }
-  Status event_query(EventHandle e) noexcept override { return host_.event_query(e); }
-  Status event_synchronize(EventHandle e, std::uint32_t ms) noexcept override { return host_.event_synchronize(e, ms); }
-  Status stream_wait(StreamHandle s, EventHandle e) noexcept override { return host_.stream_wait(s, e); }
-  Result<Stream> identify(StreamHandle s) noexcept override { return host_.identify(s); }
-  Result<CaptureStatus> capture_status(StreamHandle s) noexcept override { return host_.capture_status(s); }
-  Result<CaptureMode> exchange_capture_mode(CaptureMode m) noexcept override { return host_.exchange_capture_mode(m); }
-  Result<MemoryInfo> memory_info() noexcept override { return host_.memory_info(); }
-  Result<Address> pinned_alloc(Bytes s) noexcept override { return host_.pinned_alloc(s); }
-  Status pinned_free(Address b) noexcept override { return host_.pinned_free(b); }
-  Status synchronize() noexcept override { return host_.synchronize(); }
+  Status event_record(EventHandle e, StreamHandle s) noexcept override {
+    return linger(), ForwardingDevice::event_record(e, s);
+  }
 
  private:
   static void linger() noexcept {
     for (int i = 0; i < 3; ++i) std::this_thread::yield();
   }
-  HostDevice host_;
 };
 
 struct Held {
@@ -123,10 +104,11 @@ bool is_signed(const Held& held) {
 
 class Stress {
  public:
-  Stress(Bytes capacity, std::vector<unsigned> stream_of_thread) : device_(capacity), stream_of_(std::move(stream_of_thread)) {
+  Stress(Bytes capacity, std::vector<unsigned> stream_of_thread)
+      : host_(kDevice, capacity), device_(host_), stream_of_(std::move(stream_of_thread)) {
     Device* devices[] = {&device_};
     allocator_ = CachingAllocator::create(devices, Config{}).value();
-    for (int i = 0; i < 4; ++i) streams_.push_back(device_.host().create_stream().value());
+    for (int i = 0; i < 4; ++i) streams_.push_back(host_.create_stream().value());
   }
 
   void run() {
@@ -150,9 +132,9 @@ class Stress {
     EXPECT_EQ(stats.requested_bytes[0].increased, requested_.load());
     EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
     EXPECT_EQ(allocator_->stats(kDevice).value().reserved_bytes[0].current, 0u);
-    EXPECT_EQ(device_.host().ledger().segments, 0u);
+    EXPECT_EQ(host_.ledger().segments, 0u);
     allocator_.reset();
-    EXPECT_EQ(device_.host().ledger().events, 0u);
+    EXPECT_EQ(host_.ledger().events, 0u);
   }
 
  private:
@@ -208,6 +190,7 @@ class Stress {
     if (!status.is_ok()) ++surprises_;
   }
 
+  HostDevice host_;
   LingeringDevice device_;
   std::unique_ptr<CachingAllocator> allocator_;
   std::vector<Stream> streams_;

@@ -9,6 +9,7 @@
 
 #include <ashlar/cache/caching_allocator.h>
 
+#include "props/cache/forwarding_device.h"
 #include "spec/gpu/sim_gpu.h"
 
 namespace ashlar {
@@ -18,6 +19,32 @@ constexpr DeviceId kFirst{0};
 constexpr DeviceId kSecond{1};
 constexpr Bytes kBlock = 20_MiB;  // a segment of its own
 
+/// Runs a piece of the test inside the next call of a kind, once the inner device has done it: as another thread's call
+/// might come in between.
+class CrossedDevice final : public props::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  std::function<void()> in_memory_info;
+  std::function<void()> in_event_record;
+
+  Result<MemoryInfo> memory_info() noexcept override {
+    const Result<MemoryInfo> got = ForwardingDevice::memory_info();
+    run_once(in_memory_info);
+    return got;
+  }
+  Status event_record(EventHandle e, StreamHandle s) noexcept override {
+    const Status status = ForwardingDevice::event_record(e, s);
+    run_once(in_event_record);
+    return status;
+  }
+
+ private:
+  static void run_once(std::function<void()>& piece) {
+    const std::function<void()> call = std::exchange(piece, {});
+    if (call) call();
+  }
+};
+
 class CacheWaitingTest : public ::testing::Test {
  protected:
   void make(std::vector<Bytes> capacities, const char* conf) {
@@ -25,7 +52,10 @@ class CacheWaitingTest : public ::testing::Test {
     options.capacities = std::move(capacities);
     gpu_ = std::make_unique<spec::SimGpu>(options);
     std::vector<Device*> devices;
-    for (std::uint32_t i = 0; i < gpu_->device_count(); ++i) devices.push_back(&gpu_->device(static_cast<std::int32_t>(i)));
+    for (std::uint32_t i = 0; i < gpu_->device_count(); ++i) {
+      crossed_.push_back(std::make_unique<CrossedDevice>(gpu_->device(static_cast<std::int32_t>(i))));
+      devices.push_back(crossed_.back().get());
+    }
     std::string error;
     allocator_ = CachingAllocator::create(devices, parse_config(conf, &error).value()).value();
   }
@@ -44,6 +74,7 @@ class CacheWaitingTest : public ::testing::Test {
   }
 
   std::unique_ptr<spec::SimGpu> gpu_;
+  std::vector<std::unique_ptr<CrossedDevice>> crossed_;
   std::unique_ptr<CachingAllocator> allocator_;
 };
 
@@ -95,6 +126,14 @@ TEST_F(CacheWaitingTest, ALostDevicesUseKeepsNoSegmentOfAnother) {
   gpu_->lose(kSecond);
   allocator_.reset();
   EXPECT_TRUE(gpu_->leak_check());
+}
+
+TEST_F(CacheWaitingTest, ALimitSetWhileTheFractionIsWorkedOutStands) {
+  make({64_MiB}, "per_process_memory_fraction:0.25");
+  crossed_[0]->in_memory_info = [this] { ASSERT_TRUE(allocator_->set_memory_limit(kFirst, 40_MiB).is_ok()); };
+  const Stream own = stream();
+  EXPECT_FALSE(allocate(own).is_null());
+  EXPECT_FALSE(allocate(own).is_null());
 }
 
 }  // namespace

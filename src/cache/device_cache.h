@@ -140,7 +140,8 @@ class DeviceCache {
   Result<Address> fail_out_of_memory(StreamHeap& heap, const Request& request, bool wait_ran_out, OutOfMemory* account) noexcept;
   SegmentRecord* new_segment_record() noexcept;
   void recycle_segment_record(SegmentRecord* segment) noexcept;
-  bool charge(Bytes size) noexcept;
+  /// kOutOfMemory at the limit; the driver's error where a fraction of the device's memory was to be the limit.
+  Status charge(Bytes size) noexcept;
   void uncharge(Bytes size, bool is_small) noexcept;
   void commit_segment(Bytes size, bool is_small) noexcept;
 
@@ -182,6 +183,8 @@ class DeviceCache {
   std::uint64_t waits_max() noexcept;
 
   // queries.cc
+  /// What that part of the device's memory is in bytes.
+  Result<Bytes> limit_for(double fraction) noexcept;
   template <class F>
   void for_reserve_stats(F&& f) noexcept;
   static SnapshotBlock describe(const StreamHeap& heap, const block::BlockView& view) noexcept;
@@ -207,7 +210,7 @@ class DeviceCache {
   Stat oversize_allocations_;
   Bytes charged_;                                       // reserved, and being reserved
   Bytes limit_ = Bytes::max();
-  std::atomic<bool> fraction_pending_{false};           // config's fraction not yet turned into a limit
+  std::atomic<bool> fraction_pending_{false};           // config's fraction not yet turned into a limit; written as those
   std::uint64_t next_ordinal_ = 0;
   SegmentRecord* spare_segments_ = nullptr;
   SegmentRecord* segment_records_ = nullptr;

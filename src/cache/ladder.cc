@@ -78,15 +78,19 @@ Result<Address> DeviceCache::allocate_slow(StreamHeap& heap, const Request& requ
   return fail_out_of_memory(heap, request, wait_ran_out, account);
 }
 
-bool DeviceCache::charge(Bytes size) noexcept {
-  if (fraction_pending_) {
-    if (const Status set = set_fraction(config_.memory_fraction); !set.is_ok()) return false;
+Status DeviceCache::charge(Bytes size) noexcept {
+  if (fraction_pending_.load(std::memory_order_relaxed)) {
+    const Result<Bytes> limit = limit_for(config_.memory_fraction);
+    if (!limit.is_ok()) return limit.status();
+    const Guard guard(reserve_lock_);
+    // A limit set meanwhile stands.
+    if (fraction_pending_.exchange(false, std::memory_order_relaxed)) limit_ = limit.value();
   }
   const Guard guard(reserve_lock_);
   const std::optional<Bytes> after = checked_add(charged_, size);
-  if (!after || *after > limit_) return false;
+  ASHLAR_REQUIRE(after && *after <= limit_, Code::kOutOfMemory, "the memory limit set for this device is reached");
   charged_ = *after;
-  return true;
+  return Status::ok();
 }
 
 void DeviceCache::commit_segment(Bytes size, bool is_small) noexcept {
@@ -145,9 +149,9 @@ void DeviceCache::recycle_segment_record(SegmentRecord* segment) noexcept {
 
 Result<Address> DeviceCache::grow(StreamHeap& heap, const Request& request) noexcept {
   const Bytes size = segment_size(config_, request.size).value_or(Bytes::max());
-  if (!charge(size)) {
-    if (const Status health = driver_.health(); !health.is_ok()) return health;
-    return Status{Code::kOutOfMemory, "the memory limit set for this device is reached"};
+  if (const Status charged = charge(size); !charged.is_ok()) {
+    const Status health = driver_.health();
+    return health.is_ok() ? charged : health;
   }
   const auto undo = [&](Status status) -> Result<Address> {
     const Guard guard(reserve_lock_);

@@ -151,18 +151,23 @@ SnapshotBlock DeviceCache::describe(const StreamHeap& heap, const block::BlockVi
 Status DeviceCache::set_limit(Bytes limit) noexcept {
   const Guard guard(reserve_lock_);
   limit_ = limit;
-  fraction_pending_.store(false);
+  fraction_pending_.store(false, std::memory_order_relaxed);
   return Status::ok();
 }
 
-Status DeviceCache::set_fraction(double fraction) noexcept {
-  ASHLAR_REQUIRE(fraction > 0.0 && fraction <= 1.0, Code::kInvalidArgument, "a memory fraction is over 0 and at most 1");
+Result<Bytes> DeviceCache::limit_for(double fraction) noexcept {
   const Result<MemoryInfo> memory = driver_.memory_info();
   if (!memory.is_ok()) return memory.status();
   // Rounded up to a whole byte, so that a fraction is never one byte short of what it says (py#179444).
   const long double bytes = static_cast<long double>(memory.value().total.count()) * static_cast<long double>(fraction);
   const auto whole = static_cast<std::uint64_t>(bytes);
-  return set_limit(Bytes{whole + (static_cast<long double>(whole) < bytes ? 1 : 0)});
+  return Bytes{whole + (static_cast<long double>(whole) < bytes ? 1 : 0)};
+}
+
+Status DeviceCache::set_fraction(double fraction) noexcept {
+  ASHLAR_REQUIRE(fraction > 0.0 && fraction <= 1.0, Code::kInvalidArgument, "a memory fraction is over 0 and at most 1");
+  const Result<Bytes> limit = limit_for(fraction);
+  return limit.is_ok() ? set_limit(limit.value()) : limit.status();
 }
 
 const char* DeviceCache::validate() const noexcept {
