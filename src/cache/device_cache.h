@@ -154,12 +154,13 @@ class DeviceCache {
   /// Reclaiming. Drops marks [0, n) as complete.
   void complete_marks(StreamHeap& heap, unsigned n) noexcept;
   Address steal(StreamHeap& heap, const Request& request, unsigned sweeps_max) noexcept;
+  Address find_to_steal(StreamHeap& heap, const Request& request, unsigned sweeps_max) noexcept;
   bool has_fit(StreamHeap& heap, const Request& request) noexcept;
   Address steal_from(StreamHeap& from, StreamHeap& to, const Request& request) noexcept;
   Address steal_ordered(StreamHeap& from, StreamHeap& to, const Request& request) noexcept;
   /// Locked `from`. A block of its lent to `to`: it stays in `from`'s segment and comes back when `to`'s work is done.
   Address lend(StreamHeap& from, StreamHeap& to, const Request& request, BlockIndex block) noexcept;
-  /// A whole idle segment changes heaps. Locked `from`; returns unlocked.
+  /// A whole idle segment changes heaps. Locked `from`, and again when it returns.
   Address adopt(StreamHeap& from, StreamHeap& to, const Request& request, Guard& guard, BlockIndex block) noexcept;
   /// Reclaiming. Gives back idle, complete segments of at least `at_least` bytes each until `need` bytes are back.
   Bytes release_idle(Bytes need, Bytes at_least) noexcept;

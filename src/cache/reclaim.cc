@@ -70,6 +70,12 @@ void DeviceCache::sweep_all() noexcept {
 }
 
 Address DeviceCache::steal(StreamHeap& heap, const Request& request, unsigned sweeps_max) noexcept {
+  const Address address = find_to_steal(heap, request, sweeps_max);
+  if (!address.is_null()) steals_.fetch_add(1, std::memory_order_relaxed);
+  return address;
+}
+
+Address DeviceCache::find_to_steal(StreamHeap& heap, const Request& request, unsigned sweeps_max) noexcept {
   for (StreamHeap* from = first_heap_.load(); from != nullptr; from = from->next_heap.load()) {
     if (from == &heap) continue;
     Address address = steal_from(*from, heap, request);
@@ -102,7 +108,6 @@ Address DeviceCache::steal_from(StreamHeap& from, StreamHeap& to, const Request&
     const block::BlockView view = pool.view(block);
     if (view.size >= request.fit_end) break;
     if (view.stamp > from.completed) continue;
-    steals_.fetch_add(1, std::memory_order_relaxed);
     if (pool.is_idle(view.segment)) return adopt(from, to, request, guard, block);
     return lend(from, to, request, block);
   }
@@ -122,25 +127,27 @@ Address DeviceCache::lend(StreamHeap& from, StreamHeap& to, const Request& reque
 Address DeviceCache::adopt(StreamHeap& from, StreamHeap& to, const Request& request, Guard& guard, BlockIndex block) noexcept {
   block::BlockPool& pool = from.pool(request.is_small);
   const block::SegmentIndex index = pool.segment(block);
-  const std::uint64_t stamp = pool.view(block).stamp;
   SegmentRecord* record = record_of(pool.view(index));
+  // In transfer, and in both heaps, until `to` has found memory for its records: so that there is nothing to undo that
+  // could fail.
   pool.lift(block);
-  pool.remove_segment(index);
-  from.sample(request.is_small);
   guard.unlock();
   record->heap.store(&to, std::memory_order_release);
   shared_.pages.insert(*record);
-  if (const Address address = enter_segment(to, request, record); !address.is_null()) return address;
-  // The host has no memory for the records: back where it was, into the records just given up.
-  record->heap.store(&from, std::memory_order_release);
-  shared_.pages.insert(*record);
-  const Guard again(from.lock);
-  const block::SegmentIndex back =
-      pool.add_segment(record->base, record->size, stamp, StreamHeap::as_word(record), block::State::kFree);
-  ASHLAR_ASSERT(back != block::kNoSegment, "reclaim: records just given up are gone");
-  record->index = static_cast<std::uint32_t>(back);
+  const Address address = enter_segment(to, request, record);
+  if (address.is_null()) {
+    record->heap.store(&from, std::memory_order_release);
+    shared_.pages.insert(*record);
+  }
+  guard.relock();
+  if (address.is_null()) {
+    record->index = static_cast<std::uint32_t>(index);
+    pool.release(block, pool.view(block).stamp);
+  } else {
+    pool.remove_segment(index);
+  }
   from.sample(request.is_small);
-  return Address{};
+  return address;
 }
 
 Address DeviceCache::steal_ordered(StreamHeap& from, StreamHeap& to, const Request& request) noexcept {
@@ -156,7 +163,6 @@ Address DeviceCache::steal_ordered(StreamHeap& from, StreamHeap& to, const Reque
     const block::BlockView view = pool.view(block);
     if (view.size >= request.fit_end) break;
     if (view.stamp > mark.covers) continue;
-    steals_.fetch_add(1, std::memory_order_relaxed);
     return lend(from, to, request, block);
   }
   return Address{};

@@ -1,0 +1,146 @@
+// The host runs out of memory under the caching allocator: the n-th allocation of its records fails, for every n. A call that
+// fails changes nothing and works when tried again; statistics count what happened, and nothing is lost.
+//
+// This executable replaces the operators new; those that may fail without throwing, which the allocator uses, do.
+// Does not prove: anything about threads that run out at once.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include <ashlar/cache/caching_allocator.h>
+#include <ashlar/device/host_device.h>
+
+namespace {
+
+struct Host {
+  std::uint64_t allocations = 0;
+  std::uint64_t fail_at = 0;  // 0: never
+  bool refuses() { return fail_at != 0 && ++allocations == fail_at; }
+};
+Host host;
+
+void* aligned(std::size_t size, std::align_val_t alignment) {
+  const auto unit = static_cast<std::size_t>(alignment);
+  return std::aligned_alloc(unit, (size + unit - 1) / unit * unit);
+}
+void* or_abort(void* p) {
+  if (p == nullptr) std::abort();
+  return p;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return or_abort(std::malloc(size)); }
+void* operator new[](std::size_t size) { return or_abort(std::malloc(size)); }
+void* operator new(std::size_t size, std::align_val_t at) { return or_abort(aligned(size, at)); }
+void* operator new[](std::size_t size, std::align_val_t at) { return or_abort(aligned(size, at)); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return host.refuses() ? nullptr : std::malloc(size);
+}
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  return host.refuses() ? nullptr : std::malloc(size);
+}
+void* operator new(std::size_t size, std::align_val_t at, const std::nothrow_t&) noexcept {
+  return host.refuses() ? nullptr : aligned(size, at);
+}
+void* operator new[](std::size_t size, std::align_val_t at, const std::nothrow_t&) noexcept {
+  return host.refuses() ? nullptr : aligned(size, at);
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace ashlar {
+namespace {
+
+constexpr DeviceId kDevice{0};
+
+/// One life of an allocator whose n-th allocation of records fails.
+class Life {
+ public:
+  explicit Life(std::uint64_t fail_at) {
+    Device* devices[] = {&device_};
+    allocator_ = CachingAllocator::create(devices, Config{}).value();
+    for (int i = 0; i < 20; ++i) streams_.push_back(device_.create_stream().value());
+    host = {0, fail_at};
+  }
+  ~Life() { host.fail_at = 0; }
+
+  void run() {
+    adopt_a_segment();
+    borrow_a_block();
+    note_uses();
+    for (const Address address : held_) EXPECT_TRUE(allocator_->free(address).is_ok());
+    EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+    expect_books();
+    EXPECT_EQ(device_.ledger().segments, 0u);
+  }
+
+ private:
+  /// The call, tried again where the host had no memory for it.
+  template <class Call>
+  auto twice(Call&& call) {
+    auto got = call();
+    if (!got.is_ok()) {
+      EXPECT_EQ(got.code(), Code::kOutOfMemory);
+      expect_books();
+      got = call();
+    }
+    EXPECT_TRUE(got.is_ok());
+    return got;
+  }
+  Address allocate(Bytes size, const Stream& stream) {
+    return twice([&] { return allocator_->allocate(size, stream); }).value();
+  }
+  void expect_books() {
+    EXPECT_EQ(allocator_->validate(), nullptr);
+    EXPECT_EQ(allocator_->stats(kDevice).value().steals, steals_);
+  }
+
+  void adopt_a_segment() {
+    const Address whole = allocate(30_MiB, streams_[0]);
+    EXPECT_TRUE(allocator_->free(whole).is_ok());
+    held_.push_back(allocate(30_MiB, streams_[1]));
+    steals_ += held_.back() == whole;
+    expect_books();
+  }
+  void borrow_a_block() {
+    held_.push_back(allocate(4_KiB, streams_[0]));
+    const Address lent = allocate(4_KiB, streams_[1]);
+    steals_ += allocator_->info(lent).value().segment == allocator_->info(held_.back()).value().segment;
+    held_.push_back(lent);
+    expect_books();
+  }
+  void note_uses() {
+    for (int i = 0; i < 40; ++i) held_.push_back(allocate(512_B, streams_[0]));
+    for (const Stream& stream : streams_) {
+      EXPECT_TRUE(twice([&] { return allocator_->record_use(held_.back(), stream); }).is_ok());
+    }
+    expect_books();
+  }
+
+  HostDevice device_{kDevice};
+  std::unique_ptr<CachingAllocator> allocator_;
+  std::vector<Stream> streams_;
+  std::vector<Address> held_;
+  std::uint64_t steals_ = 0;
+};
+
+TEST(CacheMemoryTest, NoSingleAllocationOfTheHostThatFailsLosesAnything) {
+  std::uint64_t n = 0;
+  do {
+    SCOPED_TRACE(++n);
+    Life(n).run();
+  } while (host.allocations >= n && !HasFailure());
+  EXPECT_GT(n, 20u);
+}
+
+}  // namespace
+}  // namespace ashlar
