@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <future>
+#include <thread>
 
 #include <ashlar/cache/caching_allocator.h>
 
@@ -26,10 +28,22 @@ class CrossedDevice final : public props::ForwardingDevice {
   using ForwardingDevice::ForwardingDevice;
   std::function<void()> in_memory_info;
   std::function<void()> in_event_record;
+  std::function<void()> in_event_query;
+  std::function<void()> in_segment_alloc;
 
   Result<MemoryInfo> memory_info() noexcept override {
     const Result<MemoryInfo> got = ForwardingDevice::memory_info();
     run_once(in_memory_info);
+    return got;
+  }
+  Status event_query(EventHandle e) noexcept override {
+    const Status status = ForwardingDevice::event_query(e);
+    run_once(in_event_query);
+    return status;
+  }
+  Result<Address> segment_alloc(Bytes size) noexcept override {
+    const Result<Address> got = ForwardingDevice::segment_alloc(size);
+    run_once(in_segment_alloc);
     return got;
   }
   Status event_record(EventHandle e, StreamHandle s) noexcept override {
@@ -134,6 +148,78 @@ TEST_F(CacheWaitingTest, ALimitSetWhileTheFractionIsWorkedOutStands) {
   const Stream own = stream();
   EXPECT_FALSE(allocate(own).is_null());
   EXPECT_FALSE(allocate(own).is_null());
+}
+
+TEST_F(CacheWaitingTest, TwoFreesThatCrossLeaveAStreamsQueueInOrder) {
+  make({40_MiB}, "wait_ms:never");
+  const Stream own = stream();
+  const Stream other = stream();
+  const Address first = allocate(own);
+  const Address second = allocate(own);
+  spec::HostFlag flag = 0;
+  // The second's event is recorded after the first's, behind work that does not end, and filed before it.
+  crossed_[0]->in_event_record = [&] {
+    flag = hold(other);
+    ASSERT_TRUE(allocator_->free(second, other).is_ok());
+  };
+  ASSERT_TRUE(allocator_->free(first, other).is_ok());
+  EXPECT_EQ(allocator_->validate(), nullptr) << allocator_->validate();
+  gpu_->step(other);
+  EXPECT_EQ(allocate(own), first) << "complete, but behind one that is not";
+  gpu_->raise(flag);
+}
+
+TEST_F(CacheWaitingTest, AUseFinishedByAnotherThreadBetweenSearchAndWaitIsFound) {
+  make({42_MiB}, "wait_ms:forever");
+  const Stream own = stream();
+  const Stream other = stream();
+  ASSERT_TRUE(allocator_->free(allocator_->allocate(512_B, own).value()).is_ok());
+  const Address block = allocate(own);
+  ASSERT_FALSE(allocate(own).is_null());
+  const spec::HostFlag flag = hold(other);
+  ASSERT_TRUE(allocator_->free(block, other).is_ok());
+  crossed_[0]->in_segment_alloc = [&] {
+    // The driver has nothing, so this call reclaims: its mark on its own stream is done at once, the use is not; and when
+    // its poll and search are over and it tries the driver again, another thread's hit polls.
+    crossed_[0]->in_event_record = [&] { gpu_->step(own, 9); };
+    crossed_[0]->in_segment_alloc = [&] {
+      gpu_->raise(flag);
+      gpu_->step(other, 9);
+      EXPECT_TRUE(allocator_->allocate(512_B, own).is_ok());
+    };
+  };
+  EXPECT_EQ(allocate(own), block);
+}
+
+TEST_F(CacheWaitingTest, AUseInAnotherThreadsHandWhenTheWaitIsOverIsFound) {
+  make({42_MiB}, "wait_ms:never");
+  const Stream own = stream();
+  const Stream other = stream();
+  const Stream stuck = stream();
+  ASSERT_TRUE(allocator_->free(allocator_->allocate(512_B, own).value()).is_ok());
+  const Address done = allocate(own);
+  const Address held = allocate(own);
+  const spec::HostFlag flag = hold(stuck);
+  ASSERT_TRUE(allocator_->free(done, other).is_ok());
+  ASSERT_TRUE(allocator_->free(held, stuck).is_ok());
+  gpu_->step(other, 9);
+  // The other thread's hit has just heard that a use is done, and files that only when this call's search is over.
+  std::promise<void> has_heard;
+  std::promise<void> may_file;
+  crossed_[0]->in_event_query = [&] {
+    has_heard.set_value();
+    may_file.get_future().wait();
+  };
+  std::thread hit([&] { EXPECT_TRUE(allocator_->allocate(512_B, own).is_ok()); });
+  has_heard.get_future().wait();
+  crossed_[0]->in_segment_alloc = [&] {
+    crossed_[0]->in_segment_alloc = [&] {
+      may_file.set_value();
+      hit.join();
+    };
+  };
+  EXPECT_EQ(allocate(own), done);
+  gpu_->raise(flag);
 }
 
 }  // namespace

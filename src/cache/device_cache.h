@@ -173,8 +173,26 @@ class DeviceCache {
     kRefused,  ///< by the device: waiting on is of no use
   };
   static Waited outcome_of_wait(const Status& status) noexcept;
+  /// How long a reclaim or a trim may still wait.
+  struct Patience {
+    std::uint32_t budget_ms;
+    std::uint64_t waits_left;
+    // Before the last search, by note_unfinished(): what other threads finish after it, the search has missed.
+    bool was_pending = false;  ///< was any use not complete,
+    bool was_in_hand = false;  ///< or in the hands of another thread?
+    bool has_looked_again = false;
+    bool ran_out = false;
+  };
+  struct Oldest {
+    StreamHeap* heap = nullptr;  ///< null: no event is waited for
+    bool is_mark = false;
+    bool in_hand = false;        ///< do other threads hold uses that no queue shows?
+  };
+  void note_unfinished(Patience& patience) const noexcept;
+  Oldest find_oldest() const noexcept;
   /// Reclaiming. Blocks on the oldest event that anything waits for; false when there is no point in searching again.
-  bool wait_for_oldest(std::uint32_t& budget_ms, std::uint64_t& waits_left, bool& ran_out) noexcept;
+  bool wait_for_oldest(Patience& patience) noexcept;
+  void wait_a_slice(const Oldest& oldest, Patience& patience) noexcept;
   Waited wait_for_use(StreamHeap& heap, std::uint32_t timeout_ms) noexcept;
   Waited wait_for_mark(StreamHeap& heap, std::uint32_t timeout_ms) noexcept;
   /// Reclaiming. What no event can tell (lost streams, uses that could not be recorded) a device synchronisation does.

@@ -207,11 +207,11 @@ Result<Address> DeviceCache::reclaim_and_retry(StreamHeap& heap, const Request& 
   const std::lock_guard reclaiming(reclaim_);
   if (is_capturing()) return short_of_memory;  // announced while this waited for the lock (C9)
   const Bytes segment = segment_size(config_, request.size).value_or(Bytes::max());
-  std::uint32_t budget_ms = config_.wait_ms;
-  std::uint64_t waits_left = waits_max();
-  for (bool again = true; again;) {
+  Patience patience{config_.wait_ms, waits_max()};
+  for (bool again = true; again; wait_ran_out = patience.ran_out) {
     if (const Status health = driver_.health(); !health.is_ok()) return health;
     sweep_all();
+    note_unfinished(patience);
     // Whoever reclaimed before us may have left enough: search first.
     Address address = search(heap, request);
     if (address.is_null() && config_.reuse != Reuse::kOwn) address = steal(heap, request, 0);
@@ -227,7 +227,7 @@ Result<Address> DeviceCache::reclaim_and_retry(StreamHeap& heap, const Request& 
       const Result<Address> grown = grow(heap, request);
       if (grown.code() != Code::kOutOfMemory) return grown;
     }
-    again = wait_for_oldest(budget_ms, waits_left, wait_ran_out);
+    again = wait_for_oldest(patience);
   }
   return short_of_memory;
 }

@@ -65,11 +65,12 @@ DeviceCache::UseState DeviceCache::record_event(const StreamHeap& heap, UseNode&
     const Guard guard(user.lock);
     return user.completed == kEverything ? UseState::kComplete : UseState::kDeferred;
   }
+  // Before the record, so that of two that cross, the one whose event was there first mostly goes first in the queue.
+  node.sequence = user.cache.sequence_.fetch_add(1, std::memory_order_relaxed);
   const Result<EventHandle> event = record_on(user);
   // A later event covers the same work: a slow path tries again.
   if (!event.is_ok()) return heap.cache.is_over(user) ? UseState::kComplete : UseState::kDeferred;
   node.event = event.value();
-  node.sequence = user.cache.sequence_.fetch_add(1, std::memory_order_relaxed);
   return UseState::kRecorded;
 }
 

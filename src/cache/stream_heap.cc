@@ -1,6 +1,7 @@
 #include <ashlar/cache/stream_heap.h>
 
 #include <new>
+#include <utility>
 
 namespace ashlar {
 inline namespace v0 {
@@ -31,12 +32,6 @@ void StreamHeap::give_node(UseNode* node) noexcept {
 
 void StreamHeap::enqueue(UseNode* node) noexcept {
   node->next = nullptr;
-  for (UseNode* head = queues_; head != nullptr; head = head->next_queue) {
-    if (head->stream != node->stream) continue;
-    head->tail->next = node;
-    head->tail = node;
-    return;
-  }
   node->tail = node;
   put_queue(node);
 }
@@ -62,17 +57,40 @@ unsigned StreamHeap::take_queues(UseNode** out, unsigned n) noexcept {
   return taken;
 }
 
+namespace {
+/// Two queues of one stream as one.
+UseNode* merge(UseNode* a, UseNode* b) noexcept {
+  if (b->tail->sequence < a->sequence) std::swap(a, b);
+  if (a->tail->sequence < b->sequence) {  // nearly always
+    a->tail->next = b;
+    a->tail = b->tail;
+    return a;
+  }
+  UseNode* const tail = a->tail->sequence < b->tail->sequence ? b->tail : a->tail;
+  UseNode* head = nullptr;
+  UseNode** link = &head;
+  while (a != nullptr && b != nullptr) {
+    UseNode*& older = a->sequence < b->sequence ? a : b;
+    *link = older;
+    link = &older->next;
+    older = older->next;
+  }
+  *link = a != nullptr ? a : b;
+  head->tail = tail;
+  return head;
+}
+}  // namespace
+
 void StreamHeap::put_queue(UseNode* head) noexcept {
-  // While a poll had the queue in hand another thread may have begun a new one for the same stream: the one in hand is the
-  // older, and goes first.
+  // Another thread may have begun a queue for the same stream meanwhile.
   for (UseNode** link = &queues_; *link != nullptr; link = &(*link)->next_queue) {
     UseNode* other = *link;
     if (other->stream != head->stream) continue;
-    head->tail->next = other;
-    head->tail = other->tail;
-    head->next_queue = other->next_queue;
-    *link = head;
-    if (queues_last_ == other) queues_last_ = head;
+    UseNode* const next = other->next_queue;
+    UseNode* const merged = merge(head, other);
+    merged->next_queue = next;
+    *link = merged;
+    if (queues_last_ == other) queues_last_ = merged;
     return;
   }
   head->next_queue = nullptr;
@@ -137,6 +155,7 @@ const char* StreamHeap::validate() const noexcept {
     for (const UseNode* node = head; node != nullptr; node = node->next) {
       if (node->stream != head->stream) return "heap(5): a queue mixes streams";
       if (pool(node->is_small).state(node->block) != block::State::kPending) return "heap(4): a queued block is not pending";
+      if (node->next != nullptr && node->next->sequence < node->sequence) return "heap(5): a queue is not in order";
       if (node->next == nullptr && head->tail != node) return "heap(5): a queue's tail is not its last";
     }
   }

@@ -10,7 +10,8 @@
 //   (3) spare nodes >= live blocks, so that a free with a stream never allocates;
 //   (4) a pending block has at least one node, in a queue, in the unrecorded list or in a caller's hands; when its last
 //       node is dropped it is released (C7);
-//   (5) a queue holds one stream's events, oldest first, so a stuck stream delays only itself (H8).
+//   (5) a queue holds one stream's events by their sequence, so a stuck stream delays only itself (H8). The order is that
+//       of recording, but for two records that crossed on their way to the driver.
 #pragma once
 
 #include <atomic>
@@ -75,7 +76,8 @@ class StreamHeap {
   bool has_unrecorded() const noexcept { return unrecorded_ != nullptr; }
   /// Locked. Takes up to `n` queues off the list, for polling outside the lock; the rest keep their order.
   unsigned take_queues(UseNode** out, unsigned n) noexcept;
-  /// Locked. A queue comes back, behind the others (so that more than a poll's worth of stuck streams starve nobody).
+  /// Locked. A queue comes back, behind the others (so that more than a poll's worth of stuck streams starve nobody), or
+  /// into the one its stream has.
   void put_queue(UseNode* head) noexcept;
   /// Locked. Drops a queue's head; returns the queue's new head, or nullptr when it is empty.
   static UseNode* advance_queue(UseNode* head) noexcept;

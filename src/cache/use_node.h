@@ -18,7 +18,7 @@ class StreamHeap;
 struct UseNode {
   StreamHeap* stream = nullptr;     ///< whose completion is awaited
   EventHandle event;                ///< recorded after the free; null until then
-  std::uint64_t sequence = 0;       ///< order of recording on the stream's device: the oldest is waited for first
+  std::uint64_t sequence = 0;       ///< order of recording on the stream's device: the oldest goes first
   UseNode* sibling = nullptr;       ///< next use of the same block
   UseNode* next = nullptr;          ///< next in the queue, the unrecorded list, or the free list
   UseNode* tail = nullptr;          ///< in a queue's head: its last node

@@ -53,50 +53,76 @@ DeviceCache::Waited DeviceCache::wait_for_mark(StreamHeap& heap, std::uint32_t t
   return outcome_of_wait(status);
 }
 
-bool DeviceCache::wait_for_oldest(std::uint32_t& budget_ms, std::uint64_t& waits_left, bool& ran_out) noexcept {
-  StreamHeap* oldest = nullptr;
-  bool is_mark = false;
-  bool in_hand = false;
+void DeviceCache::note_unfinished(Patience& patience) const noexcept {
+  patience.was_pending = patience.was_in_hand = false;
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
+    const Guard guard(heap->lock);
+    patience.was_in_hand |= heap->in_hand > 0;
+    patience.was_pending |= heap->in_hand > 0 || heap->has_pending() || heap->has_unrecorded();
+  }
+}
+
+DeviceCache::Oldest DeviceCache::find_oldest() const noexcept {
+  Oldest oldest;
   std::uint64_t sequence = kEverything;
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
     const Guard guard(heap->lock);
-    in_hand |= heap->in_hand > 0;
+    oldest.in_hand |= heap->in_hand > 0;
     const UseNode* use = heap->oldest_pending();
     if (use != nullptr && use->sequence < sequence) {
-      oldest = heap;
-      is_mark = false;
+      oldest.heap = heap;
+      oldest.is_mark = false;
       sequence = use->sequence;
     }
     if (heap->mark_count > 0 && heap->marks[0].sequence < sequence) {
-      oldest = heap;
-      is_mark = true;
+      oldest.heap = heap;
+      oldest.is_mark = true;
       sequence = heap->marks[0].sequence;
     }
   }
-  if (oldest == nullptr && in_hand) {
+  return oldest;
+}
+
+bool DeviceCache::wait_for_oldest(Patience& patience) noexcept {
+  const Oldest oldest = find_oldest();
+  if (oldest.heap == nullptr && oldest.in_hand) {
     std::this_thread::yield();  // another thread is about to file or finish what it holds
     return true;
   }
-  const bool untold = oldest == nullptr && has_untold();
-  if (oldest == nullptr && !untold) return false;
-  if (budget_ms == 0 || waits_left-- == 0) {
-    // The permitted wait is over (or none is permitted): one failed search after that is the last.
-    ran_out = true;
-    return false;
-  }
-  if (untold) {
-    // Not bounded by the budget: no event says when to stop. Tried once; if that fails the wait is over.
-    if (!synchronize_untold()) budget_ms = 0;
+  const bool untold = oldest.heap == nullptr && has_untold();
+  if (oldest.heap == nullptr && !untold) {
+    // Nothing is left to wait for; but what another thread finished after the search began has not been looked at.
+    if (!patience.was_pending || patience.waits_left == 0) return false;
+    --patience.waits_left;
     return true;
   }
-  const bool for_ever = budget_ms == kWaitForever;
-  const std::uint32_t slice = for_ever ? kForeverSliceMs : std::min(budget_ms, std::max(1u, config_.wait_ms / kWaitSlices));
-  const Waited waited = is_mark ? wait_for_mark(*oldest, slice) : wait_for_use(*oldest, slice);
-  if (waited == Waited::kProgress) return true;
-  if (!for_ever) budget_ms -= slice;
-  else if (waited == Waited::kRefused) budget_ms = 0;
-  else ++waits_left;  // a slice without end to it is not one of the waits that are counted
+  if (patience.budget_ms == 0 || patience.waits_left == 0) {
+    // The permitted wait is over (or none is permitted): one failed search after that is the last. What was in another
+    // thread's hand at the search was missed by it, complete or not: then one more.
+    const bool look_again = (patience.was_in_hand || oldest.in_hand) && !patience.has_looked_again;
+    patience.has_looked_again = true;
+    patience.ran_out = !look_again;
+    return look_again;
+  }
+  --patience.waits_left;
+  if (untold) {
+    // Not bounded by the budget: no event says when to stop. Tried once; if that fails the wait is over.
+    if (!synchronize_untold()) patience.budget_ms = 0;
+    return true;
+  }
+  wait_a_slice(oldest, patience);
   return true;
+}
+
+void DeviceCache::wait_a_slice(const Oldest& oldest, Patience& patience) noexcept {
+  const bool for_ever = patience.budget_ms == kWaitForever;
+  const std::uint32_t slice =
+      for_ever ? kForeverSliceMs : std::min(patience.budget_ms, std::max(1u, config_.wait_ms / kWaitSlices));
+  const Waited waited = oldest.is_mark ? wait_for_mark(*oldest.heap, slice) : wait_for_use(*oldest.heap, slice);
+  if (waited == Waited::kProgress) return;
+  if (!for_ever) patience.budget_ms -= slice;
+  else if (waited == Waited::kRefused) patience.budget_ms = 0;
+  else ++patience.waits_left;  // a slice without end to it is not one of the waits that are counted
 }
 
 std::uint64_t DeviceCache::waits_max() noexcept {
@@ -181,15 +207,14 @@ Status DeviceCache::trim() noexcept {
   ASHLAR_REQUIRE(!is_capturing(), Code::kBusy, "a capture is underway");
   const std::lock_guard reclaiming(reclaim_);
   ASHLAR_REQUIRE(!is_capturing(), Code::kBusy, "a capture is underway");  // announced while this waited for the lock
-  std::uint32_t budget_ms = config_.wait_ms;
-  bool ran_out = false;
-  std::uint64_t waits_left = waits_max();
+  Patience patience{config_.wait_ms, waits_max()};
   do {
     sweep_all();
-  } while (driver_.health().is_ok() && wait_for_oldest(budget_ms, waits_left, ran_out));
+    note_unfinished(patience);
+  } while (driver_.health().is_ok() && wait_for_oldest(patience));
   release_idle(Bytes::max(), Bytes{});
   if (const Status health = driver_.health(); !health.is_ok()) return health;
-  ASHLAR_REQUIRE(!ran_out, Code::kNotReady, "some segments stay: work that uses them is not done");
+  ASHLAR_REQUIRE(!patience.ran_out, Code::kNotReady, "some segments stay: work that uses them is not done");
   return Status::ok();
 }
 
