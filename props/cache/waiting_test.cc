@@ -222,5 +222,20 @@ TEST_F(CacheWaitingTest, AUseInAnotherThreadsHandWhenTheWaitIsOverIsFound) {
   gpu_->raise(flag);
 }
 
+TEST_F(CacheWaitingTest, ARetiredStreamOfAnotherDeviceIsWaitedForByItsLastEvent) {
+  make({kBlock, kBlock}, "");
+  const Stream own = stream();
+  const Stream retired = stream(kSecond);
+  const Stream stuck = stream(kSecond);
+  const spec::HostFlag flag = hold(stuck);
+  const Address block = allocate(own);
+  ASSERT_TRUE(allocator_->record_use(block, retired).is_ok());
+  ASSERT_TRUE(allocator_->retire_stream(retired).is_ok());
+  ASSERT_TRUE(allocator_->free(block).is_ok());
+  EXPECT_EQ(allocate(own), block);
+  EXPECT_FALSE(has_fault(spec::FaultKind::kDeadlock)) << "it waited for the whole device";
+  gpu_->raise(flag);
+}
+
 }  // namespace
 }  // namespace ashlar

@@ -3,8 +3,9 @@
 // Thread safety: any thread. Locks, in the order they may be taken: reclaim -> streams -> one heap's (never two at once) ->
 // reserve / event pool. No device call and no callback under a heap's lock or the streams lock (C18).
 //
-// The files: hit_inl.h the hit and the free; device_cache.cc heaps and uses; pending.cc what waits for other streams; ladder.cc the miss; reclaim.cc
-// its slow rungs (epochs, stealing, giving segments back, waiting); queries.cc statistics, snapshot, validate.
+// The files: hit_inl.h the hit and the free; device_cache.cc heaps and uses; pending.cc what waits for other streams;
+// ladder.cc the miss; reclaim.cc its slow rungs (epochs, stealing, giving segments back); waiting.cc the bounded wait;
+// ends.cc the ends of streams and of the allocator; queries.cc statistics, snapshot, validate.
 //
 // Invariants:
 //   (1) reserved_bytes() <= the memory limit at every moment a segment is charged (row DEV-12);
@@ -151,6 +152,8 @@ class DeviceCache {
   void mark_epoch(StreamHeap& heap) noexcept;
   /// Reclaiming. Asks the heap's marks, oldest first, and moves `completed`.
   void query_marks(StreamHeap& heap) noexcept;
+  /// Not reclaiming here, perhaps on another device: asks a retired stream's last event, where nobody reclaims.
+  void ask_last_event(StreamHeap& heap) noexcept;
   /// Reclaiming. Drops marks [0, n) as complete.
   void complete_marks(StreamHeap& heap, unsigned n) noexcept;
   Address steal(StreamHeap& heap, const Request& request, unsigned sweeps_max) noexcept;
@@ -193,6 +196,8 @@ class DeviceCache {
   /// Reclaiming. Blocks on the oldest event that anything waits for; false when there is no point in searching again.
   bool wait_for_oldest(Patience& patience) noexcept;
   void wait_a_slice(const Oldest& oldest, Patience& patience) noexcept;
+  /// Locks each heap. A dead stream of another device that left its last event behind, and that a use waits for.
+  StreamHeap* retired_elsewhere() const noexcept;
   Waited wait_for_use(StreamHeap& heap, std::uint32_t timeout_ms) noexcept;
   Waited wait_for_mark(StreamHeap& heap, std::uint32_t timeout_ms) noexcept;
   /// Reclaiming. What no event can tell (lost streams, uses that could not be recorded) a device synchronisation does.

@@ -62,6 +62,7 @@ DeviceCache::UseState DeviceCache::record_event(const StreamHeap& heap, UseNode&
   StreamHeap& user = *node.stream;
   if (heap.cache.is_over(user)) return UseState::kComplete;
   if (user.life.load() != StreamHeap::Life::kAlive) {
+    if (&user.cache != &heap.cache) user.cache.ask_last_event(user);
     const Guard guard(user.lock);
     return user.completed == kEverything ? UseState::kComplete : UseState::kDeferred;
   }

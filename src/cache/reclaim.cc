@@ -42,6 +42,12 @@ void DeviceCache::query_marks(StreamHeap& heap) noexcept {
   complete_marks(heap, done);
 }
 
+void DeviceCache::ask_last_event(StreamHeap& heap) noexcept {
+  // Whoever reclaims there now asks its marks itself; and to wait for it here could be to wait for each other.
+  const std::unique_lock reclaiming(reclaim_, std::try_to_lock);
+  if (reclaiming && !is_capturing()) query_marks(heap);
+}
+
 void DeviceCache::complete_marks(StreamHeap& heap, unsigned n) noexcept {
   if (n == 0) return;
   const std::uint64_t covers = heap.marks[n - 1].covers;

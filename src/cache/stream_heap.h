@@ -72,6 +72,8 @@ class StreamHeap {
   /// Locked. A node whose event cannot be recorded now (or whose stream is gone) waits for a slow path.
   void add_unrecorded(UseNode* node) noexcept;
   UseNode* take_unrecorded() noexcept;
+  /// Locked. The first of the unrecorded list; walk by next.
+  const UseNode* unrecorded() const noexcept { return unrecorded_; }
   bool has_pending() const noexcept { return queues_ != nullptr; }
   bool has_unrecorded() const noexcept { return unrecorded_ != nullptr; }
   /// Locked. Takes up to `n` queues off the list, for polling outside the lock; the rest keep their order.

@@ -1,4 +1,4 @@
-// The last rung: a bounded wait for the oldest thing that anybody waits for; and the ends of streams.
+// The last rung: a bounded wait for the oldest thing that anybody waits for.
 //
 // C12: an allocation fails only when nothing is left that a permitted wait would free. H8: the wait is cut into slices and
 // everything is polled in between, so one stuck stream does not hide what others have finished.
@@ -47,10 +47,27 @@ DeviceCache::Waited DeviceCache::wait_for_use(StreamHeap& heap, std::uint32_t ti
 }
 
 DeviceCache::Waited DeviceCache::wait_for_mark(StreamHeap& heap, std::uint32_t timeout_ms) noexcept {
+  DeviceCache& cache = heap.cache;
+  std::unique_lock theirs(cache.reclaim_, std::defer_lock);
+  if (&cache != this && !theirs.try_lock()) {
+    std::this_thread::yield();  // whoever reclaims there asks its marks itself
+    return Waited::kProgress;
+  }
+  if (heap.mark_count == 0) return Waited::kProgress;  // and has found it done just now
   waits_.fetch_add(1, std::memory_order_relaxed);
-  const Status status = driver_.event_synchronize(heap.marks[0].event, timeout_ms);
-  if (status.is_ok()) complete_marks(heap, 1);
+  const Status status = cache.driver_.event_synchronize(heap.marks[0].event, timeout_ms);
+  if (status.is_ok()) cache.complete_marks(heap, 1);
   return outcome_of_wait(status);
+}
+
+StreamHeap* DeviceCache::retired_elsewhere() const noexcept {
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
+    const Guard guard(heap->lock);
+    for (const UseNode* use = heap->unrecorded(); use != nullptr; use = use->next) {
+      if (&use->stream->cache != this && use->stream->life.load() == StreamHeap::Life::kRetired) return use->stream;
+    }
+  }
+  return nullptr;
 }
 
 void DeviceCache::note_unfinished(Patience& patience) const noexcept {
@@ -79,6 +96,10 @@ DeviceCache::Oldest DeviceCache::find_oldest() const noexcept {
       oldest.is_mark = true;
       sequence = heap->marks[0].sequence;
     }
+  }
+  if (oldest.heap == nullptr) {
+    oldest.heap = retired_elsewhere();
+    oldest.is_mark = true;
   }
   return oldest;
 }
@@ -186,22 +207,6 @@ bool DeviceCache::synchronize_untold() noexcept {
   return progress;
 }
 
-Status DeviceCache::retire(Stream stream) noexcept {
-  StreamHeap* heap = streams_.find(stream.id);
-  ASHLAR_REQUIRE(heap != nullptr, Code::kNotFound, "the allocator has never seen that stream");
-  const std::lock_guard reclaiming(reclaim_);
-  ASHLAR_REQUIRE(heap->life.load() == StreamHeap::Life::kAlive, Code::kInvalidHandle, "the stream is dead already");
-  const Result<EventHandle> last = record_on(*heap);
-  heap->life.store(last.is_ok() ? StreamHeap::Life::kRetired : StreamHeap::Life::kLost);
-  // The caller destroys the handle next: nobody may still be recording on it.
-  while (heap->recording.load() != 0) std::this_thread::yield();
-  if (!last.is_ok()) return Status::ok();
-  for (unsigned i = 0; i < heap->mark_count; ++i) events_.give(heap->marks[i].event);
-  heap->marks[0] = {last.value(), kEverything, sequence_.fetch_add(1, std::memory_order_relaxed)};
-  heap->mark_count = 1;
-  return Status::ok();
-}
-
 Status DeviceCache::trim() noexcept {
   if (const Status health = driver_.health(); !health.is_ok()) return health;
   ASHLAR_REQUIRE(!is_capturing(), Code::kBusy, "a capture is underway");
@@ -216,74 +221,6 @@ Status DeviceCache::trim() noexcept {
   if (const Status health = driver_.health(); !health.is_ok()) return health;
   ASHLAR_REQUIRE(!patience.ran_out, Code::kNotReady, "some segments stay: work that uses them is not done");
   return Status::ok();
-}
-
-void DeviceCache::quiesce() noexcept {
-  { const std::lock_guard reclaiming(reclaim_); }
-  while (growing_.load() != 0) std::this_thread::yield();
-  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
-    for (bool busy = true; busy;) {
-      {
-        const Guard guard(heap->lock);
-        busy = heap->in_hand > 0;
-      }
-      if (busy) std::this_thread::yield();
-    }
-  }
-}
-
-void DeviceCache::record_deferred() noexcept {
-  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) retry_unrecorded(*heap);
-}
-
-bool DeviceCache::has_unfinished() const noexcept {
-  bool incomplete = false;
-  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
-    const Guard guard(heap->lock);
-    incomplete |= heap->has_pending() || heap->has_unrecorded() || heap->newest_release > heap->completed;
-  }
-  return incomplete;
-}
-
-void DeviceCache::settle(bool synchronize) noexcept {
-  settled_ = !synchronize || driver_.synchronize().is_ok() || is_lost();
-}
-
-void DeviceCache::give_everything_back() noexcept {
-  // Where this device is gone its heaps may still hold events of another, which is not.
-  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
-    if (settled_) {
-      complete_marks(*heap, heap->mark_count);
-    } else {
-      query_marks(*heap);  // what could not be waited for is only asked; the rest stays with the device
-      for (unsigned i = 0; i < heap->mark_count; ++i) events_.give(heap->marks[i].event);
-      heap->mark_count = 0;
-    }
-    UseNode* done[1];
-    for (;;) {
-      EventHandle event;
-      DeviceCache* owner = nullptr;
-      {
-        const Guard guard(heap->lock);
-        if (heap->take_queues(done, 1) == 0) break;
-        event = done[0]->event;
-        owner = &done[0]->stream->cache;
-        UseNode* rest = StreamHeap::advance_queue(done[0]);
-        if (rest != nullptr) heap->put_queue(rest);
-        // A device that could not be synchronised keeps what its streams may still touch.
-        if (owner->settled_) heap->finish_use(done[0]);
-      }
-      owner->events_.give(event);
-    }
-    const Guard guard(heap->lock);
-    for (UseNode* list = heap->take_unrecorded(); list != nullptr;) {
-      UseNode* node = list;
-      list = list->next;
-      if (node->stream->cache.settled_) heap->finish_use(node);
-    }
-    if (settled_) heap->completed = kEverything;
-  }
-  if (driver_.health().is_ok()) release_idle(Bytes::max(), Bytes{});
 }
 
 }  // namespace v0
