@@ -37,6 +37,18 @@ TEST_F(SimCapture, WorkOfACaptureRunsOnlyWhenItsGraphDoes) {
   EXPECT_EQ(sim.launch_graph(s, graph).code(), Code::kInvalidHandle);
 }
 
+TEST_F(SimCapture, OneOfALostDeviceEndsAndLeavesTheOthersAlone) {
+  SimGpuOptions two;
+  two.capacities = {Bytes{0}, Bytes{0}};
+  SimGpu machine(two);
+  const Stream other = machine.create_stream(DeviceId{1}).value();
+  EXPECT_TRUE(machine.begin_capture(other, CaptureMode::kGlobal).is_ok());
+  machine.lose(DeviceId{1});
+  EXPECT_EQ(machine.end_capture(other).code(), Code::kDeviceLost);
+  EXPECT_TRUE(machine.device(0).segment_alloc(1_MiB).is_ok());
+  EXPECT_EQ(machine.fault_count(), 0u);
+}
+
 TEST_F(SimCapture, AnUnsafeCallInvalidatesIt) {
   begin();
   expect_broken(gpu.segment_alloc(1_MiB).code());

@@ -37,6 +37,10 @@ void Captures::close(Capture& capture) {
   --open_;
 }
 
+void Captures::abandon(std::uint32_t lane) {
+  if (of_lane(lane) != 0) close(at(of_lane(lane)));
+}
+
 Status Captures::violate(std::uint32_t number, const char* why) {
   at(number).invalidated = true;
   faults_.misuse(FaultKind::kCaptureUnsafe, std::string("D6: ") + why);

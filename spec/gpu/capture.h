@@ -38,6 +38,9 @@ class Captures {
   /// or thread.
   Status end(std::uint32_t lane, std::uint32_t thread, std::vector<Touch>& touches);
 
+  /// Ends the capture that the lane is in, if any: its device is gone.
+  void abandon(std::uint32_t lane);
+
   /// The calls below are for a lane in an open capture; all fail with kCaptureInvalidated if it is invalidated.
   Status add_node(std::uint32_t lane, std::span<const Touch> touches);
   Status record(std::uint32_t lane, CapturePoint& point);

@@ -43,8 +43,12 @@ Status Machine::begin_capture(const Stream& stream, CaptureMode mode) {
 Result<GraphId> Machine::end_capture(const Stream& stream) {
   const auto device = static_cast<std::uint32_t>(stream.device.value());
   const Status alive = check_alive(device);
-  if (!alive.is_ok()) return alive;
   const Result<std::uint32_t> lane = resolve(device, stream.handle);
+  if (!alive.is_ok()) {
+    // Nothing can come of it any more, and it must not stand in the way of the other devices.
+    if (lane.is_ok()) captures_.abandon(lane.value());
+    return alive;
+  }
   if (!lane.is_ok()) return lane.status();
   Graph graph;
   const Status ended = captures_.end(lane.value(), thread(), graph.touches);
