@@ -211,7 +211,8 @@ class DeviceCache {
   Result<Bytes> limit_for(double fraction) noexcept;
   template <class F>
   void for_reserve_stats(F&& f) noexcept;
-  static SnapshotBlock describe(const StreamHeap& heap, const block::BlockView& view) noexcept;
+  static void append_pool(const StreamHeap& heap, bool is_small, Snapshot* out);
+  static void describe(const StreamHeap& heap, const block::BlockView& view, SnapshotBlock* out) noexcept;
 
   SharedState& shared_;
   const Config& config_;

@@ -10,6 +10,7 @@
 //       the larger of both.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -72,25 +73,30 @@ class HeapStats {
     sample_split(is_small, 1, (counts.bytes[kFree] - counts.idle_bytes).count());
   }
 
-  /// One figure of one pool, or of both together. Cost: not for the hot path.
-  Stat stat(StatPool pool, Figure figure, const Counts& small, const Counts& large) const noexcept {
-    const auto f = static_cast<unsigned>(figure);
+  /// A device's figures, each for all, small, large: where a heap adds its own.
+  using Sums = std::array<StatByPool*, kFigures>;
+
+  /// Adds every figure of both pools. Cost: not for the hot path.
+  void add_to(const Sums& sums, const Counts& small, const Counts& large) const noexcept {
     const Values now[2] = {current(large), current(small)};
-    Stat out;
-    for (unsigned is_small = 0; is_small < 2; ++is_small) {
-      if (pool != StatPool::kAll && (pool == StatPool::kSmall) != (is_small == 1)) continue;
-      const std::uint64_t increased = tracks_[is_small].increased[source(f)];
-      out.current += now[is_small][f];
-      out.increased += increased;
-      out.decreased += tracks_[is_small].base[f] + increased - now[is_small][f];
-      out.peak = tracks_[is_small].peak[f];
-      if (is_active(f)) raise(out.peak, tracks_[is_small].peak[source(f)]);
+    for (unsigned f = 0; f < kFigures; ++f) {
+      StatByPool& sum = *sums[f];
+      Stat& all = sum[static_cast<unsigned>(StatPool::kAll)];
+      for (unsigned is_small = 0; is_small < 2; ++is_small) {
+        const Track& track = tracks_[is_small];
+        Stat& one = sum[static_cast<unsigned>(is_small == 1 ? StatPool::kSmall : StatPool::kLarge)];
+        const std::uint64_t increased = track.increased[source(f)];
+        const std::uint64_t decreased = track.base[f] + increased - now[is_small][f];
+        one.current += now[is_small][f];
+        one.increased += increased;
+        one.decreased += decreased;
+        one.peak += peak_of(track.peak, f);
+        all.current += now[is_small][f];
+        all.increased += increased;
+        all.decreased += decreased;
+      }
+      all.peak += peak_of(peak_of_all_, f);
     }
-    if (pool == StatPool::kAll) {
-      out.peak = peak_of_all_[f];
-      if (is_active(f)) raise(out.peak, peak_of_all_[source(f)]);
-    }
-    return out;
   }
 
   void reset_peaks(const Counts& small, const Counts& large) noexcept {
@@ -121,6 +127,9 @@ class HeapStats {
   static bool is_active(unsigned figure) noexcept { return figure == kActive || figure == kActive + 1; }
   /// A block is counted active when it is counted allocated: the two share their totals.
   static unsigned source(unsigned figure) noexcept { return is_active(figure) ? figure - kActive : figure; }
+  static std::uint64_t peak_of(const Values& peaks, unsigned figure) noexcept {
+    return is_active(figure) ? std::max(peaks[figure], peaks[source(figure)]) : peaks[figure];
+  }
   /// A branch, not a maximum: a steady workload is seldom at its peak, and then nothing is stored.
   static void raise(std::uint64_t& peak, std::uint64_t now) noexcept {
     if (now > peak) [[unlikely]] peak = now;

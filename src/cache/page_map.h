@@ -1,9 +1,10 @@
 // From any address to the heap that holds it, without a lock.
 //
 // Purpose: free(p) must find p's heap without a lock that streams share (row DEV-20's 67 sharded maps, ours: none).
-// A radix tree over pages of 2 MiB: three levels of 4096, which covers 57-bit addresses. Segments are at least a page long
-// but need not be page aligned (the driver promises 256 bytes), so a page has at most two of them: one that covers its first
-// byte, one that begins later inside it.
+// A radix tree over pages of 2 MiB: four levels of 512, which covers 57-bit addresses; small nodes, because an allocator
+// that holds one segment pays for a node of each level. Segments are at least a page long but need not be page aligned (the
+// driver promises 256 bytes), so a page has at most two of them: one that covers its first byte, one that begins later
+// inside it.
 // Thread safety: find() from any thread, lock-free; insert/erase are serialised by the map's own mutex.
 //
 // Invariants:
@@ -15,7 +16,6 @@
 
 #include <array>
 #include <atomic>
-#include <memory>
 #include <mutex>
 
 #include <ashlar/base/types.h>
@@ -64,7 +64,7 @@ inline constexpr Bytes kSegmentBytesMin = 2_MiB;
 
 class PageMap {
  public:
-  PageMap() noexcept;
+  PageMap() = default;
   ~PageMap();
   PageMap(const PageMap&) = delete;
   PageMap& operator=(const PageMap&) = delete;
@@ -75,15 +75,17 @@ class PageMap {
     Owner second;
     bool leads_to(Owner owner) const noexcept { return first == owner || second == owner; }
   };
-  /// Cost: four dependent loads.
+  /// Cost: four dependent loads; the first level is part of the map itself.
   Found find(Address a) const noexcept {
-    if ((a.value() >> kAddressBits) != 0 || !root_) return {};
+    if ((a.value() >> kAddressBits) != 0) return {};
     const std::uint64_t page = a.value() >> kPageBits;
-    const Middle* middle = root_->children[page >> (2 * kLevelBits)].load(std::memory_order_acquire);
-    if (middle == nullptr) return {};
-    const Leaf* leaf = middle->children[(page >> kLevelBits) & kLevelMask].load(std::memory_order_acquire);
+    const Inner* inner = root_[index(page, 3)].load(std::memory_order_acquire);
+    if (inner == nullptr) return {};
+    const InnerOfLeaves* last = inner->children[index(page, 2)].load(std::memory_order_acquire);
+    if (last == nullptr) return {};
+    const Leaf* leaf = last->children[index(page, 1)].load(std::memory_order_acquire);
     if (leaf == nullptr) return {};
-    const Entry& entry = leaf->entries[page & kLevelMask];
+    const Entry& entry = leaf->entries[index(page, 0)];
     return {Owner::from_word(entry.first.load(std::memory_order_acquire)),
             Owner::from_word(entry.second.load(std::memory_order_acquire))};
   }
@@ -97,35 +99,41 @@ class PageMap {
 
  private:
   static constexpr unsigned kPageBits = 21;
-  static constexpr unsigned kLevelBits = 12;
-  static constexpr unsigned kAddressBits = kPageBits + 3 * kLevelBits;
-  static constexpr std::uint64_t kLevelMask = (std::uint64_t{1} << kLevelBits) - 1;
+  static constexpr unsigned kLevelBits = 9;
+  static constexpr unsigned kAddressBits = kPageBits + 4 * kLevelBits;
+  static constexpr std::uint64_t kFanOut = std::uint64_t{1} << kLevelBits;
 
   struct Entry {
     std::atomic<std::uintptr_t> first{0};
     std::atomic<std::uintptr_t> second{0};
   };
   struct Leaf {
-    std::array<Entry, kLevelMask + 1> entries;
+    std::array<Entry, kFanOut> entries;
+    Leaf* made_before = nullptr;
   };
-  struct Middle {
-    std::array<std::atomic<Leaf*>, kLevelMask + 1> children{};
-    ~Middle() {
-      for (auto& child : children) delete child.load(std::memory_order_relaxed);
-    }
+  template <class Child>
+  struct Node {
+    std::array<std::atomic<Child*>, kFanOut> children{};
+    Node* made_before = nullptr;
   };
-  struct Root {
-    std::array<std::atomic<Middle*>, kLevelMask + 1> children{};
-    ~Root() {
-      for (auto& child : children) delete child.load(std::memory_order_relaxed);
-    }
-  };
+  using InnerOfLeaves = Node<Leaf>;
+  using Inner = Node<InnerOfLeaves>;
 
+  /// Which child of a node leads to the page; level 0 is the leaf's.
+  static std::uint64_t index(std::uint64_t page, unsigned level) noexcept {
+    return (page >> (level * kLevelBits)) & (kFanOut - 1);
+  }
+  template <class Child>
+  static Child* child_of(std::atomic<Child*>& slot, Child*& last_made) noexcept;
   Entry& entry(std::uint64_t page) noexcept;
   void set(const SegmentRecord& segment, Owner owner) noexcept;
 
-  std::unique_ptr<Root> root_;
+  std::array<std::atomic<Inner*>, kFanOut> root_{};
   std::mutex mutex_;
+  // Every node ever made, newest first: the destructor visits these and not each of their children.
+  Inner* inners_ = nullptr;
+  InnerOfLeaves* inners_of_leaves_ = nullptr;
+  Leaf* leaves_ = nullptr;
 };
 
 }  // namespace v0

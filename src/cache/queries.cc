@@ -7,30 +7,18 @@ namespace ashlar {
 inline namespace v0 {
 
 namespace {
-void add(Stat& to, const Stat& from) noexcept {
-  to.current += from.current;
-  to.peak += from.peak;
-  to.increased += from.increased;
-  to.decreased += from.decreased;
-}
 void reset_peak(Stat& stat) noexcept { stat.peak = stat.current; }
 void reset_totals(Stat& stat) noexcept { stat.increased = stat.decreased = 0; }
 }  // namespace
 
 DeviceStats DeviceCache::stats() const noexcept {
   DeviceStats out;
+  // In the order of Figure.
+  const HeapStats::Sums sums{&out.allocations,  &out.allocated_bytes, &out.requested_bytes, &out.active,
+                             &out.active_bytes, &out.inactive_splits, &out.inactive_split_bytes};
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
     const Guard guard(heap->lock);
-    for (unsigned i = 0; i < kStatPools; ++i) {
-      const auto pool = static_cast<StatPool>(i);
-      add(out.allocations[i], heap->stat(pool, Figure::kAllocations));
-      add(out.allocated_bytes[i], heap->stat(pool, Figure::kAllocatedBytes));
-      add(out.requested_bytes[i], heap->stat(pool, Figure::kRequestedBytes));
-      add(out.active[i], heap->stat(pool, Figure::kActive));
-      add(out.active_bytes[i], heap->stat(pool, Figure::kActiveBytes));
-      add(out.inactive_splits[i], heap->stat(pool, Figure::kSplits));
-      add(out.inactive_split_bytes[i], heap->stat(pool, Figure::kSplitBytes));
-    }
+    heap->add_stats(sums);
   }
   for (unsigned kind = 0; kind < kCallKinds; ++kind) out.device_calls[kind] = driver_.calls(static_cast<CallKind>(kind));
   out.alloc_retries = retries_.load(std::memory_order_relaxed);
@@ -118,34 +106,40 @@ Status DeviceCache::snapshot(Snapshot* out) const {
   out->blocks.clear();
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
     const Guard guard(heap->lock);
-    for (const bool is_small : {false, true}) {
-      const block::BlockPool& pool = heap->pool(is_small);
-      for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
-        const block::SegmentView view = pool.view(at);
-        const auto* record = reinterpret_cast<const SegmentRecord*>(static_cast<std::uintptr_t>(view.user));
-        SnapshotSegment segment{view.base, view.size, heap->stream.id, is_small, record->ordinal,
-                                static_cast<std::uint32_t>(out->blocks.size()), 0};
-        for (BlockIndex block = view.first; block != block::kNoBlock; block = pool.next(block)) {
-          out->blocks.push_back(describe(*heap, pool.view(block)));
-          ++segment.block_count;
-        }
-        out->segments.push_back(segment);
-      }
-    }
+    for (const bool is_small : {false, true}) append_pool(*heap, is_small, out);
   }
   std::sort(out->segments.begin(), out->segments.end(),
             [](const SnapshotSegment& a, const SnapshotSegment& b) { return a.base < b.base; });
   return Status::ok();
 }
 
-SnapshotBlock DeviceCache::describe(const StreamHeap& heap, const block::BlockView& view) noexcept {
-  SnapshotBlock block{view.address, view.size, view.requested, view.state, heap.stream.id, 0};
+/// Locked `heap`.
+void DeviceCache::append_pool(const StreamHeap& heap, bool is_small, Snapshot* out) {
+  const block::BlockPool& pool = heap.pool(is_small);
+  std::size_t count = out->blocks.size();
+  const block::PoolCounts& counts = pool.counts();
+  out->blocks.resize(count + counts.blocks[0] + counts.blocks[1] + counts.blocks[2] + counts.blocks[3]);
+  for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
+    const block::SegmentView view = pool.view(at);
+    const auto* record = reinterpret_cast<const SegmentRecord*>(static_cast<std::uintptr_t>(view.user));
+    const std::size_t first = count;
+    for (BlockIndex block = view.first; block != block::kNoBlock; block = pool.next(block)) {
+      if (count == out->blocks.size()) out->blocks.emplace_back();  // more than the pool counts: the reader will see
+      describe(heap, pool.view(block), &out->blocks[count++]);
+    }
+    out->segments.push_back({view.base, view.size, heap.stream.id, is_small, record->ordinal,
+                             static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count - first)});
+  }
+  out->blocks.resize(count);
+}
+
+void DeviceCache::describe(const StreamHeap& heap, const block::BlockView& view, SnapshotBlock* out) noexcept {
+  *out = {view.address, view.size, view.requested, view.state, heap.stream.id, 0};
   const bool owned = view.state == block::State::kLive || view.state == block::State::kPending;
   for (const UseNode* use = owned ? StreamHeap::first_use(view.user) : nullptr; use != nullptr; use = use->sibling) {
-    if (use->is_owner) block.stream = use->stream->stream.id;
-    else ++block.other_uses;
+    if (use->is_owner) out->stream = use->stream->stream.id;
+    else ++out->other_uses;
   }
-  return block;
 }
 
 Status DeviceCache::set_limit(Bytes limit) noexcept {

@@ -106,9 +106,8 @@ class StreamHeap {
   }
   /// Locked. A call has changed that pool's blocks.
   void sample(bool is_small) noexcept { stats.sample_splits(is_small, pool(is_small).counts()); }
-  Stat stat(StatPool which, Figure figure) const noexcept {
-    return stats.stat(which, figure, small_.counts(), large_.counts());
-  }
+  /// Locked.
+  void add_stats(const HeapStats::Sums& sums) const noexcept { stats.add_to(sums, small_.counts(), large_.counts()); }
 
   std::uint64_t live_blocks() const noexcept {
     constexpr auto kLive = static_cast<unsigned>(block::State::kLive);
