@@ -11,6 +11,16 @@ if(ASHLAR_SANITIZE)
     -fsanitize=${ASHLAR_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(ashlar_settings INTERFACE -fsanitize=${ASHLAR_SANITIZE})
 endif()
+# What leads a fuzzer, by target or source file: all of it is -fsanitize=fuzzer-no-link's choice. A generator of whole ops
+# has no use for comparisons traced, which cost half its speed; and it is to be led by what src/ does, not by what judges it.
+set(ASHLAR_FUZZ_TRACE_NONE)
+set(ASHLAR_FUZZ_TRACE_EDGES)
+set(ASHLAR_FUZZ_TRACE_ALL)
+if(ASHLAR_SANITIZE MATCHES "fuzzer-no-link")
+  set(ASHLAR_FUZZ_TRACE_NONE -fno-sanitize-coverage=inline-8bit-counters,pc-table,trace-cmp,indirect-calls,stack-depth)
+  set(ASHLAR_FUZZ_TRACE_EDGES -fno-sanitize-coverage=trace-cmp,stack-depth)
+  set(ASHLAR_FUZZ_TRACE_ALL -fsanitize-coverage=inline-8bit-counters,pc-table,trace-cmp,indirect-calls)
+endif()
 if(ASHLAR_COVERAGE)
   # Headers are read through a link in the build tree; the report has to find them under src/.
   target_compile_options(ashlar_settings INTERFACE -fprofile-instr-generate -fcoverage-mapping

@@ -31,6 +31,16 @@ constexpr std::size_t kOpsMax = 2000;
   std::abort();
 }
 
+/// How long the inputs are that the engine runs: without it, executions a second say nothing.
+struct Tally {
+  std::uint64_t inputs = 0;
+  std::uint64_t ops = 0;
+  ~Tally() {
+    if (inputs == 0) return;
+    std::fprintf(stderr, "stat::average_ops_per_input:     %llu\n", static_cast<unsigned long long>(ops / inputs));
+  }
+};
+
 std::size_t copy_out(const std::vector<std::uint8_t>& bytes, std::uint8_t* out, std::size_t size_max) {
   const std::size_t size = bytes.size() < size_max ? bytes.size() : size_max;
   if (size > 0) std::memcpy(out, bytes.data(), size);
@@ -42,11 +52,15 @@ std::size_t copy_out(const std::vector<std::uint8_t>& bytes, std::uint8_t* out, 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static spec::OpFile file;
   static const spec::CacheFactory factory = props::caching_allocator_factory();
+  static Tally tally;
+  file.ops.reserve(kOpsMax);
   props::byte_sequence(std::span(data, size), kOpsMax, &file);
   spec::CacheLockstep::Options options;
   options.factory = factory;
   const spec::LockstepResult result = spec::CacheLockstep::run(file, options);
   if (!result.is_good()) diverge(file, result);
+  tally.inputs += 1;
+  tally.ops += result.ops;
   return 0;
 }
 

@@ -120,15 +120,17 @@ Status Adapter::stats(DeviceId device, spec::CacheStats* out) {
 
 Status Adapter::snapshot(DeviceId device, spec::CacheSnapshot* out) {
   if (const Status taken = allocator_.snapshot(device, &snapshot_); !taken.is_ok()) return taken;
-  out->segments.clear();
-  out->blocks.clear();
+  out->segments.resize(snapshot_.segments.size());
+  spec::CacheSegment* to_segment = out->segments.data();
   for (const SnapshotSegment& segment : snapshot_.segments) {
-    out->segments.push_back({segment.base.value(), segment.size.count(), segment.stream.value(), segment.ordinal,
-                             segment.block_first, segment.block_count, segment.is_small});
+    *to_segment++ = {segment.base.value(), segment.size.count(), segment.stream.value(), segment.ordinal,
+                     segment.block_first, segment.block_count, segment.is_small};
   }
+  out->blocks.resize(snapshot_.blocks.size());
+  spec::CacheBlock* to_block = out->blocks.data();
   for (const SnapshotBlock& block : snapshot_.blocks) {
-    out->blocks.push_back({block.address.value(), block.size.count(), block.requested.count(), block.stream.value(),
-                           block.other_uses, static_cast<spec::CacheState>(block.state)});
+    *to_block++ = {block.address.value(), block.size.count(), block.requested.count(), block.stream.value(),
+                   block.other_uses, static_cast<spec::CacheState>(block.state)};
   }
   return Status::ok();
 }

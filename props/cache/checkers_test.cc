@@ -124,6 +124,29 @@ TEST(Checkers, TheWalkFiresOnEveryWrongMap) {
   EXPECT_EQ(clause<LiesAboutTheMap<change_pool>>(ops), "DEV-2");
 }
 
+/// The same lies, told of a segment that no call has touched for a while: the walk judges only what is not as it was.
+template <void (*kChange)(CacheSnapshot*)>
+struct LiesAboutAnOldSegment : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  unsigned snapshots = 0;
+  Status snapshot(DeviceId device, CacheSnapshot* out) override {
+    const Status got = inner_->snapshot(device, out);
+    if (++snapshots > 3 && !out->blocks.empty() && out->blocks[0].state == CacheState::kLive) kChange(out);
+    return got;
+  }
+};
+TEST(Checkers, TheWalkFiresOnChangesInASegmentThatNoCallTouched) {
+  const std::string ops = "alloc p0 512 s0\nalloc p1 4MiB s0\nalloc p2 12MiB s0\nfree p1\n";
+  EXPECT_EQ(clause<LiesAboutAnOldSegment<leave_gap>>(ops), "C3");
+  EXPECT_EQ(clause<LiesAboutAnOldSegment<stop_short>>(ops), "C3");
+  EXPECT_EQ(clause<LiesAboutAnOldSegment<resize_segment>>(ops), "C14");
+  EXPECT_EQ(clause<LiesAboutAnOldSegment<leave_in_transfer>>(ops), "C18");
+  EXPECT_EQ(clause<LiesAboutAnOldSegment<own_free_bytes>>(ops), "C2");
+  EXPECT_EQ(clause<LiesAboutAnOldSegment<drop_live>>(ops), "C2");
+  EXPECT_EQ(clause<LiesAboutAnOldSegment<change_size>>(ops), "C1");
+  EXPECT_EQ(clause<LiesAboutAnOldSegment<change_pool>>(ops), "DEV-2");
+}
+
 struct BreaksItsIndex : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   const char* validate() override { return "index and blocks disagree"; }

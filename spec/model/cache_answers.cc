@@ -41,6 +41,7 @@ void CacheModel::judge_free(std::uint64_t address, const Stream* stream, Status 
     report("C16", std::string("the free of a live block answered ") + code_name(got.code()));
     return;
   }
+  device->touched.push_back(address);
   if (stream != nullptr && stream->id.value() != block.stream) block.uses.push_back(stream->id.value());
   start_pending(*device, block);
   may_be_unrecorded_ = may_be_unrecorded_ || has_planned_failures_ || is_capturing();
@@ -58,6 +59,7 @@ void CacheModel::judge_use(std::uint64_t address, const Stream& stream, Status g
   Call call;
   call.fails = !got.is_ok();
   if (got.is_ok()) {
+    device->touched.push_back(address);
     std::vector<std::uint64_t>& uses = found->second.uses;
     const std::uint64_t id = stream.id.value();
     if (id != found->second.stream && std::find(uses.begin(), uses.end(), id) == uses.end()) uses.push_back(id);

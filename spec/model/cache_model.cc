@@ -117,6 +117,7 @@ bool CacheModel::find_owned(std::uint64_t address, Device** device, Blocks::iter
 }
 
 OwnedBlock& CacheModel::insert_owned(Device& device, std::uint64_t address) {
+  device.touched.push_back(address);
   if (spare_.empty()) return device.owned[address];
   Blocks::node_type node = std::move(spare_.back());
   spare_.pop_back();
@@ -129,6 +130,7 @@ OwnedBlock& CacheModel::insert_owned(Device& device, std::uint64_t address) {
 
 CacheModel::Blocks::iterator CacheModel::complete(Device& device, Blocks::iterator block) {
   const auto next = std::next(block);
+  device.touched.push_back(block->first);
   device.completed_bytes += block->second.size;
   spare_.push_back(device.owned.extract(block));
   ++device.completed;

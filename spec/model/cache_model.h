@@ -13,6 +13,8 @@
 //   (1) Between calls `owned` holds exactly the subject's live and pending blocks; at a walk the snapshot must say the
 //       same, and a block may vanish from `owned` only by going from pending to free.
 //   (2) `Device::view` is the snapshot after the last call on that device, when `is_fresh`.
+//   (3) A walk judges a segment anew unless its blocks are byte for byte as at the last walk and no owned block of it was
+//       touched since: then it would see what it saw. Every kWholeWalkEvery-th walk judges all of them all the same.
 #pragma once
 
 #include <algorithm>
@@ -44,6 +46,13 @@ struct HeapFigures {
   std::uint64_t before[kCacheFigures][kCachePools] = {};
   std::uint64_t peak_least[kCacheFigures][kCachePools] = {};  ///< the peak is at least this, by what was seen after calls
   std::uint64_t peak_most[kCacheFigures][kCachePools] = {};   ///< and at most this, by what a call added
+  bool has_changed = false;  ///< something came or went between the two walks
+};
+
+/// What a walk counted in one segment.
+struct SegmentFigures {
+  std::uint64_t count[kCacheFigures] = {};
+  std::size_t heap = 0;  ///< index into the device's heaps
 };
 
 class CacheModel {
@@ -120,6 +129,9 @@ class CacheModel {
     // The walk.
     CacheSnapshot view;
     CacheSnapshot next;
+    std::vector<SegmentFigures> figures;       ///< of the view's segments
+    std::vector<SegmentFigures> next_figures;
+    std::vector<std::uint64_t> touched;        ///< addresses of owned blocks made, changed or dropped since the last walk
     bool is_fresh = false;
     std::vector<HeapFigures> heaps;
     std::uint64_t sum[kCacheFigures][kCachePools] = {};
@@ -152,6 +164,8 @@ class CacheModel {
     std::uint64_t requested = 0;
   };
 
+  static constexpr std::uint64_t kWholeWalkEvery = 16;
+
   static std::size_t index(DeviceId device) { return static_cast<std::size_t>(device.value()); }
   Device& at(DeviceId device) { return devices_[index(device)]; }
   std::uint64_t delta(const Device& device, CallKind kind) const {
@@ -181,12 +195,22 @@ class CacheModel {
 
   // cache_walk.cc
   bool walk_is_due() const { return calls_judged_ % walk_every_ == 0 || (calls_judged_ + 1) % walk_every_ == 0; }
-  void walk(Device& device);
-  void walk_segment(Device& device, const CacheSegment& segment, HeapFigures& heap,
-                    Blocks::iterator* owned);
+  /// How far a walk has come in the owned blocks.
+  struct Place {
+    Blocks::iterator owned;
+    std::uint64_t passed = 0;  ///< if not 0, `owned` is to be looked up again: all before this address are judged
+  };
+  void walk(Device& device, bool is_whole = false);
+  void walk_segments(Device& device, bool is_whole);
+  void begin_recount(Device& device, bool is_whole);
+  void recount(Device& device, const CacheSegment& segment, const SegmentFigures& figures, bool adds);
+  bool is_as_before(const Device& device, std::size_t old_index, const CacheSegment& segment) const;
+  Blocks::iterator& owned_at(Device& device, Place* place) const;
+  void pass_owned(Device& device, std::uint64_t end, Place* place);
+  void walk_segment(Device& device, const CacheSegment& segment, Blocks::iterator* owned, SegmentFigures* figures);
   void match_owned(Device& device, const CacheSegment& segment, const CacheBlock& block,
                    Blocks::iterator* owned);
-  HeapFigures& heap_of(Device& device, std::uint64_t stream);
+  static std::size_t heap_of(Device& device, std::uint64_t stream);
 
   // cache_judge.cc
   std::uint64_t rounded(std::uint64_t size) const;

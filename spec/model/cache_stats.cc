@@ -56,8 +56,7 @@ void CacheModel::judge_rises(Device& device, const CacheStats& stats) {
 void CacheModel::raise_bounds(Device& device, HeapFigures& heap, const Call& call) {
   const bool adds = call.allocates && !call.fails;
   // Nothing came or went on this heap: most calls touch one heap of several.
-  const bool is_same = std::equal(&heap.now[0][0], &heap.now[0][0] + kCacheFigures * kCachePools, &heap.before[0][0]);
-  if (is_same && !adds && device.completed == 0) return;
+  if (!heap.has_changed && device.completed == 0) return;
   for (unsigned figure = 0; figure < kCacheFigures; ++figure) {
     std::uint64_t added = 0;
     if (is_split_figure(figure)) {
@@ -84,14 +83,15 @@ void CacheModel::raise_bounds(Device& device, HeapFigures& heap, const Call& cal
 void CacheModel::judge_peaks(Device& device, const CacheStats& stats, const Call& call) {
   if (walk_every_ != 1) return;  // without every map there are no bounds
   for (HeapFigures& heap : device.heaps) raise_bounds(device, heap, call);
+  // Segments are kept device-wide. Grown and given back within one call: at most what was held and every grant of the call.
+  const std::uint64_t grants = delta(device, CallKind::kSegmentAlloc) - failed(device, CallKind::kSegmentAlloc);
   for (unsigned figure = 0; figure < kCacheFigures; ++figure) {
+    const bool is_segment = is_segment_figure(figure);
     for (unsigned pool = 0; pool < kCachePools; ++pool) {
       std::uint64_t low = device.heap_peaks_least[figure][pool];
       std::uint64_t high = device.heap_peaks_most[figure][pool];
-      if (is_segment_figure(figure)) {
-        // Kept device-wide. Grown and given back within one call: at most what was held and every grant of the call.
+      if (is_segment) {
         std::uint64_t& device_most = device.device_peak_most[figure][pool];
-        const std::uint64_t grants = delta(device, CallKind::kSegmentAlloc) - failed(device, CallKind::kSegmentAlloc);
         const bool is_bytes = figure == n(CacheFigure::kReservedBytes);
         low = device.device_peak_least[figure][pool] =
             std::max(device.device_peak_least[figure][pool], device.sum[figure][pool]);

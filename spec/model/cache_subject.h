@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <ashlar/base/status.h>
@@ -38,7 +39,8 @@ struct CacheSettings {
   std::uint32_t wait_ms = 1000;
 };
 
-enum class CacheState : std::uint8_t { kFree, kLive, kPending, kInTransfer };
+/// As wide as it is so that a block has no padding: whole runs of them are compared as bytes.
+enum class CacheState : std::uint32_t { kFree, kLive, kPending, kInTransfer };
 
 struct CacheBlock {
   std::uint64_t address = 0;
@@ -48,6 +50,7 @@ struct CacheBlock {
   std::uint32_t other_uses = 0;
   CacheState state = CacheState::kFree;
 };
+static_assert(std::has_unique_object_representations_v<CacheBlock>);
 
 struct CacheSegment {
   std::uint64_t base = 0;

@@ -1,6 +1,8 @@
 // The whole-map walk: the subject's snapshot against the tiling rules, the device's ledger and the owned blocks, and the
 // recount that statistics are compared with. Clauses C3, C4, C5, C14, C18, invariant (1) of cache_model.h.
 #include <algorithm>
+#include <cstring>
+#include <iterator>
 
 #include "spec/model/cache_model.h"
 
@@ -23,13 +25,13 @@ bool is_plainly(const OwnedBlock& own, const CacheBlock& block, bool is_small) {
 
 }  // namespace
 
-HeapFigures& CacheModel::heap_of(Device& device, std::uint64_t stream) {
-  for (HeapFigures& heap : device.heaps) {
-    if (heap.heap == stream) return heap;
+std::size_t CacheModel::heap_of(Device& device, std::uint64_t stream) {
+  for (std::size_t i = 0; i < device.heaps.size(); ++i) {
+    if (device.heaps[i].heap == stream) return i;
   }
   device.heaps.emplace_back();
   device.heaps.back().heap = stream;
-  return device.heaps.back();
+  return device.heaps.size() - 1;
 }
 
 /// A block that is not free against the next owned one; free ones let pending owned blocks go.
@@ -66,7 +68,8 @@ void CacheModel::match_owned(Device& device, const CacheSegment& segment, const 
   ++*owned;
 }
 
-void CacheModel::walk_segment(Device& device, const CacheSegment& segment, HeapFigures& heap, Blocks::iterator* owned) {
+void CacheModel::walk_segment(Device& device, const CacheSegment& segment, Blocks::iterator* owned,
+                              SegmentFigures* figures) {
   std::uint64_t counts[kCacheFigures] = {};
   const CacheBlock* block = device.next.blocks.data() + segment.block_first;
   const CacheBlock* const end = block + segment.block_count;
@@ -105,43 +108,111 @@ void CacheModel::walk_segment(Device& device, const CacheSegment& segment, HeapF
   }
   counts[f(CacheFigure::kSegments)] = 1;
   counts[f(CacheFigure::kReservedBytes)] = segment.size;
+  std::copy(std::begin(counts), std::end(counts), figures->count);
+  figures->heap = heap_of(device, segment.stream);
+}
+
+void CacheModel::begin_recount(Device& device, bool is_whole) {
+  constexpr unsigned kAll = kCacheFigures * kCachePools;
+  for (HeapFigures& heap : device.heaps) {
+    if (heap.has_changed) std::copy(&heap.now[0][0], &heap.now[0][0] + kAll, &heap.before[0][0]);
+    heap.has_changed = is_whole;
+    if (is_whole) std::fill(&heap.now[0][0], &heap.now[0][0] + kAll, 0);
+  }
+  if (is_whole) std::fill(&device.sum[0][0], &device.sum[0][0] + kAll, 0);
+  std::sort(device.touched.begin(), device.touched.end());
+}
+
+/// A segment's figures enter its heap's and the device's, or leave them.
+void CacheModel::recount(Device& device, const CacheSegment& segment, const SegmentFigures& figures, bool adds) {
+  HeapFigures& heap = device.heaps[figures.heap];
+  heap.has_changed = true;
+  const unsigned pool = segment.is_small ? 1 : 2;
   for (unsigned i = 0; i < kCacheFigures; ++i) {
-    heap.now[i][0] += counts[i];
-    heap.now[i][segment.is_small ? 1 : 2] += counts[i];
+    const std::uint64_t change = adds ? figures.count[i] : 0 - figures.count[i];
+    heap.now[i][0] += change;
+    heap.now[i][pool] += change;
+    device.sum[i][0] += change;
+    device.sum[i][pool] += change;
   }
 }
 
-void CacheModel::walk(Device& device) {
+/// Invariant 3: nothing that the judgement of this segment rests on is other than at the last walk.
+bool CacheModel::is_as_before(const Device& device, std::size_t old_index, const CacheSegment& segment) const {
+  const CacheSegment& old = device.view.segments[old_index];
+  if (old.size != segment.size || old.stream != segment.stream || old.ordinal != segment.ordinal ||
+      old.block_count != segment.block_count || old.is_small != segment.is_small) {
+    return false;
+  }
+  const auto touched = std::lower_bound(device.touched.begin(), device.touched.end(), segment.base);
+  if (touched != device.touched.end() && *touched - segment.base < segment.size) return false;
+  return std::memcmp(device.view.blocks.data() + old.block_first, device.next.blocks.data() + segment.block_first,
+                     segment.block_count * sizeof(CacheBlock)) == 0;
+}
+
+CacheModel::Blocks::iterator& CacheModel::owned_at(Device& device, Place* place) const {
+  if (place->passed != 0) place->owned = device.owned.lower_bound(place->passed);
+  place->passed = 0;
+  return place->owned;
+}
+
+/// Owned blocks before `end` that no segment has: pending ones are complete, live ones are lost.
+void CacheModel::pass_owned(Device& device, std::uint64_t end, Place* place) {
+  Blocks::iterator& owned = owned_at(device, place);
+  while (owned != device.owned.end() && owned->first < end) {
+    if (!owned->second.is_pending) return report("C2", "a live block is not in the snapshot, before " + std::to_string(end));
+    owned = complete(device, owned);
+  }
+}
+
+/// Old segments and new ones side by side, both by address.
+void CacheModel::walk_segments(Device& device, bool is_whole) {
+  const std::vector<DeviceWitness::Held>& held = device.witness->segments();
+  const std::vector<CacheSegment>& old = device.view.segments;
+  std::size_t at_old = 0;
+  Place place{device.owned.begin(), 0};
+  device.next_figures.resize(device.next.segments.size());
+  const auto drop_old = [&] {
+    owned_at(device, &place);
+    if (!is_whole) recount(device, old[at_old], device.figures[at_old], false);
+    ++at_old;
+  };
+  for (std::size_t i = 0; i < device.next.segments.size() && verdict_.is_good(); ++i) {
+    const CacheSegment& segment = device.next.segments[i];
+    if (segment.base != held[i].base || segment.size != held[i].size) {
+      return report("C14", "segment " + std::to_string(segment.ordinal) + " is not as the device gave it out");
+    }
+    while (at_old < old.size() && old[at_old].base < segment.base) drop_old();
+    const bool was_here = at_old < old.size() && old[at_old].base == segment.base;
+    if (was_here && !is_whole && is_as_before(device, at_old, segment)) {
+      if (place.passed == 0) pass_owned(device, segment.base, &place);
+      place.passed = segment.base + segment.size;
+      device.next_figures[i] = device.figures[at_old++];
+      continue;
+    }
+    if (was_here) drop_old();
+    walk_segment(device, segment, &owned_at(device, &place), &device.next_figures[i]);
+    if (verdict_.is_good()) recount(device, segment, device.next_figures[i], true);
+  }
+  while (at_old < old.size() && verdict_.is_good()) drop_old();
+  if (verdict_.is_good()) pass_owned(device, ~std::uint64_t{0}, &place);
+}
+
+void CacheModel::walk(Device& device, bool is_whole) {
   if (++walks_ % validate_every_ == 0) {
     if (const char* broken = subject_.validate()) return report("C5", std::string("the subject's own walk: ") + broken);
   }
   if (!subject_.snapshot(device.id, &device.next).is_ok()) return report("C3", "no snapshot could be taken");
-  for (HeapFigures& heap : device.heaps) {
-    std::copy(&heap.now[0][0], &heap.now[0][0] + kCacheFigures * kCachePools, &heap.before[0][0]);
-    std::fill(&heap.now[0][0], &heap.now[0][0] + kCacheFigures * kCachePools, 0);
+  if (device.next.segments.size() != device.witness->segments().size()) {
+    return report("C14", "the snapshot has " + std::to_string(device.next.segments.size()) +
+                             " segments, the device gave out " + std::to_string(device.witness->segments().size()));
   }
-  const std::vector<DeviceWitness::Held>& held = device.witness->segments();
-  const std::vector<CacheSegment>& segments = device.next.segments;
-  if (segments.size() != held.size()) {
-    return report("C14", "the snapshot has " + std::to_string(segments.size()) + " segments, the device gave out " +
-                             std::to_string(held.size()));
-  }
-  Blocks::iterator owned = device.owned.begin();
-  for (std::size_t i = 0; i < segments.size() && verdict_.is_good(); ++i) {
-    if (segments[i].base != held[i].base || segments[i].size != held[i].size) {
-      return report("C14", "segment " + std::to_string(segments[i].ordinal) + " is not as the device gave it out");
-    }
-    walk_segment(device, segments[i], heap_of(device, segments[i].stream), &owned);
-  }
-  while (owned != device.owned.end() && verdict_.is_good()) {
-    if (!owned->second.is_pending) return report("C2", "a live block is not in the snapshot, after the last segment");
-    owned = complete(device, owned);
-  }
-  std::fill(&device.sum[0][0], &device.sum[0][0] + kCacheFigures * kCachePools, 0);
-  for (const HeapFigures& heap : device.heaps) {
-    for (unsigned n = 0; n < kCacheFigures * kCachePools; ++n) (&device.sum[0][0])[n] += (&heap.now[0][0])[n];
-  }
+  is_whole = is_whole || walks_ % kWholeWalkEvery == 0;
+  begin_recount(device, is_whole);
+  walk_segments(device, is_whole);
+  device.touched.clear();
   std::swap(device.view, device.next);
+  std::swap(device.figures, device.next_figures);
   device.is_fresh = true;
 }
 
@@ -153,7 +224,7 @@ void CacheModel::walk_all() {
 
 void CacheModel::judge_empty(DeviceId id) {
   Device& device = at(id);
-  walk(device);
+  walk(device, true);
   if (const char* broken = subject_.validate()) report("C5", std::string("the subject's own walk: ") + broken);
   if (!device.owned.empty()) report("C14", "after everything was freed, a free is still pending");
   if (!device.witness->segments().empty()) {
