@@ -220,6 +220,91 @@ TEST(CacheThreadsTest, FourThreadsAtTheLimitReclaimFromEachOther) {
   stress.expect_balanced();
 }
 
+/// Streams come and go on some threads while others allocate, and make the mistake of naming the dying and the dead.
+class Succession {
+ public:
+  Succession() {
+    Device* devices[] = {&device_};
+    allocator_ = CachingAllocator::create(devices, Config{}).value();
+    for (int i = 0; i < 2; ++i) settled_.push_back(host_.create_stream().value());
+  }
+
+  void run() {
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 2; ++t) {
+      threads.emplace_back([this, t] { come_and_go(t); });
+      threads.emplace_back([this, t] { stay(t); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(surprises_.load(), 0u) << "an answer that is neither ok nor the typed error of the mistake";
+    EXPECT_EQ(overlaps_.load(), 0u) << "C2: two owners shared bytes";
+    EXPECT_EQ(allocator_->validate(), nullptr);
+    EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+    EXPECT_EQ(allocator_->stats(kDevice).value().allocations[0].current, 0u);
+    EXPECT_EQ(allocator_->stats(kDevice).value().reserved_bytes[0].current, 0u);
+  }
+
+ private:
+  static constexpr int kLives = kRounds / 4;
+
+  void come_and_go(unsigned thread) {
+    for (int life = 0; life < kLives; ++life) {
+      const Stream stream = host_.create_stream().value();
+      newest_id_.store(stream.id.value());  // already now, so that some name it while it dies
+      newest_handle_.store(stream.handle.value());
+      const Held held = take(stream, (std::uint64_t{thread + 1} << 32) | static_cast<unsigned>(life));
+      const Stream& other = settled_[static_cast<unsigned>(life) % 2];
+      release(held, life % 3 == 0 ? &other : nullptr);
+      expect(allocator_->retire_stream(stream).is_ok());
+      expect(host_.destroy_stream(stream.handle).is_ok());
+    }
+  }
+
+  void stay(unsigned thread) {
+    for (int round = 0; round < 2 * kLives; ++round) {
+      const Stream& own = settled_[thread];
+      // Its two halves may be of two streams: any stranger's identity is one's mistake.
+      const Stream newest{StreamHandle{newest_handle_.load()}, StreamId{newest_id_.load()}, kDevice, false};
+      const Held held = take(own, (std::uint64_t{thread + 3} << 32) | static_cast<unsigned>(round));
+      if (round % 4 == 0) static_cast<void>(allocator_->record_use(held.address, newest));
+      release(held, round % 4 == 1 ? &newest : nullptr);
+      if (round % 16 == 2) expect(allocator_->trim(kDevice).is_ok());
+      if (round % 16 == 3) static_cast<void>(allocator_->stats(kDevice));
+      if (round % 16 != 4) continue;
+      const Result<Address> mistaken = allocator_->allocate(1_KiB, newest);
+      expect(mistaken.is_ok() || mistaken.code() == Code::kInvalidHandle);
+      if (mistaken.is_ok()) expect(allocator_->free(mistaken.value()).is_ok());
+    }
+  }
+
+  Held take(const Stream& stream, std::uint64_t name) {
+    const Result<Address> got = allocator_->allocate(64_KiB, stream);
+    expect(got.is_ok());
+    const Held held{got.value(), 64_KiB, name};
+    sign(held);
+    return held;
+  }
+  void release(const Held& held, const Stream* other) {
+    if (!is_signed(held)) ++overlaps_;
+    expect((other == nullptr ? allocator_->free(held.address) : allocator_->free(held.address, *other)).is_ok());
+  }
+  void expect(bool holds) { surprises_ += holds ? 0 : 1; }
+
+  HostDevice host_{kDevice};
+  LingeringDevice device_{host_};
+  std::unique_ptr<CachingAllocator> allocator_;
+  std::vector<Stream> settled_;
+  std::atomic<std::uint64_t> newest_id_{0};
+  std::atomic<std::uint64_t> newest_handle_{0};
+  std::atomic<std::uint64_t> overlaps_{0};
+  std::atomic<std::uint64_t> surprises_{0};
+};
+
+TEST(CacheThreadsTest, StreamsComeAndGoWhileOthersAllocateAndNameTheDying) {
+  Succession streams;
+  streams.run();
+}
+
 TEST(CacheThreadsTest, AThreadsDefaultStreamIsItsOwnThoughTheHandleIsShared) {
   // H5: memory that thread 1's default stream still uses is not the next thread's, although both pass one handle.
   spec::SimGpu gpu;

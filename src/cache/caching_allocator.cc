@@ -47,7 +47,7 @@ struct CachingAllocator::Impl {
   Result<StreamHeap*> heap_of(Stream stream) const noexcept {
     const Result<DeviceCache*> cache = usable_device(stream.device);
     if (!cache.is_ok()) return cache.status();
-    StreamHeap* heap = cache.value()->heap_of(stream);
+    StreamHeap* heap = cache.value()->heap_of(stream, false);
     ASHLAR_REQUIRE(heap != nullptr, Code::kOutOfMemory, "the host has no memory for a stream's heap");
     return heap;
   }
@@ -125,8 +125,12 @@ Status CachingAllocator::begin_capture(Stream stream) noexcept {
   const Result<StreamHeap*> heap = impl_->heap_of(stream);
   if (!heap.is_ok()) return heap.status();
   const std::lock_guard lock(impl_->captures_lock);
-  ASHLAR_REQUIRE(!heap.value()->capturing.load(), Code::kBusy, "a capture of that stream is announced already");
-  heap.value()->capturing.store(true);
+  {
+    const Guard guard(heap.value()->lock);
+    ASHLAR_REQUIRE(heap.value()->stream.id == stream.id, Code::kInvalidHandle, "the stream was retired");
+    ASHLAR_REQUIRE(!heap.value()->capturing.load(), Code::kBusy, "a capture of that stream is announced already");
+    heap.value()->capturing.store(true);
+  }
   impl_->shared.captures.fetch_add(1);
   for (const auto& device : impl_->devices) device->quiesce();
   return Status::ok();

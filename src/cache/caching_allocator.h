@@ -72,7 +72,8 @@ class ASHLAR_API CachingAllocator {
   /// own stream is ignored. Errors as free, and kOutOfMemory when the host has none for the note.
   Status record_use(Address address, Stream stream) noexcept;
 
-  /// `stream` is about to be destroyed: its heap is orphaned behind an event recorded now. kNotFound if never seen.
+  /// `stream` is about to be destroyed: its heap is orphaned behind an event recorded now. kNotFound if never seen;
+  /// kInvalidHandle if dead already, until nothing is left of it and its heap serves another stream: then it is forgotten.
   Status retire_stream(Stream stream) noexcept;
   /// A capture begins or ends on this device. While any is underway: no event is recorded or polled, nothing is stolen,
   /// waited for or given back; growth runs under the relaxed mode. kBusy / kNotFound when out of turn.

@@ -7,6 +7,11 @@
 namespace ashlar {
 inline namespace v0 {
 
+namespace {
+/// Most dead streams whose last event is asked when a new one's heap is made.
+constexpr unsigned kDeadAskedMax = 16;
+}  // namespace
+
 DeviceCache::DeviceCache(Device& device, SharedState& shared) noexcept
     : shared_(shared),
       config_(shared.config),
@@ -29,21 +34,50 @@ DeviceCache::~DeviceCache() {
   }
 }
 
-StreamHeap* DeviceCache::make_heap(Stream stream) noexcept {
-  const std::lock_guard lock(streams_lock_);
-  if (StreamHeap* heap = streams_.find(stream.id)) return heap;
-  std::unique_ptr<StreamHeap> heap(new (std::nothrow) StreamHeap(*this, stream, config_.granule));
-  if (!heap || !streams_.insert(stream.id, heap.get())) return nullptr;
-  heap->ordinal = last_heap_ == nullptr ? 0 : last_heap_->ordinal + 1;
-  if (!stream.thread_bound) {
-    // A handle seen under another identity: that stream was destroyed without a word (H2). Never use its handle again.
-    for (StreamHeap* other = first_heap_.load(); other != nullptr; other = other->next_heap.load()) {
-      if (other->stream.handle == stream.handle && !other->stream.thread_bound) lose_stream(*other);
+StreamHeap* DeviceCache::find_forgotten(bool may_ask) noexcept {
+  unsigned asks_left = may_ask && !is_capturing() ? kDeadAskedMax : 0;
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
+    if (heap->life.load() == StreamHeap::Life::kAlive) continue;
+    if (asks_left > 0 && heap->mark_count > 0) {
+      --asks_left;
+      query_marks(*heap);
     }
+    const Guard guard(heap->lock);
+    if (heap->is_forgotten()) return heap;
   }
+  return nullptr;
+}
+
+bool DeviceCache::reuse_heap(StreamHeap& heap, const Stream& stream) noexcept {
+  const Guard guard(heap.lock);
+  if (!heap.is_forgotten()) return false;  // a caller's mistake since: something of the dead stream again
+  streams_.erase(&heap);
+  heap.serve(stream);
+  return streams_.insert(&heap);
+}
+
+StreamHeap* DeviceCache::add_heap(const Stream& stream) noexcept {
+  std::unique_ptr<StreamHeap> heap(new (std::nothrow) StreamHeap(*this, stream, config_.granule));
+  if (!heap || !streams_.insert(heap.get())) return nullptr;
   (last_heap_ == nullptr ? first_heap_ : last_heap_->next_heap).store(heap.get(), std::memory_order_release);
   last_heap_ = heap.release();
   return last_heap_;
+}
+
+StreamHeap* DeviceCache::make_heap(const Stream& stream, bool may_ask) noexcept {
+  // A dead stream's heap, where no slow path is under way that may hold one; else as many would pile up as streams ever were.
+  const std::unique_lock reclaiming(reclaim_, std::try_to_lock);
+  StreamHeap* heap = reclaiming ? find_forgotten(may_ask) : nullptr;
+  const std::lock_guard lock(streams_lock_);
+  if (StreamHeap* made = streams_.find(stream.id)) return made;
+  if (heap == nullptr || !reuse_heap(*heap, stream)) heap = add_heap(stream);
+  if (heap == nullptr || stream.thread_bound) return heap;
+  // A handle seen under another identity: that stream was destroyed without a word (H2). Never use its handle again.
+  for (StreamHeap* other = first_heap_.load(); other != nullptr; other = other->next_heap.load()) {
+    const bool is_same_handle = other->stream.handle == stream.handle && !other->stream.thread_bound;
+    if (other != heap && is_same_handle) lose_stream(*other);
+  }
+  return heap;
 }
 
 Address DeviceCache::take_block(StreamHeap& heap, const Request& request, BlockIndex block, UseNode* owner) noexcept {
@@ -79,7 +113,7 @@ bool is_noted(const StreamHeap& heap, std::uint64_t uses, const StreamHeap& user
 void note_use(StreamHeap& heap, bool is_small, block::BlockIndex block, StreamHeap& user) noexcept {
   block::BlockPool& pool = heap.pool(is_small);
   UseNode* node = heap.take_node();
-  node->stream = &user;
+  user.refer(node);
   node->block = block;
   node->is_small = is_small;
   node->sibling = StreamHeap::first_use(pool.user(block));

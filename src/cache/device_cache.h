@@ -60,10 +60,12 @@ class DeviceCache {
   static Status record_use(const PageMap::Found& found, Address address, StreamHeap& user) noexcept;
   static Result<AllocationInfo> info(const PageMap::Found& found, Address address) noexcept;
 
-  /// The heap of a stream, made if it is new; nullptr when the host has no memory. Cost: as StreamTable::find.
-  StreamHeap* heap_of(Stream stream) noexcept {
+  /// The heap of a stream, made if it is new; nullptr when the host has no memory. Only for an allocation (`may_ask`) may
+  /// that ask the device whether a dead stream is done: other calls that are refused make no device call (C13). Cost: as
+  /// StreamTable::find.
+  StreamHeap* heap_of(const Stream& stream, bool may_ask) noexcept {
     StreamHeap* heap = streams_.find(stream.id);
-    return heap != nullptr ? heap : make_heap(stream);
+    return heap != nullptr ? heap : make_heap(stream, may_ask);
   }
   Status retire(Stream stream) noexcept;
   /// Waits until no slow path and no poll that began before a capture was announced is still running (C9).
@@ -97,7 +99,12 @@ class DeviceCache {
   };
 
   // device_cache.cc
-  StreamHeap* make_heap(Stream stream) noexcept;
+  StreamHeap* make_heap(const Stream& stream, bool may_ask) noexcept;
+  StreamHeap* add_heap(const Stream& stream) noexcept;
+  /// Reclaiming. A dead stream's heap that may serve another, or nullptr.
+  StreamHeap* find_forgotten(bool may_ask) noexcept;
+  /// Reclaiming, under the streams lock. False where the heap is not to be had any more.
+  bool reuse_heap(StreamHeap& heap, const Stream& stream) noexcept;
   Status make_request(Bytes size, Request& request) const noexcept;
   /// Locked. Serves the request from the heap's own free blocks; the null address when none fits.
   Address take_fit(StreamHeap& heap, const Request& request) noexcept;
@@ -130,6 +137,7 @@ class DeviceCache {
   void lose_stream(StreamHeap& heap) noexcept;
 
   // ladder.cc
+  /// REQUIRES: the heap is pinned for it; it is not when this returns.
   Result<Address> allocate_slow(StreamHeap& heap, const Request& request, OutOfMemory* account) noexcept;
   Address search(StreamHeap& heap, const Request& request) noexcept;
   Address drain_and_search(StreamHeap& heap, const Request& request) noexcept;

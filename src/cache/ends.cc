@@ -10,9 +10,13 @@ namespace ashlar {
 inline namespace v0 {
 
 Status DeviceCache::retire(Stream stream) noexcept {
-  StreamHeap* heap = streams_.find(stream.id);
-  ASHLAR_REQUIRE(heap != nullptr, Code::kNotFound, "the allocator has never seen that stream");
   const std::lock_guard reclaiming(reclaim_);
+  StreamHeap* heap = nullptr;
+  {
+    const std::lock_guard lock(streams_lock_);
+    heap = streams_.find(stream.id);
+  }
+  ASHLAR_REQUIRE(heap != nullptr, Code::kNotFound, "the allocator has never seen that stream, or forgotten it");
   ASHLAR_REQUIRE(heap->life.load() == StreamHeap::Life::kAlive, Code::kInvalidHandle, "the stream is dead already");
   const Result<EventHandle> last = record_on(*heap);
   heap->life.store(last.is_ok() ? StreamHeap::Life::kRetired : StreamHeap::Life::kLost);

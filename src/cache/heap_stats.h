@@ -90,16 +90,28 @@ class HeapStats {
         one.current += now[is_small][f];
         one.increased += increased;
         one.decreased += decreased;
-        one.peak += peak_of(track.peak, f);
+        one.peak += track.buried[f] + peak_of(track.peak, f);
         all.current += now[is_small][f];
         all.increased += increased;
         all.decreased += decreased;
       }
-      all.peak += peak_of(peak_of_all_, f);
+      all.peak += buried_of_all_[f] + peak_of(peak_of_all_, f);
     }
   }
 
+  /// The heap, empty now, is to serve another stream: a device's peak is the sum over its streams, dead ones too.
+  void bury_peaks() noexcept {
+    for (unsigned f = 0; f < kFigures; ++f) {
+      for (Track& track : tracks_) track.buried[f] += peak_of(track.peak, f);
+      buried_of_all_[f] += peak_of(peak_of_all_, f);
+    }
+    for (Track& track : tracks_) track.peak.fill(0);
+    peak_of_all_.fill(0);
+  }
+
   void reset_peaks(const Counts& small, const Counts& large) noexcept {
+    for (Track& track : tracks_) track.buried.fill(0);
+    buried_of_all_.fill(0);
     tracks_[1].peak = current(small);
     tracks_[0].peak = current(large);
     for (unsigned f = 0; f < kFigures; ++f) peak_of_all_[f] = tracks_[0].peak[f] + tracks_[1].peak[f];
@@ -120,6 +132,7 @@ class HeapStats {
   struct Track {
     Values increased{};
     Values peak{};
+    Values buried{};                    ///< the peaks of streams served before
     Values base{};                      ///< `current` at the last reset_accumulated
     std::array<std::uint64_t, 2> splits{};  ///< as last sampled
   };
@@ -154,6 +167,7 @@ class HeapStats {
 
   std::array<Track, 2> tracks_{};  ///< by is_small
   Values peak_of_all_{};
+  Values buried_of_all_{};
 };
 
 }  // namespace v0

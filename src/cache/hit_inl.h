@@ -52,18 +52,18 @@ inline constexpr unsigned kHitPollsMax = 16;
   if (const Status health = driver_.health(); !health.is_ok()) return health;
   Request request;
   if (const Status status = make_request(size, request); !status.is_ok()) return status;
-  StreamHeap* heap = heap_of(stream);
+  StreamHeap* heap = heap_of(stream, true);
   ASHLAR_REQUIRE(heap != nullptr, Code::kOutOfMemory, "the host has no memory for a stream's heap");
-  ASHLAR_REQUIRE(heap->life.load(std::memory_order_relaxed) == StreamHeap::Life::kAlive, Code::kInvalidHandle,
-                 "the stream was retired or its handle reused");
   {
     Guard guard(heap->lock);
+    ASHLAR_REQUIRE(heap->serves(stream), Code::kInvalidHandle, "the stream was retired or its handle reused");
     if (heap->has_pending() && !is_capturing()) {
       const PollTally polled = poll(*heap, guard, kHitPollsMax);
       if (!polled.status.is_ok()) return polled.status;
     }
     const Address address = take_fit(*heap, request);
     if (!address.is_null()) return address;
+    ++heap->pins;
   }
   return allocate_slow(*heap, request, account);
 }

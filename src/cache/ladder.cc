@@ -37,6 +37,21 @@ class GrowthScope {
  private:
   std::atomic<unsigned>& count_;
 };
+
+/// Ends an allocation's hold on its heap.
+class PinScope {
+ public:
+  explicit PinScope(StreamHeap& heap) noexcept : heap_(heap) {}
+  ~PinScope() {
+    const Guard guard(heap_.lock);
+    --heap_.pins;
+  }
+  PinScope(const PinScope&) = delete;
+  PinScope& operator=(const PinScope&) = delete;
+
+ private:
+  StreamHeap& heap_;
+};
 }  // namespace
 
 Address DeviceCache::search(StreamHeap& heap, const Request& request) noexcept {
@@ -63,6 +78,7 @@ Address DeviceCache::call_back_and_search(StreamHeap& heap, const Request& reque
 }
 
 Result<Address> DeviceCache::allocate_slow(StreamHeap& heap, const Request& request, OutOfMemory* account) noexcept {
+  const PinScope pinned(heap);
   Address address = drain_and_search(heap, request);
   if (address.is_null()) address = call_back_and_search(heap, request);
   if (address.is_null() && config_.reuse != Reuse::kOwn && !is_capturing()) {

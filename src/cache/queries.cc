@@ -83,7 +83,7 @@ void DeviceCache::fill_account(OutOfMemory* account) const noexcept {
 Bytes DeviceCache::largest_free(Stream stream) const noexcept {
   Bytes largest;
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
-    const bool own = heap->stream.id == stream.id;
+    const bool own = heap->id.load(std::memory_order_relaxed) == stream.id.value();
     if (!own && config_.reuse == Reuse::kOwn) continue;
     const Guard guard(heap->lock);
     for (const bool is_small : {false, true}) {

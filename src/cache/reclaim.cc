@@ -123,7 +123,7 @@ Address DeviceCache::steal_from(StreamHeap& from, StreamHeap& to, const Request&
 Address DeviceCache::lend(StreamHeap& from, StreamHeap& to, const Request& request, BlockIndex block) noexcept {
   if (!from.reserve_nodes(2)) return Address{};
   UseNode* owner = from.take_node();
-  owner->stream = &to;
+  to.refer(owner);
   owner->is_owner = true;
   const Address address = take_block(from, request, block, owner);
   if (address.is_null()) from.give_node(owner);

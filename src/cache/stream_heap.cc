@@ -25,6 +25,8 @@ UseNode* StreamHeap::take_node() noexcept {
 }
 
 void StreamHeap::give_node(UseNode* node) noexcept {
+  if (node->stream != nullptr) node->stream->references.fetch_sub(1, std::memory_order_release);
+  node->stream = nullptr;
   node->next = spare_;
   spare_ = node;
   ++spare_nodes_;
@@ -141,6 +143,24 @@ UseNode* StreamHeap::oldest_pending() const noexcept {
     if (oldest == nullptr || head->sequence < oldest->sequence) oldest = head;
   }
   return oldest;
+}
+
+bool StreamHeap::is_forgotten() const noexcept {
+  const bool is_over = life.load() != Life::kAlive && completed == kEverything && mark_count == 0 && !capturing.load();
+  const bool is_empty = small_.counts().segments + large_.counts().segments == 0 && queues_ == nullptr && unrecorded_ == nullptr;
+  return is_over && is_empty && pins == 0 && in_hand == 0 && recording.load() == 0 &&
+         references.load(std::memory_order_acquire) == 0;
+}
+
+void StreamHeap::serve(const Stream& another) noexcept {
+  ASHLAR_ASSERT(is_forgotten(), "heap(6): something is left of the stream before");
+  stats.bury_peaks();
+  epoch = 1;
+  newest_release = completed = 0;
+  mark_failed = false;
+  stream = another;
+  life.store(Life::kAlive);
+  id.store(another.id.value(), std::memory_order_release);
 }
 
 const char* StreamHeap::validate() const noexcept {

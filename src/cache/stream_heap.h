@@ -11,7 +11,9 @@
 //   (4) a pending block has at least one node, in a queue, in the unrecorded list or in a caller's hands; when its last
 //       node is dropped it is released (C7);
 //   (5) a queue holds one stream's events by their sequence, so a stuck stream delays only itself (H8). The order is that
-//       of recording, but for two records that crossed on their way to the driver.
+//       of recording, but for two records that crossed on their way to the driver;
+//   (6) a heap serves one stream until that is dead, everything of it is complete and given away, and no use note names it;
+//       then it may serve another. Who found it without a lock looks again under it, or only waits for the wrong stream.
 #pragma once
 
 #include <atomic>
@@ -40,7 +42,7 @@ inline constexpr std::uint64_t kEverything = ~std::uint64_t{0};
 class StreamHeap {
  public:
   StreamHeap(DeviceCache& owner, Stream name, Bytes granule) noexcept
-      : cache(owner), stream(name), small_(granule), large_(granule) {}
+      : cache(owner), id(name.id.value()), stream(name), small_(granule), large_(granule) {}
   ~StreamHeap() {
     // One by one: a chain of owners would be destroyed by recursion.
     while (slabs_) slabs_ = std::unique_ptr<NodeSlab>(slabs_->before.release());
@@ -57,6 +59,20 @@ class StreamHeap {
   UseNode* take_node() noexcept;
   /// Locked. The node's event must have been taken off.
   void give_node(UseNode* node) noexcept;
+  /// The node, of another heap perhaps, is a use by this heap's stream.
+  void refer(UseNode* node) noexcept {
+    node->stream = this;
+    references.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  /// Locked. Is this the heap of that stream, and the stream not dead?
+  bool serves(const Stream& who) const noexcept {
+    return stream.id == who.id && life.load(std::memory_order_relaxed) == Life::kAlive;
+  }
+  /// Locked, reclaiming. Is the stream dead, and nothing left of it (invariant 6)?
+  bool is_forgotten() const noexcept;
+  /// Locked, reclaiming, under the streams lock. From now on the heap is that stream's. REQUIRES: is_forgotten().
+  void serve(const Stream& another) noexcept;
 
   /// Locked. The first use of a live or pending block.
   static UseNode* first_use(std::uint64_t user) noexcept {
@@ -117,16 +133,25 @@ class StreamHeap {
   /// Locked, quiescent: nullptr or the broken invariant.
   const char* validate() const noexcept;
 
+  enum class Life : std::uint8_t {
+    kAlive,
+    kRetired,  ///< announced dead: `marks[0]`, if any, covers everything
+    kLost,     ///< dead without a word, or its last event failed: only a device synchronisation covers it
+  };
+
   mutable SpinLock lock;
+  std::atomic<Life> life{Life::kAlive};
+  unsigned pins = 0;                 ///< locked: allocations on their slow way
   DeviceCache& cache;
-  Stream stream;               ///< constant
+  std::atomic<std::uint64_t> id;     ///< stream.id, for readers without a lock
+  Stream stream;                     ///< constant while anybody refers to it (invariant 6)
   HeapStats stats;             // locked
   std::uint64_t epoch = 1;     // locked; the stamp of what is released now
   std::uint64_t newest_release = 0;  // locked
   std::uint64_t completed = 0;       // locked
   /// Locked. Polls and settlements that have nodes of this heap in hand now: its queues do not tell the whole story.
   unsigned in_hand = 0;
-  std::uint64_t ordinal = 0;   ///< order of creation: slow paths visit heaps in it (C10)
+  std::atomic<std::uint64_t> references{0};  ///< nodes, of any heap, that name this one's stream
 
   // Guarded by the device's reclaim lock.
   UseNode* untold = nullptr;         ///< the unrecorded uses a device synchronisation is about to answer
@@ -135,12 +160,6 @@ class StreamHeap {
   unsigned mark_count = 0;
   bool mark_failed = false;          ///< no event could be recorded when last one was needed
 
-  enum class Life : std::uint8_t {
-    kAlive,
-    kRetired,  ///< announced dead: `marks[0]`, if any, covers everything
-    kLost,     ///< dead without a word, or its last event failed: only a device synchronisation covers it
-  };
-  std::atomic<Life> life{Life::kAlive};
   std::atomic<bool> capturing{false};
   /// Threads that record an event on this stream's handle now: a retirement waits for them.
   std::atomic<unsigned> recording{0};

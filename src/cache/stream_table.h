@@ -1,8 +1,14 @@
 // From a stream's identity to its heap, without a lock for readers.
 //
-// Purpose: the first step of every allocation. Open addressing over atomics; a full table is replaced by a larger one and
-// kept until the end, so a reader in the middle of a probe never reads freed memory.
-// Thread safety: find() from any thread; insert() by one thread at a time (the device's streams lock). Nothing is taken out.
+// Purpose: the first step of every allocation. Open addressing over atomic pointers; the heap itself says whose it is. A full
+// table is replaced by a larger one and kept until the end, so a reader in the middle of a probe never reads freed memory.
+// Thread safety: find() from any thread; insert() and erase() by one thread at a time (the device's streams lock).
+//
+// Invariants:
+//   (1) between one heap's home and its place no slot is empty, but while an erase is under way: a reader may then miss a
+//       heap that is there, and looks again under the lock;
+//   (2) a heap that find() returns served that stream when it was looked at. Heaps are never freed, but may serve another
+//       stream after their own is dead (StreamHeap::serve): who finds one looks again under its lock.
 #pragma once
 
 #include <atomic>
@@ -20,69 +26,66 @@ class StreamTable {
   StreamHeap* find(StreamId id) const noexcept {
     const Table* table = table_.load(std::memory_order_acquire);
     if (table == nullptr) return nullptr;
-    for (std::uint64_t at = hash(id);; ++at) {
-      const Slot& slot = table->slots[at & table->mask];
-      StreamHeap* heap = slot.heap.load(std::memory_order_acquire);
-      if (heap == nullptr) {
-        if (slot.used.load(std::memory_order_acquire)) continue;  // another stream is being entered there
-        return nullptr;
-      }
-      if (slot.id.load(std::memory_order_relaxed) == id.value()) return heap;
+    for (std::uint64_t at = hash(id.value());; ++at) {
+      StreamHeap* heap = table->slots[at & table->mask].load(std::memory_order_acquire);
+      if (heap == nullptr || heap->id.load(std::memory_order_acquire) == id.value()) return heap;
     }
   }
 
-  /// False when the host has no memory. REQUIRES: not in the table.
-  bool insert(StreamId id, StreamHeap* heap) noexcept {
-    Table* table = table_.load(std::memory_order_relaxed);
-    if (table == nullptr || 2 * (count_ + 1) > table->mask) {
-      if (!grow()) return false;
-      table = table_.load(std::memory_order_relaxed);
-    }
-    put(*table, id, heap);
+  /// Under the heap's id. False when the host has no memory: never for a heap put in place of one erased. REQUIRES: not in
+  /// the table.
+  bool insert(StreamHeap* heap) noexcept {
+    const Table* table = table_.load(std::memory_order_relaxed);
+    if ((table == nullptr || 2 * (count_ + 1) > table->mask) && !grow()) return false;
+    put(*current_, heap);
     ++count_;
     return true;
   }
 
+  /// REQUIRES: in the table, under the heap's id. (Knuth, TAOCP 3, 6.4, algorithm R.)
+  void erase(const StreamHeap* heap) noexcept {
+    const std::uint64_t mask = current_->mask;
+    std::atomic<StreamHeap*>* const slots = current_->slots.get();
+    std::uint64_t hole = home(heap) & mask;
+    while (slots[hole].load(std::memory_order_relaxed) != heap) hole = (hole + 1) & mask;
+    for (std::uint64_t at = (hole + 1) & mask;; at = (at + 1) & mask) {
+      StreamHeap* next = slots[at].load(std::memory_order_relaxed);
+      if (next == nullptr) break;
+      const bool reaches_hole = ((at - home(next)) & mask) >= ((at - hole) & mask);
+      if (!reaches_hole) continue;
+      slots[hole].store(next, std::memory_order_release);
+      hole = at;
+    }
+    slots[hole].store(nullptr, std::memory_order_release);
+    --count_;
+  }
+
  private:
-  struct Slot {
-    std::atomic<std::uint64_t> id{0};
-    std::atomic<StreamHeap*> heap{nullptr};
-    std::atomic<bool> used{false};
-  };
   struct Table {
     std::uint64_t mask = 0;
-    std::unique_ptr<Slot[]> slots;
+    std::unique_ptr<std::atomic<StreamHeap*>[]> slots;
     std::unique_ptr<Table> before;
   };
   static constexpr std::uint64_t kSlotsFirst = 16;
 
-  static std::uint64_t hash(StreamId id) noexcept {
-    const std::uint64_t mixed = id.value() * 0x9E3779B97F4A7C15u;  // Fibonacci hashing (Knuth, TAOCP 3, 6.4)
-    return mixed >> 32;
+  static std::uint64_t hash(std::uint64_t id) noexcept {
+    return (id * 0x9E3779B97F4A7C15u) >> 32;  // Fibonacci hashing (Knuth, TAOCP 3, 6.4)
   }
-  static void put(Table& table, StreamId id, StreamHeap* heap) noexcept {
-    for (std::uint64_t at = hash(id);; ++at) {
-      Slot& slot = table.slots[at & table.mask];
-      if (slot.used.load(std::memory_order_relaxed)) continue;
-      slot.id.store(id.value(), std::memory_order_relaxed);
-      slot.used.store(true, std::memory_order_release);
-      slot.heap.store(heap, std::memory_order_release);
-      return;
-    }
+  static std::uint64_t home(const StreamHeap* heap) noexcept { return hash(heap->id.load(std::memory_order_relaxed)); }
+  static void put(Table& table, StreamHeap* heap) noexcept {
+    std::uint64_t at = home(heap);
+    while (table.slots[at & table.mask].load(std::memory_order_relaxed) != nullptr) ++at;
+    table.slots[at & table.mask].store(heap, std::memory_order_release);
   }
   bool grow() noexcept {
-    Table* old = table_.load(std::memory_order_relaxed);
-    const std::uint64_t slots = old == nullptr ? kSlotsFirst : 2 * (old->mask + 1);
+    const std::uint64_t slots = current_ == nullptr ? kSlotsFirst : 2 * (current_->mask + 1);
     std::unique_ptr<Table> next(new (std::nothrow) Table);
     if (!next) return false;
-    next->slots.reset(new (std::nothrow) Slot[slots]);
+    next->slots.reset(new (std::nothrow) std::atomic<StreamHeap*>[slots]());
     if (!next->slots) return false;
     next->mask = slots - 1;
-    for (std::uint64_t i = 0; old != nullptr && i <= old->mask; ++i) {
-      const Slot& slot = old->slots[i];
-      if (StreamHeap* heap = slot.heap.load(std::memory_order_relaxed)) {
-        put(*next, StreamId{slot.id.load(std::memory_order_relaxed)}, heap);
-      }
+    for (std::uint64_t i = 0; current_ != nullptr && i <= current_->mask; ++i) {
+      if (StreamHeap* heap = current_->slots[i].load(std::memory_order_relaxed)) put(*next, heap);
     }
     next->before = std::move(current_);
     current_ = std::move(next);
@@ -90,7 +93,7 @@ class StreamTable {
     return true;
   }
 
-  std::atomic<Table*> table_{nullptr};
+  std::atomic<Table*> table_{nullptr};  ///< current_, for readers
   std::unique_ptr<Table> current_;
   std::uint64_t count_ = 0;
 };

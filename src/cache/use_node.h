@@ -16,7 +16,7 @@ inline namespace v0 {
 class StreamHeap;
 
 struct UseNode {
-  StreamHeap* stream = nullptr;     ///< whose completion is awaited
+  StreamHeap* stream = nullptr;     ///< whose completion is awaited (StreamHeap::refer)
   EventHandle event;                ///< recorded after the free; null until then
   std::uint64_t sequence = 0;       ///< order of recording on the stream's device: the oldest goes first
   UseNode* sibling = nullptr;       ///< next use of the same block
