@@ -79,6 +79,8 @@ TEST_F(CacheMisuseTest, StreamsAndCapturesOutOfTurnAreTypedErrors) {
   EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
   EXPECT_TRUE(allocator_->retire_stream(stream_).is_ok());
   EXPECT_EQ(allocator_->retire_stream(stream_).code(), Code::kInvalidHandle);
+  EXPECT_EQ(allocator_->begin_capture(stream_).code(), Code::kInvalidHandle);
+  EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
 }
 
 TEST_F(CacheMisuseTest, AFractionIsOverZeroAndAtMostOneAndIsKept) {

@@ -127,7 +127,7 @@ Status CachingAllocator::begin_capture(Stream stream) noexcept {
   const std::lock_guard lock(impl_->captures_lock);
   {
     const Guard guard(heap.value()->lock);
-    ASHLAR_REQUIRE(heap.value()->stream.id == stream.id, Code::kInvalidHandle, "the stream was retired");
+    ASHLAR_REQUIRE(heap.value()->serves(stream), Code::kInvalidHandle, "the stream was retired or its handle reused");
     ASHLAR_REQUIRE(!heap.value()->capturing.load(), Code::kBusy, "a capture of that stream is announced already");
     heap.value()->capturing.store(true);
   }

@@ -75,8 +75,9 @@ class ASHLAR_API CachingAllocator {
   /// `stream` is about to be destroyed: its heap is orphaned behind an event recorded now. kNotFound if never seen;
   /// kInvalidHandle if dead already, until nothing is left of it and its heap serves another stream: then it is forgotten.
   Status retire_stream(Stream stream) noexcept;
-  /// A capture begins or ends on this device. While any is underway: no event is recorded or polled, nothing is stolen,
-  /// waited for or given back; growth runs under the relaxed mode. kBusy / kNotFound when out of turn.
+  /// A capture begins or ends on `stream`. While any is underway, on whatever device (what it forbids it forbids to threads):
+  /// no event is recorded or polled, nothing is stolen, waited for or given back; growth runs under the relaxed mode. kBusy /
+  /// kNotFound when out of turn; kInvalidHandle where a dead stream is to begin one.
   Status begin_capture(Stream stream) noexcept;
   Status end_capture(Stream stream) noexcept;
 

@@ -27,7 +27,7 @@ enum class Figure : unsigned {
   kRequestedBytes,
   kActive,
   kActiveBytes,
-  kSplits,      ///< free blocks that are not a whole segment; sampled when a call ends
+  kSplits,      ///< free blocks that are not a whole segment; sampled (sample_splits)
   kSplitBytes,
 };
 inline constexpr unsigned kFigures = 7;
@@ -67,7 +67,7 @@ class HeapStats {
     if ((counts.blocks[kPending] | other.blocks[kPending]) != 0) raise_active(track, counts, other);
   }
 
-  /// A call ends that changed the pool: takes its free splits as they are now.
+  /// A block was given out or came back: takes the pool's free splits as they are now.
   void sample_splits(bool is_small, const Counts& counts) noexcept {
     sample_split(is_small, 0, counts.blocks[kFree] - counts.idle_segments);
     sample_split(is_small, 1, (counts.bytes[kFree] - counts.idle_bytes).count());

@@ -17,7 +17,7 @@ struct SnapshotBlock {
   Bytes size;
   Bytes requested;
   block::State state;
-  StreamId stream;           ///< the stream it was allocated on, when live or pending; else the heap's
+  StreamId stream;           ///< the one it was allocated on when live, or pending with that one's work; else the heap's
   std::uint32_t other_uses;  ///< streams noted by record_use and not yet known complete
 };
 

@@ -2,8 +2,9 @@
 //
 // Clause C15: `current` equals a recount of the snapshot whenever no call is running. Counters are kept per heap (a
 // stream's) under its own lock and added up when read, so that two streams share none. A device's peak is the sum of its
-// heaps' peaks: exact when one stream allocates, otherwise never less than the true peak. `reserved_bytes` and `segments`
-// are kept device-wide and their peaks are exact. Inactive-split figures are sampled when a call ends.
+// streams' peaks, dead ones' too: exact when one stream allocates, otherwise never less than the true peak. `reserved_bytes`
+// and `segments` are kept device-wide and their peaks are exact. Inactive-split figures are sampled when a block has been
+// given out or has come back: what a call makes and merges again on its way counts in them.
 // Thread safety: plain values.
 #pragma once
 

@@ -120,7 +120,7 @@ class StreamHeap {
     pool(is_small).release(block, epoch);
     sample(is_small);
   }
-  /// Locked. A call has changed that pool's blocks.
+  /// Locked. A block of that pool was given out or came back.
   void sample(bool is_small) noexcept { stats.sample_splits(is_small, pool(is_small).counts()); }
   /// Locked.
   void add_stats(const HeapStats::Sums& sums) const noexcept { stats.add_to(sums, small_.counts(), large_.counts()); }
