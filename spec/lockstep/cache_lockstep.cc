@@ -173,6 +173,7 @@ void CacheLockstep::settle() {
     }
     if (trimmed.is_ok() && model_->verdict().is_good()) model_->judge_empty(device_id(i));
   }
+  if (model_->verdict().is_good()) model_->judge_structure();
 }
 
 const LockstepResult& CacheLockstep::finish() {

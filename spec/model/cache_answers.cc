@@ -76,7 +76,8 @@ void CacheModel::judge_trim(Status got) {
   if (is_capturing()) return expect_misuse(device, got, Code::kBusy, Code::kBusy, "a trim in a capture");
   Call call;
   const bool is_dead = is_dead_answer(device, got.code());
-  const bool ran_out = got.code() == Code::kNotReady && settings_.wait_ms == 0;
+  // Where no wait is permitted; or where the driver has gone, which nobody has told this device yet.
+  const bool ran_out = got.code() == Code::kNotReady && (settings_.wait_ms == 0 || is_driver_gone());
   if (!is_dead && !got.is_ok() && !ran_out && !any_failure(device)) {
     report("C16", std::string("a trim answered ") + code_name(got.code()) + " for no reason");
   }

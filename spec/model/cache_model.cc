@@ -158,6 +158,11 @@ bool CacheModel::is_live_anywhere(std::uint64_t address) const {
   return false;
 }
 
+bool CacheModel::is_driver_gone() const {
+  return std::any_of(devices_.begin(), devices_.end(),
+                     [](const Device& d) { return d.witness->sticky() == Code::kTornDown; });
+}
+
 bool CacheModel::is_capturing() const {
   return std::any_of(devices_.begin(), devices_.end(), [](const Device& d) { return !d.capturing.empty(); });
 }

@@ -110,8 +110,8 @@ class CacheModel {
   std::uint64_t checks() const { return checks_; }
   /// After everything was freed, drained and trimmed: C14's last part, per device.
   void judge_empty(DeviceId device);
-  /// Walks every device now.
-  void walk_all();
+  /// The subject's own walk over all its structures, now (C5).
+  void judge_structure();
   /// Live and pending blocks by address.
   const std::map<std::uint64_t, OwnedBlock>& owned(DeviceId device) const { return devices_[index(device)].owned; }
   const CacheSnapshot& view(DeviceId device) const { return devices_[index(device)].view; }
@@ -180,6 +180,8 @@ class CacheModel {
   std::uint64_t calls_made(const Device& device) const;
   bool any_failure(const Device& device) const;
   bool any_failure_but_growth() const;
+  /// Has any device answered that the driver is unloaded? Then what others' streams use never ends, on any device (D8).
+  bool is_driver_gone() const;
   bool is_dead_answer(Device& device, Code code);
 
   // cache_model.cc

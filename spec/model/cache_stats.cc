@@ -68,8 +68,11 @@ void CacheModel::raise_bounds(Device& device, HeapFigures& heap, const Call& cal
     }
     for (unsigned pool = 0; pool < kCachePools; ++pool) {
       const std::uint64_t now = heap.now[figure][pool];
+      const std::uint64_t before = heap.before[figure][pool];
       const bool is_here = pool == 0 || pool == call.pool || is_split_figure(figure);
-      const std::uint64_t high = std::max(now, heap.before[figure][pool] + (is_here ? added : 0));
+      const std::uint64_t rise = is_here ? added : 0;
+      if (now == before && rise == 0) continue;  // the bounds have taken it in
+      const std::uint64_t high = std::max(now, before + rise);
       std::uint64_t& least = heap.peak_least[figure][pool];
       std::uint64_t& most = heap.peak_most[figure][pool];
       device.heap_peaks_least[figure][pool] += now > least ? now - least : 0;
@@ -126,7 +129,8 @@ void CacheModel::judge_counters(Device& device, const CacheStats& stats) {
   for (const Device& each : devices_) {
     waits += each.witness->calls_of(CallKind::kEventSynchronize) + each.witness->calls_of(CallKind::kSynchronize);
   }
-  if (stats.waits > waits || devices_.size() == 1) expect_stat("waits", stats.waits, waits);
+  // A wait that the driver, being gone, refuses at once is made on nobody.
+  if (!is_driver_gone() && (stats.waits > waits || devices_.size() == 1)) expect_stat("waits", stats.waits, waits);
 }
 
 void CacheModel::judge_oversize(Device& device, const CacheStats& stats) {

@@ -199,9 +199,7 @@ void CacheModel::walk_segments(Device& device, bool is_whole) {
 }
 
 void CacheModel::walk(Device& device, bool is_whole) {
-  if (++walks_ % validate_every_ == 0) {
-    if (const char* broken = subject_.validate()) return report("C5", std::string("the subject's own walk: ") + broken);
-  }
+  if (++walks_ % validate_every_ == 0) judge_structure();
   if (!subject_.snapshot(device.id, &device.next).is_ok()) return report("C3", "no snapshot could be taken");
   if (device.next.segments.size() != device.witness->segments().size()) {
     return report("C14", "the snapshot has " + std::to_string(device.next.segments.size()) +
@@ -216,16 +214,13 @@ void CacheModel::walk(Device& device, bool is_whole) {
   device.is_fresh = true;
 }
 
-void CacheModel::walk_all() {
-  for (Device& device : devices_) {
-    if (verdict_.is_good()) walk(device);
-  }
+void CacheModel::judge_structure() {
+  if (const char* broken = subject_.validate()) report("C5", std::string("the subject's own walk: ") + broken);
 }
 
 void CacheModel::judge_empty(DeviceId id) {
   Device& device = at(id);
   walk(device, true);
-  if (const char* broken = subject_.validate()) report("C5", std::string("the subject's own walk: ") + broken);
   if (!device.owned.empty()) report("C14", "after everything was freed, a free is still pending");
   if (!device.witness->segments().empty()) {
     report("C14", "after everything was freed and trimmed, " + std::to_string(device.witness->segment_bytes()) +
