@@ -14,7 +14,8 @@ namespace {
 
 constexpr Address kBase{std::uint64_t{1} << 40};
 
-/// A pool with two segments: live, free, pending, free, in transfer, live ... and four free blocks of one class.
+/// A pool with two segments: live, free, pending, free, in transfer, live ... and more free blocks of one class than a leaf
+/// has slots.
 class Damaged : public ::testing::Test {
  protected:
   Damaged() {
@@ -23,7 +24,7 @@ class Damaged : public ::testing::Test {
     for (BlockIndex& b : blocks_) {
       b = pool_.take(pool_.best_fit(1_KiB, Bytes::max()), 1_KiB, true, 1000_B, 1);
     }
-    for (unsigned i = 1; i < 16; i += 2) pool_.release(blocks_[i], i);
+    for (unsigned i = 1; i < kBlocks - 1; i += 2) pool_.release(blocks_[i], i);
     pool_.defer(blocks_[2]);
     pool_.lift(blocks_[3]);
     EXPECT_STREQ(pool_.validate(), nullptr);
@@ -36,26 +37,29 @@ class Damaged : public ::testing::Test {
     ASSERT_NE(broken, nullptr) << "nobody noticed";
     EXPECT_EQ(std::strncmp(broken, invariant, std::strlen(invariant)), 0) << broken;
   }
-  /// A free block that is in a tree and has a parent.
-  unsigned child_in_tree() {
-    for (unsigned i = 5; i < 16; i += 2) {
-      if (PoolPeer::latest(index()) != static_cast<std::uint32_t>(blocks_[i]) && record(i).parent != kNone) return i;
+  /// A free block in a tree, in a leaf with others; and that leaf.
+  unsigned in_tree() {
+    for (unsigned i = 5; i < kBlocks - 1; i += 2) {
+      if (PoolPeer::latest(index()) != static_cast<std::uint32_t>(blocks_[i]) && leaf_of(i).used > 1) return i;
     }
-    ADD_FAILURE() << "no tree has two nodes";
+    ADD_FAILURE() << "no leaf has two records";
     return 5;
   }
+  PoolPeer::Leaf& leaf_of(unsigned i) { return PoolPeer::leaf(index(), record(i).links.leaf); }
+  PoolPeer::Branch& a_branch() { return PoolPeer::branch(index(), leaf_of(in_tree()).parent); }
 
+  static constexpr unsigned kBlocks = 4 * PoolPeer::kLeafSlots + 1;
   BlockPool pool_{512_B};
   SegmentIndex first_{};
-  BlockIndex blocks_[17];
+  BlockIndex blocks_[kBlocks];
 };
 
 TEST_F(Damaged, AGapBetweenBlocksIsInvariant1) { record(4).address += 512; expect_broken("block(1) C3"); }
 TEST_F(Damaged, AnOverlapIsInvariant1) { record(4).size += 512; expect_broken("block(1) C3"); }
 TEST_F(Damaged, AWrongPreviousNeighbourIsInvariant1) { record(4).prev = kNone; expect_broken("block(1) C3"); }
 TEST_F(Damaged, AWrongSegmentIsInvariant1) { record(4).segment += 1; expect_broken("block(1) C3"); }
-TEST_F(Damaged, ARingOfBlocksIsInvariant1) { record(16).next = record(2).prev; expect_broken("block(1) C3"); }
-TEST_F(Damaged, ALinkOutOfTheSlabIsInvariant1) { record(16).next = 1u << 30; expect_broken("block(1) C3"); }
+TEST_F(Damaged, ARingOfBlocksIsInvariant1) { record(kBlocks - 1).next = record(2).prev; expect_broken("block(1) C3"); }
+TEST_F(Damaged, ALinkOutOfTheSlabIsInvariant1) { record(kBlocks - 1).next = 1u << 30; expect_broken("block(1) C3"); }
 TEST_F(Damaged, AnUnusedRecordInASegmentIsInvariant1) { record(4).state = kUnused; expect_broken("block(1) C3"); }
 TEST_F(Damaged, ASegmentCutShortIsInvariant1) { record(4).next = kNone; expect_broken("block(1) C3"); }
 TEST_F(Damaged, TwoTouchingFreeBlocksAreInvariant2) { record(4).state = 0; expect_broken("block(2) C4"); }
@@ -82,58 +86,90 @@ TEST_F(Damaged, TheLatestRecordNotFreeIsInvariant3) {
   expect_broken("block(3) C5: a block in the index is not free");
 }
 TEST_F(Damaged, AWrongKeyIsInvariant3) {
-  record(child_in_tree()).links.key ^= std::uint64_t{1} << 20;
+  const unsigned i = in_tree();
+  leaf_of(i).keys[record(i).links.slot] ^= std::uint64_t{1} << 20;
   expect_broken("block(3) C5: a key");
 }
-TEST_F(Damaged, AWrongClassIsInvariant3) {
-  record(child_in_tree()).size_class += 1;
-  expect_broken("block(3) C5: a block is in a wrong class");
+TEST_F(Damaged, ABlockOfAnotherClassIsInvariant3) {
+  // A block and its neighbour trade a granule: both keys, and one class, are no longer theirs.
+  const unsigned i = in_tree();
+  record(i).size += 512;
+  record(i + 1).address += 512;
+  record(i + 1).size -= 512;
+  PoolCounts& counts = PoolPeer::counts(pool_);
+  counts.bytes[0] += 512_B;
+  counts.bytes[1] -= 512_B;
+  expect_broken("block(3) C5: a key");
+}
+TEST_F(Damaged, ALeafOfAnotherClassIsInvariant3) {
+  leaf_of(in_tree()).size_class += 1;
+  expect_broken("block(3) C5: a leaf names another class");
+}
+TEST_F(Damaged, ARecordThatNamesAnotherSlotIsInvariant3) {
+  record(in_tree()).links.slot += 1;
+  expect_broken("block(3) C5: record and leaf");
+}
+TEST_F(Damaged, ARecordThatNamesAnotherLeafIsInvariant3) {
+  record(in_tree()).links.leaf += 1;
+  expect_broken("block(3) C5: record and leaf");
+}
+TEST_F(Damaged, AKeyInAnEmptySlotIsInvariant3) {
+  const unsigned i = in_tree();
+  leaf_of(i).used = static_cast<std::uint16_t>(leaf_of(i).used & ~(1u << record(i).links.slot));
+  expect_broken("block(3) C5: an empty slot has a key");
+}
+TEST_F(Damaged, AnEmptyLeafInATreeIsInvariant3) {
+  PoolPeer::Leaf& leaf = leaf_of(in_tree());
+  leaf.used = 0;
+  for (std::uint64_t& key : leaf.keys) key = PoolPeer::kNoKey;
+  expect_broken("block(3) C5: an empty leaf");
 }
 TEST_F(Damaged, AWrongParentIsInvariant3) {
-  record(child_in_tree()).parent = kNone;
+  leaf_of(in_tree()).parent = kNone;
   expect_broken("block(3) C5: parent and child");
 }
-TEST_F(Damaged, AChildOnTheWrongSideIsInvariant3) {
-  BlockRecord& parent = PoolPeer::records(pool_)[record(child_in_tree()).parent];
-  std::swap(parent.links.child[0], parent.links.child[1]);
-  expect_broken("block(3) C5: a block is under a wrong branch");
+TEST_F(Damaged, AWrongParentOfABranchIsInvariant3) {
+  a_branch().parent = 0;
+  expect_broken("block(3) C5: parent and child");
 }
-TEST_F(Damaged, AChildSmallerThanItsParentIsInvariant3) {
-  // Root and child change places: every link and branch agrees, but the smallest is no longer on top.
-  const unsigned i = child_in_tree();
-  const auto child = static_cast<std::uint32_t>(blocks_[i]);
-  const std::uint32_t top = record(i).parent;
-  auto& records = PoolPeer::records(pool_);
-  BlockRecord& up = records[top];
-  ASSERT_EQ(up.parent, kNone);
-  const unsigned side = up.links.child[1] == child;
-  std::swap(up.links.child[1 - side], record(i).links.child[1 - side]);
-  up.links.child[side] = record(i).links.child[side];
-  record(i).links.child[side] = top;
-  record(i).parent = kNone;
-  up.parent = child;
-  for (const std::uint32_t node : {child, top}) {
-    for (const std::uint32_t c : records[node].links.child) {
-      if (c != kNone) records[c].parent = node;
-    }
-  }
-  PoolPeer::root(index(), up.size_class) = child;
+TEST_F(Damaged, ChildrenOnEachOthersSideAreInvariant3) {
+  std::swap(a_branch().child[0], a_branch().child[1]);
   const char* broken = pool_.validate();
   ASSERT_NE(broken, nullptr);
-  EXPECT_TRUE(std::strstr(broken, "smaller than its") != nullptr || std::strstr(broken, "wrong branch") != nullptr)
-      << broken;
+  EXPECT_NE(std::strstr(broken, "under a wrong branch"), nullptr) << broken;
+}
+TEST_F(Damaged, ABranchUnderAWrongBranchIsInvariant3) {
+  a_branch().pivot |= std::uint64_t{1} << 63;
+  const char* broken = pool_.validate();
+  ASSERT_NE(broken, nullptr);
+  EXPECT_NE(std::strstr(broken, "under a wrong branch"), nullptr) << broken;
+}
+TEST_F(Damaged, ARingOfBranchesIsInvariant3) {
+  const std::uint32_t top = leaf_of(in_tree()).parent;
+  a_branch().child[1] = top;
+  const char* broken = pool_.validate();
+  ASSERT_NE(broken, nullptr);
+  EXPECT_EQ(std::strncmp(broken, "block(3) C5", 11), 0) << broken;
+}
+TEST_F(Damaged, ALeafOutOfTheStoreIsInvariant3) {
+  a_branch().child[1] = 1u << 20;
+  expect_broken("block(3) C5: a tree is broken");
+}
+TEST_F(Damaged, ALostNodeIsInvariant3) {
+  PoolPeer::leaves(index()).take();
+  expect_broken("block(3) C5: a node of the trees is lost");
 }
 TEST_F(Damaged, AClassBitWithoutATreeIsInvariant3) {
-  PoolPeer::subs(index(), 1) |= 1;
+  PoolPeer::subs(index(), 40) |= 1;
   expect_broken("block(3) C5: a class's bit");
 }
 TEST_F(Damaged, AClassWithoutItsBitIsInvariant3) {
-  const unsigned size_class = record(child_in_tree()).size_class;
+  const unsigned size_class = leaf_of(in_tree()).size_class;
   PoolPeer::subs(index(), size_class >> PoolPeer::sub_bits()) &= ~(1u << (size_class & 31));
   expect_broken("block(3) C5: a class's bit");
 }
 TEST_F(Damaged, AGroupBitWithoutAClassIsInvariant3) {
-  PoolPeer::groups(index(), 1) |= 1;
+  PoolPeer::groups(index()) |= std::uint64_t{1} << 40;
   expect_broken("block(3) C5: a group's bit");
 }
 

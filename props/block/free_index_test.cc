@@ -1,5 +1,6 @@
 // The free index where its argument is sharpest: deep trees, wide and moving address windows, every class edge. Each pool
 // here is segments that are single free blocks, so the index is all there is; a sorted set is the model.
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -81,10 +82,12 @@ TEST(FreeIndex, AChainOfNestedPrefixesStaysWithinTheStepsItPromises) {
     expect_order(pool, sorted);
     unsigned deepest = 0;
     auto& records = PoolPeer::records(pool);
+    FreeIndex& index = PoolPeer::index(pool);
     for (std::uint32_t i = 0; i < sorted.size(); ++i) {
+      if (PoolPeer::latest(index) == i) continue;
       unsigned depth = 1;
-      if (PoolPeer::latest(PoolPeer::index(pool)) == i) continue;
-      for (std::uint32_t up = records[i].parent; up != kNone; up = records[up].parent) depth += 1;
+      std::uint32_t up = PoolPeer::leaf(index, records[i].links.leaf).parent;
+      for (; up != kNone; up = PoolPeer::branch(index, up).parent) depth += 1;
       deepest = std::max(deepest, depth);
     }
     EXPECT_GE(deepest, 20u) << "this input was meant to be deep";
@@ -109,6 +112,54 @@ TEST(FreeIndex, TheWindowMovesALogarithmOfTimesWhileSegmentsComeFromAllSides) {
   }
   EXPECT_LE(windows, 25u);
   expect_order(pool, sorted);
+}
+
+/// Segments of one granule each, `addresses` in that order: one class's tree, however they are spread.
+void expect_one_class_sorted(const std::vector<std::uint64_t>& addresses) {
+  BlockPool pool{512_B};
+  pool.add_segment(Address{std::uint64_t{1} << 46}, 512_B, 0, 0);  // the window is wide from the start
+  std::map<std::uint64_t, SegmentIndex> segments;
+  Sorted sorted{{512, std::uint64_t{1} << 46}};
+  for (const std::uint64_t address : addresses) {
+    segments[address] = pool.add_segment(Address{address}, 512_B, 0, 0);
+    sorted.emplace(512, address);
+    ASSERT_STREQ(pool.validate(), nullptr);
+  }
+  ASSERT_GT(PoolPeer::branches_touched(PoolPeer::index(pool)), 0u) << "no leaf was ever divided";
+  expect_order(pool, sorted);
+  // Out again in another order, so that leaves empty beside full ones and branches go.
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    const std::uint64_t address = addresses[i * 7 % addresses.size()];
+    pool.lift(pool.view(segments[address]).first);
+    pool.remove_segment(segments[address]);
+    sorted.erase({512, address});
+    ASSERT_STREQ(pool.validate(), nullptr);
+    const BlockIndex least = pool.best_fit(512_B, Bytes::max());
+    ASSERT_EQ(pool.address(least).value(), sorted.begin()->second);
+  }
+  expect_order(pool, sorted);
+}
+
+TEST(FreeIndex, LeavesDivideAndGoWhateverTheOrderOfOneClassIs) {
+  std::vector<std::uint64_t> up;
+  for (std::uint64_t i = 1; i <= 120; ++i) up.push_back(i * 4096);
+  std::vector<std::uint64_t> down(up.rbegin(), up.rend());
+  expect_one_class_sorted(up);
+  expect_one_class_sorted(down);
+  // Two dense clusters far apart and one address between: a key that leaves a branch's shared bits.
+  std::vector<std::uint64_t> clusters;
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    clusters.push_back((std::uint64_t{1} << 40) + i * 1024);
+    clusters.push_back((std::uint64_t{1} << 41) + (std::uint64_t{1} << 30) + i * 1024);
+  }
+  clusters.push_back((std::uint64_t{1} << 40) + (std::uint64_t{1} << 37));
+  expect_one_class_sorted(clusters);
+  props::Dice dice(7);
+  std::set<std::uint64_t> distinct;
+  while (distinct.size() < 200) distinct.insert((1 + dice.below(std::uint64_t{1} << 30)) * 4096);
+  std::vector<std::uint64_t> shuffled(distinct.begin(), distinct.end());
+  for (std::size_t i = shuffled.size(); i > 1; --i) std::swap(shuffled[i - 1], shuffled[dice.below(i)]);
+  expect_one_class_sorted(shuffled);
 }
 
 TEST(FreeIndex, AgreesWithASortedSetUnderRandomInsertsAndRemovals) {

@@ -20,7 +20,15 @@ struct PoolPeer {
   static std::uint32_t& latest(FreeIndex& index) { return index.latest_; }
   static std::uint32_t& root(FreeIndex& index, unsigned size_class) { return index.roots_[size_class]; }
   static std::uint32_t& subs(FreeIndex& index, unsigned group) { return index.subs_[group]; }
-  static std::uint64_t& groups(FreeIndex& index, unsigned word) { return index.groups_[word]; }
+  static std::uint64_t& groups(FreeIndex& index) { return index.groups_; }
+  using Leaf = FitTrees::Leaf;
+  using Branch = FitTrees::Branch;
+  static Leaf& leaf(FreeIndex& index, std::uint32_t node) { return index.trees_.leaves_[node]; }
+  static Branch& branch(FreeIndex& index, std::uint32_t node) { return index.trees_.branch(node); }
+  static NodeStore<Leaf>& leaves(FreeIndex& index) { return index.trees_.leaves_; }
+  static std::uint32_t branches_touched(const FreeIndex& index) { return index.trees_.branches_.touched(); }
+  static constexpr unsigned kLeafSlots = FitTrees::kLeafSlots;
+  static constexpr std::uint64_t kNoKey = FitTrees::kNoKey;
   static unsigned window_bits(const FreeIndex& index) { return index.window_bits_; }
   static unsigned sub_bits() { return FreeIndex::kSubBits; }
   template <class T>

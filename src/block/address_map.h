@@ -92,7 +92,7 @@ class AddressMap {
     cells_[at] = index;
   }
 
-  bool grow(const Records& records) noexcept {
+  [[gnu::cold]] bool grow(const Records& records) noexcept {
     const unsigned bits = cells_ == nullptr ? kCapacityBitsFirst : 65 - shift_;
     if (bits > kCapacityBitsMax) return false;
     const std::uint64_t capacity_before = capacity();

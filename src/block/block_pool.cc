@@ -31,7 +31,7 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
   ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0, "block(5): a segment's size");
   ASHLAR_ASSERT(base.value() % granule_.count() == 0, "block(5): a segment's address");
   ASHLAR_ASSERT(base.value() <= Bytes::max().count() - size.count(), "block(5): a segment past the last address");
-  if (!records_.reserve_one() || !segments_.reserve_one()) return kNoSegment;
+  if (!reserve_record() || !segments_.reserve_one()) return kNoSegment;
 
   const std::uint32_t segment = segments_.take();
   const std::uint32_t block = records_.take();

@@ -145,6 +145,7 @@ class BlockPool {
   void count_idle(const BlockRecord& record, bool now_idle) noexcept;
   void absorb_next(BlockRecord& record) noexcept;
   void reindex() noexcept;
+  bool reserve_record() noexcept;
 
   Slab<BlockRecord> records_;
   AddressMap map_;

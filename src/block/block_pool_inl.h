@@ -29,6 +29,11 @@ inline void BlockPool::count_in(State state, std::uint64_t size) noexcept {
   counts_.bytes[raw(state)] += Bytes{size};
 }
 
+/// Makes sure of one more record, and of its place in the free index. False if the host has no memory.
+inline bool BlockPool::reserve_record() noexcept {
+  return records_.has_unused() || (index_.reserve(records_.capacity_next()) && records_.reserve_one());
+}
+
 /// A free block with no neighbours is a whole segment: it becomes idle, or stops being so.
 inline void BlockPool::count_idle(const BlockRecord& record, bool now_idle) noexcept {
   if (record.prev != kNone || record.next != kNone) return;
@@ -56,7 +61,7 @@ inline BlockIndex BlockPool::take(BlockIndex block, Bytes size, bool split, Byte
   ASHLAR_ASSERT(size <= this->size(block), "C1: take of more than the block has");
   // Everything that can fail comes before the first change (and before references: the slab may move).
   const bool splits = split && size < this->size(block);
-  if (!map_.reserve_one(records_) || (splits && !records_.reserve_one())) return kNoBlock;
+  if (!map_.reserve_one(records_) || (splits && !reserve_record())) return kNoBlock;
 
   BlockRecord& record = checked(block, State::kFree);
   count_idle(record, false);
@@ -112,12 +117,14 @@ inline BlockIndex BlockPool::release(BlockIndex block, std::uint64_t stamp) noex
   record.state = raw(State::kFree);
   record.stamp = stamp;
 
-  if (record.next != kNone && records_[record.next].state == raw(State::kFree)) {
+  const bool next_free = record.next != kNone && records_[record.next].state == raw(State::kFree);
+  const bool prev_free = record.prev != kNone && records_[record.prev].state == raw(State::kFree);
+  if (next_free) {
     index_.remove(records_, record.next);
     absorb_next(record);
     counts_.blocks[raw(State::kFree)] -= 1;
   }
-  if (record.prev != kNone && records_[record.prev].state == raw(State::kFree)) {
+  if (prev_free) {
     merged = record.prev;
     index_.remove(records_, merged);
     absorb_next(records_[merged]);

@@ -2,6 +2,7 @@
 //
 // Every loop is bounded by the slabs' capacities, so that a corrupt list ends in a verdict and not in a hang.
 #include <ashlar/block/block_pool.h>
+#include <ashlar/block/fit_tree_validate.h>
 
 namespace ashlar {
 inline namespace v0 {
@@ -99,64 +100,31 @@ const char* BlockPool::validate() const noexcept {
 }
 
 const char* FreeIndex::validate(const Records& records, std::uint64_t count) const noexcept {
-  std::uint64_t found = 0;
+  FitTrees::Counted found;
   for (unsigned group = 0; group < kGroups; ++group) {
     const std::uint32_t* roots = &roots_[std::size_t{group} << kSubBits];
     std::uint32_t trees = 0;
     for (unsigned sub = 0; sub < kSubs; ++sub) trees |= static_cast<std::uint32_t>(roots[sub] != kNone) << sub;
     if (trees != subs_[group]) return "block(3) C5: a class's bit differs from its tree";
-    if ((groups_[group >> 6] >> (group & 63) & 1) != (trees != 0)) {
-      return "block(3) C5: a group's bit differs from its classes";
-    }
+    if ((groups_ >> group & 1) != (trees != 0)) return "block(3) C5: a group's bit differs from its classes";
     for (; trees != 0; trees &= trees - 1) {
-      const auto sub = static_cast<unsigned>(std::countr_zero(trees));
-      if (const char* broken = validate_tree(records, (group << kSubBits) | sub, &found)) return broken;
+      const unsigned size_class = (group << kSubBits) | static_cast<unsigned>(std::countr_zero(trees));
+      const auto key_of = [&](const BlockRecord& record) {
+        const Place place = place_of(record);
+        return place.size_class == size_class ? place.key : FitTrees::kSlotMask;  // the latter is no key
+      };
+      const char* broken = trees_.validate(records, roots_[size_class], size_class, &found, key_of);
+      if (broken != nullptr) return broken;
     }
   }
+  if (!trees_.holds(found)) return "block(3) C5: a node of the trees is lost, or reached twice";
   if (latest_ != kNone) {
     if (latest_ >= records.capacity() || !is_free(records[latest_])) {
       return "block(3) C5: a block in the index is not free";
     }
-    found += 1;
+    found.records += 1;
   }
-  return found == count ? nullptr : "block(3) C5: the index holds more or fewer than the free blocks";
-}
-
-/// Walks a class's tree with a stack: at most one right child waits at each depth.
-const char* FreeIndex::validate_tree(const Records& records, unsigned size_class,
-                                     std::uint64_t* count) const noexcept {
-  struct Visit {
-    std::uint32_t node;
-    std::uint32_t parent;
-    std::uint64_t prefix;  // the key's bits above `depth`
-    unsigned depth;
-  };
-  std::array<Visit, kFitStepsMax + 2> stack;
-  std::size_t waiting = 0;
-  stack[waiting++] = Visit{roots_[size_class], kNone, 0, 0};
-  while (waiting > 0) {
-    const Visit visit = stack[--waiting];
-    if (visit.node >= records.capacity() || ++*count > records.capacity()) return "block(3) C5: a tree is broken";
-    const BlockRecord& record = records[visit.node];
-    if (!is_free(record)) return "block(3) C5: a block in the index is not free";
-    const Place place = place_of(record);
-    if (place.size_class != size_class || record.size_class != size_class) {
-      return "block(3) C5: a block is in a wrong class";
-    }
-    if (record.links.key != place.key) return "block(3) C5: a key is not its block's";
-    if (record.parent != visit.parent) return "block(3) C5: parent and child do not agree";
-    if (visit.depth >= kFitStepsMax) return "block(3) C5: a tree is deeper than its keys";
-    const std::uint64_t below = visit.depth == 0 ? 0 : record.links.key >> (64 - visit.depth);
-    if (below != visit.prefix) return "block(3) C5: a block is under a wrong branch";
-    if (visit.parent != kNone && record.links.key <= records[visit.parent].links.key) {
-      return "block(3) C5: a child is smaller than its parent";
-    }
-    for (unsigned side = 2; side-- > 0;) {
-      const std::uint32_t child = record.links.child[side];
-      if (child != kNone) stack[waiting++] = Visit{child, visit.node, visit.prefix << 1 | side, visit.depth + 1};
-    }
-  }
-  return nullptr;
+  return found.records == count ? nullptr : "block(3) C5: the index holds more or fewer than the free blocks";
 }
 
 }  // namespace block

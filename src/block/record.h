@@ -34,10 +34,10 @@ inline constexpr std::uint8_t kUnused = 0xff;
 
 /// A block, or an unused record on the slab's list (threaded through `next`).
 struct alignas(64) BlockRecord {
-  /// While free: the place in the free index.
+  /// While free: the place in the free index (fit_tree.h).
   struct Links {
-    std::uint64_t key;
-    std::uint32_t child[2];
+    std::uint32_t leaf;
+    std::uint32_t slot;
   };
   /// While live or pending: the caller's numbers.
   struct Caller {
@@ -52,11 +52,9 @@ struct alignas(64) BlockRecord {
     Links links;
     Caller caller{};
   };
-  std::uint32_t parent = kNone;  ///< in the free index, while free
   std::uint32_t prev = kNone;    ///< of the same segment, by address
   std::uint32_t next = kNone;
   std::uint32_t segment = kNone;
-  std::uint16_t size_class = 0;  ///< in the free index, while free
   std::uint8_t state = kUnused;
 };
 static_assert(sizeof(BlockRecord) == 64, "a block's record is one cache line");
@@ -98,7 +96,10 @@ class Slab {
   }
 
   /// Makes sure that one take() succeeds. False if the host has no memory (nothing changed). Amortised O(1).
-  bool reserve_one() noexcept { return unused_ != kNone || grow(); }
+  bool reserve_one() noexcept { return has_unused() || grow(); }
+  bool has_unused() const noexcept { return unused_ != kNone; }
+  /// The capacity after the next growth.
+  std::uint32_t capacity_next() const noexcept { return capacity_ == 0 ? kCapacityFirst : capacity_ * 2; }
 
   /// An unused record. REQUIRES: reserve_one() held.
   std::uint32_t take() noexcept {
@@ -122,9 +123,9 @@ class Slab {
   static constexpr std::uint32_t kCapacityFirst = 16;
   static constexpr std::uint32_t kCapacityMax = 1u << 31;
 
-  bool grow() noexcept {
+  [[gnu::cold]] bool grow() noexcept {
     if (capacity_ == kCapacityMax) return false;
-    const std::uint32_t capacity = capacity_ == 0 ? kCapacityFirst : capacity_ * 2;
+    const std::uint32_t capacity = capacity_next();
     std::unique_ptr<T[]> items(new (std::nothrow) T[capacity]);
     if (items == nullptr) return false;
     std::copy(items_.get(), items_.get() + capacity_, items.get());

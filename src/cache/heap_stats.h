@@ -151,8 +151,7 @@ class HeapStats {
     Track& track = tracks_[is_small];
     const std::uint64_t before = track.splits[f];
     track.splits[f] = now;
-    if (now <= before) return;
-    track.increased[kSplits + f] += now - before;
+    track.increased[kSplits + f] += now > before ? now - before : 0;
     raise(track.peak[kSplits + f], now);
     raise(peak_of_all_[kSplits + f], now + tracks_[!is_small].splits[f]);
   }

@@ -62,7 +62,7 @@ inline constexpr unsigned kHitPollsMax = 16;
       if (!polled.status.is_ok()) return polled.status;
     }
     const Address address = take_fit(*heap, request);
-    if (!address.is_null()) return address;
+    if (!address.is_null()) [[likely]] return address;
     ++heap->pins;
   }
   return allocate_slow(*heap, request, account);

@@ -25,7 +25,7 @@ class SpinLock {
   void unlock() noexcept { locked_.store(false, std::memory_order_release); }
 
  private:
-  void wait() noexcept {
+  [[gnu::cold]] void wait() noexcept {
     for (unsigned spins = 0; locked_.load(std::memory_order_relaxed); ++spins) {
       if (spins < kSpinsBeforeYield) {
 #if defined(__x86_64__) || defined(__i386__)

@@ -166,7 +166,7 @@ class StreamHeap {
   std::atomic<StreamHeap*> next_heap{nullptr};  ///< the device's list of heaps
 
  private:
-  bool grow_nodes() noexcept;
+  [[gnu::cold]] bool grow_nodes() noexcept;
   struct NodeSlab {
     std::unique_ptr<NodeSlab> before;
     UseNode nodes[32];
