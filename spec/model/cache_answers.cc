@@ -78,7 +78,8 @@ void CacheModel::judge_trim(Status got) {
   const bool is_dead = is_dead_answer(device, got.code());
   // Where no wait is permitted; or where the driver has gone, which nobody has told this device yet.
   const bool ran_out = got.code() == Code::kNotReady && (settings_.wait_ms == 0 || is_driver_gone());
-  if (!is_dead && !got.is_ok() && !ran_out && !any_failure(device)) {
+  // Whichever device failed: a trim waits for others' streams too.
+  if (!is_dead && !got.is_ok() && !ran_out && !any_failure_but_growth()) {
     report("C16", std::string("a trim answered ") + code_name(got.code()) + " for no reason");
   }
   end(device, call);
@@ -127,6 +128,8 @@ void CacheModel::judge_end_capture(const Stream& stream, Status got) {
     report("C16", std::string("an end of a capture answered ") + code_name(got.code()));
   }
   device.capturing.erase(found);  // even where the answer was an error: an aborted capture leaves nothing behind
+  // The uses that waited for this are taken up on every device, and those by a lost one's streams are over.
+  for (Device& each : devices_) each.is_fresh = false;
   end(device, {});
 }
 

@@ -87,11 +87,12 @@ void CacheModel::end(Device& device, const Call& call) {
   const bool had_view = device.is_fresh;
   device.is_fresh = false;
   if (walk_is_due() || is_shortage) walk(device);
-  if (call.fails && !call.allocates && calls_made(device) != 0 && !any_failure(device)) {
-    report("C13", "a call that was refused made device calls");
-  }
-  if (call.fails && !call.allocates && had_view && device.is_fresh && device.completed != 0) {
-    report("C13", "a call that was refused completed pending blocks");
+  // Where the device failed, the call may have come part of its way: what it completed by then stays so.
+  if (call.fails && !call.allocates && !any_failure(device)) {
+    if (calls_made(device) != 0) report("C13", "a call that was refused made device calls");
+    if (had_view && device.is_fresh && device.completed != 0) {
+      report("C13", "a call that was refused completed pending blocks");
+    }
   }
   judge_stats(device, call);
   const std::uint64_t held = device.witness->segment_bytes();
