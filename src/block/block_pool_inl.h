@@ -108,6 +108,9 @@ inline BlockIndex BlockPool::release(BlockIndex block, std::uint64_t stamp) noex
   std::uint32_t merged = raw(block);
   BlockRecord& record = records_[merged];
   ASHLAR_ASSERT(record.state != kUnused && record.state != raw(State::kFree), "C16: release of a free block");
+  // First of all: the neighbours are the memory that is furthest away, and what follows has branches to be wrong about.
+  const bool next_free = record.next != kNone && records_[record.next].state == raw(State::kFree);
+  const bool prev_free = record.prev != kNone && records_[record.prev].state == raw(State::kFree);
   if (is_owned(record)) {
     map_.erase(records_, merged);
     counts_.requested_bytes -= Bytes{record.caller.requested};
@@ -117,8 +120,6 @@ inline BlockIndex BlockPool::release(BlockIndex block, std::uint64_t stamp) noex
   record.state = raw(State::kFree);
   record.stamp = stamp;
 
-  const bool next_free = record.next != kNone && records_[record.next].state == raw(State::kFree);
-  const bool prev_free = record.prev != kNone && records_[record.prev].state == raw(State::kFree);
   if (next_free) {
     index_.remove(records_, record.next);
     absorb_next(record);

@@ -84,6 +84,8 @@ const char* BlockPool::validate() const noexcept {
   if (!same_counts(recount.counts, counts_)) return "block(6) C14: a counter differs from the recount";
   if (const char* broken = index_.validate(records_, recount.counts.blocks[0])) return broken;
 
+  // The chains first: find() trusts them.
+  if (!map_.is_consistent(records_)) return "block(4): the map's chains and its count differ";
   std::uint32_t owned = 0;
   for (std::uint32_t s = segments_first_; s != kNone; s = segments_[s].next) {
     for (std::uint32_t i = segments_[s].first; i != kNone; i = records_[i].next) {
@@ -92,7 +94,7 @@ const char* BlockPool::validate() const noexcept {
       if (map_.find(records_, records_[i].address) != i) return "block(4): a live or pending block is not in the map";
     }
   }
-  if (map_.count() != owned || !map_.is_consistent()) return "block(4): the map holds something else";
+  if (map_.count() != owned) return "block(4): the map holds something else";
   if (!records_.holds(recount.records) || !segments_.holds(recount.counts.segments)) {
     return "block(7): a record is lost, or reached twice";
   }
@@ -103,19 +105,21 @@ const char* FreeIndex::validate(const Records& records, std::uint64_t count) con
   FitTrees::Counted found;
   for (unsigned group = 0; group < kGroups; ++group) {
     const std::uint32_t* roots = &roots_[std::size_t{group} << kSubBits];
-    std::uint32_t trees = 0;
-    for (unsigned sub = 0; sub < kSubs; ++sub) trees |= static_cast<std::uint32_t>(roots[sub] != kNone) << sub;
-    if (trees != subs_[group]) return "block(3) C5: a class's bit differs from its tree";
-    if ((groups_ >> group & 1) != (trees != 0)) return "block(3) C5: a group's bit differs from its classes";
-    for (; trees != 0; trees &= trees - 1) {
-      const unsigned size_class = (group << kSubBits) | static_cast<unsigned>(std::countr_zero(trees));
+    std::uint32_t filled = 0;
+    for (unsigned sub = 0; sub < kSubs; ++sub) {
+      const unsigned size_class = (group << kSubBits) | sub;
+      if (roots[sub] == kNone) continue;
       const auto key_of = [&](const BlockRecord& record) {
         const Place place = place_of(record);
         return place.size_class == size_class ? place.key : FitTrees::kSlotMask;  // the latter is no key
       };
-      const char* broken = trees_.validate(records, roots_[size_class], size_class, &found, key_of);
+      const std::uint64_t before = found.records;
+      const char* broken = trees_.validate(records, roots[sub], size_class, &found, key_of);
       if (broken != nullptr) return broken;
+      filled |= static_cast<std::uint32_t>(found.records != before) << sub;
     }
+    if (filled != subs_[group]) return "block(3) C5: a class's bit differs from its tree";
+    if ((groups_ >> group & 1) != (filled != 0)) return "block(3) C5: a group's bit differs from its classes";
   }
   if (!trees_.holds(found)) return "block(3) C5: a node of the trees is lost, or reached twice";
   if (latest_ != kNone) {

@@ -25,14 +25,14 @@ void FitTrees::divide(Records& records, Node& link, std::uint64_t key, std::uint
   put(records, (key & top) != 0 ? fresh : full, key, index);
 }
 
-/// Gives an empty leaf back; its sibling takes the place of the branch above them.
-std::uint32_t FitTrees::drop_leaf(Node* roots, Node leaf) noexcept {
+/// Gives an empty leaf back; its sibling takes the place of the branch above them. True when it was the whole tree.
+bool FitTrees::drop_leaf(Node* roots, Node leaf) noexcept {
   const std::uint32_t size_class = leaves_[leaf].size_class;
   const Node parent = leaves_[leaf].parent;
   leaves_.give(leaf);
   if (parent == kNone) {
     roots[size_class] = kNone;
-    return size_class;
+    return true;
   }
   const Node sibling = branch(parent).child[branch(parent).child[0] == leaf];
   const Node above = branch(parent).parent;
@@ -40,7 +40,7 @@ std::uint32_t FitTrees::drop_leaf(Node* roots, Node leaf) noexcept {
   link = sibling;
   parent_of(sibling) = above;
   branches_.give(parent & ~kBranch);
-  return kNone;
+  return false;
 }
 
 }  // namespace block

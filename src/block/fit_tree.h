@@ -10,14 +10,16 @@
 // go left, the others right. A full leaf is divided at the highest bit in which its keys differ, so both halves have some.
 //
 // Invariants:
-//   (1) A leaf is not empty; `used` says which slots are full; an empty slot's key is kNoKey. So there are at most as many
-//       leaves as records and fewer branches than leaves: what reserve() made room for does not run out.
+//   (1) `used` says which slots of a leaf are full; an empty slot's key is kNoKey. A leaf under a branch is not empty. One
+//       that is a whole tree may be: it is kept for the class's next block while fewer leaves are in use than there are
+//       records, so of empty leaves, too, there are never more than records, and reserve() makes room for both.
 //   (2) A full slot's key is the record's key plus the slot's number, in low bits that are zero in every key; the record
 //       names leaf and slot.
 //   (3) All keys under a branch share the pivot's bits above its lowest one, and both sides have keys; parent and child
 //       name each other. So a path has at most one branch for each bit of a key.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -47,6 +49,7 @@ class NodeStore {
     return items_[index];
   }
   std::uint32_t touched() const { return touched_; }
+  std::uint32_t taken() const { return taken_; }
   /// Are all touched nodes but `taken` of them on the list of unused ones? Cost: O(unused).
   bool holds(std::uint64_t taken) const noexcept {
     std::uint64_t unused = 0;
@@ -54,13 +57,14 @@ class NodeStore {
       if (i >= touched_ || unused == touched_) return false;
       unused += 1;
     }
-    return unused + taken == touched_;
+    return taken == taken_ && unused + taken == touched_;
   }
 
   /// Room for `capacity` nodes. False if the host has no memory (nothing changed).
   bool reserve(std::uint32_t capacity) noexcept { return capacity <= capacity_ || grow(capacity); }
   /// A new node, or one as it was given back. REQUIRES: fewer than the reserved number are taken.
   std::uint32_t take() noexcept {
+    taken_ += 1;
     if (unused_ != kNone) {
       const std::uint32_t index = unused_;
       unused_ = items_[index].parent;
@@ -73,9 +77,11 @@ class NodeStore {
   void give(std::uint32_t index) noexcept {
     (*this)[index].parent = unused_;
     unused_ = index;
+    taken_ -= 1;
   }
   void clear() noexcept {
     touched_ = 0;
+    taken_ = 0;
     unused_ = kNone;
   }
 
@@ -96,6 +102,7 @@ class NodeStore {
   std::unique_ptr<T[], Release> items_;
   std::uint32_t capacity_ = 0;
   std::uint32_t touched_ = 0;
+  std::uint32_t taken_ = 0;
   std::uint32_t unused_ = kNone;
 };
 
@@ -110,15 +117,23 @@ class FitTrees {
   static constexpr std::uint64_t kSlotMask = (1u << kSlotBits) - 1;
 
   /// Makes sure that `records` records can be in the trees together. False if the host has no memory.
-  bool reserve(std::uint32_t records) noexcept { return leaves_.reserve(records) && branches_.reserve(records); }
+  bool reserve(std::uint32_t records) noexcept {
+    if (!leaves_.reserve(2 * records) || !branches_.reserve(records)) return false;
+    records_max_ = std::max(records_max_, records);
+    return true;
+  }
 
   /// Adds a record to the tree of its class. REQUIRES: its key is not in it; reserve() has counted it.
   void insert(Records& records, Node& root, unsigned size_class, std::uint64_t key, std::uint32_t index) noexcept;
-  /// Takes a record out. The class whose tree is empty now, or kNone. REQUIRES: it is in a tree of `roots`.
-  std::uint32_t remove(Records& records, Node* roots, std::uint32_t index) noexcept;
-  /// The record with the smallest key >= `key`, or kNone. REQUIRES: a tree.
+  /// Takes a record out. REQUIRES: it is in a tree of `roots`.
+  struct Removed {
+    std::uint32_t size_class;
+    bool is_empty;  ///< the class has no record any more
+  };
+  Removed remove(Records& records, Node* roots, std::uint32_t index) noexcept;
+  /// The record with the smallest key >= `key`, or kNone. REQUIRES: a tree, not empty.
   std::uint32_t lower_bound(Node root, std::uint64_t key) const noexcept;
-  /// The record with the smallest, the largest key. REQUIRES: a tree.
+  /// The record with the smallest, the largest key. REQUIRES: a tree, not empty.
   std::uint32_t smallest(Node root) const noexcept;
   std::uint32_t largest(Node root) const noexcept;
   /// Forgets all trees.
@@ -179,8 +194,9 @@ class FitTrees {
   void put(Records& records, Node leaf, std::uint64_t key, std::uint32_t index) noexcept;
   void join(Node& link, Node parent, std::uint64_t top, std::uint64_t key, Node with_key, Node other) noexcept;
   void divide(Records& records, Node& link, std::uint64_t key, std::uint32_t index) noexcept;
-  std::uint32_t drop_leaf(Node* roots, Node leaf) noexcept;
+  bool drop_leaf(Node* roots, Node leaf) noexcept;
 
+  std::uint32_t records_max_ = 0;
   NodeStore<Leaf> leaves_;
   NodeStore<Branch> branches_;
 };
@@ -263,14 +279,19 @@ inline void FitTrees::insert(Records& records, Node& root, unsigned size_class, 
   put(records, *link, key, index);
 }
 
-inline std::uint32_t FitTrees::remove(Records& records, Node* roots, std::uint32_t index) noexcept {
+inline FitTrees::Removed FitTrees::remove(Records& records, Node* roots, std::uint32_t index) noexcept {
   const Node node = records[index].links.leaf;
   const std::uint32_t slot = records[index].links.slot;
   Leaf& leaf = leaves_[node];
   ASHLAR_ASSERT(leaf.records[slot] == index, "fit tree(2): remove() of a block that is not in it");
   leaf.keys[slot] = kNoKey;
   leaf.used = static_cast<std::uint16_t>(leaf.used & ~(1u << slot));
-  return leaf.used == 0 ? drop_leaf(roots, node) : kNone;
+  // One branch on all conditions together, for a leaf empties about as often as not.
+  const bool is_empty = leaf.used == 0;
+  const bool must_go = (leaf.parent != kNone) | (leaves_.taken() > records_max_);
+  const std::uint32_t size_class = leaf.size_class;
+  if (is_empty & must_go) [[unlikely]] return Removed{size_class, drop_leaf(roots, node)};
+  return Removed{size_class, is_empty};
 }
 
 inline FitTrees::Node FitTrees::add_leaf(unsigned size_class, Node parent) noexcept {

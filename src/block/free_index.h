@@ -22,7 +22,7 @@
 // merged or taken at once never needs a place (a free+malloc pair then touches no tree).
 //
 // Invariants (validate() checks them as the pool's (3)):
-//   (1) A class's bit is set exactly when it has a tree; a group's bit exactly when a class's bit is set in it.
+//   (1) A class's bit is set exactly when its tree has a record; a group's bit exactly when a class's bit is set in it.
 //   (2) No two records have the same class and key.
 //   (3) Every record of the index is in the tree of its class, but for at most one: latest_.
 #pragma once
@@ -114,7 +114,7 @@ class FreeIndex {
   void insert_in_tree(Records& records, std::uint32_t index) noexcept;
   void remove_from_tree(Records& records, std::uint32_t index) noexcept;
   std::uint32_t lower_bound_from(unsigned size_class, std::uint64_t key) const noexcept;
-  std::uint32_t smallest_above(unsigned size_class) const noexcept;
+  std::uint32_t smallest_above(unsigned group) const noexcept;
 
   static bool precedes(const BlockRecord& a, const BlockRecord& b) {
     return a.size < b.size || (a.size == b.size && a.address < b.address);
@@ -141,34 +141,35 @@ inline void FreeIndex::insert_in_tree(Records& records, std::uint32_t index) noe
 }
 
 inline void FreeIndex::remove_from_tree(Records& records, std::uint32_t index) noexcept {
-  const std::uint32_t emptied = trees_.remove(records, roots_.data(), index);
-  if (emptied == kNone) return;
-  const unsigned group = emptied >> kSubBits;
-  subs_[group] &= ~(1u << (emptied & (kSubs - 1)));
-  if (subs_[group] == 0) groups_ &= ~(std::uint64_t{1} << group);
+  const FitTrees::Removed removed = trees_.remove(records, roots_.data(), index);
+  const unsigned group = removed.size_class >> kSubBits;
+  const std::uint32_t subs =
+      subs_[group] & ~(static_cast<std::uint32_t>(removed.is_empty) << (removed.size_class & (kSubs - 1)));
+  subs_[group] = subs;
+  groups_ &= ~(static_cast<std::uint64_t>(subs == 0) << group);
 }
 
 /// The record with the smallest key >= `key` in the class, else the smallest of the classes above it.
 inline std::uint32_t FreeIndex::lower_bound_from(unsigned size_class, std::uint64_t key) const noexcept {
-  if (roots_[size_class] != kNone) {
+  // The first class from here on that has any, searched from `key` or from its beginning: whether it is the block's own is
+  // not a branch, which would be wrong about as often as right.
+  const unsigned group = size_class >> kSubBits;
+  const unsigned sub = size_class & (kSubs - 1);
+  if ((subs_[group] >> sub & 1) != 0) {
     const std::uint32_t found = trees_.lower_bound(roots_[size_class], key);
     if (found != kNone) return found;
   }
-  return smallest_above(size_class);
+  const std::uint32_t rest = subs_[group] & (~std::uint32_t{1} << sub);
+  if (rest == 0) return smallest_above(group);
+  return trees_.smallest(roots_[(group << kSubBits) | static_cast<unsigned>(std::countr_zero(rest))]);
 }
 
-/// The smallest record of the next class above `size_class` that has one.
-inline std::uint32_t FreeIndex::smallest_above(unsigned size_class) const noexcept {
-  unsigned group = size_class >> kSubBits;
-  const unsigned sub = size_class & (kSubs - 1);
-  std::uint32_t subs = subs_[group] & (~std::uint32_t{1} << sub);
-  if (subs == 0) {
-    const std::uint64_t groups = groups_ & (~std::uint64_t{1} << group);
-    if (groups == 0) return kNone;
-    group = static_cast<unsigned>(std::countr_zero(groups));
-    subs = subs_[group];
-  }
-  return trees_.smallest(roots_[(group << kSubBits) + static_cast<unsigned>(std::countr_zero(subs))]);
+/// The smallest record of the groups above.
+inline std::uint32_t FreeIndex::smallest_above(unsigned group) const noexcept {
+  const std::uint64_t groups = groups_ & (~std::uint64_t{1} << group);
+  if (groups == 0) return kNone;
+  const auto next = static_cast<unsigned>(std::countr_zero(groups));
+  return trees_.smallest(roots_[(next << kSubBits) | static_cast<unsigned>(std::countr_zero(subs_[next]))]);
 }
 
 inline std::uint32_t FreeIndex::lower_bound(const Records& records, std::uint64_t size) const noexcept {

@@ -45,8 +45,8 @@ class HeapStats {
             counts.requested_bytes.count(),
             counts.blocks[kLive] + pending,
             (counts.bytes[kLive] + counts.bytes[kPending]).count(),
-            counts.blocks[kFree] - counts.idle_segments,
-            (counts.bytes[kFree] - counts.idle_bytes).count()};
+            split_blocks(counts),
+            split_bytes(counts)};
   }
 
   /// A block of `size` bytes went live in the pool that `counts` describes; `other` is the heap's other pool.
@@ -69,8 +69,12 @@ class HeapStats {
 
   /// A block was given out or came back: takes the pool's free splits as they are now.
   void sample_splits(bool is_small, const Counts& counts) noexcept {
-    sample_split(is_small, 0, counts.blocks[kFree] - counts.idle_segments);
-    sample_split(is_small, 1, (counts.bytes[kFree] - counts.idle_bytes).count());
+    sample_split(is_small, 0, split_blocks(counts));
+    sample_split(is_small, 1, split_bytes(counts));
+  }
+  /// The same after a change that can only have made them fewer: that raises no peak and no total.
+  void lower_splits(bool is_small, const Counts& counts) noexcept {
+    tracks_[is_small].splits = {split_blocks(counts), split_bytes(counts)};
   }
 
   /// A device's figures, each for all, small, large: where a heap adds its own.
@@ -137,6 +141,12 @@ class HeapStats {
     std::array<std::uint64_t, 2> splits{};  ///< as last sampled
   };
 
+  static std::uint64_t split_blocks(const Counts& counts) noexcept {
+    return counts.blocks[kFree] - counts.idle_segments;
+  }
+  static std::uint64_t split_bytes(const Counts& counts) noexcept {
+    return (counts.bytes[kFree] - counts.idle_bytes).count();
+  }
   static bool is_active(unsigned figure) noexcept { return figure == kActive || figure == kActive + 1; }
   /// A block is counted active when it is counted allocated: the two share their totals.
   static unsigned source(unsigned figure) noexcept { return is_active(figure) ? figure - kActive : figure; }

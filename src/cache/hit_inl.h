@@ -17,11 +17,16 @@ inline constexpr unsigned kHitPollsMax = 16;
   if (!heap.reserve_nodes(1)) return Address{};
   block::BlockPool& pool = heap.pool(request.is_small);
   const bool split = should_split(config_, request.size, pool.size(block));
+  const std::uint64_t idle_segments = pool.counts().idle_segments;
   const BlockIndex taken = pool.take(block, request.size, split, request.requested, StreamHeap::as_word(owner));
   if (taken == block::kNoBlock) return Address{};
   heap.stats.on_allocate(request.is_small, pool.size(taken), request.requested, pool.counts(),
                          heap.pool(!request.is_small).counts());
-  heap.sample(request.is_small);
+  if (pool.counts().idle_segments == idle_segments) {
+    heap.stats.lower_splits(request.is_small, pool.counts());
+  } else {
+    heap.sample(request.is_small);  // what is left of an idle segment is a split from now on
+  }
   if (owner != nullptr) {
     owner->block = taken;
     owner->is_small = request.is_small;
