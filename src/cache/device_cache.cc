@@ -81,7 +81,7 @@ StreamHeap* DeviceCache::make_heap(const Stream& stream, bool may_ask) noexcept 
 }
 
 Address DeviceCache::take_block(StreamHeap& heap, const Request& request, BlockIndex block, UseNode* owner) noexcept {
-  return take_now(heap, request, block, owner);
+  return take_now(heap, heap.pool(request.is_small), request, block, owner);
 }
 
 Address DeviceCache::search_locked(StreamHeap& heap, const Request& request) noexcept { return take_fit(heap, request); }

@@ -111,7 +111,7 @@ class DeviceCache {
   Address search_locked(StreamHeap& heap, const Request& request) noexcept;
   /// Locked. Hands out `block`, which is free and large enough; the null address when the host has no memory.
   Address take_block(StreamHeap& heap, const Request& request, BlockIndex block, UseNode* owner) noexcept;
-  Address take_now(StreamHeap& heap, const Request& request, BlockIndex block, UseNode* owner) noexcept;
+  Address take_now(StreamHeap& heap, block::BlockPool& pool, const Request& request, BlockIndex block, UseNode* owner) noexcept;
   template <class F>
   static Status with_live_block(const PageMap::Found& found, Address address, F&& f) noexcept;
   static Status free_block(StreamHeap& heap, bool is_small, BlockIndex block, Guard& guard) noexcept;

@@ -69,12 +69,15 @@ class HeapStats {
 
   /// A block was given out or came back: takes the pool's free splits as they are now.
   void sample_splits(bool is_small, const Counts& counts) noexcept {
-    sample_split(is_small, 0, split_blocks(counts));
-    sample_split(is_small, 1, split_bytes(counts));
+    Track& track = tracks_[is_small];
+    sample_split(track, 0, split_blocks(counts));
+    sample_split(track, 1, split_bytes(counts));
   }
   /// The same after a change that can only have made them fewer: that raises no peak and no total.
   void lower_splits(bool is_small, const Counts& counts) noexcept {
-    tracks_[is_small].splits = {split_blocks(counts), split_bytes(counts)};
+    Track& track = tracks_[is_small];
+    set_split(track, 0, split_blocks(counts));
+    set_split(track, 1, split_bytes(counts));
   }
 
   /// A device's figures, each for all, small, large: where a heap adds its own.
@@ -157,13 +160,18 @@ class HeapStats {
   static void raise(std::uint64_t& peak, std::uint64_t now) noexcept {
     if (now > peak) [[unlikely]] peak = now;
   }
-  void sample_split(bool is_small, unsigned f, std::uint64_t now) noexcept {
-    Track& track = tracks_[is_small];
-    const std::uint64_t before = track.splits[f];
+  /// Enters a pool's value; returns by how much it rose, modulo 2^64.
+  std::uint64_t set_split(Track& track, unsigned f, std::uint64_t now) noexcept {
+    const std::uint64_t rise = now - track.splits[f];
     track.splits[f] = now;
-    track.increased[kSplits + f] += now > before ? now - before : 0;
+    splits_of_all_[f] += rise;
+    return rise;
+  }
+  void sample_split(Track& track, unsigned f, std::uint64_t now) noexcept {
+    const auto rise = static_cast<std::int64_t>(set_split(track, f, now));
+    track.increased[kSplits + f] += static_cast<std::uint64_t>(std::max<std::int64_t>(rise, 0));
     raise(track.peak[kSplits + f], now);
-    raise(peak_of_all_[kSplits + f], now + tracks_[!is_small].splits[f]);
+    raise(peak_of_all_[kSplits + f], splits_of_all_[f]);
   }
   void raise_active(Track& track, const Counts& counts, const Counts& other) noexcept {
     const Values now = current(counts);
@@ -175,6 +183,7 @@ class HeapStats {
   }
 
   std::array<Track, 2> tracks_{};  ///< by is_small
+  std::array<std::uint64_t, 2> splits_of_all_{};  ///< of both pools, as last sampled
   Values peak_of_all_{};
   Values buried_of_all_{};
 };

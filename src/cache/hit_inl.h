@@ -13,9 +13,8 @@ inline namespace v0 {
 /// Most events one hit polls (C17).
 inline constexpr unsigned kHitPollsMax = 16;
 
-[[gnu::always_inline]] inline Address DeviceCache::take_now(StreamHeap& heap, const Request& request, BlockIndex block, UseNode* owner) noexcept {
+[[gnu::always_inline]] inline Address DeviceCache::take_now(StreamHeap& heap, block::BlockPool& pool, const Request& request, BlockIndex block, UseNode* owner) noexcept {
   if (!heap.reserve_nodes(1)) return Address{};
-  block::BlockPool& pool = heap.pool(request.is_small);
   const bool split = should_split(config_, request.size, pool.size(block));
   const std::uint64_t idle_segments = pool.counts().idle_segments;
   const BlockIndex taken = pool.take(block, request.size, split, request.requested, StreamHeap::as_word(owner));
@@ -25,7 +24,7 @@ inline constexpr unsigned kHitPollsMax = 16;
   if (pool.counts().idle_segments == idle_segments) {
     heap.stats.lower_splits(request.is_small, pool.counts());
   } else {
-    heap.sample(request.is_small);  // what is left of an idle segment is a split from now on
+    heap.stats.sample_splits(request.is_small, pool.counts());  // what is left of an idle segment is a split from now on
   }
   if (owner != nullptr) {
     owner->block = taken;
@@ -37,8 +36,9 @@ inline constexpr unsigned kHitPollsMax = 16;
 }
 
 [[gnu::always_inline]] inline Address DeviceCache::take_fit(StreamHeap& heap, const Request& request) noexcept {
-  const BlockIndex block = heap.pool(request.is_small).best_fit(request.size, request.fit_end);
-  return block == block::kNoBlock ? Address{} : take_now(heap, request, block, nullptr);
+  block::BlockPool& pool = heap.pool(request.is_small);
+  const BlockIndex block = pool.best_fit(request.size, request.fit_end);
+  return block == block::kNoBlock ? Address{} : take_now(heap, pool, request, block, nullptr);
 }
 
 [[gnu::always_inline]] inline Status DeviceCache::make_request(Bytes size, Request& request) const noexcept {

@@ -117,8 +117,9 @@ class StreamHeap {
   /// Locked. A live block without uses becomes free.
   void release_now(bool is_small, block::BlockIndex block) noexcept {
     newest_release = epoch;
-    pool(is_small).release(block, epoch);
-    sample(is_small);
+    block::BlockPool& in = pool(is_small);
+    in.release(block, epoch);
+    stats.sample_splits(is_small, in.counts());
   }
   /// Locked. A block of that pool was given out or came back.
   void sample(bool is_small) noexcept { stats.sample_splits(is_small, pool(is_small).counts()); }
