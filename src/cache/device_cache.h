@@ -129,8 +129,8 @@ class DeviceCache {
   /// Is the use of a block of ours by `user` over because its device is lost, so that its work touches nothing any more
   /// (D8)? Where our own is, every call fails and nothing needs to come back.
   bool is_over(const StreamHeap& user) const noexcept { return &user.cache != this && user.cache.is_lost(); }
-  /// An event recorded on the stream's handle; any error when that may not or cannot be done now.
-  static Result<EventHandle> record_on(StreamHeap& user) noexcept;
+  /// Records the slot's event on the stream's handle; any error when that may not or cannot be done now.
+  static Status record_on(StreamHeap& user, EventSlot& slot) noexcept;
   static void settle_nodes(StreamHeap& heap, UseNode* list, bool by_sibling) noexcept;
   void retry_unrecorded(StreamHeap& heap) noexcept;
   bool may_record(StreamHeap& stream) noexcept;
@@ -213,6 +213,9 @@ class DeviceCache {
   bool has_untold() noexcept;
   /// Reclaiming. Most waits one call may make.
   std::uint64_t waits_max() noexcept;
+
+  // ends.cc
+  static void finish_if_settled(StreamHeap& heap, UseNode* use) noexcept;
 
   // queries.cc
   /// What that part of the device's memory is in bytes.

@@ -3,6 +3,7 @@
 // C9: after quiesce() nothing that asked before the announcement is still on its way to the device. C14, C25: at its end the
 // allocator holds no event, and no segment but those that work not known complete may still touch.
 #include <thread>
+#include <utility>
 
 #include <ashlar/cache/device_cache.h>
 
@@ -18,13 +19,16 @@ Status DeviceCache::retire(Stream stream) noexcept {
   }
   ASHLAR_REQUIRE(heap != nullptr, Code::kNotFound, "the allocator has never seen that stream, or forgotten it");
   ASHLAR_REQUIRE(heap->life.load() == StreamHeap::Life::kAlive, Code::kInvalidHandle, "the stream is dead already");
-  const Result<EventHandle> last = record_on(*heap);
-  heap->life.store(last.is_ok() ? StreamHeap::Life::kRetired : StreamHeap::Life::kLost);
+  EpochMark& last = heap->marks[kEpochMarksMax];
+  const bool is_recorded = record_on(*heap, last.slot).is_ok();
+  heap->life.store(is_recorded ? StreamHeap::Life::kRetired : StreamHeap::Life::kLost);
   // The caller destroys the handle next: nobody may still be recording on it.
   while (heap->recording.load() != 0) std::this_thread::yield();
-  if (!last.is_ok()) return Status::ok();
-  for (unsigned i = 0; i < heap->mark_count; ++i) events_.give(heap->marks[i].event);
-  heap->marks[0] = {last.value(), kEverything, sequence_.fetch_add(1, std::memory_order_relaxed)};
+  if (!is_recorded) return Status::ok();
+  for (unsigned i = 0; i < heap->mark_count; ++i) events_.give(heap->marks[i].slot);
+  last.covers = kEverything;
+  last.sequence = sequence_.fetch_add(1, std::memory_order_relaxed);
+  std::swap(heap->marks[0], last);
   heap->mark_count = 1;
   return Status::ok();
 }
@@ -60,37 +64,24 @@ void DeviceCache::settle(bool synchronize) noexcept {
   settled_ = !synchronize || driver_.synchronize().is_ok() || is_lost();
 }
 
+void DeviceCache::finish_if_settled(StreamHeap& heap, UseNode* use) noexcept {
+  // A device that could not be synchronised keeps what its streams may still touch.
+  if (use->stream->cache.settled_) heap.finish_use(use);
+}
+
 void DeviceCache::give_everything_back() noexcept {
   // Where this device is gone its heaps may still hold events of another, which is not.
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
-    if (settled_) {
-      complete_marks(*heap, heap->mark_count);
-    } else {
-      query_marks(*heap);  // what could not be waited for is only asked; the rest stays with the device
-      for (unsigned i = 0; i < heap->mark_count; ++i) events_.give(heap->marks[i].event);
-      heap->mark_count = 0;
-    }
-    UseNode* done[1];
-    for (;;) {
-      EventHandle event;
-      DeviceCache* owner = nullptr;
-      {
-        const Guard guard(heap->lock);
-        if (heap->take_queues(done, 1) == 0) break;
-        event = done[0]->event;
-        owner = &done[0]->stream->cache;
-        UseNode* rest = StreamHeap::advance_queue(done[0]);
-        if (rest != nullptr) heap->put_queue(rest);
-        // A device that could not be synchronised keeps what its streams may still touch.
-        if (owner->settled_) heap->finish_use(done[0]);
-      }
-      owner->events_.give(event);
-    }
+    // What could not be waited for is only asked; the rest stays with the device.
+    if (!settled_) query_marks(*heap);
+    heap->mark_count = 0;
+    heap->destroy_events();
     const Guard guard(heap->lock);
+    for (UseNode* queue = nullptr; heap->take_queues(&queue, 1) != 0;) {
+      while (queue != nullptr) finish_if_settled(*heap, std::exchange(queue, queue->next));
+    }
     for (UseNode* list = heap->take_unrecorded(); list != nullptr;) {
-      UseNode* node = list;
-      list = list->next;
-      if (node->stream->cache.settled_) heap->finish_use(node);
+      finish_if_settled(*heap, std::exchange(list, list->next));
     }
     if (settled_) heap->completed = kEverything;
   }

@@ -43,17 +43,16 @@ class RecordingScope {
 };
 }  // namespace
 
-Result<EventHandle> DeviceCache::record_on(StreamHeap& user) noexcept {
+Status DeviceCache::record_on(StreamHeap& user, EventSlot& slot) noexcept {
   const RecordingScope scope(user);
   DeviceCache& cache = user.cache;
   if (user.life.load() != StreamHeap::Life::kAlive || !cache.may_record(user)) {
-    return Status{Code::kNotReady, "no event may be recorded on that stream now"};
+    return {Code::kNotReady, "no event may be recorded on that stream now"};
   }
-  const Result<EventHandle> event = cache.events_.acquire();
-  if (!event.is_ok()) return event;
-  const Status recorded = cache.driver_.event_record(event.value(), user.stream.handle);
-  if (recorded.is_ok()) return event;
-  cache.events_.give(event.value());
+  if (const Status filled = cache.events_.fill(slot); !filled.is_ok()) return filled;
+  const Status recorded = cache.driver_.event_record(slot.event, user.stream.handle);
+  if (recorded.is_ok()) return recorded;
+  cache.events_.give(slot);
   if (recorded.code() == Code::kInvalidHandle) cache.lose_stream(user);
   return recorded;
 }
@@ -68,11 +67,9 @@ DeviceCache::UseState DeviceCache::record_event(const StreamHeap& heap, UseNode&
   }
   // Before the record, so that of two that cross, the one whose event was there first mostly goes first in the queue.
   node.sequence = user.cache.sequence_.fetch_add(1, std::memory_order_relaxed);
-  const Result<EventHandle> event = record_on(user);
+  if (record_on(user, node.slot).is_ok()) return UseState::kRecorded;
   // A later event covers the same work: a slow path tries again.
-  if (!event.is_ok()) return heap.cache.is_over(user) ? UseState::kComplete : UseState::kDeferred;
-  node.event = event.value();
-  return UseState::kRecorded;
+  return heap.cache.is_over(user) ? UseState::kComplete : UseState::kDeferred;
 }
 
 void DeviceCache::settle_nodes(StreamHeap& heap, UseNode* list, bool by_sibling) noexcept {
@@ -135,11 +132,10 @@ DeviceCache::PollTally DeviceCache::poll(StreamHeap& heap, Guard& guard, unsigne
     unsigned finished = 0;
     for (unsigned i = 0; i < n; ++i) {
       DeviceCache& cache = queues[i]->stream->cache;
-      const Status status = cache.driver_.event_query(queues[i]->event);
+      const Status status = cache.driver_.event_query(queues[i]->slot.event);
       done[i] = status.is_ok() || is_over(*queues[i]->stream);
       if (done[i]) {
-        cache.events_.give(queues[i]->event);
-        queues[i]->event = EventHandle{};
+        cache.events_.give(queues[i]->slot);
         ++finished;
       }
     }

@@ -7,6 +7,7 @@
 // C6: a block passes to another stream only when its stamp is complete (or behind a wait, `ordered`). D4: a segment goes
 // back only so. C18: each device call here is made with no heap lock held.
 #include <algorithm>
+#include <utility>
 
 #include <ashlar/cache/device_cache.h>
 
@@ -29,16 +30,20 @@ void DeviceCache::mark_epoch(StreamHeap& heap) noexcept {
     if (heap.newest_release <= heap.completed || covered) return;
     covers = heap.epoch++;  // before the record: what is stamped from now on is not covered
   }
-  const Result<EventHandle> event = record_on(heap);
-  heap.mark_failed = !event.is_ok();
+  EpochMark& mark = heap.marks[kEpochMarksMax];
+  heap.mark_failed = !record_on(heap, mark.slot).is_ok();
   if (heap.mark_failed) return;
-  if (heap.mark_count == kEpochMarksMax) events_.give(heap.marks[--heap.mark_count].event);
-  heap.marks[heap.mark_count++] = {event.value(), covers, sequence_.fetch_add(1, std::memory_order_relaxed)};
+  mark.covers = covers;
+  mark.sequence = sequence_.fetch_add(1, std::memory_order_relaxed);
+  // Where the row is full its newest gives way: this one covers the same work.
+  if (heap.mark_count < kEpochMarksMax) ++heap.mark_count;
+  std::swap(mark, heap.marks[heap.mark_count - 1]);
+  events_.give(mark.slot);
 }
 
 void DeviceCache::query_marks(StreamHeap& heap) noexcept {
   unsigned done = 0;
-  while (done < heap.mark_count && driver_.event_query(heap.marks[done].event).is_ok()) ++done;
+  while (done < heap.mark_count && driver_.event_query(heap.marks[done].slot.event).is_ok()) ++done;
   complete_marks(heap, done);
 }
 
@@ -51,8 +56,8 @@ void DeviceCache::ask_last_event(StreamHeap& heap) noexcept {
 void DeviceCache::complete_marks(StreamHeap& heap, unsigned n) noexcept {
   if (n == 0) return;
   const std::uint64_t covers = heap.marks[n - 1].covers;
-  for (unsigned i = 0; i < n; ++i) events_.give(heap.marks[i].event);
-  std::move(heap.marks + n, heap.marks + heap.mark_count, heap.marks);
+  for (unsigned i = 0; i < n; ++i) events_.give(heap.marks[i].slot);
+  std::rotate(heap.marks, heap.marks + n, heap.marks + heap.mark_count);
   heap.mark_count -= n;
   const Guard guard(heap.lock);
   heap.completed = std::max(heap.completed, covers);
@@ -161,7 +166,7 @@ Address DeviceCache::steal_ordered(StreamHeap& from, StreamHeap& to, const Reque
   if (from.mark_count == 0) return Address{};
   const EpochMark& mark = from.marks[from.mark_count - 1];
   // The wait goes in first: a block taken without it could not be given back unused.
-  if (!may_record(to) || !driver_.stream_wait(to.stream.handle, mark.event).is_ok()) return Address{};
+  if (!may_record(to) || !driver_.stream_wait(to.stream.handle, mark.slot.event).is_ok()) return Address{};
   const Guard guard(from.lock);
   block::BlockPool& pool = from.pool(request.is_small);
   for (BlockIndex block = pool.best_fit(request.size, request.fit_end); block != block::kNoBlock;

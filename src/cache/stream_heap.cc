@@ -20,7 +20,9 @@ UseNode* StreamHeap::take_node() noexcept {
   UseNode* node = spare_;
   spare_ = node->next;
   --spare_nodes_;
+  const EventSlot left = node->slot;
   *node = UseNode{};
+  node->slot = left;
   return node;
 }
 
@@ -161,6 +163,13 @@ void StreamHeap::serve(const Stream& another) noexcept {
   stream = another;
   life.store(Life::kAlive);
   id.store(another.id.value(), std::memory_order_release);
+}
+
+void StreamHeap::destroy_events() noexcept {
+  for (EpochMark& mark : marks) static_cast<void>(EventPool::destroy(mark.slot));
+  for (NodeSlab* slab = slabs_.get(); slab != nullptr; slab = slab->before.get()) {
+    for (UseNode& node : slab->nodes) static_cast<void>(EventPool::destroy(node.slot));
+  }
 }
 
 const char* StreamHeap::validate() const noexcept {

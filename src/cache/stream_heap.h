@@ -32,7 +32,7 @@ class DeviceCache;
 
 /// An event on the heap's own stream: when it is done, every stamp up to `covers` is complete.
 struct EpochMark {
-  EventHandle event;
+  EventSlot slot;
   std::uint64_t covers = 0;
   std::uint64_t sequence = 0;
 };
@@ -57,7 +57,7 @@ class StreamHeap {
   bool reserve_nodes(unsigned n) noexcept { return spare_nodes_ >= live_blocks() + n || grow_nodes(); }
   /// Locked. REQUIRES: a spare node.
   UseNode* take_node() noexcept;
-  /// Locked. The node's event must have been taken off.
+  /// Locked. Nobody may wait for the node's event any more.
   void give_node(UseNode* node) noexcept;
   /// The node, of another heap perhaps, is a use by this heap's stream.
   void refer(UseNode* node) noexcept {
@@ -131,6 +131,8 @@ class StreamHeap {
     return small_.counts().blocks[kLive] + large_.counts().blocks[kLive];
   }
 
+  /// At the allocator's end: destroys every event that stands in a slot of this heap's.
+  void destroy_events() noexcept;
   /// Locked, quiescent: nullptr or the broken invariant.
   const char* validate() const noexcept;
 
@@ -157,7 +159,7 @@ class StreamHeap {
   // Guarded by the device's reclaim lock.
   UseNode* untold = nullptr;         ///< the unrecorded uses a device synchronisation is about to answer
   std::uint64_t told_before = 0;     ///< the stamps it answers
-  EpochMark marks[kEpochMarksMax];
+  EpochMark marks[kEpochMarksMax + 1];  ///< [0, mark_count) stand; the last is where the next one is recorded
   unsigned mark_count = 0;
   bool mark_failed = false;          ///< no event could be recorded when last one was needed
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include <ashlar/block/block_pool.h>
+#include <ashlar/cache/event_pool.h>
 
 namespace ashlar {
 inline namespace v0 {
@@ -17,7 +18,7 @@ class StreamHeap;
 
 struct UseNode {
   StreamHeap* stream = nullptr;     ///< whose completion is awaited (StreamHeap::refer)
-  EventHandle event;                ///< recorded after the free; null until then
+  EventSlot slot;                   ///< its event is recorded after the free; before, what an earlier use left
   std::uint64_t sequence = 0;       ///< order of recording on the stream's device: the oldest goes first
   UseNode* sibling = nullptr;       ///< next use of the same block
   UseNode* next = nullptr;          ///< next in the queue, the unrecorded list, or the free list

@@ -32,12 +32,9 @@ DeviceCache::Waited DeviceCache::wait_for_use(StreamHeap& heap, std::uint32_t ti
   }
   DeviceCache& cache = head->stream->cache;
   waits_.fetch_add(1, std::memory_order_relaxed);
-  const Status status = cache.driver_.event_synchronize(head->event, timeout_ms);
+  const Status status = cache.driver_.event_synchronize(head->slot.event, timeout_ms);
   const bool done = status.is_ok() || is_over(*head->stream);
-  if (done) {
-    cache.events_.give(head->event);
-    head->event = EventHandle{};
-  }
+  if (done) cache.events_.give(head->slot);
   const Guard guard(heap.lock);
   --heap.in_hand;
   UseNode* rest = done ? StreamHeap::advance_queue(head) : head;
@@ -55,7 +52,7 @@ DeviceCache::Waited DeviceCache::wait_for_mark(StreamHeap& heap, std::uint32_t t
   }
   if (heap.mark_count == 0) return Waited::kProgress;  // and has found it done just now
   waits_.fetch_add(1, std::memory_order_relaxed);
-  const Status status = cache.driver_.event_synchronize(heap.marks[0].event, timeout_ms);
+  const Status status = cache.driver_.event_synchronize(heap.marks[0].slot.event, timeout_ms);
   if (status.is_ok()) cache.complete_marks(heap, 1);
   return outcome_of_wait(status);
 }
