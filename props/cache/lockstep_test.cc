@@ -43,6 +43,21 @@ TEST(CacheLockstep, HasNoDivergenceOnLongSequencesOfEveryShape) {
   }
 }
 
+TEST(CacheLockstep, HasNoDivergenceOnSequencesLongEnoughForMuchToPileUp) {
+  // Each pair was a divergence: more events than are kept for reuse (6, 12), what a sparse walk overlooked (38, 124), one
+  // device's addresses come back as another's (255, 479).
+  constexpr struct { std::uint64_t shape, seed; } kWorlds[] = {{6, 6}, {12, 12}, {38, 38}, {124, 124}, {255, 7}, {479, 479}};
+  spec::CacheLockstep::Options options;
+  options.factory = caching_allocator_factory();
+  options.walk_every = 64;
+  for (const auto& world : kWorlds) {
+    SequenceShape shape = shape_from(world.shape);
+    shape.ops = 20'000;
+    const spec::LockstepResult result = spec::CacheLockstep::run(random_sequence(shape, world.seed), options);
+    EXPECT_EQ(result.divergence.clause + result.divergence.text, "") << "seed " << world.seed << ", op " << result.op_index;
+  }
+}
+
 TEST(CacheLockstep, HasNoDivergenceWithManyLiveBlocksAndSparseWalks) {
   spec::CacheLockstep::Options options;
   options.factory = caching_allocator_factory();

@@ -53,7 +53,7 @@ void CacheModel::judge_use(std::uint64_t address, const Stream& stream, Status g
   Device* device = &at(current_);
   Blocks::iterator found;
   if (!find_owned(address, &device, &found) || found->second.is_pending) {
-    return expect_misuse(at(current_), got, Code::kUnknownPointer, Code::kDoubleFree, "a use of no live block");
+    return expect_misuse(*device, got, Code::kUnknownPointer, Code::kDoubleFree, "a use of no live block");
   }
   device->completed = 0;
   Call call;

@@ -108,13 +108,17 @@ void CacheModel::end(Device& device, const Call& call) {
 // Owned blocks. ---------------------------------------------------------------------------------------------------------
 
 bool CacheModel::find_owned(std::uint64_t address, Device** device, Blocks::iterator* block) {
+  bool is_found = false;
   for (Device& d : devices_) {
-    *block = d.owned.find(address);
-    if (*block == d.owned.end()) continue;
+    const auto found = d.owned.find(address);
+    if (found == d.owned.end()) continue;
+    *block = found;
     *device = &d;
-    return true;
+    is_found = true;
+    // A pending one may be complete and its segment another device's by now, which only that device's next walk shows.
+    if (!found->second.is_pending) break;
   }
-  return false;
+  return is_found;
 }
 
 OwnedBlock& CacheModel::insert_owned(Device& device, std::uint64_t address) {
@@ -131,7 +135,6 @@ OwnedBlock& CacheModel::insert_owned(Device& device, std::uint64_t address) {
 
 CacheModel::Blocks::iterator CacheModel::complete(Device& device, Blocks::iterator block) {
   const auto next = std::next(block);
-  device.touched.push_back(block->first);
   device.completed_bytes += block->second.size;
   spare_.push_back(device.owned.extract(block));
   ++device.completed;
@@ -221,6 +224,7 @@ void CacheModel::follow(Device& device, std::uint64_t tag, std::uint64_t size, c
   if (other != device.owned.begin() && std::prev(other)->first + std::prev(other)->second.size > address) --other;
   while (other != device.owned.end() && other->first < address + info.size) {
     if (!other->second.is_pending) return report("C2", hex(address) + " overlaps the live block at " + hex(other->first));
+    device.touched.push_back(other->first);
     other = complete(device, other);  // it must have completed: whether rightly, the detector knows
   }
   for (const std::uint64_t part : {segment->ordinal, address - segment->base}) {
