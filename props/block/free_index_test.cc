@@ -162,6 +162,38 @@ TEST(FreeIndex, LeavesDivideAndGoWhateverTheOrderOfOneClassIs) {
   expect_one_class_sorted(shuffled);
 }
 
+TEST(FreeIndex, AgreesWithAWalkInAPoolOfThousandsOfSmallBlocks) {
+  // A few sizes only, so that classes hold hundreds of blocks and their trees are deep.
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    props::Dice dice(seed);
+    BlockPool pool{512_B};
+    const SegmentIndex segment = pool.add_segment(Address{std::uint64_t{1} << 40}, 64_MiB, 0, 0);
+    std::vector<BlockIndex> live;
+    for (unsigned i = 1; i <= 40000; ++i) {
+      if (live.size() < 500 || (live.size() < 6000 && dice.below(5) < 3)) {
+        const Bytes size{512 * (dice.below(10) < 9 ? 1 + dice.below(2) : 1 + dice.below(40))};
+        const BlockIndex fit = pool.best_fit(size, Bytes::max());
+        ASSERT_NE(fit, kNoBlock);
+        live.push_back(pool.take(fit, size, true, size, 0));
+      } else {
+        // Bursts of frees, so that the number of free blocks swings and leaves empty.
+        for (std::uint64_t n = 1 + dice.below(8) * dice.below(40); n > 0 && !live.empty(); --n) {
+          std::swap(live[dice.below(live.size())], live.back());
+          pool.release(live.back(), i);
+          live.pop_back();
+        }
+      }
+      if (i % 500 != 0) continue;
+      Sorted sorted;
+      for (BlockIndex b = pool.view(segment).first; b != kNoBlock; b = pool.next(b)) {
+        if (pool.state(b) == State::kFree) sorted.emplace(pool.size(b).count(), pool.address(b).value());
+      }
+      expect_order(pool, sorted);
+    }
+    EXPECT_GT(PoolPeer::branches_touched(PoolPeer::index(pool)), 10u) << "this pool was meant to have deep trees";
+  }
+}
+
 TEST(FreeIndex, AgreesWithASortedSetUnderRandomInsertsAndRemovals) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     props::Dice dice(seed);

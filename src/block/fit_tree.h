@@ -22,89 +22,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <cstring>
-#include <memory>
-#include <new>
-#include <type_traits>
 
+#include <ashlar/block/node_store.h>
 #include <ashlar/block/record.h>
 
 namespace ashlar {
 inline namespace v0 {
 namespace block {
-
-/// An array of tree nodes. Room is made for the worst case, and not touched before it is used: it costs addresses, not
-/// memory. Nodes given back are threaded through `parent`.
-template <class T>
-class NodeStore {
-  static_assert(std::is_trivially_copyable_v<T>);
-
- public:
-  T& operator[](std::uint32_t index) {
-    ASHLAR_ASSERT(index < touched_, "fit tree(1): no such node");
-    return items_[index];
-  }
-  const T& operator[](std::uint32_t index) const {
-    ASHLAR_ASSERT(index < touched_, "fit tree(1): no such node");
-    return items_[index];
-  }
-  std::uint32_t touched() const { return touched_; }
-  std::uint32_t taken() const { return taken_; }
-  /// Are all touched nodes but `taken` of them on the list of unused ones? Cost: O(unused).
-  bool holds(std::uint64_t taken) const noexcept {
-    std::uint64_t unused = 0;
-    for (std::uint32_t i = unused_; i != kNone; i = items_[i].parent) {
-      if (i >= touched_ || unused == touched_) return false;
-      unused += 1;
-    }
-    return taken == taken_ && unused + taken == touched_;
-  }
-
-  /// Room for `capacity` nodes. False if the host has no memory (nothing changed).
-  bool reserve(std::uint32_t capacity) noexcept { return capacity <= capacity_ || grow(capacity); }
-  /// A new node, or one as it was given back. REQUIRES: fewer than the reserved number are taken.
-  std::uint32_t take() noexcept {
-    taken_ += 1;
-    if (unused_ != kNone) {
-      const std::uint32_t index = unused_;
-      unused_ = items_[index].parent;
-      return index;
-    }
-    ASHLAR_ASSERT(touched_ < capacity_, "fit tree(1): more nodes than records");
-    ::new (static_cast<void*>(&items_[touched_])) T();
-    return touched_++;
-  }
-  void give(std::uint32_t index) noexcept {
-    (*this)[index].parent = unused_;
-    unused_ = index;
-    taken_ -= 1;
-  }
-  void clear() noexcept {
-    touched_ = 0;
-    taken_ = 0;
-    unused_ = kNone;
-  }
-
- private:
-  struct Release {
-    void operator()(T* items) const { ::operator delete[](items, std::align_val_t{alignof(T)}); }
-  };
-  [[gnu::cold]] bool grow(std::uint32_t capacity) noexcept {
-    std::unique_ptr<T[], Release> items(static_cast<T*>(
-        ::operator new[](std::size_t{capacity} * sizeof(T), std::align_val_t{alignof(T)}, std::nothrow)));
-    if (items == nullptr) return false;
-    if (touched_ > 0) std::memcpy(static_cast<void*>(items.get()), items_.get(), std::size_t{touched_} * sizeof(T));
-    items_ = std::move(items);
-    capacity_ = capacity;
-    return true;
-  }
-
-  std::unique_ptr<T[], Release> items_;
-  std::uint32_t capacity_ = 0;
-  std::uint32_t touched_ = 0;
-  std::uint32_t taken_ = 0;
-  std::uint32_t unused_ = kNone;
-};
 
 class FitTrees {
  public:

@@ -106,8 +106,7 @@ class FreeIndex {
     const auto zeros = static_cast<unsigned>(std::countl_zero(size));
     const unsigned octave = (kWordBits - 1 - granule_bits_) - zeros;
     const std::uint64_t place = (size << zeros << 1) | ((offset << (kWordBits - window_bits_)) >> octave);
-    return Place{(octave << kSubBits) | static_cast<unsigned>(place >> (kWordBits - kSubBits)),
-                 (place << kSubBits) & ~FitTrees::kSlotMask};
+    return Place{(octave << kSubBits) | static_cast<unsigned>(place >> (kWordBits - kSubBits)), place << kSubBits};
   }
   Place place_of(const BlockRecord& record) const { return place_of(record.size, record.address - window_base_); }
 
