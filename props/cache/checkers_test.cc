@@ -430,6 +430,8 @@ TEST(Checkers, C26FiresOnCallsAfterTheDeviceIsGoneAndOnOtherAnswers) {
     EXPECT_EQ(clause<OutlivesItsDevice>(ops), "C26") << end;
     EXPECT_EQ(clause<HidesTheLoss>(ops), "C26") << end;
   }
+  // What one device is told of the driver's end, the other knows.
+  EXPECT_EQ(clause<HidesTheLoss>("device d1 0\nstream s1 d1\nteardown\nalloc p0 4MiB s0\nalloc p1 4MiB s1\n"), "C26");
 }
 
 bool gives_another_block = false;

@@ -162,7 +162,7 @@ void CacheLockstep::settle() {
     }
   }
   for (std::uint32_t i = 0; i < witnesses_.size(); ++i) {
-    if (!model_->verdict().is_good() || witnesses_[i]->sticky() != Code::kOk) continue;
+    if (!model_->verdict().is_good() || model_->end_of(device_id(i)) != Code::kOk) continue;
     // Where no wait is permitted, the events of the first try are done at the second.
     Status trimmed{Code::kNotReady, "not tried yet"};
     for (int tries = 0; tries < 2 && trimmed.code() == Code::kNotReady; ++tries) {
@@ -192,8 +192,9 @@ const LockstepResult& CacheLockstep::finish() {
   }
   if (is_over_) return result_;
   subject_.reset();
-  for (const std::unique_ptr<DeviceWitness>& witness : witnesses_) {
-    if (witness->sticky() != Code::kOk) continue;  // it took everything with it
+  for (std::uint32_t i = 0; i < witnesses_.size(); ++i) {
+    const DeviceWitness* const witness = witnesses_[i].get();
+    if (model_->end_of(device_id(i)) != Code::kOk) continue;  // it took everything with it
     if (witness->events() != 0) {
       model_->report("C14", std::to_string(witness->events()) + " events are still held after the destructor");
     }

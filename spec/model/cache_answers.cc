@@ -9,7 +9,7 @@ void CacheModel::expect_misuse(Device& device, Status got, Code first, Code seco
   Call call;
   call.fails = true;
   device.completed = device.completed_bytes = 0;
-  const bool is_dead = device.witness->sticky() != Code::kOk && got.code() == device.witness->sticky();
+  const bool is_dead = !got.is_ok() && got.code() == end_of(device.id);
   if (!is_dead && got.code() != first && got.code() != second) {
     report("C16", std::string(what) + " answered " + code_name(got.code()) + ", not " + code_name(first));
   }
@@ -76,8 +76,7 @@ void CacheModel::judge_trim(Status got) {
   if (is_capturing()) return expect_misuse(device, got, Code::kBusy, Code::kBusy, "a trim in a capture");
   Call call;
   const bool is_dead = is_dead_answer(device, got.code());
-  // Where no wait is permitted; or where the driver has gone, which nobody has told this device yet.
-  const bool ran_out = got.code() == Code::kNotReady && (settings_.wait_ms == 0 || is_driver_gone());
+  const bool ran_out = got.code() == Code::kNotReady && settings_.wait_ms == 0;
   // Whichever device failed: a trim waits for others' streams too.
   if (!is_dead && !got.is_ok() && !ran_out && !any_failure_but_growth()) {
     report("C16", std::string("a trim answered ") + code_name(got.code()) + " for no reason");

@@ -71,7 +71,7 @@ void CacheModel::judge_shortage(Device& device, std::uint64_t size, const Stream
   const bool in_capture = is_capturing();
   if (shortage.capturing != in_capture) report("DEV-14", "the account misstates whether a capture is underway");
   // Where the device failed in another way than by having no memory, the ladder cannot be held to its rungs.
-  if (any_failure_but_growth() || is_driver_gone()) return;
+  if (any_failure_but_growth()) return;
   const bool may_wait = settings_.wait_ms != 0 && !in_capture;
   const bool ran_out = device.witness->timeouts() != device.timeouts_before || settings_.wait_ms == 0;
   if (shortage.wait_ran_out && !ran_out) {

@@ -45,7 +45,7 @@ void CacheModel::begin(DeviceId device) {
     d.calls_before = d.witness->calls();
     d.failures_before = d.witness->failures();
     d.timeouts_before = d.witness->timeouts();
-    d.was_dead = d.witness->sticky() != Code::kOk;
+    d.was_dead = end_of(d.id) != Code::kOk;
   }
 }
 
@@ -67,7 +67,7 @@ bool CacheModel::any_failure_but_growth() const {
 }
 
 bool CacheModel::is_dead_answer(Device& device, Code code) {
-  const Code sticky = device.witness->sticky();
+  const Code sticky = end_of(device.id);
   if (device.was_dead && code != sticky) {
     report("C26", std::string("the device is gone, but the call answered ") + code_name(code));
   }
@@ -82,7 +82,9 @@ void CacheModel::end(Device& device, const Call& call) {
   if (callbacks_ != 0) return;
   ++calls_judged_;
   ++checks_;
-  if (device.was_dead && calls_made(device) != 0) report("C26", "a device call was made after the device was gone");
+  for (const Device& each : devices_) {
+    if (each.was_dead && calls_made(each) != 0) report("C26", "a device call was made after the device was gone");
+  }
   const bool is_shortage = call.allocates && call.fails;
   const bool had_view = device.is_fresh;
   device.is_fresh = false;
@@ -162,9 +164,12 @@ bool CacheModel::is_live_anywhere(std::uint64_t address) const {
   return false;
 }
 
-bool CacheModel::is_driver_gone() const {
-  return std::any_of(devices_.begin(), devices_.end(),
-                     [](const Device& d) { return d.witness->sticky() == Code::kTornDown; });
+Code CacheModel::end_of(DeviceId device) const {
+  const Code own = devices_[index(device)].witness->sticky();
+  if (own != Code::kOk) return own;
+  const bool is_unloaded = std::any_of(devices_.begin(), devices_.end(),
+                                       [](const Device& d) { return d.witness->sticky() == Code::kTornDown; });
+  return is_unloaded ? Code::kTornDown : Code::kOk;
 }
 
 bool CacheModel::is_capturing() const {
@@ -189,7 +194,7 @@ void CacheModel::live_addresses(DeviceId device, std::vector<std::uint64_t>* add
 /// info(), or, where the device went during the call and info() says so, the same from the snapshot.
 Result<CacheInfo> CacheModel::info_of(Device& device, std::uint64_t address) {
   const Result<CacheInfo> got = subject_.info(Address{address});
-  if (got.is_ok() || device.was_dead || got.code() != device.witness->sticky()) return got;
+  if (got.is_ok() || device.was_dead || got.code() != end_of(device.id)) return got;
   if (!subject_.snapshot(device.id, &device.next).is_ok()) return got;
   for (const CacheSegment& segment : device.next.segments) {
     for (std::uint32_t i = 0; i < segment.block_count; ++i) {

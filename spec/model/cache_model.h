@@ -103,6 +103,8 @@ class CacheModel {
   std::uint64_t live_count() const;
   /// Replaces `*addresses`, in order.
   void live_addresses(DeviceId device, std::vector<std::uint64_t>* addresses) const;
+  /// What ended the device: its own loss, or the driver's unloading, which any device may have answered (D8); else kOk.
+  Code end_of(DeviceId device) const;
   /// A capture on any device forbids its calls to all (CUDA's global capture mode).
   bool is_capturing() const;
   std::uint64_t address_hash() const { return address_hash_; }
@@ -180,8 +182,6 @@ class CacheModel {
   std::uint64_t calls_made(const Device& device) const;
   bool any_failure(const Device& device) const;
   bool any_failure_but_growth() const;
-  /// Has any device answered that the driver is unloaded? Then what others' streams use never ends, on any device (D8).
-  bool is_driver_gone() const;
   bool is_dead_answer(Device& device, Code code);
 
   // cache_model.cc

@@ -129,8 +129,7 @@ void CacheModel::judge_counters(Device& device, const CacheStats& stats) {
   for (const Device& each : devices_) {
     waits += each.witness->calls_of(CallKind::kEventSynchronize) + each.witness->calls_of(CallKind::kSynchronize);
   }
-  // A wait that the driver, being gone, refuses at once is made on nobody.
-  if (!is_driver_gone() && (stats.waits > waits || devices_.size() == 1)) expect_stat("waits", stats.waits, waits);
+  if (stats.waits > waits || devices_.size() == 1) expect_stat("waits", stats.waits, waits);
 }
 
 void CacheModel::judge_oversize(Device& device, const CacheStats& stats) {

@@ -17,7 +17,7 @@ DeviceCache::DeviceCache(Device& device, SharedState& shared) noexcept
       config_(shared.config),
       has_divisions_(std::any_of(config_.roundup_divisions.begin(), config_.roundup_divisions.end(),
                                  [](std::uint32_t steps) { return steps > 1; })),
-      id_(device.traits().id), driver_(device), events_(driver_) {
+      id_(device.traits().id), driver_(device, shared.drivers), events_(driver_) {
   fraction_pending_ = config_.memory_fraction < 1.0;
 }
 

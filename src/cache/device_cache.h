@@ -32,6 +32,7 @@ struct SharedState {
   explicit SharedState(const Config& with) : config(with) {}
   const Config config;
   PageMap pages;
+  Driver* drivers = nullptr;                   ///< of all devices: the driver's unloading is told to all at once
   std::atomic<unsigned> captures{0};           ///< streams that capture now, over all devices: D6 is about threads
   std::atomic<unsigned> observers_running{0};  ///< so that only then a thread-local is read (C24)
   std::vector<CachingAllocator::FreeMemoryCallback> callbacks;

@@ -1,8 +1,8 @@
 // The way from the cache to its device: every device call the caching allocator makes goes through here.
 //
 // Purpose: one place that counts calls, checks that no heap lock is held (C18), and remembers a sticky error so that after
-// it no further call is made (C25, C26).
-// Thread safety: any thread.
+// it no further call is made (C25, C26): for this device, or, where the driver itself is gone, for any of the allocator's.
+// Thread safety: any thread, once all of an allocator's are made.
 #pragma once
 
 #include <array>
@@ -16,13 +16,19 @@ inline namespace v0 {
 
 class Driver {
  public:
-  explicit Driver(Device& device) noexcept : device_(device), traits_(device.traits()) {}
+  /// `first` heads the list of the allocator's drivers; this one joins it.
+  Driver(Device& device, Driver*& first) noexcept
+      : device_(device), traits_(device.traits()), first_(first), next_(first) {
+    first = this;
+  }
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
 
   const DeviceTraits& traits() const noexcept { return traits_; }
   /// Ok, or the sticky error that ended this device. Not a device call. Cost: one load.
   Status health() const noexcept {
     const Code code = dead_.load(std::memory_order_relaxed);
-    return code == Code::kOk ? Status::ok() : Status{code, "the device was lost earlier (C26)"};
+    return code == Code::kOk ? Status::ok() : Status{code, "the device, or its driver, has gone (C26)"};
   }
   std::uint64_t calls(CallKind kind) const noexcept {
     return calls_[static_cast<unsigned>(kind)].load(std::memory_order_relaxed);
@@ -78,12 +84,21 @@ class Driver {
     calls_[static_cast<unsigned>(kind)].fetch_add(1, std::memory_order_relaxed);
     R result = f();
     const Code code = result.code();
-    if (code == Code::kDeviceLost || code == Code::kTornDown) dead_.store(code, std::memory_order_relaxed);
+    if (code == Code::kDeviceLost || code == Code::kTornDown) [[unlikely]] end(code);
     return result;
+  }
+  /// Every device keeps a flag of its own, so that a hit reads no memory that others share.
+  [[gnu::cold]] void end(Code code) noexcept {
+    for (Driver* each = first_; each != nullptr; each = each->next_) {
+      Code alive = Code::kOk;
+      if (each == this || code == Code::kTornDown) each->dead_.compare_exchange_strong(alive, code, std::memory_order_relaxed);
+    }
   }
 
   Device& device_;
   const DeviceTraits traits_;
+  Driver* const& first_;
+  Driver* const next_;
   std::atomic<Code> dead_{Code::kOk};
   std::array<std::atomic<std::uint64_t>, kCallKinds> calls_{};
 };

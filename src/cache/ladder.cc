@@ -243,7 +243,8 @@ Result<Address> DeviceCache::reclaim_and_retry(StreamHeap& heap, const Request& 
       const Result<Address> grown = grow(heap, request);
       if (grown.code() != Code::kOutOfMemory) return grown;
     }
-    again = wait_for_oldest(patience);
+    // Nothing to wait for on a device that this search found gone: the next one says so.
+    again = !driver_.health().is_ok() || wait_for_oldest(patience);
   }
   return short_of_memory;
 }

@@ -19,7 +19,7 @@
 //   D7  A handle is dead once destroyed; its value may come back as another stream's handle. Passing a dead handle is a
 //       caller's error that real drivers need not report.
 //   D8  kDeviceLost and kTornDown are sticky: every later call returns the same. The work of a lost device touches no
-//       memory any more, its own or another's.
+//       memory any more, its own or another's. kTornDown says that the driver is unloaded, and with it all its devices.
 #pragma once
 
 #include <ashlar/base/export.h>
