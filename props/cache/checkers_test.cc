@@ -324,6 +324,8 @@ struct AsksWhenRefusing : ForwardingSubject {
 };
 TEST(Checkers, C13FiresWhenARefusedCallDoesSomething) {
   EXPECT_EQ(clause<AsksWhenRefusing>("alloc p0 512 s0\nfree p0\nfree-stale p0\n"), "C13");
+  // A device that fails what should not have been asked is no excuse.
+  EXPECT_EQ(clause<AsksWhenRefusing>("alloc p0 512 s0\nfree p0\nfail memory-info 1 on\nfree-stale p0\n"), "C13");
 }
 
 template <unsigned kPolls, CallKind kKind>

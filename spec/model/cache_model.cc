@@ -89,8 +89,7 @@ void CacheModel::end(Device& device, const Call& call) {
   const bool had_view = device.is_fresh;
   device.is_fresh = false;
   if (walk_is_due() || is_shortage) walk(device);
-  // Where the device failed, the call may have come part of its way: what it completed by then stays so.
-  if (call.fails && !call.allocates && !any_failure(device)) {
+  if (call.fails && !call.allocates && !call.is_broken_off) {
     if (calls_made(device) != 0) report("C13", "a call that was refused made device calls");
     if (had_view && device.is_fresh && device.completed != 0) {
       report("C13", "a call that was refused completed pending blocks");
@@ -276,8 +275,10 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
     return end(device, call);
   }
   call.fails = true;
+  call.is_broken_off = any_failure(device);
   if (is_dead_answer(device, code)) return end(device, call);
   if (size > kRequestMax) {
+    call.is_broken_off = false;
     if (code != Code::kSizeOverflow) report("C16", "a request over 1 EiB was not refused as kSizeOverflow");
     return end(device, call);
   }

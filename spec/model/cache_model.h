@@ -159,6 +159,7 @@ class CacheModel {
   struct Call {
     bool allocates = false;
     bool fails = false;       ///< typed error: nothing may have changed
+    bool is_broken_off = false;  ///< an allocation, by a failing device: what it completed before that stays so (C13)
     bool is_hit = false;
     std::uint64_t heap = 0;
     unsigned pool = 0;
