@@ -1,15 +1,43 @@
 // Plain types from and to the allocator's: see cache_subject.h.
 #include "props/adapters/cache_subject.h"
 
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
 #include <utility>
 
 namespace ashlar::props {
 
 namespace {
 
-using spec::CacheFigure;
-
-spec::CacheStat plain(const Stat& stat) { return {stat.current, stat.peak, stat.increased, stat.decreased}; }
+// Statistics are read after every call, so they are carried over as bytes: both sides hold the same words in the same order.
+static_assert(std::is_trivially_copyable_v<DeviceStats> && std::is_trivially_copyable_v<spec::CacheStats>);
+static_assert(sizeof(DeviceStats) == sizeof(spec::CacheStats) && sizeof(Stat) == sizeof(spec::CacheStat));
+static_assert(kStatPools == spec::kCachePools);
+static_assert(offsetof(Stat, current) == offsetof(spec::CacheStat, current) &&
+              offsetof(Stat, peak) == offsetof(spec::CacheStat, peak) &&
+              offsetof(Stat, increased) == offsetof(spec::CacheStat, increased) &&
+              offsetof(Stat, decreased) == offsetof(spec::CacheStat, decreased));
+constexpr bool stands_at(std::size_t offset, spec::CacheFigure figure) {
+  return offset == sizeof(StatByPool) * static_cast<std::size_t>(figure);
+}
+static_assert(offsetof(spec::CacheStats, figure) == 0);
+static_assert(stands_at(offsetof(DeviceStats, allocations), spec::CacheFigure::kAllocations));
+static_assert(stands_at(offsetof(DeviceStats, segments), spec::CacheFigure::kSegments));
+static_assert(stands_at(offsetof(DeviceStats, active), spec::CacheFigure::kActive));
+static_assert(stands_at(offsetof(DeviceStats, inactive_splits), spec::CacheFigure::kInactiveSplits));
+static_assert(stands_at(offsetof(DeviceStats, allocated_bytes), spec::CacheFigure::kAllocatedBytes));
+static_assert(stands_at(offsetof(DeviceStats, reserved_bytes), spec::CacheFigure::kReservedBytes));
+static_assert(stands_at(offsetof(DeviceStats, active_bytes), spec::CacheFigure::kActiveBytes));
+static_assert(stands_at(offsetof(DeviceStats, inactive_split_bytes), spec::CacheFigure::kInactiveSplitBytes));
+static_assert(stands_at(offsetof(DeviceStats, requested_bytes), spec::CacheFigure::kRequestedBytes));
+static_assert(offsetof(DeviceStats, oversize_allocations) == offsetof(spec::CacheStats, oversize_allocations));
+static_assert(offsetof(DeviceStats, oversize_segments) == offsetof(spec::CacheStats, oversize_segments));
+static_assert(offsetof(DeviceStats, alloc_retries) == offsetof(spec::CacheStats, alloc_retries));
+static_assert(offsetof(DeviceStats, ooms) == offsetof(spec::CacheStats, ooms));
+static_assert(offsetof(DeviceStats, waits) == offsetof(spec::CacheStats, waits));
+static_assert(offsetof(DeviceStats, steals) == offsetof(spec::CacheStats, steals));
+static_assert(offsetof(DeviceStats, device_calls) == offsetof(spec::CacheStats, device_calls));
 
 spec::CacheShortage plain(const OutOfMemory& account) {
   spec::CacheShortage shortage;
@@ -94,27 +122,7 @@ class Adapter final : public spec::CacheSubject {
 Status Adapter::stats(DeviceId device, spec::CacheStats* out) {
   const Result<DeviceStats> got = allocator_.stats(device);
   if (!got.is_ok()) return got.status();
-  const DeviceStats& from = got.value();
-  const std::pair<CacheFigure, const StatByPool*> figures[] = {
-      {CacheFigure::kAllocations, &from.allocations},
-      {CacheFigure::kSegments, &from.segments},
-      {CacheFigure::kActive, &from.active},
-      {CacheFigure::kInactiveSplits, &from.inactive_splits},
-      {CacheFigure::kAllocatedBytes, &from.allocated_bytes},
-      {CacheFigure::kReservedBytes, &from.reserved_bytes},
-      {CacheFigure::kActiveBytes, &from.active_bytes},
-      {CacheFigure::kInactiveSplitBytes, &from.inactive_split_bytes},
-      {CacheFigure::kRequestedBytes, &from.requested_bytes}};
-  for (const auto& [figure, pools] : figures) {
-    for (unsigned pool = 0; pool < spec::kCachePools; ++pool) out->of(figure, pool) = plain((*pools)[pool]);
-  }
-  out->oversize_allocations = plain(from.oversize_allocations);
-  out->oversize_segments = plain(from.oversize_segments);
-  out->alloc_retries = from.alloc_retries;
-  out->ooms = from.ooms;
-  out->waits = from.waits;
-  out->steals = from.steals;
-  for (unsigned kind = 0; kind < kCallKinds; ++kind) out->device_calls[kind] = from.device_calls[kind];
+  std::memcpy(out, &got.value(), sizeof *out);
   return Status::ok();
 }
 

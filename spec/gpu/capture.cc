@@ -78,7 +78,7 @@ Status Captures::add_node(std::uint32_t lane, std::span<const Touch> touches) {
   ASHLAR_REQUIRE(!capture.invalidated, Code::kCaptureInvalidated, "the capture was invalidated");
   const std::uint32_t index = member_of(capture, lane);
   Member& member = capture.members[index];
-  if (member.depends.size() <= index) member.depends.resize(index + 1, 0);
+  member.depends.extend(index + 1);
   member.depends[index] = ++member.nodes;
   capture.touches.insert(capture.touches.end(), touches.begin(), touches.end());
   return Status::ok();
@@ -110,7 +110,7 @@ Status Captures::wait(std::uint32_t lane, const CapturePoint& point) {
   Member& member = capture.members[member_of(capture, lane)];
   if (lane_.size() <= lane) lane_.resize(lane + 1, 0);
   lane_[lane] = point.capture;
-  if (member.depends.size() < point.depends.size()) member.depends.resize(point.depends.size(), 0);
+  member.depends.extend(point.depends.size());
   for (std::size_t i = 0; i < point.depends.size(); ++i) {
     member.depends[i] = std::max(member.depends[i], point.depends[i]);
   }

@@ -4,7 +4,7 @@ namespace ashlar::spec {
 
 bool Clocks::merge(Clock& into, const Clock& from) {
   bool changed = false;
-  if (into.size() < from.size()) into.resize(from.size());
+  into.extend(from.size());
   for (std::size_t i = 0; i < from.size(); ++i) {
     if (into[i] >= from[i]) continue;
     into[i] = from[i];
@@ -22,7 +22,7 @@ void Clocks::enqueue(std::uint32_t lane, std::uint32_t thread) {
     at.host_thread = thread;
   }
   ++at.enqueued;
-  if (at.clock.size() <= lane) at.clock.resize(lane + 1);
+  at.clock.extend(std::size_t{lane} + 1);
   at.clock[lane] = at.enqueued;
 }
 

@@ -10,12 +10,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "spec/gpu/short_list.h"
 #include "spec/gpu/sim_gpu.h"
 
 namespace ashlar::spec {
 
 /// Place by lane; lanes beyond its end count as 0.
-using Clock = std::vector<std::uint64_t>;
+using Clock = ShortList<std::uint64_t, 6>;
 
 /// The place of that lane in the clock.
 inline std::uint64_t place_in(const Clock& clock, std::uint32_t lane) { return lane < clock.size() ? clock[lane] : 0; }

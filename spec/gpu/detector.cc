@@ -11,6 +11,14 @@ std::string range_text(std::uint64_t begin, std::uint64_t end) {
 
 }  // namespace
 
+HappensBefore::HappensBefore(const Clocks& clocks, FaultLog& faults) : clocks_(clocks), faults_(faults) {
+  constexpr std::size_t kUsual = 32;  // what most worlds stay below
+  allocations_.reserve(kUsual);
+  unused_.reserve(kUsual);
+  live_.reserve(kUsual);
+  priors_.reserve(kUsual);
+}
+
 std::string HappensBefore::describe(const char* what, const Allocation& made, const Stamp& use) const {
   return std::string(what) + ": allocation " + std::to_string(made.tag) + " at " + range_text(made.begin, made.end) +
          " for stream #" + std::to_string(made.lane + 1) + " has bytes that allocation " + std::to_string(use.owner) +

@@ -30,7 +30,7 @@ namespace ashlar::spec {
 
 class HappensBefore {
  public:
-  HappensBefore(const Clocks& clocks, FaultLog& faults) : clocks_(clocks), faults_(faults) {}
+  HappensBefore(const Clocks& clocks, FaultLog& faults);
 
   /// The allocator handed the range out, for use on that lane. Checks C2, C6, C7.
   void on_allocate(AllocationTag tag, Address at, Bytes size, std::uint32_t lane, std::uint32_t thread);

@@ -17,7 +17,11 @@ namespace ashlar::spec {
 template <class T>
 class HandleTable {
  public:
-  HandleTable(std::uint8_t mark, bool recycle) : mark_(mark), recycle_(recycle) {}
+  /// `usual`: how many handles are usual, so that fewer grow nothing.
+  HandleTable(std::uint8_t mark, bool recycle, std::size_t usual) : mark_(mark), recycle_(recycle) {
+    slots_.reserve(usual);
+    free_.reserve(usual);
+  }
 
   /// A new live slot: its handle. The slot's T is as the slot's last owner left it, or fresh.
   std::uint64_t add() {

@@ -9,6 +9,9 @@ namespace {
 
 constexpr std::uint8_t kStreamMark = 0x10;
 constexpr std::uint8_t kEventMark = 0x20;
+// What most worlds stay below: theirs is made at once, without growing.
+constexpr std::size_t kStreamsUsual = 8;
+constexpr std::size_t kEventsUsual = 32;
 
 std::uint64_t next_serial() {
   static std::atomic<std::uint64_t> serial{0};
@@ -34,10 +37,11 @@ Machine::Machine(const SimGpuOptions& options)
       detector_(clocks_, faults_),
       rng_(options.seed ^ 0xace),
       defaults_(options.capacities.size()),
-      streams_(kStreamMark, options.adversarial),
-      events_(kEventMark, options.adversarial) {
+      streams_(kStreamMark, options.adversarial, kStreamsUsual),
+      events_(kEventMark, options.adversarial, kEventsUsual) {
   ASHLAR_ASSERT(options.capacities.size() <= Memory::kDevicesMax, "sim: too many devices");
   devices_.reserve(options.capacities.size());
+  lane_info_.reserve(kStreamsUsual);
   for (std::uint32_t i = 0; i < options.capacities.size(); ++i) devices_.emplace_back(*this, i);
 }
 

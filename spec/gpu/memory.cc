@@ -6,6 +6,7 @@ namespace ashlar::spec {
 namespace {
 
 constexpr std::uint8_t kPageMark = 0x30;
+constexpr std::size_t kRegionsUsual = 16;  // what most worlds stay below
 
 bool is_power_of_two_or_zero(std::uint64_t n) { return (n & (n - 1)) == 0; }
 
@@ -16,8 +17,9 @@ Memory::Memory(const SimGpuOptions& options, FaultLog& faults)
       rng_(options.seed),
       faults_(faults),
       granularity_(options.page_granularity),
-      handles_(kPageMark, options.adversarial) {
+      handles_(kPageMark, options.adversarial, 0) {
   devices_.reserve(options.capacities.size());
+  regions_.reserve(kRegionsUsual);
   for (const Bytes capacity : options.capacities) devices_.push_back(DeviceMemory{capacity, Ledger{}});
 }
 

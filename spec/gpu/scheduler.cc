@@ -39,7 +39,8 @@ Scheduler::Scheduler(const SimGpuOptions& options, const Memory& memory, Clocks&
       rng_(options.seed ^ 0x5eed),
       queue_depth_(options.queue_depth),
       hardware_queues_(options.hardware_queues) {
-  lanes_.reserve(4);
+  lanes_.reserve(8);
+  active_.reserve(8);
 }
 
 const Scheduler*& Scheduler::in_host_function() {

@@ -1,4 +1,5 @@
-// ShortList: a list whose first few items need no allocation; the detector makes one for every allocation it watches.
+// ShortList: a list whose first few items need no allocation; there is one for every allocation watched and
+// every event.
 //
 // Thread safety: none. Invariant: items are in inline_ while they fit, else all of them in more_.
 #pragma once
@@ -17,7 +18,9 @@ class ShortList {
   const T* begin() const { return more_.empty() ? inline_.data() : more_.data(); }
   const T* end() const { return begin() + size_; }
   std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
   T& operator[](std::size_t i) { return begin()[i]; }
+  const T& operator[](std::size_t i) const { return begin()[i]; }
 
   void push_back(const T& item) {
     if (more_.empty() && size_ < kInline) {
@@ -33,6 +36,10 @@ class ShortList {
     begin()[i] = begin()[size_ - 1];
     if (!more_.empty()) more_.pop_back();
     --size_;
+  }
+  /// Makes it at least so long, with T{} at the end.
+  void extend(std::size_t size) {
+    while (size_ < size) push_back(T{});
   }
   void clear() {
     more_.clear();

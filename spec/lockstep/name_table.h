@@ -15,11 +15,13 @@ class NameTable {
   /// The entry, made with T{} on first sight. The reference holds until the next call.
   T& operator[](std::uint64_t name) {
     if (name >= kDenseMax) return sparse_[name];
+    if (dense_.capacity() == 0) dense_.reserve(kUsual);
     if (name >= dense_.size()) dense_.resize(static_cast<std::size_t>(name) + 1 + dense_.size() / 2);
     return dense_[static_cast<std::size_t>(name)];
   }
 
  private:
+  static constexpr std::size_t kUsual = 32;  ///< what most sequences stay below
   static constexpr std::uint64_t kDenseMax = 1u << 22;
   std::vector<T> dense_;
   std::unordered_map<std::uint64_t, T> sparse_;

@@ -60,7 +60,7 @@ void CacheModel::judge_use(std::uint64_t address, const Stream& stream, Status g
   call.fails = !got.is_ok();
   if (got.is_ok()) {
     device->touched.push_back(address);
-    std::vector<std::uint64_t>& uses = found->second.uses;
+    ShortList<std::uint64_t, 2>& uses = found->second.uses;
     const std::uint64_t id = stream.id.value();
     if (id != found->second.stream && std::find(uses.begin(), uses.end(), id) == uses.end()) uses.push_back(id);
   } else if (!is_dead_answer(*device, got.code()) &&
@@ -151,15 +151,13 @@ void CacheModel::judge_reset_peaks(Status got) {
   if (!got.is_ok() && !is_dead_answer(device, got.code())) report("C16", "a reset of the peaks was refused");
   if (!device.is_fresh) walk(device);
   constexpr unsigned kAll = kCacheFigures * kCachePools;
-  std::fill(&device.heap_peaks_least[0][0], &device.heap_peaks_least[0][0] + kAll, 0);
+  std::fill(&device.peaks_least[0][0], &device.peaks_least[0][0] + kAll, 0);
   for (HeapFigures& heap : device.heaps) {
     std::copy(&heap.now[0][0], &heap.now[0][0] + kAll, &heap.peak_least[0][0]);
     std::copy(&heap.now[0][0], &heap.now[0][0] + kAll, &heap.peak_most[0][0]);
-    for (unsigned i = 0; i < kAll; ++i) (&device.heap_peaks_least[0][0])[i] += (&heap.now[0][0])[i];
+    for (unsigned i = 0; i < kAll; ++i) (&device.peaks_least[0][0])[i] += (&heap.now[0][0])[i];
   }
-  std::copy(&device.heap_peaks_least[0][0], &device.heap_peaks_least[0][0] + kAll, &device.heap_peaks_most[0][0]);
-  std::copy(&device.sum[0][0], &device.sum[0][0] + kAll, &device.device_peak_least[0][0]);
-  std::copy(&device.sum[0][0], &device.sum[0][0] + kAll, &device.device_peak_most[0][0]);
+  std::copy(&device.peaks_least[0][0], &device.peaks_least[0][0] + kAll, &device.peaks_most[0][0]);
   end(device, {});
 }
 

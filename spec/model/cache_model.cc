@@ -28,6 +28,7 @@ CacheModel::CacheModel(CacheSubject& subject, std::vector<DeviceWitness*> witnes
       devices_(witnesses.size()),
       walk_every_(std::max(options.walk_every, 1u)),
       validate_every_(std::max(options.validate_every, 1u)) {
+  spare_.reserve(32);
   for (std::size_t i = 0; i < witnesses.size(); ++i) {
     devices_[i].id = DeviceId{static_cast<std::int32_t>(i)};
     devices_[i].witness = witnesses[i];

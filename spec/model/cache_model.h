@@ -22,6 +22,7 @@
 #include <map>
 #include <vector>
 
+#include "spec/gpu/short_list.h"
 #include "spec/model/cache_subject.h"
 #include "spec/model/device_witness.h"
 #include "spec/model/divergence.h"
@@ -34,7 +35,7 @@ struct OwnedBlock {
   std::uint64_t size = 0;
   std::uint64_t requested = 0;
   std::uint64_t stream = 0;          ///< identity
-  std::vector<std::uint64_t> uses;   ///< identities of other streams announced, each once
+  ShortList<std::uint64_t, 2> uses;  ///< identities of other streams announced, each once
   bool is_pending = false;
   bool is_small = false;
 };
@@ -142,10 +143,8 @@ class CacheModel {
     // History, for C15.
     CacheStats stats;             ///< as last read
     std::uint64_t raised[kCacheFigures][kCachePools] = {};
-    std::uint64_t heap_peaks_least[kCacheFigures][kCachePools] = {};  ///< sums over the heaps
-    std::uint64_t heap_peaks_most[kCacheFigures][kCachePools] = {};
-    std::uint64_t device_peak_least[kCacheFigures][kCachePools] = {};
-    std::uint64_t device_peak_most[kCacheFigures][kCachePools] = {};
+    std::uint64_t peaks_least[kCacheFigures][kCachePools] = {};  ///< sums over the heaps; of segments, the device's own
+    std::uint64_t peaks_most[kCacheFigures][kCachePools] = {};
     std::uint64_t ooms = 0;
     std::uint64_t live[kCachePools] = {};
     std::uint64_t live_bytes[kCachePools] = {};
@@ -206,7 +205,9 @@ class CacheModel {
   void walk(Device& device, bool is_whole = false);
   void walk_segments(Device& device, bool is_whole);
   void begin_recount(Device& device, bool is_whole);
-  void recount(Device& device, const CacheSegment& segment, const SegmentFigures& figures, bool adds);
+  static void make_room(Device& device);
+  static void recount(Device& device, bool is_small, std::size_t heap_index, const SegmentFigures& from,
+                      const SegmentFigures& to);
   bool is_as_before(const Device& device, std::size_t old_index, const CacheSegment& segment) const;
   Blocks::iterator& owned_at(Device& device, Place* place) const;
   void pass_owned(Device& device, std::uint64_t end, Place* place);
@@ -232,7 +233,9 @@ class CacheModel {
   void judge_oversize(Device& device, const CacheStats& stats);
   void raise_bounds(Device& device, HeapFigures& heap, const Call& call);
   void judge_peaks(Device& device, const CacheStats& stats, const Call& call);
-  void judge_rises(Device& device, const CacheStats& stats);
+  void raise_segment_bounds(Device& device);
+  static bool has_wrong_figure(const Device& device, const CacheStats& stats);
+  void explain_figures(const Device& device, const CacheStats& stats);
   void expect_stat(const char* name, std::uint64_t is, std::uint64_t must);
 
   CacheSubject& subject_;

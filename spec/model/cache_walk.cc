@@ -123,13 +123,15 @@ void CacheModel::begin_recount(Device& device, bool is_whole) {
   std::sort(device.touched.begin(), device.touched.end());
 }
 
-/// A segment's figures enter its heap's and the device's, or leave them.
-void CacheModel::recount(Device& device, const CacheSegment& segment, const SegmentFigures& figures, bool adds) {
-  HeapFigures& heap = device.heaps[figures.heap];
+/// A segment's figures change, in its heap's and the device's.
+void CacheModel::recount(Device& device, bool is_small, std::size_t heap_index, const SegmentFigures& from,
+                         const SegmentFigures& to) {
+  HeapFigures& heap = device.heaps[heap_index];
   heap.has_changed = true;
-  const unsigned pool = segment.is_small ? 1 : 2;
+  const unsigned pool = is_small ? 1 : 2;
   for (unsigned i = 0; i < kCacheFigures; ++i) {
-    const std::uint64_t change = adds ? figures.count[i] : 0 - figures.count[i];
+    const std::uint64_t change = to.count[i] - from.count[i];
+    if (change == 0) continue;
     heap.now[i][0] += change;
     heap.now[i][pool] += change;
     device.sum[i][0] += change;
@@ -171,10 +173,12 @@ void CacheModel::walk_segments(Device& device, bool is_whole) {
   const std::vector<CacheSegment>& old = device.view.segments;
   std::size_t at_old = 0;
   Place place{device.owned.begin(), 0};
+  const SegmentFigures nothing;
   device.next_figures.resize(device.next.segments.size());
   const auto drop_old = [&] {
     owned_at(device, &place);
-    if (!is_whole) recount(device, old[at_old], device.figures[at_old], false);
+    const SegmentFigures& figures = device.figures[at_old];
+    if (!is_whole) recount(device, old[at_old].is_small, figures.heap, figures, nothing);
     ++at_old;
   };
   for (std::size_t i = 0; i < device.next.segments.size() && verdict_.is_good(); ++i) {
@@ -190,16 +194,31 @@ void CacheModel::walk_segments(Device& device, bool is_whole) {
       device.next_figures[i] = device.figures[at_old++];
       continue;
     }
-    if (was_here) drop_old();
-    walk_segment(device, segment, &owned_at(device, &place), &device.next_figures[i]);
-    if (verdict_.is_good()) recount(device, segment, device.next_figures[i], true);
+    // A segment that stays where it was counts by what has changed in it.
+    const bool stays = was_here && !is_whole && old[at_old].stream == segment.stream && old[at_old].is_small == segment.is_small;
+    const SegmentFigures& from = stays ? device.figures[at_old] : nothing;
+    if (stays) ++at_old;
+    else if (was_here) drop_old();
+    SegmentFigures& to = device.next_figures[i];
+    walk_segment(device, segment, &owned_at(device, &place), &to);
+    if (verdict_.is_good()) recount(device, segment.is_small, to.heap, from, to);
   }
   while (at_old < old.size() && verdict_.is_good()) drop_old();
   if (verdict_.is_good()) pass_owned(device, ~std::uint64_t{0}, &place);
 }
 
+/// What most worlds stay below, so that theirs do not grow step by step.
+void CacheModel::make_room(Device& device) {
+  constexpr std::size_t kSegments = 16;
+  constexpr std::size_t kBlocks = 64;
+  device.next.segments.reserve(kSegments);
+  device.next.blocks.reserve(kBlocks);
+  device.next_figures.reserve(kSegments);
+}
+
 void CacheModel::walk(Device& device, bool is_whole) {
   if (++walks_ % validate_every_ == 0) judge_structure();
+  if (device.next.segments.capacity() == 0) make_room(device);
   if (!subject_.snapshot(device.id, &device.next).is_ok()) return report("C3", "no snapshot could be taken");
   if (device.next.segments.size() != device.witness->segments().size()) {
     return report("C14", "the snapshot has " + std::to_string(device.next.segments.size()) +

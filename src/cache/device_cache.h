@@ -223,8 +223,8 @@ class DeviceCache {
   Result<Bytes> limit_for(double fraction) noexcept;
   template <class F>
   void for_reserve_stats(F&& f) noexcept;
-  static std::size_t append_pool(const StreamHeap& heap, bool is_small, std::size_t count, Snapshot* out);
-  static void describe(const StreamHeap& heap, const block::BlockView& view, SnapshotBlock* out) noexcept;
+  static void append_pool(const StreamHeap& heap, bool is_small, Snapshot* out);
+  static void append_block(const StreamHeap& heap, const block::BlockView& view, Snapshot* out);
 
   SharedState& shared_;
   const Config& config_;

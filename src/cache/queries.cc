@@ -103,40 +103,37 @@ Bytes DeviceCache::largest_free(Stream stream) const noexcept {
 
 Status DeviceCache::snapshot(Snapshot* out) const {
   out->segments.clear();
-  std::size_t count = 0;  // of blocks; those of the snapshot before are written over
+  out->blocks.clear();
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
     const Guard guard(heap->lock);
-    for (const bool is_small : {false, true}) count = append_pool(*heap, is_small, count, out);
+    for (const bool is_small : {false, true}) append_pool(*heap, is_small, out);
   }
-  out->blocks.resize(count);
   std::sort(out->segments.begin(), out->segments.end(),
             [](const SnapshotSegment& a, const SnapshotSegment& b) { return a.base < b.base; });
   return Status::ok();
 }
 
-/// Locked `heap`. `count` blocks are there; how many after it.
-std::size_t DeviceCache::append_pool(const StreamHeap& heap, bool is_small, std::size_t count, Snapshot* out) {
+/// Locked `heap`.
+void DeviceCache::append_pool(const StreamHeap& heap, bool is_small, Snapshot* out) {
   const block::BlockPool& pool = heap.pool(is_small);
   for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
     const block::SegmentView view = pool.view(at);
     const auto* record = reinterpret_cast<const SegmentRecord*>(static_cast<std::uintptr_t>(view.user));
-    const std::size_t first = count;
+    const std::size_t first = out->blocks.size();
     for (BlockIndex block = view.first; block != block::kNoBlock; block = pool.next(block)) {
-      if (count == out->blocks.size()) out->blocks.resize(count + 16);
-      describe(heap, pool.view(block), &out->blocks[count++]);
+      append_block(heap, pool.view(block), out);
     }
     out->segments.push_back({view.base, view.size, heap.stream.id, is_small, record->ordinal,
-                             static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count - first)});
+                             static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(out->blocks.size() - first)});
   }
-  return count;
 }
 
-void DeviceCache::describe(const StreamHeap& heap, const block::BlockView& view, SnapshotBlock* out) noexcept {
-  *out = {view.address, view.size, view.requested, view.state, heap.stream.id, 0};
+void DeviceCache::append_block(const StreamHeap& heap, const block::BlockView& view, Snapshot* out) {
+  out->blocks.push_back({view.address, view.size, view.requested, view.state, heap.stream.id, 0});
   // A block that is neither live nor pending has no user's word.
   for (const UseNode* use = StreamHeap::first_use(view.user); use != nullptr; use = use->sibling) {
-    if (use->is_owner) out->stream = use->stream->stream.id;
-    else ++out->other_uses;
+    if (use->is_owner) out->blocks.back().stream = use->stream->stream.id;
+    else ++out->blocks.back().other_uses;
   }
 }
 
