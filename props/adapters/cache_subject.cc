@@ -122,7 +122,7 @@ class Adapter final : public spec::CacheSubject {
 Status Adapter::stats(DeviceId device, spec::CacheStats* out) {
   const Result<DeviceStats> got = allocator_.stats(device);
   if (!got.is_ok()) return got.status();
-  std::memcpy(out, &got.value(), sizeof *out);
+  std::memcpy(static_cast<void*>(out), &got.value(), sizeof *out);
   return Status::ok();
 }
 

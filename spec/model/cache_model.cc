@@ -28,7 +28,6 @@ CacheModel::CacheModel(CacheSubject& subject, std::vector<DeviceWitness*> witnes
       devices_(witnesses.size()),
       walk_every_(std::max(options.walk_every, 1u)),
       validate_every_(std::max(options.validate_every, 1u)) {
-  spare_.reserve(32);
   for (std::size_t i = 0; i < witnesses.size(); ++i) {
     devices_[i].id = DeviceId{static_cast<std::int32_t>(i)};
     devices_[i].witness = witnesses[i];
@@ -43,23 +42,27 @@ void CacheModel::begin(DeviceId device) {
   callback_ran_ = false;
   current_ = device;
   for (Device& d : devices_) {
-    d.calls_before = d.witness->calls();
-    d.failures_before = d.witness->failures();
+    if (d.calls_in_all_before != d.witness->calls_in_all()) {  // most calls make none
+      d.calls_in_all_before = d.witness->calls_in_all();
+      d.calls_before = d.witness->calls();
+      d.failures_before = d.witness->failures();
+    }
     d.timeouts_before = d.witness->timeouts();
     d.was_dead = end_of(d.id) != Code::kOk;
   }
 }
 
 std::uint64_t CacheModel::calls_made(const Device& device) const {
-  std::uint64_t before = 0;
-  for (const std::uint64_t n : device.calls_before) before += n;
-  return device.witness->calls_in_all() - before;
+  return device.witness->calls_in_all() - device.calls_in_all_before;
 }
 
-bool CacheModel::any_failure(const Device& device) const { return device.witness->failures() != device.failures_before; }
+bool CacheModel::any_failure(const Device& device) const {
+  return calls_made(device) != 0 && device.witness->failures() != device.failures_before;
+}
 
 bool CacheModel::any_failure_but_growth() const {
   for (const Device& device : devices_) {
+    if (!any_failure(device)) continue;
     for (unsigned kind = 0; kind < kCallKinds; ++kind) {
       if (kind != static_cast<unsigned>(CallKind::kSegmentAlloc) && failed(device, static_cast<CallKind>(kind)) != 0) return true;
     }
@@ -125,22 +128,13 @@ bool CacheModel::find_owned(std::uint64_t address, Device** device, Blocks::iter
 
 OwnedBlock& CacheModel::insert_owned(Device& device, std::uint64_t address) {
   device.touched.push_back(address);
-  if (spare_.empty()) return device.owned[address];
-  Blocks::node_type node = std::move(spare_.back());
-  spare_.pop_back();
-  node.key() = address;
-  OwnedBlock& block = node.mapped();
-  block.uses.clear();
-  block.is_pending = false;
-  return device.owned.insert(std::move(node)).position->second;
+  return device.owned.insert(address);
 }
 
 CacheModel::Blocks::iterator CacheModel::complete(Device& device, Blocks::iterator block) {
-  const auto next = std::next(block);
   device.completed_bytes += block->second.size;
-  spare_.push_back(device.owned.extract(block));
   ++device.completed;
-  return next;
+  return device.owned.erase(block);
 }
 
 void CacheModel::start_pending(Device& device, OwnedBlock& block) {
@@ -226,8 +220,8 @@ void CacheModel::follow(Device& device, std::uint64_t tag, std::uint64_t size, c
     report("C1", "info() misstates the segment of " + hex(address));
   }
   auto other = device.owned.lower_bound(address);
-  if (other != device.owned.begin() && std::prev(other)->first + std::prev(other)->second.size > address) --other;
-  while (other != device.owned.end() && other->first < address + info.size) {
+  if (other != device.owned.begin() && (--other, other->first + other->second.size <= address)) ++other;
+  while (other != device.owned.end() && other.address() < address + info.size) {
     if (!other->second.is_pending) return report("C2", hex(address) + " overlaps the live block at " + hex(other->first));
     device.touched.push_back(other->first);
     other = complete(device, other);  // it must have completed: whether rightly, the detector knows

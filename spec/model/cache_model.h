@@ -19,26 +19,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <vector>
 
-#include "spec/gpu/short_list.h"
 #include "spec/model/cache_subject.h"
 #include "spec/model/device_witness.h"
 #include "spec/model/divergence.h"
+#include "spec/model/owned_blocks.h"
 
 namespace ashlar::spec {
-
-/// An allocation that is live, or freed and waiting.
-struct OwnedBlock {
-  std::uint64_t tag = 0;
-  std::uint64_t size = 0;
-  std::uint64_t requested = 0;
-  std::uint64_t stream = 0;          ///< identity
-  ShortList<std::uint64_t, 2> uses;  ///< identities of other streams announced, each once
-  bool is_pending = false;
-  bool is_small = false;
-};
 
 /// One heap's figures at a walk: [figure][all, small, large].
 struct HeapFigures {
@@ -116,11 +104,11 @@ class CacheModel {
   /// The subject's own walk over all its structures, now (C5).
   void judge_structure();
   /// Live and pending blocks by address.
-  const std::map<std::uint64_t, OwnedBlock>& owned(DeviceId device) const { return devices_[index(device)].owned; }
+  const OwnedBlocks& owned(DeviceId device) const { return devices_[index(device)].owned; }
   const CacheSnapshot& view(DeviceId device) const { return devices_[index(device)].view; }
 
  private:
-  using Blocks = std::map<std::uint64_t, OwnedBlock>;  ///< by address
+  using Blocks = OwnedBlocks;
   struct Device {
     DeviceId id;
     DeviceWitness* witness = nullptr;
@@ -149,6 +137,7 @@ class CacheModel {
     std::uint64_t live[kCachePools] = {};
     std::uint64_t live_bytes[kCachePools] = {};
     // At begin().
+    std::uint64_t calls_in_all_before = 0;
     DeviceWitness::Counts calls_before{};
     DeviceWitness::Counts failures_before{};
     std::uint64_t timeouts_before = 0;
@@ -244,7 +233,6 @@ class CacheModel {
   std::uint32_t walk_every_;
   std::uint32_t validate_every_;
   std::vector<std::uint64_t> lost_streams_;
-  std::vector<Blocks::node_type> spare_;  ///< so that steady state allocates nothing
   Verdict verdict_;
   DeviceId current_;
   unsigned callbacks_ = 0;     ///< running

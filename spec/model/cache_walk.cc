@@ -37,13 +37,13 @@ std::size_t CacheModel::heap_of(Device& device, std::uint64_t stream) {
 /// A block that is not free against the next owned one; free ones let pending owned blocks go.
 void CacheModel::match_owned(Device& device, const CacheSegment& segment, const CacheBlock& block,
                              Blocks::iterator* owned) {
-  while (*owned != device.owned.end() && (*owned)->first < block.address) {
+  while (*owned != device.owned.end() && owned->address() < block.address) {
     if (!(*owned)->second.is_pending) {
       return report("C2", "a live block is not in the snapshot, before " + place(segment, block));
     }
     *owned = complete(device, *owned);
   }
-  const bool is_known = *owned != device.owned.end() && (*owned)->first == block.address;
+  const bool is_known = *owned != device.owned.end() && owned->address() == block.address;
   if (!is_known) return report("C2", place(segment, block) + " is owned by nobody that was given it");
   const OwnedBlock& own = (*owned)->second;
   const bool is_pending = block.state == CacheState::kPending;
@@ -96,7 +96,7 @@ void CacheModel::walk_segment(Device& device, const CacheSegment& segment, Block
       counts[f(CacheFigure::kAllocations)] += 1;
       counts[f(CacheFigure::kAllocatedBytes)] += block->size;
     }
-    if (*owned != device.owned.end() && (*owned)->first == block->address &&
+    if (*owned != device.owned.end() && owned->address() == block->address &&
         is_plainly((*owned)->second, *block, segment.is_small)) {
       ++*owned;
     } else {
@@ -161,7 +161,7 @@ CacheModel::Blocks::iterator& CacheModel::owned_at(Device& device, Place* place)
 /// Owned blocks before `end` that no segment has: pending ones are complete, live ones are lost.
 void CacheModel::pass_owned(Device& device, std::uint64_t end, Place* place) {
   Blocks::iterator& owned = owned_at(device, place);
-  while (owned != device.owned.end() && owned->first < end) {
+  while (owned != device.owned.end() && owned.address() < end) {
     if (!owned->second.is_pending) return report("C2", "a live block is not in the snapshot, before " + std::to_string(end));
     owned = complete(device, owned);
   }

@@ -1,0 +1,118 @@
+// OwnedBlocks: the model's live and pending blocks, in order of their addresses.
+//
+// A sorted list of addresses beside the blocks, which stay where they are: a step moves a few words and allocates nothing
+// once the world has had as many blocks before.
+// Thread safety: none. Cost: find O(log n), insert and erase O(n) words moved.
+// An insertion or erasure shifts what iterators after its place stand for.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "spec/gpu/short_list.h"
+
+namespace ashlar::spec {
+
+/// An allocation that is live, or freed and waiting.
+struct OwnedBlock {
+  std::uint64_t tag = 0;
+  std::uint64_t size = 0;
+  std::uint64_t requested = 0;
+  std::uint64_t stream = 0;          ///< identity
+  ShortList<std::uint64_t, 2> uses;  ///< identities of other streams announced, each once
+  bool is_pending = false;
+  bool is_small = false;
+};
+
+class OwnedBlocks {
+  struct Entry {
+    std::uint64_t first = 0;  ///< address
+    OwnedBlock second;
+  };
+  template <class Owner, class Item>
+  class At {
+   public:
+    At() = default;
+    At(Owner* owner, std::size_t at) : owner_(owner), at_(at) {}
+    Item& operator*() const { return owner_->slots_[owner_->order_[at_].slot]; }
+    Item* operator->() const { return &**this; }
+    At& operator++() { return ++at_, *this; }
+    At& operator--() { return --at_, *this; }
+    friend bool operator==(const At& a, const At& b) { return a.at_ == b.at_; }
+    /// The same without going to the block.
+    std::uint64_t address() const { return owner_->order_[at_].address; }
+
+   private:
+    friend OwnedBlocks;
+    Owner* owner_ = nullptr;
+    std::size_t at_ = 0;
+  };
+
+ public:
+  using iterator = At<OwnedBlocks, Entry>;
+  using const_iterator = At<const OwnedBlocks, const Entry>;
+
+  OwnedBlocks() {
+    order_.reserve(kUsual);
+    slots_.reserve(kUsual);
+    unused_.reserve(kUsual);
+  }
+
+  std::size_t size() const { return order_.size(); }
+  bool empty() const { return order_.empty(); }
+  iterator begin() { return {this, 0}; }
+  iterator end() { return {this, order_.size()}; }
+  const_iterator begin() const { return {this, 0}; }
+  const_iterator end() const { return {this, order_.size()}; }
+  iterator lower_bound(std::uint64_t address) { return {this, place(address)}; }
+  iterator find(std::uint64_t address) { return {this, place_of(address)}; }
+  const_iterator find(std::uint64_t address) const { return {this, place_of(address)}; }
+
+  /// A new block there, as good as fresh. REQUIRES: none is there.
+  OwnedBlock& insert(std::uint64_t address) {
+    std::uint32_t slot = static_cast<std::uint32_t>(slots_.size());
+    if (unused_.empty()) {
+      slots_.emplace_back();
+    } else {
+      slot = unused_.back();
+      unused_.pop_back();
+    }
+    order_.insert(order_.begin() + static_cast<std::ptrdiff_t>(place(address)), Key{address, slot});
+    Entry& entry = slots_[slot];
+    entry.first = address;
+    entry.second.uses.clear();
+    entry.second.is_pending = false;
+    return entry.second;
+  }
+  /// The iterator after it.
+  iterator erase(iterator block) {
+    unused_.push_back(order_[block.at_].slot);
+    order_.erase(order_.begin() + static_cast<std::ptrdiff_t>(block.at_));
+    return block;
+  }
+
+ private:
+  struct Key {
+    std::uint64_t address;
+    std::uint32_t slot;
+  };
+  static constexpr std::size_t kUsual = 32;  ///< what most worlds stay below
+
+  std::size_t place(std::uint64_t address) const {
+    const auto at = std::lower_bound(order_.begin(), order_.end(), address,
+                                     [](const Key& key, std::uint64_t value) { return key.address < value; });
+    return static_cast<std::size_t>(at - order_.begin());
+  }
+  std::size_t place_of(std::uint64_t address) const {
+    const std::size_t at = place(address);
+    return at < order_.size() && order_[at].address == address ? at : order_.size();
+  }
+
+  std::vector<Key> order_;
+  std::vector<Entry> slots_;
+  std::vector<std::uint32_t> unused_;
+};
+
+}  // namespace ashlar::spec
