@@ -65,8 +65,9 @@ void CacheModel::explain_figures(const Device& device, const CacheStats& stats) 
         if (device.is_fresh) expect_stat(name.c_str(), stat.current, device.sum[figure][pool]);
         continue;
       }
-      return report("C15", name + ": current " + std::to_string(stat.current) + ", peak " + std::to_string(stat.peak) + ", increased " +
-                               std::to_string(stat.increased) + ", decreased " + std::to_string(stat.decreased) +
+      return report("C15", name + ": current " + std::to_string(stat.current) + ", peak " + std::to_string(stat.peak) +
+                               ", increased " + std::to_string(stat.increased) + ", decreased " +
+                               std::to_string(stat.decreased) +
                                (is_counted ? ", rises counted " + std::to_string(device.raised[figure][pool]) : ""));
     }
   }

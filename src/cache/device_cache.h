@@ -224,7 +224,6 @@ class DeviceCache {
   template <class F>
   void for_reserve_stats(F&& f) noexcept;
   static void append_pool(const StreamHeap& heap, bool is_small, Snapshot* out);
-  static void append_block(const StreamHeap& heap, const block::BlockView& view, Snapshot* out);
 
   SharedState& shared_;
   const Config& config_;

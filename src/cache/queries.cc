@@ -9,6 +9,16 @@ inline namespace v0 {
 namespace {
 void reset_peak(Stat& stat) noexcept { stat.peak = stat.current; }
 void reset_totals(Stat& stat) noexcept { stat.increased = stat.decreased = 0; }
+
+SnapshotBlock shown(const StreamHeap& heap, const block::BlockView& view) noexcept {
+  SnapshotBlock block{view.address, view.size, view.requested, view.state, heap.stream.id, 0};
+  // A block that is neither live nor pending has no user's word.
+  for (const UseNode* use = StreamHeap::first_use(view.user); use != nullptr; use = use->sibling) {
+    if (use->is_owner) block.stream = use->stream->stream.id;
+    else ++block.other_uses;
+  }
+  return block;
+}
 }  // namespace
 
 DeviceStats DeviceCache::stats() const noexcept {
@@ -121,19 +131,10 @@ void DeviceCache::append_pool(const StreamHeap& heap, bool is_small, Snapshot* o
     const auto* record = reinterpret_cast<const SegmentRecord*>(static_cast<std::uintptr_t>(view.user));
     const std::size_t first = out->blocks.size();
     for (BlockIndex block = view.first; block != block::kNoBlock; block = pool.next(block)) {
-      append_block(heap, pool.view(block), out);
+      out->blocks.push_back(shown(heap, pool.view(block)));
     }
     out->segments.push_back({view.base, view.size, heap.stream.id, is_small, record->ordinal,
                              static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(out->blocks.size() - first)});
-  }
-}
-
-void DeviceCache::append_block(const StreamHeap& heap, const block::BlockView& view, Snapshot* out) {
-  out->blocks.push_back({view.address, view.size, view.requested, view.state, heap.stream.id, 0});
-  // A block that is neither live nor pending has no user's word.
-  for (const UseNode* use = StreamHeap::first_use(view.user); use != nullptr; use = use->sibling) {
-    if (use->is_owner) out->blocks.back().stream = use->stream->stream.id;
-    else ++out->blocks.back().other_uses;
   }
 }
 
