@@ -127,6 +127,10 @@ Status Adapter::stats(DeviceId device, spec::CacheStats* out) {
 }
 
 Status Adapter::snapshot(DeviceId device, spec::CacheSnapshot* out) {
+  if (snapshot_.segments.capacity() == 0) {  // room for what most worlds hold
+    snapshot_.segments.reserve(16);
+    snapshot_.blocks.reserve(64);
+  }
   if (const Status taken = allocator_.snapshot(device, &snapshot_); !taken.is_ok()) return taken;
   out->segments.resize(snapshot_.segments.size());
   spec::CacheSegment* to_segment = out->segments.data();

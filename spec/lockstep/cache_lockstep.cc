@@ -152,6 +152,7 @@ void CacheLockstep::settle() {
   callback_frees_.clear();
   unannounced_.clear();  // all work is done
   std::vector<std::uint64_t> live;
+  live.reserve(model_->live_count());
   for (std::uint32_t i = 0; i < witnesses_.size(); ++i) {
     model_->live_addresses(device_id(i), &live);
     for (const std::uint64_t address : live) {

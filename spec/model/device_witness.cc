@@ -24,6 +24,7 @@ Result<Address> DeviceWitness::segment_alloc(Bytes size) noexcept {
   const Result<Address> got = note(CallKind::kSegmentAlloc, device_.segment_alloc(size));
   if (!got.is_ok()) return got;
   const std::uint64_t base = got.value().value();
+  if (segments_.capacity() == 0) segments_.reserve(16);
   segments_.insert(std::lower_bound(segments_.begin(), segments_.end(), base, by_base), Held{base, size.count(), granted_++});
   segment_bytes_ += size.count();
   ++segment_changes_;
