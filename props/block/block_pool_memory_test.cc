@@ -1,50 +1,25 @@
 // The host runs out of memory under the block pool: the n-th allocation of records fails, for every n. A call that
 // fails changes nothing and works when tried again; and a free never asks for memory at all.
 //
-// This executable replaces the two operators new that the pool uses; other allocations are as always.
-#include <cstdlib>
-#include <new>
+// This executable links host_memory/refusing_host.cc, which replaces the operators new.
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <ashlar/block/block_pool.h>
 
-namespace {
-
-struct Host {
-  std::uint64_t allocations = 0;
-  std::uint64_t fail_at = 0;  // 0: never
-  bool refuses() { return ++allocations == fail_at; }
-};
-Host host;
-
-}  // namespace
-
-void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
-  return host.refuses() ? nullptr : std::malloc(size);
-}
-void* operator new[](std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  const auto unit = static_cast<std::size_t>(alignment);
-  return host.refuses() ? nullptr : std::aligned_alloc(unit, (size + unit - 1) / unit * unit);
-}
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
-void* operator new[](std::size_t size) {
-  if (void* p = std::malloc(size)) return p;
-  std::abort();
-}
+#include "props/host_memory/refusing_host.h"
 
 namespace ashlar::block {
 namespace {
+
+using props::host;
 
 constexpr Address kBase{std::uint64_t{1} << 40};
 
 /// Grows and fills a pool; every refused call must have changed nothing and is tried again. Returns the refusals.
 unsigned fill(std::uint64_t fail_at) {
-  host = Host{0, fail_at};
+  host = {0, fail_at};
   unsigned refusals = 0;
   BlockPool pool{512_B};
   std::vector<BlockIndex> blocks;

@@ -1,64 +1,21 @@
 // The host runs out of memory under the caching allocator: the n-th allocation of its records fails, for every n. A call that
 // fails changes nothing and works when tried again; statistics count what happened, and nothing is lost.
 //
-// This executable replaces the operators new; those that may fail without throwing, which the allocator uses, do.
+// This executable links host_memory/refusing_host.cc, which replaces the operators new.
 // Does not prove: anything about threads that run out at once.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
 #include <vector>
 
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/device/host_device.h>
 
-namespace {
-
-struct Host {
-  std::uint64_t allocations = 0;
-  std::uint64_t fail_at = 0;  // 0: never
-  bool refuses() { return ++allocations == fail_at; }
-};
-Host host;
-
-void* aligned(std::size_t size, std::align_val_t alignment) {
-  const auto unit = static_cast<std::size_t>(alignment);
-  return std::aligned_alloc(unit, (size + unit - 1) / unit * unit);
-}
-void* or_abort(void* p) {
-  if (p == nullptr) std::abort();
-  return p;
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) { return or_abort(std::malloc(size)); }
-void* operator new[](std::size_t size) { return or_abort(std::malloc(size)); }
-void* operator new(std::size_t size, std::align_val_t at) { return or_abort(aligned(size, at)); }
-void* operator new[](std::size_t size, std::align_val_t at) { return or_abort(aligned(size, at)); }
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  return host.refuses() ? nullptr : std::malloc(size);
-}
-void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
-  return host.refuses() ? nullptr : std::malloc(size);
-}
-void* operator new(std::size_t size, std::align_val_t at, const std::nothrow_t&) noexcept {
-  return host.refuses() ? nullptr : aligned(size, at);
-}
-void* operator new[](std::size_t size, std::align_val_t at, const std::nothrow_t&) noexcept {
-  return host.refuses() ? nullptr : aligned(size, at);
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+#include "props/host_memory/refusing_host.h"
 
 namespace ashlar {
 namespace {
+
+using props::host;
 
 constexpr DeviceId kDevice{0};
 

@@ -9,7 +9,7 @@ namespace block {
 void FitTrees::divide(Records& records, Node& link, std::uint64_t key, std::uint32_t index) noexcept {
   const Node full = link;
   const Node parent = leaves_[full].parent;
-  const Node fresh = add_leaf(leaves_[full].size_class, kNone);
+  const Node fresh = add_leaf(leaves_[full].size_class);
   Leaf& from = leaves_[full];
   std::uint64_t differing = 0;
   for (const std::uint64_t other : from.keys) differing |= other ^ key;

@@ -11,15 +11,14 @@
 //
 // Invariants:
 //   (1) `used` says which slots of a leaf are full; an empty slot's key is kNoKey. A leaf under a branch is not empty. One
-//       that is a whole tree may be: it is kept for the class's next block while fewer leaves are in use than there are
-//       records, so of empty leaves, too, there are never more than records, and reserve() makes room for both.
+//       that is a whole tree may be: it is kept for the class's next block while no more leaves are in use than room was
+//       made for records. So of empty leaves, too, there are never more than that, and reserve() makes room for both.
 //   (2) A full slot's key is the record's key plus the slot's number, in low bits that are zero in every key; the record
 //       names leaf and slot.
 //   (3) All keys under a branch share the pivot's bits above its lowest one, and both sides have keys; parent and child
 //       name each other. So a path has at most one branch for each bit of a key.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -41,19 +40,15 @@ class FitTrees {
   static constexpr std::uint64_t kSlotMask = (1u << kSlotBits) - 1;
 
   /// Makes sure that `records` records can be in the trees together. False if the host has no memory.
-  bool reserve(std::uint32_t records) noexcept {
-    if (!leaves_.reserve(2 * records) || !branches_.reserve(records)) return false;
-    records_max_ = std::max(records_max_, records);
-    return true;
-  }
+  bool reserve(std::uint32_t records) noexcept { return leaves_.reserve(2 * records) && branches_.reserve(records); }
 
   /// Adds a record to the tree of its class. REQUIRES: its key is not in it; reserve() has counted it.
   void insert(Records& records, Node& root, unsigned size_class, std::uint64_t key, std::uint32_t index) noexcept;
-  /// Takes a record out. REQUIRES: it is in a tree of `roots`.
   struct Removed {
     std::uint32_t size_class;
     bool is_empty;  ///< the class has no record any more
   };
+  /// Takes a record out. REQUIRES: it is in a tree of `roots`.
   Removed remove(Records& records, Node* roots, std::uint32_t index) noexcept;
   /// The record with the smallest key >= `key`, or kNone. REQUIRES: a tree, not empty.
   std::uint32_t lower_bound(Node root, std::uint64_t key) const noexcept;
@@ -114,13 +109,12 @@ class FitTrees {
   static bool is_elsewhere(std::uint64_t key, std::uint64_t pivot) { return (key ^ pivot) > (pivot ^ (pivot - 1)); }
   static std::uint64_t least_distance(const Leaf& leaf, std::uint64_t key) noexcept;
 
-  Node add_leaf(unsigned size_class, Node parent) noexcept;
+  Node add_leaf(unsigned size_class) noexcept;
   void put(Records& records, Node leaf, std::uint64_t key, std::uint32_t index) noexcept;
   void join(Node& link, Node parent, std::uint64_t top, std::uint64_t key, Node with_key, Node other) noexcept;
   void divide(Records& records, Node& link, std::uint64_t key, std::uint32_t index) noexcept;
   bool drop_leaf(Node* roots, Node leaf) noexcept;
 
-  std::uint32_t records_max_ = 0;
   NodeStore<Leaf> leaves_;
   NodeStore<Branch> branches_;
 };
@@ -182,12 +176,13 @@ inline std::uint32_t FitTrees::largest(Node root) const noexcept {
 
 inline void FitTrees::insert(Records& records, Node& root, unsigned size_class, std::uint64_t key,
                              std::uint32_t index) noexcept {
+  if (root == kNone) root = add_leaf(size_class);
   Node* link = &root;
   Node parent = kNone;
-  while (*link != kNone && is_branch(*link)) {
+  while (is_branch(*link)) {
     Branch& at = branch(*link);
     if (is_elsewhere(key, at.pivot)) {
-      const Node leaf = add_leaf(size_class, kNone);
+      const Node leaf = add_leaf(size_class);
       put(records, leaf, key, index);
       join(*link, parent, std::bit_floor(key ^ at.pivot), key, leaf, *link);
       return;
@@ -195,11 +190,7 @@ inline void FitTrees::insert(Records& records, Node& root, unsigned size_class, 
     parent = *link;
     link = &at.child[key >= at.pivot];
   }
-  if (*link == kNone) {
-    *link = add_leaf(size_class, parent);
-  } else if (leaves_[*link].used == kFull) {
-    return divide(records, *link, key, index);
-  }
+  if (leaves_[*link].used == kFull) return divide(records, *link, key, index);
   put(records, *link, key, index);
 }
 
@@ -212,17 +203,18 @@ inline FitTrees::Removed FitTrees::remove(Records& records, Node* roots, std::ui
   leaf.used = static_cast<std::uint16_t>(leaf.used & ~(1u << slot));
   // One branch on all conditions together, for a leaf empties about as often as not.
   const bool is_empty = leaf.used == 0;
-  const bool must_go = (leaf.parent != kNone) | (leaves_.taken() > records_max_);
+  const bool must_go = (leaf.parent != kNone) | (leaves_.taken() > branches_.capacity());
   const std::uint32_t size_class = leaf.size_class;
   if (is_empty & must_go) [[unlikely]] return Removed{size_class, drop_leaf(roots, node)};
   return Removed{size_class, is_empty};
 }
 
-inline FitTrees::Node FitTrees::add_leaf(unsigned size_class, Node parent) noexcept {
+/// A leaf that is a whole tree.
+inline FitTrees::Node FitTrees::add_leaf(unsigned size_class) noexcept {
   const Node node = leaves_.take();
   Leaf& leaf = leaves_[node];
   leaf.size_class = static_cast<std::uint16_t>(size_class);
-  leaf.parent = parent;
+  leaf.parent = kNone;
   return node;
 }
 

@@ -113,6 +113,7 @@ class FreeIndex {
   void insert_in_tree(Records& records, std::uint32_t index) noexcept;
   void remove_from_tree(Records& records, std::uint32_t index) noexcept;
   std::uint32_t lower_bound_from(unsigned size_class, std::uint64_t key) const noexcept;
+  std::uint32_t smallest_of(unsigned group, std::uint32_t subs) const noexcept;
   std::uint32_t smallest_above(unsigned group) const noexcept;
 
   static bool precedes(const BlockRecord& a, const BlockRecord& b) {
@@ -150,8 +151,6 @@ inline void FreeIndex::remove_from_tree(Records& records, std::uint32_t index) n
 
 /// The record with the smallest key >= `key` in the class, else the smallest of the classes above it.
 inline std::uint32_t FreeIndex::lower_bound_from(unsigned size_class, std::uint64_t key) const noexcept {
-  // The first class from here on that has any, searched from `key` or from its beginning: whether it is the block's own is
-  // not a branch, which would be wrong about as often as right.
   const unsigned group = size_class >> kSubBits;
   const unsigned sub = size_class & (kSubs - 1);
   if ((subs_[group] >> sub & 1) != 0) {
@@ -160,7 +159,12 @@ inline std::uint32_t FreeIndex::lower_bound_from(unsigned size_class, std::uint6
   }
   const std::uint32_t rest = subs_[group] & (~std::uint32_t{1} << sub);
   if (rest == 0) return smallest_above(group);
-  return trees_.smallest(roots_[(group << kSubBits) | static_cast<unsigned>(std::countr_zero(rest))]);
+  return smallest_of(group, rest);
+}
+
+/// The smallest record of a group's classes whose bits are set in `subs`, one at least.
+inline std::uint32_t FreeIndex::smallest_of(unsigned group, std::uint32_t subs) const noexcept {
+  return trees_.smallest(roots_[(group << kSubBits) | static_cast<unsigned>(std::countr_zero(subs))]);
 }
 
 /// The smallest record of the groups above.
@@ -168,7 +172,7 @@ inline std::uint32_t FreeIndex::smallest_above(unsigned group) const noexcept {
   const std::uint64_t groups = groups_ & (~std::uint64_t{1} << group);
   if (groups == 0) return kNone;
   const auto next = static_cast<unsigned>(std::countr_zero(groups));
-  return trees_.smallest(roots_[(next << kSubBits) | static_cast<unsigned>(std::countr_zero(subs_[next]))]);
+  return smallest_of(next, subs_[next]);
 }
 
 inline std::uint32_t FreeIndex::lower_bound(const Records& records, std::uint64_t size) const noexcept {

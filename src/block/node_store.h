@@ -37,6 +37,7 @@ class NodeStore {
   }
   std::uint32_t touched() const { return touched_; }
   std::uint32_t taken() const { return taken_; }
+  std::uint32_t capacity() const { return capacity_; }
   /// Are all touched nodes but `taken` of them on the list of unused ones? Cost: O(unused).
   bool holds(std::uint64_t taken) const noexcept {
     std::uint64_t unused = 0;

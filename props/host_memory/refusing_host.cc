@@ -1,0 +1,48 @@
+#include "props/host_memory/refusing_host.h"
+
+#include <cstdlib>
+#include <new>
+
+namespace ashlar::props {
+RefusingHost host;
+}  // namespace ashlar::props
+
+namespace {
+
+using ashlar::props::host;
+
+void* aligned(std::size_t size, std::align_val_t alignment) {
+  const auto unit = static_cast<std::size_t>(alignment);
+  return std::aligned_alloc(unit, (size + unit - 1) / unit * unit);
+}
+void* or_abort(void* p) {
+  if (p == nullptr) std::abort();
+  return p;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return or_abort(std::malloc(size)); }
+void* operator new[](std::size_t size) { return or_abort(std::malloc(size)); }
+void* operator new(std::size_t size, std::align_val_t at) { return or_abort(aligned(size, at)); }
+void* operator new[](std::size_t size, std::align_val_t at) { return or_abort(aligned(size, at)); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return host.refuses() ? nullptr : std::malloc(size);
+}
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  return host.refuses() ? nullptr : std::malloc(size);
+}
+void* operator new(std::size_t size, std::align_val_t at, const std::nothrow_t&) noexcept {
+  return host.refuses() ? nullptr : aligned(size, at);
+}
+void* operator new[](std::size_t size, std::align_val_t at, const std::nothrow_t&) noexcept {
+  return host.refuses() ? nullptr : aligned(size, at);
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
