@@ -39,6 +39,36 @@ static_assert(offsetof(DeviceStats, waits) == offsetof(spec::CacheStats, waits))
 static_assert(offsetof(DeviceStats, steals) == offsetof(spec::CacheStats, steals));
 static_assert(offsetof(DeviceStats, device_calls) == offsetof(spec::CacheStats, device_calls));
 
+// So are snapshots, as runs of blocks and of segments.
+static_assert(std::is_trivially_copyable_v<SnapshotBlock> && sizeof(SnapshotBlock) == sizeof(spec::CacheBlock));
+static_assert(offsetof(SnapshotBlock, address) == offsetof(spec::CacheBlock, address) &&
+              offsetof(SnapshotBlock, size) == offsetof(spec::CacheBlock, size) &&
+              offsetof(SnapshotBlock, requested) == offsetof(spec::CacheBlock, requested) &&
+              offsetof(SnapshotBlock, stream) == offsetof(spec::CacheBlock, stream) &&
+              offsetof(SnapshotBlock, other_uses) == offsetof(spec::CacheBlock, other_uses) &&
+              offsetof(SnapshotBlock, state) == offsetof(spec::CacheBlock, state));
+constexpr bool is_same(block::State state, spec::CacheState other) {
+  return static_cast<unsigned>(state) == static_cast<unsigned>(other);
+}
+static_assert(sizeof(block::State) == sizeof(spec::CacheState) && is_same(block::State::kFree, spec::CacheState::kFree) &&
+              is_same(block::State::kLive, spec::CacheState::kLive) &&
+              is_same(block::State::kPending, spec::CacheState::kPending) &&
+              is_same(block::State::kInTransfer, spec::CacheState::kInTransfer));
+static_assert(std::is_trivially_copyable_v<SnapshotSegment> && sizeof(SnapshotSegment) == sizeof(spec::CacheSegment));
+static_assert(offsetof(SnapshotSegment, base) == offsetof(spec::CacheSegment, base) &&
+              offsetof(SnapshotSegment, size) == offsetof(spec::CacheSegment, size) &&
+              offsetof(SnapshotSegment, stream) == offsetof(spec::CacheSegment, stream) &&
+              offsetof(SnapshotSegment, ordinal) == offsetof(spec::CacheSegment, ordinal) &&
+              offsetof(SnapshotSegment, block_first) == offsetof(spec::CacheSegment, block_first) &&
+              offsetof(SnapshotSegment, block_count) == offsetof(spec::CacheSegment, block_count) &&
+              offsetof(SnapshotSegment, is_small) == offsetof(spec::CacheSegment, is_small));
+
+template <class From, class To>
+void carry_over(const std::vector<From>& from, std::vector<To>* to) {
+  to->resize(from.size());
+  if (!from.empty()) std::memcpy(static_cast<void*>(to->data()), from.data(), from.size() * sizeof(From));
+}
+
 spec::CacheShortage plain(const OutOfMemory& account) {
   spec::CacheShortage shortage;
   shortage.requested = account.requested.count();
@@ -116,14 +146,14 @@ class Adapter final : public spec::CacheSubject {
  private:
   std::unique_ptr<CachingAllocator> owned_;
   CachingAllocator& allocator_;
+  DeviceStats stats_;
   Snapshot snapshot_;
 };
 
 Status Adapter::stats(DeviceId device, spec::CacheStats* out) {
-  const Result<DeviceStats> got = allocator_.stats(device);
-  if (!got.is_ok()) return got.status();
-  std::memcpy(static_cast<void*>(out), &got.value(), sizeof *out);
-  return Status::ok();
+  const Status read = allocator_.stats(device, &stats_);
+  if (read.is_ok()) std::memcpy(static_cast<void*>(out), &stats_, sizeof *out);
+  return read;
 }
 
 Status Adapter::snapshot(DeviceId device, spec::CacheSnapshot* out) {
@@ -132,18 +162,8 @@ Status Adapter::snapshot(DeviceId device, spec::CacheSnapshot* out) {
     snapshot_.blocks.reserve(64);
   }
   if (const Status taken = allocator_.snapshot(device, &snapshot_); !taken.is_ok()) return taken;
-  out->segments.resize(snapshot_.segments.size());
-  spec::CacheSegment* to_segment = out->segments.data();
-  for (const SnapshotSegment& segment : snapshot_.segments) {
-    *to_segment++ = {segment.base.value(), segment.size.count(), segment.stream.value(), segment.ordinal,
-                     segment.block_first, segment.block_count, segment.is_small};
-  }
-  out->blocks.resize(snapshot_.blocks.size());
-  spec::CacheBlock* to_block = out->blocks.data();
-  for (const SnapshotBlock& block : snapshot_.blocks) {
-    *to_block++ = {block.address.value(), block.size.count(), block.requested.count(), block.stream.value(),
-                   block.other_uses, static_cast<spec::CacheState>(block.state)};
-  }
+  carry_over(snapshot_.segments, &out->segments);
+  carry_over(snapshot_.blocks, &out->blocks);
   return Status::ok();
 }
 

@@ -20,13 +20,23 @@ std::string failing_clause(const spec::CacheLockstep::Options& options, const st
   return spec::CacheLockstep::run(file, options).divergence.clause;
 }
 
-/// The clause that broke with the bug; the same ops must pass without it.
+/// The clause that broke with the bug, judged in full at every call; the same ops must pass without it.
 template <class Broken>
-std::string clause(const std::string& ops, const char* real_conf = nullptr) {
+std::string dense_clause(const std::string& ops, const char* real_conf = nullptr) {
   spec::CacheLockstep::Options real;
   real.factory = caching_allocator_factory();
   EXPECT_EQ(failing_clause(real, ops), "") << "the real allocator fails:\n" << ops;
   return failing_clause(broken<Broken>(real_conf), ops);
+}
+
+/// The same for a bug that must show, too, where the map is walked and statistics are read at every eighth call only.
+template <class Broken>
+std::string clause(const std::string& ops, const char* real_conf = nullptr) {
+  const std::string dense = dense_clause<Broken>(ops, real_conf);
+  spec::CacheLockstep::Options sparse = broken<Broken>(real_conf);
+  sparse.walk_every = sparse.stats_every = 8;
+  EXPECT_EQ(failing_clause(sparse, ops).empty(), dense.empty()) << "sparse walks miss " << dense << ":\n" << ops;
+  return dense;
 }
 
 struct Sound : ForwardingSubject {
@@ -137,13 +147,13 @@ struct LiesAboutAnOldSegment : ForwardingSubject {
 };
 TEST(Checkers, TheWalkFiresOnChangesInASegmentThatNoCallTouched) {
   const std::string ops = "alloc p0 4MiB s0\nalloc p1 512 s0\nalloc p2 512 s0\nfree p1\n";
-  EXPECT_EQ(clause<LiesAboutAnOldSegment<leave_gap>>(ops), "C3");
-  EXPECT_EQ(clause<LiesAboutAnOldSegment<stop_short>>(ops), "C3");
-  EXPECT_EQ(clause<LiesAboutAnOldSegment<resize_segment>>(ops), "C14");
-  EXPECT_EQ(clause<LiesAboutAnOldSegment<leave_in_transfer>>(ops), "C18");
-  EXPECT_EQ(clause<LiesAboutAnOldSegment<own_free_bytes>>(ops), "C2");
-  EXPECT_EQ(clause<LiesAboutAnOldSegment<drop_live>>(ops), "C2");
-  EXPECT_EQ(clause<LiesAboutAnOldSegment<change_size>>(ops), "C1");
+  EXPECT_EQ(dense_clause<LiesAboutAnOldSegment<leave_gap>>(ops), "C3");
+  EXPECT_EQ(dense_clause<LiesAboutAnOldSegment<stop_short>>(ops), "C3");
+  EXPECT_EQ(dense_clause<LiesAboutAnOldSegment<resize_segment>>(ops), "C14");
+  EXPECT_EQ(dense_clause<LiesAboutAnOldSegment<leave_in_transfer>>(ops), "C18");
+  EXPECT_EQ(dense_clause<LiesAboutAnOldSegment<own_free_bytes>>(ops), "C2");
+  EXPECT_EQ(dense_clause<LiesAboutAnOldSegment<drop_live>>(ops), "C2");
+  EXPECT_EQ(dense_clause<LiesAboutAnOldSegment<change_size>>(ops), "C1");
 }
 
 struct BreaksItsIndex : ForwardingSubject {
@@ -261,7 +271,10 @@ TEST(Checkers, C15FiresOnEveryFieldOfEveryFigureOfEveryPool) {
   for (miscounted_figure = 0; miscounted_figure < spec::kCacheFigures; ++miscounted_figure) {
     for (miscounted_field = 0; miscounted_field < 4; ++miscounted_field) {
       for (miscounted_pool = 0; miscounted_pool < spec::kCachePools; ++miscounted_pool) {
-        EXPECT_EQ(clause<Miscounts>("alloc p0 512 s0\nalloc p1 2MiB s0\nfree p0\n"), "C15")
+        // Where not every call is walked, a peak may be too high by what the calls between could have added.
+        const bool is_peak = miscounted_field == 1;
+        const std::string ops = "alloc p0 512 s0\nalloc p1 2MiB s0\nfree p0\n";
+        EXPECT_EQ(is_peak ? dense_clause<Miscounts>(ops) : clause<Miscounts>(ops), "C15")
             << miscounted_figure << " field " << miscounted_field << " pool " << miscounted_pool;
       }
     }
@@ -346,7 +359,8 @@ struct TalksOnEveryAllocation : ForwardingSubject {
 TEST(Checkers, C17FiresOnAHitThatPollsTooOftenOrAsksTheDeviceAndOnAMissThatAsksTooOften) {
   const std::string hit = "alloc p0 512 s0\nalloc p1 512 s0\n";
   EXPECT_EQ((clause<TalksOnEveryAllocation<17, CallKind::kEventQuery>>(hit)), "C17");
-  EXPECT_EQ((clause<TalksOnEveryAllocation<1, CallKind::kMemoryInfo>>(hit)), "C17");
+  // That a call was a hit is known only where the map before it is.
+  EXPECT_EQ((dense_clause<TalksOnEveryAllocation<1, CallKind::kMemoryInfo>>(hit)), "C17");
   EXPECT_EQ((clause<TalksOnEveryAllocation<100, CallKind::kMemoryInfo>>("alloc p0 512 s0\nalloc p1 2MiB s0\n")), "C17");
 }
 TEST(Checkers, C9FiresOnAPollDuringACapture) {

@@ -43,6 +43,17 @@ TEST(CacheLockstep, HasNoDivergenceOnLongSequencesOfEveryShape) {
   }
 }
 
+/// What a sparse walk concludes of the calls that it did not see is never wrong.
+TEST(CacheLockstep, HasNoDivergenceWhereNotEveryCallIsWalked) {
+  spec::CacheLockstep::Options options;
+  options.factory = caching_allocator_factory();
+  for (std::uint64_t seed = 0; seed < 2048; ++seed) {
+    options.walk_every = options.stats_every = 2 + static_cast<std::uint32_t>(seed % 7);
+    const spec::LockstepResult result = spec::CacheLockstep::run(random_sequence(shape_from(seed % 512), ~seed), options);
+    ASSERT_EQ(result.divergence.clause + result.divergence.text, "") << "seed " << seed << ", op " << result.op_index;
+  }
+}
+
 TEST(CacheLockstep, HasNoDivergenceOnSequencesLongEnoughForMuchToPileUp) {
   // Each pair was a divergence: more events than are kept for reuse (6, 12), what a sparse walk overlooked (38, 124), one
   // device's addresses come back as another's (255, 479).

@@ -24,7 +24,10 @@ inline std::uint64_t place_in(const Clock& clock, std::uint32_t lane) { return l
 class Clocks {
  public:
   /// `drop_edges`: a mask of Edge (sim_gpu.h); those edges are ignored.
-  explicit Clocks(std::uint32_t drop_edges) : dropped_(drop_edges) { hosts_.resize(1); }
+  explicit Clocks(std::uint32_t drop_edges) : dropped_(drop_edges)  {
+    lanes_.reserve(kUsual);
+    hosts_.resize(1);
+  }
 
   bool keeps(std::uint32_t edge) const { return (dropped_ & edge) == 0; }
   /// The next lane: 0, 1, ...
@@ -75,6 +78,7 @@ class Clocks {
     const std::uint32_t index = keeps(kEdgeHostThreads) ? 0 : thread;
     return index < hosts_.size() ? &hosts_[index] : nullptr;
   }
+  static constexpr std::size_t kUsual = 8;  ///< lanes that most machines stay below
   static bool merge(Clock& into, const Clock& from);
 
   std::vector<Lane> lanes_;

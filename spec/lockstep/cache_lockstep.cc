@@ -52,9 +52,11 @@ void CacheLockstep::build() {
     return;
   }
   subject_ = made.value();
+  streams_.reserve(kStreamsUsual);
   CacheModel::Options judge;
   judge.walk_every = options_.walk_every;
   judge.validate_every = options_.validate_every;
+  judge.stats_every = options_.stats_every;
   model_ = std::make_unique<CacheModel>(*subject_, std::move(witnesses), judge);
   for (std::uint32_t i = 0; i < gpu_->device_count(); ++i) {
     model_->set_capacity(device_id(i), options_.machine.capacities[i].count());
@@ -143,6 +145,9 @@ void CacheLockstep::diverge() {
 }
 
 void CacheLockstep::settle() {
+  // All as the ops left it.
+  model_->judge_maps();
+  if (model_->verdict().is_good()) model_->judge_structure();
   gpu_->heal();
   model_->plan_failures(false);
   for (std::uint32_t i = 0; i < streams_.size(); ++i) {
@@ -151,6 +156,7 @@ void CacheLockstep::settle() {
   static_cast<void>(gpu_->drain_all());
   callback_frees_.clear();
   unannounced_.clear();  // all work is done
+  model_->defer_walks();
   std::vector<std::uint64_t> live;
   live.reserve(model_->live_count());
   for (std::uint32_t i = 0; i < witnesses_.size(); ++i) {
@@ -162,6 +168,7 @@ void CacheLockstep::settle() {
       model_->judge_free(address, nullptr, subject_->free(Address{address}));
     }
   }
+  if (model_->verdict().is_good()) model_->resume_walks();
   for (std::uint32_t i = 0; i < witnesses_.size(); ++i) {
     if (!model_->verdict().is_good() || model_->end_of(device_id(i)) != Code::kOk) continue;
     // Where no wait is permitted, the events of the first try are done at the second.

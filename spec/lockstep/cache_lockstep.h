@@ -50,6 +50,7 @@ class CacheLockstep {
     CacheFactory factory;
     std::uint32_t walk_every = 1;  ///< CacheModel::Options
     std::uint32_t validate_every = 256;  ///< likewise
+    std::uint32_t stats_every = 1;       ///< likewise
     bool touch = true;
     SimGpuOptions machine;
   };
@@ -98,6 +99,7 @@ class CacheLockstep {
   };
   static constexpr std::uint32_t kNoStream = 0xffffffffu;
   static constexpr std::uint64_t kDevicesMax = 16;
+  static constexpr std::size_t kStreamsUsual = 8;
 
   // cache_lockstep.cc
   void build();

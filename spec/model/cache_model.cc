@@ -27,7 +27,8 @@ CacheModel::CacheModel(CacheSubject& subject, std::vector<DeviceWitness*> witnes
       settings_(subject.settings()),
       devices_(witnesses.size()),
       walk_every_(std::max(options.walk_every, 1u)),
-      validate_every_(std::max(options.validate_every, 1u)) {
+      validate_every_(std::max(options.validate_every, 1u)),
+      stats_every_(std::max(options.stats_every, 1u)) {
   for (std::size_t i = 0; i < witnesses.size(); ++i) {
     devices_[i].id = DeviceId{static_cast<std::int32_t>(i)};
     devices_[i].witness = witnesses[i];
@@ -92,6 +93,7 @@ void CacheModel::end(Device& device, const Call& call) {
   const bool is_shortage = call.allocates && call.fails;
   const bool had_view = device.is_fresh;
   device.is_fresh = false;
+  note_added(device, call);
   if (walk_is_due() || is_shortage) walk(device);
   if (call.fails && !call.allocates && !call.is_broken_off) {
     if (calls_made(device) != 0) report("C13", "a call that was refused made device calls");
@@ -99,7 +101,7 @@ void CacheModel::end(Device& device, const Call& call) {
       report("C13", "a call that was refused completed pending blocks");
     }
   }
-  judge_stats(device, call);
+  if (stats_are_due()) judge_stats(device);
   const std::uint64_t held = device.witness->segment_bytes();
   if (!device.has_limit && settings_.memory_fraction < 1 && device.witness->total() != 0) {
     device.has_limit = true;
@@ -132,8 +134,9 @@ OwnedBlock& CacheModel::insert_owned(Device& device, std::uint64_t address) {
 }
 
 CacheModel::Blocks::iterator CacheModel::complete(Device& device, Blocks::iterator block) {
-  device.completed_bytes += block->second.size;
+  for (std::uint64_t* const bytes : {&device.completed_bytes, &device.added.completed_bytes}) *bytes += block->second.size;
   ++device.completed;
+  ++device.added.completed;
   return device.owned.erase(block);
 }
 
@@ -242,7 +245,7 @@ void CacheModel::follow(Device& device, std::uint64_t tag, std::uint64_t size, c
   block.requested = size;
   block.stream = stream.id.value();
   block.is_small = small;
-  *call = {.allocates = true, .fails = false, .is_hit = call->is_hit, .heap = 0, .pool = small ? 1u : 2u,
+  *call = {.allocates = true, .fails = false, .is_hit = call->is_hit, .stream = stream.id.value(), .pool = small ? 1u : 2u,
            .size = info.size, .requested = size};
   for (const unsigned pool : {0u, call->pool}) {
     device.live[pool] += 1;

@@ -51,6 +51,8 @@ class CacheModel {
     std::uint32_t walk_every = 1;
     /// Every so many walks the subject's own validate() runs too (C5): it costs far more than the walk.
     std::uint32_t validate_every = 256;
+    /// Every so many calls the statistics are read (C15); 1 = always. They are totals: what one call miscounts stays wrong.
+    std::uint32_t stats_every = 1;
   };
 
   CacheModel(CacheSubject& subject, std::vector<DeviceWitness*> witnesses, Options options);
@@ -103,12 +105,29 @@ class CacheModel {
   void judge_empty(DeviceId device);
   /// The subject's own walk over all its structures, now (C5).
   void judge_structure();
+  /// Every device's whole map and statistics, now.
+  void judge_maps();
+  /// From here to resume_walks() calls are judged by their answers alone, as in a run of frees that ends a world.
+  void defer_walks() { is_deferring_ = true; }
+  /// Makes up for it: judge_maps(). Peaks are not judged from then on: what they did was not seen.
+  void resume_walks();
   /// Live and pending blocks by address.
   const OwnedBlocks& owned(DeviceId device) const { return devices_[index(device)].owned; }
   const CacheSnapshot& view(DeviceId device) const { return devices_[index(device)].view; }
 
  private:
   using Blocks = OwnedBlocks;
+  /// What the calls since the last walk can have raised: the peaks' upper bounds.
+  struct Added {
+    std::uint64_t calls = 0;
+    std::uint64_t blocks[kCachePools] = {};  ///< given out
+    std::uint64_t bytes[kCachePools] = {};
+    std::uint64_t requested[kCachePools] = {};
+    std::uint64_t completed = 0;
+    std::uint64_t completed_bytes = 0;
+    std::uint64_t grants = 0;  ///< segments
+    std::uint64_t granted_bytes = 0;
+  };
   struct Device {
     DeviceId id;
     DeviceWitness* witness = nullptr;
@@ -126,6 +145,8 @@ class CacheModel {
     bool is_fresh = false;
     std::vector<HeapFigures> heaps;
     std::uint64_t sum[kCacheFigures][kCachePools] = {};
+    std::uint64_t sum_before[kCacheFigures][kCachePools] = {};  ///< at the walk before; of segments only
+    Added added;
     std::uint64_t completed = 0;  ///< pending blocks found free during this call
     std::uint64_t completed_bytes = 0;
     // History, for C15.
@@ -149,7 +170,7 @@ class CacheModel {
     bool fails = false;       ///< typed error: nothing may have changed
     bool is_broken_off = false;  ///< an allocation, by a failing device: what it completed before that stays so (C13)
     bool is_hit = false;
-    std::uint64_t heap = 0;
+    std::uint64_t stream = 0;  ///< identity, of an allocation
     unsigned pool = 0;
     std::uint64_t size = 0;
     std::uint64_t requested = 0;
@@ -185,7 +206,9 @@ class CacheModel {
   Blocks::iterator complete(Device& device, Blocks::iterator block);
 
   // cache_walk.cc
-  bool walk_is_due() const { return calls_judged_ % walk_every_ == 0 || (calls_judged_ + 1) % walk_every_ == 0; }
+  bool walk_is_due() const { return !is_deferring_ && is_walks_turn(); }
+  bool stats_are_due() const { return !is_deferring_ && calls_judged_ % stats_every_ == 0; }
+  bool is_walks_turn() const { return calls_judged_ % walk_every_ == 0 || (calls_judged_ + 1) % walk_every_ == 0; }
   /// How far a walk has come in the owned blocks.
   struct Place {
     Blocks::iterator owned;
@@ -217,14 +240,17 @@ class CacheModel {
   std::uint64_t miss_calls_max(const Device& device, std::uint64_t segment) const;
 
   // cache_stats.cc
-  void judge_stats(Device& device, const Call& call);
+  void judge_stats(Device& device);
   void judge_counters(Device& device, const CacheStats& stats);
   void judge_oversize(Device& device, const CacheStats& stats);
-  void raise_bounds(Device& device, HeapFigures& heap, const Call& call);
-  void judge_peaks(Device& device, const CacheStats& stats, const Call& call);
+  void note_added(Device& device, const Call& call);
+  void raise_bounds(Device& device);
+  void raise_heap_bounds(Device& device, HeapFigures& heap);
   void raise_segment_bounds(Device& device);
+  void judge_peaks(const Device& device, const CacheStats& stats);
   static bool has_wrong_figure(const Device& device, const CacheStats& stats);
   void explain_figures(const Device& device, const CacheStats& stats);
+  void explain_peaks(const Device& device, const CacheStats& stats);
   void expect_stat(const char* name, std::uint64_t is, std::uint64_t must);
 
   CacheSubject& subject_;
@@ -232,6 +258,9 @@ class CacheModel {
   std::vector<Device> devices_;
   std::uint32_t walk_every_;
   std::uint32_t validate_every_;
+  bool is_deferring_ = false;
+  bool has_lost_peaks_ = false;  ///< calls were deferred: what the peaks did was not seen
+  std::uint32_t stats_every_;
   std::vector<std::uint64_t> lost_streams_;
   Verdict verdict_;
   DeviceId current_;

@@ -211,9 +211,12 @@ void CacheModel::walk_segments(Device& device, bool is_whole) {
 void CacheModel::make_room(Device& device) {
   constexpr std::size_t kSegments = 16;
   constexpr std::size_t kBlocks = 64;
+  constexpr std::size_t kHeaps = 4;
   device.next.segments.reserve(kSegments);
   device.next.blocks.reserve(kBlocks);
   device.next_figures.reserve(kSegments);
+  device.heaps.reserve(kHeaps);
+  device.touched.reserve(kSegments);
 }
 
 void CacheModel::walk(Device& device, bool is_whole) {
@@ -230,6 +233,7 @@ void CacheModel::walk(Device& device, bool is_whole) {
   device.touched.clear();
   std::swap(device.view, device.next);
   std::swap(device.figures, device.next_figures);
+  raise_bounds(device);
   device.is_fresh = true;
 }
 
@@ -237,9 +241,23 @@ void CacheModel::judge_structure() {
   if (const char* broken = subject_.validate()) report("C5", std::string("the subject's own walk: ") + broken);
 }
 
+void CacheModel::judge_maps() {
+  for (Device& device : devices_) {
+    device.completed = device.completed_bytes = 0;
+    walk(device, true);
+    judge_stats(device);
+  }
+}
+
+void CacheModel::resume_walks() {
+  is_deferring_ = false;
+  has_lost_peaks_ = true;
+  judge_maps();
+}
+
 void CacheModel::judge_empty(DeviceId id) {
   Device& device = at(id);
-  walk(device, true);
+  if (!device.is_fresh) walk(device);
   if (!device.owned.empty()) report("C14", "after everything was freed, a free is still pending");
   if (!device.witness->segments().empty()) {
     report("C14", "after everything was freed and trimmed, " + std::to_string(device.witness->segment_bytes()) +

@@ -138,6 +138,9 @@ Motion motion_of(std::uint8_t s) {
 /// Follows which pointers are bound while ops go by, without running them.
 class Binder {
  public:
+  Binder() {
+    for (std::vector<std::uint64_t>& set : names_) set.reserve(kUsual);
+  }
   void bind(std::uint64_t name) { names_[0].push_back(name); }
   const std::vector<std::uint64_t>& eligible(Names set) const { return names_[static_cast<unsigned>(set)]; }
   void move(const Motion& motion, std::size_t position) {
@@ -154,6 +157,7 @@ class Binder {
   void begin() { is_begun_ = true; }
 
  private:
+  static constexpr std::size_t kUsual = 32;
   std::vector<std::uint64_t> names_[3];
   bool is_begun_ = false;
 };

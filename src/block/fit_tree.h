@@ -55,6 +55,8 @@ class FitTrees {
   /// The record with the smallest, the largest key. REQUIRES: a tree, not empty.
   std::uint32_t smallest(Node root) const noexcept;
   std::uint32_t largest(Node root) const noexcept;
+  /// Is there no tree, not even one without records?
+  bool is_empty() const noexcept { return leaves_.taken() == 0; }
   /// Forgets all trees.
   void clear() noexcept {
     leaves_.clear();

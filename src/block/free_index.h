@@ -80,7 +80,7 @@ class FreeIndex {
   const char* validate(const Records& records, std::uint64_t count) const noexcept;
   /// Forgets every record.
   void clear() noexcept {
-    roots_.fill(kNone);
+    if (!trees_.is_empty()) roots_.fill(kNone);
     subs_.fill(0);
     groups_ = 0;
     latest_ = kNone;
@@ -94,6 +94,8 @@ class FreeIndex {
   static constexpr unsigned kSubs = 1u << kSubBits;
   static constexpr unsigned kGroups = 60;  ///< 64-bit sizes, granules of at least 2^4 bytes
   static constexpr unsigned kWordBits = 64;
+  static constexpr unsigned kGroupsAtOnce = 10;
+  static_assert(kGroups % kGroupsAtOnce == 0);
   static_assert(kSubBits > FitTrees::kSlotBits, "what the class takes from the front is free at the key's end");
 
   /// Where a block belongs: its class, and its key there.
@@ -115,6 +117,7 @@ class FreeIndex {
   std::uint32_t lower_bound_from(unsigned size_class, std::uint64_t key) const noexcept;
   std::uint32_t smallest_of(unsigned group, std::uint32_t subs) const noexcept;
   std::uint32_t smallest_above(unsigned group) const noexcept;
+  bool has_nothing_in(unsigned first) const noexcept;
 
   static bool precedes(const BlockRecord& a, const BlockRecord& b) {
     return a.size < b.size || (a.size == b.size && a.address < b.address);

@@ -9,7 +9,8 @@ namespace ashlar {
 inline namespace v0 {
 namespace block {
 
-enum class State : std::uint8_t {
+/// As wide as it is so that a snapshot's blocks have no padding, and whole runs of them compare as bytes.
+enum class State : std::uint32_t {
   kFree,       ///< in the free index; merges with free neighbours
   kLive,       ///< owned by a caller
   kPending,    ///< freed by its owner, uses not yet complete: not free, not live

@@ -182,9 +182,16 @@ Result<Bytes> CachingAllocator::largest_free_block(Stream stream) const noexcept
 }
 
 Result<DeviceStats> CachingAllocator::stats(DeviceId device) const noexcept {
+  DeviceStats read;
+  const Status status = stats(device, &read);
+  if (!status.is_ok()) return status;
+  return read;
+}
+
+Status CachingAllocator::stats(DeviceId device, DeviceStats* out) const noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(device);
-  if (!cache.is_ok()) return cache.status();
-  return cache.value()->stats();
+  if (cache.is_ok()) cache.value()->stats(out);
+  return cache.status();
 }
 
 Status CachingAllocator::reset_peak_stats(DeviceId device) noexcept {

@@ -101,6 +101,8 @@ class ASHLAR_API CachingAllocator {
   /// The largest block `stream` could be given without growing.
   Result<Bytes> largest_free_block(Stream stream) const noexcept;
   Result<DeviceStats> stats(DeviceId device) const noexcept;
+  /// The same into the caller's memory (over 1 KiB), untouched on failure.
+  Status stats(DeviceId device, DeviceStats* out) const noexcept;
   Status reset_peak_stats(DeviceId device) noexcept;
   Status reset_accumulated_stats(DeviceId device) noexcept;
   /// Replaces `*out`, reusing its memory. Consistent when no other call runs; else each heap by itself.

@@ -85,7 +85,7 @@ class DeviceCache {
 
   Driver& driver() noexcept { return driver_; }
   EventPool& events() noexcept { return events_; }
-  DeviceStats stats() const noexcept;
+  void stats(DeviceStats* out) const noexcept;
   void reset_peaks() noexcept;
   void reset_accumulated() noexcept;
   Status snapshot(Snapshot* out) const;

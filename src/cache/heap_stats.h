@@ -80,38 +80,54 @@ class HeapStats {
     set_split(track, 1, split_bytes(counts));
   }
 
-  /// A device's figures, each for all, small, large: where a heap adds its own.
-  using Sums = std::array<StatByPool*, kFigures>;
+  /// What the heaps of a device come to, each kind of word in a row of its own: a heap is added in a few vector steps.
+  struct Sums {
+    struct PoolSums {
+      Values increased{};  ///< what is counted active shares the totals of what is counted allocated
+      Values base{};
+      Values now{};
+      Values peak{};
+    };
+    std::array<PoolSums, 2> pools;  ///< by is_small
+    Values peak_of_all{};
+
+    /// A figure as a user reads it.
+    void write(Figure figure, StatByPool* out) const noexcept {
+      const auto f = static_cast<unsigned>(figure);
+      Stat& all = (*out)[static_cast<unsigned>(StatPool::kAll)];
+      all = {};
+      for (unsigned is_small = 0; is_small < 2; ++is_small) {
+        const PoolSums& pool = pools[is_small];
+        const std::uint64_t increased = pool.increased[source(f)];
+        const Stat one{pool.now[f], pool.peak[f], increased, pool.base[f] + increased - pool.now[f]};
+        (*out)[static_cast<unsigned>(is_small == 1 ? StatPool::kSmall : StatPool::kLarge)] = one;
+        all.current += one.current;
+        all.increased += one.increased;
+        all.decreased += one.decreased;
+      }
+      all.peak = peak_of_all[f];
+    }
+  };
 
   /// Adds every figure of both pools. Cost: not for the hot path.
-  void add_to(const Sums& sums, const Counts& small, const Counts& large) const noexcept {
-    const Values now[2] = {current(large), current(small)};
-    for (unsigned f = 0; f < kFigures; ++f) {
-      StatByPool& sum = *sums[f];
-      Stat& all = sum[static_cast<unsigned>(StatPool::kAll)];
-      for (unsigned is_small = 0; is_small < 2; ++is_small) {
-        const Track& track = tracks_[is_small];
-        Stat& one = sum[static_cast<unsigned>(is_small == 1 ? StatPool::kSmall : StatPool::kLarge)];
-        const std::uint64_t increased = track.increased[source(f)];
-        const std::uint64_t decreased = track.base[f] + increased - now[is_small][f];
-        one.current += now[is_small][f];
-        one.increased += increased;
-        one.decreased += decreased;
-        one.peak += track.buried[f] + peak_of(track.peak, f);
-        all.current += now[is_small][f];
-        all.increased += increased;
-        all.decreased += decreased;
-      }
-      all.peak += buried_of_all_[f] + peak_of(peak_of_all_, f);
+  void add_to(Sums* sums, const Counts& small, const Counts& large) const noexcept {
+    for (unsigned is_small = 0; is_small < 2; ++is_small) {
+      const Track& track = tracks_[is_small];
+      Sums::PoolSums& sum = sums->pools[is_small];
+      add(&sum.increased, track.increased);
+      add(&sum.base, track.base);
+      add(&sum.now, current(is_small == 1 ? small : large));
+      add(&sum.peak, track.buried);
+      add_peaks(&sum.peak, track.peak);
     }
+    add(&sums->peak_of_all, buried_of_all_);
+    add_peaks(&sums->peak_of_all, peak_of_all_);
   }
 
   /// The heap, empty now, is to serve another stream: a device's peak is the sum over its streams, dead ones too.
   void bury_peaks() noexcept {
-    for (unsigned f = 0; f < kFigures; ++f) {
-      for (Track& track : tracks_) track.buried[f] += peak_of(track.peak, f);
-      buried_of_all_[f] += peak_of(peak_of_all_, f);
-    }
+    for (Track& track : tracks_) add_peaks(&track.buried, track.peak);
+    add_peaks(&buried_of_all_, peak_of_all_);
     for (Track& track : tracks_) track.peak.fill(0);
     peak_of_all_.fill(0);
   }
@@ -153,8 +169,13 @@ class HeapStats {
   static bool is_active(unsigned figure) noexcept { return figure == kActive || figure == kActive + 1; }
   /// A block is counted active when it is counted allocated: the two share their totals.
   static unsigned source(unsigned figure) noexcept { return is_active(figure) ? figure - kActive : figure; }
-  static std::uint64_t peak_of(const Values& peaks, unsigned figure) noexcept {
-    return is_active(figure) ? std::max(peaks[figure], peaks[source(figure)]) : peaks[figure];
+  static void add(Values* sum, const Values& values) noexcept {
+    for (unsigned f = 0; f < kFigures; ++f) (*sum)[f] += values[f];
+  }
+  /// Invariant 2.
+  static void add_peaks(Values* sum, const Values& peaks) noexcept {
+    add(sum, peaks);
+    for (unsigned f = kActive; f < kActive + 2; ++f) (*sum)[f] += std::max(peaks[f], peaks[source(f)]) - peaks[f];
   }
   /// A branch, not a maximum: a steady workload is seldom at its peak, and then nothing is stored.
   static void raise(std::uint64_t& peak, std::uint64_t now) noexcept {

@@ -11,7 +11,7 @@ void reset_peak(Stat& stat) noexcept { stat.peak = stat.current; }
 void reset_totals(Stat& stat) noexcept { stat.increased = stat.decreased = 0; }
 
 SnapshotBlock shown(const StreamHeap& heap, const block::BlockView& view) noexcept {
-  SnapshotBlock block{view.address, view.size, view.requested, view.state, heap.stream.id, 0};
+  SnapshotBlock block{view.address, view.size, view.requested, heap.stream.id, 0, view.state};
   // A block that is neither live nor pending has no user's word.
   for (const UseNode* use = StreamHeap::first_use(view.user); use != nullptr; use = use->sibling) {
     if (use->is_owner) block.stream = use->stream->stream.id;
@@ -21,26 +21,29 @@ SnapshotBlock shown(const StreamHeap& heap, const block::BlockView& view) noexce
 }
 }  // namespace
 
-DeviceStats DeviceCache::stats() const noexcept {
-  DeviceStats out;
-  // In the order of Figure.
-  const HeapStats::Sums sums{&out.allocations,  &out.allocated_bytes, &out.requested_bytes, &out.active,
-                             &out.active_bytes, &out.inactive_splits, &out.inactive_split_bytes};
+void DeviceCache::stats(DeviceStats* out) const noexcept {
+  HeapStats::Sums sums;
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
     const Guard guard(heap->lock);
-    heap->add_stats(sums);
+    heap->add_stats(&sums);
   }
-  for (unsigned kind = 0; kind < kCallKinds; ++kind) out.device_calls[kind] = driver_.calls(static_cast<CallKind>(kind));
-  out.alloc_retries = retries_.load(std::memory_order_relaxed);
-  out.ooms = ooms_.load(std::memory_order_relaxed);
-  out.waits = waits_.load(std::memory_order_relaxed);
-  out.steals = steals_.load(std::memory_order_relaxed);
+  sums.write(Figure::kAllocations, &out->allocations);
+  sums.write(Figure::kAllocatedBytes, &out->allocated_bytes);
+  sums.write(Figure::kRequestedBytes, &out->requested_bytes);
+  sums.write(Figure::kActive, &out->active);
+  sums.write(Figure::kActiveBytes, &out->active_bytes);
+  sums.write(Figure::kSplits, &out->inactive_splits);
+  sums.write(Figure::kSplitBytes, &out->inactive_split_bytes);
+  for (unsigned kind = 0; kind < kCallKinds; ++kind) out->device_calls[kind] = driver_.calls(static_cast<CallKind>(kind));
+  out->alloc_retries = retries_.load(std::memory_order_relaxed);
+  out->ooms = ooms_.load(std::memory_order_relaxed);
+  out->waits = waits_.load(std::memory_order_relaxed);
+  out->steals = steals_.load(std::memory_order_relaxed);
   const Guard guard(reserve_lock_);
-  out.segments = segments_;
-  out.reserved_bytes = reserved_bytes_;
-  out.oversize_allocations = oversize_allocations_;
-  out.oversize_segments = oversize_segments_;
-  return out;
+  out->segments = segments_;
+  out->reserved_bytes = reserved_bytes_;
+  out->oversize_allocations = oversize_allocations_;
+  out->oversize_segments = oversize_segments_;
 }
 
 template <class F>
@@ -133,8 +136,8 @@ void DeviceCache::append_pool(const StreamHeap& heap, bool is_small, Snapshot* o
     for (BlockIndex block = view.first; block != block::kNoBlock; block = pool.next(block)) {
       out->blocks.push_back(shown(heap, pool.view(block)));
     }
-    out->segments.push_back({view.base, view.size, heap.stream.id, is_small, record->ordinal,
-                             static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(out->blocks.size() - first)});
+    out->segments.push_back({view.base, view.size, heap.stream.id, record->ordinal, static_cast<std::uint32_t>(first),
+                             static_cast<std::uint32_t>(out->blocks.size() - first), is_small});
   }
 }
 

@@ -16,19 +16,19 @@ struct SnapshotBlock {
   Address address;
   Bytes size;
   Bytes requested;
-  block::State state;
   StreamId stream;           ///< the one it was allocated on when live, or pending with that one's work; else the heap's
   std::uint32_t other_uses;  ///< streams noted by record_use and not yet known complete
+  block::State state;
 };
 
 struct SnapshotSegment {
   Address base;
   Bytes size;
   StreamId stream;           ///< whose heap holds it
-  bool is_small;
   std::uint64_t ordinal;     ///< the n-th segment this allocator took on this device, from 0: names it for C10
   std::uint32_t block_first; ///< its blocks are Snapshot::blocks[block_first .. block_first + block_count)
   std::uint32_t block_count;
+  bool is_small;
 };
 
 struct Snapshot {

@@ -124,7 +124,7 @@ class StreamHeap {
   /// Locked. A block of that pool was given out or came back.
   void sample(bool is_small) noexcept { stats.sample_splits(is_small, pool(is_small).counts()); }
   /// Locked.
-  void add_stats(const HeapStats::Sums& sums) const noexcept { stats.add_to(sums, small_.counts(), large_.counts()); }
+  void add_stats(HeapStats::Sums* sums) const noexcept { stats.add_to(sums, small_.counts(), large_.counts()); }
 
   std::uint64_t live_blocks() const noexcept {
     constexpr auto kLive = static_cast<unsigned>(block::State::kLive);
