@@ -125,7 +125,7 @@ TEST_F(Damaged, AnEmptyLeafInATreeIsInvariant3) {
   expect_broken("block(3) C5: an empty leaf");
 }
 TEST_F(Damaged, AWrongParentIsInvariant3) {
-  leaf_of(in_tree()).parent = kNone;
+  leaf_of(in_tree()).parent = kNoNode;
   expect_broken("block(3) C5: parent and child");
 }
 TEST_F(Damaged, AWrongParentOfABranchIsInvariant3) {
@@ -213,6 +213,10 @@ TEST_F(Damaged, ALostRecordIsInvariant7) {
   auto& records = PoolPeer::records(pool_);
   ASSERT_NE(PoolPeer::unused(records), kNone);
   PoolPeer::unused(records) = records[PoolPeer::unused(records)].next;
+  expect_broken("block(7)");
+}
+TEST_F(Damaged, ABlockWhereNobodyStandsIsInvariant7) {
+  PoolPeer::records(pool_)[kNone].state = 0;
   expect_broken("block(7)");
 }
 TEST_F(Damaged, ASegmentListThatDoesNotAgreeIsInvariant7) {

@@ -87,7 +87,7 @@ TEST(FreeIndex, AChainOfNestedPrefixesStaysWithinTheStepsItPromises) {
       if (PoolPeer::latest(index) == i) continue;
       unsigned depth = 1;
       std::uint32_t up = PoolPeer::leaf(index, records[i].links.leaf).parent;
-      for (; up != kNone; up = PoolPeer::branch(index, up).parent) depth += 1;
+      for (; up != kNoNode; up = PoolPeer::branch(index, up).parent) depth += 1;
       deepest = std::max(deepest, depth);
     }
     EXPECT_GE(deepest, 20u) << "this input was meant to be deep";

@@ -47,7 +47,7 @@ class AddressMap {
   std::uint32_t find(const Records& records, std::uint64_t address) const noexcept {
     if (count_ == 0) return kNone;
     std::uint32_t index = cells_[home(address)];
-    while (index != kNone && records[index].address != address) index = records[index].chain;
+    while (records[index].address != address && index != kNone) index = records[index].chain;
     return index;
   }
 

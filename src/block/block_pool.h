@@ -33,8 +33,8 @@ namespace block {
 /// Names a block's record, or a segment's, inside one pool. Reused after the record is dropped.
 enum class BlockIndex : std::uint32_t {};
 enum class SegmentIndex : std::uint32_t {};
-inline constexpr BlockIndex kNoBlock{0xffffffffu};
-inline constexpr SegmentIndex kNoSegment{0xffffffffu};
+inline constexpr BlockIndex kNoBlock{kNone};
+inline constexpr SegmentIndex kNoSegment{kNone};
 
 struct BlockView {
   Address address;

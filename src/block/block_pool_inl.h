@@ -36,7 +36,7 @@ inline bool BlockPool::reserve_record() noexcept {
 
 /// A free block with no neighbours is a whole segment: it becomes idle, or stops being so.
 inline void BlockPool::count_idle(const BlockRecord& record, bool now_idle) noexcept {
-  if (record.prev != kNone || record.next != kNone) return;
+  if ((record.prev | record.next) != kNone) return;
   if (now_idle) {
     counts_.idle_segments += 1;
     counts_.idle_bytes += Bytes{record.size};
@@ -76,7 +76,7 @@ inline BlockIndex BlockPool::take(BlockIndex block, Bytes size, bool split, Byte
     r.next = record.next;
     r.segment = record.segment;
     r.state = raw(State::kFree);
-    if (r.next != kNone) records_[r.next].prev = rest;
+    records_[r.next].prev = rest;
     record.next = rest;
     record.size = size.count();
     counts_.bytes[raw(State::kFree)] -= size;
@@ -100,7 +100,7 @@ inline void BlockPool::absorb_next(BlockRecord& record) noexcept {
   record.size += next.size;
   record.stamp = std::max(record.stamp, next.stamp);
   record.next = next.next;
-  if (next.next != kNone) records_[next.next].prev = self;
+  records_[next.next].prev = self;
   records_.put(gone);
 }
 
@@ -109,8 +109,9 @@ inline BlockIndex BlockPool::release(BlockIndex block, std::uint64_t stamp) noex
   BlockRecord& record = records_[merged];
   ASHLAR_ASSERT(record.state != kUnused && record.state != raw(State::kFree), "C16: release of a free block");
   // First of all: the neighbours are the memory that is furthest away, and what follows has branches to be wrong about.
-  const bool next_free = record.next != kNone && records_[record.next].state == raw(State::kFree);
-  const bool prev_free = record.prev != kNone && records_[record.prev].state == raw(State::kFree);
+  // Where there is none, nobody is not free.
+  const bool next_free = records_[record.next].state == raw(State::kFree);
+  const bool prev_free = records_[record.prev].state == raw(State::kFree);
   if (is_owned(record)) {
     map_.erase(records_, merged);
     counts_.requested_bytes -= Bytes{record.caller.requested};

@@ -110,7 +110,7 @@ bool FreeIndex::has_nothing_in(unsigned first) const noexcept {
   constexpr std::uint64_t kThese = (std::uint64_t{1} << kGroupsAtOnce) - 1;
   static constexpr auto kNoTrees = [] {
     std::array<std::uint32_t, std::size_t{kGroupsAtOnce} * kSubs> roots{};
-    roots.fill(kNone);
+    roots.fill(kNoNode);
     return roots;
   }();
   const auto subs = subs_.begin() + first;
@@ -129,7 +129,7 @@ const char* FreeIndex::validate(const Records& records, std::uint64_t count) con
     std::uint32_t filled = 0;
     for (unsigned sub = 0; sub < kSubs; ++sub) {
       const unsigned size_class = (group << kSubBits) | sub;
-      if (roots[sub] == kNone) continue;
+      if (roots[sub] == kNoNode) continue;
       const auto key_of = [&](const BlockRecord& record) {
         const Place place = place_of(record);
         return place.size_class == size_class ? place.key : FitTrees::kSlotMask;  // the latter is no key

@@ -30,13 +30,13 @@ bool FitTrees::drop_leaf(Node* roots, Node leaf) noexcept {
   const std::uint32_t size_class = leaves_[leaf].size_class;
   const Node parent = leaves_[leaf].parent;
   leaves_.give(leaf);
-  if (parent == kNone) {
-    roots[size_class] = kNone;
+  if (parent == kNoNode) {
+    roots[size_class] = kNoNode;
     return true;
   }
   const Node sibling = branch(parent).child[branch(parent).child[0] == leaf];
   const Node above = branch(parent).parent;
-  Node& link = above == kNone ? roots[size_class] : branch(above).child[branch(above).child[1] == parent];
+  Node& link = above == kNoNode ? roots[size_class] : branch(above).child[branch(above).child[1] == parent];
   link = sibling;
   parent_of(sibling) = above;
   branches_.give(parent & ~kBranch);

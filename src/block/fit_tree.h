@@ -32,7 +32,7 @@ namespace block {
 class FitTrees {
  public:
   using Records = Slab<BlockRecord>;
-  /// A leaf's number, or a branch's with kBranch; kNone is no tree.
+  /// A leaf's number, or a branch's with kBranch; kNoNode is no tree.
   using Node = std::uint32_t;
 
   /// The low bits of a key, which must be zero.
@@ -91,7 +91,7 @@ class FitTrees {
       for (std::uint64_t& key : keys) key = kNoKey;
     }
     std::uint64_t keys[kLeafSlots];
-    Node parent = kNone;
+    Node parent = kNoNode;
     std::uint16_t used = 0;
     std::uint16_t size_class = 0;
     std::uint32_t records[kLeafSlots];
@@ -99,8 +99,8 @@ class FitTrees {
   static_assert(sizeof(Leaf) == 128, "two cache lines");
   struct Branch {
     std::uint64_t pivot = 0;
-    Node child[2] = {kNone, kNone};
-    Node parent = kNone;
+    Node child[2] = {kNoNode, kNoNode};
+    Node parent = kNoNode;
   };
 
   static bool is_branch(Node node) { return (node & kBranch) != 0; }
@@ -138,12 +138,12 @@ inline std::uint64_t FitTrees::least_distance(const Leaf& leaf, std::uint64_t ke
 
 inline std::uint32_t FitTrees::lower_bound(Node root, std::uint64_t key) const noexcept {
   Node node = root;
-  Node above = kNone;  // a tree whose keys are all greater, the nearest passed
+  Node above = kNoNode;  // a tree whose keys are all greater, the nearest passed
   while (is_branch(node)) {
     const Branch& at = branch(node);
     if (is_elsewhere(key, at.pivot)) {
       if (key < at.pivot) return smallest(node);
-      return above == kNone ? kNone : smallest(above);
+      return above == kNoNode ? kNone : smallest(above);
     }
     if (key < at.pivot) {
       above = at.child[1];
@@ -155,7 +155,7 @@ inline std::uint32_t FitTrees::lower_bound(Node root, std::uint64_t key) const n
   const Leaf& leaf = leaves_[node];
   const std::uint64_t distance = least_distance(leaf, key);
   if (distance < kNoKey - key) return leaf.records[(key + distance) & kSlotMask];
-  return above == kNone ? kNone : smallest(above);
+  return above == kNoNode ? kNone : smallest(above);
 }
 
 inline std::uint32_t FitTrees::smallest(Node root) const noexcept {
@@ -178,9 +178,9 @@ inline std::uint32_t FitTrees::largest(Node root) const noexcept {
 
 inline void FitTrees::insert(Records& records, Node& root, unsigned size_class, std::uint64_t key,
                              std::uint32_t index) noexcept {
-  if (root == kNone) root = add_leaf(size_class);
+  if (root == kNoNode) root = add_leaf(size_class);
   Node* link = &root;
-  Node parent = kNone;
+  Node parent = kNoNode;
   while (is_branch(*link)) {
     Branch& at = branch(*link);
     if (is_elsewhere(key, at.pivot)) {
@@ -205,7 +205,7 @@ inline FitTrees::Removed FitTrees::remove(Records& records, Node* roots, std::ui
   leaf.used = static_cast<std::uint16_t>(leaf.used & ~(1u << slot));
   // One branch on all conditions together, for a leaf empties about as often as not.
   const bool is_empty = leaf.used == 0;
-  const bool must_go = (leaf.parent != kNone) | (leaves_.taken() > branches_.capacity());
+  const bool must_go = (leaf.parent != kNoNode) | (leaves_.taken() > branches_.capacity());
   const std::uint32_t size_class = leaf.size_class;
   if (is_empty & must_go) [[unlikely]] return Removed{size_class, drop_leaf(roots, node)};
   return Removed{size_class, is_empty};
@@ -216,7 +216,7 @@ inline FitTrees::Node FitTrees::add_leaf(unsigned size_class) noexcept {
   const Node node = leaves_.take();
   Leaf& leaf = leaves_[node];
   leaf.size_class = static_cast<std::uint16_t>(size_class);
-  leaf.parent = kNone;
+  leaf.parent = kNoNode;
   return node;
 }
 

@@ -22,7 +22,7 @@ const char* FitTrees::validate(const Records& records, Node root, unsigned size_
   };
   std::array<Visit, 66> stack;  // one right child waits for each bit of a key
   std::size_t waiting = 0;
-  stack[waiting++] = Visit{root, kNone, 0, kNoKey};
+  stack[waiting++] = Visit{root, kNoNode, 0, kNoKey};
   while (waiting > 0) {
     const Visit visit = stack[--waiting];
     if (is_branch(visit.node)) {
@@ -43,7 +43,7 @@ const char* FitTrees::validate(const Records& records, Node root, unsigned size_
     const Leaf& leaf = leaves_[visit.node];
     if (leaf.parent != visit.parent) return "block(3) C5: parent and child do not agree";
     if (leaf.size_class != size_class) return "block(3) C5: a leaf names another class";
-    if ((leaf.used == 0 && leaf.parent != kNone) || leaf.used > kFull) return "block(3) C5: an empty leaf is in a tree";
+    if ((leaf.used == 0 && leaf.parent != kNoNode) || leaf.used > kFull) return "block(3) C5: an empty leaf is in a tree";
     for (std::uint32_t slot = 0; slot < kLeafSlots; ++slot) {
       if ((leaf.used >> slot & 1) == 0) {
         if (leaf.keys[slot] != kNoKey) return "block(3) C5: an empty slot has a key";

@@ -46,7 +46,7 @@ class FreeIndex {
  public:
   using Records = Slab<BlockRecord>;
 
-  explicit FreeIndex(unsigned granule_bits) : granule_bits_(granule_bits) { roots_.fill(kNone); }
+  explicit FreeIndex(unsigned granule_bits) : granule_bits_(granule_bits) { roots_.fill(kNoNode); }
 
   /// Makes sure that `records` records can be in the index together. False if the host has no memory. Cost: as copying
   /// the nodes in use, when the number grows.
@@ -80,7 +80,7 @@ class FreeIndex {
   const char* validate(const Records& records, std::uint64_t count) const noexcept;
   /// Forgets every record.
   void clear() noexcept {
-    if (!trees_.is_empty()) roots_.fill(kNone);
+    if (!trees_.is_empty()) roots_.fill(kNoNode);
     subs_.fill(0);
     groups_ = 0;
     latest_ = kNone;

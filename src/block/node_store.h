@@ -22,6 +22,9 @@ namespace ashlar {
 inline namespace v0 {
 namespace block {
 
+/// No node.
+inline constexpr std::uint32_t kNoNode = 0xffffffffu;
+
 template <class T>
 class NodeStore {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -41,7 +44,7 @@ class NodeStore {
   /// Are all touched nodes but `taken` of them on the list of unused ones? Cost: O(unused).
   bool holds(std::uint64_t taken) const noexcept {
     std::uint64_t unused = 0;
-    for (std::uint32_t i = unused_; i != kNone; i = items_[i].parent) {
+    for (std::uint32_t i = unused_; i != kNoNode; i = items_[i].parent) {
       if (i >= touched_ || unused == touched_) return false;
       unused += 1;
     }
@@ -53,7 +56,7 @@ class NodeStore {
   /// A new node, or one as it was given back. REQUIRES: fewer than the reserved number are taken.
   std::uint32_t take() noexcept {
     taken_ += 1;
-    if (unused_ != kNone) {
+    if (unused_ != kNoNode) {
       const std::uint32_t index = unused_;
       unused_ = items_[index].parent;
       return index;
@@ -70,7 +73,7 @@ class NodeStore {
   void clear() noexcept {
     touched_ = 0;
     taken_ = 0;
-    unused_ = kNone;
+    unused_ = kNoNode;
   }
 
  private:
@@ -91,7 +94,7 @@ class NodeStore {
   std::uint32_t capacity_ = 0;
   std::uint32_t touched_ = 0;
   std::uint32_t taken_ = 0;
-  std::uint32_t unused_ = kNone;
+  std::uint32_t unused_ = kNoNode;
 };
 
 }  // namespace block

@@ -8,6 +8,9 @@
 //   (1) An index stays valid while its record is in use; addresses of records do not (the slab grows by moving). Every
 //       link is therefore a 32-bit index, and no reference to a record is held over grow().
 //   (2) Giving a record back never allocates.
+//   (3) Record 0 is nobody's: it is what a null link names. Its state is kUnused, its links mean nothing and may be written.
+//       So a neighbour's state is read, and its link set, without asking whether there is one: a branch that was wrong at
+//       the end of every other segment (measured: 2 ns an operation).
 //
 // One array rather than chunks: a chunk table costs a dependent load at every hop of every list and tree, and the
 // array's copies on growth are amortised over the takes that filled it.
@@ -26,13 +29,13 @@ namespace ashlar {
 inline namespace v0 {
 namespace block {
 
-/// No record: a null link.
-inline constexpr std::uint32_t kNone = 0xffffffffu;
+/// No record: a null link (invariant 3).
+inline constexpr std::uint32_t kNone = 0;
 
 /// A record that is in no segment. The other values are State's.
 inline constexpr std::uint8_t kUnused = 0xff;
 
-/// A block, or an unused record on the slab's list (threaded through `next`).
+/// A block, nobody, or an unused record on the slab's list (threaded through `next`).
 struct alignas(64) BlockRecord {
   /// While free: the place in the free index (fit_tree.h).
   struct Links {
@@ -87,21 +90,22 @@ class Slab {
     return items_[index];
   }
   std::uint32_t capacity() const { return capacity_; }
-  /// Is the list of unused records sound, and are all others but `used` of them on it? Cost: O(unused).
+  /// Is the list of unused records sound, and are all others but `used` of them, and nobody's, on it? Cost: O(unused).
   bool holds(std::uint64_t used) const noexcept {
+    if (items_[kNone].state != kUnused) return false;
     std::uint64_t count = 0;
     for (std::uint32_t i = unused_; i != kNone; i = items_[i].next) {
       if (i >= capacity_ || count == capacity_ || items_[i].state != kUnused) return false;
       count += 1;
     }
-    return count + used == capacity_;
+    return count + used + 1 == capacity_;
   }
 
   /// Makes sure that one take() succeeds. False if the host has no memory (nothing changed). Amortised O(1).
   bool reserve_one() noexcept { return has_unused() || grow(); }
   bool has_unused() const noexcept { return unused_ != kNone; }
   /// The capacity after the next growth.
-  std::uint32_t capacity_next() const noexcept { return capacity_ == 0 ? kCapacityFirst : capacity_ * 2; }
+  std::uint32_t capacity_next() const noexcept { return capacity_ == 1 ? kCapacityFirst : capacity_ * 2; }
 
   /// An unused record. REQUIRES: reserve_one() held.
   std::uint32_t take() noexcept {
@@ -130,19 +134,24 @@ class Slab {
     const std::uint32_t capacity = capacity_next();
     std::unique_ptr<T[]> items(new (std::nothrow) T[capacity]);
     if (items == nullptr) return false;
-    std::copy(items_.get(), items_.get() + capacity_, items.get());
+    std::copy(items_, items_ + capacity_, items.get());
     for (std::uint32_t i = capacity; i-- > capacity_;) {
       items[i].next = unused_;
       unused_ = i;
     }
-    items_ = std::move(items);
+    items_ = items.get();
+    owned_ = std::move(items);
     capacity_ = capacity;
     return true;
   }
 
-  std::unique_ptr<T[]> items_;
-  std::uint32_t capacity_ = 0;
+  /// Record 0 of every slab that has no other yet, and so is not written.
+  inline static T nobody_{};
+
+  T* items_ = &nobody_;
+  std::uint32_t capacity_ = 1;
   std::uint32_t unused_ = kNone;
+  std::unique_ptr<T[]> owned_;
 };
 
 }  // namespace block
