@@ -22,12 +22,24 @@ PageMap::~PageMap() {
   destroy_all(inners_);
 }
 
+PageMap::Leaf* PageMap::leaf_of(std::uint64_t page) const noexcept {
+  const Inner* inner = root_[index(page, 2)].load(std::memory_order_acquire);
+  if (inner == nullptr) return nullptr;
+  const InnerOfLeaves* last = inner->children[index(page, 1)].load(std::memory_order_acquire);
+  return last == nullptr ? nullptr : last->children[index(page, 0)].load(std::memory_order_acquire);
+}
+
+PageMap::Found PageMap::find_by_descent(std::uint64_t page) const noexcept {
+  const Leaf* leaf = leaf_of(page);
+  return leaf == nullptr ? Found{} : found(*leaf, page);
+}
+
 /// The child in that slot, made where there is none; nullptr when the host has no memory. Under the mutex.
-template <class Child>
-Child* PageMap::child_of(std::atomic<Child*>& slot, Child*& last_made) noexcept {
+template <class Child, class... Arguments>
+Child* PageMap::child_of(std::atomic<Child*>& slot, Child*& last_made, Arguments... arguments) noexcept {
   Child* child = slot.load(std::memory_order_relaxed);
   if (child != nullptr) return child;
-  child = new (std::nothrow) Child;
+  child = new (std::nothrow) Child(arguments...);
   if (child == nullptr) return nullptr;
   child->made_before = last_made;
   last_made = child;
@@ -40,24 +52,14 @@ bool PageMap::reserve(Address base, Bytes size) noexcept {
   if (last < base.value() || (last >> kAddressBits) != 0) return false;
   const std::lock_guard lock(mutex_);
   const std::uint64_t end = last >> kPageBits;
-  for (std::uint64_t page = base.value() >> kPageBits; page <= end; page = (page | (kFanOut - 1)) + 1) {
-    Inner* inner = child_of(root_[index(page, 3)], inners_);
+  for (std::uint64_t page = base.value() >> kPageBits; page <= end; page += kLeafPages - index_in_leaf(page)) {
+    Inner* inner = child_of(root_[index(page, 2)], inners_);
     if (inner == nullptr) return false;
-    InnerOfLeaves* last_inner = child_of(inner->children[index(page, 2)], inners_of_leaves_);
+    InnerOfLeaves* last_inner = child_of(inner->children[index(page, 1)], inners_of_leaves_);
     if (last_inner == nullptr) return false;
-    if (child_of(last_inner->children[index(page, 1)], leaves_) == nullptr) return false;
+    if (child_of(last_inner->children[index(page, 0)], leaves_, page >> kLeafBits) == nullptr) return false;
   }
   return true;
-}
-
-PageMap::Entry& PageMap::entry(std::uint64_t page) noexcept {
-  Inner* inner = root_[index(page, 3)].load(std::memory_order_relaxed);
-  ASHLAR_ASSERT(inner != nullptr, "page map: range was not reserved");
-  InnerOfLeaves* last = inner->children[index(page, 2)].load(std::memory_order_relaxed);
-  ASHLAR_ASSERT(last != nullptr, "page map: range was not reserved");
-  Leaf* leaf = last->children[index(page, 1)].load(std::memory_order_relaxed);
-  ASHLAR_ASSERT(leaf != nullptr, "page map: range was not reserved");
-  return leaf->entries[index(page, 0)];
 }
 
 void PageMap::set(const SegmentRecord& segment, Owner owner) noexcept {
@@ -65,9 +67,12 @@ void PageMap::set(const SegmentRecord& segment, Owner owner) noexcept {
   const std::uint64_t last = base + (segment.size.count() - 1);
   const std::lock_guard lock(mutex_);
   for (std::uint64_t page = base >> kPageBits; page <= last >> kPageBits; ++page) {
+    Leaf* leaf = leaf_of(page);
+    ASHLAR_ASSERT(leaf != nullptr, "page map: range was not reserved");
     const bool begins_inside = (page << kPageBits) < base;
-    Entry& at = entry(page);
+    Entry& at = leaf->entries[index_in_leaf(page)];
     (begins_inside ? at.second : at.first).store(owner.word(), std::memory_order_release);
+    at_hand_.store(leaf, std::memory_order_release);
   }
 }
 
