@@ -54,7 +54,7 @@ class DeviceCache {
   DeviceCache(const DeviceCache&) = delete;
   DeviceCache& operator=(const DeviceCache&) = delete;
 
-  Result<Address> allocate(Bytes size, Stream stream, OutOfMemory* account) noexcept;
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) noexcept;
   /// `found` is what the page map says of `address`.
   static Status free(const PageMap::Found& found, Address address) noexcept;
   static Status free_used_on(const PageMap::Found& found, Address address, StreamHeap& user) noexcept;
@@ -65,7 +65,10 @@ class DeviceCache {
   /// that ask the device whether a dead stream is done: other calls that are refused make no device call (C13). Cost: as
   /// StreamTable::find.
   StreamHeap* heap_of(const Stream& stream, bool may_ask) noexcept {
-    StreamHeap* heap = streams_.find(stream.id);
+    // Most allocate on one stream, the first: its heap is at hand before the stream's identity has been hashed.
+    StreamHeap* heap = first_heap_.load(std::memory_order_acquire);
+    if (heap != nullptr && heap->id.load(std::memory_order_acquire) == stream.id.value()) return heap;
+    heap = streams_.find(stream.id);
     return heap != nullptr ? heap : make_heap(stream, may_ask);
   }
   Status retire(Stream stream) noexcept;

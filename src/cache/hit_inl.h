@@ -5,6 +5,8 @@
 // Thread safety and invariants: device_cache.h.
 #pragma once
 
+#include <utility>
+
 #include <ashlar/cache/device_cache.h>
 
 namespace ashlar {
@@ -53,7 +55,7 @@ inline constexpr unsigned kHitPollsMax = 16;
   return Status::ok();
 }
 
-[[gnu::always_inline]] inline Result<Address> DeviceCache::allocate(Bytes size, Stream stream, OutOfMemory* account) noexcept {
+[[gnu::always_inline]] inline Result<Address> DeviceCache::allocate(Bytes size, const Stream& stream, OutOfMemory* account) noexcept {
   if (const Status health = driver_.health(); !health.is_ok()) return health;
   Request request;
   if (const Status status = make_request(size, request); !status.is_ok()) return status;
@@ -76,7 +78,9 @@ inline constexpr unsigned kHitPollsMax = 16;
 /// Calls f(heap, is_small, block, guard) for the live block that starts at `address`, under its heap's lock.
 template <class F>
 [[gnu::always_inline]] inline Status DeviceCache::with_live_block(const PageMap::Found& found, Address address, F&& f) noexcept {
-  for (const Owner owner : {found.first, found.second}) {
+  // In two variables: an array of owners would be written to memory and read back on the way to the lock.
+  Owner other = found.second;
+  for (Owner owner = found.first; !owner.is_nobody() || !other.is_nobody(); owner = std::exchange(other, Owner{})) {
     if (owner.is_nobody()) continue;
     StreamHeap& heap = *owner.heap();
     Guard guard(heap.lock);
