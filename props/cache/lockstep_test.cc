@@ -10,6 +10,7 @@
 #include "props/sequences/cache_sequences.h"
 #include "spec/lockstep/cache_lockstep.h"
 #include "spec/ops/table.h"
+#include "spec/ops/text.h"
 
 namespace ashlar::props {
 namespace {
@@ -52,6 +53,22 @@ TEST(CacheLockstep, HasNoDivergenceWhereNotEveryCallIsWalked) {
     const spec::LockstepResult result = spec::CacheLockstep::run(random_sequence(shape_from(seed % 512), ~seed), options);
     ASSERT_EQ(result.divergence.clause + result.divergence.text, "") << "seed " << seed << ", op " << result.op_index;
   }
+}
+
+/// A hit whose poll merges the block that fitted into one too large to take is a miss: the ninth call, with no walk after it.
+TEST(CacheLockstep, MayMissWhereAMapBeforeTheCallShowsAFit) {
+  spec::OpFile file;
+  spec::TextError error;
+  const char* const ops =
+      "ashlar-ops 1 cache\nconf max_split_size_mb:22\nstream s1 d0\nalloc p0 21495808 s0\nalloc p1 1048577 s0\n"
+      "kernel s1 p1 w\nuse p1 s1\nfree p0\nfree p1\nalloc p2 512 s0\nfree p2\nalloc p3 512 s0\nstep s1 9\nalloc p4 3MiB s0\n";
+  ASSERT_TRUE(spec::parse_ops(ops, &file, &error)) << error.reason;
+  spec::CacheLockstep::Options options;
+  options.factory = caching_allocator_factory();
+  options.walk_every = 8;
+  const spec::LockstepResult result = spec::CacheLockstep::run(file, options);
+  EXPECT_EQ(result.skipped, 0u);
+  EXPECT_EQ(result.divergence.clause + result.divergence.text, "");
 }
 
 TEST(CacheLockstep, HasNoDivergenceOnSequencesLongEnoughForMuchToPileUp) {

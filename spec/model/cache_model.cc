@@ -295,8 +295,9 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
   }
   end(device, call);
   if (!verdict_.is_good()) return;
-  // A poll may merge the block that fitted into one too large to take (max_split_size): a miss, then.
-  const bool may_outgrow = device.completed != 0 && settings_.max_split_size != ~std::uint64_t{0};
+  // A poll may merge the block that fitted into one too large to take (max_split_size): a miss, then. Without the map after
+  // the call nobody knows whether one did.
+  const bool may_outgrow = settings_.max_split_size != ~std::uint64_t{0} && (device.completed != 0 || !device.is_fresh);
   judge_calls(device, round, call.is_hit && !callback_ran_ && !may_outgrow);
   if (code == Code::kOutOfMemory) judge_shortage(device, size, stream, shortage);
   if (got.is_ok() && best_address != 0 && device.is_fresh && device.completed == 0 &&

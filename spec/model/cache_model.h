@@ -245,7 +245,7 @@ class CacheModel {
   void judge_oversize(Device& device, const CacheStats& stats);
   void note_added(Device& device, const Call& call);
   void raise_bounds(Device& device);
-  void raise_heap_bounds(Device& device, HeapFigures& heap);
+  static void raise_heap_bounds(Device& device, HeapFigures& heap, const std::uint64_t* rises);
   void raise_segment_bounds(Device& device);
   void judge_peaks(const Device& device, const CacheStats& stats);
   static bool has_wrong_figure(const Device& device, const CacheStats& stats);

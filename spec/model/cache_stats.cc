@@ -92,34 +92,44 @@ void CacheModel::note_added(Device& device, const Call& call) {
 
 /// Brings every bound up to date with the map of the walk just made.
 void CacheModel::raise_bounds(Device& device) {
-  for (HeapFigures& heap : device.heaps) raise_heap_bounds(device, heap);
+  const Added& added = device.added;
+  // What each figure of a heap can have risen by before something left again.
+  std::uint64_t rises[kCacheFigures][kCachePools] = {};
+  for (unsigned pool = 0; pool < kCachePools; ++pool) {
+    for (const CacheFigure figure : {CacheFigure::kAllocations, CacheFigure::kActive}) rises[n(figure)][pool] = added.blocks[pool];
+    for (const CacheFigure figure : {CacheFigure::kAllocatedBytes, CacheFigure::kActiveBytes}) rises[n(figure)][pool] = added.bytes[pool];
+    rises[n(CacheFigure::kRequestedBytes)][pool] = added.requested[pool];
+    // Every block that completes may make a split before the next one merges it away.
+    rises[n(CacheFigure::kInactiveSplits)][pool] = added.completed;
+    rises[n(CacheFigure::kInactiveSplitBytes)][pool] = added.completed_bytes;
+  }
+  const bool may_rise = added.completed != 0 || (added.calls > 1 && added.blocks[0] != 0);
+  for (HeapFigures& heap : device.heaps) {
+    // Nothing came or went on this heap: most calls touch one heap of several.
+    if (heap.has_changed || may_rise) raise_heap_bounds(device, heap, &rises[0][0]);
+  }
   raise_segment_bounds(device);
   device.added = {};
 }
 
-void CacheModel::raise_heap_bounds(Device& device, HeapFigures& heap) {
-  const Added& added = device.added;
-  // Nothing came or went on this heap: most calls touch one heap of several.
-  if (!heap.has_changed && added.completed == 0 && added.calls == 1) return;
-  for (unsigned figure = 0; figure < kCacheFigures; ++figure) {
-    if (is_segment_figure(figure)) continue;  // raise_segment_bounds
-    const std::uint64_t* rise = added.blocks;
-    if (figure >= n(CacheFigure::kAllocatedBytes)) rise = added.bytes;
-    if (figure == n(CacheFigure::kRequestedBytes)) rise = added.requested;
-    // Every block that completes may make a split before the next one merges it away.
-    const std::uint64_t splits = figure == n(CacheFigure::kInactiveSplits) ? added.completed : added.completed_bytes;
-    for (unsigned pool = 0; pool < kCachePools; ++pool) {
-      const std::uint64_t now = heap.now[figure][pool];
-      const std::uint64_t before = heap.before[figure][pool];
-      const std::uint64_t may_rise = is_split_figure(figure) ? splits : rise[pool];
-      if (now == before && may_rise == 0) continue;  // the bounds have taken it in
-      const std::uint64_t high = std::max(now, before + may_rise);
-      std::uint64_t& least = heap.peak_least[figure][pool];
-      std::uint64_t& most = heap.peak_most[figure][pool];
-      device.peaks_least[figure][pool] += now > least ? now - least : 0;
-      device.peaks_most[figure][pool] += high > most ? high - most : 0;
-      least = std::max(least, now);
-      most = std::max(most, high);
+/// `rises`: by figure and pool. The device's bounds of segments are raise_segment_bounds'.
+void CacheModel::raise_heap_bounds(Device& device, HeapFigures& heap, const std::uint64_t* rises) {
+  const std::uint64_t* now = &heap.now[0][0];
+  const std::uint64_t* before = &heap.before[0][0];
+  std::uint64_t* least = &heap.peak_least[0][0];
+  std::uint64_t* most = &heap.peak_most[0][0];
+  std::uint64_t* sum_least = &device.peaks_least[0][0];
+  std::uint64_t* sum_most = &device.peaks_most[0][0];
+  for (unsigned i = 0; i < kCacheFigures * kCachePools; ++i) {
+    if (is_segment_figure(i / kCachePools)) continue;
+    const std::uint64_t high = std::max(now[i], before[i] + rises[i]);
+    if (now[i] > least[i]) {
+      sum_least[i] += now[i] - least[i];
+      least[i] = now[i];
+    }
+    if (high > most[i]) {
+      sum_most[i] += high - most[i];
+      most[i] = high;
     }
   }
 }
