@@ -7,15 +7,14 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "fuzz/op_mutator.h"
 #include "props/adapters/block_pool_subject.h"
 #include "spec/lockstep/pool_lockstep.h"
 #include "spec/ops/bytes.h"
-#include "spec/ops/mutate.h"
 
 namespace {
 
@@ -28,12 +27,6 @@ constexpr std::uint8_t kGranuleByteMin = 0xc0;
 [[noreturn]] void diverge(const std::string& report) {
   std::fputs(report.c_str(), stderr);
   std::abort();
-}
-
-std::size_t copy_out(const std::vector<std::uint8_t>& bytes, std::uint8_t* out, std::size_t size_max) {
-  const std::size_t size = bytes.size() < size_max ? bytes.size() : size_max;
-  if (size > 0) std::memcpy(out, bytes.data(), size);
-  return size;
 }
 
 }  // namespace
@@ -54,13 +47,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t size_max,
                                                unsigned seed) {
-  std::vector<std::uint8_t> bytes(data, data + size);
-  spec::mutate_ops(spec::Subject::kPool, &bytes, size_max, seed);
-  return copy_out(bytes, data, size_max);
+  return fuzz::mutate(spec::Subject::kPool, data, size, size_max, seed);
 }
 
 extern "C" std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* a, std::size_t a_size, const std::uint8_t* b,
                                                  std::size_t b_size, std::uint8_t* out, std::size_t size_max,
                                                  unsigned seed) {
-  return copy_out(spec::splice_ops({a, a_size}, {b, b_size}, size_max, seed), out, size_max);
+  return fuzz::cross_over({a, a_size}, {b, b_size}, out, size_max, seed);
 }

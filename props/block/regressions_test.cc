@@ -1,42 +1,27 @@
 // Every stored sequence of props/regressions that drives a pool, in lockstep with its expectations. Each file opens with
 // the historical bug it reproduces. A file that cannot be read is a failure, and so is a folder without any.
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
 #include <gtest/gtest.h>
 
 #include <ashlar/base/checked.h>
 
 #include "props/adapters/block_pool_subject.h"
+#include "props/sequences/stored_sequences.h"
 #include "spec/lockstep/pool_lockstep.h"
-#include "spec/ops/text.h"
 
 namespace ashlar::props {
 namespace {
 
 TEST(PoolRegressions, EveryStoredSequenceAgreesWithTheModelAndItsExpectations) {
-  unsigned pools = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(ASHLAR_REGRESSIONS)) {
-    if (entry.path().extension() != ".ops") continue;
-    std::ifstream in(entry.path());
-    std::stringstream text;
-    text << in.rdbuf();
-    spec::OpFile file;
-    spec::TextError error;
-    ASSERT_TRUE(spec::parse_ops(text.str(), &file, &error)) << entry.path() << ":" << error.line << ": " << error.reason;
-    if (file.subject != spec::Subject::kPool) continue;
-    pools += 1;
+  const auto run = [](const spec::OpFile& file, const std::filesystem::path& path) {
     BlockPoolSubject subject{512_B};
     spec::PoolLockstep lockstep(subject, 512_B, 1);
     for (const spec::Op& op : file.ops) {
       if (!lockstep.step(op)) break;
     }
     lockstep.finish();
-    EXPECT_EQ(lockstep.report(), "") << entry.path();
-  }
-  EXPECT_GE(pools, 5u);
+    EXPECT_EQ(lockstep.report(), "") << path;
+  };
+  EXPECT_GE(for_each_stored(ASHLAR_REGRESSIONS, spec::Subject::kPool, run), 5u);
 }
 
 TEST(PoolRegressions, H25RoundingASizeNearTheTopIsAnErrorAndNotASmallNumber) {

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "props/gpu/fixture.h"
-#include "spec/gpu/rng.h"
+#include "spec/ops/random.h"
 
 namespace ashlar::spec {
 namespace {
@@ -184,7 +184,7 @@ TEST_F(SimMemory, TheCostModelIsChargedByTheCallAndTheStep) {
 TEST(SimAddresses, AreDisjointAndComeBackAdversarially) {
   for (const bool adversarial : {false, true}) {
     SimGpu sim(SimGpuOptions{.capacities = {0_B, 0_B}, .seed = 5, .adversarial = adversarial});
-    Rng rng(9);
+    Random rng(9);
     struct Held {
       std::uint64_t size;
       std::int32_t device;

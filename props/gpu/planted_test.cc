@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "props/gpu/fixture.h"
-#include "spec/gpu/rng.h"
+#include "spec/ops/random.h"
 
 namespace ashlar::spec {
 namespace {
@@ -195,7 +195,7 @@ class Caller {
   }
   SimGpu sim_;
   MiniAllocator allocator_;
-  Rng rng_;
+  Random rng_;
   bool churns_;
   bool trims_;
   std::vector<Stream> streams_;

@@ -9,7 +9,7 @@ std::uint64_t round_up(std::uint64_t n, std::uint64_t unit) { return (n + unit -
 
 }  // namespace
 
-std::optional<Address> AddressSpace::take(Bytes size, std::uint64_t alignment, Rng& rng) {
+std::optional<Address> AddressSpace::take(Bytes size, std::uint64_t alignment, Random& rng) {
   if (size.count() > kEnd - kFirst) return std::nullopt;
   const std::uint64_t bytes = round_up(size.count(), kGrain);
   std::optional<Address> got;
@@ -32,7 +32,7 @@ std::size_t AddressSpace::hole_at_or_after(std::uint64_t address) const {
 }
 
 // Newest first; at the very address given back, or at the end of its hole.
-std::optional<Address> AddressSpace::take_recent(std::uint64_t size, std::uint64_t alignment, Rng& rng) {
+std::optional<Address> AddressSpace::take_recent(std::uint64_t size, std::uint64_t alignment, Random& rng) {
   const bool from_top = rng.below(4) == 0;
   for (std::size_t i = 0; i < kRecent; ++i) {
     const std::uint64_t base = recent_[(recent_at_ + kRecent - 1 - i) % kRecent];

@@ -15,7 +15,7 @@
 
 #include <ashlar/base/types.h>
 
-#include "spec/gpu/rng.h"
+#include "spec/ops/random.h"
 
 namespace ashlar::spec {
 
@@ -30,7 +30,7 @@ class AddressSpace {
 
   /// `size` bytes aligned to at least `alignment`, a power of two, or nothing when no range is left. REQUIRES: size >
   /// 0.
-  std::optional<Address> take(Bytes size, std::uint64_t alignment, Rng& rng);
+  std::optional<Address> take(Bytes size, std::uint64_t alignment, Random& rng);
   /// REQUIRES: a range got from take, whole.
   void give_back(Address at, Bytes size);
 
@@ -41,7 +41,7 @@ class AddressSpace {
   };
   static constexpr std::size_t kRecent = 8;
 
-  std::optional<Address> take_recent(std::uint64_t size, std::uint64_t alignment, Rng& rng);
+  std::optional<Address> take_recent(std::uint64_t size, std::uint64_t alignment, Random& rng);
   std::optional<Address> take_lowest(std::uint64_t size, std::uint64_t alignment);
   std::optional<Address> take_fresh(std::uint64_t size, std::uint64_t alignment, std::uint64_t gap);
   Address carve(std::size_t hole, std::uint64_t begin, std::uint64_t end);

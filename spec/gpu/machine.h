@@ -159,7 +159,7 @@ class Machine {
   Captures captures_;
   HappensBefore detector_;
   CallAccount account_;
-  Rng rng_;
+  Random rng_;
   std::vector<SimDevice> devices_;
   std::vector<Defaults> defaults_;  // by device
   std::vector<LaneInfo> lane_info_;

@@ -98,7 +98,7 @@ class Memory {
   void drop_page_if_unused(std::uint32_t index);
 
   AddressSpace space_;
-  Rng rng_;
+  Random rng_;
   FaultLog& faults_;
   Bytes granularity_;
   std::vector<DeviceMemory> devices_;

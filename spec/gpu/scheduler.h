@@ -126,7 +126,7 @@ class Scheduler {
   std::vector<std::uint8_t> flags_;  // by flag; [0] is raised
   std::vector<std::function<void()>> bodies_;
   std::vector<Word> words_;
-  Rng rng_;
+  Random rng_;
   std::uint64_t sequence_ = 0;
   std::uint64_t now_ = 0;
   std::uint64_t lag_ = SimGpu::kNoLag;
