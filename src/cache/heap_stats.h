@@ -1,7 +1,7 @@
 // A heap's counters: what DeviceStats is added up from.
 //
 // The pools count what they hold now; this adds what they cannot know, totals and peaks. A hit pays for six compares and
-// three additions, on memory that only its own stream touches.
+// three additions, a free for four and two, on memory that only its own stream touches.
 // Thread safety: none; guarded by the heap's lock.
 //
 // Invariants:
@@ -27,7 +27,7 @@ enum class Figure : unsigned {
   kRequestedBytes,
   kActive,
   kActiveBytes,
-  kSplits,      ///< free blocks that are not a whole segment; sampled (sample_splits)
+  kSplits,      ///< free blocks that are not a whole segment (on_split)
   kSplitBytes,
 };
 inline constexpr unsigned kFigures = 7;
@@ -67,17 +67,17 @@ class HeapStats {
     if ((counts.blocks[kPending] | other.blocks[kPending]) != 0) raise_active(track, counts, other);
   }
 
-  /// A block was given out or came back: takes the pool's free splits as they are now.
-  void sample_splits(bool is_small, const Counts& counts) noexcept {
+  /// `size` bytes more of the pool are free in splits, in one block more or in a larger one.
+  void on_split(bool is_small, Bytes size, bool is_one_more, const Counts& counts, const Counts& other) noexcept {
     Track& track = tracks_[is_small];
-    sample_split(track, 0, split_blocks(counts));
-    sample_split(track, 1, split_bytes(counts));
-  }
-  /// The same after a change that can only have made them fewer: that raises no peak and no total.
-  void lower_splits(bool is_small, const Counts& counts) noexcept {
-    Track& track = tracks_[is_small];
-    set_split(track, 0, split_blocks(counts));
-    set_split(track, 1, split_bytes(counts));
+    const std::uint64_t blocks = split_blocks(counts);
+    const std::uint64_t bytes = split_bytes(counts);
+    track.increased[kSplits] += is_one_more ? 1 : 0;
+    track.increased[kSplits + 1] += size.count();
+    raise(track.peak[kSplits], blocks);
+    raise(track.peak[kSplits + 1], bytes);
+    raise(peak_of_all_[kSplits], blocks + split_blocks(other));
+    raise(peak_of_all_[kSplits + 1], bytes + split_bytes(other));
   }
 
   /// What the heaps of a device come to, each kind of word in a row of its own: a heap is added in a few vector steps.
@@ -157,7 +157,6 @@ class HeapStats {
     Values peak{};
     Values buried{};                    ///< the peaks of streams served before
     Values base{};                      ///< `current` at the last reset_accumulated
-    std::array<std::uint64_t, 2> splits{};  ///< as last sampled
   };
 
   static std::uint64_t split_blocks(const Counts& counts) noexcept {
@@ -181,19 +180,6 @@ class HeapStats {
   static void raise(std::uint64_t& peak, std::uint64_t now) noexcept {
     if (now > peak) [[unlikely]] peak = now;
   }
-  /// Enters a pool's value; returns by how much it rose, modulo 2^64.
-  std::uint64_t set_split(Track& track, unsigned f, std::uint64_t now) noexcept {
-    const std::uint64_t rise = now - track.splits[f];
-    track.splits[f] = now;
-    splits_of_all_[f] += rise;
-    return rise;
-  }
-  void sample_split(Track& track, unsigned f, std::uint64_t now) noexcept {
-    const auto rise = static_cast<std::int64_t>(set_split(track, f, now));
-    track.increased[kSplits + f] += static_cast<std::uint64_t>(std::max<std::int64_t>(rise, 0));
-    raise(track.peak[kSplits + f], now);
-    raise(peak_of_all_[kSplits + f], splits_of_all_[f]);
-  }
   void raise_active(Track& track, const Counts& counts, const Counts& other) noexcept {
     const Values now = current(counts);
     const Values rest = current(other);
@@ -204,7 +190,6 @@ class HeapStats {
   }
 
   std::array<Track, 2> tracks_{};  ///< by is_small
-  std::array<std::uint64_t, 2> splits_of_all_{};  ///< of both pools, as last sampled
   Values peak_of_all_{};
   Values buried_of_all_{};
 };

@@ -17,16 +17,16 @@ inline constexpr unsigned kHitPollsMax = 16;
 
 [[gnu::always_inline]] inline Address DeviceCache::take_now(StreamHeap& heap, block::BlockPool& pool, const Request& request, BlockIndex block, UseNode* owner) noexcept {
   if (!heap.reserve_nodes(1)) return Address{};
-  const bool split = should_split(config_, request.size, pool.size(block));
+  const Bytes had = pool.size(block);
+  const bool split = should_split(config_, request.size, had);
   const std::uint64_t idle_segments = pool.counts().idle_segments;
   const BlockIndex taken = pool.take(block, request.size, split, request.requested, StreamHeap::as_word(owner));
   if (taken == block::kNoBlock) return Address{};
   heap.stats.on_allocate(request.is_small, pool.size(taken), request.requested, pool.counts(),
                          heap.pool(!request.is_small).counts());
-  if (pool.counts().idle_segments == idle_segments) {
-    heap.stats.lower_splits(request.is_small, pool.counts());
-  } else {
-    heap.stats.sample_splits(request.is_small, pool.counts());  // what is left of an idle segment is a split from now on
+  const Bytes rest = had - pool.size(taken);
+  if (pool.counts().idle_segments != idle_segments && rest != Bytes{}) {  // what is left of it is a split from now on
+    heap.stats.on_split(request.is_small, rest, true, pool.counts(), heap.pool(!request.is_small).counts());
   }
   if (owner != nullptr) {
     owner->block = taken;

@@ -211,7 +211,6 @@ Address DeviceCache::enter_segment(StreamHeap& heap, const Request& request, Seg
   if (address.is_null()) {
     pool.lift(block);
     pool.remove_segment(index);
-    heap.sample(request.is_small);
   }
   return address;
 }

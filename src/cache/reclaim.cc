@@ -157,7 +157,6 @@ Address DeviceCache::adopt(StreamHeap& from, StreamHeap& to, const Request& requ
   } else {
     pool.remove_segment(index);
   }
-  from.sample(request.is_small);
   return address;
 }
 
@@ -195,7 +194,6 @@ SegmentRecord* DeviceCache::lift_idle(StreamHeap& heap, Bytes need, Bytes at_lea
       lifted = record;
       sum += segment.size;
     }
-    heap.sample(is_small);
   }
   return lifted;
 }
@@ -237,7 +235,6 @@ bool DeviceCache::give_segment_back(SegmentRecord* segment) noexcept {
       const BlockIndex block = pool.view(index).first;
       pool.release(block, pool.view(block).stamp);
     }
-    heap.sample(is_small);
   }
   if (!freed.is_ok()) return false;
   uncharge(size, is_small);

@@ -118,11 +118,15 @@ class StreamHeap {
   void release_now(bool is_small, block::BlockIndex block) noexcept {
     newest_release = epoch;
     block::BlockPool& in = pool(is_small);
+    const block::PoolCounts& counts = in.counts();
+    const Bytes size = in.size(block);
+    const std::uint64_t idle_segments = counts.idle_segments;
+    const std::uint64_t free_blocks = counts.blocks[static_cast<unsigned>(block::State::kFree)];
     in.release(block, epoch);
-    stats.sample_splits(is_small, in.counts());
+    if (counts.idle_segments != idle_segments) return;  // so what was split there is not any more
+    const bool is_one_more = counts.blocks[static_cast<unsigned>(block::State::kFree)] > free_blocks;
+    stats.on_split(is_small, size, is_one_more, counts, pool(!is_small).counts());
   }
-  /// Locked. A block of that pool was given out or came back.
-  void sample(bool is_small) noexcept { stats.sample_splits(is_small, pool(is_small).counts()); }
   /// Locked.
   void add_stats(HeapStats::Sums* sums) const noexcept { stats.add_to(sums, small_.counts(), large_.counts()); }
 
