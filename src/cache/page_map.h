@@ -3,9 +3,9 @@
 // Purpose: free(p) must find p's heap without a lock that streams share (row DEV-20's 67 sharded maps, ours: none).
 // A radix tree over pages of 2 MiB: leaves of 4096 pages (8 GiB) under three levels of 256, which covers 57-bit addresses;
 // small nodes, because an allocator that holds one segment pays for a node of each level. The leaf last entered is kept at
-// hand: with it a free's way to its lock is two dependent loads, not five (measured: 5 % of a free). Segments are at least a page long but need not be page aligned (the
-// driver promises 256 bytes), so a page has at most two of them: one that covers its first byte, one that begins later
-// inside it.
+// hand: with it a free's way to its lock is two dependent loads, not five (measured: 5 % of a free). Segments are at least a
+// page long but need not be page aligned (the driver promises 256 bytes), so a page has at most two of them: one that covers
+// its first byte, one that begins later inside it.
 // Thread safety: find() from any thread, lock-free; insert/erase are serialised by the map's own mutex.
 //
 // Invariants:
