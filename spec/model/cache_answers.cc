@@ -99,6 +99,7 @@ void CacheModel::judge_retire(const Stream& stream, Status got) {
   if (!got.is_ok() && got.code() != Code::kNotFound && !is_dead_answer(device, got.code()) && !any_failure(device)) {
     report("C16", std::string("a retirement answered ") + code_name(got.code()) + " for no reason");
   }
+  if (is_capturing() || any_failure(device)) unmarked_streams_.push_back(stream.id.value());
   end(device, {});
 }
 

@@ -57,7 +57,9 @@ bool CacheModel::is_in_reach(std::uint64_t heap, const Stream& stream, bool may_
   if (heap == stream.id.value()) return true;
   if (settings_.reuse == CacheReuse::kOwn || is_capturing()) return false;
   // Without a wait nobody can know that a heap's stream is done: an event recorded now is not done at once.
-  return may_wait || (settings_.reuse == CacheReuse::kOrdered && !is_lost(heap));
+  // Nor can a dead stream be waited for whose last event was never recorded.
+  const bool is_dead = is_among(lost_streams_, heap) || is_among(unmarked_streams_, heap);
+  return may_wait || (settings_.reuse == CacheReuse::kOrdered && !is_dead);
 }
 
 /// C12: nothing that the call was allowed to reach would have served it. The map is the one after the call; blocks that

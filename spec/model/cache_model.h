@@ -186,8 +186,8 @@ class CacheModel {
   std::uint64_t failed(const Device& device, CallKind kind) const {
     return device.witness->failures_of(kind) - device.failures_before[static_cast<unsigned>(kind)];
   }
-  bool is_lost(std::uint64_t stream) const {
-    return std::find(lost_streams_.begin(), lost_streams_.end(), stream) != lost_streams_.end();
+  static bool is_among(const std::vector<std::uint64_t>& streams, std::uint64_t stream) {
+    return std::find(streams.begin(), streams.end(), stream) != streams.end();
   }
   std::uint64_t calls_made(const Device& device) const;
   bool any_failure(const Device& device) const;
@@ -262,6 +262,7 @@ class CacheModel {
   bool has_lost_peaks_ = false;  ///< calls were deferred: what the peaks did was not seen
   std::uint32_t stats_every_;
   std::vector<std::uint64_t> lost_streams_;
+  std::vector<std::uint64_t> unmarked_streams_;  ///< retired while no event could be recorded: their last work is unknown
   Verdict verdict_;
   DeviceId current_;
   unsigned callbacks_ = 0;     ///< running
