@@ -75,6 +75,36 @@ TEST_F(CachingAllocatorTest, FreedNeighboursCoalesce) {
   expect_valid();
 }
 
+TEST_F(CachingAllocatorTest, FreeSplitsAreCountedWhereTheyArise) {
+  const auto expect_totals = [this](std::uint64_t blocks, Bytes bytes) {
+    for (const unsigned pool : {0u, 1u}) {
+      const DeviceStats now = stats();
+      EXPECT_EQ(now.inactive_splits[pool].increased, blocks);
+      EXPECT_EQ(now.inactive_split_bytes[pool].increased, bytes.count());
+    }
+  };
+  Address four[4];
+  for (Address& address : four) address = alloc(512_KiB);
+  expect_totals(1, 1536_KiB);  // the rest of an idle segment; cut smaller, it grows no more
+  EXPECT_TRUE(allocator_->free(four[0]).is_ok());
+  expect_totals(2, 2_MiB);
+  EXPECT_TRUE(allocator_->free(four[2]).is_ok());
+  expect_totals(3, 2560_KiB);
+  EXPECT_TRUE(allocator_->free(four[1]).is_ok());  // merges with both neighbours
+  expect_totals(3, 3_MiB);
+  EXPECT_EQ(stats().inactive_splits[0].peak, 2u);
+  EXPECT_TRUE(allocator_->free(four[3]).is_ok());  // an idle segment is no split
+  expect_totals(3, 3_MiB);
+  EXPECT_EQ(stats().inactive_splits[0].decreased, 3u);
+  const Address a = alloc(512_KiB);
+  const Address b = alloc(512_KiB);
+  EXPECT_TRUE(allocator_->reset_accumulated_stats(DeviceId{0}).is_ok());
+  EXPECT_TRUE(allocator_->free(b).is_ok());  // merges with the rest
+  expect_totals(0, 512_KiB);
+  EXPECT_TRUE(allocator_->free(a).is_ok());
+  expect_totals(0, 512_KiB);
+}
+
 TEST_F(CachingAllocatorTest, MisuseIsATypedErrorAndChangesNothing) {
   const Address a = alloc(4_KiB);
   EXPECT_EQ(allocator_->free(a + 512_B).code(), Code::kUnknownPointer);
