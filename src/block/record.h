@@ -146,9 +146,9 @@ class Slab {
   }
 
   /// Record 0 of every slab that has no other yet, and so is not written.
-  inline static T nobody_{};
+  inline static const T nobody_{};
 
-  T* items_ = &nobody_;
+  T* items_ = const_cast<T*>(&nobody_);
   std::uint32_t capacity_ = 1;
   std::uint32_t unused_ = kNone;
   std::unique_ptr<T[]> owned_;

@@ -235,10 +235,10 @@ class DeviceCache {
   Driver driver_;
   EventPool events_;
   StreamTable streams_;
-  std::atomic<std::uint64_t> sequence_{0};
+  alignas(64) std::atomic<StreamHeap*> first_heap_{nullptr};  // a list that only grows: walked without a lock
+  alignas(64) std::atomic<std::uint64_t> sequence_{0};        // written at every recorded event
 
   mutable std::mutex streams_lock_;
-  std::atomic<StreamHeap*> first_heap_{nullptr};        // a list that only grows: walked without a lock
   StreamHeap* last_heap_ = nullptr;                     // streams_lock_
   std::mutex reclaim_;
 

@@ -72,7 +72,8 @@ void PageMap::set(const SegmentRecord& segment, Owner owner) noexcept {
     const bool begins_inside = (page << kPageBits) < base;
     Entry& at = leaf->entries[index_in_leaf(page)];
     (begins_inside ? at.second : at.first).store(owner.word(), std::memory_order_release);
-    at_hand_.store(leaf, std::memory_order_release);
+    // Every free reads it: not written where it is so already.
+    if (at_hand_.load(std::memory_order_relaxed) != leaf) at_hand_.store(leaf, std::memory_order_release);
   }
 }
 

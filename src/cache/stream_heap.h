@@ -42,7 +42,7 @@ inline constexpr std::uint64_t kEverything = ~std::uint64_t{0};
 class StreamHeap {
  public:
   StreamHeap(DeviceCache& owner, Stream name, Bytes granule) noexcept
-      : cache(owner), id(name.id.value()), stream(name), small_(granule), large_(granule) {}
+      : id(name.id.value()), cache(owner), stream(name), small_(granule), large_(granule) {}
   ~StreamHeap() {
     // One by one: a chain of owners would be destroyed by recursion.
     while (slabs_) slabs_ = std::unique_ptr<NodeSlab>(slabs_->before.release());
@@ -146,12 +146,15 @@ class StreamHeap {
     kLost,     ///< dead without a word, or its last event failed: only a device synchronisation covers it
   };
 
-  mutable SpinLock lock;
+  // A line of their own: other streams' threads look at whose heap this is, on their way to theirs.
+  alignas(64) std::atomic<std::uint64_t> id;    ///< stream.id, for readers without a lock
+  std::atomic<StreamHeap*> next_heap{nullptr};  ///< the device's list of heaps
+  DeviceCache& cache;
+  Stream stream;                     ///< constant while anybody refers to it (invariant 6)
+
+  alignas(64) mutable SpinLock lock;
   std::atomic<Life> life{Life::kAlive};
   unsigned pins = 0;                 ///< locked: allocations on their slow way
-  DeviceCache& cache;
-  std::atomic<std::uint64_t> id;     ///< stream.id, for readers without a lock
-  Stream stream;                     ///< constant while anybody refers to it (invariant 6)
   HeapStats stats;             // locked
   std::uint64_t epoch = 1;     // locked; the stamp of what is released now
   std::uint64_t newest_release = 0;  // locked
@@ -170,7 +173,6 @@ class StreamHeap {
   std::atomic<bool> capturing{false};
   /// Threads that record an event on this stream's handle now: a retirement waits for them.
   std::atomic<unsigned> recording{0};
-  std::atomic<StreamHeap*> next_heap{nullptr};  ///< the device's list of heaps
 
  private:
   [[gnu::cold]] bool grow_nodes() noexcept;
