@@ -30,7 +30,8 @@ constexpr std::uint32_t kSparse = 16;
 constexpr std::size_t kDenseLengths = 16;
 constexpr std::size_t kDenseLength = 5;  // odd: the longest that an engine makes is round, and common
 
-/// ASHLAR_FUZZ_WALK_EVERY=1 has every input judged in full at every call: stored inputs are replayed so.
+/// ASHLAR_FUZZ_WALK_EVERY=1 has every input judged in full at every call: stored inputs are replayed so, and a finding is
+/// minimised so, for a shorter input may be judged otherwise.
 std::uint32_t walk_every(std::size_t size) {
   static const char* const asked = std::getenv("ASHLAR_FUZZ_WALK_EVERY");
   if (asked != nullptr) return static_cast<std::uint32_t>(std::strtoul(asked, nullptr, 10));
@@ -38,8 +39,9 @@ std::uint32_t walk_every(std::size_t size) {
 }
 
 [[noreturn]] void diverge(const spec::OpFile& file, const spec::LockstepResult& result) {
-  std::fprintf(stderr, "%s%s: %s\nat op %llu, %s\n%s", spec::print_ops(file).c_str(), result.divergence.clause.c_str(),
-               result.divergence.text.c_str(), static_cast<unsigned long long>(result.op_index), result.op_text.c_str(),
+  std::fprintf(stderr, "%s%s: %s\nat op %llu, %s, with ASHLAR_FUZZ_WALK_EVERY=%u\n%s", spec::print_ops(file).c_str(),
+               result.divergence.clause.c_str(), result.divergence.text.c_str(),
+               static_cast<unsigned long long>(result.op_index), result.op_text.c_str(), result.walk_every,
                result.maps.c_str());
   std::abort();
 }
