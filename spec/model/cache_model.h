@@ -105,7 +105,7 @@ class CacheModel {
   void judge_empty(DeviceId device);
   /// The subject's own walk over all its structures, now (C5).
   void judge_structure();
-  /// Every device's whole map and statistics, now.
+  /// Every device's whole map and statistics, now, but where they have just been judged.
   void judge_maps();
   /// From here to resume_walks() calls are judged by their answers alone, as in a run of frees that ends a world.
   void defer_walks() { is_deferring_ = true; }

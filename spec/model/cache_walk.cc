@@ -243,6 +243,7 @@ void CacheModel::judge_structure() {
 
 void CacheModel::judge_maps() {
   for (Device& device : devices_) {
+    if (device.is_fresh && stats_every_ == 1) continue;  // the last call's judgement still stands
     device.completed = device.completed_bytes = 0;
     walk(device, true);
     judge_stats(device);

@@ -10,14 +10,20 @@ namespace {
 void reset_peak(Stat& stat) noexcept { stat.peak = stat.current; }
 void reset_totals(Stat& stat) noexcept { stat.increased = stat.decreased = 0; }
 
-SnapshotBlock shown(const StreamHeap& heap, const block::BlockView& view) noexcept {
-  SnapshotBlock block{view.address, view.size, view.requested, heap.stream.id, 0, view.state};
+/// Field by field into its place: built elsewhere and copied, it would wait for its own stores (measured: a fifth of a
+/// snapshot).
+void show(const StreamHeap& heap, const block::BlockView& view, SnapshotBlock* out) noexcept {
+  out->address = view.address;
+  out->size = view.size;
+  out->requested = view.requested;
+  out->state = view.state;
+  out->stream = heap.stream.id;
+  out->other_uses = 0;
   // A block that is neither live nor pending has no user's word.
   for (const UseNode* use = StreamHeap::first_use(view.user); use != nullptr; use = use->sibling) {
-    if (use->is_owner) block.stream = use->stream->stream.id;
-    else ++block.other_uses;
+    if (use->is_owner) out->stream = use->stream->stream.id;
+    else ++out->other_uses;
   }
-  return block;
 }
 }  // namespace
 
@@ -134,7 +140,8 @@ void DeviceCache::append_pool(const StreamHeap& heap, bool is_small, Snapshot* o
     const auto* record = reinterpret_cast<const SegmentRecord*>(static_cast<std::uintptr_t>(view.user));
     const std::size_t first = out->blocks.size();
     for (BlockIndex block = view.first; block != block::kNoBlock; block = pool.next(block)) {
-      out->blocks.push_back(shown(heap, pool.view(block)));
+      out->blocks.emplace_back();
+      show(heap, pool.view(block), &out->blocks.back());
     }
     out->segments.push_back({view.base, view.size, heap.stream.id, record->ordinal, static_cast<std::uint32_t>(first),
                              static_cast<std::uint32_t>(out->blocks.size() - first), is_small});
