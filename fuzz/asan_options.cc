@@ -4,4 +4,6 @@
 // memory comes back warm. Stacks of allocations are not taken; to see them in a report, replay its input with
 // ASAN_OPTIONS=malloc_context_size=30.
 extern "C" const char* __asan_default_options();
-extern "C" const char* __asan_default_options() { return "quarantine_size_mb=1:thread_local_quarantine_size_kb=256:malloc_context_size=0"; }
+extern "C" const char* __asan_default_options() {
+  return "quarantine_size_mb=1:thread_local_quarantine_size_kb=256:malloc_context_size=0";
+}

@@ -24,7 +24,7 @@ inline std::uint64_t place_in(const Clock& clock, std::uint32_t lane) { return l
 class Clocks {
  public:
   /// `drop_edges`: a mask of Edge (sim_gpu.h); those edges are ignored.
-  explicit Clocks(std::uint32_t drop_edges) : dropped_(drop_edges)  {
+  explicit Clocks(std::uint32_t drop_edges) : dropped_(drop_edges) {
     lanes_.reserve(kUsual);
     hosts_.resize(1);
   }

@@ -156,7 +156,7 @@ void CacheLockstep::settle() {
   static_cast<void>(gpu_->drain_all());
   callback_frees_.clear();
   unannounced_.clear();  // all work is done
-  if (options_.walk_every != 1) model_->defer_walks();
+  model_->defer_walks();
   std::vector<std::uint64_t> live;
   live.reserve(model_->live_count());
   for (std::uint32_t i = 0; i < witnesses_.size(); ++i) {
@@ -168,7 +168,7 @@ void CacheLockstep::settle() {
       model_->judge_free(address, nullptr, subject_->free(Address{address}));
     }
   }
-  if (options_.walk_every != 1 && model_->verdict().is_good()) model_->resume_walks();
+  if (model_->verdict().is_good()) model_->resume_walks();
   for (std::uint32_t i = 0; i < witnesses_.size(); ++i) {
     if (!model_->verdict().is_good() || model_->end_of(device_id(i)) != Code::kOk) continue;
     // Where no wait is permitted, the events of the first try are done at the second.

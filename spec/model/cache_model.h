@@ -107,8 +107,9 @@ class CacheModel {
   void judge_structure();
   /// Every device's whole map and statistics, now, but where they have just been judged.
   void judge_maps();
-  /// From here to resume_walks() calls are judged by their answers alone, as in a run of frees that ends a world.
-  void defer_walks() { is_deferring_ = true; }
+  /// From here to resume_walks() calls are judged by their answers alone, as in a run of frees that ends a world; but
+  /// where every call is walked, it stays so.
+  void defer_walks() { is_deferring_ = walk_every_ != 1; }
   /// Makes up for it: judge_maps(). Peaks are not judged from then on: what they did was not seen.
   void resume_walks();
   /// Live and pending blocks by address.
@@ -206,9 +207,10 @@ class CacheModel {
   Blocks::iterator complete(Device& device, Blocks::iterator block);
 
   // cache_walk.cc
-  bool walk_is_due() const { return !is_deferring_ && is_walks_turn(); }
+  bool walk_is_due() const {
+    return !is_deferring_ && (calls_judged_ % walk_every_ == 0 || (calls_judged_ + 1) % walk_every_ == 0);
+  }
   bool stats_are_due() const { return !is_deferring_ && calls_judged_ % stats_every_ == 0; }
-  bool is_walks_turn() const { return calls_judged_ % walk_every_ == 0 || (calls_judged_ + 1) % walk_every_ == 0; }
   /// How far a walk has come in the owned blocks.
   struct Place {
     Blocks::iterator owned;

@@ -100,8 +100,8 @@ void CacheModel::raise_bounds(Device& device) {
   // What each figure of a heap can have risen by before something left again.
   std::uint64_t rises[kCacheFigures][kCachePools] = {};
   for (unsigned pool = 0; pool < kCachePools; ++pool) {
-    for (const CacheFigure figure : {CacheFigure::kAllocations, CacheFigure::kActive}) rises[n(figure)][pool] = added.blocks[pool];
-    for (const CacheFigure figure : {CacheFigure::kAllocatedBytes, CacheFigure::kActiveBytes}) rises[n(figure)][pool] = added.bytes[pool];
+    rises[n(CacheFigure::kAllocations)][pool] = rises[n(CacheFigure::kActive)][pool] = added.blocks[pool];
+    rises[n(CacheFigure::kAllocatedBytes)][pool] = rises[n(CacheFigure::kActiveBytes)][pool] = added.bytes[pool];
     rises[n(CacheFigure::kRequestedBytes)][pool] = added.requested[pool];
     // Every block that completes may make a split before the next one merges it away.
     rises[n(CacheFigure::kInactiveSplits)][pool] = added.completed;

@@ -251,6 +251,7 @@ void CacheModel::judge_maps() {
 }
 
 void CacheModel::resume_walks() {
+  if (!is_deferring_) return;
   is_deferring_ = false;
   has_lost_peaks_ = true;
   judge_maps();
