@@ -2,6 +2,8 @@
 //
 // Imitates: an allocator with more memory than one leaf of the map covers. Does not prove: anything about readers that run
 // while a segment is entered (threads_test.cc).
+#include <optional>
+
 #include <gtest/gtest.h>
 
 #include <ashlar/cache/page_map.h>
@@ -51,12 +53,45 @@ TEST(PageMapTest, ASegmentOverTheEdgeOfALeafIsFoundOnEveryPage) {
   EXPECT_FALSE(pages.find(segment.base + segment.size).leads_to(segment.owner()));
 }
 
-TEST(PageMapTest, APageOfTwoSegmentsLeadsToBoth) {
+/// Every order in which two segments of one page come and go: the page leads to exactly those that are there.
+TEST(PageMapTest, APageOfTwoSegmentsLeadsToWhicheverAreThere) {
+  for (const bool low_enters_first : {true, false}) {
+    for (const bool low_leaves_first : {true, false}) {
+      PageMap pages;
+      std::optional<Entered> low, high;
+      const auto enter_low = [&] { low.emplace(pages, 1, kBase, 3_MiB); };
+      const auto enter_high = [&] { high.emplace(pages, 2, kBase + 3_MiB, 2_MiB); };
+      const auto expect = [&](bool has_low, bool has_high) {
+        for (const Address at : {kBase + 2_MiB, kBase + 4_MiB - 1_B}) {
+          EXPECT_EQ(pages.find(at).leads_to(Owner(heap_at(1), false)), has_low);
+          EXPECT_EQ(pages.find(at).leads_to(Owner(heap_at(2), false)), has_high);
+        }
+        EXPECT_EQ(pages.find(kBase).leads_to(Owner(heap_at(1), false)), has_low);
+        EXPECT_EQ(pages.find(kBase + 4_MiB).leads_to(Owner(heap_at(2), false)), has_high);
+      };
+      low_enters_first ? enter_low() : enter_high();
+      expect(low_enters_first, !low_enters_first);
+      low_enters_first ? enter_high() : enter_low();
+      expect(true, true);
+      pages.erase(low_leaves_first ? *low : *high);
+      expect(!low_leaves_first, low_leaves_first);
+      pages.erase(low_leaves_first ? *high : *low);
+      expect(false, false);
+    }
+  }
+}
+
+/// Two leaves that share a place among those at hand.
+TEST(PageMapTest, LeavesAtTheSamePlaceAtHandAreNotMistaken) {
   PageMap pages;
-  const Entered low(pages, 1, kBase, 3_MiB);
-  const Entered high(pages, 2, kBase + 3_MiB, 2_MiB);
-  EXPECT_TRUE(pages.find(kBase + 2_MiB).leads_to(low.owner()));
-  EXPECT_TRUE(pages.find(kBase + 2_MiB).leads_to(high.owner()));
+  const Entered near(pages, 1, kBase, 2_MiB);
+  const Entered far(pages, 2, kBase + 256_GiB, 2_MiB);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(pages.find(near.base).leads_to(near.owner()));
+    EXPECT_TRUE(pages.find(far.base).leads_to(far.owner()));
+    EXPECT_FALSE(pages.find(near.base).leads_to(far.owner()));
+    pages.insert(near);
+  }
 }
 
 TEST(PageMapTest, AddressesBeyondTheMapAreRefusedAndNobodys) {

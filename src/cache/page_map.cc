@@ -17,6 +17,7 @@ void destroy_all(Node* node) noexcept {
 }  // namespace
 
 PageMap::~PageMap() {
+  destroy_all(pairs_);
   destroy_all(leaves_);
   destroy_all(inners_of_leaves_);
   destroy_all(inners_);
@@ -47,6 +48,19 @@ Child* PageMap::child_of(std::atomic<Child*>& slot, Child*& last_made, Arguments
   return child;
 }
 
+/// Gives the page of `entry` room for a second owner. False when the host has no memory. Under the mutex.
+bool PageMap::make_pair(Entry& entry) noexcept {
+  const std::uintptr_t word = entry.load(std::memory_order_relaxed);
+  if (pair_of(word) != nullptr) return true;
+  Pair* pair = new (std::nothrow) Pair;
+  if (pair == nullptr) return false;
+  pair->first.store(word, std::memory_order_relaxed);
+  pair->made_before = pairs_;
+  pairs_ = pair;
+  entry.store(reinterpret_cast<std::uintptr_t>(pair) | kIsPair, std::memory_order_release);
+  return true;
+}
+
 bool PageMap::reserve(Address base, Bytes size) noexcept {
   const std::uint64_t last = base.value() + (size.count() - 1);
   if (last < base.value() || (last >> kAddressBits) != 0) return false;
@@ -57,23 +71,27 @@ bool PageMap::reserve(Address base, Bytes size) noexcept {
     if (inner == nullptr) return false;
     InnerOfLeaves* last_inner = child_of(inner->children[index(page, 1)], inners_of_leaves_);
     if (last_inner == nullptr) return false;
-    if (child_of(last_inner->children[index(page, 0)], leaves_, page >> kLeafBits) == nullptr) return false;
+    Leaf* leaf = child_of(last_inner->children[index(page, 0)], leaves_, page >> kLeafBits);
+    if (leaf == nullptr) return false;
+    if (begins_inside(base, page) && !make_pair(leaf->entries[index_in_leaf(page)])) return false;
   }
   return true;
 }
 
 void PageMap::set(const SegmentRecord& segment, Owner owner) noexcept {
-  const std::uint64_t base = segment.base.value();
-  const std::uint64_t last = base + (segment.size.count() - 1);
+  const std::uint64_t last = segment.base.value() + (segment.size.count() - 1);
   const std::lock_guard lock(mutex_);
-  for (std::uint64_t page = base >> kPageBits; page <= last >> kPageBits; ++page) {
+  for (std::uint64_t page = segment.base.value() >> kPageBits; page <= last >> kPageBits; ++page) {
     Leaf* leaf = leaf_of(page);
     ASHLAR_ASSERT(leaf != nullptr, "page map: range was not reserved");
-    const bool begins_inside = (page << kPageBits) < base;
-    Entry& at = leaf->entries[index_in_leaf(page)];
-    (begins_inside ? at.second : at.first).store(owner.word(), std::memory_order_release);
+    Entry& entry = leaf->entries[index_in_leaf(page)];
+    Pair* pair = pair_of(entry.load(std::memory_order_relaxed));
+    const bool is_second = begins_inside(segment.base, page);
+    ASHLAR_ASSERT(pair != nullptr || !is_second, "page map(1): no room was made for a second owner");
+    (pair == nullptr ? entry : is_second ? pair->second : pair->first).store(owner.word(), std::memory_order_release);
     // Every free reads it: not written where it is so already.
-    if (at_hand_.load(std::memory_order_relaxed) != leaf) at_hand_.store(leaf, std::memory_order_release);
+    std::atomic<const Leaf*>& slot = at_hand(leaf->number);
+    if (slot.load(std::memory_order_relaxed) != leaf) slot.store(leaf, std::memory_order_release);
   }
 }
 

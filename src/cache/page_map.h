@@ -2,15 +2,17 @@
 //
 // Purpose: free(p) must find p's heap without a lock that streams share (row DEV-20's 67 sharded maps, ours: none).
 // A radix tree over pages of 2 MiB: leaves of 4096 pages (8 GiB) under three levels of 256, which covers 57-bit addresses;
-// small nodes, because an allocator that holds one segment pays for a node of each level. The leaf last entered is kept at
-// hand: with it a free's way to its lock is two dependent loads, not five (measured: 5 % of a free). Segments are at least a
-// page long but need not be page aligned (the driver promises 256 bytes), so a page has at most two of them: one that covers
-// its first byte, one that begins later inside it.
+// small nodes, because an allocator that holds one segment pays for a node of each level. Leaves are kept at hand by their
+// number's low bits, enough for 256 GiB: so a free's way to its lock is two dependent loads, not five (measured: 5 % of a
+// free with 10^4 blocks live). Segments are at least a page long but need not be page aligned (the driver promises 256
+// bytes), so a page has at most two of them: one that covers its first byte, one that begins later inside it. Only pages of
+// the second kind pay for two: an entry is a word, for it is the first thing a free misses in its caches.
 // Thread safety: find() from any thread, lock-free; insert/erase are serialised by the map's own mutex.
 //
 // Invariants:
-//   (1) a leaf entry's `first` covers the page's first byte; `second` begins inside the page after its first byte;
-//   (2) tree nodes are never given back before the map dies, so a reader never follows a dangling pointer;
+//   (1) a leaf's entry is the owner of the page's first byte, or names the page's pair: `first` is that owner, `second` begins
+//       inside the page. A page has a pair from the first time on that room was made for a segment that begins inside it;
+//   (2) tree nodes and pairs are never given back before the map dies, so a reader never follows a dangling pointer;
 //   (3) what a reader finds may be out of date: it looks again under the heap's lock, where only a live block's address
 //       is found.
 #pragma once
@@ -79,7 +81,7 @@ class PageMap {
   /// Cost: two dependent loads where the leaf is at hand, else five; the first level is part of the map itself.
   Found find(Address a) const noexcept {
     const std::uint64_t page = a.value() >> kPageBits;
-    const Leaf* leaf = at_hand_.load(std::memory_order_acquire);
+    const Leaf* leaf = at_hand(page >> kLeafBits).load(std::memory_order_acquire);
     if (leaf != nullptr && leaf->number == page >> kLeafBits) [[likely]] return found(*leaf, page);
     return (a.value() >> kAddressBits) == 0 ? find_by_descent(page) : Found{};
   }
@@ -98,13 +100,18 @@ class PageMap {
   static constexpr std::uint64_t kLeafPages = std::uint64_t{1} << kLeafBits;
   static constexpr unsigned kAddressBits = kPageBits + kLeafBits + 3 * kLevelBits;
   static constexpr std::uint64_t kFanOut = std::uint64_t{1} << kLevelBits;
+  static constexpr std::uint64_t kAtHand = 32;
 
-  struct Entry {
+  /// An owner's word, or a pair's address with kIsPair.
+  using Entry = std::atomic<std::uintptr_t>;
+  static constexpr std::uintptr_t kIsPair = 2;  ///< heaps and pairs are aligned to more, and an owner's word uses bit 0
+  struct Pair {
     std::atomic<std::uintptr_t> first{0};
     std::atomic<std::uintptr_t> second{0};
+    Pair* made_before = nullptr;
   };
   struct Leaf {
-    std::array<Entry, kLeafPages> entries;
+    std::array<Entry, kLeafPages> entries{};
     const std::uint64_t number;  ///< its pages' numbers, without the bits that choose an entry
     Leaf* made_before = nullptr;
     explicit Leaf(std::uint64_t its_number) noexcept : number(its_number) {}
@@ -122,25 +129,39 @@ class PageMap {
     return (page >> (kLeafBits + level * kLevelBits)) & (kFanOut - 1);
   }
   static std::uint64_t index_in_leaf(std::uint64_t page) noexcept { return page & (kLeafPages - 1); }
+  /// Does a segment at `base` begin inside the page, after its first byte? REQUIRES: the page is one of the segment's.
+  static bool begins_inside(Address base, std::uint64_t page) noexcept { return (page << kPageBits) < base.value(); }
   static Found found(const Leaf& leaf, std::uint64_t page) noexcept {
-    const Entry& entry = leaf.entries[index_in_leaf(page)];
-    return {Owner::from_word(entry.first.load(std::memory_order_acquire)),
-            Owner::from_word(entry.second.load(std::memory_order_acquire))};
+    const std::uintptr_t word = leaf.entries[index_in_leaf(page)].load(std::memory_order_acquire);
+    if (const Pair* pair = pair_of(word)) [[unlikely]] {
+      return {Owner::from_word(pair->first.load(std::memory_order_acquire)),
+              Owner::from_word(pair->second.load(std::memory_order_acquire))};
+    }
+    return {Owner::from_word(word), Owner{}};
+  }
+  static Pair* pair_of(std::uintptr_t word) noexcept {
+    return (word & kIsPair) != 0 ? reinterpret_cast<Pair*>(word & ~kIsPair) : nullptr;
+  }
+  std::atomic<const Leaf*>& at_hand(std::uint64_t leaf_number) noexcept { return at_hand_[leaf_number % kAtHand]; }
+  const std::atomic<const Leaf*>& at_hand(std::uint64_t leaf_number) const noexcept {
+    return at_hand_[leaf_number % kAtHand];
   }
   Found find_by_descent(std::uint64_t page) const noexcept;
   /// nullptr where there is none.
   Leaf* leaf_of(std::uint64_t page) const noexcept;
   template <class Child, class... Arguments>
   static Child* child_of(std::atomic<Child*>& slot, Child*& last_made, Arguments... arguments) noexcept;
+  bool make_pair(Entry& entry) noexcept;
   void set(const SegmentRecord& segment, Owner owner) noexcept;
 
-  std::atomic<const Leaf*> at_hand_{nullptr};  ///< where a segment was entered or taken out last
+  std::array<std::atomic<const Leaf*>, kAtHand> at_hand_{};  ///< where a segment was entered or taken out last
   std::array<std::atomic<Inner*>, kFanOut> root_{};
   std::mutex mutex_;
   // Every node ever made, newest first: the destructor visits these and not each of their children.
   Inner* inners_ = nullptr;
   InnerOfLeaves* inners_of_leaves_ = nullptr;
   Leaf* leaves_ = nullptr;
+  Pair* pairs_ = nullptr;
 };
 
 }  // namespace v0
