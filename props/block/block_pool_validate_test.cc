@@ -30,6 +30,7 @@ class Damaged : public ::testing::Test {
     EXPECT_STREQ(pool_.validate(), nullptr);
   }
   BlockRecord& record(unsigned i) { return PoolPeer::record(pool_, blocks_[i]); }
+  std::uint8_t& state(unsigned i) { return PoolPeer::records(pool_).state(static_cast<std::uint32_t>(blocks_[i])); }
   FreeIndex& index() { return PoolPeer::index(pool_); }
   /// Damages, asks, repairs nothing: the pool is thrown away.
   void expect_broken(const char* invariant) {
@@ -60,9 +61,9 @@ TEST_F(Damaged, AWrongPreviousNeighbourIsInvariant1) { record(4).prev = kNone; e
 TEST_F(Damaged, AWrongSegmentIsInvariant1) { record(4).segment += 1; expect_broken("block(1) C3"); }
 TEST_F(Damaged, ARingOfBlocksIsInvariant1) { record(kBlocks - 1).next = record(2).prev; expect_broken("block(1) C3"); }
 TEST_F(Damaged, ALinkOutOfTheSlabIsInvariant1) { record(kBlocks - 1).next = 1u << 30; expect_broken("block(1) C3"); }
-TEST_F(Damaged, AnUnusedRecordInASegmentIsInvariant1) { record(4).state = kUnused; expect_broken("block(1) C3"); }
+TEST_F(Damaged, AnUnusedRecordInASegmentIsInvariant1) { state(4) = kUnused; expect_broken("block(1) C3"); }
 TEST_F(Damaged, ASegmentCutShortIsInvariant1) { record(4).next = kNone; expect_broken("block(1) C3"); }
-TEST_F(Damaged, TwoTouchingFreeBlocksAreInvariant2) { record(4).state = 0; expect_broken("block(2) C4"); }
+TEST_F(Damaged, TwoTouchingFreeBlocksAreInvariant2) { state(4) = 0; expect_broken("block(2) C4"); }
 TEST_F(Damaged, AnEmptyBlockIsInvariant5) { record(0).size = 0; expect_broken("block(5)"); }
 TEST_F(Damaged, AnOddSizeIsInvariant5) { record(0).size -= 1; expect_broken("block(5)"); }
 
@@ -72,8 +73,8 @@ TEST_F(Damaged, AFreeBlockMissingFromTheIndexIsInvariant3) {
 }
 TEST_F(Damaged, ABlockInTheIndexThatIsNotFreeIsInvariant3) {
   // Through the map and the counters the damage is consistent: only the index still thinks that it is free.
-  BlockRecord& record7 = record(7);
-  record7.state = static_cast<std::uint8_t>(State::kInTransfer);
+  const BlockRecord& record7 = record(7);
+  state(7) = static_cast<std::uint8_t>(State::kInTransfer);
   PoolCounts& counts = PoolPeer::counts(pool_);
   counts.blocks[0] -= 1;
   counts.bytes[0] -= Bytes{record7.size};
@@ -216,7 +217,7 @@ TEST_F(Damaged, ALostRecordIsInvariant7) {
   expect_broken("block(7)");
 }
 TEST_F(Damaged, ABlockWhereNobodyStandsIsInvariant7) {
-  PoolPeer::records(pool_)[kNone].state = 0;
+  PoolPeer::records(pool_).state(kNone) = 0;
   expect_broken("block(7)");
 }
 TEST_F(Damaged, ASegmentListThatDoesNotAgreeIsInvariant7) {
@@ -224,7 +225,7 @@ TEST_F(Damaged, ASegmentListThatDoesNotAgreeIsInvariant7) {
   expect_broken("block(7)");
 }
 TEST_F(Damaged, ASegmentMarkedUnusedIsInvariant7) {
-  PoolPeer::segment(pool_, first_).state = kUnused;
+  PoolPeer::segments(pool_).state(static_cast<std::uint32_t>(first_)) = kUnused;
   expect_broken("block(7)");
 }
 

@@ -10,6 +10,7 @@ namespace block {
 struct PoolPeer {
   static BlockRecord& record(BlockPool& pool, BlockIndex b) { return pool.records_[static_cast<std::uint32_t>(b)]; }
   static SegmentRecord& segment(BlockPool& pool, SegmentIndex s) { return pool.segments_[static_cast<std::uint32_t>(s)]; }
+  static Slab<SegmentRecord>& segments(BlockPool& pool) { return pool.segments_; }
   static PoolCounts& counts(BlockPool& pool) { return pool.counts_; }
   static Slab<BlockRecord>& records(BlockPool& pool) { return pool.records_; }
   static FreeIndex& index(BlockPool& pool) { return pool.index_; }

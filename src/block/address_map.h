@@ -14,12 +14,11 @@
 // Source: D. Knuth, The Art of Computer Programming vol. 3, 6.4; multiplier 2^64 / golden ratio.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <utility>
 
+#include <ashlar/base/table.h>
 #include <ashlar/block/record.h>
 
 namespace ashlar {
@@ -95,9 +94,9 @@ class AddressMap {
     if (bits > kCapacityBitsMax) return false;
     const std::uint64_t capacity_before = capacity();
     const std::uint64_t capacity_after = std::uint64_t{1} << bits;
-    std::unique_ptr<std::uint32_t[]> cells(new (std::nothrow) std::uint32_t[capacity_after]);
+    Table<std::uint32_t> cells = make_table<std::uint32_t>(capacity_after);
     if (cells == nullptr) return false;
-    std::fill(cells.get(), cells.get() + capacity_after, kNone);
+    std::uninitialized_fill_n(cells.get(), capacity_after, kNone);
     std::swap(cells_, cells);
     shift_ = 64 - bits;
     limit_ = static_cast<std::uint32_t>(capacity_after >> kLoadBits);
@@ -111,7 +110,7 @@ class AddressMap {
     return true;
   }
 
-  std::unique_ptr<std::uint32_t[]> cells_;
+  Table<std::uint32_t> cells_;
   std::uint32_t limit_ = 0;
   std::uint32_t count_ = 0;
   unsigned shift_ = 0;

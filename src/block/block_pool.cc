@@ -33,10 +33,10 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
   ASHLAR_ASSERT(base.value() <= Bytes::max().count() - size.count(), "block(5): a segment past the last address");
   if (!reserve_record() || !segments_.reserve_one()) return kNoSegment;
 
-  const std::uint32_t segment = segments_.take();
-  const std::uint32_t block = records_.take();
+  const std::uint32_t segment = segments_.take(kInUse);
+  const std::uint32_t block = records_.take(raw(state));
   SegmentRecord& s = segments_[segment];
-  s = SegmentRecord{base.value(), size.count(), user, block, kNone, segments_first_, 0};
+  s = SegmentRecord{base.value(), size.count(), user, block, kNone, segments_first_};
   if (segments_first_ != kNone) segments_[segments_first_].prev = segment;
   segments_first_ = segment;
   counts_.segments += 1;
@@ -48,7 +48,6 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
   record.size = size.count();
   record.stamp = stamp;
   record.segment = segment;
-  record.state = raw(state);
   count_in(state, size.count());
   if (state == State::kFree) count_idle(record, true);
   if (index_.extend_window(base.value(), size.count())) {
@@ -64,14 +63,14 @@ void BlockPool::reindex() noexcept {
   index_.clear();
   for (std::uint32_t s = segments_first_; s != kNone; s = segments_[s].next) {
     for (std::uint32_t b = segments_[s].first; b != kNone; b = records_[b].next) {
-      if (records_[b].state == raw(State::kFree)) index_.insert(records_, b);
+      if (records_.state(b) == raw(State::kFree)) index_.insert(records_, b);
     }
   }
 }
 
 void BlockPool::remove_segment(SegmentIndex segment) noexcept {
   SegmentRecord& s = segments_[raw(segment)];
-  ASHLAR_ASSERT(s.state != kUnused, "block(7): no such segment");
+  ASHLAR_ASSERT(segments_.state(raw(segment)) != kUnused, "block(7): no such segment");
   const std::uint32_t block = s.first;
   const BlockRecord& record = checked(BlockIndex{block}, State::kInTransfer);
   ASHLAR_ASSERT(record.size == s.size, "block(1): a segment is dropped while it has several blocks");
@@ -89,14 +88,14 @@ void BlockPool::remove_segment(SegmentIndex segment) noexcept {
 }
 
 bool BlockPool::is_idle(SegmentIndex segment) const noexcept {
-  const BlockRecord& record = at(view(segment).first);
-  return record.state == raw(State::kFree) && record.next == kNone;
+  const BlockIndex first = view(segment).first;
+  return state(first) == State::kFree && next(first) == kNoBlock;
 }
 
 // The operations. -----------------------------------------------------------------------------------------------------
 
 BlockIndex BlockPool::next_fit(BlockIndex block) const noexcept {
-  ASHLAR_ASSERT(at(block).state == raw(State::kFree), "block: next_fit of a block that is not free");
+  ASHLAR_ASSERT(state(block) == State::kFree, "block: next_fit of a block that is not free");
   return BlockIndex{index_.successor(records_, raw(block))};
 }
 
@@ -104,14 +103,14 @@ void BlockPool::defer(BlockIndex block) noexcept {
   BlockRecord& record = checked(block, State::kLive);
   count_out(State::kLive, record.size);
   count_in(State::kPending, record.size);
-  record.state = raw(State::kPending);
+  records_.state(raw(block)) = raw(State::kPending);
 }
 
 void BlockPool::undefer(BlockIndex block) noexcept {
   BlockRecord& record = checked(block, State::kPending);
   count_out(State::kPending, record.size);
   count_in(State::kLive, record.size);
-  record.state = raw(State::kLive);
+  records_.state(raw(block)) = raw(State::kLive);
 }
 
 void BlockPool::lift(BlockIndex block) noexcept {
@@ -120,29 +119,29 @@ void BlockPool::lift(BlockIndex block) noexcept {
   index_.remove(records_, raw(block));
   count_out(State::kFree, record.size);
   count_in(State::kInTransfer, record.size);
-  record.state = raw(State::kInTransfer);
+  records_.state(raw(block)) = raw(State::kInTransfer);
 }
 
 // Queries. ------------------------------------------------------------------------------------------------------------
 
 SegmentView BlockPool::view(SegmentIndex segment) const noexcept {
   const SegmentRecord& s = segments_[raw(segment)];
-  ASHLAR_ASSERT(s.state != kUnused, "block(7): no such segment");
+  ASHLAR_ASSERT(segments_.state(raw(segment)) != kUnused, "block(7): no such segment");
   return SegmentView{Address{s.base}, Bytes{s.size}, s.user, BlockIndex{s.first}};
 }
 
 SegmentIndex BlockPool::first_segment() const noexcept { return SegmentIndex{segments_first_}; }
 SegmentIndex BlockPool::next(SegmentIndex segment) const noexcept {
-  ASHLAR_ASSERT(segments_[raw(segment)].state != kUnused, "block(7): no such segment");
+  ASHLAR_ASSERT(segments_.state(raw(segment)) != kUnused, "block(7): no such segment");
   return SegmentIndex{segments_[raw(segment)].next};
 }
 void BlockPool::set_user(BlockIndex block, std::uint64_t user) noexcept {
-  ASHLAR_ASSERT(is_owned(at(block)), "block: only live and pending blocks have a user's word");
+  ASHLAR_ASSERT(is_owned(raw(state(block))), "block: only live and pending blocks have a user's word");
   records_[raw(block)].caller.user = user;
 }
 
 void BlockPool::set_user(SegmentIndex segment, std::uint64_t user) noexcept {
-  ASHLAR_ASSERT(segments_[raw(segment)].state != kUnused, "block(7): no such segment");
+  ASHLAR_ASSERT(segments_.state(raw(segment)) != kUnused, "block(7): no such segment");
   segments_[raw(segment)].user = user;
 }
 

@@ -134,8 +134,8 @@ class BlockPool {
   static constexpr std::uint32_t raw(BlockIndex block) { return static_cast<std::uint32_t>(block); }
   static constexpr std::uint32_t raw(SegmentIndex segment) { return static_cast<std::uint32_t>(segment); }
   static constexpr std::uint8_t raw(State state) { return static_cast<std::uint8_t>(state); }
-  static constexpr bool is_owned(const BlockRecord& record) {
-    return record.state == raw(State::kLive) || record.state == raw(State::kPending);
+  static constexpr bool is_owned(std::uint8_t state) {
+    return state == raw(State::kLive) || state == raw(State::kPending);
   }
 
   BlockRecord& checked(BlockIndex block, State state) noexcept;

@@ -8,15 +8,13 @@ namespace block {
 // Records and counters. -----------------------------------------------------------------------------------------------
 
 inline const BlockRecord& BlockPool::at(BlockIndex block) const noexcept {
-  const BlockRecord& record = records_[raw(block)];
-  ASHLAR_ASSERT(record.state != kUnused, "block(7): no such block");
-  return record;
+  ASHLAR_ASSERT(records_.state(raw(block)) != kUnused, "block(7): no such block");
+  return records_[raw(block)];
 }
 
 inline BlockRecord& BlockPool::checked(BlockIndex block, [[maybe_unused]] State state) noexcept {
-  BlockRecord& record = records_[raw(block)];
-  ASHLAR_ASSERT(record.state == raw(state), "block: the block is in another state than this operation needs");
-  return record;
+  ASHLAR_ASSERT(records_.state(raw(block)) == raw(state), "block: the block is in another state than this operation needs");
+  return records_[raw(block)];
 }
 
 inline void BlockPool::count_out(State state, std::uint64_t size) noexcept {
@@ -67,7 +65,7 @@ inline BlockIndex BlockPool::take(BlockIndex block, Bytes size, bool split, Byte
   count_idle(record, false);
   index_.remove(records_, raw(block));
   if (splits) {
-    const std::uint32_t rest = records_.take();
+    const std::uint32_t rest = records_.take(raw(State::kFree));
     BlockRecord& r = records_[rest];
     r.address = record.address + size.count();
     r.size = record.size - size.count();
@@ -75,7 +73,6 @@ inline BlockIndex BlockPool::take(BlockIndex block, Bytes size, bool split, Byte
     r.prev = raw(block);
     r.next = record.next;
     r.segment = record.segment;
-    r.state = raw(State::kFree);
     records_[r.next].prev = rest;
     record.next = rest;
     record.size = size.count();
@@ -84,7 +81,7 @@ inline BlockIndex BlockPool::take(BlockIndex block, Bytes size, bool split, Byte
   } else {
     count_out(State::kFree, record.size);
   }
-  record.state = raw(State::kLive);
+  records_.state(raw(block)) = raw(State::kLive);
   record.caller = {requested.count(), user};
   count_in(State::kLive, record.size);
   counts_.requested_bytes += requested;
@@ -107,18 +104,18 @@ inline void BlockPool::absorb_next(BlockRecord& record) noexcept {
 inline BlockIndex BlockPool::release(BlockIndex block, std::uint64_t stamp) noexcept {
   std::uint32_t merged = raw(block);
   BlockRecord& record = records_[merged];
-  ASHLAR_ASSERT(record.state != kUnused && record.state != raw(State::kFree), "C16: release of a free block");
-  // First of all: the neighbours are the memory that is furthest away, and what follows has branches to be wrong about.
-  // Where there is none, nobody is not free.
-  const bool next_free = records_[record.next].state == raw(State::kFree);
-  const bool prev_free = records_[record.prev].state == raw(State::kFree);
-  if (is_owned(record)) {
+  std::uint8_t& state = records_.state(merged);
+  ASHLAR_ASSERT(state != kUnused && state != raw(State::kFree), "C16: release of a free block");
+  // Where there is no neighbour, nobody is not free.
+  const bool next_free = records_.state(record.next) == raw(State::kFree);
+  const bool prev_free = records_.state(record.prev) == raw(State::kFree);
+  if (is_owned(state)) {
     map_.erase(records_, merged);
     counts_.requested_bytes -= Bytes{record.caller.requested};
   }
-  count_out(State{record.state}, record.size);
+  count_out(State{state}, record.size);
   count_in(State::kFree, record.size);
-  record.state = raw(State::kFree);
+  state = raw(State::kFree);
   record.stamp = stamp;
 
   if (next_free) {
@@ -145,18 +142,22 @@ inline BlockIndex BlockPool::find(Address address) const noexcept {
 
 inline BlockView BlockPool::view(BlockIndex block) const noexcept {
   const BlockRecord& record = at(block);
-  const BlockRecord::Caller caller = is_owned(record) ? record.caller : BlockRecord::Caller{};
-  return BlockView{Address{record.address}, Bytes{record.size}, Bytes{caller.requested}, State{record.state},
-                   record.stamp,            caller.user,        SegmentIndex{record.segment}};
+  const State state = this->state(block);
+  const BlockRecord::Caller caller = is_owned(raw(state)) ? record.caller : BlockRecord::Caller{};
+  return BlockView{Address{record.address}, Bytes{record.size}, Bytes{caller.requested}, state, record.stamp, caller.user,
+                   SegmentIndex{record.segment}};
 }
 
 inline BlockIndex BlockPool::next(BlockIndex block) const noexcept { return BlockIndex{at(block).next}; }
-inline State BlockPool::state(BlockIndex block) const noexcept { return State{at(block).state}; }
+inline State BlockPool::state(BlockIndex block) const noexcept {
+  const std::uint8_t state = records_.state(raw(block));
+  ASHLAR_ASSERT(state != kUnused, "block(7): no such block");
+  return State{state};
+}
 inline Bytes BlockPool::size(BlockIndex block) const noexcept { return Bytes{at(block).size}; }
 inline Address BlockPool::address(BlockIndex block) const noexcept { return Address{at(block).address}; }
 inline std::uint64_t BlockPool::user(BlockIndex block) const noexcept {
-  const BlockRecord& record = at(block);
-  return is_owned(record) ? record.caller.user : 0;
+  return is_owned(raw(state(block))) ? records_[raw(block)].caller.user : 0;
 }
 inline SegmentIndex BlockPool::segment(BlockIndex block) const noexcept { return SegmentIndex{at(block).segment}; }
 inline const PoolCounts& BlockPool::counts() const noexcept { return counts_; }

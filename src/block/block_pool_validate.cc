@@ -15,10 +15,9 @@ namespace {
 
 constexpr unsigned kStates = 4;
 
-bool is_free(const BlockRecord& record) { return record.state == static_cast<std::uint8_t>(State::kFree); }
-bool is_owned(const BlockRecord& record) {
-  return record.state == static_cast<std::uint8_t>(State::kLive) ||
-         record.state == static_cast<std::uint8_t>(State::kPending);
+constexpr auto kFree = static_cast<std::uint8_t>(State::kFree);
+bool is_owned(std::uint8_t state) {
+  return state == static_cast<std::uint8_t>(State::kLive) || state == static_cast<std::uint8_t>(State::kPending);
 }
 
 /// What a walk over the segments found.
@@ -45,22 +44,23 @@ const char* walk_segment(const Slab<BlockRecord>& records, const SegmentRecord& 
       return "block(1) C3: a list of blocks is broken";
     }
     const BlockRecord& record = records[i];
-    if (record.state >= kStates) return "block(1) C3: an unused record is in a segment";
+    const std::uint8_t state = records.state(i);
+    if (state >= kStates) return "block(1) C3: an unused record is in a segment";
     if (record.prev != before || record.segment != index) return "block(1) C3: neighbours do not agree";
     if (record.address != end) return "block(1) C3: a gap or an overlap between blocks";
     if (record.size == 0 || record.size % granule != 0 || record.address % granule != 0) {
       return "block(5): an address or a size is no multiple of the granule";
     }
-    if (before != kNone && is_free(records[before]) && is_free(record)) return "block(2) C4: two free blocks touch";
+    if (before != kNone && records.state(before) == kFree && state == kFree) return "block(2) C4: two free blocks touch";
     end += record.size;
-    recount->counts.blocks[record.state] += 1;
-    recount->counts.bytes[record.state] += Bytes{record.size};
-    if (is_owned(record)) recount->counts.requested_bytes += Bytes{record.caller.requested};
+    recount->counts.blocks[state] += 1;
+    recount->counts.bytes[state] += Bytes{record.size};
+    if (is_owned(state)) recount->counts.requested_bytes += Bytes{record.caller.requested};
     before = i;
   }
   if (end != segment.base + segment.size) return "block(1) C3: the blocks do not fill their segment";
   const BlockRecord& first = records[segment.first];
-  if (is_free(first) && first.size == segment.size) {
+  if (records.state(segment.first) == kFree && first.size == segment.size) {
     recount->counts.idle_segments += 1;
     recount->counts.idle_bytes += Bytes{segment.size};
   }
@@ -79,7 +79,7 @@ const char* BlockPool::validate() const noexcept {
       return "block(7): the list of segments is broken";
     }
     const SegmentRecord& segment = segments_[s];
-    if (segment.state == kUnused || segment.prev != segment_before || segment.first >= records_.capacity()) {
+    if (segments_.state(s) == kUnused || segment.prev != segment_before || segment.first >= records_.capacity()) {
       return "block(7): the list of segments is broken";
     }
     if (const char* broken = walk_segment(records_, segment, s, granule_.count(), &recount)) return broken;
@@ -93,7 +93,7 @@ const char* BlockPool::validate() const noexcept {
   std::uint32_t owned = 0;
   for (std::uint32_t s = segments_first_; s != kNone; s = segments_[s].next) {
     for (std::uint32_t i = segments_[s].first; i != kNone; i = records_[i].next) {
-      if (!is_owned(records_[i])) continue;
+      if (!is_owned(records_.state(i))) continue;
       owned += 1;
       if (map_.find(records_, records_[i].address) != i) return "block(4): a live or pending block is not in the map";
     }
@@ -144,7 +144,7 @@ const char* FreeIndex::validate(const Records& records, std::uint64_t count) con
   }
   if (!trees_.holds(found)) return "block(3) C5: a node of the trees is lost, or reached twice";
   if (latest_ != kNone) {
-    if (latest_ >= records.capacity() || !is_free(records[latest_])) {
+    if (latest_ >= records.capacity() || records.state(latest_) != kFree) {
       return "block(3) C5: a block in the index is not free";
     }
     found.records += 1;

@@ -54,7 +54,7 @@ const char* FitTrees::validate(const Records& records, Node root, unsigned size_
         return "block(3) C5: a tree is broken";
       }
       const BlockRecord& record = records[index];
-      if (record.state != 0) return "block(3) C5: a block in the index is not free";
+      if (records.state(index) != 0) return "block(3) C5: a block in the index is not free";
       if (record.links.leaf != visit.node || record.links.slot != slot) {
         return "block(3) C5: record and leaf do not agree";
       }

@@ -12,10 +12,11 @@
 
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <new>
 #include <type_traits>
+#include <utility>
 
+#include <ashlar/base/table.h>
 #include <ashlar/block/record.h>
 
 namespace ashlar {
@@ -77,12 +78,8 @@ class NodeStore {
   }
 
  private:
-  struct Release {
-    void operator()(T* items) const { ::operator delete[](items, std::align_val_t{alignof(T)}); }
-  };
   [[gnu::cold]] bool grow(std::uint32_t capacity) noexcept {
-    std::unique_ptr<T[], Release> items(static_cast<T*>(
-        ::operator new[](std::size_t{capacity} * sizeof(T), std::align_val_t{alignof(T)}, std::nothrow)));
+    Table<T> items = make_table<T>(capacity);
     if (items == nullptr) return false;
     if (touched_ > 0) std::memcpy(static_cast<void*>(items.get()), items_.get(), std::size_t{touched_} * sizeof(T));
     items_ = std::move(items);
@@ -90,7 +87,7 @@ class NodeStore {
     return true;
   }
 
-  std::unique_ptr<T[], Release> items_;
+  Table<T> items_;
   std::uint32_t capacity_ = 0;
   std::uint32_t touched_ = 0;
   std::uint32_t taken_ = 0;
