@@ -53,7 +53,7 @@ TEST(PageMapTest, ASegmentOverTheEdgeOfALeafIsFoundOnEveryPage) {
   EXPECT_FALSE(pages.find(segment.base + segment.size).leads_to(segment.owner()));
 }
 
-/// Every order in which two segments of one page come and go: the page leads to exactly those that are there.
+/// Every order in which two segments of one page come and go, and come back: the page leads to exactly those that are there.
 TEST(PageMapTest, APageOfTwoSegmentsLeadsToWhicheverAreThere) {
   for (const bool low_enters_first : {true, false}) {
     for (const bool low_leaves_first : {true, false}) {
@@ -77,6 +77,10 @@ TEST(PageMapTest, APageOfTwoSegmentsLeadsToWhicheverAreThere) {
       expect(!low_leaves_first, low_leaves_first);
       pages.erase(low_leaves_first ? *high : *low);
       expect(false, false);
+      enter_high();
+      expect(false, true);
+      enter_low();
+      expect(true, true);
     }
   }
 }
