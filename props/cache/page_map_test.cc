@@ -63,8 +63,8 @@ TEST(PageMapTest, APageOfTwoSegmentsLeadsToWhicheverAreThere) {
       const auto enter_high = [&] { high.emplace(pages, 2, kBase + 3_MiB, 2_MiB); };
       const auto expect = [&](bool has_low, bool has_high) {
         for (const Address at : {kBase + 2_MiB, kBase + 4_MiB - 1_B}) {
-          EXPECT_EQ(pages.find(at).leads_to(Owner(heap_at(1), false)), has_low);
-          EXPECT_EQ(pages.find(at).leads_to(Owner(heap_at(2), false)), has_high);
+          EXPECT_EQ(pages.find(at).first, has_low ? Owner(heap_at(1), false) : Owner{});
+          EXPECT_EQ(pages.find(at).second, has_high ? Owner(heap_at(2), false) : Owner{});
         }
         EXPECT_EQ(pages.find(kBase).leads_to(Owner(heap_at(1), false)), has_low);
         EXPECT_EQ(pages.find(kBase + 4_MiB).leads_to(Owner(heap_at(2), false)), has_high);
