@@ -43,7 +43,7 @@ void Captures::abandon(std::uint32_t lane) {
 
 Status Captures::violate(std::uint32_t number, const char* why) {
   at(number).invalidated = true;
-  faults_.misuse(FaultKind::kCaptureUnsafe, std::string("D6: ") + why);
+  faults_.misuse(FaultKind::kCaptureUnsafe, "D6: ", why);
   return Status{Code::kCaptureUnsafe, why};
 }
 

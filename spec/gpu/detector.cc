@@ -5,9 +5,13 @@
 namespace ashlar::spec {
 namespace {
 
-std::string range_text(std::uint64_t begin, std::uint64_t end) {
-  return "[" + std::to_string(begin) + ", " + std::to_string(end) + ")";
-}
+/// A range of addresses as a part of a report.
+struct Range {
+  std::uint64_t begin;
+  std::uint64_t end;
+};
+Range range(std::uint64_t begin, std::uint64_t end) { return {begin, end}; }
+void append(std::string* text, Range part) { *text += joined("[", part.begin, ", ", part.end, ")"); }
 
 }  // namespace
 
@@ -19,11 +23,10 @@ HappensBefore::HappensBefore(const Clocks& clocks, FaultLog& faults) : clocks_(c
   priors_.reserve(kUsual);
 }
 
-std::string HappensBefore::describe(const char* what, const Allocation& made, const Stamp& use) const {
-  return std::string(what) + ": allocation " + std::to_string(made.tag) + " at " + range_text(made.begin, made.end) +
-         " for stream #" + std::to_string(made.lane + 1) + " has bytes that allocation " + std::to_string(use.owner) +
-         " used at entry " + std::to_string(use.place) + " of stream #" + std::to_string(use.lane + 1) +
-         ", which is neither done nor ordered before";
+void HappensBefore::report_race(FaultKind kind, Blame by, const char* what, const Allocation& made, const Stamp& use) {
+  faults_.report(kind, by, what, ": allocation ", made.tag, " at ", range(made.begin, made.end), " for stream #",
+                 made.lane + 1, " has bytes that allocation ", use.owner, " used at entry ", use.place, " of stream #",
+                 use.lane + 1, ", which is neither done nor ordered before");
 }
 
 HappensBefore::Allocation* HappensBefore::find(AllocationTag tag) {
@@ -68,9 +71,9 @@ void HappensBefore::on_allocate(AllocationTag tag, Address at, Bytes size, std::
   if (hit == nullptr) {
     live_.insert(live_.begin() + static_cast<std::ptrdiff_t>(place), Live{made.begin, index});
   } else {
-    faults_.report(FaultKind::kOverlap, Blame::kAllocator,
-                   "C2: allocation " + std::to_string(tag) + " at " + range_text(made.begin, made.end) +
-                       " overlaps allocation " + std::to_string(hit->tag) + " at " + range_text(hit->begin, hit->end));
+    faults_.report(FaultKind::kOverlap, Blame::kAllocator, "C2: allocation ", tag, " at ",
+                   range(made.begin, made.end), " overlaps allocation ", hit->tag, " at ",
+                   range(hit->begin, hit->end));
   }
   check_priors(made, thread);
 }
@@ -86,9 +89,9 @@ void HappensBefore::check_priors(Allocation& made, std::uint32_t thread) {
     if (!forget && clocks_.before_next_of(prior.use.lane, prior.use.place, made.lane, thread)) {
       made.races.push_back(prior.use);
     } else if (!forget) {
-      faults_.report(prior.use.covered ? FaultKind::kEarlyReuse : FaultKind::kUnannouncedUse,
-                     prior.use.covered ? Blame::kAllocator : Blame::kCaller,
-                     describe(prior.use.covered ? "C6/C7" : "C7: a use that was not announced", made, prior.use));
+      report_race(prior.use.covered ? FaultKind::kEarlyReuse : FaultKind::kUnannouncedUse,
+                  prior.use.covered ? Blame::kAllocator : Blame::kCaller,
+                  prior.use.covered ? "C6/C7" : "C7: a use that was not announced", made, prior.use);
       forget = true;  // told once
     }
     if (forget) {
@@ -108,8 +111,8 @@ void HappensBefore::check_races(Allocation& made, std::uint32_t lane, std::uint3
     const bool settled = clocks_.settled(use.lane, use.place);
     const bool ordered = settled || clocks_.before_next_of(use.lane, use.place, lane, thread);
     if (!ordered) {
-      faults_.report(FaultKind::kUnorderedUse, Blame::kCaller,
-                     describe("C6: a use on another stream, not ordered after the allocation", made, use));
+      report_race(FaultKind::kUnorderedUse, Blame::kCaller,
+                  "C6: a use on another stream, not ordered after the allocation", made, use);
     }
     if (settled || !ordered) {
       made.races.remove(i);
@@ -131,13 +134,12 @@ bool HappensBefore::on_touch(const Touch& touch, std::uint32_t lane, std::uint32
   if (touch.tag == kNoTag) return true;
   Allocation* made = find(touch.tag);
   if (made == nullptr) {
-    faults_.report(FaultKind::kUseAfterFree, Blame::kCaller,
-                   "a kernel was enqueued on allocation " + std::to_string(touch.tag) + " after its free");
+    faults_.report(FaultKind::kUseAfterFree, Blame::kCaller, "a kernel was enqueued on allocation ", touch.tag,
+                   " after its free");
     return false;
   }
   if (touch.at.value() < made->begin || touch.at.value() + touch.size.count() > made->end) {
-    faults_.report(FaultKind::kOutOfBounds, Blame::kCaller,
-                   "a kernel touches bytes outside of allocation " + std::to_string(touch.tag));
+    faults_.report(FaultKind::kOutOfBounds, Blame::kCaller, "a kernel touches bytes outside of allocation ", touch.tag);
   }
   check_races(*made, lane, thread);
   const std::uint64_t place = clocks_.enqueued(lane) + 1;
@@ -202,18 +204,16 @@ void HappensBefore::on_unmap(Address at, Bytes size, std::uint32_t thread, bool 
   if (i > 0 && allocations_[live_[i - 1].index].end > begin) --i;
   for (; i < live_.size() && live_[i].begin < end; ++i) {
     const Allocation& made = allocations_[live_[i].index];
-    faults_.report(FaultKind::kLiveUnmapped, Blame::kAllocator,
-                   "C1: memory at " + range_text(begin, end) + " returned or unmapped under live allocation " +
-                       std::to_string(made.tag));
+    faults_.report(FaultKind::kLiveUnmapped, Blame::kAllocator, "C1: memory at ", range(begin, end),
+                   " returned or unmapped under live allocation ", made.tag);
   }
   if (!in_flight) return;
   for (const Prior& prior : priors_) {
     if (prior.begin >= end || begin >= prior.end) continue;
     if (clocks_.done_for(prior.use.lane, prior.use.place, thread)) continue;
-    faults_.report(FaultKind::kInFlight, prior.use.covered ? Blame::kAllocator : Blame::kCaller,
-                   "D4: memory at " + range_text(begin, end) + " returned or unmapped while entry " +
-                       std::to_string(prior.use.place) + " of stream #" + std::to_string(prior.use.lane + 1) +
-                       " is not known to be done with it");
+    faults_.report(FaultKind::kInFlight, prior.use.covered ? Blame::kAllocator : Blame::kCaller, "D4: memory at ",
+                   range(begin, end), " returned or unmapped while entry ", prior.use.place, " of stream #",
+                   prior.use.lane + 1, " is not known to be done with it");
   }
 }
 

@@ -77,7 +77,7 @@ class HappensBefore {
   void check_races(Allocation& made, std::uint32_t lane, std::uint32_t thread);
   void add_prior(const Prior& prior);
   void drop_settled();
-  std::string describe(const char* what, const Allocation& made, const Stamp& use) const;
+  void report_race(FaultKind kind, Blame by, const char* what, const Allocation& made, const Stamp& use);
 
   const Clocks& clocks_;
   FaultLog& faults_;

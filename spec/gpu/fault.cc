@@ -30,12 +30,12 @@ const char* fault_name(FaultKind kind) noexcept {
   return "unknown";
 }
 
-void FaultLog::report(FaultKind kind, Blame by, std::string text) {
+void FaultLog::add(Fault fault) {
   if (faults_.size() == kFaultsMax) {
     ++dropped_;
     return;
   }
-  faults_.push_back(Fault{kind, by, std::move(text)});
+  faults_.push_back(std::move(fault));
 }
 
 unsigned& FaultLog::caller_depth() {

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "spec/gpu/text_parts.h"
+
 namespace ashlar::spec {
 
 /// Append only.
@@ -55,9 +57,16 @@ const char* fault_name(FaultKind kind) noexcept;
 class FaultLog {
  public:
   static constexpr std::size_t kFaultsMax = 256;
-  void report(FaultKind kind, Blame by, std::string text);
+  /// The text is its parts joined.
+  template <class... Parts>
+  [[gnu::cold, gnu::noinline]] void report(FaultKind kind, Blame by, Parts... parts) {
+    add(Fault{kind, by, joined(parts...)});
+  }
   /// A misuse of the Device interface, by whoever calls it now: the allocator, or the caller inside a CallerScope.
-  void misuse(FaultKind kind, std::string text) { report(kind, current_blame(), std::move(text)); }
+  template <class... Parts>
+  [[gnu::cold, gnu::noinline]] void misuse(FaultKind kind, Parts... parts) {
+    add(Fault{kind, current_blame(), joined(parts...)});
+  }
   /// Whose calls the calling thread makes now.
   static Blame current_blame() { return caller_depth() > 0 ? Blame::kCaller : Blame::kAllocator; }
   /// How many CallerScopes the calling thread is in.
@@ -68,6 +77,8 @@ class FaultLog {
   std::vector<Fault> take();
 
  private:
+  void add(Fault fault);
+
   std::vector<Fault> faults_;
   std::size_t dropped_ = 0;
 };

@@ -82,7 +82,7 @@ Status Machine::check_alive(std::uint32_t device) const {
 }
 
 Status Machine::enter(std::uint32_t device, CallKind kind, Bytes size) {
-  if (torn_down_) faults_.misuse(FaultKind::kCallAfterTeardown, std::string("C25: ") + call_name(kind));
+  if (torn_down_) faults_.misuse(FaultKind::kCallAfterTeardown, "C25: ", call_name(kind));
   if (options_.pace > 0) {
     for (std::uint64_t n = rng_.below(std::uint64_t{options_.pace} + 1); n > 0; --n) scheduler_.run_any();
   }
@@ -163,7 +163,7 @@ Result<std::uint32_t> Machine::resolve(std::uint32_t device, StreamHandle handle
   if (handle.value() <= kPerThreadStream.value()) return default_lane(device, handle);
   const std::uint32_t* lane = streams_.find(handle.value());
   if (lane == nullptr) {
-    faults_.misuse(FaultKind::kDeadStream, "D7: a dead or foreign stream handle " + std::to_string(handle.value()));
+    faults_.misuse(FaultKind::kDeadStream, "D7: a dead or foreign stream handle ", handle.value());
     return Status{Code::kInvalidHandle, "no such stream"};
   }
   if (lane_info_[*lane].device != device) {

@@ -13,8 +13,8 @@ void Machine::about_to_unmap(Address at, Bytes size) {
   const std::size_t before = faults_.count();
   detector_.on_unmap(at, size, thread(), true);
   if (faults_.count() != before || !scheduler_.in_flight(at, size)) return;
-  faults_.misuse(FaultKind::kInFlight, "D4: memory at " + std::to_string(at.value()) + " + " +
-                                           std::to_string(size.count()) + " returned or unmapped under a kernel");
+  faults_.misuse(FaultKind::kInFlight, "D4: memory at ", at.value(), " + ", size.count(),
+                 " returned or unmapped under a kernel");
 }
 
 Result<Address> Machine::segment_alloc(std::uint32_t device, Bytes size, HeldKind kind) {
@@ -86,7 +86,7 @@ Status Machine::page_unmap(std::uint32_t device, Address at, Bytes size) {
 Machine::EventState* Machine::find_event(EventHandle event) {
   EventState* found = events_.find(event.value());
   if (found == nullptr) {
-    faults_.misuse(FaultKind::kDeadEvent, "a dead or foreign event handle " + std::to_string(event.value()));
+    faults_.misuse(FaultKind::kDeadEvent, "a dead or foreign event handle ", event.value());
   }
   return found;
 }
@@ -174,7 +174,7 @@ Status Machine::event_synchronize(EventHandle event, std::uint32_t timeout_ms) {
     ASHLAR_REQUIRE(left > 0, Code::kNotReady, "the wait timed out");
     if (scheduler_.help(lane)) continue;
     ASHLAR_REQUIRE(for_ever || is_stuck_after(timeout_ms), Code::kNotReady, "the wait timed out");
-    faults_.misuse(FaultKind::kDeadlock, "event_synchronize would wait for ever:\n" + scheduler_.describe());
+    faults_.misuse(FaultKind::kDeadlock, "event_synchronize would wait for ever:\n", scheduler_.describe());
     return Status{Code::kDeadlock, "the event can never be done"};
   }
   const Status alive = check_alive(state->device);
@@ -224,7 +224,7 @@ Status Machine::synchronize(std::uint32_t device) {
   }
   if (scheduler_.pending_on_device(device) > 0) ++account_.waits;
   if (!scheduler_.drain(device)) {
-    faults_.misuse(FaultKind::kDeadlock, "synchronize would wait for ever:\n" + scheduler_.describe());
+    faults_.misuse(FaultKind::kDeadlock, "synchronize would wait for ever:\n", scheduler_.describe());
     return Status{Code::kDeadlock, "the device's work can never be done"};
   }
   const Status alive = check_alive(device);

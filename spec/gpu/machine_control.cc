@@ -89,9 +89,8 @@ bool Machine::leak_check(bool streams) {
       const HeldCount& count = memory_.ledger(device).of(kind);
       if (count.count == 0 || (kind == HeldKind::kStream && !streams)) continue;
       clean = false;
-      faults_.report(FaultKind::kLeak, kind == HeldKind::kStream ? Blame::kCaller : Blame::kAllocator,
-                     "C14: device " + std::to_string(device) + " still holds " + std::to_string(count.count) + " " +
-                         held_name(kind) + "s, " + std::to_string(count.bytes.count()) + " bytes");
+      faults_.report(FaultKind::kLeak, kind == HeldKind::kStream ? Blame::kCaller : Blame::kAllocator, "C14: device ",
+                     device, " still holds ", count.count, " ", held_name(kind), "s, ", count.bytes.count(), " bytes");
     }
   }
   return clean;

@@ -24,8 +24,7 @@ Memory::Memory(const SimGpuOptions& options, FaultLog& faults)
 }
 
 Status Memory::refuse(const char* why, Address at, Bytes size) {
-  faults_.misuse(FaultKind::kBadMapping,
-                 std::string(why) + ": " + std::to_string(at.value()) + " + " + std::to_string(size.count()));
+  faults_.misuse(FaultKind::kBadMapping, why, ": ", at.value(), " + ", size.count());
   return Status{Code::kInvalidArgument, why};
 }
 
@@ -97,8 +96,7 @@ std::optional<Bytes> Memory::size_to_free(std::uint32_t device, Address base, He
                     : region->kind != kind              ? "memory of another kind"
                     : region->device != device          ? "memory of another device"
                                                         : "an address inside of a range";
-  faults_.misuse(FaultKind::kBadFree,
-                 std::string("free of ") + held_name(kind) + " " + std::to_string(base.value()) + ": " + why);
+  faults_.misuse(FaultKind::kBadFree, "free of ", held_name(kind), " ", base.value(), ": ", why);
   return std::nullopt;
 }
 

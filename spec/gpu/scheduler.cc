@@ -145,14 +145,13 @@ bool Scheduler::runnable(std::uint32_t lane) const {
 void Scheduler::check_touch(const Touch& touch, std::uint32_t lane) {
   const Memory::Reach reach = memory_.reach(lanes_[lane].device, touch.at, touch.size);
   if (reach == Memory::Reach::kAccessible) return;
-  const std::string where = "a kernel of stream #" + std::to_string(lane + 1) + " touched " +
-                            std::to_string(touch.at.value()) + " + " + std::to_string(touch.size.count());
-  if (reach == Memory::Reach::kOtherDevice) {
-    faults_.report(FaultKind::kWrongDevice, Blame::kCaller, where + ": memory of another device");
-    return;
-  }
-  const char* why = reach == Memory::Reach::kUnmapped ? ": not mapped" : ": mapped without access";
-  faults_.report(FaultKind::kTouchUnmapped, touch.tag == kNoTag ? Blame::kCaller : Blame::kAllocator, where + why);
+  const bool is_others = reach == Memory::Reach::kOtherDevice;
+  const char* why = is_others                            ? ": memory of another device"
+                    : reach == Memory::Reach::kUnmapped ? ": not mapped"
+                                                         : ": mapped without access";
+  faults_.report(is_others ? FaultKind::kWrongDevice : FaultKind::kTouchUnmapped,
+                 is_others || touch.tag == kNoTag ? Blame::kCaller : Blame::kAllocator, "a kernel of stream #", lane + 1,
+                 " touched ", touch.at.value(), " + ", touch.size.count(), why);
 }
 
 void Scheduler::run_body(std::uint64_t body) {

@@ -129,7 +129,7 @@ void CacheLockstep::take_faults() {
     // come back as another device's stream.
     const bool is_handle = fault.kind == FaultKind::kDeadStream || fault.kind == FaultKind::kWrongDevice;
     if (is_handle && has_lost_stream_) continue;
-    model_->report(clause_of(fault.kind), std::string(fault_name(fault.kind)) + ": " + fault.text);
+    model_->report(clause_of(fault.kind), fault_name(fault.kind), ": ", fault.text);
   }
 }
 
@@ -204,7 +204,7 @@ const LockstepResult& CacheLockstep::finish() {
     const DeviceWitness* const witness = witnesses_[i].get();
     if (model_->end_of(device_id(i)) != Code::kOk) continue;  // it took everything with it
     if (witness->events() != 0) {
-      model_->report("C14", std::to_string(witness->events()) + " events are still held after the destructor");
+      model_->report("C14", witness->events(), " events are still held after the destructor");
     }
     if (!witness->segments().empty()) model_->report("C14", "segments are still held after the destructor");
   }

@@ -11,7 +11,7 @@ void CacheModel::expect_misuse(Device& device, Status got, Code first, Code seco
   device.completed = device.completed_bytes = 0;
   const bool is_dead = !got.is_ok() && got.code() == end_of(device.id);
   if (!is_dead && got.code() != first && got.code() != second) {
-    report("C16", std::string(what) + " answered " + code_name(got.code()) + ", not " + code_name(first));
+    report("C16", what, " answered ", code_name(got.code()), ", not ", code_name(first));
   }
   end(device, call);
 }
@@ -38,7 +38,7 @@ void CacheModel::judge_free(std::uint64_t address, const Stream* stream, Status 
     return end(*device, call);
   }
   if (!got.is_ok()) {
-    report("C16", std::string("the free of a live block answered ") + code_name(got.code()));
+    report("C16", "the free of a live block answered ", code_name(got.code()));
     return;
   }
   device->touched.push_back(address);
@@ -65,7 +65,7 @@ void CacheModel::judge_use(std::uint64_t address, const Stream& stream, Status g
     if (id != found->second.stream && std::find(uses.begin(), uses.end(), id) == uses.end()) uses.push_back(id);
   } else if (!is_dead_answer(*device, got.code()) &&
              !(got.code() == Code::kWrongDevice && stream.device != device->id)) {
-    report("C16", std::string("the use of a live block answered ") + code_name(got.code()));
+    report("C16", "the use of a live block answered ", code_name(got.code()));
   }
   end(*device, call);
 }
@@ -79,7 +79,7 @@ void CacheModel::judge_trim(Status got) {
   const bool ran_out = got.code() == Code::kNotReady && settings_.wait_ms == 0;
   // Whichever device failed: a trim waits for others' streams too.
   if (!is_dead && !got.is_ok() && !ran_out && !any_failure_but_growth()) {
-    report("C16", std::string("a trim answered ") + code_name(got.code()) + " for no reason");
+    report("C16", "a trim answered ", code_name(got.code()), " for no reason");
   }
   end(device, call);
   if (!got.is_ok() || any_failure(device)) return;
@@ -89,7 +89,7 @@ void CacheModel::judge_trim(Status got) {
     for (std::uint32_t i = 0; i < segment.block_count; ++i) {
       is_held = is_held || device.view.blocks[segment.block_first + i].state == CacheState::kLive;
     }
-    if (!is_held) report("DEV-19", "a trim left the idle segment at " + std::to_string(segment.base));
+    if (!is_held) report("DEV-19", "a trim left the idle segment at ", segment.base);
   }
 }
 
@@ -97,7 +97,7 @@ void CacheModel::judge_retire(const Stream& stream, Status got) {
   Device& device = at(stream.device);
   device.completed = device.completed_bytes = 0;
   if (!got.is_ok() && got.code() != Code::kNotFound && !is_dead_answer(device, got.code()) && !any_failure(device)) {
-    report("C16", std::string("a retirement answered ") + code_name(got.code()) + " for no reason");
+    report("C16", "a retirement answered ", code_name(got.code()), " for no reason");
   }
   if (is_capturing() || any_failure(device)) unmarked_streams_.push_back(stream.id.value());
   end(device, {});
@@ -112,7 +112,7 @@ void CacheModel::judge_begin_capture(const Stream& stream, Status got) {
   if (got.is_ok()) {
     device.capturing.push_back(id);
   } else if (!is_dead_answer(device, got.code()) && !any_failure(device)) {
-    report("C16", std::string("a begin of a capture answered ") + code_name(got.code()));
+    report("C16", "a begin of a capture answered ", code_name(got.code()));
   }
   end(device, {});
 }
@@ -125,7 +125,7 @@ void CacheModel::judge_end_capture(const Stream& stream, Status got) {
     return expect_misuse(device, got, Code::kNotFound, Code::kNotFound, "an end without a begin of a capture");
   }
   if (!got.is_ok() && !is_dead_answer(device, got.code()) && !any_failure(device)) {
-    report("C16", std::string("an end of a capture answered ") + code_name(got.code()));
+    report("C16", "an end of a capture answered ", code_name(got.code()));
   }
   device.capturing.erase(found);  // even where the answer was an error: an aborted capture leaves nothing behind
   // The uses that waited for this are taken up on every device, and those by a lost one's streams are over.
@@ -141,7 +141,7 @@ void CacheModel::judge_limit(std::uint64_t limit, Status got) {
     device.has_limit = true;
   }
   if (!got.is_ok() && !is_dead_answer(device, got.code())) {
-    report("C16", std::string("a memory limit was refused: ") + code_name(got.code()));
+    report("C16", "a memory limit was refused: ", code_name(got.code()));
   }
   end(device, {});
 }

@@ -92,8 +92,8 @@ void CacheModel::judge_shortage(Device& device, std::uint64_t size, const Stream
       const bool ends = !is_free || i + 1 == segment.block_count ||
                         device.view.blocks[segment.block_first + i + 1].state == CacheState::kLive;
       if (!reach || !ends || segment.is_small != is_small(round) || !fits(run, round)) continue;
-      return report("C12", "out of memory for " + std::to_string(round) + " bytes, but " + std::to_string(run) +
-                               " are free or could be waited for in segment " + std::to_string(segment.ordinal));
+      return report("C12", "out of memory for ", round, " bytes, but ", run,
+                    " are free or could be waited for in segment ", segment.ordinal);
     }
     if (is_idle) releasable += segment.size;
   }
@@ -102,12 +102,11 @@ void CacheModel::judge_shortage(Device& device, std::uint64_t size, const Stream
   const std::uint64_t kept = device.witness->segment_bytes() - releasable;
   // A planned failure looks like a full device: then every idle segment must have been given back.
   if (has_planned_failures_ && failed(device, CallKind::kSegmentAlloc) != 0) {
-    if (releasable != 0) report("C12", "out of memory, with " + std::to_string(releasable) + " idle bytes not tried");
+    if (releasable != 0) report("C12", "out of memory, with ", releasable, " idle bytes not tried");
     return;
   }
   if (need <= cap && kept <= cap - need) {
-    report("C12", "out of memory, but " + std::to_string(need) + " bytes fit: " + std::to_string(kept) +
-                      " held for good of " + std::to_string(cap));
+    report("C12", "out of memory, but ", need, " bytes fit: ", kept, " held for good of ", cap);
   }
 }
 
@@ -131,19 +130,18 @@ void CacheModel::judge_calls(Device& device, std::uint64_t round, bool is_hit) {
   const std::uint64_t queries = delta(device, CallKind::kEventQuery);
   const std::uint64_t others = calls_made(device) - queries;
   if (is_hit) {
-    if (others != 0) report("C17", "a hit made " + std::to_string(others) + " device calls beside its polls");
-    if (queries > kHitPollsMax) report("C17", "a hit polled " + std::to_string(queries) + " events");
+    if (others != 0) report("C17", "a hit made ", others, " device calls beside its polls");
+    if (queries > kHitPollsMax) report("C17", "a hit polled ", queries, " events");
     if (is_capturing() && queries != 0) report("C9", "an event was polled while a capture is underway");
     return;
   }
   const std::uint64_t most = miss_calls_max(device, segment_size(round));
   if (others > most) {
-    report("C17", "a miss made " + std::to_string(others) + " device calls, " + std::to_string(most) + " are allowed");
+    report("C17", "a miss made ", others, " device calls, ", most, " are allowed");
   }
   const bool has_grown = delta(device, CallKind::kSegmentAlloc) != 0;
   if (has_grown && device.witness->segment_asked() != segment_size(round)) {
-    report("DEV-2", "a segment of " + std::to_string(device.witness->segment_asked()) + " bytes was asked for, not " +
-                        std::to_string(segment_size(round)));
+    report("DEV-2", "a segment of ", device.witness->segment_asked(), " bytes was asked for, not ", segment_size(round));
   }
 }
 

@@ -12,12 +12,17 @@ constexpr std::uint64_t kRequestMax = std::uint64_t{1} << 60;
 /// What the device promises of every segment's base; a granule over this cannot be kept.
 constexpr std::uint64_t kAlignmentMax = 512;
 
-std::string hex(std::uint64_t n) {
+/// A number as a part of a report.
+struct Hex {
+  std::uint64_t n;
+};
+Hex hex(std::uint64_t n) { return {n}; }
+void append(std::string* text, Hex part) {
   constexpr const char* kDigits = "0123456789abcdef";
-  std::string text;
-  do text.insert(text.begin(), kDigits[n % 16]);
-  while ((n /= 16) != 0);
-  return "0x" + text;
+  std::string digits;
+  do digits.insert(digits.begin(), kDigits[part.n % 16]);
+  while ((part.n /= 16) != 0);
+  *text += "0x" + digits;
 }
 
 }  // namespace
@@ -74,7 +79,7 @@ bool CacheModel::any_failure_but_growth() const {
 bool CacheModel::is_dead_answer(Device& device, Code code) {
   const Code sticky = end_of(device.id);
   if (device.was_dead && code != sticky) {
-    report("C26", std::string("the device is gone, but the call answered ") + code_name(code));
+    report("C26", "the device is gone, but the call answered ", code_name(code));
   }
   if (sticky != Code::kOk && code == sticky) return true;
   // A use on another device, gone by now, may be answered with that device's error.
@@ -108,7 +113,7 @@ void CacheModel::end(Device& device, const Call& call) {
     device.limit = static_cast<std::uint64_t>(settings_.memory_fraction * static_cast<double>(device.witness->total()));
   }
   if (delta(device, CallKind::kSegmentAlloc) > failed(device, CallKind::kSegmentAlloc) && held > device.limit) {
-    report("DEV-12", "reserved " + std::to_string(held) + " bytes, over the limit " + std::to_string(device.limit));
+    report("DEV-12", "reserved ", held, " bytes, over the limit ", device.limit);
   }
 }
 
@@ -207,25 +212,25 @@ Result<CacheInfo> CacheModel::info_of(Device& device, std::uint64_t address) {
 void CacheModel::follow(Device& device, std::uint64_t tag, std::uint64_t size, const Stream& stream,
                         std::uint64_t address, Call* call) {
   const Result<CacheInfo> got = info_of(device, address);
-  if (!got.is_ok()) return report("C1", "info() does not know the address just given out: " + hex(address));
+  if (!got.is_ok()) return report("C1", "info() does not know the address just given out: ", hex(address));
   const CacheInfo& info = got.value();
   const std::uint64_t round = rounded(size);
   if (info.size < size || info.requested != size) report("C1", "the block is smaller than asked, or misremembers it");
-  if (address % std::min(settings_.granule, kAlignmentMax) != 0) report("C1", hex(address) + " is not aligned");
+  if (address % std::min(settings_.granule, kAlignmentMax) != 0) report("C1", hex(address), " is not aligned");
   if (info.stream != stream.id.value()) report("C1", "info() names another stream");
   const std::vector<DeviceWitness::Held>& held = device.witness->segments();
   auto segment = std::upper_bound(held.begin(), held.end(), address,
                                   [](std::uint64_t a, const DeviceWitness::Held& h) { return a < h.base; });
   const bool is_inside = segment != held.begin() && (--segment, address - segment->base <= segment->size) &&
                          info.size <= segment->size - (address - segment->base);
-  if (!is_inside) return report("C1", hex(address) + " is not wholly inside a segment held from the device");
+  if (!is_inside) return report("C1", hex(address), " is not wholly inside a segment held from the device");
   if (info.segment != segment->base || info.segment_size != segment->size) {
-    report("C1", "info() misstates the segment of " + hex(address));
+    report("C1", "info() misstates the segment of ", hex(address));
   }
   auto other = device.owned.lower_bound(address);
   if (other != device.owned.begin() && (--other, other->first + other->second.size <= address)) ++other;
   while (other != device.owned.end() && other.address() < address + info.size) {
-    if (!other->second.is_pending) return report("C2", hex(address) + " overlaps the live block at " + hex(other->first));
+    if (!other->second.is_pending) return report("C2", hex(address), " overlaps the live block at ", hex(other->first));
     device.touched.push_back(other->first);
     other = complete(device, other);  // it must have completed: whether rightly, the detector knows
   }
@@ -234,10 +239,10 @@ void CacheModel::follow(Device& device, std::uint64_t tag, std::uint64_t size, c
   }
   const bool small = is_small(round);
   const std::uint64_t slack = info.size - std::min(round, info.size);
-  if (info.size < round) report("DEV-1", "the block is smaller than the rounded request " + std::to_string(round));
+  if (info.size < round) report("DEV-1", "the block is smaller than the rounded request ", round);
   if (slack != 0 && round < settings_.max_split_size &&
       (small ? slack >= settings_.granule : slack > settings_.small_request_max)) {
-    report("DEV-4", "a block with " + std::to_string(slack) + " bytes to spare was not split");
+    report("DEV-4", "a block with ", slack, " bytes to spare was not split");
   }
   OwnedBlock& block = insert_owned(device, address);
   block.tag = tag;
@@ -262,7 +267,7 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
                                 const Result<Address>& got, const CacheShortage& shortage) {
   const Code code = got.code();
   if (callbacks_ != 0) {
-    if (code != Code::kReentrant) report("C24", std::string("an allocation in a callback answered ") + code_name(code));
+    if (code != Code::kReentrant) report("C24", "an allocation in a callback answered ", code_name(code));
     return;
   }
   Device& device = at(stream.device);
@@ -291,7 +296,7 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
     ++device.ooms;
     ++shortages_;
   } else if (code != Code::kDriverError || !any_failure(device)) {
-    report("C16", std::string("an allocation answered ") + code_name(code) + " for no reason");
+    report("C16", "an allocation answered ", code_name(code), " for no reason");
   }
   end(device, call);
   if (!verdict_.is_good()) return;
@@ -302,7 +307,7 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
   if (code == Code::kOutOfMemory) judge_shortage(device, size, stream, shortage);
   if (got.is_ok() && best_address != 0 && device.is_fresh && device.completed == 0 &&
       !callback_ran_ && got.value().value() != best_address) {
-    report("DEV-3", hex(best_address) + " was the best fit, " + hex(got.value().value()) + " was given");
+    report("DEV-3", hex(best_address), " was the best fit, ", hex(got.value().value()), " was given");
   }
 }
 

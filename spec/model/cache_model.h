@@ -59,7 +59,10 @@ class CacheModel {
 
   const Verdict& verdict() const { return verdict_; }
   /// For the driver's own findings: the first report wins.
-  void report(const char* clause, std::string text) { verdict_.report(clause, std::move(text)); }
+  template <class... Parts>
+  void report(const char* clause, Parts... parts) {
+    verdict_.report(clause, parts...);
+  }
 
   // The protocol: begin, the subject's call, then the judgement of its answer. ------------------------------------------
   /// A call on that device begins.

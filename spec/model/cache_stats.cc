@@ -33,7 +33,7 @@ bool is_split_figure(unsigned figure) {
 }  // namespace
 
 void CacheModel::expect_stat(const char* name, std::uint64_t is, std::uint64_t must) {
-  if (is != must) report("C15", std::string(name) + " is " + std::to_string(is) + ", the recount says " + std::to_string(must));
+  if (is != must) report("C15", name, " is ", is, ", the recount says ", must);
 }
 
 /// Every figure in one pass without a branch: conserved, risen as much as counted, and (where the map is fresh) as the
@@ -70,10 +70,8 @@ void CacheModel::explain_figures(const Device& device, const CacheStats& stats) 
         if (device.is_fresh) expect_stat(name.c_str(), stat.current, device.sum[figure][pool]);
         continue;
       }
-      return report("C15", name + ": current " + std::to_string(stat.current) + ", peak " + std::to_string(stat.peak) +
-                               ", increased " + std::to_string(stat.increased) + ", decreased " +
-                               std::to_string(stat.decreased) +
-                               ", rises counted " + std::to_string(raised));
+      return report("C15", name, ": current ", stat.current, ", peak ", stat.peak, ", increased ", stat.increased,
+                    ", decreased ", stat.decreased, ", rises counted ", raised);
     }
   }
 }
@@ -182,8 +180,7 @@ void CacheModel::explain_peaks(const Device& device, const CacheStats& stats) {
       const std::uint64_t high = device.peaks_most[figure][pool];
       const std::uint64_t peak = stats.figure[figure][pool].peak;
       if (peak >= low && (peak <= high || (walk_every_ != 1 && is_split_figure(figure)))) continue;
-      return report("C15", std::string(kFigureNames[figure]) + kPoolNames[pool] + "'s peak is " + std::to_string(peak) +
-                               ", must be in " + std::to_string(low) + " .. " + std::to_string(high));
+      return report("C15", kFigureNames[figure], kPoolNames[pool], "'s peak is ", peak, ", must be in ", low, " .. ", high);
     }
   }
 }

@@ -12,9 +12,15 @@ namespace {
 
 constexpr unsigned f(CacheFigure figure) { return static_cast<unsigned>(figure); }
 
-std::string place(const CacheSegment& segment, const CacheBlock& block) {
-  return "segment " + std::to_string(segment.ordinal) + " + " + std::to_string(block.address - segment.base) + " (" +
-         std::to_string(block.size) + " bytes)";
+/// Where a block lies, as a part of a report.
+struct BlockPlace {
+  const CacheSegment* segment;
+  const CacheBlock* block;
+};
+BlockPlace place(const CacheSegment& segment, const CacheBlock& block) { return {&segment, &block}; }
+void append(std::string* text, BlockPlace at) {
+  *text += joined("segment ", at.segment->ordinal, " + ", at.block->address - at.segment->base, " (", at.block->size,
+                  " bytes)");
 }
 
 /// A block as the model knows it, with nothing to look into: the common case of match_owned.
@@ -39,31 +45,32 @@ void CacheModel::match_owned(Device& device, const CacheSegment& segment, const 
                              Blocks::iterator* owned) {
   while (*owned != device.owned.end() && owned->address() < block.address) {
     if (!(*owned)->second.is_pending) {
-      return report("C2", "a live block is not in the snapshot, before " + place(segment, block));
+      return report("C2", "a live block is not in the snapshot, before ", place(segment, block));
     }
     *owned = complete(device, *owned);
   }
   const bool is_known = *owned != device.owned.end() && owned->address() == block.address;
-  if (!is_known) return report("C2", place(segment, block) + " is owned by nobody that was given it");
+  if (!is_known) return report("C2", place(segment, block), " is owned by nobody that was given it");
   const OwnedBlock& own = (*owned)->second;
   const bool is_pending = block.state == CacheState::kPending;
-  if (own.is_pending != is_pending) return report("C2", place(segment, block) + (is_pending ? " is pending but live" : " is live but freed"));
+  if (own.is_pending != is_pending) {
+    return report("C2", place(segment, block), is_pending ? " is pending but live" : " is live but freed");
+  }
   // A borrowed block whose borrower is done, but other uses are not, may go by its heap's stream again.
   const bool is_borrowed = segment.stream != own.stream;
   const bool same_stream = own.stream == block.stream || (is_pending && is_borrowed && block.stream == segment.stream);
   if (own.size != block.size || own.requested != block.requested || !same_stream) {
-    return report("C1", place(segment, block) + " changed its size, its requested size or its stream");
+    return report("C1", place(segment, block), " changed its size, its requested size or its stream");
   }
-  if (own.is_small != segment.is_small) return report("DEV-2", place(segment, block) + " lies in the wrong pool");
+  if (own.is_small != segment.is_small) return report("DEV-2", place(segment, block), " lies in the wrong pool");
   // On a block taken from another stream's heap, that stream's own order stands for a use of it, and the borrower is one.
   const auto in_order = static_cast<std::size_t>(std::count(own.uses.begin(), own.uses.end(), segment.stream));
   const std::size_t least = is_pending ? 0 : own.uses.size() - in_order;
   if (block.other_uses > own.uses.size() + is_borrowed || block.other_uses < least) {
-    return report("C7", place(segment, block) + " counts " + std::to_string(block.other_uses) + " uses of " +
-                            std::to_string(own.uses.size()) + " announced");
+    return report("C7", place(segment, block), " counts ", block.other_uses, " uses of ", own.uses.size(), " announced");
   }
   if (is_pending && own.uses.empty() && !is_borrowed && lost_streams_.empty()) {
-    return report("DEV-6", place(segment, block) + " waits for nothing, but was not merged");
+    return report("DEV-6", place(segment, block), " waits for nothing, but was not merged");
   }
   ++*owned;
 }
@@ -76,19 +83,23 @@ void CacheModel::walk_segment(Device& device, const CacheSegment& segment, Block
   std::uint64_t at = segment.base;
   bool was_free = false;
   for (; block != end; ++block) {
-    if (block->address != at || block->size == 0) return report("C3", place(segment, *block) + " leaves a gap or overlaps");
+    if (block->address != at || block->size == 0) return report("C3", place(segment, *block), " leaves a gap or overlaps");
     at += block->size;
     const bool is_free = block->state == CacheState::kFree;
-    if (is_free && was_free) return report("C4", place(segment, *block) + " and the block before it are both free");
+    if (is_free && was_free) return report("C4", place(segment, *block), " and the block before it are both free");
     was_free = is_free;
-    if ((block->size & (settings_.granule - 1)) != 0) return report("C3", place(segment, *block) + " is no multiple of the granule");
+    if ((block->size & (settings_.granule - 1)) != 0) {
+      return report("C3", place(segment, *block), " is no multiple of the granule");
+    }
     if (is_free) {
       if (segment.block_count == 1) continue;
       counts[f(CacheFigure::kInactiveSplits)] += 1;
       counts[f(CacheFigure::kInactiveSplitBytes)] += block->size;
       continue;
     }
-    if (block->state == CacheState::kInTransfer) return report("C18", place(segment, *block) + " is in transfer after the call");
+    if (block->state == CacheState::kInTransfer) {
+      return report("C18", place(segment, *block), " is in transfer after the call");
+    }
     counts[f(CacheFigure::kActive)] += 1;
     counts[f(CacheFigure::kActiveBytes)] += block->size;
     counts[f(CacheFigure::kRequestedBytes)] += block->requested;
@@ -104,7 +115,7 @@ void CacheModel::walk_segment(Device& device, const CacheSegment& segment, Block
     }
   }
   if (at != segment.base + segment.size) {
-    return report("C3", "the blocks of segment " + std::to_string(segment.ordinal) + " do not reach its end");
+    return report("C3", "the blocks of segment ", segment.ordinal, " do not reach its end");
   }
   counts[f(CacheFigure::kSegments)] = 1;
   counts[f(CacheFigure::kReservedBytes)] = segment.size;
@@ -162,7 +173,7 @@ CacheModel::Blocks::iterator& CacheModel::owned_at(Device& device, Place* place)
 void CacheModel::pass_owned(Device& device, std::uint64_t end, Place* place) {
   Blocks::iterator& owned = owned_at(device, place);
   while (owned != device.owned.end() && owned.address() < end) {
-    if (!owned->second.is_pending) return report("C2", "a live block is not in the snapshot, before " + std::to_string(end));
+    if (!owned->second.is_pending) return report("C2", "a live block is not in the snapshot, before ", end);
     owned = complete(device, owned);
   }
 }
@@ -184,7 +195,7 @@ void CacheModel::walk_segments(Device& device, bool is_whole) {
   for (std::size_t i = 0; i < device.next.segments.size() && verdict_.is_good(); ++i) {
     const CacheSegment& segment = device.next.segments[i];
     if (segment.base != held[i].base || segment.size != held[i].size) {
-      return report("C14", "segment " + std::to_string(segment.ordinal) + " is not as the device gave it out");
+      return report("C14", "segment ", segment.ordinal, " is not as the device gave it out");
     }
     while (at_old < old.size() && old[at_old].base < segment.base) drop_old();
     const bool was_here = at_old < old.size() && old[at_old].base == segment.base;
@@ -224,8 +235,8 @@ void CacheModel::walk(Device& device, bool is_whole) {
   if (device.next.segments.capacity() == 0) make_room(device);
   if (!subject_.snapshot(device.id, &device.next).is_ok()) return report("C3", "no snapshot could be taken");
   if (device.next.segments.size() != device.witness->segments().size()) {
-    return report("C14", "the snapshot has " + std::to_string(device.next.segments.size()) +
-                             " segments, the device gave out " + std::to_string(device.witness->segments().size()));
+    return report("C14", "the snapshot has ", device.next.segments.size(), " segments, the device gave out ",
+                  device.witness->segments().size());
   }
   is_whole = is_whole || walks_ % kWholeWalkEvery == 0;
   begin_recount(device, is_whole);
@@ -238,7 +249,7 @@ void CacheModel::walk(Device& device, bool is_whole) {
 }
 
 void CacheModel::judge_structure() {
-  if (const char* broken = subject_.validate()) report("C5", std::string("the subject's own walk: ") + broken);
+  if (const char* broken = subject_.validate()) report("C5", "the subject's own walk: ", broken);
 }
 
 void CacheModel::judge_maps() {
@@ -262,8 +273,7 @@ void CacheModel::judge_empty(DeviceId id) {
   if (!device.is_fresh) walk(device);
   if (!device.owned.empty()) report("C14", "after everything was freed, a free is still pending");
   if (!device.witness->segments().empty()) {
-    report("C14", "after everything was freed and trimmed, " + std::to_string(device.witness->segment_bytes()) +
-                      " bytes are still reserved");
+    report("C14", "after everything was freed and trimmed, ", device.witness->segment_bytes(), " bytes are still reserved");
   }
 }
 

@@ -4,7 +4,8 @@
 #pragma once
 
 #include <string>
-#include <utility>
+
+#include "spec/gpu/text_parts.h"
 
 namespace ashlar::spec {
 
@@ -18,8 +19,10 @@ struct Divergence {
 class Verdict {
  public:
   bool is_good() const { return first_.clause.empty(); }
-  void report(const char* clause, std::string text) {
-    if (is_good()) first_ = {clause, std::move(text)};
+  /// The text is its parts joined.
+  template <class... Parts>
+  [[gnu::cold, gnu::noinline]] void report(const char* clause, Parts... parts) {
+    if (is_good()) first_ = {clause, joined(parts...)};
   }
   const Divergence& first() const { return first_; }
   void clear() { first_ = {}; }
