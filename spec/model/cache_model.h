@@ -28,13 +28,18 @@
 
 namespace ashlar::spec {
 
+/// Some of the figures of all, small and large: bit `figure * kCachePools + pool`.
+using FigureSet = std::uint32_t;
+
 /// One heap's figures at a walk: [figure][all, small, large].
 struct HeapFigures {
   std::uint64_t heap = 0;  ///< identity of its stream
   std::uint64_t now[kCacheFigures][kCachePools] = {};
-  std::uint64_t before[kCacheFigures][kCachePools] = {};
+  std::uint64_t before[kCacheFigures][kCachePools] = {};      ///< at the walk before, of those in `changed`
   std::uint64_t peak_least[kCacheFigures][kCachePools] = {};  ///< the peak is at least this, by what was seen after calls
   std::uint64_t peak_most[kCacheFigures][kCachePools] = {};   ///< and at most this, by what a call added
+  FigureSet changed = 0;     ///< between the two walks, some segment's share did
+  FigureSet risen = 0;       ///< likewise, upwards
   bool has_changed = false;  ///< something came or went between the two walks
 };
 
@@ -144,12 +149,12 @@ class CacheModel {
     CacheSnapshot view;
     CacheSnapshot next;
     std::vector<SegmentFigures> figures;       ///< of the view's segments
-    std::vector<SegmentFigures> next_figures;
     std::vector<std::uint64_t> touched;        ///< addresses of owned blocks made, changed or dropped since the last walk
     bool is_fresh = false;
     std::vector<HeapFigures> heaps;
     std::uint64_t sum[kCacheFigures][kCachePools] = {};
     std::uint64_t sum_before[kCacheFigures][kCachePools] = {};  ///< at the walk before; of segments only
+    bool has_segment_change = false;                            ///< between the two walks
     Added added;
     std::uint64_t completed = 0;  ///< pending blocks found free during this call
     std::uint64_t completed_bytes = 0;
@@ -223,8 +228,8 @@ class CacheModel {
   void walk_segments(Device& device, bool is_whole);
   void begin_recount(Device& device, bool is_whole);
   static void make_room(Device& device);
-  static void recount(Device& device, bool is_small, std::size_t heap_index, const SegmentFigures& from,
-                      const SegmentFigures& to);
+  static void recount(Device& device, bool is_small, const std::uint64_t* counts, SegmentFigures* figures);
+  static void forget_segment(Device& device, const CacheSegment& old, bool is_whole, SegmentFigures* figures);
   bool is_as_before(const Device& device, std::size_t old_index, const CacheSegment& segment) const;
   Blocks::iterator& owned_at(Device& device, Place* place) const;
   void pass_owned(Device& device, std::uint64_t end, Place* place);
@@ -250,7 +255,13 @@ class CacheModel {
   void judge_oversize(Device& device, const CacheStats& stats);
   void note_added(Device& device, const Call& call);
   void raise_bounds(Device& device);
-  static void raise_heap_bounds(Device& device, HeapFigures& heap, const std::uint64_t* rises);
+  /// What some figures of a heap can have risen by before something left again.
+  struct Rises {
+    FigureSet set = 0;
+    std::uint64_t by[kCacheFigures * kCachePools];  ///< of those in the set
+  };
+  static void note_rises(const Added& added, Rises* rises);
+  static void raise_heap_bounds(Device& device, HeapFigures& heap, FigureSet figures, const Rises& rises);
   void raise_segment_bounds(Device& device);
   void judge_peaks(const Device& device, const CacheStats& stats);
   static bool has_wrong_figure(const Device& device, const CacheStats& stats);

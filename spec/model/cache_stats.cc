@@ -8,6 +8,7 @@
 //               have no upper bound where not every call is walked: a call may make and lose any number
 //   the rest    counted: calls by kind, waits, out-of-memories; retries and steals only within bounds
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "spec/model/cache_model.h"
@@ -29,6 +30,15 @@ bool is_segment_figure(unsigned figure) {
 bool is_split_figure(unsigned figure) {
   return figure == n(CacheFigure::kInactiveSplits) || figure == n(CacheFigure::kInactiveSplitBytes);
 }
+constexpr FigureSet figure_bit(unsigned figure, unsigned pool) { return FigureSet{1} << (figure * kCachePools + pool); }
+constexpr FigureSet every_pool(CacheFigure figure) {
+  return figure_bit(n(figure), 0) | figure_bit(n(figure), 1) | figure_bit(n(figure), 2);
+}
+constexpr FigureSet kSegmentFigures = every_pool(CacheFigure::kSegments) | every_pool(CacheFigure::kReservedBytes);
+/// Of small and large alone: those of both are their sums.
+constexpr FigureSet kSplitFigures =
+    (every_pool(CacheFigure::kInactiveSplits) | every_pool(CacheFigure::kInactiveSplitBytes)) &
+    ~(figure_bit(n(CacheFigure::kInactiveSplits), 0) | figure_bit(n(CacheFigure::kInactiveSplitBytes), 0));
 
 }  // namespace
 
@@ -95,47 +105,61 @@ void CacheModel::note_added(Device& device, const Call& call) {
 /// Brings every bound up to date with the map of the walk just made.
 void CacheModel::raise_bounds(Device& device) {
   const Added& added = device.added;
-  // What each figure of a heap can have risen by before something left again.
-  std::uint64_t rises[kCacheFigures][kCachePools] = {};
-  for (unsigned pool = 0; pool < kCachePools; ++pool) {
-    rises[n(CacheFigure::kAllocations)][pool] = rises[n(CacheFigure::kActive)][pool] = added.blocks[pool];
-    rises[n(CacheFigure::kAllocatedBytes)][pool] = rises[n(CacheFigure::kActiveBytes)][pool] = added.bytes[pool];
-    rises[n(CacheFigure::kRequestedBytes)][pool] = added.requested[pool];
-    // Every block that completes may make a split before the next one merges it away.
-    rises[n(CacheFigure::kInactiveSplits)][pool] = added.completed;
-    rises[n(CacheFigure::kInactiveSplitBytes)][pool] = added.completed_bytes;
-  }
+  Rises rises;
+  note_rises(added, &rises);
   const bool may_rise = added.completed != 0 || (added.calls > 1 && added.blocks[0] != 0);
   for (HeapFigures& heap : device.heaps) {
-    // Nothing came or went on this heap: most calls touch one heap of several.
-    if (heap.has_changed || may_rise) raise_heap_bounds(device, heap, &rises[0][0]);
+    // What has not risen on this heap, and cannot have between the walks, is within its bounds as it was: most calls touch
+    // few figures of one heap of several.
+    const FigureSet figures = heap.risen | (heap.has_changed || may_rise ? rises.set : 0);
+    if (figures != 0) raise_heap_bounds(device, heap, figures & ~kSegmentFigures, rises);
   }
-  raise_segment_bounds(device);
+  if (device.has_segment_change || added.grants != 0) raise_segment_bounds(device);
   device.added = {};
 }
 
-/// `rises`: by figure and pool. The device's bounds of segments are raise_segment_bounds'.
-void CacheModel::raise_heap_bounds(Device& device, HeapFigures& heap, const std::uint64_t* rises) {
+void CacheModel::note_rises(const Added& added, Rises* rises) {
+  const auto rise = [rises](CacheFigure figure, unsigned pool, std::uint64_t by) {
+    rises->set |= figure_bit(n(figure), pool);
+    rises->by[n(figure) * kCachePools + pool] = by;
+  };
+  for (unsigned pool = 0; pool < kCachePools; ++pool) {
+    if (added.blocks[pool] != 0) {
+      rise(CacheFigure::kAllocations, pool, added.blocks[pool]);
+      rise(CacheFigure::kActive, pool, added.blocks[pool]);
+      rise(CacheFigure::kAllocatedBytes, pool, added.bytes[pool]);
+      rise(CacheFigure::kActiveBytes, pool, added.bytes[pool]);
+      rise(CacheFigure::kRequestedBytes, pool, added.requested[pool]);
+    }
+    if (added.completed == 0) continue;
+    // Every block that completes may make a split before the next one merges it away.
+    rise(CacheFigure::kInactiveSplits, pool, added.completed);
+    rise(CacheFigure::kInactiveSplitBytes, pool, added.completed_bytes);
+  }
+}
+
+/// The device's bounds of segments are raise_segment_bounds'.
+void CacheModel::raise_heap_bounds(Device& device, HeapFigures& heap, FigureSet figures, const Rises& rises) {
   const std::uint64_t* now = &heap.now[0][0];
-  const std::uint64_t* before = &heap.before[0][0];
   std::uint64_t* least = &heap.peak_least[0][0];
   std::uint64_t* most = &heap.peak_most[0][0];
-  std::uint64_t* sum_least = &device.peaks_least[0][0];
-  std::uint64_t* sum_most = &device.peaks_most[0][0];
-  for (unsigned i = 0; i < kCacheFigures * kCachePools; ++i) {
-    if (is_segment_figure(i / kCachePools)) continue;
-    const std::uint64_t high = std::max(now[i], before[i] + rises[i]);
-    if (is_split_figure(i / kCachePools) && i % kCachePools != 0 && now[i] > before[i]) {
+  for (; figures != 0; figures &= figures - 1) {
+    const FigureSet bit = figures & (~figures + 1);
+    const auto i = static_cast<unsigned>(std::countr_zero(figures));
+    const std::uint64_t is = now[i];
+    const std::uint64_t was = (heap.changed & bit) != 0 ? (&heap.before[0][0])[i] : is;
+    const std::uint64_t high = std::max(is, was + ((rises.set & bit) != 0 ? rises.by[i] : 0));
+    if (is > was && (bit & kSplitFigures) != 0) {
       std::uint64_t* const raised = &device.raised[i / kCachePools][0];
-      raised[0] += now[i] - before[i];
-      raised[i % kCachePools] += now[i] - before[i];
+      raised[0] += is - was;
+      raised[i % kCachePools] += is - was;
     }
-    if (now[i] > least[i]) {
-      sum_least[i] += now[i] - least[i];
-      least[i] = now[i];
+    if (is > least[i]) {
+      (&device.peaks_least[0][0])[i] += is - least[i];
+      least[i] = is;
     }
     if (high > most[i]) {
-      sum_most[i] += high - most[i];
+      (&device.peaks_most[0][0])[i] += high - most[i];
       most[i] = high;
     }
   }

@@ -77,7 +77,13 @@ void CacheModel::match_owned(Device& device, const CacheSegment& segment, const 
 
 void CacheModel::walk_segment(Device& device, const CacheSegment& segment, Blocks::iterator* owned,
                               SegmentFigures* figures) {
-  std::uint64_t counts[kCacheFigures] = {};
+  std::uint64_t splits = 0;
+  std::uint64_t split_bytes = 0;
+  std::uint64_t active = 0;
+  std::uint64_t active_bytes = 0;
+  std::uint64_t requested_bytes = 0;
+  std::uint64_t live = 0;
+  std::uint64_t live_bytes = 0;
   const CacheBlock* block = device.next.blocks.data() + segment.block_first;
   const CacheBlock* const end = block + segment.block_count;
   std::uint64_t at = segment.base;
@@ -93,19 +99,19 @@ void CacheModel::walk_segment(Device& device, const CacheSegment& segment, Block
     }
     if (is_free) {
       if (segment.block_count == 1) continue;
-      counts[f(CacheFigure::kInactiveSplits)] += 1;
-      counts[f(CacheFigure::kInactiveSplitBytes)] += block->size;
+      splits += 1;
+      split_bytes += block->size;
       continue;
     }
     if (block->state == CacheState::kInTransfer) {
       return report("C18", place(segment, *block), " is in transfer after the call");
     }
-    counts[f(CacheFigure::kActive)] += 1;
-    counts[f(CacheFigure::kActiveBytes)] += block->size;
-    counts[f(CacheFigure::kRequestedBytes)] += block->requested;
+    active += 1;
+    active_bytes += block->size;
+    requested_bytes += block->requested;
     if (block->state == CacheState::kLive) {
-      counts[f(CacheFigure::kAllocations)] += 1;
-      counts[f(CacheFigure::kAllocatedBytes)] += block->size;
+      live += 1;
+      live_bytes += block->size;
     }
     if (*owned != device.owned.end() && owned->address() == block->address &&
         is_plainly((*owned)->second, *block, segment.is_small)) {
@@ -117,37 +123,59 @@ void CacheModel::walk_segment(Device& device, const CacheSegment& segment, Block
   if (at != segment.base + segment.size) {
     return report("C3", "the blocks of segment ", segment.ordinal, " do not reach its end");
   }
+  std::uint64_t counts[kCacheFigures];
   counts[f(CacheFigure::kSegments)] = 1;
   counts[f(CacheFigure::kReservedBytes)] = segment.size;
-  std::copy(std::begin(counts), std::end(counts), figures->count);
+  counts[f(CacheFigure::kAllocations)] = live;
+  counts[f(CacheFigure::kAllocatedBytes)] = live_bytes;
+  counts[f(CacheFigure::kActive)] = active;
+  counts[f(CacheFigure::kActiveBytes)] = active_bytes;
+  counts[f(CacheFigure::kRequestedBytes)] = requested_bytes;
+  counts[f(CacheFigure::kInactiveSplits)] = splits;
+  counts[f(CacheFigure::kInactiveSplitBytes)] = split_bytes;
   figures->heap = heap_of(device, segment.stream);
+  recount(device, segment.is_small, counts, figures);
 }
 
 void CacheModel::begin_recount(Device& device, bool is_whole) {
   constexpr unsigned kAll = kCacheFigures * kCachePools;
   for (HeapFigures& heap : device.heaps) {
-    if (heap.has_changed) std::copy(&heap.now[0][0], &heap.now[0][0] + kAll, &heap.before[0][0]);
     heap.has_changed = is_whole;
-    if (is_whole) std::fill(&heap.now[0][0], &heap.now[0][0] + kAll, 0);
+    heap.changed = heap.risen = is_whole ? ~FigureSet{0} >> (32 - kAll) : 0;
+    if (!is_whole) continue;
+    std::copy(&heap.now[0][0], &heap.now[0][0] + kAll, &heap.before[0][0]);
+    std::fill(&heap.now[0][0], &heap.now[0][0] + kAll, 0);
   }
+  device.has_segment_change = is_whole;
   if (is_whole) std::fill(&device.sum[0][0], &device.sum[0][0] + kAll, 0);
   std::sort(device.touched.begin(), device.touched.end());
 }
 
-/// A segment's figures change, in its heap's and the device's.
-void CacheModel::recount(Device& device, bool is_small, std::size_t heap_index, const SegmentFigures& from,
-                         const SegmentFigures& to) {
-  HeapFigures& heap = device.heaps[heap_index];
+/// A segment's figures become `counts`, in its heap's and the device's too.
+void CacheModel::recount(Device& device, bool is_small, const std::uint64_t* counts, SegmentFigures* figures) {
+  HeapFigures& heap = device.heaps[figures->heap];
   heap.has_changed = true;
-  const unsigned pool = is_small ? 1 : 2;
   for (unsigned i = 0; i < kCacheFigures; ++i) {
-    const std::uint64_t change = to.count[i] - from.count[i];
+    const std::uint64_t change = counts[i] - figures->count[i];
     if (change == 0) continue;
-    heap.now[i][0] += change;
-    heap.now[i][pool] += change;
-    device.sum[i][0] += change;
-    device.sum[i][pool] += change;
+    figures->count[i] = counts[i];
+    for (const unsigned pool : {0u, is_small ? 1u : 2u}) {
+      const FigureSet bit = FigureSet{1} << (i * kCachePools + pool);
+      if ((heap.changed & bit) == 0) heap.before[i][pool] = heap.now[i][pool];
+      heap.changed |= bit;
+      if (static_cast<std::int64_t>(change) > 0) heap.risen |= bit;
+      heap.now[i][pool] += change;
+      device.sum[i][pool] += change;
+    }
+    if (i == f(CacheFigure::kSegments) || i == f(CacheFigure::kReservedBytes)) device.has_segment_change = true;
   }
+}
+
+/// A segment has gone, or is another heap's: its figures are nothing.
+void CacheModel::forget_segment(Device& device, const CacheSegment& old, bool is_whole, SegmentFigures* figures) {
+  constexpr std::uint64_t kNothing[kCacheFigures] = {};
+  if (!is_whole) recount(device, old.is_small, kNothing, figures);
+  *figures = {};
 }
 
 /// Invariant 3: nothing that the judgement of this segment rests on is other than at the last walk.
@@ -178,43 +206,41 @@ void CacheModel::pass_owned(Device& device, std::uint64_t end, Place* place) {
   }
 }
 
-/// Old segments and new ones side by side, both by address.
+/// Old segments and new ones side by side, both by address. Their figures stay where they are, unless segments came or went.
 void CacheModel::walk_segments(Device& device, bool is_whole) {
   const std::vector<DeviceWitness::Held>& held = device.witness->segments();
   const std::vector<CacheSegment>& old = device.view.segments;
+  std::vector<SegmentFigures>& figures = device.figures;
   std::size_t at_old = 0;
   Place place{device.owned.begin(), 0};
-  const SegmentFigures nothing;
-  device.next_figures.resize(device.next.segments.size());
-  const auto drop_old = [&] {
-    owned_at(device, &place);
-    const SegmentFigures& figures = device.figures[at_old];
-    if (!is_whole) recount(device, old[at_old].is_small, figures.heap, figures, nothing);
-    ++at_old;
+  const auto drop_old = [&](std::size_t at) {
+    owned_at(device, &place);  // its own are to be passed
+    forget_segment(device, old[at_old++], is_whole, &figures[at]);
+    figures.erase(figures.begin() + static_cast<std::ptrdiff_t>(at));
   };
   for (std::size_t i = 0; i < device.next.segments.size() && verdict_.is_good(); ++i) {
     const CacheSegment& segment = device.next.segments[i];
     if (segment.base != held[i].base || segment.size != held[i].size) {
       return report("C14", "segment ", segment.ordinal, " is not as the device gave it out");
     }
-    while (at_old < old.size() && old[at_old].base < segment.base) drop_old();
+    while (at_old < old.size() && old[at_old].base < segment.base) drop_old(i);
     const bool was_here = at_old < old.size() && old[at_old].base == segment.base;
     if (was_here && !is_whole && is_as_before(device, at_old, segment)) {
       if (place.passed == 0) pass_owned(device, segment.base, &place);
       place.passed = segment.base + segment.size;
-      device.next_figures[i] = device.figures[at_old++];
+      ++at_old;
       continue;
     }
     // A segment that stays where it was counts by what has changed in it.
-    const bool stays = was_here && !is_whole && old[at_old].stream == segment.stream && old[at_old].is_small == segment.is_small;
-    const SegmentFigures& from = stays ? device.figures[at_old] : nothing;
-    if (stays) ++at_old;
-    else if (was_here) drop_old();
-    SegmentFigures& to = device.next_figures[i];
-    walk_segment(device, segment, &owned_at(device, &place), &to);
-    if (verdict_.is_good()) recount(device, segment.is_small, to.heap, from, to);
+    if (!was_here) {
+      figures.insert(figures.begin() + static_cast<std::ptrdiff_t>(i), SegmentFigures{});
+    } else if (is_whole || old[at_old].stream != segment.stream || old[at_old].is_small != segment.is_small) {
+      forget_segment(device, old[at_old], is_whole, &figures[i]);
+    }
+    at_old += was_here;
+    walk_segment(device, segment, &owned_at(device, &place), &figures[i]);
   }
-  while (at_old < old.size() && verdict_.is_good()) drop_old();
+  while (at_old < old.size() && verdict_.is_good()) drop_old(device.next.segments.size());
   if (verdict_.is_good()) pass_owned(device, ~std::uint64_t{0}, &place);
 }
 
@@ -225,7 +251,7 @@ void CacheModel::make_room(Device& device) {
   constexpr std::size_t kHeaps = 4;
   device.next.segments.reserve(kSegments);
   device.next.blocks.reserve(kBlocks);
-  device.next_figures.reserve(kSegments);
+  device.figures.reserve(kSegments);
   device.heaps.reserve(kHeaps);
   device.touched.reserve(kSegments);
 }
@@ -243,7 +269,6 @@ void CacheModel::walk(Device& device, bool is_whole) {
   walk_segments(device, is_whole);
   device.touched.clear();
   std::swap(device.view, device.next);
-  std::swap(device.figures, device.next_figures);
   raise_bounds(device);
   device.is_fresh = true;
 }
