@@ -94,8 +94,7 @@ class HeapStats {
     /// A figure as a user reads it.
     void write(Figure figure, StatByPool* out) const noexcept {
       const auto f = static_cast<unsigned>(figure);
-      Stat& all = (*out)[static_cast<unsigned>(StatPool::kAll)];
-      all = {};
+      Stat all;
       for (unsigned is_small = 0; is_small < 2; ++is_small) {
         const PoolSums& pool = pools[is_small];
         const std::uint64_t increased = pool.increased[source(f)];
@@ -106,6 +105,7 @@ class HeapStats {
         all.decreased += one.decreased;
       }
       all.peak = peak_of_all[f];
+      (*out)[static_cast<unsigned>(StatPool::kAll)] = all;
     }
   };
 
@@ -116,7 +116,8 @@ class HeapStats {
       Sums::PoolSums& sum = sums->pools[is_small];
       add(&sum.increased, track.increased);
       add(&sum.base, track.base);
-      add(&sum.now, current(is_small == 1 ? small : large));
+      const Values now = current(is_small == 1 ? small : large);
+      for (unsigned f = 0; f < kFigures; ++f) sum.now[f] += now[f];
       add(&sum.peak, track.buried);
       add_peaks(&sum.peak, track.peak);
     }
@@ -168,8 +169,12 @@ class HeapStats {
   static bool is_active(unsigned figure) noexcept { return figure == kActive || figure == kActive + 1; }
   /// A block is counted active when it is counted allocated: the two share their totals.
   static unsigned source(unsigned figure) noexcept { return is_active(figure) ? figure - kActive : figure; }
+  /// Row by row, not word by word: a sanitizer's checks of each word would keep the additions from being vector steps.
   static void add(Values* sum, const Values& values) noexcept {
-    for (unsigned f = 0; f < kFigures; ++f) (*sum)[f] += values[f];
+    Values row = *sum;
+    const Values more = values;
+    for (unsigned f = 0; f < kFigures; ++f) row[f] += more[f];
+    *sum = row;
   }
   /// Invariant 2.
   static void add_peaks(Values* sum, const Values& peaks) noexcept {
