@@ -21,6 +21,8 @@ set(ASHLAR_FUZZ_TRACE_ALL)
 if(ASHLAR_SANITIZE MATCHES "fuzzer-no-link")
   # Checks make small functions look too large to inline, which costs a sixth of the speed.
   target_compile_options(ashlar_settings INTERFACE "SHELL:-mllvm -inline-threshold=2000")
+  # Reports unwind by tables; checks are short of registers (a fortieth of the speed).
+  target_compile_options(ashlar_settings INTERFACE -fomit-frame-pointer)
   set(ASHLAR_FUZZ_TRACE_NONE -fno-sanitize-coverage=inline-8bit-counters,pc-table,trace-cmp,indirect-calls,stack-depth
     -fsanitize-address-use-after-return=never)
   set(ASHLAR_FUZZ_TRACE_EDGES -fno-sanitize-coverage=trace-cmp,stack-depth)
