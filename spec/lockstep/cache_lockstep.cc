@@ -11,6 +11,8 @@ namespace ashlar::spec {
 
 namespace {
 
+constexpr const char* kTheEnd = "(the end: everything freed, drained and trimmed)";
+
 const char* clause_of(FaultKind kind) {
   switch (kind) {
     case FaultKind::kOverlap: return "C2";
@@ -38,6 +40,9 @@ void CacheLockstep::build() {
   gpu_ = std::make_unique<SimGpu>(options_.machine);
   std::vector<Device*> devices;
   std::vector<DeviceWitness*> witnesses;
+  devices.reserve(gpu_->device_count());
+  witnesses.reserve(gpu_->device_count());
+  witnesses_.reserve(gpu_->device_count());
   for (std::uint32_t i = 0; i < gpu_->device_count(); ++i) {
     witnesses_.push_back(std::make_unique<DeviceWitness>(gpu_->device(device_id(i))));
     witnesses.push_back(witnesses_.back().get());
@@ -82,8 +87,7 @@ bool CacheLockstep::step(const Op& op) {
   ++(was_skipped_ ? result_.skipped : result_.ops);
   if (!model_->verdict().is_good()) {
     result_.op_index = result_.ops + result_.skipped - 1;
-    result_.op_text = print_op(op);
-    diverge();
+    diverge(print_op(op));
   }
   return !is_over_;
 }
@@ -133,8 +137,9 @@ void CacheLockstep::take_faults() {
   }
 }
 
-void CacheLockstep::diverge() {
+void CacheLockstep::diverge(std::string at) {
   is_over_ = true;
+  result_.op_text = std::move(at);
   result_.divergence = model_->verdict().first();
   for (std::uint32_t i = 0; i < witnesses_.size() && subject_ != nullptr; ++i) {
     CacheSnapshot snapshot;
@@ -190,8 +195,7 @@ const LockstepResult& CacheLockstep::finish() {
     settle();
     take_faults();
     result_.op_index = result_.ops + result_.skipped;
-    result_.op_text = "(the end: everything freed, drained and trimmed)";
-    if (!model_->verdict().is_good()) diverge();
+    if (!model_->verdict().is_good()) diverge(kTheEnd);
   }
   if (model_ != nullptr) {
     result_.checks = model_->checks();
@@ -209,7 +213,7 @@ const LockstepResult& CacheLockstep::finish() {
     if (!witness->segments().empty()) model_->report("C14", "segments are still held after the destructor");
   }
   take_faults();
-  if (!model_->verdict().is_good()) diverge();
+  if (!model_->verdict().is_good()) diverge(kTheEnd);
   is_over_ = true;
   return result_;
 }

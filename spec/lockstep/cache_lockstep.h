@@ -104,7 +104,7 @@ class CacheLockstep {
   // cache_lockstep.cc
   void build();
   void run_op(const Op& op);
-  void diverge();
+  void diverge(std::string at);
   void take_faults();
   void settle();
   void set_outcome(Status status) { outcome_ = status.code(); }

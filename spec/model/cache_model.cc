@@ -51,6 +51,9 @@ void CacheModel::begin(DeviceId device) {
     if (d.calls_in_all_before != d.witness->calls_in_all()) {  // most calls make none
       d.calls_in_all_before = d.witness->calls_in_all();
       d.calls_before = d.witness->calls();
+    }
+    if (d.failures_in_all_before != d.witness->failures_in_all()) {
+      d.failures_in_all_before = d.witness->failures_in_all();
       d.failures_before = d.witness->failures();
     }
     d.timeouts_before = d.witness->timeouts();
@@ -63,7 +66,7 @@ std::uint64_t CacheModel::calls_made(const Device& device) const {
 }
 
 bool CacheModel::any_failure(const Device& device) const {
-  return calls_made(device) != 0 && device.witness->failures() != device.failures_before;
+  return device.witness->failures_in_all() != device.failures_in_all_before;
 }
 
 bool CacheModel::any_failure_but_growth() const {

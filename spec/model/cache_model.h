@@ -168,6 +168,7 @@ class CacheModel {
     std::uint64_t live_bytes[kCachePools] = {};
     // At begin().
     std::uint64_t calls_in_all_before = 0;
+    std::uint64_t failures_in_all_before = 0;
     DeviceWitness::Counts calls_before{};
     DeviceWitness::Counts failures_before{};
     std::uint64_t timeouts_before = 0;
@@ -208,7 +209,7 @@ class CacheModel {
   void follow(Device& device, std::uint64_t tag, std::uint64_t size, const Stream& stream, std::uint64_t address,
               Call* call);
   Result<CacheInfo> info_of(Device& device, std::uint64_t address);
-  void expect_misuse(Device& device, Status got, Code first, Code second, const char* what);
+  [[gnu::noinline]] void expect_misuse(Device& device, Status got, Code first, Code second, const char* what);
   void start_pending(Device& device, OwnedBlock& block);
   bool find_owned(std::uint64_t address, Device** device, Blocks::iterator* block);
   OwnedBlock& insert_owned(Device& device, std::uint64_t address);
@@ -263,7 +264,6 @@ class CacheModel {
   static void note_rises(const Added& added, Rises* rises);
   static void raise_heap_bounds(Device& device, HeapFigures& heap, FigureSet figures, const Rises& rises);
   void raise_segment_bounds(Device& device);
-  void judge_peaks(const Device& device, const CacheStats& stats);
   static bool has_wrong_figure(const Device& device, const CacheStats& stats);
   void explain_figures(const Device& device, const CacheStats& stats);
   void explain_peaks(const Device& device, const CacheStats& stats);

@@ -47,21 +47,26 @@ void CacheModel::expect_stat(const char* name, std::uint64_t is, std::uint64_t m
 }
 
 /// Every figure in one pass without a branch: conserved, risen as much as counted, and (where the map is fresh) as the
-/// recount. What is wrong is worked out by explain_figures.
+/// recount and within its peak's bounds. What is wrong is worked out by explain_figures and explain_peaks.
 bool CacheModel::has_wrong_figure(const Device& device, const CacheStats& stats) {
   const CacheStat* stat = &stats.figure[0][0];
   const std::uint64_t* raised = &device.raised[0][0];
   const std::uint64_t* sum = &device.sum[0][0];
+  const std::uint64_t* least = &device.peaks_least[0][0];
+  const std::uint64_t* most = &device.peaks_most[0][0];
   const std::uint64_t is_fresh = device.is_fresh ? ~std::uint64_t{0} : 0;
   std::uint64_t wrong = 0;
   for (unsigned figure = 0; figure < kCacheFigures; ++figure) {
     const std::uint64_t is_counted = is_segment_figure(figure) || is_split_figure(figure) ? 0 : ~std::uint64_t{0};
-    for (unsigned pool = 0; pool < kCachePools; ++pool, ++stat, ++raised, ++sum) {
-      wrong |= (stat->increased - stat->decreased) ^ stat->current;
-      wrong |= (stat->increased ^ *raised) & is_counted;
-      wrong |= static_cast<std::uint64_t>(stat->increased < *raised || stat->decreased > stat->increased);
-      wrong |= (stat->current ^ *sum) & is_fresh;
-      wrong |= stat->peak < stat->current;
+    for (unsigned pool = 0; pool < kCachePools; ++pool, ++stat, ++raised, ++sum, ++least, ++most) {
+      const CacheStat is = *stat;
+      const std::uint64_t must_rise = *raised;
+      wrong |= (is.increased - is.decreased) ^ is.current;
+      wrong |= (is.increased ^ must_rise) & is_counted;
+      wrong |= static_cast<std::uint64_t>(is.increased < must_rise || is.decreased > is.increased);
+      wrong |= (is.current ^ *sum) & is_fresh;
+      wrong |= static_cast<std::uint64_t>(is.peak < is.current);
+      wrong |= static_cast<std::uint64_t>(is.peak < *least || is.peak > *most) & is_fresh;
     }
   }
   return wrong != 0;
@@ -184,20 +189,8 @@ void CacheModel::raise_segment_bounds(Device& device) {
   }
 }
 
-void CacheModel::judge_peaks(const Device& device, const CacheStats& stats) {
-  if (has_lost_peaks_) return;
-  const CacheStat* stat = &stats.figure[0][0];
-  const std::uint64_t* least = &device.peaks_least[0][0];
-  const std::uint64_t* most = &device.peaks_most[0][0];
-  bool is_wrong = false;
-  for (unsigned i = 0; i < kCacheFigures * kCachePools; ++i) {
-    is_wrong |= stat[i].peak < least[i];
-    is_wrong |= stat[i].peak > most[i];
-  }
-  if (is_wrong) explain_peaks(device, stats);
-}
-
 void CacheModel::explain_peaks(const Device& device, const CacheStats& stats) {
+  if (has_lost_peaks_) return;
   for (unsigned figure = 0; figure < kCacheFigures; ++figure) {
     for (unsigned pool = 0; pool < kCachePools; ++pool) {
       const std::uint64_t low = device.peaks_least[figure][pool];
@@ -256,10 +249,11 @@ void CacheModel::judge_stats(Device& device) {
   CacheStats& stats = device.stats;
   if (!subject_.stats(device.id, &stats).is_ok()) return report("C15", "no statistics could be read");
   judge_counters(device, stats);
-  if (has_wrong_figure(device, stats)) explain_figures(device, stats);
+  const bool is_wrong = has_wrong_figure(device, stats);
+  if (is_wrong) explain_figures(device, stats);
   if (!device.is_fresh) return;
   judge_oversize(device, stats);
-  judge_peaks(device, stats);
+  if (is_wrong) explain_peaks(device, stats);
 }
 
 }  // namespace ashlar::spec

@@ -10,7 +10,10 @@ R DeviceWitness::note(CallKind kind, R result) noexcept {
   ++calls_[static_cast<unsigned>(kind)];
   ++calls_in_all_;
   const Code code = result.code();
-  if (code != Code::kOk && code != Code::kNotReady) ++failures_[static_cast<unsigned>(kind)];
+  if (code != Code::kOk && code != Code::kNotReady) {
+    ++failures_[static_cast<unsigned>(kind)];
+    ++failures_in_all_;
+  }
   if (code == Code::kDeviceLost || code == Code::kTornDown) sticky_ = code;
   return result;
 }

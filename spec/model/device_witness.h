@@ -32,6 +32,7 @@ class DeviceWitness final : public Device {
   /// Waits that ended by their time limit.
   std::uint64_t timeouts() const { return timeouts_; }
   std::uint64_t calls_in_all() const { return calls_in_all_; }
+  std::uint64_t failures_in_all() const { return failures_in_all_; }
   /// The segments held, by address.
   const std::vector<Held>& segments() const { return segments_; }
   std::uint64_t segment_bytes() const { return segment_bytes_; }
@@ -77,6 +78,7 @@ class DeviceWitness final : public Device {
   Counts calls_{};
   Counts failures_{};
   std::uint64_t calls_in_all_ = 0;
+  std::uint64_t failures_in_all_ = 0;
   std::vector<Held> segments_;
   std::uint64_t segment_bytes_ = 0;
   std::uint64_t segment_asked_ = 0;

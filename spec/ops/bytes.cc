@@ -18,6 +18,7 @@ constexpr std::uint64_t kSelectable = 0x10000;  ///< a u16 selects among so many
 constexpr std::size_t kFreedKept = 64;          ///< stale names stay eligible until so many newer ones came
 constexpr std::uint64_t kBoundaries[8] = {0,        512,      1u << 20, 2u << 20,
                                           10u << 20, 20u << 20, 1u << 30, std::uint64_t{1} << 60};
+constexpr std::size_t kTextUsual = 96;          ///< that no composed configuration string is longer than
 // Fragments of configuration strings: never reorder, a stored byte is an index. Index 0 is "not set".
 constexpr const char* kFragments[4][4] = {
     {"", "reuse:own", "reuse:completed", "reuse:ordered"},
@@ -67,6 +68,7 @@ std::uint32_t encode_count(std::uint64_t n) {
 
 std::string compose_text(std::uint32_t selectors) {
   std::string text;
+  if ((selectors & 0x03030303) != 0) text.reserve(kTextUsual);
   for (unsigned i = 0; i < 4; ++i) {
     const char* fragment = kFragments[i][(selectors >> (8 * i)) % 4];
     if (*fragment == 0) continue;
@@ -139,7 +141,7 @@ Motion motion_of(std::uint8_t s) {
 class Binder {
  public:
   Binder() {
-    for (std::vector<std::uint64_t>& set : names_) set.reserve(kUsual);
+    for (const Names set : {Names::kLive, Names::kFreed}) names_[static_cast<unsigned>(set)].reserve(kUsual);
   }
   void bind(std::uint64_t name) { names_[0].push_back(name); }
   const std::vector<std::uint64_t>& eligible(Names set) const { return names_[static_cast<unsigned>(set)]; }
