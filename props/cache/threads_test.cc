@@ -250,8 +250,7 @@ class Succession {
   void come_and_go(unsigned thread) {
     for (int life = 0; life < kLives; ++life) {
       const Stream stream = host_.create_stream().value();
-      newest_id_.store(stream.id.value());  // already now, so that some name it while it dies
-      newest_handle_.store(stream.handle.value());
+      set_newest(stream);  // already now, so that some name it while it dies
       const Held held = take(stream, (std::uint64_t{thread + 1} << 32) | static_cast<unsigned>(life));
       const Stream& other = settled_[static_cast<unsigned>(life) % 2];
       release(held, life % 3 == 0 ? &other : nullptr);
@@ -263,8 +262,9 @@ class Succession {
   void stay(unsigned thread) {
     for (int round = 0; round < 2 * kLives; ++round) {
       const Stream& own = settled_[thread];
-      // Its two halves may be of two streams: any stranger's identity is one's mistake.
-      const Stream newest{StreamHandle{newest_handle_.load()}, StreamId{newest_id_.load()}, kDevice, false};
+      // A stranger's, and dying or dead before it is named. Never one stream's handle with another's identity: no device gave
+      // such a pair, and what becomes of it becomes of the stream whose identity it bears.
+      const Stream newest = this->newest();
       const Held held = take(own, (std::uint64_t{thread + 3} << 32) | static_cast<unsigned>(round));
       if (round % 4 == 0) static_cast<void>(allocator_->record_use(held.address, newest));
       release(held, round % 4 == 1 ? &newest : nullptr);
@@ -289,13 +289,21 @@ class Succession {
     expect((other == nullptr ? allocator_->free(held.address) : allocator_->free(held.address, *other)).is_ok());
   }
   void expect(bool holds) { surprises_ += holds ? 0 : 1; }
+  void set_newest(const Stream& stream) {
+    const std::lock_guard lock(newest_lock_);
+    newest_ = stream;
+  }
+  Stream newest() {
+    const std::lock_guard lock(newest_lock_);
+    return newest_;
+  }
 
   HostDevice host_{kDevice};
   LingeringDevice device_{host_};
   std::unique_ptr<CachingAllocator> allocator_;
   std::vector<Stream> settled_;
-  std::atomic<std::uint64_t> newest_id_{0};
-  std::atomic<std::uint64_t> newest_handle_{0};
+  std::mutex newest_lock_;
+  Stream newest_;
   std::atomic<std::uint64_t> overlaps_{0};
   std::atomic<std::uint64_t> surprises_{0};
 };

@@ -105,6 +105,8 @@ using PageHandle = Id<struct PageHandleTag, std::uint64_t>;
 
 /// A stream as the allocator needs it: the handle to pass to the driver, the identity to key on, and its device.
 /// Made by Device::identify (one driver call); valid until the stream is destroyed.
+/// Nobody but a device can make one: what a driver says of a handle is taken for news of the stream whose identity stands
+/// beside it, so that a pair of two streams' halves can make the one unusable that is still alive.
 struct Stream {
   StreamHandle handle;
   StreamId id;
