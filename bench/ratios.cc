@@ -48,18 +48,11 @@ Row at_least(const std::string& figure, Figure value, double limit, const std::s
   return {figure, number(*value, 2) + note, ">= " + number(limit, 2), *value >= limit ? "true" : "false"};
 }
 
-/// The best repetition's wall time. Whoever else uses the machine only adds to it, and takes more from two threads than
-/// from one, so that medians would measure the neighbours.
-Figure wall_ns_best(const Measured& measured, const std::string& name) {
-  const auto found = measured.find(name);
-  if (found == measured.end()) return {};
-  return *std::min_element(found->second.wall_ns.begin(), found->second.wall_ns.end());
-}
-
-/// How many times one thread's throughput two threads on two streams have.
+/// How many times one thread's throughput two threads on two streams have. Of medians: one core may be half as fast as the
+/// other while somebody else's work shares it, and one thread's best repetition is the faster core's, two threads' never.
 Figure scaling(const Measured& measured, const std::string& what, const std::string& adapter) {
-  return over(wall_ns_best(measured, "threads-" + what + "/1-thread/" + adapter),
-              wall_ns_best(measured, "threads-" + what + "/2-threads-2-streams/" + adapter));
+  return over(wall_ns(measured, "threads-" + what + "/1-thread/" + adapter),
+              wall_ns(measured, "threads-" + what + "/2-threads-2-streams/" + adapter));
 }
 
 Row growth_row(const Measured& measured) {
