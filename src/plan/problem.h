@@ -1,0 +1,85 @@
+// A planning problem: buffers with known lifetimes that are to share memory.
+//
+// Purpose: the plain types that readers, solvers, the checker in spec/ and the tool exchange.
+// Thread safety: plain values.
+//
+// A buffer is live over [lower, upper) but for its gaps, and needs `size` bytes at one offset, the same all its life. Two
+// buffers conflict when both are live at some time, unless they belong to one alias group: the buffers of a group begin at
+// the same offset and may overlap each other (an in-place operation's output and the input it overwrites; a view). Buffers
+// of different spaces never conflict. Times mean nothing but their order.
+//
+// A problem is sound when check_problem() says so: everything that takes a problem REQUIRES that.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ashlar/base/status.h>
+#include <ashlar/base/types.h>
+
+namespace ashlar {
+inline namespace v0 {
+namespace plan {
+
+using Time = std::int64_t;
+
+/// Half-open: live at lower, not any more at upper.
+struct Lifetime {
+  Time lower = 0;
+  Time upper = 0;
+  friend constexpr bool operator==(const Lifetime&, const Lifetime&) = default;
+};
+
+/// No offset.
+inline constexpr Bytes kNowhere = Bytes::max();
+/// A buffer that is in no alias group.
+inline constexpr std::uint32_t kNoGroup = 0xffffffffu;
+/// Offsets, sizes and their sums stay below this: 2^62.
+inline constexpr Bytes kPlanBytesMax{std::uint64_t{1} << 62};
+inline constexpr std::uint32_t kBuffersMax = 1u << 28;
+
+struct Buffer {
+  Lifetime life;
+  Bytes size;
+  Bytes alignment{1};            ///< of the offset; a power of two
+  Bytes pinned = kNowhere;       ///< must be at that offset
+  Bytes hint = kNowhere;         ///< where somebody would like it: a place to begin from, never a condition
+  std::uint32_t group = kNoGroup;
+  std::uint32_t space = 0;       ///< index into Problem::spaces
+  std::uint32_t gaps_begin = 0;  ///< [gaps_begin, gaps_end) of Problem::gaps: inside its life, ascending, not touching
+  std::uint32_t gaps_end = 0;
+};
+
+struct Space {
+  std::string name;
+  Bytes capacity = kNowhere;  ///< kNowhere: unlimited
+};
+
+struct Problem {
+  std::vector<Buffer> buffers;
+  std::vector<Lifetime> gaps;
+  std::vector<Space> spaces{1};    ///< one at least
+  std::vector<std::string> ids;    ///< by buffer; what files call them. May be empty: then a buffer's id is its number
+};
+
+/// What is wrong with a problem, and with which buffer.
+struct ProblemFault {
+  Status status;
+  std::uint32_t buffer = 0;
+};
+
+/// Ok, or the first buffer that breaks a rule: an empty life or size, a bound above passed, an alignment that is no power of
+/// two, a pin that is not aligned, gaps out of order, a space that is not there, a group over two spaces or with two pins,
+/// two pinned buffers that conflict and overlap. Cost: O(n log n).
+ProblemFault check_problem(const Problem& problem);
+
+/// Do two buffers have to be disjoint? Cost: O(gaps of both).
+bool conflict(const Problem& problem, std::uint32_t a, std::uint32_t b) noexcept;
+
+/// 64-bit FNV-1a over everything that conditions a plan (not ids, hints, capacities): equal on every machine.
+std::uint64_t hash_of(const Problem& problem) noexcept;
+
+}  // namespace plan
+}  // namespace v0
+}  // namespace ashlar
