@@ -62,6 +62,7 @@ src/block/planted.cc #include "spec/ops/op.h"
 src/device/planted.h   #  include <ashlar/cache/config.h>
 src/cache/planted.h #include "props/adapter.h"
 src/cache/planted.h #include <ashlar/tool/report.h>
+src/plan/planted.h #include <ashlar/device/device.h>
 spec/planted.h #include <ashlar/cache/stats.h>
 spec/planted.h #include <ashlar/device/host_device.h>
 PLANTED

@@ -12,14 +12,22 @@ namespace ashlar {
 inline namespace v0 {
 namespace plan {
 
-/// What is known of one space.
+/// Whether a plan within some capacity is known to exist, known not to exist, or neither.
+enum class Fits : std::uint8_t { kUnknown, kYes, kNo };
+
+/// What is known of one space. A proof, of either kind, is a lower bound: an optimal peak is its own, and what cannot fit in
+/// C bytes has one above C. So the two numbers say all, and cannot contradict a flag.
 struct SpaceAnswer {
-  Bytes peak;                    ///< the highest end of a buffer; zero when the space is empty
-  Bytes lower_bound;             ///< no valid plan has a lower peak
-  bool is_proved_optimal = false;///< peak is the least possible
-  /// With a capacity: whether a plan within it is known to exist, known not to exist, or neither.
-  enum class Fits : std::uint8_t { kUnknown, kYes, kNo };
-  Fits fits = Fits::kUnknown;
+  Bytes peak;         ///< the highest end of a buffer; zero when the space is empty
+  Bytes lower_bound;  ///< no valid plan has a lower peak; never above peak
+
+  /// Is the peak the least possible?
+  constexpr bool is_proved_optimal() const { return lower_bound == peak; }
+  constexpr Fits fits(Bytes capacity) const {
+    if (peak <= capacity) return Fits::kYes;
+    return lower_bound > capacity ? Fits::kNo : Fits::kUnknown;
+  }
+  friend constexpr bool operator==(const SpaceAnswer&, const SpaceAnswer&) = default;
 };
 
 struct Plan {

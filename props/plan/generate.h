@@ -1,0 +1,30 @@
+// Random planning problems in which everything collides: few times, few sizes, and each feature now and then.
+//
+// A problem is as the CSV reader would make it (groups and spaces named, numbered as they first occur, gaps in the buffers'
+// order), so that it survives a round trip; and sound (check_problem), by rules of this file's own.
+// Thread safety: pure functions of the generator's state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <ashlar/plan/problem.h>
+
+#include "spec/ops/random.h"
+
+namespace ashlar {
+
+struct GenerateLimits {
+  std::uint32_t buffers_max = 8;
+  plan::Time times = 12;      ///< lives are within [0, times), before they are shifted
+  std::uint64_t sizes = 9;    ///< sizes are 1 to this, before they are scaled
+};
+
+/// One problem, the same for the same state of `random` on every machine.
+plan::Problem generate_problem(spec::Random* random, const GenerateLimits& limits = {});
+
+/// Offsets for it: a valid plan, made by placing in a random order.
+std::vector<Bytes> generate_plan(spec::Random* random, const plan::Problem& problem);
+
+}  // namespace ashlar
