@@ -65,6 +65,7 @@ src/cache/planted.h #include <ashlar/tool/report.h>
 src/plan/planted.h #include <ashlar/device/device.h>
 spec/planted.h #include <ashlar/cache/stats.h>
 spec/planted.h #include <ashlar/device/host_device.h>
+spec/planted.h #include <ashlar/plan/plan_file.h>
 PLANTED
   return $missed
 }
