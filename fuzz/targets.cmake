@@ -6,4 +6,6 @@ ashlar_add_fuzzer(caching_allocator SOURCES caching_allocator.cc LIBRARIES cache
 set_tests_properties(fuzz_caching_allocator PROPERTIES ENVIRONMENT ASHLAR_FUZZ_WALK_EVERY=1)
 ashlar_add_fuzzer(config SOURCES config.cc LIBRARIES ashlar SEEDS seeds/config)
 ashlar_add_fuzzer(ops_text SOURCES ops_text.cc LIBRARIES ashlar_spec SEEDS seeds/ops_text)
+ashlar_add_fuzzer(plan_file SOURCES plan_file.cc LIBRARIES ashlar_spec SEEDS seeds/plan_file)
+ashlar_add_fuzzer(plan_problem SOURCES plan_problem.cc LIBRARIES ashlar_spec SEEDS seeds/plan_problem)
 ashlar_add_fuzzer(trace_reader SOURCES trace_reader.cc LIBRARIES ashlar_trace SEEDS seeds/trace_reader)
