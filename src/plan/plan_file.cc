@@ -112,7 +112,9 @@ Decoded decode(std::string_view bytes, const Problem& problem) {
   const std::uint64_t hash = take(&rest, 8);
   if (buffers > kBuffersMax) return fail("damaged: more than 2^28 buffers");
   const std::uint64_t size = kHeaderBytes + spaces * kSpaceBytes + buffers * kOffsetBytes + kChecksumBytes;
-  if (bytes.size() < size) return fail("cut off after " + std::to_string(bytes.size()) + " of " + std::to_string(size) + " bytes");
+  if (bytes.size() < size) {
+    return fail("cut off after " + std::to_string(bytes.size()) + " of " + std::to_string(size) + " bytes");
+  }
   if (bytes.size() > size) return fail("something follows the plan");
   std::string_view sum = bytes.substr(size - kChecksumBytes);
   if (take(&sum, 8) != checksum(bytes.substr(0, size - kChecksumBytes))) return fail("damaged: its checksum is another");
