@@ -1,0 +1,80 @@
+#include "bench/generators/problems.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "spec/ops/random.h"
+
+namespace ashlar::bench {
+namespace {
+
+constexpr std::uint64_t kGranule = 256;
+
+/// Log-uniform over [kGranule << low, kGranule << (low + octaves)), in granules.
+Bytes draw_size(spec::Random* random, unsigned low, unsigned octaves) {
+  const std::uint64_t octave = std::uint64_t{1} << (low + random->below(octaves));
+  return Bytes{kGranule * (octave + random->below(octave))};
+}
+
+void add(plan::Problem* problem, plan::Time lower, plan::Time length, Bytes size) {
+  plan::Buffer buffer;
+  buffer.life = {lower, lower + length};
+  buffer.size = size;
+  problem->buffers.push_back(buffer);
+}
+
+plan::Time below(spec::Random* random, std::uint64_t n) { return static_cast<plan::Time>(random->below(n)); }
+
+}  // namespace
+
+plan::Problem generate_random(std::uint64_t seed, std::uint32_t buffers) {
+  spec::Random random(seed);
+  plan::Problem problem;
+  for (std::uint32_t i = 0; i < buffers; ++i) {
+    const plan::Time lower = below(&random, 2 * std::uint64_t{buffers});
+    const plan::Time length = 1 + below(&random, 256);
+    add(&problem, lower, length, draw_size(&random, 1, 14));
+  }
+  return problem;
+}
+
+plan::Problem generate_heavy(std::uint64_t seed, std::uint32_t buffers) {
+  spec::Random random(seed);
+  plan::Problem problem;
+  for (std::uint32_t i = 0; i < buffers; ++i) {
+    const plan::Time lower = below(&random, 2 * std::uint64_t{buffers});
+    // Twice as long is 2^-1.1 times as frequent.
+    const int doublings = std::countl_zero(random.next()) * 10 / 11;
+    const std::uint64_t least = std::uint64_t{16} << std::min(doublings, 40);
+    const auto length = static_cast<plan::Time>(std::min(least + random.below(least), 2 * std::uint64_t{buffers}));
+    add(&problem, lower, length, draw_size(&random, 1, 14));
+  }
+  return problem;
+}
+
+plan::Problem generate_training(std::uint64_t seed, std::uint32_t buffers) {
+  spec::Random random(seed);
+  plan::Problem problem;
+  const plan::Time end = 4 * plan::Time{buffers};
+  for (std::uint32_t i = 0; i < buffers; ++i) {
+    if (i % 3 == 0) {
+      const plan::Time lower = 2 * plan::Time{i};
+      add(&problem, lower, end - 2 * lower, draw_size(&random, 4, 8));
+    } else {
+      const plan::Time lower = below(&random, static_cast<std::uint64_t>(end));
+      const plan::Time length = 1 + below(&random, 20);
+      add(&problem, lower, length, draw_size(&random, 4, 12));
+    }
+  }
+  return problem;
+}
+
+const std::vector<ProblemKind>& problem_kinds() {
+  static const std::vector<ProblemKind> kinds{
+      {"random", "lives of up to 256 steps, begun anywhere", generate_random},
+      {"heavy", "Pareto lives: some as long as the program", generate_heavy},
+      {"training", "activations kept from forward to backward, and short-lived ones", generate_training}};
+  return kinds;
+}
+
+}  // namespace ashlar::bench

@@ -1,0 +1,85 @@
+// Fuzz target: the planner against the independent checker, and small problems against brute force. Seven bytes are a buffer;
+// every byte string is a problem, for what makes it unsound is taken back.
+//
+// Imitates: problems nobody thought of, with every feature. Does not prove: that answers are good where brute force is too slow.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstdio>
+#include <span>
+
+#include <ashlar/plan/planner.h>
+#include <ashlar/plan/problem_csv.h>
+
+#include "spec/plan/brute_force.h"
+#include "spec/plan/check.h"
+
+namespace {
+
+using namespace ashlar;
+
+constexpr std::size_t kBufferBytes = 7;
+constexpr std::size_t kBuffersMax = 40;
+constexpr std::size_t kBruteMax = 6;
+constexpr std::uint64_t kWork = 100'000;
+
+plan::Buffer read_buffer(std::span<const std::uint8_t, kBufferBytes> in, plan::Problem* problem) {
+  plan::Buffer buffer;
+  buffer.life.lower = in[0] % 24;
+  buffer.life.upper = buffer.life.lower + 1 + in[1] % 12;
+  buffer.size = Bytes{(1u + in[2] % 32) << (in[6] % 2 * 6)};
+  buffer.alignment = Bytes{std::uint64_t{1} << (in[3] % 4)};
+  const bool has_gap = (in[4] & 1) != 0 && buffer.life.upper - buffer.life.lower > 2;
+  buffer.gaps_begin = static_cast<std::uint32_t>(problem->gaps.size());
+  if (has_gap) problem->gaps.push_back({buffer.life.lower + 1, buffer.life.upper - 1});
+  buffer.gaps_end = static_cast<std::uint32_t>(problem->gaps.size());
+  if ((in[4] & 2) != 0) buffer.pinned = buffer.alignment * (in[5] % 64);
+  if ((in[4] & 12) != 0) buffer.group = (in[4] >> 2 & 3u) - 1;
+  if ((in[4] & 16) != 0) buffer.space = 1;
+  return buffer;
+}
+
+/// The first byte says what the capacities are.
+plan::Problem read_problem(std::span<const std::uint8_t> in) {
+  plan::Problem problem;
+  problem.spaces.resize(2);
+  problem.groups.resize(3);
+  if (in.empty()) return problem;
+  if (in[0] % 2 == 1) problem.spaces[0].capacity = Bytes{in[0]};
+  in = in.subspan(1);
+  for (; in.size() >= kBufferBytes && problem.buffers.size() < kBuffersMax; in = in.subspan(kBufferBytes)) {
+    problem.buffers.push_back(read_buffer(in.first<kBufferBytes>(), &problem));
+  }
+  // Each fault takes a pin or a group away, so this ends.
+  for (;;) {
+    const plan::ProblemFault fault = plan::check_problem(problem);
+    if (fault.status.is_ok()) return problem;
+    plan::Buffer& buffer = problem.buffers[fault.buffer];
+    if (buffer.pinned == plan::kNowhere && buffer.group == plan::kNoGroup) std::abort();
+    buffer.pinned = plan::kNowhere;
+    buffer.group = plan::kNoGroup;
+  }
+}
+
+[[noreturn]] void fail(const plan::Problem& problem, const char* what) {
+  const Result<std::string> text = plan::format_problem_csv(problem, {});
+  std::fprintf(stderr, "%s\n%s\n", what, text.is_ok() ? text.value().c_str() : text.status().why());
+  std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const plan::Problem problem = read_problem({data, size});
+  plan::PlanOptions options;
+  options.work = kWork;
+  const plan::Plan answer = plan::make_plan(problem, options);
+  if (const auto found = spec::check_answer(problem, answer)) fail(problem, found->text.c_str());
+  if (problem.buffers.size() > kBruteMax) return 0;
+  const spec::LeastPeaks least = spec::brute_force(problem);
+  for (std::size_t s = 0; s < problem.spaces.size(); ++s) {
+    if (answer.spaces[s].lower_bound > least.peaks[s]) fail(problem, "a lower bound is above the least peak");
+    if (answer.spaces[s].peak < least.peaks[s]) fail(problem, "a peak is below the least one");
+  }
+  return 0;
+}

@@ -1,0 +1,271 @@
+// The planner against the independent checker, against brute force, and against itself on problems that are related.
+//
+// Imitates: small problems with every feature, where all collides, in great numbers. Does not prove: anything about how good
+// answers are on large problems (bench/), or that a time limit is kept.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <ashlar/plan/planner.h>
+#include <ashlar/plan/replan.h>
+
+#include "props/plan/generate.h"
+#include "spec/plan/brute_force.h"
+#include "spec/plan/check.h"
+
+namespace ashlar {
+namespace {
+
+using plan::Plan;
+using plan::PlanOptions;
+using plan::Problem;
+
+constexpr std::uint64_t kEnough = 50'000'000;
+
+PlanOptions with_work(std::uint64_t work) {
+  PlanOptions options;
+  options.work = work;
+  return options;
+}
+
+/// How many problems: ASHLAR_PLAN_CASES, else what a suite has time for.
+int cases(int usual) {
+  const char* const asked = std::getenv("ASHLAR_PLAN_CASES");
+  return asked == nullptr ? usual : std::atoi(asked);
+}
+
+std::string violation(const Problem& problem, const Plan& answer) {
+  const auto found = spec::check_answer(problem, answer);
+  return found ? found->text : "";
+}
+
+TEST(PlannerTest, SolvesWhatBruteForceSolvesToTheSamePeak) {
+  spec::Random random(1);
+  for (int i = 0; i < cases(20'000); ++i) {
+    const Problem problem = generate_problem(&random);
+    const Plan answer = plan::make_plan(problem, with_work(kEnough));
+    ASSERT_EQ(violation(problem, answer), "") << "case " << i;
+    const spec::LeastPeaks least = spec::brute_force(problem);
+    for (std::size_t s = 0; s < problem.spaces.size(); ++s) {
+      const Bytes capacity = problem.spaces[s].capacity;
+      ASSERT_LE(answer.spaces[s].lower_bound, least.peaks[s]) << "case " << i;
+      if (capacity == plan::kNowhere) {
+        ASSERT_TRUE(answer.spaces[s].is_proved_optimal()) << "case " << i;
+        ASSERT_EQ(answer.spaces[s].peak, least.peaks[s]) << "case " << i;
+      } else {
+        ASSERT_EQ(answer.spaces[s].fits(capacity), least.peaks[s] <= capacity ? plan::Fits::kYes : plan::Fits::kNo)
+            << "case " << i;
+      }
+    }
+  }
+}
+
+TEST(PlannerTest, SolvesWithinTheLeastPeakAndExplainsWhyNotWithinOneByteLess) {
+  spec::Random random(2);
+  for (int i = 0; i < cases(5'000); ++i) {
+    Problem problem = generate_problem(&random);
+    const spec::LeastPeaks least = spec::brute_force(problem);
+    if (least.peaks[0] == Bytes{}) continue;
+    problem.spaces[0].capacity = least.peaks[0];
+    Plan answer = plan::make_plan(problem, with_work(kEnough));
+    ASSERT_EQ(answer.spaces[0].fits(least.peaks[0]), plan::Fits::kYes) << "case " << i;
+
+    problem.spaces[0].capacity = least.peaks[0] - 1_B;
+    answer = plan::make_plan(problem, with_work(kEnough));
+    ASSERT_EQ(violation(problem, answer), "") << "case " << i;
+    ASSERT_EQ(answer.spaces[0].fits(problem.spaces[0].capacity), plan::Fits::kNo) << "case " << i;
+    ASSERT_FALSE(answer.cannot_fit.empty()) << "case " << i;
+    Problem part = problem;
+    part.buffers.clear();
+    part.ids.clear();
+    for (const std::uint32_t b : answer.cannot_fit) part.buffers.push_back(problem.buffers[b]);
+    ASSERT_GT(spec::brute_force(part).peaks[0], problem.spaces[0].capacity) << "case " << i;
+  }
+}
+
+TEST(PlannerTest, LargerProblemsHaveValidAnswersWhateverTheWork) {
+  spec::Random random(3);
+  GenerateLimits limits;
+  limits.buffers_max = 60;
+  limits.times = 40;
+  limits.sizes = 50;
+  for (int i = 0; i < cases(100); ++i) {
+    const Problem problem = generate_problem(&random, limits);
+    Bytes before = plan::kNowhere;
+    for (const std::uint64_t work : {0, 1'000, 100'000, 1'000'000}) {
+      const Plan answer = plan::make_plan(problem, with_work(work));
+      ASSERT_EQ(violation(problem, answer), "") << "case " << i;
+      if (problem.spaces.size() > 1) continue;  // work is shared: what one space has more, another has less
+      ASSERT_LE(answer.spaces[0].peak, before) << "more work, a worse answer: case " << i;
+      before = answer.spaces[0].peak;
+    }
+  }
+}
+
+TEST(PlannerTest, TheSameWorkGivesTheSameOffsets) {
+  spec::Random random(4);
+  GenerateLimits limits;
+  limits.buffers_max = 80;
+  limits.times = 60;
+  limits.sizes = 99;
+  for (int i = 0; i < cases(100); ++i) {
+    const Problem problem = generate_problem(&random, limits);
+    const Plan a = plan::make_plan(problem, with_work(200'000));
+    const Plan b = plan::make_plan(problem, with_work(200'000));
+    ASSERT_EQ(a.offsets, b.offsets);
+    ASSERT_EQ(a.spaces, b.spaces);
+  }
+}
+
+/// The least peak of one space without a capacity, proved.
+Bytes least_peak(const Problem& problem) {
+  const Plan answer = plan::make_plan(problem, with_work(kEnough));
+  EXPECT_TRUE(answer.spaces[0].is_proved_optimal());
+  EXPECT_EQ(violation(problem, answer), "");
+  return answer.spaces[0].peak;
+}
+
+/// One space, no capacity: what the related problems below are made from.
+Problem plain_problem(spec::Random* random) {
+  Problem problem = generate_problem(random);
+  problem.spaces.resize(1);
+  problem.spaces[0].capacity = plan::kNowhere;
+  for (plan::Buffer& buffer : problem.buffers) buffer.space = 0;
+  if (!plan::check_problem(problem).status.is_ok()) {  // pins of two spaces met, or a group's
+    for (plan::Buffer& buffer : problem.buffers) {
+      buffer.pinned = plan::kNowhere;
+      buffer.group = plan::kNoGroup;
+    }
+  }
+  return problem;
+}
+
+TEST(PlannerTest, SizesScaledScaleThePeak) {
+  spec::Random random(5);
+  for (int i = 0; i < cases(2'000); ++i) {
+    Problem problem = plain_problem(&random);
+    const Bytes least = least_peak(problem);
+    for (plan::Buffer& buffer : problem.buffers) {
+      buffer.size = buffer.size * 8;
+      buffer.alignment = buffer.alignment * 8;
+      if (buffer.pinned != plan::kNowhere) buffer.pinned = buffer.pinned * 8;
+    }
+    ASSERT_EQ(least_peak(problem), least * 8) << "case " << i;
+  }
+}
+
+TEST(PlannerTest, TimeReversedHasTheSamePeak) {
+  spec::Random random(6);
+  for (int i = 0; i < cases(2'000); ++i) {
+    Problem problem = plain_problem(&random);
+    const Bytes least = least_peak(problem);
+    std::vector<plan::Lifetime> gaps;
+    for (plan::Buffer& buffer : problem.buffers) {
+      buffer.life = {~buffer.life.upper, ~buffer.life.lower};  // one less than negated: that cannot overflow
+      const auto begin = static_cast<std::uint32_t>(gaps.size());
+      for (std::uint32_t g = buffer.gaps_end; g-- > buffer.gaps_begin;) {
+        gaps.push_back({~problem.gaps[g].upper, ~problem.gaps[g].lower});
+      }
+      buffer.gaps_begin = begin;
+      buffer.gaps_end = static_cast<std::uint32_t>(gaps.size());
+    }
+    problem.gaps = gaps;
+    ASSERT_TRUE(plan::check_problem(problem).status.is_ok());
+    ASSERT_EQ(least_peak(problem), least) << "case " << i;
+  }
+}
+
+TEST(PlannerTest, ABufferLessNeverRaisesThePeak) {
+  spec::Random random(7);
+  for (int i = 0; i < cases(2'000); ++i) {
+    Problem problem = plain_problem(&random);
+    if (problem.buffers.empty()) continue;
+    const Bytes least = least_peak(problem);
+    problem.buffers.pop_back();
+    problem.ids.clear();
+    ASSERT_LE(least_peak(problem), least) << "case " << i;
+  }
+}
+
+TEST(PlannerTest, MoreCapacityIsNeverHarder) {
+  spec::Random random(8);
+  GenerateLimits limits;
+  limits.buffers_max = 40;
+  limits.times = 30;
+  limits.sizes = 60;
+  for (int i = 0; i < cases(100); ++i) {
+    Problem problem = generate_problem(&random, limits);
+    problem.spaces.resize(1);
+    for (plan::Buffer& buffer : problem.buffers) buffer.space = 0;
+    if (!plan::check_problem(problem).status.is_ok()) continue;
+    const Bytes bound = spec::live_peaks(problem)[0];
+    bool has_fit = false;
+    for (const std::uint64_t percent : {100, 101, 103, 108, 120}) {
+      problem.spaces[0].capacity = Bytes{bound.count() * percent / 100};
+      const bool fits = plan::make_plan(problem, with_work(100'000)).spaces[0].fits(problem.spaces[0].capacity) == plan::Fits::kYes;
+      ASSERT_TRUE(fits || !has_fit) << "case " << i << " at " << percent << " %";
+      has_fit = fits;
+    }
+  }
+}
+
+TEST(PlannerTest, AWarmStartIsNeverMadeWorseAndABadOneIsPassedOver) {
+  spec::Random random(9);
+  GenerateLimits limits;
+  limits.buffers_max = 40;
+  for (int i = 0; i < cases(300); ++i) {
+    const Problem problem = generate_problem(&random, limits);
+    std::vector<Bytes> start = generate_plan(&random, problem);
+    PlanOptions options = with_work(0);
+    options.warm_start = &start;
+    Plan answer = plan::make_plan(problem, options);
+    ASSERT_EQ(violation(problem, answer), "") << "case " << i;
+    for (std::size_t b = 0; b < start.size(); ++b) {
+      ASSERT_LE(answer.offsets[b], plan::kPlanBytesMax);
+      const std::uint32_t space = problem.buffers[b].space;
+      Bytes peak;
+      for (std::size_t other = 0; other < start.size(); ++other) {
+        if (problem.buffers[other].space == space) peak = std::max(peak, start[other] + problem.buffers[other].size);
+      }
+      ASSERT_LE(answer.spaces[space].peak, peak) << "case " << i;
+    }
+    for (Bytes& offset : start) offset = random.next() % 3 == 0 ? plan::kNowhere : Bytes{random.next() % 16};
+    answer = plan::make_plan(problem, options);
+    ASSERT_EQ(violation(problem, answer), "") << "case " << i;
+  }
+}
+
+TEST(ReplanTest, WhatDidNotChangeStaysWhereItWasWhileThatFits) {
+  spec::Random random(10);
+  GenerateLimits limits;
+  limits.buffers_max = 30;
+  unsigned stayed = 0, moved = 0;
+  for (int i = 0; i < cases(500); ++i) {
+    Problem problem = generate_problem(&random, limits);
+    if (problem.buffers.empty()) continue;
+    std::vector<Bytes> kept = plan::make_plan(problem, with_work(20'000)).offsets;
+    const auto changed = static_cast<std::uint32_t>(random.below(problem.buffers.size()));
+    problem.buffers[changed].size += problem.buffers[changed].alignment;
+    kept[changed] = plan::kNowhere;
+    if (!plan::check_problem(problem).status.is_ok()) continue;  // it was pinned below another
+    for (plan::Space& space : problem.spaces) {
+      if (random.one_in(2)) space.capacity = plan::kNowhere;
+    }
+    const plan::Replanned again = plan::replan(problem, kept, with_work(20'000));
+    ASSERT_EQ(violation(problem, again.plan), "") << "case " << i;
+    const bool is_tied = problem.buffers[changed].group != plan::kNoGroup || problem.buffers[changed].pinned != plan::kNowhere;
+    bool is_unlimited = true;
+    for (const plan::Space& space : problem.spaces) is_unlimited = is_unlimited && space.capacity == plan::kNowhere;
+    // Without a capacity nothing but the changed buffer has a reason to move, unless it is tied to where it is.
+    ASSERT_TRUE(again.moved == 0 || !is_unlimited || is_tied) << "case " << i;
+    (again.moved == 0 ? stayed : moved) += 1;
+  }
+  EXPECT_GT(stayed, 100u);
+  EXPECT_GT(moved, 0u);
+}
+
+}  // namespace
+}  // namespace ashlar

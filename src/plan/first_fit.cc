@@ -1,0 +1,110 @@
+#include <ashlar/plan/first_fit.h>
+
+#include <algorithm>
+
+namespace ashlar {
+inline namespace v0 {
+namespace plan {
+namespace {
+
+Units aligned(Units at, Units alignment) { return (at + alignment - 1) / alignment * alignment; }
+
+/// The lowest offset from `at` on at which `item` does not meet `other`, which is at `offset`.
+Units clear_of(const Items& items, const Item& item, Units at, const Item& other, Units offset) {
+  bool has_moved = true;
+  while (has_moved) {  // pieces have different heights: having cleared one it may meet another
+    has_moved = false;
+    const Piece* a = items.begin_of(item);
+    const Piece* b = items.begin_of(other);
+    while (a != items.end_of(item) && b != items.end_of(other)) {
+      const bool share_a_section = a->first < b->last && b->first < a->last;
+      if (share_a_section && at < offset + b->height && offset < at + a->height) {
+        at = aligned(offset + b->height, item.alignment);
+        has_moved = true;
+      }
+      if (a->last < b->last) {
+        ++a;
+      } else {
+        ++b;
+      }
+    }
+  }
+  return at;
+}
+
+struct Placed {
+  Units offset;
+  ItemIndex item;
+  Section first;
+  Section last;
+};
+
+}  // namespace
+
+Units first_fit(const Items& items, const std::vector<ItemIndex>& order, Units stop_at, std::vector<Units>* offsets) {
+  offsets->assign(items.size(), 0);
+  std::vector<Placed> placed;  // by offset
+  placed.reserve(items.size());
+  Units peak = 0;
+  const auto put = [&](ItemIndex index, Units offset) {
+    const Item& item = items.items[index];
+    (*offsets)[index] = offset;
+    peak = std::max(peak, offset + item.height);
+    const auto at = std::upper_bound(placed.begin(), placed.end(), offset, [](Units x, const Placed& p) { return x < p.offset; });
+    placed.insert(at, Placed{offset, index, item.first, item.last});
+  };
+  for (ItemIndex i = 0; i < items.size(); ++i) {
+    if (items.items[i].pinned != kNotPinned) put(i, items.items[i].pinned);
+  }
+  for (const ItemIndex index : order) {
+    const Item& item = items.items[index];
+    if (item.pinned != kNotPinned) continue;
+    Units at = 0;
+    // In order of offset: what begins above the item's end cannot be met, for `at` only grows and so does the order.
+    for (const Placed& other : placed) {
+      if (other.offset >= at + item.height) break;
+      if (other.first >= item.last || item.first >= other.last) continue;
+      at = clear_of(items, item, at, items.items[other.item], other.offset);
+    }
+    put(index, at);
+    if (peak >= stop_at) return stop_at;
+  }
+  return peak;
+}
+
+Simplified simplify(const Items& items) {
+  Simplified out;
+  Units alignment = 1;
+  for (const Item& item : items.items) {
+    alignment = std::max(alignment, item.alignment);
+    if (item.pinned != kNotPinned) out.lift = std::max(out.lift, item.pinned + item.height);
+  }
+  out.lift = aligned(out.lift, alignment);
+  out.items.unit = items.unit;
+  out.items.load.assign(items.sections(), 0);
+  for (ItemIndex i = 0; i < items.size(); ++i) {
+    const Item& item = items.items[i];
+    if (item.pinned != kNotPinned) continue;
+    const auto piece = static_cast<std::uint32_t>(out.origin.size());
+    const Units height = aligned(item.height, alignment);
+    out.origin.push_back(i);
+    out.items.pieces.push_back({item.first, item.last, height});
+    out.items.items.push_back(Item{piece, piece + 1, item.first, item.last, height, 1, kNotPinned});
+  }
+  return out;
+}
+
+Units restore(const Items& items, const Simplified& simplified, const std::vector<Units>& offsets, std::vector<Units>* out) {
+  out->assign(items.size(), 0);
+  Units peak = 0;
+  for (ItemIndex i = 0; i < items.size(); ++i) {
+    if (items.items[i].pinned != kNotPinned) (*out)[i] = items.items[i].pinned;
+  }
+  for (ItemIndex k = 0; k < simplified.origin.size(); ++k) (*out)[simplified.origin[k]] = simplified.lift + offsets[k];
+  for (ItemIndex i = 0; i < items.size(); ++i) peak = std::max(peak, (*out)[i] + items.items[i].height);
+  return peak;
+}
+
+}  // namespace plan
+}  // namespace v0
+}  // namespace ashlar

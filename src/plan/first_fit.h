@@ -1,0 +1,37 @@
+// Greedy planners for items of any kind: pieces, pins, alignments.
+//
+// Thread safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <ashlar/plan/items.h>
+
+namespace ashlar {
+inline namespace v0 {
+namespace plan {
+
+/// first_fit() beyond this many items takes longer than anybody waits for a greedy answer.
+inline constexpr ItemIndex kFirstFitItemsMax = 30'000;
+
+/// Places the pinned items, then the others in the order given, each at the lowest offset that is free all its life. Returns
+/// the peak, or stop_at as soon as the peak cannot be below it. Cost: O(n^2) at worst.
+/// Source: the memory planner of TensorFlow Lite (greedy by size) is the one whose order is by height.
+Units first_fit(const Items& items, const std::vector<ItemIndex>& order, Units stop_at, std::vector<Units>* offsets);
+
+/// Items that are simple and no easier: each is one piece over its whole life and as high as its alignment asks for, and
+/// stands above all pins. A plan of them, moved up by lift(), is a plan of `items` with its pinned items where they are.
+/// Cost: O(n).
+struct Simplified {
+  Items items;                     ///< without the pinned
+  std::vector<ItemIndex> origin;   ///< by item: which one it was
+  Units lift = 0;                  ///< above the pins, aligned for everybody
+};
+Simplified simplify(const Items& items);
+/// Turns offsets of the simplified items into offsets of the items, and returns the peak.
+Units restore(const Items& items, const Simplified& simplified, const std::vector<Units>& offsets, std::vector<Units>* out);
+
+}  // namespace plan
+}  // namespace v0
+}  // namespace ashlar

@@ -1,0 +1,28 @@
+// In which order a search tries items: as many orders as one likes.
+//
+// Thread safety: pure functions. Integers only: floating point differs between compilers.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <ashlar/plan/items.h>
+
+namespace ashlar {
+inline namespace v0 {
+namespace plan {
+
+/// log2 in 1/1024, linear between powers of two. REQUIRES: value > 0.
+std::int32_t log2_fixed(std::uint64_t value);
+
+/// Ranks of the items for SkylineSearch::run: at the k-th attempt (from 1) wide ones first, then high ones, then both; then
+/// weighed at random.
+std::vector<std::int32_t> order_of(const Items& items, std::uint64_t attempt);
+
+/// 1 1 2 1 1 2 4 1 ...: how long the k-th attempt (from 1) should be where some orders are lucky and most hopeless (M. Luby,
+/// A. Sinclair, D. Zuckerman, Information Processing Letters 47, 1993).
+std::uint64_t luby(std::uint64_t k);
+
+}  // namespace plan
+}  // namespace v0
+}  // namespace ashlar
