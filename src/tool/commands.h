@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,5 +37,23 @@ struct ReduceCommand {
   std::string output;
 };
 int run_reduce(const ReduceCommand& command);
+
+/// How long `plan` looks when nothing is said.
+inline constexpr double kPlanSecondsUsual = 10;
+inline constexpr double kPlanSecondsMax = 1e6;
+
+struct PlanCommand {
+  std::string problem;
+  std::string from_trace;
+  std::string capacity;
+  std::optional<double> time_limit;
+  std::optional<std::uint64_t> work;
+  std::string warm_start;
+  std::string verify;
+  std::string output;
+  std::string json;
+  std::string report;
+};
+int run_plan(const PlanCommand& command);
 
 }  // namespace ashlar::tool

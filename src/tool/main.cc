@@ -1,4 +1,4 @@
-// The `ashlar` command: check and reduce `.ops` files, replay traces.
+// The `ashlar` command: check and reduce `.ops` files, replay traces, plan memory.
 //
 // Exit codes: 0 done; 1 a check failed (a divergence, an out-of-memory); 2 usage; 3 an input that cannot be read, or an
 // output that cannot be written. Results go to stdout, everything else to stderr. Every input is read before any work.
@@ -30,6 +30,20 @@ void add_replay(CLI::App& app, ashlar::tool::ReplayCommand& command) {
   sub->add_option("--report", command.report, "write one self-contained HTML page to this file");
 }
 
+void add_plan(CLI::App& app, ashlar::tool::PlanCommand& command) {
+  CLI::App* const sub = app.add_subcommand("plan", "Plan memory for buffers whose lifetimes are known.");
+  sub->add_option("PROBLEM", command.problem, "a problem: CSV with id,lower,upper,size[,...], plain or gzip");
+  sub->add_option("--from-trace", command.from_trace, "the problem is this trace's allocations");
+  sub->add_option("--capacity", command.capacity, "stop when every space fits in so much, e.g. 1048576 or 16GiB");
+  sub->add_option("--time-limit", command.time_limit, "seconds to look for a better plan (default: 10; none with --work)");
+  sub->add_option("--work", command.work, "steps to look for a better plan: the same answer on every machine");
+  sub->add_option("--warm-start", command.warm_start, "begin from this plan: a plan file, or CSV with an offset column");
+  sub->add_option("--verify", command.verify, "check this plan of the problem, and plan nothing");
+  sub->add_option("-o,--output", command.output, "write the plan: CSV with an offset column if it ends in .csv or .csv.gz");
+  sub->add_option("--json", command.json, "write the result as JSON to this file; - for stdout");
+  sub->add_option("--report", command.report, "write a picture of the packing as one self-contained HTML page");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -50,6 +64,9 @@ int main(int argc, char** argv) {
   reduce_sub->add_option("FILE", reduce.file, "a .ops file that fails")->required();
   reduce_sub->add_option("-o,--output", reduce.output, "where the minimal file goes (default: stdout)");
 
+  ashlar::tool::PlanCommand plan;
+  add_plan(app, plan);
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -57,5 +74,6 @@ int main(int argc, char** argv) {
   }
   if (check_sub->parsed()) return run_check(check);
   if (reduce_sub->parsed()) return run_reduce(reduce);
+  if (app.got_subcommand("plan")) return run_plan(plan);
   return run_replay(replay);
 }

@@ -7,6 +7,7 @@
 
 #include "report_page.h"  // generated from report_page.html
 #include "src/tool/json_output.h"
+#include "src/tool/page.h"
 #include "src/tool/sizes.h"
 
 namespace ashlar::tool {
@@ -64,19 +65,6 @@ Json marks_json(const Trace& trace) {
   return marks;
 }
 
-// JSON that may stand inside a script element: no "<" is left in it.
-std::string script_text(const Json& json) {
-  std::string out;
-  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
-    if (c == '<') {
-      out += "\\u003c";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 std::string subtitle(std::size_t traces, const ReplayOptions& options) {
   const char* device = options.backing == Backing::kHost ? "this computer's memory" : "the simulated device";
   std::string text = fmt::format("{} trace{} on {}", traces, traces == 1 ? "" : "s", device);
@@ -102,18 +90,13 @@ std::string report_entry(const ReplayResult& result, const ReplayOptions& option
 }
 
 std::string report_page(const std::vector<std::string>& entries, const ReplayOptions& options) {
-  const std::string_view page = kReportPage;
-  const std::string_view slot = "@DATA@";
-  const std::size_t at = page.find(slot);
-  std::string out{page.substr(0, at)};
-  out += "{\"subtitle\":" + script_text(Json(subtitle(entries.size(), options))) + ",\"traces\":[";
+  std::string data = "{\"subtitle\":" + script_text(Json(subtitle(entries.size(), options))) + ",\"traces\":[";
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (i > 0) out += ',';
-    out += entries[i];
+    if (i > 0) data += ',';
+    data += entries[i];
   }
-  out += "]}";
-  out += page.substr(at + slot.size());
-  return out;
+  data += "]}";
+  return page_with(kReportPage, data);
 }
 
 }  // namespace ashlar::tool

@@ -1,0 +1,141 @@
+// `ashlar plan` from end to end: exit codes, exact messages, JSON, files that come back.
+//
+// Imitates: people at a shell and scripts that parse what it prints. Does not prove: that plans are good (props/plan, bench).
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+struct Ran {
+  int code;
+  std::string out;
+  std::string err;
+};
+
+std::string slurp(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class PlanCliTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "ashlar-plan-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    write("two.csv", "id,lower,upper,size\na,0,4,48\nb,2,6,16\nc,4,8,48\n");
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  Ran run(const std::string& arguments) {
+    const std::string command =
+        "cd '" + folder_.string() + "' && '" ASHLAR_TOOL_PATH "' plan " + arguments + " >out.txt 2>err.txt </dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(folder_ / "out.txt"), slurp(folder_ / "err.txt")};
+  }
+  void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name, std::ios::binary) << text; }
+  Json json(const std::string& arguments, int code = 0) {
+    const Ran ran = run(arguments + " --json -");
+    EXPECT_EQ(ran.code, code) << ran.err;
+    return Json::parse(ran.out, nullptr, false);
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(PlanCliTest, SaysWhatItFound) {
+  const Json json = this->json("two.csv");
+  EXPECT_EQ(json["buffers"], 3);
+  EXPECT_EQ(json["lower_bound_bytes"], 64);
+  EXPECT_EQ(json["peak_bytes"], 64);
+  EXPECT_EQ(json["gap"], 0.0);
+  EXPECT_EQ(json["proved_optimal"], true);
+  EXPECT_EQ(json["feasible"], true);
+  EXPECT_TRUE(json["capacity_bytes"].is_null());
+  EXPECT_TRUE(json["seconds"].is_number());
+}
+
+TEST_F(PlanCliTest, ACapacityThatCannotBeMetExitsOneAndStillWritesTheBestPlan) {
+  const Json json = this->json("two.csv --capacity 63 -o best.csv", 1);
+  EXPECT_EQ(json["feasible"], false);
+  EXPECT_EQ(json["capacity_bytes"], 63);
+  EXPECT_EQ(json["cannot_fit"], Json({"a", "b"}));
+  EXPECT_EQ(run("--verify best.csv two.csv").code, 0);
+}
+
+TEST_F(PlanCliTest, PlansComeBackFromBothKindsOfFile) {
+  for (const std::string name : {"plan.csv", "plan.csv.gz", "plan.bin"}) {
+    ASSERT_EQ(run("two.csv -o " + name).code, 0);
+    const Ran ran = run("--verify " + name + " two.csv");
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(ran.out, name + ": a valid plan of 3 buffers\n");
+    EXPECT_EQ(json("two.csv --work 0 --warm-start " + name)["peak_bytes"], 64);
+  }
+}
+
+TEST_F(PlanCliTest, APlanThatIsNoneIsSaidToBeNone) {
+  write("bad.csv", "id,lower,upper,size,offset\na,0,4,48,0\nb,2,6,16,32\nc,4,8,48,0\n");
+  Ran ran = run("--verify bad.csv two.csv");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(ran.err, "bad.csv: buffers a and b are both live at 2 and share bytes [32, 48)\n");
+  write("less.csv", "id,lower,upper,size,offset\na,0,4,48,0\nb,2,6,16,48\n");
+  ran = run("--verify less.csv two.csv");
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_EQ(ran.err, "less.csv: says no offset for buffer c\n");
+  ASSERT_EQ(run("two.csv -o two.bin").code, 0);
+  write("other.csv", "id,lower,upper,size\na,0,4,49\nb,2,6,16\nc,4,8,48\n");
+  ran = run("--verify two.bin other.csv");
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_EQ(ran.err, "two.bin: made for another problem\n");
+}
+
+TEST_F(PlanCliTest, BadInputIsOneLineThatNamesTheRow) {
+  const struct {
+    const char* row;
+    const char* says;
+  } rows[] = {{"d,4,4,8", "upper"}, {"d,0,4,-8", "size"}, {"d,0,4,18446744073709551616", "size"}, {"a,0,4,8", "id"}, {"d,0,4", "field"}};
+  for (const auto& row : rows) {
+    write("bad.csv", std::string("id,lower,upper,size\na,0,4,48\n") + row.row + "\n");
+    const Ran ran = run("bad.csv -o out.csv");
+    EXPECT_EQ(ran.code, 3) << row.row;
+    EXPECT_EQ(ran.err.rfind("bad.csv:3: ", 0), 0u) << ran.err;
+    EXPECT_NE(ran.err.find(row.says), std::string::npos) << ran.err;
+    EXPECT_EQ(ran.err.find('\n'), ran.err.size() - 1);
+    EXPECT_FALSE(fs::exists(folder_ / "out.csv"));
+  }
+  EXPECT_EQ(run("absent.csv").err, "absent.csv: No such file or directory\n");
+}
+
+TEST_F(PlanCliTest, TheCommandLineIsHeldToItsForm) {
+  EXPECT_EQ(run("").code, 2);
+  EXPECT_EQ(run("two.csv --from-trace two.csv").code, 2);
+  EXPECT_EQ(run("two.csv --capacity much").code, 2);
+  EXPECT_EQ(run("two.csv --time-limit -1").code, 2);
+  EXPECT_EQ(run("two.csv --no-such-flag").code, 2);
+}
+
+TEST_F(PlanCliTest, ATraceIsAProblemWithASpaceForEachStream) {
+  write("t.trace", "{\"format\":\"alloc-trace\",\"version\":1}\na 1 100\na 2 50\nf 1\na 3 100\na 4 7 9\na 5 0\nf 2\n");
+  const Json json = this->json("--from-trace t.trace");
+  EXPECT_EQ(json["buffers"], 4);
+  ASSERT_EQ(json["spaces"].size(), 2u);
+  EXPECT_EQ(json["spaces"][0]["peak_bytes"], 150);
+  EXPECT_EQ(json["spaces"][1]["peak_bytes"], 7);
+}
+
+TEST_F(PlanCliTest, ThePageIsWritten) {
+  ASSERT_EQ(run("two.csv --report page.html").code, 0);
+  EXPECT_NE(slurp(folder_ / "page.html").find("</html>"), std::string::npos);
+}
+
+}  // namespace
