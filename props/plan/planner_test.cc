@@ -95,7 +95,7 @@ TEST(PlannerTest, LargerProblemsHaveValidAnswersWhateverTheWork) {
   for (int i = 0; i < cases(100); ++i) {
     const Problem problem = generate_problem(&random, limits);
     Bytes before = plan::kNowhere;
-    for (const std::uint64_t work : {0, 1'000, 100'000, 1'000'000}) {
+    for (const std::uint64_t work : {0u, 1'000u, 100'000u, 1'000'000u}) {
       const Plan answer = plan::make_plan(problem, with_work(work));
       ASSERT_EQ(violation(problem, answer), "") << "case " << i;
       if (problem.spaces.size() > 1) continue;  // work is shared: what one space has more, another has less
@@ -203,7 +203,7 @@ TEST(PlannerTest, MoreCapacityIsNeverHarder) {
     if (!plan::check_problem(problem).status.is_ok()) continue;
     const Bytes bound = spec::live_peaks(problem)[0];
     bool has_fit = false;
-    for (const std::uint64_t percent : {100, 101, 103, 108, 120}) {
+    for (const std::uint64_t percent : {100u, 101u, 103u, 108u, 120u}) {
       problem.spaces[0].capacity = Bytes{bound.count() * percent / 100};
       const bool fits = plan::make_plan(problem, with_work(100'000)).spaces[0].fits(problem.spaces[0].capacity) == plan::Fits::kYes;
       ASSERT_TRUE(fits || !has_fit) << "case " << i << " at " << percent << " %";

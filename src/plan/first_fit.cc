@@ -60,11 +60,16 @@ Units first_fit(const Items& items, const std::vector<ItemIndex>& order, Units s
     const Item& item = items.items[index];
     if (item.pinned != kNotPinned) continue;
     Units at = 0;
-    // In order of offset: what begins above the item's end cannot be met, for `at` only grows and so does the order.
-    for (const Placed& other : placed) {
-      if (other.offset >= at + item.height) break;
-      if (other.first >= item.last || item.first >= other.last) continue;
-      at = clear_of(items, item, at, items.items[other.item], other.offset);
+    for (Units from = -1; from != at;) {
+      from = at;
+      // In order of offset: what begins above the item's end cannot be met, for `at` only grows and so does the order. What was
+      // passed cannot be met either, unless the item is in pieces: a low one passes below what a high one then lifts it into.
+      for (const Placed& other : placed) {
+        if (other.offset >= at + item.height) break;
+        if (other.first >= item.last || item.first >= other.last) continue;
+        at = clear_of(items, item, at, items.items[other.item], other.offset);
+      }
+      if (item.pieces_end - item.pieces_begin == 1) break;
     }
     put(index, at);
     if (peak >= stop_at) return stop_at;

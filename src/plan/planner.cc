@@ -118,9 +118,11 @@ void SpaceSolver::fill() {
       const Item& item = items_.items[i];
       return log2_fixed(static_cast<std::uint64_t>(item.height)) + (by_area ? log2_fixed(item.last - item.first) : 0);
     };
-    std::stable_sort(order.begin(), order.end(), [&](ItemIndex a, ItemIndex b) {
+    std::sort(order.begin(), order.end(), [&](ItemIndex a, ItemIndex b) {
       const std::int32_t key_a = key(a), key_b = key(b);
-      return key_a != key_b ? key_a > key_b : items_.items[a].height > items_.items[b].height;
+      if (key_a != key_b) return key_a > key_b;
+      const Units height_a = items_.items[a].height, height_b = items_.items[b].height;
+      return height_a != height_b ? height_a > height_b : a < b;
     });
     offer(first_fit(items_, order, best_, &offsets), offsets);
   }

@@ -23,8 +23,10 @@ constexpr std::uint64_t kErrorsMax = 300;
 
 Repair::Repair(const Items& items) : items_(items), by_first_(items.size()), begin_(items.sections() + 1, 0) {
   std::iota(by_first_.begin(), by_first_.end(), 0);
-  std::stable_sort(by_first_.begin(), by_first_.end(),
-                   [&](ItemIndex a, ItemIndex b) { return items.items[a].first < items.items[b].first; });
+  std::sort(by_first_.begin(), by_first_.end(), [&](ItemIndex a, ItemIndex b) {
+    const Section first_a = items.items[a].first, first_b = items.items[b].first;
+    return first_a != first_b ? first_a < first_b : a < b;
+  });
   for (const Item& item : items.items) begin_[item.first + 1] += 1;
   std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
 }
