@@ -2,13 +2,13 @@
 //
 // Writes a generated workload (workloads.h) as an allocation trace (gzipped when FILE ends in .gz) and as ops. Exit 2
 // for a wrong command line, 3 when a file cannot be written.
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "bench/generators/arguments.h"
 #include "bench/generators/workloads.h"
 #include "spec/ops/text.h"
 #include "src/tool/files.h"
@@ -28,12 +28,6 @@ int usage(const char* why) {
   return 2;
 }
 
-template <class Number>
-bool parse_number(std::string_view text, Number* number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
-  return error == std::errc{} && end == text.data() + text.size();
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -49,9 +43,9 @@ int main(int argc, char** argv) {
     const std::string_view value = argv[i + 1];
     bool is_good = true;
     if (flag == "--seed") {
-      is_good = parse_number(value, &seed);
+      is_good = bench::parse_number(value, &seed);
     } else if (flag == "--steps") {
-      is_good = parse_number(value, &steps);
+      is_good = bench::parse_number(value, &steps);
     } else if (flag == "--trace") {
       trace_path = value;
     } else if (flag == "--ops") {

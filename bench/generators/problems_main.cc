@@ -1,30 +1,20 @@
 // ashlar_generate_problem KIND BUFFERS [SEED]
 //
 // Prints a generated planning problem (problems.h) as CSV. Exit 2 for a wrong command line.
-#include <charconv>
 #include <cstdio>
 #include <string_view>
 
 #include <ashlar/plan/problem_csv.h>
 
+#include "bench/generators/arguments.h"
 #include "bench/generators/problems.h"
-
-namespace {
-
-template <class Number>
-bool parse_number(std::string_view text, Number* number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
-  return error == std::errc{} && end == text.data() + text.size();
-}
-
-}  // namespace
 
 int main(int argc, char** argv) {
   using namespace ashlar;
   std::uint32_t buffers = 0;
   std::uint64_t seed = 1;
-  const bool is_read = (argc == 3 || argc == 4) && parse_number(argv[2], &buffers) && buffers > 0 &&
-                       buffers <= plan::kBuffersMax && (argc == 3 || parse_number(argv[3], &seed));
+  const bool is_read = (argc == 3 || argc == 4) && bench::parse_number(argv[2], &buffers) && buffers > 0 &&
+                       buffers <= plan::kBuffersMax && (argc == 3 || bench::parse_number(argv[3], &seed));
   for (const bench::ProblemKind& kind : bench::problem_kinds()) {
     if (!is_read || std::string_view(argv[1]) != kind.name) continue;
     const Result<std::string> text = plan::format_problem_csv(kind.generate(seed, buffers), {});

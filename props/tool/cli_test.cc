@@ -3,52 +3,26 @@
 // Imitates: people at a shell and scripts that parse what it prints. Does not prove: that the allocator is right (the
 // suites' part) or that the figures hold on traces too large to work out.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "props/tool/cli.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-struct Ran {
-  int code;
-  std::string out;
-  std::string err;
-};
+using ashlar::props::Ran;
+using ashlar::props::slurp;
 
-std::string slurp(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-class CliTest : public testing::Test {
+class CliTest : public ashlar::props::Cli {
  protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "ashlar-cli-XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    ASSERT_EQ(unsetenv("ASHLAR_ALLOC_CONF"), 0);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  // Runs in the test's folder, so that messages name files as written here.
-  Ran run(const std::string& arguments, const std::string& environment = "") {
-    const std::string command = "cd '" + folder_.string() + "' && " + environment + " '" ASHLAR_TOOL_PATH "' " + arguments +
-                                " >out.txt 2>err.txt </dev/null";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(folder_ / "out.txt"), slurp(folder_ / "err.txt")};
-  }
-
-  void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name, std::ios::binary) << text; }
-
   void write_trace(const std::string& name, const std::string& events) {
     write(name, "{\"format\":\"alloc-trace\",\"version\":1}\n" + events);
   }
@@ -67,8 +41,6 @@ class CliTest : public testing::Test {
     EXPECT_EQ(ran.out, "") << arguments;
     EXPECT_EQ(ran.err, line + "\n") << arguments;
   }
-
-  fs::path folder_;
 };
 
 TEST_F(CliTest, TheVersionAndTheHelpGoToStdout) {

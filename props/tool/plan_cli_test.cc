@@ -2,55 +2,33 @@
 //
 // Imitates: people at a shell and scripts that parse what it prints. Does not prove: that plans are good (props/plan, bench).
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "props/tool/cli.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-struct Ran {
-  int code;
-  std::string out;
-  std::string err;
-};
+using ashlar::props::Ran;
+using ashlar::props::slurp;
 
-std::string slurp(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-class PlanCliTest : public testing::Test {
+class PlanCliTest : public ashlar::props::Cli {
  protected:
   void SetUp() override {
-    std::string pattern = testing::TempDir() + "ashlar-plan-XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
+    Cli::SetUp();
     write("two.csv", "id,lower,upper,size\na,0,4,48\nb,2,6,16\nc,4,8,48\n");
   }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  Ran run(const std::string& arguments) {
-    const std::string command =
-        "cd '" + folder_.string() + "' && '" ASHLAR_TOOL_PATH "' plan " + arguments + " >out.txt 2>err.txt </dev/null";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(folder_ / "out.txt"), slurp(folder_ / "err.txt")};
-  }
-  void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name, std::ios::binary) << text; }
+  Ran run(const std::string& arguments) { return Cli::run("plan " + arguments); }
   Json json(const std::string& arguments, int code = 0) {
     const Ran ran = run(arguments + " --json -");
     EXPECT_EQ(ran.code, code) << ran.err;
     return Json::parse(ran.out, nullptr, false);
   }
-
-  fs::path folder_;
 };
 
 TEST_F(PlanCliTest, SaysWhatItFound) {

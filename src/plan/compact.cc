@@ -55,7 +55,7 @@ bool compact(const Items& items, const std::vector<Units>& given, std::vector<Un
     for (const Piece* piece = items.begin_of(item); piece != items.end_of(item); ++piece) {
       at = std::max(at, floors.highest(piece->first, piece->last));
     }
-    at = (at + item.alignment - 1) / item.alignment * item.alignment;
+    at = aligned(at, item.alignment);
     if (item.pinned != kNotPinned && at <= item.pinned) at = item.pinned;
     if (at > given[index] || given[index] % item.alignment != 0) return false;
     if (item.pinned != kNotPinned && given[index] != item.pinned) return false;

@@ -7,8 +7,6 @@ inline namespace v0 {
 namespace plan {
 namespace {
 
-Units aligned(Units at, Units alignment) { return (at + alignment - 1) / alignment * alignment; }
-
 /// The lowest offset from `at` on at which `item` does not meet `other`, which is at `offset`.
 Units clear_of(const Items& items, const Item& item, Units at, const Item& other, Units offset) {
   bool has_moved = true;
@@ -101,13 +99,11 @@ Simplified simplify(const Items& items) {
 
 Units restore(const Items& items, const Simplified& simplified, const std::vector<Units>& offsets, std::vector<Units>* out) {
   out->assign(items.size(), 0);
-  Units peak = 0;
   for (ItemIndex i = 0; i < items.size(); ++i) {
     if (items.items[i].pinned != kNotPinned) (*out)[i] = items.items[i].pinned;
   }
   for (ItemIndex k = 0; k < simplified.origin.size(); ++k) (*out)[simplified.origin[k]] = simplified.lift + offsets[k];
-  for (ItemIndex i = 0; i < items.size(); ++i) peak = std::max(peak, (*out)[i] + items.items[i].height);
-  return peak;
+  return peak_of(items, *out);
 }
 
 }  // namespace plan

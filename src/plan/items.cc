@@ -1,10 +1,10 @@
 #include <ashlar/plan/items.h>
 
-#include <ashlar/plan/live.h>
-
 #include <algorithm>
 #include <map>
 #include <numeric>
+
+#include <ashlar/plan/live.h>
 
 namespace ashlar {
 inline namespace v0 {
@@ -178,6 +178,18 @@ Items make_items(const Problem& problem, std::uint32_t space) {
     items.is_simple &= item.pieces_end - item.pieces_begin == 1 && item.alignment == 1 && item.pinned == kNotPinned;
   }
   return std::move(draft.items);
+}
+
+Units peak_of(const Items& items, const std::vector<Units>& offsets) {
+  Units peak = 0;
+  for (ItemIndex i = 0; i < items.size(); ++i) peak = std::max(peak, offsets[i] + items.items[i].height);
+  return peak;
+}
+
+std::uint64_t cover_of(const Items& items) {
+  std::uint64_t cover = 0;
+  for (const Piece& piece : items.pieces) cover += piece.last - piece.first;
+  return cover;
 }
 
 void write_offsets(const Items& items, const std::vector<Units>& offsets, std::vector<Bytes>* out) {

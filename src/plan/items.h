@@ -62,6 +62,15 @@ struct Items {
 };
 inline constexpr ItemIndex kNoItem = 0xffffffffu;
 
+/// The lowest multiple of the alignment at or above `at`. REQUIRES: neither is negative.
+inline Units aligned(Units at, Units alignment) { return (at + alignment - 1) / alignment * alignment; }
+
+/// The highest end of an item. Cost: O(items).
+Units peak_of(const Items& items, const std::vector<Units>& offsets);
+
+/// The sum of all items' widths in sections: what tables of the items over each section take. Cost: O(pieces).
+std::uint64_t cover_of(const Items& items);
+
 /// The items of one space. REQUIRES: check_problem() is ok. Cost: O(n log n).
 Items make_items(const Problem& problem, std::uint32_t space);
 

@@ -24,12 +24,6 @@ constexpr std::uint64_t kExplainSteps = 200'000'000;
 constexpr ItemIndex kRepairItemsMin = 1000;
 constexpr Units kNoPeak = std::numeric_limits<Units>::max();
 
-Units peak_of(const Items& items, const std::vector<Units>& offsets) {
-  Units peak = 0;
-  for (ItemIndex i = 0; i < items.size(); ++i) peak = std::max(peak, offsets[i] + items.items[i].height);
-  return peak;
-}
-
 /// Solves one space.
 class SpaceSolver {
  public:

@@ -95,8 +95,7 @@ bool Repair::put_back(const std::vector<ItemIndex>& taken, Units target, std::ui
                       std::uint64_t steps_end, Stop* stop) {
   const Items part = part_of(taken, *offsets);
   steps_ += items_.size() / 8 + part.pieces.size();
-  std::uint64_t cover = 0;
-  for (const Piece& piece : part.pieces) cover += piece.last - piece.first;
+  const std::uint64_t cover = cover_of(part);
   if (part.lower_bound > target || cover > kCoverMax || !SkylineSearch::can_search(part)) return false;
   steps_ += cover;
   SkylineSearch search(part);

@@ -1,6 +1,6 @@
 #include <ashlar/plan/replan.h>
 
-#include <algorithm>
+#include <ashlar/plan/items.h>
 
 namespace ashlar {
 inline namespace v0 {
@@ -49,10 +49,10 @@ Replanned replan(const Problem& problem, const std::vector<Bytes>& kept, const P
     out.plan = make_plan(problem, anew);
   } else {
     // A bound that pins have raised is none of the problem.
-    PlanOptions bound_only;
-    bound_only.work = 0;
-    const Plan free = make_plan(problem, bound_only);
-    for (std::size_t s = 0; s < free.spaces.size(); ++s) out.plan.spaces[s].lower_bound = free.spaces[s].lower_bound;
+    for (std::uint32_t s = 0; s < problem.spaces.size(); ++s) {
+      const Items items = make_items(problem, s);
+      out.plan.spaces[s].lower_bound = items.unit * static_cast<std::uint64_t>(items.lower_bound);
+    }
   }
   for (std::size_t b = 0; b < kept.size(); ++b) {
     out.moved += kept[b] != kNowhere && kept[b] != out.plan.offsets[b] ? 1 : 0;

@@ -34,10 +34,8 @@ bool is_pinned(const Item& item) { return item.pinned != kNotPinned; }
 }  // namespace
 
 bool SkylineSearch::can_search(const Items& items) {
-  std::uint64_t cover = 0;
-  for (const Piece& piece : items.pieces) cover += piece.last - piece.first;
   const auto to_place = std::count_if(items.items.begin(), items.items.end(), [](const Item& item) { return !is_pinned(item); });
-  return to_place <= kItemsMax && cover <= kCoverMax;
+  return to_place <= kItemsMax && cover_of(items) <= kCoverMax;
 }
 
 SkylineSearch::SkylineSearch(const Items& items) : items_(items) {
@@ -283,10 +281,9 @@ bool SkylineSearch::find_witness(Section section) {
 /// The lowest offset at or above `floor` that the item may have by its alignment and the pinned items.
 Units SkylineSearch::rest_above(ItemIndex index, Units floor) const {
   const Units alignment = items_.items[index].alignment;
-  const auto aligned = [alignment](Units at) { return (at + alignment - 1) / alignment * alignment; };
-  Units rest = aligned(floor);
+  Units rest = aligned(floor, alignment);
   for (std::uint32_t k = forbidden_begin_[index]; k < forbidden_begin_[index + 1]; ++k) {
-    if (forbidden_[k].bottom < rest && rest < forbidden_[k].top) rest = aligned(forbidden_[k].top);
+    if (forbidden_[k].bottom < rest && rest < forbidden_[k].top) rest = aligned(forbidden_[k].top, alignment);
   }
   return rest;
 }

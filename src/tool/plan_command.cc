@@ -61,10 +61,6 @@ std::uint64_t host_bytes_peak() {
   return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-std::string id_of(const plan::Problem& problem, std::uint32_t b) {
-  return problem.ids.empty() ? std::to_string(b) : problem.ids[b];
-}
-
 /// One object; a problem of one space has its figures at the top.
 std::string json_text(const std::string& name, const plan::Problem& problem, const Answer& answer) {
   Json json{{"problem", name}, {"buffers", problem.buffers.size()}};

@@ -27,15 +27,15 @@ std::optional<std::string> read_plain(const std::string& path, std::string* erro
   return std::nullopt;
 }
 
-std::string id_of(const plan::Problem& problem, std::size_t buffer) {
-  return problem.ids.empty() ? std::to_string(buffer) : problem.ids[buffer];
-}
-
 bool is_csv(std::string_view path) {
   return path.ends_with(".csv") || path.ends_with(".csv.gz");
 }
 
 }  // namespace
+
+std::string id_of(const plan::Problem& problem, std::size_t buffer) {
+  return problem.ids.empty() ? std::to_string(buffer) : problem.ids[buffer];
+}
 
 std::optional<plan::ProblemCsv> read_problem(const std::string& path, std::string* error) {
   const auto text = read_plain(path, error);

@@ -13,6 +13,9 @@
 
 namespace ashlar::tool {
 
+/// What a buffer is called.
+std::string id_of(const plan::Problem& problem, std::size_t buffer);
+
 /// A problem from CSV, plain or gzip. On failure `*error` is one line, `file:line: reason`.
 std::optional<plan::ProblemCsv> read_problem(const std::string& path, std::string* error);
 
