@@ -110,16 +110,19 @@ TEST(PlanCheck, HoldsCapacitiesOnlyWhenAsked) {
             "buffer 4 ends at 40, past the capacity 39");
 }
 
-TEST(PlanCheck, TakesBuffersThatCannotFitOnlyFromOneSpaceThatDoesNotAndOnce) {
+TEST(PlanCheck, TakesBuffersThatCannotFitFromEachSpaceThatDoesNotAndOnce) {
   Sample s = sample();
   s.problem.spaces[0].capacity = 24_B;
-  s.problem.spaces[1].capacity = 63_B;
   s.plan.cannot_fit = {0, 2};
   EXPECT_EQ(text_of(check_answer(s.problem, s.plan)), "");
   s.plan.cannot_fit = {0, 2, 0};
   EXPECT_EQ(text_of(check_answer(s.problem, s.plan)), "buffer 0 is twice among those that cannot fit");
-  s.plan.cannot_fit = {0, 5};
-  EXPECT_EQ(text_of(check_answer(s.problem, s.plan)), "buffers of two spaces cannot fit together");
+  s.plan.cannot_fit = {0, 2, 5};
+  EXPECT_EQ(text_of(check_answer(s.problem, s.plan)), "buffer 5 cannot fit, in a space that is not known not to fit");
+  s.problem.spaces[1].capacity = 63_B;
+  EXPECT_EQ(text_of(check_answer(s.problem, s.plan)), "");
+  s.plan.cannot_fit = {0, 2};
+  EXPECT_EQ(text_of(check_answer(s.problem, s.plan)), "space 1 cannot fit, and no buffers of it are said not to");
 }
 
 TEST(PlanCheck, NamesBuffersByTheirIds) {

@@ -94,13 +94,15 @@ TEST(PlannerTest, LargerProblemsHaveValidAnswersWhateverTheWork) {
   limits.sizes = 50;
   for (int i = 0; i < cases(100); ++i) {
     const Problem problem = generate_problem(&random, limits);
-    Bytes before = plan::kNowhere;
+    std::vector<plan::SpaceAnswer> before(problem.spaces.size(), {plan::kNowhere, Bytes{}});
     for (const std::uint64_t work : {0u, 1'000u, 100'000u, 1'000'000u}) {
       const Plan answer = plan::make_plan(problem, with_work(work));
       ASSERT_EQ(violation(problem, answer), "") << "case " << i;
-      if (problem.spaces.size() > 1) continue;  // work is shared: what one space has more, another has less
-      ASSERT_LE(answer.spaces[0].peak, before) << "more work, a worse answer: case " << i;
-      before = answer.spaces[0].peak;
+      for (std::size_t s = 0; s < problem.spaces.size(); ++s) {
+        ASSERT_LE(answer.spaces[s].peak, before[s].peak) << "more work, a worse answer: case " << i;
+        ASSERT_GE(answer.spaces[s].lower_bound, before[s].lower_bound) << "more work, a worse bound: case " << i;
+      }
+      before = answer.spaces;
     }
   }
 }

@@ -51,6 +51,44 @@ TEST_F(PlanCliTest, ACapacityThatCannotBeMetExitsOneAndStillWritesTheBestPlan) {
   EXPECT_EQ(run("--verify best.csv two.csv").code, 0);
 }
 
+TEST_F(PlanCliTest, EachSpaceHasItsCapacityAndSaysWhatCannotFitInIt) {
+  write("spaces.csv", "id,lower,upper,size,space\na,0,4,48,fast\nb,2,6,16,fast\nc,0,4,48,a=b\nd,2,6,16,a=b\n");
+  Json json = this->json("spaces.csv --capacity 63", 1);
+  ASSERT_EQ(json["spaces"].size(), 2u);
+  EXPECT_EQ(json["spaces"][0]["cannot_fit"], Json({"a", "b"}));
+  EXPECT_EQ(json["spaces"][1]["cannot_fit"], Json({"c", "d"}));
+  json = this->json("spaces.csv --capacity 1KiB --capacity a=b=63", 1);
+  EXPECT_EQ(json["spaces"][0]["capacity_bytes"], 1024);
+  EXPECT_EQ(json["spaces"][0]["feasible"], true);
+  EXPECT_FALSE(json["spaces"][0].contains("cannot_fit"));
+  EXPECT_EQ(json["spaces"][1]["capacity_bytes"], 63);
+  EXPECT_EQ(json["spaces"][1]["cannot_fit"], Json({"c", "d"}));
+  json = this->json("--capacity fast=64 spaces.csv");
+  EXPECT_EQ(json["spaces"][0]["capacity_bytes"], 64);
+  EXPECT_TRUE(json["spaces"][1]["capacity_bytes"].is_null());
+  EXPECT_NE(run("spaces.csv --capacity fast=63").out.find("cannot fit in 63 B\n  2 buffers that cannot fit together: a b\n"),
+            std::string::npos);
+  Ran ran = run("spaces.csv --capacity slow=63");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_EQ(ran.err, "--capacity: there is no space 'slow'\n");
+  ran = run("spaces.csv --capacity fast=much");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_EQ(ran.err, "--capacity: 'fast=much' is not a size, nor NAME=SIZE\n");
+}
+
+TEST_F(PlanCliTest, ThreadsChangeNothingInThePlan) {
+  std::string rows = "id,lower,upper,size\n";
+  for (int i = 0; i < 90; ++i) {
+    const int lower = i * 37 % 50;
+    rows += std::to_string(i) + "," + std::to_string(lower) + "," + std::to_string(lower + 1 + i * 13 % 17) + "," +
+            std::to_string(1 + i * 29 % 97) + "\n";
+  }
+  write("many.csv", rows);
+  ASSERT_EQ(run("many.csv --work 300000 -o one.bin").code, 0);
+  ASSERT_EQ(run("many.csv --work 300000 --threads 3 -o three.bin").code, 0);
+  EXPECT_EQ(slurp(folder_ / "one.bin"), slurp(folder_ / "three.bin"));
+}
+
 TEST_F(PlanCliTest, PlansComeBackFromBothKindsOfFile) {
   for (const std::string name : {"plan.csv", "plan.csv.gz", "plan.bin"}) {
     ASSERT_EQ(run("two.csv -o " + name).code, 0);
@@ -99,6 +137,7 @@ TEST_F(PlanCliTest, TheCommandLineIsHeldToItsForm) {
   EXPECT_EQ(run("two.csv --from-trace two.csv").code, 2);
   EXPECT_EQ(run("two.csv --capacity much").code, 2);
   EXPECT_EQ(run("two.csv --time-limit -1").code, 2);
+  EXPECT_EQ(run("two.csv --threads 0").code, 2);
   EXPECT_EQ(run("two.csv --no-such-flag").code, 2);
 }
 

@@ -176,15 +176,24 @@ std::optional<PlanViolation> check_spaces(const Problem& problem, const plan::Pl
 // REQUIRES: check_spaces() found nothing.
 std::optional<PlanViolation> check_cannot_fit(const Problem& problem, const plan::Plan& plan) {
   std::set<std::uint32_t> seen;
-  for (std::uint32_t i = 0; i < plan.cannot_fit.size(); ++i) {
+  std::set<std::uint32_t> explained;  // spaces
+  const auto violation = [](std::size_t i, const std::string& text) {
+    const auto at = static_cast<std::uint32_t>(i);
+    return PlanViolation{Rule::kCannotFit, at, at, 0, text};
+  };
+  const auto is_misfit = [&](std::uint32_t s) { return plan.spaces[s].lower_bound > problem.spaces[s].capacity; };
+  for (std::size_t i = 0; i < plan.cannot_fit.size(); ++i) {
     const std::uint32_t b = plan.cannot_fit[i];
-    const auto violation = [i](const std::string& text) { return PlanViolation{Rule::kCannotFit, i, i, 0, text}; };
-    if (b >= problem.buffers.size()) return violation("there is no buffer " + std::to_string(b) + " that cannot fit");
-    if (!seen.insert(b).second) return violation("buffer " + name_of(problem, b) + " is twice among those that cannot fit");
-    const std::uint32_t space = problem.buffers[b].space;
-    if (space != problem.buffers[plan.cannot_fit[0]].space) return violation("buffers of two spaces cannot fit together");
-    if (plan.spaces[space].lower_bound <= problem.spaces[space].capacity) {
-      return violation("buffer " + name_of(problem, b) + " cannot fit, in a space that is not known not to fit");
+    if (b >= problem.buffers.size()) return violation(i, "there is no buffer " + std::to_string(b) + " that cannot fit");
+    if (!seen.insert(b).second) return violation(i, "buffer " + name_of(problem, b) + " is twice among those that cannot fit");
+    if (!is_misfit(problem.buffers[b].space)) {
+      return violation(i, "buffer " + name_of(problem, b) + " cannot fit, in a space that is not known not to fit");
+    }
+    explained.insert(problem.buffers[b].space);
+  }
+  for (std::uint32_t s = 0; s < problem.spaces.size(); ++s) {
+    if (is_misfit(s) && explained.count(s) == 0) {
+      return violation(plan.cannot_fit.size(), "space " + std::to_string(s) + " cannot fit, and no buffers of it are said not to");
     }
   }
   return std::nullopt;

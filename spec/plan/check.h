@@ -27,10 +27,10 @@ struct PlanViolation {
     kOverlap,     ///< and shares no byte with another that is live at the same time
     kPeak,        ///< a space's peak is the highest end of a buffer
     kLowerBound,  ///< and is not below the lower bound
-    kCannotFit,   ///< buffers said not to fit are distinct ones of one space that is said not to fit
+    kCannotFit,   ///< each space that is said not to fit has buffers said not to fit, no other has, and none is said twice
   };
   Rule rule = Rule::kCount;
-  std::uint32_t one = 0;    ///< the buffer, the space (kPeak, kLowerBound), the place in the list (kCannotFit)
+  std::uint32_t one = 0;    ///< the buffer, the space (kPeak, kLowerBound), the place in the list, or its end (kCannotFit)
   std::uint32_t other = 0;  ///< the other buffer (kGroup, kOverlap)
   plan::Time at = 0;        ///< when both are live for the first time (kOverlap)
   std::string text;         ///< one line: "buffers 17 and 42 are both live at 1024 and share bytes [4096, 8192)"

@@ -33,7 +33,7 @@ struct SpaceAnswer {
 struct Plan {
   std::vector<Bytes> offsets;        ///< by buffer
   std::vector<SpaceAnswer> spaces;   ///< by space
-  /// When a space does not fit: buffers of it that cannot fit within its capacity together. Small, not always smallest.
+  /// For each space that cannot fit: buffers of it that cannot fit within its capacity together. Few, not always fewest.
   std::vector<std::uint32_t> cannot_fit;
 };
 

@@ -1,15 +1,21 @@
 #include <ashlar/plan/planner.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <limits>
+#include <mutex>
 #include <numeric>
+#include <utility>
 
 #include <ashlar/plan/compact.h>
 #include <ashlar/plan/explain.h>
 #include <ashlar/plan/first_fit.h>
 #include <ashlar/plan/items.h>
 #include <ashlar/plan/orders.h>
+#include <ashlar/plan/parallel.h>
 #include <ashlar/plan/repair.h>
+#include <ashlar/plan/search_lanes.h>
 #include <ashlar/plan/skyline_search.h>
 #include <ashlar/plan/valley_fill.h>
 
@@ -18,17 +24,36 @@ inline namespace v0 {
 namespace plan {
 namespace {
 
-constexpr std::uint64_t kErrorsLeast = 300;
 /// Of search, to leave buffers out of an explanation: about a second.
 constexpr std::uint64_t kExplainSteps = 200'000'000;
 constexpr ItemIndex kRepairItemsMin = 1000;
+constexpr std::uint32_t kFills = std::size(kFillRules) + 2;
+/// Fewer are filled before a thread has begun.
+constexpr ItemIndex kFillThreadsItemsMin = 500;
 constexpr Units kNoPeak = std::numeric_limits<Units>::max();
+
+/// Items by height, or by height and width; the largest first.
+std::vector<ItemIndex> order_by_size(const Items& items, bool by_area) {
+  std::vector<ItemIndex> order(items.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto key = [&](ItemIndex i) {
+    const Item& item = items.items[i];
+    return log2_fixed(static_cast<std::uint64_t>(item.height)) + (by_area ? log2_fixed(item.last - item.first) : 0);
+  };
+  std::sort(order.begin(), order.end(), [&](ItemIndex a, ItemIndex b) {
+    const std::int32_t key_a = key(a), key_b = key(b);
+    if (key_a != key_b) return key_a > key_b;
+    const Units height_a = items.items[a].height, height_b = items.items[b].height;
+    return height_a != height_b ? height_a > height_b : a < b;
+  });
+  return order;
+}
 
 /// Solves one space.
 class SpaceSolver {
  public:
-  SpaceSolver(const Problem& problem, std::uint32_t space, const PlanOptions& options, Stop* stop, std::uint64_t* work)
-      : items_(make_items(problem, space)), space_(space), options_(options), stop_(stop), work_(work) {
+  SpaceSolver(const Problem& problem, std::uint32_t space, const PlanOptions& options, Stop* stop)
+      : items_(make_items(problem, space)), space_(space), options_(options), stop_(stop), work_(options.work.value_or(0)) {
     const Bytes capacity = problem.spaces[space].capacity;
     enough_ = capacity == kNowhere ? 0 : static_cast<Units>(capacity / items_.unit);
     lower_bound_ = items_.lower_bound;
@@ -54,72 +79,82 @@ class SpaceSolver {
 
  private:
   bool is_done() const { return best_ <= std::max(lower_bound_, enough_); }
-  bool is_stopped() const { return stop_->now() || (options_.work && *work_ == 0); }
+  bool is_stopped() const { return stop_->now() || (options_.work && work_ == 0); }
 
-  void offer(Units peak, const std::vector<Units>& offsets) {
+  void offer(Units peak, std::vector<Units> offsets) {
     if (peak >= best_) return;
     best_ = peak;
-    best_offsets_ = offsets;
-    if (options_.progress) {
-      options_.progress(space_, items_.unit * static_cast<std::uint64_t>(best_),
-                        items_.unit * static_cast<std::uint64_t>(lower_bound_));
-    }
+    best_offsets_ = std::move(offsets);
+    tell({lower_bound_, best_});
+  }
+  void tell(Known known) const {
+    if (!options_.progress) return;
+    options_.progress(space_, items_.unit * static_cast<std::uint64_t>(known.best),
+                      items_.unit * static_cast<std::uint64_t>(known.lower_bound));
   }
 
   void begin_warm();
   void fill();
+  Units fill_by(std::uint32_t k, const Simplified& simplified, Units stop_at, const Stop* stop, std::vector<Units>* offsets) const;
   void repair();
-  struct Attempts;
   void search();
-  void attempt(SkylineSearch* search, Attempts* attempts, bool is_at_bound);
 
   Items items_;
   std::uint32_t space_;
   const PlanOptions& options_;
   Stop* stop_;
-  std::uint64_t* work_;            // left
+  std::uint64_t work_;             // left
   Units enough_ = 0;               // a peak of so much is all that is asked for
   Units lower_bound_ = 0;
   Units best_ = kNoPeak;
   std::vector<Units> best_offsets_;
 };
 
+/// Every rule, then the two first fits; the better ones first. Which of them count, and which of equals is taken, is as if each
+/// began when the one before it had ended.
 void SpaceSolver::fill() {
-  std::vector<Units> offsets, restored;
-  // The first rule always runs to its end: there is an answer whatever the time.
-  if (items_.is_simple) {
-    for (const FillRule& rule : kFillRules) {
-      if (is_done() || (best_ != kNoPeak && is_stopped())) return;
-      if (rule.picks_best && items_.size() > kPickBestItemsMax) continue;
-      offer(valley_fill(items_, rule, best_, best_ == kNoPeak ? nullptr : stop_, &offsets), offsets);
+  struct Filled {
+    bool is_there = false;
+    Units peak = kNoPeak;
+    std::vector<Units> offsets;
+  };
+  std::array<Filled, kFills> filled;
+  std::uint32_t next = 0;  // to be offered
+  std::mutex mutex;
+  const Simplified simplified = items_.is_simple ? Simplified{} : simplify(items_);
+  for_each_job(items_.size() < kFillThreadsItemsMin ? 1 : options_.threads, kFills, [&](std::uint32_t k) {
+    Filled own;
+    std::unique_lock<std::mutex> lock(mutex);
+    // Where nothing is known, the first runs to its end: there is an answer whatever the time.
+    const bool is_needed = k == 0 && best_ == kNoPeak;
+    if (is_needed || (!is_done() && !is_stopped())) {
+      const Units stop_at = best_;
+      lock.unlock();
+      own.peak = fill_by(k, simplified, stop_at, is_needed ? nullptr : stop_, &own.offsets);
+      lock.lock();
     }
-  } else {
-    const Simplified simplified = simplify(items_);
-    for (const FillRule& rule : kFillRules) {
-      if (is_done() || (best_ != kNoPeak && is_stopped())) return;
-      if (rule.picks_best && items_.size() > kPickBestItemsMax) continue;
-      if (valley_fill(simplified.items, rule, kNoPeak, best_ == kNoPeak ? nullptr : stop_, &offsets) == kNoPeak) return;
-      const Units peak = restore(items_, simplified, offsets, &restored);
-      offer(peak, restored);
+    own.is_there = true;
+    filled[k] = std::move(own);
+    for (; next < kFills && filled[next].is_there; ++next) {
+      if (!is_done()) offer(filled[next].peak, std::move(filled[next].offsets));
+      filled[next].offsets = {};
     }
+  });
+}
+
+/// The peak; kNoPeak, or stop_at, where there is no use in it.
+Units SpaceSolver::fill_by(std::uint32_t k, const Simplified& simplified, Units stop_at, const Stop* stop,
+                           std::vector<Units>* offsets) const {
+  if (k >= std::size(kFillRules)) {
+    return items_.size() > kFirstFitItemsMax ? kNoPeak
+                                             : first_fit(items_, order_by_size(items_, k > std::size(kFillRules)), stop_at, offsets);
   }
-  if (items_.size() > kFirstFitItemsMax) return;
-  std::vector<ItemIndex> order(items_.size());
-  for (const bool by_area : {false, true}) {
-    if (is_done() || is_stopped()) return;
-    std::iota(order.begin(), order.end(), 0);
-    const auto key = [&](ItemIndex i) {
-      const Item& item = items_.items[i];
-      return log2_fixed(static_cast<std::uint64_t>(item.height)) + (by_area ? log2_fixed(item.last - item.first) : 0);
-    };
-    std::sort(order.begin(), order.end(), [&](ItemIndex a, ItemIndex b) {
-      const std::int32_t key_a = key(a), key_b = key(b);
-      if (key_a != key_b) return key_a > key_b;
-      const Units height_a = items_.items[a].height, height_b = items_.items[b].height;
-      return height_a != height_b ? height_a > height_b : a < b;
-    });
-    offer(first_fit(items_, order, best_, &offsets), offsets);
-  }
+  const FillRule& rule = kFillRules[k];
+  if (rule.picks_best && items_.size() > kPickBestItemsMax) return kNoPeak;
+  if (items_.is_simple) return valley_fill(items_, rule, stop_at, stop, offsets);
+  std::vector<Units> simple;
+  if (valley_fill(simplified.items, rule, kNoPeak, stop, &simple) == kNoPeak) return kNoPeak;
+  return restore(items_, simplified, simple, offsets);
 }
 
 /// Takes the peak half of the way to the lower bound, again and again; where that fails, a quarter, an eighth.
@@ -131,8 +166,8 @@ void SpaceSolver::repair() {
     const Units target = best_ - std::max<Units>(part == 1 ? room : room / part, 1);
     std::vector<Units> offsets = best_offsets_;
     const std::uint64_t before = repair.steps();
-    const bool is_lower = repair.lower(target, &offsets, options_.work ? *work_ : ~std::uint64_t{0}, stop_);
-    if (options_.work) *work_ -= std::min(*work_, repair.steps() - before);
+    const bool is_lower = repair.lower(target, &offsets, options_.work ? work_ : ~std::uint64_t{0}, stop_);
+    work_ -= std::min(work_, repair.steps() - before);
     if (is_lower) {
       offer(peak_of(items_, offsets), offsets);
       part = 1;
@@ -142,43 +177,16 @@ void SpaceSolver::repair() {
   }
 }
 
-/// Attempts at one kind of capacity: each longer or shorter than the last, in an order of its own.
-struct SpaceSolver::Attempts {
-  std::uint64_t count = 0;
-  std::uint64_t steps = 0;
-  FailedParts failed;
-};
-
 void SpaceSolver::search() {
   if (!SkylineSearch::can_search(items_)) return;
-  SkylineSearch search(items_);
-  // At the lower bound itself, where waste prunes most; and, for as many steps, nearer to the best so far.
-  Attempts at_bound, above;
-  while (!is_done() && !is_stopped()) {
-    const bool is_at_bound = at_bound.steps <= above.steps || best_ - 1 == lower_bound_;
-    attempt(&search, is_at_bound ? &at_bound : &above, is_at_bound);
-  }
-}
-
-void SpaceSolver::attempt(SkylineSearch* search, Attempts* attempts, bool is_at_bound) {
-  constexpr Units kEighths[] = {4, 6, 7, 2};
-  const Units eighths = is_at_bound ? 0 : kEighths[attempts->count % 4];
-  const Units room = best_ - 1 - lower_bound_;
-  const Units capacity = lower_bound_ + room / 8 * eighths + room % 8 * eighths / 8;
-  attempts->count += 1;
-  // Room for one way down without an error, and some errors: a lucky order needs no more, and luck is what is tried for.
-  SkylineSearch::Limits limits{items_.size() + kErrorsLeast * luby(attempts->count), ~std::uint64_t{0}, stop_};
-  if (options_.work) limits.steps = *work_;
-  const std::uint64_t before = search->steps();
-  const SkylineSearch::Outcome outcome = search->run(capacity, order_of(items_, attempts->count), limits, &attempts->failed);
-  const std::uint64_t steps = search->steps() - before;
-  attempts->steps += steps + items_.size();
-  if (options_.work) *work_ -= std::min(*work_, steps + items_.size());
-  if (outcome == SkylineSearch::Outcome::kFound) {
-    offer(peak_of(items_, search->offsets()), search->offsets());
-  } else if (outcome == SkylineSearch::Outcome::kNone) {
-    lower_bound_ = capacity + 1;
-  }
+  SearchLanes lanes(items_, {lower_bound_, best_}, enough_, [this](Known known) { tell(known); });
+  std::optional<std::uint64_t> work;
+  if (options_.work) work = work_;
+  lanes.run({work, options_.threads, stop_});
+  lower_bound_ = lanes.known().lower_bound;
+  if (lanes.known().best == best_) return;
+  best_ = lanes.known().best;
+  best_offsets_ = lanes.offsets();
 }
 
 void SpaceSolver::begin_warm() {
@@ -198,21 +206,44 @@ void SpaceSolver::begin_warm() {
 
 }  // namespace
 
+namespace {
+
+/// The spaces in the order in which they are solved: the small ones first, so that what time they leave is the large ones'.
+std::vector<std::uint32_t> smallest_first(const Problem& problem) {
+  std::vector<std::uint32_t> buffers(problem.spaces.size(), 0), order(problem.spaces.size());
+  for (const Buffer& buffer : problem.buffers) buffers[buffer.space] += 1;
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return buffers[a] != buffers[b] ? buffers[a] < buffers[b] : a < b;
+  });
+  return order;
+}
+
+}  // namespace
+
 Plan make_plan(const Problem& problem, const PlanOptions& options) {
   ASHLAR_ASSERT(options.time_limit || options.work, "planner: neither a time limit nor a limit of work");
-  Stop stop;
-  if (options.time_limit) stop = Stop(Stop::Clock::now() + *options.time_limit);
-  std::uint64_t work = options.work.value_or(0);
+  const auto start = Stop::Clock::now();
   const std::uint64_t explain_steps = std::min(options.work.value_or(kExplainSteps), kExplainSteps);
   Plan plan;
   plan.offsets.assign(problem.buffers.size(), Bytes{});
   plan.spaces.resize(problem.spaces.size());
-  for (std::uint32_t space = 0; space < problem.spaces.size(); ++space) {
-    SpaceSolver solver(problem, space, options, &stop, &work);
+  const std::vector<std::uint32_t> order = smallest_first(problem);
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    const std::uint32_t space = order[k];
+    Stop stop;
+    if (options.time_limit) {
+      const auto now = Stop::Clock::now();
+      const auto left = std::max(start + *options.time_limit - now, Stop::Clock::duration{});
+      stop = Stop(now + left / static_cast<std::int64_t>(order.size() - k));
+    }
+    SpaceSolver solver(problem, space, options, &stop);
     solver.solve();
     solver.write(&plan);
     const bool is_misfit = plan.spaces[space].fits(problem.spaces[space].capacity) == Fits::kNo;
-    if (is_misfit && plan.cannot_fit.empty()) plan.cannot_fit = explain_misfit(problem, space, explain_steps, &stop);
+    if (!is_misfit) continue;
+    const std::vector<std::uint32_t> misfits = explain_misfit(problem, space, explain_steps, &stop);
+    plan.cannot_fit.insert(plan.cannot_fit.end(), misfits.begin(), misfits.end());
   }
   return plan;
 }

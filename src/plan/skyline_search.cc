@@ -23,6 +23,7 @@ SkylineSearch::Outcome SkylineSearch::run(Units capacity, const std::vector<std:
   order_ = &order;
   limits_ = limits;
   nodes_ = 0;
+  steps_begin_ = steps_;
   steps_end_ = limits.steps > ~std::uint64_t{0} - steps_ ? ~std::uint64_t{0} : steps_ + limits.steps;
   has_stopped_ = false;
   depth_ = 0;
@@ -34,8 +35,12 @@ SkylineSearch::Outcome SkylineSearch::run(Units capacity, const std::vector<std:
 bool SkylineSearch::is_out_of_time() {
   nodes_ += 1;
   has_stopped_ |= nodes_ > limits_.nodes || steps_ >= steps_end_ || depth_ > kDepthMax ||
-                  (nodes_ % kNodesBetweenLooks == 0 && limits_.stop->now());
+                  (nodes_ % kNodesBetweenLooks == 0 && is_told_to_stop());
   return has_stopped_;
+}
+
+bool SkylineSearch::is_told_to_stop() {
+  return limits_.pace != nullptr ? limits_.pace->is_over(steps_ - steps_begin_) : limits_.stop->now();
 }
 
 /// Searches every part of [first, last) that has items to come. False: one of them has no plan, or the search was stopped.

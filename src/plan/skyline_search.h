@@ -64,6 +64,7 @@ class SkylineSearch {
     std::uint64_t nodes;
     std::uint64_t steps;
     Stop* stop;
+    Pace* pace = nullptr;  ///< if given, it has the say instead of `stop`
   };
   Outcome run(Units capacity, const std::vector<std::int32_t>& order, const Limits& limits, FailedParts* failed);
   const std::vector<Units>& offsets() const { return offset_; }
@@ -93,6 +94,7 @@ class SkylineSearch {
   bool search(Part part);
   bool search_part(Part part);
   bool is_out_of_time();
+  bool is_told_to_stop();
 
   // Branching.
   Choice choose(Part part);
@@ -167,6 +169,7 @@ class SkylineSearch {
   const std::vector<std::int32_t>* order_ = nullptr;
   std::uint64_t nodes_ = 0;
   std::uint64_t steps_ = 0;
+  std::uint64_t steps_begin_ = 0;
   std::uint64_t steps_end_ = 0;
   Limits limits_{};
   bool has_stopped_ = false;

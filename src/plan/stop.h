@@ -1,10 +1,11 @@
 // When a solver is to stop.
 //
-// Thread safety: none. With a deadline the answer depends on the machine; without one it does not, and the clock is never
-// read.
+// Thread safety: a Stop is read only. With a deadline the answer depends on the machine; without one it does not, and the clock
+// is never read.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 
 namespace ashlar {
@@ -22,6 +23,14 @@ class Stop {
 
  private:
   std::optional<Clock::time_point> deadline_;
+};
+
+/// How far one of several searches that run at once has come, and what the others have to say to that.
+class Pace {
+ public:
+  virtual ~Pace() = default;
+  /// `steps` are done; is the search to end? Asked as often as the clock.
+  virtual bool is_over(std::uint64_t steps) = 0;
 };
 
 }  // namespace plan

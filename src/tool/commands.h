@@ -45,9 +45,10 @@ inline constexpr double kPlanSecondsMax = 1e6;
 struct PlanCommand {
   std::string problem;
   std::string from_trace;
-  std::string capacity;
+  std::vector<std::string> capacities;  ///< SIZE for all spaces, or NAME=SIZE for one
   std::optional<double> time_limit;
   std::optional<std::uint64_t> work;
+  unsigned threads = 1;
   std::string warm_start;
   std::string verify;
   std::string output;

@@ -34,9 +34,14 @@ void add_plan(CLI::App& app, ashlar::tool::PlanCommand& command) {
   CLI::App* const sub = app.add_subcommand("plan", "Plan memory for buffers whose lifetimes are known.");
   sub->add_option("PROBLEM", command.problem, "a problem: CSV with id,lower,upper,size[,...], plain or gzip");
   sub->add_option("--from-trace", command.from_trace, "the problem is this trace's allocations");
-  sub->add_option("--capacity", command.capacity, "stop when every space fits in so much, e.g. 1048576 or 16GiB");
+  sub->add_option("--capacity", command.capacities,
+                  "stop when every space fits in so much, e.g. 1048576 or 16GiB; NAME=SIZE for the space of that name alone")
+      ->allow_extra_args(false);
   sub->add_option("--time-limit", command.time_limit, "seconds to look for a better plan (default: 10; none with --work)");
   sub->add_option("--work", command.work, "steps to look for a better plan: the same answer on every machine");
+  sub->add_option("--threads", command.threads, "look with so many threads at once: the same answer, sooner")
+      ->check(CLI::Range(1u, 1024u))
+      ->capture_default_str();
   sub->add_option("--warm-start", command.warm_start, "begin from this plan: a plan file, or CSV with an offset column");
   sub->add_option("--verify", command.verify, "check this plan of the problem, and plan nothing");
   sub->add_option("-o,--output", command.output, "write the plan: CSV with an offset column if it ends in .csv or .csv.gz");

@@ -42,16 +42,27 @@ double gap_of(const plan::SpaceAnswer& space) {
   return static_cast<double>(space.peak.count()) / static_cast<double>(space.lower_bound.count()) - 1;
 }
 
+/// Those buffers of the space that cannot fit together.
+std::vector<std::uint32_t> cannot_fit(const plan::Problem& problem, const plan::Plan& plan, std::size_t space) {
+  std::vector<std::uint32_t> buffers;
+  for (const std::uint32_t b : plan.cannot_fit) {
+    if (problem.buffers[b].space == space) buffers.push_back(b);
+  }
+  return buffers;
+}
+
 Json space_json(const plan::Problem& problem, const Answer& answer, std::size_t s) {
   const plan::SpaceAnswer& space = answer.plan.spaces[s];
   const Fits fits = space.fits(problem.spaces[s].capacity);
-  return {{"space", problem.spaces[s].name},
+  Json json{{"space", problem.spaces[s].name},
           {"capacity_bytes", problem.spaces[s].capacity == plan::kNowhere ? Json() : Json(problem.spaces[s].capacity.count())},
           {"lower_bound_bytes", space.lower_bound.count()},
           {"peak_bytes", space.peak.count()},
           {"gap", gap_of(space)},
           {"proved_optimal", space.is_proved_optimal()},
           {"feasible", fits == Fits::kUnknown ? Json() : Json(fits == Fits::kYes)}};
+  for (const std::uint32_t b : cannot_fit(problem, answer.plan, s)) json["cannot_fit"].push_back(id_of(problem, b));
+  return json;
 }
 
 /// The most memory this process has had.
@@ -75,10 +86,6 @@ std::string json_text(const std::string& name, const plan::Problem& problem, con
   }
   json["seconds"] = answer.seconds;
   json["host_bytes_peak"] = host_bytes_peak();
-  if (!answer.plan.cannot_fit.empty()) {
-    json["cannot_fit"] = Json::array();
-    for (const std::uint32_t b : answer.plan.cannot_fit) json["cannot_fit"].push_back(id_of(problem, b));
-  }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -86,24 +93,26 @@ const char* text_of(Fits fits) {
   return fits == Fits::kYes ? "fits" : fits == Fits::kNo ? "cannot fit" : "does not fit; whether anything does is not known";
 }
 
+void print_space(const plan::Problem& problem, const Answer& answer, std::size_t s) {
+  constexpr std::size_t kNamedMax = 20;
+  const plan::SpaceAnswer& space = answer.plan.spaces[s];
+  const Bytes capacity = problem.spaces[s].capacity;
+  fmt::print("{}{}peak {} ({} bytes), lower bound {}, gap {:.3f} %{}", problem.spaces[s].name,
+             problem.spaces[s].name.empty() ? "" : ": ", size_text(space.peak), space.peak.count(), space.lower_bound.count(),
+             100 * gap_of(space), space.is_proved_optimal() ? ", proved least" : "");
+  if (capacity != plan::kNowhere) fmt::print("; {} in {}", text_of(space.fits(capacity)), size_text(capacity));
+  fmt::print("\n");
+  const std::vector<std::uint32_t> misfits = cannot_fit(problem, answer.plan, s);
+  if (misfits.empty()) return;
+  fmt::print("  {} that cannot fit{}:", misfits.size() == 1 ? "a buffer" : fmt::format("{} buffers", misfits.size()),
+             misfits.size() == 1 ? "" : " together");
+  for (std::size_t i = 0; i < std::min(kNamedMax, misfits.size()); ++i) fmt::print(" {}", id_of(problem, misfits[i]));
+  fmt::print("{}\n", misfits.size() > kNamedMax ? " ..." : "");
+}
+
 void print_answer(const plan::Problem& problem, const Answer& answer) {
   fmt::print("{} buffers, {:.3f} s\n", problem.buffers.size(), answer.seconds);
-  for (std::size_t s = 0; s < problem.spaces.size(); ++s) {
-    const plan::SpaceAnswer& space = answer.plan.spaces[s];
-    const Bytes capacity = problem.spaces[s].capacity;
-    fmt::print("{}{}peak {} ({} bytes), lower bound {}, gap {:.3f} %{}", problem.spaces[s].name,
-               problem.spaces[s].name.empty() ? "" : ": ", size_text(space.peak), space.peak.count(),
-               space.lower_bound.count(), 100 * gap_of(space), space.is_proved_optimal() ? ", proved least" : "");
-    if (capacity != plan::kNowhere) fmt::print("; {} in {}", text_of(space.fits(capacity)), size_text(capacity));
-    fmt::print("\n");
-  }
-  if (answer.plan.cannot_fit.empty()) return;
-  constexpr std::size_t kNamedMax = 20;
-  fmt::print("{} buffers that cannot fit together:", answer.plan.cannot_fit.size());
-  for (std::size_t i = 0; i < std::min(kNamedMax, answer.plan.cannot_fit.size()); ++i) {
-    fmt::print(" {}", id_of(problem, answer.plan.cannot_fit[i]));
-  }
-  fmt::print("{}\n", answer.plan.cannot_fit.size() > kNamedMax ? " ..." : "");
+  for (std::size_t s = 0; s < problem.spaces.size(); ++s) print_space(problem, answer, s);
 }
 
 /// Shows the best so far on a terminal.
@@ -134,6 +143,7 @@ Answer solve(const plan::Problem& problem, const PlanCommand& command, const std
     const double seconds = command.time_limit.value_or(kPlanSecondsUsual);
     options.time_limit = std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
   }
+  options.threads = command.threads;
   if (!warm_start.empty()) options.warm_start = &warm_start;
   Answer answer;
   const auto start = std::chrono::steady_clock::now();
@@ -154,6 +164,29 @@ bool write_plan(const std::string& path, const plan::Problem& problem, const pla
     return false;
   }
   return write_file(path, is_packed ? gzip(text.value()) : text.value(), error);
+}
+
+/// --capacity: SIZE for every space, NAME=SIZE for one; of those that speak of a space the last one counts. The name may itself
+/// have an equals sign in it. False: `*error` says why.
+bool set_capacities(const std::vector<std::string>& capacities, plan::Problem* problem, std::string* error) {
+  for (const std::string& one : capacities) {
+    const std::size_t equals = one.rfind('=');
+    const auto size = parse_size(equals == std::string::npos ? one : one.substr(equals + 1));
+    if (!size || *size >= plan::kPlanBytesMax) {
+      *error = fmt::format("--capacity: '{}' is not a size, nor NAME=SIZE", one);
+      return false;
+    }
+    bool is_any = false;
+    for (plan::Space& space : problem->spaces) {
+      if (equals != std::string::npos && space.name != one.substr(0, equals)) continue;
+      space.capacity = *size;
+      is_any = true;
+    }
+    if (is_any) continue;
+    *error = fmt::format("--capacity: there is no space '{}'", one.substr(0, equals));
+    return false;
+  }
+  return true;
 }
 
 int verify(const PlanCommand& command, const plan::Problem& problem) {
@@ -186,13 +219,7 @@ int run_plan(const PlanCommand& command) {
     if (!csv) return fail(kExitUnreadable, error);
     problem = std::move(csv->problem);
   }
-  if (!command.capacity.empty()) {
-    const auto size = parse_size(command.capacity);
-    if (!size || *size >= plan::kPlanBytesMax) {
-      return fail(kExitUsage, fmt::format("--capacity: '{}' is not a size", command.capacity));
-    }
-    for (plan::Space& space : problem.spaces) space.capacity = *size;
-  }
+  if (!set_capacities(command.capacities, &problem, &error)) return fail(kExitUsage, error);
   if (!command.verify.empty()) return verify(command, problem);
 
   std::vector<Bytes> warm_start;

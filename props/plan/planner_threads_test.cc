@@ -1,0 +1,135 @@
+// The planner with several threads: the same bytes as with one, and no races (the tsan preset runs this).
+//
+// Imitates: problems whose search lasts long enough that threads meet, cut off anywhere by work, by a capacity, or by proof.
+// Does not prove: that threads make anything faster (bench/).
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <ashlar/plan/planner.h>
+
+#include "props/plan/generate.h"
+#include "spec/plan/brute_force.h"
+#include "spec/plan/check.h"
+
+namespace ashlar {
+namespace {
+
+using plan::Plan;
+using plan::PlanOptions;
+using plan::Problem;
+
+constexpr unsigned kThreads[] = {2, 3, 8};
+
+PlanOptions with_threads(unsigned threads) {
+  PlanOptions options;
+  options.threads = threads;
+  return options;
+}
+
+GenerateLimits hard() {
+  GenerateLimits limits;
+  limits.buffers_max = 120;
+  limits.times = 60;
+  limits.sizes = 99;
+  return limits;
+}
+
+void expect_same(const Plan& one, const Plan& other, int i) {
+  ASSERT_EQ(one.offsets, other.offsets) << "case " << i;
+  ASSERT_EQ(one.spaces, other.spaces) << "case " << i;
+  ASSERT_EQ(one.cannot_fit, other.cannot_fit) << "case " << i;
+}
+
+TEST(PlannerThreads, TheSameWorkGivesTheSameBytes) {
+  spec::Random random(21);
+  for (int i = 0; i < 60; ++i) {
+    Problem problem = generate_problem(&random, hard());
+    // Now and then a capacity that the search may meet in one lane or the other.
+    if (random.one_in(3)) problem.spaces[0].capacity = Bytes{spec::live_peaks(problem)[0].count() * (100 + random.below(6)) / 100};
+    PlanOptions options;
+    options.work = random.below(400'000);
+    const Plan one = plan::make_plan(problem, options);
+    for (const unsigned threads : kThreads) {
+      options.threads = threads;
+      expect_same(one, plan::make_plan(problem, options), i);
+    }
+  }
+}
+
+TEST(PlannerThreads, WhatIsSolvedHasTheSameBytes) {
+  spec::Random random(22);
+  int searched = 0;
+  for (int i = 0; i < 60; ++i) {
+    const Problem problem = generate_problem(&random, hard());
+    PlanOptions options;
+    options.work = 400'000;
+    const Plan one = plan::make_plan(problem, options);
+    bool is_solved = true;
+    for (const plan::SpaceAnswer& space : one.spaces) is_solved = is_solved && space.is_proved_optimal();
+    if (!is_solved) continue;
+    searched += one.spaces[0].peak > spec::live_peaks(problem)[0] ? 1 : 0;
+    for (const unsigned threads : kThreads) {
+      PlanOptions timed = with_threads(threads);
+      timed.time_limit = std::chrono::hours(1);
+      expect_same(one, plan::make_plan(problem, timed), i);
+    }
+  }
+  EXPECT_GT(searched, 0);
+}
+
+TEST(PlannerThreads, FillsOfManyBuffersAreTheSame) {
+  spec::Random random(23);
+  for (int i = 0; i < 6; ++i) {
+    Problem problem;
+    problem.buffers.resize(3'000);
+    for (plan::Buffer& buffer : problem.buffers) {
+      const auto lower = static_cast<plan::Time>(random.below(5'000));
+      buffer.life = {lower, lower + 1 + static_cast<plan::Time>(random.below(200))};
+      buffer.size = Bytes{1 + random.below(500)};
+      if (i % 2 == 1) buffer.alignment = Bytes{std::uint64_t{1} << random.below(4)};
+    }
+    PlanOptions options;
+    options.work = 1;
+    const Plan one = plan::make_plan(problem, options);
+    for (const unsigned threads : kThreads) {
+      options.threads = threads;
+      expect_same(one, plan::make_plan(problem, options), i);
+    }
+  }
+}
+
+TEST(PlannerThreads, ATimeLimitIsKeptAndTheAnswerIsValid) {
+  spec::Random random(24);
+  for (int i = 0; i < 20; ++i) {
+    const Problem problem = generate_problem(&random, hard());
+    PlanOptions options = with_threads(4);
+    options.time_limit = std::chrono::milliseconds(i);
+    const auto found = spec::check_answer(problem, plan::make_plan(problem, options));
+    ASSERT_FALSE(found.has_value()) << found->text << " in case " << i;
+  }
+}
+
+TEST(PlannerThreads, ProgressIsToldByOneThreadAtATime) {
+  spec::Random random(25);
+  for (int i = 0; i < 30; ++i) {
+    const Problem problem = generate_problem(&random, hard());
+    std::vector<Bytes> peaks(problem.spaces.size(), plan::kNowhere);  // no lock: tsan would see two at once
+    PlanOptions options = with_threads(4);
+    options.work = 200'000;
+    options.progress = [&](std::uint32_t space, Bytes peak, Bytes lower_bound) {
+      EXPECT_LT(peak, peaks[space]);
+      EXPECT_LE(lower_bound, peak);
+      peaks[space] = peak;
+    };
+    const Plan answer = plan::make_plan(problem, options);
+    for (std::size_t s = 0; s < peaks.size(); ++s) {
+      EXPECT_TRUE(peaks[s] == plan::kNowhere || peaks[s] <= answer.spaces[s].peak);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ashlar
