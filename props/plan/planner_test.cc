@@ -68,21 +68,57 @@ TEST(PlannerTest, SolvesWithinTheLeastPeakAndExplainsWhyNotWithinOneByteLess) {
   for (int i = 0; i < cases(5'000); ++i) {
     Problem problem = generate_problem(&random);
     const spec::LeastPeaks least = spec::brute_force(problem);
-    if (least.peaks[0] == Bytes{}) continue;
-    problem.spaces[0].capacity = least.peaks[0];
+    for (std::size_t s = 0; s < problem.spaces.size(); ++s) problem.spaces[s].capacity = least.peaks[s];
     Plan answer = plan::make_plan(problem, with_work(kEnough));
-    ASSERT_EQ(answer.spaces[0].fits(least.peaks[0]), plan::Fits::kYes) << "case " << i;
-
-    problem.spaces[0].capacity = least.peaks[0] - 1_B;
+    for (std::size_t s = 0; s < problem.spaces.size(); ++s) {
+      ASSERT_EQ(answer.spaces[s].fits(least.peaks[s]), plan::Fits::kYes) << "case " << i;
+      if (least.peaks[s] > Bytes{}) problem.spaces[s].capacity = least.peaks[s] - 1_B;
+    }
     answer = plan::make_plan(problem, with_work(kEnough));
     ASSERT_EQ(violation(problem, answer), "") << "case " << i;
-    ASSERT_EQ(answer.spaces[0].fits(problem.spaces[0].capacity), plan::Fits::kNo) << "case " << i;
-    ASSERT_FALSE(answer.cannot_fit.empty()) << "case " << i;
-    Problem part = problem;
-    part.buffers.clear();
-    part.ids.clear();
-    for (const std::uint32_t b : answer.cannot_fit) part.buffers.push_back(problem.buffers[b]);
-    ASSERT_GT(spec::brute_force(part).peaks[0], problem.spaces[0].capacity) << "case " << i;
+    for (std::uint32_t s = 0; s < problem.spaces.size(); ++s) {
+      if (least.peaks[s] == Bytes{}) continue;
+      ASSERT_EQ(answer.spaces[s].fits(problem.spaces[s].capacity), plan::Fits::kNo) << "case " << i;
+      std::vector<std::uint32_t> misfits;
+      for (const std::uint32_t b : answer.cannot_fit) {
+        if (problem.buffers[b].space == s) misfits.push_back(b);
+      }
+      ASSERT_TRUE(spec::cannot_fit(problem, misfits)) << "case " << i;
+      for (std::size_t left_out = 0; left_out < misfits.size(); ++left_out) {
+        std::vector<std::uint32_t> fewer = misfits;
+        fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(left_out));
+        ASSERT_FALSE(spec::cannot_fit(problem, fewer)) << "case " << i << ": one too many is named";
+      }
+    }
+  }
+}
+
+TEST(PlannerTest, HintsAreKeptByAPlanThatIsNoWorse) {
+  spec::Random random(11);
+  for (int i = 0; i < cases(3'000); ++i) {
+    Problem problem = generate_problem(&random);
+    const spec::LeastPeaks least = spec::brute_force(problem);
+    for (std::size_t b = 0; b < problem.buffers.size(); ++b) problem.buffers[b].hint = least.offsets[b];
+    ASSERT_EQ(plan::make_plan(problem, with_work(kEnough)).offsets, least.offsets) << "case " << i;
+
+    // A plan that is wished for is where it begins, and nothing that is wished for keeps it from the least peak.
+    const std::vector<Bytes> wish = generate_plan(&random, problem);
+    for (std::size_t b = 0; b < problem.buffers.size(); ++b) problem.buffers[b].hint = wish[b];
+    const Plan at_once = plan::make_plan(problem, with_work(0));
+    ASSERT_EQ(violation(problem, at_once), "") << "case " << i;
+    for (std::size_t s = 0; s < problem.spaces.size(); ++s) {
+      Bytes peak;
+      for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
+        if (problem.buffers[b].space == s) peak = std::max(peak, wish[b] + problem.buffers[b].size);
+      }
+      ASSERT_LE(at_once.spaces[s].peak, peak) << "case " << i;
+    }
+    for (plan::Buffer& buffer : problem.buffers) {
+      if (random.one_in(2)) buffer.hint = Bytes{random.below(50)};
+    }
+    const Plan solved = plan::make_plan(problem, with_work(kEnough));
+    ASSERT_EQ(violation(problem, solved), "") << "case " << i;
+    for (std::size_t s = 0; s < problem.spaces.size(); ++s) ASSERT_EQ(solved.spaces[s].peak, least.peaks[s]) << "case " << i;
   }
 }
 

@@ -119,17 +119,110 @@ TEST_F(PlanCliTest, BadInputIsOneLineThatNamesTheRow) {
   const struct {
     const char* row;
     const char* says;
-  } rows[] = {{"d,4,4,8", "upper"}, {"d,0,4,-8", "size"}, {"d,0,4,18446744073709551616", "size"}, {"a,0,4,8", "id"}, {"d,0,4", "field"}};
+  } rows[] = {{"d,0,4,-8,,", "size is negative"},
+              {"d,0,4,0,,", "its size is zero"},
+              {"d,0,4,18446744073709551616,,", "size does not fit in 64 bits"},
+              {"d,0,4,9223372036854775808,,", "size is over 2^62"},
+              {"d,0,4,4611686018427387900,,", "sizes, padding and pins add up to over 2^62"},
+              {"d,0,4,8,,4611686018427387900", "it is pinned to end over 2^62"},
+              {"d,4,4,8,,", "upper is not above lower"},
+              {"d,5,4,8,,", "upper is not above lower"},
+              {"d,0,9223372036854775808,8,,", "upper does not fit in 64 bits"},
+              {"a,0,4,8,,", "the id is that of line 2"},
+              {"d,3,5,8,,47", "it is pinned onto a pinned buffer that is live with it (line 2)"},
+              {"d,0,4,8,24,", "its alignment is no power of two"},
+              {"d,0,4,8,0,", "its alignment is no power of two"},
+              {"d,0,4,8,16,8", "its pin is not aligned"},
+              {"d,0,4", "the line has 3 fields, the header 6"},
+              {"d,0,4,8,,,", "the line has more fields than the header"},
+              {"", "the line is empty"}};
   for (const auto& row : rows) {
-    write("bad.csv", std::string("id,lower,upper,size\na,0,4,48\n") + row.row + "\n");
-    const Ran ran = run("bad.csv -o out.csv");
-    EXPECT_EQ(ran.code, 3) << row.row;
-    EXPECT_EQ(ran.err.rfind("bad.csv:3: ", 0), 0u) << ran.err;
-    EXPECT_NE(ran.err.find(row.says), std::string::npos) << ran.err;
-    EXPECT_EQ(ran.err.find('\n'), ran.err.size() - 1);
+    write("bad.csv", std::string("id,lower,upper,size,alignment,pinned\na,0,4,48,,0\n") + row.row + "\nz,9,10,1,,\n");
+    for (const std::string flags : {"-o out.csv", "--verify two.csv", "--warm-start two.csv -o out.csv"}) {
+      const Ran ran = run("bad.csv " + flags);
+      EXPECT_EQ(ran.code, 3) << row.row;
+      EXPECT_EQ(ran.err, std::string("bad.csv:3: ") + row.says + "\n");
+      EXPECT_EQ(ran.out, "");
+    }
     EXPECT_FALSE(fs::exists(folder_ / "out.csv"));
   }
+}
+
+TEST_F(PlanCliTest, FilesThatCannotBeReadAreSaidToBeSo) {
   EXPECT_EQ(run("absent.csv").err, "absent.csv: No such file or directory\n");
+  EXPECT_EQ(run("absent.csv").code, 3);
+  EXPECT_EQ(run(".").code, 3);
+  EXPECT_EQ(run(".").err, ".: Is a directory\n");
+  EXPECT_EQ(run("two.csv --verify absent.plan").err, "absent.plan: No such file or directory\n");
+  EXPECT_EQ(run("--from-trace absent.trace").code, 3);
+  const Ran ran = run("two.csv -o no/folder.csv");
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_EQ(ran.err, "no/folder.csv: No such file or directory\n");
+
+  ASSERT_EQ(run("two.csv -o packed.csv.gz").code, 0);
+  EXPECT_EQ(json("packed.csv.gz")["peak_bytes"], 64);  // an offset column is no condition
+  const std::string packed = slurp(folder_ / "packed.csv.gz");
+  write("cut.csv.gz", packed.substr(0, packed.size() - 9));
+  EXPECT_EQ(run("cut.csv.gz").err, "cut.csv.gz: the gzip data is truncated\n");
+  EXPECT_EQ(run("cut.csv.gz").code, 3);
+  std::string damaged = packed;
+  damaged[packed.size() / 2] = static_cast<char>(damaged[packed.size() / 2] ^ 0x55);
+  write("damaged.csv.gz", damaged);
+  EXPECT_EQ(run("damaged.csv.gz").err, "damaged.csv.gz: the gzip data is damaged\n");
+  EXPECT_EQ(run("two.csv --verify damaged.csv.gz").err, "damaged.csv.gz: the gzip data is damaged\n");
+}
+
+TEST_F(PlanCliTest, PlanFilesThatAreDamagedOrAnotherVersionsAreRefused) {
+  ASSERT_EQ(run("two.csv -o good.plan").code, 0);
+  const std::string good = slurp(folder_ / "good.plan");
+  const auto refused = [&](std::size_t at, const std::string& says) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 2);
+    write("bad.plan", bad);
+    for (const std::string flag : {"--verify ", "--warm-start "}) {
+      const Ran ran = run("two.csv " + flag + "bad.plan");
+      EXPECT_EQ(ran.code, 3);
+      EXPECT_EQ(ran.err, "bad.plan: " + says + "\n");
+    }
+  };
+  refused(0, "not a plan file");
+  refused(8, "version 3, and this reads only version 1");
+  refused(50, "damaged: its checksum is another");
+  refused(good.size() - 1, "damaged: its checksum is another");
+  write("bad.plan", good.substr(0, good.size() - 1));
+  EXPECT_EQ(run("two.csv --verify bad.plan").err,
+            "bad.plan: cut off after " + std::to_string(good.size() - 1) + " of " + std::to_string(good.size()) + " bytes\n");
+  EXPECT_EQ(run("two.csv --verify two.csv").err, "two.csv:1: has no offset column\n");
+}
+
+TEST_F(PlanCliTest, ACapacityIsHeldWhenAPlanIsVerified) {
+  ASSERT_EQ(run("two.csv -o two.plan").code, 0);
+  EXPECT_EQ(run("two.csv --verify two.plan --capacity 64").code, 0);
+  const Ran ran = run("two.csv --verify two.plan --capacity 63");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(ran.err.rfind("two.plan: buffer ", 0), 0u) << ran.err;
+  EXPECT_NE(ran.err.find(" ends at 64, past the capacity 63\n"), std::string::npos) << ran.err;
+}
+
+TEST_F(PlanCliTest, TheTableThatIsWrittenHasTheProblemsRows) {
+  write("all.csv",
+        "id,lower,upper,size,alignment,gaps,hint,pinned,group,space\n"
+        "a,0,9,8,,3-5,16,,,s\nb,0,9,8,8,,0,,g,s\nc,0,9,4,,,,0,g,s\nd,1,2,8,,,,16,,t\n");
+  ASSERT_EQ(run("all.csv -o out.csv").code, 0);
+  EXPECT_EQ(slurp(folder_ / "out.csv"),
+            "id,lower,upper,size,alignment,gaps,hint,pinned,group,space,offset\n"
+            "a,0,9,8,1,3-5,16,,,s,8\nb,0,9,8,8,,0,,g,s,0\nc,0,9,4,1,,,0,g,s,0\nd,1,2,8,1,,,16,,t,16\n");
+}
+
+TEST_F(PlanCliTest, AHintIsKeptWhereThePlanIsNoWorse) {
+  const char* const orders[][3] = {{"0", "16", "8"}, {"16", "8", "0"}, {"8", "0", "16"}};
+  for (const auto& hints : orders) {
+    std::string rows = "id,lower,upper,size,hint,offset\n";
+    for (int i = 0; i < 3; ++i) rows += std::to_string(i) + ",0,4,8," + hints[i] + "," + hints[i] + "\n";
+    write("hints.csv", rows);
+    ASSERT_EQ(run("hints.csv -o out.csv").code, 0);
+    EXPECT_EQ(slurp(folder_ / "out.csv"), rows);
+  }
 }
 
 TEST_F(PlanCliTest, TheCommandLineIsHeldToItsForm) {

@@ -84,6 +84,16 @@ LeastPeaks brute_force(const Problem& problem) {
   return answer;
 }
 
+bool cannot_fit(const Problem& problem, const std::vector<std::uint32_t>& buffers) {
+  if (buffers.empty()) return false;
+  Problem part = problem;
+  part.buffers.clear();
+  part.ids.clear();
+  for (const std::uint32_t b : buffers) part.buffers.push_back(problem.buffers[b]);
+  const std::uint32_t space = part.buffers[0].space;
+  return brute_force(part).peaks[space] > problem.spaces[space].capacity;
+}
+
 // Live bytes grow only where a buffer comes to life: it is enough to count there.
 std::vector<Bytes> live_peaks(const Problem& problem) {
   std::vector<Time> times;

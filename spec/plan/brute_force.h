@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include <ashlar/plan/problem.h>
@@ -27,6 +28,9 @@ struct LeastPeaks {
 
 /// REQUIRES: at most kBruteForceUnitsMax groups and lone buffers in a space. Cost: the factorial of their number, at worst.
 LeastPeaks brute_force(const plan::Problem& problem);
+
+/// Do these buffers of one space, and no others, have no plan within its capacity? REQUIRES: as brute_force().
+bool cannot_fit(const plan::Problem& problem, const std::vector<std::uint32_t>& buffers);
 
 /// By space, the most bytes that are live at one time, a group counting as its largest live buffer: no peak is lower.
 std::vector<Bytes> live_peaks(const plan::Problem& problem);

@@ -14,6 +14,9 @@ namespace {
 
 using Buffers = std::vector<std::uint32_t>;
 
+/// What making the items of a part costs.
+constexpr std::uint64_t kStepsABuffer = 16;
+
 /// The space with some of its buffers.
 Problem part_of(const Problem& problem, std::uint32_t space, const Buffers& buffers) {
   Problem part;
@@ -73,13 +76,15 @@ Buffers overload(const Problem& problem, std::uint32_t space, const Buffers& buf
 /// Is it proved, within the steps left, that these have no plan?
 bool cannot_fit(const Problem& problem, std::uint32_t space, const Buffers& buffers, std::uint64_t* steps, Stop* stop) {
   const Items items = make_items(part_of(problem, space, buffers), 0);
+  *steps -= std::min(*steps, kStepsABuffer * buffers.size());
+  const auto capacity = static_cast<Units>(problem.spaces[space].capacity / items.unit);
+  if (items.lower_bound > capacity) return true;
   if (!SkylineSearch::can_search(items)) return false;
   SkylineSearch search(items);
   FailedParts failed;
-  const auto capacity = static_cast<Units>(problem.spaces[space].capacity / items.unit);
   const SkylineSearch::Outcome outcome = search.run(capacity, std::vector<std::int32_t>(items.size(), 0),
                                                     {std::numeric_limits<std::uint64_t>::max(), *steps, stop}, &failed);
-  *steps -= std::min(*steps, search.steps() + items.size());
+  *steps -= std::min(*steps, search.steps());
   return outcome == SkylineSearch::Outcome::kNone;
 }
 
@@ -90,7 +95,7 @@ std::vector<std::uint32_t> explain_misfit(const Problem& problem, std::uint32_t 
   for (std::uint32_t b = 0; b < problem.buffers.size(); ++b) {
     if (problem.buffers[b].space == space) buffers.push_back(b);
   }
-  if (Buffers few = overload(problem, space, buffers); !few.empty()) return few;
+  if (Buffers few = overload(problem, space, buffers); !few.empty()) buffers = std::move(few);
   // Leave out halves, quarters, ... single buffers, as long as what remains cannot fit.
   for (std::size_t chunk = buffers.size() / 2; chunk > 0; chunk /= 2) {
     for (std::size_t at = 0; at < buffers.size() && steps > 0 && !stop->now();) {

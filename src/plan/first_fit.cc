@@ -37,42 +37,82 @@ struct Placed {
   Section last;
 };
 
-}  // namespace
-
-Units first_fit(const Items& items, const std::vector<ItemIndex>& order, Units stop_at, std::vector<Units>* offsets) {
-  offsets->assign(items.size(), 0);
-  std::vector<Placed> placed;  // by offset
-  placed.reserve(items.size());
-  Units peak = 0;
-  const auto put = [&](ItemIndex index, Units offset) {
-    const Item& item = items.items[index];
-    (*offsets)[index] = offset;
-    peak = std::max(peak, offset + item.height);
-    const auto at = std::upper_bound(placed.begin(), placed.end(), offset, [](Units x, const Placed& p) { return x < p.offset; });
-    placed.insert(at, Placed{offset, index, item.first, item.last});
-  };
-  for (ItemIndex i = 0; i < items.size(); ++i) {
-    if (items.items[i].pinned != kNotPinned) put(i, items.items[i].pinned);
+/// Places items one by one, pinned ones first.
+class FirstFit {
+ public:
+  FirstFit(const Items& items, std::vector<Units>* offsets) : items_(items), offsets_(*offsets), is_placed_(items.size(), false) {
+    offsets_.assign(items.size(), 0);
+    placed_.reserve(items.size());
+    for (ItemIndex i = 0; i < items.size(); ++i) {
+      if (items.items[i].pinned != kNotPinned) put(i, items.items[i].pinned);
+    }
   }
-  for (const ItemIndex index : order) {
-    const Item& item = items.items[index];
-    if (item.pinned != kNotPinned) continue;
-    Units at = 0;
+  bool is_placed(ItemIndex index) const { return is_placed_[index]; }
+  Units peak() const { return peak_; }
+
+  void put(ItemIndex index, Units offset) {
+    const Item& item = items_.items[index];
+    offsets_[index] = offset;
+    is_placed_[index] = true;
+    peak_ = std::max(peak_, offset + item.height);
+    const auto at = std::upper_bound(placed_.begin(), placed_.end(), offset, [](Units x, const Placed& p) { return x < p.offset; });
+    placed_.insert(at, Placed{offset, index, item.first, item.last});
+  }
+
+  /// The lowest offset from `at` on that is free all the item's life. REQUIRES: `at` is aligned.
+  Units lowest_from(ItemIndex index, Units at) const {
+    const Item& item = items_.items[index];
     for (Units from = -1; from != at;) {
       from = at;
       // In order of offset: what begins above the item's end cannot be met, for `at` only grows and so does the order. What was
       // passed cannot be met either, unless the item is in pieces: a low one passes below what a high one then lifts it into.
-      for (const Placed& other : placed) {
+      for (const Placed& other : placed_) {
         if (other.offset >= at + item.height) break;
         if (other.first >= item.last || item.first >= other.last) continue;
-        at = clear_of(items, item, at, items.items[other.item], other.offset);
+        at = clear_of(items_, item, at, items_.items[other.item], other.offset);
       }
       if (item.pieces_end - item.pieces_begin == 1) break;
     }
-    put(index, at);
-    if (peak >= stop_at) return stop_at;
+    return at;
   }
-  return peak;
+
+ private:
+  const Items& items_;
+  std::vector<Units>& offsets_;
+  std::vector<bool> is_placed_;
+  std::vector<Placed> placed_;  // by offset
+  Units peak_ = 0;
+};
+
+}  // namespace
+
+Units first_fit(const Items& items, const std::vector<ItemIndex>& order, Units stop_at, std::vector<Units>* offsets) {
+  FirstFit fit(items, offsets);
+  for (const ItemIndex index : order) {
+    if (fit.is_placed(index)) continue;
+    fit.put(index, fit.lowest_from(index, 0));
+    if (fit.peak() >= stop_at) return stop_at;
+  }
+  return fit.peak();
+}
+
+Units first_fit_from(const Items& items, const std::vector<Units>& wishes, const std::vector<ItemIndex>& order,
+                     std::vector<Units>* offsets) {
+  FirstFit fit(items, offsets);
+  std::vector<ItemIndex> wishing;
+  for (ItemIndex i = 0; i < items.size(); ++i) {
+    if (wishes[i] != kNotPinned && wishes[i] % items.items[i].alignment == 0 && !fit.is_placed(i)) wishing.push_back(i);
+  }
+  std::sort(wishing.begin(), wishing.end(), [&](ItemIndex a, ItemIndex b) {
+    return wishes[a] != wishes[b] ? wishes[a] < wishes[b] : a < b;
+  });
+  for (const ItemIndex index : wishing) {
+    if (fit.lowest_from(index, wishes[index]) == wishes[index]) fit.put(index, wishes[index]);
+  }
+  for (const ItemIndex index : order) {
+    if (!fit.is_placed(index)) fit.put(index, fit.lowest_from(index, 0));
+  }
+  return fit.peak();
 }
 
 Simplified simplify(const Items& items) {

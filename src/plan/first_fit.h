@@ -20,6 +20,11 @@ inline constexpr ItemIndex kFirstFitItemsMax = 30'000;
 /// Source: the memory planner of TensorFlow Lite (greedy by size) is the one whose order is by height.
 Units first_fit(const Items& items, const std::vector<ItemIndex>& order, Units stop_at, std::vector<Units>* offsets);
 
+/// The same, but first of all (pinned items apart) items go to what `wishes` says for them, the lowest wish first, where that is
+/// aligned and free; the others, and those that wish nothing (kNotPinned), follow in the order given. Cost: O(n^2) at worst.
+Units first_fit_from(const Items& items, const std::vector<Units>& wishes, const std::vector<ItemIndex>& order,
+                     std::vector<Units>* offsets);
+
 /// Items that are simple and no easier: each is one piece over its whole life and as high as its alignment asks for, and
 /// stands above all pins. A plan of them, moved up by lift(), is a plan of `items` with its pinned items where they are.
 /// Cost: O(n).

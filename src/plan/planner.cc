@@ -53,7 +53,7 @@ std::vector<ItemIndex> order_by_size(const Items& items, bool by_area) {
 class SpaceSolver {
  public:
   SpaceSolver(const Problem& problem, std::uint32_t space, const PlanOptions& options, Stop* stop)
-      : items_(make_items(problem, space)), space_(space), options_(options), stop_(stop), work_(options.work.value_or(0)) {
+      : problem_(problem), items_(make_items(problem, space)), space_(space), options_(options), stop_(stop), work_(options.work.value_or(0)) {
     const Bytes capacity = problem.spaces[space].capacity;
     enough_ = capacity == kNowhere ? 0 : static_cast<Units>(capacity / items_.unit);
     lower_bound_ = items_.lower_bound;
@@ -65,6 +65,7 @@ class SpaceSolver {
       return;
     }
     if (options_.warm_start != nullptr) begin_warm();
+    begin_hinted();
     fill();
     if (!is_done()) repair();
     if (!is_done()) search();
@@ -94,11 +95,13 @@ class SpaceSolver {
   }
 
   void begin_warm();
+  void begin_hinted();
   void fill();
   Units fill_by(std::uint32_t k, const Simplified& simplified, Units stop_at, const Stop* stop, std::vector<Units>* offsets) const;
   void repair();
   void search();
 
+  const Problem& problem_;
   Items items_;
   std::uint32_t space_;
   const PlanOptions& options_;
@@ -169,7 +172,8 @@ void SpaceSolver::repair() {
     const bool is_lower = repair.lower(target, &offsets, options_.work ? work_ : ~std::uint64_t{0}, stop_);
     work_ -= std::min(work_, repair.steps() - before);
     if (is_lower) {
-      offer(peak_of(items_, offsets), offsets);
+      const Units peak = peak_of(items_, offsets);
+      offer(peak, std::move(offsets));
       part = 1;
     } else {
       part *= 2;
@@ -201,12 +205,26 @@ void SpaceSolver::begin_warm() {
     if (given[item] != unknown && given[item] != units) return;
     given[item] = units;
   }
-  if (compact(items_, given, &offsets)) offer(peak_of(items_, offsets), offsets);
+  if (!compact(items_, given, &offsets)) return;
+  const Units peak = peak_of(items_, offsets);
+  offer(peak, std::move(offsets));
 }
 
-}  // namespace
-
-namespace {
+/// Everything at its hint that can be: it stays there unless a better plan is found.
+void SpaceSolver::begin_hinted() {
+  std::vector<Units> wishes(items_.size(), kNotPinned), offsets;
+  bool has_one = false;
+  for (std::uint32_t b = 0; b < items_.item_of.size(); ++b) {
+    const ItemIndex item = items_.item_of[b];
+    const Bytes hint = problem_.buffers[b].hint;
+    if (item == kNoItem || hint == kNowhere || hint % items_.unit != 0 || wishes[item] != kNotPinned) continue;
+    wishes[item] = static_cast<Units>(hint / items_.unit);
+    has_one = true;
+  }
+  if (!has_one || items_.size() > kFirstFitItemsMax) return;
+  const Units peak = first_fit_from(items_, wishes, order_by_size(items_, false), &offsets);
+  offer(peak, std::move(offsets));
+}
 
 /// The spaces in the order in which they are solved: the small ones first, so that what time they leave is the large ones'.
 std::vector<std::uint32_t> smallest_first(const Problem& problem) {

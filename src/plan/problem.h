@@ -49,7 +49,7 @@ struct Buffer {
   Bytes size;
   Bytes alignment{1};            ///< of the offset; a power of two
   Bytes pinned = kNowhere;       ///< must be at that offset
-  Bytes hint = kNowhere;         ///< where somebody would like it: a place to begin from, never a condition
+  Bytes hint = kNowhere;         ///< where somebody would like it: kept by a plan that is no worse for it, never a condition
   std::uint32_t group = kNoGroup;///< index into Problem::groups
   std::uint32_t space = 0;       ///< index into Problem::spaces
   std::uint32_t gaps_begin = 0;  ///< [gaps_begin, gaps_end) of Problem::gaps: ascending, apart from each other and from

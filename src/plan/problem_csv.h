@@ -9,7 +9,7 @@
 // and, where there is anything to say (an empty field means it says nothing):
 //   alignment  of the offset in bytes, a power of two
 //   gaps       when it is not live: `lower-upper lower-upper ...`, ascending, live before, between and after
-//   hint       an offset to begin from
+//   hint       the offset it should have if that makes no plan worse
 //   pinned     the offset it must have
 //   group      its alias group's name
 //   offset     somebody's solution, not a condition
