@@ -1,5 +1,6 @@
-// Fuzz target: the planner against the independent checker, and small problems against brute force. Seven bytes are a buffer;
-// every byte string is a problem, for what makes it unsound is taken back.
+// Fuzz target: the planner against the independent checker, against itself with less work, more threads and a plan to keep, and
+// small problems against brute force. Seven bytes are a buffer; every byte string is a problem, for what makes it unsound is
+// taken back.
 //
 // Imitates: problems nobody thought of, with every feature. Does not prove: that answers are good where brute force is too slow.
 #include <cstddef>
@@ -7,9 +8,11 @@
 #include <cstdlib>
 #include <cstdio>
 #include <span>
+#include <vector>
 
 #include <ashlar/plan/planner.h>
 #include <ashlar/plan/problem_csv.h>
+#include <ashlar/plan/replan.h>
 
 #include "spec/plan/brute_force.h"
 #include "spec/plan/check.h"
@@ -21,7 +24,9 @@ using namespace ashlar;
 constexpr std::size_t kBufferBytes = 7;
 constexpr std::size_t kBuffersMax = 40;
 constexpr std::size_t kBruteMax = 6;
-constexpr std::uint64_t kWork = 100'000;
+constexpr std::uint64_t kWorkLittle = 3'000;
+constexpr std::uint64_t kWork = 50'000;
+constexpr std::uint64_t kWorkEnough = 50'000'000;  // for kBruteMax buffers
 
 plan::Buffer read_buffer(std::span<const std::uint8_t, kBufferBytes> in, plan::Problem* problem) {
   plan::Buffer buffer;
@@ -36,16 +41,18 @@ plan::Buffer read_buffer(std::span<const std::uint8_t, kBufferBytes> in, plan::P
   if ((in[4] & 2) != 0) buffer.pinned = buffer.alignment * (in[5] % 64);
   if ((in[4] & 12) != 0) buffer.group = (in[4] >> 2 & 3u) - 1;
   if ((in[4] & 16) != 0) buffer.space = 1;
+  if ((in[4] & 32) != 0) buffer.hint = Bytes{std::uint64_t{in[5]} * 2};
   return buffer;
 }
 
-/// The first byte says what the capacities are.
+/// The first byte says what the capacities are, and how many threads look.
 plan::Problem read_problem(std::span<const std::uint8_t> in) {
   plan::Problem problem;
   problem.spaces.resize(2);
   problem.groups.resize(3);
   if (in.empty()) return problem;
-  if (in[0] % 2 == 1) problem.spaces[0].capacity = Bytes{in[0]};
+  if ((in[0] & 1) != 0) problem.spaces[0].capacity = Bytes{in[0]};
+  if ((in[0] & 2) != 0) problem.spaces[1].capacity = Bytes{in[0] / 2u};
   in = in.subspan(1);
   for (; in.size() >= kBufferBytes && problem.buffers.size() < kBuffersMax; in = in.subspan(kBufferBytes)) {
     problem.buffers.push_back(read_buffer(in.first<kBufferBytes>(), &problem));
@@ -67,19 +74,64 @@ plan::Problem read_problem(std::span<const std::uint8_t> in) {
   std::abort();
 }
 
+plan::Plan plan_with(const plan::Problem& problem, std::uint64_t work, unsigned threads = 1) {
+  plan::PlanOptions options;
+  options.work = work;
+  options.threads = threads;
+  plan::Plan answer = plan::make_plan(problem, options);
+  if (const auto found = spec::check_answer(problem, answer)) fail(problem, found->text.c_str());
+  return answer;
+}
+
+bool is_solved(const plan::Problem& problem, const plan::Plan& answer) {
+  for (std::size_t s = 0; s < problem.spaces.size(); ++s) {
+    const plan::SpaceAnswer& space = answer.spaces[s];
+    if (!space.is_proved_optimal() && space.peak > problem.spaces[s].capacity) return false;
+    if (!space.is_proved_optimal() && problem.spaces[s].capacity == plan::kNowhere) return false;
+  }
+  return true;
+}
+
+void check_related(const plan::Problem& problem, const plan::Plan& answer, unsigned threads) {
+  const plan::Plan less = plan_with(problem, kWorkLittle);
+  bool all_fit = true;
+  for (std::size_t s = 0; s < problem.spaces.size(); ++s) {
+    if (less.spaces[s].peak < answer.spaces[s].peak) fail(problem, "more work, a worse plan");
+    if (less.spaces[s].lower_bound > answer.spaces[s].lower_bound) fail(problem, "more work, a worse bound");
+    all_fit = all_fit && answer.spaces[s].peak <= problem.spaces[s].capacity;
+  }
+  if (threads > 1) {
+    const plan::Plan other = plan_with(problem, kWork, threads);
+    if (other.offsets != answer.offsets || other.spaces != answer.spaces) fail(problem, "more threads, another plan");
+  }
+  plan::PlanOptions options;
+  options.work = kWorkLittle;
+  const plan::Replanned again = plan::replan(problem, answer.offsets, options);
+  if (const auto found = spec::check_answer(problem, again.plan)) fail(problem, found->text.c_str());
+  if (all_fit && again.moved > 0) fail(problem, "nothing has changed, and something moves");
+}
+
+void check_by_brute_force(const plan::Problem& problem, const plan::Plan& answer) {
+  const plan::Plan solved = is_solved(problem, answer) ? answer : plan_with(problem, kWorkEnough);
+  if (!is_solved(problem, solved)) fail(problem, "a small problem is not solved");
+  const spec::LeastPeaks least = spec::brute_force(problem);
+  for (std::uint32_t s = 0; s < problem.spaces.size(); ++s) {
+    if (solved.spaces[s].lower_bound > least.peaks[s]) fail(problem, "a lower bound is above the least peak");
+    if (solved.spaces[s].peak < least.peaks[s]) fail(problem, "a peak is below the least one");
+    std::vector<std::uint32_t> misfits;
+    for (const std::uint32_t b : solved.cannot_fit) {
+      if (problem.buffers[b].space == s) misfits.push_back(b);
+    }
+    if (!misfits.empty() && !spec::cannot_fit(problem, misfits)) fail(problem, "what is said not to fit fits");
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const plan::Problem problem = read_problem({data, size});
-  plan::PlanOptions options;
-  options.work = kWork;
-  const plan::Plan answer = plan::make_plan(problem, options);
-  if (const auto found = spec::check_answer(problem, answer)) fail(problem, found->text.c_str());
-  if (problem.buffers.size() > kBruteMax) return 0;
-  const spec::LeastPeaks least = spec::brute_force(problem);
-  for (std::size_t s = 0; s < problem.spaces.size(); ++s) {
-    if (answer.spaces[s].lower_bound > least.peaks[s]) fail(problem, "a lower bound is above the least peak");
-    if (answer.spaces[s].peak < least.peaks[s]) fail(problem, "a peak is below the least one");
-  }
+  const plan::Plan answer = plan_with(problem, kWork);
+  check_related(problem, answer, size > 0 && (data[0] & 12) == 12 ? 2 : 1);
+  if (problem.buffers.size() <= kBruteMax) check_by_brute_force(problem, answer);
   return 0;
 }
