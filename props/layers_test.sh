@@ -63,9 +63,11 @@ src/device/planted.h   #  include <ashlar/cache/config.h>
 src/cache/planted.h #include "props/adapter.h"
 src/cache/planted.h #include <ashlar/tool/report.h>
 src/plan/planted.h #include <ashlar/device/device.h>
+src/plan/planted.h #include <ashlar/cache/caching_upstream.h>
 spec/planted.h #include <ashlar/cache/stats.h>
 spec/planted.h #include <ashlar/device/host_device.h>
 spec/planted.h #include <ashlar/plan/plan_file.h>
+spec/planted.h #include <ashlar/plan/replay.h>
 PLANTED
   return $missed
 }

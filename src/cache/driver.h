@@ -8,7 +8,7 @@
 #include <array>
 #include <atomic>
 
-#include <ashlar/cache/spin_lock.h>
+#include <ashlar/base/spin_lock.h>
 #include <ashlar/device/device.h>
 
 namespace ashlar {

@@ -8,8 +8,8 @@
 
 #include <array>
 
+#include <ashlar/base/spin_lock.h>
 #include <ashlar/cache/driver.h>
-#include <ashlar/cache/spin_lock.h>
 
 namespace ashlar {
 inline namespace v0 {

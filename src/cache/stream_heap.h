@@ -20,9 +20,9 @@
 #include <memory>
 #include <vector>
 
+#include <ashlar/base/spin_lock.h>
 #include <ashlar/cache/heap_stats.h>
 #include <ashlar/cache/page_map.h>
-#include <ashlar/cache/spin_lock.h>
 #include <ashlar/cache/use_node.h>
 
 namespace ashlar {

@@ -1,4 +1,4 @@
-// The heap's lock: short, never held over a call-out.
+// A short lock, never held over a call-out: a heap's, a replay's.
 //
 // Purpose: a hit costs two of these; a std::mutex costs twice as much (design: "What the parts cost"). Critical sections are
 // bounded (C18: no device call, no callback, no wait inside), so waiters spin a little and then yield.
