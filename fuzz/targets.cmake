@@ -9,4 +9,5 @@ ashlar_add_fuzzer(ops_text SOURCES ops_text.cc LIBRARIES ashlar_spec SEEDS seeds
 ashlar_add_fuzzer(plan_file SOURCES plan_file.cc LIBRARIES ashlar_spec SEEDS seeds/plan_file)
 ashlar_add_fuzzer(plan_problem SOURCES plan_problem.cc LIBRARIES ashlar_spec SEEDS seeds/plan_problem)
 ashlar_add_fuzzer(plan_solver SOURCES plan_solver.cc LIBRARIES ashlar_spec SEEDS seeds/plan_solver)
+ashlar_add_fuzzer(replay SOURCES replay.cc LIBRARIES replay_cases SEEDS seeds/replay)
 ashlar_add_fuzzer(trace_reader SOURCES trace_reader.cc LIBRARIES ashlar_trace SEEDS seeds/trace_reader)
