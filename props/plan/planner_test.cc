@@ -10,7 +10,9 @@
 
 #include <gtest/gtest.h>
 
+#include <ashlar/plan/items.h>
 #include <ashlar/plan/planner.h>
+#include <ashlar/plan/repair.h>
 #include <ashlar/plan/replan.h>
 
 #include "props/plan/generate.h"
@@ -355,6 +357,41 @@ TEST(PlannerTest, AWarmStartIsNeverMadeWorseAndABadOneIsPassedOver) {
     answer = plan::make_plan(problem, options);
     ASSERT_EQ(violation(problem, answer), "") << "case " << i;
   }
+}
+
+TEST(RepairTest, AValidPlanStaysValidAndIsLowerWhereThatIsSaid) {
+  spec::Random random(16);
+  GenerateLimits limits;
+  limits.buffers_max = 60;
+  limits.times = 40;
+  limits.sizes = 50;
+  int lowered = 0, given_up = 0;
+  for (int i = 0; i < cases(120); ++i) {
+    const Problem problem = generate_problem(&random, limits);
+    const plan::Items items = plan::make_items(problem, 0);
+    std::vector<Bytes> plan = generate_plan(&random, problem);
+    std::vector<plan::Units> offsets(items.size());
+    for (std::size_t b = 0; b < plan.size(); ++b) {
+      if (items.item_of[b] != plan::kNoItem) offsets[items.item_of[b]] = static_cast<plan::Units>(plan[b] / items.unit);
+    }
+    plan::Repair repair(items);
+    plan::Stop stop;
+    for (plan::Units peak = plan::peak_of(items, offsets); peak > items.lower_bound;) {
+      const plan::Units target = peak - 1 - static_cast<plan::Units>(random.below(static_cast<std::uint64_t>(peak - items.lower_bound)));
+      const std::uint64_t steps = random.one_in(4) ? random.below(3'000) : 1'000'000;
+      const bool is_lower = repair.lower(target, &offsets, steps, &stop);
+      plan::write_offsets(items, offsets, &plan);
+      const auto found = spec::check_plan(problem, plan);
+      ASSERT_FALSE(found.has_value()) << found->text << " in case " << i;
+      const plan::Units after = plan::peak_of(items, offsets);
+      ASSERT_TRUE(is_lower ? after <= target : after <= peak) << "case " << i;
+      (is_lower ? lowered : given_up) += 1;
+      if (!is_lower) break;
+      peak = after;
+    }
+  }
+  EXPECT_GT(lowered, 50);
+  EXPECT_GT(given_up, 10);
 }
 
 TEST(ReplanTest, WhatDidNotChangeStaysWhereItWasWhileThatFits) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <iterator>
 #include <limits>
 #include <mutex>
@@ -124,6 +125,8 @@ void SpaceSolver::fill() {
   std::array<Filled, kFills> filled;
   std::uint32_t next = 0;  // to be offered
   std::mutex mutex;
+  std::atomic<bool> is_over{false};  // what still runs comes after what is enough
+  const Stop stop = stop_->or_when(&is_over);
   const Simplified simplified = items_.is_simple ? Simplified{} : simplify(items_);
   for_each_job(items_.size() < kFillThreadsItemsMin ? 1 : options_.threads, kFills, [&](std::uint32_t k) {
     Filled own;
@@ -133,7 +136,7 @@ void SpaceSolver::fill() {
     if (is_needed || (!is_done() && !is_stopped())) {
       const Units stop_at = best_;
       lock.unlock();
-      own.peak = fill_by(k, simplified, stop_at, is_needed ? nullptr : stop_, &own.offsets);
+      own.peak = fill_by(k, simplified, stop_at, is_needed ? nullptr : &stop, &own.offsets);
       lock.lock();
     }
     own.is_there = true;
@@ -142,6 +145,7 @@ void SpaceSolver::fill() {
       if (!is_done()) offer(filled[next].peak, std::move(filled[next].offsets));
       filled[next].offsets = {};
     }
+    is_over = is_done();
   });
 }
 
