@@ -62,6 +62,10 @@ TEST_F(CliTest, AUsageErrorIsTwo) {
   expect_refused("replay --capacity much t.trace", 2, "--capacity: 'much' is neither a size nor auto");
   expect_refused("replay --capacity 0 t.trace", 2, "--capacity: '0' is neither a size nor auto");
   expect_refused("replay --capacity 18000000000G t.trace", 2, "--capacity: '18000000000G' is neither a size nor auto");
+  expect_refused("replay --alter 0.1 t.trace", 2, "--alter: alters a planned run; give --planned too");
+  expect_refused("replay --planned --seed 4 t.trace", 2, "--seed: chooses what --alter alters; give that too");
+  expect_refused("replay --planned --report x.html t.trace", 2, "--report: draws no planned run yet");
+  EXPECT_EQ(run("replay --planned --alter 2 t.trace").code, 2);
   expect_refused("replay --device host --lag 5 t.trace", 2,
                  "--lag: the host has no streams that could be late; use --device sim");
 }
@@ -123,6 +127,52 @@ TEST_F(CliTest, TheFiguresOfASmallTraceAreRight) {
   EXPECT_GT(r["ns_per_event"].get<double>(), 0);
   EXPECT_GE(r["timing_passes"].get<int>(), 5);
   EXPECT_FALSE(r.contains("checks"));
+}
+
+TEST_F(CliTest, APlannedReplayServesTheTraceFromOneSegmentAStream) {
+  // 16 MiB + 16 MiB at most on one stream, then 4 MiB on another; alignments and segments of 2 MiB above that.
+  write_trace("t.trace", "a 0 16777216\na 1 16777216\nf 0\na 2 16777216\na 3 4194304 9\nf 1\n");
+  for (const char* more : {"", "--check ", "--check --lag 3 ", "--device host "}) {
+    const Json r = replay_json(std::string("--planned ") + more + "t.trace")[0];
+    EXPECT_EQ(r["events"], 8);  // what is left live is freed
+    EXPECT_EQ(r["peak_reserved_bytes"], (34 << 20) + (20 << 20)) << more;  // the small segment is cut from a larger one
+    EXPECT_EQ(r["ooms"], 0);
+    EXPECT_EQ(r["divergences"], 0);
+    EXPECT_GT(r["ns_per_event"].get<double>(), 0);
+    const Json& planned = r["planned"];
+    EXPECT_EQ(planned["managed"], 4);
+    EXPECT_EQ(planned["plan_peak_bytes"], 36 << 20);
+    EXPECT_EQ(planned["plan_lower_bound_bytes"], 36 << 20);
+    EXPECT_EQ(planned["served"], 4);
+    EXPECT_EQ(planned["fallbacks"], 0);
+    EXPECT_EQ(planned["altered_events"], 0);
+    EXPECT_EQ(planned["checked_steps"], *more == '\0' || more[2] == 'd' ? 0 : 8);
+    EXPECT_TRUE(planned["first_difference"].is_null());
+  }
+  EXPECT_FALSE(replay_json("t.trace")[0].contains("planned"));
+}
+
+TEST_F(CliTest, AnAlteredRunIsServedAllTheSame) {
+  std::string events;
+  for (int i = 0; i < 300; ++i) {
+    events += "a " + std::to_string(i) + " " + std::to_string(512 * (1 + i % 7)) + "\n";
+    if (i >= 5) events += "f " + std::to_string(i - 5) + "\n";
+  }
+  write_trace("t.trace", events);
+  for (const char* seed : {"1", "2", "3"}) {
+    const std::string arguments = std::string("--planned --alter 0.1 --check t.trace --seed ") + seed;
+    const Json r = replay_json(arguments)[0];
+    EXPECT_EQ(r["ooms"], 0);
+    EXPECT_EQ(r["divergences"], 0);
+    const Json& planned = r["planned"];
+    EXPECT_GT(planned["altered_events"], 20);
+    EXPECT_GT(planned["served"], 50);
+    EXPECT_GT(planned["fallbacks"], 0);
+    EXPECT_EQ(planned["checked_steps"], r["events"]);
+    EXPECT_EQ(planned["served"].get<int>() + planned["fallbacks"].get<int>(), r["allocations"]);
+    EXPECT_EQ(planned["first_difference"].get<std::string>().rfind("stream 0: event ", 0), 0u);
+    EXPECT_EQ(replay_json(arguments)[0]["planned"]["late"], planned["late"]);
+  }
 }
 
 TEST_F(CliTest, ManyTracesAreOneArrayAndAFileGetsTheSame) {

@@ -8,6 +8,7 @@
 #include <rapidcheck.h>
 
 #include "src/tool/files.h"
+#include "src/tool/alter.h"
 #include "src/tool/trace.h"
 
 namespace ashlar::tool {
@@ -162,6 +163,37 @@ TEST(TraceTest, AWrittenFileAppearsWholeOrNotAtAll) {
   std::remove(path.c_str());
   EXPECT_FALSE(write_trace(builder.trace(), "/no-such-folder/x.trace", &error));
   EXPECT_EQ(error, "/no-such-folder/x.trace: No such file or directory");
+}
+
+TEST(AlterTest, AClosedTraceFreesWhatTheTraceLeftLive) {
+  TraceBuilder builder("made");
+  const std::uint32_t first = *builder.allocate(5_B, 7);
+  static_cast<void>(builder.allocate(6_B, 8));
+  static_cast<void>(builder.allocate(7_B, 7));
+  ASSERT_TRUE(builder.free(first));
+  const Trace trace = closed(builder.trace());
+  EXPECT_EQ(trace.frees, 3u);
+  EXPECT_EQ(trace.events.back().slot, 2u);
+  EXPECT_EQ(format_trace(closed(trace)), format_trace(trace));
+}
+
+TEST(AlterTest, AnAlteredTraceIsATraceInWhichAllIsFreedAndTheSameForTheSameSeed) {
+  rc::check([] {
+    TraceBuilder builder("made");
+    for (const std::uint32_t choice : *rc::gen::arbitrary<std::vector<std::uint32_t>>()) {
+      if (choice % 3 != 0 || !builder.free(choice % 16)) static_cast<void>(builder.allocate(Bytes{choice}, choice % 4));
+    }
+    const Trace& made = builder.trace();
+    const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+    const AlteredTrace altered = alter(made, 0.3, seed);
+    std::string error;
+    RC_ASSERT(parse_trace(format_trace(altered.trace), "altered", &error));
+    RC_ASSERT(altered.trace.frees == altered.trace.allocations);
+    RC_ASSERT(altered.altered <= made.events.size());
+    RC_ASSERT(format_trace(alter(made, 0.3, seed).trace) == format_trace(altered.trace));
+    RC_ASSERT(format_trace(alter(made, 0, seed).trace) == format_trace(closed(made)));
+    if (!made.events.empty()) RC_ASSERT(alter(made, 1, seed).altered == made.events.size());
+  });
 }
 
 }  // namespace

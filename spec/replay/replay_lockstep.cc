@@ -190,24 +190,12 @@ void ReplayLockstep::expect_no_call() {
 
 void ReplayLockstep::check_counts() {
   const plan::ReplayCounts found = subject_->counts();
-  const plan::ReplayCounts expected = model_.counts();
+  const plan::ReplayCounts& expected = model_.counts();
   if (found == expected) return;
-  const auto differ = [&](const char* name, std::uint64_t is, std::uint64_t should) {
-    if (is != should) verdict_.report("R4", name, " is ", is, " for ", should);
-  };
-  differ("served", found.served, expected.served);
-  differ("unmanaged", found.unmanaged, expected.unmanaged);
-  differ("other_stream", found.other_stream, expected.other_stream);
-  differ("past_end", found.past_end, expected.past_end);
-  differ("unexpected_size", found.unexpected_size, expected.unexpected_size);
-  differ("in_use", found.in_use, expected.in_use);
-  differ("no_segment", found.no_segment, expected.no_segment);
-  differ("skipped", found.skipped, expected.skipped);
-  differ("early_frees", found.early_frees, expected.early_frees);
-  differ("late", found.late, expected.late);
-  differ("uses", found.uses, expected.uses);
-  differ("refused", found.refused, expected.refused);
-  differ("passed_on", found.passed_on, expected.passed_on);
+  for (const plan::ReplayCounter& counter : plan::kReplayCounters) {
+    if (found.*counter.count == expected.*counter.count) continue;
+    verdict_.report("R4", counter.name, " is ", found.*counter.count, " for ", expected.*counter.count);
+  }
 }
 
 }  // namespace ashlar::spec

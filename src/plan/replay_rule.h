@@ -25,7 +25,7 @@ inline namespace v0 {
 namespace plan {
 
 /// Of rule (2).
-inline constexpr unsigned kReplayLookAhead = 8;
+inline constexpr unsigned kReplayLookAhead = 4;
 
 /// Since the replay was made. Allocations first: each that asks for bytes is counted once.
 struct ReplayCounts {
@@ -47,6 +47,27 @@ struct ReplayCounts {
 
   constexpr std::uint64_t fallbacks() const { return other_stream + past_end + unexpected_size + in_use + no_segment; }
   friend constexpr bool operator==(const ReplayCounts&, const ReplayCounts&) = default;
+};
+
+/// Each counter by its name.
+struct ReplayCounter {
+  const char* name;
+  std::uint64_t ReplayCounts::*count;
+};
+inline constexpr ReplayCounter kReplayCounters[] = {
+    {"served", &ReplayCounts::served},
+    {"unmanaged", &ReplayCounts::unmanaged},
+    {"other_stream", &ReplayCounts::other_stream},
+    {"past_end", &ReplayCounts::past_end},
+    {"unexpected_size", &ReplayCounts::unexpected_size},
+    {"in_use", &ReplayCounts::in_use},
+    {"no_segment", &ReplayCounts::no_segment},
+    {"skipped", &ReplayCounts::skipped},
+    {"early_frees", &ReplayCounts::early_frees},
+    {"late", &ReplayCounts::late},
+    {"uses", &ReplayCounts::uses},
+    {"refused", &ReplayCounts::refused},
+    {"passed_on", &ReplayCounts::passed_on},
 };
 
 }  // namespace plan

@@ -24,7 +24,10 @@ struct Held {
 class AccountPass {
  public:
   AccountPass(const Trace& trace, const ReplayOptions& options, World& world, CachingAllocator& allocator)
-      : trace_(trace), options_(options), world_(world), allocator_(allocator), held_(trace.allocations) {}
+      : trace_(trace), options_(options), world_(world), allocator_(allocator), held_(trace.allocations) {
+    front_ = options.planned == nullptr ? make_plain_front(allocator)
+                                        : make_planned_front(allocator, *options.planned, trace, world, options.check);
+  }
 
   Account run(bool stop_at_failure) {
     find_peak_event();
@@ -60,7 +63,7 @@ class AccountPass {
     const Result<Stream> stream = world_.stream(event.stream);
     if (!stream.is_ok()) return trouble(fmt::format("stream {}: {}", event.stream, stream.status().why()));
     OutOfMemory why;
-    const Result<Address> address = allocator_.allocate(event.size, stream.value(), &why);
+    const Result<Address> address = front_->allocate(event.stream, event.size, stream.value(), &why);
     if (!address.is_ok()) {
       if (address.code() == Code::kOutOfMemory) {
         if (account_.ooms++ == 0 && account_.first_trouble.empty()) account_.first_trouble = why.message();
@@ -81,7 +84,7 @@ class AccountPass {
     if (held.address.is_null()) return;
     world_.read(slot, held.address, held.size, world_.stream(held.stream).value());
     live_ -= held.size;
-    if (const Status status = allocator_.free(held.address); !status.is_ok()) {
+    if (const Status status = front_->free(held.stream, held.address); !status.is_ok()) {
       trouble(fmt::format("free of allocation {}: {}", slot, status.why()));
     }
     held = {};
@@ -135,6 +138,8 @@ class AccountPass {
       account_.peak_reserved = Bytes{stats.value().reserved_bytes[kAll].peak};
       if (account_.peak_allocated == 0_B) account_.peak_allocated = Bytes{stats.value().allocated_bytes[kAll].peak};
     }
+    account_.planned = front_->finish();
+    if (!account_.planned.first_divergence.empty()) trouble(account_.planned.first_divergence);
     const DriverFigures figures = world_.figures();
     account_.driver_calls = figures.calls;
     account_.driver_ns = figures.ns;
@@ -152,6 +157,7 @@ class AccountPass {
   const ReplayOptions& options_;
   World& world_;
   CachingAllocator& allocator_;
+  std::unique_ptr<Front> front_;
   std::vector<Held> held_;  // by slot
   Bytes live_;
   Account account_;

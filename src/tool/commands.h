@@ -22,6 +22,9 @@ struct ReplayCommand {
   std::string conf;
   bool check = false;
   std::uint32_t lag = 0;
+  bool planned = false;
+  double alter = 0;
+  std::optional<std::uint64_t> seed;
   std::string json;
   std::string report;
 };

@@ -15,6 +15,22 @@ Json calls_json(const Account& account) {
   return calls;
 }
 
+Json planned_json(const PlannedOutcome& planned, const ReplayResult& result, const ReplayOptions& options) {
+  const PlannedFigures& figures = result.account.planned;
+  Json json{{"managed", planned.managed},
+            {"plan_peak_bytes", planned.peak.count()},
+            {"plan_lower_bound_bytes", planned.lower_bound.count()},
+            {"plan_seconds", planned.plan_seconds},
+            {"alter", options.alter},
+            {"seed", options.seed},
+            {"altered_events", planned.altered},
+            {"fallbacks", figures.counts.fallbacks()}};
+  for (const plan::ReplayCounter& counter : plan::kReplayCounters) json[counter.name] = figures.counts.*counter.count;
+  json["checked_steps"] = figures.steps;
+  json["first_difference"] = planned.first_difference.empty() ? Json() : Json(planned.first_difference);
+  return json;
+}
+
 Json result_json(const ReplayResult& result, const ReplayOptions& options) {
   const Account& account = result.account;
   Json json{{"trace", result.trace},
@@ -39,6 +55,7 @@ Json result_json(const ReplayResult& result, const ReplayOptions& options) {
   json["device"] = options.backing == Backing::kHost ? "host" : "sim";
   json["lag"] = options.lag;
   json["conf"] = options.conf_text;
+  if (result.planned) json["planned"] = planned_json(*result.planned, result, options);
   if (!account.first_trouble.empty()) json["first_trouble"] = account.first_trouble;
   if (result.check) {
     Json checks = Json::object();

@@ -26,6 +26,11 @@ void add_replay(CLI::App& app, ashlar::tool::ReplayCommand& command) {
   sub->add_option("--conf", command.conf, "configuration string (default: the environment's ASHLAR_ALLOC_CONF)");
   sub->add_flag("--check", command.check, "run the executable model in lockstep and check every clause");
   sub->add_option("--lag", command.lag, "streams finish their work so many events late")->capture_default_str();
+  sub->add_flag("--planned", command.planned,
+                "record the trace, plan it, and serve it from one segment a stream; what it leaves live is freed at its end");
+  sub->add_option("--alter", command.alter, "with --planned: alter so much of the run after planning, e.g. 0.01 of its events")
+      ->check(CLI::Range(0.0, 1.0));
+  sub->add_option("--seed", command.seed, "with --alter: which of them, and how (default: 1)");
   sub->add_option("--json", command.json, "write the results as a JSON array to this file; - for stdout");
   sub->add_option("--report", command.report, "write one self-contained HTML page to this file");
 }

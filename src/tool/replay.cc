@@ -1,8 +1,9 @@
 #include "src/tool/replay.h"
 
 #include <algorithm>
+#include <utility>
 
-
+#include "src/tool/alter.h"
 
 namespace ashlar::tool {
 namespace {
@@ -35,7 +36,9 @@ Bytes find_capacity(const Trace& trace, const ReplayOptions& options, Bytes peak
   return kCapacityStep * high;
 }
 
-ReplayResult replay(const Trace& trace, const std::string& file, const ReplayOptions& options) {
+namespace {
+
+ReplayResult run_passes(const Trace& trace, const std::string& file, const ReplayOptions& options) {
   ReplayResult result;
   result.trace = trace.name;
   result.file = file;
@@ -51,10 +54,29 @@ ReplayResult replay(const Trace& trace, const std::string& file, const ReplayOpt
     result.capacity_was_found = true;
   }
   result.account = account_pass(trace, options, result.capacity);
-  if (options.check) result.check = check_pass(trace, options, result.capacity);
-  const Timing timing = timing_pass(trace, options.config);
+  if (options.check && !options.is_planned) result.check = check_pass(trace, options, result.capacity);
+  const Timing timing = timing_pass(trace, options.config, options.planned);
   result.ns_per_event = timing.ns_per_event;
   result.timing_passes = timing.passes;
+  return result;
+}
+
+}  // namespace
+
+ReplayResult replay(const Trace& trace, const std::string& file, const ReplayOptions& options) {
+  if (!options.is_planned) return run_passes(trace, file, options);
+  const Trace run = closed(trace);
+  const PlannedTrace planned = plan_trace(run);
+  const AlteredTrace altered = options.alter > 0 ? alter(run, options.alter, options.seed) : AlteredTrace{run, 0};
+  ReplayOptions through_plan = options;
+  through_plan.planned = &planned;
+  ReplayResult result = run_passes(altered.trace, file, through_plan);
+  result.planned = PlannedOutcome{planned.managed(), planned.peak(), planned.lower_bound(),
+                                  planned.seconds, altered.altered,  first_difference(planned, altered.trace)};
+  if (!planned.trouble.empty()) {
+    ++result.account.faults;
+    result.account.first_trouble = planned.trouble;
+  }
   return result;
 }
 

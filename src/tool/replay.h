@@ -5,6 +5,7 @@
 //   capacity  (--capacity auto) account passes that stop at the first failure, to find the smallest device;
 //   check     (--check) the lockstep driver: the allocator beside its executable model on the simulated device;
 //   timing    on a device that costs nothing: nanoseconds per event of the allocator alone.
+// With --planned a replay of a plan stands before the allocator in each, and is what is checked, during the account pass.
 // Thread safety: plain values; one replay a thread.
 #pragma once
 
@@ -19,6 +20,7 @@
 #include <ashlar/cache/snapshot.h>
 #include <ashlar/device/device.h>
 
+#include "src/tool/planned.h"
 #include "src/tool/trace.h"
 
 namespace ashlar::tool {
@@ -35,6 +37,10 @@ struct ReplayOptions {
   bool check = false;
   std::uint32_t lag = 0;          ///< streams finish their work so many events after it was enqueued
   bool wants_picture = false;     ///< keep the timeline and the map for the report
+  bool is_planned = false;        ///< --planned: record, plan, and serve the trace from segments
+  double alter = 0;               ///< --alter: how much of it, for that
+  std::uint64_t seed = 1;         ///< likewise
+  const PlannedTrace* planned = nullptr;  ///< what an account or a timing pass is to allocate through; null: the allocator
 };
 
 /// Bytes after each event.
@@ -57,6 +63,7 @@ struct Account {
   std::uint64_t faults = 0;       ///< broken promises: of the allocator to the device, or bytes that were overwritten
   std::string first_trouble;      ///< one line on the first fault or failure, or empty
   Timeline timeline;              ///< empty unless asked for
+  PlannedFigures planned;
   Snapshot map;                   ///< at the first event where the live bytes are at their peak; likewise
   std::uint64_t map_event = 0;
 };
@@ -71,6 +78,16 @@ struct CheckOutcome {
   std::string first_divergence;        ///< text with both maps, or empty
 };
 
+/// With --planned.
+struct PlannedOutcome {
+  std::uint64_t managed = 0;     ///< allocations that the plans place
+  Bytes peak;                    ///< of the plans
+  Bytes lower_bound;             ///< no plan has less
+  double plan_seconds = 0;
+  std::uint64_t altered = 0;     ///< events
+  std::string first_difference;  ///< of the altered run from the recorded one, or empty
+};
+
 struct ReplayResult {
   std::string trace;
   std::string file;
@@ -83,6 +100,7 @@ struct ReplayResult {
   std::uint32_t timing_passes = 0;
   Account account;
   std::optional<CheckOutcome> check;
+  std::optional<PlannedOutcome> planned;
 
   std::uint64_t divergences() const { return account.faults + (check ? check->divergences : 0); }
   /// peak requested over peak reserved; with --capacity auto, over the capacity found. 1 when nothing was asked for.
@@ -104,7 +122,8 @@ struct Timing {
 /// Times the allocator alone on a NullDevice: the ids are resolved to array slots beforehand; one allocator; a warm-up pass
 /// and then at least five timed passes, each over the whole trace from an empty allocator (everything is freed in between,
 /// outside the clock, so that what a pass meets is the cache a repeated step meets); the median.
-Timing timing_pass(const Trace& trace, const Config& config);
+/// With `planned`, through a replay for each of its streams, rewound between passes within the clock.
+Timing timing_pass(const Trace& trace, const Config& config, const PlannedTrace* planned = nullptr);
 
 /// The smallest device, in steps of 2 MiB, on which an account pass has no out-of-memory, found by bisection between the
 /// trace's peak of live bytes and what the unlimited run reserved. Bisection assumes that what runs on a device also runs

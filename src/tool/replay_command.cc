@@ -27,6 +27,12 @@ int read_options(const ReplayCommand& command, ReplayOptions* options) {
   options->check = command.check;
   options->lag = command.lag;
   options->wants_picture = !command.report.empty();
+  options->is_planned = command.planned;
+  options->alter = command.alter;
+  options->seed = command.seed.value_or(1);
+  if (!command.planned && command.alter > 0) return fail(kExitUsage, "--alter: alters a planned run; give --planned too");
+  if (command.seed && command.alter == 0) return fail(kExitUsage, "--seed: chooses what --alter alters; give that too");
+  if (command.planned && !command.report.empty()) return fail(kExitUsage, "--report: draws no planned run yet");
   if (command.lag > 0 && options->backing == Backing::kHost) {
     return fail(kExitUsage, "--lag: the host has no streams that could be late; use --device sim");
   }

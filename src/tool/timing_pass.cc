@@ -2,8 +2,11 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <utility>
 
 #include <ashlar/cache/caching_allocator.h>
+#include <ashlar/cache/caching_upstream.h>
+#include <ashlar/plan/replay.h>
 
 #include "src/tool/null_device.h"
 #include "src/tool/replay.h"
@@ -19,68 +22,121 @@ constexpr double kEnoughNs = 200e6;  // short traces get more passes, until this
 struct Step {
   Bytes size;  // of an allocation
   std::uint32_t slot;
-  std::uint32_t stream;  // kFree for a free
+  std::uint32_t stream;  // of a free, its allocation's
+  bool is_free;
 };
-constexpr std::uint32_t kFree = 0xffffffffu;
 
 std::vector<Step> steps_of(const Trace& trace) {
   std::vector<Step> steps;
+  std::vector<std::uint32_t> stream_of(trace.allocations);
   steps.reserve(trace.events.size());
   for (const TraceEvent& event : trace.events) {
-    if (event.kind == TraceEvent::Kind::kAllocate) steps.push_back({event.size, event.slot, event.stream});
-    if (event.kind == TraceEvent::Kind::kFree) steps.push_back({{}, event.slot, kFree});
+    if (event.kind == TraceEvent::Kind::kMark) continue;
+    const bool is_free = event.kind == TraceEvent::Kind::kFree;
+    if (!is_free) stream_of[event.slot] = event.stream;
+    steps.push_back({event.size, event.slot, stream_of[event.slot], is_free});
   }
   return steps;
 }
 
-double timed_pass(const std::vector<Step>& steps, const std::vector<Stream>& streams, CachingAllocator& allocator,
-                  std::vector<Address>& addresses) {
-  const auto start = std::chrono::steady_clock::now();
-  for (const Step& step : steps) {
-    if (step.stream == kFree) {
-      static_cast<void>(allocator.free(addresses[step.slot]));
-    } else {
-      addresses[step.slot] = allocator.allocate(step.size, streams[step.stream]).value_or(Address{});
+// The allocator itself.
+class Direct {
+ public:
+  Direct(CachingAllocator& allocator, const std::vector<Stream>& streams) : allocator_(allocator), streams_(streams) {}
+  Result<Address> allocate(Bytes size, std::uint32_t stream) { return allocator_.allocate(size, streams_[stream]); }
+  Status free(Address address, std::uint32_t) { return allocator_.free(address); }
+  void rewind() {}
+
+ private:
+  CachingAllocator& allocator_;
+  const std::vector<Stream>& streams_;
+};
+
+// A replay for each recorded stream.
+class Planned {
+ public:
+  Planned(CachingAllocator& allocator, const std::vector<Stream>& streams, const PlannedTrace& planned, const Trace& trace)
+      : upstream_(allocator), streams_(streams) {
+    for (std::size_t s = 0; s < planned.plans.size(); ++s) {
+      // A stream that the trace has not any more is nobody's.
+      const auto index = std::find(trace.streams.begin(), trace.streams.end(), planned.streams[s]);
+      const Stream stream = index == trace.streams.end() ? Stream{} : streams[static_cast<std::size_t>(index - trace.streams.begin())];
+      auto made = plan::Replay::create(upstream_, stream, planned.recordings[s], planned.plans[s]);
+      if (made.is_ok()) replays_.push_back(std::move(made).value());
+    }
+    for (std::uint32_t s = 0; s < trace.streams.size(); ++s) {
+      const std::size_t which = planned.stream_of(trace, s);
+      if (!replays_.empty()) lanes_.push_back(replays_[which < replays_.size() ? which : 0].get());
     }
   }
+  Result<Address> allocate(Bytes size, std::uint32_t stream) { return lanes_[stream]->allocate(size, streams_[stream]); }
+  Status free(Address address, std::uint32_t stream) { return lanes_[stream]->free(address); }
+  void rewind() {
+    for (const auto& replay : replays_) static_cast<void>(replay->rewind());
+  }
+
+ private:
+  CachingUpstream upstream_;
+  const std::vector<Stream>& streams_;
+  std::vector<std::unique_ptr<plan::Replay>> replays_;
+  std::vector<plan::Replay*> lanes_;  // by the trace's stream
+};
+
+template <class Subject>
+double timed_pass(const std::vector<Step>& steps, Subject& subject, std::vector<Address>& addresses) {
+  const auto start = std::chrono::steady_clock::now();
+  for (const Step& step : steps) {
+    if (step.is_free) {
+      static_cast<void>(subject.free(addresses[step.slot], step.stream));
+    } else {
+      addresses[step.slot] = subject.allocate(step.size, step.stream).value_or(Address{});
+    }
+  }
+  subject.rewind();
   const auto end = std::chrono::steady_clock::now();
   return std::chrono::duration<double, std::nano>(end - start).count();
 }
 
-}  // namespace
-
-Timing timing_pass(const Trace& trace, const Config& config) {
-  NullDevice null;
-  Device* const device = &null;
-  auto allocator = CachingAllocator::create(std::span<Device* const>(&device, 1), config);
-  const std::vector<Step> steps = steps_of(trace);
-  if (!allocator.is_ok() || steps.empty()) return {};
-
-  std::vector<Stream> streams;
-  for (std::size_t i = 0; i < trace.streams.size(); ++i) streams.push_back(null.stream(i));
-  std::vector<bool> is_left(trace.allocations, true);
-  for (const Step& step : steps) {
-    if (step.stream == kFree) is_left[step.slot] = false;
-  }
+template <class Subject>
+Timing time(const Trace& trace, const std::vector<Step>& steps, Subject& subject) {
+  std::vector<const Step*> left(trace.allocations);  // by slot
+  for (const Step& step : steps) left[step.slot] = step.is_free ? nullptr : &step;
   std::vector<Address> addresses(trace.allocations);
   const auto free_the_rest = [&] {
-    for (std::uint32_t slot = 0; slot < trace.allocations; ++slot) {
-      if (is_left[slot]) static_cast<void>(allocator.value()->free(addresses[slot]));
+    for (const Step* step : left) {
+      if (step != nullptr) static_cast<void>(subject.free(addresses[step->slot], step->stream));
     }
   };
-
-  timed_pass(steps, streams, *allocator.value(), addresses);  // warms up
+  timed_pass(steps, subject, addresses);  // warms up
   free_the_rest();
   std::vector<double> passes;
   double total = 0;
   while (passes.size() < kPassesMin || (total < kEnoughNs && passes.size() < kPassesMax)) {
-    passes.push_back(timed_pass(steps, streams, *allocator.value(), addresses));
+    passes.push_back(timed_pass(steps, subject, addresses));
     total += passes.back();
     free_the_rest();
   }
   const auto middle = passes.begin() + static_cast<std::ptrdiff_t>(passes.size() / 2);
   std::nth_element(passes.begin(), middle, passes.end());
   return {*middle / static_cast<double>(steps.size()), static_cast<std::uint32_t>(passes.size())};
+}
+
+}  // namespace
+
+Timing timing_pass(const Trace& trace, const Config& config, const PlannedTrace* planned) {
+  NullDevice null;
+  Device* const device = &null;
+  auto allocator = CachingAllocator::create(std::span<Device* const>(&device, 1), config);
+  const std::vector<Step> steps = steps_of(trace);
+  if (!allocator.is_ok() || steps.empty() || (planned != nullptr && !planned->trouble.empty())) return {};
+  std::vector<Stream> streams;
+  for (std::size_t i = 0; i < trace.streams.size(); ++i) streams.push_back(null.stream(i));
+  if (planned != nullptr) {
+    Planned subject(*allocator.value(), streams, *planned, trace);
+    return time(trace, steps, subject);
+  }
+  Direct subject(*allocator.value(), streams);
+  return time(trace, steps, subject);
 }
 
 }  // namespace ashlar::tool
