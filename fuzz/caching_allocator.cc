@@ -23,25 +23,17 @@ using namespace ashlar;
 
 constexpr std::size_t kOpsMax = 2000;
 
-// Every clause is judged in every input. Most have the map walked at two neighbouring calls of every kSparse, and at the end,
-// where almost all that went wrong before still shows, in three quarters of the time; one length of sixteen has it walked at
-// every call. The answers to calls, the device's calls, stream order and ownership are judged at every call of every input.
-constexpr std::uint32_t kSparse = 4;
-constexpr std::size_t kDenseLengths = 16;
-constexpr std::size_t kDenseLength = 5;  // odd: the longest that an engine makes is round, and common
-
-/// ASHLAR_FUZZ_WALK_EVERY=1 has every input judged in full at every call: stored inputs are replayed so, and a finding is
-/// minimised so, for a shorter input may be judged otherwise.
-std::uint32_t walk_every(std::size_t size) {
-  static const char* const asked = std::getenv("ASHLAR_FUZZ_WALK_EVERY");
-  if (asked != nullptr) return static_cast<std::uint32_t>(std::strtoul(asked, nullptr, 10));
-  return size % kDenseLengths == kDenseLength ? 1 : kSparse;
+/// Every clause is judged in every input, and the map walked at every call. Statistics are totals, so they are read at every
+/// second call alone; what only tidies up in the end, frees of what the input left live, is walked once after the last of
+/// them. With ASHLAR_FUZZ_IN_FULL set both are done at every call, as with stored inputs.
+bool is_in_full() {
+  static const bool asked = std::getenv("ASHLAR_FUZZ_IN_FULL") != nullptr;
+  return asked;
 }
 
 [[noreturn]] void diverge(const spec::OpFile& file, const spec::LockstepResult& result) {
-  std::fprintf(stderr, "%s%s: %s\nat op %llu, %s, with ASHLAR_FUZZ_WALK_EVERY=%u\n%s", spec::print_ops(file).c_str(),
-               result.divergence.clause.c_str(), result.divergence.text.c_str(),
-               static_cast<unsigned long long>(result.op_index), result.op_text.c_str(), result.walk_every,
+  std::fprintf(stderr, "%s%s: %s\nat op %llu, %s\n%s", spec::print_ops(file).c_str(), result.divergence.clause.c_str(),
+               result.divergence.text.c_str(), static_cast<unsigned long long>(result.op_index), result.op_text.c_str(),
                result.maps.c_str());
   std::abort();
 }
@@ -66,7 +58,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   props::byte_sequence(std::span(data, size), kOpsMax, &file);
   spec::CacheLockstep::Options options;
   options.factory = factory;
-  options.walk_every = options.stats_every = walk_every(size);
+  options.stats_every = is_in_full() ? 1 : 2;
+  options.defers_last_walks = !is_in_full();
   const spec::LockstepResult result = spec::CacheLockstep::run(file, options);
   if (!result.is_good()) diverge(file, result);
   tally.inputs += 1;

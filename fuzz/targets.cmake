@@ -3,7 +3,7 @@ ashlar_add_fuzzer(block_pool SOURCES block_pool.cc LIBRARIES ashlar_adapters SUB
   SEEDS_OPS ../props/regressions)
 ashlar_add_fuzzer(caching_allocator SOURCES caching_allocator.cc LIBRARIES cache_sequences SUBJECT cache
   SEEDS_OPS seeds/caching_allocator)
-set_tests_properties(fuzz_caching_allocator PROPERTIES ENVIRONMENT ASHLAR_FUZZ_WALK_EVERY=1)
+set_tests_properties(fuzz_caching_allocator PROPERTIES ENVIRONMENT ASHLAR_FUZZ_IN_FULL=1)
 ashlar_add_fuzzer(config SOURCES config.cc LIBRARIES ashlar SEEDS seeds/config)
 ashlar_add_fuzzer(ops_text SOURCES ops_text.cc LIBRARIES ashlar_spec SEEDS seeds/ops_text)
 ashlar_add_fuzzer(plan_file SOURCES plan_file.cc LIBRARIES ashlar_spec SEEDS seeds/plan_file)

@@ -20,13 +20,19 @@ std::string failing_clause(const spec::CacheLockstep::Options& options, const st
   return spec::CacheLockstep::run(file, options).divergence.clause;
 }
 
-/// The clause that broke with the bug, judged in full at every call; the same ops must pass without it.
+/// The clause that broke with the bug, judged in full at every call; the same ops must pass without it, and the bug must show
+/// where the fuzz target leaves out what it does.
 template <class Broken>
 std::string dense_clause(const std::string& ops, const char* real_conf = nullptr) {
   spec::CacheLockstep::Options real;
   real.factory = caching_allocator_factory();
   EXPECT_EQ(failing_clause(real, ops), "") << "the real allocator fails:\n" << ops;
-  return failing_clause(broken<Broken>(real_conf), ops);
+  const std::string in_full = failing_clause(broken<Broken>(real_conf), ops);
+  spec::CacheLockstep::Options fuzzed = broken<Broken>(real_conf);
+  fuzzed.stats_every = 2;
+  fuzzed.defers_last_walks = true;
+  EXPECT_EQ(failing_clause(fuzzed, ops).empty(), in_full.empty()) << "fuzzing misses " << in_full << ":\n" << ops;
+  return in_full;
 }
 
 /// The same for a bug that must show, too, where the map is walked and statistics are read at every eighth call only.

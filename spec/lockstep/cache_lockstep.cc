@@ -161,7 +161,7 @@ void CacheLockstep::settle() {
   static_cast<void>(gpu_->drain_all());
   callback_frees_.clear();
   unannounced_.clear();  // all work is done
-  model_->defer_walks();
+  if (options_.defers_last_walks || options_.walk_every != 1) model_->defer_walks();
   std::vector<std::uint64_t> live;
   live.reserve(model_->live_count());
   for (std::uint32_t i = 0; i < witnesses_.size(); ++i) {

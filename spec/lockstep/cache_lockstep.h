@@ -51,6 +51,8 @@ class CacheLockstep {
     std::uint32_t walk_every = 1;  ///< CacheModel::Options
     std::uint32_t validate_every = 256;  ///< likewise
     std::uint32_t stats_every = 1;       ///< likewise
+    /// The frees that end a world are walked once, after the last of them. So it is anyway where walks are sparse.
+    bool defers_last_walks = false;
     bool touch = true;
     SimGpuOptions machine;
   };

@@ -115,9 +115,8 @@ class CacheModel {
   void judge_structure();
   /// Every device's whole map and statistics, now, but where they have just been judged.
   void judge_maps();
-  /// From here to resume_walks() calls are judged by their answers alone, as in a run of frees that ends a world; but
-  /// where every call is walked, it stays so.
-  void defer_walks() { is_deferring_ = walk_every_ != 1; }
+  /// From here to resume_walks() calls are judged by their answers alone, as in a run of frees that ends a world.
+  void defer_walks() { is_deferring_ = true; }
   /// Makes up for it: judge_maps(). Peaks are not judged from then on: what they did was not seen.
   void resume_walks();
   /// Live and pending blocks by address.
@@ -280,6 +279,7 @@ class CacheModel {
   std::vector<std::uint64_t> lost_streams_;
   std::vector<std::uint64_t> unmarked_streams_;  ///< retired while no event could be recorded: their last work is unknown
   Verdict verdict_;
+  Rises rises_;  ///< of the walk being made: kept, since a sanitizer prepares a place on the stack anew each time
   DeviceId current_;
   unsigned callbacks_ = 0;     ///< running
   bool callback_ran_ = false;  ///< during this call

@@ -110,8 +110,9 @@ void CacheModel::note_added(Device& device, const Call& call) {
 /// Brings every bound up to date with the map of the walk just made.
 void CacheModel::raise_bounds(Device& device) {
   const Added& added = device.added;
-  Rises rises;
-  note_rises(added, &rises);
+  Rises& rises = rises_;
+  rises.set = 0;
+  if (added.blocks[0] != 0 || added.completed != 0) note_rises(added, &rises);
   const bool may_rise = added.completed != 0 || (added.calls > 1 && added.blocks[0] != 0);
   for (HeapFigures& heap : device.heaps) {
     // What has not risen on this heap, and cannot have between the walks, is within its bounds as it was: most calls touch
