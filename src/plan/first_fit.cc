@@ -115,37 +115,6 @@ Units first_fit_from(const Items& items, const std::vector<Units>& wishes, const
   return fit.peak();
 }
 
-Simplified simplify(const Items& items) {
-  Simplified out;
-  Units alignment = 1;
-  for (const Item& item : items.items) {
-    alignment = std::max(alignment, item.alignment);
-    if (item.pinned != kNotPinned) out.lift = std::max(out.lift, item.pinned + item.height);
-  }
-  out.lift = aligned(out.lift, alignment);
-  out.items.unit = items.unit;
-  out.items.load.assign(items.sections(), 0);
-  for (ItemIndex i = 0; i < items.size(); ++i) {
-    const Item& item = items.items[i];
-    if (item.pinned != kNotPinned) continue;
-    const auto piece = static_cast<std::uint32_t>(out.origin.size());
-    const Units height = aligned(item.height, alignment);
-    out.origin.push_back(i);
-    out.items.pieces.push_back({item.first, item.last, height});
-    out.items.items.push_back(Item{piece, piece + 1, item.first, item.last, height, 1, kNotPinned});
-  }
-  return out;
-}
-
-Units restore(const Items& items, const Simplified& simplified, const std::vector<Units>& offsets, std::vector<Units>* out) {
-  out->assign(items.size(), 0);
-  for (ItemIndex i = 0; i < items.size(); ++i) {
-    if (items.items[i].pinned != kNotPinned) (*out)[i] = items.items[i].pinned;
-  }
-  for (ItemIndex k = 0; k < simplified.origin.size(); ++k) (*out)[simplified.origin[k]] = simplified.lift + offsets[k];
-  return peak_of(items, *out);
-}
-
 }  // namespace plan
 }  // namespace v0
 }  // namespace ashlar

@@ -25,18 +25,6 @@ Units first_fit(const Items& items, const std::vector<ItemIndex>& order, Units s
 Units first_fit_from(const Items& items, const std::vector<Units>& wishes, const std::vector<ItemIndex>& order,
                      std::vector<Units>* offsets);
 
-/// Items that are simple and no easier: each is one piece over its whole life and as high as its alignment asks for, and
-/// stands above all pins. A plan of them, moved up by lift(), is a plan of `items` with its pinned items where they are.
-/// Cost: O(n).
-struct Simplified {
-  Items items;                     ///< without the pinned
-  std::vector<ItemIndex> origin;   ///< by item: which one it was
-  Units lift = 0;                  ///< above the pins, aligned for everybody
-};
-Simplified simplify(const Items& items);
-/// Turns offsets of the simplified items into offsets of the items, and returns the peak.
-Units restore(const Items& items, const Simplified& simplified, const std::vector<Units>& offsets, std::vector<Units>* out);
-
 }  // namespace plan
 }  // namespace v0
 }  // namespace ashlar

@@ -175,7 +175,6 @@ Items make_items(const Problem& problem, std::uint32_t space) {
       item.pinned /= unit;
       items.lower_bound = std::max(items.lower_bound, item.pinned + item.height);
     }
-    items.is_simple &= item.pieces_end - item.pieces_begin == 1 && item.alignment == 1 && item.pinned == kNotPinned;
   }
   return std::move(draft.items);
 }

@@ -53,7 +53,6 @@ struct Items {
   std::vector<Time> moment;           ///< by section: a time at which all its items are live
   Bytes unit{1};
   Units lower_bound = 0;              ///< the greatest load, and the ends of pinned items
-  bool is_simple = true;              ///< every item is one piece, not pinned, with alignment 1
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(items.size()); }
   Section sections() const { return static_cast<Section>(load.size()); }

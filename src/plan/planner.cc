@@ -1,24 +1,22 @@
 #include <ashlar/plan/planner.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <iterator>
 #include <limits>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include <ashlar/plan/compact.h>
 #include <ashlar/plan/explain.h>
+#include <ashlar/plan/fills.h>
 #include <ashlar/plan/first_fit.h>
 #include <ashlar/plan/items.h>
-#include <ashlar/plan/orders.h>
 #include <ashlar/plan/parallel.h>
 #include <ashlar/plan/repair.h>
 #include <ashlar/plan/search_lanes.h>
 #include <ashlar/plan/skyline_search.h>
-#include <ashlar/plan/valley_fill.h>
 
 namespace ashlar {
 inline namespace v0 {
@@ -28,33 +26,18 @@ namespace {
 /// Of search, to leave buffers out of an explanation: about a second.
 constexpr std::uint64_t kExplainSteps = 200'000'000;
 constexpr ItemIndex kRepairItemsMin = 1000;
-constexpr std::uint32_t kFills = std::size(kFillRules) + 2;
+/// Between two repairs; and how many rounds of both there are before what can be searched is searched.
+constexpr std::uint32_t kFillsInRound = 8;
+constexpr std::uint32_t kRoundsBeforeSearch = 2;
 /// Fewer are filled before a thread has begun.
 constexpr ItemIndex kFillThreadsItemsMin = 500;
 constexpr Units kNoPeak = std::numeric_limits<Units>::max();
-
-/// Items by height, or by height and width; the largest first.
-std::vector<ItemIndex> order_by_size(const Items& items, bool by_area) {
-  std::vector<ItemIndex> order(items.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto key = [&](ItemIndex i) {
-    const Item& item = items.items[i];
-    return log2_fixed(static_cast<std::uint64_t>(item.height)) + (by_area ? log2_fixed(item.last - item.first) : 0);
-  };
-  std::sort(order.begin(), order.end(), [&](ItemIndex a, ItemIndex b) {
-    const std::int32_t key_a = key(a), key_b = key(b);
-    if (key_a != key_b) return key_a > key_b;
-    const Units height_a = items.items[a].height, height_b = items.items[b].height;
-    return height_a != height_b ? height_a > height_b : a < b;
-  });
-  return order;
-}
 
 /// Solves one space.
 class SpaceSolver {
  public:
   SpaceSolver(const Problem& problem, std::uint32_t space, const PlanOptions& options, Stop* stop)
-      : problem_(problem), items_(make_items(problem, space)), space_(space), options_(options), stop_(stop), work_(options.work.value_or(0)) {
+      : problem_(problem), items_(make_items(problem, space)), fills_(items_), space_(space), options_(options), stop_(stop), work_(options.work.value_or(0)) {
     const Bytes capacity = problem.spaces[space].capacity;
     enough_ = capacity == kNowhere ? 0 : static_cast<Units>(capacity / items_.unit);
     lower_bound_ = items_.lower_bound;
@@ -67,8 +50,8 @@ class SpaceSolver {
     }
     if (options_.warm_start != nullptr) begin_warm();
     begin_hinted();
-    fill();
-    if (!is_done()) repair();
+    fill(fills_.known());
+    improve();
     if (!is_done()) search();
   }
 
@@ -81,7 +64,8 @@ class SpaceSolver {
 
  private:
   bool is_done() const { return best_ <= std::max(lower_bound_, enough_); }
-  bool is_stopped() const { return stop_->now() || (options_.work && work_ == 0); }
+  bool is_out_of_work() const { return options_.work && work_ == 0; }
+  bool is_stopped() const { return stop_->now() || is_out_of_work(); }
 
   void offer(Units peak, std::vector<Units> offsets) {
     if (peak >= best_) return;
@@ -97,13 +81,15 @@ class SpaceSolver {
 
   void begin_warm();
   void begin_hinted();
-  void fill();
-  Units fill_by(std::uint32_t k, const Simplified& simplified, Units stop_at, const Stop* stop, std::vector<Units>* offsets) const;
-  void repair();
+  void fill(std::uint32_t count);
+  void improve();
+  void repair(Repair* repair);
   void search();
 
   const Problem& problem_;
   Items items_;
+  Fills fills_;
+  std::uint32_t fills_run_ = 0;
   std::uint32_t space_;
   const PlanOptions& options_;
   Stop* stop_;
@@ -114,21 +100,19 @@ class SpaceSolver {
   std::vector<Units> best_offsets_;
 };
 
-/// Every rule, then the two first fits; the better ones first. Which of them count, and which of equals is taken, is as if each
-/// began when the one before it had ended.
-void SpaceSolver::fill() {
+/// The next attempts. Which of them count, and which of equals is taken, is as if each began when the one before it had ended.
+void SpaceSolver::fill(std::uint32_t count) {
   struct Filled {
     bool is_there = false;
     Units peak = kNoPeak;
     std::vector<Units> offsets;
   };
-  std::array<Filled, kFills> filled;
+  std::vector<Filled> filled(count);
   std::uint32_t next = 0;  // to be offered
   std::mutex mutex;
   std::atomic<bool> is_over{false};  // what still runs comes after what is enough
   const Stop stop = stop_->or_when(&is_over);
-  const Simplified simplified = items_.is_simple ? Simplified{} : simplify(items_);
-  for_each_job(items_.size() < kFillThreadsItemsMin ? 1 : options_.threads, kFills, [&](std::uint32_t k) {
+  for_each_job(items_.size() < kFillThreadsItemsMin ? 1 : options_.threads, count, [&](std::uint32_t k) {
     Filled own;
     std::unique_lock<std::mutex> lock(mutex);
     // Where nothing is known, the first runs to its end: there is an answer whatever the time.
@@ -136,45 +120,45 @@ void SpaceSolver::fill() {
     if (is_needed || (!is_done() && !is_stopped())) {
       const Units stop_at = best_;
       lock.unlock();
-      own.peak = fill_by(k, simplified, stop_at, is_needed ? nullptr : &stop, &own.offsets);
+      own.peak = fills_.run(fills_run_ + k, stop_at, is_needed ? nullptr : &stop, &own.offsets);
       lock.lock();
     }
     own.is_there = true;
     filled[k] = std::move(own);
-    for (; next < kFills && filled[next].is_there; ++next) {
-      if (!is_done()) offer(filled[next].peak, std::move(filled[next].offsets));
+    for (; next < count && filled[next].is_there; ++next) {
+      if (best_ == kNoPeak || (!is_done() && !is_out_of_work())) offer(filled[next].peak, std::move(filled[next].offsets));
       filled[next].offsets = {};
+      work_ -= std::min(work_, fills_.cost(fills_run_ + next));
     }
     is_over = is_done();
   });
+  fills_run_ += count;
 }
 
-/// The peak; kNoPeak, or stop_at, where there is no use in it.
-Units SpaceSolver::fill_by(std::uint32_t k, const Simplified& simplified, Units stop_at, const Stop* stop,
-                           std::vector<Units>* offsets) const {
-  if (k >= std::size(kFillRules)) {
-    return items_.size() > kFirstFitItemsMax ? kNoPeak
-                                             : first_fit(items_, order_by_size(items_, k > std::size(kFillRules)), stop_at, offsets);
+/// Repairs the best fill, and fills again in the hope of a better one. What is not to be searched goes on until time is up.
+void SpaceSolver::improve() {
+  if (items_.size() < kRepairItemsMin) return;  // searched whole
+  const bool can_search = SkylineSearch::can_search(items_);
+  std::optional<Repair> repairer;
+  Units repaired = kNoPeak;
+  for (std::uint32_t round = 0; !is_done() && !is_stopped() && (!can_search || round < kRoundsBeforeSearch); ++round) {
+    fill(kFillsInRound);
+    if (is_done() || is_stopped()) return;
+    if (!repairer) repairer.emplace(items_);
+    if (best_ < repaired) repair(&*repairer);
+    repaired = best_;
   }
-  const FillRule& rule = kFillRules[k];
-  if (rule.picks_best && items_.size() > kPickBestItemsMax) return kNoPeak;
-  if (items_.is_simple) return valley_fill(items_, rule, stop_at, stop, offsets);
-  std::vector<Units> simple;
-  if (valley_fill(simplified.items, rule, kNoPeak, stop, &simple) == kNoPeak) return kNoPeak;
-  return restore(items_, simplified, simple, offsets);
 }
 
 /// Takes the peak half of the way to the lower bound, again and again; where that fails, a quarter, an eighth.
-void SpaceSolver::repair() {
-  if (items_.size() < kRepairItemsMin) return;  // searched whole
-  Repair repair(items_);
+void SpaceSolver::repair(Repair* repair) {
   for (Units part = 1; part <= 16 && !is_done() && !is_stopped();) {
     const Units room = best_ - lower_bound_;
     const Units target = best_ - std::max<Units>(part == 1 ? room : room / part, 1);
     std::vector<Units> offsets = best_offsets_;
-    const std::uint64_t before = repair.steps();
-    const bool is_lower = repair.lower(target, &offsets, options_.work ? work_ : ~std::uint64_t{0}, stop_);
-    work_ -= std::min(work_, repair.steps() - before);
+    const std::uint64_t before = repair->steps();
+    const bool is_lower = repair->lower(target, &offsets, options_.work ? work_ : ~std::uint64_t{0}, stop_);
+    work_ -= std::min(work_, repair->steps() - before);
     if (is_lower) {
       const Units peak = peak_of(items_, offsets);
       offer(peak, std::move(offsets));
