@@ -69,11 +69,45 @@ plan::Problem generate_training(std::uint64_t seed, std::uint32_t buffers) {
   return problem;
 }
 
+plan::Problem generate_mixed(std::uint64_t seed, std::uint32_t buffers) {
+  constexpr std::uint64_t kLanes = 8;  // of pinned buffers, each as high as the largest: 64 MiB in all
+  constexpr Bytes kLane{kGranule << 15};
+  spec::Random random(seed);
+  plan::Problem problem;
+  plan::Time lane_end[kLanes] = {};
+  for (std::uint32_t i = 0; i < buffers; ++i) {
+    const plan::Time lower = below(&random, 2 * std::uint64_t{buffers});
+    const plan::Time length = 1 + below(&random, 256);
+    add(&problem, lower, length, draw_size(&random, 1, 14));
+    plan::Buffer& buffer = problem.buffers.back();
+    if (i % 64 == 1) {
+      plan::Time& end = lane_end[i / 64 % kLanes];
+      const plan::Time pinned_lower = end + below(&random, 2 * 64 * kLanes);
+      end = pinned_lower + length;
+      buffer.life = {pinned_lower, end};
+      buffer.pinned = kLane * (i / 64 % kLanes);
+    } else if (i % 8 == 2 && length >= 3) {
+      buffer.gaps_begin = static_cast<std::uint32_t>(problem.gaps.size());
+      problem.gaps.push_back({lower + length / 3, lower + length - length / 3});
+      buffer.gaps_end = buffer.gaps_begin + 1;
+    } else if (i % 8 == 4) {
+      buffer.alignment = Bytes{kGranule << random.below(9)};
+    } else if (i % 8 == 6) {
+      plan::Buffer& before = problem.buffers[i - 1];
+      before.group = buffer.group = static_cast<std::uint32_t>(problem.groups.size());
+      problem.groups.emplace_back();
+      buffer.life = {before.life.upper, before.life.upper + length};
+    }
+  }
+  return problem;
+}
+
 const std::vector<ProblemKind>& problem_kinds() {
   static const std::vector<ProblemKind> kinds{
       {"random", "lives of up to 256 steps, begun anywhere", generate_random},
       {"heavy", "Pareto lives: some as long as the program", generate_heavy},
-      {"training", "activations kept from forward to backward, and short-lived ones", generate_training}};
+      {"training", "activations kept from forward to backward, and short-lived ones", generate_training},
+      {"mixed", "as random, with gaps, alignments, pins and buffers used in place", generate_mixed}};
   return kinds;
 }
 

@@ -24,6 +24,8 @@ plan::Problem generate_random(std::uint64_t seed, std::uint32_t buffers);
 plan::Problem generate_heavy(std::uint64_t seed, std::uint32_t buffers);
 /// A step of training: a third are activations, kept from a layer's forward pass to its backward pass; the rest short-lived.
 plan::Problem generate_training(std::uint64_t seed, std::uint32_t buffers);
+/// As random, but one in eight has a gap, is aligned, or works in place on the one before it, and one in 64 is pinned.
+plan::Problem generate_mixed(std::uint64_t seed, std::uint32_t buffers);
 
 const std::vector<ProblemKind>& problem_kinds();
 

@@ -146,6 +146,21 @@ TEST(PlannerTest, LargerProblemsHaveValidAnswersWhateverTheWork) {
   }
 }
 
+TEST(PlannerTest, HundredsOfEveryKindHaveValidAnswers) {
+  spec::Random random(11);
+  GenerateLimits limits;
+  limits.buffers_max = 300;
+  limits.times = 200;
+  limits.sizes = 500;
+  for (int i = 0; i < cases(20); ++i) {
+    const Problem problem = generate_problem(&random, limits);
+    for (const std::uint64_t work : {0u, 3'000'000u}) {
+      const Plan answer = plan::make_plan(problem, with_work(work));
+      ASSERT_EQ(violation(problem, answer), "") << "case " << i;
+    }
+  }
+}
+
 TEST(PlannerTest, TheSameWorkGivesTheSameOffsets) {
   spec::Random random(4);
   GenerateLimits limits;

@@ -98,7 +98,7 @@ std::uint32_t ToPlace::best_within(std::uint32_t begin, std::uint32_t end, Secti
   std::uint32_t best = end;
   std::int32_t rank = kWorst;
   // From the lowest node over all of them.
-  const int height = std::bit_width((leaves_ + begin) ^ (leaves_ + end - 1));
+  const auto height = static_cast<int>(std::bit_width((leaves_ + begin) ^ (leaves_ + end - 1)));
   const std::uint32_t top = (leaves_ + begin) >> height;
   visits_.assign(1, {top, (top << height) - leaves_, ((top + 1) << height) - leaves_});
   while (!visits_.empty()) {
