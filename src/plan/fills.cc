@@ -47,7 +47,7 @@ Fills::Fills(const Items& items) : items_(items) {
 }
 
 Units Fills::run(std::uint32_t k, Units stop_at, const Stop* stop, std::vector<Units>* offsets) {
-  if (is_first_fit(k)) return first_fit(items_, order_by_size(items_, k != first_fit_), stop_at, offsets);
+  if (is_first_fit(k)) return first_fit(items_, order_by_size(items_, k != first_fit_), stop_at, stop, offsets);
   const FillOrder order = fill_order_of(items_, has_first_fit_ && k > first_fit_ ? k - 2 : k);
   if (order.is_backwards) std::call_once(mirror_once_, [this] { mirrored_ = mirrored(items_); });
   return valley_fill(order.is_backwards ? mirrored_ : items_, order, stop_at, stop, offsets);

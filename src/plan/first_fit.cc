@@ -43,9 +43,15 @@ class FirstFit {
   FirstFit(const Items& items, std::vector<Units>* offsets) : items_(items), offsets_(*offsets), is_placed_(items.size(), false) {
     offsets_.assign(items.size(), 0);
     placed_.reserve(items.size());
+    std::vector<ItemIndex> pinned;
     for (ItemIndex i = 0; i < items.size(); ++i) {
-      if (items.items[i].pinned != kNotPinned) put(i, items.items[i].pinned);
+      if (items.items[i].pinned != kNotPinned) pinned.push_back(i);
     }
+    // The lowest first: each is put at the end of placed_.
+    std::sort(pinned.begin(), pinned.end(), [&](ItemIndex a, ItemIndex b) {
+      return items.items[a].pinned != items.items[b].pinned ? items.items[a].pinned < items.items[b].pinned : a < b;
+    });
+    for (const ItemIndex i : pinned) put(i, items.items[i].pinned);
   }
   bool is_placed(ItemIndex index) const { return is_placed_[index]; }
   Units peak() const { return peak_; }
@@ -86,12 +92,16 @@ class FirstFit {
 
 }  // namespace
 
-Units first_fit(const Items& items, const std::vector<ItemIndex>& order, Units stop_at, std::vector<Units>* offsets) {
+Units first_fit(const Items& items, const std::vector<ItemIndex>& order, Units stop_at, const Stop* stop,
+                std::vector<Units>* offsets) {
+  constexpr std::uint32_t kPlacedBetweenLooks = 256;
   FirstFit fit(items, offsets);
+  std::uint32_t placed = 0;
   for (const ItemIndex index : order) {
     if (fit.is_placed(index)) continue;
     fit.put(index, fit.lowest_from(index, 0));
-    if (fit.peak() >= stop_at) return stop_at;
+    const bool is_late = ++placed % kPlacedBetweenLooks == 0 && stop != nullptr && stop->now();
+    if (is_late || fit.peak() >= stop_at) return stop_at;
   }
   return fit.peak();
 }

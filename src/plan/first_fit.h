@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <ashlar/plan/items.h>
+#include <ashlar/plan/stop.h>
 
 namespace ashlar {
 inline namespace v0 {
@@ -16,9 +17,10 @@ namespace plan {
 inline constexpr ItemIndex kFirstFitItemsMax = 30'000;
 
 /// Places the pinned items, then the others in the order given, each at the lowest offset that is free all its life. Returns
-/// the peak, or stop_at as soon as the peak cannot be below it. Cost: O(n^2) at worst.
+/// the peak, or stop_at as soon as the peak cannot be below it or `stop` (if given) says so. Cost: O(n^2) at worst.
 /// Source: the memory planner of TensorFlow Lite (greedy by size) is the one whose order is by height.
-Units first_fit(const Items& items, const std::vector<ItemIndex>& order, Units stop_at, std::vector<Units>* offsets);
+Units first_fit(const Items& items, const std::vector<ItemIndex>& order, Units stop_at, const Stop* stop,
+                std::vector<Units>* offsets);
 
 /// The same, but first of all (pinned items apart) items go to what `wishes` says for them, the lowest wish first, where that is
 /// aligned and free; the others, and those that wish nothing (kNotPinned), follow in the order given. Cost: O(n^2) at worst.
