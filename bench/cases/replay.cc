@@ -13,6 +13,11 @@
 
 #include <benchmark/benchmark.h>
 
+#include <ashlar/cache/caching_upstream.h>
+#include <ashlar/plan/planner.h>
+#include <ashlar/plan/recorder.h>
+#include <ashlar/plan/replay.h>
+
 #include "bench/cases/adapters.h"
 #include "bench/cases/cases.h"
 #include "bench/generators/workloads.h"
@@ -82,6 +87,59 @@ void replay(benchmark::State& state, const Program& program) {
   state.counters["events"] = static_cast<double>(program.events.size());
 }
 
+/// The same program through a replay of its plan, rewound after each pass. Its streams count as one.
+class PlannedAdapter {
+ public:
+  static constexpr const char* kName = "planned";
+  using Handle = Address;
+
+  explicit PlannedAdapter(const Program& program) : upstream_(*direct_.allocator), way_(&upstream_) {
+    plan::Recorder recorder(upstream_, direct_.streams[0]);
+    way_ = &recorder;
+    std::vector<Handle> blocks(program.slots);
+    pass(*this, program, blocks);
+    auto recording = recorder.take();
+    if (!recording.is_ok()) give_up(kName, recording.status().why());
+    plan::PlanOptions options;
+    options.work = 0;
+    const plan::Plan plan = plan::make_plan(plan::problem_of(recording.value()), options);
+    auto made = plan::Replay::create(upstream_, direct_.streams[0], recording.value(), plan);
+    if (!made.is_ok()) give_up(kName, made.status().why());
+    replay_ = std::move(made).value();
+    way_ = replay_.get();
+  }
+  Handle allocate(std::uint64_t bytes, unsigned) {
+    const Result<Address> got = way_->allocate(Bytes{bytes}, direct_.streams[0]);
+    if (!got.is_ok()) give_up(kName, got.status().why());
+    return got.value();
+  }
+  void free(Handle handle) {
+    const Status status = way_->free(handle);
+    if (!status.is_ok()) give_up(kName, status.why());
+  }
+  void rewind() {
+    if (!replay_->rewind().is_ok()) give_up(kName, "no segment");
+  }
+  std::uint64_t fallbacks() const { return replay_->counts().fallbacks(); }
+
+ private:
+  AshlarAdapter direct_;
+  CachingUpstream upstream_;
+  Upstream* way_;
+  std::unique_ptr<plan::Replay> replay_;
+};
+
+void replay_planned(benchmark::State& state, const Program& program) {
+  PlannedAdapter adapter(program);
+  std::vector<Address> blocks(program.slots);
+  for (auto _ : state) {
+    pass(adapter, program, blocks);
+    adapter.rewind();
+  }
+  if (adapter.fallbacks() != 0) give_up(PlannedAdapter::kName, "a run equal to the recording fell back");
+  state.counters["events"] = static_cast<double>(program.events.size());
+}
+
 void register_trace(const std::string& name, const tool::Trace& trace) {
   const auto program = std::make_shared<Program>(lay_out(trace));
   for_each_shared_adapter([&](auto tag) {
@@ -89,6 +147,8 @@ void register_trace(const std::string& name, const tool::Trace& trace) {
     benchmark::RegisterBenchmark((name + "/" + Adapter::kName).c_str(),
                                  [program](benchmark::State& state) { replay<Adapter>(state, *program); });
   });
+  benchmark::RegisterBenchmark((name + "/" + PlannedAdapter::kName).c_str(),
+                               [program](benchmark::State& state) { replay_planned(state, *program); });
 }
 
 }  // namespace
