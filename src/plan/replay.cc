@@ -175,7 +175,8 @@ Status Replay::free(Address address) noexcept {
     const Event& next = events_[cursor_];
     if (next.slot != kNoSlot && !next.is_allocation() && address == base_ + next.offset) {
       Slot& slot = slots_[next.slot];
-      if (slot.flags == kLive && slot.allocation == next.allocation) [[likely]] {
+      if (slot.flags == kLive) [[likely]] {
+        ASHLAR_ASSERT(slot.allocation == next.allocation, "R1: two that are on time, at one offset");
         slot.flags = 0;
         --live_;
         ++cursor_;
@@ -267,18 +268,9 @@ bool Replay::owns(Address address) const noexcept {
 Status Replay::rewind() noexcept {
   {
     const Guard guard(lock_);
-    pass_over(events_.size() - 1);
+    pass_over(events_.size() - 1);  // what is live, and on time till now, has its free there
     cursor_ = 0;
-    if (live_ != 0) {
-      for (std::uint32_t s = 0; s < slots_.size(); ++s) {
-        if ((slots_[s].flags & (kLive | kLate)) != kLive) continue;
-        slots_[s].flags |= kLate;
-        barred_.insert(s);
-        ++counts_.late;
-      }
-      return Status::ok();
-    }
-    if (held_ == 0 && !base_.is_null()) return Status::ok();
+    if (live_ != 0 || (held_ == 0 && !base_.is_null())) return Status::ok();
   }
   return renew_segment();
 }

@@ -34,9 +34,11 @@ class Alteration {
       const bool is_altered = random_.below(kUnit) < chance_;
       altered_ += is_altered;
       const bool stays = event.kind == Kind::kAllocate ? allocation(&event, key, is_altered) : free(event, &key, is_altered);
-      if (stays) events_.push_back({key, event});
+      if (stays) events_.push_back({key, events_.size(), event});
     }
-    std::stable_sort(events_.begin(), events_.end(), [](const Keyed& a, const Keyed& b) { return a.key < b.key; });
+    std::sort(events_.begin(), events_.end(), [](const Keyed& a, const Keyed& b) {
+      return a.key != b.key ? a.key < b.key : a.number < b.number;
+    });
     return {build(), altered_};
   }
 
@@ -44,6 +46,7 @@ class Alteration {
   // Where an event goes: the originals stand kStride apart.
   struct Keyed {
     std::uint64_t key;
+    std::size_t number;  // of this, to tell equal keys apart
     TraceEvent event;
   };
   static constexpr std::uint64_t kStride = 4;
@@ -70,9 +73,9 @@ class Alteration {
     event.slot = trace_.allocations + put_in_++;
     event.stream = stream;
     event.size = other_size();
-    events_.push_back({key - 2, event});
+    events_.push_back({key - 2, events_.size(), event});
     event.kind = Kind::kFree;
-    events_.push_back({key + kStride * random_.below(kFar) + 1, event});
+    events_.push_back({key + kStride * random_.below(kFar) + 1, events_.size(), event});
   }
 
   bool free(const TraceEvent& event, std::uint64_t* key, bool is_altered) {
