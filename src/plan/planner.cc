@@ -37,7 +37,8 @@ constexpr Units kNoPeak = std::numeric_limits<Units>::max();
 class SpaceSolver {
  public:
   SpaceSolver(const Problem& problem, std::uint32_t space, const PlanOptions& options, Stop* stop)
-      : problem_(problem), items_(make_items(problem, space)), fills_(items_), space_(space), options_(options), stop_(stop), work_(options.work.value_or(0)) {
+      : problem_(problem), items_(make_items(problem, space)), fills_(items_), space_(space), options_(options), stop_(stop),
+        work_(options.work.value_or(0)) {
     const Bytes capacity = problem.spaces[space].capacity;
     enough_ = capacity == kNowhere ? 0 : static_cast<Units>(capacity / items_.unit);
     lower_bound_ = items_.lower_bound;
@@ -104,11 +105,13 @@ class SpaceSolver {
 void SpaceSolver::fill(std::uint32_t count) {
   struct Filled {
     bool is_there = false;
+    bool is_cut = false;  // for want of time, or of need: as nothing after it would have begun, nothing after it counts
     Units peak = kNoPeak;
     std::vector<Units> offsets;
   };
   std::vector<Filled> filled(count);
   std::uint32_t next = 0;  // to be offered
+  bool is_cut = false;     // before that
   std::mutex mutex;
   std::atomic<bool> is_over{false};  // what still runs comes after what is enough
   const Stop stop = stop_->or_when(&is_over);
@@ -122,11 +125,15 @@ void SpaceSolver::fill(std::uint32_t count) {
       lock.unlock();
       own.peak = fills_.run(fills_run_ + k, stop_at, is_needed ? nullptr : &stop, &own.offsets);
       lock.lock();
+      own.is_cut = own.peak >= stop_at && stop_->now();
+    } else {
+      own.is_cut = true;
     }
     own.is_there = true;
     filled[k] = std::move(own);
     for (; next < count && filled[next].is_there; ++next) {
-      if (best_ == kNoPeak || (!is_done() && !is_out_of_work())) offer(filled[next].peak, std::move(filled[next].offsets));
+      is_cut = is_cut || filled[next].is_cut || (best_ != kNoPeak && (is_done() || is_out_of_work()));
+      if (!is_cut) offer(filled[next].peak, std::move(filled[next].offsets));
       filled[next].offsets = {};
       work_ -= std::min(work_, fills_.cost(fills_run_ + next));
     }

@@ -43,7 +43,7 @@ void add_plan(CLI::App& app, ashlar::tool::PlanCommand& command) {
                   "stop when every space fits in so much, e.g. 1048576 or 16GiB; NAME=SIZE for the space of that name alone")
       ->allow_extra_args(false);
   sub->add_option("--time-limit", command.time_limit, "seconds to look for a better plan (default: 10; none with --work)");
-  sub->add_option("--work", command.work, "steps to look for a better plan: the same answer on every machine");
+  sub->add_option("--work", command.work, "steps to look for a better plan, in each space: the same answer on every machine");
   sub->add_option("--threads", command.threads, "look with so many threads at once: the same answer, sooner")
       ->check(CLI::Range(1u, 1024u))
       ->capture_default_str();
