@@ -23,7 +23,7 @@ class Generator {
   Generator(Random* random, const GenerateLimits& limits) : random_(*random), limits_(limits) {}
 
   Problem make() {
-    problem_.buffers.resize(random_.below(limits_.buffers_max + 1));
+    problem_.buffers.resize(limits_.buffers_min + random_.below(limits_.buffers_max - limits_.buffers_min + 1));
     if (random_.one_in(16)) shift_ = random_.one_in(2) ? INT64_MIN : INT64_MAX - limits_.times - 1;
     if (random_.one_in(16)) scale_ = std::uint64_t{1} << 40;
     for (Buffer& buffer : problem_.buffers) {

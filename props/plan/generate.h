@@ -19,6 +19,7 @@ struct GenerateLimits {
   std::uint32_t buffers_max = 8;
   plan::Time times = 12;      ///< lives are within [0, times), before they are shifted
   std::uint64_t sizes = 9;    ///< sizes are 1 to this, before they are scaled
+  std::uint32_t buffers_min = 0;
 };
 
 /// One problem, the same for the same state of `random` on every machine.

@@ -4,13 +4,17 @@
 // Does not prove: that threads make anything faster (bench/).
 #include <chrono>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <ashlar/plan/items.h>
 #include <ashlar/plan/planner.h>
+#include <ashlar/plan/search_lanes.h>
 
 #include "props/plan/generate.h"
+#include "props/plan/packing.h"
 #include "spec/plan/brute_force.h"
 #include "spec/plan/check.h"
 
@@ -80,15 +84,60 @@ TEST(PlannerThreads, WhatIsSolvedHasTheSameBytes) {
   EXPECT_GT(searched, 0);
 }
 
+struct Searched {
+  plan::Units lower_bound;
+  plan::Units best;
+  std::vector<plan::Units> offsets;
+  friend bool operator==(const Searched&, const Searched&) = default;
+};
+
+/// From a poor plan on, with one lane held up at every attempt; none, if it is not there.
+Searched search(const plan::Items& items, plan::Units best, plan::Units enough, unsigned threads, std::size_t held_up) {
+  plan::Stop stop;
+  plan::SearchLanes lanes(items, {items.lower_bound, best}, enough, nullptr);
+  lanes.run({200'000, threads, &stop, [held_up](std::size_t lane) {
+               if (lane == held_up) std::this_thread::sleep_for(std::chrono::microseconds(200));
+             }});
+  return {lanes.known().lower_bound, lanes.known().best, lanes.offsets()};
+}
+
+/// A few that are searched long, some of which do not fit where others do.
+Problem searched_problem(spec::Random* random) {
+  if (random->one_in(2)) {
+    Problem problem = generate_problem(random, {30, 20, 40, 10});
+    problem.spaces[0].capacity = plan::kNowhere;
+    return problem;
+  }
+  PackingMaker maker(random, 30, 500, 40 + random->below(60));
+  if (random->one_in(2)) maker.add_features();
+  return maker.take().problem;
+}
+
+/// Whichever lane is the first to come to something, as far as clocks go.
+TEST(PlannerThreads, ALaneThatIsHeldUpChangesNothing) {
+  spec::Random random(26);
+  int solved = 0;
+  for (int i = 0; i < 250; ++i) {
+    const plan::Items items = plan::make_items(searched_problem(&random), 0);
+    const plan::Units bound = items.lower_bound;
+    const plan::Units enough = random.one_in(3) ? 0 : bound * static_cast<plan::Units>(100 + random.below(20)) / 100;
+    const plan::Units worst = bound * 5 / 4 + 1;
+    const Searched one = search(items, worst, enough, 1, 9);
+    for (const std::size_t held_up : {0u, 1u, 9u}) ASSERT_EQ(search(items, worst, enough, 2, held_up), one) << "case " << i;
+    solved += one.best <= std::max(one.lower_bound, enough) ? 1 : 0;
+  }
+  EXPECT_GT(solved, 30);
+}
+
 TEST(PlannerThreads, FillsOfManyBuffersAreTheSame) {
   spec::Random random(23);
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < 12; ++i) {
     Problem problem;
     problem.buffers.resize(3'000);
     for (plan::Buffer& buffer : problem.buffers) {
       const auto lower = static_cast<plan::Time>(random.below(5'000));
       buffer.life = {lower, lower + 1 + static_cast<plan::Time>(random.below(200))};
-      buffer.size = Bytes{1 + random.below(500)};
+      buffer.size = Bytes{1 + (i % 4 < 2 ? 0 : random.below(500))};  // of one size, every fill is as good as the others
       if (i % 2 == 1) buffer.alignment = Bytes{std::uint64_t{1} << random.below(4)};
     }
     PlanOptions options;

@@ -152,6 +152,7 @@ void SearchLanes::attempt(SkylineSearch* search, std::size_t index, std::unique_
   } else if (outcome == SkylineSearch::Outcome::kNone) {
     find.known.lower_bound = capacity + 1;
   }
+  if (limits_.attempted) limits_.attempted(index);
   lock->lock();
   lane.time = find.end;
   if (outcome != SkylineSearch::Outcome::kStopped) add(std::move(find));

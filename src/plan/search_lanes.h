@@ -46,6 +46,7 @@ class SearchLanes {
     std::optional<std::uint64_t> work;  ///< steps of all lanes
     unsigned threads;
     Stop* stop;
+    std::function<void(std::size_t)> attempted = nullptr;  ///< by a lane, before it tells: suites hold lanes up with it
   };
   /// Told of every better peak as it is found; by one thread at a time.
   using Progress = std::function<void(Known)>;
