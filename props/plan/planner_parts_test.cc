@@ -1,11 +1,17 @@
-// What the planner is put together from, and what is built on it: repairs of plans, and planning again.
+// What the planner is put together from, and what is built on it: first fit, repairs of plans, and planning again.
 //
 // Imitates: poor plans, and buffers that change. Does not prove: that repairs find what there is to find (bench/).
+#include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <ashlar/plan/compact.h>
+#include <ashlar/plan/first_fit.h>
 #include <ashlar/plan/items.h>
 #include <ashlar/plan/planner.h>
 #include <ashlar/plan/repair.h>
@@ -13,11 +19,74 @@
 
 #include "props/plan/generate.h"
 #include "props/plan/planner_cases.h"
+#include "spec/plan/brute_force.h"
 
 namespace ashlar {
 namespace {
 
 using plan::Problem;
+
+/// By item, what buffers have; nothing where those of an item disagree, or a unit is no measure for them.
+std::optional<std::vector<plan::Units>> in_units(const plan::Items& items, const std::vector<Bytes>& offsets) {
+  std::vector<plan::Units> units(items.size(), -1);
+  for (std::size_t b = 0; b < offsets.size(); ++b) {
+    const plan::ItemIndex item = items.item_of[b];
+    if (item == plan::kNoItem) continue;
+    const auto own = static_cast<plan::Units>(offsets[b] / items.unit);
+    if (offsets[b] % items.unit != 0 || (units[item] != -1 && units[item] != own)) return std::nullopt;
+    units[item] = own;
+  }
+  return units;
+}
+
+TEST(CompactTest, MovesWhatIsValidDownAndMakesNothingInvalid) {
+  spec::Random random(20);
+  int moved = 0, refused = 0;
+  for (int i = 0; i < cases(5'000); ++i) {
+    Problem problem = generate_problem(&random);
+    problem.spaces.resize(1);
+    for (plan::Buffer& buffer : problem.buffers) buffer.space = 0;
+    if (problem.buffers.empty() || !plan::check_problem(problem).status.is_ok()) continue;
+    const plan::Items items = plan::make_items(problem, 0);
+    std::vector<Bytes> plan = generate_plan(&random, problem);
+    plan[random.below(plan.size())] = items.unit * random.below(30);
+    const auto given = in_units(items, plan);
+    if (!given) continue;
+    std::vector<plan::Units> offsets;
+    if (!plan::compact(items, *given, &offsets)) {
+      ASSERT_TRUE(spec::check_plan(problem, plan).has_value()) << "case " << i;
+      refused += 1;
+      continue;
+    }
+    for (plan::ItemIndex item = 0; item < items.size(); ++item) ASSERT_LE(offsets[item], (*given)[item]) << "case " << i;
+    plan::write_offsets(items, offsets, &plan);
+    const auto found = spec::check_plan(problem, plan);
+    ASSERT_FALSE(found.has_value()) << found->text << " in case " << i;
+    moved += offsets != *given ? 1 : 0;
+  }
+  EXPECT_GT(moved, cases(5'000) / 10);
+  EXPECT_GT(refused, cases(5'000) / 10);
+}
+
+TEST(FirstFitTest, AnyOrderMakesAValidPlan) {
+  spec::Random random(21);
+  for (int i = 0; i < cases(5'000); ++i) {
+    const Problem problem = generate_problem(&random, {12, 14, 9});
+    std::vector<Bytes> plan(problem.buffers.size());
+    for (std::uint32_t s = 0; s < problem.spaces.size(); ++s) {
+      const plan::Items items = plan::make_items(problem, s);
+      std::vector<plan::ItemIndex> order(items.size());
+      for (plan::ItemIndex k = 0; k < items.size(); ++k) order[k] = k;
+      for (std::size_t k = order.size(); k > 1; --k) std::swap(order[k - 1], order[random.below(k)]);
+      std::vector<plan::Units> offsets;
+      const plan::Units peak = plan::first_fit(items, order, std::numeric_limits<plan::Units>::max(), nullptr, &offsets);
+      ASSERT_EQ(peak, plan::peak_of(items, offsets)) << "case " << i;
+      plan::write_offsets(items, offsets, &plan);
+    }
+    const auto found = spec::check_plan(problem, plan);
+    ASSERT_FALSE(found.has_value()) << found->text << " in case " << i;
+  }
+}
 
 TEST(RepairTest, AValidPlanStaysValidAndIsLowerWhereThatIsSaid) {
   spec::Random random(16);
@@ -30,10 +99,7 @@ TEST(RepairTest, AValidPlanStaysValidAndIsLowerWhereThatIsSaid) {
     const Problem problem = generate_problem(&random, limits);
     const plan::Items items = plan::make_items(problem, 0);
     std::vector<Bytes> plan = generate_plan(&random, problem);
-    std::vector<plan::Units> offsets(items.size());
-    for (std::size_t b = 0; b < plan.size(); ++b) {
-      if (items.item_of[b] != plan::kNoItem) offsets[items.item_of[b]] = static_cast<plan::Units>(plan[b] / items.unit);
-    }
+    std::vector<plan::Units> offsets = in_units(items, plan).value();
     plan::Repair repair(items);
     plan::Stop stop;
     for (plan::Units peak = plan::peak_of(items, offsets); peak > items.lower_bound;) {
@@ -81,6 +147,36 @@ TEST(ReplanTest, WhatDidNotChangeStaysWhereItWasWhileThatFits) {
   }
   EXPECT_GT(stayed, 100u);
   EXPECT_GT(moved, 0u);
+}
+
+TEST(ReplanTest, NothingMovesWhereNothingHasChangedThoughItIsFull) {
+  spec::Random random(19);
+  for (int i = 0; i < cases(1'000); ++i) {
+    Problem problem = generate_problem(&random);
+    std::vector<Bytes> kept = generate_plan(&random, problem);
+    std::vector<std::uint32_t> highest(problem.spaces.size(), 0);
+    for (plan::Space& space : problem.spaces) space.capacity = Bytes{};
+    for (std::uint32_t b = 0; b < kept.size(); ++b) {
+      const std::uint32_t s = problem.buffers[b].space;
+      const Bytes end = kept[b] + problem.buffers[b].size;
+      if (end > problem.spaces[s].capacity) highest[s] = b;
+      problem.spaces[s].capacity = std::max(problem.spaces[s].capacity, end);
+    }
+    for (const std::uint32_t b : highest) {  // higher than it need be
+      if (kept.empty() || problem.buffers[b].pinned != plan::kNowhere || problem.buffers[b].group != plan::kNoGroup) continue;
+      kept[b] += problem.buffers[b].alignment;
+      problem.spaces[problem.buffers[b].space].capacity = kept[b] + problem.buffers[b].size;
+    }
+    const plan::Replanned again = plan::replan(problem, kept, with_work(20'000));
+    ASSERT_EQ(again.plan.offsets, kept) << "case " << i;
+    ASSERT_EQ(again.moved, 0u) << "case " << i;
+    ASSERT_EQ(violation(problem, again.plan), "") << "case " << i;
+    // What is kept is no condition of the problem: the bound is that of any plan.
+    const spec::LeastPeaks least = spec::brute_force(problem);
+    for (std::size_t s = 0; s < least.peaks.size(); ++s) {
+      ASSERT_LE(again.plan.spaces[s].lower_bound, least.peaks[s]) << "case " << i;
+    }
+  }
 }
 
 }  // namespace

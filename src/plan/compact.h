@@ -11,9 +11,9 @@ namespace ashlar {
 inline namespace v0 {
 namespace plan {
 
-/// Takes the items in order of their given offsets and puts each on what is below it. False where `given` is no valid plan of
-/// the items (two meet, one is not aligned or not at its pin): so it is a validator too. Else no offset in `*offsets` is above
-/// the given one. Cost: O(n log n).
+/// Takes the items in order of their given offsets and puts each on what is below it: no offset in `*offsets` is above the given
+/// one. False where that is no valid plan, which then `given` is not either: two meet, one is not aligned or not at its pin.
+/// Cost: O(n log n).
 bool compact(const Items& items, const std::vector<Units>& given, std::vector<Units>* offsets);
 
 }  // namespace plan

@@ -31,7 +31,7 @@ struct PlanOptions {
   std::optional<std::uint64_t> work;
   /// How many threads may look at once: they make it faster and change no answer that is solved, or that has this much work.
   unsigned threads = 1;
-  /// A plan to begin from, by buffer; one that is not valid for the problem is passed over.
+  /// A plan to begin from, by buffer; one that is not valid for the problem, though all be moved down, is passed over.
   const std::vector<Bytes>* warm_start = nullptr;
   /// Told of every better peak: space, peak, lower bound. By one thread at a time, not always the caller's.
   std::function<void(std::uint32_t, Bytes, Bytes)> progress;
