@@ -81,9 +81,9 @@ bool cannot_fit(const Problem& problem, std::uint32_t space, const Buffers& buff
   if (items.lower_bound > capacity) return true;
   if (!SkylineSearch::can_search(items)) return false;
   SkylineSearch search(items);
-  FailedParts failed;
+  SearchMemory memory;
   const SkylineSearch::Outcome outcome = search.run(capacity, std::vector<std::int32_t>(items.size(), 0),
-                                                    {std::numeric_limits<std::uint64_t>::max(), *steps, stop}, &failed);
+                                                    {std::numeric_limits<std::uint64_t>::max(), *steps, stop}, &memory);
   *steps -= std::min(*steps, search.steps());
   return outcome == SkylineSearch::Outcome::kNone;
 }

@@ -22,43 +22,43 @@ class FailedParts {
     std::uint64_t check = 0;
   };
   /// What failed within some capacity fails within any smaller one, and only there.
-  void begin(Units capacity) {
-    if (capacity > capacity_) {
-      keys_.clear();
-      count_ = 0;
-    }
-    capacity_ = capacity;
-  }
+  void begin(Units capacity) { capacity_ = capacity; }
   bool holds(Key key) const {
-    if (keys_.empty()) return false;
-    const std::size_t at = key.place & (keys_.size() - 1);
-    return is_same(keys_[at], key) || is_same(keys_[at ^ 1], key);
+    if (entries_.empty()) return false;
+    const std::size_t at = key.place & (entries_.size() - 1);
+    return is_same(entries_[at], key) || is_same(entries_[at ^ 1], key);
   }
   void add(Key key) {
-    if (count_ >= keys_.size() / 2 && keys_.size() < kKeysMax) grow();
-    put(key);
+    if (count_ >= entries_.size() / 2 && entries_.size() < kEntriesMax) grow();
+    put({key, capacity_});
     count_ += 1;
   }
 
  private:
-  static constexpr std::size_t kKeysFirst = std::size_t{1} << 8;
-  static constexpr std::size_t kKeysMax = std::size_t{1} << 20;  ///< 16 MiB
+  struct Entry {
+    Key key;
+    Units capacity = -1;  ///< none
+  };
+  static constexpr std::size_t kEntriesFirst = std::size_t{1} << 8;
+  static constexpr std::size_t kEntriesMax = std::size_t{1} << 20;  ///< 24 MiB
 
-  static bool is_same(const Key& a, const Key& b) { return a.place == b.place && a.check == b.check; }
-  void put(Key key) {
-    const std::size_t at = key.place & (keys_.size() - 1);
-    keys_[at ^ 1] = keys_[at];
-    keys_[at] = key;
+  bool is_same(const Entry& entry, const Key& key) const {
+    return entry.key.place == key.place && entry.key.check == key.check && entry.capacity >= capacity_;
+  }
+  void put(const Entry& entry) {
+    const std::size_t at = entry.key.place & (entries_.size() - 1);
+    entries_[at ^ 1] = entries_[at];
+    entries_[at] = entry;
   }
   void grow() {
-    std::vector<Key> before(std::max(kKeysFirst, 4 * keys_.size()));
-    before.swap(keys_);
-    for (const Key& key : before) {
-      if (!is_same(key, Key{})) put(key);
+    std::vector<Entry> before(std::max(kEntriesFirst, 4 * entries_.size()));
+    before.swap(entries_);
+    for (const Entry& entry : before) {
+      if (entry.capacity >= 0) put(entry);
     }
   }
 
-  std::vector<Key> keys_;  // a power of two, in pairs
+  std::vector<Entry> entries_;  // a power of two, in pairs
   std::size_t count_ = 0;
   Units capacity_ = 0;
 };

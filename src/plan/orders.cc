@@ -55,17 +55,22 @@ std::uint64_t luby(std::uint64_t k) {
   }
 }
 
-std::vector<std::int32_t> order_of(const Items& items, std::uint64_t attempt) {
+std::vector<std::int32_t> order_of(const Items& items, std::uint64_t attempt, const std::vector<std::uint64_t>& blames) {
   std::vector<std::int32_t> order(items.size());
-  std::int64_t wide = static_cast<std::int64_t>(mix(attempt) % 1025), noise = static_cast<std::int64_t>(mix(~attempt) % 1024);
+  const std::uint64_t word = mix(attempt);
+  std::int64_t wide = static_cast<std::int64_t>(word % 1025), noise = static_cast<std::int64_t>(mix(~attempt) % 1024);
+  if ((word >> 62 & 1) != 0) wide = wide * 3 / 10;
   if (attempt == 1) wide = 1024;
   if (attempt == 2) wide = 0;
   if (attempt == 3) wide = 512;
   if (attempt <= 3) noise = 0;
+  const bool looks_at_blames = attempt > 3 && !blames.empty() && word >> 63 != 0;
   for (ItemIndex i = 0; i < items.size(); ++i) {
     const Item& item = items.items[i];
     order[i] = static_cast<std::int32_t>((wide * log2_fixed(item.last - item.first) +
-                                          (1024 - wide) * log2_fixed(static_cast<std::uint64_t>(item.height)) + noise * jitter(attempt, i)) / 1024);
+                                          (1024 - wide) * log2_fixed(static_cast<std::uint64_t>(item.height)) +
+                                          noise * jitter(attempt, i)) / 1024);
+    if (looks_at_blames) order[i] += log2_fixed(1 + blames[i]);
   }
   return order;
 }

@@ -99,11 +99,12 @@ bool Repair::put_back(const std::vector<ItemIndex>& taken, Units target, std::ui
   if (part.lower_bound > target || cover > kCoverMax || !SkylineSearch::can_search(part)) return false;
   steps_ += cover;
   SkylineSearch search(part);
-  FailedParts failed;
+  SearchMemory memory;
   for (std::uint64_t k = 0; k < kAttempts; ++k) {
     if (steps_ >= steps_end || stop->now()) return false;
     const std::uint64_t before = search.steps();
-    const auto outcome = search.run(target, order_of(part, attempt + k), {taken.size() + kErrorsMax, steps_end - steps_, stop}, &failed);
+    const SkylineSearch::Limits limits{taken.size() + kErrorsMax, steps_end - steps_, stop};
+    const auto outcome = search.run(target, order_of(part, attempt + k, memory.blames), limits, &memory);
     steps_ += search.steps() - before + part.size();
     if (outcome == SkylineSearch::Outcome::kNone) return false;
     if (outcome != SkylineSearch::Outcome::kFound) continue;

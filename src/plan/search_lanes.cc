@@ -14,7 +14,7 @@ constexpr std::uint64_t kErrorsLeast = 300;
 
 /// The capacities that a lane tries above the bound: parts of the room below the best so far, in eighths.
 Units capacity_above(Known known, std::uint64_t attempt) {
-  constexpr Units kEighths[] = {4, 6, 7, 2};
+  constexpr Units kEighths[] = {3, 5, 6, 7};
   const Units eighths = kEighths[attempt % 4];
   const Units room = known.best - 1 - known.lower_bound;
   return known.lower_bound + room / 8 * eighths + room % 8 * eighths / 8;
@@ -141,7 +141,8 @@ void SearchLanes::attempt(SkylineSearch* search, std::size_t index, std::unique_
                                      &pace};
   lock->unlock();
   const std::uint64_t before = search->steps();
-  const SkylineSearch::Outcome outcome = search->run(capacity, order_of(items_, lane.attempts), limits, &lane.failed);
+  const std::vector<std::int32_t> order = order_of(items_, lane.attempts, lane.memory.blames);
+  const SkylineSearch::Outcome outcome = search->run(capacity, order, limits, &lane.memory);
   Find find{{lane.time, index}, lane.time + search->steps() - before + items_.size(), known, {}};
   if (outcome == SkylineSearch::Outcome::kFound) {
     const Units peak = peak_of(items_, search->offsets());

@@ -25,7 +25,6 @@
 #include <utility>
 #include <vector>
 
-#include <ashlar/plan/failed_parts.h>
 #include <ashlar/plan/items.h>
 #include <ashlar/plan/skyline_search.h>
 #include <ashlar/plan/stop.h>
@@ -77,7 +76,7 @@ class SearchLanes {
   struct Lane {
     std::uint64_t time = 0;
     std::uint64_t attempts = 0;
-    FailedParts failed;
+    SearchMemory memory;
     bool is_running = false;
     bool is_retired = false;                  ///< it has no capacity left to try; the others have its work
     std::uint64_t reached = 0;                ///< its time in the midst of an attempt

@@ -15,10 +15,11 @@ constexpr std::uint64_t kNodesBetweenLooks = 32;
 }  // namespace
 
 SkylineSearch::Outcome SkylineSearch::run(Units capacity, const std::vector<std::int32_t>& order, const Limits& limits,
-                                          FailedParts* failed) {
+                                          SearchMemory* memory) {
   if (items_.lower_bound > capacity) return Outcome::kNone;
-  failed->begin(capacity);
-  failed_ = failed;
+  memory->failed.begin(capacity);
+  memory->blames.resize(items_.size(), 0);
+  memory_ = memory;
   capacity_ = capacity;
   order_ = &order;
   limits_ = limits;
@@ -74,7 +75,7 @@ bool SkylineSearch::search(Part whole) {
 
 bool SkylineSearch::search_part(Part part) {
   const FailedParts::Key key = key_of(part);
-  if (failed_->holds(key)) return false;
+  if (memory_->failed.holds(key)) return false;
   const std::size_t mine = candidates_.size();
   const Choice choice = choose(part);
   std::sort(candidates_.begin() + static_cast<std::ptrdiff_t>(mine), candidates_.end(), [&](ItemIndex a, ItemIndex b) {
@@ -94,7 +95,7 @@ bool SkylineSearch::search_part(Part part) {
     if (!found) undo(before);
   }
   candidates_.resize(mine);
-  if (!found && !has_stopped_) failed_->add(key);
+  if (!found && !has_stopped_) memory_->failed.add(key);
   return found;
 }
 
@@ -205,9 +206,8 @@ bool SkylineSearch::collect(Part part, bool at_left, Choice* out) {
 Units SkylineSearch::raised_floor(Part part, const Choice& choice, Section reach, bool at_left, bool has_broken) const {
   const Section at = choice.section;
   Units least = kNoUnits;
-  for (std::uint32_t k = cover_begin_[at]; k < cover_begin_[at + 1]; ++k) {
+  for (std::uint32_t k = cover_begin_[at]; k < cover_end_[at]; ++k) {
     const ItemIndex index = cover_[k];
-    if (placed_[index] != 0) continue;
     if (rest_[index] != choice.floor) {
       least = std::min(least, rest_[index]);
       continue;

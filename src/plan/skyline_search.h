@@ -22,7 +22,9 @@
 //   (1) rest_[i] of an unplaced item is what its sections' floors say;
 //   (2) witness_[s] is an unplaced item there whose rest is the floor, if any item is unplaced there;
 //   (3) slack_[s] >= 0 wherever an item is unplaced;
-//   (4) undoing the trail to a mark gives back the state at that mark.
+//   (4) the unplaced items of section s are cover_[cover_begin_[s]] up to cover_[cover_end_[s]]: to take one out is to swap it
+//       behind that end, so to put the end back puts it back;
+//   (5) undoing the trail to a mark gives back the state at that mark.
 //
 // Source: the skyline and its valleys are the best-fit heuristic for strip packing of E. Burke, G. Kendall, G. Whitwell
 // (Operations Research 52, 2004); restricting the search to plans pushed down, and sections, are MiniMalloc's (M. Moffitt,
@@ -33,8 +35,8 @@
 #include <limits>
 #include <vector>
 
-#include <ashlar/plan/failed_parts.h>
 #include <ashlar/plan/items.h>
+#include <ashlar/plan/search_memory.h>
 #include <ashlar/plan/stop.h>
 
 namespace ashlar {
@@ -58,15 +60,15 @@ class SkylineSearch {
     kStopped,  ///< neither is known: so many nodes were visited or steps taken, or stop said so
   };
   /// Looks for a plan of at most `capacity`. Of the items that may stand in a valley, those that fill it from end to end come
-  /// first, then those that end level with its neighbours, then those of high `order`, by item. `failed` is what earlier runs
-  /// of this search found hopeless, and is added to.
+  /// first, then those that end level with its neighbours, then those of high `order`, by item. `memory` is what earlier runs
+  /// of this search learned, and is added to.
   struct Limits {
     std::uint64_t nodes;
     std::uint64_t steps;
     Stop* stop;
     Pace* pace = nullptr;  ///< if given, it has the say instead of `stop`
   };
-  Outcome run(Units capacity, const std::vector<std::int32_t>& order, const Limits& limits, FailedParts* failed);
+  Outcome run(Units capacity, const std::vector<std::int32_t>& order, const Limits& limits, SearchMemory* memory);
   const std::vector<Units>& offsets() const { return offset_; }
   /// The work done since the search was made: looks at an item or a section. Some nanoseconds each, whatever the instance.
   std::uint64_t steps() const { return steps_; }
@@ -108,6 +110,10 @@ class SkylineSearch {
 
   // Changing the state.
   void place(ItemIndex index, Units offset);
+  void uncover(ItemIndex index, Section section);
+  std::uint32_t& slot_of(ItemIndex index, Section section) {
+    return cover_slot_[slots_begin_[index] + (section - items_.items[index].first)];
+  }
   bool propagate();
   bool spread(Section risen);
   bool find_witness(Section section);
@@ -132,7 +138,8 @@ class SkylineSearch {
   // The instance.
   const Items& items_;
   std::vector<std::uint32_t> cover_begin_;       ///< by section, into cover_
-  std::vector<ItemIndex> cover_;                 ///< the items with a piece there
+  std::vector<ItemIndex> cover_first_;           ///< the items with a piece there
+  std::vector<std::size_t> slots_begin_;         ///< by item, into cover_slot_
   std::vector<std::uint32_t> starts_begin_, ends_begin_;
   std::vector<ItemIndex> starts_, ends_;         ///< items of one piece, by first and by last section
   std::vector<ItemIndex> broken_;                ///< items of several pieces
@@ -153,6 +160,9 @@ class SkylineSearch {
   std::vector<Units> rest_, offset_;             ///< by item
   std::vector<std::uint32_t> witness_, crossed_; ///< by section; crossed_[s]: unplaced items over the end of s - 1 and s
   std::vector<std::uint32_t> placed_;            ///< by item
+  std::vector<ItemIndex> cover_;                 ///< as cover_first_, but the unplaced of each section come first,
+  std::vector<std::uint32_t> cover_end_;         ///< by section: up to here
+  std::vector<std::uint32_t> cover_slot_;        ///< by item and section of its life: where in cover_ it is
   struct UnitsChange {
     Units* where;
     Units was;
@@ -173,7 +183,7 @@ class SkylineSearch {
   std::uint64_t steps_end_ = 0;
   Limits limits_{};
   bool has_stopped_ = false;
-  FailedParts* failed_ = nullptr;
+  SearchMemory* memory_ = nullptr;
   std::vector<Section> risen_;                   ///< propagate()'s work: sections whose floor rose
   std::vector<Section> unwitnessed_;             ///< and those that lost their witness
   std::vector<ItemIndex> candidates_;            ///< a stack: each level of the search keeps its choice's

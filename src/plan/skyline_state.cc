@@ -1,132 +1,14 @@
-// The state of a skyline search: what the instance looks like at first, and how it changes and is put back.
+// The state of a skyline search: how it begins, changes and is put back.
 #include <ashlar/plan/skyline_search.h>
 
 #include <algorithm>
-#include <map>
-#include <tuple>
+#include <utility>
 
 #include <ashlar/plan/mix.h>
 
 namespace ashlar {
 inline namespace v0 {
 namespace plan {
-namespace {
-
-/// Puts `values` into rows by their keys: begin[key] .. begin[key + 1], in order of item.
-struct Rows {
-  std::vector<std::uint32_t> begin;
-  std::vector<ItemIndex> values;
-};
-template <class ForEach>
-Rows make_rows(std::size_t keys, ForEach&& for_each) {
-  Rows rows;
-  rows.begin.assign(keys + 1, 0);
-  for_each([&](std::uint32_t key, ItemIndex) { rows.begin[key + 1] += 1; });
-  for (std::size_t k = 0; k < keys; ++k) rows.begin[k + 1] += rows.begin[k];
-  rows.values.resize(rows.begin[keys]);
-  std::vector<std::uint32_t> next(rows.begin.begin(), rows.begin.end() - 1);
-  for_each([&](std::uint32_t key, ItemIndex index) { rows.values[next[key]++] = index; });
-  return rows;
-}
-
-bool is_pinned(const Item& item) { return item.pinned != kNotPinned; }
-
-}  // namespace
-
-bool SkylineSearch::can_search(const Items& items) {
-  const auto to_place = std::count_if(items.items.begin(), items.items.end(), [](const Item& item) { return !is_pinned(item); });
-  return to_place <= kItemsMax && cover_of(items) <= kCoverMax;
-}
-
-SkylineSearch::SkylineSearch(const Items& items) : items_(items) {
-  const ItemIndex n = items.size();
-  const Section sections = items.sections();
-  const auto for_each_cover = [&](bool pinned) {
-    return [&items, n, pinned](auto&& f) {
-      for (ItemIndex i = 0; i < n; ++i) {
-        const Item& item = items.items[i];
-        if (is_pinned(item) != pinned) continue;
-        for (const Piece* piece = items.begin_of(item); piece != items.end_of(item); ++piece) {
-          for (Section s = piece->first; s < piece->last; ++s) f(s, i);
-        }
-      }
-    };
-  };
-  const auto for_each_simple = [&](bool at_last) {
-    return [&items, n, at_last](auto&& f) {
-      for (ItemIndex i = 0; i < n; ++i) {
-        const Item& item = items.items[i];
-        if (item.pieces_end - item.pieces_begin == 1 && !is_pinned(item)) f(at_last ? item.last : item.first, i);
-      }
-    };
-  };
-  Rows cover = make_rows(sections, for_each_cover(false));
-  cover_begin_ = std::move(cover.begin);
-  cover_ = std::move(cover.values);
-  Rows starts = make_rows(sections + 1, for_each_simple(false));
-  starts_begin_ = std::move(starts.begin);
-  starts_ = std::move(starts.values);
-  Rows ends = make_rows(sections + 1, for_each_simple(true));
-  ends_begin_ = std::move(ends.begin);
-  ends_ = std::move(ends.values);
-
-  const Rows pins = make_rows(sections, for_each_cover(true));
-  pins_begin_.assign(sections + 1, 0);
-  for (Section s = 0; s < sections; ++s) {
-    const std::size_t from = pins_.size();
-    for (std::uint32_t k = pins.begin[s]; k < pins.begin[s + 1]; ++k) {
-      const Item& item = items.items[pins.values[k]];
-      for (const Piece* piece = items.begin_of(item); piece != items.end_of(item); ++piece) {
-        if (s >= piece->first && s < piece->last) pins_.push_back({item.pinned, item.pinned + piece->height});
-      }
-    }
-    std::sort(pins_.begin() + static_cast<std::ptrdiff_t>(from), pins_.end(),
-              [](const Interval& a, const Interval& b) { return a.bottom < b.bottom; });
-    // Those that touch are one.
-    std::size_t kept = from;
-    for (std::size_t k = from; k < pins_.size(); ++k) {
-      if (kept > from && pins_[kept - 1].top == pins_[k].bottom) {
-        pins_[kept - 1].top = pins_[k].top;
-      } else {
-        pins_[kept++] = pins_[k];
-      }
-    }
-    pins_.resize(kept);
-    pins_begin_[s] = static_cast<std::uint32_t>(from);
-  }
-
-  pins_begin_[sections] = static_cast<std::uint32_t>(pins_.size());
-
-  using Shape = std::tuple<Units, std::vector<std::tuple<Section, Section, Units>>>;
-  std::map<Shape, ItemIndex> shapes;
-  forbidden_begin_.push_back(0);
-  for (ItemIndex i = 0; i < n; ++i) {
-    const Item& item = items.items[i];
-    Shape shape{item.alignment, {}};
-    Units least = item.height;
-    const std::size_t from = forbidden_.size();
-    for (const Piece* piece = items.begin_of(item); piece != items.end_of(item); ++piece) {
-      std::get<1>(shape).emplace_back(piece->first, piece->last, piece->height);
-      least = std::min(least, piece->height);
-      if (is_pinned(item)) continue;
-      for (Section s = piece->first; s < piece->last; ++s) {
-        for (std::uint32_t k = pins_begin_[s]; k < pins_begin_[s + 1]; ++k) {
-          forbidden_.push_back({pins_[k].bottom - piece->height, pins_[k].top});
-        }
-      }
-    }
-    const auto begin = forbidden_.begin() + static_cast<std::ptrdiff_t>(from);
-    const auto key = [](const Interval& x) { return std::tuple(x.bottom, x.top); };
-    std::sort(begin, forbidden_.end(), [&](const Interval& a, const Interval& b) { return key(a) < key(b); });
-    forbidden_.erase(std::unique(begin, forbidden_.end(), [&](const Interval& a, const Interval& b) { return key(a) == key(b); }),
-                     forbidden_.end());
-    forbidden_begin_.push_back(static_cast<std::uint32_t>(forbidden_.size()));
-    least_height_.push_back(least);
-    twin_.push_back(is_pinned(item) ? i : shapes.emplace(std::move(shape), i).first->second);
-    if (item.pieces_end - item.pieces_begin > 1 && !is_pinned(item)) broken_.push_back(i);
-    item_key_.push_back(mix(i));
-  }
-}
 
 /// The state before anything is placed. False: there is no plan.
 bool SkylineSearch::prepare() {
@@ -140,6 +22,11 @@ bool SkylineSearch::prepare() {
   parts_.clear();
   offset_.assign(n, 0);
   placed_.assign(n, 0);
+  cover_ = cover_first_;
+  cover_end_.assign(cover_begin_.begin() + 1, cover_begin_.end());
+  for (Section s = 0; s < sections; ++s) {
+    for (std::uint32_t k = cover_begin_[s]; k < cover_end_[s]; ++k) slot_of(cover_[k], s) = k;
+  }
   rest_.assign(n, 0);
   floor_.assign(sections, 0);
   to_come_ = items_.load;
@@ -148,7 +35,7 @@ bool SkylineSearch::prepare() {
   slack_.assign(sections, 0);
   for (ItemIndex i = 0; i < n; ++i) {
     const Item& item = items_.items[i];
-    if (is_pinned(item)) {
+    if (item.pinned != kNotPinned) {
       placed_[i] = 1;
       offset_[i] = item.pinned;
       for (const Piece* piece = items_.begin_of(item); piece != items_.end_of(item); ++piece) {
@@ -206,10 +93,21 @@ void SkylineSearch::place(ItemIndex index, Units offset) {
     for (Section s = piece->first; s < piece->last; ++s) {
       set(floor_, s, above_pins(s, offset + piece->height));
       set(to_come_, s, to_come_[s] - piece->height);
+      uncover(index, s);
       risen_.push_back(s);
       if (witness_[s] == index) unwitnessed_.push_back(s);
     }
   }
+}
+
+/// The item is not to come there any more.
+void SkylineSearch::uncover(ItemIndex index, Section section) {
+  const std::uint32_t last = cover_end_[section] - 1;
+  std::uint32_t& slot = slot_of(index, section);
+  std::swap(cover_[slot], cover_[last]);
+  slot_of(cover_[slot], section) = slot;
+  slot = last;
+  set(cover_end_, section, last);
 }
 
 /// Raises a floor, at the cost of slack. False where there is too little.
@@ -243,17 +141,25 @@ bool SkylineSearch::propagate() {
 /// The items over a section whose floor rose rest higher.
 bool SkylineSearch::spread(Section risen) {
   const Units floor = floor_[risen];
-  steps_ += cover_begin_[risen + 1] - cover_begin_[risen];
-  for (std::uint32_t k = cover_begin_[risen]; k < cover_begin_[risen + 1]; ++k) {
-    const ItemIndex index = cover_[k];
-    if (rest_[index] >= floor || placed_[index] != 0) continue;
+  // Most of a search is spent in these loops: what they read is told once that it does not move.
+  const Units* const rests = rest_.data();
+  const std::uint32_t* const witnesses = witness_.data();
+  const ItemIndex* const end = cover_.data() + cover_end_[risen];
+  const ItemIndex* at = cover_.data() + cover_begin_[risen];
+  steps_ += static_cast<std::uint64_t>(end - at);
+  for (; at != end; ++at) {
+    const ItemIndex index = *at;
+    if (rests[index] >= floor) continue;
     const Item& item = items_.items[index];
     const Units rest = rest_above(index, floor);
-    if (rest + item.height > capacity_) return false;
+    if (rest + item.height > capacity_) {
+      memory_->blames[index] += 1;
+      return false;
+    }
     set(rest_, index, rest);
     for (const Piece* piece = items_.begin_of(item); piece != items_.end_of(item); ++piece) {
-      for (Section s = piece->first; s < piece->last; ++s) {
-        if (witness_[s] == index) unwitnessed_.push_back(s);
+      for (Section s = piece->first, last = piece->last; s < last; ++s) {
+        if (witnesses[s] == index) unwitnessed_.push_back(s);
       }
     }
   }
@@ -263,19 +169,20 @@ bool SkylineSearch::spread(Section risen) {
 /// An item that rests on the section's floor; where there is none the floor is too low.
 bool SkylineSearch::find_witness(Section section) {
   if (to_come_[section] == 0) return true;
-  ItemIndex witness = kNoItem;
-  Units least = kNoUnits;
-  for (std::uint32_t k = cover_begin_[section]; k < cover_begin_[section + 1]; ++k) {
-    const ItemIndex index = cover_[k];
+  const Units* const rests = rest_.data();
+  const ItemIndex* const begin = cover_.data() + cover_begin_[section];
+  const ItemIndex* const end = cover_.data() + cover_end_[section];
+  const Units floor = floor_[section];
+  ASHLAR_ASSERT(begin != end, "skyline(2): nobody is to come where something is");
+  const ItemIndex* witness = begin;
+  for (const ItemIndex* at = begin; at != end && rests[*witness] != floor; ++at) {
     steps_ += 1;
-    if (placed_[index] != 0 || rest_[index] >= least) continue;
-    witness = index;
-    least = rest_[index];
-    if (least == floor_[section]) break;
+    if (rests[*at] < rests[*witness]) witness = at;
   }
-  ASHLAR_ASSERT(witness != kNoItem, "skyline(2): nobody is to come where something is");
-  if (witness_[section] != witness) set(witness_, section, witness);
-  return least == floor_[section] || raise(section, least);
+  if (witness_[section] != *witness) set(witness_, section, *witness);
+  if (rests[*witness] == floor || raise(section, rests[*witness])) return true;
+  for (const ItemIndex* at = begin; at != end; ++at) memory_->blames[*at] += 1;
+  return false;
 }
 
 /// The lowest offset at or above `floor` that the item may have by its alignment and the pinned items.
