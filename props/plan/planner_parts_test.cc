@@ -88,6 +88,25 @@ TEST(FirstFitTest, AnyOrderMakesAValidPlan) {
   }
 }
 
+TEST(FirstFitTest, WhatALowPiecePassedBelowIsLookedAtAgainOnceAHighPieceIsLifted) {
+  const auto buffer = [](plan::Time lower, plan::Time upper, std::uint64_t size, std::uint32_t group = plan::kNoGroup) {
+    plan::Buffer made;
+    made.life = {lower, upper};
+    made.size = Bytes{size};
+    made.group = group;
+    return made;
+  };
+  Problem problem;
+  problem.groups.resize(1);
+  problem.buffers = {buffer(0, 2, 5), buffer(1, 4, 9),           // at 0, and on it: free below from 2 on
+                     buffer(6, 7, 8), buffer(5, 7, 4),           // at 0, and on it: free below before 6
+                     buffer(3, 4, 2, 0), buffer(5, 6, 10, 0)};   // low where it passes below 9 bytes, high where 4 lift it
+  const plan::Items items = plan::make_items(problem, 0);
+  std::vector<plan::Units> offsets;
+  plan::first_fit(items, {0, 1, 2, 3, 4}, std::numeric_limits<plan::Units>::max(), nullptr, &offsets);
+  EXPECT_EQ(offsets, (std::vector<plan::Units>{0, 5, 0, 8, 14}));
+}
+
 TEST(RepairTest, AValidPlanStaysValidAndIsLowerWhereThatIsSaid) {
   spec::Random random(16);
   GenerateLimits limits;
