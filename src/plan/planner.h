@@ -38,7 +38,7 @@ struct PlanOptions {
 };
 
 /// A plan for every space. Never fails: capacities that are not met are said so in the answer. REQUIRES: check_problem() is
-/// ok, and time_limit or work is set. Host memory: about 250 bytes a buffer, and 100 MB where instances are searched; both
+/// ok, and time_limit or work is set. Host memory: up to 400 bytes a buffer, and 100 MB where instances are searched; both
 /// for each thread.
 ASHLAR_API Plan make_plan(const Problem& problem, const PlanOptions& options);
 
