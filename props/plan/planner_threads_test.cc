@@ -92,10 +92,11 @@ struct Searched {
 };
 
 /// From a poor plan on, with one lane held up at every attempt; none, if it is not there.
-Searched search(const plan::Items& items, plan::Units best, plan::Units enough, unsigned threads, std::size_t held_up) {
+Searched search(const plan::Items& items, plan::Units best, plan::Units enough, unsigned threads, std::size_t held_up,
+                std::uint64_t work = 200'000) {
   plan::Stop stop;
   plan::SearchLanes lanes(items, {items.lower_bound, best}, enough, nullptr);
-  lanes.run({200'000, threads, &stop, [held_up](std::size_t lane) {
+  lanes.run({work, threads, &stop, [held_up](std::size_t lane) {
                if (lane == held_up) std::this_thread::sleep_for(std::chrono::microseconds(200));
              }});
   return {lanes.known().lower_bound, lanes.known().best, lanes.offsets()};
@@ -127,6 +128,21 @@ TEST(PlannerThreads, ALaneThatIsHeldUpChangesNothing) {
     solved += one.best <= std::max(one.lower_bound, enough) ? 1 : 0;
   }
   EXPECT_GT(solved, 30);
+}
+
+/// The lane above the bound has nothing to try, and leaves its work to the other while that begins: too late for its first
+/// attempt, however long the other takes to begin it.
+TEST(PlannerThreads, ALaneThatRetiresDoesSoAtOneTime) {
+  spec::Random random(27);
+  for (int i = 0; i < 400; ++i) {
+    const Packing packing = PackingMaker(&random, 60, 300, 60 + random.below(60)).take();
+    const plan::Items items = plan::make_items(packing.problem, 0);
+    const std::uint64_t work = 2'000 + random.below(20'000);
+    const Searched one = search(items, items.lower_bound + 1, 0, 1, 9, work);
+    for (int again = 0; again < 3; ++again) {
+      ASSERT_EQ(search(items, items.lower_bound + 1, 0, 2, 9, work), one) << "case " << i;
+    }
+  }
 }
 
 TEST(PlannerThreads, FillsOfManyBuffersAreTheSame) {

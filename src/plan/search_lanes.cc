@@ -58,10 +58,7 @@ void SearchLanes::work() {
   for (std::size_t lane = next(&lock); lane != kLanes; lane = next(&lock)) {
     lanes_[lane].is_running = true;
     lanes_[lane].reached = lanes_[lane].time;
-    lock.unlock();
-    if (!search) search.emplace(items_);
-    lock.lock();
-    attempt(&*search, lane, &lock);
+    attempt(&search, lane, &lock);
     lanes_[lane].is_running = false;
     changed_.notify_all();
   }
@@ -130,7 +127,8 @@ bool SearchLanes::is_over(std::size_t lane, Key key, std::uint64_t reached) {
   return is_broken_ || (solved_ ? *solved_ < key : limits_.stop->now());
 }
 
-void SearchLanes::attempt(SkylineSearch* search, std::size_t index, std::unique_lock<std::mutex>* lock) {
+void SearchLanes::attempt(std::optional<SkylineSearch>* searcher, std::size_t index, std::unique_lock<std::mutex>* lock) {
+  // What it knows and may take is settled before another lane can begin, or retire.
   Lane& lane = lanes_[index];
   const Known known = known_at(lane.time);
   const Units capacity = index == kAtBound ? known.lower_bound : capacity_above(known, lane.attempts);
@@ -140,6 +138,8 @@ void SearchLanes::attempt(SkylineSearch* search, std::size_t index, std::unique_
   const SkylineSearch::Limits limits{items_.size() + kErrorsLeast * luby(lane.attempts), work_end() - lane.time, limits_.stop,
                                      &pace};
   lock->unlock();
+  if (!*searcher) searcher->emplace(items_);
+  SkylineSearch* const search = &**searcher;
   const std::uint64_t before = search->steps();
   const std::vector<std::int32_t> order = order_of(items_, lane.attempts, lane.memory.blames);
   const SkylineSearch::Outcome outcome = search->run(capacity, order, limits, &lane.memory);

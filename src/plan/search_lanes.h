@@ -91,7 +91,7 @@ class SearchLanes {
   std::uint64_t work_end() const;
   Known known_at(std::uint64_t time) const;
   bool is_solved(Known known) const { return known.best <= std::max(known.lower_bound, enough_); }
-  void attempt(SkylineSearch* search, std::size_t lane, std::unique_lock<std::mutex>* lock);
+  void attempt(std::optional<SkylineSearch>* searcher, std::size_t lane, std::unique_lock<std::mutex>* lock);
   void add(Find find);
   void settle(Find* find);
   void settle_known();
