@@ -1,0 +1,161 @@
+// Streams, their memory and their order: several heaps, one for each stream, in one world (C6, C7).
+//
+// A heap is a pool of block_pool_model.dfy; a free block's stamp is a position on the heap's own stream. The policy is that of
+// src/cache: a block freed where it was used is free at once; one used elsewhere is pending until those uses are complete;
+// another stream gets a block (lent) or a whole segment (adopted) when the stamp is complete, or when it waits for it.
+// `history` is what the detector of spec/gpu sees: every use of bytes, with what was ordered before it. The model decides
+// without it; the proof speaks of it.
+include "block_pool_model.dfy"
+
+type Clock = seq<nat>  // a position for each stream
+
+// A use of [lo, hi): the `position`-th work of its stream. `seen`: what the machine promises to have finished before it.
+datatype Use = Use(owner: nat, stream: nat, position: nat, lo: nat, hi: nat, seen: Clock)
+
+datatype Owner = Owner(
+  stream: nat,         // that asked for it
+  since: nat,          // the block's stamp when it was handed out
+  recorded: set<nat>,  // other streams announced by record_use
+  until: Clock)        // while pending: what was enqueued at the free
+
+datatype World = World(
+  issued: Clock,           // works enqueued
+  done: Clock,             // of them, those known complete
+  clocks: seq<Clock>,      // what each stream's next work waits for
+  events: seq<Clock>,      // what each recorded event waits for
+  pools: seq<PoolMap>,     // each stream's heap
+  owners: seq<Owner>,      // by identity: a block's `user` while it is owned
+  history: seq<Use>)
+
+predicate method shaped(w: World) {
+  |w.done| == |w.issued| && |w.clocks| == |w.issued| && |w.pools| == |w.issued| &&
+  (forall t :: 0 <= t < |w.clocks| ==> |w.clocks[t]| == |w.issued|) &&
+  (forall e :: 0 <= e < |w.events| ==> |w.events[e]| == |w.issued|) &&
+  (forall o :: 0 <= o < |w.owners| ==> |w.owners[o].until| == |w.issued|)
+}
+
+function method later(a: nat, b: nat): nat { if a < b then b else a }
+
+function method merged(a: Clock, b: Clock): Clock
+  requires |a| == |b|
+  ensures |merged(a, b)| == |a| && forall i :: 0 <= i < |a| ==> merged(a, b)[i] == later(a[i], b[i])
+{
+  if |a| == 0 then [] else merged(a[..|a| - 1], b[..|b| - 1]) + [later(a[|a| - 1], b[|b| - 1])]
+}
+
+// What the next work of stream t is ordered after: all before it on t, what t waited for, and what is complete.
+function method seen(w: World, t: nat): Clock
+  requires shaped(w) && t < |w.issued|
+  ensures |seen(w, t)| == |w.issued|
+{
+  merged(w.clocks[t][t := w.issued[t]], w.done)
+}
+
+// The machine. ---------------------------------------------------------------------------------------------------------
+
+function method progress(w: World, s: nat): World
+  requires shaped(w) && s < |w.issued|
+{
+  if w.done[s] < w.issued[s] then w.(done := w.done[s := w.done[s] + 1]) else w
+}
+
+function method record(w: World, s: nat): World
+  requires shaped(w) && s < |w.issued|
+{
+  w.(events := w.events + [w.clocks[s][s := w.issued[s]]])
+}
+
+function method wait(w: World, t: nat, e: nat): World
+  requires shaped(w) && t < |w.issued| && e < |w.events|
+{
+  w.(clocks := w.clocks[t := merged(w.clocks[t], w.events[e])])
+}
+
+// The caller. -----------------------------------------------------------------------------------------------------------
+
+// May stream t touch a block of heap h whose earlier work on h reaches up to `since`? The caller's side of C6: it may when
+// t is the block's own stream, or waited for an event recorded there after the allocation, which is after `since`.
+predicate method may_use(w: World, h: nat, t: nat, since: nat)
+  requires shaped(w) && h < |w.issued| && t < |w.issued|
+{
+  since <= seen(w, t)[h]
+}
+
+function method kernel(w: World, h: nat, i: nat, t: nat): World
+  requires shaped(w) && h < |w.issued| && t < |w.issued| && i < |w.pools[h].blocks|
+{
+  var block := w.pools[h].blocks[i];
+  if block.state != kLive || block.user >= |w.owners| || !may_use(w, h, t, w.owners[block.user].since) then w
+  else
+    var use := Use(block.user, t, w.issued[t] + 1, block.address, end(block), seen(w, t));
+    w.(issued := w.issued[t := w.issued[t] + 1], history := w.history + [use])
+}
+
+function method announce(w: World, h: nat, i: nat, t: nat): World
+  requires shaped(w) && h < |w.issued| && t < |w.issued| && i < |w.pools[h].blocks|
+{
+  var block := w.pools[h].blocks[i];
+  if block.state != kLive || block.user >= |w.owners| then w
+  else
+    var owner := w.owners[block.user];
+    w.(owners := w.owners[block.user := owner.(recorded := owner.recorded + {t})])
+}
+
+// The allocator. ---------------------------------------------------------------------------------------------------------
+
+// Other streams whose uses a free must wait for.
+function method others(owner: Owner, h: nat): set<nat> { (owner.recorded + {owner.stream}) - {h} }
+
+// The gate: may a free block of heap h with that stamp go to stream t? Its own; or what used it is complete (lent); or t's
+// next work waits for it (lent, reuse = ordered: the allocator let t wait first).
+predicate method may_take(w: World, h: nat, t: nat, stamp: nat)
+  requires shaped(w) && h < |w.issued| && t < |w.issued|
+{
+  t == h || stamp <= w.done[h] || stamp <= w.clocks[t][h]
+}
+
+function method take(w: World, h: nat, t: nat, request: PoolRequest): World
+  requires shaped(w) && h < |w.issued| && t < |w.issued|
+{
+  var i := best_fit(w.pools[h].blocks, request, |w.pools[h].blocks|);
+  if i == |w.pools[h].blocks| || !may_take(w, h, t, w.pools[h].blocks[i].stamp) then w
+  else
+    var owner := Owner(t, w.pools[h].blocks[i].stamp, {}, w.issued);
+    var got := allocate(w.pools[h], request.(user := |w.owners|)).after;
+    w.(pools := w.pools[h := got], owners := w.owners + [owner])
+}
+
+// Every stream that used it is the heap's, or was announced: the caller's side of C7.
+predicate method announced(w: World, h: nat, id: nat)
+  requires id < |w.owners|
+{
+  forall k :: 0 <= k < |w.history| && w.history[k].owner == id ==>
+    w.history[k].stream == h || w.history[k].stream in others(w.owners[id], h)
+}
+
+function method give(w: World, h: nat, i: nat): World
+  requires shaped(w) && h < |w.issued| && i < |w.pools[h].blocks|
+{
+  var block := w.pools[h].blocks[i];
+  if block.state != kLive || block.user >= |w.owners| || !announced(w, h, block.user) then w
+  else
+    var owner := w.owners[block.user];
+    if others(owner, h) == {} then w.(pools := w.pools[h := free_at(w.pools[h], i, w.issued[h])])
+    else w.(pools := w.pools[h := restate(w.pools[h], i, kPending)],
+            owners := w.owners[block.user := owner.(until := w.issued)])
+}
+
+// The events of a pending block are asked.
+predicate method passed(w: World, h: nat, owner: Owner)
+  requires shaped(w) && |owner.until| == |w.issued|
+{
+  forall s :: s in others(owner, h) ==> s < |w.issued| && owner.until[s] <= w.done[s]
+}
+
+function method settle(w: World, h: nat, i: nat): World
+  requires shaped(w) && h < |w.issued| && i < |w.pools[h].blocks|
+{
+  var block := w.pools[h].blocks[i];
+  if block.state != kPending || block.user >= |w.owners| || !passed(w, h, w.owners[block.user]) then w
+  else w.(pools := w.pools[h := free_at(w.pools[h], i, w.issued[h])])
+}

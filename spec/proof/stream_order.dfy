@@ -1,0 +1,212 @@
+// C6, C7: no use of bytes is enqueued that is not ordered after every earlier use of them by another owner.
+include "stream_model.dfy"
+include "tiling.dfy"
+include "pool_runs.dfy"
+
+predicate overlaps(u: Use, b: PoolBlock) { u.lo < end(b) && b.address < u.hi }
+
+predicate overlap(u: Use, v: Use) { u.lo < v.hi && v.lo < u.hi }
+
+// The use is complete, or was enqueued on the heap's own stream by then.
+predicate settled(done: Clock, h: nat, u: Use, stamp: nat) {
+  u.stream < |done| && (u.position <= done[u.stream] || (u.stream == h && u.position <= stamp))
+}
+
+// What a block knows of a use of its bytes.
+predicate known(w: World, h: nat, b: PoolBlock, u: Use) {
+  if !owned(b) then settled(w.done, h, u, b.stamp)
+  else b.user < |w.owners| &&
+    (u.owner != b.user ==> settled(w.done, h, u, w.owners[b.user].since)) &&
+    (u.owner == b.user && b.state == kPending ==> waited(w, h, w.owners[b.user], u))
+}
+
+predicate waited(w: World, h: nat, owner: Owner, u: Use) {
+  u.stream == h || (u.stream in others(owner, h) && u.stream < |owner.until| && u.position <= owner.until[u.stream])
+}
+
+predicate knows(w: World, h: nat, b: PoolBlock) {
+  forall k :: 0 <= k < |w.history| && overlaps(w.history[k], b) ==> known(w, h, b, w.history[k])
+}
+
+predicate heaps_know(w: World) {
+  forall h, i :: 0 <= h < |w.pools| && 0 <= i < |w.pools[h].blocks| ==> knows(w, h, w.pools[h].blocks[i])
+}
+
+// The history is of works enqueued, by owners there were.
+predicate historic(w: World) {
+  forall k :: 0 <= k < |w.history| ==> w.history[k].stream < |w.issued| && w.history[k].owner < |w.owners| &&
+    w.history[k].position <= w.issued[w.history[k].stream] && |w.history[k].seen| == |w.issued|
+}
+
+// C6, over the whole history.
+predicate in_order(history: seq<Use>) {
+  forall j, k :: 0 <= j < k < |history| && overlap(history[j], history[k]) && history[j].owner != history[k].owner ==>
+    history[j].stream < |history[k].seen| && history[j].position <= history[k].seen[history[j].stream]
+}
+
+// No byte is in two heaps.
+predicate heaps_apart(pools: seq<PoolMap>) {
+  forall g, h, i, j :: 0 <= g < |pools| && 0 <= h < |pools| && g != h && 0 <= i < |pools[g].segments| &&
+    0 <= j < |pools[h].segments| ==> clear(pools[g].segments[i], pools[h].segments[j])
+}
+
+predicate clear(s: PoolSegment, t: PoolSegment) { s.base + s.size <= t.base || t.base + t.size <= s.base }
+
+predicate heaps_valid(pools: seq<PoolMap>, granule: nat)
+  requires granule > 0
+{
+  forall h :: 0 <= h < |pools| ==> valid(pools[h], granule)
+}
+
+predicate safe(w: World, granule: nat)
+  requires granule > 0
+{
+  shaped(w) && heaps_valid(w.pools, granule) && heaps_apart(w.pools) && historic(w) && heaps_know(w) && in_order(w.history)
+}
+
+// The machine only ever settles more. ----------------------------------------------------------------------------------
+
+lemma progress_keeps(w: World, s: nat, granule: nat)
+  requires granule > 0 && safe(w, granule) && s < |w.issued|
+  ensures safe(progress(w, s), granule)
+{
+  var a := progress(w, s);
+  forall h, i | 0 <= h < |a.pools| && 0 <= i < |a.pools[h].blocks|
+    ensures knows(a, h, a.pools[h].blocks[i])
+  {
+    var b := a.pools[h].blocks[i];
+    assert knows(w, h, b);
+    forall k | 0 <= k < |a.history| && overlaps(a.history[k], b)
+      ensures known(a, h, b, a.history[k])
+    {
+      assert known(w, h, b, w.history[k]);
+    }
+  }
+}
+
+lemma knows_is_of(w: World, a: World, h: nat, b: PoolBlock)
+  requires knows(w, h, b) && a.done == w.done && a.history == w.history
+  requires owned(b) && b.user < |w.owners| ==> b.user < |a.owners| && a.owners[b.user] == w.owners[b.user]
+  ensures knows(a, h, b)
+{
+  forall k | 0 <= k < |a.history| && overlaps(a.history[k], b)
+    ensures known(a, h, b, a.history[k])
+  {
+    assert known(w, h, b, w.history[k]);
+  }
+}
+
+lemma record_keeps(w: World, s: nat, granule: nat)
+  requires granule > 0 && safe(w, granule) && s < |w.issued|
+  ensures safe(record(w, s), granule)
+{
+  var a := record(w, s);
+  forall h, i | 0 <= h < |a.pools| && 0 <= i < |a.pools[h].blocks|
+    ensures knows(a, h, a.pools[h].blocks[i])
+  {
+    assert knows(w, h, w.pools[h].blocks[i]);
+    knows_is_of(w, a, h, w.pools[h].blocks[i]);
+  }
+}
+
+lemma wait_keeps(w: World, t: nat, e: nat, granule: nat)
+  requires granule > 0 && safe(w, granule) && t < |w.issued| && e < |w.events|
+  ensures safe(wait(w, t, e), granule)
+{
+  var a := wait(w, t, e);
+  forall h, i | 0 <= h < |a.pools| && 0 <= i < |a.pools[h].blocks|
+    ensures knows(a, h, a.pools[h].blocks[i])
+  {
+    assert knows(w, h, w.pools[h].blocks[i]);
+    knows_is_of(w, a, h, w.pools[h].blocks[i]);
+  }
+}
+
+// A use of bytes. --------------------------------------------------------------------------------------------------------
+
+// Two blocks of one world that share a byte are one.
+lemma blocks_apart(w: World, g: nat, i: nat, h: nat, j: nat, granule: nat)
+  requires granule > 0 && heaps_valid(w.pools, granule) && heaps_apart(w.pools)
+  requires g < |w.pools| && h < |w.pools| && i < |w.pools[g].blocks| && j < |w.pools[h].blocks|
+  requires w.pools[g].blocks[i].address < end(w.pools[h].blocks[j])
+  requires w.pools[h].blocks[j].address < end(w.pools[g].blocks[i])
+  ensures g == h && i == j
+{
+  reveal valid();
+  if g == h {
+    if i < j { before(w.pools[g], i, j); } else if j < i { before(w.pools[g], j, i); }
+  } else {
+    var s := home(w.pools[g], i);
+    var t := home(w.pools[h], j);
+    var x :| 0 <= x < |w.pools[g].segments| && w.pools[g].segments[x] == s;
+    var y :| 0 <= y < |w.pools[h].segments| && w.pools[h].segments[y] == t;
+    assert clear(w.pools[g].segments[x], w.pools[h].segments[y]);
+  }
+}
+
+lemma kernel_in_order(w: World, h: nat, i: nat, t: nat, granule: nat)
+  requires granule > 0 && safe(w, granule) && h < |w.issued| && t < |w.issued| && i < |w.pools[h].blocks|
+  ensures in_order(kernel(w, h, i, t).history)
+{
+  var a := kernel(w, h, i, t);
+  var b := w.pools[h].blocks[i];
+  var n := |w.history|;
+  assert knows(w, h, b);
+  forall j, k | 0 <= j < k < |a.history| && overlap(a.history[j], a.history[k]) && a.history[j].owner != a.history[k].owner
+    ensures a.history[j].stream < |a.history[k].seen|
+    ensures a.history[j].position <= a.history[k].seen[a.history[j].stream]
+  {
+    if k == n {
+      assert a.history[j] == w.history[j] && overlaps(w.history[j], b);
+      assert known(w, h, b, w.history[j]);
+    } else {
+      assert a.history[j] == w.history[j] && a.history[k] == w.history[k];
+    }
+  }
+}
+
+lemma kernel_keeps(w: World, h: nat, i: nat, t: nat, granule: nat)
+  requires granule > 0 && safe(w, granule) && h < |w.issued| && t < |w.issued| && i < |w.pools[h].blocks|
+  ensures safe(kernel(w, h, i, t), granule)
+{
+  var a := kernel(w, h, i, t);
+  kernel_in_order(w, h, i, t, granule);
+  if a != w {
+    var n := |w.history|;
+    forall g, j | 0 <= g < |a.pools| && 0 <= j < |a.pools[g].blocks|
+      ensures knows(a, g, a.pools[g].blocks[j])
+    {
+      var b := a.pools[g].blocks[j];
+      assert knows(w, g, b);
+      forall k | 0 <= k < |a.history| && overlaps(a.history[k], b)
+        ensures known(a, g, b, a.history[k])
+      {
+        if k == n {
+          blocks_apart(w, g, j, h, i, granule);
+        } else {
+          assert a.history[k] == w.history[k] && known(w, g, b, w.history[k]);
+        }
+      }
+    }
+  }
+}
+
+lemma announce_keeps(w: World, h: nat, i: nat, t: nat, granule: nat)
+  requires granule > 0 && safe(w, granule) && h < |w.issued| && t < |w.issued| && i < |w.pools[h].blocks|
+  ensures safe(announce(w, h, i, t), granule)
+{
+  var a := announce(w, h, i, t);
+  if a != w {
+    forall g, j | 0 <= g < |a.pools| && 0 <= j < |a.pools[g].blocks|
+      ensures knows(a, g, a.pools[g].blocks[j])
+    {
+      var b := a.pools[g].blocks[j];
+      assert knows(w, g, b);
+      forall k | 0 <= k < |a.history| && overlaps(a.history[k], b)
+        ensures known(a, g, b, a.history[k])
+      {
+        assert known(w, g, b, w.history[k]);
+      }
+    }
+  }
+}
