@@ -159,3 +159,102 @@ function method settle(w: World, h: nat, i: nat): World
   if block.state != kPending || block.user >= |w.owners| || !passed(w, h, w.owners[block.user]) then w
   else w.(pools := w.pools[h := free_at(w.pools[h], i, w.issued[h])])
 }
+
+// Segments. ----------------------------------------------------------------------------------------------------------------
+
+predicate method unused(w: World, base: nat, size: nat) {
+  forall h :: 0 <= h < |w.pools| ==>
+    forall s :: s in w.pools[h].segments ==> base + size <= s.base || s.base + s.size <= base
+}
+
+// New memory from the driver, at an address nobody has.
+function method extend(w: World, h: nat, base: nat, size: nat, granule: nat): World
+  requires shaped(w) && h < |w.issued| && granule > 0
+{
+  if !unused(w, base, size) || !allowed(w.pools[h], Grow(base, size, 0), granule) then w
+  else w.(pools := w.pools[h := grow(w.pools[h], base, size, 0).after])
+}
+
+// Is the segment at `base` idle in heap h, and all work that used it complete?
+predicate method rests(w: World, h: nat, base: nat)
+  requires shaped(w) && h < |w.issued|
+{
+  var i := at(w.pools[h].blocks, base, 0);
+  i < |w.pools[h].blocks| && is_idle(w.pools[h], w.pools[h].blocks[i]) && w.pools[h].blocks[i].stamp <= w.done[h]
+}
+
+// Given back to the driver.
+function method give_back(w: World, h: nat, base: nat): World
+  requires shaped(w) && h < |w.issued|
+{
+  if !rests(w, h, base) then w else w.(pools := w.pools[h := shrink(w.pools[h], base).after])
+}
+
+// A whole segment changes heaps.
+function method adopt(w: World, h: nat, g: nat, base: nat, size: nat, granule: nat): World
+  requires shaped(w) && h < |w.issued| && g < |w.issued| && granule > 0
+{
+  if !rests(w, h, base) then w else extend(give_back(w, h, base), g, base, size, granule)
+}
+
+// The language of this world. ----------------------------------------------------------------------------------------------
+
+datatype WorldOp =
+  | Progress(stream: nat)
+  | Record(stream: nat)
+  | Wait(stream: nat, event: nat)
+  | Kernel(heap: nat, block: nat, stream: nat)
+  | Announce(heap: nat, block: nat, stream: nat)
+  | Take(heap: nat, stream: nat, request: PoolRequest)
+  | Give(heap: nat, block: nat)
+  | Settle(heap: nat, block: nat)
+  | Extend(heap: nat, base: nat, size: nat)
+  | GiveBack(heap: nat, base: nat)
+  | Adopt(heap: nat, to: nat, base: nat, size: nat)
+
+// One step; an op that names what is not there changes nothing.
+function method step(w: World, op: WorldOp, granule: nat): World
+  requires shaped(w) && granule > 0
+{
+  match op
+  case Progress(s) => if s < |w.issued| then progress(w, s) else w
+  case Record(s) => if s < |w.issued| then record(w, s) else w
+  case Wait(t, e) => if t < |w.issued| && e < |w.events| then wait(w, t, e) else w
+  case Kernel(h, i, t) =>
+    if h < |w.issued| && t < |w.issued| && i < |w.pools[h].blocks| then kernel(w, h, i, t) else w
+  case Announce(h, i, t) =>
+    if h < |w.issued| && t < |w.issued| && i < |w.pools[h].blocks| then announce(w, h, i, t) else w
+  case Take(h, t, request) =>
+    if h < |w.issued| && t < |w.issued| && allowed(w.pools[h], Allocate(request), granule) then take(w, h, t, request) else w
+  case Give(h, i) => if h < |w.issued| && i < |w.pools[h].blocks| then give(w, h, i) else w
+  case Settle(h, i) => if h < |w.issued| && i < |w.pools[h].blocks| then settle(w, h, i) else w
+  case Extend(h, base, size) => if h < |w.issued| then extend(w, h, base, size, granule) else w
+  case GiveBack(h, base) => if h < |w.issued| then give_back(w, h, base) else w
+  case Adopt(h, g, base, size) =>
+    if h < |w.issued| && g < |w.issued| then adopt(w, h, g, base, size, granule) else w
+}
+
+function method zeros(n: nat): Clock
+  ensures |zeros(n)| == n
+{
+  if n == 0 then [] else zeros(n - 1) + [0]
+}
+
+// n streams, nothing enqueued, no memory.
+function method at_rest(n: nat): World
+  ensures shaped(at_rest(n))
+{
+  World(zeros(n), zeros(n), repeated(zeros(n), n), [], empty_pools(n), [], [])
+}
+
+function method repeated(clock: Clock, n: nat): seq<Clock>
+  ensures |repeated(clock, n)| == n && forall i :: 0 <= i < n ==> repeated(clock, n)[i] == clock
+{
+  if n == 0 then [] else repeated(clock, n - 1) + [clock]
+}
+
+function method empty_pools(n: nat): seq<PoolMap>
+  ensures |empty_pools(n)| == n && forall i :: 0 <= i < n ==> empty_pools(n)[i] == PoolMap([], [])
+{
+  if n == 0 then [] else empty_pools(n - 1) + [PoolMap([], [])]
+}

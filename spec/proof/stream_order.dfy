@@ -35,7 +35,8 @@ predicate heaps_know(w: World) {
 // The history is of works enqueued, by owners there were.
 predicate historic(w: World) {
   forall k :: 0 <= k < |w.history| ==> w.history[k].stream < |w.issued| && w.history[k].owner < |w.owners| &&
-    w.history[k].position <= w.issued[w.history[k].stream] && |w.history[k].seen| == |w.issued|
+    w.history[k].position <= w.issued[w.history[k].stream] && |w.history[k].seen| == |w.issued| &&
+    w.history[k].lo < w.history[k].hi
 }
 
 // C6, over the whole history.
@@ -46,8 +47,11 @@ predicate in_order(history: seq<Use>) {
 
 // No byte is in two heaps.
 predicate heaps_apart(pools: seq<PoolMap>) {
-  forall g, h, i, j :: 0 <= g < |pools| && 0 <= h < |pools| && g != h && 0 <= i < |pools[g].segments| &&
-    0 <= j < |pools[h].segments| ==> clear(pools[g].segments[i], pools[h].segments[j])
+  forall g, h :: 0 <= g < |pools| && 0 <= h < |pools| && g != h ==> pools_apart(pools[g], pools[h])
+}
+
+predicate pools_apart(a: PoolMap, b: PoolMap) {
+  forall s, t :: s in a.segments && t in b.segments ==> clear(s, t)
 }
 
 predicate clear(s: PoolSegment, t: PoolSegment) { s.base + s.size <= t.base || t.base + t.size <= s.base }
@@ -58,10 +62,25 @@ predicate heaps_valid(pools: seq<PoolMap>, granule: nat)
   forall h :: 0 <= h < |pools| ==> valid(pools[h], granule)
 }
 
+// A byte that is used and not yet done with is still somebody's: what went back to the driver is at rest.
+predicate backed(w: World) {
+  forall k, x :: 0 <= k < |w.history| && w.history[k].lo <= x < w.history[k].hi &&
+    !complete_use(w.done, w.history[k]) ==> mapped(w.pools, x)
+}
+
+predicate complete_use(done: Clock, u: Use) { u.stream < |done| && u.position <= done[u.stream] }
+
+predicate mapped(pools: seq<PoolMap>, x: nat) { exists h :: 0 <= h < |pools| && has_byte(pools[h].segments, x) }
+
+predicate has_byte(segments: seq<PoolSegment>, x: nat) {
+  exists s :: s in segments && s.base <= x < s.base + s.size
+}
+
 predicate safe(w: World, granule: nat)
   requires granule > 0
 {
-  shaped(w) && heaps_valid(w.pools, granule) && heaps_apart(w.pools) && historic(w) && heaps_know(w) && in_order(w.history)
+  shaped(w) && heaps_valid(w.pools, granule) && heaps_apart(w.pools) && historic(w) && heaps_know(w) && in_order(w.history) &&
+  backed(w)
 }
 
 // The machine only ever settles more. ----------------------------------------------------------------------------------
@@ -71,6 +90,11 @@ lemma progress_keeps(w: World, s: nat, granule: nat)
   ensures safe(progress(w, s), granule)
 {
   var a := progress(w, s);
+  forall k, x | 0 <= k < |a.history| && a.history[k].lo <= x < a.history[k].hi && !complete_use(a.done, a.history[k])
+    ensures mapped(a.pools, x)
+  {
+    assert !complete_use(w.done, w.history[k]);
+  }
   forall h, i | 0 <= h < |a.pools| && 0 <= i < |a.pools[h].blocks|
     ensures knows(a, h, a.pools[h].blocks[i])
   {
@@ -138,9 +162,7 @@ lemma blocks_apart(w: World, g: nat, i: nat, h: nat, j: nat, granule: nat)
   } else {
     var s := home(w.pools[g], i);
     var t := home(w.pools[h], j);
-    var x :| 0 <= x < |w.pools[g].segments| && w.pools[g].segments[x] == s;
-    var y :| 0 <= y < |w.pools[h].segments| && w.pools[h].segments[y] == t;
-    assert clear(w.pools[g].segments[x], w.pools[h].segments[y]);
+    assert pools_apart(w.pools[g], w.pools[h]) && clear(s, t);
   }
 }
 
@@ -165,14 +187,34 @@ lemma kernel_in_order(w: World, h: nat, i: nat, t: nat, granule: nat)
   }
 }
 
+lemma kernel_backed(w: World, h: nat, i: nat, t: nat, granule: nat)
+  requires granule > 0 && safe(w, granule) && h < |w.issued| && t < |w.issued| && i < |w.pools[h].blocks|
+  ensures backed(kernel(w, h, i, t))
+{
+  var a := kernel(w, h, i, t);
+  reveal valid();
+  var s := home(w.pools[h], i);
+  forall k, x | 0 <= k < |a.history| && a.history[k].lo <= x < a.history[k].hi && !complete_use(a.done, a.history[k])
+    ensures mapped(a.pools, x)
+  {
+    if k == |w.history| {
+      assert has_byte(a.pools[h].segments, x);
+    } else {
+      assert a.history[k] == w.history[k] && mapped(w.pools, x);
+    }
+  }
+}
+
 lemma kernel_keeps(w: World, h: nat, i: nat, t: nat, granule: nat)
   requires granule > 0 && safe(w, granule) && h < |w.issued| && t < |w.issued| && i < |w.pools[h].blocks|
   ensures safe(kernel(w, h, i, t), granule)
 {
   var a := kernel(w, h, i, t);
   kernel_in_order(w, h, i, t, granule);
+  kernel_backed(w, h, i, t, granule);
   if a != w {
     var n := |w.history|;
+    assert w.pools[h].blocks[i].size > 0 by { around(w.pools[h], i, granule); }
     forall g, j | 0 <= g < |a.pools| && 0 <= j < |a.pools[g].blocks|
       ensures knows(a, g, a.pools[g].blocks[j])
     {
