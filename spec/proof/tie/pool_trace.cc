@@ -1,0 +1,140 @@
+// pool_trace SEED OPS: random operations on the C++ model of the block pool, one a line: the op, its answer, and a hash of the
+// whole state after it. pool_tie.cs feeds the same ops to the compiled Dafny model and compares.
+//
+// Worlds of a few segments and some dozen blocks, so that every case of every operation comes often: neighbours of all
+// states, touching segments, equal sizes, stale and inner addresses.
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+
+#include "spec/model/block_pool_model.h"
+#include "spec/ops/random.h"
+
+namespace ashlar::spec {
+namespace {
+
+constexpr std::uint64_t kGranule = 512;
+constexpr std::uint64_t kBaseFirst = std::uint64_t{1} << 40;
+constexpr std::size_t kSegmentsMax = 4;
+constexpr std::uint64_t kSegmentGranulesMax = 24;
+constexpr std::uint64_t kPlaces = 8;  ///< where segments may begin: so close that they touch, and never overlap
+
+/// The Dafny model's names of what a call answers.
+const char* name_of(Code code) {
+  switch (code) {
+    case Code::kOk: return "kOk";
+    case Code::kOutOfMemory: return "kOutOfMemory";
+    case Code::kUnknownPointer: return "kUnknownPointer";
+    case Code::kDoubleFree: return "kDoubleFree";
+    case Code::kBusy: return "kBusy";
+    case Code::kNotFound: return "kNotFound";
+    default: return "?";
+  }
+}
+
+/// FNV-1a over whole words.
+std::uint64_t hash_of(const PoolMap& map) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  const auto add = [&hash](std::uint64_t word) { hash = (hash ^ word) * 0x100000001b3u; };
+  for (const PoolSegment& segment : map.segments) {
+    add(segment.base.value());
+    add(segment.size.count());
+  }
+  for (const PoolBlock& block : map.blocks) {
+    add(block.address.value());
+    add(block.size.count());
+    add(block.requested.count());
+    add(block.segment.value());
+    add(block.stamp);
+    add(block.user);
+    add(static_cast<std::uint64_t>(block.state));
+  }
+  return hash;
+}
+
+class Trace {
+ public:
+  explicit Trace(std::uint64_t seed) : random_(seed) {}
+
+  void step() {
+    stamp_ += 1;
+    const std::uint64_t kind = random_.below(16);
+    if (kind == 0) return grow();
+    if (kind < 7) return allocate();
+    if (kind < 10) return on(PoolState::kLive, "R", [this](Address a) { return model_.release(a, stamp_); });
+    if (kind < 12) return on(PoolState::kLive, "D", [this](Address a) { return model_.defer(a); });
+    if (kind == 12) return on(PoolState::kPending, "C", [this](Address a) { return model_.complete(a, stamp_); });
+    if (kind == 13) return on(PoolState::kFree, "L", [this](Address a) { return model_.lift(a); });
+    if (kind == 14) return on(PoolState::kInTransfer, "W", [this](Address a) { return model_.lower(a, stamp_); });
+    const PoolBlock* idle = model_.nth_idle(random_.next());
+    const Address base = idle != nullptr ? idle->address : some_address();
+    const Status status = model_.shrink(base);
+    std::printf("S %" PRIu64, base.value());
+    answer(status, 0);
+  }
+
+ private:
+  void grow() {
+    const Address base{kBaseFirst + random_.below(kPlaces) * kSegmentGranulesMax * kGranule};
+    const auto& segments = model_.map().segments;
+    if (segments.size() == kSegmentsMax) return allocate();
+    for (const PoolSegment& segment : segments) {
+      if (segment.base == base) return allocate();
+    }
+    // Whole places often, so that segments touch.
+    const std::uint64_t granules = random_.one_in(2) ? kSegmentGranulesMax : 1 + random_.below(kSegmentGranulesMax);
+    const Bytes size{granules * kGranule};
+    const Status status = model_.grow(base, size, stamp_);
+    std::printf("G %" PRIu64 " %" PRIu64 " %" PRIu64, base.value(), size.count(), stamp_);
+    answer(status, 0);
+  }
+
+  void allocate() {
+    PoolRequest request;
+    request.size = Bytes{(1 + random_.below(random_.one_in(4) ? 24 : 6)) * kGranule};
+    request.requested = Bytes{1 + random_.below(request.size.count())};
+    request.user = stamp_;
+    request.split = !random_.one_in(4);
+    if (random_.one_in(4)) request.size_end = request.size + Bytes{random_.below(8) * kGranule};
+    const Result<Address> got = model_.allocate(request);
+    std::printf("A %" PRIu64 " %" PRIu64 " %d %" PRIu64 " %" PRIu64, request.size.count(), request.size_end.count(),
+                request.split ? 1 : 0, request.requested.count(), request.user);
+    answer(got.status(), got.is_ok() ? got.value().value() : 0);
+  }
+
+  /// On a block in that state mostly, so that most calls succeed.
+  template <class Call>
+  void on(PoolState state, const char* name, Call call) {
+    const PoolBlock* block = random_.one_in(8) ? nullptr : model_.nth(state, random_.next());
+    const Address address = block != nullptr ? block->address : some_address();
+    const Status status = call(address);
+    std::printf("%s %" PRIu64 " %" PRIu64, name, address.value(), stamp_);
+    answer(status, 0);
+  }
+
+  /// A block's, of any state, or one inside a block, or where none is.
+  Address some_address() {
+    const auto& blocks = model_.map().blocks;
+    if (blocks.empty() || random_.one_in(8)) return Address{kBaseFirst + random_.below(256) * kGranule};
+    const PoolBlock& block = blocks[random_.below(blocks.size())];
+    return random_.one_in(4) ? block.address + Bytes{kGranule} : block.address;
+  }
+
+  void answer(Status status, std::uint64_t value) {
+    std::printf(" %s %" PRIu64 " %" PRIu64 "\n", name_of(status.code()), value, hash_of(model_.map()));
+  }
+
+  BlockPoolModel model_;
+  Random random_;
+  std::uint64_t stamp_ = 0;
+};
+
+}  // namespace
+}  // namespace ashlar::spec
+
+int main(int argc, char** argv) {
+  if (argc != 3) return std::fputs("usage: pool_trace SEED OPS\n", stderr), 2;
+  ashlar::spec::Trace trace(std::strtoull(argv[1], nullptr, 10));
+  for (std::uint64_t left = std::strtoull(argv[2], nullptr, 10); left > 0; --left) trace.step();
+  return 0;
+}
