@@ -66,6 +66,7 @@ TEST_F(CliTest, AUsageErrorIsTwo) {
   expect_refused("replay --planned --seed 4 t.trace", 2, "--seed: chooses what --alter alters; give that too");
   expect_refused("replay --planned --report x.html t.trace", 2, "--report: draws no planned run yet");
   EXPECT_EQ(run("replay --planned --alter 2 t.trace").code, 2);
+  expect_refused("replay --planned --alter nan t.trace", 2, "--alter: between 0 and 1");
   expect_refused("replay --device host --lag 5 t.trace", 2,
                  "--lag: the host has no streams that could be late; use --device sim");
 }
@@ -172,6 +173,8 @@ TEST_F(CliTest, AnAlteredRunIsServedAllTheSame) {
     EXPECT_EQ(planned["served"].get<int>() + planned["fallbacks"].get<int>(), r["allocations"]);
     EXPECT_EQ(planned["first_difference"].get<std::string>().rfind("stream 0: event ", 0), 0u);
     EXPECT_EQ(replay_json(arguments)[0]["planned"]["late"], planned["late"]);
+    const std::string said = std::to_string(planned["served"].get<int>()) + " served from the segment";
+    EXPECT_NE(run("replay " + arguments).out.find(said), std::string::npos);
   }
 }
 

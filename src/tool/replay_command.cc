@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -30,6 +31,7 @@ int read_options(const ReplayCommand& command, ReplayOptions* options) {
   options->is_planned = command.planned;
   options->alter = command.alter;
   options->seed = command.seed.value_or(1);
+  if (std::isnan(command.alter)) return fail(kExitUsage, "--alter: between 0 and 1");
   if (!command.planned && command.alter > 0) return fail(kExitUsage, "--alter: alters a planned run; give --planned too");
   if (command.seed && command.alter == 0) return fail(kExitUsage, "--seed: chooses what --alter alters; give that too");
   if (command.planned && !command.report.empty()) return fail(kExitUsage, "--report: draws no planned run yet");
@@ -81,6 +83,18 @@ void print_table(const std::vector<ReplayResult>& results) {
   }
 }
 
+// Of planned runs: what the plans serve, and how it went.
+void print_plans(const std::vector<ReplayResult>& results) {
+  for (const ReplayResult& r : results) {
+    if (!r.planned) continue;
+    const plan::ReplayCounts& counts = r.account.planned.counts;
+    fmt::print("{}: plan of {} allocations, peak {} (bound {}); {} served from the segment, {} not planned, {} fell back\n",
+               r.trace, r.planned->managed, size_text(r.planned->peak), size_text(r.planned->lower_bound), counts.served,
+               counts.unmanaged, counts.fallbacks());
+    if (!r.planned->first_difference.empty()) fmt::print("  altered: {}\n", r.planned->first_difference);
+  }
+}
+
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
   return text;
@@ -129,6 +143,7 @@ int run_replay(const ReplayCommand& command) {
     std::fwrite(json.data(), 1, json.size(), stdout);
   } else {
     print_table(results);
+    print_plans(results);
     if (!command.json.empty() && !write_file(command.json, json, &error)) return fail(kExitUnreadable, error);
   }
   if (options.wants_picture && !write_file(command.report, report_page(entries, options), &error)) {
