@@ -80,11 +80,9 @@ TEST(BruteForce, AgreesWithTryingEveryOffset) {
     const auto violation = check_plan(problem, least.offsets);
     ASSERT_FALSE(violation.has_value()) << i << ": " << violation->text;
     const std::vector<Bytes> live = live_peaks(problem);
+    const std::vector<Bytes> peaks = peaks_of(problem, least.offsets);
     for (std::uint32_t s = 0; s < problem.spaces.size(); ++s) {
-      Bytes peak;
-      for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
-        if (problem.buffers[b].space == s) peak = std::max(peak, least.offsets[b] + problem.buffers[b].size);
-      }
+      const Bytes peak = peaks[s];
       ASSERT_EQ(peak, least.peaks[s]) << i;
       ASSERT_GE(peak, live[s]) << i;
       above_live += peak > live[s] ? 1 : 0;

@@ -17,13 +17,6 @@ namespace {
 using plan::Problem;
 using Rule = PlanViolation::Rule;
 
-plan::Buffer buffer(plan::Time lower, plan::Time upper, std::uint64_t size) {
-  plan::Buffer b;
-  b.life = {lower, upper};
-  b.size = Bytes{size};
-  return b;
-}
-
 // Buffers 0 and 1 are of one group, 2 has a gap in which 3 lives, 4 is pinned, 5 is in another space.
 struct Sample {
   Problem problem;
@@ -33,7 +26,8 @@ struct Sample {
 Sample sample() {
   Sample s;
   Problem& p = s.problem;
-  p.buffers = {buffer(0, 10, 16), buffer(5, 20, 24), buffer(0, 20, 8), buffer(4, 6, 8), buffer(2, 4, 8), buffer(0, 20, 64)};
+  p.buffers = {plain_buffer(0, 10, 16), plain_buffer(5, 20, 24), plain_buffer(0, 20, 8),
+               plain_buffer(4, 6, 8),   plain_buffer(2, 4, 8),   plain_buffer(0, 20, 64)};
   p.groups = {"g"};
   p.buffers[0].group = p.buffers[1].group = 0;
   p.buffers[1].alignment = 8_B;

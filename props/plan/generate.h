@@ -5,6 +5,7 @@
 // Thread safety: pure functions of the generator's state.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -21,6 +22,24 @@ struct GenerateLimits {
   std::uint64_t sizes = 9;    ///< sizes are 1 to this, before they are scaled
   std::uint32_t buffers_min = 0;
 };
+
+/// One without any feature.
+inline plan::Buffer plain_buffer(plan::Time lower, plan::Time upper, std::uint64_t size) {
+  plan::Buffer buffer;
+  buffer.life = {lower, upper};
+  buffer.size = Bytes{size};
+  return buffer;
+}
+
+/// How high each space is with these offsets.
+inline std::vector<Bytes> peaks_of(const plan::Problem& problem, const std::vector<Bytes>& offsets) {
+  std::vector<Bytes> peaks(problem.spaces.size());
+  for (std::size_t b = 0; b < offsets.size(); ++b) {
+    Bytes& peak = peaks[problem.buffers[b].space];
+    peak = std::max(peak, offsets[b] + problem.buffers[b].size);
+  }
+  return peaks;
+}
 
 /// One problem, the same for the same state of `random` on every machine.
 plan::Problem generate_problem(spec::Random* random, const GenerateLimits& limits = {});

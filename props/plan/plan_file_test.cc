@@ -18,16 +18,9 @@ namespace {
 
 using namespace std::string_view_literals;
 
-Buffer buffer(Time lower, Time upper, std::uint64_t size) {
-  Buffer b;
-  b.life = {lower, upper};
-  b.size = Bytes{size};
-  return b;
-}
-
 Problem sample_problem() {
   Problem problem;
-  problem.buffers = {buffer(0, 5, 16), buffer(2, 9, 8), buffer(4, 6, 24)};
+  problem.buffers = {plain_buffer(0, 5, 16), plain_buffer(2, 9, 8), plain_buffer(4, 6, 24)};
   problem.groups = {"g"};
   problem.buffers[0].group = problem.buffers[1].group = 0;
   problem.buffers[0].pinned = 24_B;
@@ -66,7 +59,7 @@ void expect_same(const Plan& a, const Plan& b) {
 
 TEST(PlanFile, HasTheSameBytesOnEveryMachine) {
   Problem problem;
-  problem.buffers = {buffer(0, 1, 0x0102)};
+  problem.buffers = {plain_buffer(0, 1, 0x0102)};
   Plan plan;
   plan.offsets = {0x0a0b_B};
   plan.spaces = {{0x0b0d_B, 0x0102_B}};

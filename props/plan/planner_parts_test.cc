@@ -90,9 +90,7 @@ TEST(FirstFitTest, AnyOrderMakesAValidPlan) {
 
 TEST(FirstFitTest, WhatALowPiecePassedBelowIsLookedAtAgainOnceAHighPieceIsLifted) {
   const auto buffer = [](plan::Time lower, plan::Time upper, std::uint64_t size, std::uint32_t group = plan::kNoGroup) {
-    plan::Buffer made;
-    made.life = {lower, upper};
-    made.size = Bytes{size};
+    plan::Buffer made = plain_buffer(lower, upper, size);
     made.group = group;
     return made;
   };
@@ -109,10 +107,7 @@ TEST(FirstFitTest, WhatALowPiecePassedBelowIsLookedAtAgainOnceAHighPieceIsLifted
 
 TEST(RepairTest, AValidPlanStaysValidAndIsLowerWhereThatIsSaid) {
   spec::Random random(16);
-  GenerateLimits limits;
-  limits.buffers_max = 60;
-  limits.times = 40;
-  limits.sizes = 50;
+  const GenerateLimits limits{60, 40, 50};
   int lowered = 0, given_up = 0;
   for (int i = 0; i < cases(120); ++i) {
     const Problem problem = generate_problem(&random, limits);

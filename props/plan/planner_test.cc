@@ -87,13 +87,8 @@ TEST(PlannerTest, HintsAreKeptByAPlanThatIsNoWorse) {
     for (std::size_t b = 0; b < problem.buffers.size(); ++b) problem.buffers[b].hint = wish[b];
     const Plan at_once = plan::make_plan(problem, with_work(0));
     ASSERT_EQ(violation(problem, at_once), "") << "case " << i;
-    for (std::size_t s = 0; s < problem.spaces.size(); ++s) {
-      Bytes peak;
-      for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
-        if (problem.buffers[b].space == s) peak = std::max(peak, wish[b] + problem.buffers[b].size);
-      }
-      ASSERT_LE(at_once.spaces[s].peak, peak) << "case " << i;
-    }
+    const std::vector<Bytes> peaks = peaks_of(problem, wish);
+    for (std::size_t s = 0; s < peaks.size(); ++s) ASSERT_LE(at_once.spaces[s].peak, peaks[s]) << "case " << i;
     for (plan::Buffer& buffer : problem.buffers) {
       if (random.one_in(2)) buffer.hint = Bytes{random.below(50)};
     }
@@ -105,10 +100,7 @@ TEST(PlannerTest, HintsAreKeptByAPlanThatIsNoWorse) {
 
 TEST(PlannerTest, LargerProblemsHaveValidAnswersWhateverTheWork) {
   spec::Random random(3);
-  GenerateLimits limits;
-  limits.buffers_max = 60;
-  limits.times = 40;
-  limits.sizes = 50;
+  const GenerateLimits limits{60, 40, 50};
   for (int i = 0; i < cases(100); ++i) {
     const Problem problem = generate_problem(&random, limits);
     std::vector<plan::SpaceAnswer> before(problem.spaces.size(), {plan::kNowhere, Bytes{}});
@@ -126,10 +118,7 @@ TEST(PlannerTest, LargerProblemsHaveValidAnswersWhateverTheWork) {
 
 TEST(PlannerTest, HundredsOfEveryKindHaveValidAnswers) {
   spec::Random random(11);
-  GenerateLimits limits;
-  limits.buffers_max = 300;
-  limits.times = 200;
-  limits.sizes = 500;
+  const GenerateLimits limits{300, 200, 500};
   for (int i = 0; i < cases(20); ++i) {
     const Problem problem = generate_problem(&random, limits);
     for (const std::uint64_t work : {0u, 3'000'000u}) {
@@ -168,10 +157,7 @@ TEST(PlannerTest, WhatIsCutFromARectangleIsNeverProvedNotToFitInIt) {
 
 TEST(PlannerTest, TheSameWorkGivesTheSameOffsets) {
   spec::Random random(4);
-  GenerateLimits limits;
-  limits.buffers_max = 80;
-  limits.times = 60;
-  limits.sizes = 99;
+  const GenerateLimits limits{80, 60, 99};
   for (int i = 0; i < cases(100); ++i) {
     const Problem problem = generate_problem(&random, limits);
     const Plan a = plan::make_plan(problem, with_work(200'000));
@@ -183,10 +169,7 @@ TEST(PlannerTest, TheSameWorkGivesTheSameOffsets) {
 
 TEST(PlannerTest, MoreCapacityIsNeverHarder) {
   spec::Random random(8);
-  GenerateLimits limits;
-  limits.buffers_max = 40;
-  limits.times = 30;
-  limits.sizes = 60;
+  const GenerateLimits limits{40, 30, 60};
   for (int i = 0; i < cases(100); ++i) {
     Problem problem = generate_problem(&random, limits);
     const std::vector<Bytes> bounds = spec::live_peaks(problem);
@@ -217,15 +200,9 @@ TEST(PlannerTest, AWarmStartIsNeverMadeWorseAndABadOneIsPassedOver) {
     options.warm_start = &start;
     Plan answer = plan::make_plan(problem, options);
     ASSERT_EQ(violation(problem, answer), "") << "case " << i;
-    for (std::size_t b = 0; b < start.size(); ++b) {
-      ASSERT_LE(answer.offsets[b], plan::kPlanBytesMax);
-      const std::uint32_t space = problem.buffers[b].space;
-      Bytes peak;
-      for (std::size_t other = 0; other < start.size(); ++other) {
-        if (problem.buffers[other].space == space) peak = std::max(peak, start[other] + problem.buffers[other].size);
-      }
-      ASSERT_LE(answer.spaces[space].peak, peak) << "case " << i;
-    }
+    for (const Bytes offset : answer.offsets) ASSERT_LE(offset, plan::kPlanBytesMax);
+    const std::vector<Bytes> peaks = peaks_of(problem, start);
+    for (std::size_t s = 0; s < peaks.size(); ++s) ASSERT_LE(answer.spaces[s].peak, peaks[s]) << "case " << i;
     for (Bytes& offset : start) offset = random.next() % 3 == 0 ? plan::kNowhere : Bytes{random.next() % 16};
     answer = plan::make_plan(problem, options);
     ASSERT_EQ(violation(problem, answer), "") << "case " << i;

@@ -16,17 +16,10 @@
 namespace ashlar::plan {
 namespace {
 
-Buffer buffer(Time lower, Time upper, std::uint64_t size) {
-  Buffer b;
-  b.life = {lower, upper};
-  b.size = Bytes{size};
-  return b;
-}
-
 // Three buffers that are live together at 4, in one space, without any feature.
 Problem three() {
   Problem problem;
-  problem.buffers = {buffer(0, 5, 16), buffer(2, 9, 8), buffer(4, 6, 32)};
+  problem.buffers = {plain_buffer(0, 5, 16), plain_buffer(2, 9, 8), plain_buffer(4, 6, 32)};
   return problem;
 }
 

@@ -66,7 +66,7 @@ class ReplayLockstep {
  private:
   using Call = LedgerUpstream::Call;
 
-  bool is_own(const Stream& stream) const { return stream.id == setting_.stream.id && stream.device == setting_.stream.device; }
+  bool is_own(const Stream& stream) const { return is_same_stream(stream, setting_.stream); }
   bool is_inside(Address address) const;
   std::optional<Bytes> offset_of(Address address) const;
   void expect_segment(const std::vector<Call>& calls);

@@ -117,6 +117,9 @@ struct Stream {
   friend constexpr bool operator==(const Stream&, const Stream&) = default;
 };
 
+/// The same stream, whatever handles name it.
+constexpr bool is_same_stream(const Stream& a, const Stream& b) noexcept { return a.id == b.id && a.device == b.device; }
+
 }  // namespace v0
 }  // namespace ashlar
 

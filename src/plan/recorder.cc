@@ -9,8 +9,7 @@ namespace plan {
 
 Result<Address> Recorder::allocate(Bytes size, const Stream& stream) noexcept {
   const Result<Address> address = upstream_.allocate(size, stream);
-  const bool is_ours = stream.id == stream_.id && stream.device == stream_.device;
-  if (address.is_ok() && !address.value().is_null() && is_ours) note(address.value(), size);
+  if (address.is_ok() && !address.value().is_null() && is_same_stream(stream, stream_)) note(address.value(), size);
   return address;
 }
 
@@ -49,7 +48,7 @@ Status Recorder::free(Address address) noexcept {
 
 Status Recorder::record_use(Address address, const Stream& stream) noexcept {
   const Status status = upstream_.record_use(address, stream);
-  if (!status.is_ok() || (stream.id == stream_.id && stream.device == stream_.device)) return status;
+  if (!status.is_ok() || is_same_stream(stream, stream_)) return status;
   const std::lock_guard lock(mutex_);
   if (const auto found = live_.find(address); found != live_.end()) {
     recording_.allocations[found->second].is_used_elsewhere = true;

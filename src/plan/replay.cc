@@ -68,10 +68,6 @@ Replay::~Replay() {
   if (live_ == 0 && !segment_.is_null()) static_cast<void>(upstream_.free(segment_));
 }
 
-bool Replay::is_ours(const Stream& stream) const noexcept {
-  return stream.id == stream_.id && stream.device == stream_.device;
-}
-
 bool Replay::contains(Address address) const noexcept {
   return !segment_.is_null() && address >= segment_ && address - segment_ < segment_size_;
 }
@@ -87,11 +83,11 @@ Result<Address> Replay::allocate(Bytes size, const Stream& stream) noexcept {
   {
     const Guard guard(lock_);
     const Event& next = events_[cursor_];
-    if (next.size == size && next.slot != kNoSlot && barred_.is_empty() && !base_.is_null() && is_ours(stream)) [[likely]] {
+    if (next.size == size && next.slot != kNoSlot && barred_.is_empty() && !base_.is_null() && is_same_stream(stream, stream_)) [[likely]] {
       ++cursor_;
       return occupy(next);
     }
-    if (!is_ours(stream)) {
+    if (!is_same_stream(stream, stream_)) {
       ++counts_.other_stream;
     } else if (const Address address = place(size); !address.is_null()) {
       return address;
@@ -242,7 +238,7 @@ Status Replay::record_use(Address address, const Stream& stream) noexcept {
       Status refusal;
       slot = live_at(address, &refusal);
       if (slot == nullptr) return refusal;
-      if (is_ours(stream)) return Status::ok();
+      if (is_same_stream(stream, stream_)) return Status::ok();
       before = slot->flags;
       slot->flags |= kUsed;
     } else {

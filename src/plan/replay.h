@@ -82,7 +82,6 @@ class ASHLAR_API Replay final : public Route {
   };
 
   Replay(Upstream& upstream, const Stream& stream, const Recording& recording, const Plan& plan, Bytes alignment);
-  bool is_ours(const Stream& stream) const noexcept;
   bool contains(Address address) const noexcept;
   bool is_on_time(const Event& free) const noexcept;
   Address occupy(const Event& event) noexcept;

@@ -14,8 +14,6 @@ struct ThreadWay {
 };
 thread_local ThreadWay thread_way;
 
-bool same(const Stream& a, const Stream& b) noexcept { return a.id == b.id && a.device == b.device; }
-
 }  // namespace
 
 Result<Address> Router::allocate(Bytes size, const Stream& stream) noexcept {
@@ -27,7 +25,7 @@ Route* Router::way_of(const Stream& stream) const noexcept {
   if (way_count_.load(std::memory_order_acquire) == 0) return nullptr;
   const std::shared_lock lock(mutex_);
   for (const Way& way : ways_) {
-    if (way.route != nullptr && same(way.stream, stream)) return way.route;
+    if (way.route != nullptr && is_same_stream(way.stream, stream)) return way.route;
   }
   return nullptr;
 }
@@ -77,7 +75,7 @@ Status Router::install(const Stream& stream, Route& route) noexcept {
   ASHLAR_REQUIRE(std::find(routes_.begin(), routes_.end(), &route) != routes_.end(), Code::kNotFound, "the route is not attached");
   Way* room = nullptr;
   for (Way& way : ways_) {
-    ASHLAR_REQUIRE(way.route == nullptr || !same(way.stream, stream), Code::kBusy, "the stream has a guard already");
+    ASHLAR_REQUIRE(way.route == nullptr || !is_same_stream(way.stream, stream), Code::kBusy, "the stream has a guard already");
     if (way.route == nullptr && room == nullptr) room = &way;
   }
   ASHLAR_REQUIRE(room != nullptr, Code::kBusy, "as many streams as may have guards have one");
@@ -89,7 +87,7 @@ Status Router::install(const Stream& stream, Route& route) noexcept {
 void Router::remove(const Stream& stream) noexcept {
   const std::unique_lock lock(mutex_);
   const auto found = std::find_if(ways_.begin(), ways_.end(),
-                                  [&](const Way& way) { return way.route != nullptr && same(way.stream, stream); });
+                                  [&](const Way& way) { return way.route != nullptr && is_same_stream(way.stream, stream); });
   ASHLAR_ASSERT(found != ways_.end(), "plan: a guard's stream has no way");
   *found = {};
   way_count_.fetch_sub(1, std::memory_order_release);
