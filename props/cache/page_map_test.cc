@@ -2,6 +2,7 @@
 //
 // Imitates: an allocator with more memory than one leaf of the map covers. Does not prove: anything about readers that run
 // while a segment is entered (threads_test.cc).
+#include <deque>
 #include <optional>
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ struct Entered : SegmentRecord {
     base = at;
     size = bytes;
     heap.store(heap_at(heap_number));
-    EXPECT_TRUE(pages.reserve(at, bytes));
+    EXPECT_TRUE(pages.reserve(at, bytes, owner()));
     pages.insert(*this);
   }
   Address last() const { return base + (size - 1_B); }
@@ -98,12 +99,42 @@ TEST(PageMapTest, LeavesAtTheSamePlaceAtHandAreNotMistaken) {
   }
 }
 
+/// Owners that come when all numbers are given, on pages that had an owner with a number before and have one again, on whole
+/// pages and on shared ones.
+TEST(PageMapTest, OwnersWithoutANumberAreFoundLikeTheOthers) {
+  PageMap pages;
+  std::deque<Entered> segments;
+  const auto at = [](std::uint64_t i) { return kBase + Bytes{i * 3 * 1_MiB .count()}; };  // every other page is shared
+  for (std::uint64_t i = 0; i < 600; ++i) segments.emplace_back(pages, i + 1, at(i), 3_MiB);
+  const auto expect_all = [&] {
+    for (const Entered& segment : segments) {
+      for (const Address address : {segment.base, segment.base + 1_MiB, segment.last()}) {
+        ASSERT_TRUE(pages.find(address).leads_to(segment.owner())) << address.value();
+      }
+    }
+  };
+  expect_all();
+  for (std::size_t i = 0; i < segments.size(); ++i) {  // the last become the first's, and the other way round
+    pages.erase(segments[i]);
+    ASSERT_FALSE(pages.find(segments[i].base).leads_to(segments[i].owner()));
+    segments[i].heap.store(heap_at(segments.size() - i));
+    ASSERT_TRUE(pages.reserve(segments[i].base, segments[i].size, segments[i].owner()));
+    pages.insert(segments[i]);
+  }
+  expect_all();
+  for (const Entered& segment : segments) pages.erase(segment);
+  for (std::uint64_t i = 0; i < 900; ++i) {
+    const PageMap::Found found = pages.find(kBase + Bytes{i * 2_MiB .count()});
+    ASSERT_TRUE(found.first.is_nobody() && found.second.is_nobody());
+  }
+}
+
 TEST(PageMapTest, AddressesBeyondTheMapAreRefusedAndNobodys) {
   PageMap pages;
   const Entered segment(pages, 1, kBase, 2_MiB);
-  EXPECT_FALSE(pages.reserve(Address{std::uint64_t{1} << 57}, 2_MiB));
-  EXPECT_FALSE(pages.reserve(Address{(std::uint64_t{1} << 57) - 1}, 2_MiB));
-  EXPECT_FALSE(pages.reserve(Address{~std::uint64_t{0}}, 2_MiB));
+  for (const std::uint64_t base : {std::uint64_t{1} << 57, (std::uint64_t{1} << 57) - 1, ~std::uint64_t{0}}) {
+    EXPECT_FALSE(pages.reserve(Address{base}, 2_MiB, segment.owner()));
+  }
   EXPECT_TRUE(pages.find(Address{kBase.value() | std::uint64_t{1} << 57}).first.is_nobody());
 }
 

@@ -180,7 +180,7 @@ Result<Address> DeviceCache::grow(StreamHeap& heap, const Request& request) noex
   if (!relaxed.status().is_ok()) return undo(relaxed.status());
   const Result<Address> base = driver_.segment_alloc(size);
   if (!base.is_ok()) return undo(base.status());
-  SegmentRecord* record = shared_.pages.reserve(base.value(), size) ? new_segment_record() : nullptr;
+  SegmentRecord* record = shared_.pages.reserve(base.value(), size, {&heap, request.is_small}) ? new_segment_record() : nullptr;
   if (record != nullptr) {
     record->base = base.value();
     record->size = size;

@@ -143,12 +143,15 @@ Address DeviceCache::adopt(StreamHeap& from, StreamHeap& to, const Request& requ
   // could fail.
   pool.lift(block);
   guard.unlock();
-  record->heap.store(&to, std::memory_order_release);
-  shared_.pages.insert(*record);
-  const Address address = enter_segment(to, request, record);
-  if (address.is_null()) {
-    record->heap.store(&from, std::memory_order_release);
+  Address address;
+  if (shared_.pages.reserve(record->base, record->size, {&to, request.is_small})) {
+    record->heap.store(&to, std::memory_order_release);
     shared_.pages.insert(*record);
+    address = enter_segment(to, request, record);
+    if (address.is_null()) {
+      record->heap.store(&from, std::memory_order_release);
+      shared_.pages.insert(*record);
+    }
   }
   guard.relock();
   if (address.is_null()) {
