@@ -58,7 +58,7 @@ lemma segments_stay(w: World, op: WorldOp, granule: nat, h: nat)
     case Wait(t, e) =>
     case Kernel(f, i, t) =>
     case Announce(f, i, t) =>
-    case Take(f, t, request) =>
+    case Take(f, i, t, request) =>
     case Give(f, i) =>
     case Settle(f, i) =>
     case Extend(f, base, size) => extend_stays(w, f, base, size, granule, h);

@@ -56,8 +56,8 @@ predicate method may_step(m: Paged, op: WorldOp)
   if op.Take? then
     op.heap < |m.world.pools| ==>
       var blocks := m.world.pools[op.heap].blocks;
-      var i := best_fit(blocks, op.request, |blocks|);
-      i < |blocks| ==> is_backed(m.pages, carve(blocks[i], op.request)[0])
+      op.block < |blocks| && fits(blocks[op.block], op.request) ==>
+        is_backed(m.pages, carve(blocks[op.block], op.request)[0])
   else if op.Extend? then is_reserved(m.pages, op.base, op.size)
   else if op.Adopt? then is_reserved(m.pages, op.base, op.size)
   else true

@@ -100,16 +100,14 @@ lemma give_back_backed(m: Paged, h: nat, base: nat, granule: nat)
   }
 }
 
-lemma take_backed(m: Paged, h: nat, t: nat, request: PoolRequest, granule: nat)
-  requires shaped(m.world) && granule > 0 && h < |m.world.issued| && t < |m.world.issued|
-  requires all_backed(m) && all_reserved(m) && may_step(m, Take(h, t, request))
-  ensures var a := m.(world := take(m.world, h, t, request)); all_backed(a) && all_reserved(a)
+lemma take_backed(m: Paged, h: nat, i: nat, t: nat, request: PoolRequest, granule: nat)
+  requires shaped(m.world) && granule > 0 && h < |m.world.issued| && t < |m.world.issued| && i < |m.world.pools[h].blocks|
+  requires all_backed(m) && all_reserved(m) && may_step(m, Take(h, i, t, request))
+  ensures var a := m.(world := take(m.world, h, i, t, request)); all_backed(a) && all_reserved(a)
 {
   var blocks := m.world.pools[h].blocks;
   var mine := request.(user := |m.world.owners|);
-  var i := best_fit(blocks, request, |blocks|);
-  same_fit(blocks, request, mine, |blocks|);
-  if i < |blocks| {
+  if fits(blocks[i], request) {
     var asked, got := carve(blocks[i], request), carve(blocks[i], mine);
     assert got[0].address == asked[0].address && got[0].size == asked[0].size;
     assert is_backed(m.pages, got[0]);
@@ -153,7 +151,7 @@ lemma world_backed(m: Paged, op: WorldOp, granule: nat)
     case Wait(t, e) =>
     case Kernel(h, i, t) =>
     case Announce(h, i, t) =>
-    case Take(h, t, request) => take_backed(m, h, t, request, granule);
+    case Take(h, i, t, request) => take_backed(m, h, i, t, request, granule);
     case Give(h, i) => give_backed(m, h, i);
     case Settle(h, i) => settle_backed(m, h, i);
     case Extend(h, base, size) => extend_backed(m, h, base, size, granule);

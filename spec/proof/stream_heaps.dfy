@@ -52,19 +52,17 @@ predicate timely(w: World, h: nat, b: PoolBlock)
   else b.stamp <= w.issued[h]
 }
 
-lemma take_knows(w: World, h: nat, t: nat, request: PoolRequest, i: nat, granule: nat)
-  requires granule > 0 && safe(w, granule) && named(w) && h < |w.issued| && t < |w.issued|
+lemma take_knows(w: World, h: nat, f: nat, t: nat, request: PoolRequest, i: nat, granule: nat)
+  requires granule > 0 && safe(w, granule) && named(w) && h < |w.issued| && t < |w.issued| && f < |w.pools[h].blocks|
   requires allowed(w.pools[h], Allocate(request), granule)
-  requires take(w, h, t, request) != w
-  ensures var a := take(w, h, t, request);
+  requires take(w, h, f, t, request) != w
+  ensures var a := take(w, h, f, t, request);
     i < |a.pools[h].blocks| ==> knows(a, h, a.pools[h].blocks[i]) &&
       timely(a, h, a.pools[h].blocks[i])
 {
-  var a := take(w, h, t, request);
+  var a := take(w, h, f, t, request);
   var blocks := w.pools[h].blocks;
   var mine := request.(user := |w.owners|);
-  var f := best_fit(blocks, request, |blocks|);
-  same_fit(blocks, request, mine, |blocks|);
   var into := carve(blocks[f], mine);
   of_splice(blocks, f, 1, into);
   around(w.pools[h], f, granule);
@@ -88,25 +86,18 @@ lemma take_knows(w: World, h: nat, t: nat, request: PoolRequest, i: nat, granule
   }
 }
 
-lemma same_fit(blocks: seq<PoolBlock>, a: PoolRequest, b: PoolRequest, n: nat)
-  requires n <= |blocks| && a.size == b.size && a.size_end == b.size_end
-  ensures best_fit(blocks, a, n) == best_fit(blocks, b, n)
-{
-  if n > 0 { same_fit(blocks, a, b, n - 1); }
-}
-
-lemma take_keeps(w: World, h: nat, t: nat, request: PoolRequest, granule: nat)
-  requires granule > 0 && safe(w, granule) && named(w) && h < |w.issued| && t < |w.issued|
+lemma take_keeps(w: World, h: nat, f: nat, t: nat, request: PoolRequest, granule: nat)
+  requires granule > 0 && safe(w, granule) && named(w) && h < |w.issued| && t < |w.issued| && f < |w.pools[h].blocks|
   requires allowed(w.pools[h], Allocate(request), granule)
-  ensures safe(take(w, h, t, request), granule) && named(take(w, h, t, request))
+  ensures safe(take(w, h, f, t, request), granule) && named(take(w, h, f, t, request))
 {
-  var a := take(w, h, t, request);
+  var a := take(w, h, f, t, request);
   if a != w {
     forall i | 0 <= i < |a.pools[h].blocks|
       ensures knows(a, h, a.pools[h].blocks[i])
       ensures timely(a, h, a.pools[h].blocks[i])
     {
-      take_knows(w, h, t, request, i, granule);
+      take_knows(w, h, f, t, request, i, granule);
     }
     forall g, i | 0 <= g < |w.pools| && g != h && 0 <= i < |w.pools[g].blocks|
       ensures knows(a, g, w.pools[g].blocks[i])
@@ -114,7 +105,7 @@ lemma take_keeps(w: World, h: nat, t: nat, request: PoolRequest, granule: nat)
       assert knows(w, g, w.pools[g].blocks[i]);
       known_on(w, a, g, w.pools[g].blocks[i]);
     }
-    allocate_keeps(w.pools[h], request.(user := |w.owners|), granule);
+    carve_keeps(w.pools[h], f, request.(user := |w.owners|), granule);
     heap_keeps(w, a, h, a.pools[h], granule);
   }
 }

@@ -114,15 +114,18 @@ predicate method may_take(w: World, h: nat, t: nat, stamp: nat)
   t == h || stamp <= w.done[h] || stamp <= w.clocks[t][h]
 }
 
-function method take(w: World, h: nat, t: nat, request: PoolRequest): World
-  requires shaped(w) && h < |w.issued| && t < |w.issued|
+// From the stream's own heap the best fit; from another's any that fits: the allocator passes over blocks whose last use it
+// does not know to be complete.
+function method take(w: World, h: nat, i: nat, t: nat, request: PoolRequest): World
+  requires shaped(w) && h < |w.issued| && t < |w.issued| && i < |w.pools[h].blocks|
 {
-  var i := best_fit(w.pools[h].blocks, request, |w.pools[h].blocks|);
-  if i == |w.pools[h].blocks| || !may_take(w, h, t, w.pools[h].blocks[i].stamp) then w
+  var blocks := w.pools[h].blocks;
+  if !fits(blocks[i], request) || (t == h && i != best_fit(blocks, request, |blocks|)) ||
+    !may_take(w, h, t, blocks[i].stamp) then w
   else
-    var owner := Owner(t, w.pools[h].blocks[i].stamp, {}, w.issued);
-    var got := allocate(w.pools[h], request.(user := |w.owners|)).after;
-    w.(pools := w.pools[h := got], owners := w.owners + [owner])
+    var owner := Owner(t, blocks[i].stamp, {}, w.issued);
+    var got := splice(blocks, i, 1, carve(blocks[i], request.(user := |w.owners|)));
+    w.(pools := w.pools[h := w.pools[h].(blocks := got)], owners := w.owners + [owner])
 }
 
 // Every stream that used it is the heap's, or was announced: the caller's side of C7.
@@ -205,7 +208,7 @@ datatype WorldOp =
   | Wait(stream: nat, event: nat)
   | Kernel(heap: nat, block: nat, stream: nat)
   | Announce(heap: nat, block: nat, stream: nat)
-  | Take(heap: nat, stream: nat, request: PoolRequest)
+  | Take(heap: nat, block: nat, stream: nat, request: PoolRequest)
   | Give(heap: nat, block: nat)
   | Settle(heap: nat, block: nat)
   | Extend(heap: nat, base: nat, size: nat)
@@ -224,8 +227,9 @@ function method step(w: World, op: WorldOp, granule: nat): World
     if h < |w.issued| && t < |w.issued| && i < |w.pools[h].blocks| then kernel(w, h, i, t) else w
   case Announce(h, i, t) =>
     if h < |w.issued| && t < |w.issued| && i < |w.pools[h].blocks| then announce(w, h, i, t) else w
-  case Take(h, t, request) =>
-    if h < |w.issued| && t < |w.issued| && allowed(w.pools[h], Allocate(request), granule) then take(w, h, t, request) else w
+  case Take(h, i, t, request) =>
+    if h < |w.issued| && t < |w.issued| && i < |w.pools[h].blocks| && allowed(w.pools[h], Allocate(request), granule)
+    then take(w, h, i, t, request) else w
   case Give(h, i) => if h < |w.issued| && i < |w.pools[h].blocks| then give(w, h, i) else w
   case Settle(h, i) => if h < |w.issued| && i < |w.pools[h].blocks| then settle(w, h, i) else w
   case Extend(h, base, size) => if h < |w.issued| then extend(w, h, base, size, granule) else w

@@ -178,7 +178,7 @@ lemma step_keeps(w: World, op: WorldOp, granule: nat)
     case Wait(t, e) => wait_keeps(w, t, e, granule);
     case Kernel(h, i, t) => kernel_keeps(w, h, i, t, granule);
     case Announce(h, i, t) => announce_keeps(w, h, i, t, granule);
-    case Take(h, t, request) => take_keeps(w, h, t, request, granule);
+    case Take(h, i, t, request) => take_keeps(w, h, i, t, request, granule);
     case Give(h, i) => give_keeps(w, h, i, granule);
     case Settle(h, i) => settle_keeps(w, h, i, granule);
     case Extend(h, base, size) => extend_keeps(w, h, base, size, granule);

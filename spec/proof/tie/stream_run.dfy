@@ -21,7 +21,7 @@ method Main() {
       else if kind == 2 then Wait(t, if |w.events| > 0 then |w.events| - 1 else 0)
       else if kind == 3 then Kernel(h, i, t)
       else if kind == 4 then Announce(h, i, t)
-      else if kind == 5 then Take(h, t, PoolRequest(4 + x % 40, 1000, true, 1, 0))
+      else if kind == 5 then Take(h, i, t, PoolRequest(4 + x % 40, 1000, true, 1, 0))
       else if kind == 6 then Give(h, i)
       else if kind == 7 then Settle(h, i)
       else if kind == 8 then Extend(h, base, 64)
