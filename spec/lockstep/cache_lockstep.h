@@ -77,6 +77,11 @@ class CacheLockstep {
   SimGpu* gpu() { return gpu_.get(); }
   CacheSubject* subject() { return subject_.get(); }
   CacheModel* model() { return model_.get(); }
+  /// The stream of that name, until the next op; null where there is none.
+  const Stream* find_stream(std::uint64_t name) {
+    const std::uint32_t s = stream(name);
+    return s == kNoStream ? nullptr : &streams_[s].stream;
+  }
 
  private:
   struct Pointer {

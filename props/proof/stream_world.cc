@@ -1,0 +1,237 @@
+// The steps' text, stamps, the hash: see stream_world.h.
+//
+// A step is a line: the world's number, a letter (as in stream_tie.cs), numbers. A block is named by its address. A step that
+// must be refused has a `!` before its letter.
+#include "props/proof/stream_world.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace ashlar::props {
+
+using spec::CacheBlock;
+using spec::CacheSegment;
+using spec::CacheState;
+
+namespace {
+
+template <class... Numbers>
+void say(unsigned world, const char* step, Numbers... numbers) {
+  std::printf("%u %s", world, step);
+  (std::printf(" %llu", static_cast<unsigned long long>(numbers)), ...);
+  std::putchar('\n');
+}
+
+/// FNV-1a over whole words.
+class Hash {
+ public:
+  void add(std::uint64_t word) { hash_ = (hash_ ^ word) * 0x100000001b3u; }
+  std::uint64_t value() const { return hash_; }
+
+ private:
+  std::uint64_t hash_ = 0xcbf29ce484222325u;
+};
+
+std::uint32_t index_of(const std::vector<std::uint64_t>& streams, std::uint64_t identity) {
+  return static_cast<std::uint32_t>(std::find(streams.begin(), streams.end(), identity) - streams.begin());
+}
+
+}  // namespace
+
+StreamWorld::StreamWorld(unsigned number, std::uint32_t streams) : number_(number), streams_(streams), done_(streams) {
+  for (std::uint32_t t = 0; t < streams; ++t) clocks_.add_lane();
+}
+
+// The machine and the caller. -------------------------------------------------------------------------------------------
+
+void StreamWorld::progress(std::uint32_t stream) {
+  clocks_.finish(stream, ++done_[stream]);
+  say(number_, "P", stream);
+}
+
+void StreamWorld::record(std::uint32_t stream) {
+  events_.push_back(clocks_.clock(stream));
+  say(number_, "R", stream);
+}
+
+void StreamWorld::wait(std::uint32_t stream, std::uint64_t event) {
+  clocks_.join(stream, events_[event], spec::kEdgeRecordWait);
+  say(number_, "V", stream, event);
+}
+
+void StreamWorld::kernel(std::uint64_t address, std::uint32_t stream) {
+  Held& block = held_[place(address)];
+  block.users |= only(stream);
+  clocks_.enqueue(stream, 0);
+  say(number_, "K", block.heap, address, stream);
+}
+
+void StreamWorld::announce(std::uint64_t address, std::uint32_t stream) {
+  Held& block = held_[place(address)];
+  block.announced |= only(stream);
+  say(number_, "N", block.heap, address, stream);
+}
+
+// The allocator. --------------------------------------------------------------------------------------------------------
+
+std::size_t StreamWorld::place(std::uint64_t address) const {
+  for (std::size_t i = 0; i < held_.size(); ++i) {
+    if (held_[i].address == address) return i;
+  }
+  std::fprintf(stderr, "stream_trace: nobody holds %llu\n", static_cast<unsigned long long>(address));
+  std::exit(1);
+}
+
+std::uint64_t StreamWorld::stamp_of(std::uint64_t lo, std::uint64_t hi) const {
+  std::uint64_t stamp = 0;
+  for (const Piece& piece : free_) {
+    if (piece.lo < hi && lo < piece.hi) stamp = std::max(stamp, piece.stamp);
+  }
+  return stamp;
+}
+
+void StreamWorld::forget(std::uint64_t lo, std::uint64_t hi) {
+  std::erase_if(free_, [lo, hi](const Piece& piece) { return lo <= piece.lo && piece.hi <= hi; });
+}
+
+void StreamWorld::take(std::uint32_t heap, std::uint32_t stream, std::uint64_t address, std::uint64_t size,
+                       std::uint64_t rest, const Request& request) {
+  const std::uint64_t end = address + size + rest;
+  const std::uint64_t since = stamp_of(address, end);
+  free_.push_back({address, end, since, heap});  // the rest keeps the stamp of the whole
+  held_.push_back({address, size, heap, stream, since, 0, 0, false, {}});
+  say(number_, "T", heap, address, stream, request.rounded, request.requested, size == request.rounded ? 1 : 0);
+}
+
+void StreamWorld::release(std::size_t held) {
+  const Held& block = held_[held];
+  free_.push_back({block.address, block.address + block.size, clocks_.enqueued(block.heap), block.heap});
+  held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(held));
+}
+
+void StreamWorld::give(std::uint64_t address) {
+  const std::size_t at = place(address);
+  Held& block = held_[at];
+  say(number_, "G", block.heap, address);
+  if (block.others() == 0) return release(at);
+  block.is_pending = true;
+  for (std::uint32_t t = 0; t < streams_; ++t) block.until.push_back(clocks_.enqueued(t));
+}
+
+void StreamWorld::settle(std::uint64_t address) {
+  const std::size_t at = place(address);
+  say(number_, "S", held_[at].heap, address);
+  release(at);
+}
+
+void StreamWorld::extend(std::uint32_t heap, std::uint64_t base, std::uint64_t size) {
+  free_.push_back({base, base + size, 0, heap});
+  say(number_, "E", heap, base, size);
+}
+
+void StreamWorld::give_back(std::uint32_t heap, std::uint64_t base, std::uint64_t size) {
+  forget(base, base + size);
+  say(number_, "B", heap, base);
+}
+
+void StreamWorld::adopt(std::uint32_t heap, std::uint32_t to, std::uint64_t base, std::uint64_t size) {
+  forget(base, base + size);
+  free_.push_back({base, base + size, 0, to});
+  say(number_, "A", heap, to, base, size);
+}
+
+// The state. ------------------------------------------------------------------------------------------------------------
+
+std::vector<std::uint64_t> StreamWorld::pending() const {
+  std::vector<std::uint64_t> addresses;
+  for (const Held& block : held_) {
+    if (block.is_pending) addresses.push_back(block.address);
+  }
+  return addresses;
+}
+
+std::uint64_t StreamWorld::close(const spec::CacheModel& model, const std::vector<std::uint64_t>& streams, bool is_small) {
+  Hash hash;
+  for (std::uint32_t t = 0; t < streams_; ++t) {
+    hash.add(clocks_.enqueued(t));
+    hash.add(done_[t]);
+    for (std::uint32_t s = 0; s < streams_; ++s) hash.add(place_in(clocks_.clock(t), s));
+  }
+  hash.add(events_.size());
+  const spec::CacheSnapshot& view = model.view(DeviceId{0});
+  const spec::OwnedBlocks& owned = model.owned(DeviceId{0});
+  std::vector<Piece> free;
+  for (std::uint32_t h = 0; h < streams_; ++h) {
+    for (const CacheSegment& segment : view.segments) {
+      if (segment.stream != streams[h] || segment.is_small != is_small) continue;
+      hash.add(segment.base);
+      hash.add(segment.size);
+      for (std::uint32_t i = 0; i < segment.block_count; ++i) {
+        const CacheBlock& block = view.blocks[segment.block_first + i];
+        hash.add(block.address);
+        hash.add(block.size);
+        const auto own = owned.find(block.address);
+        if (own == owned.end()) {
+          free.push_back({block.address, block.address + block.size, stamp_of(block.address, block.address + block.size), h});
+          hash.add(free.back().stamp);
+          continue;
+        }
+        const Held& told = held(block.address);
+        StreamSet uses = 0;
+        for (const std::uint64_t use : own->second.uses) uses |= only(index_of(streams, use));
+        hash.add(own->second.is_pending ? 2 : 1);
+        hash.add(own->second.requested);
+        hash.add(index_of(streams, own->second.stream));
+        hash.add(uses);
+        hash.add(told.since);
+        for (const std::uint64_t place : told.until) hash.add(place);
+      }
+    }
+  }
+  free_ = std::move(free);
+  return hash.value();
+}
+
+// What must be refused. -------------------------------------------------------------------------------------------------
+
+void StreamWorld::probe_held(const Held& held, std::uint32_t stream) {
+  say(number_, "!E", stream, held.address, held.size);
+  if (!held.is_pending) {
+    if (!may_use(held, stream)) say(number_, "!K", held.heap, held.address, stream);
+    if ((held.users & ~held.others() & ~only(held.heap)) != 0) say(number_, "!G", held.heap, held.address);
+    return;
+  }
+  for (std::uint32_t t = 0; t < streams_; ++t) {
+    if ((held.others() & only(t)) == 0 || held.until[t] <= done_[t]) continue;
+    return say(number_, "!S", held.heap, held.address);
+  }
+}
+
+void StreamWorld::probe_free(const Piece& piece, std::uint32_t stream) {
+  if (piece.stamp <= done_[piece.heap]) return;
+  say(number_, "!B", piece.heap, piece.lo);  // part of a segment or all of it
+  say(number_, "!A", piece.heap, stream, piece.lo, piece.hi - piece.lo);
+  if (clocks_.before_next_of(piece.heap, piece.stamp, stream, 0)) return;
+  say(number_, "!T", piece.heap, piece.lo, stream, piece.hi - piece.lo, 1, 1);
+}
+
+/// Its own stream may not take it where another block of the heap fits better.
+void StreamWorld::probe_fit(const Piece& piece) {
+  for (const Piece& other : free_) {
+    const std::uint64_t size = other.hi - other.lo;
+    const bool is_better = size < piece.hi - piece.lo || (size == piece.hi - piece.lo && other.lo < piece.lo);
+    if (other.heap == piece.heap && is_better) return say(number_, "!T", piece.heap, piece.lo, piece.heap, size, 1, 1);
+  }
+}
+
+void StreamWorld::probe(spec::Random& random) {
+  const auto stream = static_cast<std::uint32_t>(random.below(streams_));
+  if (!held_.empty() && random.one_in(4)) probe_held(held_[random.below(held_.size())], stream);
+  if (free_.empty() || !random.one_in(8)) return;
+  probe_free(free_[random.below(free_.size())], stream);
+  probe_fit(free_[random.below(free_.size())]);
+}
+
+}  // namespace ashlar::props
