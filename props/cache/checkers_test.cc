@@ -229,6 +229,7 @@ struct NeverHasMemory : ForwardingSubject {
   Status stats(DeviceId device, spec::CacheStats* out) override {
     const Status got = ForwardingSubject::stats(device, out);
     out->ooms += ooms;
+    out->alloc_retries += ooms;
     return got;
   }
 };
@@ -307,6 +308,51 @@ TEST(Checkers, C15FiresOnMiscountedWaitsOutOfMemoriesAndCalls) {
   EXPECT_EQ(clause<MiscountsA<&spec::CacheStats::waits>>("alloc p0 512 s0\n"), "C15");
   EXPECT_EQ(clause<MiscountsA<&spec::CacheStats::ooms>>("alloc p0 512 s0\n"), "C15");
   EXPECT_EQ(clause<MiscountsCalls>("alloc p0 512 s0\n"), "C15");
+}
+template <std::uint64_t spec::CacheStats::*kCounter>
+struct ForgetsA : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Status stats(DeviceId device, spec::CacheStats* out) override {
+    const Status got = ForwardingSubject::stats(device, out);
+    out->*kCounter -= out->*kCounter != 0;
+    return got;
+  }
+};
+/// One too many, from the first request for 777 bytes on.
+template <std::uint64_t spec::CacheStats::*kCounter>
+struct InventsA : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  bool has_begun = false;
+  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+    has_begun = has_begun || size.count() == 777;
+    return inner_->allocate(size, stream, shortage);
+  }
+  Status stats(DeviceId device, spec::CacheStats* out) override {
+    const Status got = ForwardingSubject::stats(device, out);
+    out->*kCounter += has_begun;
+    return got;
+  }
+};
+TEST(Checkers, C15FiresOnForgottenAndInventedStealsAndRetries) {
+  using Forgets = ForgetsA<&spec::CacheStats::steals>;
+  using Invents = InventsA<&spec::CacheStats::steals>;
+  const std::string lent = "stream s1 d0\nalloc p0 512 s0\nalloc p1 512 s0\nfree p0\nstep s0 9\nalloc p2 512 s1\n";
+  const std::string adopted = "device d0 22MiB\nstream s1 d0\nalloc p0 20MiB s0\nfree p0\nstep s0 9\nalloc p1 20MiB s1\n";
+  for (const std::string& ops : {lent, adopted}) {
+    EXPECT_EQ(dense_clause<Sound>(ops), "");
+    EXPECT_EQ(dense_clause<Forgets>(ops), "C15");
+    EXPECT_EQ(dense_clause<Invents>(ops + "alloc p9 777 s0\n"), "C15");
+  }
+  EXPECT_EQ(clause<Invents>("conf reuse:own\nalloc p9 777 s0\n"), "C15");
+  using ForgetsRetry = ForgetsA<&spec::CacheStats::alloc_retries>;
+  using InventsRetry = InventsA<&spec::CacheStats::alloc_retries>;
+  const std::string refused = "device d0 20MiB\nalloc p0 512 s0\nfree p0\nalloc p1 20MiB s0\n";
+  const std::string over_limit = "limit d0 20MiB\nalloc p0 512 s0\nfree p0\nalloc p1 20MiB s0\n";
+  for (const std::string& ops : {refused, over_limit}) {
+    EXPECT_EQ(clause<ForgetsRetry>(ops), "C15");
+    EXPECT_EQ(clause<InventsRetry>(ops + "free p1\nalloc p9 777 s0\n"), "C15");
+  }
+  EXPECT_EQ(clause<InventsRetry>("alloc p9 777 s0\n"), "C15");
 }
 
 struct ForgivesMisuse : ForwardingSubject {

@@ -57,6 +57,7 @@ void CacheModel::begin(DeviceId device) {
       d.failures_before = d.witness->failures();
     }
     d.timeouts_before = d.witness->timeouts();
+    d.reserved_before = d.witness->segment_bytes();
     d.was_dead = end_of(d.id) != Code::kOk;
   }
 }
@@ -103,13 +104,13 @@ void CacheModel::end(Device& device, const Call& call) {
   device.is_fresh = false;
   note_added(device, call);
   if (walk_is_due() || is_shortage) walk(device);
+  note_ladder(device, call, had_view);
   if (call.fails && !call.allocates && !call.is_broken_off) {
     if (calls_made(device) != 0) report("C13", "a call that was refused made device calls");
     if (had_view && device.is_fresh && device.completed != 0) {
       report("C13", "a call that was refused completed pending blocks");
     }
   }
-  if (stats_are_due()) judge_stats(device);
   const std::uint64_t held = device.witness->segment_bytes();
   if (!device.has_limit && settings_.memory_fraction < 1 && device.witness->total() != 0) {
     device.has_limit = true;
@@ -118,6 +119,7 @@ void CacheModel::end(Device& device, const Call& call) {
   if (delta(device, CallKind::kSegmentAlloc) > failed(device, CallKind::kSegmentAlloc) && held > device.limit) {
     report("DEV-12", "reserved ", held, " bytes, over the limit ", device.limit);
   }
+  if (stats_are_due()) judge_stats(device);
 }
 
 // Owned blocks. ---------------------------------------------------------------------------------------------------------
@@ -253,8 +255,8 @@ void CacheModel::follow(Device& device, std::uint64_t tag, std::uint64_t size, c
   block.requested = size;
   block.stream = stream.id.value();
   block.is_small = small;
-  *call = {.allocates = true, .fails = false, .is_hit = call->is_hit, .stream = stream.id.value(), .pool = small ? 1u : 2u,
-           .size = info.size, .requested = size};
+  *call = {.allocates = true, .fails = false, .is_hit = call->is_hit, .takes_own_fit = call->takes_own_fit,
+           .stream = stream.id.value(), .address = address, .pool = small ? 1u : 2u, .size = info.size, .requested = size};
   for (const unsigned pool : {0u, call->pool}) {
     device.live[pool] += 1;
     device.live_bytes[pool] += info.size;
@@ -292,6 +294,7 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
   const CacheBlock* best = device.is_fresh ? best_fit(device.view, stream.id.value(), round) : nullptr;
   const std::uint64_t best_address = best == nullptr ? 0 : best->address;
   call.is_hit = best != nullptr;
+  call.takes_own_fit = best != nullptr && got.is_ok() && got.value().value() == best_address;
   if (got.is_ok()) {
     follow(device, tag, size, stream, got.value().value(), &call);
   } else if (code == Code::kOutOfMemory) {

@@ -6,7 +6,7 @@
 // Thread safety: none; for one thread.
 //
 // Clauses (files): C1 C2 C24 C26 and rows DEV-1..4 (cache_model.cc); C16 and the other calls (cache_answers.cc); C3 C4 C14 C18 and the recount (cache_walk.cc);
-// C5 by the subject's validate(); C12 C13 C17 (cache_judge.cc); C15 (cache_stats.cc). C6, C7 are the happens-before
+// C5 by the subject's validate(); C12 C13 C17 (cache_judge.cc); C15 (cache_stats.cc, cache_ladder.cc). C6, C7 are the happens-before
 // detector's of spec/gpu; C10 is the address hash.
 //
 // Invariants:
@@ -136,6 +136,17 @@ class CacheModel {
     std::uint64_t grants = 0;  ///< segments
     std::uint64_t granted_bytes = 0;
   };
+  /// Did a call count something?
+  enum class Happened : std::uint8_t { kNo, kPerhaps, kYes };
+  /// A count known within bounds.
+  struct Bounded {
+    std::uint64_t least = 0;
+    std::uint64_t most = 0;
+    void add(Happened happened) {
+      least += happened == Happened::kYes;
+      most += happened != Happened::kNo;
+    }
+  };
   struct Device {
     DeviceId id;
     DeviceWitness* witness = nullptr;
@@ -163,6 +174,8 @@ class CacheModel {
     std::uint64_t peaks_least[kCacheFigures][kCachePools] = {};  ///< sums over the heaps; of segments, the device's own
     std::uint64_t peaks_most[kCacheFigures][kCachePools] = {};
     std::uint64_t ooms = 0;
+    Bounded retries;
+    Bounded steals;
     std::uint64_t live[kCachePools] = {};
     std::uint64_t live_bytes[kCachePools] = {};
     // At begin().
@@ -171,6 +184,7 @@ class CacheModel {
     DeviceWitness::Counts calls_before{};
     DeviceWitness::Counts failures_before{};
     std::uint64_t timeouts_before = 0;
+    std::uint64_t reserved_before = 0;
     bool was_dead = false;
   };
   /// What the last call was, for the statistics' bounds.
@@ -179,7 +193,9 @@ class CacheModel {
     bool fails = false;       ///< typed error: nothing may have changed
     bool is_broken_off = false;  ///< an allocation, by a failing device: what it completed before that stays so (C13)
     bool is_hit = false;
+    bool takes_own_fit = false;  ///< what it was given is what its own heap had for it before
     std::uint64_t stream = 0;  ///< identity, of an allocation
+    std::uint64_t address = 0;
     unsigned pool = 0;
     std::uint64_t size = 0;
     std::uint64_t requested = 0;
@@ -248,6 +264,12 @@ class CacheModel {
   void judge_shortage(Device& device, std::uint64_t size, const Stream& stream, const CacheShortage& shortage);
   void judge_calls(Device& device, std::uint64_t rounded, bool is_hit);
   std::uint64_t miss_calls_max(const Device& device, std::uint64_t segment) const;
+
+  // cache_ladder.cc
+  Happened steal_in(const Device& device, const Call& call, bool had_view) const;
+  Happened retry_in(const Device& device, const Call& call) const;
+  void note_ladder(Device& device, const Call& call, bool had_view);
+  void settle_count(const char* name, std::uint64_t is, Bounded* count);
 
   // cache_stats.cc
   void judge_stats(Device& device);

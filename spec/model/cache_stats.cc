@@ -6,7 +6,7 @@
 //   peak        between what walks saw and what the calls since the walk before can have added: equal where every call is
 //               walked, one heap allocates and nothing completes. A device's is the sum of its heaps' (stats.h). Free splits
 //               have no upper bound where not every call is walked: a call may make and lose any number
-//   the rest    counted: calls by kind, waits, out-of-memories; retries and steals only within bounds
+//   the rest    counted: calls by kind, waits, out-of-memories; retries and steals by cache_ladder.cc
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -219,6 +219,8 @@ void CacheModel::judge_counters(Device& device, const CacheStats& stats) {
     }
   }
   expect_stat("ooms", stats.ooms, device.ooms);
+  settle_count("alloc_retries", stats.alloc_retries, &device.retries);
+  settle_count("steals", stats.steals, &device.steals);
   if (shortages_observed_ != shortages_) report("DEV-13", "an observer was not told of an out-of-memory, or told twice");
   // A wait for a use on another device's stream is made on that device, and counted where memory was short.
   std::uint64_t waits = 0;
