@@ -1,9 +1,12 @@
-// The page map alone, on segments where the other suites put none: gigabytes apart, over the edge of a leaf, past 57 bits.
+// The page map alone, on segments where the other suites put none: gigabytes apart, over the edge of a leaf, past 57 bits; and
+// its readers while another thread enters segments and takes them out.
 //
-// Imitates: an allocator with more memory than one leaf of the map covers. Does not prove: anything about readers that run
-// while a segment is entered (threads_test.cc).
+// Imitates: an allocator with more memory than one leaf of the map covers; frees while other streams grow, adopt and give
+// back, on a driver whose segments share pages. Does not prove: that every interleaving was seen.
+#include <atomic>
 #include <deque>
 #include <optional>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -104,7 +107,7 @@ TEST(PageMapTest, LeavesAtTheSamePlaceAtHandAreNotMistaken) {
 TEST(PageMapTest, OwnersWithoutANumberAreFoundLikeTheOthers) {
   PageMap pages;
   std::deque<Entered> segments;
-  const auto at = [](std::uint64_t i) { return kBase + Bytes{i * 3 * 1_MiB .count()}; };  // every other page is shared
+  const auto at = [](std::uint64_t i) { return kBase + Bytes{i * 3 * 1_MiB .count()}; };  // every third page is shared
   for (std::uint64_t i = 0; i < 600; ++i) segments.emplace_back(pages, i + 1, at(i), 3_MiB);
   const auto expect_all = [&] {
     for (const Entered& segment : segments) {
@@ -127,6 +130,48 @@ TEST(PageMapTest, OwnersWithoutANumberAreFoundLikeTheOthers) {
     const PageMap::Found found = pages.find(kBase + Bytes{i * 2_MiB .count()});
     ASSERT_TRUE(found.first.is_nobody() && found.second.is_nobody());
   }
+}
+
+/// A segment that has a live block, as one thread enters such after such, each on the page of the last.
+struct Live {
+  static constexpr Bytes kSize = 3_MiB;  // every third page is shared
+  static constexpr std::uint64_t kNumbers = 254;
+
+  std::uint64_t nth;
+  Address base() const { return kBase + Bytes{nth * kSize.count()}; }
+  /// Two in turn have a number, two have none: so both kinds turn into the first of a pair.
+  std::uintptr_t heap_number() const { return nth / 2 % 2 == 0 ? 1 + nth % kNumbers : 1'000 + nth; }
+  bool is_found(const PageMap& pages) const {
+    const Owner owner(heap_at(heap_number()), false);
+    return pages.find(base()).leads_to(owner) && pages.find(base() + (kSize - 1_B)).leads_to(owner);
+  }
+};
+
+TEST(PageMapTest, ALiveBlocksOwnerIsFoundWhileTheRestOfItsPagesChanges) {
+  constexpr std::uint64_t kLives = 20'000;
+  PageMap pages;
+  for (std::uint64_t n = 1; n <= Live::kNumbers; ++n) Entered(pages, n, Address{n * 2_MiB .count()}, 2_MiB);
+  std::atomic<std::uint64_t> lives{0};  // the last of so many is live
+  std::atomic<std::uint64_t> lost{0};
+  const auto look = [&] {
+    for (std::uint64_t n = 0; n < kLives;) {
+      n = lives.load();
+      // What is not found any more may have gone meanwhile.
+      if (n > 0 && !Live{n - 1}.is_found(pages) && lives.load() == n) ++lost;
+      pages.find(Live{n}.base());  // handed out to nobody yet: any answer will do
+    }
+  };
+  std::thread readers[] = {std::thread(look), std::thread(look)};
+  std::optional<Entered> turns[2];
+  for (std::uint64_t n = 0; n < kLives; ++n) {
+    std::optional<Entered>& segment = turns[n % 2];
+    segment.emplace(pages, Live{n + 2}.heap_number(), Live{n}.base(), Live::kSize);
+    segment.emplace(pages, Live{n}.heap_number(), Live{n}.base(), Live::kSize);  // adopted, by an owner of the other kind
+    lives.store(n + 1);
+    if (n > 0) pages.erase(*turns[(n + 1) % 2]);
+  }
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(lost.load(), 0u);
 }
 
 TEST(PageMapTest, AddressesBeyondTheMapAreRefusedAndNobodys) {
