@@ -109,6 +109,7 @@ TEST(PageMapTest, OwnersWithoutANumberAreFoundLikeTheOthers) {
   std::deque<Entered> segments;
   const auto at = [](std::uint64_t i) { return kBase + Bytes{i * 3 * 1_MiB .count()}; };  // every third page is shared
   for (std::uint64_t i = 0; i < 600; ++i) segments.emplace_back(pages, i + 1, at(i), 3_MiB);
+  segments.emplace_back(pages, 601, at(600), 510_MiB);  // its pages' words are in five blocks of 64
   const auto expect_all = [&] {
     for (const Entered& segment : segments) {
       for (const Address address : {segment.base, segment.base + 1_MiB, segment.last()}) {
@@ -126,7 +127,7 @@ TEST(PageMapTest, OwnersWithoutANumberAreFoundLikeTheOthers) {
   }
   expect_all();
   for (const Entered& segment : segments) pages.erase(segment);
-  for (std::uint64_t i = 0; i < 900; ++i) {
+  for (std::uint64_t i = 0; i < 1'155; ++i) {
     const PageMap::Found found = pages.find(kBase + Bytes{i * 2_MiB .count()});
     ASSERT_TRUE(found.first.is_nobody() && found.second.is_nobody());
   }

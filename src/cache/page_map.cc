@@ -102,7 +102,8 @@ bool PageMap::reserve(Address base, Bytes size, Owner owner) noexcept {
   const std::lock_guard lock(mutex_);
   const bool has_number = code_of(owner) != kWord;
   const std::uint64_t end = last >> kPageBits;
-  // Every leaf; and every page where the owner has to have its words.
+  // Every leaf once; where the owner needs words, every 64 pages that have their words together.
+  const std::uint64_t step = has_number ? kLeafPages : kWordsPages;
   for (std::uint64_t page = base.value() >> kPageBits; page <= end;) {
     Inner* inner = child_of(root_[index(page, 2)], inners_);
     if (inner == nullptr) return false;
@@ -112,7 +113,7 @@ bool PageMap::reserve(Address base, Bytes size, Owner owner) noexcept {
     if (leaf == nullptr) return false;
     if (begins_inside(base, page) && !make_pair(*leaf, page)) return false;
     if (!has_number && make_word(*leaf, page) == nullptr) return false;
-    page += has_number ? kLeafPages - index_in_leaf(page) : 1;
+    page += step - page % step;
   }
   return true;
 }

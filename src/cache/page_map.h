@@ -3,12 +3,12 @@
 // Purpose: free(p) must find p's heap without a lock that streams share (row DEV-20's 67 sharded maps, ours: none).
 // A radix tree over pages of 2 MiB: leaves of 4096 pages (8 GiB) under three levels of 256, which covers 57-bit addresses;
 // small nodes, because an allocator that holds one segment pays for a node of each level. Leaves are kept at hand by their
-// number's low bits, enough for 256 GiB: so a free's way to its lock is three dependent loads, not six (measured: 5 % of a
+// number's low bits, enough for 256 GiB: so a free's way to its lock is three dependent loads, not five (measured: 5 % of a
 // free with 10^4 blocks live). A page's entry is a byte, the number of its owner: it is the first thing a free misses in its
 // caches, and 160 GB of blocks are 80 KB of bytes (measured: a word each cost a tenth of a free with 10^5 blocks live).
 // Segments are at least a page long but need not be page aligned (the driver promises 256 bytes), so a page has at most two
-// of them: one that covers its first byte, one that begins later inside it. Pages of the second kind, and those of owners that
-// came after all numbers were given, have a word of their own, in the leaf's words, made for 64 pages at a time.
+// of them: one that covers its first byte, one that begins later inside it. Pages inside which one begins, and pages of owners
+// that came after all numbers were given, have a word of their own, in the leaf's words, made for 64 pages at a time.
 // Thread safety: find() from any thread, lock-free; reserve/insert/erase are serialised by the map's own mutex.
 //
 // Invariants:
@@ -83,7 +83,8 @@ class PageMap {
     Owner second;
     bool leads_to(Owner owner) const noexcept { return first == owner || second == owner; }
   };
-  /// Cost: three dependent loads where the leaf is at hand, else six; the first level is part of the map itself.
+  /// Cost: three dependent loads where the leaf is at hand, else five (the first level is part of the map itself); one more
+  /// where the page has a word, two where that names a pair.
   Found find(Address a) const noexcept {
     const std::uint64_t page = a.value() >> kPageBits;
     const Leaf* leaf = at_hand(page >> kLeafBits).load(std::memory_order_acquire);
@@ -173,7 +174,7 @@ class PageMap {
   void set(const SegmentRecord& segment, Owner owner) noexcept;
 
   std::array<std::atomic<const Leaf*>, kAtHand> at_hand_{};  ///< where a segment was entered or taken out last
-  std::array<Word, kWord> numbered_{};  ///< owners by number; nobody has the number 0
+  std::array<Word, kWord> numbered_{};  ///< owners by number; [kNobody] stays 0
   std::array<std::atomic<Inner*>, kFanOut> root_{};
   std::mutex mutex_;
   // Every node ever made, newest first: the destructor visits these and not each of their children.
