@@ -10,6 +10,7 @@
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/device/host_device.h>
 
+#include "props/cache/forwarding_device.h"
 #include "props/host_memory/refusing_host.h"
 
 namespace ashlar {
@@ -19,11 +20,25 @@ using props::host;
 
 constexpr DeviceId kDevice{0};
 
+/// Its segments begin so far inside a page of 2 MiB.
+class ShiftedDevice final : public props::ForwardingDevice {
+ public:
+  ShiftedDevice(HostDevice& inner, Bytes shift) : ForwardingDevice(inner), shift_(shift) {}
+  Result<Address> segment_alloc(Bytes size) noexcept override {
+    const Result<Address> base = ForwardingDevice::segment_alloc(size + shift_);
+    return base.is_ok() ? Result<Address>(base.value() + shift_) : base;
+  }
+  Status segment_free(Address base) noexcept override { return ForwardingDevice::segment_free(base - shift_); }
+
+ private:
+  const Bytes shift_;
+};
+
 /// One life of an allocator whose n-th allocation of records fails, after `crowd` other streams took memory of their own.
 class Life {
  public:
-  Life(std::uint64_t fail_at, int crowd) {
-    Device* devices[] = {&device_};
+  Life(std::uint64_t fail_at, int crowd, Bytes shift) : shifted_(device_, shift) {
+    Device* devices[] = {&shifted_};
     allocator_ = CachingAllocator::create(devices, Config{}).value();
     for (int i = 0; i < crowd; ++i) {
       held_.push_back(allocator_->allocate(12_MiB, device_.create_stream().value()).value());  // a whole segment
@@ -87,6 +102,7 @@ class Life {
   }
 
   HostDevice device_{kDevice};
+  ShiftedDevice shifted_;
   std::unique_ptr<CachingAllocator> allocator_;
   std::vector<Stream> streams_;
   std::vector<Address> held_;
@@ -94,20 +110,23 @@ class Life {
 };
 
 /// Every one of them fails in turn.
-void live_until_none_fails(int crowd) {
+void live_until_none_fails(int crowd, Bytes shift) {
   std::uint64_t n = 0;
   do {
     SCOPED_TRACE(++n);
-    Life(n, crowd).run();
+    Life(n, crowd, shift).run();
   } while (host.allocations >= n && !testing::Test::HasFailure());
   EXPECT_GT(n, 20u);
 }
 
-TEST(CacheMemoryTest, NoSingleAllocationOfTheHostThatFailsLosesAnything) { live_until_none_fails(0); }
+TEST(CacheMemoryTest, NoSingleAllocationOfTheHostThatFailsLosesAnything) { live_until_none_fails(0, 0_B); }
 
 /// The page map (page_map.h) has one of its 254 numbers left: the segment that is adopted goes from the last owner with a
 /// number to the first without.
-TEST(CacheMemoryTest, NorWhereManyOtherStreamsHaveMemory) { live_until_none_fails(253); }
+TEST(CacheMemoryTest, NorWhereManyOtherStreamsHaveMemory) { live_until_none_fails(253, 0_B); }
+
+/// The page map makes room for two owners of a page.
+TEST(CacheMemoryTest, NorWhereSegmentsBeginInsideAPage) { live_until_none_fails(0, 1_MiB); }
 
 /// Streams that live one after the other: each takes memory, uses the last one's, leaves its own to another, and dies.
 class Succession {
