@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
 #if ASHLAR_ASSERTIONS
   std::fputs("ashlar_bench: built with assertions on: its figures mean nothing\n", stderr);
 #endif
+  bench::register_loads();
   bench::register_pair();
   bench::register_mix();
   bench::register_threads();

@@ -8,6 +8,7 @@
 
 namespace ashlar::bench {
 
+void register_loads();
 void register_pair();
 void register_mix();
 void register_threads();
