@@ -1,6 +1,8 @@
 // Every checker of the caching allocator's model fires: one planted bug for each clause, and the real thing passes.
 // Imitated: an allocator that hands out live bytes, forgets uses, miscounts, leaks, gives up too early, polls too often.
 // Not proved: that no other bug slips through a clause.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "props/cache/forwarding_subject.h"
@@ -465,6 +467,50 @@ TEST(Checkers, TheRoundingRowsFireWhenAnotherPolicyIsAtWork) {
   EXPECT_EQ(clause<ClaimsDefaults>("alloc p0 600 s0\n", "granule:128"), "DEV-1");
   EXPECT_EQ(clause<ClaimsDefaults>("alloc p0 12MiB s0\nalloc p2 10MiB s0\nfree p0\n", "round_segment_mb:16"), "DEV-2");
   EXPECT_EQ(clause<ClaimsDefaults>("alloc p0 300000000 s0\n", "max_split_size_mb:21"), "DEV-4");
+}
+
+/// Serves 777 bytes with the second best fit, and tells nothing of the best one that it took and gave back on its way.
+struct GivesTheNextFit : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  spec::CacheStats detour;  ///< what its allocations of the best fit have counted, and their frees uncounted
+  std::uint64_t peaks[spec::kCacheFigures][spec::kCachePools] = {};
+
+  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+    if (size.count() != 777) return inner_->allocate(size, stream, shortage);
+    spec::CacheStats before, after;
+    EXPECT_TRUE(inner_->stats(DeviceId{0}, &before).is_ok());
+    const Result<Address> best = inner_->allocate(size, stream, shortage);
+    EXPECT_TRUE(inner_->free(best.value()).is_ok());
+    EXPECT_TRUE(inner_->stats(DeviceId{0}, &after).is_ok());
+    for_each_stat([&](unsigned figure, unsigned pool) {
+      const std::uint64_t once = after.figure[figure][pool].increased - before.figure[figure][pool].increased;
+      detour.figure[figure][pool].increased += 2 * once;
+    });
+    const Result<Address> again = inner_->allocate(size, stream, shortage);
+    const Result<Address> next = inner_->allocate(size, stream, shortage);
+    EXPECT_TRUE(inner_->free(again.value()).is_ok());
+    return next;
+  }
+  Status stats(DeviceId device, spec::CacheStats* out) override {
+    const Status got = ForwardingSubject::stats(device, out);
+    for_each_stat([&](unsigned figure, unsigned pool) {
+      spec::CacheStat& stat = out->figure[figure][pool];
+      stat.increased -= detour.figure[figure][pool].increased;
+      stat.decreased -= detour.figure[figure][pool].increased;
+      stat.peak = peaks[figure][pool] = std::max(peaks[figure][pool], stat.current);
+    });
+    return got;
+  }
+  template <class F>
+  static void for_each_stat(F&& f) {
+    for (unsigned figure = 0; figure < spec::kCacheFigures; ++figure) {
+      for (unsigned pool = 0; pool < spec::kCachePools; ++pool) f(figure, pool);
+    }
+  }
+};
+TEST(Checkers, Dev3FiresOnAFitThatIsNotTheBest) {
+  EXPECT_EQ(dense_clause<GivesTheNextFit>("alloc p0 1024 s0\nalloc p1 512 s0\nfree p0\nalloc p2 777 s0\n"), "DEV-3");
+  EXPECT_EQ(dense_clause<GivesTheNextFit>("alloc p2 600 s0\n"), "");
 }
 
 struct AllocatesInCallbacks : ForwardingSubject {
