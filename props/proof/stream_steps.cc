@@ -34,13 +34,6 @@ Op make_op(std::uint8_t what, std::uint64_t first, std::uint64_t second, std::st
   return op;
 }
 
-const CacheSegment* find_segment(const std::vector<CacheSegment>& segments, std::uint64_t address) {
-  const auto found = std::find_if(segments.begin(), segments.end(), [address](const CacheSegment& segment) {
-    return segment.base <= address && address - segment.base < segment.size;
-  });
-  return found == segments.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 StreamSteps::StreamSteps(const std::string& conf, std::uint64_t capacity, std::uint64_t seed, std::uint32_t streams)

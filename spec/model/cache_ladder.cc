@@ -10,26 +10,14 @@
 
 namespace ashlar::spec {
 
-namespace {
-
-const CacheSegment* find_segment(const CacheSnapshot& view, std::uint64_t address) {
-  const auto after = std::upper_bound(view.segments.begin(), view.segments.end(), address,
-                                      [](std::uint64_t a, const CacheSegment& segment) { return a < segment.base; });
-  if (after == view.segments.begin()) return nullptr;
-  const CacheSegment& segment = *std::prev(after);
-  return address - segment.base < segment.size ? &segment : nullptr;
-}
-
-}  // namespace
-
 CacheModel::Happened CacheModel::steal_in(const Device& device, const Call& call, bool had_view) const {
   if (call.fails || call.takes_own_fit || settings_.reuse == CacheReuse::kOwn) return Happened::kNo;
   if (!device.is_fresh) return Happened::kPerhaps;
-  const CacheSegment* const now = find_segment(device.view, call.address);
+  const CacheSegment* const now = find_segment(device.view.segments, call.address);
   if (now == nullptr) return Happened::kPerhaps;  // the walk has said so
   if (now->stream != call.stream) return Happened::kYes;
   if (!had_view) return Happened::kPerhaps;
-  const CacheSegment* const was = find_segment(device.next, now->base);  // a walk leaves the map before there
+  const CacheSegment* const was = find_segment(device.next.segments, now->base);  // a walk leaves the map before there
   const bool is_adopted = was != nullptr && was->ordinal == now->ordinal && was->stream != now->stream;
   return is_adopted ? Happened::kYes : Happened::kNo;
 }

@@ -5,9 +5,11 @@
 // Thread safety: as the subject's; the lockstep driver calls from one thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -61,6 +63,15 @@ struct CacheSegment {
   std::uint32_t block_count = 0;
   bool is_small = false;
 };
+
+/// The segment that holds the address, or nullptr. REQUIRES: segments by address, as a snapshot has them.
+inline const CacheSegment* find_segment(const std::vector<CacheSegment>& segments, std::uint64_t address) {
+  const auto after = std::upper_bound(segments.begin(), segments.end(), address,
+                                      [](std::uint64_t a, const CacheSegment& segment) { return a < segment.base; });
+  if (after == segments.begin()) return nullptr;
+  const CacheSegment& segment = *std::prev(after);
+  return address - segment.base < segment.size ? &segment : nullptr;
+}
 
 struct CacheSnapshot {
   std::vector<CacheSegment> segments;
