@@ -11,6 +11,7 @@
 #include "props/adapters/block_pool_subject.h"
 #include "props/block/pool_ops.h"
 #include "spec/lockstep/pool_lockstep.h"
+#include "spec/ops/word_hash.h"
 
 namespace ashlar::props {
 namespace {
@@ -27,17 +28,16 @@ std::string run(const std::vector<Op>& ops, unsigned heavy_every) {
   return lockstep.report();
 }
 
-/// FNV-1a over the addresses of every step: the same on every compiler and machine (C10).
+/// A hash of the addresses of every step: the same on every compiler and machine (C10).
 std::uint64_t address_hash(const std::vector<Op>& ops) {
   BlockPoolSubject subject{512_B};
   spec::PoolLockstep lockstep(subject, 512_B, 1u << 30);
-  std::uint64_t hash = 0xcbf29ce484222325u;
+  spec::WordHash hash;
   for (const Op& op : ops) {
     EXPECT_TRUE(lockstep.step(op)) << lockstep.report();
-    const std::uint64_t seen = lockstep.pointer(op.arg[0]).value() ^ static_cast<std::uint64_t>(lockstep.outcome());
-    hash = (hash ^ seen) * 0x100000001b3u;
+    hash.add(lockstep.pointer(op.arg[0]).value() ^ static_cast<std::uint64_t>(lockstep.outcome()));
   }
-  return hash;
+  return hash.value();
 }
 
 rc::Gen<Op> any_op() {

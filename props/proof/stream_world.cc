@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "spec/ops/word_hash.h"
+
 namespace ashlar::props {
 
 using spec::CacheBlock;
@@ -23,16 +25,6 @@ void say(unsigned world, const char* step, Numbers... numbers) {
   (std::printf(" %llu", static_cast<unsigned long long>(numbers)), ...);
   std::putchar('\n');
 }
-
-/// FNV-1a over whole words.
-class Hash {
- public:
-  void add(std::uint64_t word) { hash_ = (hash_ ^ word) * 0x100000001b3u; }
-  std::uint64_t value() const { return hash_; }
-
- private:
-  std::uint64_t hash_ = 0xcbf29ce484222325u;
-};
 
 std::uint32_t index_of(const std::vector<std::uint64_t>& streams, std::uint64_t identity) {
   return static_cast<std::uint32_t>(std::find(streams.begin(), streams.end(), identity) - streams.begin());
@@ -153,7 +145,7 @@ std::vector<std::uint64_t> StreamWorld::pending() const {
 }
 
 std::uint64_t StreamWorld::close(const spec::CacheModel& model, const std::vector<std::uint64_t>& streams, bool is_small) {
-  Hash hash;
+  spec::WordHash hash;
   for (std::uint32_t t = 0; t < streams_; ++t) {
     hash.add(clocks_.enqueued(t));
     hash.add(done_[t]);

@@ -239,9 +239,7 @@ void CacheModel::follow(Device& device, std::uint64_t tag, std::uint64_t size, c
     device.touched.push_back(other->first);
     other = complete(device, other);  // it must have completed: whether rightly, the detector knows
   }
-  for (const std::uint64_t part : {segment->ordinal, address - segment->base}) {
-    address_hash_ = (address_hash_ ^ part) * 1099511628211u;  // FNV-1a over words
-  }
+  for (const std::uint64_t part : {segment->ordinal, address - segment->base}) address_hash_.add(part);
   const bool small = is_small(round);
   const std::uint64_t slack = info.size - std::min(round, info.size);
   if (info.size < round) report("DEV-1", "the block is smaller than the rounded request ", round);

@@ -25,6 +25,7 @@
 #include "spec/model/device_witness.h"
 #include "spec/model/divergence.h"
 #include "spec/model/owned_blocks.h"
+#include "spec/ops/word_hash.h"
 
 namespace ashlar::spec {
 
@@ -106,7 +107,7 @@ class CacheModel {
   Code end_of(DeviceId device) const;
   /// A capture on any device forbids its calls to all (CUDA's global capture mode).
   bool is_capturing() const;
-  std::uint64_t address_hash() const { return address_hash_; }
+  std::uint64_t address_hash() const { return address_hash_.value(); }
   std::uint64_t walks() const { return walks_; }
   std::uint64_t checks() const { return checks_; }
   /// After everything was freed, drained and trimmed: C14's last part, per device.
@@ -312,7 +313,7 @@ class CacheModel {
   std::uint64_t calls_judged_ = 0;
   std::uint64_t walks_ = 0;
   std::uint64_t checks_ = 0;
-  std::uint64_t address_hash_ = 14695981039346656037u;
+  WordHash address_hash_;
 };
 
 }  // namespace ashlar::spec

@@ -9,6 +9,7 @@
 
 #include "spec/model/block_pool_model.h"
 #include "spec/ops/random.h"
+#include "spec/ops/word_hash.h"
 
 namespace ashlar::spec {
 namespace {
@@ -32,24 +33,22 @@ const char* name_of(Code code) {
   }
 }
 
-/// FNV-1a over whole words.
 std::uint64_t hash_of(const PoolMap& map) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  const auto add = [&hash](std::uint64_t word) { hash = (hash ^ word) * 0x100000001b3u; };
+  WordHash hash;
   for (const PoolSegment& segment : map.segments) {
-    add(segment.base.value());
-    add(segment.size.count());
+    hash.add(segment.base.value());
+    hash.add(segment.size.count());
   }
   for (const PoolBlock& block : map.blocks) {
-    add(block.address.value());
-    add(block.size.count());
-    add(block.requested.count());
-    add(block.segment.value());
-    add(block.stamp);
-    add(block.user);
-    add(static_cast<std::uint64_t>(block.state));
+    hash.add(block.address.value());
+    hash.add(block.size.count());
+    hash.add(block.requested.count());
+    hash.add(block.segment.value());
+    hash.add(block.stamp);
+    hash.add(block.user);
+    hash.add(static_cast<std::uint64_t>(block.state));
   }
-  return hash;
+  return hash.value();
 }
 
 class Trace {
