@@ -2,6 +2,8 @@
 // is left to the lockstep suites; that validate() sees damage is block_pool_validate_test's.
 #include <ashlar/block/block_pool.h>
 
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include <ashlar/base/checked.h>
@@ -166,6 +168,51 @@ TEST_F(BlockPoolTest, TheOwnersWordCanBeChangedWhileABlockIsOwned) {
   EXPECT_EQ(pool_.view(merged).requested, 0_B);
   EXPECT_EQ(pool_.segment(merged), pool_.first_segment());
   EXPECT_EQ(pool_.granule(), 512_B);
+}
+
+TEST_F(BlockPoolTest, AWordOutlivesTheTablesGrowthAndDiesWithItsBlock) {
+  pool_.add_segment(kBase, 2_MiB, 0, 0);
+  constexpr std::uint64_t kBlocks = 1000;  // several times as many records as there are at first
+  std::vector<BlockIndex> blocks;
+  for (std::uint64_t i = 0; i < kBlocks; ++i) {
+    const BlockIndex fit = pool_.best_fit(512_B, Bytes::max());
+    blocks.push_back(pool_.take(fit, 512_B, true, 512_B, i % 2 == 0 ? 0 : ~i));
+  }
+  for (std::uint64_t i = 0; i < kBlocks; ++i) EXPECT_EQ(pool_.user(blocks[i]), i % 2 == 0 ? 0 : ~i) << i;
+  for (std::uint64_t i = 0; i < kBlocks; ++i) {
+    pool_.release(blocks[i], 0);
+    blocks[i] = pool_.take(pool_.best_fit(512_B, Bytes::max()), 512_B, true, 512_B, 0);
+    EXPECT_EQ(pool_.user(blocks[i]), 0u) << i;
+    EXPECT_EQ(pool_.view(blocks[i]).user, 0u) << i;
+    pool_.set_user(blocks[i], i + 1);
+    pool_.set_user(blocks[i], 0);
+    EXPECT_EQ(pool_.user(blocks[i]), 0u) << i;
+  }
+}
+
+TEST(BlockPoolSizes, EveryBlockOfMoreThanASmallMapHoldsIsFoundAndNothingElse) {
+  // From 4,096 blocks on there are as many entries as cells before the map grows: chains are longer than one.
+  constexpr std::uint64_t kBlocks = 60000;
+  BlockPool pool{512_B};
+  pool.add_segment(kBase, 512_B * (2 * kBlocks), 0, 0);
+  std::vector<BlockIndex> blocks;
+  for (std::uint64_t i = 0; i < kBlocks; ++i) {
+    blocks.push_back(pool.take(pool.best_fit(1_KiB, Bytes::max()), 1_KiB, true, 1000_B, 0));
+  }
+  EXPECT_STREQ(pool.validate(), nullptr);
+  for (std::uint64_t i = 0; i < kBlocks; ++i) {
+    ASSERT_EQ(pool.find(kBase + 1_KiB * i), blocks[i]);
+    ASSERT_EQ(pool.find(kBase + 1_KiB * i + 512_B), kNoBlock);
+  }
+  for (std::uint64_t i = 0; i < kBlocks; ++i) {
+    const std::uint64_t mixed = i * 7919 % kBlocks;  // 7919 is prime: each once
+    pool.release(blocks[mixed], 0);
+    ASSERT_EQ(pool.find(kBase + 1_KiB * mixed), kNoBlock);
+    if (i % 10000 == 0) {
+      ASSERT_STREQ(pool.validate(), nullptr);
+    }
+  }
+  EXPECT_EQ(pool.counts().idle_segments, 1u);
 }
 
 TEST(BlockPoolSizes, TheLargestSegmentsAndTheHighestAddressesWork) {

@@ -30,6 +30,7 @@ class Damaged : public ::testing::Test {
     EXPECT_STREQ(pool_.validate(), nullptr);
   }
   BlockRecord& record(unsigned i) { return PoolPeer::record(pool_, blocks_[i]); }
+  Link& place(unsigned i) { return PoolPeer::records(pool_).side<Link>(static_cast<std::uint32_t>(blocks_[i])); }
   std::uint8_t& state(unsigned i) { return PoolPeer::records(pool_).state(static_cast<std::uint32_t>(blocks_[i])); }
   FreeIndex& index() { return PoolPeer::index(pool_); }
   /// Damages, asks, repairs nothing: the pool is thrown away.
@@ -46,7 +47,7 @@ class Damaged : public ::testing::Test {
     ADD_FAILURE() << "no leaf has two records";
     return 5;
   }
-  PoolPeer::Leaf& leaf_of(unsigned i) { return PoolPeer::leaf(index(), record(i).links.leaf); }
+  PoolPeer::Leaf& leaf_of(unsigned i) { return PoolPeer::leaf_at(index(), place(i)); }
   PoolPeer::Branch& a_branch() { return PoolPeer::branch(index(), leaf_of(in_tree()).parent); }
 
   static constexpr unsigned kBlocks = 4 * PoolPeer::kLeafSlots + 1;
@@ -58,7 +59,10 @@ class Damaged : public ::testing::Test {
 TEST_F(Damaged, AGapBetweenBlocksIsInvariant1) { record(4).address += 512; expect_broken("block(1) C3"); }
 TEST_F(Damaged, AnOverlapIsInvariant1) { record(4).size += 512; expect_broken("block(1) C3"); }
 TEST_F(Damaged, AWrongPreviousNeighbourIsInvariant1) { record(4).prev = kNone; expect_broken("block(1) C3"); }
-TEST_F(Damaged, AWrongSegmentIsInvariant1) { record(4).segment += 1; expect_broken("block(1) C3"); }
+TEST_F(Damaged, AWrongSegmentIsInvariant1) {
+  PoolPeer::records(pool_).side<SegmentOf>(static_cast<std::uint32_t>(blocks_[4])).index += 1;
+  expect_broken("block(1) C3");
+}
 TEST_F(Damaged, ARingOfBlocksIsInvariant1) { record(kBlocks - 1).next = record(2).prev; expect_broken("block(1) C3"); }
 TEST_F(Damaged, ALinkOutOfTheSlabIsInvariant1) { record(kBlocks - 1).next = 1u << 30; expect_broken("block(1) C3"); }
 TEST_F(Damaged, AnUnusedRecordInASegmentIsInvariant1) { state(4) = kUnused; expect_broken("block(1) C3"); }
@@ -88,7 +92,7 @@ TEST_F(Damaged, TheLatestRecordNotFreeIsInvariant3) {
 }
 TEST_F(Damaged, AWrongKeyIsInvariant3) {
   const unsigned i = in_tree();
-  leaf_of(i).keys[record(i).links.slot] ^= std::uint64_t{1} << 20;
+  leaf_of(i).keys[PoolPeer::slot_at(place(i))] ^= std::uint64_t{1} << 20;
   expect_broken("block(3) C5: a key");
 }
 TEST_F(Damaged, ABlockOfAnotherClassIsInvariant3) {
@@ -107,16 +111,16 @@ TEST_F(Damaged, ALeafOfAnotherClassIsInvariant3) {
   expect_broken("block(3) C5: a leaf names another class");
 }
 TEST_F(Damaged, ARecordThatNamesAnotherSlotIsInvariant3) {
-  record(in_tree()).links.slot += 1;
+  place(in_tree()).to ^= 1;
   expect_broken("block(3) C5: record and leaf");
 }
 TEST_F(Damaged, ARecordThatNamesAnotherLeafIsInvariant3) {
-  record(in_tree()).links.leaf += 1;
+  place(in_tree()).to += 1u << PoolPeer::kSlotBits;
   expect_broken("block(3) C5: record and leaf");
 }
 TEST_F(Damaged, AKeyInAnEmptySlotIsInvariant3) {
   const unsigned i = in_tree();
-  leaf_of(i).used = static_cast<std::uint16_t>(leaf_of(i).used & ~(1u << record(i).links.slot));
+  leaf_of(i).used = static_cast<std::uint16_t>(leaf_of(i).used & ~(1u << PoolPeer::slot_at(place(i))));
   expect_broken("block(3) C5: an empty slot has a key");
 }
 TEST_F(Damaged, AnEmptyLeafInATreeIsInvariant3) {
@@ -179,7 +183,7 @@ TEST_F(Damaged, AnOwnedBlockMissingFromTheMapIsInvariant4) {
   expect_broken("block(4)");
 }
 TEST_F(Damaged, AFreeBlockInTheMapIsInvariant4) {
-  PoolPeer::map(pool_).insert(PoolPeer::records(pool_), static_cast<std::uint32_t>(blocks_[5]));
+  PoolPeer::map(pool_).insert(PoolPeer::records(pool_), PoolPeer::latest(index()));  // whose link says no place
   expect_broken("block(4)");
 }
 TEST_F(Damaged, AWrongCountOfTheMapIsInvariant4) {

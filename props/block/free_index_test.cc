@@ -83,10 +83,10 @@ TEST(FreeIndex, AChainOfNestedPrefixesStaysWithinTheStepsItPromises) {
     unsigned deepest = 0;
     auto& records = PoolPeer::records(pool);
     FreeIndex& index = PoolPeer::index(pool);
-    for (std::uint32_t i = 0; i < sorted.size(); ++i) {
+    for (std::uint32_t i = 1; i <= sorted.size(); ++i) {
       if (PoolPeer::latest(index) == i) continue;
       unsigned depth = 1;
-      std::uint32_t up = PoolPeer::leaf(index, records[i].links.leaf).parent;
+      std::uint32_t up = PoolPeer::leaf_at(index, records.side<Link>(i)).parent;
       for (; up != kNoNode; up = PoolPeer::branch(index, up).parent) depth += 1;
       deepest = std::max(deepest, depth);
     }

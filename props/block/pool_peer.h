@@ -10,9 +10,9 @@ namespace block {
 struct PoolPeer {
   static BlockRecord& record(BlockPool& pool, BlockIndex b) { return pool.records_[static_cast<std::uint32_t>(b)]; }
   static SegmentRecord& segment(BlockPool& pool, SegmentIndex s) { return pool.segments_[static_cast<std::uint32_t>(s)]; }
-  static Slab<SegmentRecord>& segments(BlockPool& pool) { return pool.segments_; }
+  static SegmentSlab& segments(BlockPool& pool) { return pool.segments_; }
   static PoolCounts& counts(BlockPool& pool) { return pool.counts_; }
-  static Slab<BlockRecord>& records(BlockPool& pool) { return pool.records_; }
+  static BlockSlab& records(BlockPool& pool) { return pool.records_; }
   static FreeIndex& index(BlockPool& pool) { return pool.index_; }
   static AddressMap& map(BlockPool& pool) { return pool.map_; }
 
@@ -28,12 +28,14 @@ struct PoolPeer {
   static Branch& branch(FreeIndex& index, std::uint32_t node) { return index.trees_.branch(node); }
   static NodeStore<Leaf>& leaves(FreeIndex& index) { return index.trees_.leaves_; }
   static std::uint32_t branches_touched(const FreeIndex& index) { return index.trees_.branches_.touched(); }
+  static Leaf& leaf_at(FreeIndex& index, Link place) { return leaf(index, FitTrees::leaf_at(place)); }
+  static std::uint32_t slot_at(Link place) { return FitTrees::slot_at(place); }
+  static constexpr unsigned kSlotBits = FitTrees::kSlotBits;
   static constexpr unsigned kLeafSlots = FitTrees::kLeafSlots;
   static constexpr std::uint64_t kNoKey = FitTrees::kNoKey;
   static unsigned window_bits(const FreeIndex& index) { return index.window_bits_; }
   static unsigned sub_bits() { return FreeIndex::kSubBits; }
-  template <class T>
-  static std::uint32_t& unused(Slab<T>& slab) { return slab.unused_; }
+  static std::uint32_t& unused(BlockSlab& slab) { return slab.unused_; }
 };
 
 }  // namespace block

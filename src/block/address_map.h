@@ -8,8 +8,9 @@
 //
 // Invariants:
 //   (1) A cell leads to every entry whose address hashes to it, and to nothing else; a chain ends in kNone.
-//   (2) There are at least four times as many cells as entries, so a chain is nearly always one entry long: what a walk
-//       costs is the mispredicted branch of going on, and 4-byte cells pay for the room.
+//   (2) In a small table there are at least four times as many cells as entries, in a larger one as many. So a chain is nearly
+//       always one entry long where what a walk costs is the mispredicted branch of going on; and where it is waiting for
+//       memory, the table is small (measured: a quarter of the cells costs nothing with 10^4 blocks live and saves 13 % with 10^5).
 //
 // Source: D. Knuth, The Art of Computer Programming vol. 3, 6.4; multiplier 2^64 / golden ratio.
 #pragma once
@@ -27,10 +28,10 @@ namespace block {
 
 class AddressMap {
  public:
-  using Records = Slab<BlockRecord>;
+  using Records = BlockSlab;
 
   std::uint32_t count() const { return count_; }
-  std::uint64_t capacity() const { return std::uint64_t{limit_} << kLoadBits; }
+  std::uint64_t capacity() const { return cells_ == nullptr ? 0 : std::uint64_t{1} << (64 - shift_); }
 
   /// Makes sure that one insert() succeeds. False if the host has no memory (nothing changed). Amortised O(1).
   bool reserve_one(Records& records) noexcept { return count_ < limit_ || grow(records); }
@@ -46,7 +47,7 @@ class AddressMap {
   std::uint32_t find(const Records& records, std::uint64_t address) const noexcept {
     if (count_ == 0) return kNone;
     std::uint32_t index = cells_[home(address)];
-    while (records[index].address != address && index != kNone) index = records[index].chain;
+    while (records[index].address != address && index != kNone) index = records.side<Link>(index).to;
     return index;
   }
 
@@ -55,9 +56,9 @@ class AddressMap {
     std::uint32_t* link = &cells_[home(records[index].address)];
     while (*link != index) {
       ASHLAR_ASSERT(*link != kNone, "address map(1): an entry is missing");
-      link = &records[*link].chain;
+      link = &records.side<Link>(*link).to;
     }
-    *link = records[index].chain;
+    *link = records.side<Link>(index).to;
     count_ -= 1;
   }
 
@@ -65,7 +66,7 @@ class AddressMap {
   bool is_consistent(const Records& records) const noexcept {
     std::uint32_t full = 0;
     for (std::uint64_t i = 0; i < capacity(); ++i) {
-      for (std::uint32_t index = cells_[i]; index != kNone; index = records[index].chain) {
+      for (std::uint32_t index = cells_[i]; index != kNone; index = records.side<Link>(index).to) {
         if (index >= records.capacity() || home(records[index].address) != i || ++full > count_) return false;
       }
     }
@@ -77,7 +78,8 @@ class AddressMap {
 
   static constexpr unsigned kCapacityBitsFirst = 6;
   static constexpr unsigned kCapacityBitsMax = 32;
-  static constexpr unsigned kLoadBits = 2;  ///< invariant (2): a quarter
+  static constexpr unsigned kSmallBitsMax = 14;  ///< 64 KiB
+  static constexpr unsigned kSmallLoadBits = 2;  ///< invariant (2): a quarter
 
   std::uint32_t home(std::uint64_t address) const {
     return static_cast<std::uint32_t>((address * 0x9e3779b97f4a7c15u) >> shift_);
@@ -85,7 +87,7 @@ class AddressMap {
 
   void put(Records& records, std::uint32_t index) noexcept {
     std::uint32_t& cell = cells_[home(records[index].address)];
-    records[index].chain = cell;
+    records.side<Link>(index).to = cell;
     cell = index;
   }
 
@@ -99,10 +101,10 @@ class AddressMap {
     std::uninitialized_fill_n(cells.get(), capacity_after, kNone);
     std::swap(cells_, cells);
     shift_ = 64 - bits;
-    limit_ = static_cast<std::uint32_t>(capacity_after >> kLoadBits);
+    limit_ = static_cast<std::uint32_t>(capacity_after >> (bits <= kSmallBitsMax ? kSmallLoadBits : 0));
     for (std::uint64_t i = 0; i < capacity_before; ++i) {
       for (std::uint32_t index = cells[i]; index != kNone;) {
-        const std::uint32_t next = records[index].chain;
+        const std::uint32_t next = records.side<Link>(index).to;
         put(records, index);
         index = next;
       }

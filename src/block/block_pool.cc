@@ -47,7 +47,7 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
   record.address = base.value();
   record.size = size.count();
   record.stamp = stamp;
-  record.segment = segment;
+  records_.side<SegmentOf>(block).index = segment;
   count_in(state, size.count());
   if (state == State::kFree) count_idle(record, true);
   if (index_.extend_window(base.value(), size.count())) {
@@ -137,7 +137,9 @@ SegmentIndex BlockPool::next(SegmentIndex segment) const noexcept {
 }
 void BlockPool::set_user(BlockIndex block, std::uint64_t user) noexcept {
   ASHLAR_ASSERT(is_owned(raw(state(block))), "block: only live and pending blocks have a user's word");
-  records_[raw(block)].caller.user = user;
+  BlockRecord::Caller& caller = records_[raw(block)].caller;
+  caller = BlockRecord::Caller(caller.requested(), user != 0);
+  if (user != 0) records_.side<CallersWord>(raw(block)).value = user;
 }
 
 void BlockPool::set_user(SegmentIndex segment, std::uint64_t user) noexcept {

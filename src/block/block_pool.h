@@ -91,7 +91,7 @@ class BlockPool {
   BlockIndex next_fit(BlockIndex block) const noexcept;
   /// Makes a free block live. When `split` and it is larger than `size`, the front `size` bytes become the live block
   /// and the rest a free one with the same stamp. kNoBlock if the host has no memory for a record (nothing changed).
-  /// REQUIRES: free; size at most its size, a positive multiple of the granule. Cost: O(1) plus the index.
+  /// REQUIRES: free; size at most its size, a positive multiple of the granule; requested < 2^63. Cost: O(1) plus the index.
   BlockIndex take(BlockIndex block, Bytes size, bool split, Bytes requested, std::uint64_t user) noexcept;
   /// A live, pending or in-transfer block becomes free with that stamp, and merges with free neighbours. Never
   /// allocates. Returns the merged block. Cost: O(1) plus the index.
@@ -147,12 +147,12 @@ class BlockPool {
   void reindex() noexcept;
   bool reserve_record() noexcept;
 
-  Slab<BlockRecord> records_;
+  BlockSlab records_;
   AddressMap map_;
   PoolCounts counts_;
   Bytes granule_;
   std::uint32_t segments_first_ = kNone;
-  Slab<SegmentRecord> segments_;
+  SegmentSlab segments_;
   FreeIndex index_;
 };
 

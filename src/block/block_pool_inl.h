@@ -57,6 +57,7 @@ inline BlockIndex BlockPool::take(BlockIndex block, Bytes size, bool split, Byte
                                   std::uint64_t user) noexcept {
   ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0, "block(5): take of a size that is no block's");
   ASHLAR_ASSERT(size <= this->size(block), "C1: take of more than the block has");
+  ASHLAR_ASSERT(requested.count() >> 63 == 0, "block: a request of 2^63 bytes");
   // Everything that can fail comes before the first change (and before references: the slab may move).
   const bool splits = split && size < this->size(block);
   if (!map_.reserve_one(records_) || (splits && !reserve_record())) return kNoBlock;
@@ -72,7 +73,7 @@ inline BlockIndex BlockPool::take(BlockIndex block, Bytes size, bool split, Byte
     r.stamp = record.stamp;
     r.prev = raw(block);
     r.next = record.next;
-    r.segment = record.segment;
+    records_.side<SegmentOf>(rest) = records_.side<SegmentOf>(raw(block));
     records_[r.next].prev = rest;
     record.next = rest;
     record.size = size.count();
@@ -82,7 +83,8 @@ inline BlockIndex BlockPool::take(BlockIndex block, Bytes size, bool split, Byte
     count_out(State::kFree, record.size);
   }
   records_.state(raw(block)) = raw(State::kLive);
-  record.caller = {requested.count(), user};
+  record.caller = BlockRecord::Caller(requested.count(), user != 0);
+  if (user != 0) records_.side<CallersWord>(raw(block)).value = user;
   count_in(State::kLive, record.size);
   counts_.requested_bytes += requested;
   map_.insert(records_, raw(block));
@@ -111,7 +113,7 @@ inline BlockIndex BlockPool::release(BlockIndex block, std::uint64_t stamp) noex
   const bool prev_free = records_.state(record.prev) == raw(State::kFree);
   if (is_owned(state)) {
     map_.erase(records_, merged);
-    counts_.requested_bytes -= Bytes{record.caller.requested};
+    counts_.requested_bytes -= Bytes{record.caller.requested()};
   }
   count_out(State{state}, record.size);
   count_in(State::kFree, record.size);
@@ -143,9 +145,9 @@ inline BlockIndex BlockPool::find(Address address) const noexcept {
 inline BlockView BlockPool::view(BlockIndex block) const noexcept {
   const BlockRecord& record = at(block);
   const State state = this->state(block);
-  const BlockRecord::Caller caller = is_owned(raw(state)) ? record.caller : BlockRecord::Caller{};
-  return BlockView{Address{record.address}, Bytes{record.size}, Bytes{caller.requested}, state, record.stamp, caller.user,
-                   SegmentIndex{record.segment}};
+  const bool owned = is_owned(raw(state));
+  return BlockView{Address{record.address}, Bytes{record.size}, Bytes{owned ? record.caller.requested() : 0}, state,
+                   owned ? 0 : record.stamp, user(block), segment(block)};
 }
 
 inline BlockIndex BlockPool::next(BlockIndex block) const noexcept { return BlockIndex{at(block).next}; }
@@ -157,9 +159,13 @@ inline State BlockPool::state(BlockIndex block) const noexcept {
 inline Bytes BlockPool::size(BlockIndex block) const noexcept { return Bytes{at(block).size}; }
 inline Address BlockPool::address(BlockIndex block) const noexcept { return Address{at(block).address}; }
 inline std::uint64_t BlockPool::user(BlockIndex block) const noexcept {
-  return is_owned(raw(state(block))) ? records_[raw(block)].caller.user : 0;
+  if (!is_owned(raw(state(block))) || !records_[raw(block)].caller.has_word()) return 0;
+  return records_.side<CallersWord>(raw(block)).value;
 }
-inline SegmentIndex BlockPool::segment(BlockIndex block) const noexcept { return SegmentIndex{at(block).segment}; }
+inline SegmentIndex BlockPool::segment(BlockIndex block) const noexcept {
+  ASHLAR_ASSERT(records_.state(raw(block)) != kUnused, "block(7): no such block");
+  return SegmentIndex{records_.side<SegmentOf>(raw(block)).index};
+}
 inline const PoolCounts& BlockPool::counts() const noexcept { return counts_; }
 inline Bytes BlockPool::granule() const noexcept { return granule_; }
 

@@ -35,7 +35,7 @@ bool same_counts(const PoolCounts& a, const PoolCounts& b) {
 }
 
 /// Walks one segment's blocks: invariants (1), (2), (5), and its part of the recount.
-const char* walk_segment(const Slab<BlockRecord>& records, const SegmentRecord& segment, std::uint32_t index,
+const char* walk_segment(const BlockSlab& records, const SegmentRecord& segment, std::uint32_t index,
                          std::uint64_t granule, Recount* recount) {
   std::uint64_t end = segment.base;
   std::uint32_t before = kNone;
@@ -46,7 +46,7 @@ const char* walk_segment(const Slab<BlockRecord>& records, const SegmentRecord& 
     const BlockRecord& record = records[i];
     const std::uint8_t state = records.state(i);
     if (state >= kStates) return "block(1) C3: an unused record is in a segment";
-    if (record.prev != before || record.segment != index) return "block(1) C3: neighbours do not agree";
+    if (record.prev != before || records.side<SegmentOf>(i).index != index) return "block(1) C3: neighbours do not agree";
     if (record.address != end) return "block(1) C3: a gap or an overlap between blocks";
     if (record.size == 0 || record.size % granule != 0 || record.address % granule != 0) {
       return "block(5): an address or a size is no multiple of the granule";
@@ -55,7 +55,7 @@ const char* walk_segment(const Slab<BlockRecord>& records, const SegmentRecord& 
     end += record.size;
     recount->counts.blocks[state] += 1;
     recount->counts.bytes[state] += Bytes{record.size};
-    if (is_owned(state)) recount->counts.requested_bytes += Bytes{record.caller.requested};
+    if (is_owned(state)) recount->counts.requested_bytes += Bytes{record.caller.requested()};
     before = i;
   }
   if (end != segment.base + segment.size) return "block(1) C3: the blocks do not fill their segment";
@@ -88,8 +88,8 @@ const char* BlockPool::validate() const noexcept {
   if (!same_counts(recount.counts, counts_)) return "block(6) C14: a counter differs from the recount";
   if (const char* broken = index_.validate(records_, recount.counts.blocks[0])) return broken;
 
-  // The chains first: find() trusts them.
-  if (!map_.is_consistent(records_)) return "block(4): the map's chains and its count differ";
+  // The table first: find() trusts them.
+  if (!map_.is_consistent(records_)) return "block(4): the map's entries and its counts differ";
   std::uint32_t owned = 0;
   for (std::uint32_t s = segments_first_; s != kNone; s = segments_[s].next) {
     for (std::uint32_t i = segments_[s].first; i != kNone; i = records_[i].next) {

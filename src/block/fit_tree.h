@@ -31,11 +31,11 @@ namespace block {
 
 class FitTrees {
  public:
-  using Records = Slab<BlockRecord>;
+  using Records = BlockSlab;
   /// A leaf's number, or a branch's with kBranch; kNoNode is no tree.
   using Node = std::uint32_t;
 
-  /// The low bits of a key, which must be zero.
+  /// The low bits of a key, which must be zero. A record's link has as many for its slot, under its leaf.
   static constexpr unsigned kSlotBits = 4;
   static constexpr std::uint64_t kSlotMask = (1u << kSlotBits) - 1;
 
@@ -103,6 +103,8 @@ class FitTrees {
     Node parent = kNoNode;
   };
 
+  static Node leaf_at(Link place) { return place.to >> kSlotBits; }
+  static std::uint32_t slot_at(Link place) { return place.to & kSlotMask; }
   static bool is_branch(Node node) { return (node & kBranch) != 0; }
   Branch& branch(Node node) { return branches_[node & ~kBranch]; }
   const Branch& branch(Node node) const { return branches_[node & ~kBranch]; }
@@ -197,8 +199,8 @@ inline void FitTrees::insert(Records& records, Node& root, unsigned size_class, 
 }
 
 inline FitTrees::Removed FitTrees::remove(Records& records, Node* roots, std::uint32_t index) noexcept {
-  const Node node = records[index].links.leaf;
-  const std::uint32_t slot = records[index].links.slot;
+  const Node node = leaf_at(records.side<Link>(index));
+  const std::uint32_t slot = slot_at(records.side<Link>(index));
   Leaf& leaf = leaves_[node];
   ASHLAR_ASSERT(leaf.records[slot] == index, "fit tree(2): remove() of a block that is not in it");
   leaf.keys[slot] = kNoKey;
@@ -227,9 +229,7 @@ inline void FitTrees::put(Records& records, Node node, std::uint64_t key, std::u
   leaf.used = static_cast<std::uint16_t>(leaf.used | 1u << slot);
   leaf.keys[slot] = key | slot;
   leaf.records[slot] = index;
-  BlockRecord::Links& links = records[index].links;
-  links.leaf = node;
-  links.slot = slot;
+  records.side<Link>(index).to = node << kSlotBits | slot;
 }
 
 /// Puts a new branch where `link` is: over `with_key`, whose keys are like `key` down to the bit `top`, and `other`, whose

@@ -44,7 +44,7 @@ inline constexpr unsigned kFitStepsMax = 60;
 
 class FreeIndex {
  public:
-  using Records = Slab<BlockRecord>;
+  using Records = BlockSlab;
 
   explicit FreeIndex(unsigned granule_bits) : granule_bits_(granule_bits) { roots_.fill(kNoNode); }
 
