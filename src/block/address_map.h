@@ -77,7 +77,6 @@ class AddressMap {
   friend struct PoolPeer;
 
   static constexpr unsigned kCapacityBitsFirst = 6;
-  static constexpr unsigned kCapacityBitsMax = 32;
   static constexpr unsigned kSmallBitsMax = 14;  ///< 64 KiB
   static constexpr unsigned kSmallLoadBits = 2;  ///< invariant (2): a quarter
 
@@ -92,8 +91,7 @@ class AddressMap {
   }
 
   [[gnu::cold]] bool grow(Records& records) noexcept {
-    const unsigned bits = cells_ == nullptr ? kCapacityBitsFirst : 65 - shift_;
-    if (bits > kCapacityBitsMax) return false;
+    const unsigned bits = cells_ == nullptr ? kCapacityBitsFirst : 65 - shift_;  // 27 at most: there are no more records
     const std::uint64_t capacity_before = capacity();
     const std::uint64_t capacity_after = std::uint64_t{1} << bits;
     Table<std::uint32_t> cells = make_table<std::uint32_t>(capacity_after);
