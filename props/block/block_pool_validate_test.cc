@@ -90,6 +90,10 @@ TEST_F(Damaged, TheLatestRecordNotFreeIsInvariant3) {
   PoolPeer::latest(index()) = static_cast<std::uint32_t>(blocks_[0]);
   expect_broken("block(3) C5: a block in the index is not free");
 }
+TEST_F(Damaged, TheLatestRecordInATreeTooIsInvariant3) {
+  PoolPeer::latest(index()) = static_cast<std::uint32_t>(blocks_[in_tree()]);  // and what was the latest is lost
+  expect_broken("block(3) C5");
+}
 TEST_F(Damaged, AWrongKeyIsInvariant3) {
   const unsigned i = in_tree();
   leaf_of(i).keys[PoolPeer::slot_at(place(i))] ^= std::uint64_t{1} << 20;
@@ -101,9 +105,11 @@ TEST_F(Damaged, ABlockOfAnotherClassIsInvariant3) {
   record(i).size += 512;
   record(i + 1).address += 512;
   record(i + 1).size -= 512;
+  record(i + 1).caller = BlockRecord::Caller(500, true);
   PoolCounts& counts = PoolPeer::counts(pool_);
   counts.bytes[0] += 512_B;
   counts.bytes[1] -= 512_B;
+  counts.requested_bytes -= 500_B;
   expect_broken("block(3) C5: a key");
 }
 TEST_F(Damaged, ALeafOfAnotherClassIsInvariant3) {
@@ -191,7 +197,7 @@ TEST_F(Damaged, AWrongCountOfTheMapIsInvariant4) {
   expect_broken("block(4)");
 }
 TEST_F(Damaged, AStrayCellOfTheMapIsInvariant4) {
-  std::uint32_t* cell = PoolPeer::cells(pool_);
+  std::uint32_t* cell = PoolPeer::cells(PoolPeer::map(pool_));
   while (*cell != kNone) ++cell;
   *cell = static_cast<std::uint32_t>(blocks_[5]);
   expect_broken("block(4)");
@@ -223,6 +229,15 @@ TEST_F(Damaged, ALostRecordIsInvariant7) {
 TEST_F(Damaged, ABlockWhereNobodyStandsIsInvariant7) {
   PoolPeer::records(pool_).state(kNone) = 0;
   expect_broken("block(7)");
+}
+TEST_F(Damaged, ARequestOfMoreThanTheBlockIsInvariant8) {
+  record(0).caller = BlockRecord::Caller(1025, true);
+  PoolPeer::counts(pool_).requested_bytes += 25_B;
+  expect_broken("block(8) C1");
+}
+TEST_F(Damaged, AWordOfZeroThatStandsApartIsInvariant8) {
+  PoolPeer::records(pool_).side<CallersWord>(static_cast<std::uint32_t>(blocks_[0])).value = 0;
+  expect_broken("block(8): a word");
 }
 TEST_F(Damaged, ASegmentListThatDoesNotAgreeIsInvariant7) {
   PoolPeer::segment(pool_, first_).prev = kNone;

@@ -70,10 +70,10 @@ std::vector<Op> moves(const World& world, std::uint64_t next_pointer) {
   for (const PoolBlock& block : map.blocks) {
     switch (block.state) {
       case PoolState::kLive:
-        ops.push_back(free_of(block.user - 1));
-        ops.push_back(defer(block.user - 1));
+        ops.push_back(free_of(spec::PoolLockstep::word_of(block.user)));
+        ops.push_back(defer(spec::PoolLockstep::word_of(block.user)));
         break;
-      case PoolState::kPending: ops.push_back(complete(block.user - 1)); break;
+      case PoolState::kPending: ops.push_back(complete(spec::PoolLockstep::word_of(block.user))); break;
       case PoolState::kFree:
         ops.push_back(lift(free++));
         for (const auto& segment : map.segments) {

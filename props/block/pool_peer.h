@@ -17,7 +17,7 @@ struct PoolPeer {
   static AddressMap& map(BlockPool& pool) { return pool.map_; }
 
   static std::uint32_t& map_count(BlockPool& pool) { return pool.map_.count_; }
-  static std::uint32_t* cells(BlockPool& pool) { return pool.map_.cells_.get(); }
+  static std::uint32_t* cells(const AddressMap& map) { return map.cells_.get(); }
   static std::uint32_t& latest(FreeIndex& index) { return index.latest_; }
   static std::uint32_t& root(FreeIndex& index, unsigned size_class) { return index.roots_[size_class]; }
   static std::uint32_t& subs(FreeIndex& index, unsigned group) { return index.subs_[group]; }

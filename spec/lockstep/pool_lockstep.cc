@@ -116,7 +116,7 @@ void PoolLockstep::run_alloc(const Op& op) {
   if (p >= kPoolPointersMax) return;
   PoolRequest request;
   request.requested = Bytes{op.arg[1]};
-  request.user = p + 1;
+  request.user = word_of(p);
   request.split = op.slot != slot::kPoolAllocWhole;
   if (op.slot == slot::kPoolAllocLimited) request.size_end = Bytes{op.arg[2]};
   outcome_ = Code::kInvalidArgument;

@@ -45,6 +45,9 @@ class PoolLockstep {
   const BlockPoolModel& model() const { return model_; }
   /// The address of pointer p, null while unbound.
   Address pointer(std::uint64_t p) const { return p < pointers_.size() ? pointers_[p] : Address{}; }
+  /// The word of pointer p's block, and the pointer of a word: every pointer has its own, and for one it is zero, which a
+  /// pool may keep in a way of its own.
+  static constexpr std::uint64_t word_of(std::uint64_t p) { return p ^ 1; }
 
  private:
   void run(const Op& op);

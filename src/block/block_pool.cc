@@ -29,6 +29,7 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
                                     State state) noexcept {
   ASHLAR_ASSERT(state == State::kFree || state == State::kInTransfer, "block: a segment begins free or in transfer");
   ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0, "block(5): a segment's size");
+  ASHLAR_ASSERT(size.count() >> 63 == 0, "block(8): a segment whose requests do not fit a record");
   ASHLAR_ASSERT(base.value() % granule_.count() == 0, "block(5): a segment's address");
   ASHLAR_ASSERT(base.value() <= Bytes::max().count() - size.count(), "block(5): a segment past the last address");
   if (!reserve_record() || !segments_.reserve_one()) return kNoSegment;

@@ -10,7 +10,9 @@
 //   (4)     the address map holds exactly the live and pending blocks, by their address;
 //   (5)     every block's address and size are multiples of the granule, and its size is not zero;
 //   (6) C14 the pool's byte and block counters equal a recount;
-//   (7)     every record is a block, a segment, or on its list of unused ones, and is reached exactly once.
+//   (7)     every record is a block, a segment, or on its list of unused ones, and is reached exactly once;
+//   (8) C1  a live or pending block has at least as many bytes as were requested; a user's word that stands apart (record.h)
+//           is not zero.
 //
 // A free block carries a *stamp*, a number the owner gave when it was released. A split hands it to both parts and a
 // merge takes the larger, so a block's stamp is never older than any of its bytes' last use.
@@ -41,7 +43,7 @@ struct BlockView {
   Bytes size;
   Bytes requested;      ///< what the caller asked for; zero unless live or pending
   State state;
-  std::uint64_t stamp;  ///< meaningful while free or in transfer
+  std::uint64_t stamp;  ///< zero unless free or in transfer
   std::uint64_t user;   ///< the owner's word; zero unless live or pending
   SegmentIndex segment;
 };
@@ -74,7 +76,7 @@ class BlockPool {
 
   // Segments. ------------------------------------------------------------------------------------------------------
   /// Adds [base, base + size) as one block, free or in transfer. kNoSegment if the host has no memory for the records
-  /// (nothing changed). REQUIRES: disjoint from every other segment of this pool. Cost: O(1) amortised.
+  /// (nothing changed). REQUIRES: disjoint from every other segment of this pool; size < 2^63. Cost: O(1) amortised.
   SegmentIndex add_segment(Address base, Bytes size, std::uint64_t stamp, std::uint64_t user,
                            State state = State::kFree) noexcept;
   /// Drops a segment. REQUIRES: it is one block, in transfer. Cost: O(1).
@@ -91,7 +93,8 @@ class BlockPool {
   BlockIndex next_fit(BlockIndex block) const noexcept;
   /// Makes a free block live. When `split` and it is larger than `size`, the front `size` bytes become the live block
   /// and the rest a free one with the same stamp. kNoBlock if the host has no memory for a record (nothing changed).
-  /// REQUIRES: free; size at most its size, a positive multiple of the granule; requested < 2^63. Cost: O(1) plus the index.
+  /// REQUIRES: free; size at most its size, a positive multiple of the granule; requested at most size. Cost: O(1) plus
+  /// the index.
   BlockIndex take(BlockIndex block, Bytes size, bool split, Bytes requested, std::uint64_t user) noexcept;
   /// A live, pending or in-transfer block becomes free with that stamp, and merges with free neighbours. Never
   /// allocates. Returns the merged block. Cost: O(1) plus the index.

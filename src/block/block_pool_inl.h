@@ -57,7 +57,7 @@ inline BlockIndex BlockPool::take(BlockIndex block, Bytes size, bool split, Byte
                                   std::uint64_t user) noexcept {
   ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0, "block(5): take of a size that is no block's");
   ASHLAR_ASSERT(size <= this->size(block), "C1: take of more than the block has");
-  ASHLAR_ASSERT(requested.count() >> 63 == 0, "block: a request of 2^63 bytes");
+  ASHLAR_ASSERT(requested <= size, "block(8) C1: take for more than the size");
   // Everything that can fail comes before the first change (and before references: the slab may move).
   const bool splits = split && size < this->size(block);
   if (!map_.reserve_one(records_) || (splits && !reserve_record())) return kNoBlock;

@@ -55,7 +55,11 @@ const char* walk_segment(const BlockSlab& records, const SegmentRecord& segment,
     end += record.size;
     recount->counts.blocks[state] += 1;
     recount->counts.bytes[state] += Bytes{record.size};
-    if (is_owned(state)) recount->counts.requested_bytes += Bytes{record.caller.requested()};
+    if (is_owned(state)) {
+      if (record.caller.requested() > record.size) return "block(8) C1: a block is smaller than what was requested";
+      if (record.caller.has_word() && records.side<CallersWord>(i).value == 0) return "block(8): a word of zero stands apart";
+      recount->counts.requested_bytes += Bytes{record.caller.requested()};
+    }
     before = i;
   }
   if (end != segment.base + segment.size) return "block(1) C3: the blocks do not fill their segment";
@@ -89,7 +93,7 @@ const char* BlockPool::validate() const noexcept {
   if (const char* broken = index_.validate(records_, recount.counts.blocks[0])) return broken;
 
   // The table first: find() trusts them.
-  if (!map_.is_consistent(records_)) return "block(4): the map's entries and its counts differ";
+  if (!map_.is_consistent(records_)) return "block(4): the map's entries and its count differ";
   std::uint32_t owned = 0;
   for (std::uint32_t s = segments_first_; s != kNone; s = segments_[s].next) {
     for (std::uint32_t i = segments_[s].first; i != kNone; i = records_[i].next) {
@@ -120,6 +124,11 @@ bool FreeIndex::has_nothing_in(unsigned first) const noexcept {
 
 const char* FreeIndex::validate(const Records& records, std::uint64_t count) const noexcept {
   FitTrees::Counted found;
+  const bool has_latest = latest_ != kNone;
+  if (has_latest && (latest_ >= records.capacity() || records.state(latest_) != kFree)) {
+    return "block(3) C5: a block in the index is not free";
+  }
+  const BlockRecord* const latest = has_latest ? &records[latest_] : nullptr;  // which is in no tree
   for (unsigned group = 0; group < kGroups; ++group) {
     if (group % kGroupsAtOnce == 0 && has_nothing_in(group)) {
       group += kGroupsAtOnce - 1;
@@ -132,7 +141,8 @@ const char* FreeIndex::validate(const Records& records, std::uint64_t count) con
       if (roots[sub] == kNoNode) continue;
       const auto key_of = [&](const BlockRecord& record) {
         const Place place = place_of(record);
-        return place.size_class == size_class ? place.key : FitTrees::kSlotMask;  // the latter is no key
+        const bool is_here = place.size_class == size_class && &record != latest;
+        return is_here ? place.key : FitTrees::kSlotMask;  // the latter is no key
       };
       const std::uint64_t before = found.records;
       const char* broken = trees_.validate(records, roots[sub], size_class, &found, key_of);
@@ -143,13 +153,7 @@ const char* FreeIndex::validate(const Records& records, std::uint64_t count) con
     if ((groups_ >> group & 1) != (filled != 0)) return "block(3) C5: a group's bit differs from its classes";
   }
   if (!trees_.holds(found)) return "block(3) C5: a node of the trees is lost, or reached twice";
-  if (latest_ != kNone) {
-    if (latest_ >= records.capacity() || records.state(latest_) != kFree) {
-      return "block(3) C5: a block in the index is not free";
-    }
-    found.records += 1;
-  }
-  return found.records == count ? nullptr : "block(3) C5: the index holds more or fewer than the free blocks";
+  return found.records + (has_latest ? 1 : 0) == count ? nullptr : "block(3) C5: the index holds more or fewer than the free blocks";
 }
 
 }  // namespace block

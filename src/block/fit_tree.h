@@ -84,6 +84,7 @@ class FitTrees {
   static constexpr unsigned kLeafSlots = 10;
   static constexpr std::uint16_t kFull = (1u << kLeafSlots) - 1;
   static constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
+  static_assert(kRecordsMax <= (1u << (31 - kSlotBits)), "a link holds the number of each of twice as many leaves");
   static_assert(kLeafSlots <= kSlotMask, "the key of an empty slot is greater than any key with its slot");
 
   struct alignas(64) Leaf {

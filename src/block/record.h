@@ -11,10 +11,11 @@
 // Thread safety: none; the pool's owner brings the lock.
 //
 // Invariants:
-//   (1) An index stays valid while its record is in use; addresses of records do not (the slab grows by moving). Every
-//       link is therefore a 32-bit index, and no reference to a record is held over grow().
+//   (1) An index stays valid while its record is in use; addresses of records do not (the slab grows by moving). Records
+//       therefore name each other by 32-bit indices, and no reference to a record is held over grow().
 //   (2) Giving a record back never allocates.
-//   (3) Record 0 is nobody's: it is what a null link names. Its state is kUnused, its links mean nothing and may be written.
+//   (3) Record 0 is nobody's: it is what a null index names. Its state is kUnused; its prev and next mean nothing and may be
+//       written; it has no sides.
 //       So a neighbour's state is read, and its link set, without asking whether there is one: a branch that was wrong at
 //       the end of every other segment (measured: 2 ns an operation).
 //   (4) A record on the list of unused ones, and nobody's, has the state kUnused; no other has.
@@ -27,6 +28,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <tuple>
 #include <type_traits>
@@ -45,6 +48,9 @@ inline constexpr std::uint32_t kNone = 0;
 /// The state of a record that is not in use. A block's other states are State's; a segment in use has kInUse.
 inline constexpr std::uint8_t kUnused = 0xff;
 inline constexpr std::uint8_t kInUse = 0;
+
+/// The most records in a slab: the free index numbers twice as many leaves, in 28 bits of a link.
+inline constexpr std::uint32_t kRecordsMax = 1u << 27;
 
 /// A block, nobody, or an unused record on the slab's list (threaded through `next`).
 struct alignas(32) BlockRecord {
@@ -72,8 +78,8 @@ struct alignas(32) BlockRecord {
 };
 static_assert(sizeof(BlockRecord) == 32, "two blocks' records are one cache line");
 
-/// How a block is found, by its size while it is free: its place in the free index (fit_tree.h); by its address while it is
-/// live or pending: the next record in the chain of its cell (address_map.h).
+/// How a block is found, by its size while it is in a tree of the free index: its place there (fit_tree.h); by its address
+/// while it is live or pending: the next record in the chain of its cell (address_map.h). Else not to be read.
 struct Link {
   std::uint32_t to;
 };
@@ -101,6 +107,11 @@ struct SegmentRecord {
 template <class T, class... Sides>
 class Slab {
   static_assert(std::is_trivially_copyable_v<T> && (std::is_trivially_copyable_v<Sides> && ...));
+  static constexpr bool alignments_descend() {
+    const std::size_t alignments[] = {alignof(T), alignof(Sides)...};
+    return std::is_sorted(std::begin(alignments), std::end(alignments), std::greater<>{});
+  }
+  static_assert(alignments_descend(), "each array begins where the one before it ends");
 
  public:
   T& operator[](std::uint32_t index) {
@@ -123,11 +134,13 @@ class Slab {
   template <class Side>
   Side& side(std::uint32_t index) {
     check(index);
+    ASHLAR_ASSERT(index != kNone, "record(3): nobody has no sides");
     return std::get<Side*>(sides_)[index];
   }
   template <class Side>
   const Side& side(std::uint32_t index) const {
     check(index);
+    ASHLAR_ASSERT(index != kNone, "record(3): nobody has no sides");
     return std::get<Side*>(sides_)[index];
   }
   std::uint32_t capacity() const { return capacity_; }
@@ -145,8 +158,10 @@ class Slab {
   /// Makes sure that one take() succeeds. False if the host has no memory (nothing changed). Amortised O(1).
   bool reserve_one() noexcept { return has_unused() || grow(); }
   bool has_unused() const noexcept { return unused_ != kNone; }
-  /// The capacity after the next growth.
-  std::uint32_t capacity_next() const noexcept { return capacity_ == 1 ? kCapacityFirst : capacity_ * 2; }
+  /// The capacity after the next growth; that of now where there is none.
+  std::uint32_t capacity_next() const noexcept {
+    return capacity_ == 1 ? kCapacityFirst : std::min(capacity_ * 2, kRecordsMax);
+  }
 
   /// An unused record, which is in that state now. REQUIRES: reserve_one() held.
   std::uint32_t take(std::uint8_t state) noexcept {
@@ -168,7 +183,6 @@ class Slab {
   friend struct PoolPeer;
 
   static constexpr std::uint32_t kCapacityFirst = 16;
-  static constexpr std::uint32_t kCapacityMax = 1u << 27;  ///< the free index numbers twice as many leaves, in 28 bits
 
   void check([[maybe_unused]] std::uint32_t index) const {
     ASHLAR_ASSERT(index < capacity_, "record(1): index out of the slab");
@@ -183,8 +197,8 @@ class Slab {
   }
 
   [[gnu::cold]] bool grow() noexcept {
-    if (capacity_ == kCapacityMax) return false;
     const std::uint32_t capacity = capacity_next();
+    if (capacity == capacity_) return false;
     constexpr std::size_t kBytesEach = sizeof(T) + (sizeof(Sides) + ... + sizeof(std::uint8_t));
     Table<T> memory = make_table<T>((capacity * kBytesEach + sizeof(T) - 1) / sizeof(T));
     if (memory == nullptr) return false;

@@ -92,7 +92,7 @@ class Trace {
     PoolRequest request;
     request.size = Bytes{(1 + random_.below(random_.one_in(4) ? 24 : 6)) * kGranule};
     request.requested = Bytes{1 + random_.below(request.size.count())};
-    request.user = stamp_;
+    request.user = stamp_ % 3 == 0 ? 0 : stamp_;
     request.split = !random_.one_in(4);
     if (random_.one_in(4)) request.size_end = request.size + Bytes{random_.below(8) * kGranule};
     const Result<Address> got = model_.allocate(request);
