@@ -12,6 +12,10 @@
 //       always one entry long where what a walk costs is the mispredicted branch of going on; and where it is waiting for
 //       memory, the table is small (measured: a quarter of the cells costs nothing with 10^4 blocks live and saves 13 % with 10^5).
 //
+// Addresses are folded before they are multiplied: blocks of one size lie at equal strides, and the product alone puts many a
+// stride's addresses into few cells (4096 blocks of 14.19 MiB: a find visits 60 records on average). Folded by 13 bits none of
+// the strides tried was far from what random addresses give (address_map_test tries them).
+//
 // Source: D. Knuth, The Art of Computer Programming vol. 3, 6.4; multiplier 2^64 / golden ratio.
 #pragma once
 
@@ -76,12 +80,13 @@ class AddressMap {
  private:
   friend struct PoolPeer;
 
+  static constexpr unsigned kFold = 13;
   static constexpr unsigned kCapacityBitsFirst = 6;
   static constexpr unsigned kSmallBitsMax = 14;  ///< 64 KiB
   static constexpr unsigned kSmallLoadBits = 2;  ///< invariant (2): a quarter
 
   std::uint32_t home(std::uint64_t address) const {
-    return static_cast<std::uint32_t>((address * 0x9e3779b97f4a7c15u) >> shift_);
+    return static_cast<std::uint32_t>(((address ^ address >> kFold) * 0x9e3779b97f4a7c15u) >> shift_);
   }
 
   void put(Records& records, std::uint32_t index) noexcept {
