@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <thread>
+#include <utility>
 
 #include <ashlar/base/assert.h>
 
@@ -46,15 +47,21 @@ class SpinLock {
 inline thread_local int heap_locks_held = 0;
 #endif
 
-/// Holds a SpinLock for a scope; may let go and take it again inside.
+/// Holds a SpinLock for a scope; may let go and take it again inside, or hand it on. A hot path hands its own on to the slow one
+/// it may end in: a guard whose address nobody else has costs no memory accesses (measured: 3 % of a pair's instructions).
 class Guard {
  public:
   explicit Guard(SpinLock& lock) noexcept : lock_(&lock) { relock(); }
   ~Guard() {
     if (held_) unlock();
   }
-  Guard(const Guard&) = delete;
-  Guard& operator=(const Guard&) = delete;
+  Guard(Guard&& from) noexcept : lock_(from.lock_), held_(std::exchange(from.held_, false)) {}
+  /// REQUIRES: of the same lock; this one does not hold it.
+  Guard& operator=(Guard&& from) noexcept {
+    ASHLAR_ASSERT(lock_ == from.lock_ && !held_, "C18: a guard is handed another lock, or a second time");
+    held_ = std::exchange(from.held_, false);
+    return *this;
+  }
 
   void unlock() noexcept {
     ASHLAR_ASSERT(held_, "C18: unlocking a lock that is not held");

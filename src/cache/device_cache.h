@@ -125,7 +125,7 @@ class DeviceCache {
   /// Locked, and still locked when it returns: polls at most `budget` events, unlocking around the device calls.
   PollTally poll(StreamHeap& heap, Guard& guard, unsigned budget) noexcept;
   /// Locked, returns unlocked: the block's uses get their events, and it waits for them.
-  static void free_pending(StreamHeap& heap, Guard& guard, bool is_small, BlockIndex block) noexcept;
+  static void free_pending(StreamHeap& heap, Guard guard, bool is_small, BlockIndex block) noexcept;
   enum class UseState { kRecorded, kComplete, kDeferred };
   /// Records the node's event on its stream, where that is allowed now.
   static UseState record_event(const StreamHeap& heap, UseNode& node) noexcept;

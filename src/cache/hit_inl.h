@@ -65,14 +65,16 @@ inline constexpr unsigned kHitPollsMax = 16;
     Guard guard(heap->lock);
     ASHLAR_REQUIRE(heap->serves(stream), Code::kInvalidHandle, "the stream was retired or its handle reused");
     if (heap->has_pending() && !is_capturing()) {
-      const PollTally polled = poll(*heap, guard, kHitPollsMax);
+      Guard lent = std::move(guard);
+      const PollTally polled = poll(*heap, lent, kHitPollsMax);
       if (!polled.status.is_ok()) return polled.status;
+      guard = std::move(lent);
     }
     const Address address = take_fit(*heap, request);
     if (!address.is_null()) [[likely]] return address;
     ++heap->pins;
   }
-  return allocate_slow(*heap, request, account);
+  return allocate_slow(*heap, Request(request), account);  // a copy: so this one need not be in memory
 }
 
 /// Calls f(heap, is_small, block, guard) for the live block that starts at `address`, under its heap's lock.
@@ -104,7 +106,7 @@ template <class F>
     heap.release_now(is_small, block);
     ASHLAR_VALIDATE(pool);
   } else {
-    free_pending(heap, guard, is_small, block);
+    free_pending(heap, std::move(guard), is_small, block);
   }
   return Status::ok();
 }

@@ -96,7 +96,7 @@ void DeviceCache::settle_nodes(StreamHeap& heap, UseNode* list, bool by_sibling)
   }
 }
 
-void DeviceCache::free_pending(StreamHeap& heap, Guard& guard, bool is_small, BlockIndex block) noexcept {
+void DeviceCache::free_pending(StreamHeap& heap, Guard guard, bool is_small, BlockIndex block) noexcept {
   block::BlockPool& pool = heap.pool(is_small);
   pool.defer(block);
   UseNode* list = StreamHeap::first_use(pool.user(block));

@@ -116,13 +116,13 @@ class StreamHeap {
 
   /// Locked. A live block without uses becomes free.
   void release_now(bool is_small, block::BlockIndex block) noexcept {
-    newest_release = epoch;
     block::BlockPool& in = pool(is_small);
     const block::PoolCounts& counts = in.counts();
     const Bytes size = in.size(block);
     const std::uint64_t idle_segments = counts.idle_segments;
     const std::uint64_t free_blocks = counts.blocks[static_cast<unsigned>(block::State::kFree)];
     in.release(block, epoch);
+    newest_release = epoch;
     if (counts.idle_segments != idle_segments) return;  // so what was split there is not any more
     const bool is_one_more = counts.blocks[static_cast<unsigned>(block::State::kFree)] > free_blocks;
     stats.on_split(is_small, size, is_one_more, counts, pool(!is_small).counts());
