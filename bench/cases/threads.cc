@@ -4,8 +4,8 @@
 // Times are wall times over all threads' operations: with perfect scaling two threads take half of one. The empty
 // adapter's scaling is the machine's own. One allocator serves all cases of its name.
 //
-// Repetitions are short and many, and scaling is taken from the best of each: one that both threads ran undisturbed. On
-// a busy machine a long repetition measures the neighbours, who take more from two threads than from one.
+// Repetitions are short and many, so that they see all that the machine is busy with; scaling is the quotient of their medians
+// (ratios.cc says why).
 #include <memory>
 #include <string>
 
