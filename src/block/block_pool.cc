@@ -138,9 +138,7 @@ SegmentIndex BlockPool::next(SegmentIndex segment) const noexcept {
 }
 void BlockPool::set_user(BlockIndex block, std::uint64_t user) noexcept {
   ASHLAR_ASSERT(is_owned(raw(state(block))), "block: only live and pending blocks have a user's word");
-  BlockRecord::Caller& caller = records_[raw(block)].caller;
-  caller = BlockRecord::Caller(caller.requested(), user != 0);
-  if (user != 0) records_.side<CallersWord>(raw(block)).value = user;
+  note_caller(raw(block), records_[raw(block)].caller.requested(), user);
 }
 
 void BlockPool::set_user(SegmentIndex segment, std::uint64_t user) noexcept {

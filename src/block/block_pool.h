@@ -122,6 +122,8 @@ class BlockPool {
   std::uint64_t user(BlockIndex block) const noexcept;
   void set_user(BlockIndex block, std::uint64_t user) noexcept;
   SegmentIndex segment(BlockIndex block) const noexcept;
+  /// Is the block all of its segment? Cost: O(1).
+  bool is_whole(BlockIndex block) const noexcept;
   void set_user(SegmentIndex segment, std::uint64_t user) noexcept;
   const PoolCounts& counts() const noexcept;
   Bytes granule() const noexcept;
@@ -145,7 +147,9 @@ class BlockPool {
   const BlockRecord& at(BlockIndex block) const noexcept;
   void count_out(State state, std::uint64_t size) noexcept;
   void count_in(State state, std::uint64_t size) noexcept;
+  static bool is_whole(const BlockRecord& record);
   void count_idle(const BlockRecord& record, bool now_idle) noexcept;
+  void note_caller(std::uint32_t index, std::uint64_t requested, std::uint64_t user) noexcept;
   void absorb_next(BlockRecord& record) noexcept;
   void reindex() noexcept;
   bool reserve_record() noexcept;

@@ -29,12 +29,17 @@ inline void BlockPool::count_in(State state, std::uint64_t size) noexcept {
 
 /// Makes sure of one more record, and of its place in the free index. False if the host has no memory.
 inline bool BlockPool::reserve_record() noexcept {
-  return records_.has_unused() || (index_.reserve(records_.capacity_next()) && records_.reserve_one());
+  if (records_.has_unused()) [[likely]] return true;
+  return index_.reserve(records_.capacity_next()) && records_.reserve_one();
 }
 
-/// A free block with no neighbours is a whole segment: it becomes idle, or stops being so.
+/// Compared, not joined: a compiler reads words that are joined as one, and that waits, just after one of them was written
+/// (measured: 6 ns a pair). Only nobody stands on both sides of a block.
+inline bool BlockPool::is_whole(const BlockRecord& record) { return record.prev == record.next; }
+
+/// A free block that is a whole segment becomes idle, or stops being so.
 inline void BlockPool::count_idle(const BlockRecord& record, bool now_idle) noexcept {
-  if ((record.prev | record.next) != kNone) return;
+  if (!is_whole(record)) return;
   if (now_idle) {
     counts_.idle_segments += 1;
     counts_.idle_bytes += Bytes{record.size};
@@ -42,6 +47,12 @@ inline void BlockPool::count_idle(const BlockRecord& record, bool now_idle) noex
     counts_.idle_segments -= 1;
     counts_.idle_bytes -= Bytes{record.size};
   }
+}
+
+/// Writes what a live or pending block keeps of its caller's.
+inline void BlockPool::note_caller(std::uint32_t index, std::uint64_t requested, std::uint64_t user) noexcept {
+  records_[index].caller = BlockRecord::Caller(requested, user != 0);
+  if (user != 0) records_.side<CallersWord>(index).value = user;
 }
 
 // The operations. -----------------------------------------------------------------------------------------------------
@@ -83,8 +94,7 @@ inline BlockIndex BlockPool::take(BlockIndex block, Bytes size, bool split, Byte
     count_out(State::kFree, record.size);
   }
   records_.state(raw(block)) = raw(State::kLive);
-  record.caller = BlockRecord::Caller(requested.count(), user != 0);
-  if (user != 0) records_.side<CallersWord>(raw(block)).value = user;
+  note_caller(raw(block), requested.count(), user);
   count_in(State::kLive, record.size);
   counts_.requested_bytes += requested;
   map_.insert(records_, raw(block));
@@ -166,6 +176,7 @@ inline SegmentIndex BlockPool::segment(BlockIndex block) const noexcept {
   ASHLAR_ASSERT(records_.state(raw(block)) != kUnused, "block(7): no such block");
   return SegmentIndex{records_.side<SegmentOf>(raw(block)).index};
 }
+inline bool BlockPool::is_whole(BlockIndex block) const noexcept { return is_whole(at(block)); }
 inline const PoolCounts& BlockPool::counts() const noexcept { return counts_; }
 inline Bytes BlockPool::granule() const noexcept { return granule_; }
 

@@ -31,8 +31,8 @@ struct CachingAllocator::Impl {
 
   bool is_forked() const noexcept { return forks.load(std::memory_order_relaxed) != forks_at_birth; }
   DeviceCache* device(DeviceId id) const noexcept {
-    const auto index = static_cast<std::size_t>(id.value());
-    return id.value() >= 0 && index < devices.size() ? devices[index].get() : nullptr;
+    const auto index = static_cast<std::uint32_t>(id.value());  // a negative one is past the end
+    return index < device_count ? devices[index].get() : nullptr;
   }
   Status usable() const noexcept {
     ASHLAR_REQUIRE(!is_forked(), Code::kForked, "this process is a fork of the one that made the allocator");
@@ -44,7 +44,7 @@ struct CachingAllocator::Impl {
     ASHLAR_REQUIRE(cache != nullptr, Code::kInvalidArgument, "no device with that id");
     return cache;
   }
-  Result<StreamHeap*> heap_of(Stream stream) const noexcept {
+  Result<StreamHeap*> heap_of(const Stream& stream) const noexcept {
     const Result<DeviceCache*> cache = usable_device(stream.device);
     if (!cache.is_ok()) return cache.status();
     StreamHeap* heap = cache.value()->heap_of(stream, false);
@@ -54,6 +54,7 @@ struct CachingAllocator::Impl {
 
   SharedState shared;
   std::vector<std::unique_ptr<DeviceCache>> devices;
+  std::uint32_t device_count = 0;  ///< for the hot path: a vector's size costs four instructions
   std::mutex captures_lock;
   const unsigned forks_at_birth;
 };
@@ -70,6 +71,7 @@ Result<std::unique_ptr<CachingAllocator>> CachingAllocator::create(std::span<Dev
     ASHLAR_REQUIRE(traits.address_alignment >= config.granule, Code::kInvalidArgument,
                    "the granule is finer than the device's alignment promises");
     impl->devices.push_back(std::make_unique<DeviceCache>(*device, impl->shared));
+    impl->device_count += 1;
   }
   return std::unique_ptr<CachingAllocator>(new CachingAllocator(std::move(impl)));
 }
@@ -86,7 +88,7 @@ CachingAllocator::~CachingAllocator() {
   for (const auto& device : impl_->devices) device->events().clear();
 }
 
-[[gnu::flatten]] Result<Address> CachingAllocator::allocate(Bytes size, Stream stream, OutOfMemory* account) noexcept {
+[[gnu::flatten]] Result<Address> CachingAllocator::allocate(Bytes size, const Stream& stream, OutOfMemory* account) noexcept {
   if (const Status status = impl_->usable(); !status.is_ok()) return status;
   DeviceCache* cache = impl_->device(stream.device);
   ASHLAR_REQUIRE(cache != nullptr, Code::kInvalidArgument, "no device with that id");
@@ -103,25 +105,25 @@ CachingAllocator::~CachingAllocator() {
   return DeviceCache::free(impl_->shared.pages.find(address), address);
 }
 
-Status CachingAllocator::free(Address address, Stream stream) noexcept {
+Status CachingAllocator::free(Address address, const Stream& stream) noexcept {
   if (address.is_null()) return Status::ok();
   const Result<StreamHeap*> user = impl_->heap_of(stream);
   if (!user.is_ok()) return user.status();
   return DeviceCache::free_used_on(impl_->shared.pages.find(address), address, *user.value());
 }
 
-Status CachingAllocator::record_use(Address address, Stream stream) noexcept {
+Status CachingAllocator::record_use(Address address, const Stream& stream) noexcept {
   const Result<StreamHeap*> user = impl_->heap_of(stream);
   if (!user.is_ok()) return user.status();
   return DeviceCache::record_use(impl_->shared.pages.find(address), address, *user.value());
 }
 
-Status CachingAllocator::retire_stream(Stream stream) noexcept {
+Status CachingAllocator::retire_stream(const Stream& stream) noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(stream.device);
   return cache.is_ok() ? cache.value()->retire(stream) : cache.status();
 }
 
-Status CachingAllocator::begin_capture(Stream stream) noexcept {
+Status CachingAllocator::begin_capture(const Stream& stream) noexcept {
   const Result<StreamHeap*> heap = impl_->heap_of(stream);
   if (!heap.is_ok()) return heap.status();
   const std::lock_guard lock(impl_->captures_lock);
@@ -136,7 +138,7 @@ Status CachingAllocator::begin_capture(Stream stream) noexcept {
   return Status::ok();
 }
 
-Status CachingAllocator::end_capture(Stream stream) noexcept {
+Status CachingAllocator::end_capture(const Stream& stream) noexcept {
   const Result<StreamHeap*> heap = impl_->heap_of(stream);
   if (!heap.is_ok()) return heap.status();
   const std::lock_guard lock(impl_->captures_lock);
@@ -175,7 +177,7 @@ Result<AllocationInfo> CachingAllocator::info(Address address) const noexcept {
   return DeviceCache::info(impl_->shared.pages.find(address), address);
 }
 
-Result<Bytes> CachingAllocator::largest_free_block(Stream stream) const noexcept {
+Result<Bytes> CachingAllocator::largest_free_block(const Stream& stream) const noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(stream.device);
   if (!cache.is_ok()) return cache.status();
   return cache.value()->largest_free(stream);

@@ -61,25 +61,25 @@ class ASHLAR_API CachingAllocator {
   /// Zero bytes give the null address. Errors: kOutOfMemory (and `*account`, if given, says everything), kSizeOverflow,
   /// kInvalidArgument, kReentrant, kForked, kDeviceLost, kTornDown.
   /// Cost: a hit takes one short lock, polls at most 16 events and makes no other device call (C17).
-  Result<Address> allocate(Bytes size, Stream stream, OutOfMemory* account = nullptr) noexcept;
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account = nullptr) noexcept;
 
   /// Ends an allocation. Null is nothing. Errors: kUnknownPointer, kDoubleFree, kForked, kDeviceLost, kTornDown; nothing
   /// changes then. Never allocates, never throws; makes device calls only when other streams used the memory.
   Status free(Address address) noexcept;
   /// record_use(address, stream), then free(address).
-  Status free(Address address, Stream stream) noexcept;
+  Status free(Address address, const Stream& stream) noexcept;
   /// The memory at `address` is used by work on `stream` too: it comes back only when that is complete. The allocation's
   /// own stream is ignored. Errors as free, and kOutOfMemory when the host has none for the note.
-  Status record_use(Address address, Stream stream) noexcept;
+  Status record_use(Address address, const Stream& stream) noexcept;
 
   /// `stream` is about to be destroyed: its heap is orphaned behind an event recorded now. kNotFound if never seen;
   /// kInvalidHandle if dead already, until nothing is left of it and its heap serves another stream: then it is forgotten.
-  Status retire_stream(Stream stream) noexcept;
+  Status retire_stream(const Stream& stream) noexcept;
   /// A capture begins or ends on `stream`. While any is underway, on whatever device (what it forbids it forbids to threads):
   /// no event is recorded or polled, nothing is stolen, waited for or given back; growth runs under the relaxed mode. kBusy /
   /// kNotFound when out of turn; kInvalidHandle where a dead stream is to begin one.
-  Status begin_capture(Stream stream) noexcept;
-  Status end_capture(Stream stream) noexcept;
+  Status begin_capture(const Stream& stream) noexcept;
+  Status end_capture(const Stream& stream) noexcept;
 
   /// Gives back every idle segment of the device, waiting for work that still uses one. kBusy while capturing.
   Status trim(DeviceId device) noexcept;
@@ -99,7 +99,7 @@ class ASHLAR_API CachingAllocator {
   // Queries (rows DEV-16, 17, 19).
   Result<AllocationInfo> info(Address address) const noexcept;
   /// The largest block `stream` could be given without growing.
-  Result<Bytes> largest_free_block(Stream stream) const noexcept;
+  Result<Bytes> largest_free_block(const Stream& stream) const noexcept;
   Result<DeviceStats> stats(DeviceId device) const noexcept;
   /// The same into the caller's memory (over 1 KiB), untouched on failure.
   Status stats(DeviceId device, DeviceStats* out) const noexcept;

@@ -15,17 +15,19 @@ inline namespace v0 {
 /// Most events one hit polls (C17).
 inline constexpr unsigned kHitPollsMax = 16;
 
-[[gnu::always_inline]] inline Address DeviceCache::take_now(StreamHeap& heap, block::BlockPool& pool, const Request& request, BlockIndex block, UseNode* owner) noexcept {
+[[gnu::always_inline]] inline Address DeviceCache::take_now(StreamHeap& heap, block::BlockPool& pool,
+                                                            const Request& request, BlockIndex block,
+                                                            UseNode* owner) noexcept {
   if (!heap.reserve_nodes(1)) return Address{};
   const Bytes had = pool.size(block);
   const bool split = should_split(config_, request.size, had);
-  const std::uint64_t idle_segments = pool.counts().idle_segments;
+  const bool was_whole = pool.is_whole(block);
   const BlockIndex taken = pool.take(block, request.size, split, request.requested, StreamHeap::as_word(owner));
   if (taken == block::kNoBlock) return Address{};
   heap.stats.on_allocate(request.is_small, pool.size(taken), request.requested, pool.counts(),
                          heap.pool(!request.is_small).counts());
   const Bytes rest = had - pool.size(taken);
-  if (pool.counts().idle_segments != idle_segments && rest != Bytes{}) {  // what is left of it is a split from now on
+  if (was_whole && rest != Bytes{}) {  // what is left of it is a split from now on
     heap.stats.on_split(request.is_small, rest, true, pool.counts(), heap.pool(!request.is_small).counts());
   }
   if (owner != nullptr) {
@@ -47,15 +49,12 @@ inline constexpr unsigned kHitPollsMax = 16;
   ASHLAR_REQUIRE(size <= kRequestBytesMax, Code::kSizeOverflow, "a request over 1 EiB");
   // Nothing below can wrap: 1 EiB and a rounding of at most as much again are far from 2^64 (check_config).
   const Bytes rounded = has_divisions_ ? rounded_size(config_, size).value_or(size) : round_up(size, config_.granule);
-  // Field by field: a copied aggregate is read back in other widths than it was written, which stalls (measured: 12 ns).
-  request.requested = size;
-  request.size = rounded;
-  request.fit_end = fit_end(config_, rounded);
-  request.is_small = is_small_size(config_, rounded);
+  request = Request{size, rounded, fit_end(config_, rounded), is_small_size(config_, rounded)};
   return Status::ok();
 }
 
-[[gnu::always_inline]] inline Result<Address> DeviceCache::allocate(Bytes size, const Stream& stream, OutOfMemory* account) noexcept {
+[[gnu::always_inline]] inline Result<Address> DeviceCache::allocate(Bytes size, const Stream& stream,
+                                                                    OutOfMemory* account) noexcept {
   if (const Status health = driver_.health(); !health.is_ok()) return health;
   Request request;
   if (const Status status = make_request(size, request); !status.is_ok()) return status;
@@ -79,7 +78,8 @@ inline constexpr unsigned kHitPollsMax = 16;
 
 /// Calls f(heap, is_small, block, guard) for the live block that starts at `address`, under its heap's lock.
 template <class F>
-[[gnu::always_inline]] inline Status DeviceCache::with_live_block(const PageMap::Found& found, Address address, F&& f) noexcept {
+[[gnu::always_inline]] inline Status DeviceCache::with_live_block(const PageMap::Found& found, Address address,
+                                                                  F&& f) noexcept {
   // In two variables: an array of owners would be written to memory and read back on the way to the lock.
   Owner other = found.second;
   for (Owner owner = found.first; !owner.is_nobody() || !other.is_nobody(); owner = std::exchange(other, Owner{})) {
@@ -99,7 +99,8 @@ template <class F>
 }
 
 /// Locked, may return unlocked: ends a live block.
-[[gnu::always_inline]] inline Status DeviceCache::free_block(StreamHeap& heap, bool is_small, BlockIndex block, Guard& guard) noexcept {
+[[gnu::always_inline]] inline Status DeviceCache::free_block(StreamHeap& heap, bool is_small, BlockIndex block,
+                                                             Guard& guard) noexcept {
   block::BlockPool& pool = heap.pool(is_small);
   if (pool.size(block) >= heap.cache.config_.max_split_size) heap.cache.count_oversize(-1);
   if (pool.user(block) == 0) {

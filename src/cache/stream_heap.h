@@ -119,11 +119,10 @@ class StreamHeap {
     block::BlockPool& in = pool(is_small);
     const block::PoolCounts& counts = in.counts();
     const Bytes size = in.size(block);
-    const std::uint64_t idle_segments = counts.idle_segments;
     const std::uint64_t free_blocks = counts.blocks[static_cast<unsigned>(block::State::kFree)];
-    in.release(block, epoch);
+    const block::BlockIndex merged = in.release(block, epoch);
     newest_release = epoch;
-    if (counts.idle_segments != idle_segments) return;  // so what was split there is not any more
+    if (in.is_whole(merged)) return;  // so what was split there is not any more
     const bool is_one_more = counts.blocks[static_cast<unsigned>(block::State::kFree)] > free_blocks;
     stats.on_split(is_small, size, is_one_more, counts, pool(!is_small).counts());
   }
