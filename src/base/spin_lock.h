@@ -47,8 +47,9 @@ class SpinLock {
 inline thread_local int heap_locks_held = 0;
 #endif
 
-/// Holds a SpinLock for a scope; may let go and take it again inside, or hand it on. A hot path hands its own on to the slow one
-/// it may end in: a guard whose address nobody else has costs no memory accesses (measured: 3 % of a pair's instructions).
+/// Holds a SpinLock for a scope; may let go and take it again inside, or hand it on. A hot path hands its own on to the slow
+/// one it may end in: a guard whose address nobody else has costs no memory accesses (measured: 3 % of a pair's
+/// instructions).
 class Guard {
  public:
   explicit Guard(SpinLock& lock) noexcept : lock_(&lock) { relock(); }

@@ -12,6 +12,8 @@
 #include <new>
 #include <type_traits>
 
+#include <ashlar/base/checked.h>
+
 namespace ashlar {
 inline namespace v0 {
 
@@ -34,7 +36,7 @@ using Table = std::unique_ptr<T[], FreeTable>;
 template <class T>
 Table<T> make_table(std::size_t count) noexcept {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
-  const std::size_t bytes = (count * sizeof(T) + kLineBytes - 1) / kLineBytes * kLineBytes;
+  const std::size_t bytes = round_up(Bytes{count * sizeof(T)}, Bytes{kLineBytes}).count();
   const bool is_large = bytes >= kHugePageBytes;
   const std::align_val_t alignment{is_large ? kHugePageBytes : kLineBytes};
   void* const table = ::operator new[](bytes, alignment, std::nothrow);

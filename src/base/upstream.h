@@ -23,7 +23,8 @@ class ASHLAR_API Upstream {
   /// Ends an allocation of this upstream. Null is nothing. kUnknownPointer or kDoubleFree, and nothing changes, for what is
   /// none of its live ones. Never allocates.
   virtual Status free(Address address) noexcept = 0;
-  /// The memory at `address` is used by work on `stream` too. Errors as free, and kOutOfMemory where there is no room to note it.
+  /// The memory at `address` is used by work on `stream` too. Errors as free, and kOutOfMemory where there is no room to note
+  /// it.
   virtual Status record_use(Address address, const Stream& stream) noexcept = 0;
 };
 

@@ -8,9 +8,10 @@
 //
 // Invariants:
 //   (1) A cell leads to every entry whose address hashes to it, and to nothing else; a chain ends in kNone.
-//   (2) In a small table there are at least four times as many cells as entries, in a larger one as many. So a chain is nearly
-//       always one entry long where what a walk costs is the mispredicted branch of going on; and where it is waiting for
-//       memory, the table is small (measured: a quarter of the cells costs nothing with 10^4 blocks live and saves 13 % with 10^5).
+//   (2) In a small table there are at least four times as many cells as entries, in a larger one as many. So a chain is
+//       nearly always one entry long where what a walk costs is the mispredicted branch of going on; and where it is
+//       waiting for memory, the table is small (measured: a quarter of the cells costs nothing with 10^4 blocks live and
+//       saves 13 % with 10^5).
 //
 // Addresses are folded before they are multiplied: blocks of one size lie at equal strides, and the product alone puts many a
 // stride's addresses into few cells (4096 blocks of 14.19 MiB: a find visits 60 records on average). Folded by 13 bits none of

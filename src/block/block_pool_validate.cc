@@ -34,7 +34,7 @@ bool same_counts(const PoolCounts& a, const PoolCounts& b) {
          a.idle_segments == b.idle_segments && a.idle_bytes == b.idle_bytes;
 }
 
-/// Walks one segment's blocks: invariants (1), (2), (5), and its part of the recount.
+/// Walks one segment's blocks: invariants (1), (2), (5), (8), and its part of the recount.
 const char* walk_segment(const BlockSlab& records, const SegmentRecord& segment, std::uint32_t index,
                          std::uint64_t granule, Recount* recount) {
   std::uint64_t end = segment.base;
@@ -92,8 +92,8 @@ const char* BlockPool::validate() const noexcept {
   if (!same_counts(recount.counts, counts_)) return "block(6) C14: a counter differs from the recount";
   if (const char* broken = index_.validate(records_, recount.counts.blocks[0])) return broken;
 
-  // The table first: find() trusts them.
-  if (!map_.is_consistent(records_)) return "block(4): the map's entries and its count differ";
+  // The chains first: find() trusts them.
+  if (!map_.is_consistent(records_)) return "block(4): the map's chains and its count differ";
   std::uint32_t owned = 0;
   for (std::uint32_t s = segments_first_; s != kNone; s = segments_[s].next) {
     for (std::uint32_t i = segments_[s].first; i != kNone; i = records_[i].next) {
@@ -153,7 +153,8 @@ const char* FreeIndex::validate(const Records& records, std::uint64_t count) con
     if ((groups_ >> group & 1) != (filled != 0)) return "block(3) C5: a group's bit differs from its classes";
   }
   if (!trees_.holds(found)) return "block(3) C5: a node of the trees is lost, or reached twice";
-  return found.records + (has_latest ? 1 : 0) == count ? nullptr : "block(3) C5: the index holds more or fewer than the free blocks";
+  const std::uint64_t in_index = found.records + (has_latest ? 1 : 0);
+  return in_index == count ? nullptr : "block(3) C5: the index holds more or fewer than the free blocks";
 }
 
 }  // namespace block

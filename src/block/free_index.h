@@ -196,7 +196,8 @@ inline std::uint32_t FreeIndex::successor(const Records& records, std::uint32_t 
 inline std::uint32_t FreeIndex::largest(const Records& records) const noexcept {
   if (groups_ == 0) return latest_;
   const unsigned group = 63 - static_cast<unsigned>(std::countl_zero(groups_));
-  const std::uint32_t node = trees_.largest(roots_[(group << kSubBits) + 31 - static_cast<unsigned>(std::countl_zero(subs_[group]))]);
+  const unsigned sub = kSubs - 1 - static_cast<unsigned>(std::countl_zero(subs_[group]));
+  const std::uint32_t node = trees_.largest(roots_[(group << kSubBits) | sub]);
   return latest_ != kNone && precedes(records[node], records[latest_]) ? latest_ : node;
 }
 

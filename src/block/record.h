@@ -15,9 +15,8 @@
 //       therefore name each other by 32-bit indices, and no reference to a record is held over grow().
 //   (2) Giving a record back never allocates.
 //   (3) Record 0 is nobody's: it is what a null index names. Its state is kUnused; its prev and next mean nothing and may be
-//       written; it has no sides.
-//       So a neighbour's state is read, and its link set, without asking whether there is one: a branch that was wrong at
-//       the end of every other segment (measured: 2 ns an operation).
+//       written; it has no sides. So a neighbour's state is read, and its prev or next set, without asking whether there is
+//       one: a branch that was wrong at the end of every other segment (measured: 2 ns an operation).
 //   (4) A record on the list of unused ones, and nobody's, has the state kUnused; no other has.
 //
 // One array rather than chunks: a chunk table costs a dependent load at every hop of every list and tree, and the

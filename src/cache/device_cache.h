@@ -150,7 +150,8 @@ class DeviceCache {
   Address enter_segment(StreamHeap& heap, const Request& request, SegmentRecord* record) noexcept;
   Result<Address> reclaim_and_retry(StreamHeap& heap, const Request& request, bool& wait_ran_out) noexcept;
   void fill_account(OutOfMemory* account) const noexcept;
-  Result<Address> fail_out_of_memory(StreamHeap& heap, const Request& request, bool wait_ran_out, OutOfMemory* account) noexcept;
+  Result<Address> fail_out_of_memory(StreamHeap& heap, const Request& request, bool wait_ran_out,
+                                     OutOfMemory* account) noexcept;
   SegmentRecord* new_segment_record() noexcept;
   void recycle_segment_record(SegmentRecord* segment) noexcept;
   /// kOutOfMemory at the limit; the driver's error where a fraction of the device's memory was to be the limit.

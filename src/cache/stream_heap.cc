@@ -149,7 +149,7 @@ UseNode* StreamHeap::oldest_pending() const noexcept {
 
 bool StreamHeap::is_forgotten() const noexcept {
   const bool is_over = life.load() != Life::kAlive && completed == kEverything && mark_count == 0 && !capturing.load();
-  const bool is_empty = small_.counts().segments + large_.counts().segments == 0 && queues_ == nullptr && unrecorded_ == nullptr;
+  const bool is_empty = small_.counts().segments + large_.counts().segments == 0 && !has_pending() && !has_unrecorded();
   return is_over && is_empty && pins == 0 && in_hand == 0 && recording.load() == 0 &&
          references.load(std::memory_order_acquire) == 0;
 }
