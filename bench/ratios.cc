@@ -23,9 +23,12 @@ Figure cpu_ns(const Measured& measured, const std::string& name) {
   return found == measured.end() ? Figure{} : median(found->second.cpu_ns);
 }
 
-Figure wall_ns(const Measured& measured, const std::string& name) {
+/// The median of a counter's repetitions, where the benchmark has one of that name.
+Figure counter(const Measured& measured, const std::string& name, const std::string& which) {
   const auto found = measured.find(name);
-  return found == measured.end() ? Figure{} : median(found->second.wall_ns);
+  if (found == measured.end()) return {};
+  const auto values = found->second.counters.find(which);
+  return values == found->second.counters.end() ? Figure{} : median(values->second);
 }
 
 Figure over(Figure a, Figure b) { return a && b ? Figure(*a / *b) : Figure{}; }
@@ -48,11 +51,12 @@ Row at_least(const std::string& figure, Figure value, double limit, const std::s
   return {figure, number(*value, 2) + note, ">= " + number(limit, 2), *value >= limit ? "true" : "false"};
 }
 
-/// How many times one thread's throughput two threads on two streams have. Of medians: one core may be half as fast as the
-/// other while somebody else's work shares it, and one thread's best repetition is the faster core's, two threads' never.
-Figure scaling(const Measured& measured, const std::string& what, const std::string& adapter) {
-  return over(wall_ns(measured, "threads-" + what + "/1-thread/" + adapter),
-              wall_ns(measured, "threads-" + what + "/2-threads-2-streams/" + adapter));
+Row scaling_row(const Measured& measured, const std::string& what) {
+  const auto ours = [&](const char* name) { return counter(measured, "threads-" + what + "/ashlar", name); };
+  return at_least("two threads on two streams, " + what + ": throughput, x one thread's", ours("scaling"), 1.6,
+                  " (" + or_nothing(ours("two_streams_ns"), 1) + " ns / " + or_nothing(ours("alone_ns"), 1) +
+                      " ns; empty harness " + or_nothing(counter(measured, "threads-" + what + "/empty", "scaling"), 2) +
+                      ")");
 }
 
 Row growth_row(const Measured& measured) {
@@ -87,7 +91,6 @@ void Collector::ReportRuns(const std::vector<Run>& runs) {
     if (run.run_type != Run::RT_Iteration || run.error_occurred) continue;
     Samples& samples = measured_[run.run_name.function_name];
     const auto iterations = static_cast<double>(run.iterations);
-    samples.wall_ns.push_back(run.real_accumulated_time / iterations * 1e9);
     samples.cpu_ns.push_back(run.cpu_accumulated_time / iterations * 1e9);
     for (const auto& [name, counter] : run.counters) samples.counters[name].push_back(counter.value);
     std::fputc('.', stderr);
@@ -112,15 +115,7 @@ std::vector<Row> figures(const Measured& measured) {
                              or_nothing(cpu("mix/10^2/ashlar"), 1) + " ns; floor " +
                              or_nothing(floor_growth, 2) + "; a load from 16 MiB " +
                              or_nothing(cpu("load/16MiB/empty"), 0) + " ns)"));
-  for (const char* what : {"pair", "mix"}) {
-    rows.push_back(at_least(std::string("two threads on two streams, ") + what + ": throughput, x one thread's",
-                            scaling(measured, what, "ashlar"), 1.6,
-                            " (empty harness " + or_nothing(scaling(measured, what, "empty"), 2) + "; CPU per op x" +
-                                or_nothing(over(cpu(std::string("threads-") + what + "/2-threads-2-streams/ashlar"),
-                                                cpu(std::string("threads-") + what + "/1-thread/ashlar")),
-                                           2) +
-                                ")"));
-  }
+  for (const char* what : {"pair", "mix"}) rows.push_back(scaling_row(measured, what));
   rows.push_back(growth_row(measured));
   const std::vector<double> traces = replays(measured, "ashlar");
   rows.push_back(at_most("replay: ns per event, median of the traces", traces.empty() ? Figure{} : median(traces), 40,
@@ -135,27 +130,27 @@ void print_medians(std::ostream& out, const Measured& measured) {
     const std::string one = name.substr(0, name.rfind('/'));
     if (std::find(cases.begin(), cases.end(), one) == cases.end()) cases.push_back(one);
   }
-  out << std::left << std::setw(50) << "median ns (threads-*: wall [CPU])" << std::right;
-  for (const char* adapter : adapters) out << std::setw(15) << adapter;
-  out << '\n';
+  const auto print_line = [&](const std::string& title, auto&& cell) {
+    out << std::left << std::setw(50) << title << std::right;
+    for (const char* adapter : adapters) out << std::setw(12) << cell(adapter);
+    out << '\n';
+  };
+  print_line("median ns (threads-*: by the clock)", [](const char* adapter) { return adapter; });
   for (const std::string& one : cases) {
     if (one.rfind("growth/", 0) == 0) continue;
-    const bool has_threads = one.rfind("threads-", 0) == 0;
-    out << std::left << std::setw(50) << one << std::right;
-    for (const char* adapter : adapters) {
-      const std::string name = one + "/" + adapter;
-      const Figure cpu = cpu_ns(measured, name);
-      std::string cell = "-";
-      if (cpu && has_threads) {
-        cell = number(*wall_ns(measured, name), 1) + " [" + number(*cpu, 1) + "]";
-      } else if (cpu) {
-        const auto& counters = measured.at(name).counters;
-        const auto events = counters.find("events");
-        cell = number(events == counters.end() ? *cpu : *cpu / events->second.front(), 1);
+    if (one.rfind("threads-", 0) == 0) {
+      for (const char* part : {"alone_ns", "two_streams_ns", "one_stream_ns"}) {
+        print_line(one + " " + part, [&](const char* adapter) {
+          return or_nothing(counter(measured, std::string(one).append("/").append(adapter), part), 1);
+        });
       }
-      out << std::setw(15) << cell;
+      continue;
     }
-    out << '\n';
+    print_line(one, [&](const char* adapter) {
+      const std::string name = one + "/" + adapter;
+      const Figure events = counter(measured, name, "events");
+      return or_nothing(over(cpu_ns(measured, name), events ? events : Figure(1)), 1);
+    });
   }
   for (const char* adapter : {"ashlar", "cub"}) {
     const auto found = measured.find(std::string("growth/1GiB/") + adapter);

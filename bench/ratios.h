@@ -14,8 +14,7 @@ namespace ashlar::bench {
 
 /// The repetitions of one benchmark.
 struct Samples {
-  std::vector<double> wall_ns;  ///< per operation
-  std::vector<double> cpu_ns;   ///< per operation, over all threads
+  std::vector<double> cpu_ns;  ///< per operation
   std::map<std::string, std::vector<double>> counters;
 };
 /// By the name a case registered: `case/parameter/adapter`.
