@@ -80,6 +80,12 @@ spec::LockstepResult run(const Trace& trace, const ReplayOptions& options, Bytes
   return lockstep.finish();
 }
 
+bool allocates_nothing(const Trace& trace) {
+  return std::any_of(trace.events.begin(), trace.events.end(), [](const TraceEvent& event) {
+    return event.kind == TraceEvent::Kind::kAllocate && event.size == Bytes{};
+  });
+}
+
 }  // namespace
 
 CheckOutcome check_pass(const Trace& trace, const ReplayOptions& options, Bytes capacity) {
@@ -97,6 +103,12 @@ CheckOutcome check_pass(const Trace& trace, const ReplayOptions& options, Bytes 
     outcome.divergences = 1;
     outcome.first_divergence = fmt::format("{}: {} (op {}: {})\n{}", first.divergence.clause, first.divergence.text,
                                            first.op_index, first.op_text, first.maps);
+    return outcome;
+  }
+  // After an out-of-memory, and of an allocation of nothing, there is no block for the ops that follow.
+  if (first.skipped != 0 && first.ooms == 0 && !allocates_nothing(trace)) {
+    outcome.divergences = 1;
+    outcome.first_divergence = fmt::format("{} ops of the trace were skipped: nothing judged them", first.skipped);
     return outcome;
   }
   const spec::LockstepResult second = run(trace, options, capacity, ~std::uint32_t{0});

@@ -37,7 +37,7 @@ Json result_json(const ReplayResult& result, const ReplayOptions& options) {
             {"file", result.file},
             {"events", result.events},
             {"allocations", result.allocations},
-            {"ns_per_event", result.ns_per_event},
+            {"ns_per_event", result.timing_passes == 0 ? Json() : Json(result.ns_per_event)},
             {"timing_passes", result.timing_passes},
             {"peak_requested_bytes", account.peak_requested.count()},
             {"peak_allocated_bytes", account.peak_allocated.count()},

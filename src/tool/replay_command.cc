@@ -75,7 +75,7 @@ void print_table(const std::vector<ReplayResult>& results) {
   for (const ReplayResult& r : results) {
     std::uint64_t calls = 0;
     for (const std::uint64_t count : r.account.driver_calls) calls += count;
-    fmt::print(fmt::runtime(kRow), r.trace, name, r.events, fmt::format("{:.1f}", r.ns_per_event),
+    fmt::print(fmt::runtime(kRow), r.trace, name, r.events, r.timing_passes == 0 ? "-" : fmt::format("{:.1f}", r.ns_per_event),
                size_text(r.account.peak_requested), size_text(r.account.peak_reserved),
                r.capacity == Bytes::max() ? "-" : size_text(r.capacity), fmt::format("{:.1f}", 100 * r.utilisation()),
                r.ooms(), r.account.waits, calls,

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <ashlar/cache/caching_allocator.h>
@@ -62,13 +63,16 @@ class Planned {
       const auto index = std::find(trace.streams.begin(), trace.streams.end(), planned.streams[s]);
       const Stream stream = index == trace.streams.end() ? Stream{} : streams[static_cast<std::size_t>(index - trace.streams.begin())];
       auto made = plan::Replay::create(upstream_, stream, planned.recordings[s], planned.plans[s]);
-      if (made.is_ok()) replays_.push_back(std::move(made).value());
+      if (!made.is_ok()) return;
+      replays_.push_back(std::move(made).value());
     }
     for (std::uint32_t s = 0; s < trace.streams.size(); ++s) {
       const std::size_t which = planned.stream_of(trace, s);
       if (!replays_.empty()) lanes_.push_back(replays_[which < replays_.size() ? which : 0].get());
     }
   }
+  /// Has every stream of the trace its replay?
+  bool is_made() const { return lanes_.size() == streams_.size(); }
   Result<Address> allocate(Bytes size, std::uint32_t stream) { return lanes_[stream]->allocate(size, streams_[stream]); }
   Status free(Address address, std::uint32_t stream) { return lanes_[stream]->free(address); }
   void rewind() {
@@ -82,18 +86,23 @@ class Planned {
   std::vector<plan::Replay*> lanes_;  // by the trace's stream
 };
 
+/// ns; nothing where a call failed: what is refused is no event.
 template <class Subject>
-double timed_pass(const std::vector<Step>& steps, Subject& subject, std::vector<Address>& addresses) {
+std::optional<double> timed_pass(const std::vector<Step>& steps, Subject& subject, std::vector<Address>& addresses) {
+  bool has_failed = false;
   const auto start = std::chrono::steady_clock::now();
   for (const Step& step : steps) {
     if (step.is_free) {
-      static_cast<void>(subject.free(addresses[step.slot], step.stream));
+      has_failed |= !subject.free(addresses[step.slot], step.stream).is_ok();
     } else {
-      addresses[step.slot] = subject.allocate(step.size, step.stream).value_or(Address{});
+      const Result<Address> got = subject.allocate(step.size, step.stream);
+      has_failed |= !got.is_ok();
+      addresses[step.slot] = got.value_or(Address{});
     }
   }
   subject.rewind();
   const auto end = std::chrono::steady_clock::now();
+  if (has_failed) return std::nullopt;
   return std::chrono::duration<double, std::nano>(end - start).count();
 }
 
@@ -112,8 +121,10 @@ Timing time(const Trace& trace, const std::vector<Step>& steps, Subject& subject
   std::vector<double> passes;
   double total = 0;
   while (passes.size() < kPassesMin || (total < kEnoughNs && passes.size() < kPassesMax)) {
-    passes.push_back(timed_pass(steps, subject, addresses));
-    total += passes.back();
+    const std::optional<double> ns = timed_pass(steps, subject, addresses);
+    if (!ns) return {};
+    passes.push_back(*ns);
+    total += *ns;
     free_the_rest();
   }
   const auto middle = passes.begin() + static_cast<std::ptrdiff_t>(passes.size() / 2);
@@ -133,7 +144,7 @@ Timing timing_pass(const Trace& trace, const Config& config, const PlannedTrace*
   for (std::size_t i = 0; i < trace.streams.size(); ++i) streams.push_back(null.stream(i));
   if (planned != nullptr) {
     Planned subject(*allocator.value(), streams, *planned, trace);
-    return time(trace, steps, subject);
+    return subject.is_made() ? time(trace, steps, subject) : Timing{};
   }
   Direct subject(*allocator.value(), streams);
   return time(trace, steps, subject);
