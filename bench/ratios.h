@@ -31,7 +31,8 @@ class Collector : public benchmark::BenchmarkReporter {
   Measured measured_;
 };
 
-/// One figure with its target. `met` is "true", "false", or "null" where it could not be measured here.
+/// One figure with its target. `met` is "true", "false", or "null" where it was not measured, which no row for ci/report
+/// passes for met.
 struct Row {
   std::string figure, value, target, met;
 };

@@ -1,10 +1,10 @@
 // Two threads on two streams, and two threads on one, against one thread: the 1 MiB pair, and the mix with 10^3 live each.
 //
 // A repetition is one moment of a few milliseconds: the first thread alone, both on a stream each, the second alone, both on
-// one stream; who does not run sleeps. One allocator serves all repetitions of its name, and so scaling is a quotient within
-// the moment: in a heap that a mix has gone through, free blocks of other sizes stand in the index, and a pair costs a third
-// more than in a new one. Medians of single parts, each over other states of the heaps, gave anything from 1.5 to 2.5. The
-// empty adapter's scaling is the machine's own.
+// one stream; who does not run sleeps. Scaling is a quotient within the moment: one allocator serves all repetitions of a case,
+// and where medians of single parts, each over other states of its heaps, were divided, anything came out from 1.5 to 2.5 (in a
+// heap that a mix has gone through, a pair costs a third more than in a new one: free blocks of other sizes are in the index).
+// The empty adapter's scaling is the machine's own.
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -122,11 +122,10 @@ void moment(benchmark::State& state, Make&& make) {
 
 template <class Adapter>
 void register_for() {
-  const auto adapter = std::make_shared<Adapter>();
-  const auto pairs = [adapter](benchmark::State& state) {
+  const auto pairs = [adapter = std::make_shared<Adapter>()](benchmark::State& state) {
     moment(state, [&](unsigned stream, unsigned) { return Pair<Adapter>(*adapter, stream); });
   };
-  const auto mixes = [adapter](benchmark::State& state) {
+  const auto mixes = [adapter = std::make_shared<Adapter>()](benchmark::State& state) {
     moment(state, [&](unsigned stream, unsigned seed) { return Mix<Adapter>(*adapter, kLivePerThread, stream, seed); });
   };
   const std::string name = Adapter::kName;
