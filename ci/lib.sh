@@ -37,6 +37,7 @@ row() {
     '{$figure, $value, $target, $met, $command}'
 }
 
-# at_least A B, at_most A B: compares decimals; prints true or false, which is what `row` takes.
-at_least() { jq -n --argjson a "$1" --argjson b "$2" '$a >= $b'; }
-at_most() { jq -n --argjson a "$1" --argjson b "$2" '$a <= $b'; }
+# at_least A B, at_most A B: compares decimals; prints true or false, which is what `row` takes. What is no number (jq puts
+# null below all of them) is false.
+at_least() { jq -n --argjson a "$1" --argjson b "$2" '($a | type) == "number" and $a >= $b'; }
+at_most() { jq -n --argjson a "$1" --argjson b "$2" '($a | type) == "number" and $a <= $b'; }

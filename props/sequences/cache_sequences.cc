@@ -181,7 +181,7 @@ void byte_sequence(std::span<const std::uint8_t> bytes, std::size_t ops_max, spe
   device.arg = {0, kCapacityMax, 0, 0};
   file->ops.insert(file->ops.begin(), device);
   ++first;
-  Op streams[3];
+  Op streams[kOpsAdded - 1];
   for (std::uint64_t s = 0; s < 3; ++s) {
     streams[s].slot = slot::kStreamCreate;
     streams[s].arg = {s + 1, s == 2 ? last_device : 0};

@@ -32,6 +32,9 @@ SequenceShape shape_from(std::uint64_t bits);
 
 spec::OpFile random_sequence(const SequenceShape& shape, std::uint64_t seed);
 
+/// What byte_sequence() adds to what the bytes say: a device and three streams.
+inline constexpr std::size_t kOpsAdded = 4;
+
 /// The sequence that the byte form says, with streams s1, s2 (on d0) and s3 (on the last device named) made before the
 /// first op that needs a world. Every device has 64 GiB at most.
 void byte_sequence(std::span<const std::uint8_t> bytes, std::size_t ops_max, spec::OpFile* file);
