@@ -130,6 +130,26 @@ TEST_F(CliTest, TheFiguresOfASmallTraceAreRight) {
   EXPECT_FALSE(r.contains("checks"));
 }
 
+TEST_F(CliTest, WhatWasNotTimedHasNoTime) {
+  write_trace("none.trace", "");
+  const Json none = replay_json("none.trace")[0];
+  EXPECT_TRUE(none["ns_per_event"].is_null());
+  EXPECT_EQ(none["timing_passes"], 0);
+  // Refused on a device that costs nothing, too: what is refused is no event.
+  write_trace("refused.trace", "a 0 33554432\n");
+  EXPECT_EQ(run("replay refused.trace --json out.json --conf per_process_memory_fraction:0.00000001").code, 1);
+  EXPECT_TRUE(Json::parse(slurp(folder_ / "out.json"))[0]["ns_per_event"].is_null());
+}
+
+TEST_F(CliTest, AllOpsOfACheckedReplayAreAccountedFor) {
+  write_trace("t.trace", "a 0 1000\na 1 0\na 2 512\nf 1\nf 0\n");
+  const Json r = replay_json("--check t.trace")[0];
+  EXPECT_EQ(r["divergences"], 0);
+  // Two an event: it, and a kernel on the block. Of no block (a 1 0) there are three, and one op says what lags.
+  EXPECT_EQ(r["checked_steps"], 2 * 5 - 3 + 1);
+  EXPECT_EQ(r["skipped_steps"], 3);
+}
+
 TEST_F(CliTest, APlannedReplayServesTheTraceFromOneSegmentAStream) {
   // 16 MiB + 16 MiB at most on one stream, then 4 MiB on another; alignments and segments of 2 MiB above that.
   write_trace("t.trace", "a 0 16777216\na 1 16777216\nf 0\na 2 16777216\na 3 4194304 9\nf 1\n");

@@ -62,6 +62,7 @@ Json result_json(const ReplayResult& result, const ReplayOptions& options) {
     for (const auto& [clause, count] : result.check->checks) checks[clause] = count;
     json["checks"] = checks;
     json["checked_steps"] = result.check->steps;
+    json["skipped_steps"] = result.check->skipped_steps;
     json["check_passes"] = 2;  // the second for C10
     json["walk_period"] = result.check->walk_period;
     if (!result.check->first_divergence.empty()) json["first_divergence"] = result.check->first_divergence;

@@ -71,6 +71,7 @@ struct Account {
 /// What the check pass saw.
 struct CheckOutcome {
   std::uint64_t steps = 0;             ///< ops driven in lockstep
+  std::uint64_t skipped_steps = 0;     ///< ops on blocks that there are not: of no bytes, or out of memory
   std::uint64_t ooms = 0;
   std::uint64_t divergences = 0;
   std::uint32_t walk_period = 0;       ///< k: the whole map is walked every k-th step

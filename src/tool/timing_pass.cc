@@ -46,7 +46,7 @@ class Direct {
   Direct(CachingAllocator& allocator, const std::vector<Stream>& streams) : allocator_(allocator), streams_(streams) {}
   Result<Address> allocate(Bytes size, std::uint32_t stream) { return allocator_.allocate(size, streams_[stream]); }
   Status free(Address address, std::uint32_t) { return allocator_.free(address); }
-  void rewind() {}
+  Status rewind() { return Status::ok(); }
 
  private:
   CachingAllocator& allocator_;
@@ -63,7 +63,7 @@ class Planned {
       const auto index = std::find(trace.streams.begin(), trace.streams.end(), planned.streams[s]);
       const Stream stream = index == trace.streams.end() ? Stream{} : streams[static_cast<std::size_t>(index - trace.streams.begin())];
       auto made = plan::Replay::create(upstream_, stream, planned.recordings[s], planned.plans[s]);
-      if (!made.is_ok()) return;
+      if (!made.is_ok() || (made.value()->base().is_null() && planned.plans[s].spaces[0].peak != Bytes{})) return;
       replays_.push_back(std::move(made).value());
     }
     for (std::uint32_t s = 0; s < trace.streams.size(); ++s) {
@@ -75,8 +75,13 @@ class Planned {
   bool is_made() const { return lanes_.size() == streams_.size(); }
   Result<Address> allocate(Bytes size, std::uint32_t stream) { return lanes_[stream]->allocate(size, streams_[stream]); }
   Status free(Address address, std::uint32_t stream) { return lanes_[stream]->free(address); }
-  void rewind() {
-    for (const auto& replay : replays_) static_cast<void>(replay->rewind());
+  Status rewind() {
+    Status first;
+    for (const auto& replay : replays_) {
+      const Status status = replay->rewind();
+      if (first.is_ok()) first = status;
+    }
+    return first;
   }
 
  private:
@@ -100,7 +105,7 @@ std::optional<double> timed_pass(const std::vector<Step>& steps, Subject& subjec
       addresses[step.slot] = got.value_or(Address{});
     }
   }
-  subject.rewind();
+  has_failed |= !subject.rewind().is_ok();
   const auto end = std::chrono::steady_clock::now();
   if (has_failed) return std::nullopt;
   return std::chrono::duration<double, std::nano>(end - start).count();
