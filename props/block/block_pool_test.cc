@@ -71,6 +71,19 @@ TEST_F(BlockPoolTest, AFreedBlockMergesWithBothNeighbours) {
   EXPECT_EQ(pool_.counts().idle_bytes, 2_MiB);
 }
 
+TEST_F(BlockPoolTest, ABlockIsWholeWhereItHasNoNeighbours) {
+  pool_.add_segment(kBase, 2_MiB, 0, 0);
+  const BlockIndex other = pool_.view(pool_.add_segment(kBase + 4_MiB, 1_MiB, 0, 0)).first;
+  EXPECT_TRUE(pool_.is_whole(other));
+  const BlockIndex low = pool_.take(other, 512_B, true, 512_B, 0);
+  EXPECT_FALSE(pool_.is_whole(low));
+  EXPECT_FALSE(pool_.is_whole(pool_.next(low)));
+  const BlockIndex middle = pool_.take(pool_.next(low), 512_B, true, 512_B, 0);
+  EXPECT_FALSE(pool_.is_whole(middle));
+  pool_.release(low, 0);
+  EXPECT_TRUE(pool_.is_whole(pool_.release(middle, 0)));  // whose neighbours' links nobody's record has taken
+}
+
 TEST_F(BlockPoolTest, SegmentsThatTouchDoNotMerge) {
   pool_.add_segment(kBase, 1_MiB, 0, 0);
   pool_.add_segment(kBase + 1_MiB, 1_MiB, 0, 0);
