@@ -82,7 +82,7 @@ double median_quotient(const Samples& samples, const std::string& a, const std::
 
 /// The worse of how slow the hits are, and how late.
 Row growth_row(const Measured& measured) {
-  const std::string figure = "p99.9 of a hit while another thread grows by 1 GiB, x its own alone";
+  const std::string figure = "p99.9 of a hit while another thread grows by 1 GiB, x its own alone: how slow or how late";
   const std::string name = "growth/1GiB/ashlar";
   const Figure growths = counter(measured, name, "growths");
   if (growths.value_or(0) == 0) return at_most(figure, {}, 5);  // without any it has seen nothing
@@ -182,7 +182,7 @@ void print_medians(std::ostream& out, const Measured& measured) {
 void print_figures(std::ostream& out, const std::vector<Row>& rows) {
   out << std::left;
   for (const Row& row : rows) {
-    out << std::setw(80) << row.figure << std::setw(84) << row.value << std::setw(10) << row.target
+    out << std::setw(92) << row.figure << std::setw(84) << row.value << std::setw(10) << row.target
         << (row.met == "true" ? "met" : row.met == "false" ? "MISSED" : "") << '\n';
   }
 }

@@ -5,6 +5,7 @@
 // and where medians of single parts, each over other states of its heaps, were divided, anything came out from 1.5 to 2.5 (in a
 // heap that a mix has gone through, a pair costs a third more than in a new one: free blocks of other sizes are in the index).
 // The empty adapter's scaling is the machine's own.
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -24,7 +25,7 @@ namespace {
 constexpr std::uint64_t kPairBytes = 1 << 20;
 constexpr std::size_t kLivePerThread = 1000;
 constexpr double kPartSeconds = 0.002;
-constexpr int kTurnsBetweenLooks = 100;  // at the clock
+constexpr int kTurnsBetweenLooks = 50;  // at the clock
 constexpr int kRepetitions = 100;
 
 template <class Adapter>
@@ -47,16 +48,34 @@ class Pair {
   typename Adapter::Handle block_;
 };
 
-/// Turns per second, over one part of a moment.
+using Clock = std::chrono::steady_clock;
+
+/// What a thread did in one part of a moment.
+struct Part {
+  Clock::time_point begin, end;
+  std::uint64_t turns = 0;
+
+  double seconds() const { return std::chrono::duration<double>(end - begin).count(); }
+  /// Turns per second.
+  double rate() const { return static_cast<double>(turns) / seconds(); }
+};
+
 template <class Work>
-double rate_of(Work& work) {
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
-  for (std::uint64_t turns = kTurnsBetweenLooks;; turns += kTurnsBetweenLooks) {
+Part go_on_with(Work& work) {
+  Part part;
+  part.begin = Clock::now();
+  do {
     for (int i = 0; i < kTurnsBetweenLooks; ++i) work.turn();
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (seconds >= kPartSeconds) return static_cast<double>(turns) / seconds;
-  }
+    part.turns += kTurnsBetweenLooks;
+    part.end = Clock::now();
+  } while (part.seconds() < kPartSeconds);
+  return part;
+}
+
+/// Did both run at the same time, but for a tenth of it? One that was kept from its core ran when the other had ended.
+bool were_together(const Part (&parts)[2]) {
+  const auto both = std::min(parts[0].end, parts[1].end) - std::max(parts[0].begin, parts[1].begin);
+  return std::chrono::duration<double>(both).count() >= 0.9 * std::max(parts[0].seconds(), parts[1].seconds());
 }
 
 /// Two threads that go through a moment's parts together.
@@ -77,45 +96,47 @@ class Couple {
   std::atomic<unsigned> awake_{0};
 };
 
-/// Turns per second of each thread.
-struct Rates {
-  double alone[2] = {};
-  double two_streams[2] = {};
-  double one_stream[2] = {};
+/// By thread.
+struct Parts {
+  Part alone[2], two_streams[2], one_stream[2];
 };
 
 /// One thread's part in the moment. make(stream, seed) makes what it turns.
 template <class Make>
-void go_through(Couple& couple, unsigned thread, Make&& make, Rates* rates) {
+void go_through(Couple& couple, unsigned thread, Make&& make, Parts* parts) {
   {
     auto work = make(thread, thread + 1);
-    rate_of(work);  // warms up
+    go_on_with(work);  // warms up
     couple.meet();
-    if (thread == 0) rates->alone[0] = rate_of(work);
+    if (thread == 0) parts->alone[0] = go_on_with(work);
     couple.meet_awake();
-    rates->two_streams[thread] = rate_of(work);
+    parts->two_streams[thread] = go_on_with(work);
     couple.meet();
-    if (thread == 1) rates->alone[1] = rate_of(work);
+    if (thread == 1) parts->alone[1] = go_on_with(work);
     couple.meet();
   }
   auto work = make(0, thread + 1);
   couple.meet_awake();
-  rates->one_stream[thread] = rate_of(work);
+  parts->one_stream[thread] = go_on_with(work);
 }
 
 template <class Make>
 void moment(benchmark::State& state, Make&& make) {
   for (auto _ : state) {
     Couple couple;
-    Rates rates;
-    std::thread second([&] { go_through(couple, 1, make, &rates); });
-    go_through(couple, 0, make, &rates);
+    Parts parts;
+    std::thread second([&] { go_through(couple, 1, make, &parts); });
+    go_through(couple, 0, make, &parts);
     second.join();
-    const double alone = (rates.alone[0] + rates.alone[1]) / 2;
-    const double two_streams = rates.two_streams[0] + rates.two_streams[1];
+    if (!were_together(parts.two_streams) || !were_together(parts.one_stream)) {
+      state.SkipWithError("the threads did not run together");
+      return;
+    }
+    const double alone = (parts.alone[0].rate() + parts.alone[1].rate()) / 2;
+    const double two_streams = parts.two_streams[0].rate() + parts.two_streams[1].rate();
     state.counters["alone_ns"] = 1e9 / alone;
     state.counters["two_streams_ns"] = 1e9 / two_streams;
-    state.counters["one_stream_ns"] = 1e9 / (rates.one_stream[0] + rates.one_stream[1]);
+    state.counters["one_stream_ns"] = 1e9 / (parts.one_stream[0].rate() + parts.one_stream[1].rate());
     state.counters["scaling"] = two_streams / alone;
   }
 }
