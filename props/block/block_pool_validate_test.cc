@@ -203,6 +203,13 @@ TEST_F(Damaged, AStrayCellOfTheMapIsInvariant4) {
   expect_broken("block(4)");
 }
 
+TEST_F(Damaged, AnEntryWithAnotherAddressesTagIsInvariant4) {
+  std::uint32_t* cell = PoolPeer::cells(PoolPeer::map(pool_));
+  while (*cell == kNone) ++cell;
+  *cell ^= std::uint32_t{1} << 31;
+  expect_broken("block(4)");
+}
+
 TEST_F(Damaged, EveryCounterIsInvariant6) {
   PoolCounts& counts = PoolPeer::counts(pool_);
   const PoolCounts good = counts;

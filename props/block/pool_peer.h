@@ -18,6 +18,7 @@ struct PoolPeer {
 
   static std::uint32_t& map_count(BlockPool& pool) { return pool.map_.count_; }
   static std::uint32_t* cells(const AddressMap& map) { return map.cells_.get(); }
+  static std::uint32_t index_of(std::uint32_t entry) { return AddressMap::index_of(entry); }
   static std::uint32_t& latest(FreeIndex& index) { return index.latest_; }
   static std::uint32_t& root(FreeIndex& index, unsigned size_class) { return index.roots_[size_class]; }
   static std::uint32_t& subs(FreeIndex& index, unsigned group) { return index.subs_[group]; }

@@ -6,8 +6,13 @@
 // Chains rather than open addressing: an entry is put in with two stores and, nearly always, taken out with one. Looking for
 // an empty cell, and closing the gap an entry leaves, were branches on the hash, and wrong as often as cells are full.
 //
+// An entry is a record's index and five more bits of its address's hash, the tag. Where there are as many entries as cells
+// every third find passes another's entry on its way: by the tag it knows so without that record, which is in memory more
+// often than this is (counted with 10^5 blocks live and a cache of 4 MiB: a sixth of all misses).
+//
 // Invariants:
-//   (1) A cell leads to every entry whose address hashes to it, and to nothing else; a chain ends in kNone.
+//   (1) A cell leads to every entry whose address hashes to it, and to nothing else; a chain ends in kNone. An entry's tag is
+//       its address's.
 //   (2) In a small table there are at least four times as many cells as entries, in a larger one as many. So a chain is
 //       nearly always one entry long where what a walk costs is the mispredicted branch of going on; and where it is
 //       waiting for memory, the table is small (measured: a quarter of the cells costs nothing with 10^4 blocks live and
@@ -51,17 +56,23 @@ class AddressMap {
   /// The record at `address`, or kNone.
   std::uint32_t find(const Records& records, std::uint64_t address) const noexcept {
     if (count_ == 0) return kNone;
-    std::uint32_t index = cells_[home(address)];
-    while (records[index].address != address && index != kNone) index = records.side<Link>(index).to;
-    return index;
+    const std::uint64_t hash = hash_of(address);
+    const std::uint32_t tag = tag_of(hash);
+    for (std::uint32_t entry = cells_[home(hash)]; entry != kNone; entry = records.side<Link>(index_of(entry)).to) {
+      const std::uint32_t index = entry ^ tag;  // where the tags are the same
+      if (index < kRecordsMax && records[index].address == address) return index;
+    }
+    return kNone;
   }
 
   /// Drops the entry of `index`. REQUIRES: it is in the table, and its record has the address it had then.
   void erase(Records& records, std::uint32_t index) noexcept {
-    std::uint32_t* link = &cells_[home(records[index].address)];
-    while (*link != index) {
+    const std::uint64_t hash = hash_of(records[index].address);
+    const std::uint32_t entry = index | tag_of(hash);
+    std::uint32_t* link = &cells_[home(hash)];
+    while (*link != entry) {
       ASHLAR_ASSERT(*link != kNone, "address map(1): an entry is missing");
-      link = &records.side<Link>(*link).to;
+      link = &records.side<Link>(index_of(*link)).to;
     }
     *link = records.side<Link>(index).to;
     count_ -= 1;
@@ -71,8 +82,12 @@ class AddressMap {
   bool is_consistent(const Records& records) const noexcept {
     std::uint32_t full = 0;
     for (std::uint64_t i = 0; i < capacity(); ++i) {
-      for (std::uint32_t index = cells_[i]; index != kNone; index = records.side<Link>(index).to) {
-        if (index >= records.capacity() || home(records[index].address) != i || ++full > count_) return false;
+      for (std::uint32_t entry = cells_[i]; entry != kNone;) {
+        const std::uint32_t index = index_of(entry);
+        if (index == kNone || index >= records.capacity() || ++full > count_) return false;
+        const std::uint64_t hash = hash_of(records[index].address);
+        if (home(hash) != i || entry != (index | tag_of(hash))) return false;
+        entry = records.side<Link>(index).to;
       }
     }
     return full == count_ && count_ <= limit_;
@@ -86,14 +101,21 @@ class AddressMap {
   static constexpr unsigned kSmallBitsMax = 14;  ///< 64 KiB
   static constexpr unsigned kSmallLoadBits = 2;  ///< invariant (2): a quarter
 
-  std::uint32_t home(std::uint64_t address) const {
-    return static_cast<std::uint32_t>(((address ^ address >> kFold) * 0x9e3779b97f4a7c15u) >> shift_);
-  }
+  static constexpr unsigned kTagBits = 5;
+  static_assert(kRecordsMax == std::uint32_t{1} << (32 - kTagBits), "what an index leaves free is the tag's");
+
+  static std::uint64_t hash_of(std::uint64_t address) { return (address ^ address >> kFold) * 0x9e3779b97f4a7c15u; }
+  /// The hash's upper bits, 27 at most.
+  std::uint32_t home(std::uint64_t hash) const { return static_cast<std::uint32_t>(hash >> shift_); }
+  /// The five bits below those, in the place where an entry has them.
+  static std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash >> kTagBits) & ~(kRecordsMax - 1); }
+  static std::uint32_t index_of(std::uint32_t entry) { return entry & (kRecordsMax - 1); }
 
   void put(Records& records, std::uint32_t index) noexcept {
-    std::uint32_t& cell = cells_[home(records[index].address)];
+    const std::uint64_t hash = hash_of(records[index].address);
+    std::uint32_t& cell = cells_[home(hash)];
     records.side<Link>(index).to = cell;
-    cell = index;
+    cell = index | tag_of(hash);
   }
 
   [[gnu::cold]] bool grow(Records& records) noexcept {
@@ -107,10 +129,10 @@ class AddressMap {
     shift_ = 64 - bits;
     limit_ = static_cast<std::uint32_t>(capacity_after >> (bits <= kSmallBitsMax ? kSmallLoadBits : 0));
     for (std::uint64_t i = 0; i < capacity_before; ++i) {
-      for (std::uint32_t index = cells[i]; index != kNone;) {
-        const std::uint32_t next = records.side<Link>(index).to;
-        put(records, index);
-        index = next;
+      for (std::uint32_t entry = cells[i]; entry != kNone;) {
+        const std::uint32_t next = records.side<Link>(index_of(entry)).to;
+        put(records, index_of(entry));
+        entry = next;
       }
     }
     return true;
