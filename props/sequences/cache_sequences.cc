@@ -182,9 +182,9 @@ void byte_sequence(std::span<const std::uint8_t> bytes, std::size_t ops_max, spe
   file->ops.insert(file->ops.begin(), device);
   ++first;
   Op streams[kOpsAdded - 1];
-  for (std::uint64_t s = 0; s < 3; ++s) {
+  for (std::uint64_t s = 0; s < std::size(streams); ++s) {
     streams[s].slot = slot::kStreamCreate;
-    streams[s].arg = {s + 1, s == 2 ? last_device : 0};
+    streams[s].arg = {s + 1, s + 1 == std::size(streams) ? last_device : 0};
   }
   file->ops.insert(file->ops.begin() + static_cast<std::ptrdiff_t>(first), std::begin(streams), std::end(streams));
 }

@@ -1,0 +1,45 @@
+// The check pass judges every event or says that it did not. The reader refuses a trace that frees what is not live, so such a
+// trace is made by hand here: its op has nothing to work on, and would pass for checked.
+#include <gtest/gtest.h>
+
+#include "src/tool/replay.h"
+#include "src/tool/trace.h"
+
+namespace ashlar::tool {
+namespace {
+
+/// Two blocks, one of them freed.
+Trace small_trace() {
+  TraceBuilder builder("small");
+  const auto a = builder.allocate(1000_B);
+  builder.allocate(2000_B);
+  EXPECT_TRUE(builder.free(*a));
+  return builder.trace();
+}
+
+TEST(CheckPass, ATraceWhoseEveryEventIsJudgedDoesNotDiverge) {
+  const CheckOutcome outcome = check_pass(small_trace(), ReplayOptions{}, Bytes::max());
+  EXPECT_EQ(outcome.divergences, 0u) << outcome.first_divergence;
+  EXPECT_EQ(outcome.skipped_steps, 0u);
+}
+
+TEST(CheckPass, AnEventThatNothingJudgedIsADivergence) {
+  Trace trace = small_trace();
+  trace.events.push_back(trace.events.back());  // freed once more: the allocator is not even asked
+  const CheckOutcome outcome = check_pass(trace, ReplayOptions{}, Bytes::max());
+  EXPECT_EQ(outcome.divergences, 1u);
+  EXPECT_EQ(outcome.skipped_steps, 2u);
+  EXPECT_NE(outcome.first_divergence.find("2 ops of the trace were skipped"), std::string::npos) << outcome.first_divergence;
+}
+
+TEST(CheckPass, WhatIsFreedOfNoBytesIsSkippedRightly) {
+  TraceBuilder builder("nothing");
+  const auto nothing = builder.allocate(0_B);
+  EXPECT_TRUE(builder.free(*nothing));
+  const CheckOutcome outcome = check_pass(builder.trace(), ReplayOptions{}, Bytes::max());
+  EXPECT_EQ(outcome.divergences, 0u) << outcome.first_divergence;
+  EXPECT_EQ(outcome.skipped_steps, 3u);
+}
+
+}  // namespace
+}  // namespace ashlar::tool
