@@ -91,7 +91,8 @@ void BlockPoolSubject::map(spec::PoolMap* map) const {
     for (BlockIndex b = view.first; b != kNoBlock; b = pool_.next(b)) {
       const block::BlockView v = pool_.view(b);
       const bool owned = v.state == State::kLive || v.state == State::kPending;
-      const Address home = v.segment == segment ? base : pool_.view(v.segment).base;
+      const SegmentIndex in = pool_.segment(b);
+      const Address home = in == segment ? base : pool_.view(in).base;
       if (count == map->blocks.size()) map->blocks.resize(count + 1);
       map->blocks[count++] = {v.address, v.size, v.requested, home, owned ? 0 : v.stamp, v.user,
                               static_cast<spec::PoolState>(v.state)};

@@ -19,13 +19,14 @@ struct Visits {
 };
 
 Visits visits(std::uint64_t stride, std::uint32_t blocks) {
-  BlockSlab records;
+  BlockRecords records;
   AddressMap map;
   for (std::uint64_t i = 0; i < blocks; ++i) {
     EXPECT_TRUE(records.reserve_one() && map.reserve_one(records));
     const std::uint32_t index = records.take(kInUse);
-    records[index].address = (std::uint64_t{0x7f} << 40) + i * stride;
-    map.insert(records, index);
+    const std::uint64_t address = (std::uint64_t{0x7f} << 40) + i * stride;
+    records.set_address(index, address);
+    map.insert(records, index, address);
   }
   std::uint64_t entries = 0, looked_at = 0;
   for (std::uint64_t cell = 0; cell < map.capacity(); ++cell) {
@@ -35,7 +36,7 @@ Visits visits(std::uint64_t stride, std::uint32_t blocks) {
       chain.push_back(entry - index);
       entries += chain.size();
       looked_at += static_cast<std::uint64_t>(std::count(chain.begin(), chain.end(), chain.back()));
-      entry = records.side<Link>(index).to;
+      entry = records.link(index).to;
     }
   }
   return {static_cast<double>(entries) / blocks, static_cast<double>(looked_at) / blocks};

@@ -71,6 +71,28 @@ TEST_F(BlockPoolTest, AFreedBlockMergesWithBothNeighbours) {
   EXPECT_EQ(pool_.counts().idle_bytes, 2_MiB);
 }
 
+TEST_F(BlockPoolTest, AMergeTakesTheLaterStampOfEitherNeighbour) {
+  pool_.add_segment(kBase, 2_MiB, 0, 0);
+  const BlockIndex a = alloc(512_B);
+  const BlockIndex b = alloc(512_B);
+  alloc(512_B);
+  pool_.release(a, 9);
+  EXPECT_EQ(pool_.view(pool_.release(b, 4)).stamp, 9u) << "the one before";
+}
+
+TEST_F(BlockPoolTest, ABlocksSegmentIsFoundAmongSegmentsThatCameInAnyOrder) {
+  const Bytes gaps[] = {8_MiB, 0_B, 16_MiB, 4_MiB, 12_MiB};
+  std::vector<SegmentIndex> segments;
+  for (const Bytes gap : gaps) segments.push_back(pool_.add_segment(kBase + gap, 2_MiB, 0, 0));
+  for (const SegmentIndex segment : segments) EXPECT_EQ(pool_.segment(pool_.view(segment).first), segment);
+  const BlockIndex low = alloc(512_B);
+  EXPECT_EQ(pool_.segment(pool_.next(low)), segments[1]) << "a block that is not its segment's first";
+  EXPECT_STREQ(pool_.validate(), nullptr);
+  pool_.lift(pool_.view(segments[3]).first);
+  pool_.remove_segment(segments[3]);
+  EXPECT_EQ(pool_.segment(pool_.view(segments[0]).first), segments[0]);
+}
+
 TEST_F(BlockPoolTest, ABlockIsWholeWhereItHasNoNeighbours) {
   pool_.add_segment(kBase, 2_MiB, 0, 0);
   const BlockIndex other = pool_.view(pool_.add_segment(kBase + 4_MiB, 1_MiB, 0, 0)).first;
@@ -173,9 +195,10 @@ TEST_F(BlockPoolTest, ASegmentLiftedWholeCanBeRemoved) {
 
 TEST_F(BlockPoolTest, TheOwnersWordCanBeChangedWhileABlockIsOwned) {
   pool_.add_segment(kBase, 2_MiB, 0, 0);
-  const BlockIndex a = alloc(512_B);
+  const BlockIndex a = alloc(512_B, 500_B);
   pool_.set_user(a, 99);
   EXPECT_EQ(pool_.user(a), 99u);
+  EXPECT_EQ(pool_.view(a).requested, 500_B);
   const BlockIndex merged = pool_.release(a, 0);
   EXPECT_EQ(pool_.user(merged), 0u);
   EXPECT_EQ(pool_.view(merged).requested, 0_B);

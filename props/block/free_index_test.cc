@@ -86,7 +86,7 @@ TEST(FreeIndex, AChainOfNestedPrefixesStaysWithinTheStepsItPromises) {
     for (std::uint32_t i = 1; i <= sorted.size(); ++i) {
       if (PoolPeer::latest(index) == i) continue;
       unsigned depth = 1;
-      std::uint32_t up = PoolPeer::leaf_at(index, records.side<Link>(i)).parent;
+      std::uint32_t up = PoolPeer::leaf_at(index, records.link(i)).parent;
       for (; up != kNoNode; up = PoolPeer::branch(index, up).parent) depth += 1;
       deepest = std::max(deepest, depth);
     }

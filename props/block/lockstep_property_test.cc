@@ -18,9 +18,9 @@ namespace {
 
 using spec::Op;
 
-std::string run(const std::vector<Op>& ops, unsigned heavy_every) {
-  BlockPoolSubject subject{512_B};
-  spec::PoolLockstep lockstep(subject, 512_B, heavy_every);
+std::string run(const std::vector<Op>& ops, unsigned heavy_every, Bytes granule = 512_B) {
+  BlockPoolSubject subject{granule};
+  spec::PoolLockstep lockstep(subject, granule, heavy_every);
   for (const Op& op : ops) {
     if (!lockstep.step(op)) return lockstep.report();
   }
@@ -75,12 +75,14 @@ RC_GTEST_PROP(BlockPoolLockstep, AgreesWithTheModelOnEverySequence, ()) {
   std::vector<Op> ops{grow(2 << 20)};
   const auto more = *rc::gen::container<std::vector<Op>>(any_op());
   ops.insert(ops.end(), more.begin(), more.end());
-  const std::string report = run(ops, 1);
+  const std::string report = run(ops, 1, *rc::gen::element(512_B, 16_B, 64_KiB));
   if (!report.empty()) RC_FAIL(report);
 }
 
 TEST(BlockPoolLockstep, AgreesWithTheModelOverLongRuns) {
-  for (std::uint64_t seed = 1; seed <= 8; ++seed) EXPECT_EQ(run(dice_ops(seed, 20'000), 64), "") << seed;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    EXPECT_EQ(run(dice_ops(seed, 20'000), 64, seed % 2 == 0 ? 16_B : 512_B), "") << seed;
+  }
 }
 
 TEST(BlockPoolLockstep, TheSameOpsGiveTheSameAddressesOnEveryCompilerAndMachine) {

@@ -9,10 +9,11 @@ namespace block {
 
 struct PoolPeer {
   static BlockRecord& record(BlockPool& pool, BlockIndex b) { return pool.records_[static_cast<std::uint32_t>(b)]; }
+  static Apart& apart(BlockPool& pool, BlockIndex b) { return pool.records_.write_apart(static_cast<std::uint32_t>(b)); }
   static SegmentRecord& segment(BlockPool& pool, SegmentIndex s) { return pool.segments_[static_cast<std::uint32_t>(s)]; }
   static SegmentSlab& segments(BlockPool& pool) { return pool.segments_; }
   static PoolCounts& counts(BlockPool& pool) { return pool.counts_; }
-  static BlockSlab& records(BlockPool& pool) { return pool.records_; }
+  static BlockRecords& records(BlockPool& pool) { return pool.records_; }
   static FreeIndex& index(BlockPool& pool) { return pool.index_; }
   static AddressMap& map(BlockPool& pool) { return pool.map_; }
 
@@ -36,7 +37,8 @@ struct PoolPeer {
   static constexpr std::uint64_t kNoKey = FitTrees::kNoKey;
   static unsigned window_bits(const FreeIndex& index) { return index.window_bits_; }
   static unsigned sub_bits() { return FreeIndex::kSubBits; }
-  static std::uint32_t& unused(BlockSlab& slab) { return slab.unused_; }
+  static std::uint32_t& unused(BlockRecords& records) { return records.slab_.unused_; }
+  static std::uint32_t* order(BlockPool& pool) { return pool.order_.entries_.get(); }
 };
 
 }  // namespace block

@@ -14,6 +14,7 @@ namespace {
 
 constexpr Address kFirstBase{std::uint64_t{1} << 40};
 constexpr std::uint64_t kLastAddress = std::uint64_t{1} << 62;
+constexpr std::uint64_t kSmallStamps = 32;
 
 const char* state_name(PoolState state) {
   switch (state) {
@@ -87,6 +88,11 @@ void PoolLockstep::run(const Op& op) {
   }
 }
 
+/// Ever larger: small numbers, then those about 2^32, beyond which a pool may keep them elsewhere.
+std::uint64_t PoolLockstep::stamp() const {
+  return steps_ < kSmallStamps ? steps_ : (std::uint64_t{1} << 32) - 2 * kSmallStamps + steps_;
+}
+
 /// Above all others, touching or with a gap, or below all others, likewise; an emptied world begins again.
 Address PoolLockstep::place(Bytes size) const {
   const auto& segments = model_.map().segments;
@@ -108,7 +114,7 @@ void PoolLockstep::run_grow(Bytes size) {
   const Address base = place(*rounded);
   if (model_.map().segments.size() == kPoolSegmentsMax || base.value() > kLastAddress - rounded->count()) return;
   grows_ += 1;
-  compare_outcomes(model_.grow(base, *rounded, steps_), subject_.grow(base, *rounded, steps_));
+  compare_outcomes(model_.grow(base, *rounded, stamp()), subject_.grow(base, *rounded, stamp()));
 }
 
 void PoolLockstep::run_alloc(const Op& op) {
@@ -144,11 +150,11 @@ void PoolLockstep::run_on_pointer(const Op& op) {
   const Address address = pointer(op.arg[0]);
   if (address.is_null()) return;
   if (op.slot == slot::kPoolFree) {
-    compare_outcomes(model_.release(address, steps_), subject_.release(address, steps_));
+    compare_outcomes(model_.release(address, stamp()), subject_.release(address, stamp()));
   } else if (op.slot == slot::kPoolDefer) {
     compare_outcomes(model_.defer(address), subject_.defer(address));
   } else {
-    compare_outcomes(model_.complete(address, steps_), subject_.complete(address, steps_));
+    compare_outcomes(model_.complete(address, stamp()), subject_.complete(address, stamp()));
   }
 }
 
@@ -165,7 +171,7 @@ void PoolLockstep::run_on_nth(const Op& op) {
   } else if (op.slot == slot::kPoolLift) {
     compare_outcomes(model_.lift(address), subject_.lift(address));
   } else {
-    compare_outcomes(model_.lower(address, steps_), subject_.lower(address, steps_));
+    compare_outcomes(model_.lower(address, stamp()), subject_.lower(address, stamp()));
   }
 }
 
@@ -223,11 +229,11 @@ bool PoolLockstep::finish() {
   };
   steps_ += 1;
   all(PoolState::kLive,
-      [this](Address a) { compare_outcomes(model_.release(a, steps_), subject_.release(a, steps_)); });
+      [this](Address a) { compare_outcomes(model_.release(a, stamp()), subject_.release(a, stamp())); });
   all(PoolState::kPending,
-      [this](Address a) { compare_outcomes(model_.complete(a, steps_), subject_.complete(a, steps_)); });
+      [this](Address a) { compare_outcomes(model_.complete(a, stamp()), subject_.complete(a, stamp())); });
   all(PoolState::kInTransfer,
-      [this](Address a) { compare_outcomes(model_.lower(a, steps_), subject_.lower(a, steps_)); });
+      [this](Address a) { compare_outcomes(model_.lower(a, stamp()), subject_.lower(a, stamp())); });
   while (!diverged() && !model_.map().segments.empty()) {
     const PoolBlock* idle = model_.nth_idle(0);
     if (idle == nullptr) {

@@ -59,6 +59,7 @@ class PoolLockstep {
   void compare();
   void compare_outcomes(Status expected, Status actual);
   void fail(const std::string& why);
+  std::uint64_t stamp() const;
   Address place(Bytes size) const;
 
   PoolSubject& subject_;

@@ -30,7 +30,7 @@
 #include <utility>
 
 #include <ashlar/base/table.h>
-#include <ashlar/block/record.h>
+#include <ashlar/block/block_records.h>
 
 namespace ashlar {
 inline namespace v0 {
@@ -38,7 +38,7 @@ namespace block {
 
 class AddressMap {
  public:
-  using Records = BlockSlab;
+  using Records = BlockRecords;
 
   std::uint32_t count() const { return count_; }
   std::uint64_t capacity() const { return cells_ == nullptr ? 0 : std::uint64_t{1} << (64 - shift_); }
@@ -46,10 +46,10 @@ class AddressMap {
   /// Makes sure that one insert() succeeds. False if the host has no memory (nothing changed). Amortised O(1).
   bool reserve_one(Records& records) noexcept { return count_ < limit_ || grow(records); }
 
-  /// Adds `index`, whose record has its address. REQUIRES: reserve_one() held; the address is not in the table.
-  void insert(Records& records, std::uint32_t index) noexcept {
+  /// Adds `index`, whose record has that address. REQUIRES: reserve_one() held; the address is not in the table.
+  void insert(Records& records, std::uint32_t index, std::uint64_t address) noexcept {
     ASHLAR_ASSERT(count_ < limit_, "address map(2): insert() without a reserved cell");
-    put(records, index);
+    put(records, index, address);
     count_ += 1;
   }
 
@@ -58,23 +58,23 @@ class AddressMap {
     if (count_ == 0) return kNone;
     const std::uint64_t hash = hash_of(address);
     const std::uint32_t tag = tag_of(hash);
-    for (std::uint32_t entry = cells_[home(hash)]; entry != kNone; entry = records.side<Link>(index_of(entry)).to) {
+    for (std::uint32_t entry = cells_[home(hash)]; entry != kNone; entry = records.link(index_of(entry)).to) {
       const std::uint32_t index = entry ^ tag;  // where the tags are the same
-      if (index < kRecordsMax && records[index].address == address) return index;
+      if (index < kRecordsMax && records.address(index) == address) return index;
     }
     return kNone;
   }
 
-  /// Drops the entry of `index`. REQUIRES: it is in the table, and its record has the address it had then.
-  void erase(Records& records, std::uint32_t index) noexcept {
-    const std::uint64_t hash = hash_of(records[index].address);
-    const std::uint32_t entry = index | tag_of(hash);
+  /// Drops the entry of `index`. REQUIRES: it is in the table, at that address.
+  void erase(Records& records, std::uint32_t index, std::uint64_t address) noexcept {
+    const std::uint64_t hash = hash_of(address);
+    const std::uint32_t entry = entry_of(index, hash);
     std::uint32_t* link = &cells_[home(hash)];
     while (*link != entry) {
       ASHLAR_ASSERT(*link != kNone, "address map(1): an entry is missing");
-      link = &records.side<Link>(index_of(*link)).to;
+      link = &records.link(index_of(*link)).to;
     }
-    *link = records.side<Link>(index).to;
+    *link = records.link(index).to;
     count_ -= 1;
   }
 
@@ -85,9 +85,9 @@ class AddressMap {
       for (std::uint32_t entry = cells_[i]; entry != kNone;) {
         const std::uint32_t index = index_of(entry);
         if (index == kNone || index >= records.capacity() || ++full > count_) return false;
-        const std::uint64_t hash = hash_of(records[index].address);
-        if (home(hash) != i || entry != (index | tag_of(hash))) return false;
-        entry = records.side<Link>(index).to;
+        const std::uint64_t hash = hash_of(records.address(index));
+        if (home(hash) != i || entry != entry_of(index, hash)) return false;
+        entry = records.link(index).to;
       }
     }
     return full == count_ && count_ <= limit_;
@@ -109,13 +109,14 @@ class AddressMap {
   std::uint32_t home(std::uint64_t hash) const { return static_cast<std::uint32_t>(hash >> shift_); }
   /// The five bits below those, in the place where an entry has them.
   static std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash >> kTagBits) & ~(kRecordsMax - 1); }
+  static std::uint32_t entry_of(std::uint32_t index, std::uint64_t hash) { return index | tag_of(hash); }
   static std::uint32_t index_of(std::uint32_t entry) { return entry & (kRecordsMax - 1); }
 
-  void put(Records& records, std::uint32_t index) noexcept {
-    const std::uint64_t hash = hash_of(records[index].address);
+  void put(Records& records, std::uint32_t index, std::uint64_t address) noexcept {
+    const std::uint64_t hash = hash_of(address);
     std::uint32_t& cell = cells_[home(hash)];
-    records.side<Link>(index).to = cell;
-    cell = index | tag_of(hash);
+    records.link(index).to = cell;
+    cell = entry_of(index, hash);
   }
 
   [[gnu::cold]] bool grow(Records& records) noexcept {
@@ -130,9 +131,9 @@ class AddressMap {
     limit_ = static_cast<std::uint32_t>(capacity_after >> (bits <= kSmallBitsMax ? kSmallLoadBits : 0));
     for (std::uint64_t i = 0; i < capacity_before; ++i) {
       for (std::uint32_t entry = cells[i]; entry != kNone;) {
-        const std::uint32_t next = records.side<Link>(index_of(entry)).to;
-        put(records, index_of(entry));
-        entry = next;
+        const std::uint32_t index = index_of(entry);
+        entry = records.link(index).to;
+        put(records, index, records.address(index));
       }
     }
     return true;

@@ -32,7 +32,8 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
   ASHLAR_ASSERT(size.count() >> 63 == 0, "block(8): a segment whose requests do not fit a record");
   ASHLAR_ASSERT(base.value() % granule_.count() == 0, "block(5): a segment's address");
   ASHLAR_ASSERT(base.value() <= Bytes::max().count() - size.count(), "block(5): a segment past the last address");
-  if (!reserve_record() || !segments_.reserve_one()) return kNoSegment;
+  if (!reserve_record() || !segments_.reserve_one() || !order_.reserve_one()) return kNoSegment;
+  if (counts_.segments == 0) records_.come_near(base.value());
 
   const std::uint32_t segment = segments_.take(kInUse);
   const std::uint32_t block = records_.take(raw(state));
@@ -40,17 +41,16 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
   s = SegmentRecord{base.value(), size.count(), user, block, kNone, segments_first_};
   if (segments_first_ != kNone) segments_[segments_first_].prev = segment;
   segments_first_ = segment;
+  order_.insert(segments_, segment);
   counts_.segments += 1;
   counts_.segment_bytes += size;
 
-  BlockRecord& record = records_[block];
-  record = BlockRecord{};
-  record.address = base.value();
-  record.size = size.count();
-  record.stamp = stamp;
-  records_.side<SegmentOf>(block).index = segment;
+  records_[block] = BlockRecord{};
+  records_.set_address(block, base.value());
+  records_.set_size(block, size.count());
+  records_.set_stamp(block, stamp);
   count_in(state, size.count());
-  if (state == State::kFree) count_idle(record, true);
+  if (state == State::kFree) count_idle(block, size.count(), true);
   if (index_.extend_window(base.value(), size.count())) {
     reindex();
   } else if (state == State::kFree) {
@@ -73,12 +73,13 @@ void BlockPool::remove_segment(SegmentIndex segment) noexcept {
   SegmentRecord& s = segments_[raw(segment)];
   ASHLAR_ASSERT(segments_.state(raw(segment)) != kUnused, "block(7): no such segment");
   const std::uint32_t block = s.first;
-  const BlockRecord& record = checked(BlockIndex{block}, State::kInTransfer);
-  ASHLAR_ASSERT(record.size == s.size, "block(1): a segment is dropped while it has several blocks");
-  count_out(State::kInTransfer, record.size);
+  check_state(BlockIndex{block}, State::kInTransfer);
+  ASHLAR_ASSERT(is_whole(records_[block]), "block(1): a segment is dropped while it has several blocks");
+  count_out(State::kInTransfer, s.size);
   counts_.segments -= 1;
   counts_.segment_bytes -= Bytes{s.size};
   records_.put(block);
+  order_.erase(segments_, raw(segment));
   if (s.prev != kNone) {
     segments_[s.prev].next = s.next;
   } else {
@@ -90,7 +91,7 @@ void BlockPool::remove_segment(SegmentIndex segment) noexcept {
 
 bool BlockPool::is_idle(SegmentIndex segment) const noexcept {
   const BlockIndex first = view(segment).first;
-  return state(first) == State::kFree && next(first) == kNoBlock;
+  return state(first) == State::kFree && is_whole(first);
 }
 
 // The operations. -----------------------------------------------------------------------------------------------------
@@ -101,25 +102,25 @@ BlockIndex BlockPool::next_fit(BlockIndex block) const noexcept {
 }
 
 void BlockPool::defer(BlockIndex block) noexcept {
-  BlockRecord& record = checked(block, State::kLive);
-  count_out(State::kLive, record.size);
-  count_in(State::kPending, record.size);
+  check_state(block, State::kLive);
+  count_out(State::kLive, records_.size(raw(block)));
+  count_in(State::kPending, records_.size(raw(block)));
   records_.state(raw(block)) = raw(State::kPending);
 }
 
 void BlockPool::undefer(BlockIndex block) noexcept {
-  BlockRecord& record = checked(block, State::kPending);
-  count_out(State::kPending, record.size);
-  count_in(State::kLive, record.size);
+  check_state(block, State::kPending);
+  count_out(State::kPending, records_.size(raw(block)));
+  count_in(State::kLive, records_.size(raw(block)));
   records_.state(raw(block)) = raw(State::kLive);
 }
 
 void BlockPool::lift(BlockIndex block) noexcept {
-  BlockRecord& record = checked(block, State::kFree);
-  count_idle(record, false);
+  check_state(block, State::kFree);
+  count_idle(raw(block), records_.size(raw(block)), false);
   index_.remove(records_, raw(block));
-  count_out(State::kFree, record.size);
-  count_in(State::kInTransfer, record.size);
+  count_out(State::kFree, records_.size(raw(block)));
+  count_in(State::kInTransfer, records_.size(raw(block)));
   records_.state(raw(block)) = raw(State::kInTransfer);
 }
 
@@ -131,6 +132,9 @@ SegmentView BlockPool::view(SegmentIndex segment) const noexcept {
   return SegmentView{Address{s.base}, Bytes{s.size}, s.user, BlockIndex{s.first}};
 }
 
+SegmentIndex BlockPool::segment(BlockIndex block) const noexcept {
+  return SegmentIndex{order_.at(segments_, address(block).value())};
+}
 SegmentIndex BlockPool::first_segment() const noexcept { return SegmentIndex{segments_first_}; }
 SegmentIndex BlockPool::next(SegmentIndex segment) const noexcept {
   ASHLAR_ASSERT(segments_.state(raw(segment)) != kUnused, "block(7): no such segment");
@@ -138,7 +142,8 @@ SegmentIndex BlockPool::next(SegmentIndex segment) const noexcept {
 }
 void BlockPool::set_user(BlockIndex block, std::uint64_t user) noexcept {
   ASHLAR_ASSERT(is_owned(raw(state(block))), "block: only live and pending blocks have a user's word");
-  note_caller(raw(block), records_[raw(block)].caller.requested(), user);
+  const std::uint64_t size = records_.size(raw(block));
+  records_.set_request(raw(block), size, records_.requested(raw(block), size), user);
 }
 
 void BlockPool::set_user(SegmentIndex segment, std::uint64_t user) noexcept {
@@ -148,7 +153,7 @@ void BlockPool::set_user(SegmentIndex segment, std::uint64_t user) noexcept {
 
 Bytes BlockPool::largest_free() const noexcept {
   const std::uint32_t found = index_.largest(records_);
-  return found == kNone ? Bytes{} : Bytes{records_[found].size};
+  return found == kNone ? Bytes{} : Bytes{records_.size(found)};
 }
 
 }  // namespace block

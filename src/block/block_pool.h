@@ -11,8 +11,9 @@
 //   (5)     every block's address and size are multiples of the granule, and its size is not zero;
 //   (6) C14 the pool's byte and block counters equal a recount;
 //   (7)     every record is a block, a segment, or on its list of unused ones, and is reached exactly once;
-//   (8) C1  a live or pending block has at least as many bytes as were requested; a user's word that stands apart (record.h)
-//           is not zero.
+//   (8) C1  a live or pending block has at least as many bytes as were requested; a user's word that stands apart
+//           (block_records.h) is not zero;
+//   (9)     the order of the segments by address has each of them once.
 //
 // A free block carries a *stamp*, a number the owner gave when it was released. A split hands it to both parts and a
 // merge takes the larger, so a block's stamp is never older than any of its bytes' last use.
@@ -24,8 +25,9 @@
 #include <ashlar/base/status.h>
 #include <ashlar/base/types.h>
 #include <ashlar/block/address_map.h>
+#include <ashlar/block/block_records.h>
 #include <ashlar/block/free_index.h>
-#include <ashlar/block/record.h>
+#include <ashlar/block/segment_records.h>
 #include <ashlar/block/state.h>
 
 namespace ashlar {
@@ -45,7 +47,6 @@ struct BlockView {
   State state;
   std::uint64_t stamp;  ///< zero unless free or in transfer
   std::uint64_t user;   ///< the owner's word; zero unless live or pending
-  SegmentIndex segment;
 };
 
 struct SegmentView {
@@ -76,10 +77,11 @@ class BlockPool {
 
   // Segments. ------------------------------------------------------------------------------------------------------
   /// Adds [base, base + size) as one block, free or in transfer. kNoSegment if the host has no memory for the records
-  /// (nothing changed). REQUIRES: disjoint from every other segment of this pool; size < 2^63. Cost: O(1) amortised.
+  /// (nothing changed). REQUIRES: disjoint from every other segment of this pool; size < 2^63. Cost: O(1) amortised, and
+  /// as moving a number for each segment above it.
   SegmentIndex add_segment(Address base, Bytes size, std::uint64_t stamp, std::uint64_t user,
                            State state = State::kFree) noexcept;
-  /// Drops a segment. REQUIRES: it is one block, in transfer. Cost: O(1).
+  /// Drops a segment. REQUIRES: it is one block, in transfer. Cost: as moving a number for each segment above it.
   void remove_segment(SegmentIndex segment) noexcept;
   /// Is the whole segment one free block? Cost: O(1).
   bool is_idle(SegmentIndex segment) const noexcept;
@@ -121,6 +123,7 @@ class BlockPool {
   Bytes size(BlockIndex block) const noexcept;
   std::uint64_t user(BlockIndex block) const noexcept;
   void set_user(BlockIndex block, std::uint64_t user) noexcept;
+  /// Cost: O(log segments).
   SegmentIndex segment(BlockIndex block) const noexcept;
   /// Is the block all of its segment? Cost: O(1).
   bool is_whole(BlockIndex block) const noexcept;
@@ -143,23 +146,23 @@ class BlockPool {
     return state == raw(State::kLive) || state == raw(State::kPending);
   }
 
-  BlockRecord& checked(BlockIndex block, State state) noexcept;
-  const BlockRecord& at(BlockIndex block) const noexcept;
+  void check_state(BlockIndex block, State state) const noexcept;
+  void check_in_use(BlockIndex block) const noexcept;
   void count_out(State state, std::uint64_t size) noexcept;
   void count_in(State state, std::uint64_t size) noexcept;
   static bool is_whole(const BlockRecord& record);
-  void count_idle(const BlockRecord& record, bool now_idle) noexcept;
-  void note_caller(std::uint32_t index, std::uint64_t requested, std::uint64_t user) noexcept;
-  void absorb_next(BlockRecord& record) noexcept;
+  void count_idle(std::uint32_t index, std::uint64_t size, bool now_idle) noexcept;
+  void drop_next(std::uint32_t index) noexcept;
   void reindex() noexcept;
   bool reserve_record() noexcept;
 
-  BlockSlab records_;
+  BlockRecords records_;
   AddressMap map_;
   PoolCounts counts_;
   Bytes granule_;
   std::uint32_t segments_first_ = kNone;
   SegmentSlab segments_;
+  SegmentOrder order_;
   FreeIndex index_;
 };
 

@@ -7,14 +7,12 @@ inline namespace v0 {
 namespace block {
 // Records and counters. -----------------------------------------------------------------------------------------------
 
-inline const BlockRecord& BlockPool::at(BlockIndex block) const noexcept {
+inline void BlockPool::check_in_use([[maybe_unused]] BlockIndex block) const noexcept {
   ASHLAR_ASSERT(records_.state(raw(block)) != kUnused, "block(7): no such block");
-  return records_[raw(block)];
 }
 
-inline BlockRecord& BlockPool::checked(BlockIndex block, [[maybe_unused]] State state) noexcept {
+inline void BlockPool::check_state([[maybe_unused]] BlockIndex block, [[maybe_unused]] State state) const noexcept {
   ASHLAR_ASSERT(records_.state(raw(block)) == raw(state), "block: the block is in another state than this operation needs");
-  return records_[raw(block)];
 }
 
 inline void BlockPool::count_out(State state, std::uint64_t size) noexcept {
@@ -38,21 +36,15 @@ inline bool BlockPool::reserve_record() noexcept {
 inline bool BlockPool::is_whole(const BlockRecord& record) { return record.prev == record.next; }
 
 /// A free block that is a whole segment becomes idle, or stops being so.
-inline void BlockPool::count_idle(const BlockRecord& record, bool now_idle) noexcept {
-  if (!is_whole(record)) return;
+inline void BlockPool::count_idle(std::uint32_t index, std::uint64_t size, bool now_idle) noexcept {
+  if (!is_whole(records_[index])) return;
   if (now_idle) {
     counts_.idle_segments += 1;
-    counts_.idle_bytes += Bytes{record.size};
+    counts_.idle_bytes += Bytes{size};
   } else {
     counts_.idle_segments -= 1;
-    counts_.idle_bytes -= Bytes{record.size};
+    counts_.idle_bytes -= Bytes{size};
   }
-}
-
-/// Writes what a live or pending block keeps of its caller's.
-inline void BlockPool::note_caller(std::uint32_t index, std::uint64_t requested, std::uint64_t user) noexcept {
-  records_[index].caller = BlockRecord::Caller(requested, user != 0);
-  if (user != 0) records_.side<CallersWord>(index).value = user;
 }
 
 // The operations. -----------------------------------------------------------------------------------------------------
@@ -60,7 +52,7 @@ inline void BlockPool::note_caller(std::uint32_t index, std::uint64_t requested,
 inline BlockIndex BlockPool::best_fit(Bytes size, Bytes size_end) const noexcept {
   ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0, "block(5): best_fit of a size that is no block's");
   const std::uint32_t found = index_.lower_bound(records_, size.count());
-  if (found == kNone || records_[found].size >= size_end.count()) return kNoBlock;
+  if (found == kNone || records_.size(found) >= size_end.count()) return kNoBlock;
   return BlockIndex{found};
 }
 
@@ -69,80 +61,88 @@ inline BlockIndex BlockPool::take(BlockIndex block, Bytes size, bool split, Byte
   ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0, "block(5): take of a size that is no block's");
   ASHLAR_ASSERT(size <= this->size(block), "C1: take of more than the block has");
   ASHLAR_ASSERT(requested <= size, "block(8) C1: take for more than the size");
-  // Everything that can fail comes before the first change (and before references: the slab may move).
-  const bool splits = split && size < this->size(block);
+  // Everything that can fail comes before the first change.
+  const std::uint32_t index = raw(block);
+  const std::uint64_t had = records_.size(index);
+  const std::uint64_t address = records_.address(index);
+  const bool splits = split && size.count() < had;
   if (!map_.reserve_one(records_) || (splits && !reserve_record())) return kNoBlock;
 
-  BlockRecord& record = checked(block, State::kFree);
-  count_idle(record, false);
-  index_.remove(records_, raw(block));
+  check_state(block, State::kFree);
+  count_idle(index, had, false);
+  index_.remove(records_, index);
+  std::uint64_t taken = had;
   if (splits) {
     const std::uint32_t rest = records_.take(raw(State::kFree));
-    BlockRecord& r = records_[rest];
-    r.address = record.address + size.count();
-    r.size = record.size - size.count();
-    r.stamp = record.stamp;
-    r.prev = raw(block);
-    r.next = record.next;
-    records_.side<SegmentOf>(rest) = records_.side<SegmentOf>(raw(block));
-    records_[r.next].prev = rest;
-    record.next = rest;
-    record.size = size.count();
+    records_.set_address(rest, address + size.count());
+    records_.set_size(rest, had - size.count());
+    records_.set_stamp(rest, records_.stamp(index));
+    const std::uint32_t next = records_[index].next;
+    records_[rest].prev = index;
+    records_[rest].next = next;
+    records_[next].prev = rest;
+    records_[index].next = rest;
+    taken = size.count();
+    records_.set_size(index, taken);
     counts_.bytes[raw(State::kFree)] -= size;
     index_.insert(records_, rest);
   } else {
-    count_out(State::kFree, record.size);
+    count_out(State::kFree, taken);
   }
-  records_.state(raw(block)) = raw(State::kLive);
-  note_caller(raw(block), requested.count(), user);
-  count_in(State::kLive, record.size);
+  records_.state(index) = raw(State::kLive);
+  records_.set_request(index, taken, requested.count(), user);
+  count_in(State::kLive, taken);
   counts_.requested_bytes += requested;
-  map_.insert(records_, raw(block));
+  map_.insert(records_, index, address);
   return block;
 }
 
-/// Takes the next block, which is free, into this one.
-inline void BlockPool::absorb_next(BlockRecord& record) noexcept {
-  const std::uint32_t gone = record.next;
-  const BlockRecord& next = records_[gone];
-  const std::uint32_t self = next.prev;
-  record.size += next.size;
-  record.stamp = std::max(record.stamp, next.stamp);
-  record.next = next.next;
-  records_[next.next].prev = self;
+/// Drops the next block of the segment, which is in no index: its bytes are this one's from now on.
+inline void BlockPool::drop_next(std::uint32_t index) noexcept {
+  const std::uint32_t gone = records_[index].next;
+  const std::uint32_t next = records_[gone].next;
+  records_[index].next = next;
+  records_[next].prev = index;
   records_.put(gone);
 }
 
 inline BlockIndex BlockPool::release(BlockIndex block, std::uint64_t stamp) noexcept {
   std::uint32_t merged = raw(block);
-  BlockRecord& record = records_[merged];
+  const std::uint32_t next = records_[merged].next;
+  const std::uint32_t prev = records_[merged].prev;
   std::uint8_t& state = records_.state(merged);
   ASHLAR_ASSERT(state != kUnused && state != raw(State::kFree), "C16: release of a free block");
   // Where there is no neighbour, nobody is not free.
-  const bool next_free = records_.state(record.next) == raw(State::kFree);
-  const bool prev_free = records_.state(record.prev) == raw(State::kFree);
+  const bool next_free = records_.state(next) == raw(State::kFree);
+  const bool prev_free = records_.state(prev) == raw(State::kFree);
+  std::uint64_t size = records_.size(merged);
   if (is_owned(state)) {
-    map_.erase(records_, merged);
-    counts_.requested_bytes -= Bytes{record.caller.requested()};
+    counts_.requested_bytes -= Bytes{records_.requested(merged, size)};
+    map_.erase(records_, merged, records_.address(merged));
   }
-  count_out(State{state}, record.size);
-  count_in(State::kFree, record.size);
+  count_out(State{state}, size);
+  count_in(State::kFree, size);
   state = raw(State::kFree);
-  record.stamp = stamp;
 
   if (next_free) {
-    index_.remove(records_, record.next);
-    absorb_next(record);
+    index_.remove(records_, next);
+    size += records_.size(next);
+    stamp = std::max(stamp, records_.stamp(next));
+    drop_next(merged);
     counts_.blocks[raw(State::kFree)] -= 1;
   }
   if (prev_free) {
-    merged = record.prev;
-    index_.remove(records_, merged);
-    absorb_next(records_[merged]);
+    index_.remove(records_, prev);
+    size += records_.size(prev);
+    stamp = std::max(stamp, records_.stamp(prev));
+    drop_next(prev);
     counts_.blocks[raw(State::kFree)] -= 1;
+    merged = prev;
   }
+  records_.set_size(merged, size);
+  records_.set_stamp(merged, stamp);
   index_.insert(records_, merged);
-  count_idle(records_[merged], true);
+  count_idle(merged, size, true);
   return BlockIndex{merged};
 }
 
@@ -153,30 +153,36 @@ inline BlockIndex BlockPool::find(Address address) const noexcept {
 }
 
 inline BlockView BlockPool::view(BlockIndex block) const noexcept {
-  const BlockRecord& record = at(block);
   const State state = this->state(block);
   const bool owned = is_owned(raw(state));
-  return BlockView{Address{record.address}, Bytes{record.size}, Bytes{owned ? record.caller.requested() : 0}, state,
-                   owned ? 0 : record.stamp, user(block), segment(block)};
+  const Bytes size = this->size(block);
+  return BlockView{address(block), size, Bytes{owned ? records_.requested(raw(block), size.count()) : 0}, state,
+                   owned ? 0 : records_.stamp(raw(block)), user(block)};
 }
 
-inline BlockIndex BlockPool::next(BlockIndex block) const noexcept { return BlockIndex{at(block).next}; }
+inline BlockIndex BlockPool::next(BlockIndex block) const noexcept {
+  check_in_use(block);
+  return BlockIndex{records_[raw(block)].next};
+}
 inline State BlockPool::state(BlockIndex block) const noexcept {
-  const std::uint8_t state = records_.state(raw(block));
-  ASHLAR_ASSERT(state != kUnused, "block(7): no such block");
-  return State{state};
+  check_in_use(block);
+  return State{records_.state(raw(block))};
 }
-inline Bytes BlockPool::size(BlockIndex block) const noexcept { return Bytes{at(block).size}; }
-inline Address BlockPool::address(BlockIndex block) const noexcept { return Address{at(block).address}; }
+inline Bytes BlockPool::size(BlockIndex block) const noexcept {
+  check_in_use(block);
+  return Bytes{records_.size(raw(block))};
+}
+inline Address BlockPool::address(BlockIndex block) const noexcept {
+  check_in_use(block);
+  return Address{records_.address(raw(block))};
+}
 inline std::uint64_t BlockPool::user(BlockIndex block) const noexcept {
-  if (!is_owned(raw(state(block))) || !records_[raw(block)].caller.has_word()) return 0;
-  return records_.side<CallersWord>(raw(block)).value;
+  return is_owned(raw(state(block))) ? records_.word(raw(block)) : 0;
 }
-inline SegmentIndex BlockPool::segment(BlockIndex block) const noexcept {
-  ASHLAR_ASSERT(records_.state(raw(block)) != kUnused, "block(7): no such block");
-  return SegmentIndex{records_.side<SegmentOf>(raw(block)).index};
+inline bool BlockPool::is_whole(BlockIndex block) const noexcept {
+  check_in_use(block);
+  return is_whole(records_[raw(block)]);
 }
-inline bool BlockPool::is_whole(BlockIndex block) const noexcept { return is_whole(at(block)); }
 inline const PoolCounts& BlockPool::counts() const noexcept { return counts_; }
 inline Bytes BlockPool::granule() const noexcept { return granule_; }
 

@@ -35,36 +35,35 @@ bool same_counts(const PoolCounts& a, const PoolCounts& b) {
 }
 
 /// Walks one segment's blocks: invariants (1), (2), (5), (8), and its part of the recount.
-const char* walk_segment(const BlockSlab& records, const SegmentRecord& segment, std::uint32_t index,
-                         std::uint64_t granule, Recount* recount) {
+const char* walk_segment(const BlockRecords& records, const SegmentRecord& segment, std::uint64_t granule,
+                         Recount* recount) {
   std::uint64_t end = segment.base;
   std::uint32_t before = kNone;
   for (std::uint32_t i = segment.first; i != kNone; i = records[i].next) {
     if (i >= records.capacity() || ++recount->records > records.capacity()) {
       return "block(1) C3: a list of blocks is broken";
     }
-    const BlockRecord& record = records[i];
     const std::uint8_t state = records.state(i);
+    const std::uint64_t size = records.size(i);
     if (state >= kStates) return "block(1) C3: an unused record is in a segment";
-    if (record.prev != before || records.side<SegmentOf>(i).index != index) return "block(1) C3: neighbours do not agree";
-    if (record.address != end) return "block(1) C3: a gap or an overlap between blocks";
-    if (record.size == 0 || record.size % granule != 0 || record.address % granule != 0) {
+    if (records[i].prev != before) return "block(1) C3: neighbours do not agree";
+    if (records.address(i) != end) return "block(1) C3: a gap or an overlap between blocks";
+    if (size == 0 || size % granule != 0 || end % granule != 0) {
       return "block(5): an address or a size is no multiple of the granule";
     }
     if (before != kNone && records.state(before) == kFree && state == kFree) return "block(2) C4: two free blocks touch";
-    end += record.size;
+    end += size;
     recount->counts.blocks[state] += 1;
-    recount->counts.bytes[state] += Bytes{record.size};
+    recount->counts.bytes[state] += Bytes{size};
     if (is_owned(state)) {
-      if (record.caller.requested() > record.size) return "block(8) C1: a block is smaller than what was requested";
-      if (record.caller.has_word() && records.side<CallersWord>(i).value == 0) return "block(8): a word of zero stands apart";
-      recount->counts.requested_bytes += Bytes{record.caller.requested()};
+      if (records.requested(i, size) > size) return "block(8) C1: a block is smaller than what was requested";
+      if (records.has_word(i) && records.word(i) == 0) return "block(8): a word of zero stands apart";
+      recount->counts.requested_bytes += Bytes{records.requested(i, size)};
     }
     before = i;
   }
   if (end != segment.base + segment.size) return "block(1) C3: the blocks do not fill their segment";
-  const BlockRecord& first = records[segment.first];
-  if (records.state(segment.first) == kFree && first.size == segment.size) {
+  if (records.state(segment.first) == kFree && records.size(segment.first) == segment.size) {
     recount->counts.idle_segments += 1;
     recount->counts.idle_bytes += Bytes{segment.size};
   }
@@ -86,7 +85,7 @@ const char* BlockPool::validate() const noexcept {
     if (segments_.state(s) == kUnused || segment.prev != segment_before || segment.first >= records_.capacity()) {
       return "block(7): the list of segments is broken";
     }
-    if (const char* broken = walk_segment(records_, segment, s, granule_.count(), &recount)) return broken;
+    if (const char* broken = walk_segment(records_, segment, granule_.count(), &recount)) return broken;
     segment_before = s;
   }
   if (!same_counts(recount.counts, counts_)) return "block(6) C14: a counter differs from the recount";
@@ -99,13 +98,14 @@ const char* BlockPool::validate() const noexcept {
     for (std::uint32_t i = segments_[s].first; i != kNone; i = records_[i].next) {
       if (!is_owned(records_.state(i))) continue;
       owned += 1;
-      if (map_.find(records_, records_[i].address) != i) return "block(4): a live or pending block is not in the map";
+      if (map_.find(records_, records_.address(i)) != i) return "block(4): a live or pending block is not in the map";
     }
   }
   if (map_.count() != owned) return "block(4): the map holds something else";
   if (!records_.holds(recount.records) || !segments_.holds(recount.counts.segments)) {
     return "block(7): a record is lost, or reached twice";
   }
+  if (!order_.is_consistent(segments_, counts_.segments)) return "block(9): the order of the segments";
   return nullptr;
 }
 
@@ -128,7 +128,6 @@ const char* FreeIndex::validate(const Records& records, std::uint64_t count) con
   if (has_latest && (latest_ >= records.capacity() || records.state(latest_) != kFree)) {
     return "block(3) C5: a block in the index is not free";
   }
-  const BlockRecord* const latest = has_latest ? &records[latest_] : nullptr;  // which is in no tree
   for (unsigned group = 0; group < kGroups; ++group) {
     if (group % kGroupsAtOnce == 0 && has_nothing_in(group)) {
       group += kGroupsAtOnce - 1;
@@ -139,9 +138,9 @@ const char* FreeIndex::validate(const Records& records, std::uint64_t count) con
     for (unsigned sub = 0; sub < kSubs; ++sub) {
       const unsigned size_class = (group << kSubBits) | sub;
       if (roots[sub] == kNoNode) continue;
-      const auto key_of = [&](const BlockRecord& record) {
-        const Place place = place_of(record);
-        const bool is_here = place.size_class == size_class && &record != latest;
+      const auto key_of = [&](std::uint32_t index) {
+        const Place place = place_of(records, index);
+        const bool is_here = place.size_class == size_class && index != latest_;  // which is in no tree
         return is_here ? place.key : FitTrees::kSlotMask;  // the latter is no key
       };
       const std::uint64_t before = found.records;

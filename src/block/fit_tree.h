@@ -22,8 +22,8 @@
 #include <bit>
 #include <cstdint>
 
+#include <ashlar/block/block_records.h>
 #include <ashlar/block/node_store.h>
-#include <ashlar/block/record.h>
 
 namespace ashlar {
 inline namespace v0 {
@@ -31,7 +31,7 @@ namespace block {
 
 class FitTrees {
  public:
-  using Records = BlockSlab;
+  using Records = BlockRecords;
   /// A leaf's number, or a branch's with kBranch; kNoNode is no tree.
   using Node = std::uint32_t;
 
@@ -63,7 +63,7 @@ class FitTrees {
     branches_.clear();
   }
 
-  /// Walks one tree: nullptr, or the invariant that broke. key_of(record) says what a record's key should be. Adds to the
+  /// Walks one tree: nullptr, or the invariant that broke. key_of(index) says what a record's key should be. Adds to the
   /// counts. Cost: O(nodes). In fit_tree_validate.h.
   struct Counted {
     std::uint64_t records = 0;
@@ -200,8 +200,8 @@ inline void FitTrees::insert(Records& records, Node& root, unsigned size_class, 
 }
 
 inline FitTrees::Removed FitTrees::remove(Records& records, Node* roots, std::uint32_t index) noexcept {
-  const Node node = leaf_at(records.side<Link>(index));
-  const std::uint32_t slot = slot_at(records.side<Link>(index));
+  const Node node = leaf_at(records.link(index));
+  const std::uint32_t slot = slot_at(records.link(index));
   Leaf& leaf = leaves_[node];
   ASHLAR_ASSERT(leaf.records[slot] == index, "fit tree(2): remove() of a block that is not in it");
   leaf.keys[slot] = kNoKey;
@@ -230,7 +230,7 @@ inline void FitTrees::put(Records& records, Node node, std::uint64_t key, std::u
   leaf.used = static_cast<std::uint16_t>(leaf.used | 1u << slot);
   leaf.keys[slot] = key | slot;
   leaf.records[slot] = index;
-  records.side<Link>(index).to = node << kSlotBits | slot;
+  records.link(index).to = node << kSlotBits | slot;
 }
 
 /// Puts a new branch where `link` is: over `with_key`, whose keys are like `key` down to the bit `top`, and `other`, whose

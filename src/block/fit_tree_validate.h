@@ -54,12 +54,12 @@ const char* FitTrees::validate(const Records& records, Node root, unsigned size_
         return "block(3) C5: a tree is broken";
       }
       if (records.state(index) != 0) return "block(3) C5: a block in the index is not free";
-      const Link place = records.side<Link>(index);
+      const Link place = records.link(index);
       if (leaf_at(place) != visit.node || slot_at(place) != slot) {
         return "block(3) C5: record and leaf do not agree";
       }
       const std::uint64_t key = leaf.keys[slot];
-      if (key != (key_of(records[index]) | slot)) return "block(3) C5: a key is not its block's";
+      if (key != (key_of(index) | slot)) return "block(3) C5: a key is not its block's";
       if (key < visit.least || key > visit.most) return "block(3) C5: a block is under a wrong branch";
     }
   }

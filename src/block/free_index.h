@@ -32,8 +32,8 @@
 #include <bit>
 #include <cstdint>
 
+#include <ashlar/block/block_records.h>
 #include <ashlar/block/fit_tree.h>
-#include <ashlar/block/record.h>
 
 namespace ashlar {
 inline namespace v0 {
@@ -44,7 +44,7 @@ inline constexpr unsigned kFitStepsMax = 60;
 
 class FreeIndex {
  public:
-  using Records = BlockSlab;
+  using Records = BlockRecords;
 
   explicit FreeIndex(unsigned granule_bits) : granule_bits_(granule_bits) { roots_.fill(kNoNode); }
 
@@ -110,7 +110,9 @@ class FreeIndex {
     const std::uint64_t place = (size << zeros << 1) | ((offset << (kWordBits - window_bits_)) >> octave);
     return Place{(octave << kSubBits) | static_cast<unsigned>(place >> (kWordBits - kSubBits)), place << kSubBits};
   }
-  Place place_of(const BlockRecord& record) const { return place_of(record.size, record.address - window_base_); }
+  Place place_of(const Records& records, std::uint32_t index) const {
+    return place_of(records.size(index), records.address(index) - window_base_);
+  }
 
   void insert_in_tree(Records& records, std::uint32_t index) noexcept;
   void remove_from_tree(Records& records, std::uint32_t index) noexcept;
@@ -119,8 +121,9 @@ class FreeIndex {
   std::uint32_t smallest_above(unsigned group) const noexcept;
   bool has_nothing_in(unsigned first) const noexcept;
 
-  static bool precedes(const BlockRecord& a, const BlockRecord& b) {
-    return a.size < b.size || (a.size == b.size && a.address < b.address);
+  static bool precedes(const Records& records, std::uint32_t a, std::uint32_t b) {
+    const std::uint64_t size = records.size(a), other = records.size(b);
+    return size < other || (size == other && records.address(a) < records.address(b));
   }
 
   unsigned granule_bits_;
@@ -136,7 +139,7 @@ class FreeIndex {
 };
 
 inline void FreeIndex::insert_in_tree(Records& records, std::uint32_t index) noexcept {
-  const Place place = place_of(records[index]);
+  const Place place = place_of(records, index);
   const unsigned group = place.size_class >> kSubBits;
   groups_ |= std::uint64_t{1} << group;
   subs_[group] |= 1u << (place.size_class & (kSubs - 1));
@@ -181,16 +184,15 @@ inline std::uint32_t FreeIndex::smallest_above(unsigned group) const noexcept {
 inline std::uint32_t FreeIndex::lower_bound(const Records& records, std::uint64_t size) const noexcept {
   const Place place = place_of(size, 0);
   const std::uint32_t found = lower_bound_from(place.size_class, place.key);
-  if (latest_ == kNone || records[latest_].size < size) return found;
-  return found == kNone || precedes(records[latest_], records[found]) ? latest_ : found;
+  if (latest_ == kNone || records.size(latest_) < size) return found;
+  return found == kNone || precedes(records, latest_, found) ? latest_ : found;
 }
 
 inline std::uint32_t FreeIndex::successor(const Records& records, std::uint32_t index) const noexcept {
-  const BlockRecord& record = records[index];
-  const Place place = place_of(record);
+  const Place place = place_of(records, index);
   const std::uint32_t found = lower_bound_from(place.size_class, place.key + FitTrees::kSlotMask + 1);
-  if (latest_ == kNone || !precedes(record, records[latest_])) return found;
-  return found == kNone || precedes(records[latest_], records[found]) ? latest_ : found;
+  if (latest_ == kNone || !precedes(records, index, latest_)) return found;
+  return found == kNone || precedes(records, latest_, found) ? latest_ : found;
 }
 
 inline std::uint32_t FreeIndex::largest(const Records& records) const noexcept {
@@ -198,7 +200,7 @@ inline std::uint32_t FreeIndex::largest(const Records& records) const noexcept {
   const unsigned group = 63 - static_cast<unsigned>(std::countl_zero(groups_));
   const unsigned sub = kSubs - 1 - static_cast<unsigned>(std::countl_zero(subs_[group]));
   const std::uint32_t node = trees_.largest(roots_[(group << kSubBits) | sub]);
-  return latest_ != kNone && precedes(records[node], records[latest_]) ? latest_ : node;
+  return latest_ != kNone && precedes(records, node, latest_) ? latest_ : node;
 }
 
 inline bool FreeIndex::extend_window(std::uint64_t base, std::uint64_t size) noexcept {

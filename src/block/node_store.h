@@ -16,8 +16,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <ashlar/base/assert.h>
 #include <ashlar/base/table.h>
-#include <ashlar/block/record.h>
 
 namespace ashlar {
 inline namespace v0 {

@@ -81,6 +81,7 @@ StreamHeap* DeviceCache::make_heap(const Stream& stream, bool may_ask) noexcept 
 }
 
 Address DeviceCache::take_block(StreamHeap& heap, const Request& request, BlockIndex block, UseNode* owner) noexcept {
+  if (!heap.reserve_nodes(1)) return Address{};
   return take_now(heap, heap.pool(request.is_small), request, block, owner);
 }
 
@@ -143,7 +144,7 @@ Result<AllocationInfo> DeviceCache::info(const PageMap::Found& found, Address ad
   const Status status = with_live_block(found, address, [&](StreamHeap& heap, bool is_small, BlockIndex block, Guard&) {
     const block::BlockPool& pool = heap.pool(is_small);
     const block::BlockView view = pool.view(block);
-    const block::SegmentView segment = pool.view(view.segment);
+    const block::SegmentView segment = pool.view(pool.segment(block));
     info = {view.address, view.size, view.requested, heap.stream, segment.base, segment.size};
     for (const UseNode* use = StreamHeap::first_use(view.user); use != nullptr; use = use->sibling) {
       if (use->is_owner) info.stream = use->stream->stream;

@@ -18,15 +18,16 @@ inline constexpr unsigned kHitPollsMax = 16;
 [[gnu::always_inline]] inline Address DeviceCache::take_now(StreamHeap& heap, block::BlockPool& pool,
                                                             const Request& request, BlockIndex block,
                                                             UseNode* owner) noexcept {
-  if (!heap.reserve_nodes(1)) return Address{};
   const Bytes had = pool.size(block);
+  const Address address = pool.address(block);
   const bool split = should_split(config_, request.size, had);
   const bool was_whole = pool.is_whole(block);
   const BlockIndex taken = pool.take(block, request.size, split, request.requested, StreamHeap::as_word(owner));
   if (taken == block::kNoBlock) return Address{};
-  heap.stats.on_allocate(request.is_small, pool.size(taken), request.requested, pool.counts(),
+  const Bytes got = pool.size(taken);
+  heap.stats.on_allocate(request.is_small, got, request.requested, pool.counts(),
                          heap.pool(!request.is_small).counts());
-  const Bytes rest = had - pool.size(taken);
+  const Bytes rest = had - got;
   if (was_whole && rest != Bytes{}) {  // what is left of it is a split from now on
     heap.stats.on_split(request.is_small, rest, true, pool.counts(), heap.pool(!request.is_small).counts());
   }
@@ -34,12 +35,13 @@ inline constexpr unsigned kHitPollsMax = 16;
     owner->block = taken;
     owner->is_small = request.is_small;
   }
-  if (pool.size(taken) >= config_.max_split_size) count_oversize(+1);
+  if (got >= config_.max_split_size) count_oversize(+1);
   ASHLAR_VALIDATE(pool);
-  return pool.address(taken);
+  return address;
 }
 
 [[gnu::always_inline]] inline Address DeviceCache::take_fit(StreamHeap& heap, const Request& request) noexcept {
+  if (!heap.reserve_nodes(1)) return Address{};  // before the search: what that has read need not be read again
   block::BlockPool& pool = heap.pool(request.is_small);
   const BlockIndex block = pool.best_fit(request.size, request.fit_end);
   return block == block::kNoBlock ? Address{} : take_now(heap, pool, request, block, nullptr);
@@ -102,11 +104,13 @@ template <class F>
 [[gnu::always_inline]] inline Status DeviceCache::free_block(StreamHeap& heap, bool is_small, BlockIndex block,
                                                              Guard& guard) noexcept {
   block::BlockPool& pool = heap.pool(is_small);
-  if (pool.size(block) >= heap.cache.config_.max_split_size) heap.cache.count_oversize(-1);
+  const bool is_oversize = pool.size(block) >= heap.cache.config_.max_split_size;
   if (pool.user(block) == 0) {
     heap.release_now(is_small, block);
+    if (is_oversize) heap.cache.count_oversize(-1);
     ASHLAR_VALIDATE(pool);
   } else {
+    if (is_oversize) heap.cache.count_oversize(-1);
     free_pending(heap, std::move(guard), is_small, block);
   }
   return Status::ok();

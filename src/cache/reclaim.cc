@@ -119,7 +119,7 @@ Address DeviceCache::steal_from(StreamHeap& from, StreamHeap& to, const Request&
     const block::BlockView view = pool.view(block);
     if (view.size >= request.fit_end) break;
     if (view.stamp > from.completed) continue;
-    if (pool.is_idle(view.segment)) return adopt(from, to, request, guard, block);
+    if (pool.is_whole(block)) return adopt(from, to, request, guard, block);
     return lend(from, to, request, block);
   }
   return Address{};

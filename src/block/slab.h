@@ -1,13 +1,7 @@
-// Records of blocks and segments, and the slab that holds them.
+// A slab: an array of records that are taken and given back, and arrays of what else there is to each.
 //
-// Purpose: what a pool knows about a block lives here, out of line: device memory is never touched. With 10^5 blocks live an
-// operation waits for the caches, and the less memory the records take, the more of them are there. So a record is half a
-// cache line, and what is seldom looked at, or without the rest, stands apart (measured with 10^5 blocks live, together with a
-// smaller address map: 30 % of the mix's time, against records of a line):
-// - states, a byte each: a free looks at both neighbours' and, where neither is free, at nothing else of theirs;
-// - links: the place in the free index while a block is free, the chain of the address map while it is live or pending;
-// - segments, which only a split copies;
-// - callers' words, which a block without a recorded use has not.
+// Purpose: what a pool knows lives in slabs, out of line: device memory is never touched. What is seldom looked at, or
+// without the rest, stands in an array of its own: a state is a byte, and a side is named by its type.
 // Thread safety: none; the pool's owner brings the lock.
 //
 // Invariants:
@@ -51,58 +45,9 @@ inline constexpr std::uint8_t kInUse = 0;
 /// The most records in a slab: the free index numbers twice as many leaves, in 28 bits of a link.
 inline constexpr std::uint32_t kRecordsMax = 1u << 27;
 
-/// A block, nobody, or an unused record on the slab's list (threaded through `next`).
-struct alignas(32) BlockRecord {
-  /// While live or pending: what was requested, and whether the owner's word is more than zero. If not, its CallersWord was
-  /// not written and is not to be read.
-  class Caller {
-   public:
-    Caller() = default;
-    Caller(std::uint64_t requested, bool has_word) : packed_(requested << 1 | (has_word ? 1 : 0)) {}
-    std::uint64_t requested() const { return packed_ >> 1; }
-    bool has_word() const { return (packed_ & 1) != 0; }
-
-   private:
-    std::uint64_t packed_;
-  };
-
-  std::uint64_t address = 0;
-  std::uint64_t size = 0;
-  union {
-    std::uint64_t stamp = 0;  ///< while free or in transfer
-    Caller caller;
-  };
-  std::uint32_t prev = kNone;  ///< of the same segment, by address
-  std::uint32_t next = kNone;
-};
-static_assert(sizeof(BlockRecord) == 32, "two blocks' records are one cache line");
-
-/// How a block is found, by its size while it is in a tree of the free index: its place there (fit_tree.h); by its address
-/// while it is live or pending: the next record in the chain of its cell (address_map.h). Else not to be read.
-struct Link {
-  std::uint32_t to;
-};
-/// The segment a block is in.
-struct SegmentOf {
-  std::uint32_t index;
-};
-/// The owner's word of a live or pending block that has one.
-struct CallersWord {
-  std::uint64_t value;
-};
-
-/// A segment, or an unused record.
-struct SegmentRecord {
-  std::uint64_t base = 0;
-  std::uint64_t size = 0;
-  std::uint64_t user = 0;
-  std::uint32_t first = kNone;  ///< its lowest block; the record never changes while the segment lives
-  std::uint32_t prev = kNone;   ///< in the pool's list of segments
-  std::uint32_t next = kNone;
-};
-
-/// An array of records and their states, with a list of the unused ones, and arrays of what else stands apart, which begins
-/// uninitialised. Sides are named by their types, from the widest down to the narrowest.
+/// An array of records and their states, with a list of the unused ones (threaded through `next`), and the sides, which begin
+/// uninitialised. Sides come from the widest down to the narrowest. Of a side that says kIsSeldom nothing is copied, and so
+/// no memory used, before write_seldom() was called once.
 template <class T, class... Sides>
 class Slab {
   static_assert(std::is_trivially_copyable_v<T> && (std::is_trivially_copyable_v<Sides> && ...));
@@ -133,14 +78,20 @@ class Slab {
   template <class Side>
   Side& side(std::uint32_t index) {
     check(index);
-    ASHLAR_ASSERT(index != kNone, "record(3): nobody has no sides");
+    ASHLAR_ASSERT(index != kNone, "slab(3): nobody has no sides");
     return std::get<Side*>(sides_)[index];
   }
   template <class Side>
   const Side& side(std::uint32_t index) const {
     check(index);
-    ASHLAR_ASSERT(index != kNone, "record(3): nobody has no sides");
+    ASHLAR_ASSERT(index != kNone, "slab(3): nobody has no sides");
     return std::get<Side*>(sides_)[index];
+  }
+  template <class Side>
+  Side& write_seldom(std::uint32_t index) {
+    static_assert(Side::kIsSeldom);
+    seldom_written_ = true;
+    return side<Side>(index);
   }
   std::uint32_t capacity() const { return capacity_; }
   /// Is the list of unused records sound, and are all others but `used` of them, and nobody's, on it? Cost: O(unused).
@@ -164,7 +115,7 @@ class Slab {
 
   /// An unused record, which is in that state now. REQUIRES: reserve_one() held.
   std::uint32_t take(std::uint8_t state) noexcept {
-    ASHLAR_ASSERT(unused_ != kNone, "record: take() without a reserved record");
+    ASHLAR_ASSERT(unused_ != kNone, "slab: take() without a reserved record");
     const std::uint32_t index = unused_;
     unused_ = items_[index].next;
     states_[index] = state;
@@ -184,13 +135,16 @@ class Slab {
   static constexpr std::uint32_t kCapacityFirst = 16;
 
   void check([[maybe_unused]] std::uint32_t index) const {
-    ASHLAR_ASSERT(index < capacity_, "record(1): index out of the slab");
+    ASHLAR_ASSERT(index < capacity_, "slab(1): index out of the slab");
   }
 
-  /// Copies an array of this capacity to `memory`, where it is from now on; returns the end of `capacity` elements there.
+  /// `memory` is where the array is from now on, and what it has, if that is worth a copy; returns the end of `capacity`
+  /// elements there.
   template <class Element>
-  std::byte* move(Element*& array, std::byte* memory, std::uint32_t capacity) const noexcept {
-    if (array != nullptr) std::memcpy(memory, static_cast<const void*>(array), std::size_t{capacity_} * sizeof(Element));
+  std::byte* move(Element*& array, std::byte* memory, std::uint32_t capacity, bool copies = true) const noexcept {
+    if (array != nullptr && copies) {
+      std::memcpy(memory, static_cast<const void*>(array), std::size_t{capacity_} * sizeof(Element));
+    }
     array = reinterpret_cast<Element*>(memory);
     return memory + std::size_t{capacity} * sizeof(Element);
   }
@@ -202,7 +156,7 @@ class Slab {
     Table<T> memory = make_table<T>((capacity * kBytesEach + sizeof(T) - 1) / sizeof(T));
     if (memory == nullptr) return false;
     std::byte* at = move(items_, reinterpret_cast<std::byte*>(memory.get()), capacity);
-    ((at = move(std::get<Sides*>(sides_), at, capacity)), ...);
+    ((at = move(std::get<Sides*>(sides_), at, capacity, !Sides::kIsSeldom || seldom_written_)), ...);
     move(states_, at, capacity);
     std::uninitialized_default_construct(items_ + capacity_, items_ + capacity);
     std::fill(states_ + capacity_, states_ + capacity, kUnused);
@@ -224,11 +178,9 @@ class Slab {
   std::tuple<Sides*...> sides_{};
   std::uint32_t capacity_ = 1;
   std::uint32_t unused_ = kNone;
+  bool seldom_written_ = false;
   Table<T> owned_;
 };
-
-using BlockSlab = Slab<BlockRecord, CallersWord, Link, SegmentOf>;
-using SegmentSlab = Slab<SegmentRecord>;
 
 }  // namespace block
 }  // namespace v0
