@@ -50,7 +50,7 @@ StreamHeap* DeviceCache::find_forgotten(bool may_ask) noexcept {
 
 bool DeviceCache::reuse_heap(StreamHeap& heap, const Stream& stream) noexcept {
   const Guard guard(heap.lock);
-  if (!heap.is_forgotten()) return false;  // a caller's mistake since: something of the dead stream again
+  if (!heap.begin_passing()) return false;  // a caller's mistake since: something of the dead stream again
   streams_.erase(&heap);
   heap.serve(stream);
   return streams_.insert(&heap);
@@ -110,11 +110,11 @@ bool is_noted(const StreamHeap& heap, std::uint64_t uses, const StreamHeap& user
   return &heap == &user;
 }
 
-/// Locked. REQUIRES: a spare node.
+/// Locked. REQUIRES: a spare node. A stream that is dead and forgotten uses nothing any more.
 void note_use(StreamHeap& heap, bool is_small, block::BlockIndex block, StreamHeap& user) noexcept {
   block::BlockPool& pool = heap.pool(is_small);
   UseNode* node = heap.take_node();
-  user.refer(node);
+  if (!user.refer(node)) return heap.give_node(node);
   node->block = block;
   node->is_small = is_small;
   node->sibling = StreamHeap::first_use(pool.user(block));

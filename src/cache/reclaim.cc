@@ -128,7 +128,8 @@ Address DeviceCache::steal_from(StreamHeap& from, StreamHeap& to, const Request&
 Address DeviceCache::lend(StreamHeap& from, StreamHeap& to, const Request& request, BlockIndex block) noexcept {
   if (!from.reserve_nodes(2)) return Address{};
   UseNode* owner = from.take_node();
-  to.refer(owner);
+  [[maybe_unused]] const bool referred = to.refer(owner);
+  ASHLAR_ASSERT(referred, "heap(6): a heap with an allocation on its way passes on");
   owner->is_owner = true;
   const Address address = take_block(from, request, block, owner);
   if (address.is_null()) from.give_node(owner);

@@ -59,10 +59,15 @@ class StreamHeap {
   UseNode* take_node() noexcept;
   /// Locked. Nobody may wait for the node's event any more.
   void give_node(UseNode* node) noexcept;
-  /// The node, of another heap perhaps, is a use by this heap's stream.
-  void refer(UseNode* node) noexcept {
+  /// The node, of another heap perhaps, is a use by this heap's stream. False, and it is not, when the heap is just being given
+  /// to another: then the one that was named is dead, and all its work complete.
+  bool refer(UseNode* node) noexcept {
+    references.fetch_add(1);
     node->stream = this;
-    references.fetch_add(1, std::memory_order_relaxed);
+    if (life.load() != Life::kPassing) [[likely]] return true;
+    node->stream = nullptr;
+    references.fetch_sub(1);
+    return false;
   }
 
   /// Locked. Is this the heap of that stream, and the stream not dead?
@@ -71,7 +76,10 @@ class StreamHeap {
   }
   /// Locked, reclaiming. Is the stream dead, and nothing left of it (invariant 6)?
   bool is_forgotten() const noexcept;
-  /// Locked, reclaiming, under the streams lock. From now on the heap is that stream's. REQUIRES: is_forgotten().
+  /// Locked, reclaiming, under the streams lock. From now on nobody can refer to the heap until it serves another stream. False,
+  /// and all is as it was, when something is left of its own.
+  bool begin_passing() noexcept;
+  /// Likewise. From now on the heap is that stream's. REQUIRES: begin_passing() held.
   void serve(const Stream& another) noexcept;
 
   /// Locked. The first use of a live or pending block.
@@ -143,6 +151,7 @@ class StreamHeap {
     kAlive,
     kRetired,  ///< announced dead: `marks[0]`, if any, covers everything
     kLost,     ///< dead without a word, or its last event failed: only a device synchronisation covers it
+    kPassing,  ///< dead, forgotten, and about to serve another stream
   };
 
   // A line of their own: other streams' threads look at whose heap this is, on their way to theirs.
