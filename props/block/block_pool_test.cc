@@ -93,6 +93,27 @@ TEST_F(BlockPoolTest, ABlocksSegmentIsFoundAmongSegmentsThatCameInAnyOrder) {
   EXPECT_EQ(pool_.segment(pool_.view(segments[0]).first), segments[0]);
 }
 
+TEST_F(BlockPoolTest, ARangeInTransferMayBeAnotherSegmentsAlready) {
+  // As when a segment has gone back to the driver and come again to another thread, before the first has dropped it.
+  const SegmentIndex below = pool_.add_segment(kBase - 2_MiB, 2_MiB, 0, 0);
+  const SegmentIndex old = pool_.add_segment(kBase, 4_MiB, 0, 0);
+  const BlockIndex gone = pool_.view(old).first;
+  pool_.lift(gone);
+  const SegmentIndex again = pool_.add_segment(kBase, 4_MiB, 0, 0);
+  EXPECT_STREQ(pool_.validate(), nullptr);
+  EXPECT_EQ(pool_.segment(gone), old);
+  EXPECT_EQ(pool_.segment(pool_.view(again).first), again);
+  EXPECT_EQ(pool_.segment(pool_.view(below).first), below);
+  pool_.lift(pool_.view(again).first);
+  pool_.release(gone, 0);
+  EXPECT_STREQ(pool_.validate(), nullptr);
+  EXPECT_EQ(pool_.segment(gone), old);
+  EXPECT_EQ(pool_.segment(pool_.view(again).first), again);
+  pool_.remove_segment(again);
+  const SegmentIndex lent = pool_.add_segment(kBase + 8_MiB, 2_MiB, 0, 0, State::kInTransfer);
+  EXPECT_EQ(pool_.segment(pool_.view(lent).first), lent);
+}
+
 TEST_F(BlockPoolTest, ABlockIsWholeWhereItHasNoNeighbours) {
   pool_.add_segment(kBase, 2_MiB, 0, 0);
   const BlockIndex other = pool_.view(pool_.add_segment(kBase + 4_MiB, 1_MiB, 0, 0)).first;

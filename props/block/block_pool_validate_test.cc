@@ -259,6 +259,16 @@ TEST_F(Damaged, AnUnusedSegmentInTheOrderIsInvariant9) {
   PoolPeer::order(pool_)[1] += 1;
   expect_broken("block(9)");
 }
+TEST_F(Damaged, ASegmentInTransferInTheOrderIsInvariant9) {
+  const SegmentIndex away = pool_.add_segment(kBase + 8_MiB, 2_MiB, 0, 0, State::kInTransfer);
+  PoolPeer::order(pool_)[1] = static_cast<std::uint32_t>(away);
+  expect_broken("block(9): the order");
+}
+TEST_F(Damaged, ABlockInTransferThatNamesAnotherSegmentIsInvariant9) {
+  const SegmentIndex away = pool_.add_segment(kBase + 8_MiB, 2_MiB, 0, 0, State::kInTransfer);
+  records().link(static_cast<std::uint32_t>(pool_.view(away).first)).to = static_cast<std::uint32_t>(first_);
+  expect_broken("block(9): a block in transfer");
+}
 TEST_F(Damaged, ASegmentListThatDoesNotAgreeIsInvariant7) {
   PoolPeer::segment(pool_, first_).prev = kNone;
   expect_broken("block(7)");

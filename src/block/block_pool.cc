@@ -32,7 +32,7 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
   ASHLAR_ASSERT(size.count() >> 63 == 0, "block(8): a segment whose requests do not fit a record");
   ASHLAR_ASSERT(base.value() % granule_.count() == 0, "block(5): a segment's address");
   ASHLAR_ASSERT(base.value() <= Bytes::max().count() - size.count(), "block(5): a segment past the last address");
-  if (!reserve_record() || !segments_.reserve_one() || !order_.reserve_one()) return kNoSegment;
+  if (!reserve_record() || !segments_.reserve_one() || !order_.reserve(counts_.segments + 1)) return kNoSegment;
   if (counts_.segments == 0) records_.come_near(base.value());
 
   const std::uint32_t segment = segments_.take(kInUse);
@@ -41,7 +41,6 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
   s = SegmentRecord{base.value(), size.count(), user, block, kNone, segments_first_};
   if (segments_first_ != kNone) segments_[segments_first_].prev = segment;
   segments_first_ = segment;
-  order_.insert(segments_, segment);
   counts_.segments += 1;
   counts_.segment_bytes += size;
 
@@ -50,7 +49,12 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
   records_.set_size(block, size.count());
   records_.set_stamp(block, stamp);
   count_in(state, size.count());
-  if (state == State::kFree) count_idle(block, size.count(), true);
+  if (state == State::kFree) {
+    count_idle(block, size.count(), true);
+    order_.insert(segments_, segment);
+  } else {
+    records_.link(block).to = segment;
+  }
   if (index_.extend_window(base.value(), size.count())) {
     reindex();
   } else if (state == State::kFree) {
@@ -79,7 +83,6 @@ void BlockPool::remove_segment(SegmentIndex segment) noexcept {
   counts_.segments -= 1;
   counts_.segment_bytes -= Bytes{s.size};
   records_.put(block);
-  order_.erase(segments_, raw(segment));
   if (s.prev != kNone) {
     segments_[s.prev].next = s.next;
   } else {
@@ -119,6 +122,7 @@ void BlockPool::lift(BlockIndex block) noexcept {
   check_state(block, State::kFree);
   count_idle(raw(block), records_.size(raw(block)), false);
   index_.remove(records_, raw(block));
+  if (is_whole(block)) records_.link(raw(block)).to = order_.erase(segments_, address(block).value());
   count_out(State::kFree, records_.size(raw(block)));
   count_in(State::kInTransfer, records_.size(raw(block)));
   records_.state(raw(block)) = raw(State::kInTransfer);
@@ -133,6 +137,7 @@ SegmentView BlockPool::view(SegmentIndex segment) const noexcept {
 }
 
 SegmentIndex BlockPool::segment(BlockIndex block) const noexcept {
+  if (is_whole(block) && state(block) == State::kInTransfer) return SegmentIndex{records_.link(raw(block)).to};
   return SegmentIndex{order_.at(segments_, address(block).value())};
 }
 SegmentIndex BlockPool::first_segment() const noexcept { return SegmentIndex{segments_first_}; }

@@ -13,7 +13,8 @@
 //   (7)     every record is a block, a segment, or on its list of unused ones, and is reached exactly once;
 //   (8) C1  a live or pending block has at least as many bytes as were requested; a user's word that stands apart
 //           (block_records.h) is not zero;
-//   (9)     the order of the segments by address has each of them once.
+//   (9)     the order of the segments by address has each of them once that is not one block in transfer; the block of one that
+//           is names its segment.
 //
 // A free block carries a *stamp*, a number the owner gave when it was released. A split hands it to both parts and a
 // merge takes the larger, so a block's stamp is never older than any of its bytes' last use.
@@ -77,11 +78,11 @@ class BlockPool {
 
   // Segments. ------------------------------------------------------------------------------------------------------
   /// Adds [base, base + size) as one block, free or in transfer. kNoSegment if the host has no memory for the records
-  /// (nothing changed). REQUIRES: disjoint from every other segment of this pool; size < 2^63. Cost: O(1) amortised, and
-  /// as moving a number for each segment above it.
+  /// (nothing changed). REQUIRES: disjoint from every other segment of this pool that is not one block in transfer; size < 2^63.
+  /// Cost: O(1) amortised, and as moving a number for each segment above it; so for lift() of a whole segment, and its release.
   SegmentIndex add_segment(Address base, Bytes size, std::uint64_t stamp, std::uint64_t user,
                            State state = State::kFree) noexcept;
-  /// Drops a segment. REQUIRES: it is one block, in transfer. Cost: as moving a number for each segment above it.
+  /// Drops a segment. REQUIRES: it is one block, in transfer. Cost: O(1).
   void remove_segment(SegmentIndex segment) noexcept;
   /// Is the whole segment one free block? Cost: O(1).
   bool is_idle(SegmentIndex segment) const noexcept;
@@ -153,6 +154,7 @@ class BlockPool {
   static bool is_whole(const BlockRecord& record);
   void count_idle(std::uint32_t index, std::uint64_t size, bool now_idle) noexcept;
   void drop_next(std::uint32_t index) noexcept;
+  bool is_away(std::uint32_t segment) const noexcept;
   void reindex() noexcept;
   bool reserve_record() noexcept;
 

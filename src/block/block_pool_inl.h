@@ -119,6 +119,8 @@ inline BlockIndex BlockPool::release(BlockIndex block, std::uint64_t stamp) noex
   if (is_owned(state)) {
     counts_.requested_bytes -= Bytes{records_.requested(merged, size)};
     map_.erase(records_, merged, records_.address(merged));
+  } else if (is_whole(records_[merged])) {
+    order_.insert(segments_, records_.link(merged).to);
   }
   count_out(State{state}, size);
   count_in(State::kFree, size);

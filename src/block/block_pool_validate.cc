@@ -74,6 +74,12 @@ const char* walk_segment(const BlockRecords& records, const SegmentRecord& segme
 
 }  // namespace
 
+/// Is the segment one block in transfer?
+bool BlockPool::is_away(std::uint32_t segment) const noexcept {
+  const std::uint32_t first = segments_[segment].first;
+  return records_.state(first) == raw(State::kInTransfer) && is_whole(records_[first]);
+}
+
 const char* BlockPool::validate() const noexcept {
   Recount recount;
   std::uint32_t segment_before = kNone;
@@ -105,7 +111,14 @@ const char* BlockPool::validate() const noexcept {
   if (!records_.holds(recount.records) || !segments_.holds(recount.counts.segments)) {
     return "block(7): a record is lost, or reached twice";
   }
-  if (!order_.is_consistent(segments_, counts_.segments)) return "block(9): the order of the segments";
+  const auto is_away = [this](std::uint32_t segment) { return this->is_away(segment); };
+  std::uint64_t away = 0;
+  for (std::uint32_t s = segments_first_; s != kNone; s = segments_[s].next) {
+    if (!is_away(s)) continue;
+    away += 1;
+    if (records_.link(segments_[s].first).to != s) return "block(9): a block in transfer names another segment";
+  }
+  if (!order_.is_consistent(segments_, counts_.segments - away, is_away)) return "block(9): the order of the segments";
   return nullptr;
 }
 

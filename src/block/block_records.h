@@ -2,14 +2,13 @@
 //
 // Purpose: with 10^5 blocks live an operation waits for the caches, and the less memory the records take, the more of them are
 // there. So addresses and sizes are kept in 32 bits each, and 25 bytes are all of most blocks, in places by what is looked at
-// together
-// (measured with 10^5 blocks live, beside addresses and sizes of 64 bits and 41 bytes a block: half of the misses of a cache
-// of 4 MiB):
+// together (measured with 10^5 blocks live, beside addresses and sizes of 64 bits and 41 bytes a block: half of the misses of
+// a cache of 4 MiB):
 // - the record: where the block lies, and its neighbours;
 // - the note: how it is found, and what its caller or its owner said of it;
 // - the state, a byte: a free looks at both neighbours' and, where neither is free, at nothing else of theirs.
 // What does not fit there stands apart, in 32 bytes more: a number too large for its 32 bits, an address that is no multiple of
-// the unit above the origin, or too far from it, and a caller's word, which a block without a recorded use has not.
+// the unit above the origin, or too far from it, and the owner's word, which a block without a recorded use has not.
 // Thread safety: none; the pool's owner brings the lock.
 //
 // Invariants:
@@ -39,7 +38,8 @@ struct alignas(16) BlockRecord {
 static_assert(sizeof(BlockRecord) == 16, "four blocks' records are one cache line");
 
 /// How a block is found, by its size while it is in a tree of the free index: its place there (fit_tree.h); by its address
-/// while it is live or pending: the next entry in the chain of its cell (address_map.h). Else not to be read.
+/// while it is live or pending: the next entry in the chain of its cell (address_map.h). While it is all of its segment and in
+/// transfer: the segment. Else not to be read.
 struct Link {
   std::uint32_t to;
 };

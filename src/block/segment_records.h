@@ -1,12 +1,13 @@
 // Records of segments, and their order by address.
 //
 // Purpose: a block does not know its segment; who asks finds it by the block's address, among the segments in order. That is
-// seldom, and a number a block would be a tenth of what is kept of it, copied at every split.
+// seldom, and a number a block would be a sixth of what is kept of it, copied at every split.
 // Thread safety: none; the pool's owner brings the lock.
 //
 // Invariants:
-//   (1) The order names every segment once, by rising bases.
-//   (2) Taking a segment out never allocates.
+//   (1) The order names every segment once that is not all in transfer, by rising bases. (Of one that is, the range may be the
+//       driver's again, and another segment's.)
+//   (2) Putting a segment in again, and taking it out, never allocates: there is room for all segments.
 #pragma once
 
 #include <algorithm>
@@ -33,9 +34,10 @@ using SegmentSlab = Slab<SegmentRecord>;
 
 class SegmentOrder {
  public:
-  /// Makes sure that one insert() succeeds. False if the host has no memory (nothing changed). Amortised O(1).
-  bool reserve_one() noexcept { return count_ < capacity_ || grow(); }
-  /// REQUIRES: reserve_one() held; no segment of the order overlaps this one. Cost: as moving the entries above it.
+  /// Makes sure that so many segments can be in the order together, one more than last time at most. False if the host has no
+  /// memory (nothing changed). Amortised O(1).
+  bool reserve(std::uint64_t segments) noexcept { return segments <= capacity_ || grow(); }
+  /// REQUIRES: reserve() has counted it; no segment of the order overlaps this one. Cost: as moving the entries above it.
   void insert(const SegmentSlab& segments, std::uint32_t index) noexcept {
     ASHLAR_ASSERT(count_ < capacity_, "segments(1): insert() without a reserved place");
     std::uint32_t* const at = above(segments, segments[index].base);
@@ -43,12 +45,14 @@ class SegmentOrder {
     *at = index;
     count_ += 1;
   }
-  /// REQUIRES: it is in the order. Cost: as insert().
-  void erase(const SegmentSlab& segments, std::uint32_t index) noexcept {
-    std::uint32_t* const after = above(segments, segments[index].base);
-    ASHLAR_ASSERT(after != entries_.get() && after[-1] == index, "segments(1): a segment is missing");
+  /// Takes out the segment that holds `address`, and returns it. REQUIRES: there is one. Cost: as insert().
+  std::uint32_t erase(const SegmentSlab& segments, std::uint64_t address) noexcept {
+    std::uint32_t* const after = above(segments, address);
+    ASHLAR_ASSERT(after != entries_.get(), "segments(1): below every segment");
+    const std::uint32_t index = after[-1];
     std::copy(after, end(), after - 1);
     count_ -= 1;
+    return index;
   }
   /// The segment that holds `address`. REQUIRES: there is one. Cost: O(log segments).
   std::uint32_t at(const SegmentSlab& segments, std::uint64_t address) const noexcept {
@@ -56,12 +60,13 @@ class SegmentOrder {
     ASHLAR_ASSERT(after != entries_.get(), "segments(1): below every segment");
     return after[-1];
   }
-  /// Are they `count`, all in use, in order? With a walk that finds as many segments: invariant 1.
-  bool is_consistent(const SegmentSlab& segments, std::uint64_t count) const noexcept {
+  /// Are they `count`, in use, in order, and none of them one that `is_away(index)`? If as many segments are not: invariant 1.
+  template <class IsAway>
+  bool is_consistent(const SegmentSlab& segments, std::uint64_t count, IsAway&& is_away) const noexcept {
     if (count_ != count) return false;
     for (std::uint32_t i = 0; i < count_; ++i) {
       const std::uint32_t index = entries_[i];
-      if (index >= segments.capacity() || segments.state(index) != kInUse) return false;
+      if (index >= segments.capacity() || segments.state(index) != kInUse || is_away(index)) return false;
       if (i > 0 && segments[entries_[i - 1]].base >= segments[index].base) return false;
     }
     return true;

@@ -142,8 +142,13 @@ Status CachingAllocator::end_capture(const Stream& stream) noexcept {
   const Result<StreamHeap*> heap = impl_->heap_of(stream);
   if (!heap.is_ok()) return heap.status();
   const std::lock_guard lock(impl_->captures_lock);
-  ASHLAR_REQUIRE(heap.value()->capturing.load(), Code::kNotFound, "no capture of that stream was announced");
-  heap.value()->capturing.store(false);
+  {
+    const Guard guard(heap.value()->lock);
+    // Not serves(): a stream retired in its capture may end it. But the heap may be another stream's by now.
+    const bool is_announced = heap.value()->stream.id == stream.id && heap.value()->capturing.load();
+    ASHLAR_REQUIRE(is_announced, Code::kNotFound, "no capture of that stream was announced");
+    heap.value()->capturing.store(false);
+  }
   if (impl_->shared.captures.fetch_sub(1) > 1) return Status::ok();
   for (const auto& device : impl_->devices) device->record_deferred();
   return Status::ok();

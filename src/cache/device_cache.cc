@@ -133,7 +133,8 @@ Status DeviceCache::record_use(const PageMap::Found& found, Address address, Str
 
 Status DeviceCache::free_used_on(const PageMap::Found& found, Address address, StreamHeap& user) noexcept {
   return with_live_block(found, address, [&user](StreamHeap& heap, bool is_small, BlockIndex block, Guard& guard) {
-    // heap(3) has a node in hand for every live block, this one too: it goes pending before the lock is let go.
+    // heap(3) has a node in hand for every live block, this one too: where a use is noted, it goes pending before the lock
+    // is let go.
     if (!is_noted(heap, heap.pool(is_small).user(block), user)) note_use(heap, is_small, block, user);
     return free_block(heap, is_small, block, guard);
   });

@@ -13,7 +13,8 @@
 //   (5) a queue holds one stream's events by their sequence, so a stuck stream delays only itself (H8). The order is that
 //       of recording, but for two records that crossed on their way to the driver;
 //   (6) a heap serves one stream until that is dead, everything of it is complete and given away, and no use note names it;
-//       then it may serve another. Who found it without a lock looks again under it, or only waits for the wrong stream.
+//       then it may serve another. Who found it without a lock looks again under it, or notes nothing, or only waits for the
+//       wrong stream.
 #pragma once
 
 #include <atomic>
@@ -179,7 +180,7 @@ class StreamHeap {
   bool mark_failed = false;          ///< no event could be recorded when last one was needed
 
   std::atomic<bool> capturing{false};
-  /// Threads that record an event on this stream's handle now: a retirement waits for them.
+  /// Threads that record an event on this stream's handle now: a retirement waits for them, and a passing on does not begin.
   std::atomic<unsigned> recording{0};
 
  private:
