@@ -47,7 +47,10 @@ struct MallocAdapter {
     asm volatile("" : : "r"(p) : "memory");  // else the compiler may drop the pair
     return p;
   }
-  void free(Handle handle) { std::free(handle); }
+  void free(Handle handle) {
+    asm volatile("" : "+r"(handle));  // else g++ 12 takes a pair's next pointer for the one freed before, and warns
+    std::free(handle);
+  }
 };
 
 }  // namespace ashlar::bench
