@@ -29,15 +29,9 @@ if(ASHLAR_SANITIZE MATCHES "fuzzer-no-link")
   set(ASHLAR_FUZZ_TRACE_ALL -fsanitize-coverage=inline-8bit-counters,pc-table,trace-cmp,indirect-calls)
 endif()
 if(ASHLAR_COVERAGE)
-  # Headers are read through a link in the build tree; the report has to find them under src/.
-  target_compile_options(ashlar_settings INTERFACE -fprofile-instr-generate -fcoverage-mapping
-    "-fcoverage-prefix-map=${CMAKE_CURRENT_BINARY_DIR}/include/ashlar=${CMAKE_CURRENT_SOURCE_DIR}/src")
+  target_compile_options(ashlar_settings INTERFACE -fprofile-instr-generate -fcoverage-mapping)
   target_link_options(ashlar_settings INTERFACE -fprofile-instr-generate)
 endif()
 
-# <ashlar/...> in the build tree is src/ itself, and generated/ for the headers that CMake writes; installed, both are
-# include/ashlar/.
-set(ASHLAR_INCLUDE_ROOT "${CMAKE_CURRENT_BINARY_DIR}/include")
+# Headers that CMake writes (version.h, export.h): included and installed as <ashlar/base/...>.
 set(ASHLAR_GENERATED_ROOT "${CMAKE_CURRENT_BINARY_DIR}/generated")
-file(MAKE_DIRECTORY "${ASHLAR_INCLUDE_ROOT}")
-file(CREATE_LINK "${CMAKE_CURRENT_SOURCE_DIR}/src" "${ASHLAR_INCLUDE_ROOT}/ashlar" SYMBOLIC)

@@ -1,13 +1,13 @@
 # Every fuzz target, in alphabetical order.
-ashlar_add_fuzzer(block_pool SOURCES block_pool.cc LIBRARIES ashlar_adapters SUBJECT pool
+ashlar_add_fuzzer(block_pool SOURCES block_pool_fuzz.cc LIBRARIES ashlar_adapters SUBJECT pool
   SEEDS_OPS ../props/regressions)
-ashlar_add_fuzzer(caching_allocator SOURCES caching_allocator.cc LIBRARIES cache_sequences SUBJECT cache
+ashlar_add_fuzzer(caching_allocator SOURCES caching_allocator_fuzz.cc LIBRARIES cache_sequences SUBJECT cache
   SEEDS_OPS seeds/caching_allocator)
 set_tests_properties(fuzz_caching_allocator PROPERTIES ENVIRONMENT ASHLAR_FUZZ_IN_FULL=1)
-ashlar_add_fuzzer(config SOURCES config.cc LIBRARIES ashlar SEEDS seeds/config)
-ashlar_add_fuzzer(ops_text SOURCES ops_text.cc LIBRARIES ashlar_spec SEEDS seeds/ops_text)
-ashlar_add_fuzzer(plan_file SOURCES plan_file.cc LIBRARIES ashlar_spec SEEDS seeds/plan_file)
-ashlar_add_fuzzer(plan_problem SOURCES plan_problem.cc LIBRARIES ashlar_spec SEEDS seeds/plan_problem)
-ashlar_add_fuzzer(plan_solver SOURCES plan_solver.cc LIBRARIES ashlar_spec SEEDS seeds/plan_solver)
-ashlar_add_fuzzer(replay SOURCES replay.cc LIBRARIES replay_cases SEEDS seeds/replay)
-ashlar_add_fuzzer(trace_reader SOURCES trace_reader.cc LIBRARIES ashlar_trace SEEDS seeds/trace_reader)
+ashlar_add_fuzzer(config SOURCES config_fuzz.cc LIBRARIES ashlar SEEDS seeds/config)
+ashlar_add_fuzzer(ops_text SOURCES ops_text_fuzz.cc LIBRARIES ashlar_spec SEEDS seeds/ops_text)
+ashlar_add_fuzzer(plan_file SOURCES plan_file_fuzz.cc LIBRARIES ashlar_spec SEEDS seeds/plan_file)
+ashlar_add_fuzzer(plan_problem SOURCES plan_problem_fuzz.cc LIBRARIES ashlar_spec SEEDS seeds/plan_problem)
+ashlar_add_fuzzer(plan_solver SOURCES plan_solver_fuzz.cc LIBRARIES ashlar_spec SEEDS seeds/plan_solver)
+ashlar_add_fuzzer(replay SOURCES replay_fuzz.cc LIBRARIES replay_cases SEEDS seeds/replay)
+ashlar_add_fuzzer(trace_reader SOURCES trace_reader_fuzz.cc LIBRARIES ashlar_trace SEEDS seeds/trace_reader)

@@ -20,8 +20,8 @@ struct CachingAllocatorAdapter {
   using Handle = Address;
 
   CachingAllocatorAdapter() {
-    Device* devices[] = {&device};
-    auto made = CachingAllocator::create(devices, Config{});
+    device::Device* devices[] = {&device};
+    auto made = cache::CachingAllocator::create(devices, cache::Config{});
     if (!made.is_ok()) give_up(kName, made.status().why());
     allocator = std::move(made).value();
     for (unsigned i = 0; i < kStreamsMax; ++i) streams[i] = device.stream(i);
@@ -37,7 +37,7 @@ struct CachingAllocatorAdapter {
   }
 
   DeviceType device;
-  std::unique_ptr<CachingAllocator> allocator;
+  std::unique_ptr<cache::CachingAllocator> allocator;
   Stream streams[kStreamsMax];
 };
 using AshlarAdapter = CachingAllocatorAdapter<tool::NullDevice>;

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <ashlar/base/table.h>
+#include <ashlar/base/host_table.h>
 
 #include <benchmark/benchmark.h>
 
@@ -23,18 +23,18 @@ struct alignas(64) Line {
 };
 
 /// One circle through all lines, in random order.
-Table<Line> make_circle(std::uint32_t lines) {
+HostTable<Line> make_circle(std::uint32_t lines) {
   std::vector<std::uint32_t> order(lines);
   std::iota(order.begin(), order.end(), 0u);
   spec::Random random(1);
   for (std::uint32_t i = lines; i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
-  Table<Line> circle = make_table<Line>(lines);
+  HostTable<Line> circle = make_host_table<Line>(lines);
   for (std::uint32_t i = 0; i < lines; ++i) circle[order[i]].next = order[(i + 1) % lines];
   return circle;
 }
 
 void load(benchmark::State& state, std::uint32_t lines) {
-  const Table<Line> circle = make_circle(lines);
+  const HostTable<Line> circle = make_circle(lines);
   std::uint32_t at = 0;
   for (std::uint32_t i = 0; i < lines; ++i) at = circle[at].next;  // warm
   for (auto _ : state) benchmark::DoNotOptimize(at = circle[at].next);

@@ -17,7 +17,7 @@
 
 #include "bench/cases/adapters.h"
 #include "bench/cases/cases.h"
-#include "bench/cases/mix.h"
+#include "bench/cases/steady_mix.h"
 
 namespace ashlar::bench {
 namespace {

@@ -22,7 +22,7 @@ constexpr std::uint64_t kElement = 2;  // bf16
 
 class Fsdp {
  public:
-  explicit Fsdp(Recorder& recorder)
+  explicit Fsdp(WorkloadRecorder& recorder)
       : recorder_(recorder), gather_(recorder.new_stream()), reduce_(recorder.new_stream()) {
     for (std::uint32_t layer = 0; layer < kLayers; ++layer) {
       const bool is_embedding = layer == 0 || layer == kLayers - 1;
@@ -118,7 +118,7 @@ class Fsdp {
     recorder_.mark("step end");
   }
 
-  Recorder& recorder_;
+  WorkloadRecorder& recorder_;
   const unsigned gather_, reduce_;
   std::uint64_t tokens_ = 0;
   std::vector<std::uint64_t> bytes_;  // by layer: its whole parameters
@@ -128,7 +128,7 @@ class Fsdp {
 
 }  // namespace
 
-void generate_fsdp(Recorder& recorder, std::uint32_t steps) {
+void generate_fsdp(WorkloadRecorder& recorder, std::uint32_t steps) {
   Fsdp fsdp(recorder);
   for (std::uint32_t step = 0; step < steps; ++step) fsdp.step();
 }

@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
     }
     if (!is_good) return usage("not a number");
   }
-  bench::Recorder recorder(workload->name, seed);
+  bench::WorkloadRecorder recorder(workload->name, seed);
   workload->generate(recorder, steps);
   std::string error;
   if ((!trace_path.empty() && !tool::write_trace(recorder.trace(), trace_path, &error)) ||

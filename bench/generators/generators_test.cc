@@ -10,9 +10,9 @@
 #include <gtest/gtest.h>
 
 #include "bench/generators/workloads.h"
-#include "props/adapters/cache_subject.h"
+#include "props/adapters/caching_allocator_subject.h"
 #include "spec/lockstep/cache_lockstep.h"
-#include "spec/ops/table.h"
+#include "spec/ops/opcode_table.h"
 #include "spec/ops/text.h"
 
 namespace ashlar::bench {
@@ -24,26 +24,26 @@ constexpr std::uint32_t kSmallSteps = 300;  // of the workloads whose steps are 
 class Generators : public testing::TestWithParam<Workload> {
  protected:
   std::uint32_t steps() const { return std::min(GetParam().steps, GetParam().steps > 1000 ? kSmallSteps : kSteps); }
-  Recorder record(std::uint64_t seed) const {
-    Recorder recorder(GetParam().name, seed);
+  WorkloadRecorder record(std::uint64_t seed) const {
+    WorkloadRecorder recorder(GetParam().name, seed);
     GetParam().generate(recorder, steps());
     return recorder;
   }
 };
 
 TEST_P(Generators, GiveTheSameFilesForTheSameSeed) {
-  Recorder first = record(7), second = record(7);
+  WorkloadRecorder first = record(7), second = record(7);
   EXPECT_EQ(tool::format_trace(first.trace()), tool::format_trace(second.trace()));
   EXPECT_EQ(spec::print_ops(first.ops()), spec::print_ops(second.ops()));
 }
 
 TEST_P(Generators, GiveOtherFilesForAnotherSeed) {
-  Recorder first = record(7), second = record(8);
+  WorkloadRecorder first = record(7), second = record(8);
   EXPECT_NE(spec::print_ops(first.ops()), spec::print_ops(second.ops()));
 }
 
 TEST_P(Generators, WriteTracesThatParseToWhatWasRecorded) {
-  Recorder recorder = record(1);
+  WorkloadRecorder recorder = record(1);
   std::string error;
   const auto parsed = tool::parse_trace(tool::format_trace(recorder.trace()), "generated", &error);
   ASSERT_TRUE(parsed) << error;
@@ -54,7 +54,7 @@ TEST_P(Generators, WriteTracesThatParseToWhatWasRecorded) {
 }
 
 TEST_P(Generators, WriteOpsThatParseToWhatWasRecorded) {
-  const Recorder recorder = record(1);
+  const WorkloadRecorder recorder = record(1);
   spec::OpFile parsed;
   spec::TextError error;
   ASSERT_TRUE(spec::parse_ops(spec::print_ops(recorder.ops()), &parsed, &error)) << error.line << ": " << error.reason;
@@ -114,7 +114,7 @@ TEST_P(Generators, OrderEveryAccessBehindTheOnesItDependsOnAndAnnounceOtherStrea
   };
   Clocks clocks;
   std::map<std::uint64_t, Known> live;
-  const Recorder recorder = record(3);
+  const WorkloadRecorder recorder = record(3);
   for (const spec::Op& op : recorder.ops().ops) {
     const std::string text = spec::print_op(op);
     switch (op.slot) {

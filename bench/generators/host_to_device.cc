@@ -19,7 +19,7 @@ struct Batch {
   std::uint64_t side = 0;
 };
 
-Batch copy_batch(Recorder& recorder, unsigned copy) {
+Batch copy_batch(WorkloadRecorder& recorder, unsigned copy) {
   Batch batch;
   batch.count = 8 + recorder.random().below(25);
   batch.side = 160 + 32 * recorder.random().below(3);
@@ -30,7 +30,7 @@ Batch copy_batch(Recorder& recorder, unsigned copy) {
   return batch;
 }
 
-void train_on(Recorder& recorder, const Batch& batch, const std::vector<Block>& weights) {
+void train_on(WorkloadRecorder& recorder, const Batch& batch, const std::vector<Block>& weights) {
   std::vector<Block> activations;
   std::uint64_t side = batch.side / 2, channels = 16;
   for (std::uint32_t layer = 0; layer < kLayers; ++layer) {
@@ -61,7 +61,7 @@ void train_on(Recorder& recorder, const Batch& batch, const std::vector<Block>& 
 
 }  // namespace
 
-void generate_host_to_device(Recorder& recorder, std::uint32_t steps) {
+void generate_host_to_device(WorkloadRecorder& recorder, std::uint32_t steps) {
   const unsigned copy = recorder.new_stream();
   std::vector<Block> weights;
   for (std::uint32_t layer = 0; layer < kLayers; ++layer) {

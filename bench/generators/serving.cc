@@ -31,7 +31,7 @@ struct Request {
 
 class Serving {
  public:
-  explicit Serving(Recorder& recorder) : recorder_(recorder), copy_(recorder.new_stream()) {
+  explicit Serving(WorkloadRecorder& recorder) : recorder_(recorder), copy_(recorder.new_stream()) {
     for (std::uint32_t layer = 0; layer < kLayers; ++layer) {
       weights_.push_back(recorder_.allocate(4 * kHidden * kHidden * kElement, kCompute));
       weights_.push_back(recorder_.allocate(3 * kHidden * kFeedForward * kElement, kCompute));
@@ -123,7 +123,7 @@ class Serving {
     }
   }
 
-  Recorder& recorder_;
+  WorkloadRecorder& recorder_;
   const unsigned copy_;
   std::vector<Block> weights_;
   std::vector<Request> running_;
@@ -131,7 +131,7 @@ class Serving {
 
 }  // namespace
 
-void generate_serving(Recorder& recorder, std::uint32_t steps) {
+void generate_serving(WorkloadRecorder& recorder, std::uint32_t steps) {
   Serving serving(recorder);
   for (std::uint32_t step = 0; step < steps; ++step) serving.step();
 }

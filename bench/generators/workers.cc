@@ -27,7 +27,7 @@ std::uint64_t draw_bytes(spec::Random& random) {
   return base + random.below(base);
 }
 
-void begin_request(Recorder& recorder, Worker& worker) {
+void begin_request(WorkloadRecorder& recorder, Worker& worker) {
   worker.layers_left = static_cast<std::uint32_t>(3 + recorder.random().below(6));
   worker.width = draw_bytes(recorder.random());
   worker.current = recorder.allocate(worker.width, worker.stream);
@@ -38,7 +38,7 @@ void begin_request(Recorder& recorder, Worker& worker) {
   recorder.free_on(received, worker.stream);
 }
 
-void run_layer(Recorder& recorder, Worker& worker) {
+void run_layer(WorkloadRecorder& recorder, Worker& worker) {
   const Block scratch = recorder.allocate(worker.width / 2 + 1, worker.stream);
   const Block output = recorder.allocate(worker.width, worker.stream);
   recorder.kernel(worker.stream, *worker.current, Touch::kRead);
@@ -50,7 +50,7 @@ void run_layer(Recorder& recorder, Worker& worker) {
   --worker.layers_left;
 }
 
-void end_request(Recorder& recorder, Worker& worker, std::vector<Worker>& workers) {
+void end_request(WorkloadRecorder& recorder, Worker& worker, std::vector<Worker>& workers) {
   Worker& receiver = workers[recorder.random().below(kWorkers)];
   if (&receiver == &worker || !recorder.random().one_in(4)) {
     recorder.free(*worker.current);
@@ -63,7 +63,7 @@ void end_request(Recorder& recorder, Worker& worker, std::vector<Worker>& worker
 
 }  // namespace
 
-void generate_workers(Recorder& recorder, std::uint32_t steps) {
+void generate_workers(WorkloadRecorder& recorder, std::uint32_t steps) {
   std::vector<Worker> workers(kWorkers);
   for (Worker& worker : workers) worker.stream = recorder.new_stream();
   for (std::uint32_t step = 0; step < steps; ++step) {

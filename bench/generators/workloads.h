@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/generators/recorder.h"
+#include "bench/generators/workload_recorder.h"
 
 namespace ashlar::bench {
 
@@ -16,17 +16,17 @@ struct Workload {
   const char* name;
   const char* about;         ///< one line
   std::uint32_t steps;       ///< a run's usual length
-  void (*generate)(Recorder& recorder, std::uint32_t steps);
+  void (*generate)(WorkloadRecorder& recorder, std::uint32_t steps);
 };
 
 /// Fully sharded training: parameters are gathered one layer ahead on a side stream, gradients reduced on another.
-void generate_fsdp(Recorder& recorder, std::uint32_t steps);
+void generate_fsdp(WorkloadRecorder& recorder, std::uint32_t steps);
 /// Training fed by copies on a side stream, batches one step ahead.
-void generate_host_to_device(Recorder& recorder, std::uint32_t steps);
+void generate_host_to_device(WorkloadRecorder& recorder, std::uint32_t steps);
 /// Inference by many workers, a stream each, that hand results to each other.
-void generate_workers(Recorder& recorder, std::uint32_t steps);
+void generate_workers(WorkloadRecorder& recorder, std::uint32_t steps);
 /// Language-model serving: continuous batching, KV caches that grow, logits copied out on a side stream.
-void generate_serving(Recorder& recorder, std::uint32_t steps);
+void generate_serving(WorkloadRecorder& recorder, std::uint32_t steps);
 
 const std::vector<Workload>& workloads();
 /// nullptr when there is none of that name.

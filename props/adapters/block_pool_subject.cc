@@ -7,7 +7,6 @@ namespace ashlar::props {
 using block::BlockIndex;
 using block::kNoBlock;
 using block::SegmentIndex;
-using block::State;
 
 Status BlockPoolSubject::grow(Address base, Bytes size, std::uint64_t stamp) {
   if (pool_.add_segment(base, size, stamp, base.value()) == block::kNoSegment) {
@@ -35,7 +34,7 @@ Result<Address> BlockPoolSubject::allocate(const spec::PoolRequest& request) {
 Status BlockPoolSubject::release(Address address, std::uint64_t stamp) {
   const BlockIndex block = pool_.find(address);
   if (block == kNoBlock) return {Code::kUnknownPointer, "no live or pending block starts there"};
-  if (pool_.state(block) == State::kPending) return {Code::kDoubleFree, "the block's free is pending"};
+  if (pool_.state(block) == BlockState::kPending) return {Code::kDoubleFree, "the block's free is pending"};
   pool_.release(block, stamp);
   return Status::ok();
 }
@@ -43,7 +42,7 @@ Status BlockPoolSubject::release(Address address, std::uint64_t stamp) {
 Status BlockPoolSubject::defer(Address address) {
   const BlockIndex block = pool_.find(address);
   if (block == kNoBlock) return {Code::kUnknownPointer, "no live or pending block starts there"};
-  if (pool_.state(block) == State::kPending) return {Code::kDoubleFree, "the block's free is pending"};
+  if (pool_.state(block) == BlockState::kPending) return {Code::kDoubleFree, "the block's free is pending"};
   pool_.defer(block);
   // Both ways once: a deferral undone leaves no trace.
   pool_.undefer(block);
@@ -54,20 +53,20 @@ Status BlockPoolSubject::defer(Address address) {
 Status BlockPoolSubject::complete(Address address, std::uint64_t stamp) {
   const BlockIndex block = pool_.find(address);
   if (block == kNoBlock) return {Code::kUnknownPointer, "no live or pending block starts there"};
-  if (pool_.state(block) == State::kLive) return {Code::kBusy, "the block is live"};
+  if (pool_.state(block) == BlockState::kLive) return {Code::kBusy, "the block is live"};
   pool_.release(block, stamp);
   return Status::ok();
 }
 
 Status BlockPoolSubject::lift(Address address) {
-  const BlockIndex block = block_at(address, State::kFree);
+  const BlockIndex block = block_at(address, BlockState::kFree);
   if (block == kNoBlock) return {Code::kNotFound, "no free block is there"};
   pool_.lift(block);
   return Status::ok();
 }
 
 Status BlockPoolSubject::lower(Address address, std::uint64_t stamp) {
-  const BlockIndex block = block_at(address, State::kInTransfer);
+  const BlockIndex block = block_at(address, BlockState::kInTransfer);
   if (block == kNoBlock) return {Code::kNotFound, "no block in transfer is there"};
   pool_.release(block, stamp);
   return Status::ok();
@@ -90,7 +89,7 @@ void BlockPoolSubject::map(spec::PoolMap* map) const {
     map->segments.push_back({view.base, view.size});
     for (BlockIndex b = view.first; b != kNoBlock; b = pool_.next(b)) {
       const block::BlockView v = pool_.view(b);
-      const bool owned = v.state == State::kLive || v.state == State::kPending;
+      const bool owned = v.state == BlockState::kLive || v.state == BlockState::kPending;
       const SegmentIndex in = pool_.segment(b);
       const Address home = in == segment ? base : pool_.view(in).base;
       if (count == map->blocks.size()) map->blocks.resize(count + 1);
@@ -125,7 +124,7 @@ void BlockPoolSubject::free_order(std::vector<Address>* order) const {
   }
 }
 
-BlockIndex BlockPoolSubject::block_at(Address address, State state) const {
+BlockIndex BlockPoolSubject::block_at(Address address, BlockState state) const {
   for (SegmentIndex s = pool_.first_segment(); s != block::kNoSegment; s = pool_.next(s)) {
     const block::SegmentView view = pool_.view(s);
     if (address < view.base || address >= view.base + view.size) continue;

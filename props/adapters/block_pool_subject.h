@@ -29,7 +29,7 @@ class BlockPoolSubject final : public spec::PoolSubject {
   block::BlockPool& pool() { return pool_; }
 
  private:
-  block::BlockIndex block_at(Address address, block::State state) const;
+  block::BlockIndex block_at(Address address, BlockState state) const;
   block::SegmentIndex segment_at(Address base) const;
 
   block::BlockPool pool_;

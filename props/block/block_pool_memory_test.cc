@@ -42,7 +42,7 @@ unsigned fill(std::uint64_t fail_at) {
       refusals += 1;
       EXPECT_EQ(pool.counts().blocks[1], before.blocks[1]);
       EXPECT_EQ(pool.counts().bytes[0], before.bytes[0]);
-      EXPECT_EQ(pool.state(fit), State::kFree);
+      EXPECT_EQ(pool.state(fit), BlockState::kFree);
       EXPECT_STREQ(pool.validate(), nullptr);
     }
   }

@@ -41,7 +41,7 @@ TEST_F(BlockPoolTest, TheFrontOfAFreeBlockIsHandedOutAndTheRestStaysFree) {
   EXPECT_EQ(pool_.user(a), 7u);
   EXPECT_EQ(pool_.find(kBase), a);
   const BlockView rest = pool_.view(pool_.next(a));
-  EXPECT_EQ(rest.state, State::kFree);
+  EXPECT_EQ(rest.state, BlockState::kFree);
   EXPECT_EQ(rest.address, kBase + 1_KiB);
   EXPECT_EQ(rest.size, 2_MiB - 1_KiB);
   EXPECT_EQ(rest.stamp, 5u) << "a split hands the stamp to both parts";
@@ -110,7 +110,7 @@ TEST_F(BlockPoolTest, ARangeInTransferMayBeAnotherSegmentsAlready) {
   EXPECT_EQ(pool_.segment(gone), old);
   EXPECT_EQ(pool_.segment(pool_.view(again).first), again);
   pool_.remove_segment(again);
-  const SegmentIndex lent = pool_.add_segment(kBase + 8_MiB, 2_MiB, 0, 0, State::kInTransfer);
+  const SegmentIndex lent = pool_.add_segment(kBase + 8_MiB, 2_MiB, 0, 0, BlockState::kInTransfer);
   EXPECT_EQ(pool_.segment(pool_.view(lent).first), lent);
 }
 
@@ -172,19 +172,19 @@ TEST_F(BlockPoolTest, APendingBlockIsNeitherFreeNorMerged) {
   pool_.add_segment(kBase, 2_MiB, 0, 0);
   const BlockIndex a = alloc(512_B);
   pool_.defer(a);
-  EXPECT_EQ(pool_.state(a), State::kPending);
+  EXPECT_EQ(pool_.state(a), BlockState::kPending);
   EXPECT_EQ(pool_.find(kBase), a);
-  EXPECT_EQ(pool_.counts().bytes[static_cast<unsigned>(State::kPending)], 512_B);
+  EXPECT_EQ(pool_.counts().bytes[static_cast<unsigned>(BlockState::kPending)], 512_B);
   EXPECT_EQ(pool_.address(alloc(512_B)), kBase + 512_B);
   pool_.undefer(a);
-  EXPECT_EQ(pool_.state(a), State::kLive);
+  EXPECT_EQ(pool_.state(a), BlockState::kLive);
   pool_.defer(a);
   pool_.release(a, 1);
   EXPECT_EQ(pool_.find(kBase), kNoBlock);
 }
 
 TEST_F(BlockPoolTest, ABlockInTransferIsFoundByNobodyUntilItComesBack) {
-  const SegmentIndex s = pool_.add_segment(kBase, 2_MiB, 8, 0, State::kInTransfer);
+  const SegmentIndex s = pool_.add_segment(kBase, 2_MiB, 8, 0, BlockState::kInTransfer);
   EXPECT_EQ(pool_.best_fit(512_B, Bytes::max()), kNoBlock);
   EXPECT_EQ(pool_.find(kBase), kNoBlock);
   EXPECT_EQ(pool_.view(pool_.view(s).first).stamp, 8u);

@@ -78,7 +78,7 @@ TEST_F(Damaged, AFreeBlockMissingFromTheIndexIsInvariant3) {
 TEST_F(Damaged, ABlockInTheIndexThatIsNotFreeIsInvariant3) {
   // Through the map and the counters the damage is consistent: only the index still thinks that it is free.
   const Bytes size7 = pool_.size(blocks_[7]);
-  state(7) = static_cast<std::uint8_t>(State::kInTransfer);
+  state(7) = static_cast<std::uint8_t>(BlockState::kInTransfer);
   PoolCounts& counts = PoolPeer::counts(pool_);
   counts.blocks[0] -= 1;
   counts.bytes[0] -= size7;
@@ -260,12 +260,12 @@ TEST_F(Damaged, AnUnusedSegmentInTheOrderIsInvariant9) {
   expect_broken("block(9)");
 }
 TEST_F(Damaged, ASegmentInTransferInTheOrderIsInvariant9) {
-  const SegmentIndex away = pool_.add_segment(kBase + 8_MiB, 2_MiB, 0, 0, State::kInTransfer);
+  const SegmentIndex away = pool_.add_segment(kBase + 8_MiB, 2_MiB, 0, 0, BlockState::kInTransfer);
   PoolPeer::order(pool_)[1] = static_cast<std::uint32_t>(away);
   expect_broken("block(9): the order");
 }
 TEST_F(Damaged, ABlockInTransferThatNamesAnotherSegmentIsInvariant9) {
-  const SegmentIndex away = pool_.add_segment(kBase + 8_MiB, 2_MiB, 0, 0, State::kInTransfer);
+  const SegmentIndex away = pool_.add_segment(kBase + 8_MiB, 2_MiB, 0, 0, BlockState::kInTransfer);
   records().link(static_cast<std::uint32_t>(pool_.view(away).first)).to = static_cast<std::uint32_t>(first_);
   expect_broken("block(9): a block in transfer");
 }

@@ -186,7 +186,7 @@ TEST(FreeIndex, AgreesWithAWalkInAPoolOfThousandsOfSmallBlocks) {
       if (i % 500 != 0) continue;
       Sorted sorted;
       for (BlockIndex b = pool.view(segment).first; b != kNoBlock; b = pool.next(b)) {
-        if (pool.state(b) == State::kFree) sorted.emplace(pool.size(b).count(), pool.address(b).value());
+        if (pool.state(b) == BlockState::kFree) sorted.emplace(pool.size(b).count(), pool.address(b).value());
       }
       expect_order(pool, sorted);
     }

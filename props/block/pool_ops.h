@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "spec/ops/op.h"
-#include "spec/ops/table.h"
+#include "spec/ops/opcode_table.h"
 
 namespace ashlar::props {
 

@@ -3,9 +3,7 @@
 
 #include <ashlar/block/block_pool.h>
 
-namespace ashlar {
-inline namespace v0 {
-namespace block {
+namespace ashlar::inline v0::block {
 
 struct PoolPeer {
   static BlockRecord& record(BlockPool& pool, BlockIndex b) { return pool.records_[static_cast<std::uint32_t>(b)]; }
@@ -41,6 +39,4 @@ struct PoolPeer {
   static std::uint32_t* order(BlockPool& pool) { return pool.order_.entries_.get(); }
 };
 
-}  // namespace block
-}  // namespace v0
-}  // namespace ashlar
+}  // namespace ashlar::inline v0::block

@@ -14,11 +14,11 @@ namespace {
 
 class CachingAllocatorTest : public ::testing::Test {
  protected:
-  CachingAllocatorTest() { make(Config{}); }
-  void make(const Config& config) {
+  CachingAllocatorTest() { make(cache::Config{}); }
+  void make(const cache::Config& config) {
     allocator_.reset();
-    Device* devices[] = {&device_};
-    auto made = CachingAllocator::create(devices, config);
+    device::Device* devices[] = {&device_};
+    auto made = cache::CachingAllocator::create(devices, config);
     ASSERT_TRUE(made.is_ok()) << made.status().why();
     allocator_ = std::move(made).value();
     stream_ = device_.create_stream().value();
@@ -30,10 +30,10 @@ class CachingAllocatorTest : public ::testing::Test {
     return result.value_or(Address{});
   }
   void expect_valid() { EXPECT_EQ(allocator_->validate(), nullptr) << allocator_->validate(); }
-  DeviceStats stats() { return allocator_->stats(DeviceId{0}).value(); }
+  cache::DeviceStats stats() { return allocator_->stats(DeviceId{0}).value(); }
 
-  HostDevice device_{DeviceId{0}};
-  std::unique_ptr<CachingAllocator> allocator_;
+  device::HostDevice device_{DeviceId{0}};
+  std::unique_ptr<cache::CachingAllocator> allocator_;
   Stream stream_;
   Stream other_;
 };
@@ -44,7 +44,7 @@ TEST_F(CachingAllocatorTest, FreedMemoryIsGivenOutAgainWithoutADeviceCall) {
   std::memset(first.pointer(), 1, 1_MiB .count());
   EXPECT_TRUE(allocator_->free(first).is_ok());
   EXPECT_EQ(alloc(1_MiB), first);
-  EXPECT_EQ(stats().device_calls[static_cast<unsigned>(CallKind::kSegmentAlloc)], 1u);
+  EXPECT_EQ(stats().device_calls[static_cast<unsigned>(device::CallKind::kSegmentAlloc)], 1u);
   expect_valid();
 }
 
@@ -78,7 +78,7 @@ TEST_F(CachingAllocatorTest, FreedNeighboursCoalesce) {
 TEST_F(CachingAllocatorTest, FreeSplitsAreCountedWhereTheyArise) {
   const auto expect_totals = [this](std::uint64_t blocks, Bytes bytes) {
     for (const unsigned pool : {0u, 1u}) {
-      const DeviceStats now = stats();
+      const cache::DeviceStats now = stats();
       EXPECT_EQ(now.inactive_splits[pool].increased, blocks);
       EXPECT_EQ(now.inactive_split_bytes[pool].increased, bytes.count());
     }
@@ -114,7 +114,7 @@ TEST_F(CachingAllocatorTest, MisuseIsATypedErrorAndChangesNothing) {
   EXPECT_EQ(allocator_->record_use(a, other_).code(), Code::kUnknownPointer);
   EXPECT_TRUE(allocator_->free(Address{}).is_ok());
   EXPECT_EQ(allocator_->allocate(Bytes::max(), stream_).code(), Code::kSizeOverflow);
-  EXPECT_EQ(allocator_->allocate(kRequestBytesMax + 1_B, stream_).code(), Code::kSizeOverflow);
+  EXPECT_EQ(allocator_->allocate(cache::kRequestBytesMax + 1_B, stream_).code(), Code::kSizeOverflow);
   EXPECT_EQ(allocator_->allocate(0_B, stream_).value(), Address{});
   EXPECT_EQ(allocator_->allocate(1_B, Stream{{}, {}, DeviceId{7}, false}).code(), Code::kInvalidArgument);
   expect_valid();
@@ -163,7 +163,7 @@ TEST_F(CachingAllocatorTest, TheMemoryLimitIsExactAndTheFailureSaysEverything) {
   EXPECT_TRUE(allocator_->set_memory_limit(DeviceId{0}, 40_MiB).is_ok());
   const Address a = alloc(20_MiB);
   const Address b = alloc(20_MiB);
-  OutOfMemory account;
+  cache::OutOfMemory account;
   EXPECT_EQ(allocator_->allocate(1_B, stream_, &account).code(), Code::kOutOfMemory);
   EXPECT_EQ(account.reserved, 40_MiB);
   EXPECT_EQ(account.allocated, 40_MiB);
@@ -202,7 +202,7 @@ TEST_F(CachingAllocatorTest, ARetiredStreamsMemoryServesOthers) {
 }
 
 TEST_F(CachingAllocatorTest, OversizeBlocksAreKeptWholeUnderMaxSplitSize) {
-  Config config;
+  cache::Config config;
   config.max_split_size = 32_MiB;
   make(config);
   const Address big = alloc(64_MiB);

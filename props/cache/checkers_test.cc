@@ -247,14 +247,14 @@ TEST(Checkers, C12FiresOnAnOutOfMemoryWithABlockOrTheDeviceFreeOrAFreePending) {
 struct LeaksASegment : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   Status trim(DeviceId device) override {
-    static_cast<void>(device_for(CallKind::kSegmentAlloc).segment_alloc(2_MiB));
+    static_cast<void>(device_for(device::CallKind::kSegmentAlloc).segment_alloc(2_MiB));
     return inner_->trim(device);
   }
 };
 struct LeaksAnEvent : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   Status trim(DeviceId device) override {
-    static_cast<void>(device_for(CallKind::kEventCreate).event_create());
+    static_cast<void>(device_for(device::CallKind::kEventCreate).event_create());
     return inner_->trim(device);
   }
 };
@@ -302,7 +302,7 @@ struct MiscountsCalls : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   Status stats(DeviceId device, spec::CacheStats* out) override {
     const Status got = inner_->stats(device, out);
-    out->device_calls[static_cast<unsigned>(CallKind::kEventQuery)] += 1;
+    out->device_calls[static_cast<unsigned>(device::CallKind::kEventQuery)] += 1;
     return got;
   }
 };
@@ -385,7 +385,7 @@ struct AsksWhenRefusing : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   Status free(Address address) override {
     const Status got = inner_->free(address);
-    if (!got.is_ok()) static_cast<void>(device_for(CallKind::kMemoryInfo).memory_info());
+    if (!got.is_ok()) static_cast<void>(device_for(device::CallKind::kMemoryInfo).memory_info());
     return got;
   }
 };
@@ -395,15 +395,15 @@ TEST(Checkers, C13FiresWhenARefusedCallDoesSomething) {
   EXPECT_EQ(clause<AsksWhenRefusing>("alloc p0 512 s0\nfree p0\nfail memory-info 1 on\nfree-stale p0\n"), "C13");
 }
 
-template <unsigned kPolls, CallKind kKind>
+template <unsigned kPolls, device::CallKind kKind>
 struct TalksOnEveryAllocation : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   EventHandle event;
   bool has_event = false;
   Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
-    if (!has_event && kKind == CallKind::kEventQuery) event = device_for(CallKind::kEventCreate).event_create().value();
+    if (!has_event && kKind == device::CallKind::kEventQuery) event = device_for(device::CallKind::kEventCreate).event_create().value();
     for (unsigned i = 0; i < kPolls && has_event; ++i) {
-      if (kKind == CallKind::kEventQuery) static_cast<void>(device_for(kKind).event_query(event));
+      if (kKind == device::CallKind::kEventQuery) static_cast<void>(device_for(kKind).event_query(event));
       else static_cast<void>(device_for(kKind).memory_info());
     }
     has_event = true;
@@ -412,13 +412,13 @@ struct TalksOnEveryAllocation : ForwardingSubject {
 };
 TEST(Checkers, C17FiresOnAHitThatPollsTooOftenOrAsksTheDeviceAndOnAMissThatAsksTooOften) {
   const std::string hit = "alloc p0 512 s0\nalloc p1 512 s0\n";
-  EXPECT_EQ((clause<TalksOnEveryAllocation<17, CallKind::kEventQuery>>(hit)), "C17");
+  EXPECT_EQ((clause<TalksOnEveryAllocation<17, device::CallKind::kEventQuery>>(hit)), "C17");
   // That a call was a hit is known only where the map before it is.
-  EXPECT_EQ((dense_clause<TalksOnEveryAllocation<1, CallKind::kMemoryInfo>>(hit)), "C17");
-  EXPECT_EQ((clause<TalksOnEveryAllocation<100, CallKind::kMemoryInfo>>("alloc p0 512 s0\nalloc p1 2MiB s0\n")), "C17");
+  EXPECT_EQ((dense_clause<TalksOnEveryAllocation<1, device::CallKind::kMemoryInfo>>(hit)), "C17");
+  EXPECT_EQ((clause<TalksOnEveryAllocation<100, device::CallKind::kMemoryInfo>>("alloc p0 512 s0\nalloc p1 2MiB s0\n")), "C17");
 }
 TEST(Checkers, C9FiresOnAPollDuringACapture) {
-  EXPECT_EQ((clause<TalksOnEveryAllocation<1, CallKind::kEventQuery>>(
+  EXPECT_EQ((clause<TalksOnEveryAllocation<1, device::CallKind::kEventQuery>>(
                 "alloc p0 512 s0\ncapture-begin s0 relaxed\nalloc p1 512 s0\n")),
             "C9");
 }
@@ -527,7 +527,7 @@ TEST(Checkers, C24FiresWhenAnAllocationInACallbackIsNotRefused) {
 struct OutlivesItsDevice : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
-    static_cast<void>(device_for(CallKind::kMemoryInfo).memory_info());
+    static_cast<void>(device_for(device::CallKind::kMemoryInfo).memory_info());
     return inner_->allocate(size, stream, shortage);
   }
 };

@@ -13,21 +13,21 @@ namespace {
 
 struct Parsed {
   Code code;
-  Config config;
+  cache::Config config;
   std::string error;
 };
 
 Parsed parse(std::string_view text) {
   std::string error;
-  const Result<Config> result = parse_config(text, &error);
-  return {result.code(), result.value_or(Config{}), error};
+  const Result<cache::Config> result = cache::parse_config(text, &error);
+  return {result.code(), result.value_or(cache::Config{}), error};
 }
 
 TEST(ConfigTest, AnEmptyStringGivesTheDefaults) {
   EXPECT_EQ(parse("").code, Code::kOk);
   EXPECT_EQ(parse("   ").code, Code::kOk);
   EXPECT_EQ(parse("").config.wait_ms, 1000u);
-  EXPECT_TRUE(check_config(Config{}).is_ok());
+  EXPECT_TRUE(cache::check_config(cache::Config{}).is_ok());
 }
 
 TEST(ConfigTest, EveryBuiltKeySetsItsField) {
@@ -39,7 +39,7 @@ TEST(ConfigTest, EveryBuiltKeySetsItsField) {
   EXPECT_EQ(p.config.max_split_size, 128_MiB);
   EXPECT_EQ(p.config.max_non_split_rounding, 40_MiB);
   EXPECT_DOUBLE_EQ(p.config.memory_fraction, 0.25);
-  EXPECT_EQ(p.config.reuse, Reuse::kOrdered);
+  EXPECT_EQ(p.config.reuse, cache::Reuse::kOrdered);
   EXPECT_EQ(p.config.wait_ms, 7u);
   EXPECT_EQ(p.config.small_request_max, 512_KiB);
   EXPECT_EQ(p.config.small_segment, 4_MiB);
@@ -76,7 +76,7 @@ TEST(ConfigTest, SpacesAndOneTrailingCommaAreIgnored) {
 
 TEST(ConfigTest, WaitTakesWordsToo) {
   EXPECT_EQ(parse("wait_ms:never").config.wait_ms, 0u);
-  EXPECT_EQ(parse("wait_ms:forever").config.wait_ms, kWaitForever);
+  EXPECT_EQ(parse("wait_ms:forever").config.wait_ms, device::kWaitForever);
   EXPECT_EQ(parse("wait_ms:4294967294").config.wait_ms, 4294967294u);
   EXPECT_EQ(parse("wait_ms:4294967295").code, Code::kMalformed) << "a number must not mean forever";
 }
@@ -157,29 +157,29 @@ TEST(ConfigTest, AVeryLongValueIsShownShort) {
 }
 
 TEST(ConfigTest, FieldsSetByProgramAreCheckedToo) {
-  Config config;
+  cache::Config config;
   config.memory_fraction = -1;
-  EXPECT_EQ(check_config(config).code(), Code::kInvalidArgument);
-  config = Config{};
+  EXPECT_EQ(cache::check_config(config).code(), Code::kInvalidArgument);
+  config = cache::Config{};
   config.roundup_divisions[3] = 6;
-  EXPECT_STREQ(check_config(config).why(), "roundup_power2_divisions: must be 0 or a power of two up to 1024");
-  config = Config{};
-  config.reuse = static_cast<Reuse>(9);
-  EXPECT_STREQ(check_config(config).why(), "reuse: must be own, completed or ordered");
-  config = Config{};
+  EXPECT_STREQ(cache::check_config(config).why(), "roundup_power2_divisions: must be 0 or a power of two up to 1024");
+  config = cache::Config{};
+  config.reuse = static_cast<cache::Reuse>(9);
+  EXPECT_STREQ(cache::check_config(config).why(), "reuse: must be own, completed or ordered");
+  config = cache::Config{};
   config.large_segment = Bytes{std::uint64_t{1} << 51};
-  EXPECT_FALSE(check_config(config).is_ok());
+  EXPECT_FALSE(cache::check_config(config).is_ok());
 }
 
 TEST(ConfigTest, TheEnvironmentIsReadAndItsAbsenceMeansDefaults) {
   ASSERT_EQ(setenv("ASHLAR_ALLOC_CONF", "wait_ms:42", 1), 0);
-  EXPECT_EQ(config_from_environment(nullptr).value_or(Config{}).wait_ms, 42u);
+  EXPECT_EQ(cache::config_from_environment(nullptr).value_or(cache::Config{}).wait_ms, 42u);
   ASSERT_EQ(setenv("ASHLAR_ALLOC_CONF", "nonsense", 1), 0);
   std::string error;
-  EXPECT_EQ(config_from_environment(&error).code(), Code::kMalformed);
+  EXPECT_EQ(cache::config_from_environment(&error).code(), Code::kMalformed);
   EXPECT_EQ(error, "unknown key 'nonsense'");
   ASSERT_EQ(unsetenv("ASHLAR_ALLOC_CONF"), 0);
-  EXPECT_TRUE(config_from_environment(nullptr).is_ok());
+  EXPECT_TRUE(cache::config_from_environment(nullptr).is_ok());
 }
 
 }  // namespace

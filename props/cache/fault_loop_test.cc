@@ -4,10 +4,10 @@
 // Not proved: pairs of separate failures; they are left to the fuzzer.
 #include <gtest/gtest.h>
 
-#include "props/adapters/cache_subject.h"
+#include "props/adapters/caching_allocator_subject.h"
 #include "props/sequences/cache_sequences.h"
 #include "spec/lockstep/cache_lockstep.h"
-#include "spec/ops/table.h"
+#include "spec/ops/opcode_table.h"
 
 namespace ashlar::props {
 namespace {
@@ -17,8 +17,8 @@ std::vector<std::uint64_t> calls_of(const spec::OpFile& file, const spec::CacheL
   spec::CacheLockstep lockstep(options);
   for (const spec::Op& op : file.ops) lockstep.step(op);
   std::vector<std::uint64_t> calls;
-  for (unsigned kind = 0; kind < kCallKinds; ++kind) {
-    calls.push_back(lockstep.gpu()->account().of(static_cast<CallKind>(kind)).calls);
+  for (unsigned kind = 0; kind < device::kCallKinds; ++kind) {
+    calls.push_back(lockstep.gpu()->account().of(static_cast<device::CallKind>(kind)).calls);
   }
   EXPECT_TRUE(lockstep.finish().is_good());
   return calls;
@@ -34,7 +34,7 @@ std::uint64_t fail_each_call(const spec::OpFile& file) {
   }
   const std::vector<std::uint64_t> calls = calls_of(file, options);
   std::uint64_t faults = 0;
-  for (unsigned kind = 0; kind < kCallKinds; ++kind) {
+  for (unsigned kind = 0; kind < device::kCallKinds; ++kind) {
     for (std::uint64_t n = 1; n <= calls[kind]; ++n) {
       for (const std::uint64_t mode : {0u, 1u}) {
         spec::OpFile failing = file;

@@ -7,11 +7,11 @@
 
 namespace ashlar::props {
 
-class ForwardingDevice : public Device {
+class ForwardingDevice : public device::Device {
  public:
-  explicit ForwardingDevice(Device& inner) : inner_(inner) {}
+  explicit ForwardingDevice(device::Device& inner) : inner_(inner) {}
 
-  DeviceTraits traits() const noexcept override { return inner_.traits(); }
+  device::DeviceTraits traits() const noexcept override { return inner_.traits(); }
   Result<Address> segment_alloc(Bytes size) noexcept override { return inner_.segment_alloc(size); }
   Status segment_free(Address base) noexcept override { return inner_.segment_free(base); }
   Result<Address> address_reserve(Bytes s, Bytes a) noexcept override { return inner_.address_reserve(s, a); }
@@ -28,15 +28,15 @@ class ForwardingDevice : public Device {
   Status event_synchronize(EventHandle e, std::uint32_t ms) noexcept override { return inner_.event_synchronize(e, ms); }
   Status stream_wait(StreamHandle s, EventHandle e) noexcept override { return inner_.stream_wait(s, e); }
   Result<Stream> identify(StreamHandle s) noexcept override { return inner_.identify(s); }
-  Result<CaptureStatus> capture_status(StreamHandle s) noexcept override { return inner_.capture_status(s); }
-  Result<CaptureMode> exchange_capture_mode(CaptureMode m) noexcept override { return inner_.exchange_capture_mode(m); }
-  Result<MemoryInfo> memory_info() noexcept override { return inner_.memory_info(); }
+  Result<device::CaptureStatus> capture_status(StreamHandle s) noexcept override { return inner_.capture_status(s); }
+  Result<device::CaptureMode> exchange_capture_mode(device::CaptureMode m) noexcept override { return inner_.exchange_capture_mode(m); }
+  Result<device::MemoryInfo> memory_info() noexcept override { return inner_.memory_info(); }
   Result<Address> pinned_alloc(Bytes s) noexcept override { return inner_.pinned_alloc(s); }
   Status pinned_free(Address b) noexcept override { return inner_.pinned_free(b); }
   Status synchronize() noexcept override { return inner_.synchronize(); }
 
  private:
-  Device& inner_;
+  device::Device& inner_;
 };
 
 }  // namespace ashlar::props

@@ -7,14 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "props/adapters/cache_subject.h"
+#include "props/adapters/caching_allocator_subject.h"
 #include "spec/lockstep/cache_lockstep.h"
 
 namespace ashlar::props {
 
 class ForwardingSubject : public spec::CacheSubject {
  public:
-  ForwardingSubject(std::shared_ptr<spec::CacheSubject> inner, std::span<Device* const> devices)
+  ForwardingSubject(std::shared_ptr<spec::CacheSubject> inner, std::span<device::Device* const> devices)
       : inner_(std::move(inner)), devices_(devices.begin(), devices.end()) {}
 
   spec::CacheSettings settings() const override { return inner_->settings(); }
@@ -34,7 +34,7 @@ class ForwardingSubject : public spec::CacheSubject {
   Result<Bytes> largest_free_block(const Stream& stream) override { return inner_->largest_free_block(stream); }
   Status stats(DeviceId device, spec::CacheStats* out) override {
     const Status got = inner_->stats(device, out);
-    for (unsigned kind = 0; kind < kCallKinds; ++kind) out->device_calls[kind] += extra_calls_[kind];
+    for (unsigned kind = 0; kind < device::kCallKinds; ++kind) out->device_calls[kind] += extra_calls_[kind];
     return got;
   }
   Status snapshot(DeviceId device, spec::CacheSnapshot* out) override { return inner_->snapshot(device, out); }
@@ -48,14 +48,14 @@ class ForwardingSubject : public spec::CacheSubject {
 
  protected:
   /// A device call of the broken part's own, owned up to in the statistics.
-  Device& device_for(CallKind kind) {
+  device::Device& device_for(device::CallKind kind) {
     ++extra_calls_[static_cast<unsigned>(kind)];
     return *devices_[0];
   }
 
   std::shared_ptr<spec::CacheSubject> inner_;
-  std::vector<Device*> devices_;
-  std::uint64_t extra_calls_[kCallKinds] = {};
+  std::vector<device::Device*> devices_;
+  std::uint64_t extra_calls_[device::kCallKinds] = {};
 };
 
 /// Lockstep over a broken subject; `real_conf`, where given, replaces the configuration that the ops ask for.
@@ -63,7 +63,7 @@ template <class Broken>
 spec::CacheLockstep::Options broken(const char* real_conf = nullptr) {
   spec::CacheLockstep::Options options;
   options.validate_every = 1;
-  options.factory = [real_conf](std::span<Device* const> devices,
+  options.factory = [real_conf](std::span<device::Device* const> devices,
                                 const std::string& conf) -> Result<std::shared_ptr<spec::CacheSubject>> {
     Result<std::shared_ptr<spec::CacheSubject>> inner =
         caching_allocator_factory()(devices, real_conf == nullptr ? conf : real_conf);

@@ -6,10 +6,10 @@
 
 #include <vector>
 
-#include "props/adapters/cache_subject.h"
+#include "props/adapters/caching_allocator_subject.h"
 #include "props/sequences/cache_sequences.h"
 #include "spec/lockstep/cache_lockstep.h"
-#include "spec/ops/table.h"
+#include "spec/ops/opcode_table.h"
 #include "spec/ops/text.h"
 
 namespace ashlar::props {

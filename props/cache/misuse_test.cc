@@ -19,26 +19,26 @@ constexpr DeviceId kNone{7};
 class CacheMisuseTest : public ::testing::Test {
  protected:
   CacheMisuseTest() {
-    Device* devices[] = {&device_};
-    allocator_ = CachingAllocator::create(devices, Config{}).value();
+    device::Device* devices[] = {&device_};
+    allocator_ = cache::CachingAllocator::create(devices, cache::Config{}).value();
     stream_ = device_.create_stream().value();
   }
-  HostDevice device_{kDevice};
-  std::unique_ptr<CachingAllocator> allocator_;
+  device::HostDevice device_{kDevice};
+  std::unique_ptr<cache::CachingAllocator> allocator_;
   Stream stream_;
 };
 
 TEST_F(CacheMisuseTest, AnAllocatorIsNotMadeOverDevicesOutOfPlaceOrASettingOutOfRange) {
-  EXPECT_EQ(CachingAllocator::create({}, Config{}).code(), Code::kInvalidArgument);
-  Device* null_device[] = {nullptr};
-  EXPECT_EQ(CachingAllocator::create(null_device, Config{}).code(), Code::kInvalidArgument);
-  HostDevice second{DeviceId{1}};
-  Device* misplaced[] = {&second};
-  EXPECT_EQ(CachingAllocator::create(misplaced, Config{}).code(), Code::kInvalidArgument);
-  Device* devices[] = {&device_};
-  Config bad;
+  EXPECT_EQ(cache::CachingAllocator::create({}, cache::Config{}).code(), Code::kInvalidArgument);
+  device::Device* null_device[] = {nullptr};
+  EXPECT_EQ(cache::CachingAllocator::create(null_device, cache::Config{}).code(), Code::kInvalidArgument);
+  device::HostDevice second{DeviceId{1}};
+  device::Device* misplaced[] = {&second};
+  EXPECT_EQ(cache::CachingAllocator::create(misplaced, cache::Config{}).code(), Code::kInvalidArgument);
+  device::Device* devices[] = {&device_};
+  cache::Config bad;
   bad.granule = 3_B;
-  EXPECT_EQ(CachingAllocator::create(devices, bad).code(), Code::kInvalidArgument);
+  EXPECT_EQ(cache::CachingAllocator::create(devices, bad).code(), Code::kInvalidArgument);
   EXPECT_EQ(allocator_->device_count(), 1u);
   EXPECT_EQ(allocator_->config().granule, 512_B);
 }
@@ -47,7 +47,7 @@ TEST_F(CacheMisuseTest, EveryCallRefusesADeviceThatIsNotThere) {
   Stream lost = stream_;
   for (const DeviceId id : {kNone, DeviceId{-1}}) {
     lost.device = id;
-    Snapshot snapshot;
+    cache::Snapshot snapshot;
     EXPECT_EQ(allocator_->allocate(1_B, lost).code(), Code::kInvalidArgument);
     EXPECT_EQ(allocator_->free(Address{1}, lost).code(), Code::kInvalidArgument);
     EXPECT_EQ(allocator_->record_use(Address{1}, lost).code(), Code::kInvalidArgument);
@@ -87,11 +87,11 @@ TEST_F(CacheMisuseTest, AFractionIsOverZeroAndAtMostOneAndIsKept) {
   for (const double fraction : {0.0, -1.0, 1.5}) {
     EXPECT_EQ(allocator_->set_memory_fraction(kDevice, fraction).code(), Code::kInvalidArgument);
   }
-  HostDevice small{kDevice, 64_MiB};
-  Device* devices[] = {&small};
-  Config config;
+  device::HostDevice small{kDevice, 64_MiB};
+  device::Device* devices[] = {&small};
+  cache::Config config;
   config.memory_fraction = 0.5;
-  auto capped = CachingAllocator::create(devices, config).value();
+  auto capped = cache::CachingAllocator::create(devices, config).value();
   const Stream stream = small.create_stream().value();
   EXPECT_TRUE(capped->allocate(32_MiB, stream).is_ok());
   EXPECT_EQ(capped->allocate(1_B, stream).code(), Code::kOutOfMemory);
@@ -100,8 +100,8 @@ TEST_F(CacheMisuseTest, AFractionIsOverZeroAndAtMostOneAndIsKept) {
 }
 
 TEST_F(CacheMisuseTest, AnObserverHearsTheWholeAccountBeforeTheFailure) {
-  OutOfMemory heard;
-  allocator_->add_out_of_memory_observer([&heard](const OutOfMemory& account) { heard = account; });
+  cache::OutOfMemory heard;
+  allocator_->add_out_of_memory_observer([&heard](const cache::OutOfMemory& account) { heard = account; });
   EXPECT_TRUE(allocator_->set_memory_limit(kDevice, 20_MiB).is_ok());
   const Address held = allocator_->allocate(12_MiB, stream_).value();
   EXPECT_EQ(allocator_->allocate(12_MiB, stream_).code(), Code::kOutOfMemory);
@@ -110,7 +110,7 @@ TEST_F(CacheMisuseTest, AnObserverHearsTheWholeAccountBeforeTheFailure) {
   EXPECT_EQ(allocator_->info(held).value().requested, 12_MiB);
   EXPECT_EQ(allocator_->info(held + 512_B).code(), Code::kUnknownPointer);
   EXPECT_TRUE(allocator_->reset_accumulated_stats(kDevice).is_ok());
-  const DeviceStats stats = allocator_->stats(kDevice).value();
+  const cache::DeviceStats stats = allocator_->stats(kDevice).value();
   EXPECT_EQ(stats.ooms, 0u);
   EXPECT_EQ(stats.allocations[0].current, 1u);
   EXPECT_EQ(stats.allocations[0].increased, 0u);
@@ -122,7 +122,7 @@ TEST_F(CacheMisuseTest, AForkedChildGetsTypedErrorsAndItsFreesDoNothing) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    Snapshot snapshot;
+    cache::Snapshot snapshot;
     bool all = allocator_->allocate(1_B, stream_).code() == Code::kForked;
     all &= allocator_->free(held).code() == Code::kForked;
     all &= allocator_->free(held, stream_).code() == Code::kForked;

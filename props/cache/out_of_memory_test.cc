@@ -9,8 +9,8 @@
 namespace ashlar {
 namespace {
 
-OutOfMemory account() {
-  OutOfMemory o;
+cache::OutOfMemory account() {
+  cache::OutOfMemory o;
   o.device = DeviceId{3};
   o.requested = 1000_B;
   o.rounded = 1024_B;
@@ -27,10 +27,10 @@ OutOfMemory account() {
   return o;
 }
 
-bool says(const OutOfMemory& o, const char* text) { return o.message().find(text) != std::string::npos; }
+bool says(const cache::OutOfMemory& o, const char* text) { return o.message().find(text) != std::string::npos; }
 
 TEST(OutOfMemoryTest, TheMessageHasEveryFigure) {
-  const OutOfMemory o = account();
+  const cache::OutOfMemory o = account();
   EXPECT_EQ(o.message(),
             "Out of memory on device 3: 1000 bytes requested, 1.00 KiB (1024 bytes) after rounding, "
             "2.00 MiB (2097152 bytes) asked of the driver.\n"
@@ -45,7 +45,7 @@ TEST(OutOfMemoryTest, TheMessageHasEveryFigure) {
 }
 
 TEST(OutOfMemoryTest, FragmentationIsTheShareOutsideTheLargestBlock) {
-  OutOfMemory o = account();
+  cache::OutOfMemory o = account();
   o.free_cached = 100_B;
   o.largest_free = 25_B;
   EXPECT_DOUBLE_EQ(o.fragmentation(), 0.75);
@@ -57,7 +57,7 @@ TEST(OutOfMemoryTest, FragmentationIsTheShareOutsideTheLargestBlock) {
 }
 
 TEST(OutOfMemoryTest, NoAdviceRepeatsWhatIsOnAlready) {
-  OutOfMemory o = account();
+  cache::OutOfMemory o = account();
   EXPECT_TRUE(says(o, "max_split_size_mb"));
   o.config.max_split_size = 64_MiB;
   EXPECT_FALSE(says(o, "max_split_size_mb"));
@@ -67,7 +67,7 @@ TEST(OutOfMemoryTest, NoAdviceRepeatsWhatIsOnAlready) {
 }
 
 TEST(OutOfMemoryTest, ALimitIsNamedAndBlamedOnlyWhenItIsTheCause) {
-  OutOfMemory o = account();
+  cache::OutOfMemory o = account();
   o.limit = 60_GiB;
   EXPECT_TRUE(says(o, "The memory limit in force is 60.00 GiB"));
   EXPECT_FALSE(says(o, "raise it")) << "the device itself has no room either";
@@ -78,7 +78,7 @@ TEST(OutOfMemoryTest, ALimitIsNamedAndBlamedOnlyWhenItIsTheCause) {
 }
 
 TEST(OutOfMemoryTest, PendingMemoryIsExplainedByTheWait) {
-  OutOfMemory o = account();
+  cache::OutOfMemory o = account();
   o.pending = 1_GiB;
   EXPECT_FALSE(says(o, "wait"));
   o.wait_ran_out = true;
@@ -97,18 +97,18 @@ TEST(OutOfMemoryTest, PendingMemoryIsExplainedByTheWait) {
 }
 
 TEST(OutOfMemoryTest, ABlockOfAnotherStreamIsAdvisedByTheReuseSetting) {
-  OutOfMemory o = account();
+  cache::OutOfMemory o = account();
   o.largest_free = 1_GiB;
-  o.config.reuse = Reuse::kOwn;
+  o.config.reuse = cache::Reuse::kOwn;
   EXPECT_TRUE(says(o, "reuse:completed"));
-  o.config.reuse = Reuse::kCompleted;
+  o.config.reuse = cache::Reuse::kCompleted;
   EXPECT_TRUE(says(o, "reuse:ordered"));
-  o.config.reuse = Reuse::kOrdered;
+  o.config.reuse = cache::Reuse::kOrdered;
   EXPECT_FALSE(says(o, "Advice"));
 }
 
 TEST(OutOfMemoryTest, ASilentDriverIsSaidToBeSilent) {
-  OutOfMemory o = account();
+  cache::OutOfMemory o = account();
   o.device_total = 0_B;
   EXPECT_TRUE(says(o, "The driver did not say how much memory the device has."));
 }

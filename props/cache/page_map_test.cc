@@ -16,10 +16,10 @@ namespace ashlar {
 namespace {
 
 /// The map never looks into a heap.
-StreamHeap* heap_at(std::uintptr_t number) { return reinterpret_cast<StreamHeap*>(number << 12); }
+cache::StreamHeap* heap_at(std::uintptr_t number) { return reinterpret_cast<cache::StreamHeap*>(number << 12); }
 
-struct Entered : SegmentRecord {
-  Entered(PageMap& pages, std::uintptr_t heap_number, Address at, Bytes bytes) {
+struct Entered : cache::DeviceSegment {
+  Entered(cache::PageMap& pages, std::uintptr_t heap_number, Address at, Bytes bytes) {
     base = at;
     size = bytes;
     heap.store(heap_at(heap_number));
@@ -32,7 +32,7 @@ struct Entered : SegmentRecord {
 constexpr Address kBase{std::uint64_t{1} << 45};
 
 TEST(PageMapTest, SegmentsFarApartAreAllFoundWhicheverWasEnteredLast) {
-  PageMap pages;
+  cache::PageMap pages;
   const Entered near(pages, 1, kBase, 2_MiB);
   const Entered next_leaf(pages, 2, kBase + 8_GiB, 2_MiB);
   const Entered far(pages, 3, Address{2_MiB .count()}, 20_MiB);
@@ -48,7 +48,7 @@ TEST(PageMapTest, SegmentsFarApartAreAllFoundWhicheverWasEnteredLast) {
 }
 
 TEST(PageMapTest, ASegmentOverTheEdgeOfALeafIsFoundOnEveryPage) {
-  PageMap pages;
+  cache::PageMap pages;
   const Entered segment(pages, 1, kBase + 8_GiB - 6_MiB, 20_MiB);
   for (Address at = segment.base; at <= segment.last(); at = at + 2_MiB) {
     EXPECT_TRUE(pages.find(at).leads_to(segment.owner()));
@@ -61,17 +61,17 @@ TEST(PageMapTest, ASegmentOverTheEdgeOfALeafIsFoundOnEveryPage) {
 TEST(PageMapTest, APageOfTwoSegmentsLeadsToWhicheverAreThere) {
   for (const bool low_enters_first : {true, false}) {
     for (const bool low_leaves_first : {true, false}) {
-      PageMap pages;
+      cache::PageMap pages;
       std::optional<Entered> low, high;
       const auto enter_low = [&] { low.emplace(pages, 1, kBase, 3_MiB); };
       const auto enter_high = [&] { high.emplace(pages, 2, kBase + 3_MiB, 2_MiB); };
       const auto expect = [&](bool has_low, bool has_high) {
         for (const Address at : {kBase + 2_MiB, kBase + 4_MiB - 1_B}) {
-          EXPECT_EQ(pages.find(at).first, has_low ? Owner(heap_at(1), false) : Owner{});
-          EXPECT_EQ(pages.find(at).second, has_high ? Owner(heap_at(2), false) : Owner{});
+          EXPECT_EQ(pages.find(at).first, has_low ? cache::Owner(heap_at(1), false) : cache::Owner{});
+          EXPECT_EQ(pages.find(at).second, has_high ? cache::Owner(heap_at(2), false) : cache::Owner{});
         }
-        EXPECT_EQ(pages.find(kBase).leads_to(Owner(heap_at(1), false)), has_low);
-        EXPECT_EQ(pages.find(kBase + 4_MiB).leads_to(Owner(heap_at(2), false)), has_high);
+        EXPECT_EQ(pages.find(kBase).leads_to(cache::Owner(heap_at(1), false)), has_low);
+        EXPECT_EQ(pages.find(kBase + 4_MiB).leads_to(cache::Owner(heap_at(2), false)), has_high);
       };
       low_enters_first ? enter_low() : enter_high();
       expect(low_enters_first, !low_enters_first);
@@ -91,7 +91,7 @@ TEST(PageMapTest, APageOfTwoSegmentsLeadsToWhicheverAreThere) {
 
 /// Two leaves that share a place among those at hand.
 TEST(PageMapTest, LeavesAtTheSamePlaceAtHandAreNotMistaken) {
-  PageMap pages;
+  cache::PageMap pages;
   const Entered near(pages, 1, kBase, 2_MiB);
   const Entered far(pages, 2, kBase + 256_GiB, 2_MiB);
   for (int i = 0; i < 2; ++i) {
@@ -105,7 +105,7 @@ TEST(PageMapTest, LeavesAtTheSamePlaceAtHandAreNotMistaken) {
 /// Owners that come when all numbers are given, on pages that had an owner with a number before and have one again, on whole
 /// pages and on shared ones.
 TEST(PageMapTest, OwnersWithoutANumberAreFoundLikeTheOthers) {
-  PageMap pages;
+  cache::PageMap pages;
   std::deque<Entered> segments;
   const auto at = [](std::uint64_t i) { return kBase + Bytes{i * 3 * 1_MiB .count()}; };  // every third page is shared
   for (std::uint64_t i = 0; i < 600; ++i) segments.emplace_back(pages, i + 1, at(i), 3_MiB);
@@ -128,7 +128,7 @@ TEST(PageMapTest, OwnersWithoutANumberAreFoundLikeTheOthers) {
   expect_all();
   for (const Entered& segment : segments) pages.erase(segment);
   for (std::uint64_t i = 0; i < 1'155; ++i) {
-    const PageMap::Found found = pages.find(kBase + Bytes{i * 2_MiB .count()});
+    const cache::PageMap::Found found = pages.find(kBase + Bytes{i * 2_MiB .count()});
     ASSERT_TRUE(found.first.is_nobody() && found.second.is_nobody());
   }
 }
@@ -142,15 +142,15 @@ struct Live {
   Address base() const { return kBase + Bytes{nth * kSize.count()}; }
   /// Two in turn have a number, two have none: so both kinds turn into the first of a pair.
   std::uintptr_t heap_number() const { return nth / 2 % 2 == 0 ? 1 + nth % kNumbers : 1'000 + nth; }
-  bool is_found(const PageMap& pages) const {
-    const Owner owner(heap_at(heap_number()), false);
+  bool is_found(const cache::PageMap& pages) const {
+    const cache::Owner owner(heap_at(heap_number()), false);
     return pages.find(base()).leads_to(owner) && pages.find(base() + (kSize - 1_B)).leads_to(owner);
   }
 };
 
 TEST(PageMapTest, ALiveBlocksOwnerIsFoundWhileTheRestOfItsPagesChanges) {
   constexpr std::uint64_t kLives = 20'000;
-  PageMap pages;
+  cache::PageMap pages;
   for (std::uint64_t n = 1; n <= Live::kNumbers; ++n) Entered(pages, n, Address{n * 2_MiB .count()}, 2_MiB);
   std::atomic<std::uint64_t> lives{0};  // the last of so many is live
   std::atomic<std::uint64_t> lost{0};
@@ -176,7 +176,7 @@ TEST(PageMapTest, ALiveBlocksOwnerIsFoundWhileTheRestOfItsPagesChanges) {
 }
 
 TEST(PageMapTest, AddressesBeyondTheMapAreRefusedAndNobodys) {
-  PageMap pages;
+  cache::PageMap pages;
   const Entered segment(pages, 1, kBase, 2_MiB);
   for (const std::uint64_t base : {std::uint64_t{1} << 57, (std::uint64_t{1} << 57) - 1, ~std::uint64_t{0}}) {
     EXPECT_FALSE(pages.reserve(Address{base}, 2_MiB, segment.owner()));

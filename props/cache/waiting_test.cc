@@ -31,8 +31,8 @@ class CrossedDevice final : public props::ForwardingDevice {
   std::function<void()> in_event_query;
   std::function<void()> in_segment_alloc;
 
-  Result<MemoryInfo> memory_info() noexcept override {
-    const Result<MemoryInfo> got = ForwardingDevice::memory_info();
+  Result<device::MemoryInfo> memory_info() noexcept override {
+    const Result<device::MemoryInfo> got = ForwardingDevice::memory_info();
     run_once(in_memory_info);
     return got;
   }
@@ -65,13 +65,13 @@ class CacheWaitingTest : public ::testing::Test {
     spec::SimGpuOptions options;
     options.capacities = std::move(capacities);
     gpu_ = std::make_unique<spec::SimGpu>(options);
-    std::vector<Device*> devices;
+    std::vector<device::Device*> devices;
     for (std::uint32_t i = 0; i < gpu_->device_count(); ++i) {
       crossed_.push_back(std::make_unique<CrossedDevice>(gpu_->device(static_cast<std::int32_t>(i))));
       devices.push_back(crossed_.back().get());
     }
     std::string error;
-    allocator_ = CachingAllocator::create(devices, parse_config(conf, &error).value()).value();
+    allocator_ = cache::CachingAllocator::create(devices, cache::parse_config(conf, &error).value()).value();
   }
   Stream stream(DeviceId device = kFirst) { return gpu_->create_stream(device).value(); }
   Address allocate(const Stream& on) { return allocator_->allocate(kBlock, on).value_or(Address{}); }
@@ -89,7 +89,7 @@ class CacheWaitingTest : public ::testing::Test {
 
   std::unique_ptr<spec::SimGpu> gpu_;
   std::vector<std::unique_ptr<CrossedDevice>> crossed_;
-  std::unique_ptr<CachingAllocator> allocator_;
+  std::unique_ptr<cache::CachingAllocator> allocator_;
 };
 
 TEST_F(CacheWaitingTest, AWaitForEverIsForWhicheverStreamIsDoneFirst) {
@@ -115,7 +115,7 @@ TEST_F(CacheWaitingTest, AWaitForEverEndsWhereTheMachineSaysThatNothingCanRun) {
   const Address block = allocate(own);
   const spec::HostFlag flag = hold(stuck);
   ASSERT_TRUE(allocator_->free(block, stuck).is_ok());
-  OutOfMemory account;
+  cache::OutOfMemory account;
   EXPECT_EQ(allocator_->allocate(kBlock, own, &account).code(), Code::kOutOfMemory);
   EXPECT_TRUE(account.wait_ran_out);
   EXPECT_TRUE(has_fault(spec::FaultKind::kDeadlock));

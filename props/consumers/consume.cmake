@@ -80,7 +80,7 @@ elseif(STEP MATCHES "^pkg_config")
     list(TRANSFORM flags REPLACE "^-lashlar$" "-l:libashlar.a")
   endif()
   file(MAKE_DIRECTORY "${work}/${STEP}")
-  run("${CXX}" -std=c++20 "-DEXPECTED_VERSION=\"${VERSION}\"" "${app}/main.cc" -o "${work}/${STEP}/app" ${flags})
+  run("${CXX}" -std=c++20 "-DEXPECTED_VERSION=\"${VERSION}\"" "${app}/app.cc" -o "${work}/${STEP}/app" ${flags})
   set(ENV{LD_LIBRARY_PATH} "${installed}/${LIBDIR}")
   run("${work}/${STEP}/app")
 

@@ -1,4 +1,4 @@
-// The contract of src/device/device.h, put to every device.
+// The contract of src/ashlar/device/device.h, put to every device.
 //
 // Imitates: a client that obeys the contract, and one that passes dead handles and wrong ranges. Clauses D1-D5 and D7.
 // Does not prove: anything about work that is still running (spec/gpu's own suite), capture (D6) or a lost device (D8),
@@ -21,22 +21,22 @@ constexpr Bytes kCapacity = 64_MiB;
 class HostUnderTest final : public DeviceUnderTest {
  public:
   explicit HostUnderTest(Bytes capacity) : device_(DeviceId{0}, capacity) {}
-  Device& device() override { return device_; }
+  device::Device& device() override { return device_; }
   Result<Stream> create_stream() override { return device_.create_stream(); }
   Status destroy_stream(StreamHandle stream) override { return device_.destroy_stream(stream); }
   std::uint64_t held() override {
-    const HostLedger l = device_.ledger();
+    const device::HostLedger l = device_.ledger();
     return l.segments + l.reservations + l.page_handles + l.mappings + l.events + l.streams + l.pinned + l.held.count();
   }
 
  private:
-  HostDevice device_;
+  device::HostDevice device_;
 };
 
 class SimUnderTest final : public DeviceUnderTest {
  public:
   SimUnderTest(Bytes capacity, bool adversarial) : gpu_(options_of(capacity, adversarial)) {}
-  Device& device() override { return gpu_.device(); }
+  device::Device& device() override { return gpu_.device(); }
   Result<Stream> create_stream() override { return gpu_.create_stream(DeviceId{0}); }
   Status destroy_stream(StreamHandle stream) override {
     const auto identified = device().identify(stream);
@@ -58,7 +58,7 @@ class Conformance : public testing::TestWithParam<DeviceMaker> {
  protected:
   void SetUp() override { under_test_ = GetParam().make(kCapacity); }
   void TearDown() override { EXPECT_EQ(under_test_->held(), 0u) << "the test left something behind"; }
-  Device& device() { return under_test_->device(); }
+  device::Device& device() { return under_test_->device(); }
   Bytes page() { return device().traits().page_granularity; }
   Address reserve(Bytes size) {
     const auto range = device().address_reserve(size, 0_B);
@@ -78,7 +78,7 @@ class Conformance : public testing::TestWithParam<DeviceMaker> {
 #define EXPECT_CODE(call, expected) EXPECT_EQ((call).code(), (expected))
 
 TEST_P(Conformance, TraitsAreUsable) {
-  const DeviceTraits traits = device().traits();
+  const device::DeviceTraits traits = device().traits();
   EXPECT_EQ(traits.id, DeviceId{0});
   EXPECT_GE(traits.address_alignment, 512_B);
   EXPECT_EQ(traits.address_alignment.count() & (traits.address_alignment.count() - 1), 0u);
@@ -203,7 +203,7 @@ TEST_P(Conformance, AnEventIsCompleteBeforeItsFirstRecordAndAfterItsWork) {  // 
   ASSERT_TRUE(stream.is_ok() && event.is_ok());
   EXPECT_OK(device().event_query(event.value()));
   EXPECT_OK(device().event_record(event.value(), stream.value().handle));
-  EXPECT_OK(device().event_synchronize(event.value(), kWaitForever));
+  EXPECT_OK(device().event_synchronize(event.value(), device::kWaitForever));
   EXPECT_OK(device().event_query(event.value()));
   EXPECT_OK(device().event_record(event.value(), stream.value().handle));
   EXPECT_OK(device().stream_wait(stream.value().handle, event.value()));
@@ -224,18 +224,18 @@ TEST_P(Conformance, StreamIdentitiesAreUniqueAndNeverComeBack) {  // D7
     EXPECT_EQ(identified.value().device, DeviceId{0});
     for (const StreamId other : ids) EXPECT_NE(other, stream.value().id);
     ids.push_back(stream.value().id);
-    EXPECT_EQ(device().capture_status(stream.value().handle).value_or(CaptureStatus::kActive), CaptureStatus::kNone);
+    EXPECT_EQ(device().capture_status(stream.value().handle).value_or(device::CaptureStatus::kActive), device::CaptureStatus::kNone);
     EXPECT_OK(under_test_->destroy_stream(stream.value().handle));
   }
 }
 
 TEST_P(Conformance, TheCaptureModeBelongsToTheThread) {
-  ASSERT_EQ(device().exchange_capture_mode(CaptureMode::kRelaxed).value_or(CaptureMode::kRelaxed), CaptureMode::kGlobal);
+  ASSERT_EQ(device().exchange_capture_mode(device::CaptureMode::kRelaxed).value_or(device::CaptureMode::kRelaxed), device::CaptureMode::kGlobal);
   std::thread other([this] {
-    EXPECT_EQ(device().exchange_capture_mode(CaptureMode::kGlobal).value_or(CaptureMode::kRelaxed), CaptureMode::kGlobal);
+    EXPECT_EQ(device().exchange_capture_mode(device::CaptureMode::kGlobal).value_or(device::CaptureMode::kRelaxed), device::CaptureMode::kGlobal);
   });
   other.join();
-  EXPECT_EQ(device().exchange_capture_mode(CaptureMode::kGlobal).value_or(CaptureMode::kGlobal), CaptureMode::kRelaxed);
+  EXPECT_EQ(device().exchange_capture_mode(device::CaptureMode::kGlobal).value_or(device::CaptureMode::kGlobal), device::CaptureMode::kRelaxed);
 }
 
 TEST_P(Conformance, PinnedMemoryIsReturnedByItsBaseOnly) {

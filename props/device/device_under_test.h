@@ -16,7 +16,7 @@ namespace ashlar::props {
 class DeviceUnderTest {
  public:
   virtual ~DeviceUnderTest() = default;
-  virtual Device& device() = 0;
+  virtual device::Device& device() = 0;
   virtual Result<Stream> create_stream() = 0;
   virtual Status destroy_stream(StreamHandle stream) = 0;
   /// Handles, ranges and mappings handed out and not returned.

@@ -16,7 +16,7 @@ namespace {
 unsigned char* bytes_at(Address a) { return static_cast<unsigned char*>(a.pointer()); }
 
 TEST(HostDeviceTest, ASegmentCanBeWrittenFromEndToEnd) {
-  HostDevice device;
+  device::HostDevice device;
   const Bytes size = 5_MiB + 77_B;
   const auto base = device.segment_alloc(size);
   ASSERT_TRUE(base.is_ok());
@@ -27,7 +27,7 @@ TEST(HostDeviceTest, ASegmentCanBeWrittenFromEndToEnd) {
 }
 
 TEST(HostDeviceTest, APageMovesToAnotherAddressWithItsBytes) {
-  HostDevice device;
+  device::HostDevice device;
   const auto range = device.address_reserve(4_MiB, 0_B);
   const auto page = device.page_create(2_MiB);
   ASSERT_TRUE(range.is_ok() && page.is_ok());
@@ -46,7 +46,7 @@ TEST(HostDeviceTest, APageMovesToAnotherAddressWithItsBytes) {
 }
 
 TEST(HostDeviceTest, AnAlignmentAboveThePageIsKept) {
-  HostDevice device;
+  device::HostDevice device;
   for (int i = 0; i < 4; ++i) {
     const auto range = device.address_reserve(2_MiB, 64_MiB);
     ASSERT_TRUE(range.is_ok());
@@ -77,7 +77,7 @@ bool faults(Address at) {
 }
 
 TEST(HostDeviceTest, ATouchFaultsUnlessMappedAndGivenAccess) {
-  HostDevice device;
+  device::HostDevice device;
   const Address at = device.address_reserve(2_MiB, 0_B).value_or(Address{});
   const PageHandle page = device.page_create(2_MiB).value_or(PageHandle{});
   EXPECT_TRUE(faults(at)) << "reserved only";
@@ -90,7 +90,7 @@ TEST(HostDeviceTest, ATouchFaultsUnlessMappedAndGivenAccess) {
 }
 
 TEST(HostDeviceTest, DeadAndForeignHandlesAreErrors) {
-  HostDevice device;
+  device::HostDevice device;
   const auto event = device.event_create();
   const auto stream = device.create_stream();
   const auto page = device.page_create(2_MiB);
@@ -98,11 +98,11 @@ TEST(HostDeviceTest, DeadAndForeignHandlesAreErrors) {
   EXPECT_TRUE(device.event_destroy(event.value()).is_ok());
   EXPECT_EQ(device.event_destroy(event.value()).code(), Code::kInvalidHandle);
   EXPECT_EQ(device.event_query(event.value()).code(), Code::kInvalidHandle);
-  EXPECT_EQ(device.event_record(event.value(), HostDevice::kDefaultStream).code(), Code::kInvalidHandle);
+  EXPECT_EQ(device.event_record(event.value(), device::HostDevice::kDefaultStream).code(), Code::kInvalidHandle);
   EXPECT_EQ(device.event_synchronize(event.value(), 0).code(), Code::kInvalidHandle);
   EXPECT_TRUE(device.destroy_stream(stream.value().handle).is_ok());
   EXPECT_EQ(device.destroy_stream(stream.value().handle).code(), Code::kInvalidHandle);
-  EXPECT_EQ(device.destroy_stream(HostDevice::kDefaultStream).code(), Code::kInvalidHandle);
+  EXPECT_EQ(device.destroy_stream(device::HostDevice::kDefaultStream).code(), Code::kInvalidHandle);
   EXPECT_EQ(device.identify(stream.value().handle).code(), Code::kInvalidHandle);
   EXPECT_EQ(device.capture_status(stream.value().handle).code(), Code::kInvalidHandle);
   EXPECT_TRUE(device.page_release(page.value()).is_ok());
@@ -110,17 +110,17 @@ TEST(HostDeviceTest, DeadAndForeignHandlesAreErrors) {
 }
 
 TEST(HostDeviceTest, DefaultStreamsOfTwoDevicesAreTwoIdentities) {
-  HostDevice first(DeviceId{0});
-  HostDevice second(DeviceId{1});
-  const auto a = first.identify(HostDevice::kDefaultStream);
-  const auto b = second.identify(HostDevice::kDefaultStream);
+  device::HostDevice first(DeviceId{0});
+  device::HostDevice second(DeviceId{1});
+  const auto a = first.identify(device::HostDevice::kDefaultStream);
+  const auto b = second.identify(device::HostDevice::kDefaultStream);
   ASSERT_TRUE(a.is_ok() && b.is_ok());
   EXPECT_NE(a.value().id, b.value().id);
   EXPECT_EQ(b.value().device, DeviceId{1});
 }
 
 TEST(HostDeviceTest, TheLedgerCountsWhatIsOut) {
-  HostDevice device;
+  device::HostDevice device;
   const auto base = device.segment_alloc(3_MiB);
   const auto event = device.event_create();
   ASSERT_TRUE(base.is_ok() && event.is_ok());
@@ -129,7 +129,7 @@ TEST(HostDeviceTest, TheLedgerCountsWhatIsOut) {
   EXPECT_EQ(device.ledger().held, 3_MiB);
   EXPECT_TRUE(device.segment_free(base.value()).is_ok());
   EXPECT_TRUE(device.event_destroy(event.value()).is_ok());
-  EXPECT_EQ(device.ledger(), HostLedger{});
+  EXPECT_EQ(device.ledger(), device::HostLedger{});
 }
 
 }  // namespace

@@ -7,15 +7,15 @@ namespace {
 
 struct SimCapture : SimTest {
   Stream s = make();
-  void begin(CaptureMode mode = CaptureMode::kGlobal) { EXPECT_TRUE(sim.begin_capture(s, mode).is_ok()); }
+  void begin(device::CaptureMode mode = device::CaptureMode::kGlobal) { EXPECT_TRUE(sim.begin_capture(s, mode).is_ok()); }
   /// The capture was invalidated, and that was reported.
   void expect_broken(Code code, Blame by = Blame::kAllocator) {
     EXPECT_EQ(code, Code::kCaptureUnsafe);
     expect_fault(FaultKind::kCaptureUnsafe, by);
-    EXPECT_EQ(gpu.capture_status(s.handle).value(), CaptureStatus::kInvalidated);
+    EXPECT_EQ(gpu.capture_status(s.handle).value(), device::CaptureStatus::kInvalidated);
     EXPECT_EQ(kernel(s).code(), Code::kCaptureInvalidated);
     EXPECT_EQ(sim.end_capture(s).code(), Code::kCaptureInvalidated);
-    EXPECT_EQ(gpu.capture_status(s.handle).value(), CaptureStatus::kNone);
+    EXPECT_EQ(gpu.capture_status(s.handle).value(), device::CaptureStatus::kNone);
     EXPECT_TRUE(kernel(s).is_ok());
   }
 };
@@ -23,7 +23,7 @@ struct SimCapture : SimTest {
 TEST_F(SimCapture, WorkOfACaptureRunsOnlyWhenItsGraphDoes) {
   const Address at = gpu.segment_alloc(1_MiB).value();
   begin();
-  EXPECT_EQ(gpu.capture_status(s.handle).value(), CaptureStatus::kActive);
+  EXPECT_EQ(gpu.capture_status(s.handle).value(), device::CaptureStatus::kActive);
   EXPECT_TRUE(kernel(s, at, 1_MiB).is_ok());
   EXPECT_EQ(sim.pending(s), 0u);
   const GraphId graph = sim.end_capture(s).value();
@@ -42,7 +42,7 @@ TEST_F(SimCapture, OneOfALostDeviceEndsAndLeavesTheOthersAlone) {
   two.capacities = {Bytes{0}, Bytes{0}};
   SimGpu machine(two);
   const Stream other = machine.create_stream(DeviceId{1}).value();
-  EXPECT_TRUE(machine.begin_capture(other, CaptureMode::kGlobal).is_ok());
+  EXPECT_TRUE(machine.begin_capture(other, device::CaptureMode::kGlobal).is_ok());
   machine.lose(DeviceId{1});
   EXPECT_EQ(machine.end_capture(other).code(), Code::kDeviceLost);
   EXPECT_TRUE(machine.device(0).segment_alloc(1_MiB).is_ok());
@@ -56,22 +56,22 @@ TEST_F(SimCapture, AnUnsafeCallInvalidatesIt) {
 
 TEST_F(SimCapture, TheRelaxedModePermitsUnsafeCalls) {
   begin();
-  EXPECT_EQ(gpu.exchange_capture_mode(CaptureMode::kRelaxed).value(), CaptureMode::kGlobal);
+  EXPECT_EQ(gpu.exchange_capture_mode(device::CaptureMode::kRelaxed).value(), device::CaptureMode::kGlobal);
   EXPECT_TRUE(gpu.segment_alloc(1_MiB).is_ok());
-  EXPECT_EQ(gpu.exchange_capture_mode(CaptureMode::kGlobal).value(), CaptureMode::kRelaxed);
+  EXPECT_EQ(gpu.exchange_capture_mode(device::CaptureMode::kGlobal).value(), device::CaptureMode::kRelaxed);
   EXPECT_TRUE(sim.end_capture(s).is_ok());
 }
 
 TEST_F(SimCapture, AnotherThreadIsForbiddenByGlobalCapturesOnly) {
   begin();
   sim.act_as_thread(1);
-  EXPECT_EQ(gpu.exchange_capture_mode(CaptureMode::kThreadLocal).value(), CaptureMode::kGlobal);
+  EXPECT_EQ(gpu.exchange_capture_mode(device::CaptureMode::kThreadLocal).value(), device::CaptureMode::kGlobal);
   EXPECT_TRUE(gpu.segment_alloc(1_MiB).is_ok());
-  EXPECT_TRUE(gpu.exchange_capture_mode(CaptureMode::kGlobal).is_ok());
+  EXPECT_TRUE(gpu.exchange_capture_mode(device::CaptureMode::kGlobal).is_ok());
   const Code code = gpu.segment_alloc(1_MiB).code();
   sim.act_as_thread(0);
   expect_broken(code);
-  begin(CaptureMode::kThreadLocal);
+  begin(device::CaptureMode::kThreadLocal);
   sim.act_as_thread(1);
   EXPECT_TRUE(gpu.segment_alloc(1_MiB).is_ok());
   sim.act_as_thread(0);
@@ -79,7 +79,7 @@ TEST_F(SimCapture, AnotherThreadIsForbiddenByGlobalCapturesOnly) {
 }
 
 TEST_F(SimCapture, ACapturedEventCannotBeQueriedWhateverTheMode) {
-  begin(CaptureMode::kRelaxed);
+  begin(device::CaptureMode::kRelaxed);
   const EventHandle e = recorded(s);
   expect_broken(gpu.event_query(e).code());
   EXPECT_TRUE(gpu.event_record(e, s.handle).is_ok());
@@ -90,11 +90,11 @@ TEST_F(SimCapture, ForksMustBeJoined) {
   const Stream side = make();
   begin();
   EXPECT_TRUE(gpu.stream_wait(side.handle, recorded(s)).is_ok());
-  EXPECT_EQ(gpu.capture_status(side.handle).value(), CaptureStatus::kActive);
+  EXPECT_EQ(gpu.capture_status(side.handle).value(), device::CaptureStatus::kActive);
   EXPECT_TRUE(kernel(side).is_ok());
   EXPECT_TRUE(gpu.stream_wait(s.handle, recorded(side)).is_ok());
   EXPECT_TRUE(sim.end_capture(s).is_ok());
-  EXPECT_EQ(gpu.capture_status(side.handle).value(), CaptureStatus::kNone);
+  EXPECT_EQ(gpu.capture_status(side.handle).value(), device::CaptureStatus::kNone);
 
   begin();
   EXPECT_TRUE(gpu.stream_wait(side.handle, recorded(s)).is_ok());
@@ -125,7 +125,7 @@ TEST_F(SimCapture, NothingCrossesItsBoundary) {
 
 TEST_F(SimCapture, TwoDoNotMerge) {
   const Stream other = make();
-  EXPECT_TRUE(sim.begin_capture(other, CaptureMode::kGlobal).is_ok());
+  EXPECT_TRUE(sim.begin_capture(other, device::CaptureMode::kGlobal).is_ok());
   begin();
   const EventHandle e = recorded(other);
   expect_broken(gpu.stream_wait(s.handle, e).code());
@@ -134,16 +134,16 @@ TEST_F(SimCapture, TwoDoNotMerge) {
 
 TEST_F(SimCapture, TheLegacyStreamIsForbiddenWhileABlockingOneCaptures) {
   const Stream legacy = sim.default_stream(kFirstDevice);
-  EXPECT_EQ(sim.begin_capture(legacy, CaptureMode::kGlobal).code(), Code::kCaptureUnsafe);
+  EXPECT_EQ(sim.begin_capture(legacy, device::CaptureMode::kGlobal).code(), Code::kCaptureUnsafe);
   const Stream blocking = make(StreamKind::kBlocking);
-  EXPECT_TRUE(sim.begin_capture(blocking, CaptureMode::kRelaxed).is_ok());
+  EXPECT_TRUE(sim.begin_capture(blocking, device::CaptureMode::kRelaxed).is_ok());
   EXPECT_EQ(kernel(legacy).code(), Code::kCaptureUnsafe);
   expect_fault(FaultKind::kCaptureUnsafe, Blame::kCaller);
   EXPECT_EQ(sim.end_capture(blocking).code(), Code::kCaptureInvalidated);
 }
 
 TEST_F(SimCapture, TheDeviceCannotBeSynchronizedMeanwhile) {
-  begin(CaptureMode::kRelaxed);
+  begin(device::CaptureMode::kRelaxed);
   expect_broken(gpu.synchronize().code());
 }
 

@@ -44,7 +44,7 @@ struct World {
   }
 
   SimGpu sim;
-  Device& gpu = sim.device();
+  device::Device& gpu = sim.device();
   Stream a, b, c;
 };
 
@@ -91,7 +91,7 @@ const Story kStories[] = {
        w.allocate(1, w.a);
        w.kernel(w.a, 1);
        w.free(1);
-       EXPECT_TRUE(w.gpu.event_synchronize(w.record(w.a), kWaitForever).is_ok());
+       EXPECT_TRUE(w.gpu.event_synchronize(w.record(w.a), device::kWaitForever).is_ok());
        w.allocate(2, w.b);
        w.kernel(w.b, 2);
      }},
@@ -119,7 +119,7 @@ const Story kStories[] = {
        w.kernel(w.a, 1);
        w.free(1);
        w.sim.act_as_thread(1);
-       EXPECT_TRUE(w.gpu.event_synchronize(w.record(w.a), kWaitForever).is_ok());
+       EXPECT_TRUE(w.gpu.event_synchronize(w.record(w.a), device::kWaitForever).is_ok());
        w.sim.act_as_thread(0);
        w.allocate(2, w.b);
        w.kernel(w.b, 2);

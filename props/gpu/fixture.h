@@ -39,7 +39,7 @@ class SimTest : public testing::Test {
   }
 
   SimGpu sim;
-  Device& gpu = sim.device();
+  device::Device& gpu = sim.device();
 };
 
 }  // namespace ashlar::spec

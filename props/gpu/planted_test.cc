@@ -25,7 +25,7 @@ enum class Bug {
 // 4 KiB blocks, one segment each; a block idles on its stream's list, or waits for its events.
 class MiniAllocator {
  public:
-  MiniAllocator(Device& device, Bug bug) : device_(device), bug_(bug) {}
+  MiniAllocator(device::Device& device, Bug bug) : device_(device), bug_(bug) {}
 
   struct Block {
     Address at;
@@ -97,7 +97,7 @@ class MiniAllocator {
     }
   }
 
-  Device& device_;
+  device::Device& device_;
   Bug bug_;
   std::vector<Block> idle_;
   std::vector<Block> pending_;

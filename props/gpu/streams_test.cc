@@ -49,7 +49,7 @@ TEST_F(SimStreams, SynchronizeRunsOnlyWhatTheEventNeeds) {
   const EventHandle e = recorded(a);
   EXPECT_TRUE(kernel(a).is_ok());
   EXPECT_TRUE(kernel(b).is_ok());
-  EXPECT_TRUE(gpu.event_synchronize(e, kWaitForever).is_ok());
+  EXPECT_TRUE(gpu.event_synchronize(e, device::kWaitForever).is_ok());
   EXPECT_EQ(sim.pending(a), 1u);
   EXPECT_EQ(sim.pending(b), 1u);
   EXPECT_EQ(sim.account().waits, 1u);
@@ -61,12 +61,12 @@ TEST_F(SimStreams, ABlockingCallThatCannotReturnIsADeadlock) {
   EXPECT_TRUE(sim.host_function(s, flag).is_ok());
   const EventHandle e = recorded(s);
   EXPECT_EQ(gpu.event_synchronize(e, 5).code(), Code::kNotReady);
-  EXPECT_EQ(gpu.event_synchronize(e, kWaitForever).code(), Code::kDeadlock);
+  EXPECT_EQ(gpu.event_synchronize(e, device::kWaitForever).code(), Code::kDeadlock);
   expect_fault(FaultKind::kDeadlock);
   EXPECT_EQ(gpu.synchronize().code(), Code::kDeadlock);
   expect_fault(FaultKind::kDeadlock);
   sim.raise(flag);
-  EXPECT_TRUE(gpu.event_synchronize(e, kWaitForever).is_ok());
+  EXPECT_TRUE(gpu.event_synchronize(e, device::kWaitForever).is_ok());
 }
 
 TEST_F(SimStreams, BoundedWaitsRepeatedWithoutEndAreADeadlockToo) {

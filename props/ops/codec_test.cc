@@ -9,7 +9,7 @@
 #include "spec/ops/bytes.h"
 #include "spec/ops/mutate.h"
 #include "spec/ops/random.h"
-#include "spec/ops/table.h"
+#include "spec/ops/opcode_table.h"
 #include "spec/ops/text.h"
 
 namespace ashlar::spec {

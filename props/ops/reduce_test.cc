@@ -6,7 +6,7 @@
 
 #include "spec/ops/bytes.h"
 #include "spec/ops/mutate.h"
-#include "spec/ops/table.h"
+#include "spec/ops/opcode_table.h"
 #include "spec/ops/text.h"
 #include "spec/reduce/reduce.h"
 

@@ -1,7 +1,7 @@
 // Plan files: the bytes of one, the round trip of random ones, and that nothing wrong is loaded.
 //
 // Imitates: files cut off, damaged, from another version, or for another problem, and plans that a faulty writer made. Does
-// not prove: that no bytes bring the reader down; that is fuzz/plan_file.cc's.
+// not prove: that no bytes bring the reader down; that is fuzz/plan_file_fuzz.cc's.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -10,11 +10,11 @@
 
 #include <gtest/gtest.h>
 
-#include <ashlar/plan/compact.h>
-#include <ashlar/plan/first_fit.h>
-#include <ashlar/plan/items.h>
+#include <ashlar/plan/solve/compact.h>
+#include <ashlar/plan/solve/first_fit.h>
+#include <ashlar/plan/solve/items.h>
 #include <ashlar/plan/planner.h>
-#include <ashlar/plan/repair.h>
+#include <ashlar/plan/solve/repair.h>
 #include <ashlar/plan/replan.h>
 
 #include "props/plan/generate.h"
@@ -27,12 +27,12 @@ namespace {
 using plan::Problem;
 
 /// By item, what buffers have; nothing where those of an item disagree, or a unit is no measure for them.
-std::optional<std::vector<plan::Units>> in_units(const plan::Items& items, const std::vector<Bytes>& offsets) {
-  std::vector<plan::Units> units(items.size(), -1);
+std::optional<std::vector<plan::solve::Units>> in_units(const plan::solve::Items& items, const std::vector<Bytes>& offsets) {
+  std::vector<plan::solve::Units> units(items.size(), -1);
   for (std::size_t b = 0; b < offsets.size(); ++b) {
-    const plan::ItemIndex item = items.item_of[b];
-    if (item == plan::kNoItem) continue;
-    const auto own = static_cast<plan::Units>(offsets[b] / items.unit);
+    const plan::solve::ItemIndex item = items.item_of[b];
+    if (item == plan::solve::kNoItem) continue;
+    const auto own = static_cast<plan::solve::Units>(offsets[b] / items.unit);
     if (offsets[b] % items.unit != 0 || (units[item] != -1 && units[item] != own)) return std::nullopt;
     units[item] = own;
   }
@@ -47,19 +47,19 @@ TEST(CompactTest, MovesWhatIsValidDownAndMakesNothingInvalid) {
     problem.spaces.resize(1);
     for (plan::Buffer& buffer : problem.buffers) buffer.space = 0;
     if (problem.buffers.empty() || !plan::check_problem(problem).status.is_ok()) continue;
-    const plan::Items items = plan::make_items(problem, 0);
+    const plan::solve::Items items = plan::solve::make_items(problem, 0);
     std::vector<Bytes> plan = generate_plan(&random, problem);
     plan[random.below(plan.size())] = items.unit * random.below(30);
     const auto given = in_units(items, plan);
     if (!given) continue;
-    std::vector<plan::Units> offsets;
-    if (!plan::compact(items, *given, &offsets)) {
+    std::vector<plan::solve::Units> offsets;
+    if (!plan::solve::compact(items, *given, &offsets)) {
       ASSERT_TRUE(spec::check_plan(problem, plan).has_value()) << "case " << i;
       refused += 1;
       continue;
     }
-    for (plan::ItemIndex item = 0; item < items.size(); ++item) ASSERT_LE(offsets[item], (*given)[item]) << "case " << i;
-    plan::write_offsets(items, offsets, &plan);
+    for (plan::solve::ItemIndex item = 0; item < items.size(); ++item) ASSERT_LE(offsets[item], (*given)[item]) << "case " << i;
+    plan::solve::write_offsets(items, offsets, &plan);
     const auto found = spec::check_plan(problem, plan);
     ASSERT_FALSE(found.has_value()) << found->text << " in case " << i;
     moved += offsets != *given ? 1 : 0;
@@ -74,14 +74,14 @@ TEST(FirstFitTest, AnyOrderMakesAValidPlan) {
     const Problem problem = generate_problem(&random, {12, 14, 9});
     std::vector<Bytes> plan(problem.buffers.size());
     for (std::uint32_t s = 0; s < problem.spaces.size(); ++s) {
-      const plan::Items items = plan::make_items(problem, s);
-      std::vector<plan::ItemIndex> order(items.size());
-      for (plan::ItemIndex k = 0; k < items.size(); ++k) order[k] = k;
+      const plan::solve::Items items = plan::solve::make_items(problem, s);
+      std::vector<plan::solve::ItemIndex> order(items.size());
+      for (plan::solve::ItemIndex k = 0; k < items.size(); ++k) order[k] = k;
       for (std::size_t k = order.size(); k > 1; --k) std::swap(order[k - 1], order[random.below(k)]);
-      std::vector<plan::Units> offsets;
-      const plan::Units peak = plan::first_fit(items, order, std::numeric_limits<plan::Units>::max(), nullptr, &offsets);
-      ASSERT_EQ(peak, plan::peak_of(items, offsets)) << "case " << i;
-      plan::write_offsets(items, offsets, &plan);
+      std::vector<plan::solve::Units> offsets;
+      const plan::solve::Units peak = plan::solve::first_fit(items, order, std::numeric_limits<plan::solve::Units>::max(), nullptr, &offsets);
+      ASSERT_EQ(peak, plan::solve::peak_of(items, offsets)) << "case " << i;
+      plan::solve::write_offsets(items, offsets, &plan);
     }
     const auto found = spec::check_plan(problem, plan);
     ASSERT_FALSE(found.has_value()) << found->text << " in case " << i;
@@ -99,10 +99,10 @@ TEST(FirstFitTest, WhatALowPiecePassedBelowIsLookedAtAgainOnceAHighPieceIsLifted
   problem.buffers = {buffer(0, 2, 5), buffer(1, 4, 9),           // at 0, and on it: free below from 2 on
                      buffer(6, 7, 8), buffer(5, 7, 4),           // at 0, and on it: free below before 6
                      buffer(3, 4, 2, 0), buffer(5, 6, 10, 0)};   // low where it passes below 9 bytes, high where 4 lift it
-  const plan::Items items = plan::make_items(problem, 0);
-  std::vector<plan::Units> offsets;
-  plan::first_fit(items, {0, 1, 2, 3, 4}, std::numeric_limits<plan::Units>::max(), nullptr, &offsets);
-  EXPECT_EQ(offsets, (std::vector<plan::Units>{0, 5, 0, 8, 14}));
+  const plan::solve::Items items = plan::solve::make_items(problem, 0);
+  std::vector<plan::solve::Units> offsets;
+  plan::solve::first_fit(items, {0, 1, 2, 3, 4}, std::numeric_limits<plan::solve::Units>::max(), nullptr, &offsets);
+  EXPECT_EQ(offsets, (std::vector<plan::solve::Units>{0, 5, 0, 8, 14}));
 }
 
 TEST(RepairTest, AValidPlanStaysValidAndIsLowerWhereThatIsSaid) {
@@ -111,19 +111,19 @@ TEST(RepairTest, AValidPlanStaysValidAndIsLowerWhereThatIsSaid) {
   int lowered = 0, given_up = 0;
   for (int i = 0; i < cases(120); ++i) {
     const Problem problem = generate_problem(&random, limits);
-    const plan::Items items = plan::make_items(problem, 0);
+    const plan::solve::Items items = plan::solve::make_items(problem, 0);
     std::vector<Bytes> plan = generate_plan(&random, problem);
-    std::vector<plan::Units> offsets = in_units(items, plan).value();
-    plan::Repair repair(items);
-    plan::Stop stop;
-    for (plan::Units peak = plan::peak_of(items, offsets); peak > items.lower_bound;) {
-      const plan::Units target = peak - 1 - static_cast<plan::Units>(random.below(static_cast<std::uint64_t>(peak - items.lower_bound)));
+    std::vector<plan::solve::Units> offsets = in_units(items, plan).value();
+    plan::solve::Repair repair(items);
+    plan::solve::Stop stop;
+    for (plan::solve::Units peak = plan::solve::peak_of(items, offsets); peak > items.lower_bound;) {
+      const plan::solve::Units target = peak - 1 - static_cast<plan::solve::Units>(random.below(static_cast<std::uint64_t>(peak - items.lower_bound)));
       const std::uint64_t steps = random.one_in(4) ? random.below(3'000) : 1'000'000;
       const bool is_lower = repair.lower(target, &offsets, steps, &stop);
-      plan::write_offsets(items, offsets, &plan);
+      plan::solve::write_offsets(items, offsets, &plan);
       const auto found = spec::check_plan(problem, plan);
       ASSERT_FALSE(found.has_value()) << found->text << " in case " << i;
-      const plan::Units after = plan::peak_of(items, offsets);
+      const plan::solve::Units after = plan::solve::peak_of(items, offsets);
       ASSERT_TRUE(is_lower ? after <= target : after <= peak) << "case " << i;
       (is_lower ? lowered : given_up) += 1;
       if (!is_lower) break;

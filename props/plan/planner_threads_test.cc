@@ -9,9 +9,9 @@
 
 #include <gtest/gtest.h>
 
-#include <ashlar/plan/items.h>
+#include <ashlar/plan/solve/items.h>
 #include <ashlar/plan/planner.h>
-#include <ashlar/plan/search_lanes.h>
+#include <ashlar/plan/solve/search_lanes.h>
 
 #include "props/plan/generate.h"
 #include "props/plan/packing.h"
@@ -76,17 +76,17 @@ TEST(PlannerThreads, WhatIsSolvedHasTheSameBytes) {
 }
 
 struct Searched {
-  plan::Units lower_bound;
-  plan::Units best;
-  std::vector<plan::Units> offsets;
+  plan::solve::Units lower_bound;
+  plan::solve::Units best;
+  std::vector<plan::solve::Units> offsets;
   friend bool operator==(const Searched&, const Searched&) = default;
 };
 
 /// From a poor plan on, with one lane held up at every attempt; none, if it is not there.
-Searched search(const plan::Items& items, plan::Units best, plan::Units enough, unsigned threads, std::size_t held_up,
+Searched search(const plan::solve::Items& items, plan::solve::Units best, plan::solve::Units enough, unsigned threads, std::size_t held_up,
                 std::uint64_t work = 200'000) {
-  plan::Stop stop;
-  plan::SearchLanes lanes(items, {items.lower_bound, best}, enough, nullptr);
+  plan::solve::Stop stop;
+  plan::solve::SearchLanes lanes(items, {items.lower_bound, best}, enough, nullptr);
   lanes.run({work, threads, &stop, [held_up](std::size_t lane) {
                if (lane == held_up) std::this_thread::sleep_for(std::chrono::microseconds(200));
              }});
@@ -110,10 +110,10 @@ TEST(PlannerThreads, ALaneThatIsHeldUpChangesNothing) {
   spec::Random random(26);
   int solved = 0;
   for (int i = 0; i < 250; ++i) {
-    const plan::Items items = plan::make_items(searched_problem(&random), 0);
-    const plan::Units bound = items.lower_bound;
-    const plan::Units enough = random.one_in(3) ? 0 : bound * static_cast<plan::Units>(100 + random.below(20)) / 100;
-    const plan::Units worst = bound * 5 / 4 + 1;
+    const plan::solve::Items items = plan::solve::make_items(searched_problem(&random), 0);
+    const plan::solve::Units bound = items.lower_bound;
+    const plan::solve::Units enough = random.one_in(3) ? 0 : bound * static_cast<plan::solve::Units>(100 + random.below(20)) / 100;
+    const plan::solve::Units worst = bound * 5 / 4 + 1;
     const Searched one = search(items, worst, enough, 1, 9);
     for (const std::size_t held_up : {0u, 1u, 9u}) ASSERT_EQ(search(items, worst, enough, 2, held_up), one) << "case " << i;
     solved += one.best <= std::max(one.lower_bound, enough) ? 1 : 0;
@@ -127,7 +127,7 @@ TEST(PlannerThreads, ALaneThatRetiresDoesSoAtOneTime) {
   spec::Random random(27);
   for (int i = 0; i < 400; ++i) {
     const Packing packing = PackingMaker(&random, 60, 300, 60 + random.below(60)).take();
-    const plan::Items items = plan::make_items(packing.problem, 0);
+    const plan::solve::Items items = plan::solve::make_items(packing.problem, 0);
     const std::uint64_t work = 2'000 + random.below(20'000);
     const Searched one = search(items, items.lower_bound + 1, 0, 1, 9, work);
     for (int again = 0; again < 3; ++again) {

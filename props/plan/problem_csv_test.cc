@@ -1,7 +1,7 @@
 // Planning problems as CSV: what is read, what is refused and with which words, and that writing undoes reading.
 //
 // Imitates: MiniMalloc's own files, files edited by hand or by a spreadsheet, and cut-off ones. Does not prove: that no text
-// brings the reader down; that is fuzz/plan_problem.cc's.
+// brings the reader down; that is fuzz/plan_problem_fuzz.cc's.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <ashlar/plan/planner.h>
-#include <ashlar/plan/recorder.h>
+#include <ashlar/replay/recorder.h>
 
 #include "spec/plan/check.h"
 #include "spec/replay/recording_model.h"
@@ -81,9 +81,9 @@ struct Slots {
 };
 
 /// The run through a recorder, beside the model of it.
-plan::Recording record(const std::vector<RunOp>& ops, Bytes alignment, spec::Verdict* verdict) {
+replay::Recording record(const std::vector<RunOp>& ops, Bytes alignment, spec::Verdict* verdict) {
   spec::FakeUpstream upstream(alignment);
-  plan::Recorder recorder(upstream, stream_of(0));
+  replay::Recorder recorder(upstream, stream_of(0));
   std::vector<spec::RunEvent> run;
   std::array<Address, kReplaySlots> at{};
   std::array<std::uint64_t, kReplaySlots> name{};  // zero: nothing of the recorded stream is live there
@@ -111,10 +111,10 @@ plan::Recording record(const std::vector<RunOp>& ops, Bytes alignment, spec::Ver
       }
     }
   }
-  Result<plan::Recording> taken = recorder.take();
+  Result<replay::Recording> taken = recorder.take();
   if (!taken.is_ok()) verdict->report("record", taken.status().why());
   if (taken.is_ok() && taken.value() != spec::recording_of(run)) verdict->report("record", "not what the run was");
-  return taken.is_ok() ? std::move(taken).value() : plan::Recording{};
+  return taken.is_ok() ? std::move(taken).value() : replay::Recording{};
 }
 
 void replay(const std::vector<RunOp>& ops, spec::FakeUpstream* upstream, spec::ReplayLockstep* lockstep, Slots* slots) {
@@ -164,14 +164,14 @@ ReplayOutcome run_replay_case(const ReplayCase& replay_case, const spec::ReplayL
   setting.alignment = replay_case.alignment;
   setting.recording = record(replay_case.run, replay_case.upstream_alignment, &verdict);
   for (const std::vector<RunOp>& step : replay_case.steps) {
-    const plan::Recording run = record(step, replay_case.upstream_alignment, &verdict);
-    const auto found = plan::first_difference(setting.recording, run);
-    if (found != spec::difference_of(setting.recording, run)) verdict.report("R7", "not the first difference: ", found ? plan::text_of(*found) : "none");
+    const replay::Recording run = record(step, replay_case.upstream_alignment, &verdict);
+    const auto found = replay::first_difference(setting.recording, run);
+    if (found != spec::difference_of(setting.recording, run)) verdict.report("R7", "not the first difference: ", found ? replay::text_of(*found) : "none");
     if (found) ++outcome.differences;
   }
   plan::PlanOptions options;
   options.work = 0;
-  const plan::Problem problem = plan::problem_of(setting.recording, setting.alignment);
+  const plan::Problem problem = replay::problem_of(setting.recording, setting.alignment);
   if (!plan::check_problem(problem).status.is_ok()) verdict.report("record", "no sound problem");
   outcome.managed = problem.buffers.size();
   if (verdict.is_good()) {

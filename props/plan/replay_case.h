@@ -50,7 +50,7 @@ ReplayCase replay_case_of(std::span<const std::uint8_t> bytes);
 
 /// What it came to: the sum of what the steps counted, and what broke first.
 struct ReplayOutcome {
-  plan::ReplayCounts counts;
+  replay::ReplayCounts counts;
   std::uint64_t managed = 0;      ///< of the recording
   std::uint64_t differences = 0;  ///< steps that validation says differ
   spec::Divergence divergence;

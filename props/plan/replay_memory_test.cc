@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <ashlar/plan/planner.h>
-#include <ashlar/plan/recorder.h>
-#include <ashlar/plan/replay.h>
+#include <ashlar/replay/recorder.h>
+#include <ashlar/replay/replay.h>
 
 namespace {
 
@@ -52,7 +52,7 @@ TEST(PlanMemoryTest, WithoutMemoryForANoteTheCallGoesOnAndTheRecordingSaysSo) {
   Endless upstream;
   int spoilt = 0;
   for (std::uint64_t n = 1; n <= 8; ++n) {
-    plan::Recorder recorder(upstream, kOwn);
+    replay::Recorder recorder(upstream, kOwn);
     refused = n;
     const Result<Address> a = recorder.allocate(64_B, kOwn);
     const Result<Address> b = recorder.allocate(64_B, kOwn);
@@ -62,7 +62,7 @@ TEST(PlanMemoryTest, WithoutMemoryForANoteTheCallGoesOnAndTheRecordingSaysSo) {
     EXPECT_TRUE(recorder.free(a.value()).is_ok());
     EXPECT_TRUE(recorder.free(b.value()).is_ok());
     EXPECT_EQ(asked, before);
-    const Result<plan::Recording> taken = recorder.take();
+    const Result<replay::Recording> taken = recorder.take();
     if (taken.is_ok()) {
       EXPECT_EQ(taken.value().events, 4);
     } else {
@@ -77,15 +77,15 @@ TEST(PlanMemoryTest, WithoutMemoryForANoteTheCallGoesOnAndTheRecordingSaysSo) {
 
 TEST(PlanMemoryTest, AReplayIsMadeOrNotAndThenNeedsNone) {
   Endless upstream;
-  const plan::Recording recording{{{64_B, 0, 2, false}, {32_B, 1, 4, false}, {64_B, 3, 5, false}}, 6};
+  const replay::Recording recording{{{64_B, 0, 2, false}, {32_B, 1, 4, false}, {64_B, 3, 5, false}}, 6};
   plan::PlanOptions options;
   options.work = 0;
-  const plan::Plan plan = plan::make_plan(plan::problem_of(recording), options);
-  std::unique_ptr<plan::Replay> replay;
+  const plan::Plan plan = plan::make_plan(replay::problem_of(recording), options);
+  std::unique_ptr<replay::Replay> replay;
   for (std::uint64_t n = 1; replay == nullptr; ++n) {
     ASSERT_LT(n, 100u);
     refused = n;
-    auto made = plan::Replay::create(upstream, kOwn, recording, plan);
+    auto made = replay::Replay::create(upstream, kOwn, recording, plan);
     refused = 0;
     if (made.is_ok()) {
       replay = std::move(made).value();

@@ -15,9 +15,9 @@
 
 #include <ashlar/plan/plan_file.h>
 #include <ashlar/plan/planner.h>
-#include <ashlar/plan/recorder.h>
-#include <ashlar/plan/replay.h>
-#include <ashlar/plan/validation.h>
+#include <ashlar/replay/recorder.h>
+#include <ashlar/replay/replay.h>
+#include <ashlar/replay/validation.h>
 
 #include "props/adapters/replay_subject.h"
 #include "props/plan/replay_case.h"
@@ -27,9 +27,9 @@
 namespace ashlar {
 namespace {
 
-using plan::Recording;
-using plan::Replay;
-using plan::ReplayCounts;
+using replay::Recording;
+using replay::Replay;
+using replay::ReplayCounts;
 using props::ReplayOutcome;
 using spec::FakeUpstream;
 using spec::LedgerUpstream;
@@ -47,7 +47,7 @@ Recording recording_of(const std::vector<std::int64_t>& events) {
   Recording recording;
   for (const std::int64_t event : events) {
     if (event > 0) {
-      recording.allocations.push_back({Bytes{static_cast<std::uint64_t>(event)}, recording.events, plan::kNeverFreed, false});
+      recording.allocations.push_back({Bytes{static_cast<std::uint64_t>(event)}, recording.events, replay::kNeverFreed, false});
     } else {
       recording.allocations[static_cast<std::size_t>(~event)].freed = recording.events;
     }
@@ -56,13 +56,13 @@ Recording recording_of(const std::vector<std::int64_t>& events) {
   return recording;
 }
 
-plan::Plan plan_of(const Recording& recording, Bytes alignment = plan::kReplayAlignment) {
+plan::Plan plan_of(const Recording& recording, Bytes alignment = replay::kReplayAlignment) {
   plan::PlanOptions options;
   options.work = 1'000'000;
-  return plan::make_plan(plan::problem_of(recording, alignment), options);
+  return plan::make_plan(replay::problem_of(recording, alignment), options);
 }
 
-spec::ReplayLockstep::Setting setting_of(const Recording& recording, Bytes alignment = plan::kReplayAlignment) {
+spec::ReplayLockstep::Setting setting_of(const Recording& recording, Bytes alignment = replay::kReplayAlignment) {
   return {kOwn, recording, plan_of(recording, alignment), alignment};
 }
 
@@ -77,7 +77,7 @@ std::string text_of(const spec::Divergence& divergence) { return divergence.clau
 /// Runs the recorded events through a lockstep; all of it is served. Returns the peak.
 Bytes replay_exactly(const std::vector<std::int64_t>& events) {
   const spec::ReplayLockstep::Setting setting = setting_of(recording_of(events), 1_B);
-  EXPECT_FALSE(spec::check_answer(plan::problem_of(setting.recording, 1_B), setting.plan));
+  EXPECT_FALSE(spec::check_answer(replay::problem_of(setting.recording, 1_B), setting.plan));
   FakeUpstream upstream(1_B);
   spec::ReplayLockstep lockstep(upstream, setting, props::replay_factory());
   std::vector<Address> at;
@@ -116,11 +116,11 @@ TEST(ReplayProperty, EveryDeviationIsServedAndCountedAsTheModelSays) {
     const ReplayOutcome outcome = run_replay_case(props::replay_case_of(bytes), props::replay_factory());
     ASSERT_EQ(outcome.divergence.clause, "") << outcome.divergence.text << ", case " << i;
     differences += outcome.differences;
-    for (const plan::ReplayCounter& counter : plan::kReplayCounters) all.*counter.count += outcome.counts.*counter.count;
+    for (const replay::ReplayCounter& counter : replay::kReplayCounters) all.*counter.count += outcome.counts.*counter.count;
   }
   // Every kind was met, in numbers.
   EXPECT_GT(differences, 50u);
-  for (const plan::ReplayCounter& counter : plan::kReplayCounters) EXPECT_GT(all.*counter.count, 50u) << counter.name;
+  for (const replay::ReplayCounter& counter : replay::kReplayCounters) EXPECT_GT(all.*counter.count, 50u) << counter.name;
 }
 
 // R6.
@@ -157,7 +157,7 @@ TEST(ReplayProperty, ARunEqualToTheRecordingIsServedFromTheSegmentStepAfterStep)
 TEST(RecorderTest, WritesDownSizesInOrderAndLivesAsEvents) {
   FakeUpstream upstream(1_B);
   const Address outside = upstream.allocate(8_B, kOwn).value();
-  plan::Recorder recorder(upstream, kOwn);
+  replay::Recorder recorder(upstream, kOwn);
   const Address a = recorder.allocate(64_B, kOwn).value();
   EXPECT_TRUE(recorder.allocate(0_B, kOwn).value().is_null());
   EXPECT_TRUE(recorder.free(outside).is_ok());
@@ -172,18 +172,18 @@ TEST(RecorderTest, WritesDownSizesInOrderAndLivesAsEvents) {
   EXPECT_TRUE(recorder.record_use(b, kOwn).is_ok());
   EXPECT_TRUE(recorder.free(c).is_ok());
   const Recording recording = recorder.take().value();
-  const Recording expected{{{64_B, 0, 2, false}, {32_B, 1, plan::kNeverFreed, false}, {8_B, 3, 4, true}}, 5};
+  const Recording expected{{{64_B, 0, 2, false}, {32_B, 1, replay::kNeverFreed, false}, {8_B, 3, 4, true}}, 5};
   EXPECT_EQ(recording, expected);
-  EXPECT_EQ(plan::problem_of(recording).buffers.size(), 1u);
+  EXPECT_EQ(replay::problem_of(recording).buffers.size(), 1u);
   // A new recording knows nothing of the old one's memory.
   EXPECT_TRUE(recorder.free(b).is_ok());
   EXPECT_EQ(recorder.take().value(), Recording{});
 }
 
 TEST(RecordingTest, WhatNoRunCanHaveBeenIsRefused) {
-  EXPECT_TRUE(plan::check_recording(recording_of({64, 32, ~0, ~1})).is_ok());
+  EXPECT_TRUE(replay::check_recording(recording_of({64, 32, ~0, ~1})).is_ok());
   const auto refused = [](Recording recording, Code code = Code::kInvalidArgument) {
-    EXPECT_EQ(plan::check_recording(recording).code(), code);
+    EXPECT_EQ(replay::check_recording(recording).code(), code);
     FakeUpstream upstream(1_B);
     EXPECT_EQ(Replay::create(upstream, kOwn, recording, {}).code(), code);
   };
@@ -203,7 +203,7 @@ TEST(RecordingTest, WhatNoRunCanHaveBeenIsRefused) {
 TEST(ValidationTest, SaysWhichAllocationDifferedFirstAndHow) {
   const Recording recorded = recording_of({64, 32, ~0, 16, ~2, ~1});
   const auto says = [&](const Recording& run) {
-    const auto difference = plan::first_difference(recorded, run);
+    const auto difference = replay::first_difference(recorded, run);
     return difference ? text_of(*difference) : "";
   };
   EXPECT_EQ(says(recorded), "");
@@ -221,14 +221,14 @@ TEST(ReplayTest, TakesOnlyAValidPlanOfItsRecording) {
   FakeUpstream upstream(1_B);
   const Recording recording = recording_of({64, 32, ~0, ~1});
   const plan::Plan good = plan_of(recording);
-  const auto code = [&](const plan::Plan& plan, Bytes alignment = plan::kReplayAlignment) {
+  const auto code = [&](const plan::Plan& plan, Bytes alignment = replay::kReplayAlignment) {
     return Replay::create(upstream, kOwn, recording, plan, alignment).code();
   };
   EXPECT_EQ(code(good), Code::kOk);
   EXPECT_EQ(code(good, 1024_B), Code::kInvalidArgument);
   EXPECT_EQ(code(good, 48_B), Code::kInvalidArgument);
   EXPECT_EQ(code(good, 0_B), Code::kInvalidArgument);
-  EXPECT_EQ(code(good, plan::kReplayAlignmentMax * 2), Code::kInvalidArgument);
+  EXPECT_EQ(code(good, replay::kReplayAlignmentMax * 2), Code::kInvalidArgument);
   plan::Plan bad = good;
   bad.offsets[1] = bad.offsets[0];
   EXPECT_EQ(code(bad), Code::kInvalidArgument);
@@ -246,14 +246,14 @@ TEST(ReplayTest, TakesOnlyAValidPlanOfItsRecording) {
 // A program that planned yesterday: it records its first step, and the file tells whether yesterday's plan is of that step.
 TEST(ReplayTest, APlanComesFromAFileForTheRecordingItWasMadeForAndNoOther) {
   const Recording recording = recording_of({64, 32, ~0, 64, ~1, ~2});
-  const plan::Problem problem = plan::problem_of(recording);
+  const plan::Problem problem = replay::problem_of(recording);
   const std::string file = plan::format_plan(plan_of(recording), problem).value();
   std::string error;
   const Result<plan::Plan> plan = plan::parse_plan(file, "step.plan", problem, &error);
   ASSERT_TRUE(plan.is_ok()) << error;
   FakeUpstream upstream(1_B);
   EXPECT_TRUE(Replay::create(upstream, kOwn, recording, plan.value()).is_ok());
-  const plan::Problem other = plan::problem_of(recording_of({64, 33, ~0, 64, ~1, ~2}));
+  const plan::Problem other = replay::problem_of(recording_of({64, 33, ~0, 64, ~1, ~2}));
   EXPECT_EQ(plan::parse_plan(file, "step.plan", other, &error).code(), Code::kMalformed);
   EXPECT_EQ(error, "step.plan: made for another problem");
 }
@@ -326,8 +326,8 @@ class Spoilt final : public spec::ReplaySubject, private Upstream {
   }
   Upstream& calls() override { return *this; }
   Status rewind() override { return bug_ == Bug::kNeverRewinds ? Status::ok() : inner_->rewind(); }
-  plan::ReplayCounts counts() const override {
-    plan::ReplayCounts counts = inner_->counts();
+  replay::ReplayCounts counts() const override {
+    replay::ReplayCounts counts = inner_->counts();
     if (bug_ == Bug::kMiscounts) ++counts.in_use;
     return counts;
   }

@@ -14,9 +14,9 @@
 #include <ashlar/cache/caching_upstream.h>
 #include <ashlar/device/host_device.h>
 #include <ashlar/plan/planner.h>
-#include <ashlar/plan/recorder.h>
-#include <ashlar/plan/replay.h>
-#include <ashlar/plan/router.h>
+#include <ashlar/replay/recorder.h>
+#include <ashlar/replay/replay.h>
+#include <ashlar/replay/router.h>
 
 #include "spec/replay/upstreams.h"
 
@@ -29,8 +29,8 @@ const Stream kOther{StreamHandle{2}, StreamId{2}, DeviceId{0}};
 class RouterTest : public testing::Test {
  protected:
   spec::FakeUpstream upstream_{1_B};
-  plan::Router router_{upstream_};
-  plan::Recorder recorder_{upstream_, kOwn};
+  replay::Router router_{upstream_};
+  replay::Recorder recorder_{upstream_, kOwn};
 
   plan::Time events() { return recorder_.take().value().events; }
 };
@@ -40,7 +40,7 @@ TEST_F(RouterTest, AThreadsGuardSendsWhatItAllocatesAndNothingElse) {
   static_cast<void>(router_.allocate(8_B, kOwn));
   EXPECT_EQ(events(), 0);
   {
-    const plan::ThreadGuard guard(router_, recorder_);
+    const replay::ThreadGuard guard(router_, recorder_);
     ASSERT_TRUE(guard.status().is_ok());
     static_cast<void>(router_.allocate(8_B, kOwn));
     std::thread([&] { static_cast<void>(router_.allocate(8_B, kOwn)); }).join();
@@ -53,7 +53,7 @@ TEST_F(RouterTest, AThreadsGuardSendsWhatItAllocatesAndNothingElse) {
 
 TEST_F(RouterTest, AStreamsGuardSendsWhateverThreadAllocatesOnIt) {
   ASSERT_TRUE(router_.attach(recorder_).is_ok());
-  const plan::StreamGuard guard(router_, recorder_, kOwn);
+  const replay::StreamGuard guard(router_, recorder_, kOwn);
   ASSERT_TRUE(guard.status().is_ok());
   static_cast<void>(router_.allocate(8_B, kOther));
   std::thread([&] { static_cast<void>(router_.allocate(8_B, kOwn)); }).join();
@@ -63,44 +63,44 @@ TEST_F(RouterTest, AStreamsGuardSendsWhateverThreadAllocatesOnIt) {
 TEST_F(RouterTest, GuardsDoNotNest) {
   ASSERT_TRUE(router_.attach(recorder_).is_ok());
   EXPECT_EQ(router_.attach(recorder_).code(), Code::kBusy);
-  plan::Recorder stranger(upstream_, kOwn);
-  EXPECT_EQ(plan::ThreadGuard(router_, stranger).status().code(), Code::kNotFound);
-  EXPECT_EQ(plan::StreamGuard(router_, stranger, kOwn).status().code(), Code::kNotFound);
-  plan::Router another(upstream_);
+  replay::Recorder stranger(upstream_, kOwn);
+  EXPECT_EQ(replay::ThreadGuard(router_, stranger).status().code(), Code::kNotFound);
+  EXPECT_EQ(replay::StreamGuard(router_, stranger, kOwn).status().code(), Code::kNotFound);
+  replay::Router another(upstream_);
   {
-    const plan::ThreadGuard guard(router_, recorder_);
-    EXPECT_EQ(plan::ThreadGuard(router_, recorder_).status().code(), Code::kBusy);
-    EXPECT_EQ(plan::ThreadGuard(another, recorder_).status().code(), Code::kBusy);
+    const replay::ThreadGuard guard(router_, recorder_);
+    EXPECT_EQ(replay::ThreadGuard(router_, recorder_).status().code(), Code::kBusy);
+    EXPECT_EQ(replay::ThreadGuard(another, recorder_).status().code(), Code::kBusy);
     static_cast<void>(router_.allocate(8_B, kOwn));
     EXPECT_EQ(events(), 1);  // the refused guards' ends changed nothing
-    const plan::StreamGuard stream(router_, recorder_, kOwn);
+    const replay::StreamGuard stream(router_, recorder_, kOwn);
     EXPECT_TRUE(stream.status().is_ok());
-    EXPECT_EQ(plan::StreamGuard(router_, recorder_, kOwn).status().code(), Code::kBusy);
-    EXPECT_TRUE(plan::StreamGuard(router_, recorder_, kOther).status().is_ok());
+    EXPECT_EQ(replay::StreamGuard(router_, recorder_, kOwn).status().code(), Code::kBusy);
+    EXPECT_TRUE(replay::StreamGuard(router_, recorder_, kOther).status().is_ok());
   }
-  EXPECT_TRUE(plan::ThreadGuard(router_, recorder_).status().is_ok());
+  EXPECT_TRUE(replay::ThreadGuard(router_, recorder_).status().is_ok());
 }
 
 TEST_F(RouterTest, TablesHaveAnEnd) {
-  std::vector<std::unique_ptr<plan::Recorder>> recorders;
-  for (std::size_t i = 0; i <= plan::Router::kRoutesMax; ++i) {
-    recorders.push_back(std::make_unique<plan::Recorder>(upstream_, kOwn));
-    EXPECT_EQ(router_.attach(*recorders[i]).is_ok(), i < plan::Router::kRoutesMax);
+  std::vector<std::unique_ptr<replay::Recorder>> recorders;
+  for (std::size_t i = 0; i <= replay::Router::kRoutesMax; ++i) {
+    recorders.push_back(std::make_unique<replay::Recorder>(upstream_, kOwn));
+    EXPECT_EQ(router_.attach(*recorders[i]).is_ok(), i < replay::Router::kRoutesMax);
   }
-  std::vector<std::unique_ptr<plan::StreamGuard>> guards;
-  for (std::uint64_t i = 0; i <= plan::Router::kRoutesMax; ++i) {
-    guards.push_back(std::make_unique<plan::StreamGuard>(router_, *recorders[0], Stream{StreamHandle{i}, StreamId{i}, DeviceId{0}}));
-    EXPECT_EQ(guards[i]->status().is_ok(), i < plan::Router::kRoutesMax);
+  std::vector<std::unique_ptr<replay::StreamGuard>> guards;
+  for (std::uint64_t i = 0; i <= replay::Router::kRoutesMax; ++i) {
+    guards.push_back(std::make_unique<replay::StreamGuard>(router_, *recorders[0], Stream{StreamHandle{i}, StreamId{i}, DeviceId{0}}));
+    EXPECT_EQ(guards[i]->status().is_ok(), i < replay::Router::kRoutesMax);
   }
   guards.clear();
   for (const auto& recorder : recorders) router_.detach(*recorder);
   EXPECT_TRUE(router_.attach(recorder_).is_ok());
 }
 
-std::unique_ptr<plan::Replay> replay_of(Upstream& upstream, const Stream& stream, const plan::Recording& recording) {
+std::unique_ptr<replay::Replay> replay_of(Upstream& upstream, const Stream& stream, const replay::Recording& recording) {
   plan::PlanOptions options;
   options.work = 0;
-  auto made = plan::Replay::create(upstream, stream, recording, plan::make_plan(plan::problem_of(recording), options));
+  auto made = replay::Replay::create(upstream, stream, recording, plan::make_plan(replay::problem_of(recording), options));
   EXPECT_TRUE(made.is_ok());
   return std::move(made).value();
 }
@@ -110,7 +110,7 @@ TEST_F(RouterTest, AFreeFindsItsOwnerWithoutAGuardAndFromAnotherThread) {
   ASSERT_TRUE(router_.attach(*replay).is_ok());
   Address at;
   {
-    const plan::ThreadGuard guard(router_, *replay);
+    const replay::ThreadGuard guard(router_, *replay);
     at = router_.allocate(64_B, kOwn).value();
   }
   EXPECT_TRUE(replay->owns(at));
@@ -127,7 +127,7 @@ TEST_F(RouterTest, AFreeFindsItsOwnerWithoutAGuardAndFromAnotherThread) {
 /// box, or here.
 class Steps {
  public:
-  Steps(plan::Router& router, const Stream& stream, std::uint8_t sign) : router_(router), stream_(stream), sign_(sign) {}
+  Steps(replay::Router& router, const Stream& stream, std::uint8_t sign) : router_(router), stream_(stream), sign_(sign) {}
 
   void run(int deviation, std::vector<Address>* box, std::mutex* box_mutex) {
     std::vector<std::pair<Address, std::size_t>> live;
@@ -160,30 +160,30 @@ class Steps {
     }
   }
 
-  plan::Router& router_;
+  replay::Router& router_;
   const Stream stream_;
   const std::uint8_t sign_;
 };
 
 TEST(RouterThreadsTest, StreamsReplayTheirStepsBesideEachOtherAndAThirdThreadFrees) {
-  HostDevice device;
-  Device* const devices[] = {&device};
-  const auto allocator = CachingAllocator::create(devices, Config{});
+  device::HostDevice device;
+  device::Device* const devices[] = {&device};
+  const auto allocator = cache::CachingAllocator::create(devices, cache::Config{});
   ASSERT_TRUE(allocator.is_ok());
-  CachingUpstream upstream(*allocator.value());
-  plan::Router router(upstream);
+  cache::CachingUpstream upstream(*allocator.value());
+  replay::Router router(upstream);
   std::vector<Address> box;
   std::mutex box_mutex;
   std::atomic<int> working{2};
   const auto work = [&](std::uint8_t sign) {
     const Stream stream = device.create_stream().value();
     Steps steps(router, stream, sign);
-    plan::Recording recording;
+    replay::Recording recording;
     {
-      plan::Recorder recorder(upstream, stream);
+      replay::Recorder recorder(upstream, stream);
       ASSERT_TRUE(router.attach(recorder).is_ok());
       {
-        const plan::StreamGuard guard(router, recorder, stream);
+        const replay::StreamGuard guard(router, recorder, stream);
         steps.run(-1, nullptr, nullptr);
       }
       recording = recorder.take().value();
@@ -193,7 +193,7 @@ TEST(RouterThreadsTest, StreamsReplayTheirStepsBesideEachOtherAndAThirdThreadFre
     const auto replay = replay_of(upstream, stream, recording);
     ASSERT_TRUE(router.attach(*replay).is_ok());
     for (int step = 0; step < 30; ++step) {
-      const plan::ThreadGuard guard(router, *replay);
+      const replay::ThreadGuard guard(router, *replay);
       steps.run(step % 3 == 0 ? step : -1, step < 20 ? &box : nullptr, &box_mutex);
       EXPECT_TRUE(replay->rewind().is_ok());
     }

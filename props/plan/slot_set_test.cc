@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <ashlar/plan/slot_set.h>
+#include <ashlar/replay/slot_set.h>
 
 #include "spec/ops/random.h"
 
@@ -14,7 +14,7 @@ namespace {
 TEST(SlotSetTest, FindsTheNearestMembersOfAnySet) {
   spec::Random random(1);
   for (const std::uint32_t size : {1u, 63u, 64u, 65u, 4096u, 4097u, 20'000u}) {
-    plan::SlotSet set(size);
+    replay::SlotSet set(size);
     std::set<std::uint32_t> model;
     for (int i = 0; i < 20'000; ++i) {
       const auto slot = static_cast<std::uint32_t>(random.below(size));
@@ -27,8 +27,8 @@ TEST(SlotSetTest, FindsTheNearestMembersOfAnySet) {
       }
       const auto asked = static_cast<std::uint32_t>(random.below(size));
       const auto over = model.upper_bound(asked);
-      ASSERT_EQ(set.above(asked), over == model.end() ? plan::SlotSet::kNone : *over);
-      ASSERT_EQ(set.at_or_below(asked), over == model.begin() ? plan::SlotSet::kNone : *std::prev(over));
+      ASSERT_EQ(set.above(asked), over == model.end() ? replay::SlotSet::kNone : *over);
+      ASSERT_EQ(set.at_or_below(asked), over == model.begin() ? replay::SlotSet::kNone : *std::prev(over));
       ASSERT_EQ(set.is_empty(), model.empty());
     }
   }

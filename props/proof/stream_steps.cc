@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "props/adapters/cache_subject.h"
-#include "spec/ops/table.h"
+#include "props/adapters/caching_allocator_subject.h"
+#include "spec/ops/opcode_table.h"
 #include "spec/ops/text.h"
 
 namespace ashlar::props {
@@ -40,10 +40,10 @@ StreamSteps::StreamSteps(const std::string& conf, std::uint64_t capacity, std::u
     : works_(streams), works_done_(streams), works_pending_(streams) {
   spec::CacheLockstep::Options options;
   options.stats_every = 64;  // statistics are other suites' matter
-  options.factory = [this](std::span<Device* const> devices, const std::string& with) {
+  options.factory = [this](std::span<device::Device* const> devices, const std::string& with) {
     log_ = std::make_shared<OrderLog>(*devices[0]);
-    Device* const logged = log_.get();
-    return caching_allocator_factory()(std::span<Device* const>(&logged, 1), with);
+    device::Device* const logged = log_.get();
+    return caching_allocator_factory()(std::span<device::Device* const>(&logged, 1), with);
   };
   lockstep_ = std::make_unique<spec::CacheLockstep>(std::move(options));
   lockstep_->step(make_op(slot::kConf, 0, 0, conf));

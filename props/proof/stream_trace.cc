@@ -10,7 +10,7 @@
 #include <string>
 
 #include "props/proof/stream_steps.h"
-#include "spec/ops/table.h"
+#include "spec/ops/opcode_table.h"
 
 namespace ashlar::props {
 namespace {

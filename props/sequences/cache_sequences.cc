@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "props/adapters/cache_subject.h"
+#include "props/adapters/caching_allocator_subject.h"
 #include "spec/lockstep/cache_lockstep.h"
 #include "spec/ops/bytes.h"
 #include "spec/ops/random.h"
-#include "spec/ops/table.h"
+#include "spec/ops/opcode_table.h"
 #include "spec/ops/text.h"
 #include "spec/reduce/reduce.h"
 
@@ -101,7 +101,7 @@ class Writer {
       case 6:
         if (!shape_.has_failures) return;
         if (random_.one_in(3)) return put(slot::kHeal, {});
-        return put(slot::kFail, {random_.below(kCallKinds), 1 + random_.below(4), random_.below(3) / 2});
+        return put(slot::kFail, {random_.below(device::kCallKinds), 1 + random_.below(4), random_.below(3) / 2});
       case 7:
         if (shape_.has_captures) put(random_.one_in(2) ? slot::kCaptureBegin : slot::kCaptureEnd, {stream(), random_.below(3)});
         return;

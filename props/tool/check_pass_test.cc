@@ -2,7 +2,7 @@
 // trace is made by hand here: its op has nothing to work on, and would pass for checked.
 #include <gtest/gtest.h>
 
-#include "src/tool/replay.h"
+#include "src/tool/trace_run.h"
 #include "src/tool/trace.h"
 
 namespace ashlar::tool {
@@ -18,7 +18,7 @@ Trace small_trace() {
 }
 
 TEST(CheckPass, ATraceWhoseEveryEventIsJudgedDoesNotDiverge) {
-  const CheckOutcome outcome = check_pass(small_trace(), ReplayOptions{}, Bytes::max());
+  const CheckOutcome outcome = check_pass(small_trace(), TraceRunOptions{}, Bytes::max());
   EXPECT_EQ(outcome.divergences, 0u) << outcome.first_divergence;
   EXPECT_EQ(outcome.skipped_steps, 0u);
 }
@@ -26,7 +26,7 @@ TEST(CheckPass, ATraceWhoseEveryEventIsJudgedDoesNotDiverge) {
 TEST(CheckPass, AnEventThatNothingJudgedIsADivergence) {
   Trace trace = small_trace();
   trace.events.push_back(trace.events.back());  // freed once more: the allocator is not even asked
-  const CheckOutcome outcome = check_pass(trace, ReplayOptions{}, Bytes::max());
+  const CheckOutcome outcome = check_pass(trace, TraceRunOptions{}, Bytes::max());
   EXPECT_EQ(outcome.divergences, 1u);
   EXPECT_EQ(outcome.skipped_steps, 2u);
   EXPECT_NE(outcome.first_divergence.find("2 ops of the trace were skipped"), std::string::npos) << outcome.first_divergence;
@@ -36,7 +36,7 @@ TEST(CheckPass, WhatIsFreedOfNoBytesIsSkippedRightly) {
   TraceBuilder builder("nothing");
   const auto nothing = builder.allocate(0_B);
   EXPECT_TRUE(builder.free(*nothing));
-  const CheckOutcome outcome = check_pass(builder.trace(), ReplayOptions{}, Bytes::max());
+  const CheckOutcome outcome = check_pass(builder.trace(), TraceRunOptions{}, Bytes::max());
   EXPECT_EQ(outcome.divergences, 0u) << outcome.first_divergence;
   EXPECT_EQ(outcome.skipped_steps, 3u);
 }

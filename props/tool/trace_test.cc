@@ -1,7 +1,7 @@
 // The trace reader: what it takes, and the one line it gives for what it does not take.
 //
 // Imitates: traces as recorders write them, then cut off, edited, or damaged. Does not prove: anything about replay; and
-// arbitrary bytes are the fuzz target's (fuzz/trace_reader.cc).
+// arbitrary bytes are the fuzz target's (fuzz/trace_reader_fuzz.cc).
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -4,10 +4,10 @@
 
 namespace ashlar::spec {
 
-CaptureStatus Captures::status(std::uint32_t lane) const {
+device::CaptureStatus Captures::status(std::uint32_t lane) const {
   const std::uint32_t number = of_lane(lane);
-  if (number == 0) return CaptureStatus::kNone;
-  return at(number).invalidated ? CaptureStatus::kInvalidated : CaptureStatus::kActive;
+  if (number == 0) return device::CaptureStatus::kNone;
+  return at(number).invalidated ? device::CaptureStatus::kInvalidated : device::CaptureStatus::kActive;
 }
 
 std::uint32_t Captures::member_of(Capture& capture, std::uint32_t lane) {
@@ -18,7 +18,7 @@ std::uint32_t Captures::member_of(Capture& capture, std::uint32_t lane) {
   return static_cast<std::uint32_t>(capture.members.size() - 1);
 }
 
-Status Captures::begin(std::uint32_t lane, std::uint32_t thread, CaptureMode mode) {
+Status Captures::begin(std::uint32_t lane, std::uint32_t thread, device::CaptureMode mode) {
   ASHLAR_REQUIRE(of_lane(lane) == 0, Code::kBusy, "the stream captures already");
   Capture& made = captures_.emplace_back();
   made.open = true;
@@ -54,7 +54,7 @@ Status Captures::end(std::uint32_t lane, std::uint32_t thread, std::vector<Touch
   if (capture.members.front().lane != lane) {
     return violate(number, "capture ended on a stream it did not begin on (cudaErrorStreamCaptureUnmatched)");
   }
-  if (capture.mode != CaptureMode::kRelaxed && capture.thread != thread) {
+  if (capture.mode != device::CaptureMode::kRelaxed && capture.thread != thread) {
     return violate(number, "capture ended by another thread (cudaErrorStreamCaptureWrongThread)");
   }
   const bool invalidated = capture.invalidated;
@@ -118,13 +118,13 @@ Status Captures::wait(std::uint32_t lane, const CapturePoint& point) {
 }
 
 // CUDA's rule of the thread's mode and the modes that captures were begun with (cudaThreadExchangeStreamCaptureMode).
-bool Captures::forbids_unsafe_call(std::uint32_t thread, CaptureMode mode) {
-  if (open_ == 0 || mode == CaptureMode::kRelaxed) return false;
+bool Captures::forbids_unsafe_call(std::uint32_t thread, device::CaptureMode mode) {
+  if (open_ == 0 || mode == device::CaptureMode::kRelaxed) return false;
   bool forbidden = false;
   for (Capture& capture : captures_) {
-    if (!capture.open || capture.mode == CaptureMode::kRelaxed) continue;
+    if (!capture.open || capture.mode == device::CaptureMode::kRelaxed) continue;
     const bool own = capture.thread == thread;
-    const bool other = mode == CaptureMode::kGlobal && capture.mode == CaptureMode::kGlobal;
+    const bool other = mode == device::CaptureMode::kGlobal && capture.mode == device::CaptureMode::kGlobal;
     if (!own && !other) continue;
     capture.invalidated = true;
     forbidden = true;

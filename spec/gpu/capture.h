@@ -31,9 +31,9 @@ class Captures {
   bool none_open() const { return open_ == 0; }
   /// The open capture (valid or invalidated) that the lane is in, from 1; 0 if none. O(1).
   std::uint32_t of_lane(std::uint32_t lane) const { return lane < lane_.size() ? lane_[lane] : 0; }
-  CaptureStatus status(std::uint32_t lane) const;
+  device::CaptureStatus status(std::uint32_t lane) const;
 
-  Status begin(std::uint32_t lane, std::uint32_t thread, CaptureMode mode);
+  Status begin(std::uint32_t lane, std::uint32_t thread, device::CaptureMode mode);
   /// Ends it and gives the touches of its kernels to `touches`. An error ends it all the same, but for the wrong stream
   /// or thread.
   Status end(std::uint32_t lane, std::uint32_t thread, std::vector<Touch>& touches);
@@ -48,7 +48,7 @@ class Captures {
   Status wait(std::uint32_t lane, const CapturePoint& point);
 
   /// Marks every open capture that answers `thread` and `mode` as one that forbids unsafe calls there. Is there one?
-  bool forbids_unsafe_call(std::uint32_t thread, CaptureMode mode);
+  bool forbids_unsafe_call(std::uint32_t thread, device::CaptureMode mode);
   /// A query of what a capture recorded: the capture, if it is still open, is invalidated. Always kCaptureUnsafe.
   Status query_captured(const CapturePoint& point);
   /// Work on the legacy default stream while some of `blocking` lanes capture: forbidden.
@@ -67,7 +67,7 @@ class Captures {
   struct Capture {
     bool open = false;
     bool invalidated = false;
-    CaptureMode mode = CaptureMode::kGlobal;
+    device::CaptureMode mode = device::CaptureMode::kGlobal;
     std::uint32_t thread = 0;
     std::vector<Member> members;
     std::vector<Touch> touches;

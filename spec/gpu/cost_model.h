@@ -49,8 +49,8 @@ struct CostModel {
   /// A model in which every call is free.
   static CostModel zero();
   /// The cost of one call of that kind over `size` bytes (0 where the call has none), in ns.
-  std::uint64_t of(CallKind kind, Bytes size) const;
-  const CallCost& figures(CallKind kind) const;
+  std::uint64_t of(device::CallKind kind, Bytes size) const;
+  const CallCost& figures(device::CallKind kind) const;
 };
 
 /// How often one kind of call was made, and what that would have cost.
@@ -63,7 +63,7 @@ struct CallCount {
 
 /// The account of a machine: per kind, in total, and since the last step mark.
 struct CallAccount {
-  std::array<CallCount, kCallKinds> by_kind{};
+  std::array<CallCount, device::kCallKinds> by_kind{};
   std::uint64_t ns = 0;           ///< modelled, all calls
   std::uint64_t ns_max = 0;       ///< the dearest single call
   std::uint64_t step_calls = 0;   ///< since mark_step()
@@ -72,10 +72,10 @@ struct CallAccount {
   std::uint64_t waits = 0;        ///< blocking calls that did have to wait
   std::uint64_t entries_run = 0;  ///< stream entries finished
 
-  const CallCount& of(CallKind kind) const { return by_kind[static_cast<unsigned>(kind)]; }
+  const CallCount& of(device::CallKind kind) const { return by_kind[static_cast<unsigned>(kind)]; }
   /// All calls of all kinds.
   std::uint64_t calls() const;
-  void charge(CallKind kind, std::uint64_t call_ns) {
+  void charge(device::CallKind kind, std::uint64_t call_ns) {
     CallCount& count = by_kind[static_cast<unsigned>(kind)];
     ++count.calls;
     count.ns += call_ns;

@@ -69,9 +69,9 @@ void Machine::act_as_thread(std::uint32_t n) {
   thread_slot = ThreadSlot{serial_, n};
 }
 
-CaptureMode& Machine::capture_mode() {
+device::CaptureMode& Machine::capture_mode() {
   const std::uint32_t self = thread();
-  if (capture_modes_.size() <= self) capture_modes_.resize(self + 1, CaptureMode::kGlobal);
+  if (capture_modes_.size() <= self) capture_modes_.resize(self + 1, device::CaptureMode::kGlobal);
   return capture_modes_[self];
 }
 
@@ -81,8 +81,8 @@ Status Machine::check_alive(std::uint32_t device) const {
   return Status::ok();
 }
 
-Status Machine::enter(std::uint32_t device, CallKind kind, Bytes size) {
-  if (torn_down_) faults_.misuse(FaultKind::kCallAfterTeardown, "C25: ", call_name(kind));
+Status Machine::enter(std::uint32_t device, device::CallKind kind, Bytes size) {
+  if (torn_down_) faults_.misuse(FaultKind::kCallAfterTeardown, "C25: ", device::call_name(kind));
   if (options_.pace > 0) {
     for (std::uint64_t n = rng_.below(std::uint64_t{options_.pace} + 1); n > 0; --n) scheduler_.run_any();
   }
@@ -106,7 +106,7 @@ Status Machine::enter(std::uint32_t device, CallKind kind, Bytes size) {
   return Status::ok();
 }
 
-void Machine::leave(CallKind kind, Code code) {
+void Machine::leave(device::CallKind kind, Code code) {
   if (code == Code::kOk || code == Code::kNotReady || FaultLog::current_blame() == Blame::kCaller) return;
   ++account_.by_kind[static_cast<unsigned>(kind)].failed;
 }

@@ -49,9 +49,9 @@ class Machine {
   void act_as_thread(std::uint32_t n);
 
   // Before a Device call: charges it, lets the adversary move, and says whether it may go on (D8, planned failures).
-  Status enter(std::uint32_t device, CallKind kind, Bytes size);
+  Status enter(std::uint32_t device, device::CallKind kind, Bytes size);
   /// After it: counts failures.
-  void leave(CallKind kind, Code code);
+  void leave(device::CallKind kind, Code code);
   /// kTornDown or kDeviceLost when it is so (D8).
   Status check_alive(std::uint32_t device) const;
   /// Reports a device call made inside a host function; what that call answers.
@@ -74,8 +74,8 @@ class Machine {
   Status event_synchronize(EventHandle event, std::uint32_t timeout_ms);
   Status stream_wait(std::uint32_t device, StreamHandle stream, EventHandle event);
   Result<Stream> identify(std::uint32_t device, StreamHandle stream);
-  Result<CaptureStatus> capture_status(std::uint32_t device, StreamHandle stream);
-  CaptureMode exchange_capture_mode(CaptureMode mode);
+  Result<device::CaptureStatus> capture_status(std::uint32_t device, StreamHandle stream);
+  device::CaptureMode exchange_capture_mode(device::CaptureMode mode);
   Status synchronize(std::uint32_t device);
 
   // Control.
@@ -87,11 +87,11 @@ class Machine {
   Status enqueue(const Stream& stream, const Entry& entry, std::span<const Touch> touches = {});
   Status write_value(const Stream& stream, Address at, std::uint64_t value);
   Status wait_value(const Stream& stream, Address at, std::uint64_t value, WaitRule rule);
-  Status begin_capture(const Stream& stream, CaptureMode mode);
+  Status begin_capture(const Stream& stream, device::CaptureMode mode);
   Result<GraphId> end_capture(const Stream& stream);
   Status launch_graph(const Stream& stream, GraphId graph);
   Status destroy_graph(GraphId graph);
-  void fail(CallKind kind, std::uint64_t n, FailMode mode, Code code);
+  void fail(device::CallKind kind, std::uint64_t n, FailMode mode, Code code);
   void heal() { plans_.clear(); }
   void tear_down() { torn_down_ = true; }
   bool leak_check(bool streams);
@@ -119,7 +119,7 @@ class Machine {
     std::vector<std::uint32_t> blocking;     // lanes, the legacy one not among them
   };
   struct Plan {
-    CallKind kind;
+    device::CallKind kind;
     std::uint64_t left;
     FailMode mode;
     Code code;
@@ -147,7 +147,7 @@ class Machine {
   Status make_room(std::uint32_t lane);
   void push(std::uint32_t lane, const Entry& entry, std::span<const Touch> touches = {});
   void about_to_unmap(Address at, Bytes size);
-  CaptureMode& capture_mode();
+  device::CaptureMode& capture_mode();
 
   std::mutex mutex_;
   SimGpuOptions options_;
@@ -168,7 +168,7 @@ class Machine {
   std::vector<Graph> graphs_;
   std::vector<WordClock> word_clocks_;
   std::vector<Plan> plans_;
-  std::vector<CaptureMode> capture_modes_;  // by thread
+  std::vector<device::CaptureMode> capture_modes_;  // by thread
   std::vector<std::pair<std::thread::id, std::uint32_t>> threads_;
   std::vector<Touch> touched_;  // scratch
   std::uint64_t stood_still_at_ = 0;  // entries run by then

@@ -162,7 +162,7 @@ Status Machine::event_synchronize(EventHandle event, std::uint32_t timeout_ms) {
   if (state->point.capture != 0) return captures_.query_captured(state->point);
   const Status safe = check_safe();
   if (!safe.is_ok()) return safe;
-  const bool for_ever = timeout_ms == kWaitForever;
+  const bool for_ever = timeout_ms == device::kWaitForever;
   std::uint64_t left = ~std::uint64_t{0};
   if (!for_ever && (options_.entries_per_ms > 0 || timeout_ms == 0)) {
     left = std::uint64_t{timeout_ms} * options_.entries_per_ms;
@@ -209,13 +209,13 @@ Result<Stream> Machine::identify(std::uint32_t device, StreamHandle stream) {
   return stream_of(lane.value());
 }
 
-Result<CaptureStatus> Machine::capture_status(std::uint32_t device, StreamHandle stream) {
+Result<device::CaptureStatus> Machine::capture_status(std::uint32_t device, StreamHandle stream) {
   const Result<std::uint32_t> lane = resolve(device, stream);
   if (!lane.is_ok()) return lane.status();
   return captures_.status(lane.value());
 }
 
-CaptureMode Machine::exchange_capture_mode(CaptureMode mode) { return std::exchange(capture_mode(), mode); }
+device::CaptureMode Machine::exchange_capture_mode(device::CaptureMode mode) { return std::exchange(capture_mode(), mode); }
 
 Status Machine::synchronize(std::uint32_t device) {
   const std::uint32_t capture = captures_.any_open();

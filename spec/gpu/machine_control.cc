@@ -29,7 +29,7 @@ Status Machine::wait_value(const Stream& stream, Address at, std::uint64_t value
   return queued;
 }
 
-Status Machine::begin_capture(const Stream& stream, CaptureMode mode) {
+Status Machine::begin_capture(const Stream& stream, device::CaptureMode mode) {
   const auto device = static_cast<std::uint32_t>(stream.device.value());
   const Status alive = check_alive(device);
   if (!alive.is_ok()) return alive;
@@ -74,7 +74,7 @@ Status Machine::destroy_graph(GraphId graph) {
   return Status::ok();
 }
 
-void Machine::fail(CallKind kind, std::uint64_t n, FailMode mode, Code code) {
+void Machine::fail(device::CallKind kind, std::uint64_t n, FailMode mode, Code code) {
   plans_.push_back(Plan{kind, std::max<std::uint64_t>(n, 1), mode, code});
 }
 

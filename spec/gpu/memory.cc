@@ -28,11 +28,11 @@ Status Memory::refuse(const char* why, Address at, Bytes size) {
   return Status{Code::kInvalidArgument, why};
 }
 
-MemoryInfo Memory::info(std::uint32_t device) const {
+device::MemoryInfo Memory::info(std::uint32_t device) const {
   const DeviceMemory& memory = devices_[device];
   const Bytes total = memory.capacity == Bytes{0} ? kUnlimitedTotal : memory.capacity;
   const Bytes used = memory.ledger.device_bytes();
-  return MemoryInfo{used > total ? Bytes{0} : total - used, total};
+  return device::MemoryInfo{used > total ? Bytes{0} : total - used, total};
 }
 
 bool Memory::fits(std::uint32_t device, Bytes size) const {

@@ -31,7 +31,7 @@ class Memory {
   Memory(const SimGpuOptions& options, FaultLog& faults);
 
   void set_capacity(std::uint32_t device, Bytes capacity) { devices_[device].capacity = capacity; }
-  MemoryInfo info(std::uint32_t device) const;
+  device::MemoryInfo info(std::uint32_t device) const;
   const Ledger& ledger(std::uint32_t device) const { return devices_[device].ledger; }
   Ledger& ledger(std::uint32_t device) { return devices_[device].ledger; }
 

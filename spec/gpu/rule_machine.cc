@@ -13,7 +13,7 @@ class SimulatedMachine final : public RuleMachine {
   explicit SimulatedMachine(const SimGpuOptions& options) : sim_(options) {}
 
   std::uint32_t device_count() const override { return sim_.device_count(); }
-  Device& device(std::uint32_t index) override { return sim_.device(id_of(index)); }
+  device::Device& device(std::uint32_t index) override { return sim_.device(id_of(index)); }
   Status act_as_thread(std::uint32_t n) override {
     sim_.act_as_thread(n);
     return Status::ok();
@@ -56,7 +56,7 @@ class SimulatedMachine final : public RuleMachine {
   Status collective(const Stream& stream, std::uint32_t group, std::uint32_t members) override {
     return sim_.collective(stream, group, members);
   }
-  Status begin_capture(const Stream& stream, CaptureMode mode) override { return sim_.begin_capture(stream, mode); }
+  Status begin_capture(const Stream& stream, device::CaptureMode mode) override { return sim_.begin_capture(stream, mode); }
   Result<GraphId> end_capture(const Stream& stream) override { return sim_.end_capture(stream); }
   Status launch_graph(const Stream& stream, GraphId graph) override { return sim_.launch_graph(stream, graph); }
   Status destroy_graph(GraphId graph) override { return sim_.destroy_graph(graph); }
@@ -77,7 +77,7 @@ class SimulatedMachine final : public RuleMachine {
     sim_.set_capacity(id_of(device), capacity);
     return Status::ok();
   }
-  Status fail(CallKind kind, std::uint64_t n, FailMode mode) override {
+  Status fail(device::CallKind kind, std::uint64_t n, FailMode mode) override {
     sim_.fail(kind, n, mode);
     return Status::ok();
   }

@@ -22,7 +22,7 @@ class RuleMachine {
   virtual ~RuleMachine() = default;
 
   virtual std::uint32_t device_count() const = 0;
-  virtual Device& device(std::uint32_t index) = 0;
+  virtual device::Device& device(std::uint32_t index) = 0;
   /// From now on the calls are those of the n-th host thread.
   virtual Status act_as_thread(std::uint32_t n) = 0;
 
@@ -43,7 +43,7 @@ class RuleMachine {
   virtual Status wait_value(const Stream& stream, std::uint32_t word, std::uint64_t value) = 0;
   virtual Status host_write_value(std::uint32_t word, std::uint64_t value) = 0;
   virtual Status collective(const Stream& stream, std::uint32_t group, std::uint32_t members) = 0;
-  virtual Status begin_capture(const Stream& stream, CaptureMode mode) = 0;
+  virtual Status begin_capture(const Stream& stream, device::CaptureMode mode) = 0;
   virtual Result<GraphId> end_capture(const Stream& stream) = 0;
   virtual Status launch_graph(const Stream& stream, GraphId graph) = 0;
   virtual Status destroy_graph(GraphId graph) = 0;
@@ -57,7 +57,7 @@ class RuleMachine {
   virtual Status set_lag(std::uint64_t ticks) = 0;
   virtual void tick() = 0;
   virtual Status set_capacity(std::uint32_t device, Bytes capacity) = 0;
-  virtual Status fail(CallKind kind, std::uint64_t n, FailMode mode) = 0;
+  virtual Status fail(device::CallKind kind, std::uint64_t n, FailMode mode) = 0;
   virtual Status heal() = 0;
   virtual Status lose(std::uint32_t device) = 0;
   virtual Status tear_down() = 0;

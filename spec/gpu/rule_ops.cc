@@ -1,6 +1,6 @@
 #include "spec/gpu/rule_ops.h"
 
-#include "spec/ops/table.h"
+#include "spec/ops/opcode_table.h"
 
 namespace ashlar::spec {
 
@@ -16,7 +16,7 @@ std::optional<Status> RuleOps::operator()(const Op& op) {
   return std::nullopt;
 }
 
-Device* RuleOps::device(std::uint64_t name) {
+device::Device* RuleOps::device(std::uint64_t name) {
   if (name < machine_.device_count()) return &machine_.device(static_cast<std::uint32_t>(name));
   skipped_ = true;
   return nullptr;
@@ -106,7 +106,7 @@ std::optional<Status> RuleOps::work_op(const Op& op) {
 std::optional<Status> RuleOps::event_op(const Op& op) {
   switch (op.slot) {
     case slot::kDevEvent: {
-      Device* on = device(op.arg[1]);
+      device::Device* on = device(op.arg[1]);
       if (on == nullptr) return std::nullopt;
       const Result<EventHandle> made = on->event_create();
       if (made.is_ok()) events_[op.arg[0]] = NamedEvent{made.value(), static_cast<std::uint32_t>(op.arg[1])};
@@ -136,18 +136,18 @@ std::optional<Status> RuleOps::event_op(const Op& op) {
   }
   const NamedEvent* event = find(events_, op.arg[0]);
   if (event == nullptr) return std::nullopt;
-  Device& on = machine_.device(event->device);
+  device::Device& on = machine_.device(event->device);
   if (op.slot == slot::kDevEventDestroy) return on.event_destroy(event->handle);
   if (op.slot == slot::kDevQuery) return on.event_query(event->handle);
   return on.event_synchronize(event->handle,
-                              op.slot == slot::kSync ? kWaitForever : static_cast<std::uint32_t>(op.arg[1]));
+                              op.slot == slot::kSync ? device::kWaitForever : static_cast<std::uint32_t>(op.arg[1]));
 }
 
 std::optional<Status> RuleOps::memory_op(const Op& op) {
   switch (op.slot) {
     case slot::kDevMalloc:
     case slot::kDevPinned: {
-      Device* on = device(op.arg[1]);
+      device::Device* on = device(op.arg[1]);
       if (on == nullptr) return std::nullopt;
       const Bytes size{op.arg[2]};
       const Result<Address> made = op.slot == slot::kDevMalloc ? on->segment_alloc(size) : on->pinned_alloc(size);
@@ -155,9 +155,9 @@ std::optional<Status> RuleOps::memory_op(const Op& op) {
       return made.status();
     }
     case slot::kExpectFree: {
-      Device* on = device(op.arg[0]);
+      device::Device* on = device(op.arg[0]);
       if (on == nullptr) return std::nullopt;
-      const Result<MemoryInfo> info = on->memory_info();
+      const Result<device::MemoryInfo> info = on->memory_info();
       if (!info.is_ok() || info.value().free == Bytes{op.arg[1]}) return info.status();
       return Status{Code::kNotFound, "another number of bytes is free"};
     }
@@ -169,7 +169,7 @@ std::optional<Status> RuleOps::memory_op(const Op& op) {
   }
   const Named* segment = find(segments_, op.arg[0]);
   if (segment == nullptr) return std::nullopt;
-  Device* on = device(op.slot == slot::kDevFreeOn ? op.arg[1] : segment->device);
+  device::Device* on = device(op.slot == slot::kDevFreeOn ? op.arg[1] : segment->device);
   if (on == nullptr) return std::nullopt;
   if (op.slot == slot::kDevPinnedFree) return on->pinned_free(segment->at);
   return on->segment_free(op.slot == slot::kDevFreeInterior ? segment->at + Bytes{op.arg[1]} : segment->at);
@@ -178,7 +178,7 @@ std::optional<Status> RuleOps::memory_op(const Op& op) {
 std::optional<Status> RuleOps::page_op(const Op& op) {
   switch (op.slot) {
     case slot::kDevReserve: {
-      Device* on = device(op.arg[1]);
+      device::Device* on = device(op.arg[1]);
       if (on == nullptr) return std::nullopt;
       const Result<Address> made = on->address_reserve(Bytes{op.arg[2]}, Bytes{0});
       if (made.is_ok()) {
@@ -187,7 +187,7 @@ std::optional<Status> RuleOps::page_op(const Op& op) {
       return made.status();
     }
     case slot::kDevCreate: {
-      Device* on = device(op.arg[1]);
+      device::Device* on = device(op.arg[1]);
       if (on == nullptr) return std::nullopt;
       const Result<PageHandle> made = on->page_create(Bytes{op.arg[2]});
       if (made.is_ok()) pages_[op.arg[0]] = NamedPage{made.value(), static_cast<std::uint32_t>(op.arg[1])};
@@ -206,7 +206,7 @@ std::optional<Status> RuleOps::page_op(const Op& op) {
   }
   const Named* range = find(ranges_, op.arg[0]);
   if (range == nullptr) return std::nullopt;
-  Device& on = machine_.device(range->device);
+  device::Device& on = machine_.device(range->device);
   if (op.slot == slot::kDevRelease) return on.address_release(range->at, Bytes{op.arg[1]});
   const Address at = range->at + Bytes{op.arg[1]};
   const Bytes size{op.arg[2]};
@@ -219,7 +219,7 @@ std::optional<Status> RuleOps::page_op(const Op& op) {
 
 std::optional<Status> RuleOps::capture_op(const Op& op) {
   if (op.slot == slot::kCaptureThread) {
-    return machine_.device(0).exchange_capture_mode(static_cast<CaptureMode>(op.arg[0] % 3)).status();
+    return machine_.device(0).exchange_capture_mode(static_cast<device::CaptureMode>(op.arg[0] % 3)).status();
   }
   if (op.slot == slot::kGraphDestroy) return machine_.destroy_graph(graph(op.arg[0]));
   if (op.slot != slot::kCaptureBegin && op.slot != slot::kCaptureEnd && op.slot != slot::kCaptureState &&
@@ -229,7 +229,7 @@ std::optional<Status> RuleOps::capture_op(const Op& op) {
   const Stream* stream = find(streams_, op.arg[0]);
   if (stream == nullptr) return std::nullopt;
   if (op.slot == slot::kCaptureBegin) {
-    return machine_.begin_capture(*stream, static_cast<CaptureMode>(op.arg[1] % 3));
+    return machine_.begin_capture(*stream, static_cast<device::CaptureMode>(op.arg[1] % 3));
   }
   if (op.slot == slot::kGraphLaunch) return machine_.launch_graph(*stream, graph(op.arg[1]));
   if (op.slot == slot::kCaptureEnd) {
@@ -237,9 +237,9 @@ std::optional<Status> RuleOps::capture_op(const Op& op) {
     if (ended.is_ok()) graphs_.push_back(ended.value());
     return ended.status();
   }
-  const Result<CaptureStatus> state = device_of(*stream).capture_status(stream->handle);
-  if (!state.is_ok() || state.value() == CaptureStatus::kNone) return state.status();
-  if (state.value() == CaptureStatus::kActive) return Status{Code::kBusy, "the stream captures"};
+  const Result<device::CaptureStatus> state = device_of(*stream).capture_status(stream->handle);
+  if (!state.is_ok() || state.value() == device::CaptureStatus::kNone) return state.status();
+  if (state.value() == device::CaptureStatus::kActive) return Status{Code::kBusy, "the stream captures"};
   return Status{Code::kCaptureInvalidated, "the capture was invalidated"};
 }
 
@@ -250,7 +250,7 @@ std::optional<Status> RuleOps::machine_op(const Op& op) {
     case slot::kDrainAll: return machine_.drain_all();
     case slot::kLag: lag_ = true; return machine_.set_lag(op.arg[0]);
     case slot::kFail:
-      return machine_.fail(static_cast<CallKind>(op.arg[0] % kCallKinds), op.arg[1],
+      return machine_.fail(static_cast<device::CallKind>(op.arg[0] % device::kCallKinds), op.arg[1],
                            op.arg[2] == 0 ? FailMode::kOnce : FailMode::kOn);
     case slot::kHeal: return machine_.heal();
     case slot::kTeardown: return machine_.tear_down();
@@ -260,7 +260,7 @@ std::optional<Status> RuleOps::machine_op(const Op& op) {
     case slot::kLose: break;
     default: return std::nullopt;
   }
-  Device* named = device(op.arg[0]);
+  device::Device* named = device(op.arg[0]);
   if (named == nullptr) return std::nullopt;
   if (op.slot == slot::kDrain) return machine_.drain(on);
   if (op.slot == slot::kDevSynchronize) return named->synchronize();

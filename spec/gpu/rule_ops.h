@@ -48,8 +48,8 @@ class RuleOps {
     if (made.is_ok()) names[name] = made.value();
     return made.status();
   }
-  Device* device(std::uint64_t name);
-  Device& device_of(const Stream& stream) { return machine_.device(index_of(stream)); }
+  device::Device* device(std::uint64_t name);
+  device::Device& device_of(const Stream& stream) { return machine_.device(index_of(stream)); }
   static std::uint32_t index_of(const Stream& stream) { return static_cast<std::uint32_t>(stream.device.value()); }
   GraphId graph(std::uint64_t number) const {
     return number > 0 && number <= graphs_.size() ? graphs_[number - 1] : GraphId{};

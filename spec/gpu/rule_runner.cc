@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "spec/gpu/rule_ops.h"
-#include "spec/ops/table.h"
+#include "spec/ops/opcode_table.h"
 #include "spec/ops/text.h"
 
 namespace ashlar::spec {

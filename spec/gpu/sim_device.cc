@@ -13,7 +13,7 @@ Code code_of(const Result<T>& result) {
 
 // One call: the lock, the account, D8 and planned failures around `body`.
 template <class Answer, class Body>
-Answer call(Machine& machine, std::uint32_t device, CallKind kind, Bytes size, Body body) {
+Answer call(Machine& machine, std::uint32_t device, device::CallKind kind, Bytes size, Body body) {
   if (Scheduler::in_host_function() == &machine.scheduler()) return machine.refuse_in_host_function();
   const std::lock_guard<std::mutex> lock(machine.mutex());
   const Status entered = machine.enter(device, kind, size);
@@ -25,8 +25,8 @@ Answer call(Machine& machine, std::uint32_t device, CallKind kind, Bytes size, B
 
 }  // namespace
 
-DeviceTraits SimDevice::traits() const noexcept {
-  DeviceTraits traits;
+device::DeviceTraits SimDevice::traits() const noexcept {
+  device::DeviceTraits traits;
   traits.id = DeviceId{static_cast<std::int32_t>(index_)};
   traits.page_granularity = machine_->options().page_granularity;
   traits.has_virtual_memory = machine_->options().virtual_memory;
@@ -34,112 +34,112 @@ DeviceTraits SimDevice::traits() const noexcept {
 }
 
 Result<Address> SimDevice::segment_alloc(Bytes size) noexcept {
-  return call<Result<Address>>(*machine_, index_, CallKind::kSegmentAlloc, size,
+  return call<Result<Address>>(*machine_, index_, device::CallKind::kSegmentAlloc, size,
                                [&] { return machine_->segment_alloc(index_, size, HeldKind::kSegment); });
 }
 
 Status SimDevice::segment_free(Address base) noexcept {
-  return call<Status>(*machine_, index_, CallKind::kSegmentFree, Bytes{0},
+  return call<Status>(*machine_, index_, device::CallKind::kSegmentFree, Bytes{0},
                       [&] { return machine_->segment_free(index_, base, HeldKind::kSegment); });
 }
 
 Result<Address> SimDevice::address_reserve(Bytes size, Bytes alignment) noexcept {
-  return call<Result<Address>>(*machine_, index_, CallKind::kAddressReserve, size,
+  return call<Result<Address>>(*machine_, index_, device::CallKind::kAddressReserve, size,
                                [&] { return machine_->address_reserve(index_, size, alignment); });
 }
 
 Status SimDevice::address_release(Address base, Bytes size) noexcept {
-  return call<Status>(*machine_, index_, CallKind::kAddressRelease, size,
+  return call<Status>(*machine_, index_, device::CallKind::kAddressRelease, size,
                       [&] { return machine_->address_release(index_, base, size); });
 }
 
 Result<PageHandle> SimDevice::page_create(Bytes size) noexcept {
-  return call<Result<PageHandle>>(*machine_, index_, CallKind::kPageCreate, size,
+  return call<Result<PageHandle>>(*machine_, index_, device::CallKind::kPageCreate, size,
                                   [&] { return machine_->page_create(index_, size); });
 }
 
 Status SimDevice::page_release(PageHandle page) noexcept {
-  return call<Status>(*machine_, index_, CallKind::kPageRelease, Bytes{0},
+  return call<Status>(*machine_, index_, device::CallKind::kPageRelease, Bytes{0},
                       [&] { return machine_->page_release(index_, page); });
 }
 
 Status SimDevice::page_map(Address at, Bytes size, PageHandle page) noexcept {
-  return call<Status>(*machine_, index_, CallKind::kPageMap, size,
+  return call<Status>(*machine_, index_, device::CallKind::kPageMap, size,
                       [&] { return machine_->page_map(index_, at, size, page); });
 }
 
 Status SimDevice::page_access(Address at, Bytes size) noexcept {
-  return call<Status>(*machine_, index_, CallKind::kPageAccess, size,
+  return call<Status>(*machine_, index_, device::CallKind::kPageAccess, size,
                       [&] { return machine_->page_access(index_, at, size); });
 }
 
 Status SimDevice::page_unmap(Address at, Bytes size) noexcept {
-  return call<Status>(*machine_, index_, CallKind::kPageUnmap, size,
+  return call<Status>(*machine_, index_, device::CallKind::kPageUnmap, size,
                       [&] { return machine_->page_unmap(index_, at, size); });
 }
 
 Result<EventHandle> SimDevice::event_create() noexcept {
-  return call<Result<EventHandle>>(*machine_, index_, CallKind::kEventCreate, Bytes{0},
+  return call<Result<EventHandle>>(*machine_, index_, device::CallKind::kEventCreate, Bytes{0},
                                    [&] { return machine_->event_create(index_); });
 }
 
 Status SimDevice::event_destroy(EventHandle event) noexcept {
-  return call<Status>(*machine_, index_, CallKind::kEventDestroy, Bytes{0},
+  return call<Status>(*machine_, index_, device::CallKind::kEventDestroy, Bytes{0},
                       [&] { return machine_->event_destroy(index_, event); });
 }
 
 Status SimDevice::event_record(EventHandle event, StreamHandle stream) noexcept {
-  return call<Status>(*machine_, index_, CallKind::kEventRecord, Bytes{0},
+  return call<Status>(*machine_, index_, device::CallKind::kEventRecord, Bytes{0},
                       [&] { return machine_->event_record(index_, event, stream); });
 }
 
 Status SimDevice::event_query(EventHandle event) noexcept {
-  return call<Status>(*machine_, index_, CallKind::kEventQuery, Bytes{0},
+  return call<Status>(*machine_, index_, device::CallKind::kEventQuery, Bytes{0},
                       [&] { return machine_->event_query(event); });
 }
 
 Status SimDevice::event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept {
-  return call<Status>(*machine_, index_, CallKind::kEventSynchronize, Bytes{0},
+  return call<Status>(*machine_, index_, device::CallKind::kEventSynchronize, Bytes{0},
                       [&] { return machine_->event_synchronize(event, timeout_ms); });
 }
 
 Status SimDevice::stream_wait(StreamHandle stream, EventHandle event) noexcept {
-  return call<Status>(*machine_, index_, CallKind::kStreamWait, Bytes{0},
+  return call<Status>(*machine_, index_, device::CallKind::kStreamWait, Bytes{0},
                       [&] { return machine_->stream_wait(index_, stream, event); });
 }
 
 Result<Stream> SimDevice::identify(StreamHandle handle) noexcept {
-  return call<Result<Stream>>(*machine_, index_, CallKind::kIdentify, Bytes{0},
+  return call<Result<Stream>>(*machine_, index_, device::CallKind::kIdentify, Bytes{0},
                               [&] { return machine_->identify(index_, handle); });
 }
 
-Result<CaptureStatus> SimDevice::capture_status(StreamHandle stream) noexcept {
-  return call<Result<CaptureStatus>>(*machine_, index_, CallKind::kCaptureStatus, Bytes{0},
+Result<device::CaptureStatus> SimDevice::capture_status(StreamHandle stream) noexcept {
+  return call<Result<device::CaptureStatus>>(*machine_, index_, device::CallKind::kCaptureStatus, Bytes{0},
                                      [&] { return machine_->capture_status(index_, stream); });
 }
 
-Result<CaptureMode> SimDevice::exchange_capture_mode(CaptureMode mode) noexcept {
-  return call<Result<CaptureMode>>(*machine_, index_, CallKind::kExchangeCaptureMode, Bytes{0},
-                                   [&] { return Result<CaptureMode>(machine_->exchange_capture_mode(mode)); });
+Result<device::CaptureMode> SimDevice::exchange_capture_mode(device::CaptureMode mode) noexcept {
+  return call<Result<device::CaptureMode>>(*machine_, index_, device::CallKind::kExchangeCaptureMode, Bytes{0},
+                                   [&] { return Result<device::CaptureMode>(machine_->exchange_capture_mode(mode)); });
 }
 
-Result<MemoryInfo> SimDevice::memory_info() noexcept {
-  return call<Result<MemoryInfo>>(*machine_, index_, CallKind::kMemoryInfo, Bytes{0},
-                                  [&] { return Result<MemoryInfo>(machine_->memory().info(index_)); });
+Result<device::MemoryInfo> SimDevice::memory_info() noexcept {
+  return call<Result<device::MemoryInfo>>(*machine_, index_, device::CallKind::kMemoryInfo, Bytes{0},
+                                  [&] { return Result<device::MemoryInfo>(machine_->memory().info(index_)); });
 }
 
 Result<Address> SimDevice::pinned_alloc(Bytes size) noexcept {
-  return call<Result<Address>>(*machine_, index_, CallKind::kPinnedAlloc, size,
+  return call<Result<Address>>(*machine_, index_, device::CallKind::kPinnedAlloc, size,
                                [&] { return machine_->segment_alloc(index_, size, HeldKind::kPinned); });
 }
 
 Status SimDevice::pinned_free(Address base) noexcept {
-  return call<Status>(*machine_, index_, CallKind::kPinnedFree, Bytes{0},
+  return call<Status>(*machine_, index_, device::CallKind::kPinnedFree, Bytes{0},
                       [&] { return machine_->segment_free(index_, base, HeldKind::kPinned); });
 }
 
 Status SimDevice::synchronize() noexcept {
-  return call<Status>(*machine_, index_, CallKind::kSynchronize, Bytes{0},
+  return call<Status>(*machine_, index_, device::CallKind::kSynchronize, Bytes{0},
                       [&] { return machine_->synchronize(index_); });
 }
 

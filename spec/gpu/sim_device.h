@@ -9,11 +9,11 @@ namespace ashlar::spec {
 
 class Machine;
 
-class SimDevice final : public Device {
+class SimDevice final : public device::Device {
  public:
   SimDevice(Machine& machine, std::uint32_t index) : machine_(&machine), index_(index) {}
 
-  DeviceTraits traits() const noexcept override;
+  device::DeviceTraits traits() const noexcept override;
   Result<Address> segment_alloc(Bytes size) noexcept override;
   Status segment_free(Address base) noexcept override;
   Result<Address> address_reserve(Bytes size, Bytes alignment) noexcept override;
@@ -30,9 +30,9 @@ class SimDevice final : public Device {
   Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept override;
   Status stream_wait(StreamHandle stream, EventHandle event) noexcept override;
   Result<Stream> identify(StreamHandle handle) noexcept override;
-  Result<CaptureStatus> capture_status(StreamHandle stream) noexcept override;
-  Result<CaptureMode> exchange_capture_mode(CaptureMode mode) noexcept override;
-  Result<MemoryInfo> memory_info() noexcept override;
+  Result<device::CaptureStatus> capture_status(StreamHandle stream) noexcept override;
+  Result<device::CaptureMode> exchange_capture_mode(device::CaptureMode mode) noexcept override;
+  Result<device::MemoryInfo> memory_info() noexcept override;
   Result<Address> pinned_alloc(Bytes size) noexcept override;
   Status pinned_free(Address base) noexcept override;
   Status synchronize() noexcept override;

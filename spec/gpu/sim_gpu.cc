@@ -30,7 +30,7 @@ SimGpu::CallerScope::~CallerScope() { --FaultLog::caller_depth(); }
 
 std::uint32_t SimGpu::device_count() const { return static_cast<std::uint32_t>(machine_->options().capacities.size()); }
 
-Device& SimGpu::device(DeviceId id) { return machine_->device(index_of(id)); }
+device::Device& SimGpu::device(DeviceId id) { return machine_->device(index_of(id)); }
 
 void SimGpu::set_capacity(DeviceId id, Bytes capacity) {
   const Lock lock(machine_->mutex());
@@ -169,7 +169,7 @@ void SimGpu::tick() {
 
 // Capture.
 
-Status SimGpu::begin_capture(const Stream& stream, CaptureMode mode) {
+Status SimGpu::begin_capture(const Stream& stream, device::CaptureMode mode) {
   const CallerScope callers_own;
   const Lock lock(machine_->mutex());
   return machine_->begin_capture(stream, mode);
@@ -194,17 +194,17 @@ Status SimGpu::destroy_graph(GraphId graph) {
 
 // Failures.
 
-void SimGpu::fail(CallKind kind, std::uint64_t n, FailMode mode, Code code) {
+void SimGpu::fail(device::CallKind kind, std::uint64_t n, FailMode mode, Code code) {
   const Lock lock(machine_->mutex());
   machine_->fail(kind, n, mode, code);
 }
 
-Code SimGpu::usual_failure(CallKind kind) {
+Code SimGpu::usual_failure(device::CallKind kind) {
   switch (kind) {
-    case CallKind::kSegmentAlloc:
-    case CallKind::kPinnedAlloc:
-    case CallKind::kPageCreate: return Code::kOutOfMemory;
-    case CallKind::kAddressReserve: return Code::kOutOfAddresses;
+    case device::CallKind::kSegmentAlloc:
+    case device::CallKind::kPinnedAlloc:
+    case device::CallKind::kPageCreate: return Code::kOutOfMemory;
+    case device::CallKind::kAddressReserve: return Code::kOutOfAddresses;
     default: return Code::kDriverError;
   }
 }

@@ -128,8 +128,8 @@ class SimGpu {
   // The machine.
   std::uint32_t device_count() const;
   /// The device, for the allocator. REQUIRES: id in 0..device_count()-1. Lives as long as the SimGpu.
-  Device& device(DeviceId id);
-  Device& device(std::int32_t ordinal = 0) { return device(DeviceId{ordinal}); }
+  device::Device& device(DeviceId id);
+  device::Device& device(std::int32_t ordinal = 0) { return device(DeviceId{ordinal}); }
   /// Changes a device's capacity; what is held stays held. 0 means unlimited.
   void set_capacity(DeviceId id, Bytes capacity);
   /// Lets the calling thread act as the n-th simulated host thread (0, 1, ...) from now on, for this machine: it has
@@ -180,7 +180,7 @@ class SimGpu {
   void tick();
 
   // Capture (cudaStreamBeginCapture, EndCapture, GraphLaunch, GraphDestroy).
-  Status begin_capture(const Stream& stream, CaptureMode mode);
+  Status begin_capture(const Stream& stream, device::CaptureMode mode);
   Result<GraphId> end_capture(const Stream& stream);
   /// Enqueues the graph as one entry that touches everything its kernels touch (untagged: mapped bytes are checked).
   Status launch_graph(const Stream& stream, GraphId graph);
@@ -188,10 +188,10 @@ class SimGpu {
 
   // Failures.
   /// The n-th call of that kind from now (1 = the next), on any device, answers `code`, and has no effect.
-  void fail(CallKind kind, std::uint64_t n, FailMode mode, Code code);
-  void fail(CallKind kind, std::uint64_t n, FailMode mode) { fail(kind, n, mode, usual_failure(kind)); }
+  void fail(device::CallKind kind, std::uint64_t n, FailMode mode, Code code);
+  void fail(device::CallKind kind, std::uint64_t n, FailMode mode) { fail(kind, n, mode, usual_failure(kind)); }
   /// What that kind of call answers when it fails: kOutOfMemory, kOutOfAddresses or kDriverError.
-  static Code usual_failure(CallKind kind);
+  static Code usual_failure(device::CallKind kind);
   /// No more planned failures.
   void heal();
   /// D8: from now on every call on that device answers kDeviceLost; its pending work is gone.

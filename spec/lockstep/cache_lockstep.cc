@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "spec/lockstep/side_by_side.h"
-#include "spec/ops/table.h"
+#include "spec/ops/opcode_table.h"
 #include "spec/ops/text.h"
 
 namespace ashlar::spec {
@@ -38,7 +38,7 @@ CacheLockstep::~CacheLockstep() = default;
 
 void CacheLockstep::build() {
   gpu_ = std::make_unique<SimGpu>(options_.machine);
-  std::vector<Device*> devices;
+  std::vector<device::Device*> devices;
   std::vector<DeviceWitness*> witnesses;
   devices.reserve(gpu_->device_count());
   witnesses.reserve(gpu_->device_count());

@@ -95,7 +95,7 @@ class CacheLockstep {
     Stream stream;
     bool is_capturing = false;
   };
-  struct EventSlot {
+  struct NamedEvent {
     EventHandle event;
     DeviceId device;
     bool is_bound = false;
@@ -129,7 +129,7 @@ class CacheLockstep {
   void announce(const Pointer& pointer, std::uint32_t stream);
   void launch(std::uint32_t stream, std::uint64_t name, Access access);
   void end_stream(std::uint32_t stream, std::uint64_t name, bool tells);
-  void begin_capture(std::uint32_t stream, CaptureMode mode);
+  void begin_capture(std::uint32_t stream, device::CaptureMode mode);
   void end_capture(std::uint32_t stream);
   void user_event_op(const Op& op);
   void call_back();
@@ -148,7 +148,7 @@ class CacheLockstep {
   std::unique_ptr<CacheModel> model_;
   NameTable<Pointer> pointers_;
   NameTable<std::uint32_t> stream_names_;  ///< index + 1; 0 = unbound
-  NameTable<EventSlot> events_;
+  NameTable<NamedEvent> events_;
   std::vector<StreamSlot> streams_;
   std::vector<Unannounced> unannounced_;
   std::vector<std::uint64_t> callback_frees_;

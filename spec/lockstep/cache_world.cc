@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "spec/lockstep/cache_lockstep.h"
-#include "spec/ops/table.h"
+#include "spec/ops/opcode_table.h"
 
 namespace ashlar::spec {
 
@@ -151,7 +151,7 @@ void CacheLockstep::end_stream(std::uint32_t s, std::uint64_t name, bool tells) 
   stream_names_[name] = 0;
 }
 
-void CacheLockstep::begin_capture(std::uint32_t s, CaptureMode mode) {
+void CacheLockstep::begin_capture(std::uint32_t s, device::CaptureMode mode) {
   StreamSlot& slot = streams_[s];
   model_->begin(slot.stream.device);
   const Status begun = subject_->begin_capture(slot.stream);
@@ -193,7 +193,7 @@ void CacheLockstep::stream_op(const Op& op) {
   if (s == kNoStream) return skip();
   switch (op.slot) {
     case slot::kStep: gpu_->step(streams_[s].stream, op.arg[1]); return;
-    case slot::kCaptureBegin: return begin_capture(s, static_cast<CaptureMode>(op.arg[1] % 3));
+    case slot::kCaptureBegin: return begin_capture(s, static_cast<device::CaptureMode>(op.arg[1] % 3));
     case slot::kCaptureEnd: return end_capture(s);
     default: break;
   }
@@ -204,12 +204,12 @@ void CacheLockstep::stream_op(const Op& op) {
 /// The caller's own events: made on first record, on the device of the stream.
 void CacheLockstep::user_event_op(const Op& op) {
   const std::uint32_t s = op.slot == slot::kSync ? kNoStream : stream(op.slot == slot::kRecord ? op.arg[1] : op.arg[0]);
-  EventSlot& event = events_[op.slot == slot::kWait ? op.arg[1] : op.arg[0]];
+  NamedEvent& event = events_[op.slot == slot::kWait ? op.arg[1] : op.arg[0]];
   if (any_capture() || (op.slot != slot::kSync && s == kNoStream)) return skip();
   if (op.slot != slot::kRecord) {
     if (!event.is_bound) return skip();
     if (op.slot == slot::kSync) {
-      static_cast<void>(gpu_->device(event.device).event_synchronize(event.event, kWaitForever));
+      static_cast<void>(gpu_->device(event.device).event_synchronize(event.event, device::kWaitForever));
     } else {
       const Stream& stream = streams_[s].stream;
       static_cast<void>(gpu_->device(stream.device).stream_wait(stream.handle, event.event));
@@ -235,7 +235,7 @@ void CacheLockstep::device_op(const Op& op) {
   const std::uint64_t d = op.arg[0];
   switch (op.slot) {
     case slot::kFail:
-      gpu_->fail(static_cast<CallKind>(d % kCallKinds), std::max<std::uint64_t>(op.arg[1], 1),
+      gpu_->fail(static_cast<device::CallKind>(d % device::kCallKinds), std::max<std::uint64_t>(op.arg[1], 1),
                  op.arg[2] == 0 ? FailMode::kOnce : FailMode::kOn);
       return model_->plan_failures(true);
     case slot::kHeal: gpu_->heal(); return model_->plan_failures(false);

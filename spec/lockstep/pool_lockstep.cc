@@ -6,7 +6,7 @@
 #include <ashlar/base/checked.h>
 
 #include "spec/model/pool_clauses.h"
-#include "spec/ops/table.h"
+#include "spec/ops/opcode_table.h"
 #include "spec/ops/text.h"
 
 namespace ashlar::spec {

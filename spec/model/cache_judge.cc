@@ -101,7 +101,7 @@ void CacheModel::judge_shortage(Device& device, std::uint64_t size, const Stream
   const std::uint64_t cap = std::min(device.limit, device.capacity == 0 ? kAddressSpace : device.capacity);
   const std::uint64_t kept = device.witness->segment_bytes() - releasable;
   // A planned failure looks like a full device: then every idle segment must have been given back.
-  if (has_planned_failures_ && failed(device, CallKind::kSegmentAlloc) != 0) {
+  if (has_planned_failures_ && failed(device, device::CallKind::kSegmentAlloc) != 0) {
     if (releasable != 0) report("C12", "out of memory, with ", releasable, " idle bytes not tried");
     return;
   }
@@ -115,19 +115,19 @@ void CacheModel::judge_shortage(Device& device, std::uint64_t size, const Stream
 /// each heap (who its stream is, an event and its record, the growth tried again); 4 for each call that failed, and
 /// for each use whose event had to wait.
 std::uint64_t CacheModel::miss_calls_max(const Device& device, std::uint64_t segment) const {
-  const std::uint64_t waits = delta(device, CallKind::kEventSynchronize) + delta(device, CallKind::kSynchronize);
+  const std::uint64_t waits = delta(device, device::CallKind::kEventSynchronize) + delta(device, device::CallKind::kSynchronize);
   std::uint64_t failures = 0;
-  for (unsigned kind = 0; kind < kCallKinds; ++kind) failures += failed(device, static_cast<CallKind>(kind));
+  for (unsigned kind = 0; kind < device::kCallKinds; ++kind) failures += failed(device, static_cast<device::CallKind>(kind));
   // Uses that no event could be recorded for at the free (a capture, a failure) are made up for by a miss.
   std::uint64_t unrecorded = 0;
   if (may_be_unrecorded_) unrecorded = (device.completed + device.owned.size()) * device.heaps.size();
-  return 8 + 4 * unrecorded + 4 * ((segment + kPage - 1) / kPage) + 4 * delta(device, CallKind::kSegmentFree) +
+  return 8 + 4 * unrecorded + 4 * ((segment + kPage - 1) / kPage) + 4 * delta(device, device::CallKind::kSegmentFree) +
          (1 + waits) * 4 * (1 + device.heaps.size()) + 4 * failures;
 }
 
 /// C17.
 void CacheModel::judge_calls(Device& device, std::uint64_t round, bool is_hit) {
-  const std::uint64_t queries = delta(device, CallKind::kEventQuery);
+  const std::uint64_t queries = delta(device, device::CallKind::kEventQuery);
   const std::uint64_t others = calls_made(device) - queries;
   if (is_hit) {
     if (others != 0) report("C17", "a hit made ", others, " device calls beside its polls");
@@ -139,7 +139,7 @@ void CacheModel::judge_calls(Device& device, std::uint64_t round, bool is_hit) {
   if (others > most) {
     report("C17", "a miss made ", others, " device calls, ", most, " are allowed");
   }
-  const bool has_grown = delta(device, CallKind::kSegmentAlloc) != 0;
+  const bool has_grown = delta(device, device::CallKind::kSegmentAlloc) != 0;
   if (has_grown && device.witness->segment_asked() != segment_size(round)) {
     report("DEV-2", "a segment of ", device.witness->segment_asked(), " bytes was asked for, not ", segment_size(round));
   }

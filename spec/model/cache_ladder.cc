@@ -23,14 +23,14 @@ CacheModel::Happened CacheModel::steal_in(const Device& device, const Call& call
 }
 
 CacheModel::Happened CacheModel::retry_in(const Device& device, const Call& call) const {
-  if (call.fails || failed(device, CallKind::kSegmentAlloc) != 0) return Happened::kYes;
+  if (call.fails || failed(device, device::CallKind::kSegmentAlloc) != 0) return Happened::kYes;
   const bool is_limit_known = device.has_limit || settings_.memory_fraction >= 1;
   if (!is_limit_known) return Happened::kPerhaps;
   const std::uint64_t room = device.limit - std::min(device.limit, device.reserved_before);
   if (segment_size(rounded(call.requested)) <= room) return Happened::kNo;
   // The first search has it; but polls may make it too large to take, and a later one small enough again.
   if (call.takes_own_fit && settings_.max_split_size == ~std::uint64_t{0}) return Happened::kNo;
-  const bool has_moved = delta(device, CallKind::kSegmentAlloc) + delta(device, CallKind::kSegmentFree) != 0;
+  const bool has_moved = delta(device, device::CallKind::kSegmentAlloc) + delta(device, device::CallKind::kSegmentFree) != 0;
   return has_moved ? Happened::kYes : Happened::kPerhaps;
 }
 

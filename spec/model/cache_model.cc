@@ -73,8 +73,8 @@ bool CacheModel::any_failure(const Device& device) const {
 bool CacheModel::any_failure_but_growth() const {
   for (const Device& device : devices_) {
     if (!any_failure(device)) continue;
-    for (unsigned kind = 0; kind < kCallKinds; ++kind) {
-      if (kind != static_cast<unsigned>(CallKind::kSegmentAlloc) && failed(device, static_cast<CallKind>(kind)) != 0) return true;
+    for (unsigned kind = 0; kind < device::kCallKinds; ++kind) {
+      if (kind != static_cast<unsigned>(device::CallKind::kSegmentAlloc) && failed(device, static_cast<device::CallKind>(kind)) != 0) return true;
     }
   }
   return false;
@@ -116,7 +116,7 @@ void CacheModel::end(Device& device, const Call& call) {
     device.has_limit = true;
     device.limit = static_cast<std::uint64_t>(settings_.memory_fraction * static_cast<double>(device.witness->total()));
   }
-  if (delta(device, CallKind::kSegmentAlloc) > failed(device, CallKind::kSegmentAlloc) && held > device.limit) {
+  if (delta(device, device::CallKind::kSegmentAlloc) > failed(device, device::CallKind::kSegmentAlloc) && held > device.limit) {
     report("DEV-12", "reserved ", held, " bytes, over the limit ", device.limit);
   }
   if (stats_are_due()) judge_stats(device);

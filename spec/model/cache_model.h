@@ -206,10 +206,10 @@ class CacheModel {
 
   static std::size_t index(DeviceId device) { return static_cast<std::size_t>(device.value()); }
   Device& at(DeviceId device) { return devices_[index(device)]; }
-  std::uint64_t delta(const Device& device, CallKind kind) const {
+  std::uint64_t delta(const Device& device, device::CallKind kind) const {
     return device.witness->calls_of(kind) - device.calls_before[static_cast<unsigned>(kind)];
   }
-  std::uint64_t failed(const Device& device, CallKind kind) const {
+  std::uint64_t failed(const Device& device, device::CallKind kind) const {
     return device.witness->failures_of(kind) - device.failures_before[static_cast<unsigned>(kind)];
   }
   static bool is_among(const std::vector<std::uint64_t>& streams, std::uint64_t stream) {

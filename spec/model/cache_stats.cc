@@ -95,7 +95,7 @@ void CacheModel::explain_figures(const Device& device, const CacheStats& stats) 
 void CacheModel::note_added(Device& device, const Call& call) {
   Added& added = device.added;
   added.calls += 1;
-  const std::uint64_t grants = delta(device, CallKind::kSegmentAlloc) - failed(device, CallKind::kSegmentAlloc);
+  const std::uint64_t grants = delta(device, device::CallKind::kSegmentAlloc) - failed(device, device::CallKind::kSegmentAlloc);
   added.grants += grants;
   added.granted_bytes += grants * device.witness->segment_asked();
   if (!call.allocates || call.fails) return;
@@ -212,10 +212,10 @@ void CacheModel::judge_counters(Device& device, const CacheStats& stats) {
   expect_stat("segments", stats.of(CacheFigure::kSegments).current, device.witness->segments().size());
   expect_stat("reserved_bytes", stats.of(CacheFigure::kReservedBytes).current, device.witness->segment_bytes());
   expect_stat("segments increased", stats.of(CacheFigure::kSegments).increased,
-              device.witness->calls_of(CallKind::kSegmentAlloc) - device.witness->failures_of(CallKind::kSegmentAlloc));
+              device.witness->calls_of(device::CallKind::kSegmentAlloc) - device.witness->failures_of(device::CallKind::kSegmentAlloc));
   if (std::memcmp(stats.device_calls, device.witness->calls().data(), sizeof stats.device_calls) != 0) {
-    for (unsigned kind = 0; kind < kCallKinds; ++kind) {
-      expect_stat(call_name(static_cast<CallKind>(kind)), stats.device_calls[kind], device.witness->calls()[kind]);
+    for (unsigned kind = 0; kind < device::kCallKinds; ++kind) {
+      expect_stat(device::call_name(static_cast<device::CallKind>(kind)), stats.device_calls[kind], device.witness->calls()[kind]);
     }
   }
   expect_stat("ooms", stats.ooms, device.ooms);
@@ -225,7 +225,7 @@ void CacheModel::judge_counters(Device& device, const CacheStats& stats) {
   // A wait for a use on another device's stream is made on that device, and counted where memory was short.
   std::uint64_t waits = 0;
   for (const Device& each : devices_) {
-    waits += each.witness->calls_of(CallKind::kEventSynchronize) + each.witness->calls_of(CallKind::kSynchronize);
+    waits += each.witness->calls_of(device::CallKind::kEventSynchronize) + each.witness->calls_of(device::CallKind::kSynchronize);
   }
   if (stats.waits > waits || devices_.size() == 1) expect_stat("waits", stats.waits, waits);
 }

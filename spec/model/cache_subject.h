@@ -109,7 +109,7 @@ struct CacheStats {
   std::uint64_t ooms = 0;
   std::uint64_t waits = 0;
   std::uint64_t steals = 0;
-  std::uint64_t device_calls[kCallKinds] = {};
+  std::uint64_t device_calls[device::kCallKinds] = {};
 
   const CacheStat& of(CacheFigure f, unsigned pool = 0) const { return figure[static_cast<unsigned>(f)][pool]; }
   CacheStat& of(CacheFigure f, unsigned pool = 0) { return figure[static_cast<unsigned>(f)][pool]; }
@@ -139,7 +139,7 @@ struct CacheInfo {
   std::uint64_t stream = 0;
 };
 
-/// The subject. Its public contract is the one in the head of src/cache/caching_allocator.h.
+/// The subject. Its public contract is the one in the head of src/ashlar/cache/caching_allocator.h.
 class CacheSubject {
  public:
   virtual ~CacheSubject() = default;
@@ -169,6 +169,6 @@ class CacheSubject {
 
 /// Makes a subject over those devices with that configuration string; an error when the string is bad.
 using CacheFactory =
-    std::function<Result<std::shared_ptr<CacheSubject>>(std::span<Device* const> devices, const std::string& conf)>;
+    std::function<Result<std::shared_ptr<CacheSubject>>(std::span<device::Device* const> devices, const std::string& conf)>;
 
 }  // namespace ashlar::spec

@@ -13,22 +13,22 @@
 
 namespace ashlar::spec {
 
-class DeviceWitness final : public Device {
+class DeviceWitness final : public device::Device {
  public:
   struct Held {
     std::uint64_t base;
     std::uint64_t size;
     std::uint64_t ordinal;  ///< the n-th segment granted, from 0
   };
-  using Counts = std::array<std::uint64_t, kCallKinds>;
+  using Counts = std::array<std::uint64_t, device::kCallKinds>;
 
-  explicit DeviceWitness(Device& device) : device_(device) {}
+  explicit DeviceWitness(device::Device& device) : device_(device) {}
 
   /// Calls so far, and those of them that failed (kNotReady is no failure).
   const Counts& calls() const { return calls_; }
   const Counts& failures() const { return failures_; }
-  std::uint64_t calls_of(CallKind kind) const { return calls_[static_cast<unsigned>(kind)]; }
-  std::uint64_t failures_of(CallKind kind) const { return failures_[static_cast<unsigned>(kind)]; }
+  std::uint64_t calls_of(device::CallKind kind) const { return calls_[static_cast<unsigned>(kind)]; }
+  std::uint64_t failures_of(device::CallKind kind) const { return failures_[static_cast<unsigned>(kind)]; }
   /// Waits that ended by their time limit.
   std::uint64_t timeouts() const { return timeouts_; }
   std::uint64_t calls_in_all() const { return calls_in_all_; }
@@ -46,7 +46,7 @@ class DeviceWitness final : public Device {
   /// kDeviceLost or kTornDown once a call has been answered so.
   Code sticky() const { return sticky_; }
 
-  DeviceTraits traits() const noexcept override { return device_.traits(); }
+  device::DeviceTraits traits() const noexcept override { return device_.traits(); }
   Result<Address> segment_alloc(Bytes size) noexcept override;
   Status segment_free(Address base) noexcept override;
   Result<Address> address_reserve(Bytes size, Bytes alignment) noexcept override;
@@ -63,18 +63,18 @@ class DeviceWitness final : public Device {
   Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept override;
   Status stream_wait(StreamHandle stream, EventHandle event) noexcept override;
   Result<Stream> identify(StreamHandle handle) noexcept override;
-  Result<CaptureStatus> capture_status(StreamHandle stream) noexcept override;
-  Result<CaptureMode> exchange_capture_mode(CaptureMode mode) noexcept override;
-  Result<MemoryInfo> memory_info() noexcept override;
+  Result<device::CaptureStatus> capture_status(StreamHandle stream) noexcept override;
+  Result<device::CaptureMode> exchange_capture_mode(device::CaptureMode mode) noexcept override;
+  Result<device::MemoryInfo> memory_info() noexcept override;
   Result<Address> pinned_alloc(Bytes size) noexcept override;
   Status pinned_free(Address base) noexcept override;
   Status synchronize() noexcept override;
 
  private:
   template <class R>
-  R note(CallKind kind, R result) noexcept;
+  R note(device::CallKind kind, R result) noexcept;
 
-  Device& device_;
+  device::Device& device_;
   Counts calls_{};
   Counts failures_{};
   std::uint64_t calls_in_all_ = 0;

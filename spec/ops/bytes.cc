@@ -5,7 +5,7 @@
 #include <bit>
 #include <optional>
 
-#include "spec/ops/table.h"
+#include "spec/ops/opcode_table.h"
 
 namespace ashlar::spec {
 

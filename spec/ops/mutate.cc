@@ -5,7 +5,7 @@
 
 #include "spec/ops/bytes.h"
 #include "spec/ops/random.h"
-#include "spec/ops/table.h"
+#include "spec/ops/opcode_table.h"
 
 namespace ashlar::spec {
 

@@ -6,7 +6,7 @@
 // Thread safety: plain values.
 //
 // Invariants:
-//   (1) A slot of the opcode table (spec/ops/table.h) never changes its meaning or its arguments: stored inputs keep
+//   (1) A slot of the opcode table (spec/ops/opcode_table.h) never changes its meaning or its arguments: stored inputs keep
 //       theirs. New operations take new slots.
 //   (2) Names in ops are symbolic (p3 is "the third pointer of this file", s1 a stream, d0 a device, e2 an event, m4 a raw
 //       segment, v5 a reservation, h6 a page handle). An op whose name is not bound when it runs is skipped: that is what

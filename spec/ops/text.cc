@@ -7,7 +7,7 @@
 #include <limits>
 #include <optional>
 
-#include "spec/ops/table.h"
+#include "spec/ops/opcode_table.h"
 
 namespace ashlar::spec {
 
@@ -100,8 +100,8 @@ std::optional<std::uint64_t> parse_arg(ArgKind kind, std::string_view word) {
     case ArgKind::kMode: return parse_choice(word, kModeNames);
     case ArgKind::kFailMode: return parse_choice(word, kFailNames);
     case ArgKind::kCallKind:
-      for (unsigned i = 0; i < kCallKinds; ++i) {
-        if (word == call_name(static_cast<CallKind>(i))) return i;
+      for (unsigned i = 0; i < device::kCallKinds; ++i) {
+        if (word == device::call_name(static_cast<device::CallKind>(i))) return i;
       }
       return std::nullopt;
     case ArgKind::kCode: {
@@ -141,7 +141,7 @@ std::string print_arg(ArgKind kind, std::uint64_t value) {
     case ArgKind::kAccess: return kAccessNames[value % std::size(kAccessNames)];
     case ArgKind::kMode: return kModeNames[value % std::size(kModeNames)];
     case ArgKind::kFailMode: return kFailNames[value % std::size(kFailNames)];
-    case ArgKind::kCallKind: return call_name(static_cast<CallKind>(value % kCallKinds));
+    case ArgKind::kCallKind: return device::call_name(static_cast<device::CallKind>(value % device::kCallKinds));
     case ArgKind::kCode: return code_name(static_cast<Code>(value));
     default: return std::to_string(value);
   }

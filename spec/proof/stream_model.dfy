@@ -1,7 +1,7 @@
 // Streams, their memory and their order: several heaps, one for each stream, in one world (C6, C7).
 //
 // A heap is a pool of block_pool_model.dfy; a free block's stamp is a position on the heap's own stream. The policy is that of
-// src/cache: a block freed where it was used is free at once; one used elsewhere is pending until those uses are complete;
+// src/ashlar/cache: a block freed where it was used is free at once; one used elsewhere is pending until those uses are complete;
 // another stream gets a block (lent) or a whole segment (adopted) when the stamp is complete, or when it waits for it.
 // `history` is what the detector of spec/gpu sees: every use of bytes, with what was ordered before it. The model decides
 // without it; the proof speaks of it.

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "spec/ops/table.h"
+#include "spec/ops/opcode_table.h"
 
 namespace ashlar::spec {
 

@@ -5,7 +5,7 @@
 namespace ashlar::spec {
 namespace {
 
-using Kind = plan::Difference::Kind;
+using Kind = replay::Difference::Kind;
 
 // What happens at an event of a recording, found by looking through all of it.
 struct Happening {
@@ -14,7 +14,7 @@ struct Happening {
   std::uint32_t allocation = 0;
 };
 
-Happening at(const plan::Recording& recording, plan::Time event) {
+Happening at(const replay::Recording& recording, plan::Time event) {
   for (std::uint32_t a = 0; a < recording.allocations.size(); ++a) {
     if (recording.allocations[a].allocated == event) return {Happening::What::kAllocation, a};
     if (recording.allocations[a].freed == event) return {Happening::What::kFree, a};
@@ -22,24 +22,24 @@ Happening at(const plan::Recording& recording, plan::Time event) {
   return {};
 }
 
-Bytes size_of(const plan::Recording& recording, std::uint32_t allocation) {
+Bytes size_of(const replay::Recording& recording, std::uint32_t allocation) {
   return allocation < recording.allocations.size() ? recording.allocations[allocation].size : 0_B;
 }
 
 }  // namespace
 
-plan::Recording recording_of(const std::vector<RunEvent>& run) {
-  plan::Recording recording;
+replay::Recording recording_of(const std::vector<RunEvent>& run) {
+  replay::Recording recording;
   std::vector<std::uint64_t> names;  // by allocation
   for (const RunEvent& event : run) {
     if (event.kind == RunEvent::Kind::kAllocate) {
-      recording.allocations.push_back({event.size, recording.events++, plan::kNeverFreed, false});
+      recording.allocations.push_back({event.size, recording.events++, replay::kNeverFreed, false});
       names.push_back(event.name);
       continue;
     }
     const auto name = std::find(names.begin(), names.end(), event.name);
     if (name == names.end()) continue;
-    plan::RecordedAllocation& allocation = recording.allocations[static_cast<std::size_t>(name - names.begin())];
+    replay::RecordedAllocation& allocation = recording.allocations[static_cast<std::size_t>(name - names.begin())];
     if (event.kind == RunEvent::Kind::kUseElsewhere) {
       allocation.is_used_elsewhere = true;
     } else {
@@ -49,10 +49,10 @@ plan::Recording recording_of(const std::vector<RunEvent>& run) {
   return recording;
 }
 
-std::optional<plan::Difference> difference_of(const plan::Recording& recorded, const plan::Recording& run) {
+std::optional<replay::Difference> difference_of(const replay::Recording& recorded, const replay::Recording& run) {
   using What = Happening::What;
   const auto say = [&](Kind kind, std::uint32_t a, plan::Time e) {
-    return plan::Difference{kind, a, e, size_of(recorded, a), size_of(run, a)};
+    return replay::Difference{kind, a, e, size_of(recorded, a), size_of(run, a)};
   };
   for (plan::Time e = 0; e < std::max(recorded.events, run.events); ++e) {
     const Happening then = at(recorded, e);

@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include <ashlar/plan/recording.h>
-#include <ashlar/plan/validation.h>
+#include <ashlar/replay/recording.h>
+#include <ashlar/replay/validation.h>
 
 namespace ashlar::spec {
 
@@ -21,9 +21,9 @@ struct RunEvent {
 };
 
 /// Frees and uses of names that were not allocated in the run are not its events. Cost: O(n^2).
-plan::Recording recording_of(const std::vector<RunEvent>& run);
+replay::Recording recording_of(const std::vector<RunEvent>& run);
 
 /// The first difference of two recordings, in time.
-std::optional<plan::Difference> difference_of(const plan::Recording& recorded, const plan::Recording& run);
+std::optional<replay::Difference> difference_of(const replay::Recording& recorded, const replay::Recording& run);
 
 }  // namespace ashlar::spec

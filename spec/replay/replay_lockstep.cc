@@ -189,10 +189,10 @@ void ReplayLockstep::expect_no_call() {
 }
 
 void ReplayLockstep::check_counts() {
-  const plan::ReplayCounts found = subject_->counts();
-  const plan::ReplayCounts& expected = model_.counts();
+  const replay::ReplayCounts found = subject_->counts();
+  const replay::ReplayCounts& expected = model_.counts();
   if (found == expected) return;
-  for (const plan::ReplayCounter& counter : plan::kReplayCounters) {
+  for (const replay::ReplayCounter& counter : replay::kReplayCounters) {
     if (found.*counter.count == expected.*counter.count) continue;
     verdict_.report("R4", counter.name, " is ", found.*counter.count, " for ", expected.*counter.count);
   }

@@ -32,7 +32,7 @@ class ReplaySubject {
   virtual ~ReplaySubject() = default;
   virtual Upstream& calls() = 0;
   virtual Status rewind() = 0;
-  virtual plan::ReplayCounts counts() const = 0;
+  virtual replay::ReplayCounts counts() const = 0;
   virtual Address base() const = 0;
 };
 
@@ -40,7 +40,7 @@ class ReplayLockstep {
  public:
   struct Setting {
     Stream stream;
-    plan::Recording recording;
+    replay::Recording recording;
     plan::Plan plan;   ///< valid for the recording's problem
     Bytes alignment{512};
   };
@@ -60,7 +60,7 @@ class ReplayLockstep {
   /// The segment, null while there is none.
   Address segment() const { return segment_; }
   Bytes segment_size() const { return segment_size_; }
-  const plan::ReplayCounts& counts() const { return model_.counts(); }
+  const replay::ReplayCounts& counts() const { return model_.counts(); }
   const Verdict& verdict() const { return verdict_; }
 
  private:

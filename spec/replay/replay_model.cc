@@ -4,11 +4,11 @@
 
 namespace ashlar::spec {
 
-ReplayModel::ReplayModel(const plan::Recording& recording, const std::vector<Bytes>& offsets) {
+ReplayModel::ReplayModel(const replay::Recording& recording, const std::vector<Bytes>& offsets) {
   std::size_t buffer = 0;
   std::vector<std::pair<plan::Time, Event>> row;
   for (std::uint32_t a = 0; a < recording.allocations.size(); ++a) {
-    const plan::RecordedAllocation& allocation = recording.allocations[a];
+    const replay::RecordedAllocation& allocation = recording.allocations[a];
     planned_.push_back({allocation.size, std::nullopt, 0});
     row.emplace_back(allocation.allocated, Event{false, a});
     if (!allocation.is_managed()) continue;
@@ -48,7 +48,7 @@ std::optional<Bytes> ReplayModel::allocate(Bytes size, bool is_own_stream) {
     return std::nullopt;
   }
   std::vector<std::size_t> ahead;  // the next allocations
-  for (std::size_t e = cursor_; e < row_.size() && ahead.size() < plan::kReplayLookAhead; ++e) {
+  for (std::size_t e = cursor_; e < row_.size() && ahead.size() < replay::kReplayLookAhead; ++e) {
     if (!row_[e].is_free) ahead.push_back(e);
   }
   const auto taken = std::find_if(ahead.begin(), ahead.end(),

@@ -1,4 +1,4 @@
-// The replay, executable: what src/plan/replay_rule.h says, done the slow and plain way.
+// The replay, executable: what src/ashlar/replay/replay_rule.h says, done the slow and plain way.
 //
 // It keeps no marks of what is late: a block is late when it is live though this run's cursor is past its recorded free, or
 // it is of an earlier run. It is told no addresses: blocks are offsets.
@@ -9,15 +9,16 @@
 #include <optional>
 #include <vector>
 
-#include <ashlar/plan/recording.h>
-#include <ashlar/plan/replay_rule.h>
+#include <ashlar/replay/recording.h>
+#include <ashlar/replay/replay_counts.h>
+#include <ashlar/replay/replay_rule.h>
 
 namespace ashlar::spec {
 
 class ReplayModel {
  public:
   /// `offsets` by managed allocation, in order.
-  ReplayModel(const plan::Recording& recording, const std::vector<Bytes>& offsets);
+  ReplayModel(const replay::Recording& recording, const std::vector<Bytes>& offsets);
 
   /// The offset it is served at; nothing: upstream's affair.
   std::optional<Bytes> allocate(Bytes size, bool is_own_stream);
@@ -39,7 +40,7 @@ class ReplayModel {
   void set_segment(bool has_segment);
 
   bool has_segment() const { return has_segment_; }
-  const plan::ReplayCounts& counts() const { return counts_; }
+  const replay::ReplayCounts& counts() const { return counts_; }
 
  private:
   struct Event {
@@ -71,7 +72,7 @@ class ReplayModel {
   std::uint64_t run_ = 0;
   bool has_segment_ = false;
   std::vector<Block> blocks_;
-  plan::ReplayCounts counts_;
+  replay::ReplayCounts counts_;
 };
 
 }  // namespace ashlar::spec

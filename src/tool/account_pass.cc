@@ -7,13 +7,13 @@
 #include <ashlar/cache/caching_allocator.h>
 
 #include "src/tool/progress.h"
-#include "src/tool/replay.h"
+#include "src/tool/trace_run.h"
 #include "src/tool/world.h"
 
 namespace ashlar::tool {
 namespace {
 
-constexpr unsigned kAll = static_cast<unsigned>(StatPool::kAll);
+constexpr unsigned kAll = static_cast<unsigned>(cache::StatPool::kAll);
 
 struct Held {
   Address address;
@@ -23,7 +23,7 @@ struct Held {
 
 class AccountPass {
  public:
-  AccountPass(const Trace& trace, const ReplayOptions& options, World& world, CachingAllocator& allocator)
+  AccountPass(const Trace& trace, const TraceRunOptions& options, World& world, cache::CachingAllocator& allocator)
       : trace_(trace), options_(options), world_(world), allocator_(allocator), held_(trace.allocations) {
     front_ = options.planned == nullptr ? make_plain_front(allocator)
                                         : make_planned_front(allocator, *options.planned, trace, world, options.check);
@@ -62,7 +62,7 @@ class AccountPass {
   void allocate(const TraceEvent& event) {
     const Result<Stream> stream = world_.stream(event.stream);
     if (!stream.is_ok()) return trouble(fmt::format("stream {}: {}", event.stream, stream.status().why()));
-    OutOfMemory why;
+    cache::OutOfMemory why;
     const Result<Address> address = front_->allocate(event.stream, event.size, stream.value(), &why);
     if (!address.is_ok()) {
       if (address.code() == Code::kOutOfMemory) {
@@ -117,7 +117,7 @@ class AccountPass {
 
   // Exact peaks over several streams need a look after every event: a device's own peak is its heaps' sum (stats.h).
   void sample() {
-    const Result<DeviceStats> stats = allocator_.stats(DeviceId{0});
+    const Result<cache::DeviceStats> stats = allocator_.stats(DeviceId{0});
     if (!stats.is_ok()) return;
     const std::uint64_t allocated = stats.value().allocated_bytes[kAll].current;
     account_.peak_allocated = std::max(account_.peak_allocated, Bytes{allocated});
@@ -132,7 +132,7 @@ class AccountPass {
   }
 
   void finish() {
-    const Result<DeviceStats> stats = allocator_.stats(DeviceId{0});
+    const Result<cache::DeviceStats> stats = allocator_.stats(DeviceId{0});
     if (stats.is_ok()) {
       account_.waits = stats.value().waits;
       account_.peak_reserved = Bytes{stats.value().reserved_bytes[kAll].peak};
@@ -154,9 +154,9 @@ class AccountPass {
   }
 
   const Trace& trace_;
-  const ReplayOptions& options_;
+  const TraceRunOptions& options_;
   World& world_;
-  CachingAllocator& allocator_;
+  cache::CachingAllocator& allocator_;
   std::unique_ptr<Front> front_;
   std::vector<Held> held_;  // by slot
   Bytes live_;
@@ -165,11 +165,11 @@ class AccountPass {
 
 }  // namespace
 
-Account account_pass(const Trace& trace, const ReplayOptions& options, Bytes capacity, bool stop_at_failure) {
+Account account_pass(const Trace& trace, const TraceRunOptions& options, Bytes capacity, bool stop_at_failure) {
   const std::unique_ptr<World> world =
       options.backing == Backing::kHost ? make_host_world(capacity) : make_sim_world(capacity, options.lag);
-  Device* const device = &world->device();
-  auto allocator = CachingAllocator::create(std::span<Device* const>(&device, 1), options.config);
+  device::Device* const device = &world->device();
+  auto allocator = cache::CachingAllocator::create(std::span<device::Device* const>(&device, 1), options.config);
   if (!allocator.is_ok()) {
     Account account;
     account.faults = 1;

@@ -11,11 +11,11 @@
 
 #include <algorithm>
 
-#include "props/adapters/cache_subject.h"
+#include "props/adapters/caching_allocator_subject.h"
 #include "spec/lockstep/cache_lockstep.h"
-#include "spec/ops/table.h"
+#include "spec/ops/opcode_table.h"
 #include "src/tool/progress.h"
-#include "src/tool/replay.h"
+#include "src/tool/trace_run.h"
 
 namespace ashlar::tool {
 namespace {
@@ -43,7 +43,7 @@ spec::Op make_op(std::uint8_t slot, std::uint64_t a = 0, std::uint64_t b = 0, st
   return op;
 }
 
-spec::LockstepResult run(const Trace& trace, const ReplayOptions& options, Bytes capacity, std::uint32_t walk_every) {
+spec::LockstepResult run(const Trace& trace, const TraceRunOptions& options, Bytes capacity, std::uint32_t walk_every) {
   spec::CacheLockstep::Options lockstep_options;
   lockstep_options.factory = props::caching_allocator_factory();
   lockstep_options.walk_every = walk_every;
@@ -95,7 +95,7 @@ std::uint64_t ops_on_nothing(const Trace& trace) {
 
 }  // namespace
 
-CheckOutcome check_pass(const Trace& trace, const ReplayOptions& options, Bytes capacity) {
+CheckOutcome check_pass(const Trace& trace, const TraceRunOptions& options, Bytes capacity) {
   CheckOutcome outcome;
   outcome.walk_period = walk_period(trace);
   const spec::LockstepResult first = run(trace, options, capacity, outcome.walk_period);

@@ -15,7 +15,7 @@ inline constexpr int kExitFailed = 1;    ///< a check failed
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitUnreadable = 3;
 
-struct ReplayCommand {
+struct TraceRunCommand {
   std::vector<std::string> traces;
   std::string device = "sim";
   std::string capacity;
@@ -28,7 +28,7 @@ struct ReplayCommand {
   std::string json;
   std::string report;
 };
-int run_replay(const ReplayCommand& command);
+int run_replay(const TraceRunCommand& command);
 
 struct OpsCommand {
   std::vector<std::string> files;

@@ -20,7 +20,7 @@ class HostWorld final : public World {
     ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
   }
 
-  Device& device() override { return metered_; }
+  device::Device& device() override { return metered_; }
 
   Result<Stream> stream(std::uint32_t index) override {
     while (streams_.size() <= index) {
@@ -54,7 +54,7 @@ class HostWorld final : public World {
   DriverFigures figures() const override {
     DriverFigures figures;
     const spec::CallAccount& account = metered_.account();
-    for (unsigned kind = 0; kind < kCallKinds; ++kind) figures.calls[kind] = account.by_kind[kind].calls;
+    for (unsigned kind = 0; kind < device::kCallKinds; ++kind) figures.calls[kind] = account.by_kind[kind].calls;
     figures.ns = account.ns;
     figures.ns_max = account.ns_max;
     return figures;
@@ -67,7 +67,7 @@ class HostWorld final : public World {
   static constexpr Bytes kStampBytes{sizeof(std::uint64_t)};
   static std::uint64_t stamp_of(std::uint32_t slot) { return 0x6173686c61720000u ^ (std::uint64_t{slot} * 0x9e3779b97f4a7c15u); }
 
-  HostDevice host_;
+  device::HostDevice host_;
   MeteredDevice metered_;
   std::vector<Stream> streams_;
   std::uint64_t faults_ = 0;

@@ -9,13 +9,13 @@ using Json = nlohmann::ordered_json;
 
 Json calls_json(const Account& account) {
   Json calls = Json::object();
-  for (unsigned kind = 0; kind < kCallKinds; ++kind) {
-    calls[call_name(static_cast<CallKind>(kind))] = account.driver_calls[kind];
+  for (unsigned kind = 0; kind < device::kCallKinds; ++kind) {
+    calls[device::call_name(static_cast<device::CallKind>(kind))] = account.driver_calls[kind];
   }
   return calls;
 }
 
-Json planned_json(const PlannedOutcome& planned, const ReplayResult& result, const ReplayOptions& options) {
+Json planned_json(const PlannedOutcome& planned, const TraceRunResult& result, const TraceRunOptions& options) {
   const PlannedFigures& figures = result.account.planned;
   Json json{{"managed", planned.managed},
             {"plan_peak_bytes", planned.peak.count()},
@@ -25,13 +25,13 @@ Json planned_json(const PlannedOutcome& planned, const ReplayResult& result, con
             {"seed", options.seed},
             {"altered_events", planned.altered},
             {"fallbacks", figures.counts.fallbacks()}};
-  for (const plan::ReplayCounter& counter : plan::kReplayCounters) json[counter.name] = figures.counts.*counter.count;
+  for (const replay::ReplayCounter& counter : replay::kReplayCounters) json[counter.name] = figures.counts.*counter.count;
   json["checked_steps"] = figures.steps;
   json["first_difference"] = planned.first_difference.empty() ? Json() : Json(planned.first_difference);
   return json;
 }
 
-Json result_json(const ReplayResult& result, const ReplayOptions& options) {
+Json result_json(const TraceRunResult& result, const TraceRunOptions& options) {
   const Account& account = result.account;
   Json json{{"trace", result.trace},
             {"file", result.file},
@@ -72,9 +72,9 @@ Json result_json(const ReplayResult& result, const ReplayOptions& options) {
 
 }  // namespace
 
-std::string json_text(const std::vector<ReplayResult>& results, const ReplayOptions& options) {
+std::string json_text(const std::vector<TraceRunResult>& results, const TraceRunOptions& options) {
   Json all = Json::array();
-  for (const ReplayResult& result : results) all.push_back(result_json(result, options));
+  for (const TraceRunResult& result : results) all.push_back(result_json(result, options));
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "src/tool/replay.h"
+#include "src/tool/trace_run.h"
 
 namespace ashlar::tool {
 
 /// An array, one object a trace, ended by a newline. Sizes in bytes, times in the unit their name ends in; a capacity
 /// without limit is null.
-std::string json_text(const std::vector<ReplayResult>& results, const ReplayOptions& options);
+std::string json_text(const std::vector<TraceRunResult>& results, const TraceRunOptions& options);
 
 }  // namespace ashlar::tool

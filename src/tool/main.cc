@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kExitUsage = 2;
 
-void add_replay(CLI::App& app, ashlar::tool::ReplayCommand& command) {
+void add_replay(CLI::App& app, ashlar::tool::TraceRunCommand& command) {
   CLI::App* const sub = app.add_subcommand("replay", "Replay allocation traces through the caching allocator.");
   sub->add_option("TRACE", command.traces, "alloc-trace files, plain or gzip")->required();
   sub->add_option("--device", command.device, "what stands behind the allocator: sim or host")
@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("ashlar ") + ASHLAR_VERSION);
   app.require_subcommand(1);
 
-  ashlar::tool::ReplayCommand replay;
+  ashlar::tool::TraceRunCommand replay;
   add_replay(app, replay);
 
   ashlar::tool::OpsCommand check;

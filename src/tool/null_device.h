@@ -11,15 +11,15 @@
 
 namespace ashlar::tool {
 
-class NullDevice : public Device {
+class NullDevice : public device::Device {
  public:
   explicit NullDevice(DeviceId id = DeviceId{0}) : id_(id) {}
 
   /// The stream with that number: handle and identity are the number plus one.
   Stream stream(std::uint64_t number) const { return {StreamHandle{number + 1}, StreamId{number + 1}, id_}; }
 
-  DeviceTraits traits() const noexcept override {
-    DeviceTraits traits;
+  device::DeviceTraits traits() const noexcept override {
+    device::DeviceTraits traits;
     traits.id = id_;
     return traits;
   }
@@ -49,10 +49,10 @@ class NullDevice : public Device {
   Result<Stream> identify(StreamHandle handle) noexcept override {
     return Stream{handle, StreamId{handle.value()}, id_};
   }
-  Result<CaptureStatus> capture_status(StreamHandle) noexcept override { return CaptureStatus::kNone; }
-  Result<CaptureMode> exchange_capture_mode(CaptureMode) noexcept override { return CaptureMode::kGlobal; }
+  Result<device::CaptureStatus> capture_status(StreamHandle) noexcept override { return device::CaptureStatus::kNone; }
+  Result<device::CaptureMode> exchange_capture_mode(device::CaptureMode) noexcept override { return device::CaptureMode::kGlobal; }
 
-  Result<MemoryInfo> memory_info() noexcept override { return MemoryInfo{kMemory, kMemory}; }
+  Result<device::MemoryInfo> memory_info() noexcept override { return device::MemoryInfo{kMemory, kMemory}; }
   Result<Address> pinned_alloc(Bytes size) noexcept override { return segment_alloc(size); }
   Status pinned_free(Address) noexcept override { return Status::ok(); }
   Status synchronize() noexcept override { return Status::ok(); }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "props/adapters/block_pool_subject.h"
-#include "props/adapters/cache_subject.h"
+#include "props/adapters/caching_allocator_subject.h"
 #include "spec/gpu/rule_runner.h"
 #include "spec/lockstep/cache_lockstep.h"
 #include "spec/lockstep/pool_lockstep.h"

@@ -8,8 +8,8 @@
 
 #include <ashlar/cache/caching_upstream.h>
 #include <ashlar/plan/planner.h>
-#include <ashlar/plan/recorder.h>
-#include <ashlar/plan/validation.h>
+#include <ashlar/replay/recorder.h>
+#include <ashlar/replay/validation.h>
 
 #include "props/adapters/replay_subject.h"
 #include "src/tool/null_device.h"
@@ -20,20 +20,20 @@ namespace {
 constexpr std::uint64_t kPlanWork = 10'000'000;
 
 struct Recorded {
-  std::vector<plan::Recording> recordings;  // by stream
+  std::vector<replay::Recording> recordings;  // by stream
   std::string trouble;
 };
 
 Recorded record(const Trace& trace) {
   NullDevice null;
-  Device* const device = &null;
-  const auto allocator = CachingAllocator::create(std::span<Device* const>(&device, 1), Config{});
+  device::Device* const device = &null;
+  const auto allocator = cache::CachingAllocator::create(std::span<device::Device* const>(&device, 1), cache::Config{});
   Recorded result;
   if (!allocator.is_ok()) return {{}, allocator.status().why()};
-  CachingUpstream upstream(*allocator.value());
-  std::vector<std::unique_ptr<plan::Recorder>> recorders;
+  cache::CachingUpstream upstream(*allocator.value());
+  std::vector<std::unique_ptr<replay::Recorder>> recorders;
   for (std::size_t s = 0; s < trace.streams.size(); ++s) {
-    recorders.push_back(std::make_unique<plan::Recorder>(upstream, null.stream(s)));
+    recorders.push_back(std::make_unique<replay::Recorder>(upstream, null.stream(s)));
   }
   std::vector<std::pair<std::uint32_t, Address>> held(trace.allocations);
   for (const TraceEvent& event : trace.events) {
@@ -46,7 +46,7 @@ Recorded record(const Trace& trace) {
     }
   }
   for (const auto& recorder : recorders) {
-    Result<plan::Recording> taken = recorder->take();
+    Result<replay::Recording> taken = recorder->take();
     if (!taken.is_ok()) return {{}, taken.status().why()};
     result.recordings.push_back(std::move(taken).value());
   }
@@ -55,28 +55,28 @@ Recorded record(const Trace& trace) {
 
 class PlainFront final : public Front {
  public:
-  explicit PlainFront(CachingAllocator& allocator) : allocator_(allocator) {}
-  Result<Address> allocate(std::uint32_t, Bytes size, const Stream& stream, OutOfMemory* why) override {
+  explicit PlainFront(cache::CachingAllocator& allocator) : allocator_(allocator) {}
+  Result<Address> allocate(std::uint32_t, Bytes size, const Stream& stream, cache::OutOfMemory* why) override {
     return allocator_.allocate(size, stream, why);
   }
   Status free(std::uint32_t, Address address) override { return allocator_.free(address); }
   PlannedFigures finish() override { return {}; }
 
  private:
-  CachingAllocator& allocator_;
+  cache::CachingAllocator& allocator_;
 };
 
-void add(plan::ReplayCounts* to, const plan::ReplayCounts& more) {
-  for (const plan::ReplayCounter& counter : plan::kReplayCounters) to->*counter.count += more.*counter.count;
+void add(replay::ReplayCounts* to, const replay::ReplayCounts& more) {
+  for (const replay::ReplayCounter& counter : replay::kReplayCounters) to->*counter.count += more.*counter.count;
 }
 
 /// One replay for each recorded stream, made when the stream first is asked for something.
 class PlannedFront final : public Front {
  public:
-  PlannedFront(CachingAllocator& allocator, const PlannedTrace& planned, const Trace& trace, World& world, bool check)
+  PlannedFront(cache::CachingAllocator& allocator, const PlannedTrace& planned, const Trace& trace, World& world, bool check)
       : upstream_(allocator), planned_(planned), trace_(trace), world_(world), check_(check), lanes_(planned.plans.size()) {}
 
-  Result<Address> allocate(std::uint32_t index, Bytes size, const Stream& stream, OutOfMemory*) override {
+  Result<Address> allocate(std::uint32_t index, Bytes size, const Stream& stream, cache::OutOfMemory*) override {
     Lane& lane = lane_of(index);
     if (!lane.is_made) make(&lane);
     if (lane.lockstep != nullptr) return ++figures_.steps, lane.lockstep->allocate(size, stream);
@@ -105,7 +105,7 @@ class PlannedFront final : public Front {
  private:
   struct Lane {
     bool is_made = false;
-    std::unique_ptr<plan::Replay> replay;
+    std::unique_ptr<replay::Replay> replay;
     std::unique_ptr<spec::ReplayLockstep> lockstep;
   };
 
@@ -128,7 +128,7 @@ class PlannedFront final : public Front {
           props::replay_factory());
       return;
     }
-    auto made = plan::Replay::create(upstream_, stream, planned_.recordings[which], planned_.plans[which]);
+    auto made = replay::Replay::create(upstream_, stream, planned_.recordings[which], planned_.plans[which]);
     if (made.is_ok()) {
       lane->replay = std::move(made).value();
     } else if (figures_.first_divergence.empty()) {
@@ -136,7 +136,7 @@ class PlannedFront final : public Front {
     }
   }
 
-  CachingUpstream upstream_;
+  cache::CachingUpstream upstream_;
   const PlannedTrace& planned_;
   const Trace& trace_;
   World& world_;
@@ -179,8 +179,8 @@ PlannedTrace plan_trace(const Trace& trace) {
   plan::PlanOptions options;
   options.work = kPlanWork;
   const auto start = std::chrono::steady_clock::now();
-  for (const plan::Recording& recording : planned.recordings) {
-    planned.plans.push_back(plan::make_plan(plan::problem_of(recording), options));
+  for (const replay::Recording& recording : planned.recordings) {
+    planned.plans.push_back(plan::make_plan(replay::problem_of(recording), options));
   }
   planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return planned;
@@ -191,15 +191,15 @@ std::string first_difference(const PlannedTrace& planned, const Trace& run) {
   for (std::uint32_t s = 0; s < recorded.recordings.size(); ++s) {
     const std::size_t stream = planned.stream_of(run, s);
     if (stream == planned.streams.size()) continue;
-    const auto found = plan::first_difference(planned.recordings[stream], recorded.recordings[s]);
+    const auto found = replay::first_difference(planned.recordings[stream], recorded.recordings[s]);
     if (found) return fmt::format("stream {}: {}", run.streams[s], text_of(*found));
   }
   return recorded.trouble;
 }
 
-std::unique_ptr<Front> make_plain_front(CachingAllocator& allocator) { return std::make_unique<PlainFront>(allocator); }
+std::unique_ptr<Front> make_plain_front(cache::CachingAllocator& allocator) { return std::make_unique<PlainFront>(allocator); }
 
-std::unique_ptr<Front> make_planned_front(CachingAllocator& allocator, const PlannedTrace& planned, const Trace& trace,
+std::unique_ptr<Front> make_planned_front(cache::CachingAllocator& allocator, const PlannedTrace& planned, const Trace& trace,
                                           World& world, bool check) {
   return std::make_unique<PlannedFront>(allocator, planned, trace, world, check);
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <ashlar/cache/caching_allocator.h>
-#include <ashlar/plan/replay.h>
+#include <ashlar/replay/replay.h>
 
 #include "src/tool/trace.h"
 #include "src/tool/world.h"
@@ -19,7 +19,7 @@ namespace ashlar::tool {
 /// The recordings of a trace's streams, and their plans: both by stream.
 struct PlannedTrace {
   std::vector<std::uint64_t> streams;  ///< the trace's numbers
-  std::vector<plan::Recording> recordings;
+  std::vector<replay::Recording> recordings;
   std::vector<plan::Plan> plans;
   double seconds = 0;                  ///< that planning took
   std::string trouble;                 ///< why there is none, or empty
@@ -39,7 +39,7 @@ std::string first_difference(const PlannedTrace& planned, const Trace& run);
 
 /// What replays came to.
 struct PlannedFigures {
-  plan::ReplayCounts counts;
+  replay::ReplayCounts counts;
   std::uint64_t steps = 0;       ///< compared with the model
   std::string first_divergence;  ///< empty: none
 };
@@ -49,17 +49,17 @@ class Front {
  public:
   virtual ~Front() = default;
   /// `index` is the stream's in the trace.
-  virtual Result<Address> allocate(std::uint32_t index, Bytes size, const Stream& stream, OutOfMemory* why) = 0;
+  virtual Result<Address> allocate(std::uint32_t index, Bytes size, const Stream& stream, cache::OutOfMemory* why) = 0;
   /// `index` is that of the allocation's stream.
   virtual Status free(std::uint32_t index, Address address) = 0;
   /// Gives segments back. Nothing is called afterwards.
   virtual PlannedFigures finish() = 0;
 };
 
-std::unique_ptr<Front> make_plain_front(CachingAllocator& allocator);
+std::unique_ptr<Front> make_plain_front(cache::CachingAllocator& allocator);
 /// Through a replay for each stream; with `check`, each in lockstep with the model. A stream that was not recorded is the first
 /// replay's affair. All outlive the front.
-std::unique_ptr<Front> make_planned_front(CachingAllocator& allocator, const PlannedTrace& planned, const Trace& trace,
+std::unique_ptr<Front> make_planned_front(cache::CachingAllocator& allocator, const PlannedTrace& planned, const Trace& trace,
                                           World& world, bool check);
 
 }  // namespace ashlar::tool

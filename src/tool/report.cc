@@ -41,10 +41,10 @@ Json timeline_json(const Timeline& timeline) {
 
 Json map_json(const Account& account) {
   Json segments = Json::array();
-  for (const SnapshotSegment& segment : account.map.segments) {
+  for (const cache::SnapshotSegment& segment : account.map.segments) {
     Json blocks = Json::array();
     for (std::uint32_t i = segment.block_first; i < segment.block_first + segment.block_count; ++i) {
-      const SnapshotBlock& block = account.map.blocks[i];
+      const cache::SnapshotBlock& block = account.map.blocks[i];
       blocks.push_back({(block.address - segment.base).count(), block.size.count(), block.requested.count(),
                         static_cast<unsigned>(block.state)});
     }
@@ -65,7 +65,7 @@ Json marks_json(const Trace& trace) {
   return marks;
 }
 
-std::string subtitle(std::size_t traces, const ReplayOptions& options) {
+std::string subtitle(std::size_t traces, const TraceRunOptions& options) {
   const char* device = options.backing == Backing::kHost ? "this computer's memory" : "the simulated device";
   std::string text = fmt::format("{} trace{} on {}", traces, traces == 1 ? "" : "s", device);
   if (options.find_capacity) {
@@ -81,7 +81,7 @@ std::string subtitle(std::size_t traces, const ReplayOptions& options) {
 
 }  // namespace
 
-std::string report_entry(const ReplayResult& result, const ReplayOptions& options, const Trace& trace) {
+std::string report_entry(const TraceRunResult& result, const TraceRunOptions& options, const Trace& trace) {
   Json entry = Json::parse(json_text({result}, options))[0];
   entry["timeline"] = timeline_json(result.account.timeline);
   entry["map"] = map_json(result.account);
@@ -89,7 +89,7 @@ std::string report_entry(const ReplayResult& result, const ReplayOptions& option
   return script_text(entry);
 }
 
-std::string report_page(const std::vector<std::string>& entries, const ReplayOptions& options) {
+std::string report_page(const std::vector<std::string>& entries, const TraceRunOptions& options) {
   std::string data = "{\"subtitle\":" + script_text(Json(subtitle(entries.size(), options))) + ",\"traces\":[";
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (i > 0) data += ',';

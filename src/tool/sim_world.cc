@@ -15,7 +15,7 @@ class SimWorld final : public World {
     if (lag_ > 0) gpu_.set_lag(lag_);
   }
 
-  Device& device() override { return gpu_.device(); }
+  device::Device& device() override { return gpu_.device(); }
 
   Result<Stream> stream(std::uint32_t index) override {
     while (streams_.size() <= index) {
@@ -44,7 +44,7 @@ class SimWorld final : public World {
   DriverFigures figures() const override {
     DriverFigures figures;
     const spec::CallAccount account = gpu_.account();
-    for (unsigned kind = 0; kind < kCallKinds; ++kind) figures.calls[kind] = account.by_kind[kind].calls;
+    for (unsigned kind = 0; kind < device::kCallKinds; ++kind) figures.calls[kind] = account.by_kind[kind].calls;
     figures.ns = account.ns;
     figures.ns_max = account.ns_max;
     return figures;

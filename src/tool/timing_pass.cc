@@ -7,10 +7,10 @@
 
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/cache/caching_upstream.h>
-#include <ashlar/plan/replay.h>
+#include <ashlar/replay/replay.h>
 
 #include "src/tool/null_device.h"
-#include "src/tool/replay.h"
+#include "src/tool/trace_run.h"
 
 namespace ashlar::tool {
 namespace {
@@ -43,26 +43,26 @@ std::vector<Step> steps_of(const Trace& trace) {
 // The allocator itself.
 class Direct {
  public:
-  Direct(CachingAllocator& allocator, const std::vector<Stream>& streams) : allocator_(allocator), streams_(streams) {}
+  Direct(cache::CachingAllocator& allocator, const std::vector<Stream>& streams) : allocator_(allocator), streams_(streams) {}
   Result<Address> allocate(Bytes size, std::uint32_t stream) { return allocator_.allocate(size, streams_[stream]); }
   Status free(Address address, std::uint32_t) { return allocator_.free(address); }
   Status rewind() { return Status::ok(); }
 
  private:
-  CachingAllocator& allocator_;
+  cache::CachingAllocator& allocator_;
   const std::vector<Stream>& streams_;
 };
 
 // A replay for each recorded stream.
 class Planned {
  public:
-  Planned(CachingAllocator& allocator, const std::vector<Stream>& streams, const PlannedTrace& planned, const Trace& trace)
+  Planned(cache::CachingAllocator& allocator, const std::vector<Stream>& streams, const PlannedTrace& planned, const Trace& trace)
       : upstream_(allocator), streams_(streams) {
     for (std::size_t s = 0; s < planned.plans.size(); ++s) {
       // A stream that the trace has not any more is nobody's.
       const auto index = std::find(trace.streams.begin(), trace.streams.end(), planned.streams[s]);
       const Stream stream = index == trace.streams.end() ? Stream{} : streams[static_cast<std::size_t>(index - trace.streams.begin())];
-      auto made = plan::Replay::create(upstream_, stream, planned.recordings[s], planned.plans[s]);
+      auto made = replay::Replay::create(upstream_, stream, planned.recordings[s], planned.plans[s]);
       if (!made.is_ok() || (made.value()->base().is_null() && planned.plans[s].spaces[0].peak != Bytes{})) return;
       replays_.push_back(std::move(made).value());
     }
@@ -85,10 +85,10 @@ class Planned {
   }
 
  private:
-  CachingUpstream upstream_;
+  cache::CachingUpstream upstream_;
   const std::vector<Stream>& streams_;
-  std::vector<std::unique_ptr<plan::Replay>> replays_;
-  std::vector<plan::Replay*> lanes_;  // by the trace's stream
+  std::vector<std::unique_ptr<replay::Replay>> replays_;
+  std::vector<replay::Replay*> lanes_;  // by the trace's stream
 };
 
 /// ns; nothing where a call failed: what is refused is no event.
@@ -139,10 +139,10 @@ Timing time(const Trace& trace, const std::vector<Step>& steps, Subject& subject
 
 }  // namespace
 
-Timing timing_pass(const Trace& trace, const Config& config, const PlannedTrace* planned) {
+Timing timing_pass(const Trace& trace, const cache::Config& config, const PlannedTrace* planned) {
   NullDevice null;
-  Device* const device = &null;
-  auto allocator = CachingAllocator::create(std::span<Device* const>(&device, 1), config);
+  device::Device* const device = &null;
+  auto allocator = cache::CachingAllocator::create(std::span<device::Device* const>(&device, 1), config);
   const std::vector<Step> steps = steps_of(trace);
   if (!allocator.is_ok() || steps.empty() || (planned != nullptr && !planned->trouble.empty())) return {};
   std::vector<Stream> streams;

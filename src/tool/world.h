@@ -15,7 +15,7 @@ namespace ashlar::tool {
 
 /// What the device calls amounted to.
 struct DriverFigures {
-  std::array<std::uint64_t, kCallKinds> calls{};
+  std::array<std::uint64_t, device::kCallKinds> calls{};
   std::uint64_t ns = 0;      ///< modelled
   std::uint64_t ns_max = 0;  ///< the dearest call, modelled
 };
@@ -23,7 +23,7 @@ struct DriverFigures {
 class World {
  public:
   virtual ~World() = default;
-  virtual Device& device() = 0;
+  virtual device::Device& device() = 0;
   /// The stream with that index; made at its first use. A failure is the machine's.
   virtual Result<Stream> stream(std::uint32_t index) = 0;
   /// Work on `stream` writes (after its allocation) or reads (before its free) the whole of an allocation.

@@ -1,0 +1,20 @@
+// The caching allocator behind the specification's interface.
+//
+// Thread safety: as the allocator's.
+#pragma once
+
+#include <memory>
+
+#include <ashlar/cache/caching_allocator.h>
+
+#include "spec/model/cache_subject.h"
+
+namespace ashlar::props {
+
+/// Makes the real thing: parses the configuration string, creates the allocator.
+spec::CacheFactory caching_allocator_factory();
+
+/// A CacheSubject over an allocator made elsewhere, which must outlive it.
+std::shared_ptr<spec::CacheSubject> adapt(cache::CachingAllocator& allocator);
+
+}  // namespace ashlar::props

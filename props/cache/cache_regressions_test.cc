@@ -1,0 +1,29 @@
+// Every stored sequence of props/regressions that drives the caching allocator, in lockstep with the model and its own
+// expectations, plainly and on an adversarial machine. Each file opens with the historical bug it reproduces. A file that
+// cannot be read is a failure, and so is a folder without any. Does not prove: anything about threads (threads_test.cc).
+#include <gtest/gtest.h>
+
+#include "props/adapters/caching_allocator_subject.h"
+#include "props/sequences/stored_sequences.h"
+#include "spec/lockstep/cache_lockstep.h"
+
+namespace ashlar::props {
+namespace {
+
+TEST(CacheRegressions, EveryStoredSequenceAgreesWithTheModelAndItsExpectations) {
+  const auto run = [](const spec::OpFile& file, const std::filesystem::path& path) {
+    for (const bool adversarial : {false, true}) {
+      spec::CacheLockstep::Options options;
+      options.factory = caching_allocator_factory();
+      options.machine.adversarial = adversarial;
+      const spec::LockstepResult result = spec::CacheLockstep::run(file, options);
+      EXPECT_EQ(result.divergence.text, "") << path << ", op " << result.op_index << ": " << result.op_text << "\n"
+                                            << result.maps;
+      EXPECT_EQ(result.skipped, 0u) << path << ": an op of a stored sequence did nothing";
+    }
+  };
+  EXPECT_GE(for_each_stored(ASHLAR_REGRESSIONS, spec::Subject::kCache, run), 18u);
+}
+
+}  // namespace
+}  // namespace ashlar::props

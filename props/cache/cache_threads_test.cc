@@ -1,0 +1,359 @@
+// Threads: two and four at once on shared and separate streams, over real memory and over a slow device.
+//
+// Imitates: data loaders and training threads that allocate, hand memory to other streams, free from other threads, trim and
+// read statistics at the same time. Under ThreadSanitizer it looks for races; everywhere it checks that no two owners ever
+// share a byte (each owner writes its name into its memory and reads it back) and that the books balance at the end.
+// The historical bugs it covers: H4 (a block findable before its event is recorded), H38 (statistics outside the lock), H41
+// (records updated after the upstream free), H42 (trim while another thread allocates after running out), H44
+// (reorganisation races allocation), H5 (the per-thread default stream).
+// Does not prove: that every interleaving was seen.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include <ashlar/cache/caching_allocator.h>
+#include <ashlar/device/host_device.h>
+
+#include "props/cache/forwarding_device.h"
+#include "spec/gpu/sim_gpu.h"
+
+namespace ashlar {
+namespace {
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kRounds = 1500;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+constexpr int kRounds = 1500;
+#else
+constexpr int kRounds = 6000;
+#endif
+#else
+constexpr int kRounds = 6000;
+#endif
+
+constexpr DeviceId kDevice{0};
+
+/// A device that lingers where H4 and H41 had their windows.
+class LingeringDevice final : public props::ForwardingDevice {
+ public:
+  explicit LingeringDevice(device::HostDevice& host) : ForwardingDevice(host) {}
+
+  Result<Address> segment_alloc(Bytes size) noexcept override { return linger(), ForwardingDevice::segment_alloc(size); }
+  Status segment_free(Address base) noexcept override {
+    const Status status = ForwardingDevice::segment_free(base);
+    linger();  // the range may be somebody else's segment before the caller hears of it
+    return status;
+  }
+  Status event_record(EventHandle e, StreamHandle s) noexcept override {
+    return linger(), ForwardingDevice::event_record(e, s);
+  }
+
+ private:
+  static void linger() noexcept {
+    for (int i = 0; i < 3; ++i) std::this_thread::yield();
+  }
+};
+
+struct Held {
+  Address address;
+  Bytes size;
+  std::uint64_t name;
+};
+
+/// Memory passed from thread to thread.
+class Exchange {
+ public:
+  void put(const Held& held) {
+    const std::lock_guard lock(mutex_);
+    items_.push_back(held);
+  }
+  bool take(Held& held) {
+    const std::lock_guard lock(mutex_);
+    if (items_.empty()) return false;
+    held = items_.back();
+    items_.pop_back();
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Held> items_;
+};
+
+/// Writes the owner's name at both ends; a second owner of either would overwrite it.
+void sign(const Held& held) {
+  std::memcpy(held.address.pointer(), &held.name, sizeof held.name);
+  auto* end = static_cast<char*>(held.address.pointer()) + held.size.count() - sizeof held.name;
+  std::memcpy(end, &held.name, sizeof held.name);
+}
+bool is_signed(const Held& held) {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  std::memcpy(&first, held.address.pointer(), sizeof first);
+  std::memcpy(&last, static_cast<char*>(held.address.pointer()) + held.size.count() - sizeof last, sizeof last);
+  return first == held.name && last == held.name;
+}
+
+class Stress {
+ public:
+  Stress(Bytes capacity, std::vector<unsigned> stream_of_thread)
+      : host_(kDevice, capacity), device_(host_), stream_of_(std::move(stream_of_thread)) {
+    device::Device* devices[] = {&device_};
+    allocator_ = cache::CachingAllocator::create(devices, cache::Config{}).value();
+    for (int i = 0; i < 4; ++i) streams_.push_back(host_.create_stream().value());
+  }
+
+  void run() {
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < stream_of_.size(); ++t) threads.emplace_back([this, t] { work(t); });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  void expect_balanced() {
+    EXPECT_EQ(overlaps_.load(), 0u) << "C2: two owners shared bytes";
+    EXPECT_EQ(surprises_.load(), 0u) << "an answer other than ok or out of memory";
+    Held held;
+    while (exchange_.take(held)) {
+      EXPECT_TRUE(is_signed(held));
+      EXPECT_TRUE(allocator_->free(held.address).is_ok());
+    }
+    EXPECT_EQ(allocator_->validate(), nullptr);
+    const cache::DeviceStats stats = allocator_->stats(kDevice).value();
+    EXPECT_EQ(stats.allocations[0].current, 0u);
+    EXPECT_EQ(stats.allocations[0].increased, allocated_.load());
+    EXPECT_EQ(stats.requested_bytes[0].increased, requested_.load());
+    EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+    EXPECT_EQ(allocator_->stats(kDevice).value().reserved_bytes[0].current, 0u);
+    EXPECT_EQ(host_.ledger().segments, 0u);
+    allocator_.reset();
+    EXPECT_EQ(host_.ledger().events, 0u);
+  }
+
+ private:
+  void work(unsigned thread) {
+    std::mt19937 random(thread * 7919 + 1);
+    std::vector<Held> mine;
+    cache::Snapshot snapshot;
+    for (int round = 0; round < kRounds; ++round) {
+      const auto dice = static_cast<unsigned>(random() % 100);
+      const Stream own = streams_[stream_of_[thread]];
+      const Stream other = streams_[random() % streams_.size()];
+      if (dice < 50) {
+        const Bytes size{random() % 8 == 0 ? 1 + random() % (24u << 20) : 16 + random() % (1u << 20)};
+        allocate(mine, size, own, (std::uint64_t{thread} << 32) | static_cast<unsigned>(round));
+      } else if (dice < 60 && !mine.empty()) {
+        exchange_.put(mine.back());  // another thread will free it
+        mine.pop_back();
+      } else if (dice < 95) {
+        Held held;
+        if (random() % 3 == 0 && exchange_.take(held)) release(held, other, static_cast<unsigned>(random()));
+        else if (!mine.empty()) release_any(mine, random, other);
+      } else if (dice < 97) {
+        if (!allocator_->trim(kDevice).is_ok()) ++surprises_;
+      } else if (dice < 99) {
+        if (!allocator_->stats(kDevice).is_ok()) ++surprises_;
+      } else if (!allocator_->snapshot(kDevice, &snapshot).is_ok()) {
+        ++surprises_;
+      }
+    }
+    for (const Held& held : mine) release(held, streams_[0], 0);
+  }
+
+  void allocate(std::vector<Held>& mine, Bytes size, const Stream& stream, std::uint64_t name) {
+    const auto got = allocator_->allocate(std::max(size, 16_B), stream);
+    if (!got.is_ok()) {
+      if (got.code() != Code::kOutOfMemory) ++surprises_;
+      return;
+    }
+    allocated_ += 1;
+    requested_ += std::max(size, 16_B).count();
+    mine.push_back({got.value(), std::max(size, 16_B), name});
+    sign(mine.back());
+  }
+  void release_any(std::vector<Held>& mine, std::mt19937& random, const Stream& other) {
+    std::swap(mine[random() % mine.size()], mine.back());
+    release(mine.back(), other, static_cast<unsigned>(random()));
+    mine.pop_back();
+  }
+  void release(const Held& held, const Stream& other, unsigned dice) {
+    if (!is_signed(held)) ++overlaps_;
+    if (dice % 4 == 1 && !allocator_->record_use(held.address, other).is_ok()) ++surprises_;
+    const Status status = dice % 4 == 2 ? allocator_->free(held.address, other) : allocator_->free(held.address);
+    if (!status.is_ok()) ++surprises_;
+  }
+
+  device::HostDevice host_;
+  LingeringDevice device_;
+  std::unique_ptr<cache::CachingAllocator> allocator_;
+  std::vector<Stream> streams_;
+  const std::vector<unsigned> stream_of_;
+  Exchange exchange_;
+  std::atomic<std::uint64_t> overlaps_{0};
+  std::atomic<std::uint64_t> surprises_{0};
+  std::atomic<std::uint64_t> allocated_{0};
+  std::atomic<std::uint64_t> requested_{0};
+};
+
+TEST(CacheThreadsTest, TwoThreadsOnTwoStreamsShareNothing) {
+  Stress stress(Bytes::max(), {0, 1});
+  stress.run();
+  stress.expect_balanced();
+}
+
+TEST(CacheThreadsTest, TwoThreadsOnOneStreamShareItsHeap) {
+  Stress stress(Bytes::max(), {0, 0});
+  stress.run();
+  stress.expect_balanced();
+}
+
+TEST(CacheThreadsTest, FourThreadsAtTheLimitReclaimFromEachOther) {
+  Stress stress(96_MiB, {0, 1, 2, 2});
+  stress.run();
+  stress.expect_balanced();
+}
+
+/// Streams come and go on some threads while others allocate, and make the mistake of naming the dying and the dead.
+class Succession {
+ public:
+  Succession() {
+    device::Device* devices[] = {&device_};
+    allocator_ = cache::CachingAllocator::create(devices, cache::Config{}).value();
+    for (int i = 0; i < 2; ++i) settled_.push_back(host_.create_stream().value());
+  }
+
+  void run() {
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 2; ++t) {
+      threads.emplace_back([this, t] { come_and_go(t); });
+      threads.emplace_back([this, t] { stay(t); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(surprises_.load(), 0u) << "an answer that is neither ok nor the typed error of the mistake";
+    EXPECT_EQ(overlaps_.load(), 0u) << "C2: two owners shared bytes";
+    EXPECT_EQ(allocator_->validate(), nullptr);
+    EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+    EXPECT_EQ(allocator_->stats(kDevice).value().allocations[0].current, 0u);
+    EXPECT_EQ(allocator_->stats(kDevice).value().reserved_bytes[0].current, 0u);
+  }
+
+ private:
+  static constexpr int kLives = kRounds / 4;
+
+  void come_and_go(unsigned thread) {
+    for (int life = 0; life < kLives; ++life) {
+      const Stream stream = host_.create_stream().value();
+      set_newest(stream);  // already now, so that some name it while it dies
+      const Held held = take(stream, (std::uint64_t{thread + 1} << 32) | static_cast<unsigned>(life));
+      const Stream& other = settled_[static_cast<unsigned>(life) % 2];
+      release(held, life % 3 == 0 ? &other : nullptr);
+      expect(allocator_->retire_stream(stream).is_ok());
+      expect(host_.destroy_stream(stream.handle).is_ok());
+    }
+  }
+
+  void stay(unsigned thread) {
+    for (int round = 0; round < 2 * kLives; ++round) {
+      const Stream& own = settled_[thread];
+      // A stranger's, and dying or dead before it is named. Never one stream's handle with another's identity: no device gave
+      // such a pair, and what becomes of it becomes of the stream whose identity it bears.
+      const Stream newest = this->newest();
+      const Held held = take(own, (std::uint64_t{thread + 3} << 32) | static_cast<unsigned>(round));
+      if (round % 4 == 0) static_cast<void>(allocator_->record_use(held.address, newest));
+      release(held, round % 4 == 1 ? &newest : nullptr);
+      if (round % 16 == 2) expect(allocator_->trim(kDevice).is_ok());
+      if (round % 16 == 3) static_cast<void>(allocator_->stats(kDevice));
+      if (round % 16 != 4) continue;
+      const Result<Address> mistaken = allocator_->allocate(1_KiB, newest);
+      expect(mistaken.is_ok() || mistaken.code() == Code::kInvalidHandle);
+      if (mistaken.is_ok()) expect(allocator_->free(mistaken.value()).is_ok());
+    }
+  }
+
+  Held take(const Stream& stream, std::uint64_t name) {
+    const Result<Address> got = allocator_->allocate(64_KiB, stream);
+    expect(got.is_ok());
+    const Held held{got.value(), 64_KiB, name};
+    sign(held);
+    return held;
+  }
+  void release(const Held& held, const Stream* other) {
+    if (!is_signed(held)) ++overlaps_;
+    expect((other == nullptr ? allocator_->free(held.address) : allocator_->free(held.address, *other)).is_ok());
+  }
+  void expect(bool holds) { surprises_ += holds ? 0 : 1; }
+  void set_newest(const Stream& stream) {
+    const std::lock_guard lock(newest_lock_);
+    newest_ = stream;
+  }
+  Stream newest() {
+    const std::lock_guard lock(newest_lock_);
+    return newest_;
+  }
+
+  device::HostDevice host_{kDevice};
+  LingeringDevice device_{host_};
+  std::unique_ptr<cache::CachingAllocator> allocator_;
+  std::vector<Stream> settled_;
+  std::mutex newest_lock_;
+  Stream newest_;
+  std::atomic<std::uint64_t> overlaps_{0};
+  std::atomic<std::uint64_t> surprises_{0};
+};
+
+TEST(CacheThreadsTest, StreamsComeAndGoWhileOthersAllocateAndNameTheDying) {
+  Succession streams;
+  streams.run();
+}
+
+TEST(CacheThreadsTest, AThreadsDefaultStreamIsItsOwnThoughTheHandleIsShared) {
+  // H5: memory that thread 1's default stream still uses is not the next thread's, although both pass one handle.
+  spec::SimGpu gpu;
+  device::Device* devices[] = {&gpu.device()};
+  cache::Config config;
+  config.wait_ms = 0;
+  auto allocator = cache::CachingAllocator::create(devices, config).value();
+  gpu.act_as_thread(1);
+  const Stream first = gpu.default_stream(kDevice, spec::kPerThreadStream);
+  gpu.act_as_thread(2);
+  const Stream second = gpu.default_stream(kDevice, spec::kPerThreadStream);
+  ASSERT_EQ(first.handle, second.handle);
+  ASSERT_NE(first.id, second.id);
+  gpu.act_as_thread(1);
+  const Address block = allocator->allocate(30_MiB, first).value();
+  ASSERT_TRUE(gpu.launch(first, spec::Touch{block, 30_MiB, spec::Access::kWrite, spec::kNoTag}).is_ok());
+  ASSERT_TRUE(allocator->free(block).is_ok());
+  gpu.act_as_thread(2);
+  const Address other = allocator->allocate(30_MiB, second).value();
+  EXPECT_NE(other, block);
+  ASSERT_TRUE(gpu.drain_all().is_ok());
+  gpu.act_as_thread(1);
+  EXPECT_EQ(allocator->allocate(30_MiB, first).value(), block);
+}
+
+TEST(CacheTeardownTest, ADeviceWaitsForTheOtherWhoseStreamStillUsesItsMemory) {
+  // D4 at the end of an allocator: device 1 has nothing of its own to wait for, but its kernel uses device 0's block.
+  spec::SimGpuOptions options;
+  options.capacities = {64_MiB, 64_MiB};
+  spec::SimGpu gpu(options);
+  device::Device* devices[] = {&gpu.device(0), &gpu.device(1)};
+  auto allocator = cache::CachingAllocator::create(devices, cache::Config{}).value();
+  const Stream own = gpu.create_stream(DeviceId{0}).value();
+  const Stream other = gpu.create_stream(DeviceId{1}).value();
+  const Address block = allocator->allocate(4_MiB, own).value();
+  ASSERT_TRUE(gpu.host_function(other).is_ok());
+  ASSERT_TRUE(allocator->free(block, other).is_ok());
+  ASSERT_GT(gpu.pending(other), 0u);
+  allocator.reset();
+  EXPECT_EQ(gpu.pending(other), 0u) << "the segment went back before the other device's stream was done";
+}
+
+}  // namespace
+}  // namespace ashlar

@@ -1,0 +1,42 @@
+// Ashlar's caching allocator: all that its user includes.
+//
+// Purpose: one header, and names without their room: ashlar::CachingAllocator is ashlar::cache::CachingAllocator. The
+// planner and its replay are in <ashlar/plan.h>.
+// Thread safety: each class says.
+#pragma once
+
+#include <ashlar/base/version.h>
+#include <ashlar/cache/caching_allocator.h>
+#include <ashlar/cache/caching_upstream.h>
+#include <ashlar/device/host_device.h>
+
+namespace ashlar::inline v0 {
+
+using cache::AllocationInfo;
+using cache::CachingAllocator;
+using cache::CachingUpstream;
+using cache::check_config;
+using cache::Config;
+using cache::config_from_environment;
+using cache::DeviceStats;
+using cache::kRequestBytesMax;
+using cache::kStatPools;
+using cache::OutOfMemory;
+using cache::parse_config;
+using cache::Reuse;
+using cache::Snapshot;
+using cache::SnapshotBlock;
+using cache::SnapshotSegment;
+using cache::Stat;
+using cache::StatPool;
+using device::CallKind;
+using device::CaptureMode;
+using device::CaptureStatus;
+using device::Device;
+using device::DeviceTraits;
+using device::HostDevice;
+using device::kCallKinds;
+using device::kWaitForever;
+using device::MemoryInfo;
+
+}  // namespace ashlar::inline v0

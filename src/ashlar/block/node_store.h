@@ -1,0 +1,95 @@
+// An array of tree nodes (fit_tree.h) with a list of the unused ones.
+//
+// Purpose: room is made for the worst case, so that taking a node never fails, and not touched before it is used: it costs
+// addresses, not memory. That is what a record's slab, which initialises what it holds, would not do.
+// Thread safety: none; the pool's owner brings the lock.
+//
+// Invariants:
+//   (1) The first touched() nodes are in use or on the list of unused ones, threaded through `parent`; the others were never
+//       written.
+//   (2) Taking and giving a node never allocates; only reserve() does.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include <ashlar/base/assert.h>
+#include <ashlar/base/host_table.h>
+
+namespace ashlar::inline v0::block {
+
+/// No node.
+inline constexpr std::uint32_t kNoNode = 0xffffffffu;
+
+template <class T>
+class NodeStore {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  T& operator[](std::uint32_t index) {
+    ASHLAR_ASSERT(index < touched_, "node store(1): no such node");
+    return items_[index];
+  }
+  const T& operator[](std::uint32_t index) const {
+    ASHLAR_ASSERT(index < touched_, "node store(1): no such node");
+    return items_[index];
+  }
+  std::uint32_t touched() const { return touched_; }
+  std::uint32_t taken() const { return taken_; }
+  std::uint32_t capacity() const { return capacity_; }
+  /// Are all touched nodes but `taken` of them on the list of unused ones? Cost: O(unused).
+  bool holds(std::uint64_t taken) const noexcept {
+    std::uint64_t unused = 0;
+    for (std::uint32_t i = unused_; i != kNoNode; i = items_[i].parent) {
+      if (i >= touched_ || unused == touched_) return false;
+      unused += 1;
+    }
+    return taken == taken_ && unused + taken == touched_;
+  }
+
+  /// Room for `capacity` nodes. False if the host has no memory (nothing changed).
+  bool reserve(std::uint32_t capacity) noexcept { return capacity <= capacity_ || grow(capacity); }
+  /// A new node, or one as it was given back. REQUIRES: fewer than the reserved number are taken.
+  std::uint32_t take() noexcept {
+    taken_ += 1;
+    if (unused_ != kNoNode) {
+      const std::uint32_t index = unused_;
+      unused_ = items_[index].parent;
+      return index;
+    }
+    ASHLAR_ASSERT(touched_ < capacity_, "node store(2): more nodes than were reserved");
+    ::new (static_cast<void*>(&items_[touched_])) T();
+    return touched_++;
+  }
+  void give(std::uint32_t index) noexcept {
+    (*this)[index].parent = unused_;
+    unused_ = index;
+    taken_ -= 1;
+  }
+  void clear() noexcept {
+    touched_ = 0;
+    taken_ = 0;
+    unused_ = kNoNode;
+  }
+
+ private:
+  [[gnu::cold]] bool grow(std::uint32_t capacity) noexcept {
+    HostTable<T> items = make_host_table<T>(capacity);
+    if (items == nullptr) return false;
+    if (touched_ > 0) std::memcpy(static_cast<void*>(items.get()), items_.get(), std::size_t{touched_} * sizeof(T));
+    items_ = std::move(items);
+    capacity_ = capacity;
+    return true;
+  }
+
+  HostTable<T> items_;
+  std::uint32_t capacity_ = 0;
+  std::uint32_t touched_ = 0;
+  std::uint32_t taken_ = 0;
+  std::uint32_t unused_ = kNoNode;
+};
+
+}  // namespace ashlar::inline v0::block

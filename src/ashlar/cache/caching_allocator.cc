@@ -1,0 +1,231 @@
+// The front door: finds the device, guards the lifecycle (C24, C25, C26), and leaves the rest to DeviceCache.
+#include <ashlar/cache/caching_allocator.h>
+
+#include <pthread.h>
+
+#include <new>
+#include <vector>
+
+#include <ashlar/cache/hit_inl.h>
+#include <ashlar/cache/observer_scope.h>
+
+namespace ashlar::inline v0::cache {
+
+namespace {
+/// Counts the forks this process has gone through as a child: an allocator made before one is not usable after it, because
+/// neither the driver nor a lock that another thread held survives (C25).
+std::atomic<unsigned> forks{0};
+
+unsigned forks_seen() noexcept {
+  static const bool registered = [] {
+    return pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); }) == 0;
+  }();
+  static_cast<void>(registered);
+  return forks.load(std::memory_order_relaxed);
+}
+}  // namespace
+
+struct CachingAllocator::Impl {
+  explicit Impl(const Config& config) : shared(config), forks_at_birth(forks_seen()) {}
+
+  bool is_forked() const noexcept { return forks.load(std::memory_order_relaxed) != forks_at_birth; }
+  DeviceCache* device(DeviceId id) const noexcept {
+    const auto index = static_cast<std::uint32_t>(id.value());  // a negative one is past the end
+    return index < device_count ? devices[index].get() : nullptr;
+  }
+  Status usable() const noexcept {
+    ASHLAR_REQUIRE(!is_forked(), Code::kForked, "this process is a fork of the one that made the allocator");
+    return Status::ok();
+  }
+  Result<DeviceCache*> usable_device(DeviceId id) const noexcept {
+    if (const Status status = usable(); !status.is_ok()) return status;
+    DeviceCache* cache = device(id);
+    ASHLAR_REQUIRE(cache != nullptr, Code::kInvalidArgument, "no device with that id");
+    return cache;
+  }
+  Result<StreamHeap*> heap_of(const Stream& stream) const noexcept {
+    const Result<DeviceCache*> cache = usable_device(stream.device);
+    if (!cache.is_ok()) return cache.status();
+    StreamHeap* heap = cache.value()->heap_of(stream, false);
+    ASHLAR_REQUIRE(heap != nullptr, Code::kOutOfMemory, "the host has no memory for a stream's heap");
+    return heap;
+  }
+
+  SharedState shared;
+  std::vector<std::unique_ptr<DeviceCache>> devices;
+  std::uint32_t device_count = 0;  ///< for the hot path: a vector's size costs four instructions
+  std::mutex captures_lock;
+  const unsigned forks_at_birth;
+};
+
+Result<std::unique_ptr<CachingAllocator>> CachingAllocator::create(std::span<device::Device* const> devices, const Config& config) {
+  if (const Status status = check_config(config); !status.is_ok()) return status;
+  ASHLAR_REQUIRE(!devices.empty(), Code::kInvalidArgument, "an allocator needs at least one device");
+  auto impl = std::make_unique<Impl>(config);
+  for (device::Device* device : devices) {
+    ASHLAR_REQUIRE(device != nullptr, Code::kInvalidArgument, "a null device");
+    const device::DeviceTraits traits = device->traits();
+    ASHLAR_REQUIRE(traits.id == DeviceId{static_cast<std::int32_t>(impl->devices.size())}, Code::kInvalidArgument,
+                   "device i must have id i");
+    ASHLAR_REQUIRE(traits.address_alignment >= config.granule, Code::kInvalidArgument,
+                   "the granule is finer than the device's alignment promises");
+    impl->devices.push_back(std::make_unique<DeviceCache>(*device, impl->shared));
+    impl->device_count += 1;
+  }
+  return std::unique_ptr<CachingAllocator>(new CachingAllocator(std::move(impl)));
+}
+
+CachingAllocator::CachingAllocator(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+
+CachingAllocator::~CachingAllocator() {
+  if (impl_->is_forked()) return;
+  // All devices' work first: a block of one may wait for a stream of another.
+  bool unfinished = false;
+  for (const auto& device : impl_->devices) unfinished |= device->has_unfinished();
+  for (const auto& device : impl_->devices) device->settle(unfinished);
+  for (const auto& device : impl_->devices) device->give_everything_back();
+  for (const auto& device : impl_->devices) device->events().clear();
+}
+
+[[gnu::flatten]] Result<Address> CachingAllocator::allocate(Bytes size, const Stream& stream, OutOfMemory* account) noexcept {
+  if (const Status status = impl_->usable(); !status.is_ok()) return status;
+  DeviceCache* cache = impl_->device(stream.device);
+  ASHLAR_REQUIRE(cache != nullptr, Code::kInvalidArgument, "no device with that id");
+  if (impl_->shared.observers_running.load(std::memory_order_relaxed) != 0) {
+    ASHLAR_REQUIRE(!ObserverScope::is_inside(), Code::kReentrant, "an observer may free and query, not allocate");
+  }
+  if (size == Bytes{}) return Address{};
+  return cache->allocate(size, stream, account);
+}
+
+[[gnu::flatten]] Status CachingAllocator::free(Address address) noexcept {
+  if (address.is_null()) return Status::ok();
+  if (const Status status = impl_->usable(); !status.is_ok()) return status;
+  return DeviceCache::free(impl_->shared.pages.find(address), address);
+}
+
+Status CachingAllocator::free(Address address, const Stream& stream) noexcept {
+  if (address.is_null()) return Status::ok();
+  const Result<StreamHeap*> user = impl_->heap_of(stream);
+  if (!user.is_ok()) return user.status();
+  return DeviceCache::free_used_on(impl_->shared.pages.find(address), address, *user.value());
+}
+
+Status CachingAllocator::record_use(Address address, const Stream& stream) noexcept {
+  const Result<StreamHeap*> user = impl_->heap_of(stream);
+  if (!user.is_ok()) return user.status();
+  return DeviceCache::record_use(impl_->shared.pages.find(address), address, *user.value());
+}
+
+Status CachingAllocator::retire_stream(const Stream& stream) noexcept {
+  const Result<DeviceCache*> cache = impl_->usable_device(stream.device);
+  return cache.is_ok() ? cache.value()->retire(stream) : cache.status();
+}
+
+Status CachingAllocator::begin_capture(const Stream& stream) noexcept {
+  const Result<StreamHeap*> heap = impl_->heap_of(stream);
+  if (!heap.is_ok()) return heap.status();
+  const std::lock_guard lock(impl_->captures_lock);
+  {
+    const Guard guard(heap.value()->lock);
+    ASHLAR_REQUIRE(heap.value()->serves(stream), Code::kInvalidHandle, "the stream was retired or its handle reused");
+    ASHLAR_REQUIRE(!heap.value()->capturing.load(), Code::kBusy, "a capture of that stream is announced already");
+    heap.value()->capturing.store(true);
+  }
+  impl_->shared.captures.fetch_add(1);
+  for (const auto& device : impl_->devices) device->quiesce();
+  return Status::ok();
+}
+
+Status CachingAllocator::end_capture(const Stream& stream) noexcept {
+  const Result<StreamHeap*> heap = impl_->heap_of(stream);
+  if (!heap.is_ok()) return heap.status();
+  const std::lock_guard lock(impl_->captures_lock);
+  {
+    const Guard guard(heap.value()->lock);
+    // Not serves(): a stream retired in its capture may end it. But the heap may be another stream's by now.
+    const bool is_announced = heap.value()->stream.id == stream.id && heap.value()->capturing.load();
+    ASHLAR_REQUIRE(is_announced, Code::kNotFound, "no capture of that stream was announced");
+    heap.value()->capturing.store(false);
+  }
+  if (impl_->shared.captures.fetch_sub(1) > 1) return Status::ok();
+  for (const auto& device : impl_->devices) device->record_deferred();
+  return Status::ok();
+}
+
+Status CachingAllocator::trim(DeviceId device) noexcept {
+  const Result<DeviceCache*> cache = impl_->usable_device(device);
+  return cache.is_ok() ? cache.value()->trim() : cache.status();
+}
+
+Status CachingAllocator::set_memory_limit(DeviceId device, Bytes limit) noexcept {
+  const Result<DeviceCache*> cache = impl_->usable_device(device);
+  return cache.is_ok() ? cache.value()->set_limit(limit) : cache.status();
+}
+
+Status CachingAllocator::set_memory_fraction(DeviceId device, double fraction) noexcept {
+  const Result<DeviceCache*> cache = impl_->usable_device(device);
+  return cache.is_ok() ? cache.value()->set_fraction(fraction) : cache.status();
+}
+
+void CachingAllocator::add_free_memory_callback(FreeMemoryCallback callback) {
+  impl_->shared.callbacks.push_back(std::move(callback));
+}
+
+void CachingAllocator::add_out_of_memory_observer(OutOfMemoryObserver observer) {
+  impl_->shared.observers.push_back(std::move(observer));
+}
+
+Result<AllocationInfo> CachingAllocator::info(Address address) const noexcept {
+  if (const Status status = impl_->usable(); !status.is_ok()) return status;
+  return DeviceCache::info(impl_->shared.pages.find(address), address);
+}
+
+Result<Bytes> CachingAllocator::largest_free_block(const Stream& stream) const noexcept {
+  const Result<DeviceCache*> cache = impl_->usable_device(stream.device);
+  if (!cache.is_ok()) return cache.status();
+  return cache.value()->largest_free(stream);
+}
+
+Result<DeviceStats> CachingAllocator::stats(DeviceId device) const noexcept {
+  DeviceStats read;
+  const Status status = stats(device, &read);
+  if (!status.is_ok()) return status;
+  return read;
+}
+
+Status CachingAllocator::stats(DeviceId device, DeviceStats* out) const noexcept {
+  const Result<DeviceCache*> cache = impl_->usable_device(device);
+  if (cache.is_ok()) cache.value()->stats(out);
+  return cache.status();
+}
+
+Status CachingAllocator::reset_peak_stats(DeviceId device) noexcept {
+  const Result<DeviceCache*> cache = impl_->usable_device(device);
+  if (cache.is_ok()) cache.value()->reset_peaks();
+  return cache.status();
+}
+
+Status CachingAllocator::reset_accumulated_stats(DeviceId device) noexcept {
+  const Result<DeviceCache*> cache = impl_->usable_device(device);
+  if (cache.is_ok()) cache.value()->reset_accumulated();
+  return cache.status();
+}
+
+Status CachingAllocator::snapshot(DeviceId device, Snapshot* out) const {
+  const Result<DeviceCache*> cache = impl_->usable_device(device);
+  return cache.is_ok() ? cache.value()->snapshot(out) : cache.status();
+}
+
+std::size_t CachingAllocator::device_count() const noexcept { return impl_->devices.size(); }
+
+const Config& CachingAllocator::config() const noexcept { return impl_->shared.config; }
+
+const char* CachingAllocator::validate() const noexcept {
+  for (const auto& device : impl_->devices) {
+    if (const char* broken = device->validate()) return broken;
+  }
+  return nullptr;
+}
+
+}  // namespace ashlar::inline v0::cache

@@ -1,0 +1,312 @@
+// The configuration string: `key:value,key:value`, and what makes a Config consistent.
+//
+// Thread safety: pure functions; config_from_environment reads the environment once per call.
+//
+// Keys and their value syntax are PyTorch's (torch.cuda memory-management notes); the parser is strict where PyTorch's is
+// lax: digits only, no key twice, nothing after a value. Spaces around keys and values are ignored, one trailing comma
+// too, as there.
+#include <ashlar/cache/config.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+#include <ashlar/base/checked.h>
+#include <ashlar/cache/page_map.h>
+#include <ashlar/device/device.h>
+
+namespace ashlar::inline v0::cache {
+namespace {
+
+constexpr Bytes kSizeMax{std::uint64_t{1} << 50};  // of any configured size: 1 PiB; sums of a few cannot wrap
+constexpr Bytes kGranuleMin{16};
+constexpr Bytes kGranuleMax = 64_KiB;
+constexpr std::uint32_t kRoundupDivisionsMax = 1024;
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+// A setting's parser: nullptr, or why the value is bad (static text).
+using SetValue = const char* (*)(std::string_view value, Config* config);
+
+bool parse_number(std::string_view text, std::uint64_t* out) {
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, *out);
+  return !text.empty() && text.front() != '-' && error == std::errc{} && rest == end;
+}
+
+const char* parse_size(std::string_view text, Bytes unit, Bytes* out) {
+  std::uint64_t number = 0;
+  if (!parse_number(text, &number)) return "is not a whole number in range";
+  const auto size = checked_multiply(unit, number);
+  if (!size || *size > kSizeMax) return "is over 1 PiB";
+  *out = *size;
+  return nullptr;
+}
+
+template <Bytes Config::*Field>
+const char* set_mib(std::string_view value, Config* config) {
+  return parse_size(value, 1_MiB, &(config->*Field));
+}
+
+template <Bytes Config::*Field>
+const char* set_kib(std::string_view value, Config* config) {
+  return parse_size(value, 1_KiB, &(config->*Field));
+}
+
+const char* set_granule(std::string_view value, Config* config) { return parse_size(value, 1_B, &config->granule); }
+
+const char* set_memory_fraction(std::string_view value, Config* config) {
+  const char* end = value.data() + value.size();
+  double fraction = 0;
+  const auto [rest, error] = std::from_chars(value.data(), end, fraction);
+  if (error != std::errc{} || rest != end) return "is not a number";
+  if (!(fraction > 0 && fraction <= 1)) return "is not in (0, 1]";
+  config->memory_fraction = fraction;
+  return nullptr;
+}
+
+const char* set_release_lock(std::string_view value, Config*) {
+  if (value == "True") return nullptr;
+  if (value == "False") return "cannot be False: no lock is ever held while the driver works";
+  return "is neither True nor False";
+}
+
+const char* set_reuse(std::string_view value, Config* config) {
+  if (value == "own") {
+    config->reuse = Reuse::kOwn;
+  } else if (value == "completed") {
+    config->reuse = Reuse::kCompleted;
+  } else if (value == "ordered") {
+    config->reuse = Reuse::kOrdered;
+  } else {
+    return "is none of own, completed, ordered";
+  }
+  return nullptr;
+}
+
+const char* set_wait(std::string_view value, Config* config) {
+  std::uint64_t number = 0;
+  if (value == "never") {
+    config->wait_ms = 0;
+  } else if (value == "forever") {
+    config->wait_ms = device::kWaitForever;
+  } else if (parse_number(value, &number) && number < device::kWaitForever) {
+    config->wait_ms = static_cast<std::uint32_t>(number);
+  } else {
+    return "is neither a number of milliseconds below 4294967295 nor never nor forever";
+  }
+  return nullptr;
+}
+
+const char* parse_divisions(std::string_view text, std::uint32_t* out) {
+  std::uint64_t number = 0;
+  if (!parse_number(text, &number)) return "has a number of divisions that is not a whole number";
+  if (number > kRoundupDivisionsMax) return "has more than 1024 divisions";
+  if (number != 0 && !is_power_of_two(number)) return "has a number of divisions that is not a power of two";
+  *out = static_cast<std::uint32_t>(number);
+  return nullptr;
+}
+
+// One `[K:D,...,>:D]`. K MiB speaks for the sizes [K, 2K) MiB; the first entry also for everything below it; `>` for
+// everything from twice the last key on; what no entry names is rounded plainly.
+const char* set_division_list(std::string_view list, Config* config) {
+  auto& divisions = config->roundup_divisions;
+  divisions.fill(0);
+  std::size_t next = 0;  // the first power of two that no entry has passed yet
+  bool closed = false;   // `>` was seen
+  bool first = true;
+  while (true) {
+    const std::size_t comma = list.find(',');
+    const std::string_view entry = trim(list.substr(0, comma));
+    const std::size_t colon = entry.find(':');
+    if (colon == std::string_view::npos) return "has an entry that is not size:divisions";
+    if (closed) return "has an entry after >";
+    std::uint32_t count = 0;
+    if (const char* why = parse_divisions(trim(entry.substr(colon + 1)), &count)) return why;
+    const std::string_view key = trim(entry.substr(0, colon));
+    if (key == ">") {
+      if (first) return "begins with >";
+      closed = true;
+      for (std::size_t i = next; i < divisions.size(); ++i) divisions[i] = count;
+    } else {
+      std::uint64_t mib = 0;
+      if (!parse_number(key, &mib) || !is_power_of_two(mib)) return "has a size that is not a power of two in MiB";
+      std::size_t index = 0;
+      while (index < divisions.size() && (std::uint64_t{1} << index) != mib) ++index;
+      if (index == divisions.size()) return "has a size over 32768 MiB";
+      if (!first && index < next) return "has sizes that do not ascend";
+      for (std::size_t i = first ? 0 : index; i <= index; ++i) divisions[i] = count;
+      next = index + 1;
+    }
+    first = false;
+    if (comma == std::string_view::npos) return nullptr;
+    list.remove_prefix(comma + 1);
+  }
+}
+
+const char* set_divisions(std::string_view value, Config* config) {
+  if (!value.empty() && value.front() == '[') {
+    if (value.back() != ']') return "lacks its ]";
+    return set_division_list(value.substr(1, value.size() - 2), config);
+  }
+  std::uint32_t count = 0;
+  if (const char* why = parse_divisions(value, &count)) return why;
+  config->roundup_divisions.fill(count);
+  return nullptr;
+}
+
+const char* set_backend(std::string_view value, Config*) {
+  return value == "native" ? nullptr : "is neither native nor cudaMallocAsync";
+}
+
+struct Key {
+  std::string_view name;
+  SetValue set;  // null: PyTorch knows it, and what it turns on is not built here
+};
+
+constexpr std::array kKeys{
+    Key{"backend", set_backend},
+    Key{"expandable_segments", nullptr},
+    Key{"expandable_segments_reserve", nullptr},
+    Key{"expandable_segments_reserve_by_class", nullptr},
+    Key{"garbage_collection_threshold", nullptr},
+    Key{"granule", set_granule},
+    Key{"graph_capture_record_stream_reuse", nullptr},
+    Key{"large_request_mb", set_mib<&Config::large_request_min>},
+    Key{"large_segment_mb", set_mib<&Config::large_segment>},
+    Key{"max_non_split_rounding_mb", set_mib<&Config::max_non_split_rounding>},
+    Key{"max_split_size_mb", set_mib<&Config::max_split_size>},
+    Key{"per_process_memory_fraction", set_memory_fraction},
+    Key{"pinned_max_cached_size_mb", nullptr},
+    Key{"pinned_max_round_threshold_mb", nullptr},
+    Key{"pinned_num_register_threads", nullptr},
+    Key{"pinned_reserve_segment_size_mb", nullptr},
+    Key{"pinned_use_background_threads", nullptr},
+    Key{"pinned_use_cuda_host_register", nullptr},
+    Key{"pinned_use_hip_host_register", nullptr},
+    Key{"release_lock_on_cudamalloc", set_release_lock},
+    Key{"release_lock_on_hipmalloc", set_release_lock},
+    Key{"reuse", set_reuse},
+    Key{"round_segment_mb", set_mib<&Config::segment_round>},
+    Key{"roundup_power2_divisions", set_divisions},
+    Key{"small_request_kb", set_kib<&Config::small_request_max>},
+    Key{"small_segment_mb", set_mib<&Config::small_segment>},
+    Key{"throw_on_cudamalloc_oom", nullptr},
+    Key{"wait_ms", set_wait},
+};
+
+
+// Text from outside, made fit for one line of a message: control bytes become '?', and it is cut at 60 bytes.
+std::string printable(std::string_view text) {
+  constexpr std::size_t kShownMax = 60;
+  std::string out;
+  for (const char c : text.substr(0, kShownMax)) out += (c >= ' ' && c <= '~') ? c : '?';
+  if (text.size() > kShownMax) out += "...";
+  return out;
+}
+
+Status fail(Code code, const char* why, std::string text, std::string* error) {
+  if (error != nullptr) *error = std::move(text);
+  return {code, why};
+}
+
+// The length of the first `key:value` of `text`: up to a comma that stands in no brackets.
+std::size_t setting_length(std::string_view text) {
+  bool bracketed = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '[') bracketed = true;
+    if (text[i] == ']') bracketed = false;
+    if (text[i] == ',' && !bracketed) return i;
+  }
+  return text.size();
+}
+
+using KeysSeen = std::array<bool, kKeys.size()>;
+
+Status apply(std::string_view setting, Config* config, KeysSeen* seen, std::string* error) {
+  if (setting.empty()) return fail(Code::kMalformed, "config: empty setting", "a setting is empty", error);
+  const std::size_t colon = setting.find(':');
+  const std::string_view name = trim(setting.substr(0, colon));
+  std::size_t index = 0;
+  while (index < kKeys.size() && kKeys[index].name != name) ++index;
+  if (index == kKeys.size()) {
+    return fail(Code::kMalformed, "config: unknown key", "unknown key '" + printable(name) + "'", error);
+  }
+  const std::string shown{name};
+  if (colon == std::string_view::npos) {
+    return fail(Code::kMalformed, "config: key without value", shown + ": lacks a value", error);
+  }
+  if ((*seen)[index]) return fail(Code::kMalformed, "config: key given twice", shown + ": given twice", error);
+  (*seen)[index] = true;
+  const std::string_view value = trim(setting.substr(colon + 1));
+  if (kKeys[index].set == nullptr) {
+    return fail(Code::kUnsupported, "config: known key, not built", shown + ": known, but not built here", error);
+  }
+  if (kKeys[index].set == set_backend && value == "cudaMallocAsync") {
+    return fail(Code::kUnsupported, "config: known backend, not built",
+                "backend: 'cudaMallocAsync' is known, but not built here", error);
+  }
+  if (const char* why = kKeys[index].set(value, config)) {
+    return fail(Code::kMalformed, "config: bad value", shown + ": '" + printable(value) + "' " + why, error);
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<Config> parse_config(std::string_view text, std::string* error) {
+  Config config;
+  KeysSeen seen{};
+  std::string_view rest = trim(text);
+  while (!rest.empty()) {
+    const std::size_t length = setting_length(rest);
+    if (const Status status = apply(trim(rest.substr(0, length)), &config, &seen, error); !status.is_ok()) return status;
+    rest = length == rest.size() ? std::string_view{} : trim(rest.substr(length + 1));
+  }
+  if (const Status status = check_config(config); !status.is_ok()) {
+    return fail(Code::kMalformed, status.why(), status.why(), error);
+  }
+  return config;
+}
+
+Result<Config> config_from_environment(std::string* error) {
+  const char* text = std::getenv("ASHLAR_ALLOC_CONF");
+  return parse_config(text == nullptr ? "" : text, error);
+}
+
+Status check_config(const Config& c) {
+  constexpr Code kBad = Code::kInvalidArgument;
+  const auto is_size = [&c](Bytes size) { return size > 0_B && size <= kSizeMax && size % c.granule == 0; };
+  ASHLAR_REQUIRE(is_power_of_two(c.granule.count()) && c.granule >= kGranuleMin && c.granule <= kGranuleMax, kBad,
+                 "granule: must be a power of two from 16 to 65536");
+  ASHLAR_REQUIRE(is_size(c.small_request_max), kBad, "small_request_kb: must be a positive multiple of the granule");
+  ASHLAR_REQUIRE(is_size(c.small_segment), kBad, "small_segment_mb: must be a positive multiple of the granule");
+  ASHLAR_REQUIRE(is_size(c.large_request_min), kBad, "large_request_mb: must be a positive multiple of the granule");
+  ASHLAR_REQUIRE(is_size(c.large_segment), kBad, "large_segment_mb: must be a positive multiple of the granule");
+  ASHLAR_REQUIRE(is_size(c.segment_round), kBad, "round_segment_mb: must be a positive multiple of the granule");
+  // The page map has room for two segments a page, so none may be shorter than a page.
+  ASHLAR_REQUIRE(c.small_segment >= kSegmentBytesMin, kBad, "small_segment_mb: must be at least 2 MiB");
+  ASHLAR_REQUIRE(c.large_segment >= kSegmentBytesMin, kBad, "large_segment_mb: must be at least 2 MiB");
+  ASHLAR_REQUIRE(c.segment_round >= kSegmentBytesMin, kBad, "round_segment_mb: must be at least 2 MiB");
+  ASHLAR_REQUIRE(c.small_request_max <= c.small_segment, kBad, "small_request_kb: must fit into small_segment_mb");
+  ASHLAR_REQUIRE(c.large_request_min >= c.small_request_max, kBad, "large_request_mb: must not be below small_request_kb");
+  ASHLAR_REQUIRE(c.large_request_min <= c.large_segment, kBad, "large_request_mb: must fit into large_segment_mb");
+  ASHLAR_REQUIRE(c.max_split_size == Bytes::max() || c.max_split_size > c.large_segment, kBad,
+                 "max_split_size_mb: must be more than large_segment_mb (20 unless set)");
+  ASHLAR_REQUIRE(c.max_non_split_rounding >= c.large_segment && c.max_non_split_rounding <= kSizeMax, kBad,
+                 "max_non_split_rounding_mb: must be at least large_segment_mb (20 unless set)");
+  for (const std::uint32_t divisions : c.roundup_divisions) {
+    ASHLAR_REQUIRE(divisions == 0 || (is_power_of_two(divisions) && divisions <= kRoundupDivisionsMax), kBad,
+                   "roundup_power2_divisions: must be 0 or a power of two up to 1024");
+  }
+  ASHLAR_REQUIRE(c.memory_fraction > 0 && c.memory_fraction <= 1, kBad, "per_process_memory_fraction: must be in (0, 1]");
+  ASHLAR_REQUIRE(c.reuse == Reuse::kOwn || c.reuse == Reuse::kCompleted || c.reuse == Reuse::kOrdered, kBad,
+                 "reuse: must be own, completed or ordered");
+  return Status::ok();
+}
+
+}  // namespace ashlar::inline v0::cache

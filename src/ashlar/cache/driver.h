@@ -1,0 +1,131 @@
+// The way from the cache to its device: every device call the caching allocator makes goes through here.
+//
+// Purpose: one place that counts calls, checks that no heap lock is held (C18), and remembers a sticky error so that after
+// it no further call is made (C25, C26): for this device, or, where the driver itself is gone, for any of the allocator's.
+// Thread safety: any thread, once all of an allocator's are made.
+#pragma once
+
+#include <array>
+#include <atomic>
+
+#include <ashlar/base/spin_lock.h>
+#include <ashlar/device/device.h>
+
+namespace ashlar::inline v0::cache {
+
+class Driver {
+ public:
+  /// `first` heads the list of the allocator's drivers; this one joins it.
+  Driver(device::Device& device, Driver*& first) noexcept
+      : device_(device), traits_(device.traits()), first_(first), next_(first) {
+    first = this;
+  }
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  const device::DeviceTraits& traits() const noexcept { return traits_; }
+  /// Ok, or the sticky error that ended this device. Not a device call. Cost: one load.
+  Status health() const noexcept {
+    const Code code = dead_.load(std::memory_order_relaxed);
+    return code == Code::kOk ? Status::ok() : Status{code, "the device, or its driver, has gone (C26)"};
+  }
+  std::uint64_t calls(device::CallKind kind) const noexcept {
+    return calls_[static_cast<unsigned>(kind)].load(std::memory_order_relaxed);
+  }
+  void reset_calls() noexcept {
+    for (auto& count : calls_) count.store(0, std::memory_order_relaxed);
+  }
+
+  Result<Address> segment_alloc(Bytes size) noexcept {
+    return call<Result<Address>>(device::CallKind::kSegmentAlloc, [&] { return device_.segment_alloc(size); });
+  }
+  Status segment_free(Address base) noexcept {
+    return call<Status>(device::CallKind::kSegmentFree, [&] { return device_.segment_free(base); });
+  }
+  Result<EventHandle> event_create() noexcept {
+    return call<Result<EventHandle>>(device::CallKind::kEventCreate, [&] { return device_.event_create(); });
+  }
+  Status event_destroy(EventHandle event) noexcept {
+    return call<Status>(device::CallKind::kEventDestroy, [&] { return device_.event_destroy(event); });
+  }
+  Status event_record(EventHandle event, StreamHandle stream) noexcept {
+    return call<Status>(device::CallKind::kEventRecord, [&] { return device_.event_record(event, stream); });
+  }
+  Status event_query(EventHandle event) noexcept {
+    return call<Status>(device::CallKind::kEventQuery, [&] { return device_.event_query(event); });
+  }
+  Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept {
+    return call<Status>(device::CallKind::kEventSynchronize, [&] { return device_.event_synchronize(event, timeout_ms); });
+  }
+  Status stream_wait(StreamHandle stream, EventHandle event) noexcept {
+    return call<Status>(device::CallKind::kStreamWait, [&] { return device_.stream_wait(stream, event); });
+  }
+  Result<Stream> identify(StreamHandle handle) noexcept {
+    return call<Result<Stream>>(device::CallKind::kIdentify, [&] { return device_.identify(handle); });
+  }
+  Result<device::CaptureMode> exchange_capture_mode(device::CaptureMode mode) noexcept {
+    return call<Result<device::CaptureMode>>(device::CallKind::kExchangeCaptureMode, [&] { return device_.exchange_capture_mode(mode); });
+  }
+  Result<device::MemoryInfo> memory_info() noexcept {
+    return call<Result<device::MemoryInfo>>(device::CallKind::kMemoryInfo, [&] { return device_.memory_info(); });
+  }
+  Status synchronize() noexcept {
+    return call<Status>(device::CallKind::kSynchronize, [&] { return device_.synchronize(); });
+  }
+
+ private:
+  template <class R, class F>
+  R call(device::CallKind kind, F&& f) noexcept {
+#if ASHLAR_ASSERTIONS
+    ASHLAR_ASSERT(heap_locks_held == 0, "C18: a device call under a heap's lock");
+#endif
+    if (const Status dead = health(); !dead.is_ok()) return dead;
+    calls_[static_cast<unsigned>(kind)].fetch_add(1, std::memory_order_relaxed);
+    R result = f();
+    const Code code = result.code();
+    if (code == Code::kDeviceLost || code == Code::kTornDown) [[unlikely]] end(code);
+    return result;
+  }
+  /// Every device keeps a flag of its own, so that a hit reads no memory that others share.
+  [[gnu::cold]] void end(Code code) noexcept {
+    for (Driver* each = first_; each != nullptr; each = each->next_) {
+      Code alive = Code::kOk;
+      if (each == this || code == Code::kTornDown) each->dead_.compare_exchange_strong(alive, code, std::memory_order_relaxed);
+    }
+  }
+
+  device::Device& device_;
+  const device::DeviceTraits traits_;
+  Driver* const& first_;
+  Driver* const next_;
+  std::atomic<Code> dead_{Code::kOk};
+  std::array<std::atomic<std::uint64_t>, device::kCallKinds> calls_{};
+};
+
+/// Puts the calling thread in the relaxed capture mode for a scope (C9), where a capture is underway.
+class RelaxedCapture {
+ public:
+  RelaxedCapture(Driver& driver, bool capturing) noexcept : driver_(driver) {
+    if (!capturing) return;
+    const auto before = driver.exchange_capture_mode(device::CaptureMode::kRelaxed);
+    status_ = before.status();
+    exchanged_ = before.is_ok();
+    if (exchanged_) before_ = before.value();
+  }
+  ~RelaxedCapture() {
+    if (exchanged_) static_cast<void>(driver_.exchange_capture_mode(before_));
+  }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+  /// Why growth must not go on: without the relaxed mode it would invalidate the capture (C9).
+  Status status() const noexcept { return status_; }
+
+ private:
+  Driver& driver_;
+  Status status_;
+  device::CaptureMode before_ = device::CaptureMode::kGlobal;
+  bool exchanged_ = false;
+};
+
+}  // namespace ashlar::inline v0::cache

@@ -1,0 +1,80 @@
+// Driver events kept for reuse, one pool per device (row DEV-6; an event is only ever used on its own device, H3 and H7).
+//
+// Each event stands in a slot, of a use or of an epoch's mark. One that nobody waits for any more goes to the pool, for any
+// other slot; where the pool is full it stays in its slot, for the slot's own next use. So there is a place for every event,
+// and none is destroyed where that would be a device call too many (a hit, C17), or could fail and lose the event (C14).
+// Thread safety: any thread; a slot is guarded by what guards its owner. Never allocates.
+#pragma once
+
+#include <array>
+
+#include <ashlar/base/spin_lock.h>
+#include <ashlar/cache/driver.h>
+
+namespace ashlar::inline v0::cache {
+
+class EventPool;
+
+struct EventSlot {
+  EventHandle event;
+  EventPool* pool = nullptr;  ///< of the event's device; null: the slot is empty
+};
+
+class EventPool {
+ public:
+  explicit EventPool(Driver& driver) noexcept : driver_(driver) {}
+
+  /// Sees to it that the slot holds an event of this device: its own, a pooled one, else a new one. On failure it holds what
+  /// it held.
+  Status fill(EventSlot& slot) noexcept {
+    if (slot.pool == this) return Status::ok();
+    if (slot.pool != nullptr) {
+      slot.pool->give(slot);
+      if (const Status emptied = destroy(slot); !emptied.is_ok()) return emptied;
+    }
+    if (!take_pooled(slot)) {
+      const Result<EventHandle> made = driver_.event_create();
+      if (!made.is_ok()) return made.status();
+      slot.event = made.value();
+    }
+    slot.pool = this;
+    return Status::ok();
+  }
+  /// Nobody waits for the slot's event any more: another slot may have it, where the pool has room for it.
+  void give(EventSlot& slot) noexcept {
+    if (slot.pool == nullptr) return;
+    const Guard guard(lock_);
+    if (count_ == pooled_.size()) return;
+    pooled_[count_++] = slot.event;
+    slot = {};
+  }
+  /// Empties a slot of any device's.
+  static Status destroy(EventSlot& slot) noexcept {
+    if (slot.pool == nullptr) return Status::ok();
+    const Status done = slot.pool->driver_.event_destroy(slot.event);
+    // A device that is gone took its events with it.
+    if (!done.is_ok() && slot.pool->driver_.health().is_ok()) return done;
+    slot = {};
+    return Status::ok();
+  }
+  /// Destroys what is pooled.
+  void clear() noexcept {
+    while (count_ > 0) static_cast<void>(driver_.event_destroy(pooled_[--count_]));
+  }
+
+ private:
+  bool take_pooled(EventSlot& slot) noexcept {
+    const Guard guard(lock_);
+    if (count_ == 0) return false;
+    slot.event = pooled_[--count_];
+    return true;
+  }
+
+  static constexpr unsigned kPooledMax = 512;
+  Driver& driver_;
+  SpinLock lock_;
+  std::array<EventHandle, kPooledMax> pooled_;
+  unsigned count_ = 0;
+};
+
+}  // namespace ashlar::inline v0::cache

@@ -1,0 +1,201 @@
+// A heap's counters: what DeviceStats is added up from.
+//
+// The pools count what they hold now; this adds what they cannot know, totals and peaks. A hit pays for six compares and
+// three additions, a free for four and two, on memory that only its own stream touches.
+// Thread safety: none; guarded by the heap's lock.
+//
+// Invariants:
+//   (1) C15: current values are the pools' own counters; a total of decreases is base + increased - current;
+//   (2) active = allocated while nothing is pending, so the active peaks are kept only while something is, and the peak is
+//       the larger of both.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include <ashlar/block/block_pool.h>
+#include <ashlar/cache/stats.h>
+
+namespace ashlar::inline v0::cache {
+
+/// What is counted per pool, in the order of HeapStats' arrays.
+enum class Figure : unsigned {
+  kAllocations,
+  kAllocatedBytes,
+  kRequestedBytes,
+  kActive,
+  kActiveBytes,
+  kSplits,      ///< free blocks that are not a whole segment (on_split)
+  kSplitBytes,
+};
+inline constexpr unsigned kFigures = 7;
+
+class HeapStats {
+ public:
+  using Counts = block::PoolCounts;
+  using Values = std::array<std::uint64_t, kFigures>;
+
+  /// What a pool holds now, as figures.
+  static Values current(const Counts& counts) noexcept {
+    const std::uint64_t pending = counts.blocks[kPending];
+    return {counts.blocks[kLive],
+            counts.bytes[kLive].count(),
+            counts.requested_bytes.count(),
+            counts.blocks[kLive] + pending,
+            (counts.bytes[kLive] + counts.bytes[kPending]).count(),
+            split_blocks(counts),
+            split_bytes(counts)};
+  }
+
+  /// A block of `size` bytes went live in the pool that `counts` describes; `other` is the heap's other pool.
+  void on_allocate(bool is_small, Bytes size, Bytes requested, const Counts& counts, const Counts& other) noexcept {
+    Track& track = tracks_[is_small];
+    track.increased[0] += 1;
+    track.increased[1] += size.count();
+    track.increased[2] += requested.count();
+    const std::uint64_t blocks = counts.blocks[kLive];
+    const std::uint64_t bytes = counts.bytes[kLive].count();
+    const std::uint64_t asked = counts.requested_bytes.count();
+    raise(track.peak[0], blocks);
+    raise(track.peak[1], bytes);
+    raise(track.peak[2], asked);
+    raise(peak_of_all_[0], blocks + other.blocks[kLive]);
+    raise(peak_of_all_[1], bytes + other.bytes[kLive].count());
+    raise(peak_of_all_[2], asked + other.requested_bytes.count());
+    if ((counts.blocks[kPending] | other.blocks[kPending]) != 0) raise_active(track, counts, other);
+  }
+
+  /// `size` bytes more of the pool are free in splits, in one block more or in a larger one.
+  void on_split(bool is_small, Bytes size, bool is_one_more, const Counts& counts, const Counts& other) noexcept {
+    Track& track = tracks_[is_small];
+    const std::uint64_t blocks = split_blocks(counts);
+    const std::uint64_t bytes = split_bytes(counts);
+    track.increased[kSplits] += is_one_more ? 1 : 0;
+    track.increased[kSplits + 1] += size.count();
+    raise(track.peak[kSplits], blocks);
+    raise(track.peak[kSplits + 1], bytes);
+    raise(peak_of_all_[kSplits], blocks + split_blocks(other));
+    raise(peak_of_all_[kSplits + 1], bytes + split_bytes(other));
+  }
+
+  /// What the heaps of a device come to, each kind of word in a row of its own: a heap is added in a few vector steps.
+  struct Sums {
+    struct PoolSums {
+      Values increased{};  ///< what is counted active shares the totals of what is counted allocated
+      Values base{};
+      Values now{};
+      Values peak{};
+    };
+    std::array<PoolSums, 2> pools;  ///< by is_small
+    Values peak_of_all{};
+
+    /// A figure as a user reads it.
+    void write(Figure figure, StatByPool* out) const noexcept {
+      const auto f = static_cast<unsigned>(figure);
+      Stat all;
+      for (unsigned is_small = 0; is_small < 2; ++is_small) {
+        const PoolSums& pool = pools[is_small];
+        const std::uint64_t increased = pool.increased[source(f)];
+        const Stat one{pool.now[f], pool.peak[f], increased, pool.base[f] + increased - pool.now[f]};
+        (*out)[static_cast<unsigned>(is_small == 1 ? StatPool::kSmall : StatPool::kLarge)] = one;
+        all.current += one.current;
+        all.increased += one.increased;
+        all.decreased += one.decreased;
+      }
+      all.peak = peak_of_all[f];
+      (*out)[static_cast<unsigned>(StatPool::kAll)] = all;
+    }
+  };
+
+  /// Adds every figure of both pools. Cost: not for the hot path.
+  void add_to(Sums* sums, const Counts& small, const Counts& large) const noexcept {
+    for (unsigned is_small = 0; is_small < 2; ++is_small) {
+      const Track& track = tracks_[is_small];
+      Sums::PoolSums& sum = sums->pools[is_small];
+      add(&sum.increased, track.increased);
+      add(&sum.base, track.base);
+      const Values now = current(is_small == 1 ? small : large);
+      for (unsigned f = 0; f < kFigures; ++f) sum.now[f] += now[f];
+      add(&sum.peak, track.buried);
+      add_peaks(&sum.peak, track.peak);
+    }
+    add(&sums->peak_of_all, buried_of_all_);
+    add_peaks(&sums->peak_of_all, peak_of_all_);
+  }
+
+  /// The heap, empty now, is to serve another stream: a device's peak is the sum over its streams, dead ones too.
+  void bury_peaks() noexcept {
+    for (Track& track : tracks_) add_peaks(&track.buried, track.peak);
+    add_peaks(&buried_of_all_, peak_of_all_);
+    for (Track& track : tracks_) track.peak.fill(0);
+    peak_of_all_.fill(0);
+  }
+
+  void reset_peaks(const Counts& small, const Counts& large) noexcept {
+    for (Track& track : tracks_) track.buried.fill(0);
+    buried_of_all_.fill(0);
+    tracks_[1].peak = current(small);
+    tracks_[0].peak = current(large);
+    for (unsigned f = 0; f < kFigures; ++f) peak_of_all_[f] = tracks_[0].peak[f] + tracks_[1].peak[f];
+  }
+  void reset_accumulated(const Counts& small, const Counts& large) noexcept {
+    for (Track& track : tracks_) track.increased.fill(0);
+    tracks_[1].base = current(small);
+    tracks_[0].base = current(large);
+  }
+
+ private:
+  static constexpr auto kFree = static_cast<unsigned>(BlockState::kFree);
+  static constexpr auto kLive = static_cast<unsigned>(BlockState::kLive);
+  static constexpr auto kPending = static_cast<unsigned>(BlockState::kPending);
+  static constexpr auto kActive = static_cast<unsigned>(Figure::kActive);
+  static constexpr auto kSplits = static_cast<unsigned>(Figure::kSplits);
+
+  struct Track {
+    Values increased{};
+    Values peak{};
+    Values buried{};                    ///< the peaks of streams served before
+    Values base{};                      ///< `current` at the last reset_accumulated
+  };
+
+  static std::uint64_t split_blocks(const Counts& counts) noexcept {
+    return counts.blocks[kFree] - counts.idle_segments;
+  }
+  static std::uint64_t split_bytes(const Counts& counts) noexcept {
+    return (counts.bytes[kFree] - counts.idle_bytes).count();
+  }
+  static bool is_active(unsigned figure) noexcept { return figure == kActive || figure == kActive + 1; }
+  /// A block is counted active when it is counted allocated: the two share their totals.
+  static unsigned source(unsigned figure) noexcept { return is_active(figure) ? figure - kActive : figure; }
+  /// Row by row, not word by word: a sanitizer's checks of each word would keep the additions from being vector steps.
+  static void add(Values* sum, const Values& values) noexcept {
+    Values row = *sum;
+    const Values more = values;
+    for (unsigned f = 0; f < kFigures; ++f) row[f] += more[f];
+    *sum = row;
+  }
+  /// Invariant 2.
+  static void add_peaks(Values* sum, const Values& peaks) noexcept {
+    add(sum, peaks);
+    for (unsigned f = kActive; f < kActive + 2; ++f) (*sum)[f] += std::max(peaks[f], peaks[source(f)]) - peaks[f];
+  }
+  /// A branch, not a maximum: a steady workload is seldom at its peak, and then nothing is stored.
+  static void raise(std::uint64_t& peak, std::uint64_t now) noexcept {
+    if (now > peak) [[unlikely]] peak = now;
+  }
+  void raise_active(Track& track, const Counts& counts, const Counts& other) noexcept {
+    const Values now = current(counts);
+    const Values rest = current(other);
+    for (unsigned f = kActive; f < kActive + 2; ++f) {
+      raise(track.peak[f], now[f]);
+      raise(peak_of_all_[f], now[f] + rest[f]);
+    }
+  }
+
+  std::array<Track, 2> tracks_{};  ///< by is_small
+  Values peak_of_all_{};
+  Values buried_of_all_{};
+};
+
+}  // namespace ashlar::inline v0::cache

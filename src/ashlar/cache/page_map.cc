@@ -1,0 +1,148 @@
+#include <ashlar/cache/page_map.h>
+
+#include <new>
+
+namespace ashlar::inline v0::cache {
+
+namespace {
+template <class Node>
+void destroy_all(Node* node) noexcept {
+  while (node != nullptr) {
+    Node* before = node->made_before;
+    delete node;
+    node = before;
+  }
+}
+}  // namespace
+
+PageMap::~PageMap() {
+  destroy_all(pairs_);
+  destroy_all(words_);
+  destroy_all(leaves_);
+  destroy_all(inners_of_leaves_);
+  destroy_all(inners_);
+}
+
+PageMap::Leaf* PageMap::leaf_of(std::uint64_t page) const noexcept {
+  const Inner* inner = root_[index(page, 2)].load(std::memory_order_acquire);
+  if (inner == nullptr) return nullptr;
+  const InnerOfLeaves* last = inner->children[index(page, 1)].load(std::memory_order_acquire);
+  return last == nullptr ? nullptr : last->children[index(page, 0)].load(std::memory_order_acquire);
+}
+
+PageMap::Found PageMap::find_by_descent(std::uint64_t page) const noexcept {
+  const Leaf* leaf = leaf_of(page);
+  return leaf == nullptr ? Found{} : found(*leaf, page);
+}
+
+/// The child in that slot, made where there is none; nullptr when the host has no memory. Under the mutex.
+template <class Child, class... Arguments>
+Child* PageMap::child_of(std::atomic<Child*>& slot, Child*& last_made, Arguments... arguments) noexcept {
+  Child* child = slot.load(std::memory_order_relaxed);
+  if (child != nullptr) return child;
+  child = new (std::nothrow) Child(arguments...);
+  if (child == nullptr) return nullptr;
+  child->made_before = last_made;
+  last_made = child;
+  slot.store(child, std::memory_order_release);
+  return child;
+}
+
+/// The owner's number, given to it now where there is one left; else kWord. Under the mutex. Cost: O(numbers given).
+PageMap::Code PageMap::code_of(Owner owner) noexcept {
+  if (owner.is_nobody()) return kNobody;
+  // From the newest: it is what a growing allocator asks for.
+  for (Code code = numbers_given_; code != kNobody; --code) {
+    if (numbered_[code].load(std::memory_order_relaxed) == owner.word()) return code;
+  }
+  if (numbers_given_ + 1 == kWord) return kWord;
+  numbers_given_ += 1;
+  numbered_[numbers_given_].store(owner.word(), std::memory_order_relaxed);
+  return numbers_given_;
+}
+
+/// The page's word, or nullptr where it has none.
+PageMap::Word* PageMap::word_of(const Leaf& leaf, std::uint64_t page) noexcept {
+  Words* words = leaf.words[index_in_leaf(page) / kWordsPages].load(std::memory_order_acquire);
+  return words == nullptr ? nullptr : &words->of[page % kWordsPages];
+}
+
+PageMap::Word* PageMap::make_word(Leaf& leaf, std::uint64_t page) noexcept {
+  Words* words = child_of(leaf.words[index_in_leaf(page) / kWordsPages], words_);
+  return words == nullptr ? nullptr : &words->of[page % kWordsPages];
+}
+
+PageMap::Found PageMap::found_in_words(const Leaf& leaf, std::uint64_t page) noexcept {
+  const std::uintptr_t word = word_of(leaf, page)->load(std::memory_order_acquire);
+  const Pair* pair = pair_of(word);
+  if (pair == nullptr) return {Owner::from_word(word), Owner{}};
+  return {Owner::from_word(pair->first.load(std::memory_order_acquire)),
+          Owner::from_word(pair->second.load(std::memory_order_acquire))};
+}
+
+/// Gives the page room for a second owner. False when the host has no memory. Under the mutex.
+bool PageMap::make_pair(Leaf& leaf, std::uint64_t page) noexcept {
+  Word* const word = make_word(leaf, page);
+  if (word == nullptr) return false;
+  if (pair_of(word->load(std::memory_order_relaxed)) != nullptr) return true;
+  Pair* pair = new (std::nothrow) Pair;
+  if (pair == nullptr) return false;
+  pair->first.store(found(leaf, page).first.word(), std::memory_order_relaxed);
+  pair->made_before = pairs_;
+  pairs_ = pair;
+  word->store(reinterpret_cast<std::uintptr_t>(pair) | kIsPair, std::memory_order_release);
+  leaf.codes[index_in_leaf(page)].store(kWord, std::memory_order_release);
+  return true;
+}
+
+bool PageMap::reserve(Address base, Bytes size, Owner owner) noexcept {
+  const std::uint64_t last = base.value() + (size.count() - 1);
+  if (last < base.value() || (last >> kAddressBits) != 0) return false;
+  const std::lock_guard lock(mutex_);
+  const bool has_number = code_of(owner) != kWord;
+  const std::uint64_t end = last >> kPageBits;
+  // Every leaf once; where the owner needs words, every 64 pages that have their words together.
+  const std::uint64_t step = has_number ? kLeafPages : kWordsPages;
+  for (std::uint64_t page = base.value() >> kPageBits; page <= end;) {
+    Inner* inner = child_of(root_[index(page, 2)], inners_);
+    if (inner == nullptr) return false;
+    InnerOfLeaves* last_inner = child_of(inner->children[index(page, 1)], inners_of_leaves_);
+    if (last_inner == nullptr) return false;
+    Leaf* leaf = child_of(last_inner->children[index(page, 0)], leaves_, page >> kLeafBits);
+    if (leaf == nullptr) return false;
+    if (begins_inside(base, page) && !make_pair(*leaf, page)) return false;
+    if (!has_number && make_word(*leaf, page) == nullptr) return false;
+    page += step - page % step;
+  }
+  return true;
+}
+
+void PageMap::set(const DeviceSegment& segment, Owner owner) noexcept {
+  const std::uint64_t last = segment.base.value() + (segment.size.count() - 1);
+  const std::lock_guard lock(mutex_);
+  const Code code = code_of(owner);
+  for (std::uint64_t page = segment.base.value() >> kPageBits; page <= last >> kPageBits; ++page) {
+    Leaf* leaf = leaf_of(page);
+    ASHLAR_ASSERT(leaf != nullptr, "page map: range was not reserved");
+    Word* const word = word_of(*leaf, page);
+    Pair* const pair = word == nullptr ? nullptr : pair_of(word->load(std::memory_order_relaxed));
+    const bool is_second = begins_inside(segment.base, page);
+    ASHLAR_ASSERT(pair != nullptr || !is_second, "page map(1): no room was made for a second owner");
+    ASHLAR_ASSERT(word != nullptr || code != kWord, "page map(1): no room was made for an owner without a number");
+    if (pair != nullptr) {
+      (is_second ? pair->second : pair->first).store(owner.word(), std::memory_order_release);
+    } else {
+      if (code == kWord) word->store(owner.word(), std::memory_order_release);
+      leaf->codes[index_in_leaf(page)].store(code, std::memory_order_release);
+    }
+    // Every free reads it: not written where it is so already.
+    std::atomic<const Leaf*>& slot = at_hand(leaf->number);
+    if (slot.load(std::memory_order_relaxed) != leaf) slot.store(leaf, std::memory_order_release);
+  }
+}
+
+void PageMap::insert(const DeviceSegment& segment) noexcept { set(segment, segment.owner()); }
+
+void PageMap::erase(const DeviceSegment& segment) noexcept { set(segment, Owner{}); }
+
+}  // namespace ashlar::inline v0::cache

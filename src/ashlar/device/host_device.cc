@@ -1,0 +1,170 @@
+// HostDevice: streams, events and the rest. Clauses kept: D1, D2, D5, D7 (device.h); D6 and D8 have no occasion on a CPU.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include <ashlar/device/host_device_impl.h>
+
+namespace ashlar::inline v0::device {
+namespace {
+
+thread_local CaptureMode thread_capture_mode = CaptureMode::kGlobal;
+
+Bytes physical_memory() noexcept {
+  return Bytes{static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES))} *
+         static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+Status dead_event() { return {Code::kInvalidHandle, "HostDevice: a dead or foreign event"}; }
+Status dead_stream() { return {Code::kInvalidHandle, "HostDevice: a dead or foreign stream"}; }
+Status no_room() { return {Code::kOutOfMemory, "HostDevice: no host memory for the note"}; }
+
+}  // namespace
+
+std::uint64_t HostDevice::Impl::new_stream_id() noexcept {
+  static std::atomic<std::uint64_t> next{1};
+  return next++;
+}
+
+HostDevice::HostDevice(DeviceId id, Bytes capacity) : impl_(std::make_unique<Impl>(id, capacity)) {}
+
+HostDevice::~HostDevice() {
+  for (const auto& [base, size] : impl_->segments) host::unmap(base, size);
+  for (const auto& [base, size] : impl_->pinned) host::unmap(base, size);
+  for (const auto& [base, reservation] : impl_->reservations) host::unmap(base, reservation.size);
+  if (impl_->file >= 0) ::close(impl_->file);
+}
+
+DeviceTraits HostDevice::traits() const noexcept {
+  DeviceTraits traits;
+  traits.id = impl_->id;
+  traits.address_alignment = host::kPageSize;
+  traits.page_granularity = host::kPageSize;
+  traits.has_virtual_memory = true;
+  traits.host_accessible = true;
+  return traits;
+}
+
+HostLedger HostDevice::ledger() const noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  HostLedger ledger;
+  ledger.segments = impl_->segments.size();
+  ledger.reservations = impl_->reservations.size();
+  for (const auto& [handle, page] : impl_->pages) ledger.page_handles += page.is_released ? 0 : 1;
+  for (const auto& [base, reservation] : impl_->reservations) ledger.mappings += reservation.mappings.size();
+  ledger.events = impl_->events.size();
+  ledger.streams = impl_->streams.size();
+  ledger.pinned = impl_->pinned.size();
+  ledger.held = impl_->held;
+  return ledger;
+}
+
+// Streams. --------------------------------------------------------------------------------------------------------------
+
+Result<Stream> HostDevice::create_stream() noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  const StreamHandle handle{impl_->next_handle};
+  const StreamId id{Impl::new_stream_id()};
+  try {
+    impl_->streams.emplace(handle, id);
+  } catch (const std::bad_alloc&) {
+    return no_room();
+  }
+  ++impl_->next_handle;
+  return Stream{handle, id, impl_->id};
+}
+
+Status HostDevice::destroy_stream(StreamHandle stream) noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->streams.erase(stream) == 1 ? Status::ok() : dead_stream();
+}
+
+Result<Stream> HostDevice::identify(StreamHandle handle) noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  if (handle == kDefaultStream) return Stream{handle, StreamId{impl_->default_stream_id}, impl_->id};
+  const auto it = impl_->streams.find(handle);
+  if (it == impl_->streams.end()) return dead_stream();
+  return Stream{handle, it->second, impl_->id};
+}
+
+Result<CaptureStatus> HostDevice::capture_status(StreamHandle stream) noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  if (!impl_->knows(stream)) return dead_stream();
+  return CaptureStatus::kNone;
+}
+
+Result<CaptureMode> HostDevice::exchange_capture_mode(CaptureMode mode) noexcept {
+  return std::exchange(thread_capture_mode, mode);
+}
+
+// Events: complete at once. ---------------------------------------------------------------------------------------------
+
+Result<EventHandle> HostDevice::event_create() noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  const EventHandle handle{impl_->next_handle};
+  try {
+    impl_->events.insert(handle);
+  } catch (const std::bad_alloc&) {
+    return no_room();
+  }
+  ++impl_->next_handle;
+  return handle;
+}
+
+Status HostDevice::event_destroy(EventHandle event) noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->events.erase(event) == 1 ? Status::ok() : dead_event();
+}
+
+Status HostDevice::event_record(EventHandle event, StreamHandle stream) noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->events.count(event) == 0) return dead_event();
+  return impl_->knows(stream) ? Status::ok() : dead_stream();
+}
+
+Status HostDevice::event_query(EventHandle event) noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->events.count(event) != 0 ? Status::ok() : dead_event();
+}
+
+Status HostDevice::event_synchronize(EventHandle event, std::uint32_t) noexcept { return event_query(event); }
+
+Status HostDevice::stream_wait(StreamHandle stream, EventHandle event) noexcept { return event_record(event, stream); }
+
+// The rest. -------------------------------------------------------------------------------------------------------------
+
+Result<MemoryInfo> HostDevice::memory_info() noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  const Bytes total = impl_->capacity == Bytes::max() ? physical_memory() : impl_->capacity;
+  return MemoryInfo{total - std::min(total, impl_->held), total};
+}
+
+Result<Address> HostDevice::pinned_alloc(Bytes size) noexcept {
+  ASHLAR_REQUIRE(size > 0_B, Code::kInvalidArgument, "HostDevice: pinned_alloc of zero bytes");
+  const std::lock_guard lock(impl_->mutex);
+  const Result<Address> base = host::map_aligned(size, host::kPageSize, PROT_READ | PROT_WRITE, Code::kOutOfMemory);
+  if (!base.is_ok()) return base;
+  try {
+    impl_->pinned.emplace(base.value(), size);
+  } catch (const std::bad_alloc&) {
+    host::unmap(base.value(), size);
+    return no_room();
+  }
+  return base;
+}
+
+Status HostDevice::pinned_free(Address base) noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  const auto it = impl_->pinned.find(base);
+  ASHLAR_REQUIRE(it != impl_->pinned.end(), Code::kInvalidArgument, "HostDevice: pinned_free of what is not pinned");
+  host::unmap(base, it->second);
+  impl_->pinned.erase(it);
+  return Status::ok();
+}
+
+Status HostDevice::synchronize() noexcept { return Status::ok(); }
+
+}  // namespace ashlar::inline v0::device

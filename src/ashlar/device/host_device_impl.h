@@ -1,0 +1,77 @@
+// What a HostDevice knows: the books behind host_device.cc and host_memory.cc. Not for anyone else.
+//
+// Thread safety: Impl::mutex guards every field below it.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include <ashlar/device/host_device.h>
+
+namespace ashlar::inline v0::device {
+namespace host {
+
+/// Of virtual memory here, whatever the kernel's own.
+inline constexpr Bytes kPageSize = 2_MiB;
+
+/// An anonymous mapping, aligned; `when_full` is the code of the failure.
+Result<Address> map_aligned(Bytes size, Bytes alignment, int protection, Code when_full) noexcept;
+/// Returns a range got from map_aligned to the kernel.
+void unmap(Address base, Bytes size) noexcept;
+
+struct Page {
+  Bytes offset;  // in the memory file
+  Bytes size;
+  std::uint64_t mappings = 0;
+  bool is_released = false;
+};
+
+struct Mapping {
+  Bytes size;
+  PageHandle page;
+  bool has_access = false;
+};
+
+using Mappings = std::map<Address, Mapping>;
+
+struct Reservation {
+  Bytes size;
+  Mappings mappings;
+};
+
+}  // namespace host
+
+struct HostDevice::Impl {
+  explicit Impl(DeviceId device, Bytes most) : id(device), capacity(most), default_stream_id(new_stream_id()) {}
+
+  /// Unique in the process.
+  static std::uint64_t new_stream_id() noexcept;
+  bool has_room(Bytes size) const { return size <= capacity && held <= capacity - size; }
+  void give_back(std::map<PageHandle, host::Page>::iterator page) noexcept;
+  // The reservation that holds all of [at, at + size), or null.
+  host::Reservation* reservation_of(Address at, Bytes size) noexcept;
+  // The mappings that tile [at, at + size) exactly, as [first, last); first == last when they do not.
+  static std::pair<host::Mappings::iterator, host::Mappings::iterator> tiling(host::Reservation* range, Address at, Bytes size) noexcept;
+  bool knows(StreamHandle stream) const { return stream == kDefaultStream || streams.count(stream) != 0; }
+
+  const DeviceId id;
+  const Bytes capacity;
+  const std::uint64_t default_stream_id;
+  mutable std::mutex mutex;
+  // Guarded by mutex from here on.
+  Bytes held;
+  int file = -1;
+  Bytes file_size;  // offsets are never used twice: a released page leaves a hole without memory
+  std::uint64_t next_handle = 1;
+  std::map<Address, Bytes> segments;
+  std::map<Address, Bytes> pinned;
+  std::map<Address, host::Reservation> reservations;
+  std::map<PageHandle, host::Page> pages;
+  std::map<StreamHandle, StreamId> streams;
+  std::set<EventHandle> events;
+};
+
+}  // namespace ashlar::inline v0::device

@@ -1,0 +1,17 @@
+// A bijection of 64-bit words that looks random, and what is drawn from it: equal on every machine.
+//
+// Source: the finalizer of MurmurHash3 (A. Appleby, public domain).
+#pragma once
+
+#include <cstdint>
+
+namespace ashlar::inline v0::plan::solve {
+
+constexpr std::uint64_t mix(std::uint64_t word) {
+  word += 0x9e3779b97f4a7c15u;
+  word = (word ^ word >> 33) * 0xff51afd7ed558ccdu;
+  word = (word ^ word >> 33) * 0xc4ceb9fe1a85ec53u;
+  return word ^ word >> 33;
+}
+
+}  // namespace ashlar::inline v0::plan::solve

@@ -1,0 +1,86 @@
+// The one implementation of Replay: the recorded events in a row, and a cursor in it.
+//
+// Thread safety and invariants: replay.h. The rule that decides each request: replay_rule.h.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <ashlar/base/spin_lock.h>
+#include <ashlar/replay/replay.h>
+#include <ashlar/replay/replay_rule.h>
+#include <ashlar/replay/slot_set.h>
+
+namespace ashlar::inline v0::replay {
+
+class PlannedReplay final : public Replay {
+ public:
+  /// REQUIRES: what Replay::create checks. Throws std::bad_alloc.
+  PlannedReplay(Upstream& upstream, const Stream& stream, const Recording& recording, const plan::Plan& plan,
+                Bytes alignment);
+  /// Gives the segment back, unless planned memory is still live: that is the caller's leak, and the segment stays upstream.
+  ~PlannedReplay() override;
+  PlannedReplay(const PlannedReplay&) = delete;
+  PlannedReplay& operator=(const PlannedReplay&) = delete;
+
+  Result<Address> allocate(Bytes size, const Stream& stream) noexcept override;
+  Status free(Address address) noexcept override;
+  Status record_use(Address address, const Stream& stream) noexcept override;
+  bool owns(Address address) const noexcept override;
+  Status rewind() noexcept override;
+  ReplayCounts counts() const noexcept override;
+  Address base() const noexcept override;
+  Bytes segment_size() const noexcept override { return segment_size_; }
+
+  /// Gives the segment back, if there is one, and asks upstream for another.
+  Status renew_segment() noexcept;
+
+ private:
+  static constexpr std::uint32_t kNoSlot = SlotSet::kNone;
+  enum Flag : std::uint8_t { kLive = 1, kLate = 2, kUsed = 4, kHeld = 8 };
+
+  struct Event {
+    Bytes size;                    // of an allocation; zero of a free, and of the end, which stands behind the last
+    Bytes offset;
+    std::uint32_t slot = kNoSlot;  // none: unmanaged, or the end
+    std::uint32_t allocation = 0;
+    bool is_allocation() const { return size != Bytes{}; }
+    bool is_end() const { return size == Bytes{} && slot == kNoSlot; }
+  };
+  /// A planned offset, and what is there now. Numbered in order of their offsets. One allocation at a time: those of a slot
+  /// have their first byte in common.
+  struct Slot {
+    Bytes offset;
+    Bytes size;
+    std::uint32_t allocation = 0;
+    std::uint8_t flags = 0;
+  };
+
+  bool contains(Address address) const noexcept;
+  bool is_on_time(const Event& free) const noexcept;
+  Address occupy(const Event& event) noexcept;
+  Address place(Bytes size) noexcept;
+  std::size_t match(Bytes size) const noexcept;
+  void pass_over(std::size_t end) noexcept;
+  bool is_barred(const Event& event) const noexcept;
+  Slot* live_at(Address address, Status* refusal) noexcept;
+  void end_life(Slot& slot) noexcept;
+  void adopt_segment(Address segment) noexcept;
+
+  Upstream& upstream_;
+  const Stream stream_;
+  const Bytes alignment_;
+  const Bytes segment_size_;
+  mutable SpinLock lock_;  // of what follows
+  Address segment_;
+  Address base_;
+  std::vector<Event> events_;
+  std::size_t cursor_ = 0;
+  std::vector<Slot> slots_;
+  SlotSet barred_;          // slots whose bytes are late or held
+  std::uint64_t live_ = 0;  // in the segment
+  std::uint64_t held_ = 0;
+  ReplayCounts counts_;
+};
+
+}  // namespace ashlar::inline v0::replay

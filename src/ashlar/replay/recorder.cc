@@ -1,0 +1,76 @@
+#include <ashlar/replay/recorder.h>
+
+#include <optional>
+#include <utility>
+
+namespace ashlar::inline v0::replay {
+
+Result<Address> Recorder::allocate(Bytes size, const Stream& stream) noexcept {
+  const Result<Address> address = upstream_.allocate(size, stream);
+  if (address.is_ok() && !address.value().is_null() && is_same_stream(stream, stream_)) note(address.value(), size);
+  return address;
+}
+
+void Recorder::note(Address address, Bytes size) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (is_spoilt_ || recording_.allocations.size() == plan::kBuffersMax) {
+    is_spoilt_ = true;
+    return;
+  }
+  try {
+    recording_.allocations.push_back({size, recording_.events, kNeverFreed, false});
+    live_.insert_or_assign(address, static_cast<std::uint32_t>(recording_.allocations.size() - 1));
+    ++recording_.events;
+  } catch (...) {
+    is_spoilt_ = true;
+  }
+}
+
+Status Recorder::free(Address address) noexcept {
+  std::uint64_t run = 0;
+  std::optional<std::uint32_t> noted;
+  {
+    const std::lock_guard lock(mutex_);
+    run = run_;
+    if (const auto found = live_.find(address); found != live_.end()) noted = found->second;
+  }
+  const Status status = upstream_.free(address);
+  if (!status.is_ok() || !noted) return status;
+  const std::lock_guard lock(mutex_);
+  if (run != run_) return status;  // taken meanwhile
+  recording_.allocations[*noted].freed = recording_.events++;
+  // Upstream may have handed the address out again by now, and that have been noted.
+  if (const auto found = live_.find(address); found->second == *noted) live_.erase(found);
+  return status;
+}
+
+Status Recorder::record_use(Address address, const Stream& stream) noexcept {
+  const Status status = upstream_.record_use(address, stream);
+  if (!status.is_ok() || is_same_stream(stream, stream_)) return status;
+  const std::lock_guard lock(mutex_);
+  if (const auto found = live_.find(address); found != live_.end()) {
+    recording_.allocations[found->second].is_used_elsewhere = true;
+  }
+  return status;
+}
+
+bool Recorder::owns(Address address) const noexcept {
+  const std::lock_guard lock(mutex_);
+  return live_.find(address) != live_.end();
+}
+
+Result<Recording> Recorder::take() noexcept {
+  const std::lock_guard lock(mutex_);
+  Recording taken = std::exchange(recording_, {});
+  live_.clear();
+  ++run_;
+  if (std::exchange(is_spoilt_, false)) return {Code::kOutOfMemory, "no room to note an allocation"};
+  try {
+    if (const Status status = check_recording(taken); !status.is_ok()) return status;
+  } catch (...) {
+    return {Code::kOutOfMemory, "no memory to check the recording"};
+  }
+  return taken;
+}
+
+}  // namespace ashlar::inline v0::replay

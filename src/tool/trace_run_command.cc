@@ -1,0 +1,156 @@
+// `ashlar replay`: options and traces in, table, JSON and report out.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "src/tool/commands.h"
+#include "src/tool/files.h"
+#include "src/tool/json_output.h"
+#include "src/tool/trace_run.h"
+#include "src/tool/report.h"
+#include "src/tool/sizes.h"
+
+namespace ashlar::tool {
+namespace {
+
+int fail(int code, const std::string& line) {
+  fmt::print(stderr, "{}\n", line);
+  return code;
+}
+
+// Fills `*options`; kExitDone, or the exit code after a line on stderr.
+int read_options(const TraceRunCommand& command, TraceRunOptions* options) {
+  options->backing = command.device == "host" ? Backing::kHost : Backing::kSim;
+  options->check = command.check;
+  options->lag = command.lag;
+  options->wants_picture = !command.report.empty();
+  options->is_planned = command.planned;
+  options->alter = command.alter;
+  options->seed = command.seed.value_or(1);
+  if (std::isnan(command.alter)) return fail(kExitUsage, "--alter: between 0 and 1");
+  if (!command.planned && command.alter > 0) return fail(kExitUsage, "--alter: alters a planned run; give --planned too");
+  if (command.seed && command.alter == 0) return fail(kExitUsage, "--seed: chooses what --alter alters; give that too");
+  if (command.planned && !command.report.empty()) return fail(kExitUsage, "--report: draws no planned run yet");
+  if (command.lag > 0 && options->backing == Backing::kHost) {
+    return fail(kExitUsage, "--lag: the host has no streams that could be late; use --device sim");
+  }
+  if (command.capacity == "auto") {
+    options->find_capacity = true;
+  } else if (!command.capacity.empty()) {
+    const auto size = parse_size(command.capacity);
+    if (!size || *size == 0_B) {
+      return fail(kExitUsage, fmt::format("--capacity: '{}' is neither a size nor auto", command.capacity));
+    }
+    options->capacity = *size;
+  }
+  std::string error;
+  const bool from_option = !command.conf.empty();
+  const Result<cache::Config> config = from_option ? cache::parse_config(command.conf, &error) : cache::config_from_environment(&error);
+  if (!config.is_ok()) {
+    return fail(kExitUnreadable, fmt::format("{}:1: {}", from_option ? "--conf" : "ASHLAR_ALLOC_CONF", error));
+  }
+  options->config = config.value();
+  const char* const environment = std::getenv("ASHLAR_ALLOC_CONF");
+  options->conf_text = from_option ? command.conf : environment == nullptr ? "" : environment;
+  return kExitDone;
+}
+
+std::string rule(const std::vector<std::size_t>& widths) {
+  std::string line;
+  for (const std::size_t width : widths) line += std::string(width, '-') + "  ";
+  return line.substr(0, line.size() - 2);
+}
+
+void print_table(const std::vector<TraceRunResult>& results) {
+  std::size_t name = 5;
+  for (const TraceRunResult& result : results) name = std::max(name, result.trace.size());
+  constexpr const char* kRow = "{:<{}}  {:>9}  {:>8}  {:>10}  {:>10}  {:>10}  {:>6}  {:>5}  {:>6}  {:>6}  {:>10}  {:>11}\n";
+  fmt::print(fmt::runtime(kRow), "trace", name, "events", "ns/event", "peak live", "reserved", "capacity", "used %", "OOM",
+             "waits", "calls", "driver ms", "divergences");
+  fmt::print("{}\n", rule({name, 9, 8, 10, 10, 10, 6, 5, 6, 6, 10, 11}));
+  for (const TraceRunResult& r : results) {
+    std::uint64_t calls = 0;
+    for (const std::uint64_t count : r.account.driver_calls) calls += count;
+    fmt::print(fmt::runtime(kRow), r.trace, name, r.events, r.timing_passes == 0 ? "-" : fmt::format("{:.1f}", r.ns_per_event),
+               size_text(r.account.peak_requested), size_text(r.account.peak_reserved),
+               r.capacity == Bytes::max() ? "-" : size_text(r.capacity), fmt::format("{:.1f}", 100 * r.utilisation()),
+               r.ooms(), r.account.waits, calls,
+               fmt::format("{:.2f}", static_cast<double>(r.account.driver_ns) / 1e6), r.divergences());
+  }
+}
+
+// Of planned runs: what the plans serve, and how it went.
+void print_plans(const std::vector<TraceRunResult>& results) {
+  for (const TraceRunResult& r : results) {
+    if (!r.planned) continue;
+    const replay::ReplayCounts& counts = r.account.planned.counts;
+    fmt::print("{}: plan of {} allocations, peak {} (bound {}); {} served from the segment, {} not planned, {} fell back\n",
+               r.trace, r.planned->managed, size_text(r.planned->peak), size_text(r.planned->lower_bound), counts.served,
+               counts.unmanaged, counts.fallbacks());
+    if (!r.planned->first_difference.empty()) fmt::print("  altered: {}\n", r.planned->first_difference);
+  }
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  return text;
+}
+
+// What went wrong first, for each trace where something did.
+void print_troubles(const std::vector<TraceRunResult>& results) {
+  for (const TraceRunResult& result : results) {
+    if (!result.account.first_trouble.empty()) {
+      fmt::print(stderr, "{}: {}\n", result.file, trimmed(result.account.first_trouble));
+    }
+    if (result.check && !result.check->first_divergence.empty()) {
+      fmt::print(stderr, "{}: {}\n", result.file, trimmed(result.check->first_divergence));
+    }
+  }
+}
+
+}  // namespace
+
+int run_replay(const TraceRunCommand& command) {
+  TraceRunOptions options;
+  if (const int code = read_options(command, &options); code != kExitDone) return code;
+  std::vector<Trace> traces;
+  std::string error;
+  for (const std::string& path : command.traces) {
+    auto trace = read_trace(path, &error);
+    if (!trace) return fail(kExitUnreadable, error);
+    traces.push_back(std::move(*trace));
+  }
+
+  std::vector<TraceRunResult> results;
+  std::vector<std::string> entries;
+  bool passed = true;
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    results.push_back(replay(traces[i], command.traces[i], options));
+    TraceRunResult& result = results.back();
+    passed = passed && result.passed();
+    if (options.wants_picture) entries.push_back(report_entry(result, options, traces[i]));
+    result.account.timeline = {};
+    result.account.map = {};
+    traces[i] = {};
+  }
+
+  const std::string json = command.json.empty() ? "" : json_text(results, options);
+  if (command.json == "-") {
+    std::fwrite(json.data(), 1, json.size(), stdout);
+  } else {
+    print_table(results);
+    print_plans(results);
+    if (!command.json.empty() && !write_file(command.json, json, &error)) return fail(kExitUnreadable, error);
+  }
+  if (options.wants_picture && !write_file(command.report, report_page(entries, options), &error)) {
+    return fail(kExitUnreadable, error);
+  }
+  print_troubles(results);
+  return passed ? kExitDone : kExitFailed;
+}
+
+}  // namespace ashlar::tool
