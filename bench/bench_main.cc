@@ -1,8 +1,9 @@
 // ashlar_bench [--ratios] [--rows=FILE] [--traces=FOLDER]... [--benchmark_...]
 //
-// Without --ratios: Google Benchmark's own output and flags. With it: repetitions are collected and printed as a table
-// of medians and a table of the figures that have a target; --rows writes those as JSON rows for ci/report. Measures,
-// and never fails because a target is missed. Exit 2 for an unknown flag, 3 when a file cannot be written.
+// Without --ratios: Google Benchmark's own output and flags. With it: repetitions are collected and
+// printed as a table of medians and a table of the figures that have a target; --rows writes those
+// as JSON rows for ci/report. Measures, and never fails because a target is missed. Exit 2 for an
+// unknown flag, 3 when a file cannot be written.
 #include <cstdio>
 #include <fstream>
 #include <iostream>

@@ -1,10 +1,12 @@
-// How fast the caching allocator runs in lockstep with its model, every clause checked at every step.
+// How fast the caching allocator runs in lockstep with its model, every clause checked at every
+// step.
 //
 //   ashlar_lockstep_rate [SECONDS]     default 3, for each of the two cases
 //
-// A line a case: the case, checked ops per second of CPU time, blocks live on average. `worlds`: a world of 200 ops and at
-// most 64 live blocks each, of every shape, its making and its end included. `long`: one world of 20 000 ops of the plain
-// shape, nearly always full. They are drawn before the clock starts. Exit 1 at a divergence: then there is nothing to measure.
+// A line a case: the case, checked ops per second of CPU time, blocks live on average. `worlds`: a
+// world of 200 ops and at most 64 live blocks each, of every shape, its making and its end
+// included. `long`: one world of 20 000 ops of the plain shape, nearly always full. They are drawn
+// before the clock starts. Exit 1 at a divergence: then there is nothing to measure.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -22,7 +24,8 @@ using namespace ashlar;
 
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-/// Of every shape but those that end the device early: what is left of such a sequence is answered without work.
+/// Of every shape but those that end the device early: what is left of such a sequence is answered
+/// without work.
 std::vector<spec::OpFile> draw(std::uint32_t ops, std::uint64_t count) {
   std::vector<spec::OpFile> files;
   for (std::uint64_t seed = 0; seed < count; ++seed) {
@@ -57,7 +60,8 @@ bool measure(const char* name, const std::vector<spec::OpFile>& files, double se
   for (std::size_t i = 0; spent < seconds; i = (i + 1) % files.size()) {
     const spec::LockstepResult result = spec::CacheLockstep::run(files[i], options);
     if (!result.is_good()) {
-      std::fprintf(stderr, "%s: %s\n", result.divergence.clause.c_str(), result.divergence.text.c_str());
+      std::fprintf(stderr, "%s: %s\n", result.divergence.clause.c_str(),
+                   result.divergence.text.c_str());
       return false;
     }
     ops += result.ops;
@@ -73,5 +77,8 @@ int main(int argc, char** argv) {
   props::SequenceShape long_one;
   long_one.ops = 20'000;
   const double seconds = argc > 1 ? std::atof(argv[1]) : 3;
-  return measure("worlds", draw(200, 256), seconds) && measure("long", {props::random_sequence(long_one, 1)}, seconds) ? 0 : 1;
+  return measure("worlds", draw(200, 256), seconds) &&
+                 measure("long", {props::random_sequence(long_one, 1)}, seconds)
+             ? 0
+             : 1;
 }

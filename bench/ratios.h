@@ -31,8 +31,8 @@ class Collector : public benchmark::BenchmarkReporter {
   Measured measured_;
 };
 
-/// One figure with its target. `met` is "true", "false", or "null" where it was not measured, which no row for ci/report
-/// passes for met.
+/// One figure with its target. `met` is "true", "false", or "null" where it was not measured, which
+/// no row for ci/report passes for met.
 struct Row {
   std::string figure, value, target, met;
 };

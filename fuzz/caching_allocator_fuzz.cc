@@ -1,8 +1,10 @@
-// Fuzz target: the caching allocator on a simulated machine, every answer judged by the model, on the byte form of ops.
+// Fuzz target: the caching allocator on a simulated machine, every answer judged by the model, on
+// the byte form of ops.
 //
-// Every input is a legal sequence: allocations, frees, uses, kernels, progress, captures, dying streams, failing drivers,
-// lost devices, misuse, configurations. The mutator works on whole ops. A divergence prints the sequence as `.ops` text,
-// the clause and both maps, and aborts. Does not prove: anything about several threads.
+// Every input is a legal sequence: allocations, frees, uses, kernels, progress, captures, dying
+// streams, failing drivers, lost devices, misuse, configurations. The mutator works on whole ops. A
+// divergence prints the sequence as `.ops` text, the clause and both maps, and aborts. Does not
+// prove: anything about several threads.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -24,17 +26,19 @@ using namespace ashlar;
 
 constexpr std::size_t kOpsMax = 2000;
 
-/// Every clause is judged in every input, and the map walked at every call. Statistics are totals, so they are read at every
-/// second call alone; what only tidies up in the end, frees of what the input left live, is walked once after the last of
-/// them. With ASHLAR_FUZZ_IN_FULL set both are done at every call, as with stored inputs.
+/// Every clause is judged in every input, and the map walked at every call. Statistics are totals,
+/// so they are read at every second call alone; what only tidies up in the end, frees of what the
+/// input left live, is walked once after the last of them. With ASHLAR_FUZZ_IN_FULL set both are
+/// done at every call, as with stored inputs.
 bool is_in_full() {
   static const bool asked = std::getenv("ASHLAR_FUZZ_IN_FULL") != nullptr;
   return asked;
 }
 
 [[noreturn]] void diverge(const spec::OpFile& file, const spec::LockstepResult& result) {
-  std::fprintf(stderr, "%s%s: %s\nat op %llu, %s\n%s", spec::print_ops(file).c_str(), result.divergence.clause.c_str(),
-               result.divergence.text.c_str(), static_cast<unsigned long long>(result.op_index), result.op_text.c_str(),
+  std::fprintf(stderr, "%s%s: %s\nat op %llu, %s\n%s", spec::print_ops(file).c_str(),
+               result.divergence.clause.c_str(), result.divergence.text.c_str(),
+               static_cast<unsigned long long>(result.op_index), result.op_text.c_str(),
                result.maps.c_str());
   std::abort();
 }
@@ -45,7 +49,8 @@ struct Tally {
   std::uint64_t ops = 0;
   ~Tally() {
     if (inputs == 0) return;
-    std::fprintf(stderr, "stat::average_ops_per_input:     %llu\n", static_cast<unsigned long long>(ops / inputs));
+    std::fprintf(stderr, "stat::average_ops_per_input:     %llu\n",
+                 static_cast<unsigned long long>(ops / inputs));
   }
 };
 
@@ -64,18 +69,21 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const spec::LockstepResult result = spec::CacheLockstep::run(file, options);
   if (!result.is_good()) diverge(file, result);
   tally.inputs += 1;
-  tally.ops += result.ops - std::min<std::uint64_t>(result.ops, props::kOpsAdded);  // the input's own
-  file.ops.clear();  // an op's text left behind looks like a leak, for which the engine runs the input again
+  // the input's own
+  tally.ops += result.ops - std::min<std::uint64_t>(result.ops, props::kOpsAdded);
+  // an op's text left behind looks like a leak, for which the engine runs the input again
+  file.ops.clear();
   return 0;
 }
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t size_max,
-                                               unsigned seed) {
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t size_max, unsigned seed) {
   return fuzz::mutate(spec::Subject::kCache, data, size, size_max, seed);
 }
 
-extern "C" std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* a, std::size_t a_size, const std::uint8_t* b,
-                                                 std::size_t b_size, std::uint8_t* out, std::size_t size_max,
+extern "C" std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* a, std::size_t a_size,
+                                                 const std::uint8_t* b, std::size_t b_size,
+                                                 std::uint8_t* out, std::size_t size_max,
                                                  unsigned seed) {
   return fuzz::cross_over({a, a_size}, {b, b_size}, out, size_max, seed);
 }

@@ -1,4 +1,5 @@
-// What a libFuzzer target on the byte form of ops hands to its engine: mutation and cross-over by whole ops.
+// What a libFuzzer target on the byte form of ops hands to its engine: mutation and cross-over by
+// whole ops.
 //
 // Thread safety: none; the engine calls from one thread.
 #pragma once
@@ -14,23 +15,24 @@
 namespace ashlar::fuzz {
 
 /// The bytes into the engine's buffer of `size_max`; how many there are.
-inline std::size_t copy_out(const std::vector<std::uint8_t>& bytes, std::uint8_t* out, std::size_t size_max) {
+inline std::size_t copy_out(const std::vector<std::uint8_t>& bytes, std::uint8_t* out,
+                            std::size_t size_max) {
   const std::size_t size = std::min(bytes.size(), size_max);
   std::copy_n(bytes.begin(), size, out);
   return size;
 }
 
 /// LLVMFuzzerCustomMutator.
-inline std::size_t mutate(spec::Subject subject, std::uint8_t* data, std::size_t size, std::size_t size_max,
-                          unsigned seed) {
+inline std::size_t mutate(spec::Subject subject, std::uint8_t* data, std::size_t size,
+                          std::size_t size_max, unsigned seed) {
   std::vector<std::uint8_t> bytes(data, data + size);
   spec::mutate_ops(subject, &bytes, size_max, seed);
   return copy_out(bytes, data, size_max);
 }
 
 /// LLVMFuzzerCustomCrossOver.
-inline std::size_t cross_over(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b, std::uint8_t* out,
-                              std::size_t size_max, unsigned seed) {
+inline std::size_t cross_over(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b,
+                              std::uint8_t* out, std::size_t size_max, unsigned seed) {
   return copy_out(spec::splice_ops(a, b, size_max, seed), out, size_max);
 }
 

@@ -1,7 +1,9 @@
-// Fuzz target: the text form of ops. Every text parses or is refused with a line and a reason; what parses survives a
-// round trip through its own print, and through the byte form as far as that keeps it.
+// Fuzz target: the text form of ops. Every text parses or is refused with a line and a reason; what
+// parses survives a round trip through its own print, and through the byte form as far as that
+// keeps it.
 //
-// Imitates: hand-edited and cut-off `.ops` files. Does not prove: that an op means what its name says.
+// Imitates: hand-edited and cut-off `.ops` files. Does not prove: that an op means what its name
+// says.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -24,7 +26,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   OpFile file;
   TextError error;
   if (!parse_ops(std::string_view(reinterpret_cast<const char*>(data), size), &file, &error)) {
-    require(error.line > 0 && !error.reason.empty() && error.reason.find('\n') == std::string::npos);
+    require(error.line > 0 && !error.reason.empty() &&
+            error.reason.find('\n') == std::string::npos);
     require(file.ops.empty());
     return 0;
   }

@@ -1,6 +1,7 @@
-// Fuzz target: plan files, read for one problem. Every byte string is a valid plan of it or one line `name: reason`; what is
-// read is what its own file says. Three files come of an input: it as it is, it with its checksum put right, and a valid file
-// changed as the input says, with its checksum put right: so that the checksum does not keep all faults from what is behind.
+// Fuzz target: plan files, read for one problem. Every byte string is a valid plan of it or one
+// line `name: reason`; what is read is what its own file says. Three files come of an input: it as
+// it is, it with its checksum put right, and a valid file changed as the input says, with its
+// checksum put right: so that the checksum does not keep all faults from what is behind.
 //
 // Imitates: damaged and forged files. Does not prove: that a plan is any good.
 #include <cstddef>
@@ -55,7 +56,8 @@ std::string with_checksum(std::string file) {
   file.resize(file.size() - kChecksumBytes);
   plan::Fnv sum;
   sum.add(file);
-  for (unsigned shift = 0; shift < 64; shift += 8) file.push_back(static_cast<char>((sum.value() >> shift) & 0xff));
+  for (unsigned shift = 0; shift < 64; shift += 8)
+    file.push_back(static_cast<char>((sum.value() >> shift) & 0xff));
   return file;
 }
 

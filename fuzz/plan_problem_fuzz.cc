@@ -1,8 +1,9 @@
-// Fuzz target: planning problems as CSV. Every byte string is a sound problem or one line `name:line: reason`; a problem
-// survives a round trip through its own print; its conflicts, and what the checker says of its offsets, are those that a look
-// at every pair of buffers finds.
+// Fuzz target: planning problems as CSV. Every byte string is a sound problem or one line
+// `name:line: reason`; a problem survives a round trip through its own print; its conflicts, and
+// what the checker says of its offsets, are those that a look at every pair of buffers finds.
 //
-// Imitates: damaged, cut-off and hand-edited files. Does not prove: anything about plans that solvers make.
+// Imitates: damaged, cut-off and hand-edited files. Does not prove: anything about plans that
+// solvers make.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -27,7 +28,8 @@ void require(bool condition) {
 }
 
 void check_refusal(const std::string& error) {
-  require(error.rfind("in.csv:", 0) == 0 && error.find(": ", 8) != std::string::npos && error.size() < 200);
+  require(error.rfind("in.csv:", 0) == 0 && error.find(": ", 8) != std::string::npos &&
+          error.size() < 200);
   for (const char c : error) require(c >= ' ' && c <= '~');
 }
 
@@ -35,7 +37,8 @@ void check_round_trip(const plan::ProblemCsv& csv) {
   const Result<std::string> text = plan::format_problem_csv(csv.problem, csv.offsets);
   require(text.is_ok());
   const Result<plan::ProblemCsv> again = plan::parse_problem_csv(text.value(), "out.csv", nullptr);
-  require(again.is_ok() && again.value().problem == csv.problem && again.value().offsets == csv.offsets);
+  require(again.is_ok() && again.value().problem == csv.problem &&
+          again.value().offsets == csv.offsets);
   require(plan::hash_of(again.value().problem) == plan::hash_of(csv.problem));
 }
 
@@ -57,8 +60,8 @@ void check_pairs(const plan::ProblemCsv& csv) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string error;
-  const Result<plan::ProblemCsv> result =
-      plan::parse_problem_csv(std::string_view(reinterpret_cast<const char*>(data), size), "in.csv", &error);
+  const Result<plan::ProblemCsv> result = plan::parse_problem_csv(
+      std::string_view(reinterpret_cast<const char*>(data), size), "in.csv", &error);
   if (!result.is_ok()) {
     require(result.code() == Code::kMalformed);
     check_refusal(error);

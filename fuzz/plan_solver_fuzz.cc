@@ -1,12 +1,13 @@
-// Fuzz target: the planner against the independent checker, against itself with less work, more threads and a plan to keep, and
-// small problems against brute force. Seven bytes are a buffer; every byte string is a problem, for what makes it unsound is
-// taken back.
+// Fuzz target: the planner against the independent checker, against itself with less work, more
+// threads and a plan to keep, and small problems against brute force. Seven bytes are a buffer;
+// every byte string is a problem, for what makes it unsound is taken back.
 //
-// Imitates: problems nobody thought of, with every feature. Does not prove: that answers are good where brute force is too slow.
+// Imitates: problems nobody thought of, with every feature. Does not prove: that answers are good
+// where brute force is too slow.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstdio>
+#include <cstdlib>
 #include <span>
 #include <vector>
 
@@ -54,7 +55,8 @@ plan::Problem read_problem(std::span<const std::uint8_t> in) {
   if ((in[0] & 1) != 0) problem.spaces[0].capacity = Bytes{in[0]};
   if ((in[0] & 2) != 0) problem.spaces[1].capacity = Bytes{in[0] / 2u};
   in = in.subspan(1);
-  for (; in.size() >= kBufferBytes && problem.buffers.size() < kBuffersMax; in = in.subspan(kBufferBytes)) {
+  for (; in.size() >= kBufferBytes && problem.buffers.size() < kBuffersMax;
+       in = in.subspan(kBufferBytes)) {
     problem.buffers.push_back(read_buffer(in.first<kBufferBytes>(), &problem));
   }
   // Each fault takes a pin or a group away, so this ends.
@@ -97,17 +99,20 @@ void check_related(const plan::Problem& problem, const plan::Plan& answer, unsig
   bool all_fit = true;
   for (std::size_t s = 0; s < problem.spaces.size(); ++s) {
     if (less.spaces[s].peak < answer.spaces[s].peak) fail(problem, "more work, a worse plan");
-    if (less.spaces[s].lower_bound > answer.spaces[s].lower_bound) fail(problem, "more work, a worse bound");
+    if (less.spaces[s].lower_bound > answer.spaces[s].lower_bound)
+      fail(problem, "more work, a worse bound");
     all_fit = all_fit && answer.spaces[s].peak <= problem.spaces[s].capacity;
   }
   if (threads > 1) {
     const plan::Plan other = plan_with(problem, kWork, threads);
-    if (other.offsets != answer.offsets || other.spaces != answer.spaces) fail(problem, "more threads, another plan");
+    if (other.offsets != answer.offsets || other.spaces != answer.spaces)
+      fail(problem, "more threads, another plan");
   }
   plan::PlanOptions options;
   options.work = kWorkLittle;
   const plan::Replanned again = plan::replan(problem, answer.offsets, options);
-  if (const auto found = spec::check_answer(problem, again.plan)) fail(problem, found->text.c_str());
+  if (const auto found = spec::check_answer(problem, again.plan))
+    fail(problem, found->text.c_str());
   if (all_fit && again.moved > 0) fail(problem, "nothing has changed, and something moves");
 }
 
@@ -116,13 +121,15 @@ void check_by_brute_force(const plan::Problem& problem, const plan::Plan& answer
   if (!is_solved(problem, solved)) fail(problem, "a small problem is not solved");
   const spec::LeastPeaks least = spec::brute_force(problem);
   for (std::uint32_t s = 0; s < problem.spaces.size(); ++s) {
-    if (solved.spaces[s].lower_bound > least.peaks[s]) fail(problem, "a lower bound is above the least peak");
+    if (solved.spaces[s].lower_bound > least.peaks[s])
+      fail(problem, "a lower bound is above the least peak");
     if (solved.spaces[s].peak < least.peaks[s]) fail(problem, "a peak is below the least one");
     std::vector<std::uint32_t> misfits;
     for (const std::uint32_t b : solved.cannot_fit) {
       if (problem.buffers[b].space == s) misfits.push_back(b);
     }
-    if (!misfits.empty() && !spec::cannot_fit(problem, misfits)) fail(problem, "what is said not to fit fits");
+    if (!misfits.empty() && !spec::cannot_fit(problem, misfits))
+      fail(problem, "what is said not to fit fits");
   }
 }
 

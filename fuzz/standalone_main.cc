@@ -1,8 +1,9 @@
-// Replays stored inputs through a fuzz target where there is no fuzzing engine: ctest with any compiler and sanitizer.
+// Replays stored inputs through a fuzz target where there is no fuzzing engine: ctest with any
+// compiler and sanitizer.
 //
-// Usage: target [-flag...] FILE-OR-FOLDER...   Flags are libFuzzer's and are passed over. Each input runs once, in the
-// order of its name, and is named on stderr first, so that the one that crashes is known. Exit 1 when a path cannot be
-// read or when there was no input at all.
+// Usage: target [-flag...] FILE-OR-FOLDER...   Flags are libFuzzer's and are passed over. Each
+// input runs once, in the order of its name, and is named on stderr first, so that the one that
+// crashes is known. Exit 1 when a path cannot be read or when there was no input at all.
 // Thread safety: one thread.
 #include <algorithm>
 #include <cstddef>
@@ -18,8 +19,11 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 // A target may define this one; where it does not, it is null.
 extern "C" [[gnu::weak]] int LLVMFuzzerInitialize(int* argc, char*** argv);
-// libFuzzer's own, which a target's custom mutator may call. Nothing mutates here: the input stays as it is.
-extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t*, std::size_t size, std::size_t) { return size; }
+// libFuzzer's own, which a target's custom mutator may call. Nothing mutates here: the input stays
+// as it is.
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t*, std::size_t size, std::size_t) {
+  return size;
+}
 
 namespace {
 
@@ -28,7 +32,8 @@ namespace fs = std::filesystem;
 bool collect(const fs::path& path, std::vector<fs::path>* inputs) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
-    for (fs::recursive_directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+    for (fs::recursive_directory_iterator at(path, error), end; !error && at != end;
+         at.increment(error)) {
       if (at->is_regular_file()) inputs->push_back(at->path());
     }
     return !error;
@@ -43,7 +48,8 @@ bool replay(const fs::path& path) {
   if (!file) return false;
   const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   std::fprintf(stderr, "running %s (%zu bytes)\n", path.c_str(), bytes.size());
-  // An allocation of exactly the input's size, so that a sanitizer sees the first byte read beyond it.
+  // An allocation of exactly the input's size, so that a sanitizer sees the first byte read beyond
+  // it.
   const std::vector<std::uint8_t> input(bytes.begin(), bytes.end());
   LLVMFuzzerTestOneInput(input.data(), input.size());
   return true;

@@ -1,5 +1,6 @@
-// Fuzz target: the trace reader. Every byte string, plain or gzip, is a trace or one line `name:line: reason`; a trace is
-// sound (frees name live slots, the peak is a recount) and survives a round trip through its own print.
+// Fuzz target: the trace reader. Every byte string, plain or gzip, is a trace or one line
+// `name:line: reason`; a trace is sound (frees name live slots, the peak is a recount) and survives
+// a round trip through its own print.
 //
 // Imitates: damaged, cut-off and edited traces. Does not prove: anything about their replay.
 #include <algorithm>
@@ -41,12 +42,11 @@ void check_sound(const Trace& trace) {
         sum -= live[event.slot];
         live[event.slot] = Bytes::max();
         break;
-      case TraceEvent::Kind::kMark:
-        require(event.slot == marks++);
-        break;
+      case TraceEvent::Kind::kMark: require(event.slot == marks++); break;
     }
   }
-  require(peak == trace.peak_live && live.size() == trace.allocations && marks == trace.marks.size());
+  require(peak == trace.peak_live && live.size() == trace.allocations &&
+          marks == trace.marks.size());
 }
 
 }  // namespace
@@ -63,7 +63,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(error.empty());
   check_sound(*trace);
   const std::string text = ashlar::tool::format_trace(*trace);
-  const auto again = ashlar::tool::parse_trace(text, "in.trace", &error);  // a trace is named after its file
+  const auto again =
+      ashlar::tool::parse_trace(text, "in.trace", &error);  // a trace is named after its file
   require(again.has_value() && ashlar::tool::format_trace(*again) == text);
   return 0;
 }

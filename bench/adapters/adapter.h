@@ -1,14 +1,17 @@
-// What a benchmark asks of an allocator: the same three members of every one, resolved at compile time.
+// What a benchmark asks of an allocator: the same three members of every one, resolved at compile
+// time.
 //
 //   struct SomeAdapter {
 //     static constexpr const char* kName;
-//     using Handle;                                     // what free needs; default-constructed, it stands for nothing
-//     Handle allocate(std::uint64_t bytes, unsigned stream);  // aborts where its allocator fails
-//     void free(Handle handle);
+//     using Handle;                                     // what free needs; default-constructed, it
+//     stands for nothing Handle allocate(std::uint64_t bytes, unsigned stream);  // aborts where
+//     its allocator fails void free(Handle handle);
 //   };
 //
-// No virtual call and no bookkeeping of the adapter's own stands between a benchmark and the allocator it times.
-// Thread safety: that of the allocator behind it; all but PoolAdapter may be called from any thread.
+// No virtual call and no bookkeeping of the adapter's own stands between a benchmark and the
+// allocator it times.
+// Thread safety: that of the allocator behind it; all but PoolAdapter may be called from any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +51,10 @@ struct MallocAdapter {
     return p;
   }
   void free(Handle handle) {
-    asm volatile("" : "+r"(handle));  // else g++ 12 takes a pair's next pointer for the one freed before, and warns
+    asm volatile(""
+                 : "+r"(
+                     // else g++ 12 takes a pair's next pointer for the one freed before, and warns
+                     handle));
     std::free(handle);
   }
 };

@@ -42,14 +42,16 @@ struct CachingAllocatorAdapter {
 };
 using AshlarAdapter = CachingAllocatorAdapter<tool::NullDevice>;
 
-/// The block pool without lock, streams or policy, over one endless segment: what the structure alone costs. Unlike the
-/// floor it finds a freed block by its address, as a caching allocator has to.
+/// The block pool without lock, streams or policy, over one endless segment: what the structure
+/// alone costs. Unlike the floor it finds a freed block by its address, as a caching allocator has
+/// to.
 struct PoolAdapter {
   static constexpr const char* kName = "pool";
   using Handle = Address;
 
   PoolAdapter() {
-    if (pool.add_segment(kBase, kSegment, 0, 0) == block::kNoSegment) give_up(kName, "no memory for a segment");
+    if (pool.add_segment(kBase, kSegment, 0, 0) == block::kNoSegment)
+      give_up(kName, "no memory for a segment");
   }
   Handle allocate(std::uint64_t bytes, unsigned) {
     const Bytes size{(bytes + kGranule.count() - 1) / kGranule.count() * kGranule.count()};

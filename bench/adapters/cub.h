@@ -1,8 +1,8 @@
-// CUB's CachingDeviceAllocator, from the installed CUDA toolkit, over a CUDA runtime of our own that costs nothing
-// (cuda_runtime.cc): the peer.
+// CUB's CachingDeviceAllocator, from the installed CUDA toolkit, over a CUDA runtime of our own
+// that costs nothing (cuda_runtime.cc): the peer.
 //
-// Bins are powers of two, 2^9 .. 2^26 bytes, without a limit on what is cached; larger requests go to the device each
-// time.
+// Bins are powers of two, 2^9 .. 2^26 bytes, without a limit on what is cached; larger requests go
+// to the device each time.
 // Thread safety: any thread (one mutex inside CUB).
 #pragma once
 
@@ -18,7 +18,8 @@ struct CubAdapter {
 
   Handle allocate(std::uint64_t bytes, unsigned stream) {
     void* p = nullptr;
-    if (allocator.DeviceAllocate(&p, bytes, streams[stream]) != cudaSuccess) give_up(kName, "DeviceAllocate failed");
+    if (allocator.DeviceAllocate(&p, bytes, streams[stream]) != cudaSuccess)
+      give_up(kName, "DeviceAllocate failed");
     return p;
   }
   void free(Handle handle) {
@@ -26,7 +27,8 @@ struct CubAdapter {
   }
 
   CubAdapter() {
-    for (std::uintptr_t i = 0; i < kStreamsMax; ++i) streams[i] = reinterpret_cast<cudaStream_t>(i + 1);
+    for (std::uintptr_t i = 0; i < kStreamsMax; ++i)
+      streams[i] = reinterpret_cast<cudaStream_t>(i + 1);
   }
   cub::CachingDeviceAllocator allocator{2, 9, 26, cub::CachingDeviceAllocator::INVALID_SIZE, true};
   cudaStream_t streams[kStreamsMax];

@@ -11,7 +11,8 @@ struct FloorAdapter {
   using Handle = OffsetAllocator::Allocation;
 
   Handle allocate(std::uint64_t bytes, unsigned) {
-    const Handle got = allocator.allocate(static_cast<std::uint32_t>((bytes + kUnitBytes - 1) / kUnitBytes));
+    const Handle got =
+        allocator.allocate(static_cast<std::uint32_t>((bytes + kUnitBytes - 1) / kUnitBytes));
     if (got.node == OffsetAllocator::kNone) give_up(kName, "no room");
     return got;
   }

@@ -34,7 +34,8 @@ std::uint32_t OffsetAllocator::find_bin(std::uint32_t from) const {
   const std::uint32_t later = group == 31 ? 0 : groups_with_bins_ & (~0u << (group + 1));
   if (later == 0) return kNone;
   const auto found = static_cast<std::uint32_t>(std::countr_zero(later));
-  return found * 8 + static_cast<std::uint32_t>(std::countr_zero(static_cast<std::uint32_t>(bins_[found])));
+  return found * 8 +
+         static_cast<std::uint32_t>(std::countr_zero(static_cast<std::uint32_t>(bins_[found])));
 }
 
 std::uint32_t OffsetAllocator::new_node(std::uint32_t offset, std::uint32_t units) {
@@ -137,7 +138,8 @@ const char* OffsetAllocator::validate() {
     if (has_bit != (heads_[bin] != kNone)) return "(2): a bin's bit";
     if (has_bit && (groups_with_bins_ >> (bin / 8) & 1u) == 0) return "(2): a group's bit";
     for (std::uint32_t node = heads_[bin]; node != kNone; node = nodes_[node].next) {
-      if (nodes_[node].is_used || bin_below(nodes_[node].units) != bin) return "(3): a node in the wrong bin";
+      if (nodes_[node].is_used || bin_below(nodes_[node].units) != bin)
+        return "(3): a node in the wrong bin";
       is_listed[node] = true;
       ++listed;
     }

@@ -1,13 +1,15 @@
-// OffsetAllocator: the floor. Offsets in one endless range, a bitmap over size bins, a mutex; no device, no streams, no
-// cache, no pointer lookup.
+// OffsetAllocator: the floor. Offsets in one endless range, a bitmap over size bins, a mutex; no
+// device, no streams, no cache, no pointer lookup.
 //
-// Purpose: what any allocator of this kind must at least pay, to set ours beside. The design class is that of
-// sebbbi/OffsetAllocator and of TLSF: two-level bitmap over bins of 8 per octave, first fit inside a bin that is large
-// enough as a whole, neighbours merged on free. Written from scratch for this comparison.
+// Purpose: what any allocator of this kind must at least pay, to set ours beside. The design class
+// is that of sebbbi/OffsetAllocator and of TLSF: two-level bitmap over bins of 8 per octave, first
+// fit inside a bin that is large enough as a whole, neighbours merged on free. Written from scratch
+// for this comparison.
 // Thread safety: every member from any thread (one mutex).
 //
 // Invariants:
-//   (1) the nodes linked by `before` and `after` tile the range in order, and no two neighbours are both free;
+//   (1) the nodes linked by `before` and `after` tile the range in order, and no two neighbours are
+//       both free;
 //   (2) bit b of the bitmap is set when, and only when, bin b's list is not empty;
 //   (3) a free node stands in the last bin whose size is at most its own.
 #pragma once
@@ -39,7 +41,8 @@ class OffsetAllocator {
   /// Walks everything: nullptr, or the invariant that broke.
   const char* validate();
 
-  /// The bin a free node of that size stands in, and the first bin all of whose nodes have at least that size.
+  /// The bin a free node of that size stands in, and the first bin all of whose nodes have at least
+  /// that size.
   static std::uint32_t bin_below(std::uint32_t units);
   static std::uint32_t bin_above(std::uint32_t units);
 
@@ -48,8 +51,8 @@ class OffsetAllocator {
   struct Node {
     std::uint32_t offset = 0;
     std::uint32_t units = 0;
-    std::uint32_t before = kNone, after = kNone;      ///< neighbours in the range
-    std::uint32_t previous = kNone, next = kNone;     ///< the bin's list
+    std::uint32_t before = kNone, after = kNone;   ///< neighbours in the range
+    std::uint32_t previous = kNone, next = kNone;  ///< the bin's list
     bool is_used = false;
   };
 
@@ -61,10 +64,10 @@ class OffsetAllocator {
 
   std::mutex mutex_;
   std::array<std::uint32_t, kBins> heads_;
-  std::uint32_t groups_with_bins_ = 0;                 // bit g: bins_[g] != 0
+  std::uint32_t groups_with_bins_ = 0;  // bit g: bins_[g] != 0
   std::array<std::uint8_t, kBins / 8> bins_{};
   std::vector<Node> nodes_;
-  std::uint32_t unused_ = kNone;                       // linked by `next`
+  std::uint32_t unused_ = kNone;  // linked by `next`
   std::uint32_t free_units_;
   std::uint32_t units_;
 };

@@ -1,4 +1,5 @@
-// Workload: random allocations and frees on the floor. A comparison with an allocator that is wrong would flatter us.
+// Workload: random allocations and frees on the floor. A comparison with an allocator that is wrong
+// would flatter us.
 //
 // Does not prove its speed is the best possible for its class.
 #include <vector>
@@ -27,7 +28,9 @@ TEST(OffsetAllocator, PutsEverySizeIntoTheLastBinThatIsNotLarger) {
     const auto units = static_cast<std::uint32_t>(random.next() >> (32 + random.below(32)));
     EXPECT_LE(Floor::bin_below(units), Floor::bin_above(units));
     EXPECT_LE(Floor::bin_above(units), Floor::bin_below(units) + 1);
-    if (units > 0) { EXPECT_LE(Floor::bin_above(units - 1), Floor::bin_above(units)); }
+    if (units > 0) {
+      EXPECT_LE(Floor::bin_above(units - 1), Floor::bin_above(units));
+    }
   }
 }
 
@@ -48,7 +51,8 @@ TEST(OffsetAllocator, GivesDisjointRangesAndKeepsItsInvariantsOnAnyHistory) {
   };
   for (int i = 0; i < 4000; ++i) {
     if (live.empty() || !random.one_in(2 + live.size() / 50)) {
-      const auto units = static_cast<std::uint32_t>(1 + random.below(std::uint64_t{1} << random.below(12)));
+      const auto units =
+          static_cast<std::uint32_t>(1 + random.below(std::uint64_t{1} << random.below(12)));
       const Floor::Allocation got = floor.allocate(units);
       if (got.node == Floor::kNone) continue;
       live.push_back({got, units});

@@ -1,5 +1,5 @@
-// A driver call that takes its time: spins, since a sleeping caller would leave its core to the thread that is
-// measured.
+// A driver call that takes its time: spins, since a sleeping caller would leave its core to the
+// thread that is measured.
 #pragma once
 
 #include <chrono>

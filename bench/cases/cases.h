@@ -15,8 +15,8 @@ void register_threads();
 void register_growth();
 /// The generated workloads' traces, on their streams.
 void register_generated();
-/// The traces of these folders, where they are present. Those named in a folder's elsewhere.txt and found in none of
-/// them are said to be skipped, on stderr.
+/// The traces of these folders, where they are present. Those named in a folder's elsewhere.txt and
+/// found in none of them are said to be skipped, on stderr.
 void register_replay(const std::vector<std::string>& folders);
 
 }  // namespace ashlar::bench

@@ -1,11 +1,12 @@
-// One thread's hit latency while another thread grows by 1 GiB again and again, on a device whose growth takes 3 ms;
-// and the same thread's latency when it is alone.
+// One thread's hit latency while another thread grows by 1 GiB again and again, on a device whose
+// growth takes 3 ms; and the same thread's latency when it is alone.
 //
-// A sample is one allocation of 1 MiB that hits, clock reads included (about 40 ns of them). One is due every microsecond. Its
-// latency says how slow a hit is. How late it ends, counted from when it was due, says how long the thread is held up: who
-// waits for 2 ms is late 2000 times, and slow once. What a machine takes away for 30 us at a time is in the second also when
-// the thread is alone, so neither stands for the other. Alone, the other core spins likewise, so that both halves see the same
-// machine: what differs is the allocator.
+// A sample is one allocation of 1 MiB that hits, clock reads included (about 40 ns of them). One is
+// due every microsecond. Its latency says how slow a hit is. How late it ends, counted from when it
+// was due, says how long the thread is held up: who waits for 2 ms is late 2000 times, and slow
+// once. What a machine takes away for 30 us at a time is in the second also when the thread is
+// alone, so neither stands for the other. Alone, the other core spins likewise, so that both halves
+// see the same machine: what differs is the allocator.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -44,7 +45,8 @@ struct Samples {
 
 /// Reorders them.
 double quantile(std::vector<std::uint32_t>& samples, double part) {
-  const auto nth = samples.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(samples.size()));
+  const auto nth =
+      samples.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(samples.size()));
   std::nth_element(samples.begin(), nth, samples.end());
   return static_cast<double>(*nth);
 }
@@ -53,7 +55,8 @@ template <class Adapter>
 Latency sample_hits(Adapter& adapter, Samples& samples) {
   using Clock = std::chrono::steady_clock;
   const auto ns_since = [](Clock::time_point from, Clock::time_point to) {
-    return static_cast<std::uint32_t>(std::min<std::int64_t>(UINT32_MAX, std::chrono::nanoseconds(to - from).count()));
+    return static_cast<std::uint32_t>(
+        std::min<std::int64_t>(UINT32_MAX, std::chrono::nanoseconds(to - from).count()));
   };
   samples.ns.clear();
   samples.late_ns.clear();
@@ -112,7 +115,8 @@ void growth(benchmark::State& state) {
     adapter.free(adapter.allocate(kHitBytes, 0));
     sample_hits(adapter, samples);  // warms up
     Latency alone, growing;
-    sample_beside([&] { alone = sample_hits(adapter, samples); }, [] { spin_for(SlowDevice::kMicroseconds); });
+    sample_beside([&] { alone = sample_hits(adapter, samples); },
+                  [] { spin_for(SlowDevice::kMicroseconds); });
     const std::size_t growths =
         sample_beside([&] { growing = sample_hits(adapter, samples); },
                       [&] { grown.push_back(adapter.allocate(SlowDevice::kGrowth.count(), 1)); });
@@ -131,9 +135,13 @@ void growth(benchmark::State& state) {
 
 void register_growth() {
   using Ours = CachingAllocatorAdapter<SlowDevice>;
-  benchmark::RegisterBenchmark("growth/1GiB/ashlar", growth<Ours>)->Iterations(1)->Repetitions(kRepetitions);
+  benchmark::RegisterBenchmark("growth/1GiB/ashlar", growth<Ours>)
+      ->Iterations(1)
+      ->Repetitions(kRepetitions);
 #ifdef ASHLAR_BENCH_CUB
-  benchmark::RegisterBenchmark("growth/1GiB/cub", growth<CubAdapter>)->Iterations(1)->Repetitions(kRepetitions);
+  benchmark::RegisterBenchmark("growth/1GiB/cub", growth<CubAdapter>)
+      ->Iterations(1)
+      ->Repetitions(kRepetitions);
 #endif
 }
 

@@ -1,7 +1,8 @@
 // The machine itself: one load that waits for the last, from anywhere in so much memory.
 //
-// Why it is here: with 10^5 blocks live an allocator's tables are some 14 MiB, and each of its operations is a few such loads.
-// Whether they come from a cache that is shared with the machine's other tenants or from memory, these say.
+// Why it is here: with 10^5 blocks live an allocator's tables are some 14 MiB, and each of its
+// operations is a few such loads. Whether they come from a cache that is shared with the machine's
+// other tenants or from memory, these say.
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -45,7 +46,8 @@ void load(benchmark::State& state, std::uint32_t lines) {
 void register_loads() {
   for (const std::uint32_t mib : {1u, 4u, 16u}) {
     const std::string name = "load/" + std::to_string(mib) + "MiB/empty";
-    benchmark::RegisterBenchmark(name.c_str(), [lines = mib << 14](benchmark::State& state) { load(state, lines); });
+    benchmark::RegisterBenchmark(
+        name.c_str(), [lines = mib << 14](benchmark::State& state) { load(state, lines); });
   }
 }
 

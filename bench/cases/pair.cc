@@ -1,4 +1,5 @@
-// The pair: one block is freed and allocated again, over and over: a hit with everything in the nearest cache.
+// The pair: one block is freed and allocated again, over and over: a hit with everything in the
+// nearest cache.
 #include <string>
 
 #include <benchmark/benchmark.h>

@@ -1,11 +1,13 @@
-// The steady random mix (mix.h) with 10^2 .. 10^6 live blocks, one thread; and how its time grows from 10^2 to 10^5.
+// The steady random mix (mix.h) with 10^2 .. 10^6 live blocks, one thread; and how its time grows
+// from 10^2 to 10^5.
 //
-// Growth is a quotient within one moment: turns with 10^5 blocks live cost twice as much while neighbours on the machine take
-// the shared cache, and that changes by the minute.
+// Growth is a quotient within one moment: turns with 10^5 blocks live cost twice as much while
+// neighbours on the machine take the shared cache, and that changes by the minute.
 //
-// A mix lives as long as the program: it is filled and turned over once, and each repetition goes on where the last one
-// stopped, once it has warmed up: the cases in between have emptied the caches. malloc stays under 10^5 blocks, which would
-// be 160 GB of address space; from there on it is not run.
+// A mix lives as long as the program: it is filled and turned over once, and each repetition goes
+// on where the last one stopped, once it has warmed up: the cases in between have emptied the
+// caches. malloc stays under 10^5 blocks, which would be 160 GB of address space; from there on it
+// is not run.
 #include <algorithm>
 #include <ctime>
 #include <memory>
@@ -21,7 +23,8 @@ namespace ashlar::bench {
 namespace {
 
 constexpr std::size_t kMallocLiveMax = 10'000;
-/// Twice the blocks leave an eighth of them untouched; what is larger than this does not fit the caches anyway.
+/// Twice the blocks leave an eighth of them untouched; what is larger than this does not fit the
+/// caches anyway.
 constexpr std::size_t kWarmUpTurnsMax = 200'000;
 
 constexpr std::size_t kFew = 100;
@@ -55,7 +58,8 @@ double time_turns(std::shared_ptr<World<Adapter>>& world, std::size_t live) {
   World<Adapter>& warm = warmed_up(world, live);
   const std::clock_t begin = std::clock();
   for (std::size_t i = 0; i < kGrowthTurns; ++i) warm.mix.turn();
-  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC * 1e9 / static_cast<double>(kGrowthTurns);
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC * 1e9 /
+         static_cast<double>(kGrowthTurns);
 }
 
 template <class Adapter>
@@ -73,7 +77,9 @@ void register_growth_of() {
       state.counters["growth"] = with_many / with_few;
     }
   };
-  benchmark::RegisterBenchmark(name.c_str(), growth)->Iterations(1)->Repetitions(kGrowthRepetitions);
+  benchmark::RegisterBenchmark(name.c_str(), growth)
+      ->Iterations(1)
+      ->Repetitions(kGrowthRepetitions);
 }
 
 }  // namespace
@@ -84,16 +90,19 @@ void register_mix() {
   const struct {
     const char* name;
     std::size_t live;
-  } counts[] = {{"10^2", 100}, {"10^3", 1'000}, {"10^4", 10'000}, {"10^5", 100'000}, {"10^6", 1'000'000}};
+  } counts[] = {
+      {"10^2", 100}, {"10^3", 1'000}, {"10^4", 10'000}, {"10^5", 100'000}, {"10^6", 1'000'000}};
   for (const auto& count : counts) {
     for_each_adapter([&](auto tag) {
       using Adapter = typename decltype(tag)::type;
       if (std::is_same_v<Adapter, MallocAdapter> && count.live > kMallocLiveMax) return;
       const std::string name = std::string("mix/") + count.name + "/" + Adapter::kName;
-      auto world = std::make_shared<std::shared_ptr<World<Adapter>>>();  // made when the benchmark first runs
-      benchmark::RegisterBenchmark(name.c_str(), [world, live = count.live](benchmark::State& state) {
-        mix<Adapter>(state, *world, live);
-      });
+      // made when the benchmark first runs
+      auto world = std::make_shared<std::shared_ptr<World<Adapter>>>();
+      benchmark::RegisterBenchmark(name.c_str(),
+                                   [world, live = count.live](benchmark::State& state) {
+                                     mix<Adapter>(state, *world, live);
+                                   });
     });
   }
 }

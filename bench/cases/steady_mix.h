@@ -1,9 +1,11 @@
-// The steady random mix: N live blocks; again and again one is picked at random, freed, and replaced by a new size.
+// The steady random mix: N live blocks; again and again one is picked at random, freed, and
+// replaced by a new size.
 //
-// Sizes are log-uniform over 512 B .. 16 MiB (mean 1.6 MiB), drawn from a table of 4096 that is the same for every
-// adapter, N and machine; so are the picks. Sizes are not rounded to anything: real requests are not either.
-// The next pick's handle is fetched a turn ahead: who frees a block has just used what held its address, and a miss in the
-// harness's own array of 10^5 handles is not the allocator's.
+// Sizes are log-uniform over 512 B .. 16 MiB (mean 1.6 MiB), drawn from a table of 4096 that is the
+// same for every adapter, N and machine; so are the picks. Sizes are not rounded to anything: real
+// requests are not either. The next pick's handle is fetched a turn ahead: who frees a block has
+// just used what held its address, and a miss in the harness's own array of 10^5 handles is not the
+// allocator's.
 // Thread safety: none.
 #pragma once
 
@@ -25,7 +27,8 @@ class SizeTable {
     spec::Random random(20240607);
     for (std::uint32_t& size : sizes_) {
       const double part = static_cast<double>(random.next() >> 11) * 0x1p-53;
-      size = static_cast<std::uint32_t>(kMixSizeMin * std::exp2(part * std::log2(kMixSizeMax / kMixSizeMin)));
+      size = static_cast<std::uint32_t>(kMixSizeMin *
+                                        std::exp2(part * std::log2(kMixSizeMax / kMixSizeMin)));
     }
   }
   std::uint32_t at(std::uint64_t number) const { return sizes_[number % sizes_.size()]; }
@@ -37,7 +40,8 @@ class SizeTable {
 template <class Adapter>
 class Mix {
  public:
-  /// Fills `live` blocks and turns every one over about three times, so that what is timed is the steady state.
+  /// Fills `live` blocks and turns every one over about three times, so that what is timed is the
+  /// steady state.
   Mix(Adapter& adapter, std::size_t live, unsigned stream, std::uint64_t seed)
       : adapter_(adapter), random_(seed), stream_(stream), blocks_(live) {
     for (auto& block : blocks_) block = adapter_.allocate(table_.at(random_.next()), stream_);
@@ -62,7 +66,9 @@ class Mix {
 
  private:
   /// The high half scaled to the count: a modulo would cost as much as an allocator's bitmap.
-  std::size_t place(std::uint64_t number) const { return static_cast<std::size_t>(((number >> 32) * blocks_.size()) >> 32); }
+  std::size_t place(std::uint64_t number) const {
+    return static_cast<std::size_t>(((number >> 32) * blocks_.size()) >> 32);
+  }
 
   Adapter& adapter_;
   SizeTable table_;

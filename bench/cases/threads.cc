@@ -1,10 +1,12 @@
-// Two threads on two streams, and two threads on one, against one thread: the 1 MiB pair, and the mix with 10^3 live each.
+// Two threads on two streams, and two threads on one, against one thread: the 1 MiB pair, and the
+// mix with 10^3 live each.
 //
-// A repetition is one moment of a few milliseconds: the first thread alone, both on a stream each, the second alone, both on
-// one stream; who does not run sleeps. Scaling is a quotient within the moment: one allocator serves all repetitions of a case,
-// and where medians of single parts, each over other states of its heaps, were divided, anything came out from 1.5 to 2.5 (in a
-// heap that a mix has gone through, a pair costs a third more than in a new one: free blocks of other sizes are in the index).
-// The empty adapter's scaling is the machine's own.
+// A repetition is one moment of a few milliseconds: the first thread alone, both on a stream each,
+// the second alone, both on one stream; who does not run sleeps. Scaling is a quotient within the
+// moment: one allocator serves all repetitions of a case, and where medians of single parts, each
+// over other states of its heaps, were divided, anything came out from 1.5 to 2.5 (in a heap that a
+// mix has gone through, a pair costs a third more than in a new one: free blocks of other sizes are
+// in the index). The empty adapter's scaling is the machine's own.
 #include <algorithm>
 #include <atomic>
 #include <barrier>
@@ -72,10 +74,12 @@ Part go_on_with(Work& work) {
   return part;
 }
 
-/// Did both run at the same time, but for a tenth of it? One that was kept from its core ran when the other had ended.
+/// Did both run at the same time, but for a tenth of it? One that was kept from its core ran when
+/// the other had ended.
 bool were_together(const Part (&parts)[2]) {
   const auto both = std::min(parts[0].end, parts[1].end) - std::max(parts[0].begin, parts[1].begin);
-  return std::chrono::duration<double>(both).count() >= 0.9 * std::max(parts[0].seconds(), parts[1].seconds());
+  return std::chrono::duration<double>(both).count() >=
+         0.9 * std::max(parts[0].seconds(), parts[1].seconds());
 }
 
 /// Two threads that go through a moment's parts together.
@@ -83,7 +87,8 @@ class Couple {
  public:
   /// Sleeps until the other is here too.
   void meet() { barrier_.arrive_and_wait(); }
-  /// The same, but begins within nanoseconds of the other: a sleeper would begin when it has been woken.
+  /// The same, but begins within nanoseconds of the other: a sleeper would begin when it has been
+  /// woken.
   void meet_awake() {
     meet();
     awake_.fetch_add(1);
@@ -136,7 +141,8 @@ void moment(benchmark::State& state, Make&& make) {
     const double two_streams = parts.two_streams[0].rate() + parts.two_streams[1].rate();
     state.counters["alone_ns"] = 1e9 / alone;
     state.counters["two_streams_ns"] = 1e9 / two_streams;
-    state.counters["one_stream_ns"] = 1e9 / (parts.one_stream[0].rate() + parts.one_stream[1].rate());
+    state.counters["one_stream_ns"] =
+        1e9 / (parts.one_stream[0].rate() + parts.one_stream[1].rate());
     state.counters["scaling"] = two_streams / alone;
   }
 }
@@ -147,7 +153,9 @@ void register_for() {
     moment(state, [&](unsigned stream, unsigned) { return Pair<Adapter>(*adapter, stream); });
   };
   const auto mixes = [adapter = std::make_shared<Adapter>()](benchmark::State& state) {
-    moment(state, [&](unsigned stream, unsigned seed) { return Mix<Adapter>(*adapter, kLivePerThread, stream, seed); });
+    moment(state, [&](unsigned stream, unsigned seed) {
+      return Mix<Adapter>(*adapter, kLivePerThread, stream, seed);
+    });
   };
   const std::string name = Adapter::kName;
   for (auto* registered : {benchmark::RegisterBenchmark(("threads-pair/" + name).c_str(), pairs),

@@ -1,8 +1,10 @@
-// Replay of the sample traces, and of the generated ones (several streams): ns per event, allocator time only.
+// Replay of the sample traces, and of the generated ones (several streams): ns per event, allocator
+// time only.
 //
-// An event is an allocation or a free; what a trace leaves live is freed at the end of a pass, and those frees are
-// events too. One pass warms up (and grows), each iteration is one further pass. Reading and laying out the trace is
-// not timed. The floor's, CUB's and ours run over a device that costs nothing; malloc's memory is never touched.
+// An event is an allocation or a free; what a trace leaves live is freed at the end of a pass, and
+// those frees are events too. One pass warms up (and grows), each iteration is one further pass.
+// Reading and laying out the trace is not timed. The floor's, CUB's and ours run over a device that
+// costs nothing; malloc's memory is never touched.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -37,7 +39,8 @@ struct Program {
   std::size_t slots = 0;
 };
 
-/// A slot is used again once its allocation is freed: the table of what is live stays as small as the workload's.
+/// A slot is used again once its allocation is freed: the table of what is live stays as small as
+/// the workload's.
 Program lay_out(const tool::Trace& trace) {
   Program program;
   std::vector<std::uint32_t> slot_of(trace.allocations), unused;
@@ -57,7 +60,8 @@ Program lay_out(const tool::Trace& trace) {
     slot_of[event.slot] = unused.back();
     unused.pop_back();
     is_live[event.slot] = true;
-    // A null block is nothing to free in any adapter's terms, and no sample trace has one: take a byte for it.
+    // A null block is nothing to free in any adapter's terms, and no sample trace has one: take a
+    // byte for it.
     const std::uint64_t bytes = std::max<std::uint64_t>(1, event.size.count());
     program.events.push_back({bytes, slot_of[event.slot], event.stream % kStreamsMax});
   }
@@ -87,13 +91,15 @@ void replay(benchmark::State& state, const Program& program) {
   state.counters["events"] = static_cast<double>(program.events.size());
 }
 
-/// The same program through a replay of its plan, rewound after each pass. Its streams count as one.
+/// The same program through a replay of its plan, rewound after each pass. Its streams count as
+/// one.
 class PlannedAdapter {
  public:
   static constexpr const char* kName = "planned";
   using Handle = Address;
 
-  explicit PlannedAdapter(const Program& program) : upstream_(*direct_.allocator), way_(&upstream_) {
+  explicit PlannedAdapter(const Program& program)
+      : upstream_(*direct_.allocator), way_(&upstream_) {
     replay::Recorder recorder(upstream_, direct_.streams[0]);
     way_ = &recorder;
     std::vector<Handle> blocks(program.slots);
@@ -136,7 +142,8 @@ void replay_planned(benchmark::State& state, const Program& program) {
     pass(adapter, program, blocks);
     adapter.rewind();
   }
-  if (adapter.fallbacks() != 0) give_up(PlannedAdapter::kName, "a run equal to the recording fell back");
+  if (adapter.fallbacks() != 0)
+    give_up(PlannedAdapter::kName, "a run equal to the recording fell back");
   state.counters["events"] = static_cast<double>(program.events.size());
 }
 
@@ -144,11 +151,13 @@ void register_trace(const std::string& name, const tool::Trace& trace) {
   const auto program = std::make_shared<Program>(lay_out(trace));
   for_each_shared_adapter([&](auto tag) {
     using Adapter = typename decltype(tag)::type;
-    benchmark::RegisterBenchmark((name + "/" + Adapter::kName).c_str(),
-                                 [program](benchmark::State& state) { replay<Adapter>(state, *program); });
+    benchmark::RegisterBenchmark(
+        (name + "/" + Adapter::kName).c_str(),
+        [program](benchmark::State& state) { replay<Adapter>(state, *program); });
   });
-  benchmark::RegisterBenchmark((name + "/" + PlannedAdapter::kName).c_str(),
-                               [program](benchmark::State& state) { replay_planned(state, *program); });
+  benchmark::RegisterBenchmark(
+      (name + "/" + PlannedAdapter::kName).c_str(),
+      [program](benchmark::State& state) { replay_planned(state, *program); });
 }
 
 }  // namespace
@@ -177,14 +186,15 @@ void register_replay(const std::vector<std::string>& folders) {
     return name.substr(0, name.find(".trace"));
   };
   // A trace that is in two folders is replayed once, from the first.
-  std::stable_sort(paths.begin(), paths.end(), [&](const auto& a, const auto& b) { return name_of(a) < name_of(b); });
+  std::stable_sort(paths.begin(), paths.end(),
+                   [&](const auto& a, const auto& b) { return name_of(a) < name_of(b); });
   const auto is_same = [&](const auto& a, const auto& b) { return name_of(a) == name_of(b); };
   paths.erase(std::unique(paths.begin(), paths.end(), is_same), paths.end());
   for (const std::string& folder : folders) {
     std::ifstream elsewhere(folder + "/elsewhere.txt");
     for (std::string name; std::getline(elsewhere, name);) {
-      const bool is_here =
-          std::any_of(paths.begin(), paths.end(), [&](const auto& path) { return name_of(path) == name; });
+      const bool is_here = std::any_of(paths.begin(), paths.end(),
+                                       [&](const auto& path) { return name_of(path) == name; });
       if (!is_here) std::fprintf(stderr, "skipped: the trace %s is not here\n", name.c_str());
     }
   }

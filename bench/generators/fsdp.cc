@@ -1,11 +1,14 @@
-// FSDP-style training (PyTorch's FullyShardedDataParallel, FULL_SHARD, backward prefetch, limited all-gathers).
+// FSDP-style training (PyTorch's FullyShardedDataParallel, FULL_SHARD, backward prefetch, limited
+// all-gathers).
 //
-// A rank keeps its shards. Per layer the whole parameters are gathered into a fresh buffer on the gather stream, one
-// layer ahead of the compute stream, which waits for the gather, uses them, announces its use and frees them at once:
-// the free is long before the use is done, so the buffer is pending. Gradients are made on the compute stream and
-// reduced on a third stream into a shard that the optimizer consumes. The host is never more than two gathers ahead.
+// A rank keeps its shards. Per layer the whole parameters are gathered into a fresh buffer on the
+// gather stream, one layer ahead of the compute stream, which waits for the gather, uses them,
+// announces its use and frees them at once: the free is long before the use is done, so the buffer
+// is pending. Gradients are made on the compute stream and reduced on a third stream into a shard
+// that the optimizer consumes. The host is never more than two gathers ahead.
 //
-// The shapes are a decoder's: 24 layers of 2048, an embedding at both ends, activations kept for backward.
+// The shapes are a decoder's: 24 layers of 2048, an embedding at both ends, activations kept for
+// backward.
 #include <vector>
 
 #include "bench/generators/workloads.h"
@@ -26,9 +29,12 @@ class Fsdp {
       : recorder_(recorder), gather_(recorder.new_stream()), reduce_(recorder.new_stream()) {
     for (std::uint32_t layer = 0; layer < kLayers; ++layer) {
       const bool is_embedding = layer == 0 || layer == kLayers - 1;
-      bytes_.push_back((is_embedding ? kVocabulary * kHidden : 12 * kHidden * kHidden + 13 * kHidden) * kElement);
+      bytes_.push_back(
+          (is_embedding ? kVocabulary * kHidden : 12 * kHidden * kHidden + 13 * kHidden) *
+          kElement);
       shards_.push_back(recorder_.allocate(bytes_.back() / kRanks, kCompute));
-      states_.push_back(recorder_.allocate(bytes_.back() / kRanks * 6, kCompute));  // fp32 master, two moments
+      // fp32 master, two moments
+      states_.push_back(recorder_.allocate(bytes_.back() / kRanks * 6, kCompute));
     }
     recorder_.order(kCompute, gather_);
   }
@@ -49,7 +55,8 @@ class Fsdp {
     return whole;
   }
 
-  /// The compute stream has no more use for the gathered parameters, though it has not come to them yet.
+  /// The compute stream has no more use for the gathered parameters, though it has not come to them
+  /// yet.
   void reshard(const Block& whole, std::uint32_t layer) {
     recorder_.use(whole, kCompute);
     recorder_.free(whole);

@@ -1,7 +1,7 @@
 // ashlar_generate WORKLOAD [--seed N] [--steps N] [--trace FILE] [--ops FILE]
 //
-// Writes a generated workload (workloads.h) as an allocation trace (gzipped when FILE ends in .gz) and as ops. Exit 2
-// for a wrong command line, 3 when a file cannot be written.
+// Writes a generated workload (workloads.h) as an allocation trace (gzipped when FILE ends in .gz)
+// and as ops. Exit 2 for a wrong command line, 3 when a file cannot be written.
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -18,10 +18,11 @@ namespace {
 using namespace ashlar;
 
 int usage(const char* why) {
-  std::fprintf(stderr,
-               "ashlar_generate: %s\n"
-               "usage: ashlar_generate WORKLOAD [--seed N] [--steps N] [--trace FILE] [--ops FILE]\n",
-               why);
+  std::fprintf(
+      stderr,
+      "ashlar_generate: %s\n"
+      "usage: ashlar_generate WORKLOAD [--seed N] [--steps N] [--trace FILE] [--ops FILE]\n",
+      why);
   for (const bench::Workload& workload : bench::workloads()) {
     std::fprintf(stderr, "  %-16s %s (%u steps)\n", workload.name, workload.about, workload.steps);
   }

@@ -1,5 +1,5 @@
-// Workload: the generated ones themselves. Everything that replays them trusts that a seed always gives the same file,
-// that the file is well formed, and that the program in it is a lawful caller.
+// Workload: the generated ones themselves. Everything that replays them trusts that a seed always
+// gives the same file, that the file is well formed, and that the program in it is a lawful caller.
 //
 // Does not prove that they resemble what people run: that is argued where each is defined.
 #include <algorithm>
@@ -19,11 +19,14 @@ namespace ashlar::bench {
 namespace {
 
 constexpr std::uint32_t kSteps = 5;
-constexpr std::uint32_t kSmallSteps = 300;  // of the workloads whose steps are single pieces of work
+// of the workloads whose steps are single pieces of work
+constexpr std::uint32_t kSmallSteps = 300;
 
 class Generators : public testing::TestWithParam<Workload> {
  protected:
-  std::uint32_t steps() const { return std::min(GetParam().steps, GetParam().steps > 1000 ? kSmallSteps : kSteps); }
+  std::uint32_t steps() const {
+    return std::min(GetParam().steps, GetParam().steps > 1000 ? kSmallSteps : kSteps);
+  }
   WorkloadRecorder record(std::uint64_t seed) const {
     WorkloadRecorder recorder(GetParam().name, seed);
     GetParam().generate(recorder, steps());
@@ -57,7 +60,8 @@ TEST_P(Generators, WriteOpsThatParseToWhatWasRecorded) {
   const WorkloadRecorder recorder = record(1);
   spec::OpFile parsed;
   spec::TextError error;
-  ASSERT_TRUE(spec::parse_ops(spec::print_ops(recorder.ops()), &parsed, &error)) << error.line << ": " << error.reason;
+  ASSERT_TRUE(spec::parse_ops(spec::print_ops(recorder.ops()), &parsed, &error))
+      << error.line << ": " << error.reason;
   EXPECT_EQ(parsed.subject, spec::Subject::kCache);
   EXPECT_EQ(parsed.ops, recorder.ops().ops);
 }
@@ -68,17 +72,20 @@ TEST_P(Generators, RecordLawfulProgramsThatTheAllocatorRunsInStepWithItsModel) {
   options.factory = props::caching_allocator_factory();
   options.walk_every = 64;
   const spec::LockstepResult result = spec::CacheLockstep::run(record(3).ops(), options);
-  EXPECT_TRUE(result.is_good()) << result.divergence.text << "\nat op " << result.op_index << ": " << result.op_text;
+  EXPECT_TRUE(result.is_good()) << result.divergence.text << "\nat op " << result.op_index << ": "
+                                << result.op_text;
   EXPECT_EQ(result.caller_faults, 0u);
   EXPECT_EQ(result.skipped, 0u);
   EXPECT_EQ(result.ooms, 0u);
 }
 
-/// Walks a program with a clock per stream and one for the host. The world of the test above forgives what the programs
-/// must not do: it announces forgotten uses by itself, and judges reuse, not two kernels' race on one live block.
+/// Walks a program with a clock per stream and one for the host. The world of the test above
+/// forgives what the programs must not do: it announces forgotten uses by itself, and judges reuse,
+/// not two kernels' race on one live block.
 class Clocks {
  public:
-  using Clock = std::map<std::uint64_t, std::uint64_t>;  ///< by stream: how much of its work is known done
+  /// by stream: how much of its work is known done
+  using Clock = std::map<std::uint64_t, std::uint64_t>;
 
   void record(std::uint64_t event, std::uint64_t stream) { events_[event] = streams_[stream]; }
   void wait(std::uint64_t stream, std::uint64_t event) { merge(streams_[stream], events_[event]); }
@@ -127,7 +134,8 @@ TEST_P(Generators, OrderEveryAccessBehindTheOnesItDependsOnAndAnnounceOtherStrea
         const Clocks::Clock& now = clocks.enqueue(op.arg[0]);
         const bool is_read = op.arg[2] == static_cast<std::uint64_t>(Touch::kRead);
         EXPECT_TRUE(Clocks::is_seen(now, known.written)) << text << ": races with a write";
-        EXPECT_TRUE(is_read || Clocks::is_seen(now, known.touched)) << text << ": races with a read";
+        EXPECT_TRUE(is_read || Clocks::is_seen(now, known.touched))
+            << text << ": races with a read";
         Clocks::merge(known.touched, {{op.arg[0], now.at(op.arg[0])}});
         if (!is_read) known.written = {{op.arg[0], now.at(op.arg[0])}};
         if (op.arg[0] != known.stream) known.users.insert(op.arg[0]);

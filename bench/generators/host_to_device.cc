@@ -1,7 +1,9 @@
-// Training fed from the host: the next batch is copied on a side stream while this one is computed on.
+// Training fed from the host: the next batch is copied on a side stream while this one is computed
+// on.
 //
-// Batches are images of one of three sizes. A batch's buffer belongs to the copy stream; the compute stream waits for
-// the copy, uses it, announces its use and frees it. Activations are a stack: made going forward, freed going back.
+// Batches are images of one of three sizes. A batch's buffer belongs to the copy stream; the
+// compute stream waits for the copy, uses it, announces its use and frees it. Activations are a
+// stack: made going forward, freed going back.
 #include <vector>
 
 #include "bench/generators/workloads.h"

@@ -23,7 +23,9 @@ void add(plan::Problem* problem, plan::Time lower, plan::Time length, Bytes size
   problem->buffers.push_back(buffer);
 }
 
-plan::Time below(spec::Random* random, std::uint64_t n) { return static_cast<plan::Time>(random->below(n)); }
+plan::Time below(spec::Random* random, std::uint64_t n) {
+  return static_cast<plan::Time>(random->below(n));
+}
 
 }  // namespace
 
@@ -46,7 +48,8 @@ plan::Problem generate_heavy(std::uint64_t seed, std::uint32_t buffers) {
     // Twice as long is 2^-1.1 times as frequent.
     const int doublings = std::countl_zero(random.next()) * 10 / 11;
     const std::uint64_t least = std::uint64_t{16} << std::min(doublings, 40);
-    const auto length = static_cast<plan::Time>(std::min(least + random.below(least), 2 * std::uint64_t{buffers}));
+    const auto length =
+        static_cast<plan::Time>(std::min(least + random.below(least), 2 * std::uint64_t{buffers}));
     add(&problem, lower, length, draw_size(&random, 1, 14));
   }
   return problem;
@@ -70,7 +73,8 @@ plan::Problem generate_training(std::uint64_t seed, std::uint32_t buffers) {
 }
 
 plan::Problem generate_mixed(std::uint64_t seed, std::uint32_t buffers) {
-  constexpr std::uint64_t kLanes = 8;  // of pinned buffers, each as high as the largest: 64 MiB in all
+  // of pinned buffers, each as high as the largest: 64 MiB in all
+  constexpr std::uint64_t kLanes = 8;
   constexpr Bytes kLane{kGranule << 15};
   spec::Random random(seed);
   plan::Problem problem;
@@ -106,8 +110,10 @@ const std::vector<ProblemKind>& problem_kinds() {
   static const std::vector<ProblemKind> kinds{
       {"random", "lives of up to 256 steps, begun anywhere", generate_random},
       {"heavy", "Pareto lives: some as long as the program", generate_heavy},
-      {"training", "activations kept from forward to backward, and short-lived ones", generate_training},
-      {"mixed", "as random, with gaps, alignments, pins and buffers used in place", generate_mixed}};
+      {"training", "activations kept from forward to backward, and short-lived ones",
+       generate_training},
+      {"mixed", "as random, with gaps, alignments, pins and buffers used in place",
+       generate_mixed}};
   return kinds;
 }
 

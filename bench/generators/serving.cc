@@ -1,9 +1,10 @@
 // Language-model serving with continuous batching and KV caches that grow.
 //
-// Requests arrive at random, bring a prompt of 16 to 1039 tokens and leave after 8 to 135 more. Each keeps one
-// key-value cache per layer, grown by concatenation, as frameworks without a paged cache do: a new block for the old
-// contents and 16 more tokens, a copy, the old one freed. Every step all running requests decode one token together;
-// prompts come and logits go on a copy stream, and the host waits for the logits before the next step.
+// Requests arrive at random, bring a prompt of 16 to 1039 tokens and leave after 8 to 135 more.
+// Each keeps one key-value cache per layer, grown by concatenation, as frameworks without a paged
+// cache do: a new block for the old contents and 16 more tokens, a copy, the old one freed. Every
+// step all running requests decode one token together; prompts come and logits go on a copy stream,
+// and the host waits for the logits before the next step.
 //
 // The shapes are those of a 7B model's layers; 8 of them.
 #include <vector>
@@ -99,7 +100,8 @@ class Serving {
     recorder_.free(up);
   }
 
-  /// The copy's use of the logits is announced and the block freed at once; the host needs only the copy.
+  /// The copy's use of the logits is announced and the block freed at once; the host needs only the
+  /// copy.
   void send_logits() {
     const Block logits = recorder_.allocate(running_.size() * kVocabulary * 4, kCompute);
     recorder_.kernel(kCompute, weights_.back(), Touch::kRead);

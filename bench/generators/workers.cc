@@ -1,8 +1,9 @@
 // Inference by 16 workers, each with a stream of its own (the per-thread default stream's pattern).
 //
-// A request runs three to eight layers on its worker's stream, with a scratch block each. One result in four goes on to
-// another worker, whose stream waits for it; it is freed there, by the receiver. Which worker does its next piece of
-// work is drawn at random: the interleaving of threads, in one fixed order.
+// A request runs three to eight layers on its worker's stream, with a scratch block each. One
+// result in four goes on to another worker, whose stream waits for it; it is freed there, by the
+// receiver. Which worker does its next piece of work is drawn at random: the interleaving of
+// threads, in one fixed order.
 #include <optional>
 #include <vector>
 
@@ -21,7 +22,8 @@ struct Worker {
   std::vector<Block> inbox;
 };
 
-/// 4 KiB .. 8 MiB, log-uniform over powers of two with a remainder: request shapes are rarely round.
+/// 4 KiB .. 8 MiB, log-uniform over powers of two with a remainder: request shapes are rarely
+/// round.
 std::uint64_t draw_bytes(spec::Random& random) {
   const std::uint64_t base = std::uint64_t{4096} << random.below(11);
   return base + random.below(base);

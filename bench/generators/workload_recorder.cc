@@ -7,7 +7,8 @@ namespace ashlar::bench {
 
 namespace slot = spec::slot;
 
-WorkloadRecorder::WorkloadRecorder(std::string name, std::uint64_t seed) : random_(seed), builder_(std::move(name)), enqueued_(1) {
+WorkloadRecorder::WorkloadRecorder(std::string name, std::uint64_t seed)
+    : random_(seed), builder_(std::move(name)), enqueued_(1) {
   ops_.subject = spec::Subject::kCache;
 }
 
@@ -42,7 +43,9 @@ void WorkloadRecorder::free_on(const Block& block, unsigned stream) {
   push(slot::kFreeOn, block.number, stream);
 }
 
-void WorkloadRecorder::use(const Block& block, unsigned stream) { push(slot::kUse, block.number, stream); }
+void WorkloadRecorder::use(const Block& block, unsigned stream) {
+  push(slot::kUse, block.number, stream);
+}
 
 void WorkloadRecorder::kernel(unsigned stream, const Block& block, Touch touch) {
   push(slot::kKernel, stream, block.number, static_cast<std::uint64_t>(touch));

@@ -1,8 +1,9 @@
 // WorkloadRecorder: what a generated workload does, written down twice: as a trace and as ops.
 //
-// The trace has what every replay can do: allocations with their stream, and frees. The ops have all of it: kernels,
-// recorded uses, events and waits, and how far the device has come; `ashlar check` runs them against the model. A
-// recorded program is lawful: whoever records it orders first uses on other streams (order) and announces them (use).
+// The trace has what every replay can do: allocations with their stream, and frees. The ops have
+// all of it: kernels, recorded uses, events and waits, and how far the device has come; `ashlar
+// check` runs them against the model. A recorded program is lawful: whoever records it orders first
+// uses on other streams (order) and announces them (use).
 // Thread safety: none.
 #pragma once
 

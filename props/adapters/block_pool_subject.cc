@@ -17,7 +17,8 @@ Status BlockPoolSubject::grow(Address base, Bytes size, std::uint64_t stamp) {
 
 Status BlockPoolSubject::shrink(Address base) {
   const SegmentIndex segment = segment_at(base);
-  if (segment == block::kNoSegment || !pool_.is_idle(segment)) return {Code::kBusy, "not one free block"};
+  if (segment == block::kNoSegment || !pool_.is_idle(segment))
+    return {Code::kBusy, "not one free block"};
   pool_.lift(pool_.view(segment).first);
   pool_.remove_segment(segment);
   return Status::ok();
@@ -26,7 +27,8 @@ Status BlockPoolSubject::shrink(Address base) {
 Result<Address> BlockPoolSubject::allocate(const spec::PoolRequest& request) {
   const BlockIndex fit = pool_.best_fit(request.size, request.size_end);
   if (fit == kNoBlock) return {Code::kOutOfMemory, "no free block fits"};
-  const BlockIndex taken = pool_.take(fit, request.size, request.split, request.requested, request.user);
+  const BlockIndex taken =
+      pool_.take(fit, request.size, request.split, request.requested, request.user);
   if (taken == kNoBlock) return {Code::kOutOfMemory, "no memory for the records"};
   return pool_.address(taken);
 }
@@ -34,7 +36,8 @@ Result<Address> BlockPoolSubject::allocate(const spec::PoolRequest& request) {
 Status BlockPoolSubject::release(Address address, std::uint64_t stamp) {
   const BlockIndex block = pool_.find(address);
   if (block == kNoBlock) return {Code::kUnknownPointer, "no live or pending block starts there"};
-  if (pool_.state(block) == BlockState::kPending) return {Code::kDoubleFree, "the block's free is pending"};
+  if (pool_.state(block) == BlockState::kPending)
+    return {Code::kDoubleFree, "the block's free is pending"};
   pool_.release(block, stamp);
   return Status::ok();
 }
@@ -42,7 +45,8 @@ Status BlockPoolSubject::release(Address address, std::uint64_t stamp) {
 Status BlockPoolSubject::defer(Address address) {
   const BlockIndex block = pool_.find(address);
   if (block == kNoBlock) return {Code::kUnknownPointer, "no live or pending block starts there"};
-  if (pool_.state(block) == BlockState::kPending) return {Code::kDoubleFree, "the block's free is pending"};
+  if (pool_.state(block) == BlockState::kPending)
+    return {Code::kDoubleFree, "the block's free is pending"};
   pool_.defer(block);
   // Both ways once: a deferral undone leaves no trace.
   pool_.undefer(block);
@@ -93,7 +97,12 @@ void BlockPoolSubject::map(spec::PoolMap* map) const {
       const SegmentIndex in = pool_.segment(b);
       const Address home = in == segment ? base : pool_.view(in).base;
       if (count == map->blocks.size()) map->blocks.resize(count + 1);
-      map->blocks[count++] = {v.address, v.size, v.requested, home, owned ? 0 : v.stamp, v.user,
+      map->blocks[count++] = {v.address,
+                              v.size,
+                              v.requested,
+                              home,
+                              owned ? 0 : v.stamp,
+                              v.user,
                               static_cast<spec::PoolState>(v.state)};
     }
   }
@@ -118,7 +127,8 @@ spec::PoolBooks BlockPoolSubject::books() const {
 
 void BlockPoolSubject::free_order(std::vector<Address>* order) const {
   order->clear();
-  for (BlockIndex b = pool_.best_fit(pool_.granule(), Bytes::max()); b != kNoBlock; b = pool_.next_fit(b)) {
+  for (BlockIndex b = pool_.best_fit(pool_.granule(), Bytes::max()); b != kNoBlock;
+       b = pool_.next_fit(b)) {
     order->push_back(pool_.address(b));
     if (order->size() > pool_.counts().blocks[0]) return;  // a ring: the checker says so
   }

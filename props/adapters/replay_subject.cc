@@ -22,8 +22,10 @@ class Subject final : public spec::ReplaySubject {
 }  // namespace
 
 spec::ReplayLockstep::Factory replay_factory() {
-  return [](Upstream& upstream, const spec::ReplayLockstep::Setting& setting) -> std::unique_ptr<spec::ReplaySubject> {
-    auto replay = replay::Replay::create(upstream, setting.stream, setting.recording, setting.plan, setting.alignment);
+  return [](Upstream& upstream,
+            const spec::ReplayLockstep::Setting& setting) -> std::unique_ptr<spec::ReplaySubject> {
+    auto replay = replay::Replay::create(upstream, setting.stream, setting.recording, setting.plan,
+                                         setting.alignment);
     if (!replay.is_ok()) return nullptr;
     return std::make_unique<Subject>(std::move(replay).value());
   };

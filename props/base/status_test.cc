@@ -1,4 +1,5 @@
-// Status and Result as values, and the names of codes, which stand in stored files: all there, distinct, both ways.
+// Status and Result as values, and the names of codes, which stand in stored files: all there,
+// distinct, both ways.
 #include <ashlar/base/status.h>
 
 #include <set>

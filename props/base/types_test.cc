@@ -11,7 +11,9 @@ namespace {
 
 // H30: an alignment in bits was used as bytes. Quantities of different kinds do not mix.
 template <class A, class B>
-concept Adds = requires(A a, B b) { a + b; };
+concept Adds = requires(A a, B b) {
+  a + b;
+};
 static_assert(Adds<Bytes, Bytes>);
 static_assert(Adds<Address, Bytes>);
 static_assert(!Adds<Address, Address>);

@@ -1,5 +1,5 @@
-// The address map's chains: how long they get where blocks lie at equal strides, as blocks of one size do. What the map finds
-// is block_pool_test's and the lockstep suites'.
+// The address map's chains: how long they get where blocks lie at equal strides, as blocks of one
+// size do. What the map finds is block_pool_test's and the lockstep suites'.
 #include <ashlar/block/address_map.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace ashlar::block {
 namespace {
 
-/// Entries passed by a find, its own included, and those of them that have its tag, so that their records are looked at: on
-/// average over `blocks` addresses at that stride.
+/// Entries passed by a find, its own included, and those of them that have its tag, so that their
+/// records are looked at: on average over `blocks` addresses at that stride.
 struct Visits {
   double entries, records;
 };
@@ -63,7 +63,8 @@ TEST_P(AddressMapChains, StayShortAtEveryStride) {
   for (std::uint64_t stride = 512; stride <= std::uint64_t{1} << 32; stride *= 2) {
     expect_short(stride, size.blocks);
   }
-  for (const std::uint64_t unit : {std::uint64_t{512}, std::uint64_t{64} << 10, std::uint64_t{2} << 20}) {
+  for (const std::uint64_t unit :
+       {std::uint64_t{512}, std::uint64_t{64} << 10, std::uint64_t{2} << 20}) {
     for (std::uint64_t times = 3; times <= 512; times += size.stride_step) {
       expect_short(unit * times, size.blocks);
     }

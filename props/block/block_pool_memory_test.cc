@@ -1,5 +1,6 @@
-// The host runs out of memory under the block pool: the n-th allocation of records fails, for every n. A call that
-// fails changes nothing and works when tried again; and a free never asks for memory at all.
+// The host runs out of memory under the block pool: the n-th allocation of records fails, for every
+// n. A call that fails changes nothing and works when tried again; and a free never asks for memory
+// at all.
 //
 // This executable links host_memory/refusing_host.cc, which replaces the operators new.
 #include <vector>
@@ -17,7 +18,8 @@ using props::host;
 
 constexpr Address kBase{std::uint64_t{1} << 40};
 
-/// Grows and fills a pool; every refused call must have changed nothing and is tried again. Returns the refusals.
+/// Grows and fills a pool; every refused call must have changed nothing and is tried again. Returns
+/// the refusals.
 unsigned fill(std::uint64_t fail_at) {
   host = {0, fail_at};
   unsigned refusals = 0;

@@ -1,5 +1,6 @@
-// The block pool by itself: each promise of its header in its smallest case. What random and exhaustive sequences find
-// is left to the lockstep suites; that validate() sees damage is block_pool_validate_test's.
+// The block pool by itself: each promise of its header in its smallest case. What random and
+// exhaustive sequences find is left to the lockstep suites; that validate() sees damage is
+// block_pool_validate_test's.
 #include <ashlar/block/block_pool.h>
 
 #include <vector>
@@ -84,9 +85,11 @@ TEST_F(BlockPoolTest, ABlocksSegmentIsFoundAmongSegmentsThatCameInAnyOrder) {
   const Bytes gaps[] = {8_MiB, 0_B, 16_MiB, 4_MiB, 12_MiB};
   std::vector<SegmentIndex> segments;
   for (const Bytes gap : gaps) segments.push_back(pool_.add_segment(kBase + gap, 2_MiB, 0, 0));
-  for (const SegmentIndex segment : segments) EXPECT_EQ(pool_.segment(pool_.view(segment).first), segment);
+  for (const SegmentIndex segment : segments)
+    EXPECT_EQ(pool_.segment(pool_.view(segment).first), segment);
   const BlockIndex low = alloc(512_B);
-  EXPECT_EQ(pool_.segment(pool_.next(low)), segments[1]) << "a block that is not its segment's first";
+  EXPECT_EQ(pool_.segment(pool_.next(low)), segments[1])
+      << "a block that is not its segment's first";
   EXPECT_STREQ(pool_.validate(), nullptr);
   pool_.lift(pool_.view(segments[3]).first);
   pool_.remove_segment(segments[3]);
@@ -94,7 +97,8 @@ TEST_F(BlockPoolTest, ABlocksSegmentIsFoundAmongSegmentsThatCameInAnyOrder) {
 }
 
 TEST_F(BlockPoolTest, ARangeInTransferMayBeAnotherSegmentsAlready) {
-  // As when a segment has gone back to the driver and come again to another thread, before the first has dropped it.
+  // As when a segment has gone back to the driver and come again to another thread, before the
+  // first has dropped it.
   const SegmentIndex below = pool_.add_segment(kBase - 2_MiB, 2_MiB, 0, 0);
   const SegmentIndex old = pool_.add_segment(kBase, 4_MiB, 0, 0);
   const BlockIndex gone = pool_.view(old).first;
@@ -124,7 +128,8 @@ TEST_F(BlockPoolTest, ABlockIsWholeWhereItHasNoNeighbours) {
   const BlockIndex middle = pool_.take(pool_.next(low), 512_B, true, 512_B, 0);
   EXPECT_FALSE(pool_.is_whole(middle));
   pool_.release(low, 0);
-  EXPECT_TRUE(pool_.is_whole(pool_.release(middle, 0)));  // whose neighbours' links nobody's record has taken
+  // whose neighbours' links nobody's record has taken
+  EXPECT_TRUE(pool_.is_whole(pool_.release(middle, 0)));
 }
 
 TEST_F(BlockPoolTest, SegmentsThatTouchDoNotMerge) {
@@ -143,7 +148,8 @@ TEST_F(BlockPoolTest, TheSmallestThatFitsWinsThenTheLowestAddress) {
   }
   EXPECT_EQ(pool_.address(alloc(3_KiB)), kBase);
   EXPECT_EQ(pool_.address(alloc(4_KiB)), kBase + 2_MiB);
-  EXPECT_EQ(pool_.address(alloc(4_KiB)), kBase + 1_MiB) << "only the larger ones are left, the lower first";
+  EXPECT_EQ(pool_.address(alloc(4_KiB)), kBase + 1_MiB)
+      << "only the larger ones are left, the lower first";
 }
 
 TEST_F(BlockPoolTest, ALimitedFitSkipsBlocksThatAreTooLarge) {
@@ -235,7 +241,8 @@ TEST_F(BlockPoolTest, AWordOutlivesTheTablesGrowthAndDiesWithItsBlock) {
     const BlockIndex fit = pool_.best_fit(512_B, Bytes::max());
     blocks.push_back(pool_.take(fit, 512_B, true, 512_B, i % 2 == 0 ? 0 : ~i));
   }
-  for (std::uint64_t i = 0; i < kBlocks; ++i) EXPECT_EQ(pool_.user(blocks[i]), i % 2 == 0 ? 0 : ~i) << i;
+  for (std::uint64_t i = 0; i < kBlocks; ++i)
+    EXPECT_EQ(pool_.user(blocks[i]), i % 2 == 0 ? 0 : ~i) << i;
   for (std::uint64_t i = 0; i < kBlocks; ++i) {
     pool_.release(blocks[i], 0);
     blocks[i] = pool_.take(pool_.best_fit(512_B, Bytes::max()), 512_B, true, 512_B, 0);
@@ -248,7 +255,8 @@ TEST_F(BlockPoolTest, AWordOutlivesTheTablesGrowthAndDiesWithItsBlock) {
 }
 
 TEST(BlockPoolSizes, EveryBlockOfMoreThanASmallMapHoldsIsFoundAndNothingElse) {
-  // From 4,096 blocks on there are as many entries as cells before the map grows: chains are longer than one.
+  // From 4,096 blocks on there are as many entries as cells before the map grows: chains are longer
+  // than one.
   constexpr std::uint64_t kBlocks = 60000;
   BlockPool pool{512_B};
   pool.add_segment(kBase, 512_B * (2 * kBlocks), 0, 0);

@@ -1,7 +1,8 @@
-// validate() tested by damage: every invariant of block_pool.h is broken on purpose, one field at a time, and the walk
-// must name that invariant. A check that never fires checks nothing.
+// validate() tested by damage: every invariant of block_pool.h is broken on purpose, one field at a
+// time, and the walk must name that invariant. A check that never fires checks nothing.
 //
-// What this does not prove: that validate() sees every possible damage, only that each of its checks is alive.
+// What this does not prove: that validate() sees every possible damage, only that each of its
+// checks is alive.
 #include <cstring>
 #include <functional>
 
@@ -14,8 +15,8 @@ namespace {
 
 constexpr Address kBase{std::uint64_t{1} << 40};
 
-/// A pool with two segments: live, free, pending, free, in transfer, live ... and more free blocks of one class than a leaf
-/// has slots.
+/// A pool with two segments: live, free, pending, free, in transfer, live ... and more free blocks
+/// of one class than a leaf has slots.
 class Damaged : public ::testing::Test {
  protected:
   Damaged() {
@@ -32,10 +33,16 @@ class Damaged : public ::testing::Test {
   BlockRecord& record(unsigned i) { return PoolPeer::record(pool_, blocks_[i]); }
   std::uint32_t number(unsigned i) const { return static_cast<std::uint32_t>(blocks_[i]); }
   BlockRecords& records() { return PoolPeer::records(pool_); }
-  void move_end(unsigned i, std::uint64_t by) { records().set_size(number(i), records().size(number(i)) + by); }
-  void move_begin(unsigned i, std::uint64_t by) { records().set_address(number(i), records().address(number(i)) + by); }
+  void move_end(unsigned i, std::uint64_t by) {
+    records().set_size(number(i), records().size(number(i)) + by);
+  }
+  void move_begin(unsigned i, std::uint64_t by) {
+    records().set_address(number(i), records().address(number(i)) + by);
+  }
   Link& place(unsigned i) { return records().link(number(i)); }
-  std::uint8_t& state(unsigned i) { return records().state(static_cast<std::uint32_t>(blocks_[i])); }
+  std::uint8_t& state(unsigned i) {
+    return records().state(static_cast<std::uint32_t>(blocks_[i]));
+  }
   FreeIndex& index() { return PoolPeer::index(pool_); }
   /// Damages, asks, repairs nothing: the pool is thrown away.
   void expect_broken(const char* invariant) {
@@ -46,7 +53,9 @@ class Damaged : public ::testing::Test {
   /// A free block in a tree, in a leaf with others; and that leaf.
   unsigned in_tree() {
     for (unsigned i = 5; i < kBlocks - 1; i += 2) {
-      if (PoolPeer::latest(index()) != static_cast<std::uint32_t>(blocks_[i]) && leaf_of(i).used > 1) return i;
+      if (PoolPeer::latest(index()) != static_cast<std::uint32_t>(blocks_[i]) &&
+          leaf_of(i).used > 1)
+        return i;
     }
     ADD_FAILURE() << "no leaf has two records";
     return 5;
@@ -60,23 +69,54 @@ class Damaged : public ::testing::Test {
   BlockIndex blocks_[kBlocks];
 };
 
-TEST_F(Damaged, AGapBetweenBlocksIsInvariant1) { move_begin(4, 512); expect_broken("block(1) C3"); }
-TEST_F(Damaged, AnOverlapIsInvariant1) { move_end(4, 512); expect_broken("block(1) C3"); }
-TEST_F(Damaged, AWrongPreviousNeighbourIsInvariant1) { record(4).prev = kNone; expect_broken("block(1) C3"); }
-TEST_F(Damaged, ARingOfBlocksIsInvariant1) { record(kBlocks - 1).next = record(2).prev; expect_broken("block(1) C3"); }
-TEST_F(Damaged, ALinkOutOfTheSlabIsInvariant1) { record(kBlocks - 1).next = 1u << 30; expect_broken("block(1) C3"); }
-TEST_F(Damaged, AnUnusedRecordInASegmentIsInvariant1) { state(4) = kUnused; expect_broken("block(1) C3"); }
-TEST_F(Damaged, ASegmentCutShortIsInvariant1) { record(4).next = kNone; expect_broken("block(1) C3"); }
-TEST_F(Damaged, TwoTouchingFreeBlocksAreInvariant2) { state(4) = 0; expect_broken("block(2) C4"); }
-TEST_F(Damaged, AnEmptyBlockIsInvariant5) { record(0).size = 0; expect_broken("block(5)"); }
-TEST_F(Damaged, AnOddSizeIsInvariant5) { move_end(0, std::uint64_t{0} - 1); expect_broken("block(5)"); }
+TEST_F(Damaged, AGapBetweenBlocksIsInvariant1) {
+  move_begin(4, 512);
+  expect_broken("block(1) C3");
+}
+TEST_F(Damaged, AnOverlapIsInvariant1) {
+  move_end(4, 512);
+  expect_broken("block(1) C3");
+}
+TEST_F(Damaged, AWrongPreviousNeighbourIsInvariant1) {
+  record(4).prev = kNone;
+  expect_broken("block(1) C3");
+}
+TEST_F(Damaged, ARingOfBlocksIsInvariant1) {
+  record(kBlocks - 1).next = record(2).prev;
+  expect_broken("block(1) C3");
+}
+TEST_F(Damaged, ALinkOutOfTheSlabIsInvariant1) {
+  record(kBlocks - 1).next = 1u << 30;
+  expect_broken("block(1) C3");
+}
+TEST_F(Damaged, AnUnusedRecordInASegmentIsInvariant1) {
+  state(4) = kUnused;
+  expect_broken("block(1) C3");
+}
+TEST_F(Damaged, ASegmentCutShortIsInvariant1) {
+  record(4).next = kNone;
+  expect_broken("block(1) C3");
+}
+TEST_F(Damaged, TwoTouchingFreeBlocksAreInvariant2) {
+  state(4) = 0;
+  expect_broken("block(2) C4");
+}
+TEST_F(Damaged, AnEmptyBlockIsInvariant5) {
+  record(0).size = 0;
+  expect_broken("block(5)");
+}
+TEST_F(Damaged, AnOddSizeIsInvariant5) {
+  move_end(0, std::uint64_t{0} - 1);
+  expect_broken("block(5)");
+}
 
 TEST_F(Damaged, AFreeBlockMissingFromTheIndexIsInvariant3) {
   index().remove(records(), number(7));
   expect_broken("block(3) C5: the index holds");
 }
 TEST_F(Damaged, ABlockInTheIndexThatIsNotFreeIsInvariant3) {
-  // Through the map and the counters the damage is consistent: only the index still thinks that it is free.
+  // Through the map and the counters the damage is consistent: only the index still thinks that it
+  // is free.
   const Bytes size7 = pool_.size(blocks_[7]);
   state(7) = static_cast<std::uint8_t>(BlockState::kInTransfer);
   PoolCounts& counts = PoolPeer::counts(pool_);
@@ -126,7 +166,8 @@ TEST_F(Damaged, ARecordThatNamesAnotherLeafIsInvariant3) {
 }
 TEST_F(Damaged, AKeyInAnEmptySlotIsInvariant3) {
   const unsigned i = in_tree();
-  leaf_of(i).used = static_cast<std::uint16_t>(leaf_of(i).used & ~(1u << PoolPeer::slot_at(place(i))));
+  leaf_of(i).used =
+      static_cast<std::uint16_t>(leaf_of(i).used & ~(1u << PoolPeer::slot_at(place(i))));
   expect_broken("block(3) C5: an empty slot has a key");
 }
 TEST_F(Damaged, AnEmptyLeafInATreeIsInvariant3) {
@@ -215,8 +256,9 @@ TEST_F(Damaged, EveryCounterIsInvariant6) {
   PoolCounts& counts = PoolPeer::counts(pool_);
   const PoolCounts good = counts;
   std::vector<std::function<void()>> damages{
-      [&] { counts.segments += 1; },     [&] { counts.segment_bytes += 512_B; }, [&] { counts.requested_bytes += 1_B; },
-      [&] { counts.idle_segments += 1; }, [&] { counts.idle_bytes += 512_B; }};
+      [&] { counts.segments += 1; }, [&] { counts.segment_bytes += 512_B; },
+      [&] { counts.requested_bytes += 1_B; }, [&] { counts.idle_segments += 1; },
+      [&] { counts.idle_bytes += 512_B; }};
   for (unsigned i = 0; i < 4; ++i) {
     damages.push_back([&counts, i] { counts.blocks[i] += 1; });
     damages.push_back([&counts, i] { counts.bytes[i] += 512_B; });
@@ -266,7 +308,8 @@ TEST_F(Damaged, ASegmentInTransferInTheOrderIsInvariant9) {
 }
 TEST_F(Damaged, ABlockInTransferThatNamesAnotherSegmentIsInvariant9) {
   const SegmentIndex away = pool_.add_segment(kBase + 8_MiB, 2_MiB, 0, 0, BlockState::kInTransfer);
-  records().link(static_cast<std::uint32_t>(pool_.view(away).first)).to = static_cast<std::uint32_t>(first_);
+  records().link(static_cast<std::uint32_t>(pool_.view(away).first)).to =
+      static_cast<std::uint32_t>(first_);
   expect_broken("block(9): a block in transfer");
 }
 TEST_F(Damaged, ASegmentListThatDoesNotAgreeIsInvariant7) {

@@ -1,5 +1,6 @@
-// Blocks' records say what was written to them, on either side of what fits them: against plain numbers, while records are
-// taken, given back and moved. Which values a pool writes is the lockstep suites'.
+// Blocks' records say what was written to them, on either side of what fits them: against plain
+// numbers, while records are taken, given back and moved. Which values a pool writes is the
+// lockstep suites'.
 #include <ashlar/block/block_records.h>
 
 #include <map>
@@ -58,7 +59,9 @@ class Records {
     told_[index].stamp = stamp;
     records_.set_stamp(index, stamp);
   }
-  std::uint32_t nth(std::uint64_t n) const { return std::next(told_.begin(), static_cast<long>(n % told_.size()))->first; }
+  std::uint32_t nth(std::uint64_t n) const {
+    return std::next(told_.begin(), static_cast<long>(n % told_.size()))->first;
+  }
   std::size_t count() const { return told_.size(); }
 
   void expect_as_told() const {
@@ -82,11 +85,20 @@ class Records {
   std::map<std::uint32_t, Told> told_;
 };
 
-/// A number at or about one where something ends: a record's reach below and above the origin, its size, its number; a unit.
+/// A number at or about one where something ends: a record's reach below and above the origin, its
+/// size, its number; a unit.
 std::uint64_t edge(props::Dice& dice) {
   const std::uint64_t reach = std::uint64_t{1} << 31;
-  const std::uint64_t ends[] = {0,         kUnit,           kNear, kNear - reach * kUnit, kNear + reach * kUnit, 2 * reach * kUnit,
-                                reach - 1, 2 * reach - 1, reach, std::uint64_t{1} << 57};
+  const std::uint64_t ends[] = {0,
+                                kUnit,
+                                kNear,
+                                kNear - reach * kUnit,
+                                kNear + reach * kUnit,
+                                2 * reach * kUnit,
+                                reach - 1,
+                                2 * reach - 1,
+                                reach,
+                                std::uint64_t{1} << 57};
   const std::uint64_t end = ends[dice.below(std::size(ends))];
   const std::uint64_t by = (dice.below(2) == 0 ? 1 : kUnit) * dice.below(3);
   return dice.below(2) == 0 ? end + by : end - std::min(end, by);
@@ -126,7 +138,8 @@ TEST(BlockRecords, WhatIsNearFitsTheRecordAndTheFirstBeyondDoesNot) {
   EXPECT_FALSE(address_is_apart(kNear - reach));
   EXPECT_TRUE(address_is_apart(kNear - reach - kUnit));
   EXPECT_FALSE(address_is_apart(kNear + reach - 2 * kUnit));
-  EXPECT_TRUE(address_is_apart(kNear + reach - kUnit)) << "whose number is the sign of what stands apart";
+  EXPECT_TRUE(address_is_apart(kNear + reach - kUnit))
+      << "whose number is the sign of what stands apart";
   EXPECT_TRUE(address_is_apart(kNear + 16));
   const auto size_is_apart = [&](std::uint64_t size) {
     records.set_size(i, size);
@@ -141,17 +154,21 @@ TEST(BlockRecords, WhatStandsApartOutlivesEveryGrowthThatFollows) {
   Records records;
   records.take(kNear, 1 << 20);
   records.set_request(records.nth(0), 1, 7);
-  for (std::uint64_t i = 1; i < 1000; ++i) records.take(kNear + i * kUnit, kUnit);  // nothing of these does
+  // nothing of these does
+  for (std::uint64_t i = 1; i < 1000; ++i) records.take(kNear + i * kUnit, kUnit);
   records.expect_as_told();
 }
 
 TEST(BlockRecords, APoolsOwnStandApartOnlyFarFromItsFirstSegment) {
   BlockPool pool{512_B};
-  for (const std::uint64_t first : {std::uint64_t{1} << 46, std::uint64_t{1} << 20, std::uint64_t{0x7f} << 40}) {
+  for (const std::uint64_t first :
+       {std::uint64_t{1} << 46, std::uint64_t{1} << 20, std::uint64_t{0x7f} << 40}) {
     std::vector<SegmentIndex> segments;
-    for (const std::uint64_t far : {std::uint64_t{0}, std::uint64_t{1} << 39, std::uint64_t{1} << 50}) {
+    for (const std::uint64_t far :
+         {std::uint64_t{0}, std::uint64_t{1} << 39, std::uint64_t{1} << 50}) {
       segments.push_back(pool.add_segment(Address{first + far}, 2_MiB, 0, 0));
-      const bool is_apart = PoolPeer::record(pool, pool.view(segments.back()).first).address == BlockRecords::kApart;
+      const bool is_apart =
+          PoolPeer::record(pool, pool.view(segments.back()).first).address == BlockRecords::kApart;
       EXPECT_EQ(is_apart, far == std::uint64_t{1} << 50) << first << " + " << far;
     }
     EXPECT_STREQ(pool.validate(), nullptr);

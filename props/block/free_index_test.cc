@@ -1,5 +1,6 @@
-// The free index where its argument is sharpest: deep trees, wide and moving address windows, every class edge. Each pool
-// here is segments that are single free blocks, so the index is all there is; a sorted set is the model.
+// The free index where its argument is sharpest: deep trees, wide and moving address windows, every
+// class edge. Each pool here is segments that are single free blocks, so the index is all there is;
+// a sorted set is the model.
 #include <map>
 #include <set>
 #include <utility>
@@ -102,7 +103,8 @@ TEST(FreeIndex, TheWindowMovesALogarithmOfTimesWhileSegmentsComeFromAllSides) {
   unsigned bits_before = 0;
   for (std::uint64_t i = 1; i <= 2000; ++i) {
     const std::uint64_t middle = std::uint64_t{1} << 45;
-    const std::uint64_t base = i % 2 == 0 ? middle + i * 0x200000 : middle - i * 0x200000;  // mmap grows down
+    // mmap grows down
+    const std::uint64_t base = i % 2 == 0 ? middle + i * 0x200000 : middle - i * 0x200000;
     pool.add_segment(Address{base}, 4_KiB, 0, 0);
     sorted.emplace(4096, base);
     const unsigned bits = PoolPeer::window_bits(PoolPeer::index(pool));
@@ -114,10 +116,12 @@ TEST(FreeIndex, TheWindowMovesALogarithmOfTimesWhileSegmentsComeFromAllSides) {
   expect_order(pool, sorted);
 }
 
-/// Segments of one granule each, `addresses` in that order: one class's tree, however they are spread.
+/// Segments of one granule each, `addresses` in that order: one class's tree, however they are
+/// spread.
 void expect_one_class_sorted(const std::vector<std::uint64_t>& addresses) {
   BlockPool pool{512_B};
-  pool.add_segment(Address{std::uint64_t{1} << 46}, 512_B, 0, 0);  // the window is wide from the start
+  // the window is wide from the start
+  pool.add_segment(Address{std::uint64_t{1} << 46}, 512_B, 0, 0);
   std::map<std::uint64_t, SegmentIndex> segments;
   Sorted sorted{{512, std::uint64_t{1} << 46}};
   for (const std::uint64_t address : addresses) {
@@ -158,7 +162,8 @@ TEST(FreeIndex, LeavesDivideAndGoWhateverTheOrderOfOneClassIs) {
   std::set<std::uint64_t> distinct;
   while (distinct.size() < 200) distinct.insert((1 + dice.below(std::uint64_t{1} << 30)) * 4096);
   std::vector<std::uint64_t> shuffled(distinct.begin(), distinct.end());
-  for (std::size_t i = shuffled.size(); i > 1; --i) std::swap(shuffled[i - 1], shuffled[dice.below(i)]);
+  for (std::size_t i = shuffled.size(); i > 1; --i)
+    std::swap(shuffled[i - 1], shuffled[dice.below(i)]);
   expect_one_class_sorted(shuffled);
 }
 
@@ -186,11 +191,13 @@ TEST(FreeIndex, AgreesWithAWalkInAPoolOfThousandsOfSmallBlocks) {
       if (i % 500 != 0) continue;
       Sorted sorted;
       for (BlockIndex b = pool.view(segment).first; b != kNoBlock; b = pool.next(b)) {
-        if (pool.state(b) == BlockState::kFree) sorted.emplace(pool.size(b).count(), pool.address(b).value());
+        if (pool.state(b) == BlockState::kFree)
+          sorted.emplace(pool.size(b).count(), pool.address(b).value());
       }
       expect_order(pool, sorted);
     }
-    EXPECT_GT(PoolPeer::branches_touched(PoolPeer::index(pool)), 10u) << "this pool was meant to have deep trees";
+    EXPECT_GT(PoolPeer::branches_touched(PoolPeer::index(pool)), 10u)
+        << "this pool was meant to have deep trees";
   }
 }
 

@@ -1,5 +1,6 @@
-// The oracle tested: a pool with one planted fault, of the kinds that allocators have had, must be caught by the lockstep
-// driver; and every clause checker must fire on a map that breaks its clause.
+// The oracle tested: a pool with one planted fault, of the kinds that allocators have had, must be
+// caught by the lockstep driver; and every clause checker must fire on a map that breaks its
+// clause.
 #include <algorithm>
 #include <functional>
 
@@ -36,7 +37,9 @@ struct Fault {
 class FaultyPool final : public spec::PoolSubject {
  public:
   explicit FaultyPool(const Fault& fault) : fault_(fault) {}
-  Status grow(Address base, Bytes size, std::uint64_t stamp) override { return model_.grow(base, size, stamp); }
+  Status grow(Address base, Bytes size, std::uint64_t stamp) override {
+    return model_.grow(base, size, stamp);
+  }
   Status shrink(Address base) override { return model_.shrink(base); }
   Result<Address> allocate(const PoolRequest& request) override {
     PoolRequest bent = request;
@@ -155,15 +158,24 @@ TEST(PoolClauses, EachFiresOnAMapThatBreaksIt) {
   EXPECT_EQ(spec::check_usable(outside, a.value(), 500_B, 512_B).substr(0, 3), "C1:");
 
   EXPECT_EQ(spec::check_disjoint(good), "");
-  EXPECT_EQ(spec::check_disjoint(broken([](PoolMap& m) { m.blocks[0].size += 1_B; })).substr(0, 3), "C2:");
+  EXPECT_EQ(spec::check_disjoint(broken([](PoolMap& m) { m.blocks[0].size += 1_B; })).substr(0, 3),
+            "C2:");
   EXPECT_EQ(spec::check_tiling(good), "");
-  EXPECT_EQ(spec::check_tiling(broken([](PoolMap& m) { m.blocks[1].address = m.blocks[1].address + 1_B; })).substr(0, 3),
+  EXPECT_EQ(spec::check_tiling(broken([](PoolMap& m) {
+              m.blocks[1].address = m.blocks[1].address + 1_B;
+            })).substr(0, 3),
             "C3:");
-  EXPECT_EQ(spec::check_tiling(broken([](PoolMap& m) { m.blocks[1].size = Bytes{}; })).substr(0, 3), "C3:");
-  EXPECT_EQ(spec::check_tiling(broken([](PoolMap& m) { m.blocks.pop_back(); })).substr(0, 3), "C3:");
-  EXPECT_EQ(spec::check_tiling(broken([](PoolMap& m) { m.segments.pop_back(); })).substr(0, 3), "C3:");
+  EXPECT_EQ(spec::check_tiling(broken([](PoolMap& m) { m.blocks[1].size = Bytes{}; })).substr(0, 3),
+            "C3:");
+  EXPECT_EQ(spec::check_tiling(broken([](PoolMap& m) { m.blocks.pop_back(); })).substr(0, 3),
+            "C3:");
+  EXPECT_EQ(spec::check_tiling(broken([](PoolMap& m) { m.segments.pop_back(); })).substr(0, 3),
+            "C3:");
   EXPECT_EQ(spec::check_coalesced(good), "") << "touching segments do not count";
-  EXPECT_EQ(spec::check_coalesced(broken([](PoolMap& m) { m.blocks[0].state = PoolState::kFree; })).substr(0, 3), "C4:");
+  EXPECT_EQ(spec::check_coalesced(broken([](PoolMap& m) {
+              m.blocks[0].state = PoolState::kFree;
+            })).substr(0, 3),
+            "C4:");
 
   const std::vector<Address> order{good.blocks[1].address, good.blocks[2].address};
   EXPECT_EQ(spec::check_index(good, order), "");

@@ -1,7 +1,9 @@
-// Random sequences in lockstep with the model: RapidCheck over Op with shrinking, and long seeded runs.
+// Random sequences in lockstep with the model: RapidCheck over Op with shrinking, and long seeded
+// runs.
 //
-// The sequences imitate nothing in particular: sizes repeat, sit on class edges, or are log-uniform; frees may be stale.
-// What is not reached here (huge sizes, every short sequence) is the fuzz target's and the exhaustive search's.
+// The sequences imitate nothing in particular: sizes repeat, sit on class edges, or are
+// log-uniform; frees may be stale. What is not reached here (huge sizes, every short sequence) is
+// the fuzz target's and the exhaustive search's.
 #include <cstdio>
 #include <ctime>
 
@@ -45,18 +47,21 @@ rc::Gen<Op> any_op() {
   const auto nth = rc::gen::inRange<std::uint64_t>(0, 16);
   const auto size = rc::gen::oneOf(
       rc::gen::map(rc::gen::inRange<std::uint64_t>(1, 6), [](std::uint64_t n) { return n * 512; }),
-      rc::gen::map(rc::gen::pair(rc::gen::inRange<unsigned>(0, 22), rc::gen::inRange<std::uint64_t>(0, 3)),
-                   [](const std::pair<unsigned, std::uint64_t>& at) {
-                     return (std::uint64_t{1} << at.first) + at.second - (at.first == 0 ? 0 : 1);
-                   }),
+      rc::gen::map(
+          rc::gen::pair(rc::gen::inRange<unsigned>(0, 22), rc::gen::inRange<std::uint64_t>(0, 3)),
+          [](const std::pair<unsigned, std::uint64_t>& at) {
+            return (std::uint64_t{1} << at.first) + at.second - (at.first == 0 ? 0 : 1);
+          }),
       rc::gen::inRange<std::uint64_t>(0, 1u << 20));
   const auto one = [](std::uint8_t slot, const rc::Gen<std::uint64_t>& a) {
     return rc::gen::map(a, [slot](std::uint64_t x) { return pool_op(slot, x); });
   };
-  const auto two = [](std::uint8_t slot, const rc::Gen<std::uint64_t>& a, const rc::Gen<std::uint64_t>& b) {
-    return rc::gen::map(rc::gen::pair(a, b), [slot](const std::pair<std::uint64_t, std::uint64_t>& x) {
-      return pool_op(slot, x.first, x.second, x.second * 3);
-    });
+  const auto two = [](std::uint8_t slot, const rc::Gen<std::uint64_t>& a,
+                      const rc::Gen<std::uint64_t>& b) {
+    return rc::gen::map(rc::gen::pair(a, b),
+                        [slot](const std::pair<std::uint64_t, std::uint64_t>& x) {
+                          return pool_op(slot, x.first, x.second, x.second * 3);
+                        });
   };
   namespace s = spec::slot;
   return rc::gen::weightedOneOf<Op>({{2, one(s::kPoolGrow, size)},
@@ -88,7 +93,8 @@ TEST(BlockPoolLockstep, AgreesWithTheModelOverLongRuns) {
 TEST(BlockPoolLockstep, TheSameOpsGiveTheSameAddressesOnEveryCompilerAndMachine) {
   const std::uint64_t hash = address_hash(dice_ops(42, 10'000));
   EXPECT_EQ(hash, address_hash(dice_ops(42, 10'000)));
-  EXPECT_EQ(hash, 0x34ac7b344ac2fef3u) << std::hex << hash << ": recorded once; a policy change must change it knowingly";
+  EXPECT_EQ(hash, 0x34ac7b344ac2fef3u)
+      << std::hex << hash << ": recorded once; a policy change must change it knowingly";
 }
 
 TEST(BlockPoolLockstep, SaysHowManyCheckedOpsItDoesASecond) {

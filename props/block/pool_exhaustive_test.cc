@@ -1,13 +1,14 @@
-// Exhaustive search: every short sequence over a small alphabet, in lockstep with the model, heavy checks at every
-// node.
+// Exhaustive search: every short sequence over a small alphabet, in lockstep with the model, heavy
+// checks at every node.
 //
-// The world: one segment of 4 granules to begin with; allocate 1, 2 or 3 granules; allocate 1 granule from blocks under
-// 3 only; free or defer any live block; complete any pending one; grow by 2 granules (up to 3 segments, some of which touch);
-// shrink any idle segment; lift any free block; lower any in transfer.
-// Twice: every sequence to kDepth, and to kDepthUnique every sequence that leads to a new state, where a state is the map
-// with its stamps ranked, the placement's counter, and which record the free index keeps apart.
-// The counts are asserted: a change of policy or of the alphabet has to change them knowingly. Shallow where the build is
-// slow (sanitizers, no optimisation).
+// The world: one segment of 4 granules to begin with; allocate 1, 2 or 3 granules; allocate 1
+// granule from blocks under 3 only; free or defer any live block; complete any pending one; grow by
+// 2 granules (up to 3 segments, some of which touch); shrink any idle segment; lift any free block;
+// lower any in transfer.
+// Twice: every sequence to kDepth, and to kDepthUnique every sequence that leads to a new state,
+// where a state is the map with its stamps ranked, the placement's counter, and which record the
+// free index keeps apart. The counts are asserted: a change of policy or of the alphabet has to
+// change them knowingly. Shallow where the build is slow (sanitizers, no optimisation).
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -22,7 +23,8 @@
 #include "spec/lockstep/pool_lockstep.h"
 
 #if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(undefined_behavior_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(undefined_behavior_sanitizer)
 #define ASHLAR_SLOW_BUILD 1
 #endif
 #endif
@@ -73,11 +75,14 @@ std::vector<Op> moves(const World& world, std::uint64_t next_pointer) {
         ops.push_back(free_of(spec::PoolLockstep::word_of(block.user)));
         ops.push_back(defer(spec::PoolLockstep::word_of(block.user)));
         break;
-      case PoolState::kPending: ops.push_back(complete(spec::PoolLockstep::word_of(block.user))); break;
+      case PoolState::kPending:
+        ops.push_back(complete(spec::PoolLockstep::word_of(block.user)));
+        break;
       case PoolState::kFree:
         ops.push_back(lift(free++));
         for (const auto& segment : map.segments) {
-          if (segment.base == block.address && segment.size == block.size) ops.push_back(shrink(idle++));
+          if (segment.base == block.address && segment.size == block.size)
+            ops.push_back(shrink(idle++));
         }
         break;
       case PoolState::kInTransfer: ops.push_back(lower(lifted++)); break;
@@ -104,8 +109,9 @@ struct Search {
   }
 };
 
-/// The state's name: equal names answer every later op alike. (The shape of the free index's trees is not in it: it says
-/// where a search looks, never what it finds, which validate() and the model hold at every step.)
+/// The state's name: equal names answer every later op alike. (The shape of the free index's trees
+/// is not in it: it says where a search looks, never what it finds, which validate() and the model
+/// hold at every step.)
 std::string canonical(World& world) {
   const auto& map = world.lockstep.model().map();
   std::vector<std::uint64_t> stamps;
@@ -115,12 +121,14 @@ std::string canonical(World& world) {
 
   block::BlockPool& pool = world.subject.pool();
   const std::uint32_t latest = block::PoolPeer::latest(block::PoolPeer::index(pool));
-  const Address apart = latest == block::kNone ? Address{} : pool.address(block::BlockIndex{latest});
+  const Address apart =
+      latest == block::kNone ? Address{} : pool.address(block::BlockIndex{latest});
   std::string name = std::to_string(world.lockstep.grows()) + "," + std::to_string(apart.value());
   for (const PoolBlock& block : map.blocks) {
     const auto rank = std::lower_bound(stamps.begin(), stamps.end(), block.stamp) - stamps.begin();
-    name += ";" + std::to_string(block.address.value() / kGranule) + "," + std::to_string(block.size.count() / kGranule) +
-            "," + std::to_string(static_cast<unsigned>(block.state)) + "," + std::to_string(rank) +
+    name += ";" + std::to_string(block.address.value() / kGranule) + "," +
+            std::to_string(block.size.count() / kGranule) + "," +
+            std::to_string(static_cast<unsigned>(block.state)) + "," + std::to_string(rank) +
             (block.address == block.segment ? "[" : "");
   }
   return name;
@@ -129,7 +137,8 @@ std::string canonical(World& world) {
 TEST(BlockPoolExhaustive, EverySequenceAgreesWithTheModel) {
   Search search;
   search.run(kDepth);
-  std::printf("sequences to depth %u: %llu\n", kDepth, static_cast<unsigned long long>(search.sequences));
+  std::printf("sequences to depth %u: %llu\n", kDepth,
+              static_cast<unsigned long long>(search.sequences));
   EXPECT_EQ(search.sequences, kDepth == 4 ? 3'790u : 299'820u);
 }
 
@@ -152,8 +161,8 @@ TEST(BlockPoolExhaustive, EverySequenceToANewStateAgreesWithTheModel) {
     }
     layer = std::move(next);
   }
-  std::printf("to depth %u: %llu sequences tried, %zu states\n", kDepthUnique, static_cast<unsigned long long>(tried),
-              seen.size());
+  std::printf("to depth %u: %llu sequences tried, %zu states\n", kDepthUnique,
+              static_cast<unsigned long long>(tried), seen.size());
   EXPECT_EQ(seen.size(), kDepthUnique == 5 ? 1'481u : 72'216u);
 }
 

@@ -1,4 +1,5 @@
-// Ops of the block pool as short functions, and a generator of op sequences that keeps pointers plausible.
+// Ops of the block pool as short functions, and a generator of op sequences that keeps pointers
+// plausible.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +10,17 @@
 
 namespace ashlar::props {
 
-inline spec::Op pool_op(std::uint8_t slot, std::uint64_t a = 0, std::uint64_t b = 0, std::uint64_t c = 0) {
+inline spec::Op pool_op(std::uint8_t slot, std::uint64_t a = 0, std::uint64_t b = 0,
+                        std::uint64_t c = 0) {
   spec::Op op;
   op.slot = slot;
   op.arg = {a, b, c, 0};
   return op;
 }
 inline spec::Op grow(std::uint64_t bytes) { return pool_op(spec::slot::kPoolGrow, bytes); }
-inline spec::Op alloc(std::uint64_t p, std::uint64_t bytes) { return pool_op(spec::slot::kPoolAlloc, p, bytes); }
+inline spec::Op alloc(std::uint64_t p, std::uint64_t bytes) {
+  return pool_op(spec::slot::kPoolAlloc, p, bytes);
+}
 inline spec::Op free_of(std::uint64_t p) { return pool_op(spec::slot::kPoolFree, p); }
 inline spec::Op defer(std::uint64_t p) { return pool_op(spec::slot::kPoolDefer, p); }
 inline spec::Op complete(std::uint64_t p) { return pool_op(spec::slot::kPoolComplete, p); }
@@ -30,7 +34,8 @@ inline spec::Op alloc_whole(std::uint64_t p, std::uint64_t bytes) {
   return pool_op(spec::slot::kPoolAllocWhole, p, bytes);
 }
 
-/// The same numbers on every compiler and machine (std::uniform_int_distribution promises none): splitmix64.
+/// The same numbers on every compiler and machine (std::uniform_int_distribution promises none):
+/// splitmix64.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : state_(seed) {}
@@ -46,7 +51,8 @@ class Dice {
   std::uint64_t state_;
 };
 
-/// A size as fuzzers need them: few exact ones that repeat, edges of the classes, and log-uniform ones.
+/// A size as fuzzers need them: few exact ones that repeat, edges of the classes, and log-uniform
+/// ones.
 inline std::uint64_t dice_size(Dice& dice) {
   switch (dice.below(4)) {
     case 0: return 512 * (1 + dice.below(4));
@@ -76,7 +82,9 @@ inline std::vector<spec::Op> dice_ops(std::uint64_t seed, std::size_t count) {
       const std::uint64_t p = pointers++ % 4096;
       live.push_back(p);
       const std::uint64_t size = dice_size(dice);
-      ops.push_back(r < 38 ? alloc(p, size) : r < 42 ? alloc_whole(p, size) : alloc_limited(p, size, size * 4));
+      ops.push_back(r < 38   ? alloc(p, size)
+                    : r < 42 ? alloc_whole(p, size)
+                             : alloc_limited(p, size, size * 4));
     } else if (r < 80 && !live.empty()) {
       ops.push_back(free_of(pick(live)));
     } else if (r < 86 && !live.empty() && pending.size() < 8) {

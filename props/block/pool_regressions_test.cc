@@ -1,5 +1,6 @@
-// Every stored sequence of props/regressions that drives a pool, in lockstep with its expectations. Each file opens with
-// the historical bug it reproduces. A file that cannot be read is a failure, and so is a folder without any.
+// Every stored sequence of props/regressions that drives a pool, in lockstep with its expectations.
+// Each file opens with the historical bug it reproduces. A file that cannot be read is a failure,
+// and so is a folder without any.
 #include <gtest/gtest.h>
 
 #include <ashlar/base/checked.h>
@@ -29,7 +30,8 @@ TEST(PoolRegressions, H25RoundingASizeNearTheTopIsAnErrorAndNotASmallNumber) {
   for (std::uint64_t short_of = 0; short_of < 511; ++short_of) {
     EXPECT_FALSE(checked_round_up(Bytes{~std::uint64_t{0} - short_of}, 512_B)) << short_of;
   }
-  EXPECT_EQ(checked_round_up(Bytes{~std::uint64_t{0} - 511}, 512_B), Bytes{~std::uint64_t{0} - 511});
+  EXPECT_EQ(checked_round_up(Bytes{~std::uint64_t{0} - 511}, 512_B),
+            Bytes{~std::uint64_t{0} - 511});
   EXPECT_FALSE(checked_add(Bytes::max(), 1_B));
   EXPECT_FALSE(checked_multiply(Bytes{std::uint64_t{1} << 60}, 16));
 }

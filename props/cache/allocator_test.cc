@@ -1,7 +1,8 @@
-// The caching allocator over real host memory, one caller: the rows DEV-1..5, 12, 16, 19, 20 as examples.
+// The caching allocator over real host memory, one caller: the rows DEV-1..5, 12, 16, 19, 20 as
+// examples.
 //
-// Imitates: a framework's allocations on one stream, then two. Does not prove: anything about order (the host's events are
-// done at once) or threads; the lockstep suites and the simulated GPU do.
+// Imitates: a framework's allocations on one stream, then two. Does not prove: anything about order
+// (the host's events are done at once) or threads; the lockstep suites and the simulated GPU do.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -41,7 +42,7 @@ class CachingAllocatorTest : public ::testing::Test {
 TEST_F(CachingAllocatorTest, FreedMemoryIsGivenOutAgainWithoutADeviceCall) {
   const Address first = alloc(1_MiB);
   ASSERT_FALSE(first.is_null());
-  std::memset(first.pointer(), 1, 1_MiB .count());
+  std::memset(first.pointer(), 1, 1_MiB.count());
   EXPECT_TRUE(allocator_->free(first).is_ok());
   EXPECT_EQ(alloc(1_MiB), first);
   EXPECT_EQ(stats().device_calls[static_cast<unsigned>(device::CallKind::kSegmentAlloc)], 1u);
@@ -114,9 +115,11 @@ TEST_F(CachingAllocatorTest, MisuseIsATypedErrorAndChangesNothing) {
   EXPECT_EQ(allocator_->record_use(a, other_).code(), Code::kUnknownPointer);
   EXPECT_TRUE(allocator_->free(Address{}).is_ok());
   EXPECT_EQ(allocator_->allocate(Bytes::max(), stream_).code(), Code::kSizeOverflow);
-  EXPECT_EQ(allocator_->allocate(cache::kRequestBytesMax + 1_B, stream_).code(), Code::kSizeOverflow);
+  EXPECT_EQ(allocator_->allocate(cache::kRequestBytesMax + 1_B, stream_).code(),
+            Code::kSizeOverflow);
   EXPECT_EQ(allocator_->allocate(0_B, stream_).value(), Address{});
-  EXPECT_EQ(allocator_->allocate(1_B, Stream{{}, {}, DeviceId{7}, false}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(allocator_->allocate(1_B, Stream{{}, {}, DeviceId{7}, false}).code(),
+            Code::kInvalidArgument);
   expect_valid();
 }
 
@@ -207,8 +210,8 @@ TEST_F(CachingAllocatorTest, OversizeBlocksAreKeptWholeUnderMaxSplitSize) {
   make(config);
   const Address big = alloc(64_MiB);
   EXPECT_TRUE(allocator_->free(big).is_ok());
-  EXPECT_NE(alloc(12_MiB), big);           // a smaller request never takes an oversize block
-  EXPECT_EQ(alloc(50_MiB), big);           // one close to its size does, whole
+  EXPECT_NE(alloc(12_MiB), big);  // a smaller request never takes an oversize block
+  EXPECT_EQ(alloc(50_MiB), big);  // one close to its size does, whole
   EXPECT_EQ(stats().oversize_allocations.current, 1u);
   EXPECT_EQ(stats().oversize_segments.current, 1u);
   EXPECT_EQ(stats().allocated_bytes[0].current, (64_MiB + 12_MiB).count());

@@ -1,14 +1,17 @@
 // Exhaustive search: every short sequence over a small alphabet, each step judged by the model.
 //
-// Alphabet, on a 32 MiB device with two streams: allocate 512 B, 1.5 MiB or 12 MiB on either stream (the last two soon run
-// out of memory); free any live block; record a use of any on the other stream; the oldest work of either stream finishes;
-// trim. Blocks are named by their place in address order, so sequences that differ in names alone are one.
+// Alphabet, on a 32 MiB device with two streams: allocate 512 B, 1.5 MiB or 12 MiB on either stream
+// (the last two soon run out of memory); free any live block; record a use of any on the other
+// stream; the oldest work of either stream finishes; trim. Blocks are named by their place in
+// address order, so sequences that differ in names alone are one.
 //   - to kFullDepth without de-duplication: every sequence is run from the start;
-//   - to kDedupDepth with it: states with the same snapshot and the same queues go on alike, and are visited once. Here
-//     streams hold the allocator's events alone; in the first search kernels too, so that early reuse shows.
+//   - to kDedupDepth with it: states with the same snapshot and the same queues go on alike, and
+//     are visited once. Here streams hold the allocator's events alone; in the first search kernels
+//     too, so that early reuse shows.
 // The two streams are alike: the first allocation is on the first.
-// The counts are asserted: a change of them means that the alphabet, or the allocator's policy, changed.
-// In other builds than plain release ones both depths are 4. Not proved: anything beyond the depth or outside of the alphabet.
+// The counts are asserted: a change of them means that the alphabet, or the allocator's policy,
+// changed. In other builds than plain release ones both depths are 4. Not proved: anything beyond
+// the depth or outside of the alphabet.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -19,8 +22,8 @@
 
 #include "props/adapters/caching_allocator_subject.h"
 #include "spec/lockstep/cache_lockstep.h"
-#include "spec/ops/random.h"
 #include "spec/ops/opcode_table.h"
+#include "spec/ops/random.h"
 
 namespace ashlar::props {
 namespace {
@@ -40,8 +43,8 @@ constexpr std::uint64_t kTransitions = 2'315;
 /// One letter of the alphabet: an op whose pointer is a place in address order.
 struct Letter {
   std::uint8_t slot;
-  std::uint8_t place;   ///< of the live block, for free and use
-  std::uint8_t size;    ///< index into kSizes
+  std::uint8_t place;  ///< of the live block, for free and use
+  std::uint8_t size;   ///< index into kSizes
   std::uint8_t stream;
 };
 using Word = std::vector<Letter>;
@@ -95,9 +98,11 @@ class Speller {
   void alphabet(Word* letters) const {
     letters->clear();
     for (std::uint8_t size = 0; size < 3; ++size) {
-      for (std::uint8_t s = 0; s < (next_ == 0 ? 1 : 2); ++s) letters->push_back({spec::slot::kAlloc, 0, size, s});
+      for (std::uint8_t s = 0; s < (next_ == 0 ? 1 : 2); ++s)
+        letters->push_back({spec::slot::kAlloc, 0, size, s});
     }
-    for (std::uint8_t i = 0; i < live_.size(); ++i) letters->push_back({spec::slot::kFree, i, 0, 0});
+    for (std::uint8_t i = 0; i < live_.size(); ++i)
+      letters->push_back({spec::slot::kFree, i, 0, 0});
     for (std::uint8_t i = 0; i < live_.size(); ++i) letters->push_back({spec::slot::kUse, i, 0, 0});
     for (std::uint8_t s = 0; s < 2; ++s) letters->push_back({spec::slot::kStep, 0, 0, s});
     letters->push_back({spec::slot::kTrim, 0, 0, 0});
@@ -107,11 +112,13 @@ class Speller {
     words_.clear();
     const spec::CacheSnapshot& map = lockstep_.model()->view(DeviceId{0});
     for (const spec::CacheSegment& segment : map.segments) {
-      words_.insert(words_.end(), {segment.base, segment.size, segment.stream, segment.block_count});
+      words_.insert(words_.end(),
+                    {segment.base, segment.size, segment.stream, segment.block_count});
     }
     for (const spec::CacheBlock& block : map.blocks) {
-      words_.insert(words_.end(), {block.size, block.requested, static_cast<std::uint64_t>(block.state),
-                                   block.other_uses, block.stream});
+      words_.insert(words_.end(),
+                    {block.size, block.requested, static_cast<std::uint64_t>(block.state),
+                     block.other_uses, block.stream});
     }
     lockstep_.gpu()->queue_contents(&words_);
     State state{1, 2};
@@ -162,13 +169,15 @@ class Speller {
 std::string text_of(const Word& word, const spec::LockstepResult& result) {
   std::string text = result.divergence.clause + ": " + result.divergence.text + "\n";
   for (const Letter& letter : word) {
-    text += std::string(spec::op_info(letter.slot).name) + " place " + std::to_string(letter.place) + " size " +
-            std::to_string(kSizes[letter.size]) + " stream " + std::to_string(letter.stream) + "\n";
+    text += std::string(spec::op_info(letter.slot).name) + " place " +
+            std::to_string(letter.place) + " size " + std::to_string(kSizes[letter.size]) +
+            " stream " + std::to_string(letter.stream) + "\n";
   }
   return text + result.maps;
 }
 
-/// Runs every word of `depth` letters that begins with `word`; each prefix of a word is judged on the way.
+/// Runs every word of `depth` letters that begins with `word`; each prefix of a word is judged on
+/// the way.
 std::uint64_t run_all(Word* word, unsigned depth) {
   Speller speller(true);
   for (const Letter& letter : *word) {
@@ -179,7 +188,8 @@ std::uint64_t run_all(Word* word, unsigned depth) {
   if (word->size() == depth) {
     static std::uint64_t words = 0;
     if (++words % 64 != 0) return 1;  // the end costs as much as the word: every 64th is settled
-    if (!speller.lockstep().finish().is_good()) ADD_FAILURE() << text_of(*word, speller.lockstep().result());
+    if (!speller.lockstep().finish().is_good())
+      ADD_FAILURE() << text_of(*word, speller.lockstep().result());
     return 1;
   }
   Word letters;
@@ -197,7 +207,8 @@ std::uint64_t run_all(Word* word, unsigned depth) {
 TEST(CacheExhaustive, EverySequenceToTheFullDepthIsJudgedRight) {
   Word word;
   const std::uint64_t count = run_all(&word, kFullDepth);
-  std::printf("%llu sequences of %u operations\n", static_cast<unsigned long long>(count), kFullDepth);
+  std::printf("%llu sequences of %u operations\n", static_cast<unsigned long long>(count),
+              kFullDepth);
   EXPECT_EQ(count, kSequences);
 }
 

@@ -1,5 +1,6 @@
-// The host runs out of memory under the caching allocator: the n-th allocation of its records fails, for every n. A call that
-// fails changes nothing and works when tried again; statistics count what happened, and nothing is lost.
+// The host runs out of memory under the caching allocator: the n-th allocation of its records
+// fails, for every n. A call that fails changes nothing and works when tried again; statistics
+// count what happened, and nothing is lost.
 //
 // This executable links host_memory/refusing_host.cc, which replaces the operators new.
 // Does not prove: anything about threads that run out at once.
@@ -28,20 +29,24 @@ class ShiftedDevice final : public props::ForwardingDevice {
     const Result<Address> base = ForwardingDevice::segment_alloc(size + shift_);
     return base.is_ok() ? Result<Address>(base.value() + shift_) : base;
   }
-  Status segment_free(Address base) noexcept override { return ForwardingDevice::segment_free(base - shift_); }
+  Status segment_free(Address base) noexcept override {
+    return ForwardingDevice::segment_free(base - shift_);
+  }
 
  private:
   const Bytes shift_;
 };
 
-/// One life of an allocator whose n-th allocation of records fails, after `crowd` other streams took memory of their own.
+/// One life of an allocator whose n-th allocation of records fails, after `crowd` other streams
+/// took memory of their own.
 class Life {
  public:
   Life(std::uint64_t fail_at, int crowd, Bytes shift) : shifted_(device_, shift) {
     device::Device* devices[] = {&shifted_};
     allocator_ = cache::CachingAllocator::create(devices, cache::Config{}).value();
     for (int i = 0; i < crowd; ++i) {
-      held_.push_back(allocator_->allocate(12_MiB, device_.create_stream().value()).value());  // a whole segment
+      // a whole segment
+      held_.push_back(allocator_->allocate(12_MiB, device_.create_stream().value()).value());
     }
     for (int i = 0; i < 20; ++i) streams_.push_back(device_.create_stream().value());
     host = {0, fail_at};
@@ -89,7 +94,8 @@ class Life {
   void borrow_a_block() {
     held_.push_back(allocate(4_KiB, streams_[0]));
     const Address lent = allocate(4_KiB, streams_[1]);
-    steals_ += allocator_->info(lent).value().segment == allocator_->info(held_.back()).value().segment;
+    steals_ +=
+        allocator_->info(lent).value().segment == allocator_->info(held_.back()).value().segment;
     held_.push_back(lent);
     expect_books();
   }
@@ -119,16 +125,19 @@ void live_until_none_fails(int crowd, Bytes shift) {
   EXPECT_GT(n, 20u);
 }
 
-TEST(CacheMemoryTest, NoSingleAllocationOfTheHostThatFailsLosesAnything) { live_until_none_fails(0, 0_B); }
+TEST(CacheMemoryTest, NoSingleAllocationOfTheHostThatFailsLosesAnything) {
+  live_until_none_fails(0, 0_B);
+}
 
-/// The page map (page_map.h) has one of its 254 numbers left: the segment that is adopted goes from the last owner with a
-/// number to the first without.
+/// The page map (page_map.h) has one of its 254 numbers left: the segment that is adopted goes from
+/// the last owner with a number to the first without.
 TEST(CacheMemoryTest, NorWhereManyOtherStreamsHaveMemory) { live_until_none_fails(253, 0_B); }
 
 /// The page map makes room for two owners of a page.
 TEST(CacheMemoryTest, NorWhereSegmentsBeginInsideAPage) { live_until_none_fails(0, 1_MiB); }
 
-/// Streams that live one after the other: each takes memory, uses the last one's, leaves its own to another, and dies.
+/// Streams that live one after the other: each takes memory, uses the last one's, leaves its own to
+/// another, and dies.
 class Succession {
  public:
   Succession() {

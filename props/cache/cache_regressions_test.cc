@@ -1,6 +1,7 @@
-// Every stored sequence of props/regressions that drives the caching allocator, in lockstep with the model and its own
-// expectations, plainly and on an adversarial machine. Each file opens with the historical bug it reproduces. A file that
-// cannot be read is a failure, and so is a folder without any. Does not prove: anything about threads (threads_test.cc).
+// Every stored sequence of props/regressions that drives the caching allocator, in lockstep with
+// the model and its own expectations, plainly and on an adversarial machine. Each file opens with
+// the historical bug it reproduces. A file that cannot be read is a failure, and so is a folder
+// without any. Does not prove: anything about threads (threads_test.cc).
 #include <gtest/gtest.h>
 
 #include "props/adapters/caching_allocator_subject.h"
@@ -17,8 +18,9 @@ TEST(CacheRegressions, EveryStoredSequenceAgreesWithTheModelAndItsExpectations) 
       options.factory = caching_allocator_factory();
       options.machine.adversarial = adversarial;
       const spec::LockstepResult result = spec::CacheLockstep::run(file, options);
-      EXPECT_EQ(result.divergence.text, "") << path << ", op " << result.op_index << ": " << result.op_text << "\n"
-                                            << result.maps;
+      EXPECT_EQ(result.divergence.text, "")
+          << path << ", op " << result.op_index << ": " << result.op_text << "\n"
+          << result.maps;
       EXPECT_EQ(result.skipped, 0u) << path << ": an op of a stored sequence did nothing";
     }
   };

@@ -1,11 +1,13 @@
-// Threads: two and four at once on shared and separate streams, over real memory and over a slow device.
+// Threads: two and four at once on shared and separate streams, over real memory and over a slow
+// device.
 //
-// Imitates: data loaders and training threads that allocate, hand memory to other streams, free from other threads, trim and
-// read statistics at the same time. Under ThreadSanitizer it looks for races; everywhere it checks that no two owners ever
-// share a byte (each owner writes its name into its memory and reads it back) and that the books balance at the end.
-// The historical bugs it covers: H4 (a block findable before its event is recorded), H38 (statistics outside the lock), H41
-// (records updated after the upstream free), H42 (trim while another thread allocates after running out), H44
-// (reorganisation races allocation), H5 (the per-thread default stream).
+// Imitates: data loaders and training threads that allocate, hand memory to other streams, free
+// from other threads, trim and read statistics at the same time. Under ThreadSanitizer it looks for
+// races; everywhere it checks that no two owners ever share a byte (each owner writes its name into
+// its memory and reads it back) and that the books balance at the end. The historical bugs it
+// covers: H4 (a block findable before its event is recorded), H38 (statistics outside the lock),
+// H41 (records updated after the upstream free), H42 (trim while another thread allocates after
+// running out), H44 (reorganisation races allocation), H5 (the per-thread default stream).
 // Does not prove: that every interleaving was seen.
 #include <gtest/gtest.h>
 
@@ -46,7 +48,9 @@ class LingeringDevice final : public props::ForwardingDevice {
  public:
   explicit LingeringDevice(device::HostDevice& host) : ForwardingDevice(host) {}
 
-  Result<Address> segment_alloc(Bytes size) noexcept override { return linger(), ForwardingDevice::segment_alloc(size); }
+  Result<Address> segment_alloc(Bytes size) noexcept override {
+    return linger(), ForwardingDevice::segment_alloc(size);
+  }
   Status segment_free(Address base) noexcept override {
     const Status status = ForwardingDevice::segment_free(base);
     linger();  // the range may be somebody else's segment before the caller hears of it
@@ -98,7 +102,8 @@ bool is_signed(const Held& held) {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
   std::memcpy(&first, held.address.pointer(), sizeof first);
-  std::memcpy(&last, static_cast<char*>(held.address.pointer()) + held.size.count() - sizeof last, sizeof last);
+  std::memcpy(&last, static_cast<char*>(held.address.pointer()) + held.size.count() - sizeof last,
+              sizeof last);
   return first == held.name && last == held.name;
 }
 
@@ -147,14 +152,16 @@ class Stress {
       const Stream own = streams_[stream_of_[thread]];
       const Stream other = streams_[random() % streams_.size()];
       if (dice < 50) {
-        const Bytes size{random() % 8 == 0 ? 1 + random() % (24u << 20) : 16 + random() % (1u << 20)};
+        const Bytes size{random() % 8 == 0 ? 1 + random() % (24u << 20)
+                                           : 16 + random() % (1u << 20)};
         allocate(mine, size, own, (std::uint64_t{thread} << 32) | static_cast<unsigned>(round));
       } else if (dice < 60 && !mine.empty()) {
         exchange_.put(mine.back());  // another thread will free it
         mine.pop_back();
       } else if (dice < 95) {
         Held held;
-        if (random() % 3 == 0 && exchange_.take(held)) release(held, other, static_cast<unsigned>(random()));
+        if (random() % 3 == 0 && exchange_.take(held))
+          release(held, other, static_cast<unsigned>(random()));
         else if (!mine.empty()) release_any(mine, random, other);
       } else if (dice < 97) {
         if (!allocator_->trim(kDevice).is_ok()) ++surprises_;
@@ -186,7 +193,8 @@ class Stress {
   void release(const Held& held, const Stream& other, unsigned dice) {
     if (!is_signed(held)) ++overlaps_;
     if (dice % 4 == 1 && !allocator_->record_use(held.address, other).is_ok()) ++surprises_;
-    const Status status = dice % 4 == 2 ? allocator_->free(held.address, other) : allocator_->free(held.address);
+    const Status status =
+        dice % 4 == 2 ? allocator_->free(held.address, other) : allocator_->free(held.address);
     if (!status.is_ok()) ++surprises_;
   }
 
@@ -220,7 +228,8 @@ TEST(CacheThreadsTest, FourThreadsAtTheLimitReclaimFromEachOther) {
   stress.expect_balanced();
 }
 
-/// Streams come and go on some threads while others allocate, and make the mistake of naming the dying and the dead.
+/// Streams come and go on some threads while others allocate, and make the mistake of naming the
+/// dying and the dead.
 class Succession {
  public:
   Succession() {
@@ -236,7 +245,8 @@ class Succession {
       threads.emplace_back([this, t] { stay(t); });
     }
     for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(surprises_.load(), 0u) << "an answer that is neither ok nor the typed error of the mistake";
+    EXPECT_EQ(surprises_.load(), 0u)
+        << "an answer that is neither ok nor the typed error of the mistake";
     EXPECT_EQ(overlaps_.load(), 0u) << "C2: two owners shared bytes";
     EXPECT_EQ(allocator_->validate(), nullptr);
     EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
@@ -251,7 +261,8 @@ class Succession {
     for (int life = 0; life < kLives; ++life) {
       const Stream stream = host_.create_stream().value();
       set_newest(stream);  // already now, so that some name it while it dies
-      const Held held = take(stream, (std::uint64_t{thread + 1} << 32) | static_cast<unsigned>(life));
+      const Held held =
+          take(stream, (std::uint64_t{thread + 1} << 32) | static_cast<unsigned>(life));
       const Stream& other = settled_[static_cast<unsigned>(life) % 2];
       release(held, life % 3 == 0 ? &other : nullptr);
       expect(allocator_->retire_stream(stream).is_ok());
@@ -262,8 +273,9 @@ class Succession {
   void stay(unsigned thread) {
     for (int round = 0; round < 2 * kLives; ++round) {
       const Stream& own = settled_[thread];
-      // A stranger's, and dying or dead before it is named. Never one stream's handle with another's identity: no device gave
-      // such a pair, and what becomes of it becomes of the stream whose identity it bears.
+      // A stranger's, and dying or dead before it is named. Never one stream's handle with
+      // another's identity: no device gave such a pair, and what becomes of it becomes of the
+      // stream whose identity it bears.
       const Stream newest = this->newest();
       const Held held = take(own, (std::uint64_t{thread + 3} << 32) | static_cast<unsigned>(round));
       if (round % 4 == 0) static_cast<void>(allocator_->record_use(held.address, newest));
@@ -286,7 +298,9 @@ class Succession {
   }
   void release(const Held& held, const Stream* other) {
     if (!is_signed(held)) ++overlaps_;
-    expect((other == nullptr ? allocator_->free(held.address) : allocator_->free(held.address, *other)).is_ok());
+    expect(
+        (other == nullptr ? allocator_->free(held.address) : allocator_->free(held.address, *other))
+            .is_ok());
   }
   void expect(bool holds) { surprises_ += holds ? 0 : 1; }
   void set_newest(const Stream& stream) {
@@ -314,7 +328,8 @@ TEST(CacheThreadsTest, StreamsComeAndGoWhileOthersAllocateAndNameTheDying) {
 }
 
 TEST(CacheThreadsTest, AThreadsDefaultStreamIsItsOwnThoughTheHandleIsShared) {
-  // H5: memory that thread 1's default stream still uses is not the next thread's, although both pass one handle.
+  // H5: memory that thread 1's default stream still uses is not the next thread's, although both
+  // pass one handle.
   spec::SimGpu gpu;
   device::Device* devices[] = {&gpu.device()};
   cache::Config config;
@@ -328,7 +343,8 @@ TEST(CacheThreadsTest, AThreadsDefaultStreamIsItsOwnThoughTheHandleIsShared) {
   ASSERT_NE(first.id, second.id);
   gpu.act_as_thread(1);
   const Address block = allocator->allocate(30_MiB, first).value();
-  ASSERT_TRUE(gpu.launch(first, spec::Touch{block, 30_MiB, spec::Access::kWrite, spec::kNoTag}).is_ok());
+  ASSERT_TRUE(
+      gpu.launch(first, spec::Touch{block, 30_MiB, spec::Access::kWrite, spec::kNoTag}).is_ok());
   ASSERT_TRUE(allocator->free(block).is_ok());
   gpu.act_as_thread(2);
   const Address other = allocator->allocate(30_MiB, second).value();
@@ -339,7 +355,8 @@ TEST(CacheThreadsTest, AThreadsDefaultStreamIsItsOwnThoughTheHandleIsShared) {
 }
 
 TEST(CacheTeardownTest, ADeviceWaitsForTheOtherWhoseStreamStillUsesItsMemory) {
-  // D4 at the end of an allocator: device 1 has nothing of its own to wait for, but its kernel uses device 0's block.
+  // D4 at the end of an allocator: device 1 has nothing of its own to wait for, but its kernel uses
+  // device 0's block.
   spec::SimGpuOptions options;
   options.capacities = {64_MiB, 64_MiB};
   spec::SimGpu gpu(options);
@@ -352,7 +369,8 @@ TEST(CacheTeardownTest, ADeviceWaitsForTheOtherWhoseStreamStillUsesItsMemory) {
   ASSERT_TRUE(allocator->free(block, other).is_ok());
   ASSERT_GT(gpu.pending(other), 0u);
   allocator.reset();
-  EXPECT_EQ(gpu.pending(other), 0u) << "the segment went back before the other device's stream was done";
+  EXPECT_EQ(gpu.pending(other), 0u)
+      << "the segment went back before the other device's stream was done";
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
-// Every checker of the caching allocator's model fires: one planted bug for each clause, and the real thing passes.
-// Imitated: an allocator that hands out live bytes, forgets uses, miscounts, leaks, gives up too early, polls too often.
+// Every checker of the caching allocator's model fires: one planted bug for each clause, and the
+// real thing passes.
+// Imitated: an allocator that hands out live bytes, forgets uses, miscounts, leaks, gives up too
+// early, polls too often.
 // Not proved: that no other bug slips through a clause.
 #include <algorithm>
 
@@ -18,12 +20,13 @@ using spec::CacheState;
 std::string failing_clause(const spec::CacheLockstep::Options& options, const std::string& ops) {
   spec::OpFile file;
   spec::TextError error;
-  if (!spec::parse_ops("ashlar-ops 1 cache\n" + ops, &file, &error)) return "unreadable: " + error.reason;
+  if (!spec::parse_ops("ashlar-ops 1 cache\n" + ops, &file, &error))
+    return "unreadable: " + error.reason;
   return spec::CacheLockstep::run(file, options).divergence.clause;
 }
 
-/// The clause that broke with the bug, judged in full at every call; the same ops must pass without it, and the bug must show
-/// where the fuzz target leaves out what it does.
+/// The clause that broke with the bug, judged in full at every call; the same ops must pass without
+/// it, and the bug must show where the fuzz target leaves out what it does.
 template <class Broken>
 std::string dense_clause(const std::string& ops, const char* real_conf = nullptr) {
   spec::CacheLockstep::Options real;
@@ -33,17 +36,22 @@ std::string dense_clause(const std::string& ops, const char* real_conf = nullptr
   spec::CacheLockstep::Options fuzzed = broken<Broken>(real_conf);
   fuzzed.stats_every = 2;
   fuzzed.defers_last_walks = true;
-  EXPECT_EQ(failing_clause(fuzzed, ops).empty(), in_full.empty()) << "fuzzing misses " << in_full << ":\n" << ops;
+  EXPECT_EQ(failing_clause(fuzzed, ops).empty(), in_full.empty())
+      << "fuzzing misses " << in_full << ":\n"
+      << ops;
   return in_full;
 }
 
-/// The same for a bug that must show, too, where the map is walked and statistics are read at every eighth call only.
+/// The same for a bug that must show, too, where the map is walked and statistics are read at every
+/// eighth call only.
 template <class Broken>
 std::string clause(const std::string& ops, const char* real_conf = nullptr) {
   const std::string dense = dense_clause<Broken>(ops, real_conf);
   spec::CacheLockstep::Options sparse = broken<Broken>(real_conf);
   sparse.walk_every = sparse.stats_every = 8;
-  EXPECT_EQ(failing_clause(sparse, ops).empty(), dense.empty()) << "sparse walks miss " << dense << ":\n" << ops;
+  EXPECT_EQ(failing_clause(sparse, ops).empty(), dense.empty())
+      << "sparse walks miss " << dense << ":\n"
+      << ops;
   return dense;
 }
 
@@ -52,7 +60,9 @@ struct Sound : ForwardingSubject {
 };
 
 TEST(Checkers, ASoundSubjectBehindTheWrapperPasses) {
-  EXPECT_EQ(clause<Sound>("stream s1 d0\nalloc p0 1000 s0\nuse p0 s1\nfree p0\nalloc p1 1000 s0\nfree p1\ntrim d0\n"), "");
+  EXPECT_EQ(clause<Sound>("stream s1 d0\nalloc p0 1000 s0\nuse p0 s1\nfree p0\nalloc p1 1000 "
+                          "s0\nfree p1\ntrim d0\n"),
+            "");
 }
 
 struct GivesLiveBytes : ForwardingSubject {
@@ -81,7 +91,9 @@ struct GivesMisaligned : ForwardingSubject {
     const Result<Address> got = inner_->allocate(size, stream, shortage);
     return got.is_ok() ? Result<Address>(got.value() + Bytes{8}) : got;
   }
-  Result<spec::CacheInfo> info(Address address) override { return inner_->info(address - Bytes{8}); }
+  Result<spec::CacheInfo> info(Address address) override {
+    return inner_->info(address - Bytes{8});
+  }
 };
 struct GivesForeignBytes : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
@@ -89,7 +101,9 @@ struct GivesForeignBytes : ForwardingSubject {
     const Result<Address> got = inner_->allocate(size, stream, shortage);
     return got.is_ok() ? Result<Address>(got.value() + Bytes{std::uint64_t{1} << 50}) : got;
   }
-  Result<spec::CacheInfo> info(Address address) override { return inner_->info(address - Bytes{std::uint64_t{1} << 50}); }
+  Result<spec::CacheInfo> info(Address address) override {
+    return inner_->info(address - Bytes{std::uint64_t{1} << 50});
+  }
 };
 TEST(Checkers, C1FiresOnBytesThatAreTooFewOrMisalignedOrNotTheAllocators) {
   EXPECT_EQ(clause<GivesTooLittle>("alloc p0 4096 s0\n"), "C1");
@@ -121,7 +135,10 @@ void hide_segment(CacheSnapshot* map) { map->segments.clear(); }
 void resize_segment(CacheSnapshot* map) { map->segments[0].size += 512; }
 void leave_in_transfer(CacheSnapshot* map) { map->blocks[1].state = CacheState::kInTransfer; }
 void own_free_bytes(CacheSnapshot* map) { map->blocks[1].state = CacheState::kLive; }
-void drop_live(CacheSnapshot* map) { map->blocks[0].state = CacheState::kFree; map->blocks[1].state = CacheState::kLive; }
+void drop_live(CacheSnapshot* map) {
+  map->blocks[0].state = CacheState::kFree;
+  map->blocks[1].state = CacheState::kLive;
+}
 void change_size(CacheSnapshot* map) {
   map->blocks[0].size += 512;
   map->blocks[1].address += 512;
@@ -142,14 +159,16 @@ TEST(Checkers, TheWalkFiresOnEveryWrongMap) {
   EXPECT_EQ(clause<LiesAboutTheMap<change_pool>>(ops), "DEV-2");
 }
 
-/// The same lies, told of a segment that no call has touched for a while: the walk judges only what is not as it was.
+/// The same lies, told of a segment that no call has touched for a while: the walk judges only what
+/// is not as it was.
 template <void (*kChange)(CacheSnapshot*)>
 struct LiesAboutAnOldSegment : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   unsigned snapshots = 0;
   Status snapshot(DeviceId device, CacheSnapshot* out) override {
     const Status got = inner_->snapshot(device, out);
-    if (++snapshots > 3 && !out->blocks.empty() && out->blocks[0].state == CacheState::kLive) kChange(out);
+    if (++snapshots > 3 && !out->blocks.empty() && out->blocks[0].state == CacheState::kLive)
+      kChange(out);
     return got;
   }
 };
@@ -168,7 +187,9 @@ struct BreaksItsIndex : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   const char* validate() override { return "index and blocks disagree"; }
 };
-TEST(Checkers, C5FiresWhenTheSubjectsOwnWalkFails) { EXPECT_EQ(clause<BreaksItsIndex>("alloc p0 512 s0\n"), "C5"); }
+TEST(Checkers, C5FiresWhenTheSubjectsOwnWalkFails) {
+  EXPECT_EQ(clause<BreaksItsIndex>("alloc p0 512 s0\n"), "C5");
+}
 
 struct ForgetsUses : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
@@ -181,15 +202,20 @@ struct ForgetsUsesQuietly : ForgetsUses {
   Status record_use(Address, const Stream&) override { return ++uses, Status::ok(); }
   Status snapshot(DeviceId device, CacheSnapshot* out) override {
     const Status got = inner_->snapshot(device, out);
-    for (spec::CacheBlock& block : out->blocks) block.other_uses = block.requested == 777 ? uses : 0;
+    for (spec::CacheBlock& block : out->blocks)
+      block.other_uses = block.requested == 777 ? uses : 0;
     return got;
   }
 };
 TEST(Checkers, C7FiresOnAForgottenUseAndC6WhenItsBytesAreReused) {
   EXPECT_EQ(clause<ForgetsUses>("stream s1 d0\nalloc p0 512 s0\nuse p0 s1\n"), "C7");
-  const std::string reuse = "stream s1 d0\nalloc p0 777 s0\ndrain d0\nkernel s1 p0 rw\nuse p0 s1\nfree p0\nalloc p1 512 s0\n";
+  const std::string reuse =
+      "stream s1 d0\nalloc p0 777 s0\ndrain d0\nkernel s1 p0 rw\nuse p0 s1\nfree p0\nalloc p1 512 "
+      "s0\n";
   EXPECT_EQ(clause<ForgetsUsesQuietly>(reuse), "C6");
-  EXPECT_EQ(clause<ForgetsUses>("stream s1 d0\nalloc p0 512 s0\ndrain d0\nkernel s1 p0 rw\nfree-on p0 s1\nalloc p1 512 s0\n"), "C6");
+  EXPECT_EQ(clause<ForgetsUses>("stream s1 d0\nalloc p0 512 s0\ndrain d0\nkernel s1 p0 rw\nfree-on "
+                                "p0 s1\nalloc p1 512 s0\n"),
+            "C6");
 }
 
 struct InventsUses : ForwardingSubject {
@@ -207,7 +233,8 @@ struct InventsUses : ForwardingSubject {
   }
 };
 TEST(Checkers, Dev6FiresOnABlockThatWaitsForNothing) {
-  EXPECT_EQ(clause<InventsUses>("stream s1 d0\nalloc p0 512 s0\nalloc p1 777 s1\nfree p0\n"), "DEV-6");
+  EXPECT_EQ(clause<InventsUses>("stream s1 d0\nalloc p0 512 s0\nalloc p1 777 s1\nfree p0\n"),
+            "DEV-6");
 }
 
 struct NeverHasMemory : ForwardingSubject {
@@ -238,10 +265,16 @@ struct NeverHasMemory : ForwardingSubject {
 TEST(Checkers, C12FiresOnAnOutOfMemoryWithABlockOrTheDeviceFreeOrAFreePending) {
   EXPECT_EQ(clause<NeverHasMemory>("alloc p0 512 s0\nalloc p1 777 s0\n"), "C12");
   EXPECT_EQ(clause<NeverHasMemory>("alloc p1 777 s0\n"), "C12");
-  EXPECT_EQ(clause<NeverHasMemory>("device d0 2MiB\nalloc p0 1MiB s0\nalloc p2 1MiB s0\nalloc p1 777 s0\n"), "");   // rightly
-  EXPECT_EQ(clause<NeverHasMemory>("device d0 2MiB\nstream s1 d0\nalloc p0 1MiB s0\nalloc p2 1MiB s0\nkernel s1 p0 r\n"
-                                   "free p0\nalloc p1 777 s0\n"), "C12");  // a wait would do
-  EXPECT_EQ(clause<NeverHasMemory>("device d0 2MiB\nstream s1 d0\nalloc p0 512 s1\nfree p0\nalloc p1 777 s0\n"), "C12");  // another heap's
+  EXPECT_EQ(clause<NeverHasMemory>(
+                "device d0 2MiB\nalloc p0 1MiB s0\nalloc p2 1MiB s0\nalloc p1 777 s0\n"),
+            "");  // rightly
+  EXPECT_EQ(clause<NeverHasMemory>(
+                "device d0 2MiB\nstream s1 d0\nalloc p0 1MiB s0\nalloc p2 1MiB s0\nkernel s1 p0 r\n"
+                "free p0\nalloc p1 777 s0\n"),
+            "C12");  // a wait would do
+  EXPECT_EQ(clause<NeverHasMemory>(
+                "device d0 2MiB\nstream s1 d0\nalloc p0 512 s1\nfree p0\nalloc p1 777 s0\n"),
+            "C12");  // another heap's
 }
 
 struct LeaksASegment : ForwardingSubject {
@@ -280,7 +313,8 @@ TEST(Checkers, C15FiresOnEveryFieldOfEveryFigureOfEveryPool) {
   for (miscounted_figure = 0; miscounted_figure < spec::kCacheFigures; ++miscounted_figure) {
     for (miscounted_field = 0; miscounted_field < 4; ++miscounted_field) {
       for (miscounted_pool = 0; miscounted_pool < spec::kCachePools; ++miscounted_pool) {
-        // Where not every call is walked, a peak may be too high by what the calls between could have added.
+        // Where not every call is walked, a peak may be too high by what the calls between could
+        // have added.
         const bool is_peak = miscounted_field == 1;
         const std::string ops = "alloc p0 512 s0\nalloc p1 2MiB s0\nfree p0\n";
         EXPECT_EQ(is_peak ? dense_clause<Miscounts>(ops) : clause<Miscounts>(ops), "C15")
@@ -338,8 +372,10 @@ struct InventsA : ForwardingSubject {
 TEST(Checkers, C15FiresOnForgottenAndInventedStealsAndRetries) {
   using Forgets = ForgetsA<&spec::CacheStats::steals>;
   using Invents = InventsA<&spec::CacheStats::steals>;
-  const std::string lent = "stream s1 d0\nalloc p0 512 s0\nalloc p1 512 s0\nfree p0\nstep s0 9\nalloc p2 512 s1\n";
-  const std::string adopted = "device d0 22MiB\nstream s1 d0\nalloc p0 20MiB s0\nfree p0\nstep s0 9\nalloc p1 20MiB s1\n";
+  const std::string lent =
+      "stream s1 d0\nalloc p0 512 s0\nalloc p1 512 s0\nfree p0\nstep s0 9\nalloc p2 512 s1\n";
+  const std::string adopted =
+      "device d0 22MiB\nstream s1 d0\nalloc p0 20MiB s0\nfree p0\nstep s0 9\nalloc p1 20MiB s1\n";
   for (const std::string& ops : {lent, adopted}) {
     EXPECT_EQ(dense_clause<Sound>(ops), "");
     EXPECT_EQ(dense_clause<Forgets>(ops), "C15");
@@ -359,7 +395,9 @@ TEST(Checkers, C15FiresOnForgottenAndInventedStealsAndRetries) {
 
 struct ForgivesMisuse : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  Status free(Address address) override { return static_cast<void>(inner_->free(address)), Status::ok(); }
+  Status free(Address address) override {
+    return static_cast<void>(inner_->free(address)), Status::ok();
+  }
 };
 struct ConfusesErrors : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
@@ -372,7 +410,8 @@ struct ConfusesErrors : ForwardingSubject {
   }
 };
 TEST(Checkers, C16FiresOnMisuseForgivenOrMisnamed) {
-  for (const char* misuse : {"free-stale p0\n", "free-foreign 3\n", "alloc p1 4096 s0\nfree-interior p1 512\n"}) {
+  for (const char* misuse :
+       {"free-stale p0\n", "free-foreign 3\n", "alloc p1 4096 s0\nfree-interior p1 512\n"}) {
     const std::string ops = std::string("alloc p0 4096 s0\nfree p0\n") + misuse;
     EXPECT_EQ(clause<ForgivesMisuse>(ops), "C16") << misuse;
     EXPECT_EQ(clause<ConfusesErrors>(ops), "C16") << misuse;
@@ -392,7 +431,9 @@ struct AsksWhenRefusing : ForwardingSubject {
 TEST(Checkers, C13FiresWhenARefusedCallDoesSomething) {
   EXPECT_EQ(clause<AsksWhenRefusing>("alloc p0 512 s0\nfree p0\nfree-stale p0\n"), "C13");
   // A device that fails what should not have been asked is no excuse.
-  EXPECT_EQ(clause<AsksWhenRefusing>("alloc p0 512 s0\nfree p0\nfail memory-info 1 on\nfree-stale p0\n"), "C13");
+  EXPECT_EQ(
+      clause<AsksWhenRefusing>("alloc p0 512 s0\nfree p0\nfail memory-info 1 on\nfree-stale p0\n"),
+      "C13");
 }
 
 template <unsigned kPolls, device::CallKind kKind>
@@ -401,9 +442,11 @@ struct TalksOnEveryAllocation : ForwardingSubject {
   EventHandle event;
   bool has_event = false;
   Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
-    if (!has_event && kKind == device::CallKind::kEventQuery) event = device_for(device::CallKind::kEventCreate).event_create().value();
+    if (!has_event && kKind == device::CallKind::kEventQuery)
+      event = device_for(device::CallKind::kEventCreate).event_create().value();
     for (unsigned i = 0; i < kPolls && has_event; ++i) {
-      if (kKind == device::CallKind::kEventQuery) static_cast<void>(device_for(kKind).event_query(event));
+      if (kKind == device::CallKind::kEventQuery)
+        static_cast<void>(device_for(kKind).event_query(event));
       else static_cast<void>(device_for(kKind).memory_info());
     }
     has_event = true;
@@ -415,7 +458,9 @@ TEST(Checkers, C17FiresOnAHitThatPollsTooOftenOrAsksTheDeviceAndOnAMissThatAsksT
   EXPECT_EQ((clause<TalksOnEveryAllocation<17, device::CallKind::kEventQuery>>(hit)), "C17");
   // That a call was a hit is known only where the map before it is.
   EXPECT_EQ((dense_clause<TalksOnEveryAllocation<1, device::CallKind::kMemoryInfo>>(hit)), "C17");
-  EXPECT_EQ((clause<TalksOnEveryAllocation<100, device::CallKind::kMemoryInfo>>("alloc p0 512 s0\nalloc p1 2MiB s0\n")), "C17");
+  EXPECT_EQ((clause<TalksOnEveryAllocation<100, device::CallKind::kMemoryInfo>>(
+                "alloc p0 512 s0\nalloc p1 2MiB s0\n")),
+            "C17");
 }
 TEST(Checkers, C9FiresOnAPollDuringACapture) {
   EXPECT_EQ((clause<TalksOnEveryAllocation<1, device::CallKind::kEventQuery>>(
@@ -465,14 +510,18 @@ TEST(Checkers, TheRoundingRowsFireWhenAnotherPolicyIsAtWork) {
   };
   EXPECT_EQ(clause<ClaimsDefaults>("alloc p0 512 s0\n", "small_segment_mb:4"), "DEV-2");
   EXPECT_EQ(clause<ClaimsDefaults>("alloc p0 600 s0\n", "granule:128"), "DEV-1");
-  EXPECT_EQ(clause<ClaimsDefaults>("alloc p0 12MiB s0\nalloc p2 10MiB s0\nfree p0\n", "round_segment_mb:16"), "DEV-2");
+  EXPECT_EQ(clause<ClaimsDefaults>("alloc p0 12MiB s0\nalloc p2 10MiB s0\nfree p0\n",
+                                   "round_segment_mb:16"),
+            "DEV-2");
   EXPECT_EQ(clause<ClaimsDefaults>("alloc p0 300000000 s0\n", "max_split_size_mb:21"), "DEV-4");
 }
 
-/// Serves 777 bytes with the second best fit, and tells nothing of the best one that it took and gave back on its way.
+/// Serves 777 bytes with the second best fit, and tells nothing of the best one that it took and
+/// gave back on its way.
 struct GivesTheNextFit : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  spec::CacheStats detour;  ///< what its allocations of the best fit have counted, and their frees uncounted
+  /// what its allocations of the best fit have counted, and their frees uncounted
+  spec::CacheStats detour;
   std::uint64_t peaks[spec::kCacheFigures][spec::kCachePools] = {};
 
   Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
@@ -483,7 +532,8 @@ struct GivesTheNextFit : ForwardingSubject {
     EXPECT_TRUE(inner_->free(best.value()).is_ok());
     EXPECT_TRUE(inner_->stats(DeviceId{0}, &after).is_ok());
     for_each_stat([&](unsigned figure, unsigned pool) {
-      const std::uint64_t once = after.figure[figure][pool].increased - before.figure[figure][pool].increased;
+      const std::uint64_t once =
+          after.figure[figure][pool].increased - before.figure[figure][pool].increased;
       detour.figure[figure][pool].increased += 2 * once;
     });
     const Result<Address> again = inner_->allocate(size, stream, shortage);
@@ -509,7 +559,9 @@ struct GivesTheNextFit : ForwardingSubject {
   }
 };
 TEST(Checkers, Dev3FiresOnAFitThatIsNotTheBest) {
-  EXPECT_EQ(dense_clause<GivesTheNextFit>("alloc p0 1024 s0\nalloc p1 512 s0\nfree p0\nalloc p2 777 s0\n"), "DEV-3");
+  EXPECT_EQ(dense_clause<GivesTheNextFit>(
+                "alloc p0 1024 s0\nalloc p1 512 s0\nfree p0\nalloc p2 777 s0\n"),
+            "DEV-3");
   EXPECT_EQ(dense_clause<GivesTheNextFit>("alloc p2 600 s0\n"), "");
 }
 
@@ -540,12 +592,15 @@ struct HidesTheLoss : ForwardingSubject {
 };
 TEST(Checkers, C26FiresOnCallsAfterTheDeviceIsGoneAndOnOtherAnswers) {
   for (const char* end : {"lose d0\n", "teardown\n"}) {
-    const std::string ops = std::string("alloc p0 512 s0\n") + end + "alloc p1 4MiB s0\nalloc p2 4MiB s0\n";
+    const std::string ops =
+        std::string("alloc p0 512 s0\n") + end + "alloc p1 4MiB s0\nalloc p2 4MiB s0\n";
     EXPECT_EQ(clause<OutlivesItsDevice>(ops), "C26") << end;
     EXPECT_EQ(clause<HidesTheLoss>(ops), "C26") << end;
   }
   // What one device is told of the driver's end, the other knows.
-  EXPECT_EQ(clause<HidesTheLoss>("device d1 0\nstream s1 d1\nteardown\nalloc p0 4MiB s0\nalloc p1 4MiB s1\n"), "C26");
+  EXPECT_EQ(clause<HidesTheLoss>(
+                "device d1 0\nstream s1 d1\nteardown\nalloc p0 4MiB s0\nalloc p1 4MiB s1\n"),
+            "C26");
 }
 
 bool gives_another_block = false;

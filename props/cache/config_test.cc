@@ -1,6 +1,8 @@
-// The configuration string (row DEV-22): what each key does, and that nothing wrong is passed over in silence.
+// The configuration string (row DEV-22): what each key does, and that nothing wrong is passed over
+// in silence.
 //
-// Imitates: settings people have in their job scripts, and their slips. Does not prove: that the allocator obeys them.
+// Imitates: settings people have in their job scripts, and their slips. Does not prove: that the
+// allocator obeys them.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -33,8 +35,10 @@ TEST(ConfigTest, AnEmptyStringGivesTheDefaults) {
 TEST(ConfigTest, EveryBuiltKeySetsItsField) {
   const Parsed p = parse(
       "max_split_size_mb:128,max_non_split_rounding_mb:40,per_process_memory_fraction:0.25,"
-      "release_lock_on_cudamalloc:True,backend:native,reuse:ordered,wait_ms:7,small_request_kb:512,small_segment_mb:4,"
-      "large_request_mb:12,large_segment_mb:32,round_segment_mb:8,granule:256,roundup_power2_divisions:4");
+      "release_lock_on_cudamalloc:True,backend:native,reuse:ordered,wait_ms:7,small_request_kb:512,"
+      "small_segment_mb:4,"
+      "large_request_mb:12,large_segment_mb:32,round_segment_mb:8,granule:256,roundup_power2_"
+      "divisions:4");
   ASSERT_EQ(p.code, Code::kOk) << p.error;
   EXPECT_EQ(p.config.max_split_size, 128_MiB);
   EXPECT_EQ(p.config.max_non_split_rounding, 40_MiB);
@@ -84,9 +88,11 @@ TEST(ConfigTest, WaitTakesWordsToo) {
 TEST(ConfigTest, KnownKeysThatAreNotBuiltAreNamed) {
   for (const std::string key :
        {"garbage_collection_threshold:0.8", "expandable_segments:True", "expandable_segments:False",
-        "expandable_segments_reserve:1", "expandable_segments_reserve_by_class:1", "throw_on_cudamalloc_oom:True",
-        "graph_capture_record_stream_reuse:True", "pinned_use_cuda_host_register:True", "pinned_num_register_threads:8",
-        "pinned_use_background_threads:True", "pinned_reserve_segment_size_mb:64", "backend:cudaMallocAsync"}) {
+        "expandable_segments_reserve:1", "expandable_segments_reserve_by_class:1",
+        "throw_on_cudamalloc_oom:True", "graph_capture_record_stream_reuse:True",
+        "pinned_use_cuda_host_register:True", "pinned_num_register_threads:8",
+        "pinned_use_background_threads:True", "pinned_reserve_segment_size_mb:64",
+        "backend:cudaMallocAsync"}) {
     const Parsed p = parse(key);
     EXPECT_EQ(p.code, Code::kUnsupported) << key;
     EXPECT_EQ(p.error.rfind(key.substr(0, key.find(':')), 0), 0u) << p.error;
@@ -98,19 +104,25 @@ TEST(ConfigTest, EachSlipHasItsOwnLine) {
       {"max_spilt_size_mb:64", "unknown key 'max_spilt_size_mb'"},
       {"wait_ms", "wait_ms: lacks a value"},
       {"wait_ms:5,wait_ms:6", "wait_ms: given twice"},
-      {"wait_ms:5x", "wait_ms: '5x' is neither a number of milliseconds below 4294967295 nor never nor forever"},
-      {"wait_ms:-1", "wait_ms: '-1' is neither a number of milliseconds below 4294967295 nor never nor forever"},
+      {"wait_ms:5x",
+       "wait_ms: '5x' is neither a number of milliseconds below 4294967295 nor never nor forever"},
+      {"wait_ms:-1",
+       "wait_ms: '-1' is neither a number of milliseconds below 4294967295 nor never nor forever"},
       {"max_split_size_mb:", "max_split_size_mb: '' is not a whole number in range"},
-      {"max_split_size_mb:20", "max_split_size_mb: must be more than large_segment_mb (20 unless set)"},
-      {"max_split_size_mb:99999999999999999999", "max_split_size_mb: '99999999999999999999' is not a whole number in range"},
+      {"max_split_size_mb:20",
+       "max_split_size_mb: must be more than large_segment_mb (20 unless set)"},
+      {"max_split_size_mb:99999999999999999999",
+       "max_split_size_mb: '99999999999999999999' is not a whole number in range"},
       {"max_split_size_mb:17592186044416", "max_split_size_mb: '17592186044416' is over 1 PiB"},
-      {"max_non_split_rounding_mb:19", "max_non_split_rounding_mb: must be at least large_segment_mb (20 unless set)"},
+      {"max_non_split_rounding_mb:19",
+       "max_non_split_rounding_mb: must be at least large_segment_mb (20 unless set)"},
       {"per_process_memory_fraction:0", "per_process_memory_fraction: '0' is not in (0, 1]"},
       {"per_process_memory_fraction:1.01", "per_process_memory_fraction: '1.01' is not in (0, 1]"},
       {"per_process_memory_fraction:nan", "per_process_memory_fraction: 'nan' is not in (0, 1]"},
       {"per_process_memory_fraction:half", "per_process_memory_fraction: 'half' is not a number"},
       {"release_lock_on_cudamalloc:False",
-       "release_lock_on_cudamalloc: 'False' cannot be False: no lock is ever held while the driver works"},
+       "release_lock_on_cudamalloc: 'False' cannot be False: no lock is ever held while the driver "
+       "works"},
       {"release_lock_on_cudamalloc:1", "release_lock_on_cudamalloc: '1' is neither True nor False"},
       {"backend:hip", "backend: 'hip' is neither native nor cudaMallocAsync"},
       {"reuse:all", "reuse: 'all' is none of own, completed, ordered"},
@@ -121,26 +133,36 @@ TEST(ConfigTest, EachSlipHasItsOwnLine) {
       {"granule:0", "granule: must be a power of two from 16 to 65536"},
       {"small_request_kb:0", "small_request_kb: must be a positive multiple of the granule"},
       {"small_segment_mb:0", "small_segment_mb: must be a positive multiple of the granule"},
-      {"small_request_kb:4096,large_request_mb:16", "small_request_kb: must fit into small_segment_mb"},
-      {"small_request_kb:2048,large_request_mb:1", "large_request_mb: must not be below small_request_kb"},
+      {"small_request_kb:4096,large_request_mb:16",
+       "small_request_kb: must fit into small_segment_mb"},
+      {"small_request_kb:2048,large_request_mb:1",
+       "large_request_mb: must not be below small_request_kb"},
       {"large_request_mb:21", "large_request_mb: must fit into large_segment_mb"},
       {"round_segment_mb:0", "round_segment_mb: must be a positive multiple of the granule"},
       {"large_segment_mb:0", "large_segment_mb: must be a positive multiple of the granule"},
       {"large_request_mb:0", "large_request_mb: must be a positive multiple of the granule"},
       {"roundup_power2_divisions:3",
        "roundup_power2_divisions: '3' has a number of divisions that is not a power of two"},
-      {"roundup_power2_divisions:2048", "roundup_power2_divisions: '2048' has more than 1024 divisions"},
+      {"roundup_power2_divisions:2048",
+       "roundup_power2_divisions: '2048' has more than 1024 divisions"},
       {"roundup_power2_divisions:[256:1", "roundup_power2_divisions: '[256:1' lacks its ]"},
-      {"roundup_power2_divisions:[]", "roundup_power2_divisions: '[]' has an entry that is not size:divisions"},
-      {"roundup_power2_divisions:[256]", "roundup_power2_divisions: '[256]' has an entry that is not size:divisions"},
+      {"roundup_power2_divisions:[]",
+       "roundup_power2_divisions: '[]' has an entry that is not size:divisions"},
+      {"roundup_power2_divisions:[256]",
+       "roundup_power2_divisions: '[256]' has an entry that is not size:divisions"},
       {"roundup_power2_divisions:[256:x]",
        "roundup_power2_divisions: '[256:x]' has a number of divisions that is not a whole number"},
-      {"roundup_power2_divisions:[300:2]", "roundup_power2_divisions: '[300:2]' has a size that is not a power of two in MiB"},
-      {"roundup_power2_divisions:[65536:2]", "roundup_power2_divisions: '[65536:2]' has a size over 32768 MiB"},
-      {"roundup_power2_divisions:[512:2,256:2]", "roundup_power2_divisions: '[512:2,256:2]' has sizes that do not ascend"},
-      {"roundup_power2_divisions:[256:2,256:2]", "roundup_power2_divisions: '[256:2,256:2]' has sizes that do not ascend"},
+      {"roundup_power2_divisions:[300:2]",
+       "roundup_power2_divisions: '[300:2]' has a size that is not a power of two in MiB"},
+      {"roundup_power2_divisions:[65536:2]",
+       "roundup_power2_divisions: '[65536:2]' has a size over 32768 MiB"},
+      {"roundup_power2_divisions:[512:2,256:2]",
+       "roundup_power2_divisions: '[512:2,256:2]' has sizes that do not ascend"},
+      {"roundup_power2_divisions:[256:2,256:2]",
+       "roundup_power2_divisions: '[256:2,256:2]' has sizes that do not ascend"},
       {"roundup_power2_divisions:[>:2]", "roundup_power2_divisions: '[>:2]' begins with >"},
-      {"roundup_power2_divisions:[256:1,>:2,512:2]", "roundup_power2_divisions: '[256:1,>:2,512:2]' has an entry after >"},
+      {"roundup_power2_divisions:[256:1,>:2,512:2]",
+       "roundup_power2_divisions: '[256:1,>:2,512:2]' has an entry after >"},
       {"wait\n_ms:5", "unknown key 'wait?_ms'"},
   };
   for (const auto& [text, line] : slips) {
@@ -162,7 +184,8 @@ TEST(ConfigTest, FieldsSetByProgramAreCheckedToo) {
   EXPECT_EQ(cache::check_config(config).code(), Code::kInvalidArgument);
   config = cache::Config{};
   config.roundup_divisions[3] = 6;
-  EXPECT_STREQ(cache::check_config(config).why(), "roundup_power2_divisions: must be 0 or a power of two up to 1024");
+  EXPECT_STREQ(cache::check_config(config).why(),
+               "roundup_power2_divisions: must be 0 or a power of two up to 1024");
   config = cache::Config{};
   config.reuse = static_cast<cache::Reuse>(9);
   EXPECT_STREQ(cache::check_config(config).why(), "reuse: must be own, completed or ordered");

@@ -1,6 +1,7 @@
-// The fault loop: every driver call of a sequence fails in turn, once and from then on. Imitated: a device out of memory,
-// out of events, or with a failing driver at the worst moment (H29, H34, H35). Checked at every step by the model, and at
-// the end: healed, everything is freed and trimmed, and nothing is held.
+// The fault loop: every driver call of a sequence fails in turn, once and from then on. Imitated: a
+// device out of memory, out of events, or with a failing driver at the worst moment (H29, H34,
+// H35). Checked at every step by the model, and at the end: healed, everything is freed and
+// trimmed, and nothing is held.
 // Not proved: pairs of separate failures; they are left to the fuzzer.
 #include <gtest/gtest.h>
 
@@ -13,7 +14,8 @@ namespace ashlar::props {
 namespace {
 
 /// Calls of each kind in a run without failures, everything at the end included.
-std::vector<std::uint64_t> calls_of(const spec::OpFile& file, const spec::CacheLockstep::Options& options) {
+std::vector<std::uint64_t> calls_of(const spec::OpFile& file,
+                                    const spec::CacheLockstep::Options& options) {
   spec::CacheLockstep lockstep(options);
   for (const spec::Op& op : file.ops) lockstep.step(op);
   std::vector<std::uint64_t> calls;

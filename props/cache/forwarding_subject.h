@@ -1,4 +1,5 @@
-// ForwardingSubject: hands every call on to a real subject. Tests derive from it and break one thing.
+// ForwardingSubject: hands every call on to a real subject. Tests derive from it and break one
+// thing.
 //
 // Thread safety: as the inner subject's.
 #pragma once
@@ -14,35 +15,49 @@ namespace ashlar::props {
 
 class ForwardingSubject : public spec::CacheSubject {
  public:
-  ForwardingSubject(std::shared_ptr<spec::CacheSubject> inner, std::span<device::Device* const> devices)
+  ForwardingSubject(std::shared_ptr<spec::CacheSubject> inner,
+                    std::span<device::Device* const> devices)
       : inner_(std::move(inner)), devices_(devices.begin(), devices.end()) {}
 
   spec::CacheSettings settings() const override { return inner_->settings(); }
-  Result<Address> allocate(Bytes size, const Stream& stream, spec::CacheShortage* shortage) override {
+  Result<Address> allocate(Bytes size, const Stream& stream,
+                           spec::CacheShortage* shortage) override {
     return inner_->allocate(size, stream, shortage);
   }
   Status free(Address address) override { return inner_->free(address); }
-  Status free_on(Address address, const Stream& stream) override { return inner_->free_on(address, stream); }
-  Status record_use(Address address, const Stream& stream) override { return inner_->record_use(address, stream); }
+  Status free_on(Address address, const Stream& stream) override {
+    return inner_->free_on(address, stream);
+  }
+  Status record_use(Address address, const Stream& stream) override {
+    return inner_->record_use(address, stream);
+  }
   Status retire_stream(const Stream& stream) override { return inner_->retire_stream(stream); }
   Status begin_capture(const Stream& stream) override { return inner_->begin_capture(stream); }
   Status end_capture(const Stream& stream) override { return inner_->end_capture(stream); }
   Status trim(DeviceId device) override { return inner_->trim(device); }
-  Status set_memory_limit(DeviceId device, Bytes limit) override { return inner_->set_memory_limit(device, limit); }
+  Status set_memory_limit(DeviceId device, Bytes limit) override {
+    return inner_->set_memory_limit(device, limit);
+  }
   Status reset_peak_stats(DeviceId device) override { return inner_->reset_peak_stats(device); }
   Result<spec::CacheInfo> info(Address address) override { return inner_->info(address); }
-  Result<Bytes> largest_free_block(const Stream& stream) override { return inner_->largest_free_block(stream); }
+  Result<Bytes> largest_free_block(const Stream& stream) override {
+    return inner_->largest_free_block(stream);
+  }
   Status stats(DeviceId device, spec::CacheStats* out) override {
     const Status got = inner_->stats(device, out);
-    for (unsigned kind = 0; kind < device::kCallKinds; ++kind) out->device_calls[kind] += extra_calls_[kind];
+    for (unsigned kind = 0; kind < device::kCallKinds; ++kind)
+      out->device_calls[kind] += extra_calls_[kind];
     return got;
   }
-  Status snapshot(DeviceId device, spec::CacheSnapshot* out) override { return inner_->snapshot(device, out); }
+  Status snapshot(DeviceId device, spec::CacheSnapshot* out) override {
+    return inner_->snapshot(device, out);
+  }
   const char* validate() override { return inner_->validate(); }
   void add_free_memory_callback(std::function<void(DeviceId)> callback) override {
     inner_->add_free_memory_callback(std::move(callback));
   }
-  void add_out_of_memory_observer(std::function<void(const spec::CacheShortage&)> observer) override {
+  void add_out_of_memory_observer(
+      std::function<void(const spec::CacheShortage&)> observer) override {
     inner_->add_out_of_memory_observer(std::move(observer));
   }
 
@@ -58,13 +73,15 @@ class ForwardingSubject : public spec::CacheSubject {
   std::uint64_t extra_calls_[device::kCallKinds] = {};
 };
 
-/// Lockstep over a broken subject; `real_conf`, where given, replaces the configuration that the ops ask for.
+/// Lockstep over a broken subject; `real_conf`, where given, replaces the configuration that the
+/// ops ask for.
 template <class Broken>
 spec::CacheLockstep::Options broken(const char* real_conf = nullptr) {
   spec::CacheLockstep::Options options;
   options.validate_every = 1;
-  options.factory = [real_conf](std::span<device::Device* const> devices,
-                                const std::string& conf) -> Result<std::shared_ptr<spec::CacheSubject>> {
+  options.factory = [real_conf](
+                        std::span<device::Device* const> devices,
+                        const std::string& conf) -> Result<std::shared_ptr<spec::CacheSubject>> {
     Result<std::shared_ptr<spec::CacheSubject>> inner =
         caching_allocator_factory()(devices, real_conf == nullptr ? conf : real_conf);
     if (!inner.is_ok()) return inner.status();

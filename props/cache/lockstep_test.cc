@@ -1,5 +1,6 @@
-// The caching allocator against its model, on random sequences of every shape. Imitated: caches that fill, split, merge,
-// wait and run short; failing drivers, captures, misuse, dying streams, callbacks, lost devices, several devices.
+// The caching allocator against its model, on random sequences of every shape. Imitated: caches
+// that fill, split, merge, wait and run short; failing drivers, captures, misuse, dying streams,
+// callbacks, lost devices, several devices.
 // Not proved: anything about sequences not drawn; threads (the stress suites).
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -24,7 +25,8 @@ RC_GTEST_PROP(CacheLockstep, HasNoDivergenceOnAnyByteString, (std::vector<std::u
 
 /// Ops drawn one by one, so that RapidCheck can shrink them too.
 RC_GTEST_PROP(CacheLockstep, HasNoDivergenceOnSequencesOfDrawnOps, ()) {
-  const auto seeds = *rc::gen::container<std::vector<std::uint64_t>>(rc::gen::arbitrary<std::uint64_t>());
+  const auto seeds =
+      *rc::gen::container<std::vector<std::uint64_t>>(rc::gen::arbitrary<std::uint64_t>());
   SequenceShape shape = shape_from(*rc::gen::inRange<std::uint64_t>(0, 512));
   spec::OpFile file = random_sequence(shape, *rc::gen::arbitrary<std::uint64_t>());
   file.ops.resize(std::min<std::size_t>(file.ops.size(), 8 + seeds.size()));
@@ -52,18 +54,23 @@ TEST(CacheLockstep, HasNoDivergenceWhereNotEveryCallIsWalked) {
     options.stats_every = 2 + static_cast<std::uint32_t>(seed % 7);
     options.defers_last_walks = seed % 3 == 0;  // with it, as the fuzz target walks
     options.walk_every = options.defers_last_walks ? 1 : options.stats_every;
-    const spec::LockstepResult result = spec::CacheLockstep::run(random_sequence(shape_from(seed % 512), ~seed), options);
-    ASSERT_EQ(result.divergence.clause + result.divergence.text, "") << "seed " << seed << ", op " << result.op_index;
+    const spec::LockstepResult result =
+        spec::CacheLockstep::run(random_sequence(shape_from(seed % 512), ~seed), options);
+    ASSERT_EQ(result.divergence.clause + result.divergence.text, "")
+        << "seed " << seed << ", op " << result.op_index;
   }
 }
 
-/// A hit whose poll merges the block that fitted into one too large to take is a miss: the ninth call, with no walk after it.
+/// A hit whose poll merges the block that fitted into one too large to take is a miss: the ninth
+/// call, with no walk after it.
 TEST(CacheLockstep, MayMissWhereAMapBeforeTheCallShowsAFit) {
   spec::OpFile file;
   spec::TextError error;
   const char* const ops =
-      "ashlar-ops 1 cache\nconf max_split_size_mb:22\nstream s1 d0\nalloc p0 21495808 s0\nalloc p1 1048577 s0\n"
-      "kernel s1 p1 w\nuse p1 s1\nfree p0\nfree p1\nalloc p2 512 s0\nfree p2\nalloc p3 512 s0\nstep s1 9\nalloc p4 3MiB s0\n";
+      "ashlar-ops 1 cache\nconf max_split_size_mb:22\nstream s1 d0\nalloc p0 21495808 s0\nalloc p1 "
+      "1048577 s0\n"
+      "kernel s1 p1 w\nuse p1 s1\nfree p0\nfree p1\nalloc p2 512 s0\nfree p2\nalloc p3 512 "
+      "s0\nstep s1 9\nalloc p4 3MiB s0\n";
   ASSERT_TRUE(spec::parse_ops(ops, &file, &error)) << error.reason;
   spec::CacheLockstep::Options options;
   options.factory = caching_allocator_factory();
@@ -74,17 +81,21 @@ TEST(CacheLockstep, MayMissWhereAMapBeforeTheCallShowsAFit) {
 }
 
 TEST(CacheLockstep, HasNoDivergenceOnSequencesLongEnoughForMuchToPileUp) {
-  // Each pair was a divergence: more events than are kept for reuse (6, 12), what a sparse walk overlooked (38, 124), one
-  // device's addresses come back as another's (255, 479).
-  constexpr struct { std::uint64_t shape, seed; } kWorlds[] = {{6, 6}, {12, 12}, {38, 38}, {124, 124}, {255, 7}, {479, 479}};
+  // Each pair was a divergence: more events than are kept for reuse (6, 12), what a sparse walk
+  // overlooked (38, 124), one device's addresses come back as another's (255, 479).
+  constexpr struct {
+    std::uint64_t shape, seed;
+  } kWorlds[] = {{6, 6}, {12, 12}, {38, 38}, {124, 124}, {255, 7}, {479, 479}};
   spec::CacheLockstep::Options options;
   options.factory = caching_allocator_factory();
   options.walk_every = 64;
   for (const auto& world : kWorlds) {
     SequenceShape shape = shape_from(world.shape);
     shape.ops = 20'000;
-    const spec::LockstepResult result = spec::CacheLockstep::run(random_sequence(shape, world.seed), options);
-    EXPECT_EQ(result.divergence.clause + result.divergence.text, "") << "seed " << world.seed << ", op " << result.op_index;
+    const spec::LockstepResult result =
+        spec::CacheLockstep::run(random_sequence(shape, world.seed), options);
+    EXPECT_EQ(result.divergence.clause + result.divergence.text, "")
+        << "seed " << world.seed << ", op " << result.op_index;
   }
 }
 
@@ -105,12 +116,14 @@ TEST(CacheLockstep, TheSameOpsGiveTheSameAddressesTwice) {
   options.factory = caching_allocator_factory();
   for (std::uint64_t seed = 0; seed < 64; ++seed) {
     const spec::OpFile file = random_sequence(shape_from(seed * 8), seed);
-    EXPECT_EQ(spec::CacheLockstep::run(file, options).address_hash, spec::CacheLockstep::run(file, options).address_hash);
+    EXPECT_EQ(spec::CacheLockstep::run(file, options).address_hash,
+              spec::CacheLockstep::run(file, options).address_hash);
   }
 }
 
 TEST(CacheLockstep, WithOwnStreamReuseTheOpsAloneDecideTheAddresses) {
-  // C10's second half: another seed of the adversary gives other device addresses and progress, the same places.
+  // C10's second half: another seed of the adversary gives other device addresses and progress, the
+  // same places.
   spec::CacheLockstep::Options options;
   options.factory = caching_allocator_factory();
   for (std::uint64_t seed = 0; seed < 64; ++seed) {
@@ -121,7 +134,9 @@ TEST(CacheLockstep, WithOwnStreamReuseTheOpsAloneDecideTheAddresses) {
     file.ops.insert(file.ops.begin(), own);
     std::erase_if(file.ops, [](const spec::Op& op) { return op.slot == spec::slot::kTrim; });
     const std::uint64_t first = spec::CacheLockstep::run(file, options).address_hash;
-    std::erase_if(file.ops, [](const spec::Op& op) { return op.slot == spec::slot::kSeed || op.slot == spec::slot::kStep; });
+    std::erase_if(file.ops, [](const spec::Op& op) {
+      return op.slot == spec::slot::kSeed || op.slot == spec::slot::kStep;
+    });
     EXPECT_EQ(spec::CacheLockstep::run(file, options).address_hash, first) << seed;
   }
 }

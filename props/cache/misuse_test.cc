@@ -1,6 +1,8 @@
-// Misuse and lifecycle of the caching allocator: every call with what it must refuse, and a process that forks.
+// Misuse and lifecycle of the caching allocator: every call with what it must refuse, and a process
+// that forks.
 //
-// Imitates: callers that mistake a device, a stream, a state or a process. Does not prove: anything about the memory itself.
+// Imitates: callers that mistake a device, a stream, a state or a process. Does not prove: anything
+// about the memory itself.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,10 +33,12 @@ class CacheMisuseTest : public ::testing::Test {
 TEST_F(CacheMisuseTest, AnAllocatorIsNotMadeOverDevicesOutOfPlaceOrASettingOutOfRange) {
   EXPECT_EQ(cache::CachingAllocator::create({}, cache::Config{}).code(), Code::kInvalidArgument);
   device::Device* null_device[] = {nullptr};
-  EXPECT_EQ(cache::CachingAllocator::create(null_device, cache::Config{}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(cache::CachingAllocator::create(null_device, cache::Config{}).code(),
+            Code::kInvalidArgument);
   device::HostDevice second{DeviceId{1}};
   device::Device* misplaced[] = {&second};
-  EXPECT_EQ(cache::CachingAllocator::create(misplaced, cache::Config{}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(cache::CachingAllocator::create(misplaced, cache::Config{}).code(),
+            Code::kInvalidArgument);
   device::Device* devices[] = {&device_};
   cache::Config bad;
   bad.granule = 3_B;
@@ -101,7 +105,8 @@ TEST_F(CacheMisuseTest, AFractionIsOverZeroAndAtMostOneAndIsKept) {
 
 TEST_F(CacheMisuseTest, AnObserverHearsTheWholeAccountBeforeTheFailure) {
   cache::OutOfMemory heard;
-  allocator_->add_out_of_memory_observer([&heard](const cache::OutOfMemory& account) { heard = account; });
+  allocator_->add_out_of_memory_observer(
+      [&heard](const cache::OutOfMemory& account) { heard = account; });
   EXPECT_TRUE(allocator_->set_memory_limit(kDevice, 20_MiB).is_ok());
   const Address held = allocator_->allocate(12_MiB, stream_).value();
   EXPECT_EQ(allocator_->allocate(12_MiB, stream_).code(), Code::kOutOfMemory);
@@ -131,7 +136,8 @@ TEST_F(CacheMisuseTest, AForkedChildGetsTypedErrorsAndItsFreesDoNothing) {
     all &= allocator_->trim(kDevice).code() == Code::kForked;
     all &= allocator_->stats(kDevice).code() == Code::kForked;
     all &= allocator_->snapshot(kDevice, &snapshot).code() == Code::kForked;
-    allocator_.reset();  // makes no device call, and does not hang on a lock that another thread held
+    // makes no device call, and does not hang on a lock that another thread held
+    allocator_.reset();
     _exit(all ? 0 : 1);  // without the parent's exit handlers: they are not the child's to run
   }
   int status = 0;

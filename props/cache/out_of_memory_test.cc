@@ -1,6 +1,7 @@
 // The out-of-memory message (row DEV-14): every figure is in it, and advice only where it can help.
 //
-// Imitates: the accounts of failures users report most. Does not prove: that the allocator fills the account truly.
+// Imitates: the accounts of failures users report most. Does not prove: that the allocator fills
+// the account truly.
 #include <gtest/gtest.h>
 
 #include <ashlar/cache/out_of_memory.h>
@@ -27,21 +28,25 @@ cache::OutOfMemory account() {
   return o;
 }
 
-bool says(const cache::OutOfMemory& o, const char* text) { return o.message().find(text) != std::string::npos; }
+bool says(const cache::OutOfMemory& o, const char* text) {
+  return o.message().find(text) != std::string::npos;
+}
 
 TEST(OutOfMemoryTest, TheMessageHasEveryFigure) {
   const cache::OutOfMemory o = account();
-  EXPECT_EQ(o.message(),
-            "Out of memory on device 3: 1000 bytes requested, 1.00 KiB (1024 bytes) after rounding, "
-            "2.00 MiB (2097152 bytes) asked of the driver.\n"
-            "The device has 80.00 GiB (85899345920 bytes), of which 1.00 MiB (1048576 bytes) free and "
-            "20.00 GiB (21473787904 bytes) in use outside this allocator.\n"
-            "No memory limit is set.\n"
-            "This allocator holds 60.00 GiB (64424509440 bytes): 50.00 GiB (53687091200 bytes) allocated, "
-            "0 bytes freed but still in use by other streams, 6.00 MiB (6291456 bytes) in transfer, "
-            "9.99 GiB (10731126784 bytes) free.\n"
-            "The largest free block is 512 bytes; fragmentation of what is free: 100.0 %.\n"
-            "Advice: enough is free but in pieces; keep large blocks whole (max_split_size_mb).\n");
+  EXPECT_EQ(
+      o.message(),
+      "Out of memory on device 3: 1000 bytes requested, 1.00 KiB (1024 bytes) after rounding, "
+      "2.00 MiB (2097152 bytes) asked of the driver.\n"
+      "The device has 80.00 GiB (85899345920 bytes), of which 1.00 MiB (1048576 bytes) free and "
+      "20.00 GiB (21473787904 bytes) in use outside this allocator.\n"
+      "No memory limit is set.\n"
+      "This allocator holds 60.00 GiB (64424509440 bytes): 50.00 GiB (53687091200 bytes) "
+      "allocated, "
+      "0 bytes freed but still in use by other streams, 6.00 MiB (6291456 bytes) in transfer, "
+      "9.99 GiB (10731126784 bytes) free.\n"
+      "The largest free block is 512 bytes; fragmentation of what is free: 100.0 %.\n"
+      "Advice: enough is free but in pieces; keep large blocks whole (max_split_size_mb).\n");
 }
 
 TEST(OutOfMemoryTest, FragmentationIsTheShareOutsideTheLargestBlock) {
@@ -89,7 +94,8 @@ TEST(OutOfMemoryTest, PendingMemoryIsExplainedByTheWait) {
   EXPECT_TRUE(says(o, "waiting is off; allow a wait (wait_ms)"));
   o.pending = 0_B;
   o.wait_ran_out = true;
-  EXPECT_TRUE(says(o, "Unfinished work still uses memory that could then come back.")) << "of idle segments, for one";
+  EXPECT_TRUE(says(o, "Unfinished work still uses memory that could then come back."))
+      << "of idle segments, for one";
   EXPECT_TRUE(says(o, "waiting is off; allow a wait (wait_ms)"));
   o.capturing = true;
   EXPECT_FALSE(says(o, "wait_ms")) << "a capture never waits";

@@ -1,8 +1,9 @@
-// The page map alone, on segments where the other suites put none: gigabytes apart, over the edge of a leaf, past 57 bits; and
-// its readers while another thread enters segments and takes them out.
+// The page map alone, on segments where the other suites put none: gigabytes apart, over the edge
+// of a leaf, past 57 bits; and its readers while another thread enters segments and takes them out.
 //
-// Imitates: an allocator with more memory than one leaf of the map covers; frees while other streams grow, adopt and give
-// back, on a driver whose segments share pages. Does not prove: that every interleaving was seen.
+// Imitates: an allocator with more memory than one leaf of the map covers; frees while other
+// streams grow, adopt and give back, on a driver whose segments share pages. Does not prove: that
+// every interleaving was seen.
 #include <atomic>
 #include <deque>
 #include <optional>
@@ -16,7 +17,9 @@ namespace ashlar {
 namespace {
 
 /// The map never looks into a heap.
-cache::StreamHeap* heap_at(std::uintptr_t number) { return reinterpret_cast<cache::StreamHeap*>(number << 12); }
+cache::StreamHeap* heap_at(std::uintptr_t number) {
+  return reinterpret_cast<cache::StreamHeap*>(number << 12);
+}
 
 struct Entered : cache::DeviceSegment {
   Entered(cache::PageMap& pages, std::uintptr_t heap_number, Address at, Bytes bytes) {
@@ -35,8 +38,8 @@ TEST(PageMapTest, SegmentsFarApartAreAllFoundWhicheverWasEnteredLast) {
   cache::PageMap pages;
   const Entered near(pages, 1, kBase, 2_MiB);
   const Entered next_leaf(pages, 2, kBase + 8_GiB, 2_MiB);
-  const Entered far(pages, 3, Address{2_MiB .count()}, 20_MiB);
-  const Entered highest(pages, 4, Address{(std::uint64_t{1} << 57) - 2_MiB .count()}, 2_MiB);
+  const Entered far(pages, 3, Address{2_MiB.count()}, 20_MiB);
+  const Entered highest(pages, 4, Address{(std::uint64_t{1} << 57) - 2_MiB.count()}, 2_MiB);
   for (const Entered* segment : {&near, &next_leaf, &far, &highest}) {
     EXPECT_TRUE(pages.find(segment->base).leads_to(segment->owner()));
     EXPECT_TRUE(pages.find(segment->last()).leads_to(segment->owner()));
@@ -57,7 +60,8 @@ TEST(PageMapTest, ASegmentOverTheEdgeOfALeafIsFoundOnEveryPage) {
   EXPECT_FALSE(pages.find(segment.base + segment.size).leads_to(segment.owner()));
 }
 
-/// Every order in which two segments of one page come and go, and come back: the page leads to exactly those that are there.
+/// Every order in which two segments of one page come and go, and come back: the page leads to
+/// exactly those that are there.
 TEST(PageMapTest, APageOfTwoSegmentsLeadsToWhicheverAreThere) {
   for (const bool low_enters_first : {true, false}) {
     for (const bool low_leaves_first : {true, false}) {
@@ -67,8 +71,10 @@ TEST(PageMapTest, APageOfTwoSegmentsLeadsToWhicheverAreThere) {
       const auto enter_high = [&] { high.emplace(pages, 2, kBase + 3_MiB, 2_MiB); };
       const auto expect = [&](bool has_low, bool has_high) {
         for (const Address at : {kBase + 2_MiB, kBase + 4_MiB - 1_B}) {
-          EXPECT_EQ(pages.find(at).first, has_low ? cache::Owner(heap_at(1), false) : cache::Owner{});
-          EXPECT_EQ(pages.find(at).second, has_high ? cache::Owner(heap_at(2), false) : cache::Owner{});
+          EXPECT_EQ(pages.find(at).first,
+                    has_low ? cache::Owner(heap_at(1), false) : cache::Owner{});
+          EXPECT_EQ(pages.find(at).second,
+                    has_high ? cache::Owner(heap_at(2), false) : cache::Owner{});
         }
         EXPECT_EQ(pages.find(kBase).leads_to(cache::Owner(heap_at(1), false)), has_low);
         EXPECT_EQ(pages.find(kBase + 4_MiB).leads_to(cache::Owner(heap_at(2), false)), has_high);
@@ -102,12 +108,13 @@ TEST(PageMapTest, LeavesAtTheSamePlaceAtHandAreNotMistaken) {
   }
 }
 
-/// Owners that come when all numbers are given, on pages that had an owner with a number before and have one again, on whole
-/// pages and on shared ones.
+/// Owners that come when all numbers are given, on pages that had an owner with a number before and
+/// have one again, on whole pages and on shared ones.
 TEST(PageMapTest, OwnersWithoutANumberAreFoundLikeTheOthers) {
   cache::PageMap pages;
   std::deque<Entered> segments;
-  const auto at = [](std::uint64_t i) { return kBase + Bytes{i * 3 * 1_MiB .count()}; };  // every third page is shared
+  // every third page is shared
+  const auto at = [](std::uint64_t i) { return kBase + Bytes{i * 3 * 1_MiB.count()}; };
   for (std::uint64_t i = 0; i < 600; ++i) segments.emplace_back(pages, i + 1, at(i), 3_MiB);
   segments.emplace_back(pages, 601, at(600), 510_MiB);  // its pages' words are in five blocks of 64
   const auto expect_all = [&] {
@@ -118,7 +125,8 @@ TEST(PageMapTest, OwnersWithoutANumberAreFoundLikeTheOthers) {
     }
   };
   expect_all();
-  for (std::size_t i = 0; i < segments.size(); ++i) {  // the last become the first's, and the other way round
+  // the last become the first's, and the other way round
+  for (std::size_t i = 0; i < segments.size(); ++i) {
     pages.erase(segments[i]);
     ASSERT_FALSE(pages.find(segments[i].base).leads_to(segments[i].owner()));
     segments[i].heap.store(heap_at(segments.size() - i));
@@ -128,12 +136,13 @@ TEST(PageMapTest, OwnersWithoutANumberAreFoundLikeTheOthers) {
   expect_all();
   for (const Entered& segment : segments) pages.erase(segment);
   for (std::uint64_t i = 0; i < 1'155; ++i) {
-    const cache::PageMap::Found found = pages.find(kBase + Bytes{i * 2_MiB .count()});
+    const cache::PageMap::Found found = pages.find(kBase + Bytes{i * 2_MiB.count()});
     ASSERT_TRUE(found.first.is_nobody() && found.second.is_nobody());
   }
 }
 
-/// A segment that has a live block, as one thread enters such after such, each on the page of the last.
+/// A segment that has a live block, as one thread enters such after such, each on the page of the
+/// last.
 struct Live {
   static constexpr Bytes kSize = 3_MiB;  // every third page is shared
   static constexpr std::uint64_t kNumbers = 254;
@@ -151,7 +160,8 @@ struct Live {
 TEST(PageMapTest, ALiveBlocksOwnerIsFoundWhileTheRestOfItsPagesChanges) {
   constexpr std::uint64_t kLives = 20'000;
   cache::PageMap pages;
-  for (std::uint64_t n = 1; n <= Live::kNumbers; ++n) Entered(pages, n, Address{n * 2_MiB .count()}, 2_MiB);
+  for (std::uint64_t n = 1; n <= Live::kNumbers; ++n)
+    Entered(pages, n, Address{n * 2_MiB.count()}, 2_MiB);
   std::atomic<std::uint64_t> lives{0};  // the last of so many is live
   std::atomic<std::uint64_t> lost{0};
   const auto look = [&] {
@@ -167,7 +177,8 @@ TEST(PageMapTest, ALiveBlocksOwnerIsFoundWhileTheRestOfItsPagesChanges) {
   for (std::uint64_t n = 0; n < kLives; ++n) {
     std::optional<Entered>& segment = turns[n % 2];
     segment.emplace(pages, Live{n + 2}.heap_number(), Live{n}.base(), Live::kSize);
-    segment.emplace(pages, Live{n}.heap_number(), Live{n}.base(), Live::kSize);  // adopted, by an owner of the other kind
+    // adopted, by an owner of the other kind
+    segment.emplace(pages, Live{n}.heap_number(), Live{n}.base(), Live::kSize);
     lives.store(n + 1);
     if (n > 0) pages.erase(*turns[(n + 1) % 2]);
   }
@@ -178,7 +189,8 @@ TEST(PageMapTest, ALiveBlocksOwnerIsFoundWhileTheRestOfItsPagesChanges) {
 TEST(PageMapTest, AddressesBeyondTheMapAreRefusedAndNobodys) {
   cache::PageMap pages;
   const Entered segment(pages, 1, kBase, 2_MiB);
-  for (const std::uint64_t base : {std::uint64_t{1} << 57, (std::uint64_t{1} << 57) - 1, ~std::uint64_t{0}}) {
+  for (const std::uint64_t base :
+       {std::uint64_t{1} << 57, (std::uint64_t{1} << 57) - 1, ~std::uint64_t{0}}) {
     EXPECT_FALSE(pages.reserve(Address{base}, 2_MiB, segment.owner()));
   }
   EXPECT_TRUE(pages.find(Address{kBase.value() | std::uint64_t{1} << 57}).first.is_nobody());

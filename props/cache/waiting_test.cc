@@ -1,7 +1,9 @@
-// What waits for streams, over the simulated GPU: stuck streams, lost devices, retired streams, calls that cross each other.
+// What waits for streams, over the simulated GPU: stuck streams, lost devices, retired streams,
+// calls that cross each other.
 //
-// Imitates: a stream stuck behind a host function while others finish; a device that dies with work of its own on another's
-// memory; two threads in the middle of one call each, by a device whose calls run a piece of the test's.
+// Imitates: a stream stuck behind a host function while others finish; a device that dies with work
+// of its own on another's memory; two threads in the middle of one call each, by a device whose
+// calls run a piece of the test's.
 // Does not prove: anything about real time; threads_test.cc runs real threads.
 #include <gtest/gtest.h>
 
@@ -21,8 +23,8 @@ constexpr DeviceId kFirst{0};
 constexpr DeviceId kSecond{1};
 constexpr Bytes kBlock = 20_MiB;  // a segment of its own
 
-/// Runs a piece of the test inside the next call of a kind, once the inner device has done it: as another thread's call
-/// might come in between.
+/// Runs a piece of the test inside the next call of a kind, once the inner device has done it: as
+/// another thread's call might come in between.
 class CrossedDevice final : public props::ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
@@ -67,14 +69,18 @@ class CacheWaitingTest : public ::testing::Test {
     gpu_ = std::make_unique<spec::SimGpu>(options);
     std::vector<device::Device*> devices;
     for (std::uint32_t i = 0; i < gpu_->device_count(); ++i) {
-      crossed_.push_back(std::make_unique<CrossedDevice>(gpu_->device(static_cast<std::int32_t>(i))));
+      crossed_.push_back(
+          std::make_unique<CrossedDevice>(gpu_->device(static_cast<std::int32_t>(i))));
       devices.push_back(crossed_.back().get());
     }
     std::string error;
-    allocator_ = cache::CachingAllocator::create(devices, cache::parse_config(conf, &error).value()).value();
+    allocator_ =
+        cache::CachingAllocator::create(devices, cache::parse_config(conf, &error).value()).value();
   }
   Stream stream(DeviceId device = kFirst) { return gpu_->create_stream(device).value(); }
-  Address allocate(const Stream& on) { return allocator_->allocate(kBlock, on).value_or(Address{}); }
+  Address allocate(const Stream& on) {
+    return allocator_->allocate(kBlock, on).value_or(Address{});
+  }
   /// The stream does nothing more until the flag is raised.
   spec::HostFlag hold(const Stream& held) {
     const spec::HostFlag flag = gpu_->new_flag();
@@ -144,7 +150,9 @@ TEST_F(CacheWaitingTest, ALostDevicesUseKeepsNoSegmentOfAnother) {
 
 TEST_F(CacheWaitingTest, ALimitSetWhileTheFractionIsWorkedOutStands) {
   make({64_MiB}, "per_process_memory_fraction:0.25");
-  crossed_[0]->in_memory_info = [this] { ASSERT_TRUE(allocator_->set_memory_limit(kFirst, 40_MiB).is_ok()); };
+  crossed_[0]->in_memory_info = [this] {
+    ASSERT_TRUE(allocator_->set_memory_limit(kFirst, 40_MiB).is_ok());
+  };
   const Stream own = stream();
   EXPECT_FALSE(allocate(own).is_null());
   EXPECT_FALSE(allocate(own).is_null());
@@ -157,7 +165,8 @@ TEST_F(CacheWaitingTest, TwoFreesThatCrossLeaveAStreamsQueueInOrder) {
   const Address first = allocate(own);
   const Address second = allocate(own);
   spec::HostFlag flag = 0;
-  // The second's event is recorded after the first's, behind work that does not end, and filed before it.
+  // The second's event is recorded after the first's, behind work that does not end, and filed
+  // before it.
   crossed_[0]->in_event_record = [&] {
     flag = hold(other);
     ASSERT_TRUE(allocator_->free(second, other).is_ok());
@@ -179,8 +188,9 @@ TEST_F(CacheWaitingTest, AUseFinishedByAnotherThreadBetweenSearchAndWaitIsFound)
   const spec::HostFlag flag = hold(other);
   ASSERT_TRUE(allocator_->free(block, other).is_ok());
   crossed_[0]->in_segment_alloc = [&] {
-    // The driver has nothing, so this call reclaims: its mark on its own stream is done at once, the use is not; and when
-    // its poll and search are over and it tries the driver again, another thread's hit polls.
+    // The driver has nothing, so this call reclaims: its mark on its own stream is done at once,
+    // the use is not; and when its poll and search are over and it tries the driver again, another
+    // thread's hit polls.
     crossed_[0]->in_event_record = [&] { gpu_->step(own, 9); };
     crossed_[0]->in_segment_alloc = [&] {
       gpu_->raise(flag);
@@ -203,7 +213,8 @@ TEST_F(CacheWaitingTest, AUseInAnotherThreadsHandWhenTheWaitIsOverIsFound) {
   ASSERT_TRUE(allocator_->free(done, other).is_ok());
   ASSERT_TRUE(allocator_->free(held, stuck).is_ok());
   gpu_->step(other, 9);
-  // The other thread's hit has just heard that a use is done, and files that only when this call's search is over.
+  // The other thread's hit has just heard that a use is done, and files that only when this call's
+  // search is over.
   std::promise<void> has_heard;
   std::promise<void> may_file;
   crossed_[0]->in_event_query = [&] {

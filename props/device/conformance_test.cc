@@ -1,8 +1,9 @@
 // The contract of src/ashlar/device/device.h, put to every device.
 //
-// Imitates: a client that obeys the contract, and one that passes dead handles and wrong ranges. Clauses D1-D5 and D7.
-// Does not prove: anything about work that is still running (spec/gpu's own suite), capture (D6) or a lost device (D8),
-// for which not every device has an occasion.
+// Imitates: a client that obeys the contract, and one that passes dead handles and wrong ranges.
+// Clauses D1-D5 and D7.
+// Does not prove: anything about work that is still running (spec/gpu's own suite), capture (D6) or
+// a lost device (D8), for which not every device has an occasion.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -26,7 +27,8 @@ class HostUnderTest final : public DeviceUnderTest {
   Status destroy_stream(StreamHandle stream) override { return device_.destroy_stream(stream); }
   std::uint64_t held() override {
     const device::HostLedger l = device_.ledger();
-    return l.segments + l.reservations + l.page_handles + l.mappings + l.events + l.streams + l.pinned + l.held.count();
+    return l.segments + l.reservations + l.page_handles + l.mappings + l.events + l.streams +
+           l.pinned + l.held.count();
   }
 
  private:
@@ -57,7 +59,9 @@ class SimUnderTest final : public DeviceUnderTest {
 class Conformance : public testing::TestWithParam<DeviceMaker> {
  protected:
   void SetUp() override { under_test_ = GetParam().make(kCapacity); }
-  void TearDown() override { EXPECT_EQ(under_test_->held(), 0u) << "the test left something behind"; }
+  void TearDown() override {
+    EXPECT_EQ(under_test_->held(), 0u) << "the test left something behind";
+  }
   device::Device& device() { return under_test_->device(); }
   Bytes page() { return device().traits().page_granularity; }
   Address reserve(Bytes size) {
@@ -175,7 +179,8 @@ TEST_P(Conformance, MappingsAreWholeAndNeverOverlap) {
   const PageHandle a = create(page() * 2);
   const PageHandle b = create(page() * 2);
   EXPECT_FALSE(device().page_map(range, page(), a).is_ok()) << "half a handle";
-  EXPECT_FALSE(device().page_map(range + page() * 3, page() * 2, a).is_ok()) << "over the end of the reservation";
+  EXPECT_FALSE(device().page_map(range + page() * 3, page() * 2, a).is_ok())
+      << "over the end of the reservation";
   EXPECT_OK(device().page_map(range, page() * 2, a));
   EXPECT_FALSE(device().page_map(range + page(), page() * 2, b).is_ok()) << "over a mapping";
   EXPECT_OK(device().page_map(range + page() * 2, page() * 2, b));
@@ -224,18 +229,29 @@ TEST_P(Conformance, StreamIdentitiesAreUniqueAndNeverComeBack) {  // D7
     EXPECT_EQ(identified.value().device, DeviceId{0});
     for (const StreamId other : ids) EXPECT_NE(other, stream.value().id);
     ids.push_back(stream.value().id);
-    EXPECT_EQ(device().capture_status(stream.value().handle).value_or(device::CaptureStatus::kActive), device::CaptureStatus::kNone);
+    EXPECT_EQ(
+        device().capture_status(stream.value().handle).value_or(device::CaptureStatus::kActive),
+        device::CaptureStatus::kNone);
     EXPECT_OK(under_test_->destroy_stream(stream.value().handle));
   }
 }
 
 TEST_P(Conformance, TheCaptureModeBelongsToTheThread) {
-  ASSERT_EQ(device().exchange_capture_mode(device::CaptureMode::kRelaxed).value_or(device::CaptureMode::kRelaxed), device::CaptureMode::kGlobal);
+  ASSERT_EQ(device()
+                .exchange_capture_mode(device::CaptureMode::kRelaxed)
+                .value_or(device::CaptureMode::kRelaxed),
+            device::CaptureMode::kGlobal);
   std::thread other([this] {
-    EXPECT_EQ(device().exchange_capture_mode(device::CaptureMode::kGlobal).value_or(device::CaptureMode::kRelaxed), device::CaptureMode::kGlobal);
+    EXPECT_EQ(device()
+                  .exchange_capture_mode(device::CaptureMode::kGlobal)
+                  .value_or(device::CaptureMode::kRelaxed),
+              device::CaptureMode::kGlobal);
   });
   other.join();
-  EXPECT_EQ(device().exchange_capture_mode(device::CaptureMode::kGlobal).value_or(device::CaptureMode::kGlobal), device::CaptureMode::kRelaxed);
+  EXPECT_EQ(device()
+                .exchange_capture_mode(device::CaptureMode::kGlobal)
+                .value_or(device::CaptureMode::kGlobal),
+            device::CaptureMode::kRelaxed);
 }
 
 TEST_P(Conformance, PinnedMemoryIsReturnedByItsBaseOnly) {
@@ -266,9 +282,12 @@ TEST_P(Conformance, ThreadsMayCallAtTheSameTime) {
 INSTANTIATE_TEST_SUITE_P(
     Devices, Conformance,
     testing::Values(
-        DeviceMaker{"Host", [](Bytes capacity) { return std::make_unique<HostUnderTest>(capacity); }},
-        DeviceMaker{"Sim", [](Bytes capacity) { return std::make_unique<SimUnderTest>(capacity, false); }},
-        DeviceMaker{"AdversarialSim", [](Bytes capacity) { return std::make_unique<SimUnderTest>(capacity, true); }}),
+        DeviceMaker{"Host",
+                    [](Bytes capacity) { return std::make_unique<HostUnderTest>(capacity); }},
+        DeviceMaker{"Sim",
+                    [](Bytes capacity) { return std::make_unique<SimUnderTest>(capacity, false); }},
+        DeviceMaker{"AdversarialSim",
+                    [](Bytes capacity) { return std::make_unique<SimUnderTest>(capacity, true); }}),
     [](const testing::TestParamInfo<DeviceMaker>& made) { return made.param.name; });
 
 }  // namespace

@@ -1,6 +1,8 @@
-// HostDevice beyond the common contract: its memory is real, its handles are checked, its books close.
+// HostDevice beyond the common contract: its memory is real, its handles are checked, its books
+// close.
 //
-// Imitates: code that writes through what it mapped, moves a page to another address, and passes dead handles.
+// Imitates: code that writes through what it mapped, moves a page to another address, and passes
+// dead handles.
 // Does not prove: behaviour when the kernel itself runs short.
 #include <gtest/gtest.h>
 
@@ -53,7 +55,8 @@ TEST(HostDeviceTest, AnAlignmentAboveThePageIsKept) {
     EXPECT_EQ(range.value().value() % (64_MiB).count(), 0u);
   }
   EXPECT_EQ(device.address_reserve(2_MiB, 3_MiB).code(), Code::kInvalidArgument);
-  EXPECT_EQ(device.address_reserve(Bytes{std::uint64_t{1} << 60}, 0_B).code(), Code::kOutOfAddresses);
+  EXPECT_EQ(device.address_reserve(Bytes{std::uint64_t{1} << 60}, 0_B).code(),
+            Code::kOutOfAddresses);
 }
 
 sigjmp_buf fault_exit;
@@ -98,7 +101,8 @@ TEST(HostDeviceTest, DeadAndForeignHandlesAreErrors) {
   EXPECT_TRUE(device.event_destroy(event.value()).is_ok());
   EXPECT_EQ(device.event_destroy(event.value()).code(), Code::kInvalidHandle);
   EXPECT_EQ(device.event_query(event.value()).code(), Code::kInvalidHandle);
-  EXPECT_EQ(device.event_record(event.value(), device::HostDevice::kDefaultStream).code(), Code::kInvalidHandle);
+  EXPECT_EQ(device.event_record(event.value(), device::HostDevice::kDefaultStream).code(),
+            Code::kInvalidHandle);
   EXPECT_EQ(device.event_synchronize(event.value(), 0).code(), Code::kInvalidHandle);
   EXPECT_TRUE(device.destroy_stream(stream.value().handle).is_ok());
   EXPECT_EQ(device.destroy_stream(stream.value().handle).code(), Code::kInvalidHandle);

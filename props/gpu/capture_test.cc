@@ -7,7 +7,9 @@ namespace {
 
 struct SimCapture : SimTest {
   Stream s = make();
-  void begin(device::CaptureMode mode = device::CaptureMode::kGlobal) { EXPECT_TRUE(sim.begin_capture(s, mode).is_ok()); }
+  void begin(device::CaptureMode mode = device::CaptureMode::kGlobal) {
+    EXPECT_TRUE(sim.begin_capture(s, mode).is_ok());
+  }
   /// The capture was invalidated, and that was reported.
   void expect_broken(Code code, Blame by = Blame::kAllocator) {
     EXPECT_EQ(code, Code::kCaptureUnsafe);
@@ -56,16 +58,19 @@ TEST_F(SimCapture, AnUnsafeCallInvalidatesIt) {
 
 TEST_F(SimCapture, TheRelaxedModePermitsUnsafeCalls) {
   begin();
-  EXPECT_EQ(gpu.exchange_capture_mode(device::CaptureMode::kRelaxed).value(), device::CaptureMode::kGlobal);
+  EXPECT_EQ(gpu.exchange_capture_mode(device::CaptureMode::kRelaxed).value(),
+            device::CaptureMode::kGlobal);
   EXPECT_TRUE(gpu.segment_alloc(1_MiB).is_ok());
-  EXPECT_EQ(gpu.exchange_capture_mode(device::CaptureMode::kGlobal).value(), device::CaptureMode::kRelaxed);
+  EXPECT_EQ(gpu.exchange_capture_mode(device::CaptureMode::kGlobal).value(),
+            device::CaptureMode::kRelaxed);
   EXPECT_TRUE(sim.end_capture(s).is_ok());
 }
 
 TEST_F(SimCapture, AnotherThreadIsForbiddenByGlobalCapturesOnly) {
   begin();
   sim.act_as_thread(1);
-  EXPECT_EQ(gpu.exchange_capture_mode(device::CaptureMode::kThreadLocal).value(), device::CaptureMode::kGlobal);
+  EXPECT_EQ(gpu.exchange_capture_mode(device::CaptureMode::kThreadLocal).value(),
+            device::CaptureMode::kGlobal);
   EXPECT_TRUE(gpu.segment_alloc(1_MiB).is_ok());
   EXPECT_TRUE(gpu.exchange_capture_mode(device::CaptureMode::kGlobal).is_ok());
   const Code code = gpu.segment_alloc(1_MiB).code();

@@ -1,6 +1,7 @@
-// Imitates: what a stream-aware allocator may and may not do with bytes whose earlier use is still running, and what
-// its callers may do. Each legal story is told once with every edge of happens-before, and must be silent; and once
-// with the edge it relies on dropped, and must be reported: so no edge is there for nothing.
+// Imitates: what a stream-aware allocator may and may not do with bytes whose earlier use is still
+// running, and what its callers may do. Each legal story is told once with every edge of
+// happens-before, and must be silent; and once with the edge it relies on dropped, and must be
+// reported: so no edge is there for nothing.
 // Does not prove: that the library obeys (the lockstep suites do).
 #include <functional>
 
@@ -32,13 +33,16 @@ struct World {
     EXPECT_TRUE(gpu.event_record(event, s.handle).is_ok());
     return event;
   }
-  void wait(const Stream& s, EventHandle event) { EXPECT_TRUE(gpu.stream_wait(s.handle, event).is_ok()); }
+  void wait(const Stream& s, EventHandle event) {
+    EXPECT_TRUE(gpu.stream_wait(s.handle, event).is_ok());
+  }
   /// Faults of the detector (the stories touch addresses that nobody mapped).
   std::string faults() {
     std::string text;
     for (const Fault& fault : sim.take_faults()) {
       if (fault.kind == FaultKind::kTouchUnmapped) continue;
-      text += std::string(fault.by == Blame::kAllocator ? "allocator " : "caller ") + fault_name(fault.kind) + "; ";
+      text += std::string(fault.by == Blame::kAllocator ? "allocator " : "caller ") +
+              fault_name(fault.kind) + "; ";
     }
     return text;
   }
@@ -48,8 +52,8 @@ struct World {
   Stream a, b, c;
 };
 
-// A legal story and the edge that makes it legal. `also_dropped` are edges without which it must still be legal: those
-// that would hide the one under test.
+// A legal story and the edge that makes it legal. `also_dropped` are edges without which it must
+// still be legal: those that would hide the one under test.
 struct Story {
   const char* name;
   std::uint32_t edge;
@@ -176,7 +180,9 @@ TEST_P(Stories, NeedsNoOtherEdge) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Edges, Stories, testing::ValuesIn(kStories),
-                         [](const testing::TestParamInfo<Story>& made) { return std::string(made.param.name); });
+                         [](const testing::TestParamInfo<Story>& made) {
+                           return std::string(made.param.name);
+                         });
 
 // The one edge that moves the blame only: is a use that is ordered before the free covered by it?
 TEST(Detector, AUseOrderedBeforeTheFreeNeedsNoAnnouncement) {
@@ -259,15 +265,16 @@ TEST(Detector, StampsPassThroughSplitsAndMerges) {
   w.allocate(1, w.a, kAt, Bytes{8192});
   w.kernel(w.a, 1, kAt, Bytes{8192});
   w.free(1);
-  w.allocate(2, w.a, kAt, kSize);                // the front half
-  w.allocate(3, w.b, kAt + kSize, kSize);        // the back half: still in use by 1
+  w.allocate(2, w.a, kAt, kSize);          // the front half
+  w.allocate(3, w.b, kAt + kSize, kSize);  // the back half: still in use by 1
   EXPECT_EQ(w.faults(), "allocator early-reuse; ");
   w.allocate(4, w.b, kAt + Bytes{8192}, kSize);  // behind it: nobody's
   w.kernel(w.b, 4, kAt + Bytes{8192});
   w.free(4);
   w.free(3);
   w.free(2);
-  w.allocate(5, w.c, kAt, Bytes{3 * 4096});      // merged: 1's use on a (the front half) and 4's on b
+  // merged: 1's use on a (the front half) and 4's on b
+  w.allocate(5, w.c, kAt, Bytes{3 * 4096});
   EXPECT_EQ(w.faults(), "allocator early-reuse; ");
   EXPECT_TRUE(w.sim.drain_all().is_ok());
   w.free(5);

@@ -1,4 +1,5 @@
-// What the simulated GPU's suites share: a machine, short names, and faults that must be expected one by one.
+// What the simulated GPU's suites share: a machine, short names, and faults that must be expected
+// one by one.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +17,9 @@ class SimTest : public testing::Test {
  public:
   explicit SimTest(const SimGpuOptions& options = {}) : sim(options) {}
 
-  Stream make(StreamKind kind = StreamKind::kNonBlocking) { return sim.create_stream(kFirstDevice, kind).value(); }
+  Stream make(StreamKind kind = StreamKind::kNonBlocking) {
+    return sim.create_stream(kFirstDevice, kind).value();
+  }
   Status kernel(const Stream& stream) { return sim.launch(stream, std::span<const Touch>{}); }
   Status kernel(const Stream& stream, Address at, Bytes size, AllocationTag tag = kNoTag) {
     return sim.launch(stream, Touch{at, size, Access::kReadWrite, tag});
@@ -35,7 +38,8 @@ class SimTest : public testing::Test {
     EXPECT_EQ(faults[0].by, by) << faults[0].text;
   }
   void TearDown() override {
-    for (const Fault& fault : sim.take_faults()) ADD_FAILURE() << fault_name(fault.kind) << ": " << fault.text;
+    for (const Fault& fault : sim.take_faults())
+      ADD_FAILURE() << fault_name(fault.kind) << ": " << fault.text;
   }
 
   SimGpu sim;

@@ -1,6 +1,7 @@
-// Imitates: small caching allocators with the bugs that real ones had, each under thousands of random operations of a
-// caller that keeps the rules. The sound one must be silent, and every planted bug must be reported as the allocator's
-// fault, never as the caller's: this is the test of the oracle itself.
+// Imitates: small caching allocators with the bugs that real ones had, each under thousands of
+// random operations of a caller that keeps the rules. The sound one must be silent, and every
+// planted bug must be reported as the allocator's fault, never as the caller's: this is the test of
+// the oracle itself.
 // Does not prove: anything about the library's allocator.
 #include <vector>
 
@@ -12,14 +13,16 @@ namespace {
 
 enum class Bug {
   kNone,
-  kIgnoresStreams,          // hands any free block to any stream
-  kForgetsAnnouncedUses,    // record_use is a no-op
-  kKeysOnHandles,           // a heap per handle value: a recycled handle inherits a dead stream's blocks
-  kRecordsBeforeLastUse,    // the event of an announced use is recorded at record_use, not at the free
-  kTakesNotReadyForDone,    // treats any answer of event_query as done
-  kFreesSegmentsInUse,      // trims without asking whether kernels are done
-  kSharesTheThreadStream,   // takes the per-thread handle of two threads for one stream
-  kHandsOutTwice,           // a block is handed out while live
+  kIgnoresStreams,        // hands any free block to any stream
+  kForgetsAnnouncedUses,  // record_use is a no-op
+  // a heap per handle value: a recycled handle inherits a dead stream's blocks
+  kKeysOnHandles,
+  // the event of an announced use is recorded at record_use, not at the free
+  kRecordsBeforeLastUse,
+  kTakesNotReadyForDone,   // treats any answer of event_query as done
+  kFreesSegmentsInUse,     // trims without asking whether kernels are done
+  kSharesTheThreadStream,  // takes the per-thread handle of two threads for one stream
+  kHandsOutTwice,          // a block is handed out while live
 };
 
 // 4 KiB blocks, one segment each; a block idles on its stream's list, or waits for its events.
@@ -110,12 +113,14 @@ class Caller {
  public:
   /// `strict`: that work happens to be done is no excuse; the allocator must have learnt it.
   Caller(std::uint64_t seed, Bug bug, bool strict)
-      : sim_(SimGpuOptions{.seed = seed, .drop_edges = strict ? std::uint32_t{kEdgeCompletion} : 0u}),
+      : sim_(SimGpuOptions{.seed = seed,
+                           .drop_edges = strict ? std::uint32_t{kEdgeCompletion} : 0u}),
         allocator_(sim_.device(), bug),
         rng_(seed),
         churns_(bug == Bug::kNone || bug == Bug::kKeysOnHandles),
         trims_(bug == Bug::kNone || bug == Bug::kFreesSegmentsInUse) {
-    for (std::size_t i = 0; i < kStreams; ++i) streams_.push_back(sim_.create_stream(kFirstDevice).value());
+    for (std::size_t i = 0; i < kStreams; ++i)
+      streams_.push_back(sim_.create_stream(kFirstDevice).value());
     for (std::uint32_t thread : {1u, 0u}) {
       sim_.act_as_thread(thread);
       streams_.push_back(sim_.default_stream(kFirstDevice, kPerThreadStream));
@@ -206,7 +211,8 @@ class Caller {
 TEST(Planted, SoundAllocatorIsSilent) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     for (const bool strict : {false, true}) {
-      for (const Fault& fault : Caller(seed, Bug::kNone, strict).run(1200)) ADD_FAILURE() << seed << ": " << fault.text;
+      for (const Fault& fault : Caller(seed, Bug::kNone, strict).run(1200))
+        ADD_FAILURE() << seed << ": " << fault.text;
     }
   }
 }
@@ -236,14 +242,15 @@ TEST_P(Planted, IsCaughtAndBlamedOnTheAllocator) {
 
 INSTANTIATE_TEST_SUITE_P(
     Bugs, Planted,
-    testing::Values(Expected{"IgnoresStreams", Bug::kIgnoresStreams, FaultKind::kEarlyReuse},
-                    Expected{"ForgetsAnnouncedUses", Bug::kForgetsAnnouncedUses, FaultKind::kEarlyReuse},
-                    Expected{"KeysOnHandles", Bug::kKeysOnHandles, FaultKind::kEarlyReuse},
-                    Expected{"RecordsBeforeLastUse", Bug::kRecordsBeforeLastUse, FaultKind::kEarlyReuse},
-                    Expected{"TakesNotReadyForDone", Bug::kTakesNotReadyForDone, FaultKind::kEarlyReuse},
-                    Expected{"FreesSegmentsInUse", Bug::kFreesSegmentsInUse, FaultKind::kInFlight},
-                    Expected{"SharesTheThreadStream", Bug::kSharesTheThreadStream, FaultKind::kEarlyReuse},
-                    Expected{"HandsOutTwice", Bug::kHandsOutTwice, FaultKind::kOverlap}),
+    testing::Values(
+        Expected{"IgnoresStreams", Bug::kIgnoresStreams, FaultKind::kEarlyReuse},
+        Expected{"ForgetsAnnouncedUses", Bug::kForgetsAnnouncedUses, FaultKind::kEarlyReuse},
+        Expected{"KeysOnHandles", Bug::kKeysOnHandles, FaultKind::kEarlyReuse},
+        Expected{"RecordsBeforeLastUse", Bug::kRecordsBeforeLastUse, FaultKind::kEarlyReuse},
+        Expected{"TakesNotReadyForDone", Bug::kTakesNotReadyForDone, FaultKind::kEarlyReuse},
+        Expected{"FreesSegmentsInUse", Bug::kFreesSegmentsInUse, FaultKind::kInFlight},
+        Expected{"SharesTheThreadStream", Bug::kSharesTheThreadStream, FaultKind::kEarlyReuse},
+        Expected{"HandsOutTwice", Bug::kHandsOutTwice, FaultKind::kOverlap}),
     [](const testing::TestParamInfo<Expected>& made) { return std::string(made.param.name); });
 
 }  // namespace

@@ -1,7 +1,9 @@
-// Every case of props/rules on the simulated GPU: the rules of CUDA as its documentation states them.
+// Every case of props/rules on the simulated GPU: the rules of CUDA as its documentation states
+// them.
 //
 // Imitates: a conformance run on a real device, where the same cases are to agree.
-// Does not prove: that a real device agrees; each case says which page it was written from, or that it is inferred.
+// Does not prove: that a real device agrees; each case says which page it was written from, or that
+// it is inferred.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +48,8 @@ TEST_P(Rules, AgreesOnTheSimulatedGpu) {
   EXPECT_NE(text.find("https://docs.nvidia.com/"), std::string::npos) << "a case cites its page";
   EXPECT_NE(text.find("expect"), std::string::npos) << "a case expects something";
   const RuleReport report = run_rule(parsed(text), make_simulated_machine);
-  EXPECT_EQ(report.verdict, RuleVerdict::kAgrees) << GetParam() << ":" << report.line << ": " << report.why;
+  EXPECT_EQ(report.verdict, RuleVerdict::kAgrees)
+      << GetParam() << ":" << report.line << ": " << report.why;
 }
 
 // Rules hold on every seed: adversarial addresses and progress do not change an outcome.
@@ -57,7 +60,8 @@ TEST_P(Rules, AgreesOnOtherSeeds) {
       options.seed = seed;
       return make_simulated_machine(options);
     });
-    EXPECT_EQ(report.verdict, RuleVerdict::kAgrees) << GetParam() << ":" << report.line << ": " << report.why;
+    EXPECT_EQ(report.verdict, RuleVerdict::kAgrees)
+        << GetParam() << ":" << report.line << ": " << report.why;
   }
 }
 
@@ -69,20 +73,23 @@ INSTANTIATE_TEST_SUITE_P(Cases, Rules, testing::ValuesIn(case_files()),
                          });
 
 TEST(RuleRunner, TellsWhatDiffers) {
-  const RuleReport wrong = run_rule(parsed("ashlar-ops 1 gpu\nstream s0 d0\nrecord e0 s0\ndev-query e0\nexpect ok\n"),
-                                    make_simulated_machine);
+  const RuleReport wrong =
+      run_rule(parsed("ashlar-ops 1 gpu\nstream s0 d0\nrecord e0 s0\ndev-query e0\nexpect ok\n"),
+               make_simulated_machine);
   EXPECT_EQ(wrong.verdict, RuleVerdict::kDiffers);
   EXPECT_EQ(wrong.line, 5u);
-  const RuleReport unexpected = run_rule(parsed("ashlar-ops 1 gpu\ndev-malloc m0 d0 0\n"), make_simulated_machine);
+  const RuleReport unexpected =
+      run_rule(parsed("ashlar-ops 1 gpu\ndev-malloc m0 d0 0\n"), make_simulated_machine);
   EXPECT_EQ(unexpected.verdict, RuleVerdict::kDiffers);
   EXPECT_EQ(unexpected.line, 2u);
-  const RuleReport fault = run_rule(
-      parsed("ashlar-ops 1 gpu\ndev-malloc m0 d0 1\ndev-free m0\ndev-free m0\nexpect invalid-argument\ndrain d0\n"),
-      make_simulated_machine);
+  const RuleReport fault = run_rule(parsed("ashlar-ops 1 gpu\ndev-malloc m0 d0 1\ndev-free "
+                                           "m0\ndev-free m0\nexpect invalid-argument\ndrain d0\n"),
+                                    make_simulated_machine);
   EXPECT_EQ(fault.verdict, RuleVerdict::kDiffers);
   EXPECT_EQ(fault.line, 4u);
-  const RuleReport missing = run_rule(
-      parsed("ashlar-ops 1 gpu\ndev-malloc m0 d0 1\nexpect-fault bad-free\n"), make_simulated_machine);
+  const RuleReport missing =
+      run_rule(parsed("ashlar-ops 1 gpu\ndev-malloc m0 d0 1\nexpect-fault bad-free\n"),
+               make_simulated_machine);
   EXPECT_EQ(missing.verdict, RuleVerdict::kDiffers);
 }
 

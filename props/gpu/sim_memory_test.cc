@@ -1,4 +1,5 @@
-// Imitates: an allocator's driver calls for memory, right and wrong, and calls that fail on purpose.
+// Imitates: an allocator's driver calls for memory, right and wrong, and calls that fail on
+// purpose.
 // Does not prove: what a real driver answers to each misuse (props/rules).
 #include <algorithm>
 #include <map>
@@ -179,8 +180,8 @@ TEST_F(SimMemory, TheCostModelIsChargedByTheCallAndTheStep) {
   EXPECT_EQ(sim.account().step_ns_max, account.ns);
 }
 
-// Ranges handed out are disjoint over devices and kinds, inside the address space and aligned; adversarial ones do come
-// back at once and do touch each other.
+// Ranges handed out are disjoint over devices and kinds, inside the address space and aligned;
+// adversarial ones do come back at once and do touch each other.
 TEST(SimAddresses, AreDisjointAndComeBackAdversarially) {
   for (const bool adversarial : {false, true}) {
     SimGpu sim(SimGpuOptions{.capacities = {0_B, 0_B}, .seed = 5, .adversarial = adversarial});
@@ -230,9 +231,11 @@ TEST(SimAddresses, AreDisjointAndComeBackAdversarially) {
 TEST(SimAddresses, RunOut) {
   SimGpu sim;
   EXPECT_EQ(sim.device().segment_alloc(Bytes{std::uint64_t{1} << 47}).code(), Code::kOutOfMemory);
-  EXPECT_EQ(sim.device().address_reserve(Bytes{std::uint64_t{1} << 47}, 0_B).code(), Code::kOutOfAddresses);
+  EXPECT_EQ(sim.device().address_reserve(Bytes{std::uint64_t{1} << 47}, 0_B).code(),
+            Code::kOutOfAddresses);
   EXPECT_TRUE(sim.device().address_reserve(Bytes{std::uint64_t{1} << 46}, 0_B).is_ok());
-  EXPECT_EQ(sim.device().address_reserve(Bytes{std::uint64_t{1} << 46}, 0_B).code(), Code::kOutOfAddresses);
+  EXPECT_EQ(sim.device().address_reserve(Bytes{std::uint64_t{1} << 46}, 0_B).code(),
+            Code::kOutOfAddresses);
 }
 
 }  // namespace

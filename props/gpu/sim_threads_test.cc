@@ -1,5 +1,6 @@
-// Imitates: four threads that use one simulated machine at the same time, each on its own per-thread default stream.
-// Proves, under the thread sanitizer, that the machine's lock covers everything; not that any order is right.
+// Imitates: four threads that use one simulated machine at the same time, each on its own
+// per-thread default stream. Proves, under the thread sanitizer, that the machine's lock covers
+// everything; not that any order is right.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -33,7 +34,8 @@ TEST(SimThreads, MayAllCallAtTheSameTime) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) threads.emplace_back(work);
   for (std::thread& thread : threads) thread.join();
-  for (const Fault& fault : sim.take_faults()) ADD_FAILURE() << fault_name(fault.kind) << ": " << fault.text;
+  for (const Fault& fault : sim.take_faults())
+    ADD_FAILURE() << fault_name(fault.kind) << ": " << fault.text;
   EXPECT_TRUE(sim.leak_check());
   EXPECT_EQ(sim.account().of(device::CallKind::kSegmentAlloc).calls, 800u);
 }
@@ -51,7 +53,8 @@ TEST(SimThreads, EachHasItsOwnDefaultStreamAndCaptureMode) {
   }).join();
   EXPECT_NE(here, there);
   EXPECT_EQ(mode, device::CaptureMode::kGlobal);
-  EXPECT_EQ(gpu.exchange_capture_mode(device::CaptureMode::kGlobal).value(), device::CaptureMode::kRelaxed);
+  EXPECT_EQ(gpu.exchange_capture_mode(device::CaptureMode::kGlobal).value(),
+            device::CaptureMode::kRelaxed);
 }
 
 }  // namespace

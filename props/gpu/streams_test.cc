@@ -1,5 +1,7 @@
-// Imitates: a program that enqueues kernels, events and waits on a few streams of one or two devices.
-// Does not prove: that a real GPU behaves so (props/rules names the documentation of each rule; a GPU must agree).
+// Imitates: a program that enqueues kernels, events and waits on a few streams of one or two
+// devices.
+// Does not prove: that a real GPU behaves so (props/rules names the documentation of each rule; a
+// GPU must agree).
 #include "props/gpu/fixture.h"
 
 namespace ashlar::spec {
@@ -124,7 +126,8 @@ TEST_F(SimStreams, ACollectiveRunsOnlyWhenAllMembersAreAtIt) {
 }
 
 TEST_F(SimStreams, AHiddenWaitBetweenCollectivesDeadlocks) {
-  // Two streams take part in a collective; one is made to wait for an event behind the other's part in it.
+  // Two streams take part in a collective; one is made to wait for an event behind the other's part
+  // in it.
   const Stream a = make();
   const Stream b = make();
   EXPECT_TRUE(sim.collective(a, 1, 2).is_ok());
@@ -233,11 +236,13 @@ TEST(SimProgress, TheSameSeedMakesTheSameChoices) {
       std::vector<Stream> streams;
       for (int i = 0; i < 3; ++i) streams.push_back(sim.create_stream(kFirstDevice).value());
       for (int i = 0; i < 30; ++i) {
-        EXPECT_TRUE(sim.launch(streams[static_cast<std::size_t>(i % 3)], std::span<const Touch>{}).is_ok());
+        EXPECT_TRUE(
+            sim.launch(streams[static_cast<std::size_t>(i % 3)], std::span<const Touch>{}).is_ok());
       }
       EXPECT_EQ(sim.progress(15), 15u);
       for (const Stream& s : streams) told += std::to_string(sim.pending(s)) + " ";
-      for (int i = 0; i < 20; ++i) told += std::to_string(sim.device().segment_alloc(3000_B).value().value()) + " ";
+      for (int i = 0; i < 20; ++i)
+        told += std::to_string(sim.device().segment_alloc(3000_B).value().value()) + " ";
     }
     EXPECT_EQ(story[0], story[1]);
   }

@@ -1,6 +1,8 @@
-// A host that refuses the n-th allocation that may fail: link refusing_host.cc, and the executable's operators new are replaced.
+// A host that refuses the n-th allocation that may fail: link refusing_host.cc, and the
+// executable's operators new are replaced.
 //
-// Only those that answer nullptr count and refuse: the library uses no others for its records. The rest are as always.
+// Only those that answer nullptr count and refuse: the library uses no others for its records. The
+// rest are as always.
 // Thread safety: none; one thread allocates.
 #pragma once
 

@@ -1,4 +1,5 @@
-// The op language's two forms. Imitated: stored regressions, seeds and counterexamples that must replay for ever.
+// The op language's two forms. Imitated: stored regressions, seeds and counterexamples that must
+// replay for ever.
 // Not proved: that ops mean anything; the worlds that run them are tested elsewhere.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -8,8 +9,8 @@
 
 #include "spec/ops/bytes.h"
 #include "spec/ops/mutate.h"
-#include "spec/ops/random.h"
 #include "spec/ops/opcode_table.h"
+#include "spec/ops/random.h"
 #include "spec/ops/text.h"
 
 namespace ashlar::spec {
@@ -19,7 +20,8 @@ constexpr Subject kSubjects[] = {Subject::kPool, Subject::kCache, Subject::kGpu}
 
 bool same_ops(const OpFile& a, const OpFile& b) { return a.subject == b.subject && a.ops == b.ops; }
 
-RC_GTEST_PROP(OpCodec, EveryByteStringDecodesToOpsThatBothFormsKeep, (std::vector<std::uint8_t> bytes)) {
+RC_GTEST_PROP(OpCodec, EveryByteStringDecodesToOpsThatBothFormsKeep,
+              (std::vector<std::uint8_t> bytes)) {
   for (const Subject subject : kSubjects) {
     const OpFile file = decode_ops(subject, bytes);
     for (const Op& op : file.ops) RC_ASSERT(slot_drives(subject, op.slot));
@@ -37,36 +39,40 @@ TEST(OpCodec, LongMutatedSequencesKeepTheRoundTrip) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     std::vector<std::uint8_t> data;
     std::vector<std::uint8_t> other;
-    for (std::uint64_t i = 0; i < 60; ++i) mutate_ops(Subject::kCache, &data, 2000, seed * 1000 + i);
-    for (std::uint64_t i = 0; i < 20; ++i) mutate_ops(Subject::kCache, &other, 2000, seed * 1000 + 500 + i);
+    for (std::uint64_t i = 0; i < 60; ++i)
+      mutate_ops(Subject::kCache, &data, 2000, seed * 1000 + i);
+    for (std::uint64_t i = 0; i < 20; ++i)
+      mutate_ops(Subject::kCache, &other, 2000, seed * 1000 + 500 + i);
     data = splice_ops(data, other, 2000, seed);
     ASSERT_LE(data.size(), 2000u);
     const OpFile file = decode_ops(Subject::kCache, data);
     const OpFile canonical = canonical_ops(file);
-    ASSERT_TRUE(same_ops(decode_ops(Subject::kCache, encode_ops(file)), canonical)) << print_ops(file);
+    ASSERT_TRUE(same_ops(decode_ops(Subject::kCache, encode_ops(file)), canonical))
+        << print_ops(file);
     ASSERT_EQ(canonical.ops.size(), file.ops.size());
   }
 }
 
 TEST(OpCodec, StoredBytesKeepTheirMeaning) {
-  // One op of every width, written by hand from the table in bytes.h: if this fails, stored inputs changed meaning.
+  // One op of every width, written by hand from the table in bytes.h: if this fails, stored inputs
+  // changed meaning.
   const std::vector<std::uint8_t> bytes = {
-      20, 1, 1, 1, 0,                 // conf: four fragments
-      1,  127, 0, 16, 0, 0, 5,        // alloc p0 4096 s1
-      1,  64 + 40, 255, 255, 255, 255, 2,  // alloc p1, 21 bits
-      1,  63, 255, 0, 0, 0, 0,        // alloc p2 2^63 - 1
-      1,  128, 255, 255, 0, 0, 0,     // alloc p3 2^64 - 1
-      1,  192 + 30, 3, 0, 0, 0, 3,    // alloc p4 3 GiB
-      4,  1, 1, 2,                    // use p2 s2 (257 % 5)
-      5,  1, 2, 0, 5,                 // kernel s1 p2 rw
-      2,  0, 0,                       // free p0
-      22, 9, 0,                       // free-stale p0
-      6,  3, 0x05, 0x80,              // step s3 5
-      15, 22, 0x10, 0x00, 3,          // fail segment-alloc 0 on
-      18, 2, 4,                       // capture-begin s2 thread-local
-      255,                            // nothing
-      20, 0, 0, 0, 0,                 // conf, too late
-      17, 3, 130, 1,                  // capacity d1, cut short: 1 MiB + 1
+      20,  1,        1,    1,    0,            // conf: four fragments
+      1,   127,      0,    16,   0,   0,   5,  // alloc p0 4096 s1
+      1,   64 + 40,  255,  255,  255, 255, 2,  // alloc p1, 21 bits
+      1,   63,       255,  0,    0,   0,   0,  // alloc p2 2^63 - 1
+      1,   128,      255,  255,  0,   0,   0,  // alloc p3 2^64 - 1
+      1,   192 + 30, 3,    0,    0,   0,   3,  // alloc p4 3 GiB
+      4,   1,        1,    2,                  // use p2 s2 (257 % 5)
+      5,   1,        2,    0,    5,            // kernel s1 p2 rw
+      2,   0,        0,                        // free p0
+      22,  9,        0,                        // free-stale p0
+      6,   3,        0x05, 0x80,               // step s3 5
+      15,  22,       0x10, 0x00, 3,            // fail segment-alloc 0 on
+      18,  2,        4,                        // capture-begin s2 thread-local
+      255,                                     // nothing
+      20,  0,        0,    0,    0,            // conf, too late
+      17,  3,        130,  1,                  // capacity d1, cut short: 1 MiB + 1
   };
   EXPECT_EQ(print_ops(decode_ops(Subject::kCache, bytes)),
             "ashlar-ops 1 cache\n"
@@ -111,8 +117,9 @@ TEST(OpCodec, SizesNearEveryBoundaryAndEveryPowerOfTwoAreKeptExactly) {
 TEST(OpText, SuffixesCommentsAndBlankLinesAreRead) {
   OpFile file;
   TextError error;
-  ASSERT_TRUE(parse_ops("ashlar-ops 1 cache  # head\n\n  # c\n\talloc p7 3KiB s2 # x\nconf  a:1,b:[2:3]  # y\r\nheal", &file,
-                        &error));
+  ASSERT_TRUE(parse_ops(
+      "ashlar-ops 1 cache  # head\n\n  # c\n\talloc p7 3KiB s2 # x\nconf  a:1,b:[2:3]  # y\r\nheal",
+      &file, &error));
   ASSERT_EQ(file.ops.size(), 3u);
   EXPECT_EQ(file.ops[0].arg[1], 3072u);
   EXPECT_EQ(file.ops[1].text, "a:1,b:[2:3]");
@@ -135,7 +142,8 @@ TEST(OpText, EveryMistakeIsOneLineThatNamesTheLineAndTheReasonAndChangesNothing)
       {"ashlar-ops 1 cache\nalloc p0 99999999999999999999 s0\n", 2, "argument 2 must be a size"},
       {"ashlar-ops 1 cache\nalloc p0 17179869184GiB s0\n", 2, "argument 2 must be a size"},
       {"ashlar-ops 1 cache\nalloc p0 -1 s0\n", 2, "argument 2 must be a size"},
-      {"ashlar-ops 1 cache\nalloc p0 1\n", 2, "argument 3 must be a stream's name (s0, s1, ...), and is missing"},
+      {"ashlar-ops 1 cache\nalloc p0 1\n", 2,
+       "argument 3 must be a stream's name (s0, s1, ...), and is missing"},
       {"ashlar-ops 1 cache\nalloc p4294967296 1 s0\n", 2, "argument 1 must be"},
       {"ashlar-ops 1 cache\nfree p0 p1\n", 2, "nothing may follow"},
       {"ashlar-ops 1 cache\nfail malloc 1 once\n", 2, "driver call's name"},

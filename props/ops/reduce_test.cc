@@ -1,4 +1,5 @@
-// The reducer. Imitated: long failing sequences from a fuzzer, with one, two or a few ops that matter.
+// The reducer. Imitated: long failing sequences from a fuzzer, with one, two or a few ops that
+// matter.
 // Not proved: that the result is the smallest of all; only that no single op of it can go.
 #include <gtest/gtest.h>
 
@@ -17,12 +18,14 @@ OpFile long_sequence(std::uint64_t seed) {
   std::vector<std::uint8_t> data;
   for (std::uint64_t i = 0; i < 200; ++i) mutate_ops(Subject::kCache, &data, 4000, seed + i);
   OpFile file = decode_ops(Subject::kCache, data);
-  std::erase_if(file.ops, [](const Op& op) { return op.slot == slot::kTrim || op.slot == slot::kHeal; });
+  std::erase_if(file.ops,
+                [](const Op& op) { return op.slot == slot::kTrim || op.slot == slot::kHeal; });
   return file;
 }
 
 std::uint64_t count(const OpFile& file, std::uint8_t s) {
-  return static_cast<std::uint64_t>(std::count_if(file.ops.begin(), file.ops.end(), [&](const Op& op) { return op.slot == s; }));
+  return static_cast<std::uint64_t>(
+      std::count_if(file.ops.begin(), file.ops.end(), [&](const Op& op) { return op.slot == s; }));
 }
 
 TEST(Reducer, FindsTheFewOpsThatMatterInALongSequence) {
@@ -72,7 +75,8 @@ TEST(Reducer, LeavesASequenceThatDoesNotFailAlone) {
 
 TEST(Reducer, StopsAtItsBoundOfRunsAndSaysSo) {
   const OpFile file = long_sequence(4);
-  const Reduction reduced = reduce_ops(file, [](const OpFile& ops) { return std::string(ops.ops.size() > 3 ? "x" : ""); }, 5);
+  const Reduction reduced = reduce_ops(
+      file, [](const OpFile& ops) { return std::string(ops.ops.size() > 3 ? "x" : ""); }, 5);
   EXPECT_EQ(reduced.runs, 5u);
   EXPECT_FALSE(reduced.is_minimal);
   EXPECT_EQ(reduced.clause, "x");

@@ -1,6 +1,8 @@
-// The brute force's least peak: known cases, and agreement with a search that knows no order and no lowest offset.
+// The brute force's least peak: known cases, and agreement with a search that knows no order and no
+// lowest offset.
 //
-// Imitates: nothing; this is the judge of solvers' optima. Does not prove: anything beyond the sizes that it tries.
+// Imitates: nothing; this is the judge of solvers' optima. Does not prove: anything beyond the
+// sizes that it tries.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -15,11 +17,15 @@ namespace {
 
 using plan::Problem;
 
-// Is there a valid plan of one space whose buffers all end by `peak`? Every offset of every buffer is tried.
+// Is there a valid plan of one space whose buffers all end by `peak`? Every offset of every buffer
+// is tried.
 class EveryOffset {
  public:
   EveryOffset(const Problem& problem, std::uint32_t space, Bytes peak)
-      : problem_(problem), space_(space), peak_(peak), offsets_(problem.buffers.size(), plan::kNowhere) {}
+      : problem_(problem),
+        space_(space),
+        peak_(peak),
+        offsets_(problem.buffers.size(), plan::kNowhere) {}
 
   bool exists() { return place(0); }
 
@@ -40,7 +46,9 @@ class EveryOffset {
   bool is_right_so_far(std::uint32_t b) const {
     for (std::uint32_t a = 0; a < b; ++a) {
       const std::uint32_t group = problem_.buffers[a].group;
-      if (group != plan::kNoGroup && group == problem_.buffers[b].group && offsets_[a] != offsets_[b]) return false;
+      if (group != plan::kNoGroup && group == problem_.buffers[b].group &&
+          offsets_[a] != offsets_[b])
+        return false;
       if (first_meeting(problem_, a, b) && share_bytes(problem_, offsets_, a, b)) return false;
     }
     return true;
@@ -60,7 +68,14 @@ TEST(BruteForce, FindsALeastPeakAboveTheLiveBytes) {
     std::uint64_t size;
   };
   Problem problem;
-  for (const Row& row : {Row{0, 3, 3}, {1, 4, 2}, {0, 1, 3}, {5, 6, 3}, {0, 6, 2}, {4, 6, 3}, {2, 5, 2}, {3, 5, 2}}) {
+  for (const Row& row : {Row{0, 3, 3},
+                         {1, 4, 2},
+                         {0, 1, 3},
+                         {5, 6, 3},
+                         {0, 6, 2},
+                         {4, 6, 3},
+                         {2, 5, 2},
+                         {3, 5, 2}}) {
     problem.buffers.emplace_back();
     problem.buffers.back().life = {row.lower, row.upper};
     problem.buffers.back().size = Bytes{row.size};

@@ -1,4 +1,5 @@
-// The checker of plans: each rule is seen to fire, with its words, and its sweep agrees with a look at every pair.
+// The checker of plans: each rule is seen to fire, with its words, and its sweep agrees with a look
+// at every pair.
 //
 // Imitates: solvers that are wrong in one place. Does not prove: anything about a solver.
 #include <gtest/gtest.h>
@@ -17,7 +18,8 @@ namespace {
 using plan::Problem;
 using Rule = PlanViolation::Rule;
 
-// Buffers 0 and 1 are of one group, 2 has a gap in which 3 lives, 4 is pinned, 5 is in another space.
+// Buffers 0 and 1 are of one group, 2 has a gap in which 3 lives, 4 is pinned, 5 is in another
+// space.
 struct Sample {
   Problem problem;
   plan::Plan plan;
@@ -42,7 +44,9 @@ Sample sample() {
   return s;
 }
 
-std::string text_of(const std::optional<PlanViolation>& violation) { return violation ? violation->text : ""; }
+std::string text_of(const std::optional<PlanViolation>& violation) {
+  return violation ? violation->text : "";
+}
 
 TEST(PlanCheck, PassesAValidPlan) {
   const Sample s = sample();
@@ -61,13 +65,18 @@ TEST(PlanCheck, FiresOnEveryPlantedFault) {
   const std::vector<Planted> all{
       {Rule::kCount, "5 offsets for 6 buffers", [](Sample* s) { s->plan.offsets.pop_back(); }},
       {Rule::kCount, "1 answers for 2 spaces", [](Sample* s) { s->plan.spaces.pop_back(); }},
-      {Rule::kNowhere, "buffer 3 has no offset", [](Sample* s) { s->plan.offsets[3] = plan::kNowhere; }},
-      {Rule::kCapacity, "buffer 5 ends over 2^62", [](Sample* s) { s->plan.offsets[5] = plan::kPlanBytesMax - 63_B; }},
-      {Rule::kCapacity, "buffer 5 ends over 2^62", [](Sample* s) { s->plan.offsets[5] = plan::kNowhere - 1_B; }},
+      {Rule::kNowhere, "buffer 3 has no offset",
+       [](Sample* s) { s->plan.offsets[3] = plan::kNowhere; }},
+      {Rule::kCapacity, "buffer 5 ends over 2^62",
+       [](Sample* s) { s->plan.offsets[5] = plan::kPlanBytesMax - 63_B; }},
+      {Rule::kCapacity, "buffer 5 ends over 2^62",
+       [](Sample* s) { s->plan.offsets[5] = plan::kNowhere - 1_B; }},
       {Rule::kAlignment, "buffer 1 is at 4, no multiple of 8",
        [](Sample* s) { s->plan.offsets[0] = s->plan.offsets[1] = 4_B; }},
-      {Rule::kPin, "buffer 4 is at 33 and pinned to 32", [](Sample* s) { s->plan.offsets[4] = 33_B; }},
-      {Rule::kGroup, "buffers 0 and 1 are of one alias group, at 0 and 48", [](Sample* s) { s->plan.offsets[1] = 48_B; }},
+      {Rule::kPin, "buffer 4 is at 33 and pinned to 32",
+       [](Sample* s) { s->plan.offsets[4] = 33_B; }},
+      {Rule::kGroup, "buffers 0 and 1 are of one alias group, at 0 and 48",
+       [](Sample* s) { s->plan.offsets[1] = 48_B; }},
       {Rule::kOverlap, "buffers 0 and 2 are both live at 0 and share bytes [12, 16)",
        [](Sample* s) { s->plan.offsets[2] = 12_B; }},
       {Rule::kOverlap, "buffers 2 and 4 are both live at 2 and share bytes [32, 33)",
@@ -78,11 +87,14 @@ TEST(PlanCheck, FiresOnEveryPlantedFault) {
        [](Sample* s) { s->plan.offsets[3] = 0_B; }},
       {Rule::kOverlap, "buffers 1 and 2 are both live at 6 and share bytes [16, 24)",
        [](Sample* s) { s->plan.offsets[2] = 16_B; }},
-      {Rule::kPeak, "space 0 ends at 40, not at 39", [](Sample* s) { s->plan.spaces[0].peak = 39_B; }},
-      {Rule::kPeak, "space 1 ends at 64, not at 65", [](Sample* s) { s->plan.spaces[1].peak = 65_B; }},
+      {Rule::kPeak, "space 0 ends at 40, not at 39",
+       [](Sample* s) { s->plan.spaces[0].peak = 39_B; }},
+      {Rule::kPeak, "space 1 ends at 64, not at 65",
+       [](Sample* s) { s->plan.spaces[1].peak = 65_B; }},
       {Rule::kLowerBound, "space 0 ends at 40, below its lower bound 41",
        [](Sample* s) { s->plan.spaces[0].lower_bound = 41_B; }},
-      {Rule::kCannotFit, "there is no buffer 6 that cannot fit", [](Sample* s) { s->plan.cannot_fit = {6}; }},
+      {Rule::kCannotFit, "there is no buffer 6 that cannot fit",
+       [](Sample* s) { s->plan.cannot_fit = {6}; }},
       {Rule::kCannotFit, "buffer 2 cannot fit, in a space that is not known not to fit",
        [](Sample* s) { s->plan.cannot_fit = {2}; }},
   };
@@ -110,13 +122,16 @@ TEST(PlanCheck, TakesBuffersThatCannotFitFromEachSpaceThatDoesNotAndOnce) {
   s.plan.cannot_fit = {0, 2};
   EXPECT_EQ(text_of(check_answer(s.problem, s.plan)), "");
   s.plan.cannot_fit = {0, 2, 0};
-  EXPECT_EQ(text_of(check_answer(s.problem, s.plan)), "buffer 0 is twice among those that cannot fit");
+  EXPECT_EQ(text_of(check_answer(s.problem, s.plan)),
+            "buffer 0 is twice among those that cannot fit");
   s.plan.cannot_fit = {0, 2, 5};
-  EXPECT_EQ(text_of(check_answer(s.problem, s.plan)), "buffer 5 cannot fit, in a space that is not known not to fit");
+  EXPECT_EQ(text_of(check_answer(s.problem, s.plan)),
+            "buffer 5 cannot fit, in a space that is not known not to fit");
   s.problem.spaces[1].capacity = 63_B;
   EXPECT_EQ(text_of(check_answer(s.problem, s.plan)), "");
   s.plan.cannot_fit = {0, 2};
-  EXPECT_EQ(text_of(check_answer(s.problem, s.plan)), "space 1 cannot fit, and no buffers of it are said not to");
+  EXPECT_EQ(text_of(check_answer(s.problem, s.plan)),
+            "space 1 cannot fit, and no buffers of it are said not to");
 }
 
 TEST(PlanCheck, NamesBuffersByTheirIds) {
@@ -141,7 +156,8 @@ TEST(PlanCheck, FindsTheOverlapThatALookAtEveryPairFinds) {
     const Bytes to = offsets[random.below(offsets.size())];
     const std::uint32_t group = problem.buffers[moved].group;
     for (std::size_t b = 0; b < offsets.size(); ++b) {
-      if (b == moved || (group != plan::kNoGroup && problem.buffers[b].group == group)) offsets[b] = to;
+      if (b == moved || (group != plan::kNoGroup && problem.buffers[b].group == group))
+        offsets[b] = to;
     }
     const std::optional<PlanViolation> violation = check_plan(problem, offsets);
     if (violation && violation->rule != Rule::kOverlap) continue;

@@ -23,14 +23,17 @@ class Generator {
   Generator(Random* random, const GenerateLimits& limits) : random_(*random), limits_(limits) {}
 
   Problem make() {
-    problem_.buffers.resize(limits_.buffers_min + random_.below(limits_.buffers_max - limits_.buffers_min + 1));
+    problem_.buffers.resize(limits_.buffers_min +
+                            random_.below(limits_.buffers_max - limits_.buffers_min + 1));
     if (random_.one_in(16)) shift_ = random_.one_in(2) ? INT64_MIN : INT64_MAX - limits_.times - 1;
     if (random_.one_in(16)) scale_ = std::uint64_t{1} << 40;
     for (Buffer& buffer : problem_.buffers) {
       draw_life(&buffer.life);
       buffer.size = Bytes{(1 + random_.below(limits_.sizes)) * scale_};
     }
-    for_some([this](std::uint32_t b) { problem_.buffers[b].alignment = Bytes{scale_ << random_.below(4)}; });
+    for_some([this](std::uint32_t b) {
+      problem_.buffers[b].alignment = Bytes{scale_ << random_.below(4)};
+    });
     for_some([this](std::uint32_t b) { problem_.buffers[b].hint = draw_offset(b); });
     draw_gaps();
     draw_spaces();
@@ -69,7 +72,9 @@ class Generator {
       buffer.gaps_begin = static_cast<std::uint32_t>(problem_.gaps.size());
       Time at = buffer.life.lower + 1;
       while (has_gaps && buffer.life.upper - at >= 2) {
-        const Time end = at + 1 + static_cast<Time>(random_.below(static_cast<std::uint64_t>(buffer.life.upper - at - 1)));
+        const Time end = at + 1 +
+                         static_cast<Time>(
+                             random_.below(static_cast<std::uint64_t>(buffer.life.upper - at - 1)));
         if (random_.one_in(kBufferOneIn)) problem_.gaps.push_back({at, end});
         at = end + 1;
       }
@@ -83,7 +88,8 @@ class Generator {
     std::map<std::uint64_t, std::uint32_t> number_of;
     for (Buffer& buffer : problem_.buffers) {
       buffer.space = number_of.emplace(random_.below(3), problem_.spaces.size()).first->second;
-      if (buffer.space == problem_.spaces.size()) problem_.spaces.push_back({"space " + std::to_string(buffer.space), {}});
+      if (buffer.space == problem_.spaces.size())
+        problem_.spaces.push_back({"space " + std::to_string(buffer.space), {}});
       problem_.spaces[buffer.space].capacity = plan::kNowhere;
     }
   }
@@ -94,7 +100,8 @@ class Generator {
       Buffer& buffer = problem_.buffers[b];
       const std::uint64_t drawn = random_.below(3) * 4 + buffer.space;  // a group is in one space
       buffer.group = number_of.emplace(drawn, problem_.groups.size()).first->second;
-      if (buffer.group == problem_.groups.size()) problem_.groups.push_back("g" + std::to_string(buffer.group));
+      if (buffer.group == problem_.groups.size())
+        problem_.groups.push_back("g" + std::to_string(buffer.group));
     });
   }
 
@@ -104,7 +111,8 @@ class Generator {
     std::vector<Bytes> pins = pins_by_group();
     const std::uint32_t group = problem_.buffers[b].group;
     for (std::uint32_t other = 0; other < pins.size(); ++other) {
-      const bool is_pinned_too = other == b || (group != plan::kNoGroup && problem_.buffers[other].group == group);
+      const bool is_pinned_too =
+          other == b || (group != plan::kNoGroup && problem_.buffers[other].group == group);
       if (!is_pinned_too) continue;
       if (pins[other] != plan::kNowhere && pins[other] != pin) return;
       if (pin % problem_.buffers[other].alignment != 0) return;
@@ -118,7 +126,9 @@ class Generator {
     for (const Buffer& buffer : problem_.buffers) {
       Bytes pin = buffer.pinned;
       for (const Buffer& other : problem_.buffers) {
-        if (buffer.group != plan::kNoGroup && other.group == buffer.group && other.pinned != plan::kNowhere) pin = other.pinned;
+        if (buffer.group != plan::kNoGroup && other.group == buffer.group &&
+            other.pinned != plan::kNowhere)
+          pin = other.pinned;
       }
       pins.push_back(pin);
     }
@@ -127,7 +137,8 @@ class Generator {
 
   void draw_ids() {
     if (problem_.buffers.empty() || !random_.one_in(2)) return;
-    for (std::uint32_t b = 0; b < problem_.buffers.size(); ++b) problem_.ids.push_back("t" + std::to_string(b));
+    for (std::uint32_t b = 0; b < problem_.buffers.size(); ++b)
+      problem_.ids.push_back("t" + std::to_string(b));
   }
 
   Random& random_;
@@ -139,7 +150,9 @@ class Generator {
 
 }  // namespace
 
-Problem generate_problem(Random* random, const GenerateLimits& limits) { return Generator(random, limits).make(); }
+Problem generate_problem(Random* random, const GenerateLimits& limits) {
+  return Generator(random, limits).make();
+}
 
 std::vector<Bytes> generate_plan(Random* random, const Problem& problem) {
   std::vector<std::size_t> order(spec::Placing(problem).units().size());

@@ -1,7 +1,9 @@
-// Random planning problems in which everything collides: few times, few sizes, and each feature now and then.
+// Random planning problems in which everything collides: few times, few sizes, and each feature now
+// and then.
 //
-// A problem is as the CSV reader would make it (groups and spaces named, numbered as they first occur, gaps in the buffers'
-// order), so that it survives a round trip; and sound (check_problem), by rules of this file's own.
+// A problem is as the CSV reader would make it (groups and spaces named, numbered as they first
+// occur, gaps in the buffers' order), so that it survives a round trip; and sound (check_problem),
+// by rules of this file's own.
 // Thread safety: pure functions of the generator's state.
 #pragma once
 
@@ -18,8 +20,8 @@ namespace ashlar {
 
 struct GenerateLimits {
   std::uint32_t buffers_max = 8;
-  plan::Time times = 12;      ///< lives are within [0, times), before they are shifted
-  std::uint64_t sizes = 9;    ///< sizes are 1 to this, before they are scaled
+  plan::Time times = 12;    ///< lives are within [0, times), before they are shifted
+  std::uint64_t sizes = 9;  ///< sizes are 1 to this, before they are scaled
   std::uint32_t buffers_min = 0;
 };
 
@@ -32,7 +34,8 @@ inline plan::Buffer plain_buffer(plan::Time lower, plan::Time upper, std::uint64
 }
 
 /// How high each space is with these offsets.
-inline std::vector<Bytes> peaks_of(const plan::Problem& problem, const std::vector<Bytes>& offsets) {
+inline std::vector<Bytes> peaks_of(const plan::Problem& problem,
+                                   const std::vector<Bytes>& offsets) {
   std::vector<Bytes> peaks(problem.spaces.size());
   for (std::size_t b = 0; b < offsets.size(); ++b) {
     Bytes& peak = peaks[problem.buffers[b].space];

@@ -1,6 +1,8 @@
-// Problems whose least peak is known because they are cut from a full rectangle: every byte is live at every time.
+// Problems whose least peak is known because they are cut from a full rectangle: every byte is live
+// at every time.
 //
-// Purpose: brute force ends at some nine buffers; these go on. A proof that such a problem does not fit its rectangle is wrong.
+// Purpose: brute force ends at some nine buffers; these go on. A proof that such a problem does not
+// fit its rectangle is wrong.
 // Thread safety: pure functions of the generator's state.
 #pragma once
 
@@ -23,10 +25,12 @@ struct Packing {
 /// A rectangle of `times` by `bytes`, cut in two again and again into about as many buffers.
 class PackingMaker {
  public:
-  PackingMaker(spec::Random* random, std::uint64_t times, std::uint64_t bytes, std::size_t buffers) : random_(*random) {
+  PackingMaker(spec::Random* random, std::uint64_t times, std::uint64_t bytes, std::size_t buffers)
+      : random_(*random) {
     packing_.peak = Bytes{bytes};
     boxes_ = {{0, times, 0, bytes}};
-    for (std::size_t tries = 0; boxes_.size() < buffers && tries < 8 * buffers; ++tries) cut(random_.below(boxes_.size()));
+    for (std::size_t tries = 0; boxes_.size() < buffers && tries < 8 * buffers; ++tries)
+      cut(random_.below(boxes_.size()));
     for (const Box& box : boxes_) {
       plan::Buffer buffer;
       buffer.life = {static_cast<plan::Time>(box.first), static_cast<plan::Time>(box.last)};
@@ -43,7 +47,8 @@ class PackingMaker {
     for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
       const Bytes offset = packing_.offsets[b];
       const std::uint64_t divisor = offset == Bytes{} ? 8 : offset.count() & (~offset.count() + 1);
-      if (random_.one_in(6)) problem.buffers[b].alignment = Bytes{std::min<std::uint64_t>(divisor, 8)};
+      if (random_.one_in(6))
+        problem.buffers[b].alignment = Bytes{std::min<std::uint64_t>(divisor, 8)};
       if (random_.one_in(8)) problem.buffers[b].pinned = offset;
       if (random_.one_in(8)) join_group(b);
     }

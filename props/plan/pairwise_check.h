@@ -1,4 +1,5 @@
-// Overlaps found by looking at every pair of buffers at every pair of their times: right by reading, and slow.
+// Overlaps found by looking at every pair of buffers at every pair of their times: right by
+// reading, and slow.
 //
 // Purpose: what the sweeps of spec/plan/check.h and plan/overlap.h are compared with.
 // Thread safety: pure function.
@@ -26,10 +27,12 @@ inline std::vector<plan::Lifetime> live_times(const plan::Problem& problem, std:
 }
 
 /// When two buffers that may not share bytes are first live together, if ever.
-inline std::optional<plan::Time> first_meeting(const plan::Problem& problem, std::uint32_t a, std::uint32_t b) {
+inline std::optional<plan::Time> first_meeting(const plan::Problem& problem, std::uint32_t a,
+                                               std::uint32_t b) {
   const plan::Buffer& one = problem.buffers[a];
   const plan::Buffer& two = problem.buffers[b];
-  if (a == b || one.space != two.space || (one.group == two.group && one.group != plan::kNoGroup)) return std::nullopt;
+  if (a == b || one.space != two.space || (one.group == two.group && one.group != plan::kNoGroup))
+    return std::nullopt;
   std::optional<plan::Time> first;
   for (const plan::Lifetime& p : live_times(problem, a)) {
     for (const plan::Lifetime& q : live_times(problem, b)) {
@@ -41,13 +44,16 @@ inline std::optional<plan::Time> first_meeting(const plan::Problem& problem, std
 }
 
 /// Do two buffers at these offsets share bytes? No buffer at kNowhere does.
-inline bool share_bytes(const plan::Problem& problem, const std::vector<Bytes>& offsets, std::uint32_t a, std::uint32_t b) {
+inline bool share_bytes(const plan::Problem& problem, const std::vector<Bytes>& offsets,
+                        std::uint32_t a, std::uint32_t b) {
   if (offsets[a] == plan::kNowhere || offsets[b] == plan::kNowhere) return false;
-  return offsets[a] < offsets[b] + problem.buffers[b].size && offsets[b] < offsets[a] + problem.buffers[a].size;
+  return offsets[a] < offsets[b] + problem.buffers[b].size &&
+         offsets[b] < offsets[a] + problem.buffers[a].size;
 }
 
 /// The first time at which some two buffers share bytes that may not.
-inline std::optional<plan::Time> first_overlap_by_pairs(const plan::Problem& problem, const std::vector<Bytes>& offsets) {
+inline std::optional<plan::Time> first_overlap_by_pairs(const plan::Problem& problem,
+                                                        const std::vector<Bytes>& offsets) {
   std::optional<plan::Time> first;
   for (std::uint32_t a = 0; a < offsets.size(); ++a) {
     for (std::uint32_t b = 0; b < a; ++b) {

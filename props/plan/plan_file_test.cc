@@ -1,7 +1,8 @@
 // Plan files: the bytes of one, the round trip of random ones, and that nothing wrong is loaded.
 //
-// Imitates: files cut off, damaged, from another version, or for another problem, and plans that a faulty writer made. Does
-// not prove: that no bytes bring the reader down; that is fuzz/plan_file_fuzz.cc's.
+// Imitates: files cut off, damaged, from another version, or for another problem, and plans that a
+// faulty writer made. Does not prove: that no bytes bring the reader down; that is
+// fuzz/plan_file_fuzz.cc's.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -40,7 +41,8 @@ std::string sample_file() { return format_plan(sample_plan(), sample_problem()).
 std::string with_checksum(std::string body) {
   Fnv sum;
   sum.add(body);
-  for (unsigned shift = 0; shift < 64; shift += 8) body.push_back(static_cast<char>((sum.value() >> shift) & 0xff));
+  for (unsigned shift = 0; shift < 64; shift += 8)
+    body.push_back(static_cast<char>((sum.value() >> shift) & 0xff));
   return body;
 }
 
@@ -66,13 +68,13 @@ TEST(PlanFile, HasTheSameBytesOnEveryMachine) {
   EXPECT_EQ(format_plan(plan, problem).value(),
             "\x89"
             "APLAN\r\n"
-            "\x01\0\0\0"                          // version
-            "\x01\0\0\0"                          // spaces
-            "\x01\0\0\0\0\0\0\0"                  // buffers
-            "\x94\x50\x37\xdb\x80\x84\x72\xcf"    // hash
-            "\x0d\x0b\0\0\0\0\0\0"                // peak
-            "\x02\x01\0\0\0\0\0\0"                // lower bound
-            "\x0b\x0a\0\0\0\0\0\0"                // offset
+            "\x01\0\0\0"                            // version
+            "\x01\0\0\0"                            // spaces
+            "\x01\0\0\0\0\0\0\0"                    // buffers
+            "\x94\x50\x37\xdb\x80\x84\x72\xcf"      // hash
+            "\x0d\x0b\0\0\0\0\0\0"                  // peak
+            "\x02\x01\0\0\0\0\0\0"                  // lower bound
+            "\x0b\x0a\0\0\0\0\0\0"                  // offset
             "\x67\xa1\x4d\x3f\x81\x2f\x69\xb1"sv);  // checksum
 }
 
@@ -112,7 +114,8 @@ TEST(PlanFile, IsRefusedWhereverItIsCutOff) {
   const std::string file = sample_file();
   for (std::size_t size = 0; size < file.size(); ++size) {
     const std::string error = refusal(std::string_view(file).substr(0, size), sample_problem());
-    EXPECT_EQ(error.rfind(size < 8 ? "p.plan: not a plan file" : "p.plan: cut off", 0), 0u) << error;
+    EXPECT_EQ(error.rfind(size < 8 ? "p.plan: not a plan file" : "p.plan: cut off", 0), 0u)
+        << error;
   }
   EXPECT_EQ(refusal(file.substr(0, 79), sample_problem()), "p.plan: cut off after 79 of 80 bytes");
   EXPECT_EQ(refusal(file + '\n', sample_problem()), "p.plan: something follows the plan");
@@ -156,14 +159,21 @@ TEST(PlanFile, IsRefusedWhenItHoldsNoValidPlan) {
   const std::size_t peak = 32;
   const std::size_t lower_bound = 40;
   const std::size_t offset = 48;
-  EXPECT_EQ(refusal(with_number(offset, ~std::uint64_t{0}), problem), "p.plan: buffer 0 has no offset");
-  EXPECT_EQ(refusal(with_number(offset, ~std::uint64_t{0} - 8), problem), "p.plan: buffer 0 ends over 2^62");
-  EXPECT_EQ(refusal(with_number(offset, 32), problem), "p.plan: buffer 0 is not where it is pinned");
-  EXPECT_EQ(refusal(with_number(offset + 8, 32), problem), "p.plan: buffer 0 and buffer 1 are of one alias group and apart");
+  EXPECT_EQ(refusal(with_number(offset, ~std::uint64_t{0}), problem),
+            "p.plan: buffer 0 has no offset");
+  EXPECT_EQ(refusal(with_number(offset, ~std::uint64_t{0} - 8), problem),
+            "p.plan: buffer 0 ends over 2^62");
+  EXPECT_EQ(refusal(with_number(offset, 32), problem),
+            "p.plan: buffer 0 is not where it is pinned");
+  EXPECT_EQ(refusal(with_number(offset + 8, 32), problem),
+            "p.plan: buffer 0 and buffer 1 are of one alias group and apart");
   EXPECT_EQ(refusal(with_number(offset + 16, 4), problem), "p.plan: buffer 2 is not aligned");
-  EXPECT_EQ(refusal(with_number(offset + 16, 8), problem), "p.plan: buffer 1 and buffer 2 are live together and overlap");
-  EXPECT_EQ(refusal(with_number(peak, 41), problem), "p.plan: space 0 has another peak than is stated");
-  EXPECT_EQ(refusal(with_number(lower_bound, 41), problem), "p.plan: space 0 has a lower bound above its peak");
+  EXPECT_EQ(refusal(with_number(offset + 16, 8), problem),
+            "p.plan: buffer 1 and buffer 2 are live together and overlap");
+  EXPECT_EQ(refusal(with_number(peak, 41), problem),
+            "p.plan: space 0 has another peak than is stated");
+  EXPECT_EQ(refusal(with_number(lower_bound, 41), problem),
+            "p.plan: space 0 has a lower bound above its peak");
   EXPECT_TRUE(parse_plan(with_number(lower_bound, 39), "p.plan", problem, nullptr).is_ok());
 }
 

@@ -1,6 +1,8 @@
-// What the planner is put together from, and what is built on it: first fit, repairs of plans, and planning again.
+// What the planner is put together from, and what is built on it: first fit, repairs of plans, and
+// planning again.
 //
-// Imitates: poor plans, and buffers that change. Does not prove: that repairs find what there is to find (bench/).
+// Imitates: poor plans, and buffers that change. Does not prove: that repairs find what there is to
+// find (bench/).
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -10,12 +12,12 @@
 
 #include <gtest/gtest.h>
 
+#include <ashlar/plan/planner.h>
+#include <ashlar/plan/replan.h>
 #include <ashlar/plan/solve/compact.h>
 #include <ashlar/plan/solve/first_fit.h>
 #include <ashlar/plan/solve/items.h>
-#include <ashlar/plan/planner.h>
 #include <ashlar/plan/solve/repair.h>
-#include <ashlar/plan/replan.h>
 
 #include "props/plan/generate.h"
 #include "props/plan/planner_cases.h"
@@ -26,14 +28,17 @@ namespace {
 
 using plan::Problem;
 
-/// By item, what buffers have; nothing where those of an item disagree, or a unit is no measure for them.
-std::optional<std::vector<plan::solve::Units>> in_units(const plan::solve::Items& items, const std::vector<Bytes>& offsets) {
+/// By item, what buffers have; nothing where those of an item disagree, or a unit is no measure for
+/// them.
+std::optional<std::vector<plan::solve::Units>> in_units(const plan::solve::Items& items,
+                                                        const std::vector<Bytes>& offsets) {
   std::vector<plan::solve::Units> units(items.size(), -1);
   for (std::size_t b = 0; b < offsets.size(); ++b) {
     const plan::solve::ItemIndex item = items.item_of[b];
     if (item == plan::solve::kNoItem) continue;
     const auto own = static_cast<plan::solve::Units>(offsets[b] / items.unit);
-    if (offsets[b] % items.unit != 0 || (units[item] != -1 && units[item] != own)) return std::nullopt;
+    if (offsets[b] % items.unit != 0 || (units[item] != -1 && units[item] != own))
+      return std::nullopt;
     units[item] = own;
   }
   return units;
@@ -58,7 +63,8 @@ TEST(CompactTest, MovesWhatIsValidDownAndMakesNothingInvalid) {
       refused += 1;
       continue;
     }
-    for (plan::solve::ItemIndex item = 0; item < items.size(); ++item) ASSERT_LE(offsets[item], (*given)[item]) << "case " << i;
+    for (plan::solve::ItemIndex item = 0; item < items.size(); ++item)
+      ASSERT_LE(offsets[item], (*given)[item]) << "case " << i;
     plan::solve::write_offsets(items, offsets, &plan);
     const auto found = spec::check_plan(problem, plan);
     ASSERT_FALSE(found.has_value()) << found->text << " in case " << i;
@@ -77,9 +83,11 @@ TEST(FirstFitTest, AnyOrderMakesAValidPlan) {
       const plan::solve::Items items = plan::solve::make_items(problem, s);
       std::vector<plan::solve::ItemIndex> order(items.size());
       for (plan::solve::ItemIndex k = 0; k < items.size(); ++k) order[k] = k;
-      for (std::size_t k = order.size(); k > 1; --k) std::swap(order[k - 1], order[random.below(k)]);
+      for (std::size_t k = order.size(); k > 1; --k)
+        std::swap(order[k - 1], order[random.below(k)]);
       std::vector<plan::solve::Units> offsets;
-      const plan::solve::Units peak = plan::solve::first_fit(items, order, std::numeric_limits<plan::solve::Units>::max(), nullptr, &offsets);
+      const plan::solve::Units peak = plan::solve::first_fit(
+          items, order, std::numeric_limits<plan::solve::Units>::max(), nullptr, &offsets);
       ASSERT_EQ(peak, plan::solve::peak_of(items, offsets)) << "case " << i;
       plan::solve::write_offsets(items, offsets, &plan);
     }
@@ -89,19 +97,24 @@ TEST(FirstFitTest, AnyOrderMakesAValidPlan) {
 }
 
 TEST(FirstFitTest, WhatALowPiecePassedBelowIsLookedAtAgainOnceAHighPieceIsLifted) {
-  const auto buffer = [](plan::Time lower, plan::Time upper, std::uint64_t size, std::uint32_t group = plan::kNoGroup) {
+  const auto buffer = [](plan::Time lower, plan::Time upper, std::uint64_t size,
+                         std::uint32_t group = plan::kNoGroup) {
     plan::Buffer made = plain_buffer(lower, upper, size);
     made.group = group;
     return made;
   };
   Problem problem;
   problem.groups.resize(1);
-  problem.buffers = {buffer(0, 2, 5), buffer(1, 4, 9),           // at 0, and on it: free below from 2 on
-                     buffer(6, 7, 8), buffer(5, 7, 4),           // at 0, and on it: free below before 6
-                     buffer(3, 4, 2, 0), buffer(5, 6, 10, 0)};   // low where it passes below 9 bytes, high where 4 lift it
+  // at 0, and on it: free below from 2 on
+  problem.buffers = {buffer(0, 2, 5), buffer(1, 4, 9),
+                     // at 0, and on it: free below before 6
+                     buffer(6, 7, 8), buffer(5, 7, 4),
+                     // low where it passes below 9 bytes, high where 4 lift it
+                     buffer(3, 4, 2, 0), buffer(5, 6, 10, 0)};
   const plan::solve::Items items = plan::solve::make_items(problem, 0);
   std::vector<plan::solve::Units> offsets;
-  plan::solve::first_fit(items, {0, 1, 2, 3, 4}, std::numeric_limits<plan::solve::Units>::max(), nullptr, &offsets);
+  plan::solve::first_fit(items, {0, 1, 2, 3, 4}, std::numeric_limits<plan::solve::Units>::max(),
+                         nullptr, &offsets);
   EXPECT_EQ(offsets, (std::vector<plan::solve::Units>{0, 5, 0, 8, 14}));
 }
 
@@ -116,8 +129,11 @@ TEST(RepairTest, AValidPlanStaysValidAndIsLowerWhereThatIsSaid) {
     std::vector<plan::solve::Units> offsets = in_units(items, plan).value();
     plan::solve::Repair repair(items);
     plan::solve::Stop stop;
-    for (plan::solve::Units peak = plan::solve::peak_of(items, offsets); peak > items.lower_bound;) {
-      const plan::solve::Units target = peak - 1 - static_cast<plan::solve::Units>(random.below(static_cast<std::uint64_t>(peak - items.lower_bound)));
+    for (plan::solve::Units peak = plan::solve::peak_of(items, offsets);
+         peak > items.lower_bound;) {
+      const plan::solve::Units target = peak - 1 -
+                                        static_cast<plan::solve::Units>(random.below(
+                                            static_cast<std::uint64_t>(peak - items.lower_bound)));
       const std::uint64_t steps = random.one_in(4) ? random.below(3'000) : 1'000'000;
       const bool is_lower = repair.lower(target, &offsets, steps, &stop);
       plan::solve::write_offsets(items, offsets, &plan);
@@ -152,10 +168,13 @@ TEST(ReplanTest, WhatDidNotChangeStaysWhereItWasWhileThatFits) {
     }
     const plan::Replanned again = plan::replan(problem, kept, with_work(20'000));
     ASSERT_EQ(violation(problem, again.plan), "") << "case " << i;
-    const bool is_tied = problem.buffers[changed].group != plan::kNoGroup || problem.buffers[changed].pinned != plan::kNowhere;
+    const bool is_tied = problem.buffers[changed].group != plan::kNoGroup ||
+                         problem.buffers[changed].pinned != plan::kNowhere;
     bool is_unlimited = true;
-    for (const plan::Space& space : problem.spaces) is_unlimited = is_unlimited && space.capacity == plan::kNowhere;
-    // Without a capacity nothing but the changed buffer has a reason to move, unless it is tied to where it is.
+    for (const plan::Space& space : problem.spaces)
+      is_unlimited = is_unlimited && space.capacity == plan::kNowhere;
+    // Without a capacity nothing but the changed buffer has a reason to move, unless it is tied to
+    // where it is.
     ASSERT_TRUE(again.moved == 0 || !is_unlimited || is_tied) << "case " << i;
     (again.moved == 0 ? stayed : moved) += 1;
   }
@@ -177,7 +196,9 @@ TEST(ReplanTest, NothingMovesWhereNothingHasChangedThoughItIsFull) {
       problem.spaces[s].capacity = std::max(problem.spaces[s].capacity, end);
     }
     for (const std::uint32_t b : highest) {  // higher than it need be
-      if (kept.empty() || problem.buffers[b].pinned != plan::kNowhere || problem.buffers[b].group != plan::kNoGroup) continue;
+      if (kept.empty() || problem.buffers[b].pinned != plan::kNowhere ||
+          problem.buffers[b].group != plan::kNoGroup)
+        continue;
       kept[b] += problem.buffers[b].alignment;
       problem.spaces[problem.buffers[b].space].capacity = kept[b] + problem.buffers[b].size;
     }

@@ -1,7 +1,8 @@
-// The planner against itself: problems that are related have least peaks that follow from each other.
+// The planner against itself: problems that are related have least peaks that follow from each
+// other.
 //
-// Imitates: small problems with every feature, changed in ways whose effect is known. Does not prove: anything about problems
-// that are too large to be solved.
+// Imitates: small problems with every feature, changed in ways whose effect is known. Does not
+// prove: anything about problems that are too large to be solved.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -21,7 +22,8 @@ namespace {
 using plan::Plan;
 using plan::Problem;
 
-/// The least peaks, proved. Capacities, of which the generator makes none, would keep them from that.
+/// The least peaks, proved. Capacities, of which the generator makes none, would keep them from
+/// that.
 std::vector<Bytes> least_peaks(const Problem& problem) {
   const Plan answer = plan::make_plan(problem, with_work(kEnoughWork));
   EXPECT_EQ(violation(problem, answer), "");
@@ -56,7 +58,8 @@ TEST(PlannerTest, TimeReversedHasTheSamePeak) {
     const std::vector<Bytes> least = least_peaks(problem);
     std::vector<plan::Lifetime> gaps;
     for (plan::Buffer& buffer : problem.buffers) {
-      buffer.life = {~buffer.life.upper, ~buffer.life.lower};  // one less than negated: that cannot overflow
+      // one less than negated: that cannot overflow
+      buffer.life = {~buffer.life.upper, ~buffer.life.lower};
       const auto begin = static_cast<std::uint32_t>(gaps.size());
       for (std::uint32_t g = buffer.gaps_end; g-- > buffer.gaps_begin;) {
         gaps.push_back({~problem.gaps[g].upper, ~problem.gaps[g].lower});
@@ -91,18 +94,13 @@ void relax(spec::Random* random, Problem* problem) {
       problem->buffers.erase(problem->buffers.begin() + static_cast<std::ptrdiff_t>(b));
       problem->ids.clear();
       return;
-    case 1:
-      buffer.size -= Bytes{random->below(buffer.size.count())};
-      return;
+    case 1: buffer.size -= Bytes{random->below(buffer.size.count())}; return;
     case 2:
-      buffer.alignment = Bytes{std::uint64_t{1} << random->below(std::bit_width(buffer.alignment.count()))};
+      buffer.alignment =
+          Bytes{std::uint64_t{1} << random->below(std::bit_width(buffer.alignment.count()))};
       return;
-    case 3:
-      buffer.pinned = plan::kNowhere;
-      return;
-    case 4:
-      (random->one_in(2) ? buffer.life.lower += 1 : buffer.life.upper -= 1);
-      return;
+    case 3: buffer.pinned = plan::kNowhere; return;
+    case 4: (random->one_in(2) ? buffer.life.lower += 1 : buffer.life.upper -= 1); return;
     default:  // live at both ends of its life, and not between
       if (buffer.gaps_begin != buffer.gaps_end || buffer.life.upper - buffer.life.lower < 3) return;
       buffer.gaps_begin = static_cast<std::uint32_t>(problem->gaps.size());
@@ -127,7 +125,8 @@ TEST(PlannerTest, WhatIsTakenAwayNeverRaisesThePeak) {
   EXPECT_GT(relaxed, cases(4'000) / 2);
 }
 
-/// Whatever lies below a buffer that is always live can be moved up by its size, and the buffer to the bottom.
+/// Whatever lies below a buffer that is always live can be moved up by its size, and the buffer to
+/// the bottom.
 TEST(PlannerTest, ABufferThatIsAlwaysLiveAddsItsSize) {
   spec::Random random(13);
   for (int i = 0; i < cases(2'000); ++i) {

@@ -1,7 +1,8 @@
 // The planner against the independent checker and against brute force.
 //
-// Imitates: small problems with every feature, where all collides, in great numbers. Does not prove: anything about how good
-// answers are on large problems (bench/), or that a time limit is kept.
+// Imitates: small problems with every feature, where all collides, in great numbers. Does not
+// prove: anything about how good answers are on large problems (bench/), or that a time limit is
+// kept.
 #include <cstdint>
 #include <vector>
 
@@ -34,14 +35,16 @@ void expect_solved(const Problem& problem, int i) {
 
 TEST(PlannerTest, SolvesWhatBruteForceSolvesToTheSamePeak) {
   spec::Random random(1);
-  for (int i = 0; i < cases(10'000) && !HasFatalFailure(); ++i) expect_solved(generate_problem(&random), i);
+  for (int i = 0; i < cases(10'000) && !HasFatalFailure(); ++i)
+    expect_solved(generate_problem(&random), i);
 }
 
 /// All of eight buffers, at few times: where what was searched in vain is met again.
 TEST(PlannerTest, SolvesWhatIsCrowdedAsBruteForceDoes) {
   spec::Random random(18);
   const GenerateLimits limits{8, 6, 9, 8};
-  for (int i = 0; i < cases(1'500) && !HasFatalFailure(); ++i) expect_solved(generate_problem(&random, limits), i);
+  for (int i = 0; i < cases(1'500) && !HasFatalFailure(); ++i)
+    expect_solved(generate_problem(&random, limits), i);
 }
 
 TEST(PlannerTest, SolvesWithinTheLeastPeakAndExplainsWhyNotWithinOneByteLess) {
@@ -49,7 +52,8 @@ TEST(PlannerTest, SolvesWithinTheLeastPeakAndExplainsWhyNotWithinOneByteLess) {
   for (int i = 0; i < cases(5'000); ++i) {
     Problem problem = generate_problem(&random);
     const spec::LeastPeaks least = spec::brute_force(problem);
-    for (std::size_t s = 0; s < problem.spaces.size(); ++s) problem.spaces[s].capacity = least.peaks[s];
+    for (std::size_t s = 0; s < problem.spaces.size(); ++s)
+      problem.spaces[s].capacity = least.peaks[s];
     Plan answer = plan::make_plan(problem, with_work(kEnoughWork));
     for (std::size_t s = 0; s < problem.spaces.size(); ++s) {
       ASSERT_EQ(answer.spaces[s].fits(least.peaks[s]), plan::Fits::kYes) << "case " << i;
@@ -79,22 +83,27 @@ TEST(PlannerTest, HintsAreKeptByAPlanThatIsNoWorse) {
   for (int i = 0; i < cases(3'000); ++i) {
     Problem problem = generate_problem(&random);
     const spec::LeastPeaks least = spec::brute_force(problem);
-    for (std::size_t b = 0; b < problem.buffers.size(); ++b) problem.buffers[b].hint = least.offsets[b];
-    ASSERT_EQ(plan::make_plan(problem, with_work(kEnoughWork)).offsets, least.offsets) << "case " << i;
+    for (std::size_t b = 0; b < problem.buffers.size(); ++b)
+      problem.buffers[b].hint = least.offsets[b];
+    ASSERT_EQ(plan::make_plan(problem, with_work(kEnoughWork)).offsets, least.offsets)
+        << "case " << i;
 
-    // A plan that is wished for is where it begins, and nothing that is wished for keeps it from the least peak.
+    // A plan that is wished for is where it begins, and nothing that is wished for keeps it from
+    // the least peak.
     const std::vector<Bytes> wish = generate_plan(&random, problem);
     for (std::size_t b = 0; b < problem.buffers.size(); ++b) problem.buffers[b].hint = wish[b];
     const Plan at_once = plan::make_plan(problem, with_work(0));
     ASSERT_EQ(violation(problem, at_once), "") << "case " << i;
     const std::vector<Bytes> peaks = peaks_of(problem, wish);
-    for (std::size_t s = 0; s < peaks.size(); ++s) ASSERT_LE(at_once.spaces[s].peak, peaks[s]) << "case " << i;
+    for (std::size_t s = 0; s < peaks.size(); ++s)
+      ASSERT_LE(at_once.spaces[s].peak, peaks[s]) << "case " << i;
     for (plan::Buffer& buffer : problem.buffers) {
       if (random.one_in(2)) buffer.hint = Bytes{random.below(50)};
     }
     const Plan solved = plan::make_plan(problem, with_work(kEnoughWork));
     ASSERT_EQ(violation(problem, solved), "") << "case " << i;
-    for (std::size_t s = 0; s < problem.spaces.size(); ++s) ASSERT_EQ(solved.spaces[s].peak, least.peaks[s]) << "case " << i;
+    for (std::size_t s = 0; s < problem.spaces.size(); ++s)
+      ASSERT_EQ(solved.spaces[s].peak, least.peaks[s]) << "case " << i;
   }
 }
 
@@ -109,7 +118,8 @@ TEST(PlannerTest, LargerProblemsHaveValidAnswersWhateverTheWork) {
       ASSERT_EQ(violation(problem, answer), "") << "case " << i;
       for (std::size_t s = 0; s < problem.spaces.size(); ++s) {
         ASSERT_LE(answer.spaces[s].peak, before[s].peak) << "more work, a worse answer: case " << i;
-        ASSERT_GE(answer.spaces[s].lower_bound, before[s].lower_bound) << "more work, a worse bound: case " << i;
+        ASSERT_GE(answer.spaces[s].lower_bound, before[s].lower_bound)
+            << "more work, a worse bound: case " << i;
       }
       before = answer.spaces;
     }
@@ -137,13 +147,16 @@ TEST(PlannerTest, WhatIsCutFromARectangleIsNeverProvedNotToFitInIt) {
     Packing packing = maker.take();
     ASSERT_TRUE(plan::check_problem(packing.problem).status.is_ok());
     ASSERT_FALSE(spec::check_plan(packing.problem, packing.offsets).has_value());
-    // All as it was cut; and with buffers left out, so that there is room, but not at one time: the least peak is as before.
+    // All as it was cut; and with buffers left out, so that there is room, but not at one time: the
+    // least peak is as before.
     const plan::Time full = packing.problem.buffers[0].life.lower;
     for (const bool is_full : {true, false}) {
       for (std::size_t b = packing.problem.buffers.size(); !is_full && b-- > 0;) {
         const plan::Lifetime life = packing.problem.buffers[b].life;
         if (life.lower <= full && full < life.upper) continue;
-        if (random.one_in(3)) packing.problem.buffers.erase(packing.problem.buffers.begin() + static_cast<std::ptrdiff_t>(b));
+        if (random.one_in(3))
+          packing.problem.buffers.erase(packing.problem.buffers.begin() +
+                                        static_cast<std::ptrdiff_t>(b));
       }
       const Plan answer = plan::make_plan(packing.problem, with_work(300'000));
       ASSERT_EQ(violation(packing.problem, answer), "") << "case " << i;
@@ -202,8 +215,10 @@ TEST(PlannerTest, AWarmStartIsNeverMadeWorseAndABadOneIsPassedOver) {
     ASSERT_EQ(violation(problem, answer), "") << "case " << i;
     for (const Bytes offset : answer.offsets) ASSERT_LE(offset, plan::kPlanBytesMax);
     const std::vector<Bytes> peaks = peaks_of(problem, start);
-    for (std::size_t s = 0; s < peaks.size(); ++s) ASSERT_LE(answer.spaces[s].peak, peaks[s]) << "case " << i;
-    for (Bytes& offset : start) offset = random.next() % 3 == 0 ? plan::kNowhere : Bytes{random.next() % 16};
+    for (std::size_t s = 0; s < peaks.size(); ++s)
+      ASSERT_LE(answer.spaces[s].peak, peaks[s]) << "case " << i;
+    for (Bytes& offset : start)
+      offset = random.next() % 3 == 0 ? plan::kNowhere : Bytes{random.next() % 16};
     answer = plan::make_plan(problem, options);
     ASSERT_EQ(violation(problem, answer), "") << "case " << i;
   }

@@ -1,6 +1,8 @@
-// The planner with several threads: the same bytes as with one, and no races (the tsan preset runs this).
+// The planner with several threads: the same bytes as with one, and no races (the tsan preset runs
+// this).
 //
-// Imitates: problems whose search lasts long enough that threads meet, cut off anywhere by work, by a capacity, or by proof.
+// Imitates: problems whose search lasts long enough that threads meet, cut off anywhere by work, by
+// a capacity, or by proof.
 // Does not prove: that threads make anything faster (bench/).
 #include <chrono>
 #include <cstdint>
@@ -9,8 +11,8 @@
 
 #include <gtest/gtest.h>
 
-#include <ashlar/plan/solve/items.h>
 #include <ashlar/plan/planner.h>
+#include <ashlar/plan/solve/items.h>
 #include <ashlar/plan/solve/search_lanes.h>
 
 #include "props/plan/generate.h"
@@ -46,7 +48,9 @@ TEST(PlannerThreads, TheSameWorkGivesTheSameBytes) {
   for (int i = 0; i < 60; ++i) {
     Problem problem = generate_problem(&random, kHard);
     // Now and then a capacity that the search may meet in one lane or the other.
-    if (random.one_in(3)) problem.spaces[0].capacity = Bytes{spec::live_peaks(problem)[0].count() * (100 + random.below(6)) / 100};
+    if (random.one_in(3))
+      problem.spaces[0].capacity =
+          Bytes{spec::live_peaks(problem)[0].count() * (100 + random.below(6)) / 100};
     PlanOptions options = with_work(random.below(400'000));
     const Plan one = plan::make_plan(problem, options);
     for (const unsigned threads : kThreads) {
@@ -63,7 +67,8 @@ TEST(PlannerThreads, WhatIsSolvedHasTheSameBytes) {
     const Problem problem = generate_problem(&random, kHard);
     const Plan one = plan::make_plan(problem, with_work(400'000));
     bool is_solved = true;
-    for (const plan::SpaceAnswer& space : one.spaces) is_solved = is_solved && space.is_proved_optimal();
+    for (const plan::SpaceAnswer& space : one.spaces)
+      is_solved = is_solved && space.is_proved_optimal();
     if (!is_solved) continue;
     searched += one.spaces[0].peak > spec::live_peaks(problem)[0] ? 1 : 0;
     for (const unsigned threads : kThreads) {
@@ -83,8 +88,8 @@ struct Searched {
 };
 
 /// From a poor plan on, with one lane held up at every attempt; none, if it is not there.
-Searched search(const plan::solve::Items& items, plan::solve::Units best, plan::solve::Units enough, unsigned threads, std::size_t held_up,
-                std::uint64_t work = 200'000) {
+Searched search(const plan::solve::Items& items, plan::solve::Units best, plan::solve::Units enough,
+                unsigned threads, std::size_t held_up, std::uint64_t work = 200'000) {
   plan::solve::Stop stop;
   plan::solve::SearchLanes lanes(items, {items.lower_bound, best}, enough, nullptr);
   lanes.run({work, threads, &stop, [held_up](std::size_t lane) {
@@ -112,17 +117,20 @@ TEST(PlannerThreads, ALaneThatIsHeldUpChangesNothing) {
   for (int i = 0; i < 250; ++i) {
     const plan::solve::Items items = plan::solve::make_items(searched_problem(&random), 0);
     const plan::solve::Units bound = items.lower_bound;
-    const plan::solve::Units enough = random.one_in(3) ? 0 : bound * static_cast<plan::solve::Units>(100 + random.below(20)) / 100;
+    const plan::solve::Units enough =
+        random.one_in(3) ? 0
+                         : bound * static_cast<plan::solve::Units>(100 + random.below(20)) / 100;
     const plan::solve::Units worst = bound * 5 / 4 + 1;
     const Searched one = search(items, worst, enough, 1, 9);
-    for (const std::size_t held_up : {0u, 1u, 9u}) ASSERT_EQ(search(items, worst, enough, 2, held_up), one) << "case " << i;
+    for (const std::size_t held_up : {0u, 1u, 9u})
+      ASSERT_EQ(search(items, worst, enough, 2, held_up), one) << "case " << i;
     solved += one.best <= std::max(one.lower_bound, enough) ? 1 : 0;
   }
   EXPECT_GT(solved, 30);
 }
 
-/// The lane above the bound has nothing to try, and leaves its work to the other while that begins: too late for its first
-/// attempt, however long the other takes to begin it.
+/// The lane above the bound has nothing to try, and leaves its work to the other while that begins:
+/// too late for its first attempt, however long the other takes to begin it.
 TEST(PlannerThreads, ALaneThatRetiresDoesSoAtOneTime) {
   spec::Random random(27);
   for (int i = 0; i < 400; ++i) {
@@ -144,7 +152,8 @@ TEST(PlannerThreads, FillsOfManyBuffersAreTheSame) {
     for (plan::Buffer& buffer : problem.buffers) {
       const auto lower = static_cast<plan::Time>(random.below(5'000));
       buffer.life = {lower, lower + 1 + static_cast<plan::Time>(random.below(200))};
-      buffer.size = Bytes{1 + (i % 4 < 2 ? 0 : random.below(500))};  // of one size, every fill is as good as the others
+      // of one size, every fill is as good as the others
+      buffer.size = Bytes{1 + (i % 4 < 2 ? 0 : random.below(500))};
       if (i % 2 == 1) buffer.alignment = Bytes{std::uint64_t{1} << random.below(4)};
     }
     PlanOptions options = with_work(1);
@@ -170,7 +179,8 @@ TEST(PlannerThreads, ProgressIsToldByOneThreadAtATime) {
   spec::Random random(25);
   for (int i = 0; i < 30; ++i) {
     const Problem problem = generate_problem(&random, kHard);
-    std::vector<Bytes> peaks(problem.spaces.size(), plan::kNowhere);  // no lock: tsan would see two at once
+    // no lock: tsan would see two at once
+    std::vector<Bytes> peaks(problem.spaces.size(), plan::kNowhere);
     PlanOptions options = with_threads(4);
     options.work = 200'000;
     options.progress = [&](std::uint32_t space, Bytes peak, Bytes lower_bound) {

@@ -1,7 +1,8 @@
-// Planning problems as CSV: what is read, what is refused and with which words, and that writing undoes reading.
+// Planning problems as CSV: what is read, what is refused and with which words, and that writing
+// undoes reading.
 //
-// Imitates: MiniMalloc's own files, files edited by hand or by a spreadsheet, and cut-off ones. Does not prove: that no text
-// brings the reader down; that is fuzz/plan_problem_fuzz.cc's.
+// Imitates: MiniMalloc's own files, files edited by hand or by a spreadsheet, and cut-off ones.
+// Does not prove: that no text brings the reader down; that is fuzz/plan_problem_fuzz.cc's.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -34,7 +35,8 @@ std::string refusal(std::string_view text) {
 }
 
 TEST(ProblemCsv, ReadsMiniMallocsExample) {
-  const ProblemCsv csv = read("id,lower,upper,size,offset\nb1,0,3,4,8\nb2,3,9,4,8\nb3,0,9,4,4\nb4,9,21,4,4\nb5,0,21,4,0\n");
+  const ProblemCsv csv = read(
+      "id,lower,upper,size,offset\nb1,0,3,4,8\nb2,3,9,4,8\nb3,0,9,4,4\nb4,9,21,4,4\nb5,0,21,4,0\n");
   ASSERT_EQ(csv.problem.buffers.size(), 5u);
   EXPECT_EQ(csv.problem.ids, (std::vector<std::string>{"b1", "b2", "b3", "b4", "b5"}));
   EXPECT_EQ(csv.problem.buffers[3].life, (Lifetime{9, 21}));
@@ -73,17 +75,20 @@ TEST(ProblemCsv, ReadsEveryColumnInAnyOrder) {
 }
 
 TEST(ProblemCsv, ReadsNegativeTimesInGaps) {
-  EXPECT_EQ(read("id,lower,upper,size,gaps\n0,-9,-1,1,-8--7 -3--2\n").problem.gaps, (std::vector<Lifetime>{{-8, -7}, {-3, -2}}));
+  EXPECT_EQ(read("id,lower,upper,size,gaps\n0,-9,-1,1,-8--7 -3--2\n").problem.gaps,
+            (std::vector<Lifetime>{{-8, -7}, {-3, -2}}));
 }
 
 TEST(ProblemCsv, KeepsNoIdsThatAreTheRowsNumbers) {
   EXPECT_TRUE(read("id,lower,upper,size\n0,0,1,1\n1,0,1,1\n").problem.ids.empty());
-  EXPECT_EQ(read("id,lower,upper,size\n0,0,1,1\n1,0,1,1\n3,0,1,1\n").problem.ids, (std::vector<std::string>{"0", "1", "3"}));
+  EXPECT_EQ(read("id,lower,upper,size\n0,0,1,1\n1,0,1,1\n3,0,1,1\n").problem.ids,
+            (std::vector<std::string>{"0", "1", "3"}));
   EXPECT_EQ(read("id,lower,upper,size\n00,0,1,1\n").problem.ids, (std::vector<std::string>{"00"}));
 }
 
 TEST(ProblemCsv, ReadsAProblemWithoutBuffers) {
-  for (const char* const text : {"id,lower,upper,size", "id,lower,upper,size\n", "id,lower,upper,size,space\r\n\r\n"}) {
+  for (const char* const text :
+       {"id,lower,upper,size", "id,lower,upper,size\n", "id,lower,upper,size,space\r\n\r\n"}) {
     const ProblemCsv csv = read(text);
     EXPECT_TRUE(csv.problem.buffers.empty());
     EXPECT_EQ(csv.problem.spaces.size(), 1u);
@@ -108,14 +113,16 @@ TEST(ProblemCsv, RefusesWhatIsNoTable) {
 
 // A second row of the default table, and why it is refused.
 std::string refusal_of_row(std::string_view row) {
-  return refusal("id,lower,upper,size,alignment,gaps,hint,pinned,group,space,offset\n"
-                 "0,0,8,16,,,,0,g,s,\n" +
-                 std::string(row) + "\n");
+  return refusal(
+      "id,lower,upper,size,alignment,gaps,hint,pinned,group,space,offset\n"
+      "0,0,8,16,,,,0,g,s,\n" +
+      std::string(row) + "\n");
 }
 
 TEST(ProblemCsv, RefusesARowThatIsNotAsTheHeaderSays) {
   EXPECT_EQ(refusal_of_row("1,0,8,16"), "in.csv:3: the line has 4 fields, the header 11");
-  EXPECT_EQ(refusal_of_row("1,0,8,16,,,,,,s,,"), "in.csv:3: the line has more fields than the header");
+  EXPECT_EQ(refusal_of_row("1,0,8,16,,,,,,s,,"),
+            "in.csv:3: the line has more fields than the header");
   EXPECT_EQ(refusal("id,lower,upper,size\n\n0,0,1,1\n"), "in.csv:2: the line is empty");
 }
 
@@ -129,42 +136,56 @@ TEST(ProblemCsv, RefusesFieldsThatAreNoNumbers) {
   EXPECT_EQ(refusal_of_row("1,0,8,-,,,,,,s,"), "in.csv:3: size is not a whole number");
   EXPECT_EQ(refusal_of_row("1,0,8,16,,,,,,s,-1"), "in.csv:3: offset is negative");
   EXPECT_EQ(refusal_of_row("1,0,8,-16,,,,,,s,"), "in.csv:3: size is negative");
-  EXPECT_EQ(refusal_of_row("1,0,8,18446744073709551616,,,,,,s,"), "in.csv:3: size does not fit in 64 bits");
-  EXPECT_EQ(refusal_of_row("1,-9223372036854775809,8,1,,,,,,s,"), "in.csv:3: lower does not fit in 64 bits");
-  EXPECT_EQ(refusal_of_row("1,0,8,16,,,,18446744073709551615,,s,"), "in.csv:3: pinned is over 2^62");
+  EXPECT_EQ(refusal_of_row("1,0,8,18446744073709551616,,,,,,s,"),
+            "in.csv:3: size does not fit in 64 bits");
+  EXPECT_EQ(refusal_of_row("1,-9223372036854775809,8,1,,,,,,s,"),
+            "in.csv:3: lower does not fit in 64 bits");
+  EXPECT_EQ(refusal_of_row("1,0,8,16,,,,18446744073709551615,,s,"),
+            "in.csv:3: pinned is over 2^62");
 }
 
 TEST(ProblemCsv, RefusesGapsItCannotKeep) {
   for (const char* const gaps : {"5", "5-", "-", "3-5x", "3--", "3-5;6-7", "a-b", "3 - 5"}) {
-    EXPECT_EQ(refusal_of_row("1,0,8,16,," + std::string(gaps) + ",,,,s,"), "in.csv:3: gaps are not `lower-upper ...`");
+    EXPECT_EQ(refusal_of_row("1,0,8,16,," + std::string(gaps) + ",,,,s,"),
+              "in.csv:3: gaps are not `lower-upper ...`");
   }
   for (const char* const gaps : {"3-5@0:8", "3-5:0-8"}) {
-    EXPECT_EQ(refusal_of_row("1,0,8,16,," + std::string(gaps) + ",,,,s,"),
-              "in.csv:3: a gap that keeps a window of offsets is not supported: only `lower-upper`");
+    EXPECT_EQ(
+        refusal_of_row("1,0,8,16,," + std::string(gaps) + ",,,,s,"),
+        "in.csv:3: a gap that keeps a window of offsets is not supported: only `lower-upper`");
   }
 }
 
 TEST(ProblemCsv, RefusesNamesThatAreNotPlain) {
   EXPECT_EQ(refusal_of_row(",0,8,16,,,,,,s,"), "in.csv:3: id is missing");
-  EXPECT_EQ(refusal_of_row("a\0b,0,8,16,,,,,,s,"sv), "in.csv:3: id has a quote or a character that is not printable ASCII");
-  EXPECT_EQ(refusal_of_row("\"a\",0,8,16,,,,,,s,"), "in.csv:3: id has a quote or a character that is not printable ASCII");
-  EXPECT_EQ(refusal_of_row("1,0,8,16,,,,,g\t,s,"), "in.csv:3: group has a quote or a character that is not printable ASCII");
+  EXPECT_EQ(refusal_of_row("a\0b,0,8,16,,,,,,s,"sv),
+            "in.csv:3: id has a quote or a character that is not printable ASCII");
+  EXPECT_EQ(refusal_of_row("\"a\",0,8,16,,,,,,s,"),
+            "in.csv:3: id has a quote or a character that is not printable ASCII");
+  EXPECT_EQ(refusal_of_row("1,0,8,16,,,,,g\t,s,"),
+            "in.csv:3: group has a quote or a character that is not printable ASCII");
   EXPECT_EQ(refusal_of_row("1,0,8,16,,,,,,,"), "in.csv:3: space is missing");
-  EXPECT_EQ(refusal_of_row(std::string(1025, 'x') + ",0,8,16,,,,,,s,"), "in.csv:3: id is longer than 1024 characters");
+  EXPECT_EQ(refusal_of_row(std::string(1025, 'x') + ",0,8,16,,,,,,s,"),
+            "in.csv:3: id is longer than 1024 characters");
   EXPECT_EQ(refusal_of_row("0,0,8,16,,,,,,s,"), "in.csv:3: the id is that of line 2");
-  EXPECT_EQ(refusal("id,lower,upper,size\na,0,1,1\nb,0,1,1\na,0,1,1\n"), "in.csv:4: the id is that of line 2");
+  EXPECT_EQ(refusal("id,lower,upper,size\na,0,1,1\nb,0,1,1\na,0,1,1\n"),
+            "in.csv:4: the id is that of line 2");
 }
 
 TEST(ProblemCsv, RefusesProblemsThatAreNotSound) {
   EXPECT_EQ(refusal_of_row("1,8,8,16,,,,,,s,"), "in.csv:3: upper is not above lower");
   EXPECT_EQ(refusal_of_row("1,0,8,0,,,,,,s,"), "in.csv:3: its size is zero");
-  EXPECT_EQ(refusal_of_row("1,0,8,4611686018427387904,,,,,,s,"), "in.csv:3: sizes, padding and pins add up to over 2^62");
+  EXPECT_EQ(refusal_of_row("1,0,8,4611686018427387904,,,,,,s,"),
+            "in.csv:3: sizes, padding and pins add up to over 2^62");
   EXPECT_EQ(refusal_of_row("1,0,8,16,12,,,,,s,"), "in.csv:3: its alignment is no power of two");
-  EXPECT_EQ(refusal_of_row("1,0,8,16,,0-4,,,,s,"), "in.csv:3: it is not live before, between and after its gaps");
+  EXPECT_EQ(refusal_of_row("1,0,8,16,,0-4,,,,s,"),
+            "in.csv:3: it is not live before, between and after its gaps");
   EXPECT_EQ(refusal_of_row("1,0,8,16,,,,8,,s,"),
             "in.csv:3: it is pinned onto a pinned buffer that is live with it (line 2)");
-  EXPECT_EQ(refusal_of_row("1,0,8,16,,,,8,g,s,"), "in.csv:3: its alias group is pinned elsewhere (line 2)");
-  EXPECT_EQ(refusal_of_row("1,0,8,16,,,,,g,t,"), "in.csv:3: its alias group is in another space (line 2)");
+  EXPECT_EQ(refusal_of_row("1,0,8,16,,,,8,g,s,"),
+            "in.csv:3: its alias group is pinned elsewhere (line 2)");
+  EXPECT_EQ(refusal_of_row("1,0,8,16,,,,,g,t,"),
+            "in.csv:3: its alias group is in another space (line 2)");
 }
 
 TEST(ProblemCsv, WritesTheColumnsThatSayAnything) {
@@ -183,11 +204,13 @@ TEST(ProblemCsv, WritesNumbersForWhatHasNoName) {
   Problem problem = read("id,lower,upper,size,group,space\n0,0,3,4,g,s\n1,3,9,4,h,t\n").problem;
   problem.groups = {"", "h"};
   problem.spaces[1].name = "";
-  EXPECT_EQ(format_problem_csv(problem, {}).value(), "id,lower,upper,size,group,space\n0,0,3,4,0,s\n1,3,9,4,h,1\n");
+  EXPECT_EQ(format_problem_csv(problem, {}).value(),
+            "id,lower,upper,size,group,space\n0,0,3,4,0,s\n1,3,9,4,h,1\n");
 }
 
 TEST(ProblemCsv, WritesNothingThatItWouldNotRead) {
-  const Problem problem = read("id,lower,upper,size,group,space\nx,0,3,4,g,s\ny,3,9,4,h,t\n").problem;
+  const Problem problem =
+      read("id,lower,upper,size,group,space\nx,0,3,4,g,s\ny,3,9,4,h,t\n").problem;
   EXPECT_EQ(format_problem_csv(problem, {0_B}).code(), Code::kInvalidArgument);
   EXPECT_EQ(format_problem_csv(problem, {0_B, kPlanBytesMax + 1_B}).code(), Code::kSizeOverflow);
   Problem changed = problem;

@@ -1,6 +1,8 @@
-// What makes a planning problem sound, when two buffers conflict, and what a problem's hash stands for.
+// What makes a planning problem sound, when two buffers conflict, and what a problem's hash stands
+// for.
 //
-// Imitates: problems put together by other programs, with their slips. Does not prove: anything about plans of them.
+// Imitates: problems put together by other programs, with their slips. Does not prove: anything
+// about plans of them.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -56,30 +58,52 @@ TEST(PlanProblem, NamesTheRuleAndTheBufferThatBreaksIt) {
   const Code large = Code::kSizeOverflow;
   const std::vector<Case> cases{
       {"upper is not above lower", invalid, [](Problem* p) { p->buffers[1].life.upper = 2; }},
-      {"upper is not above lower", invalid, [](Problem* p) { p->buffers[1].life = {INT64_MAX, INT64_MIN}; }},
+      {"upper is not above lower", invalid,
+       [](Problem* p) {
+         p->buffers[1].life = {INT64_MAX, INT64_MIN};
+       }},
       {"its size is zero", invalid, [](Problem* p) { p->buffers[1].size = 0_B; }},
-      {"its size is over 2^62", large, [](Problem* p) { p->buffers[1].size = kPlanBytesMax + 1_B; }},
-      {"its alignment is no power of two", invalid, [](Problem* p) { p->buffers[1].alignment = 0_B; }},
-      {"its alignment is no power of two", invalid, [](Problem* p) { p->buffers[1].alignment = 24_B; }},
-      {"its alignment is over 2^62", large, [](Problem* p) { p->buffers[1].alignment = Bytes{std::uint64_t{1} << 63}; }},
-      {"it is pinned to end over 2^62", large, [](Problem* p) { p->buffers[1].pinned = kPlanBytesMax - 7_B; }},
+      {"its size is over 2^62", large,
+       [](Problem* p) { p->buffers[1].size = kPlanBytesMax + 1_B; }},
+      {"its alignment is no power of two", invalid,
+       [](Problem* p) { p->buffers[1].alignment = 0_B; }},
+      {"its alignment is no power of two", invalid,
+       [](Problem* p) { p->buffers[1].alignment = 24_B; }},
+      {"its alignment is over 2^62", large,
+       [](Problem* p) { p->buffers[1].alignment = Bytes{std::uint64_t{1} << 63}; }},
+      {"it is pinned to end over 2^62", large,
+       [](Problem* p) { p->buffers[1].pinned = kPlanBytesMax - 7_B; }},
       {"its pin is not aligned", invalid,
        [](Problem* p) {
          p->buffers[1].pinned = 12_B;
          p->buffers[1].alignment = 8_B;
        }},
-      {"its hint is over 2^62", large, [](Problem* p) { p->buffers[1].hint = kPlanBytesMax + 1_B; }},
+      {"its hint is over 2^62", large,
+       [](Problem* p) { p->buffers[1].hint = kPlanBytesMax + 1_B; }},
       {"its space is not there", invalid, [](Problem* p) { p->buffers[1].space = 1; }},
       {"its alias group is not there", invalid, [](Problem* p) { p->buffers[1].group = 0; }},
       {"its gaps are not there", invalid, [](Problem* p) { p->buffers[1].gaps_end = 1; }},
       {"its gaps are not there", invalid, [](Problem* p) { p->buffers[1].gaps_begin = 1; }},
-      {"a gap ends before it has begun", invalid, [](Problem* p) { give_gaps(p, 1, {{5, 5}}); }},
-      {"it is not live before, between and after its gaps", invalid, [](Problem* p) { give_gaps(p, 1, {{2, 3}}); }},
-      {"it is not live before, between and after its gaps", invalid, [](Problem* p) { give_gaps(p, 1, {{8, 9}}); }},
+      {"a gap ends before it has begun", invalid,
+       [](Problem* p) {
+         give_gaps(p, 1, {{5, 5}});
+       }},
       {"it is not live before, between and after its gaps", invalid,
-       [](Problem* p) { give_gaps(p, 1, {{3, 4}, {4, 5}}); }},
+       [](Problem* p) {
+         give_gaps(p, 1, {{2, 3}});
+       }},
       {"it is not live before, between and after its gaps", invalid,
-       [](Problem* p) { give_gaps(p, 1, {{6, 7}, {4, 5}}); }},
+       [](Problem* p) {
+         give_gaps(p, 1, {{8, 9}});
+       }},
+      {"it is not live before, between and after its gaps", invalid,
+       [](Problem* p) {
+         give_gaps(p, 1, {{3, 4}, {4, 5}});
+       }},
+      {"it is not live before, between and after its gaps", invalid,
+       [](Problem* p) {
+         give_gaps(p, 1, {{6, 7}, {4, 5}});
+       }},
       {"sizes, padding and pins add up to over 2^62", large,
        [](Problem* p) { p->buffers[1].size = kPlanBytesMax - 8_B; }},
       {"sizes, padding and pins add up to over 2^62", large,
@@ -111,7 +135,8 @@ TEST(PlanProblem, MissesTables) {
 }
 
 TEST(PlanProblem, NamesBothOfTwoThatDisagree) {
-  const auto expect_fault = [](const Problem& problem, const char* reason, std::uint32_t one, std::uint32_t other) {
+  const auto expect_fault = [](const Problem& problem, const char* reason, std::uint32_t one,
+                               std::uint32_t other) {
     const ProblemFault fault = check_problem(problem);
     EXPECT_STREQ(fault.status.why(), reason);
     EXPECT_EQ(fault.buffer, one) << reason;
@@ -150,7 +175,8 @@ TEST(PlanProblem, PinsAWholeAliasGroup) {
   problem.groups = {"g"};
   problem.buffers[0].group = problem.buffers[1].group = 0;
   problem.buffers[1].pinned = 0_B;
-  problem.buffers[2].pinned = 8_B;  // apart from buffer 1, but not from buffer 0, which begins where 1 does
+  // apart from buffer 1, but not from buffer 0, which begins where 1 does
+  problem.buffers[2].pinned = 8_B;
   EXPECT_EQ(why(problem), "it is pinned onto a pinned buffer that is live with it");
   problem.buffers[2].pinned = 16_B;
   EXPECT_EQ(why(problem), "");
@@ -186,7 +212,9 @@ std::vector<Bytes> random_offsets(spec::Random* random, const Problem& problem) 
   for (std::uint32_t b = 0; b < problem.buffers.size(); ++b) {
     offsets.push_back(random->one_in(3) ? kNowhere : Bytes{random->below(40)});
     for (std::uint32_t a = 0; a < b; ++a) {
-      if (problem.buffers[b].group != kNoGroup && problem.buffers[a].group == problem.buffers[b].group) offsets[b] = offsets[a];
+      if (problem.buffers[b].group != kNoGroup &&
+          problem.buffers[a].group == problem.buffers[b].group)
+        offsets[b] = offsets[a];
     }
   }
   return offsets;

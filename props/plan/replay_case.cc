@@ -86,11 +86,13 @@ replay::Recording record(const std::vector<RunOp>& ops, Bytes alignment, spec::V
   replay::Recorder recorder(upstream, stream_of(0));
   std::vector<spec::RunEvent> run;
   std::array<Address, kReplaySlots> at{};
-  std::array<std::uint64_t, kReplaySlots> name{};  // zero: nothing of the recorded stream is live there
+  // zero: nothing of the recorded stream is live there
+  std::array<std::uint64_t, kReplaySlots> name{};
   std::uint64_t names = 0;
   for (const RunOp& op : ops) {
     if (op.kind == Kind::kFail) upstream.fail(static_cast<std::uint32_t>(op.size.count()));
-    if (op.kind == Kind::kFreeAbroad || op.kind == Kind::kFreeInside) static_cast<void>(recorder.free(Address{~op.size.count()}));
+    if (op.kind == Kind::kFreeAbroad || op.kind == Kind::kFreeInside)
+      static_cast<void>(recorder.free(Address{~op.size.count()}));
     if (op.kind == Kind::kAllocate) {
       const Result<Address> address = recorder.allocate(op.size, stream_of(op.stream));
       if (!address.is_ok()) continue;
@@ -113,11 +115,13 @@ replay::Recording record(const std::vector<RunOp>& ops, Bytes alignment, spec::V
   }
   Result<replay::Recording> taken = recorder.take();
   if (!taken.is_ok()) verdict->report("record", taken.status().why());
-  if (taken.is_ok() && taken.value() != spec::recording_of(run)) verdict->report("record", "not what the run was");
+  if (taken.is_ok() && taken.value() != spec::recording_of(run))
+    verdict->report("record", "not what the run was");
   return taken.is_ok() ? std::move(taken).value() : replay::Recording{};
 }
 
-void replay(const std::vector<RunOp>& ops, spec::FakeUpstream* upstream, spec::ReplayLockstep* lockstep, Slots* slots) {
+void replay(const std::vector<RunOp>& ops, spec::FakeUpstream* upstream,
+            spec::ReplayLockstep* lockstep, Slots* slots) {
   for (const RunOp& op : ops) {
     if (!lockstep->verdict().is_good()) return;
     switch (op.kind) {
@@ -127,10 +131,13 @@ void replay(const std::vector<RunOp>& ops, spec::FakeUpstream* upstream, spec::R
         break;
       }
       case Kind::kFree: static_cast<void>(lockstep->free(slots->at[op.slot])); break;
-      case Kind::kUse: static_cast<void>(lockstep->record_use(slots->at[op.slot], stream_of(op.stream))); break;
+      case Kind::kUse:
+        static_cast<void>(lockstep->record_use(slots->at[op.slot], stream_of(op.stream)));
+        break;
       case Kind::kFreeInside:
         if (lockstep->segment_size() == 0_B) break;
-        static_cast<void>(lockstep->free(lockstep->segment() + Bytes{op.size % lockstep->segment_size()}));
+        static_cast<void>(
+            lockstep->free(lockstep->segment() + Bytes{op.size % lockstep->segment_size()}));
         break;
       case Kind::kFreeAbroad: static_cast<void>(lockstep->free(Address{~op.size.count()})); break;
       case Kind::kFail: upstream->fail(static_cast<std::uint32_t>(op.size.count())); break;
@@ -148,15 +155,18 @@ ReplayCase replay_case_of(std::span<const std::uint8_t> bytes) {
   result.has_segment = bytes[0] < 200;
   std::size_t ops = bytes[1];
   bytes = bytes.subspan(2);
-  for (; ops > 0 && bytes.size() >= 2; --ops, bytes = bytes.subspan(2)) result.run.push_back(op_of(bytes[0], bytes[1]));
+  for (; ops > 0 && bytes.size() >= 2; --ops, bytes = bytes.subspan(2))
+    result.run.push_back(op_of(bytes[0], bytes[1]));
   result.steps.assign(kReplaySteps, result.run);
-  for (std::size_t edits = 0; edits < kEditsMax && bytes.size() >= kEditBytes; ++edits, bytes = bytes.subspan(kEditBytes)) {
+  for (std::size_t edits = 0; edits < kEditsMax && bytes.size() >= kEditBytes;
+       ++edits, bytes = bytes.subspan(kEditBytes)) {
     edit(&result.steps[bytes[0] % kReplaySteps], bytes[1], bytes[2], bytes[3]);
   }
   return result;
 }
 
-ReplayOutcome run_replay_case(const ReplayCase& replay_case, const spec::ReplayLockstep::Factory& factory) {
+ReplayOutcome run_replay_case(const ReplayCase& replay_case,
+                              const spec::ReplayLockstep::Factory& factory) {
   ReplayOutcome outcome;
   spec::Verdict verdict;
   spec::ReplayLockstep::Setting setting;
@@ -166,7 +176,8 @@ ReplayOutcome run_replay_case(const ReplayCase& replay_case, const spec::ReplayL
   for (const std::vector<RunOp>& step : replay_case.steps) {
     const replay::Recording run = record(step, replay_case.upstream_alignment, &verdict);
     const auto found = replay::first_difference(setting.recording, run);
-    if (found != spec::difference_of(setting.recording, run)) verdict.report("R7", "not the first difference: ", found ? replay::text_of(*found) : "none");
+    if (found != spec::difference_of(setting.recording, run))
+      verdict.report("R7", "not the first difference: ", found ? replay::text_of(*found) : "none");
     if (found) ++outcome.differences;
   }
   plan::PlanOptions options;
@@ -176,7 +187,8 @@ ReplayOutcome run_replay_case(const ReplayCase& replay_case, const spec::ReplayL
   outcome.managed = problem.buffers.size();
   if (verdict.is_good()) {
     setting.plan = plan::make_plan(problem, options);
-    if (const auto broken = spec::check_answer(problem, setting.plan)) verdict.report("P1", broken->text);
+    if (const auto broken = spec::check_answer(problem, setting.plan))
+      verdict.report("P1", broken->text);
   }
   if (!verdict.is_good()) {
     outcome.divergence = verdict.first();

@@ -1,10 +1,12 @@
-// One case of record, validate and replay, from bytes: for the property suite, which rolls them, and the fuzz target.
+// One case of record, validate and replay, from bytes: for the property suite, which rolls them,
+// and the fuzz target.
 //
-// A run of few slots and sizes is recorded and planned; then steps, each the run with some edits, are replayed one after
-// another over one segment, without anybody freeing in between what a step leaves live. Every byte string is a case.
+// A run of few slots and sizes is recorded and planned; then steps, each the run with some edits,
+// are replayed one after another over one segment, without anybody freeing in between what a step
+// leaves live. Every byte string is a case.
 //
-//   byte 0      alignment of the plan, and of upstream's addresses; from 200 on, upstream has no segment at first
-//   byte 1      how many ops the run has
+//   byte 0      alignment of the plan, and of upstream's addresses; from 200 on, upstream has no
+//   segment at first byte 1      how many ops the run has
 //   2 bytes each op: what (allocate, free or use; its stream), which slot and size
 //   then 4 bytes each edit: which step, where, what, how far or how large
 //
@@ -22,8 +24,9 @@ namespace ashlar::props {
 
 struct RunOp {
   enum class Kind : std::uint8_t {
-    kAllocate,    ///< slot, size, stream. What the slot had and nobody freed is left live
-    kFree,        ///< slot; an empty one is a free of what it had last: a double free, or a foreign one
+    kAllocate,  ///< slot, size, stream. What the slot had and nobody freed is left live
+    /// slot; an empty one is a free of what it had last: a double free, or a foreign one
+    kFree,
     kUse,         ///< slot, stream
     kFreeInside,  ///< the address so many bytes into the segment, modulo its size
     kFreeAbroad,  ///< an address that nobody handed out
@@ -57,6 +60,7 @@ struct ReplayOutcome {
 };
 
 /// Records the run, validates each step, replays them; each beside its model.
-ReplayOutcome run_replay_case(const ReplayCase& replay_case, const spec::ReplayLockstep::Factory& factory);
+ReplayOutcome run_replay_case(const ReplayCase& replay_case,
+                              const spec::ReplayLockstep::Factory& factory);
 
 }  // namespace ashlar::props

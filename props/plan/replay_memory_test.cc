@@ -1,6 +1,8 @@
-// The host runs out of memory under a recorder and a replay: the n-th allocation fails, for every n.
+// The host runs out of memory under a recorder and a replay: the n-th allocation fails, for every
+// n.
 //
-// This executable replaces operator new, which refuses by throwing. Does not prove: anything of several threads.
+// This executable replaces operator new, which refuses by throwing. Does not prove: anything of
+// several threads.
 #include <cstdint>
 #include <cstdlib>
 #include <new>
@@ -77,7 +79,8 @@ TEST(PlanMemoryTest, WithoutMemoryForANoteTheCallGoesOnAndTheRecordingSaysSo) {
 
 TEST(PlanMemoryTest, AReplayIsMadeOrNotAndThenNeedsNone) {
   Endless upstream;
-  const replay::Recording recording{{{64_B, 0, 2, false}, {32_B, 1, 4, false}, {64_B, 3, 5, false}}, 6};
+  const replay::Recording recording{{{64_B, 0, 2, false}, {32_B, 1, 4, false}, {64_B, 3, 5, false}},
+                                    6};
   plan::PlanOptions options;
   options.work = 0;
   const plan::Plan plan = plan::make_plan(replay::problem_of(recording), options);

@@ -1,7 +1,8 @@
 // Record, validate and replay, each beside its model; and that the checks fire.
 //
-// Imitates: training steps that are the recorded one, nearly it, and not it at all, over one segment, on top of an upstream
-// that fails. Does not prove: anything of several threads (router_test.cc), or of a real device (the tool's --check).
+// Imitates: training steps that are the recorded one, nearly it, and not it at all, over one
+// segment, on top of an upstream that fails. Does not prove: anything of several threads
+// (router_test.cc), or of a real device (the tool's --check).
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -27,10 +28,10 @@
 namespace ashlar {
 namespace {
 
+using props::ReplayOutcome;
 using replay::Recording;
 using replay::Replay;
 using replay::ReplayCounts;
-using props::ReplayOutcome;
 using spec::FakeUpstream;
 using spec::LedgerUpstream;
 
@@ -47,7 +48,8 @@ Recording recording_of(const std::vector<std::int64_t>& events) {
   Recording recording;
   for (const std::int64_t event : events) {
     if (event > 0) {
-      recording.allocations.push_back({Bytes{static_cast<std::uint64_t>(event)}, recording.events, replay::kNeverFreed, false});
+      recording.allocations.push_back(
+          {Bytes{static_cast<std::uint64_t>(event)}, recording.events, replay::kNeverFreed, false});
     } else {
       recording.allocations[static_cast<std::size_t>(~event)].freed = recording.events;
     }
@@ -62,7 +64,8 @@ plan::Plan plan_of(const Recording& recording, Bytes alignment = replay::kReplay
   return plan::make_plan(replay::problem_of(recording, alignment), options);
 }
 
-spec::ReplayLockstep::Setting setting_of(const Recording& recording, Bytes alignment = replay::kReplayAlignment) {
+spec::ReplayLockstep::Setting setting_of(const Recording& recording,
+                                         Bytes alignment = replay::kReplayAlignment) {
   return {kOwn, recording, plan_of(recording, alignment), alignment};
 }
 
@@ -72,7 +75,9 @@ std::unique_ptr<Replay> replay_of(Upstream& upstream, const Recording& recording
   return std::move(made).value();
 }
 
-std::string text_of(const spec::Divergence& divergence) { return divergence.clause + ": " + divergence.text; }
+std::string text_of(const spec::Divergence& divergence) {
+  return divergence.clause + ": " + divergence.text;
+}
 
 /// Runs the recorded events through a lockstep; all of it is served. Returns the peak.
 Bytes replay_exactly(const std::vector<std::int64_t>& events) {
@@ -94,15 +99,17 @@ Bytes replay_exactly(const std::vector<std::int64_t>& events) {
   return setting.plan.spaces[0].peak;
 }
 
-// The planner this one follows (row REC-2) erased a free block and then read it: at every reuse of freed bytes.
+// The planner this one follows (row REC-2) erased a free block and then read it: at every reuse of
+// freed bytes.
 TEST(ReplayRegression, FreedBytesAreUsedAgain) {
   EXPECT_EQ(replay_exactly({64, ~0, 64, ~1, 32, ~2, 96, ~3}), 96_B);
 }
 
-// And it kept free blocks by size, one for each: of two free blocks of one size the second was dropped, and what was handed
-// out for one of them took the other's bookkeeping along.
+// And it kept free blocks by size, one for each: of two free blocks of one size the second was
+// dropped, and what was handed out for one of them took the other's bookkeeping along.
 TEST(ReplayRegression, TwoFreeBlocksOfOneSizeAreBothUsedAgain) {
-  EXPECT_EQ(replay_exactly({64, 16, 64, 16, 64, ~0, ~2, ~4, 64, 64, 64, ~5, ~6, ~7, ~1, ~3}), 224_B);
+  EXPECT_EQ(replay_exactly({64, 16, 64, 16, 64, ~0, ~2, ~4, 64, 64, 64, ~5, ~6, ~7, ~1, ~3}),
+            224_B);
 }
 
 TEST(ReplayProperty, EveryDeviationIsServedAndCountedAsTheModelSays) {
@@ -112,15 +119,20 @@ TEST(ReplayProperty, EveryDeviationIsServedAndCountedAsTheModelSays) {
   for (int i = 0; i < cases(4'000); ++i) {
     std::vector<std::uint8_t> bytes(2 + random.below(300));
     for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random.next());
-    if (random.one_in(2)) bytes[1] = static_cast<std::uint8_t>((bytes.size() - 2) / 2 - random.below(bytes.size() / 4 + 1));
-    const ReplayOutcome outcome = run_replay_case(props::replay_case_of(bytes), props::replay_factory());
+    if (random.one_in(2))
+      bytes[1] =
+          static_cast<std::uint8_t>((bytes.size() - 2) / 2 - random.below(bytes.size() / 4 + 1));
+    const ReplayOutcome outcome =
+        run_replay_case(props::replay_case_of(bytes), props::replay_factory());
     ASSERT_EQ(outcome.divergence.clause, "") << outcome.divergence.text << ", case " << i;
     differences += outcome.differences;
-    for (const replay::ReplayCounter& counter : replay::kReplayCounters) all.*counter.count += outcome.counts.*counter.count;
+    for (const replay::ReplayCounter& counter : replay::kReplayCounters)
+      all.*counter.count += outcome.counts.*counter.count;
   }
   // Every kind was met, in numbers.
   EXPECT_GT(differences, 50u);
-  for (const replay::ReplayCounter& counter : replay::kReplayCounters) EXPECT_GT(all.*counter.count, 50u) << counter.name;
+  for (const replay::ReplayCounter& counter : replay::kReplayCounters)
+    EXPECT_GT(all.*counter.count, 50u) << counter.name;
 }
 
 // R6.
@@ -143,7 +155,8 @@ TEST(ReplayProperty, ARunEqualToTheRecordingIsServedFromTheSegmentStepAfterStep)
       live.push_back(slot);
       one.run.push_back({props::RunOp::Kind::kAllocate, slot, Bytes{1 + random.below(5) * 100}, 0});
     }
-    for (const std::uint32_t slot : live) one.run.push_back({props::RunOp::Kind::kFree, slot, 0_B, 0});
+    for (const std::uint32_t slot : live)
+      one.run.push_back({props::RunOp::Kind::kFree, slot, 0_B, 0});
     one.steps.assign(3, one.run);
     const ReplayOutcome outcome = run_replay_case(one, props::replay_factory());
     ASSERT_EQ(outcome.divergence.clause, "") << outcome.divergence.text;
@@ -172,7 +185,8 @@ TEST(RecorderTest, WritesDownSizesInOrderAndLivesAsEvents) {
   EXPECT_TRUE(recorder.record_use(b, kOwn).is_ok());
   EXPECT_TRUE(recorder.free(c).is_ok());
   const Recording recording = recorder.take().value();
-  const Recording expected{{{64_B, 0, 2, false}, {32_B, 1, replay::kNeverFreed, false}, {8_B, 3, 4, true}}, 5};
+  const Recording expected{
+      {{64_B, 0, 2, false}, {32_B, 1, replay::kNeverFreed, false}, {8_B, 3, 4, true}}, 5};
   EXPECT_EQ(recording, expected);
   EXPECT_EQ(replay::problem_of(recording).buffers.size(), 1u);
   // A new recording knows nothing of the old one's memory.
@@ -207,14 +221,20 @@ TEST(ValidationTest, SaysWhichAllocationDifferedFirstAndHow) {
     return difference ? text_of(*difference) : "";
   };
   EXPECT_EQ(says(recorded), "");
-  EXPECT_EQ(says(recording_of({64, 33, ~0, 17, ~2, ~1})), "event 1: allocation 1 has 33 bytes; recorded with 32 bytes");
-  EXPECT_EQ(says(recording_of({64, 32, ~1, 16, ~2, ~0})), "event 2: allocation 1, of 32 bytes, is freed earlier than recorded");
-  EXPECT_EQ(says(recording_of({64, 32, 16, ~0, ~2, ~1})), "event 2: allocation 0, of 64 bytes, is not freed here, as recorded");
-  EXPECT_EQ(says(recording_of({64, 32, ~0})), "event 3: allocation 2, of 16 bytes, was not asked for");
-  EXPECT_EQ(says(recording_of({64, 32, ~0, 16, ~2, ~1, 8})), "event 6: allocation 3, of 8 bytes, is one more than was recorded");
+  EXPECT_EQ(says(recording_of({64, 33, ~0, 17, ~2, ~1})),
+            "event 1: allocation 1 has 33 bytes; recorded with 32 bytes");
+  EXPECT_EQ(says(recording_of({64, 32, ~1, 16, ~2, ~0})),
+            "event 2: allocation 1, of 32 bytes, is freed earlier than recorded");
+  EXPECT_EQ(says(recording_of({64, 32, 16, ~0, ~2, ~1})),
+            "event 2: allocation 0, of 64 bytes, is not freed here, as recorded");
+  EXPECT_EQ(says(recording_of({64, 32, ~0})),
+            "event 3: allocation 2, of 16 bytes, was not asked for");
+  EXPECT_EQ(says(recording_of({64, 32, ~0, 16, ~2, ~1, 8})),
+            "event 6: allocation 3, of 8 bytes, is one more than was recorded");
   Recording used = recorded;
   used.allocations[2].is_used_elsewhere = true;
-  EXPECT_EQ(says(used), "event 3: allocation 2, of 16 bytes, is used by another stream in one run only");
+  EXPECT_EQ(says(used),
+            "event 3: allocation 2, of 16 bytes, is used by another stream in one run only");
 }
 
 TEST(ReplayTest, TakesOnlyAValidPlanOfItsRecording) {
@@ -243,7 +263,8 @@ TEST(ReplayTest, TakesOnlyAValidPlanOfItsRecording) {
   EXPECT_EQ(code(bad), Code::kInvalidArgument);
 }
 
-// A program that planned yesterday: it records its first step, and the file tells whether yesterday's plan is of that step.
+// A program that planned yesterday: it records its first step, and the file tells whether
+// yesterday's plan is of that step.
 TEST(ReplayTest, APlanComesFromAFileForTheRecordingItWasMadeForAndNoOther) {
   const Recording recording = recording_of({64, 32, ~0, 64, ~1, ~2});
   const plan::Problem problem = replay::problem_of(recording);
@@ -318,7 +339,15 @@ TEST(ReplayTest, MemoryAnotherStreamUsedIsGivenOutAgainOnlyInANewSegment) {
 /// A replay with something wrong about it.
 class Spoilt final : public spec::ReplaySubject, private Upstream {
  public:
-  enum class Bug { kNone, kElsewhere, kAsksUpstreamToo, kKeepsTheSegment, kMiscounts, kForgetsAFree, kNeverRewinds };
+  enum class Bug {
+    kNone,
+    kElsewhere,
+    kAsksUpstreamToo,
+    kKeepsTheSegment,
+    kMiscounts,
+    kForgetsAFree,
+    kNeverRewinds
+  };
   Spoilt(std::unique_ptr<spec::ReplaySubject> inner, Upstream& upstream, Bug bug)
       : inner_(std::move(inner)), upstream_(upstream), bug_(bug) {}
   ~Spoilt() override {
@@ -356,7 +385,8 @@ std::string clause_with(Spoilt::Bug bug) {
   const auto factory = [&](Upstream& ledger, const spec::ReplayLockstep::Setting& setting) {
     return std::make_unique<Spoilt>(props::replay_factory()(ledger, setting), ledger, bug);
   };
-  spec::ReplayLockstep lockstep(upstream, setting_of(recording_of({64, 32, ~0, 64, ~1, ~2})), factory);
+  spec::ReplayLockstep lockstep(upstream, setting_of(recording_of({64, 32, ~0, 64, ~1, ~2})),
+                                factory);
   for (int step = 0; step < 2; ++step) {
     const Address a = lockstep.allocate(64_B, kOwn).value();
     const Address b = lockstep.allocate(32_B, kOwn).value();
@@ -379,7 +409,9 @@ class Twice final : public Upstream {
     return last_;
   }
   Status free(Address address) noexcept override { return inner_.free(address); }
-  Status record_use(Address address, const Stream& stream) noexcept override { return inner_.record_use(address, stream); }
+  Status record_use(Address address, const Stream& stream) noexcept override {
+    return inner_.record_use(address, stream);
+  }
 
  private:
   FakeUpstream inner_{512_B};
@@ -388,7 +420,8 @@ class Twice final : public Upstream {
 
 TEST(ReplayCheckers, NoticeMemoryThatIsGivenOutTwice) {
   Twice upstream;
-  spec::ReplayLockstep lockstep(upstream, setting_of(recording_of({64, ~0})), props::replay_factory());
+  spec::ReplayLockstep lockstep(upstream, setting_of(recording_of({64, ~0})),
+                                props::replay_factory());
   static_cast<void>(lockstep.allocate(100_B, kOther));
   EXPECT_EQ(lockstep.verdict().first().clause, "");
   static_cast<void>(lockstep.allocate(7_B, kOther));

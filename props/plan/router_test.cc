@@ -1,6 +1,8 @@
-// The router: guards for threads and streams, frees that find their owner, and threads that share a recorder and a replay.
+// The router: guards for threads and streams, frees that find their owner, and threads that share a
+// recorder and a replay.
 //
-// Imitates: a data loader and a training loop, frees from a thread that allocates nothing. Does not prove: any order of theirs.
+// Imitates: a data loader and a training loop, frees from a thread that allocates nothing. Does not
+// prove: any order of theirs.
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -89,7 +91,8 @@ TEST_F(RouterTest, TablesHaveAnEnd) {
   }
   std::vector<std::unique_ptr<replay::StreamGuard>> guards;
   for (std::uint64_t i = 0; i <= replay::Router::kRoutesMax; ++i) {
-    guards.push_back(std::make_unique<replay::StreamGuard>(router_, *recorders[0], Stream{StreamHandle{i}, StreamId{i}, DeviceId{0}}));
+    guards.push_back(std::make_unique<replay::StreamGuard>(
+        router_, *recorders[0], Stream{StreamHandle{i}, StreamId{i}, DeviceId{0}}));
     EXPECT_EQ(guards[i]->status().is_ok(), i < replay::Router::kRoutesMax);
   }
   guards.clear();
@@ -97,10 +100,12 @@ TEST_F(RouterTest, TablesHaveAnEnd) {
   EXPECT_TRUE(router_.attach(recorder_).is_ok());
 }
 
-std::unique_ptr<replay::Replay> replay_of(Upstream& upstream, const Stream& stream, const replay::Recording& recording) {
+std::unique_ptr<replay::Replay> replay_of(Upstream& upstream, const Stream& stream,
+                                          const replay::Recording& recording) {
   plan::PlanOptions options;
   options.work = 0;
-  auto made = replay::Replay::create(upstream, stream, recording, plan::make_plan(replay::problem_of(recording), options));
+  auto made = replay::Replay::create(upstream, stream, recording,
+                                     plan::make_plan(replay::problem_of(recording), options));
   EXPECT_TRUE(made.is_ok());
   return std::move(made).value();
 }
@@ -123,16 +128,18 @@ TEST_F(RouterTest, AFreeFindsItsOwnerWithoutAGuardAndFromAnotherThread) {
   router_.detach(*replay);
 }
 
-/// A step: allocations of some sizes, a few live at a time, each signed from end to end; freed by whoever takes them from the
-/// box, or here.
+/// A step: allocations of some sizes, a few live at a time, each signed from end to end; freed by
+/// whoever takes them from the box, or here.
 class Steps {
  public:
-  Steps(replay::Router& router, const Stream& stream, std::uint8_t sign) : router_(router), stream_(stream), sign_(sign) {}
+  Steps(replay::Router& router, const Stream& stream, std::uint8_t sign)
+      : router_(router), stream_(stream), sign_(sign) {}
 
   void run(int deviation, std::vector<Address>* box, std::mutex* box_mutex) {
     std::vector<std::pair<Address, std::size_t>> live;
     for (int i = 0; i < 40; ++i) {
-      const std::size_t size = 512u * static_cast<std::size_t>(1 + i % 5) + (i == deviation ? 1024u : 0u);
+      const std::size_t size =
+          512u * static_cast<std::size_t>(1 + i % 5) + (i == deviation ? 1024u : 0u);
       const Address at = router_.allocate(Bytes{size}, stream_).value();
       std::memset(at.pointer(), sign_, size);
       live.emplace_back(at, size);
@@ -197,7 +204,8 @@ TEST(RouterThreadsTest, StreamsReplayTheirStepsBesideEachOtherAndAThirdThreadFre
       steps.run(step % 3 == 0 ? step : -1, step < 20 ? &box : nullptr, &box_mutex);
       EXPECT_TRUE(replay->rewind().is_ok());
     }
-    EXPECT_GT(replay->counts().served, 30u);  // how much, the third thread decides: what it frees late is in the way
+    // how much, the third thread decides: what it frees late is in the way
+    EXPECT_GT(replay->counts().served, 30u);
     --working;
     while (working.load() >= 0) std::this_thread::yield();  // until the box is empty
     router.detach(*replay);

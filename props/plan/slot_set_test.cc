@@ -28,7 +28,8 @@ TEST(SlotSetTest, FindsTheNearestMembersOfAnySet) {
       const auto asked = static_cast<std::uint32_t>(random.below(size));
       const auto over = model.upper_bound(asked);
       ASSERT_EQ(set.above(asked), over == model.end() ? replay::SlotSet::kNone : *over);
-      ASSERT_EQ(set.at_or_below(asked), over == model.begin() ? replay::SlotSet::kNone : *std::prev(over));
+      ASSERT_EQ(set.at_or_below(asked),
+                over == model.begin() ? replay::SlotSet::kNone : *std::prev(over));
       ASSERT_EQ(set.is_empty(), model.empty());
     }
   }

@@ -1,4 +1,5 @@
-// OrderLog: a device in front of another that notes, in the order of the calls, what orders streams and what moves segments.
+// OrderLog: a device in front of another that notes, in the order of the calls, what orders streams
+// and what moves segments.
 //
 // Thread safety: none; for one thread.
 #pragma once
@@ -15,8 +16,8 @@ class OrderLog final : public ForwardingDevice {
   enum class Kind : std::uint8_t { kRecord, kWait, kGrant, kReturn };
   struct Entry {
     Kind kind;
-    std::uint64_t what;    ///< the event's handle, or the segment's base
-    StreamHandle stream;   ///< of a record or a wait
+    std::uint64_t what;   ///< the event's handle, or the segment's base
+    StreamHandle stream;  ///< of a record or a wait
   };
 
   using ForwardingDevice::ForwardingDevice;
@@ -33,7 +34,8 @@ class OrderLog final : public ForwardingDevice {
     return note(ForwardingDevice::segment_free(base), {Kind::kReturn, base.value(), {}});
   }
   Status event_record(EventHandle event, StreamHandle stream) noexcept override {
-    return note(ForwardingDevice::event_record(event, stream), {Kind::kRecord, event.value(), stream});
+    return note(ForwardingDevice::event_record(event, stream),
+                {Kind::kRecord, event.value(), stream});
   }
   Status stream_wait(StreamHandle stream, EventHandle event) noexcept override {
     return note(ForwardingDevice::stream_wait(stream, event), {Kind::kWait, event.value(), stream});

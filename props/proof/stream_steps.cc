@@ -36,7 +36,8 @@ Op make_op(std::uint8_t what, std::uint64_t first, std::uint64_t second, std::st
 
 }  // namespace
 
-StreamSteps::StreamSteps(const std::string& conf, std::uint64_t capacity, std::uint64_t seed, std::uint32_t streams)
+StreamSteps::StreamSteps(const std::string& conf, std::uint64_t capacity, std::uint64_t seed,
+                         std::uint32_t streams)
     : works_(streams), works_done_(streams), works_pending_(streams) {
   spec::CacheLockstep::Options options;
   options.stats_every = 64;  // statistics are other suites' matter
@@ -50,7 +51,8 @@ StreamSteps::StreamSteps(const std::string& conf, std::uint64_t capacity, std::u
   lockstep_->step(make_op(slot::kDevice, 0, capacity));
   lockstep_->step(make_op(slot::kSeed, seed, 0));
   for (std::uint32_t name = 0; name < streams; ++name) {
-    lockstep_->step(make_op(slot::kStreamCreate, name, 0));  // s0 is there already: then it only builds the machine
+    // s0 is there already: then it only builds the machine
+    lockstep_->step(make_op(slot::kStreamCreate, name, 0));
     const Stream* const stream = lockstep_->find_stream(name);
     if (stream == nullptr) give_up("a stream could not be made");
     streams_.push_back(stream->id.value());
@@ -65,26 +67,31 @@ void StreamSteps::run(const Op& op, spec::Random& probes) {
   log_->clear();
   lockstep_->step(op);
   const spec::LockstepResult& result = lockstep_->result();
-  if (!result.is_good()) give_up(spec::print_op(op) + ": " + result.divergence.clause + ": " + result.divergence.text);
+  if (!result.is_good())
+    give_up(spec::print_op(op) + ": " + result.divergence.clause + ": " + result.divergence.text);
   if (lockstep_->was_skipped()) give_up("skipped: " + spec::print_op(op));
   if (result.caller_faults != 0) give_up("the detector blames the caller: " + spec::print_op(op));
   tell(op);
   const std::uint64_t small = worlds_[0].close(model(), streams_, true);
   const std::uint64_t large = worlds_[1].close(model(), streams_, false);
-  std::printf("= %llu %llu\n", static_cast<unsigned long long>(small), static_cast<unsigned long long>(large));
+  std::printf("= %llu %llu\n", static_cast<unsigned long long>(small),
+              static_cast<unsigned long long>(large));
   for (StreamWorld& world : worlds_) world.probe(probes);
 }
 
 void StreamSteps::finish() {
   const spec::LockstepResult& result = lockstep_->finish();
-  if (!result.is_good()) give_up(result.op_text + ": " + result.divergence.clause + ": " + result.divergence.text);
+  if (!result.is_good())
+    give_up(result.op_text + ": " + result.divergence.clause + ": " + result.divergence.text);
 }
 
-// What an op came to. ---------------------------------------------------------------------------------------------------
+// What an op came to.
 
 void StreamSteps::tell(const Op& op) {
   const bool has_memory = op.slot == slot::kAlloc && lockstep_->outcome() == Code::kOk;
-  const std::uint64_t launched_on = has_memory ? op.arg[2] : op.slot == slot::kKernel ? op.arg[0] : kNobody;
+  const std::uint64_t launched_on = has_memory                 ? op.arg[2]
+                                    : op.slot == slot::kKernel ? op.arg[0]
+                                                               : kNobody;
   count_pending();
   tell_progress(static_cast<std::uint32_t>(launched_on));
   if (op.slot == slot::kFree || op.slot == slot::kFreeOn) tell_free(op);
@@ -92,18 +99,22 @@ void StreamSteps::tell(const Op& op) {
     const Pointer& used = pointer(op.arg[0]);
     world_of(used.is_small).announce(used.address, static_cast<std::uint32_t>(op.arg[1]));
   }
-  if (op.slot == slot::kRecord) tell_record(static_cast<std::uint32_t>(op.arg[1]), &user_events_, op.arg[0]);
-  if (op.slot == slot::kWait) tell_wait(static_cast<std::uint32_t>(op.arg[0]), user_events_, op.arg[1]);
+  if (op.slot == slot::kRecord)
+    tell_record(static_cast<std::uint32_t>(op.arg[1]), &user_events_, op.arg[0]);
+  if (op.slot == slot::kWait)
+    tell_wait(static_cast<std::uint32_t>(op.arg[0]), user_events_, op.arg[1]);
   tell_settled();
   tell_calls();
   tell_adopted();
   last_tag_ += op.slot == slot::kAlloc;
   if (has_memory) tell_allocated(op);
-  if (op.slot == slot::kKernel) tell_kernel(pointer(op.arg[1]), static_cast<std::uint32_t>(op.arg[0]));
+  if (op.slot == slot::kKernel)
+    tell_kernel(pointer(op.arg[1]), static_cast<std::uint32_t>(op.arg[0]));
   tell_progress(kNobody);
 }
 
-/// How many kernels each stream's queue holds. An entry is its kind, what it names, and of a kernel the range it touches.
+/// How many kernels each stream's queue holds. An entry is its kind, what it names, and of a kernel
+/// the range it touches.
 void StreamSteps::count_pending() {
   std::fill(works_pending_.begin(), works_pending_.end(), 0);
   queues_.clear();
@@ -115,7 +126,8 @@ void StreamSteps::count_pending() {
     for (std::uint64_t left = queues_[at++]; left > 0; --left) {
       const bool is_kernel = queues_[at] == 0;
       at += is_kernel ? 4 : 2;
-      if (is_kernel && found != streams_.end()) ++works_pending_[static_cast<std::size_t>(found - streams_.begin())];
+      if (is_kernel && found != streams_.end())
+        ++works_pending_[static_cast<std::size_t>(found - streams_.begin())];
     }
   }
 }
@@ -156,7 +168,9 @@ void StreamSteps::tell_settled() {
 void StreamSteps::tell_calls() {
   for (const OrderLog::Entry& entry : log_->entries()) {
     switch (entry.kind) {
-      case OrderLog::Kind::kRecord: tell_record(stream_of(entry.stream), &events_, entry.what); break;
+      case OrderLog::Kind::kRecord:
+        tell_record(stream_of(entry.stream), &events_, entry.what);
+        break;
       case OrderLog::Kind::kWait: tell_wait(stream_of(entry.stream), events_, entry.what); break;
       case OrderLog::Kind::kReturn: {
         const CacheSegment* const segment = find_segment(before_, entry.what);
@@ -165,7 +179,8 @@ void StreamSteps::tell_calls() {
         break;
       }
       case OrderLog::Kind::kGrant: {
-        const CacheSegment* const segment = find_segment(model().view(kDevice).segments, entry.what);
+        const CacheSegment* const segment =
+            find_segment(model().view(kDevice).segments, entry.what);
         if (segment == nullptr) give_up("a segment was granted that is not there");
         world_of(segment->is_small).extend(heap_of(*segment), segment->base, segment->size);
         break;
@@ -192,10 +207,14 @@ void StreamSteps::tell_allocated(const Op& op) {
     const CacheBlock* const blocks = view.blocks.data() + segment.block_first;
     std::uint32_t i = 0;
     while (blocks[i].address != address) ++i;
-    const bool has_rest = i + 1 < segment.block_count && blocks[i + 1].state == spec::CacheState::kFree;
+    const bool has_rest =
+        i + 1 < segment.block_count && blocks[i + 1].state == spec::CacheState::kFree;
     const auto stream = static_cast<std::uint32_t>(op.arg[2]);
-    const StreamWorld::Request request{own.requested, (own.requested + kGranule - 1) / kGranule * kGranule};
-    world_of(segment.is_small).take(heap_of(segment), stream, address, own.size, has_rest ? blocks[i + 1].size : 0, request);
+    const StreamWorld::Request request{own.requested,
+                                       (own.requested + kGranule - 1) / kGranule * kGranule};
+    world_of(segment.is_small)
+        .take(heap_of(segment), stream, address, own.size, has_rest ? blocks[i + 1].size : 0,
+              request);
     live_.push_back({op.arg[0], address, stream, segment.is_small});
     return tell_kernel(live_.back(), stream);  // the lockstep writes to it at once
   }
@@ -204,7 +223,8 @@ void StreamSteps::tell_allocated(const Op& op) {
 
 void StreamSteps::tell_record(std::uint32_t stream, Events* events, std::uint64_t event) {
   for (StreamWorld& world : worlds_) world.record(stream);
-  const auto found = std::find_if(events->begin(), events->end(), [event](const auto& each) { return each.first == event; });
+  const auto found = std::find_if(events->begin(), events->end(),
+                                  [event](const auto& each) { return each.first == event; });
   if (found == events->end()) events->emplace_back(event, next_event_++);
   else found->second = next_event_++;
 }
@@ -221,14 +241,16 @@ void StreamSteps::tell_kernel(const Pointer& pointer, std::uint32_t stream) {
   works_[stream].push_back(pointer.is_small);
 }
 
-// Names. ----------------------------------------------------------------------------------------------------------------
+// Names.
 
 std::uint32_t StreamSteps::heap_of(const CacheSegment& segment) const {
-  return static_cast<std::uint32_t>(std::find(streams_.begin(), streams_.end(), segment.stream) - streams_.begin());
+  return static_cast<std::uint32_t>(std::find(streams_.begin(), streams_.end(), segment.stream) -
+                                    streams_.begin());
 }
 
 std::uint32_t StreamSteps::stream_of(StreamHandle handle) const {
-  return static_cast<std::uint32_t>(std::find(handles_.begin(), handles_.end(), handle) - handles_.begin());
+  return static_cast<std::uint32_t>(std::find(handles_.begin(), handles_.end(), handle) -
+                                    handles_.begin());
 }
 
 const StreamSteps::Pointer& StreamSteps::pointer(std::uint64_t name) const {

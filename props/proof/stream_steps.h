@@ -1,22 +1,28 @@
-// StreamSteps: runs ops on the caching allocator in lockstep with its C++ model, and tells the steps of the Dafny worlds that
-// each came to.
+// StreamSteps: runs ops on the caching allocator in lockstep with its C++ model, and tells the
+// steps of the Dafny worlds that each came to.
 //
-// Purpose: the C++ model is a relation: it judges what the allocator chose. The Dafny model is a function of steps that name
-// the choice. So the steps are read off the allocator: which block was handed out or settled, which segments came, went or
-// changed heaps (the judged snapshots before and after the op), which events were recorded and waited for (OrderLog).
+// Purpose: the C++ model is a relation: it judges what the allocator chose. The Dafny model is a
+// function of steps that name the choice. So the steps are read off the allocator: which block was
+// handed out or settled, which segments came, went or changed heaps (the judged snapshots before
+// and after the op), which events were recorded and waited for (OrderLog).
 // Thread safety: none.
 //
 // What the two see differently, and how it is brought together:
-//   - A stream has a small and a large pool, a Dafny heap is one pool. So there are two worlds, one for each; an event and a
-//     wait are steps in both, a kernel in the one whose memory it touches. Each world counts its own works only.
-//   - Rounding, size classes and whether a block is split are the C++ model's to judge (DEV-1, 2, 4): a request is told with the
-//     rounded size, and as one that splits if what it got was split. No size is too large (max_split_size is not set).
-//   - From another stream's heap the allocator lends the best fit among what it knows to be complete; the Dafny model lets any
-//     complete fit be taken.
-//   - A stamp is a position on the heap's stream there, an epoch here; no C++ model holds either. StreamWorld keeps the position.
-//   - What the machine finishes during a call is told before what the allocator did in it. In half of the worlds the machine
-//     moves only when told or waited for, so that only a call that waits sees anything finish.
-// Left out, as in the Dafny model: retired streams, captures, failing devices, callbacks, a second device, threads.
+//   - A stream has a small and a large pool, a Dafny heap is one pool. So there are two worlds, one
+//     for each; an event and a wait are steps in both, a kernel in the one whose memory it touches.
+//     Each world counts its own works only.
+//   - Rounding, size classes and whether a block is split are the C++ model's to judge (DEV-1, 2,
+//     4): a request is told with the rounded size, and as one that splits if what it got was split.
+//     No size is too large (max_split_size is not set).
+//   - From another stream's heap the allocator lends the best fit among what it knows to be
+//     complete; the Dafny model lets any complete fit be taken.
+//   - A stamp is a position on the heap's stream there, an epoch here; no C++ model holds either.
+//     StreamWorld keeps the position.
+//   - What the machine finishes during a call is told before what the allocator did in it. In half
+//     of the worlds the machine moves only when told or waited for, so that only a call that waits
+//     sees anything finish.
+// Left out, as in the Dafny model: retired streams, captures, failing devices, callbacks, a second
+// device, threads.
 #pragma once
 
 #include <memory>
@@ -40,10 +46,13 @@ class StreamSteps {
     bool is_small;
   };
 
-  /// A fresh machine with streams s0, s1, ...; the configuration, the capacity in bytes and the adversary's seed as in ops.
-  StreamSteps(const std::string& conf, std::uint64_t capacity, std::uint64_t seed, std::uint32_t streams);
+  /// A fresh machine with streams s0, s1, ...; the configuration, the capacity in bytes and the
+  /// adversary's seed as in ops.
+  StreamSteps(const std::string& conf, std::uint64_t capacity, std::uint64_t seed,
+              std::uint32_t streams);
 
-  /// Runs the op and tells its steps. A divergence of the lockstep, a caller's fault or a skipped op ends the process.
+  /// Runs the op and tells its steps. A divergence of the lockstep, a caller's fault or a skipped
+  /// op ends the process.
   void run(const spec::Op& op, spec::Random& probes);
   /// Everything freed, drained, trimmed and looked at; no step of it is told.
   void finish();
@@ -83,12 +92,13 @@ class StreamSteps {
   std::unique_ptr<spec::CacheLockstep> lockstep_;
   std::vector<std::uint64_t> streams_;  ///< identities
   std::vector<StreamHandle> handles_;
-  std::vector<StreamWorld> worlds_;     ///< of the small pools, of the large ones
-  std::vector<std::vector<bool>> works_;      ///< of each stream, all its kernels: is it one of the small world?
-  std::vector<std::size_t> works_done_;       ///< of them, those told as finished
-  std::vector<std::size_t> works_pending_;    ///< kernels in each stream's queue after the op
+  std::vector<StreamWorld> worlds_;  ///< of the small pools, of the large ones
+  /// of each stream, all its kernels: is it one of the small world?
+  std::vector<std::vector<bool>> works_;
+  std::vector<std::size_t> works_done_;     ///< of them, those told as finished
+  std::vector<std::size_t> works_pending_;  ///< kernels in each stream's queue after the op
   std::vector<Pointer> live_;
-  std::vector<spec::CacheSegment> before_;    ///< the segments before the op
+  std::vector<spec::CacheSegment> before_;  ///< the segments before the op
   std::vector<std::uint64_t> queues_;
   Events events_;       ///< the allocator's, by handle
   Events user_events_;  ///< the caller's, by name

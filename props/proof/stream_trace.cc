@@ -1,9 +1,10 @@
-// stream_trace SEED OPS: random operations on the caching allocator, in lockstep with its C++ model; after each the steps of
-// the Dafny worlds that it came to, and a hash of each world (stream_steps.h). stream_tie.cs feeds them to the compiled Dafny
-// model (spec/proof/tie), which must take every step, refuse every step marked so, and have the same hashes.
+// stream_trace SEED OPS: random operations on the caching allocator, in lockstep with its C++
+// model; after each the steps of the Dafny worlds that it came to, and a hash of each world
+// (stream_steps.h). stream_tie.cs feeds them to the compiled Dafny model (spec/proof/tie), which
+// must take every step, refuse every step marked so, and have the same hashes.
 //
-// Worlds of a few streams and some dozen blocks on a device so small that memory is lent, adopted, given back and waited for;
-// of short lives, since the Dafny world keeps its whole history.
+// Worlds of a few streams and some dozen blocks on a device so small that memory is lent, adopted,
+// given back and waited for; of short lives, since the Dafny world keeps its whole history.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -30,7 +31,8 @@ StreamSteps make_steps(Random& random, Pools pools) {
   constexpr const char* kReuse[] = {"reuse:own", "reuse:completed", "reuse:ordered"};
   std::string conf = kReuse[random.below(3)];
   if (random.one_in(3)) conf += ",wait_ms:never";
-  const std::uint64_t capacity = pools == Pools::kSmall ? 6 + random.below(8) : 40 + random.below(60);
+  const std::uint64_t capacity =
+      pools == Pools::kSmall ? 6 + random.below(8) : 40 + random.below(60);
   // The adversary's pace is the remainder by 4: none in half of the worlds.
   const std::uint64_t seed = random.below(1u << 20) * 4 + (random.one_in(2) ? 0 : random.below(4));
   return {conf, capacity * kMiB, seed, static_cast<std::uint32_t>(2 + random.below(3))};
@@ -39,7 +41,9 @@ StreamSteps make_steps(Random& random, Pools pools) {
 class StreamTrace {
  public:
   explicit StreamTrace(Random& random)
-      : random_(random), pools_(static_cast<Pools>(random.below(3))), steps_(make_steps(random, pools_)) {}
+      : random_(random),
+        pools_(static_cast<Pools>(random.below(3))),
+        steps_(make_steps(random, pools_)) {}
 
   void live(std::uint64_t ops) {
     for (ops_left_ = ops; ops_left_ > 0;) {
@@ -61,13 +65,16 @@ class StreamTrace {
   }
 
   std::uint32_t any_stream() { return static_cast<std::uint32_t>(random_.below(steps_.streams())); }
-  const StreamSteps::Pointer& any_pointer() { return steps_.live()[random_.below(steps_.live().size())]; }
+  const StreamSteps::Pointer& any_pointer() {
+    return steps_.live()[random_.below(steps_.live().size())];
+  }
 
   /// Mostly of a few sizes, so that blocks fit again.
   std::uint64_t any_size() {
     const bool is_small = pools_ == Pools::kSmall || (pools_ == Pools::kBoth && random_.one_in(2));
     const std::uint64_t step = is_small ? 128u << 10 : kMiB;
-    const std::uint64_t steps = is_small ? 1 + random_.below(8) : 2 + random_.below(random_.one_in(6) ? 24 : 9);
+    const std::uint64_t steps =
+        is_small ? 1 + random_.below(8) : 2 + random_.below(random_.one_in(6) ? 24 : 9);
     return random_.one_in(2) ? steps * step : steps * step - random_.below(step / 2);
   }
 
@@ -98,11 +105,13 @@ class StreamTrace {
     run(slot::kLimit, {0, random_.one_in(2) ? ~std::uint64_t{0} : (4 + random_.below(96)) * kMiB});
   }
 
-  /// A kernel on any stream; where it would not be lawful yet, what it must wait for instead (C6, the caller's side).
+  /// A kernel on any stream; where it would not be lawful yet, what it must wait for instead (C6,
+  /// the caller's side).
   void use_elsewhere() {
     const StreamSteps::Pointer used = any_pointer();
     const std::uint32_t stream = any_stream();
-    if (steps_.may_use(used, stream)) return run(slot::kKernel, {stream, used.name, random_.below(3)});
+    if (steps_.may_use(used, stream))
+      return run(slot::kKernel, {stream, used.name, random_.below(3)});
     if (events_ == 0) return record(used.stream);
     const std::uint64_t event = any_event();
     run(slot::kRecord, {event, used.stream});

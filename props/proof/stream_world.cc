@@ -1,7 +1,7 @@
 // The steps' text, stamps, the hash: see stream_world.h.
 //
-// A step is a line: the world's number, a letter (as in stream_tie.cs), numbers. A block is named by its address. A step that
-// must be refused has a `!` before its letter.
+// A step is a line: the world's number, a letter (as in stream_tie.cs), numbers. A block is named
+// by its address. A step that must be refused has a `!` before its letter.
 #include "props/proof/stream_world.h"
 
 #include <algorithm>
@@ -27,16 +27,18 @@ void say(unsigned world, const char* step, Numbers... numbers) {
 }
 
 std::uint32_t index_of(const std::vector<std::uint64_t>& streams, std::uint64_t identity) {
-  return static_cast<std::uint32_t>(std::find(streams.begin(), streams.end(), identity) - streams.begin());
+  return static_cast<std::uint32_t>(std::find(streams.begin(), streams.end(), identity) -
+                                    streams.begin());
 }
 
 }  // namespace
 
-StreamWorld::StreamWorld(unsigned number, std::uint32_t streams) : number_(number), streams_(streams), done_(streams) {
+StreamWorld::StreamWorld(unsigned number, std::uint32_t streams)
+    : number_(number), streams_(streams), done_(streams) {
   for (std::uint32_t t = 0; t < streams; ++t) clocks_.add_lane();
 }
 
-// The machine and the caller. -------------------------------------------------------------------------------------------
+// The machine and the caller.
 
 void StreamWorld::progress(std::uint32_t stream) {
   clocks_.finish(stream, ++done_[stream]);
@@ -72,7 +74,8 @@ std::size_t StreamWorld::place(std::uint64_t address) const {
   for (std::size_t i = 0; i < held_.size(); ++i) {
     if (held_[i].address == address) return i;
   }
-  std::fprintf(stderr, "stream_trace: nobody holds %llu\n", static_cast<unsigned long long>(address));
+  std::fprintf(stderr, "stream_trace: nobody holds %llu\n",
+               static_cast<unsigned long long>(address));
   std::exit(1);
 }
 
@@ -88,18 +91,20 @@ void StreamWorld::forget(std::uint64_t lo, std::uint64_t hi) {
   std::erase_if(free_, [lo, hi](const Piece& piece) { return lo <= piece.lo && piece.hi <= hi; });
 }
 
-void StreamWorld::take(std::uint32_t heap, std::uint32_t stream, std::uint64_t address, std::uint64_t size,
-                       std::uint64_t rest, const Request& request) {
+void StreamWorld::take(std::uint32_t heap, std::uint32_t stream, std::uint64_t address,
+                       std::uint64_t size, std::uint64_t rest, const Request& request) {
   const std::uint64_t end = address + size + rest;
   const std::uint64_t since = stamp_of(address, end);
   free_.push_back({address, end, since, heap});  // the rest keeps the stamp of the whole
   held_.push_back({address, size, heap, stream, since, 0, 0, false, {}});
-  say(number_, "T", heap, address, stream, request.rounded, request.requested, size == request.rounded ? 1 : 0);
+  say(number_, "T", heap, address, stream, request.rounded, request.requested,
+      size == request.rounded ? 1 : 0);
 }
 
 void StreamWorld::release(std::size_t held) {
   const Held& block = held_[held];
-  free_.push_back({block.address, block.address + block.size, clocks_.enqueued(block.heap), block.heap});
+  free_.push_back(
+      {block.address, block.address + block.size, clocks_.enqueued(block.heap), block.heap});
   held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(held));
 }
 
@@ -128,7 +133,8 @@ void StreamWorld::give_back(std::uint32_t heap, std::uint64_t base, std::uint64_
   say(number_, "B", heap, base);
 }
 
-void StreamWorld::adopt(std::uint32_t heap, std::uint32_t to, std::uint64_t base, std::uint64_t size) {
+void StreamWorld::adopt(std::uint32_t heap, std::uint32_t to, std::uint64_t base,
+                        std::uint64_t size) {
   forget(base, base + size);
   free_.push_back({base, base + size, 0, to});
   say(number_, "A", heap, to, base, size);
@@ -144,7 +150,8 @@ std::vector<std::uint64_t> StreamWorld::pending() const {
   return addresses;
 }
 
-std::uint64_t StreamWorld::close(const spec::CacheModel& model, const std::vector<std::uint64_t>& streams, bool is_small) {
+std::uint64_t StreamWorld::close(const spec::CacheModel& model,
+                                 const std::vector<std::uint64_t>& streams, bool is_small) {
   spec::WordHash hash;
   for (std::uint32_t t = 0; t < streams_; ++t) {
     hash.add(clocks_.enqueued(t));
@@ -166,7 +173,8 @@ std::uint64_t StreamWorld::close(const spec::CacheModel& model, const std::vecto
         hash.add(block.size);
         const auto own = owned.find(block.address);
         if (own == owned.end()) {
-          free.push_back({block.address, block.address + block.size, stamp_of(block.address, block.address + block.size), h});
+          free.push_back({block.address, block.address + block.size,
+                          stamp_of(block.address, block.address + block.size), h});
           hash.add(free.back().stamp);
           continue;
         }
@@ -192,7 +200,8 @@ void StreamWorld::probe_held(const Held& held, std::uint32_t stream) {
   say(number_, "!E", stream, held.address, held.size);
   if (!held.is_pending) {
     if (!may_use(held, stream)) say(number_, "!K", held.heap, held.address, stream);
-    if ((held.users & ~held.others() & ~only(held.heap)) != 0) say(number_, "!G", held.heap, held.address);
+    if ((held.users & ~held.others() & ~only(held.heap)) != 0)
+      say(number_, "!G", held.heap, held.address);
     return;
   }
   for (std::uint32_t t = 0; t < streams_; ++t) {
@@ -213,8 +222,10 @@ void StreamWorld::probe_free(const Piece& piece, std::uint32_t stream) {
 void StreamWorld::probe_fit(const Piece& piece) {
   for (const Piece& other : free_) {
     const std::uint64_t size = other.hi - other.lo;
-    const bool is_better = size < piece.hi - piece.lo || (size == piece.hi - piece.lo && other.lo < piece.lo);
-    if (other.heap == piece.heap && is_better) return say(number_, "!T", piece.heap, piece.lo, piece.heap, size, 1, 1);
+    const bool is_better =
+        size < piece.hi - piece.lo || (size == piece.hi - piece.lo && other.lo < piece.lo);
+    if (other.heap == piece.heap && is_better)
+      return say(number_, "!T", piece.heap, piece.lo, piece.heap, size, 1, 1);
   }
 }
 

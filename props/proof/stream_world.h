@@ -1,8 +1,10 @@
-// StreamWorld: prints the steps of the Dafny world (spec/proof/stream_model.dfy), and keeps of it what no C++ model holds.
+// StreamWorld: prints the steps of the Dafny world (spec/proof/stream_model.dfy), and keeps of it
+// what no C++ model holds.
 //
-// Purpose: a function for each WorldOp, which prints it; and a hash of the state, for the Dafny side to meet. Of the state,
-// the caching model holds the segments, the blocks and who announced what (CacheModel); spec/gpu's Clocks hold what comes
-// before what. Kept here are the stamps, and what an owner was told when it got its block and when it freed it.
+// Purpose: a function for each WorldOp, which prints it; and a hash of the state, for the Dafny
+// side to meet. Of the state, the caching model holds the segments, the blocks and who announced
+// what (CacheModel); spec/gpu's Clocks hold what comes before what. Kept here are the stamps, and
+// what an owner was told when it got its block and when it freed it.
 // Thread safety: none. REQUIRES: at most 64 streams.
 #pragma once
 
@@ -26,9 +28,9 @@ class StreamWorld {
     std::uint64_t address;
     std::uint64_t size;
     std::uint32_t heap;
-    std::uint32_t stream;      ///< that asked for it
-    std::uint64_t since;       ///< the stamp it was handed out with
-    StreamSet users = 0;       ///< with kernels on it
+    std::uint32_t stream;  ///< that asked for it
+    std::uint64_t since;   ///< the stamp it was handed out with
+    StreamSet users = 0;   ///< with kernels on it
     StreamSet announced = 0;
     bool is_pending = false;
     std::vector<std::uint64_t> until;  ///< while pending: what was enqueued at the free
@@ -53,15 +55,16 @@ class StreamWorld {
 
   // The allocator.
   /// `size`: of the block it got; `rest`: the free bytes left behind it.
-  void take(std::uint32_t heap, std::uint32_t stream, std::uint64_t address, std::uint64_t size, std::uint64_t rest,
-            const Request& request);
+  void take(std::uint32_t heap, std::uint32_t stream, std::uint64_t address, std::uint64_t size,
+            std::uint64_t rest, const Request& request);
   void give(std::uint64_t address);
   void settle(std::uint64_t address);
   void extend(std::uint32_t heap, std::uint64_t base, std::uint64_t size);
   void give_back(std::uint32_t heap, std::uint64_t base, std::uint64_t size);
   void adopt(std::uint32_t heap, std::uint32_t to, std::uint64_t base, std::uint64_t size);
 
-  /// May work on that stream touch the block: is its last use by others before whatever the stream is given next?
+  /// May work on that stream touch the block: is its last use by others before whatever the stream
+  /// is given next?
   bool may_use(const Held& held, std::uint32_t stream) const {
     return clocks_.before_next_of(held.heap, held.since, stream, 0);
   }
@@ -70,9 +73,12 @@ class StreamWorld {
   /// The addresses of pending blocks.
   std::vector<std::uint64_t> pending() const;
 
-  /// After an operation: the free blocks are those of the view now; and the hash of everything. `streams`: identities.
-  std::uint64_t close(const spec::CacheModel& model, const std::vector<std::uint64_t>& streams, bool is_small);
-  /// Prints, now and then, steps that the model must refuse: too early now, or not the best fit, or where memory is already.
+  /// After an operation: the free blocks are those of the view now; and the hash of everything.
+  /// `streams`: identities.
+  std::uint64_t close(const spec::CacheModel& model, const std::vector<std::uint64_t>& streams,
+                      bool is_small);
+  /// Prints, now and then, steps that the model must refuse: too early now, or not the best fit, or
+  /// where memory is already.
   void probe(spec::Random& random);
 
  private:

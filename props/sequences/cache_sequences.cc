@@ -9,8 +9,8 @@
 #include "props/adapters/caching_allocator_subject.h"
 #include "spec/lockstep/cache_lockstep.h"
 #include "spec/ops/bytes.h"
-#include "spec/ops/random.h"
 #include "spec/ops/opcode_table.h"
+#include "spec/ops/random.h"
 #include "spec/ops/text.h"
 #include "spec/reduce/reduce.h"
 
@@ -21,10 +21,16 @@ namespace {
 namespace slot = spec::slot;
 using spec::Op;
 
-constexpr const char* kConfigurations[] = {
-    "", "reuse:own", "reuse:ordered", "wait_ms:0", "reuse:own,wait_ms:0", "max_split_size_mb:21",
-    "max_split_size_mb:64,reuse:ordered", "roundup_power2_divisions:4", "roundup_power2_divisions:[1:2,2:4,64:8,>:1]",
-    "per_process_memory_fraction:0.5"};
+constexpr const char* kConfigurations[] = {"",
+                                           "reuse:own",
+                                           "reuse:ordered",
+                                           "wait_ms:0",
+                                           "reuse:own,wait_ms:0",
+                                           "max_split_size_mb:21",
+                                           "max_split_size_mb:64,reuse:ordered",
+                                           "roundup_power2_divisions:4",
+                                           "roundup_power2_divisions:[1:2,2:4,64:8,>:1]",
+                                           "per_process_memory_fraction:0.5"};
 
 /// Larger segments would only make the allocator's page table slow to fill.
 constexpr std::uint64_t kCapacityMax = std::uint64_t{64} << 30;
@@ -43,7 +49,8 @@ class Writer {
       const std::uint64_t capacity = shape_.has_capacity ? (random_.below(6) + 2) * (16u << 20) : 0;
       put(slot::kDevice, {d, capacity});
     }
-    for (std::uint32_t s = 1; s < shape_.streams; ++s) put(slot::kStreamCreate, {s, random_.below(shape_.devices)});
+    for (std::uint32_t s = 1; s < shape_.streams; ++s)
+      put(slot::kStreamCreate, {s, random_.below(shape_.devices)});
     for (std::uint32_t i = 0; i < shape_.ops; ++i) put_any();
     return std::move(file_);
   }
@@ -89,29 +96,37 @@ class Writer {
   void put_rare() {
     switch (random_.below(12)) {
       case 0:
-        if (shape_.has_ends && random_.one_in(16)) return random_.one_in(2) ? put(slot::kTeardown, {}) : put(slot::kLose, {device()});
+        if (shape_.has_ends && random_.one_in(16))
+          return random_.one_in(2) ? put(slot::kTeardown, {}) : put(slot::kLose, {device()});
         return put(slot::kTrim, {device()});
       case 1: return put(slot::kRecord, {random_.below(4), stream()});
       case 2: return put(slot::kWait, {stream(), random_.below(4)});
       case 3: return put(slot::kSync, {random_.below(4)});
       case 4: return put(slot::kResetPeaks, {device()});
       case 5:
-        if (shape_.has_capacity) put(slot::kLimit, {device(), random_.one_in(2) ? ~std::uint64_t{0} : random_.below(64) << 20});
+        if (shape_.has_capacity)
+          put(slot::kLimit,
+              {device(), random_.one_in(2) ? ~std::uint64_t{0} : random_.below(64) << 20});
         return;
       case 6:
         if (!shape_.has_failures) return;
         if (random_.one_in(3)) return put(slot::kHeal, {});
-        return put(slot::kFail, {random_.below(device::kCallKinds), 1 + random_.below(4), random_.below(3) / 2});
+        return put(slot::kFail,
+                   {random_.below(device::kCallKinds), 1 + random_.below(4), random_.below(3) / 2});
       case 7:
-        if (shape_.has_captures) put(random_.one_in(2) ? slot::kCaptureBegin : slot::kCaptureEnd, {stream(), random_.below(3)});
+        if (shape_.has_captures)
+          put(random_.one_in(2) ? slot::kCaptureBegin : slot::kCaptureEnd,
+              {stream(), random_.below(3)});
         return;
       case 8:
         if (!shape_.has_misuse || freed_.empty()) return;
         if (random_.one_in(4)) return put(slot::kFreeForeign, {random_.below(3000)});
-        if (random_.one_in(3)) return put(slot::kUseStale, {freed_[random_.below(freed_.size())], stream()});
+        if (random_.one_in(3))
+          return put(slot::kUseStale, {freed_[random_.below(freed_.size())], stream()});
         return put(slot::kFreeStale, {freed_[random_.below(freed_.size())]});
       case 9:
-        if (shape_.has_misuse && !live_.empty()) put(slot::kFreeInterior, {pick(), 1 + random_.below(1u << 20)});
+        if (shape_.has_misuse && !live_.empty())
+          put(slot::kFreeInterior, {pick(), 1 + random_.below(1u << 20)});
         return;
       case 10: {
         if (!shape_.has_dead_streams) return;
@@ -161,7 +176,9 @@ SequenceShape shape_from(std::uint64_t bits) {
   return shape;
 }
 
-spec::OpFile random_sequence(const SequenceShape& shape, std::uint64_t seed) { return Writer(shape, seed).write(); }
+spec::OpFile random_sequence(const SequenceShape& shape, std::uint64_t seed) {
+  return Writer(shape, seed).write();
+}
 
 void byte_sequence(std::span<const std::uint8_t> bytes, std::size_t ops_max, spec::OpFile* file) {
   spec::decode_ops(spec::Subject::kCache, bytes, file, ops_max);
@@ -186,7 +203,8 @@ void byte_sequence(std::span<const std::uint8_t> bytes, std::size_t ops_max, spe
     streams[s].slot = slot::kStreamCreate;
     streams[s].arg = {s + 1, s + 1 == std::size(streams) ? last_device : 0};
   }
-  file->ops.insert(file->ops.begin() + static_cast<std::ptrdiff_t>(first), std::begin(streams), std::end(streams));
+  file->ops.insert(file->ops.begin() + static_cast<std::ptrdiff_t>(first), std::begin(streams),
+                   std::end(streams));
 }
 
 std::string judge_sequence(const spec::OpFile& file) {
@@ -194,8 +212,9 @@ std::string judge_sequence(const spec::OpFile& file) {
   options.factory = caching_allocator_factory();
   const spec::LockstepResult result = spec::CacheLockstep::run(file, options);
   if (result.is_good()) return {};
-  const spec::Reduction reduced = spec::reduce_ops(
-      file, [&](const spec::OpFile& ops) { return spec::CacheLockstep::run(ops, options).divergence.clause; });
+  const spec::Reduction reduced = spec::reduce_ops(file, [&](const spec::OpFile& ops) {
+    return spec::CacheLockstep::run(ops, options).divergence.clause;
+  });
   const spec::LockstepResult again = spec::CacheLockstep::run(reduced.file, options);
   return again.divergence.clause + ": " + again.divergence.text + "\nat " + again.op_text + "\n" +
          spec::print_ops(reduced.file) + again.maps;

@@ -1,9 +1,10 @@
-// The check pass judges every event or says that it did not. The reader refuses a trace that frees what is not live, so such a
-// trace is made by hand here: its op has nothing to work on, and would pass for checked.
+// The check pass judges every event or says that it did not. The reader refuses a trace that frees
+// what is not live, so such a trace is made by hand here: its op has nothing to work on, and would
+// pass for checked.
 #include <gtest/gtest.h>
 
-#include "src/tool/trace_run.h"
 #include "src/tool/trace.h"
+#include "src/tool/trace_run.h"
 
 namespace ashlar::tool {
 namespace {
@@ -29,7 +30,8 @@ TEST(CheckPass, AnEventThatNothingJudgedIsADivergence) {
   const CheckOutcome outcome = check_pass(trace, TraceRunOptions{}, Bytes::max());
   EXPECT_EQ(outcome.divergences, 1u);
   EXPECT_EQ(outcome.skipped_steps, 2u);
-  EXPECT_NE(outcome.first_divergence.find("2 ops of the trace were skipped"), std::string::npos) << outcome.first_divergence;
+  EXPECT_NE(outcome.first_divergence.find("2 ops of the trace were skipped"), std::string::npos)
+      << outcome.first_divergence;
 }
 
 TEST(CheckPass, WhatIsFreedOfNoBytesIsSkippedRightly) {

@@ -37,13 +37,17 @@ class Cli : public testing::Test {
 
   // Runs in the test's folder, so that messages name files as written here.
   Ran run(const std::string& arguments, const std::string& environment = "") {
-    const std::string command = "cd '" + folder_.string() + "' && " + environment + " '" ASHLAR_TOOL_PATH "' " + arguments +
+    const std::string command = "cd '" + folder_.string() + "' && " + environment +
+                                " '" ASHLAR_TOOL_PATH "' " + arguments +
                                 " >out.txt 2>err.txt </dev/null";
     const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(folder_ / "out.txt"), slurp(folder_ / "err.txt")};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(folder_ / "out.txt"),
+            slurp(folder_ / "err.txt")};
   }
 
-  void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name, std::ios::binary) << text; }
+  void write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+  }
 
   std::filesystem::path folder_;
 };

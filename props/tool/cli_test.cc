@@ -1,7 +1,8 @@
-// The `ashlar` command from end to end: exit codes, exact messages, clean stdout, figures that can be worked out by hand.
+// The `ashlar` command from end to end: exit codes, exact messages, clean stdout, figures that can
+// be worked out by hand.
 //
-// Imitates: people at a shell and scripts that parse what it prints. Does not prove: that the allocator is right (the
-// suites' part) or that the figures hold on traces too large to work out.
+// Imitates: people at a shell and scripts that parse what it prints. Does not prove: that the
+// allocator is right (the suites' part) or that the figures hold on traces too large to work out.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,19 +53,25 @@ TEST_F(CliTest, TheVersionAndTheHelpGoToStdout) {
 
 TEST_F(CliTest, AUsageErrorIsTwo) {
   write_trace("t.trace", "a 0 5\n");
-  for (const char* arguments : {"", "replay", "check", "reduce", "frobnicate", "replay --bogus t.trace", "--bogus",
-                                "replay --device gpu t.trace", "replay --lag x t.trace", "replay --lag -1 t.trace"}) {
+  for (const char* arguments :
+       {"", "replay", "check", "reduce", "frobnicate", "replay --bogus t.trace", "--bogus",
+        "replay --device gpu t.trace", "replay --lag x t.trace", "replay --lag -1 t.trace"}) {
     const Ran ran = run(arguments);
     EXPECT_EQ(ran.code, 2) << arguments;
     EXPECT_EQ(ran.out, "") << arguments;
     EXPECT_NE(ran.err, "") << arguments;
   }
-  expect_refused("replay --capacity much t.trace", 2, "--capacity: 'much' is neither a size nor auto");
+  expect_refused("replay --capacity much t.trace", 2,
+                 "--capacity: 'much' is neither a size nor auto");
   expect_refused("replay --capacity 0 t.trace", 2, "--capacity: '0' is neither a size nor auto");
-  expect_refused("replay --capacity 18000000000G t.trace", 2, "--capacity: '18000000000G' is neither a size nor auto");
-  expect_refused("replay --alter 0.1 t.trace", 2, "--alter: alters a planned run; give --planned too");
-  expect_refused("replay --planned --seed 4 t.trace", 2, "--seed: chooses what --alter alters; give that too");
-  expect_refused("replay --planned --report x.html t.trace", 2, "--report: draws no planned run yet");
+  expect_refused("replay --capacity 18000000000G t.trace", 2,
+                 "--capacity: '18000000000G' is neither a size nor auto");
+  expect_refused("replay --alter 0.1 t.trace", 2,
+                 "--alter: alters a planned run; give --planned too");
+  expect_refused("replay --planned --seed 4 t.trace", 2,
+                 "--seed: chooses what --alter alters; give that too");
+  expect_refused("replay --planned --report x.html t.trace", 2,
+                 "--report: draws no planned run yet");
   EXPECT_EQ(run("replay --planned --alter 2 t.trace").code, 2);
   expect_refused("replay --planned --alter nan t.trace", 2, "--alter: between 0 and 1");
   expect_refused("replay --device host --lag 5 t.trace", 2,
@@ -76,8 +83,10 @@ TEST_F(CliTest, AnInputThatCannotBeReadIsThreeAndOneLine) {
   write_trace("bad.trace", "a 0 5\nf 1\n");
   write("bad.ops", "ashlar-ops 1 cache\nalloc p0 12parsecs s0\n");
   expect_refused("replay none.trace", 3, "none.trace: No such file or directory");
-  expect_refused("replay good.trace bad.trace", 3, "bad.trace:3: free of id 1, which was never allocated");
-  expect_refused("replay --conf reuse:all good.trace", 3, "--conf:1: reuse: 'all' is none of own, completed, ordered");
+  expect_refused("replay good.trace bad.trace", 3,
+                 "bad.trace:3: free of id 1, which was never allocated");
+  expect_refused("replay --conf reuse:all good.trace", 3,
+                 "--conf:1: reuse: 'all' is none of own, completed, ordered");
   expect_refused("replay --conf expandable_segments:True good.trace", 3,
                  "--conf:1: expandable_segments: known, but not built here");
   expect_refused("check none.ops", 3, "none.ops: No such file or directory");
@@ -137,7 +146,10 @@ TEST_F(CliTest, WhatWasNotTimedHasNoTime) {
   EXPECT_EQ(none["timing_passes"], 0);
   // Refused on a device that costs nothing, too: what is refused is no event.
   write_trace("refused.trace", "a 0 33554432\n");
-  EXPECT_EQ(run("replay refused.trace --json out.json --conf per_process_memory_fraction:0.00000001").code, 1);
+  EXPECT_EQ(
+      run("replay refused.trace --json out.json --conf per_process_memory_fraction:0.00000001")
+          .code,
+      1);
   EXPECT_TRUE(Json::parse(slurp(folder_ / "out.json"))[0]["ns_per_event"].is_null());
 }
 
@@ -145,18 +157,21 @@ TEST_F(CliTest, AllOpsOfACheckedReplayAreAccountedFor) {
   write_trace("t.trace", "a 0 1000\na 1 0\na 2 512\nf 1\nf 0\n");
   const Json r = replay_json("--check t.trace")[0];
   EXPECT_EQ(r["divergences"], 0);
-  // Two an event: it, and a kernel on the block. Of no block (a 1 0) there are three, and one op says what lags.
+  // Two an event: it, and a kernel on the block. Of no block (a 1 0) there are three, and one op
+  // says what lags.
   EXPECT_EQ(r["checked_steps"], 2 * 5 - 3 + 1);
   EXPECT_EQ(r["skipped_steps"], 3);
 }
 
 TEST_F(CliTest, APlannedReplayServesTheTraceFromOneSegmentAStream) {
-  // 16 MiB + 16 MiB at most on one stream, then 4 MiB on another; alignments and segments of 2 MiB above that.
+  // 16 MiB + 16 MiB at most on one stream, then 4 MiB on another; alignments and segments of 2 MiB
+  // above that.
   write_trace("t.trace", "a 0 16777216\na 1 16777216\nf 0\na 2 16777216\na 3 4194304 9\nf 1\n");
   for (const char* more : {"", "--check ", "--check --lag 3 ", "--device host "}) {
     const Json r = replay_json(std::string("--planned ") + more + "t.trace")[0];
     EXPECT_EQ(r["events"], 8);  // what is left live is freed
-    EXPECT_EQ(r["peak_reserved_bytes"], (34 << 20) + (20 << 20)) << more;  // the small segment is cut from a larger one
+    EXPECT_EQ(r["peak_reserved_bytes"], (34 << 20) + (20 << 20))
+        << more;  // the small segment is cut from a larger one
     EXPECT_EQ(r["ooms"], 0);
     EXPECT_EQ(r["divergences"], 0);
     EXPECT_GT(r["ns_per_event"].get<double>(), 0);
@@ -181,7 +196,8 @@ TEST_F(CliTest, AnAlteredRunIsServedAllTheSame) {
   }
   write_trace("t.trace", events);
   for (const char* seed : {"1", "2", "3"}) {
-    const std::string arguments = std::string("--planned --alter 0.1 --check t.trace --seed ") + seed;
+    const std::string arguments =
+        std::string("--planned --alter 0.1 --check t.trace --seed ") + seed;
     const Json r = replay_json(arguments)[0];
     EXPECT_EQ(r["ooms"], 0);
     EXPECT_EQ(r["divergences"], 0);
@@ -193,7 +209,8 @@ TEST_F(CliTest, AnAlteredRunIsServedAllTheSame) {
     EXPECT_EQ(planned["served"].get<int>() + planned["fallbacks"].get<int>(), r["allocations"]);
     EXPECT_EQ(planned["first_difference"].get<std::string>().rfind("stream 0: event ", 0), 0u);
     EXPECT_EQ(replay_json(arguments)[0]["planned"]["late"], planned["late"]);
-    const std::string said = std::to_string(planned["served"].get<int>()) + " served from the segment";
+    const std::string said =
+        std::to_string(planned["served"].get<int>()) + " served from the segment";
     EXPECT_NE(run("replay " + arguments).out.find(said), std::string::npos);
   }
 }
@@ -216,14 +233,18 @@ TEST_F(CliTest, AnOutOfMemoryIsCountedAndIsOne) {
   EXPECT_EQ(json[0]["ooms"], 1);
   EXPECT_EQ(json[0]["capacity_bytes"], 67108864);
   EXPECT_EQ(json[0]["peak_requested_bytes"], 67108864);
-  EXPECT_NE(json[0]["first_trouble"].get<std::string>().find("Out of memory on device 0: 32.00 MiB"), std::string::npos);
+  EXPECT_NE(
+      json[0]["first_trouble"].get<std::string>().find("Out of memory on device 0: 32.00 MiB"),
+      std::string::npos);
 }
 
 TEST_F(CliTest, CapacityAutoFindsTheSmallestDevice) {
   write_trace("t.trace", "a 0 33554432\na 1 1000\nf 0\na 2 50331648\nf 2\nf 1\n");
   const Json json = replay_json("--capacity auto t.trace");
-  EXPECT_EQ(json[0]["capacity_bytes"], 50331648 + 2097152) << "the idle 32 MiB go back before 48 MiB are asked for";
-  EXPECT_DOUBLE_EQ(json[0]["utilisation"].get<double>(), (50331648.0 + 1000) / (50331648 + 2097152));
+  EXPECT_EQ(json[0]["capacity_bytes"], 50331648 + 2097152)
+      << "the idle 32 MiB go back before 48 MiB are asked for";
+  EXPECT_DOUBLE_EQ(json[0]["utilisation"].get<double>(),
+                   (50331648.0 + 1000) / (50331648 + 2097152));
   EXPECT_EQ(replay_json("--capacity 48MiB t.trace", 1)[0]["ooms"], 1);
   EXPECT_EQ(replay_json("--capacity 50MiB t.trace")[0]["ooms"], 0);
 }
@@ -231,18 +252,20 @@ TEST_F(CliTest, CapacityAutoFindsTheSmallestDevice) {
 TEST_F(CliTest, ALagMakesReclaimWait) {
   write_trace("t.trace", "a 0 33554432\nf 0\na 1 50331648\nf 1\n");
   EXPECT_EQ(replay_json("--capacity 48MiB --lag 100 t.trace")[0]["waits"], 1);
-  EXPECT_EQ(replay_json("--capacity 48MiB --lag 100 --conf wait_ms:never t.trace", 1)[0]["ooms"], 1);
+  EXPECT_EQ(replay_json("--capacity 48MiB --lag 100 --conf wait_ms:never t.trace", 1)[0]["ooms"],
+            1);
 }
 
 TEST_F(CliTest, ACheckedReplaySaysWhatItChecked) {
   write_trace("t.trace", "a 0 1000\na 1 5000000\nf 0\na 2 30000000 7\nf 1\n");
-  for (const char* more : {"", "--lag 3", "--capacity auto", "--device host", "--conf reuse:ordered"}) {
+  for (const char* more :
+       {"", "--lag 3", "--capacity auto", "--device host", "--conf reuse:ordered"}) {
     const Json r = replay_json(std::string("--check t.trace ") + more)[0];
     EXPECT_EQ(r["divergences"], 0) << more;
     EXPECT_GE(r["walk_period"].get<int>(), 1);
     EXPECT_EQ(r["check_passes"], 2);
-    for (const char* clause : {"C1", "C2", "C3", "C4", "C5", "C6", "C7", "C10", "C12", "C13", "C14", "C15", "C16", "C17",
-                               "C18", "C24", "C25", "C26"}) {
+    for (const char* clause : {"C1", "C2", "C3", "C4", "C5", "C6", "C7", "C10", "C12", "C13", "C14",
+                               "C15", "C16", "C17", "C18", "C24", "C25", "C26"}) {
       EXPECT_GT(r["checks"].value(clause, 0), 0) << clause;
     }
   }
@@ -252,7 +275,8 @@ TEST_F(CliTest, TheReportIsOnePageThatLoadsNothing) {
   write_trace("t.trace", "a 0 1000\nm </script><b>\na 1 5000000\nf 0\n");
   EXPECT_EQ(run("replay t.trace --report out.html").code, 0);
   const std::string page = slurp(folder_ / "out.html");
-  for (const char* part : {"<canvas", "http:", "https:", "@import", "src=", "@DATA@", "</script><b>"}) {
+  for (const char* part :
+       {"<canvas", "http:", "https:", "@import", "src=", "@DATA@", "</script><b>"}) {
     EXPECT_EQ(page.find(part), std::string::npos) << part;
   }
   const std::string opening = "<script type=\"application/json\" id=\"data\">";
@@ -267,7 +291,8 @@ TEST_F(CliTest, TheReportIsOnePageThatLoadsNothing) {
 
 TEST_F(CliTest, AnOpsFileIsCheckedAndItsFailureIsPlaced) {
   write("good.ops", "ashlar-ops 1 cache\nalloc p0 1MiB s0\nfree p0\n");
-  write("bad.ops", "ashlar-ops 1 cache\nalloc p0 1MiB s0\n# so it says\nexpect out-of-memory\nfree p0\n");
+  write("bad.ops",
+        "ashlar-ops 1 cache\nalloc p0 1MiB s0\n# so it says\nexpect out-of-memory\nfree p0\n");
   const Ran good = run("check good.ops");
   EXPECT_EQ(good.code, 0) << good.err;
   EXPECT_EQ(good.out.rfind("good.ops: ok, 2 ops, 0 skipped", 0), 0u) << good.out;
@@ -275,9 +300,11 @@ TEST_F(CliTest, AnOpsFileIsCheckedAndItsFailureIsPlaced) {
   EXPECT_EQ(run("check rule.ops").code, 0) << run("check rule.ops").out;
   write("pool.ops", "ashlar-ops 1 pool\npool-grow 2MiB\npool-alloc p0 512\npool-free p0\n");
   EXPECT_EQ(run("check pool.ops").code, 0) << run("check pool.ops").out;
-  write("bad_pool.ops", "ashlar-ops 1 pool\npool-grow 2MiB\npool-alloc p0 512\nexpect out-of-memory\n");
+  write("bad_pool.ops",
+        "ashlar-ops 1 pool\npool-grow 2MiB\npool-alloc p0 512\nexpect out-of-memory\n");
   EXPECT_EQ(run("check bad_pool.ops").code, 1);
-  EXPECT_EQ(run("check bad_pool.ops").out.rfind("bad_pool.ops:4: pool: ", 0), 0u) << run("check bad_pool.ops").out;
+  EXPECT_EQ(run("check bad_pool.ops").out.rfind("bad_pool.ops:4: pool: ", 0), 0u)
+      << run("check bad_pool.ops").out;
   const Ran bad = run("check good.ops bad.ops");
   EXPECT_EQ(bad.code, 1);
   EXPECT_NE(bad.out.find("bad.ops:4: expect: "), std::string::npos) << bad.out;
@@ -292,7 +319,8 @@ TEST_F(CliTest, AFailingOpsFileIsReduced) {
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(ran.out, "");
   const std::string small = slurp(folder_ / "small.ops");
-  EXPECT_EQ(std::count(small.begin(), small.end(), '\n'), 3) << "version, expect, a comment\n" << small;
+  EXPECT_EQ(std::count(small.begin(), small.end(), '\n'), 3) << "version, expect, a comment\n"
+                                                             << small;
   EXPECT_EQ(run("check small.ops").code, 1);
   write("good.ops", "ashlar-ops 1 cache\nalloc p0 1MiB s0\n");
   expect_refused("reduce good.ops", 1, "good.ops: passes every check; there is nothing to reduce");

@@ -1,6 +1,7 @@
 // `ashlar plan` from end to end: exit codes, exact messages, JSON, files that come back.
 //
-// Imitates: people at a shell and scripts that parse what it prints. Does not prove: that plans are good (props/plan, bench).
+// Imitates: people at a shell and scripts that parse what it prints. Does not prove: that plans are
+// good (props/plan, bench).
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -52,7 +53,8 @@ TEST_F(PlanCliTest, ACapacityThatCannotBeMetExitsOneAndStillWritesTheBestPlan) {
 }
 
 TEST_F(PlanCliTest, EachSpaceHasItsCapacityAndSaysWhatCannotFitInIt) {
-  write("spaces.csv", "id,lower,upper,size,space\na,0,4,48,fast\nb,2,6,16,fast\nc,0,4,48,a=b\nd,2,6,16,a=b\n");
+  write("spaces.csv",
+        "id,lower,upper,size,space\na,0,4,48,fast\nb,2,6,16,fast\nc,0,4,48,a=b\nd,2,6,16,a=b\n");
   Json json = this->json("spaces.csv --capacity 63", 1);
   ASSERT_EQ(json["spaces"].size(), 2u);
   EXPECT_EQ(json["spaces"][0]["cannot_fit"], Json({"a", "b"}));
@@ -66,7 +68,8 @@ TEST_F(PlanCliTest, EachSpaceHasItsCapacityAndSaysWhatCannotFitInIt) {
   json = this->json("--capacity fast=64 spaces.csv");
   EXPECT_EQ(json["spaces"][0]["capacity_bytes"], 64);
   EXPECT_TRUE(json["spaces"][1]["capacity_bytes"].is_null());
-  EXPECT_NE(run("spaces.csv --capacity fast=63").out.find("cannot fit in 63 B\n  2 buffers that cannot fit together: a b\n"),
+  EXPECT_NE(run("spaces.csv --capacity fast=63")
+                .out.find("cannot fit in 63 B\n  2 buffers that cannot fit together: a b\n"),
             std::string::npos);
   Ran ran = run("spaces.csv --capacity slow=63");
   EXPECT_EQ(ran.code, 2);
@@ -80,8 +83,8 @@ TEST_F(PlanCliTest, ThreadsChangeNothingInThePlan) {
   std::string rows = "id,lower,upper,size\n";
   for (int i = 0; i < 90; ++i) {
     const int lower = i * 37 % 50;
-    rows += std::to_string(i) + "," + std::to_string(lower) + "," + std::to_string(lower + 1 + i * 13 % 17) + "," +
-            std::to_string(1 + i * 29 % 97) + "\n";
+    rows += std::to_string(i) + "," + std::to_string(lower) + "," +
+            std::to_string(lower + 1 + i * 13 % 17) + "," + std::to_string(1 + i * 29 % 97) + "\n";
   }
   write("many.csv", rows);
   ASSERT_EQ(run("many.csv --work 300000 -o one.bin").code, 0);
@@ -137,8 +140,10 @@ TEST_F(PlanCliTest, BadInputIsOneLineThatNamesTheRow) {
               {"d,0,4,8,,,", "the line has more fields than the header"},
               {"", "the line is empty"}};
   for (const auto& row : rows) {
-    write("bad.csv", std::string("id,lower,upper,size,alignment,pinned\na,0,4,48,,0\n") + row.row + "\nz,9,10,1,,\n");
-    for (const std::string flags : {"-o out.csv", "--verify two.csv", "--warm-start two.csv -o out.csv"}) {
+    write("bad.csv", std::string("id,lower,upper,size,alignment,pinned\na,0,4,48,,0\n") + row.row +
+                         "\nz,9,10,1,,\n");
+    for (const std::string flags :
+         {"-o out.csv", "--verify two.csv", "--warm-start two.csv -o out.csv"}) {
       const Ran ran = run("bad.csv " + flags);
       EXPECT_EQ(ran.code, 3) << row.row;
       EXPECT_EQ(ran.err, std::string("bad.csv:3: ") + row.says + "\n");
@@ -169,7 +174,8 @@ TEST_F(PlanCliTest, FilesThatCannotBeReadAreSaidToBeSo) {
   damaged[packed.size() / 2] = static_cast<char>(damaged[packed.size() / 2] ^ 0x55);
   write("damaged.csv.gz", damaged);
   EXPECT_EQ(run("damaged.csv.gz").err, "damaged.csv.gz: the gzip data is damaged\n");
-  EXPECT_EQ(run("two.csv --verify damaged.csv.gz").err, "damaged.csv.gz: the gzip data is damaged\n");
+  EXPECT_EQ(run("two.csv --verify damaged.csv.gz").err,
+            "damaged.csv.gz: the gzip data is damaged\n");
 }
 
 TEST_F(PlanCliTest, PlanFilesThatAreDamagedOrAnotherVersionsAreRefused) {
@@ -190,8 +196,9 @@ TEST_F(PlanCliTest, PlanFilesThatAreDamagedOrAnotherVersionsAreRefused) {
   refused(50, "damaged: its checksum is another");
   refused(good.size() - 1, "damaged: its checksum is another");
   write("bad.plan", good.substr(0, good.size() - 1));
-  EXPECT_EQ(run("two.csv --verify bad.plan").err,
-            "bad.plan: cut off after " + std::to_string(good.size() - 1) + " of " + std::to_string(good.size()) + " bytes\n");
+  EXPECT_EQ(run("two.csv --verify bad.plan").err, "bad.plan: cut off after " +
+                                                      std::to_string(good.size() - 1) + " of " +
+                                                      std::to_string(good.size()) + " bytes\n");
   EXPECT_EQ(run("two.csv --verify two.csv").err, "two.csv:1: has no offset column\n");
 }
 
@@ -209,16 +216,18 @@ TEST_F(PlanCliTest, TheTableThatIsWrittenHasTheProblemsRows) {
         "id,lower,upper,size,alignment,gaps,hint,pinned,group,space\n"
         "a,0,9,8,,3-5,16,,,s\nb,0,9,8,8,,0,,g,s\nc,0,9,4,,,,0,g,s\nd,1,2,8,,,,16,,t\n");
   ASSERT_EQ(run("all.csv -o out.csv").code, 0);
-  EXPECT_EQ(slurp(folder_ / "out.csv"),
-            "id,lower,upper,size,alignment,gaps,hint,pinned,group,space,offset\n"
-            "a,0,9,8,1,3-5,16,,,s,8\nb,0,9,8,8,,0,,g,s,0\nc,0,9,4,1,,,0,g,s,0\nd,1,2,8,1,,,16,,t,16\n");
+  EXPECT_EQ(
+      slurp(folder_ / "out.csv"),
+      "id,lower,upper,size,alignment,gaps,hint,pinned,group,space,offset\n"
+      "a,0,9,8,1,3-5,16,,,s,8\nb,0,9,8,8,,0,,g,s,0\nc,0,9,4,1,,,0,g,s,0\nd,1,2,8,1,,,16,,t,16\n");
 }
 
 TEST_F(PlanCliTest, AHintIsKeptWhereThePlanIsNoWorse) {
   const char* const orders[][3] = {{"0", "16", "8"}, {"16", "8", "0"}, {"8", "0", "16"}};
   for (const auto& hints : orders) {
     std::string rows = "id,lower,upper,size,hint,offset\n";
-    for (int i = 0; i < 3; ++i) rows += std::to_string(i) + ",0,4,8," + hints[i] + "," + hints[i] + "\n";
+    for (int i = 0; i < 3; ++i)
+      rows += std::to_string(i) + ",0,4,8," + hints[i] + "," + hints[i] + "\n";
     write("hints.csv", rows);
     ASSERT_EQ(run("hints.csv -o out.csv").code, 0);
     EXPECT_EQ(slurp(folder_ / "out.csv"), rows);
@@ -235,7 +244,9 @@ TEST_F(PlanCliTest, TheCommandLineIsHeldToItsForm) {
 }
 
 TEST_F(PlanCliTest, ATraceIsAProblemWithASpaceForEachStream) {
-  write("t.trace", "{\"format\":\"alloc-trace\",\"version\":1}\na 1 100\na 2 50\nf 1\na 3 100\na 4 7 9\na 5 0\nf 2\n");
+  write("t.trace",
+        "{\"format\":\"alloc-trace\",\"version\":1}\na 1 100\na 2 50\nf 1\na 3 100\na 4 7 9\na 5 "
+        "0\nf 2\n");
   const Json json = this->json("--from-trace t.trace");
   EXPECT_EQ(json["buffers"], 4);
   ASSERT_EQ(json["spaces"].size(), 2u);

@@ -1,7 +1,8 @@
-// The page of a plan: what it embeds, for problems small enough to work out, and what it leaves out of large ones.
+// The page of a plan: what it embeds, for problems small enough to work out, and what it leaves out
+// of large ones.
 //
-// Imitates: somebody who opens the file without a network, and numbers that JavaScript would round. Does not prove: that the
-// picture looks right (a person has to).
+// Imitates: somebody who opens the file without a network, and numbers that JavaScript would round.
+// Does not prove: that the picture looks right (a person has to).
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -19,8 +20,9 @@ using plan::Buffer;
 using plan::Lifetime;
 using Json = nlohmann::json;
 
-// In "hbm" of 100 B: a group of `x` and `y` at 0, `</script>`, which has a gap, pinned at 8, `z` above it. In "sram", unlimited:
-// one large buffer. The plan wastes 8 B under `z`, which with `</script>` is said not to fit.
+// In "hbm" of 100 B: a group of `x` and `y` at 0, `</script>`, which has a gap, pinned at 8, `z`
+// above it. In "sram", unlimited: one large buffer. The plan wastes 8 B under `z`, which with
+// `</script>` is said not to fit.
 struct Example {
   plan::Problem problem;
   plan::Plan plan;
@@ -59,8 +61,8 @@ TEST(PlanReport, IsOnePageThatLoadsNothing) {
   const Example example;
   const std::string page = tool::plan_page(example.problem, example.plan, "a </title><b>", 1.5);
   EXPECT_EQ(page.rfind("<!doctype html>", 0), 0u);
-  for (const char* part : {"http:", "https:", "@import", "src=", "url(", "@DATA@", "@STYLE@", "@SCRIPT@", "</title><b>",
-                           "</script>\"", "</b> place"}) {
+  for (const char* part : {"http:", "https:", "@import", "src=", "url(", "@DATA@", "@STYLE@",
+                           "@SCRIPT@", "</title><b>", "</script>\"", "</b> place"}) {
     EXPECT_EQ(page.find(part), std::string::npos) << part;
   }
   EXPECT_NE(page.find("function plot("), std::string::npos) << "what the pages share is in it";
@@ -95,9 +97,11 @@ TEST(PlanReport, HoldsTheFiguresOfEachSpace) {
 TEST(PlanReport, WhetherItFitsMayBeUnknown) {
   Example example;
   example.problem.spaces[0].capacity = 115_B;
-  EXPECT_TRUE(data_of(tool::plan_page(example.problem, example.plan, "t", 0))["spaces"][0]["fits"].is_null());
+  EXPECT_TRUE(data_of(tool::plan_page(example.problem, example.plan, "t", 0))["spaces"][0]["fits"]
+                  .is_null());
   example.problem.spaces[0].capacity = 122_B;
-  EXPECT_EQ(data_of(tool::plan_page(example.problem, example.plan, "t", 0))["spaces"][0]["fits"], true);
+  EXPECT_EQ(data_of(tool::plan_page(example.problem, example.plan, "t", 0))["spaces"][0]["fits"],
+            true);
 }
 
 TEST(PlanReport, HoldsABoxForEveryBufferWithThePiecesOfItsLife) {
@@ -110,12 +114,14 @@ TEST(PlanReport, HoldsABoxForEveryBufferWithThePiecesOfItsLife) {
     ["y", 0, 4, 1, -1, 0, 0, 16, 23],
     ["</script>", 8, 90, 1, 8, -1, 1, 13, 15, 17, 23],
     ["z", 106, 16, 2, -1, -1, 1, 18, 19]])"));
-  EXPECT_EQ(data["spaces"][1]["boxes"], Json::parse(R"([["large", 0, "9007199254740993", 1, -1, -1, 0, 0, 23]])"));
+  EXPECT_EQ(data["spaces"][1]["boxes"],
+            Json::parse(R"([["large", 0, "9007199254740993", 1, -1, -1, 0, 0, 23]])"));
 }
 
 TEST(PlanReport, HoldsWhatIsLiveOverTimeAndHowHighItReaches) {
   const Example example;
-  const Json usage = data_of(tool::plan_page(example.problem, example.plan, "t", 0))["spaces"][0]["usage"];
+  const Json usage =
+      data_of(tool::plan_page(example.problem, example.plan, "t", 0))["spaces"][0]["usage"];
   EXPECT_EQ(usage["from"], Json({13, 15, 16, 17, 18, 19, 23}));
   EXPECT_EQ(usage["most"], Json({98, 8, 8, 94, 110, 94, 0})) << "of a group, the largest counts";
   EXPECT_EQ(usage["least"], usage["most"]);
@@ -125,7 +131,8 @@ TEST(PlanReport, HoldsWhatIsLiveOverTimeAndHowHighItReaches) {
 TEST(PlanReport, TimesAreExactHoweverLarge) {
   plan::Problem problem;
   problem.buffers.resize(2);
-  problem.buffers[0].life = {std::numeric_limits<plan::Time>::min(), std::numeric_limits<plan::Time>::max()};
+  problem.buffers[0].life = {std::numeric_limits<plan::Time>::min(),
+                             std::numeric_limits<plan::Time>::max()};
   problem.buffers[1].life = {0, 1};
   for (Buffer& buffer : problem.buffers) buffer.size = 1_B;
   const plan::Plan plan{{0_B, 1_B}, {{2_B, 2_B}}, {}};
@@ -178,7 +185,8 @@ TEST(PlanReport, ASpaceBeyondTheFortiethHasFiguresOnly) {
   EXPECT_EQ(data["spaces"][40]["peak"], 0);
 }
 
-// Buffers of one byte a time, but for a peak at 50 and a hole at 70: each must survive in a point for ten times.
+// Buffers of one byte a time, but for a peak at 50 and a hole at 70: each must survive in a point
+// for ten times.
 TEST(PlanUsage, NoPeakAndNoHoleIsLostWhenPointsArePutTogether) {
   plan::Problem problem;
   std::vector<Bytes> offsets;
@@ -191,16 +199,18 @@ TEST(PlanUsage, NoPeakAndNoHoleIsLostWhenPointsArePutTogether) {
     buffer.size = t == 50 ? 9_B : Bytes{1 + static_cast<std::uint64_t>(t) % 2};
     offsets.push_back(0_B);
   }
-  EXPECT_EQ(tool::usage_of(problem, offsets, buffers, 101).size(), 101u) << "every change has a point where there is room";
+  EXPECT_EQ(tool::usage_of(problem, offsets, buffers, 101).size(), 101u)
+      << "every change has a point where there is room";
   const std::vector<tool::UsagePoint> points = tool::usage_of(problem, offsets, buffers, 10);
   const std::vector<tool::UsagePoint> expected = {
-      {0, 1_B, 2_B, 2_B},  {11, 1_B, 2_B, 2_B}, {22, 1_B, 2_B, 2_B}, {33, 1_B, 2_B, 2_B},   {44, 1_B, 9_B, 9_B},
-      {55, 1_B, 2_B, 2_B}, {66, 0_B, 2_B, 2_B}, {77, 1_B, 2_B, 2_B}, {88, 1_B, 2_B, 2_B}, {99, 2_B, 2_B, 2_B},
-      {100, 0_B, 0_B, 0_B}};
+      {0, 1_B, 2_B, 2_B},  {11, 1_B, 2_B, 2_B}, {22, 1_B, 2_B, 2_B}, {33, 1_B, 2_B, 2_B},
+      {44, 1_B, 9_B, 9_B}, {55, 1_B, 2_B, 2_B}, {66, 0_B, 2_B, 2_B}, {77, 1_B, 2_B, 2_B},
+      {88, 1_B, 2_B, 2_B}, {99, 2_B, 2_B, 2_B}, {100, 0_B, 0_B, 0_B}};
   EXPECT_EQ(points, expected);
 }
 
-// A burst of changes, then nothing for long, then another: what was put together must end where the burst does.
+// A burst of changes, then nothing for long, then another: what was put together must end where the
+// burst does.
 TEST(PlanUsage, WhatIsPutTogetherDoesNotLastLongerThanItsSpan) {
   plan::Problem problem;
   problem.buffers.resize(5);
@@ -210,7 +220,8 @@ TEST(PlanUsage, WhatIsPutTogetherDoesNotLastLongerThanItsSpan) {
     problem.buffers[b].life = lives[b];
     problem.buffers[b].size = Bytes{sizes[b]};
   }
-  const std::vector<tool::UsagePoint> points = tool::usage_of(problem, {0_B, 1_B, 1_B, 1_B, 1_B}, {0, 1, 2, 3, 4}, 9);
+  const std::vector<tool::UsagePoint> points =
+      tool::usage_of(problem, {0_B, 1_B, 1_B, 1_B, 1_B}, {0, 1, 2, 3, 4}, 9);
   const std::vector<tool::UsagePoint> expected = {
       {0, 1_B, 101_B, 101_B}, {112, 1_B, 1_B, 1_B}, {996, 1_B, 51_B, 51_B}, {1000, 0_B, 0_B, 0_B}};
   EXPECT_EQ(points, expected);

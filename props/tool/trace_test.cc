@@ -1,14 +1,14 @@
 // The trace reader: what it takes, and the one line it gives for what it does not take.
 //
-// Imitates: traces as recorders write them, then cut off, edited, or damaged. Does not prove: anything about replay; and
-// arbitrary bytes are the fuzz target's (fuzz/trace_reader_fuzz.cc).
+// Imitates: traces as recorders write them, then cut off, edited, or damaged. Does not prove:
+// anything about replay; and arbitrary bytes are the fuzz target's (fuzz/trace_reader_fuzz.cc).
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <rapidcheck.h>
+#include <cstdio>
 
-#include "src/tool/files.h"
 #include "src/tool/alter.h"
+#include "src/tool/files.h"
 #include "src/tool/trace.h"
 
 namespace ashlar::tool {
@@ -17,7 +17,9 @@ namespace {
 const std::string kHeader = R"({"format":"alloc-trace","version":1,"unit":"bytes"})"
                             "\n";
 
-std::optional<Trace> parse(const std::string& body, std::string* error) { return parse_trace(body, "t.trace", error); }
+std::optional<Trace> parse(const std::string& body, std::string* error) {
+  return parse_trace(body, "t.trace", error);
+}
 
 std::string error_of(const std::string& text) {
   std::string error;
@@ -27,7 +29,8 @@ std::string error_of(const std::string& text) {
 
 TEST(TraceTest, AllocationsFreesAndMarksAreRead) {
   std::string error;
-  const auto trace = parse(kHeader + "m init begin\na 7 100\na 9 50 3\nf 7\na 8 0 3\nf 9\n", &error);
+  const auto trace =
+      parse(kHeader + "m init begin\na 7 100\na 9 50 3\nf 7\na 8 0 3\nf 9\n", &error);
   ASSERT_TRUE(trace.has_value()) << error;
   EXPECT_EQ(trace->name, "t");
   EXPECT_EQ(trace->events.size(), 6u);
@@ -49,7 +52,8 @@ TEST(TraceTest, ALastLineWithoutItsNewlineIsALine) {
 TEST(TraceTest, TheHeaderMayCountAllLinesOrOnlyAllocationsAndFrees) {
   std::string error;
   for (const char* events : {"2", "3"}) {
-    const std::string header = std::string(R"({"format":"alloc-trace","version":1,"events":)") + events + "}\n";
+    const std::string header =
+        std::string(R"({"format":"alloc-trace","version":1,"events":)") + events + "}\n";
     EXPECT_TRUE(parse(header + "a 0 1\nm x\nf 0\n", &error).has_value()) << error;
   }
   EXPECT_EQ(error_of(R"({"format":"alloc-trace","version":1,"events":4})"
@@ -68,8 +72,10 @@ TEST(TraceTest, EachFaultHasItsLineAndReason) {
       {"{\"version\":1}\n", "1: the header's format is not alloc-trace"},
       {"{\"format\":\"alloc-trace\"}\n", "1: the header's version is not 1"},
       {"{\"format\":\"alloc-trace\",\"version\":2}\n", "1: the header's version is not 1"},
-      {"{\"format\":\"alloc-trace\",\"version\":1,\"unit\":\"KiB\"}\n", "1: the header's unit is not bytes"},
-      {"{\"format\":\"alloc-trace\",\"version\":1,\"events\":-1}\n", "1: the header's events is not a count"},
+      {"{\"format\":\"alloc-trace\",\"version\":1,\"unit\":\"KiB\"}\n",
+       "1: the header's unit is not bytes"},
+      {"{\"format\":\"alloc-trace\",\"version\":1,\"events\":-1}\n",
+       "1: the header's events is not a count"},
       {"{\"format\":\"alloc-trace\",\"version\":1,\"peak_live_bytes\":\"x\"}\n",
        "1: the header's peak_live_bytes is not a number of bytes"},
       {kHeader + "a 0 10\n\n", "3: the line is empty"},
@@ -92,7 +98,8 @@ TEST(TraceTest, EachFaultHasItsLineAndReason) {
       {kHeader + "f 3\n", "2: free of id 3, which was never allocated"},
       {kHeader + "a 3 1\nf 3\nf 3\n", "4: free of id 3, which is free already"},
       {kHeader + "a 3 1\nf 3 0\n", "3: something follows the free"},
-      {kHeader + "a 0 5\nm " + std::string(kTraceLineMax, 'x') + "\n", "3: the line is longer than 1 MiB"},
+      {kHeader + "a 0 5\nm " + std::string(kTraceLineMax, 'x') + "\n",
+       "3: the line is longer than 1 MiB"},
   };
   for (const auto& [text, line] : faults) EXPECT_EQ(error_of(text), "t.trace:" + line);
 }
@@ -111,11 +118,13 @@ TEST(TraceTest, GzipIsReadAndItsDamageIsSeen) {
   ASSERT_TRUE(trace.has_value()) << error;
   EXPECT_EQ(trace->peak_live, 30_B);
   for (std::size_t cut = 2; cut < zipped.size(); ++cut) {
-    EXPECT_NE(error_of(zipped.substr(0, cut)).find("the gzip data is truncated"), std::string::npos) << cut;
+    EXPECT_NE(error_of(zipped.substr(0, cut)).find("the gzip data is truncated"), std::string::npos)
+        << cut;
   }
   EXPECT_NE(error_of(zipped + "more").find("bytes follow the gzip data"), std::string::npos);
   std::string damaged = zipped;
-  damaged[zipped.size() - 6] = static_cast<char>(damaged[zipped.size() - 6] ^ 1);  // in the checksum
+  // in the checksum
+  damaged[zipped.size() - 6] = static_cast<char>(damaged[zipped.size() - 6] ^ 1);
   EXPECT_NE(error_of(damaged).find("the gzip data is damaged"), std::string::npos);
   EXPECT_TRUE(parse(gzip(kHeader) + gzip("a 0 10\n"), &error).has_value()) << error;
 }
@@ -181,7 +190,8 @@ TEST(AlterTest, AnAlteredTraceIsATraceInWhichAllIsFreedAndTheSameForTheSameSeed)
   rc::check([] {
     TraceBuilder builder("made");
     for (const std::uint32_t choice : *rc::gen::arbitrary<std::vector<std::uint32_t>>()) {
-      if (choice % 3 != 0 || !builder.free(choice % 16)) static_cast<void>(builder.allocate(Bytes{choice}, choice % 4));
+      if (choice % 3 != 0 || !builder.free(choice % 16))
+        static_cast<void>(builder.allocate(Bytes{choice}, choice % 4));
     }
     const Trace& made = builder.trace();
     const auto seed = *rc::gen::arbitrary<std::uint64_t>();

@@ -26,13 +26,15 @@ std::optional<Address> AddressSpace::take(Bytes size, std::uint64_t alignment, R
 }
 
 std::size_t AddressSpace::hole_at_or_after(std::uint64_t address) const {
-  const auto it = std::lower_bound(holes_.begin(), holes_.end(), address,
-                                   [](const Hole& hole, std::uint64_t value) { return hole.end <= value; });
+  const auto it =
+      std::lower_bound(holes_.begin(), holes_.end(), address,
+                       [](const Hole& hole, std::uint64_t value) { return hole.end <= value; });
   return static_cast<std::size_t>(it - holes_.begin());
 }
 
 // Newest first; at the very address given back, or at the end of its hole.
-std::optional<Address> AddressSpace::take_recent(std::uint64_t size, std::uint64_t alignment, Random& rng) {
+std::optional<Address> AddressSpace::take_recent(std::uint64_t size, std::uint64_t alignment,
+                                                 Random& rng) {
   const bool from_top = rng.below(4) == 0;
   for (std::size_t i = 0; i < kRecent; ++i) {
     const std::uint64_t base = recent_[(recent_at_ + kRecent - 1 - i) % kRecent];
@@ -54,19 +56,22 @@ std::optional<Address> AddressSpace::take_recent(std::uint64_t size, std::uint64
 std::optional<Address> AddressSpace::take_lowest(std::uint64_t size, std::uint64_t alignment) {
   for (std::size_t i = 0; i < holes_.size(); ++i) {
     const std::uint64_t begin = round_up(holes_[i].begin, alignment);
-    if (begin < holes_[i].end && holes_[i].end - begin >= size) return carve(i, begin, begin + size);
+    if (begin < holes_[i].end && holes_[i].end - begin >= size)
+      return carve(i, begin, begin + size);
   }
   return std::nullopt;
 }
 
-std::optional<Address> AddressSpace::take_fresh(std::uint64_t size, std::uint64_t alignment, std::uint64_t gap) {
+std::optional<Address> AddressSpace::take_fresh(std::uint64_t size, std::uint64_t alignment,
+                                                std::uint64_t gap) {
   if (alignment > kEnd - next_) return std::nullopt;
   const std::uint64_t begin = round_up(next_ + gap, alignment);
   if (begin >= kEnd || kEnd - begin < size) return std::nullopt;
   const std::uint64_t old_next = next_;
   next_ = begin + size;
   if (begin > old_next) {
-    // The gap is a hole; it touches an earlier one only if that one ends where the last range out would.
+    // The gap is a hole; it touches an earlier one only if that one ends where the last range out
+    // would.
     if (!holes_.empty() && holes_.back().end == old_next) {
       holes_.back().end = begin;
     } else {

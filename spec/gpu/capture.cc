@@ -7,7 +7,8 @@ namespace ashlar::spec {
 device::CaptureStatus Captures::status(std::uint32_t lane) const {
   const std::uint32_t number = of_lane(lane);
   if (number == 0) return device::CaptureStatus::kNone;
-  return at(number).invalidated ? device::CaptureStatus::kInvalidated : device::CaptureStatus::kActive;
+  return at(number).invalidated ? device::CaptureStatus::kInvalidated
+                                : device::CaptureStatus::kActive;
 }
 
 std::uint32_t Captures::member_of(Capture& capture, std::uint32_t lane) {
@@ -52,7 +53,8 @@ Status Captures::end(std::uint32_t lane, std::uint32_t thread, std::vector<Touch
   ASHLAR_REQUIRE(number != 0, Code::kInvalidArgument, "the stream does not capture");
   Capture& capture = at(number);
   if (capture.members.front().lane != lane) {
-    return violate(number, "capture ended on a stream it did not begin on (cudaErrorStreamCaptureUnmatched)");
+    return violate(
+        number, "capture ended on a stream it did not begin on (cudaErrorStreamCaptureUnmatched)");
   }
   if (capture.mode != device::CaptureMode::kRelaxed && capture.thread != thread) {
     return violate(number, "capture ended by another thread (cudaErrorStreamCaptureWrongThread)");
@@ -67,7 +69,8 @@ Status Captures::end(std::uint32_t lane, std::uint32_t thread, std::vector<Touch
   close(capture);
   if (invalidated) return Status{Code::kCaptureInvalidated, "the capture was invalidated"};
   if (!joined) {
-    faults_.misuse(FaultKind::kCaptureUnsafe, "D6: a forked stream was not joined (cudaErrorStreamCaptureUnjoined)");
+    faults_.misuse(FaultKind::kCaptureUnsafe,
+                   "D6: a forked stream was not joined (cudaErrorStreamCaptureUnjoined)");
     return Status{Code::kCaptureUnsafe, "a forked stream was not joined"};
   }
   return Status::ok();
@@ -96,10 +99,14 @@ Status Captures::record(std::uint32_t lane, CapturePoint& point) {
 Status Captures::wait(std::uint32_t lane, const CapturePoint& point) {
   Capture& capture = at(point.capture);
   const std::uint32_t own = of_lane(lane);
-  if (own != 0 && at(own).invalidated) return Status{Code::kCaptureInvalidated, "the capture was invalidated"};
+  if (own != 0 && at(own).invalidated)
+    return Status{Code::kCaptureInvalidated, "the capture was invalidated"};
   if (!capture.open) {
-    if (own != 0) return violate(own, "a wait for an event of an ended capture (cudaErrorStreamCaptureIsolation)");
-    faults_.misuse(FaultKind::kCaptureUnsafe, "D6: a wait for an event of an ended capture (cudaErrorCapturedEvent)");
+    if (own != 0)
+      return violate(own,
+                     "a wait for an event of an ended capture (cudaErrorStreamCaptureIsolation)");
+    faults_.misuse(FaultKind::kCaptureUnsafe,
+                   "D6: a wait for an event of an ended capture (cudaErrorCapturedEvent)");
     return Status{Code::kCaptureUnsafe, "an event of an ended capture"};
   }
   if (own != 0 && own != point.capture) {
@@ -117,20 +124,23 @@ Status Captures::wait(std::uint32_t lane, const CapturePoint& point) {
   return Status::ok();
 }
 
-// CUDA's rule of the thread's mode and the modes that captures were begun with (cudaThreadExchangeStreamCaptureMode).
+// CUDA's rule of the thread's mode and the modes that captures were begun with
+// (cudaThreadExchangeStreamCaptureMode).
 bool Captures::forbids_unsafe_call(std::uint32_t thread, device::CaptureMode mode) {
   if (open_ == 0 || mode == device::CaptureMode::kRelaxed) return false;
   bool forbidden = false;
   for (Capture& capture : captures_) {
     if (!capture.open || capture.mode == device::CaptureMode::kRelaxed) continue;
     const bool own = capture.thread == thread;
-    const bool other = mode == device::CaptureMode::kGlobal && capture.mode == device::CaptureMode::kGlobal;
+    const bool other =
+        mode == device::CaptureMode::kGlobal && capture.mode == device::CaptureMode::kGlobal;
     if (!own && !other) continue;
     capture.invalidated = true;
     forbidden = true;
   }
   if (forbidden) {
-    faults_.misuse(FaultKind::kCaptureUnsafe, "D6: an unsafe call while capturing (cudaErrorStreamCaptureUnsupported)");
+    faults_.misuse(FaultKind::kCaptureUnsafe,
+                   "D6: an unsafe call while capturing (cudaErrorStreamCaptureUnsupported)");
   }
   return forbidden;
 }
@@ -149,7 +159,8 @@ Status Captures::refuse_implicit(std::span<const std::uint32_t> blocking) {
   for (const std::uint32_t lane : blocking) {
     if (of_lane(lane) != 0) {
       return violate(of_lane(lane),
-                     "work on the legacy stream while a blocking one captures (cudaErrorStreamCaptureImplicit)");
+                     "work on the legacy stream while a blocking one captures "
+                     "(cudaErrorStreamCaptureImplicit)");
     }
   }
   return Status::ok();

@@ -1,10 +1,13 @@
 // Captures: streams whose work is recorded instead of run, with CUDA's modes and errors (D6).
 //
 // Purpose: the capture half of the machine.
-// Thread safety: none (the machine's lock). Cost: nothing while no capture is open; captures are rare.
+// Thread safety: none (the machine's lock). Cost: nothing while no capture is open; captures are
+// rare.
 // Invariants:
-//   (1) A stream is in at most one open capture; a capture's first stream is the one it began on (its origin).
-//   (2) A member's clock says, for every member, up to which of its nodes the member's next node depends.
+//   (1) A stream is in at most one open capture; a capture's first stream is the one it began on
+//       (its origin).
+//   (2) A member's clock says, for every member, up to which of its nodes the member's next node
+//       depends.
 #pragma once
 
 #include <cstdint>
@@ -34,22 +37,25 @@ class Captures {
   device::CaptureStatus status(std::uint32_t lane) const;
 
   Status begin(std::uint32_t lane, std::uint32_t thread, device::CaptureMode mode);
-  /// Ends it and gives the touches of its kernels to `touches`. An error ends it all the same, but for the wrong stream
-  /// or thread.
+  /// Ends it and gives the touches of its kernels to `touches`. An error ends it all the same, but
+  /// for the wrong stream or thread.
   Status end(std::uint32_t lane, std::uint32_t thread, std::vector<Touch>& touches);
 
   /// Ends the capture that the lane is in, if any: its device is gone.
   void abandon(std::uint32_t lane);
 
-  /// The calls below are for a lane in an open capture; all fail with kCaptureInvalidated if it is invalidated.
+  /// The calls below are for a lane in an open capture; all fail with kCaptureInvalidated if it is
+  /// invalidated.
   Status add_node(std::uint32_t lane, std::span<const Touch> touches);
   Status record(std::uint32_t lane, CapturePoint& point);
   /// The lane (in a capture or not) is to depend on a captured event: it joins the capture.
   Status wait(std::uint32_t lane, const CapturePoint& point);
 
-  /// Marks every open capture that answers `thread` and `mode` as one that forbids unsafe calls there. Is there one?
+  /// Marks every open capture that answers `thread` and `mode` as one that forbids unsafe calls
+  /// there. Is there one?
   bool forbids_unsafe_call(std::uint32_t thread, device::CaptureMode mode);
-  /// A query of what a capture recorded: the capture, if it is still open, is invalidated. Always kCaptureUnsafe.
+  /// A query of what a capture recorded: the capture, if it is still open, is invalidated. Always
+  /// kCaptureUnsafe.
   Status query_captured(const CapturePoint& point);
   /// Work on the legacy default stream while some of `blocking` lanes capture: forbidden.
   Status refuse_implicit(std::span<const std::uint32_t> blocking);

@@ -1,9 +1,11 @@
 // Clocks: what of each stream's work comes before what, as vector clocks over the streams.
 //
-// Purpose: the order half of the happens-before detector. A lane is a stream's identity as a dense index; its clock
-// says, for every lane, up to which place (1, 2, ...) that lane's entries come before whatever this lane is given next.
-// The host's clock says what the host has learnt to be done.
-// Thread safety: none (the machine's lock). Cost: a join is O(lanes); an enqueue with nothing new learnt is O(1).
+// Purpose: the order half of the happens-before detector. A lane is a stream's identity as a dense
+// index; its clock says, for every lane, up to which place (1, 2, ...) that lane's entries come
+// before whatever this lane is given next. The host's clock says what the host has learnt to be
+// done.
+// Thread safety: none (the machine's lock). Cost: a join is O(lanes); an enqueue with nothing new
+// learnt is O(1).
 // Source: vector clocks (Fidge 1988, Mattern 1989).
 #pragma once
 
@@ -19,7 +21,9 @@ namespace ashlar::spec {
 using Clock = ShortList<std::uint64_t, 6>;
 
 /// The place of that lane in the clock.
-inline std::uint64_t place_in(const Clock& clock, std::uint32_t lane) { return lane < clock.size() ? clock[lane] : 0; }
+inline std::uint64_t place_in(const Clock& clock, std::uint32_t lane) {
+  return lane < clock.size() ? clock[lane] : 0;
+}
 
 class Clocks {
  public:
@@ -49,8 +53,10 @@ class Clocks {
   std::size_t lanes() const { return lanes_.size(); }
 
   /// Does that entry come before whatever `thread` enqueues next on `lane`?
-  bool before_next_of(std::uint32_t used_lane, std::uint64_t place, std::uint32_t lane, std::uint32_t thread) const;
-  /// Does that entry come before whatever `thread` enqueues next anywhere: is it done, as far as that thread can know?
+  bool before_next_of(std::uint32_t used_lane, std::uint64_t place, std::uint32_t lane,
+                      std::uint32_t thread) const;
+  /// Does that entry come before whatever `thread` enqueues next anywhere: is it done, as far as
+  /// that thread can know?
   bool done_for(std::uint32_t used_lane, std::uint64_t place, std::uint32_t thread) const {
     if (keeps(kEdgeCompletion) && lanes_[used_lane].done >= place) return true;
     const Host* host = host_of(thread);

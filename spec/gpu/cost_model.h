@@ -1,4 +1,5 @@
-// What driver calls would cost on a real machine: replaceable figures, and the running account of a simulated one.
+// What driver calls would cost on a real machine: replaceable figures, and the running account of a
+// simulated one.
 //
 // Purpose: a replay reports modelled driver time in total, per call and per step, without a GPU.
 // Thread safety: plain values; the simulated machine guards its own account.
@@ -12,7 +13,8 @@
 
 namespace ashlar::spec {
 
-/// Modelled duration of one call: a fixed part and a part for every 2 MiB (begun) of its size. Nanoseconds.
+/// Modelled duration of one call: a fixed part and a part for every 2 MiB (begun) of its size.
+/// Nanoseconds.
 struct CallCost {
   std::uint64_t call_ns = 0;
   std::uint64_t per_page_ns = 0;
@@ -20,8 +22,9 @@ struct CallCost {
 
 /// One CallCost per kind of call. Every figure is a plain field, to be replaced by measured ones.
 struct CostModel {
-  // Source of the page-* figures: a public micro-benchmark of CUDA's virtual memory calls on an A100, per 2 MiB page:
-  // create 193 us, set access 36 us, unmap 26 us, map 1.5 us; ten pages cost ten times one.
+  // Source of the page-* figures: a public micro-benchmark of CUDA's virtual memory calls on an
+  // A100, per 2 MiB page: create 193 us, set access 36 us, unmap 26 us, map 1.5 us; ten pages cost
+  // ten times one.
   CallCost page_create{0, 193'000};
   CallCost page_access{0, 36'000};
   CallCost page_unmap{0, 26'000};

@@ -11,11 +11,14 @@ struct Range {
   std::uint64_t end;
 };
 Range range(std::uint64_t begin, std::uint64_t end) { return {begin, end}; }
-void append(std::string* text, Range part) { *text += joined("[", part.begin, ", ", part.end, ")"); }
+void append(std::string* text, Range part) {
+  *text += joined("[", part.begin, ", ", part.end, ")");
+}
 
 }  // namespace
 
-HappensBefore::HappensBefore(const Clocks& clocks, FaultLog& faults) : clocks_(clocks), faults_(faults) {
+HappensBefore::HappensBefore(const Clocks& clocks, FaultLog& faults)
+    : clocks_(clocks), faults_(faults) {
   constexpr std::size_t kUsual = 32;  // what most worlds stay below
   allocations_.reserve(kUsual);
   unused_.reserve(kUsual);
@@ -23,10 +26,12 @@ HappensBefore::HappensBefore(const Clocks& clocks, FaultLog& faults) : clocks_(c
   priors_.reserve(kUsual);
 }
 
-void HappensBefore::report_race(FaultKind kind, Blame by, const char* what, const Allocation& made, const Stamp& use) {
-  faults_.report(kind, by, what, ": allocation ", made.tag, " at ", range(made.begin, made.end), " for stream #",
-                 made.lane + 1, " has bytes that allocation ", use.owner, " used at entry ", use.place, " of stream #",
-                 use.lane + 1, ", which is neither done nor ordered before");
+void HappensBefore::report_race(FaultKind kind, Blame by, const char* what, const Allocation& made,
+                                const Stamp& use) {
+  faults_.report(kind, by, what, ": allocation ", made.tag, " at ", range(made.begin, made.end),
+                 " for stream #", made.lane + 1, " has bytes that allocation ", use.owner,
+                 " used at entry ", use.place, " of stream #", use.lane + 1,
+                 ", which is neither done nor ordered before");
 }
 
 HappensBefore::Allocation* HappensBefore::find(AllocationTag tag) {
@@ -36,12 +41,14 @@ HappensBefore::Allocation* HappensBefore::find(AllocationTag tag) {
 }
 
 std::size_t HappensBefore::live_at_or_after(std::uint64_t begin) const {
-  const auto it = std::lower_bound(live_.begin(), live_.end(), begin,
-                                   [](const Live& live, std::uint64_t value) { return live.begin < value; });
+  const auto it =
+      std::lower_bound(live_.begin(), live_.end(), begin,
+                       [](const Live& live, std::uint64_t value) { return live.begin < value; });
   return static_cast<std::size_t>(it - live_.begin());
 }
 
-void HappensBefore::on_allocate(AllocationTag tag, Address at, Bytes size, std::uint32_t lane, std::uint32_t thread) {
+void HappensBefore::on_allocate(AllocationTag tag, Address at, Bytes size, std::uint32_t lane,
+                                std::uint32_t thread) {
   ASHLAR_ASSERT(tag != kNoTag && find(tag) == nullptr, "detector: a tag names one allocation");
   std::uint32_t index = 0;
   if (unused_.empty()) {
@@ -91,7 +98,8 @@ void HappensBefore::check_priors(Allocation& made, std::uint32_t thread) {
     } else if (!forget) {
       report_race(prior.use.covered ? FaultKind::kEarlyReuse : FaultKind::kUnannouncedUse,
                   prior.use.covered ? Blame::kAllocator : Blame::kCaller,
-                  prior.use.covered ? "C6/C7" : "C7: a use that was not announced", made, prior.use);
+                  prior.use.covered ? "C6/C7" : "C7: a use that was not announced", made,
+                  prior.use);
       forget = true;  // told once
     }
     if (forget) {
@@ -103,8 +111,8 @@ void HappensBefore::check_priors(Allocation& made, std::uint32_t thread) {
   }
 }
 
-// The allocation itself was in order, so what races with another lane's use now is what that lane was not ordered
-// after.
+// The allocation itself was in order, so what races with another lane's use now is what that lane
+// was not ordered after.
 void HappensBefore::check_races(Allocation& made, std::uint32_t lane, std::uint32_t thread) {
   for (std::size_t i = 0; i < made.races.size();) {
     const Stamp use = made.races[i];
@@ -134,12 +142,13 @@ bool HappensBefore::on_touch(const Touch& touch, std::uint32_t lane, std::uint32
   if (touch.tag == kNoTag) return true;
   Allocation* made = find(touch.tag);
   if (made == nullptr) {
-    faults_.report(FaultKind::kUseAfterFree, Blame::kCaller, "a kernel was enqueued on allocation ", touch.tag,
-                   " after its free");
+    faults_.report(FaultKind::kUseAfterFree, Blame::kCaller, "a kernel was enqueued on allocation ",
+                   touch.tag, " after its free");
     return false;
   }
   if (touch.at.value() < made->begin || touch.at.value() + touch.size.count() > made->end) {
-    faults_.report(FaultKind::kOutOfBounds, Blame::kCaller, "a kernel touches bytes outside of allocation ", touch.tag);
+    faults_.report(FaultKind::kOutOfBounds, Blame::kCaller,
+                   "a kernel touches bytes outside of allocation ", touch.tag);
   }
   check_races(*made, lane, thread);
   const std::uint64_t place = clocks_.enqueued(lane) + 1;
@@ -157,8 +166,8 @@ void HappensBefore::on_free(AllocationTag tag, std::uint32_t thread) {
   if (made == nullptr) return;
   for (Stamp use : made->uses) {
     if (clocks_.settled(use.lane, use.place)) continue;
-    const bool announced =
-        std::find(made->announced.begin(), made->announced.end(), use.lane) != made->announced.end();
+    const bool announced = std::find(made->announced.begin(), made->announced.end(), use.lane) !=
+                           made->announced.end();
     const bool ordered = clocks_.keeps(kEdgeFreeCoverage) &&
                          clocks_.before_next_of(use.lane, use.place, made->lane, thread);
     use.covered = use.lane == made->lane || announced || ordered;
@@ -187,7 +196,8 @@ void HappensBefore::add_prior(const Prior& prior) {
   priors_.push_back(prior);
 }
 
-// Called before the list would grow: no dearer than the scan above, and the list stays within twice what it must be.
+// Called before the list would grow: no dearer than the scan above, and the list stays within twice
+// what it must be.
 void HappensBefore::drop_settled() {
   for (std::size_t i = 0; i < priors_.size(); ++i) {
     if (!clocks_.settled(priors_[i].use.lane, priors_[i].use.place)) continue;
@@ -211,9 +221,10 @@ void HappensBefore::on_unmap(Address at, Bytes size, std::uint32_t thread, bool 
   for (const Prior& prior : priors_) {
     if (prior.begin >= end || begin >= prior.end) continue;
     if (clocks_.done_for(prior.use.lane, prior.use.place, thread)) continue;
-    faults_.report(FaultKind::kInFlight, prior.use.covered ? Blame::kAllocator : Blame::kCaller, "D4: memory at ",
-                   range(begin, end), " returned or unmapped while entry ", prior.use.place, " of stream #",
-                   prior.use.lane + 1, " is not known to be done with it");
+    faults_.report(FaultKind::kInFlight, prior.use.covered ? Blame::kAllocator : Blame::kCaller,
+                   "D4: memory at ", range(begin, end), " returned or unmapped while entry ",
+                   prior.use.place, " of stream #", prior.use.lane + 1,
+                   " is not known to be done with it");
   }
 }
 

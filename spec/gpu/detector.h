@@ -1,19 +1,23 @@
-// HappensBefore: finds bytes reused before an earlier owner's use is over, and says whose fault it is (C6, C7, D4).
+// HappensBefore: finds bytes reused before an earlier owner's use is over, and says whose fault it
+// is (C6, C7, D4).
 //
-// Purpose: the oracle for stream order. It knows the machine's order (clocks.h) and is told by the driver who owns
-// which bytes; it keeps, for every byte range, the last use on every stream by the owners before (`prior` stamps),
-// which splits and merges of blocks neither lose nor need to announce: stamps belong to bytes.
-// Whose fault (reference: the proof of the stream-order model): bytes handed out while an earlier use is neither done
-// nor ordered before the new owner's next work on its own stream are the allocator's fault, if the earlier owner had
-// freed properly: used on its own stream, on announced ones, or ordered before the free. If not, the caller's. A new
-// owner's first use on another stream that races with an earlier use, though its own stream is ordered, is the caller's
-// too: it must order that use after the allocation on the block's own stream.
+// Purpose: the oracle for stream order. It knows the machine's order (clocks.h) and is told by the
+// driver who owns which bytes; it keeps, for every byte range, the last use on every stream by the
+// owners before (`prior` stamps), which splits and merges of blocks neither lose nor need to
+// announce: stamps belong to bytes. Whose fault (reference: the proof of the stream-order model):
+// bytes handed out while an earlier use is neither done nor ordered before the new owner's next
+// work on its own stream are the allocator's fault, if the earlier owner had freed properly: used
+// on its own stream, on announced ones, or ordered before the free. If not, the caller's. A new
+// owner's first use on another stream that races with an earlier use, though its own stream is
+// ordered, is the caller's too: it must order that use after the allocation on the block's own
+// stream.
 // Thread safety: none (the machine's lock).
 // Cost: O(log live + uses not yet done); no allocation in a steady state.
 // Invariants:
-//   (1) Live allocations are disjoint in live_ (an overlapping one is reported and not entered by address).
-//   (2) priors_ holds every use of a freed range that may still run; what is settled is dropped when met, or when the
-//       list would grow.
+//   (1) Live allocations are disjoint in live_ (an overlapping one is reported and not entered by
+//       address).
+//   (2) priors_ holds every use of a freed range that may still run; what is settled is dropped
+//       when met, or when the list would grow.
 #pragma once
 
 #include <cstdint>
@@ -33,21 +37,24 @@ class HappensBefore {
   HappensBefore(const Clocks& clocks, FaultLog& faults);
 
   /// The allocator handed the range out, for use on that lane. Checks C2, C6, C7.
-  void on_allocate(AllocationTag tag, Address at, Bytes size, std::uint32_t lane, std::uint32_t thread);
+  void on_allocate(AllocationTag tag, Address at, Bytes size, std::uint32_t lane,
+                   std::uint32_t thread);
   /// The caller told the allocator of a use on that lane (record_use). Unknown tags are ignored.
   void on_use_announced(AllocationTag tag, std::uint32_t lane);
   /// The caller freed it: after this call on the host, nothing it enqueues may use it.
   void on_free(AllocationTag tag, std::uint32_t thread);
-  /// A kernel at the lane's next place touches that. False if its tag is dead (reported as the caller's fault).
+  /// A kernel at the lane's next place touches that. False if its tag is dead (reported as the
+  /// caller's fault).
   bool on_touch(const Touch& touch, std::uint32_t lane, std::uint32_t thread);
-  /// The range is about to be returned or unmapped. `in_flight`: report uses that may still run, too.
+  /// The range is about to be returned or unmapped. `in_flight`: report uses that may still run,
+  /// too.
   void on_unmap(Address at, Bytes size, std::uint32_t thread, bool in_flight);
 
  private:
   struct Stamp {
     std::uint64_t place = 0;
     std::uint32_t lane = 0;
-    bool covered = true;      // the free was proper for this use
+    bool covered = true;  // the free was proper for this use
     AllocationTag owner = 0;
   };
   struct Prior {
@@ -61,10 +68,11 @@ class HappensBefore {
     std::uint64_t end = 0;
     std::uint64_t allocated_at = 0;  // the own lane's place at the allocation
     std::uint32_t lane = 0;
-    bool by_address = false;               // entered in live_
-    ShortList<Stamp, 2> uses;                // last place on each lane
-    ShortList<std::uint32_t, 2> announced;   // lanes
-    ShortList<Stamp, 2> races;               // prior uses that other lanes' first uses may race with
+    bool by_address = false;                // entered in live_
+    ShortList<Stamp, 2> uses;               // last place on each lane
+    ShortList<std::uint32_t, 2> announced;  // lanes
+    // prior uses that other lanes' first uses may race with
+    ShortList<Stamp, 2> races;
   };
   struct Live {
     std::uint64_t begin;
@@ -77,14 +85,15 @@ class HappensBefore {
   void check_races(Allocation& made, std::uint32_t lane, std::uint32_t thread);
   void add_prior(const Prior& prior);
   void drop_settled();
-  void report_race(FaultKind kind, Blame by, const char* what, const Allocation& made, const Stamp& use);
+  void report_race(FaultKind kind, Blame by, const char* what, const Allocation& made,
+                   const Stamp& use);
 
   const Clocks& clocks_;
   FaultLog& faults_;
   FlatMap by_tag_;
   std::vector<Allocation> allocations_;  // slab; by_tag_ and live_ index it
   std::vector<std::uint32_t> unused_;
-  std::vector<Live> live_;  // by begin
+  std::vector<Live> live_;     // by begin
   std::vector<Prior> priors_;  // unordered
 };
 

@@ -75,7 +75,9 @@ HeldCount& Ledger::of(HeldKind kind) {
 }
 
 bool Ledger::nothing_held() const {
-  return segments.count + reservations.count + pages.count + mappings.count + events.count + pinned.count == 0;
+  return segments.count + reservations.count + pages.count + mappings.count + events.count +
+             pinned.count ==
+         0;
 }
 
 }  // namespace ashlar::spec

@@ -1,6 +1,8 @@
-// Faults: what the simulated machine and its happens-before detector saw go wrong, and whose fault it was.
+// Faults: what the simulated machine and its happens-before detector saw go wrong, and whose fault
+// it was.
 //
-// Purpose: a real driver forgives or corrupts silently; the simulated one tells. Nothing here aborts.
+// Purpose: a real driver forgives or corrupts silently; the simulated one tells. Nothing here
+// aborts.
 // Thread safety: plain values; SimGpu::take_faults hands them over under the machine's lock.
 #pragma once
 
@@ -16,29 +18,35 @@ namespace ashlar::spec {
 /// Append only.
 enum class FaultKind : std::uint8_t {
   // Misuse of the Device interface: the allocator's fault (it is the one who calls it).
-  kBadFree,          ///< segment_free or pinned_free of an address not handed out (twice, interior, foreign)
-  kBadMapping,       ///< virtual memory rule broken: partial unmap, map over a mapping, release of a mapped range, ...
-  kInFlight,         ///< D4: memory returned or unmapped while a kernel that uses it is not known to be done
-  kDeadStream,       ///< D7: a destroyed stream's handle was used
-  kDeadEvent,        ///< a destroyed event's handle was used
-  kDeadPage,         ///< a released page's handle was used
-  kWrongDevice,      ///< a stream or event of another device where CUDA wants its own
-  kCaptureUnsafe,    ///< D6: a call that capture forbids; the capture is invalidated
+  /// segment_free or pinned_free of an address not handed out (twice, interior, foreign)
+  kBadFree,
+  /// virtual memory rule broken: partial unmap, map over a mapping, release of a mapped range, ...
+  kBadMapping,
+  /// D4: memory returned or unmapped while a kernel that uses it is not known to be done
+  kInFlight,
+  kDeadStream,              ///< D7: a destroyed stream's handle was used
+  kDeadEvent,               ///< a destroyed event's handle was used
+  kDeadPage,                ///< a released page's handle was used
+  kWrongDevice,             ///< a stream or event of another device where CUDA wants its own
+  kCaptureUnsafe,           ///< D6: a call that capture forbids; the capture is invalidated
   kCalledFromHostFunction,  ///< a device call from inside a stream's host function
-  kDeadlock,         ///< a blocking call that can never return
-  kLeak,             ///< leak_check: still held
-  kCallAfterTeardown,///< C25: a device call after tear_down()
+  kDeadlock,                ///< a blocking call that can never return
+  kLeak,                    ///< leak_check: still held
+  kCallAfterTeardown,       ///< C25: a device call after tear_down()
   // Found by the detector.
-  kEarlyReuse,       ///< C6/C7: bytes handed on while an earlier owner's use is neither done nor ordered before
-  kOverlap,          ///< C2: an allocation overlaps a live one
-  kLiveUnmapped,     ///< C1/C21: memory returned or unmapped under a live allocation
+  /// C6/C7: bytes handed on while an earlier owner's use is neither done nor ordered before
+  kEarlyReuse,
+  kOverlap,       ///< C2: an allocation overlaps a live one
+  kLiveUnmapped,  ///< C1/C21: memory returned or unmapped under a live allocation
   // The caller's.
-  kUnorderedUse,     ///< a first use on another stream, not ordered after the allocation, races with an earlier owner
-  kUnannouncedUse,   ///< a use on another stream was neither announced (record_use) nor ordered before the free
-  kUseAfterFree,     ///< a kernel was launched on an allocation already freed
-  kOutOfBounds,      ///< a kernel touches bytes outside of the allocation it names
+  /// a first use on another stream, not ordered after the allocation, races with an earlier owner
+  kUnorderedUse,
+  /// a use on another stream was neither announced (record_use) nor ordered before the free
+  kUnannouncedUse,
+  kUseAfterFree,  ///< a kernel was launched on an allocation already freed
+  kOutOfBounds,   ///< a kernel touches bytes outside of the allocation it names
   // Whoever handed the address out: the allocator, for an address it says is live.
-  kTouchUnmapped,    ///< a kernel ran on bytes that were not mapped, or had no access
+  kTouchUnmapped,  ///< a kernel ran on bytes that were not mapped, or had no access
 };
 
 /// Whose fault it is.
@@ -62,7 +70,8 @@ class FaultLog {
   [[gnu::cold, gnu::noinline]] void report(FaultKind kind, Blame by, Parts... parts) {
     add(Fault{kind, by, joined(parts...)});
   }
-  /// A misuse of the Device interface, by whoever calls it now: the allocator, or the caller inside a CallerScope.
+  /// A misuse of the Device interface, by whoever calls it now: the allocator, or the caller inside
+  /// a CallerScope.
   template <class... Parts>
   [[gnu::cold, gnu::noinline]] void misuse(FaultKind kind, Parts... parts) {
     add(Fault{kind, current_blame(), joined(parts...)});

@@ -1,6 +1,7 @@
 // FlatMap: an open-addressing map from non-zero 64-bit keys to 32-bit values.
 //
-// Thread safety: none. Cost: O(1) expected; no allocation once it has reached its size; erase leaves no tombstone.
+// Thread safety: none. Cost: O(1) expected; no allocation once it has reached its size; erase
+// leaves no tombstone.
 // Source: linear probing with backward-shift deletion (Knuth, vol. 3, 6.4, algorithm R).
 #pragma once
 

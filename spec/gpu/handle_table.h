@@ -2,9 +2,10 @@
 //
 // Thread safety: none. Cost: every call O(1); no allocation once the table has reached its size.
 // Invariants:
-//   (1) A value's low byte is the table's mark, so that a handle of one kind is never mistaken for another's.
-//   (2) With recycling the last value put back is the next to come out (the worst case for whoever kept it);
-//       without, a slot's generation is part of the value and no value comes twice.
+//   (1) A value's low byte is the table's mark, so that a handle of one kind is never mistaken for
+//       another's.
+//   (2) With recycling the last value put back is the next to come out (the worst case for whoever
+//       kept it); without, a slot's generation is part of the value and no value comes twice.
 #pragma once
 
 #include <cstdint>

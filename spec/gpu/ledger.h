@@ -10,7 +10,15 @@
 
 namespace ashlar::spec {
 
-enum class HeldKind : std::uint8_t { kSegment, kReservation, kPage, kMapping, kEvent, kStream, kPinned };
+enum class HeldKind : std::uint8_t {
+  kSegment,
+  kReservation,
+  kPage,
+  kMapping,
+  kEvent,
+  kStream,
+  kPinned
+};
 inline constexpr unsigned kHeldKinds = 7;
 
 /// "segment", "reservation", ...: static storage.

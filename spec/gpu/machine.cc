@@ -84,7 +84,8 @@ Status Machine::check_alive(std::uint32_t device) const {
 Status Machine::enter(std::uint32_t device, device::CallKind kind, Bytes size) {
   if (torn_down_) faults_.misuse(FaultKind::kCallAfterTeardown, "C25: ", device::call_name(kind));
   if (options_.pace > 0) {
-    for (std::uint64_t n = rng_.below(std::uint64_t{options_.pace} + 1); n > 0; --n) scheduler_.run_any();
+    for (std::uint64_t n = rng_.below(std::uint64_t{options_.pace} + 1); n > 0; --n)
+      scheduler_.run_any();
   }
   const bool callers_own = FaultLog::current_blame() == Blame::kCaller;
   if (!callers_own) account_.charge(kind, options_.cost.of(kind, size));
@@ -107,17 +108,20 @@ Status Machine::enter(std::uint32_t device, device::CallKind kind, Bytes size) {
 }
 
 void Machine::leave(device::CallKind kind, Code code) {
-  if (code == Code::kOk || code == Code::kNotReady || FaultLog::current_blame() == Blame::kCaller) return;
+  if (code == Code::kOk || code == Code::kNotReady || FaultLog::current_blame() == Blame::kCaller)
+    return;
   ++account_.by_kind[static_cast<unsigned>(kind)].failed;
 }
 
 Status Machine::refuse_in_host_function() {
-  faults_.misuse(FaultKind::kCalledFromHostFunction, "a device call inside a host function (cudaErrorNotPermitted)");
+  faults_.misuse(FaultKind::kCalledFromHostFunction,
+                 "a device call inside a host function (cudaErrorNotPermitted)");
   return Status{Code::kDriverError, "not permitted inside a host function"};
 }
 
 Status Machine::check_safe() {
-  if (captures_.none_open() || !captures_.forbids_unsafe_call(thread(), capture_mode())) return Status::ok();
+  if (captures_.none_open() || !captures_.forbids_unsafe_call(thread(), capture_mode()))
+    return Status::ok();
   return Status{Code::kCaptureUnsafe, "an unsafe call while capturing"};
 }
 
@@ -131,7 +135,8 @@ void Machine::reset_account() { account_ = CallAccount{}; }
 
 // Streams.
 
-std::uint32_t Machine::add_lane(std::uint32_t device, StreamHandle handle, bool blocking, bool thread_bound) {
+std::uint32_t Machine::add_lane(std::uint32_t device, StreamHandle handle, bool blocking,
+                                bool thread_bound) {
   const std::uint32_t lane = scheduler_.add_lane(device);
   lane_info_.push_back(LaneInfo{device, handle, blocking, thread_bound});
   return lane;
@@ -139,8 +144,8 @@ std::uint32_t Machine::add_lane(std::uint32_t device, StreamHandle handle, bool 
 
 Stream Machine::stream_of(std::uint32_t lane) const {
   const LaneInfo& info = lane_info_[lane];
-  return Stream{info.handle, StreamId{std::uint64_t{lane} + 1}, DeviceId{static_cast<std::int32_t>(info.device)},
-                info.thread_bound};
+  return Stream{info.handle, StreamId{std::uint64_t{lane} + 1},
+                DeviceId{static_cast<std::int32_t>(info.device)}, info.thread_bound};
 }
 
 std::uint32_t Machine::default_lane(std::uint32_t device, StreamHandle which) {
@@ -184,12 +189,14 @@ Stream Machine::create_stream(std::uint32_t device, StreamKind kind) {
 }
 
 Status Machine::destroy_stream(const Stream& stream) {
-  ASHLAR_REQUIRE(stream.handle.value() > kPerThreadStream.value(), Code::kInvalidArgument, "a default stream");
+  ASHLAR_REQUIRE(stream.handle.value() > kPerThreadStream.value(), Code::kInvalidArgument,
+                 "a default stream");
   const auto device = static_cast<std::uint32_t>(stream.device.value());
   const Result<std::uint32_t> lane = resolve(device, stream.handle);
   if (!lane.is_ok()) return lane.status();
   if (captures_.of_lane(lane.value()) != 0) {
-    static_cast<void>(captures_.violate(captures_.of_lane(lane.value()), "a capturing stream was destroyed"));
+    static_cast<void>(
+        captures_.violate(captures_.of_lane(lane.value()), "a capturing stream was destroyed"));
   }
   std::vector<std::uint32_t>& blocking = defaults_[device].blocking;
   blocking.erase(std::remove(blocking.begin(), blocking.end(), lane.value()), blocking.end());
@@ -220,7 +227,8 @@ Status Machine::make_room(std::uint32_t lane) {
   return check_alive(lane_info_[lane].device);
 }
 
-// CUDA: work on the legacy default stream waits for all blocking streams' earlier work, and their later work for it.
+// CUDA: work on the legacy default stream waits for all blocking streams' earlier work, and their
+// later work for it.
 Status Machine::order_with_legacy(std::uint32_t lane) {
   const Defaults& defaults = defaults_[lane_info_[lane].device];
   if (defaults.legacy == 0) return Status::ok();
@@ -235,7 +243,8 @@ Status Machine::order_with_legacy(std::uint32_t lane) {
     clocks_.join_lane(lane, before, kEdgeLegacyStream);
     if (before == lane || scheduler_.pending(before) == 0) return Status::ok();
     const Status room = make_room(lane);
-    if (room.is_ok()) push(lane, Entry{EntryKind::kWait, {}, 0, before, 0, scheduler_.enqueued(before)});
+    if (room.is_ok())
+      push(lane, Entry{EntryKind::kWait, {}, 0, before, 0, scheduler_.enqueued(before)});
     return room;
   };
   if (lane != legacy) return follow(legacy);
@@ -262,7 +271,8 @@ Status Machine::enqueue_on(std::uint32_t lane, const Entry& entry, std::span<con
 }
 
 Status Machine::enqueue(const Stream& stream, const Entry& entry, std::span<const Touch> touches) {
-  const Result<std::uint32_t> lane = resolve(static_cast<std::uint32_t>(stream.device.value()), stream.handle);
+  const Result<std::uint32_t> lane =
+      resolve(static_cast<std::uint32_t>(stream.device.value()), stream.handle);
   return lane.is_ok() ? enqueue_on(lane.value(), entry, touches) : lane.status();
 }
 

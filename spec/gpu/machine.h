@@ -1,11 +1,12 @@
 // Machine: the whole simulated machine behind SimGpu and its devices.
 //
-// Purpose: puts memory, queues, captures, clocks and the detector together under one lock. Every public member of
-// SimGpu and every Device call is one function here.
+// Purpose: puts memory, queues, captures, clocks and the detector together under one lock. Every
+// public member of SimGpu and every Device call is one function here.
 // Thread safety: callers hold mutex() for every function but the constructor.
 // Invariants:
 //   (1) A lane index is a stream's identity minus 1; it is never reused.
-//   (2) An event's state is a place in one lane's order, or a point in a capture, or neither (never recorded).
+//   (2) An event's state is a place in one lane's order, or a point in a capture, or neither (never
+//       recorded).
 #pragma once
 
 #include <mutex>
@@ -48,7 +49,8 @@ class Machine {
   std::uint32_t thread();
   void act_as_thread(std::uint32_t n);
 
-  // Before a Device call: charges it, lets the adversary move, and says whether it may go on (D8, planned failures).
+  // Before a Device call: charges it, lets the adversary move, and says whether it may go on (D8,
+  // planned failures).
   Status enter(std::uint32_t device, device::CallKind kind, Bytes size);
   /// After it: counts failures.
   void leave(device::CallKind kind, Code code);
@@ -83,7 +85,9 @@ class Machine {
   Status destroy_stream(const Stream& stream);
   Stream default_stream(std::uint32_t device, StreamHandle which);
   /// Is that a stream's identity here, alive or dead?
-  bool knows(const Stream& stream) const { return stream.id.value() > 0 && stream.id.value() <= lane_info_.size(); }
+  bool knows(const Stream& stream) const {
+    return stream.id.value() > 0 && stream.id.value() <= lane_info_.size();
+  }
   Status enqueue(const Stream& stream, const Entry& entry, std::span<const Touch> touches = {});
   Status write_value(const Stream& stream, Address at, std::uint64_t value);
   Status wait_value(const Stream& stream, Address at, std::uint64_t value, WaitRule rule);
@@ -114,9 +118,9 @@ class Machine {
     CapturePoint point;
   };
   struct Defaults {
-    std::uint32_t legacy = 0;                // lane + 1; 0: not made yet
-    std::vector<std::uint32_t> per_thread;   // likewise, by thread
-    std::vector<std::uint32_t> blocking;     // lanes, the legacy one not among them
+    std::uint32_t legacy = 0;               // lane + 1; 0: not made yet
+    std::vector<std::uint32_t> per_thread;  // likewise, by thread
+    std::vector<std::uint32_t> blocking;    // lanes, the legacy one not among them
   };
   struct Plan {
     device::CallKind kind;
@@ -134,13 +138,15 @@ class Machine {
   };
 
   Result<std::uint32_t> resolve(std::uint32_t device, StreamHandle handle);
-  std::uint32_t add_lane(std::uint32_t device, StreamHandle handle, bool blocking, bool thread_bound);
+  std::uint32_t add_lane(std::uint32_t device, StreamHandle handle, bool blocking,
+                         bool thread_bound);
   std::uint32_t default_lane(std::uint32_t device, StreamHandle which);
   Stream stream_of(std::uint32_t lane) const;
   EventState* find_event(EventHandle event);
   Status check_safe();
-  /// One more bounded wait ended with nothing able to run. True when such waits, with no entry finished between them, add
-  /// up to ten minutes: whoever waits so in slices is as stuck as who waits for ever.
+  /// One more bounded wait ended with nothing able to run. True when such waits, with no entry
+  /// finished between them, add up to ten minutes: whoever waits so in slices is as stuck as who
+  /// waits for ever.
   bool is_stuck_after(std::uint32_t waited_ms);
   Status enqueue_on(std::uint32_t lane, const Entry& entry, std::span<const Touch> touches);
   Status order_with_legacy(std::uint32_t lane);
@@ -170,7 +176,7 @@ class Machine {
   std::vector<Plan> plans_;
   std::vector<device::CaptureMode> capture_modes_;  // by thread
   std::vector<std::pair<std::thread::id, std::uint32_t>> threads_;
-  std::vector<Touch> touched_;  // scratch
+  std::vector<Touch> touched_;        // scratch
   std::uint64_t stood_still_at_ = 0;  // entries run by then
   std::uint64_t stood_still_ms_ = 0;
   bool torn_down_ = false;

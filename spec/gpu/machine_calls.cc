@@ -20,7 +20,8 @@ void Machine::about_to_unmap(Address at, Bytes size) {
 Result<Address> Machine::segment_alloc(std::uint32_t device, Bytes size, HeldKind kind) {
   const Status safe = check_safe();
   if (!safe.is_ok()) return safe;
-  return kind == HeldKind::kSegment ? memory_.segment_alloc(device, size) : memory_.pinned_alloc(device, size);
+  return kind == HeldKind::kSegment ? memory_.segment_alloc(device, size)
+                                    : memory_.pinned_alloc(device, size);
 }
 
 Status Machine::segment_free(std::uint32_t device, Address base, HeldKind kind) {
@@ -141,7 +142,8 @@ Status Machine::event_query(EventHandle event) {
   if (!safe.is_ok()) return safe;
   const Status alive = check_alive(state->device);
   if (!alive.is_ok() || state->place == 0) return alive;
-  ASHLAR_REQUIRE(scheduler_.is_done(state->lane, state->place), Code::kNotReady, "the event's work is not done");
+  ASHLAR_REQUIRE(scheduler_.is_done(state->lane, state->place), Code::kNotReady,
+                 "the event's work is not done");
   clocks_.learn(thread(), state->clock, kEdgeQuery);
   return Status::ok();
 }
@@ -174,7 +176,8 @@ Status Machine::event_synchronize(EventHandle event, std::uint32_t timeout_ms) {
     ASHLAR_REQUIRE(left > 0, Code::kNotReady, "the wait timed out");
     if (scheduler_.help(lane)) continue;
     ASHLAR_REQUIRE(for_ever || is_stuck_after(timeout_ms), Code::kNotReady, "the wait timed out");
-    faults_.misuse(FaultKind::kDeadlock, "event_synchronize would wait for ever:\n", scheduler_.describe());
+    faults_.misuse(FaultKind::kDeadlock, "event_synchronize would wait for ever:\n",
+                   scheduler_.describe());
     return Status{Code::kDeadlock, "the event can never be done"};
   }
   const Status alive = check_alive(state->device);
@@ -191,8 +194,9 @@ Status Machine::stream_wait(std::uint32_t device, StreamHandle stream, EventHand
   if (state->point.capture != 0) return captures_.wait(lane.value(), state->point);
   if (state->place == 0) return Status::ok();
   if (captures_.of_lane(lane.value()) != 0) {
-    return captures_.violate(captures_.of_lane(lane.value()),
-                             "a wait for an event recorded outside of the capture (cudaErrorStreamCaptureIsolation)");
+    return captures_.violate(
+        captures_.of_lane(lane.value()),
+        "a wait for an event recorded outside of the capture (cudaErrorStreamCaptureIsolation)");
   }
   const Status queued =
       enqueue_on(lane.value(), Entry{EntryKind::kWait, {}, 0, state->lane, 0, state->place}, {});
@@ -215,22 +219,27 @@ Result<device::CaptureStatus> Machine::capture_status(std::uint32_t device, Stre
   return captures_.status(lane.value());
 }
 
-device::CaptureMode Machine::exchange_capture_mode(device::CaptureMode mode) { return std::exchange(capture_mode(), mode); }
+device::CaptureMode Machine::exchange_capture_mode(device::CaptureMode mode) {
+  return std::exchange(capture_mode(), mode);
+}
 
 Status Machine::synchronize(std::uint32_t device) {
   const std::uint32_t capture = captures_.any_open();
   if (capture != 0) {
-    return captures_.violate(capture, "device synchronize while capturing (cudaErrorStreamCaptureUnsupported)");
+    return captures_.violate(
+        capture, "device synchronize while capturing (cudaErrorStreamCaptureUnsupported)");
   }
   if (scheduler_.pending_on_device(device) > 0) ++account_.waits;
   if (!scheduler_.drain(device)) {
-    faults_.misuse(FaultKind::kDeadlock, "synchronize would wait for ever:\n", scheduler_.describe());
+    faults_.misuse(FaultKind::kDeadlock, "synchronize would wait for ever:\n",
+                   scheduler_.describe());
     return Status{Code::kDeadlock, "the device's work can never be done"};
   }
   const Status alive = check_alive(device);
   if (!alive.is_ok()) return alive;
   for (std::uint32_t lane = 0; lane < lane_info_.size(); ++lane) {
-    if (lane_info_[lane].device == device) clocks_.learn(thread(), clocks_.clock(lane), kEdgeDeviceSynchronize);
+    if (lane_info_[lane].device == device)
+      clocks_.learn(thread(), clocks_.clock(lane), kEdgeDeviceSynchronize);
   }
   return Status::ok();
 }

@@ -1,4 +1,5 @@
-// The machine's side of what only a test may do: memory words, captures, planned failures, the ledger.
+// The machine's side of what only a test may do: memory words, captures, planned failures, the
+// ledger.
 #include "spec/gpu/machine.h"
 
 #include <algorithm>
@@ -7,9 +8,11 @@
 namespace ashlar::spec {
 
 Status Machine::write_value(const Stream& stream, Address at, std::uint64_t value) {
-  const Status queued = enqueue(stream, Entry{EntryKind::kWriteValue, {}, 0, 0, 0, at.value(), value});
+  const Status queued =
+      enqueue(stream, Entry{EntryKind::kWriteValue, {}, 0, 0, 0, at.value(), value});
   if (!queued.is_ok()) return queued;
-  const Result<std::uint32_t> lane = resolve(static_cast<std::uint32_t>(stream.device.value()), stream.handle);
+  const Result<std::uint32_t> lane =
+      resolve(static_cast<std::uint32_t>(stream.device.value()), stream.handle);
   for (WordClock& word : word_clocks_) {
     if (word.at != at) continue;
     word.clock = clocks_.clock(lane.value());
@@ -20,9 +23,11 @@ Status Machine::write_value(const Stream& stream, Address at, std::uint64_t valu
 }
 
 Status Machine::wait_value(const Stream& stream, Address at, std::uint64_t value, WaitRule rule) {
-  const Status queued = enqueue(stream, Entry{EntryKind::kWaitValue, rule, 0, 0, 0, at.value(), value});
+  const Status queued =
+      enqueue(stream, Entry{EntryKind::kWaitValue, rule, 0, 0, 0, at.value(), value});
   if (!queued.is_ok()) return queued;
-  const Result<std::uint32_t> lane = resolve(static_cast<std::uint32_t>(stream.device.value()), stream.handle);
+  const Result<std::uint32_t> lane =
+      resolve(static_cast<std::uint32_t>(stream.device.value()), stream.handle);
   for (const WordClock& word : word_clocks_) {
     if (word.at == at) clocks_.join(lane.value(), word.clock, kEdgeMemoryValue);
   }
@@ -61,15 +66,15 @@ Result<GraphId> Machine::end_capture(const Stream& stream) {
 
 Status Machine::launch_graph(const Stream& stream, GraphId graph) {
   const std::uint32_t number = graph.value();
-  ASHLAR_REQUIRE(number > 0 && number <= graphs_.size() && graphs_[number - 1].alive, Code::kInvalidHandle,
-                 "no such graph");
+  ASHLAR_REQUIRE(number > 0 && number <= graphs_.size() && graphs_[number - 1].alive,
+                 Code::kInvalidHandle, "no such graph");
   return enqueue(stream, Entry{EntryKind::kKernel}, graphs_[number - 1].touches);
 }
 
 Status Machine::destroy_graph(GraphId graph) {
   const std::uint32_t number = graph.value();
-  ASHLAR_REQUIRE(number > 0 && number <= graphs_.size() && graphs_[number - 1].alive, Code::kInvalidHandle,
-                 "no such graph");
+  ASHLAR_REQUIRE(number > 0 && number <= graphs_.size() && graphs_[number - 1].alive,
+                 Code::kInvalidHandle, "no such graph");
   graphs_[number - 1] = Graph{};
   return Status::ok();
 }
@@ -89,8 +94,10 @@ bool Machine::leak_check(bool streams) {
       const HeldCount& count = memory_.ledger(device).of(kind);
       if (count.count == 0 || (kind == HeldKind::kStream && !streams)) continue;
       clean = false;
-      faults_.report(FaultKind::kLeak, kind == HeldKind::kStream ? Blame::kCaller : Blame::kAllocator, "C14: device ",
-                     device, " still holds ", count.count, " ", held_name(kind), "s, ", count.bytes.count(), " bytes");
+      faults_.report(FaultKind::kLeak,
+                     kind == HeldKind::kStream ? Blame::kCaller : Blame::kAllocator, "C14: device ",
+                     device, " still holds ", count.count, " ", held_name(kind), "s, ",
+                     count.bytes.count(), " bytes");
     }
   }
   return clean;
@@ -100,11 +107,13 @@ std::vector<HeldHandle> Machine::held() const {
   std::vector<HeldHandle> all;
   memory_.for_each_held([&](const HeldHandle& handle) { all.push_back(handle); });
   events_.for_each([&](std::uint64_t value, const EventState& event) {
-    all.push_back(HeldHandle{HeldKind::kEvent, DeviceId{static_cast<std::int32_t>(event.device)}, value, Bytes{0}});
+    all.push_back(HeldHandle{HeldKind::kEvent, DeviceId{static_cast<std::int32_t>(event.device)},
+                             value, Bytes{0}});
   });
   streams_.for_each([&](std::uint64_t value, std::uint32_t lane) {
     const std::uint32_t device = lane_info_[lane].device;
-    all.push_back(HeldHandle{HeldKind::kStream, DeviceId{static_cast<std::int32_t>(device)}, value, Bytes{0}});
+    all.push_back(HeldHandle{HeldKind::kStream, DeviceId{static_cast<std::int32_t>(device)}, value,
+                             Bytes{0}});
   });
   std::sort(all.begin(), all.end(), [](const HeldHandle& a, const HeldHandle& b) {
     return std::tie(a.kind, a.value) < std::tie(b.kind, b.value);

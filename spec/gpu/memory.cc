@@ -20,7 +20,8 @@ Memory::Memory(const SimGpuOptions& options, FaultLog& faults)
       handles_(kPageMark, options.adversarial, 0) {
   devices_.reserve(options.capacities.size());
   regions_.reserve(kRegionsUsual);
-  for (const Bytes capacity : options.capacities) devices_.push_back(DeviceMemory{capacity, Ledger{}});
+  for (const Bytes capacity : options.capacities)
+    devices_.push_back(DeviceMemory{capacity, Ledger{}});
 }
 
 Status Memory::refuse(const char* why, Address at, Bytes size) {
@@ -57,16 +58,18 @@ void Memory::uncount(std::uint32_t device, HeldKind kind, Bytes size) {
 }
 
 const Memory::Region* Memory::region_of(std::uint64_t address) const {
-  auto it = std::upper_bound(regions_.begin(), regions_.end(), address,
-                             [](std::uint64_t value, const Region& region) { return value < region.begin; });
+  auto it = std::upper_bound(
+      regions_.begin(), regions_.end(), address,
+      [](std::uint64_t value, const Region& region) { return value < region.begin; });
   if (it == regions_.begin()) return nullptr;
   --it;
   return address - it->begin < it->size ? &*it : nullptr;
 }
 
 void Memory::insert_region(const Region& region) {
-  const auto it = std::upper_bound(regions_.begin(), regions_.end(), region.begin,
-                                   [](std::uint64_t value, const Region& at) { return value < at.begin; });
+  const auto it =
+      std::upper_bound(regions_.begin(), regions_.end(), region.begin,
+                       [](std::uint64_t value, const Region& at) { return value < at.begin; });
   regions_.insert(it, region);
   count(region.device, region.kind, Bytes{region.size});
 }
@@ -80,7 +83,8 @@ void Memory::erase_region(const Region* region) {
 
 Result<Address> Memory::allocate(std::uint32_t device, Bytes size, HeldKind kind) {
   ASHLAR_REQUIRE(size > Bytes{0}, Code::kInvalidArgument, "a size of zero");
-  if (kind == HeldKind::kSegment) ASHLAR_REQUIRE(fits(device, size), Code::kOutOfMemory, "the device is full");
+  if (kind == HeldKind::kSegment)
+    ASHLAR_REQUIRE(fits(device, size), Code::kOutOfMemory, "the device is full");
   const std::optional<Address> at = space_.take(size, AddressSpace::kGrain, rng_);
   ASHLAR_REQUIRE(at.has_value(), Code::kOutOfMemory, "no address range of that size is left");
   insert_region(Region{at->value(), size.count(), device, kind});
@@ -89,13 +93,14 @@ Result<Address> Memory::allocate(std::uint32_t device, Bytes size, HeldKind kind
 
 std::optional<Bytes> Memory::size_to_free(std::uint32_t device, Address base, HeldKind kind) {
   const Region* region = region_of(base.value());
-  if (region != nullptr && region->begin == base.value() && region->kind == kind && region->device == device) {
+  if (region != nullptr && region->begin == base.value() && region->kind == kind &&
+      region->device == device) {
     return Bytes{region->size};
   }
-  const char* why = region == nullptr                   ? "an address not handed out, or given back already"
-                    : region->kind != kind              ? "memory of another kind"
-                    : region->device != device          ? "memory of another device"
-                                                        : "an address inside of a range";
+  const char* why = region == nullptr          ? "an address not handed out, or given back already"
+                    : region->kind != kind     ? "memory of another kind"
+                    : region->device != device ? "memory of another device"
+                                               : "an address inside of a range";
   faults_.misuse(FaultKind::kBadFree, "free of ", held_name(kind), " ", base.value(), ": ", why);
   return std::nullopt;
 }
@@ -110,7 +115,8 @@ void Memory::free(std::uint32_t device, Address base, HeldKind kind) {
 }
 
 Result<Address> Memory::reserve(std::uint32_t device, Bytes size, Bytes alignment) {
-  if (!is_paged(size)) return refuse("reserve: the size is no multiple of the granularity", Address{}, size);
+  if (!is_paged(size))
+    return refuse("reserve: the size is no multiple of the granularity", Address{}, size);
   if (!is_power_of_two_or_zero(alignment.count())) {
     return refuse("reserve: the alignment is no power of two", Address{}, alignment);
   }
@@ -122,15 +128,18 @@ Result<Address> Memory::reserve(std::uint32_t device, Bytes size, Bytes alignmen
 }
 
 std::size_t Memory::mapping_at_or_after(std::uint64_t address) const {
-  const auto ends_before = [](const Mapping& at, std::uint64_t value) { return at.begin + at.size <= value; };
+  const auto ends_before = [](const Mapping& at, std::uint64_t value) {
+    return at.begin + at.size <= value;
+  };
   const auto it = std::lower_bound(mappings_.begin(), mappings_.end(), address, ends_before);
   return static_cast<std::size_t>(it - mappings_.begin());
 }
 
 Status Memory::release_reservation(std::uint32_t device, Address base, Bytes size) {
   const Region* region = region_of(base.value());
-  const bool whole = region != nullptr && region->kind == HeldKind::kReservation && region->device == device &&
-                     region->begin == base.value() && region->size == size.count();
+  const bool whole = region != nullptr && region->kind == HeldKind::kReservation &&
+                     region->device == device && region->begin == base.value() &&
+                     region->size == size.count();
   if (!whole) return refuse("address release: not a whole reservation of this device", base, size);
   const std::size_t i = mapping_at_or_after(base.value());
   if (i < mappings_.size() && mappings_[i].begin < base.value() + size.count()) {
@@ -142,7 +151,8 @@ Status Memory::release_reservation(std::uint32_t device, Address base, Bytes siz
 }
 
 Result<PageHandle> Memory::create_page(std::uint32_t device, Bytes size) {
-  if (!is_paged(size)) return refuse("page create: the size is no multiple of the granularity", Address{}, size);
+  if (!is_paged(size))
+    return refuse("page create: the size is no multiple of the granularity", Address{}, size);
   ASHLAR_REQUIRE(fits(device, size), Code::kOutOfMemory, "the device is full");
   std::uint32_t index = 0;
   if (unused_pages_.empty()) {
@@ -195,7 +205,8 @@ Status Memory::map(std::uint32_t device, Address at, Bytes size, PageHandle hand
     return Status{Code::kWrongDevice, "a page of another device"};
   }
   if (pages_[index].size != size.count()) return refuse("page map: not the whole handle", at, size);
-  if (at.value() % granularity_.count() != 0) return refuse("page map: the address is not aligned", at, size);
+  if (at.value() % granularity_.count() != 0)
+    return refuse("page map: the address is not aligned", at, size);
   const Region* region = region_of(at.value());
   const bool inside = region != nullptr && region->kind == HeldKind::kReservation &&
                       size.count() <= region->size - (at.value() - region->begin);
@@ -204,7 +215,8 @@ Status Memory::map(std::uint32_t device, Address at, Bytes size, PageHandle hand
   if (i < mappings_.size() && mappings_[i].begin < at.value() + size.count()) {
     return refuse("page map: something is mapped there", at, size);
   }
-  mappings_.insert(mappings_.begin() + static_cast<std::ptrdiff_t>(i), Mapping{at.value(), size.count(), index, 0});
+  mappings_.insert(mappings_.begin() + static_cast<std::ptrdiff_t>(i),
+                   Mapping{at.value(), size.count(), index, 0});
   ++pages_[index].mappings;
   count(device, HeldKind::kMapping, size);
   return Status::ok();
@@ -216,7 +228,8 @@ Status Memory::can_unmap(std::uint32_t device, Address at, Bytes size) {
   const std::uint64_t begin = at.value();
   const std::uint64_t end = begin + size.count();
   std::uint64_t reached = begin;
-  for (std::size_t i = mapping_at_or_after(begin); i < mappings_.size() && mappings_[i].begin == reached; ++i) {
+  for (std::size_t i = mapping_at_or_after(begin);
+       i < mappings_.size() && mappings_[i].begin == reached; ++i) {
     if (pages_[mappings_[i].page].device != device) break;
     reached += mappings_[i].size;
     if (reached >= end) break;
@@ -247,7 +260,8 @@ Status Memory::set_access(std::uint32_t device, Address at, Bytes size) {
   for (; last < mappings_.size() && reached < end && mappings_[last].begin == reached; ++last) {
     reached += mappings_[last].size;
   }
-  if (reached != end || begin == end) return refuse("page access: not a run of whole mappings", at, size);
+  if (reached != end || begin == end)
+    return refuse("page access: not a run of whole mappings", at, size);
   for (std::size_t i = first; i < last; ++i) mappings_[i].access |= std::uint64_t{1} << device;
   return Status::ok();
 }

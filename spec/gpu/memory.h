@@ -1,11 +1,15 @@
-// Memory: the simulated machine's segments, pinned ranges, reservations, pages and mappings, with CUDA's rules.
+// Memory: the simulated machine's segments, pinned ranges, reservations, pages and mappings, with
+// CUDA's rules.
 //
-// Purpose: the memory half of the machine. It knows nothing of streams: whether work is in flight is asked elsewhere.
-// Thread safety: none (the machine's lock). Cost: O(log n) to find, O(n) moves to insert or erase (flat vectors).
+// Purpose: the memory half of the machine. It knows nothing of streams: whether work is in flight
+// is asked elsewhere.
+// Thread safety: none (the machine's lock). Cost: O(log n) to find, O(n) moves to insert or erase
+// (flat vectors).
 // Invariants:
-//   (1) regions_ and mappings_ are sorted by address; regions are disjoint, and a mapping lies in one reservation.
-//   (2) A device's bytes in use are its segments and its pages; a page goes back when its handle is released and it is
-//       mapped nowhere.
+//   (1) regions_ and mappings_ are sorted by address; regions are disjoint, and a mapping lies in
+//       one reservation.
+//   (2) A device's bytes in use are its segments and its pages; a page goes back when its handle is
+//       released and it is mapped nowhere.
 //   (3) A mapping starts without access, for every device.
 #pragma once
 
@@ -35,9 +39,14 @@ class Memory {
   const Ledger& ledger(std::uint32_t device) const { return devices_[device].ledger; }
   Ledger& ledger(std::uint32_t device) { return devices_[device].ledger; }
 
-  Result<Address> segment_alloc(std::uint32_t device, Bytes size) { return allocate(device, size, HeldKind::kSegment); }
-  Result<Address> pinned_alloc(std::uint32_t device, Bytes size) { return allocate(device, size, HeldKind::kPinned); }
-  /// The size of the segment or pinned range that starts there on that device; a fault and nothing when there is none.
+  Result<Address> segment_alloc(std::uint32_t device, Bytes size) {
+    return allocate(device, size, HeldKind::kSegment);
+  }
+  Result<Address> pinned_alloc(std::uint32_t device, Bytes size) {
+    return allocate(device, size, HeldKind::kPinned);
+  }
+  /// The size of the segment or pinned range that starts there on that device; a fault and nothing
+  /// when there is none.
   std::optional<Bytes> size_to_free(std::uint32_t device, Address base, HeldKind kind);
   /// REQUIRES: size_to_free gave its size.
   void free(std::uint32_t device, Address base, HeldKind kind);
@@ -71,7 +80,7 @@ class Memory {
   struct Mapping {
     std::uint64_t begin;
     std::uint64_t size;
-    std::uint32_t page;  // index in pages_
+    std::uint32_t page;    // index in pages_
     std::uint64_t access;  // bit per device
   };
   struct Page {
@@ -117,12 +126,13 @@ void Memory::for_each_held(Visit visit) const {
   }
   for (const Mapping& mapping : mappings_) {
     const Page& page = pages_[mapping.page];
-    visit(HeldHandle{HeldKind::kMapping, DeviceId{static_cast<std::int32_t>(page.device)}, mapping.begin,
-                     Bytes{mapping.size}});
+    visit(HeldHandle{HeldKind::kMapping, DeviceId{static_cast<std::int32_t>(page.device)},
+                     mapping.begin, Bytes{mapping.size}});
   }
   handles_.for_each([&](std::uint64_t value, std::uint32_t index) {
     const Page& page = pages_[index];
-    visit(HeldHandle{HeldKind::kPage, DeviceId{static_cast<std::int32_t>(page.device)}, value, Bytes{page.size}});
+    visit(HeldHandle{HeldKind::kPage, DeviceId{static_cast<std::int32_t>(page.device)}, value,
+                     Bytes{page.size}});
   });
 }
 

@@ -26,7 +26,9 @@ class SimulatedMachine final : public RuleMachine {
     return sim_.default_stream(id_of(device), which);
   }
   Status destroy_stream(const Stream& stream) override { return sim_.destroy_stream(stream); }
-  Status launch(const Stream& stream, std::span<const Touch> touches) override { return sim_.launch(stream, touches); }
+  Status launch(const Stream& stream, std::span<const Touch> touches) override {
+    return sim_.launch(stream, touches);
+  }
   Status launch_faulty(const Stream& stream) override { return sim_.launch_faulty(stream); }
   Status host_function(const Stream& stream, HostFlag flag) override {
     while (flags_.size() <= flag) flags_.push_back(flags_.empty() ? 0 : sim_.new_flag());
@@ -56,9 +58,13 @@ class SimulatedMachine final : public RuleMachine {
   Status collective(const Stream& stream, std::uint32_t group, std::uint32_t members) override {
     return sim_.collective(stream, group, members);
   }
-  Status begin_capture(const Stream& stream, device::CaptureMode mode) override { return sim_.begin_capture(stream, mode); }
+  Status begin_capture(const Stream& stream, device::CaptureMode mode) override {
+    return sim_.begin_capture(stream, mode);
+  }
   Result<GraphId> end_capture(const Stream& stream) override { return sim_.end_capture(stream); }
-  Status launch_graph(const Stream& stream, GraphId graph) override { return sim_.launch_graph(stream, graph); }
+  Status launch_graph(const Stream& stream, GraphId graph) override {
+    return sim_.launch_graph(stream, graph);
+  }
   Status destroy_graph(GraphId graph) override { return sim_.destroy_graph(graph); }
 
   Status step(const Stream& stream, std::uint64_t n) override {
@@ -96,7 +102,8 @@ class SimulatedMachine final : public RuleMachine {
   bool reports_faults() const override { return true; }
   std::string take_faults() override {
     std::string names;
-    for (const Fault& fault : sim_.take_faults()) names += std::string(fault_name(fault.kind)) + " ";
+    for (const Fault& fault : sim_.take_faults())
+      names += std::string(fault_name(fault.kind)) + " ";
     return names;
   }
 

@@ -1,8 +1,8 @@
 // RuleMachine: what a rule case needs of the machine it runs on, beside ashlar::Device.
 //
-// Purpose: the same `.ops` cases run on the simulated GPU and, later, on a real one. Device says what any device can
-// do; here is what a test's hands do on it: make streams, launch, capture, and (where the machine can) decide its
-// progress. Thread safety: one thread.
+// Purpose: the same `.ops` cases run on the simulated GPU and, later, on a real one. Device says
+// what any device can do; here is what a test's hands do on it: make streams, launch, capture, and
+// (where the machine can) decide its progress. Thread safety: one thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@
 
 namespace ashlar::spec {
 
-/// Every function answers kUnsupported where the machine cannot do it; a case that needs it is then not run.
+/// Every function answers kUnsupported where the machine cannot do it; a case that needs it is then
+/// not run.
 class RuleMachine {
  public:
   virtual ~RuleMachine() = default;
@@ -33,8 +34,8 @@ class RuleMachine {
   virtual Status launch(const Stream& stream, std::span<const Touch> touches) = 0;
   /// A kernel that faults.
   virtual Status launch_faulty(const Stream& stream) = 0;
-  /// A host function that waits for a flag (0: none); and one that makes a device call, whose outcome body_outcome
-  /// gives.
+  /// A host function that waits for a flag (0: none); and one that makes a device call, whose
+  /// outcome body_outcome gives.
   virtual Status host_function(const Stream& stream, HostFlag flag) = 0;
   virtual Status host_function_calling(const Stream& stream, std::uint32_t device) = 0;
   virtual Status body_outcome() = 0;
@@ -61,7 +62,8 @@ class RuleMachine {
   virtual Status heal() = 0;
   virtual Status lose(std::uint32_t device) = 0;
   virtual Status tear_down() = 0;
-  /// Does the machine report misuse as faults? Then names of those since the last call, each followed by a space.
+  /// Does the machine report misuse as faults? Then names of those since the last call, each
+  /// followed by a space.
   virtual bool reports_faults() const = 0;
   virtual std::string take_faults() = 0;
 };

@@ -7,8 +7,9 @@ namespace ashlar::spec {
 std::optional<Status> RuleOps::operator()(const Op& op) {
   skipped_ = false;
   if (lag_) machine_.tick();
-  for (const auto group : {&RuleOps::stream_op, &RuleOps::work_op, &RuleOps::event_op, &RuleOps::memory_op,
-                           &RuleOps::page_op, &RuleOps::capture_op, &RuleOps::machine_op}) {
+  for (const auto group :
+       {&RuleOps::stream_op, &RuleOps::work_op, &RuleOps::event_op, &RuleOps::memory_op,
+        &RuleOps::page_op, &RuleOps::capture_op, &RuleOps::machine_op}) {
     const std::optional<Status> answer = (this->*group)(op);
     if (skipped_) return std::nullopt;
     if (answer) return answer;
@@ -30,18 +31,20 @@ std::optional<Status> RuleOps::stream_op(const Op& op) {
     case slot::kBlockingStream: {
       if (device(on) == nullptr) return std::nullopt;
       const bool blocking = op.slot == slot::kBlockingStream;
-      return bind(streams_, s,
-                  machine_.create_stream(on, blocking ? StreamKind::kBlocking : StreamKind::kNonBlocking));
+      return bind(
+          streams_, s,
+          machine_.create_stream(on, blocking ? StreamKind::kBlocking : StreamKind::kNonBlocking));
     }
     case slot::kLegacyStream:
     case slot::kThreadStream:
       if (device(on) == nullptr) return std::nullopt;
       return bind(streams_, s,
-                  machine_.default_stream(on, op.slot == slot::kLegacyStream ? kLegacyStream : kPerThreadStream));
+                  machine_.default_stream(
+                      on, op.slot == slot::kLegacyStream ? kLegacyStream : kPerThreadStream));
     default: break;
   }
-  if (op.slot != slot::kStreamDestroy && op.slot != slot::kDevIdentify && op.slot != slot::kSameStream &&
-      op.slot != slot::kSameHandle) {
+  if (op.slot != slot::kStreamDestroy && op.slot != slot::kDevIdentify &&
+      op.slot != slot::kSameStream && op.slot != slot::kSameHandle) {
     return std::nullopt;
   }
   const Stream* stream = find(streams_, s);
@@ -50,7 +53,8 @@ std::optional<Status> RuleOps::stream_op(const Op& op) {
   if (op.slot == slot::kDevIdentify) return device_of(*stream).identify(stream->handle).status();
   const Stream* other = find(streams_, op.arg[1]);
   if (other == nullptr) return std::nullopt;
-  const bool same = op.slot == slot::kSameStream ? stream->id == other->id : stream->handle == other->handle;
+  const bool same =
+      op.slot == slot::kSameStream ? stream->id == other->id : stream->handle == other->handle;
   return same ? Status::ok() : Status{Code::kNotFound, "they differ"};
 }
 
@@ -78,8 +82,9 @@ std::optional<Status> RuleOps::work_op(const Op& op) {
   if (op.slot == slot::kRaise) return machine_.raise(small(0));
   if (op.slot == slot::kMemHost) return machine_.host_write_value(small(0), op.arg[1]);
   const bool mine = (op.slot >= slot::kDevLaunch && op.slot <= slot::kHostFnCall) ||
-                    (op.slot >= slot::kMemWrite && op.slot <= slot::kMemWait) || op.slot == slot::kCollective ||
-                    op.slot == slot::kStep || op.slot == slot::kExpectPending;
+                    (op.slot >= slot::kMemWrite && op.slot <= slot::kMemWait) ||
+                    op.slot == slot::kCollective || op.slot == slot::kStep ||
+                    op.slot == slot::kExpectPending;
   if (!mine) return std::nullopt;
   const Stream* stream = find(streams_, op.arg[0]);
   if (stream == nullptr) return std::nullopt;
@@ -109,7 +114,8 @@ std::optional<Status> RuleOps::event_op(const Op& op) {
       device::Device* on = device(op.arg[1]);
       if (on == nullptr) return std::nullopt;
       const Result<EventHandle> made = on->event_create();
-      if (made.is_ok()) events_[op.arg[0]] = NamedEvent{made.value(), static_cast<std::uint32_t>(op.arg[1])};
+      if (made.is_ok())
+        events_[op.arg[0]] = NamedEvent{made.value(), static_cast<std::uint32_t>(op.arg[1])};
       return made.status();
     }
     case slot::kRecord: {
@@ -139,8 +145,9 @@ std::optional<Status> RuleOps::event_op(const Op& op) {
   device::Device& on = machine_.device(event->device);
   if (op.slot == slot::kDevEventDestroy) return on.event_destroy(event->handle);
   if (op.slot == slot::kDevQuery) return on.event_query(event->handle);
-  return on.event_synchronize(event->handle,
-                              op.slot == slot::kSync ? device::kWaitForever : static_cast<std::uint32_t>(op.arg[1]));
+  return on.event_synchronize(event->handle, op.slot == slot::kSync
+                                                 ? device::kWaitForever
+                                                 : static_cast<std::uint32_t>(op.arg[1]));
 }
 
 std::optional<Status> RuleOps::memory_op(const Op& op) {
@@ -150,8 +157,10 @@ std::optional<Status> RuleOps::memory_op(const Op& op) {
       device::Device* on = device(op.arg[1]);
       if (on == nullptr) return std::nullopt;
       const Bytes size{op.arg[2]};
-      const Result<Address> made = op.slot == slot::kDevMalloc ? on->segment_alloc(size) : on->pinned_alloc(size);
-      if (made.is_ok()) segments_[op.arg[0]] = Named{made.value(), size, static_cast<std::uint32_t>(op.arg[1])};
+      const Result<Address> made =
+          op.slot == slot::kDevMalloc ? on->segment_alloc(size) : on->pinned_alloc(size);
+      if (made.is_ok())
+        segments_[op.arg[0]] = Named{made.value(), size, static_cast<std::uint32_t>(op.arg[1])};
       return made.status();
     }
     case slot::kExpectFree: {
@@ -172,7 +181,8 @@ std::optional<Status> RuleOps::memory_op(const Op& op) {
   device::Device* on = device(op.slot == slot::kDevFreeOn ? op.arg[1] : segment->device);
   if (on == nullptr) return std::nullopt;
   if (op.slot == slot::kDevPinnedFree) return on->pinned_free(segment->at);
-  return on->segment_free(op.slot == slot::kDevFreeInterior ? segment->at + Bytes{op.arg[1]} : segment->at);
+  return on->segment_free(op.slot == slot::kDevFreeInterior ? segment->at + Bytes{op.arg[1]}
+                                                            : segment->at);
 }
 
 std::optional<Status> RuleOps::page_op(const Op& op) {
@@ -182,7 +192,8 @@ std::optional<Status> RuleOps::page_op(const Op& op) {
       if (on == nullptr) return std::nullopt;
       const Result<Address> made = on->address_reserve(Bytes{op.arg[2]}, Bytes{0});
       if (made.is_ok()) {
-        ranges_[op.arg[0]] = Named{made.value(), Bytes{op.arg[2]}, static_cast<std::uint32_t>(op.arg[1])};
+        ranges_[op.arg[0]] =
+            Named{made.value(), Bytes{op.arg[2]}, static_cast<std::uint32_t>(op.arg[1])};
       }
       return made.status();
     }
@@ -190,7 +201,8 @@ std::optional<Status> RuleOps::page_op(const Op& op) {
       device::Device* on = device(op.arg[1]);
       if (on == nullptr) return std::nullopt;
       const Result<PageHandle> made = on->page_create(Bytes{op.arg[2]});
-      if (made.is_ok()) pages_[op.arg[0]] = NamedPage{made.value(), static_cast<std::uint32_t>(op.arg[1])};
+      if (made.is_ok())
+        pages_[op.arg[0]] = NamedPage{made.value(), static_cast<std::uint32_t>(op.arg[1])};
       return made.status();
     }
     case slot::kDevPageRelease: {
@@ -219,11 +231,13 @@ std::optional<Status> RuleOps::page_op(const Op& op) {
 
 std::optional<Status> RuleOps::capture_op(const Op& op) {
   if (op.slot == slot::kCaptureThread) {
-    return machine_.device(0).exchange_capture_mode(static_cast<device::CaptureMode>(op.arg[0] % 3)).status();
+    return machine_.device(0)
+        .exchange_capture_mode(static_cast<device::CaptureMode>(op.arg[0] % 3))
+        .status();
   }
   if (op.slot == slot::kGraphDestroy) return machine_.destroy_graph(graph(op.arg[0]));
-  if (op.slot != slot::kCaptureBegin && op.slot != slot::kCaptureEnd && op.slot != slot::kCaptureState &&
-      op.slot != slot::kGraphLaunch) {
+  if (op.slot != slot::kCaptureBegin && op.slot != slot::kCaptureEnd &&
+      op.slot != slot::kCaptureState && op.slot != slot::kGraphLaunch) {
     return std::nullopt;
   }
   const Stream* stream = find(streams_, op.arg[0]);
@@ -239,7 +253,8 @@ std::optional<Status> RuleOps::capture_op(const Op& op) {
   }
   const Result<device::CaptureStatus> state = device_of(*stream).capture_status(stream->handle);
   if (!state.is_ok() || state.value() == device::CaptureStatus::kNone) return state.status();
-  if (state.value() == device::CaptureStatus::kActive) return Status{Code::kBusy, "the stream captures"};
+  if (state.value() == device::CaptureStatus::kActive)
+    return Status{Code::kBusy, "the stream captures"};
   return Status{Code::kCaptureInvalidated, "the capture was invalidated"};
 }
 

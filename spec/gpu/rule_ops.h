@@ -1,4 +1,5 @@
-// RuleOps: each op of a rule case as calls of a Device and a RuleMachine; what its names are bound to.
+// RuleOps: each op of a rule case as calls of a Device and a RuleMachine; what its names are bound
+// to.
 //
 // Thread safety: one thread.
 #pragma once
@@ -50,7 +51,9 @@ class RuleOps {
   }
   device::Device* device(std::uint64_t name);
   device::Device& device_of(const Stream& stream) { return machine_.device(index_of(stream)); }
-  static std::uint32_t index_of(const Stream& stream) { return static_cast<std::uint32_t>(stream.device.value()); }
+  static std::uint32_t index_of(const Stream& stream) {
+    return static_cast<std::uint32_t>(stream.device.value());
+  }
   GraphId graph(std::uint64_t number) const {
     return number > 0 && number <= graphs_.size() ? graphs_[number - 1] : GraphId{};
   }

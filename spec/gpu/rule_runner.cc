@@ -23,7 +23,9 @@ SimGpuOptions asked_options(const OpFile& file) {
         break;
       case slot::kSeed: options.seed = op.arg[0]; break;
       case slot::kQueueDepth: options.queue_depth = static_cast<std::uint32_t>(op.arg[0]); break;
-      case slot::kHardwareQueues: options.hardware_queues = static_cast<std::uint32_t>(op.arg[0]); break;
+      case slot::kHardwareQueues:
+        options.hardware_queues = static_cast<std::uint32_t>(op.arg[0]);
+        break;
       default: break;
     }
   }
@@ -32,12 +34,14 @@ SimGpuOptions asked_options(const OpFile& file) {
 }
 
 bool is_header(std::uint8_t s) {
-  return s == slot::kDevice || s == slot::kSeed || s == slot::kQueueDepth || s == slot::kHardwareQueues;
+  return s == slot::kDevice || s == slot::kSeed || s == slot::kQueueDepth ||
+         s == slot::kHardwareQueues;
 }
 
 }  // namespace
 
-// One op of look-ahead: an answer stands until an `expect` judges it or the next op finds it unjudged.
+// One op of look-ahead: an answer stands until an `expect` judges it or the next op finds it
+// unjudged.
 RuleReport run_rule(const OpFile& file, const RuleMachineMaker& make) {
   const std::unique_ptr<RuleMachine> machine = make(asked_options(file));
   if (machine == nullptr) return RuleReport{RuleVerdict::kNotRun, 0, "no such machine"};
@@ -52,7 +56,8 @@ RuleReport run_rule(const OpFile& file, const RuleMachineMaker& make) {
   };
   const auto left_over = [&]() -> std::string {
     if (!judged && answer && !answer->is_ok()) {
-      return std::string("answered ") + code_name(answer->code()) + " (" + answer->why() + "), not ok";
+      return std::string("answered ") + code_name(answer->code()) + " (" + answer->why() +
+             "), not ok";
     }
     return faults.empty() ? "" : "reported " + faults;
   };
@@ -62,8 +67,8 @@ RuleReport run_rule(const OpFile& file, const RuleMachineMaker& make) {
     if (op.slot == slot::kExpect) {
       judged = true;
       if (answer && answer->code() != static_cast<Code>(op.arg[0])) {
-        return differs(i, print_op(file.ops[last]) + ": answered " + code_name(answer->code()) + " (" + answer->why() +
-                              ")");
+        return differs(i, print_op(file.ops[last]) + ": answered " + code_name(answer->code()) +
+                              " (" + answer->why() + ")");
       }
       continue;
     }
@@ -77,7 +82,8 @@ RuleReport run_rule(const OpFile& file, const RuleMachineMaker& make) {
     const std::string before = left_over();
     if (!before.empty()) return differs(last, print_op(file.ops[last]) + ": " + before);
     answer = run(op);
-    if (answer && answer->code() == Code::kUnsupported && machine->device(0).traits().has_virtual_memory) {
+    if (answer && answer->code() == Code::kUnsupported &&
+        machine->device(0).traits().has_virtual_memory) {
       return RuleReport{RuleVerdict::kNotRun, line_of(i), "this machine cannot " + print_op(op)};
     }
     judged = false;

@@ -1,10 +1,12 @@
 // The rule runner: executes a rule case (an `.ops` file with subject gpu) on a RuleMachine.
 //
-// Purpose: one rule of CUDA, one case, one verdict for each machine: it agrees, it differs, or it could not run it.
-// A case is strict: an op that is not followed by `expect` must succeed, and every fault of the machine must be named
-// by an `expect-fault` directly after (or after the `expect` of) the op that made it. Ops whose names are not bound are
-// skipped (Op invariant 2).
-// Header ops (device, seed, queue-depth, hardware-queues) come first: they say which machine is made.
+// Purpose: one rule of CUDA, one case, one verdict for each machine: it agrees, it differs, or it
+// could not run it.
+// A case is strict: an op that is not followed by `expect` must succeed, and every fault of the
+// machine must be named by an `expect-fault` directly after (or after the `expect` of) the op that
+// made it. Ops whose names are not bound are skipped (Op invariant 2).
+// Header ops (device, seed, queue-depth, hardware-queues) come first: they say which machine is
+// made.
 // Thread safety: one thread.
 #pragma once
 
@@ -22,7 +24,8 @@ enum class RuleVerdict : std::uint8_t { kAgrees, kDiffers, kNotRun };
 
 struct RuleReport {
   RuleVerdict verdict = RuleVerdict::kAgrees;
-  std::uint32_t line = 0;  ///< of the op at which it differed or could not go on; 0 if the file has no lines
+  /// of the op at which it differed or could not go on; 0 if the file has no lines
+  std::uint32_t line = 0;
   std::string why;
 };
 

@@ -6,11 +6,13 @@
 namespace ashlar::spec {
 namespace {
 
-// Doubles a ring that holds the items numbered from..to, keeping each at its number modulo the size.
+// Doubles a ring that holds the items numbered from..to, keeping each at its number modulo the
+// size.
 template <class T>
 void grow_ring(std::vector<T>& ring, std::uint64_t from, std::uint64_t to) {
   std::vector<T> larger(ring.empty() ? 16 : ring.size() * 2);
-  for (std::uint64_t i = from; i < to; ++i) larger[i & (larger.size() - 1)] = ring[i & (ring.size() - 1)];
+  for (std::uint64_t i = from; i < to; ++i)
+    larger[i & (larger.size() - 1)] = ring[i & (ring.size() - 1)];
   ring.swap(larger);
 }
 
@@ -30,7 +32,8 @@ const char* entry_name(EntryKind kind) {
 
 }  // namespace
 
-Scheduler::Scheduler(const SimGpuOptions& options, const Memory& memory, Clocks& clocks, FaultLog& faults)
+Scheduler::Scheduler(const SimGpuOptions& options, const Memory& memory, Clocks& clocks,
+                     FaultLog& faults)
     : memory_(memory),
       clocks_(clocks),
       faults_(faults),
@@ -102,7 +105,8 @@ bool Scheduler::passes(const Entry& entry) const {
   return false;
 }
 
-// Streams that share a hardware queue issue in the order of their enqueues: the lane whose head is oldest.
+// Streams that share a hardware queue issue in the order of their enqueues: the lane whose head is
+// oldest.
 std::uint32_t Scheduler::hardware_blocker(std::uint32_t lane) const {
   std::uint32_t oldest = lane;
   for (const std::uint32_t other : active_) {
@@ -146,12 +150,13 @@ void Scheduler::check_touch(const Touch& touch, std::uint32_t lane) {
   const Memory::Reach reach = memory_.reach(lanes_[lane].device, touch.at, touch.size);
   if (reach == Memory::Reach::kAccessible) return;
   const bool is_others = reach == Memory::Reach::kOtherDevice;
-  const char* why = is_others                            ? ": memory of another device"
+  const char* why = is_others                           ? ": memory of another device"
                     : reach == Memory::Reach::kUnmapped ? ": not mapped"
-                                                         : ": mapped without access";
+                                                        : ": mapped without access";
   faults_.report(is_others ? FaultKind::kWrongDevice : FaultKind::kTouchUnmapped,
-                 is_others || touch.tag == kNoTag ? Blame::kCaller : Blame::kAllocator, "a kernel of stream #", lane + 1,
-                 " touched ", touch.at.value(), " + ", touch.size.count(), why);
+                 is_others || touch.tag == kNoTag ? Blame::kCaller : Blame::kAllocator,
+                 "a kernel of stream #", lane + 1, " touched ", touch.at.value(), " + ",
+                 touch.size.count(), why);
 }
 
 void Scheduler::run_body(std::uint64_t body) {
@@ -343,8 +348,9 @@ std::string Scheduler::describe() const {
   std::string text;
   for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
     if (pending(lane) == 0) continue;
-    text += "stream #" + std::to_string(lane + 1) + " (device " + std::to_string(lanes_[lane].device) + ", " +
-            std::to_string(pending(lane)) + " pending): next is " + entry_name(head(lanes_[lane]).kind) + " at " +
+    text += "stream #" + std::to_string(lane + 1) + " (device " +
+            std::to_string(lanes_[lane].device) + ", " + std::to_string(pending(lane)) +
+            " pending): next is " + entry_name(head(lanes_[lane]).kind) + " at " +
             std::to_string(lanes_[lane].done + 1) + (runnable(lane) ? "\n" : ", blocked\n");
   }
   return text;

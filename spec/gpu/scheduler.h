@@ -1,9 +1,10 @@
 // Scheduler: the streams' queues of the simulated machine, and what may run next in them.
 //
-// Purpose: the progress half of the machine. A lane is a stream's identity as a dense index (its StreamId - 1); handles
-// are somebody else's business.
+// Purpose: the progress half of the machine. A lane is a stream's identity as a dense index (its
+// StreamId - 1); handles are somebody else's business.
 // Thread safety: none (the machine's lock).
-// Cost: an enqueue or a finish O(1) (O(lanes) with shared hardware queues); no allocation in a steady state.
+// Cost: an enqueue or a finish O(1) (O(lanes) with shared hardware queues); no allocation in a
+// steady state.
 // Invariants:
 //   (1) A lane's entries are at places done+1 .. enqueued, and finish in that order.
 //   (2) active_ holds every lane with work pending.
@@ -52,17 +53,21 @@ class Scheduler {
   std::uint32_t add_lane(std::uint32_t device);
   std::uint64_t enqueued(std::uint32_t lane) const { return lanes_[lane].enqueued; }
   bool is_done(std::uint32_t lane, std::uint64_t place) const { return lanes_[lane].done >= place; }
-  std::uint64_t pending(std::uint32_t lane) const { return lanes_[lane].enqueued - lanes_[lane].done; }
+  std::uint64_t pending(std::uint32_t lane) const {
+    return lanes_[lane].enqueued - lanes_[lane].done;
+  }
   std::uint64_t pending_on_device(std::uint32_t device) const;
-  bool is_full(std::uint32_t lane) const { return queue_depth_ > 0 && pending(lane) >= queue_depth_; }
+  bool is_full(std::uint32_t lane) const {
+    return queue_depth_ > 0 && pending(lane) >= queue_depth_;
+  }
 
   /// At the next place. `touches` are the kernel's.
   void push(std::uint32_t lane, Entry entry, std::span<const Touch> touches = {});
 
   /// Finishes up to n entries of that lane; how many.
   std::uint64_t step(std::uint32_t lane, std::uint64_t n);
-  /// Finishes one entry that helps the lane along (its own head, or what that waits for), or any; false if none can
-  /// run.
+  /// Finishes one entry that helps the lane along (its own head, or what that waits for), or any;
+  /// false if none can run.
   bool help(std::uint32_t lane);
   /// Finishes the head of one lane chosen from the seed; false if none can run.
   bool run_any();
@@ -105,7 +110,9 @@ class Scheduler {
     std::uint64_t value;
   };
 
-  const Entry& head(const Lane& lane) const { return lane.entries[(lane.done) & (lane.entries.size() - 1)]; }
+  const Entry& head(const Lane& lane) const {
+    return lane.entries[(lane.done) & (lane.entries.size() - 1)];
+  }
   bool runnable(std::uint32_t lane) const;
   bool passes(const Entry& entry) const;
   std::uint32_t hardware_blocker(std::uint32_t lane) const;

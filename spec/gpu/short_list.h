@@ -1,5 +1,5 @@
-// ShortList: a list whose first few items need no allocation; there is one for every allocation watched and
-// every event.
+// ShortList: a list whose first few items need no allocation; there is one for every allocation
+// watched and every event.
 //
 // Thread safety: none. Invariant: items are in inline_ while they fit, else all of them in more_.
 #pragma once

@@ -14,7 +14,8 @@ Code code_of(const Result<T>& result) {
 // One call: the lock, the account, D8 and planned failures around `body`.
 template <class Answer, class Body>
 Answer call(Machine& machine, std::uint32_t device, device::CallKind kind, Bytes size, Body body) {
-  if (Scheduler::in_host_function() == &machine.scheduler()) return machine.refuse_in_host_function();
+  if (Scheduler::in_host_function() == &machine.scheduler())
+    return machine.refuse_in_host_function();
   const std::lock_guard<std::mutex> lock(machine.mutex());
   const Status entered = machine.enter(device, kind, size);
   if (!entered.is_ok()) return entered;
@@ -34,8 +35,9 @@ device::DeviceTraits SimDevice::traits() const noexcept {
 }
 
 Result<Address> SimDevice::segment_alloc(Bytes size) noexcept {
-  return call<Result<Address>>(*machine_, index_, device::CallKind::kSegmentAlloc, size,
-                               [&] { return machine_->segment_alloc(index_, size, HeldKind::kSegment); });
+  return call<Result<Address>>(*machine_, index_, device::CallKind::kSegmentAlloc, size, [&] {
+    return machine_->segment_alloc(index_, size, HeldKind::kSegment);
+  });
 }
 
 Status SimDevice::segment_free(Address base) noexcept {
@@ -114,23 +116,27 @@ Result<Stream> SimDevice::identify(StreamHandle handle) noexcept {
 }
 
 Result<device::CaptureStatus> SimDevice::capture_status(StreamHandle stream) noexcept {
-  return call<Result<device::CaptureStatus>>(*machine_, index_, device::CallKind::kCaptureStatus, Bytes{0},
-                                     [&] { return machine_->capture_status(index_, stream); });
+  return call<Result<device::CaptureStatus>>(
+      *machine_, index_, device::CallKind::kCaptureStatus, Bytes{0},
+      [&] { return machine_->capture_status(index_, stream); });
 }
 
 Result<device::CaptureMode> SimDevice::exchange_capture_mode(device::CaptureMode mode) noexcept {
-  return call<Result<device::CaptureMode>>(*machine_, index_, device::CallKind::kExchangeCaptureMode, Bytes{0},
-                                   [&] { return Result<device::CaptureMode>(machine_->exchange_capture_mode(mode)); });
+  return call<Result<device::CaptureMode>>(
+      *machine_, index_, device::CallKind::kExchangeCaptureMode, Bytes{0},
+      [&] { return Result<device::CaptureMode>(machine_->exchange_capture_mode(mode)); });
 }
 
 Result<device::MemoryInfo> SimDevice::memory_info() noexcept {
-  return call<Result<device::MemoryInfo>>(*machine_, index_, device::CallKind::kMemoryInfo, Bytes{0},
-                                  [&] { return Result<device::MemoryInfo>(machine_->memory().info(index_)); });
+  return call<Result<device::MemoryInfo>>(
+      *machine_, index_, device::CallKind::kMemoryInfo, Bytes{0},
+      [&] { return Result<device::MemoryInfo>(machine_->memory().info(index_)); });
 }
 
 Result<Address> SimDevice::pinned_alloc(Bytes size) noexcept {
-  return call<Result<Address>>(*machine_, index_, device::CallKind::kPinnedAlloc, size,
-                               [&] { return machine_->segment_alloc(index_, size, HeldKind::kPinned); });
+  return call<Result<Address>>(*machine_, index_, device::CallKind::kPinnedAlloc, size, [&] {
+    return machine_->segment_alloc(index_, size, HeldKind::kPinned);
+  });
 }
 
 Status SimDevice::pinned_free(Address base) noexcept {

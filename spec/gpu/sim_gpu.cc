@@ -9,7 +9,9 @@ using Lock = std::lock_guard<std::mutex>;
 
 std::uint32_t index_of(DeviceId id) { return static_cast<std::uint32_t>(id.value()); }
 
-std::uint32_t lane_of(const Stream& stream) { return static_cast<std::uint32_t>(stream.id.value() - 1); }
+std::uint32_t lane_of(const Stream& stream) {
+  return static_cast<std::uint32_t>(stream.id.value() - 1);
+}
 
 void add(Ledger& sum, const Ledger& one) {
   for (unsigned i = 0; i < kHeldKinds; ++i) {
@@ -28,7 +30,9 @@ SimGpu::~SimGpu() = default;
 SimGpu::CallerScope::CallerScope() { ++FaultLog::caller_depth(); }
 SimGpu::CallerScope::~CallerScope() { --FaultLog::caller_depth(); }
 
-std::uint32_t SimGpu::device_count() const { return static_cast<std::uint32_t>(machine_->options().capacities.size()); }
+std::uint32_t SimGpu::device_count() const {
+  return static_cast<std::uint32_t>(machine_->options().capacities.size());
+}
 
 device::Device& SimGpu::device(DeviceId id) { return machine_->device(index_of(id)); }
 
@@ -136,7 +140,8 @@ std::uint64_t SimGpu::step(const Stream& stream, std::uint64_t n) {
 
 Status SimGpu::drain(DeviceId id) {
   const Lock lock(machine_->mutex());
-  ASHLAR_REQUIRE(machine_->scheduler().drain(index_of(id)), Code::kDeadlock, "some of the work can never run");
+  ASHLAR_REQUIRE(machine_->scheduler().drain(index_of(id)), Code::kDeadlock,
+                 "some of the work can never run");
   return Status::ok();
 }
 
@@ -145,7 +150,8 @@ Status SimGpu::drain_all() {
   while (machine_->scheduler().run_any()) {
   }
   for (std::uint32_t i = 0; i < device_count(); ++i) {
-    ASHLAR_REQUIRE(machine_->scheduler().pending_on_device(i) == 0, Code::kDeadlock, "some of the work can never run");
+    ASHLAR_REQUIRE(machine_->scheduler().pending_on_device(i) == 0, Code::kDeadlock,
+                   "some of the work can never run");
   }
   return Status::ok();
 }

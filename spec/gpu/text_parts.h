@@ -1,7 +1,7 @@
 // Texts joined from parts, for reports that a good run never makes.
 //
-// A reporter takes the parts, not their text: a text put together where something is checked would stand in the checker's
-// frame, and a sanitizer lays out and clears every frame at every call.
+// A reporter takes the parts, not their text: a text put together where something is checked would
+// stand in the checker's frame, and a sanitizer lays out and clears every frame at every call.
 // Thread safety: pure functions.
 #pragma once
 

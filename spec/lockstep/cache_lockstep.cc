@@ -1,4 +1,5 @@
-// The driver's frame: building the world, stepping, faults, the end. The ops themselves: cache_world.cc.
+// The driver's frame: building the world, stepping, faults, the end. The ops themselves:
+// cache_world.cc.
 #include "spec/lockstep/cache_lockstep.h"
 
 #include <algorithm>
@@ -66,7 +67,8 @@ void CacheLockstep::build() {
   for (std::uint32_t i = 0; i < gpu_->device_count(); ++i) {
     model_->set_capacity(device_id(i), options_.machine.capacities[i].count());
   }
-  subject_->add_out_of_memory_observer([this](const CacheShortage&) { model_->saw_shortage_observer(); });
+  subject_->add_out_of_memory_observer(
+      [this](const CacheShortage&) { model_->saw_shortage_observer(); });
   Op first;
   first.slot = slot::kStreamCreate;
   stream_op(first);
@@ -127,11 +129,13 @@ void CacheLockstep::take_faults() {
       ++result_.caller_faults;
       continue;
     }
-    // The first call after a teardown is how the subject learns of it; the model sees to it that there is no second.
+    // The first call after a teardown is how the subject learns of it; the model sees to it that
+    // there is no second.
     if (fault.kind == FaultKind::kCallAfterTeardown) continue;
-    // A handle that died without a word may be used once more (the head of caching_allocator.h, (c)), even where it has
-    // come back as another device's stream.
-    const bool is_handle = fault.kind == FaultKind::kDeadStream || fault.kind == FaultKind::kWrongDevice;
+    // A handle that died without a word may be used once more (the head of caching_allocator.h,
+    // (c)), even where it has come back as another device's stream.
+    const bool is_handle =
+        fault.kind == FaultKind::kDeadStream || fault.kind == FaultKind::kWrongDevice;
     if (is_handle && has_lost_stream_) continue;
     model_->report(clause_of(fault.kind), fault_name(fault.kind), ": ", fault.text);
   }
@@ -144,7 +148,8 @@ void CacheLockstep::diverge(std::string at) {
   for (std::uint32_t i = 0; i < witnesses_.size() && subject_ != nullptr; ++i) {
     CacheSnapshot snapshot;
     result_.maps += "device " + std::to_string(i) + "\n";
-    if (subject_->snapshot(device_id(i), &snapshot).is_ok()) result_.maps += side_by_side(*model_, device_id(i), snapshot);
+    if (subject_->snapshot(device_id(i), &snapshot).is_ok())
+      result_.maps += side_by_side(*model_, device_id(i), snapshot);
   }
   result_.maps += gpu_->describe();
 }
@@ -210,7 +215,8 @@ const LockstepResult& CacheLockstep::finish() {
     if (witness->events() != 0) {
       model_->report("C14", witness->events(), " events are still held after the destructor");
     }
-    if (!witness->segments().empty()) model_->report("C14", "segments are still held after the destructor");
+    if (!witness->segments().empty())
+      model_->report("C14", "segments are still held after the destructor");
   }
   take_faults();
   if (!model_->verdict().is_good()) diverge(kTheEnd);

@@ -1,18 +1,24 @@
-// CacheLockstep: runs cache ops on a subject over a simulated machine, and has the model judge every answer.
+// CacheLockstep: runs cache ops on a subject over a simulated machine, and has the model judge
+// every answer.
 //
-// Purpose: the one driver behind property tests, fuzz targets, exhaustive search, regressions, `ashlar check` and
-// `ashlar replay --check`. Feed it a file (run) or ops one by one (step), then finish.
+// Purpose: the one driver behind property tests, fuzz targets, exhaustive search, regressions,
+// `ashlar check` and `ashlar replay --check`. Feed it a file (run) or ops one by one (step), then
+// finish.
 // Thread safety: none.
 //
-// The world at the start: device d0, unlimited, and stream s0 on it. conf, device and seed ops come first; the first other
-// op builds the machine (later ones of those three are skipped). `seed n` also sets the adversary's pace to n % 4.
+// The world at the start: device d0, unlimited, and stream s0 on it. conf, device and seed ops come
+// first; the first other op builds the machine (later ones of those three are skipped). `seed n`
+// also sets the adversary's pace to n % 4.
 //
 // The world is a lawful caller, so every fault of the allocator's kind is the subject's:
-//   - an allocation is written to by a kernel on its stream at once (Options::touch), so that early reuse shows;
-//   - a use by a kernel on another stream is announced at the latest when the block is freed or that stream retired;
+//   - an allocation is written to by a kernel on its stream at once (Options::touch), so that early
+//     reuse shows;
+//   - a use by a kernel on another stream is announced at the latest when the block is freed or
+//     that stream retired;
 //   - stale addresses are freed again only if they have not been issued again;
 //   - in a capture no event of the caller's is recorded, waited for or polled.
-// An op whose names are not bound, or that a lawful caller could not make now, is skipped (Op invariant 2).
+// An op whose names are not bound, or that a lawful caller could not make now, is skipped (Op
+// invariant 2).
 #pragma once
 
 #include <cstdint>
@@ -29,10 +35,10 @@
 namespace ashlar::spec {
 
 struct LockstepResult {
-  std::uint64_t ops = 0;       ///< executed
+  std::uint64_t ops = 0;  ///< executed
   std::uint64_t skipped = 0;
-  std::uint64_t checks = 0;    ///< calls of the subject judged
-  std::uint64_t walks = 0;     ///< whole-map walks among them
+  std::uint64_t checks = 0;  ///< calls of the subject judged
+  std::uint64_t walks = 0;   ///< whole-map walks among them
   std::uint32_t walk_every = 1;
   std::uint64_t ooms = 0;
   std::uint64_t caller_faults = 0;  ///< the detector's, blamed on the caller: not the subject's
@@ -40,7 +46,7 @@ struct LockstepResult {
   Divergence divergence;            ///< empty: none
   std::uint64_t op_index = 0;       ///< of the divergence; ops.size() when found by finish()
   std::string op_text;
-  std::string maps;                 ///< model's and subject's side by side, at the divergence
+  std::string maps;  ///< model's and subject's side by side, at the divergence
   bool is_good() const { return !divergence; }
 };
 
@@ -48,10 +54,11 @@ class CacheLockstep {
  public:
   struct Options {
     CacheFactory factory;
-    std::uint32_t walk_every = 1;  ///< CacheModel::Options
+    std::uint32_t walk_every = 1;        ///< CacheModel::Options
     std::uint32_t validate_every = 256;  ///< likewise
     std::uint32_t stats_every = 1;       ///< likewise
-    /// The frees that end a world are walked once, after the last of them. So it is anyway where walks are sparse.
+    /// The frees that end a world are walked once, after the last of them. So it is anyway where
+    /// walks are sparse.
     bool defers_last_walks = false;
     bool touch = true;
     SimGpuOptions machine;
@@ -64,7 +71,8 @@ class CacheLockstep {
 
   /// Runs one op. Nothing happens once there is a divergence. False then.
   bool step(const Op& op);
-  /// Frees everything, drains, trims, destroys the subject and looks for leaks (C14). No step after it.
+  /// Frees everything, drains, trims, destroys the subject and looks for leaks (C14). No step after
+  /// it.
   const LockstepResult& finish();
   /// A whole file: step each, then finish.
   static LockstepResult run(const OpFile& file, const Options& options);
@@ -88,7 +96,7 @@ class CacheLockstep {
     enum State : std::uint8_t { kUnbound, kLive, kFreed } state = kUnbound;
     std::uint32_t stream = 0;  ///< index into streams_
     std::uint64_t address = 0;
-    std::uint64_t size = 0;    ///< usable
+    std::uint64_t size = 0;  ///< usable
     AllocationTag tag = kNoTag;
   };
   struct StreamSlot {
@@ -138,7 +146,9 @@ class CacheLockstep {
   /// Index into streams_, or kNoStream.
   std::uint32_t stream(std::uint64_t name);
   bool has_device(std::uint64_t name) const { return name < witnesses_.size(); }
-  static DeviceId device_id(std::uint64_t name) { return DeviceId{static_cast<std::int32_t>(name)}; }
+  static DeviceId device_id(std::uint64_t name) {
+    return DeviceId{static_cast<std::int32_t>(name)};
+  }
 
   Options options_;
   std::string conf_;

@@ -16,7 +16,8 @@ std::uint32_t CacheLockstep::stream(std::uint64_t name) {
 }
 
 bool CacheLockstep::any_capture() const {
-  return std::any_of(streams_.begin(), streams_.end(), [](const StreamSlot& slot) { return slot.is_capturing; });
+  return std::any_of(streams_.begin(), streams_.end(),
+                     [](const StreamSlot& slot) { return slot.is_capturing; });
 }
 
 /// conf, device and seed, before the machine is built. False: not one of those.
@@ -38,7 +39,7 @@ bool CacheLockstep::setup_op(const Op& op) {
   }
 }
 
-// Memory. ---------------------------------------------------------------------------------------------------------------
+// Memory.
 
 void CacheLockstep::allocate(std::uint64_t name, std::uint64_t size, std::uint32_t s) {
   const Stream& on = streams_[s].stream;
@@ -95,15 +96,20 @@ void CacheLockstep::free(std::uint64_t name, std::uint32_t s) {
 void CacheLockstep::launch(std::uint32_t s, std::uint64_t name, Access access) {
   const Pointer pointer = pointers_[name];
   if (s != pointer.stream) {
-    const OwnedBlock* block = model_->find_live(streams_[pointer.stream].stream.device, pointer.address);
+    const OwnedBlock* block =
+        model_->find_live(streams_[pointer.stream].stream.device, pointer.address);
     const std::uint64_t id = streams_[s].stream.id.value();
-    const bool is_told = block != nullptr && std::find(block->uses.begin(), block->uses.end(), id) != block->uses.end();
-    const bool is_noted = is_told || std::any_of(unannounced_.begin(), unannounced_.end(), [&](const Unannounced& note) {
-      return note.pointer == name && note.stream == s;
-    });
+    const bool is_told = block != nullptr &&
+                         std::find(block->uses.begin(), block->uses.end(), id) != block->uses.end();
+    const bool is_noted = is_told || std::any_of(unannounced_.begin(), unannounced_.end(),
+                                                 [&](const Unannounced& note) {
+                                                   return note.pointer == name && note.stream == s;
+                                                 });
     if (!is_noted) unannounced_.push_back({name, s});
   }
-  static_cast<void>(gpu_->launch(streams_[s].stream, Touch{Address{pointer.address}, Bytes{pointer.size}, access, pointer.tag}));
+  static_cast<void>(
+      gpu_->launch(streams_[s].stream,
+                   Touch{Address{pointer.address}, Bytes{pointer.size}, access, pointer.tag}));
 }
 
 void CacheLockstep::memory_op(const Op& op) {
@@ -119,13 +125,15 @@ void CacheLockstep::memory_op(const Op& op) {
   if (s == kNoStream) return skip();
   if (op.slot == slot::kFreeOn) return free(name, s);
   if (op.slot == slot::kUse) {
-    std::erase_if(unannounced_, [&](const Unannounced& note) { return note.pointer == name && note.stream == s; });
+    std::erase_if(unannounced_, [&](const Unannounced& note) {
+      return note.pointer == name && note.stream == s;
+    });
     return announce(pointers_[name], s);
   }
   launch(s, name, static_cast<Access>(op.arg[2] % 3 + 1));
 }
 
-// Streams and captures. -------------------------------------------------------------------------------------------------
+// Streams and captures.
 
 void CacheLockstep::end_stream(std::uint32_t s, std::uint64_t name, bool tells) {
   for (std::size_t i = 0; i < unannounced_.size();) {
@@ -193,7 +201,8 @@ void CacheLockstep::stream_op(const Op& op) {
   if (s == kNoStream) return skip();
   switch (op.slot) {
     case slot::kStep: gpu_->step(streams_[s].stream, op.arg[1]); return;
-    case slot::kCaptureBegin: return begin_capture(s, static_cast<device::CaptureMode>(op.arg[1] % 3));
+    case slot::kCaptureBegin:
+      return begin_capture(s, static_cast<device::CaptureMode>(op.arg[1] % 3));
     case slot::kCaptureEnd: return end_capture(s);
     default: break;
   }
@@ -203,13 +212,15 @@ void CacheLockstep::stream_op(const Op& op) {
 
 /// The caller's own events: made on first record, on the device of the stream.
 void CacheLockstep::user_event_op(const Op& op) {
-  const std::uint32_t s = op.slot == slot::kSync ? kNoStream : stream(op.slot == slot::kRecord ? op.arg[1] : op.arg[0]);
+  const std::uint32_t s =
+      op.slot == slot::kSync ? kNoStream : stream(op.slot == slot::kRecord ? op.arg[1] : op.arg[0]);
   NamedEvent& event = events_[op.slot == slot::kWait ? op.arg[1] : op.arg[0]];
   if (any_capture() || (op.slot != slot::kSync && s == kNoStream)) return skip();
   if (op.slot != slot::kRecord) {
     if (!event.is_bound) return skip();
     if (op.slot == slot::kSync) {
-      static_cast<void>(gpu_->device(event.device).event_synchronize(event.event, device::kWaitForever));
+      static_cast<void>(
+          gpu_->device(event.device).event_synchronize(event.event, device::kWaitForever));
     } else {
       const Stream& stream = streams_[s].stream;
       static_cast<void>(gpu_->device(stream.device).stream_wait(stream.handle, event.event));
@@ -229,13 +240,14 @@ void CacheLockstep::user_event_op(const Op& op) {
   static_cast<void>(gpu_->device(on).event_record(event.event, streams_[s].stream.handle));
 }
 
-// The device, limits, failures. -----------------------------------------------------------------------------------------
+// The device, limits, failures.
 
 void CacheLockstep::device_op(const Op& op) {
   const std::uint64_t d = op.arg[0];
   switch (op.slot) {
     case slot::kFail:
-      gpu_->fail(static_cast<device::CallKind>(d % device::kCallKinds), std::max<std::uint64_t>(op.arg[1], 1),
+      gpu_->fail(static_cast<device::CallKind>(d % device::kCallKinds),
+                 std::max<std::uint64_t>(op.arg[1], 1),
                  op.arg[2] == 0 ? FailMode::kOnce : FailMode::kOn);
       return model_->plan_failures(true);
     case slot::kHeal: gpu_->heal(); return model_->plan_failures(false);
@@ -284,7 +296,8 @@ void CacheLockstep::arm_callback() {
   subject_->add_free_memory_callback([this](DeviceId) { call_back(); });
 }
 
-/// Inside an allocation of the subject's: frees what on-oom named, tries to allocate after on-oom-alloc; once each.
+/// Inside an allocation of the subject's: frees what on-oom named, tries to allocate after
+/// on-oom-alloc; once each.
 void CacheLockstep::call_back() {
   if (callback_frees_.empty() && !callback_allocates_) return;
   const Code outer = outcome_;
@@ -304,7 +317,7 @@ void CacheLockstep::call_back() {
   outcome_ = outer;
 }
 
-// Misuse and expectations. ----------------------------------------------------------------------------------------------
+// Misuse and expectations.
 
 void CacheLockstep::misuse_op(const Op& op) {
   const Pointer pointer = op.slot == slot::kFreeForeign ? Pointer{} : pointers_[op.arg[0]];
@@ -339,7 +352,8 @@ void CacheLockstep::expect_op(const Op& op) {
   switch (op.slot) {
     case slot::kExpect: {
       const Code want = static_cast<Code>(op.arg[0]);
-      return expect(outcome_ == want, std::string("the outcome was ") + code_name(outcome_) + ", not " + code_name(want));
+      return expect(outcome_ == want, std::string("the outcome was ") + code_name(outcome_) +
+                                          ", not " + code_name(want));
     }
     case slot::kExpectSame: {
       const Pointer p = pointers_[op.arg[0]];
@@ -348,7 +362,8 @@ void CacheLockstep::expect_op(const Op& op) {
       return expect(p.address == q.address, "the two pointers' addresses differ");
     }
     case slot::kExpectLive:
-      return expect(model_->live_count() == op.arg[0], std::to_string(model_->live_count()) + " allocations are live");
+      return expect(model_->live_count() == op.arg[0],
+                    std::to_string(model_->live_count()) + " allocations are live");
     default:
       if (!has_device(op.arg[0])) return skip();
       return expect(witnesses_[op.arg[0]]->segment_bytes() == op.arg[1],

@@ -16,7 +16,8 @@ class NameTable {
   T& operator[](std::uint64_t name) {
     if (name >= kDenseMax) return sparse_[name];
     if (dense_.capacity() == 0) dense_.reserve(kUsual);
-    if (name >= dense_.size()) dense_.resize(static_cast<std::size_t>(name) + 1 + dense_.size() / 2);
+    if (name >= dense_.size())
+      dense_.resize(static_cast<std::size_t>(name) + 1 + dense_.size() / 2);
     return dense_[static_cast<std::size_t>(name)];
   }
 

@@ -47,7 +47,8 @@ std::string side_by_side(const PoolMap& model, const PoolMap& pool) {
   while (m < model.blocks.size() || p < pool.blocks.size()) {
     const PoolBlock* a = m < model.blocks.size() ? &model.blocks[m] : nullptr;
     const PoolBlock* b = p < pool.blocks.size() ? &pool.blocks[p] : nullptr;
-    if (a != nullptr && b != nullptr && a->address != b->address) (a->address < b->address ? b : a) = nullptr;
+    if (a != nullptr && b != nullptr && a->address != b->address)
+      (a->address < b->address ? b : a) = nullptr;
     m += a != nullptr;
     p += b != nullptr;
     const bool same = a != nullptr && b != nullptr && *a == *b;
@@ -93,14 +94,16 @@ std::uint64_t PoolLockstep::stamp() const {
   return steps_ < kSmallStamps ? steps_ : (std::uint64_t{1} << 32) - 2 * kSmallStamps + steps_;
 }
 
-/// Above all others, touching or with a gap, or below all others, likewise; an emptied world begins again.
+/// Above all others, touching or with a gap, or below all others, likewise; an emptied world begins
+/// again.
 Address PoolLockstep::place(Bytes size) const {
   const auto& segments = model_.map().segments;
   if (segments.empty()) return kFirstBase;
   const Bytes gap = grows_ % 2 == 0 ? granule_ * (grows_ + 1) : Bytes{};
   const Address lowest = segments.front().base;
   const Address end = segments.back().base + segments.back().size;
-  if (grows_ % 4 >= 2 && lowest.value() > size.count() + gap.count() + granule_.count()) return lowest - size - gap;
+  if (grows_ % 4 >= 2 && lowest.value() > size.count() + gap.count() + granule_.count())
+    return lowest - size - gap;
   return end + gap;
 }
 
@@ -112,7 +115,9 @@ void PoolLockstep::run_grow(Bytes size) {
   if (!rounded || *rounded > kPoolSegmentMax) return;
   outcome_ = Code::kOutOfAddresses;
   const Address base = place(*rounded);
-  if (model_.map().segments.size() == kPoolSegmentsMax || base.value() > kLastAddress - rounded->count()) return;
+  if (model_.map().segments.size() == kPoolSegmentsMax ||
+      base.value() > kLastAddress - rounded->count())
+    return;
   grows_ += 1;
   compare_outcomes(model_.grow(base, *rounded, stamp()), subject_.grow(base, *rounded, stamp()));
 }
@@ -140,7 +145,8 @@ void PoolLockstep::run_alloc(const Op& op) {
     return fail("the model hands out " + std::to_string(expected.value().value()) + ", the pool " +
                 std::to_string(actual.value().value()));
   }
-  const std::string broken = check_usable(model_.map(), actual.value(), request.requested, granule_);
+  const std::string broken =
+      check_usable(model_.map(), actual.value(), request.requested, granule_);
   if (!broken.empty()) return fail(broken);
   if (p >= pointers_.size()) pointers_.resize(p + 1);
   pointers_[p] = actual.value();
@@ -193,7 +199,8 @@ void PoolLockstep::run_expectation(const Op& op) {
 void PoolLockstep::compare_outcomes(Status expected, Status actual) {
   outcome_ = expected.code();
   if (expected == actual) return;
-  fail(std::string("the model answers ") + code_name(expected.code()) + ", the pool " + code_name(actual.code()));
+  fail(std::string("the model answers ") + code_name(expected.code()) + ", the pool " +
+       code_name(actual.code()));
 }
 
 void PoolLockstep::compare() {
@@ -206,14 +213,17 @@ void PoolLockstep::compare() {
 bool PoolLockstep::check() {
   subject_.map(&map_);
   subject_.free_order(&order_);
-  for (const std::string& broken : {check_disjoint(map_), check_tiling(map_), check_coalesced(map_),
-                                    check_index(map_, order_), check_conserved(map_, subject_.books())}) {
+  for (const std::string& broken :
+       {check_disjoint(map_), check_tiling(map_), check_coalesced(map_), check_index(map_, order_),
+        check_conserved(map_, subject_.books())}) {
     if (!broken.empty()) fail(broken);
   }
   for (const PoolBlock& block : map_.blocks) {
     const bool owned = block.state == PoolState::kLive || block.state == PoolState::kPending;
-    if (subject_.owns(block.address) != owned) fail("C16: the pool disowns a block, or owns one that is free");
-    if (block.size > granule_ && subject_.owns(block.address + granule_)) fail("C16: the pool owns an inner address");
+    if (subject_.owns(block.address) != owned)
+      fail("C16: the pool disowns a block, or owns one that is free");
+    if (block.size > granule_ && subject_.owns(block.address + granule_))
+      fail("C16: the pool owns an inner address");
   }
   if (const char* broken = subject_.validate()) fail(broken);
   return !diverged();
@@ -228,12 +238,15 @@ bool PoolLockstep::finish() {
     }
   };
   steps_ += 1;
-  all(PoolState::kLive,
-      [this](Address a) { compare_outcomes(model_.release(a, stamp()), subject_.release(a, stamp())); });
-  all(PoolState::kPending,
-      [this](Address a) { compare_outcomes(model_.complete(a, stamp()), subject_.complete(a, stamp())); });
-  all(PoolState::kInTransfer,
-      [this](Address a) { compare_outcomes(model_.lower(a, stamp()), subject_.lower(a, stamp())); });
+  all(PoolState::kLive, [this](Address a) {
+    compare_outcomes(model_.release(a, stamp()), subject_.release(a, stamp()));
+  });
+  all(PoolState::kPending, [this](Address a) {
+    compare_outcomes(model_.complete(a, stamp()), subject_.complete(a, stamp()));
+  });
+  all(PoolState::kInTransfer, [this](Address a) {
+    compare_outcomes(model_.lower(a, stamp()), subject_.lower(a, stamp()));
+  });
   while (!diverged() && !model_.map().segments.empty()) {
     const PoolBlock* idle = model_.nth_idle(0);
     if (idle == nullptr) {
@@ -243,8 +256,11 @@ bool PoolLockstep::finish() {
     const Address base = idle->address;
     compare_outcomes(model_.shrink(base), subject_.shrink(base));
   }
-  if (!diverged() && check() && !(subject_.books() == PoolBooks{})) fail("C14: an empty pool holds something");
-  if (diverged()) report_ = "at the end, everything being given back\n" + report_ + side_by_side(model_.map(), map_);
+  if (!diverged() && check() && !(subject_.books() == PoolBooks{}))
+    fail("C14: an empty pool holds something");
+  if (diverged())
+    report_ =
+        "at the end, everything being given back\n" + report_ + side_by_side(model_.map(), map_);
   return !diverged();
 }
 

@@ -1,10 +1,12 @@
-// The block pool's lockstep: one op goes to the model and to a pool, and everything is compared after it.
+// The block pool's lockstep: one op goes to the model and to a pool, and everything is compared
+// after it.
 //
-// After every step: the outcome, the address, the whole map, every counter, C1 of a new allocation. Every
-// `heavy_every`-th step and at the end: clauses C2-C5 and C14 on the pool's own map, the free index's whole order,
-// which addresses the pool owns, and its validate().
-// The ops are slots 40..49 and the expectations. A pointer keeps its address after its free, so `pool-free p1` twice is
-// a double free, unless the address was handed out again. Segments are placed by a fixed rule that makes them touch.
+// After every step: the outcome, the address, the whole map, every counter, C1 of a new allocation.
+// Every `heavy_every`-th step and at the end: clauses C2-C5 and C14 on the pool's own map, the free
+// index's whole order, which addresses the pool owns, and its validate().
+// The ops are slots 40..49 and the expectations. A pointer keeps its address after its free, so
+// `pool-free p1` twice is a double free, unless the address was handed out again. Segments are
+// placed by a fixed rule that makes them touch.
 // Thread safety: none. No step allocates once the buffers have grown.
 #pragma once
 
@@ -45,8 +47,8 @@ class PoolLockstep {
   const BlockPoolModel& model() const { return model_; }
   /// The address of pointer p, null while unbound.
   Address pointer(std::uint64_t p) const { return p < pointers_.size() ? pointers_[p] : Address{}; }
-  /// The word of pointer p's block, and the pointer of a word: every pointer has its own, and for one it is zero, which a
-  /// pool may keep in a way of its own.
+  /// The word of pointer p's block, and the pointer of a word: every pointer has its own, and for
+  /// one it is zero, which a pool may keep in a way of its own.
   static constexpr std::uint64_t word_of(std::uint64_t p) { return p ^ 1; }
 
  private:

@@ -30,14 +30,17 @@ std::string side_by_side(const CacheModel& model, DeviceId device, const CacheSn
   const auto end = model.owned(device).end();
   const auto mine = [&](std::uint64_t before) {  // what only the model knows, up to that address
     for (; own != end && own->first < before; ++own) {
-      text += line("!", describe(own->first, own->second.size, own->second.is_pending ? "pending" : "live"), "");
+      text += line(
+          "!", describe(own->first, own->second.size, own->second.is_pending ? "pending" : "live"),
+          "");
     }
   };
   for (const CacheSegment& segment : snapshot.segments) {
     mine(segment.base);
-    text += line(" ", "", "segment " + std::to_string(segment.ordinal) + " " +
-                              describe(segment.base, segment.size, segment.is_small ? "small" : "large") + " of stream " +
-                              std::to_string(segment.stream));
+    text += line(" ", "",
+                 "segment " + std::to_string(segment.ordinal) + " " +
+                     describe(segment.base, segment.size, segment.is_small ? "small" : "large") +
+                     " of stream " + std::to_string(segment.stream));
     for (std::uint32_t i = 0; i < segment.block_count; ++i) {
       const CacheBlock& block = snapshot.blocks[segment.block_first + i];
       mine(block.address);
@@ -50,8 +53,9 @@ std::string side_by_side(const CacheModel& model, DeviceId device, const CacheSn
                                                                 : block.state == CacheState::kLive);
         ++own;
       }
-      text += line(is_same ? " " : "!", left,
-                   describe(block.address, block.size, kStates[static_cast<unsigned>(block.state) % 4]));
+      text += line(
+          is_same ? " " : "!", left,
+          describe(block.address, block.size, kStates[static_cast<unsigned>(block.state) % 4]));
     }
   }
   mine(~std::uint64_t{0});

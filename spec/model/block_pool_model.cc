@@ -7,7 +7,9 @@ namespace {
 
 constexpr Status kUnknown{Code::kUnknownPointer, "no live or pending block starts there"};
 
-bool owned(const PoolBlock& block) { return block.state == PoolState::kLive || block.state == PoolState::kPending; }
+bool owned(const PoolBlock& block) {
+  return block.state == PoolState::kLive || block.state == PoolState::kPending;
+}
 
 /// One free block of everything both had; its stamp is the later one.
 PoolBlock join(const PoolBlock& left, const PoolBlock& right) {
@@ -26,13 +28,15 @@ Status BlockPoolModel::grow(Address base, Bytes size, std::uint64_t stamp) {
   splice(i, 0, &whole, 1);
   std::size_t s = 0;
   while (s < map_.segments.size() && map_.segments[s].base < base) ++s;
-  map_.segments.insert(map_.segments.begin() + static_cast<std::ptrdiff_t>(s), PoolSegment{base, size});
+  map_.segments.insert(map_.segments.begin() + static_cast<std::ptrdiff_t>(s),
+                       PoolSegment{base, size});
   return Status::ok();
 }
 
 Status BlockPoolModel::shrink(Address base) {
   const std::size_t i = at(base);
-  if (i == kNowhere || !is_idle(map_.blocks[i])) return {Code::kBusy, "the segment is not one free block"};
+  if (i == kNowhere || !is_idle(map_.blocks[i]))
+    return {Code::kBusy, "the segment is not one free block"};
   splice(i, 1, nullptr, 0);
   for (std::size_t s = 0; s < map_.segments.size(); ++s) {
     if (map_.segments[s].base != base) continue;
@@ -67,7 +71,8 @@ Result<Address> BlockPoolModel::allocate(const PoolRequest& request) {
 Status BlockPoolModel::release(Address address, std::uint64_t stamp) {
   const std::size_t i = at(address);
   if (i == kNowhere || !owned(map_.blocks[i])) return kUnknown;
-  if (map_.blocks[i].state == PoolState::kPending) return {Code::kDoubleFree, "the block's free is pending"};
+  if (map_.blocks[i].state == PoolState::kPending)
+    return {Code::kDoubleFree, "the block's free is pending"};
   free_at(i, stamp);
   return Status::ok();
 }
@@ -75,7 +80,8 @@ Status BlockPoolModel::release(Address address, std::uint64_t stamp) {
 Status BlockPoolModel::defer(Address address) {
   const std::size_t i = at(address);
   if (i == kNowhere || !owned(map_.blocks[i])) return kUnknown;
-  if (map_.blocks[i].state == PoolState::kPending) return {Code::kDoubleFree, "the block's free is pending"};
+  if (map_.blocks[i].state == PoolState::kPending)
+    return {Code::kDoubleFree, "the block's free is pending"};
   map_.blocks[i].state = PoolState::kPending;
   return Status::ok();
 }
@@ -90,7 +96,8 @@ Status BlockPoolModel::complete(Address address, std::uint64_t stamp) {
 
 Status BlockPoolModel::lift(Address address) {
   const std::size_t i = at(address);
-  if (i == kNowhere || map_.blocks[i].state != PoolState::kFree) return {Code::kNotFound, "no free block is there"};
+  if (i == kNowhere || map_.blocks[i].state != PoolState::kFree)
+    return {Code::kNotFound, "no free block is there"};
   map_.blocks[i].state = PoolState::kInTransfer;
   return Status::ok();
 }
@@ -142,8 +149,11 @@ std::size_t BlockPoolModel::best_fit(const PoolRequest& request) const {
   std::size_t best = kNowhere;
   for (std::size_t i = 0; i < map_.blocks.size(); ++i) {
     const PoolBlock& block = map_.blocks[i];
-    if (block.state != PoolState::kFree || block.size < request.size || block.size >= request.size_end) continue;
-    if (best == kNowhere || block.size < map_.blocks[best].size) best = i;  // the first of a size is lowest
+    if (block.state != PoolState::kFree || block.size < request.size ||
+        block.size >= request.size_end)
+      continue;
+    // the first of a size is lowest
+    if (best == kNowhere || block.size < map_.blocks[best].size) best = i;
   }
   return best;
 }
@@ -162,7 +172,8 @@ bool BlockPoolModel::joins(std::size_t left, std::size_t right) const {
   return a.state == PoolState::kFree && b.state == PoolState::kFree && a.segment == b.segment;
 }
 
-void BlockPoolModel::splice(std::size_t first, std::size_t count, const PoolBlock* into, std::size_t into_count) {
+void BlockPoolModel::splice(std::size_t first, std::size_t count, const PoolBlock* into,
+                            std::size_t into_count) {
   const std::size_t same = std::min(count, into_count);
   std::copy(into, into + same, map_.blocks.begin() + static_cast<std::ptrdiff_t>(first));
   const auto rest = map_.blocks.begin() + static_cast<std::ptrdiff_t>(first + same);

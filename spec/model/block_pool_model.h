@@ -1,9 +1,11 @@
-// The block pool's model: a sequence of blocks in address order; every operation replaces a few by a few (a splice).
+// The block pool's model: a sequence of blocks in address order; every operation replaces a few by
+// a few (a splice).
 //
-// So plain that it is right by reading: linear scans, no index, no links. It is a function: for every operation it says
-// the outcome, the address, and the whole state after it, so a pool is compared with it and never judged.
-// Policy: best fit, that is, the smallest free block that fits, then the lowest address; the front is handed out.
-// Blocks of different segments never merge, even where the segments touch.
+// So plain that it is right by reading: linear scans, no index, no links. It is a function: for
+// every operation it says the outcome, the address, and the whole state after it, so a pool is
+// compared with it and never judged.
+// Policy: best fit, that is, the smallest free block that fits, then the lowest address; the front
+// is handed out. Blocks of different segments never merge, even where the segments touch.
 // Thread safety: none.
 #pragma once
 
@@ -28,7 +30,8 @@ class BlockPoolModel {
 
   bool owns(Address address) const;
   const PoolMap& map() const { return map_; }
-  /// The n-th block of that state in address order, n taken modulo their number; nullptr when there is none.
+  /// The n-th block of that state in address order, n taken modulo their number; nullptr when there
+  /// is none.
   const PoolBlock* nth(PoolState state, std::uint64_t n) const;
   /// The n-th segment that is one free block, likewise.
   const PoolBlock* nth_idle(std::uint64_t n) const;

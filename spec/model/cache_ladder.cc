@@ -1,24 +1,28 @@
-// What an allocation did on its way, for C15: reclaims (alloc_retries) and memory from other streams' heaps (steals).
+// What an allocation did on its way, for C15: reclaims (alloc_retries) and memory from other
+// streams' heaps (steals).
 //
-//   steals    the block lies in another stream's segment, or in one that was another's before the call: known where the maps
-//             before and after the call are at hand
-//   retries   a growth was refused, by the device or by the limit: known unless what the limit refused was then found in the
-//             pools, which looks like a growth that was never needed
+//   steals    the block lies in another stream's segment, or in one that was another's before the
+//             call: known where the maps before and after the call are at hand
+//   retries   a growth was refused, by the device or by the limit: known unless what the limit
+//             refused was then found in the pools, which looks like a growth that was never needed
 #include <algorithm>
 
 #include "spec/model/cache_model.h"
 
 namespace ashlar::spec {
 
-CacheModel::Happened CacheModel::steal_in(const Device& device, const Call& call, bool had_view) const {
+CacheModel::Happened CacheModel::steal_in(const Device& device, const Call& call,
+                                          bool had_view) const {
   if (call.fails || call.takes_own_fit || settings_.reuse == CacheReuse::kOwn) return Happened::kNo;
   if (!device.is_fresh) return Happened::kPerhaps;
   const CacheSegment* const now = find_segment(device.view.segments, call.address);
   if (now == nullptr) return Happened::kPerhaps;  // the walk has said so
   if (now->stream != call.stream) return Happened::kYes;
   if (!had_view) return Happened::kPerhaps;
-  const CacheSegment* const was = find_segment(device.next.segments, now->base);  // a walk leaves the map before there
-  const bool is_adopted = was != nullptr && was->ordinal == now->ordinal && was->stream != now->stream;
+  // a walk leaves the map before there
+  const CacheSegment* const was = find_segment(device.next.segments, now->base);
+  const bool is_adopted =
+      was != nullptr && was->ordinal == now->ordinal && was->stream != now->stream;
   return is_adopted ? Happened::kYes : Happened::kNo;
 }
 
@@ -28,9 +32,12 @@ CacheModel::Happened CacheModel::retry_in(const Device& device, const Call& call
   if (!is_limit_known) return Happened::kPerhaps;
   const std::uint64_t room = device.limit - std::min(device.limit, device.reserved_before);
   if (segment_size(rounded(call.requested)) <= room) return Happened::kNo;
-  // The first search has it; but polls may make it too large to take, and a later one small enough again.
+  // The first search has it; but polls may make it too large to take, and a later one small enough
+  // again.
   if (call.takes_own_fit && settings_.max_split_size == ~std::uint64_t{0}) return Happened::kNo;
-  const bool has_moved = delta(device, device::CallKind::kSegmentAlloc) + delta(device, device::CallKind::kSegmentFree) != 0;
+  const bool has_moved = delta(device, device::CallKind::kSegmentAlloc) +
+                             delta(device, device::CallKind::kSegmentFree) !=
+                         0;
   return has_moved ? Happened::kYes : Happened::kPerhaps;
 }
 

@@ -27,7 +27,8 @@ void append(std::string* text, Hex part) {
 
 }  // namespace
 
-CacheModel::CacheModel(CacheSubject& subject, std::vector<DeviceWitness*> witnesses, Options options)
+CacheModel::CacheModel(CacheSubject& subject, std::vector<DeviceWitness*> witnesses,
+                       Options options)
     : subject_(subject),
       settings_(subject.settings()),
       devices_(witnesses.size()),
@@ -41,7 +42,7 @@ CacheModel::CacheModel(CacheSubject& subject, std::vector<DeviceWitness*> witnes
   }
 }
 
-// The protocol. ---------------------------------------------------------------------------------------------------------
+// The protocol.
 
 void CacheModel::begin(DeviceId device) {
   if (callbacks_ != 0) return;  // inside another call, which is judged as a whole
@@ -74,7 +75,9 @@ bool CacheModel::any_failure_but_growth() const {
   for (const Device& device : devices_) {
     if (!any_failure(device)) continue;
     for (unsigned kind = 0; kind < device::kCallKinds; ++kind) {
-      if (kind != static_cast<unsigned>(device::CallKind::kSegmentAlloc) && failed(device, static_cast<device::CallKind>(kind)) != 0) return true;
+      if (kind != static_cast<unsigned>(device::CallKind::kSegmentAlloc) &&
+          failed(device, static_cast<device::CallKind>(kind)) != 0)
+        return true;
     }
   }
   return false;
@@ -97,7 +100,8 @@ void CacheModel::end(Device& device, const Call& call) {
   ++calls_judged_;
   ++checks_;
   for (const Device& each : devices_) {
-    if (each.was_dead && calls_made(each) != 0) report("C26", "a device call was made after the device was gone");
+    if (each.was_dead && calls_made(each) != 0)
+      report("C26", "a device call was made after the device was gone");
   }
   const bool is_shortage = call.allocates && call.fails;
   const bool had_view = device.is_fresh;
@@ -114,15 +118,18 @@ void CacheModel::end(Device& device, const Call& call) {
   const std::uint64_t held = device.witness->segment_bytes();
   if (!device.has_limit && settings_.memory_fraction < 1 && device.witness->total() != 0) {
     device.has_limit = true;
-    device.limit = static_cast<std::uint64_t>(settings_.memory_fraction * static_cast<double>(device.witness->total()));
+    device.limit = static_cast<std::uint64_t>(settings_.memory_fraction *
+                                              static_cast<double>(device.witness->total()));
   }
-  if (delta(device, device::CallKind::kSegmentAlloc) > failed(device, device::CallKind::kSegmentAlloc) && held > device.limit) {
+  if (delta(device, device::CallKind::kSegmentAlloc) >
+          failed(device, device::CallKind::kSegmentAlloc) &&
+      held > device.limit) {
     report("DEV-12", "reserved ", held, " bytes, over the limit ", device.limit);
   }
   if (stats_are_due()) judge_stats(device);
 }
 
-// Owned blocks. ---------------------------------------------------------------------------------------------------------
+// Owned blocks.
 
 bool CacheModel::find_owned(std::uint64_t address, Device** device, Blocks::iterator* block) {
   bool is_found = false;
@@ -132,7 +139,8 @@ bool CacheModel::find_owned(std::uint64_t address, Device** device, Blocks::iter
     *block = found;
     *device = &d;
     is_found = true;
-    // A pending one may be complete and its segment another device's by now, which only that device's next walk shows.
+    // A pending one may be complete and its segment another device's by now, which only that
+    // device's next walk shows.
     if (!found->second.is_pending) break;
   }
   return is_found;
@@ -144,7 +152,8 @@ OwnedBlock& CacheModel::insert_owned(Device& device, std::uint64_t address) {
 }
 
 CacheModel::Blocks::iterator CacheModel::complete(Device& device, Blocks::iterator block) {
-  for (std::uint64_t* const bytes : {&device.completed_bytes, &device.added.completed_bytes}) *bytes += block->second.size;
+  for (std::uint64_t* const bytes : {&device.completed_bytes, &device.added.completed_bytes})
+    *bytes += block->second.size;
   ++device.completed;
   ++device.added.completed;
   return device.owned.erase(block);
@@ -174,13 +183,15 @@ bool CacheModel::is_live_anywhere(std::uint64_t address) const {
 Code CacheModel::end_of(DeviceId device) const {
   const Code own = devices_[index(device)].witness->sticky();
   if (own != Code::kOk) return own;
-  const bool is_unloaded = std::any_of(devices_.begin(), devices_.end(),
-                                       [](const Device& d) { return d.witness->sticky() == Code::kTornDown; });
+  const bool is_unloaded = std::any_of(devices_.begin(), devices_.end(), [](const Device& d) {
+    return d.witness->sticky() == Code::kTornDown;
+  });
   return is_unloaded ? Code::kTornDown : Code::kOk;
 }
 
 bool CacheModel::is_capturing() const {
-  return std::any_of(devices_.begin(), devices_.end(), [](const Device& d) { return !d.capturing.empty(); });
+  return std::any_of(devices_.begin(), devices_.end(),
+                     [](const Device& d) { return !d.capturing.empty(); });
 }
 
 std::uint64_t CacheModel::live_count() const {
@@ -196,9 +207,10 @@ void CacheModel::live_addresses(DeviceId device, std::vector<std::uint64_t>* add
   }
 }
 
-// Allocate. -------------------------------------------------------------------------------------------------------------
+// Allocate.
 
-/// info(), or, where the device went during the call and info() says so, the same from the snapshot.
+/// info(), or, where the device went during the call and info() says so, the same from the
+/// snapshot.
 Result<CacheInfo> CacheModel::info_of(Device& device, std::uint64_t address) {
   const Result<CacheInfo> got = subject_.info(Address{address});
   if (got.is_ok() || device.was_dead || got.code() != end_of(device.id)) return got;
@@ -217,29 +229,38 @@ Result<CacheInfo> CacheModel::info_of(Device& device, std::uint64_t address) {
 void CacheModel::follow(Device& device, std::uint64_t tag, std::uint64_t size, const Stream& stream,
                         std::uint64_t address, Call* call) {
   const Result<CacheInfo> got = info_of(device, address);
-  if (!got.is_ok()) return report("C1", "info() does not know the address just given out: ", hex(address));
+  if (!got.is_ok())
+    return report("C1", "info() does not know the address just given out: ", hex(address));
   const CacheInfo& info = got.value();
   const std::uint64_t round = rounded(size);
-  if (info.size < size || info.requested != size) report("C1", "the block is smaller than asked, or misremembers it");
-  if (address % std::min(settings_.granule, kAlignmentMax) != 0) report("C1", hex(address), " is not aligned");
+  if (info.size < size || info.requested != size)
+    report("C1", "the block is smaller than asked, or misremembers it");
+  if (address % std::min(settings_.granule, kAlignmentMax) != 0)
+    report("C1", hex(address), " is not aligned");
   if (info.stream != stream.id.value()) report("C1", "info() names another stream");
   const std::vector<DeviceWitness::Held>& held = device.witness->segments();
-  auto segment = std::upper_bound(held.begin(), held.end(), address,
-                                  [](std::uint64_t a, const DeviceWitness::Held& h) { return a < h.base; });
-  const bool is_inside = segment != held.begin() && (--segment, address - segment->base <= segment->size) &&
+  auto segment =
+      std::upper_bound(held.begin(), held.end(), address,
+                       [](std::uint64_t a, const DeviceWitness::Held& h) { return a < h.base; });
+  const bool is_inside = segment != held.begin() &&
+                         (--segment, address - segment->base <= segment->size) &&
                          info.size <= segment->size - (address - segment->base);
-  if (!is_inside) return report("C1", hex(address), " is not wholly inside a segment held from the device");
+  if (!is_inside)
+    return report("C1", hex(address), " is not wholly inside a segment held from the device");
   if (info.segment != segment->base || info.segment_size != segment->size) {
     report("C1", "info() misstates the segment of ", hex(address));
   }
   auto other = device.owned.lower_bound(address);
-  if (other != device.owned.begin() && (--other, other->first + other->second.size <= address)) ++other;
+  if (other != device.owned.begin() && (--other, other->first + other->second.size <= address))
+    ++other;
   while (other != device.owned.end() && other.address() < address + info.size) {
-    if (!other->second.is_pending) return report("C2", hex(address), " overlaps the live block at ", hex(other->first));
+    if (!other->second.is_pending)
+      return report("C2", hex(address), " overlaps the live block at ", hex(other->first));
     device.touched.push_back(other->first);
     other = complete(device, other);  // it must have completed: whether rightly, the detector knows
   }
-  for (const std::uint64_t part : {segment->ordinal, address - segment->base}) address_hash_.add(part);
+  for (const std::uint64_t part : {segment->ordinal, address - segment->base})
+    address_hash_.add(part);
   const bool small = is_small(round);
   const std::uint64_t slack = info.size - std::min(round, info.size);
   if (info.size < round) report("DEV-1", "the block is smaller than the rounded request ", round);
@@ -253,8 +274,15 @@ void CacheModel::follow(Device& device, std::uint64_t tag, std::uint64_t size, c
   block.requested = size;
   block.stream = stream.id.value();
   block.is_small = small;
-  *call = {.allocates = true, .fails = false, .is_hit = call->is_hit, .takes_own_fit = call->takes_own_fit,
-           .stream = stream.id.value(), .address = address, .pool = small ? 1u : 2u, .size = info.size, .requested = size};
+  *call = {.allocates = true,
+           .fails = false,
+           .is_hit = call->is_hit,
+           .takes_own_fit = call->takes_own_fit,
+           .stream = stream.id.value(),
+           .address = address,
+           .pool = small ? 1u : 2u,
+           .size = info.size,
+           .requested = size};
   for (const unsigned pool : {0u, call->pool}) {
     device.live[pool] += 1;
     device.live_bytes[pool] += info.size;
@@ -270,7 +298,8 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
                                 const Result<Address>& got, const CacheShortage& shortage) {
   const Code code = got.code();
   if (callbacks_ != 0) {
-    if (code != Code::kReentrant) report("C24", "an allocation in a callback answered ", code_name(code));
+    if (code != Code::kReentrant)
+      report("C24", "an allocation in a callback answered ", code_name(code));
     return;
   }
   Device& device = at(stream.device);
@@ -285,11 +314,13 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
   if (is_dead_answer(device, code)) return end(device, call);
   if (size > kRequestMax) {
     call.is_broken_off = false;
-    if (code != Code::kSizeOverflow) report("C16", "a request over 1 EiB was not refused as kSizeOverflow");
+    if (code != Code::kSizeOverflow)
+      report("C16", "a request over 1 EiB was not refused as kSizeOverflow");
     return end(device, call);
   }
   const std::uint64_t round = rounded(size);
-  const CacheBlock* best = device.is_fresh ? best_fit(device.view, stream.id.value(), round) : nullptr;
+  const CacheBlock* best =
+      device.is_fresh ? best_fit(device.view, stream.id.value(), round) : nullptr;
   const std::uint64_t best_address = best == nullptr ? 0 : best->address;
   call.is_hit = best != nullptr;
   call.takes_own_fit = best != nullptr && got.is_ok() && got.value().value() == best_address;
@@ -304,14 +335,16 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
   }
   end(device, call);
   if (!verdict_.is_good()) return;
-  // A poll may merge the block that fitted into one too large to take (max_split_size): a miss, then. Without the map after
-  // the call nobody knows whether one did.
-  const bool may_outgrow = settings_.max_split_size != ~std::uint64_t{0} && (device.completed != 0 || !device.is_fresh);
+  // A poll may merge the block that fitted into one too large to take (max_split_size): a miss,
+  // then. Without the map after the call nobody knows whether one did.
+  const bool may_outgrow =
+      settings_.max_split_size != ~std::uint64_t{0} && (device.completed != 0 || !device.is_fresh);
   judge_calls(device, round, call.is_hit && !callback_ran_ && !may_outgrow);
   if (code == Code::kOutOfMemory) judge_shortage(device, size, stream, shortage);
   if (got.is_ok() && best_address != 0 && device.is_fresh && device.completed == 0 &&
       !callback_ran_ && got.value().value() != best_address) {
-    report("DEV-3", hex(best_address), " was the best fit, ", hex(got.value().value()), " was given");
+    report("DEV-3", hex(best_address), " was the best fit, ", hex(got.value().value()),
+           " was given");
   }
 }
 

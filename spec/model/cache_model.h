@@ -1,20 +1,25 @@
-// The caching allocator's model: a relation that judges each answer of a subject by the contract's clauses and follows it.
+// The caching allocator's model: a relation that judges each answer of a subject by the contract's
+// clauses and follows it.
 //
-// Purpose: it decides by itself what is legal, when failing is allowed and what every statistic must be; which block is
-// given out it learns from the subject. It knows: the live allocations and the frees that wait; the segments and events
-// that the device witness saw change hands; limits and captures. It keeps no free index and no queue of its own.
+// Purpose: it decides by itself what is legal, when failing is allowed and what every statistic
+// must be; which block is given out it learns from the subject. It knows: the live allocations and
+// the frees that wait; the segments and events that the device witness saw change hands; limits and
+// captures. It keeps no free index and no queue of its own.
 // Thread safety: none; for one thread.
 //
-// Clauses (files): C1 C2 C24 C26 and rows DEV-1..4 (cache_model.cc); C16 and the other calls (cache_answers.cc); C3 C4 C14 C18 and the recount (cache_walk.cc);
-// C5 by the subject's validate(); C12 C13 C17 (cache_judge.cc); C15 (cache_stats.cc, cache_ladder.cc). C6, C7 are the happens-before
-// detector's of spec/gpu; C10 is the address hash.
+// Clauses (files): C1 C2 C24 C26 and rows DEV-1..4 (cache_model.cc); C16 and the other calls
+// (cache_answers.cc); C3 C4 C14 C18 and the recount (cache_walk.cc);
+// C5 by the subject's validate(); C12 C13 C17 (cache_judge.cc); C15 (cache_stats.cc,
+// cache_ladder.cc). C6, C7 are the happens-before detector's of spec/gpu; C10 is the address hash.
 //
 // Invariants:
-//   (1) Between calls `owned` holds exactly the subject's live and pending blocks; at a walk the snapshot must say the
-//       same, and a block may vanish from `owned` only by going from pending to free.
+//   (1) Between calls `owned` holds exactly the subject's live and pending blocks; at a walk the
+//       snapshot must say the same, and a block may vanish from `owned` only by going from pending
+//       to free.
 //   (2) `Device::view` is the snapshot after the last call on that device, when `is_fresh`.
-//   (3) A walk judges a segment anew unless its blocks are byte for byte as at the last walk and no owned block of it was
-//       touched since: then it would see what it saw. Every kWholeWalkEvery-th walk judges all of them all the same.
+//   (3) A walk judges a segment anew unless its blocks are byte for byte as at the last walk and no
+//       owned block of it was touched since: then it would see what it saw. Every
+//       kWholeWalkEvery-th walk judges all of them all the same.
 #pragma once
 
 #include <algorithm>
@@ -36,9 +41,12 @@ using FigureSet = std::uint32_t;
 struct HeapFigures {
   std::uint64_t heap = 0;  ///< identity of its stream
   std::uint64_t now[kCacheFigures][kCachePools] = {};
-  std::uint64_t before[kCacheFigures][kCachePools] = {};      ///< at the walk before, of those in `changed`
-  std::uint64_t peak_least[kCacheFigures][kCachePools] = {};  ///< the peak is at least this, by what was seen after calls
-  std::uint64_t peak_most[kCacheFigures][kCachePools] = {};   ///< and at most this, by what a call added
+  /// at the walk before, of those in `changed`
+  std::uint64_t before[kCacheFigures][kCachePools] = {};
+  /// the peak is at least this, by what was seen after calls
+  std::uint64_t peak_least[kCacheFigures][kCachePools] = {};
+  /// and at most this, by what a call added
+  std::uint64_t peak_most[kCacheFigures][kCachePools] = {};
   FigureSet changed = 0;     ///< between the two walks, some segment's share did
   FigureSet risen = 0;       ///< likewise, upwards
   bool has_changed = false;  ///< something came or went between the two walks
@@ -55,9 +63,11 @@ class CacheModel {
   struct Options {
     /// Every so many calls the whole map is walked; 1 = always.
     std::uint32_t walk_every = 1;
-    /// Every so many walks the subject's own validate() runs too (C5): it costs far more than the walk.
+    /// Every so many walks the subject's own validate() runs too (C5): it costs far more than the
+    /// walk.
     std::uint32_t validate_every = 256;
-    /// Every so many calls the statistics are read (C15); 1 = always. They are totals: what one call miscounts stays wrong.
+    /// Every so many calls the statistics are read (C15); 1 = always. They are totals: what one
+    /// call miscounts stays wrong.
     std::uint32_t stats_every = 1;
   };
 
@@ -70,11 +80,11 @@ class CacheModel {
     verdict_.report(clause, parts...);
   }
 
-  // The protocol: begin, the subject's call, then the judgement of its answer. ------------------------------------------
+  // The protocol: begin, the subject's call, then the judgement of its answer.
   /// A call on that device begins.
   void begin(DeviceId device);
-  void judge_allocate(std::uint64_t tag, std::uint64_t size, const Stream& stream, const Result<Address>& got,
-                      const CacheShortage& shortage);
+  void judge_allocate(std::uint64_t tag, std::uint64_t size, const Stream& stream,
+                      const Result<Address>& got, const CacheShortage& shortage);
   /// `stream`, if given, is free_on's. Any address: the model knows what it is.
   void judge_free(std::uint64_t address, const Stream* stream, Status got);
   void judge_use(std::uint64_t address, const Stream& stream, Status got);
@@ -85,7 +95,7 @@ class CacheModel {
   void judge_limit(std::uint64_t limit, Status got);
   void judge_reset_peaks(Status got);
 
-  // What the world tells. -----------------------------------------------------------------------------------------------
+  // What the world tells.
   /// The device's capacity; 0 = unlimited.
   void set_capacity(DeviceId device, std::uint64_t bytes) { at(device).capacity = bytes; }
   /// Are failures of the device planned, or may one still be in force?
@@ -93,17 +103,21 @@ class CacheModel {
   /// A stream was destroyed without a word to the subject.
   void lost_stream(std::uint64_t stream) { lost_streams_.push_back(stream); }
   /// A user's callback begins or ends, inside a call of the subject.
-  void enter_callback() { ++callbacks_; callback_ran_ = true; }
+  void enter_callback() {
+    ++callbacks_;
+    callback_ran_ = true;
+  }
   void leave_callback() { --callbacks_; }
   void saw_shortage_observer() { ++shortages_observed_; }
 
-  // Queries. ------------------------------------------------------------------------------------------------------------
+  // Queries.
   const OwnedBlock* find_live(DeviceId device, std::uint64_t address) const;
   bool is_live_anywhere(std::uint64_t address) const;
   std::uint64_t live_count() const;
   /// Replaces `*addresses`, in order.
   void live_addresses(DeviceId device, std::vector<std::uint64_t>* addresses) const;
-  /// What ended the device: its own loss, or the driver's unloading, which any device may have answered (D8); else kOk.
+  /// What ended the device: its own loss, or the driver's unloading, which any device may have
+  /// answered (D8); else kOk.
   Code end_of(DeviceId device) const;
   /// A capture on any device forbids its calls to all (CUDA's global capture mode).
   bool is_capturing() const;
@@ -116,7 +130,8 @@ class CacheModel {
   void judge_structure();
   /// Every device's whole map and statistics, now, but where they have just been judged.
   void judge_maps();
-  /// From here to resume_walks() calls are judged by their answers alone, as in a run of frees that ends a world.
+  /// From here to resume_walks() calls are judged by their answers alone, as in a run of frees that
+  /// ends a world.
   void defer_walks() { is_deferring_ = true; }
   /// Makes up for it: judge_maps(). Peaks are not judged from then on: what they did was not seen.
   void resume_walks();
@@ -159,20 +174,23 @@ class CacheModel {
     // The walk.
     CacheSnapshot view;
     CacheSnapshot next;
-    std::vector<SegmentFigures> figures;       ///< of the view's segments
-    std::vector<std::uint64_t> touched;        ///< addresses of owned blocks made, changed or dropped since the last walk
+    std::vector<SegmentFigures> figures;  ///< of the view's segments
+    /// addresses of owned blocks made, changed or dropped since the last walk
+    std::vector<std::uint64_t> touched;
     bool is_fresh = false;
     std::vector<HeapFigures> heaps;
     std::uint64_t sum[kCacheFigures][kCachePools] = {};
-    std::uint64_t sum_before[kCacheFigures][kCachePools] = {};  ///< at the walk before; of segments only
-    bool has_segment_change = false;                            ///< between the two walks
+    /// at the walk before; of segments only
+    std::uint64_t sum_before[kCacheFigures][kCachePools] = {};
+    bool has_segment_change = false;  ///< between the two walks
     Added added;
     std::uint64_t completed = 0;  ///< pending blocks found free during this call
     std::uint64_t completed_bytes = 0;
     // History, for C15.
-    CacheStats stats;             ///< as last read
+    CacheStats stats;  ///< as last read
     std::uint64_t raised[kCacheFigures][kCachePools] = {};
-    std::uint64_t peaks_least[kCacheFigures][kCachePools] = {};  ///< sums over the heaps; of segments, the device's own
+    /// sums over the heaps; of segments, the device's own
+    std::uint64_t peaks_least[kCacheFigures][kCachePools] = {};
     std::uint64_t peaks_most[kCacheFigures][kCachePools] = {};
     std::uint64_t ooms = 0;
     Bounded retries;
@@ -191,11 +209,12 @@ class CacheModel {
   /// What the last call was, for the statistics' bounds.
   struct Call {
     bool allocates = false;
-    bool fails = false;       ///< typed error: nothing may have changed
-    bool is_broken_off = false;  ///< an allocation, by a failing device: what it completed before that stays so (C13)
+    bool fails = false;  ///< typed error: nothing may have changed
+    /// an allocation, by a failing device: what it completed before that stays so (C13)
+    bool is_broken_off = false;
     bool is_hit = false;
     bool takes_own_fit = false;  ///< what it was given is what its own heap had for it before
-    std::uint64_t stream = 0;  ///< identity, of an allocation
+    std::uint64_t stream = 0;    ///< identity, of an allocation
     std::uint64_t address = 0;
     unsigned pool = 0;
     std::uint64_t size = 0;
@@ -222,10 +241,11 @@ class CacheModel {
 
   // cache_model.cc
   void end(Device& device, const Call& call);
-  void follow(Device& device, std::uint64_t tag, std::uint64_t size, const Stream& stream, std::uint64_t address,
-              Call* call);
+  void follow(Device& device, std::uint64_t tag, std::uint64_t size, const Stream& stream,
+              std::uint64_t address, Call* call);
   Result<CacheInfo> info_of(Device& device, std::uint64_t address);
-  [[gnu::noinline]] void expect_misuse(Device& device, Status got, Code first, Code second, const char* what);
+  [[gnu::noinline]] void expect_misuse(Device& device, Status got, Code first, Code second,
+                                       const char* what);
   void start_pending(Device& device, OwnedBlock& block);
   bool find_owned(std::uint64_t address, Device** device, Blocks::iterator* block);
   OwnedBlock& insert_owned(Device& device, std::uint64_t address);
@@ -233,24 +253,29 @@ class CacheModel {
 
   // cache_walk.cc
   bool walk_is_due() const {
-    return !is_deferring_ && (calls_judged_ % walk_every_ == 0 || (calls_judged_ + 1) % walk_every_ == 0);
+    return !is_deferring_ &&
+           (calls_judged_ % walk_every_ == 0 || (calls_judged_ + 1) % walk_every_ == 0);
   }
   bool stats_are_due() const { return !is_deferring_ && calls_judged_ % stats_every_ == 0; }
   /// How far a walk has come in the owned blocks.
   struct Place {
     Blocks::iterator owned;
-    std::uint64_t passed = 0;  ///< if not 0, `owned` is to be looked up again: all before this address are judged
+    /// if not 0, `owned` is to be looked up again: all before this address are judged
+    std::uint64_t passed = 0;
   };
   void walk(Device& device, bool is_whole = false);
   void walk_segments(Device& device, bool is_whole);
   void begin_recount(Device& device, bool is_whole);
   static void make_room(Device& device);
-  static void recount(Device& device, bool is_small, const std::uint64_t* counts, SegmentFigures* figures);
-  static void forget_segment(Device& device, const CacheSegment& old, bool is_whole, SegmentFigures* figures);
+  static void recount(Device& device, bool is_small, const std::uint64_t* counts,
+                      SegmentFigures* figures);
+  static void forget_segment(Device& device, const CacheSegment& old, bool is_whole,
+                             SegmentFigures* figures);
   bool is_as_before(const Device& device, std::size_t old_index, const CacheSegment& segment) const;
   Blocks::iterator& owned_at(Device& device, Place* place) const;
   void pass_owned(Device& device, std::uint64_t end, Place* place);
-  void walk_segment(Device& device, const CacheSegment& segment, Blocks::iterator* owned, SegmentFigures* figures);
+  void walk_segment(Device& device, const CacheSegment& segment, Blocks::iterator* owned,
+                    SegmentFigures* figures);
   void match_owned(Device& device, const CacheSegment& segment, const CacheBlock& block,
                    Blocks::iterator* owned);
   static std::size_t heap_of(Device& device, std::uint64_t stream);
@@ -260,9 +285,11 @@ class CacheModel {
   std::uint64_t segment_size(std::uint64_t rounded) const;
   bool is_small(std::uint64_t rounded) const { return rounded <= settings_.small_request_max; }
   bool fits(std::uint64_t block, std::uint64_t rounded) const;
-  const CacheBlock* best_fit(const CacheSnapshot& view, std::uint64_t stream, std::uint64_t rounded) const;
+  const CacheBlock* best_fit(const CacheSnapshot& view, std::uint64_t stream,
+                             std::uint64_t rounded) const;
   bool is_in_reach(std::uint64_t heap, const Stream& stream, bool may_wait) const;
-  void judge_shortage(Device& device, std::uint64_t size, const Stream& stream, const CacheShortage& shortage);
+  void judge_shortage(Device& device, std::uint64_t size, const Stream& stream,
+                      const CacheShortage& shortage);
   void judge_calls(Device& device, std::uint64_t rounded, bool is_hit);
   std::uint64_t miss_calls_max(const Device& device, std::uint64_t segment) const;
 
@@ -284,7 +311,8 @@ class CacheModel {
     std::uint64_t by[kCacheFigures * kCachePools];  ///< of those in the set
   };
   static void note_rises(const Added& added, Rises* rises);
-  static void raise_heap_bounds(Device& device, HeapFigures& heap, FigureSet figures, const Rises& rises);
+  static void raise_heap_bounds(Device& device, HeapFigures& heap, FigureSet figures,
+                                const Rises& rises);
   void raise_segment_bounds(Device& device);
   static bool has_wrong_figure(const Device& device, const CacheStats& stats);
   void explain_figures(const Device& device, const CacheStats& stats);
@@ -300,14 +328,17 @@ class CacheModel {
   bool has_lost_peaks_ = false;  ///< calls were deferred: what the peaks did was not seen
   std::uint32_t stats_every_;
   std::vector<std::uint64_t> lost_streams_;
-  std::vector<std::uint64_t> unmarked_streams_;  ///< retired while no event could be recorded: their last work is unknown
+  /// retired while no event could be recorded: their last work is unknown
+  std::vector<std::uint64_t> unmarked_streams_;
   Verdict verdict_;
-  Rises rises_;  ///< of the walk being made: kept, since a sanitizer prepares a place on the stack anew each time
+  /// of the walk being made: kept, since a sanitizer prepares a place on the stack anew each time
+  Rises rises_;
   DeviceId current_;
   unsigned callbacks_ = 0;     ///< running
   bool callback_ran_ = false;  ///< during this call
   bool has_planned_failures_ = false;
-  bool may_be_unrecorded_ = false;  ///< some pending block's events could not be recorded at its free
+  /// some pending block's events could not be recorded at its free
+  bool may_be_unrecorded_ = false;
   std::uint64_t shortages_ = 0;
   std::uint64_t shortages_observed_ = 0;
   std::uint64_t calls_judged_ = 0;

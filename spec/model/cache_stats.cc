@@ -1,12 +1,15 @@
 // C15: every statistic against the recount of the map and the model's own history.
 //
-//   current     equals the recount, at a walk; between walks those that need no map: allocations, segments, bytes of both
-//   increased   equals the model's sum of rises; of free splits, at least what walks saw rise. increased - decreased ==
-//               current, always
-//   peak        between what walks saw and what the calls since the walk before can have added: equal where every call is
-//               walked, one heap allocates and nothing completes. A device's is the sum of its heaps' (stats.h). Free splits
-//               have no upper bound where not every call is walked: a call may make and lose any number
-//   the rest    counted: calls by kind, waits, out-of-memories; retries and steals by cache_ladder.cc
+//   current     equals the recount, at a walk; between walks those that need no map: allocations,
+//               segments, bytes of both
+//   increased   equals the model's sum of rises; of free splits, at least what walks saw rise.
+//               increased - decreased == current, always
+//   peak        between what walks saw and what the calls since the walk before can have added:
+//               equal where every call is walked, one heap allocates and nothing completes. A
+//               device's is the sum of its heaps' (stats.h). Free splits have no upper bound where
+//               not every call is walked: a call may make and lose any number
+//   the rest    counted: calls by kind, waits, out-of-memories; retries and steals by
+//   cache_ladder.cc
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -19,9 +22,9 @@ namespace {
 
 constexpr unsigned n(CacheFigure figure) { return static_cast<unsigned>(figure); }
 constexpr const char* kFigureNames[kCacheFigures] = {
-    "allocations",    "segments",     "active",
-    "inactive_split", "allocated_bytes", "reserved_bytes",
-    "active_bytes",   "inactive_split_bytes", "requested_bytes"};
+    "allocations",     "segments",       "active",       "inactive_split",
+    "allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes",
+    "requested_bytes"};
 constexpr const char* kPoolNames[kCachePools] = {"", " (small)", " (large)"};
 
 bool is_segment_figure(unsigned figure) {
@@ -30,15 +33,19 @@ bool is_segment_figure(unsigned figure) {
 bool is_split_figure(unsigned figure) {
   return figure == n(CacheFigure::kInactiveSplits) || figure == n(CacheFigure::kInactiveSplitBytes);
 }
-constexpr FigureSet figure_bit(unsigned figure, unsigned pool) { return FigureSet{1} << (figure * kCachePools + pool); }
+constexpr FigureSet figure_bit(unsigned figure, unsigned pool) {
+  return FigureSet{1} << (figure * kCachePools + pool);
+}
 constexpr FigureSet every_pool(CacheFigure figure) {
   return figure_bit(n(figure), 0) | figure_bit(n(figure), 1) | figure_bit(n(figure), 2);
 }
-constexpr FigureSet kSegmentFigures = every_pool(CacheFigure::kSegments) | every_pool(CacheFigure::kReservedBytes);
+constexpr FigureSet kSegmentFigures =
+    every_pool(CacheFigure::kSegments) | every_pool(CacheFigure::kReservedBytes);
 /// Of small and large alone: those of both are their sums.
 constexpr FigureSet kSplitFigures =
     (every_pool(CacheFigure::kInactiveSplits) | every_pool(CacheFigure::kInactiveSplitBytes)) &
-    ~(figure_bit(n(CacheFigure::kInactiveSplits), 0) | figure_bit(n(CacheFigure::kInactiveSplitBytes), 0));
+    ~(figure_bit(n(CacheFigure::kInactiveSplits), 0) |
+      figure_bit(n(CacheFigure::kInactiveSplitBytes), 0));
 
 }  // namespace
 
@@ -46,8 +53,9 @@ void CacheModel::expect_stat(const char* name, std::uint64_t is, std::uint64_t m
   if (is != must) report("C15", name, " is ", is, ", the recount says ", must);
 }
 
-/// Every figure in one pass without a branch: conserved, risen as much as counted, and (where the map is fresh) as the
-/// recount and within its peak's bounds. What is wrong is worked out by explain_figures and explain_peaks.
+/// Every figure in one pass without a branch: conserved, risen as much as counted, and (where the
+/// map is fresh) as the recount and within its peak's bounds. What is wrong is worked out by
+/// explain_figures and explain_peaks.
 bool CacheModel::has_wrong_figure(const Device& device, const CacheStats& stats) {
   const CacheStat* stat = &stats.figure[0][0];
   const std::uint64_t* raised = &device.raised[0][0];
@@ -57,7 +65,8 @@ bool CacheModel::has_wrong_figure(const Device& device, const CacheStats& stats)
   const std::uint64_t is_fresh = device.is_fresh ? ~std::uint64_t{0} : 0;
   std::uint64_t wrong = 0;
   for (unsigned figure = 0; figure < kCacheFigures; ++figure) {
-    const std::uint64_t is_counted = is_segment_figure(figure) || is_split_figure(figure) ? 0 : ~std::uint64_t{0};
+    const std::uint64_t is_counted =
+        is_segment_figure(figure) || is_split_figure(figure) ? 0 : ~std::uint64_t{0};
     for (unsigned pool = 0; pool < kCachePools; ++pool, ++stat, ++raised, ++sum, ++least, ++most) {
       const CacheStat is = *stat;
       const std::uint64_t must_rise = *raised;
@@ -78,15 +87,15 @@ void CacheModel::explain_figures(const Device& device, const CacheStats& stats) 
       const CacheStat& stat = stats.figure[figure][pool];
       const std::string name = std::string(kFigureNames[figure]) + kPoolNames[pool];
       const std::uint64_t raised = device.raised[figure][pool];
-      const bool is_conserved = stat.increased - stat.decreased == stat.current && stat.peak >= stat.current &&
-                                stat.decreased <= stat.increased;
+      const bool is_conserved = stat.increased - stat.decreased == stat.current &&
+                                stat.peak >= stat.current && stat.decreased <= stat.increased;
       const bool is_counted = !is_segment_figure(figure) && !is_split_figure(figure);
       if (is_conserved && stat.increased >= raised && (!is_counted || stat.increased == raised)) {
         if (device.is_fresh) expect_stat(name.c_str(), stat.current, device.sum[figure][pool]);
         continue;
       }
-      return report("C15", name, ": current ", stat.current, ", peak ", stat.peak, ", increased ", stat.increased,
-                    ", decreased ", stat.decreased, ", rises counted ", raised);
+      return report("C15", name, ": current ", stat.current, ", peak ", stat.peak, ", increased ",
+                    stat.increased, ", decreased ", stat.decreased, ", rises counted ", raised);
     }
   }
 }
@@ -95,7 +104,8 @@ void CacheModel::explain_figures(const Device& device, const CacheStats& stats) 
 void CacheModel::note_added(Device& device, const Call& call) {
   Added& added = device.added;
   added.calls += 1;
-  const std::uint64_t grants = delta(device, device::CallKind::kSegmentAlloc) - failed(device, device::CallKind::kSegmentAlloc);
+  const std::uint64_t grants = delta(device, device::CallKind::kSegmentAlloc) -
+                               failed(device, device::CallKind::kSegmentAlloc);
   added.grants += grants;
   added.granted_bytes += grants * device.witness->segment_asked();
   if (!call.allocates || call.fails) return;
@@ -115,8 +125,8 @@ void CacheModel::raise_bounds(Device& device) {
   if (added.blocks[0] != 0 || added.completed != 0) note_rises(added, &rises);
   const bool may_rise = added.completed != 0 || (added.calls > 1 && added.blocks[0] != 0);
   for (HeapFigures& heap : device.heaps) {
-    // What has not risen on this heap, and cannot have between the walks, is within its bounds as it was: most calls touch
-    // few figures of one heap of several.
+    // What has not risen on this heap, and cannot have between the walks, is within its bounds as
+    // it was: most calls touch few figures of one heap of several.
     const FigureSet figures = heap.risen | (heap.has_changed || may_rise ? rises.set : 0);
     if (figures != 0) raise_heap_bounds(device, heap, figures & ~kSegmentFigures, rises);
   }
@@ -145,7 +155,8 @@ void CacheModel::note_rises(const Added& added, Rises* rises) {
 }
 
 /// The device's bounds of segments are raise_segment_bounds'.
-void CacheModel::raise_heap_bounds(Device& device, HeapFigures& heap, FigureSet figures, const Rises& rises) {
+void CacheModel::raise_heap_bounds(Device& device, HeapFigures& heap, FigureSet figures,
+                                   const Rises& rises) {
   const std::uint64_t* now = &heap.now[0][0];
   std::uint64_t* least = &heap.peak_least[0][0];
   std::uint64_t* most = &heap.peak_most[0][0];
@@ -171,12 +182,13 @@ void CacheModel::raise_heap_bounds(Device& device, HeapFigures& heap, FigureSet 
   }
 }
 
-/// Segments are kept device-wide. One grant in one call: their peaks exactly. Else some may have gone before others came:
-/// at most what was held and every grant since.
+/// Segments are kept device-wide. One grant in one call: their peaks exactly. Else some may have
+/// gone before others came: at most what was held and every grant since.
 void CacheModel::raise_segment_bounds(Device& device) {
   const Added& added = device.added;
   for (const CacheFigure figure : {CacheFigure::kSegments, CacheFigure::kReservedBytes}) {
-    const std::uint64_t granted = figure == CacheFigure::kReservedBytes ? added.granted_bytes : added.grants;
+    const std::uint64_t granted =
+        figure == CacheFigure::kReservedBytes ? added.granted_bytes : added.grants;
     for (unsigned pool = 0; pool < kCachePools; ++pool) {
       const std::uint64_t now = device.sum[n(figure)][pool];
       std::uint64_t& before = device.sum_before[n(figure)][pool];
@@ -198,7 +210,8 @@ void CacheModel::explain_peaks(const Device& device, const CacheStats& stats) {
       const std::uint64_t high = device.peaks_most[figure][pool];
       const std::uint64_t peak = stats.figure[figure][pool].peak;
       if (peak >= low && (peak <= high || (walk_every_ != 1 && is_split_figure(figure)))) continue;
-      return report("C15", kFigureNames[figure], kPoolNames[pool], "'s peak is ", peak, ", must be in ", low, " .. ", high);
+      return report("C15", kFigureNames[figure], kPoolNames[pool], "'s peak is ", peak,
+                    ", must be in ", low, " .. ", high);
     }
   }
 }
@@ -206,26 +219,36 @@ void CacheModel::explain_peaks(const Device& device, const CacheStats& stats) {
 /// What is simply counted.
 void CacheModel::judge_counters(Device& device, const CacheStats& stats) {
   for (unsigned pool = 0; pool < kCachePools; ++pool) {
-    expect_stat("allocations", stats.of(CacheFigure::kAllocations, pool).current, device.live[pool]);
-    expect_stat("allocated_bytes", stats.of(CacheFigure::kAllocatedBytes, pool).current, device.live_bytes[pool]);
+    expect_stat("allocations", stats.of(CacheFigure::kAllocations, pool).current,
+                device.live[pool]);
+    expect_stat("allocated_bytes", stats.of(CacheFigure::kAllocatedBytes, pool).current,
+                device.live_bytes[pool]);
   }
-  expect_stat("segments", stats.of(CacheFigure::kSegments).current, device.witness->segments().size());
-  expect_stat("reserved_bytes", stats.of(CacheFigure::kReservedBytes).current, device.witness->segment_bytes());
+  expect_stat("segments", stats.of(CacheFigure::kSegments).current,
+              device.witness->segments().size());
+  expect_stat("reserved_bytes", stats.of(CacheFigure::kReservedBytes).current,
+              device.witness->segment_bytes());
   expect_stat("segments increased", stats.of(CacheFigure::kSegments).increased,
-              device.witness->calls_of(device::CallKind::kSegmentAlloc) - device.witness->failures_of(device::CallKind::kSegmentAlloc));
-  if (std::memcmp(stats.device_calls, device.witness->calls().data(), sizeof stats.device_calls) != 0) {
+              device.witness->calls_of(device::CallKind::kSegmentAlloc) -
+                  device.witness->failures_of(device::CallKind::kSegmentAlloc));
+  if (std::memcmp(stats.device_calls, device.witness->calls().data(), sizeof stats.device_calls) !=
+      0) {
     for (unsigned kind = 0; kind < device::kCallKinds; ++kind) {
-      expect_stat(device::call_name(static_cast<device::CallKind>(kind)), stats.device_calls[kind], device.witness->calls()[kind]);
+      expect_stat(device::call_name(static_cast<device::CallKind>(kind)), stats.device_calls[kind],
+                  device.witness->calls()[kind]);
     }
   }
   expect_stat("ooms", stats.ooms, device.ooms);
   settle_count("alloc_retries", stats.alloc_retries, &device.retries);
   settle_count("steals", stats.steals, &device.steals);
-  if (shortages_observed_ != shortages_) report("DEV-13", "an observer was not told of an out-of-memory, or told twice");
-  // A wait for a use on another device's stream is made on that device, and counted where memory was short.
+  if (shortages_observed_ != shortages_)
+    report("DEV-13", "an observer was not told of an out-of-memory, or told twice");
+  // A wait for a use on another device's stream is made on that device, and counted where memory
+  // was short.
   std::uint64_t waits = 0;
   for (const Device& each : devices_) {
-    waits += each.witness->calls_of(device::CallKind::kEventSynchronize) + each.witness->calls_of(device::CallKind::kSynchronize);
+    waits += each.witness->calls_of(device::CallKind::kEventSynchronize) +
+             each.witness->calls_of(device::CallKind::kSynchronize);
   }
   if (stats.waits > waits || devices_.size() == 1) expect_stat("waits", stats.waits, waits);
 }
@@ -235,7 +258,8 @@ void CacheModel::judge_oversize(Device& device, const CacheStats& stats) {
   std::uint64_t active = 0;
   std::uint64_t segments = 0;
   if (settings_.max_split_size != ~std::uint64_t{0}) {
-    for (const CacheSegment& segment : device.view.segments) segments += segment.size >= settings_.max_split_size;
+    for (const CacheSegment& segment : device.view.segments)
+      segments += segment.size >= settings_.max_split_size;
     for (const CacheBlock& block : device.view.blocks) {
       const bool is_oversize = block.size >= settings_.max_split_size;
       live += is_oversize && block.state == CacheState::kLive;
@@ -250,7 +274,8 @@ void CacheModel::judge_oversize(Device& device, const CacheStats& stats) {
 void CacheModel::judge_stats(Device& device) {
   if (!verdict_.is_good()) return;
   CacheStats& stats = device.stats;
-  if (!subject_.stats(device.id, &stats).is_ok()) return report("C15", "no statistics could be read");
+  if (!subject_.stats(device.id, &stats).is_ok())
+    return report("C15", "no statistics could be read");
   judge_counters(device, stats);
   const bool is_wrong = has_wrong_figure(device, stats);
   if (is_wrong) explain_figures(device, stats);

@@ -1,7 +1,7 @@
 // CacheSubject: a stream-ordered caching allocator as the specification sees it.
 //
-// Purpose: spec/ names what it drives by this interface; adapters live in props/. Everything here is plain data, or a type
-// of base/ and device/.
+// Purpose: spec/ names what it drives by this interface; adapters live in props/. Everything here
+// is plain data, or a type of base/ and device/.
 // Thread safety: as the subject's; the lockstep driver calls from one thread.
 #pragma once
 
@@ -22,7 +22,8 @@
 
 namespace ashlar::spec {
 
-/// May a stream take what another stream's heap holds idle? never / once complete / also behind a wait on the device.
+/// May a stream take what another stream's heap holds idle? never / once complete / also behind a
+/// wait on the device.
 enum class CacheReuse : std::uint8_t { kOwn, kCompleted, kOrdered };
 
 /// The settings a model needs to judge by: rows DEV-1..4, 12 and ours. Sizes in bytes.
@@ -57,17 +58,20 @@ static_assert(std::has_unique_object_representations_v<CacheBlock>);
 struct CacheSegment {
   std::uint64_t base = 0;
   std::uint64_t size = 0;
-  std::uint64_t stream = 0;   ///< identity of the heap's stream
+  std::uint64_t stream = 0;  ///< identity of the heap's stream
   std::uint64_t ordinal = 0;
   std::uint32_t block_first = 0;
   std::uint32_t block_count = 0;
   bool is_small = false;
 };
 
-/// The segment that holds the address, or nullptr. REQUIRES: segments by address, as a snapshot has them.
-inline const CacheSegment* find_segment(const std::vector<CacheSegment>& segments, std::uint64_t address) {
-  const auto after = std::upper_bound(segments.begin(), segments.end(), address,
-                                      [](std::uint64_t a, const CacheSegment& segment) { return a < segment.base; });
+/// The segment that holds the address, or nullptr. REQUIRES: segments by address, as a snapshot has
+/// them.
+inline const CacheSegment* find_segment(const std::vector<CacheSegment>& segments,
+                                        std::uint64_t address) {
+  const auto after = std::upper_bound(
+      segments.begin(), segments.end(), address,
+      [](std::uint64_t a, const CacheSegment& segment) { return a < segment.base; });
   if (after == segments.begin()) return nullptr;
   const CacheSegment& segment = *std::prev(after);
   return address - segment.base < segment.size ? &segment : nullptr;
@@ -111,7 +115,9 @@ struct CacheStats {
   std::uint64_t steals = 0;
   std::uint64_t device_calls[device::kCallKinds] = {};
 
-  const CacheStat& of(CacheFigure f, unsigned pool = 0) const { return figure[static_cast<unsigned>(f)][pool]; }
+  const CacheStat& of(CacheFigure f, unsigned pool = 0) const {
+    return figure[static_cast<unsigned>(f)][pool];
+  }
   CacheStat& of(CacheFigure f, unsigned pool = 0) { return figure[static_cast<unsigned>(f)][pool]; }
 };
 
@@ -167,8 +173,9 @@ class CacheSubject {
   virtual void add_out_of_memory_observer(std::function<void(const CacheShortage&)> observer) = 0;
 };
 
-/// Makes a subject over those devices with that configuration string; an error when the string is bad.
-using CacheFactory =
-    std::function<Result<std::shared_ptr<CacheSubject>>(std::span<device::Device* const> devices, const std::string& conf)>;
+/// Makes a subject over those devices with that configuration string; an error when the string is
+/// bad.
+using CacheFactory = std::function<Result<std::shared_ptr<CacheSubject>>(
+    std::span<device::Device* const> devices, const std::string& conf)>;
 
 }  // namespace ashlar::spec

@@ -1,5 +1,6 @@
-// The whole-map walk: the subject's snapshot against the tiling rules, the device's ledger and the owned blocks, and the
-// recount that statistics are compared with. Clauses C3, C4, C5, C14, C18, invariant (1) of cache_model.h.
+// The whole-map walk: the subject's snapshot against the tiling rules, the device's ledger and the
+// owned blocks, and the recount that statistics are compared with. Clauses C3, C4, C5, C14, C18,
+// invariant (1) of cache_model.h.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -17,16 +18,19 @@ struct BlockPlace {
   const CacheSegment* segment;
   const CacheBlock* block;
 };
-BlockPlace place(const CacheSegment& segment, const CacheBlock& block) { return {&segment, &block}; }
+BlockPlace place(const CacheSegment& segment, const CacheBlock& block) {
+  return {&segment, &block};
+}
 void append(std::string* text, BlockPlace at) {
-  *text += joined("segment ", at.segment->ordinal, " + ", at.block->address - at.segment->base, " (", at.block->size,
-                  " bytes)");
+  *text += joined("segment ", at.segment->ordinal, " + ", at.block->address - at.segment->base,
+                  " (", at.block->size, " bytes)");
 }
 
 /// A block as the model knows it, with nothing to look into: the common case of match_owned.
 bool is_plainly(const OwnedBlock& own, const CacheBlock& block, bool is_small) {
-  return block.state == CacheState::kLive && !own.is_pending && own.size == block.size && own.is_small == is_small &&
-         own.requested == block.requested && own.stream == block.stream && own.uses.empty() && block.other_uses == 0;
+  return block.state == CacheState::kLive && !own.is_pending && own.size == block.size &&
+         own.is_small == is_small && own.requested == block.requested &&
+         own.stream == block.stream && own.uses.empty() && block.other_uses == 0;
 }
 
 }  // namespace
@@ -50,24 +54,33 @@ void CacheModel::match_owned(Device& device, const CacheSegment& segment, const 
     *owned = complete(device, *owned);
   }
   const bool is_known = *owned != device.owned.end() && owned->address() == block.address;
-  if (!is_known) return report("C2", place(segment, block), " is owned by nobody that was given it");
+  if (!is_known)
+    return report("C2", place(segment, block), " is owned by nobody that was given it");
   const OwnedBlock& own = (*owned)->second;
   const bool is_pending = block.state == CacheState::kPending;
   if (own.is_pending != is_pending) {
-    return report("C2", place(segment, block), is_pending ? " is pending but live" : " is live but freed");
+    return report("C2", place(segment, block),
+                  is_pending ? " is pending but live" : " is live but freed");
   }
-  // A borrowed block whose borrower is done, but other uses are not, may go by its heap's stream again.
+  // A borrowed block whose borrower is done, but other uses are not, may go by its heap's stream
+  // again.
   const bool is_borrowed = segment.stream != own.stream;
-  const bool same_stream = own.stream == block.stream || (is_pending && is_borrowed && block.stream == segment.stream);
+  const bool same_stream =
+      own.stream == block.stream || (is_pending && is_borrowed && block.stream == segment.stream);
   if (own.size != block.size || own.requested != block.requested || !same_stream) {
-    return report("C1", place(segment, block), " changed its size, its requested size or its stream");
+    return report("C1", place(segment, block),
+                  " changed its size, its requested size or its stream");
   }
-  if (own.is_small != segment.is_small) return report("DEV-2", place(segment, block), " lies in the wrong pool");
-  // On a block taken from another stream's heap, that stream's own order stands for a use of it, and the borrower is one.
-  const auto in_order = static_cast<std::size_t>(std::count(own.uses.begin(), own.uses.end(), segment.stream));
+  if (own.is_small != segment.is_small)
+    return report("DEV-2", place(segment, block), " lies in the wrong pool");
+  // On a block taken from another stream's heap, that stream's own order stands for a use of it,
+  // and the borrower is one.
+  const auto in_order =
+      static_cast<std::size_t>(std::count(own.uses.begin(), own.uses.end(), segment.stream));
   const std::size_t least = is_pending ? 0 : own.uses.size() - in_order;
   if (block.other_uses > own.uses.size() + is_borrowed || block.other_uses < least) {
-    return report("C7", place(segment, block), " counts ", block.other_uses, " uses of ", own.uses.size(), " announced");
+    return report("C7", place(segment, block), " counts ", block.other_uses, " uses of ",
+                  own.uses.size(), " announced");
   }
   if (is_pending && own.uses.empty() && !is_borrowed && lost_streams_.empty()) {
     return report("DEV-6", place(segment, block), " waits for nothing, but was not merged");
@@ -89,10 +102,12 @@ void CacheModel::walk_segment(Device& device, const CacheSegment& segment, Block
   std::uint64_t at = segment.base;
   bool was_free = false;
   for (; block != end; ++block) {
-    if (block->address != at || block->size == 0) return report("C3", place(segment, *block), " leaves a gap or overlaps");
+    if (block->address != at || block->size == 0)
+      return report("C3", place(segment, *block), " leaves a gap or overlaps");
     at += block->size;
     const bool is_free = block->state == CacheState::kFree;
-    if (is_free && was_free) return report("C4", place(segment, *block), " and the block before it are both free");
+    if (is_free && was_free)
+      return report("C4", place(segment, *block), " and the block before it are both free");
     was_free = is_free;
     if ((block->size & (settings_.granule - 1)) != 0) {
       return report("C3", place(segment, *block), " is no multiple of the granule");
@@ -152,7 +167,8 @@ void CacheModel::begin_recount(Device& device, bool is_whole) {
 }
 
 /// A segment's figures become `counts`, in its heap's and the device's too.
-void CacheModel::recount(Device& device, bool is_small, const std::uint64_t* counts, SegmentFigures* figures) {
+void CacheModel::recount(Device& device, bool is_small, const std::uint64_t* counts,
+                         SegmentFigures* figures) {
   HeapFigures& heap = device.heaps[figures->heap];
   heap.has_changed = true;
   for (unsigned i = 0; i < kCacheFigures; ++i) {
@@ -167,19 +183,22 @@ void CacheModel::recount(Device& device, bool is_small, const std::uint64_t* cou
       heap.now[i][pool] += change;
       device.sum[i][pool] += change;
     }
-    if (i == f(CacheFigure::kSegments) || i == f(CacheFigure::kReservedBytes)) device.has_segment_change = true;
+    if (i == f(CacheFigure::kSegments) || i == f(CacheFigure::kReservedBytes))
+      device.has_segment_change = true;
   }
 }
 
 /// A segment has gone, or is another heap's: its figures are nothing.
-void CacheModel::forget_segment(Device& device, const CacheSegment& old, bool is_whole, SegmentFigures* figures) {
+void CacheModel::forget_segment(Device& device, const CacheSegment& old, bool is_whole,
+                                SegmentFigures* figures) {
   constexpr std::uint64_t kNothing[kCacheFigures] = {};
   if (!is_whole) recount(device, old.is_small, kNothing, figures);
   *figures = {};
 }
 
 /// Invariant 3: nothing that the judgement of this segment rests on is other than at the last walk.
-bool CacheModel::is_as_before(const Device& device, std::size_t old_index, const CacheSegment& segment) const {
+bool CacheModel::is_as_before(const Device& device, std::size_t old_index,
+                              const CacheSegment& segment) const {
   const CacheSegment& old = device.view.segments[old_index];
   if (old.size != segment.size || old.stream != segment.stream || old.ordinal != segment.ordinal ||
       old.block_count != segment.block_count || old.is_small != segment.is_small) {
@@ -187,7 +206,8 @@ bool CacheModel::is_as_before(const Device& device, std::size_t old_index, const
   }
   const auto touched = std::lower_bound(device.touched.begin(), device.touched.end(), segment.base);
   if (touched != device.touched.end() && *touched - segment.base < segment.size) return false;
-  return std::memcmp(device.view.blocks.data() + old.block_first, device.next.blocks.data() + segment.block_first,
+  return std::memcmp(device.view.blocks.data() + old.block_first,
+                     device.next.blocks.data() + segment.block_first,
                      segment.block_count * sizeof(CacheBlock)) == 0;
 }
 
@@ -201,12 +221,14 @@ CacheModel::Blocks::iterator& CacheModel::owned_at(Device& device, Place* place)
 void CacheModel::pass_owned(Device& device, std::uint64_t end, Place* place) {
   Blocks::iterator& owned = owned_at(device, place);
   while (owned != device.owned.end() && owned.address() < end) {
-    if (!owned->second.is_pending) return report("C2", "a live block is not in the snapshot, before ", end);
+    if (!owned->second.is_pending)
+      return report("C2", "a live block is not in the snapshot, before ", end);
     owned = complete(device, owned);
   }
 }
 
-/// Old segments and new ones side by side, both by address. Their figures stay where they are, unless segments came or went.
+/// Old segments and new ones side by side, both by address. Their figures stay where they are,
+/// unless segments came or went.
 void CacheModel::walk_segments(Device& device, bool is_whole) {
   const std::vector<DeviceWitness::Held>& held = device.witness->segments();
   const std::vector<CacheSegment>& old = device.view.segments;
@@ -234,7 +256,8 @@ void CacheModel::walk_segments(Device& device, bool is_whole) {
     // A segment that stays where it was counts by what has changed in it.
     if (!was_here) {
       figures.insert(figures.begin() + static_cast<std::ptrdiff_t>(i), SegmentFigures{});
-    } else if (is_whole || old[at_old].stream != segment.stream || old[at_old].is_small != segment.is_small) {
+    } else if (is_whole || old[at_old].stream != segment.stream ||
+               old[at_old].is_small != segment.is_small) {
       forget_segment(device, old[at_old], is_whole, &figures[i]);
     }
     at_old += was_here;
@@ -259,10 +282,11 @@ void CacheModel::make_room(Device& device) {
 void CacheModel::walk(Device& device, bool is_whole) {
   if (++walks_ % validate_every_ == 0) judge_structure();
   if (device.next.segments.capacity() == 0) make_room(device);
-  if (!subject_.snapshot(device.id, &device.next).is_ok()) return report("C3", "no snapshot could be taken");
+  if (!subject_.snapshot(device.id, &device.next).is_ok())
+    return report("C3", "no snapshot could be taken");
   if (device.next.segments.size() != device.witness->segments().size()) {
-    return report("C14", "the snapshot has ", device.next.segments.size(), " segments, the device gave out ",
-                  device.witness->segments().size());
+    return report("C14", "the snapshot has ", device.next.segments.size(),
+                  " segments, the device gave out ", device.witness->segments().size());
   }
   is_whole = is_whole || walks_ % kWholeWalkEvery == 0;
   begin_recount(device, is_whole);
@@ -298,7 +322,8 @@ void CacheModel::judge_empty(DeviceId id) {
   if (!device.is_fresh) walk(device);
   if (!device.owned.empty()) report("C14", "after everything was freed, a free is still pending");
   if (!device.witness->segments().empty()) {
-    report("C14", "after everything was freed and trimmed, ", device.witness->segment_bytes(), " bytes are still reserved");
+    report("C14", "after everything was freed and trimmed, ", device.witness->segment_bytes(),
+           " bytes are still reserved");
   }
 }
 

@@ -28,7 +28,8 @@ Result<Address> DeviceWitness::segment_alloc(Bytes size) noexcept {
   if (!got.is_ok()) return got;
   const std::uint64_t base = got.value().value();
   if (segments_.capacity() == 0) segments_.reserve(16);
-  segments_.insert(std::lower_bound(segments_.begin(), segments_.end(), base, by_base), Held{base, size.count(), granted_++});
+  segments_.insert(std::lower_bound(segments_.begin(), segments_.end(), base, by_base),
+                   Held{base, size.count(), granted_++});
   segment_bytes_ += size.count();
   ++segment_changes_;
   return got;
@@ -90,7 +91,8 @@ Status DeviceWitness::event_query(EventHandle event) noexcept {
   return note(device::CallKind::kEventQuery, device_.event_query(event));
 }
 Status DeviceWitness::event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept {
-  const Status done = note(device::CallKind::kEventSynchronize, device_.event_synchronize(event, timeout_ms));
+  const Status done =
+      note(device::CallKind::kEventSynchronize, device_.event_synchronize(event, timeout_ms));
   timeouts_ += done.code() == Code::kNotReady ? 1 : 0;
   return done;
 }
@@ -103,7 +105,8 @@ Result<Stream> DeviceWitness::identify(StreamHandle handle) noexcept {
 Result<device::CaptureStatus> DeviceWitness::capture_status(StreamHandle stream) noexcept {
   return note(device::CallKind::kCaptureStatus, device_.capture_status(stream));
 }
-Result<device::CaptureMode> DeviceWitness::exchange_capture_mode(device::CaptureMode mode) noexcept {
+Result<device::CaptureMode> DeviceWitness::exchange_capture_mode(
+    device::CaptureMode mode) noexcept {
   return note(device::CallKind::kExchangeCaptureMode, device_.exchange_capture_mode(mode));
 }
 Result<Address> DeviceWitness::pinned_alloc(Bytes size) noexcept {
@@ -112,6 +115,8 @@ Result<Address> DeviceWitness::pinned_alloc(Bytes size) noexcept {
 Status DeviceWitness::pinned_free(Address base) noexcept {
   return note(device::CallKind::kPinnedFree, device_.pinned_free(base));
 }
-Status DeviceWitness::synchronize() noexcept { return note(device::CallKind::kSynchronize, device_.synchronize()); }
+Status DeviceWitness::synchronize() noexcept {
+  return note(device::CallKind::kSynchronize, device_.synchronize());
+}
 
 }  // namespace ashlar::spec

@@ -1,7 +1,9 @@
-// DeviceWitness: stands between a subject and its device and keeps the record that clauses are judged by.
+// DeviceWitness: stands between a subject and its device and keeps the record that clauses are
+// judged by.
 //
-// Purpose: what was asked of the device during one call, of which kind and with which outcome (C17, C25, C26), and which
-// segments and events the subject holds (C14): a ledger of this seam's own, independent of the simulated machine's.
+// Purpose: what was asked of the device during one call, of which kind and with which outcome (C17,
+// C25, C26), and which segments and events the subject holds (C14): a ledger of this seam's own,
+// independent of the simulated machine's.
 // Thread safety: none; for one thread.
 #pragma once
 
@@ -27,8 +29,12 @@ class DeviceWitness final : public device::Device {
   /// Calls so far, and those of them that failed (kNotReady is no failure).
   const Counts& calls() const { return calls_; }
   const Counts& failures() const { return failures_; }
-  std::uint64_t calls_of(device::CallKind kind) const { return calls_[static_cast<unsigned>(kind)]; }
-  std::uint64_t failures_of(device::CallKind kind) const { return failures_[static_cast<unsigned>(kind)]; }
+  std::uint64_t calls_of(device::CallKind kind) const {
+    return calls_[static_cast<unsigned>(kind)];
+  }
+  std::uint64_t failures_of(device::CallKind kind) const {
+    return failures_[static_cast<unsigned>(kind)];
+  }
   /// Waits that ended by their time limit.
   std::uint64_t timeouts() const { return timeouts_; }
   std::uint64_t calls_in_all() const { return calls_in_all_; }

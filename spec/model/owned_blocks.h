@@ -1,7 +1,7 @@
 // OwnedBlocks: the model's live and pending blocks, in order of their addresses.
 //
-// A sorted list of addresses beside the blocks, which stay where they are: a step moves a few words and allocates nothing
-// once the world has had as many blocks before.
+// A sorted list of addresses beside the blocks, which stay where they are: a step moves a few words
+// and allocates nothing once the world has had as many blocks before.
 // Thread safety: none. Cost: find O(log n), insert and erase O(n) words moved.
 // An insertion or erasure shifts what iterators after its place stand for.
 #pragma once
@@ -101,8 +101,9 @@ class OwnedBlocks {
   static constexpr std::size_t kUsual = 32;  ///< what most worlds stay below
 
   std::size_t place(std::uint64_t address) const {
-    const auto at = std::lower_bound(order_.begin(), order_.end(), address,
-                                     [](const Key& key, std::uint64_t value) { return key.address < value; });
+    const auto at =
+        std::lower_bound(order_.begin(), order_.end(), address,
+                         [](const Key& key, std::uint64_t value) { return key.address < value; });
     return static_cast<std::size_t>(at - order_.begin());
   }
   std::size_t place_of(std::uint64_t address) const {

@@ -23,7 +23,8 @@ std::string check_usable(const PoolMap& map, Address address, Bytes requested, B
     if (block.size < requested) return "C1: the block is smaller than the request" + at(block);
     if (address.value() % granule.count() != 0) return "C1: the block is not aligned" + at(block);
     const PoolSegment* segment = segment_of(map, block);
-    if (segment == nullptr || block.address < segment->base || block.end() > segment->base + segment->size) {
+    if (segment == nullptr || block.address < segment->base ||
+        block.end() > segment->base + segment->size) {
       return "C1: the block is not inside its segment" + at(block);
     }
     return {};
@@ -33,7 +34,8 @@ std::string check_usable(const PoolMap& map, Address address, Bytes requested, B
 
 std::string check_disjoint(const PoolMap& map) {
   for (std::size_t i = 1; i < map.blocks.size(); ++i) {
-    if (map.blocks[i].address < map.blocks[i - 1].end()) return "C2: two blocks share a byte" + at(map.blocks[i]);
+    if (map.blocks[i].address < map.blocks[i - 1].end())
+      return "C2: two blocks share a byte" + at(map.blocks[i]);
   }
   return {};
 }
@@ -51,14 +53,16 @@ std::string check_tiling(const PoolMap& map) {
       return "C3: the blocks do not fill the segment at " + std::to_string(segment.base.value());
     }
   }
-  return i == map.blocks.size() ? std::string{} : "C3: a block belongs to no segment" + at(map.blocks[i]);
+  return i == map.blocks.size() ? std::string{}
+                                : "C3: a block belongs to no segment" + at(map.blocks[i]);
 }
 
 std::string check_coalesced(const PoolMap& map) {
   for (std::size_t i = 1; i < map.blocks.size(); ++i) {
     const PoolBlock& left = map.blocks[i - 1];
     const PoolBlock& right = map.blocks[i];
-    if (left.state == PoolState::kFree && right.state == PoolState::kFree && left.segment == right.segment) {
+    if (left.state == PoolState::kFree && right.state == PoolState::kFree &&
+        left.segment == right.segment) {
       return "C4: two free blocks touch" + at(right);
     }
   }
@@ -74,10 +78,12 @@ std::string check_index(const PoolMap& map, const std::vector<Address>& order) {
     return a->size != b->size ? a->size < b->size : a->address < b->address;
   });
   if (free.size() != order.size()) {
-    return "C5: the index holds " + std::to_string(order.size()) + " of " + std::to_string(free.size()) + " blocks";
+    return "C5: the index holds " + std::to_string(order.size()) + " of " +
+           std::to_string(free.size()) + " blocks";
   }
   for (std::size_t i = 0; i < free.size(); ++i) {
-    if (free[i]->address != order[i]) return "C5: the index is out of order or incomplete" + at(*free[i]);
+    if (free[i]->address != order[i])
+      return "C5: the index is out of order or incomplete" + at(*free[i]);
   }
   return {};
 }

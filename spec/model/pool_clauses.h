@@ -1,6 +1,8 @@
-// The contract's clauses about a block pool, as checkers of a map. They know no policy: any correct pool passes.
+// The contract's clauses about a block pool, as checkers of a map. They know no policy: any correct
+// pool passes.
 //
-// Each returns an empty string, or what broke, beginning with the clause. Thread safety: pure functions.
+// Each returns an empty string, or what broke, beginning with the clause. Thread safety: pure
+// functions.
 // Cost: linear, but for check_index, which sorts.
 #pragma once
 
@@ -11,7 +13,8 @@
 
 namespace ashlar::spec {
 
-/// C1: the block at `address` is live, holds the request, is a multiple of the granule, and lies inside one segment.
+/// C1: the block at `address` is live, holds the request, is a multiple of the granule, and lies
+/// inside one segment.
 std::string check_usable(const PoolMap& map, Address address, Bytes requested, Bytes granule);
 /// C2: no two blocks share a byte.
 std::string check_disjoint(const PoolMap& map);

@@ -1,6 +1,8 @@
-// What the specification asks of a block pool, in plain types: the pool under test stands behind this interface.
+// What the specification asks of a block pool, in plain types: the pool under test stands behind
+// this interface.
 //
-// Blocks are named by their addresses, so that an answer can be compared without knowing how the pool names them.
+// Blocks are named by their addresses, so that an answer can be compared without knowing how the
+// pool names them.
 // Thread safety: plain values; a subject is driven by one thread.
 #pragma once
 

@@ -15,22 +15,28 @@ constexpr std::uint64_t kByteCallKinds = 22;
 constexpr std::uint64_t kByteCodes = 32;
 constexpr std::uint64_t kCountMax = 0x3fff;
 constexpr std::uint64_t kSelectable = 0x10000;  ///< a u16 selects among so many
-constexpr std::size_t kFreedKept = 64;          ///< stale names stay eligible until so many newer ones came
-constexpr std::uint64_t kBoundaries[8] = {0,        512,      1u << 20, 2u << 20,
+/// stale names stay eligible until so many newer ones came
+constexpr std::size_t kFreedKept = 64;
+constexpr std::uint64_t kBoundaries[8] = {0,         512,       1u << 20, 2u << 20,
                                           10u << 20, 20u << 20, 1u << 30, std::uint64_t{1} << 60};
-constexpr std::size_t kTextUsual = 96;          ///< that no composed configuration string is longer than
-// Fragments of configuration strings: never reorder, a stored byte is an index. Index 0 is "not set".
+/// that no composed configuration string is longer than
+constexpr std::size_t kTextUsual = 96;
+// Fragments of configuration strings: never reorder, a stored byte is an index. Index 0 is "not
+// set".
 constexpr const char* kFragments[4][4] = {
     {"", "reuse:own", "reuse:completed", "reuse:ordered"},
     {"", "wait_ms:0", "wait_ms:5", "wait_ms:forever"},
     {"", "max_split_size_mb:21", "max_split_size_mb:64", "max_split_size_mb:200"},
-    {"", "roundup_power2_divisions:4", "roundup_power2_divisions:[1:2,2:4,64:8,>:1]", "per_process_memory_fraction:0.5"}};
+    {"", "roundup_power2_divisions:4", "roundup_power2_divisions:[1:2,2:4,64:8,>:1]",
+     "per_process_memory_fraction:0.5"}};
 
-// Sizes. ----------------------------------------------------------------------------------------------------------------
+// Sizes.
 
 std::uint64_t decode_size(std::uint8_t c, std::uint32_t d) {
-  const auto low8 = static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int8_t>(d & 0xff)));
-  const auto low16 = static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int16_t>(d & 0xffff)));
+  const auto low8 =
+      static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int8_t>(d & 0xff)));
+  const auto low16 =
+      static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int16_t>(d & 0xffff)));
   if (c < 64) return (std::uint64_t{1} << c) + low8;
   if (c < 128) return d & (~std::uint32_t{0} >> (31 - (c - 64) / 2));
   if (c < 192) return kBoundaries[c % 8] + low16 * ((c & 8) != 0 ? 512 : 1);
@@ -44,8 +50,10 @@ struct SizeBytes {
 
 SizeBytes encode_size(std::uint64_t size) {
   if (size <= 0xffffffffu) return {127, static_cast<std::uint32_t>(size)};
-  const auto from_boundary = static_cast<std::int64_t>(size);  // modulo 2^64: sizes that nearly wrap
-  if (from_boundary < 0 && from_boundary >= -32768) return {128, static_cast<std::uint32_t>(from_boundary & 0xffff)};
+  // modulo 2^64: sizes that nearly wrap
+  const auto from_boundary = static_cast<std::int64_t>(size);
+  if (from_boundary < 0 && from_boundary >= -32768)
+    return {128, static_cast<std::uint32_t>(from_boundary & 0xffff)};
   for (std::uint8_t c = 32; c < 64; ++c) {
     const auto off = static_cast<std::int64_t>(size - (std::uint64_t{1} << c));
     if (off >= -128 && off <= 127) return {c, static_cast<std::uint32_t>(off & 0xff)};
@@ -56,9 +64,11 @@ SizeBytes encode_size(std::uint64_t size) {
   return {static_cast<std::uint8_t>(192 + shift), static_cast<std::uint32_t>(size >> shift)};
 }
 
-// Counts and texts. -----------------------------------------------------------------------------------------------------
+// Counts and texts.
 
-std::uint64_t decode_count(std::uint32_t n) { return n < 0x8000 ? n % 8 : n < 0xc000 ? n % 256 : n - 0xc000; }
+std::uint64_t decode_count(std::uint32_t n) {
+  return n < 0x8000 ? n % 8 : n < 0xc000 ? n % 256 : n - 0xc000;
+}
 
 std::uint32_t encode_count(std::uint64_t n) {
   if (n < 8) return static_cast<std::uint32_t>(n);
@@ -80,13 +90,14 @@ std::string compose_text(std::uint32_t selectors) {
 
 std::uint32_t select_text(const std::string& text) {
   for (std::uint32_t n = 0; n < 256; ++n) {
-    const std::uint32_t selectors = (n & 3) | (n >> 2 & 3) << 8 | (n >> 4 & 3) << 16 | (n >> 6 & 3) << 24;
+    const std::uint32_t selectors =
+        (n & 3) | (n >> 2 & 3) << 8 | (n >> 4 & 3) << 16 | (n >> 6 & 3) << 24;
     if (compose_text(selectors) == text) return selectors;
   }
   return 0;
 }
 
-// Arguments. ------------------------------------------------------------------------------------------------------------
+// Arguments.
 
 constexpr std::uint8_t width_of(ArgKind kind) {
   switch (kind) {
@@ -114,7 +125,7 @@ constexpr std::uint64_t choices_of(ArgKind kind) {
   }
 }
 
-// Pointers. -------------------------------------------------------------------------------------------------------------
+// Pointers.
 
 enum class Names : std::uint8_t { kLive, kFreed, kPending };
 
@@ -141,10 +152,13 @@ Motion motion_of(std::uint8_t s) {
 class Binder {
  public:
   Binder() {
-    for (const Names set : {Names::kLive, Names::kFreed}) names_[static_cast<unsigned>(set)].reserve(kUsual);
+    for (const Names set : {Names::kLive, Names::kFreed})
+      names_[static_cast<unsigned>(set)].reserve(kUsual);
   }
   void bind(std::uint64_t name) { names_[0].push_back(name); }
-  const std::vector<std::uint64_t>& eligible(Names set) const { return names_[static_cast<unsigned>(set)]; }
+  const std::vector<std::uint64_t>& eligible(Names set) const {
+    return names_[static_cast<unsigned>(set)];
+  }
   void move(const Motion& motion, std::size_t position) {
     if (motion.from == motion.to) return;
     std::vector<std::uint64_t>& from = names_[static_cast<unsigned>(motion.from)];
@@ -155,7 +169,9 @@ class Binder {
     if (freed.size() > kFreedKept) freed.erase(freed.begin());
   }
   /// conf and device come before the first alloc.
-  bool is_late(std::uint8_t s) const { return (s == slot::kConf || s == slot::kDevice) && is_begun_; }
+  bool is_late(std::uint8_t s) const {
+    return (s == slot::kConf || s == slot::kDevice) && is_begun_;
+  }
   void begin() { is_begun_ = true; }
 
  private:
@@ -166,7 +182,8 @@ class Binder {
 
 bool is_in(std::uint8_t s, unsigned first, unsigned last) { return s >= first && s <= last; }
 
-/// Calls `each(op, selector)` for every op that can run, with pointers renumbered; `selector` is the pointer's place.
+/// Calls `each(op, selector)` for every op that can run, with pointers renumbered; `selector` is
+/// the pointer's place.
 template <class Each>
 void walk_canonical(const OpFile& file, Each&& each) {
   Binder names;
@@ -187,7 +204,8 @@ void walk_canonical(const OpFile& file, Each&& each) {
         case ArgKind::kPointer: {
           const std::vector<std::uint64_t>& set = names.eligible(motion_of(op.slot).from);
           can_run = false;
-          for (std::size_t k = std::min<std::size_t>(set.size(), kSelectable); k-- > 0 && !can_run;) {
+          for (std::size_t k = std::min<std::size_t>(set.size(), kSelectable);
+               k-- > 0 && !can_run;) {
             if (old_names[set[k]] != value) continue;
             can_run = true;
             selector = k;
@@ -231,10 +249,12 @@ bool slot_drives(Subject subject, std::uint8_t s) {
 
 std::size_t encoded_size(std::uint8_t s) {
   const OpInfo& info = op_info(s);
-  return 1u + width_of(info.args[0]) + width_of(info.args[1]) + width_of(info.args[2]) + width_of(info.args[3]);
+  return 1u + width_of(info.args[0]) + width_of(info.args[1]) + width_of(info.args[2]) +
+         width_of(info.args[3]);
 }
 
-void decode_ops(Subject subject, std::span<const std::uint8_t> bytes, OpFile* file, std::size_t ops_max) {
+void decode_ops(Subject subject, std::span<const std::uint8_t> bytes, OpFile* file,
+                std::size_t ops_max) {
   file->subject = subject;
   file->ops.clear();
   file->lines.clear();
@@ -279,7 +299,8 @@ void decode_ops(Subject subject, std::span<const std::uint8_t> bytes, OpFile* fi
           break;
         }
         case ArgKind::kBytes:
-          op.arg[i] = decode_size(static_cast<std::uint8_t>(raw), static_cast<std::uint32_t>(raw >> 8));
+          op.arg[i] =
+              decode_size(static_cast<std::uint8_t>(raw), static_cast<std::uint32_t>(raw >> 8));
           break;
         case ArgKind::kCount: op.arg[i] = decode_count(static_cast<std::uint32_t>(raw)); break;
         case ArgKind::kText: op.text = compose_text(static_cast<std::uint32_t>(raw)); break;
@@ -306,7 +327,8 @@ OpFile canonical_ops(const OpFile& file) {
 std::vector<std::uint8_t> encode_ops(const OpFile& file) {
   std::vector<std::uint8_t> bytes;
   const auto put = [&](std::uint64_t value, unsigned width) {
-    for (unsigned i = 0; i < width; ++i) bytes.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
+    for (unsigned i = 0; i < width; ++i)
+      bytes.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
   };
   walk_canonical(file, [&](const Op& op, std::size_t selector) {
     put(op.slot, 1);

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "spec/ops/bytes.h"
-#include "spec/ops/random.h"
 #include "spec/ops/opcode_table.h"
+#include "spec/ops/random.h"
 
 namespace ashlar::spec {
 
@@ -21,13 +21,15 @@ struct Range {
 std::ptrdiff_t offset(std::size_t n) { return static_cast<std::ptrdiff_t>(n); }
 
 /// The bytes of up to `ops_max` ops, beginning at any op.
-Range pick_run(const Data& data, const std::vector<std::size_t>& starts, std::size_t ops_max, Random* random) {
+Range pick_run(const Data& data, const std::vector<std::size_t>& starts, std::size_t ops_max,
+               Random* random) {
   const std::size_t first = random->below(starts.size());
   const std::size_t last = std::min(starts.size(), first + 1 + random->below(ops_max));
   return {starts[first], last == starts.size() ? data.size() : starts[last]};
 }
 
-/// One op with random arguments. Half of them are the bread of every sequence: an allocation or a free.
+/// One op with random arguments. Half of them are the bread of every sequence: an allocation or a
+/// free.
 Data random_op(Subject subject, Random* random) {
   std::uint8_t s = slot::kNop;
   if (random->one_in(2)) {
@@ -63,7 +65,8 @@ void mutate_once(Subject subject, Data* data, std::size_t size_max, Random* rand
     case 5: {                                              // move
       data->erase(data->begin() + offset(run.begin), data->begin() + offset(run.end));
       op_starts(*data, &starts);
-      return insert(data, starts.empty() ? 0 : starts[random->below(starts.size())], copy, size_max);
+      return insert(data, starts.empty() ? 0 : starts[random->below(starts.size())], copy,
+                    size_max);
     }
     case 6: {  // swap with the op that follows
       const std::size_t first = random->below(starts.size());
@@ -75,9 +78,11 @@ void mutate_once(Subject subject, Data* data, std::size_t size_max, Random* rand
     }
     default: {  // one byte of an op, seldom its slot
       if (run.end - run.begin < 2) return;
-      const std::size_t byte = run.begin + (random->one_in(16) ? 0 : 1 + random->below(run.end - run.begin - 1));
-      (*data)[byte] = random->one_in(2) ? static_cast<std::uint8_t>(random->next())
-                                        : static_cast<std::uint8_t>((*data)[byte] + random->below(5) - 2);
+      const std::size_t byte =
+          run.begin + (random->one_in(16) ? 0 : 1 + random->below(run.end - run.begin - 1));
+      (*data)[byte] = random->one_in(2)
+                          ? static_cast<std::uint8_t>(random->next())
+                          : static_cast<std::uint8_t>((*data)[byte] + random->below(5) - 2);
       return;
     }
   }
@@ -90,15 +95,17 @@ void op_starts(std::span<const std::uint8_t> bytes, std::vector<std::size_t>* st
   for (std::size_t at = 0; at < bytes.size(); at += encoded_size(bytes[at])) starts->push_back(at);
 }
 
-void mutate_ops(Subject subject, std::vector<std::uint8_t>* data, std::size_t size_max, std::uint64_t seed) {
+void mutate_ops(Subject subject, std::vector<std::uint8_t>* data, std::size_t size_max,
+                std::uint64_t seed) {
   Random random(seed);
   const std::uint64_t times = 1 + random.below(4);
   for (std::uint64_t i = 0; i < times; ++i) mutate_once(subject, data, size_max, &random);
   if (data->size() > size_max) data->resize(size_max);
 }
 
-std::vector<std::uint8_t> splice_ops(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b,
-                                     std::size_t size_max, std::uint64_t seed) {
+std::vector<std::uint8_t> splice_ops(std::span<const std::uint8_t> a,
+                                     std::span<const std::uint8_t> b, std::size_t size_max,
+                                     std::uint64_t seed) {
   Random random(seed);
   std::vector<std::size_t> starts;
   Data child(a.begin(), a.end());

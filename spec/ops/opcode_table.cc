@@ -109,7 +109,8 @@ constexpr OpInfo kRows[] = {
 
 constexpr std::array<std::uint8_t, 256> row_by_slot() {
   std::array<std::uint8_t, 256> rows{};
-  for (std::size_t i = 0; i < std::size(kRows); ++i) rows[kRows[i].slot] = static_cast<std::uint8_t>(i);
+  for (std::size_t i = 0; i < std::size(kRows); ++i)
+    rows[kRows[i].slot] = static_cast<std::uint8_t>(i);
   return rows;
 }
 constexpr std::array<std::uint8_t, 256> kRowBySlot = row_by_slot();

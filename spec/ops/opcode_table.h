@@ -1,7 +1,7 @@
 // The opcode table: 256 slots, append only (Op invariant 1).
 //
-// Slots 1..39 drive the caching allocator, 40..59 the block pool, 60..127 the simulated GPU directly, 128..139 state
-// expectations. A slot not named here decodes to `nop`.
+// Slots 1..39 drive the caching allocator, 40..59 the block pool, 60..127 the simulated GPU
+// directly, 128..139 state expectations. A slot not named here decodes to `nop`.
 #pragma once
 
 #include <array>
@@ -21,103 +21,105 @@ namespace slot {
 enum : std::uint8_t {
   kNop = 0,
   // The caching allocator and its world.
-  kAlloc = 1,          // alloc p bytes s
-  kFree = 2,           // free p
-  kFreeOn = 3,         // free-on p s: free(p, stream)
-  kUse = 4,            // use p s: record_use
-  kKernel = 5,         // kernel s p r|w|rw: enqueue work that touches the whole of p
-  kStep = 6,           // step s n: the stream finishes up to n entries
-  kDrain = 7,          // drain d: every stream of the device finishes
-  kRecord = 8,         // record e s: the caller's own event
-  kWait = 9,           // wait s e: the caller's own ordering
-  kSync = 10,          // sync e: the host waits for it
-  kStreamCreate = 11,  // stream s d
-  kStreamRetire = 12,  // retire s: tells the allocator, then destroys the stream
-  kStreamDestroy = 13, // destroy s: destroys the stream and tells nobody
-  kTrim = 14,          // trim d
-  kFail = 15,          // fail call n once|on: the n-th call of that kind from now fails
-  kHeal = 16,          // heal: no more planned failures
-  kCapacity = 17,      // capacity d bytes
-  kCaptureBegin = 18,  // capture-begin s mode
-  kCaptureEnd = 19,    // capture-end s
-  kConf = 20,          // conf text: a configuration string; only before the first alloc
-  kDevice = 21,        // device d bytes: a device with that capacity (0 = unlimited); only before the first alloc
-  kFreeStale = 22,     // free-stale p: frees p's address again after its free
-  kFreeInterior = 23,  // free-interior p bytes: frees p's address + bytes
-  kFreeForeign = 24,   // free-foreign n: frees an address never issued
-  kLimit = 25,         // limit d bytes: the memory limit
-  kLose = 26,          // lose d: a sticky device error (C26)
-  kTeardown = 27,      // teardown: the driver is unloaded (C25)
-  kOnOutOfMemory = 28, // on-oom p: a free-memory callback that frees p, once
+  kAlloc = 1,           // alloc p bytes s
+  kFree = 2,            // free p
+  kFreeOn = 3,          // free-on p s: free(p, stream)
+  kUse = 4,             // use p s: record_use
+  kKernel = 5,          // kernel s p r|w|rw: enqueue work that touches the whole of p
+  kStep = 6,            // step s n: the stream finishes up to n entries
+  kDrain = 7,           // drain d: every stream of the device finishes
+  kRecord = 8,          // record e s: the caller's own event
+  kWait = 9,            // wait s e: the caller's own ordering
+  kSync = 10,           // sync e: the host waits for it
+  kStreamCreate = 11,   // stream s d
+  kStreamRetire = 12,   // retire s: tells the allocator, then destroys the stream
+  kStreamDestroy = 13,  // destroy s: destroys the stream and tells nobody
+  kTrim = 14,           // trim d
+  kFail = 15,           // fail call n once|on: the n-th call of that kind from now fails
+  kHeal = 16,           // heal: no more planned failures
+  kCapacity = 17,       // capacity d bytes
+  kCaptureBegin = 18,   // capture-begin s mode
+  kCaptureEnd = 19,     // capture-end s
+  kConf = 20,           // conf text: a configuration string; only before the first alloc
+  // device d bytes: a device with that capacity (0 = unlimited); only before the first alloc
+  kDevice = 21,
+  kFreeStale = 22,           // free-stale p: frees p's address again after its free
+  kFreeInterior = 23,        // free-interior p bytes: frees p's address + bytes
+  kFreeForeign = 24,         // free-foreign n: frees an address never issued
+  kLimit = 25,               // limit d bytes: the memory limit
+  kLose = 26,                // lose d: a sticky device error (C26)
+  kTeardown = 27,            // teardown: the driver is unloaded (C25)
+  kOnOutOfMemory = 28,       // on-oom p: a free-memory callback that frees p, once
   kOnOutOfMemoryAlloc = 29,  // on-oom-alloc: a free-memory callback that tries to allocate (C24)
-  kResetPeaks = 30,    // reset-peaks d
-  kUseStale = 31,      // use-stale p s: record_use of a freed address
-  kLag = 32,           // lag n: every stream finishes each entry n ops after it was enqueued
-  kSeed = 33,          // seed n: of the adversary (address reuse, progress)
+  kResetPeaks = 30,          // reset-peaks d
+  kUseStale = 31,            // use-stale p s: record_use of a freed address
+  kLag = 32,                 // lag n: every stream finishes each entry n ops after it was enqueued
+  kSeed = 33,                // seed n: of the adversary (address reuse, progress)
   // The block pool alone.
-  kPoolGrow = 40,      // pool-grow bytes
-  kPoolAlloc = 41,     // pool-alloc p bytes
-  kPoolFree = 42,      // pool-free p
-  kPoolDefer = 43,     // pool-defer p
-  kPoolComplete = 44,  // pool-complete p
-  kPoolShrink = 45,    // pool-shrink n: drops the n-th idle segment
-  kPoolLift = 46,      // pool-lift n: the n-th free block goes in transfer
-  kPoolLower = 47,     // pool-lower n: the n-th block in transfer comes back
+  kPoolGrow = 40,          // pool-grow bytes
+  kPoolAlloc = 41,         // pool-alloc p bytes
+  kPoolFree = 42,          // pool-free p
+  kPoolDefer = 43,         // pool-defer p
+  kPoolComplete = 44,      // pool-complete p
+  kPoolShrink = 45,        // pool-shrink n: drops the n-th idle segment
+  kPoolLift = 46,          // pool-lift n: the n-th free block goes in transfer
+  kPoolLower = 47,         // pool-lower n: the n-th block in transfer comes back
   kPoolAllocLimited = 48,  // pool-alloc-limited p bytes end: only blocks under `end`
   kPoolAllocWhole = 49,    // pool-alloc-whole p bytes: without split
-  // The simulated GPU, or any other, through Device and the hands of a test (spec/gpu/rule_runner.h).
-  kThread = 60,  // thread n: from now on this is host thread n
-  kBlockingStream = 61,  // blocking-stream s d: ordered with the legacy stream
-  kLegacyStream = 62,  // legacy-stream s d: binds s to it
-  kThreadStream = 63,  // thread-stream s d: binds s to this thread's default stream
-  kDevIdentify = 64,  // dev-identify s
-  kSameStream = 65,  // same-stream s s: not-found unless one identity
-  kSameHandle = 66,  // same-handle s s: not-found unless one handle
-  kDevEvent = 67,  // dev-event e d: creates it
+  // The simulated GPU, or any other, through Device and the hands of a test
+  // (spec/gpu/rule_runner.h).
+  kThread = 60,           // thread n: from now on this is host thread n
+  kBlockingStream = 61,   // blocking-stream s d: ordered with the legacy stream
+  kLegacyStream = 62,     // legacy-stream s d: binds s to it
+  kThreadStream = 63,     // thread-stream s d: binds s to this thread's default stream
+  kDevIdentify = 64,      // dev-identify s
+  kSameStream = 65,       // same-stream s s: not-found unless one identity
+  kSameHandle = 66,       // same-handle s s: not-found unless one handle
+  kDevEvent = 67,         // dev-event e d: creates it
   kDevEventDestroy = 68,  // dev-event-destroy e
-  kDevQuery = 69,  // dev-query e
-  kDevSyncFor = 70,  // dev-sync-for e ms
-  kDevSynchronize = 71,  // dev-synchronize d
-  kDevMalloc = 72,  // dev-malloc m d bytes
-  kDevFree = 73,  // dev-free m
+  kDevQuery = 69,         // dev-query e
+  kDevSyncFor = 70,       // dev-sync-for e ms
+  kDevSynchronize = 71,   // dev-synchronize d
+  kDevMalloc = 72,        // dev-malloc m d bytes
+  kDevFree = 73,          // dev-free m
   kDevFreeInterior = 74,  // dev-free-interior m bytes: its address + bytes
-  kDevFreeOn = 75,  // dev-free-on m d: through another device
-  kDevPinned = 76,  // dev-pinned m d bytes
-  kDevPinnedFree = 77,  // dev-pinned-free m
-  kDevReserve = 78,  // dev-reserve v d bytes
-  kDevRelease = 79,  // dev-release v bytes
-  kDevCreate = 80,  // dev-create h d bytes
-  kDevPageRelease = 81,  // dev-page-release h
-  kDevMap = 82,  // dev-map v offset bytes h
-  kDevAccess = 83,  // dev-access v offset bytes
-  kDevUnmap = 84,  // dev-unmap v offset bytes
-  kDevLaunch = 85,  // dev-launch s m r|w|rw: touches all of it
-  kDevLaunchAt = 86,  // dev-launch-at s v offset bytes
-  kDevLaunchEmpty = 87,  // dev-launch-empty s: touches nothing
+  kDevFreeOn = 75,        // dev-free-on m d: through another device
+  kDevPinned = 76,        // dev-pinned m d bytes
+  kDevPinnedFree = 77,    // dev-pinned-free m
+  kDevReserve = 78,       // dev-reserve v d bytes
+  kDevRelease = 79,       // dev-release v bytes
+  kDevCreate = 80,        // dev-create h d bytes
+  kDevPageRelease = 81,   // dev-page-release h
+  kDevMap = 82,           // dev-map v offset bytes h
+  kDevAccess = 83,        // dev-access v offset bytes
+  kDevUnmap = 84,         // dev-unmap v offset bytes
+  kDevLaunch = 85,        // dev-launch s m r|w|rw: touches all of it
+  kDevLaunchAt = 86,      // dev-launch-at s v offset bytes
+  kDevLaunchEmpty = 87,   // dev-launch-empty s: touches nothing
   kDevLaunchFaulty = 88,  // dev-launch-faulty s: loses the device when it runs
-  kHostFn = 89,  // host-fn s n: waits for flag n; 0: for nothing
-  kHostFnCall = 90,  // host-fn-call s d: its body calls the device
-  kBodyOutcome = 91,  // body-outcome: what the last host-fn-call got
-  kRaise = 92,  // raise n: a flag
-  kMemWrite = 93,  // mem-write s word value
-  kMemWait = 94,  // mem-wait s word value: until the word is at least that
-  kMemHost = 95,  // mem-host word value: the host stores it
-  kCollective = 96,  // collective s group members
-  kCaptureState = 97,  // capture-state s: ok (none), busy (active), capture-invalidated
-  kCaptureThread = 98,  // capture-thread mode: this thread's mode
-  kGraphLaunch = 99,  // graph-launch s n: the n-th graph captured, from 1
-  kGraphDestroy = 100,  // graph-destroy n
-  kDrainAll = 101,  // drain-all: every stream of every device
-  kQueueDepth = 102,  // queue-depth n: entries a stream holds; only first
+  kHostFn = 89,           // host-fn s n: waits for flag n; 0: for nothing
+  kHostFnCall = 90,       // host-fn-call s d: its body calls the device
+  kBodyOutcome = 91,      // body-outcome: what the last host-fn-call got
+  kRaise = 92,            // raise n: a flag
+  kMemWrite = 93,         // mem-write s word value
+  kMemWait = 94,          // mem-wait s word value: until the word is at least that
+  kMemHost = 95,          // mem-host word value: the host stores it
+  kCollective = 96,       // collective s group members
+  kCaptureState = 97,     // capture-state s: ok (none), busy (active), capture-invalidated
+  kCaptureThread = 98,    // capture-thread mode: this thread's mode
+  kGraphLaunch = 99,      // graph-launch s n: the n-th graph captured, from 1
+  kGraphDestroy = 100,    // graph-destroy n
+  kDrainAll = 101,        // drain-all: every stream of every device
+  kQueueDepth = 102,      // queue-depth n: entries a stream holds; only first
   kHardwareQueues = 103,  // hardware-queues n: shared by streams; only first
   // Expectations.
-  kExpect = 128,       // expect code: the outcome of the op before
-  kExpectSame = 129,   // expect-same p q: both pointers have the same address
-  kExpectLive = 130,   // expect-live n: that many allocations live
+  kExpect = 128,          // expect code: the outcome of the op before
+  kExpectSame = 129,      // expect-same p q: both pointers have the same address
+  kExpectLive = 130,      // expect-live n: that many allocations live
   kExpectReserved = 131,  // expect-reserved d bytes
-  kExpectFault = 132,  // expect-fault name: the op before was reported as that (fault_name)
-  kExpectPending = 133,  // expect-pending s n: entries not finished
-  kExpectFree = 134,  // expect-free d bytes: free memory of the device
+  kExpectFault = 132,     // expect-fault name: the op before was reported as that (fault_name)
+  kExpectPending = 133,   // expect-pending s n: entries not finished
+  kExpectFree = 134,      // expect-free d bytes: free memory of the device
 };
 }  // namespace slot
 

@@ -1,5 +1,6 @@
-// ops_to_bytes OUT_DIR SUBJECT PATH...: writes the byte form of every `.ops` file at or under the paths whose subject is
-// SUBJECT (pool, cache, gpu) to OUT_DIR, one file each, as a fuzzer's seed corpus. Exit codes: 0, 2 usage, 3 unreadable.
+// ops_to_bytes OUT_DIR SUBJECT PATH...: writes the byte form of every `.ops` file at or under the
+// paths whose subject is SUBJECT (pool, cache, gpu) to OUT_DIR, one file each, as a fuzzer's seed
+// corpus. Exit codes: 0, 2 usage, 3 unreadable.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -49,7 +50,8 @@ bool convert(const fs::path& from, const std::string& subject, const fs::path& t
   const std::vector<std::uint8_t> bytes = ashlar::spec::encode_ops(file);
   std::string name = from.parent_path().filename().string() + "-" + from.stem().string();
   std::ofstream out(to_dir / name, std::ios::binary);
-  out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  out.write(reinterpret_cast<const char*>(bytes.data()),
+            static_cast<std::streamsize>(bytes.size()));
   out.close();
   if (!out) std::fprintf(stderr, "%s: cannot be written\n", (to_dir / name).c_str());
   return static_cast<bool>(out);
@@ -65,6 +67,7 @@ int main(int argc, char** argv) {
   std::error_code error;
   fs::create_directories(argv[1], error);
   bool is_good = true;
-  for (const fs::path& file : ops_files(argv + 3, argv + argc)) is_good = convert(file, argv[2], argv[1]) && is_good;
+  for (const fs::path& file : ops_files(argv + 3, argv + argc))
+    is_good = convert(file, argv[2], argv[1]) && is_good;
   return is_good ? 0 : 3;
 }

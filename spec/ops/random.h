@@ -1,4 +1,5 @@
-// SplitMix64 (Steele, Lea, Flood 2014; public domain constants): small, the same numbers on every compiler and machine.
+// SplitMix64 (Steele, Lea, Flood 2014; public domain constants): small, the same numbers on every
+// compiler and machine.
 //
 // Thread safety: none; plain value.
 #pragma once

@@ -141,7 +141,8 @@ std::string print_arg(ArgKind kind, std::uint64_t value) {
     case ArgKind::kAccess: return kAccessNames[value % std::size(kAccessNames)];
     case ArgKind::kMode: return kModeNames[value % std::size(kModeNames)];
     case ArgKind::kFailMode: return kFailNames[value % std::size(kFailNames)];
-    case ArgKind::kCallKind: return device::call_name(static_cast<device::CallKind>(value % device::kCallKinds));
+    case ArgKind::kCallKind:
+      return device::call_name(static_cast<device::CallKind>(value % device::kCallKinds));
     case ArgKind::kCode: return code_name(static_cast<Code>(value));
     default: return std::to_string(value);
   }
@@ -199,7 +200,8 @@ int parse_op(std::string_view line, Op* op, std::string* reason) {
     const std::optional<std::uint64_t> value = parse_arg(info->args[i], word);
     if (!value) {
       *reason = std::string(info->name) + ": argument " + std::to_string(i + 1) + " must be " +
-                kind_hint(info->args[i]) + (word.empty() ? ", and is missing" : ", not " + quoted(word));
+                kind_hint(info->args[i]) +
+                (word.empty() ? ", and is missing" : ", not " + quoted(word));
       return -1;
     }
     parsed.arg[i] = *value;

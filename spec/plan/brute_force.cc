@@ -99,7 +99,8 @@ std::vector<Bytes> live_peaks(const Problem& problem) {
   std::vector<Time> times;
   for (const Buffer& buffer : problem.buffers) {
     times.push_back(buffer.life.lower);
-    for (std::uint32_t g = buffer.gaps_begin; g < buffer.gaps_end; ++g) times.push_back(problem.gaps[g].upper);
+    for (std::uint32_t g = buffer.gaps_begin; g < buffer.gaps_end; ++g)
+      times.push_back(problem.gaps[g].upper);
   }
   const std::vector<Placing::Unit> units = Placing(problem).units();
   std::vector<Bytes> peaks(problem.spaces.size());
@@ -108,7 +109,8 @@ std::vector<Bytes> live_peaks(const Problem& problem) {
     for (const Placing::Unit& unit : units) {
       Bytes largest;
       for (const std::uint32_t b : unit.members) {
-        if (is_live(problem, problem.buffers[b], at)) largest = std::max(largest, problem.buffers[b].size);
+        if (is_live(problem, problem.buffers[b], at))
+          largest = std::max(largest, problem.buffers[b].size);
       }
       live[unit.space] += largest;
     }

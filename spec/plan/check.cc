@@ -29,24 +29,30 @@ class AloneCheck {
     const Buffer& buffer = problem_.buffers[b];
     const Bytes offset = offsets_[b];
     if (offset == plan::kNowhere) return violation(Rule::kNowhere, b, " has no offset");
-    if (offset > plan::kPlanBytesMax - buffer.size) return violation(Rule::kCapacity, b, " ends over 2^62");
+    if (offset > plan::kPlanBytesMax - buffer.size)
+      return violation(Rule::kCapacity, b, " ends over 2^62");
     const Bytes capacity = problem_.spaces[buffer.space].capacity;
     if (capacities_ == Capacities::kHeld && offset + buffer.size > capacity) {
-      return violation(Rule::kCapacity, b, " ends at " + text_of(offset + buffer.size) + ", past the capacity " +
-                                               text_of(capacity));
+      return violation(
+          Rule::kCapacity, b,
+          " ends at " + text_of(offset + buffer.size) + ", past the capacity " + text_of(capacity));
     }
     if (offset % buffer.alignment != 0) {
-      return violation(Rule::kAlignment, b, " is at " + text_of(offset) + ", no multiple of " + text_of(buffer.alignment));
+      return violation(
+          Rule::kAlignment, b,
+          " is at " + text_of(offset) + ", no multiple of " + text_of(buffer.alignment));
     }
     if (buffer.pinned != plan::kNowhere && offset != buffer.pinned) {
-      return violation(Rule::kPin, b, " is at " + text_of(offset) + " and pinned to " + text_of(buffer.pinned));
+      return violation(Rule::kPin, b,
+                       " is at " + text_of(offset) + " and pinned to " + text_of(buffer.pinned));
     }
     if (buffer.group == plan::kNoGroup) return std::nullopt;
     const std::uint32_t first = first_of_group_.emplace(buffer.group, b).first->second;
     if (offsets_[first] == offset) return std::nullopt;
     return PlanViolation{Rule::kGroup, first, b, 0,
                          "buffers " + name_of(problem_, first) + " and " + name_of(problem_, b) +
-                             " are of one alias group, at " + text_of(offsets_[first]) + " and " + text_of(offset)};
+                             " are of one alias group, at " + text_of(offsets_[first]) + " and " +
+                             text_of(offset)};
   }
 
  private:
@@ -60,8 +66,9 @@ class AloneCheck {
   std::map<std::uint32_t, std::uint32_t> first_of_group_;
 };
 
-// A sweep over time. What is live is kept by space and first byte; as long as nothing is wrong, all that begin at one byte
-// are of one group, and different ones are apart, so that a newcomer can touch only its neighbours.
+// A sweep over time. What is live is kept by space and first byte; as long as nothing is wrong, all
+// that begin at one byte are of one group, and different ones are apart, so that a newcomer can
+// touch only its neighbours.
 class Sweep {
  public:
   Sweep(const Problem& problem, const std::vector<Bytes>& offsets)
@@ -138,8 +145,9 @@ class Sweep {
     const std::uint32_t one = std::min(a, b);
     const std::uint32_t other = std::max(a, b);
     return {Rule::kOverlap, one, other, at,
-            "buffers " + name_of(problem_, one) + " and " + name_of(problem_, other) + " are both live at " +
-                std::to_string(at) + " and share bytes [" + text_of(std::max(offsets_[a], offsets_[b])) + ", " +
+            "buffers " + name_of(problem_, one) + " and " + name_of(problem_, other) +
+                " are both live at " + std::to_string(at) + " and share bytes [" +
+                text_of(std::max(offsets_[a], offsets_[b])) + ", " +
                 text_of(std::min(end_of(a), end_of(b))) + ")"};
   }
 
@@ -150,8 +158,9 @@ class Sweep {
 
 std::optional<PlanViolation> check_spaces(const Problem& problem, const plan::Plan& plan) {
   if (plan.spaces.size() != problem.spaces.size()) {
-    return PlanViolation{Rule::kCount, 0, 0, 0, std::to_string(plan.spaces.size()) + " answers for " +
-                                                    std::to_string(problem.spaces.size()) + " spaces"};
+    return PlanViolation{Rule::kCount, 0, 0, 0,
+                         std::to_string(plan.spaces.size()) + " answers for " +
+                             std::to_string(problem.spaces.size()) + " spaces"};
   }
   std::vector<Bytes> peaks(problem.spaces.size());
   for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
@@ -163,11 +172,13 @@ std::optional<PlanViolation> check_spaces(const Problem& problem, const plan::Pl
     const Bytes stated = plan.spaces[s].peak;
     const Bytes bound = plan.spaces[s].lower_bound;
     if (stated != peaks[s]) {
-      return PlanViolation{Rule::kPeak, s, s, 0, space + " ends at " + text_of(peaks[s]) + ", not at " + text_of(stated)};
+      return PlanViolation{Rule::kPeak, s, s, 0,
+                           space + " ends at " + text_of(peaks[s]) + ", not at " + text_of(stated)};
     }
     if (bound > stated) {
-      return PlanViolation{Rule::kLowerBound, s, s, 0,
-                           space + " ends at " + text_of(stated) + ", below its lower bound " + text_of(bound)};
+      return PlanViolation{
+          Rule::kLowerBound, s, s, 0,
+          space + " ends at " + text_of(stated) + ", below its lower bound " + text_of(bound)};
     }
   }
   return std::nullopt;
@@ -181,19 +192,27 @@ std::optional<PlanViolation> check_cannot_fit(const Problem& problem, const plan
     const auto at = static_cast<std::uint32_t>(i);
     return PlanViolation{Rule::kCannotFit, at, at, 0, text};
   };
-  const auto is_misfit = [&](std::uint32_t s) { return plan.spaces[s].lower_bound > problem.spaces[s].capacity; };
+  const auto is_misfit = [&](std::uint32_t s) {
+    return plan.spaces[s].lower_bound > problem.spaces[s].capacity;
+  };
   for (std::size_t i = 0; i < plan.cannot_fit.size(); ++i) {
     const std::uint32_t b = plan.cannot_fit[i];
-    if (b >= problem.buffers.size()) return violation(i, "there is no buffer " + std::to_string(b) + " that cannot fit");
-    if (!seen.insert(b).second) return violation(i, "buffer " + name_of(problem, b) + " is twice among those that cannot fit");
+    if (b >= problem.buffers.size())
+      return violation(i, "there is no buffer " + std::to_string(b) + " that cannot fit");
+    if (!seen.insert(b).second)
+      return violation(i,
+                       "buffer " + name_of(problem, b) + " is twice among those that cannot fit");
     if (!is_misfit(problem.buffers[b].space)) {
-      return violation(i, "buffer " + name_of(problem, b) + " cannot fit, in a space that is not known not to fit");
+      return violation(i, "buffer " + name_of(problem, b) +
+                              " cannot fit, in a space that is not known not to fit");
     }
     explained.insert(problem.buffers[b].space);
   }
   for (std::uint32_t s = 0; s < problem.spaces.size(); ++s) {
     if (is_misfit(s) && explained.count(s) == 0) {
-      return violation(plan.cannot_fit.size(), "space " + std::to_string(s) + " cannot fit, and no buffers of it are said not to");
+      return violation(
+          plan.cannot_fit.size(),
+          "space " + std::to_string(s) + " cannot fit, and no buffers of it are said not to");
     }
   }
   return std::nullopt;
@@ -201,10 +220,12 @@ std::optional<PlanViolation> check_cannot_fit(const Problem& problem, const plan
 
 }  // namespace
 
-std::optional<PlanViolation> check_plan(const Problem& problem, const std::vector<Bytes>& offsets, Capacities capacities) {
+std::optional<PlanViolation> check_plan(const Problem& problem, const std::vector<Bytes>& offsets,
+                                        Capacities capacities) {
   if (offsets.size() != problem.buffers.size()) {
-    return PlanViolation{Rule::kCount, 0, 0, 0, std::to_string(offsets.size()) + " offsets for " +
-                                                    std::to_string(problem.buffers.size()) + " buffers"};
+    return PlanViolation{Rule::kCount, 0, 0, 0,
+                         std::to_string(offsets.size()) + " offsets for " +
+                             std::to_string(problem.buffers.size()) + " buffers"};
   }
   AloneCheck alone(problem, offsets, capacities);
   for (std::uint32_t b = 0; b < offsets.size(); ++b) {

@@ -38,7 +38,8 @@ std::vector<Placing::Unit> units_of(const Problem& problem) {
   for (std::uint32_t b = 0; b < problem.buffers.size(); ++b) {
     const Buffer& buffer = problem.buffers[b];
     const bool is_alone = buffer.group == plan::kNoGroup;
-    const std::size_t unit = is_alone ? units.size() : unit_of_group.emplace(buffer.group, units.size()).first->second;
+    const std::size_t unit =
+        is_alone ? units.size() : unit_of_group.emplace(buffer.group, units.size()).first->second;
     if (unit == units.size()) units.emplace_back();
     units[unit].members.push_back(b);
     units[unit].alignment = std::max(units[unit].alignment, buffer.alignment);
@@ -51,7 +52,9 @@ std::vector<Placing::Unit> units_of(const Problem& problem) {
 }  // namespace
 
 Placing::Placing(const Problem& problem)
-    : problem_(problem), units_(units_of(problem)), offsets_(problem.buffers.size(), plan::kNowhere) {
+    : problem_(problem),
+      units_(units_of(problem)),
+      offsets_(problem.buffers.size(), plan::kNowhere) {
   for (const Buffer& a : problem.buffers) {
     std::vector<bool>& row = conflicts_.emplace_back();
     for (const Buffer& b : problem.buffers) row.push_back(&a != &b && must_be_apart(problem, a, b));
@@ -67,17 +70,20 @@ void Placing::set(std::size_t unit, Bytes offset) {
 
 Bytes Placing::end_of(std::size_t unit) const {
   Bytes end;
-  for (const std::uint32_t b : units_[unit].members) end = std::max(end, offsets_[b] + problem_.buffers[b].size);
+  for (const std::uint32_t b : units_[unit].members)
+    end = std::max(end, offsets_[b] + problem_.buffers[b].size);
   return end;
 }
 
 // Would `other` at that offset share a byte with a placed buffer that it must be apart from?
 bool Placing::in_the_way(std::uint32_t placed, std::uint32_t other, Bytes at) const {
   return conflicts_[placed][other] && offsets_[placed] != plan::kNowhere &&
-         offsets_[placed] < at + problem_.buffers[other].size && at < offsets_[placed] + problem_.buffers[placed].size;
+         offsets_[placed] < at + problem_.buffers[other].size &&
+         at < offsets_[placed] + problem_.buffers[placed].size;
 }
 
-// Whatever is in the way at one offset is so at every higher one below its end: the next to try is above that end.
+// Whatever is in the way at one offset is so at every higher one below its end: the next to try is
+// above that end.
 void Placing::place(std::size_t unit) {
   ASHLAR_ASSERT(!is_placed(unit), "plan: a unit placed twice");
   Bytes at;

@@ -1,8 +1,9 @@
-// Placing by hand: buffers go, one after another, each to its lowest offset that is still free for it.
+// Placing by hand: buffers go, one after another, each to its lowest offset that is still free for
+// it.
 //
-// Purpose: what the brute force repeats for every order, and a planner plain enough to be right by reading. Its parts are
-// units: an alias group, or a buffer that is in none. A unit has one offset; two units stand in each other's way by what
-// their members need.
+// Purpose: what the brute force repeats for every order, and a planner plain enough to be right by
+// reading. Its parts are units: an alias group, or a buffer that is in none. A unit has one offset;
+// two units stand in each other's way by what their members need.
 // REQUIRES: the problem is sound as plan/problem.h says, and outlives this.
 // Thread safety: none. Cost: O(n^2) a unit, or worse: for small problems.
 #pragma once
@@ -20,8 +21,8 @@ class Placing {
  public:
   struct Unit {
     std::vector<std::uint32_t> members;
-    Bytes alignment{1};                 ///< the largest of its members'
-    Bytes pinned = plan::kNowhere;      ///< where one of them is pinned
+    Bytes alignment{1};             ///< the largest of its members'
+    Bytes pinned = plan::kNowhere;  ///< where one of them is pinned
     std::uint32_t space = 0;
   };
 
@@ -30,7 +31,8 @@ class Placing {
 
   const std::vector<Unit>& units() const { return units_; }
   bool is_placed(std::size_t unit) const { return offset_of(unit) != plan::kNowhere; }
-  /// Places it as low as its alignment and the units placed so far allow. REQUIRES: it is not placed.
+  /// Places it as low as its alignment and the units placed so far allow. REQUIRES: it is not
+  /// placed.
   void place(std::size_t unit);
   void take_back(std::size_t unit) { set(unit, plan::kNowhere); }
 
@@ -50,7 +52,9 @@ class Placing {
   std::vector<Bytes> offsets_;
 };
 
-/// The valid plan that placing in this order gives; `order` has units() once each, pinned ones anywhere.
-std::vector<Bytes> place_in_order(const plan::Problem& problem, const std::vector<std::size_t>& order);
+/// The valid plan that placing in this order gives; `order` has units() once each, pinned ones
+/// anywhere.
+std::vector<Bytes> place_in_order(const plan::Problem& problem,
+                                  const std::vector<std::size_t>& order);
 
 }  // namespace ashlar::spec

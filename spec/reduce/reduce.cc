@@ -11,7 +11,8 @@ namespace {
 
 class Reducer {
  public:
-  Reducer(const OpFile& file, const FailingClause& run, std::uint64_t runs_max) : run_(run), runs_max_(runs_max) {
+  Reducer(const OpFile& file, const FailingClause& run, std::uint64_t runs_max)
+      : run_(run), runs_max_(runs_max) {
     result_.file = file;
     result_.file.lines.clear();
     result_.clause = run(file);
@@ -40,10 +41,12 @@ class Reducer {
     return true;
   }
 
-  /// ddmin's complements: chunks of half, a quarter, ... one op, from the end (later ops depend on earlier ones).
+  /// ddmin's complements: chunks of half, a quarter, ... one op, from the end (later ops depend on
+  /// earlier ones).
   bool drop_chunks() {
     bool changed = false;
-    for (std::size_t chunk = std::max<std::size_t>(result_.file.ops.size() / 2, 1); !is_spent(); chunk /= 2) {
+    for (std::size_t chunk = std::max<std::size_t>(result_.file.ops.size() / 2, 1); !is_spent();
+         chunk /= 2) {
       for (std::size_t end = result_.file.ops.size(); end > 0 && !is_spent();) {
         const std::size_t begin = end > chunk ? end - chunk : 0;
         OpFile candidate = result_.file;
@@ -66,7 +69,8 @@ class Reducer {
 
   /// Sizes: round ones that people know, then halves. Counts: 0, 1, halves.
   bool shrink_numbers() {
-    constexpr std::uint64_t kSizes[] = {1, 512, 1u << 20, (1u << 20) + 1, 2u << 20, 10u << 20, 20u << 20};
+    constexpr std::uint64_t kSizes[] = {1,        512,       1u << 20, (1u << 20) + 1,
+                                        2u << 20, 10u << 20, 20u << 20};
     constexpr std::uint64_t kCounts[] = {0, 1, 2};
     bool changed = false;
     for (std::size_t i = 0; i < result_.file.ops.size() && !is_spent(); ++i) {

@@ -39,7 +39,8 @@ replay::Recording recording_of(const std::vector<RunEvent>& run) {
     }
     const auto name = std::find(names.begin(), names.end(), event.name);
     if (name == names.end()) continue;
-    replay::RecordedAllocation& allocation = recording.allocations[static_cast<std::size_t>(name - names.begin())];
+    replay::RecordedAllocation& allocation =
+        recording.allocations[static_cast<std::size_t>(name - names.begin())];
     if (event.kind == RunEvent::Kind::kUseElsewhere) {
       allocation.is_used_elsewhere = true;
     } else {
@@ -49,7 +50,8 @@ replay::Recording recording_of(const std::vector<RunEvent>& run) {
   return recording;
 }
 
-std::optional<replay::Difference> difference_of(const replay::Recording& recorded, const replay::Recording& run) {
+std::optional<replay::Difference> difference_of(const replay::Recording& recorded,
+                                                const replay::Recording& run) {
   using What = Happening::What;
   const auto say = [&](Kind kind, std::uint32_t a, plan::Time e) {
     return replay::Difference{kind, a, e, size_of(recorded, a), size_of(run, a)};
@@ -57,13 +59,15 @@ std::optional<replay::Difference> difference_of(const replay::Recording& recorde
   for (plan::Time e = 0; e < std::max(recorded.events, run.events); ++e) {
     const Happening then = at(recorded, e);
     const Happening now = at(run, e);
-    if (now.what == What::kFree && then.what == What::kFree && now.allocation == then.allocation) continue;
+    if (now.what == What::kFree && then.what == What::kFree && now.allocation == then.allocation)
+      continue;
     if (now.what == What::kFree) return say(Kind::kFreedEarly, now.allocation, e);
     if (then.what == What::kFree) return say(Kind::kFreedLate, then.allocation, e);
     if (then.what == What::kNothing) return say(Kind::kExtraAllocation, now.allocation, e);
     if (now.what == What::kNothing) return say(Kind::kMissingAllocation, then.allocation, e);
     // Both allocate; all events before agree, so it is the same allocation.
-    if (size_of(recorded, then.allocation) != size_of(run, now.allocation)) return say(Kind::kSize, now.allocation, e);
+    if (size_of(recorded, then.allocation) != size_of(run, now.allocation))
+      return say(Kind::kSize, now.allocation, e);
   }
   for (std::uint32_t a = 0; a < run.allocations.size(); ++a) {
     if (recorded.allocations[a].is_used_elsewhere == run.allocations[a].is_used_elsewhere) continue;

@@ -1,4 +1,5 @@
-// What a recording of a run must be, and where two runs first differ: by reading the run over, not by listening to it.
+// What a recording of a run must be, and where two runs first differ: by reading the run over, not
+// by listening to it.
 //
 // Thread safety: none; plain values.
 #pragma once
@@ -12,7 +13,8 @@
 
 namespace ashlar::spec {
 
-/// One call that succeeded, on the recorded stream; calls that failed or are of other streams are not told.
+/// One call that succeeded, on the recorded stream; calls that failed or are of other streams are
+/// not told.
 struct RunEvent {
   enum class Kind : std::uint8_t { kAllocate, kFree, kUseElsewhere };
   Kind kind = Kind::kAllocate;
@@ -24,6 +26,7 @@ struct RunEvent {
 replay::Recording recording_of(const std::vector<RunEvent>& run);
 
 /// The first difference of two recordings, in time.
-std::optional<replay::Difference> difference_of(const replay::Recording& recorded, const replay::Recording& run);
+std::optional<replay::Difference> difference_of(const replay::Recording& recorded,
+                                                const replay::Recording& run);
 
 }  // namespace ashlar::spec

@@ -16,7 +16,9 @@ bool meets(const std::map<Address, Bytes>& ranges, Address address, Bytes size) 
 
 ReplayLockstep::ReplayLockstep(Upstream& upstream, Setting setting, const Factory& factory)
     : setting_(std::move(setting)),
-      segment_size_(setting_.plan.spaces[0].peak == 0_B ? 0_B : setting_.plan.spaces[0].peak + setting_.alignment),
+      segment_size_(setting_.plan.spaces[0].peak == 0_B
+                        ? 0_B
+                        : setting_.plan.spaces[0].peak + setting_.alignment),
       ledger_(upstream),
       model_(setting_.recording, setting_.plan.offsets),
       subject_(factory(ledger_, setting_)) {
@@ -43,7 +45,8 @@ void ReplayLockstep::expect_segment(const std::vector<Call>& calls) {
     if (calls[0].code != Code::kOk) {
       model_.set_segment(false);
       base_ = {};
-      if (calls.size() != 1 || !subject_->base().is_null()) verdict_.report("R3", "it goes on without its segment given back");
+      if (calls.size() != 1 || !subject_->base().is_null())
+        verdict_.report("R3", "it goes on without its segment given back");
       return;
     }
     segment_ = {};
@@ -59,9 +62,12 @@ void ReplayLockstep::expect_segment(const std::vector<Call>& calls) {
     if (!base_.is_null()) verdict_.report("R2", "a base without a segment");
     return;
   }
-  const bool is_within = base_ > segment_ && base_ + setting_.plan.spaces[0].peak <= segment_ + segment_size_;
-  if (!is_within) verdict_.report("R2", "the plan does not lie inside the segment, behind its first byte");
-  if (base_.value() % setting_.alignment.count() != 0) verdict_.report("R2", "the base is not aligned");
+  const bool is_within =
+      base_ > segment_ && base_ + setting_.plan.spaces[0].peak <= segment_ + segment_size_;
+  if (!is_within)
+    verdict_.report("R2", "the plan does not lie inside the segment, behind its first byte");
+  if (base_.value() % setting_.alignment.count() != 0)
+    verdict_.report("R2", "the base is not aligned");
 }
 
 bool ReplayLockstep::is_inside(Address address) const {
@@ -77,7 +83,8 @@ Result<Address> ReplayLockstep::allocate(Bytes size, const Stream& stream) {
   const Result<Address> answer = subject_->calls().allocate(size, stream);
   const Address address = answer.value_or(Address{});
   if (size == 0_B) {
-    if (!answer.is_ok() || !address.is_null()) verdict_.report("R3", "zero bytes are the null address");
+    if (!answer.is_ok() || !address.is_null())
+      verdict_.report("R3", "zero bytes are the null address");
     expect_no_call();
     check_counts();
     return answer;
@@ -85,12 +92,15 @@ Result<Address> ReplayLockstep::allocate(Bytes size, const Stream& stream) {
   const std::optional<Bytes> offset = model_.allocate(size, is_own(stream));
   if (offset) {
     expect_no_call();
-    if (address.is_null() || address != base_ + *offset) verdict_.report("R2", "not served at its planned offset ", offset->count());
+    if (address.is_null() || address != base_ + *offset)
+      verdict_.report("R2", "not served at its planned offset ", offset->count());
   } else {
     const std::vector<Call> calls = ledger_.take_calls();
-    const bool is_as_asked = calls.size() == 1 && calls[0].kind == Call::Kind::kAllocate && calls[0].size == size &&
-                             calls[0].stream == stream && calls[0].code == answer.code() && calls[0].address == address;
-    if (!is_as_asked) verdict_.report("R3", "not served, and not sent upstream as asked: ", size.count(), " bytes");
+    const bool is_as_asked = calls.size() == 1 && calls[0].kind == Call::Kind::kAllocate &&
+                             calls[0].size == size && calls[0].stream == stream &&
+                             calls[0].code == answer.code() && calls[0].address == address;
+    if (!is_as_asked)
+      verdict_.report("R3", "not served, and not sent upstream as asked: ", size.count(), " bytes");
   }
   if (!address.is_null()) check_new(address, size);
   check_counts();
@@ -98,8 +108,10 @@ Result<Address> ReplayLockstep::allocate(Bytes size, const Stream& stream) {
 }
 
 void ReplayLockstep::check_new(Address address, Bytes size) {
-  if (meets(live_, address, size)) verdict_.report("R1", "shares bytes with a live allocation: ", address.value());
-  if (meets(held_, address, size)) verdict_.report("R1", "shares bytes that another stream may still use: ", address.value());
+  if (meets(live_, address, size))
+    verdict_.report("R1", "shares bytes with a live allocation: ", address.value());
+  if (meets(held_, address, size))
+    verdict_.report("R1", "shares bytes that another stream may still use: ", address.value());
   live_.insert_or_assign(address, size);
 }
 
@@ -113,7 +125,9 @@ Status ReplayLockstep::free(Address address) {
     expect_call(Call::Kind::kFree, address, status.code());
   } else {
     const Code expected = model_.free(offset_of(address));
-    if (status.code() != expected) verdict_.report("R3", "a free in the segment: ", code_name(status.code()), " for ", code_name(expected));
+    if (status.code() != expected)
+      verdict_.report("R3", "a free in the segment: ", code_name(status.code()), " for ",
+                      code_name(expected));
     expect_no_call();
   }
   if (const auto found = live_.find(address); status.is_ok() && found != live_.end()) {
@@ -139,7 +153,8 @@ Status ReplayLockstep::record_use(Address address, const Stream& stream) {
         is_used_[address] = true;
       }
     } else {
-      if (status.code() != use.code) verdict_.report("R3", "a use in the segment: ", code_name(status.code()));
+      if (status.code() != use.code)
+        verdict_.report("R3", "a use in the segment: ", code_name(status.code()));
       expect_no_call();
     }
   }
@@ -151,7 +166,8 @@ void ReplayLockstep::rewind() {
   const Status status = subject_->rewind();
   if (model_.rewind()) {
     expect_segment(ledger_.take_calls());
-    if (status.is_ok() != !base_.is_null()) verdict_.report("R3", "a rewind does not say whether there is a segment");
+    if (status.is_ok() != !base_.is_null())
+      verdict_.report("R3", "a rewind does not say whether there is a segment");
   } else {
     expect_no_call();
     if (!status.is_ok()) verdict_.report("R3", "a rewind without a reason to fail: ", status.why());
@@ -164,7 +180,8 @@ void ReplayLockstep::finish() {
   while (!live_.empty() && verdict_.is_good()) {
     const auto first = *live_.begin();
     // A free that upstream refuses is asked for again: failures are for one call.
-    if (!free(first.first).is_ok() && !free(first.first).is_ok()) verdict_.report("R5", "what is live cannot be freed: ", first.first.value());
+    if (!free(first.first).is_ok() && !free(first.first).is_ok())
+      verdict_.report("R5", "what is live cannot be freed: ", first.first.value());
   }
   if (!verdict_.is_good()) return;
   subject_.reset();
@@ -173,19 +190,23 @@ void ReplayLockstep::finish() {
     if (!calls.empty()) verdict_.report("R5", "an end without a segment asks upstream something");
     return;
   }
-  const bool is_given_back = calls.size() == 1 && calls[0].kind == Call::Kind::kFree && calls[0].address == segment_;
+  const bool is_given_back =
+      calls.size() == 1 && calls[0].kind == Call::Kind::kFree && calls[0].address == segment_;
   if (!is_given_back) return verdict_.report("R5", "the segment was not given back");
-  if (calls[0].code == Code::kOk && !ledger_.live().empty()) verdict_.report("R5", "something is left upstream");
+  if (calls[0].code == Code::kOk && !ledger_.live().empty())
+    verdict_.report("R5", "something is left upstream");
 }
 
 void ReplayLockstep::expect_call(Call::Kind kind, Address address, Code code) {
   const std::vector<Call> calls = ledger_.take_calls();
-  const bool is_it = calls.size() == 1 && calls[0].kind == kind && calls[0].address == address && calls[0].code == code;
+  const bool is_it = calls.size() == 1 && calls[0].kind == kind && calls[0].address == address &&
+                     calls[0].code == code;
   if (!is_it) verdict_.report("R3", "not passed on as asked: ", address.value());
 }
 
 void ReplayLockstep::expect_no_call() {
-  if (!ledger_.take_calls().empty()) verdict_.report("R3", "upstream was asked for nothing, and was called");
+  if (!ledger_.take_calls().empty())
+    verdict_.report("R3", "upstream was asked for nothing, and was called");
 }
 
 void ReplayLockstep::check_counts() {
@@ -194,7 +215,8 @@ void ReplayLockstep::check_counts() {
   if (found == expected) return;
   for (const replay::ReplayCounter& counter : replay::kReplayCounters) {
     if (found.*counter.count == expected.*counter.count) continue;
-    verdict_.report("R4", counter.name, " is ", found.*counter.count, " for ", expected.*counter.count);
+    verdict_.report("R4", counter.name, " is ", found.*counter.count, " for ",
+                    expected.*counter.count);
   }
 }
 

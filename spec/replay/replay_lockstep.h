@@ -1,12 +1,16 @@
-// The replay's lockstep: each call goes to a replay and to its model, and everything is compared after it.
+// The replay's lockstep: each call goes to a replay and to its model, and everything is compared
+// after it.
 //
-// At every call: the answer, where it came from, what upstream was asked, every counter; and of the addresses themselves,
-// without the model:
-//   R1  a new allocation shares no byte with a live one, nor with planned memory that another stream may still use;
+// At every call: the answer, where it came from, what upstream was asked, every counter; and of the
+// addresses themselves, without the model:
+//   R1  a new allocation shares no byte with a live one, nor with planned memory that another
+//       stream may still use;
 //   R2  what is served lies within the segment, at its planned offset from an aligned base;
-//   R3  what is not served went upstream, once, as asked, and has its answer; nothing else was asked;
+//   R3  what is not served went upstream, once, as asked, and has its answer; nothing else was
+//       asked;
 //   R4  each counter is the model's;
-//   R5  (finish) all freed and the replay gone, upstream has nothing live that it did not have before.
+//   R5  (finish) all freed and the replay gone, upstream has nothing live that it did not have
+//       before.
 // R6, that a run equal to the recording is served, is what the suites ask of the counters.
 // Thread safety: none.
 #pragma once
@@ -41,7 +45,7 @@ class ReplayLockstep {
   struct Setting {
     Stream stream;
     replay::Recording recording;
-    plan::Plan plan;   ///< valid for the recording's problem
+    plan::Plan plan;  ///< valid for the recording's problem
     Bytes alignment{512};
   };
   /// Makes the replay; null is a divergence.

@@ -15,7 +15,8 @@ ReplayModel::ReplayModel(const replay::Recording& recording, const std::vector<B
     planned_[a].offset = offsets[buffer++];
     row.emplace_back(allocation.freed, Event{true, a});
   }
-  std::sort(row.begin(), row.end(), [](const auto& one, const auto& other) { return one.first < other.first; });
+  std::sort(row.begin(), row.end(),
+            [](const auto& one, const auto& other) { return one.first < other.first; });
   for (const auto& [time, event] : row) {
     if (event.is_free) planned_[event.allocation].free_at = row_.size();
     row_.push_back(event);
@@ -51,8 +52,9 @@ std::optional<Bytes> ReplayModel::allocate(Bytes size, bool is_own_stream) {
   for (std::size_t e = cursor_; e < row_.size() && ahead.size() < replay::kReplayLookAhead; ++e) {
     if (!row_[e].is_free) ahead.push_back(e);
   }
-  const auto taken = std::find_if(ahead.begin(), ahead.end(),
-                                  [&](std::size_t e) { return planned_[row_[e].allocation].size == size; });
+  const auto taken = std::find_if(ahead.begin(), ahead.end(), [&](std::size_t e) {
+    return planned_[row_[e].allocation].size == size;
+  });
   if (taken == ahead.end()) {
     ++(ahead.empty() ? counts_.past_end : counts_.unexpected_size);
     return std::nullopt;
@@ -97,13 +99,14 @@ Code ReplayModel::free(std::optional<Bytes> offset) {
   if (!is_late(*block)) {
     // Next, but for frees of what is not there to be freed?
     const std::size_t at = planned_[block->allocation].free_at;
-    const bool is_next = std::none_of(row_.begin() + static_cast<std::ptrdiff_t>(cursor_),
-                                      row_.begin() + static_cast<std::ptrdiff_t>(at), [&](const Event& event) {
-      if (!event.is_free) return true;
-      return std::any_of(blocks_.begin(), blocks_.end(), [&](const Block& other) {
-        return other.allocation == event.allocation && !other.is_held && !is_late(other);
-      });
-    });
+    const bool is_next = std::none_of(
+        row_.begin() + static_cast<std::ptrdiff_t>(cursor_),
+        row_.begin() + static_cast<std::ptrdiff_t>(at), [&](const Event& event) {
+          if (!event.is_free) return true;
+          return std::any_of(blocks_.begin(), blocks_.end(), [&](const Block& other) {
+            return other.allocation == event.allocation && !other.is_held && !is_late(other);
+          });
+        });
     if (is_next) {
       cursor_ = at + 1;
     } else {
@@ -130,13 +133,16 @@ void ReplayModel::used(Bytes offset) {
 }
 
 bool ReplayModel::rewind() {
-  counts_.skipped += static_cast<std::uint64_t>(std::count_if(
-      row_.begin() + static_cast<std::ptrdiff_t>(cursor_), row_.end(), [](const Event& event) { return !event.is_free; }));
+  counts_.skipped += static_cast<std::uint64_t>(
+      std::count_if(row_.begin() + static_cast<std::ptrdiff_t>(cursor_), row_.end(),
+                    [](const Event& event) { return !event.is_free; }));
   cursor_ = 0;
   ++run_;
   count_late();
-  const bool is_live = std::any_of(blocks_.begin(), blocks_.end(), [](const Block& block) { return !block.is_held; });
-  const bool is_managed = std::any_of(planned_.begin(), planned_.end(), [](const Planned& one) { return one.offset.has_value(); });
+  const bool is_live = std::any_of(blocks_.begin(), blocks_.end(),
+                                   [](const Block& block) { return !block.is_held; });
+  const bool is_managed = std::any_of(planned_.begin(), planned_.end(),
+                                      [](const Planned& one) { return one.offset.has_value(); });
   return is_managed && !is_live && (!blocks_.empty() || !has_segment_);
 }
 

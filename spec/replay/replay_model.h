@@ -1,7 +1,7 @@
 // The replay, executable: what src/ashlar/replay/replay_rule.h says, done the slow and plain way.
 //
-// It keeps no marks of what is late: a block is late when it is live though this run's cursor is past its recorded free, or
-// it is of an earlier run. It is told no addresses: blocks are offsets.
+// It keeps no marks of what is late: a block is late when it is live though this run's cursor is
+// past its recorded free, or it is of an earlier run. It is told no addresses: blocks are offsets.
 // Thread safety: none. Cost: linear in what is live, a call.
 #pragma once
 
@@ -51,13 +51,13 @@ class ReplayModel {
     std::uint32_t allocation = 0;
     std::uint64_t run = 0;
     bool is_used = false;
-    bool is_held = false;     // freed; only its bytes are still barred
-    bool was_late = false;    // and is counted
+    bool is_held = false;   // freed; only its bytes are still barred
+    bool was_late = false;  // and is counted
   };
   struct Planned {
     Bytes size;
-    std::optional<Bytes> offset;    // of a managed one
-    std::size_t free_at = 0;        // in the row; likewise
+    std::optional<Bytes> offset;  // of a managed one
+    std::size_t free_at = 0;      // in the row; likewise
   };
 
   bool is_late(const Block& block) const;

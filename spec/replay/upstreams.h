@@ -11,7 +11,8 @@
 
 namespace ashlar::spec {
 
-/// Hands out made-up addresses: the lowest that are free, so that freed ones come back at once; and fails on demand.
+/// Hands out made-up addresses: the lowest that are free, so that freed ones come back at once; and
+/// fails on demand.
 class FakeUpstream final : public Upstream {
  public:
   /// Addresses are multiples of `alignment`.
@@ -21,7 +22,8 @@ class FakeUpstream final : public Upstream {
   Status free(Address address) noexcept override;
   Status record_use(Address address, const Stream& stream) noexcept override;
 
-  /// The calls-th call from now fails with kOutOfMemory; a free, which may not, with kDriverError. 0: none does.
+  /// The calls-th call from now fails with kOutOfMemory; a free, which may not, with kDriverError.
+  /// 0: none does.
   void fail(std::uint32_t calls) { fails_in_ = calls; }
 
  private:

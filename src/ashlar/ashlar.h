@@ -1,7 +1,7 @@
 // Ashlar's caching allocator: all that its user includes.
 //
-// Purpose: one header, and names without their room: ashlar::CachingAllocator is ashlar::cache::CachingAllocator. The
-// planner and its replay are in <ashlar/plan.h>.
+// Purpose: one header, and names without their room: ashlar::CachingAllocator is
+// ashlar::cache::CachingAllocator. The planner and its replay are in <ashlar/plan.h>.
 // Thread safety: each class says.
 #pragma once
 

@@ -1,6 +1,8 @@
-// Ashlar's planner: problems, plans, their files; recording a run, and serving later runs by a plan.
+// Ashlar's planner: problems, plans, their files; recording a run, and serving later runs by a
+// plan.
 //
-// Purpose: all that the planner's user includes. Names keep their rooms: ashlar::plan::make_plan, ashlar::replay::Replay.
+// Purpose: all that the planner's user includes. Names keep their rooms: ashlar::plan::make_plan,
+// ashlar::replay::Replay.
 // Thread safety: each function and class says.
 #pragma once
 

@@ -23,10 +23,16 @@ struct Held {
 
 class AccountPass {
  public:
-  AccountPass(const Trace& trace, const TraceRunOptions& options, World& world, cache::CachingAllocator& allocator)
-      : trace_(trace), options_(options), world_(world), allocator_(allocator), held_(trace.allocations) {
-    front_ = options.planned == nullptr ? make_plain_front(allocator)
-                                        : make_planned_front(allocator, *options.planned, trace, world, options.check);
+  AccountPass(const Trace& trace, const TraceRunOptions& options, World& world,
+              cache::CachingAllocator& allocator)
+      : trace_(trace),
+        options_(options),
+        world_(world),
+        allocator_(allocator),
+        held_(trace.allocations) {
+    front_ = options.planned == nullptr
+                 ? make_plain_front(allocator)
+                 : make_planned_front(allocator, *options.planned, trace, world, options.check);
   }
 
   Account run(bool stop_at_failure) {
@@ -48,25 +54,23 @@ class AccountPass {
  private:
   void step(const TraceEvent& event) {
     switch (event.kind) {
-      case TraceEvent::Kind::kAllocate:
-        allocate(event);
-        break;
-      case TraceEvent::Kind::kFree:
-        free(event.slot);
-        break;
-      case TraceEvent::Kind::kMark:
-        break;
+      case TraceEvent::Kind::kAllocate: allocate(event); break;
+      case TraceEvent::Kind::kFree: free(event.slot); break;
+      case TraceEvent::Kind::kMark: break;
     }
   }
 
   void allocate(const TraceEvent& event) {
     const Result<Stream> stream = world_.stream(event.stream);
-    if (!stream.is_ok()) return trouble(fmt::format("stream {}: {}", event.stream, stream.status().why()));
+    if (!stream.is_ok())
+      return trouble(fmt::format("stream {}: {}", event.stream, stream.status().why()));
     cache::OutOfMemory why;
-    const Result<Address> address = front_->allocate(event.stream, event.size, stream.value(), &why);
+    const Result<Address> address =
+        front_->allocate(event.stream, event.size, stream.value(), &why);
     if (!address.is_ok()) {
       if (address.code() == Code::kOutOfMemory) {
-        if (account_.ooms++ == 0 && account_.first_trouble.empty()) account_.first_trouble = why.message();
+        if (account_.ooms++ == 0 && account_.first_trouble.empty())
+          account_.first_trouble = why.message();
       } else {
         trouble(fmt::format("allocation {}: {}", event.slot, address.status().why()));
       }
@@ -115,7 +119,8 @@ class AccountPass {
     account_.timeline.reserved.reserve(trace_.events.size());
   }
 
-  // Exact peaks over several streams need a look after every event: a device's own peak is its heaps' sum (stats.h).
+  // Exact peaks over several streams need a look after every event: a device's own peak is its
+  // heaps' sum (stats.h).
   void sample() {
     const Result<cache::DeviceStats> stats = allocator_.stats(DeviceId{0});
     if (!stats.is_ok()) return;
@@ -128,7 +133,8 @@ class AccountPass {
   }
 
   void take_map() {
-    if (const Status status = allocator_.snapshot(DeviceId{0}, &account_.map); !status.is_ok()) trouble(status.why());
+    if (const Status status = allocator_.snapshot(DeviceId{0}, &account_.map); !status.is_ok())
+      trouble(status.why());
   }
 
   void finish() {
@@ -136,7 +142,8 @@ class AccountPass {
     if (stats.is_ok()) {
       account_.waits = stats.value().waits;
       account_.peak_reserved = Bytes{stats.value().reserved_bytes[kAll].peak};
-      if (account_.peak_allocated == 0_B) account_.peak_allocated = Bytes{stats.value().allocated_bytes[kAll].peak};
+      if (account_.peak_allocated == 0_B)
+        account_.peak_allocated = Bytes{stats.value().allocated_bytes[kAll].peak};
     }
     account_.planned = front_->finish();
     if (!account_.planned.first_divergence.empty()) trouble(account_.planned.first_divergence);
@@ -165,11 +172,14 @@ class AccountPass {
 
 }  // namespace
 
-Account account_pass(const Trace& trace, const TraceRunOptions& options, Bytes capacity, bool stop_at_failure) {
-  const std::unique_ptr<World> world =
-      options.backing == Backing::kHost ? make_host_world(capacity) : make_sim_world(capacity, options.lag);
+Account account_pass(const Trace& trace, const TraceRunOptions& options, Bytes capacity,
+                     bool stop_at_failure) {
+  const std::unique_ptr<World> world = options.backing == Backing::kHost
+                                           ? make_host_world(capacity)
+                                           : make_sim_world(capacity, options.lag);
   device::Device* const device = &world->device();
-  auto allocator = cache::CachingAllocator::create(std::span<device::Device* const>(&device, 1), options.config);
+  auto allocator =
+      cache::CachingAllocator::create(std::span<device::Device* const>(&device, 1), options.config);
   if (!allocator.is_ok()) {
     Account account;
     account.faults = 1;

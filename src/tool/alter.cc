@@ -18,7 +18,9 @@ constexpr Bytes kAnySizeMax = 64_MiB;
 class Alteration {
  public:
   Alteration(const Trace& trace, double fraction, std::uint64_t seed)
-      : trace_(trace), random_(seed), chance_(static_cast<std::uint64_t>(fraction * static_cast<double>(kUnit))) {
+      : trace_(trace),
+        random_(seed),
+        chance_(static_cast<std::uint64_t>(fraction * static_cast<double>(kUnit))) {
     for (const TraceEvent& event : trace.events) {
       if (event.kind == Kind::kAllocate) sizes_.push_back(event.size);
     }
@@ -33,7 +35,8 @@ class Alteration {
       std::uint64_t key = kStride * (i + 1);
       const bool is_altered = random_.below(kUnit) < chance_;
       altered_ += is_altered;
-      const bool stays = event.kind == Kind::kAllocate ? allocation(&event, key, is_altered) : free(event, &key, is_altered);
+      const bool stays = event.kind == Kind::kAllocate ? allocation(&event, key, is_altered)
+                                                       : free(event, &key, is_altered);
       if (stays) events_.push_back({key, events_.size(), event});
     }
     std::sort(events_.begin(), events_.end(), [](const Keyed& a, const Keyed& b) {
@@ -53,7 +56,8 @@ class Alteration {
   static constexpr std::uint64_t kUnit = std::uint64_t{1} << 53;
 
   Bytes other_size() {
-    return random_.one_in(2) ? sizes_[random_.below(sizes_.size())] : Bytes{1 + random_.below(kAnySizeMax.count())};
+    return random_.one_in(2) ? sizes_[random_.below(sizes_.size())]
+                             : Bytes{1 + random_.below(kAnySizeMax.count())};
   }
 
   bool allocation(TraceEvent* event, std::uint64_t key, bool is_altered) {
@@ -84,7 +88,9 @@ class Alteration {
     const std::uint64_t far = kStride * (1 + random_.below(kFar));
     switch (random_.below(3)) {
       case 0: *key += far + 1; return true;
-      case 1: *key = std::max(allocated_at_[event.slot] + 1, *key - std::min(*key, far)); return true;
+      case 1:
+        *key = std::max(allocated_at_[event.slot] + 1, *key - std::min(*key, far));
+        return true;
       default: return false;
     }
   }
@@ -94,7 +100,9 @@ class Alteration {
     std::vector<std::optional<std::uint32_t>> slot(trace_.allocations + put_in_);
     // A stream that the trace has not.
     std::uint64_t stranger = 0;
-    while (std::find(trace_.streams.begin(), trace_.streams.end(), stranger) != trace_.streams.end()) ++stranger;
+    while (std::find(trace_.streams.begin(), trace_.streams.end(), stranger) !=
+           trace_.streams.end())
+      ++stranger;
     for (const Keyed& keyed : events_) {
       const TraceEvent& event = keyed.event;
       if (event.kind == Kind::kFree) {
@@ -102,7 +110,8 @@ class Alteration {
         continue;
       }
       const bool is_stranger = event.stream == trace_.streams.size();
-      slot[event.slot] = builder.allocate(event.size, is_stranger ? stranger : trace_.streams[event.stream]);
+      slot[event.slot] =
+          builder.allocate(event.size, is_stranger ? stranger : trace_.streams[event.stream]);
     }
     return closed(builder.trace());
   }
@@ -111,8 +120,8 @@ class Alteration {
   spec::Random random_;
   const std::uint64_t chance_;
   std::vector<Bytes> sizes_;
-  std::vector<bool> is_dropped_;              // by slot
-  std::vector<std::uint64_t> allocated_at_;   // key by slot
+  std::vector<bool> is_dropped_;             // by slot
+  std::vector<std::uint64_t> allocated_at_;  // key by slot
   std::vector<Keyed> events_;
   std::uint32_t put_in_ = 0;
   std::uint64_t altered_ = 0;
@@ -136,6 +145,8 @@ Trace closed(const Trace& trace) {
   return result;
 }
 
-AlteredTrace alter(const Trace& trace, double fraction, std::uint64_t seed) { return Alteration(trace, fraction, seed).run(); }
+AlteredTrace alter(const Trace& trace, double fraction, std::uint64_t seed) {
+  return Alteration(trace, fraction, seed).run();
+}
 
 }  // namespace ashlar::tool

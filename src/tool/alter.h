@@ -17,9 +17,9 @@ struct AlteredTrace {
   std::uint64_t altered = 0;  ///< events of the original
 };
 
-/// Each event is altered with the chance `fraction`: an allocation gets another size or another stream, is left out with its
-/// free, or has one put in before it, which is freed somewhat later; a free comes earlier, later, or at the very end. In the end
-/// all is freed.
+/// Each event is altered with the chance `fraction`: an allocation gets another size or another
+/// stream, is left out with its free, or has one put in before it, which is freed somewhat later; a
+/// free comes earlier, later, or at the very end. In the end all is freed.
 AlteredTrace alter(const Trace& trace, double fraction, std::uint64_t seed);
 
 }  // namespace ashlar::tool

@@ -1,12 +1,13 @@
 // The check pass: the trace as ops, through the lockstep driver.
 //
 // Each event is two ops, so that a lag of N events is one of 2N ops exactly:
-//   a id bytes   alloc p bytes s; kernel s p rw   (the driver itself has a kernel write the block at once)
-//   f id         kernel s p r; free p
-// On a device without a limit the machine places segments and reuses addresses adversarially; on a limited one by lowest
-// address, as in the account pass, so that both meet the same shortage.
+//   a id bytes   alloc p bytes s; kernel s p rw   (the driver itself has a kernel write the block
+//   at once) f id         kernel s p r; free p
+// On a device without a limit the machine places segments and reuses addresses adversarially; on a
+// limited one by lowest address, as in the account pass, so that both meet the same shortage.
 //
-// C10 is checked by a second pass: the same ops and answers must give the same hash over every (segment ordinal, offset).
+// C10 is checked by a second pass: the same ops and answers must give the same hash over every
+// (segment ordinal, offset).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,8 +23,8 @@ namespace {
 
 constexpr std::uint32_t kOpsPerEvent = 2;
 
-// The whole map is walked every k-th step; with k near a 32nd of the most live blocks, the walks cost a few times as much
-// as the steps between them.
+// The whole map is walked every k-th step; with k near a 32nd of the most live blocks, the walks
+// cost a few times as much as the steps between them.
 std::uint32_t walk_period(const Trace& trace) {
   std::uint32_t live = 0;
   std::uint32_t most = 0;
@@ -43,7 +44,8 @@ spec::Op make_op(std::uint8_t slot, std::uint64_t a = 0, std::uint64_t b = 0, st
   return op;
 }
 
-spec::LockstepResult run(const Trace& trace, const TraceRunOptions& options, Bytes capacity, std::uint32_t walk_every) {
+spec::LockstepResult run(const Trace& trace, const TraceRunOptions& options, Bytes capacity,
+                         std::uint32_t walk_every) {
   spec::CacheLockstep::Options lockstep_options;
   lockstep_options.factory = props::caching_allocator_factory();
   lockstep_options.walk_every = walk_every;
@@ -62,7 +64,8 @@ spec::LockstepResult run(const Trace& trace, const TraceRunOptions& options, Byt
 
   std::vector<std::uint32_t> stream_of(trace.allocations);
   Progress progress("checking " + trace.name, trace.events.size());
-  constexpr auto kRead = static_cast<std::uint64_t>(spec::Access::kRead) - 1;  // the word's index in the op language
+  // the word's index in the op language
+  constexpr auto kRead = static_cast<std::uint64_t>(spec::Access::kRead) - 1;
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
     const TraceEvent& event = trace.events[i];
     bool goes_on = true;
@@ -80,7 +83,8 @@ spec::LockstepResult run(const Trace& trace, const TraceRunOptions& options, Byt
   return lockstep.finish();
 }
 
-/// Ops on what allocations of zero bytes gave, which is no block: they are skipped, as they should be.
+/// Ops on what allocations of zero bytes gave, which is no block: they are skipped, as they should
+/// be.
 std::uint64_t ops_on_nothing(const Trace& trace) {
   std::vector<bool> is_nothing(trace.allocations);
   std::uint64_t ops = 0;
@@ -106,17 +110,21 @@ CheckOutcome check_pass(const Trace& trace, const TraceRunOptions& options, Byte
     outcome.checks.emplace_back(clause, first.checks);
   }
   for (const char* clause : {"C6", "C7"}) outcome.checks.emplace_back(clause, first.ops);
-  for (const char* clause : {"C3", "C4", "C5", "C14", "C15", "C18"}) outcome.checks.emplace_back(clause, first.walks);
+  for (const char* clause : {"C3", "C4", "C5", "C14", "C15", "C18"})
+    outcome.checks.emplace_back(clause, first.walks);
   if (!first.is_good()) {
     outcome.divergences = 1;
-    outcome.first_divergence = fmt::format("{}: {} (op {}: {})\n{}", first.divergence.clause, first.divergence.text,
-                                           first.op_index, first.op_text, first.maps);
+    outcome.first_divergence =
+        fmt::format("{}: {} (op {}: {})\n{}", first.divergence.clause, first.divergence.text,
+                    first.op_index, first.op_text, first.maps);
     return outcome;
   }
-  // After an out-of-memory there is no block for the ops that follow, and nobody can say how many those are.
+  // After an out-of-memory there is no block for the ops that follow, and nobody can say how many
+  // those are.
   if (first.ooms == 0 && first.skipped != ops_on_nothing(trace)) {
     outcome.divergences = 1;
-    outcome.first_divergence = fmt::format("{} ops of the trace were skipped: nothing judged them", first.skipped);
+    outcome.first_divergence =
+        fmt::format("{} ops of the trace were skipped: nothing judged them", first.skipped);
     return outcome;
   }
   const spec::LockstepResult second = run(trace, options, capacity, ~std::uint32_t{0});

@@ -11,7 +11,7 @@
 namespace ashlar::tool {
 
 inline constexpr int kExitDone = 0;
-inline constexpr int kExitFailed = 1;    ///< a check failed
+inline constexpr int kExitFailed = 1;  ///< a check failed
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitUnreadable = 3;
 

@@ -67,7 +67,9 @@ bool write_file(const std::string& path, std::string_view bytes, std::string* er
   return true;
 }
 
-bool is_gzip(std::string_view bytes) { return bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b'; }
+bool is_gzip(std::string_view bytes) {
+  return bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b';
+}
 
 const char* gunzip(std::string_view bytes, const std::function<bool(std::string_view)>& sink) {
   z_stream stream{};

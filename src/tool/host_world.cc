@@ -16,7 +16,8 @@ namespace {
 class HostWorld final : public World {
  public:
   explicit HostWorld(Bytes capacity) : host_(DeviceId{0}, capacity), metered_(host_) {
-    // Stamps touch two small pages of each block; with huge pages that would back most of a device-sized trace.
+    // Stamps touch two small pages of each block; with huge pages that would back most of a
+    // device-sized trace.
     ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
   }
 
@@ -46,7 +47,8 @@ class HostWorld final : public World {
     std::memcpy(&last, (at + (size - kStampBytes)).pointer(), sizeof last);
     const std::uint64_t stamp = stamp_of(slot);
     if (first == stamp && last == stamp) return;
-    if (faults_++ == 0) first_fault_ = fmt::format("allocation {} was overwritten while it was live", slot);
+    if (faults_++ == 0)
+      first_fault_ = fmt::format("allocation {} was overwritten while it was live", slot);
   }
 
   void tick() override {}
@@ -54,7 +56,8 @@ class HostWorld final : public World {
   DriverFigures figures() const override {
     DriverFigures figures;
     const spec::CallAccount& account = metered_.account();
-    for (unsigned kind = 0; kind < device::kCallKinds; ++kind) figures.calls[kind] = account.by_kind[kind].calls;
+    for (unsigned kind = 0; kind < device::kCallKinds; ++kind)
+      figures.calls[kind] = account.by_kind[kind].calls;
     figures.ns = account.ns;
     figures.ns_max = account.ns_max;
     return figures;
@@ -65,7 +68,9 @@ class HostWorld final : public World {
 
  private:
   static constexpr Bytes kStampBytes{sizeof(std::uint64_t)};
-  static std::uint64_t stamp_of(std::uint32_t slot) { return 0x6173686c61720000u ^ (std::uint64_t{slot} * 0x9e3779b97f4a7c15u); }
+  static std::uint64_t stamp_of(std::uint32_t slot) {
+    return 0x6173686c61720000u ^ (std::uint64_t{slot} * 0x9e3779b97f4a7c15u);
+  }
 
   device::HostDevice host_;
   MeteredDevice metered_;
@@ -76,6 +81,8 @@ class HostWorld final : public World {
 
 }  // namespace
 
-std::unique_ptr<World> make_host_world(Bytes capacity) { return std::make_unique<HostWorld>(capacity); }
+std::unique_ptr<World> make_host_world(Bytes capacity) {
+  return std::make_unique<HostWorld>(capacity);
+}
 
 }  // namespace ashlar::tool

@@ -15,7 +15,8 @@ Json calls_json(const Account& account) {
   return calls;
 }
 
-Json planned_json(const PlannedOutcome& planned, const TraceRunResult& result, const TraceRunOptions& options) {
+Json planned_json(const PlannedOutcome& planned, const TraceRunResult& result,
+                  const TraceRunOptions& options) {
   const PlannedFigures& figures = result.account.planned;
   Json json{{"managed", planned.managed},
             {"plan_peak_bytes", planned.peak.count()},
@@ -25,9 +26,11 @@ Json planned_json(const PlannedOutcome& planned, const TraceRunResult& result, c
             {"seed", options.seed},
             {"altered_events", planned.altered},
             {"fallbacks", figures.counts.fallbacks()}};
-  for (const replay::ReplayCounter& counter : replay::kReplayCounters) json[counter.name] = figures.counts.*counter.count;
+  for (const replay::ReplayCounter& counter : replay::kReplayCounters)
+    json[counter.name] = figures.counts.*counter.count;
   json["checked_steps"] = figures.steps;
-  json["first_difference"] = planned.first_difference.empty() ? Json() : Json(planned.first_difference);
+  json["first_difference"] =
+      planned.first_difference.empty() ? Json() : Json(planned.first_difference);
   return json;
 }
 
@@ -42,7 +45,8 @@ Json result_json(const TraceRunResult& result, const TraceRunOptions& options) {
             {"peak_requested_bytes", account.peak_requested.count()},
             {"peak_allocated_bytes", account.peak_allocated.count()},
             {"peak_reserved_bytes", account.peak_reserved.count()}};
-  json["stated_peak_live_bytes"] = result.stated_peak_live ? Json(result.stated_peak_live->count()) : Json();
+  json["stated_peak_live_bytes"] =
+      result.stated_peak_live ? Json(result.stated_peak_live->count()) : Json();
   json["capacity_bytes"] = result.capacity == Bytes::max() ? Json() : Json(result.capacity.count());
   json["utilisation"] = result.utilisation();
   json["ooms"] = result.ooms();
@@ -65,7 +69,8 @@ Json result_json(const TraceRunResult& result, const TraceRunOptions& options) {
     json["skipped_steps"] = result.check->skipped_steps;
     json["check_passes"] = 2;  // the second for C10
     json["walk_period"] = result.check->walk_period;
-    if (!result.check->first_divergence.empty()) json["first_divergence"] = result.check->first_divergence;
+    if (!result.check->first_divergence.empty())
+      json["first_divergence"] = result.check->first_divergence;
   }
   return json;
 }

@@ -1,9 +1,10 @@
 // The `ashlar` command: check and reduce `.ops` files, replay traces, plan memory.
 //
-// Exit codes: 0 done; 1 a check failed (a divergence, an out-of-memory); 2 usage; 3 an input that cannot be read, or an
-// output that cannot be written. Results go to stdout, everything else to stderr. Every input is read before any work.
-#include <CLI/CLI.hpp>
+// Exit codes: 0 done; 1 a check failed (a divergence, an out-of-memory); 2 usage; 3 an input that
+// cannot be read, or an output that cannot be written. Results go to stdout, everything else to
+// stderr. Every input is read before any work.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdio>
 
@@ -16,48 +17,69 @@ namespace {
 constexpr int kExitUsage = 2;
 
 void add_replay(CLI::App& app, ashlar::tool::TraceRunCommand& command) {
-  CLI::App* const sub = app.add_subcommand("replay", "Replay allocation traces through the caching allocator.");
+  CLI::App* const sub =
+      app.add_subcommand("replay", "Replay allocation traces through the caching allocator.");
   sub->add_option("TRACE", command.traces, "alloc-trace files, plain or gzip")->required();
   sub->add_option("--device", command.device, "what stands behind the allocator: sim or host")
       ->check(CLI::IsMember({"sim", "host"}))
       ->capture_default_str();
   sub->add_option("--capacity", command.capacity,
-                  "the device's memory, e.g. 80GiB (K, M, G, T are powers of 1024), or auto: the smallest that will do");
-  sub->add_option("--conf", command.conf, "configuration string (default: the environment's ASHLAR_ALLOC_CONF)");
-  sub->add_flag("--check", command.check, "run the executable model in lockstep and check every clause");
-  sub->add_option("--lag", command.lag, "streams finish their work so many events late")->capture_default_str();
+                  "the device's memory, e.g. 80GiB (K, M, G, T are powers of 1024), or auto: the "
+                  "smallest that will do");
+  sub->add_option("--conf", command.conf,
+                  "configuration string (default: the environment's ASHLAR_ALLOC_CONF)");
+  sub->add_flag("--check", command.check,
+                "run the executable model in lockstep and check every clause");
+  sub->add_option("--lag", command.lag, "streams finish their work so many events late")
+      ->capture_default_str();
   sub->add_flag("--planned", command.planned,
-                "record the trace, plan it, and serve it from one segment a stream; what it leaves live is freed at its end");
-  sub->add_option("--alter", command.alter, "with --planned: alter so much of the run after planning, e.g. 0.01 of its events")
+                "record the trace, plan it, and serve it from one segment a stream; what it leaves "
+                "live is freed at its end");
+  sub->add_option(
+         "--alter", command.alter,
+         "with --planned: alter so much of the run after planning, e.g. 0.01 of its events")
       ->check(CLI::Range(0.0, 1.0));
   sub->add_option("--seed", command.seed, "with --alter: which of them, and how (default: 1)");
-  sub->add_option("--json", command.json, "write the results as a JSON array to this file; - for stdout");
+  sub->add_option("--json", command.json,
+                  "write the results as a JSON array to this file; - for stdout");
   sub->add_option("--report", command.report, "write one self-contained HTML page to this file");
 }
 
 void add_plan(CLI::App& app, ashlar::tool::PlanCommand& command) {
-  CLI::App* const sub = app.add_subcommand("plan", "Plan memory for buffers whose lifetimes are known.");
-  sub->add_option("PROBLEM", command.problem, "a problem: CSV with id,lower,upper,size[,...], plain or gzip");
+  CLI::App* const sub =
+      app.add_subcommand("plan", "Plan memory for buffers whose lifetimes are known.");
+  sub->add_option("PROBLEM", command.problem,
+                  "a problem: CSV with id,lower,upper,size[,...], plain or gzip");
   sub->add_option("--from-trace", command.from_trace, "the problem is this trace's allocations");
   sub->add_option("--capacity", command.capacities,
-                  "stop when every space fits in so much, e.g. 1048576 or 16GiB; NAME=SIZE for the space of that name alone")
+                  "stop when every space fits in so much, e.g. 1048576 or 16GiB; NAME=SIZE for the "
+                  "space of that name alone")
       ->allow_extra_args(false);
-  sub->add_option("--time-limit", command.time_limit, "seconds to look for a better plan (default: 10; none with --work)");
-  sub->add_option("--work", command.work, "steps to look for a better plan, in each space: the same answer on every machine");
-  sub->add_option("--threads", command.threads, "look with so many threads at once: the same answer, sooner")
+  sub->add_option("--time-limit", command.time_limit,
+                  "seconds to look for a better plan (default: 10; none with --work)");
+  sub->add_option(
+      "--work", command.work,
+      "steps to look for a better plan, in each space: the same answer on every machine");
+  sub->add_option("--threads", command.threads,
+                  "look with so many threads at once: the same answer, sooner")
       ->check(CLI::Range(1u, 1024u))
       ->capture_default_str();
-  sub->add_option("--warm-start", command.warm_start, "begin from this plan: a plan file, or CSV with an offset column");
+  sub->add_option("--warm-start", command.warm_start,
+                  "begin from this plan: a plan file, or CSV with an offset column");
   sub->add_option("--verify", command.verify, "check this plan of the problem, and plan nothing");
-  sub->add_option("-o,--output", command.output, "write the plan: CSV with an offset column if it ends in .csv or .csv.gz");
+  sub->add_option("-o,--output", command.output,
+                  "write the plan: CSV with an offset column if it ends in .csv or .csv.gz");
   sub->add_option("--json", command.json, "write the result as JSON to this file; - for stdout");
-  sub->add_option("--report", command.report, "write a picture of the packing as one self-contained HTML page");
+  sub->add_option("--report", command.report,
+                  "write a picture of the packing as one self-contained HTML page");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"A caching memory allocator for GPU and tensor software, checked against an executable model."};
+  CLI::App app{
+      "A caching memory allocator for GPU and tensor software, checked against an executable "
+      "model."};
   app.name("ashlar");
   app.set_version_flag("--version", std::string("ashlar ") + ASHLAR_VERSION);
   app.require_subcommand(1);
@@ -66,13 +88,16 @@ int main(int argc, char** argv) {
   add_replay(app, replay);
 
   ashlar::tool::OpsCommand check;
-  CLI::App* const check_sub = app.add_subcommand("check", "Run .ops files in lockstep with the model.");
+  CLI::App* const check_sub =
+      app.add_subcommand("check", "Run .ops files in lockstep with the model.");
   check_sub->add_option("FILE", check.files, ".ops files")->required();
 
   ashlar::tool::ReduceCommand reduce;
-  CLI::App* const reduce_sub = app.add_subcommand("reduce", "Shrink a failing .ops file to a minimal one.");
+  CLI::App* const reduce_sub =
+      app.add_subcommand("reduce", "Shrink a failing .ops file to a minimal one.");
   reduce_sub->add_option("FILE", reduce.file, "a .ops file that fails")->required();
-  reduce_sub->add_option("-o,--output", reduce.output, "where the minimal file goes (default: stdout)");
+  reduce_sub->add_option("-o,--output", reduce.output,
+                         "where the minimal file goes (default: stdout)");
 
   ashlar::tool::PlanCommand plan;
   add_plan(app, plan);

@@ -23,7 +23,8 @@ class MeteredDevice final : public device::Device {
     return charge(device::CallKind::kSegmentFree), device_.segment_free(base);
   }
   Result<Address> address_reserve(Bytes size, Bytes alignment) noexcept override {
-    return charge(device::CallKind::kAddressReserve, size), device_.address_reserve(size, alignment);
+    return charge(device::CallKind::kAddressReserve, size),
+           device_.address_reserve(size, alignment);
   }
   Status address_release(Address base, Bytes size) noexcept override {
     return charge(device::CallKind::kAddressRelease, size), device_.address_release(base, size);
@@ -56,7 +57,8 @@ class MeteredDevice final : public device::Device {
     return charge(device::CallKind::kEventQuery), device_.event_query(event);
   }
   Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept override {
-    return charge(device::CallKind::kEventSynchronize), device_.event_synchronize(event, timeout_ms);
+    return charge(device::CallKind::kEventSynchronize),
+           device_.event_synchronize(event, timeout_ms);
   }
   Status stream_wait(StreamHandle stream, EventHandle event) noexcept override {
     return charge(device::CallKind::kStreamWait), device_.stream_wait(stream, event);
@@ -70,17 +72,23 @@ class MeteredDevice final : public device::Device {
   Result<device::CaptureMode> exchange_capture_mode(device::CaptureMode mode) noexcept override {
     return charge(device::CallKind::kExchangeCaptureMode), device_.exchange_capture_mode(mode);
   }
-  Result<device::MemoryInfo> memory_info() noexcept override { return charge(device::CallKind::kMemoryInfo), device_.memory_info(); }
+  Result<device::MemoryInfo> memory_info() noexcept override {
+    return charge(device::CallKind::kMemoryInfo), device_.memory_info();
+  }
   Result<Address> pinned_alloc(Bytes size) noexcept override {
     return charge(device::CallKind::kPinnedAlloc, size), device_.pinned_alloc(size);
   }
   Status pinned_free(Address base) noexcept override {
     return charge(device::CallKind::kPinnedFree), device_.pinned_free(base);
   }
-  Status synchronize() noexcept override { return charge(device::CallKind::kSynchronize), device_.synchronize(); }
+  Status synchronize() noexcept override {
+    return charge(device::CallKind::kSynchronize), device_.synchronize();
+  }
 
  private:
-  void charge(device::CallKind kind, Bytes size = 0_B) noexcept { account_.charge(kind, model_.of(kind, size)); }
+  void charge(device::CallKind kind, Bytes size = 0_B) noexcept {
+    account_.charge(kind, model_.of(kind, size));
+  }
 
   device::Device& device_;
   const spec::CostModel model_;

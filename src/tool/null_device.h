@@ -1,7 +1,8 @@
 // NullDevice: a device that costs nothing and never runs out, to time an allocator alone.
 //
-// Purpose: addresses come from a counter, events are complete at once, everything succeeds. It checks nothing: replay and
-// bench put it under an allocator that the checked devices have already seen.
+// Purpose: addresses come from a counter, events are complete at once, everything succeeds. It
+// checks nothing: replay and bench put it under an allocator that the checked devices have already
+// seen.
 // Thread safety: every member from any thread (two atomic counters).
 #pragma once
 
@@ -16,7 +17,9 @@ class NullDevice : public device::Device {
   explicit NullDevice(DeviceId id = DeviceId{0}) : id_(id) {}
 
   /// The stream with that number: handle and identity are the number plus one.
-  Stream stream(std::uint64_t number) const { return {StreamHandle{number + 1}, StreamId{number + 1}, id_}; }
+  Stream stream(std::uint64_t number) const {
+    return {StreamHandle{number + 1}, StreamId{number + 1}, id_};
+  }
 
   device::DeviceTraits traits() const noexcept override {
     device::DeviceTraits traits;
@@ -49,10 +52,16 @@ class NullDevice : public device::Device {
   Result<Stream> identify(StreamHandle handle) noexcept override {
     return Stream{handle, StreamId{handle.value()}, id_};
   }
-  Result<device::CaptureStatus> capture_status(StreamHandle) noexcept override { return device::CaptureStatus::kNone; }
-  Result<device::CaptureMode> exchange_capture_mode(device::CaptureMode) noexcept override { return device::CaptureMode::kGlobal; }
+  Result<device::CaptureStatus> capture_status(StreamHandle) noexcept override {
+    return device::CaptureStatus::kNone;
+  }
+  Result<device::CaptureMode> exchange_capture_mode(device::CaptureMode) noexcept override {
+    return device::CaptureMode::kGlobal;
+  }
 
-  Result<device::MemoryInfo> memory_info() noexcept override { return device::MemoryInfo{kMemory, kMemory}; }
+  Result<device::MemoryInfo> memory_info() noexcept override {
+    return device::MemoryInfo{kMemory, kMemory};
+  }
   Result<Address> pinned_alloc(Bytes size) noexcept override { return segment_alloc(size); }
   Status pinned_free(Address) noexcept override { return Status::ok(); }
   Status synchronize() noexcept override { return Status::ok(); }

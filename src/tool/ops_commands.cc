@@ -24,7 +24,8 @@ std::optional<spec::OpFile> read_ops(const std::string& path) {
 }
 
 std::string place(const std::string& path, const OpsOutcome& outcome) {
-  return outcome.line == 0 ? fmt::format("{}: at the end", path) : fmt::format("{}:{}", path, outcome.line);
+  return outcome.line == 0 ? fmt::format("{}: at the end", path)
+                           : fmt::format("{}:{}", path, outcome.line);
 }
 
 }  // namespace
@@ -40,12 +41,13 @@ int run_check(const OpsCommand& command) {
   for (std::size_t i = 0; i < files.size(); ++i) {
     const OpsOutcome outcome = run_ops(files[i]);
     if (outcome.passed()) {
-      fmt::print("{}: ok, {} ops, {} skipped, {} answers judged\n", command.files[i], outcome.ops, outcome.skipped,
-                 outcome.checks);
+      fmt::print("{}: ok, {} ops, {} skipped, {} answers judged\n", command.files[i], outcome.ops,
+                 outcome.skipped, outcome.checks);
       continue;
     }
     passed = false;
-    fmt::print("{}: {}: {}\n{}", place(command.files[i], outcome), outcome.clause, outcome.text, outcome.maps);
+    fmt::print("{}: {}: {}\n{}", place(command.files[i], outcome), outcome.clause, outcome.text,
+               outcome.maps);
   }
   return passed ? kExitDone : kExitFailed;
 }
@@ -53,14 +55,15 @@ int run_check(const OpsCommand& command) {
 int run_reduce(const ReduceCommand& command) {
   const auto file = read_ops(command.file);
   if (!file) return kExitUnreadable;
-  const spec::Reduction reduction =
-      spec::reduce_ops(*file, [](const spec::OpFile& candidate) { return run_ops(candidate).clause; });
+  const spec::Reduction reduction = spec::reduce_ops(
+      *file, [](const spec::OpFile& candidate) { return run_ops(candidate).clause; });
   if (reduction.clause.empty()) {
     fmt::print(stderr, "{}: passes every check; there is nothing to reduce\n", command.file);
     return kExitFailed;
   }
   const OpsOutcome outcome = run_ops(reduction.file);
-  const std::string text = spec::print_ops(reduction.file) + fmt::format("# {}: {}\n", outcome.clause, outcome.text);
+  const std::string text =
+      spec::print_ops(reduction.file) + fmt::format("# {}: {}\n", outcome.clause, outcome.text);
   std::string error;
   if (command.output.empty()) {
     std::fwrite(text.data(), 1, text.size(), stdout);
@@ -68,9 +71,10 @@ int run_reduce(const ReduceCommand& command) {
     fmt::print(stderr, "{}\n", error);
     return kExitUnreadable;
   }
-  fmt::print(stderr, "{}: {} of {} ops are left after {} runs{}; {}: {}\n{}", command.file, reduction.file.ops.size(),
-             file->ops.size(), reduction.runs, reduction.is_minimal ? "" : ", and fewer might do", outcome.clause,
-             outcome.text, outcome.maps);
+  fmt::print(stderr, "{}: {} of {} ops are left after {} runs{}; {}: {}\n{}", command.file,
+             reduction.file.ops.size(), file->ops.size(), reduction.runs,
+             reduction.is_minimal ? "" : ", and fewer might do", outcome.clause, outcome.text,
+             outcome.maps);
   return kExitDone;
 }
 

@@ -45,7 +45,8 @@ OpsOutcome run_pool(const spec::OpFile& file) {
   const std::size_t where_end = std::min(report.find('\n'), report.size() - 1);
   const std::size_t why_end = std::min(report.find('\n', where_end + 1), report.size() - 1);
   outcome.clause = "pool";
-  outcome.text = report.substr(where_end + 1, why_end - where_end - 1) + " (" + report.substr(0, where_end) + ")";
+  outcome.text = report.substr(where_end + 1, why_end - where_end - 1) + " (" +
+                 report.substr(0, where_end) + ")";
   outcome.maps = report.substr(why_end + 1);
   outcome.line = line_of(file, index);
   return outcome;
@@ -67,12 +68,9 @@ OpsOutcome run_gpu(const spec::OpFile& file) {
 
 OpsOutcome run_ops(const spec::OpFile& file) {
   switch (file.subject) {
-    case spec::Subject::kPool:
-      return run_pool(file);
-    case spec::Subject::kGpu:
-      return run_gpu(file);
-    case spec::Subject::kCache:
-      break;
+    case spec::Subject::kPool: return run_pool(file);
+    case spec::Subject::kGpu: return run_gpu(file);
+    case spec::Subject::kCache: break;
   }
   return run_cache(file);
 }

@@ -17,7 +17,8 @@ struct OpsOutcome {
   std::string clause;         ///< the first that broke; empty: none did
   std::string text;           ///< how, in one line
   std::uint32_t line = 0;     ///< where in the file; 0 at the end of it
-  std::string maps;           ///< the model's and the implementation's map at that moment, side by side
+  /// the model's and the implementation's map at that moment, side by side
+  std::string maps;
   bool passed() const { return clause.empty(); }
 };
 

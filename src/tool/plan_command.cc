@@ -39,11 +39,13 @@ struct Answer {
 
 double gap_of(const plan::SpaceAnswer& space) {
   if (space.lower_bound == Bytes{}) return 0;
-  return static_cast<double>(space.peak.count()) / static_cast<double>(space.lower_bound.count()) - 1;
+  return static_cast<double>(space.peak.count()) / static_cast<double>(space.lower_bound.count()) -
+         1;
 }
 
 /// Those buffers of the space that cannot fit together.
-std::vector<std::uint32_t> cannot_fit(const plan::Problem& problem, const plan::Plan& plan, std::size_t space) {
+std::vector<std::uint32_t> cannot_fit(const plan::Problem& problem, const plan::Plan& plan,
+                                      std::size_t space) {
   std::vector<std::uint32_t> buffers;
   for (const std::uint32_t b : plan.cannot_fit) {
     if (problem.buffers[b].space == space) buffers.push_back(b);
@@ -55,13 +57,16 @@ Json space_json(const plan::Problem& problem, const Answer& answer, std::size_t 
   const plan::SpaceAnswer& space = answer.plan.spaces[s];
   const Fits fits = space.fits(problem.spaces[s].capacity);
   Json json{{"space", problem.spaces[s].name},
-          {"capacity_bytes", problem.spaces[s].capacity == plan::kNowhere ? Json() : Json(problem.spaces[s].capacity.count())},
-          {"lower_bound_bytes", space.lower_bound.count()},
-          {"peak_bytes", space.peak.count()},
-          {"gap", gap_of(space)},
-          {"proved_optimal", space.is_proved_optimal()},
-          {"feasible", fits == Fits::kUnknown ? Json() : Json(fits == Fits::kYes)}};
-  for (const std::uint32_t b : cannot_fit(problem, answer.plan, s)) json["cannot_fit"].push_back(id_of(problem, b));
+            {"capacity_bytes", problem.spaces[s].capacity == plan::kNowhere
+                                   ? Json()
+                                   : Json(problem.spaces[s].capacity.count())},
+            {"lower_bound_bytes", space.lower_bound.count()},
+            {"peak_bytes", space.peak.count()},
+            {"gap", gap_of(space)},
+            {"proved_optimal", space.is_proved_optimal()},
+            {"feasible", fits == Fits::kUnknown ? Json() : Json(fits == Fits::kYes)}};
+  for (const std::uint32_t b : cannot_fit(problem, answer.plan, s))
+    json["cannot_fit"].push_back(id_of(problem, b));
   return json;
 }
 
@@ -82,7 +87,8 @@ std::string json_text(const std::string& name, const plan::Problem& problem, con
     }
   } else {
     json["spaces"] = Json::array();
-    for (std::size_t s = 0; s < problem.spaces.size(); ++s) json["spaces"].push_back(space_json(problem, answer, s));
+    for (std::size_t s = 0; s < problem.spaces.size(); ++s)
+      json["spaces"].push_back(space_json(problem, answer, s));
   }
   json["seconds"] = answer.seconds;
   json["host_bytes_peak"] = host_bytes_peak();
@@ -90,7 +96,9 @@ std::string json_text(const std::string& name, const plan::Problem& problem, con
 }
 
 const char* text_of(Fits fits) {
-  return fits == Fits::kYes ? "fits" : fits == Fits::kNo ? "cannot fit" : "does not fit; whether anything does is not known";
+  return fits == Fits::kYes  ? "fits"
+         : fits == Fits::kNo ? "cannot fit"
+                             : "does not fit; whether anything does is not known";
 }
 
 void print_space(const plan::Problem& problem, const Answer& answer, std::size_t s) {
@@ -98,15 +106,19 @@ void print_space(const plan::Problem& problem, const Answer& answer, std::size_t
   const plan::SpaceAnswer& space = answer.plan.spaces[s];
   const Bytes capacity = problem.spaces[s].capacity;
   fmt::print("{}{}peak {} ({} bytes), lower bound {}, gap {:.3f} %{}", problem.spaces[s].name,
-             problem.spaces[s].name.empty() ? "" : ": ", size_text(space.peak), space.peak.count(), space.lower_bound.count(),
-             100 * gap_of(space), space.is_proved_optimal() ? ", proved least" : "");
-  if (capacity != plan::kNowhere) fmt::print("; {} in {}", text_of(space.fits(capacity)), size_text(capacity));
+             problem.spaces[s].name.empty() ? "" : ": ", size_text(space.peak), space.peak.count(),
+             space.lower_bound.count(), 100 * gap_of(space),
+             space.is_proved_optimal() ? ", proved least" : "");
+  if (capacity != plan::kNowhere)
+    fmt::print("; {} in {}", text_of(space.fits(capacity)), size_text(capacity));
   fmt::print("\n");
   const std::vector<std::uint32_t> misfits = cannot_fit(problem, answer.plan, s);
   if (misfits.empty()) return;
-  fmt::print("  {} that cannot fit{}:", misfits.size() == 1 ? "a buffer" : fmt::format("{} buffers", misfits.size()),
+  fmt::print("  {} that cannot fit{}:",
+             misfits.size() == 1 ? "a buffer" : fmt::format("{} buffers", misfits.size()),
              misfits.size() == 1 ? "" : " together");
-  for (std::size_t i = 0; i < std::min(kNamedMax, misfits.size()); ++i) fmt::print(" {}", id_of(problem, misfits[i]));
+  for (std::size_t i = 0; i < std::min(kNamedMax, misfits.size()); ++i)
+    fmt::print(" {}", id_of(problem, misfits[i]));
   fmt::print("{}\n", misfits.size() > kNamedMax ? " ..." : "");
 }
 
@@ -122,7 +134,9 @@ class BestSoFar {
     if (!is_terminal_) return;
     is_shown_ = true;
     fmt::print(stderr, "\r\x1b[Kpeak {}, {:.2f} % above the lower bound", size_text(peak),
-               100 * (static_cast<double>(peak.count()) / static_cast<double>(std::max<std::uint64_t>(lower_bound.count(), 1)) - 1));
+               100 * (static_cast<double>(peak.count()) /
+                          static_cast<double>(std::max<std::uint64_t>(lower_bound.count(), 1)) -
+                      1));
     std::fflush(stderr);
   }
   ~BestSoFar() {
@@ -134,10 +148,13 @@ class BestSoFar {
   bool is_shown_ = false;
 };
 
-Answer solve(const plan::Problem& problem, const PlanCommand& command, const std::vector<Bytes>& warm_start) {
+Answer solve(const plan::Problem& problem, const PlanCommand& command,
+             const std::vector<Bytes>& warm_start) {
   BestSoFar best;
   plan::PlanOptions options;
-  options.progress = [&best](std::uint32_t, Bytes peak, Bytes lower_bound) { best.show(peak, lower_bound); };
+  options.progress = [&best](std::uint32_t, Bytes peak, Bytes lower_bound) {
+    best.show(peak, lower_bound);
+  };
   if (command.work) options.work = *command.work;
   if (!command.work || command.time_limit) {
     const double seconds = command.time_limit.value_or(kPlanSecondsUsual);
@@ -154,11 +171,13 @@ Answer solve(const plan::Problem& problem, const PlanCommand& command, const std
 }
 
 /// -o: CSV with an offset column, or the plan file.
-bool write_plan(const std::string& path, const plan::Problem& problem, const plan::Plan& answer, std::string* error) {
+bool write_plan(const std::string& path, const plan::Problem& problem, const plan::Plan& answer,
+                std::string* error) {
   const std::string_view name = path;
   const bool is_packed = name.ends_with(".csv.gz");
-  const Result<std::string> text = is_packed || name.ends_with(".csv") ? plan::format_problem_csv(problem, answer.offsets)
-                                                                       : plan::format_plan(answer, problem);
+  const Result<std::string> text = is_packed || name.ends_with(".csv")
+                                       ? plan::format_problem_csv(problem, answer.offsets)
+                                       : plan::format_plan(answer, problem);
   if (!text.is_ok()) {
     *error = fmt::format("{}: {}", path, text.status().why());
     return false;
@@ -166,9 +185,10 @@ bool write_plan(const std::string& path, const plan::Problem& problem, const pla
   return write_file(path, is_packed ? gzip(text.value()) : text.value(), error);
 }
 
-/// --capacity: SIZE for every space, NAME=SIZE for one; of those that speak of a space the last one counts. The name may itself
-/// have an equals sign in it. False: `*error` says why.
-bool set_capacities(const std::vector<std::string>& capacities, plan::Problem* problem, std::string* error) {
+/// --capacity: SIZE for every space, NAME=SIZE for one; of those that speak of a space the last one
+/// counts. The name may itself have an equals sign in it. False: `*error` says why.
+bool set_capacities(const std::vector<std::string>& capacities, plan::Problem* problem,
+                    std::string* error) {
   for (const std::string& one : capacities) {
     const std::size_t equals = one.rfind('=');
     const auto size = parse_size(equals == std::string::npos ? one : one.substr(equals + 1));
@@ -204,9 +224,11 @@ int verify(const PlanCommand& command, const plan::Problem& problem) {
 int run_plan(const PlanCommand& command) {
   std::string error;
   const bool is_traced = !command.from_trace.empty();
-  if (command.problem.empty() != is_traced) return fail(kExitUsage, "plan: give a PROBLEM or --from-trace, one of them");
+  if (command.problem.empty() != is_traced)
+    return fail(kExitUsage, "plan: give a PROBLEM or --from-trace, one of them");
   if (command.time_limit && !(*command.time_limit >= 0 && *command.time_limit <= kPlanSecondsMax)) {
-    return fail(kExitUsage, fmt::format("--time-limit: between 0 and {:.0f} seconds", kPlanSecondsMax));
+    return fail(kExitUsage,
+                fmt::format("--time-limit: between 0 and {:.0f} seconds", kPlanSecondsMax));
   }
   const std::string name = is_traced ? command.from_trace : command.problem;
   plan::Problem problem;
@@ -230,9 +252,11 @@ int run_plan(const PlanCommand& command) {
   }
   const Answer answer = solve(problem, command, warm_start);
   if (!answer.violation.empty()) {
-    return fail(kExitFailed, fmt::format("{}: our own plan is not valid, and not written: {}", name, answer.violation));
+    return fail(kExitFailed, fmt::format("{}: our own plan is not valid, and not written: {}", name,
+                                         answer.violation));
   }
-  if (!command.output.empty() && !write_plan(command.output, problem, answer.plan, &error)) return fail(kExitUnreadable, error);
+  if (!command.output.empty() && !write_plan(command.output, problem, answer.plan, &error))
+    return fail(kExitUnreadable, error);
   if (command.json != "-") print_answer(problem, answer);
   if (!command.json.empty()) {
     const std::string json = json_text(name, problem, answer);

@@ -27,9 +27,7 @@ std::optional<std::string> read_plain(const std::string& path, std::string* erro
   return std::nullopt;
 }
 
-bool is_csv(std::string_view path) {
-  return path.ends_with(".csv") || path.ends_with(".csv.gz");
-}
+bool is_csv(std::string_view path) { return path.ends_with(".csv") || path.ends_with(".csv.gz"); }
 
 }  // namespace
 
@@ -48,7 +46,8 @@ std::optional<plan::ProblemCsv> read_problem(const std::string& path, std::strin
 plan::Problem problem_of(const Trace& trace) {
   plan::Problem problem;
   problem.spaces.clear();
-  for (const std::uint64_t stream : trace.streams) problem.spaces.push_back({fmt::format("stream{}", stream), plan::kNowhere});
+  for (const std::uint64_t stream : trace.streams)
+    problem.spaces.push_back({fmt::format("stream{}", stream), plan::kNowhere});
   if (problem.spaces.empty()) problem.spaces.resize(1);
   constexpr std::uint32_t kLeftOut = 0xffffffffu;
   std::vector<std::uint32_t> buffer_of;  // by slot
@@ -71,7 +70,8 @@ plan::Problem problem_of(const Trace& trace) {
   return problem;
 }
 
-std::optional<std::vector<Bytes>> read_offsets(const std::string& path, const plan::Problem& problem, std::string* error) {
+std::optional<std::vector<Bytes>> read_offsets(const std::string& path,
+                                               const plan::Problem& problem, std::string* error) {
   if (!is_csv(path)) {
     const auto bytes = read_file(path, error);
     if (!bytes) return std::nullopt;
@@ -86,7 +86,8 @@ std::optional<std::vector<Bytes>> read_offsets(const std::string& path, const pl
     return std::nullopt;
   }
   std::unordered_map<std::string, Bytes> offset_of;
-  for (std::size_t b = 0; b < other->offsets.size(); ++b) offset_of.emplace(id_of(other->problem, b), other->offsets[b]);
+  for (std::size_t b = 0; b < other->offsets.size(); ++b)
+    offset_of.emplace(id_of(other->problem, b), other->offsets[b]);
   std::vector<Bytes> offsets;
   for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
     const auto found = offset_of.find(id_of(problem, b));

@@ -17,7 +17,8 @@ using Json = nlohmann::ordered_json;
 using plan::Buffer;
 using plan::Fits;
 
-constexpr std::uint64_t kRectanglesMax = 60'000;  // about 3 MB of page, and some tenths of a second to draw
+// about 3 MB of page, and some tenths of a second to draw
+constexpr std::uint64_t kRectanglesMax = 60'000;
 constexpr std::size_t kPicturesMax = 40;          // a browser keeps some megabytes for each
 constexpr std::uint64_t kUsagePointsMax = 6'000;  // several a pixel
 constexpr std::int64_t kExactMax = std::int64_t{1} << 53;
@@ -43,7 +44,10 @@ double area(const Buffer& buffer, const plan::Problem& problem) {
 class PlanPage {
  public:
   PlanPage(const plan::Problem& problem, const plan::Plan& plan)
-      : problem_(problem), plan_(plan), is_bad_(problem.buffers.size()), buffers_(problem.spaces.size()) {
+      : problem_(problem),
+        plan_(plan),
+        is_bad_(problem.buffers.size()),
+        buffers_(problem.spaces.size()) {
     for (const std::uint32_t b : plan.cannot_fit) is_bad_[b] = true;
     if (!problem.buffers.empty()) life_ = problem.buffers[0].life;
     for (std::uint32_t b = 0; b < problem.buffers.size(); ++b) {
@@ -86,7 +90,8 @@ class PlanPage {
     }
   }
 
-  // Since the problem's first time: so nothing is lost where times are large and their differences are not.
+  // Since the problem's first time: so nothing is lost where times are large and their differences
+  // are not.
   Json time_json(plan::Time time) const {
     return number(static_cast<std::uint64_t>(time) - static_cast<std::uint64_t>(life_.lower));
   }
@@ -110,8 +115,8 @@ class PlanPage {
     return json;
   }
 
-  // A box is [id, offset, size, alignment, pinned or -1, group or -1, can it not fit, lower, upper, lower, upper ...]; a group
-  // is [name, buffers], and numbered within the space.
+  // A box is [id, offset, size, alignment, pinned or -1, group or -1, can it not fit, lower, upper,
+  // lower, upper ...]; a group is [name, buffers], and numbered within the space.
   void add_boxes(std::uint32_t s, Json* json) const {
     Json boxes = Json::array();
     Json groups = Json::array();
@@ -154,13 +159,17 @@ class PlanPage {
     Json least = Json::array();
     Json most = Json::array();
     Json end = Json::array();
-    for (const UsagePoint& point : usage_of(problem_, plan_.offsets, buffers_[s], kUsagePointsMax)) {
+    for (const UsagePoint& point :
+         usage_of(problem_, plan_.offsets, buffers_[s], kUsagePointsMax)) {
       from.push_back(time_json(point.from));
       least.push_back(number(point.least));
       most.push_back(number(point.most));
       end.push_back(number(point.end));
     }
-    return {{"from", std::move(from)}, {"least", std::move(least)}, {"most", std::move(most)}, {"end", std::move(end)}};
+    return {{"from", std::move(from)},
+            {"least", std::move(least)},
+            {"most", std::move(most)},
+            {"end", std::move(end)}};
   }
 
   const plan::Problem& problem_;
@@ -173,7 +182,8 @@ class PlanPage {
 
 }  // namespace
 
-std::string plan_page(const plan::Problem& problem, const plan::Plan& plan, const std::string& title, double seconds) {
+std::string plan_page(const plan::Problem& problem, const plan::Plan& plan,
+                      const std::string& title, double seconds) {
   return page_with(kPlanPage, script_text(PlanPage(problem, plan).json(title, seconds)));
 }
 

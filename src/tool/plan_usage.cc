@@ -15,7 +15,8 @@ struct Change {
   bool begins;
 };
 
-std::vector<Change> changes_of(const plan::Problem& problem, const std::vector<std::uint32_t>& buffers) {
+std::vector<Change> changes_of(const plan::Problem& problem,
+                               const std::vector<std::uint32_t>& buffers) {
   std::vector<Change> changes;
   for (const std::uint32_t b : buffers) {
     for (std::uint32_t k = 0; k < live_pieces(problem.buffers[b]); ++k) {
@@ -24,7 +25,8 @@ std::vector<Change> changes_of(const plan::Problem& problem, const std::vector<s
       changes.push_back({piece.upper, b, false});
     }
   }
-  std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) { return a.time < b.time; });
+  std::sort(changes.begin(), changes.end(),
+            [](const Change& a, const Change& b) { return a.time < b.time; });
   return changes;
 }
 
@@ -33,7 +35,8 @@ Bytes greatest(const std::multiset<Bytes>& set) { return set.empty() ? Bytes{} :
 // What is live at the moment.
 class Moment {
  public:
-  Moment(const plan::Problem& problem, const std::vector<Bytes>& offsets) : problem_(problem), offsets_(offsets) {}
+  Moment(const plan::Problem& problem, const std::vector<Bytes>& offsets)
+      : problem_(problem), offsets_(offsets) {}
 
   void apply(const Change& change) {
     const plan::Buffer& buffer = problem_.buffers[change.buffer];
@@ -68,7 +71,9 @@ class Moment {
 // At most one point in each span of `width` from the first point on, and the last.
 std::vector<UsagePoint> merged(const std::vector<UsagePoint>& points, std::uint64_t width) {
   const auto origin = static_cast<std::uint64_t>(points.front().from);
-  const auto since_origin = [origin](plan::Time time) { return static_cast<std::uint64_t>(time) - origin; };
+  const auto since_origin = [origin](plan::Time time) {
+    return static_cast<std::uint64_t>(time) - origin;
+  };
   std::vector<UsagePoint> out;
   std::uint64_t next_span = 0;  // behind that of out.back()
   for (std::size_t i = 0; i + 1 < points.size(); ++i) {
@@ -83,7 +88,8 @@ std::vector<UsagePoint> merged(const std::vector<UsagePoint>& points, std::uint6
     out.back().end = std::max(out.back().end, point.end);
     const std::uint64_t next = since_origin(points[i + 1].from);
     if (next / width < next_span || next == next_span * width) continue;
-    point.from = static_cast<plan::Time>(origin + next_span * width);  // it goes on, and what it was put together with does not
+    // it goes on, and what it was put together with does not
+    point.from = static_cast<plan::Time>(origin + next_span * width);
     ++next_span;
     out.push_back(point);
   }
@@ -94,16 +100,19 @@ std::vector<UsagePoint> merged(const std::vector<UsagePoint>& points, std::uint6
 }  // namespace
 
 std::vector<UsagePoint> usage_of(const plan::Problem& problem, const std::vector<Bytes>& offsets,
-                                 const std::vector<std::uint32_t>& buffers, std::uint64_t points_max) {
+                                 const std::vector<std::uint32_t>& buffers,
+                                 std::uint64_t points_max) {
   const std::vector<Change> changes = changes_of(problem, buffers);
   std::vector<UsagePoint> points;
   Moment moment(problem, offsets);
   for (std::size_t i = 0; i < changes.size(); ++i) {
     moment.apply(changes[i]);
-    if (i + 1 == changes.size() || changes[i + 1].time != changes[i].time) points.push_back(moment.at(changes[i].time));
+    if (i + 1 == changes.size() || changes[i + 1].time != changes[i].time)
+      points.push_back(moment.at(changes[i].time));
   }
   if (points.size() <= points_max) return points;
-  const auto span = static_cast<std::uint64_t>(points.back().from) - static_cast<std::uint64_t>(points.front().from);
+  const auto span = static_cast<std::uint64_t>(points.back().from) -
+                    static_cast<std::uint64_t>(points.front().from);
   return merged(points, span / points_max + 1);
 }
 

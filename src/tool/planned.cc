@@ -27,7 +27,8 @@ struct Recorded {
 Recorded record(const Trace& trace) {
   NullDevice null;
   device::Device* const device = &null;
-  const auto allocator = cache::CachingAllocator::create(std::span<device::Device* const>(&device, 1), cache::Config{});
+  const auto allocator = cache::CachingAllocator::create(
+      std::span<device::Device* const>(&device, 1), cache::Config{});
   Recorded result;
   if (!allocator.is_ok()) return {{}, allocator.status().why()};
   cache::CachingUpstream upstream(*allocator.value());
@@ -38,7 +39,8 @@ Recorded record(const Trace& trace) {
   std::vector<std::pair<std::uint32_t, Address>> held(trace.allocations);
   for (const TraceEvent& event : trace.events) {
     if (event.kind == TraceEvent::Kind::kAllocate) {
-      const Result<Address> address = recorders[event.stream]->allocate(event.size, null.stream(event.stream));
+      const Result<Address> address =
+          recorders[event.stream]->allocate(event.size, null.stream(event.stream));
       if (!address.is_ok()) return {{}, address.status().why()};
       held[event.slot] = {event.stream, address.value()};
     } else if (event.kind == TraceEvent::Kind::kFree) {
@@ -56,7 +58,8 @@ Recorded record(const Trace& trace) {
 class PlainFront final : public Front {
  public:
   explicit PlainFront(cache::CachingAllocator& allocator) : allocator_(allocator) {}
-  Result<Address> allocate(std::uint32_t, Bytes size, const Stream& stream, cache::OutOfMemory* why) override {
+  Result<Address> allocate(std::uint32_t, Bytes size, const Stream& stream,
+                           cache::OutOfMemory* why) override {
     return allocator_.allocate(size, stream, why);
   }
   Status free(std::uint32_t, Address address) override { return allocator_.free(address); }
@@ -67,20 +70,29 @@ class PlainFront final : public Front {
 };
 
 void add(replay::ReplayCounts* to, const replay::ReplayCounts& more) {
-  for (const replay::ReplayCounter& counter : replay::kReplayCounters) to->*counter.count += more.*counter.count;
+  for (const replay::ReplayCounter& counter : replay::kReplayCounters)
+    to->*counter.count += more.*counter.count;
 }
 
 /// One replay for each recorded stream, made when the stream first is asked for something.
 class PlannedFront final : public Front {
  public:
-  PlannedFront(cache::CachingAllocator& allocator, const PlannedTrace& planned, const Trace& trace, World& world, bool check)
-      : upstream_(allocator), planned_(planned), trace_(trace), world_(world), check_(check), lanes_(planned.plans.size()) {}
+  PlannedFront(cache::CachingAllocator& allocator, const PlannedTrace& planned, const Trace& trace,
+               World& world, bool check)
+      : upstream_(allocator),
+        planned_(planned),
+        trace_(trace),
+        world_(world),
+        check_(check),
+        lanes_(planned.plans.size()) {}
 
-  Result<Address> allocate(std::uint32_t index, Bytes size, const Stream& stream, cache::OutOfMemory*) override {
+  Result<Address> allocate(std::uint32_t index, Bytes size, const Stream& stream,
+                           cache::OutOfMemory*) override {
     Lane& lane = lane_of(index);
     if (!lane.is_made) make(&lane);
     if (lane.lockstep != nullptr) return ++figures_.steps, lane.lockstep->allocate(size, stream);
-    return lane.replay == nullptr ? upstream_.allocate(size, stream) : lane.replay->allocate(size, stream);
+    return lane.replay == nullptr ? upstream_.allocate(size, stream)
+                                  : lane.replay->allocate(size, stream);
   }
 
   Status free(std::uint32_t index, Address address) override {
@@ -97,7 +109,8 @@ class PlannedFront final : public Front {
       add(&figures_.counts, lane.lockstep->counts());
       lane.lockstep->finish();
       const spec::Divergence& found = lane.lockstep->verdict().first();
-      if (found && figures_.first_divergence.empty()) figures_.first_divergence = fmt::format("{}: {}", found.clause, found.text);
+      if (found && figures_.first_divergence.empty())
+        figures_.first_divergence = fmt::format("{}: {}", found.clause, found.text);
     }
     return figures_;
   }
@@ -117,18 +130,22 @@ class PlannedFront final : public Front {
   void make(Lane* lane) {
     lane->is_made = true;
     const auto which = static_cast<std::size_t>(lane - lanes_.data());
-    const auto index = std::find(trace_.streams.begin(), trace_.streams.end(), planned_.streams[which]);
+    const auto index =
+        std::find(trace_.streams.begin(), trace_.streams.end(), planned_.streams[which]);
     if (index == trace_.streams.end()) return;  // its memory is asked for by strangers only
-    const Result<Stream> made_stream = world_.stream(static_cast<std::uint32_t>(index - trace_.streams.begin()));
+    const Result<Stream> made_stream =
+        world_.stream(static_cast<std::uint32_t>(index - trace_.streams.begin()));
     if (!made_stream.is_ok()) return;
     const Stream stream = made_stream.value();
     if (check_) {
       lane->lockstep = std::make_unique<spec::ReplayLockstep>(
-          upstream_, spec::ReplayLockstep::Setting{stream, planned_.recordings[which], planned_.plans[which]},
+          upstream_,
+          spec::ReplayLockstep::Setting{stream, planned_.recordings[which], planned_.plans[which]},
           props::replay_factory());
       return;
     }
-    auto made = replay::Replay::create(upstream_, stream, planned_.recordings[which], planned_.plans[which]);
+    auto made = replay::Replay::create(upstream_, stream, planned_.recordings[which],
+                                       planned_.plans[which]);
     if (made.is_ok()) {
       lane->replay = std::move(made).value();
     } else if (figures_.first_divergence.empty()) {
@@ -197,9 +214,12 @@ std::string first_difference(const PlannedTrace& planned, const Trace& run) {
   return recorded.trouble;
 }
 
-std::unique_ptr<Front> make_plain_front(cache::CachingAllocator& allocator) { return std::make_unique<PlainFront>(allocator); }
+std::unique_ptr<Front> make_plain_front(cache::CachingAllocator& allocator) {
+  return std::make_unique<PlainFront>(allocator);
+}
 
-std::unique_ptr<Front> make_planned_front(cache::CachingAllocator& allocator, const PlannedTrace& planned, const Trace& trace,
+std::unique_ptr<Front> make_planned_front(cache::CachingAllocator& allocator,
+                                          const PlannedTrace& planned, const Trace& trace,
                                           World& world, bool check) {
   return std::make_unique<PlannedFront>(allocator, planned, trace, world, check);
 }

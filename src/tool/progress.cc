@@ -33,7 +33,8 @@ void Progress::show(std::uint64_t done) {
   is_shown_ = true;
   const std::uint64_t part = std::min(done, total_);
   const std::uint64_t filled = part * kWidth / total_;
-  fmt::print(stderr, "\r\x1b[K[{:#<{}}{:.<{}}] {:3}% {}", "", filled, "", kWidth - filled, part * 100 / total_, what_);
+  fmt::print(stderr, "\r\x1b[K[{:#<{}}{:.<{}}] {:3}% {}", "", filled, "", kWidth - filled,
+             part * 100 / total_, what_);
   std::fflush(stderr);
 }
 

@@ -1,4 +1,5 @@
-// A progress bar on stderr for long work: only on a terminal, only after half a second, gone when done.
+// A progress bar on stderr for long work: only on a terminal, only after half a second, gone when
+// done.
 //
 // Thread safety: one thread.
 #pragma once

@@ -24,7 +24,8 @@ Json series_json(const std::vector<std::uint64_t>& values) {
   Json high = Json::array();
   for (std::size_t i = 0; i < buckets; ++i) {
     const auto first = values.begin() + static_cast<std::ptrdiff_t>(i * values.size() / buckets);
-    const auto last = values.begin() + static_cast<std::ptrdiff_t>((i + 1) * values.size() / buckets);
+    const auto last =
+        values.begin() + static_cast<std::ptrdiff_t>((i + 1) * values.size() / buckets);
     const auto [least, most] = std::minmax_element(first, last);
     low.push_back(*least);
     high.push_back(*most);
@@ -43,10 +44,11 @@ Json map_json(const Account& account) {
   Json segments = Json::array();
   for (const cache::SnapshotSegment& segment : account.map.segments) {
     Json blocks = Json::array();
-    for (std::uint32_t i = segment.block_first; i < segment.block_first + segment.block_count; ++i) {
+    for (std::uint32_t i = segment.block_first; i < segment.block_first + segment.block_count;
+         ++i) {
       const cache::SnapshotBlock& block = account.map.blocks[i];
-      blocks.push_back({(block.address - segment.base).count(), block.size.count(), block.requested.count(),
-                        static_cast<unsigned>(block.state)});
+      blocks.push_back({(block.address - segment.base).count(), block.size.count(),
+                        block.requested.count(), static_cast<unsigned>(block.state)});
     }
     segments.push_back({{"ordinal", segment.ordinal},
                         {"size", segment.size.count()},
@@ -60,13 +62,15 @@ Json marks_json(const Trace& trace) {
   Json marks = Json::array();
   if (trace.marks.size() > kMarksMax) return marks;
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
-    if (trace.events[i].kind == TraceEvent::Kind::kMark) marks.push_back({i, trace.marks[trace.events[i].slot]});
+    if (trace.events[i].kind == TraceEvent::Kind::kMark)
+      marks.push_back({i, trace.marks[trace.events[i].slot]});
   }
   return marks;
 }
 
 std::string subtitle(std::size_t traces, const TraceRunOptions& options) {
-  const char* device = options.backing == Backing::kHost ? "this computer's memory" : "the simulated device";
+  const char* device =
+      options.backing == Backing::kHost ? "this computer's memory" : "the simulated device";
   std::string text = fmt::format("{} trace{} on {}", traces, traces == 1 ? "" : "s", device);
   if (options.find_capacity) {
     text += ", each at the smallest capacity it runs on";
@@ -81,7 +85,8 @@ std::string subtitle(std::size_t traces, const TraceRunOptions& options) {
 
 }  // namespace
 
-std::string report_entry(const TraceRunResult& result, const TraceRunOptions& options, const Trace& trace) {
+std::string report_entry(const TraceRunResult& result, const TraceRunOptions& options,
+                         const Trace& trace) {
   Json entry = Json::parse(json_text({result}, options))[0];
   entry["timeline"] = timeline_json(result.account.timeline);
   entry["map"] = map_json(result.account);
@@ -90,7 +95,8 @@ std::string report_entry(const TraceRunResult& result, const TraceRunOptions& op
 }
 
 std::string report_page(const std::vector<std::string>& entries, const TraceRunOptions& options) {
-  std::string data = "{\"subtitle\":" + script_text(Json(subtitle(entries.size(), options))) + ",\"traces\":[";
+  std::string data =
+      "{\"subtitle\":" + script_text(Json(subtitle(entries.size(), options))) + ",\"traces\":[";
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (i > 0) data += ',';
     data += entries[i];

@@ -10,10 +10,11 @@
 
 namespace ashlar::tool {
 
-/// What the report keeps of a replay: its figures, the timeline down-sampled to the least and the most of each bucket, the
-/// address map, the marks. As JSON text; made right after the replay, so that a timeline of millions of events need not be
-/// kept.
-std::string report_entry(const TraceRunResult& result, const TraceRunOptions& options, const Trace& trace);
+/// What the report keeps of a replay: its figures, the timeline down-sampled to the least and the
+/// most of each bucket, the address map, the marks. As JSON text; made right after the replay, so
+/// that a timeline of millions of events need not be kept.
+std::string report_entry(const TraceRunResult& result, const TraceRunOptions& options,
+                         const Trace& trace);
 
 /// The page over those entries. It loads nothing from anywhere.
 std::string report_page(const std::vector<std::string>& entries, const TraceRunOptions& options);

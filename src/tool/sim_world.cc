@@ -44,7 +44,8 @@ class SimWorld final : public World {
   DriverFigures figures() const override {
     DriverFigures figures;
     const spec::CallAccount account = gpu_.account();
-    for (unsigned kind = 0; kind < device::kCallKinds; ++kind) figures.calls[kind] = account.by_kind[kind].calls;
+    for (unsigned kind = 0; kind < device::kCallKinds; ++kind)
+      figures.calls[kind] = account.by_kind[kind].calls;
     figures.ns = account.ns;
     figures.ns_max = account.ns_max;
     return figures;

@@ -11,8 +11,8 @@
 
 namespace ashlar::tool {
 
-/// "4096", "512K", "80GiB", "1T": a whole number and a unit in powers of 1024 (K, M, G, T, each also with iB). Nothing for
-/// anything else, or when it does not fit in 64 bits.
+/// "4096", "512K", "80GiB", "1T": a whole number and a unit in powers of 1024 (K, M, G, T, each
+/// also with iB). Nothing for anything else, or when it does not fit in 64 bits.
 std::optional<Bytes> parse_size(std::string_view text);
 
 /// Four significant digits and a binary unit: "1.234 GiB"; below 1 KiB "512 B".

@@ -43,8 +43,11 @@ std::vector<Step> steps_of(const Trace& trace) {
 // The allocator itself.
 class Direct {
  public:
-  Direct(cache::CachingAllocator& allocator, const std::vector<Stream>& streams) : allocator_(allocator), streams_(streams) {}
-  Result<Address> allocate(Bytes size, std::uint32_t stream) { return allocator_.allocate(size, streams_[stream]); }
+  Direct(cache::CachingAllocator& allocator, const std::vector<Stream>& streams)
+      : allocator_(allocator), streams_(streams) {}
+  Result<Address> allocate(Bytes size, std::uint32_t stream) {
+    return allocator_.allocate(size, streams_[stream]);
+  }
   Status free(Address address, std::uint32_t) { return allocator_.free(address); }
   Status rewind() { return Status::ok(); }
 
@@ -56,14 +59,20 @@ class Direct {
 // A replay for each recorded stream.
 class Planned {
  public:
-  Planned(cache::CachingAllocator& allocator, const std::vector<Stream>& streams, const PlannedTrace& planned, const Trace& trace)
+  Planned(cache::CachingAllocator& allocator, const std::vector<Stream>& streams,
+          const PlannedTrace& planned, const Trace& trace)
       : upstream_(allocator), streams_(streams) {
     for (std::size_t s = 0; s < planned.plans.size(); ++s) {
       // A stream that the trace has not any more is nobody's.
       const auto index = std::find(trace.streams.begin(), trace.streams.end(), planned.streams[s]);
-      const Stream stream = index == trace.streams.end() ? Stream{} : streams[static_cast<std::size_t>(index - trace.streams.begin())];
-      auto made = replay::Replay::create(upstream_, stream, planned.recordings[s], planned.plans[s]);
-      if (!made.is_ok() || (made.value()->base().is_null() && planned.plans[s].spaces[0].peak != Bytes{})) return;
+      const Stream stream = index == trace.streams.end()
+                                ? Stream{}
+                                : streams[static_cast<std::size_t>(index - trace.streams.begin())];
+      auto made =
+          replay::Replay::create(upstream_, stream, planned.recordings[s], planned.plans[s]);
+      if (!made.is_ok() ||
+          (made.value()->base().is_null() && planned.plans[s].spaces[0].peak != Bytes{}))
+        return;
       replays_.push_back(std::move(made).value());
     }
     for (std::uint32_t s = 0; s < trace.streams.size(); ++s) {
@@ -73,7 +82,9 @@ class Planned {
   }
   /// Has every stream of the trace its replay?
   bool is_made() const { return lanes_.size() == streams_.size(); }
-  Result<Address> allocate(Bytes size, std::uint32_t stream) { return lanes_[stream]->allocate(size, streams_[stream]); }
+  Result<Address> allocate(Bytes size, std::uint32_t stream) {
+    return lanes_[stream]->allocate(size, streams_[stream]);
+  }
   Status free(Address address, std::uint32_t stream) { return lanes_[stream]->free(address); }
   Status rewind() {
     Status first;
@@ -93,7 +104,8 @@ class Planned {
 
 /// ns; nothing where a call failed: what is refused is no event.
 template <class Subject>
-std::optional<double> timed_pass(const std::vector<Step>& steps, Subject& subject, std::vector<Address>& addresses) {
+std::optional<double> timed_pass(const std::vector<Step>& steps, Subject& subject,
+                                 std::vector<Address>& addresses) {
   bool has_failed = false;
   const auto start = std::chrono::steady_clock::now();
   for (const Step& step : steps) {
@@ -142,9 +154,11 @@ Timing time(const Trace& trace, const std::vector<Step>& steps, Subject& subject
 Timing timing_pass(const Trace& trace, const cache::Config& config, const PlannedTrace* planned) {
   NullDevice null;
   device::Device* const device = &null;
-  auto allocator = cache::CachingAllocator::create(std::span<device::Device* const>(&device, 1), config);
+  auto allocator =
+      cache::CachingAllocator::create(std::span<device::Device* const>(&device, 1), config);
   const std::vector<Step> steps = steps_of(trace);
-  if (!allocator.is_ok() || steps.empty() || (planned != nullptr && !planned->trouble.empty())) return {};
+  if (!allocator.is_ok() || steps.empty() || (planned != nullptr && !planned->trouble.empty()))
+    return {};
   std::vector<Stream> streams;
   for (std::size_t i = 0; i < trace.streams.size(); ++i) streams.push_back(null.stream(i));
   if (planned != nullptr) {

@@ -40,8 +40,8 @@ class Reader {
     const Trace& trace = builder_.trace();
     const std::uint64_t events = std::uint64_t{trace.allocations} + trace.frees;
     if (stated_events_ && *stated_events_ != trace.events.size() && *stated_events_ != events) {
-      return fail("the header states " + std::to_string(*stated_events_) + " events, the file has " +
-                  std::to_string(trace.events.size()));
+      return fail("the header states " + std::to_string(*stated_events_) +
+                  " events, the file has " + std::to_string(trace.events.size()));
     }
     return true;
   }
@@ -73,16 +73,19 @@ class Reader {
 
   bool take_header() {
     const Json header = Json::parse(rest_, nullptr, false);
-    if (header.is_discarded() || !header.is_object()) return fail("the header is not a JSON object");
+    if (header.is_discarded() || !header.is_object())
+      return fail("the header is not a JSON object");
     const auto format = header.find("format");
-    if (format == header.end() || *format != "alloc-trace") return fail("the header's format is not alloc-trace");
+    if (format == header.end() || *format != "alloc-trace")
+      return fail("the header's format is not alloc-trace");
     const auto version = header.find("version");
     if (version == header.end() || *version != 1) return fail("the header's version is not 1");
     const auto unit = header.find("unit");
     if (unit != header.end() && *unit != "bytes") return fail("the header's unit is not bytes");
     const auto peak = header.find("peak_live_bytes");
     if (peak != header.end()) {
-      if (!peak->is_number_unsigned()) return fail("the header's peak_live_bytes is not a number of bytes");
+      if (!peak->is_number_unsigned())
+        return fail("the header's peak_live_bytes is not a number of bytes");
       trace().stated_peak_live = Bytes{peak->get<std::uint64_t>()};
     }
     const auto events = header.find("events");
@@ -96,18 +99,14 @@ class Reader {
   bool take_event(std::string_view line) {
     if (trace().events.size() >= kTraceEventsMax) return fail("more than 2^30 events");
     if (line.empty()) return fail("the line is empty");
-    if (line.size() < 3 || line[1] != ' ') return fail("neither `a id bytes [stream]` nor `f id` nor `m text`");
+    if (line.size() < 3 || line[1] != ' ')
+      return fail("neither `a id bytes [stream]` nor `f id` nor `m text`");
     const std::string_view fields = line.substr(2);
     switch (line[0]) {
-      case 'a':
-        return take_allocation(fields);
-      case 'f':
-        return take_free(fields);
-      case 'm':
-        builder_.mark(fields);
-        return true;
-      default:
-        return fail("neither `a id bytes [stream]` nor `f id` nor `m text`");
+      case 'a': return take_allocation(fields);
+      case 'f': return take_free(fields);
+      case 'm': builder_.mark(fields); return true;
+      default: return fail("neither `a id bytes [stream]` nor `f id` nor `m text`");
     }
   }
 
@@ -122,8 +121,10 @@ class Reader {
     if (!fields.empty() && !take_number(&fields, "stream", &stream)) return false;
     if (!fields.empty()) return fail("something follows the allocation");
     const std::uint32_t slot = trace().allocations;
-    if (!slots_.emplace(id, slot).second) return fail("id " + std::to_string(id) + " is used again");
-    if (!builder_.allocate(Bytes{size}, stream)) return fail("too many streams, or the live bytes overflow");
+    if (!slots_.emplace(id, slot).second)
+      return fail("id " + std::to_string(id) + " is used again");
+    if (!builder_.allocate(Bytes{size}, stream))
+      return fail("too many streams, or the live bytes overflow");
     return true;
   }
 
@@ -132,8 +133,10 @@ class Reader {
     if (!take_number(&fields, "id", &id)) return false;
     if (!fields.empty()) return fail("something follows the free");
     const auto it = slots_.find(id);
-    if (it == slots_.end()) return fail("free of id " + std::to_string(id) + ", which was never allocated");
-    if (!builder_.free(it->second)) return fail("free of id " + std::to_string(id) + ", which is free already");
+    if (it == slots_.end())
+      return fail("free of id " + std::to_string(id) + ", which was never allocated");
+    if (!builder_.free(it->second))
+      return fail("free of id " + std::to_string(id) + ", which is free already");
     return true;
   }
 
@@ -143,7 +146,8 @@ class Reader {
     const std::string_view text = fields->substr(0, end);
     const char* const last = text.data() + text.size();
     const auto [stop, failure] = std::from_chars(text.data(), last, *out);
-    if (failure == std::errc::result_out_of_range) return fail(std::string("the ") + what + " does not fit in 64 bits");
+    if (failure == std::errc::result_out_of_range)
+      return fail(std::string("the ") + what + " does not fit in 64 bits");
     if (text.empty() || failure != std::errc{} || stop != last) {
       return fail(std::string("the ") + what + " is not a whole number from 0");
     }
@@ -153,7 +157,8 @@ class Reader {
   }
 
   TraceBuilder builder_;
-  std::unordered_map<std::uint64_t, std::uint32_t> slots_;  // every id ever seen: ids are never reused
+  // every id ever seen: ids are never reused
+  std::unordered_map<std::uint64_t, std::uint32_t> slots_;
   std::optional<std::uint64_t> stated_events_;
   std::string rest_;
   std::string reason_;
@@ -164,7 +169,8 @@ class Reader {
 std::string stem(const std::string& path) {
   std::string name = path.substr(path.find_last_of('/') + 1);
   for (const std::string_view ending : {".gz", ".trace"}) {
-    if (name.size() > ending.size() && std::string_view(name).substr(name.size() - ending.size()) == ending) {
+    if (name.size() > ending.size() &&
+        std::string_view(name).substr(name.size() - ending.size()) == ending) {
       name.resize(name.size() - ending.size());
     }
   }
@@ -175,7 +181,8 @@ std::string stem(const std::string& path) {
 
 std::optional<std::uint32_t> TraceBuilder::allocate(Bytes size, std::uint64_t stream) {
   const auto live = checked_add(live_, size);
-  if (!live || size > kTraceAllocationMax || trace_.events.size() >= kTraceEventsMax) return std::nullopt;
+  if (!live || size > kTraceAllocationMax || trace_.events.size() >= kTraceEventsMax)
+    return std::nullopt;
   const auto index = static_cast<std::uint32_t>(trace_.streams.size());
   const auto [known, is_new] = index_of_.try_emplace(stream, index);
   if (is_new) {
@@ -209,10 +216,12 @@ void TraceBuilder::mark(std::string_view text) {
   trace_.marks.emplace_back(text);
 }
 
-std::optional<Trace> parse_trace(std::string_view data, const std::string& name, std::string* error) {
+std::optional<Trace> parse_trace(std::string_view data, const std::string& name,
+                                 std::string* error) {
   Reader reader(stem(name));
   if (is_gzip(data)) {
-    const char* why = gunzip(data, [&reader](std::string_view piece) { return reader.feed(piece); });
+    const char* why =
+        gunzip(data, [&reader](std::string_view piece) { return reader.feed(piece); });
     if (why != nullptr && reader.reason().empty()) reader.fail_at_next(why);
   } else {
     reader.feed(data);
@@ -238,19 +247,16 @@ std::string format_trace(const Trace& trace) {
                     {"events", trace.events.size()},
                     {"peak_live_bytes", trace.peak_live.count()}};
   std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  const bool one_stream = trace.streams.empty() || (trace.streams.size() == 1 && trace.streams[0] == 0);
+  const bool one_stream =
+      trace.streams.empty() || (trace.streams.size() == 1 && trace.streams[0] == 0);
   for (const TraceEvent& event : trace.events) {
     switch (event.kind) {
       case TraceEvent::Kind::kAllocate:
         text += "a " + std::to_string(event.slot) + " " + std::to_string(event.size.count());
         if (!one_stream) text += " " + std::to_string(trace.streams[event.stream]);
         break;
-      case TraceEvent::Kind::kFree:
-        text += "f " + std::to_string(event.slot);
-        break;
-      case TraceEvent::Kind::kMark:
-        text += "m " + trace.marks[event.slot];
-        break;
+      case TraceEvent::Kind::kFree: text += "f " + std::to_string(event.slot); break;
+      case TraceEvent::Kind::kMark: text += "m " + trace.marks[event.slot]; break;
     }
     text += '\n';
   }

@@ -11,7 +11,8 @@ namespace {
 constexpr Bytes kCapacityStep = 2_MiB;
 
 double ratio(Bytes part, Bytes whole) {
-  return whole == 0_B ? 1.0 : static_cast<double>(part.count()) / static_cast<double>(whole.count());
+  return whole == 0_B ? 1.0
+                      : static_cast<double>(part.count()) / static_cast<double>(whole.count());
 }
 
 }  // namespace
@@ -26,7 +27,8 @@ Bytes find_capacity(const Trace& trace, const TraceRunOptions& options, Bytes pe
   // In steps: it cannot run on `low`, it can on `high`.
   std::uint64_t low = (trace.peak_live.count() + kCapacityStep.count() - 1) / kCapacityStep.count();
   low = std::max<std::uint64_t>(low, 1) - 1;
-  std::uint64_t high = std::max<std::uint64_t>((peak_reserved.count() + kCapacityStep.count() - 1) / kCapacityStep.count(), 1);
+  std::uint64_t high = std::max<std::uint64_t>(
+      (peak_reserved.count() + kCapacityStep.count() - 1) / kCapacityStep.count(), 1);
   high = std::max(high, low + 1);
   while (high - low > 1) {
     const std::uint64_t middle = low + (high - low) / 2;
@@ -38,7 +40,8 @@ Bytes find_capacity(const Trace& trace, const TraceRunOptions& options, Bytes pe
 
 namespace {
 
-TraceRunResult run_passes(const Trace& trace, const std::string& file, const TraceRunOptions& options) {
+TraceRunResult run_passes(const Trace& trace, const std::string& file,
+                          const TraceRunOptions& options) {
   TraceRunResult result;
   result.trace = trace.name;
   result.file = file;
@@ -54,7 +57,8 @@ TraceRunResult run_passes(const Trace& trace, const std::string& file, const Tra
     result.capacity_was_found = true;
   }
   result.account = account_pass(trace, options, result.capacity);
-  if (options.check && !options.is_planned) result.check = check_pass(trace, options, result.capacity);
+  if (options.check && !options.is_planned)
+    result.check = check_pass(trace, options, result.capacity);
   const Timing timing = timing_pass(trace, options.config, options.planned);
   result.ns_per_event = timing.ns_per_event;
   result.timing_passes = timing.passes;
@@ -67,12 +71,14 @@ TraceRunResult replay(const Trace& trace, const std::string& file, const TraceRu
   if (!options.is_planned) return run_passes(trace, file, options);
   const Trace run = closed(trace);
   const PlannedTrace planned = plan_trace(run);
-  const AlteredTrace altered = options.alter > 0 ? alter(run, options.alter, options.seed) : AlteredTrace{run, 0};
+  const AlteredTrace altered =
+      options.alter > 0 ? alter(run, options.alter, options.seed) : AlteredTrace{run, 0};
   TraceRunOptions through_plan = options;
   through_plan.planned = &planned;
   TraceRunResult result = run_passes(altered.trace, file, through_plan);
-  result.planned = PlannedOutcome{planned.managed(), planned.peak(), planned.lower_bound(),
-                                  planned.seconds, altered.altered,  first_difference(planned, altered.trace)};
+  result.planned =
+      PlannedOutcome{planned.managed(), planned.peak(),  planned.lower_bound(),
+                     planned.seconds,   altered.altered, first_difference(planned, altered.trace)};
   if (!planned.trouble.empty()) {
     ++result.account.faults;
     result.account.first_trouble = planned.trouble;

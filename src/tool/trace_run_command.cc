@@ -10,9 +10,9 @@
 #include "src/tool/commands.h"
 #include "src/tool/files.h"
 #include "src/tool/json_output.h"
-#include "src/tool/trace_run.h"
 #include "src/tool/report.h"
 #include "src/tool/sizes.h"
+#include "src/tool/trace_run.h"
 
 namespace ashlar::tool {
 namespace {
@@ -32,9 +32,12 @@ int read_options(const TraceRunCommand& command, TraceRunOptions* options) {
   options->alter = command.alter;
   options->seed = command.seed.value_or(1);
   if (std::isnan(command.alter)) return fail(kExitUsage, "--alter: between 0 and 1");
-  if (!command.planned && command.alter > 0) return fail(kExitUsage, "--alter: alters a planned run; give --planned too");
-  if (command.seed && command.alter == 0) return fail(kExitUsage, "--seed: chooses what --alter alters; give that too");
-  if (command.planned && !command.report.empty()) return fail(kExitUsage, "--report: draws no planned run yet");
+  if (!command.planned && command.alter > 0)
+    return fail(kExitUsage, "--alter: alters a planned run; give --planned too");
+  if (command.seed && command.alter == 0)
+    return fail(kExitUsage, "--seed: chooses what --alter alters; give that too");
+  if (command.planned && !command.report.empty())
+    return fail(kExitUsage, "--report: draws no planned run yet");
   if (command.lag > 0 && options->backing == Backing::kHost) {
     return fail(kExitUsage, "--lag: the host has no streams that could be late; use --device sim");
   }
@@ -43,15 +46,18 @@ int read_options(const TraceRunCommand& command, TraceRunOptions* options) {
   } else if (!command.capacity.empty()) {
     const auto size = parse_size(command.capacity);
     if (!size || *size == 0_B) {
-      return fail(kExitUsage, fmt::format("--capacity: '{}' is neither a size nor auto", command.capacity));
+      return fail(kExitUsage,
+                  fmt::format("--capacity: '{}' is neither a size nor auto", command.capacity));
     }
     options->capacity = *size;
   }
   std::string error;
   const bool from_option = !command.conf.empty();
-  const Result<cache::Config> config = from_option ? cache::parse_config(command.conf, &error) : cache::config_from_environment(&error);
+  const Result<cache::Config> config = from_option ? cache::parse_config(command.conf, &error)
+                                                   : cache::config_from_environment(&error);
   if (!config.is_ok()) {
-    return fail(kExitUnreadable, fmt::format("{}:1: {}", from_option ? "--conf" : "ASHLAR_ALLOC_CONF", error));
+    return fail(kExitUnreadable,
+                fmt::format("{}:1: {}", from_option ? "--conf" : "ASHLAR_ALLOC_CONF", error));
   }
   options->config = config.value();
   const char* const environment = std::getenv("ASHLAR_ALLOC_CONF");
@@ -68,18 +74,21 @@ std::string rule(const std::vector<std::size_t>& widths) {
 void print_table(const std::vector<TraceRunResult>& results) {
   std::size_t name = 5;
   for (const TraceRunResult& result : results) name = std::max(name, result.trace.size());
-  constexpr const char* kRow = "{:<{}}  {:>9}  {:>8}  {:>10}  {:>10}  {:>10}  {:>6}  {:>5}  {:>6}  {:>6}  {:>10}  {:>11}\n";
-  fmt::print(fmt::runtime(kRow), "trace", name, "events", "ns/event", "peak live", "reserved", "capacity", "used %", "OOM",
-             "waits", "calls", "driver ms", "divergences");
+  constexpr const char* kRow =
+      "{:<{}}  {:>9}  {:>8}  {:>10}  {:>10}  {:>10}  {:>6}  {:>5}  {:>6}  {:>6}  {:>10}  {:>11}\n";
+  fmt::print(fmt::runtime(kRow), "trace", name, "events", "ns/event", "peak live", "reserved",
+             "capacity", "used %", "OOM", "waits", "calls", "driver ms", "divergences");
   fmt::print("{}\n", rule({name, 9, 8, 10, 10, 10, 6, 5, 6, 6, 10, 11}));
   for (const TraceRunResult& r : results) {
     std::uint64_t calls = 0;
     for (const std::uint64_t count : r.account.driver_calls) calls += count;
-    fmt::print(fmt::runtime(kRow), r.trace, name, r.events, r.timing_passes == 0 ? "-" : fmt::format("{:.1f}", r.ns_per_event),
+    fmt::print(fmt::runtime(kRow), r.trace, name, r.events,
+               r.timing_passes == 0 ? "-" : fmt::format("{:.1f}", r.ns_per_event),
                size_text(r.account.peak_requested), size_text(r.account.peak_reserved),
-               r.capacity == Bytes::max() ? "-" : size_text(r.capacity), fmt::format("{:.1f}", 100 * r.utilisation()),
-               r.ooms(), r.account.waits, calls,
-               fmt::format("{:.2f}", static_cast<double>(r.account.driver_ns) / 1e6), r.divergences());
+               r.capacity == Bytes::max() ? "-" : size_text(r.capacity),
+               fmt::format("{:.1f}", 100 * r.utilisation()), r.ooms(), r.account.waits, calls,
+               fmt::format("{:.2f}", static_cast<double>(r.account.driver_ns) / 1e6),
+               r.divergences());
   }
 }
 
@@ -88,10 +97,13 @@ void print_plans(const std::vector<TraceRunResult>& results) {
   for (const TraceRunResult& r : results) {
     if (!r.planned) continue;
     const replay::ReplayCounts& counts = r.account.planned.counts;
-    fmt::print("{}: plan of {} allocations, peak {} (bound {}); {} served from the segment, {} not planned, {} fell back\n",
-               r.trace, r.planned->managed, size_text(r.planned->peak), size_text(r.planned->lower_bound), counts.served,
-               counts.unmanaged, counts.fallbacks());
-    if (!r.planned->first_difference.empty()) fmt::print("  altered: {}\n", r.planned->first_difference);
+    fmt::print(
+        "{}: plan of {} allocations, peak {} (bound {}); {} served from the segment, {} not "
+        "planned, {} fell back\n",
+        r.trace, r.planned->managed, size_text(r.planned->peak), size_text(r.planned->lower_bound),
+        counts.served, counts.unmanaged, counts.fallbacks());
+    if (!r.planned->first_difference.empty())
+      fmt::print("  altered: {}\n", r.planned->first_difference);
   }
 }
 
@@ -144,7 +156,8 @@ int run_replay(const TraceRunCommand& command) {
   } else {
     print_table(results);
     print_plans(results);
-    if (!command.json.empty() && !write_file(command.json, json, &error)) return fail(kExitUnreadable, error);
+    if (!command.json.empty() && !write_file(command.json, json, &error))
+      return fail(kExitUnreadable, error);
   }
   if (options.wants_picture && !write_file(command.report, report_page(entries, options), &error)) {
     return fail(kExitUnreadable, error);

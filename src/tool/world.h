@@ -1,6 +1,7 @@
 // A world for the account pass: one device, its streams, and the work that uses the memory.
 //
-// Purpose: the pass is the same over the simulated GPU and over the host; what differs is behind this interface.
+// Purpose: the pass is the same over the simulated GPU and over the host; what differs is behind
+// this interface.
 // Thread safety: one thread.
 #pragma once
 
@@ -26,7 +27,8 @@ class World {
   virtual device::Device& device() = 0;
   /// The stream with that index; made at its first use. A failure is the machine's.
   virtual Result<Stream> stream(std::uint32_t index) = 0;
-  /// Work on `stream` writes (after its allocation) or reads (before its free) the whole of an allocation.
+  /// Work on `stream` writes (after its allocation) or reads (before its free) the whole of an
+  /// allocation.
   virtual void write(std::uint32_t slot, Address at, Bytes size, const Stream& stream) = 0;
   virtual void read(std::uint32_t slot, Address at, Bytes size, const Stream& stream) = 0;
   /// An event of the trace is over.
@@ -39,7 +41,8 @@ class World {
 
 /// The simulated GPU (spec/gpu), lowest-address placement, its streams `lag` events behind.
 std::unique_ptr<World> make_sim_world(Bytes capacity, std::uint32_t lag);
-/// This computer's memory. Allocations are stamped at both ends and the stamps are looked at before the free.
+/// This computer's memory. Allocations are stamped at both ends and the stamps are looked at before
+/// the free.
 std::unique_ptr<World> make_host_world(Bytes capacity);
 
 }  // namespace ashlar::tool

@@ -1,4 +1,5 @@
-// A user's first program: it takes memory through the allocator from a host device, and uses what is generated.
+// A user's first program: it takes memory through the allocator from a host device, and uses what
+// is generated.
 #include <cstdio>
 #include <cstring>
 #include <memory>

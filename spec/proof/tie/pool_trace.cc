@@ -1,8 +1,9 @@
-// pool_trace SEED OPS: random operations on the C++ model of the block pool, one a line: the op, its answer, and a hash of the
-// whole state after it. pool_tie.cs feeds the same ops to the compiled Dafny model and compares.
+// pool_trace SEED OPS: random operations on the C++ model of the block pool, one a line: the op,
+// its answer, and a hash of the whole state after it. pool_tie.cs feeds the same ops to the
+// compiled Dafny model and compares.
 //
-// Worlds of a few segments and some dozen blocks, so that every case of every operation comes often: neighbours of all
-// states, touching segments, equal sizes, stale and inner addresses.
+// Worlds of a few segments and some dozen blocks, so that every case of every operation comes
+// often: neighbours of all states, touching segments, equal sizes, stale and inner addresses.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +19,8 @@ constexpr std::uint64_t kGranule = 512;
 constexpr std::uint64_t kBaseFirst = std::uint64_t{1} << 40;
 constexpr std::size_t kSegmentsMax = 4;
 constexpr std::uint64_t kSegmentGranulesMax = 24;
-constexpr std::uint64_t kPlaces = 8;  ///< where segments may begin: so close that they touch, and never overlap
+/// where segments may begin: so close that they touch, and never overlap
+constexpr std::uint64_t kPlaces = 8;
 
 /// The Dafny model's names of what a call answers.
 const char* name_of(Code code) {
@@ -60,11 +62,14 @@ class Trace {
     const std::uint64_t kind = random_.below(16);
     if (kind == 0) return grow();
     if (kind < 7) return allocate();
-    if (kind < 10) return on(PoolState::kLive, "R", [this](Address a) { return model_.release(a, stamp_); });
+    if (kind < 10)
+      return on(PoolState::kLive, "R", [this](Address a) { return model_.release(a, stamp_); });
     if (kind < 12) return on(PoolState::kLive, "D", [this](Address a) { return model_.defer(a); });
-    if (kind == 12) return on(PoolState::kPending, "C", [this](Address a) { return model_.complete(a, stamp_); });
+    if (kind == 12)
+      return on(PoolState::kPending, "C", [this](Address a) { return model_.complete(a, stamp_); });
     if (kind == 13) return on(PoolState::kFree, "L", [this](Address a) { return model_.lift(a); });
-    if (kind == 14) return on(PoolState::kInTransfer, "W", [this](Address a) { return model_.lower(a, stamp_); });
+    if (kind == 14)
+      return on(PoolState::kInTransfer, "W", [this](Address a) { return model_.lower(a, stamp_); });
     const PoolBlock* idle = model_.nth_idle(random_.next());
     const Address base = idle != nullptr ? idle->address : some_address();
     const Status status = model_.shrink(base);
@@ -81,7 +86,8 @@ class Trace {
       if (segment.base == base) return allocate();
     }
     // Whole places often, so that segments touch.
-    const std::uint64_t granules = random_.one_in(2) ? kSegmentGranulesMax : 1 + random_.below(kSegmentGranulesMax);
+    const std::uint64_t granules =
+        random_.one_in(2) ? kSegmentGranulesMax : 1 + random_.below(kSegmentGranulesMax);
     const Bytes size{granules * kGranule};
     const Status status = model_.grow(base, size, stamp_);
     std::printf("G %" PRIu64 " %" PRIu64 " %" PRIu64, base.value(), size.count(), stamp_);
@@ -96,8 +102,9 @@ class Trace {
     request.split = !random_.one_in(4);
     if (random_.one_in(4)) request.size_end = request.size + Bytes{random_.below(8) * kGranule};
     const Result<Address> got = model_.allocate(request);
-    std::printf("A %" PRIu64 " %" PRIu64 " %d %" PRIu64 " %" PRIu64, request.size.count(), request.size_end.count(),
-                request.split ? 1 : 0, request.requested.count(), request.user);
+    std::printf("A %" PRIu64 " %" PRIu64 " %d %" PRIu64 " %" PRIu64, request.size.count(),
+                request.size_end.count(), request.split ? 1 : 0, request.requested.count(),
+                request.user);
     answer(got.status(), got.is_ok() ? got.value().value() : 0);
   }
 
@@ -114,13 +121,15 @@ class Trace {
   /// A block's, of any state, or one inside a block, or where none is.
   Address some_address() {
     const auto& blocks = model_.map().blocks;
-    if (blocks.empty() || random_.one_in(8)) return Address{kBaseFirst + random_.below(256) * kGranule};
+    if (blocks.empty() || random_.one_in(8))
+      return Address{kBaseFirst + random_.below(256) * kGranule};
     const PoolBlock& block = blocks[random_.below(blocks.size())];
     return random_.one_in(4) ? block.address + Bytes{kGranule} : block.address;
   }
 
   void answer(Status status, std::uint64_t value) {
-    std::printf(" %s %" PRIu64 " %" PRIu64 "\n", name_of(status.code()), value, hash_of(model_.map()));
+    std::printf(" %s %" PRIu64 " %" PRIu64 "\n", name_of(status.code()), value,
+                hash_of(model_.map()));
   }
 
   BlockPoolModel model_;

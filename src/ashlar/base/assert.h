@@ -1,11 +1,13 @@
 // The three kinds of check.
 //
-//   ASHLAR_REQUIRE(condition, code, why)  a caller's misuse: always on, returns a typed Status from the function.
-//   ASHLAR_ASSERT(condition, why)         our own mistake: on in every build but release (ASHLAR_ASSERTIONS), aborts.
-//   ASHLAR_VALIDATE(structure)            a whole-structure walk, structure.validate(): on in fuzz and property builds
+//   ASHLAR_REQUIRE(condition, code, why)  a caller's misuse: always on, returns a typed Status from
+//   the function. ASHLAR_ASSERT(condition, why)         our own mistake: on in every build but
+//   release (ASHLAR_ASSERTIONS), aborts. ASHLAR_VALIDATE(structure)            a whole-structure
+//   walk, structure.validate(): on in fuzz and property builds
 //                                         (ASHLAR_VALIDATION), aborts with the clause that broke.
 //
-// `why` begins with the clause or numbered invariant it keeps ("C3: ..."). Conditions have no side effects.
+// `why` begins with the clause or numbered invariant it keeps ("C3: ..."). Conditions have no side
+// effects.
 // Thread safety: any thread.
 #pragma once
 
@@ -37,21 +39,25 @@ namespace ashlar::inline v0 {
 #define ASHLAR_ASSERT(condition, why) \
   ((condition) ? static_cast<void>(0) : ::ashlar::own_mistake(__FILE__, __LINE__, (why)))
 #else
-// Not evaluated, but what stands in the condition counts as used; a type leaves no region in a coverage report either.
-#define ASHLAR_ASSERT(condition, why) static_cast<void>(static_cast<decltype(static_cast<bool>(condition))*>(nullptr))
+// Not evaluated, but what stands in the condition counts as used; a type leaves no region in a
+// coverage report either.
+#define ASHLAR_ASSERT(condition, why) \
+  static_cast<void>(static_cast<decltype(static_cast<bool>(condition))*>(nullptr))
 #endif
 
 #if ASHLAR_VALIDATION
 // The structure's validate() returns nullptr, or the text of the broken invariant.
-#define ASHLAR_VALIDATE(structure)                                                        \
-  do {                                                                                    \
-    if (const char* broken = (structure).validate()) ::ashlar::own_mistake(__FILE__, __LINE__, broken); \
+#define ASHLAR_VALIDATE(structure)                       \
+  do {                                                   \
+    if (const char* broken = (structure).validate())     \
+      ::ashlar::own_mistake(__FILE__, __LINE__, broken); \
   } while (false)
 #else
 #define ASHLAR_VALIDATE(structure) static_cast<void>(0)
 #endif
 
-#define ASHLAR_REQUIRE(condition, code, why)         \
-  do {                                               \
-    if (!(condition)) [[unlikely]] return ::ashlar::Status{(code), (why)}; \
+#define ASHLAR_REQUIRE(condition, code, why)  \
+  do {                                        \
+    if (!(condition)) [[unlikely]]            \
+      return ::ashlar::Status{(code), (why)}; \
   } while (false)

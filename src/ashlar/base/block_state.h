@@ -7,7 +7,8 @@
 
 namespace ashlar::inline v0 {
 
-/// As wide as it is so that a snapshot's blocks have no padding, and whole runs of them compare as bytes.
+/// As wide as it is so that a snapshot's blocks have no padding, and whole runs of them compare as
+/// bytes.
 enum class BlockState : std::uint32_t {
   kFree,       ///< in the free index; merges with free neighbours
   kLive,       ///< owned by a caller

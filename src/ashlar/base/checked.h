@@ -24,15 +24,18 @@ constexpr std::optional<Bytes> checked_multiply(Bytes a, std::uint64_t k) {
 
 constexpr bool is_power_of_two(std::uint64_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
-/// The smallest multiple of `unit` that is at least `a`, or nothing if it would wrap. REQUIRES: unit > 0.
+/// The smallest multiple of `unit` that is at least `a`, or nothing if it would wrap. REQUIRES:
+/// unit > 0.
 constexpr std::optional<Bytes> checked_round_up(Bytes a, Bytes unit) {
   const std::uint64_t rest = a % unit;
   return rest == 0 ? std::optional<Bytes>(a) : checked_add(a, Bytes{unit.count() - rest});
 }
 
-/// The smallest multiple of `unit` that is at least `a`. REQUIRES: unit is a power of two; the result does not wrap.
+/// The smallest multiple of `unit` that is at least `a`. REQUIRES: unit is a power of two; the
+/// result does not wrap.
 constexpr Bytes round_up(Bytes a, Bytes unit) {
-  ASHLAR_ASSERT(is_power_of_two(unit.count()) && a.count() + (unit.count() - 1) >= a.count(), "base(1): round_up wrapped");
+  ASHLAR_ASSERT(is_power_of_two(unit.count()) && a.count() + (unit.count() - 1) >= a.count(),
+                "base(1): round_up wrapped");
   return Bytes{(a.count() + (unit.count() - 1)) & ~(unit.count() - 1)};
 }
 

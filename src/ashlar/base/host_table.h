@@ -1,9 +1,10 @@
 // Host memory for tables that grow by moving: records, tree nodes, hash cells, the trees of pages.
 //
-// Purpose: one place that asks the host for them. A table of 2 MiB and more is aligned to huge pages and asks for them (Linux,
-// where transparent huge pages are `madvise` or `always`; elsewhere it is plain memory): an allocator's accesses to its tables
-// are random, and with 10^5 blocks live half of them miss the TLB too (measured: 10 % of the mix's time). Every table has its
-// cache lines to itself, so that two streams' threads never write to one.
+// Purpose: one place that asks the host for them. A table of 2 MiB and more is aligned to huge
+// pages and asks for them (Linux, where transparent huge pages are `madvise` or `always`; elsewhere
+// it is plain memory): an allocator's accesses to its tables are random, and with 10^5 blocks live
+// half of them miss the TLB too (measured: 10 % of the mix's time). Every table has its cache lines
+// to itself, so that two streams' threads never write to one.
 // Thread safety: none of its own.
 #pragma once
 
@@ -19,7 +20,8 @@ namespace ashlar::inline v0 {
 inline constexpr std::size_t kLineBytes = 64;
 inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
-/// Asks the host to back the range with huge pages. A hint: it cannot fail. Cost: a system call on Linux.
+/// Asks the host to back the range with huge pages. A hint: it cannot fail. Cost: a system call on
+/// Linux.
 void ask_for_huge_pages(void* begin, std::size_t bytes) noexcept;
 
 struct FreeTable {

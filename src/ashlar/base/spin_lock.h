@@ -1,11 +1,13 @@
 // A short lock, never held over a call-out: a heap's, a replay's.
 //
-// Purpose: a hit costs two of these; a std::mutex costs twice as much (design: "What the parts cost"). Critical sections are
-// bounded (C18: no device call, no callback, no wait inside), so waiters spin a little and then yield.
+// Purpose: a hit costs two of these; a std::mutex costs twice as much (design: "What the parts
+// cost"). Critical sections are bounded (C18: no device call, no callback, no wait inside), so
+// waiters spin a little and then yield.
 // Thread safety: is thread safety. Not recursive.
 //
-// Invariant C18: while a thread holds any SpinLock through Guard it makes no device call; in builds with assertions a
-// thread-local count of held locks lets the driver wrapper check that at every call.
+// Invariant C18: while a thread holds any SpinLock through Guard it makes no device call; in builds
+// with assertions a thread-local count of held locks lets the driver wrapper check that at every
+// call.
 #pragma once
 
 #include <atomic>
@@ -46,9 +48,9 @@ class SpinLock {
 inline thread_local int heap_locks_held = 0;
 #endif
 
-/// Holds a SpinLock for a scope; may let go and take it again inside, or hand it on. A hot path hands its own on to the slow
-/// one it may end in: a guard whose address nobody else has costs no memory accesses (measured: 3 % of a pair's
-/// instructions).
+/// Holds a SpinLock for a scope; may let go and take it again inside, or hand it on. A hot path
+/// hands its own on to the slow one it may end in: a guard whose address nobody else has costs no
+/// memory accesses (measured: 3 % of a pair's instructions).
 class Guard {
  public:
   explicit Guard(SpinLock& lock) noexcept : lock_(&lock) { relock(); }
@@ -58,7 +60,8 @@ class Guard {
   Guard(Guard&& from) noexcept : lock_(from.lock_), held_(std::exchange(from.held_, false)) {}
   /// REQUIRES: of the same lock; this one does not hold it.
   Guard& operator=(Guard&& from) noexcept {
-    ASHLAR_ASSERT(lock_ == from.lock_ && !held_, "C18: a guard is handed another lock, or a second time");
+    ASHLAR_ASSERT(lock_ == from.lock_ && !held_,
+                  "C18: a guard is handed another lock, or a second time");
     held_ = std::exchange(from.held_, false);
     return *this;
   }

@@ -1,11 +1,13 @@
 // Distinct types for bytes, addresses and identities.
 //
-// Purpose: two quantities that must not be swapped never share a type (bug H30: an alignment in bits used as bytes).
+// Purpose: two quantities that must not be swapped never share a type (bug H30: an alignment in
+// bits used as bytes).
 // Thread safety: plain values.
 //
 // Invariants:
-//   (1) Arithmetic on Bytes and Address asserts that it neither wraps nor goes below zero. Where a caller's number may
-//       wrap, use the checked forms of base/checked.h, which return an error instead.
+//   (1) Arithmetic on Bytes and Address asserts that it neither wraps nor goes below zero. Where a
+//       caller's number may wrap, use the checked forms of base/checked.h, which return an error
+//       instead.
 //   (2) Ids are opaque: they compare and hash, and have no arithmetic.
 #pragma once
 
@@ -64,13 +66,21 @@ class Address {
   constexpr bool is_null() const { return value_ == 0; }
   /// The address as a pointer, for callers who may dereference it.
   void* pointer() const { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(value_)); }
-  static Address of(const void* p) { return Address{static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(p))}; }
+  static Address of(const void* p) {
+    return Address{static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(p))};
+  }
 
   friend constexpr bool operator==(Address, Address) = default;
   friend constexpr auto operator<=>(Address, Address) = default;
-  friend constexpr Address operator+(Address a, Bytes b) { return Address{(Bytes{a.value_} + b).count()}; }
-  friend constexpr Bytes operator-(Address a, Address b) { return Bytes{a.value_} - Bytes{b.value_}; }
-  friend constexpr Address operator-(Address a, Bytes b) { return Address{(Bytes{a.value_} - b).count()}; }
+  friend constexpr Address operator+(Address a, Bytes b) {
+    return Address{(Bytes{a.value_} + b).count()};
+  }
+  friend constexpr Bytes operator-(Address a, Address b) {
+    return Bytes{a.value_} - Bytes{b.value_};
+  }
+  friend constexpr Address operator-(Address a, Bytes b) {
+    return Address{(Bytes{a.value_} - b).count()};
+  }
 
  private:
   std::uint64_t value_ = 0;
@@ -102,30 +112,38 @@ using EventHandle = Id<struct EventHandleTag, std::uint64_t>;
 /// A handle of physical memory (cuMemCreate).
 using PageHandle = Id<struct PageHandleTag, std::uint64_t>;
 
-/// A stream as the allocator needs it: the handle to pass to the driver, the identity to key on, and its device.
+/// A stream as the allocator needs it: the handle to pass to the driver, the identity to key on,
+/// and its device.
 /// Made by Device::identify (one driver call); valid until the stream is destroyed.
-/// Nobody but a device can make one: what a driver says of a handle is taken for news of the stream whose identity stands
-/// beside it, so that a pair of two streams' halves can make the one unusable that is still alive.
+/// Nobody but a device can make one: what a driver says of a handle is taken for news of the stream
+/// whose identity stands beside it, so that a pair of two streams' halves can make the one unusable
+/// that is still alive.
 struct Stream {
   StreamHandle handle;
   StreamId id;
   DeviceId device;
-  /// The handle means this stream only on the thread that identified it (the per-thread default stream; bug H5): events
-  /// can be recorded on it from that thread alone.
+  /// The handle means this stream only on the thread that identified it (the per-thread default
+  /// stream; bug H5): events can be recorded on it from that thread alone.
   bool thread_bound = false;
   friend constexpr bool operator==(const Stream&, const Stream&) = default;
 };
 
 /// The same stream, whatever handles name it.
-constexpr bool is_same_stream(const Stream& a, const Stream& b) noexcept { return a.id == b.id && a.device == b.device; }
+constexpr bool is_same_stream(const Stream& a, const Stream& b) noexcept {
+  return a.id == b.id && a.device == b.device;
+}
 
 }  // namespace ashlar::inline v0
 
 template <class Tag, class Rep>
 struct std::hash<ashlar::Id<Tag, Rep>> {
-  std::size_t operator()(ashlar::Id<Tag, Rep> id) const noexcept { return std::hash<Rep>{}(id.value()); }
+  std::size_t operator()(ashlar::Id<Tag, Rep> id) const noexcept {
+    return std::hash<Rep>{}(id.value());
+  }
 };
 template <>
 struct std::hash<ashlar::Address> {
-  std::size_t operator()(ashlar::Address a) const noexcept { return std::hash<std::uint64_t>{}(a.value()); }
+  std::size_t operator()(ashlar::Address a) const noexcept {
+    return std::hash<std::uint64_t>{}(a.value());
+  }
 };

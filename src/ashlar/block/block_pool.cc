@@ -16,21 +16,25 @@ constexpr std::uint64_t kGranuleMax = 64 * 1024;
 BlockPool::BlockPool(Bytes granule)
     : granule_(granule), index_(static_cast<unsigned>(std::countr_zero(granule.count()))) {
   ASHLAR_ASSERT(is_power_of_two(granule.count()), "block(5): the granule is not a power of two");
-  ASHLAR_ASSERT(granule.count() >= kGranuleMin && granule.count() <= kGranuleMax, "block(5): granule out of range");
+  ASHLAR_ASSERT(granule.count() >= kGranuleMin && granule.count() <= kGranuleMax,
+                "block(5): granule out of range");
 }
 
 BlockPool::~BlockPool() = default;
 
-// Segments. -----------------------------------------------------------------------------------------------------------
+// Segments.
 
-SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stamp, std::uint64_t user,
-                                    BlockState state) noexcept {
-  ASHLAR_ASSERT(state == BlockState::kFree || state == BlockState::kInTransfer, "block: a segment begins free or in transfer");
+SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stamp,
+                                    std::uint64_t user, BlockState state) noexcept {
+  ASHLAR_ASSERT(state == BlockState::kFree || state == BlockState::kInTransfer,
+                "block: a segment begins free or in transfer");
   ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0, "block(5): a segment's size");
   ASHLAR_ASSERT(size.count() >> 63 == 0, "block(8): a segment whose requests do not fit a record");
   ASHLAR_ASSERT(base.value() % granule_.count() == 0, "block(5): a segment's address");
-  ASHLAR_ASSERT(base.value() <= Bytes::max().count() - size.count(), "block(5): a segment past the last address");
-  if (!reserve_record() || !segments_.reserve_one() || !order_.reserve(counts_.segments + 1)) return kNoSegment;
+  ASHLAR_ASSERT(base.value() <= Bytes::max().count() - size.count(),
+                "block(5): a segment past the last address");
+  if (!reserve_record() || !segments_.reserve_one() || !order_.reserve(counts_.segments + 1))
+    return kNoSegment;
   if (counts_.segments == 0) records_.come_near(base.value());
 
   const std::uint32_t segment = segments_.take(kInUse);
@@ -76,7 +80,8 @@ void BlockPool::remove_segment(SegmentIndex segment) noexcept {
   ASHLAR_ASSERT(segments_.state(raw(segment)) != kUnused, "block(7): no such segment");
   const std::uint32_t block = s.first;
   check_state(BlockIndex{block}, BlockState::kInTransfer);
-  ASHLAR_ASSERT(is_whole(records_[block]), "block(1): a segment is dropped while it has several blocks");
+  ASHLAR_ASSERT(is_whole(records_[block]),
+                "block(1): a segment is dropped while it has several blocks");
   count_out(BlockState::kInTransfer, s.size);
   counts_.segments -= 1;
   counts_.segment_bytes -= Bytes{s.size};
@@ -95,7 +100,7 @@ bool BlockPool::is_idle(SegmentIndex segment) const noexcept {
   return state(first) == BlockState::kFree && is_whole(first);
 }
 
-// The operations. -----------------------------------------------------------------------------------------------------
+// The operations.
 
 BlockIndex BlockPool::next_fit(BlockIndex block) const noexcept {
   ASHLAR_ASSERT(state(block) == BlockState::kFree, "block: next_fit of a block that is not free");
@@ -120,13 +125,14 @@ void BlockPool::lift(BlockIndex block) noexcept {
   check_state(block, BlockState::kFree);
   count_idle(raw(block), records_.size(raw(block)), false);
   index_.remove(records_, raw(block));
-  if (is_whole(block)) records_.link(raw(block)).to = order_.erase(segments_, address(block).value());
+  if (is_whole(block))
+    records_.link(raw(block)).to = order_.erase(segments_, address(block).value());
   count_out(BlockState::kFree, records_.size(raw(block)));
   count_in(BlockState::kInTransfer, records_.size(raw(block)));
   records_.state(raw(block)) = raw(BlockState::kInTransfer);
 }
 
-// Queries. ------------------------------------------------------------------------------------------------------------
+// Queries.
 
 SegmentView BlockPool::view(SegmentIndex segment) const noexcept {
   const SegmentRecord& s = segments_[raw(segment)];
@@ -135,7 +141,8 @@ SegmentView BlockPool::view(SegmentIndex segment) const noexcept {
 }
 
 SegmentIndex BlockPool::segment(BlockIndex block) const noexcept {
-  if (is_whole(block) && state(block) == BlockState::kInTransfer) return SegmentIndex{records_.link(raw(block)).to};
+  if (is_whole(block) && state(block) == BlockState::kInTransfer)
+    return SegmentIndex{records_.link(raw(block)).to};
   return SegmentIndex{order_.at(segments_, address(block).value())};
 }
 SegmentIndex BlockPool::first_segment() const noexcept { return SegmentIndex{segments_first_}; }
@@ -144,7 +151,8 @@ SegmentIndex BlockPool::next(SegmentIndex segment) const noexcept {
   return SegmentIndex{segments_[raw(segment)].next};
 }
 void BlockPool::set_user(BlockIndex block, std::uint64_t user) noexcept {
-  ASHLAR_ASSERT(is_owned(raw(state(block))), "block: only live and pending blocks have a user's word");
+  ASHLAR_ASSERT(is_owned(raw(state(block))),
+                "block: only live and pending blocks have a user's word");
   const std::uint64_t size = records_.size(raw(block));
   records_.set_request(raw(block), size, records_.requested(raw(block), size), user);
 }

@@ -1,6 +1,8 @@
-// The block pool: segments cut into blocks, best fit, split, coalesce. Pure structure: no device, no lock, no clock.
+// The block pool: segments cut into blocks, best fit, split, coalesce. Pure structure: no device,
+// no lock, no clock.
 //
-// Purpose: everything the caching allocators know about *where* bytes are. Who may use them, and when, is theirs.
+// Purpose: everything the caching allocators know about *where* bytes are. Who may use them, and
+// when, is theirs.
 // Thread safety: none; the owner brings the lock. const members may run together.
 //
 // Invariants (validate() walks all of them and names the one that broke):
@@ -10,26 +12,28 @@
 //   (4)     the address map holds exactly the live and pending blocks, by their address;
 //   (5)     every block's address and size are multiples of the granule, and its size is not zero;
 //   (6) C14 the pool's byte and block counters equal a recount;
-//   (7)     every record is a block, a segment, or on its list of unused ones, and is reached exactly once;
-//   (8) C1  a live or pending block has at least as many bytes as were requested; a user's word that stands apart
-//           (block_records.h) is not zero;
-//   (9)     the order of the segments by address has each of them once that is not one block in transfer; the block of one that
-//           is names its segment.
+//   (7)     every record is a block, a segment, or on its list of unused ones, and is reached
+//           exactly once;
+//   (8) C1  a live or pending block has at least as many bytes as were requested; a user's word
+//           that stands apart (block_records.h) is not zero;
+//   (9)     the order of the segments by address has each of them once that is not one block in
+//           transfer; the block of one that is names its segment.
 //
-// A free block carries a *stamp*, a number the owner gave when it was released. A split hands it to both parts and a
-// merge takes the larger, so a block's stamp is never older than any of its bytes' last use.
+// A free block carries a *stamp*, a number the owner gave when it was released. A split hands it to
+// both parts and a merge takes the larger, so a block's stamp is never older than any of its bytes'
+// last use.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
+#include <ashlar/base/block_state.h>
 #include <ashlar/base/status.h>
 #include <ashlar/base/types.h>
 #include <ashlar/block/address_map.h>
 #include <ashlar/block/block_records.h>
 #include <ashlar/block/free_index.h>
 #include <ashlar/block/segment_records.h>
-#include <ashlar/base/block_state.h>
 
 namespace ashlar::inline v0::block {
 
@@ -42,7 +46,7 @@ inline constexpr SegmentIndex kNoSegment{kNone};
 struct BlockView {
   Address address;
   Bytes size;
-  Bytes requested;      ///< what the caller asked for; zero unless live or pending
+  Bytes requested;  ///< what the caller asked for; zero unless live or pending
   BlockState state;
   std::uint64_t stamp;  ///< zero unless free or in transfer
   std::uint64_t user;   ///< the owner's word; zero unless live or pending
@@ -51,8 +55,8 @@ struct BlockView {
 struct SegmentView {
   Address base;
   Bytes size;
-  std::uint64_t user;   ///< the owner's word
-  BlockIndex first;     ///< its blocks follow by next()
+  std::uint64_t user;  ///< the owner's word
+  BlockIndex first;    ///< its blocks follow by next()
 };
 
 /// Counters kept as the pool changes (invariant 6).
@@ -60,8 +64,8 @@ struct PoolCounts {
   std::uint64_t segments = 0;
   std::uint64_t blocks[4] = {};  ///< by BlockState
   Bytes segment_bytes;
-  Bytes bytes[4];                ///< by BlockState
-  Bytes requested_bytes;         ///< of live and pending blocks
+  Bytes bytes[4];                   ///< by BlockState
+  Bytes requested_bytes;            ///< of live and pending blocks
   std::uint64_t idle_segments = 0;  ///< segments that are one free block
   Bytes idle_bytes;
 };
@@ -74,10 +78,12 @@ class BlockPool {
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
-  // Segments. ------------------------------------------------------------------------------------------------------
-  /// Adds [base, base + size) as one block, free or in transfer. kNoSegment if the host has no memory for the records
-  /// (nothing changed). REQUIRES: disjoint from every other segment of this pool that is not one block in transfer; size < 2^63.
-  /// Cost: O(1) amortised, and as moving a number for each segment above it; so for lift() of a whole segment, and its release.
+  // Segments.
+  /// Adds [base, base + size) as one block, free or in transfer. kNoSegment if the host has no
+  /// memory for the records (nothing changed). REQUIRES: disjoint from every other segment of this
+  /// pool that is not one block in transfer; size < 2^63.
+  /// Cost: O(1) amortised, and as moving a number for each segment above it; so for lift() of a
+  /// whole segment, and its release.
   SegmentIndex add_segment(Address base, Bytes size, std::uint64_t stamp, std::uint64_t user,
                            BlockState state = BlockState::kFree) noexcept;
   /// Drops a segment. REQUIRES: it is one block, in transfer. Cost: O(1).
@@ -85,20 +91,23 @@ class BlockPool {
   /// Is the whole segment one free block? Cost: O(1).
   bool is_idle(SegmentIndex segment) const noexcept;
 
-  // The operations. ------------------------------------------------------------------------------------------------
-  /// The free block with size in [size, size_end) that is smallest, and of those the one at the lowest address;
-  /// kNoBlock when there is none. REQUIRES: size is a positive multiple of the granule. Cost: O(1) to the size class,
-  /// then at most kFitStepsMax steps.
+  // The operations.
+  /// The free block with size in [size, size_end) that is smallest, and of those the one at the
+  /// lowest address; kNoBlock when there is none. REQUIRES: size is a positive multiple of the
+  /// granule. Cost: O(1) to the size class, then at most kFitStepsMax steps.
   BlockIndex best_fit(Bytes size, Bytes size_end) const noexcept;
-  /// The free block after `block` in (size, address) order, or kNoBlock. REQUIRES: it is free. Cost: as best_fit.
+  /// The free block after `block` in (size, address) order, or kNoBlock. REQUIRES: it is free.
+  /// Cost: as best_fit.
   BlockIndex next_fit(BlockIndex block) const noexcept;
-  /// Makes a free block live. When `split` and it is larger than `size`, the front `size` bytes become the live block
-  /// and the rest a free one with the same stamp. kNoBlock if the host has no memory for a record (nothing changed).
-  /// REQUIRES: free; size at most its size, a positive multiple of the granule; requested at most size. Cost: O(1) plus
-  /// the index.
-  BlockIndex take(BlockIndex block, Bytes size, bool split, Bytes requested, std::uint64_t user) noexcept;
-  /// A live, pending or in-transfer block becomes free with that stamp, and merges with free neighbours. Never
-  /// allocates. Returns the merged block. Cost: O(1) plus the index.
+  /// Makes a free block live. When `split` and it is larger than `size`, the front `size` bytes
+  /// become the live block and the rest a free one with the same stamp. kNoBlock if the host has no
+  /// memory for a record (nothing changed).
+  /// REQUIRES: free; size at most its size, a positive multiple of the granule; requested at most
+  /// size. Cost: O(1) plus the index.
+  BlockIndex take(BlockIndex block, Bytes size, bool split, Bytes requested,
+                  std::uint64_t user) noexcept;
+  /// A live, pending or in-transfer block becomes free with that stamp, and merges with free
+  /// neighbours. Never allocates. Returns the merged block. Cost: O(1) plus the index.
   BlockIndex release(BlockIndex block, std::uint64_t stamp) noexcept;
   /// A live block becomes pending. Cost: O(1).
   void defer(BlockIndex block) noexcept;
@@ -107,14 +116,15 @@ class BlockPool {
   /// A free block leaves the index, in transfer. Cost: the index.
   void lift(BlockIndex block) noexcept;
 
-  // Queries. -------------------------------------------------------------------------------------------------------
+  // Queries.
   /// The live or pending block that starts at `address`, else kNoBlock. Cost: O(1).
   BlockIndex find(Address address) const noexcept;
   BlockView view(BlockIndex block) const noexcept;
   SegmentView view(SegmentIndex segment) const noexcept;
   /// The next block of the same segment in address order, or kNoBlock.
   BlockIndex next(BlockIndex block) const noexcept;
-  /// Segments in no promised order: first_segment(), then next(segment) until kNoSegment. Cost: O(1) each.
+  /// Segments in no promised order: first_segment(), then next(segment) until kNoSegment. Cost:
+  /// O(1) each.
   SegmentIndex first_segment() const noexcept;
   SegmentIndex next(SegmentIndex segment) const noexcept;
   BlockState state(BlockIndex block) const noexcept;
@@ -132,14 +142,18 @@ class BlockPool {
   /// The largest free block's size, or zero.
   Bytes largest_free() const noexcept;
 
-  /// Walks everything: nullptr, or the text of the broken invariant. Cost: O(blocks). Never changes anything.
+  /// Walks everything: nullptr, or the text of the broken invariant. Cost: O(blocks). Never changes
+  /// anything.
   const char* validate() const noexcept;
 
  private:
-  friend struct PoolPeer;  // tests corrupt a pool through it, to see each invariant of validate() fire
+  // tests corrupt a pool through it, to see each invariant of validate() fire
+  friend struct PoolPeer;
 
   static constexpr std::uint32_t raw(BlockIndex block) { return static_cast<std::uint32_t>(block); }
-  static constexpr std::uint32_t raw(SegmentIndex segment) { return static_cast<std::uint32_t>(segment); }
+  static constexpr std::uint32_t raw(SegmentIndex segment) {
+    return static_cast<std::uint32_t>(segment);
+  }
   static constexpr std::uint8_t raw(BlockState state) { return static_cast<std::uint8_t>(state); }
   static constexpr bool is_owned(std::uint8_t state) {
     return state == raw(BlockState::kLive) || state == raw(BlockState::kPending);

@@ -1,16 +1,18 @@
-// The block pool's hot functions, inline: a free and an allocation are a dozen memory accesses, and calls cost as much.
-// Part of block_pool.h; include that.
+// The block pool's hot functions, inline: a free and an allocation are a dozen memory accesses, and
+// calls cost as much. Part of block_pool.h; include that.
 #pragma once
 
 namespace ashlar::inline v0::block {
-// Records and counters. -----------------------------------------------------------------------------------------------
+// Records and counters.
 
 inline void BlockPool::check_in_use([[maybe_unused]] BlockIndex block) const noexcept {
   ASHLAR_ASSERT(records_.state(raw(block)) != kUnused, "block(7): no such block");
 }
 
-inline void BlockPool::check_state([[maybe_unused]] BlockIndex block, [[maybe_unused]] BlockState state) const noexcept {
-  ASHLAR_ASSERT(records_.state(raw(block)) == raw(state), "block: the block is in another state than this operation needs");
+inline void BlockPool::check_state([[maybe_unused]] BlockIndex block,
+                                   [[maybe_unused]] BlockState state) const noexcept {
+  ASHLAR_ASSERT(records_.state(raw(block)) == raw(state),
+                "block: the block is in another state than this operation needs");
 }
 
 inline void BlockPool::count_out(BlockState state, std::uint64_t size) noexcept {
@@ -23,14 +25,16 @@ inline void BlockPool::count_in(BlockState state, std::uint64_t size) noexcept {
   counts_.bytes[raw(state)] += Bytes{size};
 }
 
-/// Makes sure of one more record, and of its place in the free index. False if the host has no memory.
+/// Makes sure of one more record, and of its place in the free index. False if the host has no
+/// memory.
 inline bool BlockPool::reserve_record() noexcept {
-  if (records_.has_unused()) [[likely]] return true;
+  if (records_.has_unused()) [[likely]]
+    return true;
   return index_.reserve(records_.capacity_next()) && records_.reserve_one();
 }
 
-/// Compared, not joined: a compiler reads words that are joined as one, and that waits, just after one of them was written
-/// (measured: 6 ns a pair). Only nobody stands on both sides of a block.
+/// Compared, not joined: a compiler reads words that are joined as one, and that waits, just after
+/// one of them was written (measured: 6 ns a pair). Only nobody stands on both sides of a block.
 inline bool BlockPool::is_whole(const BlockRecord& record) { return record.prev == record.next; }
 
 /// A free block that is a whole segment becomes idle, or stops being so.
@@ -45,10 +49,11 @@ inline void BlockPool::count_idle(std::uint32_t index, std::uint64_t size, bool 
   }
 }
 
-// The operations. -----------------------------------------------------------------------------------------------------
+// The operations.
 
 inline BlockIndex BlockPool::best_fit(Bytes size, Bytes size_end) const noexcept {
-  ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0, "block(5): best_fit of a size that is no block's");
+  ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0,
+                "block(5): best_fit of a size that is no block's");
   const std::uint32_t found = index_.lower_bound(records_, size.count());
   if (found == kNone || records_.size(found) >= size_end.count()) return kNoBlock;
   return BlockIndex{found};
@@ -56,7 +61,8 @@ inline BlockIndex BlockPool::best_fit(Bytes size, Bytes size_end) const noexcept
 
 inline BlockIndex BlockPool::take(BlockIndex block, Bytes size, bool split, Bytes requested,
                                   std::uint64_t user) noexcept {
-  ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0, "block(5): take of a size that is no block's");
+  ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0,
+                "block(5): take of a size that is no block's");
   ASHLAR_ASSERT(size <= this->size(block), "C1: take of more than the block has");
   ASHLAR_ASSERT(requested <= size, "block(8) C1: take for more than the size");
   // Everything that can fail comes before the first change.
@@ -109,7 +115,8 @@ inline BlockIndex BlockPool::release(BlockIndex block, std::uint64_t stamp) noex
   const std::uint32_t next = records_[merged].next;
   const std::uint32_t prev = records_[merged].prev;
   std::uint8_t& state = records_.state(merged);
-  ASHLAR_ASSERT(state != kUnused && state != raw(BlockState::kFree), "C16: release of a free block");
+  ASHLAR_ASSERT(state != kUnused && state != raw(BlockState::kFree),
+                "C16: release of a free block");
   // Where there is no neighbour, nobody is not free.
   const bool next_free = records_.state(next) == raw(BlockState::kFree);
   const bool prev_free = records_.state(prev) == raw(BlockState::kFree);
@@ -146,7 +153,7 @@ inline BlockIndex BlockPool::release(BlockIndex block, std::uint64_t stamp) noex
   return BlockIndex{merged};
 }
 
-// Queries. ------------------------------------------------------------------------------------------------------------
+// Queries.
 
 inline BlockIndex BlockPool::find(Address address) const noexcept {
   return BlockIndex{map_.find(records_, address.value())};
@@ -156,8 +163,12 @@ inline BlockView BlockPool::view(BlockIndex block) const noexcept {
   const BlockState state = this->state(block);
   const bool owned = is_owned(raw(state));
   const Bytes size = this->size(block);
-  return BlockView{address(block), size, Bytes{owned ? records_.requested(raw(block), size.count()) : 0}, state,
-                   owned ? 0 : records_.stamp(raw(block)), user(block)};
+  return BlockView{address(block),
+                   size,
+                   Bytes{owned ? records_.requested(raw(block), size.count()) : 0},
+                   state,
+                   owned ? 0 : records_.stamp(raw(block)),
+                   user(block)};
 }
 
 inline BlockIndex BlockPool::next(BlockIndex block) const noexcept {

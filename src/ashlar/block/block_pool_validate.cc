@@ -1,6 +1,8 @@
-// The whole-structure walk of the block pool and its free index. See the invariants of block_pool.h and free_index.h.
+// The whole-structure walk of the block pool and its free index. See the invariants of block_pool.h
+// and free_index.h.
 //
-// Every loop is bounded by the slabs' capacities, so that a corrupt list ends in a verdict and not in a hang.
+// Every loop is bounded by the slabs' capacities, so that a corrupt list ends in a verdict and not
+// in a hang.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -15,7 +17,8 @@ constexpr unsigned kStates = 4;
 
 constexpr auto kFree = static_cast<std::uint8_t>(BlockState::kFree);
 bool is_owned(std::uint8_t state) {
-  return state == static_cast<std::uint8_t>(BlockState::kLive) || state == static_cast<std::uint8_t>(BlockState::kPending);
+  return state == static_cast<std::uint8_t>(BlockState::kLive) ||
+         state == static_cast<std::uint8_t>(BlockState::kPending);
 }
 
 /// What a walk over the segments found.
@@ -28,13 +31,14 @@ bool same_counts(const PoolCounts& a, const PoolCounts& b) {
   for (unsigned i = 0; i < kStates; ++i) {
     if (a.blocks[i] != b.blocks[i] || a.bytes[i] != b.bytes[i]) return false;
   }
-  return a.segments == b.segments && a.segment_bytes == b.segment_bytes && a.requested_bytes == b.requested_bytes &&
-         a.idle_segments == b.idle_segments && a.idle_bytes == b.idle_bytes;
+  return a.segments == b.segments && a.segment_bytes == b.segment_bytes &&
+         a.requested_bytes == b.requested_bytes && a.idle_segments == b.idle_segments &&
+         a.idle_bytes == b.idle_bytes;
 }
 
 /// Walks one segment's blocks: invariants (1), (2), (5), (8), and its part of the recount.
-const char* walk_segment(const BlockRecords& records, const SegmentRecord& segment, std::uint64_t granule,
-                         Recount* recount) {
+const char* walk_segment(const BlockRecords& records, const SegmentRecord& segment,
+                         std::uint64_t granule, Recount* recount) {
   std::uint64_t end = segment.base;
   std::uint32_t before = kNone;
   for (std::uint32_t i = segment.first; i != kNone; i = records[i].next) {
@@ -49,18 +53,22 @@ const char* walk_segment(const BlockRecords& records, const SegmentRecord& segme
     if (size == 0 || size % granule != 0 || end % granule != 0) {
       return "block(5): an address or a size is no multiple of the granule";
     }
-    if (before != kNone && records.state(before) == kFree && state == kFree) return "block(2) C4: two free blocks touch";
+    if (before != kNone && records.state(before) == kFree && state == kFree)
+      return "block(2) C4: two free blocks touch";
     end += size;
     recount->counts.blocks[state] += 1;
     recount->counts.bytes[state] += Bytes{size};
     if (is_owned(state)) {
-      if (records.requested(i, size) > size) return "block(8) C1: a block is smaller than what was requested";
-      if (records.has_word(i) && records.word(i) == 0) return "block(8): a word of zero stands apart";
+      if (records.requested(i, size) > size)
+        return "block(8) C1: a block is smaller than what was requested";
+      if (records.has_word(i) && records.word(i) == 0)
+        return "block(8): a word of zero stands apart";
       recount->counts.requested_bytes += Bytes{records.requested(i, size)};
     }
     before = i;
   }
-  if (end != segment.base + segment.size) return "block(1) C3: the blocks do not fill their segment";
+  if (end != segment.base + segment.size)
+    return "block(1) C3: the blocks do not fill their segment";
   if (records.state(segment.first) == kFree && records.size(segment.first) == segment.size) {
     recount->counts.idle_segments += 1;
     recount->counts.idle_bytes += Bytes{segment.size};
@@ -86,13 +94,16 @@ const char* BlockPool::validate() const noexcept {
       return "block(7): the list of segments is broken";
     }
     const SegmentRecord& segment = segments_[s];
-    if (segments_.state(s) == kUnused || segment.prev != segment_before || segment.first >= records_.capacity()) {
+    if (segments_.state(s) == kUnused || segment.prev != segment_before ||
+        segment.first >= records_.capacity()) {
       return "block(7): the list of segments is broken";
     }
-    if (const char* broken = walk_segment(records_, segment, granule_.count(), &recount)) return broken;
+    if (const char* broken = walk_segment(records_, segment, granule_.count(), &recount))
+      return broken;
     segment_before = s;
   }
-  if (!same_counts(recount.counts, counts_)) return "block(6) C14: a counter differs from the recount";
+  if (!same_counts(recount.counts, counts_))
+    return "block(6) C14: a counter differs from the recount";
   if (const char* broken = index_.validate(records_, recount.counts.blocks[0])) return broken;
 
   // The chains first: find() trusts them.
@@ -102,7 +113,8 @@ const char* BlockPool::validate() const noexcept {
     for (std::uint32_t i = segments_[s].first; i != kNone; i = records_[i].next) {
       if (!is_owned(records_.state(i))) continue;
       owned += 1;
-      if (map_.find(records_, records_.address(i)) != i) return "block(4): a live or pending block is not in the map";
+      if (map_.find(records_, records_.address(i)) != i)
+        return "block(4): a live or pending block is not in the map";
     }
   }
   if (map_.count() != owned) return "block(4): the map holds something else";
@@ -114,13 +126,16 @@ const char* BlockPool::validate() const noexcept {
   for (std::uint32_t s = segments_first_; s != kNone; s = segments_[s].next) {
     if (!is_away(s)) continue;
     away += 1;
-    if (records_.link(segments_[s].first).to != s) return "block(9): a block in transfer names another segment";
+    if (records_.link(segments_[s].first).to != s)
+      return "block(9): a block in transfer names another segment";
   }
-  if (!order_.is_consistent(segments_, counts_.segments - away, is_away)) return "block(9): the order of the segments";
+  if (!order_.is_consistent(segments_, counts_.segments - away, is_away))
+    return "block(9): the order of the segments";
   return nullptr;
 }
 
-/// Have the kGroupsAtOnce groups from `first` on neither a tree nor a bit? Most have not, and are passed over together.
+/// Have the kGroupsAtOnce groups from `first` on neither a tree nor a bit? Most have not, and are
+/// passed over together.
 bool FreeIndex::has_nothing_in(unsigned first) const noexcept {
   constexpr std::uint64_t kThese = (std::uint64_t{1} << kGroupsAtOnce) - 1;
   static constexpr auto kNoTrees = [] {
@@ -129,8 +144,10 @@ bool FreeIndex::has_nothing_in(unsigned first) const noexcept {
     return roots;
   }();
   const auto subs = subs_.begin() + first;
-  return (groups_ >> first & kThese) == 0 && std::count(subs, subs + kGroupsAtOnce, 0u) == kGroupsAtOnce &&
-         std::memcmp(&roots_[std::size_t{first} << kSubBits], kNoTrees.data(), sizeof kNoTrees) == 0;
+  return (groups_ >> first & kThese) == 0 &&
+         std::count(subs, subs + kGroupsAtOnce, 0u) == kGroupsAtOnce &&
+         std::memcmp(&roots_[std::size_t{first} << kSubBits], kNoTrees.data(), sizeof kNoTrees) ==
+             0;
 }
 
 const char* FreeIndex::validate(const Records& records, std::uint64_t count) const noexcept {
@@ -151,7 +168,8 @@ const char* FreeIndex::validate(const Records& records, std::uint64_t count) con
       if (roots[sub] == kNoNode) continue;
       const auto key_of = [&](std::uint32_t index) {
         const Place place = place_of(records, index);
-        const bool is_here = place.size_class == size_class && index != latest_;  // which is in no tree
+        // which is in no tree
+        const bool is_here = place.size_class == size_class && index != latest_;
         return is_here ? place.key : FitTrees::kSlotMask;  // the latter is no key
       };
       const std::uint64_t before = found.records;
@@ -160,11 +178,13 @@ const char* FreeIndex::validate(const Records& records, std::uint64_t count) con
       filled |= static_cast<std::uint32_t>(found.records != before) << sub;
     }
     if (filled != subs_[group]) return "block(3) C5: a class's bit differs from its tree";
-    if ((groups_ >> group & 1) != (filled != 0)) return "block(3) C5: a group's bit differs from its classes";
+    if ((groups_ >> group & 1) != (filled != 0))
+      return "block(3) C5: a group's bit differs from its classes";
   }
   if (!trees_.holds(found)) return "block(3) C5: a node of the trees is lost, or reached twice";
   const std::uint64_t in_index = found.records + (has_latest ? 1 : 0);
-  return in_index == count ? nullptr : "block(3) C5: the index holds more or fewer than the free blocks";
+  return in_index == count ? nullptr
+                           : "block(3) C5: the index holds more or fewer than the free blocks";
 }
 
 }  // namespace ashlar::inline v0::block

@@ -1,21 +1,23 @@
 // Records of blocks: what a pool knows of each.
 //
-// Purpose: with 10^5 blocks live an operation waits for the caches, and the less memory the records take, the more of them are
-// there. So addresses and sizes are kept in 32 bits each, and 25 bytes are all of most blocks, in places by what is looked at
-// together (measured with 10^5 blocks live, beside addresses and sizes of 64 bits and 41 bytes a block: half of the misses of
-// a cache of 4 MiB):
+// Purpose: with 10^5 blocks live an operation waits for the caches, and the less memory the records
+// take, the more of them are there. So addresses and sizes are kept in 32 bits each, and 25 bytes
+// are all of most blocks, in places by what is looked at together (measured with 10^5 blocks live,
+// beside addresses and sizes of 64 bits and 41 bytes a block: half of the misses of a cache of 4
+// MiB):
 // - the record: where the block lies, and its neighbours;
 // - the note: how it is found, and what its caller or its owner said of it;
-// - the state, a byte: a free looks at both neighbours' and, where neither is free, at nothing else of theirs.
-// What does not fit there stands apart, in 32 bytes more: a number too large for its 32 bits, an address that is no multiple of
-// the unit above the origin, or too far from it, and the owner's word, which a block without a recorded use has not.
+// - the state, a byte: a free looks at both neighbours' and, where neither is free, at nothing else
+// of theirs. What does not fit there stands apart, in 32 bytes more: a number too large for its 32
+// bits, an address that is no multiple of the unit above the origin, or too far from it, and the
+// owner's word, which a block without a recorded use has not.
 // Thread safety: none; the pool's owner brings the lock.
 //
 // Invariants:
 //   (1) A field is kApart when and only when its value stands apart.
-//   (2) A note's number is, while the block is live or pending, twice the bytes that the request left, and one where the
-//       owner's word is more than zero (else no word was written, and none is to be read); while it is free or in transfer,
-//       its stamp.
+//   (2) A note's number is, while the block is live or pending, twice the bytes that the request
+//       left, and one where the owner's word is more than zero (else no word was written, and none
+//       is to be read); while it is free or in transfer, its stamp.
 //   (3) What addresses are counted from, the origin, does not change while there are blocks.
 #pragma once
 
@@ -35,9 +37,10 @@ struct alignas(16) BlockRecord {
 };
 static_assert(sizeof(BlockRecord) == 16, "four blocks' records are one cache line");
 
-/// How a block is found, by its size while it is in a tree of the free index: its place there (fit_tree.h); by its address
-/// while it is live or pending: the next entry in the chain of its cell (address_map.h). While it is all of its segment and in
-/// transfer: the segment. Else not to be read.
+/// How a block is found, by its size while it is in a tree of the free index: its place there
+/// (fit_tree.h); by its address while it is live or pending: the next entry in the chain of its
+/// cell (address_map.h). While it is all of its segment and in transfer: the segment. Else not to
+/// be read.
 struct Link {
   std::uint32_t to;
 };
@@ -60,8 +63,8 @@ struct Apart {
 class BlockRecords {
  public:
   static constexpr std::uint32_t kApart = 0xffffffffu;
-  /// What addresses above the origin, and sizes, are counted in. The granule of the caching allocators in use; a pool of smaller
-  /// ones pays with memory.
+  /// What addresses above the origin, and sizes, are counted in. The granule of the caching
+  /// allocators in use; a pool of smaller ones pays with memory.
   static constexpr unsigned kUnitBits = 9;
 
   BlockRecord& operator[](std::uint32_t index) { return slab_[index]; }
@@ -74,12 +77,14 @@ class BlockRecords {
   /// In bytes.
   std::uint64_t address(std::uint32_t index) const {
     const std::uint32_t units = slab_[index].address;
-    if (units == kApart) [[unlikely]] return apart(index).address;
+    if (units == kApart) [[unlikely]]
+      return apart(index).address;
     return origin_ + (std::uint64_t{units} << kUnitBits);
   }
   std::uint64_t size(std::uint32_t index) const {
     const std::uint32_t units = slab_[index].size;
-    if (units == kApart) [[unlikely]] return apart(index).size;
+    if (units == kApart) [[unlikely]]
+      return apart(index).size;
     return std::uint64_t{units} << kUnitBits;
   }
   void set_address(std::uint32_t index, std::uint64_t address) {
@@ -102,7 +107,8 @@ class BlockRecords {
   }
 
   /// What the caller of a live or pending block of that size requested, and the owner's word.
-  void set_request(std::uint32_t index, std::uint64_t size, std::uint64_t requested, std::uint64_t word) {
+  void set_request(std::uint32_t index, std::uint64_t size, std::uint64_t requested,
+                   std::uint64_t word) {
     const std::uint64_t has_word = word != 0 ? 1 : 0;
     if (word != 0) write_apart(index).word = word;
     const std::uint64_t left = size - requested;
@@ -116,7 +122,8 @@ class BlockRecords {
   /// REQUIRES: live or pending, as for word(); of that size.
   std::uint64_t requested(std::uint32_t index, std::uint64_t size) const {
     const std::uint32_t number = note(index).number;
-    if (number == kApart) [[unlikely]] return apart(index).number >> 1;
+    if (number == kApart) [[unlikely]]
+      return apart(index).number >> 1;
     return size - (number >> 1);
   }
   std::uint64_t word(std::uint32_t index) const { return has_word(index) ? apart(index).word : 0; }
@@ -128,7 +135,8 @@ class BlockRecords {
   /// REQUIRES: free or in transfer, as for set_stamp().
   std::uint64_t stamp(std::uint32_t index) const {
     const std::uint32_t number = note(index).number;
-    if (number == kApart) [[unlikely]] return apart(index).number;
+    if (number == kApart) [[unlikely]]
+      return apart(index).number;
     return number;
   }
   void set_stamp(std::uint32_t index, std::uint64_t stamp) {
@@ -140,11 +148,13 @@ class BlockRecords {
     }
   }
 
-  /// From now on addresses that are whole units from this one, 2^31 below it to 2^31 - 2 above, do not stand apart. REQUIRES: no
-  /// block is in use.
-  void come_near(std::uint64_t address) { origin_ = address - (std::uint64_t{1} << 31 << kUnitBits); }
+  /// From now on addresses that are whole units from this one, 2^31 below it to 2^31 - 2 above, do
+  /// not stand apart. REQUIRES: no block is in use.
+  void come_near(std::uint64_t address) {
+    origin_ = address - (std::uint64_t{1} << 31 << kUnitBits);
+  }
 
-  // As the slab's. -------------------------------------------------------------------------------------------------------
+  // As the slab's.
   std::uint32_t capacity() const { return slab_.capacity(); }
   bool holds(std::uint64_t used) const noexcept { return slab_.holds(used); }
   bool has_unused() const noexcept { return slab_.has_unused(); }

@@ -4,7 +4,8 @@
 namespace ashlar::inline v0::block {
 
 /// Divides the full leaf at `link` between itself and a new one, then adds the record to its side.
-void FitTrees::divide(Records& records, Node& link, std::uint64_t key, std::uint32_t index) noexcept {
+void FitTrees::divide(Records& records, Node& link, std::uint64_t key,
+                      std::uint32_t index) noexcept {
   const Node full = link;
   const Node parent = leaves_[full].parent;
   const Node fresh = add_leaf(leaves_[full].size_class);
@@ -23,7 +24,8 @@ void FitTrees::divide(Records& records, Node& link, std::uint64_t key, std::uint
   put(records, (key & top) != 0 ? fresh : full, key, index);
 }
 
-/// Gives an empty leaf back; its sibling takes the place of the branch above them. True when it was the whole tree.
+/// Gives an empty leaf back; its sibling takes the place of the branch above them. True when it was
+/// the whole tree.
 bool FitTrees::drop_leaf(Node* roots, Node leaf) noexcept {
   const std::uint32_t size_class = leaves_[leaf].size_class;
   const Node parent = leaves_[leaf].parent;
@@ -34,7 +36,8 @@ bool FitTrees::drop_leaf(Node* roots, Node leaf) noexcept {
   }
   const Node sibling = branch(parent).child[branch(parent).child[0] == leaf];
   const Node above = branch(parent).parent;
-  Node& link = above == kNoNode ? roots[size_class] : branch(above).child[branch(above).child[1] == parent];
+  Node& link =
+      above == kNoNode ? roots[size_class] : branch(above).child[branch(above).child[1] == parent];
   link = sibling;
   parent_of(sibling) = above;
   branches_.give(parent & ~kBranch);

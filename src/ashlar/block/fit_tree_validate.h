@@ -10,8 +10,8 @@
 namespace ashlar::inline v0::block {
 
 template <class KeyOf>
-const char* FitTrees::validate(const Records& records, Node root, unsigned size_class, Counted* counted,
-                               KeyOf&& key_of) const {
+const char* FitTrees::validate(const Records& records, Node root, unsigned size_class,
+                               Counted* counted, KeyOf&& key_of) const {
   struct Visit {
     Node node;
     Node parent;
@@ -26,7 +26,8 @@ const char* FitTrees::validate(const Records& records, Node root, unsigned size_
     if (is_branch(visit.node)) {
       if ((visit.node & ~kBranch) >= branches_.touched()) return "block(3) C5: a tree is broken";
       const Branch& at = branch(visit.node);
-      if (++counted->branches > branches_.touched() || at.pivot == 0) return "block(3) C5: a tree is broken";
+      if (++counted->branches > branches_.touched() || at.pivot == 0)
+        return "block(3) C5: a tree is broken";
       if (at.parent != visit.parent) return "block(3) C5: parent and child do not agree";
       const std::uint64_t below = at.pivot ^ (at.pivot - 1);
       if ((at.pivot & ~below) < visit.least || (at.pivot | below) > visit.most) {
@@ -37,11 +38,13 @@ const char* FitTrees::validate(const Records& records, Node root, unsigned size_
       stack[waiting++] = Visit{at.child[0], visit.node, at.pivot & ~below, at.pivot - 1};
       continue;
     }
-    if (visit.node >= leaves_.touched() || ++counted->leaves > leaves_.touched()) return "block(3) C5: a tree is broken";
+    if (visit.node >= leaves_.touched() || ++counted->leaves > leaves_.touched())
+      return "block(3) C5: a tree is broken";
     const Leaf& leaf = leaves_[visit.node];
     if (leaf.parent != visit.parent) return "block(3) C5: parent and child do not agree";
     if (leaf.size_class != size_class) return "block(3) C5: a leaf names another class";
-    if ((leaf.used == 0 && leaf.parent != kNoNode) || leaf.used > kFull) return "block(3) C5: an empty leaf is in a tree";
+    if ((leaf.used == 0 && leaf.parent != kNoNode) || leaf.used > kFull)
+      return "block(3) C5: an empty leaf is in a tree";
     for (std::uint32_t slot = 0; slot < kLeafSlots; ++slot) {
       if ((leaf.used >> slot & 1) == 0) {
         if (leaf.keys[slot] != kNoKey) return "block(3) C5: an empty slot has a key";
@@ -58,7 +61,8 @@ const char* FitTrees::validate(const Records& records, Node root, unsigned size_
       }
       const std::uint64_t key = leaf.keys[slot];
       if (key != (key_of(index) | slot)) return "block(3) C5: a key is not its block's";
-      if (key < visit.least || key > visit.most) return "block(3) C5: a block is under a wrong branch";
+      if (key < visit.least || key > visit.most)
+        return "block(3) C5: a block is under a wrong branch";
     }
   }
   return nullptr;

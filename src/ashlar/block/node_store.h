@@ -1,12 +1,13 @@
 // An array of tree nodes (fit_tree.h) with a list of the unused ones.
 //
-// Purpose: room is made for the worst case, so that taking a node never fails, and not touched before it is used: it costs
-// addresses, not memory. That is what a record's slab, which initialises what it holds, would not do.
+// Purpose: room is made for the worst case, so that taking a node never fails, and not touched
+// before it is used: it costs addresses, not memory. That is what a record's slab, which
+// initialises what it holds, would not do.
 // Thread safety: none; the pool's owner brings the lock.
 //
 // Invariants:
-//   (1) The first touched() nodes are in use or on the list of unused ones, threaded through `parent`; the others were never
-//       written.
+//   (1) The first touched() nodes are in use or on the list of unused ones, threaded through
+//       `parent`; the others were never written.
 //   (2) Taking and giving a node never allocates; only reserve() does.
 #pragma once
 
@@ -79,7 +80,8 @@ class NodeStore {
   [[gnu::cold]] bool grow(std::uint32_t capacity) noexcept {
     HostTable<T> items = make_host_table<T>(capacity);
     if (items == nullptr) return false;
-    if (touched_ > 0) std::memcpy(static_cast<void*>(items.get()), items_.get(), std::size_t{touched_} * sizeof(T));
+    if (touched_ > 0)
+      std::memcpy(static_cast<void*>(items.get()), items_.get(), std::size_t{touched_} * sizeof(T));
     items_ = std::move(items);
     capacity_ = capacity;
     return true;

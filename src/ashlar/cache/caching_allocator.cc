@@ -1,4 +1,5 @@
-// The front door: finds the device, guards the lifecycle (C24, C25, C26), and leaves the rest to DeviceCache.
+// The front door: finds the device, guards the lifecycle (C24, C25, C26), and leaves the rest to
+// DeviceCache.
 #include <ashlar/cache/caching_allocator.h>
 
 #include <pthread.h>
@@ -12,13 +13,14 @@
 namespace ashlar::inline v0::cache {
 
 namespace {
-/// Counts the forks this process has gone through as a child: an allocator made before one is not usable after it, because
-/// neither the driver nor a lock that another thread held survives (C25).
+/// Counts the forks this process has gone through as a child: an allocator made before one is not
+/// usable after it, because neither the driver nor a lock that another thread held survives (C25).
 std::atomic<unsigned> forks{0};
 
 unsigned forks_seen() noexcept {
   static const bool registered = [] {
-    return pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); }) == 0;
+    return pthread_atfork(nullptr, nullptr,
+                          [] { forks.fetch_add(1, std::memory_order_relaxed); }) == 0;
   }();
   static_cast<void>(registered);
   return forks.load(std::memory_order_relaxed);
@@ -28,13 +30,16 @@ unsigned forks_seen() noexcept {
 struct CachingAllocator::Impl {
   explicit Impl(const Config& config) : shared(config), forks_at_birth(forks_seen()) {}
 
-  bool is_forked() const noexcept { return forks.load(std::memory_order_relaxed) != forks_at_birth; }
+  bool is_forked() const noexcept {
+    return forks.load(std::memory_order_relaxed) != forks_at_birth;
+  }
   DeviceCache* device(DeviceId id) const noexcept {
     const auto index = static_cast<std::uint32_t>(id.value());  // a negative one is past the end
     return index < device_count ? devices[index].get() : nullptr;
   }
   Status usable() const noexcept {
-    ASHLAR_REQUIRE(!is_forked(), Code::kForked, "this process is a fork of the one that made the allocator");
+    ASHLAR_REQUIRE(!is_forked(), Code::kForked,
+                   "this process is a fork of the one that made the allocator");
     return Status::ok();
   }
   Result<DeviceCache*> usable_device(DeviceId id) const noexcept {
@@ -47,7 +52,8 @@ struct CachingAllocator::Impl {
     const Result<DeviceCache*> cache = usable_device(stream.device);
     if (!cache.is_ok()) return cache.status();
     StreamHeap* heap = cache.value()->heap_of(stream, false);
-    ASHLAR_REQUIRE(heap != nullptr, Code::kOutOfMemory, "the host has no memory for a stream's heap");
+    ASHLAR_REQUIRE(heap != nullptr, Code::kOutOfMemory,
+                   "the host has no memory for a stream's heap");
     return heap;
   }
 
@@ -58,15 +64,17 @@ struct CachingAllocator::Impl {
   const unsigned forks_at_birth;
 };
 
-Result<std::unique_ptr<CachingAllocator>> CachingAllocator::create(std::span<device::Device* const> devices, const Config& config) {
+Result<std::unique_ptr<CachingAllocator>> CachingAllocator::create(
+    std::span<device::Device* const> devices, const Config& config) {
   if (const Status status = check_config(config); !status.is_ok()) return status;
-  ASHLAR_REQUIRE(!devices.empty(), Code::kInvalidArgument, "an allocator needs at least one device");
+  ASHLAR_REQUIRE(!devices.empty(), Code::kInvalidArgument,
+                 "an allocator needs at least one device");
   auto impl = std::make_unique<Impl>(config);
   for (device::Device* device : devices) {
     ASHLAR_REQUIRE(device != nullptr, Code::kInvalidArgument, "a null device");
     const device::DeviceTraits traits = device->traits();
-    ASHLAR_REQUIRE(traits.id == DeviceId{static_cast<std::int32_t>(impl->devices.size())}, Code::kInvalidArgument,
-                   "device i must have id i");
+    ASHLAR_REQUIRE(traits.id == DeviceId{static_cast<std::int32_t>(impl->devices.size())},
+                   Code::kInvalidArgument, "device i must have id i");
     ASHLAR_REQUIRE(traits.address_alignment >= config.granule, Code::kInvalidArgument,
                    "the granule is finer than the device's alignment promises");
     impl->devices.push_back(std::make_unique<DeviceCache>(*device, impl->shared));
@@ -87,12 +95,14 @@ CachingAllocator::~CachingAllocator() {
   for (const auto& device : impl_->devices) device->events().clear();
 }
 
-[[gnu::flatten]] Result<Address> CachingAllocator::allocate(Bytes size, const Stream& stream, OutOfMemory* account) noexcept {
+[[gnu::flatten]] Result<Address> CachingAllocator::allocate(Bytes size, const Stream& stream,
+                                                            OutOfMemory* account) noexcept {
   if (const Status status = impl_->usable(); !status.is_ok()) return status;
   DeviceCache* cache = impl_->device(stream.device);
   ASHLAR_REQUIRE(cache != nullptr, Code::kInvalidArgument, "no device with that id");
   if (impl_->shared.observers_running.load(std::memory_order_relaxed) != 0) {
-    ASHLAR_REQUIRE(!ObserverScope::is_inside(), Code::kReentrant, "an observer may free and query, not allocate");
+    ASHLAR_REQUIRE(!ObserverScope::is_inside(), Code::kReentrant,
+                   "an observer may free and query, not allocate");
   }
   if (size == Bytes{}) return Address{};
   return cache->allocate(size, stream, account);
@@ -128,8 +138,10 @@ Status CachingAllocator::begin_capture(const Stream& stream) noexcept {
   const std::lock_guard lock(impl_->captures_lock);
   {
     const Guard guard(heap.value()->lock);
-    ASHLAR_REQUIRE(heap.value()->serves(stream), Code::kInvalidHandle, "the stream was retired or its handle reused");
-    ASHLAR_REQUIRE(!heap.value()->capturing.load(), Code::kBusy, "a capture of that stream is announced already");
+    ASHLAR_REQUIRE(heap.value()->serves(stream), Code::kInvalidHandle,
+                   "the stream was retired or its handle reused");
+    ASHLAR_REQUIRE(!heap.value()->capturing.load(), Code::kBusy,
+                   "a capture of that stream is announced already");
     heap.value()->capturing.store(true);
   }
   impl_->shared.captures.fetch_add(1);
@@ -143,8 +155,10 @@ Status CachingAllocator::end_capture(const Stream& stream) noexcept {
   const std::lock_guard lock(impl_->captures_lock);
   {
     const Guard guard(heap.value()->lock);
-    // Not serves(): a stream retired in its capture may end it. But the heap may be another stream's by now.
-    const bool is_announced = heap.value()->stream.id == stream.id && heap.value()->capturing.load();
+    // Not serves(): a stream retired in its capture may end it. But the heap may be another
+    // stream's by now.
+    const bool is_announced =
+        heap.value()->stream.id == stream.id && heap.value()->capturing.load();
     ASHLAR_REQUIRE(is_announced, Code::kNotFound, "no capture of that stream was announced");
     heap.value()->capturing.store(false);
   }

@@ -2,9 +2,9 @@
 //
 // Thread safety: pure functions; config_from_environment reads the environment once per call.
 //
-// Keys and their value syntax are PyTorch's (torch.cuda memory-management notes); the parser is strict where PyTorch's is
-// lax: digits only, no key twice, nothing after a value. Spaces around keys and values are ignored, one trailing comma
-// too, as there.
+// Keys and their value syntax are PyTorch's (torch.cuda memory-management notes); the parser is
+// strict where PyTorch's is lax: digits only, no key twice, nothing after a value. Spaces around
+// keys and values are ignored, one trailing comma too, as there.
 #include <ashlar/cache/config.h>
 
 #include <charconv>
@@ -18,7 +18,8 @@
 namespace ashlar::inline v0::cache {
 namespace {
 
-constexpr Bytes kSizeMax{std::uint64_t{1} << 50};  // of any configured size: 1 PiB; sums of a few cannot wrap
+// of any configured size: 1 PiB; sums of a few cannot wrap
+constexpr Bytes kSizeMax{std::uint64_t{1} << 50};
 constexpr Bytes kGranuleMin{16};
 constexpr Bytes kGranuleMax = 64_KiB;
 constexpr std::uint32_t kRoundupDivisionsMax = 1024;
@@ -57,7 +58,9 @@ const char* set_kib(std::string_view value, Config* config) {
   return parse_size(value, 1_KiB, &(config->*Field));
 }
 
-const char* set_granule(std::string_view value, Config* config) { return parse_size(value, 1_B, &config->granule); }
+const char* set_granule(std::string_view value, Config* config) {
+  return parse_size(value, 1_B, &config->granule);
+}
 
 const char* set_memory_fraction(std::string_view value, Config* config) {
   const char* end = value.data() + value.size();
@@ -106,13 +109,14 @@ const char* parse_divisions(std::string_view text, std::uint32_t* out) {
   std::uint64_t number = 0;
   if (!parse_number(text, &number)) return "has a number of divisions that is not a whole number";
   if (number > kRoundupDivisionsMax) return "has more than 1024 divisions";
-  if (number != 0 && !is_power_of_two(number)) return "has a number of divisions that is not a power of two";
+  if (number != 0 && !is_power_of_two(number))
+    return "has a number of divisions that is not a power of two";
   *out = static_cast<std::uint32_t>(number);
   return nullptr;
 }
 
-// One `[K:D,...,>:D]`. K MiB speaks for the sizes [K, 2K) MiB; the first entry also for everything below it; `>` for
-// everything from twice the last key on; what no entry names is rounded plainly.
+// One `[K:D,...,>:D]`. K MiB speaks for the sizes [K, 2K) MiB; the first entry also for everything
+// below it; `>` for everything from twice the last key on; what no entry names is rounded plainly.
 const char* set_division_list(std::string_view list, Config* config) {
   auto& divisions = config->roundup_divisions;
   divisions.fill(0);
@@ -134,7 +138,8 @@ const char* set_division_list(std::string_view list, Config* config) {
       for (std::size_t i = next; i < divisions.size(); ++i) divisions[i] = count;
     } else {
       std::uint64_t mib = 0;
-      if (!parse_number(key, &mib) || !is_power_of_two(mib)) return "has a size that is not a power of two in MiB";
+      if (!parse_number(key, &mib) || !is_power_of_two(mib))
+        return "has a size that is not a power of two in MiB";
       std::size_t index = 0;
       while (index < divisions.size() && (std::uint64_t{1} << index) != mib) ++index;
       if (index == divisions.size()) return "has a size over 32768 MiB";
@@ -199,8 +204,8 @@ constexpr std::array kKeys{
     Key{"wait_ms", set_wait},
 };
 
-
-// Text from outside, made fit for one line of a message: control bytes become '?', and it is cut at 60 bytes.
+// Text from outside, made fit for one line of a message: control bytes become '?', and it is cut at
+// 60 bytes.
 std::string printable(std::string_view text) {
   constexpr std::size_t kShownMax = 60;
   std::string out;
@@ -228,30 +233,35 @@ std::size_t setting_length(std::string_view text) {
 using KeysSeen = std::array<bool, kKeys.size()>;
 
 Status apply(std::string_view setting, Config* config, KeysSeen* seen, std::string* error) {
-  if (setting.empty()) return fail(Code::kMalformed, "config: empty setting", "a setting is empty", error);
+  if (setting.empty())
+    return fail(Code::kMalformed, "config: empty setting", "a setting is empty", error);
   const std::size_t colon = setting.find(':');
   const std::string_view name = trim(setting.substr(0, colon));
   std::size_t index = 0;
   while (index < kKeys.size() && kKeys[index].name != name) ++index;
   if (index == kKeys.size()) {
-    return fail(Code::kMalformed, "config: unknown key", "unknown key '" + printable(name) + "'", error);
+    return fail(Code::kMalformed, "config: unknown key", "unknown key '" + printable(name) + "'",
+                error);
   }
   const std::string shown{name};
   if (colon == std::string_view::npos) {
     return fail(Code::kMalformed, "config: key without value", shown + ": lacks a value", error);
   }
-  if ((*seen)[index]) return fail(Code::kMalformed, "config: key given twice", shown + ": given twice", error);
+  if ((*seen)[index])
+    return fail(Code::kMalformed, "config: key given twice", shown + ": given twice", error);
   (*seen)[index] = true;
   const std::string_view value = trim(setting.substr(colon + 1));
   if (kKeys[index].set == nullptr) {
-    return fail(Code::kUnsupported, "config: known key, not built", shown + ": known, but not built here", error);
+    return fail(Code::kUnsupported, "config: known key, not built",
+                shown + ": known, but not built here", error);
   }
   if (kKeys[index].set == set_backend && value == "cudaMallocAsync") {
     return fail(Code::kUnsupported, "config: known backend, not built",
                 "backend: 'cudaMallocAsync' is known, but not built here", error);
   }
   if (const char* why = kKeys[index].set(value, config)) {
-    return fail(Code::kMalformed, "config: bad value", shown + ": '" + printable(value) + "' " + why, error);
+    return fail(Code::kMalformed, "config: bad value",
+                shown + ": '" + printable(value) + "' " + why, error);
   }
   return Status::ok();
 }
@@ -264,7 +274,9 @@ Result<Config> parse_config(std::string_view text, std::string* error) {
   std::string_view rest = trim(text);
   while (!rest.empty()) {
     const std::size_t length = setting_length(rest);
-    if (const Status status = apply(trim(rest.substr(0, length)), &config, &seen, error); !status.is_ok()) return status;
+    if (const Status status = apply(trim(rest.substr(0, length)), &config, &seen, error);
+        !status.is_ok())
+      return status;
     rest = length == rest.size() ? std::string_view{} : trim(rest.substr(length + 1));
   }
   if (const Status status = check_config(config); !status.is_ok()) {
@@ -280,32 +292,50 @@ Result<Config> config_from_environment(std::string* error) {
 
 Status check_config(const Config& c) {
   constexpr Code kBad = Code::kInvalidArgument;
-  const auto is_size = [&c](Bytes size) { return size > 0_B && size <= kSizeMax && size % c.granule == 0; };
-  ASHLAR_REQUIRE(is_power_of_two(c.granule.count()) && c.granule >= kGranuleMin && c.granule <= kGranuleMax, kBad,
-                 "granule: must be a power of two from 16 to 65536");
-  ASHLAR_REQUIRE(is_size(c.small_request_max), kBad, "small_request_kb: must be a positive multiple of the granule");
-  ASHLAR_REQUIRE(is_size(c.small_segment), kBad, "small_segment_mb: must be a positive multiple of the granule");
-  ASHLAR_REQUIRE(is_size(c.large_request_min), kBad, "large_request_mb: must be a positive multiple of the granule");
-  ASHLAR_REQUIRE(is_size(c.large_segment), kBad, "large_segment_mb: must be a positive multiple of the granule");
-  ASHLAR_REQUIRE(is_size(c.segment_round), kBad, "round_segment_mb: must be a positive multiple of the granule");
+  const auto is_size = [&c](Bytes size) {
+    return size > 0_B && size <= kSizeMax && size % c.granule == 0;
+  };
+  ASHLAR_REQUIRE(
+      is_power_of_two(c.granule.count()) && c.granule >= kGranuleMin && c.granule <= kGranuleMax,
+      kBad, "granule: must be a power of two from 16 to 65536");
+  ASHLAR_REQUIRE(is_size(c.small_request_max), kBad,
+                 "small_request_kb: must be a positive multiple of the granule");
+  ASHLAR_REQUIRE(is_size(c.small_segment), kBad,
+                 "small_segment_mb: must be a positive multiple of the granule");
+  ASHLAR_REQUIRE(is_size(c.large_request_min), kBad,
+                 "large_request_mb: must be a positive multiple of the granule");
+  ASHLAR_REQUIRE(is_size(c.large_segment), kBad,
+                 "large_segment_mb: must be a positive multiple of the granule");
+  ASHLAR_REQUIRE(is_size(c.segment_round), kBad,
+                 "round_segment_mb: must be a positive multiple of the granule");
   // The page map has room for two segments a page, so none may be shorter than a page.
-  ASHLAR_REQUIRE(c.small_segment >= kSegmentBytesMin, kBad, "small_segment_mb: must be at least 2 MiB");
-  ASHLAR_REQUIRE(c.large_segment >= kSegmentBytesMin, kBad, "large_segment_mb: must be at least 2 MiB");
-  ASHLAR_REQUIRE(c.segment_round >= kSegmentBytesMin, kBad, "round_segment_mb: must be at least 2 MiB");
-  ASHLAR_REQUIRE(c.small_request_max <= c.small_segment, kBad, "small_request_kb: must fit into small_segment_mb");
-  ASHLAR_REQUIRE(c.large_request_min >= c.small_request_max, kBad, "large_request_mb: must not be below small_request_kb");
-  ASHLAR_REQUIRE(c.large_request_min <= c.large_segment, kBad, "large_request_mb: must fit into large_segment_mb");
+  ASHLAR_REQUIRE(c.small_segment >= kSegmentBytesMin, kBad,
+                 "small_segment_mb: must be at least 2 MiB");
+  ASHLAR_REQUIRE(c.large_segment >= kSegmentBytesMin, kBad,
+                 "large_segment_mb: must be at least 2 MiB");
+  ASHLAR_REQUIRE(c.segment_round >= kSegmentBytesMin, kBad,
+                 "round_segment_mb: must be at least 2 MiB");
+  ASHLAR_REQUIRE(c.small_request_max <= c.small_segment, kBad,
+                 "small_request_kb: must fit into small_segment_mb");
+  ASHLAR_REQUIRE(c.large_request_min >= c.small_request_max, kBad,
+                 "large_request_mb: must not be below small_request_kb");
+  ASHLAR_REQUIRE(c.large_request_min <= c.large_segment, kBad,
+                 "large_request_mb: must fit into large_segment_mb");
   ASHLAR_REQUIRE(c.max_split_size == Bytes::max() || c.max_split_size > c.large_segment, kBad,
                  "max_split_size_mb: must be more than large_segment_mb (20 unless set)");
-  ASHLAR_REQUIRE(c.max_non_split_rounding >= c.large_segment && c.max_non_split_rounding <= kSizeMax, kBad,
-                 "max_non_split_rounding_mb: must be at least large_segment_mb (20 unless set)");
+  ASHLAR_REQUIRE(
+      c.max_non_split_rounding >= c.large_segment && c.max_non_split_rounding <= kSizeMax, kBad,
+      "max_non_split_rounding_mb: must be at least large_segment_mb (20 unless set)");
   for (const std::uint32_t divisions : c.roundup_divisions) {
-    ASHLAR_REQUIRE(divisions == 0 || (is_power_of_two(divisions) && divisions <= kRoundupDivisionsMax), kBad,
-                   "roundup_power2_divisions: must be 0 or a power of two up to 1024");
+    ASHLAR_REQUIRE(
+        divisions == 0 || (is_power_of_two(divisions) && divisions <= kRoundupDivisionsMax), kBad,
+        "roundup_power2_divisions: must be 0 or a power of two up to 1024");
   }
-  ASHLAR_REQUIRE(c.memory_fraction > 0 && c.memory_fraction <= 1, kBad, "per_process_memory_fraction: must be in (0, 1]");
-  ASHLAR_REQUIRE(c.reuse == Reuse::kOwn || c.reuse == Reuse::kCompleted || c.reuse == Reuse::kOrdered, kBad,
-                 "reuse: must be own, completed or ordered");
+  ASHLAR_REQUIRE(c.memory_fraction > 0 && c.memory_fraction <= 1, kBad,
+                 "per_process_memory_fraction: must be in (0, 1]");
+  ASHLAR_REQUIRE(
+      c.reuse == Reuse::kOwn || c.reuse == Reuse::kCompleted || c.reuse == Reuse::kOrdered, kBad,
+      "reuse: must be own, completed or ordered");
   return Status::ok();
 }
 

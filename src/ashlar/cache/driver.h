@@ -1,7 +1,9 @@
-// The way from the cache to its device: every device call the caching allocator makes goes through here.
+// The way from the cache to its device: every device call the caching allocator makes goes through
+// here.
 //
-// Purpose: one place that counts calls, checks that no heap lock is held (C18), and remembers a sticky error so that after
-// it no further call is made (C25, C26): for this device, or, where the driver itself is gone, for any of the allocator's.
+// Purpose: one place that counts calls, checks that no heap lock is held (C18), and remembers a
+// sticky error so that after it no further call is made (C25, C26): for this device, or, where the
+// driver itself is gone, for any of the allocator's.
 // Thread safety: any thread, once all of an allocator's are made.
 #pragma once
 
@@ -27,7 +29,8 @@ class Driver {
   /// Ok, or the sticky error that ended this device. Not a device call. Cost: one load.
   Status health() const noexcept {
     const Code code = dead_.load(std::memory_order_relaxed);
-    return code == Code::kOk ? Status::ok() : Status{code, "the device, or its driver, has gone (C26)"};
+    return code == Code::kOk ? Status::ok()
+                             : Status{code, "the device, or its driver, has gone (C26)"};
   }
   std::uint64_t calls(device::CallKind kind) const noexcept {
     return calls_[static_cast<unsigned>(kind)].load(std::memory_order_relaxed);
@@ -37,37 +40,46 @@ class Driver {
   }
 
   Result<Address> segment_alloc(Bytes size) noexcept {
-    return call<Result<Address>>(device::CallKind::kSegmentAlloc, [&] { return device_.segment_alloc(size); });
+    return call<Result<Address>>(device::CallKind::kSegmentAlloc,
+                                 [&] { return device_.segment_alloc(size); });
   }
   Status segment_free(Address base) noexcept {
     return call<Status>(device::CallKind::kSegmentFree, [&] { return device_.segment_free(base); });
   }
   Result<EventHandle> event_create() noexcept {
-    return call<Result<EventHandle>>(device::CallKind::kEventCreate, [&] { return device_.event_create(); });
+    return call<Result<EventHandle>>(device::CallKind::kEventCreate,
+                                     [&] { return device_.event_create(); });
   }
   Status event_destroy(EventHandle event) noexcept {
-    return call<Status>(device::CallKind::kEventDestroy, [&] { return device_.event_destroy(event); });
+    return call<Status>(device::CallKind::kEventDestroy,
+                        [&] { return device_.event_destroy(event); });
   }
   Status event_record(EventHandle event, StreamHandle stream) noexcept {
-    return call<Status>(device::CallKind::kEventRecord, [&] { return device_.event_record(event, stream); });
+    return call<Status>(device::CallKind::kEventRecord,
+                        [&] { return device_.event_record(event, stream); });
   }
   Status event_query(EventHandle event) noexcept {
     return call<Status>(device::CallKind::kEventQuery, [&] { return device_.event_query(event); });
   }
   Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept {
-    return call<Status>(device::CallKind::kEventSynchronize, [&] { return device_.event_synchronize(event, timeout_ms); });
+    return call<Status>(device::CallKind::kEventSynchronize,
+                        [&] { return device_.event_synchronize(event, timeout_ms); });
   }
   Status stream_wait(StreamHandle stream, EventHandle event) noexcept {
-    return call<Status>(device::CallKind::kStreamWait, [&] { return device_.stream_wait(stream, event); });
+    return call<Status>(device::CallKind::kStreamWait,
+                        [&] { return device_.stream_wait(stream, event); });
   }
   Result<Stream> identify(StreamHandle handle) noexcept {
-    return call<Result<Stream>>(device::CallKind::kIdentify, [&] { return device_.identify(handle); });
+    return call<Result<Stream>>(device::CallKind::kIdentify,
+                                [&] { return device_.identify(handle); });
   }
   Result<device::CaptureMode> exchange_capture_mode(device::CaptureMode mode) noexcept {
-    return call<Result<device::CaptureMode>>(device::CallKind::kExchangeCaptureMode, [&] { return device_.exchange_capture_mode(mode); });
+    return call<Result<device::CaptureMode>>(device::CallKind::kExchangeCaptureMode,
+                                             [&] { return device_.exchange_capture_mode(mode); });
   }
   Result<device::MemoryInfo> memory_info() noexcept {
-    return call<Result<device::MemoryInfo>>(device::CallKind::kMemoryInfo, [&] { return device_.memory_info(); });
+    return call<Result<device::MemoryInfo>>(device::CallKind::kMemoryInfo,
+                                            [&] { return device_.memory_info(); });
   }
   Status synchronize() noexcept {
     return call<Status>(device::CallKind::kSynchronize, [&] { return device_.synchronize(); });
@@ -83,14 +95,16 @@ class Driver {
     calls_[static_cast<unsigned>(kind)].fetch_add(1, std::memory_order_relaxed);
     R result = f();
     const Code code = result.code();
-    if (code == Code::kDeviceLost || code == Code::kTornDown) [[unlikely]] end(code);
+    if (code == Code::kDeviceLost || code == Code::kTornDown) [[unlikely]]
+      end(code);
     return result;
   }
   /// Every device keeps a flag of its own, so that a hit reads no memory that others share.
   [[gnu::cold]] void end(Code code) noexcept {
     for (Driver* each = first_; each != nullptr; each = each->next_) {
       Code alive = Code::kOk;
-      if (each == this || code == Code::kTornDown) each->dead_.compare_exchange_strong(alive, code, std::memory_order_relaxed);
+      if (each == this || code == Code::kTornDown)
+        each->dead_.compare_exchange_strong(alive, code, std::memory_order_relaxed);
     }
   }
 
@@ -102,7 +116,8 @@ class Driver {
   std::array<std::atomic<std::uint64_t>, device::kCallKinds> calls_{};
 };
 
-/// Puts the calling thread in the relaxed capture mode for a scope (C9), where a capture is underway.
+/// Puts the calling thread in the relaxed capture mode for a scope (C9), where a capture is
+/// underway.
 class RelaxedCapture {
  public:
   RelaxedCapture(Driver& driver, bool capturing) noexcept : driver_(driver) {

@@ -1,7 +1,8 @@
 // The ends of things: of a stream, of what must not run in a capture, of the allocator.
 //
-// C9: after quiesce() nothing that asked before the announcement is still on its way to the device. C14, C25: at its end the
-// allocator holds no event, and no segment but those that work not known complete may still touch.
+// C9: after quiesce() nothing that asked before the announcement is still on its way to the device.
+// C14, C25: at its end the allocator holds no event, and no segment but those that work not known
+// complete may still touch.
 #include <thread>
 #include <utility>
 
@@ -16,8 +17,10 @@ Status DeviceCache::retire(Stream stream) noexcept {
     const std::lock_guard lock(streams_lock_);
     heap = streams_.find(stream.id);
   }
-  ASHLAR_REQUIRE(heap != nullptr, Code::kNotFound, "the allocator has never seen that stream, or forgotten it");
-  ASHLAR_REQUIRE(heap->life.load() == StreamHeap::Life::kAlive, Code::kInvalidHandle, "the stream is dead already");
+  ASHLAR_REQUIRE(heap != nullptr, Code::kNotFound,
+                 "the allocator has never seen that stream, or forgotten it");
+  ASHLAR_REQUIRE(heap->life.load() == StreamHeap::Life::kAlive, Code::kInvalidHandle,
+                 "the stream is dead already");
   EpochMark& last = heap->marks[kEpochMarksMax];
   const bool is_recorded = record_on(*heap, last.slot).is_ok();
   heap->life.store(is_recorded ? StreamHeap::Life::kRetired : StreamHeap::Life::kLost);
@@ -47,14 +50,16 @@ void DeviceCache::quiesce() noexcept {
 }
 
 void DeviceCache::record_deferred() noexcept {
-  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) retry_unrecorded(*heap);
+  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load())
+    retry_unrecorded(*heap);
 }
 
 bool DeviceCache::has_unfinished() const noexcept {
   bool incomplete = false;
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
     const Guard guard(heap->lock);
-    incomplete |= heap->has_pending() || heap->has_unrecorded() || heap->newest_release > heap->completed;
+    incomplete |=
+        heap->has_pending() || heap->has_unrecorded() || heap->newest_release > heap->completed;
   }
   return incomplete;
 }

@@ -1,8 +1,10 @@
-// Driver events kept for reuse, one pool per device (row DEV-6; an event is only ever used on its own device, H3 and H7).
+// Driver events kept for reuse, one pool per device (row DEV-6; an event is only ever used on its
+// own device, H3 and H7).
 //
-// Each event stands in a slot, of a use or of an epoch's mark. One that nobody waits for any more goes to the pool, for any
-// other slot; where the pool is full it stays in its slot, for the slot's own next use. So there is a place for every event,
-// and none is destroyed where that would be a device call too many (a hit, C17), or could fail and lose the event (C14).
+// Each event stands in a slot, of a use or of an epoch's mark. One that nobody waits for any more
+// goes to the pool, for any other slot; where the pool is full it stays in its slot, for the slot's
+// own next use. So there is a place for every event, and none is destroyed where that would be a
+// device call too many (a hit, C17), or could fail and lose the event (C14).
 // Thread safety: any thread; a slot is guarded by what guards its owner. Never allocates.
 #pragma once
 
@@ -24,8 +26,8 @@ class EventPool {
  public:
   explicit EventPool(Driver& driver) noexcept : driver_(driver) {}
 
-  /// Sees to it that the slot holds an event of this device: its own, a pooled one, else a new one. On failure it holds what
-  /// it held.
+  /// Sees to it that the slot holds an event of this device: its own, a pooled one, else a new one.
+  /// On failure it holds what it held.
   Status fill(EventSlot& slot) noexcept {
     if (slot.pool == this) return Status::ok();
     if (slot.pool != nullptr) {
@@ -40,7 +42,8 @@ class EventPool {
     slot.pool = this;
     return Status::ok();
   }
-  /// Nobody waits for the slot's event any more: another slot may have it, where the pool has room for it.
+  /// Nobody waits for the slot's event any more: another slot may have it, where the pool has room
+  /// for it.
   void give(EventSlot& slot) noexcept {
     if (slot.pool == nullptr) return;
     const Guard guard(lock_);

@@ -1,13 +1,15 @@
 // A heap's counters: what DeviceStats is added up from.
 //
-// The pools count what they hold now; this adds what they cannot know, totals and peaks. A hit pays for six compares and
-// three additions, a free for four and two, on memory that only its own stream touches.
+// The pools count what they hold now; this adds what they cannot know, totals and peaks. A hit pays
+// for six compares and three additions, a free for four and two, on memory that only its own stream
+// touches.
 // Thread safety: none; guarded by the heap's lock.
 //
 // Invariants:
-//   (1) C15: current values are the pools' own counters; a total of decreases is base + increased - current;
-//   (2) active = allocated while nothing is pending, so the active peaks are kept only while something is, and the peak is
-//       the larger of both.
+//   (1) C15: current values are the pools' own counters; a total of decreases is base + increased -
+//       current;
+//   (2) active = allocated while nothing is pending, so the active peaks are kept only while
+//       something is, and the peak is the larger of both.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +28,7 @@ enum class Figure : unsigned {
   kRequestedBytes,
   kActive,
   kActiveBytes,
-  kSplits,      ///< free blocks that are not a whole segment (on_split)
+  kSplits,  ///< free blocks that are not a whole segment (on_split)
   kSplitBytes,
 };
 inline constexpr unsigned kFigures = 7;
@@ -48,8 +50,10 @@ class HeapStats {
             split_bytes(counts)};
   }
 
-  /// A block of `size` bytes went live in the pool that `counts` describes; `other` is the heap's other pool.
-  void on_allocate(bool is_small, Bytes size, Bytes requested, const Counts& counts, const Counts& other) noexcept {
+  /// A block of `size` bytes went live in the pool that `counts` describes; `other` is the heap's
+  /// other pool.
+  void on_allocate(bool is_small, Bytes size, Bytes requested, const Counts& counts,
+                   const Counts& other) noexcept {
     Track& track = tracks_[is_small];
     track.increased[0] += 1;
     track.increased[1] += size.count();
@@ -67,7 +71,8 @@ class HeapStats {
   }
 
   /// `size` bytes more of the pool are free in splits, in one block more or in a larger one.
-  void on_split(bool is_small, Bytes size, bool is_one_more, const Counts& counts, const Counts& other) noexcept {
+  void on_split(bool is_small, Bytes size, bool is_one_more, const Counts& counts,
+                const Counts& other) noexcept {
     Track& track = tracks_[is_small];
     const std::uint64_t blocks = split_blocks(counts);
     const std::uint64_t bytes = split_bytes(counts);
@@ -79,10 +84,12 @@ class HeapStats {
     raise(peak_of_all_[kSplits + 1], bytes + split_bytes(other));
   }
 
-  /// What the heaps of a device come to, each kind of word in a row of its own: a heap is added in a few vector steps.
+  /// What the heaps of a device come to, each kind of word in a row of its own: a heap is added in
+  /// a few vector steps.
   struct Sums {
     struct PoolSums {
-      Values increased{};  ///< what is counted active shares the totals of what is counted allocated
+      /// what is counted active shares the totals of what is counted allocated
+      Values increased{};
       Values base{};
       Values now{};
       Values peak{};
@@ -97,7 +104,8 @@ class HeapStats {
       for (unsigned is_small = 0; is_small < 2; ++is_small) {
         const PoolSums& pool = pools[is_small];
         const std::uint64_t increased = pool.increased[source(f)];
-        const Stat one{pool.now[f], pool.peak[f], increased, pool.base[f] + increased - pool.now[f]};
+        const Stat one{pool.now[f], pool.peak[f], increased,
+                       pool.base[f] + increased - pool.now[f]};
         (*out)[static_cast<unsigned>(is_small == 1 ? StatPool::kSmall : StatPool::kLarge)] = one;
         all.current += one.current;
         all.increased += one.increased;
@@ -124,7 +132,8 @@ class HeapStats {
     add_peaks(&sums->peak_of_all, peak_of_all_);
   }
 
-  /// The heap, empty now, is to serve another stream: a device's peak is the sum over its streams, dead ones too.
+  /// The heap, empty now, is to serve another stream: a device's peak is the sum over its streams,
+  /// dead ones too.
   void bury_peaks() noexcept {
     for (Track& track : tracks_) add_peaks(&track.buried, track.peak);
     add_peaks(&buried_of_all_, peak_of_all_);
@@ -137,7 +146,8 @@ class HeapStats {
     buried_of_all_.fill(0);
     tracks_[1].peak = current(small);
     tracks_[0].peak = current(large);
-    for (unsigned f = 0; f < kFigures; ++f) peak_of_all_[f] = tracks_[0].peak[f] + tracks_[1].peak[f];
+    for (unsigned f = 0; f < kFigures; ++f)
+      peak_of_all_[f] = tracks_[0].peak[f] + tracks_[1].peak[f];
   }
   void reset_accumulated(const Counts& small, const Counts& large) noexcept {
     for (Track& track : tracks_) track.increased.fill(0);
@@ -155,8 +165,8 @@ class HeapStats {
   struct Track {
     Values increased{};
     Values peak{};
-    Values buried{};                    ///< the peaks of streams served before
-    Values base{};                      ///< `current` at the last reset_accumulated
+    Values buried{};  ///< the peaks of streams served before
+    Values base{};    ///< `current` at the last reset_accumulated
   };
 
   static std::uint64_t split_blocks(const Counts& counts) noexcept {
@@ -165,10 +175,15 @@ class HeapStats {
   static std::uint64_t split_bytes(const Counts& counts) noexcept {
     return (counts.bytes[kFree] - counts.idle_bytes).count();
   }
-  static bool is_active(unsigned figure) noexcept { return figure == kActive || figure == kActive + 1; }
+  static bool is_active(unsigned figure) noexcept {
+    return figure == kActive || figure == kActive + 1;
+  }
   /// A block is counted active when it is counted allocated: the two share their totals.
-  static unsigned source(unsigned figure) noexcept { return is_active(figure) ? figure - kActive : figure; }
-  /// Row by row, not word by word: a sanitizer's checks of each word would keep the additions from being vector steps.
+  static unsigned source(unsigned figure) noexcept {
+    return is_active(figure) ? figure - kActive : figure;
+  }
+  /// Row by row, not word by word: a sanitizer's checks of each word would keep the additions from
+  /// being vector steps.
   static void add(Values* sum, const Values& values) noexcept {
     Values row = *sum;
     const Values more = values;
@@ -178,11 +193,13 @@ class HeapStats {
   /// Invariant 2.
   static void add_peaks(Values* sum, const Values& peaks) noexcept {
     add(sum, peaks);
-    for (unsigned f = kActive; f < kActive + 2; ++f) (*sum)[f] += std::max(peaks[f], peaks[source(f)]) - peaks[f];
+    for (unsigned f = kActive; f < kActive + 2; ++f)
+      (*sum)[f] += std::max(peaks[f], peaks[source(f)]) - peaks[f];
   }
   /// A branch, not a maximum: a steady workload is seldom at its peak, and then nothing is stored.
   static void raise(std::uint64_t& peak, std::uint64_t now) noexcept {
-    if (now > peak) [[unlikely]] peak = now;
+    if (now > peak) [[unlikely]]
+      peak = now;
   }
   void raise_active(Track& track, const Counts& counts, const Counts& other) noexcept {
     const Values now = current(counts);

@@ -1,14 +1,16 @@
-// The miss: one ladder, each rung a named function, the pools searched again after every rung (C12; bugs H34, H36).
+// The miss: one ladder, each rung a named function, the pools searched again after every rung (C12;
+// bugs H34, H36).
 //
 //   drain_and_search        events that are done by now (row DEV-6)
 //   call_back_and_search    the user's free-memory callbacks (row DEV-13)
 //   steal                   another stream's idle block whose use is complete (`reuse`)
 //   grow                    new memory from the driver, with no lock held (row DEV-15)
-//   reclaim_and_retry       under the device's reclaim lock: everything again, without limits; idle segments given back;
-//                           a bounded wait for the oldest pending free
+//   reclaim_and_retry       under the device's reclaim lock: everything again, without limits; idle
+//                           segments given back; a bounded wait for the oldest pending free
 //   fail_out_of_memory      observers, the account, kOutOfMemory (row DEV-14)
 //
-// While a capture is underway only drain (which finds nothing), callbacks and grow are allowed (C9).
+// While a capture is underway only drain (which finds nothing), callbacks and grow are allowed
+// (C9).
 #include <algorithm>
 #include <new>
 
@@ -28,7 +30,9 @@ namespace {
 /// Counts a growth that may be under way.
 class GrowthScope {
  public:
-  explicit GrowthScope(std::atomic<unsigned>& count) noexcept : count_(count) { count_.fetch_add(1); }
+  explicit GrowthScope(std::atomic<unsigned>& count) noexcept : count_(count) {
+    count_.fetch_add(1);
+  }
   ~GrowthScope() { count_.fetch_sub(1); }
   GrowthScope(const GrowthScope&) = delete;
   GrowthScope& operator=(const GrowthScope&) = delete;
@@ -76,7 +80,8 @@ Address DeviceCache::call_back_and_search(StreamHeap& heap, const Request& reque
   return address.is_null() ? search(heap, request) : address;
 }
 
-Result<Address> DeviceCache::allocate_slow(StreamHeap& heap, const Request& request, OutOfMemory* account) noexcept {
+Result<Address> DeviceCache::allocate_slow(StreamHeap& heap, const Request& request,
+                                           OutOfMemory* account) noexcept {
   const PinScope pinned(heap);
   Address address = drain_and_search(heap, request);
   if (address.is_null()) address = call_back_and_search(heap, request);
@@ -103,7 +108,8 @@ Status DeviceCache::charge(Bytes size) noexcept {
   }
   const Guard guard(reserve_lock_);
   const std::optional<Bytes> after = checked_add(charged_, size);
-  ASHLAR_REQUIRE(after && *after <= limit_, Code::kOutOfMemory, "the memory limit set for this device is reached");
+  ASHLAR_REQUIRE(after && *after <= limit_, Code::kOutOfMemory,
+                 "the memory limit set for this device is reached");
   charged_ = *after;
   return Status::ok();
 }
@@ -173,13 +179,16 @@ Result<Address> DeviceCache::grow(StreamHeap& heap, const Request& request) noex
     charged_ -= size;
     return status;
   };
-  // Raised before the question: an announcement of a capture waits until no growth that asked earlier is on its way (C9).
+  // Raised before the question: an announcement of a capture waits until no growth that asked
+  // earlier is on its way (C9).
   const GrowthScope growing(growing_);
   const RelaxedCapture relaxed(driver_, is_capturing());
   if (!relaxed.status().is_ok()) return undo(relaxed.status());
   const Result<Address> base = driver_.segment_alloc(size);
   if (!base.is_ok()) return undo(base.status());
-  DeviceSegment* record = shared_.pages.reserve(base.value(), size, {&heap, request.is_small}) ? new_segment_record() : nullptr;
+  DeviceSegment* record = shared_.pages.reserve(base.value(), size, {&heap, request.is_small})
+                              ? new_segment_record()
+                              : nullptr;
   if (record != nullptr) {
     record->base = base.value();
     record->size = size;
@@ -197,14 +206,16 @@ Result<Address> DeviceCache::grow(StreamHeap& heap, const Request& request) noex
   return undo({Code::kOutOfMemory, "the host has no memory for a segment's records"});
 }
 
-Address DeviceCache::enter_segment(StreamHeap& heap, const Request& request, DeviceSegment* record) noexcept {
+Address DeviceCache::enter_segment(StreamHeap& heap, const Request& request,
+                                   DeviceSegment* record) noexcept {
   const Guard guard(heap.lock);
   block::BlockPool& pool = heap.pool(request.is_small);
-  const block::SegmentIndex index =
-      pool.add_segment(record->base, record->size, 0, StreamHeap::as_word(record), BlockState::kFree);
+  const block::SegmentIndex index = pool.add_segment(
+      record->base, record->size, 0, StreamHeap::as_word(record), BlockState::kFree);
   if (index == block::kNoSegment) return Address{};
   record->index = static_cast<std::uint32_t>(index);
-  // The new block itself, not a search: with max_split_size set a search would refuse it for being large.
+  // The new block itself, not a search: with max_split_size set a search would refuse it for being
+  // large.
   const BlockIndex block = pool.view(index).first;
   const Address address = take_block(heap, request, block, nullptr);
   if (address.is_null()) {
@@ -214,9 +225,11 @@ Address DeviceCache::enter_segment(StreamHeap& heap, const Request& request, Dev
   return address;
 }
 
-Result<Address> DeviceCache::reclaim_and_retry(StreamHeap& heap, const Request& request, bool& wait_ran_out) noexcept {
+Result<Address> DeviceCache::reclaim_and_retry(StreamHeap& heap, const Request& request,
+                                               bool& wait_ran_out) noexcept {
   retries_.fetch_add(1, std::memory_order_relaxed);
-  const Status short_of_memory{Code::kOutOfMemory, "the device, or the limit set on it, has too little memory"};
+  const Status short_of_memory{Code::kOutOfMemory,
+                               "the device, or the limit set on it, has too little memory"};
   if (is_capturing()) return short_of_memory;
   const std::lock_guard reclaiming(reclaim_);
   if (is_capturing()) return short_of_memory;  // announced while this waited for the lock (C9)
@@ -230,8 +243,10 @@ Result<Address> DeviceCache::reclaim_and_retry(StreamHeap& heap, const Request& 
     Address address = search(heap, request);
     if (address.is_null() && config_.reuse != Reuse::kOwn) address = steal(heap, request, 0);
     if (!address.is_null()) return address;
-    // Whoever reclaimed before us may have given back more than it took: ask the driver before giving back ourselves.
-    if (const Result<Address> grown = grow(heap, request); grown.code() != Code::kOutOfMemory) return grown;
+    // Whoever reclaimed before us may have given back more than it took: ask the driver before
+    // giving back ourselves.
+    if (const Result<Address> grown = grow(heap, request); grown.code() != Code::kOutOfMemory)
+      return grown;
     // Just enough, the oversize first (row DEV-13); then, if the driver still refuses, all.
     for (const Bytes need : {segment, Bytes::max()}) {
       Bytes back;
@@ -247,10 +262,11 @@ Result<Address> DeviceCache::reclaim_and_retry(StreamHeap& heap, const Request& 
   return short_of_memory;
 }
 
-Result<Address> DeviceCache::fail_out_of_memory(StreamHeap& heap, const Request& request, bool wait_ran_out,
-                                                OutOfMemory* account) noexcept {
+Result<Address> DeviceCache::fail_out_of_memory(StreamHeap& heap, const Request& request,
+                                                bool wait_ran_out, OutOfMemory* account) noexcept {
   ooms_.fetch_add(1, std::memory_order_relaxed);
-  const Status failed{Code::kOutOfMemory, "the device, or the limit set on it, has too little memory"};
+  const Status failed{Code::kOutOfMemory,
+                      "the device, or the limit set on it, has too little memory"};
   if (account == nullptr && shared_.observers.empty()) return failed;
   OutOfMemory full;
   full.device = id_;

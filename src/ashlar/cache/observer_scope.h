@@ -1,6 +1,8 @@
-// Marks the calling thread as inside a callback or an observer: it may free and query, not allocate (C24).
+// Marks the calling thread as inside a callback or an observer: it may free and query, not allocate
+// (C24).
 //
-// Thread safety: the flag is the thread's own; the counter tells a hit whether anybody's flag is worth reading.
+// Thread safety: the flag is the thread's own; the counter tells a hit whether anybody's flag is
+// worth reading.
 #pragma once
 
 #include <atomic>

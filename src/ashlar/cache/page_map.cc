@@ -35,9 +35,11 @@ PageMap::Found PageMap::find_by_descent(std::uint64_t page) const noexcept {
   return leaf == nullptr ? Found{} : found(*leaf, page);
 }
 
-/// The child in that slot, made where there is none; nullptr when the host has no memory. Under the mutex.
+/// The child in that slot, made where there is none; nullptr when the host has no memory. Under the
+/// mutex.
 template <class Child, class... Arguments>
-Child* PageMap::child_of(std::atomic<Child*>& slot, Child*& last_made, Arguments... arguments) noexcept {
+Child* PageMap::child_of(std::atomic<Child*>& slot, Child*& last_made,
+                         Arguments... arguments) noexcept {
   Child* child = slot.load(std::memory_order_relaxed);
   if (child != nullptr) return child;
   child = new (std::nothrow) Child(arguments...);
@@ -48,7 +50,8 @@ Child* PageMap::child_of(std::atomic<Child*>& slot, Child*& last_made, Arguments
   return child;
 }
 
-/// The owner's number, given to it now where there is one left; else kWord. Under the mutex. Cost: O(numbers given).
+/// The owner's number, given to it now where there is one left; else kWord. Under the mutex. Cost:
+/// O(numbers given).
 PageMap::Code PageMap::code_of(Owner owner) noexcept {
   if (owner.is_nobody()) return kNobody;
   // From the newest: it is what a growing allocator asks for.
@@ -127,8 +130,10 @@ void PageMap::set(const DeviceSegment& segment, Owner owner) noexcept {
     Word* const word = word_of(*leaf, page);
     Pair* const pair = word == nullptr ? nullptr : pair_of(word->load(std::memory_order_relaxed));
     const bool is_second = begins_inside(segment.base, page);
-    ASHLAR_ASSERT(pair != nullptr || !is_second, "page map(1): no room was made for a second owner");
-    ASHLAR_ASSERT(word != nullptr || code != kWord, "page map(1): no room was made for an owner without a number");
+    ASHLAR_ASSERT(pair != nullptr || !is_second,
+                  "page map(1): no room was made for a second owner");
+    ASHLAR_ASSERT(word != nullptr || code != kWord,
+                  "page map(1): no room was made for an owner without a number");
     if (pair != nullptr) {
       (is_second ? pair->second : pair->first).store(owner.word(), std::memory_order_release);
     } else {

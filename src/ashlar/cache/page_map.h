@@ -1,24 +1,29 @@
 // From any address to the heap that holds it, without a lock.
 //
-// Purpose: free(p) must find p's heap without a lock that streams share (row DEV-20's 67 sharded maps, ours: none).
-// A radix tree over pages of 2 MiB: leaves of 4096 pages (8 GiB) under three levels of 256, which covers 57-bit addresses;
-// small nodes, because an allocator that holds one segment pays for a node of each level. Leaves are kept at hand by their
-// number's low bits, enough for 256 GiB: so a free's way to its lock is three dependent loads, not five (measured: 5 % of a
-// free with 10^4 blocks live). A page's entry is a byte, the number of its owner: it is the first thing a free misses in its
-// caches, and 160 GB of blocks are 80 KB of bytes (measured: a word each cost a tenth of a free with 10^5 blocks live).
-// Segments are at least a page long but need not be page aligned (the driver promises 256 bytes), so a page has at most two
-// of them: one that covers its first byte, one that begins later inside it. Pages inside which one begins, and pages of owners
-// that came after all numbers were given, have a word of their own, in the leaf's words, made for 64 pages at a time.
-// Thread safety: find() from any thread, lock-free; reserve/insert/erase are serialised by the map's own mutex.
+// Purpose: free(p) must find p's heap without a lock that streams share (row DEV-20's 67 sharded
+// maps, ours: none). A radix tree over pages of 2 MiB: leaves of 4096 pages (8 GiB) under three
+// levels of 256, which covers 57-bit addresses; small nodes, because an allocator that holds one
+// segment pays for a node of each level. Leaves are kept at hand by their number's low bits, enough
+// for 256 GiB: so a free's way to its lock is three dependent loads, not five (measured: 5 % of a
+// free with 10^4 blocks live). A page's entry is a byte, the number of its owner: it is the first
+// thing a free misses in its caches, and 160 GB of blocks are 80 KB of bytes (measured: a word each
+// cost a tenth of a free with 10^5 blocks live). Segments are at least a page long but need not be
+// page aligned (the driver promises 256 bytes), so a page has at most two of them: one that covers
+// its first byte, one that begins later inside it. Pages inside which one begins, and pages of
+// owners that came after all numbers were given, have a word of their own, in the leaf's words,
+// made for 64 pages at a time.
+// Thread safety: find() from any thread, lock-free; reserve/insert/erase are serialised by the
+// map's own mutex.
 //
 // Invariants:
-//   (1) a page's byte is the number of the owner of its first byte, or kWord: then its word is that owner, or names the page's
-//       pair: `first` is that owner, `second` begins inside the page. A page has a pair from the first time on that room was
-//       made for a segment that begins inside it;
-//   (2) tree nodes, words, pairs and numbers are never given back before the map dies, so a reader never follows a dangling
-//       pointer;
-//   (3) what a reader finds may be out of date: it looks again under the heap's lock, where only a live block's address
-//       is found.
+//   (1) a page's byte is the number of the owner of its first byte, or kWord: then its word is that
+//       owner, or names the page's pair: `first` is that owner, `second` begins inside the page. A
+//       page has a pair from the first time on that room was made for a segment that begins inside
+//       it;
+//   (2) tree nodes, words, pairs and numbers are never given back before the map dies, so a reader
+//       never follows a dangling pointer;
+//   (3) what a reader finds may be out of date: it looks again under the heap's lock, where only a
+//       live block's address is found.
 #pragma once
 
 #include <array>
@@ -36,13 +41,16 @@ class StreamHeap;
 class Owner {
  public:
   constexpr Owner() = default;
-  Owner(StreamHeap* heap, bool is_small) noexcept : word_(reinterpret_cast<std::uintptr_t>(heap) | (is_small ? 1 : 0)) {}
+  Owner(StreamHeap* heap, bool is_small) noexcept
+      : word_(reinterpret_cast<std::uintptr_t>(heap) | (is_small ? 1 : 0)) {}
   static Owner from_word(std::uintptr_t word) noexcept {
     Owner owner;
     owner.word_ = word;
     return owner;
   }
-  StreamHeap* heap() const noexcept { return reinterpret_cast<StreamHeap*>(word_ & ~std::uintptr_t{1}); }
+  StreamHeap* heap() const noexcept {
+    return reinterpret_cast<StreamHeap*>(word_ & ~std::uintptr_t{1});
+  }
   bool is_small() const noexcept { return (word_ & 1) != 0; }
   bool is_nobody() const noexcept { return word_ == 0; }
   std::uintptr_t word() const noexcept { return word_; }
@@ -56,17 +64,20 @@ class Owner {
 struct DeviceSegment {
   Address base;
   Bytes size;
-  std::atomic<StreamHeap*> heap{nullptr};  ///< changes only while the segment has no live or pending block
+  /// changes only while the segment has no live or pending block
+  std::atomic<StreamHeap*> heap{nullptr};
   bool is_small = false;
   std::uint64_t ordinal = 0;
-  std::uint32_t index = 0;                 ///< in its pool (block::SegmentIndex); guarded by the heap's lock
-  DeviceSegment* next = nullptr;           ///< free list, or a reclaim's own list
-  DeviceSegment* made_before = nullptr;    ///< every record ever made, for the owner's destructor
+  /// in its pool (block::SegmentIndex); guarded by the heap's lock
+  std::uint32_t index = 0;
+  DeviceSegment* next = nullptr;         ///< free list, or a reclaim's own list
+  DeviceSegment* made_before = nullptr;  ///< every record ever made, for the owner's destructor
 
   Owner owner() const noexcept { return {heap.load(std::memory_order_relaxed), is_small}; }
 };
 
-/// Segments are at least this long (invariant 1 rests on it, and check_config holds every setting to it).
+/// Segments are at least this long (invariant 1 rests on it, and check_config holds every setting
+/// to it).
 inline constexpr Bytes kSegmentBytesMin = 2_MiB;
 
 class PageMap {
@@ -82,19 +93,21 @@ class PageMap {
     Owner second;
     bool leads_to(Owner owner) const noexcept { return first == owner || second == owner; }
   };
-  /// Cost: three dependent loads where the leaf is at hand, else five (the first level is part of the map itself); one more
-  /// where the page has a word, two where that names a pair.
+  /// Cost: three dependent loads where the leaf is at hand, else five (the first level is part of
+  /// the map itself); one more where the page has a word, two where that names a pair.
   Found find(Address a) const noexcept {
     const std::uint64_t page = a.value() >> kPageBits;
     const Leaf* leaf = at_hand(page >> kLeafBits).load(std::memory_order_acquire);
-    if (leaf != nullptr && leaf->number == page >> kLeafBits) [[likely]] return found(*leaf, page);
+    if (leaf != nullptr && leaf->number == page >> kLeafBits) [[likely]]
+      return found(*leaf, page);
     return (a.value() >> kAddressBits) == 0 ? find_by_descent(page) : Found{};
   }
 
-  /// Makes what a segment of that owner at [base, base + size) needs. False when the host has no memory or the address is
-  /// beyond 57 bits.
+  /// Makes what a segment of that owner at [base, base + size) needs. False when the host has no
+  /// memory or the address is beyond 57 bits.
   bool reserve(Address base, Bytes size, Owner owner) noexcept;
-  /// Enters a segment under its owner, or its new owner. REQUIRES: reserve() succeeded for both. Never allocates.
+  /// Enters a segment under its owner, or its new owner. REQUIRES: reserve() succeeded for both.
+  /// Never allocates.
   void insert(const DeviceSegment& segment) noexcept;
   /// Takes a segment out. Never allocates.
   void erase(const DeviceSegment& segment) noexcept;
@@ -111,11 +124,13 @@ class PageMap {
   /// What a page's byte says.
   using Code = std::uint8_t;
   static constexpr Code kNobody = 0;
-  static constexpr Code kWord = 255;  ///< look at the page's word; the codes between are owners' numbers
+  /// look at the page's word; the codes between are owners' numbers
+  static constexpr Code kWord = 255;
 
   /// An owner's word, or a pair's address with kIsPair.
   using Word = std::atomic<std::uintptr_t>;
-  static constexpr std::uintptr_t kIsPair = 2;  ///< heaps and pairs are aligned to more, and an owner's word uses bit 0
+  /// heaps and pairs are aligned to more, and an owner's word uses bit 0
+  static constexpr std::uintptr_t kIsPair = 2;
   struct Pair {
     Word first{0};
     Word second{0};
@@ -145,18 +160,26 @@ class PageMap {
   static std::uint64_t index(std::uint64_t page, unsigned level) noexcept {
     return (page >> (kLeafBits + level * kLevelBits)) & (kFanOut - 1);
   }
-  static std::uint64_t index_in_leaf(std::uint64_t page) noexcept { return page & (kLeafPages - 1); }
-  /// Does a segment at `base` begin inside the page, after its first byte? REQUIRES: the page is one of the segment's.
-  static bool begins_inside(Address base, std::uint64_t page) noexcept { return (page << kPageBits) < base.value(); }
+  static std::uint64_t index_in_leaf(std::uint64_t page) noexcept {
+    return page & (kLeafPages - 1);
+  }
+  /// Does a segment at `base` begin inside the page, after its first byte? REQUIRES: the page is
+  /// one of the segment's.
+  static bool begins_inside(Address base, std::uint64_t page) noexcept {
+    return (page << kPageBits) < base.value();
+  }
   Found found(const Leaf& leaf, std::uint64_t page) const noexcept {
     const Code code = leaf.codes[index_in_leaf(page)].load(std::memory_order_acquire);
-    if (code == kWord) [[unlikely]] return found_in_words(leaf, page);
+    if (code == kWord) [[unlikely]]
+      return found_in_words(leaf, page);
     return {Owner::from_word(numbered_[code].load(std::memory_order_relaxed)), Owner{}};
   }
   static Pair* pair_of(std::uintptr_t word) noexcept {
     return (word & kIsPair) != 0 ? reinterpret_cast<Pair*>(word & ~kIsPair) : nullptr;
   }
-  std::atomic<const Leaf*>& at_hand(std::uint64_t leaf_number) noexcept { return at_hand_[leaf_number % kAtHand]; }
+  std::atomic<const Leaf*>& at_hand(std::uint64_t leaf_number) noexcept {
+    return at_hand_[leaf_number % kAtHand];
+  }
   const std::atomic<const Leaf*>& at_hand(std::uint64_t leaf_number) const noexcept {
     return at_hand_[leaf_number % kAtHand];
   }
@@ -165,14 +188,16 @@ class PageMap {
   /// nullptr where there is none.
   Leaf* leaf_of(std::uint64_t page) const noexcept;
   template <class Child, class... Arguments>
-  static Child* child_of(std::atomic<Child*>& slot, Child*& last_made, Arguments... arguments) noexcept;
+  static Child* child_of(std::atomic<Child*>& slot, Child*& last_made,
+                         Arguments... arguments) noexcept;
   Code code_of(Owner owner) noexcept;
   static Word* word_of(const Leaf& leaf, std::uint64_t page) noexcept;
   Word* make_word(Leaf& leaf, std::uint64_t page) noexcept;
   bool make_pair(Leaf& leaf, std::uint64_t page) noexcept;
   void set(const DeviceSegment& segment, Owner owner) noexcept;
 
-  std::array<std::atomic<const Leaf*>, kAtHand> at_hand_{};  ///< where a segment was entered or taken out last
+  /// where a segment was entered or taken out last
+  std::array<std::atomic<const Leaf*>, kAtHand> at_hand_{};
   std::array<Word, kWord> numbered_{};  ///< owners by number; [kNobody] stays 0
   std::array<std::atomic<Inner*>, kFanOut> root_{};
   std::mutex mutex_;

@@ -1,7 +1,9 @@
-// What waits for other streams: events recorded at a free, polled at an allocation (rows DEV-6, DEV-7's deferral).
+// What waits for other streams: events recorded at a free, polled at an allocation (rows DEV-6,
+// DEV-7's deferral).
 //
-// C7: a block is findable only when every use is known complete. H4: its event is recorded before anybody can poll it.
-// H8: queues are per stream, and those polled go behind the others, so one stuck event holds back its own stream alone.
+// C7: a block is findable only when every use is known complete. H4: its event is recorded before
+// anybody can poll it. H8: queues are per stream, and those polled go behind the others, so one
+// stuck event holds back its own stream alone.
 #include <algorithm>
 
 #include <ashlar/cache/device_cache.h>
@@ -14,11 +16,13 @@ constexpr unsigned kQueuesPerPoll = 16;
 
 bool DeviceCache::may_record(StreamHeap& stream) noexcept {
   if (is_capturing()) return false;
-  // Ask who the handle means now: it may be the per-thread default stream's, on another thread (H5), or that of a stream
-  // destroyed without a word, come back as somebody else's (the head of caching_allocator.h, (c)).
+  // Ask who the handle means now: it may be the per-thread default stream's, on another thread
+  // (H5), or that of a stream destroyed without a word, come back as somebody else's (the head of
+  // caching_allocator.h, (c)).
   const Result<Stream> here = driver_.identify(stream.stream.handle);
   if (here.is_ok() && here.value().id == stream.stream.id) return true;
-  const bool is_gone = here.is_ok() || here.code() == Code::kInvalidHandle || here.code() == Code::kWrongDevice;
+  const bool is_gone =
+      here.is_ok() || here.code() == Code::kInvalidHandle || here.code() == Code::kWrongDevice;
   if (is_gone && !stream.stream.thread_bound) stream.cache.lose_stream(stream);
   return false;
 }
@@ -32,7 +36,9 @@ namespace {
 /// Says that this thread may be recording on the stream's handle (see DeviceCache::retire).
 class RecordingScope {
  public:
-  explicit RecordingScope(StreamHeap& stream) noexcept : stream_(stream) { stream_.recording.fetch_add(1); }
+  explicit RecordingScope(StreamHeap& stream) noexcept : stream_(stream) {
+    stream_.recording.fetch_add(1);
+  }
   ~RecordingScope() { stream_.recording.fetch_sub(1); }
   RecordingScope(const RecordingScope&) = delete;
   RecordingScope& operator=(const RecordingScope&) = delete;
@@ -64,7 +70,8 @@ DeviceCache::UseState DeviceCache::record_event(const StreamHeap& heap, UseNode&
     const Guard guard(user.lock);
     return user.completed == kEverything ? UseState::kComplete : UseState::kDeferred;
   }
-  // Before the record, so that of two that cross, the one whose event was there first mostly goes first in the queue.
+  // Before the record, so that of two that cross, the one whose event was there first mostly goes
+  // first in the queue.
   node.sequence = user.cache.sequence_.fetch_add(1, std::memory_order_relaxed);
   if (record_on(user, node.slot).is_ok()) return UseState::kRecorded;
   // A later event covers the same work: a slow path tries again.
@@ -87,7 +94,8 @@ void DeviceCache::settle_nodes(StreamHeap& heap, UseNode* list, bool by_sibling)
       if (states[i] == UseState::kRecorded) heap.enqueue(nodes[i]);
       if (states[i] == UseState::kDeferred) heap.add_unrecorded(nodes[i]);
     }
-    // Last, because a block's last finished use releases it, and its other uses must be filed by then.
+    // Last, because a block's last finished use releases it, and its other uses must be filed by
+    // then.
     for (unsigned i = 0; i < n; ++i) {
       if (states[i] == UseState::kComplete) heap.finish_use(nodes[i]);
     }
@@ -95,7 +103,8 @@ void DeviceCache::settle_nodes(StreamHeap& heap, UseNode* list, bool by_sibling)
   }
 }
 
-void DeviceCache::free_pending(StreamHeap& heap, Guard guard, bool is_small, BlockIndex block) noexcept {
+void DeviceCache::free_pending(StreamHeap& heap, Guard guard, bool is_small,
+                               BlockIndex block) noexcept {
   block::BlockPool& pool = heap.pool(is_small);
   pool.defer(block);
   UseNode* list = StreamHeap::first_use(pool.user(block));
@@ -119,7 +128,8 @@ void DeviceCache::retry_unrecorded(StreamHeap& heap) noexcept {
 DeviceCache::PollTally DeviceCache::poll(StreamHeap& heap, Guard& guard, unsigned budget) noexcept {
   PollTally tally;
   unsigned fruitless = 0;
-  // Asked under the lock: an announcement of a capture waits for what is in hand, and this is not yet (C9).
+  // Asked under the lock: an announcement of a capture waits for what is in hand, and this is not
+  // yet (C9).
   while (budget > 0 && !is_capturing()) {
     UseNode* queues[kQueuesPerPoll];
     bool done[kQueuesPerPoll] = {};
@@ -147,7 +157,8 @@ DeviceCache::PollTally DeviceCache::poll(StreamHeap& heap, Guard& guard, unsigne
       if (done[i]) heap.finish_use(head);
     }
     tally.completed += finished;
-    // This device's loss ends the call (C26); another's, whose stream used a block of ours, only ends that use.
+    // This device's loss ends the call (C26); another's, whose stream used a block of ours, only
+    // ends that use.
     tally.status = driver_.health();
     fruitless = finished == 0 ? fruitless + n : 0;
     if (!tally.status.is_ok() || fruitless >= heap.queue_count()) break;

@@ -1,4 +1,5 @@
-// Statistics, snapshot, account and self-check: what the cache says about itself (rows DEV-14, 16, 17, 19; clause C15).
+// Statistics, snapshot, account and self-check: what the cache says about itself (rows DEV-14, 16,
+// 17, 19; clause C15).
 #include <algorithm>
 
 #include <ashlar/cache/device_cache.h>
@@ -9,8 +10,8 @@ namespace {
 void reset_peak(Stat& stat) noexcept { stat.peak = stat.current; }
 void reset_totals(Stat& stat) noexcept { stat.increased = stat.decreased = 0; }
 
-/// Field by field into its place: built elsewhere and copied, it would wait for its own stores (measured: a fifth of a
-/// snapshot).
+/// Field by field into its place: built elsewhere and copied, it would wait for its own stores
+/// (measured: a fifth of a snapshot).
 void show(const StreamHeap& heap, const block::BlockView& view, SnapshotBlock* out) noexcept {
   out->address = view.address;
   out->size = view.size;
@@ -39,7 +40,8 @@ void DeviceCache::stats(DeviceStats* out) const noexcept {
   sums.write(Figure::kActiveBytes, &out->active_bytes);
   sums.write(Figure::kSplits, &out->inactive_splits);
   sums.write(Figure::kSplitBytes, &out->inactive_split_bytes);
-  for (unsigned kind = 0; kind < device::kCallKinds; ++kind) out->device_calls[kind] = driver_.calls(static_cast<device::CallKind>(kind));
+  for (unsigned kind = 0; kind < device::kCallKinds; ++kind)
+    out->device_calls[kind] = driver_.calls(static_cast<device::CallKind>(kind));
   out->alloc_retries = retries_.load(std::memory_order_relaxed);
   out->ooms = ooms_.load(std::memory_order_relaxed);
   out->waits = waits_.load(std::memory_order_relaxed);
@@ -76,7 +78,8 @@ void DeviceCache::reset_accumulated() noexcept {
     heap->stats.reset_accumulated(heap->pool(true).counts(), heap->pool(false).counts());
   }
   for_reserve_stats(reset_totals);
-  for (auto* counter : {&retries_, &ooms_, &waits_, &steals_}) counter->store(0, std::memory_order_relaxed);
+  for (auto* counter : {&retries_, &ooms_, &waits_, &steals_})
+    counter->store(0, std::memory_order_relaxed);
   driver_.reset_calls();
 }
 
@@ -85,7 +88,9 @@ void DeviceCache::fill_account(OutOfMemory* account) const noexcept {
     const Guard guard(heap->lock);
     for (const bool is_small : {false, true}) {
       const block::PoolCounts& counts = heap->pool(is_small).counts();
-      const auto bytes = [&](BlockState state) { return counts.bytes[static_cast<unsigned>(state)]; };
+      const auto bytes = [&](BlockState state) {
+        return counts.bytes[static_cast<unsigned>(state)];
+      };
       account->allocated += bytes(BlockState::kLive);
       account->pending += bytes(BlockState::kPending);
       account->in_transfer += bytes(BlockState::kInTransfer);
@@ -112,7 +117,8 @@ Bytes DeviceCache::largest_free(Stream stream) const noexcept {
       }
       for (BlockIndex block = pool.best_fit(pool.granule(), Bytes::max()); block != block::kNoBlock;
            block = pool.next_fit(block)) {
-        if (pool.view(block).stamp <= heap->completed) largest = std::max(largest, pool.size(block));
+        if (pool.view(block).stamp <= heap->completed)
+          largest = std::max(largest, pool.size(block));
       }
     }
   }
@@ -136,13 +142,15 @@ void DeviceCache::append_pool(const StreamHeap& heap, bool is_small, Snapshot* o
   const block::BlockPool& pool = heap.pool(is_small);
   for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
     const block::SegmentView view = pool.view(at);
-    const auto* record = reinterpret_cast<const DeviceSegment*>(static_cast<std::uintptr_t>(view.user));
+    const auto* record =
+        reinterpret_cast<const DeviceSegment*>(static_cast<std::uintptr_t>(view.user));
     const std::size_t first = out->blocks.size();
     for (BlockIndex block = view.first; block != block::kNoBlock; block = pool.next(block)) {
       out->blocks.emplace_back();
       show(heap, pool.view(block), &out->blocks.back());
     }
-    out->segments.push_back({view.base, view.size, heap.stream.id, record->ordinal, static_cast<std::uint32_t>(first),
+    out->segments.push_back({view.base, view.size, heap.stream.id, record->ordinal,
+                             static_cast<std::uint32_t>(first),
                              static_cast<std::uint32_t>(out->blocks.size() - first), is_small});
   }
 }
@@ -157,14 +165,17 @@ Status DeviceCache::set_limit(Bytes limit) noexcept {
 Result<Bytes> DeviceCache::limit_for(double fraction) noexcept {
   const Result<device::MemoryInfo> memory = driver_.memory_info();
   if (!memory.is_ok()) return memory.status();
-  // Rounded up to a whole byte, so that a fraction is never one byte short of what it says (py#179444).
-  const long double bytes = static_cast<long double>(memory.value().total.count()) * static_cast<long double>(fraction);
+  // Rounded up to a whole byte, so that a fraction is never one byte short of what it says
+  // (py#179444).
+  const long double bytes =
+      static_cast<long double>(memory.value().total.count()) * static_cast<long double>(fraction);
   const auto whole = static_cast<std::uint64_t>(bytes);
   return Bytes{whole + (static_cast<long double>(whole) < bytes ? 1 : 0)};
 }
 
 Status DeviceCache::set_fraction(double fraction) noexcept {
-  ASHLAR_REQUIRE(fraction > 0.0 && fraction <= 1.0, Code::kInvalidArgument, "a memory fraction is over 0 and at most 1");
+  ASHLAR_REQUIRE(fraction > 0.0 && fraction <= 1.0, Code::kInvalidArgument,
+                 "a memory fraction is over 0 and at most 1");
   const Result<Bytes> limit = limit_for(fraction);
   return limit.is_ok() ? set_limit(limit.value()) : limit.status();
 }
@@ -181,20 +192,24 @@ const char* DeviceCache::validate() const noexcept {
       segments += pool.counts().segments;
       for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
         const block::SegmentView view = pool.view(at);
-        const auto* record = reinterpret_cast<const DeviceSegment*>(static_cast<std::uintptr_t>(view.user));
+        const auto* record =
+            reinterpret_cast<const DeviceSegment*>(static_cast<std::uintptr_t>(view.user));
         if (record->heap.load() != heap || record->base != view.base || record->size != view.size) {
           return "cache(2): a segment's record is not its pool's";
         }
         for (const Address a : {view.base, view.base + (view.size - Bytes{1})}) {
-          if (!shared_.pages.find(a).leads_to(record->owner())) return "cache(2): the page map does not lead to a segment";
+          if (!shared_.pages.find(a).leads_to(record->owner()))
+            return "cache(2): the page map does not lead to a segment";
         }
       }
     }
   }
   const Guard guard(reserve_lock_);
-  if (in_segments.count() != reserved_bytes_[0].current) return "C14: reserved bytes are not the sum over segments";
+  if (in_segments.count() != reserved_bytes_[0].current)
+    return "C14: reserved bytes are not the sum over segments";
   if (segments != segments_[0].current) return "C14: the segment count is not the sum over pools";
-  if (charged_.count() != reserved_bytes_[0].current) return "cache(1): bytes charged against the limit are not the reserved";
+  if (charged_.count() != reserved_bytes_[0].current)
+    return "cache(1): bytes charged against the limit are not the reserved";
   return nullptr;
 }
 

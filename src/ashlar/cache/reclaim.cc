@@ -1,11 +1,14 @@
-// The slow rungs, under the device's reclaim lock: what other streams' heaps can give, and what must be waited for.
+// The slow rungs, under the device's reclaim lock: what other streams' heaps can give, and what
+// must be waited for.
 //
-// Epochs (design: page-remapping, "Order"): a plain free records no event, it stamps the block with its heap's epoch. When
-// somebody needs to know, the epoch is advanced first and an event recorded after: every block stamped before was freed, and
-// its work enqueued, before the event, so the event's completion completes them all.
+// Epochs (design: page-remapping, "Order"): a plain free records no event, it stamps the block with
+// its heap's epoch. When somebody needs to know, the epoch is advanced first and an event recorded
+// after: every block stamped before was freed, and its work enqueued, before the event, so the
+// event's completion completes them all.
 //
-// C6: a block passes to another stream only when its stamp is complete (or behind a wait, `ordered`). D4: a segment goes
-// back only so. C18: each device call here is made with no heap lock held.
+// C6: a block passes to another stream only when its stamp is complete (or behind a wait,
+// `ordered`). D4: a segment goes back only so. C18: each device call here is made with no heap lock
+// held.
 #include <algorithm>
 #include <utility>
 
@@ -25,7 +28,8 @@ void DeviceCache::mark_epoch(StreamHeap& heap) noexcept {
   std::uint64_t covers = 0;
   {
     const Guard guard(heap.lock);
-    const bool covered = heap.mark_count > 0 && heap.marks[heap.mark_count - 1].covers >= heap.newest_release;
+    const bool covered =
+        heap.mark_count > 0 && heap.marks[heap.mark_count - 1].covers >= heap.newest_release;
     if (heap.newest_release <= heap.completed || covered) return;
     covers = heap.epoch++;  // before the record: what is stamped from now on is not covered
   }
@@ -47,7 +51,8 @@ void DeviceCache::query_marks(StreamHeap& heap) noexcept {
 }
 
 void DeviceCache::ask_last_event(StreamHeap& heap) noexcept {
-  // Whoever reclaims there now asks its marks itself; and to wait for it here could be to wait for each other.
+  // Whoever reclaims there now asks its marks itself; and to wait for it here could be to wait for
+  // each other.
   const std::unique_lock reclaiming(reclaim_, std::try_to_lock);
   if (reclaiming && !is_capturing()) query_marks(heap);
 }
@@ -73,7 +78,8 @@ void DeviceCache::sweep_all() noexcept {
       Guard guard(heap->lock);
       poll(*heap, guard, kPollAll);
     }
-    // A pending block that has just come back carries the newest stamp: ask once more, now that its stream may be done too.
+    // A pending block that has just come back carries the newest stamp: ask once more, now that its
+    // stream may be done too.
     mark_epoch(*heap);
     query_marks(*heap);
   }
@@ -85,7 +91,8 @@ Address DeviceCache::steal(StreamHeap& heap, const Request& request, unsigned sw
   return address;
 }
 
-Address DeviceCache::find_to_steal(StreamHeap& heap, const Request& request, unsigned sweeps_max) noexcept {
+Address DeviceCache::find_to_steal(StreamHeap& heap, const Request& request,
+                                   unsigned sweeps_max) noexcept {
   for (StreamHeap* from = first_heap_.load(); from != nullptr; from = from->next_heap.load()) {
     if (from == &heap) continue;
     Address address = steal_from(*from, heap, request);
@@ -100,7 +107,8 @@ Address DeviceCache::find_to_steal(StreamHeap& heap, const Request& request, uns
   if (config_.reuse != Reuse::kOrdered) return Address{};
   for (StreamHeap* from = first_heap_.load(); from != nullptr; from = from->next_heap.load()) {
     if (from == &heap || !has_fit(*from, request)) continue;
-    if (const Address address = steal_ordered(*from, heap, request); !address.is_null()) return address;
+    if (const Address address = steal_ordered(*from, heap, request); !address.is_null())
+      return address;
   }
   return Address{};
 }
@@ -124,7 +132,8 @@ Address DeviceCache::steal_from(StreamHeap& from, StreamHeap& to, const Request&
   return Address{};
 }
 
-Address DeviceCache::lend(StreamHeap& from, StreamHeap& to, const Request& request, BlockIndex block) noexcept {
+Address DeviceCache::lend(StreamHeap& from, StreamHeap& to, const Request& request,
+                          BlockIndex block) noexcept {
   if (!from.reserve_nodes(2)) return Address{};
   UseNode* owner = from.take_node();
   [[maybe_unused]] const bool referred = to.refer(owner);
@@ -135,12 +144,13 @@ Address DeviceCache::lend(StreamHeap& from, StreamHeap& to, const Request& reque
   return address;
 }
 
-Address DeviceCache::adopt(StreamHeap& from, StreamHeap& to, const Request& request, Guard& guard, BlockIndex block) noexcept {
+Address DeviceCache::adopt(StreamHeap& from, StreamHeap& to, const Request& request, Guard& guard,
+                           BlockIndex block) noexcept {
   block::BlockPool& pool = from.pool(request.is_small);
   const block::SegmentIndex index = pool.segment(block);
   DeviceSegment* record = record_of(pool.view(index));
-  // In transfer, and in both heaps, until `to` has found memory for its records: so that there is nothing to undo that
-  // could fail.
+  // In transfer, and in both heaps, until `to` has found memory for its records: so that there is
+  // nothing to undo that could fail.
   pool.lift(block);
   guard.unlock();
   Address address;
@@ -163,12 +173,14 @@ Address DeviceCache::adopt(StreamHeap& from, StreamHeap& to, const Request& requ
   return address;
 }
 
-Address DeviceCache::steal_ordered(StreamHeap& from, StreamHeap& to, const Request& request) noexcept {
+Address DeviceCache::steal_ordered(StreamHeap& from, StreamHeap& to,
+                                   const Request& request) noexcept {
   mark_epoch(from);
   if (from.mark_count == 0) return Address{};
   const EpochMark& mark = from.marks[from.mark_count - 1];
   // The wait goes in first: a block taken without it could not be given back unused.
-  if (!may_record(to) || !driver_.stream_wait(to.stream.handle, mark.slot.event).is_ok()) return Address{};
+  if (!may_record(to) || !driver_.stream_wait(to.stream.handle, mark.slot.event).is_ok())
+    return Address{};
   const Guard guard(from.lock);
   block::BlockPool& pool = from.pool(request.is_small);
   for (BlockIndex block = pool.best_fit(request.size, request.fit_end); block != block::kNoBlock;
@@ -181,15 +193,18 @@ Address DeviceCache::steal_ordered(StreamHeap& from, StreamHeap& to, const Reque
   return Address{};
 }
 
-DeviceSegment* DeviceCache::lift_idle(StreamHeap& heap, Bytes need, Bytes at_least, bool whole_need) noexcept {
+DeviceSegment* DeviceCache::lift_idle(StreamHeap& heap, Bytes need, Bytes at_least,
+                                      bool whole_need) noexcept {
   const Guard guard(heap.lock);
   DeviceSegment* lifted = nullptr;
   Bytes sum;
   for (const bool is_small : {false, true}) {
     block::BlockPool& pool = heap.pool(is_small);
-    for (block::SegmentIndex at = pool.first_segment(); at != block::kNoSegment && sum < need; at = pool.next(at)) {
+    for (block::SegmentIndex at = pool.first_segment(); at != block::kNoSegment && sum < need;
+         at = pool.next(at)) {
       const block::SegmentView segment = pool.view(at);
-      if (!pool.is_idle(at) || segment.size < at_least || (whole_need && segment.size < need)) continue;
+      if (!pool.is_idle(at) || segment.size < at_least || (whole_need && segment.size < need))
+        continue;
       if (pool.view(segment.first).stamp > heap.completed) continue;
       pool.lift(segment.first);
       DeviceSegment* record = record_of(segment);
@@ -206,7 +221,8 @@ Bytes DeviceCache::release_idle(Bytes need, Bytes at_least) noexcept {
   // One segment that is enough by itself, else as many as it takes.
   for (const bool whole_need : {true, false}) {
     if (whole_need && need == Bytes::max()) continue;
-    for (StreamHeap* heap = first_heap_.load(); heap != nullptr && back < need; heap = heap->next_heap.load()) {
+    for (StreamHeap* heap = first_heap_.load(); heap != nullptr && back < need;
+         heap = heap->next_heap.load()) {
       DeviceSegment* list = lift_idle(*heap, need - back, at_least, whole_need);
       while (list != nullptr) {
         DeviceSegment* segment = list;
@@ -224,7 +240,8 @@ bool DeviceCache::give_segment_back(DeviceSegment* segment) noexcept {
   StreamHeap& heap = *segment->heap.load(std::memory_order_relaxed);
   const Bytes size = segment->size;
   const bool is_small = segment->is_small;
-  // Out of the map first: once the driver has it back, the range may be somebody's segment again at once.
+  // Out of the map first: once the driver has it back, the range may be somebody's segment again at
+  // once.
   shared_.pages.erase(*segment);
   const Status freed = driver_.segment_free(segment->base);
   if (!freed.is_ok()) shared_.pages.insert(*segment);

@@ -1,4 +1,5 @@
-// Sizes: what a request is rounded to, which pool it lives in, which blocks may serve it, what segment it grows by.
+// Sizes: what a request is rounded to, which pool it lives in, which blocks may serve it, what
+// segment it grows by.
 //
 // Purpose: rows DEV-1..4 as pure functions, so that the reasons stand in one place.
 // Thread safety: pure functions.
@@ -19,12 +20,13 @@ inline std::uint32_t roundup_divisions(const Config& config, Bytes size) {
   return config.roundup_divisions[static_cast<unsigned>(index)];
 }
 
-/// What a request of `size` bytes takes from a pool: a multiple of the granule, at least `size`. Nothing if that would
-/// wrap (bug H24). REQUIRES: size > 0.
+/// What a request of `size` bytes takes from a pool: a multiple of the granule, at least `size`.
+/// Nothing if that would wrap (bug H24). REQUIRES: size > 0.
 inline std::optional<Bytes> rounded_size(const Config& config, Bytes size) {
   const std::uint64_t steps = roundup_divisions(config, size);
   if (steps > 1 && size.count() / steps >= config.granule.count()) {
-    // The next of `steps` equal divisions between this power of two and the next; each is a multiple of the granule.
+    // The next of `steps` equal divisions between this power of two and the next; each is a
+    // multiple of the granule.
     const Bytes step{std::bit_floor(size.count()) >> std::countr_zero(steps)};
     return checked_round_up(size, step);
   }
@@ -32,7 +34,9 @@ inline std::optional<Bytes> rounded_size(const Config& config, Bytes size) {
 }
 
 /// Row DEV-2: does a rounded size live in the small pool?
-inline bool is_small_size(const Config& config, Bytes size) { return size <= config.small_request_max; }
+inline bool is_small_size(const Config& config, Bytes size) {
+  return size <= config.small_request_max;
+}
 
 /// Row DEV-2: the segment to ask the driver for. Nothing if rounding would wrap.
 inline std::optional<Bytes> segment_size(const Config& config, Bytes size) {

@@ -1,4 +1,5 @@
-// A snapshot: every segment and every block of a device, sorted by address (row DEV-17's structure without its formats).
+// A snapshot: every segment and every block of a device, sorted by address (row DEV-17's structure
+// without its formats).
 //
 // Thread safety: plain values. Blocks of a segment tile it (C3).
 #pragma once
@@ -6,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <ashlar/base/types.h>
 #include <ashlar/base/block_state.h>
+#include <ashlar/base/types.h>
 
 namespace ashlar::inline v0::cache {
 
@@ -15,7 +16,8 @@ struct SnapshotBlock {
   Address address;
   Bytes size;
   Bytes requested;
-  StreamId stream;           ///< the one it was allocated on when live, or pending with that one's work; else the heap's
+  /// the one it was allocated on when live, or pending with that one's work; else the heap's
+  StreamId stream;
   std::uint32_t other_uses;  ///< streams noted by record_use and not yet known complete
   BlockState state;
 };
@@ -23,9 +25,11 @@ struct SnapshotBlock {
 struct SnapshotSegment {
   Address base;
   Bytes size;
-  StreamId stream;           ///< whose heap holds it
-  std::uint64_t ordinal;     ///< the n-th segment this allocator took on this device, from 0: names it for C10
-  std::uint32_t block_first; ///< its blocks are Snapshot::blocks[block_first .. block_first + block_count)
+  StreamId stream;  ///< whose heap holds it
+  /// the n-th segment this allocator took on this device, from 0: names it for C10
+  std::uint64_t ordinal;
+  /// its blocks are Snapshot::blocks[block_first .. block_first + block_count)
+  std::uint32_t block_first;
   std::uint32_t block_count;
   bool is_small;
 };

@@ -1,9 +1,11 @@
-// Statistics: what row DEV-16 lists, each current / peak / total up / total down, for all, small and large pools.
+// Statistics: what row DEV-16 lists, each current / peak / total up / total down, for all, small
+// and large pools.
 //
-// Clause C15: `current` equals a recount of the snapshot whenever no call is running. Counters are kept per heap (a
-// stream's) under its own lock and added up when read, so that two streams share none. A device's peak is the sum of its
-// streams' peaks, dead ones' too: exact when one stream allocates, otherwise never less than the true peak. `reserved_bytes`
-// and `segments` are kept device-wide and their peaks are exact. Inactive-split figures are sampled when a block has been
+// Clause C15: `current` equals a recount of the snapshot whenever no call is running. Counters are
+// kept per heap (a stream's) under its own lock and added up when read, so that two streams share
+// none. A device's peak is the sum of its streams' peaks, dead ones' too: exact when one stream
+// allocates, otherwise never less than the true peak. `reserved_bytes` and `segments` are kept
+// device-wide and their peaks are exact. Inactive-split figures are sampled when a block has been
 // given out or has come back: what a call makes and merges again on its way counts in them.
 // Thread safety: plain values.
 #pragma once
@@ -27,21 +29,22 @@ inline constexpr unsigned kStatPools = 3;
 using StatByPool = std::array<Stat, kStatPools>;
 
 struct DeviceStats {
-  StatByPool allocations;           ///< live blocks
+  StatByPool allocations;  ///< live blocks
   StatByPool segments;
-  StatByPool active;                ///< live and pending blocks
-  StatByPool inactive_splits;       ///< free blocks that are not a whole segment
-  StatByPool allocated_bytes;       ///< of live blocks, as rounded
-  StatByPool reserved_bytes;        ///< of segments
+  StatByPool active;           ///< live and pending blocks
+  StatByPool inactive_splits;  ///< free blocks that are not a whole segment
+  StatByPool allocated_bytes;  ///< of live blocks, as rounded
+  StatByPool reserved_bytes;   ///< of segments
   StatByPool active_bytes;
   StatByPool inactive_split_bytes;
-  StatByPool requested_bytes;       ///< of live and pending blocks, as asked for
-  Stat oversize_allocations;        ///< of max_split_size or more
+  StatByPool requested_bytes;  ///< of live and pending blocks, as asked for
+  Stat oversize_allocations;   ///< of max_split_size or more
   Stat oversize_segments;
-  std::uint64_t alloc_retries = 0;  ///< allocations that had to reclaim before they succeeded or failed
-  std::uint64_t ooms = 0;           ///< allocations that failed for want of memory
-  std::uint64_t waits = 0;          ///< times an allocation or a trim blocked on an event
-  std::uint64_t steals = 0;         ///< blocks or segments taken from another stream's heap
+  /// allocations that had to reclaim before they succeeded or failed
+  std::uint64_t alloc_retries = 0;
+  std::uint64_t ooms = 0;    ///< allocations that failed for want of memory
+  std::uint64_t waits = 0;   ///< times an allocation or a trim blocked on an event
+  std::uint64_t steals = 0;  ///< blocks or segments taken from another stream's heap
   std::array<std::uint64_t, device::kCallKinds> device_calls{};  ///< by CallKind
 };
 

@@ -112,7 +112,8 @@ void StreamHeap::finish_use(UseNode* node) noexcept {
   block::BlockPool& in = pool(node->is_small);
   const bool is_small = node->is_small;
   const block::BlockIndex at = node->block;
-  ASHLAR_ASSERT(in.state(at) == BlockState::kPending, "C7: finishing a use of a block that is not pending");
+  ASHLAR_ASSERT(in.state(at) == BlockState::kPending,
+                "C7: finishing a use of a block that is not pending");
   UseNode* first = first_use(in.user(at));
   for (UseNode** link = &first;; link = &(*link)->sibling) {
     ASHLAR_ASSERT(*link != nullptr, "heap(4): the node is not among its block's uses");
@@ -147,8 +148,10 @@ UseNode* StreamHeap::oldest_pending() const noexcept {
 }
 
 bool StreamHeap::is_forgotten() const noexcept {
-  const bool is_over = life.load() != Life::kAlive && completed == kEverything && mark_count == 0 && !capturing.load();
-  const bool is_empty = small_.counts().segments + large_.counts().segments == 0 && !has_pending() && !has_unrecorded();
+  const bool is_over = life.load() != Life::kAlive && completed == kEverything && mark_count == 0 &&
+                       !capturing.load();
+  const bool is_empty = small_.counts().segments + large_.counts().segments == 0 &&
+                        !has_pending() && !has_unrecorded();
   return is_over && is_empty && pins == 0 && in_hand == 0 && recording.load() == 0 &&
          references.load(std::memory_order_acquire) == 0;
 }
@@ -156,15 +159,16 @@ bool StreamHeap::is_forgotten() const noexcept {
 bool StreamHeap::begin_passing() noexcept {
   if (!is_forgotten()) return false;
   const Life dead = life.exchange(Life::kPassing);
-  // Asked once more: who names the dead stream, by mistake, raises one of these before it looks at `life`, and needs no lock of
-  // this heap for that.
+  // Asked once more: who names the dead stream, by mistake, raises one of these before it looks at
+  // `life`, and needs no lock of this heap for that.
   if (references.load() == 0 && recording.load() == 0) return true;
   life.store(dead);
   return false;
 }
 
 void StreamHeap::serve(const Stream& another) noexcept {
-  ASHLAR_ASSERT(life.load() == Life::kPassing, "heap(6): something may be left of the stream before");
+  ASHLAR_ASSERT(life.load() == Life::kPassing,
+                "heap(6): something may be left of the stream before");
   stats.bury_peaks();
   epoch = 1;
   newest_release = completed = 0;
@@ -192,9 +196,12 @@ const char* StreamHeap::validate() const noexcept {
   for (const UseNode* head = queues_; head != nullptr; head = head->next_queue) {
     for (const UseNode* node = head; node != nullptr; node = node->next) {
       if (node->stream != head->stream) return "heap(5): a queue mixes streams";
-      if (pool(node->is_small).state(node->block) != BlockState::kPending) return "heap(4): a queued block is not pending";
-      if (node->next != nullptr && node->next->sequence < node->sequence) return "heap(5): a queue is not in order";
-      if (node->next == nullptr && head->tail != node) return "heap(5): a queue's tail is not its last";
+      if (pool(node->is_small).state(node->block) != BlockState::kPending)
+        return "heap(4): a queued block is not pending";
+      if (node->next != nullptr && node->next->sequence < node->sequence)
+        return "heap(5): a queue is not in order";
+      if (node->next == nullptr && head->tail != node)
+        return "heap(5): a queue's tail is not its last";
     }
   }
   if (newest_release > epoch) return "heap(1): a stamp from the future";

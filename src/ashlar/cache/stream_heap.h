@@ -1,20 +1,22 @@
-// One stream's memory: its two pools, its pending frees, its epochs. Everything here is done under the heap's lock and
-// nothing here calls the device.
+// One stream's memory: its two pools, its pending frees, its epochs. Everything here is done under
+// the heap's lock and nothing here calls the device.
 //
 // Purpose: a hit and a plain free touch this object and nothing that another stream touches.
 // Thread safety: each member says; "locked" means the caller holds `lock`.
 //
 // Invariants:
-//   (1) a free block's stamp is at most `epoch`; work that used its bytes was enqueued before `epoch` passed it;
+//   (1) a free block's stamp is at most `epoch`; work that used its bytes was enqueued before
+//       `epoch` passed it;
 //   (2) every stamp <= `completed` belongs to work known complete;
 //   (3) spare nodes >= live blocks, so that a free with a stream never allocates;
-//   (4) a pending block has at least one node, in a queue, in the unrecorded list or in a caller's hands; when its last
-//       node is dropped it is released (C7);
-//   (5) a queue holds one stream's events by their sequence, so a stuck stream delays only itself (H8). The order is that
-//       of recording, but for two records that crossed on their way to the driver;
-//   (6) a heap serves one stream until that is dead, everything of it is complete and given away, and no use note names it;
-//       then it may serve another. Who found it without a lock looks again under it, or notes nothing, or only waits for the
-//       wrong stream.
+//   (4) a pending block has at least one node, in a queue, in the unrecorded list or in a caller's
+//       hands; when its last node is dropped it is released (C7);
+//   (5) a queue holds one stream's events by their sequence, so a stuck stream delays only itself
+//       (H8). The order is that of recording, but for two records that crossed on their way to the
+//       driver;
+//   (6) a heap serves one stream until that is dead, everything of it is complete and given away,
+//       and no use note names it; then it may serve another. Who found it without a lock looks
+//       again under it, or notes nothing, or only waits for the wrong stream.
 #pragma once
 
 #include <atomic>
@@ -53,18 +55,23 @@ class StreamHeap {
   block::BlockPool& pool(bool is_small) noexcept { return is_small ? small_ : large_; }
   const block::BlockPool& pool(bool is_small) const noexcept { return is_small ? small_ : large_; }
 
-  /// Locked. Makes sure that invariant 3 outlives `n` more live blocks or nodes taken. False when the host has no memory.
-  bool reserve_nodes(unsigned n) noexcept { return spare_nodes_ >= live_blocks() + n || grow_nodes(); }
+  /// Locked. Makes sure that invariant 3 outlives `n` more live blocks or nodes taken. False when
+  /// the host has no memory.
+  bool reserve_nodes(unsigned n) noexcept {
+    return spare_nodes_ >= live_blocks() + n || grow_nodes();
+  }
   /// Locked. REQUIRES: a spare node.
   UseNode* take_node() noexcept;
   /// Locked. Nobody may wait for the node's event any more.
   void give_node(UseNode* node) noexcept;
-  /// The node, of another heap perhaps, is a use by this heap's stream. False, and it is not, when the heap is just being given
-  /// to another: then the one that was named is dead, and all its work complete.
+  /// The node, of another heap perhaps, is a use by this heap's stream. False, and it is not, when
+  /// the heap is just being given to another: then the one that was named is dead, and all its work
+  /// complete.
   bool refer(UseNode* node) noexcept {
     references.fetch_add(1);
     node->stream = this;
-    if (life.load() != Life::kPassing) [[likely]] return true;
+    if (life.load() != Life::kPassing) [[likely]]
+      return true;
     node->stream = nullptr;
     references.fetch_sub(1);
     return false;
@@ -76,8 +83,8 @@ class StreamHeap {
   }
   /// Locked, reclaiming. Is the stream dead, and nothing left of it (invariant 6)?
   bool is_forgotten() const noexcept;
-  /// Locked, reclaiming, under the streams lock. From now on nobody can refer to the heap until it serves another stream. False,
-  /// and all is as it was, when something is left of its own.
+  /// Locked, reclaiming, under the streams lock. From now on nobody can refer to the heap until it
+  /// serves another stream. False, and all is as it was, when something is left of its own.
   bool begin_passing() noexcept;
   /// Likewise. From now on the heap is that stream's. REQUIRES: begin_passing() held.
   void serve(const Stream& another) noexcept;
@@ -93,17 +100,19 @@ class StreamHeap {
 
   /// Locked. A node whose event is recorded joins its stream's queue.
   void enqueue(UseNode* node) noexcept;
-  /// Locked. A node whose event cannot be recorded now (or whose stream is gone) waits for a slow path.
+  /// Locked. A node whose event cannot be recorded now (or whose stream is gone) waits for a slow
+  /// path.
   void add_unrecorded(UseNode* node) noexcept;
   UseNode* take_unrecorded() noexcept;
   /// Locked. The first of the unrecorded list; walk by next.
   const UseNode* unrecorded() const noexcept { return unrecorded_; }
   bool has_pending() const noexcept { return queues_ != nullptr; }
   bool has_unrecorded() const noexcept { return unrecorded_ != nullptr; }
-  /// Locked. Takes up to `n` queues off the list, for polling outside the lock; the rest keep their order.
+  /// Locked. Takes up to `n` queues off the list, for polling outside the lock; the rest keep their
+  /// order.
   unsigned take_queues(UseNode** out, unsigned n) noexcept;
-  /// Locked. A queue comes back, behind the others (so that more than a poll's worth of stuck streams starve nobody), or
-  /// into the one its stream has.
+  /// Locked. A queue comes back, behind the others (so that more than a poll's worth of stuck
+  /// streams starve nobody), or into the one its stream has.
   void put_queue(UseNode* head) noexcept;
   /// Locked. Drops a queue's head; returns the queue's new head, or nullptr when it is empty.
   static UseNode* advance_queue(UseNode* head) noexcept;
@@ -135,7 +144,9 @@ class StreamHeap {
     stats.on_split(is_small, size, is_one_more, counts, pool(!is_small).counts());
   }
   /// Locked.
-  void add_stats(HeapStats::Sums* sums) const noexcept { stats.add_to(sums, small_.counts(), large_.counts()); }
+  void add_stats(HeapStats::Sums* sums) const noexcept {
+    stats.add_to(sums, small_.counts(), large_.counts());
+  }
 
   std::uint64_t live_blocks() const noexcept {
     constexpr auto kLive = static_cast<unsigned>(BlockState::kLive);
@@ -150,7 +161,8 @@ class StreamHeap {
   enum class Life : std::uint8_t {
     kAlive,
     kRetired,  ///< announced dead: `marks[0]`, if any, covers everything
-    kLost,     ///< dead without a word, or its last event failed: only a device synchronisation covers it
+    /// dead without a word, or its last event failed: only a device synchronisation covers it
+    kLost,
     kPassing,  ///< dead, forgotten, and about to serve another stream
   };
 
@@ -158,28 +170,32 @@ class StreamHeap {
   alignas(64) std::atomic<std::uint64_t> id;    ///< stream.id, for readers without a lock
   std::atomic<StreamHeap*> next_heap{nullptr};  ///< the device's list of heaps
   DeviceCache& cache;
-  Stream stream;                     ///< constant while anybody refers to it (invariant 6)
+  Stream stream;  ///< constant while anybody refers to it (invariant 6)
 
   alignas(64) mutable SpinLock lock;
   std::atomic<Life> life{Life::kAlive};
   unsigned pins = 0;                 ///< locked: allocations on their slow way
-  HeapStats stats;             // locked
-  std::uint64_t epoch = 1;     // locked; the stamp of what is released now
+  HeapStats stats;                   // locked
+  std::uint64_t epoch = 1;           // locked; the stamp of what is released now
   std::uint64_t newest_release = 0;  // locked
   std::uint64_t completed = 0;       // locked
-  /// Locked. Polls and settlements that have nodes of this heap in hand now: its queues do not tell the whole story.
+  /// Locked. Polls and settlements that have nodes of this heap in hand now: its queues do not tell
+  /// the whole story.
   unsigned in_hand = 0;
   std::atomic<std::uint64_t> references{0};  ///< nodes, of any heap, that name this one's stream
 
   // Guarded by the device's reclaim lock.
-  UseNode* untold = nullptr;         ///< the unrecorded uses a device synchronisation is about to answer
-  std::uint64_t told_before = 0;     ///< the stamps it answers
-  EpochMark marks[kEpochMarksMax + 1];  ///< [0, mark_count) stand; the last is where the next one is recorded
+  /// the unrecorded uses a device synchronisation is about to answer
+  UseNode* untold = nullptr;
+  std::uint64_t told_before = 0;  ///< the stamps it answers
+  /// [0, mark_count) stand; the last is where the next one is recorded
+  EpochMark marks[kEpochMarksMax + 1];
   unsigned mark_count = 0;
-  bool mark_failed = false;          ///< no event could be recorded when last one was needed
+  bool mark_failed = false;  ///< no event could be recorded when last one was needed
 
   std::atomic<bool> capturing{false};
-  /// Threads that record an event on this stream's handle now: a retirement waits for them, and a passing on does not begin.
+  /// Threads that record an event on this stream's handle now: a retirement waits for them, and a
+  /// passing on does not begin.
   std::atomic<unsigned> recording{0};
 
  private:

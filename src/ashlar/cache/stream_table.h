@@ -1,14 +1,17 @@
 // From a stream's identity to its heap, without a lock for readers.
 //
-// Purpose: the first step of every allocation. Open addressing over atomic pointers; the heap itself says whose it is. A full
-// table is replaced by a larger one and kept until the end, so a reader in the middle of a probe never reads freed memory.
-// Thread safety: find() from any thread; insert() and erase() by one thread at a time (the device's streams lock).
+// Purpose: the first step of every allocation. Open addressing over atomic pointers; the heap
+// itself says whose it is. A full table is replaced by a larger one and kept until the end, so a
+// reader in the middle of a probe never reads freed memory.
+// Thread safety: find() from any thread; insert() and erase() by one thread at a time (the device's
+// streams lock).
 //
 // Invariants:
-//   (1) between one heap's home and its place no slot is empty, but while an erase is under way: a reader may then miss a
-//       heap that is there, and looks again under the lock;
-//   (2) a heap that find() returns served that stream when it was looked at. Heaps are never freed, but may serve another
-//       stream after their own is dead (StreamHeap::serve): who finds one looks again under its lock.
+//   (1) between one heap's home and its place no slot is empty, but while an erase is under way: a
+//       reader may then miss a heap that is there, and looks again under the lock;
+//   (2) a heap that find() returns served that stream when it was looked at. Heaps are never freed,
+//       but may serve another stream after their own is dead (StreamHeap::serve): who finds one
+//       looks again under its lock.
 #pragma once
 
 #include <atomic>
@@ -31,8 +34,8 @@ class StreamTable {
     }
   }
 
-  /// Under the heap's id. False when the host has no memory: never for a heap put in place of one erased. REQUIRES: not in
-  /// the table.
+  /// Under the heap's id. False when the host has no memory: never for a heap put in place of one
+  /// erased. REQUIRES: not in the table.
   bool insert(StreamHeap* heap) noexcept {
     const Table* table = table_.load(std::memory_order_relaxed);
     if ((table == nullptr || 2 * (count_ + 1) > table->mask) && !grow()) return false;
@@ -70,7 +73,9 @@ class StreamTable {
   static std::uint64_t hash(std::uint64_t id) noexcept {
     return (id * 0x9E3779B97F4A7C15u) >> 32;  // Fibonacci hashing (Knuth, TAOCP 3, 6.4)
   }
-  static std::uint64_t home(const StreamHeap* heap) noexcept { return hash(heap->id.load(std::memory_order_relaxed)); }
+  static std::uint64_t home(const StreamHeap* heap) noexcept {
+    return hash(heap->id.load(std::memory_order_relaxed));
+  }
   static void put(Table& table, StreamHeap* heap) noexcept {
     std::uint64_t at = home(heap);
     while (table.slots[at & table.mask].load(std::memory_order_relaxed) != nullptr) ++at;

@@ -1,9 +1,9 @@
 // A use: one stream's work on one block, from record_use until that work is known complete.
 //
-// Purpose: everything a free needs is made beforehand, so that free never allocates: a node holds its event and is its own
-// link in the block's list and in the stream's queue.
-// Thread safety: guarded by the lock of the heap that owns the block, except while a pending free has taken the nodes
-// private to record their events.
+// Purpose: everything a free needs is made beforehand, so that free never allocates: a node holds
+// its event and is its own link in the block's list and in the stream's queue.
+// Thread safety: guarded by the lock of the heap that owns the block, except while a pending free
+// has taken the nodes private to record their events.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,19 @@ namespace ashlar::inline v0::cache {
 class StreamHeap;
 
 struct UseNode {
-  StreamHeap* stream = nullptr;     ///< whose completion is awaited (StreamHeap::refer)
-  EventSlot slot;                   ///< its event is recorded after the free; before, what an earlier use left
-  std::uint64_t sequence = 0;       ///< order of recording on the stream's device: the oldest goes first
-  UseNode* sibling = nullptr;       ///< next use of the same block
-  UseNode* next = nullptr;          ///< next in the queue, the unrecorded list, or the free list
-  UseNode* tail = nullptr;          ///< in a queue's head: its last node
-  UseNode* next_queue = nullptr;    ///< in a queue's head: the next stream's queue
+  StreamHeap* stream = nullptr;  ///< whose completion is awaited (StreamHeap::refer)
+  /// its event is recorded after the free; before, what an earlier use left
+  EventSlot slot;
+  /// order of recording on the stream's device: the oldest goes first
+  std::uint64_t sequence = 0;
+  UseNode* sibling = nullptr;     ///< next use of the same block
+  UseNode* next = nullptr;        ///< next in the queue, the unrecorded list, or the free list
+  UseNode* tail = nullptr;        ///< in a queue's head: its last node
+  UseNode* next_queue = nullptr;  ///< in a queue's head: the next stream's queue
   block::BlockIndex block = block::kNoBlock;
-  bool is_small = false;            ///< which of the heap's pools holds the block
-  bool is_owner = false;            ///< the stream the block was allocated on, where that is not the heap's
+  bool is_small = false;  ///< which of the heap's pools holds the block
+  /// the stream the block was allocated on, where that is not the heap's
+  bool is_owner = false;
 };
 
 }  // namespace ashlar::inline v0::cache

@@ -1,7 +1,8 @@
 // The last rung: a bounded wait for the oldest thing that anybody waits for.
 //
-// C12: an allocation fails only when nothing is left that a permitted wait would free. H8: the wait is cut into slices and
-// everything is polled in between, so one stuck stream does not hide what others have finished.
+// C12: an allocation fails only when nothing is left that a permitted wait would free. H8: the wait
+// is cut into slices and everything is polled in between, so one stuck stream does not hide what
+// others have finished.
 #include <algorithm>
 #include <thread>
 
@@ -12,7 +13,8 @@ namespace ashlar::inline v0::cache {
 namespace {
 /// A finite wait is spent in this many slices.
 constexpr std::uint32_t kWaitSlices = 16;
-/// One for ever in slices of this length: the longest that what another stream has finished goes unseen.
+/// One for ever in slices of this length: the longest that what another stream has finished goes
+/// unseen.
 constexpr std::uint32_t kForeverSliceMs = 50;
 }  // namespace
 
@@ -42,7 +44,8 @@ DeviceCache::Waited DeviceCache::wait_for_use(StreamHeap& heap, std::uint32_t ti
   return done ? Waited::kProgress : outcome_of_wait(status);
 }
 
-DeviceCache::Waited DeviceCache::wait_for_mark(StreamHeap& heap, std::uint32_t timeout_ms) noexcept {
+DeviceCache::Waited DeviceCache::wait_for_mark(StreamHeap& heap,
+                                               std::uint32_t timeout_ms) noexcept {
   DeviceCache& cache = heap.cache;
   std::unique_lock theirs(cache.reclaim_, std::defer_lock);
   if (&cache != this && !theirs.try_lock()) {
@@ -60,7 +63,8 @@ StreamHeap* DeviceCache::retired_elsewhere() const noexcept {
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
     const Guard guard(heap->lock);
     for (const UseNode* use = heap->unrecorded(); use != nullptr; use = use->next) {
-      if (&use->stream->cache != this && use->stream->life.load() == StreamHeap::Life::kRetired) return use->stream;
+      if (&use->stream->cache != this && use->stream->life.load() == StreamHeap::Life::kRetired)
+        return use->stream;
     }
   }
   return nullptr;
@@ -108,14 +112,16 @@ bool DeviceCache::wait_for_oldest(Patience& patience) noexcept {
   }
   const bool untold = oldest.heap == nullptr && has_untold();
   if (oldest.heap == nullptr && !untold) {
-    // Nothing is left to wait for; but what another thread finished after the search began has not been looked at.
+    // Nothing is left to wait for; but what another thread finished after the search began has not
+    // been looked at.
     if (!patience.was_pending || patience.waits_left == 0) return false;
     --patience.waits_left;
     return true;
   }
   if (patience.budget_ms == 0 || patience.waits_left == 0) {
-    // The permitted wait is over (or none is permitted): one failed search after that is the last. What was in another
-    // thread's hand at the search was missed by it, complete or not: then one more.
+    // The permitted wait is over (or none is permitted): one failed search after that is the last.
+    // What was in another thread's hand at the search was missed by it, complete or not: then one
+    // more.
     const bool look_again = (patience.was_in_hand || oldest.in_hand) && !patience.has_looked_again;
     patience.has_looked_again = true;
     patience.ran_out = !look_again;
@@ -123,7 +129,8 @@ bool DeviceCache::wait_for_oldest(Patience& patience) noexcept {
   }
   --patience.waits_left;
   if (untold) {
-    // Not bounded by the budget: no event says when to stop. Tried once; if that fails the wait is over.
+    // Not bounded by the budget: no event says when to stop. Tried once; if that fails the wait is
+    // over.
     if (!synchronize_untold()) patience.budget_ms = 0;
     return true;
   }
@@ -134,8 +141,10 @@ bool DeviceCache::wait_for_oldest(Patience& patience) noexcept {
 void DeviceCache::wait_a_slice(const Oldest& oldest, Patience& patience) noexcept {
   const bool for_ever = patience.budget_ms == device::kWaitForever;
   const std::uint32_t slice =
-      for_ever ? kForeverSliceMs : std::min(patience.budget_ms, std::max(1u, config_.wait_ms / kWaitSlices));
-  const Waited waited = oldest.is_mark ? wait_for_mark(*oldest.heap, slice) : wait_for_use(*oldest.heap, slice);
+      for_ever ? kForeverSliceMs
+               : std::min(patience.budget_ms, std::max(1u, config_.wait_ms / kWaitSlices));
+  const Waited waited =
+      oldest.is_mark ? wait_for_mark(*oldest.heap, slice) : wait_for_use(*oldest.heap, slice);
   if (waited == Waited::kProgress) return;
   if (!for_ever) patience.budget_ms -= slice;
   else if (waited == Waited::kRefused) patience.budget_ms = 0;
@@ -143,8 +152,8 @@ void DeviceCache::wait_a_slice(const Oldest& oldest, Patience& patience) noexcep
 }
 
 std::uint64_t DeviceCache::waits_max() noexcept {
-  // What is pending now, and once more what becomes known only when that is done; other threads' later work is not waited
-  // for, so that they cannot keep a reclaim going for ever (C17).
+  // What is pending now, and once more what becomes known only when that is done; other threads'
+  // later work is not waited for, so that they cannot keep a reclaim going for ever (C17).
   std::uint64_t things = 1;
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
     const Guard guard(heap->lock);
@@ -153,7 +162,8 @@ std::uint64_t DeviceCache::waits_max() noexcept {
     for (const UseNode* head = heap->queues(); head != nullptr; head = head->next_queue) {
       for (const UseNode* node = head; node != nullptr; node = node->next) ++things;
     }
-    for (const bool is_small : {false, true}) things += heap->pool(is_small).counts().blocks[kPending];
+    for (const bool is_small : {false, true})
+      things += heap->pool(is_small).counts().blocks[kPending];
   }
   return 2 * things + kWaitSlices;
 }
@@ -161,17 +171,20 @@ std::uint64_t DeviceCache::waits_max() noexcept {
 bool DeviceCache::has_untold() noexcept {
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
     const Guard guard(heap->lock);
-    const bool incomplete = heap->newest_release > heap->completed && heap->mark_count == 0 && heap->mark_failed;
+    const bool incomplete =
+        heap->newest_release > heap->completed && heap->mark_count == 0 && heap->mark_failed;
     if (heap->has_unrecorded() || incomplete) return true;
   }
   return false;
 }
 
 bool DeviceCache::synchronize_untold() noexcept {
-  // What was freed before the synchronisation is complete after it; what is freed meanwhile has a later stamp.
+  // What was freed before the synchronisation is complete after it; what is freed meanwhile has a
+  // later stamp.
   for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
     const Guard guard(heap->lock);
-    // Decided before the synchronisation: a stream that dies during it may have been given more work meanwhile.
+    // Decided before the synchronisation: a stream that dies during it may have been given more
+    // work meanwhile.
     heap->told_before = heap->life.load() == StreamHeap::Life::kAlive ? heap->epoch++ : kEverything;
     heap->untold = heap->take_unrecorded();
     heap->in_hand += heap->untold != nullptr;
@@ -188,7 +201,8 @@ bool DeviceCache::synchronize_untold() noexcept {
       list = list->next;
       // A use on another device's stream is that device's to synchronise; rare, so one at a time.
       DeviceCache& cache = node->stream->cache;
-      const bool told = &cache == this ? done : cache.driver_.synchronize().is_ok() || is_over(*node->stream);
+      const bool told =
+          &cache == this ? done : cache.driver_.synchronize().is_ok() || is_over(*node->stream);
       progress &= told;
       const Guard guard(heap->lock);
       if (told) heap->finish_use(node);
@@ -207,7 +221,8 @@ Status DeviceCache::trim() noexcept {
   if (const Status health = driver_.health(); !health.is_ok()) return health;
   ASHLAR_REQUIRE(!is_capturing(), Code::kBusy, "a capture is underway");
   const std::lock_guard reclaiming(reclaim_);
-  ASHLAR_REQUIRE(!is_capturing(), Code::kBusy, "a capture is underway");  // announced while this waited for the lock
+  ASHLAR_REQUIRE(!is_capturing(), Code::kBusy,
+                 "a capture is underway");  // announced while this waited for the lock
   Patience patience{config_.wait_ms, waits_max()};
   do {
     sweep_all();
@@ -215,7 +230,8 @@ Status DeviceCache::trim() noexcept {
   } while (driver_.health().is_ok() && wait_for_oldest(patience));
   release_idle(Bytes::max(), Bytes{});
   if (const Status health = driver_.health(); !health.is_ok()) return health;
-  ASHLAR_REQUIRE(!patience.ran_out, Code::kNotReady, "some segments stay: work that uses them is not done");
+  ASHLAR_REQUIRE(!patience.ran_out, Code::kNotReady,
+                 "some segments stay: work that uses them is not done");
   return Status::ok();
 }
 

@@ -1,4 +1,5 @@
-// HostDevice: streams, events and the rest. Clauses kept: D1, D2, D5, D7 (device.h); D6 and D8 have no occasion on a CPU.
+// HostDevice: streams, events and the rest. Clauses kept: D1, D2, D5, D7 (device.h); D6 and D8 have
+// no occasion on a CPU.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -54,7 +55,8 @@ HostLedger HostDevice::ledger() const noexcept {
   ledger.segments = impl_->segments.size();
   ledger.reservations = impl_->reservations.size();
   for (const auto& [handle, page] : impl_->pages) ledger.page_handles += page.is_released ? 0 : 1;
-  for (const auto& [base, reservation] : impl_->reservations) ledger.mappings += reservation.mappings.size();
+  for (const auto& [base, reservation] : impl_->reservations)
+    ledger.mappings += reservation.mappings.size();
   ledger.events = impl_->events.size();
   ledger.streams = impl_->streams.size();
   ledger.pinned = impl_->pinned.size();
@@ -62,7 +64,7 @@ HostLedger HostDevice::ledger() const noexcept {
   return ledger;
 }
 
-// Streams. --------------------------------------------------------------------------------------------------------------
+// Streams.
 
 Result<Stream> HostDevice::create_stream() noexcept {
   const std::lock_guard lock(impl_->mutex);
@@ -84,7 +86,8 @@ Status HostDevice::destroy_stream(StreamHandle stream) noexcept {
 
 Result<Stream> HostDevice::identify(StreamHandle handle) noexcept {
   const std::lock_guard lock(impl_->mutex);
-  if (handle == kDefaultStream) return Stream{handle, StreamId{impl_->default_stream_id}, impl_->id};
+  if (handle == kDefaultStream)
+    return Stream{handle, StreamId{impl_->default_stream_id}, impl_->id};
   const auto it = impl_->streams.find(handle);
   if (it == impl_->streams.end()) return dead_stream();
   return Stream{handle, it->second, impl_->id};
@@ -100,7 +103,7 @@ Result<CaptureMode> HostDevice::exchange_capture_mode(CaptureMode mode) noexcept
   return std::exchange(thread_capture_mode, mode);
 }
 
-// Events: complete at once. ---------------------------------------------------------------------------------------------
+// Events: complete at once.
 
 Result<EventHandle> HostDevice::event_create() noexcept {
   const std::lock_guard lock(impl_->mutex);
@@ -130,11 +133,15 @@ Status HostDevice::event_query(EventHandle event) noexcept {
   return impl_->events.count(event) != 0 ? Status::ok() : dead_event();
 }
 
-Status HostDevice::event_synchronize(EventHandle event, std::uint32_t) noexcept { return event_query(event); }
+Status HostDevice::event_synchronize(EventHandle event, std::uint32_t) noexcept {
+  return event_query(event);
+}
 
-Status HostDevice::stream_wait(StreamHandle stream, EventHandle event) noexcept { return event_record(event, stream); }
+Status HostDevice::stream_wait(StreamHandle stream, EventHandle event) noexcept {
+  return event_record(event, stream);
+}
 
-// The rest. -------------------------------------------------------------------------------------------------------------
+// The rest.
 
 Result<MemoryInfo> HostDevice::memory_info() noexcept {
   const std::lock_guard lock(impl_->mutex);
@@ -145,7 +152,8 @@ Result<MemoryInfo> HostDevice::memory_info() noexcept {
 Result<Address> HostDevice::pinned_alloc(Bytes size) noexcept {
   ASHLAR_REQUIRE(size > 0_B, Code::kInvalidArgument, "HostDevice: pinned_alloc of zero bytes");
   const std::lock_guard lock(impl_->mutex);
-  const Result<Address> base = host::map_aligned(size, host::kPageSize, PROT_READ | PROT_WRITE, Code::kOutOfMemory);
+  const Result<Address> base =
+      host::map_aligned(size, host::kPageSize, PROT_READ | PROT_WRITE, Code::kOutOfMemory);
   if (!base.is_ok()) return base;
   try {
     impl_->pinned.emplace(base.value(), size);
@@ -159,7 +167,8 @@ Result<Address> HostDevice::pinned_alloc(Bytes size) noexcept {
 Status HostDevice::pinned_free(Address base) noexcept {
   const std::lock_guard lock(impl_->mutex);
   const auto it = impl_->pinned.find(base);
-  ASHLAR_REQUIRE(it != impl_->pinned.end(), Code::kInvalidArgument, "HostDevice: pinned_free of what is not pinned");
+  ASHLAR_REQUIRE(it != impl_->pinned.end(), Code::kInvalidArgument,
+                 "HostDevice: pinned_free of what is not pinned");
   host::unmap(base, it->second);
   impl_->pinned.erase(it);
   return Status::ok();

@@ -1,19 +1,25 @@
-// HostDevice: the Device seam over this computer's own memory, so that everything above it runs for real without a GPU.
+// HostDevice: the Device seam over this computer's own memory, so that everything above it runs for
+// real without a GPU.
 //
-// Purpose: segments are anonymous mappings, backed by the kernel as they are touched. Virtual memory is real as well: a
-// reservation is an inaccessible mapping, page handles are ranges of one memory file, mapping one is mmap over the
-// reservation, access is mprotect. Touching what is unmapped or not given access is a fault, as on a GPU.
+// Purpose: segments are anonymous mappings, backed by the kernel as they are touched. Virtual
+// memory is real as well: a reservation is an inaccessible mapping, page handles are ranges of one
+// memory file, mapping one is mmap over the reservation, access is mprotect. Touching what is
+// unmapped or not given access is a fault, as on a GPU.
 //
-// What a CPU has not: streams that run behind the caller. All work is done when the call that does it returns, so every
-// event is complete at once, waits return at once, and nothing ever captures (D6 has no occasion). Streams exist as
-// handles with identities. Handles are checked: one that is dead or foreign gives kInvalidHandle, and none comes back.
+// What a CPU has not: streams that run behind the caller. All work is done when the call that does
+// it returns, so every event is complete at once, waits return at once, and nothing ever captures
+// (D6 has no occasion). Streams exist as handles with identities. Handles are checked: one that is
+// dead or foreign gives kInvalidHandle, and none comes back.
 //
 // Thread safety: every member, from any thread (one mutex). Linux only.
 //
 // Invariants:
-//   (1) ledger() counts exactly what was handed out and not returned; the destructor returns the rest to the kernel.
-//   (2) segments and page handles held never exceed the capacity. Pinned memory does not count: it is the host's.
-//   (3) a page's memory goes back to the kernel when its handle is released and it is mapped nowhere.
+//   (1) ledger() counts exactly what was handed out and not returned; the destructor returns the
+//       rest to the kernel.
+//   (2) segments and page handles held never exceed the capacity. Pinned memory does not count: it
+//       is the host's.
+//   (3) a page's memory goes back to the kernel when its handle is released and it is mapped
+//       nowhere.
 #pragma once
 
 #include <memory>
@@ -30,16 +36,18 @@ struct HostLedger {
   std::uint64_t page_handles = 0;  ///< not yet released
   std::uint64_t mappings = 0;
   std::uint64_t events = 0;
-  std::uint64_t streams = 0;       ///< without the default stream
+  std::uint64_t streams = 0;  ///< without the default stream
   std::uint64_t pinned = 0;
-  Bytes held;                      ///< what counts against the capacity: segments, and pages whose memory is not back
+  /// what counts against the capacity: segments, and pages whose memory is not back
+  Bytes held;
   friend bool operator==(const HostLedger&, const HostLedger&) = default;
 };
 
 class ASHLAR_API HostDevice final : public Device {
  public:
-  /// A device with that ordinal which hands out at most `capacity` (Bytes::max(): whatever the kernel gives).
-  /// Makes no system call; the host must have memory for the object itself (std::bad_alloc otherwise).
+  /// A device with that ordinal which hands out at most `capacity` (Bytes::max(): whatever the
+  /// kernel gives). Makes no system call; the host must have memory for the object itself
+  /// (std::bad_alloc otherwise).
   explicit HostDevice(DeviceId id = DeviceId{0}, Bytes capacity = Bytes::max());
   ~HostDevice() override;
   HostDevice(const HostDevice&) = delete;

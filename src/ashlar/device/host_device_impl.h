@@ -45,7 +45,8 @@ struct Reservation {
 }  // namespace host
 
 struct HostDevice::Impl {
-  explicit Impl(DeviceId device, Bytes most) : id(device), capacity(most), default_stream_id(new_stream_id()) {}
+  explicit Impl(DeviceId device, Bytes most)
+      : id(device), capacity(most), default_stream_id(new_stream_id()) {}
 
   /// Unique in the process.
   static std::uint64_t new_stream_id() noexcept;
@@ -53,9 +54,13 @@ struct HostDevice::Impl {
   void give_back(std::map<PageHandle, host::Page>::iterator page) noexcept;
   // The reservation that holds all of [at, at + size), or null.
   host::Reservation* reservation_of(Address at, Bytes size) noexcept;
-  // The mappings that tile [at, at + size) exactly, as [first, last); first == last when they do not.
-  static std::pair<host::Mappings::iterator, host::Mappings::iterator> tiling(host::Reservation* range, Address at, Bytes size) noexcept;
-  bool knows(StreamHandle stream) const { return stream == kDefaultStream || streams.count(stream) != 0; }
+  // The mappings that tile [at, at + size) exactly, as [first, last); first == last when they do
+  // not.
+  static std::pair<host::Mappings::iterator, host::Mappings::iterator> tiling(
+      host::Reservation* range, Address at, Bytes size) noexcept;
+  bool knows(StreamHandle stream) const {
+    return stream == kDefaultStream || streams.count(stream) != 0;
+  }
 
   const DeviceId id;
   const Bytes capacity;

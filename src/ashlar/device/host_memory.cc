@@ -21,7 +21,8 @@ using host::Page;
 using host::Reservation;
 using host::unmap;
 
-constexpr Bytes kRangeMax{std::uint64_t{1} << 46};         // no x86-64 or arm64 process has more to map
+// no x86-64 or arm64 process has more to map
+constexpr Bytes kRangeMax{std::uint64_t{1} << 46};
 
 Status invalid(const char* why) { return {Code::kInvalidArgument, why}; }
 Status dead(const char* why) { return {Code::kInvalidHandle, why}; }
@@ -35,19 +36,23 @@ void host::unmap(Address base, Bytes size) noexcept {
   static_cast<void>(failed);
 }
 
-// An anonymous mapping aligned to `alignment`: one that is larger by the alignment, its ends cut off.
-Result<Address> host::map_aligned(Bytes size, Bytes alignment, int protection, Code when_full) noexcept {
+// An anonymous mapping aligned to `alignment`: one that is larger by the alignment, its ends cut
+// off.
+Result<Address> host::map_aligned(Bytes size, Bytes alignment, int protection,
+                                  Code when_full) noexcept {
   const Status full{when_full, "HostDevice: the kernel has no such range"};
   const auto slack = checked_add(size, alignment);
   if (!slack || *slack > kRangeMax) return full;
-  void* const mapped =
-      ::mmap(nullptr, slack->count(), protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const mapped = ::mmap(nullptr, slack->count(), protection,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) return full;
   const Address start = Address::of(mapped);
   const Bytes before = *checked_round_up(Bytes{start.value()}, alignment) - Bytes{start.value()};
   unmap(start, before);
-  // The kernel keeps its own pages whole: the last one of the range stays, though `size` may end inside it.
-  const Bytes kept = *checked_round_up(size, Bytes{static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))});
+  // The kernel keeps its own pages whole: the last one of the range stays, though `size` may end
+  // inside it.
+  const Bytes kept =
+      *checked_round_up(size, Bytes{static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))});
   unmap(start + before + kept, *slack - before - kept);
   return start + before;
 }
@@ -70,7 +75,8 @@ Reservation* HostDevice::Impl::reservation_of(Address at, Bytes size) noexcept {
   return before <= it->second.size && size <= it->second.size - before ? &it->second : nullptr;
 }
 
-std::pair<Mappings::iterator, Mappings::iterator> HostDevice::Impl::tiling(Reservation* range, Address at,
+std::pair<Mappings::iterator, Mappings::iterator> HostDevice::Impl::tiling(Reservation* range,
+                                                                           Address at,
                                                                            Bytes size) noexcept {
   const auto first = range->mappings.find(at);
   const Address end = at + size;
@@ -83,13 +89,14 @@ std::pair<Mappings::iterator, Mappings::iterator> HostDevice::Impl::tiling(Reser
   return reached == end ? std::pair(first, last) : std::pair(first, first);
 }
 
-// Segments. -------------------------------------------------------------------------------------------------------------
+// Segments.
 
 Result<Address> HostDevice::segment_alloc(Bytes size) noexcept {
   ASHLAR_REQUIRE(size > 0_B, Code::kInvalidArgument, "HostDevice: segment_alloc of zero bytes");
   const std::lock_guard lock(impl_->mutex);
   ASHLAR_REQUIRE(impl_->has_room(size), Code::kOutOfMemory, "HostDevice: over the capacity");
-  const Result<Address> base = map_aligned(size, kPageSize, PROT_READ | PROT_WRITE, Code::kOutOfMemory);
+  const Result<Address> base =
+      map_aligned(size, kPageSize, PROT_READ | PROT_WRITE, Code::kOutOfMemory);
   if (!base.is_ok()) return base;
   try {
     impl_->segments.emplace(base.value(), size);
@@ -111,15 +118,17 @@ Status HostDevice::segment_free(Address base) noexcept {
   return Status::ok();
 }
 
-// Virtual memory. -------------------------------------------------------------------------------------------------------
+// Virtual memory.
 
 Result<Address> HostDevice::address_reserve(Bytes size, Bytes alignment) noexcept {
-  if (size == 0_B || size % kPageSize != 0) return invalid("HostDevice: a reservation is whole pages");
+  if (size == 0_B || size % kPageSize != 0)
+    return invalid("HostDevice: a reservation is whole pages");
   if (alignment != 0_B && !is_power_of_two(alignment.count())) {
     return invalid("HostDevice: an alignment is a power of two");
   }
   const std::lock_guard lock(impl_->mutex);
-  const Result<Address> base = map_aligned(size, std::max(alignment, kPageSize), PROT_NONE, Code::kOutOfAddresses);
+  const Result<Address> base =
+      map_aligned(size, std::max(alignment, kPageSize), PROT_NONE, Code::kOutOfAddresses);
   if (!base.is_ok()) return base;
   try {
     impl_->reservations.emplace(base.value(), Reservation{size, {}});
@@ -136,7 +145,8 @@ Status HostDevice::address_release(Address base, Bytes size) noexcept {
   if (it == impl_->reservations.end() || it->second.size != size) {
     return invalid("HostDevice: address_release of what is no reservation");
   }
-  ASHLAR_REQUIRE(it->second.mappings.empty(), Code::kBusy, "HostDevice: the reservation has mappings");
+  ASHLAR_REQUIRE(it->second.mappings.empty(), Code::kBusy,
+                 "HostDevice: the reservation has mappings");
   unmap(base, size);
   impl_->reservations.erase(it);
   return Status::ok();
@@ -150,7 +160,8 @@ Result<PageHandle> HostDevice::page_create(Bytes size) noexcept {
   const auto end = checked_add(impl_->file_size, size);
   if (!end || *end > kRangeMax) return full;
   if (impl_->file < 0) impl_->file = ::memfd_create("ashlar-host-device", MFD_CLOEXEC);
-  if (impl_->file < 0 || ::ftruncate(impl_->file, static_cast<off_t>(end->count())) != 0) return full;
+  if (impl_->file < 0 || ::ftruncate(impl_->file, static_cast<off_t>(end->count())) != 0)
+    return full;
   const PageHandle handle{impl_->next_handle};
   try {
     impl_->pages.emplace(handle, Page{impl_->file_size, size});
@@ -166,7 +177,8 @@ Result<PageHandle> HostDevice::page_create(Bytes size) noexcept {
 Status HostDevice::page_release(PageHandle handle) noexcept {
   const std::lock_guard lock(impl_->mutex);
   const auto it = impl_->pages.find(handle);
-  if (it == impl_->pages.end() || it->second.is_released) return dead("HostDevice: page_release of a dead handle");
+  if (it == impl_->pages.end() || it->second.is_released)
+    return dead("HostDevice: page_release of a dead handle");
   it->second.is_released = true;
   if (it->second.mappings == 0) impl_->give_back(it);
   return Status::ok();
@@ -175,15 +187,16 @@ Status HostDevice::page_release(PageHandle handle) noexcept {
 Status HostDevice::page_map(Address at, Bytes size, PageHandle handle) noexcept {
   const std::lock_guard lock(impl_->mutex);
   const auto page = impl_->pages.find(handle);
-  if (page == impl_->pages.end() || page->second.is_released) return dead("HostDevice: page_map of a dead handle");
+  if (page == impl_->pages.end() || page->second.is_released)
+    return dead("HostDevice: page_map of a dead handle");
   if (page->second.size != size) return invalid("HostDevice: a handle is mapped whole");
   if (Bytes{at.value()} % kPageSize != 0) return invalid("HostDevice: page_map at no page's start");
   Reservation* const range = impl_->reservation_of(at, size);
   if (range == nullptr) return invalid("HostDevice: page_map outside any reservation");
   const auto after = range->mappings.lower_bound(at);
   const bool meets_next = after != range->mappings.end() && after->first < at + size;
-  const bool meets_last =
-      after != range->mappings.begin() && at < std::prev(after)->first + std::prev(after)->second.size;
+  const bool meets_last = after != range->mappings.begin() &&
+                          at < std::prev(after)->first + std::prev(after)->second.size;
   ASHLAR_REQUIRE(!meets_next && !meets_last, Code::kBusy, "HostDevice: page_map over a mapping");
   Mappings::iterator noted;
   try {
@@ -191,8 +204,8 @@ Status HostDevice::page_map(Address at, Bytes size, PageHandle handle) noexcept 
   } catch (const std::bad_alloc&) {
     return {Code::kOutOfMemory, "HostDevice: no host memory for the note"};
   }
-  const void* mapped = ::mmap(at.pointer(), size.count(), PROT_NONE, MAP_SHARED | MAP_FIXED, impl_->file,
-                              static_cast<off_t>(page->second.offset.count()));
+  const void* mapped = ::mmap(at.pointer(), size.count(), PROT_NONE, MAP_SHARED | MAP_FIXED,
+                              impl_->file, static_cast<off_t>(page->second.offset.count()));
   if (mapped == MAP_FAILED) {
     range->mappings.erase(noted);
     return {Code::kDriverError, "HostDevice: the kernel maps no more"};
@@ -208,9 +221,11 @@ Status HostDevice::page_access(Address at, Bytes size) noexcept {
   const auto [first, last] = Impl::tiling(range, at, size);
   if (first == last) return invalid("HostDevice: page_access of other than whole mappings");
   for (auto it = first; it != last; ++it) {
-    if (::mprotect(it->first.pointer(), it->second.size.count(), PROT_READ | PROT_WRITE) == 0) continue;
+    if (::mprotect(it->first.pointer(), it->second.size.count(), PROT_READ | PROT_WRITE) == 0)
+      continue;
     for (auto undo = first; undo != it; ++undo) {  // D1: what had no access has none again
-      if (!undo->second.has_access) ::mprotect(undo->first.pointer(), undo->second.size.count(), PROT_NONE);
+      if (!undo->second.has_access)
+        ::mprotect(undo->first.pointer(), undo->second.size.count(), PROT_NONE);
     }
     return {Code::kDriverError, "HostDevice: the kernel refuses access"};
   }

@@ -14,19 +14,34 @@
 namespace ashlar::inline v0::plan {
 
 /// In the order in which they are written.
-enum class Column : std::uint8_t { kId, kLower, kUpper, kSize, kAlignment, kGaps, kHint, kPinned, kGroup, kSpace, kOffset };
+enum class Column : std::uint8_t {
+  kId,
+  kLower,
+  kUpper,
+  kSize,
+  kAlignment,
+  kGaps,
+  kHint,
+  kPinned,
+  kGroup,
+  kSpace,
+  kOffset
+};
 
 inline constexpr std::size_t kColumns = 11;
 inline constexpr std::size_t kColumnsRequired = 4;  ///< the first ones
 inline constexpr std::array<const char*, kColumns> kColumnNames{
-    "id", "lower", "upper", "size", "alignment", "gaps", "hint", "pinned", "group", "space", "offset"};
+    "id",   "lower",  "upper", "size",  "alignment", "gaps",
+    "hint", "pinned", "group", "space", "offset"};
 
 inline const char* name_of(Column column) { return kColumnNames[static_cast<std::size_t>(column)]; }
 
-/// May it be an id, or the name of a group or space? Only what every reader of CSV, and every terminal, takes as it stands.
+/// May it be an id, or the name of a group or space? Only what every reader of CSV, and every
+/// terminal, takes as it stands.
 inline bool is_csv_name(std::string_view text) {
   return !text.empty() && text.size() <= kCsvNameMax &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~' && c != ',' && c != '"'; });
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return c >= ' ' && c <= '~' && c != ',' && c != '"'; });
 }
 
 }  // namespace ashlar::inline v0::plan

@@ -1,7 +1,8 @@
 // 64-bit FNV-1a (Fowler, Noll, Vo; public domain constants), for numbers and bytes.
 //
-// Purpose: the hash of a problem and the checksum of a plan file, the same on every machine: numbers go in with their
-// lowest byte first. Against damage and mix-ups, not against somebody who wants two problems to hash the same.
+// Purpose: the hash of a problem and the checksum of a plan file, the same on every machine:
+// numbers go in with their lowest byte first. Against damage and mix-ups, not against somebody who
+// wants two problems to hash the same.
 // Thread safety: plain value. Cost: one multiplication a byte.
 #pragma once
 
@@ -14,7 +15,8 @@ class Fnv {
  public:
   void add(unsigned char byte) noexcept { value_ = (value_ ^ byte) * 0x100000001b3u; }
   void add(std::uint64_t number) noexcept {
-    for (unsigned shift = 0; shift < 64; shift += 8) add(static_cast<unsigned char>(number >> shift));
+    for (unsigned shift = 0; shift < 64; shift += 8)
+      add(static_cast<unsigned char>(number >> shift));
   }
   void add(std::string_view bytes) noexcept {
     for (const char c : bytes) add(static_cast<unsigned char>(c));

@@ -1,6 +1,7 @@
 // When a buffer is live: the pieces of its life between its gaps.
 //
-// Thread safety: pure functions. REQUIRES, throughout: the buffer's own part of the problem is sound.
+// Thread safety: pure functions. REQUIRES, throughout: the buffer's own part of the problem is
+// sound.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,9 @@
 namespace ashlar::inline v0::plan {
 
 /// One more than it has gaps.
-inline std::uint32_t live_pieces(const Buffer& buffer) noexcept { return buffer.gaps_end - buffer.gaps_begin + 1; }
+inline std::uint32_t live_pieces(const Buffer& buffer) noexcept {
+  return buffer.gaps_end - buffer.gaps_begin + 1;
+}
 
 /// The k-th, in order of time; none is empty, and no two touch.
 inline Lifetime live_piece(const Problem& problem, const Buffer& buffer, std::uint32_t k) noexcept {

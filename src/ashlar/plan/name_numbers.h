@@ -1,7 +1,7 @@
 // Numbers for names, in the order in which they first occur.
 //
-// Purpose: a million ids are told apart in a third of the time that the standard's maps need, which are a node each: here a
-// name is a cell of eight bytes and a view.
+// Purpose: a million ids are told apart in a third of the time that the standard's maps need, which
+// are a node each: here a name is a cell of eight bytes and a view.
 // Thread safety: none. Cost: O(1) a name, unless many names have the same hash.
 #pragma once
 

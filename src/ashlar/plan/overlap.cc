@@ -34,11 +34,13 @@ std::vector<Event> events_of(const Problem& problem, const std::vector<Bytes>& o
   return events;
 }
 
-// What is live now, by space and offset. While no two overlap but of one group, all that share an offset are of one group,
-// and the last of them reaches highest: so a newcomer need look only at the neighbours of its place.
+// What is live now, by space and offset. While no two overlap but of one group, all that share an
+// offset are of one group, and the last of them reaches highest: so a newcomer need look only at
+// the neighbours of its place.
 class LiveRanges {
  public:
-  LiveRanges(const Problem& problem, const std::vector<Bytes>& offsets) : problem_(problem), offsets_(offsets) {}
+  LiveRanges(const Problem& problem, const std::vector<Bytes>& offsets)
+      : problem_(problem), offsets_(offsets) {}
 
   /// The live buffer that `b` may not overlap and does, if any; else `b` is live from now on.
   std::optional<std::uint32_t> insert(std::uint32_t b) {
@@ -48,7 +50,8 @@ class LiveRanges {
       const Range& below = *std::prev(at_or_above);
       if (below.space == range.space && below.end > range.offset) return below.buffer;
     }
-    if (at_or_above != ranges_.end() && overlap(*at_or_above, range) && !together(at_or_above->buffer, b)) {
+    if (at_or_above != ranges_.end() && overlap(*at_or_above, range) &&
+        !together(at_or_above->buffer, b)) {
       return at_or_above->buffer;
     }
     const auto above = ranges_.lower_bound({range.space, range.offset + Bytes{1}, Bytes{}, 0});
@@ -66,7 +69,8 @@ class LiveRanges {
     Bytes end;
     std::uint32_t buffer;
     friend bool operator<(const Range& a, const Range& b) {
-      return std::tie(a.space, a.offset, a.end, a.buffer) < std::tie(b.space, b.offset, b.end, b.buffer);
+      return std::tie(a.space, a.offset, a.end, a.buffer) <
+             std::tie(b.space, b.offset, b.end, b.buffer);
     }
   };
 
@@ -75,9 +79,12 @@ class LiveRanges {
     return {buffer.space, offsets_[b], offsets_[b] + buffer.size, b};
   }
   /// REQUIRES: a begins no lower than b.
-  static bool overlap(const Range& a, const Range& b) { return a.space == b.space && a.offset < b.end; }
+  static bool overlap(const Range& a, const Range& b) {
+    return a.space == b.space && a.offset < b.end;
+  }
   bool together(std::uint32_t a, std::uint32_t b) const {
-    return problem_.buffers[a].group != kNoGroup && problem_.buffers[a].group == problem_.buffers[b].group;
+    return problem_.buffers[a].group != kNoGroup &&
+           problem_.buffers[a].group == problem_.buffers[b].group;
   }
 
   const Problem& problem_;

@@ -1,6 +1,7 @@
 // Do offsets keep buffers that conflict apart?
 //
-// Purpose: what makes a pin or a stored plan acceptable. The library's own word; spec/plan judges solvers, by other code.
+// Purpose: what makes a pin or a stored plan acceptable. The library's own word; spec/plan judges
+// solvers, by other code.
 // Thread safety: pure function.
 #pragma once
 
@@ -18,8 +19,9 @@ struct Overlap {
   std::uint32_t later = 0;
 };
 
-/// The first overlap in time, if any. Buffers at kNowhere are left out. REQUIRES: the buffers of `problem` are each sound,
-/// those of a group are in one space and at one offset, and no offset or end is over kPlanBytesMax. Cost: O(n log n).
+/// The first overlap in time, if any. Buffers at kNowhere are left out. REQUIRES: the buffers of
+/// `problem` are each sound, those of a group are in one space and at one offset, and no offset or
+/// end is over kPlanBytesMax. Cost: O(n log n).
 std::optional<Overlap> first_overlap(const Problem& problem, const std::vector<Bytes>& offsets);
 
 }  // namespace ashlar::inline v0::plan

@@ -13,8 +13,9 @@ namespace ashlar::inline v0::plan {
 /// Whether a plan within some capacity is known to exist, known not to exist, or neither.
 enum class Fits : std::uint8_t { kUnknown, kYes, kNo };
 
-/// What is known of one space. A proof, of either kind, is a lower bound: an optimal peak is its own, and what cannot fit in
-/// C bytes has one above C. So the two numbers say all, and cannot contradict a flag.
+/// What is known of one space. A proof, of either kind, is a lower bound: an optimal peak is its
+/// own, and what cannot fit in C bytes has one above C. So the two numbers say all, and cannot
+/// contradict a flag.
 struct SpaceAnswer {
   Bytes peak;         ///< the highest end of a buffer; zero when the space is empty
   Bytes lower_bound;  ///< no valid plan has a lower peak; never above peak
@@ -29,9 +30,10 @@ struct SpaceAnswer {
 };
 
 struct Plan {
-  std::vector<Bytes> offsets;        ///< by buffer
-  std::vector<SpaceAnswer> spaces;   ///< by space
-  /// For each space that cannot fit: buffers of it that cannot fit within its capacity together. Few, not always fewest.
+  std::vector<Bytes> offsets;       ///< by buffer
+  std::vector<SpaceAnswer> spaces;  ///< by space
+  /// For each space that cannot fit: buffers of it that cannot fit within its capacity together.
+  /// Few, not always fewest.
   std::vector<std::uint32_t> cannot_fit;
 };
 

@@ -12,13 +12,15 @@ std::string id_of(const Problem& problem, std::uint32_t buffer) {
   return "buffer " + (problem.ids.empty() ? std::to_string(buffer) : problem.ids[buffer]);
 }
 
-std::optional<std::string> fault_of_offset(const Problem& problem, const Plan& plan, std::uint32_t b) {
+std::optional<std::string> fault_of_offset(const Problem& problem, const Plan& plan,
+                                           std::uint32_t b) {
   const Buffer& buffer = problem.buffers[b];
   const Bytes offset = plan.offsets[b];
   if (offset == kNowhere) return id_of(problem, b) + " has no offset";
   if (offset > kPlanBytesMax - buffer.size) return id_of(problem, b) + " ends over 2^62";
   if (offset % buffer.alignment != 0) return id_of(problem, b) + " is not aligned";
-  if (buffer.pinned != kNowhere && offset != buffer.pinned) return id_of(problem, b) + " is not where it is pinned";
+  if (buffer.pinned != kNowhere && offset != buffer.pinned)
+    return id_of(problem, b) + " is not where it is pinned";
   return std::nullopt;
 }
 
@@ -29,7 +31,8 @@ std::optional<std::string> fault_of_groups(const Problem& problem, const Plan& p
     std::optional<std::uint32_t>& one = first[problem.buffers[b].group];
     if (!one) one = b;
     if (plan.offsets[*one] != plan.offsets[b]) {
-      return id_of(problem, *one) + " and " + id_of(problem, b) + " are of one alias group and apart";
+      return id_of(problem, *one) + " and " + id_of(problem, b) +
+             " are of one alias group and apart";
     }
   }
   return std::nullopt;
@@ -52,14 +55,16 @@ std::optional<std::string> fault_of_answers(const Problem& problem, const Plan& 
 }  // namespace
 
 std::optional<std::string> fault_of_plan(const Problem& problem, const Plan& plan) {
-  if (plan.offsets.size() != problem.buffers.size()) return "there are not as many offsets as buffers";
+  if (plan.offsets.size() != problem.buffers.size())
+    return "there are not as many offsets as buffers";
   if (plan.spaces.size() != problem.spaces.size()) return "there are not as many answers as spaces";
   for (std::uint32_t b = 0; b < problem.buffers.size(); ++b) {
     if (const auto fault = fault_of_offset(problem, plan, b)) return fault;
   }
   if (const auto fault = fault_of_groups(problem, plan)) return fault;
   if (const auto overlap = first_overlap(problem, plan.offsets)) {
-    return id_of(problem, overlap->earlier) + " and " + id_of(problem, overlap->later) + " are live together and overlap";
+    return id_of(problem, overlap->earlier) + " and " + id_of(problem, overlap->later) +
+           " are live together and overlap";
   }
   return fault_of_answers(problem, plan);
 }

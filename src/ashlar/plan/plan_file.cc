@@ -8,21 +8,24 @@
 namespace ashlar::inline v0::plan {
 namespace {
 
-constexpr std::string_view kMagic = "\x89"
-                                    "APLAN\r\n";
+constexpr std::string_view kMagic =
+    "\x89"
+    "APLAN\r\n";
 constexpr std::uint64_t kHeaderBytes = 32;
 constexpr std::uint64_t kSpaceBytes = 16;
 constexpr std::uint64_t kOffsetBytes = 8;
 constexpr std::uint64_t kChecksumBytes = 8;
 
 void put(std::string* out, std::uint64_t number, unsigned bytes) {
-  for (unsigned i = 0; i < bytes; ++i) out->push_back(static_cast<char>((number >> (8 * i)) & 0xff));
+  for (unsigned i = 0; i < bytes; ++i)
+    out->push_back(static_cast<char>((number >> (8 * i)) & 0xff));
 }
 
 /// Takes numbers from the front. REQUIRES: there are as many bytes.
 std::uint64_t take(std::string_view* from, unsigned bytes) {
   std::uint64_t number = 0;
-  for (unsigned i = 0; i < bytes; ++i) number |= std::uint64_t{static_cast<unsigned char>((*from)[i])} << (8 * i);
+  for (unsigned i = 0; i < bytes; ++i)
+    number |= std::uint64_t{static_cast<unsigned char>((*from)[i])} << (8 * i);
   from->remove_prefix(bytes);
   return number;
 }
@@ -47,20 +50,25 @@ Decoded decode(std::string_view bytes, const Problem& problem) {
   rest.remove_prefix(kMagic.size());
   if (rest.size() < 4) return fail("cut off");
   const std::uint64_t version = take(&rest, 4);
-  if (version != kPlanFileVersion) return fail("version " + std::to_string(version) + ", and this reads only version 1");
+  if (version != kPlanFileVersion)
+    return fail("version " + std::to_string(version) + ", and this reads only version 1");
   if (bytes.size() < kHeaderBytes + kChecksumBytes) return fail("cut off");
   const std::uint64_t spaces = take(&rest, 4);
   const std::uint64_t buffers = take(&rest, 8);
   const std::uint64_t hash = take(&rest, 8);
   if (buffers > kBuffersMax) return fail("damaged: more than 2^28 buffers");
-  const std::uint64_t size = kHeaderBytes + spaces * kSpaceBytes + buffers * kOffsetBytes + kChecksumBytes;
+  const std::uint64_t size =
+      kHeaderBytes + spaces * kSpaceBytes + buffers * kOffsetBytes + kChecksumBytes;
   if (bytes.size() < size) {
-    return fail("cut off after " + std::to_string(bytes.size()) + " of " + std::to_string(size) + " bytes");
+    return fail("cut off after " + std::to_string(bytes.size()) + " of " + std::to_string(size) +
+                " bytes");
   }
   if (bytes.size() > size) return fail("something follows the plan");
   std::string_view sum = bytes.substr(size - kChecksumBytes);
-  if (take(&sum, 8) != checksum(bytes.substr(0, size - kChecksumBytes))) return fail("damaged: its checksum is another");
-  if (hash != hash_of(problem) || buffers != problem.buffers.size() || spaces != problem.spaces.size()) {
+  if (take(&sum, 8) != checksum(bytes.substr(0, size - kChecksumBytes)))
+    return fail("damaged: its checksum is another");
+  if (hash != hash_of(problem) || buffers != problem.buffers.size() ||
+      spaces != problem.spaces.size()) {
     return fail("made for another problem");
   }
   Decoded out;
@@ -77,9 +85,11 @@ Decoded decode(std::string_view bytes, const Problem& problem) {
 }  // namespace
 
 Result<std::string> format_plan(const Plan& plan, const Problem& problem) {
-  ASHLAR_REQUIRE(!fault_of_plan(problem, plan), Code::kInvalidArgument, "not a valid plan of the problem");
+  ASHLAR_REQUIRE(!fault_of_plan(problem, plan), Code::kInvalidArgument,
+                 "not a valid plan of the problem");
   std::string out(kMagic);
-  out.reserve(kHeaderBytes + plan.spaces.size() * kSpaceBytes + plan.offsets.size() * kOffsetBytes + kChecksumBytes);
+  out.reserve(kHeaderBytes + plan.spaces.size() * kSpaceBytes + plan.offsets.size() * kOffsetBytes +
+              kChecksumBytes);
   put(&out, kPlanFileVersion, 4);
   put(&out, plan.spaces.size(), 4);
   put(&out, plan.offsets.size(), 8);
@@ -93,7 +103,8 @@ Result<std::string> format_plan(const Plan& plan, const Problem& problem) {
   return out;
 }
 
-Result<Plan> parse_plan(std::string_view bytes, std::string_view name, const Problem& problem, std::string* error) {
+Result<Plan> parse_plan(std::string_view bytes, std::string_view name, const Problem& problem,
+                        std::string* error) {
   Decoded decoded = decode(bytes, problem);
   if (decoded.reason.empty()) return std::move(decoded.plan);
   if (error != nullptr) *error = std::string(name) + ": " + decoded.reason;

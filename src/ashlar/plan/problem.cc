@@ -22,17 +22,18 @@ ProblemFault fault_of_two(std::uint32_t buffer, std::uint32_t other, const char*
 }
 
 Status check_tables(const Problem& problem) {
-  ASHLAR_REQUIRE(problem.buffers.size() <= kBuffersMax, Code::kSizeOverflow, "more than 2^28 buffers");
+  ASHLAR_REQUIRE(problem.buffers.size() <= kBuffersMax, Code::kSizeOverflow,
+                 "more than 2^28 buffers");
   ASHLAR_REQUIRE(problem.gaps.size() <= kGapsMax, Code::kSizeOverflow, "more than 2^30 gaps");
   ASHLAR_REQUIRE(!problem.spaces.empty(), Code::kInvalidArgument, "there is no space");
-  ASHLAR_REQUIRE(problem.ids.empty() || problem.ids.size() == problem.buffers.size(), Code::kInvalidArgument,
-                 "some buffers have an id and some have none");
+  ASHLAR_REQUIRE(problem.ids.empty() || problem.ids.size() == problem.buffers.size(),
+                 Code::kInvalidArgument, "some buffers have an id and some have none");
   return Status::ok();
 }
 
 Status check_gaps(const Problem& problem, const Buffer& buffer) {
-  ASHLAR_REQUIRE(buffer.gaps_begin <= buffer.gaps_end && buffer.gaps_end <= problem.gaps.size(), Code::kInvalidArgument,
-                 "its gaps are not there");
+  ASHLAR_REQUIRE(buffer.gaps_begin <= buffer.gaps_end && buffer.gaps_end <= problem.gaps.size(),
+                 Code::kInvalidArgument, "its gaps are not there");
   Time before = buffer.life.lower;
   for (std::uint32_t g = buffer.gaps_begin; g < buffer.gaps_end; ++g) {
     const Lifetime& gap = problem.gaps[g];
@@ -45,23 +46,31 @@ Status check_gaps(const Problem& problem, const Buffer& buffer) {
 }
 
 Status check_buffer(const Problem& problem, const Buffer& buffer) {
-  ASHLAR_REQUIRE(buffer.life.lower < buffer.life.upper, Code::kInvalidArgument, "upper is not above lower");
+  ASHLAR_REQUIRE(buffer.life.lower < buffer.life.upper, Code::kInvalidArgument,
+                 "upper is not above lower");
   ASHLAR_REQUIRE(buffer.size > 0_B, Code::kInvalidArgument, "its size is zero");
   ASHLAR_REQUIRE(buffer.size <= kPlanBytesMax, Code::kSizeOverflow, "its size is over 2^62");
-  ASHLAR_REQUIRE(is_power_of_two(buffer.alignment.count()), Code::kInvalidArgument, "its alignment is no power of two");
-  ASHLAR_REQUIRE(buffer.alignment <= kPlanBytesMax, Code::kSizeOverflow, "its alignment is over 2^62");
+  ASHLAR_REQUIRE(is_power_of_two(buffer.alignment.count()), Code::kInvalidArgument,
+                 "its alignment is no power of two");
+  ASHLAR_REQUIRE(buffer.alignment <= kPlanBytesMax, Code::kSizeOverflow,
+                 "its alignment is over 2^62");
   if (buffer.pinned != kNowhere) {
-    ASHLAR_REQUIRE(buffer.pinned <= kPlanBytesMax - buffer.size, Code::kSizeOverflow, "it is pinned to end over 2^62");
-    ASHLAR_REQUIRE(buffer.pinned % buffer.alignment == 0, Code::kInvalidArgument, "its pin is not aligned");
+    ASHLAR_REQUIRE(buffer.pinned <= kPlanBytesMax - buffer.size, Code::kSizeOverflow,
+                   "it is pinned to end over 2^62");
+    ASHLAR_REQUIRE(buffer.pinned % buffer.alignment == 0, Code::kInvalidArgument,
+                   "its pin is not aligned");
   }
-  ASHLAR_REQUIRE(buffer.hint == kNowhere || buffer.hint <= kPlanBytesMax, Code::kSizeOverflow, "its hint is over 2^62");
-  ASHLAR_REQUIRE(buffer.space < problem.spaces.size(), Code::kInvalidArgument, "its space is not there");
-  ASHLAR_REQUIRE(buffer.group == kNoGroup || buffer.group < problem.groups.size(), Code::kInvalidArgument,
-                 "its alias group is not there");
+  ASHLAR_REQUIRE(buffer.hint == kNowhere || buffer.hint <= kPlanBytesMax, Code::kSizeOverflow,
+                 "its hint is over 2^62");
+  ASHLAR_REQUIRE(buffer.space < problem.spaces.size(), Code::kInvalidArgument,
+                 "its space is not there");
+  ASHLAR_REQUIRE(buffer.group == kNoGroup || buffer.group < problem.groups.size(),
+                 Code::kInvalidArgument, "its alias group is not there");
   return check_gaps(problem, buffer);
 }
 
-// What any stack of all of them stays below: each takes its size and, to be aligned, less than its alignment.
+// What any stack of all of them stays below: each takes its size and, to be aligned, less than its
+// alignment.
 ProblemFault check_sum(const Problem& problem) {
   Bytes sum;
   for (const Buffer& buffer : problem.buffers) {
@@ -69,8 +78,10 @@ ProblemFault check_sum(const Problem& problem) {
   }
   for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
     const Buffer& buffer = problem.buffers[b];
-    sum += buffer.size + (buffer.alignment - Bytes{1});  // each term is at most 2^62, and so was the sum
-    if (sum > kPlanBytesMax) return fault(b, "sizes, padding and pins add up to over 2^62", Code::kSizeOverflow);
+    // each term is at most 2^62, and so was the sum
+    sum += buffer.size + (buffer.alignment - Bytes{1});
+    if (sum > kPlanBytesMax)
+      return fault(b, "sizes, padding and pins add up to over 2^62", Code::kSizeOverflow);
   }
   return {};
 }
@@ -105,7 +116,8 @@ ProblemFault check_groups(const Problem& problem, std::vector<Bytes>* pins) {
     if (buffer.group == kNoGroup || !groups[buffer.group].pinned) continue;
     const Group& group = groups[buffer.group];
     pin = problem.buffers[*group.pinned].pinned;
-    if (pin % group.alignment != 0) return fault(*group.pinned, "its pin is not aligned for all of its alias group");
+    if (pin % group.alignment != 0)
+      return fault(*group.pinned, "its pin is not aligned for all of its alias group");
   }
   return {};
 }
@@ -120,9 +132,11 @@ ProblemFault check_problem(const Problem& problem) {
   }
   if (const ProblemFault broken = check_sum(problem); !broken.status.is_ok()) return broken;
   std::vector<Bytes> pins;
-  if (const ProblemFault broken = check_groups(problem, &pins); !broken.status.is_ok()) return broken;
+  if (const ProblemFault broken = check_groups(problem, &pins); !broken.status.is_ok())
+    return broken;
   if (const std::optional<Overlap> overlap = first_overlap(problem, pins)) {
-    return fault_of_two(overlap->later, overlap->earlier, "it is pinned onto a pinned buffer that is live with it");
+    return fault_of_two(overlap->later, overlap->earlier,
+                        "it is pinned onto a pinned buffer that is live with it");
   }
   return {};
 }
@@ -130,7 +144,8 @@ ProblemFault check_problem(const Problem& problem) {
 bool conflict(const Problem& problem, std::uint32_t a, std::uint32_t b) noexcept {
   const Buffer& one = problem.buffers[a];
   const Buffer& two = problem.buffers[b];
-  if (a == b || one.space != two.space || (one.group != kNoGroup && one.group == two.group)) return false;
+  if (a == b || one.space != two.space || (one.group != kNoGroup && one.group == two.group))
+    return false;
   if (one.life.lower >= two.life.upper || two.life.lower >= one.life.upper) return false;
   std::uint32_t i = 0;
   std::uint32_t j = 0;
@@ -138,13 +153,15 @@ bool conflict(const Problem& problem, std::uint32_t a, std::uint32_t b) noexcept
     const Lifetime first = live_piece(problem, one, i);
     const Lifetime second = live_piece(problem, two, j);
     if (first.lower < second.upper && second.lower < first.upper) return true;
-    ++(first.upper < second.upper ? i : j);  // what ends first meets nothing that is still to come of the other
+    // what ends first meets nothing that is still to come of the other
+    ++(first.upper < second.upper ? i : j);
   }
   return false;
 }
 
 std::uint64_t hash_of(const Problem& problem) {
-  std::vector<std::uint32_t> first_of(problem.groups.size(), kNoGroup);  // a group is known by its first buffer
+  // a group is known by its first buffer
+  std::vector<std::uint32_t> first_of(problem.groups.size(), kNoGroup);
   Fnv hash;
   const auto add_life = [&hash](const Lifetime& life) {
     hash.add(static_cast<std::uint64_t>(life.lower));
@@ -155,7 +172,8 @@ std::uint64_t hash_of(const Problem& problem) {
   for (std::uint32_t b = 0; b < problem.buffers.size(); ++b) {
     const Buffer& buffer = problem.buffers[b];
     add_life(buffer.life);
-    for (const Bytes bytes : {buffer.size, buffer.alignment, buffer.pinned}) hash.add(bytes.count());
+    for (const Bytes bytes : {buffer.size, buffer.alignment, buffer.pinned})
+      hash.add(bytes.count());
     std::uint32_t first = kNoGroup;
     if (buffer.group != kNoGroup) {
       first = first_of[buffer.group] = std::min(first_of[buffer.group], b);

@@ -22,7 +22,9 @@ using InUse = std::array<bool, kColumns>;
 
 InUse columns_in_use(const Problem& problem, bool has_offsets) {
   InUse is_used{};
-  const auto used = [&is_used](Column column) -> bool& { return is_used[static_cast<std::size_t>(column)]; };
+  const auto used = [&is_used](Column column) -> bool& {
+    return is_used[static_cast<std::size_t>(column)];
+  };
   std::fill_n(is_used.begin(), kColumnsRequired, true);
   for (const Buffer& buffer : problem.buffers) {
     used(Column::kAlignment) |= buffer.alignment != Bytes{1};
@@ -54,14 +56,18 @@ Names names_of(const Problem& problem) {
 
 bool can_be_read_back(const std::vector<std::string>& names) {
   NameNumbers seen;
-  return std::all_of(names.begin(), names.end(),
-                     [&seen](const std::string& name) { return is_csv_name(name) && seen.number_of(name).is_new; });
+  return std::all_of(names.begin(), names.end(), [&seen](const std::string& name) {
+    return is_csv_name(name) && seen.number_of(name).is_new;
+  });
 }
 
 class Writer {
  public:
   Writer(const Problem& problem, const std::vector<Bytes>& offsets, const Names& names)
-      : problem_(problem), offsets_(offsets), names_(names), is_used_(columns_in_use(problem, !offsets.empty())) {}
+      : problem_(problem),
+        offsets_(offsets),
+        names_(names),
+        is_used_(columns_in_use(problem, !offsets.empty())) {}
 
   std::string write() {
     out_.reserve(64 + problem_.buffers.size() * 48);
@@ -90,28 +96,18 @@ class Writer {
         if (problem_.ids.empty()) return append(&out_, b);
         out_ += problem_.ids[b];
         return;
-      case Column::kLower:
-        return append(&out_, buffer.life.lower);
-      case Column::kUpper:
-        return append(&out_, buffer.life.upper);
-      case Column::kSize:
-        return append(&out_, buffer.size.count());
-      case Column::kAlignment:
-        return append(&out_, buffer.alignment.count());
-      case Column::kGaps:
-        return write_gaps(buffer);
-      case Column::kHint:
-        return append_offset(&out_, buffer.hint);
-      case Column::kPinned:
-        return append_offset(&out_, buffer.pinned);
+      case Column::kLower: return append(&out_, buffer.life.lower);
+      case Column::kUpper: return append(&out_, buffer.life.upper);
+      case Column::kSize: return append(&out_, buffer.size.count());
+      case Column::kAlignment: return append(&out_, buffer.alignment.count());
+      case Column::kGaps: return write_gaps(buffer);
+      case Column::kHint: return append_offset(&out_, buffer.hint);
+      case Column::kPinned: return append_offset(&out_, buffer.pinned);
       case Column::kGroup:
         if (buffer.group != kNoGroup) out_ += names_.groups[buffer.group];
         return;
-      case Column::kSpace:
-        out_ += names_.spaces[buffer.space];
-        return;
-      case Column::kOffset:
-        return append_offset(&out_, offsets_[b]);
+      case Column::kSpace: out_ += names_.spaces[buffer.space]; return;
+      case Column::kOffset: return append_offset(&out_, offsets_[b]);
     }
   }
 
@@ -134,12 +130,14 @@ class Writer {
 }  // namespace
 
 Result<std::string> format_problem_csv(const Problem& problem, const std::vector<Bytes>& offsets) {
-  ASHLAR_REQUIRE(offsets.empty() || offsets.size() == problem.buffers.size(), Code::kInvalidArgument,
-                 "there are not as many offsets as buffers");
-  ASHLAR_REQUIRE(std::all_of(offsets.begin(), offsets.end(), [](Bytes o) { return o <= kPlanBytesMax || o == kNowhere; }),
+  ASHLAR_REQUIRE(offsets.empty() || offsets.size() == problem.buffers.size(),
+                 Code::kInvalidArgument, "there are not as many offsets as buffers");
+  ASHLAR_REQUIRE(std::all_of(offsets.begin(), offsets.end(),
+                             [](Bytes o) { return o <= kPlanBytesMax || o == kNowhere; }),
                  Code::kSizeOverflow, "an offset is over 2^62");
   const Names names = names_of(problem);
-  ASHLAR_REQUIRE(can_be_read_back(problem.ids), Code::kInvalidArgument, "an id occurs twice, or CSV cannot hold it");
+  ASHLAR_REQUIRE(can_be_read_back(problem.ids), Code::kInvalidArgument,
+                 "an id occurs twice, or CSV cannot hold it");
   ASHLAR_REQUIRE(can_be_read_back(names.groups), Code::kInvalidArgument,
                  "a group's name occurs twice, or CSV cannot hold it");
   ASHLAR_REQUIRE(can_be_read_back(names.spaces), Code::kInvalidArgument,

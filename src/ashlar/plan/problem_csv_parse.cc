@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::size_t kRowMin = 8;  // `a,0,1,1` and its end
 
-// Reads a problem line by line. Each step returns false once something was wrong: line() and reason() then say what.
+// Reads a problem line by line. Each step returns false once something was wrong: line() and
+// reason() then say what.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -29,7 +30,8 @@ class Reader {
     const ProblemFault fault = check_problem(problem());
     if (fault.status.is_ok()) return true;
     std::string reason = fault.status.why();
-    if (fault.other != fault.buffer) reason += " (line " + std::to_string(line_of(fault.other)) + ")";
+    if (fault.other != fault.buffer)
+      reason += " (line " + std::to_string(line_of(fault.other)) + ")";
     return fail_at(line_of(fault.buffer), std::move(reason));
   }
 
@@ -49,7 +51,9 @@ class Reader {
     line_ = line;
     return fail(std::move(reason));
   }
-  bool fail_field(Column column, const char* what) { return fail(std::string(name_of(column)) + what); }
+  bool fail_field(Column column, const char* what) {
+    return fail(std::string(name_of(column)) + what);
+  }
 
   // The next line goes from text_ to row_.
   void next_line() {
@@ -76,8 +80,9 @@ class Reader {
     for (std::string_view field; next_field(&field);) {
       const auto known = std::find(kColumnNames.begin(), kColumnNames.end(), field);
       if (known == kColumnNames.end()) {
-        return fail(is_csv_name(field) && field.size() <= 40 ? "there is no column `" + std::string(field) + "`"
-                                                             : "the header does not name columns");
+        return fail(is_csv_name(field) && field.size() <= 40
+                        ? "there is no column `" + std::string(field) + "`"
+                        : "the header does not name columns");
       }
       const auto column = static_cast<std::size_t>(known - kColumnNames.begin());
       if (is_there[column]) return fail("column " + std::string(field) + " is there twice");
@@ -85,7 +90,8 @@ class Reader {
       columns_.push_back(static_cast<Column>(column));
     }
     for (std::size_t column = 0; column < kColumnsRequired; ++column) {
-      if (!is_there[column]) return fail(std::string("column ") + kColumnNames[column] + " is missing");
+      if (!is_there[column])
+        return fail(std::string("column ") + kColumnNames[column] + " is missing");
     }
     if (is_there[static_cast<std::size_t>(Column::kSpace)]) problem().spaces.clear();
     has_offsets_ = is_there[static_cast<std::size_t>(Column::kOffset)];
@@ -107,7 +113,8 @@ class Reader {
     std::string_view field;
     for (std::size_t c = 0; c < columns_.size(); ++c) {
       if (!next_field(&field)) {
-        return fail("the line has " + std::to_string(c) + " fields, the header " + std::to_string(columns_.size()));
+        return fail("the line has " + std::to_string(c) + " fields, the header " +
+                    std::to_string(columns_.size()));
       }
       if (!take_field(columns_[c], field)) return false;
     }
@@ -118,26 +125,16 @@ class Reader {
   bool take_field(Column column, std::string_view field) {
     Buffer& buffer = problem().buffers.back();
     switch (column) {
-      case Column::kId:
-        return take_id(field);
-      case Column::kLower:
-        return take_number(column, field, &buffer.life.lower);
-      case Column::kUpper:
-        return take_number(column, field, &buffer.life.upper);
-      case Column::kSize:
-        return take_bytes(column, field, &buffer.size);
-      case Column::kAlignment:
-        return field.empty() || take_bytes(column, field, &buffer.alignment);
-      case Column::kGaps:
-        return take_gaps(field);
-      case Column::kHint:
-        return field.empty() || take_bytes(column, field, &buffer.hint);
-      case Column::kPinned:
-        return field.empty() || take_bytes(column, field, &buffer.pinned);
-      case Column::kGroup:
-        return field.empty() || take_group(field);
-      case Column::kSpace:
-        return take_space(field);
+      case Column::kId: return take_id(field);
+      case Column::kLower: return take_number(column, field, &buffer.life.lower);
+      case Column::kUpper: return take_number(column, field, &buffer.life.upper);
+      case Column::kSize: return take_bytes(column, field, &buffer.size);
+      case Column::kAlignment: return field.empty() || take_bytes(column, field, &buffer.alignment);
+      case Column::kGaps: return take_gaps(field);
+      case Column::kHint: return field.empty() || take_bytes(column, field, &buffer.hint);
+      case Column::kPinned: return field.empty() || take_bytes(column, field, &buffer.pinned);
+      case Column::kGroup: return field.empty() || take_group(field);
+      case Column::kSpace: return take_space(field);
       case Column::kOffset:
         csv_.offsets.push_back(kNowhere);
         return field.empty() || take_bytes(column, field, &csv_.offsets.back());
@@ -145,7 +142,8 @@ class Reader {
     return false;
   }
 
-  // Most files number their buffers in order: as long as this one does, ids need neither storage nor a look for doubles.
+  // Most files number their buffers in order: as long as this one does, ids need neither storage
+  // nor a look for doubles.
   bool take_id(std::string_view field) {
     const std::size_t row = problem().buffers.size() - 1;
     if (ids_are_numbers_) {
@@ -208,9 +206,11 @@ class Reader {
     Lifetime gap;
     const char* const end = text.data() + text.size();
     const auto [dash, bad_lower] = std::from_chars(text.data(), end, gap.lower);
-    if (bad_lower != std::errc{} || dash == end || *dash != '-') return fail_field(Column::kGaps, " are not `lower-upper ...`");
+    if (bad_lower != std::errc{} || dash == end || *dash != '-')
+      return fail_field(Column::kGaps, " are not `lower-upper ...`");
     const auto [stop, bad_upper] = std::from_chars(dash + 1, end, gap.upper);
-    if (bad_upper != std::errc{} || stop != end) return fail_field(Column::kGaps, " are not `lower-upper ...`");
+    if (bad_upper != std::errc{} || stop != end)
+      return fail_field(Column::kGaps, " are not `lower-upper ...`");
     problem().gaps.push_back(gap);
     return true;
   }
@@ -218,7 +218,8 @@ class Reader {
   bool take_bytes(Column column, std::string_view field, Bytes* out) {
     std::uint64_t count = 0;
     if (!take_number(column, field, &count)) return false;
-    if (count > kPlanBytesMax.count()) return fail_field(column, " is over 2^62");  // so none reads as kNowhere
+    if (count > kPlanBytesMax.count())
+      return fail_field(column, " is over 2^62");  // so none reads as kNowhere
     *out = Bytes{count};
     return true;
   }
@@ -229,7 +230,8 @@ class Reader {
     const char* const end = field.data() + field.size();
     const auto [stop, bad] = std::from_chars(field.data(), end, *out);
     if (bad == std::errc{} && stop == end) return true;
-    const bool is_number = field.find_first_not_of("0123456789", field[0] == '-' ? 1 : 0) == std::string_view::npos;
+    const bool is_number =
+        field.find_first_not_of("0123456789", field[0] == '-' ? 1 : 0) == std::string_view::npos;
     if (!is_number || field == "-") return fail_field(column, " is not a whole number");
     if (std::unsigned_integral<T> && field[0] == '-') return fail_field(column, " is negative");
     return fail_field(column, " does not fit in 64 bits");
@@ -258,10 +260,12 @@ class Reader {
 
 }  // namespace
 
-Result<ProblemCsv> parse_problem_csv(std::string_view text, std::string_view name, std::string* error) {
+Result<ProblemCsv> parse_problem_csv(std::string_view text, std::string_view name,
+                                     std::string* error) {
   Reader reader(text);
   if (reader.read()) return std::move(reader.csv());
-  if (error != nullptr) *error = std::string(name) + ":" + std::to_string(reader.line()) + ": " + reader.reason();
+  if (error != nullptr)
+    *error = std::string(name) + ":" + std::to_string(reader.line()) + ": " + reader.reason();
   return {Code::kMalformed, "not a planning problem"};
 }
 

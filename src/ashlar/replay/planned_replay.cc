@@ -16,14 +16,15 @@ std::vector<Bytes> distinct(std::vector<Bytes> offsets) {
 
 }  // namespace
 
-Result<std::unique_ptr<Replay>> Replay::create(Upstream& upstream, const Stream& stream, const Recording& recording,
-                                               const plan::Plan& plan, Bytes alignment) noexcept {
+Result<std::unique_ptr<Replay>> Replay::create(Upstream& upstream, const Stream& stream,
+                                               const Recording& recording, const plan::Plan& plan,
+                                               Bytes alignment) noexcept {
   try {
-    ASHLAR_REQUIRE(is_power_of_two(alignment.count()) && alignment <= kReplayAlignmentMax, Code::kInvalidArgument,
-                   "the alignment is no power of two up to 2^30");
+    ASHLAR_REQUIRE(is_power_of_two(alignment.count()) && alignment <= kReplayAlignmentMax,
+                   Code::kInvalidArgument, "the alignment is no power of two up to 2^30");
     if (const Status status = check_recording(recording); !status.is_ok()) return status;
-    ASHLAR_REQUIRE(!plan::fault_of_plan(problem_of(recording, alignment), plan), Code::kInvalidArgument,
-                   "not a valid plan of the recording");
+    ASHLAR_REQUIRE(!plan::fault_of_plan(problem_of(recording, alignment), plan),
+                   Code::kInvalidArgument, "not a valid plan of the recording");
     auto replay = std::make_unique<PlannedReplay>(upstream, stream, recording, plan, alignment);
     static_cast<void>(replay->renew_segment());
     return std::unique_ptr<Replay>(std::move(replay));
@@ -32,11 +33,13 @@ Result<std::unique_ptr<Replay>> Replay::create(Upstream& upstream, const Stream&
   }
 }
 
-PlannedReplay::PlannedReplay(Upstream& upstream, const Stream& stream, const Recording& recording, const plan::Plan& plan, Bytes alignment)
+PlannedReplay::PlannedReplay(Upstream& upstream, const Stream& stream, const Recording& recording,
+                             const plan::Plan& plan, Bytes alignment)
     : upstream_(upstream),
       stream_(stream),
       alignment_(alignment),
-      // No planned byte is the segment's first: an address that is planned memory's is never what upstream knows.
+      // No planned byte is the segment's first: an address that is planned memory's is never what
+      // upstream knows.
       segment_size_(plan.spaces[0].peak == Bytes{} ? Bytes{} : plan.spaces[0].peak + alignment),
       barred_(static_cast<std::uint32_t>(plan.offsets.size())) {
   const std::vector<Bytes> offsets = distinct(plan.offsets);
@@ -81,7 +84,8 @@ Result<Address> PlannedReplay::allocate(Bytes size, const Stream& stream) noexce
   {
     const Guard guard(lock_);
     const Event& next = events_[cursor_];
-    if (next.size == size && next.slot != kNoSlot && barred_.is_empty() && !base_.is_null() && is_same_stream(stream, stream_)) [[likely]] {
+    if (next.size == size && next.slot != kNoSlot && barred_.is_empty() && !base_.is_null() &&
+        is_same_stream(stream, stream_)) [[likely]] {
       ++cursor_;
       return occupy(next);
     }
@@ -109,8 +113,9 @@ Address PlannedReplay::occupy(const Event& event) noexcept {
 Address PlannedReplay::place(Bytes size) noexcept {
   const std::size_t found = match(size);
   if (events_[found].is_end()) {
-    const bool is_over = std::none_of(events_.begin() + static_cast<std::ptrdiff_t>(cursor_), events_.end(),
-                                      [](const Event& event) { return event.is_allocation(); });
+    const bool is_over =
+        std::none_of(events_.begin() + static_cast<std::ptrdiff_t>(cursor_), events_.end(),
+                     [](const Event& event) { return event.is_allocation(); });
     ++(is_over ? counts_.past_end : counts_.unexpected_size);
     return Address{};
   }
@@ -170,7 +175,8 @@ Status PlannedReplay::free(Address address) noexcept {
     if (next.slot != kNoSlot && !next.is_allocation() && address == base_ + next.offset) {
       Slot& slot = slots_[next.slot];
       if (slot.flags == kLive) [[likely]] {
-        ASHLAR_ASSERT(slot.allocation == next.allocation, "R1: two that are on time, at one offset");
+        ASHLAR_ASSERT(slot.allocation == next.allocation,
+                      "R1: two that are on time, at one offset");
         slot.flags = 0;
         --live_;
         ++cursor_;
@@ -189,16 +195,20 @@ Status PlannedReplay::free(Address address) noexcept {
   return upstream_.free(address);
 }
 
-/// The slot where live memory begins at the address; else nothing, and `*refusal` says why. REQUIRES: contains(address).
+/// The slot where live memory begins at the address; else nothing, and `*refusal` says why.
+/// REQUIRES: contains(address).
 PlannedReplay::Slot* PlannedReplay::live_at(Address address, Status* refusal) noexcept {
   const Bytes offset = address < base_ ? plan::kNowhere : address - base_;
-  const auto slot = std::lower_bound(slots_.begin(), slots_.end(), offset,
-                                     [](const Slot& one, Bytes wanted) { return one.offset < wanted; });
-  const std::uint8_t flags = slot == slots_.end() || slot->offset != offset ? std::uint8_t{0} : slot->flags;
+  const auto slot =
+      std::lower_bound(slots_.begin(), slots_.end(), offset,
+                       [](const Slot& one, Bytes wanted) { return one.offset < wanted; });
+  const std::uint8_t flags =
+      slot == slots_.end() || slot->offset != offset ? std::uint8_t{0} : slot->flags;
   if ((flags & kLive) != 0) return &*slot;
   ++counts_.refused;
-  *refusal = flags == kHeld ? Status{Code::kDoubleFree, "already freed; another stream may still use it"}
-                            : Status{Code::kUnknownPointer, "no planned memory that is live begins there"};
+  *refusal = flags == kHeld
+                 ? Status{Code::kDoubleFree, "already freed; another stream may still use it"}
+                 : Status{Code::kUnknownPointer, "no planned memory that is live begins there"};
   return nullptr;
 }
 
@@ -206,9 +216,12 @@ PlannedReplay::Slot* PlannedReplay::live_at(Address address, Status* refusal) no
 void PlannedReplay::end_life(Slot& slot) noexcept {
   const auto index = static_cast<std::uint32_t>(&slot - slots_.data());
   if ((slot.flags & kLate) == 0) {
-    while (!events_[cursor_].is_end() && !events_[cursor_].is_allocation() && !is_on_time(events_[cursor_])) ++cursor_;
+    while (!events_[cursor_].is_end() && !events_[cursor_].is_allocation() &&
+           !is_on_time(events_[cursor_]))
+      ++cursor_;
     const Event& next = events_[cursor_];
-    const bool is_next = !next.is_end() && !next.is_allocation() && next.allocation == slot.allocation;
+    const bool is_next =
+        !next.is_end() && !next.is_allocation() && next.allocation == slot.allocation;
     if (is_next) {
       ++cursor_;
     } else {
@@ -295,7 +308,9 @@ Status PlannedReplay::renew_segment() noexcept {
 /// Nothing in it is live or held.
 void PlannedReplay::adopt_segment(Address segment) noexcept {
   segment_ = segment;
-  base_ = segment.is_null() ? segment : Address{round_down(Bytes{segment.value()} + alignment_, alignment_).count()};
+  base_ = segment.is_null()
+              ? segment
+              : Address{round_down(Bytes{segment.value()} + alignment_, alignment_).count()};
   if (held_ != 0) {
     for (std::uint32_t s = 0; s < slots_.size(); ++s) {
       if (slots_[s].flags != kHeld) continue;

@@ -16,9 +16,10 @@ namespace ashlar::inline v0::replay {
 class PlannedReplay final : public Replay {
  public:
   /// REQUIRES: what Replay::create checks. Throws std::bad_alloc.
-  PlannedReplay(Upstream& upstream, const Stream& stream, const Recording& recording, const plan::Plan& plan,
-                Bytes alignment);
-  /// Gives the segment back, unless planned memory is still live: that is the caller's leak, and the segment stays upstream.
+  PlannedReplay(Upstream& upstream, const Stream& stream, const Recording& recording,
+                const plan::Plan& plan, Bytes alignment);
+  /// Gives the segment back, unless planned memory is still live: that is the caller's leak, and
+  /// the segment stays upstream.
   ~PlannedReplay() override;
   PlannedReplay(const PlannedReplay&) = delete;
   PlannedReplay& operator=(const PlannedReplay&) = delete;
@@ -40,15 +41,16 @@ class PlannedReplay final : public Replay {
   enum Flag : std::uint8_t { kLive = 1, kLate = 2, kUsed = 4, kHeld = 8 };
 
   struct Event {
-    Bytes size;                    // of an allocation; zero of a free, and of the end, which stands behind the last
+    // of an allocation; zero of a free, and of the end, which stands behind the last
+    Bytes size;
     Bytes offset;
     std::uint32_t slot = kNoSlot;  // none: unmanaged, or the end
     std::uint32_t allocation = 0;
     bool is_allocation() const { return size != Bytes{}; }
     bool is_end() const { return size == Bytes{} && slot == kNoSlot; }
   };
-  /// A planned offset, and what is there now. Numbered in order of their offsets. One allocation at a time: those of a slot
-  /// have their first byte in common.
+  /// A planned offset, and what is there now. Numbered in order of their offsets. One allocation at
+  /// a time: those of a slot have their first byte in common.
   struct Slot {
     Bytes offset;
     Bytes size;

@@ -7,7 +7,8 @@ namespace ashlar::inline v0::replay {
 
 Result<Address> Recorder::allocate(Bytes size, const Stream& stream) noexcept {
   const Result<Address> address = upstream_.allocate(size, stream);
-  if (address.is_ok() && !address.value().is_null() && is_same_stream(stream, stream_)) note(address.value(), size);
+  if (address.is_ok() && !address.value().is_null() && is_same_stream(stream, stream_))
+    note(address.value(), size);
   return address;
 }
 
@@ -64,7 +65,8 @@ Result<Recording> Recorder::take() noexcept {
   Recording taken = std::exchange(recording_, {});
   live_.clear();
   ++run_;
-  if (std::exchange(is_spoilt_, false)) return {Code::kOutOfMemory, "no room to note an allocation"};
+  if (std::exchange(is_spoilt_, false))
+    return {Code::kOutOfMemory, "no room to note an allocation"};
   try {
     if (const Status status = check_recording(taken); !status.is_ok()) return status;
   } catch (...) {

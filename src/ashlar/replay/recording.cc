@@ -5,13 +5,16 @@
 namespace ashlar::inline v0::replay {
 
 Status check_recording(const Recording& recording) {
-  ASHLAR_REQUIRE(recording.allocations.size() <= plan::kBuffersMax, Code::kSizeOverflow, "over 2^28 allocations");
+  ASHLAR_REQUIRE(recording.allocations.size() <= plan::kBuffersMax, Code::kSizeOverflow,
+                 "over 2^28 allocations");
   const auto most = static_cast<plan::Time>(2 * recording.allocations.size());
-  ASHLAR_REQUIRE(recording.events >= 0 && recording.events <= most, Code::kInvalidArgument, "more events than allocations can have");
+  ASHLAR_REQUIRE(recording.events >= 0 && recording.events <= most, Code::kInvalidArgument,
+                 "more events than allocations can have");
   std::vector<bool> is_taken(static_cast<std::size_t>(recording.events));
   plan::Time events = 0;
   const auto take = [&](plan::Time event) {
-    if (event < 0 || event >= recording.events || is_taken[static_cast<std::size_t>(event)]) return false;
+    if (event < 0 || event >= recording.events || is_taken[static_cast<std::size_t>(event)])
+      return false;
     ++events;
     return static_cast<bool>(is_taken[static_cast<std::size_t>(event)] = true);
   };
@@ -19,17 +22,23 @@ Status check_recording(const Recording& recording) {
   Bytes total;
   for (const RecordedAllocation& allocation : recording.allocations) {
     ASHLAR_REQUIRE(allocation.size != Bytes{}, Code::kInvalidArgument, "an allocation of no bytes");
-    ASHLAR_REQUIRE(allocation.allocated > before, Code::kInvalidArgument, "allocations out of order");
+    ASHLAR_REQUIRE(allocation.allocated > before, Code::kInvalidArgument,
+                   "allocations out of order");
     before = allocation.allocated;
-    ASHLAR_REQUIRE(take(allocation.allocated), Code::kInvalidArgument, "an event taken twice or past the end");
+    ASHLAR_REQUIRE(take(allocation.allocated), Code::kInvalidArgument,
+                   "an event taken twice or past the end");
     // Each may waste as much again to be aligned, as check_problem() counts it.
-    ASHLAR_REQUIRE(allocation.size < plan::kPlanBytesMax - total, Code::kSizeOverflow, "sizes that together pass 2^62");
+    ASHLAR_REQUIRE(allocation.size < plan::kPlanBytesMax - total, Code::kSizeOverflow,
+                   "sizes that together pass 2^62");
     total += allocation.size;
-    ASHLAR_REQUIRE(kReplayAlignmentMax < plan::kPlanBytesMax - total, Code::kSizeOverflow, "sizes that together pass 2^62");
+    ASHLAR_REQUIRE(kReplayAlignmentMax < plan::kPlanBytesMax - total, Code::kSizeOverflow,
+                   "sizes that together pass 2^62");
     total += kReplayAlignmentMax;
     if (allocation.freed == kNeverFreed) continue;
-    ASHLAR_REQUIRE(allocation.freed > allocation.allocated, Code::kInvalidArgument, "a free before its allocation");
-    ASHLAR_REQUIRE(take(allocation.freed), Code::kInvalidArgument, "an event taken twice or past the end");
+    ASHLAR_REQUIRE(allocation.freed > allocation.allocated, Code::kInvalidArgument,
+                   "a free before its allocation");
+    ASHLAR_REQUIRE(take(allocation.freed), Code::kInvalidArgument,
+                   "an event taken twice or past the end");
   }
   ASHLAR_REQUIRE(events == recording.events, Code::kInvalidArgument, "an event is left out");
   return Status::ok();
@@ -40,13 +49,15 @@ std::vector<RecordedEvent> events_of(const Recording& recording) {
   for (std::uint32_t a = 0; a < recording.allocations.size(); ++a) {
     const RecordedAllocation& allocation = recording.allocations[a];
     events[static_cast<std::size_t>(allocation.allocated)] = {a, false};
-    if (allocation.freed != kNeverFreed) events[static_cast<std::size_t>(allocation.freed)] = {a, true};
+    if (allocation.freed != kNeverFreed)
+      events[static_cast<std::size_t>(allocation.freed)] = {a, true};
   }
   return events;
 }
 
 plan::Problem problem_of(const Recording& recording, Bytes alignment) {
-  ASHLAR_ASSERT(is_power_of_two(alignment.count()) && alignment <= kReplayAlignmentMax, "plan: the alignment of a replay");
+  ASHLAR_ASSERT(is_power_of_two(alignment.count()) && alignment <= kReplayAlignmentMax,
+                "plan: the alignment of a replay");
   plan::Problem problem;
   for (const RecordedAllocation& allocation : recording.allocations) {
     if (!allocation.is_managed()) continue;

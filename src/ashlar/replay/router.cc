@@ -28,15 +28,17 @@ Route* Router::way_of(const Stream& stream) const noexcept {
   return nullptr;
 }
 
-/// Calls the owner, and the base for what no route owns. The lock is not held meanwhile: an upstream may call back.
+/// Calls the owner, and the base for what no route owns. The lock is not held meanwhile: an
+/// upstream may call back.
 template <class F>
 Status Router::pass_on(Address address, F&& call) noexcept {
   if (address.is_null() || route_count_.load(std::memory_order_acquire) == 0) return call(base_);
   Route* owner = nullptr;
   {
     const std::shared_lock lock(mutex_);
-    const auto found = std::find_if(routes_.begin(), routes_.end(),
-                                    [&](const Route* route) { return route != nullptr && route->owns(address); });
+    const auto found = std::find_if(routes_.begin(), routes_.end(), [&](const Route* route) {
+      return route != nullptr && route->owns(address);
+    });
     if (found != routes_.end()) owner = *found;
   }
   return owner == nullptr ? call(base_) : call(*owner);
@@ -52,7 +54,8 @@ Status Router::record_use(Address address, const Stream& stream) noexcept {
 
 Status Router::attach(Route& route) noexcept {
   const std::unique_lock lock(mutex_);
-  ASHLAR_REQUIRE(std::find(routes_.begin(), routes_.end(), &route) == routes_.end(), Code::kBusy, "attached already");
+  ASHLAR_REQUIRE(std::find(routes_.begin(), routes_.end(), &route) == routes_.end(), Code::kBusy,
+                 "attached already");
   const auto room = std::find(routes_.begin(), routes_.end(), nullptr);
   ASHLAR_REQUIRE(room != routes_.end(), Code::kBusy, "as many routes as there may be are attached");
   *room = &route;
@@ -70,10 +73,12 @@ void Router::detach(Route& route) noexcept {
 
 Status Router::install(const Stream& stream, Route& route) noexcept {
   const std::unique_lock lock(mutex_);
-  ASHLAR_REQUIRE(std::find(routes_.begin(), routes_.end(), &route) != routes_.end(), Code::kNotFound, "the route is not attached");
+  ASHLAR_REQUIRE(std::find(routes_.begin(), routes_.end(), &route) != routes_.end(),
+                 Code::kNotFound, "the route is not attached");
   Way* room = nullptr;
   for (Way& way : ways_) {
-    ASHLAR_REQUIRE(way.route == nullptr || !is_same_stream(way.stream, stream), Code::kBusy, "the stream has a guard already");
+    ASHLAR_REQUIRE(way.route == nullptr || !is_same_stream(way.stream, stream), Code::kBusy,
+                   "the stream has a guard already");
     if (way.route == nullptr && room == nullptr) room = &way;
   }
   ASHLAR_REQUIRE(room != nullptr, Code::kBusy, "as many streams as may have guards have one");
@@ -84,8 +89,9 @@ Status Router::install(const Stream& stream, Route& route) noexcept {
 
 void Router::remove(const Stream& stream) noexcept {
   const std::unique_lock lock(mutex_);
-  const auto found = std::find_if(ways_.begin(), ways_.end(),
-                                  [&](const Way& way) { return way.route != nullptr && is_same_stream(way.stream, stream); });
+  const auto found = std::find_if(ways_.begin(), ways_.end(), [&](const Way& way) {
+    return way.route != nullptr && is_same_stream(way.stream, stream);
+  });
   ASHLAR_ASSERT(found != ways_.end(), "plan: a guard's stream has no way");
   *found = {};
   way_count_.fetch_sub(1, std::memory_order_release);

@@ -1,13 +1,16 @@
 // Which way a request goes: to a recorder, to a replay, or straight down.
 //
-// Purpose: a program allocates through one router for good; guards send a thread's or a stream's allocations another way for
-// a while (row REC-6). A free goes to whoever handed the address out, from whatever thread, with or without a guard.
+// Purpose: a program allocates through one router for good; guards send a thread's or a stream's
+// allocations another way for a while (row REC-6). A free goes to whoever handed the address out,
+// from whatever thread, with or without a guard.
 // Thread safety: any thread. A guard ends on the thread that made it.
 //
 // Rules:
 //   (1) a thread's guard goes before a stream's;
-//   (2) one guard a thread, over all routers, and one a stream: kBusy for more. There is no nesting;
-//   (3) a route stays attached for as long as memory that it handed out may be freed; guards only choose who allocates.
+//   (2) one guard a thread, over all routers, and one a stream: kBusy for more. There is no
+//       nesting;
+//   (3) a route stays attached for as long as memory that it handed out may be freed; guards only
+//       choose who allocates.
 #pragma once
 
 #include <array>
@@ -41,7 +44,8 @@ class ASHLAR_API Router final : public Upstream {
   Status free(Address address) noexcept override;
   Status record_use(Address address, const Stream& stream) noexcept override;
 
-  /// Frees and uses of what `route` owns go to it from now on. kBusy: attached already, or kRoutesMax are.
+  /// Frees and uses of what `route` owns go to it from now on. kBusy: attached already, or
+  /// kRoutesMax are.
   Status attach(Route& route) noexcept;
   /// REQUIRES: no guard sends to it any more.
   void detach(Route& route) noexcept;
@@ -71,7 +75,8 @@ class ASHLAR_API Router final : public Upstream {
 /// Sends what the calling thread allocates through `router` to `route`, for a scope.
 class ASHLAR_API ThreadGuard {
  public:
-  /// status() says kBusy, and nothing is sent, where the thread has a guard already; kNotFound where `route` is not attached.
+  /// status() says kBusy, and nothing is sent, where the thread has a guard already; kNotFound
+  /// where `route` is not attached.
   ThreadGuard(Router& router, Route& route) noexcept;
   ~ThreadGuard();
   ThreadGuard(const ThreadGuard&) = delete;
@@ -85,7 +90,8 @@ class ASHLAR_API ThreadGuard {
 /// The same for what anybody allocates on `stream`.
 class ASHLAR_API StreamGuard {
  public:
-  /// status() says kBusy where the stream has a guard, or kRoutesMax streams have; kNotFound where `route` is not attached.
+  /// status() says kBusy where the stream has a guard, or kRoutesMax streams have; kNotFound where
+  /// `route` is not attached.
   StreamGuard(Router& router, Route& route, const Stream& stream) noexcept;
   ~StreamGuard();
   StreamGuard(const StreamGuard&) = delete;

@@ -1,7 +1,7 @@
 // A set of small numbers with the nearest member on either side of one.
 //
-// Purpose: the ranges a replay may not give out, numbered in order of their offsets. Nothing allocates after the first line,
-// so that a free may add and remove.
+// Purpose: the ranges a replay may not give out, numbered in order of their offsets. Nothing
+// allocates after the first line, so that a free may add and remove.
 // Thread safety: none. Cost: O(1) but for a walk over words, 4096 numbers each.
 #pragma once
 
@@ -36,7 +36,8 @@ class SlotSet {
   }
   /// The highest member up to `slot`.
   std::uint32_t at_or_below(std::uint32_t slot) const noexcept {
-    if (const std::uint64_t here = words_[slot / 64] << (63 - slot % 64); here != 0) return slot - leading(here);
+    if (const std::uint64_t here = words_[slot / 64] << (63 - slot % 64); here != 0)
+      return slot - leading(here);
     const std::uint32_t word = slot / 64;
     std::uint32_t s = word / 64;
     std::uint64_t words = summary_[s] & (bit(word % 64) - 1);
@@ -49,7 +50,8 @@ class SlotSet {
   }
   /// The lowest member over `slot`.
   std::uint32_t above(std::uint32_t slot) const noexcept {
-    if (const std::uint64_t here = words_[slot / 64] >> slot % 64 >> 1; here != 0) return slot + 1 + trailing(here);
+    if (const std::uint64_t here = words_[slot / 64] >> slot % 64 >> 1; here != 0)
+      return slot + 1 + trailing(here);
     const std::uint32_t word = slot / 64;
     std::uint32_t s = word / 64;
     std::uint64_t words = summary_[s] >> word % 64 >> 1 << word % 64 << 1;
@@ -63,8 +65,12 @@ class SlotSet {
 
  private:
   static std::uint64_t bit(std::uint32_t n) noexcept { return std::uint64_t{1} << n; }
-  static std::uint32_t leading(std::uint64_t word) noexcept { return static_cast<std::uint32_t>(std::countl_zero(word)); }
-  static std::uint32_t trailing(std::uint64_t word) noexcept { return static_cast<std::uint32_t>(std::countr_zero(word)); }
+  static std::uint32_t leading(std::uint64_t word) noexcept {
+    return static_cast<std::uint32_t>(std::countl_zero(word));
+  }
+  static std::uint32_t trailing(std::uint64_t word) noexcept {
+    return static_cast<std::uint32_t>(std::countr_zero(word));
+  }
 
   std::vector<std::uint64_t> words_;    // a bit a number
   std::vector<std::uint64_t> summary_;  // a bit a word: is it not zero?

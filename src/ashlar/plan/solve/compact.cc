@@ -8,8 +8,8 @@
 namespace ashlar::inline v0::plan::solve {
 namespace {
 
-/// Floors over sections, as runs of one height. What is asked about is then overwritten, so all calls together touch each run
-/// once.
+/// Floors over sections, as runs of one height. What is asked about is then overwritten, so all
+/// calls together touch each run once.
 class Floors {
  public:
   explicit Floors(Section sections) {
@@ -43,8 +43,9 @@ class Floors {
 bool compact(const Items& items, const std::vector<Units>& given, std::vector<Units>* offsets) {
   std::vector<ItemIndex> order(items.size());
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(),
-            [&](ItemIndex a, ItemIndex b) { return given[a] != given[b] ? given[a] < given[b] : a < b; });
+  std::sort(order.begin(), order.end(), [&](ItemIndex a, ItemIndex b) {
+    return given[a] != given[b] ? given[a] < given[b] : a < b;
+  });
   offsets->assign(items.size(), 0);
   Floors floors(items.sections());
   for (const ItemIndex index : order) {

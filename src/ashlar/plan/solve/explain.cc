@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include <ashlar/plan/solve/items.h>
 #include <ashlar/plan/live.h>
+#include <ashlar/plan/solve/items.h>
 #include <ashlar/plan/solve/skyline_search.h>
 
 namespace ashlar::inline v0::plan::solve {
@@ -35,8 +35,8 @@ bool is_live_at(const Problem& problem, const Buffer& buffer, Time time) {
   return false;
 }
 
-/// Buffers that are live at one time when more bytes are than the capacity has, or one that is pinned too high; as few as will
-/// do. None where what is live always fits.
+/// Buffers that are live at one time when more bytes are than the capacity has, or one that is
+/// pinned too high; as few as will do. None where what is live always fits.
 Buffers overload(const Problem& problem, std::uint32_t space, const Buffers& buffers) {
   const Bytes capacity = problem.spaces[space].capacity;
   for (const std::uint32_t b : buffers) {
@@ -45,7 +45,8 @@ Buffers overload(const Problem& problem, std::uint32_t space, const Buffers& buf
   }
   const Items items = make_items(part_of(problem, space, buffers), 0);
   const auto fullest = std::max_element(items.load.begin(), items.load.end());
-  if (fullest == items.load.end() || items.unit * static_cast<std::uint64_t>(*fullest) <= capacity) return {};
+  if (fullest == items.load.end() || items.unit * static_cast<std::uint64_t>(*fullest) <= capacity)
+    return {};
   const Time time = items.moment[static_cast<std::size_t>(fullest - items.load.begin())];
 
   Buffers live;
@@ -61,7 +62,8 @@ Buffers overload(const Problem& problem, std::uint32_t space, const Buffers& buf
   Bytes sum;
   for (const std::uint32_t b : live) {
     const std::uint32_t group = problem.buffers[b].group;  // counts once, as high as its largest
-    if (group != kNoGroup && std::find(groups.begin(), groups.end(), group) != groups.end()) continue;
+    if (group != kNoGroup && std::find(groups.begin(), groups.end(), group) != groups.end())
+      continue;
     if (group != kNoGroup) groups.push_back(group);
     few.push_back(b);
     sum += problem.buffers[b].size;
@@ -72,7 +74,8 @@ Buffers overload(const Problem& problem, std::uint32_t space, const Buffers& buf
 }
 
 /// Is it proved, within the steps left, that these have no plan?
-bool cannot_fit(const Problem& problem, std::uint32_t space, const Buffers& buffers, std::uint64_t* steps, Stop* stop) {
+bool cannot_fit(const Problem& problem, std::uint32_t space, const Buffers& buffers,
+                std::uint64_t* steps, Stop* stop) {
   const Items items = make_items(part_of(problem, space, buffers), 0);
   *steps -= std::min(*steps, kStepsABuffer * buffers.size());
   const auto capacity = static_cast<Units>(problem.spaces[space].capacity / items.unit);
@@ -80,15 +83,17 @@ bool cannot_fit(const Problem& problem, std::uint32_t space, const Buffers& buff
   if (!SkylineSearch::can_search(items)) return false;
   SkylineSearch search(items);
   SearchMemory memory;
-  const SkylineSearch::Outcome outcome = search.run(capacity, std::vector<std::int32_t>(items.size(), 0),
-                                                    {std::numeric_limits<std::uint64_t>::max(), *steps, stop}, &memory);
+  const SkylineSearch::Outcome outcome =
+      search.run(capacity, std::vector<std::int32_t>(items.size(), 0),
+                 {std::numeric_limits<std::uint64_t>::max(), *steps, stop}, &memory);
   *steps -= std::min(*steps, search.steps());
   return outcome == SkylineSearch::Outcome::kNone;
 }
 
 }  // namespace
 
-std::vector<std::uint32_t> explain_misfit(const Problem& problem, std::uint32_t space, std::uint64_t steps, Stop* stop) {
+std::vector<std::uint32_t> explain_misfit(const Problem& problem, std::uint32_t space,
+                                          std::uint64_t steps, Stop* stop) {
   Buffers buffers;
   for (std::uint32_t b = 0; b < problem.buffers.size(); ++b) {
     if (problem.buffers[b].space == space) buffers.push_back(b);

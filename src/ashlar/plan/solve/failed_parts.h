@@ -1,7 +1,8 @@
 // What a search has tried in vain: a set of keys with a bound on its memory.
 //
-// Thread safety: none. A key is forgotten when another one needs its place: to forget is to search again, never to be wrong.
-// A key is 128 bits of hash: that two states share one is less likely than that the machine errs.
+// Thread safety: none. A key is forgotten when another one needs its place: to forget is to search
+// again, never to be wrong. A key is 128 bits of hash: that two states share one is less likely
+// than that the machine errs.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +42,8 @@ class FailedParts {
   static constexpr std::size_t kEntriesMax = std::size_t{1} << 20;  ///< 24 MiB
 
   bool is_same(const Entry& entry, const Key& key) const {
-    return entry.key.place == key.place && entry.key.check == key.check && entry.capacity >= capacity_;
+    return entry.key.place == key.place && entry.key.check == key.check &&
+           entry.capacity >= capacity_;
   }
   void put(const Entry& entry) {
     const std::size_t at = entry.key.place & (entries_.size() - 1);

@@ -10,7 +10,8 @@
 namespace ashlar::inline v0::plan::solve {
 namespace {
 
-/// First fit looks at every pair: beyond so many it takes longer than anybody waits for a greedy answer,
+/// First fit looks at every pair: beyond so many it takes longer than anybody waits for a greedy
+/// answer,
 constexpr std::uint64_t kFirstFitPairsMax = 900'000'000;
 /// and beyond so many it comes after that many orders at random.
 constexpr std::uint64_t kFirstFitPairsFew = 10'000'000;
@@ -24,7 +25,8 @@ std::vector<ItemIndex> order_by_size(const Items& items, bool by_area) {
   std::iota(order.begin(), order.end(), 0);
   const auto key = [&](ItemIndex i) {
     const Item& item = items.items[i];
-    return log2_fixed(static_cast<std::uint64_t>(item.height)) + (by_area ? log2_fixed(item.last - item.first) : 0);
+    return log2_fixed(static_cast<std::uint64_t>(item.height)) +
+           (by_area ? log2_fixed(item.last - item.first) : 0);
   };
   std::sort(order.begin(), order.end(), [&](ItemIndex a, ItemIndex b) {
     const std::int32_t key_a = key(a), key_b = key(b);
@@ -45,7 +47,8 @@ Fills::Fills(const Items& items) : items_(items) {
 }
 
 Units Fills::run(std::uint32_t k, Units stop_at, const Stop* stop, std::vector<Units>* offsets) {
-  if (is_first_fit(k)) return first_fit(items_, order_by_size(items_, k != first_fit_), stop_at, stop, offsets);
+  if (is_first_fit(k))
+    return first_fit(items_, order_by_size(items_, k != first_fit_), stop_at, stop, offsets);
   const FillOrder order = fill_order_of(items_, has_first_fit_ && k > first_fit_ ? k - 2 : k);
   if (order.is_backwards) std::call_once(mirror_once_, [this] { mirrored_ = mirrored(items_); });
   return valley_fill(order.is_backwards ? mirrored_ : items_, order, stop_at, stop, offsets);

@@ -38,7 +38,8 @@ struct Placed {
 /// Places items one by one, pinned ones first.
 class FirstFit {
  public:
-  FirstFit(const Items& items, std::vector<Units>* offsets) : items_(items), offsets_(*offsets), is_placed_(items.size(), false) {
+  FirstFit(const Items& items, std::vector<Units>* offsets)
+      : items_(items), offsets_(*offsets), is_placed_(items.size(), false) {
     offsets_.assign(items.size(), 0);
     placed_.reserve(items.size());
     std::vector<ItemIndex> pinned;
@@ -47,7 +48,9 @@ class FirstFit {
     }
     // The lowest first: each is put at the end of placed_.
     std::sort(pinned.begin(), pinned.end(), [&](ItemIndex a, ItemIndex b) {
-      return items.items[a].pinned != items.items[b].pinned ? items.items[a].pinned < items.items[b].pinned : a < b;
+      return items.items[a].pinned != items.items[b].pinned
+                 ? items.items[a].pinned < items.items[b].pinned
+                 : a < b;
     });
     for (const ItemIndex i : pinned) put(i, items.items[i].pinned);
   }
@@ -59,7 +62,8 @@ class FirstFit {
     offsets_[index] = offset;
     is_placed_[index] = true;
     peak_ = std::max(peak_, offset + item.height);
-    const auto at = std::upper_bound(placed_.begin(), placed_.end(), offset, [](Units x, const Placed& p) { return x < p.offset; });
+    const auto at = std::upper_bound(placed_.begin(), placed_.end(), offset,
+                                     [](Units x, const Placed& p) { return x < p.offset; });
     placed_.insert(at, Placed{offset, index, item.first, item.last});
   }
 
@@ -68,8 +72,9 @@ class FirstFit {
     const Item& item = items_.items[index];
     for (Units from = -1; from != at;) {
       from = at;
-      // In order of offset: what begins above the item's end cannot be met, for `at` only grows and so does the order. What was
-      // passed cannot be met either, unless the item is in pieces: a low one passes below what a high one then lifts it into.
+      // In order of offset: what begins above the item's end cannot be met, for `at` only grows and
+      // so does the order. What was passed cannot be met either, unless the item is in pieces: a
+      // low one passes below what a high one then lifts it into.
       for (const Placed& other : placed_) {
         if (other.offset >= at + item.height) break;
         if (other.first >= item.last || item.first >= other.last) continue;
@@ -90,8 +95,8 @@ class FirstFit {
 
 }  // namespace
 
-Units first_fit(const Items& items, const std::vector<ItemIndex>& order, Units stop_at, const Stop* stop,
-                std::vector<Units>* offsets) {
+Units first_fit(const Items& items, const std::vector<ItemIndex>& order, Units stop_at,
+                const Stop* stop, std::vector<Units>* offsets) {
   constexpr std::uint32_t kPlacedBetweenLooks = 256;
   FirstFit fit(items, offsets);
   std::uint32_t placed = 0;
@@ -104,12 +109,13 @@ Units first_fit(const Items& items, const std::vector<ItemIndex>& order, Units s
   return fit.peak();
 }
 
-Units first_fit_from(const Items& items, const std::vector<Units>& wishes, const std::vector<ItemIndex>& order,
-                     std::vector<Units>* offsets) {
+Units first_fit_from(const Items& items, const std::vector<Units>& wishes,
+                     const std::vector<ItemIndex>& order, std::vector<Units>* offsets) {
   FirstFit fit(items, offsets);
   std::vector<ItemIndex> wishing;
   for (ItemIndex i = 0; i < items.size(); ++i) {
-    if (wishes[i] != kNotPinned && wishes[i] % items.items[i].alignment == 0 && !fit.is_placed(i)) wishing.push_back(i);
+    if (wishes[i] != kNotPinned && wishes[i] % items.items[i].alignment == 0 && !fit.is_placed(i))
+      wishing.push_back(i);
   }
   std::sort(wishing.begin(), wishing.end(), [&](ItemIndex a, ItemIndex b) {
     return wishes[a] != wishes[b] ? wishes[a] < wishes[b] : a < b;

@@ -17,13 +17,15 @@ struct Stretch {
 };
 
 /// A buffer's life without its gaps, appended.
-void append_stretches(const Problem& problem, const Buffer& buffer, ItemIndex item, std::vector<Stretch>* out) {
+void append_stretches(const Problem& problem, const Buffer& buffer, ItemIndex item,
+                      std::vector<Stretch>* out) {
   for (std::uint32_t k = 0; k < live_pieces(buffer); ++k) {
     out->push_back({live_piece(problem, buffer, k), buffer.size.count(), item});
   }
 }
 
-/// Several buffers' stretches of one item as stretches that do not overlap: at each time the highest counts.
+/// Several buffers' stretches of one item as stretches that do not overlap: at each time the
+/// highest counts.
 void flatten(std::vector<Stretch>* stretches) {
   std::vector<Time> times;
   for (const Stretch& s : *stretches) {
@@ -35,13 +37,15 @@ void flatten(std::vector<Stretch>* stretches) {
   std::vector<std::uint64_t> heights(times.size(), 0);
   for (const Stretch& s : *stretches) {
     const auto at = std::lower_bound(times.begin(), times.end(), s.life.lower) - times.begin();
-    for (auto i = static_cast<std::size_t>(at); times[i] < s.life.upper; ++i) heights[i] = std::max(heights[i], s.height);
+    for (auto i = static_cast<std::size_t>(at); times[i] < s.life.upper; ++i)
+      heights[i] = std::max(heights[i], s.height);
   }
   const ItemIndex item = stretches->front().item;
   stretches->clear();
   for (std::size_t i = 0; i + 1 < times.size(); ++i) {
     if (heights[i] == 0) continue;
-    if (!stretches->empty() && stretches->back().life.upper == times[i] && stretches->back().height == heights[i]) {
+    if (!stretches->empty() && stretches->back().life.upper == times[i] &&
+        stretches->back().height == heights[i]) {
       stretches->back().life.upper = times[i + 1];
     } else {
       stretches->push_back({{times[i], times[i + 1]}, heights[i], item});
@@ -55,8 +59,9 @@ struct Draft {
 };
 
 void add_item(Draft* draft, const Buffer& buffer) {
-  draft->items.items.push_back(Item{0, 0, 0, 0, 0, static_cast<Units>(buffer.alignment.count()),
-                                    buffer.pinned == kNowhere ? kNotPinned : static_cast<Units>(buffer.pinned.count())});
+  draft->items.items.push_back(
+      Item{0, 0, 0, 0, 0, static_cast<Units>(buffer.alignment.count()),
+           buffer.pinned == kNowhere ? kNotPinned : static_cast<Units>(buffer.pinned.count())});
 }
 
 /// Items and their stretches, in bytes.
@@ -179,7 +184,8 @@ Items make_items(const Problem& problem, std::uint32_t space) {
 
 Units peak_of(const Items& items, const std::vector<Units>& offsets) {
   Units peak = 0;
-  for (ItemIndex i = 0; i < items.size(); ++i) peak = std::max(peak, offsets[i] + items.items[i].height);
+  for (ItemIndex i = 0; i < items.size(); ++i)
+    peak = std::max(peak, offsets[i] + items.items[i].height);
   return peak;
 }
 

@@ -8,20 +8,25 @@
 namespace ashlar::inline v0::plan::solve {
 namespace {
 
-/// What makes an item better, in 1/1024: its width in sections, its length in time, its height, and luck.
+/// What makes an item better, in 1/1024: its width in sections, its length in time, its height, and
+/// luck.
 struct Weights {
   std::int64_t width, length, height, noise;
   bool picks_best, is_backwards;
 };
-// The first is best for large graphs; of two that are good for small ones, those that find different things (measured).
-constexpr Weights kKnown[] = {{0, 512, 512, 0, true, false}, {0, 512, 512, 0, false, true}, {0, 0, 1024, 0, false, true},
-                              {512, 0, 512, 0, false, false}, {512, 0, 512, 0, true, false}, {324, 0, 700, 0, false, true},
+// The first is best for large graphs; of two that are good for small ones, those that find
+// different things (measured).
+constexpr Weights kKnown[] = {{0, 512, 512, 0, true, false},  {0, 512, 512, 0, false, true},
+                              {0, 0, 1024, 0, false, true},   {512, 0, 512, 0, false, false},
+                              {512, 0, 512, 0, true, false},  {324, 0, 700, 0, false, true},
                               {860, 0, 164, 0, false, false}, {1024, 0, 0, 0, true, false}};
 static_assert(std::size(kKnown) == kFillOrdersKnown);
 
 Weights draw_weights(std::uint64_t attempt) {
   const std::uint64_t word = mix(~attempt);
-  const auto draw = [word](int shift, std::int64_t most) { return static_cast<std::int64_t>(word >> shift & 0xffff) * most >> 16; };
+  const auto draw = [word](int shift, std::int64_t most) {
+    return static_cast<std::int64_t>(word >> shift & 0xffff) * most >> 16;
+  };
   const std::int64_t height = draw(0, 1025), width = draw(16, 1025 - height);
   return {width, 1024 - height - width, height, 64 + draw(32, 512), true, word >> 63 != 0};
 }
@@ -53,10 +58,12 @@ std::uint64_t luby(std::uint64_t k) {
   }
 }
 
-std::vector<std::int32_t> order_of(const Items& items, std::uint64_t attempt, const std::vector<std::uint64_t>& blames) {
+std::vector<std::int32_t> order_of(const Items& items, std::uint64_t attempt,
+                                   const std::vector<std::uint64_t>& blames) {
   std::vector<std::int32_t> order(items.size());
   const std::uint64_t word = mix(attempt);
-  std::int64_t wide = static_cast<std::int64_t>(word % 1025), noise = static_cast<std::int64_t>(mix(~attempt) % 1024);
+  std::int64_t wide = static_cast<std::int64_t>(word % 1025),
+               noise = static_cast<std::int64_t>(mix(~attempt) % 1024);
   if ((word >> 62 & 1) != 0) wide = wide * 3 / 10;
   if (attempt == 1) wide = 1024;
   if (attempt == 2) wide = 0;
@@ -65,9 +72,11 @@ std::vector<std::int32_t> order_of(const Items& items, std::uint64_t attempt, co
   const bool looks_at_blames = attempt > 3 && !blames.empty() && word >> 63 != 0;
   for (ItemIndex i = 0; i < items.size(); ++i) {
     const Item& item = items.items[i];
-    order[i] = static_cast<std::int32_t>((wide * log2_fixed(item.last - item.first) +
-                                          (1024 - wide) * log2_fixed(static_cast<std::uint64_t>(item.height)) +
-                                          noise * jitter(attempt, i)) / 1024);
+    order[i] = static_cast<std::int32_t>(
+        (wide * log2_fixed(item.last - item.first) +
+         (1024 - wide) * log2_fixed(static_cast<std::uint64_t>(item.height)) +
+         noise * jitter(attempt, i)) /
+        1024);
     if (looks_at_blames) order[i] += log2_fixed(1 + blames[i]);
   }
   return order;
@@ -75,7 +84,8 @@ std::vector<std::int32_t> order_of(const Items& items, std::uint64_t attempt, co
 
 FillOrder fill_order_of(const Items& items, std::uint64_t attempt) {
   const Weights weights = attempt < kFillOrdersKnown ? kKnown[attempt] : draw_weights(attempt);
-  FillOrder order{weights.picks_best, weights.is_backwards, std::vector<std::int32_t>(items.size())};
+  FillOrder order{weights.picks_best, weights.is_backwards,
+                  std::vector<std::int32_t>(items.size())};
   for (ItemIndex i = 0; i < items.size(); ++i) {
     const Item& item = items.items[i];
     std::int64_t rank = weights.height * log2_fixed(static_cast<std::uint64_t>(item.height));

@@ -1,7 +1,7 @@
 // Independent jobs on a few threads.
 //
-// Thread safety: one call to a caller; the jobs run at once. Which thread runs a job is nobody's to rely on: what is to be the
-// same on every machine must be the same for any assignment.
+// Thread safety: one call to a caller; the jobs run at once. Which thread runs a job is nobody's to
+// rely on: what is to be the same on every machine must be the same for any assignment.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,9 @@
 
 namespace ashlar::inline v0::plan::solve {
 
-/// Calls job(0) .. job(count - 1), begun in that order, on up to `threads` threads, the caller's among them: fewer where the
-/// system has no more to give. Rethrows the first exception of a job, after all have ended.
+/// Calls job(0) .. job(count - 1), begun in that order, on up to `threads` threads, the caller's
+/// among them: fewer where the system has no more to give. Rethrows the first exception of a job,
+/// after all have ended.
 template <class Job>
 void for_each_job(unsigned threads, std::uint32_t count, const Job& job) {
   std::atomic<std::uint32_t> next{0};

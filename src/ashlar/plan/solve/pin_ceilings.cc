@@ -44,8 +44,9 @@ std::uint32_t PinCeilings::from(const std::vector<std::uint32_t>& pins, std::uin
 
 std::uint32_t PinCeilings::lowest(Section first, Section last, Units floor) const {
   if (pins_.empty()) return kNone;
-  const auto begin = std::lower_bound(pins_.begin(), pins_.end(), floor,
-                                      [](const PinnedRange& pin, Units at) { return pin.bottom < at; });
+  const auto begin =
+      std::lower_bound(pins_.begin(), pins_.end(), floor,
+                       [](const PinnedRange& pin, Units at) { return pin.bottom < at; });
   const auto least = static_cast<std::uint32_t>(begin - pins_.begin());
   std::uint32_t found = kNone;
   const auto look = [&](std::size_t node) {

@@ -33,9 +33,11 @@ class PinCeilings {
   void add(std::uint32_t pin);
   static std::uint32_t from(const std::vector<std::uint32_t>& pins, std::uint32_t least);
 
-  std::vector<PinnedRange> pins_;                     // ascending by bottom: a lower one has a lower number
+  // ascending by bottom: a lower one has a lower number
+  std::vector<PinnedRange> pins_;
   std::size_t leaves_ = 1;
-  std::vector<std::vector<std::uint32_t>> over_;      // by node of a tree over the sections: pins over all of it, but not of more
+  // by node of a tree over the sections: pins over all of it, but not of more
+  std::vector<std::vector<std::uint32_t>> over_;
   std::vector<std::vector<std::uint32_t>> touching_;  // pins over some section of it
 };
 

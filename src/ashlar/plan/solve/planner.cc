@@ -22,11 +22,11 @@ namespace ashlar::inline v0::plan {
 namespace {
 using namespace solve;  // the public function is plan::make_plan; everything behind it is private
 
-
 /// Of search, to leave buffers out of an explanation: about a second.
 constexpr std::uint64_t kExplainSteps = 200'000'000;
 constexpr ItemIndex kRepairItemsMin = 1000;
-/// Between two repairs; and how many rounds of both there are before what can be searched is searched.
+/// Between two repairs; and how many rounds of both there are before what can be searched is
+/// searched.
 constexpr std::uint32_t kFillsInRound = 8;
 constexpr std::uint32_t kRoundsBeforeSearch = 2;
 /// Fewer are filled before a thread has begun.
@@ -37,7 +37,12 @@ constexpr Units kNoPeak = std::numeric_limits<Units>::max();
 class SpaceSolver {
  public:
   SpaceSolver(const Problem& problem, std::uint32_t space, const PlanOptions& options, Stop* stop)
-      : problem_(problem), items_(make_items(problem, space)), fills_(items_), space_(space), options_(options), stop_(stop),
+      : problem_(problem),
+        items_(make_items(problem, space)),
+        fills_(items_),
+        space_(space),
+        options_(options),
+        stop_(stop),
         work_(options.work.value_or(0)) {
     const Bytes capacity = problem.spaces[space].capacity;
     enough_ = capacity == kNowhere ? 0 : static_cast<Units>(capacity / items_.unit);
@@ -94,18 +99,20 @@ class SpaceSolver {
   std::uint32_t space_;
   const PlanOptions& options_;
   Stop* stop_;
-  std::uint64_t work_;             // left
-  Units enough_ = 0;               // a peak of so much is all that is asked for
+  std::uint64_t work_;  // left
+  Units enough_ = 0;    // a peak of so much is all that is asked for
   Units lower_bound_ = 0;
   Units best_ = kNoPeak;
   std::vector<Units> best_offsets_;
 };
 
-/// The next attempts. Which of them count, and which of equals is taken, is as if each began when the one before it had ended.
+/// The next attempts. Which of them count, and which of equals is taken, is as if each began when
+/// the one before it had ended.
 void SpaceSolver::fill(std::uint32_t count) {
   struct Filled {
     bool is_there = false;
-    bool is_cut = false;  // for want of time, or of need: as nothing after it would have begun, nothing after it counts
+    // for want of time, or of need: as nothing after it would have begun, nothing after it counts
+    bool is_cut = false;
     Units peak = kNoPeak;
     std::vector<Units> offsets;
   };
@@ -115,40 +122,44 @@ void SpaceSolver::fill(std::uint32_t count) {
   std::mutex mutex;
   std::atomic<bool> is_over{false};  // what still runs comes after what is enough
   const Stop stop = stop_->or_when(&is_over);
-  for_each_job(items_.size() < kFillThreadsItemsMin ? 1 : options_.threads, count, [&](std::uint32_t k) {
-    Filled own;
-    std::unique_lock<std::mutex> lock(mutex);
-    // Where nothing is known, the first runs to its end: there is an answer whatever the time.
-    const bool is_needed = k == 0 && best_ == kNoPeak;
-    if (is_needed || (!is_done() && !is_stopped())) {
-      const Units stop_at = best_;
-      lock.unlock();
-      own.peak = fills_.run(fills_run_ + k, stop_at, is_needed ? nullptr : &stop, &own.offsets);
-      lock.lock();
-      own.is_cut = own.peak >= stop_at && stop_->now();
-    } else {
-      own.is_cut = true;
-    }
-    own.is_there = true;
-    filled[k] = std::move(own);
-    for (; next < count && filled[next].is_there; ++next) {
-      is_cut = is_cut || filled[next].is_cut || (best_ != kNoPeak && (is_done() || is_out_of_work()));
-      if (!is_cut) offer(filled[next].peak, std::move(filled[next].offsets));
-      filled[next].offsets = {};
-      work_ -= std::min(work_, fills_.cost(fills_run_ + next));
-    }
-    is_over = is_done();
-  });
+  for_each_job(
+      items_.size() < kFillThreadsItemsMin ? 1 : options_.threads, count, [&](std::uint32_t k) {
+        Filled own;
+        std::unique_lock<std::mutex> lock(mutex);
+        // Where nothing is known, the first runs to its end: there is an answer whatever the time.
+        const bool is_needed = k == 0 && best_ == kNoPeak;
+        if (is_needed || (!is_done() && !is_stopped())) {
+          const Units stop_at = best_;
+          lock.unlock();
+          own.peak = fills_.run(fills_run_ + k, stop_at, is_needed ? nullptr : &stop, &own.offsets);
+          lock.lock();
+          own.is_cut = own.peak >= stop_at && stop_->now();
+        } else {
+          own.is_cut = true;
+        }
+        own.is_there = true;
+        filled[k] = std::move(own);
+        for (; next < count && filled[next].is_there; ++next) {
+          is_cut = is_cut || filled[next].is_cut ||
+                   (best_ != kNoPeak && (is_done() || is_out_of_work()));
+          if (!is_cut) offer(filled[next].peak, std::move(filled[next].offsets));
+          filled[next].offsets = {};
+          work_ -= std::min(work_, fills_.cost(fills_run_ + next));
+        }
+        is_over = is_done();
+      });
   fills_run_ += count;
 }
 
-/// Repairs the best fill, and fills again in the hope of a better one. What is not to be searched goes on until time is up.
+/// Repairs the best fill, and fills again in the hope of a better one. What is not to be searched
+/// goes on until time is up.
 void SpaceSolver::improve() {
   if (items_.size() < kRepairItemsMin) return;  // searched whole
   const bool can_search = SkylineSearch::can_search(items_);
   std::optional<Repair> repairer;
   Units repaired = kNoPeak;
-  for (std::uint32_t round = 0; !is_done() && !is_stopped() && (!can_search || round < kRoundsBeforeSearch); ++round) {
+  for (std::uint32_t round = 0;
+       !is_done() && !is_stopped() && (!can_search || round < kRoundsBeforeSearch); ++round) {
     fill(kFillsInRound);
     if (is_done() || is_stopped()) return;
     if (!repairer) repairer.emplace(items_);
@@ -157,14 +168,16 @@ void SpaceSolver::improve() {
   }
 }
 
-/// Takes the peak half of the way to the lower bound, again and again; where that fails, a quarter, an eighth.
+/// Takes the peak half of the way to the lower bound, again and again; where that fails, a quarter,
+/// an eighth.
 void SpaceSolver::repair(Repair* repair) {
   for (Units part = 1; part <= 16 && !is_done() && !is_stopped();) {
     const Units room = best_ - lower_bound_;
     const Units target = best_ - std::max<Units>(part == 1 ? room : room / part, 1);
     std::vector<Units> offsets = best_offsets_;
     const std::uint64_t before = repair->steps();
-    const bool is_lower = repair->lower(target, &offsets, options_.work ? work_ : ~std::uint64_t{0}, stop_);
+    const bool is_lower =
+        repair->lower(target, &offsets, options_.work ? work_ : ~std::uint64_t{0}, stop_);
     work_ -= std::min(work_, repair->steps() - before);
     if (is_lower) {
       const Units peak = peak_of(items_, offsets);
@@ -212,7 +225,9 @@ void SpaceSolver::begin_hinted() {
   for (std::uint32_t b = 0; b < items_.item_of.size(); ++b) {
     const ItemIndex item = items_.item_of[b];
     const Bytes hint = problem_.buffers[b].hint;
-    if (item == kNoItem || hint == kNowhere || hint % items_.unit != 0 || wishes[item] != kNotPinned) continue;
+    if (item == kNoItem || hint == kNowhere || hint % items_.unit != 0 ||
+        wishes[item] != kNotPinned)
+      continue;
     wishes[item] = static_cast<Units>(hint / items_.unit);
     has_one = true;
   }
@@ -221,7 +236,8 @@ void SpaceSolver::begin_hinted() {
   offer(peak, std::move(offsets));
 }
 
-/// The spaces in the order in which they are solved: the small ones first, so that what time they leave is the large ones'.
+/// The spaces in the order in which they are solved: the small ones first, so that what time they
+/// leave is the large ones'.
 std::vector<std::uint32_t> smallest_first(const Problem& problem) {
   std::vector<std::uint32_t> buffers(problem.spaces.size(), 0), order(problem.spaces.size());
   for (const Buffer& buffer : problem.buffers) buffers[buffer.space] += 1;
@@ -235,7 +251,8 @@ std::vector<std::uint32_t> smallest_first(const Problem& problem) {
 }  // namespace
 
 Plan make_plan(const Problem& problem, const PlanOptions& options) {
-  ASHLAR_ASSERT(options.time_limit || options.work, "planner: neither a time limit nor a limit of work");
+  ASHLAR_ASSERT(options.time_limit || options.work,
+                "planner: neither a time limit nor a limit of work");
   const auto start = Stop::Clock::now();
   const std::uint64_t explain_steps = std::min(options.work.value_or(kExplainSteps), kExplainSteps);
   Plan plan;

@@ -19,7 +19,8 @@ constexpr std::uint64_t kErrorsMax = 300;
 
 }  // namespace
 
-Repair::Repair(const Items& items) : items_(items), by_first_(items.size()), begin_(items.sections() + 1, 0) {
+Repair::Repair(const Items& items)
+    : items_(items), by_first_(items.size()), begin_(items.sections() + 1, 0) {
   std::iota(by_first_.begin(), by_first_.end(), 0);
   std::sort(by_first_.begin(), by_first_.end(), [&](ItemIndex a, ItemIndex b) {
     const Section first_a = items.items[a].first, first_b = items.items[b].first;
@@ -29,12 +30,13 @@ Repair::Repair(const Items& items) : items_(items), by_first_(items.size()), beg
   std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
 }
 
-/// The item and others that live near the section of its life where most is live: as many as fit between two sections around
-/// that one, which are moved apart until there are `count`.
+/// The item and others that live near the section of its life where most is live: as many as fit
+/// between two sections around that one, which are moved apart until there are `count`.
 std::vector<ItemIndex> Repair::taken_out(ItemIndex around, std::uint32_t count) const {
   const Item& item = items_.items[around];
   const auto load = items_.load.begin();
-  const auto fullest = static_cast<Section>(std::max_element(load + item.first, load + item.last) - load);
+  const auto fullest =
+      static_cast<Section>(std::max_element(load + item.first, load + item.last) - load);
   std::vector<ItemIndex> taken;
   for (Section reach = 2;; reach *= 2) {
     const Section left = fullest < reach ? 0 : fullest - reach;
@@ -42,7 +44,9 @@ std::vector<ItemIndex> Repair::taken_out(ItemIndex around, std::uint32_t count) 
     taken.assign(1, around);
     for (std::uint32_t k = begin_[left]; k < begin_[right]; ++k) {
       const ItemIndex other = by_first_[k];
-      if (other != around && items_.items[other].last <= right && items_.items[other].pinned == kNotPinned) taken.push_back(other);
+      if (other != around && items_.items[other].last <= right &&
+          items_.items[other].pinned == kNotPinned)
+        taken.push_back(other);
     }
     if (taken.size() >= count || (left == 0 && right == items_.sections())) break;
   }
@@ -50,8 +54,10 @@ std::vector<ItemIndex> Repair::taken_out(ItemIndex around, std::uint32_t count) 
   return taken;
 }
 
-/// The items taken out, and as pinned ones those that stay and live at the same time; over those sections alone.
-Items Repair::part_of(const std::vector<ItemIndex>& taken, const std::vector<Units>& offsets) const {
+/// The items taken out, and as pinned ones those that stay and live at the same time; over those
+/// sections alone.
+Items Repair::part_of(const std::vector<ItemIndex>& taken,
+                      const std::vector<Units>& offsets) const {
   Section left = items_.sections(), right = 0;
   std::vector<bool> is_taken(items_.size(), false);
   for (const ItemIndex index : taken) {
@@ -89,12 +95,13 @@ Items Repair::part_of(const std::vector<ItemIndex>& taken, const std::vector<Uni
   return part;
 }
 
-bool Repair::put_back(const std::vector<ItemIndex>& taken, Units target, std::uint64_t attempt, std::vector<Units>* offsets,
-                      std::uint64_t steps_end, Stop* stop) {
+bool Repair::put_back(const std::vector<ItemIndex>& taken, Units target, std::uint64_t attempt,
+                      std::vector<Units>* offsets, std::uint64_t steps_end, Stop* stop) {
   const Items part = part_of(taken, *offsets);
   steps_ += items_.size() / 8 + part.pieces.size();
   const std::uint64_t cover = cover_of(part);
-  if (part.lower_bound > target || cover > kCoverMax || !SkylineSearch::can_search(part)) return false;
+  if (part.lower_bound > target || cover > kCoverMax || !SkylineSearch::can_search(part))
+    return false;
   steps_ += cover;
   SkylineSearch search(part);
   SearchMemory memory;
@@ -102,7 +109,8 @@ bool Repair::put_back(const std::vector<ItemIndex>& taken, Units target, std::ui
     if (steps_ >= steps_end || stop->now()) return false;
     const std::uint64_t before = search.steps();
     const SkylineSearch::Limits limits{taken.size() + kErrorsMax, steps_end - steps_, stop};
-    const auto outcome = search.run(target, order_of(part, attempt + k, memory.blames), limits, &memory);
+    const auto outcome =
+        search.run(target, order_of(part, attempt + k, memory.blames), limits, &memory);
     steps_ += search.steps() - before + part.size();
     if (outcome == SkylineSearch::Outcome::kNone) return false;
     if (outcome != SkylineSearch::Outcome::kFound) continue;
@@ -113,17 +121,20 @@ bool Repair::put_back(const std::vector<ItemIndex>& taken, Units target, std::ui
 }
 
 bool Repair::lower(Units target, std::vector<Units>* offsets, std::uint64_t steps, Stop* stop) {
-  const std::uint64_t steps_end = steps > ~std::uint64_t{0} - steps_ ? ~std::uint64_t{0} : steps_ + steps;
+  const std::uint64_t steps_end =
+      steps > ~std::uint64_t{0} - steps_ ? ~std::uint64_t{0} : steps_ + steps;
   std::vector<ItemIndex> high;
   for (ItemIndex i = 0; i < items_.size(); ++i) {
     if ((*offsets)[i] + items_.items[i].height > target) high.push_back(i);
   }
   std::sort(high.begin(), high.end(), [&](ItemIndex a, ItemIndex b) {
-    const Units end_a = (*offsets)[a] + items_.items[a].height, end_b = (*offsets)[b] + items_.items[b].height;
+    const Units end_a = (*offsets)[a] + items_.items[a].height,
+                end_b = (*offsets)[b] + items_.items[b].height;
     return end_a != end_b ? end_a > end_b : a < b;
   });
   for (const ItemIndex index : high) {
-    if ((*offsets)[index] + items_.items[index].height <= target) continue;  // another's repair took it along
+    // another's repair took it along
+    if ((*offsets)[index] + items_.items[index].height <= target) continue;
     bool is_low = false;
     for (std::uint32_t count = kTakenLeast; !is_low && count <= kTakenMax; count *= 2) {
       if (steps_ >= steps_end || stop->now()) return false;

@@ -19,17 +19,21 @@ Problem pin(const Problem& problem, const std::vector<Bytes>& kept) {
   Problem pinned = problem;
   for (std::size_t b = 0; b < kept.size(); ++b) {
     Buffer& buffer = pinned.buffers[b];
-    if (buffer.pinned != kNowhere || kept[b] == kNowhere || kept[b] % buffer.alignment != 0) continue;
+    if (buffer.pinned != kNowhere || kept[b] == kNowhere || kept[b] % buffer.alignment != 0)
+      continue;
     if (kept[b] > kPlanBytesMax || buffer.size > kPlanBytesMax - kept[b]) continue;
     if (kept[b] + buffer.size > pinned.spaces[buffer.space].capacity) continue;
     buffer.pinned = kept[b];
   }
-  const auto is_ours = [&](std::uint32_t b) { return pinned.buffers[b].pinned != problem.buffers[b].pinned; };
+  const auto is_ours = [&](std::uint32_t b) {
+    return pinned.buffers[b].pinned != problem.buffers[b].pinned;
+  };
   for (std::size_t taken_back = 0;; ++taken_back) {
     const ProblemFault fault = check_problem(pinned);
     if (fault.status.is_ok()) return pinned;
     // Many in each other's way: each costs a look at all. Then none is kept.
-    if (taken_back == kTakenBackMax || (!is_ours(fault.buffer) && !is_ours(fault.other))) return problem;
+    if (taken_back == kTakenBackMax || (!is_ours(fault.buffer) && !is_ours(fault.other)))
+      return problem;
     const std::uint32_t b = is_ours(fault.buffer) ? fault.buffer : fault.other;
     pinned.buffers[b].pinned = problem.buffers[b].pinned;
   }
@@ -37,8 +41,10 @@ Problem pin(const Problem& problem, const std::vector<Bytes>& kept) {
 
 }  // namespace
 
-Replanned replan(const Problem& problem, const std::vector<Bytes>& kept, const PlanOptions& options) {
-  ASHLAR_ASSERT(kept.size() == problem.buffers.size(), "replan: an offset or kNowhere for each buffer");
+Replanned replan(const Problem& problem, const std::vector<Bytes>& kept,
+                 const PlanOptions& options) {
+  ASHLAR_ASSERT(kept.size() == problem.buffers.size(),
+                "replan: an offset or kNowhere for each buffer");
   Replanned out;
   out.plan = make_plan(pin(problem, kept), options);
   if (!fits(problem, out.plan)) {

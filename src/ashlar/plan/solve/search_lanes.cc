@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::uint64_t kErrorsLeast = 300;
 
-/// The capacities that a lane tries above the bound: parts of the room below the best so far, in eighths.
+/// The capacities that a lane tries above the bound: parts of the room below the best so far, in
+/// eighths.
 Units capacity_above(Known known, std::uint64_t attempt) {
   constexpr Units kEighths[] = {3, 5, 6, 7};
   const Units eighths = kEighths[attempt % 4];
@@ -22,8 +23,11 @@ Units capacity_above(Known known, std::uint64_t attempt) {
 
 class SearchLanes::LanePace : public Pace {
  public:
-  LanePace(SearchLanes* lanes, std::size_t lane) : lanes_(*lanes), lane_(lane), key_{lanes_.lanes_[lane].time, lane} {}
-  bool is_over(std::uint64_t steps) override { return lanes_.is_over(lane_, key_, key_.first + steps); }
+  LanePace(SearchLanes* lanes, std::size_t lane)
+      : lanes_(*lanes), lane_(lane), key_{lanes_.lanes_[lane].time, lane} {}
+  bool is_over(std::uint64_t steps) override {
+    return lanes_.is_over(lane_, key_, key_.first + steps);
+  }
 
  private:
   SearchLanes& lanes_;
@@ -32,7 +36,11 @@ class SearchLanes::LanePace : public Pace {
 };
 
 SearchLanes::SearchLanes(const Items& items, Known known, Units enough, Progress progress)
-    : items_(items), enough_(enough), progress_(std::move(progress)), known_(known), settled_(known) {}
+    : items_(items),
+      enough_(enough),
+      progress_(std::move(progress)),
+      known_(known),
+      settled_(known) {}
 
 void SearchLanes::run(const Limits& limits) {
   limits_ = limits;
@@ -62,7 +70,8 @@ void SearchLanes::work() {
   }
 }
 
-/// The lane whose attempt is the next, as soon as all is known that it may know; kLanes where there is none to begin.
+/// The lane whose attempt is the next, as soon as all is known that it may know; kLanes where there
+/// is none to begin.
 std::size_t SearchLanes::next(std::unique_lock<std::mutex>* lock) {
   for (;;) {
     if (is_broken_ || solved_ || limits_.stop->now()) return kLanes;
@@ -91,7 +100,8 @@ std::size_t SearchLanes::least_far() const {
 
 /// Is a running attempt not yet so far, so that it may still end by then?
 bool SearchLanes::is_behind(std::uint64_t time) const {
-  return std::any_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) { return lane.is_running && lane.reached < time; });
+  return std::any_of(lanes_.begin(), lanes_.end(),
+                     [&](const Lane& lane) { return lane.is_running && lane.reached < time; });
 }
 
 /// How far each lane may come.
@@ -121,20 +131,24 @@ bool SearchLanes::is_over(std::size_t lane, Key key, std::uint64_t reached) {
   const std::lock_guard<std::mutex> lock(mutex_);
   lanes_[lane].reached = reached;
   if (waiting_ > 0) changed_.notify_all();
-  // Once solved, those before the solution are carried through, whatever the clock says, and those behind it are not.
+  // Once solved, those before the solution are carried through, whatever the clock says, and those
+  // behind it are not.
   return is_broken_ || (solved_ ? *solved_ < key : limits_.stop->now());
 }
 
-void SearchLanes::attempt(std::optional<SkylineSearch>* searcher, std::size_t index, std::unique_lock<std::mutex>* lock) {
+void SearchLanes::attempt(std::optional<SkylineSearch>* searcher, std::size_t index,
+                          std::unique_lock<std::mutex>* lock) {
   // What it knows and may take is settled before another lane can begin, or retire.
   Lane& lane = lanes_[index];
   const Known known = known_at(lane.time);
-  const Units capacity = index == kAtBound ? known.lower_bound : capacity_above(known, lane.attempts);
+  const Units capacity =
+      index == kAtBound ? known.lower_bound : capacity_above(known, lane.attempts);
   lane.attempts += 1;
   LanePace pace(this, index);
-  // Room for one way down without an error, and some errors: a lucky order needs no more, and luck is what is tried for.
-  const SkylineSearch::Limits limits{items_.size() + kErrorsLeast * luby(lane.attempts), work_end() - lane.time, limits_.stop,
-                                     &pace};
+  // Room for one way down without an error, and some errors: a lucky order needs no more, and luck
+  // is what is tried for.
+  const SkylineSearch::Limits limits{items_.size() + kErrorsLeast * luby(lane.attempts),
+                                     work_end() - lane.time, limits_.stop, &pace};
   lock->unlock();
   if (!*searcher) searcher->emplace(items_);
   SkylineSearch* const search = &**searcher;
@@ -163,7 +177,8 @@ void SearchLanes::add(Find find) {
   known_.best = std::min(known_.best, find.known.best);
   known_.lower_bound = std::max(known_.lower_bound, find.known.lower_bound);
   if (is_better && progress_) progress_(known_);
-  const auto at = std::upper_bound(finds_.begin(), finds_.end(), find.key, [](Key key, const Find& f) { return key < f.key; });
+  const auto at = std::upper_bound(finds_.begin(), finds_.end(), find.key,
+                                   [](Key key, const Find& f) { return key < f.key; });
   finds_.insert(at, std::move(find));
   if (!is_solved(known_)) return;
   Known known = settled_;

@@ -12,7 +12,8 @@ namespace ashlar::inline v0::plan::solve {
 
 struct SearchMemory {
   FailedParts failed;
-  /// By item: how often there was no room left for it, or over one of its sections. Empty before the first run.
+  /// By item: how often there was no room left for it, or over one of its sections. Empty before
+  /// the first run.
   std::vector<std::uint64_t> blames;
 };
 

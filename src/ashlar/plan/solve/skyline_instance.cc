@@ -33,7 +33,8 @@ bool is_pinned(const Item& item) { return item.pinned != kNotPinned; }
 }  // namespace
 
 bool SkylineSearch::can_search(const Items& items) {
-  const auto to_place = std::count_if(items.items.begin(), items.items.end(), [](const Item& item) { return !is_pinned(item); });
+  const auto to_place = std::count_if(items.items.begin(), items.items.end(),
+                                      [](const Item& item) { return !is_pinned(item); });
   return to_place <= kItemsMax && cover_of(items) <= kCoverMax;
 }
 
@@ -55,7 +56,8 @@ SkylineSearch::SkylineSearch(const Items& items) : items_(items) {
     return [&items, n, at_last](auto&& f) {
       for (ItemIndex i = 0; i < n; ++i) {
         const Item& item = items.items[i];
-        if (item.pieces_end - item.pieces_begin == 1 && !is_pinned(item)) f(at_last ? item.last : item.first, i);
+        if (item.pieces_end - item.pieces_begin == 1 && !is_pinned(item))
+          f(at_last ? item.last : item.first, i);
       }
     };
   };
@@ -76,7 +78,8 @@ SkylineSearch::SkylineSearch(const Items& items) : items_(items) {
     for (std::uint32_t k = pins.begin[s]; k < pins.begin[s + 1]; ++k) {
       const Item& item = items.items[pins.values[k]];
       for (const Piece* piece = items.begin_of(item); piece != items.end_of(item); ++piece) {
-        if (s >= piece->first && s < piece->last) pins_.push_back({item.pinned, item.pinned + piece->height});
+        if (s >= piece->first && s < piece->last)
+          pins_.push_back({item.pinned, item.pinned + piece->height});
       }
     }
     std::sort(pins_.begin() + static_cast<std::ptrdiff_t>(from), pins_.end(),
@@ -117,9 +120,12 @@ SkylineSearch::SkylineSearch(const Items& items) : items_(items) {
     }
     const auto begin = forbidden_.begin() + static_cast<std::ptrdiff_t>(from);
     const auto key = [](const Interval& x) { return std::tuple(x.bottom, x.top); };
-    std::sort(begin, forbidden_.end(), [&](const Interval& a, const Interval& b) { return key(a) < key(b); });
-    forbidden_.erase(std::unique(begin, forbidden_.end(), [&](const Interval& a, const Interval& b) { return key(a) == key(b); }),
-                     forbidden_.end());
+    std::sort(begin, forbidden_.end(),
+              [&](const Interval& a, const Interval& b) { return key(a) < key(b); });
+    forbidden_.erase(
+        std::unique(begin, forbidden_.end(),
+                    [&](const Interval& a, const Interval& b) { return key(a) == key(b); }),
+        forbidden_.end());
     forbidden_begin_.push_back(static_cast<std::uint32_t>(forbidden_.size()));
     least_height_.push_back(least);
     twin_.push_back(is_pinned(item) ? i : shapes.emplace(std::move(shape), i).first->second);

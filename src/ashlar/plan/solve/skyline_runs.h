@@ -16,7 +16,10 @@ namespace ashlar::inline v0::plan::solve {
 class SkylineRuns {
  public:
   /// One run, of floor 0.
-  explicit SkylineRuns(Section sections) : last_of_(sections), first_of_(sections), floor_(sections) { set(0, sections, 0); }
+  explicit SkylineRuns(Section sections)
+      : last_of_(sections), first_of_(sections), floor_(sections) {
+    set(0, sections, 0);
+  }
   Section last_of(Section run) const { return last_of_[run]; }
   Units floor_of(Section run) const { return floor_[run]; }
   /// A valley downhill from the run: itself, if both neighbours are higher.
@@ -31,8 +34,9 @@ class SkylineRuns {
       }
     }
   }
-  /// Raises a valley to its lower neighbour, with which it becomes one run, or to `ceiling` if that is lower still: the run
-  /// that is there now. REQUIRES: it has a neighbour, or there is a ceiling.
+  /// Raises a valley to its lower neighbour, with which it becomes one run, or to `ceiling` if that
+  /// is lower still: the run that is there now. REQUIRES: it has a neighbour, or there is a
+  /// ceiling.
   Section raise(Section run, Units ceiling) {
     const Section last = last_of_[run];
     const Units left = run > 0 ? floor_[first_of_[run - 1]] : kNoFloor;
@@ -41,7 +45,8 @@ class SkylineRuns {
     ASHLAR_ASSERT(floor != kNoFloor, "skyline: an item that fits nowhere");
     return make(run, last, floor);
   }
-  /// Puts [from, to) of a run at `top`, and returns the run that is there now; what is right of it is the run `to`.
+  /// Puts [from, to) of a run at `top`, and returns the run that is there now; what is right of it
+  /// is the run `to`.
   Section place(Section run, Section from, Section to, Units top) {
     const Units floor = floor_[run];
     const Section last = last_of_[run];

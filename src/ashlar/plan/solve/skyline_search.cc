@@ -6,14 +6,15 @@
 namespace ashlar::inline v0::plan::solve {
 
 namespace {
-/// A search goes as deep as items are placed and floors raised; this many levels fit a thread's stack.
+/// A search goes as deep as items are placed and floors raised; this many levels fit a thread's
+/// stack.
 constexpr std::uint32_t kDepthMax = 4'000;
 /// So many nodes between two looks at the clock: a node takes microseconds.
 constexpr std::uint64_t kNodesBetweenLooks = 32;
 }  // namespace
 
-SkylineSearch::Outcome SkylineSearch::run(Units capacity, const std::vector<std::int32_t>& order, const Limits& limits,
-                                          SearchMemory* memory) {
+SkylineSearch::Outcome SkylineSearch::run(Units capacity, const std::vector<std::int32_t>& order,
+                                          const Limits& limits, SearchMemory* memory) {
   if (items_.lower_bound > capacity) return Outcome::kNone;
   memory->failed.begin(capacity);
   memory->blames.resize(items_.size(), 0);
@@ -23,7 +24,8 @@ SkylineSearch::Outcome SkylineSearch::run(Units capacity, const std::vector<std:
   limits_ = limits;
   nodes_ = 0;
   steps_begin_ = steps_;
-  steps_end_ = limits.steps > ~std::uint64_t{0} - steps_ ? ~std::uint64_t{0} : steps_ + limits.steps;
+  steps_end_ =
+      limits.steps > ~std::uint64_t{0} - steps_ ? ~std::uint64_t{0} : steps_ + limits.steps;
   has_stopped_ = false;
   depth_ = 0;
   if (!prepare()) return Outcome::kNone;
@@ -39,10 +41,12 @@ bool SkylineSearch::is_out_of_time() {
 }
 
 bool SkylineSearch::is_told_to_stop() {
-  return limits_.pace != nullptr ? limits_.pace->is_over(steps_ - steps_begin_) : limits_.stop->now();
+  return limits_.pace != nullptr ? limits_.pace->is_over(steps_ - steps_begin_)
+                                 : limits_.stop->now();
 }
 
-/// Searches every part of [first, last) that has items to come. False: one of them has no plan, or the search was stopped.
+/// Searches every part of [first, last) that has items to come. False: one of them has no plan, or
+/// the search was stopped.
 bool SkylineSearch::search(Part whole) {
   if (is_out_of_time()) return false;
   steps_ += whole.last - whole.first;
@@ -58,10 +62,11 @@ bool SkylineSearch::search(Part whole) {
     s = end;
   }
   // Small parts first: they are the sooner found to be hopeless.
-  std::sort(parts_.begin() + static_cast<std::ptrdiff_t>(mine), parts_.end(), [](const Part& a, const Part& b) {
-    const Section width_a = a.last - a.first, width_b = b.last - b.first;
-    return width_a != width_b ? width_a < width_b : a.first < b.first;
-  });
+  std::sort(parts_.begin() + static_cast<std::ptrdiff_t>(mine), parts_.end(),
+            [](const Part& a, const Part& b) {
+              const Section width_a = a.last - a.first, width_b = b.last - b.first;
+              return width_a != width_b ? width_a < width_b : a.first < b.first;
+            });
   bool all = true;
   const std::size_t end = parts_.size();
   depth_ += 1;
@@ -76,10 +81,11 @@ bool SkylineSearch::search_part(Part part) {
   if (memory_->failed.holds(key)) return false;
   const std::size_t mine = candidates_.size();
   const Choice choice = choose(part);
-  std::sort(candidates_.begin() + static_cast<std::ptrdiff_t>(mine), candidates_.end(), [&](ItemIndex a, ItemIndex b) {
-    const std::int64_t score_a = score(part, choice, a), score_b = score(part, choice, b);
-    return score_a != score_b ? score_a > score_b : a < b;
-  });
+  std::sort(candidates_.begin() + static_cast<std::ptrdiff_t>(mine), candidates_.end(),
+            [&](ItemIndex a, ItemIndex b) {
+              const std::int64_t score_a = score(part, choice, a), score_b = score(part, choice, b);
+              return score_a != score_b ? score_a > score_b : a < b;
+            });
   const std::size_t end = candidates_.size();
   const Mark before = mark();
   bool found = false;
@@ -97,7 +103,7 @@ bool SkylineSearch::search_part(Part part) {
   return found;
 }
 
-// Choices. ------------------------------------------------------------------------------------------------------------
+// Choices.
 
 /// The scarcest choice in the part; its candidates are on top of candidates_.
 SkylineSearch::Choice SkylineSearch::choose(Part part) {
@@ -113,7 +119,8 @@ SkylineSearch::Choice SkylineSearch::choose(Part part) {
     }
     while (right < part.last && floor_[right] == floor && to_come_[right] > 0) right += 1;
     const auto is_higher = [&](Section s) { return to_come_[s] == 0 || floor_[s] > floor; };
-    const bool is_valley = (left == part.first || is_higher(left - 1)) && (right == part.last || is_higher(right));
+    const bool is_valley =
+        (left == part.first || is_higher(left - 1)) && (right == part.last || is_higher(right));
     if (is_valley) {
       for (const bool at_left : {true, false}) {
         Choice other;
@@ -147,13 +154,16 @@ bool SkylineSearch::is_scarcer(const Choice& a, const Choice& b) const {
   return a.floor < b.floor;
 }
 
-/// How good the item looks in the valley. One that fills it leaves no step; one that ends level with a neighbour, one less.
-/// (Measured on MiniMalloc's instances: without this, twenty times the nodes.)
+/// How good the item looks in the valley. One that fills it leaves no step; one that ends level
+/// with a neighbour, one less. (Measured on MiniMalloc's instances: without this, twenty times the
+/// nodes.)
 std::int64_t SkylineSearch::score(Part part, const Choice& choice, ItemIndex index) const {
   constexpr std::int64_t kLevel = std::int64_t{1} << 32;  // more than any order
   const Item& item = items_.items[index];
   const Units top = choice.floor + item.height;
-  const auto is_level = [&](Section neighbour) { return to_come_[neighbour] > 0 && floor_[neighbour] == top; };
+  const auto is_level = [&](Section neighbour) {
+    return to_come_[neighbour] > 0 && floor_[neighbour] == top;
+  };
   std::int64_t score = (*order_)[index];
   const bool at_left = item.first == choice.left, at_right = item.last == choice.right;
   if (at_left && at_right) score += kLevel;
@@ -162,8 +172,9 @@ std::int64_t SkylineSearch::score(Part part, const Choice& choice, ItemIndex ind
   return score;
 }
 
-/// Puts the items that may stand at one end of a valley on top of candidates_, and says how high the floor is without. False
-/// where an item would stand there and hang over a lower floor elsewhere: then another valley is lower.
+/// Puts the items that may stand at one end of a valley on top of candidates_, and says how high
+/// the floor is without. False where an item would stand there and hang over a lower floor
+/// elsewhere: then another valley is lower.
 bool SkylineSearch::collect(Part part, bool at_left, Choice* out) {
   const Section at = out->section;
   const Units floor = out->floor;
@@ -182,7 +193,9 @@ bool SkylineSearch::collect(Part part, bool at_left, Choice* out) {
   for (std::uint32_t k = begins[slot]; k < begins[slot + 1]; ++k) {
     const ItemIndex index = list[k];
     const Item& item = items_.items[index];
-    if (placed_[index] != 0 || rest_[index] != floor || item.last > out->right || item.first < out->left) continue;
+    if (placed_[index] != 0 || rest_[index] != floor || item.last > out->right ||
+        item.first < out->left)
+      continue;
     reach = at_left ? std::max(reach, item.last) : std::min(reach, item.first);
     offer(index);
   }
@@ -200,8 +213,10 @@ bool SkylineSearch::collect(Part part, bool at_left, Choice* out) {
   return true;
 }
 
-/// How high the floor is at least where no candidate stands on it: kNoUnits where that cannot be, for want of items or slack.
-Units SkylineSearch::raised_floor(Part part, const Choice& choice, Section reach, bool at_left, bool has_broken) const {
+/// How high the floor is at least where no candidate stands on it: kNoUnits where that cannot be,
+/// for want of items or slack.
+Units SkylineSearch::raised_floor(Part part, const Choice& choice, Section reach, bool at_left,
+                                  bool has_broken) const {
   const Section at = choice.section;
   Units least = kNoUnits;
   for (std::uint32_t k = cover_begin_[at]; k < cover_end_[at]; ++k) {
@@ -230,13 +245,15 @@ Units SkylineSearch::raised_floor(Part part, const Choice& choice, Section reach
   };
   if (has_broken) {
     for_unplaced_in(part, may_carry);
-  } else if (choice.begin != choice.end) {  // which begins, or ends, within the candidates' reach, or is in several pieces
+    // which begins, or ends, within the candidates' reach, or is in several pieces
+  } else if (choice.begin != choice.end) {
     const auto& begins = at_left ? starts_begin_ : ends_begin_;
     const auto& list = at_left ? starts_ : ends_;
     const Section from = at_left ? at + 1 : reach + 1;
     const Section to = at_left ? reach : at + 1;
     for (std::uint32_t k = begins[from]; k < begins[to]; ++k) {
-      if (placed_[list[k]] == 0) least = std::min(least, rest_[list[k]] + items_.items[list[k]].height);
+      if (placed_[list[k]] == 0)
+        least = std::min(least, rest_[list[k]] + items_.items[list[k]].height);
     }
     for (const ItemIndex index : broken_) may_carry(index);
   }

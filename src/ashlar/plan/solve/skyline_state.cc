@@ -53,7 +53,8 @@ bool SkylineSearch::prepare() {
     Units floor = 0;
     const Item& item = items_.items[i];
     for (const Piece* piece = items_.begin_of(item); piece != items_.end_of(item); ++piece) {
-      floor = std::max(floor, *std::max_element(floor_.begin() + piece->first, floor_.begin() + piece->last));
+      floor = std::max(
+          floor, *std::max_element(floor_.begin() + piece->first, floor_.begin() + piece->last));
     }
     rest_[i] = rest_above(i, floor);
     if (rest_[i] + item.height > capacity_) return false;
@@ -61,7 +62,7 @@ bool SkylineSearch::prepare() {
   return propagate();
 }
 
-// Changes. ------------------------------------------------------------------------------------------------------------
+// Changes.
 
 void SkylineSearch::set(std::vector<Units>& in, std::uint32_t at, Units value) {
   units_trail_.push_back({&in[at], in[at]});
@@ -74,8 +75,10 @@ void SkylineSearch::set(std::vector<std::uint32_t>& in, std::uint32_t at, std::u
 }
 
 void SkylineSearch::undo(Mark to) noexcept {
-  for (; units_trail_.size() > to.units; units_trail_.pop_back()) *units_trail_.back().where = units_trail_.back().was;
-  for (; words_trail_.size() > to.words; words_trail_.pop_back()) *words_trail_.back().where = words_trail_.back().was;
+  for (; units_trail_.size() > to.units; units_trail_.pop_back())
+    *units_trail_.back().where = units_trail_.back().was;
+  for (; words_trail_.size() > to.words; words_trail_.pop_back())
+    *words_trail_.back().where = words_trail_.back().was;
   risen_.clear();
   unwitnessed_.clear();
 }
@@ -83,7 +86,8 @@ void SkylineSearch::undo(Mark to) noexcept {
 /// Puts an item onto floors that are all `offset`. propagate() has the rest to do.
 void SkylineSearch::place(ItemIndex index, Units offset) {
   const Item& item = items_.items[index];
-  ASHLAR_ASSERT(placed_[index] == 0 && rest_[index] == offset, "skyline(1): an item is placed where it cannot rest");
+  ASHLAR_ASSERT(placed_[index] == 0 && rest_[index] == offset,
+                "skyline(1): an item is placed where it cannot rest");
   set(placed_, index, 1);
   offset_[index] = offset;
   for (Section s = item.first + 1; s < item.last; ++s) set(crossed_, s, crossed_[s] - 1);
@@ -119,7 +123,8 @@ bool SkylineSearch::raise(Section section, Units floor) {
   return true;
 }
 
-/// Restores the invariants after floors rose. False: there is no plan from here (and the work is left undone: undo()).
+/// Restores the invariants after floors rose. False: there is no plan from here (and the work is
+/// left undone: undo()).
 bool SkylineSearch::propagate() {
   for (;;) {
     if (!risen_.empty()) {
@@ -183,12 +188,14 @@ bool SkylineSearch::find_witness(Section section) {
   return false;
 }
 
-/// The lowest offset at or above `floor` that the item may have by its alignment and the pinned items.
+/// The lowest offset at or above `floor` that the item may have by its alignment and the pinned
+/// items.
 Units SkylineSearch::rest_above(ItemIndex index, Units floor) const {
   const Units alignment = items_.items[index].alignment;
   Units rest = aligned(floor, alignment);
   for (std::uint32_t k = forbidden_begin_[index]; k < forbidden_begin_[index + 1]; ++k) {
-    if (forbidden_[k].bottom < rest && rest < forbidden_[k].top) rest = aligned(forbidden_[k].top, alignment);
+    if (forbidden_[k].bottom < rest && rest < forbidden_[k].top)
+      rest = aligned(forbidden_[k].top, alignment);
   }
   return rest;
 }

@@ -1,7 +1,7 @@
 // When a solver is to stop.
 //
-// Thread safety: a Stop is read only. With a deadline the answer depends on the machine; without one it does not, and the clock
-// is never read.
+// Thread safety: a Stop is read only. With a deadline the answer depends on the machine; without
+// one it does not, and the clock is never read.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,8 @@ class Stop {
 
   /// Is the time up? Reads the clock: ask every few microseconds of work.
   bool now() const {
-    return (is_over_ != nullptr && is_over_->load(std::memory_order_relaxed)) || (deadline_ && Clock::now() >= *deadline_);
+    return (is_over_ != nullptr && is_over_->load(std::memory_order_relaxed)) ||
+           (deadline_ && Clock::now() >= *deadline_);
   }
 
  private:
@@ -33,7 +34,8 @@ class Stop {
   const std::atomic<bool>* is_over_ = nullptr;
 };
 
-/// How far one of several searches that run at once has come, and what the others have to say to that.
+/// How far one of several searches that run at once has come, and what the others have to say to
+/// that.
 class Pace {
  public:
   virtual ~Pace() = default;

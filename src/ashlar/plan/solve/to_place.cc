@@ -8,13 +8,17 @@ namespace ashlar::inline v0::plan::solve {
 namespace {
 
 constexpr std::uint32_t kNowhereInOrder = 0xffffffffu;
-/// How many looks for the best an item has, on average: more than it ever takes where lives are not made to defeat it.
+/// How many looks for the best an item has, on average: more than it ever takes where lives are not
+/// made to defeat it.
 constexpr std::uint64_t kLooksMax = 1000;
 
 }  // namespace
 
 ToPlace::ToPlace(const Items& items, const std::vector<std::int32_t>& ranks, bool picks_best)
-    : items_(items), picks_best_(picks_best), steps_end_(kLooksMax * items.size()), place_(items.size(), kNowhereInOrder),
+    : items_(items),
+      picks_best_(picks_best),
+      steps_end_(kLooksMax * items.size()),
+      place_(items.size(), kNowhereInOrder),
       begin_(items.sections() + 1, 0) {
   const auto is_pinned = [&](ItemIndex i) { return items.items[i].pinned != kNotPinned; };
   for (ItemIndex i = 0; i < items.size(); ++i) {
@@ -27,11 +31,12 @@ ToPlace::ToPlace(const Items& items, const std::vector<std::int32_t>& ranks, boo
     if (!is_pinned(i)) order_[next[items.items[i].first]++] = i;
   }
   for (Section s = 0; s < items.sections(); ++s) {
-    std::sort(order_.begin() + begin_[s], order_.begin() + begin_[s + 1], [&](ItemIndex a, ItemIndex b) {
-      if (ranks[a] != ranks[b]) return ranks[a] > ranks[b];
-      const Units height_a = items.items[a].height, height_b = items.items[b].height;
-      return height_a != height_b ? height_a > height_b : a < b;
-    });
+    std::sort(order_.begin() + begin_[s], order_.begin() + begin_[s + 1],
+              [&](ItemIndex a, ItemIndex b) {
+                if (ranks[a] != ranks[b]) return ranks[a] > ranks[b];
+                const Units height_a = items.items[a].height, height_b = items.items[b].height;
+                return height_a != height_b ? height_a > height_b : a < b;
+              });
   }
   leaves_ = std::bit_ceil(std::max(static_cast<std::uint32_t>(order_.size()), 1u));
   nodes_.resize(std::size_t{2} * leaves_);
@@ -48,7 +53,8 @@ ItemIndex ToPlace::take(Section left, Section right) {
   const std::uint32_t begin = begin_[left], end = begin_[right];
   if (begin == end) return kNoItem;
   const bool looks_for_best = picks_best_ && steps_ < steps_end_;
-  const std::uint32_t place = looks_for_best ? best_within(begin, end, right) : first_within(begin, end, right);
+  const std::uint32_t place =
+      looks_for_best ? best_within(begin, end, right) : first_within(begin, end, right);
   if (place >= end) return kNoItem;
   set(place, Node{});
   return order_[place];
@@ -91,7 +97,8 @@ std::uint32_t ToPlace::first_within(std::uint32_t begin, std::uint32_t end, Sect
   return static_cast<std::uint32_t>(node - leaves_);
 }
 
-/// The place of the best item there that ends by `right`; `end` where there is none. Looks only where there may be a better.
+/// The place of the best item there that ends by `right`; `end` where there is none. Looks only
+/// where there may be a better.
 std::uint32_t ToPlace::best_within(std::uint32_t begin, std::uint32_t end, Section right) {
   std::uint32_t best = end;
   std::int32_t rank = kWorst;
@@ -104,7 +111,8 @@ std::uint32_t ToPlace::best_within(std::uint32_t begin, std::uint32_t end, Secti
     visits_.pop_back();
     steps_ += 1;
     const Node& node = nodes_[at.node];
-    if (at.last <= begin || at.first >= end || node.least_end > right || node.best_rank <= rank) continue;
+    if (at.last <= begin || at.first >= end || node.least_end > right || node.best_rank <= rank)
+      continue;
     if (at.node >= leaves_) {
       rank = node.best_rank;
       best = at.first;

@@ -14,7 +14,10 @@ namespace {
 class Fill {
  public:
   Fill(const Items& items, const FillOrder& order, std::vector<Units>* offsets)
-      : items_(items), to_place_(items, order.ranks, order.picks_best), skyline_(items.sections()), ceilings_(items),
+      : items_(items),
+        to_place_(items, order.ranks, order.picks_best),
+        skyline_(items.sections()),
+        ceilings_(items),
         offsets_(*offsets) {
     offsets_.assign(items.size(), 0);
     for (ItemIndex i = 0; i < items.size(); ++i) {
@@ -35,7 +38,8 @@ class Fill {
     if (pin != PinCeilings::kNone && ceilings_[pin].bottom == floor) return pass(pin);
     const ItemIndex index = to_place_.take(run_, last);
     if (index == kNoItem) {
-      run_ = skyline_.raise(run_, pin == PinCeilings::kNone ? SkylineRuns::kNoFloor : ceilings_[pin].bottom);
+      run_ = skyline_.raise(
+          run_, pin == PinCeilings::kNone ? SkylineRuns::kNoFloor : ceilings_[pin].bottom);
       return;
     }
     const Item& item = items_.items[index];
@@ -67,7 +71,8 @@ class Fill {
   /// The floor is at the pin: where it is under it, it rises to its top.
   void pass(std::uint32_t pin) {
     const PinnedRange& range = ceilings_[pin];
-    const Section first = std::max(run_, range.first), last = std::min(skyline_.last_of(run_), range.last);
+    const Section first = std::max(run_, range.first),
+                  last = std::min(skyline_.last_of(run_), range.last);
     run_ = skyline_.place(run_, first, last, range.top);
     const auto begin = waiting_.lower_bound({pin, first}), end = waiting_.lower_bound({pin, last});
     for (auto at = begin; at != end; ++at) to_place_.put(at->second);
@@ -78,7 +83,8 @@ class Fill {
   ToPlace to_place_;
   SkylineRuns skyline_;
   PinCeilings ceilings_;
-  std::multimap<std::pair<std::uint32_t, Section>, ItemIndex> waiting_;  // by pin, and the first section in which they would meet
+  // by pin, and the first section in which they would meet
+  std::multimap<std::pair<std::uint32_t, Section>, ItemIndex> waiting_;
   std::vector<Units>& offsets_;
   Section run_ = 0;
   ItemIndex left_ = 0;
@@ -87,7 +93,8 @@ class Fill {
 
 }  // namespace
 
-Units valley_fill(const Items& items, const FillOrder& order, Units stop_at, const Stop* stop, std::vector<Units>* offsets) {
+Units valley_fill(const Items& items, const FillOrder& order, Units stop_at, const Stop* stop,
+                  std::vector<Units>* offsets) {
   constexpr std::uint32_t kStepsBetweenLooks = 4096;
   if (items.size() == 0) return 0;
   Fill fill(items, order, offsets);
