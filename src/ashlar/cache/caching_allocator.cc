@@ -9,6 +9,7 @@
 
 #include <ashlar/cache/hit_inl.h>
 #include <ashlar/cache/observer_scope.h>
+#include <ashlar/cache/queries.h>
 
 namespace ashlar::inline v0::cache {
 
@@ -60,7 +61,7 @@ struct CachingAllocator::Impl {
   SharedState shared;
   std::vector<std::unique_ptr<DeviceCache>> devices;
   std::uint32_t device_count = 0;  ///< for the hot path: a vector's size costs four instructions
-  std::mutex captures_lock;
+  Mutex captures_lock;             ///< begin_capture and end_capture run one at a time
   const unsigned forks_at_birth;
 };
 
@@ -92,7 +93,7 @@ CachingAllocator::~CachingAllocator() {
   for (const auto& device : impl_->devices) unfinished |= device->has_unfinished();
   for (const auto& device : impl_->devices) device->settle(unfinished);
   for (const auto& device : impl_->devices) device->give_everything_back();
-  for (const auto& device : impl_->devices) device->events().clear();
+  for (const auto& device : impl_->devices) device->uses().events().clear();
 }
 
 [[gnu::flatten]] Result<Address> CachingAllocator::allocate(Bytes size, const Stream& stream,
@@ -129,20 +130,20 @@ Status CachingAllocator::record_use(Address address, const Stream& stream) noexc
 
 Status CachingAllocator::retire_stream(const Stream& stream) noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(stream.device);
-  return cache.is_ok() ? cache.value()->retire(stream) : cache.status();
+  return cache.is_ok() ? cache.value()->reclaimer().retire(stream) : cache.status();
 }
 
 Status CachingAllocator::begin_capture(const Stream& stream) noexcept {
   const Result<StreamHeap*> heap = impl_->heap_of(stream);
   if (!heap.is_ok()) return heap.status();
-  const std::lock_guard lock(impl_->captures_lock);
+  const MutexGuard lock(impl_->captures_lock);
   {
     const Guard guard(heap.value()->lock);
     ASHLAR_REQUIRE(heap.value()->serves(stream), Code::kInvalidHandle,
                    "the stream was retired or its handle reused");
-    ASHLAR_REQUIRE(!heap.value()->capturing.load(), Code::kBusy,
+    ASHLAR_REQUIRE(!heap.value()->life.is_capturing(), Code::kBusy,
                    "a capture of that stream is announced already");
-    heap.value()->capturing.store(true);
+    heap.value()->life.set_capturing(true);
   }
   impl_->shared.captures.fetch_add(1);
   for (const auto& device : impl_->devices) device->quiesce();
@@ -152,15 +153,15 @@ Status CachingAllocator::begin_capture(const Stream& stream) noexcept {
 Status CachingAllocator::end_capture(const Stream& stream) noexcept {
   const Result<StreamHeap*> heap = impl_->heap_of(stream);
   if (!heap.is_ok()) return heap.status();
-  const std::lock_guard lock(impl_->captures_lock);
+  const MutexGuard lock(impl_->captures_lock);
   {
     const Guard guard(heap.value()->lock);
     // Not serves(): a stream retired in its capture may end it. But the heap may be another
     // stream's by now.
     const bool is_announced =
-        heap.value()->stream.id == stream.id && heap.value()->capturing.load();
+        heap.value()->stream.id == stream.id && heap.value()->life.is_capturing();
     ASHLAR_REQUIRE(is_announced, Code::kNotFound, "no capture of that stream was announced");
-    heap.value()->capturing.store(false);
+    heap.value()->life.set_capturing(false);
   }
   if (impl_->shared.captures.fetch_sub(1) > 1) return Status::ok();
   for (const auto& device : impl_->devices) device->record_deferred();
@@ -169,17 +170,18 @@ Status CachingAllocator::end_capture(const Stream& stream) noexcept {
 
 Status CachingAllocator::trim(DeviceId device) noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(device);
-  return cache.is_ok() ? cache.value()->trim() : cache.status();
+  return cache.is_ok() ? cache.value()->reclaimer().trim() : cache.status();
 }
 
 Status CachingAllocator::set_memory_limit(DeviceId device, Bytes limit) noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(device);
-  return cache.is_ok() ? cache.value()->set_limit(limit) : cache.status();
+  if (cache.is_ok()) cache.value()->ledger().set_limit(limit);
+  return cache.status();
 }
 
 Status CachingAllocator::set_memory_fraction(DeviceId device, double fraction) noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(device);
-  return cache.is_ok() ? cache.value()->set_fraction(fraction) : cache.status();
+  return cache.is_ok() ? cache.value()->ledger().set_fraction(fraction) : cache.status();
 }
 
 void CachingAllocator::add_free_memory_callback(FreeMemoryCallback callback) {
@@ -198,7 +200,7 @@ Result<AllocationInfo> CachingAllocator::info(Address address) const noexcept {
 Result<Bytes> CachingAllocator::largest_free_block(const Stream& stream) const noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(stream.device);
   if (!cache.is_ok()) return cache.status();
-  return cache.value()->largest_free(stream);
+  return largest_free(*cache.value(), stream);
 }
 
 Result<DeviceStats> CachingAllocator::stats(DeviceId device) const noexcept {
@@ -210,25 +212,26 @@ Result<DeviceStats> CachingAllocator::stats(DeviceId device) const noexcept {
 
 Status CachingAllocator::stats(DeviceId device, DeviceStats* out) const noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(device);
-  if (cache.is_ok()) cache.value()->stats(out);
+  if (cache.is_ok()) write_stats(*cache.value(), out);
   return cache.status();
 }
 
 Status CachingAllocator::reset_peak_stats(DeviceId device) noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(device);
-  if (cache.is_ok()) cache.value()->reset_peaks();
+  if (cache.is_ok()) cache::reset_peak_stats(*cache.value());
   return cache.status();
 }
 
 Status CachingAllocator::reset_accumulated_stats(DeviceId device) noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(device);
-  if (cache.is_ok()) cache.value()->reset_accumulated();
+  if (cache.is_ok()) cache::reset_accumulated_stats(*cache.value());
   return cache.status();
 }
 
 Status CachingAllocator::snapshot(DeviceId device, Snapshot* out) const {
   const Result<DeviceCache*> cache = impl_->usable_device(device);
-  return cache.is_ok() ? cache.value()->snapshot(out) : cache.status();
+  if (cache.is_ok()) write_snapshot(*cache.value(), out);
+  return cache.status();
 }
 
 std::size_t CachingAllocator::device_count() const noexcept { return impl_->devices.size(); }

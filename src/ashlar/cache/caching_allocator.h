@@ -47,7 +47,9 @@ struct AllocationInfo {
   Bytes segment_size;
 };
 
-class ASHLAR_API CachingAllocator {
+/// Aligned to a cache line of its own: every call reads this object, and a caller may write to what
+/// lies beside it.
+class ASHLAR_API alignas(64) CachingAllocator {
  public:
   /// An allocator over `devices`, which must outlive it; device i has DeviceId i. kInvalidArgument
   /// for a bad configuration or an id out of place. Makes no device call.

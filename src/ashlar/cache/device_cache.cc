@@ -1,16 +1,14 @@
-// Heaps, uses noted on blocks, and the out-of-line copies of the hit (hit_inl.h) for the slow
-// paths.
-#include <ashlar/cache/hit_inl.h>
+// Uses noted on blocks, the ends, validate(); and the out-of-line copies of the hit (hit_inl.h).
+#include <ashlar/cache/device_cache.h>
 
 #include <algorithm>
-#include <new>
+#include <thread>
+
+#include <ashlar/cache/hit_inl.h>
 
 namespace ashlar::inline v0::cache {
 
-namespace {
-/// Most dead streams whose last event is asked when a new one's heap is made.
-constexpr unsigned kDeadAskedMax = 16;
-}  // namespace
+using block::BlockIndex;
 
 DeviceCache::DeviceCache(device::Device& device, SharedState& shared) noexcept
     : shared_(shared),
@@ -19,160 +17,129 @@ DeviceCache::DeviceCache(device::Device& device, SharedState& shared) noexcept
                                  [](std::uint32_t steps) { return steps > 1; })),
       id_(device.traits().id),
       driver_(device, shared.drivers),
-      events_(driver_) {
-  fraction_pending_ = config_.memory_fraction < 1.0;
-}
-
-DeviceCache::~DeviceCache() {
-  for (StreamHeap* heap = first_heap_.load(); heap != nullptr;) {
-    StreamHeap* next = heap->next_heap.load();
-    delete heap;
-    heap = next;
-  }
-  for (DeviceSegment* record = segment_records_; record != nullptr;) {
-    DeviceSegment* before = record->made_before;
-    delete record;
-    record = before;
-  }
-}
-
-StreamHeap* DeviceCache::find_forgotten(bool may_ask) noexcept {
-  unsigned asks_left = may_ask && !is_capturing() ? kDeadAskedMax : 0;
-  for (StreamHeap* heap = first_heap_.load(); heap != nullptr; heap = heap->next_heap.load()) {
-    if (heap->life.load() == StreamHeap::Life::kAlive) continue;
-    if (asks_left > 0 && heap->mark_count > 0) {
-      --asks_left;
-      query_marks(*heap);
-    }
-    const Guard guard(heap->lock);
-    if (heap->is_forgotten()) return heap;
-  }
-  return nullptr;
-}
-
-bool DeviceCache::reuse_heap(StreamHeap& heap, const Stream& stream) noexcept {
-  const Guard guard(heap.lock);
-  // a caller's mistake since: something of the dead stream again
-  if (!heap.begin_passing()) return false;
-  streams_.erase(&heap);
-  heap.serve(stream);
-  return streams_.insert(&heap);
-}
-
-StreamHeap* DeviceCache::add_heap(const Stream& stream) noexcept {
-  std::unique_ptr<StreamHeap> heap(new (std::nothrow) StreamHeap(*this, stream, config_.granule));
-  if (!heap || !streams_.insert(heap.get())) return nullptr;
-  (last_heap_ == nullptr ? first_heap_ : last_heap_->next_heap)
-      .store(heap.get(), std::memory_order_release);
-  last_heap_ = heap.release();
-  return last_heap_;
-}
-
-StreamHeap* DeviceCache::make_heap(const Stream& stream, bool may_ask) noexcept {
-  // A dead stream's heap, where no slow path is under way that may hold one; else as many would
-  // pile up as streams ever were.
-  const std::unique_lock reclaiming(reclaim_, std::try_to_lock);
-  StreamHeap* heap = reclaiming ? find_forgotten(may_ask) : nullptr;
-  const std::lock_guard lock(streams_lock_);
-  if (StreamHeap* made = streams_.find(stream.id)) return made;
-  if (heap == nullptr || !reuse_heap(*heap, stream)) heap = add_heap(stream);
-  if (heap == nullptr || stream.thread_bound) return heap;
-  // A handle seen under another identity: that stream was destroyed without a word (H2). Never use
-  // its handle again.
-  for (StreamHeap* other = first_heap_.load(); other != nullptr; other = other->next_heap.load()) {
-    const bool is_same_handle =
-        other->stream.handle == stream.handle && !other->stream.thread_bound;
-    if (other != heap && is_same_handle) lose_stream(*other);
-  }
-  return heap;
-}
-
-Address DeviceCache::take_block(StreamHeap& heap, const Request& request, BlockIndex block,
-                                UseNode* owner) noexcept {
-  if (!heap.reserve_nodes(1)) return Address{};
-  return take_now(heap, heap.pool(request.is_small), request, block, owner);
-}
-
-Address DeviceCache::search_locked(StreamHeap& heap, const Request& request) noexcept {
-  return take_fit(heap, request);
-}
-
-void DeviceCache::count_oversize(int change) noexcept {
-  const Guard guard(reserve_lock_);
-  Stat& stat = oversize_allocations_;
-  if (change > 0) {
-    ++stat.current;
-    ++stat.increased;
-    stat.peak = std::max(stat.peak, stat.current);
-  } else {
-    --stat.current;
-    ++stat.decreased;
-  }
-}
-
-namespace {
-/// Does the block's list already say that `user` uses it? Locked.
-bool is_noted(const StreamHeap& heap, std::uint64_t uses, const StreamHeap& user) noexcept {
-  for (const UseNode* use = StreamHeap::first_use(uses); use != nullptr; use = use->sibling) {
-    if (use->stream == &user) return true;
-  }
-  // The heap's own stream needs no note: what the heap hands out again is ordered behind it
-  // (epochs; C6).
-  return &heap == &user;
-}
-
-/// Locked. REQUIRES: a spare node. A stream that is dead and forgotten uses nothing any more.
-void note_use(StreamHeap& heap, bool is_small, block::BlockIndex block, StreamHeap& user) noexcept {
-  block::BlockPool& pool = heap.pool(is_small);
-  UseNode* node = heap.take_node();
-  if (!user.refer(node)) return heap.give_node(node);
-  node->block = block;
-  node->is_small = is_small;
-  node->sibling = StreamHeap::first_use(pool.user(block));
-  pool.set_user(block, StreamHeap::as_word(node));
-}
-}  // namespace
+      ledger_(driver_, config_),
+      heaps_(*this, config_.granule),
+      uses_(driver_, shared),
+      supply_(driver_, shared, ledger_),
+      reclaimer_(*this, shared, driver_, uses_, supply_),
+      ladder_(*this, shared) {}
 
 Status DeviceCache::record_use(const PageMap::Found& found, Address address,
                                StreamHeap& user) noexcept {
-  return with_live_block(found, address,
-                         [&user](StreamHeap& heap, bool is_small, BlockIndex block, Guard&) {
-                           if (is_noted(heap, heap.pool(is_small).user(block), user))
-                             return Status::ok();
-                           ASHLAR_REQUIRE(heap.reserve_nodes(1), Code::kOutOfMemory,
-                                          "the host has no memory for the note of a use");
-                           note_use(heap, is_small, block, user);
-                           return Status::ok();
-                         });
+  return with_live_block(
+      found, address,
+      [&user](StreamHeap& heap, PoolId pool, BlockIndex block) ASHLAR_RELEASE(heap.lock) {
+        Status noted;
+        if (!heap.has_use(pool, block, user)) {
+          if (heap.reserve_nodes(1)) {
+            heap.add_use(pool, block, user);
+          } else {
+            noted = {Code::kOutOfMemory, "the host has no memory for the note of a use"};
+          }
+        }
+        heap.lock.unlock();
+        return noted;
+      });
 }
 
 Status DeviceCache::free_used_on(const PageMap::Found& found, Address address,
                                  StreamHeap& user) noexcept {
   return with_live_block(found, address,
-                         [&user](StreamHeap& heap, bool is_small, BlockIndex block, Guard& guard) {
-                           // heap(3) has a node in hand for every live block, this one too: where a
-                           // use is noted, it goes pending before the lock is let go.
-                           if (!is_noted(heap, heap.pool(is_small).user(block), user))
-                             note_use(heap, is_small, block, user);
-                           return free_block(heap, is_small, block, guard);
-                         });
+                         [&user](StreamHeap& heap, PoolId pool, BlockIndex block)
+                             ASHLAR_RELEASE(heap.lock) {
+                               // heap(3): a node is spare for every live block, this one too: where a use is noted, the
+                               // block goes pending before the lock is let go.
+                               if (!heap.has_use(pool, block, user))
+                                 heap.add_use(pool, block, user);
+                               return free_block(heap, pool, block);
+                             });
 }
 
 Result<AllocationInfo> DeviceCache::info(const PageMap::Found& found, Address address) noexcept {
   AllocationInfo info;
   const Status status = with_live_block(
-      found, address, [&](StreamHeap& heap, bool is_small, BlockIndex block, Guard&) {
-        const block::BlockPool& pool = heap.pool(is_small);
-        const block::BlockView view = pool.view(block);
-        const block::SegmentView segment = pool.view(pool.segment(block));
+      found, address,
+      [&info](StreamHeap& heap, PoolId pool, BlockIndex block) ASHLAR_RELEASE(heap.lock) {
+        const block::BlockPool& in = heap.pool(pool);
+        const block::BlockView view = in.view(block);
+        const block::SegmentView segment = in.view(in.segment(block));
         info = {view.address, view.size, view.requested, heap.stream, segment.base, segment.size};
         for (const UseNode* use = StreamHeap::first_use(view.user); use != nullptr;
              use = use->sibling) {
           if (use->is_owner) info.stream = use->stream->stream;
         }
+        heap.lock.unlock();
         return Status::ok();
       });
   return status.is_ok() ? Result<AllocationInfo>(info) : Result<AllocationInfo>(status);
+}
+
+void DeviceCache::quiesce() noexcept {
+  reclaimer_.lock().wait_for_holder();
+  supply_.wait_for_growths();
+  for (StreamHeap& heap : heaps_) {
+    for (bool busy = true; busy;) {
+      {
+        const Guard guard(heap.lock);
+        busy = heap.uses.is_in_hand();
+      }
+      if (busy) std::this_thread::yield();
+    }
+  }
+}
+
+void DeviceCache::record_deferred() noexcept {
+  for (StreamHeap& heap : heaps_) UseTracker::retry_unrecorded(heap);
+}
+
+bool DeviceCache::has_unfinished() const noexcept {
+  bool incomplete = false;
+  for (StreamHeap& heap : heaps_) {
+    const Guard guard(heap.lock);
+    incomplete |= !heap.uses.is_empty() || !heap.clock.is_all_complete();
+  }
+  return incomplete;
+}
+
+void DeviceCache::settle(bool synchronize) noexcept {
+  is_settled_ = !synchronize || driver_.synchronize().is_ok() || uses_.is_lost();
+}
+
+namespace {
+
+/// The page map leads from both ends of the segment to its heap, and the record agrees with the
+/// pool.
+const char* validate_segment(const PageMap& pages, const StreamHeap& heap,
+                             const block::SegmentView& view) noexcept {
+  const DeviceSegment* record = record_of(view);
+  if (record->heap.load() != &heap || record->base != view.base || record->size != view.size)
+    return "supply(1): a segment's record is not its pool's";
+  for (const Address a : {view.base, view.base + (view.size - Bytes{1})}) {
+    if (!pages.find(a).leads_to(record->owner()))
+      return "supply(1): the page map does not lead to a segment";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const char* DeviceCache::validate() const noexcept {
+  Bytes in_segments;
+  std::uint64_t segments = 0;
+  for (StreamHeap& heap : heaps_) {
+    const Guard guard(heap.lock);
+    if (const char* broken = heap.validate()) return broken;
+    for (const PoolId id : kPoolIds) {
+      const block::BlockPool& pool = heap.pool(id);
+      in_segments += pool.counts().segment_bytes;
+      segments += pool.counts().segments;
+      for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
+        if (const char* broken = validate_segment(shared_.pages, heap, pool.view(at)))
+          return broken;
+      }
+    }
+  }
+  return ledger_.validate(in_segments, segments);
 }
 
 }  // namespace ashlar::inline v0::cache

@@ -89,7 +89,7 @@ class Driver {
   template <class R, class F>
   R call(device::CallKind kind, F&& f) noexcept {
 #if ASHLAR_ASSERTIONS
-    ASHLAR_ASSERT(heap_locks_held == 0, "C18: a device call under a heap's lock");
+    ASHLAR_ASSERT(spin_locks_held == 0, "C18: a device call under a heap's lock");
 #endif
     if (const Status dead = health(); !dead.is_ok()) return dead;
     calls_[static_cast<unsigned>(kind)].fetch_add(1, std::memory_order_relaxed);

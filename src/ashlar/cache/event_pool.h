@@ -60,8 +60,9 @@ class EventPool {
     slot = {};
     return Status::ok();
   }
-  /// Destroys what is pooled.
-  void clear() noexcept {
+  /// At the allocator's end: destroys what is pooled. No other thread is left, and the device is
+  /// called, so the lock is not held.
+  void clear() noexcept ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     while (count_ > 0) static_cast<void>(driver_.event_destroy(pooled_[--count_]));
   }
 
@@ -76,8 +77,8 @@ class EventPool {
   static constexpr unsigned kPooledMax = 512;
   Driver& driver_;
   SpinLock lock_;
-  std::array<EventHandle, kPooledMax> pooled_;
-  unsigned count_ = 0;
+  std::array<EventHandle, kPooledMax> pooled_ ASHLAR_GUARDED_BY(lock_);
+  unsigned count_ ASHLAR_GUARDED_BY(lock_) = 0;
 };
 
 }  // namespace ashlar::inline v0::cache

@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdint>
 
+#include <ashlar/base/pool_id.h>
 #include <ashlar/block/block_pool.h>
 #include <ashlar/cache/stats.h>
 
@@ -37,6 +38,8 @@ class HeapStats {
  public:
   using Counts = block::PoolCounts;
   using Values = std::array<std::uint64_t, kFigures>;
+  /// What each of the heap's pools counts.
+  using CountsByPool = std::array<const Counts*, kPools>;
 
   /// What a pool holds now, as figures.
   static Values current(const Counts& counts) noexcept {
@@ -50,11 +53,11 @@ class HeapStats {
             split_bytes(counts)};
   }
 
-  /// A block of `size` bytes went live in the pool that `counts` describes; `other` is the heap's
-  /// other pool.
-  void on_allocate(bool is_small, Bytes size, Bytes requested, const Counts& counts,
+  /// A block of `size` bytes went live in the pool that `counts` describes; `other` counts what the
+  /// heap's other pool holds.
+  void on_allocate(PoolId pool, Bytes size, Bytes requested, const Counts& counts,
                    const Counts& other) noexcept {
-    Track& track = tracks_[is_small];
+    Track& track = tracks_[index_of(pool)];
     track.increased[0] += 1;
     track.increased[1] += size.count();
     track.increased[2] += requested.count();
@@ -71,9 +74,9 @@ class HeapStats {
   }
 
   /// `size` bytes more of the pool are free in splits, in one block more or in a larger one.
-  void on_split(bool is_small, Bytes size, bool is_one_more, const Counts& counts,
+  void on_split(PoolId pool, Bytes size, bool is_one_more, const Counts& counts,
                 const Counts& other) noexcept {
-    Track& track = tracks_[is_small];
+    Track& track = tracks_[index_of(pool)];
     const std::uint64_t blocks = split_blocks(counts);
     const std::uint64_t bytes = split_bytes(counts);
     track.increased[kSplits] += is_one_more ? 1 : 0;
@@ -94,19 +97,19 @@ class HeapStats {
       Values now{};
       Values peak{};
     };
-    std::array<PoolSums, 2> pools;  ///< by is_small
+    std::array<PoolSums, kPools> pools;  ///< by PoolId
     Values peak_of_all{};
 
     /// A figure as a user reads it.
     void write(Figure figure, StatByPool* out) const noexcept {
       const auto f = static_cast<unsigned>(figure);
       Stat all;
-      for (unsigned is_small = 0; is_small < 2; ++is_small) {
-        const PoolSums& pool = pools[is_small];
+      for (const PoolId id : kPoolIds) {
+        const PoolSums& pool = pools[index_of(id)];
         const std::uint64_t increased = pool.increased[source(f)];
         const Stat one{pool.now[f], pool.peak[f], increased,
                        pool.base[f] + increased - pool.now[f]};
-        (*out)[static_cast<unsigned>(is_small == 1 ? StatPool::kSmall : StatPool::kLarge)] = one;
+        (*out)[static_cast<unsigned>(stat_pool_of(id))] = one;
         all.current += one.current;
         all.increased += one.increased;
         all.decreased += one.decreased;
@@ -116,43 +119,45 @@ class HeapStats {
     }
   };
 
-  /// Adds every figure of both pools. Cost: not for the hot path.
-  void add_to(Sums* sums, const Counts& small, const Counts& large) const noexcept {
-    for (unsigned is_small = 0; is_small < 2; ++is_small) {
-      const Track& track = tracks_[is_small];
-      Sums::PoolSums& sum = sums->pools[is_small];
+  /// Adds every figure of all pools. Cost: not for the hot path.
+  void add_to(Sums* sums, const CountsByPool& counts) const noexcept {
+    for (unsigned pool = 0; pool < kPools; ++pool) {
+      const Track& track = tracks_[pool];
+      Sums::PoolSums& sum = sums->pools[pool];
       add(&sum.increased, track.increased);
       add(&sum.base, track.base);
-      const Values now = current(is_small == 1 ? small : large);
+      const Values now = current(*counts[pool]);
       for (unsigned f = 0; f < kFigures; ++f) sum.now[f] += now[f];
-      add(&sum.peak, track.buried);
+      add(&sum.peak, track.of_former);
       add_peaks(&sum.peak, track.peak);
     }
-    add(&sums->peak_of_all, buried_of_all_);
+    add(&sums->peak_of_all, former_of_all_);
     add_peaks(&sums->peak_of_all, peak_of_all_);
   }
 
-  /// The heap, empty now, is to serve another stream: a device's peak is the sum over its streams,
-  /// dead ones too.
-  void bury_peaks() noexcept {
-    for (Track& track : tracks_) add_peaks(&track.buried, track.peak);
-    add_peaks(&buried_of_all_, peak_of_all_);
+  /// The heap, empty now, is to serve another stream. A device's peak is the sum over its streams,
+  /// dead ones too, so the peaks of the former stream are kept.
+  void keep_former_peaks() noexcept {
+    for (Track& track : tracks_) add_peaks(&track.of_former, track.peak);
+    add_peaks(&former_of_all_, peak_of_all_);
     for (Track& track : tracks_) track.peak.fill(0);
     peak_of_all_.fill(0);
   }
 
-  void reset_peaks(const Counts& small, const Counts& large) noexcept {
-    for (Track& track : tracks_) track.buried.fill(0);
-    buried_of_all_.fill(0);
-    tracks_[1].peak = current(small);
-    tracks_[0].peak = current(large);
-    for (unsigned f = 0; f < kFigures; ++f)
-      peak_of_all_[f] = tracks_[0].peak[f] + tracks_[1].peak[f];
+  void reset_peaks(const CountsByPool& counts) noexcept {
+    for (Track& track : tracks_) track.of_former.fill(0);
+    former_of_all_.fill(0);
+    peak_of_all_.fill(0);
+    for (unsigned pool = 0; pool < kPools; ++pool) {
+      tracks_[pool].peak = current(*counts[pool]);
+      add(&peak_of_all_, tracks_[pool].peak);
+    }
   }
-  void reset_accumulated(const Counts& small, const Counts& large) noexcept {
-    for (Track& track : tracks_) track.increased.fill(0);
-    tracks_[1].base = current(small);
-    tracks_[0].base = current(large);
+  void reset_accumulated(const CountsByPool& counts) noexcept {
+    for (unsigned pool = 0; pool < kPools; ++pool) {
+      tracks_[pool].increased.fill(0);
+      tracks_[pool].base = current(*counts[pool]);
+    }
   }
 
  private:
@@ -165,8 +170,8 @@ class HeapStats {
   struct Track {
     Values increased{};
     Values peak{};
-    Values buried{};  ///< the peaks of streams served before
-    Values base{};    ///< `current` at the last reset_accumulated
+    Values of_former{};  ///< sums of the peaks of streams served before
+    Values base{};       ///< `current` at the last reset_accumulated
   };
 
   static std::uint64_t split_blocks(const Counts& counts) noexcept {
@@ -210,9 +215,9 @@ class HeapStats {
     }
   }
 
-  std::array<Track, 2> tracks_{};  ///< by is_small
+  std::array<Track, kPools> tracks_{};  ///< by PoolId
   Values peak_of_all_{};
-  Values buried_of_all_{};
+  Values former_of_all_{};
 };
 
 }  // namespace ashlar::inline v0::cache

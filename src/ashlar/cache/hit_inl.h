@@ -9,49 +9,12 @@
 #include <utility>
 
 #include <ashlar/cache/device_cache.h>
+#include <ashlar/cache/stream_heap_inl.h>
 
 namespace ashlar::inline v0::cache {
 
 /// Most events one hit polls (C17).
 inline constexpr unsigned kHitPollsMax = 16;
-
-[[gnu::always_inline]] inline Address DeviceCache::take_now(StreamHeap& heap,
-                                                            block::BlockPool& pool,
-                                                            const Request& request,
-                                                            BlockIndex block,
-                                                            UseNode* owner) noexcept {
-  const Bytes had = pool.size(block);
-  const Address address = pool.address(block);
-  const bool split = should_split(config_, request.size, had);
-  const bool was_whole = pool.is_whole(block);
-  const BlockIndex taken =
-      pool.take(block, request.size, split, request.requested, StreamHeap::as_word(owner));
-  if (taken == block::kNoBlock) return Address{};
-  const Bytes got = pool.size(taken);
-  heap.stats.on_allocate(request.is_small, got, request.requested, pool.counts(),
-                         heap.pool(!request.is_small).counts());
-  const Bytes rest = had - got;
-  if (was_whole && rest != Bytes{}) {  // what is left of it is a split from now on
-    heap.stats.on_split(request.is_small, rest, true, pool.counts(),
-                        heap.pool(!request.is_small).counts());
-  }
-  if (owner != nullptr) {
-    owner->block = taken;
-    owner->is_small = request.is_small;
-  }
-  if (got >= config_.max_split_size) count_oversize(+1);
-  ASHLAR_VALIDATE(pool);
-  return address;
-}
-
-[[gnu::always_inline]] inline Address DeviceCache::take_fit(StreamHeap& heap,
-                                                            const Request& request) noexcept {
-  // before the search: what that has read need not be read again
-  if (!heap.reserve_nodes(1)) return Address{};
-  block::BlockPool& pool = heap.pool(request.is_small);
-  const BlockIndex block = pool.best_fit(request.size, request.fit_end);
-  return block == block::kNoBlock ? Address{} : take_now(heap, pool, request, block, nullptr);
-}
 
 [[gnu::always_inline]] inline Status DeviceCache::make_request(Bytes size,
                                                                Request& request) const noexcept {
@@ -60,7 +23,7 @@ inline constexpr unsigned kHitPollsMax = 16;
   // (check_config).
   const Bytes rounded =
       has_divisions_ ? rounded_size(config_, size).value_or(size) : round_up(size, config_.granule);
-  request = Request{size, rounded, fit_end(config_, rounded), is_small_size(config_, rounded)};
+  request = Request{size, rounded, fit_end(config_, rounded), pool_of(config_, rounded)};
   return Status::ok();
 }
 
@@ -73,29 +36,35 @@ inline constexpr unsigned kHitPollsMax = 16;
   StreamHeap* heap = heap_of(stream, true);
   ASHLAR_REQUIRE(heap != nullptr, Code::kOutOfMemory, "the host has no memory for a stream's heap");
   {
-    Guard guard(heap->lock);
+    const Guard guard(heap->lock);
     ASHLAR_REQUIRE(heap->serves(stream), Code::kInvalidHandle,
                    "the stream was retired or its handle reused");
-    if (heap->has_pending() && !is_capturing()) {
-      Guard lent = std::move(guard);
-      const PollTally polled = poll(*heap, lent, kHitPollsMax);
-      if (!polled.status.is_ok()) return polled.status;
-      guard = std::move(lent);
+    if (heap->uses.has_queues() && !shared_.is_capturing()) {
+      if (const Status polled = uses_.poll(*heap, kHitPollsMax); !polled.is_ok()) return polled;
     }
-    const Address address = take_fit(*heap, request);
+    const Address address = heap->take_fit(request, config_);
     if (!address.is_null()) [[likely]]
       return address;
     ++heap->pins;
   }
-  // a copy: so this one need not be in memory
-  return allocate_slow(*heap, Request(request), account);
+  // A copy, so that the request itself need not be in memory.
+  return ladder_.climb(*heap, Request(request), account);
 }
 
-/// Calls f(heap, is_small, block, guard) for the live block that starts at `address`, under its
-/// heap's lock.
+[[gnu::always_inline]] inline Status DeviceCache::check_live(StreamHeap& heap, PoolId pool,
+                                                             block::BlockIndex block) noexcept {
+  // Asked only now: the page's other segment may be another device's, and that one may be gone
+  // (C26).
+  if (const Status health = heap.cache.driver_.health(); !health.is_ok()) return health;
+  ASHLAR_REQUIRE(heap.pool(pool).state(block) == BlockState::kLive, Code::kDoubleFree,
+                 "already freed; its uses are not complete yet");
+  return Status::ok();
+}
+
 template <class F>
 [[gnu::always_inline]] inline Status DeviceCache::with_live_block(const PageMap::Found& found,
-                                                                  Address address, F&& f) noexcept {
+                                                                  Address address,
+                                                                  F&& end) noexcept {
   // In two variables: an array of owners would be written to memory and read back on the way to the
   // lock.
   Owner other = found.second;
@@ -103,33 +72,37 @@ template <class F>
        owner = std::exchange(other, Owner{})) {
     if (owner.is_nobody()) continue;
     StreamHeap& heap = *owner.heap();
-    Guard guard(heap.lock);
-    const block::BlockPool& pool = heap.pool(owner.is_small());
-    const BlockIndex block = pool.find(address);
-    if (block == block::kNoBlock) continue;
-    // Only now: the page's other segment may be another device's, and that one may be gone (C26).
-    if (const Status health = heap.cache.driver_.health(); !health.is_ok()) return health;
-    ASHLAR_REQUIRE(pool.state(block) == BlockState::kLive, Code::kDoubleFree,
-                   "already freed; its uses are not complete yet");
-    return f(heap, owner.is_small(), block, guard);
+    heap.lock.lock();
+    const block::BlockIndex block = heap.pool(owner.pool()).find(address);
+    if (block == block::kNoBlock) {
+      heap.lock.unlock();
+      continue;
+    }
+    if (const Status status = check_live(heap, owner.pool(), block); !status.is_ok()) {
+      heap.lock.unlock();
+      return status;
+    }
+    // Spelt out, because the analysis follows the lock through a named call only.
+    return end.operator()(heap, owner.pool(), block);
   }
   return {Code::kUnknownPointer,
           "the allocator is not handing out that address: never issued, freed, or inside a block"};
 }
 
-/// Locked, may return unlocked: ends a live block.
-[[gnu::always_inline]] inline Status DeviceCache::free_block(StreamHeap& heap, bool is_small,
-                                                             BlockIndex block,
-                                                             Guard& guard) noexcept {
-  block::BlockPool& pool = heap.pool(is_small);
-  const bool is_oversize = pool.size(block) >= heap.cache.config_.max_split_size;
-  if (pool.user(block) == 0) {
-    heap.release_now(is_small, block);
-    if (is_oversize) heap.cache.count_oversize(-1);
-    ASHLAR_VALIDATE(pool);
+[[gnu::always_inline]] inline Status DeviceCache::free_block(StreamHeap& heap, PoolId pool,
+                                                             block::BlockIndex block) noexcept {
+  block::BlockPool& in = heap.pool(pool);
+  const bool is_oversize = in.size(block) >= heap.cache.config_.max_split_size;
+  // An oversize free is counted in each branch: after the last decode of the block, and before the
+  // lock is let go.
+  if (in.user(block) == 0) {
+    heap.release(pool, block);
+    if (is_oversize) heap.cache.ledger_.count_oversize(-1);
+    ASHLAR_VALIDATE(in);
+    heap.lock.unlock();
   } else {
-    if (is_oversize) heap.cache.count_oversize(-1);
-    free_pending(heap, std::move(guard), is_small, block);
+    if (is_oversize) heap.cache.ledger_.count_oversize(-1);
+    UseTracker::free_pending(heap, pool, block);
   }
   return Status::ok();
 }
@@ -137,9 +110,8 @@ template <class F>
 [[gnu::always_inline]] inline Status DeviceCache::free(const PageMap::Found& found,
                                                        Address address) noexcept {
   return with_live_block(found, address,
-                         [](StreamHeap& heap, bool is_small, BlockIndex block, Guard& guard) {
-                           return free_block(heap, is_small, block, guard);
-                         });
+                         [](StreamHeap& heap, PoolId pool, block::BlockIndex block)
+                             ASHLAR_RELEASE(heap.lock) { return free_block(heap, pool, block); });
 }
 
 }  // namespace ashlar::inline v0::cache

@@ -50,7 +50,7 @@ Child* PageMap::child_of(std::atomic<Child*>& slot, Child*& last_made,
   return child;
 }
 
-/// The owner's number, given to it now where there is one left; else kWord. Under the mutex. Cost:
+/// The owner's number, given to it now where there is one left; else kWord. Cost:
 /// O(numbers given).
 PageMap::Code PageMap::code_of(Owner owner) noexcept {
   if (owner.is_nobody()) return kNobody;
@@ -83,7 +83,7 @@ PageMap::Found PageMap::found_in_words(const Leaf& leaf, std::uint64_t page) noe
           Owner::from_word(pair->second.load(std::memory_order_acquire))};
 }
 
-/// Gives the page room for a second owner. False when the host has no memory. Under the mutex.
+/// Gives the page room for a second owner. False when the host has no memory.
 bool PageMap::make_pair(Leaf& leaf, std::uint64_t page) noexcept {
   Word* const word = make_word(leaf, page);
   if (word == nullptr) return false;
@@ -101,7 +101,7 @@ bool PageMap::make_pair(Leaf& leaf, std::uint64_t page) noexcept {
 bool PageMap::reserve(Address base, Bytes size, Owner owner) noexcept {
   const std::uint64_t last = base.value() + (size.count() - 1);
   if (last < base.value() || (last >> kAddressBits) != 0) return false;
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   const bool has_number = code_of(owner) != kWord;
   const std::uint64_t end = last >> kPageBits;
   // Every leaf once; where the owner needs words, every 64 pages that have their words together.
@@ -122,7 +122,7 @@ bool PageMap::reserve(Address base, Bytes size, Owner owner) noexcept {
 
 void PageMap::set(const DeviceSegment& segment, Owner owner) noexcept {
   const std::uint64_t last = segment.base.value() + (segment.size.count() - 1);
-  const std::lock_guard lock(mutex_);
+  const MutexGuard lock(mutex_);
   const Code code = code_of(owner);
   for (std::uint64_t page = segment.base.value() >> kPageBits; page <= last >> kPageBits; ++page) {
     Leaf* leaf = leaf_of(page);

@@ -29,34 +29,36 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
+#include <ashlar/base/mutex.h>
+#include <ashlar/base/pool_id.h>
 #include <ashlar/base/types.h>
 
 namespace ashlar::inline v0::cache {
 
 class StreamHeap;
 
-/// Who holds a range: a heap, and which of its two pools. One word, so that readers need no lock.
+/// Who holds a range: a heap, and which of its pools. One word, so that readers need no lock.
 class Owner {
  public:
   constexpr Owner() = default;
-  Owner(StreamHeap* heap, bool is_small) noexcept
-      : word_(reinterpret_cast<std::uintptr_t>(heap) | (is_small ? 1 : 0)) {}
+  Owner(StreamHeap* heap, PoolId pool) noexcept
+      : word_(reinterpret_cast<std::uintptr_t>(heap) | index_of(pool)) {}
   static Owner from_word(std::uintptr_t word) noexcept {
     Owner owner;
     owner.word_ = word;
     return owner;
   }
-  StreamHeap* heap() const noexcept {
-    return reinterpret_cast<StreamHeap*>(word_ & ~std::uintptr_t{1});
-  }
-  bool is_small() const noexcept { return (word_ & 1) != 0; }
+  StreamHeap* heap() const noexcept { return reinterpret_cast<StreamHeap*>(word_ & ~kPoolBits); }
+  PoolId pool() const noexcept { return static_cast<PoolId>(word_ & kPoolBits); }
   bool is_nobody() const noexcept { return word_ == 0; }
   std::uintptr_t word() const noexcept { return word_; }
   friend bool operator==(const Owner&, const Owner&) = default;
 
  private:
+  /// A heap's alignment leaves its address's low bits to the pool's number.
+  static constexpr std::uintptr_t kPoolBits = kPoolsMax - 1;
+
   std::uintptr_t word_ = 0;
 };
 
@@ -66,14 +68,14 @@ struct DeviceSegment {
   Bytes size;
   /// changes only while the segment has no live or pending block
   std::atomic<StreamHeap*> heap{nullptr};
-  bool is_small = false;
+  PoolId pool = PoolId::kLarge;
   std::uint64_t ordinal = 0;
   /// in its pool (block::SegmentIndex); guarded by the heap's lock
   std::uint32_t index = 0;
   DeviceSegment* next = nullptr;         ///< free list, or a reclaim's own list
   DeviceSegment* made_before = nullptr;  ///< every record ever made, for the owner's destructor
 
-  Owner owner() const noexcept { return {heap.load(std::memory_order_relaxed), is_small}; }
+  Owner owner() const noexcept { return {heap.load(std::memory_order_relaxed), pool}; }
 };
 
 /// Segments are at least this long (invariant 1 rests on it, and check_config holds every setting
@@ -105,12 +107,12 @@ class PageMap {
 
   /// Makes what a segment of that owner at [base, base + size) needs. False when the host has no
   /// memory or the address is beyond 57 bits.
-  bool reserve(Address base, Bytes size, Owner owner) noexcept;
+  bool reserve(Address base, Bytes size, Owner owner) noexcept ASHLAR_EXCLUDES(mutex_);
   /// Enters a segment under its owner, or its new owner. REQUIRES: reserve() succeeded for both.
   /// Never allocates.
-  void insert(const DeviceSegment& segment) noexcept;
+  void insert(const DeviceSegment& segment) noexcept ASHLAR_EXCLUDES(mutex_);
   /// Takes a segment out. Never allocates.
-  void erase(const DeviceSegment& segment) noexcept;
+  void erase(const DeviceSegment& segment) noexcept ASHLAR_EXCLUDES(mutex_);
 
  private:
   static constexpr unsigned kPageBits = 21;
@@ -129,9 +131,9 @@ class PageMap {
 
   /// An owner's word, or a pair's address with kIsPair.
   using Word = std::atomic<std::uintptr_t>;
-  /// heaps and pairs are aligned to more, and an owner's word uses bit 0
-  static constexpr std::uintptr_t kIsPair = 2;
-  struct Pair {
+  /// The bit above those of a pool's number; heaps and pairs are aligned to more.
+  static constexpr std::uintptr_t kIsPair = kPoolsMax;
+  struct alignas(2 * kPoolsMax) Pair {
     Word first{0};
     Word second{0};
     Pair* made_before = nullptr;
@@ -190,24 +192,24 @@ class PageMap {
   template <class Child, class... Arguments>
   static Child* child_of(std::atomic<Child*>& slot, Child*& last_made,
                          Arguments... arguments) noexcept;
-  Code code_of(Owner owner) noexcept;
+  Code code_of(Owner owner) noexcept ASHLAR_REQUIRES(mutex_);
   static Word* word_of(const Leaf& leaf, std::uint64_t page) noexcept;
-  Word* make_word(Leaf& leaf, std::uint64_t page) noexcept;
-  bool make_pair(Leaf& leaf, std::uint64_t page) noexcept;
-  void set(const DeviceSegment& segment, Owner owner) noexcept;
+  Word* make_word(Leaf& leaf, std::uint64_t page) noexcept ASHLAR_REQUIRES(mutex_);
+  bool make_pair(Leaf& leaf, std::uint64_t page) noexcept ASHLAR_REQUIRES(mutex_);
+  void set(const DeviceSegment& segment, Owner owner) noexcept ASHLAR_EXCLUDES(mutex_);
 
   /// where a segment was entered or taken out last
   std::array<std::atomic<const Leaf*>, kAtHand> at_hand_{};
   std::array<Word, kWord> numbered_{};  ///< owners by number; [kNobody] stays 0
   std::array<std::atomic<Inner*>, kFanOut> root_{};
-  std::mutex mutex_;
+  Mutex mutex_;
   // Every node ever made, newest first: the destructor visits these and not each of their children.
-  Inner* inners_ = nullptr;
-  InnerOfLeaves* inners_of_leaves_ = nullptr;
-  Leaf* leaves_ = nullptr;
-  Words* words_ = nullptr;
-  Pair* pairs_ = nullptr;
-  Code numbers_given_ = 0;
+  Inner* inners_ ASHLAR_GUARDED_BY(mutex_) = nullptr;
+  InnerOfLeaves* inners_of_leaves_ ASHLAR_GUARDED_BY(mutex_) = nullptr;
+  Leaf* leaves_ ASHLAR_GUARDED_BY(mutex_) = nullptr;
+  Words* words_ ASHLAR_GUARDED_BY(mutex_) = nullptr;
+  Pair* pairs_ ASHLAR_GUARDED_BY(mutex_) = nullptr;
+  Code numbers_given_ ASHLAR_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace ashlar::inline v0::cache

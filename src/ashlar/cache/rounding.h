@@ -9,6 +9,7 @@
 #include <optional>
 
 #include <ashlar/base/checked.h>
+#include <ashlar/base/pool_id.h>
 #include <ashlar/cache/config.h>
 
 namespace ashlar::inline v0::cache {
@@ -33,14 +34,14 @@ inline std::optional<Bytes> rounded_size(const Config& config, Bytes size) {
   return checked_round_up(size, config.granule);
 }
 
-/// Row DEV-2: does a rounded size live in the small pool?
-inline bool is_small_size(const Config& config, Bytes size) {
-  return size <= config.small_request_max;
+/// Row DEV-2: the pool in which a rounded size lives.
+inline PoolId pool_of(const Config& config, Bytes size) {
+  return size <= config.small_request_max ? PoolId::kSmall : PoolId::kLarge;
 }
 
 /// Row DEV-2: the segment to ask the driver for. Nothing if rounding would wrap.
 inline std::optional<Bytes> segment_size(const Config& config, Bytes size) {
-  if (is_small_size(config, size)) return config.small_segment;
+  if (pool_of(config, size) == PoolId::kSmall) return config.small_segment;
   if (size < config.large_request_min) return config.large_segment;
   return checked_round_up(size, config.segment_round);
 }
@@ -54,7 +55,7 @@ inline Bytes fit_end(const Config& config, Bytes size) {
 /// Row DEV-4: is a block of `block` bytes split when it serves `size`?
 inline bool should_split(const Config& config, Bytes size, Bytes block) {
   const Bytes rest = block - size;
-  if (is_small_size(config, size)) return rest >= config.granule;
+  if (pool_of(config, size) == PoolId::kSmall) return rest >= config.granule;
   return size < config.max_split_size && rest > config.small_request_max;
 }
 

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 
+#include <ashlar/base/pool_id.h>
 #include <ashlar/device/device.h>
 
 namespace ashlar::inline v0::cache {
@@ -25,7 +26,11 @@ struct Stat {
 };
 
 enum class StatPool : unsigned char { kAll = 0, kSmall = 1, kLarge = 2 };
-inline constexpr unsigned kStatPools = 3;
+/// The statistics' column of a pool.
+constexpr StatPool stat_pool_of(PoolId pool) noexcept {
+  return static_cast<StatPool>(1 + index_of(pool));
+}
+inline constexpr unsigned kStatPools = 1 + kPools;
 using StatByPool = std::array<Stat, kStatPools>;
 
 struct DeviceStats {

@@ -1,13 +1,14 @@
 // A use: one stream's work on one block, from record_use until that work is known complete.
 //
-// Purpose: everything a free needs is made beforehand, so that free never allocates: a node holds
-// its event and is its own link in the block's list and in the stream's queue.
+// Purpose: everything that a free needs is made beforehand, so that free never allocates: a node
+// holds its event and is its own link in the block's list and in the stream's queue.
 // Thread safety: guarded by the lock of the heap that owns the block, except while a pending free
 // has taken the nodes private to record their events.
 #pragma once
 
 #include <cstdint>
 
+#include <ashlar/base/pool_id.h>
 #include <ashlar/block/block_pool.h>
 #include <ashlar/cache/event_pool.h>
 
@@ -17,18 +18,16 @@ class StreamHeap;
 
 struct UseNode {
   StreamHeap* stream = nullptr;  ///< whose completion is awaited (StreamHeap::refer)
-  /// its event is recorded after the free; before, what an earlier use left
+  /// its event is recorded after the free; before, it holds what an earlier use left
   EventSlot slot;
-  /// order of recording on the stream's device: the oldest goes first
-  std::uint64_t sequence = 0;
-  UseNode* sibling = nullptr;     ///< next use of the same block
-  UseNode* next = nullptr;        ///< next in the queue, the unrecorded list, or the free list
-  UseNode* tail = nullptr;        ///< in a queue's head: its last node
+  std::uint64_t sequence = 0;  ///< order of recording on the stream's device: the oldest goes first
+  UseNode* sibling = nullptr;  ///< next use of the same block
+  UseNode* next = nullptr;     ///< next in the queue, the unrecorded list, or the spare list
+  UseNode* tail = nullptr;     ///< in a queue's head: its last node
   UseNode* next_queue = nullptr;  ///< in a queue's head: the next stream's queue
   block::BlockIndex block = block::kNoBlock;
-  bool is_small = false;  ///< which of the heap's pools holds the block
-  /// the stream the block was allocated on, where that is not the heap's
-  bool is_owner = false;
+  PoolId pool = PoolId::kLarge;  ///< the heap's pool that holds the block
+  bool is_owner = false;  ///< the stream the block was allocated on, if that is not the heap's
 };
 
 }  // namespace ashlar::inline v0::cache

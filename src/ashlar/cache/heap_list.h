@@ -1,0 +1,68 @@
+// A device's heaps: from a stream's identity to its heap, and the walk over all of them.
+//
+// Purpose: the first step of every allocation, without a lock; and one place that makes heaps.
+// Thread safety: any thread. The list only grows, so it is walked without a lock; heaps die with it.
+#pragma once
+
+#include <atomic>
+
+#include <ashlar/base/mutex.h>
+#include <ashlar/cache/stream_table.h>
+
+namespace ashlar::inline v0::cache {
+
+class HeapList {
+ public:
+  HeapList(DeviceCache& owner, Bytes granule) noexcept : owner_(owner), granule_(granule) {}
+  ~HeapList();
+  HeapList(const HeapList&) = delete;
+  HeapList& operator=(const HeapList&) = delete;
+
+  /// The heap of that stream, or nullptr. Cost: as StreamTable::find; less for the first stream.
+  StreamHeap* find(StreamId id) const noexcept {
+    // Most allocate on one stream, the first: its heap is found before the identity is hashed.
+    StreamHeap* heap = first_.load(std::memory_order_acquire);
+    if (heap != nullptr && heap->id.load(std::memory_order_acquire) == id.value()) return heap;
+    return table_.find(id);
+  }
+  /// The same, also while another thread's hand-over of a heap is under way.
+  StreamHeap* find_settled(StreamId id) const noexcept ASHLAR_EXCLUDES(lock_);
+  /// The heap of that stream; if it has none, `forgotten` becomes its heap, or a new one.
+  /// `forgotten` is nullptr or was forgotten a moment ago. nullptr if the host has no memory. Other
+  /// streams with the same handle are lost: they were destroyed without an announcement (H2).
+  StreamHeap* get_or_make(const Stream& stream, StreamHeap* forgotten) noexcept
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(lock_);
+  /// The same without a forgotten heap, for callers that may not wait for the slow rungs.
+  StreamHeap* get_or_make(const Stream& stream) noexcept ASHLAR_EXCLUDES(lock_);
+
+  class Iterator {
+   public:
+    explicit Iterator(StreamHeap* heap) noexcept : heap_(heap) {}
+    StreamHeap& operator*() const noexcept { return *heap_; }
+    Iterator& operator++() noexcept {
+      heap_ = heap_->next_heap.load();
+      return *this;
+    }
+    friend bool operator==(Iterator a, Iterator b) = default;
+
+   private:
+    StreamHeap* heap_;
+  };
+  Iterator begin() const noexcept { return Iterator(first_.load()); }
+  Iterator end() const noexcept { return Iterator(nullptr); }
+
+ private:
+  StreamHeap* add(const Stream& stream) noexcept ASHLAR_REQUIRES(lock_);
+  /// False if something is left of the dead stream after all.
+  bool pass_on(StreamHeap& heap, const Stream& stream) noexcept ASHLAR_REQUIRES(lock_, reclaiming);
+  void lose_others(const StreamHeap& heap) noexcept ASHLAR_REQUIRES(lock_);
+
+  DeviceCache& owner_;
+  const Bytes granule_;
+  StreamTable table_;  ///< read without the lock, changed under it
+  alignas(64) std::atomic<StreamHeap*> first_{nullptr};
+  alignas(64) mutable Mutex lock_;
+  StreamHeap* last_ ASHLAR_GUARDED_BY(lock_) = nullptr;
+};
+
+}  // namespace ashlar::inline v0::cache

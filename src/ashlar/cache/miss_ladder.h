@@ -1,0 +1,47 @@
+// The miss: one ladder, each rung a call on one owner, the heap searched again after every rung
+// (C12; bugs H34, H36).
+//
+//   drain      events that are done by now (row DEV-6): UseTracker
+//   call back  the user's free-memory callbacks (row DEV-13), then drain again
+//   steal      another stream's idle block whose use is complete (`reuse`): Reclaimer::try_steal
+//   grow       new memory from the driver, with no lock held (row DEV-15): SegmentSupply
+//   reclaim    under the device's reclaim lock: everything again, without limits; idle segments
+//              given back; a bounded wait: Reclaimer::reclaim
+//   fail       the account, observers, kOutOfMemory (row DEV-14)
+//
+// While a capture is announced only callbacks and grow are of use; the other rungs find nothing (C9).
+// Thread safety: any thread.
+#pragma once
+
+#include <ashlar/cache/reclaimer.h>
+
+namespace ashlar::inline v0::cache {
+
+class MissLadder {
+ public:
+  MissLadder(DeviceCache& cache, SharedState& shared) noexcept : cache_(cache), shared_(shared) {}
+
+  /// Climbs until a rung serves the request. REQUIRES: the heap is pinned for it; it is not when
+  /// this returns.
+  Result<Address> climb(StreamHeap& heap, const Request& request, OutOfMemory* account) noexcept
+      ASHLAR_EXCLUDES(heap.lock);
+
+  std::uint64_t retries() const noexcept { return retries_.load(std::memory_order_relaxed); }
+  std::uint64_t failures() const noexcept { return failures_.load(std::memory_order_relaxed); }
+  void reset_counts() noexcept;
+
+ private:
+  Address drain(StreamHeap& heap, const Request& request) noexcept ASHLAR_EXCLUDES(heap.lock);
+  Address call_back(StreamHeap& heap, const Request& request) noexcept ASHLAR_EXCLUDES(heap.lock);
+  Result<Address> reclaim(StreamHeap& heap, const Request& request, bool* wait_ran_out) noexcept
+      ASHLAR_EXCLUDES(heap.lock);
+  Result<Address> fail(StreamHeap& heap, const Request& request, bool wait_ran_out,
+                       OutOfMemory* account) noexcept ASHLAR_EXCLUDES(heap.lock);
+
+  DeviceCache& cache_;
+  SharedState& shared_;
+  std::atomic<std::uint64_t> retries_{0};
+  std::atomic<std::uint64_t> failures_{0};
+};
+
+}  // namespace ashlar::inline v0::cache

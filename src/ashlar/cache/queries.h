@@ -1,0 +1,22 @@
+// What a device's cache says about itself: statistics, snapshot, the account of an out-of-memory
+// (rows DEV-14, 16, 17, 19; clause C15).
+//
+// Thread safety: any thread; each heap is read under its own lock, so the whole is consistent only
+// when no other call runs. None is for the hot path.
+#pragma once
+
+#include <ashlar/cache/device_cache.h>
+
+namespace ashlar::inline v0::cache {
+
+void write_stats(DeviceCache& cache, DeviceStats* out) noexcept;
+void reset_peak_stats(DeviceCache& cache) noexcept;
+void reset_accumulated_stats(DeviceCache& cache) noexcept;
+/// Replaces `*out`, reusing its memory. Throws std::bad_alloc if the host has too little.
+void write_snapshot(DeviceCache& cache, Snapshot* out);
+/// The largest block that the stream could be given without growing.
+Bytes largest_free(DeviceCache& cache, const Stream& stream) noexcept;
+/// Adds what the heaps and the ledger hold.
+void write_account(DeviceCache& cache, OutOfMemory* account) noexcept;
+
+}  // namespace ashlar::inline v0::cache

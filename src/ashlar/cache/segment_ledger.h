@@ -1,0 +1,79 @@
+// What a device's cache holds of the driver's memory: the limit, what is charged against it, the
+// records of segments, and the statistics of both.
+//
+// Thread safety: any thread; one short lock, under which no device call is made.
+//
+// Invariants:
+//   (1) bytes charged <= the limit at every moment a segment is charged (row DEV-12);
+//   (2) bytes charged = bytes reserved + bytes of growths under way;
+//   (3) a record is in use by one segment, or spare; records are freed with the ledger.
+#pragma once
+
+#include <atomic>
+
+#include <ashlar/cache/driver.h>
+#include <ashlar/cache/out_of_memory.h>
+#include <ashlar/cache/page_map.h>
+#include <ashlar/cache/stats.h>
+
+namespace ashlar::inline v0::cache {
+
+class SegmentLedger {
+ public:
+  SegmentLedger(Driver& driver, const Config& config) noexcept;
+  ~SegmentLedger();
+  SegmentLedger(const SegmentLedger&) = delete;
+  SegmentLedger& operator=(const SegmentLedger&) = delete;
+
+  // A segment's way through the ledger: charge, new_record, commit; at the end uncharge, recycle.
+  /// Reserves room under the limit for a growth. kOutOfMemory at the limit; the driver's error if
+  /// the limit is a fraction of the device's memory and the driver does not say how much that is.
+  Status charge(Bytes size) noexcept ASHLAR_EXCLUDES(lock_);
+  /// The growth failed.
+  void refund(Bytes size) noexcept ASHLAR_EXCLUDES(lock_);
+  /// The growth succeeded: the segment counts as reserved.
+  void commit(Bytes size, PoolId pool) noexcept ASHLAR_EXCLUDES(lock_);
+  /// A committed segment went back to the driver.
+  void uncharge(Bytes size, PoolId pool) noexcept ASHLAR_EXCLUDES(lock_);
+  /// A record with the next ordinal, or nullptr if the host has no memory.
+  DeviceSegment* new_record() noexcept ASHLAR_EXCLUDES(lock_);
+  void recycle(DeviceSegment* segment) noexcept ASHLAR_EXCLUDES(lock_);
+
+  void set_limit(Bytes limit) noexcept ASHLAR_EXCLUDES(lock_);
+  /// A limit of that part of the device's memory. REQUIRES: 0 < fraction <= 1.
+  Status set_fraction(double fraction) noexcept ASHLAR_EXCLUDES(lock_);
+
+  /// An allocation of max_split_size or more began (+1) or ended (-1).
+  void count_oversize(int change) noexcept ASHLAR_EXCLUDES(lock_);
+  /// Writes the fields of the statistics and of the account that the ledger knows.
+  void write(DeviceStats* out) const noexcept ASHLAR_EXCLUDES(lock_);
+  void write(OutOfMemory* out) const noexcept ASHLAR_EXCLUDES(lock_);
+  void reset_peak_stats() noexcept ASHLAR_EXCLUDES(lock_);
+  void reset_accumulated_stats() noexcept ASHLAR_EXCLUDES(lock_);
+  /// Compares with a recount over the pools: nullptr, or the clause that broke. Quiescent.
+  const char* validate(Bytes in_segments, std::uint64_t segments) const noexcept
+      ASHLAR_EXCLUDES(lock_);
+
+ private:
+  /// That part of the device's memory in bytes.
+  Result<Bytes> limit_for(double fraction) noexcept;
+  template <class F>
+  void for_each_stat(F&& f) noexcept ASHLAR_REQUIRES(lock_);
+
+  Driver& driver_;
+  const Config& config_;
+  mutable SpinLock lock_;
+  StatByPool reserved_bytes_ ASHLAR_GUARDED_BY(lock_){};
+  StatByPool segments_ ASHLAR_GUARDED_BY(lock_){};
+  Stat oversize_segments_ ASHLAR_GUARDED_BY(lock_);
+  Stat oversize_allocations_ ASHLAR_GUARDED_BY(lock_);
+  Bytes charged_ ASHLAR_GUARDED_BY(lock_);
+  Bytes limit_ ASHLAR_GUARDED_BY(lock_) = Bytes::max();
+  /// Is the configuration's fraction not yet turned into a limit? Written under the lock.
+  std::atomic<bool> fraction_pending_{false};
+  std::uint64_t next_ordinal_ ASHLAR_GUARDED_BY(lock_) = 0;
+  DeviceSegment* spare_ ASHLAR_GUARDED_BY(lock_) = nullptr;
+  DeviceSegment* newest_made_ ASHLAR_GUARDED_BY(lock_) = nullptr;
+};
+
+}  // namespace ashlar::inline v0::cache

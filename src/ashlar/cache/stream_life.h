@@ -1,0 +1,90 @@
+// Whether a heap's stream is alive, and who still refers to it.
+//
+// Purpose: a heap serves one stream until that stream is dead and nothing refers to it; then it may
+// serve another. Threads name a heap without its lock, so the hand-over is a protocol of atomics.
+// Thread safety: any thread. Sequentially consistent, except where a member says otherwise.
+//
+// Invariants:
+//   (1) a heap is handed to another stream (kPassing -> kAlive) only while `references` and
+//       `recorders` are 0. refer() raises `references` before it reads the state, and
+//       begin_passing() sets the state before it reads `references`: one of the two sees the other;
+//   (2) kRetired and kLost are left only through kPassing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <ashlar/base/assert.h>
+
+namespace ashlar::inline v0::cache {
+
+class StreamLife {
+ public:
+  enum class State : std::uint8_t {
+    kAlive,
+    kRetired,  ///< announced dead: the heap's first epoch mark, if any, covers all of its work
+    /// destroyed without an announcement, or its last event failed: only a device synchronisation
+    /// shows that its work is complete
+    kLost,
+    kPassing,  ///< dead and forgotten; about to serve another stream
+  };
+
+  State state() const noexcept { return state_.load(); }
+  bool is_alive() const noexcept { return state() == State::kAlive; }
+  /// For the holder of the heap's lock on the way of a hit: a relaxed read.
+  bool is_alive_relaxed() const noexcept {
+    return state_.load(std::memory_order_relaxed) == State::kAlive;
+  }
+
+  /// A use node names the stream. False, and it does not, if the heap is being handed to another
+  /// stream: then the one that was named is dead and all of its work complete.
+  bool refer() noexcept {
+    references_.fetch_add(1);
+    if (state_.load() != State::kPassing) [[likely]]
+      return true;
+    references_.fetch_sub(1);
+    return false;
+  }
+  void drop_reference() noexcept { references_.fetch_sub(1, std::memory_order_release); }
+  bool has_references() const noexcept { return references_.load(std::memory_order_acquire) != 0; }
+
+  /// A thread is about to record an event on the stream's handle, and is done with it.
+  void begin_recording() noexcept { recorders_.fetch_add(1); }
+  void end_recording() noexcept { recorders_.fetch_sub(1); }
+  bool is_recording() const noexcept { return recorders_.load() != 0; }
+
+  bool is_capturing() const noexcept { return capturing_.load(); }
+  void set_capturing(bool capturing) noexcept { capturing_.store(capturing); }
+
+  /// The stream's end was announced; `has_last_event` says whether its last event is recorded.
+  void retire(bool has_last_event) noexcept {
+    state_.store(has_last_event ? State::kRetired : State::kLost);
+  }
+  /// The stream turns out to be destroyed. No effect on a stream that is dead already.
+  void lose() noexcept {
+    State alive = State::kAlive;
+    state_.compare_exchange_strong(alive, State::kLost, std::memory_order_relaxed);
+  }
+  /// From now on nobody can refer to the heap. False, and the state is as before, if somebody does.
+  bool begin_passing() noexcept {
+    const State dead = state_.exchange(State::kPassing);
+    // Invariant 1. A caller that names the dead stream by mistake needs no lock of this heap.
+    if (references_.load() == 0 && recorders_.load() == 0) return true;
+    state_.store(dead);
+    return false;
+  }
+  /// REQUIRES: begin_passing() returned true.
+  void end_passing() noexcept {
+    ASHLAR_ASSERT(state_.load() == State::kPassing,
+                  "heap(6): something may be left of the stream before");
+    state_.store(State::kAlive);
+  }
+
+ private:
+  std::atomic<State> state_{State::kAlive};
+  std::atomic<bool> capturing_{false};
+  std::atomic<unsigned> recorders_{0};  ///< a retirement waits until it is 0
+  std::atomic<std::uint64_t> references_{0};
+};
+
+}  // namespace ashlar::inline v0::cache

@@ -1,0 +1,106 @@
+#include <ashlar/cache/stream_reuse.h>
+
+namespace ashlar::inline v0::cache {
+
+using block::BlockIndex;
+
+Address StreamReuse::steal(HeapList& heaps, StreamHeap& to, const Request& request,
+                           unsigned sweeps_max) noexcept {
+  const Address address = find(heaps, to, request, sweeps_max);
+  if (!address.is_null()) steals_.fetch_add(1, std::memory_order_relaxed);
+  return address;
+}
+
+Address StreamReuse::find(HeapList& heaps, StreamHeap& to, const Request& request,
+                          unsigned sweeps_max) noexcept {
+  for (StreamHeap& from : heaps) {
+    if (&from == &to) continue;
+    Address address = steal_from(from, to, request);
+    if (address.is_null() && sweeps_max > 0 && has_fit(from, request)) {
+      --sweeps_max;
+      epochs_.refresh(from);
+      address = steal_from(from, to, request);
+    }
+    if (!address.is_null()) return address;
+  }
+  if (config_.reuse != Reuse::kOrdered) return Address{};
+  for (StreamHeap& from : heaps) {
+    if (&from == &to || !has_fit(from, request)) continue;
+    if (const Address address = steal_ordered(from, to, request); !address.is_null())
+      return address;
+  }
+  return Address{};
+}
+
+bool StreamReuse::has_fit(StreamHeap& heap, const Request& request) noexcept {
+  const Guard guard(heap.lock);
+  return heap.pool(request.pool).best_fit(request.size, request.fit_end) != block::kNoBlock;
+}
+
+BlockIndex StreamReuse::complete_fit(StreamHeap& from, const Request& request,
+                                     std::uint64_t covers) noexcept {
+  const block::BlockPool& pool = from.pool(request.pool);
+  for (BlockIndex block = pool.best_fit(request.size, request.fit_end); block != block::kNoBlock;
+       block = pool.next_fit(block)) {
+    const block::BlockView view = pool.view(block);
+    if (view.size >= request.fit_end) break;
+    if (view.stamp <= covers) return block;
+  }
+  return block::kNoBlock;
+}
+
+Address StreamReuse::steal_from(StreamHeap& from, StreamHeap& to, const Request& request) noexcept {
+  const Guard guard(from.lock);
+  const BlockIndex block = complete_fit(from, request, from.clock.completed());
+  if (block == block::kNoBlock) return Address{};
+  return from.pool(request.pool).is_whole(block) ? adopt(from, to, request, block)
+                                                 : lend(from, to, request, block);
+}
+
+Address StreamReuse::lend(StreamHeap& from, StreamHeap& to, const Request& request,
+                          BlockIndex block) noexcept {
+  if (!from.reserve_nodes(2)) return Address{};
+  UseNode* owner = from.uses.take_spare();
+  [[maybe_unused]] const bool referred = to.refer(owner);
+  ASHLAR_ASSERT(referred, "heap(6): a heap with an allocation on its way passes on");
+  owner->is_owner = true;
+  const Address address = from.take_block(request, block, owner);
+  if (address.is_null()) from.uses.give_spare(owner);
+  return address;
+}
+
+Address StreamReuse::adopt(StreamHeap& from, StreamHeap& to, const Request& request,
+                           BlockIndex block) noexcept {
+  const block::SegmentIndex index = from.pool(request.pool).segment(block);
+  DeviceSegment* segment = record_of(from.pool(request.pool).view(index));
+  // In transfer, and in both heaps, until `to` has found memory for its records: so that there is
+  // nothing to undo that could fail.
+  from.pool(request.pool).lift(block);
+  from.lock.unlock();
+  const Address address = supply_.move(segment, from, to, request);
+  from.lock.lock();
+  block::BlockPool& pool = from.pool(request.pool);
+  if (address.is_null()) {
+    segment->index = static_cast<std::uint32_t>(index);
+    pool.release(block, pool.view(block).stamp);
+  } else {
+    pool.remove_segment(index);
+  }
+  return address;
+}
+
+Address StreamReuse::steal_ordered(StreamHeap& from, StreamHeap& to,
+                                   const Request& request) noexcept {
+  epochs_.mark(from);
+  if (from.marks.is_empty()) return Address{};
+  const EpochMark& mark = from.marks.newest();
+  // The wait goes in first: a block taken without it could not be given back unused.
+  if (!uses_.may_record(to) || !driver_.stream_wait(to.stream.handle, mark.slot.event).is_ok()) {
+    return Address{};
+  }
+  const Guard guard(from.lock);
+  const BlockIndex block = complete_fit(from, request, mark.covers);
+  return block == block::kNoBlock ? Address{} : lend(from, to, request, block);
+}
+
+}  // namespace ashlar::inline v0::cache

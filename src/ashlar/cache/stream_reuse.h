@@ -1,0 +1,56 @@
+// Another stream's idle memory: a whole segment changes heaps (adopted), part of one is lent.
+//
+// C6: a block passes to another stream only when its stamp is complete, or (reuse:ordered) behind a
+// wait of the asking stream on an event that covers it.
+// Thread safety: by the role `reclaiming`; takes one heap's lock at a time.
+#pragma once
+
+#include <atomic>
+
+#include <ashlar/cache/epochs.h>
+#include <ashlar/cache/segment_supply.h>
+
+namespace ashlar::inline v0::cache {
+
+class StreamReuse {
+ public:
+  StreamReuse(Driver& driver, const Config& config, UseTracker& uses, Epochs& epochs,
+              SegmentSupply& supply) noexcept
+      : driver_(driver), config_(config), uses_(uses), epochs_(epochs), supply_(supply) {}
+
+  /// Serves the request from the memory of another heap of the list; the null address if none has
+  /// any in reach. Asks at most `sweeps_max` heaps for the completion of their work.
+  Address steal(HeapList& heaps, StreamHeap& to, const Request& request,
+                unsigned sweeps_max) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(to.lock);
+
+  std::uint64_t steals() const noexcept { return steals_.load(std::memory_order_relaxed); }
+  void reset_steals() noexcept { steals_.store(0, std::memory_order_relaxed); }
+
+ private:
+  Address find(HeapList& heaps, StreamHeap& to, const Request& request,
+               unsigned sweeps_max) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(to.lock);
+  static bool has_fit(StreamHeap& heap, const Request& request) noexcept ASHLAR_EXCLUDES(heap.lock);
+  /// The best fit of the heap whose stamp is at most `covers`, or kNoBlock.
+  static block::BlockIndex complete_fit(StreamHeap& from, const Request& request,
+                                        std::uint64_t covers) noexcept ASHLAR_REQUIRES(from.lock);
+  Address steal_from(StreamHeap& from, StreamHeap& to, const Request& request) noexcept
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(from.lock, to.lock);
+  Address steal_ordered(StreamHeap& from, StreamHeap& to, const Request& request) noexcept
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(from.lock, to.lock);
+  /// A block of `from` lent to `to`: it stays in its segment, and its free waits for the event of
+  /// the borrower, as for any other stream's use.
+  static Address lend(StreamHeap& from, StreamHeap& to, const Request& request,
+                      block::BlockIndex block) noexcept ASHLAR_REQUIRES(from.lock);
+  /// A whole idle segment changes heaps. The lock of `from` is let go and taken again.
+  Address adopt(StreamHeap& from, StreamHeap& to, const Request& request,
+                block::BlockIndex block) noexcept ASHLAR_REQUIRES(from.lock);
+
+  Driver& driver_;
+  const Config& config_;
+  UseTracker& uses_;
+  Epochs& epochs_;
+  SegmentSupply& supply_;
+  std::atomic<std::uint64_t> steals_{0};
+};
+
+}  // namespace ashlar::inline v0::cache
