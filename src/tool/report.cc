@@ -52,7 +52,7 @@ Json map_json(const Account& account) {
     }
     segments.push_back({{"ordinal", segment.ordinal},
                         {"size", segment.size.count()},
-                        {"is_small", segment.is_small},
+                        {"is_small", segment.pool == PoolId::kSmall},
                         {"blocks", std::move(blocks)}});
   }
   return {{"event", account.map_event}, {"segments", std::move(segments)}};

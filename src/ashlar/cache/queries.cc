@@ -151,7 +151,8 @@ void DeviceCache::append_pool(const StreamHeap& heap, bool is_small, Snapshot* o
     }
     out->segments.push_back({view.base, view.size, heap.stream.id, record->ordinal,
                              static_cast<std::uint32_t>(first),
-                             static_cast<std::uint32_t>(out->blocks.size() - first), is_small});
+                             static_cast<std::uint32_t>(out->blocks.size() - first),
+                             is_small ? PoolId::kSmall : PoolId::kLarge});
   }
 }
 

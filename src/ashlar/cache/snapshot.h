@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <ashlar/base/block_state.h>
+#include <ashlar/base/pool_id.h>
 #include <ashlar/base/types.h>
 
 namespace ashlar::inline v0::cache {
@@ -31,7 +32,7 @@ struct SnapshotSegment {
   /// its blocks are Snapshot::blocks[block_first .. block_first + block_count)
   std::uint32_t block_first;
   std::uint32_t block_count;
-  bool is_small;
+  PoolId pool;
 };
 
 struct Snapshot {
