@@ -110,15 +110,15 @@ class Speller {
   /// A 128-bit hash of the snapshot and the queues.
   State state() {
     words_.clear();
-    const spec::CacheSnapshot& map = lockstep_.model()->view(DeviceId{0});
-    for (const spec::CacheSegment& segment : map.segments) {
-      words_.insert(words_.end(),
-                    {segment.base, segment.size, segment.stream, segment.block_count});
+    const cache::Snapshot& map = lockstep_.model()->view(DeviceId{0});
+    for (const cache::SnapshotSegment& segment : map.segments) {
+      words_.insert(words_.end(), {segment.base.value(), segment.size.count(),
+                                   segment.stream.value(), segment.block_count});
     }
-    for (const spec::CacheBlock& block : map.blocks) {
-      words_.insert(words_.end(),
-                    {block.size, block.requested, static_cast<std::uint64_t>(block.state),
-                     block.other_uses, block.stream});
+    for (const cache::SnapshotBlock& block : map.blocks) {
+      words_.insert(words_.end(), {block.size.count(), block.requested.count(),
+                                   static_cast<std::uint64_t>(block.state), block.other_uses,
+                                   block.stream.value()});
     }
     lockstep_.gpu()->queue_contents(&words_);
     State state{1, 2};

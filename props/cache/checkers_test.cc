@@ -13,9 +13,9 @@
 namespace ashlar::props {
 namespace {
 
-using spec::CacheShortage;
-using spec::CacheSnapshot;
-using spec::CacheState;
+using cache::DeviceStats;
+using cache::OutOfMemory;
+using cache::Snapshot;
 
 std::string failing_clause(const spec::CacheLockstep::Options& options, const std::string& ops) {
   spec::OpFile file;
@@ -68,9 +68,9 @@ TEST(Checkers, ASoundSubjectBehindTheWrapperPasses) {
 struct GivesLiveBytes : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   Address first;
-  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
     if (!first.is_null()) return first;
-    const Result<Address> got = inner_->allocate(size, stream, shortage);
+    const Result<Address> got = inner_->allocate(size, stream, account);
     first = got.value_or(Address{});
     return got;
   }
@@ -81,14 +81,14 @@ TEST(Checkers, C2FiresWhenLiveBytesAreGivenOutAgain) {
 
 struct GivesTooLittle : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
-    return inner_->allocate(Bytes{size.count() / 2}, stream, shortage);
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
+    return inner_->allocate(Bytes{size.count() / 2}, stream, account);
   }
 };
 struct GivesMisaligned : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
-    const Result<Address> got = inner_->allocate(size, stream, shortage);
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
+    const Result<Address> got = inner_->allocate(size, stream, account);
     return got.is_ok() ? Result<Address>(got.value() + Bytes{8}) : got;
   }
   Result<spec::CacheInfo> info(Address address) override {
@@ -97,8 +97,8 @@ struct GivesMisaligned : ForwardingSubject {
 };
 struct GivesForeignBytes : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
-    const Result<Address> got = inner_->allocate(size, stream, shortage);
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
+    const Result<Address> got = inner_->allocate(size, stream, account);
     return got.is_ok() ? Result<Address>(got.value() + Bytes{std::uint64_t{1} << 50}) : got;
   }
   Result<spec::CacheInfo> info(Address address) override {
@@ -112,39 +112,39 @@ TEST(Checkers, C1FiresOnBytesThatAreTooFewOrMisalignedOrNotTheAllocators) {
 }
 
 /// Changes the snapshot of a map with one live block in a segment.
-template <void (*kChange)(CacheSnapshot*)>
+template <void (*kChange)(Snapshot*)>
 struct LiesAboutTheMap : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  Status snapshot(DeviceId device, CacheSnapshot* out) override {
+  Status snapshot(DeviceId device, Snapshot* out) override {
     const Status got = inner_->snapshot(device, out);
-    if (!out->blocks.empty() && out->blocks[0].state == CacheState::kLive) kChange(out);
+    if (!out->blocks.empty() && out->blocks[0].state == BlockState::kLive) kChange(out);
     return got;
   }
 };
-void leave_gap(CacheSnapshot* map) { map->blocks[1].address += 512; }
-void stop_short(CacheSnapshot* map) { map->blocks[1].size -= 512; }
-void split_free(CacheSnapshot* map) {
-  spec::CacheBlock rest = map->blocks[1];
-  map->blocks[1].size = 512;
-  rest.address += 512;
-  rest.size -= 512;
+void leave_gap(Snapshot* map) { map->blocks[1].address = map->blocks[1].address + 512_B; }
+void stop_short(Snapshot* map) { map->blocks[1].size -= 512_B; }
+void split_free(Snapshot* map) {
+  cache::SnapshotBlock rest = map->blocks[1];
+  map->blocks[1].size = 512_B;
+  rest.address = rest.address + 512_B;
+  rest.size -= 512_B;
   map->blocks.push_back(rest);
   map->segments[0].block_count = 3;
 }
-void hide_segment(CacheSnapshot* map) { map->segments.clear(); }
-void resize_segment(CacheSnapshot* map) { map->segments[0].size += 512; }
-void leave_in_transfer(CacheSnapshot* map) { map->blocks[1].state = CacheState::kInTransfer; }
-void own_free_bytes(CacheSnapshot* map) { map->blocks[1].state = CacheState::kLive; }
-void drop_live(CacheSnapshot* map) {
-  map->blocks[0].state = CacheState::kFree;
-  map->blocks[1].state = CacheState::kLive;
+void hide_segment(Snapshot* map) { map->segments.clear(); }
+void resize_segment(Snapshot* map) { map->segments[0].size += 512_B; }
+void leave_in_transfer(Snapshot* map) { map->blocks[1].state = BlockState::kInTransfer; }
+void own_free_bytes(Snapshot* map) { map->blocks[1].state = BlockState::kLive; }
+void drop_live(Snapshot* map) {
+  map->blocks[0].state = BlockState::kFree;
+  map->blocks[1].state = BlockState::kLive;
 }
-void change_size(CacheSnapshot* map) {
-  map->blocks[0].size += 512;
-  map->blocks[1].address += 512;
-  map->blocks[1].size -= 512;
+void change_size(Snapshot* map) {
+  map->blocks[0].size += 512_B;
+  map->blocks[1].address = map->blocks[1].address + 512_B;
+  map->blocks[1].size -= 512_B;
 }
-void change_pool(CacheSnapshot* map) { map->segments[0].is_small = false; }
+void change_pool(Snapshot* map) { map->segments[0].pool = PoolId::kLarge; }
 TEST(Checkers, TheWalkFiresOnEveryWrongMap) {
   const std::string ops = "alloc p0 512 s0\n";
   EXPECT_EQ(clause<LiesAboutTheMap<leave_gap>>(ops), "C3");
@@ -161,13 +161,13 @@ TEST(Checkers, TheWalkFiresOnEveryWrongMap) {
 
 /// The same lies, told of a segment that no call has touched for a while: the walk judges only what
 /// is not as it was.
-template <void (*kChange)(CacheSnapshot*)>
+template <void (*kChange)(Snapshot*)>
 struct LiesAboutAnOldSegment : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   unsigned snapshots = 0;
-  Status snapshot(DeviceId device, CacheSnapshot* out) override {
+  Status snapshot(DeviceId device, Snapshot* out) override {
     const Status got = inner_->snapshot(device, out);
-    if (++snapshots > 3 && !out->blocks.empty() && out->blocks[0].state == CacheState::kLive)
+    if (++snapshots > 3 && !out->blocks.empty() && out->blocks[0].state == BlockState::kLive)
       kChange(out);
     return got;
   }
@@ -200,10 +200,10 @@ struct ForgetsUsesQuietly : ForgetsUses {
   using ForgetsUses::ForgetsUses;
   std::uint32_t uses = 0;
   Status record_use(Address, const Stream&) override { return ++uses, Status::ok(); }
-  Status snapshot(DeviceId device, CacheSnapshot* out) override {
+  Status snapshot(DeviceId device, Snapshot* out) override {
     const Status got = inner_->snapshot(device, out);
-    for (spec::CacheBlock& block : out->blocks)
-      block.other_uses = block.requested == 777 ? uses : 0;
+    for (cache::SnapshotBlock& block : out->blocks)
+      block.other_uses = block.requested == 777_B ? uses : 0;
     return got;
   }
 };
@@ -221,14 +221,14 @@ TEST(Checkers, C7FiresOnAForgottenUseAndC6WhenItsBytesAreReused) {
 struct InventsUses : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   Stream other;
-  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
     if (size.count() == 777) other = stream;
-    return inner_->allocate(size, stream, shortage);
+    return inner_->allocate(size, stream, account);
   }
   Status free(Address address) override { return inner_->free_on(address, other); }
-  Status snapshot(DeviceId device, CacheSnapshot* out) override {
+  Status snapshot(DeviceId device, Snapshot* out) override {
     const Status got = inner_->snapshot(device, out);
-    for (spec::CacheBlock& block : out->blocks) block.other_uses = 0;
+    for (cache::SnapshotBlock& block : out->blocks) block.other_uses = 0;
     return got;
   }
 };
@@ -240,22 +240,22 @@ TEST(Checkers, Dev6FiresOnABlockThatWaitsForNothing) {
 struct NeverHasMemory : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   std::uint64_t ooms = 0;
-  std::vector<std::function<void(const CacheShortage&)>> observers;
-  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
-    if (size.count() != 777) return inner_->allocate(size, stream, shortage);
-    *shortage = {};
-    shortage->requested = 777;
-    shortage->rounded = 1024;
-    shortage->segment = 2u << 20;
+  std::vector<std::function<void(const OutOfMemory&)>> observers;
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
+    if (size.count() != 777) return inner_->allocate(size, stream, account);
+    *account = {};
+    account->requested = 777_B;
+    account->rounded = 1024_B;
+    account->segment = 2_MiB;
     ++ooms;
-    for (const auto& observer : observers) observer(*shortage);
+    for (const auto& observer : observers) observer(*account);
     return Status{Code::kOutOfMemory, "planted"};
   }
-  void add_out_of_memory_observer(std::function<void(const CacheShortage&)> observer) override {
+  void add_out_of_memory_observer(std::function<void(const OutOfMemory&)> observer) override {
     observers.push_back(observer);
     inner_->add_out_of_memory_observer(std::move(observer));
   }
-  Status stats(DeviceId device, spec::CacheStats* out) override {
+  Status stats(DeviceId device, DeviceStats* out) override {
     const Status got = ForwardingSubject::stats(device, out);
     out->ooms += ooms;
     out->alloc_retries += ooms;
@@ -301,18 +301,18 @@ unsigned miscounted_field = 0;
 unsigned miscounted_pool = 0;
 struct Miscounts : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  Status stats(DeviceId device, spec::CacheStats* out) override {
+  Status stats(DeviceId device, DeviceStats* out) override {
     const Status got = inner_->stats(device, out);
-    spec::CacheStat& stat = out->figure[miscounted_figure][miscounted_pool];
+    cache::Stat& stat = spec::figure_of(*out, miscounted_figure)[miscounted_pool];
     std::uint64_t* const fields[] = {&stat.current, &stat.peak, &stat.increased, &stat.decreased};
     *fields[miscounted_field] += 1;
     return got;
   }
 };
 TEST(Checkers, C15FiresOnEveryFieldOfEveryFigureOfEveryPool) {
-  for (miscounted_figure = 0; miscounted_figure < spec::kCacheFigures; ++miscounted_figure) {
+  for (miscounted_figure = 0; miscounted_figure < spec::kFigures; ++miscounted_figure) {
     for (miscounted_field = 0; miscounted_field < 4; ++miscounted_field) {
-      for (miscounted_pool = 0; miscounted_pool < spec::kCachePools; ++miscounted_pool) {
+      for (miscounted_pool = 0; miscounted_pool < cache::kStatPools; ++miscounted_pool) {
         // Where not every call is walked, a peak may be too high by what the calls between could
         // have added.
         const bool is_peak = miscounted_field == 1;
@@ -323,10 +323,10 @@ TEST(Checkers, C15FiresOnEveryFieldOfEveryFigureOfEveryPool) {
     }
   }
 }
-template <std::uint64_t spec::CacheStats::*kCounter>
+template <std::uint64_t DeviceStats::*kCounter>
 struct MiscountsA : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  Status stats(DeviceId device, spec::CacheStats* out) override {
+  Status stats(DeviceId device, DeviceStats* out) override {
     const Status got = inner_->stats(device, out);
     out->*kCounter += 1;
     return got;
@@ -334,44 +334,44 @@ struct MiscountsA : ForwardingSubject {
 };
 struct MiscountsCalls : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  Status stats(DeviceId device, spec::CacheStats* out) override {
+  Status stats(DeviceId device, DeviceStats* out) override {
     const Status got = inner_->stats(device, out);
     out->device_calls[static_cast<unsigned>(device::CallKind::kEventQuery)] += 1;
     return got;
   }
 };
 TEST(Checkers, C15FiresOnMiscountedWaitsOutOfMemoriesAndCalls) {
-  EXPECT_EQ(clause<MiscountsA<&spec::CacheStats::waits>>("alloc p0 512 s0\n"), "C15");
-  EXPECT_EQ(clause<MiscountsA<&spec::CacheStats::ooms>>("alloc p0 512 s0\n"), "C15");
+  EXPECT_EQ(clause<MiscountsA<&DeviceStats::waits>>("alloc p0 512 s0\n"), "C15");
+  EXPECT_EQ(clause<MiscountsA<&DeviceStats::ooms>>("alloc p0 512 s0\n"), "C15");
   EXPECT_EQ(clause<MiscountsCalls>("alloc p0 512 s0\n"), "C15");
 }
-template <std::uint64_t spec::CacheStats::*kCounter>
+template <std::uint64_t DeviceStats::*kCounter>
 struct ForgetsA : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  Status stats(DeviceId device, spec::CacheStats* out) override {
+  Status stats(DeviceId device, DeviceStats* out) override {
     const Status got = ForwardingSubject::stats(device, out);
     out->*kCounter -= out->*kCounter != 0;
     return got;
   }
 };
 /// One too many, from the first request for 777 bytes on.
-template <std::uint64_t spec::CacheStats::*kCounter>
+template <std::uint64_t DeviceStats::*kCounter>
 struct InventsA : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   bool has_begun = false;
-  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
     has_begun = has_begun || size.count() == 777;
-    return inner_->allocate(size, stream, shortage);
+    return inner_->allocate(size, stream, account);
   }
-  Status stats(DeviceId device, spec::CacheStats* out) override {
+  Status stats(DeviceId device, DeviceStats* out) override {
     const Status got = ForwardingSubject::stats(device, out);
     out->*kCounter += has_begun;
     return got;
   }
 };
 TEST(Checkers, C15FiresOnForgottenAndInventedStealsAndRetries) {
-  using Forgets = ForgetsA<&spec::CacheStats::steals>;
-  using Invents = InventsA<&spec::CacheStats::steals>;
+  using Forgets = ForgetsA<&DeviceStats::steals>;
+  using Invents = InventsA<&DeviceStats::steals>;
   const std::string lent =
       "stream s1 d0\nalloc p0 512 s0\nalloc p1 512 s0\nfree p0\nstep s0 9\nalloc p2 512 s1\n";
   const std::string adopted =
@@ -382,8 +382,8 @@ TEST(Checkers, C15FiresOnForgottenAndInventedStealsAndRetries) {
     EXPECT_EQ(dense_clause<Invents>(ops + "alloc p9 777 s0\n"), "C15");
   }
   EXPECT_EQ(clause<Invents>("conf reuse:own\nalloc p9 777 s0\n"), "C15");
-  using ForgetsRetry = ForgetsA<&spec::CacheStats::alloc_retries>;
-  using InventsRetry = InventsA<&spec::CacheStats::alloc_retries>;
+  using ForgetsRetry = ForgetsA<&DeviceStats::alloc_retries>;
+  using InventsRetry = InventsA<&DeviceStats::alloc_retries>;
   const std::string refused = "device d0 20MiB\nalloc p0 512 s0\nfree p0\nalloc p1 20MiB s0\n";
   const std::string over_limit = "limit d0 20MiB\nalloc p0 512 s0\nfree p0\nalloc p1 20MiB s0\n";
   for (const std::string& ops : {refused, over_limit}) {
@@ -404,8 +404,8 @@ struct ConfusesErrors : ForwardingSubject {
   Status free(Address address) override {
     return inner_->free(address).is_ok() ? Status::ok() : Status{Code::kInvalidArgument, "planted"};
   }
-  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
-    const Result<Address> got = inner_->allocate(size, stream, shortage);
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
+    const Result<Address> got = inner_->allocate(size, stream, account);
     return got.code() == Code::kSizeOverflow ? Result<Address>(Code::kOutOfMemory, "planted") : got;
   }
 };
@@ -441,7 +441,7 @@ struct TalksOnEveryAllocation : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   EventHandle event;
   bool has_event = false;
-  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
     if (!has_event && kKind == device::CallKind::kEventQuery)
       event = device_for(device::CallKind::kEventCreate).event_create().value();
     for (unsigned i = 0; i < kPolls && has_event; ++i) {
@@ -450,7 +450,7 @@ struct TalksOnEveryAllocation : ForwardingSubject {
       else static_cast<void>(device_for(kKind).memory_info());
     }
     has_event = true;
-    return inner_->allocate(size, stream, shortage);
+    return inner_->allocate(size, stream, account);
   }
 };
 TEST(Checkers, C17FiresOnAHitThatPollsTooOftenOrAsksTheDeviceAndOnAMissThatAsksTooOften) {
@@ -487,13 +487,13 @@ TEST(Checkers, Dev12FiresOnGrowthOverTheLimit) {
 
 struct TellsNoObserver : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  void add_out_of_memory_observer(std::function<void(const CacheShortage&)>) override {}
+  void add_out_of_memory_observer(std::function<void(const OutOfMemory&)>) override {}
 };
 struct MisstatesTheAccount : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
-    const Result<Address> got = inner_->allocate(size, stream, shortage);
-    shortage->rounded += 512;
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
+    const Result<Address> got = inner_->allocate(size, stream, account);
+    account->rounded += 512_B;
     return got;
   }
 };
@@ -506,7 +506,7 @@ TEST(Checkers, TheRoundingRowsFireWhenAnotherPolicyIsAtWork) {
   EXPECT_EQ(clause<Sound>("alloc p0 512 s0\n"), "");
   struct ClaimsDefaults : ForwardingSubject {
     using ForwardingSubject::ForwardingSubject;
-    spec::CacheSettings settings() const override { return {}; }
+    cache::Config config() const override { return {}; }
   };
   EXPECT_EQ(clause<ClaimsDefaults>("alloc p0 512 s0\n", "small_segment_mb:4"), "DEV-2");
   EXPECT_EQ(clause<ClaimsDefaults>("alloc p0 600 s0\n", "granule:128"), "DEV-1");
@@ -521,40 +521,41 @@ TEST(Checkers, TheRoundingRowsFireWhenAnotherPolicyIsAtWork) {
 struct GivesTheNextFit : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   /// what its allocations of the best fit have counted, and their frees uncounted
-  spec::CacheStats detour;
-  std::uint64_t peaks[spec::kCacheFigures][spec::kCachePools] = {};
+  DeviceStats detour;
+  std::uint64_t peaks[spec::kFigures][cache::kStatPools] = {};
 
-  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
-    if (size.count() != 777) return inner_->allocate(size, stream, shortage);
-    spec::CacheStats before, after;
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
+    if (size.count() != 777) return inner_->allocate(size, stream, account);
+    DeviceStats before, after;
     EXPECT_TRUE(inner_->stats(DeviceId{0}, &before).is_ok());
-    const Result<Address> best = inner_->allocate(size, stream, shortage);
+    const Result<Address> best = inner_->allocate(size, stream, account);
     EXPECT_TRUE(inner_->free(best.value()).is_ok());
     EXPECT_TRUE(inner_->stats(DeviceId{0}, &after).is_ok());
     for_each_stat([&](unsigned figure, unsigned pool) {
-      const std::uint64_t once =
-          after.figure[figure][pool].increased - before.figure[figure][pool].increased;
-      detour.figure[figure][pool].increased += 2 * once;
+      const std::uint64_t once = spec::figure_of(after, figure)[pool].increased -
+                                 spec::figure_of(before, figure)[pool].increased;
+      spec::figure_of(detour, figure)[pool].increased += 2 * once;
     });
-    const Result<Address> again = inner_->allocate(size, stream, shortage);
-    const Result<Address> next = inner_->allocate(size, stream, shortage);
+    const Result<Address> again = inner_->allocate(size, stream, account);
+    const Result<Address> next = inner_->allocate(size, stream, account);
     EXPECT_TRUE(inner_->free(again.value()).is_ok());
     return next;
   }
-  Status stats(DeviceId device, spec::CacheStats* out) override {
+  Status stats(DeviceId device, DeviceStats* out) override {
     const Status got = ForwardingSubject::stats(device, out);
     for_each_stat([&](unsigned figure, unsigned pool) {
-      spec::CacheStat& stat = out->figure[figure][pool];
-      stat.increased -= detour.figure[figure][pool].increased;
-      stat.decreased -= detour.figure[figure][pool].increased;
+      cache::Stat& stat = spec::figure_of(*out, figure)[pool];
+      const std::uint64_t hidden = spec::figure_of(detour, figure)[pool].increased;
+      stat.increased -= hidden;
+      stat.decreased -= hidden;
       stat.peak = peaks[figure][pool] = std::max(peaks[figure][pool], stat.current);
     });
     return got;
   }
   template <class F>
   static void for_each_stat(F&& f) {
-    for (unsigned figure = 0; figure < spec::kCacheFigures; ++figure) {
-      for (unsigned pool = 0; pool < spec::kCachePools; ++pool) f(figure, pool);
+    for (unsigned figure = 0; figure < spec::kFigures; ++figure) {
+      for (unsigned pool = 0; pool < cache::kStatPools; ++pool) f(figure, pool);
     }
   }
 };
@@ -567,8 +568,8 @@ TEST(Checkers, Dev3FiresOnAFitThatIsNotTheBest) {
 
 struct AllocatesInCallbacks : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
-    const Result<Address> got = inner_->allocate(size, stream, shortage);
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
+    const Result<Address> got = inner_->allocate(size, stream, account);
     return got.code() == Code::kReentrant ? Result<Address>(Code::kOutOfMemory, "planted") : got;
   }
 };
@@ -578,15 +579,15 @@ TEST(Checkers, C24FiresWhenAnAllocationInACallbackIsNotRefused) {
 
 struct OutlivesItsDevice : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
     static_cast<void>(device_for(device::CallKind::kMemoryInfo).memory_info());
-    return inner_->allocate(size, stream, shortage);
+    return inner_->allocate(size, stream, account);
   }
 };
 struct HidesTheLoss : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
-    const Result<Address> got = inner_->allocate(size, stream, shortage);
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
+    const Result<Address> got = inner_->allocate(size, stream, account);
     return got.is_ok() ? got : Result<Address>(Code::kDriverError, "planted");
   }
 };
@@ -606,8 +607,8 @@ TEST(Checkers, C26FiresOnCallsAfterTheDeviceIsGoneAndOnOtherAnswers) {
 bool gives_another_block = false;
 struct DependsOnTheWeather : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  Result<Address> allocate(Bytes size, const Stream& stream, CacheShortage* shortage) override {
-    return inner_->allocate(gives_another_block ? Bytes{4096} : size, stream, shortage);
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
+    return inner_->allocate(gives_another_block ? Bytes{4096} : size, stream, account);
   }
 };
 TEST(Checkers, C10sHashTellsTwoRunsWithDifferentAddressesApart) {

@@ -19,10 +19,9 @@ class ForwardingSubject : public spec::CacheSubject {
                     std::span<device::Device* const> devices)
       : inner_(std::move(inner)), devices_(devices.begin(), devices.end()) {}
 
-  spec::CacheSettings settings() const override { return inner_->settings(); }
-  Result<Address> allocate(Bytes size, const Stream& stream,
-                           spec::CacheShortage* shortage) override {
-    return inner_->allocate(size, stream, shortage);
+  cache::Config config() const override { return inner_->config(); }
+  Result<Address> allocate(Bytes size, const Stream& stream, cache::OutOfMemory* account) override {
+    return inner_->allocate(size, stream, account);
   }
   Status free(Address address) override { return inner_->free(address); }
   Status free_on(Address address, const Stream& stream) override {
@@ -43,13 +42,13 @@ class ForwardingSubject : public spec::CacheSubject {
   Result<Bytes> largest_free_block(const Stream& stream) override {
     return inner_->largest_free_block(stream);
   }
-  Status stats(DeviceId device, spec::CacheStats* out) override {
+  Status stats(DeviceId device, cache::DeviceStats* out) override {
     const Status got = inner_->stats(device, out);
     for (unsigned kind = 0; kind < device::kCallKinds; ++kind)
       out->device_calls[kind] += extra_calls_[kind];
     return got;
   }
-  Status snapshot(DeviceId device, spec::CacheSnapshot* out) override {
+  Status snapshot(DeviceId device, cache::Snapshot* out) override {
     return inner_->snapshot(device, out);
   }
   const char* validate() override { return inner_->validate(); }
@@ -57,7 +56,7 @@ class ForwardingSubject : public spec::CacheSubject {
     inner_->add_free_memory_callback(std::move(callback));
   }
   void add_out_of_memory_observer(
-      std::function<void(const spec::CacheShortage&)> observer) override {
+      std::function<void(const cache::OutOfMemory&)> observer) override {
     inner_->add_out_of_memory_observer(std::move(observer));
   }
 

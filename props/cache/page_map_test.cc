@@ -72,12 +72,12 @@ TEST(PageMapTest, APageOfTwoSegmentsLeadsToWhicheverAreThere) {
       const auto expect = [&](bool has_low, bool has_high) {
         for (const Address at : {kBase + 2_MiB, kBase + 4_MiB - 1_B}) {
           EXPECT_EQ(pages.find(at).first,
-                    has_low ? cache::Owner(heap_at(1), false) : cache::Owner{});
+                    has_low ? cache::Owner(heap_at(1), PoolId::kLarge) : cache::Owner{});
           EXPECT_EQ(pages.find(at).second,
-                    has_high ? cache::Owner(heap_at(2), false) : cache::Owner{});
+                    has_high ? cache::Owner(heap_at(2), PoolId::kLarge) : cache::Owner{});
         }
-        EXPECT_EQ(pages.find(kBase).leads_to(cache::Owner(heap_at(1), false)), has_low);
-        EXPECT_EQ(pages.find(kBase + 4_MiB).leads_to(cache::Owner(heap_at(2), false)), has_high);
+        EXPECT_EQ(pages.find(kBase).leads_to(cache::Owner(heap_at(1), PoolId::kLarge)), has_low);
+        EXPECT_EQ(pages.find(kBase + 4_MiB).leads_to(cache::Owner(heap_at(2), PoolId::kLarge)), has_high);
       };
       low_enters_first ? enter_low() : enter_high();
       expect(low_enters_first, !low_enters_first);
@@ -152,7 +152,7 @@ struct Live {
   /// Two in turn have a number, two have none: so both kinds turn into the first of a pair.
   std::uintptr_t heap_number() const { return nth / 2 % 2 == 0 ? 1 + nth % kNumbers : 1'000 + nth; }
   bool is_found(const cache::PageMap& pages) const {
-    const cache::Owner owner(heap_at(heap_number()), false);
+    const cache::Owner owner(heap_at(heap_number()), PoolId::kLarge);
     return pages.find(base()).leads_to(owner) && pages.find(base() + (kSize - 1_B)).leads_to(owner);
   }
 };

@@ -83,6 +83,7 @@ src/ashlar/replay/planted.h #include <ashlar/plan/solve/items.h>
 src/ashlar/replay/planted.h #include <ashlar/cache/caching_upstream.h>
 src/ashlar/plan/planted.h #include <ashlar/replay/recording.h>
 spec/planted.h #include <ashlar/cache/device_cache.h>
+spec/planted.h #include <ashlar/cache/caching_allocator.h>
 spec/planted.h #include <ashlar/device/host_device.h>
 spec/planted.h #include <ashlar/plan/plan_file.h>
 spec/planted.h #include <ashlar/replay/replay.h>

@@ -10,8 +10,8 @@
 
 namespace ashlar::props {
 
-using spec::CacheBlock;
-using spec::CacheSegment;
+using cache::SnapshotBlock;
+using cache::SnapshotSegment;
 using spec::Op;
 namespace slot = spec::slot;
 
@@ -72,8 +72,8 @@ void StreamSteps::run(const Op& op, spec::Random& probes) {
   if (lockstep_->was_skipped()) give_up("skipped: " + spec::print_op(op));
   if (result.caller_faults != 0) give_up("the detector blames the caller: " + spec::print_op(op));
   tell(op);
-  const std::uint64_t small = worlds_[0].close(model(), streams_, true);
-  const std::uint64_t large = worlds_[1].close(model(), streams_, false);
+  const std::uint64_t small = worlds_[0].close(model(), streams_, PoolId::kSmall);
+  const std::uint64_t large = worlds_[1].close(model(), streams_, PoolId::kLarge);
   std::printf("= %llu %llu\n", static_cast<unsigned long long>(small),
               static_cast<unsigned long long>(large));
   for (StreamWorld& world : worlds_) world.probe(probes);
@@ -97,7 +97,7 @@ void StreamSteps::tell(const Op& op) {
   if (op.slot == slot::kFree || op.slot == slot::kFreeOn) tell_free(op);
   if (op.slot == slot::kUse) {
     const Pointer& used = pointer(op.arg[0]);
-    world_of(used.is_small).announce(used.address, static_cast<std::uint32_t>(op.arg[1]));
+    world_of(used.pool).announce(used.address, static_cast<std::uint32_t>(op.arg[1]));
   }
   if (op.slot == slot::kRecord)
     tell_record(static_cast<std::uint32_t>(op.arg[1]), &user_events_, op.arg[0]);
@@ -144,7 +144,7 @@ void StreamSteps::tell_progress(std::uint32_t launching) {
 void StreamSteps::tell_free(const Op& op) {
   const Pointer freed = pointer(op.arg[0]);
   std::erase_if(live_, [&freed](const Pointer& each) { return each.name == freed.name; });
-  StreamWorld& world = world_of(freed.is_small);
+  StreamWorld& world = world_of(freed.pool);
   // By the lockstep, which is a lawful caller; the allocation's own stream needs no announcement.
   StreamSet announced = world.held(freed.address).users & ~only(freed.stream);
   if (op.slot == slot::kFreeOn) announced |= only(static_cast<std::uint32_t>(op.arg[1]));
@@ -173,16 +173,18 @@ void StreamSteps::tell_calls() {
         break;
       case OrderLog::Kind::kWait: tell_wait(stream_of(entry.stream), events_, entry.what); break;
       case OrderLog::Kind::kReturn: {
-        const CacheSegment* const segment = find_segment(before_, entry.what);
+        const SnapshotSegment* const segment = spec::find_segment(before_, entry.what);
         if (segment == nullptr) give_up("a segment was given back that was not there");
-        world_of(segment->is_small).give_back(heap_of(*segment), segment->base, segment->size);
+        world_of(segment->pool)
+            .give_back(heap_of(*segment), segment->base.value(), segment->size.count());
         break;
       }
       case OrderLog::Kind::kGrant: {
-        const CacheSegment* const segment =
-            find_segment(model().view(kDevice).segments, entry.what);
+        const SnapshotSegment* const segment =
+            spec::find_segment(model().view(kDevice).segments, entry.what);
         if (segment == nullptr) give_up("a segment was granted that is not there");
-        world_of(segment->is_small).extend(heap_of(*segment), segment->base, segment->size);
+        world_of(segment->pool)
+            .extend(heap_of(*segment), segment->base.value(), segment->size.count());
         break;
       }
     }
@@ -191,31 +193,30 @@ void StreamSteps::tell_calls() {
 
 /// Segments that are another heap's now.
 void StreamSteps::tell_adopted() {
-  for (const CacheSegment& now : model().view(kDevice).segments) {
-    const CacheSegment* const was = find_segment(before_, now.base);
+  for (const SnapshotSegment& now : model().view(kDevice).segments) {
+    const SnapshotSegment* const was = spec::find_segment(before_, now.base.value());
     if (was == nullptr || was->ordinal != now.ordinal || was->stream == now.stream) continue;
-    world_of(now.is_small).adopt(heap_of(*was), heap_of(now), now.base, now.size);
+    world_of(now.pool).adopt(heap_of(*was), heap_of(now), now.base.value(), now.size.count());
   }
 }
 
 void StreamSteps::tell_allocated(const Op& op) {
   const std::uint64_t tag = last_tag_;
-  const spec::CacheSnapshot& view = model().view(kDevice);
+  const cache::Snapshot& view = model().view(kDevice);
   for (const auto& [address, own] : model().owned(kDevice)) {
     if (own.tag != tag || own.is_pending) continue;
-    const CacheSegment& segment = *find_segment(view.segments, address);
-    const CacheBlock* const blocks = view.blocks.data() + segment.block_first;
+    const SnapshotSegment& segment = *spec::find_segment(view.segments, address);
+    const SnapshotBlock* const blocks = view.blocks.data() + segment.block_first;
     std::uint32_t i = 0;
-    while (blocks[i].address != address) ++i;
-    const bool has_rest =
-        i + 1 < segment.block_count && blocks[i + 1].state == spec::CacheState::kFree;
+    while (blocks[i].address.value() != address) ++i;
+    const bool has_rest = i + 1 < segment.block_count && blocks[i + 1].state == BlockState::kFree;
     const auto stream = static_cast<std::uint32_t>(op.arg[2]);
     const StreamWorld::Request request{own.requested,
                                        (own.requested + kGranule - 1) / kGranule * kGranule};
-    world_of(segment.is_small)
-        .take(heap_of(segment), stream, address, own.size, has_rest ? blocks[i + 1].size : 0,
-              request);
-    live_.push_back({op.arg[0], address, stream, segment.is_small});
+    world_of(segment.pool)
+        .take(heap_of(segment), stream, address, own.size,
+              has_rest ? blocks[i + 1].size.count() : 0, request);
+    live_.push_back({op.arg[0], address, stream, segment.pool});
     return tell_kernel(live_.back(), stream);  // the lockstep writes to it at once
   }
   give_up("an allocation that the model does not own: " + spec::print_op(op));
@@ -237,15 +238,15 @@ void StreamSteps::tell_wait(std::uint32_t stream, const Events& events, std::uin
 }
 
 void StreamSteps::tell_kernel(const Pointer& pointer, std::uint32_t stream) {
-  world_of(pointer.is_small).kernel(pointer.address, stream);
-  works_[stream].push_back(pointer.is_small);
+  world_of(pointer.pool).kernel(pointer.address, stream);
+  works_[stream].push_back(pointer.pool);
 }
 
 // Names.
 
-std::uint32_t StreamSteps::heap_of(const CacheSegment& segment) const {
-  return static_cast<std::uint32_t>(std::find(streams_.begin(), streams_.end(), segment.stream) -
-                                    streams_.begin());
+std::uint32_t StreamSteps::heap_of(const SnapshotSegment& segment) const {
+  return static_cast<std::uint32_t>(
+      std::find(streams_.begin(), streams_.end(), segment.stream.value()) - streams_.begin());
 }
 
 std::uint32_t StreamSteps::stream_of(StreamHandle handle) const {

@@ -43,7 +43,7 @@ class StreamSteps {
     std::uint64_t name;
     std::uint64_t address;
     std::uint32_t stream;
-    bool is_small;
+    PoolId pool;
   };
 
   /// A fresh machine with streams s0, s1, ...; the configuration, the capacity in bytes and the
@@ -61,7 +61,7 @@ class StreamSteps {
   std::uint32_t streams() const { return static_cast<std::uint32_t>(streams_.size()); }
   /// May the caller launch a kernel on that stream that touches it (C6, the caller's side)?
   bool may_use(const Pointer& pointer, std::uint32_t stream) const {
-    const StreamWorld& world = worlds_[pointer.is_small ? 0 : 1];
+    const StreamWorld& world = worlds_[static_cast<unsigned>(pointer.pool)];
     return world.may_use(world.held(pointer.address), stream);
   }
 
@@ -83,8 +83,8 @@ class StreamSteps {
   void count_pending();
 
   const spec::CacheModel& model() { return *lockstep_->model(); }
-  StreamWorld& world_of(bool is_small) { return worlds_[is_small ? 0 : 1]; }
-  std::uint32_t heap_of(const spec::CacheSegment& segment) const;
+  StreamWorld& world_of(PoolId pool) { return worlds_[static_cast<unsigned>(pool)]; }
+  std::uint32_t heap_of(const cache::SnapshotSegment& segment) const;
   std::uint32_t stream_of(StreamHandle handle) const;
   const Pointer& pointer(std::uint64_t name) const;
 
@@ -93,12 +93,12 @@ class StreamSteps {
   std::vector<std::uint64_t> streams_;  ///< identities
   std::vector<StreamHandle> handles_;
   std::vector<StreamWorld> worlds_;  ///< of the small pools, of the large ones
-  /// of each stream, all its kernels: is it one of the small world?
-  std::vector<std::vector<bool>> works_;
+  /// of each stream, for each of its kernels: the pool of the block it touches
+  std::vector<std::vector<PoolId>> works_;
   std::vector<std::size_t> works_done_;     ///< of them, those told as finished
   std::vector<std::size_t> works_pending_;  ///< kernels in each stream's queue after the op
   std::vector<Pointer> live_;
-  std::vector<spec::CacheSegment> before_;  ///< the segments before the op
+  std::vector<cache::SnapshotSegment> before_;  ///< the segments before the op
   std::vector<std::uint64_t> queues_;
   Events events_;       ///< the allocator's, by handle
   Events user_events_;  ///< the caller's, by name

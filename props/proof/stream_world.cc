@@ -13,9 +13,8 @@
 
 namespace ashlar::props {
 
-using spec::CacheBlock;
-using spec::CacheSegment;
-using spec::CacheState;
+using cache::SnapshotBlock;
+using cache::SnapshotSegment;
 
 namespace {
 
@@ -151,7 +150,7 @@ std::vector<std::uint64_t> StreamWorld::pending() const {
 }
 
 std::uint64_t StreamWorld::close(const spec::CacheModel& model,
-                                 const std::vector<std::uint64_t>& streams, bool is_small) {
+                                 const std::vector<std::uint64_t>& streams, PoolId pool) {
   spec::WordHash hash;
   for (std::uint32_t t = 0; t < streams_; ++t) {
     hash.add(clocks_.enqueued(t));
@@ -159,26 +158,27 @@ std::uint64_t StreamWorld::close(const spec::CacheModel& model,
     for (std::uint32_t s = 0; s < streams_; ++s) hash.add(place_in(clocks_.clock(t), s));
   }
   hash.add(events_.size());
-  const spec::CacheSnapshot& view = model.view(DeviceId{0});
+  const cache::Snapshot& view = model.view(DeviceId{0});
   const spec::OwnedBlocks& owned = model.owned(DeviceId{0});
   std::vector<Piece> free;
   for (std::uint32_t h = 0; h < streams_; ++h) {
-    for (const CacheSegment& segment : view.segments) {
-      if (segment.stream != streams[h] || segment.is_small != is_small) continue;
-      hash.add(segment.base);
-      hash.add(segment.size);
+    for (const SnapshotSegment& segment : view.segments) {
+      if (segment.stream.value() != streams[h] || segment.pool != pool) continue;
+      hash.add(segment.base.value());
+      hash.add(segment.size.count());
       for (std::uint32_t i = 0; i < segment.block_count; ++i) {
-        const CacheBlock& block = view.blocks[segment.block_first + i];
-        hash.add(block.address);
-        hash.add(block.size);
-        const auto own = owned.find(block.address);
+        const SnapshotBlock& block = view.blocks[segment.block_first + i];
+        const std::uint64_t address = block.address.value();
+        const std::uint64_t end = address + block.size.count();
+        hash.add(address);
+        hash.add(end - address);
+        const auto own = owned.find(address);
         if (own == owned.end()) {
-          free.push_back({block.address, block.address + block.size,
-                          stamp_of(block.address, block.address + block.size), h});
+          free.push_back({address, end, stamp_of(address, end), h});
           hash.add(free.back().stamp);
           continue;
         }
-        const Held& told = held(block.address);
+        const Held& told = held(address);
         StreamSet uses = 0;
         for (const std::uint64_t use : own->second.uses) uses |= only(index_of(streams, use));
         hash.add(own->second.is_pending ? 2 : 1);

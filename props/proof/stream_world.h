@@ -76,7 +76,7 @@ class StreamWorld {
   /// After an operation: the free blocks are those of the view now; and the hash of everything.
   /// `streams`: identities.
   std::uint64_t close(const spec::CacheModel& model, const std::vector<std::uint64_t>& streams,
-                      bool is_small);
+                      PoolId pool);
   /// Prints, now and then, steps that the model must refuse: too early now, or not the best fit, or
   /// where memory is already.
   void probe(spec::Random& random);

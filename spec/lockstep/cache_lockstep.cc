@@ -68,7 +68,7 @@ void CacheLockstep::build() {
     model_->set_capacity(device_id(i), options_.machine.capacities[i].count());
   }
   subject_->add_out_of_memory_observer(
-      [this](const CacheShortage&) { model_->saw_shortage_observer(); });
+      [this](const cache::OutOfMemory&) { model_->saw_shortage_observer(); });
   Op first;
   first.slot = slot::kStreamCreate;
   stream_op(first);
@@ -146,7 +146,7 @@ void CacheLockstep::diverge(std::string at) {
   result_.op_text = std::move(at);
   result_.divergence = model_->verdict().first();
   for (std::uint32_t i = 0; i < witnesses_.size() && subject_ != nullptr; ++i) {
-    CacheSnapshot snapshot;
+    cache::Snapshot snapshot;
     result_.maps += "device " + std::to_string(i) + "\n";
     if (subject_->snapshot(device_id(i), &snapshot).is_ok())
       result_.maps += side_by_side(*model_, device_id(i), snapshot);

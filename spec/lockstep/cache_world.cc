@@ -43,13 +43,13 @@ bool CacheLockstep::setup_op(const Op& op) {
 
 void CacheLockstep::allocate(std::uint64_t name, std::uint64_t size, std::uint32_t s) {
   const Stream& on = streams_[s].stream;
-  CacheShortage shortage;
+  cache::OutOfMemory account;
   model_->begin(on.device);
-  const Result<Address> got = subject_->allocate(Bytes{size}, on, &shortage);
+  const Result<Address> got = subject_->allocate(Bytes{size}, on, &account);
   set_outcome(got.status());
   result_.ooms += got.code() == Code::kOutOfMemory;
   const AllocationTag tag = next_tag_++;
-  model_->judge_allocate(tag, size, on, got, shortage);
+  model_->judge_allocate(tag, size, on, got, account);
   if (!got.is_ok() || got.value().is_null() || !model_->verdict().is_good()) return;
   const std::uint64_t address = got.value().value();
   const OwnedBlock* block = model_->find_live(on.device, address);
@@ -309,9 +309,9 @@ void CacheLockstep::call_back() {
   }
   if (callback_allocates_) {
     callback_allocates_ = false;
-    CacheShortage shortage;
-    const Result<Address> got = subject_->allocate(Bytes{512}, streams_[0].stream, &shortage);
-    model_->judge_allocate(next_tag_++, 512, streams_[0].stream, got, shortage);
+    cache::OutOfMemory account;
+    const Result<Address> got = subject_->allocate(Bytes{512}, streams_[0].stream, &account);
+    model_->judge_allocate(next_tag_++, 512, streams_[0].stream, got, account);
   }
   model_->leave_callback();
   outcome_ = outer;

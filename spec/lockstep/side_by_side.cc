@@ -24,7 +24,8 @@ std::string describe(std::uint64_t address, std::uint64_t size, const char* stat
 
 }  // namespace
 
-std::string side_by_side(const CacheModel& model, DeviceId device, const CacheSnapshot& snapshot) {
+std::string side_by_side(const CacheModel& model, DeviceId device,
+                         const cache::Snapshot& snapshot) {
   std::string text = line(" ", "model", "subject");
   auto own = model.owned(device).begin();
   const auto end = model.owned(device).end();
@@ -35,27 +36,29 @@ std::string side_by_side(const CacheModel& model, DeviceId device, const CacheSn
           "");
     }
   };
-  for (const CacheSegment& segment : snapshot.segments) {
-    mine(segment.base);
+  for (const cache::SnapshotSegment& segment : snapshot.segments) {
+    mine(segment.base.value());
     text += line(" ", "",
                  "segment " + std::to_string(segment.ordinal) + " " +
-                     describe(segment.base, segment.size, segment.is_small ? "small" : "large") +
-                     " of stream " + std::to_string(segment.stream));
+                     describe(segment.base.value(), segment.size.count(),
+                              segment.pool == PoolId::kSmall ? "small" : "large") +
+                     " of stream " + std::to_string(segment.stream.value()));
     for (std::uint32_t i = 0; i < segment.block_count; ++i) {
-      const CacheBlock& block = snapshot.blocks[segment.block_first + i];
-      mine(block.address);
+      const cache::SnapshotBlock& block = snapshot.blocks[segment.block_first + i];
+      mine(block.address.value());
       std::string left;
-      bool is_same = block.state == CacheState::kFree;
-      if (own != end && own->first == block.address) {
+      bool is_same = block.state == BlockState::kFree;
+      if (own != end && own->first == block.address.value()) {
         const OwnedBlock& known = own->second;
         left = describe(own->first, known.size, known.is_pending ? "pending" : "live");
-        is_same = known.size == block.size && (known.is_pending ? block.state != CacheState::kLive
-                                                                : block.state == CacheState::kLive);
+        is_same = known.size == block.size.count() &&
+                  (known.is_pending ? block.state != BlockState::kLive
+                                    : block.state == BlockState::kLive);
         ++own;
       }
-      text += line(
-          is_same ? " " : "!", left,
-          describe(block.address, block.size, kStates[static_cast<unsigned>(block.state) % 4]));
+      text += line(is_same ? " " : "!", left,
+                   describe(block.address.value(), block.size.count(),
+                            kStates[static_cast<unsigned>(block.state) % 4]));
     }
   }
   mine(~std::uint64_t{0});

@@ -12,6 +12,6 @@ namespace ashlar::spec {
 
 /// One line per segment and block of the snapshot, with what the model holds at that address to the
 /// left; `!` where the two disagree, and lines of their own for blocks that only the model knows.
-std::string side_by_side(const CacheModel& model, DeviceId device, const CacheSnapshot& snapshot);
+std::string side_by_side(const CacheModel& model, DeviceId device, const cache::Snapshot& snapshot);
 
 }  // namespace ashlar::spec

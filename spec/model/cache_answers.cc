@@ -84,7 +84,7 @@ void CacheModel::judge_trim(Status got) {
     return expect_misuse(device, got, Code::kBusy, Code::kBusy, "a trim in a capture");
   Call call;
   const bool is_dead = is_dead_answer(device, got.code());
-  const bool ran_out = got.code() == Code::kNotReady && settings_.wait_ms == 0;
+  const bool ran_out = got.code() == Code::kNotReady && rules_.config().wait_ms == 0;
   // Whichever device failed: a trim waits for others' streams too.
   if (!is_dead && !got.is_ok() && !ran_out && !any_failure_but_growth()) {
     report("C16", "a trim answered ", code_name(got.code()), " for no reason");
@@ -92,12 +92,12 @@ void CacheModel::judge_trim(Status got) {
   end(device, call);
   if (!got.is_ok() || any_failure(device)) return;
   if (!device.is_fresh) walk(device);
-  for (const CacheSegment& segment : device.view.segments) {
+  for (const cache::SnapshotSegment& segment : device.view.segments) {
     bool is_held = false;
     for (std::uint32_t i = 0; i < segment.block_count; ++i) {
-      is_held = is_held || device.view.blocks[segment.block_first + i].state == CacheState::kLive;
+      is_held = is_held || device.view.blocks[segment.block_first + i].state == BlockState::kLive;
     }
-    if (!is_held) report("DEV-19", "a trim left the idle segment at ", segment.base);
+    if (!is_held) report("DEV-19", "a trim left the idle segment at ", segment.base.value());
   }
 }
 
@@ -166,7 +166,7 @@ void CacheModel::judge_reset_peaks(Status got) {
   if (!got.is_ok() && !is_dead_answer(device, got.code()))
     report("C16", "a reset of the peaks was refused");
   if (!device.is_fresh) walk(device);
-  constexpr unsigned kAll = kCacheFigures * kCachePools;
+  constexpr unsigned kAll = kFigures * cache::kStatPools;
   std::fill(&device.peaks_least[0][0], &device.peaks_least[0][0] + kAll, 0);
   for (HeapFigures& heap : device.heaps) {
     std::copy(&heap.now[0][0], &heap.now[0][0] + kAll, &heap.peak_least[0][0]);

@@ -1,7 +1,5 @@
-// When failing is allowed, and how often the device may be asked: C12, C13, C17; the rounding rows
-// DEV-1..3.
+// When failing is allowed, and how often the device may be asked: C12, C13, C17. DEV-3's best fit.
 #include <algorithm>
-#include <bit>
 
 #include "spec/model/cache_model.h"
 
@@ -14,43 +12,19 @@ constexpr std::uint64_t kHitPollsMax = 16;
 constexpr std::uint64_t kAddressSpace = std::uint64_t{1} << 46;
 }  // namespace
 
-/// DEV-1: the next of k equal divisions of the size's power of two, where they are coarser than the
-/// granule; else the next multiple of the granule. REQUIRES: size <= 1 EiB.
-std::uint64_t CacheModel::rounded(std::uint64_t size) const {
-  std::uint64_t step = settings_.granule;
-  const auto log2 = static_cast<unsigned>(std::bit_width(size | 1) - 1);
-  const unsigned row = std::min(log2 < 20 ? 0u : log2 - 20, 15u);
-  const std::uint64_t divisions = settings_.roundup_divisions[row];
-  if (divisions > 1) step = std::max(step, (std::uint64_t{1} << log2) / divisions);
-  return std::max((size + step - 1) / step * step, settings_.granule);
-}
-
-/// DEV-2.
-std::uint64_t CacheModel::segment_size(std::uint64_t round) const {
-  if (is_small(round)) return settings_.small_segment;
-  if (round < settings_.large_request_min) return settings_.large_segment;
-  return (round + settings_.segment_round - 1) / settings_.segment_round * settings_.segment_round;
-}
-
-/// DEV-3's window.
-bool CacheModel::fits(std::uint64_t block, std::uint64_t round) const {
-  if (block < round) return false;
-  if (round < settings_.max_split_size) return block < settings_.max_split_size;
-  return block - round < settings_.max_non_split_rounding;
-}
-
 /// The smallest free block of the stream's own heap that fits, then the lowest; nullptr when there
 /// is none.
-const CacheBlock* CacheModel::best_fit(const CacheSnapshot& view, std::uint64_t stream,
-                                       std::uint64_t round) const {
-  const CacheBlock* best = nullptr;
-  for (const CacheSegment& segment : view.segments) {
-    if (segment.stream != stream || segment.is_small != is_small(round)) continue;
-    const CacheBlock* block = view.blocks.data() + segment.block_first;
-    for (const CacheBlock* const end = block + segment.block_count; block != end; ++block) {
-      if (block->state != CacheState::kFree || (best != nullptr && block->size >= best->size))
+const cache::SnapshotBlock* CacheModel::best_fit(const cache::Snapshot& view, std::uint64_t stream,
+                                                 std::uint64_t round) const {
+  const cache::SnapshotBlock* best = nullptr;
+  for (const cache::SnapshotSegment& segment : view.segments) {
+    if (segment.stream.value() != stream || segment.pool != rules_.pool_of(round)) continue;
+    const cache::SnapshotBlock* block = view.blocks.data() + segment.block_first;
+    for (const cache::SnapshotBlock* const end = block + segment.block_count; block != end;
+         ++block) {
+      if (block->state != BlockState::kFree || (best != nullptr && block->size >= best->size))
         continue;
-      if (fits(block->size, round)) best = block;
+      if (rules_.fits(block->size.count(), round)) best = block;
     }
   }
   return best;
@@ -59,54 +33,55 @@ const CacheBlock* CacheModel::best_fit(const CacheSnapshot& view, std::uint64_t 
 /// May free memory of that heap be given to `stream` now?
 bool CacheModel::is_in_reach(std::uint64_t heap, const Stream& stream, bool may_wait) const {
   if (heap == stream.id.value()) return true;
-  if (settings_.reuse == CacheReuse::kOwn || is_capturing()) return false;
+  if (rules_.config().reuse == cache::Reuse::kOwn || is_capturing()) return false;
   // Without a wait nobody can know that a heap's stream is done: an event recorded now is not done
   // at once. Nor can a dead stream be waited for whose last event was never recorded.
   const bool is_dead = is_among(lost_streams_, heap) || is_among(unmarked_streams_, heap);
-  return may_wait || (settings_.reuse == CacheReuse::kOrdered && !is_dead);
+  return may_wait || (rules_.config().reuse == cache::Reuse::kOrdered && !is_dead);
 }
 
 /// C12: nothing that the call was allowed to reach would have served it. The map is the one after
 /// the call; blocks that a permitted wait would have completed count as free.
 void CacheModel::judge_shortage(Device& device, std::uint64_t size, const Stream& stream,
-                                const CacheShortage& shortage) {
-  const std::uint64_t round = rounded(size);
-  if (shortage.requested != size || shortage.rounded != round ||
-      shortage.segment != segment_size(round)) {
+                                const cache::OutOfMemory& account) {
+  const std::uint64_t round = rules_.rounded(size);
+  if (account.requested.count() != size || account.rounded.count() != round ||
+      account.segment.count() != rules_.segment_size(round)) {
     report("DEV-14", "the account misstates what was asked for");
   }
   const bool in_capture = is_capturing();
-  if (shortage.capturing != in_capture)
+  if (account.capturing != in_capture)
     report("DEV-14", "the account misstates whether a capture is underway");
   // Where the device failed in another way than by having no memory, the ladder cannot be held to
   // its rungs.
   if (any_failure_but_growth()) return;
-  const bool may_wait = settings_.wait_ms != 0 && !in_capture;
+  const bool may_wait = rules_.config().wait_ms != 0 && !in_capture;
   const bool ran_out =
-      device.witness->timeouts() != device.timeouts_before || settings_.wait_ms == 0;
-  if (shortage.wait_ran_out && !ran_out) {
+      device.witness->timeouts() != device.timeouts_before || rules_.config().wait_ms == 0;
+  if (account.wait_ran_out && !ran_out) {
     report("C12", "the account says that a wait ran out, but none did");
   }
   std::uint64_t releasable = 0;
-  for (const CacheSegment& segment : device.view.segments) {
-    const bool reach = is_in_reach(segment.stream, stream, may_wait);
+  for (const cache::SnapshotSegment& segment : device.view.segments) {
+    const bool reach = is_in_reach(segment.stream.value(), stream, may_wait);
     bool is_idle = may_wait;
     std::uint64_t run = 0;
     for (std::uint32_t i = 0; i < segment.block_count; ++i) {
-      const CacheBlock& block = device.view.blocks[segment.block_first + i];
+      const cache::SnapshotBlock& block = device.view.blocks[segment.block_first + i];
       const bool is_free =
-          block.state == CacheState::kFree || (block.state == CacheState::kPending && may_wait);
+          block.state == BlockState::kFree || (block.state == BlockState::kPending && may_wait);
       is_idle = is_idle && is_free;
-      run = is_free ? run + block.size : 0;
+      run = is_free ? run + block.size.count() : 0;
       const bool ends = !is_free || i + 1 == segment.block_count ||
-                        device.view.blocks[segment.block_first + i + 1].state == CacheState::kLive;
-      if (!reach || !ends || segment.is_small != is_small(round) || !fits(run, round)) continue;
+                        device.view.blocks[segment.block_first + i + 1].state == BlockState::kLive;
+      if (!reach || !ends || segment.pool != rules_.pool_of(round) || !rules_.fits(run, round))
+        continue;
       return report("C12", "out of memory for ", round, " bytes, but ", run,
                     " are free or could be waited for in segment ", segment.ordinal);
     }
-    if (is_idle) releasable += segment.size;
+    if (is_idle) releasable += segment.size.count();
   }
-  const std::uint64_t need = segment_size(round);
+  const std::uint64_t need = rules_.segment_size(round);
   const std::uint64_t cap =
       std::min(device.limit, device.capacity == 0 ? kAddressSpace : device.capacity);
   const std::uint64_t kept = device.witness->segment_bytes() - releasable;
@@ -152,14 +127,14 @@ void CacheModel::judge_calls(Device& device, std::uint64_t round, bool is_hit) {
       report("C9", "an event was polled while a capture is underway");
     return;
   }
-  const std::uint64_t most = miss_calls_max(device, segment_size(round));
+  const std::uint64_t most = miss_calls_max(device, rules_.segment_size(round));
   if (others > most) {
     report("C17", "a miss made ", others, " device calls, ", most, " are allowed");
   }
   const bool has_grown = delta(device, device::CallKind::kSegmentAlloc) != 0;
-  if (has_grown && device.witness->segment_asked() != segment_size(round)) {
+  if (has_grown && device.witness->segment_asked() != rules_.segment_size(round)) {
     report("DEV-2", "a segment of ", device.witness->segment_asked(), " bytes was asked for, not ",
-           segment_size(round));
+           rules_.segment_size(round));
   }
 }
 

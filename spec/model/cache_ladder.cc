@@ -13,14 +13,15 @@ namespace ashlar::spec {
 
 CacheModel::Happened CacheModel::steal_in(const Device& device, const Call& call,
                                           bool had_view) const {
-  if (call.fails || call.takes_own_fit || settings_.reuse == CacheReuse::kOwn) return Happened::kNo;
+  if (call.fails || call.takes_own_fit || rules_.config().reuse == cache::Reuse::kOwn)
+    return Happened::kNo;
   if (!device.is_fresh) return Happened::kPerhaps;
-  const CacheSegment* const now = find_segment(device.view.segments, call.address);
+  const cache::SnapshotSegment* const now = find_segment(device.view.segments, call.address);
   if (now == nullptr) return Happened::kPerhaps;  // the walk has said so
-  if (now->stream != call.stream) return Happened::kYes;
+  if (now->stream.value() != call.stream) return Happened::kYes;
   if (!had_view) return Happened::kPerhaps;
   // a walk leaves the map before there
-  const CacheSegment* const was = find_segment(device.next.segments, now->base);
+  const cache::SnapshotSegment* const was = find_segment(device.next.segments, now->base.value());
   const bool is_adopted =
       was != nullptr && was->ordinal == now->ordinal && was->stream != now->stream;
   return is_adopted ? Happened::kYes : Happened::kNo;
@@ -28,13 +29,13 @@ CacheModel::Happened CacheModel::steal_in(const Device& device, const Call& call
 
 CacheModel::Happened CacheModel::retry_in(const Device& device, const Call& call) const {
   if (call.fails || failed(device, device::CallKind::kSegmentAlloc) != 0) return Happened::kYes;
-  const bool is_limit_known = device.has_limit || settings_.memory_fraction >= 1;
+  const bool is_limit_known = device.has_limit || rules_.config().memory_fraction >= 1;
   if (!is_limit_known) return Happened::kPerhaps;
   const std::uint64_t room = device.limit - std::min(device.limit, device.reserved_before);
-  if (segment_size(rounded(call.requested)) <= room) return Happened::kNo;
+  if (rules_.segment_size(rules_.rounded(call.requested)) <= room) return Happened::kNo;
   // The first search has it; but polls may make it too large to take, and a later one small enough
   // again.
-  if (call.takes_own_fit && settings_.max_split_size == ~std::uint64_t{0}) return Happened::kNo;
+  if (call.takes_own_fit && !rules_.has_max_split_size()) return Happened::kNo;
   const bool has_moved = delta(device, device::CallKind::kSegmentAlloc) +
                              delta(device, device::CallKind::kSegmentFree) !=
                          0;

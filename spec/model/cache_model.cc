@@ -30,7 +30,7 @@ void append(std::string* text, Hex part) {
 CacheModel::CacheModel(CacheSubject& subject, std::vector<DeviceWitness*> witnesses,
                        Options options)
     : subject_(subject),
-      settings_(subject.settings()),
+      rules_(subject.config()),
       devices_(witnesses.size()),
       walk_every_(std::max(options.walk_every, 1u)),
       validate_every_(std::max(options.validate_every, 1u)),
@@ -116,9 +116,9 @@ void CacheModel::end(Device& device, const Call& call) {
     }
   }
   const std::uint64_t held = device.witness->segment_bytes();
-  if (!device.has_limit && settings_.memory_fraction < 1 && device.witness->total() != 0) {
+  if (!device.has_limit && rules_.config().memory_fraction < 1 && device.witness->total() != 0) {
     device.has_limit = true;
-    device.limit = static_cast<std::uint64_t>(settings_.memory_fraction *
+    device.limit = static_cast<std::uint64_t>(rules_.config().memory_fraction *
                                               static_cast<double>(device.witness->total()));
   }
   if (delta(device, device::CallKind::kSegmentAlloc) >
@@ -161,7 +161,7 @@ CacheModel::Blocks::iterator CacheModel::complete(Device& device, Blocks::iterat
 
 void CacheModel::start_pending(Device& device, OwnedBlock& block) {
   block.is_pending = true;
-  for (const unsigned pool : {0u, block.is_small ? 1u : 2u}) {
+  for (const unsigned pool : {0u, stat_pool(block.pool)}) {
     device.live[pool] -= 1;
     device.live_bytes[pool] -= block.size;
   }
@@ -215,10 +215,10 @@ Result<CacheInfo> CacheModel::info_of(Device& device, std::uint64_t address) {
   const Result<CacheInfo> got = subject_.info(Address{address});
   if (got.is_ok() || device.was_dead || got.code() != end_of(device.id)) return got;
   if (!subject_.snapshot(device.id, &device.next).is_ok()) return got;
-  for (const CacheSegment& segment : device.next.segments) {
+  for (const cache::SnapshotSegment& segment : device.next.segments) {
     for (std::uint32_t i = 0; i < segment.block_count; ++i) {
-      const CacheBlock& block = device.next.blocks[segment.block_first + i];
-      if (block.address != address || block.state != CacheState::kLive) continue;
+      const cache::SnapshotBlock& block = device.next.blocks[segment.block_first + i];
+      if (block.address.value() != address || block.state != BlockState::kLive) continue;
       return CacheInfo{block.size, block.requested, segment.base, segment.size, block.stream};
     }
   }
@@ -232,28 +232,29 @@ void CacheModel::follow(Device& device, std::uint64_t tag, std::uint64_t size, c
   if (!got.is_ok())
     return report("C1", "info() does not know the address just given out: ", hex(address));
   const CacheInfo& info = got.value();
-  const std::uint64_t round = rounded(size);
-  if (info.size < size || info.requested != size)
+  const std::uint64_t usable = info.size.count();
+  const std::uint64_t round = rules_.rounded(size);
+  if (info.size.count() < size || info.requested.count() != size)
     report("C1", "the block is smaller than asked, or misremembers it");
-  if (address % std::min(settings_.granule, kAlignmentMax) != 0)
+  if (address % std::min(rules_.granule(), kAlignmentMax) != 0)
     report("C1", hex(address), " is not aligned");
-  if (info.stream != stream.id.value()) report("C1", "info() names another stream");
+  if (info.stream != stream.id) report("C1", "info() names another stream");
   const std::vector<DeviceWitness::Held>& held = device.witness->segments();
   auto segment =
       std::upper_bound(held.begin(), held.end(), address,
                        [](std::uint64_t a, const DeviceWitness::Held& h) { return a < h.base; });
   const bool is_inside = segment != held.begin() &&
                          (--segment, address - segment->base <= segment->size) &&
-                         info.size <= segment->size - (address - segment->base);
+                         usable <= segment->size - (address - segment->base);
   if (!is_inside)
     return report("C1", hex(address), " is not wholly inside a segment held from the device");
-  if (info.segment != segment->base || info.segment_size != segment->size) {
+  if (info.segment.value() != segment->base || info.segment_size.count() != segment->size) {
     report("C1", "info() misstates the segment of ", hex(address));
   }
   auto other = device.owned.lower_bound(address);
   if (other != device.owned.begin() && (--other, other->first + other->second.size <= address))
     ++other;
-  while (other != device.owned.end() && other.address() < address + info.size) {
+  while (other != device.owned.end() && other.address() < address + usable) {
     if (!other->second.is_pending)
       return report("C2", hex(address), " overlaps the live block at ", hex(other->first));
     device.touched.push_back(other->first);
@@ -261,41 +262,39 @@ void CacheModel::follow(Device& device, std::uint64_t tag, std::uint64_t size, c
   }
   for (const std::uint64_t part : {segment->ordinal, address - segment->base})
     address_hash_.add(part);
-  const bool small = is_small(round);
-  const std::uint64_t slack = info.size - std::min(round, info.size);
-  if (info.size < round) report("DEV-1", "the block is smaller than the rounded request ", round);
-  if (slack != 0 && round < settings_.max_split_size &&
-      (small ? slack >= settings_.granule : slack > settings_.small_request_max)) {
-    report("DEV-4", "a block with ", slack, " bytes to spare was not split");
+  const std::uint64_t spare = usable - std::min(round, usable);
+  if (usable < round) report("DEV-1", "the block is smaller than the rounded request ", round);
+  if (rules_.is_to_split(spare, round)) {
+    report("DEV-4", "a block with ", spare, " bytes to spare was not split");
   }
   OwnedBlock& block = insert_owned(device, address);
   block.tag = tag;
-  block.size = info.size;
+  block.size = usable;
   block.requested = size;
   block.stream = stream.id.value();
-  block.is_small = small;
+  block.pool = rules_.pool_of(round);
   *call = {.allocates = true,
            .fails = false,
            .is_hit = call->is_hit,
            .takes_own_fit = call->takes_own_fit,
            .stream = stream.id.value(),
            .address = address,
-           .pool = small ? 1u : 2u,
-           .size = info.size,
+           .pool = stat_pool(block.pool),
+           .size = usable,
            .requested = size};
   for (const unsigned pool : {0u, call->pool}) {
     device.live[pool] += 1;
-    device.live_bytes[pool] += info.size;
-    device.raised[static_cast<unsigned>(CacheFigure::kAllocations)][pool] += 1;
-    device.raised[static_cast<unsigned>(CacheFigure::kActive)][pool] += 1;
-    device.raised[static_cast<unsigned>(CacheFigure::kAllocatedBytes)][pool] += info.size;
-    device.raised[static_cast<unsigned>(CacheFigure::kActiveBytes)][pool] += info.size;
-    device.raised[static_cast<unsigned>(CacheFigure::kRequestedBytes)][pool] += size;
+    device.live_bytes[pool] += usable;
+    device.raised[number_of(Figure::kAllocations)][pool] += 1;
+    device.raised[number_of(Figure::kActive)][pool] += 1;
+    device.raised[number_of(Figure::kAllocatedBytes)][pool] += usable;
+    device.raised[number_of(Figure::kActiveBytes)][pool] += usable;
+    device.raised[number_of(Figure::kRequestedBytes)][pool] += size;
   }
 }
 
 void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Stream& stream,
-                                const Result<Address>& got, const CacheShortage& shortage) {
+                                const Result<Address>& got, const cache::OutOfMemory& account) {
   const Code code = got.code();
   if (callbacks_ != 0) {
     if (code != Code::kReentrant)
@@ -318,10 +317,10 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
       report("C16", "a request over 1 EiB was not refused as kSizeOverflow");
     return end(device, call);
   }
-  const std::uint64_t round = rounded(size);
-  const CacheBlock* best =
+  const std::uint64_t round = rules_.rounded(size);
+  const cache::SnapshotBlock* best =
       device.is_fresh ? best_fit(device.view, stream.id.value(), round) : nullptr;
-  const std::uint64_t best_address = best == nullptr ? 0 : best->address;
+  const std::uint64_t best_address = best == nullptr ? 0 : best->address.value();
   call.is_hit = best != nullptr;
   call.takes_own_fit = best != nullptr && got.is_ok() && got.value().value() == best_address;
   if (got.is_ok()) {
@@ -338,9 +337,9 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
   // A poll may merge the block that fitted into one too large to take (max_split_size): a miss,
   // then. Without the map after the call nobody knows whether one did.
   const bool may_outgrow =
-      settings_.max_split_size != ~std::uint64_t{0} && (device.completed != 0 || !device.is_fresh);
+      rules_.has_max_split_size() && (device.completed != 0 || !device.is_fresh);
   judge_calls(device, round, call.is_hit && !callback_ran_ && !may_outgrow);
-  if (code == Code::kOutOfMemory) judge_shortage(device, size, stream, shortage);
+  if (code == Code::kOutOfMemory) judge_shortage(device, size, stream, account);
   if (got.is_ok() && best_address != 0 && device.is_fresh && device.completed == 0 &&
       !callback_ran_ && got.value().value() != best_address) {
     report("DEV-3", hex(best_address), " was the best fit, ", hex(got.value().value()),

@@ -26,27 +26,29 @@
 #include <cstdint>
 #include <vector>
 
+#include "spec/model/cache_rules.h"
 #include "spec/model/cache_subject.h"
 #include "spec/model/device_witness.h"
 #include "spec/model/divergence.h"
 #include "spec/model/owned_blocks.h"
+#include "spec/model/stat_figures.h"
 #include "spec/ops/word_hash.h"
 
 namespace ashlar::spec {
 
-/// Some of the figures of all, small and large: bit `figure * kCachePools + pool`.
+/// Some of the figures of all, small and large: bit `figure * cache::kStatPools + pool`.
 using FigureSet = std::uint32_t;
 
 /// One heap's figures at a walk: [figure][all, small, large].
 struct HeapFigures {
   std::uint64_t heap = 0;  ///< identity of its stream
-  std::uint64_t now[kCacheFigures][kCachePools] = {};
+  std::uint64_t now[kFigures][cache::kStatPools] = {};
   /// at the walk before, of those in `changed`
-  std::uint64_t before[kCacheFigures][kCachePools] = {};
+  std::uint64_t before[kFigures][cache::kStatPools] = {};
   /// the peak is at least this, by what was seen after calls
-  std::uint64_t peak_least[kCacheFigures][kCachePools] = {};
+  std::uint64_t peak_least[kFigures][cache::kStatPools] = {};
   /// and at most this, by what a call added
-  std::uint64_t peak_most[kCacheFigures][kCachePools] = {};
+  std::uint64_t peak_most[kFigures][cache::kStatPools] = {};
   FigureSet changed = 0;     ///< between the two walks, some segment's share did
   FigureSet risen = 0;       ///< likewise, upwards
   bool has_changed = false;  ///< something came or went between the two walks
@@ -54,7 +56,7 @@ struct HeapFigures {
 
 /// What a walk counted in one segment.
 struct SegmentFigures {
-  std::uint64_t count[kCacheFigures] = {};
+  std::uint64_t count[kFigures] = {};
   std::size_t heap = 0;  ///< index into the device's heaps
 };
 
@@ -84,7 +86,7 @@ class CacheModel {
   /// A call on that device begins.
   void begin(DeviceId device);
   void judge_allocate(std::uint64_t tag, std::uint64_t size, const Stream& stream,
-                      const Result<Address>& got, const CacheShortage& shortage);
+                      const Result<Address>& got, const cache::OutOfMemory& account);
   /// `stream`, if given, is free_on's. Any address: the model knows what it is.
   void judge_free(std::uint64_t address, const Stream* stream, Status got);
   void judge_use(std::uint64_t address, const Stream& stream, Status got);
@@ -137,16 +139,16 @@ class CacheModel {
   void resume_walks();
   /// Live and pending blocks by address.
   const OwnedBlocks& owned(DeviceId device) const { return devices_[index(device)].owned; }
-  const CacheSnapshot& view(DeviceId device) const { return devices_[index(device)].view; }
+  const cache::Snapshot& view(DeviceId device) const { return devices_[index(device)].view; }
 
  private:
   using Blocks = OwnedBlocks;
   /// What the calls since the last walk can have raised: the peaks' upper bounds.
   struct Added {
     std::uint64_t calls = 0;
-    std::uint64_t blocks[kCachePools] = {};  ///< given out
-    std::uint64_t bytes[kCachePools] = {};
-    std::uint64_t requested[kCachePools] = {};
+    std::uint64_t blocks[cache::kStatPools] = {};  ///< given out
+    std::uint64_t bytes[cache::kStatPools] = {};
+    std::uint64_t requested[cache::kStatPools] = {};
     std::uint64_t completed = 0;
     std::uint64_t completed_bytes = 0;
     std::uint64_t grants = 0;  ///< segments
@@ -172,31 +174,31 @@ class CacheModel {
     bool has_limit = false;  ///< `limit` is in force: set, or worked out from memory_fraction
     std::vector<std::uint64_t> capturing;  ///< identities of streams whose capture was announced
     // The walk.
-    CacheSnapshot view;
-    CacheSnapshot next;
+    cache::Snapshot view;
+    cache::Snapshot next;
     std::vector<SegmentFigures> figures;  ///< of the view's segments
     /// addresses of owned blocks made, changed or dropped since the last walk
     std::vector<std::uint64_t> touched;
     bool is_fresh = false;
     std::vector<HeapFigures> heaps;
-    std::uint64_t sum[kCacheFigures][kCachePools] = {};
+    std::uint64_t sum[kFigures][cache::kStatPools] = {};
     /// at the walk before; of segments only
-    std::uint64_t sum_before[kCacheFigures][kCachePools] = {};
+    std::uint64_t sum_before[kFigures][cache::kStatPools] = {};
     bool has_segment_change = false;  ///< between the two walks
     Added added;
     std::uint64_t completed = 0;  ///< pending blocks found free during this call
     std::uint64_t completed_bytes = 0;
     // History, for C15.
-    CacheStats stats;  ///< as last read
-    std::uint64_t raised[kCacheFigures][kCachePools] = {};
+    cache::DeviceStats stats;  ///< as last read
+    std::uint64_t raised[kFigures][cache::kStatPools] = {};
     /// sums over the heaps; of segments, the device's own
-    std::uint64_t peaks_least[kCacheFigures][kCachePools] = {};
-    std::uint64_t peaks_most[kCacheFigures][kCachePools] = {};
+    std::uint64_t peaks_least[kFigures][cache::kStatPools] = {};
+    std::uint64_t peaks_most[kFigures][cache::kStatPools] = {};
     std::uint64_t ooms = 0;
     Bounded retries;
     Bounded steals;
-    std::uint64_t live[kCachePools] = {};
-    std::uint64_t live_bytes[kCachePools] = {};
+    std::uint64_t live[cache::kStatPools] = {};
+    std::uint64_t live_bytes[cache::kStatPools] = {};
     // At begin().
     std::uint64_t calls_in_all_before = 0;
     std::uint64_t failures_in_all_before = 0;
@@ -267,29 +269,26 @@ class CacheModel {
   void walk_segments(Device& device, bool is_whole);
   void begin_recount(Device& device, bool is_whole);
   static void make_room(Device& device);
-  static void recount(Device& device, bool is_small, const std::uint64_t* counts,
+  static void recount(Device& device, PoolId pool, const std::uint64_t* counts,
                       SegmentFigures* figures);
-  static void forget_segment(Device& device, const CacheSegment& old, bool is_whole,
+  static void forget_segment(Device& device, const cache::SnapshotSegment& old, bool is_whole,
                              SegmentFigures* figures);
-  bool is_as_before(const Device& device, std::size_t old_index, const CacheSegment& segment) const;
+  bool is_as_before(const Device& device, std::size_t old_index,
+                    const cache::SnapshotSegment& segment) const;
   Blocks::iterator& owned_at(Device& device, Place* place) const;
   void pass_owned(Device& device, std::uint64_t end, Place* place);
-  void walk_segment(Device& device, const CacheSegment& segment, Blocks::iterator* owned,
+  void walk_segment(Device& device, const cache::SnapshotSegment& segment, Blocks::iterator* owned,
                     SegmentFigures* figures);
-  void match_owned(Device& device, const CacheSegment& segment, const CacheBlock& block,
-                   Blocks::iterator* owned);
+  void match_owned(Device& device, const cache::SnapshotSegment& segment,
+                   const cache::SnapshotBlock& block, Blocks::iterator* owned);
   static std::size_t heap_of(Device& device, std::uint64_t stream);
 
   // cache_judge.cc
-  std::uint64_t rounded(std::uint64_t size) const;
-  std::uint64_t segment_size(std::uint64_t rounded) const;
-  bool is_small(std::uint64_t rounded) const { return rounded <= settings_.small_request_max; }
-  bool fits(std::uint64_t block, std::uint64_t rounded) const;
-  const CacheBlock* best_fit(const CacheSnapshot& view, std::uint64_t stream,
-                             std::uint64_t rounded) const;
+  const cache::SnapshotBlock* best_fit(const cache::Snapshot& view, std::uint64_t stream,
+                                       std::uint64_t rounded) const;
   bool is_in_reach(std::uint64_t heap, const Stream& stream, bool may_wait) const;
   void judge_shortage(Device& device, std::uint64_t size, const Stream& stream,
-                      const CacheShortage& shortage);
+                      const cache::OutOfMemory& account);
   void judge_calls(Device& device, std::uint64_t rounded, bool is_hit);
   std::uint64_t miss_calls_max(const Device& device, std::uint64_t segment) const;
 
@@ -301,26 +300,26 @@ class CacheModel {
 
   // cache_stats.cc
   void judge_stats(Device& device);
-  void judge_counters(Device& device, const CacheStats& stats);
-  void judge_oversize(Device& device, const CacheStats& stats);
+  void judge_counters(Device& device, const cache::DeviceStats& stats);
+  void judge_oversize(Device& device, const cache::DeviceStats& stats);
   void note_added(Device& device, const Call& call);
   void raise_bounds(Device& device);
   /// What some figures of a heap can have risen by before something left again.
   struct Rises {
     FigureSet set = 0;
-    std::uint64_t by[kCacheFigures * kCachePools];  ///< of those in the set
+    std::uint64_t by[kFigures * cache::kStatPools];  ///< of those in the set
   };
   static void note_rises(const Added& added, Rises* rises);
   static void raise_heap_bounds(Device& device, HeapFigures& heap, FigureSet figures,
                                 const Rises& rises);
   void raise_segment_bounds(Device& device);
-  static bool has_wrong_figure(const Device& device, const CacheStats& stats);
-  void explain_figures(const Device& device, const CacheStats& stats);
-  void explain_peaks(const Device& device, const CacheStats& stats);
+  static bool has_wrong_figure(const Device& device, const cache::DeviceStats& stats);
+  void explain_figures(const Device& device, const cache::DeviceStats& stats);
+  void explain_peaks(const Device& device, const cache::DeviceStats& stats);
   void expect_stat(const char* name, std::uint64_t is, std::uint64_t must);
 
   CacheSubject& subject_;
-  CacheSettings settings_;
+  CacheRules rules_;
   std::vector<Device> devices_;
   std::uint32_t walk_every_;
   std::uint32_t validate_every_;

@@ -20,32 +20,29 @@ namespace ashlar::spec {
 
 namespace {
 
-constexpr unsigned n(CacheFigure figure) { return static_cast<unsigned>(figure); }
-constexpr const char* kFigureNames[kCacheFigures] = {
-    "allocations",     "segments",       "active",       "inactive_split",
-    "allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes",
-    "requested_bytes"};
-constexpr const char* kPoolNames[kCachePools] = {"", " (small)", " (large)"};
+constexpr const char* kPoolNames[cache::kStatPools] = {"", " (small)", " (large)"};
 
 bool is_segment_figure(unsigned figure) {
-  return figure == n(CacheFigure::kSegments) || figure == n(CacheFigure::kReservedBytes);
+  return figure == number_of(Figure::kSegments) || figure == number_of(Figure::kReservedBytes);
 }
 bool is_split_figure(unsigned figure) {
-  return figure == n(CacheFigure::kInactiveSplits) || figure == n(CacheFigure::kInactiveSplitBytes);
+  return figure == number_of(Figure::kInactiveSplits) ||
+         figure == number_of(Figure::kInactiveSplitBytes);
 }
 constexpr FigureSet figure_bit(unsigned figure, unsigned pool) {
-  return FigureSet{1} << (figure * kCachePools + pool);
+  return FigureSet{1} << (figure * cache::kStatPools + pool);
 }
-constexpr FigureSet every_pool(CacheFigure figure) {
-  return figure_bit(n(figure), 0) | figure_bit(n(figure), 1) | figure_bit(n(figure), 2);
+constexpr FigureSet every_pool(Figure figure) {
+  return figure_bit(number_of(figure), 0) | figure_bit(number_of(figure), 1) |
+         figure_bit(number_of(figure), 2);
 }
 constexpr FigureSet kSegmentFigures =
-    every_pool(CacheFigure::kSegments) | every_pool(CacheFigure::kReservedBytes);
+    every_pool(Figure::kSegments) | every_pool(Figure::kReservedBytes);
 /// Of small and large alone: those of both are their sums.
 constexpr FigureSet kSplitFigures =
-    (every_pool(CacheFigure::kInactiveSplits) | every_pool(CacheFigure::kInactiveSplitBytes)) &
-    ~(figure_bit(n(CacheFigure::kInactiveSplits), 0) |
-      figure_bit(n(CacheFigure::kInactiveSplitBytes), 0));
+    (every_pool(Figure::kInactiveSplits) | every_pool(Figure::kInactiveSplitBytes)) &
+    ~(figure_bit(number_of(Figure::kInactiveSplits), 0) |
+      figure_bit(number_of(Figure::kInactiveSplitBytes), 0));
 
 }  // namespace
 
@@ -56,19 +53,20 @@ void CacheModel::expect_stat(const char* name, std::uint64_t is, std::uint64_t m
 /// Every figure in one pass without a branch: conserved, risen as much as counted, and (where the
 /// map is fresh) as the recount and within its peak's bounds. What is wrong is worked out by
 /// explain_figures and explain_peaks.
-bool CacheModel::has_wrong_figure(const Device& device, const CacheStats& stats) {
-  const CacheStat* stat = &stats.figure[0][0];
+bool CacheModel::has_wrong_figure(const Device& device, const cache::DeviceStats& stats) {
   const std::uint64_t* raised = &device.raised[0][0];
   const std::uint64_t* sum = &device.sum[0][0];
   const std::uint64_t* least = &device.peaks_least[0][0];
   const std::uint64_t* most = &device.peaks_most[0][0];
   const std::uint64_t is_fresh = device.is_fresh ? ~std::uint64_t{0} : 0;
   std::uint64_t wrong = 0;
-  for (unsigned figure = 0; figure < kCacheFigures; ++figure) {
+  for (unsigned figure = 0; figure < kFigures; ++figure) {
     const std::uint64_t is_counted =
         is_segment_figure(figure) || is_split_figure(figure) ? 0 : ~std::uint64_t{0};
-    for (unsigned pool = 0; pool < kCachePools; ++pool, ++stat, ++raised, ++sum, ++least, ++most) {
-      const CacheStat is = *stat;
+    const cache::Stat* stat = figure_of(stats, figure).data();
+    for (unsigned pool = 0; pool < cache::kStatPools;
+         ++pool, ++stat, ++raised, ++sum, ++least, ++most) {
+      const cache::Stat is = *stat;
       const std::uint64_t must_rise = *raised;
       wrong |= (is.increased - is.decreased) ^ is.current;
       wrong |= (is.increased ^ must_rise) & is_counted;
@@ -81,11 +79,11 @@ bool CacheModel::has_wrong_figure(const Device& device, const CacheStats& stats)
   return wrong != 0;
 }
 
-void CacheModel::explain_figures(const Device& device, const CacheStats& stats) {
-  for (unsigned figure = 0; figure < kCacheFigures; ++figure) {
-    for (unsigned pool = 0; pool < kCachePools; ++pool) {
-      const CacheStat& stat = stats.figure[figure][pool];
-      const std::string name = std::string(kFigureNames[figure]) + kPoolNames[pool];
+void CacheModel::explain_figures(const Device& device, const cache::DeviceStats& stats) {
+  for (unsigned figure = 0; figure < kFigures; ++figure) {
+    for (unsigned pool = 0; pool < cache::kStatPools; ++pool) {
+      const cache::Stat& stat = figure_of(stats, figure)[pool];
+      const std::string name = std::string(kFigureRows[figure].name) + kPoolNames[pool];
       const std::uint64_t raised = device.raised[figure][pool];
       const bool is_conserved = stat.increased - stat.decreased == stat.current &&
                                 stat.peak >= stat.current && stat.decreased <= stat.increased;
@@ -135,22 +133,22 @@ void CacheModel::raise_bounds(Device& device) {
 }
 
 void CacheModel::note_rises(const Added& added, Rises* rises) {
-  const auto rise = [rises](CacheFigure figure, unsigned pool, std::uint64_t by) {
-    rises->set |= figure_bit(n(figure), pool);
-    rises->by[n(figure) * kCachePools + pool] = by;
+  const auto rise = [rises](Figure figure, unsigned pool, std::uint64_t by) {
+    rises->set |= figure_bit(number_of(figure), pool);
+    rises->by[number_of(figure) * cache::kStatPools + pool] = by;
   };
-  for (unsigned pool = 0; pool < kCachePools; ++pool) {
+  for (unsigned pool = 0; pool < cache::kStatPools; ++pool) {
     if (added.blocks[pool] != 0) {
-      rise(CacheFigure::kAllocations, pool, added.blocks[pool]);
-      rise(CacheFigure::kActive, pool, added.blocks[pool]);
-      rise(CacheFigure::kAllocatedBytes, pool, added.bytes[pool]);
-      rise(CacheFigure::kActiveBytes, pool, added.bytes[pool]);
-      rise(CacheFigure::kRequestedBytes, pool, added.requested[pool]);
+      rise(Figure::kAllocations, pool, added.blocks[pool]);
+      rise(Figure::kActive, pool, added.blocks[pool]);
+      rise(Figure::kAllocatedBytes, pool, added.bytes[pool]);
+      rise(Figure::kActiveBytes, pool, added.bytes[pool]);
+      rise(Figure::kRequestedBytes, pool, added.requested[pool]);
     }
     if (added.completed == 0) continue;
     // Every block that completes may make a split before the next one merges it away.
-    rise(CacheFigure::kInactiveSplits, pool, added.completed);
-    rise(CacheFigure::kInactiveSplitBytes, pool, added.completed_bytes);
+    rise(Figure::kInactiveSplits, pool, added.completed);
+    rise(Figure::kInactiveSplitBytes, pool, added.completed_bytes);
   }
 }
 
@@ -167,9 +165,9 @@ void CacheModel::raise_heap_bounds(Device& device, HeapFigures& heap, FigureSet 
     const std::uint64_t was = (heap.changed & bit) != 0 ? (&heap.before[0][0])[i] : is;
     const std::uint64_t high = std::max(is, was + ((rises.set & bit) != 0 ? rises.by[i] : 0));
     if (is > was && (bit & kSplitFigures) != 0) {
-      std::uint64_t* const raised = &device.raised[i / kCachePools][0];
+      std::uint64_t* const raised = &device.raised[i / cache::kStatPools][0];
       raised[0] += is - was;
-      raised[i % kCachePools] += is - was;
+      raised[i % cache::kStatPools] += is - was;
     }
     if (is > least[i]) {
       (&device.peaks_least[0][0])[i] += is - least[i];
@@ -186,14 +184,14 @@ void CacheModel::raise_heap_bounds(Device& device, HeapFigures& heap, FigureSet 
 /// gone before others came: at most what was held and every grant since.
 void CacheModel::raise_segment_bounds(Device& device) {
   const Added& added = device.added;
-  for (const CacheFigure figure : {CacheFigure::kSegments, CacheFigure::kReservedBytes}) {
+  for (const Figure figure : {Figure::kSegments, Figure::kReservedBytes}) {
     const std::uint64_t granted =
-        figure == CacheFigure::kReservedBytes ? added.granted_bytes : added.grants;
-    for (unsigned pool = 0; pool < kCachePools; ++pool) {
-      const std::uint64_t now = device.sum[n(figure)][pool];
-      std::uint64_t& before = device.sum_before[n(figure)][pool];
-      std::uint64_t& least = device.peaks_least[n(figure)][pool];
-      std::uint64_t& most = device.peaks_most[n(figure)][pool];
+        figure == Figure::kReservedBytes ? added.granted_bytes : added.grants;
+    for (unsigned pool = 0; pool < cache::kStatPools; ++pool) {
+      const std::uint64_t now = device.sum[number_of(figure)][pool];
+      std::uint64_t& before = device.sum_before[number_of(figure)][pool];
+      std::uint64_t& least = device.peaks_least[number_of(figure)][pool];
+      std::uint64_t& most = device.peaks_most[number_of(figure)][pool];
       const bool is_exact = added.calls == 1 && added.grants <= 1;
       least = std::max(least, now);
       most = std::max({most, now, is_exact ? 0 : before + granted});
@@ -202,37 +200,37 @@ void CacheModel::raise_segment_bounds(Device& device) {
   }
 }
 
-void CacheModel::explain_peaks(const Device& device, const CacheStats& stats) {
+void CacheModel::explain_peaks(const Device& device, const cache::DeviceStats& stats) {
   if (has_lost_peaks_) return;
-  for (unsigned figure = 0; figure < kCacheFigures; ++figure) {
-    for (unsigned pool = 0; pool < kCachePools; ++pool) {
+  for (unsigned figure = 0; figure < kFigures; ++figure) {
+    for (unsigned pool = 0; pool < cache::kStatPools; ++pool) {
       const std::uint64_t low = device.peaks_least[figure][pool];
       const std::uint64_t high = device.peaks_most[figure][pool];
-      const std::uint64_t peak = stats.figure[figure][pool].peak;
+      const std::uint64_t peak = figure_of(stats, figure)[pool].peak;
       if (peak >= low && (peak <= high || (walk_every_ != 1 && is_split_figure(figure)))) continue;
-      return report("C15", kFigureNames[figure], kPoolNames[pool], "'s peak is ", peak,
+      return report("C15", kFigureRows[figure].name, kPoolNames[pool], "'s peak is ", peak,
                     ", must be in ", low, " .. ", high);
     }
   }
 }
 
 /// What is simply counted.
-void CacheModel::judge_counters(Device& device, const CacheStats& stats) {
-  for (unsigned pool = 0; pool < kCachePools; ++pool) {
-    expect_stat("allocations", stats.of(CacheFigure::kAllocations, pool).current,
+void CacheModel::judge_counters(Device& device, const cache::DeviceStats& stats) {
+  for (unsigned pool = 0; pool < cache::kStatPools; ++pool) {
+    expect_stat("allocations", figure_of(stats, Figure::kAllocations)[pool].current,
                 device.live[pool]);
-    expect_stat("allocated_bytes", stats.of(CacheFigure::kAllocatedBytes, pool).current,
+    expect_stat("allocated_bytes", figure_of(stats, Figure::kAllocatedBytes)[pool].current,
                 device.live_bytes[pool]);
   }
-  expect_stat("segments", stats.of(CacheFigure::kSegments).current,
+  expect_stat("segments", figure_of(stats, Figure::kSegments)[0].current,
               device.witness->segments().size());
-  expect_stat("reserved_bytes", stats.of(CacheFigure::kReservedBytes).current,
+  expect_stat("reserved_bytes", figure_of(stats, Figure::kReservedBytes)[0].current,
               device.witness->segment_bytes());
-  expect_stat("segments increased", stats.of(CacheFigure::kSegments).increased,
+  expect_stat("segments increased", figure_of(stats, Figure::kSegments)[0].increased,
               device.witness->calls_of(device::CallKind::kSegmentAlloc) -
                   device.witness->failures_of(device::CallKind::kSegmentAlloc));
-  if (std::memcmp(stats.device_calls, device.witness->calls().data(), sizeof stats.device_calls) !=
-      0) {
+  if (std::memcmp(stats.device_calls.data(), device.witness->calls().data(),
+                  sizeof stats.device_calls) != 0) {
     for (unsigned kind = 0; kind < device::kCallKinds; ++kind) {
       expect_stat(device::call_name(static_cast<device::CallKind>(kind)), stats.device_calls[kind],
                   device.witness->calls()[kind]);
@@ -253,17 +251,17 @@ void CacheModel::judge_counters(Device& device, const CacheStats& stats) {
   if (stats.waits > waits || devices_.size() == 1) expect_stat("waits", stats.waits, waits);
 }
 
-void CacheModel::judge_oversize(Device& device, const CacheStats& stats) {
+void CacheModel::judge_oversize(Device& device, const cache::DeviceStats& stats) {
   std::uint64_t live = 0;
   std::uint64_t active = 0;
   std::uint64_t segments = 0;
-  if (settings_.max_split_size != ~std::uint64_t{0}) {
-    for (const CacheSegment& segment : device.view.segments)
-      segments += segment.size >= settings_.max_split_size;
-    for (const CacheBlock& block : device.view.blocks) {
-      const bool is_oversize = block.size >= settings_.max_split_size;
-      live += is_oversize && block.state == CacheState::kLive;
-      active += is_oversize && block.state != CacheState::kFree;
+  if (rules_.has_max_split_size()) {
+    for (const cache::SnapshotSegment& segment : device.view.segments)
+      segments += segment.size.count() >= rules_.max_split_size();
+    for (const cache::SnapshotBlock& block : device.view.blocks) {
+      const bool is_oversize = block.size.count() >= rules_.max_split_size();
+      live += is_oversize && block.state == BlockState::kLive;
+      active += is_oversize && block.state != BlockState::kFree;
     }
   }
   expect_stat("oversize_segments", stats.oversize_segments.current, segments);
@@ -273,7 +271,7 @@ void CacheModel::judge_oversize(Device& device, const CacheStats& stats) {
 
 void CacheModel::judge_stats(Device& device) {
   if (!verdict_.is_good()) return;
-  CacheStats& stats = device.stats;
+  cache::DeviceStats& stats = device.stats;
   if (!subject_.stats(device.id, &stats).is_ok())
     return report("C15", "no statistics could be read");
   judge_counters(device, stats);

@@ -11,26 +11,25 @@ namespace ashlar::spec {
 
 namespace {
 
-constexpr unsigned f(CacheFigure figure) { return static_cast<unsigned>(figure); }
-
 /// Where a block lies, as a part of a report.
 struct BlockPlace {
-  const CacheSegment* segment;
-  const CacheBlock* block;
+  const cache::SnapshotSegment* segment;
+  const cache::SnapshotBlock* block;
 };
-BlockPlace place(const CacheSegment& segment, const CacheBlock& block) {
+BlockPlace place(const cache::SnapshotSegment& segment, const cache::SnapshotBlock& block) {
   return {&segment, &block};
 }
 void append(std::string* text, BlockPlace at) {
-  *text += joined("segment ", at.segment->ordinal, " + ", at.block->address - at.segment->base,
-                  " (", at.block->size, " bytes)");
+  *text += joined("segment ", at.segment->ordinal, " + ",
+                  at.block->address.value() - at.segment->base.value(), " (",
+                  at.block->size.count(), " bytes)");
 }
 
 /// A block as the model knows it, with nothing to look into: the common case of match_owned.
-bool is_plainly(const OwnedBlock& own, const CacheBlock& block, bool is_small) {
-  return block.state == CacheState::kLive && !own.is_pending && own.size == block.size &&
-         own.is_small == is_small && own.requested == block.requested &&
-         own.stream == block.stream && own.uses.empty() && block.other_uses == 0;
+bool is_plainly(const OwnedBlock& own, const cache::SnapshotBlock& block, PoolId pool) {
+  return block.state == BlockState::kLive && !own.is_pending && own.size == block.size.count() &&
+         own.pool == pool && own.requested == block.requested.count() &&
+         own.stream == block.stream.value() && own.uses.empty() && block.other_uses == 0;
 }
 
 }  // namespace
@@ -45,38 +44,38 @@ std::size_t CacheModel::heap_of(Device& device, std::uint64_t stream) {
 }
 
 /// A block that is not free against the next owned one; free ones let pending owned blocks go.
-void CacheModel::match_owned(Device& device, const CacheSegment& segment, const CacheBlock& block,
-                             Blocks::iterator* owned) {
-  while (*owned != device.owned.end() && owned->address() < block.address) {
+void CacheModel::match_owned(Device& device, const cache::SnapshotSegment& segment,
+                             const cache::SnapshotBlock& block, Blocks::iterator* owned) {
+  while (*owned != device.owned.end() && owned->address() < block.address.value()) {
     if (!(*owned)->second.is_pending) {
       return report("C2", "a live block is not in the snapshot, before ", place(segment, block));
     }
     *owned = complete(device, *owned);
   }
-  const bool is_known = *owned != device.owned.end() && owned->address() == block.address;
+  const bool is_known = *owned != device.owned.end() && owned->address() == block.address.value();
   if (!is_known)
     return report("C2", place(segment, block), " is owned by nobody that was given it");
   const OwnedBlock& own = (*owned)->second;
-  const bool is_pending = block.state == CacheState::kPending;
+  const bool is_pending = block.state == BlockState::kPending;
   if (own.is_pending != is_pending) {
     return report("C2", place(segment, block),
                   is_pending ? " is pending but live" : " is live but freed");
   }
   // A borrowed block whose borrower is done, but other uses are not, may go by its heap's stream
   // again.
-  const bool is_borrowed = segment.stream != own.stream;
-  const bool same_stream =
-      own.stream == block.stream || (is_pending && is_borrowed && block.stream == segment.stream);
-  if (own.size != block.size || own.requested != block.requested || !same_stream) {
+  const bool is_borrowed = segment.stream.value() != own.stream;
+  const bool same_stream = own.stream == block.stream.value() ||
+                           (is_pending && is_borrowed && block.stream == segment.stream);
+  if (own.size != block.size.count() || own.requested != block.requested.count() || !same_stream) {
     return report("C1", place(segment, block),
                   " changed its size, its requested size or its stream");
   }
-  if (own.is_small != segment.is_small)
+  if (own.pool != segment.pool)
     return report("DEV-2", place(segment, block), " lies in the wrong pool");
   // On a block taken from another stream's heap, that stream's own order stands for a use of it,
   // and the borrower is one.
-  const auto in_order =
-      static_cast<std::size_t>(std::count(own.uses.begin(), own.uses.end(), segment.stream));
+  const auto in_order = static_cast<std::size_t>(
+      std::count(own.uses.begin(), own.uses.end(), segment.stream.value()));
   const std::size_t least = is_pending ? 0 : own.uses.size() - in_order;
   if (block.other_uses > own.uses.size() + is_borrowed || block.other_uses < least) {
     return report("C7", place(segment, block), " counts ", block.other_uses, " uses of ",
@@ -88,8 +87,8 @@ void CacheModel::match_owned(Device& device, const CacheSegment& segment, const 
   ++*owned;
 }
 
-void CacheModel::walk_segment(Device& device, const CacheSegment& segment, Blocks::iterator* owned,
-                              SegmentFigures* figures) {
+void CacheModel::walk_segment(Device& device, const cache::SnapshotSegment& segment,
+                              Blocks::iterator* owned, SegmentFigures* figures) {
   std::uint64_t splits = 0;
   std::uint64_t split_bytes = 0;
   std::uint64_t active = 0;
@@ -97,63 +96,64 @@ void CacheModel::walk_segment(Device& device, const CacheSegment& segment, Block
   std::uint64_t requested_bytes = 0;
   std::uint64_t live = 0;
   std::uint64_t live_bytes = 0;
-  const CacheBlock* block = device.next.blocks.data() + segment.block_first;
-  const CacheBlock* const end = block + segment.block_count;
-  std::uint64_t at = segment.base;
+  const cache::SnapshotBlock* block = device.next.blocks.data() + segment.block_first;
+  const cache::SnapshotBlock* const end = block + segment.block_count;
+  std::uint64_t at = segment.base.value();
   bool was_free = false;
   for (; block != end; ++block) {
-    if (block->address != at || block->size == 0)
+    const std::uint64_t size = block->size.count();
+    if (block->address.value() != at || size == 0)
       return report("C3", place(segment, *block), " leaves a gap or overlaps");
-    at += block->size;
-    const bool is_free = block->state == CacheState::kFree;
+    at += size;
+    const bool is_free = block->state == BlockState::kFree;
     if (is_free && was_free)
       return report("C4", place(segment, *block), " and the block before it are both free");
     was_free = is_free;
-    if ((block->size & (settings_.granule - 1)) != 0) {
+    if ((size & (rules_.granule() - 1)) != 0) {
       return report("C3", place(segment, *block), " is no multiple of the granule");
     }
     if (is_free) {
       if (segment.block_count == 1) continue;
       splits += 1;
-      split_bytes += block->size;
+      split_bytes += size;
       continue;
     }
-    if (block->state == CacheState::kInTransfer) {
+    if (block->state == BlockState::kInTransfer) {
       return report("C18", place(segment, *block), " is in transfer after the call");
     }
     active += 1;
-    active_bytes += block->size;
-    requested_bytes += block->requested;
-    if (block->state == CacheState::kLive) {
+    active_bytes += size;
+    requested_bytes += block->requested.count();
+    if (block->state == BlockState::kLive) {
       live += 1;
-      live_bytes += block->size;
+      live_bytes += size;
     }
-    if (*owned != device.owned.end() && owned->address() == block->address &&
-        is_plainly((*owned)->second, *block, segment.is_small)) {
+    if (*owned != device.owned.end() && owned->address() == block->address.value() &&
+        is_plainly((*owned)->second, *block, segment.pool)) {
       ++*owned;
     } else {
       match_owned(device, segment, *block, owned);
     }
   }
-  if (at != segment.base + segment.size) {
+  if (at != segment.base.value() + segment.size.count()) {
     return report("C3", "the blocks of segment ", segment.ordinal, " do not reach its end");
   }
-  std::uint64_t counts[kCacheFigures];
-  counts[f(CacheFigure::kSegments)] = 1;
-  counts[f(CacheFigure::kReservedBytes)] = segment.size;
-  counts[f(CacheFigure::kAllocations)] = live;
-  counts[f(CacheFigure::kAllocatedBytes)] = live_bytes;
-  counts[f(CacheFigure::kActive)] = active;
-  counts[f(CacheFigure::kActiveBytes)] = active_bytes;
-  counts[f(CacheFigure::kRequestedBytes)] = requested_bytes;
-  counts[f(CacheFigure::kInactiveSplits)] = splits;
-  counts[f(CacheFigure::kInactiveSplitBytes)] = split_bytes;
-  figures->heap = heap_of(device, segment.stream);
-  recount(device, segment.is_small, counts, figures);
+  std::uint64_t counts[kFigures];
+  counts[number_of(Figure::kSegments)] = 1;
+  counts[number_of(Figure::kReservedBytes)] = segment.size.count();
+  counts[number_of(Figure::kAllocations)] = live;
+  counts[number_of(Figure::kAllocatedBytes)] = live_bytes;
+  counts[number_of(Figure::kActive)] = active;
+  counts[number_of(Figure::kActiveBytes)] = active_bytes;
+  counts[number_of(Figure::kRequestedBytes)] = requested_bytes;
+  counts[number_of(Figure::kInactiveSplits)] = splits;
+  counts[number_of(Figure::kInactiveSplitBytes)] = split_bytes;
+  figures->heap = heap_of(device, segment.stream.value());
+  recount(device, segment.pool, counts, figures);
 }
 
 void CacheModel::begin_recount(Device& device, bool is_whole) {
-  constexpr unsigned kAll = kCacheFigures * kCachePools;
+  constexpr unsigned kAll = kFigures * cache::kStatPools;
   for (HeapFigures& heap : device.heaps) {
     heap.has_changed = is_whole;
     heap.changed = heap.risen = is_whole ? ~FigureSet{0} >> (32 - kAll) : 0;
@@ -167,48 +167,49 @@ void CacheModel::begin_recount(Device& device, bool is_whole) {
 }
 
 /// A segment's figures become `counts`, in its heap's and the device's too.
-void CacheModel::recount(Device& device, bool is_small, const std::uint64_t* counts,
+void CacheModel::recount(Device& device, PoolId in, const std::uint64_t* counts,
                          SegmentFigures* figures) {
   HeapFigures& heap = device.heaps[figures->heap];
   heap.has_changed = true;
-  for (unsigned i = 0; i < kCacheFigures; ++i) {
+  for (unsigned i = 0; i < kFigures; ++i) {
     const std::uint64_t change = counts[i] - figures->count[i];
     if (change == 0) continue;
     figures->count[i] = counts[i];
-    for (const unsigned pool : {0u, is_small ? 1u : 2u}) {
-      const FigureSet bit = FigureSet{1} << (i * kCachePools + pool);
+    for (const unsigned pool : {0u, stat_pool(in)}) {
+      const FigureSet bit = FigureSet{1} << (i * cache::kStatPools + pool);
       if ((heap.changed & bit) == 0) heap.before[i][pool] = heap.now[i][pool];
       heap.changed |= bit;
       if (static_cast<std::int64_t>(change) > 0) heap.risen |= bit;
       heap.now[i][pool] += change;
       device.sum[i][pool] += change;
     }
-    if (i == f(CacheFigure::kSegments) || i == f(CacheFigure::kReservedBytes))
+    if (i == number_of(Figure::kSegments) || i == number_of(Figure::kReservedBytes))
       device.has_segment_change = true;
   }
 }
 
 /// A segment has gone, or is another heap's: its figures are nothing.
-void CacheModel::forget_segment(Device& device, const CacheSegment& old, bool is_whole,
+void CacheModel::forget_segment(Device& device, const cache::SnapshotSegment& old, bool is_whole,
                                 SegmentFigures* figures) {
-  constexpr std::uint64_t kNothing[kCacheFigures] = {};
-  if (!is_whole) recount(device, old.is_small, kNothing, figures);
+  constexpr std::uint64_t kNothing[kFigures] = {};
+  if (!is_whole) recount(device, old.pool, kNothing, figures);
   *figures = {};
 }
 
 /// Invariant 3: nothing that the judgement of this segment rests on is other than at the last walk.
 bool CacheModel::is_as_before(const Device& device, std::size_t old_index,
-                              const CacheSegment& segment) const {
-  const CacheSegment& old = device.view.segments[old_index];
+                              const cache::SnapshotSegment& segment) const {
+  const cache::SnapshotSegment& old = device.view.segments[old_index];
   if (old.size != segment.size || old.stream != segment.stream || old.ordinal != segment.ordinal ||
-      old.block_count != segment.block_count || old.is_small != segment.is_small) {
+      old.block_count != segment.block_count || old.pool != segment.pool) {
     return false;
   }
-  const auto touched = std::lower_bound(device.touched.begin(), device.touched.end(), segment.base);
-  if (touched != device.touched.end() && *touched - segment.base < segment.size) return false;
+  const std::uint64_t base = segment.base.value();
+  const auto touched = std::lower_bound(device.touched.begin(), device.touched.end(), base);
+  if (touched != device.touched.end() && *touched - base < segment.size.count()) return false;
   return std::memcmp(device.view.blocks.data() + old.block_first,
                      device.next.blocks.data() + segment.block_first,
-                     segment.block_count * sizeof(CacheBlock)) == 0;
+                     segment.block_count * sizeof(cache::SnapshotBlock)) == 0;
 }
 
 CacheModel::Blocks::iterator& CacheModel::owned_at(Device& device, Place* place) const {
@@ -231,7 +232,7 @@ void CacheModel::pass_owned(Device& device, std::uint64_t end, Place* place) {
 /// unless segments came or went.
 void CacheModel::walk_segments(Device& device, bool is_whole) {
   const std::vector<DeviceWitness::Held>& held = device.witness->segments();
-  const std::vector<CacheSegment>& old = device.view.segments;
+  const std::vector<cache::SnapshotSegment>& old = device.view.segments;
   std::vector<SegmentFigures>& figures = device.figures;
   std::size_t at_old = 0;
   Place place{device.owned.begin(), 0};
@@ -241,15 +242,15 @@ void CacheModel::walk_segments(Device& device, bool is_whole) {
     figures.erase(figures.begin() + static_cast<std::ptrdiff_t>(at));
   };
   for (std::size_t i = 0; i < device.next.segments.size() && verdict_.is_good(); ++i) {
-    const CacheSegment& segment = device.next.segments[i];
-    if (segment.base != held[i].base || segment.size != held[i].size) {
+    const cache::SnapshotSegment& segment = device.next.segments[i];
+    if (segment.base.value() != held[i].base || segment.size.count() != held[i].size) {
       return report("C14", "segment ", segment.ordinal, " is not as the device gave it out");
     }
     while (at_old < old.size() && old[at_old].base < segment.base) drop_old(i);
     const bool was_here = at_old < old.size() && old[at_old].base == segment.base;
     if (was_here && !is_whole && is_as_before(device, at_old, segment)) {
-      if (place.passed == 0) pass_owned(device, segment.base, &place);
-      place.passed = segment.base + segment.size;
+      if (place.passed == 0) pass_owned(device, segment.base.value(), &place);
+      place.passed = segment.base.value() + segment.size.count();
       ++at_old;
       continue;
     }
@@ -257,7 +258,7 @@ void CacheModel::walk_segments(Device& device, bool is_whole) {
     if (!was_here) {
       figures.insert(figures.begin() + static_cast<std::ptrdiff_t>(i), SegmentFigures{});
     } else if (is_whole || old[at_old].stream != segment.stream ||
-               old[at_old].is_small != segment.is_small) {
+               old[at_old].pool != segment.pool) {
       forget_segment(device, old[at_old], is_whole, &figures[i]);
     }
     at_old += was_here;

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <ashlar/base/pool_id.h>
+
 #include "spec/gpu/short_list.h"
 
 namespace ashlar::spec {
@@ -23,7 +25,7 @@ struct OwnedBlock {
   std::uint64_t stream = 0;          ///< identity
   ShortList<std::uint64_t, 2> uses;  ///< identities of other streams announced, each once
   bool is_pending = false;
-  bool is_small = false;
+  PoolId pool = PoolId::kSmall;
 };
 
 class OwnedBlocks {

@@ -1,0 +1,39 @@
+// CacheRules: what a configuration makes of a request (rows DEV-1..4), by the judge's own reading.
+//
+// Plain words throughout the judge: a subject's wrong number must be reported, not trip an
+// assertion of Bytes.
+// Thread safety: a plain value.
+#pragma once
+
+#include <cstdint>
+
+#include <ashlar/base/pool_id.h>
+#include <ashlar/cache/config.h>
+
+namespace ashlar::spec {
+
+class CacheRules {
+ public:
+  explicit CacheRules(const cache::Config& config) : config_(config) {}
+
+  const cache::Config& config() const { return config_; }
+  std::uint64_t granule() const { return config_.granule.count(); }
+  std::uint64_t max_split_size() const { return config_.max_split_size.count(); }
+  bool has_max_split_size() const { return config_.max_split_size != Bytes::max(); }
+
+  /// DEV-1: the next of k equal divisions of the size's power of two, where they are coarser than
+  /// the granule; else the next multiple of the granule. REQUIRES: size <= 1 EiB.
+  std::uint64_t rounded(std::uint64_t size) const;
+  /// DEV-2: the pool that serves a rounded size, and the segment that is taken for it.
+  PoolId pool_of(std::uint64_t rounded) const;
+  std::uint64_t segment_size(std::uint64_t rounded) const;
+  /// DEV-3's window: may a free block of that size serve the rounded size?
+  bool fits(std::uint64_t block, std::uint64_t rounded) const;
+  /// DEV-4: should a block with so many bytes to spare have been split?
+  bool is_to_split(std::uint64_t spare, std::uint64_t rounded) const;
+
+ private:
+  cache::Config config_;
+};
+
+}  // namespace ashlar::spec
