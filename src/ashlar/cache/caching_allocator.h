@@ -47,9 +47,7 @@ struct AllocationInfo {
   Bytes segment_size;
 };
 
-/// Aligned to a cache line of its own: every call reads this object, and a caller may write to what
-/// lies beside it.
-class ASHLAR_API alignas(64) CachingAllocator {
+class ASHLAR_API CachingAllocator {
  public:
   /// An allocator over `devices`, which must outlive it; device i has DeviceId i. kInvalidArgument
   /// for a bad configuration or an id out of place. Makes no device call.
@@ -133,7 +131,8 @@ class ASHLAR_API alignas(64) CachingAllocator {
  private:
   struct Impl;
   explicit CachingAllocator(std::unique_ptr<Impl> impl) noexcept;
-  std::unique_ptr<Impl> impl_;
+  // A cache line of its own: every call reads it, and a caller may write to what lies beside it.
+  alignas(64) std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ashlar::inline v0::cache
