@@ -191,7 +191,7 @@ check_labels() {
   declare -A owner_of=()
   while IFS='|' read -r label owner; do
     owner_of[$label]=$owner
-  done < <(sed -nE 's/^\| ([a-z ]+)\(N\) \| `([^`]+)` \|.*/\1|\2/p' "$root/$page")
+  done < <(sed -nE 's/^\| ([A-Za-z ]+)\(N\) \| `([^`]+)` \|.*/\1|\2/p' "$root/$page")
   while IFS='|' read -r label number; do
     owner=${owner_of[$label]:-}
     if [[ -z $owner ]]; then
@@ -204,8 +204,8 @@ check_labels() {
     elif ! grep -qE "^// +\($number\)" "$file"; then
       echo "${file#"$root"/}: no invariant ($number), which an assertion cites as $label($number)"
     fi
-  done < <(grep -rhoE --include='*.h' --include='*.cc' '"[a-z]+( [a-z]+)?\([0-9]\)[": ]' \
-             "$root/src" | sed -nE 's/^"([a-z ]+)\(([0-9])\).*/\1|\2/p' | sort -u)
+  done < <(grep -rhoE --include='*.h' --include='*.cc' '"[A-Za-z]+( [a-z]+)?\([0-9]\)[": ]' \
+             "$root/src" | sed -nE 's/^"([A-Za-z ]+)\(([0-9])\).*/\1|\2/p' | sort -u)
 }
 
 check() {
