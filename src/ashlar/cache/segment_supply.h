@@ -4,8 +4,9 @@
 // finds it. D4: a segment goes back only when its last use is known complete. C18: each device call
 // is made with no heap lock held.
 //
-// Invariant (1): a segment is in the page map exactly while the device considers it ours and no
-// give-back holds it.
+// Invariants:
+//   (1) a segment is in the page map exactly while the device considers it ours and no
+//       give-back holds it.
 #pragma once
 
 #include <atomic>
