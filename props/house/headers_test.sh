@@ -121,8 +121,8 @@ named() {
 }
 
 # exported ROOT: (d). The name of a symbol is what comes before its parameters; each part of it has
-# to be a word of a public header's code. The linker's own symbols (_end, _edata, ...) and names of a C
-# interface (ashlar_...) pass.
+# to be a word of a public header's code. The linker's own symbols (_end, _edata, ...) and names of
+# a C interface (ashlar_...) pass.
 exported() {
   local root=$1 header
   while read -r header; do
