@@ -13,6 +13,7 @@
 #     --include FOLDER    where the generated <ashlar/base/export.h> and version.h are; without it
 #                         the test makes empty ones
 #     --library FILE      the shared library for (d), which is left out without it
+#   headers_test.sh --public [ROOT]        prints the list, as paths from src/ashlar
 #   headers_test.sh --self-test    plants one violation of every sort in a small tree and expects
 #                                  each to be reported
 #
@@ -277,6 +278,7 @@ while (( $# > 0 )); do
     --cxx) compiler=$2; shift ;;
     --include) generated=$2; shift ;;
     --library) library=$2; shift ;;
+    --public) does=public_list ;;
     --self-test) does=self_test ;;
     *) root=$(cd "$1" && pwd) ;;
   esac
