@@ -1,4 +1,5 @@
-// Who holds a SpinLock, as Guards are moved about. That it excludes is the threaded suites'.
+// Which Guard holds a SpinLock as guards are moved. Does not prove mutual exclusion; the threaded
+// suites test that.
 #include <ashlar/base/spin_lock.h>
 
 #include <utility>
@@ -14,7 +15,7 @@ bool is_held(SpinLock& lock) {
   return false;
 }
 
-TEST(Guard, HandedOnIsLetGoByTheTakerAndByNobodyElse) {
+TEST(Guard, AMovedGuardIsReleasedByItsNewOwnerAlone) {
   SpinLock lock;
   {
     Guard first(lock);
@@ -23,26 +24,27 @@ TEST(Guard, HandedOnIsLetGoByTheTakerAndByNobodyElse) {
       EXPECT_TRUE(is_held(lock));
     }
     EXPECT_FALSE(is_held(lock));
-    ASSERT_TRUE(lock.try_lock());  // somebody else's, whom the first guard's end must not disturb
+    // Another holder takes the lock; the end of the first guard must not release it.
+    ASSERT_TRUE(lock.try_lock());
   }
   EXPECT_TRUE(is_held(lock));
 }
 
-TEST(Guard, LentComesBack) {
+TEST(Guard, AGuardCanBeMovedAwayAndBack) {
   SpinLock lock;
   {
     Guard guard(lock);
-    Guard lent(std::move(guard));
-    lent.unlock();
+    Guard moved(std::move(guard));
+    moved.unlock();
     EXPECT_FALSE(is_held(lock));
-    lent.relock();
-    guard = std::move(lent);
+    moved.relock();
+    guard = std::move(moved);
     EXPECT_TRUE(is_held(lock));
   }
   EXPECT_FALSE(is_held(lock));
 }
 
-TEST(Guard, HandedOnUnlockedHoldsNothing) {
+TEST(Guard, MovingAnUnlockedGuardHoldsNothing) {
   SpinLock lock;
   Guard first(lock);
   first.unlock();
