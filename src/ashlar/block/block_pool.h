@@ -24,28 +24,26 @@
 // is never older than the last use of any of its bytes. A *user word* is 64 bits of the owner's
 // own, on each segment and on each live or pending block.
 //
-// A worked example (free_index.h states the rules; free_index_test checks every number). The
-// granule is 512 bytes. The only segment is 2 MiB at 2^40, so the address window is 4 MiB from 2^40
-// - 1 MiB, and the segment begins 1 MiB into it. The free blocks are A, 5 granules at 2^40 + 16
-//   KiB; B, 6
-// granules at 2^40 + 4 KiB; C, the segment's last 4000 granules; and D, 1 granule at 2^40. D was
-// freed last, so it is not in a tree yet; a search compares it with what the trees give.
-//   Class    A has 2560 = 101000000000b bytes. 2^11 <= 2560 < 2^12, and a granule is 2^9, so A is
-//   in
-//            group 11 - 9 = 2. Its place begins with the two size bits below the leading one, 01,
-//            followed by its offset in the window, 22 bits: 0100000100... The first five bits of
-//            the place, 01010b = 10, are its class in the group: class 2 x 32 + 10 = 74. B has 3072
-//            = 110000000000b bytes, the place 10 0100000001..., and class 64 + 10010b = 82. C is in
-//            group 11 and class 382.
-//   Key      The rest of the place is the key. Class 74 holds no other size, so its tree orders its
-//            blocks by address.
-//   Search   A request of 2100 bytes, which the owner rounds to 2560: best_fit(2560) starts at
-//   class
-//            72, that of the smallest place with this size, 01 0000... Class 72 is empty. The next
-//            bit set in the group's bitmap is that of class 74, and the smallest key there is A's:
-//            an exact fit. A request of 7 granules starts at class 88 (11 0000...). Its group has
-//            no class from there on, so the bitmap of groups leads to group 11, and to C, which is
-//            split.
+// A worked example (free_index.h states the rules; free_index_test checks every number).
+//   Blocks   The granule is 512 bytes. The only segment is 2 MiB at 2^40, so the address window is
+//            4 MiB, and the segment begins 1 MiB into it. The free blocks are A, 5 granules at
+//            2^40 + 16 KiB; B, 6 granules at 2^40 + 4 KiB; C, the last 4000 granules; and D, 1
+//            granule at 2^40. D was freed last and is not in a tree yet; a search compares it with
+//            what the trees give.
+//   Class    A has 2560 = 101000000000b bytes. 2^11 <= 2560 < 2^12 and a granule is 2^9 bytes, so A
+//            is in group 11 - 9 = 2. Its place begins with the two size bits below the leading one,
+//            01, followed by its offset in the window as 22 bits: 0100000100... The first five bits
+//            of the place, 01010b = 10, choose the class in the group: class 2 x 32 + 10 = 74. B
+//            has 3072 = 110000000000b bytes and the place 10 0100000001..., so its class is
+//            64 + 10010b = 82. C is in group 11, class 382.
+//   Key      The rest of the place is the key: in class 74, which holds the blocks of 5 granules in
+//            one eighth of the window, the rest of the offset.
+//   Search   For a request of 2100 bytes the owner calls best_fit(2560). The search starts at class
+//            72, the class of the smallest place of this size, 01 0000..., and finds it empty. The
+//            next bit set in the group's bitmap is class 74's, and the smallest key there is A's:
+//            an exact fit. For 7 granules the search starts at class 88, place 11 0000... The group
+//            has no class from there on, so the bitmap of groups leads to group 11 and to C, which
+//            is then split.
 #pragma once
 
 #include <algorithm>
