@@ -1,4 +1,4 @@
-// Checked arithmetic at its edges: whatever would wrap is nothing, never a small number.
+// Checked arithmetic at its limits: a result that would wrap is std::nullopt, never a small number.
 #include <ashlar/base/checked.h>
 
 #include <gtest/gtest.h>
@@ -8,13 +8,13 @@ namespace {
 
 constexpr std::uint64_t kMax = ~std::uint64_t{0};
 
-TEST(Checked, ASumIsGivenUpToTheLastNumberAndRefusedBeyond) {
+TEST(Checked, ASumUpToTheLargestNumberIsReturnedAndALargerOneIsRefused) {
   EXPECT_EQ(checked_add(Bytes{kMax - 5}, 5_B), Bytes::max());
   EXPECT_FALSE(checked_add(Bytes{kMax - 5}, 6_B));
   EXPECT_EQ(checked_add(0_B, 0_B), 0_B);
 }
 
-TEST(Checked, AProductIsGivenUpToTheLastNumberAndRefusedBeyond) {
+TEST(Checked, AProductUpToTheLargestNumberIsReturnedAndALargerOneIsRefused) {
   EXPECT_EQ(checked_multiply(Bytes{kMax}, 1), Bytes::max());
   EXPECT_EQ(checked_multiply(Bytes{kMax / 3}, 3), Bytes{kMax});
   EXPECT_FALSE(checked_multiply(Bytes{kMax / 3 + 1}, 3));
@@ -31,13 +31,13 @@ TEST(Checked, RoundingUpKeepsMultiplesAndRefusesToWrap) {
   EXPECT_FALSE(checked_round_up(Bytes{kMax - 510}, 512_B));
 }
 
-TEST(Checked, RoundingDownNeverGrows) {
+TEST(Checked, RoundingDownNeverIncreases) {
   EXPECT_EQ(round_down(511_B, 512_B), 0_B);
   EXPECT_EQ(round_down(1025_B, 512_B), 1024_B);
   EXPECT_EQ(round_down(Bytes::max(), 512_B), Bytes{kMax - 511});
 }
 
-TEST(Checked, PowersOfTwoAreToldFromTheRest) {
+TEST(Checked, PowersOfTwoAreRecognised) {
   EXPECT_FALSE(is_power_of_two(0));
   EXPECT_FALSE(is_power_of_two(3));
   EXPECT_FALSE(is_power_of_two(kMax));

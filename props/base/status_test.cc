@@ -1,5 +1,5 @@
-// Status and Result as values, and the names of codes, which stand in stored files: all there,
-// distinct, both ways.
+// Status and Result as values, and the names of codes, which stored files contain: every code has
+// one, no two are equal, and each maps back to its code.
 #include <ashlar/base/status.h>
 
 #include <set>

@@ -1,4 +1,4 @@
-// The distinct types: what can be done with them, and (by static_assert) what cannot.
+// The distinct types: the operations they allow, and (by static_assert) those they reject.
 #include <ashlar/base/types.h>
 
 #include <type_traits>
@@ -9,7 +9,7 @@
 namespace ashlar {
 namespace {
 
-// H30: an alignment in bits was used as bytes. Quantities of different kinds do not mix.
+// H30: an alignment in bits was used as bytes. Quantities of different kinds cannot be added.
 template <class A, class B>
 concept Adds = requires(A a, B b) {
   a + b;
@@ -25,7 +25,7 @@ static_assert(!std::is_convertible_v<std::uint64_t, Address>);
 static_assert(!std::is_convertible_v<StreamHandle, StreamId>);
 static_assert(!std::is_convertible_v<StreamId, StreamHandle>);
 
-TEST(Bytes, CountAddScaleAndDivide) {
+TEST(Bytes, CanBeAddedScaledAndDivided) {
   EXPECT_EQ(1_KiB, 1024_B);
   EXPECT_EQ(1_MiB, 1_KiB * 1024);
   EXPECT_EQ(1_GiB, 1_MiB * 1024);
@@ -38,7 +38,7 @@ TEST(Bytes, CountAddScaleAndDivide) {
   EXPECT_LT(b, Bytes::max());
 }
 
-TEST(Address, MovesByBytesAndKnowsNull) {
+TEST(Address, OffsetsByBytesAndHasANullValue) {
   const Address a{0x1000};
   EXPECT_EQ((a + 16_B).value(), 0x1010u);
   EXPECT_EQ((a + 16_B) - a, 16_B);
@@ -49,7 +49,7 @@ TEST(Address, MovesByBytesAndKnowsNull) {
   EXPECT_EQ(Address::of(&x).pointer(), &x);
 }
 
-TEST(Ids, CompareAndHash) {
+TEST(Ids, CanBeComparedAndHashed) {
   std::unordered_set<StreamId> streams{StreamId{1}, StreamId{2}, StreamId{1}};
   EXPECT_EQ(streams.size(), 2u);
   EXPECT_LT(StreamId{1}, StreamId{2});
@@ -58,7 +58,7 @@ TEST(Ids, CompareAndHash) {
 }
 
 #if ASHLAR_ASSERTIONS && GTEST_HAS_DEATH_TEST
-TEST(BytesDeathTest, WrappingOrGoingBelowZeroIsOurOwnMistake) {
+TEST(BytesDeathTest, WrappingOrGoingBelowZeroAborts) {
   EXPECT_DEATH(static_cast<void>(Bytes::max() + 1_B), "Bytes wrapped");
   EXPECT_DEATH(static_cast<void>(1_B - 2_B), "Bytes below zero");
   EXPECT_DEATH(static_cast<void>(Bytes::max() * 2), "Bytes wrapped");

@@ -1,5 +1,7 @@
-// The address map's chains: how long they get where blocks lie at equal strides, as blocks of one
-// size do. What the map finds is block_pool_test's and the lockstep suites'.
+// The lengths of the address map's chains when blocks lie at equal strides.
+//
+// Imitates: a pool of many blocks of one size. Does not prove that find() is right; block_pool_test
+// and the lockstep suites test that.
 #include <ashlar/block/address_map.h>
 
 #include <algorithm>
@@ -12,12 +14,13 @@
 namespace ashlar::block {
 namespace {
 
-/// Entries passed by a find, its own included, and those of them that have its tag, so that their
-/// records are looked at: on average over `blocks` addresses at that stride.
+/// What a find visits on average: entries, its own included, and records, those of the entries with
+/// an equal tag.
 struct Visits {
   double entries, records;
 };
 
+/// The visits with `blocks` addresses at that stride.
 Visits visits(std::uint64_t stride, std::uint32_t blocks) {
   BlockRecords records;
   AddressMap map;
@@ -28,32 +31,33 @@ Visits visits(std::uint64_t stride, std::uint32_t blocks) {
     records.set_address(index, address);
     map.insert(records, index, address);
   }
-  std::uint64_t entries = 0, looked_at = 0;
+  std::uint64_t entries = 0, visited_records = 0;
   for (std::uint64_t cell = 0; cell < map.capacity(); ++cell) {
-    std::vector<std::uint32_t> chain;
+    std::vector<std::uint32_t> tags;
     for (std::uint32_t entry = PoolPeer::cells(map)[cell]; entry != kNone;) {
       const std::uint32_t index = PoolPeer::index_of(entry);
-      chain.push_back(entry - index);
-      entries += chain.size();
-      looked_at += static_cast<std::uint64_t>(std::count(chain.begin(), chain.end(), chain.back()));
+      tags.push_back(entry - index);
+      entries += tags.size();
+      visited_records +=
+          static_cast<std::uint64_t>(std::count(tags.begin(), tags.end(), tags.back()));
       entry = records.link(index).to;
     }
   }
-  return {static_cast<double>(entries) / blocks, static_cast<double>(looked_at) / blocks};
+  return {static_cast<double>(entries) / blocks, static_cast<double>(visited_records) / blocks};
 }
 
-/// Random addresses would make it 1.1 in a small map and 1.5 in a large one; and 1.02 of records.
+/// Random addresses would give 1.1 entries in a small map, 1.5 in a large one, and 1.02 records.
 constexpr double kEntriesMax = 2.0;
 constexpr double kRecordsVisitedMax = 1.25;
 
-void expect_short(std::uint64_t stride, std::uint32_t blocks) {
+void expect_short_chains(std::uint64_t stride, std::uint32_t blocks) {
   const Visits found = visits(stride, blocks);
   EXPECT_LE(found.entries, kEntriesMax) << stride;
   EXPECT_LE(found.records, kRecordsVisitedMax) << stride;
 }
 
 struct Size {
-  std::uint32_t blocks;  // as many as the map holds before it grows: chains are at their longest
+  std::uint32_t blocks;  // as many as the map holds before it grows, when chains are longest
   std::uint64_t stride_step;
 };
 class AddressMapChains : public ::testing::TestWithParam<Size> {};
@@ -61,12 +65,12 @@ class AddressMapChains : public ::testing::TestWithParam<Size> {};
 TEST_P(AddressMapChains, StayShortAtEveryStride) {
   const Size size = GetParam();
   for (std::uint64_t stride = 512; stride <= std::uint64_t{1} << 32; stride *= 2) {
-    expect_short(stride, size.blocks);
+    expect_short_chains(stride, size.blocks);
   }
   for (const std::uint64_t unit :
        {std::uint64_t{512}, std::uint64_t{64} << 10, std::uint64_t{2} << 20}) {
-    for (std::uint64_t times = 3; times <= 512; times += size.stride_step) {
-      expect_short(unit * times, size.blocks);
+    for (std::uint64_t multiple = 3; multiple <= 512; multiple += size.stride_step) {
+      expect_short_chains(unit * multiple, size.blocks);
     }
   }
 }

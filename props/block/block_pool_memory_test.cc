@@ -1,7 +1,8 @@
-// The host runs out of memory under the block pool: the n-th allocation of records fails, for every
-// n. A call that fails changes nothing and works when tried again; and a free never asks for memory
-// at all.
+// The block pool when host memory runs out.
 //
+// Imitates: a host that refuses the n-th allocation of records, for every n. A call that fails
+// changes nothing and succeeds when repeated; a free never allocates. Does not prove anything about
+// two refusals in one run.
 // This executable links host_memory/refusing_host.cc, which replaces the operators new.
 #include <vector>
 
@@ -18,8 +19,8 @@ using props::host;
 
 constexpr Address kBase{std::uint64_t{1} << 40};
 
-/// Grows and fills a pool; every refused call must have changed nothing and is tried again. Returns
-/// the refusals.
+/// Grows and fills a pool while the host refuses allocation `fail_at`. A refused call must have
+/// changed nothing, and is repeated. Returns the number of refusals.
 unsigned fill(std::uint64_t fail_at) {
   host = {0, fail_at};
   unsigned refusals = 0;
@@ -60,10 +61,10 @@ unsigned fill(std::uint64_t fail_at) {
   return refusals;
 }
 
-TEST(BlockPoolMemory, EveryFailedAllocationOfRecordsLeavesThePoolAsItWas) {
+TEST(BlockPoolMemory, AFailedAllocationOfRecordsLeavesThePoolAsItWas) {
   EXPECT_EQ(fill(0), 0u);
   const std::uint64_t allocations = host.allocations;
-  EXPECT_GE(allocations, 12u) << "the slabs and the map were meant to grow several times";
+  EXPECT_GE(allocations, 12u) << "the test needs the slabs and the map to grow several times";
   for (std::uint64_t n = 1; n <= allocations; ++n) EXPECT_EQ(fill(n), 1u) << n;
 }
 

@@ -1,6 +1,7 @@
-// The block pool by itself: each promise of its header in its smallest case. What random and
-// exhaustive sequences find is left to the lockstep suites; that validate() sees damage is
-// block_pool_validate_test's.
+// The block pool by itself: each promise of its header in a minimal case.
+//
+// Does not prove: behaviour over long or random sequences (the lockstep suites), or that validate()
+// detects damage (block_pool_validate_test).
 #include <ashlar/block/block_pool.h>
 
 #include <vector>
@@ -33,7 +34,7 @@ TEST_F(BlockPoolTest, AnEmptyPoolFitsNothingAndFindsNothing) {
   EXPECT_EQ(pool_.first_segment(), kNoSegment);
 }
 
-TEST_F(BlockPoolTest, TheFrontOfAFreeBlockIsHandedOutAndTheRestStaysFree) {
+TEST_F(BlockPoolTest, ASplitHandsOutTheFrontAndLeavesTheRestFree) {
   pool_.add_segment(kBase, 2_MiB, 5, 1);
   const BlockIndex a = alloc(1_KiB, 1000_B);
   EXPECT_EQ(pool_.address(a), kBase);
@@ -45,8 +46,8 @@ TEST_F(BlockPoolTest, TheFrontOfAFreeBlockIsHandedOutAndTheRestStaysFree) {
   EXPECT_EQ(rest.state, BlockState::kFree);
   EXPECT_EQ(rest.address, kBase + 1_KiB);
   EXPECT_EQ(rest.size, 2_MiB - 1_KiB);
-  EXPECT_EQ(rest.stamp, 5u) << "a split hands the stamp to both parts";
-  EXPECT_EQ(pool_.find(rest.address), kNoBlock) << "a free block is nobody's";
+  EXPECT_EQ(rest.stamp, 5u) << "a split copies the stamp to both parts";
+  EXPECT_EQ(pool_.find(rest.address), kNoBlock) << "find() returns only live and pending blocks";
 }
 
 TEST_F(BlockPoolTest, WithoutSplitTheWholeBlockIsHandedOut) {
@@ -81,7 +82,7 @@ TEST_F(BlockPoolTest, AMergeTakesTheLaterStampOfEitherNeighbour) {
   EXPECT_EQ(pool_.view(pool_.release(b, 4)).stamp, 9u) << "the one before";
 }
 
-TEST_F(BlockPoolTest, ABlocksSegmentIsFoundAmongSegmentsThatCameInAnyOrder) {
+TEST_F(BlockPoolTest, ABlocksSegmentIsFoundWhateverTheOrderInWhichSegmentsWereAdded) {
   const Bytes gaps[] = {8_MiB, 0_B, 16_MiB, 4_MiB, 12_MiB};
   std::vector<SegmentIndex> segments;
   for (const Bytes gap : gaps) segments.push_back(pool_.add_segment(kBase + gap, 2_MiB, 0, 0));
@@ -89,16 +90,16 @@ TEST_F(BlockPoolTest, ABlocksSegmentIsFoundAmongSegmentsThatCameInAnyOrder) {
     EXPECT_EQ(pool_.segment(pool_.view(segment).first), segment);
   const BlockIndex low = alloc(512_B);
   EXPECT_EQ(pool_.segment(pool_.next(low)), segments[1])
-      << "a block that is not its segment's first";
+      << "a block that is not the first of its segment";
   EXPECT_STREQ(pool_.validate(), nullptr);
   pool_.lift(pool_.view(segments[3]).first);
   pool_.remove_segment(segments[3]);
   EXPECT_EQ(pool_.segment(pool_.view(segments[0]).first), segments[0]);
 }
 
-TEST_F(BlockPoolTest, ARangeInTransferMayBeAnotherSegmentsAlready) {
-  // As when a segment has gone back to the driver and come again to another thread, before the
-  // first has dropped it.
+TEST_F(BlockPoolTest, TheRangeOfASegmentInTransferMayBelongToANewSegment) {
+  // One thread has returned a segment to the driver but not removed it yet; the driver gives the
+  // range to another thread, which adds it.
   const SegmentIndex below = pool_.add_segment(kBase - 2_MiB, 2_MiB, 0, 0);
   const SegmentIndex old = pool_.add_segment(kBase, 4_MiB, 0, 0);
   const BlockIndex gone = pool_.view(old).first;
@@ -118,7 +119,7 @@ TEST_F(BlockPoolTest, ARangeInTransferMayBeAnotherSegmentsAlready) {
   EXPECT_EQ(pool_.segment(pool_.view(lent).first), lent);
 }
 
-TEST_F(BlockPoolTest, ABlockIsWholeWhereItHasNoNeighbours) {
+TEST_F(BlockPoolTest, ABlockIsWholeExactlyWhenItHasNoNeighbours) {
   pool_.add_segment(kBase, 2_MiB, 0, 0);
   const BlockIndex other = pool_.view(pool_.add_segment(kBase + 4_MiB, 1_MiB, 0, 0)).first;
   EXPECT_TRUE(pool_.is_whole(other));
@@ -128,11 +129,11 @@ TEST_F(BlockPoolTest, ABlockIsWholeWhereItHasNoNeighbours) {
   const BlockIndex middle = pool_.take(pool_.next(low), 512_B, true, 512_B, 0);
   EXPECT_FALSE(pool_.is_whole(middle));
   pool_.release(low, 0);
-  // whose neighbours' links nobody's record has taken
+  // The links of the merged block's neighbours were written to the null sentinel.
   EXPECT_TRUE(pool_.is_whole(pool_.release(middle, 0)));
 }
 
-TEST_F(BlockPoolTest, SegmentsThatTouchDoNotMerge) {
+TEST_F(BlockPoolTest, AdjacentSegmentsDoNotMerge) {
   pool_.add_segment(kBase, 1_MiB, 0, 0);
   pool_.add_segment(kBase + 1_MiB, 1_MiB, 0, 0);
   EXPECT_EQ(pool_.best_fit(1_MiB + 512_B, Bytes::max()), kNoBlock);
@@ -141,7 +142,7 @@ TEST_F(BlockPoolTest, SegmentsThatTouchDoNotMerge) {
   EXPECT_EQ(pool_.counts().idle_segments, 2u);
 }
 
-TEST_F(BlockPoolTest, TheSmallestThatFitsWinsThenTheLowestAddress) {
+TEST_F(BlockPoolTest, TheSmallestBlockThatFitsIsTakenAndTheLowestAmongEquals) {
   for (unsigned i = 0; i < 4; ++i) {
     const Bytes size = i % 2 == 0 ? 8_KiB : 4_KiB;
     pool_.add_segment(kBase + Bytes{(3 - i) * 0x100000u}, size, 0, 0);
@@ -149,12 +150,12 @@ TEST_F(BlockPoolTest, TheSmallestThatFitsWinsThenTheLowestAddress) {
   EXPECT_EQ(pool_.address(alloc(3_KiB)), kBase);
   EXPECT_EQ(pool_.address(alloc(4_KiB)), kBase + 2_MiB);
   EXPECT_EQ(pool_.address(alloc(4_KiB)), kBase + 1_MiB)
-      << "only the larger ones are left, the lower first";
+      << "only the larger blocks are left; the lower one is taken first";
 }
 
-TEST_F(BlockPoolTest, ALimitedFitSkipsBlocksThatAreTooLarge) {
+TEST_F(BlockPoolTest, BestFitSkipsBlocksAtOrAboveItsSizeLimit) {
   pool_.add_segment(kBase, 2_MiB, 0, 0);
-  EXPECT_EQ(pool_.best_fit(512_B, 2_MiB), kNoBlock) << "the end is not included";
+  EXPECT_EQ(pool_.best_fit(512_B, 2_MiB), kNoBlock) << "the end of the range is not included";
   EXPECT_NE(pool_.best_fit(512_B, 2_MiB + 1_B), kNoBlock);
 }
 
@@ -189,7 +190,7 @@ TEST_F(BlockPoolTest, APendingBlockIsNeitherFreeNorMerged) {
   EXPECT_EQ(pool_.find(kBase), kNoBlock);
 }
 
-TEST_F(BlockPoolTest, ABlockInTransferIsFoundByNobodyUntilItComesBack) {
+TEST_F(BlockPoolTest, ABlockInTransferIsFoundByNoSearchUntilItIsReleased) {
   const SegmentIndex s = pool_.add_segment(kBase, 2_MiB, 8, 0, BlockState::kInTransfer);
   EXPECT_EQ(pool_.best_fit(512_B, Bytes::max()), kNoBlock);
   EXPECT_EQ(pool_.find(kBase), kNoBlock);
@@ -220,7 +221,7 @@ TEST_F(BlockPoolTest, ASegmentLiftedWholeCanBeRemoved) {
   EXPECT_EQ(pool_.counts().segments, 0u);
 }
 
-TEST_F(BlockPoolTest, TheOwnersWordCanBeChangedWhileABlockIsOwned) {
+TEST_F(BlockPoolTest, TheUserWordCanBeChangedWhileABlockIsOwned) {
   pool_.add_segment(kBase, 2_MiB, 0, 0);
   const BlockIndex a = alloc(512_B, 500_B);
   pool_.set_user(a, 99);
@@ -233,9 +234,9 @@ TEST_F(BlockPoolTest, TheOwnersWordCanBeChangedWhileABlockIsOwned) {
   EXPECT_EQ(pool_.granule(), 512_B);
 }
 
-TEST_F(BlockPoolTest, AWordOutlivesTheTablesGrowthAndDiesWithItsBlock) {
+TEST_F(BlockPoolTest, AUserWordSurvivesGrowthAndEndsWithItsBlock) {
   pool_.add_segment(kBase, 2_MiB, 0, 0);
-  constexpr std::uint64_t kBlocks = 1000;  // several times as many records as there are at first
+  constexpr std::uint64_t kBlocks = 1000;  // many more than the slab's first capacity, so it grows
   std::vector<BlockIndex> blocks;
   for (std::uint64_t i = 0; i < kBlocks; ++i) {
     const BlockIndex fit = pool_.best_fit(512_B, Bytes::max());
@@ -254,9 +255,9 @@ TEST_F(BlockPoolTest, AWordOutlivesTheTablesGrowthAndDiesWithItsBlock) {
   }
 }
 
-TEST(BlockPoolSizes, EveryBlockOfMoreThanASmallMapHoldsIsFoundAndNothingElse) {
-  // From 4,096 blocks on there are as many entries as cells before the map grows: chains are longer
-  // than one.
+TEST(BlockPoolSizes, InALargeAddressMapFindReturnsEveryBlockAndNothingElse) {
+  // With more than 4,096 blocks the map grows only when it has as many entries as cells, so that
+  // some chains are longer than one entry.
   constexpr std::uint64_t kBlocks = 60000;
   BlockPool pool{512_B};
   pool.add_segment(kBase, 512_B * (2 * kBlocks), 0, 0);
@@ -270,7 +271,7 @@ TEST(BlockPoolSizes, EveryBlockOfMoreThanASmallMapHoldsIsFoundAndNothingElse) {
     ASSERT_EQ(pool.find(kBase + 1_KiB * i + 512_B), kNoBlock);
   }
   for (std::uint64_t i = 0; i < kBlocks; ++i) {
-    const std::uint64_t mixed = i * 7919 % kBlocks;  // 7919 is prime: each once
+    const std::uint64_t mixed = i * 7919 % kBlocks;  // 7919 is prime, so each block is freed once
     pool.release(blocks[mixed], 0);
     ASSERT_EQ(pool.find(kBase + 1_KiB * mixed), kNoBlock);
     if (i % 10000 == 0) {

@@ -1,8 +1,8 @@
-// validate() tested by damage: every invariant of block_pool.h is broken on purpose, one field at a
-// time, and the walk must name that invariant. A check that never fires checks nothing.
+// validate() tested by damage: each invariant of block_pool.h is broken on purpose, one field at a
+// time, and validate() must name it. A check that never fires checks nothing.
 //
-// What this does not prove: that validate() sees every possible damage, only that each of its
-// checks is alive.
+// Does not prove that validate() detects every possible damage, only that each of its checks can
+// fire.
 #include <cstring>
 #include <functional>
 
@@ -15,8 +15,8 @@ namespace {
 
 constexpr Address kBase{std::uint64_t{1} << 40};
 
-/// A pool with two segments: live, free, pending, free, in transfer, live ... and more free blocks
-/// of one class than a leaf has slots.
+/// A pool of two segments with blocks in every state, and more free blocks of one class than a leaf
+/// has slots.
 class Damaged : public ::testing::Test {
  protected:
   Damaged() {
@@ -39,28 +39,24 @@ class Damaged : public ::testing::Test {
   void move_begin(unsigned i, std::uint64_t by) {
     records().set_address(number(i), records().address(number(i)) + by);
   }
-  Link& place(unsigned i) { return records().link(number(i)); }
-  std::uint8_t& state(unsigned i) {
-    return records().state(static_cast<std::uint32_t>(blocks_[i]));
-  }
+  Link& link(unsigned i) { return records().link(number(i)); }
+  std::uint8_t& state(unsigned i) { return records().state(number(i)); }
   FreeIndex& index() { return PoolPeer::index(pool_); }
-  /// Damages, asks, repairs nothing: the pool is thrown away.
+  /// Expects validate() to report that invariant. The damaged pool is not used afterwards.
   void expect_broken(const char* invariant) {
     const char* broken = pool_.validate();
-    ASSERT_NE(broken, nullptr) << "nobody noticed";
+    ASSERT_NE(broken, nullptr) << "validate() did not notice the damage";
     EXPECT_EQ(std::strncmp(broken, invariant, std::strlen(invariant)), 0) << broken;
   }
-  /// A free block in a tree, in a leaf with others; and that leaf.
+  /// A free block that shares its leaf with others.
   unsigned in_tree() {
     for (unsigned i = 5; i < kBlocks - 1; i += 2) {
-      if (PoolPeer::latest(index()) != static_cast<std::uint32_t>(blocks_[i]) &&
-          leaf_of(i).used > 1)
-        return i;
+      if (PoolPeer::latest(index()) != number(i) && leaf_of(i).used > 1) return i;
     }
     ADD_FAILURE() << "no leaf has two records";
     return 5;
   }
-  PoolPeer::Leaf& leaf_of(unsigned i) { return PoolPeer::leaf_at(index(), place(i)); }
+  PoolPeer::Leaf& leaf_of(unsigned i) { return PoolPeer::leaf_of(index(), link(i)); }
   PoolPeer::Branch& a_branch() { return PoolPeer::branch(index(), leaf_of(in_tree()).parent); }
 
   static constexpr unsigned kBlocks = 4 * PoolPeer::kLeafSlots + 1;
@@ -85,7 +81,7 @@ TEST_F(Damaged, ARingOfBlocksIsInvariant1) {
   record(kBlocks - 1).next = record(2).prev;
   expect_broken("block(1) C3");
 }
-TEST_F(Damaged, ALinkOutOfTheSlabIsInvariant1) {
+TEST_F(Damaged, ALinkOutsideTheSlabIsInvariant1) {
   record(kBlocks - 1).next = 1u << 30;
   expect_broken("block(1) C3");
 }
@@ -97,7 +93,7 @@ TEST_F(Damaged, ASegmentCutShortIsInvariant1) {
   record(4).next = kNone;
   expect_broken("block(1) C3");
 }
-TEST_F(Damaged, TwoTouchingFreeBlocksAreInvariant2) {
+TEST_F(Damaged, TwoAdjacentFreeBlocksAreInvariant2) {
   state(4) = 0;
   expect_broken("block(2) C4");
 }
@@ -105,7 +101,7 @@ TEST_F(Damaged, AnEmptyBlockIsInvariant5) {
   record(0).size = 0;
   expect_broken("block(5)");
 }
-TEST_F(Damaged, AnOddSizeIsInvariant5) {
+TEST_F(Damaged, ASizeThatIsNotAMultipleOfTheGranuleIsInvariant5) {
   move_end(0, std::uint64_t{0} - 1);
   expect_broken("block(5)");
 }
@@ -115,8 +111,7 @@ TEST_F(Damaged, AFreeBlockMissingFromTheIndexIsInvariant3) {
   expect_broken("block(3) C5: the index holds");
 }
 TEST_F(Damaged, ABlockInTheIndexThatIsNotFreeIsInvariant3) {
-  // Through the map and the counters the damage is consistent: only the index still thinks that it
-  // is free.
+  // The map and the counters agree with the new state; only the index still holds the block.
   const Bytes size7 = pool_.size(blocks_[7]);
   state(7) = static_cast<std::uint8_t>(BlockState::kInTransfer);
   PoolCounts& counts = PoolPeer::counts(pool_);
@@ -131,16 +126,16 @@ TEST_F(Damaged, TheLatestRecordNotFreeIsInvariant3) {
   expect_broken("block(3) C5: a block in the index is not free");
 }
 TEST_F(Damaged, TheLatestRecordInATreeTooIsInvariant3) {
-  PoolPeer::latest(index()) = number(in_tree());  // and what was the latest is lost
+  PoolPeer::latest(index()) = number(in_tree());  // the former latest record is lost
   expect_broken("block(3) C5");
 }
 TEST_F(Damaged, AWrongKeyIsInvariant3) {
   const unsigned i = in_tree();
-  leaf_of(i).keys[PoolPeer::slot_at(place(i))] ^= std::uint64_t{1} << 20;
+  leaf_of(i).keys[PoolPeer::slot_of(link(i))] ^= std::uint64_t{1} << 20;
   expect_broken("block(3) C5: a key");
 }
 TEST_F(Damaged, ABlockOfAnotherClassIsInvariant3) {
-  // A block and its neighbour trade a granule: both keys, and one class, are no longer theirs.
+  // A block takes a granule from its neighbour, so that its key no longer matches its size.
   const unsigned i = in_tree();
   move_end(i, 512);
   move_begin(i + 1, 512);
@@ -157,17 +152,17 @@ TEST_F(Damaged, ALeafOfAnotherClassIsInvariant3) {
   expect_broken("block(3) C5: a leaf names another class");
 }
 TEST_F(Damaged, ARecordThatNamesAnotherSlotIsInvariant3) {
-  place(in_tree()).to ^= 1;
+  link(in_tree()).to ^= 1;
   expect_broken("block(3) C5: record and leaf");
 }
 TEST_F(Damaged, ARecordThatNamesAnotherLeafIsInvariant3) {
-  place(in_tree()).to += 1u << PoolPeer::kSlotBits;
+  link(in_tree()).to += 1u << PoolPeer::kSlotBits;
   expect_broken("block(3) C5: record and leaf");
 }
 TEST_F(Damaged, AKeyInAnEmptySlotIsInvariant3) {
   const unsigned i = in_tree();
   leaf_of(i).used =
-      static_cast<std::uint16_t>(leaf_of(i).used & ~(1u << PoolPeer::slot_at(place(i))));
+      static_cast<std::uint16_t>(leaf_of(i).used & ~(1u << PoolPeer::slot_of(link(i))));
   expect_broken("block(3) C5: an empty slot has a key");
 }
 TEST_F(Damaged, AnEmptyLeafInATreeIsInvariant3) {
@@ -184,7 +179,7 @@ TEST_F(Damaged, AWrongParentOfABranchIsInvariant3) {
   a_branch().parent = 0;
   expect_broken("block(3) C5: parent and child");
 }
-TEST_F(Damaged, ChildrenOnEachOthersSideAreInvariant3) {
+TEST_F(Damaged, SwappedChildrenAreInvariant3) {
   std::swap(a_branch().child[0], a_branch().child[1]);
   const char* broken = pool_.validate();
   ASSERT_NE(broken, nullptr);
@@ -203,7 +198,7 @@ TEST_F(Damaged, ARingOfBranchesIsInvariant3) {
   ASSERT_NE(broken, nullptr);
   EXPECT_EQ(std::strncmp(broken, "block(3) C5", 11), 0) << broken;
 }
-TEST_F(Damaged, ALeafOutOfTheStoreIsInvariant3) {
+TEST_F(Damaged, ALeafOutsideTheStoreIsInvariant3) {
   a_branch().child[1] = 1u << 20;
   expect_broken("block(3) C5: a tree is broken");
 }
@@ -212,16 +207,16 @@ TEST_F(Damaged, ALostNodeIsInvariant3) {
   expect_broken("block(3) C5: a node of the trees is lost");
 }
 TEST_F(Damaged, AClassBitWithoutATreeIsInvariant3) {
-  PoolPeer::subs(index(), 40) |= 1;
+  PoolPeer::class_bits(index(), 40) |= 1;
   expect_broken("block(3) C5: a class's bit");
 }
 TEST_F(Damaged, AClassWithoutItsBitIsInvariant3) {
   const unsigned size_class = leaf_of(in_tree()).size_class;
-  PoolPeer::subs(index(), size_class >> PoolPeer::sub_bits()) &= ~(1u << (size_class & 31));
+  PoolPeer::class_bits(index(), size_class >> PoolPeer::kClassBits) &= ~(1u << (size_class & 31));
   expect_broken("block(3) C5: a class's bit");
 }
 TEST_F(Damaged, AGroupBitWithoutAClassIsInvariant3) {
-  PoolPeer::groups(index()) |= std::uint64_t{1} << 40;
+  PoolPeer::group_bits(index()) |= std::uint64_t{1} << 40;
   expect_broken("block(3) C5: a group's bit");
 }
 
@@ -230,7 +225,8 @@ TEST_F(Damaged, AnOwnedBlockMissingFromTheMapIsInvariant4) {
   expect_broken("block(4)");
 }
 TEST_F(Damaged, AFreeBlockInTheMapIsInvariant4) {
-  const std::uint32_t latest = PoolPeer::latest(index());  // whose link says no place
+  const std::uint32_t latest =
+      PoolPeer::latest(index());  // in no tree, so its link is free for the map
   PoolPeer::map(pool_).insert(records(), latest, records().address(latest));
   expect_broken("block(4)");
 }
@@ -245,7 +241,7 @@ TEST_F(Damaged, AStrayCellOfTheMapIsInvariant4) {
   expect_broken("block(4)");
 }
 
-TEST_F(Damaged, AnEntryWithAnotherAddressesTagIsInvariant4) {
+TEST_F(Damaged, AnEntryWithTheTagOfAnotherAddressIsInvariant4) {
   std::uint32_t* cell = PoolPeer::cells(PoolPeer::map(pool_));
   while (*cell == kNone) ++cell;
   *cell ^= std::uint32_t{1} << 31;
@@ -276,18 +272,18 @@ TEST_F(Damaged, ALostRecordIsInvariant7) {
   unused = records()[unused].next;
   expect_broken("block(7)");
 }
-TEST_F(Damaged, ABlockWhereNobodyStandsIsInvariant7) {
+TEST_F(Damaged, ANullSentinelInUseIsInvariant7) {
   records().state(kNone) = 0;
   expect_broken("block(7)");
 }
-TEST_F(Damaged, ARequestOfMoreThanTheBlockIsInvariant8) {
+TEST_F(Damaged, ARequestLargerThanItsBlockIsInvariant8) {
   records().set_request(number(0), 1024, 1025, 1);
   PoolPeer::counts(pool_).requested_bytes += 25_B;
   expect_broken("block(8) C1");
 }
-TEST_F(Damaged, AWordOfZeroThatStandsApartIsInvariant8) {
-  PoolPeer::apart(pool_, blocks_[0]).word = 0;
-  expect_broken("block(8): a word");
+TEST_F(Damaged, AZeroUserWordInAnOverflowRecordIsInvariant8) {
+  PoolPeer::overflow(pool_, blocks_[0]).user = 0;
+  expect_broken("block(8): a user word");
 }
 TEST_F(Damaged, SegmentsOutOfOrderAreInvariant9) {
   std::swap(PoolPeer::order(pool_)[0], PoolPeer::order(pool_)[1]);
@@ -302,17 +298,19 @@ TEST_F(Damaged, AnUnusedSegmentInTheOrderIsInvariant9) {
   expect_broken("block(9)");
 }
 TEST_F(Damaged, ASegmentInTransferInTheOrderIsInvariant9) {
-  const SegmentIndex away = pool_.add_segment(kBase + 8_MiB, 2_MiB, 0, 0, BlockState::kInTransfer);
-  PoolPeer::order(pool_)[1] = static_cast<std::uint32_t>(away);
+  const SegmentIndex moving =
+      pool_.add_segment(kBase + 8_MiB, 2_MiB, 0, 0, BlockState::kInTransfer);
+  PoolPeer::order(pool_)[1] = static_cast<std::uint32_t>(moving);
   expect_broken("block(9): the order");
 }
-TEST_F(Damaged, ABlockInTransferThatNamesAnotherSegmentIsInvariant9) {
-  const SegmentIndex away = pool_.add_segment(kBase + 8_MiB, 2_MiB, 0, 0, BlockState::kInTransfer);
-  records().link(static_cast<std::uint32_t>(pool_.view(away).first)).to =
+TEST_F(Damaged, ABlockInTransferThatRefersToAnotherSegmentIsInvariant9) {
+  const SegmentIndex moving =
+      pool_.add_segment(kBase + 8_MiB, 2_MiB, 0, 0, BlockState::kInTransfer);
+  records().link(static_cast<std::uint32_t>(pool_.view(moving).first)).to =
       static_cast<std::uint32_t>(first_);
   expect_broken("block(9): a block in transfer");
 }
-TEST_F(Damaged, ASegmentListThatDoesNotAgreeIsInvariant7) {
+TEST_F(Damaged, ASegmentWithAWrongPrevIsInvariant7) {
   PoolPeer::segment(pool_, first_).prev = kNone;
   expect_broken("block(7)");
 }

@@ -1,6 +1,8 @@
-// The free index where its argument is sharpest: deep trees, wide and moving address windows, every
-// class edge. Each pool here is segments that are single free blocks, so the index is all there is;
-// a sorted set is the model.
+// The free index in its hardest cases: deep trees, wide and moving address windows, the limits of
+// every class.
+//
+// Imitates: mostly pools whose segments are single free blocks, so that only the index matters; a
+// sorted set is the model. Does not prove the pool's other operations (block_pool_test, lockstep).
 #include <map>
 #include <set>
 #include <utility>
@@ -29,7 +31,61 @@ void expect_order(const BlockPool& pool, const Sorted& sorted) {
   EXPECT_EQ(pool.largest_free().count(), sorted.empty() ? 0 : sorted.rbegin()->first);
 }
 
-TEST(FreeIndex, OrdersSizesAroundEveryClassEdge) {
+TEST(FreeIndex, TheWorkedExampleAtTheHeadOfBlockPoolIsTrue) {
+  constexpr Address kBase{std::uint64_t{1} << 40};
+  BlockPool pool{512_B};
+  FreeIndex& index = PoolPeer::index(pool);
+  pool.add_segment(kBase, 2_MiB, 0, 0);
+  const auto take = [&pool](std::uint64_t granules) {
+    const Bytes size = 512_B * granules;
+    return pool.take(pool.best_fit(size, Bytes::max()), size, true, size, 0);
+  };
+  const BlockIndex d = take(1);
+  take(7);
+  const BlockIndex b = take(6);
+  take(18);
+  const BlockIndex a = take(5);
+  take(59);
+  const BlockIndex c = pool.best_fit(512_B, Bytes::max());
+  pool.release(b, 0);
+  pool.release(a, 0);
+  pool.release(d, 0);
+  EXPECT_EQ(pool.address(a), kBase + 16_KiB);
+  EXPECT_EQ(pool.address(b), kBase + 4_KiB);
+  EXPECT_EQ(pool.address(d), kBase);
+  EXPECT_EQ(pool.size(c), 512_B * 4000);
+  EXPECT_EQ(pool.address(c) + pool.size(c), kBase + 2_MiB);
+  EXPECT_EQ(PoolPeer::latest(index), raw(d));
+
+  EXPECT_EQ(PoolPeer::window_bits(index), 22u);
+  const Address window{PoolPeer::window_base(index)};
+  EXPECT_EQ(kBase - window, 1_MiB);
+  const auto place_of = [&](BlockIndex block) {
+    return PoolPeer::place_of(index, pool.size(block), pool.address(block) - window);
+  };
+  EXPECT_EQ(place_of(a).size_class, 74u);
+  EXPECT_EQ(place_of(b).size_class, 82u);
+  EXPECT_EQ(place_of(c).size_class, 382u);
+  // The offsets 0100000100... and 0100000001..., less the three bits that belong to the class.
+  EXPECT_EQ(place_of(a).key >> (64 - 7), 0b0000100u);
+  EXPECT_EQ(place_of(b).key >> (64 - 7), 0b0000001u);
+  constexpr unsigned kClassesPerGroup = 1u << PoolPeer::kClassBits;
+  for (unsigned size_class = 0; size_class < PoolPeer::kGroups * kClassesPerGroup; ++size_class) {
+    const std::uint32_t bits = PoolPeer::class_bits(index, size_class / kClassesPerGroup);
+    EXPECT_EQ((bits >> size_class % kClassesPerGroup & 1) != 0,
+              size_class == 74 || size_class == 82 || size_class == 382)
+        << size_class;
+  }
+
+  EXPECT_EQ(PoolPeer::place_of(index, 512_B * 5, 0_B).size_class, 72u);
+  EXPECT_EQ(pool.best_fit(512_B * 5, Bytes::max()), a);
+  EXPECT_EQ(PoolPeer::place_of(index, 512_B * 7, 0_B).size_class, 88u);
+  EXPECT_EQ(pool.best_fit(512_B * 7, Bytes::max()), c);
+  take(7);
+  EXPECT_EQ(pool.size(pool.next(c)), 512_B * 3993) << "C is split";
+}
+
+TEST(FreeIndex, OrdersSizesAroundEveryClassLimit) {
   BlockPool pool{16_B};
   Sorted sorted;
   std::uint64_t base = 1u << 20;
@@ -61,8 +117,8 @@ TEST(FreeIndex, FindsTheNextLargerWhenTheClassHasOnlySmallerOnes) {
   EXPECT_EQ(pool.best_fit(Bytes{512 * 900001}, Bytes::max()), kNoBlock);
 }
 
-TEST(FreeIndex, FindsAnExactFitAtTheVeryStartOfTheWindow) {
-  // Address bits that are all zero: the block's key equals the key that is searched for.
+TEST(FreeIndex, FindsAnExactFitAtTheStartOfTheWindow) {
+  // The block's address bits are all zero, so that its key equals the key searched for.
   BlockPool pool{512_B};
   pool.add_segment(Address{512}, 1_MiB, 0, 0);
   pool.add_segment(Address{4u << 20}, 1_MiB, 0, 0);
@@ -71,8 +127,8 @@ TEST(FreeIndex, FindsAnExactFitAtTheVeryStartOfTheWindow) {
   expect_order(pool, {{512, 6u << 20}, {1u << 20, 512}, {1u << 20, 4u << 20}});
 }
 
-TEST(FreeIndex, AChainOfNestedPrefixesStaysWithinTheStepsItPromises) {
-  // Equal sizes at base + 2^k: each address shares one bit more with the base than the next.
+TEST(FreeIndex, AChainOfNestedPrefixesStaysWithinItsStatedSteps) {
+  // Equal sizes at the addresses 2^k: each has one more leading zero bit than the next.
   for (const Bytes granule : {16_B, 512_B}) {
     BlockPool pool{granule};
     Sorted sorted;
@@ -87,23 +143,23 @@ TEST(FreeIndex, AChainOfNestedPrefixesStaysWithinTheStepsItPromises) {
     for (std::uint32_t i = 1; i <= sorted.size(); ++i) {
       if (PoolPeer::latest(index) == i) continue;
       unsigned depth = 1;
-      std::uint32_t up = PoolPeer::leaf_at(index, records.link(i)).parent;
+      std::uint32_t up = PoolPeer::leaf_of(index, records.link(i)).parent;
       for (; up != kNoNode; up = PoolPeer::branch(index, up).parent) depth += 1;
       deepest = std::max(deepest, depth);
     }
-    EXPECT_GE(deepest, 20u) << "this input was meant to be deep";
+    EXPECT_GE(deepest, 20u) << "the test needs a deep tree";
     EXPECT_LE(deepest, kFitStepsMax);
   }
 }
 
-TEST(FreeIndex, TheWindowMovesALogarithmOfTimesWhileSegmentsComeFromAllSides) {
+TEST(FreeIndex, TheWindowChangesALogarithmicNumberOfTimesWhileSegmentsComeFromBothSides) {
   BlockPool pool{512_B};
   Sorted sorted;
   unsigned windows = 0;
   unsigned bits_before = 0;
   for (std::uint64_t i = 1; i <= 2000; ++i) {
     const std::uint64_t middle = std::uint64_t{1} << 45;
-    // mmap grows down
+    // Alternately above and below, as mmap grows down.
     const std::uint64_t base = i % 2 == 0 ? middle + i * 0x200000 : middle - i * 0x200000;
     pool.add_segment(Address{base}, 4_KiB, 0, 0);
     sorted.emplace(4096, base);
@@ -116,11 +172,11 @@ TEST(FreeIndex, TheWindowMovesALogarithmOfTimesWhileSegmentsComeFromAllSides) {
   expect_order(pool, sorted);
 }
 
-/// Segments of one granule each, `addresses` in that order: one class's tree, however they are
-/// spread.
+/// Adds segments of one granule at `addresses`, in that order, and removes them again. They are all
+/// in the tree of one class.
 void expect_one_class_sorted(const std::vector<std::uint64_t>& addresses) {
   BlockPool pool{512_B};
-  // the window is wide from the start
+  // A segment far away makes the window wide from the start.
   pool.add_segment(Address{std::uint64_t{1} << 46}, 512_B, 0, 0);
   std::map<std::uint64_t, SegmentIndex> segments;
   Sorted sorted{{512, std::uint64_t{1} << 46}};
@@ -129,9 +185,9 @@ void expect_one_class_sorted(const std::vector<std::uint64_t>& addresses) {
     sorted.emplace(512, address);
     ASSERT_STREQ(pool.validate(), nullptr);
   }
-  ASSERT_GT(PoolPeer::branches_touched(PoolPeer::index(pool)), 0u) << "no leaf was ever divided";
+  ASSERT_GT(PoolPeer::branches_touched(PoolPeer::index(pool)), 0u) << "no leaf was ever split";
   expect_order(pool, sorted);
-  // Out again in another order, so that leaves empty beside full ones and branches go.
+  // They are removed in another order, so that leaves become empty beside full ones.
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     const std::uint64_t address = addresses[i * 7 % addresses.size()];
     pool.lift(pool.view(segments[address]).first);
@@ -144,13 +200,14 @@ void expect_one_class_sorted(const std::vector<std::uint64_t>& addresses) {
   expect_order(pool, sorted);
 }
 
-TEST(FreeIndex, LeavesDivideAndGoWhateverTheOrderOfOneClassIs) {
+TEST(FreeIndex, LeavesAreSplitAndDroppedWhateverTheOrderOfInsertion) {
   std::vector<std::uint64_t> up;
   for (std::uint64_t i = 1; i <= 120; ++i) up.push_back(i * 4096);
   std::vector<std::uint64_t> down(up.rbegin(), up.rend());
   expect_one_class_sorted(up);
   expect_one_class_sorted(down);
-  // Two dense clusters far apart and one address between: a key that leaves a branch's shared bits.
+  // Two dense clusters far apart, and one address between them that differs from the bits that a
+  // branch's keys share.
   std::vector<std::uint64_t> clusters;
   for (std::uint64_t i = 0; i < 40; ++i) {
     clusters.push_back((std::uint64_t{1} << 40) + i * 1024);
@@ -167,8 +224,8 @@ TEST(FreeIndex, LeavesDivideAndGoWhateverTheOrderOfOneClassIs) {
   expect_one_class_sorted(shuffled);
 }
 
-TEST(FreeIndex, AgreesWithAWalkInAPoolOfThousandsOfSmallBlocks) {
-  // A few sizes only, so that classes hold hundreds of blocks and their trees are deep.
+TEST(FreeIndex, AgreesWithAWalkOverThousandsOfSmallBlocks) {
+  // Few different sizes, so that classes hold hundreds of blocks and their trees are deep.
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     props::Dice dice(seed);
     BlockPool pool{512_B};
@@ -181,7 +238,7 @@ TEST(FreeIndex, AgreesWithAWalkInAPoolOfThousandsOfSmallBlocks) {
         ASSERT_NE(fit, kNoBlock);
         live.push_back(pool.take(fit, size, true, size, 0));
       } else {
-        // Bursts of frees, so that the number of free blocks swings and leaves empty.
+        // Bursts of frees, so that the number of free blocks varies and leaves become empty.
         for (std::uint64_t n = 1 + dice.below(8) * dice.below(40); n > 0 && !live.empty(); --n) {
           std::swap(live[dice.below(live.size())], live.back());
           pool.release(live.back(), i);
@@ -197,7 +254,7 @@ TEST(FreeIndex, AgreesWithAWalkInAPoolOfThousandsOfSmallBlocks) {
       expect_order(pool, sorted);
     }
     EXPECT_GT(PoolPeer::branches_touched(PoolPeer::index(pool)), 10u)
-        << "this pool was meant to have deep trees";
+        << "the test needs deep trees";
   }
 }
 

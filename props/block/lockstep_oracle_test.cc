@@ -1,6 +1,7 @@
-// The oracle tested: a pool with one planted fault, of the kinds that allocators have had, must be
-// caught by the lockstep driver; and every clause checker must fire on a map that breaks its
-// clause.
+// The oracle tested: the lockstep driver must catch a pool with one planted fault, and each clause
+// checker must fire on a map that breaks its clause.
+//
+// Imitates: faults that allocators have had. Does not prove that every other fault is caught.
 #include <algorithm>
 #include <functional>
 
@@ -21,7 +22,7 @@ using spec::PoolMap;
 using spec::PoolRequest;
 using spec::PoolState;
 
-/// A correct pool (the model itself) with its answers bent by one fault.
+/// One fault: how it changes the requests to a correct pool (the model itself), or its answers.
 struct Fault {
   const char* name;
   std::function<void(PoolRequest&)> request = [](PoolRequest&) {};
@@ -42,9 +43,9 @@ class FaultyPool final : public spec::PoolSubject {
   }
   Status shrink(Address base) override { return model_.shrink(base); }
   Result<Address> allocate(const PoolRequest& request) override {
-    PoolRequest bent = request;
-    fault_.request(bent);
-    return model_.allocate(bent);
+    PoolRequest changed = request;
+    fault_.request(changed);
+    return model_.allocate(changed);
   }
   Status release(Address a, std::uint64_t stamp) override {
     if (fault_.forget_release(a)) return Status::ok();
@@ -94,7 +95,7 @@ std::string run(const Fault& fault) {
   return lockstep.report();
 }
 
-TEST(LockstepOracle, APoolWithoutFaultPasses) { EXPECT_EQ(run(Fault{"none"}), ""); }
+TEST(LockstepOracle, APoolWithoutAFaultPasses) { EXPECT_EQ(run(Fault{"none"}), ""); }
 
 TEST(LockstepOracle, EveryPlantedFaultIsCaught) {
   std::vector<Fault> faults(12);
@@ -105,7 +106,7 @@ TEST(LockstepOracle, EveryPlantedFaultIsCaught) {
   faults[n++].request = [](PoolRequest& r) { r.split = false; };
   faults[n] = {"ignores the size limit"};
   faults[n++].request = [](PoolRequest& r) { r.size_end = Bytes::max(); };
-  faults[n] = {"H36: says out of memory though a block fits"};
+  faults[n] = {"H36: reports out of memory though a block fits"};
   faults[n++].request = [](PoolRequest& r) { r.size_end = std::min(r.size_end, 1_MiB); };
   faults[n] = {"a free is forgotten"};
   faults[n++].forget_release = [](Address a) { return a.value() / 512 % 16 == 5; };
@@ -127,7 +128,7 @@ TEST(LockstepOracle, EveryPlantedFaultIsCaught) {
   };
   faults[n] = {"a freed address is still owned"};
   faults[n++].owns_freed = true;
-  faults[n] = {"its own walk fails"};
+  faults[n] = {"its own validate() fails"};
   faults[n++].broken = "block(1) C3: planted";
   ASSERT_EQ(n, faults.size());
   for (const Fault& fault : faults) {
@@ -171,7 +172,7 @@ TEST(PoolClauses, EachFiresOnAMapThatBreaksIt) {
             "C3:");
   EXPECT_EQ(spec::check_tiling(broken([](PoolMap& m) { m.segments.pop_back(); })).substr(0, 3),
             "C3:");
-  EXPECT_EQ(spec::check_coalesced(good), "") << "touching segments do not count";
+  EXPECT_EQ(spec::check_coalesced(good), "") << "adjacent segments do not merge";
   EXPECT_EQ(spec::check_coalesced(broken([](PoolMap& m) {
               m.blocks[0].state = PoolState::kFree;
             })).substr(0, 3),

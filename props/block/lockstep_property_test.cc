@@ -1,9 +1,9 @@
 // Random sequences in lockstep with the model: RapidCheck over Op with shrinking, and long seeded
 // runs.
 //
-// The sequences imitate nothing in particular: sizes repeat, sit on class edges, or are
-// log-uniform; frees may be stale. What is not reached here (huge sizes, every short sequence) is
-// the fuzz target's and the exhaustive search's.
+// Imitates: no workload in particular. Sizes repeat, lie at the limits of classes, or are
+// log-uniform; frees may be stale. Does not reach huge sizes (the fuzz target does) or every short
+// sequence (the exhaustive search does).
 #include <cstdio>
 #include <ctime>
 
@@ -30,7 +30,7 @@ std::string run(const std::vector<Op>& ops, unsigned heavy_every, Bytes granule 
   return lockstep.report();
 }
 
-/// A hash of the addresses of every step: the same on every compiler and machine (C10).
+/// A hash of the addresses and outcomes of all steps, equal on every compiler and machine (C10).
 std::uint64_t address_hash(const std::vector<Op>& ops) {
   BlockPoolSubject subject{512_B};
   spec::PoolLockstep lockstep(subject, 512_B, 1u << 30);
@@ -94,14 +94,14 @@ TEST(BlockPoolLockstep, TheSameOpsGiveTheSameAddressesOnEveryCompilerAndMachine)
   const std::uint64_t hash = address_hash(dice_ops(42, 10'000));
   EXPECT_EQ(hash, address_hash(dice_ops(42, 10'000)));
   EXPECT_EQ(hash, 0x34ac7b344ac2fef3u)
-      << std::hex << hash << ": recorded once; a policy change must change it knowingly";
+      << std::hex << hash << ": recorded once; change it only with an intended change of policy";
 }
 
-TEST(BlockPoolLockstep, SaysHowManyCheckedOpsItDoesASecond) {
+TEST(BlockPoolLockstep, PrintsTheCheckedOpsPerSecond) {
   const std::vector<Op> ops = dice_ops(7, 100'000);
   BlockPoolSubject subject{512_B};
   spec::PoolLockstep lockstep(subject, 512_B);
-  const std::clock_t begin = std::clock();  // the thread's own time: other processes do not count
+  const std::clock_t begin = std::clock();  // CPU time of this process, so that others do not count
   for (const Op& op : ops) ASSERT_TRUE(lockstep.step(op)) << lockstep.report();
   const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   ASSERT_GT(lockstep.steps(), 0u);

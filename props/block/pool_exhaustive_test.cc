@@ -1,14 +1,16 @@
-// Exhaustive search: every short sequence over a small alphabet, in lockstep with the model, heavy
-// checks at every node.
+// Exhaustive search: every short sequence of ops over a small alphabet, in lockstep with the model,
+// with the heavy checks at every node.
 //
-// The world: one segment of 4 granules to begin with; allocate 1, 2 or 3 granules; allocate 1
+// The world begins with one segment of 4 granules. The ops: allocate 1, 2 or 3 granules; allocate 1
 // granule from blocks under 3 only; free or defer any live block; complete any pending one; grow by
-// 2 granules (up to 3 segments, some of which touch); shrink any idle segment; lift any free block;
-// lower any in transfer.
-// Twice: every sequence to kDepth, and to kDepthUnique every sequence that leads to a new state,
-// where a state is the map with its stamps ranked, the placement's counter, and which record the
-// free index keeps apart. The counts are asserted: a change of policy or of the alphabet has to
-// change them knowingly. Shallow where the build is slow (sanitizers, no optimisation).
+// 2 granules (up to 3 segments, some adjacent); shrink any idle segment; lift any free block; lower
+// any block in transfer.
+// Two searches: every sequence up to kDepth; and up to kDepthUnique, every sequence that leads to a
+// new state, where a state is the map with its stamps ranked, the counter of placements, and the
+// record that the free index holds outside its trees. The counts are asserted, so that a change of
+// policy or of the alphabet must change them deliberately. Slow builds (sanitizers, no
+// optimisation) search less deep.
+// Does not prove anything about longer sequences, more segments or other sizes.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -59,7 +61,7 @@ struct World {
   spec::PoolLockstep lockstep{subject, Bytes{kGranule}, 1u << 30};
 };
 
-/// Every op of the alphabet that means something here.
+/// Every op of the alphabet that has an effect in this state.
 std::vector<Op> moves(const World& world, std::uint64_t next_pointer) {
   const auto& map = world.lockstep.model().map();
   std::vector<Op> ops;
@@ -109,9 +111,9 @@ struct Search {
   }
 };
 
-/// The state's name: equal names answer every later op alike. (The shape of the free index's trees
-/// is not in it: it says where a search looks, never what it finds, which validate() and the model
-/// hold at every step.)
+/// The state's name: states with equal names answer all later ops alike. The shape of the free
+/// index's trees is left out: it determines where a search looks, never what it finds; validate()
+/// and the model check that at every step.
 std::string canonical(World& world) {
   const auto& map = world.lockstep.model().map();
   std::vector<std::uint64_t> stamps;
@@ -121,9 +123,10 @@ std::string canonical(World& world) {
 
   block::BlockPool& pool = world.subject.pool();
   const std::uint32_t latest = block::PoolPeer::latest(block::PoolPeer::index(pool));
-  const Address apart =
+  const Address latest_address =
       latest == block::kNone ? Address{} : pool.address(block::BlockIndex{latest});
-  std::string name = std::to_string(world.lockstep.grows()) + "," + std::to_string(apart.value());
+  std::string name =
+      std::to_string(world.lockstep.grows()) + "," + std::to_string(latest_address.value());
   for (const PoolBlock& block : map.blocks) {
     const auto rank = std::lower_bound(stamps.begin(), stamps.end(), block.stamp) - stamps.begin();
     name += ";" + std::to_string(block.address.value() / kGranule) + "," +

@@ -1,5 +1,7 @@
-// Ops of the block pool as short functions, and a generator of op sequences that keeps pointers
-// plausible.
+// Ops of the block pool as short functions, and a generator of op sequences that mostly use live
+// pointers.
+//
+// Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +36,8 @@ inline spec::Op alloc_whole(std::uint64_t p, std::uint64_t bytes) {
   return pool_op(spec::slot::kPoolAllocWhole, p, bytes);
 }
 
-/// The same numbers on every compiler and machine (std::uniform_int_distribution promises none):
-/// splitmix64.
+/// splitmix64: random numbers that are the same on every compiler and machine
+/// (std::uniform_int_distribution does not guarantee that).
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : state_(seed) {}
@@ -51,8 +53,8 @@ class Dice {
   std::uint64_t state_;
 };
 
-/// A size as fuzzers need them: few exact ones that repeat, edges of the classes, and log-uniform
-/// ones.
+/// A size for fuzzing: one of a few exact sizes that repeat, one at the limit of a class, or a
+/// log-uniform one.
 inline std::uint64_t dice_size(Dice& dice) {
   switch (dice.below(4)) {
     case 0: return 512 * (1 + dice.below(4));
@@ -100,7 +102,7 @@ inline std::vector<spec::Op> dice_ops(std::uint64_t seed, std::size_t count) {
       ops.push_back(shrink(dice.below(8)));
       if (grows++ < 12) ops.push_back(grow(std::uint64_t{1} << (9 + dice.below(14))));
     } else {
-      ops.push_back(free_of(dice.below(64)));  // stale, more often than not
+      ops.push_back(free_of(dice.below(64)));  // usually stale
     }
   }
   return ops;

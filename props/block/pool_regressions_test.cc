@@ -1,6 +1,8 @@
-// Every stored sequence of props/regressions that drives a pool, in lockstep with its expectations.
-// Each file opens with the historical bug it reproduces. A file that cannot be read is a failure,
-// and so is a folder without any.
+// Every stored sequence of props/regressions that drives a pool, in lockstep with the model and
+// with the sequence's expectations.
+//
+// Imitates: historical bugs; each file opens with the one it reproduces. An unreadable file is a
+// failure, and so is a folder without files.
 #include <gtest/gtest.h>
 
 #include <ashlar/base/checked.h>
@@ -25,7 +27,7 @@ TEST(PoolRegressions, EveryStoredSequenceAgreesWithTheModelAndItsExpectations) {
   EXPECT_GE(for_each_stored(ASHLAR_REGRESSIONS, spec::Subject::kPool, run), 5u);
 }
 
-TEST(PoolRegressions, H25RoundingASizeNearTheTopIsAnErrorAndNotASmallNumber) {
+TEST(PoolRegressions, H25RoundingASizeNearTheMaximumIsAnErrorAndNotASmallNumber) {
   // ONNX Runtime PR 32010, PR 3447: RoundedBytes and region sizes overflowed.
   for (std::uint64_t short_of = 0; short_of < 511; ++short_of) {
     EXPECT_FALSE(checked_round_up(Bytes{~std::uint64_t{0} - short_of}, 512_B)) << short_of;

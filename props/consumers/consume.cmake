@@ -1,6 +1,6 @@
-# One step of the consumer tests, run by ctest: cmake -DSTEP=... -P consume.cmake. See CMakeLists.txt here.
+# One step of the consumer tests (CMakeLists.txt), run by ctest: cmake -DSTEP=... -P consume.cmake.
 set(work "${BUILD}/consumers")
-set(installed "${work}/moved here")  # a space, as in many a home folder
+set(installed "${work}/moved here")  # with a space, as in many home folders
 set(app "${CMAKE_CURRENT_LIST_DIR}/app")
 
 function(run)
@@ -11,11 +11,12 @@ function(run)
   endif()
 endfunction()
 
-# Configures app/ afresh with the options given, builds it and runs it.
+# Configures app/ from scratch with the given options, builds it and runs it.
 function(build_and_run_app)
   file(REMOVE_RECURSE "${work}/${STEP}")
-  run("${CMAKE_COMMAND}" -S "${app}" -B "${work}/${STEP}" -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${CXX}"
-    -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 "-DEXPECTED_VERSION=${VERSION}" ${ARGN})
+  run("${CMAKE_COMMAND}" -S "${app}" -B "${work}/${STEP}" -G "${GENERATOR}"
+    "-DCMAKE_CXX_COMPILER=${CXX}" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0
+    "-DEXPECTED_VERSION=${VERSION}" ${ARGN})
   run("${CMAKE_COMMAND}" --build "${work}/${STEP}" --target app)
   run("${work}/${STEP}/app")
 endfunction()
@@ -32,7 +33,7 @@ elseif(STEP STREQUAL "find_package_shared")
   build_and_run_app(-DHOW=find_package -DCOMPONENT=shared "-DCMAKE_PREFIX_PATH=${installed}")
 
 elseif(STEP STREQUAL "find_package_version")
-  # While the version is 0.x a package serves only its own minor version: the one before must be refused.
+  # While the version is 0.x, a package serves only its own minor version: the next must be refused.
   string(REGEX REPLACE "^([0-9]+)\\.([0-9]+).*" "\\1;\\2" parts "${VERSION}")
   list(GET parts 0 major)
   list(GET parts 1 minor)
@@ -49,10 +50,11 @@ elseif(STEP STREQUAL "subdirectory")
   build_and_run_app(-DHOW=subdirectory "-DFETCHCONTENT_SOURCE_DIR_ASHLAR=${SOURCE}")
 
 elseif(STEP STREQUAL "subdirectory_shared")
-  build_and_run_app(-DHOW=subdirectory "-DFETCHCONTENT_SOURCE_DIR_ASHLAR=${SOURCE}" -DBUILD_SHARED_LIBS=ON)
+  build_and_run_app(-DHOW=subdirectory "-DFETCHCONTENT_SOURCE_DIR_ASHLAR=${SOURCE}"
+    -DBUILD_SHARED_LIBS=ON)
 
 elseif(STEP STREQUAL "readme")
-  # The README's example is a program, and runs.
+  # The README's example must compile and run.
   file(READ "${SOURCE}/README.md" readme)
   string(FIND "${readme}" "```cpp\n" begin)
   string(SUBSTRING "${readme}" ${begin} -1 example)
@@ -60,7 +62,8 @@ elseif(STEP STREQUAL "readme")
   string(FIND "${example}" "```" end)
   string(SUBSTRING "${example}" 0 ${end} example)
   file(WRITE "${work}/readme.cc" "${example}")
-  build_and_run_app(-DHOW=find_package -DCOMPONENT=static "-DCMAKE_PREFIX_PATH=${installed}" "-DMAIN=${work}/readme.cc")
+  build_and_run_app(-DHOW=find_package -DCOMPONENT=static "-DCMAKE_PREFIX_PATH=${installed}"
+    "-DMAIN=${work}/readme.cc")
 
 elseif(STEP MATCHES "^pkg_config")
   find_program(pkg_config pkg-config)
@@ -76,16 +79,17 @@ elseif(STEP MATCHES "^pkg_config")
     OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   separate_arguments(flags UNIX_COMMAND "${flags}")
   if(static)
-    # pkg-config names libraries, not kinds: the archive is chosen at the linker.
+    # pkg-config names a library, not its kind; the linker option selects the archive.
     list(TRANSFORM flags REPLACE "^-lashlar$" "-l:libashlar.a")
   endif()
   file(MAKE_DIRECTORY "${work}/${STEP}")
-  run("${CXX}" -std=c++20 "-DEXPECTED_VERSION=\"${VERSION}\"" "${app}/app.cc" -o "${work}/${STEP}/app" ${flags})
+  run("${CXX}" -std=c++20 "-DEXPECTED_VERSION=\"${VERSION}\"" "${app}/app.cc"
+    -o "${work}/${STEP}/app" ${flags})
   set(ENV{LD_LIBRARY_PATH} "${installed}/${LIBDIR}")
   run("${work}/${STEP}/app")
 
 elseif(STEP STREQUAL "headers_alone")
-  # Each installed header compiles by itself and needs no header that was left behind.
+  # Each installed header must compile by itself, twice, with the installed headers alone.
   file(GLOB_RECURSE headers RELATIVE "${installed}/include" "${installed}/include/*.h")
   if(NOT headers)
     message(FATAL_ERROR "no header was installed")
@@ -96,9 +100,10 @@ elseif(STEP STREQUAL "headers_alone")
   endforeach()
 
 elseif(STEP STREQUAL "exported_symbols")
-  # The shared library shows the interface and hides block/ and everything else of its own.
+  # The shared library must export the interface, and nothing of block/.
   file(GLOB library "${installed}/${LIBDIR}/libashlar.so")
-  execute_process(COMMAND nm -D -C --defined-only "${library}" OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND nm -D -C --defined-only "${library}"
+    OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
   if(NOT symbols MATCHES "ashlar::v0::code_name")
     message(FATAL_ERROR "code_name is not exported")
   endif()

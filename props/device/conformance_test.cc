@@ -1,9 +1,8 @@
-// The contract of src/ashlar/device/device.h, put to every device.
+// The conformance suite of src/ashlar/device/device.h, run on every device: clauses D1-D5 and D7.
 //
-// Imitates: a client that obeys the contract, and one that passes dead handles and wrong ranges.
-// Clauses D1-D5 and D7.
-// Does not prove: anything about work that is still running (spec/gpu's own suite), capture (D6) or
-// a lost device (D8), for which not every device has an occasion.
+// Imitates: a client that keeps the contract, and one that passes dead handles and wrong ranges.
+// Does not prove: anything about work that is still running (spec/gpu has its own suite), or about
+// capture (D6) and a lost device (D8), which do not arise on every device.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -60,7 +59,7 @@ class Conformance : public testing::TestWithParam<DeviceMaker> {
  protected:
   void SetUp() override { under_test_ = GetParam().make(kCapacity); }
   void TearDown() override {
-    EXPECT_EQ(under_test_->held(), 0u) << "the test left something behind";
+    EXPECT_EQ(under_test_->held(), 0u) << "the test did not return everything";
   }
   device::Device& device() { return under_test_->device(); }
   Bytes page() { return device().traits().page_granularity; }
@@ -103,7 +102,7 @@ TEST_P(Conformance, SegmentsAreAlignedAndDisjoint) {  // D3
   for (const Address base : segments) EXPECT_OK(device().segment_free(base));
 }
 
-TEST_P(Conformance, ASegmentBeyondTheCapacityIsRefusedAndChangesNothing) {  // D1
+TEST_P(Conformance, ASegmentOverTheCapacityIsRefusedAndChangesNothing) {  // D1
   EXPECT_CODE(device().segment_alloc(kCapacity + 1_B), Code::kOutOfMemory);
   const auto whole = device().segment_alloc(kCapacity);
   ASSERT_TRUE(whole.is_ok());
@@ -115,7 +114,7 @@ TEST_P(Conformance, ASegmentBeyondTheCapacityIsRefusedAndChangesNothing) {  // D
   EXPECT_OK(device().segment_free(again.value()));
 }
 
-TEST_P(Conformance, FreeingWhatIsNoSegmentIsAnError) {
+TEST_P(Conformance, FreeingAnAddressThatIsNotASegmentIsAnError) {
   const auto base = device().segment_alloc(2_MiB);
   ASSERT_TRUE(base.is_ok());
   EXPECT_CODE(device().segment_free(base.value() + 512_B), Code::kInvalidArgument);
@@ -124,7 +123,7 @@ TEST_P(Conformance, FreeingWhatIsNoSegmentIsAnError) {
   EXPECT_CODE(device().segment_free(base.value()), Code::kInvalidArgument);
 }
 
-TEST_P(Conformance, MemoryInfoFollowsWhatIsHeld) {
+TEST_P(Conformance, MemoryInfoReflectsTheMemoryHeld) {
   const auto before = device().memory_info();
   ASSERT_TRUE(before.is_ok());
   EXPECT_EQ(before.value().total, kCapacity);
@@ -136,7 +135,7 @@ TEST_P(Conformance, MemoryInfoFollowsWhatIsHeld) {
   EXPECT_EQ(device().memory_info().value().free, kCapacity);
 }
 
-TEST_P(Conformance, APageIsReservedCreatedMappedAndGivenBack) {
+TEST_P(Conformance, APageIsReservedCreatedMappedAndReleased) {
   if (!device().traits().has_virtual_memory) GTEST_SKIP() << "no virtual memory";
   const Bytes two = page() * 2;
   const Address range = reserve(page() * 4);
@@ -150,7 +149,7 @@ TEST_P(Conformance, APageIsReservedCreatedMappedAndGivenBack) {
   EXPECT_OK(device().address_release(range, page() * 4));
 }
 
-TEST_P(Conformance, ReleasedHandlesKeepTheirMemoryWhileMapped) {
+TEST_P(Conformance, AReleasedPageKeepsItsMemoryWhileMapped) {
   if (!device().traits().has_virtual_memory) GTEST_SKIP() << "no virtual memory";
   const Address range = reserve(page());
   const PageHandle handle = create(page());
@@ -180,15 +179,16 @@ TEST_P(Conformance, MappingsAreWholeAndNeverOverlap) {
   const PageHandle b = create(page() * 2);
   EXPECT_FALSE(device().page_map(range, page(), a).is_ok()) << "half a handle";
   EXPECT_FALSE(device().page_map(range + page() * 3, page() * 2, a).is_ok())
-      << "over the end of the reservation";
+      << "past the end of the reservation";
   EXPECT_OK(device().page_map(range, page() * 2, a));
   EXPECT_FALSE(device().page_map(range + page(), page() * 2, b).is_ok()) << "over a mapping";
   EXPECT_OK(device().page_map(range + page() * 2, page() * 2, b));
   EXPECT_FALSE(device().page_unmap(range, page()).is_ok()) << "half a mapping";
-  EXPECT_FALSE(device().page_unmap(range + page(), page() * 2).is_ok()) << "two halves";
+  EXPECT_FALSE(device().page_unmap(range + page(), page() * 2).is_ok())
+      << "the halves of two mappings";
   EXPECT_OK(device().page_access(range, page() * 4));
   EXPECT_OK(device().page_unmap(range, page() * 4));
-  EXPECT_FALSE(device().page_unmap(range, page() * 4).is_ok()) << "what is unmapped already";
+  EXPECT_FALSE(device().page_unmap(range, page() * 4).is_ok()) << "already unmapped";
   EXPECT_OK(device().page_release(a));
   EXPECT_OK(device().page_release(b));
   EXPECT_OK(device().address_release(range, page() * 4));
@@ -202,7 +202,7 @@ TEST_P(Conformance, MisalignedVirtualMemoryCallsAreRefused) {
   EXPECT_CODE(device().page_create(0_B), Code::kInvalidArgument);
 }
 
-TEST_P(Conformance, AnEventIsCompleteBeforeItsFirstRecordAndAfterItsWork) {  // D5
+TEST_P(Conformance, AnEventIsCompleteBeforeItsFirstRecordingAndAfterItsWork) {  // D5
   const auto stream = under_test_->create_stream();
   const auto event = device().event_create();
   ASSERT_TRUE(stream.is_ok() && event.is_ok());
@@ -218,7 +218,7 @@ TEST_P(Conformance, AnEventIsCompleteBeforeItsFirstRecordAndAfterItsWork) {  // 
   EXPECT_OK(under_test_->destroy_stream(stream.value().handle));
 }
 
-TEST_P(Conformance, StreamIdentitiesAreUniqueAndNeverComeBack) {  // D7
+TEST_P(Conformance, StreamIdentitiesAreUniqueAndNeverReused) {  // D7
   std::vector<StreamId> ids;
   for (int i = 0; i < 4; ++i) {
     const auto stream = under_test_->create_stream();
@@ -254,7 +254,7 @@ TEST_P(Conformance, TheCaptureModeBelongsToTheThread) {
             device::CaptureMode::kRelaxed);
 }
 
-TEST_P(Conformance, PinnedMemoryIsReturnedByItsBaseOnly) {
+TEST_P(Conformance, PinnedMemoryIsFreedByItsBaseOnly) {
   const auto base = device().pinned_alloc(1_MiB);
   ASSERT_TRUE(base.is_ok());
   EXPECT_FALSE(device().pinned_free(base.value() + 4_KiB).is_ok());
@@ -262,7 +262,7 @@ TEST_P(Conformance, PinnedMemoryIsReturnedByItsBaseOnly) {
   EXPECT_FALSE(device().pinned_free(base.value()).is_ok());
 }
 
-TEST_P(Conformance, ThreadsMayCallAtTheSameTime) {
+TEST_P(Conformance, ThreadsMayCallConcurrently) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([this] {

@@ -1,6 +1,6 @@
-// What a device must bring to be put through the conformance suite (conformance_test.cc).
+// What the conformance suite (conformance_test.cc) needs from a device beyond the Device interface.
 //
-// Thread safety: one thread, but for the Device itself.
+// Thread safety: one thread, except for the Device itself.
 #pragma once
 
 #include <functional>
@@ -12,18 +12,18 @@
 
 namespace ashlar::props {
 
-/// A device and the hands that a real machine's user would have on it.
+/// A device, and the operations on it that an application makes past the Device interface.
 class DeviceUnderTest {
  public:
   virtual ~DeviceUnderTest() = default;
   virtual device::Device& device() = 0;
   virtual Result<Stream> create_stream() = 0;
   virtual Status destroy_stream(StreamHandle stream) = 0;
-  /// Handles, ranges and mappings handed out and not returned.
+  /// Zero exactly when every handle, range and mapping was returned.
   virtual std::uint64_t held() = 0;
 };
 
-/// A kind of device, made with a capacity.
+/// A kind of device: its name, and a function that makes one with a capacity.
 struct DeviceMaker {
   std::string name;
   std::function<std::unique_ptr<DeviceUnderTest>(Bytes capacity)> make;

@@ -1,9 +1,9 @@
-// HostDevice beyond the common contract: its memory is real, its handles are checked, its books
-// close.
+// HostDevice beyond the common contract: its memory is real, its handles are checked, and its
+// ledger counts what is handed out.
 //
-// Imitates: code that writes through what it mapped, moves a page to another address, and passes
+// Imitates: code that writes to the memory it mapped, moves a page to another address, and passes
 // dead handles.
-// Does not prove: behaviour when the kernel itself runs short.
+// Does not prove: behaviour when the kernel runs out of memory.
 #include <gtest/gtest.h>
 
 #include <csetjmp>
@@ -17,7 +17,7 @@ namespace {
 
 unsigned char* bytes_at(Address a) { return static_cast<unsigned char*>(a.pointer()); }
 
-TEST(HostDeviceTest, ASegmentCanBeWrittenFromEndToEnd) {
+TEST(HostDeviceTest, ASegmentCanBeWrittenFromItsFirstByteToItsLast) {
   device::HostDevice device;
   const Bytes size = 5_MiB + 77_B;
   const auto base = device.segment_alloc(size);
@@ -28,7 +28,7 @@ TEST(HostDeviceTest, ASegmentCanBeWrittenFromEndToEnd) {
   EXPECT_TRUE(device.segment_free(base.value()).is_ok());
 }
 
-TEST(HostDeviceTest, APageMovesToAnotherAddressWithItsBytes) {
+TEST(HostDeviceTest, APageKeepsItsBytesWhenItMovesToAnotherAddress) {
   device::HostDevice device;
   const auto range = device.address_reserve(4_MiB, 0_B);
   const auto page = device.page_create(2_MiB);
@@ -47,7 +47,7 @@ TEST(HostDeviceTest, APageMovesToAnotherAddressWithItsBytes) {
   EXPECT_TRUE(device.address_release(low, 4_MiB).is_ok());
 }
 
-TEST(HostDeviceTest, AnAlignmentAboveThePageIsKept) {
+TEST(HostDeviceTest, AReservationHasAnAlignmentAboveThePageSize) {
   device::HostDevice device;
   for (int i = 0; i < 4; ++i) {
     const auto range = device.address_reserve(2_MiB, 64_MiB);
@@ -62,6 +62,7 @@ TEST(HostDeviceTest, AnAlignmentAboveThePageIsKept) {
 sigjmp_buf fault_exit;
 void on_fault(int) { siglongjmp(fault_exit, 1); }
 
+/// True if a write to `at` is a fault.
 bool faults(Address at) {
   struct sigaction action {};
   struct sigaction segv_before {};
@@ -79,7 +80,7 @@ bool faults(Address at) {
   return faulted;
 }
 
-TEST(HostDeviceTest, ATouchFaultsUnlessMappedAndGivenAccess) {
+TEST(HostDeviceTest, AnAccessFaultsUnlessTheRangeIsMappedAndHasAccess) {
   device::HostDevice device;
   const Address at = device.address_reserve(2_MiB, 0_B).value_or(Address{});
   const PageHandle page = device.page_create(2_MiB).value_or(PageHandle{});
@@ -113,7 +114,7 @@ TEST(HostDeviceTest, DeadAndForeignHandlesAreErrors) {
   EXPECT_EQ(device.page_release(page.value()).code(), Code::kInvalidHandle);
 }
 
-TEST(HostDeviceTest, DefaultStreamsOfTwoDevicesAreTwoIdentities) {
+TEST(HostDeviceTest, TheDefaultStreamsOfTwoDevicesHaveDifferentIdentities) {
   device::HostDevice first(DeviceId{0});
   device::HostDevice second(DeviceId{1});
   const auto a = first.identify(device::HostDevice::kDefaultStream);
@@ -123,7 +124,7 @@ TEST(HostDeviceTest, DefaultStreamsOfTwoDevicesAreTwoIdentities) {
   EXPECT_EQ(b.value().device, DeviceId{1});
 }
 
-TEST(HostDeviceTest, TheLedgerCountsWhatIsOut) {
+TEST(HostDeviceTest, TheLedgerCountsWhatIsHandedOut) {
   device::HostDevice device;
   const auto base = device.segment_alloc(3_MiB);
   const auto event = device.event_create();

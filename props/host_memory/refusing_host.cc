@@ -1,3 +1,4 @@
+// The operators new and delete of an executable whose host can refuse (refusing_host.h).
 #include "props/host_memory/refusing_host.h"
 
 #include <cstdlib>

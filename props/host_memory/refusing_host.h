@@ -1,8 +1,9 @@
-// A host that refuses the n-th allocation that may fail: link refusing_host.cc, and the
-// executable's operators new are replaced.
+// A host that refuses the n-th allocation. Linking refusing_host.cc replaces the operators new of
+// the executable.
 //
-// Only those that answer nullptr count and refuse: the library uses no others for its records. The
-// rest are as always.
+// Purpose: tests of what happens when host memory runs out. Only the nothrow operators, which
+// return nullptr, count and refuse; the library uses no others for its records. The throwing ones
+// never refuse.
 // Thread safety: none; one thread allocates.
 #pragma once
 
@@ -12,7 +13,8 @@ namespace ashlar::props {
 
 struct RefusingHost {
   std::uint64_t allocations = 0;
-  std::uint64_t fail_at = 0;  ///< counted from 1; 0: never
+  std::uint64_t fail_at = 0;  ///< the allocation to refuse, counted from 1; 0 for none
+  /// Counts one allocation; true if it is the one to refuse.
   bool refuses() { return ++allocations == fail_at; }
 };
 extern RefusingHost host;

@@ -1,5 +1,5 @@
-// A user's first program: it takes memory through the allocator from a host device, and uses what
-// is generated.
+// A user's first program: it allocates memory on a host device, writes to it and frees it, and uses
+// the generated version header.
 #include <cstdio>
 #include <cstring>
 #include <memory>

@@ -6,9 +6,9 @@
 
 namespace ashlar::inline v0 {
 
-void ask_for_huge_pages([[maybe_unused]] void* begin, [[maybe_unused]] std::size_t bytes) noexcept {
+void advise_huge_pages([[maybe_unused]] void* begin, [[maybe_unused]] std::size_t bytes) noexcept {
 #if defined(__linux__)
-  // A kernel without them refuses, and nothing is lost.
+  // A kernel without huge pages refuses the hint; the table then uses ordinary pages.
   static_cast<void>(::madvise(begin, bytes, MADV_HUGEPAGE));
 #endif
 }

@@ -1,11 +1,12 @@
-// Host memory for tables that grow by moving: records, tree nodes, hash cells, the trees of pages.
+// Host memory for tables that grow by moving: block records, tree nodes, hash cells, page trees.
 //
-// Purpose: one place that asks the host for them. A table of 2 MiB and more is aligned to huge
-// pages and asks for them (Linux, where transparent huge pages are `madvise` or `always`; elsewhere
-// it is plain memory): an allocator's accesses to its tables are random, and with 10^5 blocks live
-// half of them miss the TLB too (measured: 10 % of the mix's time). Every table has its cache lines
-// to itself, so that two streams' threads never write to one.
-// Thread safety: none of its own.
+// Purpose: the one place that allocates such tables. A table of 2 MiB or more is aligned to huge
+// pages and requests them (effective on Linux where transparent huge pages are `madvise` or
+// `always`; plain memory elsewhere). An allocator accesses its tables at random; with 10^5 live
+// blocks half of these accesses also miss the TLB (measured: 10 % of the time of the mixed
+// benchmark). No table shares a cache line with another, so that threads of two streams never write
+// to the same line.
+// Thread safety: make_host_table may be called from any thread; a table has no lock of its own.
 #pragma once
 
 #include <cstddef>
@@ -17,32 +18,32 @@
 
 namespace ashlar::inline v0 {
 
-inline constexpr std::size_t kLineBytes = 64;
+inline constexpr std::size_t kCacheLineBytes = 64;
 inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
-/// Asks the host to back the range with huge pages. A hint: it cannot fail. Cost: a system call on
-/// Linux.
-void ask_for_huge_pages(void* begin, std::size_t bytes) noexcept;
+/// Advises the host to back the range with huge pages; a refusal has no effect.
+/// Cost: one system call on Linux.
+void advise_huge_pages(void* begin, std::size_t bytes) noexcept;
 
-struct FreeTable {
+struct HostTableDeleter {
   std::align_val_t alignment{};
   void operator()(void* table) const noexcept { ::operator delete[](table, alignment); }
 };
 
-/// Uninitialised memory for an array of T, whose elements nobody destroys.
+/// An owned array of T whose elements are neither constructed nor destroyed.
 template <class T>
-using HostTable = std::unique_ptr<T[], FreeTable>;
+using HostTable = std::unique_ptr<T[], HostTableDeleter>;
 
-/// A table of `count` elements, not initialised; nullptr if the host has no memory.
+/// An uninitialised table of `count` elements; nullptr if the host has no memory.
 template <class T>
 HostTable<T> make_host_table(std::size_t count) noexcept {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
-  const std::size_t bytes = round_up(Bytes{count * sizeof(T)}, Bytes{kLineBytes}).count();
+  const std::size_t bytes = round_up(Bytes{count * sizeof(T)}, Bytes{kCacheLineBytes}).count();
   const bool is_large = bytes >= kHugePageBytes;
-  const std::align_val_t alignment{is_large ? kHugePageBytes : kLineBytes};
+  const std::align_val_t alignment{is_large ? kHugePageBytes : kCacheLineBytes};
   void* const table = ::operator new[](bytes, alignment, std::nothrow);
-  if (is_large && table != nullptr) ask_for_huge_pages(table, bytes);
-  return HostTable<T>(static_cast<T*>(table), FreeTable{alignment});
+  if (is_large && table != nullptr) advise_huge_pages(table, bytes);
+  return HostTable<T>(static_cast<T*>(table), HostTableDeleter{alignment});
 }
 
 }  // namespace ashlar::inline v0

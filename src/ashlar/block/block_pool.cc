@@ -1,3 +1,4 @@
+// The block pool's functions outside the hot path: segments, state changes, queries.
 #include <ashlar/block/block_pool.h>
 
 #include <algorithm>
@@ -27,15 +28,18 @@ BlockPool::~BlockPool() = default;
 SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stamp,
                                     std::uint64_t user, BlockState state) noexcept {
   ASHLAR_ASSERT(state == BlockState::kFree || state == BlockState::kInTransfer,
-                "block: a segment begins free or in transfer");
-  ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0, "block(5): a segment's size");
-  ASHLAR_ASSERT(size.count() >> 63 == 0, "block(8): a segment whose requests do not fit a record");
-  ASHLAR_ASSERT(base.value() % granule_.count() == 0, "block(5): a segment's address");
+                "block: a new segment is free or in transfer");
+  ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0,
+                "block(5): a segment's size is not a positive multiple of the granule");
+  ASHLAR_ASSERT(size.count() >> 63 == 0,
+                "block(8): a segment too large for its requests to fit an overflow record");
+  ASHLAR_ASSERT(base.value() % granule_.count() == 0,
+                "block(5): a segment's address is not a multiple of the granule");
   ASHLAR_ASSERT(base.value() <= Bytes::max().count() - size.count(),
-                "block(5): a segment past the last address");
+                "block(5): a segment extends past the last address");
   if (!reserve_record() || !segments_.reserve_one() || !order_.reserve(counts_.segments + 1))
     return kNoSegment;
-  if (counts_.segments == 0) records_.come_near(base.value());
+  if (counts_.segments == 0) records_.center_on(base.value());
 
   const std::uint32_t segment = segments_.take(kInUse);
   const std::uint32_t block = records_.take(raw(state));
@@ -50,7 +54,7 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
   records_.set_address(block, base.value());
   records_.set_size(block, size.count());
   records_.set_stamp(block, stamp);
-  count_in(state, size.count());
+  counts_.add_block(state, size.count());
   if (state == BlockState::kFree) {
     count_idle(block, size.count(), true);
     order_.insert(segments_, segment);
@@ -58,15 +62,15 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
     records_.link(block).to = segment;
   }
   if (index_.extend_window(base.value(), size.count())) {
-    reindex();
+    rebuild_index();
   } else if (state == BlockState::kFree) {
     index_.insert(records_, block);
   }
   return SegmentIndex{segment};
 }
 
-/// The index's keys changed: builds it anew from the segments.
-void BlockPool::reindex() noexcept {
+/// Rebuilds the index from the segments, after its keys changed.
+void BlockPool::rebuild_index() noexcept {
   index_.clear();
   for (std::uint32_t s = segments_first_; s != kNone; s = segments_[s].next) {
     for (std::uint32_t b = segments_[s].first; b != kNone; b = records_[b].next) {
@@ -79,25 +83,23 @@ void BlockPool::remove_segment(SegmentIndex segment) noexcept {
   SegmentRecord& s = segments_[raw(segment)];
   ASHLAR_ASSERT(segments_.state(raw(segment)) != kUnused, "block(7): no such segment");
   const std::uint32_t block = s.first;
-  check_state(BlockIndex{block}, BlockState::kInTransfer);
-  ASHLAR_ASSERT(is_whole(records_[block]),
-                "block(1): a segment is dropped while it has several blocks");
-  count_out(BlockState::kInTransfer, s.size);
+  ASHLAR_ASSERT(is_whole_segment(block, BlockState::kInTransfer),
+                "block(1): a segment is removed that is not one block in transfer");
+  counts_.remove_block(BlockState::kInTransfer, s.size);
   counts_.segments -= 1;
   counts_.segment_bytes -= Bytes{s.size};
-  records_.put(block);
+  records_.give_back(block);
   if (s.prev != kNone) {
     segments_[s.prev].next = s.next;
   } else {
     segments_first_ = s.next;
   }
   if (s.next != kNone) segments_[s.next].prev = s.prev;
-  segments_.put(raw(segment));
+  segments_.give_back(raw(segment));
 }
 
 bool BlockPool::is_idle(SegmentIndex segment) const noexcept {
-  const BlockIndex first = view(segment).first;
-  return state(first) == BlockState::kFree && is_whole(first);
+  return is_whole_segment(raw(view(segment).first), BlockState::kFree);
 }
 
 // The operations.
@@ -109,15 +111,15 @@ BlockIndex BlockPool::next_fit(BlockIndex block) const noexcept {
 
 void BlockPool::defer(BlockIndex block) noexcept {
   check_state(block, BlockState::kLive);
-  count_out(BlockState::kLive, records_.size(raw(block)));
-  count_in(BlockState::kPending, records_.size(raw(block)));
+  counts_.remove_block(BlockState::kLive, records_.size(raw(block)));
+  counts_.add_block(BlockState::kPending, records_.size(raw(block)));
   records_.state(raw(block)) = raw(BlockState::kPending);
 }
 
 void BlockPool::undefer(BlockIndex block) noexcept {
   check_state(block, BlockState::kPending);
-  count_out(BlockState::kPending, records_.size(raw(block)));
-  count_in(BlockState::kLive, records_.size(raw(block)));
+  counts_.remove_block(BlockState::kPending, records_.size(raw(block)));
+  counts_.add_block(BlockState::kLive, records_.size(raw(block)));
   records_.state(raw(block)) = raw(BlockState::kLive);
 }
 
@@ -127,8 +129,8 @@ void BlockPool::lift(BlockIndex block) noexcept {
   index_.remove(records_, raw(block));
   if (is_whole(block))
     records_.link(raw(block)).to = order_.erase(segments_, address(block).value());
-  count_out(BlockState::kFree, records_.size(raw(block)));
-  count_in(BlockState::kInTransfer, records_.size(raw(block)));
+  counts_.remove_block(BlockState::kFree, records_.size(raw(block)));
+  counts_.add_block(BlockState::kInTransfer, records_.size(raw(block)));
   records_.state(raw(block)) = raw(BlockState::kInTransfer);
 }
 
@@ -141,9 +143,10 @@ SegmentView BlockPool::view(SegmentIndex segment) const noexcept {
 }
 
 SegmentIndex BlockPool::segment(BlockIndex block) const noexcept {
-  if (is_whole(block) && state(block) == BlockState::kInTransfer)
+  check_in_use(block);
+  if (is_whole_segment(raw(block), BlockState::kInTransfer))
     return SegmentIndex{records_.link(raw(block)).to};
-  return SegmentIndex{order_.at(segments_, address(block).value())};
+  return SegmentIndex{order_.find(segments_, address(block).value())};
 }
 SegmentIndex BlockPool::first_segment() const noexcept { return SegmentIndex{segments_first_}; }
 SegmentIndex BlockPool::next(SegmentIndex segment) const noexcept {
@@ -152,7 +155,7 @@ SegmentIndex BlockPool::next(SegmentIndex segment) const noexcept {
 }
 void BlockPool::set_user(BlockIndex block, std::uint64_t user) noexcept {
   ASHLAR_ASSERT(is_owned(raw(state(block))),
-                "block: only live and pending blocks have a user's word");
+                "block: only live and pending blocks have a user word");
   const std::uint64_t size = records_.size(raw(block));
   records_.set_request(raw(block), size, records_.requested(raw(block), size), user);
 }

@@ -1,27 +1,49 @@
-// The block pool: segments cut into blocks, best fit, split, coalesce. Pure structure: no device,
-// no lock, no clock.
+// The block pool: segments divided into blocks; best fit, split and coalesce. Pure structure: no
+// device, no lock, no clock.
 //
-// Purpose: everything the caching allocators know about *where* bytes are. Who may use them, and
-// when, is theirs.
-// Thread safety: none; the owner brings the lock. const members may run together.
+// Purpose: everything the caching allocators know about *where* bytes are. They decide themselves
+// who may use the bytes, and when.
+// Thread safety: none; the pool's owner holds a lock. const members may run concurrently.
 //
-// Invariants (validate() walks all of them and names the one that broke):
+// Invariants (validate() checks all of them and names the broken one):
 //   (1) C3  the blocks of a segment tile it exactly in address order, and neighbours agree;
 //   (2) C4  no two adjacent blocks are both free;
-//   (3) C5  the free index holds exactly the free blocks, each where its size says;
+//   (3) C5  the free index holds exactly the free blocks, each in the place its size determines;
 //   (4)     the address map holds exactly the live and pending blocks, by their address;
 //   (5)     every block's address and size are multiples of the granule, and its size is not zero;
 //   (6) C14 the pool's byte and block counters equal a recount;
-//   (7)     every record is a block, a segment, or on its list of unused ones, and is reached
+//   (7)     every record is a block, a segment, or on the list of unused records, and is reached
 //           exactly once;
-//   (8) C1  a live or pending block has at least as many bytes as were requested; a user's word
-//           that stands apart (block_records.h) is not zero;
-//   (9)     the order of the segments by address has each of them once that is not one block in
-//           transfer; the block of one that is names its segment.
+//   (8) C1  a live or pending block has at least as many bytes as were requested; a user word in an
+//           overflow record (block_records.h) is not zero;
+//   (9)     the order of the segments by address holds each segment once that is not one block in
+//           transfer; the block of one that is refers to its segment.
 //
-// A free block carries a *stamp*, a number the owner gave when it was released. A split hands it to
-// both parts and a merge takes the larger, so a block's stamp is never older than any of its bytes'
-// last use.
+// Terms. A *stamp* is a number that the owner gives with each release. Free and in-transfer blocks
+// have one. A split copies it to both parts and a merge keeps the larger, so that a block's stamp
+// is never older than the last use of any of its bytes. A *user word* is 64 bits of the owner's
+// own, on each segment and on each live or pending block.
+//
+// A worked example (free_index.h states the rules; free_index_test checks every number).
+//   Blocks   The granule is 512 bytes. The only segment is 2 MiB at 2^40, so the address window is
+//            4 MiB, and the segment begins 1 MiB into it. The free blocks are A, 5 granules at
+//            2^40 + 16 KiB; B, 6 granules at 2^40 + 4 KiB; C, the last 4000 granules; and D, 1
+//            granule at 2^40. D was freed last and is not in a tree yet; a search compares it with
+//            what the trees give.
+//   Class    A has 2560 = 101000000000b bytes. 2^11 <= 2560 < 2^12 and a granule is 2^9 bytes, so A
+//            is in group 11 - 9 = 2. Its place begins with the two size bits below the leading one,
+//            01, followed by its offset in the window as 22 bits: 0100000100... The first five bits
+//            of the place, 01010b = 10, choose the class in the group: class 2 x 32 + 10 = 74. B
+//            has 3072 = 110000000000b bytes and the place 10 0100000001..., so its class is
+//            64 + 10010b = 82. C is in group 11, class 382.
+//   Key      The rest of the place is the key: in class 74, which holds the blocks of 5 granules in
+//            one eighth of the window, the rest of the offset.
+//   Search   For a request of 2100 bytes the owner calls best_fit(2560). The search starts at class
+//            72, the class of the smallest place of this size, 01 0000..., and finds it empty. The
+//            next bit set in the group's bitmap is class 74's, and the smallest key there is A's:
+//            an exact fit. For 7 granules the search starts at class 88, place 11 0000... The group
+//            has no class from there on, so the bitmap of groups leads to group 11 and to C, which
+//            is then split.
 #pragma once
 
 #include <algorithm>
@@ -37,30 +59,49 @@
 
 namespace ashlar::inline v0::block {
 
-/// Names a block's record, or a segment's, inside one pool. Reused after the record is dropped.
+/// The number of a block's record, or of a segment's, within one pool. Reused once it is dropped.
 enum class BlockIndex : std::uint32_t {};
 enum class SegmentIndex : std::uint32_t {};
 inline constexpr BlockIndex kNoBlock{kNone};
 inline constexpr SegmentIndex kNoSegment{kNone};
 
+/// The plain numbers that records hold.
+constexpr std::uint32_t raw(BlockIndex block) { return static_cast<std::uint32_t>(block); }
+constexpr std::uint32_t raw(SegmentIndex segment) { return static_cast<std::uint32_t>(segment); }
+constexpr std::uint8_t raw(BlockState state) { return static_cast<std::uint8_t>(state); }
+
+/// True for live and pending: the block has a request, a user word and an entry in the address map.
+constexpr bool is_owned(std::uint8_t state) {
+  return state == raw(BlockState::kLive) || state == raw(BlockState::kPending);
+}
+
 struct BlockView {
   Address address;
   Bytes size;
-  Bytes requested;  ///< what the caller asked for; zero unless live or pending
+  Bytes requested;  ///< the bytes that the caller asked for; zero unless live or pending
   BlockState state;
   std::uint64_t stamp;  ///< zero unless free or in transfer
-  std::uint64_t user;   ///< the owner's word; zero unless live or pending
+  std::uint64_t user;   ///< the user word; zero unless live or pending
 };
 
 struct SegmentView {
   Address base;
   Bytes size;
-  std::uint64_t user;  ///< the owner's word
-  BlockIndex first;    ///< its blocks follow by next()
+  std::uint64_t user;  ///< the user word
+  BlockIndex first;    ///< the block at `base`; next() leads to the others
 };
 
-/// Counters kept as the pool changes (invariant 6).
+/// Counters, updated at every change of the pool (invariant 6).
 struct PoolCounts {
+  void add_block(BlockState state, std::uint64_t size) noexcept {
+    blocks[static_cast<unsigned>(state)] += 1;
+    bytes[static_cast<unsigned>(state)] += Bytes{size};
+  }
+  void remove_block(BlockState state, std::uint64_t size) noexcept {
+    blocks[static_cast<unsigned>(state)] -= 1;
+    bytes[static_cast<unsigned>(state)] -= Bytes{size};
+  }
+
   std::uint64_t segments = 0;
   std::uint64_t blocks[4] = {};  ///< by BlockState
   Bytes segment_bytes;
@@ -72,7 +113,8 @@ struct PoolCounts {
 
 class BlockPool {
  public:
-  /// Every size and address is a multiple of `granule`. REQUIRES: a power of two, 16..64 KiB.
+  /// An empty pool whose sizes and addresses are multiples of `granule`.
+  /// REQUIRES: a power of two, 16 B to 64 KiB.
   explicit BlockPool(Bytes granule);
   ~BlockPool();
   BlockPool(const BlockPool&) = delete;
@@ -80,61 +122,63 @@ class BlockPool {
 
   // Segments.
   /// Adds [base, base + size) as one block, free or in transfer. kNoSegment if the host has no
-  /// memory for the records (nothing changed). REQUIRES: disjoint from every other segment of this
-  /// pool that is not one block in transfer; size < 2^63.
-  /// Cost: O(1) amortised, and as moving a number for each segment above it; so for lift() of a
-  /// whole segment, and its release.
+  /// memory for the records (nothing changed).
+  /// REQUIRES: disjoint from every other segment of this pool that is not one block in transfer;
+  /// size < 2^63.
+  /// Cost: O(1) amortised, plus one 32-bit move for each segment above it in the order by address.
+  /// lift() of a whole segment and its release() cost these moves too.
   SegmentIndex add_segment(Address base, Bytes size, std::uint64_t stamp, std::uint64_t user,
                            BlockState state = BlockState::kFree) noexcept;
-  /// Drops a segment. REQUIRES: it is one block, in transfer. Cost: O(1).
+  /// Removes a segment. REQUIRES: it is one block, in transfer. Cost: O(1).
   void remove_segment(SegmentIndex segment) noexcept;
-  /// Is the whole segment one free block? Cost: O(1).
+  /// True if the segment is one free block. Cost: O(1).
   bool is_idle(SegmentIndex segment) const noexcept;
 
   // The operations.
-  /// The free block with size in [size, size_end) that is smallest, and of those the one at the
-  /// lowest address; kNoBlock when there is none. REQUIRES: size is a positive multiple of the
-  /// granule. Cost: O(1) to the size class, then at most kFitStepsMax steps.
+  /// The smallest free block with size in [size, size_end), at the lowest address among equals;
+  /// kNoBlock if there is none. REQUIRES: size is a positive multiple of the granule.
+  /// Cost: O(1) to the size class, then at most kFitStepsMax steps.
   BlockIndex best_fit(Bytes size, Bytes size_end) const noexcept;
-  /// The free block after `block` in (size, address) order, or kNoBlock. REQUIRES: it is free.
-  /// Cost: as best_fit.
+  /// The free block after `block` in (size, address) order, or kNoBlock.
+  /// REQUIRES: `block` is free. Cost: as best_fit.
   BlockIndex next_fit(BlockIndex block) const noexcept;
-  /// Makes a free block live. When `split` and it is larger than `size`, the front `size` bytes
-  /// become the live block and the rest a free one with the same stamp. kNoBlock if the host has no
-  /// memory for a record (nothing changed).
-  /// REQUIRES: free; size at most its size, a positive multiple of the granule; requested at most
-  /// size. Cost: O(1) plus the index.
+  /// Makes a free block live. With `split`, a block larger than `size` is split: its front `size`
+  /// bytes become the live block, the rest a free block with the same stamp. Returns the live
+  /// block; kNoBlock if the host has no memory for a record (nothing changed).
+  /// REQUIRES: `block` is free; size is a positive multiple of the granule, at most the block's
+  /// size; requested is at most size. Cost: O(1) plus the index.
   BlockIndex take(BlockIndex block, Bytes size, bool split, Bytes requested,
                   std::uint64_t user) noexcept;
-  /// A live, pending or in-transfer block becomes free with that stamp, and merges with free
-  /// neighbours. Never allocates. Returns the merged block. Cost: O(1) plus the index.
+  /// Makes a live, pending or in-transfer block free with that stamp, and merges it with free
+  /// neighbours. Returns the merged block. Never allocates. Cost: O(1) plus the index.
   BlockIndex release(BlockIndex block, std::uint64_t stamp) noexcept;
-  /// A live block becomes pending. Cost: O(1).
+  /// Makes a live block pending. Cost: O(1).
   void defer(BlockIndex block) noexcept;
-  /// A pending block becomes live again (the undo of defer). Cost: O(1).
+  /// Makes a pending block live again: the inverse of defer. Cost: O(1).
   void undefer(BlockIndex block) noexcept;
-  /// A free block leaves the index, in transfer. Cost: the index.
+  /// Takes a free block out of the index and makes it in transfer. Cost: the index.
   void lift(BlockIndex block) noexcept;
 
   // Queries.
-  /// The live or pending block that starts at `address`, else kNoBlock. Cost: O(1).
+  /// The live or pending block that starts at `address`, or kNoBlock. Cost: O(1).
   BlockIndex find(Address address) const noexcept;
   BlockView view(BlockIndex block) const noexcept;
   SegmentView view(SegmentIndex segment) const noexcept;
   /// The next block of the same segment in address order, or kNoBlock.
   BlockIndex next(BlockIndex block) const noexcept;
-  /// Segments in no promised order: first_segment(), then next(segment) until kNoSegment. Cost:
-  /// O(1) each.
+  /// first_segment(), then next(segment) until kNoSegment, visit all segments in no particular
+  /// order. Cost: O(1) each.
   SegmentIndex first_segment() const noexcept;
   SegmentIndex next(SegmentIndex segment) const noexcept;
   BlockState state(BlockIndex block) const noexcept;
   Address address(BlockIndex block) const noexcept;
   Bytes size(BlockIndex block) const noexcept;
   std::uint64_t user(BlockIndex block) const noexcept;
+  /// Sets the user word. REQUIRES: the block is live or pending.
   void set_user(BlockIndex block, std::uint64_t user) noexcept;
-  /// Cost: O(log segments).
+  /// The segment that contains the block. Cost: O(log segments).
   SegmentIndex segment(BlockIndex block) const noexcept;
-  /// Is the block all of its segment? Cost: O(1).
+  /// True if the block spans its whole segment. Cost: O(1).
   bool is_whole(BlockIndex block) const noexcept;
   void set_user(SegmentIndex segment, std::uint64_t user) noexcept;
   const PoolCounts& counts() const noexcept;
@@ -142,32 +186,20 @@ class BlockPool {
   /// The largest free block's size, or zero.
   Bytes largest_free() const noexcept;
 
-  /// Walks everything: nullptr, or the text of the broken invariant. Cost: O(blocks). Never changes
-  /// anything.
+  /// Walks the whole structure. Returns nullptr, or the text of the broken invariant.
+  /// Cost: O(blocks).
   const char* validate() const noexcept;
 
  private:
-  // tests corrupt a pool through it, to see each invariant of validate() fire
+  // Tests damage a pool through it, to see validate() report each invariant.
   friend struct PoolPeer;
-
-  static constexpr std::uint32_t raw(BlockIndex block) { return static_cast<std::uint32_t>(block); }
-  static constexpr std::uint32_t raw(SegmentIndex segment) {
-    return static_cast<std::uint32_t>(segment);
-  }
-  static constexpr std::uint8_t raw(BlockState state) { return static_cast<std::uint8_t>(state); }
-  static constexpr bool is_owned(std::uint8_t state) {
-    return state == raw(BlockState::kLive) || state == raw(BlockState::kPending);
-  }
 
   void check_state(BlockIndex block, BlockState state) const noexcept;
   void check_in_use(BlockIndex block) const noexcept;
-  void count_out(BlockState state, std::uint64_t size) noexcept;
-  void count_in(BlockState state, std::uint64_t size) noexcept;
-  static bool is_whole(const BlockRecord& record);
   void count_idle(std::uint32_t index, std::uint64_t size, bool now_idle) noexcept;
-  void drop_next(std::uint32_t index) noexcept;
-  bool is_away(std::uint32_t segment) const noexcept;
-  void reindex() noexcept;
+  void absorb_next(std::uint32_t index) noexcept;
+  bool is_whole_segment(std::uint32_t index, BlockState state) const noexcept;
+  void rebuild_index() noexcept;
   bool reserve_record() noexcept;
 
   BlockRecords records_;

@@ -1,8 +1,8 @@
-// The whole-structure walk of the block pool and its free index. See the invariants of block_pool.h
-// and free_index.h.
+// validate() of the block pool and of its free index: walks of the whole structure. See the
+// invariants of block_pool.h and free_index.h.
 //
-// Every loop is bounded by the slabs' capacities, so that a corrupt list ends in a verdict and not
-// in a hang.
+// Every loop is bounded by the slabs' capacities, so that a corrupt list is reported instead of
+// looping forever.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -15,13 +15,9 @@ namespace {
 
 constexpr unsigned kStates = 4;
 
-constexpr auto kFree = static_cast<std::uint8_t>(BlockState::kFree);
-bool is_owned(std::uint8_t state) {
-  return state == static_cast<std::uint8_t>(BlockState::kLive) ||
-         state == static_cast<std::uint8_t>(BlockState::kPending);
-}
+constexpr auto kFree = raw(BlockState::kFree);
 
-/// What a walk over the segments found.
+/// The result of a walk over the segments.
 struct Recount {
   PoolCounts counts;
   std::uint64_t records = 0;
@@ -51,7 +47,7 @@ const char* walk_segment(const BlockRecords& records, const SegmentRecord& segme
     if (records[i].prev != before) return "block(1) C3: neighbours do not agree";
     if (records.address(i) != end) return "block(1) C3: a gap or an overlap between blocks";
     if (size == 0 || size % granule != 0 || end % granule != 0) {
-      return "block(5): an address or a size is no multiple of the granule";
+      return "block(5): an address or a size is not a positive multiple of the granule";
     }
     if (before != kNone && records.state(before) == kFree && state == kFree)
       return "block(2) C4: two free blocks touch";
@@ -60,9 +56,9 @@ const char* walk_segment(const BlockRecords& records, const SegmentRecord& segme
     recount->counts.bytes[state] += Bytes{size};
     if (is_owned(state)) {
       if (records.requested(i, size) > size)
-        return "block(8) C1: a block is smaller than what was requested";
-      if (records.has_word(i) && records.word(i) == 0)
-        return "block(8): a word of zero stands apart";
+        return "block(8) C1: a block is smaller than its request";
+      if (records.has_user(i) && records.user(i) == 0)
+        return "block(8): a user word in an overflow record is zero";
       recount->counts.requested_bytes += Bytes{records.requested(i, size)};
     }
     before = i;
@@ -79,12 +75,6 @@ const char* walk_segment(const BlockRecords& records, const SegmentRecord& segme
 }
 
 }  // namespace
-
-/// Is the segment one block in transfer?
-bool BlockPool::is_away(std::uint32_t segment) const noexcept {
-  const std::uint32_t first = segments_[segment].first;
-  return records_.state(first) == raw(BlockState::kInTransfer) && is_whole(records_[first]);
-}
 
 const char* BlockPool::validate() const noexcept {
   Recount recount;
@@ -106,8 +96,9 @@ const char* BlockPool::validate() const noexcept {
     return "block(6) C14: a counter differs from the recount";
   if (const char* broken = index_.validate(records_, recount.counts.blocks[0])) return broken;
 
-  // The chains first: find() trusts them.
-  if (!map_.is_consistent(records_)) return "block(4): the map's chains and its count differ";
+  // The chains are checked first because find() relies on them.
+  if (!map_.is_consistent(records_))
+    return "block(4): the chains of the map are broken, or differ from its count";
   std::uint32_t owned = 0;
   for (std::uint32_t s = segments_first_; s != kNone; s = segments_[s].next) {
     for (std::uint32_t i = segments_[s].first; i != kNone; i = records_[i].next) {
@@ -117,71 +108,75 @@ const char* BlockPool::validate() const noexcept {
         return "block(4): a live or pending block is not in the map";
     }
   }
-  if (map_.count() != owned) return "block(4): the map holds something else";
-  if (!records_.holds(recount.records) || !segments_.holds(recount.counts.segments)) {
+  if (map_.count() != owned)
+    return "block(4): the map holds an entry that is not a live or pending block";
+  if (!records_.accounts_for(recount.records) || !segments_.accounts_for(recount.counts.segments)) {
     return "block(7): a record is lost, or reached twice";
   }
-  const auto is_away = [this](std::uint32_t segment) { return this->is_away(segment); };
-  std::uint64_t away = 0;
+  const auto is_in_transfer = [this](std::uint32_t segment) {
+    return is_whole_segment(segments_[segment].first, BlockState::kInTransfer);
+  };
+  std::uint64_t in_transfer = 0;
   for (std::uint32_t s = segments_first_; s != kNone; s = segments_[s].next) {
-    if (!is_away(s)) continue;
-    away += 1;
+    if (!is_in_transfer(s)) continue;
+    in_transfer += 1;
     if (records_.link(segments_[s].first).to != s)
-      return "block(9): a block in transfer names another segment";
+      return "block(9): a block in transfer refers to another segment";
   }
-  if (!order_.is_consistent(segments_, counts_.segments - away, is_away))
-    return "block(9): the order of the segments";
+  if (!order_.is_consistent(segments_, counts_.segments - in_transfer, is_in_transfer))
+    return "block(9): the order of the segments is broken";
   return nullptr;
 }
 
-/// Have the kGroupsAtOnce groups from `first` on neither a tree nor a bit? Most have not, and are
-/// passed over together.
-bool FreeIndex::has_nothing_in(unsigned first) const noexcept {
-  constexpr std::uint64_t kThese = (std::uint64_t{1} << kGroupsAtOnce) - 1;
+/// True if the kGroupsPerStep groups from `first` on have neither a tree nor a bit set. Most groups
+/// are so, and validate() skips them together.
+bool FreeIndex::are_groups_empty(unsigned first) const noexcept {
+  constexpr std::uint64_t kGroupMask = (std::uint64_t{1} << kGroupsPerStep) - 1;
   static constexpr auto kNoTrees = [] {
-    std::array<std::uint32_t, std::size_t{kGroupsAtOnce} * kSubs> roots{};
+    std::array<std::uint32_t, std::size_t{kGroupsPerStep} * kClassesPerGroup> roots{};
     roots.fill(kNoNode);
     return roots;
   }();
-  const auto subs = subs_.begin() + first;
-  return (groups_ >> first & kThese) == 0 &&
-         std::count(subs, subs + kGroupsAtOnce, 0u) == kGroupsAtOnce &&
-         std::memcmp(&roots_[std::size_t{first} << kSubBits], kNoTrees.data(), sizeof kNoTrees) ==
+  const auto classes = class_bits_.begin() + first;
+  return (group_bits_ >> first & kGroupMask) == 0 &&
+         std::count(classes, classes + kGroupsPerStep, 0u) == kGroupsPerStep &&
+         std::memcmp(&roots_[std::size_t{first} << kClassBits], kNoTrees.data(), sizeof kNoTrees) ==
              0;
 }
 
 const char* FreeIndex::validate(const Records& records, std::uint64_t count) const noexcept {
-  FitTrees::Counted found;
+  FitTrees::NodeCounts found;
   const bool has_latest = latest_ != kNone;
   if (has_latest && (latest_ >= records.capacity() || records.state(latest_) != kFree)) {
     return "block(3) C5: a block in the index is not free";
   }
   for (unsigned group = 0; group < kGroups; ++group) {
-    if (group % kGroupsAtOnce == 0 && has_nothing_in(group)) {
-      group += kGroupsAtOnce - 1;
+    if (group % kGroupsPerStep == 0 && are_groups_empty(group)) {
+      group += kGroupsPerStep - 1;
       continue;
     }
-    const std::uint32_t* const roots = &roots_[std::size_t{group} << kSubBits];
+    const std::uint32_t* const roots = &roots_[std::size_t{group} << kClassBits];
     std::uint32_t filled = 0;
-    for (unsigned sub = 0; sub < kSubs; ++sub) {
-      const unsigned size_class = (group << kSubBits) | sub;
-      if (roots[sub] == kNoNode) continue;
+    for (unsigned in_group = 0; in_group < kClassesPerGroup; ++in_group) {
+      const unsigned size_class = (group << kClassBits) | in_group;
+      if (roots[in_group] == kNoNode) continue;
       const auto key_of = [&](std::uint32_t index) {
         const Place place = place_of(records, index);
-        // which is in no tree
-        const bool is_here = place.size_class == size_class && index != latest_;
-        return is_here ? place.key : FitTrees::kSlotMask;  // the latter is no key
+        // The record inserted last belongs in no tree; kSlotMask is no record's key.
+        const bool belongs_here = place.size_class == size_class && index != latest_;
+        return belongs_here ? place.key : FitTrees::kSlotMask;
       };
       const std::uint64_t before = found.records;
-      const char* broken = trees_.validate(records, roots[sub], size_class, &found, key_of);
+      const char* broken = trees_.validate(records, roots[in_group], size_class, &found, key_of);
       if (broken != nullptr) return broken;
-      filled |= static_cast<std::uint32_t>(found.records != before) << sub;
+      filled |= static_cast<std::uint32_t>(found.records != before) << in_group;
     }
-    if (filled != subs_[group]) return "block(3) C5: a class's bit differs from its tree";
-    if ((groups_ >> group & 1) != (filled != 0))
+    if (filled != class_bits_[group]) return "block(3) C5: a class's bit differs from its tree";
+    if ((group_bits_ >> group & 1) != (filled != 0))
       return "block(3) C5: a group's bit differs from its classes";
   }
-  if (!trees_.holds(found)) return "block(3) C5: a node of the trees is lost, or reached twice";
+  if (!trees_.accounts_for(found))
+    return "block(3) C5: a node of the trees is lost, or reached twice";
   const std::uint64_t in_index = found.records + (has_latest ? 1 : 0);
   return in_index == count ? nullptr
                            : "block(3) C5: the index holds more or fewer than the free blocks";

@@ -1,24 +1,24 @@
 // Records of blocks: what a pool knows of each.
 //
-// Purpose: with 10^5 blocks live an operation waits for the caches, and the less memory the records
-// take, the more of them are there. So addresses and sizes are kept in 32 bits each, and 25 bytes
-// are all of most blocks, in places by what is looked at together (measured with 10^5 blocks live,
-// beside addresses and sizes of 64 bits and 41 bytes a block: half of the misses of a cache of 4
-// MiB):
-// - the record: where the block lies, and its neighbours;
-// - the note: how it is found, and what its caller or its owner said of it;
-// - the state, a byte: a free looks at both neighbours' and, where neither is free, at nothing else
-// of theirs. What does not fit there stands apart, in 32 bytes more: a number too large for its 32
-// bits, an address that is no multiple of the unit above the origin, or too far from it, and the
-// owner's word, which a block without a recorded use has not.
-// Thread safety: none; the pool's owner brings the lock.
+// Purpose: with 10^5 live blocks an operation waits for the caches, so the records are kept small.
+// Addresses and sizes take 32 bits each, and most blocks need 25 bytes in all, grouped by what is
+// read together (measured with 10^5 live blocks: half of the misses of a 4 MiB cache, compared with
+// 64-bit addresses and sizes and 41 bytes a block):
+// - BlockRecord, 16 bytes: where the block lies, and its neighbours;
+// - BlockMeta, 8 bytes: how the block is found, and its request or its stamp;
+// - the state, 1 byte: a free reads both neighbours' states and, if neither is free, nothing else
+//   of theirs.
+// Values too wide for these compact fields go to a 32-byte OverflowRecord: a number over 32 bits,
+// an address that is not a whole number of units above the origin or lies too far from it, and a
+// user word that is not zero (a block without recorded uses has none).
+// Thread safety: none; the pool's owner holds a lock.
 //
 // Invariants:
-//   (1) A field is kApart when and only when its value stands apart.
-//   (2) A note's number is, while the block is live or pending, twice the bytes that the request
-//       left, and one where the owner's word is more than zero (else no word was written, and none
-//       is to be read); while it is free or in transfer, its stamp.
-//   (3) What addresses are counted from, the origin, does not change while there are blocks.
+//   (1) A field is kInOverflow exactly when its value is in the OverflowRecord.
+//   (2) request_or_stamp of a live or pending block is 2 x (size - requested), plus 1 if its user
+//       word is not zero; without that 1 no user word was written, and none may be read. Of a
+//       block that is free or in transfer it is the stamp.
+//   (3) The origin, from which addresses are counted, does not change while there are blocks.
 #pragma once
 
 #include <bit>
@@ -28,154 +28,173 @@
 
 namespace ashlar::inline v0::block {
 
-/// A block, nobody, or an unused record on the slab's list.
+/// A block, the null sentinel, or an unused record on the slab's list.
 struct alignas(16) BlockRecord {
   std::uint32_t address = 0;   ///< in units above the origin
   std::uint32_t size = 0;      ///< in units
-  std::uint32_t prev = kNone;  ///< of the same segment, by address
-  std::uint32_t next = kNone;
+  std::uint32_t prev = kNone;  ///< the neighbour below in the same segment
+  std::uint32_t next = kNone;  ///< the neighbour above
+
+  /// True if the block spans its whole segment: only kNone can be on both sides of a block.
+  /// The fields are compared with each other. `(prev | next) == kNone` says the same, but a
+  /// compiler reads both as one word for it, and that load stalls just after one of them was
+  /// written (measured: 6 ns a pair).
+  bool is_whole_segment() const { return prev == next; }
 };
 static_assert(sizeof(BlockRecord) == 16, "four blocks' records are one cache line");
 
-/// How a block is found, by its size while it is in a tree of the free index: its place there
-/// (fit_tree.h); by its address while it is live or pending: the next entry in the chain of its
-/// cell (address_map.h). While it is all of its segment and in transfer: the segment. Else not to
-/// be read.
+/// What a block is found by, which depends on its state:
+/// - free, in a tree of the free index: its leaf and slot (fit_tree.h);
+/// - live or pending: the next entry in the chain of its hash cell (address_map.h);
+/// - in transfer and spanning its segment: that segment.
+/// Otherwise it is undefined and not read.
 struct Link {
   std::uint32_t to;
 };
 
-struct alignas(8) BlockNote {
-  static constexpr bool kIsSeldom = false;
+struct alignas(8) BlockMeta {
+  static constexpr bool kIsLazy = false;
   Link link;
-  std::uint32_t number;
+  std::uint32_t request_or_stamp;  ///< invariant (2)
 };
 
-/// What does not fit the record and the note.
-struct Apart {
-  static constexpr bool kIsSeldom = true;
+/// The values that do not fit BlockRecord and BlockMeta.
+struct OverflowRecord {
+  static constexpr bool kIsLazy = true;
   std::uint64_t address;  ///< in bytes
   std::uint64_t size;     ///< in bytes
-  std::uint64_t number;   ///< the note's, but with the request itself, not with what it left
-  std::uint64_t word;
+  /// the stamp; or 2 x requested, plus 1 if the user word is not zero (invariant 2, but with the
+  /// request itself in place of the difference)
+  std::uint64_t request_or_stamp;
+  std::uint64_t user;
 };
 
 class BlockRecords {
  public:
-  static constexpr std::uint32_t kApart = 0xffffffffu;
-  /// What addresses above the origin, and sizes, are counted in. The granule of the caching
-  /// allocators in use; a pool of smaller ones pays with memory.
+  static constexpr std::uint32_t kInOverflow = 0xffffffffu;
+  /// The unit of sizes, and of addresses above the origin, is 2^kUnitBits bytes: the granule that
+  /// the caching allocators use. A pool with a smaller granule uses more overflow records.
   static constexpr unsigned kUnitBits = 9;
 
   BlockRecord& operator[](std::uint32_t index) { return slab_[index]; }
   const BlockRecord& operator[](std::uint32_t index) const { return slab_[index]; }
   std::uint8_t& state(std::uint32_t index) { return slab_.state(index); }
   std::uint8_t state(std::uint32_t index) const { return slab_.state(index); }
-  Link& link(std::uint32_t index) { return note(index).link; }
-  Link link(std::uint32_t index) const { return note(index).link; }
+  Link& link(std::uint32_t index) { return meta(index).link; }
+  Link link(std::uint32_t index) const { return meta(index).link; }
 
   /// In bytes.
   std::uint64_t address(std::uint32_t index) const {
     const std::uint32_t units = slab_[index].address;
-    if (units == kApart) [[unlikely]]
-      return apart(index).address;
+    if (units == kInOverflow) [[unlikely]]
+      return overflow(index).address;
     return origin_ + (std::uint64_t{units} << kUnitBits);
   }
   std::uint64_t size(std::uint32_t index) const {
     const std::uint32_t units = slab_[index].size;
-    if (units == kApart) [[unlikely]]
-      return apart(index).size;
+    if (units == kInOverflow) [[unlikely]]
+      return overflow(index).size;
     return std::uint64_t{units} << kUnitBits;
   }
   void set_address(std::uint32_t index, std::uint64_t address) {
     const std::uint64_t units = units_of(address - origin_);
-    if (units < kApart) [[likely]] {
+    if (units < kInOverflow) [[likely]] {
       slab_[index].address = static_cast<std::uint32_t>(units);
     } else {
-      slab_[index].address = kApart;
-      write_apart(index).address = address;
+      slab_[index].address = kInOverflow;
+      write_overflow(index).address = address;
     }
   }
   void set_size(std::uint32_t index, std::uint64_t size) {
     const std::uint64_t units = units_of(size);
-    if (units < kApart) [[likely]] {
+    if (units < kInOverflow) [[likely]] {
       slab_[index].size = static_cast<std::uint32_t>(units);
     } else {
-      slab_[index].size = kApart;
-      write_apart(index).size = size;
+      slab_[index].size = kInOverflow;
+      write_overflow(index).size = size;
     }
   }
 
-  /// What the caller of a live or pending block of that size requested, and the owner's word.
+  /// Sets the request and the user word of a live or pending block of that size.
   void set_request(std::uint32_t index, std::uint64_t size, std::uint64_t requested,
-                   std::uint64_t word) {
-    const std::uint64_t has_word = word != 0 ? 1 : 0;
-    if (word != 0) write_apart(index).word = word;
-    const std::uint64_t left = size - requested;
-    if (left < kApart >> 1) [[likely]] {
-      note(index).number = static_cast<std::uint32_t>(left << 1 | has_word);
+                   std::uint64_t user) {
+    const std::uint64_t has_user = user != 0 ? 1 : 0;
+    if (user != 0) write_overflow(index).user = user;
+    const std::uint64_t unrequested = size - requested;
+    if (unrequested < kInOverflow >> 1) [[likely]] {
+      meta(index).request_or_stamp = static_cast<std::uint32_t>(unrequested << 1 | has_user);
     } else {
-      note(index).number = kApart;
-      write_apart(index).number = requested << 1 | has_word;
+      meta(index).request_or_stamp = kInOverflow;
+      write_overflow(index).request_or_stamp = requested << 1 | has_user;
     }
   }
-  /// REQUIRES: live or pending, as for word(); of that size.
+  /// The bytes requested. REQUIRES: live or pending, as for user() and has_user(); of that size.
   std::uint64_t requested(std::uint32_t index, std::uint64_t size) const {
-    const std::uint32_t number = note(index).number;
-    if (number == kApart) [[unlikely]]
-      return apart(index).number >> 1;
-    return size - (number >> 1);
+    const std::uint32_t packed = meta(index).request_or_stamp;
+    if (packed == kInOverflow) [[unlikely]]
+      return overflow(index).request_or_stamp >> 1;
+    return size - (packed >> 1);
   }
-  std::uint64_t word(std::uint32_t index) const { return has_word(index) ? apart(index).word : 0; }
-  bool has_word(std::uint32_t index) const {
-    const std::uint32_t number = note(index).number;
-    return (number & 1) != 0 && (number != kApart || (apart(index).number & 1) != 0);
+  std::uint64_t user(std::uint32_t index) const {
+    return has_user(index) ? overflow(index).user : 0;
+  }
+  bool has_user(std::uint32_t index) const {
+    const std::uint32_t packed = meta(index).request_or_stamp;
+    return (packed & 1) != 0 &&
+           (packed != kInOverflow || (overflow(index).request_or_stamp & 1) != 0);
   }
 
   /// REQUIRES: free or in transfer, as for set_stamp().
   std::uint64_t stamp(std::uint32_t index) const {
-    const std::uint32_t number = note(index).number;
-    if (number == kApart) [[unlikely]]
-      return apart(index).number;
-    return number;
+    const std::uint32_t stamp = meta(index).request_or_stamp;
+    if (stamp == kInOverflow) [[unlikely]]
+      return overflow(index).request_or_stamp;
+    return stamp;
   }
   void set_stamp(std::uint32_t index, std::uint64_t stamp) {
-    if (stamp < kApart) [[likely]] {
-      note(index).number = static_cast<std::uint32_t>(stamp);
+    if (stamp < kInOverflow) [[likely]] {
+      meta(index).request_or_stamp = static_cast<std::uint32_t>(stamp);
     } else {
-      note(index).number = kApart;
-      write_apart(index).number = stamp;
+      meta(index).request_or_stamp = kInOverflow;
+      write_overflow(index).request_or_stamp = stamp;
     }
   }
 
-  /// From now on addresses that are whole units from this one, 2^31 below it to 2^31 - 2 above, do
-  /// not stand apart. REQUIRES: no block is in use.
-  void come_near(std::uint64_t address) {
+  /// Sets the origin so that addresses a whole number of units from `address`, from 2^31 units
+  /// below it to 2^31 - 2 above, fit the record. REQUIRES: no block is in use.
+  void center_on(std::uint64_t address) {
     origin_ = address - (std::uint64_t{1} << 31 << kUnitBits);
   }
 
   // As the slab's.
   std::uint32_t capacity() const { return slab_.capacity(); }
-  bool holds(std::uint64_t used) const noexcept { return slab_.holds(used); }
+  bool accounts_for(std::uint64_t used) const noexcept { return slab_.accounts_for(used); }
   bool has_unused() const noexcept { return slab_.has_unused(); }
   bool reserve_one() noexcept { return slab_.reserve_one(); }
   std::uint32_t capacity_next() const noexcept { return slab_.capacity_next(); }
   std::uint32_t take(std::uint8_t state) noexcept { return slab_.take(state); }
-  void put(std::uint32_t index) noexcept { slab_.put(index); }
+  void give_back(std::uint32_t index) noexcept { slab_.give_back(index); }
 
  private:
   friend struct PoolPeer;
 
-  /// Of what is no multiple of the unit, a number that is too large for a record.
+  /// Bytes in units; for bytes that are not a multiple of the unit, a number too large for a
+  /// record.
   static std::uint64_t units_of(std::uint64_t bytes) { return std::rotr(bytes, kUnitBits); }
 
-  BlockNote& note(std::uint32_t index) { return slab_.template side<BlockNote>(index); }
-  const BlockNote& note(std::uint32_t index) const { return slab_.template side<BlockNote>(index); }
-  const Apart& apart(std::uint32_t index) const { return slab_.template side<Apart>(index); }
-  Apart& write_apart(std::uint32_t index) { return slab_.template write_seldom<Apart>(index); }
+  BlockMeta& meta(std::uint32_t index) { return slab_.template column<BlockMeta>(index); }
+  const BlockMeta& meta(std::uint32_t index) const {
+    return slab_.template column<BlockMeta>(index);
+  }
+  const OverflowRecord& overflow(std::uint32_t index) const {
+    return slab_.template column<OverflowRecord>(index);
+  }
+  OverflowRecord& write_overflow(std::uint32_t index) {
+    return slab_.template write_lazy<OverflowRecord>(index);
+  }
 
   std::uint64_t origin_ = 0;
-  Slab<BlockRecord, Apart, BlockNote> slab_;
+  Slab<BlockRecord, OverflowRecord, BlockMeta> slab_;
 };
 
 }  // namespace ashlar::inline v0::block

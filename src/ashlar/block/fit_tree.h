@@ -1,27 +1,28 @@
-// The trees of the free index: one for each class, ordered by key, with leaves that hold several
-// keys in no order.
+// The fit trees of the free index: one for each class, ordered by key, with leaves of several keys
+// in no order.
 //
-// Purpose: an allocator puts blocks in and takes them out far oftener than it looks for the best
-// one. In a leaf either is a store: no comparison, no path, no other block's record. A search scans
-// one leaf, all slots, with no branch on what it finds; mispredicted branches were most of what the
-// sorted tree before this one cost (measured).
-// Thread safety: none; the pool's owner brings the lock. const members may run together.
-//
-// Above the leaves is a binary digital tree with its unary paths left out (D. Morrison, PATRICIA,
-// J. ACM 15, 1968). A branch names its pivot: the bits its keys share, then a one, then zeros. Keys
-// under it that are smaller than the pivot go left, the others right. A full leaf is divided at the
-// highest bit in which its keys differ, so both halves have some.
+// Purpose: an allocator inserts and removes blocks far more often than it searches for the best
+// one. Inserting into a leaf and removing from it is a store: no comparison, no path, no other
+// block's record. A search scans all slots of one leaf without a conditional jump on the keys;
+// mispredicted jumps were most of the cost of the sorted tree used before (measured).
+// Thread safety: none; the pool's owner holds a lock. const members may run concurrently.
 //
 // Invariants:
-//   (1) `used` says which slots of a leaf are full; an empty slot's key is kNoKey. A leaf under a
-//       branch is not empty. One that is a whole tree may be: it is kept for the class's next block
-//       while no more leaves are in use than room was made for records. So of empty leaves, too,
-//       there are never more than that, and reserve() makes room for both.
-//   (2) A full slot's key is the record's key plus the slot's number, in low bits that are zero in
-//       every key; the record names leaf and slot.
-//   (3) All keys under a branch share the pivot's bits above its lowest one, and both sides have
-//       keys; parent and child name each other. So a path has at most one branch for each bit of a
-//       key.
+//   (1) Bit i of a leaf's `used` is set exactly when its slot i is full; the key of an empty slot
+//       is kNoKey. A leaf under a branch is not empty. A leaf that is a whole tree may be empty: it
+//       is kept for the next block of its class as long as the leaves in use are no more than the
+//       records that reserve() counted. So there are at most that many empty leaves, and at most
+//       that many others; reserve() makes room for both.
+//   (2) The key in a full slot is the record's key plus the slot's number, in low bits that are
+//       zero in every record's key. The record's link names leaf and slot.
+//   (3) All keys under a branch share the bits of its pivot above the pivot's lowest set bit, and
+//       each side has keys. Parent and child name each other. So a path has at most one branch for
+//       each bit of a key.
+//
+// Above the leaves is a binary digital tree without its unary paths (D. Morrison, PATRICIA, J. ACM
+// 15, 1968). A branch stores a pivot: the bits that its keys share, then a one, then zeros. Keys
+// under it that are smaller than the pivot go left, the others right. A full leaf is split at the
+// highest bit in which its keys differ, so that neither half is empty.
 #pragma once
 
 #include <bit>
@@ -35,56 +36,56 @@ namespace ashlar::inline v0::block {
 class FitTrees {
  public:
   using Records = BlockRecords;
-  /// A leaf's number, or a branch's with kBranch; kNoNode is no tree.
+  /// The number of a leaf, or that of a branch with the bit kBranch; kNoNode for no tree.
   using Node = std::uint32_t;
 
-  /// The low bits of a key, which must be zero. A record's link has as many for its slot, under its
-  /// leaf.
+  /// The low bits of a key that must be zero. A record's link has its leaf's number and, in as many
+  /// low bits, its slot.
   static constexpr unsigned kSlotBits = 4;
   static constexpr std::uint64_t kSlotMask = (1u << kSlotBits) - 1;
 
-  /// Makes sure that `records` records can be in the trees together. False if the host has no
-  /// memory.
+  /// Makes room for `records` records in all trees together. False if the host has no memory.
   bool reserve(std::uint32_t records) noexcept {
     return leaves_.reserve(2 * records) && branches_.reserve(records);
   }
 
-  /// Adds a record to the tree of its class. REQUIRES: its key is not in it; reserve() has counted
-  /// it.
+  /// Inserts a record into the tree of its class. REQUIRES: the key is not in the tree; reserve()
+  /// made room for the record.
   void insert(Records& records, Node& root, unsigned size_class, std::uint64_t key,
               std::uint32_t index) noexcept;
   struct Removed {
     std::uint32_t size_class;
-    bool is_empty;  ///< the class has no record any more
+    bool is_empty;  ///< true if the class has no record left
   };
-  /// Takes a record out. REQUIRES: it is in a tree of `roots`.
+  /// Removes a record. REQUIRES: it is in a tree of `roots`.
   Removed remove(Records& records, Node* roots, std::uint32_t index) noexcept;
-  /// The record with the smallest key >= `key`, or kNone. REQUIRES: a tree, not empty.
+  /// The record with the smallest key >= `key`, or kNone. REQUIRES: the tree has a record.
   std::uint32_t lower_bound(Node root, std::uint64_t key) const noexcept;
-  /// The record with the smallest, the largest key. REQUIRES: a tree, not empty.
+  /// The record with the smallest key, or the largest. REQUIRES: the tree has a record.
   std::uint32_t smallest(Node root) const noexcept;
   std::uint32_t largest(Node root) const noexcept;
-  /// Is there no tree, not even one without records?
-  bool is_empty() const noexcept { return leaves_.taken() == 0; }
-  /// Forgets all trees.
+  /// True if there is no tree, not even one without records.
+  bool has_no_trees() const noexcept { return leaves_.taken() == 0; }
+  /// Drops all trees.
   void clear() noexcept {
     leaves_.clear();
     branches_.clear();
   }
 
-  /// Walks one tree: nullptr, or the invariant that broke. key_of(index) says what a record's key
-  /// should be. Adds to the counts. Cost: O(nodes). In fit_tree_validate.h.
-  struct Counted {
+  struct NodeCounts {
     std::uint64_t records = 0;
     std::uint64_t leaves = 0;
     std::uint64_t branches = 0;
   };
+  /// Walks one tree and adds to `counts`. Returns nullptr, or the text of the broken invariant.
+  /// key_of(index) is the key that record `index` should have. Cost: O(nodes). Defined in
+  /// fit_tree_validate.h.
   template <class KeyOf>
-  const char* validate(const Records& records, Node root, unsigned size_class, Counted* counted,
+  const char* validate(const Records& records, Node root, unsigned size_class, NodeCounts* counts,
                        KeyOf&& key_of) const;
-  /// Is every node in a tree that was walked, or unused?
-  bool holds(const Counted& counted) const noexcept {
-    return leaves_.holds(counted.leaves) && branches_.holds(counted.branches);
+  /// True if every node is in a tree that was counted, or unused.
+  bool accounts_for(const NodeCounts& counts) const noexcept {
+    return leaves_.accounts_for(counts.leaves) && branches_.accounts_for(counts.branches);
   }
 
  private:
@@ -92,12 +93,11 @@ class FitTrees {
 
   static constexpr Node kBranch = 0x80000000u;
   static constexpr unsigned kLeafSlots = 10;
-  static constexpr std::uint16_t kFull = (1u << kLeafSlots) - 1;
+  static constexpr std::uint16_t kAllSlotsUsed = (1u << kLeafSlots) - 1;
   static constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
   static_assert(kRecordsMax <= (1u << (31 - kSlotBits)),
-                "a link holds the number of each of twice as many leaves");
-  static_assert(kLeafSlots <= kSlotMask,
-                "the key of an empty slot is greater than any key with its slot");
+                "a link can number twice as many leaves as there are records");
+  static_assert(kLeafSlots <= kSlotMask, "kNoKey is greater than any record's key with its slot");
 
   struct alignas(64) Leaf {
     Leaf() {
@@ -116,26 +116,26 @@ class FitTrees {
     Node parent = kNoNode;
   };
 
-  static Node leaf_at(Link place) { return place.to >> kSlotBits; }
-  static std::uint32_t slot_at(Link place) { return place.to & kSlotMask; }
+  static Node leaf_of(Link link) { return link.to >> kSlotBits; }
+  static std::uint32_t slot_of(Link link) { return link.to & kSlotMask; }
   static bool is_branch(Node node) { return (node & kBranch) != 0; }
   Branch& branch(Node node) { return branches_[node & ~kBranch]; }
   const Branch& branch(Node node) const { return branches_[node & ~kBranch]; }
   Node& parent_of(Node node) {
     return is_branch(node) ? branch(node).parent : leaves_[node].parent;
   }
-  /// Does the key differ from the pivot above the pivot's lowest one, so that the branch is not on
-  /// its path?
-  static bool is_elsewhere(std::uint64_t key, std::uint64_t pivot) {
+  /// True if the key cannot be under the branch: it differs from the pivot above the pivot's lowest
+  /// set bit.
+  static bool is_outside(std::uint64_t key, std::uint64_t pivot) {
     return (key ^ pivot) > (pivot ^ (pivot - 1));
   }
-  static std::uint64_t least_distance(const Leaf& leaf, std::uint64_t key) noexcept;
+  static std::uint64_t distance_to_next(const Leaf& leaf, std::uint64_t key) noexcept;
 
   Node add_leaf(unsigned size_class) noexcept;
-  void put(Records& records, Node leaf, std::uint64_t key, std::uint32_t index) noexcept;
-  void join(Node& link, Node parent, std::uint64_t top, std::uint64_t key, Node with_key,
-            Node other) noexcept;
-  void divide(Records& records, Node& link, std::uint64_t key, std::uint32_t index) noexcept;
+  void fill_slot(Records& records, Node leaf, std::uint64_t key, std::uint32_t index) noexcept;
+  void add_branch(Node& link, Node parent, std::uint64_t bit, std::uint64_t key, Node with_key,
+                  Node other) noexcept;
+  void split_leaf(Records& records, Node& link, std::uint64_t key, std::uint32_t index) noexcept;
   bool drop_leaf(Node* roots, Node leaf) noexcept;
 
   NodeStore<Leaf> leaves_;
@@ -144,9 +144,9 @@ class FitTrees {
 
 // Searching.
 
-/// How far above `key` the leaf's next key is. Keys below it, and empty slots, are further away
-/// than any key above it.
-inline std::uint64_t FitTrees::least_distance(const Leaf& leaf, std::uint64_t key) noexcept {
+/// The distance from `key` up to the leaf's next key. It wraps for keys below `key`, so that these
+/// and empty slots are further away than any key above.
+inline std::uint64_t FitTrees::distance_to_next(const Leaf& leaf, std::uint64_t key) noexcept {
   std::uint64_t even = kNoKey;
   std::uint64_t odd = kNoKey;
   for (unsigned i = 0; i < kLeafSlots; i += 2) {
@@ -160,10 +160,10 @@ inline std::uint64_t FitTrees::least_distance(const Leaf& leaf, std::uint64_t ke
 
 inline std::uint32_t FitTrees::lower_bound(Node root, std::uint64_t key) const noexcept {
   Node node = root;
-  Node above = kNoNode;  // a tree whose keys are all greater, the nearest passed
+  Node above = kNoNode;  // the last subtree passed whose keys are all greater
   while (is_branch(node)) {
     const Branch& at = branch(node);
-    if (is_elsewhere(key, at.pivot)) {
+    if (is_outside(key, at.pivot)) {
       if (key < at.pivot) return smallest(node);
       return above == kNoNode ? kNone : smallest(above);
     }
@@ -175,7 +175,7 @@ inline std::uint32_t FitTrees::lower_bound(Node root, std::uint64_t key) const n
     }
   }
   const Leaf& leaf = leaves_[node];
-  const std::uint64_t distance = least_distance(leaf, key);
+  const std::uint64_t distance = distance_to_next(leaf, key);
   if (distance < kNoKey - key) return leaf.records[(key + distance) & kSlotMask];
   return above == kNoNode ? kNone : smallest(above);
 }
@@ -184,7 +184,7 @@ inline std::uint32_t FitTrees::smallest(Node root) const noexcept {
   Node node = root;
   while (is_branch(node)) node = branch(node).child[0];
   const Leaf& leaf = leaves_[node];
-  return leaf.records[least_distance(leaf, 0) & kSlotMask];
+  return leaf.records[distance_to_next(leaf, 0) & kSlotMask];
 }
 
 inline std::uint32_t FitTrees::largest(Node root) const noexcept {
@@ -205,37 +205,38 @@ inline void FitTrees::insert(Records& records, Node& root, unsigned size_class, 
   Node parent = kNoNode;
   while (is_branch(*link)) {
     Branch& at = branch(*link);
-    if (is_elsewhere(key, at.pivot)) {
+    if (is_outside(key, at.pivot)) {
       const Node leaf = add_leaf(size_class);
-      put(records, leaf, key, index);
-      join(*link, parent, std::bit_floor(key ^ at.pivot), key, leaf, *link);
+      fill_slot(records, leaf, key, index);
+      add_branch(*link, parent, std::bit_floor(key ^ at.pivot), key, leaf, *link);
       return;
     }
     parent = *link;
     link = &at.child[key >= at.pivot];
   }
-  if (leaves_[*link].used == kFull) return divide(records, *link, key, index);
-  put(records, *link, key, index);
+  if (leaves_[*link].used == kAllSlotsUsed) return split_leaf(records, *link, key, index);
+  fill_slot(records, *link, key, index);
 }
 
 inline FitTrees::Removed FitTrees::remove(Records& records, Node* roots,
                                           std::uint32_t index) noexcept {
-  const Node node = leaf_at(records.link(index));
-  const std::uint32_t slot = slot_at(records.link(index));
+  const Node node = leaf_of(records.link(index));
+  const std::uint32_t slot = slot_of(records.link(index));
   Leaf& leaf = leaves_[node];
-  ASHLAR_ASSERT(leaf.records[slot] == index, "fit tree(2): remove() of a block that is not in it");
+  ASHLAR_ASSERT(leaf.records[slot] == index,
+                "fit tree(2): remove() of a block that is not in a tree");
   leaf.keys[slot] = kNoKey;
   leaf.used = static_cast<std::uint16_t>(leaf.used & ~(1u << slot));
-  // One branch on all conditions together, for a leaf empties about as often as not.
+  // One jump on all conditions together, because a leaf becomes empty about half of the time.
   const bool is_empty = leaf.used == 0;
-  const bool must_go = (leaf.parent != kNoNode) | (leaves_.taken() > branches_.capacity());
+  const bool must_drop = (leaf.parent != kNoNode) | (leaves_.taken() > branches_.capacity());
   const std::uint32_t size_class = leaf.size_class;
-  if (is_empty & must_go) [[unlikely]]
+  if (is_empty & must_drop) [[unlikely]]
     return Removed{size_class, drop_leaf(roots, node)};
   return Removed{size_class, is_empty};
 }
 
-/// A leaf that is a whole tree.
+/// Takes a leaf without a parent: a whole tree.
 inline FitTrees::Node FitTrees::add_leaf(unsigned size_class) noexcept {
   const Node node = leaves_.take();
   Leaf& leaf = leaves_[node];
@@ -244,25 +245,26 @@ inline FitTrees::Node FitTrees::add_leaf(unsigned size_class) noexcept {
   return node;
 }
 
-inline void FitTrees::put(Records& records, Node node, std::uint64_t key,
-                          std::uint32_t index) noexcept {
+/// Stores the record in an empty slot of the leaf. REQUIRES: there is one.
+inline void FitTrees::fill_slot(Records& records, Node node, std::uint64_t key,
+                                std::uint32_t index) noexcept {
   Leaf& leaf = leaves_[node];
   const auto slot = static_cast<std::uint32_t>(std::countr_one(leaf.used));
-  ASHLAR_ASSERT(slot < kLeafSlots, "fit tree(1): a full leaf");
+  ASHLAR_ASSERT(slot < kLeafSlots, "fit tree(1): no empty slot in the leaf");
   leaf.used = static_cast<std::uint16_t>(leaf.used | 1u << slot);
   leaf.keys[slot] = key | slot;
   leaf.records[slot] = index;
   records.link(index).to = node << kSlotBits | slot;
 }
 
-/// Puts a new branch where `link` is: over `with_key`, whose keys are like `key` down to the bit
-/// `top`, and `other`, whose keys differ there.
-inline void FitTrees::join(Node& link, Node parent, std::uint64_t top, std::uint64_t key,
-                           Node with_key, Node other) noexcept {
+/// Puts a new branch at `link`, above two nodes: `with_key`, whose keys equal `key` down to `bit`,
+/// and `other`, whose keys differ from it in `bit` and not above.
+inline void FitTrees::add_branch(Node& link, Node parent, std::uint64_t bit, std::uint64_t key,
+                                 Node with_key, Node other) noexcept {
   const std::uint32_t index = branches_.take();
-  const bool side = (key & top) != 0;
+  const bool side = (key & bit) != 0;
   Branch& at = branches_[index];
-  at.pivot = (key | top) & ~(top - 1);
+  at.pivot = (key | bit) & ~(bit - 1);
   at.child[side] = with_key;
   at.child[!side] = other;
   at.parent = parent;

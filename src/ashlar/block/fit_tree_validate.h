@@ -1,6 +1,7 @@
-// The whole walk of one tree (fit_tree.h); for block_pool_validate.cc.
+// FitTrees::validate: walks one whole tree (fit_tree.h). Included by block_pool_validate.cc.
 //
-// Every loop is bounded, so that a corrupt tree ends in a verdict and not in a hang.
+// Thread safety: none; the pool's owner holds a lock.
+// Every loop is bounded, so that a corrupt tree is reported instead of looping forever.
 #pragma once
 
 #include <array>
@@ -11,14 +12,14 @@ namespace ashlar::inline v0::block {
 
 template <class KeyOf>
 const char* FitTrees::validate(const Records& records, Node root, unsigned size_class,
-                               Counted* counted, KeyOf&& key_of) const {
+                               NodeCounts* counts, KeyOf&& key_of) const {
   struct Visit {
     Node node;
     Node parent;
-    std::uint64_t least;  // what the branches above leave it
+    std::uint64_t least;  // the range of keys that the branches above allow
     std::uint64_t most;
   };
-  std::array<Visit, 66> stack;  // one right child waits for each bit of a key
+  std::array<Visit, 66> stack;  // at most one right child waits for each bit of a key
   std::size_t waiting = 0;
   stack[waiting++] = Visit{root, kNoNode, 0, kNoKey};
   while (waiting > 0) {
@@ -26,7 +27,7 @@ const char* FitTrees::validate(const Records& records, Node root, unsigned size_
     if (is_branch(visit.node)) {
       if ((visit.node & ~kBranch) >= branches_.touched()) return "block(3) C5: a tree is broken";
       const Branch& at = branch(visit.node);
-      if (++counted->branches > branches_.touched() || at.pivot == 0)
+      if (++counts->branches > branches_.touched() || at.pivot == 0)
         return "block(3) C5: a tree is broken";
       if (at.parent != visit.parent) return "block(3) C5: parent and child do not agree";
       const std::uint64_t below = at.pivot ^ (at.pivot - 1);
@@ -38,12 +39,12 @@ const char* FitTrees::validate(const Records& records, Node root, unsigned size_
       stack[waiting++] = Visit{at.child[0], visit.node, at.pivot & ~below, at.pivot - 1};
       continue;
     }
-    if (visit.node >= leaves_.touched() || ++counted->leaves > leaves_.touched())
+    if (visit.node >= leaves_.touched() || ++counts->leaves > leaves_.touched())
       return "block(3) C5: a tree is broken";
     const Leaf& leaf = leaves_[visit.node];
     if (leaf.parent != visit.parent) return "block(3) C5: parent and child do not agree";
     if (leaf.size_class != size_class) return "block(3) C5: a leaf names another class";
-    if ((leaf.used == 0 && leaf.parent != kNoNode) || leaf.used > kFull)
+    if ((leaf.used == 0 && leaf.parent != kNoNode) || leaf.used > kAllSlotsUsed)
       return "block(3) C5: an empty leaf is in a tree";
     for (std::uint32_t slot = 0; slot < kLeafSlots; ++slot) {
       if ((leaf.used >> slot & 1) == 0) {
@@ -51,12 +52,12 @@ const char* FitTrees::validate(const Records& records, Node root, unsigned size_
         continue;
       }
       const std::uint32_t index = leaf.records[slot];
-      if (index >= records.capacity() || ++counted->records > records.capacity()) {
+      if (index >= records.capacity() || ++counts->records > records.capacity()) {
         return "block(3) C5: a tree is broken";
       }
       if (records.state(index) != 0) return "block(3) C5: a block in the index is not free";
-      const Link place = records.link(index);
-      if (leaf_at(place) != visit.node || slot_at(place) != slot) {
+      const Link link = records.link(index);
+      if (leaf_of(link) != visit.node || slot_of(link) != slot) {
         return "block(3) C5: record and leaf do not agree";
       }
       const std::uint64_t key = leaf.keys[slot];

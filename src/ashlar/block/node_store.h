@@ -1,14 +1,14 @@
-// An array of tree nodes (fit_tree.h) with a list of the unused ones.
+// A node store: an array of tree nodes (fit_tree.h) with a list of the unused ones.
 //
-// Purpose: room is made for the worst case, so that taking a node never fails, and not touched
-// before it is used: it costs addresses, not memory. That is what a record's slab, which
-// initialises what it holds, would not do.
-// Thread safety: none; the pool's owner brings the lock.
+// Purpose: room is reserved for the worst case, so that taking a node never fails. Nodes are not
+// touched before their first use, so the reserve costs address space, not memory. (A Slab
+// initialises its records when it grows, and so would use the memory.)
+// Thread safety: none; the pool's owner holds a lock.
 //
 // Invariants:
-//   (1) The first touched() nodes are in use or on the list of unused ones, threaded through
-//       `parent`; the others were never written.
-//   (2) Taking and giving a node never allocates; only reserve() does.
+//   (1) The first touched() nodes are in use or on the list of unused ones, which is threaded
+//       through `parent`; the others were never written.
+//   (2) Taking a node and giving it back never allocate; only reserve() does.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace ashlar::inline v0::block {
 
-/// No node.
+/// The null node.
 inline constexpr std::uint32_t kNoNode = 0xffffffffu;
 
 template <class T>
@@ -41,8 +41,9 @@ class NodeStore {
   std::uint32_t touched() const { return touched_; }
   std::uint32_t taken() const { return taken_; }
   std::uint32_t capacity() const { return capacity_; }
-  /// Are all touched nodes but `taken` of them on the list of unused ones? Cost: O(unused).
-  bool holds(std::uint64_t taken) const noexcept {
+  /// True if the list of unused nodes is sound and holds all touched nodes but `taken` of them.
+  /// Cost: O(unused).
+  bool accounts_for(std::uint64_t taken) const noexcept {
     std::uint64_t unused = 0;
     for (std::uint32_t i = unused_; i != kNoNode; i = items_[i].parent) {
       if (i >= touched_ || unused == touched_) return false;
@@ -51,9 +52,10 @@ class NodeStore {
     return taken == taken_ && unused + taken == touched_;
   }
 
-  /// Room for `capacity` nodes. False if the host has no memory (nothing changed).
+  /// Makes room for `capacity` nodes. False if the host has no memory (nothing changed).
   bool reserve(std::uint32_t capacity) noexcept { return capacity <= capacity_ || grow(capacity); }
-  /// A new node, or one as it was given back. REQUIRES: fewer than the reserved number are taken.
+  /// Takes a new node, or an unused one with the contents it was given back with.
+  /// REQUIRES: fewer nodes are taken than reserved.
   std::uint32_t take() noexcept {
     taken_ += 1;
     if (unused_ != kNoNode) {
@@ -65,7 +67,7 @@ class NodeStore {
     ::new (static_cast<void*>(&items_[touched_])) T();
     return touched_++;
   }
-  void give(std::uint32_t index) noexcept {
+  void give_back(std::uint32_t index) noexcept {
     (*this)[index].parent = unused_;
     unused_ = index;
     taken_ -= 1;

@@ -1,5 +1,5 @@
-// HostDevice: streams, events and the rest. Clauses kept: D1, D2, D5, D7 (device.h); D6 and D8 have
-// no occasion on a CPU.
+// HostDevice: streams, events, pinned memory and information. Keeps clauses D1, D2, D5 and D7
+// (device.h); D6 and D8 do not arise on a CPU.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,7 +21,9 @@ Bytes physical_memory() noexcept {
 
 Status dead_event() { return {Code::kInvalidHandle, "HostDevice: a dead or foreign event"}; }
 Status dead_stream() { return {Code::kInvalidHandle, "HostDevice: a dead or foreign stream"}; }
-Status no_room() { return {Code::kOutOfMemory, "HostDevice: no host memory for the note"}; }
+Status no_host_memory() {
+  return {Code::kOutOfMemory, "HostDevice: host bookkeeping memory cannot be allocated"};
+}
 
 }  // namespace
 
@@ -73,7 +75,7 @@ Result<Stream> HostDevice::create_stream() noexcept {
   try {
     impl_->streams.emplace(handle, id);
   } catch (const std::bad_alloc&) {
-    return no_room();
+    return no_host_memory();
   }
   ++impl_->next_handle;
   return Stream{handle, id, impl_->id};
@@ -103,7 +105,7 @@ Result<CaptureMode> HostDevice::exchange_capture_mode(CaptureMode mode) noexcept
   return std::exchange(thread_capture_mode, mode);
 }
 
-// Events: complete at once.
+// Events. They are complete at once.
 
 Result<EventHandle> HostDevice::event_create() noexcept {
   const std::lock_guard lock(impl_->mutex);
@@ -111,7 +113,7 @@ Result<EventHandle> HostDevice::event_create() noexcept {
   try {
     impl_->events.insert(handle);
   } catch (const std::bad_alloc&) {
-    return no_room();
+    return no_host_memory();
   }
   ++impl_->next_handle;
   return handle;
@@ -141,7 +143,7 @@ Status HostDevice::stream_wait(StreamHandle stream, EventHandle event) noexcept 
   return event_record(event, stream);
 }
 
-// The rest.
+// Memory information, pinned host memory, synchronisation.
 
 Result<MemoryInfo> HostDevice::memory_info() noexcept {
   const std::lock_guard lock(impl_->mutex);
@@ -159,7 +161,7 @@ Result<Address> HostDevice::pinned_alloc(Bytes size) noexcept {
     impl_->pinned.emplace(base.value(), size);
   } catch (const std::bad_alloc&) {
     host::unmap(base.value(), size);
-    return no_room();
+    return no_host_memory();
   }
   return base;
 }
@@ -168,7 +170,7 @@ Status HostDevice::pinned_free(Address base) noexcept {
   const std::lock_guard lock(impl_->mutex);
   const auto it = impl_->pinned.find(base);
   ASHLAR_REQUIRE(it != impl_->pinned.end(), Code::kInvalidArgument,
-                 "HostDevice: pinned_free of what is not pinned");
+                 "HostDevice: pinned_free of an address that is not pinned memory");
   host::unmap(base, it->second);
   impl_->pinned.erase(it);
   return Status::ok();

@@ -1,25 +1,24 @@
-// HostDevice: the Device seam over this computer's own memory, so that everything above it runs for
-// real without a GPU.
+// HostDevice: the Device interface over this computer's own memory. Linux only.
 //
-// Purpose: segments are anonymous mappings, backed by the kernel as they are touched. Virtual
-// memory is real as well: a reservation is an inaccessible mapping, page handles are ranges of one
-// memory file, mapping one is mmap over the reservation, access is mprotect. Touching what is
-// unmapped or not given access is a fault, as on a GPU.
-//
-// What a CPU has not: streams that run behind the caller. All work is done when the call that does
-// it returns, so every event is complete at once, waits return at once, and nothing ever captures
-// (D6 has no occasion). Streams exist as handles with identities. Handles are checked: one that is
-// dead or foreign gives kInvalidHandle, and none comes back.
-//
-// Thread safety: every member, from any thread (one mutex). Linux only.
+// Purpose: everything above the Device interface runs on real memory without a GPU. Segments are
+// anonymous mappings, which the kernel backs as they are touched. Virtual memory is real as well: a
+// reservation is an inaccessible mapping, a page handle is a range of one memory file, page_map is
+// an mmap over the reservation, and page_access is an mprotect. Accessing a range that is unmapped
+// or has no access is a fault, as on a GPU.
+// Thread safety: every member may be called from any thread (one mutex).
 //
 // Invariants:
-//   (1) ledger() counts exactly what was handed out and not returned; the destructor returns the
-//       rest to the kernel.
-//   (2) segments and page handles held never exceed the capacity. Pinned memory does not count: it
-//       is the host's.
-//   (3) a page's memory goes back to the kernel when its handle is released and it is mapped
-//       nowhere.
+//   (1) ledger() counts exactly what was handed out and not returned. The destructor returns it to
+//       the kernel.
+//   (2) The bytes of segments and pages held never exceed the capacity. Pinned memory, which
+//       belongs to the host, does not count.
+//   (3) A page's memory returns to the kernel when its handle is released and no mapping of it is
+//       left.
+//
+// A CPU has no streams that run behind the caller. All work is done when the call that does it
+// returns, so every event is complete and every wait returns at once, and no stream ever captures
+// (D6 does not arise). Streams exist as handles with identities. Handles are checked: a dead or
+// foreign one gives kInvalidHandle, and no value is used twice.
 #pragma once
 
 #include <memory>
@@ -29,44 +28,45 @@
 
 namespace ashlar::inline v0::device {
 
-/// What a HostDevice has handed out and not got back.
+/// What a HostDevice has handed out and not been given back.
 struct HostLedger {
   std::uint64_t segments = 0;
   std::uint64_t reservations = 0;
   std::uint64_t page_handles = 0;  ///< not yet released
   std::uint64_t mappings = 0;
   std::uint64_t events = 0;
-  std::uint64_t streams = 0;  ///< without the default stream
+  std::uint64_t streams = 0;  ///< other than the default stream
   std::uint64_t pinned = 0;
-  /// what counts against the capacity: segments, and pages whose memory is not back
+  /// counts against the capacity: segments, and pages whose memory has not returned to the kernel
   Bytes held;
   friend bool operator==(const HostLedger&, const HostLedger&) = default;
 };
 
 class ASHLAR_API HostDevice final : public Device {
  public:
-  /// A device with that ordinal which hands out at most `capacity` (Bytes::max(): whatever the
-  /// kernel gives). Makes no system call; the host must have memory for the object itself
-  /// (std::bad_alloc otherwise).
+  /// A device with that ordinal that hands out at most `capacity` bytes (Bytes::max(): as many as
+  /// the kernel gives). Makes no system call. Throws std::bad_alloc if the host has no memory for
+  /// the object itself.
   explicit HostDevice(DeviceId id = DeviceId{0}, Bytes capacity = Bytes::max());
   ~HostDevice() override;
   HostDevice(const HostDevice&) = delete;
   HostDevice& operator=(const HostDevice&) = delete;
 
-  /// The handle of the stream every device has.
+  /// The handle of the default stream, which every device has.
   static constexpr StreamHandle kDefaultStream{0};
-  /// A further stream, with an identity unique in the process. kOutOfMemory when the host has none.
+  /// Creates a stream with an identity unique in the process. kOutOfMemory if host bookkeeping
+  /// memory cannot be allocated.
   Result<Stream> create_stream() noexcept;
   /// kInvalidHandle for a dead or foreign handle, and for the default stream.
   Status destroy_stream(StreamHandle stream) noexcept;
   HostLedger ledger() const noexcept;
 
   DeviceTraits traits() const noexcept override;
-  /// Aligned to 2 MiB.
+  /// The segment is aligned to 2 MiB.
   Result<Address> segment_alloc(Bytes size) noexcept override;
   Status segment_free(Address base) noexcept override;
   Result<Address> address_reserve(Bytes size, Bytes alignment) noexcept override;
-  /// kBusy while anything is mapped in it.
+  /// kBusy while the reservation has mappings.
   Status address_release(Address base, Bytes size) noexcept override;
   Result<PageHandle> page_create(Bytes size) noexcept override;
   Status page_release(PageHandle page) noexcept override;

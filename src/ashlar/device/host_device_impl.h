@@ -1,6 +1,6 @@
-// What a HostDevice knows: the books behind host_device.cc and host_memory.cc. Not for anyone else.
+// The private state of a HostDevice, shared by host_device.cc and host_memory.cc only.
 //
-// Thread safety: Impl::mutex guards every field below it.
+// Thread safety: Impl::mutex guards every field declared after it.
 #pragma once
 
 #include <atomic>
@@ -14,12 +14,12 @@
 namespace ashlar::inline v0::device {
 namespace host {
 
-/// Of virtual memory here, whatever the kernel's own.
+/// The page size of this device's virtual memory, independent of the kernel's.
 inline constexpr Bytes kPageSize = 2_MiB;
 
-/// An anonymous mapping, aligned; `when_full` is the code of the failure.
+/// Makes an anonymous mapping with that alignment; fails with the code `when_full`.
 Result<Address> map_aligned(Bytes size, Bytes alignment, int protection, Code when_full) noexcept;
-/// Returns a range got from map_aligned to the kernel.
+/// Returns a range that map_aligned made to the kernel.
 void unmap(Address base, Bytes size) noexcept;
 
 struct Page {
@@ -45,17 +45,17 @@ struct Reservation {
 }  // namespace host
 
 struct HostDevice::Impl {
-  explicit Impl(DeviceId device, Bytes most)
-      : id(device), capacity(most), default_stream_id(new_stream_id()) {}
+  explicit Impl(DeviceId device, Bytes capacity_bytes)
+      : id(device), capacity(capacity_bytes), default_stream_id(new_stream_id()) {}
 
   /// Unique in the process.
   static std::uint64_t new_stream_id() noexcept;
   bool has_room(Bytes size) const { return size <= capacity && held <= capacity - size; }
-  void give_back(std::map<PageHandle, host::Page>::iterator page) noexcept;
-  // The reservation that holds all of [at, at + size), or null.
+  /// Returns the page's memory to the kernel and forgets the page.
+  void free_page(std::map<PageHandle, host::Page>::iterator page) noexcept;
+  /// The reservation that contains all of [at, at + size), or nullptr.
   host::Reservation* reservation_of(Address at, Bytes size) noexcept;
-  // The mappings that tile [at, at + size) exactly, as [first, last); first == last when they do
-  // not.
+  /// The mappings that tile [at, at + size) exactly, as [first, last); first == last if none do.
   static std::pair<host::Mappings::iterator, host::Mappings::iterator> tiling(
       host::Reservation* range, Address at, Bytes size) noexcept;
   bool knows(StreamHandle stream) const {
@@ -69,7 +69,7 @@ struct HostDevice::Impl {
   // Guarded by mutex from here on.
   Bytes held;
   int file = -1;
-  Bytes file_size;  // offsets are never used twice: a released page leaves a hole without memory
+  Bytes file_size;  // only grows: a freed page leaves a hole without memory, never reused
   std::uint64_t next_handle = 1;
   std::map<Address, Bytes> segments;
   std::map<Address, Bytes> pinned;

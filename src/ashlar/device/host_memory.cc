@@ -1,4 +1,4 @@
-// HostDevice's memory: segments by mmap, pages as ranges of a memfd. Clauses kept: D1-D4.
+// HostDevice: segments by mmap, pages as ranges of a memfd. Keeps clauses D1-D4 (device.h).
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,26 +21,25 @@ using host::Page;
 using host::Reservation;
 using host::unmap;
 
-// no x86-64 or arm64 process has more to map
+// More than an x86-64 or arm64 process can map.
 constexpr Bytes kRangeMax{std::uint64_t{1} << 46};
 
 Status invalid(const char* why) { return {Code::kInvalidArgument, why}; }
-Status dead(const char* why) { return {Code::kInvalidHandle, why}; }
+Status dead_handle(const char* why) { return {Code::kInvalidHandle, why}; }
 
 }  // namespace
 
 void host::unmap(Address base, Bytes size) noexcept {
   if (size == 0_B) return;
   const int failed = ::munmap(base.pointer(), size.count());
-  ASHLAR_ASSERT(failed == 0, "HostDevice: munmap of a range of ours failed");
+  ASHLAR_ASSERT(failed == 0, "HostDevice(1): munmap of a mapped range failed");
   static_cast<void>(failed);
 }
 
-// An anonymous mapping aligned to `alignment`: one that is larger by the alignment, its ends cut
-// off.
+// Maps a range that is larger by the alignment, and unmaps the ends that are not needed.
 Result<Address> host::map_aligned(Bytes size, Bytes alignment, int protection,
                                   Code when_full) noexcept {
-  const Status full{when_full, "HostDevice: the kernel has no such range"};
+  const Status full{when_full, "HostDevice: the kernel has no range of that size"};
   const auto slack = checked_add(size, alignment);
   if (!slack || *slack > kRangeMax) return full;
   void* const mapped = ::mmap(nullptr, slack->count(), protection,
@@ -49,7 +48,7 @@ Result<Address> host::map_aligned(Bytes size, Bytes alignment, int protection,
   const Address start = Address::of(mapped);
   const Bytes before = *checked_round_up(Bytes{start.value()}, alignment) - Bytes{start.value()};
   unmap(start, before);
-  // The kernel keeps its own pages whole: the last one of the range stays, though `size` may end
+  // The kernel unmaps only whole pages of its own, so the last one stays although `size` may end
   // inside it.
   const Bytes kept =
       *checked_round_up(size, Bytes{static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))});
@@ -57,11 +56,11 @@ Result<Address> host::map_aligned(Bytes size, Bytes alignment, int protection,
   return start + before;
 }
 
-void HostDevice::Impl::give_back(std::map<PageHandle, Page>::iterator page) noexcept {
+void HostDevice::Impl::free_page(std::map<PageHandle, Page>::iterator page) noexcept {
   const auto offset = static_cast<off_t>(page->second.offset.count());
   const int failed = ::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset,
                                  static_cast<off_t>(page->second.size.count()));
-  ASHLAR_ASSERT(failed == 0, "HostDevice(3): punching a hole into our own memory file failed");
+  ASHLAR_ASSERT(failed == 0, "HostDevice(3): punching a hole in the memory file failed");
   static_cast<void>(failed);
   held -= page->second.size;
   pages.erase(page);
@@ -102,7 +101,7 @@ Result<Address> HostDevice::segment_alloc(Bytes size) noexcept {
     impl_->segments.emplace(base.value(), size);
   } catch (const std::bad_alloc&) {
     unmap(base.value(), size);
-    return {Code::kOutOfMemory, "HostDevice: no host memory for the note"};
+    return {Code::kOutOfMemory, "HostDevice: host bookkeeping memory cannot be allocated"};
   }
   impl_->held += size;
   return base;
@@ -111,7 +110,8 @@ Result<Address> HostDevice::segment_alloc(Bytes size) noexcept {
 Status HostDevice::segment_free(Address base) noexcept {
   const std::lock_guard lock(impl_->mutex);
   const auto it = impl_->segments.find(base);
-  if (it == impl_->segments.end()) return invalid("HostDevice: segment_free of what is no segment");
+  if (it == impl_->segments.end())
+    return invalid("HostDevice: segment_free of an address that is not a segment");
   unmap(base, it->second);
   impl_->held -= it->second;
   impl_->segments.erase(it);
@@ -122,9 +122,9 @@ Status HostDevice::segment_free(Address base) noexcept {
 
 Result<Address> HostDevice::address_reserve(Bytes size, Bytes alignment) noexcept {
   if (size == 0_B || size % kPageSize != 0)
-    return invalid("HostDevice: a reservation is whole pages");
+    return invalid("HostDevice: a reservation must be whole pages");
   if (alignment != 0_B && !is_power_of_two(alignment.count())) {
-    return invalid("HostDevice: an alignment is a power of two");
+    return invalid("HostDevice: an alignment must be a power of two");
   }
   const std::lock_guard lock(impl_->mutex);
   const Result<Address> base =
@@ -134,7 +134,7 @@ Result<Address> HostDevice::address_reserve(Bytes size, Bytes alignment) noexcep
     impl_->reservations.emplace(base.value(), Reservation{size, {}});
   } catch (const std::bad_alloc&) {
     unmap(base.value(), size);
-    return {Code::kOutOfMemory, "HostDevice: no host memory for the note"};
+    return {Code::kOutOfMemory, "HostDevice: host bookkeeping memory cannot be allocated"};
   }
   return base;
 }
@@ -143,7 +143,7 @@ Status HostDevice::address_release(Address base, Bytes size) noexcept {
   const std::lock_guard lock(impl_->mutex);
   const auto it = impl_->reservations.find(base);
   if (it == impl_->reservations.end() || it->second.size != size) {
-    return invalid("HostDevice: address_release of what is no reservation");
+    return invalid("HostDevice: address_release of a range that is not a reservation");
   }
   ASHLAR_REQUIRE(it->second.mappings.empty(), Code::kBusy,
                  "HostDevice: the reservation has mappings");
@@ -153,10 +153,11 @@ Status HostDevice::address_release(Address base, Bytes size) noexcept {
 }
 
 Result<PageHandle> HostDevice::page_create(Bytes size) noexcept {
-  if (size == 0_B || size % kPageSize != 0) return invalid("HostDevice: a handle is whole pages");
+  if (size == 0_B || size % kPageSize != 0)
+    return invalid("HostDevice: a page handle must be whole pages");
   const std::lock_guard lock(impl_->mutex);
   ASHLAR_REQUIRE(impl_->has_room(size), Code::kOutOfMemory, "HostDevice: over the capacity");
-  const Status full{Code::kOutOfMemory, "HostDevice: the kernel has no such memory"};
+  const Status full{Code::kOutOfMemory, "HostDevice: the kernel has too little memory"};
   const auto end = checked_add(impl_->file_size, size);
   if (!end || *end > kRangeMax) return full;
   if (impl_->file < 0) impl_->file = ::memfd_create("ashlar-host-device", MFD_CLOEXEC);
@@ -166,7 +167,7 @@ Result<PageHandle> HostDevice::page_create(Bytes size) noexcept {
   try {
     impl_->pages.emplace(handle, Page{impl_->file_size, size});
   } catch (const std::bad_alloc&) {
-    return {Code::kOutOfMemory, "HostDevice: no host memory for the note"};
+    return {Code::kOutOfMemory, "HostDevice: host bookkeeping memory cannot be allocated"};
   }
   ++impl_->next_handle;
   impl_->file_size = *end;
@@ -178,9 +179,9 @@ Status HostDevice::page_release(PageHandle handle) noexcept {
   const std::lock_guard lock(impl_->mutex);
   const auto it = impl_->pages.find(handle);
   if (it == impl_->pages.end() || it->second.is_released)
-    return dead("HostDevice: page_release of a dead handle");
+    return dead_handle("HostDevice: page_release of a dead handle");
   it->second.is_released = true;
-  if (it->second.mappings == 0) impl_->give_back(it);
+  if (it->second.mappings == 0) impl_->free_page(it);
   return Status::ok();
 }
 
@@ -188,27 +189,29 @@ Status HostDevice::page_map(Address at, Bytes size, PageHandle handle) noexcept 
   const std::lock_guard lock(impl_->mutex);
   const auto page = impl_->pages.find(handle);
   if (page == impl_->pages.end() || page->second.is_released)
-    return dead("HostDevice: page_map of a dead handle");
-  if (page->second.size != size) return invalid("HostDevice: a handle is mapped whole");
-  if (Bytes{at.value()} % kPageSize != 0) return invalid("HostDevice: page_map at no page's start");
+    return dead_handle("HostDevice: page_map of a dead handle");
+  if (page->second.size != size) return invalid("HostDevice: a page handle must be mapped whole");
+  if (Bytes{at.value()} % kPageSize != 0)
+    return invalid("HostDevice: page_map at an address that is not a multiple of the page size");
   Reservation* const range = impl_->reservation_of(at, size);
   if (range == nullptr) return invalid("HostDevice: page_map outside any reservation");
   const auto after = range->mappings.lower_bound(at);
-  const bool meets_next = after != range->mappings.end() && after->first < at + size;
-  const bool meets_last = after != range->mappings.begin() &&
-                          at < std::prev(after)->first + std::prev(after)->second.size;
-  ASHLAR_REQUIRE(!meets_next && !meets_last, Code::kBusy, "HostDevice: page_map over a mapping");
-  Mappings::iterator noted;
+  const bool overlaps_next = after != range->mappings.end() && after->first < at + size;
+  const bool overlaps_previous = after != range->mappings.begin() &&
+                                 at < std::prev(after)->first + std::prev(after)->second.size;
+  ASHLAR_REQUIRE(!overlaps_next && !overlaps_previous, Code::kBusy,
+                 "HostDevice: page_map over an existing mapping");
+  Mappings::iterator recorded;
   try {
-    noted = range->mappings.emplace(at, Mapping{size, handle}).first;
+    recorded = range->mappings.emplace(at, Mapping{size, handle}).first;
   } catch (const std::bad_alloc&) {
-    return {Code::kOutOfMemory, "HostDevice: no host memory for the note"};
+    return {Code::kOutOfMemory, "HostDevice: host bookkeeping memory cannot be allocated"};
   }
   const void* mapped = ::mmap(at.pointer(), size.count(), PROT_NONE, MAP_SHARED | MAP_FIXED,
                               impl_->file, static_cast<off_t>(page->second.offset.count()));
   if (mapped == MAP_FAILED) {
-    range->mappings.erase(noted);
-    return {Code::kDriverError, "HostDevice: the kernel maps no more"};
+    range->mappings.erase(recorded);
+    return {Code::kDriverError, "HostDevice: the kernel refused the mapping"};
   }
   ++page->second.mappings;
   return Status::ok();
@@ -219,15 +222,16 @@ Status HostDevice::page_access(Address at, Bytes size) noexcept {
   Reservation* const range = impl_->reservation_of(at, size);
   if (range == nullptr) return invalid("HostDevice: page_access outside any reservation");
   const auto [first, last] = Impl::tiling(range, at, size);
-  if (first == last) return invalid("HostDevice: page_access of other than whole mappings");
+  if (first == last)
+    return invalid("HostDevice: page_access of a range that is not whole mappings");
   for (auto it = first; it != last; ++it) {
     if (::mprotect(it->first.pointer(), it->second.size.count(), PROT_READ | PROT_WRITE) == 0)
       continue;
-    for (auto undo = first; undo != it; ++undo) {  // D1: what had no access has none again
+    for (auto undo = first; undo != it; ++undo) {  // D1: undo what this call has changed
       if (!undo->second.has_access)
         ::mprotect(undo->first.pointer(), undo->second.size.count(), PROT_NONE);
     }
-    return {Code::kDriverError, "HostDevice: the kernel refuses access"};
+    return {Code::kDriverError, "HostDevice: the kernel refused access"};
   }
   for (auto it = first; it != last; ++it) it->second.has_access = true;
   return Status::ok();
@@ -238,14 +242,14 @@ Status HostDevice::page_unmap(Address at, Bytes size) noexcept {
   Reservation* const range = impl_->reservation_of(at, size);
   if (range == nullptr) return invalid("HostDevice: page_unmap outside any reservation");
   const auto [first, last] = Impl::tiling(range, at, size);
-  if (first == last) return invalid("HostDevice: page_unmap of other than whole mappings");
+  if (first == last) return invalid("HostDevice: page_unmap of a range that is not whole mappings");
   const void* mapped = ::mmap(at.pointer(), size.count(), PROT_NONE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-  if (mapped == MAP_FAILED) return {Code::kDriverError, "HostDevice: the kernel unmaps no more"};
+  if (mapped == MAP_FAILED) return {Code::kDriverError, "HostDevice: the kernel refused to unmap"};
   for (auto it = first; it != last; ++it) {
     const auto page = impl_->pages.find(it->second.page);
     --page->second.mappings;
-    if (page->second.mappings == 0 && page->second.is_released) impl_->give_back(page);
+    if (page->second.mappings == 0 && page->second.is_released) impl_->free_page(page);
   }
   range->mappings.erase(first, last);
   return Status::ok();
