@@ -1,8 +1,7 @@
-// The brute force's least peak: known cases, and agreement with a search that knows no order and no
-// lowest offset.
+// Brute force, which solvers' least peaks are compared with: a known case, and agreement with a search
+// that tries every offset.
 //
-// Imitates: nothing; this is the judge of solvers' optima. Does not prove: anything beyond the
-// sizes that it tries.
+// Does not prove: anything beyond the sizes that it tries.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -17,8 +16,8 @@ namespace {
 
 using plan::Problem;
 
-// Is there a valid plan of one space whose buffers all end by `peak`? Every offset of every buffer
-// is tried.
+// Decides whether one space has a valid plan whose buffers all end by `peak`, by trying every offset
+// of every buffer.
 class EveryOffset {
  public:
   EveryOffset(const Problem& problem, std::uint32_t space, Bytes peak)
@@ -61,7 +60,7 @@ class EveryOffset {
 };
 
 TEST(BruteForce, FindsALeastPeakAboveTheLiveBytes) {
-  // The smallest of its kind that a search over small problems without features came upon.
+  // The smallest example that a search over small problems without features has found.
   struct Row {
     plan::Time lower;
     plan::Time upper;

@@ -1,7 +1,7 @@
-// The checker of plans: each rule is seen to fire, with its words, and its sweep agrees with a look
-// at every pair.
+// The checker of plans: every rule fires with its message, and its sweep agrees with comparing every
+// pair.
 //
-// Imitates: solvers that are wrong in one place. Does not prove: anything about a solver.
+// Imitates: solvers that are wrong in one place. Does not prove: anything about our solvers.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -108,7 +108,7 @@ TEST(PlanCheck, FiresOnEveryPlantedFault) {
   }
 }
 
-TEST(PlanCheck, HoldsCapacitiesOnlyWhenAsked) {
+TEST(PlanCheck, ChecksCapacitiesOnlyIfAsked) {
   Sample s = sample();
   s.problem.spaces[0].capacity = 39_B;
   EXPECT_EQ(text_of(check_plan(s.problem, s.plan.offsets)), "");
@@ -116,7 +116,7 @@ TEST(PlanCheck, HoldsCapacitiesOnlyWhenAsked) {
             "buffer 4 ends at 40, past the capacity 39");
 }
 
-TEST(PlanCheck, TakesBuffersThatCannotFitFromEachSpaceThatDoesNotAndOnce) {
+TEST(PlanCheck, AsksForBuffersThatCannotFitOfEachMisfitAndNoOtherSpace) {
   Sample s = sample();
   s.problem.spaces[0].capacity = 24_B;
   s.plan.cannot_fit = {0, 2};
@@ -142,7 +142,7 @@ TEST(PlanCheck, NamesBuffersByTheirIds) {
             "buffers relu1 and bias are both live at 6 and share bytes [16, 24)");
 }
 
-TEST(PlanCheck, FindsTheOverlapThatALookAtEveryPairFinds) {
+TEST(PlanCheck, FindsTheOverlapThatComparingEveryPairFinds) {
   Random random(4);
   int found = 0;
   for (int i = 0; i < 30000; ++i) {

@@ -15,8 +15,8 @@ using plan::Problem;
 using plan::Time;
 using spec::Random;
 
-constexpr std::uint64_t kFeatureOneIn = 3;  // a problem has a feature at all
-constexpr std::uint64_t kBufferOneIn = 3;   // then each of its buffers has it
+constexpr std::uint64_t kFeatureOneIn = 3;  // a problem has a feature
+constexpr std::uint64_t kBufferOneIn = 3;   // and then each of its buffers has it
 
 class Generator {
  public:
@@ -59,13 +59,13 @@ class Generator {
     life->upper = life->lower + 1 + static_cast<Time>(random_.below(times - 1 - lower));
   }
 
-  // Aligned, and often where others are.
+  // An aligned offset, often one that other buffers have too.
   Bytes draw_offset(std::uint32_t b) {
     const std::uint64_t alignment = problem_.buffers[b].alignment.count();
     return Bytes{random_.below(limits_.sizes * 4 * scale_ / alignment + 1) * alignment};
   }
 
-  // Every second moment inside its life may begin or end a gap.
+  // Gaps are inside the life, with time between them.
   void draw_gaps() {
     const bool has_gaps = random_.one_in(kFeatureOneIn);
     for (Buffer& buffer : problem_.buffers) {
@@ -105,7 +105,7 @@ class Generator {
     });
   }
 
-  // Pins b, if with its group it can be there.
+  // Pins buffer b, if it and its group may be at that offset.
   void pin(std::uint32_t b) {
     const Bytes pin = draw_offset(b);
     std::vector<Bytes> pins = pins_by_group();

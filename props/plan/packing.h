@@ -1,8 +1,8 @@
-// Problems whose least peak is known because they are cut from a full rectangle: every byte is live
+// Problems whose least peak is known, because they are cut from a full rectangle: every byte is live
 // at every time.
 //
-// Purpose: brute force ends at some nine buffers; these go on. A proof that such a problem does not
-// fit its rectangle is wrong.
+// Purpose: larger problems than brute force can solve, which is nine buffers or so. A proof that such
+// a problem does not fit its rectangle is wrong.
 // Thread safety: pure functions of the generator's state.
 #pragma once
 
@@ -19,10 +19,10 @@ namespace ashlar {
 struct Packing {
   plan::Problem problem;
   std::vector<Bytes> offsets;  ///< a plan of it
-  Bytes peak;                  ///< and its peak: the least there is
+  Bytes peak;                  ///< the plan's, and the least possible
 };
 
-/// A rectangle of `times` by `bytes`, cut in two again and again into about as many buffers.
+/// Cuts a rectangle of `times` by `bytes` in two, again and again, into about `buffers` pieces.
 class PackingMaker {
  public:
   PackingMaker(spec::Random* random, std::uint64_t times, std::uint64_t bytes, std::size_t buffers)
@@ -40,7 +40,7 @@ class PackingMaker {
     }
   }
 
-  /// Conditions that the plan keeps: alignments, pins, groups, and lives with a gap.
+  /// Adds conditions that the plan meets: alignments, pins, groups, and gaps.
   void add_features() {
     join_over_gaps();
     plan::Problem& problem = packing_.problem;
@@ -74,7 +74,7 @@ class PackingMaker {
     boxes_.push_back(other);
   }
 
-  // Two buffers of one size at one offset, one after the other, are one with a gap.
+  // Makes one buffer with a gap of two buffers of equal size and offset, one after the other.
   void join_over_gaps() {
     plan::Problem& problem = packing_.problem;
     for (std::size_t a = 0; a < problem.buffers.size(); ++a) {
@@ -97,7 +97,7 @@ class PackingMaker {
     }
   }
 
-  // With another at its offset, if there is one.
+  // Puts buffer b into a group with another one at its offset, if there is one.
   void join_group(std::size_t b) {
     plan::Problem& problem = packing_.problem;
     for (std::size_t other = 0; other < b; ++other) {

@@ -1,7 +1,7 @@
-// Overlaps found by looking at every pair of buffers at every pair of their times: right by
-// reading, and slow.
+// Finds overlaps by comparing every pair of buffers, and every pair of their live pieces: slow, and
+// simple enough to be seen to be right.
 //
-// Purpose: what the sweeps of spec/plan/check.h and plan/overlap.h are compared with.
+// Purpose: the sweeps of spec/plan/check.h and plan/overlap.h are compared with it.
 // Thread safety: pure function.
 #pragma once
 
@@ -26,7 +26,7 @@ inline std::vector<plan::Lifetime> live_times(const plan::Problem& problem, std:
   return pieces;
 }
 
-/// When two buffers that may not share bytes are first live together, if ever.
+/// The first time at which two conflicting buffers are both live; nothing if they do not conflict.
 inline std::optional<plan::Time> first_meeting(const plan::Problem& problem, std::uint32_t a,
                                                std::uint32_t b) {
   const plan::Buffer& one = problem.buffers[a];
@@ -43,7 +43,7 @@ inline std::optional<plan::Time> first_meeting(const plan::Problem& problem, std
   return first;
 }
 
-/// Do two buffers at these offsets share bytes? No buffer at kNowhere does.
+/// Whether two buffers at these offsets share bytes. A buffer at kNowhere shares none.
 inline bool share_bytes(const plan::Problem& problem, const std::vector<Bytes>& offsets,
                         std::uint32_t a, std::uint32_t b) {
   if (offsets[a] == plan::kNowhere || offsets[b] == plan::kNowhere) return false;
@@ -51,7 +51,7 @@ inline bool share_bytes(const plan::Problem& problem, const std::vector<Bytes>& 
          offsets[b] < offsets[a] + problem.buffers[a].size;
 }
 
-/// The first time at which some two buffers share bytes that may not.
+/// The first time at which two conflicting buffers share bytes.
 inline std::optional<plan::Time> first_overlap_by_pairs(const plan::Problem& problem,
                                                         const std::vector<Bytes>& offsets) {
   std::optional<plan::Time> first;

@@ -1,8 +1,8 @@
-// Plan files: the bytes of one, the round trip of random ones, and that nothing wrong is loaded.
+// Plan files: the bytes of one, the round trip of random ones, and that no faulty file is loaded.
 //
 // Imitates: files cut off, damaged, from another version, or for another problem, and plans that a
-// faulty writer made. Does not prove: that no bytes bring the reader down; that is
-// fuzz/plan_file_fuzz.cc's.
+// faulty writer made. Does not prove: that no bytes make the reader crash; fuzz/plan_file_fuzz.cc
+// looks for some.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -78,7 +78,7 @@ TEST(PlanFile, HasTheSameBytesOnEveryMachine) {
             "\x67\xa1\x4d\x3f\x81\x2f\x69\xb1"sv);  // checksum
 }
 
-TEST(PlanFile, GivesBackThePlanButForWhatCannotFit) {
+TEST(PlanFile, GivesBackThePlanWithoutCannotFit) {
   Plan plan = sample_plan();
   plan.cannot_fit = {1};
   const std::string file = format_plan(plan, sample_problem()).value();
@@ -110,7 +110,7 @@ TEST(PlanFile, GivesBackRandomPlans) {
   }
 }
 
-TEST(PlanFile, IsRefusedWhereverItIsCutOff) {
+TEST(PlanFile, IsRefusedIfItIsCutOffAnywhere) {
   const std::string file = sample_file();
   for (std::size_t size = 0; size < file.size(); ++size) {
     const std::string error = refusal(std::string_view(file).substr(0, size), sample_problem());
@@ -118,10 +118,10 @@ TEST(PlanFile, IsRefusedWhereverItIsCutOff) {
         << error;
   }
   EXPECT_EQ(refusal(file.substr(0, 79), sample_problem()), "p.plan: cut off after 79 of 80 bytes");
-  EXPECT_EQ(refusal(file + '\n', sample_problem()), "p.plan: something follows the plan");
+  EXPECT_EQ(refusal(file + '\n', sample_problem()), "p.plan: bytes follow the plan");
 }
 
-TEST(PlanFile, IsRefusedWhicheverBitIsWrong) {
+TEST(PlanFile, IsRefusedIfAnyBitIsWrong) {
   const std::string file = sample_file();
   for (std::size_t bit = 0; bit < file.size() * 8; ++bit) {
     std::string damaged = file;
@@ -130,10 +130,10 @@ TEST(PlanFile, IsRefusedWhicheverBitIsWrong) {
   }
   std::string damaged = file;
   damaged[60] = 1;
-  EXPECT_EQ(refusal(damaged, sample_problem()), "p.plan: damaged: its checksum is another");
+  EXPECT_EQ(refusal(damaged, sample_problem()), "p.plan: damaged: the checksum does not match");
   damaged = file;
   damaged[8] = 2;
-  EXPECT_EQ(refusal(damaged, sample_problem()), "p.plan: version 2, and this reads only version 1");
+  EXPECT_EQ(refusal(damaged, sample_problem()), "p.plan: version 2; only version 1 can be read");
   damaged = file;
   damaged[22] = 1;
   EXPECT_EQ(refusal(damaged, sample_problem()), "p.plan: damaged: more than 2^28 buffers");
@@ -146,7 +146,7 @@ TEST(PlanFile, IsRefusedForAnotherProblem) {
   EXPECT_EQ(refusal(sample_file(), other), "p.plan: made for another problem");
 }
 
-// The same file with one number replaced and its checksum right.
+// The sample file with one number replaced, and a checksum that matches.
 std::string with_number(std::size_t at, std::uint64_t number) {
   std::string body = sample_file();
   body.resize(body.size() - 8);
@@ -163,21 +163,20 @@ TEST(PlanFile, IsRefusedWhenItHoldsNoValidPlan) {
             "p.plan: buffer 0 has no offset");
   EXPECT_EQ(refusal(with_number(offset, ~std::uint64_t{0} - 8), problem),
             "p.plan: buffer 0 ends over 2^62");
-  EXPECT_EQ(refusal(with_number(offset, 32), problem),
-            "p.plan: buffer 0 is not where it is pinned");
+  EXPECT_EQ(refusal(with_number(offset, 32), problem), "p.plan: buffer 0 is not at its pin");
   EXPECT_EQ(refusal(with_number(offset + 8, 32), problem),
-            "p.plan: buffer 0 and buffer 1 are of one alias group and apart");
+            "p.plan: buffer 0 and buffer 1 are in one alias group at different offsets");
   EXPECT_EQ(refusal(with_number(offset + 16, 4), problem), "p.plan: buffer 2 is not aligned");
   EXPECT_EQ(refusal(with_number(offset + 16, 8), problem),
-            "p.plan: buffer 1 and buffer 2 are live together and overlap");
+            "p.plan: buffer 1 and buffer 2 are live at the same time and overlap");
   EXPECT_EQ(refusal(with_number(peak, 41), problem),
-            "p.plan: space 0 has another peak than is stated");
+            "p.plan: space 0: the stated peak is not the highest end");
   EXPECT_EQ(refusal(with_number(lower_bound, 41), problem),
-            "p.plan: space 0 has a lower bound above its peak");
+            "p.plan: space 0: the lower bound is above the peak");
   EXPECT_TRUE(parse_plan(with_number(lower_bound, 39), "p.plan", problem, nullptr).is_ok());
 }
 
-TEST(PlanFile, IsNotMadeOfWhatItsReaderWouldRefuse) {
+TEST(PlanFile, IsNotWrittenIfItsReaderWouldRefuseIt) {
   Plan plan = sample_plan();
   plan.offsets.pop_back();
   EXPECT_EQ(format_plan(plan, sample_problem()).code(), Code::kInvalidArgument);

@@ -11,7 +11,7 @@
 
 namespace ashlar {
 
-/// Solves any problem that brute force solves.
+/// Enough to solve any problem that brute force solves.
 inline constexpr std::uint64_t kEnoughWork = 50'000'000;
 
 inline plan::PlanOptions with_work(std::uint64_t work) {
@@ -20,7 +20,7 @@ inline plan::PlanOptions with_work(std::uint64_t work) {
   return options;
 }
 
-/// How many problems: ASHLAR_PLAN_CASES, else what a suite has time for.
+/// How many problems a suite tries: ASHLAR_PLAN_CASES, or `usual`, which it has time for.
 inline int cases(int usual) {
   const char* const asked = std::getenv("ASHLAR_PLAN_CASES");
   return asked == nullptr ? usual : std::atoi(asked);

@@ -1,8 +1,8 @@
-// What the planner is put together from, and what is built on it: first fit, repairs of plans, and
-// planning again.
+// Parts of the planner, each by itself: moving a plan down, first fit and repair; and replan(), which
+// is built on the planner.
 //
-// Imitates: poor plans, and buffers that change. Does not prove: that repairs find what there is to
-// find (bench/).
+// Imitates: poor plans, and buffers that change. Does not prove: that repairs find most improvements
+// (bench/).
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -28,8 +28,8 @@ namespace {
 
 using plan::Problem;
 
-/// By item, what buffers have; nothing where those of an item disagree, or a unit is no measure for
-/// them.
+/// The items' offsets in units; nothing if buffers of one item disagree, or an offset is not a
+/// multiple of the unit.
 std::optional<std::vector<plan::solve::Units>> in_units(const plan::solve::Items& items,
                                                         const std::vector<Bytes>& offsets) {
   std::vector<plan::solve::Units> units(items.size(), -1);
@@ -44,7 +44,7 @@ std::optional<std::vector<plan::solve::Units>> in_units(const plan::solve::Items
   return units;
 }
 
-TEST(CompactTest, MovesWhatIsValidDownAndMakesNothingInvalid) {
+TEST(CompactTest, MovesAValidPlanDownAndRefusesAnInvalidOne) {
   spec::Random random(20);
   int moved = 0, refused = 0;
   for (int i = 0; i < cases(5'000); ++i) {
@@ -96,7 +96,7 @@ TEST(FirstFitTest, AnyOrderMakesAValidPlan) {
   }
 }
 
-TEST(FirstFitTest, WhatALowPiecePassedBelowIsLookedAtAgainOnceAHighPieceIsLifted) {
+TEST(FirstFitTest, APlacedItemThatALowPiecePassedBelowIsComparedAgainWhenTheItemIsLifted) {
   const auto buffer = [](plan::Time lower, plan::Time upper, std::uint64_t size,
                          std::uint32_t group = plan::kNoGroup) {
     plan::Buffer made = plain_buffer(lower, upper, size);
@@ -105,11 +105,11 @@ TEST(FirstFitTest, WhatALowPiecePassedBelowIsLookedAtAgainOnceAHighPieceIsLifted
   };
   Problem problem;
   problem.groups.resize(1);
-  // at 0, and on it: free below from 2 on
+  // at 0, and on top of it; below the second it is free from 2 on
   problem.buffers = {buffer(0, 2, 5), buffer(1, 4, 9),
-                     // at 0, and on it: free below before 6
+                     // at 0, and on top of it; below the second it is free before 6
                      buffer(6, 7, 8), buffer(5, 7, 4),
-                     // low where it passes below 9 bytes, high where 4 lift it
+                     // a low piece that fits below the 9 bytes, a high one that the 4 bytes lift
                      buffer(3, 4, 2, 0), buffer(5, 6, 10, 0)};
   const plan::solve::Items items = plan::solve::make_items(problem, 0);
   std::vector<plan::solve::Units> offsets;
@@ -118,7 +118,7 @@ TEST(FirstFitTest, WhatALowPiecePassedBelowIsLookedAtAgainOnceAHighPieceIsLifted
   EXPECT_EQ(offsets, (std::vector<plan::solve::Units>{0, 5, 0, 8, 14}));
 }
 
-TEST(RepairTest, AValidPlanStaysValidAndIsLowerWhereThatIsSaid) {
+TEST(RepairTest, AValidPlanStaysValidAndIsLowerIfRepairSaysSo) {
   spec::Random random(16);
   const GenerateLimits limits{60, 40, 50};
   int lowered = 0, given_up = 0;
@@ -128,14 +128,14 @@ TEST(RepairTest, AValidPlanStaysValidAndIsLowerWhereThatIsSaid) {
     std::vector<Bytes> plan = generate_plan(&random, problem);
     std::vector<plan::solve::Units> offsets = in_units(items, plan).value();
     plan::solve::Repair repair(items);
-    plan::solve::Stop stop;
+    const plan::solve::StopCondition stop;
     for (plan::solve::Units peak = plan::solve::peak_of(items, offsets);
          peak > items.lower_bound;) {
       const plan::solve::Units target = peak - 1 -
                                         static_cast<plan::solve::Units>(random.below(
                                             static_cast<std::uint64_t>(peak - items.lower_bound)));
       const std::uint64_t steps = random.one_in(4) ? random.below(3'000) : 1'000'000;
-      const bool is_lower = repair.lower(target, &offsets, steps, &stop);
+      const bool is_lower = repair.lower(target, &offsets, steps, stop);
       plan::solve::write_offsets(items, offsets, &plan);
       const auto found = spec::check_plan(problem, plan);
       ASSERT_FALSE(found.has_value()) << found->text << " in case " << i;
@@ -150,7 +150,7 @@ TEST(RepairTest, AValidPlanStaysValidAndIsLowerWhereThatIsSaid) {
   EXPECT_GT(given_up, 10);
 }
 
-TEST(ReplanTest, WhatDidNotChangeStaysWhereItWasWhileThatFits) {
+TEST(ReplanTest, UnchangedBuffersStayIfThatFits) {
   spec::Random random(10);
   GenerateLimits limits;
   limits.buffers_max = 30;
@@ -162,7 +162,8 @@ TEST(ReplanTest, WhatDidNotChangeStaysWhereItWasWhileThatFits) {
     const auto changed = static_cast<std::uint32_t>(random.below(problem.buffers.size()));
     problem.buffers[changed].size += problem.buffers[changed].alignment;
     kept[changed] = plan::kNowhere;
-    if (!plan::check_problem(problem).status.is_ok()) continue;  // it was pinned below another
+    if (!plan::check_problem(problem).status.is_ok())
+      continue;  // it is pinned, and now overlaps another pin
     for (plan::Space& space : problem.spaces) {
       if (random.one_in(2)) space.capacity = plan::kNowhere;
     }
@@ -173,8 +174,8 @@ TEST(ReplanTest, WhatDidNotChangeStaysWhereItWasWhileThatFits) {
     bool is_unlimited = true;
     for (const plan::Space& space : problem.spaces)
       is_unlimited = is_unlimited && space.capacity == plan::kNowhere;
-    // Without a capacity nothing but the changed buffer has a reason to move, unless it is tied to
-    // where it is.
+    // Without a capacity only the changed buffer has a reason to move; others move only if a group or
+    // a pin ties it to its place.
     ASSERT_TRUE(again.moved == 0 || !is_unlimited || is_tied) << "case " << i;
     (again.moved == 0 ? stayed : moved) += 1;
   }
@@ -182,7 +183,7 @@ TEST(ReplanTest, WhatDidNotChangeStaysWhereItWasWhileThatFits) {
   EXPECT_GT(moved, 0u);
 }
 
-TEST(ReplanTest, NothingMovesWhereNothingHasChangedThoughItIsFull) {
+TEST(ReplanTest, NothingMovesInAFullSpaceIfNothingHasChanged) {
   spec::Random random(19);
   for (int i = 0; i < cases(1'000); ++i) {
     Problem problem = generate_problem(&random);
@@ -195,7 +196,7 @@ TEST(ReplanTest, NothingMovesWhereNothingHasChangedThoughItIsFull) {
       if (end > problem.spaces[s].capacity) highest[s] = b;
       problem.spaces[s].capacity = std::max(problem.spaces[s].capacity, end);
     }
-    for (const std::uint32_t b : highest) {  // higher than it need be
+    for (const std::uint32_t b : highest) {  // higher than necessary
       if (kept.empty() || problem.buffers[b].pinned != plan::kNowhere ||
           problem.buffers[b].group != plan::kNoGroup)
         continue;
@@ -206,7 +207,7 @@ TEST(ReplanTest, NothingMovesWhereNothingHasChangedThoughItIsFull) {
     ASSERT_EQ(again.plan.offsets, kept) << "case " << i;
     ASSERT_EQ(again.moved, 0u) << "case " << i;
     ASSERT_EQ(violation(problem, again.plan), "") << "case " << i;
-    // What is kept is no condition of the problem: the bound is that of any plan.
+    // Kept offsets are not a condition of the problem, so the lower bound holds for every plan.
     const spec::LeastPeaks least = spec::brute_force(problem);
     for (std::size_t s = 0; s < least.peaks.size(); ++s) {
       ASSERT_LE(again.plan.spaces[s].lower_bound, least.peaks[s]) << "case " << i;

@@ -1,8 +1,7 @@
-// The planner against itself: problems that are related have least peaks that follow from each
-// other.
+// The planner compared with itself: when a problem is changed in a known way, so is its least peak.
 //
-// Imitates: small problems with every feature, changed in ways whose effect is known. Does not
-// prove: anything about problems that are too large to be solved.
+// Imitates: small problems with every feature. Does not prove: anything about problems that are too
+// large to be solved.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -22,8 +21,8 @@ namespace {
 using plan::Plan;
 using plan::Problem;
 
-/// The least peaks, proved. Capacities, of which the generator makes none, would keep them from
-/// that.
+/// The least peaks, with their proof. REQUIRES: no space has a capacity, which would end the search
+/// early; the generator sets none.
 std::vector<Bytes> least_peaks(const Problem& problem) {
   const Plan answer = plan::make_plan(problem, with_work(kEnoughWork));
   EXPECT_EQ(violation(problem, answer), "");
@@ -58,7 +57,7 @@ TEST(PlannerTest, TimeReversedHasTheSamePeak) {
     const std::vector<Bytes> least = least_peaks(problem);
     std::vector<plan::Lifetime> gaps;
     for (plan::Buffer& buffer : problem.buffers) {
-      // one less than negated: that cannot overflow
+      // -1 - t: unlike -t it cannot overflow
       buffer.life = {~buffer.life.upper, ~buffer.life.lower};
       const auto begin = static_cast<std::uint32_t>(gaps.size());
       for (std::uint32_t g = buffer.gaps_end; g-- > buffer.gaps_begin;) {
@@ -85,7 +84,7 @@ TEST(PlannerTest, BuffersInAnotherOrderHaveTheSamePeak) {
   }
 }
 
-/// Takes something away that a plan has to heed. What that makes of a pin may be unsound.
+/// Removes or relaxes one condition. The result may be unsound, because of a pin.
 void relax(spec::Random* random, Problem* problem) {
   const std::uint64_t b = random->below(problem->buffers.size());
   plan::Buffer& buffer = problem->buffers[b];
@@ -101,7 +100,7 @@ void relax(spec::Random* random, Problem* problem) {
       return;
     case 3: buffer.pinned = plan::kNowhere; return;
     case 4: (random->one_in(2) ? buffer.life.lower += 1 : buffer.life.upper -= 1); return;
-    default:  // live at both ends of its life, and not between
+    default:  // a gap over all of its life but both ends
       if (buffer.gaps_begin != buffer.gaps_end || buffer.life.upper - buffer.life.lower < 3) return;
       buffer.gaps_begin = static_cast<std::uint32_t>(problem->gaps.size());
       problem->gaps.push_back({buffer.life.lower + 1, buffer.life.upper - 1});
@@ -125,8 +124,8 @@ TEST(PlannerTest, WhatIsTakenAwayNeverRaisesThePeak) {
   EXPECT_GT(relaxed, cases(4'000) / 2);
 }
 
-/// Whatever lies below a buffer that is always live can be moved up by its size, and the buffer to
-/// the bottom.
+/// In any plan, what lies below a buffer that is always live can be moved up by its size, and the
+/// buffer down to the bottom.
 TEST(PlannerTest, ABufferThatIsAlwaysLiveAddsItsSize) {
   spec::Random random(13);
   for (int i = 0; i < cases(2'000); ++i) {

@@ -1,8 +1,7 @@
-// The planner against the independent checker and against brute force.
+// The planner compared with the independent checker and with brute force.
 //
-// Imitates: small problems with every feature, where all collides, in great numbers. Does not
-// prove: anything about how good answers are on large problems (bench/), or that a time limit is
-// kept.
+// Imitates: small problems with every feature and many conflicts, in great numbers. Does not prove:
+// that answers to large problems are good (bench/), or that a time limit is kept.
 #include <cstdint>
 #include <vector>
 
@@ -39,7 +38,7 @@ TEST(PlannerTest, SolvesWhatBruteForceSolvesToTheSamePeak) {
     expect_solved(generate_problem(&random), i);
 }
 
-/// All of eight buffers, at few times: where what was searched in vain is met again.
+/// Eight buffers each, at few times, so that a search meets the same failed parts again.
 TEST(PlannerTest, SolvesWhatIsCrowdedAsBruteForceDoes) {
   spec::Random random(18);
   const GenerateLimits limits{8, 6, 9, 8};
@@ -72,7 +71,8 @@ TEST(PlannerTest, SolvesWithinTheLeastPeakAndExplainsWhyNotWithinOneByteLess) {
       for (std::size_t left_out = 0; left_out < misfits.size(); ++left_out) {
         std::vector<std::uint32_t> fewer = misfits;
         fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(left_out));
-        ASSERT_FALSE(spec::cannot_fit(problem, fewer)) << "case " << i << ": one too many is named";
+        ASSERT_FALSE(spec::cannot_fit(problem, fewer))
+            << "case " << i << ": a buffer is named that is not needed";
       }
     }
   }
@@ -88,13 +88,12 @@ TEST(PlannerTest, HintsAreKeptByAPlanThatIsNoWorse) {
     ASSERT_EQ(plan::make_plan(problem, with_work(kEnoughWork)).offsets, least.offsets)
         << "case " << i;
 
-    // A plan that is wished for is where it begins, and nothing that is wished for keeps it from
-    // the least peak.
-    const std::vector<Bytes> wish = generate_plan(&random, problem);
-    for (std::size_t b = 0; b < problem.buffers.size(); ++b) problem.buffers[b].hint = wish[b];
+    // The planner starts from hints that are a plan, and hints never keep it from the least peak.
+    const std::vector<Bytes> hinted = generate_plan(&random, problem);
+    for (std::size_t b = 0; b < problem.buffers.size(); ++b) problem.buffers[b].hint = hinted[b];
     const Plan at_once = plan::make_plan(problem, with_work(0));
     ASSERT_EQ(violation(problem, at_once), "") << "case " << i;
-    const std::vector<Bytes> peaks = peaks_of(problem, wish);
+    const std::vector<Bytes> peaks = peaks_of(problem, hinted);
     for (std::size_t s = 0; s < peaks.size(); ++s)
       ASSERT_LE(at_once.spaces[s].peak, peaks[s]) << "case " << i;
     for (plan::Buffer& buffer : problem.buffers) {
@@ -147,8 +146,8 @@ TEST(PlannerTest, WhatIsCutFromARectangleIsNeverProvedNotToFitInIt) {
     Packing packing = maker.take();
     ASSERT_TRUE(plan::check_problem(packing.problem).status.is_ok());
     ASSERT_FALSE(spec::check_plan(packing.problem, packing.offsets).has_value());
-    // All as it was cut; and with buffers left out, so that there is room, but not at one time: the
-    // least peak is as before.
+    // First all buffers; then without some, but with all that are live at one time: there is room
+    // elsewhere, and the least peak is the same.
     const plan::Time full = packing.problem.buffers[0].life.lower;
     for (const bool is_full : {true, false}) {
       for (std::size_t b = packing.problem.buffers.size(); !is_full && b-- > 0;) {
@@ -202,7 +201,7 @@ TEST(PlannerTest, MoreCapacityIsNeverHarder) {
   }
 }
 
-TEST(PlannerTest, AWarmStartIsNeverMadeWorseAndABadOneIsPassedOver) {
+TEST(PlannerTest, AWarmStartIsNeverMadeWorseAndAnInvalidOneIsIgnored) {
   spec::Random random(9);
   GenerateLimits limits;
   limits.buffers_max = 40;

@@ -1,8 +1,8 @@
-// The planner with several threads: the same bytes as with one, and no races (the tsan preset runs
-// this).
+// The planner with several threads: the same bytes as with one thread, and no data race (the tsan
+// preset runs this suite).
 //
-// Imitates: problems whose search lasts long enough that threads meet, cut off anywhere by work, by
-// a capacity, or by proof.
+// Imitates: problems whose search lasts long enough for threads to interleave, ended anywhere by
+// work, by a capacity, or by a proof.
 // Does not prove: that threads make anything faster (bench/).
 #include <chrono>
 #include <cstdint>
@@ -47,7 +47,7 @@ TEST(PlannerThreads, TheSameWorkGivesTheSameBytes) {
   spec::Random random(21);
   for (int i = 0; i < 60; ++i) {
     Problem problem = generate_problem(&random, kHard);
-    // Now and then a capacity that the search may meet in one lane or the other.
+    // Some have a capacity, which the search may meet in either lane.
     if (random.one_in(3))
       problem.spaces[0].capacity =
           Bytes{spec::live_peaks(problem)[0].count() * (100 + random.below(6)) / 100};
@@ -60,7 +60,7 @@ TEST(PlannerThreads, TheSameWorkGivesTheSameBytes) {
   }
 }
 
-TEST(PlannerThreads, WhatIsSolvedHasTheSameBytes) {
+TEST(PlannerThreads, ASolvedProblemHasTheSameBytes) {
   spec::Random random(22);
   int searched = 0;
   for (int i = 0; i < 60; ++i) {
@@ -87,18 +87,18 @@ struct Searched {
   friend bool operator==(const Searched&, const Searched&) = default;
 };
 
-/// From a poor plan on, with one lane held up at every attempt; none, if it is not there.
-Searched search(const plan::solve::Items& items, plan::solve::Units best, plan::solve::Units enough,
-                unsigned threads, std::size_t held_up, std::uint64_t work = 200'000) {
-  plan::solve::Stop stop;
-  plan::solve::SearchLanes lanes(items, {items.lower_bound, best}, enough, nullptr);
-  lanes.run({work, threads, &stop, [held_up](std::size_t lane) {
-               if (lane == held_up) std::this_thread::sleep_for(std::chrono::microseconds(200));
+/// Searches from a poor plan, with lane `delayed` held up after every attempt; no lane has number 9.
+Searched search(const plan::solve::Items& items, plan::solve::Units best, plan::solve::Units goal,
+                unsigned threads, std::size_t delayed, std::uint64_t work = 200'000) {
+  const plan::solve::StopCondition stop;
+  plan::solve::SearchLanes lanes(items, {items.lower_bound, best}, goal, nullptr);
+  lanes.run({work, threads, &stop, [delayed](std::size_t lane) {
+               if (lane == delayed) std::this_thread::sleep_for(std::chrono::microseconds(200));
              }});
-  return {lanes.known().lower_bound, lanes.known().best, lanes.offsets()};
+  return {lanes.bounds().lower_bound, lanes.bounds().best, lanes.offsets()};
 }
 
-/// A few that are searched long, some of which do not fit where others do.
+/// A problem that is searched long: a random one, or one cut from a rectangle.
 Problem searched_problem(spec::Random* random) {
   if (random->one_in(2)) {
     Problem problem = generate_problem(random, {30, 20, 40, 10});
@@ -110,28 +110,28 @@ Problem searched_problem(spec::Random* random) {
   return maker.take().problem;
 }
 
-/// Whichever lane is the first to come to something, as far as clocks go.
-TEST(PlannerThreads, ALaneThatIsHeldUpChangesNothing) {
+/// By the clock, either lane may be the first to find something.
+TEST(PlannerThreads, ADelayedLaneChangesNothing) {
   spec::Random random(26);
   int solved = 0;
   for (int i = 0; i < 250; ++i) {
     const plan::solve::Items items = plan::solve::make_items(searched_problem(&random), 0);
     const plan::solve::Units bound = items.lower_bound;
-    const plan::solve::Units enough =
+    const plan::solve::Units goal =
         random.one_in(3) ? 0
                          : bound * static_cast<plan::solve::Units>(100 + random.below(20)) / 100;
     const plan::solve::Units worst = bound * 5 / 4 + 1;
-    const Searched one = search(items, worst, enough, 1, 9);
-    for (const std::size_t held_up : {0u, 1u, 9u})
-      ASSERT_EQ(search(items, worst, enough, 2, held_up), one) << "case " << i;
-    solved += one.best <= std::max(one.lower_bound, enough) ? 1 : 0;
+    const Searched one = search(items, worst, goal, 1, 9);
+    for (const std::size_t delayed : {0u, 1u, 9u})
+      ASSERT_EQ(search(items, worst, goal, 2, delayed), one) << "case " << i;
+    solved += one.best <= std::max(one.lower_bound, goal) ? 1 : 0;
   }
   EXPECT_GT(solved, 30);
 }
 
-/// The lane above the bound has nothing to try, and leaves its work to the other while that begins:
-/// too late for its first attempt, however long the other takes to begin it.
-TEST(PlannerThreads, ALaneThatRetiresDoesSoAtOneTime) {
+/// The lane above the bound has no capacity to try and leaves its work to the other lane, but too late
+/// for that lane's first attempt, whatever the clock says.
+TEST(PlannerThreads, ALaneRetiresAtTheSameTimeInEveryRun) {
   spec::Random random(27);
   for (int i = 0; i < 400; ++i) {
     const Packing packing = PackingMaker(&random, 60, 300, 60 + random.below(60)).take();
@@ -152,7 +152,7 @@ TEST(PlannerThreads, FillsOfManyBuffersAreTheSame) {
     for (plan::Buffer& buffer : problem.buffers) {
       const auto lower = static_cast<plan::Time>(random.below(5'000));
       buffer.life = {lower, lower + 1 + static_cast<plan::Time>(random.below(200))};
-      // of one size, every fill is as good as the others
+      // in half of the cases all sizes are equal, and so are all fills' peaks
       buffer.size = Bytes{1 + (i % 4 < 2 ? 0 : random.below(500))};
       if (i % 2 == 1) buffer.alignment = Bytes{std::uint64_t{1} << random.below(4)};
     }
@@ -165,7 +165,7 @@ TEST(PlannerThreads, FillsOfManyBuffersAreTheSame) {
   }
 }
 
-TEST(PlannerThreads, ATimeLimitIsKeptAndTheAnswerIsValid) {
+TEST(PlannerThreads, TheAnswerIsValidAtAnyTimeLimit) {
   spec::Random random(24);
   for (int i = 0; i < 20; ++i) {
     const Problem problem = generate_problem(&random, kHard);
@@ -179,7 +179,7 @@ TEST(PlannerThreads, ProgressIsToldByOneThreadAtATime) {
   spec::Random random(25);
   for (int i = 0; i < 30; ++i) {
     const Problem problem = generate_problem(&random, kHard);
-    // no lock: tsan would see two at once
+    // Not locked, so that tsan would notice two threads at once.
     std::vector<Bytes> peaks(problem.spaces.size(), plan::kNowhere);
     PlanOptions options = with_threads(4);
     options.work = 200'000;

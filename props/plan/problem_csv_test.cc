@@ -1,8 +1,8 @@
-// Planning problems as CSV: what is read, what is refused and with which words, and that writing
-// undoes reading.
+// Planning problems as CSV: what is read, what is refused and with which message, and that a written
+// problem reads the same.
 //
 // Imitates: MiniMalloc's own files, files edited by hand or by a spreadsheet, and cut-off ones.
-// Does not prove: that no text brings the reader down; that is fuzz/plan_problem_fuzz.cc's.
+// Does not prove: that no text makes the reader crash; fuzz/plan_problem_fuzz.cc looks for one.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -79,7 +79,7 @@ TEST(ProblemCsv, ReadsNegativeTimesInGaps) {
             (std::vector<Lifetime>{{-8, -7}, {-3, -2}}));
 }
 
-TEST(ProblemCsv, KeepsNoIdsThatAreTheRowsNumbers) {
+TEST(ProblemCsv, StoresNoIdsThatEqualTheRowNumbers) {
   EXPECT_TRUE(read("id,lower,upper,size\n0,0,1,1\n1,0,1,1\n").problem.ids.empty());
   EXPECT_EQ(read("id,lower,upper,size\n0,0,1,1\n1,0,1,1\n3,0,1,1\n").problem.ids,
             (std::vector<std::string>{"0", "1", "3"}));
@@ -100,18 +100,18 @@ TEST(ProblemCsv, PassesOverEmptyLinesAtTheEnd) {
   EXPECT_EQ(read("id,lower,upper,size\n0,0,1,1").problem.buffers.size(), 1u);
 }
 
-TEST(ProblemCsv, RefusesWhatIsNoTable) {
+TEST(ProblemCsv, RefusesATextWithoutAHeaderOfKnownColumns) {
   EXPECT_EQ(refusal(""), "in.csv:1: the file is empty");
   EXPECT_EQ(refusal("\n"), "in.csv:1: the header does not name columns");
   EXPECT_EQ(refusal("\x1f\x8b\x08\0\0"sv), "in.csv:1: the header does not name columns");
   EXPECT_EQ(refusal("id,lower,upper,size,\n"), "in.csv:1: the header does not name columns");
-  EXPECT_EQ(refusal("id,lower,upper,size,colour\n"), "in.csv:1: there is no column `colour`");
-  EXPECT_EQ(refusal("id,lower,upper, size\n"), "in.csv:1: there is no column ` size`");
-  EXPECT_EQ(refusal("id,lower,upper,size,lower\n"), "in.csv:1: column lower is there twice");
+  EXPECT_EQ(refusal("id,lower,upper,size,colour\n"), "in.csv:1: unknown column `colour`");
+  EXPECT_EQ(refusal("id,lower,upper, size\n"), "in.csv:1: unknown column ` size`");
+  EXPECT_EQ(refusal("id,lower,upper,size,lower\n"), "in.csv:1: column lower occurs twice");
   EXPECT_EQ(refusal("id,lower,size\n0,1,2\n"), "in.csv:1: column upper is missing");
 }
 
-// A second row of the default table, and why it is refused.
+// The refusal of a table with this second row.
 std::string refusal_of_row(std::string_view row) {
   return refusal(
       "id,lower,upper,size,alignment,gaps,hint,pinned,group,space,offset\n"
@@ -119,14 +119,14 @@ std::string refusal_of_row(std::string_view row) {
       std::string(row) + "\n");
 }
 
-TEST(ProblemCsv, RefusesARowThatIsNotAsTheHeaderSays) {
+TEST(ProblemCsv, RefusesARowWithAnotherNumberOfFieldsThanTheHeader) {
   EXPECT_EQ(refusal_of_row("1,0,8,16"), "in.csv:3: the line has 4 fields, the header 11");
   EXPECT_EQ(refusal_of_row("1,0,8,16,,,,,,s,,"),
             "in.csv:3: the line has more fields than the header");
   EXPECT_EQ(refusal("id,lower,upper,size\n\n0,0,1,1\n"), "in.csv:2: the line is empty");
 }
 
-TEST(ProblemCsv, RefusesFieldsThatAreNoNumbers) {
+TEST(ProblemCsv, RefusesFieldsThatAreNotNumbers) {
   EXPECT_EQ(refusal_of_row("1,,8,16,,,,,,s,"), "in.csv:3: lower is missing");
   EXPECT_EQ(refusal_of_row("1,0,8x,16,,,,,,s,"), "in.csv:3: upper is not a whole number");
   EXPECT_EQ(refusal_of_row("1,0,8\0,16,,,,,,s,"sv), "in.csv:3: upper is not a whole number");
@@ -144,7 +144,7 @@ TEST(ProblemCsv, RefusesFieldsThatAreNoNumbers) {
             "in.csv:3: pinned is over 2^62");
 }
 
-TEST(ProblemCsv, RefusesGapsItCannotKeep) {
+TEST(ProblemCsv, RefusesMalformedGaps) {
   for (const char* const gaps : {"5", "5-", "-", "3-5x", "3--", "3-5;6-7", "a-b", "3 - 5"}) {
     EXPECT_EQ(refusal_of_row("1,0,8,16,," + std::string(gaps) + ",,,,s,"),
               "in.csv:3: gaps are not `lower-upper ...`");
@@ -156,7 +156,7 @@ TEST(ProblemCsv, RefusesGapsItCannotKeep) {
   }
 }
 
-TEST(ProblemCsv, RefusesNamesThatAreNotPlain) {
+TEST(ProblemCsv, RefusesNamesWithOtherCharacters) {
   EXPECT_EQ(refusal_of_row(",0,8,16,,,,,,s,"), "in.csv:3: id is missing");
   EXPECT_EQ(refusal_of_row("a\0b,0,8,16,,,,,,s,"sv),
             "in.csv:3: id has a quote or a character that is not printable ASCII");
@@ -167,17 +167,17 @@ TEST(ProblemCsv, RefusesNamesThatAreNotPlain) {
   EXPECT_EQ(refusal_of_row("1,0,8,16,,,,,,,"), "in.csv:3: space is missing");
   EXPECT_EQ(refusal_of_row(std::string(1025, 'x') + ",0,8,16,,,,,,s,"),
             "in.csv:3: id is longer than 1024 characters");
-  EXPECT_EQ(refusal_of_row("0,0,8,16,,,,,,s,"), "in.csv:3: the id is that of line 2");
+  EXPECT_EQ(refusal_of_row("0,0,8,16,,,,,,s,"), "in.csv:3: line 2 has the same id");
   EXPECT_EQ(refusal("id,lower,upper,size\na,0,1,1\nb,0,1,1\na,0,1,1\n"),
-            "in.csv:4: the id is that of line 2");
+            "in.csv:4: line 2 has the same id");
 }
 
-TEST(ProblemCsv, RefusesProblemsThatAreNotSound) {
+TEST(ProblemCsv, RefusesUnsoundProblems) {
   EXPECT_EQ(refusal_of_row("1,8,8,16,,,,,,s,"), "in.csv:3: upper is not above lower");
   EXPECT_EQ(refusal_of_row("1,0,8,0,,,,,,s,"), "in.csv:3: its size is zero");
   EXPECT_EQ(refusal_of_row("1,0,8,4611686018427387904,,,,,,s,"),
             "in.csv:3: sizes, padding and pins add up to over 2^62");
-  EXPECT_EQ(refusal_of_row("1,0,8,16,12,,,,,s,"), "in.csv:3: its alignment is no power of two");
+  EXPECT_EQ(refusal_of_row("1,0,8,16,12,,,,,s,"), "in.csv:3: its alignment is not a power of two");
   EXPECT_EQ(refusal_of_row("1,0,8,16,,0-4,,,,s,"),
             "in.csv:3: it is not live before, between and after its gaps");
   EXPECT_EQ(refusal_of_row("1,0,8,16,,,,8,,s,"),
@@ -188,7 +188,7 @@ TEST(ProblemCsv, RefusesProblemsThatAreNotSound) {
             "in.csv:3: its alias group is in another space (line 2)");
 }
 
-TEST(ProblemCsv, WritesTheColumnsThatSayAnything) {
+TEST(ProblemCsv, WritesOnlyTheColumnsThatSaySomething) {
   const std::string plain = "id,lower,upper,size\n0,0,3,4\n1,3,9,4\n";
   EXPECT_EQ(format_problem_csv(read(plain).problem, {}).value(), plain);
   EXPECT_EQ(format_problem_csv(read(plain).problem, {4_B, kNowhere}).value(),
@@ -200,7 +200,7 @@ TEST(ProblemCsv, WritesTheColumnsThatSayAnything) {
   EXPECT_EQ(format_problem_csv(read(all).problem, read(all).offsets).value(), all);
 }
 
-TEST(ProblemCsv, WritesNumbersForWhatHasNoName) {
+TEST(ProblemCsv, WritesNumbersForEmptyNames) {
   Problem problem = read("id,lower,upper,size,group,space\n0,0,3,4,g,s\n1,3,9,4,h,t\n").problem;
   problem.groups = {"", "h"};
   problem.spaces[1].name = "";
@@ -208,7 +208,7 @@ TEST(ProblemCsv, WritesNumbersForWhatHasNoName) {
             "id,lower,upper,size,group,space\n0,0,3,4,0,s\n1,3,9,4,h,1\n");
 }
 
-TEST(ProblemCsv, WritesNothingThatItWouldNotRead) {
+TEST(ProblemCsv, RefusesToWriteWhatItWouldNotRead) {
   const Problem problem =
       read("id,lower,upper,size,group,space\nx,0,3,4,g,s\ny,3,9,4,h,t\n").problem;
   EXPECT_EQ(format_problem_csv(problem, {0_B}).code(), Code::kInvalidArgument);
@@ -226,7 +226,7 @@ TEST(ProblemCsv, WritesNothingThatItWouldNotRead) {
   EXPECT_EQ(format_problem_csv(changed, {}).code(), Code::kInvalidArgument);
 }
 
-TEST(ProblemCsv, ReadsWhatItWroteAsItWas) {
+TEST(ProblemCsv, ReadsBackWhatItWrote) {
   spec::Random random(6);
   for (int i = 0; i < 5000; ++i) {
     const Problem problem = generate_problem(&random, {10, 12, 9});

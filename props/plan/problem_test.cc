@@ -1,8 +1,7 @@
-// What makes a planning problem sound, when two buffers conflict, and what a problem's hash stands
-// for.
+// When a planning problem is sound, when two buffers conflict, and what a problem's hash depends on.
 //
-// Imitates: problems put together by other programs, with their slips. Does not prove: anything
-// about plans of them.
+// Imitates: problems made by other programs, with their mistakes. Does not prove: anything about
+// plans.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -18,7 +17,7 @@
 namespace ashlar::plan {
 namespace {
 
-// Three buffers that are live together at 4, in one space, without any feature.
+// Three buffers that are all live at 4, in one space, without any feature.
 Problem three() {
   Problem problem;
   problem.buffers = {plain_buffer(0, 5, 16), plain_buffer(2, 9, 8), plain_buffer(4, 6, 32)};
@@ -48,73 +47,14 @@ TEST(PlanProblem, IsSoundWithEveryFeature) {
   EXPECT_EQ(why(Problem{}), "");
 }
 
-TEST(PlanProblem, NamesTheRuleAndTheBufferThatBreaksIt) {
-  struct Case {
-    const char* why;
-    Code code;
-    std::function<void(Problem*)> break_it;  // in buffer 1
-  };
-  const Code invalid = Code::kInvalidArgument;
-  const Code large = Code::kSizeOverflow;
-  const std::vector<Case> cases{
-      {"upper is not above lower", invalid, [](Problem* p) { p->buffers[1].life.upper = 2; }},
-      {"upper is not above lower", invalid,
-       [](Problem* p) {
-         p->buffers[1].life = {INT64_MAX, INT64_MIN};
-       }},
-      {"its size is zero", invalid, [](Problem* p) { p->buffers[1].size = 0_B; }},
-      {"its size is over 2^62", large,
-       [](Problem* p) { p->buffers[1].size = kPlanBytesMax + 1_B; }},
-      {"its alignment is no power of two", invalid,
-       [](Problem* p) { p->buffers[1].alignment = 0_B; }},
-      {"its alignment is no power of two", invalid,
-       [](Problem* p) { p->buffers[1].alignment = 24_B; }},
-      {"its alignment is over 2^62", large,
-       [](Problem* p) { p->buffers[1].alignment = Bytes{std::uint64_t{1} << 63}; }},
-      {"it is pinned to end over 2^62", large,
-       [](Problem* p) { p->buffers[1].pinned = kPlanBytesMax - 7_B; }},
-      {"its pin is not aligned", invalid,
-       [](Problem* p) {
-         p->buffers[1].pinned = 12_B;
-         p->buffers[1].alignment = 8_B;
-       }},
-      {"its hint is over 2^62", large,
-       [](Problem* p) { p->buffers[1].hint = kPlanBytesMax + 1_B; }},
-      {"its space is not there", invalid, [](Problem* p) { p->buffers[1].space = 1; }},
-      {"its alias group is not there", invalid, [](Problem* p) { p->buffers[1].group = 0; }},
-      {"its gaps are not there", invalid, [](Problem* p) { p->buffers[1].gaps_end = 1; }},
-      {"its gaps are not there", invalid, [](Problem* p) { p->buffers[1].gaps_begin = 1; }},
-      {"a gap ends before it has begun", invalid,
-       [](Problem* p) {
-         give_gaps(p, 1, {{5, 5}});
-       }},
-      {"it is not live before, between and after its gaps", invalid,
-       [](Problem* p) {
-         give_gaps(p, 1, {{2, 3}});
-       }},
-      {"it is not live before, between and after its gaps", invalid,
-       [](Problem* p) {
-         give_gaps(p, 1, {{8, 9}});
-       }},
-      {"it is not live before, between and after its gaps", invalid,
-       [](Problem* p) {
-         give_gaps(p, 1, {{3, 4}, {4, 5}});
-       }},
-      {"it is not live before, between and after its gaps", invalid,
-       [](Problem* p) {
-         give_gaps(p, 1, {{6, 7}, {4, 5}});
-       }},
-      {"sizes, padding and pins add up to over 2^62", large,
-       [](Problem* p) { p->buffers[1].size = kPlanBytesMax - 8_B; }},
-      {"sizes, padding and pins add up to over 2^62", large,
-       [](Problem* p) { p->buffers[1].alignment = kPlanBytesMax; }},
-      {"sizes, padding and pins add up to over 2^62", large,
-       [](Problem* p) {
-         p->buffers[2].pinned = kPlanBytesMax - 50_B;
-         p->buffers[1].size = 3_B;
-       }},
-  };
-  for (const Case& one : cases) {
+struct Unsound {
+  const char* why;
+  Code code;
+  std::function<void(Problem*)> break_it;  // breaks the rule in buffer 1
+};
+
+void expect_faults(const std::vector<Unsound>& cases) {
+  for (const Unsound& one : cases) {
     Problem problem = three();
     one.break_it(&problem);
     const ProblemFault fault = check_problem(problem);
@@ -125,7 +65,76 @@ TEST(PlanProblem, NamesTheRuleAndTheBufferThatBreaksIt) {
   }
 }
 
-TEST(PlanProblem, MissesTables) {
+constexpr Code kInvalid = Code::kInvalidArgument;
+constexpr Code kLarge = Code::kSizeOverflow;
+
+TEST(PlanProblem, FaultNamesTheRuleAndTheBuffer) {
+  expect_faults({
+      {"upper is not above lower", kInvalid, [](Problem* p) { p->buffers[1].life.upper = 2; }},
+      {"upper is not above lower", kInvalid,
+       [](Problem* p) {
+         p->buffers[1].life = {INT64_MAX, INT64_MIN};
+       }},
+      {"its size is zero", kInvalid, [](Problem* p) { p->buffers[1].size = 0_B; }},
+      {"its size is over 2^62", kLarge,
+       [](Problem* p) { p->buffers[1].size = kPlanBytesMax + 1_B; }},
+      {"its alignment is not a power of two", kInvalid,
+       [](Problem* p) { p->buffers[1].alignment = 0_B; }},
+      {"its alignment is not a power of two", kInvalid,
+       [](Problem* p) { p->buffers[1].alignment = 24_B; }},
+      {"its alignment is over 2^62", kLarge,
+       [](Problem* p) { p->buffers[1].alignment = Bytes{std::uint64_t{1} << 63}; }},
+      {"it is pinned to end over 2^62", kLarge,
+       [](Problem* p) { p->buffers[1].pinned = kPlanBytesMax - 7_B; }},
+      {"its pin is not aligned", kInvalid,
+       [](Problem* p) {
+         p->buffers[1].pinned = 12_B;
+         p->buffers[1].alignment = 8_B;
+       }},
+      {"its hint is over 2^62", kLarge,
+       [](Problem* p) { p->buffers[1].hint = kPlanBytesMax + 1_B; }},
+      {"its space does not exist", kInvalid, [](Problem* p) { p->buffers[1].space = 1; }},
+      {"its alias group does not exist", kInvalid, [](Problem* p) { p->buffers[1].group = 0; }},
+  });
+}
+
+TEST(PlanProblem, FaultNamesGapsAndSumsThatAreOutOfBounds) {
+  expect_faults({
+      {"its gaps do not exist", kInvalid, [](Problem* p) { p->buffers[1].gaps_end = 1; }},
+      {"its gaps do not exist", kInvalid, [](Problem* p) { p->buffers[1].gaps_begin = 1; }},
+      {"a gap ends before it has begun", kInvalid,
+       [](Problem* p) {
+         give_gaps(p, 1, {{5, 5}});
+       }},
+      {"it is not live before, between and after its gaps", kInvalid,
+       [](Problem* p) {
+         give_gaps(p, 1, {{2, 3}});
+       }},
+      {"it is not live before, between and after its gaps", kInvalid,
+       [](Problem* p) {
+         give_gaps(p, 1, {{8, 9}});
+       }},
+      {"it is not live before, between and after its gaps", kInvalid,
+       [](Problem* p) {
+         give_gaps(p, 1, {{3, 4}, {4, 5}});
+       }},
+      {"it is not live before, between and after its gaps", kInvalid,
+       [](Problem* p) {
+         give_gaps(p, 1, {{6, 7}, {4, 5}});
+       }},
+      {"sizes, padding and pins add up to over 2^62", kLarge,
+       [](Problem* p) { p->buffers[1].size = kPlanBytesMax - 8_B; }},
+      {"sizes, padding and pins add up to over 2^62", kLarge,
+       [](Problem* p) { p->buffers[1].alignment = kPlanBytesMax; }},
+      {"sizes, padding and pins add up to over 2^62", kLarge,
+       [](Problem* p) {
+         p->buffers[2].pinned = kPlanBytesMax - 50_B;
+         p->buffers[1].size = 3_B;
+       }},
+  });
+}
+
+TEST(PlanProblem, IsUnsoundWithoutASpaceOrWithSomeIds) {
   Problem problem = three();
   problem.spaces.clear();
   EXPECT_EQ(why(problem), "there is no space");
@@ -175,19 +184,19 @@ TEST(PlanProblem, PinsAWholeAliasGroup) {
   problem.groups = {"g"};
   problem.buffers[0].group = problem.buffers[1].group = 0;
   problem.buffers[1].pinned = 0_B;
-  // apart from buffer 1, but not from buffer 0, which begins where 1 does
+  // overlaps not buffer 1 but buffer 0, which its group puts at the same offset
   problem.buffers[2].pinned = 8_B;
   EXPECT_EQ(why(problem), "it is pinned onto a pinned buffer that is live with it");
   problem.buffers[2].pinned = 16_B;
   EXPECT_EQ(why(problem), "");
 }
 
-TEST(PlanProblem, GeneratedOnesAreSound) {
+TEST(PlanProblem, IsSoundIfGenerated) {
   spec::Random random(1);
   for (int i = 0; i < 20000; ++i) ASSERT_EQ(why(generate_problem(&random, {12, 10, 6})), "") << i;
 }
 
-TEST(PlanProblem, ConflictsAreThoseThatALookAtEveryPairFinds) {
+TEST(PlanProblem, ConflictsAreThoseThatComparingEveryPairFinds) {
   spec::Random random(2);
   std::uint64_t conflicts = 0;
   std::uint64_t pairs = 0;
@@ -206,7 +215,7 @@ TEST(PlanProblem, ConflictsAreThoseThatALookAtEveryPairFinds) {
   EXPECT_LT(conflicts, pairs - pairs / 10);
 }
 
-// Some buffers nowhere, some on top of others; those of a group together.
+// Random offsets, kNowhere for some; buffers of a group have the same.
 std::vector<Bytes> random_offsets(spec::Random* random, const Problem& problem) {
   std::vector<Bytes> offsets;
   for (std::uint32_t b = 0; b < problem.buffers.size(); ++b) {
@@ -220,7 +229,7 @@ std::vector<Bytes> random_offsets(spec::Random* random, const Problem& problem) 
   return offsets;
 }
 
-TEST(PlanProblem, FirstOverlapIsTheOneThatALookAtEveryPairFinds) {
+TEST(PlanProblem, FirstOverlapIsTheOneThatComparingEveryPairFinds) {
   spec::Random random(3);
   int found = 0;
   for (int i = 0; i < 20000; ++i) {
@@ -238,7 +247,7 @@ TEST(PlanProblem, FirstOverlapIsTheOneThatALookAtEveryPairFinds) {
   EXPECT_LT(found, 18000);
 }
 
-TEST(PlanProblemHash, StandsForEverythingThatConditionsAPlan) {
+TEST(PlanProblemHash, DependsOnEverythingThatAPlanDependsOn) {
   Problem base = three();
   base.groups = {"g", "h"};
   base.spaces.resize(2);
@@ -266,7 +275,7 @@ TEST(PlanProblemHash, StandsForEverythingThatConditionsAPlan) {
   }
 }
 
-TEST(PlanProblemHash, PassesOverWhatDoesNot) {
+TEST(PlanProblemHash, DependsOnNothingElse) {
   Problem base = three();
   base.groups = {"g", "h"};
   base.buffers[0].group = base.buffers[2].group = 0;

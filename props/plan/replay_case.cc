@@ -23,7 +23,7 @@ Stream stream_of(std::uint32_t number) {
   return {StreamHandle{number + 1u}, StreamId{number + 1u}, DeviceId{0}};
 }
 
-/// Few sizes, some of them equal but for their slots, one of them large.
+/// One of few sizes; one of them occurs twice, one is large.
 Bytes size_of(std::uint8_t byte) {
   constexpr std::array<std::uint64_t, 8> kSizes{16, 16, 64, 100, 512, 513, 1, 4096};
   return Bytes{kSizes[byte % kSizes.size()]};
@@ -47,7 +47,7 @@ void move(std::vector<RunOp>* ops, std::size_t from, std::size_t to) {
   ops->insert(ops->begin() + static_cast<std::ptrdiff_t>(to), op);
 }
 
-/// One deviation of the step from the run.
+/// Makes one deviation of the step from the run.
 void edit(std::vector<RunOp>* ops, std::uint8_t where, std::uint8_t what, std::uint8_t amount) {
   const std::size_t at = ops->empty() ? 0 : where % ops->size();
   const auto here = ops->begin() + static_cast<std::ptrdiff_t>(at);
@@ -75,18 +75,18 @@ void edit(std::vector<RunOp>* ops, std::uint8_t where, std::uint8_t what, std::u
   }
 }
 
-/// What slots stand for, over all the steps.
+/// The slots' addresses, over all steps.
 struct Slots {
-  std::array<Address, kReplaySlots> at{};  // stays after the free
+  std::array<Address, kReplaySlots> at{};  // an address stays after its free
 };
 
-/// The run through a recorder, beside the model of it.
+/// Records the run, and compares the recording with the model's.
 replay::Recording record(const std::vector<RunOp>& ops, Bytes alignment, spec::Verdict* verdict) {
   spec::FakeUpstream upstream(alignment);
   replay::Recorder recorder(upstream, stream_of(0));
   std::vector<spec::RunEvent> run;
   std::array<Address, kReplaySlots> at{};
-  // zero: nothing of the recorded stream is live there
+  // zero: the slot has no live allocation of the recorded stream
   std::array<std::uint64_t, kReplaySlots> name{};
   std::uint64_t names = 0;
   for (const RunOp& op : ops) {
@@ -101,7 +101,7 @@ replay::Recording record(const std::vector<RunOp>& ops, Bytes alignment, spec::V
       if (op.stream == 0) run.push_back({spec::RunEvent::Kind::kAllocate, names, op.size});
     } else if (op.kind == Kind::kFree) {
       const Status status = recorder.free(at[op.slot]);
-      // Freed once: the address may be anybody's by now.
+      // Only one free succeeds: afterwards the address may belong to another allocation.
       if (!status.is_ok()) continue;
       if (name[op.slot] != 0) run.push_back({spec::RunEvent::Kind::kFree, name[op.slot], 0_B});
       name[op.slot] = 0;
@@ -116,7 +116,7 @@ replay::Recording record(const std::vector<RunOp>& ops, Bytes alignment, spec::V
   Result<replay::Recording> taken = recorder.take();
   if (!taken.is_ok()) verdict->report("record", taken.status().why());
   if (taken.is_ok() && taken.value() != spec::recording_of(run))
-    verdict->report("record", "not what the run was");
+    verdict->report("record", "not the recording of the run");
   return taken.is_ok() ? std::move(taken).value() : replay::Recording{};
 }
 

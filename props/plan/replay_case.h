@@ -1,14 +1,15 @@
-// One case of record, validate and replay, from bytes: for the property suite, which rolls them,
-// and the fuzz target.
+// A case of record, validate and replay, decoded from bytes: random bytes in the property suite, or
+// the fuzz target's.
 //
-// A run of few slots and sizes is recorded and planned; then steps, each the run with some edits,
-// are replayed one after another over one segment, without anybody freeing in between what a step
-// leaves live. Every byte string is a case.
+// A run of few slots and sizes is recorded and planned. Then steps, each of which is the run with some
+// edits, are replayed one after another over one segment; what a step leaves live stays live. Every
+// byte string is a case.
 //
-//   byte 0      alignment of the plan, and of upstream's addresses; from 200 on, upstream has no
-//   segment at first byte 1      how many ops the run has
-//   2 bytes each op: what (allocate, free or use; its stream), which slot and size
-//   then 4 bytes each edit: which step, where, what, how far or how large
+//   byte 0           alignment of the plan, and of upstream's addresses; from 200 on, upstream has
+//                    no memory for the segment at first
+//   byte 1           how many ops the run has
+//   2 for each op    what (allocate, free or use; its stream), which slot and size
+//   4 for each edit  which step, where, what, how far or how large
 //
 // Thread safety: pure functions.
 #pragma once
@@ -24,12 +25,12 @@ namespace ashlar::props {
 
 struct RunOp {
   enum class Kind : std::uint8_t {
-    kAllocate,  ///< slot, size, stream. What the slot had and nobody freed is left live
-    /// slot; an empty one is a free of what it had last: a double free, or a foreign one
+    kAllocate,  ///< slot, size, stream. An allocation that the slot still has stays live
+    /// slot. If it is empty, its last address is freed: a double free, or a foreign one
     kFree,
     kUse,         ///< slot, stream
-    kFreeInside,  ///< the address so many bytes into the segment, modulo its size
-    kFreeAbroad,  ///< an address that nobody handed out
+    kFreeInside,  ///< the address `size` bytes into the segment, modulo its size
+    kFreeAbroad,  ///< an address that was never handed out
     kFail,        ///< upstream's call number `size` from here on fails
   };
   Kind kind = Kind::kAllocate;
@@ -51,15 +52,15 @@ struct ReplayCase {
 
 ReplayCase replay_case_of(std::span<const std::uint8_t> bytes);
 
-/// What it came to: the sum of what the steps counted, and what broke first.
+/// The result: what all steps counted, and the first divergence from the model.
 struct ReplayOutcome {
   replay::ReplayCounts counts;
-  std::uint64_t managed = 0;      ///< of the recording
-  std::uint64_t differences = 0;  ///< steps that validation says differ
+  std::uint64_t managed = 0;      ///< allocations of the recording that are managed
+  std::uint64_t differences = 0;  ///< steps that differ, as validation says
   spec::Divergence divergence;
 };
 
-/// Records the run, validates each step, replays them; each beside its model.
+/// Records the run, validates each step and replays it, each in lockstep with its model.
 ReplayOutcome run_replay_case(const ReplayCase& replay_case,
                               const spec::ReplayLockstep::Factory& factory);
 

@@ -1,8 +1,7 @@
-// The host runs out of memory under a recorder and a replay: the n-th allocation fails, for every
-// n.
+// The host runs out of memory below a recorder and a replay: host allocation n fails, for every n.
 //
-// This executable replaces operator new, which refuses by throwing. Does not prove: anything of
-// several threads.
+// This executable replaces operator new, which then throws. Does not prove: anything about several
+// threads.
 #include <cstdint>
 #include <cstdlib>
 #include <new>
@@ -15,8 +14,8 @@
 
 namespace {
 
-std::uint64_t refused = 0;  // the allocation that fails, counted from now; 0: none does
-std::uint64_t asked = 0;
+std::uint64_t refused = 0;  // the number of the allocation that fails, from now on; 0: none fails
+std::uint64_t asked = 0;    // allocations so far
 
 }  // namespace
 
@@ -35,7 +34,7 @@ namespace {
 const Stream kOwn{StreamHandle{1}, StreamId{1}, DeviceId{0}};
 const Stream kOther{StreamHandle{2}, StreamId{2}, DeviceId{0}};
 
-/// Hands out ever new addresses, and needs no memory for it.
+/// Hands out new addresses for ever, and needs no memory for that.
 class Endless final : public Upstream {
  public:
   Result<Address> allocate(Bytes size, const Stream&) noexcept override {
@@ -50,7 +49,7 @@ class Endless final : public Upstream {
   Address next_{4096};
 };
 
-TEST(PlanMemoryTest, WithoutMemoryForANoteTheCallGoesOnAndTheRecordingSaysSo) {
+TEST(PlanMemoryTest, ACallWithoutMemoryForItsRecordSucceedsAndTakeSaysSo) {
   Endless upstream;
   int spoilt = 0;
   for (std::uint64_t n = 1; n <= 8; ++n) {
@@ -77,7 +76,7 @@ TEST(PlanMemoryTest, WithoutMemoryForANoteTheCallGoesOnAndTheRecordingSaysSo) {
   EXPECT_LT(spoilt, 8);
 }
 
-TEST(PlanMemoryTest, AReplayIsMadeOrNotAndThenNeedsNone) {
+TEST(PlanMemoryTest, AReplayIsMadeOrRefusedAndThenAllocatesNothing) {
   Endless upstream;
   const replay::Recording recording{{{64_B, 0, 2, false}, {32_B, 1, 4, false}, {64_B, 3, 5, false}},
                                     6};

@@ -1,8 +1,8 @@
-// Record, validate and replay, each beside its model; and that the checks fire.
+// Record, validate and replay, each in lockstep with its model; and that the checks fire.
 //
-// Imitates: training steps that are the recorded one, nearly it, and not it at all, over one
-// segment, on top of an upstream that fails. Does not prove: anything of several threads
-// (router_test.cc), or of a real device (the tool's --check).
+// Imitates: training steps that equal the recorded one, nearly equal it, or are quite different, over
+// one segment, with an upstream that fails. Does not prove: anything about several threads
+// (router_test.cc), or about a real device (the tool's --check).
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -43,7 +43,7 @@ int cases(int usual) {
   return asked == nullptr ? usual : std::atoi(asked);
 }
 
-/// Positive: allocate so many bytes. Negative: free allocation number ~n.
+/// A positive event allocates that many bytes; a negative event n frees allocation ~n.
 Recording recording_of(const std::vector<std::int64_t>& events) {
   Recording recording;
   for (const std::int64_t event : events) {
@@ -79,7 +79,7 @@ std::string text_of(const spec::Divergence& divergence) {
   return divergence.clause + ": " + divergence.text;
 }
 
-/// Runs the recorded events through a lockstep; all of it is served. Returns the peak.
+/// Replays the recorded events in lockstep and expects that all are served. Returns the plan's peak.
 Bytes replay_exactly(const std::vector<std::int64_t>& events) {
   const spec::ReplayLockstep::Setting setting = setting_of(recording_of(events), 1_B);
   EXPECT_FALSE(spec::check_answer(replay::problem_of(setting.recording, 1_B), setting.plan));
@@ -99,14 +99,14 @@ Bytes replay_exactly(const std::vector<std::int64_t>& events) {
   return setting.plan.spaces[0].peak;
 }
 
-// The planner this one follows (row REC-2) erased a free block and then read it: at every reuse of
-// freed bytes.
+// A bug of the planner that this one follows (row REC-2): it erased a free block and then read it, at
+// every reuse of freed bytes.
 TEST(ReplayRegression, FreedBytesAreUsedAgain) {
   EXPECT_EQ(replay_exactly({64, ~0, 64, ~1, 32, ~2, 96, ~3}), 96_B);
 }
 
-// And it kept free blocks by size, one for each: of two free blocks of one size the second was
-// dropped, and what was handed out for one of them took the other's bookkeeping along.
+// Another: it kept one free block for each size. Of two free blocks of one size the second was lost,
+// and handing out one of them removed the record of the other.
 TEST(ReplayRegression, TwoFreeBlocksOfOneSizeAreBothUsedAgain) {
   EXPECT_EQ(replay_exactly({64, 16, 64, 16, 64, ~0, ~2, ~4, 64, 64, 64, ~5, ~6, ~7, ~1, ~3}),
             224_B);
@@ -129,7 +129,7 @@ TEST(ReplayProperty, EveryDeviationIsServedAndCountedAsTheModelSays) {
     for (const replay::ReplayCounter& counter : replay::kReplayCounters)
       all.*counter.count += outcome.counts.*counter.count;
   }
-  // Every kind was met, in numbers.
+  // Every kind of deviation occurred often.
   EXPECT_GT(differences, 50u);
   for (const replay::ReplayCounter& counter : replay::kReplayCounters)
     EXPECT_GT(all.*counter.count, 50u) << counter.name;
@@ -139,7 +139,7 @@ TEST(ReplayProperty, EveryDeviationIsServedAndCountedAsTheModelSays) {
 TEST(ReplayProperty, ARunEqualToTheRecordingIsServedFromTheSegmentStepAfterStep) {
   spec::Random random(2);
   for (int i = 0; i < cases(1'000); ++i) {
-    // No edits, and nothing left live: what is would be in the way of the next step.
+    // No edits, and everything is freed: live memory would be in the way of the next step.
     props::ReplayCase one;
     one.alignment = Bytes{std::uint64_t{1} << random.below(10)};
     std::vector<std::uint32_t> live;
@@ -167,7 +167,7 @@ TEST(ReplayProperty, ARunEqualToTheRecordingIsServedFromTheSegmentStepAfterStep)
   }
 }
 
-TEST(RecorderTest, WritesDownSizesInOrderAndLivesAsEvents) {
+TEST(RecorderTest, RecordsSizesInOrderAndLifetimesAsEvents) {
   FakeUpstream upstream(1_B);
   const Address outside = upstream.allocate(8_B, kOwn).value();
   replay::Recorder recorder(upstream, kOwn);
@@ -189,12 +189,12 @@ TEST(RecorderTest, WritesDownSizesInOrderAndLivesAsEvents) {
       {{64_B, 0, 2, false}, {32_B, 1, replay::kNeverFreed, false}, {8_B, 3, 4, true}}, 5};
   EXPECT_EQ(recording, expected);
   EXPECT_EQ(replay::problem_of(recording).buffers.size(), 1u);
-  // A new recording knows nothing of the old one's memory.
+  // The next recording does not include memory of the one before.
   EXPECT_TRUE(recorder.free(b).is_ok());
   EXPECT_EQ(recorder.take().value(), Recording{});
 }
 
-TEST(RecordingTest, WhatNoRunCanHaveBeenIsRefused) {
+TEST(RecordingTest, ARecordingThatNoRunCanMakeIsRefused) {
   EXPECT_TRUE(replay::check_recording(recording_of({64, 32, ~0, ~1})).is_ok());
   const auto refused = [](Recording recording, Code code = Code::kInvalidArgument) {
     EXPECT_EQ(replay::check_recording(recording).code(), code);
@@ -214,7 +214,7 @@ TEST(RecordingTest, WhatNoRunCanHaveBeenIsRefused) {
   refused({{{Bytes::max(), 0, 1, false}, {Bytes::max(), 2, 3, false}}, 4}, Code::kSizeOverflow);
 }
 
-TEST(ValidationTest, SaysWhichAllocationDifferedFirstAndHow) {
+TEST(ValidationTest, NamesTheFirstAllocationThatDiffersAndHow) {
   const Recording recorded = recording_of({64, 32, ~0, 16, ~2, ~1});
   const auto says = [&](const Recording& run) {
     const auto difference = replay::first_difference(recorded, run);
@@ -263,9 +263,9 @@ TEST(ReplayTest, TakesOnlyAValidPlanOfItsRecording) {
   EXPECT_EQ(code(bad), Code::kInvalidArgument);
 }
 
-// A program that planned yesterday: it records its first step, and the file tells whether
-// yesterday's plan is of that step.
-TEST(ReplayTest, APlanComesFromAFileForTheRecordingItWasMadeForAndNoOther) {
+// Imitates a program that planned yesterday: it records its first step, and reading the plan file
+// shows whether yesterday's plan is of that step.
+TEST(ReplayTest, APlanFileIsReadForItsOwnRecordingOnly) {
   const Recording recording = recording_of({64, 32, ~0, 64, ~1, ~2});
   const plan::Problem problem = replay::problem_of(recording);
   const std::string file = plan::format_plan(plan_of(recording), problem).value();
@@ -307,12 +307,12 @@ TEST(ReplayTest, TheSegmentStaysUpstreamWhilePlannedMemoryIsLive) {
   EXPECT_EQ(upstream.live().size(), 1u);
 }
 
-TEST(ReplayTest, WhatUpstreamKnowsIsNeverAPlannedAddress) {
+TEST(ReplayTest, UpstreamKnowsNoPlannedAddress) {
   FakeUpstream fake(512_B);
   LedgerUpstream upstream(fake);
   const auto replay = replay_of(upstream, recording_of({64, ~0}));
   const Address a = replay->allocate(64_B, kOwn).value();
-  // A free that took the wrong way: refused, and the segment is still there.
+  // A free that goes upstream by mistake is refused, and does not free the segment.
   EXPECT_EQ(upstream.free(a).code(), Code::kUnknownPointer);
   EXPECT_EQ(replay->free(upstream.live().begin()->first).code(), Code::kUnknownPointer);
   EXPECT_TRUE(replay->free(a).is_ok());
@@ -332,12 +332,13 @@ TEST(ReplayTest, MemoryAnotherStreamUsedIsGivenOutAgainOnlyInANewSegment) {
   EXPECT_EQ(replay->counts().in_use, 1u);
   upstream.take_calls();
   EXPECT_TRUE(replay->rewind().is_ok());
-  EXPECT_EQ(upstream.take_calls().size(), 2u);  // the segment, and its use, went back; another came
+  EXPECT_EQ(upstream.take_calls().size(),
+            2u);  // the segment went back, with its use, and a new one came
   EXPECT_TRUE(replay->owns(replay->allocate(64_B, kOwn).value()));
 }
 
-/// A replay with something wrong about it.
-class Spoilt final : public spec::ReplaySubject, private Upstream {
+/// A replay with a planted bug.
+class FaultyReplay final : public spec::ReplaySubject, private Upstream {
  public:
   enum class Bug {
     kNone,
@@ -348,9 +349,9 @@ class Spoilt final : public spec::ReplaySubject, private Upstream {
     kForgetsAFree,
     kNeverRewinds
   };
-  Spoilt(std::unique_ptr<spec::ReplaySubject> inner, Upstream& upstream, Bug bug)
+  FaultyReplay(std::unique_ptr<spec::ReplaySubject> inner, Upstream& upstream, Bug bug)
       : inner_(std::move(inner)), upstream_(upstream), bug_(bug) {}
-  ~Spoilt() override {
+  ~FaultyReplay() override {
     if (bug_ == Bug::kKeepsTheSegment) static_cast<void>(inner_->calls().allocate(64_B, kOwn));
   }
   Upstream& calls() override { return *this; }
@@ -380,10 +381,10 @@ class Spoilt final : public spec::ReplaySubject, private Upstream {
   Bug bug_;
 };
 
-std::string clause_with(Spoilt::Bug bug) {
+std::string clause_with(FaultyReplay::Bug bug) {
   FakeUpstream upstream(512_B);
   const auto factory = [&](Upstream& ledger, const spec::ReplayLockstep::Setting& setting) {
-    return std::make_unique<Spoilt>(props::replay_factory()(ledger, setting), ledger, bug);
+    return std::make_unique<FaultyReplay>(props::replay_factory()(ledger, setting), ledger, bug);
   };
   spec::ReplayLockstep lockstep(upstream, setting_of(recording_of({64, 32, ~0, 64, ~1, ~2})),
                                 factory);
@@ -400,8 +401,8 @@ std::string clause_with(Spoilt::Bug bug) {
   return lockstep.verdict().first().clause;
 }
 
-/// Gives the same memory out again.
-class Twice final : public Upstream {
+/// Hands out the same memory again when asked for 7 bytes.
+class TwiceUpstream final : public Upstream {
  public:
   Result<Address> allocate(Bytes size, const Stream& stream) noexcept override {
     if (size == 7_B) return last_;
@@ -418,8 +419,8 @@ class Twice final : public Upstream {
   Address last_;
 };
 
-TEST(ReplayCheckers, NoticeMemoryThatIsGivenOutTwice) {
-  Twice upstream;
+TEST(ReplayCheckers, NoticeMemoryThatIsHandedOutTwice) {
+  TwiceUpstream upstream;
   spec::ReplayLockstep lockstep(upstream, setting_of(recording_of({64, ~0})),
                                 props::replay_factory());
   static_cast<void>(lockstep.allocate(100_B, kOther));
@@ -428,8 +429,8 @@ TEST(ReplayCheckers, NoticeMemoryThatIsGivenOutTwice) {
   EXPECT_EQ(lockstep.verdict().first().clause, "R1");
 }
 
-TEST(ReplayCheckers, NoticeWhatIsWrong) {
-  using Bug = Spoilt::Bug;
+TEST(ReplayCheckers, NoticeEveryPlantedBug) {
+  using Bug = FaultyReplay::Bug;
   EXPECT_EQ(clause_with(Bug::kNone), "");
   EXPECT_EQ(clause_with(Bug::kElsewhere), "R2");
   EXPECT_EQ(clause_with(Bug::kAsksUpstreamToo), "R3");

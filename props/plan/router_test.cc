@@ -1,8 +1,8 @@
-// The router: guards for threads and streams, frees that find their owner, and threads that share a
+// The router: guards of threads and streams, frees that go to their owner, and threads that share a
 // recorder and a replay.
 //
-// Imitates: a data loader and a training loop, frees from a thread that allocates nothing. Does not
-// prove: any order of theirs.
+// Imitates: a data loader and a training loop, and frees from a thread that allocates nothing. Does
+// not prove: anything about orders of the threads that did not occur.
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -83,7 +83,7 @@ TEST_F(RouterTest, GuardsDoNotNest) {
   EXPECT_TRUE(replay::ThreadGuard(router_, recorder_).status().is_ok());
 }
 
-TEST_F(RouterTest, TablesHaveAnEnd) {
+TEST_F(RouterTest, FullTablesRefuseMore) {
   std::vector<std::unique_ptr<replay::Recorder>> recorders;
   for (std::size_t i = 0; i <= replay::Router::kRoutesMax; ++i) {
     recorders.push_back(std::make_unique<replay::Recorder>(upstream_, kOwn));
@@ -128,8 +128,8 @@ TEST_F(RouterTest, AFreeFindsItsOwnerWithoutAGuardAndFromAnotherThread) {
   router_.detach(*replay);
 }
 
-/// A step: allocations of some sizes, a few live at a time, each signed from end to end; freed by
-/// whoever takes them from the box, or here.
+/// A step: allocations of some sizes, a few live at a time, each filled with a sign. Most are freed
+/// here; some are put into a box, from which another thread frees them.
 class Steps {
  public:
   Steps(replay::Router& router, const Stream& stream, std::uint8_t sign)
@@ -163,7 +163,7 @@ class Steps {
   void check(const std::pair<Address, std::size_t>& one) const {
     const auto* const bytes = static_cast<const std::uint8_t*>(one.first.pointer());
     for (std::size_t i = 0; i < one.second; ++i) {
-      if (bytes[i] != sign_) return ADD_FAILURE() << "somebody wrote into live memory";
+      if (bytes[i] != sign_) return ADD_FAILURE() << "live memory was overwritten";
     }
   }
 
@@ -172,7 +172,7 @@ class Steps {
   const std::uint8_t sign_;
 };
 
-TEST(RouterThreadsTest, StreamsReplayTheirStepsBesideEachOtherAndAThirdThreadFrees) {
+TEST(RouterThreadsTest, TwoStreamsReplayTheirStepsAtOnceAndAThirdThreadFrees) {
   device::HostDevice device;
   device::Device* const devices[] = {&device};
   const auto allocator = cache::CachingAllocator::create(devices, cache::Config{});
@@ -204,7 +204,7 @@ TEST(RouterThreadsTest, StreamsReplayTheirStepsBesideEachOtherAndAThirdThreadFre
       steps.run(step % 3 == 0 ? step : -1, step < 20 ? &box : nullptr, &box_mutex);
       EXPECT_TRUE(replay->rewind().is_ok());
     }
-    // how much, the third thread decides: what it frees late is in the way
+    // The exact count depends on the third thread: memory that it frees late is in the way.
     EXPECT_GT(replay->counts().served, 30u);
     --working;
     while (working.load() >= 0) std::this_thread::yield();  // until the box is empty

@@ -1,4 +1,4 @@
-// The set of barred slots against std::set.
+// The set of barred slots compared with std::set.
 #include <iterator>
 #include <set>
 

@@ -1,6 +1,6 @@
-// The `ashlar` command as suites run it: in a folder of its own, with what it printed.
+// Runs the `ashlar` command for suites: in a folder of its own, with its output captured.
 //
-// Thread safety: none; one suite to a process. ASHLAR_TOOL_PATH names the program.
+// Thread safety: none; one suite to a process. ASHLAR_TOOL_PATH is the program's path.
 #pragma once
 
 #include <gtest/gtest.h>

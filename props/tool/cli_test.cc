@@ -1,8 +1,8 @@
-// The `ashlar` command from end to end: exit codes, exact messages, clean stdout, figures that can
-// be worked out by hand.
+// The `ashlar` command from end to end: exit codes, exact messages, clean stdout, and figures that can
+// be computed by hand.
 //
-// Imitates: people at a shell and scripts that parse what it prints. Does not prove: that the
-// allocator is right (the suites' part) or that the figures hold on traces too large to work out.
+// Imitates: people at a shell, and scripts that parse the output. Does not prove: that the allocator
+// is right (other suites), or figures of traces that are too large to compute by hand.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class CliTest : public ashlar::props::Cli {
     write(name, "{\"format\":\"alloc-trace\",\"version\":1}\n" + events);
   }
 
-  Json replay_json(const std::string& arguments, int code = 0) {
+  Json run_json(const std::string& arguments, int code = 0) {
     const Ran ran = run("replay --json - " + arguments);
     EXPECT_EQ(ran.code, code) << ran.err;
     const Json json = Json::parse(ran.out, nullptr, false);
@@ -51,7 +51,7 @@ TEST_F(CliTest, TheVersionAndTheHelpGoToStdout) {
   EXPECT_NE(run("replay --help").out.find("--capacity"), std::string::npos);
 }
 
-TEST_F(CliTest, AUsageErrorIsTwo) {
+TEST_F(CliTest, AUsageErrorExitsWithTwo) {
   write_trace("t.trace", "a 0 5\n");
   for (const char* arguments :
        {"", "replay", "check", "reduce", "frobnicate", "replay --bogus t.trace", "--bogus",
@@ -66,19 +66,17 @@ TEST_F(CliTest, AUsageErrorIsTwo) {
   expect_refused("replay --capacity 0 t.trace", 2, "--capacity: '0' is neither a size nor auto");
   expect_refused("replay --capacity 18000000000G t.trace", 2,
                  "--capacity: '18000000000G' is neither a size nor auto");
-  expect_refused("replay --alter 0.1 t.trace", 2,
-                 "--alter: alters a planned run; give --planned too");
-  expect_refused("replay --planned --seed 4 t.trace", 2,
-                 "--seed: chooses what --alter alters; give that too");
+  expect_refused("replay --alter 0.1 t.trace", 2, "--alter: needs --planned");
+  expect_refused("replay --planned --seed 4 t.trace", 2, "--seed: needs --alter");
   expect_refused("replay --planned --report x.html t.trace", 2,
-                 "--report: draws no planned run yet");
+                 "--report: not available with --planned");
   EXPECT_EQ(run("replay --planned --alter 2 t.trace").code, 2);
   expect_refused("replay --planned --alter nan t.trace", 2, "--alter: between 0 and 1");
   expect_refused("replay --device host --lag 5 t.trace", 2,
-                 "--lag: the host has no streams that could be late; use --device sim");
+                 "--lag: streams of the host are never late; use --device sim");
 }
 
-TEST_F(CliTest, AnInputThatCannotBeReadIsThreeAndOneLine) {
+TEST_F(CliTest, AnUnreadableInputExitsWithThreeAndOneLine) {
   write_trace("good.trace", "a 0 5\n");
   write_trace("bad.trace", "a 0 5\nf 1\n");
   write("bad.ops", "ashlar-ops 1 cache\nalloc p0 12parsecs s0\n");
@@ -98,7 +96,7 @@ TEST_F(CliTest, AnInputThatCannotBeReadIsThreeAndOneLine) {
   EXPECT_EQ(ran.err.rfind("ASHLAR_ALLOC_CONF:1: wait_ms: 'soon' is neither", 0), 0u) << ran.err;
 }
 
-TEST_F(CliTest, NothingIsHalfDoneWhenOneInputIsBad) {
+TEST_F(CliTest, NothingIsWrittenIfOneInputIsBad) {
   write_trace("good.trace", "a 0 5\n");
   write_trace("bad.trace", "a 0\n");
   EXPECT_EQ(run("replay good.trace bad.trace --json out.json --report out.html").code, 3);
@@ -106,7 +104,7 @@ TEST_F(CliTest, NothingIsHalfDoneWhenOneInputIsBad) {
   EXPECT_FALSE(fs::exists(folder_ / "out.html"));
 }
 
-TEST_F(CliTest, AnOutputThatCannotBeWrittenIsSaid) {
+TEST_F(CliTest, AnOutputThatCannotBeWrittenIsReported) {
   write_trace("t.trace", "a 0 5\n");
   const Ran ran = run("replay t.trace --json no/folder.json");
   EXPECT_EQ(ran.code, 3);
@@ -116,7 +114,7 @@ TEST_F(CliTest, AnOutputThatCannotBeWrittenIsSaid) {
 TEST_F(CliTest, TheFiguresOfASmallTraceAreRight) {
   // 1000 B rounds to 1024 and lies in a 2 MiB segment; 12 MiB has a segment of its own.
   write_trace("t.trace", "a 0 1000\nm half\na 1 12582912\nf 0\na 2 1024\nf 1\n");
-  const Json json = replay_json("t.trace");
+  const Json json = run_json("t.trace");
   ASSERT_EQ(json.size(), 1u);
   const Json& r = json[0];
   EXPECT_EQ(r["trace"], "t");
@@ -139,12 +137,12 @@ TEST_F(CliTest, TheFiguresOfASmallTraceAreRight) {
   EXPECT_FALSE(r.contains("checks"));
 }
 
-TEST_F(CliTest, WhatWasNotTimedHasNoTime) {
+TEST_F(CliTest, ATraceThatWasNotTimedHasNoTime) {
   write_trace("none.trace", "");
-  const Json none = replay_json("none.trace")[0];
+  const Json none = run_json("none.trace")[0];
   EXPECT_TRUE(none["ns_per_event"].is_null());
   EXPECT_EQ(none["timing_passes"], 0);
-  // Refused on a device that costs nothing, too: what is refused is no event.
+  // The timing pass refuses the allocation too, and a refused request is not timed.
   write_trace("refused.trace", "a 0 33554432\n");
   EXPECT_EQ(
       run("replay refused.trace --json out.json --conf per_process_memory_fraction:0.00000001")
@@ -153,23 +151,22 @@ TEST_F(CliTest, WhatWasNotTimedHasNoTime) {
   EXPECT_TRUE(Json::parse(slurp(folder_ / "out.json"))[0]["ns_per_event"].is_null());
 }
 
-TEST_F(CliTest, AllOpsOfACheckedReplayAreAccountedFor) {
+TEST_F(CliTest, EveryOpOfACheckedRunIsCounted) {
   write_trace("t.trace", "a 0 1000\na 1 0\na 2 512\nf 1\nf 0\n");
-  const Json r = replay_json("--check t.trace")[0];
+  const Json r = run_json("--check t.trace")[0];
   EXPECT_EQ(r["divergences"], 0);
-  // Two an event: it, and a kernel on the block. Of no block (a 1 0) there are three, and one op
-  // says what lags.
+  // Two ops for each event: itself and a kernel on the block. Three ops of allocation 1, which has no
+  // block, are skipped; one op sets the lag.
   EXPECT_EQ(r["checked_steps"], 2 * 5 - 3 + 1);
   EXPECT_EQ(r["skipped_steps"], 3);
 }
 
-TEST_F(CliTest, APlannedReplayServesTheTraceFromOneSegmentAStream) {
-  // 16 MiB + 16 MiB at most on one stream, then 4 MiB on another; alignments and segments of 2 MiB
-  // above that.
+TEST_F(CliTest, APlannedRunServesTheTraceFromOneSegmentForEachStream) {
+  // At most 16 MiB + 16 MiB on one stream, and 4 MiB on another; each segment is rounded up.
   write_trace("t.trace", "a 0 16777216\na 1 16777216\nf 0\na 2 16777216\na 3 4194304 9\nf 1\n");
   for (const char* more : {"", "--check ", "--check --lag 3 ", "--device host "}) {
-    const Json r = replay_json(std::string("--planned ") + more + "t.trace")[0];
-    EXPECT_EQ(r["events"], 8);  // what is left live is freed
+    const Json r = run_json(std::string("--planned ") + more + "t.trace")[0];
+    EXPECT_EQ(r["events"], 8);  // with the frees of what the trace leaves live
     EXPECT_EQ(r["peak_reserved_bytes"], (34 << 20) + (20 << 20))
         << more;  // the small segment is cut from a larger one
     EXPECT_EQ(r["ooms"], 0);
@@ -185,10 +182,10 @@ TEST_F(CliTest, APlannedReplayServesTheTraceFromOneSegmentAStream) {
     EXPECT_EQ(planned["checked_steps"], *more == '\0' || more[2] == 'd' ? 0 : 8);
     EXPECT_TRUE(planned["first_difference"].is_null());
   }
-  EXPECT_FALSE(replay_json("t.trace")[0].contains("planned"));
+  EXPECT_FALSE(run_json("t.trace")[0].contains("planned"));
 }
 
-TEST_F(CliTest, AnAlteredRunIsServedAllTheSame) {
+TEST_F(CliTest, AnAlteredRunIsServedToo) {
   std::string events;
   for (int i = 0; i < 300; ++i) {
     events += "a " + std::to_string(i) + " " + std::to_string(512 * (1 + i % 7)) + "\n";
@@ -198,7 +195,7 @@ TEST_F(CliTest, AnAlteredRunIsServedAllTheSame) {
   for (const char* seed : {"1", "2", "3"}) {
     const std::string arguments =
         std::string("--planned --alter 0.1 --check t.trace --seed ") + seed;
-    const Json r = replay_json(arguments)[0];
+    const Json r = run_json(arguments)[0];
     EXPECT_EQ(r["ooms"], 0);
     EXPECT_EQ(r["divergences"], 0);
     const Json& planned = r["planned"];
@@ -208,14 +205,14 @@ TEST_F(CliTest, AnAlteredRunIsServedAllTheSame) {
     EXPECT_EQ(planned["checked_steps"], r["events"]);
     EXPECT_EQ(planned["served"].get<int>() + planned["fallbacks"].get<int>(), r["allocations"]);
     EXPECT_EQ(planned["first_difference"].get<std::string>().rfind("stream 0: event ", 0), 0u);
-    EXPECT_EQ(replay_json(arguments)[0]["planned"]["late"], planned["late"]);
+    EXPECT_EQ(run_json(arguments)[0]["planned"]["late"], planned["late"]);
     const std::string said =
         std::to_string(planned["served"].get<int>()) + " served from the segment";
     EXPECT_NE(run("replay " + arguments).out.find(said), std::string::npos);
   }
 }
 
-TEST_F(CliTest, ManyTracesAreOneArrayAndAFileGetsTheSame) {
+TEST_F(CliTest, SeveralTracesGiveOneArrayAlsoInAFile) {
   write_trace("a.trace", "a 0 5\n");
   write_trace("b.trace", "a 0 5 1\na 1 5 2\nf 0\n");
   const Ran ran = run("replay a.trace b.trace --conf reuse:own --json out.json");
@@ -227,9 +224,9 @@ TEST_F(CliTest, ManyTracesAreOneArrayAndAFileGetsTheSame) {
   EXPECT_EQ(json[1]["peak_reserved_bytes"], 4194304) << "two streams, two heaps";
 }
 
-TEST_F(CliTest, AnOutOfMemoryIsCountedAndIsOne) {
+TEST_F(CliTest, AnOutOfMemoryIsCountedAndExitsWithOne) {
   write_trace("t.trace", "a 0 33554432\na 1 33554432\na 2 33554432\nf 0\nf 1\nf 2\n");
-  const Json json = replay_json("--capacity 64MiB t.trace", 1);
+  const Json json = run_json("--capacity 64MiB t.trace", 1);
   EXPECT_EQ(json[0]["ooms"], 1);
   EXPECT_EQ(json[0]["capacity_bytes"], 67108864);
   EXPECT_EQ(json[0]["peak_requested_bytes"], 67108864);
@@ -240,27 +237,26 @@ TEST_F(CliTest, AnOutOfMemoryIsCountedAndIsOne) {
 
 TEST_F(CliTest, CapacityAutoFindsTheSmallestDevice) {
   write_trace("t.trace", "a 0 33554432\na 1 1000\nf 0\na 2 50331648\nf 2\nf 1\n");
-  const Json json = replay_json("--capacity auto t.trace");
+  const Json json = run_json("--capacity auto t.trace");
   EXPECT_EQ(json[0]["capacity_bytes"], 50331648 + 2097152)
       << "the idle 32 MiB go back before 48 MiB are asked for";
   EXPECT_DOUBLE_EQ(json[0]["utilisation"].get<double>(),
                    (50331648.0 + 1000) / (50331648 + 2097152));
-  EXPECT_EQ(replay_json("--capacity 48MiB t.trace", 1)[0]["ooms"], 1);
-  EXPECT_EQ(replay_json("--capacity 50MiB t.trace")[0]["ooms"], 0);
+  EXPECT_EQ(run_json("--capacity 48MiB t.trace", 1)[0]["ooms"], 1);
+  EXPECT_EQ(run_json("--capacity 50MiB t.trace")[0]["ooms"], 0);
 }
 
 TEST_F(CliTest, ALagMakesReclaimWait) {
   write_trace("t.trace", "a 0 33554432\nf 0\na 1 50331648\nf 1\n");
-  EXPECT_EQ(replay_json("--capacity 48MiB --lag 100 t.trace")[0]["waits"], 1);
-  EXPECT_EQ(replay_json("--capacity 48MiB --lag 100 --conf wait_ms:never t.trace", 1)[0]["ooms"],
-            1);
+  EXPECT_EQ(run_json("--capacity 48MiB --lag 100 t.trace")[0]["waits"], 1);
+  EXPECT_EQ(run_json("--capacity 48MiB --lag 100 --conf wait_ms:never t.trace", 1)[0]["ooms"], 1);
 }
 
-TEST_F(CliTest, ACheckedReplaySaysWhatItChecked) {
+TEST_F(CliTest, ACheckedRunSaysWhatItChecked) {
   write_trace("t.trace", "a 0 1000\na 1 5000000\nf 0\na 2 30000000 7\nf 1\n");
   for (const char* more :
        {"", "--lag 3", "--capacity auto", "--device host", "--conf reuse:ordered"}) {
-    const Json r = replay_json(std::string("--check t.trace ") + more)[0];
+    const Json r = run_json(std::string("--check t.trace ") + more)[0];
     EXPECT_EQ(r["divergences"], 0) << more;
     EXPECT_GE(r["walk_period"].get<int>(), 1);
     EXPECT_EQ(r["check_passes"], 2);

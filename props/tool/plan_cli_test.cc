@@ -1,7 +1,7 @@
-// `ashlar plan` from end to end: exit codes, exact messages, JSON, files that come back.
+// `ashlar plan` from end to end: exit codes, exact messages, JSON, and files that are read back.
 //
-// Imitates: people at a shell and scripts that parse what it prints. Does not prove: that plans are
-// good (props/plan, bench).
+// Imitates: people at a shell, and scripts that parse the output. Does not prove: that plans are good
+// (props/plan, bench).
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -32,7 +32,7 @@ class PlanCliTest : public ashlar::props::Cli {
   }
 };
 
-TEST_F(PlanCliTest, SaysWhatItFound) {
+TEST_F(PlanCliTest, ReportsPeakBoundAndProof) {
   const Json json = this->json("two.csv");
   EXPECT_EQ(json["buffers"], 3);
   EXPECT_EQ(json["lower_bound_bytes"], 64);
@@ -44,7 +44,7 @@ TEST_F(PlanCliTest, SaysWhatItFound) {
   EXPECT_TRUE(json["seconds"].is_number());
 }
 
-TEST_F(PlanCliTest, ACapacityThatCannotBeMetExitsOneAndStillWritesTheBestPlan) {
+TEST_F(PlanCliTest, ACapacityThatCannotBeMetExitsWithOneAndWritesTheBestPlan) {
   const Json json = this->json("two.csv --capacity 63 -o best.csv", 1);
   EXPECT_EQ(json["feasible"], false);
   EXPECT_EQ(json["capacity_bytes"], 63);
@@ -52,7 +52,7 @@ TEST_F(PlanCliTest, ACapacityThatCannotBeMetExitsOneAndStillWritesTheBestPlan) {
   EXPECT_EQ(run("--verify best.csv two.csv").code, 0);
 }
 
-TEST_F(PlanCliTest, EachSpaceHasItsCapacityAndSaysWhatCannotFitInIt) {
+TEST_F(PlanCliTest, EachSpaceHasItsCapacityAndNamesBuffersThatCannotFit) {
   write("spaces.csv",
         "id,lower,upper,size,space\na,0,4,48,fast\nb,2,6,16,fast\nc,0,4,48,a=b\nd,2,6,16,a=b\n");
   Json json = this->json("spaces.csv --capacity 63", 1);
@@ -76,7 +76,7 @@ TEST_F(PlanCliTest, EachSpaceHasItsCapacityAndSaysWhatCannotFitInIt) {
   EXPECT_EQ(ran.err, "--capacity: there is no space 'slow'\n");
   ran = run("spaces.csv --capacity fast=much");
   EXPECT_EQ(ran.code, 2);
-  EXPECT_EQ(ran.err, "--capacity: 'fast=much' is not a size, nor NAME=SIZE\n");
+  EXPECT_EQ(ran.err, "--capacity: 'fast=much' is neither a size nor NAME=SIZE\n");
 }
 
 TEST_F(PlanCliTest, ThreadsChangeNothingInThePlan) {
@@ -92,7 +92,7 @@ TEST_F(PlanCliTest, ThreadsChangeNothingInThePlan) {
   EXPECT_EQ(slurp(folder_ / "one.bin"), slurp(folder_ / "three.bin"));
 }
 
-TEST_F(PlanCliTest, PlansComeBackFromBothKindsOfFile) {
+TEST_F(PlanCliTest, PlansAreReadBackFromEveryKindOfFile) {
   for (const std::string name : {"plan.csv", "plan.csv.gz", "plan.bin"}) {
     ASSERT_EQ(run("two.csv -o " + name).code, 0);
     const Ran ran = run("--verify " + name + " two.csv");
@@ -102,7 +102,7 @@ TEST_F(PlanCliTest, PlansComeBackFromBothKindsOfFile) {
   }
 }
 
-TEST_F(PlanCliTest, APlanThatIsNoneIsSaidToBeNone) {
+TEST_F(PlanCliTest, AnInvalidPlanIsRefused) {
   write("bad.csv", "id,lower,upper,size,offset\na,0,4,48,0\nb,2,6,16,32\nc,4,8,48,0\n");
   Ran ran = run("--verify bad.csv two.csv");
   EXPECT_EQ(ran.code, 1);
@@ -110,7 +110,7 @@ TEST_F(PlanCliTest, APlanThatIsNoneIsSaidToBeNone) {
   write("less.csv", "id,lower,upper,size,offset\na,0,4,48,0\nb,2,6,16,48\n");
   ran = run("--verify less.csv two.csv");
   EXPECT_EQ(ran.code, 3);
-  EXPECT_EQ(ran.err, "less.csv: says no offset for buffer c\n");
+  EXPECT_EQ(ran.err, "less.csv: has no offset for buffer c\n");
   ASSERT_EQ(run("two.csv -o two.bin").code, 0);
   write("other.csv", "id,lower,upper,size\na,0,4,49\nb,2,6,16\nc,4,8,48\n");
   ran = run("--verify two.bin other.csv");
@@ -131,10 +131,10 @@ TEST_F(PlanCliTest, BadInputIsOneLineThatNamesTheRow) {
               {"d,4,4,8,,", "upper is not above lower"},
               {"d,5,4,8,,", "upper is not above lower"},
               {"d,0,9223372036854775808,8,,", "upper does not fit in 64 bits"},
-              {"a,0,4,8,,", "the id is that of line 2"},
+              {"a,0,4,8,,", "line 2 has the same id"},
               {"d,3,5,8,,47", "it is pinned onto a pinned buffer that is live with it (line 2)"},
-              {"d,0,4,8,24,", "its alignment is no power of two"},
-              {"d,0,4,8,0,", "its alignment is no power of two"},
+              {"d,0,4,8,24,", "its alignment is not a power of two"},
+              {"d,0,4,8,0,", "its alignment is not a power of two"},
               {"d,0,4,8,16,8", "its pin is not aligned"},
               {"d,0,4", "the line has 3 fields, the header 6"},
               {"d,0,4,8,,,", "the line has more fields than the header"},
@@ -153,7 +153,7 @@ TEST_F(PlanCliTest, BadInputIsOneLineThatNamesTheRow) {
   }
 }
 
-TEST_F(PlanCliTest, FilesThatCannotBeReadAreSaidToBeSo) {
+TEST_F(PlanCliTest, UnreadableFilesAreReported) {
   EXPECT_EQ(run("absent.csv").err, "absent.csv: No such file or directory\n");
   EXPECT_EQ(run("absent.csv").code, 3);
   EXPECT_EQ(run(".").code, 3);
@@ -165,7 +165,7 @@ TEST_F(PlanCliTest, FilesThatCannotBeReadAreSaidToBeSo) {
   EXPECT_EQ(ran.err, "no/folder.csv: No such file or directory\n");
 
   ASSERT_EQ(run("two.csv -o packed.csv.gz").code, 0);
-  EXPECT_EQ(json("packed.csv.gz")["peak_bytes"], 64);  // an offset column is no condition
+  EXPECT_EQ(json("packed.csv.gz")["peak_bytes"], 64);  // an offset column is not a condition
   const std::string packed = slurp(folder_ / "packed.csv.gz");
   write("cut.csv.gz", packed.substr(0, packed.size() - 9));
   EXPECT_EQ(run("cut.csv.gz").err, "cut.csv.gz: the gzip data is truncated\n");
@@ -178,7 +178,7 @@ TEST_F(PlanCliTest, FilesThatCannotBeReadAreSaidToBeSo) {
             "damaged.csv.gz: the gzip data is damaged\n");
 }
 
-TEST_F(PlanCliTest, PlanFilesThatAreDamagedOrAnotherVersionsAreRefused) {
+TEST_F(PlanCliTest, PlanFilesThatAreDamagedOrOfAnotherVersionAreRefused) {
   ASSERT_EQ(run("two.csv -o good.plan").code, 0);
   const std::string good = slurp(folder_ / "good.plan");
   const auto refused = [&](std::size_t at, const std::string& says) {
@@ -192,9 +192,9 @@ TEST_F(PlanCliTest, PlanFilesThatAreDamagedOrAnotherVersionsAreRefused) {
     }
   };
   refused(0, "not a plan file");
-  refused(8, "version 3, and this reads only version 1");
-  refused(50, "damaged: its checksum is another");
-  refused(good.size() - 1, "damaged: its checksum is another");
+  refused(8, "version 3; only version 1 can be read");
+  refused(50, "damaged: the checksum does not match");
+  refused(good.size() - 1, "damaged: the checksum does not match");
   write("bad.plan", good.substr(0, good.size() - 1));
   EXPECT_EQ(run("two.csv --verify bad.plan").err, "bad.plan: cut off after " +
                                                       std::to_string(good.size() - 1) + " of " +
@@ -202,7 +202,7 @@ TEST_F(PlanCliTest, PlanFilesThatAreDamagedOrAnotherVersionsAreRefused) {
   EXPECT_EQ(run("two.csv --verify two.csv").err, "two.csv:1: has no offset column\n");
 }
 
-TEST_F(PlanCliTest, ACapacityIsHeldWhenAPlanIsVerified) {
+TEST_F(PlanCliTest, VerifyingAPlanChecksTheCapacity) {
   ASSERT_EQ(run("two.csv -o two.plan").code, 0);
   EXPECT_EQ(run("two.csv --verify two.plan --capacity 64").code, 0);
   const Ran ran = run("two.csv --verify two.plan --capacity 63");
@@ -211,7 +211,7 @@ TEST_F(PlanCliTest, ACapacityIsHeldWhenAPlanIsVerified) {
   EXPECT_NE(ran.err.find(" ends at 64, past the capacity 63\n"), std::string::npos) << ran.err;
 }
 
-TEST_F(PlanCliTest, TheTableThatIsWrittenHasTheProblemsRows) {
+TEST_F(PlanCliTest, TheWrittenCsvHasTheProblemsRows) {
   write("all.csv",
         "id,lower,upper,size,alignment,gaps,hint,pinned,group,space\n"
         "a,0,9,8,,3-5,16,,,s\nb,0,9,8,8,,0,,g,s\nc,0,9,4,,,,0,g,s\nd,1,2,8,,,,16,,t\n");
@@ -222,7 +222,7 @@ TEST_F(PlanCliTest, TheTableThatIsWrittenHasTheProblemsRows) {
       "a,0,9,8,1,3-5,16,,,s,8\nb,0,9,8,8,,0,,g,s,0\nc,0,9,4,1,,,0,g,s,0\nd,1,2,8,1,,,16,,t,16\n");
 }
 
-TEST_F(PlanCliTest, AHintIsKeptWhereThePlanIsNoWorse) {
+TEST_F(PlanCliTest, AHintIsKeptIfThePlanIsNoWorse) {
   const char* const orders[][3] = {{"0", "16", "8"}, {"16", "8", "0"}, {"8", "0", "16"}};
   for (const auto& hints : orders) {
     std::string rows = "id,lower,upper,size,hint,offset\n";
@@ -234,7 +234,7 @@ TEST_F(PlanCliTest, AHintIsKeptWhereThePlanIsNoWorse) {
   }
 }
 
-TEST_F(PlanCliTest, TheCommandLineIsHeldToItsForm) {
+TEST_F(PlanCliTest, AMalformedCommandLineIsAUsageError) {
   EXPECT_EQ(run("").code, 2);
   EXPECT_EQ(run("two.csv --from-trace two.csv").code, 2);
   EXPECT_EQ(run("two.csv --capacity much").code, 2);

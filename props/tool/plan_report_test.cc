@@ -1,8 +1,8 @@
-// The page of a plan: what it embeds, for problems small enough to work out, and what it leaves out
-// of large ones.
+// The report of a plan: what it embeds of problems that are small enough to compute by hand, and what
+// it leaves out of large ones.
 //
-// Imitates: somebody who opens the file without a network, and numbers that JavaScript would round.
-// Does not prove: that the picture looks right (a person has to).
+// Imitates: a browser without a network, and numbers that JavaScript would round. Does not prove: that
+// the picture looks right.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -20,9 +20,9 @@ using plan::Buffer;
 using plan::Lifetime;
 using Json = nlohmann::json;
 
-// In "hbm" of 100 B: a group of `x` and `y` at 0, `</script>`, which has a gap, pinned at 8, `z`
-// above it. In "sram", unlimited: one large buffer. The plan wastes 8 B under `z`, which with
-// `</script>` is said not to fit.
+// Space "hbm" of 100 B has a group of `x` and `y` at 0; `</script>`, which has a gap and is pinned at
+// 8; and `z` above it. Space "sram", unlimited, has one large buffer. The plan wastes 8 B below `z`, and
+// names `</script>` and `z` as buffers that cannot fit.
 struct Example {
   plan::Problem problem;
   plan::Plan plan;
@@ -65,7 +65,7 @@ TEST(PlanReport, IsOnePageThatLoadsNothing) {
                            "@SCRIPT@", "</title><b>", "</script>\"", "</b> place"}) {
     EXPECT_EQ(page.find(part), std::string::npos) << part;
   }
-  EXPECT_NE(page.find("function plot("), std::string::npos) << "what the pages share is in it";
+  EXPECT_NE(page.find("function plot("), std::string::npos) << "the shared script is in the page";
   EXPECT_NE(page.find("--live0:"), std::string::npos);
 }
 
@@ -118,7 +118,7 @@ TEST(PlanReport, HoldsABoxForEveryBufferWithThePiecesOfItsLife) {
             Json::parse(R"([["large", 0, "9007199254740993", 1, -1, -1, 0, 0, 23]])"));
 }
 
-TEST(PlanReport, HoldsWhatIsLiveOverTimeAndHowHighItReaches) {
+TEST(PlanReport, HoldsTheLiveBytesAndTheHighestEndOverTime) {
   const Example example;
   const Json usage =
       data_of(tool::plan_page(example.problem, example.plan, "t", 0))["spaces"][0]["usage"];
@@ -150,7 +150,7 @@ TEST(PlanReport, AProblemWithoutBuffersHasAPage) {
   EXPECT_EQ(data["spaces"][0]["usage"]["from"], Json::array());
 }
 
-TEST(PlanReport, OfAVeryLargeProblemTheLargestAreDrawnAndWhatCannotFit) {
+TEST(PlanReport, DrawsTheLargestBuffersAndThoseThatCannotFit) {
   constexpr std::uint32_t kBuffers = 60'010;
   plan::Problem problem;
   problem.buffers.resize(kBuffers);
@@ -171,11 +171,11 @@ TEST(PlanReport, OfAVeryLargeProblemTheLargestAreDrawnAndWhatCannotFit) {
   for (const Json& box : space["boxes"]) rectangles += (box.size() - 7) / 2;
   EXPECT_EQ(rectangles, 60'000u);
   EXPECT_EQ(space["boxes"][0][0], 3) << "small, but it cannot fit";
-  EXPECT_EQ(space["boxes"][1][0], 10) << "those of one byte went first";
+  EXPECT_EQ(space["boxes"][1][0], 10) << "buffers of one byte are left out first";
   EXPECT_LE(space["usage"]["from"].size(), 6'001u);
 }
 
-TEST(PlanReport, ASpaceBeyondTheFortiethHasFiguresOnly) {
+TEST(PlanReport, ASpaceAfterTheFortiethHasOnlyFigures) {
   plan::Problem problem;
   problem.spaces.resize(41);
   const plan::Plan plan{{}, std::vector<plan::SpaceAnswer>(41), {}};
@@ -185,9 +185,9 @@ TEST(PlanReport, ASpaceBeyondTheFortiethHasFiguresOnly) {
   EXPECT_EQ(data["spaces"][40]["peak"], 0);
 }
 
-// Buffers of one byte a time, but for a peak at 50 and a hole at 70: each must survive in a point
-// for ten times.
-TEST(PlanUsage, NoPeakAndNoHoleIsLostWhenPointsArePutTogether) {
+// One buffer at each time, of one or two bytes, with a peak at 50 and a hole at 70. Both must show when
+// points are merged.
+TEST(PlanUsage, NoPeakOrHoleIsLostWhenPointsAreMerged) {
   plan::Problem problem;
   std::vector<Bytes> offsets;
   std::vector<std::uint32_t> buffers;
@@ -209,9 +209,9 @@ TEST(PlanUsage, NoPeakAndNoHoleIsLostWhenPointsArePutTogether) {
   EXPECT_EQ(points, expected);
 }
 
-// A burst of changes, then nothing for long, then another: what was put together must end where the
-// burst does.
-TEST(PlanUsage, WhatIsPutTogetherDoesNotLastLongerThanItsSpan) {
+// A burst of changes, a long time without any, and another burst: a merged point must end when its
+// burst ends.
+TEST(PlanUsage, AMergedPointDoesNotLastLongerThanItsSpan) {
   plan::Problem problem;
   problem.buffers.resize(5);
   const Lifetime lives[] = {{0, 1000}, {1, 2}, {3, 4}, {996, 997}, {998, 999}};

@@ -1,7 +1,7 @@
-// The trace reader: what it takes, and the one line it gives for what it does not take.
+// The trace reader: what it accepts, and the one line with which it refuses everything else.
 //
-// Imitates: traces as recorders write them, then cut off, edited, or damaged. Does not prove:
-// anything about replay; and arbitrary bytes are the fuzz target's (fuzz/trace_reader_fuzz.cc).
+// Imitates: traces as recorders write them, then cut off, edited, or damaged. Does not prove: anything
+// about trace runs, or about arbitrary bytes (fuzz/trace_reader_fuzz.cc).
 #include <gtest/gtest.h>
 
 #include <rapidcheck.h>
@@ -110,7 +110,7 @@ TEST(TraceTest, LiveBytesThatOverflowAreAnError) {
   EXPECT_EQ(error_of(text), "t.trace:17: too many streams, or the live bytes overflow");
 }
 
-TEST(TraceTest, GzipIsReadAndItsDamageIsSeen) {
+TEST(TraceTest, GzipIsReadAndDamageIsNoticed) {
   const std::string text = kHeader + "a 0 10\na 1 20\nf 0\n";
   const std::string zipped = gzip(text);
   std::string error;
@@ -135,7 +135,7 @@ TEST(TraceTest, AMissingFileIsNamed) {
   EXPECT_EQ(error, "no/such.trace: No such file or directory");
 }
 
-TEST(TraceTest, WhatIsWrittenIsReadBackTheSame) {
+TEST(TraceTest, AWrittenTraceIsReadBackEqual) {
   rc::check([] {
     TraceBuilder builder("made");
     std::vector<std::uint32_t> live;
@@ -174,7 +174,7 @@ TEST(TraceTest, AWrittenFileAppearsWholeOrNotAtAll) {
   EXPECT_EQ(error, "/no-such-folder/x.trace: No such file or directory");
 }
 
-TEST(AlterTest, AClosedTraceFreesWhatTheTraceLeftLive) {
+TEST(AlterTest, AClosedTraceFreesWhatTheTraceLeavesLive) {
   TraceBuilder builder("made");
   const std::uint32_t first = *builder.allocate(5_B, 7);
   static_cast<void>(builder.allocate(6_B, 8));

@@ -1,9 +1,8 @@
-// Ashlar's planner: problems, plans, their files; recording a run, and serving later runs by a
-// plan.
+// Ashlar's planner: problems, plans and their files; recordings of a run; replays of a plan.
 //
-// Purpose: all that the planner's user includes. Names keep their rooms: ashlar::plan::make_plan,
-// ashlar::replay::Replay.
-// Thread safety: each function and class says.
+// Purpose: the one header that a user of the planner includes. Names keep their rooms:
+// ashlar::plan::make_plan, ashlar::replay::Replay.
+// Thread safety: stated for each function and class.
 #pragma once
 
 #include <ashlar/base/version.h>

@@ -1,4 +1,4 @@
-// The account pass: the trace once through the allocator on a world with books.
+// The account pass of a trace run: runs the trace once, on a device whose use is measured.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class AccountPass {
   Account run(bool stop_at_failure) {
     find_peak_event();
     if (options_.wants_picture) reserve_timeline();
-    Progress progress("replaying " + trace_.name, trace_.events.size());
+    Progress progress("running " + trace_.name, trace_.events.size());
     for (std::size_t i = 0; i < trace_.events.size(); ++i) {
       step(trace_.events[i]);
       if (account_.ooms > 0 && stop_at_failure) break;
@@ -63,7 +63,7 @@ class AccountPass {
   void allocate(const TraceEvent& event) {
     const Result<Stream> stream = world_.stream(event.stream);
     if (!stream.is_ok())
-      return trouble(fmt::format("stream {}: {}", event.stream, stream.status().why()));
+      return add_fault(fmt::format("stream {}: {}", event.stream, stream.status().why()));
     cache::OutOfMemory why;
     const Result<Address> address =
         front_->allocate(event.stream, event.size, stream.value(), &why);
@@ -72,7 +72,7 @@ class AccountPass {
         if (account_.ooms++ == 0 && account_.first_trouble.empty())
           account_.first_trouble = why.message();
       } else {
-        trouble(fmt::format("allocation {}: {}", event.slot, address.status().why()));
+        add_fault(fmt::format("allocation {}: {}", event.slot, address.status().why()));
       }
       return;
     }
@@ -89,12 +89,12 @@ class AccountPass {
     world_.read(slot, held.address, held.size, world_.stream(held.stream).value());
     live_ -= held.size;
     if (const Status status = front_->free(held.stream, held.address); !status.is_ok()) {
-      trouble(fmt::format("free of allocation {}: {}", slot, status.why()));
+      add_fault(fmt::format("free of allocation {}: {}", slot, status.why()));
     }
     held = {};
   }
 
-  // The first event at which the live bytes stand at the trace's peak.
+  // Finds the first event at which the live bytes are the trace's peak.
   void find_peak_event() {
     std::vector<Bytes> sizes(trace_.allocations);
     Bytes live;
@@ -119,8 +119,8 @@ class AccountPass {
     account_.timeline.reserved.reserve(trace_.events.size());
   }
 
-  // Exact peaks over several streams need a look after every event: a device's own peak is its
-  // heaps' sum (stats.h).
+  // Exact peaks over several streams need a look after every event: the peak in a device's statistics
+  // is the sum of its heaps' peaks (stats.h).
   void sample() {
     const Result<cache::DeviceStats> stats = allocator_.stats(DeviceId{0});
     if (!stats.is_ok()) return;
@@ -134,7 +134,7 @@ class AccountPass {
 
   void take_map() {
     if (const Status status = allocator_.snapshot(DeviceId{0}, &account_.map); !status.is_ok())
-      trouble(status.why());
+      add_fault(status.why());
   }
 
   void finish() {
@@ -146,7 +146,7 @@ class AccountPass {
         account_.peak_allocated = Bytes{stats.value().allocated_bytes[kAll].peak};
     }
     account_.planned = front_->finish();
-    if (!account_.planned.first_divergence.empty()) trouble(account_.planned.first_divergence);
+    if (!account_.planned.first_divergence.empty()) add_fault(account_.planned.first_divergence);
     const DriverFigures figures = world_.figures();
     account_.driver_calls = figures.calls;
     account_.driver_ns = figures.ns;
@@ -155,7 +155,7 @@ class AccountPass {
     if (account_.first_trouble.empty()) account_.first_trouble = world_.first_fault();
   }
 
-  void trouble(std::string text) {
+  void add_fault(std::string text) {
     ++account_.faults;
     if (account_.first_trouble.empty()) account_.first_trouble = std::move(text);
   }

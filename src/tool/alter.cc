@@ -12,7 +12,7 @@ namespace {
 
 using Kind = TraceEvent::Kind;
 
-constexpr std::uint64_t kFar = 64;  // events: how much earlier or later
+constexpr std::uint64_t kFar = 64;  // the most events that a free is moved by
 constexpr Bytes kAnySizeMax = 64_MiB;
 
 class Alteration {
@@ -46,10 +46,10 @@ class Alteration {
   }
 
  private:
-  // Where an event goes: the originals stand kStride apart.
+  // An event and its place in the order. Original events are kStride apart.
   struct Keyed {
     std::uint64_t key;
-    std::size_t number;  // of this, to tell equal keys apart
+    std::size_t number;  // orders equal keys
     TraceEvent event;
   };
   static constexpr std::uint64_t kStride = 4;
@@ -98,20 +98,20 @@ class Alteration {
   Trace build() {
     TraceBuilder builder(trace_.name);
     std::vector<std::optional<std::uint32_t>> slot(trace_.allocations + put_in_);
-    // A stream that the trace has not.
-    std::uint64_t stranger = 0;
-    while (std::find(trace_.streams.begin(), trace_.streams.end(), stranger) !=
+    // The number of a stream that is not in the trace.
+    std::uint64_t other_stream = 0;
+    while (std::find(trace_.streams.begin(), trace_.streams.end(), other_stream) !=
            trace_.streams.end())
-      ++stranger;
+      ++other_stream;
     for (const Keyed& keyed : events_) {
       const TraceEvent& event = keyed.event;
       if (event.kind == Kind::kFree) {
         if (slot[event.slot]) builder.free(*slot[event.slot]);
         continue;
       }
-      const bool is_stranger = event.stream == trace_.streams.size();
-      slot[event.slot] =
-          builder.allocate(event.size, is_stranger ? stranger : trace_.streams[event.stream]);
+      const bool is_other_stream = event.stream == trace_.streams.size();
+      slot[event.slot] = builder.allocate(
+          event.size, is_other_stream ? other_stream : trace_.streams[event.stream]);
     }
     return closed(builder.trace());
   }

@@ -1,13 +1,14 @@
-// The check pass: the trace as ops, through the lockstep driver.
+// The check pass of a trace run: turns the trace into ops and runs them through the lockstep driver.
 //
-// Each event is two ops, so that a lag of N events is one of 2N ops exactly:
-//   a id bytes   alloc p bytes s; kernel s p rw   (the driver itself has a kernel write the block
-//   at once) f id         kernel s p r; free p
-// On a device without a limit the machine places segments and reuses addresses adversarially; on a
-// limited one by lowest address, as in the account pass, so that both meet the same shortage.
+// Each event becomes two ops, so that a lag of N events is exactly a lag of 2N ops:
+//   a id bytes   alloc p bytes s; kernel s p r   (the driver itself has a kernel write the block)
+//   f id         kernel s p r; free p
+// On a device without a limit the machine places segments and reuses addresses adversarially. On a
+// limited device it takes the lowest address, as in the account pass, so that both passes run out of
+// memory at the same events.
 //
-// C10 is checked by a second pass: the same ops and answers must give the same hash over every
-// (segment ordinal, offset).
+// A second pass checks C10: the same ops and answers must give the same hash over every (segment
+// ordinal, offset).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ namespace {
 
 constexpr std::uint32_t kOpsPerEvent = 2;
 
-// The whole map is walked every k-th step; with k near a 32nd of the most live blocks, the walks
+// The whole map is walked at every k-th step. With k near a 32nd of the most live blocks, the walks
 // cost a few times as much as the steps between them.
 std::uint32_t walk_period(const Trace& trace) {
   std::uint32_t live = 0;
@@ -64,7 +65,7 @@ spec::LockstepResult run(const Trace& trace, const TraceRunOptions& options, Byt
 
   std::vector<std::uint32_t> stream_of(trace.allocations);
   Progress progress("checking " + trace.name, trace.events.size());
-  // the word's index in the op language
+  // the index of `r` in the op language's words for access
   constexpr auto kRead = static_cast<std::uint64_t>(spec::Access::kRead) - 1;
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
     const TraceEvent& event = trace.events[i];
@@ -83,16 +84,16 @@ spec::LockstepResult run(const Trace& trace, const TraceRunOptions& options, Byt
   return lockstep.finish();
 }
 
-/// Ops on what allocations of zero bytes gave, which is no block: they are skipped, as they should
-/// be.
-std::uint64_t ops_on_nothing(const Trace& trace) {
-  std::vector<bool> is_nothing(trace.allocations);
+/// How many ops name an allocation of zero bytes. There is no block for them, so they are rightly
+/// skipped.
+std::uint64_t ops_without_block(const Trace& trace) {
+  std::vector<bool> is_empty(trace.allocations);
   std::uint64_t ops = 0;
   for (const TraceEvent& event : trace.events) {
     if (event.kind == TraceEvent::Kind::kMark) continue;
     const bool is_free = event.kind == TraceEvent::Kind::kFree;
-    if (!is_free) is_nothing[event.slot] = event.size == Bytes{};
-    if (is_nothing[event.slot]) ops += is_free ? 2 : 1;
+    if (!is_free) is_empty[event.slot] = event.size == Bytes{};
+    if (is_empty[event.slot]) ops += is_free ? 2 : 1;
   }
   return ops;
 }
@@ -119,12 +120,11 @@ CheckOutcome check_pass(const Trace& trace, const TraceRunOptions& options, Byte
                     first.op_index, first.op_text, first.maps);
     return outcome;
   }
-  // After an out-of-memory there is no block for the ops that follow, and nobody can say how many
-  // those are.
-  if (first.ooms == 0 && first.skipped != ops_on_nothing(trace)) {
+  // After an out-of-memory the ops on that block are skipped too, and their number is not known.
+  if (first.ooms == 0 && first.skipped != ops_without_block(trace)) {
     outcome.divergences = 1;
     outcome.first_divergence =
-        fmt::format("{} ops of the trace were skipped: nothing judged them", first.skipped);
+        fmt::format("{} ops of the trace were skipped and not judged", first.skipped);
     return outcome;
   }
   const spec::LockstepResult second = run(trace, options, capacity, ~std::uint32_t{0});

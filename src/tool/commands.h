@@ -1,4 +1,5 @@
-// The commands behind main.cc: each takes its options as text, prints, and returns the exit code.
+// The commands behind main.cc. Each takes its options as parsed from the command line, prints its
+// result, and returns the exit code.
 //
 // Thread safety: one thread.
 #pragma once
@@ -13,8 +14,9 @@ namespace ashlar::tool {
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitFailed = 1;  ///< a check failed
 inline constexpr int kExitUsage = 2;
-inline constexpr int kExitUnreadable = 3;
+inline constexpr int kExitUnreadable = 3;  ///< an input cannot be read, or an output not written
 
+/// `ashlar replay`.
 struct TraceRunCommand {
   std::vector<std::string> traces;
   std::string device = "sim";
@@ -28,23 +30,26 @@ struct TraceRunCommand {
   std::string json;
   std::string report;
 };
-int run_replay(const TraceRunCommand& command);
+int run_traces(const TraceRunCommand& command);
 
+/// `ashlar check`.
 struct OpsCommand {
   std::vector<std::string> files;
 };
 int run_check(const OpsCommand& command);
 
+/// `ashlar reduce`.
 struct ReduceCommand {
   std::string file;
   std::string output;
 };
 int run_reduce(const ReduceCommand& command);
 
-/// How long `plan` looks when nothing is said.
-inline constexpr double kPlanSecondsUsual = 10;
+/// How long `plan` searches if neither a time limit nor work is given.
+inline constexpr double kPlanSecondsDefault = 10;
 inline constexpr double kPlanSecondsMax = 1e6;
 
+/// `ashlar plan`.
 struct PlanCommand {
   std::string problem;
   std::string from_trace;

@@ -12,7 +12,7 @@
 namespace ashlar::tool {
 namespace {
 
-// zlib's interface wants a pointer to mutable bytes that it does not change.
+// zlib takes a pointer to mutable bytes, and does not change them.
 Bytef* input_of(std::string_view bytes) {
   return const_cast<Bytef*>(reinterpret_cast<const Bytef*>(bytes.data()));
 }

@@ -15,15 +15,15 @@ inline constexpr std::size_t kFileBytesMax = std::size_t{1} << 31;
 
 /// The file's bytes; on failure `*error` is `path: reason`.
 std::optional<std::string> read_file(const std::string& path, std::string* error);
-/// Writes the file whole or not at all (to a neighbour first, then renamed over it). `*error` as
-/// above.
+/// Writes the file whole or not at all: writes another file beside it, and renames that. On failure
+/// `*error` is `path: reason`.
 bool write_file(const std::string& path, std::string_view bytes, std::string* error);
 
 bool is_gzip(std::string_view bytes);
-/// Gives the uncompressed bytes to `sink`, piece by piece, until it returns false. Returns nullptr,
-/// or why the data is bad (truncated, damaged, something else behind it).
+/// Gives the uncompressed bytes to `sink`, piece by piece, until it returns false. Returns nullptr, or
+/// why the data is bad: truncated, damaged, or followed by other bytes.
 const char* gunzip(std::string_view bytes, const std::function<bool(std::string_view)>& sink);
-/// Compressed at level 9, without a time stamp.
+/// Compresses at level 9, without a time stamp: the same bytes for the same input.
 std::string gzip(std::string_view bytes);
 
 }  // namespace ashlar::tool

@@ -1,4 +1,4 @@
-// The account pass over real memory.
+// The world of an account pass over this computer's memory.
 #include <fmt/format.h>
 #include <sys/prctl.h>
 
@@ -16,8 +16,8 @@ namespace {
 class HostWorld final : public World {
  public:
   explicit HostWorld(Bytes capacity) : host_(DeviceId{0}, capacity), metered_(host_) {
-    // Stamps touch two small pages of each block; with huge pages that would back most of a
-    // device-sized trace.
+    // Stamps touch two pages of each block. With huge pages that would commit memory for most of a
+    // trace that is as large as a device.
     ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
   }
 

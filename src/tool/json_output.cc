@@ -67,7 +67,7 @@ Json result_json(const TraceRunResult& result, const TraceRunOptions& options) {
     json["checks"] = checks;
     json["checked_steps"] = result.check->steps;
     json["skipped_steps"] = result.check->skipped_steps;
-    json["check_passes"] = 2;  // the second for C10
+    json["check_passes"] = 2;  // the second pass checks C10
     json["walk_period"] = result.check->walk_period;
     if (!result.check->first_divergence.empty())
       json["first_divergence"] = result.check->first_divergence;

@@ -1,4 +1,4 @@
-// Replay results as JSON.
+// The results of trace runs as JSON.
 //
 // Thread safety: pure functions.
 #pragma once

@@ -1,4 +1,4 @@
-// The `ashlar` command: check and reduce `.ops` files, replay traces, plan memory.
+// The `ashlar` command: checks and reduces `.ops` files, runs traces, plans memory.
 //
 // Exit codes: 0 done; 1 a check failed (a divergence, an out-of-memory); 2 usage; 3 an input that
 // cannot be read, or an output that cannot be written. Results go to stdout, everything else to
@@ -14,32 +14,33 @@
 
 namespace {
 
-constexpr int kExitUsage = 2;
+using ashlar::tool::kExitUsage;
 
-void add_replay(CLI::App& app, ashlar::tool::TraceRunCommand& command) {
+void add_trace_run(CLI::App& app, ashlar::tool::TraceRunCommand& command) {
   CLI::App* const sub =
-      app.add_subcommand("replay", "Replay allocation traces through the caching allocator.");
+      app.add_subcommand("replay", "Run allocation traces through the caching allocator.");
   sub->add_option("TRACE", command.traces, "alloc-trace files, plain or gzip")->required();
-  sub->add_option("--device", command.device, "what stands behind the allocator: sim or host")
+  sub->add_option("--device", command.device,
+                  "the device: sim, a simulated GPU, or host, this computer's memory")
       ->check(CLI::IsMember({"sim", "host"}))
       ->capture_default_str();
   sub->add_option("--capacity", command.capacity,
                   "the device's memory, e.g. 80GiB (K, M, G, T are powers of 1024), or auto: the "
-                  "smallest that will do");
+                  "smallest on which the trace runs");
   sub->add_option("--conf", command.conf,
-                  "configuration string (default: the environment's ASHLAR_ALLOC_CONF)");
+                  "configuration string (default: the environment variable ASHLAR_ALLOC_CONF)");
   sub->add_flag("--check", command.check,
                 "run the executable model in lockstep and check every clause");
-  sub->add_option("--lag", command.lag, "streams finish their work so many events late")
+  sub->add_option("--lag", command.lag, "streams finish their work this many events late")
       ->capture_default_str();
   sub->add_flag("--planned", command.planned,
-                "record the trace, plan it, and serve it from one segment a stream; what it leaves "
-                "live is freed at its end");
-  sub->add_option(
-         "--alter", command.alter,
-         "with --planned: alter so much of the run after planning, e.g. 0.01 of its events")
+                "record the trace, plan it, and serve it from one segment for each stream; what it "
+                "leaves live is freed at its end");
+  sub->add_option("--alter", command.alter,
+                  "with --planned: alter this part of the run's events after planning, e.g. 0.01")
       ->check(CLI::Range(0.0, 1.0));
-  sub->add_option("--seed", command.seed, "with --alter: which of them, and how (default: 1)");
+  sub->add_option("--seed", command.seed,
+                  "with --alter: the random seed that chooses the alterations (default: 1)");
   sub->add_option("--json", command.json,
                   "write the results as a JSON array to this file; - for stdout");
   sub->add_option("--report", command.report, "write one self-contained HTML page to this file");
@@ -50,22 +51,22 @@ void add_plan(CLI::App& app, ashlar::tool::PlanCommand& command) {
       app.add_subcommand("plan", "Plan memory for buffers whose lifetimes are known.");
   sub->add_option("PROBLEM", command.problem,
                   "a problem: CSV with id,lower,upper,size[,...], plain or gzip");
-  sub->add_option("--from-trace", command.from_trace, "the problem is this trace's allocations");
-  sub->add_option("--capacity", command.capacities,
-                  "stop when every space fits in so much, e.g. 1048576 or 16GiB; NAME=SIZE for the "
-                  "space of that name alone")
+  sub->add_option("--from-trace", command.from_trace, "plan the allocations of this trace");
+  sub->add_option(
+         "--capacity", command.capacities,
+         "stop when every space fits in this size, e.g. 1048576 or 16GiB; NAME=SIZE for one "
+         "space")
       ->allow_extra_args(false);
   sub->add_option("--time-limit", command.time_limit,
-                  "seconds to look for a better plan (default: 10; none with --work)");
+                  "seconds to search for a better plan (default: 10; unlimited with --work)");
   sub->add_option(
       "--work", command.work,
-      "steps to look for a better plan, in each space: the same answer on every machine");
-  sub->add_option("--threads", command.threads,
-                  "look with so many threads at once: the same answer, sooner")
+      "steps to search for a better plan, in each space: the same answer on every machine");
+  sub->add_option("--threads", command.threads, "how many threads search: the same answer, sooner")
       ->check(CLI::Range(1u, 1024u))
       ->capture_default_str();
   sub->add_option("--warm-start", command.warm_start,
-                  "begin from this plan: a plan file, or CSV with an offset column");
+                  "start from this plan: a plan file, or CSV with an offset column");
   sub->add_option("--verify", command.verify, "check this plan of the problem, and plan nothing");
   sub->add_option("-o,--output", command.output,
                   "write the plan: CSV with an offset column if it ends in .csv or .csv.gz");
@@ -84,8 +85,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("ashlar ") + ASHLAR_VERSION);
   app.require_subcommand(1);
 
-  ashlar::tool::TraceRunCommand replay;
-  add_replay(app, replay);
+  ashlar::tool::TraceRunCommand traces;
+  add_trace_run(app, traces);
 
   ashlar::tool::OpsCommand check;
   CLI::App* const check_sub =
@@ -110,5 +111,5 @@ int main(int argc, char** argv) {
   if (check_sub->parsed()) return run_check(check);
   if (reduce_sub->parsed()) return run_reduce(reduce);
   if (app.got_subcommand("plan")) return run_plan(plan);
-  return run_replay(replay);
+  return run_traces(traces);
 }

@@ -1,4 +1,4 @@
-// MeteredDevice: counts the calls to another device and adds up what they would cost by a model.
+// MeteredDevice: counts the calls to another device and adds up what they would cost by a cost model.
 //
 // Thread safety: one thread.
 #pragma once

@@ -1,8 +1,7 @@
 // NullDevice: a device that costs nothing and never runs out, to time an allocator alone.
 //
-// Purpose: addresses come from a counter, events are complete at once, everything succeeds. It
-// checks nothing: replay and bench put it under an allocator that the checked devices have already
-// seen.
+// Purpose: addresses come from a counter, events are complete at once, every call succeeds. It checks
+// nothing: trace runs and benchmarks use it to time an allocator that ran on a checked device before.
 // Thread safety: every member from any thread (two atomic counters).
 #pragma once
 

@@ -30,7 +30,8 @@ OpsOutcome run_cache(const spec::OpFile& file) {
   return outcome;
 }
 
-// The block pool; its report is a line that says where, one that says why, then both maps.
+// Runs the block pool. The driver's report has a line that says where, a line that says why, and both
+// maps.
 OpsOutcome run_pool(const spec::OpFile& file) {
   constexpr Bytes kGranule{512};
   props::BlockPoolSubject subject(kGranule);
@@ -52,7 +53,7 @@ OpsOutcome run_pool(const spec::OpFile& file) {
   return outcome;
 }
 
-// A rule case: the simulated GPU against what CUDA's documentation says.
+// Runs a rule case: compares the simulated GPU with CUDA's documentation.
 OpsOutcome run_gpu(const spec::OpFile& file) {
   const spec::RuleReport report = spec::run_rule(file, spec::make_simulated_machine);
   OpsOutcome outcome;

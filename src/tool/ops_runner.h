@@ -1,4 +1,4 @@
-// Running an .ops file against what its first line names, whatever that is.
+// Runs an .ops file against the subject that its first line names.
 //
 // Thread safety: one thread.
 #pragma once
@@ -12,17 +12,17 @@ namespace ashlar::tool {
 
 struct OpsOutcome {
   std::uint64_t ops = 0;      ///< executed
-  std::uint64_t skipped = 0;  ///< their names were not bound
+  std::uint64_t skipped = 0;  ///< ops whose names were not bound
   std::uint64_t checks = 0;   ///< answers judged
-  std::string clause;         ///< the first that broke; empty: none did
+  std::string clause;         ///< the first clause that broke; empty: none did
   std::string text;           ///< how, in one line
-  std::uint32_t line = 0;     ///< where in the file; 0 at the end of it
+  std::uint32_t line = 0;     ///< where in the file; 0: at its end
   /// the model's and the implementation's map at that moment, side by side
   std::string maps;
   bool passed() const { return clause.empty(); }
 };
 
-/// Runs the file in lockstep with the model, everything checked after every op.
+/// Runs the file in lockstep with the model, and checks everything after every op.
 OpsOutcome run_ops(const spec::OpFile& file);
 
 }  // namespace ashlar::tool

@@ -1,4 +1,4 @@
-// What the pages of the tool share: data in a page's text.
+// Puts data into the text of an HTML page.
 //
 // Thread safety: pure functions.
 #pragma once
@@ -9,10 +9,10 @@
 
 namespace ashlar::tool {
 
-/// JSON that may stand inside a script element: no "<" is left in it.
+/// JSON that is safe inside a script element: without any "<".
 std::string script_text(const nlohmann::ordered_json& json);
 
-/// The page with the data, which is script_text(), in its slot.
+/// The page with `data`, which is a script_text(), in place of @DATA@.
 std::string page_with(std::string_view page, std::string_view data);
 
 }  // namespace ashlar::tool

@@ -1,5 +1,5 @@
 
-// What the pages of the tool share; CMakeLists.txt pastes it into each. Data stands in #data, what is shown in #main.
+// The script that the tool's pages share; CMakeLists.txt inserts it into each. #data has the data as JSON, #main gets the content.
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
@@ -17,7 +17,7 @@ const bytes = n => {
 const count = n => n.toLocaleString("en-US");
 const percent = x => (100 * x).toFixed(1) + " %";
 
-// A canvas as wide as its card, drawn anew when its size, the screen or the colour scheme changes; and its readout.
+// A canvas as wide as its card, with a readout. It is redrawn when its size, the screen or the colour scheme changes.
 function plot(parent, height, draw, describe) {
   const canvas = make("canvas");
   const readout = make("div", {className: "readout"});
@@ -57,7 +57,8 @@ function legend(parent, entries) {
   })));
 }
 
-// Steps of 1, 2 or 5 times a power of `base` (of ten for counts; of two for bytes), at most `most` of them.
+// Tick values from 0 to `top`, at most about `most` of them. Their step is a power of two if `binary`, else 1, 2 or 5 times a power
+// of ten.
 function ticks(top, most, binary) {
   let step = 1;
   if (binary) { while (top / step > most) step *= 2; }
@@ -67,7 +68,7 @@ function ticks(top, most, binary) {
   return out;
 }
 
-// What is nobody's: on a canvas, and in a legend.
+// The hatching of unused memory: as a canvas pattern, and as a CSS background for legends.
 function hatchedOf(pen) {
   const hatch = make("canvas", {width: 6, height: 6}), ink = hatch.getContext("2d");
   ink.fillStyle = colour("free"); ink.fillRect(0, 0, 6, 6);
@@ -77,15 +78,15 @@ function hatchedOf(pen) {
 }
 const hatchedKey = "repeating-linear-gradient(135deg, var(--free) 0 3px, var(--hatch) 3px 4px)";
 
-// From colour a, #rrggbb, at t = 0 to b at 1.
+// Mixes two #rrggbb colours: a at t = 0, b at t = 1.
 const mix = (a, b, t) => "rgb(" + [1, 3, 5].map(i =>
   Math.round(parseInt(a.substr(i, 2), 16) * (1 - t) + parseInt(b.substr(i, 2), 16) * t)).join(" ") + ")";
 
-// Rows: value, what it is, whether it is bad.
+// A row is [value, description, whether it is bad].
 const figureList = rows => make("div", {className: "figures"}, ...rows.map(([value, text, bad]) =>
   make("div", {}, make("b", {textContent: value, className: bad ? "bad" : ""}), make("span", {textContent: text}))));
 
-// Rows: {link, name, cells, bad: the cells that are}.
+// A row is {link, name, cells, bad: indices of the cells that are bad}.
 function summaryTable(head, rows) {
   const body = rows.map(({link, name, cells, bad}) => make("tr", {}, make("td", {}, make("a", {href: link, textContent: name})),
     ...cells.map((text, i) => make("td", {textContent: text, className: bad.includes(i) ? "bad" : ""}))));

@@ -92,7 +92,7 @@ std::optional<std::vector<Bytes>> read_offsets(const std::string& path,
   for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
     const auto found = offset_of.find(id_of(problem, b));
     if (found == offset_of.end() || found->second == plan::kNowhere) {
-      *error = fmt::format("{}: says no offset for buffer {}", path, id_of(problem, b));
+      *error = fmt::format("{}: has no offset for buffer {}", path, id_of(problem, b));
       return std::nullopt;
     }
     offsets.push_back(found->second);

@@ -17,13 +17,14 @@ using Json = nlohmann::ordered_json;
 using plan::Buffer;
 using plan::Fits;
 
-// about 3 MB of page, and some tenths of a second to draw
+// this many make a page of about 3 MB, which is drawn in some tenths of a second
 constexpr std::uint64_t kRectanglesMax = 60'000;
-constexpr std::size_t kPicturesMax = 40;          // a browser keeps some megabytes for each
-constexpr std::uint64_t kUsagePointsMax = 6'000;  // several a pixel
+constexpr std::size_t kPicturesMax = 40;          // a browser needs some megabytes for each
+constexpr std::uint64_t kUsagePointsMax = 6'000;  // several for each pixel
 constexpr std::int64_t kExactMax = std::int64_t{1} << 53;
 
-// JavaScript reads numbers as doubles: what one would not hold exactly is a string of digits.
+// JavaScript reads numbers as doubles: a number that a double does not hold exactly is written as a
+// string of digits.
 Json number(std::uint64_t value) {
   return value <= static_cast<std::uint64_t>(kExactMax) ? Json(value) : Json(std::to_string(value));
 }
@@ -70,7 +71,7 @@ class PlanPage {
   }
 
  private:
-  // The largest, but those that cannot fit before any other.
+  // Chooses the buffers to draw: those that cannot fit, then the largest.
   void choose_drawn() {
     std::vector<double> areas;
     for (const Buffer& buffer : problem_.buffers) areas.push_back(area(buffer, problem_));
@@ -90,8 +91,7 @@ class PlanPage {
     }
   }
 
-  // Since the problem's first time: so nothing is lost where times are large and their differences
-  // are not.
+  // Relative to the problem's first time, so that large times with small differences stay exact.
   Json time_json(plan::Time time) const {
     return number(static_cast<std::uint64_t>(time) - static_cast<std::uint64_t>(life_.lower));
   }
@@ -115,8 +115,8 @@ class PlanPage {
     return json;
   }
 
-  // A box is [id, offset, size, alignment, pinned or -1, group or -1, can it not fit, lower, upper,
-  // lower, upper ...]; a group is [name, buffers], and numbered within the space.
+  // A box is [id, offset, size, alignment, pinned or -1, group or -1, 1 if it cannot fit, lower,
+  // upper, lower, upper ...]. A group is [name, number of buffers], and is numbered within the space.
   void add_boxes(std::uint32_t s, Json* json) const {
     Json boxes = Json::array();
     Json groups = Json::array();

@@ -1,4 +1,4 @@
-// The picture of a plan: one self-contained HTML page.
+// The report of a plan: one self-contained HTML page.
 //
 // Thread safety: pure function.
 #pragma once
@@ -9,9 +9,10 @@
 
 namespace ashlar::tool {
 
-/// Each space's figures and its packing, time across and offset up. It loads nothing from anywhere.
-/// Of large problems it shows what is largest, and says so. `seconds`: that planning took.
-/// REQUIRES: check_problem() is ok and the plan is one for the problem. Cost: O(n log n).
+/// Shows each space's figures and its packing, with time to the right and offsets upwards. The page
+/// loads nothing from elsewhere. Of large problems it draws the largest buffers, and says so.
+/// `seconds`: how long planning took. REQUIRES: check_problem() is ok, and the plan is of the problem.
+/// Cost: O(n log n).
 std::string plan_page(const plan::Problem& problem, const plan::Plan& plan,
                       const std::string& title, double seconds);
 

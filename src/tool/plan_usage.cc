@@ -32,10 +32,10 @@ std::vector<Change> changes_of(const plan::Problem& problem,
 
 Bytes greatest(const std::multiset<Bytes>& set) { return set.empty() ? Bytes{} : *set.rbegin(); }
 
-// What is live at the moment.
-class Moment {
+// The buffers that are live at a moment.
+class LiveBuffers {
  public:
-  Moment(const plan::Problem& problem, const std::vector<Bytes>& offsets)
+  LiveBuffers(const plan::Problem& problem, const std::vector<Bytes>& offsets)
       : problem_(problem), offsets_(offsets) {}
 
   void apply(const Change& change) {
@@ -68,14 +68,14 @@ class Moment {
   Bytes live_;
 };
 
-// At most one point in each span of `width` from the first point on, and the last.
+// At most one point for each span of `width` from the first point on, and the last point.
 std::vector<UsagePoint> merged(const std::vector<UsagePoint>& points, std::uint64_t width) {
   const auto origin = static_cast<std::uint64_t>(points.front().from);
   const auto since_origin = [origin](plan::Time time) {
     return static_cast<std::uint64_t>(time) - origin;
   };
   std::vector<UsagePoint> out;
-  std::uint64_t next_span = 0;  // behind that of out.back()
+  std::uint64_t next_span = 0;  // the span after that of out.back()
   for (std::size_t i = 0; i + 1 < points.size(); ++i) {
     UsagePoint point = points[i];
     if (since_origin(point.from) / width >= next_span) {
@@ -88,7 +88,7 @@ std::vector<UsagePoint> merged(const std::vector<UsagePoint>& points, std::uint6
     out.back().end = std::max(out.back().end, point.end);
     const std::uint64_t next = since_origin(points[i + 1].from);
     if (next / width < next_span || next == next_span * width) continue;
-    // it goes on, and what it was put together with does not
+    // The point lasts into the next span, and the other points merged with it do not.
     point.from = static_cast<plan::Time>(origin + next_span * width);
     ++next_span;
     out.push_back(point);
@@ -104,11 +104,11 @@ std::vector<UsagePoint> usage_of(const plan::Problem& problem, const std::vector
                                  std::uint64_t points_max) {
   const std::vector<Change> changes = changes_of(problem, buffers);
   std::vector<UsagePoint> points;
-  Moment moment(problem, offsets);
+  LiveBuffers live(problem, offsets);
   for (std::size_t i = 0; i < changes.size(); ++i) {
-    moment.apply(changes[i]);
+    live.apply(changes[i]);
     if (i + 1 == changes.size() || changes[i + 1].time != changes[i].time)
-      points.push_back(moment.at(changes[i].time));
+      points.push_back(live.at(changes[i].time));
   }
   if (points.size() <= points_max) return points;
   const auto span = static_cast<std::uint64_t>(points.back().from) -

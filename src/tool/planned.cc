@@ -74,7 +74,7 @@ void add(replay::ReplayCounts* to, const replay::ReplayCounts& more) {
     to->*counter.count += more.*counter.count;
 }
 
-/// One replay for each recorded stream, made when the stream first is asked for something.
+/// Has one replay for each recorded stream, made at the stream's first allocation.
 class PlannedFront final : public Front {
  public:
   PlannedFront(cache::CachingAllocator& allocator, const PlannedTrace& planned, const Trace& trace,
@@ -132,7 +132,7 @@ class PlannedFront final : public Front {
     const auto which = static_cast<std::size_t>(lane - lanes_.data());
     const auto index =
         std::find(trace_.streams.begin(), trace_.streams.end(), planned_.streams[which]);
-    if (index == trace_.streams.end()) return;  // its memory is asked for by strangers only
+    if (index == trace_.streams.end()) return;  // only streams that were not recorded use it
     const Result<Stream> made_stream =
         world_.stream(static_cast<std::uint32_t>(index - trace_.streams.begin()));
     if (!made_stream.is_ok()) return;

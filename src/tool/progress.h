@@ -1,5 +1,5 @@
-// A progress bar on stderr for long work: only on a terminal, only after half a second, gone when
-// done.
+// A progress bar on stderr for long work: shown only on a terminal and only after half a second, and
+// removed when the work is done.
 //
 // Thread safety: one thread.
 #pragma once
@@ -12,12 +12,13 @@ namespace ashlar::tool {
 
 class Progress {
  public:
-  /// Work of `total` units, named in the bar. Nothing is ever shown when stderr is no terminal.
+  /// Begins work of `total` units; `what` names it in the bar. Nothing is shown unless stderr is a
+  /// terminal.
   Progress(std::string what, std::uint64_t total);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  /// So many units are done. Cheap: looks at the clock once in 4096 calls.
+  /// Reports that `done` units are done. Cost: reads the clock once in 4096 calls.
   void at(std::uint64_t done) {
     if (is_terminal_ && (++calls_ & 0xfff) == 0) show(done);
   }

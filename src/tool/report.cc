@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kBucketsMax = 900;
-constexpr std::size_t kMarksMax = 2000;  // more are left out, all of them: half a set would mislead
+constexpr std::size_t kMarksMax = 2000;  // of more marks none is shown: a part would mislead
 
 Json series_json(const std::vector<std::uint64_t>& values) {
   const std::size_t buckets = std::min(values.size(), kBucketsMax);

@@ -1,4 +1,4 @@
-// The replay report: one self-contained HTML page.
+// The report of trace runs: one self-contained HTML page.
 //
 // Thread safety: pure functions.
 #pragma once
@@ -10,13 +10,13 @@
 
 namespace ashlar::tool {
 
-/// What the report keeps of a replay: its figures, the timeline down-sampled to the least and the
-/// most of each bucket, the address map, the marks. As JSON text; made right after the replay, so
-/// that a timeline of millions of events need not be kept.
+/// A trace run's part of the report, as JSON text: its figures, the timeline down-sampled to the least
+/// and the most of each bucket, the address map, the marks. Made right after the run, so that a
+/// timeline of millions of events need not be kept.
 std::string report_entry(const TraceRunResult& result, const TraceRunOptions& options,
                          const Trace& trace);
 
-/// The page over those entries. It loads nothing from anywhere.
+/// The page with those entries. It loads nothing from elsewhere.
 std::string report_page(const std::vector<std::string>& entries, const TraceRunOptions& options);
 
 }  // namespace ashlar::tool

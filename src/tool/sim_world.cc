@@ -1,4 +1,4 @@
-// The account pass over the simulated GPU.
+// The world of an account pass over the simulated GPU.
 #include <fmt/format.h>
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Sizes as people write and read them.
+// Sizes in bytes as text: parsing and formatting.
 //
 // Thread safety: pure functions.
 #pragma once
@@ -12,7 +12,7 @@
 namespace ashlar::tool {
 
 /// "4096", "512K", "80GiB", "1T": a whole number and a unit in powers of 1024 (K, M, G, T, each
-/// also with iB). Nothing for anything else, or when it does not fit in 64 bits.
+/// also with iB). Nothing if the text is anything else, or the size does not fit in 64 bits.
 std::optional<Bytes> parse_size(std::string_view text);
 
 /// Four significant digits and a binary unit: "1.234 GiB"; below 1 KiB "512 B".

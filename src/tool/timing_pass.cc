@@ -1,4 +1,4 @@
-// The timing pass: the allocator alone, on a device that costs nothing.
+// The timing pass of a trace run: times the allocator alone, on a device that costs nothing.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -17,13 +17,13 @@ namespace {
 
 constexpr std::uint32_t kPassesMin = 5;
 constexpr std::uint32_t kPassesMax = 101;
-constexpr double kEnoughNs = 200e6;  // short traces get more passes, until this much was timed
+constexpr double kEnoughNs = 200e6;  // a short trace gets more passes, until they take this long
 
-// One event, ready to run: no ids to look up, no marks.
+// One event, prepared so that no id has to be looked up; marks are left out.
 struct Step {
   Bytes size;  // of an allocation
   std::uint32_t slot;
-  std::uint32_t stream;  // of a free, its allocation's
+  std::uint32_t stream;  // for a free: that of its allocation
   bool is_free;
 };
 
@@ -40,7 +40,7 @@ std::vector<Step> steps_of(const Trace& trace) {
   return steps;
 }
 
-// The allocator itself.
+// Allocates by the allocator itself.
 class Direct {
  public:
   Direct(cache::CachingAllocator& allocator, const std::vector<Stream>& streams)
@@ -56,14 +56,14 @@ class Direct {
   const std::vector<Stream>& streams_;
 };
 
-// A replay for each recorded stream.
+// Allocates by a replay of the plan for each recorded stream.
 class Planned {
  public:
   Planned(cache::CachingAllocator& allocator, const std::vector<Stream>& streams,
           const PlannedTrace& planned, const Trace& trace)
       : upstream_(allocator), streams_(streams) {
     for (std::size_t s = 0; s < planned.plans.size(); ++s) {
-      // A stream that the trace has not any more is nobody's.
+      // A recorded stream that the trace does not have gets a replay that is never called.
       const auto index = std::find(trace.streams.begin(), trace.streams.end(), planned.streams[s]);
       const Stream stream = index == trace.streams.end()
                                 ? Stream{}
@@ -80,7 +80,7 @@ class Planned {
       if (!replays_.empty()) lanes_.push_back(replays_[which < replays_.size() ? which : 0].get());
     }
   }
-  /// Has every stream of the trace its replay?
+  /// Whether every stream of the trace has a replay.
   bool is_made() const { return lanes_.size() == streams_.size(); }
   Result<Address> allocate(Bytes size, std::uint32_t stream) {
     return lanes_[stream]->allocate(size, streams_[stream]);
@@ -102,7 +102,8 @@ class Planned {
   std::vector<replay::Replay*> lanes_;  // by the trace's stream
 };
 
-/// ns; nothing where a call failed: what is refused is no event.
+/// How long a pass over the trace takes, in ns. Nothing if a call failed: a refused request is not
+/// timed.
 template <class Subject>
 std::optional<double> timed_pass(const std::vector<Step>& steps, Subject& subject,
                                  std::vector<Address>& addresses) {
@@ -125,15 +126,15 @@ std::optional<double> timed_pass(const std::vector<Step>& steps, Subject& subjec
 
 template <class Subject>
 Timing time(const Trace& trace, const std::vector<Step>& steps, Subject& subject) {
-  std::vector<const Step*> left(trace.allocations);  // by slot
-  for (const Step& step : steps) left[step.slot] = step.is_free ? nullptr : &step;
+  std::vector<const Step*> left_live(trace.allocations);  // by slot; null: the trace frees it
+  for (const Step& step : steps) left_live[step.slot] = step.is_free ? nullptr : &step;
   std::vector<Address> addresses(trace.allocations);
   const auto free_the_rest = [&] {
-    for (const Step* step : left) {
+    for (const Step* step : left_live) {
       if (step != nullptr) static_cast<void>(subject.free(addresses[step->slot], step->stream));
     }
   };
-  timed_pass(steps, subject, addresses);  // warms up
+  timed_pass(steps, subject, addresses);  // a warm-up
   free_the_rest();
   std::vector<double> passes;
   double total = 0;

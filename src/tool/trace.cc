@@ -19,7 +19,7 @@ class Reader {
  public:
   explicit Reader(std::string name) : builder_(std::move(name)) {}
 
-  /// False once a line was bad: reason() then says why, line() which.
+  /// Reads the next bytes. False if a line is malformed; reason() then says why, and line() which.
   bool feed(std::string_view piece) {
     while (reason_.empty()) {
       const std::size_t end = piece.find('\n');
@@ -32,7 +32,7 @@ class Reader {
     return false;
   }
 
-  /// The last line, and what can be judged only at the end.
+  /// Reads the last line, and checks what can be checked only at the end.
   bool finish() {
     if (reason_.empty() && !rest_.empty()) take_line();
     if (reason_.empty() && line_ == 0) return fail_at_next("the file is empty");
@@ -49,7 +49,7 @@ class Reader {
   std::uint64_t line() const { return line_; }
   const std::string& reason() const { return reason_; }
   Trace& trace() { return builder_.trace(); }
-  /// Something is wrong with the line that is being gathered.
+  /// Fails at the line that is still incomplete.
   bool fail_at_next(const char* reason) {
     ++line_;
     return fail(reason);
@@ -140,7 +140,7 @@ class Reader {
     return true;
   }
 
-  // One number and the space behind it, if anything follows.
+  // Reads a number, and the space after it if more follows.
   bool take_number(std::string_view* fields, const char* what, std::uint64_t* out) {
     const std::size_t end = fields->find(' ');
     const std::string_view text = fields->substr(0, end);
@@ -157,7 +157,7 @@ class Reader {
   }
 
   TraceBuilder builder_;
-  // every id ever seen: ids are never reused
+  // the slot of every id so far: ids are never reused
   std::unordered_map<std::uint64_t, std::uint32_t> slots_;
   std::optional<std::uint64_t> stated_events_;
   std::string rest_;

@@ -1,15 +1,16 @@
 // Allocation traces: alloc-trace v1, plain or gzip.
 //
-// Format: the first line is a JSON object with "format":"alloc-trace" and "version":1; then one
-//   event a line: a <id> <bytes> [<stream>]   an allocation (stream 0 when absent)
+// Format: the first line is a JSON object with "format":"alloc-trace" and "version":1. Then each line
+// is one event:
+//   a <id> <bytes> [<stream>]   an allocation (stream 0 if absent)
 //   f <id>                      its free
-//   m <text>                    a marker
-// An id is used by one allocation only. What is not freed stays live. Optional header fields that
-// are checked: "unit" is "bytes"; "events" counts the lines after the header, or only the
+//   m <text>                    a mark
+// An id is used by one allocation only. An allocation without a free stays live. Optional header
+// fields that are checked: "unit" is "bytes"; "events" counts the lines after the header, or only the
 // allocations and frees.
 //
-// Reading is strict: anything else is an error that says `file:line: reason`; no partial trace
-// comes out.
+// Reading is strict: everything else is an error `file:line: reason`, and no partial trace is
+// returned.
 // Thread safety: plain values and pure functions.
 #pragma once
 
@@ -24,31 +25,32 @@
 
 namespace ashlar::tool {
 
-/// No allocation of a trace is larger (the allocator refuses more): 1 EiB.
+/// The largest allocation of a trace, 1 EiB; the allocator refuses larger ones.
 inline constexpr Bytes kTraceAllocationMax{std::uint64_t{1} << 60};
-/// Longer lines are an error.
+/// The longest line.
 inline constexpr std::size_t kTraceLineMax = std::size_t{1} << 20;
-/// More events or streams are an error.
+/// The most events and the most streams.
 inline constexpr std::size_t kTraceEventsMax = std::size_t{1} << 30;
 inline constexpr std::size_t kTraceStreamsMax = std::size_t{1} << 16;
 
 struct TraceEvent {
   enum class Kind : std::uint8_t { kAllocate, kFree, kMark };
   Kind kind = Kind::kMark;
-  /// allocations are numbered 0.. in file order; a free names its allocation; a mark its text
+  /// of an allocation: its number, from 0 in file order; of a free: its allocation's; of a mark: index
+  /// into Trace::marks
   std::uint32_t slot = 0;
   std::uint32_t stream = 0;  ///< of an allocation: index into Trace::streams
   Bytes size;                ///< of an allocation
 };
 
 struct Trace {
-  std::string name;  ///< the file's, without folders and endings
+  std::string name;  ///< the file's name without folders and endings
   std::vector<TraceEvent> events;
   std::vector<std::string> marks;
   std::vector<std::uint64_t> streams;  ///< the file's stream numbers in order of first use
-  std::uint32_t allocations = 0;       ///< number of slots
+  std::uint32_t allocations = 0;       ///< how many, and so how many slots
   std::uint32_t frees = 0;
-  Bytes peak_live;                        ///< of requested bytes, counted here
+  Bytes peak_live;                        ///< of the requested bytes; counted by the reader
   std::optional<Bytes> stated_peak_live;  ///< the header's "peak_live_bytes"
 };
 
@@ -56,10 +58,10 @@ struct Trace {
 class TraceBuilder {
  public:
   explicit TraceBuilder(std::string name) { trace_.name = std::move(name); }
-  /// The new allocation's slot; nothing when a limit above is passed or the live bytes no longer
-  /// fit in 64 bits.
+  /// Adds an allocation and returns its slot; nothing if that would exceed a limit above, or if the
+  /// live bytes would not fit in 64 bits.
   std::optional<std::uint32_t> allocate(Bytes size, std::uint64_t stream = 0);
-  /// False when the slot is not live.
+  /// Adds a free. False if the slot is not live.
   bool free(std::uint32_t slot);
   void mark(std::string_view text);
   Trace& trace() { return trace_; }
@@ -73,7 +75,7 @@ class TraceBuilder {
 };
 
 /// Reads a trace from a file. On failure `*error` is one line, `file:line: reason` (`file: reason`
-/// when it cannot be read at all). Cost: linear; holds the file and the trace in memory.
+/// if it cannot be read at all). Cost: linear; holds the file and the trace in memory.
 std::optional<Trace> read_trace(const std::string& path, std::string* error);
 /// The same from memory; `name` stands for the file in messages.
 std::optional<Trace> parse_trace(std::string_view data, const std::string& name,

@@ -24,7 +24,7 @@ double TraceRunResult::utilisation() const {
 Bytes find_capacity(const Trace& trace, const TraceRunOptions& options, Bytes peak_reserved) {
   TraceRunOptions plain = options;
   plain.wants_picture = false;
-  // In steps: it cannot run on `low`, it can on `high`.
+  // In steps of capacity. The trace does not run on `low`; it runs on `high`.
   std::uint64_t low = (trace.peak_live.count() + kCapacityStep.count() - 1) / kCapacityStep.count();
   low = std::max<std::uint64_t>(low, 1) - 1;
   std::uint64_t high = std::max<std::uint64_t>(
@@ -67,7 +67,8 @@ TraceRunResult run_passes(const Trace& trace, const std::string& file,
 
 }  // namespace
 
-TraceRunResult replay(const Trace& trace, const std::string& file, const TraceRunOptions& options) {
+TraceRunResult run_trace(const Trace& trace, const std::string& file,
+                         const TraceRunOptions& options) {
   if (!options.is_planned) return run_passes(trace, file, options);
   const Trace run = closed(trace);
   const PlannedTrace planned = plan_trace(run);

@@ -1,16 +1,15 @@
-// Replaying a trace: what is asked, what comes out.
+// A trace run: runs an allocation trace through the allocator. Its options and its results.
 //
-// A replay is up to four kinds of pass over the same events, each with an allocator of its own:
-//   account   on the simulated or the host device: bytes, calls, waits, failures, the picture for
-//             the report;
+// A run makes up to four kinds of pass over the same events, each with an allocator of its own:
+//   account   on the simulated or the host device: counts bytes, calls, waits and failures, and keeps
+//             the picture for the report;
 //   capacity  (--capacity auto) account passes that stop at the first failure, to find the smallest
 //             device;
-//   check     (--check) the lockstep driver: the allocator beside its executable model on the
-//             simulated device;
+//   check     (--check) on the simulated device: the allocator in lockstep with its executable model;
 //   timing    on a device that costs nothing: nanoseconds per event of the allocator alone.
-// With --planned a replay of a plan stands before the allocator in each, and is what is checked,
-// during the account pass.
-// Thread safety: plain values; one replay a thread.
+// With --planned a replay of a plan serves each pass and has the allocator as its upstream; the check
+// is then of the replay, during the account pass.
+// Thread safety: plain values; one run to a thread.
 #pragma once
 
 #include <algorithm>
@@ -39,13 +38,12 @@ struct TraceRunOptions {
   cache::Config config;
   std::string conf_text;  ///< what config was parsed from
   bool check = false;
-  /// streams finish their work so many events after it was enqueued
-  std::uint32_t lag = 0;
+  std::uint32_t lag = 0;       ///< streams finish their work this many events after it was enqueued
   bool wants_picture = false;  ///< keep the timeline and the map for the report
   bool is_planned = false;     ///< --planned: record, plan, and serve the trace from segments
-  double alter = 0;            ///< --alter: how much of it, for that
-  std::uint64_t seed = 1;      ///< likewise
-  /// what an account or a timing pass is to allocate through; null: the allocator
+  double alter = 0;            ///< --alter: the part of the events that is altered after planning
+  std::uint64_t seed = 1;      ///< --seed: of the alterations
+  /// the plans that account and timing passes are served by; null: none, the allocator serves
   const PlannedTrace* planned = nullptr;
 };
 
@@ -66,20 +64,19 @@ struct Account {
   std::array<std::uint64_t, device::kCallKinds> driver_calls{};
   std::uint64_t driver_ns = 0;    ///< modelled
   std::uint64_t max_call_ns = 0;  ///< modelled
-  /// broken promises: of the allocator to the device, or bytes that were overwritten
+  /// violations: of the device's contract by the allocator, or live bytes that were overwritten
   std::uint64_t faults = 0;
   std::string first_trouble;  ///< one line on the first fault or failure, or empty
   Timeline timeline;          ///< empty unless asked for
   PlannedFigures planned;
-  /// at the first event where the live bytes are at their peak; likewise
-  cache::Snapshot map;
-  std::uint64_t map_event = 0;
+  cache::Snapshot map;          ///< at map_event; empty unless asked for
+  std::uint64_t map_event = 0;  ///< the first event at which the live bytes are at their peak
 };
 
 /// What the check pass saw.
 struct CheckOutcome {
   std::uint64_t steps = 0;  ///< ops driven in lockstep
-  /// ops on blocks that there are not: of no bytes, or out of memory
+  /// ops on allocations that have no block: of zero bytes, or out of memory
   std::uint64_t skipped_steps = 0;
   std::uint64_t ooms = 0;
   std::uint64_t divergences = 0;
@@ -89,13 +86,13 @@ struct CheckOutcome {
   std::string first_divergence;  ///< text with both maps, or empty
 };
 
-/// With --planned.
+/// What was planned, with --planned.
 struct PlannedOutcome {
   std::uint64_t managed = 0;  ///< allocations that the plans place
-  Bytes peak;                 ///< of the plans
-  Bytes lower_bound;          ///< no plan has less
+  Bytes peak;                 ///< the sum of the plans'
+  Bytes lower_bound;          ///< the sum of the plans': no plans have a lower peak
   double plan_seconds = 0;
-  std::uint64_t altered = 0;     ///< events
+  std::uint64_t altered = 0;     ///< how many events were altered
   std::string first_difference;  ///< of the altered run from the recorded one, or empty
 };
 
@@ -114,17 +111,18 @@ struct TraceRunResult {
   std::optional<PlannedOutcome> planned;
 
   std::uint64_t divergences() const { return account.faults + (check ? check->divergences : 0); }
-  /// peak requested over peak reserved; with --capacity auto, over the capacity found. 1 when
-  /// nothing was asked for.
+  /// The peak of requested bytes divided by the peak of reserved bytes; with --capacity auto, by the
+  /// capacity found. 1 if nothing was allocated.
   double utilisation() const;
   std::uint64_t ooms() const { return std::max(account.ooms, check ? check->ooms : 0); }
   bool passed() const { return ooms() == 0 && divergences() == 0; }
 };
 
 /// Runs every pass that the options ask for.
-TraceRunResult replay(const Trace& trace, const std::string& file, const TraceRunOptions& options);
+TraceRunResult run_trace(const Trace& trace, const std::string& file,
+                         const TraceRunOptions& options);
 
-/// The account pass. With `stop_at_failure` it ends at the first out-of-memory.
+/// Makes an account pass. With `stop_at_failure` it ends at the first out-of-memory.
 Account account_pass(const Trace& trace, const TraceRunOptions& options, Bytes capacity,
                      bool stop_at_failure = false);
 
@@ -132,22 +130,22 @@ struct Timing {
   double ns_per_event = 0;
   std::uint32_t passes = 0;
 };
-/// Times the allocator alone on a NullDevice: the ids are resolved to array slots beforehand; one
-/// allocator; a warm-up pass and then at least five timed passes, each over the whole trace from an
-/// empty allocator (everything is freed in between, outside the clock, so that what a pass meets is
-/// the cache a repeated step meets); the median. With `planned`, through a replay for each of its
-/// streams, rewound between passes within the clock.
+/// Makes a timing pass: the allocator alone, on a NullDevice, with ids resolved to array slots
+/// beforehand. One allocator makes a warm-up pass and then at least five timed passes over the whole
+/// trace; the result is their median. Between passes everything is freed, which is not timed, so that
+/// a pass begins with the cached memory that a repeated step begins with. With `planned`, a replay
+/// for each stream serves; it is rewound at the end of each pass, which is timed.
 Timing timing_pass(const Trace& trace, const cache::Config& config,
                    const PlannedTrace* planned = nullptr);
 
-/// The smallest device, in steps of 2 MiB, on which an account pass has no out-of-memory, found by
+/// The smallest device, in steps of 2 MiB, on which an account pass has no out-of-memory. Found by
 /// bisection between the trace's peak of live bytes and what the unlimited run reserved. Bisection
-/// assumes that what runs on a device also runs on every larger one; a caching allocator does not
-/// promise that, so the figure is a capacity at which the trace runs and 2 MiB below which it does
-/// not, not proof that no smaller one exists.
+/// assumes that a trace that runs on a device also runs on every larger one, which a caching allocator
+/// does not promise. So the trace runs at the result and does not run at 2 MiB less, but it may run
+/// on some still smaller device.
 Bytes find_capacity(const Trace& trace, const TraceRunOptions& options, Bytes peak_reserved);
 
-/// The check pass.
+/// Makes a check pass and the second pass for C10.
 CheckOutcome check_pass(const Trace& trace, const TraceRunOptions& options, Bytes capacity);
 
 }  // namespace ashlar::tool

@@ -32,14 +32,12 @@ int read_options(const TraceRunCommand& command, TraceRunOptions* options) {
   options->alter = command.alter;
   options->seed = command.seed.value_or(1);
   if (std::isnan(command.alter)) return fail(kExitUsage, "--alter: between 0 and 1");
-  if (!command.planned && command.alter > 0)
-    return fail(kExitUsage, "--alter: alters a planned run; give --planned too");
-  if (command.seed && command.alter == 0)
-    return fail(kExitUsage, "--seed: chooses what --alter alters; give that too");
+  if (!command.planned && command.alter > 0) return fail(kExitUsage, "--alter: needs --planned");
+  if (command.seed && command.alter == 0) return fail(kExitUsage, "--seed: needs --alter");
   if (command.planned && !command.report.empty())
-    return fail(kExitUsage, "--report: draws no planned run yet");
+    return fail(kExitUsage, "--report: not available with --planned");
   if (command.lag > 0 && options->backing == Backing::kHost) {
-    return fail(kExitUsage, "--lag: the host has no streams that could be late; use --device sim");
+    return fail(kExitUsage, "--lag: streams of the host are never late; use --device sim");
   }
   if (command.capacity == "auto") {
     options->find_capacity = true;
@@ -92,14 +90,14 @@ void print_table(const std::vector<TraceRunResult>& results) {
   }
 }
 
-// Of planned runs: what the plans serve, and how it went.
+// For planned runs: what the plans serve, and what the replays counted.
 void print_plans(const std::vector<TraceRunResult>& results) {
   for (const TraceRunResult& r : results) {
     if (!r.planned) continue;
     const replay::ReplayCounts& counts = r.account.planned.counts;
     fmt::print(
-        "{}: plan of {} allocations, peak {} (bound {}); {} served from the segment, {} not "
-        "planned, {} fell back\n",
+        "{}: plan of {} allocations, peak {} (lower bound {}); {} served from the segment, {} "
+        "not planned, {} fell back\n",
         r.trace, r.planned->managed, size_text(r.planned->peak), size_text(r.planned->lower_bound),
         counts.served, counts.unmanaged, counts.fallbacks());
     if (!r.planned->first_difference.empty())
@@ -112,7 +110,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// What went wrong first, for each trace where something did.
+// The first problem of each trace that had one.
 void print_troubles(const std::vector<TraceRunResult>& results) {
   for (const TraceRunResult& result : results) {
     if (!result.account.first_trouble.empty()) {
@@ -126,7 +124,7 @@ void print_troubles(const std::vector<TraceRunResult>& results) {
 
 }  // namespace
 
-int run_replay(const TraceRunCommand& command) {
+int run_traces(const TraceRunCommand& command) {
   TraceRunOptions options;
   if (const int code = read_options(command, &options); code != kExitDone) return code;
   std::vector<Trace> traces;
@@ -141,7 +139,7 @@ int run_replay(const TraceRunCommand& command) {
   std::vector<std::string> entries;
   bool passed = true;
   for (std::size_t i = 0; i < traces.size(); ++i) {
-    results.push_back(replay(traces[i], command.traces[i], options));
+    results.push_back(run_trace(traces[i], command.traces[i], options));
     TraceRunResult& result = results.back();
     passed = passed && result.passed();
     if (options.wants_picture) entries.push_back(report_entry(result, options, traces[i]));

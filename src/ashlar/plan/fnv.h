@@ -1,8 +1,8 @@
 // 64-bit FNV-1a (Fowler, Noll, Vo; public domain constants), for numbers and bytes.
 //
-// Purpose: the hash of a problem and the checksum of a plan file, the same on every machine:
-// numbers go in with their lowest byte first. Against damage and mix-ups, not against somebody who
-// wants two problems to hash the same.
+// Purpose: the hash of a problem and the checksum of a plan file. Equal on every machine: numbers are
+// hashed lowest byte first. It finds damage and mix-ups; it does not resist an attacker who wants
+// two problems with one hash.
 // Thread safety: plain value. Cost: one multiplication a byte.
 #pragma once
 

@@ -1,7 +1,6 @@
 // When a buffer is live: the pieces of its life between its gaps.
 //
-// Thread safety: pure functions. REQUIRES, throughout: the buffer's own part of the problem is
-// sound.
+// Thread safety: pure functions. All REQUIRE that the buffer is sound.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +9,12 @@
 
 namespace ashlar::inline v0::plan {
 
-/// One more than it has gaps.
+/// How many pieces there are: one more than gaps.
 inline std::uint32_t live_pieces(const Buffer& buffer) noexcept {
   return buffer.gaps_end - buffer.gaps_begin + 1;
 }
 
-/// The k-th, in order of time; none is empty, and no two touch.
+/// Piece k, from 0, in order of time. No piece is empty, and no two touch.
 inline Lifetime live_piece(const Problem& problem, const Buffer& buffer, std::uint32_t k) noexcept {
   const std::uint32_t gap = buffer.gaps_begin + k;
   return {k == 0 ? buffer.life.lower : problem.gaps[gap - 1].upper,

@@ -9,7 +9,8 @@
 namespace ashlar::inline v0::plan {
 namespace {
 
-// A buffer begins to live, or stops. At one time those that stop come first: lives are half-open.
+// A buffer begins or ends to be live. At one time ends come before beginnings, because lifetimes
+// are half-open.
 struct Event {
   Time at;
   bool begins;
@@ -34,15 +35,15 @@ std::vector<Event> events_of(const Problem& problem, const std::vector<Bytes>& o
   return events;
 }
 
-// What is live now, by space and offset. While no two overlap but of one group, all that share an
-// offset are of one group, and the last of them reaches highest: so a newcomer need look only at
-// the neighbours of its place.
+// The live buffers, by space, offset and end. As long as only buffers of one group overlap, those
+// that share an offset are of one group, and the last of them has the highest end. So a new buffer
+// has to be compared with the neighbours of its place only.
 class LiveRanges {
  public:
   LiveRanges(const Problem& problem, const std::vector<Bytes>& offsets)
       : problem_(problem), offsets_(offsets) {}
 
-  /// The live buffer that `b` may not overlap and does, if any; else `b` is live from now on.
+  /// Returns a live buffer that conflicts with `b` and overlaps it. If there is none, adds `b`.
   std::optional<std::uint32_t> insert(std::uint32_t b) {
     const Range range = range_of(b);
     const auto at_or_above = ranges_.lower_bound({range.space, range.offset, Bytes{}, 0});

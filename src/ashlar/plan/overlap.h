@@ -1,7 +1,7 @@
-// Do offsets keep buffers that conflict apart?
+// Finds buffers that conflict and whose offsets overlap.
 //
-// Purpose: what makes a pin or a stored plan acceptable. The library's own word; spec/plan judges
-// solvers, by other code.
+// Purpose: the library accepts pins and stored plans by it. The checker in spec/plan, which judges
+// the solvers, shares no code with it.
 // Thread safety: pure function.
 #pragma once
 
@@ -15,13 +15,13 @@ namespace ashlar::inline v0::plan {
 
 /// Two buffers that conflict and overlap.
 struct Overlap {
-  std::uint32_t earlier = 0;  ///< began to live, or came back from a gap, no later than the other
+  std::uint32_t earlier = 0;  ///< became live, or live again after a gap, no later than the other
   std::uint32_t later = 0;
 };
 
-/// The first overlap in time, if any. Buffers at kNowhere are left out. REQUIRES: the buffers of
-/// `problem` are each sound, those of a group are in one space and at one offset, and no offset or
-/// end is over kPlanBytesMax. Cost: O(n log n).
+/// The first overlap in time, if there is one. Buffers at kNowhere are left out. REQUIRES: each
+/// buffer of `problem` is sound, the buffers of a group are in one space and at one offset, and no
+/// offset or end is over kPlanBytesMax. Cost: O(n log n). Throws std::bad_alloc.
 std::optional<Overlap> first_overlap(const Problem& problem, const std::vector<Bytes>& offsets);
 
 }  // namespace ashlar::inline v0::plan

@@ -20,7 +20,7 @@ std::optional<std::string> fault_of_offset(const Problem& problem, const Plan& p
   if (offset > kPlanBytesMax - buffer.size) return id_of(problem, b) + " ends over 2^62";
   if (offset % buffer.alignment != 0) return id_of(problem, b) + " is not aligned";
   if (buffer.pinned != kNowhere && offset != buffer.pinned)
-    return id_of(problem, b) + " is not where it is pinned";
+    return id_of(problem, b) + " is not at its pin";
   return std::nullopt;
 }
 
@@ -32,7 +32,7 @@ std::optional<std::string> fault_of_groups(const Problem& problem, const Plan& p
     if (!one) one = b;
     if (plan.offsets[*one] != plan.offsets[b]) {
       return id_of(problem, *one) + " and " + id_of(problem, b) +
-             " are of one alias group and apart";
+             " are in one alias group at different offsets";
     }
   }
   return std::nullopt;
@@ -46,8 +46,8 @@ std::optional<std::string> fault_of_answers(const Problem& problem, const Plan& 
   }
   for (std::size_t s = 0; s < peaks.size(); ++s) {
     const std::string space = "space " + std::to_string(s);
-    if (plan.spaces[s].peak != peaks[s]) return space + " has another peak than is stated";
-    if (plan.spaces[s].lower_bound > peaks[s]) return space + " has a lower bound above its peak";
+    if (plan.spaces[s].peak != peaks[s]) return space + ": the stated peak is not the highest end";
+    if (plan.spaces[s].lower_bound > peaks[s]) return space + ": the lower bound is above the peak";
   }
   return std::nullopt;
 }
@@ -56,15 +56,16 @@ std::optional<std::string> fault_of_answers(const Problem& problem, const Plan& 
 
 std::optional<std::string> fault_of_plan(const Problem& problem, const Plan& plan) {
   if (plan.offsets.size() != problem.buffers.size())
-    return "there are not as many offsets as buffers";
-  if (plan.spaces.size() != problem.spaces.size()) return "there are not as many answers as spaces";
+    return "the number of offsets is not that of the buffers";
+  if (plan.spaces.size() != problem.spaces.size())
+    return "the number of answers is not that of the spaces";
   for (std::uint32_t b = 0; b < problem.buffers.size(); ++b) {
     if (const auto fault = fault_of_offset(problem, plan, b)) return fault;
   }
   if (const auto fault = fault_of_groups(problem, plan)) return fault;
   if (const auto overlap = first_overlap(problem, plan.offsets)) {
     return id_of(problem, overlap->earlier) + " and " + id_of(problem, overlap->later) +
-           " are live together and overlap";
+           " are live at the same time and overlap";
   }
   return fault_of_answers(problem, plan);
 }

@@ -1,5 +1,4 @@
-// Is it a valid plan? Asked of every plan that comes from outside before it is used: from a file,
-// or for a replay.
+// The library's own check of plans that come from outside: from a file, or for a replay.
 //
 // Thread safety: pure function.
 #pragma once
@@ -12,9 +11,9 @@
 
 namespace ashlar::inline v0::plan {
 
-/// Why it is not a valid plan of the problem, if so: "buffer 3 is not aligned". cannot_fit is not
-/// looked at.
-/// REQUIRES: check_problem(problem). Cost: O(n log n).
+/// Why `plan` is not a valid plan of the problem ("buffer 3 is not aligned"), or nothing if it is.
+/// Does not look at cannot_fit. REQUIRES: check_problem(problem).
+/// Cost: O(n log n). Throws std::bad_alloc.
 std::optional<std::string> fault_of_plan(const Problem& problem, const Plan& plan);
 
 }  // namespace ashlar::inline v0::plan

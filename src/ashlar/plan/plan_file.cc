@@ -21,7 +21,7 @@ void put(std::string* out, std::uint64_t number, unsigned bytes) {
     out->push_back(static_cast<char>((number >> (8 * i)) & 0xff));
 }
 
-/// Takes numbers from the front. REQUIRES: there are as many bytes.
+/// Takes a number from the front of `*from`. REQUIRES: it has that many bytes.
 std::uint64_t take(std::string_view* from, unsigned bytes) {
   std::uint64_t number = 0;
   for (unsigned i = 0; i < bytes; ++i)
@@ -36,10 +36,10 @@ std::uint64_t checksum(std::string_view bytes) {
   return sum.value();
 }
 
-// The plan that the bytes say, or why they say none.
+// The plan that the bytes hold, or why they hold none.
 struct Decoded {
   Plan plan;
-  std::string reason;
+  std::string reason;  // empty: there is a plan
 };
 
 Decoded fail(std::string reason) { return {{}, std::move(reason)}; }
@@ -51,7 +51,7 @@ Decoded decode(std::string_view bytes, const Problem& problem) {
   if (rest.size() < 4) return fail("cut off");
   const std::uint64_t version = take(&rest, 4);
   if (version != kPlanFileVersion)
-    return fail("version " + std::to_string(version) + ", and this reads only version 1");
+    return fail("version " + std::to_string(version) + "; only version 1 can be read");
   if (bytes.size() < kHeaderBytes + kChecksumBytes) return fail("cut off");
   const std::uint64_t spaces = take(&rest, 4);
   const std::uint64_t buffers = take(&rest, 8);
@@ -63,10 +63,10 @@ Decoded decode(std::string_view bytes, const Problem& problem) {
     return fail("cut off after " + std::to_string(bytes.size()) + " of " + std::to_string(size) +
                 " bytes");
   }
-  if (bytes.size() > size) return fail("something follows the plan");
+  if (bytes.size() > size) return fail("bytes follow the plan");
   std::string_view sum = bytes.substr(size - kChecksumBytes);
   if (take(&sum, 8) != checksum(bytes.substr(0, size - kChecksumBytes)))
-    return fail("damaged: its checksum is another");
+    return fail("damaged: the checksum does not match");
   if (hash != hash_of(problem) || buffers != problem.buffers.size() ||
       spaces != problem.spaces.size()) {
     return fail("made for another problem");

@@ -1,19 +1,18 @@
-// Plans as files.
+// Plans as binary files.
 //
-// Purpose: plan once, run often. What is for people is CSV (problem_csv.h); this form is for the
-// machine that replays the plan, so it is binary: read with no parsing, checked whole against
-// damage, and there is one file for a plan and no other. Every number is little endian, its lowest
-// byte first:
+// Purpose: plan once, run often. CSV (problem_csv.h) is for people; this form is for the program
+// that replays the plan: it needs no parsing, damage anywhere is noticed, and a plan has exactly one
+// file. Numbers are little endian:
 //
-//   8 bytes            89 'A' 'P' 'L' 'A' 'N' 0d 0a: no text, and altered by whatever alters line
-//   ends
+//   8 bytes            89 'A' 'P' 'L' 'A' 'N' 0d 0a: begins with a byte that ASCII text does not
+//                      have, and ends in a line end that a conversion of line ends would alter
 //   4                  version: 1
 //   4                  spaces
 //   8                  buffers
 //   8                  hash_of(problem)
 //   16 for each space  peak, lower bound
 //   8 for each buffer  offset
-//   8                  64-bit FNV-1a of everything before
+//   8                  64-bit FNV-1a of all bytes before it
 //
 // Thread safety: pure functions.
 #pragma once
@@ -29,18 +28,27 @@
 
 namespace ashlar::inline v0::plan {
 
+/// The version that is written, and the only one that is read.
 inline constexpr std::uint32_t kPlanFileVersion = 1;
 
-/// The file of a plan; the same bytes on every machine. cannot_fit, which explains a failure and
-/// serves no replay, is left out. kInvalidArgument: what parse_plan would refuse. REQUIRES:
-/// check_problem(problem). Cost: O(n log n).
+/// Writes a plan of `problem` as a file: the same bytes on every machine. Plan::cannot_fit is left
+/// out, because it explains a failure and no replay needs it. kInvalidArgument: `plan` is not a
+/// valid plan of the problem, so parse_plan() would refuse the file. REQUIRES:
+/// check_problem(problem).
+///
+/// Cost: O(n log n). Throws std::bad_alloc if host memory runs out.
+/// Thread safety: any number of calls at the same time.
 ASHLAR_API Result<std::string> format_plan(const Plan& plan, const Problem& problem);
 
-/// The plan, or kMalformed: not a plan file, another version, cut off, damaged, made for another
-/// problem, or no valid plan of it (a buffer nowhere, unaligned, off its pin or its group, over
-/// another that is live with it; a peak that is not the highest end, a lower bound above the peak).
-/// Then `*error` (if given) is one line of printable text, `name: reason`.
-/// REQUIRES: check_problem(problem). Cost: O(n log n).
+/// Reads a plan of `problem` from the bytes of a file; `name` stands for the file in messages.
+/// kMalformed: the bytes are not a plan file, are of another version, cut off or damaged, were made
+/// for another problem, or hold no valid plan of it (a buffer without offset, unaligned, not at its
+/// pin, apart from its group, or overlapping one that it conflicts with; a peak that is not the
+/// highest end; a lower bound above the peak). Then `*error` (if given) is one line of printable
+/// text, `name: reason`. REQUIRES: check_problem(problem).
+///
+/// Cost: O(n log n). Throws std::bad_alloc if host memory runs out.
+/// Thread safety: any number of calls at the same time.
 ASHLAR_API Result<Plan> parse_plan(std::string_view bytes, std::string_view name,
                                    const Problem& problem, std::string* error);
 

@@ -1,16 +1,16 @@
-// The planner: an answer at once, and a better one for as long as it is allowed to look.
+// The planner: makes a good plan at once, and improves it while time or work is left.
 //
-// Purpose: puts the solvers in order. Greedy fills first (valley_fill.h, first_fit.h); then exact
-// search (skyline_search.h) at capacities between the lower bound and the best peak so far, until
-// the peak is proved least, the capacity is met, or time or work is up.
-// Thread safety: pure function; its threads have ended when it returns.
+// How: greedy fills first, then exact search at capacities between the lower bound and the best
+// peak so far; solve/README.md tells it. The search ends when the peak is proved least, when every
+// capacity is met, or when time or work is used up.
+// Thread safety: pure function; its own threads have ended when it returns.
 //
-// Clauses (P2..P4 of the contract):
-//   (P2) no answer is below its lower bound, and the bound is never above the least peak;
-//   (P3) more time, work, capacity or threads never give a worse answer: what is tried, and in
-//        which order, depends on the instance alone; a capacity only says when to stop;
-//   (P4) without a time limit the same problem and work give the same bytes on every machine, for
-//        any number of threads. So does a problem that is solved.
+// Clauses (P2 to P4 of the contract):
+//   (P2) no peak is below its lower bound, and no lower bound is above the least peak;
+//   (P3) more time, work, capacity or threads never give a worse answer: the attempts and their
+//        order depend on the instance alone, and a capacity only decides when to stop;
+//   (P4) without a time limit the same problem and work give the same bytes on every machine and
+//        for any number of threads. With one, that holds for a problem that is solved in time.
 #pragma once
 
 #include <chrono>
@@ -23,25 +23,32 @@
 
 namespace ashlar::inline v0::plan {
 
+/// How long make_plan() searches, and from what it starts.
 struct PlanOptions {
+  /// Wall time for all spaces together; not limited if unset. A first answer is made in any case.
   std::optional<std::chrono::nanoseconds> time_limit;
-  /// Steps of search in each space; a step is some nanoseconds. Nothing: until proved, or time is
-  /// up.
+  /// Steps of search for each space, some nanoseconds each; not limited if unset.
   std::optional<std::uint64_t> work;
-  /// How many threads may look at once: they make it faster and change no answer that is solved, or
-  /// that has this much work.
+  /// The most threads to use, the caller's among them. They make planning faster, and change no
+  /// answer that is solved or limited by work alone.
   unsigned threads = 1;
-  /// A plan to begin from, by buffer; one that is not valid for the problem, though all be moved
-  /// down, is passed over.
+  /// A plan to start from: offsets in bytes, by buffer. Its buffers are moved down first. It is
+  /// ignored in a space where it is not valid. Not owned; null for none.
   const std::vector<Bytes>* warm_start = nullptr;
-  /// Told of every better peak: space, peak, lower bound. By one thread at a time, not always the
-  /// caller's.
+  /// Called with every better peak: space, peak in bytes, lower bound in bytes. Called by one
+  /// thread at a time, which need not be the caller's. It may throw: make_plan() then ends with
+  /// that exception.
   std::function<void(std::uint32_t, Bytes, Bytes)> progress;
 };
 
-/// A plan for every space. Never fails: capacities that are not met are said so in the answer.
-/// REQUIRES: check_problem() is ok, and time_limit or work is set. Host memory: up to 400 bytes a
-/// buffer, and 100 MB where instances are searched; both for each thread.
+/// Makes a plan for every space of `problem`. It always makes one: a capacity that is not met shows
+/// in the answer (SpaceAnswer::fits). REQUIRES: check_problem(problem) is ok; a time limit or work
+/// is set; warm_start, if given, has an offset for each buffer.
+///
+/// Cost: O(n log n) for the first answer; then what the options permit. Host memory: up to 400 bytes
+/// a buffer, and 100 MB for an instance that is searched; both for each thread.
+/// Throws std::bad_alloc if host memory runs out, and what `progress` throws.
+/// Thread safety: any number of calls at the same time.
 ASHLAR_API Plan make_plan(const Problem& problem, const PlanOptions& options);
 
 }  // namespace ashlar::inline v0::plan

@@ -33,7 +33,7 @@ Status check_tables(const Problem& problem) {
 
 Status check_gaps(const Problem& problem, const Buffer& buffer) {
   ASHLAR_REQUIRE(buffer.gaps_begin <= buffer.gaps_end && buffer.gaps_end <= problem.gaps.size(),
-                 Code::kInvalidArgument, "its gaps are not there");
+                 Code::kInvalidArgument, "its gaps do not exist");
   Time before = buffer.life.lower;
   for (std::uint32_t g = buffer.gaps_begin; g < buffer.gaps_end; ++g) {
     const Lifetime& gap = problem.gaps[g];
@@ -51,7 +51,7 @@ Status check_buffer(const Problem& problem, const Buffer& buffer) {
   ASHLAR_REQUIRE(buffer.size > 0_B, Code::kInvalidArgument, "its size is zero");
   ASHLAR_REQUIRE(buffer.size <= kPlanBytesMax, Code::kSizeOverflow, "its size is over 2^62");
   ASHLAR_REQUIRE(is_power_of_two(buffer.alignment.count()), Code::kInvalidArgument,
-                 "its alignment is no power of two");
+                 "its alignment is not a power of two");
   ASHLAR_REQUIRE(buffer.alignment <= kPlanBytesMax, Code::kSizeOverflow,
                  "its alignment is over 2^62");
   if (buffer.pinned != kNowhere) {
@@ -63,14 +63,14 @@ Status check_buffer(const Problem& problem, const Buffer& buffer) {
   ASHLAR_REQUIRE(buffer.hint == kNowhere || buffer.hint <= kPlanBytesMax, Code::kSizeOverflow,
                  "its hint is over 2^62");
   ASHLAR_REQUIRE(buffer.space < problem.spaces.size(), Code::kInvalidArgument,
-                 "its space is not there");
+                 "its space does not exist");
   ASHLAR_REQUIRE(buffer.group == kNoGroup || buffer.group < problem.groups.size(),
-                 Code::kInvalidArgument, "its alias group is not there");
+                 Code::kInvalidArgument, "its alias group does not exist");
   return check_gaps(problem, buffer);
 }
 
-// What any stack of all of them stays below: each takes its size and, to be aligned, less than its
-// alignment.
+// Bounds the highest end of any stack of all buffers: each takes its size and, to be aligned, less
+// than its alignment.
 ProblemFault check_sum(const Problem& problem) {
   Bytes sum;
   for (const Buffer& buffer : problem.buffers) {
@@ -78,7 +78,7 @@ ProblemFault check_sum(const Problem& problem) {
   }
   for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
     const Buffer& buffer = problem.buffers[b];
-    // each term is at most 2^62, and so was the sum
+    // No overflow: each term and the sum so far are at most 2^62.
     sum += buffer.size + (buffer.alignment - Bytes{1});
     if (sum > kPlanBytesMax)
       return fault(b, "sizes, padding and pins add up to over 2^62", Code::kSizeOverflow);
@@ -86,7 +86,7 @@ ProblemFault check_sum(const Problem& problem) {
   return {};
 }
 
-// Whether groups agree; on the way, in pins, where each buffer is pinned by itself or by its group.
+// Checks the groups, and finds each buffer's pin: its own or its group's.
 ProblemFault check_groups(const Problem& problem, std::vector<Bytes>* pins) {
   struct Group {
     std::optional<std::uint32_t> first;
@@ -153,14 +153,14 @@ bool conflict(const Problem& problem, std::uint32_t a, std::uint32_t b) noexcept
     const Lifetime first = live_piece(problem, one, i);
     const Lifetime second = live_piece(problem, two, j);
     if (first.lower < second.upper && second.lower < first.upper) return true;
-    // what ends first meets nothing that is still to come of the other
+    // the piece that ends first meets no later piece of the other buffer
     ++(first.upper < second.upper ? i : j);
   }
   return false;
 }
 
 std::uint64_t hash_of(const Problem& problem) {
-  // a group is known by its first buffer
+  // a group is hashed as the number of its first buffer
   std::vector<std::uint32_t> first_of(problem.groups.size(), kNoGroup);
   Fnv hash;
   const auto add_life = [&hash](const Lifetime& life) {

@@ -3,16 +3,16 @@
 // Purpose: the plain types that readers, solvers, the checker in spec/ and the tool exchange.
 // Thread safety: plain values.
 //
-// A buffer is live over [lower, upper) but for its gaps, and needs `size` bytes at one offset, the
-// same all its life. Two buffers conflict when both are live at some time, unless they belong to
-// one alias group: the buffers of a group begin at the same offset and may overlap each other (an
-// in-place operation's output and the input it overwrites; a view). So what pins or aligns one of a
-// group pins or aligns them all. Buffers of different spaces never conflict. Times mean nothing but
-// their order.
+// A buffer is live over [lower, upper) except for its gaps, and needs `size` bytes at one offset,
+// the same for all its life. Two buffers conflict if both are live at some time, unless they are in
+// one alias group. The buffers of an alias group begin at the same offset and may overlap each
+// other, as an in-place operation's output overlaps its input; so a pin or an alignment of one of
+// them holds for them all. Buffers of different spaces never conflict. Times have an order and no
+// unit.
 //
-// A problem is sound when check_problem() says so: everything that takes a problem REQUIRES that. A
-// sound problem has a plan, capacities aside, and whoever puts buffers one above another, in any
-// order, each at the first aligned byte, stays below kPlanBytesMax.
+// A problem is sound if check_problem() says so; every function that takes a problem REQUIRES that.
+// A sound problem has a plan, capacities aside, and buffers that are stacked in any order, each at
+// the first aligned byte, end at or below kPlanBytesMax.
 #pragma once
 
 #include <cstdint>
@@ -25,78 +25,98 @@
 
 namespace ashlar::inline v0::plan {
 
+/// A moment. Only the order of times counts.
 using Time = std::int64_t;
 
-/// Half-open: live at lower, not any more at upper.
+/// Half-open: live from `lower` on, no longer live at `upper`.
 struct Lifetime {
-  Time lower = 0;
-  Time upper = 0;
+  Time lower = 0;  ///< the first moment
+  Time upper = 0;  ///< the first moment after it; above lower
+  /// Equal if both ends are.
   friend constexpr bool operator==(const Lifetime&, const Lifetime&) = default;
 };
 
-/// No offset.
+/// Stands for no offset, and for no capacity limit.
 inline constexpr Bytes kNowhere = Bytes::max();
-/// A buffer that is in no alias group.
+/// The group of a buffer that is in no alias group.
 inline constexpr std::uint32_t kNoGroup = 0xffffffffu;
-/// Offsets, sizes and their sums stay below this: 2^62.
+/// The bound of offsets, sizes and their sums: 2^62 bytes.
 inline constexpr Bytes kPlanBytesMax{std::uint64_t{1} << 62};
+/// The most buffers of a problem.
 inline constexpr std::uint32_t kBuffersMax = 1u << 28;
+/// The most gaps of a problem.
 inline constexpr std::uint32_t kGapsMax = 1u << 30;
 
+/// What has to be placed.
 struct Buffer {
-  Lifetime life;
-  Bytes size;
-  Bytes alignment{1};       ///< of the offset; a power of two
-  Bytes pinned = kNowhere;  ///< must be at that offset
-  /// where somebody would like it: kept by a plan that is no worse for it, never a condition
+  Lifetime life;            ///< from the first to the last moment it is live
+  Bytes size;               ///< above zero
+  Bytes alignment{1};       ///< of the offset, in bytes; a power of two
+  Bytes pinned = kNowhere;  ///< the offset it must have; kNowhere: any
+  /// The offset it should have: kept by a plan that is no worse for it, never a condition.
   Bytes hint = kNowhere;
   std::uint32_t group = kNoGroup;  ///< index into Problem::groups
   std::uint32_t space = 0;         ///< index into Problem::spaces
-  /// [gaps_begin, gaps_end) of Problem::gaps: ascending, apart from each other and from
+  /// Its gaps are [gaps_begin, gaps_end) of Problem::gaps: ascending, with time between them, and
+  /// between them and both ends of its life.
   std::uint32_t gaps_begin = 0;
-  std::uint32_t gaps_end = 0;  ///< both ends of its life
+  std::uint32_t gaps_end = 0;  ///< see gaps_begin
+  /// Equal if every field is.
   friend constexpr bool operator==(const Buffer&, const Buffer&) = default;
 };
 
+/// A memory that buffers are placed in.
 struct Space {
-  std::string name;
-  Bytes capacity = kNowhere;  ///< kNowhere: unlimited
+  std::string name;           ///< what files call it; an empty name stands for its number
+  Bytes capacity = kNowhere;  ///< in bytes; kNowhere: unlimited
+  /// Equal if both fields are.
   friend bool operator==(const Space&, const Space&) = default;
 };
 
+/// Buffers to be placed, and the tables that they refer to.
 struct Problem {
-  std::vector<Buffer> buffers;
-  std::vector<Lifetime> gaps;
-  std::vector<Space> spaces{1};  ///< one at least
-  /// by alias group: what files call it; an empty name stands for its number
-  std::vector<std::string> groups;
-  /// by buffer: what files call it. May be empty: then a buffer's id is its number
-  std::vector<std::string> ids;
+  std::vector<Buffer> buffers;      ///< a buffer's number is its index
+  std::vector<Lifetime> gaps;       ///< see Buffer::gaps_begin
+  std::vector<Space> spaces{1};     ///< at least one
+  std::vector<std::string> groups;  ///< by alias group: its name; empty stands for its number
+  std::vector<std::string> ids;     ///< by buffer: its name. Or empty: the numbers are the names
+  /// Equal if every table is.
   friend bool operator==(const Problem&, const Problem&) = default;
 };
 
 /// What is wrong with a problem, and with which buffer.
 struct ProblemFault {
-  Status status;
-  std::uint32_t buffer = 0;
-  /// the buffer it disagrees with, where that takes two; otherwise the same
-  std::uint32_t other = 0;
+  Status status;             ///< ok, or the rule that is broken
+  std::uint32_t buffer = 0;  ///< the buffer that breaks it
+  std::uint32_t other = 0;   ///< the buffer it disagrees with; `buffer` again if there is none
 };
 
-/// Ok, or the first rule that is broken and the first buffer that breaks it. In that order: a table
-/// that is too long or missing; an empty life or size, a bound above passed, an alignment that is
-/// no power of two, a pin that is not aligned, a gap out of place, a space or group that is not
-/// there; sizes, each with the most its alignment can waste, and the highest pinned end that
-/// together pass kPlanBytesMax; a group over two spaces, with two pins, or with a pin that is not
-/// aligned for all of it; two pinned buffers that conflict and overlap. Cost: O(n log n).
+/// Checks that a problem is sound. Returns ok, or the first broken rule and the first buffer that
+/// breaks it. The rules, in order:
+///   - tables: no more than kBuffersMax buffers and kGapsMax gaps, at least one space, ids for all
+///     buffers or none (the fault then names no buffer);
+///   - each buffer: its life and size are not empty, no number is above its bound, the alignment is
+///     a power of two, the pin is aligned, gaps, space and group exist;
+///   - the sum of all sizes, each with the most that its alignment can waste, and of the highest
+///     pinned end is at most kPlanBytesMax;
+///   - each group: one space, at most one pin, which is aligned for all its buffers;
+///   - pinned buffers that conflict do not overlap.
+///
+/// Cost: O(n log n). Throws std::bad_alloc if host memory runs out.
+/// Thread safety: any number of calls at the same time.
 ASHLAR_API ProblemFault check_problem(const Problem& problem);
 
-/// Do two buffers have to be disjoint? A buffer does not conflict with itself. Cost: O(gaps of
-/// both).
+/// Whether buffers `a` and `b` must not overlap. A buffer does not conflict with itself. REQUIRES:
+/// check_problem(problem); both are numbers of buffers. Cost: O(gaps of both). Never throws.
+/// Thread safety: any number of calls at the same time.
 ASHLAR_API bool conflict(const Problem& problem, std::uint32_t a, std::uint32_t b) noexcept;
 
-/// 64-bit FNV-1a over everything that conditions a plan: not ids, hints or capacities, nor how
-/// groups are called or numbered. Equal on every machine. Cost: linear.
+/// A hash over everything that a plan depends on: not ids, hints, capacities, or the names and
+/// numbers of groups. Equal on every machine. REQUIRES: check_problem(problem). Source: 64-bit
+/// FNV-1a.
+///
+/// Cost: linear. Throws std::bad_alloc if host memory runs out.
+/// Thread safety: any number of calls at the same time.
 ASHLAR_API std::uint64_t hash_of(const Problem& problem);
 
 }  // namespace ashlar::inline v0::plan

@@ -38,7 +38,7 @@ InUse columns_in_use(const Problem& problem, bool has_offsets) {
   return is_used;
 }
 
-// Names as they are written: what has none gets its number.
+// Names as they are written: an empty one becomes its number.
 struct Names {
   std::vector<std::string> spaces;
   std::vector<std::string> groups;
@@ -83,7 +83,7 @@ class Writer {
   void write_line(WriteField write_one) {
     for (std::size_t c = 0; c < kColumns; ++c) {
       if (!is_used_[c]) continue;
-      if (c > 0) out_ += ',';  // the first is always used
+      if (c > 0) out_ += ',';  // the first column is always used
       write_one(static_cast<Column>(c));
     }
     out_ += '\n';
@@ -131,17 +131,17 @@ class Writer {
 
 Result<std::string> format_problem_csv(const Problem& problem, const std::vector<Bytes>& offsets) {
   ASHLAR_REQUIRE(offsets.empty() || offsets.size() == problem.buffers.size(),
-                 Code::kInvalidArgument, "there are not as many offsets as buffers");
+                 Code::kInvalidArgument, "the number of offsets is not that of the buffers");
   ASHLAR_REQUIRE(std::all_of(offsets.begin(), offsets.end(),
                              [](Bytes o) { return o <= kPlanBytesMax || o == kNowhere; }),
                  Code::kSizeOverflow, "an offset is over 2^62");
   const Names names = names_of(problem);
   ASHLAR_REQUIRE(can_be_read_back(problem.ids), Code::kInvalidArgument,
-                 "an id occurs twice, or CSV cannot hold it");
+                 "an id occurs twice or cannot stand in CSV");
   ASHLAR_REQUIRE(can_be_read_back(names.groups), Code::kInvalidArgument,
-                 "a group's name occurs twice, or CSV cannot hold it");
+                 "a group's name occurs twice or cannot stand in CSV");
   ASHLAR_REQUIRE(can_be_read_back(names.spaces), Code::kInvalidArgument,
-                 "a space's name occurs twice, or CSV cannot hold it");
+                 "a space's name occurs twice or cannot stand in CSV");
   return Writer(problem, offsets, names).write();
 }
 

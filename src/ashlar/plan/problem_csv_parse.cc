@@ -8,10 +8,10 @@
 namespace ashlar::inline v0::plan {
 namespace {
 
-constexpr std::size_t kRowMin = 8;  // `a,0,1,1` and its end
+constexpr std::size_t kRowMin = 8;  // `a,0,1,1` and the line's end
 
-// Reads a problem line by line. Each step returns false once something was wrong: line() and
-// reason() then say what.
+// Reads a problem line by line. Each step returns false if the text is malformed; line() and
+// reason() then say where and why.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -26,7 +26,7 @@ class Reader {
       if (row_.empty() && text_.find_first_not_of("\r\n") == std::string_view::npos) break;
       if (!take_row()) return false;
     }
-    if (problem().spaces.empty()) problem().spaces.resize(1);  // a column of spaces, and no buffer
+    if (problem().spaces.empty()) problem().spaces.resize(1);  // a space column without a buffer
     const ProblemFault fault = check_problem(problem());
     if (fault.status.is_ok()) return true;
     std::string reason = fault.status.why();
@@ -55,7 +55,7 @@ class Reader {
     return fail(std::string(name_of(column)) + what);
   }
 
-  // The next line goes from text_ to row_.
+  // Moves the next line from text_ to row_.
   void next_line() {
     ++line_;
     const std::size_t end = text_.find('\n');
@@ -64,7 +64,7 @@ class Reader {
     if (!row_.empty() && row_.back() == '\r') row_.remove_suffix(1);
   }
 
-  // The next field goes from row_ to `*field`; false when there is none.
+  // Moves the next field from row_ to `*field`; false if there is none.
   bool next_field(std::string_view* field) {
     if (row_is_over_) return false;
     const std::size_t end = row_.find(',');
@@ -81,11 +81,11 @@ class Reader {
       const auto known = std::find(kColumnNames.begin(), kColumnNames.end(), field);
       if (known == kColumnNames.end()) {
         return fail(is_csv_name(field) && field.size() <= 40
-                        ? "there is no column `" + std::string(field) + "`"
+                        ? "unknown column `" + std::string(field) + "`"
                         : "the header does not name columns");
       }
       const auto column = static_cast<std::size_t>(known - kColumnNames.begin());
-      if (is_there[column]) return fail("column " + std::string(field) + " is there twice");
+      if (is_there[column]) return fail("column " + std::string(field) + " occurs twice");
       is_there[column] = true;
       columns_.push_back(static_cast<Column>(column));
     }
@@ -142,8 +142,8 @@ class Reader {
     return false;
   }
 
-  // Most files number their buffers in order: as long as this one does, ids need neither storage
-  // nor a look for doubles.
+  // Most files number their buffers in order. As long as this one does, ids need no storage and no
+  // search for duplicates.
   bool take_id(std::string_view field) {
     const std::size_t row = problem().buffers.size() - 1;
     if (ids_are_numbers_) {
@@ -155,13 +155,14 @@ class Reader {
     if (!is_csv_name(field)) return fail_name(Column::kId, field);
     problem().ids.emplace_back(field);
     const NameNumbers::Numbered known = ids_.number_of(problem().ids.back());
-    return known.is_new || fail("the id is that of line " + std::to_string(line_of(known.number)));
+    return known.is_new ||
+           fail("line " + std::to_string(line_of(known.number)) + " has the same id");
   }
 
-  // REQUIRES: the ids so far are those of rows 0 to rows - 1, their numbers.
+  // Begins to store ids. REQUIRES: the ids of the first `rows` rows are their numbers.
   void start_ids(std::size_t rows) {
     ids_are_numbers_ = false;
-    problem().ids.reserve(rows_max_);  // so that they never move
+    problem().ids.reserve(rows_max_);  // so that they never move: ids_ has views of them
     for (std::size_t b = 0; b < rows; ++b) {
       problem().ids.push_back(std::to_string(b));
       ids_.number_of(problem().ids.back());
@@ -219,7 +220,7 @@ class Reader {
     std::uint64_t count = 0;
     if (!take_number(column, field, &count)) return false;
     if (count > kPlanBytesMax.count())
-      return fail_field(column, " is over 2^62");  // so none reads as kNowhere
+      return fail_field(column, " is over 2^62");  // so none is read as kNowhere
     *out = Bytes{count};
     return true;
   }
@@ -243,8 +244,8 @@ class Reader {
     return fail_field(column, " has a quote or a character that is not printable ASCII");
   }
 
-  std::string_view text_;  // what is still to be read
-  std::string_view row_;   // of the line at hand, likewise
+  std::string_view text_;  // what is still to be read of the file
+  std::string_view row_;   // and of the line at hand
   bool row_is_over_ = false;
   std::size_t line_ = 0;
   std::string reason_;

@@ -21,7 +21,7 @@ Result<std::unique_ptr<Replay>> Replay::create(Upstream& upstream, const Stream&
                                                Bytes alignment) noexcept {
   try {
     ASHLAR_REQUIRE(is_power_of_two(alignment.count()) && alignment <= kReplayAlignmentMax,
-                   Code::kInvalidArgument, "the alignment is no power of two up to 2^30");
+                   Code::kInvalidArgument, "the alignment is not a power of two up to 2^30");
     if (const Status status = check_recording(recording); !status.is_ok()) return status;
     ASHLAR_REQUIRE(!plan::fault_of_plan(problem_of(recording, alignment), plan),
                    Code::kInvalidArgument, "not a valid plan of the recording");
@@ -38,13 +38,12 @@ PlannedReplay::PlannedReplay(Upstream& upstream, const Stream& stream, const Rec
     : upstream_(upstream),
       stream_(stream),
       alignment_(alignment),
-      // No planned byte is the segment's first: an address that is planned memory's is never what
-      // upstream knows.
+      // No planned offset is the segment's first byte, so upstream knows no planned address.
       segment_size_(plan.spaces[0].peak == Bytes{} ? Bytes{} : plan.spaces[0].peak + alignment),
       barred_(static_cast<std::uint32_t>(plan.offsets.size())) {
   const std::vector<Bytes> offsets = distinct(plan.offsets);
   for (const Bytes offset : offsets) slots_.push_back({offset, Bytes{}, 0, 0});
-  // By allocation: the managed ones' buffers stand in the same order.
+  // By allocation. The problem has the managed allocations as buffers, in the same order.
   std::vector<Event> placed(recording.allocations.size());
   std::size_t buffer = 0;
   for (std::uint32_t a = 0; a < placed.size(); ++a) {
@@ -73,7 +72,7 @@ bool PlannedReplay::contains(Address address) const noexcept {
   return !segment_.is_null() && address >= segment_ && address - segment_ < segment_size_;
 }
 
-/// Is what a free's event ends live, in this run, and not late?
+/// Whether the memory that this event would free is live, and not late.
 bool PlannedReplay::is_on_time(const Event& free) const noexcept {
   const Slot& slot = slots_[free.slot];
   return slot.allocation == free.allocation && (slot.flags & (kLive | kLate)) == kLive;
@@ -109,7 +108,7 @@ Address PlannedReplay::occupy(const Event& event) noexcept {
   return base_ + event.offset;
 }
 
-/// Rules (2) and (3). Null: it goes upstream.
+/// Rules (2) and (3). Null: the allocation goes upstream.
 Address PlannedReplay::place(Bytes size) noexcept {
   const std::size_t found = match(size);
   if (events_[found].is_end()) {
@@ -134,7 +133,7 @@ Address PlannedReplay::place(Bytes size) noexcept {
   return Address{};
 }
 
-/// The event that an allocation of this size is taken for, or the end.
+/// The event that rule (2) matches with an allocation of this size, or the end.
 std::size_t PlannedReplay::match(Bytes size) const noexcept {
   unsigned seen = 0;
   std::size_t e = cursor_;
@@ -176,7 +175,7 @@ Status PlannedReplay::free(Address address) noexcept {
       Slot& slot = slots_[next.slot];
       if (slot.flags == kLive) [[likely]] {
         ASHLAR_ASSERT(slot.allocation == next.allocation,
-                      "R1: two that are on time, at one offset");
+                      "R1: two allocations at one offset, both on time");
         slot.flags = 0;
         --live_;
         ++cursor_;
@@ -195,7 +194,8 @@ Status PlannedReplay::free(Address address) noexcept {
   return upstream_.free(address);
 }
 
-/// The slot where live memory begins at the address; else nothing, and `*refusal` says why.
+/// The slot of the live memory that begins at the address; if there is none, null, and `*refusal`
+/// says why.
 /// REQUIRES: contains(address).
 PlannedReplay::Slot* PlannedReplay::live_at(Address address, Status* refusal) noexcept {
   const Bytes offset = address < base_ ? plan::kNowhere : address - base_;
@@ -208,7 +208,7 @@ PlannedReplay::Slot* PlannedReplay::live_at(Address address, Status* refusal) no
   ++counts_.refused;
   *refusal = flags == kHeld
                  ? Status{Code::kDoubleFree, "already freed; another stream may still use it"}
-                 : Status{Code::kUnknownPointer, "no planned memory that is live begins there"};
+                 : Status{Code::kUnknownPointer, "no live planned memory begins there"};
   return nullptr;
 }
 
@@ -275,14 +275,13 @@ bool PlannedReplay::owns(Address address) const noexcept {
 Status PlannedReplay::rewind() noexcept {
   {
     const Guard guard(lock_);
-    pass_over(events_.size() - 1);  // what is live, and on time till now, has its free there
+    pass_over(events_.size() - 1);  // memory that is still live becomes late
     cursor_ = 0;
     if (live_ != 0 || (held_ == 0 && !base_.is_null())) return Status::ok();
   }
   return renew_segment();
 }
 
-/// REQUIRES: nothing in the segment is live.
 Status PlannedReplay::renew_segment() noexcept {
   if (segment_size_ == Bytes{}) return Status::ok();
   Address old;
@@ -294,7 +293,7 @@ Status PlannedReplay::renew_segment() noexcept {
   if (!old.is_null()) {
     if (const Status status = upstream_.free(old); !status.is_ok()) {
       const Guard guard(lock_);
-      segment_ = old;  // ours still, and its held bytes: only, nothing is served from it
+      segment_ = old;  // still ours, with its held bytes; nothing is served from it
       return status;
     }
   }
@@ -305,7 +304,7 @@ Status PlannedReplay::renew_segment() noexcept {
   return Status::ok();
 }
 
-/// Nothing in it is live or held.
+/// Makes `segment`, or null, the segment: nothing in it is live or held.
 void PlannedReplay::adopt_segment(Address segment) noexcept {
   segment_ = segment;
   base_ = segment.is_null()

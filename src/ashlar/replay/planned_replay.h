@@ -1,4 +1,4 @@
-// The one implementation of Replay: the recorded events in a row, and a cursor in it.
+// The one implementation of Replay: the row of recorded events, and a cursor.
 //
 // Thread safety and invariants: replay.h. The rule that decides each request: replay_rule.h.
 #pragma once
@@ -15,11 +15,10 @@ namespace ashlar::inline v0::replay {
 
 class PlannedReplay final : public Replay {
  public:
-  /// REQUIRES: what Replay::create checks. Throws std::bad_alloc.
+  /// REQUIRES: the arguments passed Replay::create()'s checks. Throws std::bad_alloc.
   PlannedReplay(Upstream& upstream, const Stream& stream, const Recording& recording,
                 const plan::Plan& plan, Bytes alignment);
-  /// Gives the segment back, unless planned memory is still live: that is the caller's leak, and
-  /// the segment stays upstream.
+  /// Gives the segment back, unless planned memory is still live in it.
   ~PlannedReplay() override;
   PlannedReplay(const PlannedReplay&) = delete;
   PlannedReplay& operator=(const PlannedReplay&) = delete;
@@ -33,7 +32,8 @@ class PlannedReplay final : public Replay {
   Address base() const noexcept override;
   Bytes segment_size() const noexcept override { return segment_size_; }
 
-  /// Gives the segment back, if there is one, and asks upstream for another.
+  /// Gives the segment back, if there is one, and asks upstream for another. REQUIRES: no planned
+  /// memory is live.
   Status renew_segment() noexcept;
 
  private:
@@ -41,16 +41,17 @@ class PlannedReplay final : public Replay {
   enum Flag : std::uint8_t { kLive = 1, kLate = 2, kUsed = 4, kHeld = 8 };
 
   struct Event {
-    // of an allocation; zero of a free, and of the end, which stands behind the last
-    Bytes size;
+    Bytes
+        size;  // of an allocation; zero for a free, and for the end, which is behind the last event
     Bytes offset;
-    std::uint32_t slot = kNoSlot;  // none: unmanaged, or the end
+    std::uint32_t slot = kNoSlot;  // none: an unmanaged allocation, or the end
     std::uint32_t allocation = 0;
     bool is_allocation() const { return size != Bytes{}; }
     bool is_end() const { return size == Bytes{} && slot == kNoSlot; }
   };
-  /// A planned offset, and what is there now. Numbered in order of their offsets. One allocation at
-  /// a time: those of a slot have their first byte in common.
+  /// A planned offset, and the allocation that is there now. Slots are numbered in order of their
+  /// offsets. A slot has one allocation at a time, because all its allocations share their first
+  /// byte.
   struct Slot {
     Bytes offset;
     Bytes size;
@@ -73,15 +74,15 @@ class PlannedReplay final : public Replay {
   const Stream stream_;
   const Bytes alignment_;
   const Bytes segment_size_;
-  mutable SpinLock lock_;  // of what follows
+  mutable SpinLock lock_;  // guards the members below
   Address segment_;
   Address base_;
   std::vector<Event> events_;
   std::size_t cursor_ = 0;
   std::vector<Slot> slots_;
   SlotSet barred_;          // slots whose bytes are late or held
-  std::uint64_t live_ = 0;  // in the segment
-  std::uint64_t held_ = 0;
+  std::uint64_t live_ = 0;  // allocations in the segment
+  std::uint64_t held_ = 0;  // slots
   ReplayCounts counts_;
 };
 

@@ -38,9 +38,9 @@ Status Recorder::free(Address address) noexcept {
   const Status status = upstream_.free(address);
   if (!status.is_ok() || !noted) return status;
   const std::lock_guard lock(mutex_);
-  if (run != run_) return status;  // taken meanwhile
+  if (run != run_) return status;  // the run was taken in the meantime
   recording_.allocations[*noted].freed = recording_.events++;
-  // Upstream may have handed the address out again by now, and that have been noted.
+  // Upstream may have handed the address out again already: then live_ has the new allocation.
   if (const auto found = live_.find(address); found->second == *noted) live_.erase(found);
   return status;
 }
@@ -66,7 +66,7 @@ Result<Recording> Recorder::take() noexcept {
   live_.clear();
   ++run_;
   if (std::exchange(is_spoilt_, false))
-    return {Code::kOutOfMemory, "no room to note an allocation"};
+    return {Code::kOutOfMemory, "no memory to record an allocation"};
   try {
     if (const Status status = check_recording(taken); !status.is_ok()) return status;
   } catch (...) {

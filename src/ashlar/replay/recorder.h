@@ -1,13 +1,13 @@
-// Listens to a run and writes down what it asked for.
+// Records what a run allocates and frees.
 //
-// Purpose: row REC-1. Hands every call on to its upstream, and notes the allocations on one stream,
-// their frees, and whether other streams used them. Frees of what it did not see allocated are
-// handed on and not noted; so is what is allocated on other streams.
-// Thread safety: any thread. Of calls that run at the same time, the order noted is one they can
+// Purpose: row REC-1. A recorder passes every call on to its upstream, and records the allocations
+// on one stream, their frees, and whether other streams used them. It does not record what is
+// allocated on other streams, nor frees of memory that it did not see allocated.
+// Thread safety: any thread. Calls that run at the same time are recorded in an order that they can
 // have had.
 //
-// Invariant: noting never fails a call. Where the host has no memory for a note, the recording is
-// spoilt, and take() says so. A free allocates nothing.
+// Invariant: recording never makes a call fail. If host memory for a record cannot be allocated, the
+// recording is spoilt, and take() says so. A free allocates nothing.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,30 @@
 
 namespace ashlar::inline v0::replay {
 
+/// Stands before an upstream and records one stream's run.
 class ASHLAR_API Recorder final : public Route {
  public:
-  /// `upstream` outlives this.
+  /// Records the run on `stream`. `upstream` outlives the recorder. Never throws.
   Recorder(Upstream& upstream, const Stream& stream) noexcept
       : upstream_(upstream), stream_(stream) {}
 
+  /// As upstream's; the allocation is recorded if it is on the recorder's stream. Cost: upstream's,
+  /// and O(1) amortised. Never throws. Thread safety: any thread.
   Result<Address> allocate(Bytes size, const Stream& stream) noexcept override;
+  /// As upstream's; recorded if the allocation was. Cost: upstream's, and O(1). Never throws.
+  /// Thread safety: any thread.
   Status free(Address address) noexcept override;
+  /// As upstream's; recorded if the allocation was, and `stream` is another one. Cost: upstream's,
+  /// and O(1). Never throws. Thread safety: any thread.
   Status record_use(Address address, const Stream& stream) noexcept override;
-  /// Is it a live allocation that this noted?
+  /// Whether a recorded allocation that is live begins at the address. Cost: O(1). Never throws.
+  /// Thread safety: any thread.
   bool owns(Address address) const noexcept override;
 
-  /// The run so far, what is live in it as never freed; from now on a new one is noted, to which
-  /// that is not known. kOutOfMemory: there was no room for a note. kSizeOverflow: sizes that no
-  /// plan can have (check_recording).
+  /// The run so far; allocations that are still live count as never freed. Begins a new run, to
+  /// which they do not belong. kOutOfMemory: host memory ran out while the run was recorded, or does
+  /// now. kSizeOverflow: the sizes are too large to be planned (check_recording). Cost: linear.
+  /// Never throws. Thread safety: any thread.
   Result<Recording> take() noexcept;
 
  private:
@@ -43,11 +52,11 @@ class ASHLAR_API Recorder final : public Route {
 
   Upstream& upstream_;
   const Stream stream_;
-  // of what follows; not held while upstream is called, which may call back
+  // Guards the members below. Not held while upstream is called, which may call back.
   mutable std::mutex mutex_;
   Recording recording_;
   Live live_;
-  std::uint64_t run_ = 0;  // how often it was taken
+  std::uint64_t run_ = 0;  // how many runs were taken
   bool is_spoilt_ = false;
 };
 

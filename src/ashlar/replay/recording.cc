@@ -27,12 +27,12 @@ Status check_recording(const Recording& recording) {
     before = allocation.allocated;
     ASHLAR_REQUIRE(take(allocation.allocated), Code::kInvalidArgument,
                    "an event taken twice or past the end");
-    // Each may waste as much again to be aligned, as check_problem() counts it.
+    // As check_problem() counts it, each may waste up to its alignment.
     ASHLAR_REQUIRE(allocation.size < plan::kPlanBytesMax - total, Code::kSizeOverflow,
-                   "sizes that together pass 2^62");
+                   "sizes add up to over 2^62");
     total += allocation.size;
     ASHLAR_REQUIRE(kReplayAlignmentMax < plan::kPlanBytesMax - total, Code::kSizeOverflow,
-                   "sizes that together pass 2^62");
+                   "sizes add up to over 2^62");
     total += kReplayAlignmentMax;
     if (allocation.freed == kNeverFreed) continue;
     ASHLAR_REQUIRE(allocation.freed > allocation.allocated, Code::kInvalidArgument,
@@ -40,7 +40,7 @@ Status check_recording(const Recording& recording) {
     ASHLAR_REQUIRE(take(allocation.freed), Code::kInvalidArgument,
                    "an event taken twice or past the end");
   }
-  ASHLAR_REQUIRE(events == recording.events, Code::kInvalidArgument, "an event is left out");
+  ASHLAR_REQUIRE(events == recording.events, Code::kInvalidArgument, "an event is missing");
   return Status::ok();
 }
 

@@ -6,32 +6,32 @@
 namespace ashlar::inline v0::replay {
 namespace {
 
-struct ThreadWay {
+struct ThreadRoute {
   const Router* router = nullptr;
   Route* route = nullptr;
 };
-thread_local ThreadWay thread_way;
+thread_local ThreadRoute thread_route;  // of the thread's guard
 
 }  // namespace
 
 Result<Address> Router::allocate(Bytes size, const Stream& stream) noexcept {
-  Route* const route = thread_way.router == this ? thread_way.route : way_of(stream);
+  Route* const route = thread_route.router == this ? thread_route.route : route_of(stream);
   return route == nullptr ? base_.allocate(size, stream) : route->allocate(size, stream);
 }
 
-Route* Router::way_of(const Stream& stream) const noexcept {
-  if (way_count_.load(std::memory_order_acquire) == 0) return nullptr;
+Route* Router::route_of(const Stream& stream) const noexcept {
+  if (stream_route_count_.load(std::memory_order_acquire) == 0) return nullptr;
   const std::shared_lock lock(mutex_);
-  for (const Way& way : ways_) {
-    if (way.route != nullptr && is_same_stream(way.stream, stream)) return way.route;
+  for (const StreamRoute& entry : stream_routes_) {
+    if (entry.route != nullptr && is_same_stream(entry.stream, stream)) return entry.route;
   }
   return nullptr;
 }
 
-/// Calls the owner, and the base for what no route owns. The lock is not held meanwhile: an
-/// upstream may call back.
+/// Calls the route that owns the address, or the base. The lock is not held during the call, because
+/// an upstream may call back.
 template <class F>
-Status Router::pass_on(Address address, F&& call) noexcept {
+Status Router::call_owner(Address address, F&& call) noexcept {
   if (address.is_null() || route_count_.load(std::memory_order_acquire) == 0) return call(base_);
   Route* owner = nullptr;
   {
@@ -45,11 +45,11 @@ Status Router::pass_on(Address address, F&& call) noexcept {
 }
 
 Status Router::free(Address address) noexcept {
-  return pass_on(address, [&](Upstream& owner) { return owner.free(address); });
+  return call_owner(address, [&](Upstream& owner) { return owner.free(address); });
 }
 
 Status Router::record_use(Address address, const Stream& stream) noexcept {
-  return pass_on(address, [&](Upstream& owner) { return owner.record_use(address, stream); });
+  return call_owner(address, [&](Upstream& owner) { return owner.record_use(address, stream); });
 }
 
 Status Router::attach(Route& route) noexcept {
@@ -57,7 +57,7 @@ Status Router::attach(Route& route) noexcept {
   ASHLAR_REQUIRE(std::find(routes_.begin(), routes_.end(), &route) == routes_.end(), Code::kBusy,
                  "attached already");
   const auto room = std::find(routes_.begin(), routes_.end(), nullptr);
-  ASHLAR_REQUIRE(room != routes_.end(), Code::kBusy, "as many routes as there may be are attached");
+  ASHLAR_REQUIRE(room != routes_.end(), Code::kBusy, "the table of routes is full");
   *room = &route;
   route_count_.fetch_add(1, std::memory_order_release);
   return Status::ok();
@@ -75,30 +75,31 @@ Status Router::install(const Stream& stream, Route& route) noexcept {
   const std::unique_lock lock(mutex_);
   ASHLAR_REQUIRE(std::find(routes_.begin(), routes_.end(), &route) != routes_.end(),
                  Code::kNotFound, "the route is not attached");
-  Way* room = nullptr;
-  for (Way& way : ways_) {
-    ASHLAR_REQUIRE(way.route == nullptr || !is_same_stream(way.stream, stream), Code::kBusy,
+  StreamRoute* room = nullptr;
+  for (StreamRoute& entry : stream_routes_) {
+    ASHLAR_REQUIRE(entry.route == nullptr || !is_same_stream(entry.stream, stream), Code::kBusy,
                    "the stream has a guard already");
-    if (way.route == nullptr && room == nullptr) room = &way;
+    if (entry.route == nullptr && room == nullptr) room = &entry;
   }
-  ASHLAR_REQUIRE(room != nullptr, Code::kBusy, "as many streams as may have guards have one");
+  ASHLAR_REQUIRE(room != nullptr, Code::kBusy, "the table of stream guards is full");
   *room = {stream, &route};
-  way_count_.fetch_add(1, std::memory_order_release);
+  stream_route_count_.fetch_add(1, std::memory_order_release);
   return Status::ok();
 }
 
 void Router::remove(const Stream& stream) noexcept {
   const std::unique_lock lock(mutex_);
-  const auto found = std::find_if(ways_.begin(), ways_.end(), [&](const Way& way) {
-    return way.route != nullptr && is_same_stream(way.stream, stream);
-  });
-  ASHLAR_ASSERT(found != ways_.end(), "plan: a guard's stream has no way");
+  const auto found =
+      std::find_if(stream_routes_.begin(), stream_routes_.end(), [&](const StreamRoute& entry) {
+        return entry.route != nullptr && is_same_stream(entry.stream, stream);
+      });
+  ASHLAR_ASSERT(found != stream_routes_.end(), "router: a guard's stream has no route");
   *found = {};
-  way_count_.fetch_sub(1, std::memory_order_release);
+  stream_route_count_.fetch_sub(1, std::memory_order_release);
 }
 
 ThreadGuard::ThreadGuard(Router& router, Route& route) noexcept {
-  if (thread_way.router != nullptr) {
+  if (thread_route.router != nullptr) {
     status_ = {Code::kBusy, "the thread has a guard already"};
     return;
   }
@@ -107,11 +108,11 @@ ThreadGuard::ThreadGuard(Router& router, Route& route) noexcept {
     status_ = {Code::kNotFound, "the route is not attached"};
     return;
   }
-  thread_way = {&router, &route};
+  thread_route = {&router, &route};
 }
 
 ThreadGuard::~ThreadGuard() {
-  if (status_.is_ok()) thread_way = {};
+  if (status_.is_ok()) thread_route = {};
 }
 
 StreamGuard::StreamGuard(Router& router, Route& route, const Stream& stream) noexcept

@@ -1,16 +1,16 @@
-// Which way a request goes: to a recorder, to a replay, or straight down.
+// Sends requests to a recorder, to a replay, or straight to the allocator below.
 //
-// Purpose: a program allocates through one router for good; guards send a thread's or a stream's
-// allocations another way for a while (row REC-6). A free goes to whoever handed the address out,
-// from whatever thread, with or without a guard.
+// Purpose: a program always allocates through one router; guards send a thread's or a stream's
+// allocations to a route for a while (row REC-6). A free goes to the route that made the
+// allocation, from whatever thread, with or without a guard.
 // Thread safety: any thread. A guard ends on the thread that made it.
 //
 // Rules:
-//   (1) a thread's guard goes before a stream's;
-//   (2) one guard a thread, over all routers, and one a stream: kBusy for more. There is no
-//       nesting;
-//   (3) a route stays attached for as long as memory that it handed out may be freed; guards only
-//       choose who allocates.
+//   (1) a thread's guard takes precedence over a stream's;
+//   (2) a thread has at most one guard, over all routers, and a stream at most one: kBusy for more.
+//       Guards do not nest;
+//   (3) a route stays attached as long as memory that it allocated may be freed; guards only choose
+//       the route of allocations.
 #pragma once
 
 #include <array>
@@ -23,79 +23,96 @@
 
 namespace ashlar::inline v0::replay {
 
-/// An upstream that knows what it handed out.
+/// An upstream that knows which addresses it has handed out.
 class ASHLAR_API Route : public Upstream {
  public:
-  /// Is a free or a use of this address its affair?
+  /// Whether frees and uses of this address have to come here. Never throws. Thread safety: any
+  /// thread; called under the router's lock, so it must not call the router.
   virtual bool owns(Address address) const noexcept = 0;
 };
 
+/// What a program allocates through: chooses a route for each call.
 class ASHLAR_API Router final : public Upstream {
  public:
-  /// Routes attached at one time; guards of streams at one time.
+  /// The most routes that are attached, and the most streams that have guards, at the same time.
   static constexpr std::size_t kRoutesMax = 64;
 
-  /// `base` outlives this; this outlives its routes and guards.
+  /// `base` serves every request that has no route. It outlives the router, and the router outlives
+  /// its routes' attachment and its guards. Never throws.
   explicit Router(Upstream& base) noexcept : base_(base) {}
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
 
+  /// Allocates `size` bytes by the route of the calling thread's guard, else of the stream's guard,
+  /// else by the base; with its answer. Cost: O(1) without stream guards, otherwise a look at
+  /// kRoutesMax entries. Never throws. Thread safety: any thread.
   Result<Address> allocate(Bytes size, const Stream& stream) noexcept override;
+  /// Frees by the route that owns the address, else by the base; with its answer. Cost: O(1) without
+  /// routes, otherwise one owns() a route. Never throws. Thread safety: any thread.
   Status free(Address address) noexcept override;
+  /// Records a use by the route that owns the address, else by the base; with its answer. Cost: as
+  /// free(). Never throws. Thread safety: any thread.
   Status record_use(Address address, const Stream& stream) noexcept override;
 
-  /// Frees and uses of what `route` owns go to it from now on. kBusy: attached already, or
-  /// kRoutesMax are.
+  /// From now on frees and uses of addresses that `route` owns go to it. kBusy: it is attached
+  /// already, or kRoutesMax routes are. Cost: O(kRoutesMax). Never throws. Thread safety: any
+  /// thread.
   Status attach(Route& route) noexcept;
-  /// REQUIRES: no guard sends to it any more.
+  /// Ends attach(); a no-op if the route is not attached. REQUIRES: no guard sends to it any more.
+  /// Cost: O(kRoutesMax). Never throws. Thread safety: any thread.
   void detach(Route& route) noexcept;
 
  private:
   friend class ThreadGuard;
   friend class StreamGuard;
-  struct Way {
+  struct StreamRoute {
     Stream stream;
     Route* route = nullptr;
   };
 
-  Route* way_of(const Stream& stream) const noexcept;
+  Route* route_of(const Stream& stream) const noexcept;
   Status install(const Stream& stream, Route& route) noexcept;
   void remove(const Stream& stream) noexcept;
   template <class F>
-  Status pass_on(Address address, F&& call) noexcept;
+  Status call_owner(Address address, F&& call) noexcept;
 
   Upstream& base_;
-  mutable std::shared_mutex mutex_;  // of what follows
+  mutable std::shared_mutex mutex_;  // guards the members below
   std::array<Route*, kRoutesMax> routes_{};
-  std::array<Way, kRoutesMax> ways_{};
+  std::array<StreamRoute, kRoutesMax> stream_routes_{};
   std::atomic<std::size_t> route_count_{0};
-  std::atomic<std::size_t> way_count_{0};
+  std::atomic<std::size_t> stream_route_count_{0};
 };
 
 /// Sends what the calling thread allocates through `router` to `route`, for a scope.
 class ASHLAR_API ThreadGuard {
  public:
-  /// status() says kBusy, and nothing is sent, where the thread has a guard already; kNotFound
-  /// where `route` is not attached.
+  /// Both outlive the guard. If status() is not ok, the guard does nothing: kBusy, the thread has a
+  /// guard already; kNotFound, `route` is not attached. Cost: O(kRoutesMax). Never throws.
   ThreadGuard(Router& router, Route& route) noexcept;
+  /// Ends it. REQUIRES: the thread that made it. Never throws.
   ~ThreadGuard();
   ThreadGuard(const ThreadGuard&) = delete;
   ThreadGuard& operator=(const ThreadGuard&) = delete;
+  /// Whether the guard is in effect, or why not.
   Status status() const noexcept { return status_; }
 
  private:
   Status status_;
 };
 
-/// The same for what anybody allocates on `stream`.
+/// Sends what any thread allocates through `router` on `stream` to `route`, for a scope.
 class ASHLAR_API StreamGuard {
  public:
-  /// status() says kBusy where the stream has a guard, or kRoutesMax streams have; kNotFound where
-  /// `route` is not attached.
+  /// Both outlive the guard. If status() is not ok, the guard does nothing: kBusy, the stream has a
+  /// guard already, or kRoutesMax streams have one; kNotFound, `route` is not attached. Cost:
+  /// O(kRoutesMax). Never throws.
   StreamGuard(Router& router, Route& route, const Stream& stream) noexcept;
+  /// Ends it. Never throws.
   ~StreamGuard();
   StreamGuard(const StreamGuard&) = delete;
   StreamGuard& operator=(const StreamGuard&) = delete;
+  /// Whether the guard is in effect, or why not.
   Status status() const noexcept { return status_; }
 
  private:

@@ -8,9 +8,10 @@ namespace {
 using Kind = Difference::Kind;
 using Events = std::vector<RecordedEvent>;
 
-/// What kind of difference begins at an event, and with which allocation. Nothing stands where a
-/// run is over.
-std::pair<Kind, std::uint32_t> blame(const RecordedEvent* recorded, const RecordedEvent* run) {
+/// The kind of difference between two events of one number, and its allocation. Null: that run has
+/// ended.
+std::pair<Kind, std::uint32_t> difference_at(const RecordedEvent* recorded,
+                                             const RecordedEvent* run) {
   if (run != nullptr && run->is_free) return {Kind::kFreedEarly, run->allocation};
   if (recorded != nullptr && recorded->is_free) return {Kind::kFreedLate, recorded->allocation};
   if (recorded == nullptr) return {Kind::kExtraAllocation, run->allocation};
@@ -35,11 +36,11 @@ std::optional<Difference> first_difference(const Recording& recorded, const Reco
   for (std::size_t e = 0; e < std::max(a.size(), b.size()); ++e) {
     const RecordedEvent* const one = e < a.size() ? &a[e] : nullptr;
     const RecordedEvent* const other = e < b.size() ? &b[e] : nullptr;
-    // Up to here all events agree, so allocations have the same numbers.
+    // All earlier events agree, so allocations have the same numbers in both.
     const bool agree = one != nullptr && other != nullptr && *one == *other &&
                        size_in(recorded, one->allocation) == size_in(run, one->allocation);
     if (agree) continue;
-    const std::pair<Kind, std::uint32_t> what = blame(one, other);
+    const std::pair<Kind, std::uint32_t> what = difference_at(one, other);
     return found(what.first, what.second, e);
   }
   for (std::uint32_t k = 0; k < recorded.allocations.size(); ++k) {

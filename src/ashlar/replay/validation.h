@@ -1,7 +1,7 @@
-// Was a later run the recorded one?
+// Compares a run with its recording.
 //
-// Purpose: row REC-4. Record the later run too, and ask: the first event at which the two differ,
-// in time, says which allocation it was and how. What comes after it follows from it, mostly.
+// Purpose: row REC-4. Record the later run too, and ask for the first event at which the two differ:
+// it names the allocation and how it differs. Later differences mostly follow from the first.
 // Thread safety: pure functions.
 #pragma once
 
@@ -13,30 +13,39 @@
 
 namespace ashlar::inline v0::replay {
 
+/// How a run first differs from its recording.
 struct Difference {
+  /// What differs about the allocation.
   enum class Kind : std::uint8_t {
     kSize,               ///< it has another size
-    kExtraAllocation,    ///< the recording was over
-    kMissingAllocation,  ///< the run was over
-    kFreedEarly,         ///< at an event where something else was recorded
-    kFreedLate,          ///< or never: not at the event recorded
-    /// by another stream, in one of the two only. Looked for last: a use has no place among events
+    kExtraAllocation,    ///< the recording has ended
+    kMissingAllocation,  ///< the run has ended
+    kFreedEarly,         ///< it is freed where something else was recorded
+    kFreedLate,          ///< it is not freed where that was recorded, but later or never
+    /// Another stream uses it in one of the two only. Found after all others: a use is no event.
     kUsedElsewhere,
   };
-  Kind kind = Kind::kSize;
-  std::uint32_t allocation = 0;  ///< the same number in both
-  plan::Time event = 0;          ///< where they differ; of kUsedElsewhere, the allocation
-  Bytes recorded;                ///< its size in the recording, zero where it is not in it
-  Bytes found;                   ///< its size in the run, zero where it is not in it
+  Kind kind = Kind::kSize;       ///< what differs
+  std::uint32_t allocation = 0;  ///< index into Recording::allocations, the same in both
+  plan::Time event = 0;  ///< the number where they differ; for kUsedElsewhere, of the allocation
+  Bytes recorded;        ///< its size in the recording; zero if it is not there
+  Bytes found;           ///< its size in the run; zero if it is not there
+  /// Equal if every field is.
   friend constexpr bool operator==(const Difference&, const Difference&) = default;
 };
 
-/// The first difference; nothing when the runs agree. REQUIRES: check_recording() of both. Cost:
-/// linear.
+/// The first difference of `run` from `recorded`; nothing if they agree. REQUIRES:
+/// check_recording() of both.
+///
+/// Cost: linear. Throws std::bad_alloc if host memory runs out.
+/// Thread safety: any number of calls at the same time.
 ASHLAR_API std::optional<Difference> first_difference(const Recording& recorded,
                                                       const Recording& run);
 
-/// One line: "event 12: allocation 5 has 1024 bytes; recorded with 512".
+/// The difference in one line: "event 12: allocation 5 has 1024 bytes; recorded with 512 bytes".
+///
+/// Cost: O(1). Throws std::bad_alloc if host memory runs out.
+/// Thread safety: any number of calls at the same time.
 ASHLAR_API std::string text_of(const Difference& difference);
 
 }  // namespace ashlar::inline v0::replay

@@ -8,13 +8,13 @@
 namespace ashlar::inline v0::plan::solve {
 namespace {
 
-/// Floors over sections, as runs of one height. What is asked about is then overwritten, so all
-/// calls together touch each run once.
+/// Floors over sections, as runs of one height. compact() overwrites the sections that it has asked
+/// about, so all its calls together touch each run once.
 class Floors {
  public:
   explicit Floors(Section sections) {
     runs_[0] = 0;
-    runs_[sections] = 0;  // the end; never asked
+    runs_[sections] = 0;  // the end; no call reaches it
   }
   /// The highest floor over [first, last).
   Units highest(Section first, Section last) const {

@@ -9,9 +9,9 @@
 
 namespace ashlar::inline v0::plan::solve {
 
-/// Takes the items in order of their given offsets and puts each on what is below it: no offset in
-/// `*offsets` is above the given one. False where that is no valid plan, which then `given` is not
-/// either: two meet, one is not aligned or not at its pin.
+/// Takes the items in order of their given offsets and puts each onto the items below it, so no
+/// offset in `*offsets` is above the given one. False if `given` is not a valid plan of the items:
+/// two of them overlap, one is not aligned, or one is not at its pin.
 /// Cost: O(n log n).
 bool compact(const Items& items, const std::vector<Units>& given, std::vector<Units>* offsets);
 

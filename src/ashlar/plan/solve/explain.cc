@@ -12,10 +12,10 @@ namespace {
 
 using Buffers = std::vector<std::uint32_t>;
 
-/// What making the items of a part costs.
-constexpr std::uint64_t kStepsABuffer = 16;
+/// What it costs to make the items of a part.
+constexpr std::uint64_t kStepsPerBuffer = 16;
 
-/// The space with some of its buffers.
+/// The problem of some buffers of the space alone.
 Problem part_of(const Problem& problem, std::uint32_t space, const Buffers& buffers) {
   Problem part;
   part.spaces = {problem.spaces[space]};
@@ -35,8 +35,8 @@ bool is_live_at(const Problem& problem, const Buffer& buffer, Time time) {
   return false;
 }
 
-/// Buffers that are live at one time when more bytes are than the capacity has, or one that is
-/// pinned too high; as few as will do. None where what is live always fits.
+/// One buffer that is pinned too high; or the largest of the buffers that are live when the most
+/// bytes are, as many as exceed the capacity. Empty if the live bytes always fit.
 Buffers overload(const Problem& problem, std::uint32_t space, const Buffers& buffers) {
   const Bytes capacity = problem.spaces[space].capacity;
   for (const std::uint32_t b : buffers) {
@@ -61,7 +61,7 @@ Buffers overload(const Problem& problem, std::uint32_t space, const Buffers& buf
   std::vector<std::uint32_t> groups;
   Bytes sum;
   for (const std::uint32_t b : live) {
-    const std::uint32_t group = problem.buffers[b].group;  // counts once, as high as its largest
+    const std::uint32_t group = problem.buffers[b].group;  // counts once, as large as its largest
     if (group != kNoGroup && std::find(groups.begin(), groups.end(), group) != groups.end())
       continue;
     if (group != kNoGroup) groups.push_back(group);
@@ -73,11 +73,11 @@ Buffers overload(const Problem& problem, std::uint32_t space, const Buffers& buf
   return few;
 }
 
-/// Is it proved, within the steps left, that these have no plan?
+/// Whether a search within the steps left proves that the buffers have no plan.
 bool cannot_fit(const Problem& problem, std::uint32_t space, const Buffers& buffers,
-                std::uint64_t* steps, Stop* stop) {
+                std::uint64_t* steps, const StopCondition& stop) {
   const Items items = make_items(part_of(problem, space, buffers), 0);
-  *steps -= std::min(*steps, kStepsABuffer * buffers.size());
+  *steps -= std::min(*steps, kStepsPerBuffer * buffers.size());
   const auto capacity = static_cast<Units>(problem.spaces[space].capacity / items.unit);
   if (items.lower_bound > capacity) return true;
   if (!SkylineSearch::can_search(items)) return false;
@@ -85,7 +85,7 @@ bool cannot_fit(const Problem& problem, std::uint32_t space, const Buffers& buff
   SearchMemory memory;
   const SkylineSearch::Outcome outcome =
       search.run(capacity, std::vector<std::int32_t>(items.size(), 0),
-                 {std::numeric_limits<std::uint64_t>::max(), *steps, stop}, &memory);
+                 {std::numeric_limits<std::uint64_t>::max(), *steps, &stop}, &memory);
   *steps -= std::min(*steps, search.steps());
   return outcome == SkylineSearch::Outcome::kNone;
 }
@@ -93,15 +93,15 @@ bool cannot_fit(const Problem& problem, std::uint32_t space, const Buffers& buff
 }  // namespace
 
 std::vector<std::uint32_t> explain_misfit(const Problem& problem, std::uint32_t space,
-                                          std::uint64_t steps, Stop* stop) {
+                                          std::uint64_t steps, const StopCondition& stop) {
   Buffers buffers;
   for (std::uint32_t b = 0; b < problem.buffers.size(); ++b) {
     if (problem.buffers[b].space == space) buffers.push_back(b);
   }
   if (Buffers few = overload(problem, space, buffers); !few.empty()) buffers = std::move(few);
-  // Leave out halves, quarters, ... single buffers, as long as what remains cannot fit.
+  // Leave out halves, quarters, ... single buffers, as long as the rest cannot fit.
   for (std::size_t chunk = buffers.size() / 2; chunk > 0; chunk /= 2) {
-    for (std::size_t at = 0; at < buffers.size() && steps > 0 && !stop->now();) {
+    for (std::size_t at = 0; at < buffers.size() && steps > 0 && !stop.is_met();) {
       Buffers fewer(buffers.begin(), buffers.begin() + static_cast<std::ptrdiff_t>(at));
       const std::size_t end = std::min(at + chunk, buffers.size());
       fewer.insert(fewer.end(), buffers.begin() + static_cast<std::ptrdiff_t>(end), buffers.end());

@@ -1,8 +1,10 @@
-// What a search has tried in vain: a set of keys with a bound on its memory.
+// The parts that a search has proved to have no plan: a set of keys of bounded size.
 //
-// Thread safety: none. A key is forgotten when another one needs its place: to forget is to search
-// again, never to be wrong. A key is 128 bits of hash: that two states share one is less likely
-// than that the machine errs.
+// Thread safety: none.
+//
+// A new key may replace an older one. A replaced key costs repeated search and never a wrong
+// answer. A key is 128 bits of hash: two different states with the same key are less likely than a
+// hardware error.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +22,8 @@ class FailedParts {
     std::uint64_t place = 0;
     std::uint64_t check = 0;
   };
-  /// What failed within some capacity fails within any smaller one, and only there.
+  /// Sets the capacity of the following calls. A part that failed within some capacity also fails
+  /// within every smaller one, and may succeed within a larger one.
   void begin(Units capacity) { capacity_ = capacity; }
   bool holds(Key key) const {
     if (entries_.empty()) return false;
@@ -36,7 +39,7 @@ class FailedParts {
  private:
   struct Entry {
     Key key;
-    Units capacity = -1;  ///< none
+    Units capacity = -1;  ///< -1: the entry is empty
   };
   static constexpr std::size_t kEntriesFirst = std::size_t{1} << 8;
   static constexpr std::size_t kEntriesMax = std::size_t{1} << 20;  ///< 24 MiB
@@ -58,7 +61,7 @@ class FailedParts {
     }
   }
 
-  std::vector<Entry> entries_;  // a power of two, in pairs
+  std::vector<Entry> entries_;  // a power of two; entries 2k and 2k + 1 form a bucket
   std::size_t count_ = 0;
   Units capacity_ = 0;
 };

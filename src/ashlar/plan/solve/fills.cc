@@ -10,13 +10,13 @@
 namespace ashlar::inline v0::plan::solve {
 namespace {
 
-/// First fit looks at every pair: beyond so many it takes longer than anybody waits for a greedy
-/// answer,
+/// First fit looks at every pair of items. With more pairs it takes longer than a greedy answer is
+/// worth, and is left out.
 constexpr std::uint64_t kFirstFitPairsMax = 900'000'000;
-/// and beyond so many it comes after that many orders at random.
+/// With more pairs than this, first fit comes after some fills in random orders.
 constexpr std::uint64_t kFirstFitPairsFew = 10'000'000;
-constexpr std::uint32_t kLuckBeforeFirstFit = 32;
-constexpr std::uint64_t kFillSteps = 100;  // an item
+constexpr std::uint32_t kRandomFillsBeforeFirstFit = 32;
+constexpr std::uint64_t kFillStepsPerItem = 100;
 
 }  // namespace
 
@@ -38,24 +38,25 @@ std::vector<ItemIndex> order_by_size(const Items& items, bool by_area) {
 }
 
 Fills::Fills(const Items& items) : items_(items) {
-  for (const Item& item : items.items) to_place_ += item.pinned == kNotPinned ? 1 : 0;
-  const std::uint64_t pairs = to_place_ * items.size();
+  for (const Item& item : items.items) to_place_count_ += item.pinned == kNotPinned ? 1 : 0;
+  const std::uint64_t pairs = to_place_count_ * items.size();
   has_first_fit_ = pairs <= kFirstFitPairsMax;
   const bool is_soon = pairs <= kFirstFitPairsFew;
-  first_fit_ = kFillOrdersKnown + (is_soon ? 0 : kLuckBeforeFirstFit);
-  known_ = kFillOrdersKnown + (is_soon ? 2 : 0);
+  first_fit_ = kFixedFillOrders + (is_soon ? 0 : kRandomFillsBeforeFirstFit);
+  initial_count_ = kFixedFillOrders + (is_soon ? 2 : 0);
 }
 
-Units Fills::run(std::uint32_t k, Units stop_at, const Stop* stop, std::vector<Units>* offsets) {
+Units Fills::run(std::uint32_t k, Units stop_at, const StopCondition* stop,
+                 std::vector<Units>* offsets) {
   if (is_first_fit(k))
     return first_fit(items_, order_by_size(items_, k != first_fit_), stop_at, stop, offsets);
-  const FillOrder order = fill_order_of(items_, has_first_fit_ && k > first_fit_ ? k - 2 : k);
+  const FillOrder order = fill_order(items_, has_first_fit_ && k > first_fit_ ? k - 2 : k);
   if (order.is_backwards) std::call_once(mirror_once_, [this] { mirrored_ = mirrored(items_); });
   return valley_fill(order.is_backwards ? mirrored_ : items_, order, stop_at, stop, offsets);
 }
 
 std::uint64_t Fills::cost(std::uint32_t k) const {
-  return is_first_fit(k) ? to_place_ * items_.size() / 4 : kFillSteps * items_.size();
+  return is_first_fit(k) ? to_place_count_ * items_.size() / 4 : kFillStepsPerItem * items_.size();
 }
 
 }  // namespace ashlar::inline v0::plan::solve

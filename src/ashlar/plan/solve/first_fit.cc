@@ -5,10 +5,10 @@
 namespace ashlar::inline v0::plan::solve {
 namespace {
 
-/// The lowest offset from `at` on at which `item` does not meet `other`, which is at `offset`.
+/// The lowest offset from `at` on at which `item` does not overlap `other`, which is at `offset`.
 Units clear_of(const Items& items, const Item& item, Units at, const Item& other, Units offset) {
   bool has_moved = true;
-  while (has_moved) {  // pieces have different heights: having cleared one it may meet another
+  while (has_moved) {  // pieces differ in height: above one, the item may overlap another
     has_moved = false;
     const Piece* a = items.begin_of(item);
     const Piece* b = items.begin_of(other);
@@ -46,7 +46,7 @@ class FirstFit {
     for (ItemIndex i = 0; i < items.size(); ++i) {
       if (items.items[i].pinned != kNotPinned) pinned.push_back(i);
     }
-    // The lowest first: each is put at the end of placed_.
+    // The lowest first, so that each is appended to placed_.
     std::sort(pinned.begin(), pinned.end(), [&](ItemIndex a, ItemIndex b) {
       return items.items[a].pinned != items.items[b].pinned
                  ? items.items[a].pinned < items.items[b].pinned
@@ -67,14 +67,16 @@ class FirstFit {
     placed_.insert(at, Placed{offset, index, item.first, item.last});
   }
 
-  /// The lowest offset from `at` on that is free all the item's life. REQUIRES: `at` is aligned.
+  /// The lowest offset from `at` on that is free for all the item's life. REQUIRES: `at` is
+  /// aligned.
   Units lowest_from(ItemIndex index, Units at) const {
     const Item& item = items_.items[index];
     for (Units from = -1; from != at;) {
       from = at;
-      // In order of offset: what begins above the item's end cannot be met, for `at` only grows and
-      // so does the order. What was passed cannot be met either, unless the item is in pieces: a
-      // low one passes below what a high one then lifts it into.
+      // Both `at` and the offsets of placed_ ascend. So a placed item that begins above the item's
+      // end ends the loop, and one that was passed is passed for good, unless the item is in
+      // pieces: a low piece may pass below a placed item, and be lifted into it when a high piece
+      // moves the item up. Then the loop starts again.
       for (const Placed& other : placed_) {
         if (other.offset >= at + item.height) break;
         if (other.first >= item.last || item.first >= other.last) continue;
@@ -96,32 +98,33 @@ class FirstFit {
 }  // namespace
 
 Units first_fit(const Items& items, const std::vector<ItemIndex>& order, Units stop_at,
-                const Stop* stop, std::vector<Units>* offsets) {
+                const StopCondition* stop, std::vector<Units>* offsets) {
   constexpr std::uint32_t kPlacedBetweenLooks = 256;
   FirstFit fit(items, offsets);
   std::uint32_t placed = 0;
   for (const ItemIndex index : order) {
     if (fit.is_placed(index)) continue;
     fit.put(index, fit.lowest_from(index, 0));
-    const bool is_late = ++placed % kPlacedBetweenLooks == 0 && stop != nullptr && stop->now();
-    if (is_late || fit.peak() >= stop_at) return stop_at;
+    const bool is_stopped =
+        ++placed % kPlacedBetweenLooks == 0 && stop != nullptr && stop->is_met();
+    if (is_stopped || fit.peak() >= stop_at) return stop_at;
   }
   return fit.peak();
 }
 
-Units first_fit_from(const Items& items, const std::vector<Units>& wishes,
-                     const std::vector<ItemIndex>& order, std::vector<Units>* offsets) {
+Units first_fit_with_hints(const Items& items, const std::vector<Units>& hints,
+                           const std::vector<ItemIndex>& order, std::vector<Units>* offsets) {
   FirstFit fit(items, offsets);
-  std::vector<ItemIndex> wishing;
+  std::vector<ItemIndex> hinted;
   for (ItemIndex i = 0; i < items.size(); ++i) {
-    if (wishes[i] != kNotPinned && wishes[i] % items.items[i].alignment == 0 && !fit.is_placed(i))
-      wishing.push_back(i);
+    if (hints[i] != kNotPinned && hints[i] % items.items[i].alignment == 0 && !fit.is_placed(i))
+      hinted.push_back(i);
   }
-  std::sort(wishing.begin(), wishing.end(), [&](ItemIndex a, ItemIndex b) {
-    return wishes[a] != wishes[b] ? wishes[a] < wishes[b] : a < b;
+  std::sort(hinted.begin(), hinted.end(), [&](ItemIndex a, ItemIndex b) {
+    return hints[a] != hints[b] ? hints[a] < hints[b] : a < b;
   });
-  for (const ItemIndex index : wishing) {
-    if (fit.lowest_from(index, wishes[index]) == wishes[index]) fit.put(index, wishes[index]);
+  for (const ItemIndex index : hinted) {
+    if (fit.lowest_from(index, hints[index]) == hints[index]) fit.put(index, hints[index]);
   }
   for (const ItemIndex index : order) {
     if (!fit.is_placed(index)) fit.put(index, fit.lowest_from(index, 0));

@@ -16,7 +16,7 @@ struct Stretch {
   ItemIndex item;
 };
 
-/// A buffer's life without its gaps, appended.
+/// Appends the pieces of a buffer's life.
 void append_stretches(const Problem& problem, const Buffer& buffer, ItemIndex item,
                       std::vector<Stretch>* out) {
   for (std::uint32_t k = 0; k < live_pieces(buffer); ++k) {
@@ -24,8 +24,8 @@ void append_stretches(const Problem& problem, const Buffer& buffer, ItemIndex it
   }
 }
 
-/// Several buffers' stretches of one item as stretches that do not overlap: at each time the
-/// highest counts.
+/// Replaces the stretches of several buffers of one item by stretches that do not overlap, as high
+/// at each time as the highest of them.
 void flatten(std::vector<Stretch>* stretches) {
   std::vector<Time> times;
   for (const Stretch& s : *stretches) {
@@ -64,7 +64,7 @@ void add_item(Draft* draft, const Buffer& buffer) {
            buffer.pinned == kNowhere ? kNotPinned : static_cast<Units>(buffer.pinned.count())});
 }
 
-/// Items and their stretches, in bytes.
+/// The items and their stretches, in bytes.
 Draft make_draft(const Problem& problem, std::uint32_t space) {
   Draft draft;
   draft.items.item_of.assign(problem.buffers.size(), kNoItem);
@@ -98,7 +98,7 @@ Draft make_draft(const Problem& problem, std::uint32_t space) {
   return draft;
 }
 
-/// The greatest number that divides every height, alignment above one, and pin.
+/// The greatest number that divides every height, every alignment above one, and every pin.
 std::uint64_t common_unit(const Draft& draft) {
   std::uint64_t unit = 0;
   for (const Stretch& s : draft.stretches) unit = std::gcd(unit, s.height);
@@ -109,11 +109,11 @@ std::uint64_t common_unit(const Draft& draft) {
   return std::max<std::uint64_t>(unit, 1);
 }
 
-/// Gives every stretch its sections, as a piece.
+/// Makes a piece of every stretch: finds its sections.
 void number_sections(Draft* draft) {
   struct Moment {
     Time at;
-    bool begins;  // ends come first: lifetimes are half-open
+    bool begins;  // at one time, ends come before beginnings: lifetimes are half-open
     std::uint32_t stretch;
   };
   std::vector<Moment> moments;
@@ -140,7 +140,7 @@ void number_sections(Draft* draft) {
     one_has_ended = false;
     items.pieces[moment.stretch].first = sections - 1;
     items.moment.resize(sections);
-    items.moment.back() = moment.at;  // the last to begin: nothing has ended yet
+    items.moment.back() = moment.at;  // the last beginning, before anything of the section ends
   }
   items.load.assign(sections, 0);
 }
@@ -166,7 +166,7 @@ Items make_items(const Problem& problem, std::uint32_t space) {
     item.pieces_end = p + 1;
     item.last = piece.last;
     item.height = std::max(item.height, piece.height);
-    // A difference of heights a section, added up below.
+    // Differences from the section before; partial_sum() below adds them up.
     items.load[piece.first] += piece.height;
     if (piece.last < items.sections()) items.load[piece.last] -= piece.height;
   }

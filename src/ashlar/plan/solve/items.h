@@ -1,18 +1,21 @@
-// One space of a problem as solvers see it: items over sections, in units.
+// One space of a problem as the solvers see it: items over sections, in units.
 //
-// Purpose: what is hard about a problem and nothing else. Times become sections: between two of
-// them some buffer ends and another begins, so each is a largest set of buffers that are live
-// together, and within one nothing need be told apart. An alias group becomes one item; gaps make
-// an item of several pieces; bytes become units of their greatest common divisor.
+// Purpose: reduces a problem to what is hard about it.
+//   - Times become sections. From one section to the next some buffer ends and another begins, so
+//     the buffers of a section are a largest set of buffers that are live together, and times
+//     within a section need not be told apart.
+//   - A buffer, or all buffers of an alias group together, become an item. Gaps make an item of
+//     several pieces.
+//   - Bytes become units of their greatest common divisor.
 // Thread safety: immutable once made.
 //
 // Invariants:
-//   (1) An item has one piece at least; its pieces are in order and do not overlap.
-//   (2) Every piece covers at least one section, and two items conflict exactly when pieces of
-//       theirs share a section.
-//   (3) A plan of the items in units is a plan of the buffers: offset * unit, and the peaks agree.
-//       The least peak is a multiple of the unit, for so is every offset in a plan where nothing
-//       can be moved down.
+//   (1) An item has at least one piece; its pieces are in order and do not overlap.
+//   (2) Every piece covers at least one section. Two items conflict exactly when a piece of one and
+//       a piece of the other share a section.
+//   (3) A plan of the items, each offset times the unit, is a plan of the buffers with the same
+//       peak. The least peak is a multiple of the unit, because in a plan where nothing can be
+//       moved down every offset is one.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +30,7 @@ using Units = std::int64_t;
 using Section = std::uint32_t;
 using ItemIndex = std::uint32_t;
 
-/// Where an item is over sections [first, last), and how high.
+/// A rectangle of an item: sections [first, last), and its height.
 struct Piece {
   Section first;
   Section last;
@@ -40,9 +43,9 @@ struct Item {
   std::uint32_t pieces_end;
   Section first;  ///< of its first piece
   Section last;   ///< of its last piece
-  Units height;   ///< the greatest of its pieces
+  Units height;   ///< of its highest piece
   Units alignment;
-  Units pinned;  ///< kNotPinned, or its offset
+  Units pinned;  ///< its offset, or kNotPinned
 };
 inline constexpr Units kNotPinned = -1;
 
@@ -51,10 +54,10 @@ struct Items {
   std::vector<Piece> pieces;
   /// by buffer of the problem; kNoItem for buffers of other spaces
   std::vector<ItemIndex> item_of;
-  std::vector<Units> load;   ///< by section: the heights of the items there
+  std::vector<Units> load;   ///< by section: the sum of the heights of the items there
   std::vector<Time> moment;  ///< by section: a time at which all its items are live
   Bytes unit{1};
-  Units lower_bound = 0;  ///< the greatest load, and the ends of pinned items
+  Units lower_bound = 0;  ///< the greatest load or end of a pinned item: no peak is below
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(items.size()); }
   Section sections() const { return static_cast<Section>(load.size()); }
@@ -71,15 +74,15 @@ inline Units aligned(Units at, Units alignment) {
 /// The highest end of an item. Cost: O(items).
 Units peak_of(const Items& items, const std::vector<Units>& offsets);
 
-/// The sum of all items' widths in sections: what tables of the items over each section take. Cost:
-/// O(pieces).
+/// The sum of all items' widths in sections: the size of a table of the items over each section.
+/// Cost: O(pieces).
 std::uint64_t cover_of(const Items& items);
 
 /// The items of one space. REQUIRES: check_problem() is ok. Cost: O(n log n).
 Items make_items(const Problem& problem, std::uint32_t space);
 
-/// The offsets of the problem's buffers in that space, from those of its items. Others are left as
-/// they are.
+/// Writes the offsets of the space's buffers, by buffer of the problem, from those of its items.
+/// The offsets of other spaces' buffers stay as they are.
 void write_offsets(const Items& items, const std::vector<Units>& offsets, std::vector<Bytes>* out);
 
 }  // namespace ashlar::inline v0::plan::solve

@@ -1,4 +1,5 @@
-// A bijection of 64-bit words that looks random, and what is drawn from it: equal on every machine.
+// A bijection of 64-bit words that looks random. Pseudo-random choices come from it, so that they
+// are equal on every machine.
 //
 // Source: the finalizer of MurmurHash3 (A. Appleby, public domain).
 #pragma once

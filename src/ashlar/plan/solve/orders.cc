@@ -8,19 +8,19 @@
 namespace ashlar::inline v0::plan::solve {
 namespace {
 
-/// What makes an item better, in 1/1024: its width in sections, its length in time, its height, and
-/// luck.
+/// What an item's rank depends on, in 1/1024: its width in sections, its length in time, its height,
+/// and a random number.
 struct Weights {
   std::int64_t width, length, height, noise;
   bool picks_best, is_backwards;
 };
-// The first is best for large graphs; of two that are good for small ones, those that find
-// different things (measured).
-constexpr Weights kKnown[] = {{0, 512, 512, 0, true, false},  {0, 512, 512, 0, false, true},
-                              {0, 0, 1024, 0, false, true},   {512, 0, 512, 0, false, false},
-                              {512, 0, 512, 0, true, false},  {324, 0, 700, 0, false, true},
-                              {860, 0, 164, 0, false, false}, {1024, 0, 0, 0, true, false}};
-static_assert(std::size(kKnown) == kFillOrdersKnown);
+// Measured: the first is best for large graphs. The others are good for small ones and were chosen
+// because they find different plans.
+constexpr Weights kFixedWeights[] = {{0, 512, 512, 0, true, false},  {0, 512, 512, 0, false, true},
+                                     {0, 0, 1024, 0, false, true},   {512, 0, 512, 0, false, false},
+                                     {512, 0, 512, 0, true, false},  {324, 0, 700, 0, false, true},
+                                     {860, 0, 164, 0, false, false}, {1024, 0, 0, 0, true, false}};
+static_assert(std::size(kFixedWeights) == kFixedFillOrders);
 
 Weights draw_weights(std::uint64_t attempt) {
   const std::uint64_t word = mix(~attempt);
@@ -37,7 +37,7 @@ std::uint64_t length_of(const Items& items, const Item& item) {
   return end - at(item.first);
 }
 
-/// From -1024 to 1024, by attempt and item.
+/// A random number from -1024 to 1024, by attempt and item.
 std::int64_t jitter(std::uint64_t attempt, ItemIndex item) {
   return static_cast<std::int64_t>(mix(attempt << 32 | item) % 2049) - 1024;
 }
@@ -47,7 +47,7 @@ std::int64_t jitter(std::uint64_t attempt, ItemIndex item) {
 std::int32_t log2_fixed(std::uint64_t value) {
   const int whole = static_cast<int>(std::bit_width(value)) - 1;
   const std::uint64_t fraction = whole >= 10 ? value >> (whole - 10) : value << (10 - whole);
-  return whole * 1024 + static_cast<std::int32_t>(fraction & 1023);  // linear between powers of two
+  return whole * 1024 + static_cast<std::int32_t>(fraction & 1023);
 }
 
 std::uint64_t luby(std::uint64_t k) {
@@ -58,9 +58,9 @@ std::uint64_t luby(std::uint64_t k) {
   }
 }
 
-std::vector<std::int32_t> order_of(const Items& items, std::uint64_t attempt,
-                                   const std::vector<std::uint64_t>& blames) {
-  std::vector<std::int32_t> order(items.size());
+std::vector<std::int32_t> search_ranks(const Items& items, std::uint64_t attempt,
+                                       const std::vector<std::uint64_t>& blames) {
+  std::vector<std::int32_t> ranks(items.size());
   const std::uint64_t word = mix(attempt);
   std::int64_t wide = static_cast<std::int64_t>(word % 1025),
                noise = static_cast<std::int64_t>(mix(~attempt) % 1024);
@@ -72,18 +72,19 @@ std::vector<std::int32_t> order_of(const Items& items, std::uint64_t attempt,
   const bool looks_at_blames = attempt > 3 && !blames.empty() && word >> 63 != 0;
   for (ItemIndex i = 0; i < items.size(); ++i) {
     const Item& item = items.items[i];
-    order[i] = static_cast<std::int32_t>(
+    ranks[i] = static_cast<std::int32_t>(
         (wide * log2_fixed(item.last - item.first) +
          (1024 - wide) * log2_fixed(static_cast<std::uint64_t>(item.height)) +
          noise * jitter(attempt, i)) /
         1024);
-    if (looks_at_blames) order[i] += log2_fixed(1 + blames[i]);
+    if (looks_at_blames) ranks[i] += log2_fixed(1 + blames[i]);
   }
-  return order;
+  return ranks;
 }
 
-FillOrder fill_order_of(const Items& items, std::uint64_t attempt) {
-  const Weights weights = attempt < kFillOrdersKnown ? kKnown[attempt] : draw_weights(attempt);
+FillOrder fill_order(const Items& items, std::uint64_t attempt) {
+  const Weights weights =
+      attempt < kFixedFillOrders ? kFixedWeights[attempt] : draw_weights(attempt);
   FillOrder order{weights.picks_best, weights.is_backwards,
                   std::vector<std::int32_t>(items.size())};
   for (ItemIndex i = 0; i < items.size(); ++i) {

@@ -1,7 +1,8 @@
 // Independent jobs on a few threads.
 //
-// Thread safety: one call to a caller; the jobs run at once. Which thread runs a job is nobody's to
-// rely on: what is to be the same on every machine must be the same for any assignment.
+// Thread safety: concurrent calls are independent; the jobs of a call run at the same time. Which
+// thread runs a job is not defined, so a result that has to be equal on every machine must not
+// depend on it.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +16,8 @@
 namespace ashlar::inline v0::plan::solve {
 
 /// Calls job(0) .. job(count - 1), begun in that order, on up to `threads` threads, the caller's
-/// among them: fewer where the system has no more to give. Rethrows the first exception of a job,
-/// after all have ended.
+/// among them; on fewer if the system cannot start more. After all threads have ended, rethrows the
+/// first exception that a job threw; no job is begun after it. Throws std::bad_alloc.
 template <class Job>
 void for_each_job(unsigned threads, std::uint32_t count, const Job& job) {
   std::atomic<std::uint32_t> next{0};
@@ -35,7 +36,7 @@ void for_each_job(unsigned threads, std::uint32_t count, const Job& job) {
   helpers.reserve(std::min(threads, count));
   try {
     while (helpers.size() + 1 < std::min(threads, count)) helpers.emplace_back(work);
-  } catch (const std::exception&) {  // no more threads, or no memory for one
+  } catch (const std::exception&) {  // the system starts no more threads, or has no memory for one
   }
   work();
   for (std::thread& helper : helpers) helper.join();

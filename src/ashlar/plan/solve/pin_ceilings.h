@@ -1,6 +1,6 @@
-// Pinned items as ceilings: the lowest one at or above a floor, over some sections.
+// Pinned items as ceilings: finds the lowest pin at or above a floor, over some sections.
 //
-// Thread safety: none; const calls from any thread. Cost: O(log^2 n) a look; O(log n) memory a pin.
+// Thread safety: immutable once made. Cost: O(log^2 n) a look; memory: O(log n) a pin.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace ashlar::inline v0::plan::solve {
 
-/// Where a pinned item's piece is.
+/// Where a piece of a pinned item is.
 struct PinnedRange {
   Section first;
   Section last;
@@ -26,19 +26,19 @@ class PinCeilings {
   std::uint32_t size() const { return static_cast<std::uint32_t>(pins_.size()); }
   const PinnedRange& operator[](std::uint32_t pin) const { return pins_[pin]; }
   static constexpr std::uint32_t kNone = 0xffffffffu;
-  /// The lowest with a section in [first, last) and a bottom not below `floor`, or kNone.
+  /// The lowest pin with a section in [first, last) and a bottom at or above `floor`, or kNone.
   std::uint32_t lowest(Section first, Section last, Units floor) const;
 
  private:
   void add(std::uint32_t pin);
   static std::uint32_t from(const std::vector<std::uint32_t>& pins, std::uint32_t least);
 
-  // ascending by bottom: a lower one has a lower number
+  // ascending by bottom: the lower pin has the lower number
   std::vector<PinnedRange> pins_;
   std::size_t leaves_ = 1;
-  // by node of a tree over the sections: pins over all of it, but not of more
+  // By node of a segment tree over the sections: the pins that cover the node but not its parent,
   std::vector<std::vector<std::uint32_t>> over_;
-  std::vector<std::vector<std::uint32_t>> touching_;  // pins over some section of it
+  std::vector<std::vector<std::uint32_t>> touching_;  // and the pins over some section of it
 };
 
 }  // namespace ashlar::inline v0::plan::solve

@@ -10,9 +10,9 @@ namespace ashlar::inline v0::plan::solve {
 namespace {
 
 /// How many items are taken out at first, and at most.
-constexpr std::uint32_t kTakenLeast = 32;
+constexpr std::uint32_t kTakenFirst = 32;
 constexpr std::uint32_t kTakenMax = 512;
-/// Parts are small: setting up a search costs as much as the sum of its items' widths.
+/// To set up a search costs as much as the sum of its items' widths, so parts have to be small.
 constexpr std::uint64_t kCoverMax = 1u << 21;
 constexpr std::uint64_t kAttempts = 3;
 constexpr std::uint64_t kErrorsMax = 300;
@@ -30,9 +30,9 @@ Repair::Repair(const Items& items)
   std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
 }
 
-/// The item and others that live near the section of its life where most is live: as many as fit
-/// between two sections around that one, which are moved apart until there are `count`.
-std::vector<ItemIndex> Repair::taken_out(ItemIndex around, std::uint32_t count) const {
+/// The item, and the unpinned items that live within a window around the fullest section of its
+/// life. The window is doubled until they are `count`, or all.
+std::vector<ItemIndex> Repair::items_around(ItemIndex around, std::uint32_t count) const {
   const Item& item = items_.items[around];
   const auto load = items_.load.begin();
   const auto fullest =
@@ -54,8 +54,8 @@ std::vector<ItemIndex> Repair::taken_out(ItemIndex around, std::uint32_t count) 
   return taken;
 }
 
-/// The items taken out, and as pinned ones those that stay and live at the same time; over those
-/// sections alone.
+/// The instance of a search: the items taken out and, pinned where they are, the items that stay;
+/// over the sections of the items taken out alone.
 Items Repair::part_of(const std::vector<ItemIndex>& taken,
                       const std::vector<Units>& offsets) const {
   Section left = items_.sections(), right = 0;
@@ -76,7 +76,8 @@ Items Repair::part_of(const std::vector<ItemIndex>& taken,
       const Section first = std::max(piece->first, left), last = std::min(piece->last, right);
       if (first >= last) continue;
       part.pieces.push_back({first - left, last - left, piece->height});
-      part.load[first - left] += piece->height;  // a difference a section, added up below
+      // Differences from the section before; partial_sum() below adds them up.
+      part.load[first - left] += piece->height;
       if (last < right) part.load[last - left] -= piece->height;
     }
     copy.pieces_end = static_cast<std::uint32_t>(part.pieces.size());
@@ -96,7 +97,8 @@ Items Repair::part_of(const std::vector<ItemIndex>& taken,
 }
 
 bool Repair::put_back(const std::vector<ItemIndex>& taken, Units target, std::uint64_t attempt,
-                      std::vector<Units>* offsets, std::uint64_t steps_end, Stop* stop) {
+                      std::vector<Units>* offsets, std::uint64_t steps_end,
+                      const StopCondition& stop) {
   const Items part = part_of(taken, *offsets);
   steps_ += items_.size() / 8 + part.pieces.size();
   const std::uint64_t cover = cover_of(part);
@@ -106,11 +108,11 @@ bool Repair::put_back(const std::vector<ItemIndex>& taken, Units target, std::ui
   SkylineSearch search(part);
   SearchMemory memory;
   for (std::uint64_t k = 0; k < kAttempts; ++k) {
-    if (steps_ >= steps_end || stop->now()) return false;
+    if (steps_ >= steps_end || stop.is_met()) return false;
     const std::uint64_t before = search.steps();
-    const SkylineSearch::Limits limits{taken.size() + kErrorsMax, steps_end - steps_, stop};
+    const SkylineSearch::Limits limits{taken.size() + kErrorsMax, steps_end - steps_, &stop};
     const auto outcome =
-        search.run(target, order_of(part, attempt + k, memory.blames), limits, &memory);
+        search.run(target, search_ranks(part, attempt + k, memory.blames), limits, &memory);
     steps_ += search.steps() - before + part.size();
     if (outcome == SkylineSearch::Outcome::kNone) return false;
     if (outcome != SkylineSearch::Outcome::kFound) continue;
@@ -120,7 +122,8 @@ bool Repair::put_back(const std::vector<ItemIndex>& taken, Units target, std::ui
   return false;
 }
 
-bool Repair::lower(Units target, std::vector<Units>* offsets, std::uint64_t steps, Stop* stop) {
+bool Repair::lower(Units target, std::vector<Units>* offsets, std::uint64_t steps,
+                   const StopCondition& stop) {
   const std::uint64_t steps_end =
       steps > ~std::uint64_t{0} - steps_ ? ~std::uint64_t{0} : steps_ + steps;
   std::vector<ItemIndex> high;
@@ -133,12 +136,12 @@ bool Repair::lower(Units target, std::vector<Units>* offsets, std::uint64_t step
     return end_a != end_b ? end_a > end_b : a < b;
   });
   for (const ItemIndex index : high) {
-    // another's repair took it along
+    // The repair of another item may have lowered this one too.
     if ((*offsets)[index] + items_.items[index].height <= target) continue;
     bool is_low = false;
-    for (std::uint32_t count = kTakenLeast; !is_low && count <= kTakenMax; count *= 2) {
-      if (steps_ >= steps_end || stop->now()) return false;
-      is_low = put_back(taken_out(index, count), target, count, offsets, steps_end, stop);
+    for (std::uint32_t count = kTakenFirst; !is_low && count <= kTakenMax; count *= 2) {
+      if (steps_ >= steps_end || stop.is_met()) return false;
+      is_low = put_back(items_around(index, count), target, count, offsets, steps_end, stop);
     }
     if (!is_low) return false;
   }

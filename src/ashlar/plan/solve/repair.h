@@ -1,35 +1,36 @@
-// Lowers the peak of a plan that is too large to be searched whole: takes out what is around the
-// peak and searches that.
+// Lowers the peak of a plan that is too large to be searched whole: takes out the items around the
+// peak, and searches for a lower place for them alone.
 //
-// Purpose: greedy plans of ten thousands of buffers stick out above the lower bound in a few
-// places.
-// Thread safety: none. Deterministic but for `stop`.
+// Purpose: greedy plans of tens of thousands of buffers exceed the lower bound in a few places only.
+// Thread safety: none. Deterministic except for `stop`.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include <ashlar/plan/solve/items.h>
-#include <ashlar/plan/solve/stop.h>
+#include <ashlar/plan/solve/stop_condition.h>
 
 namespace ashlar::inline v0::plan::solve {
 
 class Repair {
  public:
-  /// `items` outlive it.
+  /// `items` outlive the repair.
   explicit Repair(const Items& items);
 
-  /// Changes a valid plan so that its peak is at most `target`, if it can: every item that ends
-  /// higher is taken out, with others that live near where memory is fullest in its life, and they
-  /// are put back around those that stay (skyline_search.h). False where that was not found, or
-  /// time or steps are up: then the plan is valid, no higher than it was, and changed.
-  bool lower(Units target, std::vector<Units>* offsets, std::uint64_t steps, Stop* stop);
+  /// Changes a valid plan so that its peak is at most `target`. For every item that ends higher: it
+  /// is taken out, with others that live near the time of its life when memory is fullest, and a
+  /// search (skyline_search.h) puts them back around the items that stay. False if that did not
+  /// succeed within `steps` and `stop`; then the plan may have changed, and is valid and no higher.
+  bool lower(Units target, std::vector<Units>* offsets, std::uint64_t steps,
+             const StopCondition& stop);
+  /// The work of all calls so far.
   std::uint64_t steps() const { return steps_; }
 
  private:
-  std::vector<ItemIndex> taken_out(ItemIndex around, std::uint32_t count) const;
+  std::vector<ItemIndex> items_around(ItemIndex around, std::uint32_t count) const;
   bool put_back(const std::vector<ItemIndex>& taken, Units target, std::uint64_t attempt,
-                std::vector<Units>* offsets, std::uint64_t steps_end, Stop* stop);
+                std::vector<Units>* offsets, std::uint64_t steps_end, const StopCondition& stop);
   Items part_of(const std::vector<ItemIndex>& taken, const std::vector<Units>& offsets) const;
 
   const Items& items_;

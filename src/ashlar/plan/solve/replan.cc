@@ -5,7 +5,8 @@
 namespace ashlar::inline v0::plan {
 namespace {
 
-constexpr std::size_t kTakenBackMax = 64;
+/// How many conflicting pins are removed one by one, each by a check of the whole problem.
+constexpr std::size_t kUnpinnedMax = 64;
 
 bool fits(const Problem& problem, const Plan& plan) {
   for (std::size_t s = 0; s < problem.spaces.size(); ++s) {
@@ -14,8 +15,9 @@ bool fits(const Problem& problem, const Plan& plan) {
   return true;
 }
 
-/// The problem with what is kept pinned. A pin that makes it unsound is taken back.
-Problem pin(const Problem& problem, const std::vector<Bytes>& kept) {
+/// The problem with the kept buffers pinned, without the pins that make it unsound. The problem
+/// itself if there are too many of those.
+Problem with_kept_pinned(const Problem& problem, const std::vector<Bytes>& kept) {
   Problem pinned = problem;
   for (std::size_t b = 0; b < kept.size(); ++b) {
     Buffer& buffer = pinned.buffers[b];
@@ -25,16 +27,15 @@ Problem pin(const Problem& problem, const std::vector<Bytes>& kept) {
     if (kept[b] + buffer.size > pinned.spaces[buffer.space].capacity) continue;
     buffer.pinned = kept[b];
   }
-  const auto is_ours = [&](std::uint32_t b) {
+  const auto is_pinned_here = [&](std::uint32_t b) {
     return pinned.buffers[b].pinned != problem.buffers[b].pinned;
   };
-  for (std::size_t taken_back = 0;; ++taken_back) {
+  for (std::size_t unpinned = 0;; ++unpinned) {
     const ProblemFault fault = check_problem(pinned);
     if (fault.status.is_ok()) return pinned;
-    // Many in each other's way: each costs a look at all. Then none is kept.
-    if (taken_back == kTakenBackMax || (!is_ours(fault.buffer) && !is_ours(fault.other)))
+    if (unpinned == kUnpinnedMax || (!is_pinned_here(fault.buffer) && !is_pinned_here(fault.other)))
       return problem;
-    const std::uint32_t b = is_ours(fault.buffer) ? fault.buffer : fault.other;
+    const std::uint32_t b = is_pinned_here(fault.buffer) ? fault.buffer : fault.other;
     pinned.buffers[b].pinned = problem.buffers[b].pinned;
   }
 }
@@ -46,13 +47,13 @@ Replanned replan(const Problem& problem, const std::vector<Bytes>& kept,
   ASHLAR_ASSERT(kept.size() == problem.buffers.size(),
                 "replan: an offset or kNowhere for each buffer");
   Replanned out;
-  out.plan = make_plan(pin(problem, kept), options);
+  out.plan = make_plan(with_kept_pinned(problem, kept), options);
   if (!fits(problem, out.plan)) {
-    PlanOptions anew = options;
-    anew.warm_start = &kept;
-    out.plan = make_plan(problem, anew);
+    PlanOptions from_kept = options;
+    from_kept.warm_start = &kept;
+    out.plan = make_plan(problem, from_kept);
   } else {
-    // A bound that pins have raised is none of the problem.
+    // The added pins may have raised the lower bounds, which then do not hold for the problem.
     for (std::uint32_t s = 0; s < problem.spaces.size(); ++s) {
       const solve::Items items = solve::make_items(problem, s);
       out.plan.spaces[s].lower_bound = items.unit * static_cast<std::uint64_t>(items.lower_bound);

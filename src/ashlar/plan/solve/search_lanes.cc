@@ -8,25 +8,26 @@
 namespace ashlar::inline v0::plan::solve {
 namespace {
 
-constexpr std::uint64_t kErrorsLeast = 300;
+/// The wrong choices that a first attempt may make.
+constexpr std::uint64_t kErrorsFirst = 300;
 
-/// The capacities that a lane tries above the bound: parts of the room below the best so far, in
-/// eighths.
-Units capacity_above(Known known, std::uint64_t attempt) {
+/// The capacity of an attempt above the bound: some eighths of the way from the bound to below the
+/// best peak so far.
+Units capacity_above(PeakBounds bounds, std::uint64_t attempt) {
   constexpr Units kEighths[] = {3, 5, 6, 7};
   const Units eighths = kEighths[attempt % 4];
-  const Units room = known.best - 1 - known.lower_bound;
-  return known.lower_bound + room / 8 * eighths + room % 8 * eighths / 8;
+  const Units room = bounds.best - 1 - bounds.lower_bound;
+  return bounds.lower_bound + room / 8 * eighths + room % 8 * eighths / 8;
 }
 
 }  // namespace
 
-class SearchLanes::LanePace : public Pace {
+class SearchLanes::LaneMonitor : public SearchMonitor {
  public:
-  LanePace(SearchLanes* lanes, std::size_t lane)
+  LaneMonitor(SearchLanes* lanes, std::size_t lane)
       : lanes_(*lanes), lane_(lane), key_{lanes_.lanes_[lane].time, lane} {}
-  bool is_over(std::uint64_t steps) override {
-    return lanes_.is_over(lane_, key_, key_.first + steps);
+  bool should_stop(std::uint64_t steps) override {
+    return lanes_.should_stop(lane_, key_, key_.first + steps);
   }
 
  private:
@@ -35,12 +36,12 @@ class SearchLanes::LanePace : public Pace {
   const Key key_;
 };
 
-SearchLanes::SearchLanes(const Items& items, Known known, Units enough, Progress progress)
+SearchLanes::SearchLanes(const Items& items, PeakBounds bounds, Units goal, Progress progress)
     : items_(items),
-      enough_(enough),
+      goal_(goal),
       progress_(std::move(progress)),
-      known_(known),
-      settled_(known) {}
+      bounds_(bounds),
+      settled_(bounds) {}
 
 void SearchLanes::run(const Limits& limits) {
   limits_ = limits;
@@ -59,9 +60,9 @@ void SearchLanes::run(const Limits& limits) {
 }
 
 void SearchLanes::work() {
-  std::optional<SkylineSearch> search;  // one to a thread: a run leaves nothing behind in it
+  std::optional<SkylineSearch> search;  // one per thread; nothing carries over from run to run
   std::unique_lock<std::mutex> lock(mutex_);
-  for (std::size_t lane = next(&lock); lane != kLanes; lane = next(&lock)) {
+  for (std::size_t lane = next_lane(&lock); lane != kLanes; lane = next_lane(&lock)) {
     lanes_[lane].is_running = true;
     lanes_[lane].reached = lanes_[lane].time;
     attempt(&search, lane, &lock);
@@ -70,26 +71,26 @@ void SearchLanes::work() {
   }
 }
 
-/// The lane whose attempt is the next, as soon as all is known that it may know; kLanes where there
-/// is none to begin.
-std::size_t SearchLanes::next(std::unique_lock<std::mutex>* lock) {
+/// Waits until the next attempt's lane may begin it, and returns the lane; kLanes if there is no
+/// attempt to begin.
+std::size_t SearchLanes::next_lane(std::unique_lock<std::mutex>* lock) {
   for (;;) {
-    if (is_broken_ || solved_ || limits_.stop->now()) return kLanes;
-    const std::size_t lane = least_far();
-    if (lane == kLanes || lanes_[lane].time >= work_end()) return kLanes;
-    if (is_behind(lanes_[lane].time)) {
+    if (is_broken_ || solved_ || limits_.stop->is_met()) return kLanes;
+    const std::size_t lane = furthest_behind();
+    if (lane == kLanes || lanes_[lane].time >= lane_time_end()) return kLanes;
+    if (is_any_running_before(lanes_[lane].time)) {
       waiting_ += 1;
       changed_.wait(*lock);
       waiting_ -= 1;
       continue;
     }
-    const Known known = known_at(lanes_[lane].time);
-    if (lane != kAbove || known.best - 1 > known.lower_bound) return lane;
-    lanes_[lane].is_retired = true;  // all that is left is to search at the bound
+    const PeakBounds bounds = bounds_at(lanes_[lane].time);
+    if (lane != kAbove || bounds.best - 1 > bounds.lower_bound) return lane;
+    lanes_[lane].is_retired = true;  // no capacity is left between the bound and the best peak
   }
 }
 
-std::size_t SearchLanes::least_far() const {
+std::size_t SearchLanes::furthest_behind() const {
   std::size_t least = kLanes;
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     if (lanes_[lane].is_running || lanes_[lane].is_retired) continue;
@@ -98,14 +99,14 @@ std::size_t SearchLanes::least_far() const {
   return least;
 }
 
-/// Is a running attempt not yet so far, so that it may still end by then?
-bool SearchLanes::is_behind(std::uint64_t time) const {
+/// Whether a running attempt has not reached the time yet, and so may still end by then.
+bool SearchLanes::is_any_running_before(std::uint64_t time) const {
   return std::any_of(lanes_.begin(), lanes_.end(),
                      [&](const Lane& lane) { return lane.is_running && lane.reached < time; });
 }
 
-/// How far each lane may come.
-std::uint64_t SearchLanes::work_end() const {
+/// The time at which a lane may begin no more attempts: its share of the work.
+std::uint64_t SearchLanes::lane_time_end() const {
   if (!limits_.work) return kNever;
   std::uint64_t left = *limits_.work, lanes = 0;
   for (const Lane& lane : lanes_) {
@@ -115,107 +116,109 @@ std::uint64_t SearchLanes::work_end() const {
   return left / lanes;
 }
 
-/// What all attempts that ended by then have found.
-Known SearchLanes::known_at(std::uint64_t time) const {
-  Known known = settled_;
-  for (const Find& find : finds_) {
-    if (find.end > time) continue;
-    known.best = std::min(known.best, find.known.best);
-    known.lower_bound = std::max(known.lower_bound, find.known.lower_bound);
+/// What is known from all attempts that ended by then.
+PeakBounds SearchLanes::bounds_at(std::uint64_t time) const {
+  PeakBounds bounds = settled_;
+  for (const Finding& finding : findings_) {
+    if (finding.end > time) continue;
+    bounds.best = std::min(bounds.best, finding.bounds.best);
+    bounds.lower_bound = std::max(bounds.lower_bound, finding.bounds.lower_bound);
   }
-  return known;
+  return bounds;
 }
 
-/// Asked in the midst of an attempt, every few nodes.
-bool SearchLanes::is_over(std::size_t lane, Key key, std::uint64_t reached) {
+/// Called in the midst of an attempt, every few nodes.
+bool SearchLanes::should_stop(std::size_t lane, Key key, std::uint64_t reached) {
   const std::lock_guard<std::mutex> lock(mutex_);
   lanes_[lane].reached = reached;
   if (waiting_ > 0) changed_.notify_all();
-  // Once solved, those before the solution are carried through, whatever the clock says, and those
-  // behind it are not.
-  return is_broken_ || (solved_ ? *solved_ < key : limits_.stop->now());
+  // Once the space is solved, attempts before the solution run to their end, whatever the clock
+  // says, and attempts after it stop.
+  return is_broken_ || (solved_ ? *solved_ < key : limits_.stop->is_met());
 }
 
 void SearchLanes::attempt(std::optional<SkylineSearch>* searcher, std::size_t index,
                           std::unique_lock<std::mutex>* lock) {
-  // What it knows and may take is settled before another lane can begin, or retire.
+  // What the attempt may use, and its limits, are read before another lane can begin or retire.
   Lane& lane = lanes_[index];
-  const Known known = known_at(lane.time);
+  const PeakBounds bounds = bounds_at(lane.time);
   const Units capacity =
-      index == kAtBound ? known.lower_bound : capacity_above(known, lane.attempts);
+      index == kAtBound ? bounds.lower_bound : capacity_above(bounds, lane.attempts);
   lane.attempts += 1;
-  LanePace pace(this, index);
-  // Room for one way down without an error, and some errors: a lucky order needs no more, and luck
-  // is what is tried for.
-  const SkylineSearch::Limits limits{items_.size() + kErrorsLeast * luby(lane.attempts),
-                                     work_end() - lane.time, limits_.stop, &pace};
+  LaneMonitor monitor(this, index);
+  // Enough nodes for one way down without a wrong choice, and for some wrong choices: a good order
+  // needs no more, and a bad one is better given up for the next.
+  const SkylineSearch::Limits limits{items_.size() + kErrorsFirst * luby(lane.attempts),
+                                     lane_time_end() - lane.time, limits_.stop, &monitor};
   lock->unlock();
   if (!*searcher) searcher->emplace(items_);
   SkylineSearch* const search = &**searcher;
   const std::uint64_t before = search->steps();
-  const std::vector<std::int32_t> order = order_of(items_, lane.attempts, lane.memory.blames);
-  const SkylineSearch::Outcome outcome = search->run(capacity, order, limits, &lane.memory);
-  Find find{{lane.time, index}, lane.time + search->steps() - before + items_.size(), known, {}};
+  const std::vector<std::int32_t> ranks = search_ranks(items_, lane.attempts, lane.memory.blames);
+  const SkylineSearch::Outcome outcome = search->run(capacity, ranks, limits, &lane.memory);
+  Finding finding{
+      {lane.time, index}, lane.time + search->steps() - before + items_.size(), bounds, {}};
   if (outcome == SkylineSearch::Outcome::kFound) {
     const Units peak = peak_of(items_, search->offsets());
-    if (peak < known.best) {
-      find.known.best = peak;
-      find.offsets = search->offsets();
+    if (peak < bounds.best) {
+      finding.bounds.best = peak;
+      finding.offsets = search->offsets();
     }
   } else if (outcome == SkylineSearch::Outcome::kNone) {
-    find.known.lower_bound = capacity + 1;
+    finding.bounds.lower_bound = capacity + 1;
   }
   if (limits_.attempted) limits_.attempted(index);
   lock->lock();
-  lane.time = find.end;
-  if (outcome != SkylineSearch::Outcome::kStopped) add(std::move(find));
-  if (!solved_) settle_known();
+  lane.time = finding.end;
+  if (outcome != SkylineSearch::Outcome::kStopped) add(std::move(finding));
+  if (!solved_) settle_shared();
 }
 
-void SearchLanes::add(Find find) {
-  const bool is_better = find.known.best < known_.best;
-  known_.best = std::min(known_.best, find.known.best);
-  known_.lower_bound = std::max(known_.lower_bound, find.known.lower_bound);
-  if (is_better && progress_) progress_(known_);
-  const auto at = std::upper_bound(finds_.begin(), finds_.end(), find.key,
-                                   [](Key key, const Find& f) { return key < f.key; });
-  finds_.insert(at, std::move(find));
-  if (!is_solved(known_)) return;
-  Known known = settled_;
-  for (const Find& one : finds_) {
-    known.best = std::min(known.best, one.known.best);
-    known.lower_bound = std::max(known.lower_bound, one.known.lower_bound);
-    if (!is_solved(known)) continue;
+void SearchLanes::add(Finding finding) {
+  const bool is_better = finding.bounds.best < bounds_.best;
+  bounds_.best = std::min(bounds_.best, finding.bounds.best);
+  bounds_.lower_bound = std::max(bounds_.lower_bound, finding.bounds.lower_bound);
+  if (is_better && progress_) progress_(bounds_);
+  const auto at = std::upper_bound(findings_.begin(), findings_.end(), finding.key,
+                                   [](Key key, const Finding& f) { return key < f.key; });
+  findings_.insert(at, std::move(finding));
+  if (!is_solved(bounds_)) return;
+  PeakBounds bounds = settled_;
+  for (const Finding& one : findings_) {
+    bounds.best = std::min(bounds.best, one.bounds.best);
+    bounds.lower_bound = std::max(bounds.lower_bound, one.bounds.lower_bound);
+    if (!is_solved(bounds)) continue;
     solved_ = one.key;
     return;
   }
 }
 
-/// Of equal peaks the first in the order of attempts is the answer.
-void SearchLanes::settle(Find* find) {
-  if (find->known.best < settled_.best) {
-    settled_.best = find->known.best;
-    offsets_ = std::move(find->offsets);
+/// Merges a finding into settled_. Of equal peaks the first in the order of attempts is kept.
+void SearchLanes::settle(Finding* finding) {
+  if (finding->bounds.best < settled_.best) {
+    settled_.best = finding->bounds.best;
+    offsets_ = std::move(finding->offsets);
   }
-  settled_.lower_bound = std::max(settled_.lower_bound, find->known.lower_bound);
+  settled_.lower_bound = std::max(settled_.lower_bound, finding->bounds.lower_bound);
 }
 
-/// Settles what every attempt to come will know: there may be ten thousands of finds.
-void SearchLanes::settle_known() {
+/// Settles the findings that every later attempt may use, so that findings_ stays short: a search
+/// may have tens of thousands.
+void SearchLanes::settle_shared() {
   std::uint64_t least = kNever;
   for (const Lane& lane : lanes_) least = lane.is_retired ? least : std::min(least, lane.time);
-  auto find = finds_.begin();
-  for (; find != finds_.end() && find->end <= least; ++find) settle(&*find);
-  finds_.erase(finds_.begin(), find);
+  auto finding = findings_.begin();
+  for (; finding != findings_.end() && finding->end <= least; ++finding) settle(&*finding);
+  findings_.erase(findings_.begin(), finding);
 }
 
-/// The answer: of what is not settled, what counts.
+/// Settles the remaining findings that count: those up to the one that solves the space.
 void SearchLanes::conclude() {
-  for (Find& find : finds_) {
-    if (solved_ && *solved_ < find.key) break;
-    settle(&find);
+  for (Finding& finding : findings_) {
+    if (solved_ && *solved_ < finding.key) break;
+    settle(&finding);
   }
-  known_ = settled_;
+  bounds_ = settled_;
 }
 
 }  // namespace ashlar::inline v0::plan::solve

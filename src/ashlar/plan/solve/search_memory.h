@@ -1,4 +1,4 @@
-// What a search learns in one run for those to come.
+// What one run of a search learns for the later runs over the same items.
 //
 // Thread safety: none.
 #pragma once
@@ -12,7 +12,7 @@ namespace ashlar::inline v0::plan::solve {
 
 struct SearchMemory {
   FailedParts failed;
-  /// By item: how often there was no room left for it, or over one of its sections. Empty before
+  /// By item: how often there was no room left for it, or above one of its sections. Empty before
   /// the first run.
   std::vector<std::uint64_t> blames;
 };

@@ -1,6 +1,6 @@
 // A skyline: the lowest free offset of each section, as runs of sections with one floor.
 //
-// Thread safety: none. Cost: constant, but for downhill(), which walks.
+// Thread safety: none. Cost: O(1), except downhill(), which walks from run to run.
 //
 // Invariants: neighbouring runs have different floors. A run is named by its first section.
 #pragma once
@@ -22,7 +22,8 @@ class SkylineRuns {
   }
   Section last_of(Section run) const { return last_of_[run]; }
   Units floor_of(Section run) const { return floor_[run]; }
-  /// A valley downhill from the run: itself, if both neighbours are higher.
+  /// The valley that is reached from the run by going downhill; the run itself if both its
+  /// neighbours are higher.
   Section downhill(Section run) const {
     for (;;) {
       if (last_of_[run] < last_of_.size() && floor_[last_of_[run]] < floor_[run]) {
@@ -34,8 +35,8 @@ class SkylineRuns {
       }
     }
   }
-  /// Raises a valley to its lower neighbour, with which it becomes one run, or to `ceiling` if that
-  /// is lower still: the run that is there now. REQUIRES: it has a neighbour, or there is a
+  /// Raises a valley to its lower neighbour, and joins the two; or to `ceiling` if that is lower
+  /// still. Returns the run that is there now. REQUIRES: the valley has a neighbour, or there is a
   /// ceiling.
   Section raise(Section run, Units ceiling) {
     const Section last = last_of_[run];
@@ -45,8 +46,8 @@ class SkylineRuns {
     ASHLAR_ASSERT(floor != kNoFloor, "skyline: an item that fits nowhere");
     return make(run, last, floor);
   }
-  /// Puts [from, to) of a run at `top`, and returns the run that is there now; what is right of it
-  /// is the run `to`.
+  /// Raises the sections [from, to) of a run to `top`, and returns the run that is there now. The
+  /// rest of the run to the right, if any, is the run `to`.
   Section place(Section run, Section from, Section to, Units top) {
     const Units floor = floor_[run];
     const Section last = last_of_[run];
@@ -63,7 +64,7 @@ class SkylineRuns {
     first_of_[last - 1] = first;
     floor_[first] = floor;
   }
-  /// A run there, one with its neighbours of the same floor.
+  /// Makes [first, last) a run, joined with neighbours of the same floor.
   Section make(Section first, Section last, Units floor) {
     if (first > 0 && floor_[first_of_[first - 1]] == floor) first = first_of_[first - 1];
     if (last < last_of_.size() && floor_[last] == floor) last = last_of_[last];

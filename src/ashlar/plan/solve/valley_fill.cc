@@ -6,7 +6,7 @@
 
 #include <ashlar/plan/solve/pin_ceilings.h>
 #include <ashlar/plan/solve/skyline_runs.h>
-#include <ashlar/plan/solve/to_place.h>
+#include <ashlar/plan/solve/unplaced_items.h>
 
 namespace ashlar::inline v0::plan::solve {
 namespace {
@@ -15,7 +15,7 @@ class Fill {
  public:
   Fill(const Items& items, const FillOrder& order, std::vector<Units>* offsets)
       : items_(items),
-        to_place_(items, order.ranks, order.picks_best),
+        unplaced_(items, order.ranks, order.picks_best),
         skyline_(items.sections()),
         ceilings_(items),
         offsets_(*offsets) {
@@ -29,14 +29,14 @@ class Fill {
     }
   }
 
-  /// Places an item, or changes the skyline so that one may be.
+  /// Places an item, or changes the skyline so that one can be placed later.
   void step() {
     run_ = skyline_.downhill(run_);
     const Section last = skyline_.last_of(run_);
     const Units floor = skyline_.floor_of(run_);
     const std::uint32_t pin = ceilings_.lowest(run_, last, floor);
     if (pin != PinCeilings::kNone && ceilings_[pin].bottom == floor) return pass(pin);
-    const ItemIndex index = to_place_.take(run_, last);
+    const ItemIndex index = unplaced_.take(run_, last);
     if (index == kNoItem) {
       run_ = skyline_.raise(
           run_, pin == PinCeilings::kNone ? SkylineRuns::kNoFloor : ceilings_[pin].bottom);
@@ -68,40 +68,40 @@ class Fill {
       run = piece->last;
     }
   }
-  /// The floor is at the pin: where it is under it, it rises to its top.
+  /// The floor has reached the pin: raises the sections under the pin to its top.
   void pass(std::uint32_t pin) {
     const PinnedRange& range = ceilings_[pin];
     const Section first = std::max(run_, range.first),
                   last = std::min(skyline_.last_of(run_), range.last);
     run_ = skyline_.place(run_, first, last, range.top);
     const auto begin = waiting_.lower_bound({pin, first}), end = waiting_.lower_bound({pin, last});
-    for (auto at = begin; at != end; ++at) to_place_.put(at->second);
+    for (auto at = begin; at != end; ++at) unplaced_.put(at->second);
     waiting_.erase(begin, end);
   }
 
   const Items& items_;
-  ToPlace to_place_;
+  UnplacedItems unplaced_;
   SkylineRuns skyline_;
   PinCeilings ceilings_;
-  // by pin, and the first section in which they would meet
+  // items that wait for a pin to be passed: by pin, and the first section that they share with it
   std::multimap<std::pair<std::uint32_t, Section>, ItemIndex> waiting_;
   std::vector<Units>& offsets_;
   Section run_ = 0;
-  ItemIndex left_ = 0;
+  ItemIndex left_ = 0;  // items to place
   Units peak_ = 0;
 };
 
 }  // namespace
 
-Units valley_fill(const Items& items, const FillOrder& order, Units stop_at, const Stop* stop,
-                  std::vector<Units>* offsets) {
+Units valley_fill(const Items& items, const FillOrder& order, Units stop_at,
+                  const StopCondition* stop, std::vector<Units>* offsets) {
   constexpr std::uint32_t kStepsBetweenLooks = 4096;
   if (items.size() == 0) return 0;
   Fill fill(items, order, offsets);
   for (std::uint32_t steps = 1; fill.left() > 0; ++steps) {
     fill.step();
-    const bool is_late = steps % kStepsBetweenLooks == 0 && stop != nullptr && stop->now();
-    if (is_late || fill.peak() >= stop_at) return stop_at;
+    const bool is_stopped = steps % kStepsBetweenLooks == 0 && stop != nullptr && stop->is_met();
+    if (is_stopped || fill.peak() >= stop_at) return stop_at;
   }
   return fill.peak();
 }

@@ -1,8 +1,8 @@
-// The items still to be placed: finds one that lives wholly within a valley.
+// The items that a valley fill has not placed yet: finds one that lives wholly within a valley.
 //
-// Thread safety: none. Cost: O(log n) a call, but that to find the best of many that begin in a
-// valley and end beyond it can take longer, up to a bound for all calls together; from then on the
-// first is taken for the best.
+// Thread safety: none. Cost: O(log n) a call, with one exception: to find the best item takes longer
+// where many items begin in the valley and end beyond it. All such looks together are bounded; once
+// the bound is reached, the first item is taken instead of the best.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,16 @@
 
 namespace ashlar::inline v0::plan::solve {
 
-class ToPlace {
+class UnplacedItems {
  public:
-  /// Every item but the pinned ones. `ranks`, by item, says which are better; it is not kept.
-  ToPlace(const Items& items, const std::vector<std::int32_t>& ranks, bool picks_best);
+  /// Holds every item that is not pinned. Of two items the one of higher rank is the better one;
+  /// `ranks` is by item, and is not kept. `picks_best`: see FillOrder. `items` outlive this.
+  UnplacedItems(const Items& items, const std::vector<std::int32_t>& ranks, bool picks_best);
 
-  /// Takes out, of the items within [left, right), the best; or the one that begins first, and of
-  /// several the best. kNoItem where there is none.
+  /// Takes out an item that lives within [left, right): the best; or, without picks_best, the one
+  /// that begins first, and of several the best. kNoItem if there is none.
   ItemIndex take(Section left, Section right);
-  /// Puts back what was taken.
+  /// Puts back an item that was taken out.
   void put(ItemIndex index);
 
  private:
@@ -50,7 +51,7 @@ class ToPlace {
   std::vector<std::uint32_t> place_;  // by item, in order_
   std::vector<std::uint32_t> begin_;  // by section, into order_
   std::vector<std::int32_t> ranks_;   // by place
-  // a tree over order_; what was taken is as if it never ended
+  // a segment tree over order_; an item that was taken out counts as one that never ends
   std::vector<Node> nodes_;
   std::vector<Visit> visits_;
 };

@@ -1,4 +1,4 @@
-#include <ashlar/plan/solve/to_place.h>
+#include <ashlar/plan/solve/unplaced_items.h>
 
 #include <algorithm>
 #include <bit>
@@ -8,13 +8,14 @@ namespace ashlar::inline v0::plan::solve {
 namespace {
 
 constexpr std::uint32_t kNowhereInOrder = 0xffffffffu;
-/// How many looks for the best an item has, on average: more than it ever takes where lives are not
-/// made to defeat it.
+/// The bound on looks for the best item, per item: instances that were not made to defeat the tree
+/// stay far below.
 constexpr std::uint64_t kLooksMax = 1000;
 
 }  // namespace
 
-ToPlace::ToPlace(const Items& items, const std::vector<std::int32_t>& ranks, bool picks_best)
+UnplacedItems::UnplacedItems(const Items& items, const std::vector<std::int32_t>& ranks,
+                             bool picks_best)
     : items_(items),
       picks_best_(picks_best),
       steps_end_(kLooksMax * items.size()),
@@ -49,7 +50,7 @@ ToPlace::ToPlace(const Items& items, const std::vector<std::int32_t>& ranks, boo
   for (std::size_t node = leaves_; node-- > 1;) nodes_[node] = joined(node);
 }
 
-ItemIndex ToPlace::take(Section left, Section right) {
+ItemIndex UnplacedItems::take(Section left, Section right) {
   const std::uint32_t begin = begin_[left], end = begin_[right];
   if (begin == end) return kNoItem;
   const bool looks_for_best = picks_best_ && steps_ < steps_end_;
@@ -60,17 +61,17 @@ ItemIndex ToPlace::take(Section left, Section right) {
   return order_[place];
 }
 
-void ToPlace::put(ItemIndex index) {
+void UnplacedItems::put(ItemIndex index) {
   const std::uint32_t place = place_[index];
   set(place, Node{items_.items[index].last, ranks_[place]});
 }
 
-ToPlace::Node ToPlace::joined(std::size_t node) const {
+UnplacedItems::Node UnplacedItems::joined(std::size_t node) const {
   const Node &a = nodes_[2 * node], &b = nodes_[2 * node + 1];
   return {std::min(a.least_end, b.least_end), std::max(a.best_rank, b.best_rank)};
 }
 
-void ToPlace::set(std::uint32_t place, Node value) {
+void UnplacedItems::set(std::uint32_t place, Node value) {
   std::size_t node = std::size_t{leaves_} + place;
   nodes_[node] = value;
   for (node /= 2; node >= 1; node /= 2) {
@@ -80,11 +81,11 @@ void ToPlace::set(std::uint32_t place, Node value) {
   }
 }
 
-/// The first place from `begin` on whose item ends by `right`; `end` or beyond where there is none.
-std::uint32_t ToPlace::first_within(std::uint32_t begin, std::uint32_t end, Section right) {
+/// The first place from `begin` on whose item ends by `right`; `end` or beyond if there is none.
+std::uint32_t UnplacedItems::first_within(std::uint32_t begin, std::uint32_t end, Section right) {
   std::size_t node = std::size_t{leaves_} + begin;
   while (nodes_[node].least_end > right) {
-    while ((node & 1) != 0) node /= 2;  // up, as long as this was a right child
+    while ((node & 1) != 0) node /= 2;  // up, as long as the node is a right child
     if (node == 0) return end;
     node += 1;
     steps_ += 1;
@@ -97,12 +98,12 @@ std::uint32_t ToPlace::first_within(std::uint32_t begin, std::uint32_t end, Sect
   return static_cast<std::uint32_t>(node - leaves_);
 }
 
-/// The place of the best item there that ends by `right`; `end` where there is none. Looks only
-/// where there may be a better.
-std::uint32_t ToPlace::best_within(std::uint32_t begin, std::uint32_t end, Section right) {
+/// The place in [begin, end) of the best item that ends by `right`; `end` if there is none. Visits
+/// only nodes that may hold a better one.
+std::uint32_t UnplacedItems::best_within(std::uint32_t begin, std::uint32_t end, Section right) {
   std::uint32_t best = end;
   std::int32_t rank = kWorst;
-  // From the lowest node over all of them.
+  // Starts at the lowest node above all the places.
   const auto height = static_cast<int>(std::bit_width((leaves_ + begin) ^ (leaves_ + end - 1)));
   const std::uint32_t top = (leaves_ + begin) >> height;
   visits_.assign(1, {top, (top << height) - leaves_, ((top + 1) << height) - leaves_});
@@ -121,7 +122,7 @@ std::uint32_t ToPlace::best_within(std::uint32_t begin, std::uint32_t end, Secti
     const std::uint32_t middle = at.first + (at.last - at.first) / 2;
     const Visit halves[] = {{2 * at.node, at.first, middle}, {2 * at.node + 1, middle, at.last}};
     const bool right_is_better = nodes_[2 * at.node + 1].best_rank > nodes_[2 * at.node].best_rank;
-    visits_.push_back(halves[right_is_better ? 0 : 1]);  // the better one is on top
+    visits_.push_back(halves[right_is_better ? 0 : 1]);  // the better half is on top
     visits_.push_back(halves[right_is_better ? 1 : 0]);
   }
   return best;
