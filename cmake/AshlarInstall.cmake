@@ -1,4 +1,5 @@
-# Installs the library, both kinds, so that find_package(ashlar) and pkg-config find it wherever the tree is moved to.
+# Installs the static and the shared library. find_package(ashlar) and pkg-config still find them after the installed tree is
+# moved.
 include(CMakePackageConfigHelpers)
 set(ASHLAR_CONFIG_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/ashlar")
 
@@ -26,7 +27,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/ashlar-config-version.cm
 install(FILES "${PROJECT_BINARY_DIR}/ashlar-config.cmake" "${PROJECT_BINARY_DIR}/ashlar-config-version.cmake"
   DESTINATION "${ASHLAR_CONFIG_DIR}" COMPONENT ashlar_library)
 
-# pkg-config knows the file by its own folder, and the way from there to the prefix depends on the library folder's depth
+# pkg-config knows the folder of the file. The path from there to the prefix depends on the depth of the library folder
 # (lib, or lib/x86_64-linux-gnu).
 set(pc_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 file(RELATIVE_PATH ASHLAR_PC_PREFIX "/prefix/${pc_dir}" "/prefix")

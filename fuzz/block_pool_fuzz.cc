@@ -1,10 +1,10 @@
 // Fuzz target: the block pool in lockstep with its model, on the byte form of ops. Every input is a
 // legal sequence.
 //
-// A first byte of 0xc0 or more is no op and chooses the granule, 16 bytes to 64 KiB; else it is
-// 512. A new segment may be as large as 2^57 bytes, so every size class and every address bit is
-// within reach. The mutator works on whole ops. A divergence prints both maps side by side and
-// aborts. Does not prove: anything about the caller's use of the pool.
+// A first byte of 0xc0 or more is not an op: it chooses the granule, 16 bytes to 64 KiB. Otherwise
+// the granule is 512 bytes. A new segment may be as large as 2^57 bytes, so every size class and
+// every address bit is reached. The mutator works on whole ops. A divergence prints both maps side
+// by side and aborts. Does not prove: anything about the caller's use of the pool.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -3,8 +3,8 @@
 //
 // Every input is a legal sequence: allocations, frees, uses, kernels, progress, captures, dying
 // streams, failing drivers, lost devices, misuse, configurations. The mutator works on whole ops. A
-// divergence prints the sequence as `.ops` text, the clause and both maps, and aborts. Does not
-// prove: anything about several threads.
+// divergence prints the sequence as `.ops` text, the clause and both maps, and aborts.
+// Does not prove: anything about several threads.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -26,10 +26,10 @@ using namespace ashlar;
 
 constexpr std::size_t kOpsMax = 2000;
 
-/// Every clause is judged in every input, and the map walked at every call. Statistics are totals,
-/// so they are read at every second call alone; what only tidies up in the end, frees of what the
-/// input left live, is walked once after the last of them. With ASHLAR_FUZZ_IN_FULL set both are
-/// done at every call, as with stored inputs.
+/// Every clause is judged in every input, and the map is walked at every call. To save time,
+/// statistics are read at every second call only (they are totals, so an error stays visible), and
+/// the frees that end the world are followed by one walk. With ASHLAR_FUZZ_IN_FULL set, both are
+/// done at every call; stored inputs are run that way.
 bool is_in_full() {
   static const bool asked = std::getenv("ASHLAR_FUZZ_IN_FULL") != nullptr;
   return asked;
@@ -43,7 +43,8 @@ bool is_in_full() {
   std::abort();
 }
 
-/// How long the inputs are that the engine runs: without it, executions a second say nothing.
+/// The average length of the inputs that the engine runs: executions a second mean little without
+/// it.
 struct Tally {
   std::uint64_t inputs = 0;
   std::uint64_t ops = 0;
@@ -69,9 +70,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const spec::LockstepResult result = spec::CacheLockstep::run(file, options);
   if (!result.is_good()) diverge(file, result);
   tally.inputs += 1;
-  // the input's own
+  // without the ops that byte_sequence adds
   tally.ops += result.ops - std::min<std::uint64_t>(result.ops, props::kOpsAdded);
-  // an op's text left behind looks like a leak, for which the engine runs the input again
+  // The text of an op kept here would look like a leak, and the engine would run the input again.
   file.ops.clear();
   return 0;
 }

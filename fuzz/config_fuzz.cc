@@ -1,9 +1,8 @@
-// Fuzz target: the configuration string. Every text gives a consistent Config or one clean line
-// that says what is wrong, and the same text gives the same answer with spaces around its
-// punctuation.
+// Fuzz target: the configuration string. Every text gives a consistent Config, or one clean line
+// that says what is wrong. The same text with spaces around its punctuation gives the same answer.
 //
-// Imitates: hand-edited job scripts. Does not prove: that a key means what its name says
-// (props/cache/config_test.cc).
+// Imitates: hand-edited job scripts.
+// Does not prove: that a key means what its name says (props/cache/config_test.cc).
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

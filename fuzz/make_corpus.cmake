@@ -1,4 +1,4 @@
-# Makes one target's corpus: cmake -DCORPUS=folder -DZIP=file [-DSEEDS=folders] [-DOPS=folders -DSUBJECT=... -DTOOL=program]
+# Makes the corpus of one target: cmake -DCORPUS=folder -DZIP=file [-DSEEDS=folders] [-DOPS=folders -DSUBJECT=... -DTOOL=program]
 file(REMOVE_RECURSE "${CORPUS}")
 file(REMOVE "${ZIP}")
 file(MAKE_DIRECTORY "${CORPUS}")

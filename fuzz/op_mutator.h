@@ -1,5 +1,4 @@
-// What a libFuzzer target on the byte form of ops hands to its engine: mutation and cross-over by
-// whole ops.
+// Mutation and cross-over by whole ops, for libFuzzer targets that read the byte form of ops.
 //
 // Thread safety: none; the engine calls from one thread.
 #pragma once
@@ -14,7 +13,7 @@
 
 namespace ashlar::fuzz {
 
-/// The bytes into the engine's buffer of `size_max`; how many there are.
+/// Copies up to `size_max` bytes into the engine's buffer. Returns how many it copied.
 inline std::size_t copy_out(const std::vector<std::uint8_t>& bytes, std::uint8_t* out,
                             std::size_t size_max) {
   const std::size_t size = std::min(bytes.size(), size_max);
@@ -22,7 +21,7 @@ inline std::size_t copy_out(const std::vector<std::uint8_t>& bytes, std::uint8_t
   return size;
 }
 
-/// LLVMFuzzerCustomMutator.
+/// The body of a target's LLVMFuzzerCustomMutator.
 inline std::size_t mutate(spec::Subject subject, std::uint8_t* data, std::size_t size,
                           std::size_t size_max, unsigned seed) {
   std::vector<std::uint8_t> bytes(data, data + size);
@@ -30,7 +29,7 @@ inline std::size_t mutate(spec::Subject subject, std::uint8_t* data, std::size_t
   return copy_out(bytes, data, size_max);
 }
 
-/// LLVMFuzzerCustomCrossOver.
+/// The body of a target's LLVMFuzzerCustomCrossOver.
 inline std::size_t cross_over(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b,
                               std::uint8_t* out, std::size_t size_max, unsigned seed) {
   return copy_out(spec::splice_ops(a, b, size_max, seed), out, size_max);

@@ -1,9 +1,9 @@
-// Fuzz target: the text form of ops. Every text parses or is refused with a line and a reason; what
-// parses survives a round trip through its own print, and through the byte form as far as that
-// keeps it.
+// Fuzz target: the text form of ops. Every text parses, or is refused with a line and a reason. A
+// parsed file survives a round trip through its own print, and one through the byte form as far as
+// canonical_ops keeps it.
 //
-// Imitates: hand-edited and cut-off `.ops` files. Does not prove: that an op means what its name
-// says.
+// Imitates: hand-edited and cut-off `.ops` files.
+// Does not prove: that an op means what its name says.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

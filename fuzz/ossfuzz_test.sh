@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # Runs ossfuzz.sh under an imitation of OSS-Fuzz's environment (their flags, clang 19, libFuzzer) and checks $OUT as their
 # bad_build_check would: every target starts from any folder, has enough edges and enough instrumented code, and its corpus,
-# dictionary and options can be read. Does not prove: their container, their libc++, engines other than libFuzzer.
+# dictionary and options can be read. Does not cover: their container, their libc++, engines other than libFuzzer.
 #
 #   ossfuzz_test.sh FOLDER [SANITIZER]     FOLDER is emptied and used; SANITIZER: address (default) or undefined
 #
-# Exit: 0 fine, 1 not, 77 when clang 19 is not here.
+# Exit: 0 passed, 1 failed, 77 when clang 19 is not installed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$1
 export SANITIZER=${2:-address}
 command -v clang++-19 >/dev/null || { echo "clang++-19 is not installed"; exit 77; }
 
-# The figures are theirs: fewer means the target was not instrumented, or not linked with what it is to test.
+# OSS-Fuzz's own bounds: a smaller figure means that the target is not instrumented, or not linked with its subject.
 edges_min=100
 declare -A calls_min=([address]=1000 [undefined]=168) prefix=([address]=asan [undefined]=ubsan)
 
@@ -36,7 +36,7 @@ fail() { echo "$1: $2"; failures=$((failures + 1)); }
 
 check_target() {
   local name=$1 log=$folder/$1.log edges calls
-  if [[ ! $name =~ ^[A-Za-z0-9_-]+$ ]]; then fail "$name" "a name OSS-Fuzz does not take"; fi
+  if [[ ! $name =~ ^[A-Za-z0-9_-]+$ ]]; then fail "$name" "OSS-Fuzz does not accept this name"; fi
   if [[ ! -x $OUT/$name ]]; then fail "$name" "no program in \$OUT"; return; fi
   for file in "${name}_seed_corpus.zip" "$name.dict" "$name.options"; do
     if [[ ! -s $OUT/$file ]]; then fail "$name" "no $file in \$OUT"; return; fi
@@ -51,17 +51,17 @@ check_target() {
   fi
   if ! (cd "$folder/elsewhere" && "$OUT/$name" -runs=4 -seed=1 "-dict=$OUT/$name.dict") >"$log" 2>&1 </dev/null; then
     tail -n 20 "$log"
-    fail "$name" "does not survive four inputs"
+    fail "$name" "fails within four inputs"
   fi
   if ! (cd "$folder/elsewhere" && "$OUT/$name" -runs=0 "$folder/corpus/$name") >>"$log" 2>&1 </dev/null; then
     tail -n 20 "$log"
-    fail "$name" "does not survive its own seeds"
+    fail "$name" "fails on its own seeds"
   fi
-  # Their images have a C library and nothing else; the C++ library is linked into theirs and shared here.
+  # Their images have only a C library. The C++ library is linked into their programs, and shared in ours.
   local needed
   needed=$(readelf -d "$OUT/$name" | sed -nE 's/.*\(NEEDED\).*\[(.*)\]/\1/p' |
     grep -vE '^(ld-linux-x86-64|libc|libm|libgcc_s|libstdc\+\+|libpthread|libdl|librt|libresolv)\.so' || true)
-  if [[ -n $needed ]]; then fail "$name" "needs $needed, which is not where it will run"; fi
+  if [[ -n $needed ]]; then fail "$name" "needs $needed, which the image where it runs does not have"; fi
   edges=$(sed -nE 's/.*Loaded [0-9]+ modules +\(([0-9]+) inline 8-bit counters\).*/\1/p' "$log" | head -n 1)
   if (( ${edges:-0} < edges_min )); then fail "$name" "${edges:-0} edges, fewer than $edges_min"; fi
   calls=$(objdump -d --no-show-raw-insn "$OUT/$name" | grep -cE "callq? .*<__${prefix[$SANITIZER]}" || true)

@@ -1,9 +1,11 @@
-// Fuzz target: plan files, read for one problem. Every byte string is a valid plan of it or one
-// line `name: reason`; what is read is what its own file says. Three files come of an input: it as
-// it is, it with its checksum put right, and a valid file changed as the input says, with its
-// checksum put right: so that the checksum does not keep all faults from what is behind.
+// Fuzz target: plan files, read for one problem. Every byte string is a valid plan of the problem,
+// or gives one line `name: reason`. A plan that is read prints the same file again. Each input is
+// read as three files: as it is, with its checksum corrected, and as changes to a valid file, with
+// its checksum corrected. Without the corrections the checksum would reject nearly every input
+// before the reader's other checks.
 //
-// Imitates: damaged and forged files. Does not prove: that a plan is any good.
+// Imitates: damaged and forged files.
+// Does not prove: that a plan is any good.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -20,7 +22,7 @@ namespace {
 
 using namespace ashlar;
 
-// Every feature. The offsets make it a valid plan.
+// A problem with every feature, with the offsets of a valid plan.
 constexpr std::string_view kProblem =
     "id,lower,upper,size,alignment,gaps,hint,pinned,group,space,offset\n"
     "input,0,10,16,,,,,in place,fast,0\n"

@@ -1,9 +1,10 @@
-// Fuzz target: planning problems as CSV. Every byte string is a sound problem or one line
-// `name:line: reason`; a problem survives a round trip through its own print; its conflicts, and
-// what the checker says of its offsets, are those that a look at every pair of buffers finds.
+// Fuzz target: planning problems as CSV. Every byte string is a sound problem, or gives one line
+// `name:line: reason`. A problem survives a round trip through its own print. Its conflicts, and
+// the checker's answer about its offsets, are the same as a comparison of every pair of buffers
+// finds.
 //
-// Imitates: damaged, cut-off and hand-edited files. Does not prove: anything about plans that
-// solvers make.
+// Imitates: damaged, cut-off and hand-edited files.
+// Does not prove: anything about plans that solvers make.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -21,7 +22,7 @@ using namespace ashlar;
 using plan::Problem;
 using Rule = spec::PlanViolation::Rule;
 
-constexpr std::size_t kPairsOf = 32;  // more buffers than these are not looked at in pairs
+constexpr std::size_t kPairsOf = 32;  // problems with more buffers are not compared in pairs
 
 void require(bool condition) {
   if (!condition) std::abort();

@@ -1,9 +1,9 @@
-// Fuzz target: the planner against the independent checker, against itself with less work, more
-// threads and a plan to keep, and small problems against brute force. Seven bytes are a buffer;
-// every byte string is a problem, for what makes it unsound is taken back.
+// Fuzz target: the planner, compared with the independent checker, with itself (less work, more
+// threads, an earlier plan to keep), and on small problems with brute force. Seven bytes are a
+// buffer. Every byte string is a problem: a pin or group that makes it unsound is removed.
 //
-// Imitates: problems nobody thought of, with every feature. Does not prove: that answers are good
-// where brute force is too slow.
+// Imitates: unforeseen problems with every feature.
+// Does not prove: that answers are good where brute force is too slow.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -46,7 +46,7 @@ plan::Buffer read_buffer(std::span<const std::uint8_t, kBufferBytes> in, plan::P
   return buffer;
 }
 
-/// The first byte says what the capacities are, and how many threads look.
+/// The first byte chooses the capacities; bits of it also choose the number of threads.
 plan::Problem read_problem(std::span<const std::uint8_t> in) {
   plan::Problem problem;
   problem.spaces.resize(2);
@@ -59,7 +59,7 @@ plan::Problem read_problem(std::span<const std::uint8_t> in) {
        in = in.subspan(kBufferBytes)) {
     problem.buffers.push_back(read_buffer(in.first<kBufferBytes>(), &problem));
   }
-  // Each fault takes a pin or a group away, so this ends.
+  // Each fault removes a pin or a group, so the loop ends.
   for (;;) {
     const plan::ProblemFault fault = plan::check_problem(problem);
     if (fault.status.is_ok()) return problem;
@@ -98,22 +98,22 @@ void check_related(const plan::Problem& problem, const plan::Plan& answer, unsig
   const plan::Plan less = plan_with(problem, kWorkLittle);
   bool all_fit = true;
   for (std::size_t s = 0; s < problem.spaces.size(); ++s) {
-    if (less.spaces[s].peak < answer.spaces[s].peak) fail(problem, "more work, a worse plan");
+    if (less.spaces[s].peak < answer.spaces[s].peak) fail(problem, "more work gives a worse plan");
     if (less.spaces[s].lower_bound > answer.spaces[s].lower_bound)
-      fail(problem, "more work, a worse bound");
+      fail(problem, "more work gives a worse bound");
     all_fit = all_fit && answer.spaces[s].peak <= problem.spaces[s].capacity;
   }
   if (threads > 1) {
     const plan::Plan other = plan_with(problem, kWork, threads);
     if (other.offsets != answer.offsets || other.spaces != answer.spaces)
-      fail(problem, "more threads, another plan");
+      fail(problem, "more threads give another plan");
   }
   plan::PlanOptions options;
   options.work = kWorkLittle;
   const plan::Replanned again = plan::replan(problem, answer.offsets, options);
   if (const auto found = spec::check_answer(problem, again.plan))
     fail(problem, found->text.c_str());
-  if (all_fit && again.moved > 0) fail(problem, "nothing has changed, and something moves");
+  if (all_fit && again.moved > 0) fail(problem, "a replan of an unchanged problem moves a buffer");
 }
 
 void check_by_brute_force(const plan::Problem& problem, const plan::Plan& answer) {
@@ -129,7 +129,7 @@ void check_by_brute_force(const plan::Problem& problem, const plan::Plan& answer
       if (problem.buffers[b].space == s) misfits.push_back(b);
     }
     if (!misfits.empty() && !spec::cannot_fit(problem, misfits))
-      fail(problem, "what is said not to fit fits");
+      fail(problem, "buffers listed as misfit do fit");
   }
 }
 

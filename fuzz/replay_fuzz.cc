@@ -1,8 +1,8 @@
 // Fuzz target: record, validate and replay, each in lockstep with its model
 // (props/plan/replay_case.h says what the bytes are). Every input is a case.
 //
-// Imitates: steps that deviate from the recorded run in every way, over a failing upstream. Does
-// not prove: anything of threads.
+// Imitates: steps that deviate from the recorded run in every way, over a failing upstream.
+// Does not prove: anything about threads.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

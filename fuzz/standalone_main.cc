@@ -1,9 +1,9 @@
-// Replays stored inputs through a fuzz target where there is no fuzzing engine: ctest with any
+// Replays stored inputs through a fuzz target when no fuzzing engine is linked: ctest, with any
 // compiler and sanitizer.
 //
-// Usage: target [-flag...] FILE-OR-FOLDER...   Flags are libFuzzer's and are passed over. Each
-// input runs once, in the order of its name, and is named on stderr first, so that the one that
-// crashes is known. Exit 1 when a path cannot be read or when there was no input at all.
+// Usage: target [-flag...] FILE-OR-FOLDER...   Flags are libFuzzer's and are ignored. Each input
+// runs once, in the order of the names. Its name is printed on stderr before it runs, so that an
+// input that crashes is known. Exit 1 when a path cannot be read, or when there is no input.
 // Thread safety: one thread.
 #include <algorithm>
 #include <cstddef>
@@ -17,10 +17,9 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
-// A target may define this one; where it does not, it is null.
+// Null unless the target defines it.
 extern "C" [[gnu::weak]] int LLVMFuzzerInitialize(int* argc, char*** argv);
-// libFuzzer's own, which a target's custom mutator may call. Nothing mutates here: the input stays
-// as it is.
+// libFuzzer's own, which a target's custom mutator may call. Here it changes nothing.
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t*, std::size_t size, std::size_t) {
   return size;
 }
@@ -48,8 +47,7 @@ bool replay(const fs::path& path) {
   if (!file) return false;
   const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   std::fprintf(stderr, "running %s (%zu bytes)\n", path.c_str(), bytes.size());
-  // An allocation of exactly the input's size, so that a sanitizer sees the first byte read beyond
-  // it.
+  // An allocation of exactly the input's size: a sanitizer reports any read beyond it.
   const std::vector<std::uint8_t> input(bytes.begin(), bytes.end());
   LLVMFuzzerTestOneInput(input.data(), input.size());
   return true;

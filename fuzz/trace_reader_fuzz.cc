@@ -1,8 +1,9 @@
-// Fuzz target: the trace reader. Every byte string, plain or gzip, is a trace or one line
-// `name:line: reason`; a trace is sound (frees name live slots, the peak is a recount) and survives
-// a round trip through its own print.
+// Fuzz target: the trace reader. Every byte string, plain or gzip, is a trace, or gives one line
+// `name:line: reason`. A trace is sound (frees name live slots, the peak equals a recount) and
+// survives a round trip through its own print.
 //
-// Imitates: damaged, cut-off and edited traces. Does not prove: anything about their replay.
+// Imitates: damaged, cut-off and edited traces.
+// Does not prove: anything about their replay.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Imitates: programs that capture streams into graphs while an allocator works beside them.
-// Does not prove: that a real driver invalidates exactly so (props/rules).
+// Imitates: programs that capture streams into graphs while an allocator runs.
+// Does not prove: that a real driver invalidates captures in the same cases (props/rules).
 #include "props/gpu/fixture.h"
 
 namespace ashlar::spec {
@@ -10,7 +10,7 @@ struct SimCapture : SimTest {
   void begin(device::CaptureMode mode = device::CaptureMode::kGlobal) {
     EXPECT_TRUE(sim.begin_capture(s, mode).is_ok());
   }
-  /// The capture was invalidated, and that was reported.
+  /// Expects that the capture was invalidated, and that this was reported.
   void expect_broken(Code code, Blame by = Blame::kAllocator) {
     EXPECT_EQ(code, Code::kCaptureUnsafe);
     expect_fault(FaultKind::kCaptureUnsafe, by);
@@ -22,7 +22,7 @@ struct SimCapture : SimTest {
   }
 };
 
-TEST_F(SimCapture, WorkOfACaptureRunsOnlyWhenItsGraphDoes) {
+TEST_F(SimCapture, CapturedWorkRunsOnlyWhenItsGraphRuns) {
   const Address at = gpu.segment_alloc(1_MiB).value();
   begin();
   EXPECT_EQ(gpu.capture_status(s.handle).value(), device::CaptureStatus::kActive);
@@ -39,7 +39,7 @@ TEST_F(SimCapture, WorkOfACaptureRunsOnlyWhenItsGraphDoes) {
   EXPECT_EQ(sim.launch_graph(s, graph).code(), Code::kInvalidHandle);
 }
 
-TEST_F(SimCapture, OneOfALostDeviceEndsAndLeavesTheOthersAlone) {
+TEST_F(SimCapture, ACaptureOfALostDeviceEndsAndDoesNotAffectOtherDevices) {
   SimGpuOptions two;
   two.capacities = {Bytes{0}, Bytes{0}};
   SimGpu machine(two);
@@ -51,7 +51,7 @@ TEST_F(SimCapture, OneOfALostDeviceEndsAndLeavesTheOthersAlone) {
   EXPECT_EQ(machine.fault_count(), 0u);
 }
 
-TEST_F(SimCapture, AnUnsafeCallInvalidatesIt) {
+TEST_F(SimCapture, AnUnsafeCallInvalidatesTheCapture) {
   begin();
   expect_broken(gpu.segment_alloc(1_MiB).code());
 }
@@ -108,7 +108,7 @@ TEST_F(SimCapture, ForksMustBeJoined) {
   expect_fault(FaultKind::kCaptureUnsafe, Blame::kCaller);
 }
 
-TEST_F(SimCapture, MustEndWhereAndByWhomItBegan) {
+TEST_F(SimCapture, ACaptureEndsOnTheStreamAndThreadItBeganOn) {
   const Stream side = make();
   begin();
   EXPECT_TRUE(gpu.stream_wait(side.handle, recorded(s)).is_ok());
@@ -122,13 +122,13 @@ TEST_F(SimCapture, MustEndWhereAndByWhomItBegan) {
   expect_broken(code, Blame::kCaller);
 }
 
-TEST_F(SimCapture, NothingCrossesItsBoundary) {
+TEST_F(SimCapture, AWaitDoesNotCrossItsBoundary) {
   const EventHandle before = recorded(s);
   begin();
   expect_broken(gpu.stream_wait(s.handle, before).code());
 }
 
-TEST_F(SimCapture, TwoDoNotMerge) {
+TEST_F(SimCapture, TwoCapturesDoNotMerge) {
   const Stream other = make();
   EXPECT_TRUE(sim.begin_capture(other, device::CaptureMode::kGlobal).is_ok());
   begin();
@@ -137,7 +137,7 @@ TEST_F(SimCapture, TwoDoNotMerge) {
   EXPECT_EQ(sim.end_capture(other).code(), Code::kCaptureInvalidated);
 }
 
-TEST_F(SimCapture, TheLegacyStreamIsForbiddenWhileABlockingOneCaptures) {
+TEST_F(SimCapture, TheLegacyStreamIsForbiddenWhileABlockingStreamCaptures) {
   const Stream legacy = sim.default_stream(kFirstDevice);
   EXPECT_EQ(sim.begin_capture(legacy, device::CaptureMode::kGlobal).code(), Code::kCaptureUnsafe);
   const Stream blocking = make(StreamKind::kBlocking);
@@ -147,7 +147,7 @@ TEST_F(SimCapture, TheLegacyStreamIsForbiddenWhileABlockingOneCaptures) {
   EXPECT_EQ(sim.end_capture(blocking).code(), Code::kCaptureInvalidated);
 }
 
-TEST_F(SimCapture, TheDeviceCannotBeSynchronizedMeanwhile) {
+TEST_F(SimCapture, TheDeviceCannotBeSynchronizedDuringACapture) {
   begin(device::CaptureMode::kRelaxed);
   expect_broken(gpu.synchronize().code());
 }

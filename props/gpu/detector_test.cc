@@ -1,8 +1,7 @@
-// Imitates: what a stream-aware allocator may and may not do with bytes whose earlier use is still
-// running, and what its callers may do. Each legal story is told once with every edge of
-// happens-before, and must be silent; and once with the edge it relies on dropped, and must be
-// reported: so no edge is there for nothing.
-// Does not prove: that the library obeys (the lockstep suites do).
+// Imitates: what a stream-aware allocator and its callers may and may not do with bytes whose
+// earlier use is still running. Each legal story runs once with every edge of happens-before, and
+// must have no fault; and once without the edge that it relies on, and must be reported. So every
+// edge is needed. Does not prove: that the library keeps the rules (the lockstep suites do).
 #include <functional>
 
 #include "props/gpu/fixture.h"
@@ -13,7 +12,7 @@ namespace {
 constexpr Address kAt{std::uint64_t{1} << 45};
 constexpr Bytes kSize{4096};
 
-// One machine and two or three streams, with the driver's calls in short.
+// One machine and three streams, with short names for the driver's calls.
 struct World {
   explicit World(std::uint32_t drop_edges = 0)
       : sim(SimGpuOptions{.capacities = {0_B, 0_B}, .drop_edges = drop_edges}) {
@@ -28,6 +27,15 @@ struct World {
     EXPECT_TRUE(sim.launch(s, Touch{at, size, Access::kWrite, tag}).is_ok());
   }
   void free(AllocationTag tag) { sim.on_free(tag); }
+  /// An allocation for that stream, used there.
+  void use(AllocationTag tag, const Stream& s) {
+    allocate(tag, s);
+    kernel(s, tag);
+  }
+  void use_and_free(AllocationTag tag, const Stream& s) {
+    use(tag, s);
+    free(tag);
+  }
   EventHandle record(const Stream& s) {
     const EventHandle event = gpu.event_create().value();
     EXPECT_TRUE(gpu.event_record(event, s.handle).is_ok());
@@ -36,7 +44,7 @@ struct World {
   void wait(const Stream& s, EventHandle event) {
     EXPECT_TRUE(gpu.stream_wait(s.handle, event).is_ok());
   }
-  /// Faults of the detector (the stories touch addresses that nobody mapped).
+  /// The faults of the detector, without touches of unmapped memory: the stories map none.
   std::string faults() {
     std::string text;
     for (const Fault& fault : sim.take_faults()) {
@@ -52,8 +60,8 @@ struct World {
   Stream a, b, c;
 };
 
-// A legal story and the edge that makes it legal. `also_dropped` are edges without which it must
-// still be legal: those that would hide the one under test.
+// A legal story and the edge that makes it legal. `also_dropped` are other edges that would make it
+// legal too, and so would hide the edge under test.
 struct Story {
   const char* name;
   std::uint32_t edge;
@@ -64,90 +72,63 @@ struct Story {
 const Story kStories[] = {
     {"OwnStreamReusesAtOnce", kEdgeStreamOrder, 0,
      [](World& w) {
-       w.allocate(1, w.a);
-       w.kernel(w.a, 1);
-       w.free(1);
-       w.allocate(2, w.a);
-       w.kernel(w.a, 2);
+       w.use_and_free(1, w.a);
+       w.use(2, w.a);
      }},
     {"AnotherStreamReusesAfterAWait", kEdgeRecordWait, 0,
      [](World& w) {
-       w.allocate(1, w.a);
-       w.kernel(w.a, 1);
-       w.free(1);
+       w.use_and_free(1, w.a);
        w.wait(w.b, w.record(w.a));
-       w.allocate(2, w.b);
-       w.kernel(w.b, 2);
+       w.use(2, w.b);
      }},
     {"AnotherStreamReusesAfterAQuery", kEdgeQuery, kEdgeCompletion,
      [](World& w) {
-       w.allocate(1, w.a);
-       w.kernel(w.a, 1);
-       w.free(1);
+       w.use_and_free(1, w.a);
        const EventHandle e = w.record(w.a);
        EXPECT_TRUE(w.sim.drain_all().is_ok());
        EXPECT_TRUE(w.gpu.event_query(e).is_ok());
-       w.allocate(2, w.b);
-       w.kernel(w.b, 2);
+       w.use(2, w.b);
      }},
     {"AnotherStreamReusesAfterASynchronize", kEdgeSynchronize, kEdgeCompletion,
      [](World& w) {
-       w.allocate(1, w.a);
-       w.kernel(w.a, 1);
-       w.free(1);
+       w.use_and_free(1, w.a);
        EXPECT_TRUE(w.gpu.event_synchronize(w.record(w.a), device::kWaitForever).is_ok());
-       w.allocate(2, w.b);
-       w.kernel(w.b, 2);
+       w.use(2, w.b);
      }},
     {"AnotherStreamReusesAfterADeviceSynchronize", kEdgeDeviceSynchronize, kEdgeCompletion,
      [](World& w) {
-       w.allocate(1, w.a);
-       w.kernel(w.a, 1);
-       w.free(1);
+       w.use_and_free(1, w.a);
        EXPECT_TRUE(w.gpu.synchronize().is_ok());
-       w.allocate(2, w.b);
-       w.kernel(w.b, 2);
+       w.use(2, w.b);
      }},
     {"AnotherStreamReusesWhatHappensToBeDone", kEdgeCompletion, 0,
      [](World& w) {
-       w.allocate(1, w.a);
-       w.kernel(w.a, 1);
-       w.free(1);
+       w.use_and_free(1, w.a);
        EXPECT_TRUE(w.sim.drain_all().is_ok());
-       w.allocate(2, w.b);
-       w.kernel(w.b, 2);
+       w.use(2, w.b);
      }},
     {"OneThreadReusesWhatAnotherSawDone", kEdgeHostThreads, kEdgeCompletion,
      [](World& w) {
-       w.allocate(1, w.a);
-       w.kernel(w.a, 1);
-       w.free(1);
+       w.use_and_free(1, w.a);
        w.sim.act_as_thread(1);
        EXPECT_TRUE(w.gpu.event_synchronize(w.record(w.a), device::kWaitForever).is_ok());
        w.sim.act_as_thread(0);
-       w.allocate(2, w.b);
-       w.kernel(w.b, 2);
+       w.use(2, w.b);
      }},
     {"TheLegacyStreamReusesABlockingStreams", kEdgeLegacyStream, 0,
      [](World& w) {
        const Stream blocking = w.sim.create_stream(DeviceId{0}, StreamKind::kBlocking).value();
        const Stream legacy = w.sim.default_stream(DeviceId{0});
-       w.allocate(1, blocking);
-       w.kernel(blocking, 1);
-       w.free(1);
+       w.use_and_free(1, blocking);
        EXPECT_TRUE(w.sim.launch(legacy, std::span<const Touch>{}).is_ok());
-       w.allocate(2, legacy);
-       w.kernel(legacy, 2);
+       w.use(2, legacy);
      }},
     {"AStreamReusesAfterAMemoryWait", kEdgeMemoryValue, 0,
      [](World& w) {
-       w.allocate(1, w.a);
-       w.kernel(w.a, 1);
-       w.free(1);
+       w.use_and_free(1, w.a);
        EXPECT_TRUE(w.sim.write_value(w.a, Address{8}, 1).is_ok());
        EXPECT_TRUE(w.sim.wait_value(w.b, Address{8}, 1).is_ok());
-       w.allocate(2, w.b);
-       w.kernel(w.b, 2);
+       w.use(2, w.b);
      }},
 };
 
@@ -162,14 +143,14 @@ TEST_P(Stories, IsSilent) {
   EXPECT_EQ(with_enough.faults(), "");
 }
 
-// The test of the test above: it fails for each edge dropped in turn.
+// The story is reported when its edge is dropped.
 TEST_P(Stories, IsReportedWithoutItsEdge) {
   World without(GetParam().also_dropped | GetParam().edge);
   GetParam().tell(without);
   EXPECT_NE(without.faults(), "");
 }
 
-// Each edge is what some story needs: with any other single edge dropped, the story stays legal.
+// With any other single edge dropped, the story stays legal.
 TEST_P(Stories, NeedsNoOtherEdge) {
   for (std::uint32_t edge = 1; edge <= kEdgeFreeCoverage; edge <<= 1) {
     if (edge == GetParam().edge) continue;
@@ -184,7 +165,8 @@ INSTANTIATE_TEST_SUITE_P(Edges, Stories, testing::ValuesIn(kStories),
                            return std::string(made.param.name);
                          });
 
-// The one edge that moves the blame only: is a use that is ordered before the free covered by it?
+// kEdgeFreeCoverage changes only the blame: whether a use ordered before the free counts as
+// announced.
 TEST(Detector, AUseOrderedBeforeTheFreeNeedsNoAnnouncement) {
   for (const std::uint32_t dropped : {std::uint32_t{0}, std::uint32_t{kEdgeFreeCoverage}}) {
     World w(dropped);
@@ -202,9 +184,7 @@ TEST(Detector, AUseOrderedBeforeTheFreeNeedsNoAnnouncement) {
 
 TEST(Detector, AnEarlyHandoverToAnotherStreamIsTheAllocatorsFault) {
   World w;
-  w.allocate(1, w.a);
-  w.kernel(w.a, 1);
-  w.free(1);
+  w.use_and_free(1, w.a);
   w.allocate(2, w.b);
   EXPECT_EQ(w.faults(), "allocator early-reuse; ");
 }
@@ -230,19 +210,15 @@ TEST(Detector, AnUnannouncedUseIsTheCallersFault) {
 
 TEST(Detector, AFirstUseOnAnotherStreamMustBeOrderedAfterTheAllocation) {
   World w;
-  w.allocate(1, w.a);
-  w.kernel(w.a, 1);
-  w.free(1);
+  w.use_and_free(1, w.a);
   w.allocate(2, w.a);  // legal: stream order
   w.kernel(w.b, 2);    // races with allocation 1's kernel
   EXPECT_EQ(w.faults(), "caller unordered-use; ");
   w.kernel(w.b, 2);
-  EXPECT_EQ(w.faults(), "");  // told once
+  EXPECT_EQ(w.faults(), "");  // reported once
 
   World ordered;
-  ordered.allocate(1, ordered.a);
-  ordered.kernel(ordered.a, 1);
-  ordered.free(1);
+  ordered.use_and_free(1, ordered.a);
   ordered.allocate(2, ordered.a);
   ordered.wait(ordered.b, ordered.record(ordered.a));
   ordered.kernel(ordered.b, 2);
@@ -251,9 +227,7 @@ TEST(Detector, AFirstUseOnAnotherStreamMustBeOrderedAfterTheAllocation) {
 
 TEST(Detector, StampsPassThroughOwnersThatNeverUsedTheBytes) {
   World w;
-  w.allocate(1, w.a);
-  w.kernel(w.a, 1);
-  w.free(1);
+  w.use_and_free(1, w.a);
   w.allocate(2, w.a);
   w.free(2);
   w.allocate(3, w.b);
@@ -268,7 +242,7 @@ TEST(Detector, StampsPassThroughSplitsAndMerges) {
   w.allocate(2, w.a, kAt, kSize);          // the front half
   w.allocate(3, w.b, kAt + kSize, kSize);  // the back half: still in use by 1
   EXPECT_EQ(w.faults(), "allocator early-reuse; ");
-  w.allocate(4, w.b, kAt + Bytes{8192}, kSize);  // behind it: nobody's
+  w.allocate(4, w.b, kAt + Bytes{8192}, kSize);  // behind it: never used
   w.kernel(w.b, 4, kAt + Bytes{8192});
   w.free(4);
   w.free(3);
@@ -282,11 +256,9 @@ TEST(Detector, StampsPassThroughSplitsAndMerges) {
   EXPECT_EQ(w.faults(), "");
 }
 
-TEST(Detector, ARecycledHandleIsNotTheStreamThatWas) {
+TEST(Detector, ARecycledHandleIsNotTheEarlierStream) {
   World w;
-  w.allocate(1, w.a);
-  w.kernel(w.a, 1);
-  w.free(1);
+  w.use_and_free(1, w.a);
   EXPECT_TRUE(w.sim.destroy_stream(w.a).is_ok());
   const Stream again = w.sim.create_stream(DeviceId{0}).value();
   EXPECT_EQ(again.handle, w.a.handle);
@@ -294,7 +266,7 @@ TEST(Detector, ARecycledHandleIsNotTheStreamThatWas) {
   EXPECT_EQ(w.faults(), "allocator early-reuse; ");
 }
 
-TEST(Detector, OverlapsUsesAfterFreeAndOutOfBoundsAreTold) {
+TEST(Detector, OverlapsUsesAfterFreeAndOutOfBoundsAreReported) {
   World w;
   w.allocate(1, w.a);
   w.allocate(2, w.a, kAt + Bytes{4095}, 1_B);
@@ -306,7 +278,7 @@ TEST(Detector, OverlapsUsesAfterFreeAndOutOfBoundsAreTold) {
   EXPECT_EQ(w.faults(), "caller use-after-free; ");
 }
 
-TEST(Detector, MemoryMustNotGoUnderALiveAllocation) {
+TEST(Detector, MemoryMustNotBeReturnedUnderALiveAllocation) {
   World w;
   const Address at = w.gpu.segment_alloc(kSize).value();
   w.allocate(1, w.a, at + 512_B, 512_B);
@@ -314,8 +286,8 @@ TEST(Detector, MemoryMustNotGoUnderALiveAllocation) {
   EXPECT_EQ(w.faults(), "allocator live-unmapped; ");
 }
 
-// Strict form: that the work is done is not enough, the allocator must have asked.
-TEST(Detector, MemoryMustNotGoUnderAKernelNotKnownToBeDone) {
+// Strict form: it is not enough that the work is done; the allocator must have asked.
+TEST(Detector, MemoryMustNotBeReturnedUnderAKernelNotKnownToBeDone) {
   for (const bool asks : {false, true}) {
     World w(kEdgeCompletion);
     const Address at = w.gpu.segment_alloc(kSize).value();

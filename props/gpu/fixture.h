@@ -1,5 +1,5 @@
-// What the simulated GPU's suites share: a machine, short names, and faults that must be expected
-// one by one.
+// What the simulated GPU's suites share: a machine, short names for its calls, and a check that
+// every fault is expected.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace ashlar::spec {
 
 inline constexpr DeviceId kFirstDevice{0};
 
-/// A test whose machine must be without an unexpected fault at its end.
+/// A test that fails if its machine has an unexpected fault at the end.
 class SimTest : public testing::Test {
  public:
   explicit SimTest(const SimGpuOptions& options = {}) : sim(options) {}
@@ -30,7 +30,7 @@ class SimTest : public testing::Test {
     EXPECT_TRUE(gpu.event_record(event, stream.handle).is_ok());
     return event;
   }
-  /// Exactly that fault happened since the last call.
+  /// Expects exactly that one fault since the last call.
   void expect_fault(FaultKind kind, Blame by = Blame::kAllocator) {
     const std::vector<Fault> faults = sim.take_faults();
     ASSERT_EQ(faults.size(), 1u) << fault_name(kind) << " expected";

@@ -1,8 +1,7 @@
-// Imitates: small caching allocators with the bugs that real ones had, each under thousands of
-// random operations of a caller that keeps the rules. The sound one must be silent, and every
-// planted bug must be reported as the allocator's fault, never as the caller's: this is the test of
-// the oracle itself.
-// Does not prove: anything about the library's allocator.
+// Tests the oracle itself. Imitates: small caching allocators with bugs that real ones had, each
+// under thousands of random operations of a caller that keeps the rules. The sound allocator must
+// cause no fault; every planted bug must be reported as the allocator's fault, never as the
+// caller's. Does not prove: anything about the library's allocator.
 #include <vector>
 
 #include "props/gpu/fixture.h"
@@ -19,7 +18,7 @@ enum class Bug {
   kKeysOnHandles,
   // the event of an announced use is recorded at record_use, not at the free
   kRecordsBeforeLastUse,
-  kTakesNotReadyForDone,   // treats any answer of event_query as done
+  kTakesNotReadyForDone,   // takes any answer of event_query as done
   kFreesSegmentsInUse,     // trims without asking whether kernels are done
   kSharesTheThreadStream,  // takes the per-thread handle of two threads for one stream
   kHandsOutTwice,          // a block is handed out while live
@@ -111,7 +110,7 @@ class MiniAllocator {
 // A caller that keeps the rules: uses a block on its own stream, or announces and orders the use.
 class Caller {
  public:
-  /// `strict`: that work happens to be done is no excuse; the allocator must have learnt it.
+  /// `strict`: it does not count that work happens to be done; the allocator must have learnt it.
   Caller(std::uint64_t seed, Bug bug, bool strict)
       : sim_(SimGpuOptions{.seed = seed,
                            .drop_edges = strict ? std::uint32_t{kEdgeCompletion} : 0u}),
@@ -139,7 +138,7 @@ class Caller {
     AllocationTag tag;
   };
 
-  // The per-thread handle means the right stream only on its own thread.
+  // The per-thread handle means this stream only on its own thread.
   void act_for(std::size_t stream) { sim_.act_as_thread(stream == kStreams ? 1 : 0); }
 
   void kernel(const Stream& s, const Held& held) {
@@ -157,7 +156,7 @@ class Caller {
     }
     sim_.on_use_announced(held.tag, s);
     allocator_.use(held.block, s);
-    for (int i = 0; i < 4; ++i) kernel(s, held);  // announced once, used on
+    for (int i = 0; i < 4; ++i) kernel(s, held);  // announced once, used several times
   }
   bool in_use(const Stream& s) const {
     for (const Held& held : held_) {
@@ -195,7 +194,7 @@ class Caller {
     } else if (what < 86 && trims_) {
       allocator_.trim();
     } else {
-      sim_.progress(rng_.below(20));  // about as fast as work comes
+      sim_.progress(rng_.below(20));  // about as fast as work is enqueued
     }
   }
   SimGpu sim_;
@@ -237,7 +236,7 @@ TEST_P(Planted, IsCaughtAndBlamedOnTheAllocator) {
       }
     }
   }
-  EXPECT_GE(caught, 19) << "worlds of 20 in which it was caught";
+  EXPECT_GE(caught, 19) << "of 20 worlds caught it";
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,9 +1,9 @@
-// Every case of props/rules on the simulated GPU: the rules of CUDA as its documentation states
-// them.
+// Runs every case of props/rules on the simulated GPU: the rules of CUDA as its documentation
+// states them.
 //
-// Imitates: a conformance run on a real device, where the same cases are to agree.
-// Does not prove: that a real device agrees; each case says which page it was written from, or that
-// it is inferred.
+// Imitates: a conformance run on a real device, which must agree with the same cases.
+// Does not prove: that a real device agrees. Each case cites the page that it was written from, or
+// says that it is inferred.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ TEST_P(Rules, AgreesOnTheSimulatedGpu) {
       << GetParam() << ":" << report.line << ": " << report.why;
 }
 
-// Rules hold on every seed: adversarial addresses and progress do not change an outcome.
+// Adversarial addresses and progress do not change an outcome: the rules hold on every seed.
 TEST_P(Rules, AgreesOnOtherSeeds) {
   OpFile file = parsed(contents(GetParam()));
   for (std::uint64_t seed = 2; seed < 12; ++seed) {
@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, Rules, testing::ValuesIn(case_files()),
                            return name;
                          });
 
-TEST(RuleRunner, TellsWhatDiffers) {
+TEST(RuleRunner, ReportsWhatDiffers) {
   const RuleReport wrong =
       run_rule(parsed("ashlar-ops 1 gpu\nstream s0 d0\nrecord e0 s0\ndev-query e0\nexpect ok\n"),
                make_simulated_machine);

@@ -1,5 +1,4 @@
-// Imitates: an allocator's driver calls for memory, right and wrong, and calls that fail on
-// purpose.
+// Imitates: an allocator's driver calls for memory, correct and wrong, and planned failures.
 // Does not prove: what a real driver answers to each misuse (props/rules).
 #include <algorithm>
 #include <map>
@@ -12,7 +11,7 @@ namespace {
 
 struct SimMemory : SimTest {
   SimMemory() : SimTest(SimGpuOptions{.capacities = {Bytes{64_MiB}, Bytes{0}}}) {}
-  /// A mapped and accessible page of 2 MiB: its address; the handle is released.
+  /// The address of a mapped and accessible page of 2 MiB, whose handle is released.
   Address mapped() {
     const Address at = gpu.address_reserve(2_MiB, 0_B).value();
     const PageHandle page = gpu.page_create(2_MiB).value();
@@ -89,7 +88,7 @@ TEST_F(SimMemory, AHandleIsMappedAndUnmappedWhole) {
   EXPECT_EQ(sim.ledger().pages.count, 0u);
 }
 
-TEST_F(SimMemory, AKernelThatTouchesWhatIsNotMappedOrNotAccessibleIsAFault) {
+TEST_F(SimMemory, AKernelThatTouchesUnmappedOrInaccessibleMemoryIsAFault) {
   const Stream s = make();
   const Address at = gpu.address_reserve(2_MiB, 0_B).value();
   const PageHandle page = gpu.page_create(2_MiB).value();
@@ -141,7 +140,7 @@ TEST_F(SimMemory, PlannedFailuresHitTheNthCallOnceOrFromThenOn) {
   EXPECT_EQ(sim.account().of(device::CallKind::kEventCreate).calls, 3u);
 }
 
-TEST_F(SimMemory, ALostDeviceAndATornDownDriverAnswerSoForEver) {
+TEST_F(SimMemory, ALostDeviceAndAnUnloadedDriverAnswerEveryCallWithThat) {
   const Stream s = make();
   EXPECT_TRUE(sim.launch_faulty(s).is_ok());
   EXPECT_TRUE(gpu.memory_info().is_ok());
@@ -180,8 +179,8 @@ TEST_F(SimMemory, TheCostModelIsChargedByTheCallAndTheStep) {
   EXPECT_EQ(sim.account().step_ns_max, account.ns);
 }
 
-// Ranges handed out are disjoint over devices and kinds, inside the address space and aligned;
-// adversarial ones do come back at once and do touch each other.
+// Ranges handed out are disjoint over devices and kinds, inside the address space, and aligned.
+// Adversarial ones often come back at once, and often touch each other.
 TEST(SimAddresses, AreDisjointAndComeBackAdversarially) {
   for (const bool adversarial : {false, true}) {
     SimGpu sim(SimGpuOptions{.capacities = {0_B, 0_B}, .seed = 5, .adversarial = adversarial});
@@ -228,7 +227,7 @@ TEST(SimAddresses, AreDisjointAndComeBackAdversarially) {
   }
 }
 
-TEST(SimAddresses, RunOut) {
+TEST(SimAddresses, AddressSpaceRunsOut) {
   SimGpu sim;
   EXPECT_EQ(sim.device().segment_alloc(Bytes{std::uint64_t{1} << 47}).code(), Code::kOutOfMemory);
   EXPECT_EQ(sim.device().address_reserve(Bytes{std::uint64_t{1} << 47}, 0_B).code(),

@@ -1,6 +1,6 @@
 // Imitates: four threads that use one simulated machine at the same time, each on its own
-// per-thread default stream. Proves, under the thread sanitizer, that the machine's lock covers
-// everything; not that any order is right.
+// per-thread default stream. Shows, under the thread sanitizer, that the machine's lock covers
+// everything. Does not prove: that any order of calls is correct.
 #include <gtest/gtest.h>
 
 #include <atomic>

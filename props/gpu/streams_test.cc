@@ -1,7 +1,6 @@
 // Imitates: a program that enqueues kernels, events and waits on a few streams of one or two
-// devices.
-// Does not prove: that a real GPU behaves so (props/rules names the documentation of each rule; a
-// GPU must agree).
+// devices. Does not prove: that a real GPU behaves this way (props/rules cites the documentation of
+// each rule; a GPU must agree).
 #include "props/gpu/fixture.h"
 
 namespace ashlar::spec {
@@ -11,7 +10,7 @@ struct SimStreams : SimTest {
   SimStreams() : SimTest(SimGpuOptions{.capacities = {Bytes{0}, Bytes{0}}}) {}
 };
 
-TEST_F(SimStreams, NothingFinishesUntilTold) {
+TEST_F(SimStreams, NoEntryFinishesUntilTold) {
   const Stream s = make();
   EXPECT_TRUE(kernel(s).is_ok());
   const EventHandle e = recorded(s);
@@ -35,7 +34,7 @@ TEST_F(SimStreams, AWaitHoldsItsStreamUntilTheEventIsDone) {
   EXPECT_EQ(sim.step(b, 9), 2u);
 }
 
-TEST_F(SimStreams, RecordingAgainReplacesWhatTheEventStandsFor) {
+TEST_F(SimStreams, RecordingAgainReplacesTheEarlierRecord) {
   const Stream s = make();
   const EventHandle e = recorded(s);
   sim.step(s);
@@ -112,7 +111,7 @@ TEST_F(SimStreams, AMemoryWaitHoldsUntilTheWordIsWritten) {
   EXPECT_TRUE(sim.drain_all().is_ok());
 }
 
-TEST_F(SimStreams, ACollectiveRunsOnlyWhenAllMembersAreAtIt) {
+TEST_F(SimStreams, ACollectiveRunsOnlyWhenAllMembersHaveReachedIt) {
   const Stream a = make();
   const Stream b = make();
   EXPECT_TRUE(sim.collective(a, 7, 2).is_ok());
@@ -126,8 +125,7 @@ TEST_F(SimStreams, ACollectiveRunsOnlyWhenAllMembersAreAtIt) {
 }
 
 TEST_F(SimStreams, AHiddenWaitBetweenCollectivesDeadlocks) {
-  // Two streams take part in a collective; one is made to wait for an event behind the other's part
-  // in it.
+  // Two streams have a collective; one of them waits first for an event behind the other's part.
   const Stream a = make();
   const Stream b = make();
   EXPECT_TRUE(sim.collective(a, 1, 2).is_ok());
@@ -150,7 +148,7 @@ TEST_F(SimStreams, LagFinishesEachEntryTicksAfterItsEnqueue) {
   EXPECT_EQ(sim.pending(s), 0u);
 }
 
-TEST_F(SimStreams, AHandleComesBackAndAnIdentityNeverDoes) {
+TEST_F(SimStreams, AHandleIsReusedAndAnIdentityIsNot) {
   const Stream a = make();
   EXPECT_TRUE(kernel(a).is_ok());
   EXPECT_TRUE(sim.destroy_stream(a).is_ok());
@@ -205,7 +203,7 @@ TEST_F(SimStreams, AnEventOfAnotherDeviceCanBeWaitedForAndNotRecorded) {
   EXPECT_EQ(sim.pending(own), 0u);
 }
 
-TEST(SimQueues, AFullQueueBlocksTheLaunchAndRunsTheMachineOn) {
+TEST(SimQueues, AFullQueueBlocksTheLaunchUntilTheMachineHasRoom) {
   SimGpu sim(SimGpuOptions{.queue_depth = 2});
   const Stream s = sim.create_stream(kFirstDevice).value();
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(sim.launch(s, std::span<const Touch>{}).is_ok());
@@ -218,7 +216,7 @@ TEST(SimQueues, AFullQueueBlocksTheLaunchAndRunsTheMachineOn) {
   EXPECT_EQ(sim.take_faults().size(), 1u);
 }
 
-TEST(SimQueues, StreamsThatShareAHardwareQueueHoldEachOtherUp) {
+TEST(SimQueues, StreamsThatShareAHardwareQueueDelayEachOther) {
   SimGpu sim(SimGpuOptions{.hardware_queues = 1});
   const Stream a = sim.create_stream(kFirstDevice).value();
   const Stream b = sim.create_stream(kFirstDevice).value();

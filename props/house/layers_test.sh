@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Holds every #include to the layer order stated in src/README.md (between its two `layers` comments).
+# Checks that every #include keeps the layer order of the table in src/README.md (between the two `layers` comments).
 #
-#   layers_test.sh [ROOT]         checks the tree at ROOT (default: the one this file is in)
+#   layers_test.sh [ROOT]         checks the tree at ROOT (default: the tree that this file is in)
 #   layers_test.sh --self-test    plants one forbidden include of every sort in a copy and expects each to be reported
 #
-# A file belongs to the deepest room of the table that contains it, and so does the file it includes: plan/ may not include
-# plan/solve/ merely because one folder lies in the other.
-# Imitates: a change that quietly couples two rooms. Does not prove that a room needs what it may include, and sees only
-# includes, not declarations repeated by hand.
+# A file belongs to the deepest room of the table that contains it, and so does an included file: plan/ may not include
+# plan/solve/, although that folder is inside it.
+# Imitates: a change that couples two rooms unnoticed. Does not prove that a room needs what it may include; does not see
+# declarations repeated by hand.
 set -euo pipefail
 
-# Prints `file|included path, from the root` for every include of a header of ours below ROOT/ROOM.
+# includes_of ROOT ROOM: prints `file|included path`, both from the root, for every include of a header of this project.
 includes_of() {
   grep -rHoE --include='*.h' --include='*.cc' --include='*.in' \
     '^[[:space:]]*#[[:space:]]*include[[:space:]]*(<ashlar/|")[^">]*' "$1/$2" |
@@ -38,11 +38,11 @@ check() {
     {
       files++
       file = $2; path = $3; room = room_of(file); to = room_of(path)
-      if (path !~ /\//) next                # beside the file itself, or generated for it
+      if (path !~ /\//) next                # in the same folder, or generated for it
       if (to == room && to != "") next
       if (index(may[room], " " path " ")) next
       if (to != "" && index(may[room], " " to " ")) next
-      if (to == "") {                       # outside of the table: props/
+      if (to == "") {                       # not in the table, as props/
         split(path, part, "/")
         if (index(may[room], " " part[1] " ")) next
       }

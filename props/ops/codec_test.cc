@@ -1,6 +1,6 @@
-// The op language's two forms. Imitated: stored regressions, seeds and counterexamples that must
-// replay for ever.
-// Not proved: that ops mean anything; the worlds that run them are tested elsewhere.
+// The two forms of the op language.
+// Imitates: stored regressions, seeds and counterexamples that must replay for ever.
+// Does not prove: what the ops do; the worlds that run them have their own suites.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -20,7 +20,7 @@ constexpr Subject kSubjects[] = {Subject::kPool, Subject::kCache, Subject::kGpu}
 
 bool same_ops(const OpFile& a, const OpFile& b) { return a.subject == b.subject && a.ops == b.ops; }
 
-RC_GTEST_PROP(OpCodec, EveryByteStringDecodesToOpsThatBothFormsKeep,
+RC_GTEST_PROP(OpCodec, EveryByteStringDecodesToOpsThatSurviveBothForms,
               (std::vector<std::uint8_t> bytes)) {
   for (const Subject subject : kSubjects) {
     const OpFile file = decode_ops(subject, bytes);
@@ -54,8 +54,8 @@ TEST(OpCodec, LongMutatedSequencesKeepTheRoundTrip) {
 }
 
 TEST(OpCodec, StoredBytesKeepTheirMeaning) {
-  // One op of every width, written by hand from the table in bytes.h: if this fails, stored inputs
-  // changed meaning.
+  // One op of every width, written by hand from the table in bytes.h. If this fails, stored inputs
+  // have changed their meaning.
   const std::vector<std::uint8_t> bytes = {
       20,  1,        1,    1,    0,            // conf: four fragments
       1,   127,      0,    16,   0,   0,   5,  // alloc p0 4096 s1
@@ -126,7 +126,7 @@ TEST(OpText, SuffixesCommentsAndBlankLinesAreRead) {
   EXPECT_EQ(file.lines, (std::vector<std::uint32_t>{4, 5, 6}));
 }
 
-TEST(OpText, EveryMistakeIsOneLineThatNamesTheLineAndTheReasonAndChangesNothing) {
+TEST(OpText, EveryMistakeIsReportedWithItsLineAndReasonAndTheFileIsUnchanged) {
   const struct {
     const char* text;
     std::uint32_t line;

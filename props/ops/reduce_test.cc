@@ -1,6 +1,6 @@
-// The reducer. Imitated: long failing sequences from a fuzzer, with one, two or a few ops that
-// matter.
-// Not proved: that the result is the smallest of all; only that no single op of it can go.
+// The reducer.
+// Imitates: long failing sequences from a fuzzer, with one, two or a few ops that matter. Does not
+// prove: that the result is the smallest of all; only that no single op of it can be dropped.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ TEST(Reducer, FindsTheFewOpsThatMatterInALongSequence) {
   file.ops.insert(file.ops.begin() + 30, trim);
   file.ops.insert(file.ops.begin() + 90, big);
   file.ops.push_back(trim);
-  // Fails when two trims stand around an allocation of 64 MiB or more.
+  // Fails when an allocation of 64 MiB or more is between two trims.
   const Reduction reduced = reduce_ops(file, [](const OpFile& ops) -> std::string {
     int state = 0;
     for (const Op& op : ops.ops) {
@@ -73,7 +73,7 @@ TEST(Reducer, LeavesASequenceThatDoesNotFailAlone) {
   EXPECT_EQ(reduced.file.ops.size(), file.ops.size());
 }
 
-TEST(Reducer, StopsAtItsBoundOfRunsAndSaysSo) {
+TEST(Reducer, StopsAtItsBoundOfRunsAndReportsIt) {
   const OpFile file = long_sequence(4);
   const Reduction reduced = reduce_ops(
       file, [](const OpFile& ops) { return std::string(ops.ops.size() > 3 ? "x" : ""); }, 5);

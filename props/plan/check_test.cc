@@ -93,9 +93,9 @@ TEST(PlanCheck, FiresOnEveryPlantedFault) {
        [](Sample* s) { s->plan.spaces[1].peak = 65_B; }},
       {Rule::kLowerBound, "space 0 ends at 40, below its lower bound 41",
        [](Sample* s) { s->plan.spaces[0].lower_bound = 41_B; }},
-      {Rule::kCannotFit, "there is no buffer 6 that cannot fit",
+      {Rule::kCannotFit, "buffer 6 is listed as misfit and does not exist",
        [](Sample* s) { s->plan.cannot_fit = {6}; }},
-      {Rule::kCannotFit, "buffer 2 cannot fit, in a space that is not known not to fit",
+      {Rule::kCannotFit, "buffer 2 is listed as misfit, in a space that may fit",
        [](Sample* s) { s->plan.cannot_fit = {2}; }},
   };
   for (const Planted& planted : all) {
@@ -122,16 +122,15 @@ TEST(PlanCheck, AsksForBuffersThatCannotFitOfEachMisfitAndNoOtherSpace) {
   s.plan.cannot_fit = {0, 2};
   EXPECT_EQ(text_of(check_answer(s.problem, s.plan)), "");
   s.plan.cannot_fit = {0, 2, 0};
-  EXPECT_EQ(text_of(check_answer(s.problem, s.plan)),
-            "buffer 0 is twice among those that cannot fit");
+  EXPECT_EQ(text_of(check_answer(s.problem, s.plan)), "buffer 0 is listed twice as misfit");
   s.plan.cannot_fit = {0, 2, 5};
   EXPECT_EQ(text_of(check_answer(s.problem, s.plan)),
-            "buffer 5 cannot fit, in a space that is not known not to fit");
+            "buffer 5 is listed as misfit, in a space that may fit");
   s.problem.spaces[1].capacity = 63_B;
   EXPECT_EQ(text_of(check_answer(s.problem, s.plan)), "");
   s.plan.cannot_fit = {0, 2};
   EXPECT_EQ(text_of(check_answer(s.problem, s.plan)),
-            "space 1 cannot fit, and no buffers of it are said not to");
+            "space 1 cannot fit, and none of its buffers is listed as misfit");
 }
 
 TEST(PlanCheck, NamesBuffersByTheirIds) {

@@ -1,7 +1,7 @@
-// OrderLog: a device in front of another that notes, in the order of the calls, what orders streams
-// and what moves segments.
+// OrderLog: forwards all calls to another device, and logs in order those that order streams or
+// that take and return segments.
 //
-// Thread safety: none; for one thread.
+// Thread safety: one thread.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class OrderLog final : public ForwardingDevice {
   struct Entry {
     Kind kind;
     std::uint64_t what;   ///< the event's handle, or the segment's base
-    StreamHandle stream;  ///< of a record or a wait
+    StreamHandle stream;  ///< the stream of a record or a wait
   };
 
   using ForwardingDevice::ForwardingDevice;

@@ -40,7 +40,7 @@ StreamSteps::StreamSteps(const std::string& conf, std::uint64_t capacity, std::u
                          std::uint32_t streams)
     : works_(streams), works_done_(streams), works_pending_(streams) {
   spec::CacheLockstep::Options options;
-  options.stats_every = 64;  // statistics are other suites' matter
+  options.stats_every = 64;  // other suites check the statistics
   options.factory = [this](std::span<device::Device* const> devices, const std::string& with) {
     log_ = std::make_shared<OrderLog>(*devices[0]);
     device::Device* const logged = log_.get();
@@ -51,7 +51,7 @@ StreamSteps::StreamSteps(const std::string& conf, std::uint64_t capacity, std::u
   lockstep_->step(make_op(slot::kDevice, 0, capacity));
   lockstep_->step(make_op(slot::kSeed, seed, 0));
   for (std::uint32_t name = 0; name < streams; ++name) {
-    // s0 is there already: then it only builds the machine
+    // s0 exists already; its op only builds the machine
     lockstep_->step(make_op(slot::kStreamCreate, name, 0));
     const Stream* const stream = lockstep_->find_stream(name);
     if (stream == nullptr) give_up("a stream could not be made");
@@ -85,7 +85,7 @@ void StreamSteps::finish() {
     give_up(result.op_text + ": " + result.divergence.clause + ": " + result.divergence.text);
 }
 
-// What an op came to.
+// The steps of an op.
 
 void StreamSteps::tell(const Op& op) {
   const bool has_memory = op.slot == slot::kAlloc && lockstep_->outcome() == Code::kOk;
@@ -113,7 +113,7 @@ void StreamSteps::tell(const Op& op) {
   tell_progress(kNobody);
 }
 
-/// How many kernels each stream's queue holds. An entry is its kind, what it names, and of a kernel
+/// Counts the kernels in each stream's queue. An entry is its kind, what it names, and for a kernel
 /// the range it touches.
 void StreamSteps::count_pending() {
   std::fill(works_pending_.begin(), works_pending_.end(), 0);
@@ -132,7 +132,8 @@ void StreamSteps::count_pending() {
   }
 }
 
-/// What has finished; on `launching` one more kernel has been launched than was told.
+/// Prints the work that has finished. On `launching`, one kernel is launched that is not printed
+/// yet.
 void StreamSteps::tell_progress(std::uint32_t launching) {
   for (std::uint32_t t = 0; t < streams(); ++t) {
     const std::size_t finished = works_[t].size() + (t == launching) - works_pending_[t];
@@ -145,7 +146,8 @@ void StreamSteps::tell_free(const Op& op) {
   const Pointer freed = pointer(op.arg[0]);
   std::erase_if(live_, [&freed](const Pointer& each) { return each.name == freed.name; });
   StreamWorld& world = world_of(freed.pool);
-  // By the lockstep, which is a lawful caller; the allocation's own stream needs no announcement.
+  // The lockstep is a lawful caller and announces these uses; the allocation's own stream needs
+  // none.
   StreamSet announced = world.held(freed.address).users & ~only(freed.stream);
   if (op.slot == slot::kFreeOn) announced |= only(static_cast<std::uint32_t>(op.arg[1]));
   for (std::uint32_t t = 0; t < streams(); ++t) {
@@ -154,7 +156,7 @@ void StreamSteps::tell_free(const Op& op) {
   world.give(freed.address);
 }
 
-/// Pending blocks that are so no more, by the model's account.
+/// Prints the pending blocks that are no longer pending in the model.
 void StreamSteps::tell_settled() {
   const spec::OwnedBlocks& owned = model().owned(kDevice);
   for (StreamWorld& world : worlds_) {
@@ -174,7 +176,7 @@ void StreamSteps::tell_calls() {
       case OrderLog::Kind::kWait: tell_wait(stream_of(entry.stream), events_, entry.what); break;
       case OrderLog::Kind::kReturn: {
         const SnapshotSegment* const segment = spec::find_segment(before_, entry.what);
-        if (segment == nullptr) give_up("a segment was given back that was not there");
+        if (segment == nullptr) give_up("a segment was given back that did not exist");
         world_of(segment->pool)
             .give_back(heap_of(*segment), segment->base.value(), segment->size.count());
         break;
@@ -182,7 +184,7 @@ void StreamSteps::tell_calls() {
       case OrderLog::Kind::kGrant: {
         const SnapshotSegment* const segment =
             spec::find_segment(model().view(kDevice).segments, entry.what);
-        if (segment == nullptr) give_up("a segment was granted that is not there");
+        if (segment == nullptr) give_up("a segment was granted that does not exist");
         world_of(segment->pool)
             .extend(heap_of(*segment), segment->base.value(), segment->size.count());
         break;
@@ -191,7 +193,7 @@ void StreamSteps::tell_calls() {
   }
 }
 
-/// Segments that are another heap's now.
+/// Prints the segments that changed heaps.
 void StreamSteps::tell_adopted() {
   for (const SnapshotSegment& now : model().view(kDevice).segments) {
     const SnapshotSegment* const was = spec::find_segment(before_, now.base.value());

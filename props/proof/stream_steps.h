@@ -1,26 +1,27 @@
-// StreamSteps: runs ops on the caching allocator in lockstep with its C++ model, and tells the
-// steps of the Dafny worlds that each came to.
+// StreamSteps: runs ops on the caching allocator in lockstep with its C++ model, and prints each op
+// as steps of the Dafny worlds.
 //
-// Purpose: the C++ model is a relation: it judges what the allocator chose. The Dafny model is a
-// function of steps that name the choice. So the steps are read off the allocator: which block was
-// handed out or settled, which segments came, went or changed heaps (the judged snapshots before
-// and after the op), which events were recorded and waited for (OrderLog).
+// Purpose: the C++ model is a relation: it judges the allocator's choices. The Dafny model is a
+// function of steps that name the choice. So the steps are derived from what the allocator did:
+// which block was handed out or settled, which segments were added, removed or changed heaps (from
+// the judged snapshots before and after the op), which events were recorded and waited for
+// (OrderLog).
 // Thread safety: none.
 //
-// What the two see differently, and how it is brought together:
-//   - A stream has a small and a large pool, a Dafny heap is one pool. So there are two worlds, one
-//     for each; an event and a wait are steps in both, a kernel in the one whose memory it touches.
-//     Each world counts its own works only.
-//   - Rounding, size classes and whether a block is split are the C++ model's to judge (DEV-1, 2,
-//     4): a request is told with the rounded size, and as one that splits if what it got was split.
-//     No size is too large (max_split_size is not set).
-//   - From another stream's heap the allocator lends the best fit among what it knows to be
-//     complete; the Dafny model lets any complete fit be taken.
-//   - A stamp is a position on the heap's stream there, an epoch here; no C++ model holds either.
-//     StreamWorld keeps the position.
-//   - What the machine finishes during a call is told before what the allocator did in it. In half
-//     of the worlds the machine moves only when told or waited for, so that only a call that waits
-//     sees anything finish.
+// How the differences between the two are bridged:
+//   - A stream has a small and a large pool; a Dafny heap is one pool. So there are two worlds, one
+//     for each. An event or a wait is a step in both; a kernel is a step in the world whose memory
+//     it touches. Each world counts only its own works.
+//   - The C++ model judges rounding, size classes and whether a block is split (DEV-1, 2, 4). A
+//     request is printed with the rounded size, and as one that splits if its block was split. No
+//     size is too large (max_split_size is not set).
+//   - From another stream's heap the allocator lends the best fit among the blocks it knows to be
+//     complete; the Dafny model accepts any complete block that fits.
+//   - A stamp is a position on the heap's stream in Dafny, and an epoch in the allocator; no C++
+//     model has either. StreamWorld keeps the position.
+//   - Work that the machine finishes during a call is printed before the allocator's steps in that
+//     call. In half of the worlds the machine moves only when told or waited for, so only a call
+//     that waits sees work finish.
 // Left out, as in the Dafny model: retired streams, captures, failing devices, callbacks, a second
 // device, threads.
 #pragma once
@@ -51,10 +52,10 @@ class StreamSteps {
   StreamSteps(const std::string& conf, std::uint64_t capacity, std::uint64_t seed,
               std::uint32_t streams);
 
-  /// Runs the op and tells its steps. A divergence of the lockstep, a caller's fault or a skipped
+  /// Runs the op and prints its steps. A divergence of the lockstep, a caller's fault or a skipped
   /// op ends the process.
   void run(const spec::Op& op, spec::Random& probes);
-  /// Everything freed, drained, trimmed and looked at; no step of it is told.
+  /// Frees, drains, trims and checks everything. Prints no step of it.
   void finish();
 
   const std::vector<Pointer>& live() const { return live_; }

@@ -1,10 +1,11 @@
-// stream_trace SEED OPS: random operations on the caching allocator, in lockstep with its C++
-// model; after each the steps of the Dafny worlds that it came to, and a hash of each world
-// (stream_steps.h). stream_tie.cs feeds them to the compiled Dafny model (spec/proof/tie), which
-// must take every step, refuse every step marked so, and have the same hashes.
+// stream_trace SEED OPS: runs random operations on the caching allocator, in lockstep with its C++
+// model. Prints each as steps of the Dafny worlds, and a hash of each world (stream_steps.h).
+// stream_tie.cs runs the steps on the compiled Dafny model (spec/proof/tie), which must take every
+// step, refuse every step marked `!`, and have the same hashes.
 //
-// Worlds of a few streams and some dozen blocks on a device so small that memory is lent, adopted,
-// given back and waited for; of short lives, since the Dafny world keeps its whole history.
+// The worlds have a few streams and some dozen blocks, on a device so small that memory is lent,
+// adopted, given back and waited for. They are short, since the Dafny world keeps its whole
+// history.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -33,7 +34,7 @@ StreamSteps make_steps(Random& random, Pools pools) {
   if (random.one_in(3)) conf += ",wait_ms:never";
   const std::uint64_t capacity =
       pools == Pools::kSmall ? 6 + random.below(8) : 40 + random.below(60);
-  // The adversary's pace is the remainder by 4: none in half of the worlds.
+  // The adversary's pace is the seed modulo 4; it is 0 in half of the worlds.
   const std::uint64_t seed = random.below(1u << 20) * 4 + (random.one_in(2) ? 0 : random.below(4));
   return {conf, capacity * kMiB, seed, static_cast<std::uint32_t>(2 + random.below(3))};
 }
@@ -69,7 +70,7 @@ class StreamTrace {
     return steps_.live()[random_.below(steps_.live().size())];
   }
 
-  /// Mostly of a few sizes, so that blocks fit again.
+  /// Draws mostly from a few sizes, so that free blocks fit later requests.
   std::uint64_t any_size() {
     const bool is_small = pools_ == Pools::kSmall || (pools_ == Pools::kBoth && random_.one_in(2));
     const std::uint64_t step = is_small ? 128u << 10 : kMiB;
@@ -78,7 +79,7 @@ class StreamTrace {
     return random_.one_in(2) ? steps * step : steps * step - random_.below(step / 2);
   }
 
-  /// An event of the caller's own: one that is bound, if any is.
+  /// One of the caller's events; a bound one, if any is bound.
   std::uint64_t any_event() { return random_.below(std::max<std::uint64_t>(events_, 1)); }
 
   void record(std::uint32_t stream) {
@@ -105,8 +106,8 @@ class StreamTrace {
     run(slot::kLimit, {0, random_.one_in(2) ? ~std::uint64_t{0} : (4 + random_.below(96)) * kMiB});
   }
 
-  /// A kernel on any stream; where it would not be lawful yet, what it must wait for instead (C6,
-  /// the caller's side).
+  /// Runs a kernel on any stream. Where that is not lawful yet, lets the stream wait first (C6, the
+  /// caller's side).
   void use_elsewhere() {
     const StreamSteps::Pointer used = any_pointer();
     const std::uint32_t stream = any_stream();
@@ -123,7 +124,7 @@ class StreamTrace {
   Pools pools_;
   StreamSteps steps_;
   std::uint64_t ops_left_ = 0;
-  std::uint64_t events_ = 0;  ///< of the caller's, bound
+  std::uint64_t events_ = 0;  ///< the caller's bound events
   std::uint64_t next_name_ = 0;
 };
 
@@ -138,6 +139,6 @@ int main(int argc, char** argv) {
     ashlar::props::StreamTrace(random).live(ops);
     left -= ops;
   }
-  std::puts(".");  // not broken off
+  std::puts(".");  // the trace is complete
   return 0;
 }

@@ -1,4 +1,4 @@
-// The steps' text, stamps, the hash: see stream_world.h.
+// The text of steps, the stamps, the hash: see stream_world.h.
 //
 // A step is a line: the world's number, a letter (as in stream_tie.cs), numbers. A block is named
 // by its address. A step that must be refused has a `!` before its letter.
@@ -67,13 +67,13 @@ void StreamWorld::announce(std::uint64_t address, std::uint32_t stream) {
   say(number_, "N", block.heap, address, stream);
 }
 
-// The allocator. --------------------------------------------------------------------------------------------------------
+// The allocator.
 
 std::size_t StreamWorld::place(std::uint64_t address) const {
   for (std::size_t i = 0; i < held_.size(); ++i) {
     if (held_[i].address == address) return i;
   }
-  std::fprintf(stderr, "stream_trace: nobody holds %llu\n",
+  std::fprintf(stderr, "stream_trace: no block begins at %llu\n",
                static_cast<unsigned long long>(address));
   std::exit(1);
 }
@@ -139,7 +139,7 @@ void StreamWorld::adopt(std::uint32_t heap, std::uint32_t to, std::uint64_t base
   say(number_, "A", heap, to, base, size);
 }
 
-// The state. ------------------------------------------------------------------------------------------------------------
+// The state.
 
 std::vector<std::uint64_t> StreamWorld::pending() const {
   std::vector<std::uint64_t> addresses;
@@ -194,7 +194,7 @@ std::uint64_t StreamWorld::close(const spec::CacheModel& model,
   return hash.value();
 }
 
-// What must be refused. -------------------------------------------------------------------------------------------------
+// Steps that must be refused.
 
 void StreamWorld::probe_held(const Held& held, std::uint32_t stream) {
   say(number_, "!E", stream, held.address, held.size);
@@ -212,13 +212,13 @@ void StreamWorld::probe_held(const Held& held, std::uint32_t stream) {
 
 void StreamWorld::probe_free(const Piece& piece, std::uint32_t stream) {
   if (piece.stamp <= done_[piece.heap]) return;
-  say(number_, "!B", piece.heap, piece.lo);  // part of a segment or all of it
+  say(number_, "!B", piece.heap, piece.lo);  // a part of a segment, or all of it
   say(number_, "!A", piece.heap, stream, piece.lo, piece.hi - piece.lo);
   if (clocks_.before_next_of(piece.heap, piece.stamp, stream, 0)) return;
   say(number_, "!T", piece.heap, piece.lo, stream, piece.hi - piece.lo, 1, 1);
 }
 
-/// Its own stream may not take it where another block of the heap fits better.
+/// The heap's own stream may not take the block if another block of the heap fits better.
 void StreamWorld::probe_fit(const Piece& piece) {
   for (const Piece& other : free_) {
     const std::uint64_t size = other.hi - other.lo;

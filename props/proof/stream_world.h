@@ -1,10 +1,10 @@
-// StreamWorld: prints the steps of the Dafny world (spec/proof/stream_model.dfy), and keeps of it
-// what no C++ model holds.
+// StreamWorld: prints the steps of a Dafny world (spec/proof/stream_model.dfy), and keeps the part
+// of its state that no C++ model has.
 //
-// Purpose: a function for each WorldOp, which prints it; and a hash of the state, for the Dafny
-// side to meet. Of the state, the caching model holds the segments, the blocks and who announced
-// what (CacheModel); spec/gpu's Clocks hold what comes before what. Kept here are the stamps, and
-// what an owner was told when it got its block and when it freed it.
+// Purpose: one function for each WorldOp, which prints it; and a hash of the state, which the Dafny
+// side must reach too. The caching model has the segments, the blocks and the announced uses
+// (CacheModel); spec/gpu's Clocks have the order of work. Kept here are the stamps, and what an
+// owner knew when it got its block and when it freed the block.
 // Thread safety: none. REQUIRES: at most 64 streams.
 #pragma once
 
@@ -28,12 +28,12 @@ class StreamWorld {
     std::uint64_t address;
     std::uint64_t size;
     std::uint32_t heap;
-    std::uint32_t stream;  ///< that asked for it
-    std::uint64_t since;   ///< the stamp it was handed out with
-    StreamSet users = 0;   ///< with kernels on it
+    std::uint32_t stream;  ///< the stream that asked for it
+    std::uint64_t since;   ///< its stamp when it was handed out
+    StreamSet users = 0;   ///< streams with kernels on it
     StreamSet announced = 0;
     bool is_pending = false;
-    std::vector<std::uint64_t> until;  ///< while pending: what was enqueued at the free
+    std::vector<std::uint64_t> until;  ///< while pending: the work enqueued by the free
     /// The streams that its free must wait for.
     StreamSet others() const { return (announced | only(stream)) & ~only(heap); }
   };
@@ -43,7 +43,7 @@ class StreamWorld {
     std::uint64_t rounded;
   };
 
-  /// Prints its steps under that number, for a world of that many streams, at rest.
+  /// A world of that many streams without work or memory. Prints its steps under that number.
   StreamWorld(unsigned number, std::uint32_t streams);
 
   // The machine and the caller. Events have the numbers 0, 1, ... in the order of record().
@@ -63,22 +63,22 @@ class StreamWorld {
   void give_back(std::uint32_t heap, std::uint64_t base, std::uint64_t size);
   void adopt(std::uint32_t heap, std::uint32_t to, std::uint64_t base, std::uint64_t size);
 
-  /// May work on that stream touch the block: is its last use by others before whatever the stream
-  /// is given next?
+  /// May work on that stream touch the block: does its last use by others come before the stream's
+  /// next work?
   bool may_use(const Held& held, std::uint32_t stream) const {
     return clocks_.before_next_of(held.heap, held.since, stream, 0);
   }
-  /// REQUIRES: it is there.
+  /// REQUIRES: a live or pending block begins at `address`.
   const Held& held(std::uint64_t address) const { return held_[place(address)]; }
   /// The addresses of pending blocks.
   std::vector<std::uint64_t> pending() const;
 
-  /// After an operation: the free blocks are those of the view now; and the hash of everything.
-  /// `streams`: identities.
+  /// Ends an operation: takes the free blocks from the model's view. Returns the hash of the whole
+  /// state. `streams`: identities.
   std::uint64_t close(const spec::CacheModel& model, const std::vector<std::uint64_t>& streams,
                       PoolId pool);
-  /// Prints, now and then, steps that the model must refuse: too early now, or not the best fit, or
-  /// where memory is already.
+  /// Sometimes prints steps that the model must refuse: too early, or not the best fit, or memory
+  /// where there is some already.
   void probe(spec::Random& random);
 
  private:

@@ -32,7 +32,8 @@ std::size_t AddressSpace::hole_at_or_after(std::uint64_t address) const {
   return static_cast<std::size_t>(it - holes_.begin());
 }
 
-// Newest first; at the very address given back, or at the end of its hole.
+// Looks at the ranges given back lately, newest first. Takes the very address given back, or the
+// end of its hole.
 std::optional<Address> AddressSpace::take_recent(std::uint64_t size, std::uint64_t alignment,
                                                  Random& rng) {
   const bool from_top = rng.below(4) == 0;
@@ -70,8 +71,7 @@ std::optional<Address> AddressSpace::take_fresh(std::uint64_t size, std::uint64_
   const std::uint64_t old_next = next_;
   next_ = begin + size;
   if (begin > old_next) {
-    // The gap is a hole; it touches an earlier one only if that one ends where the last range out
-    // would.
+    // The gap is a hole; only a hole that ends at old_next can touch it.
     if (!holes_.empty() && holes_.back().end == old_next) {
       holes_.back().end = begin;
     } else {

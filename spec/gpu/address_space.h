@@ -1,12 +1,14 @@
-// AddressSpace: who has which addresses of the simulated machine, all devices and the host together
-// (D3).
+// AddressSpace: which addresses of the simulated machine are handed out, of all devices and the
+// host together (D3).
 //
-// Thread safety: none. Cost: O(number of holes); holes are at most one more than the ranges out.
+// Thread safety: none. Cost: O(number of holes); there is at most one hole more than ranges handed
+// out.
 // Invariants:
-//   (1) Ranges out and holes are disjoint and together are [kFirst, next_); no two holes touch.
+//   (1) Ranges handed out and holes are disjoint and together are [kFirst, next_); no two holes
+//       touch.
 //   (2) Every address is below 2^47 (user addresses of x86-64 and aarch64) and a multiple of 512.
-//   (3) Adversarial: ranges just given back come out first, at 512-byte alignment, and fresh ones
-//       often touch the last one out. Else: the lowest range aligned to 2 MiB.
+//   (3) Adversarial: ranges just given back come out first, at 512-byte alignment, and fresh ranges
+//       often touch the range handed out last. Else: the lowest range aligned to 2 MiB.
 #pragma once
 
 #include <array>
@@ -29,10 +31,10 @@ class AddressSpace {
 
   explicit AddressSpace(bool adversarial) : adversarial_(adversarial) {}
 
-  /// `size` bytes aligned to at least `alignment`, a power of two, or nothing when no range is
-  /// left. REQUIRES: size > 0.
+  /// `size` bytes aligned to at least `alignment`, a power of two, or nullopt when no such range
+  /// is left. REQUIRES: size > 0.
   std::optional<Address> take(Bytes size, std::uint64_t alignment, Random& rng);
-  /// REQUIRES: a range got from take, whole.
+  /// REQUIRES: the whole of a range that take handed out.
   void give_back(Address at, Bytes size);
 
  private:
@@ -49,7 +51,7 @@ class AddressSpace {
   std::size_t hole_at_or_after(std::uint64_t address) const;
 
   std::vector<Hole> holes_;
-  // bases given back lately; recent_at_ is the next to be written
+  // ring of bases given back lately; recent_at_ is the next place to be written
   std::array<std::uint64_t, kRecent> recent_{};
   std::size_t recent_at_ = 0;
   std::uint64_t next_ = kFirst;

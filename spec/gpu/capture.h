@@ -1,8 +1,7 @@
 // Captures: streams whose work is recorded instead of run, with CUDA's modes and errors (D6).
 //
-// Purpose: the capture half of the machine.
-// Thread safety: none (the machine's lock). Cost: nothing while no capture is open; captures are
-// rare.
+// Purpose: the capture half of the machine, by lanes; CaptureCalls knows the handles.
+// Thread safety: none (the machine's lock). Cost: O(1) while no capture is open; captures are rare.
 // Invariants:
 //   (1) A stream is in at most one open capture; a capture's first stream is the one it began on
 //       (its origin).
@@ -17,11 +16,11 @@
 
 #include "spec/gpu/clocks.h"
 #include "spec/gpu/fault.h"
-#include "spec/gpu/sim_gpu.h"
+#include "spec/gpu/sim_types.h"
 
 namespace ashlar::spec {
 
-/// A place in a capture that an event stands for.
+/// The place in a capture that an event stands for.
 struct CapturePoint {
   std::uint32_t capture = 0;  // its number, from 1; 0: none
   Clock depends;              // by member
@@ -37,31 +36,31 @@ class Captures {
   device::CaptureStatus status(std::uint32_t lane) const;
 
   Status begin(std::uint32_t lane, std::uint32_t thread, device::CaptureMode mode);
-  /// Ends it and gives the touches of its kernels to `touches`. An error ends it all the same, but
-  /// for the wrong stream or thread.
+  /// Ends the lane's capture and gives the touches of its kernels to `touches`. An error ends it
+  /// too, except an end on the wrong stream or thread.
   Status end(std::uint32_t lane, std::uint32_t thread, std::vector<Touch>& touches);
 
   /// Ends the capture that the lane is in, if any: its device is gone.
   void abandon(std::uint32_t lane);
 
-  /// The calls below are for a lane in an open capture; all fail with kCaptureInvalidated if it is
-  /// invalidated.
+  // The next three are for a lane in an open capture (wait: also for one outside). They fail with
+  // kCaptureInvalidated if the capture is invalidated.
   Status add_node(std::uint32_t lane, std::span<const Touch> touches);
   Status record(std::uint32_t lane, CapturePoint& point);
-  /// The lane (in a capture or not) is to depend on a captured event: it joins the capture.
+  /// The lane waits for a captured event, and so joins the event's capture.
   Status wait(std::uint32_t lane, const CapturePoint& point);
 
-  /// Marks every open capture that answers `thread` and `mode` as one that forbids unsafe calls
-  /// there. Is there one?
+  /// Does an open capture forbid that thread, in that capture mode, calls that are unsafe while
+  /// capturing? Such captures are invalidated, and the call is reported.
   bool forbids_unsafe_call(std::uint32_t thread, device::CaptureMode mode);
-  /// A query of what a capture recorded: the capture, if it is still open, is invalidated. Always
-  /// kCaptureUnsafe.
+  /// A query of an event that a capture recorded: invalidates the capture if it is still open.
+  /// Always kCaptureUnsafe.
   Status query_captured(const CapturePoint& point);
-  /// Work on the legacy default stream while some of `blocking` lanes capture: forbidden.
+  /// Work on the legacy default stream: refused while one of the `blocking` lanes captures.
   Status refuse_implicit(std::span<const std::uint32_t> blocking);
-  /// Invalidates the lane's capture for that reason.
+  /// Invalidates the capture for that reason.
   Status violate(std::uint32_t capture, const char* why);
-  /// Any open capture in that set of lanes? (synchronize)
+  /// The number of an open capture; 0 if none is open.
   std::uint32_t any_open() const;
 
  private:

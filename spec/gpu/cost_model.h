@@ -1,5 +1,5 @@
 // What driver calls would cost on a real machine: replaceable figures, and the running account of a
-// simulated one.
+// simulated machine.
 //
 // Purpose: a replay reports modelled driver time in total, per call and per step, without a GPU.
 // Thread safety: plain values; the simulated machine guards its own account.
@@ -13,47 +13,25 @@
 
 namespace ashlar::spec {
 
-/// Modelled duration of one call: a fixed part and a part for every 2 MiB (begun) of its size.
-/// Nanoseconds.
+/// Modelled duration of one call in nanoseconds: a fixed part, and a part for every 2 MiB of its
+/// size, the last one rounded up.
 struct CallCost {
   std::uint64_t call_ns = 0;
   std::uint64_t per_page_ns = 0;
 };
 
-/// One CallCost per kind of call. Every figure is a plain field, to be replaced by measured ones.
+/// The cost of each kind of call, to be replaced by measured figures.
 struct CostModel {
-  // Source of the page-* figures: a public micro-benchmark of CUDA's virtual memory calls on an
-  // A100, per 2 MiB page: create 193 us, set access 36 us, unmap 26 us, map 1.5 us; ten pages cost
-  // ten times one.
-  CallCost page_create{0, 193'000};
-  CallCost page_access{0, 36'000};
-  CallCost page_unmap{0, 26'000};
-  CallCost page_map{0, 1'500};
-  // Everything below is assumed: orders of magnitude, no measurement behind them.
-  CallCost page_release{5'000, 0};
-  CallCost address_reserve{2'000, 0};
-  CallCost address_release{2'000, 0};
-  CallCost segment_alloc{80'000, 2'000};
-  CallCost segment_free{100'000, 1'000};
-  CallCost pinned_alloc{50'000, 400'000};
-  CallCost pinned_free{50'000, 100'000};
-  CallCost event_create{700, 0};
-  CallCost event_destroy{300, 0};
-  CallCost event_record{900, 0};
-  CallCost event_query{400, 0};
-  CallCost event_synchronize{2'000, 0};
-  CallCost stream_wait{700, 0};
-  CallCost identify{100, 0};
-  CallCost capture_status{100, 0};
-  CallCost exchange_capture_mode{50, 0};
-  CallCost memory_info{20'000, 0};
-  CallCost synchronize{5'000, 0};
+  std::array<CallCost, device::kCallKinds> by_kind = usual();
 
-  /// A model in which every call is free.
-  static CostModel zero();
-  /// The cost of one call of that kind over `size` bytes (0 where the call has none), in ns.
+  /// The figures a simulated machine starts with; cost_model.cc says where each comes from.
+  static std::array<CallCost, device::kCallKinds> usual();
+  CallCost& figures(device::CallKind kind) { return by_kind[static_cast<unsigned>(kind)]; }
+  const CallCost& figures(device::CallKind kind) const {
+    return by_kind[static_cast<unsigned>(kind)];
+  }
+  /// The cost of one call of that kind over `size` bytes (0 where the call has no size), in ns.
   std::uint64_t of(device::CallKind kind, Bytes size) const;
-  const CallCost& figures(device::CallKind kind) const;
 };
 
 /// How often one kind of call was made, and what that would have cost.
@@ -64,15 +42,15 @@ struct CallCount {
   std::uint64_t ns_max = 0;
 };
 
-/// The account of a machine: per kind, in total, and since the last step mark.
+/// The account of a machine: by kind, in total, and since the last mark_step().
 struct CallAccount {
   std::array<CallCount, device::kCallKinds> by_kind{};
   std::uint64_t ns = 0;           ///< modelled, all calls
   std::uint64_t ns_max = 0;       ///< the dearest single call
   std::uint64_t step_calls = 0;   ///< since mark_step()
   std::uint64_t step_ns = 0;      ///< since mark_step()
-  std::uint64_t step_ns_max = 0;  ///< the dearest step so far, the running one included
-  std::uint64_t waits = 0;        ///< blocking calls that did have to wait
+  std::uint64_t step_ns_max = 0;  ///< the dearest step so far, the current one included
+  std::uint64_t waits = 0;        ///< blocking calls that had to wait
   std::uint64_t entries_run = 0;  ///< stream entries finished
 
   const CallCount& of(device::CallKind kind) const { return by_kind[static_cast<unsigned>(kind)]; }

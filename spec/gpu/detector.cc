@@ -19,9 +19,8 @@ void append(std::string* text, Range part) {
 
 HappensBefore::HappensBefore(const Clocks& clocks, FaultLog& faults)
     : clocks_(clocks), faults_(faults) {
-  constexpr std::size_t kUsual = 32;  // what most worlds stay below
+  constexpr std::size_t kUsual = 32;  // most worlds have fewer, and then nothing grows
   allocations_.reserve(kUsual);
-  unused_.reserve(kUsual);
   live_.reserve(kUsual);
   priors_.reserve(kUsual);
 }
@@ -50,14 +49,7 @@ std::size_t HappensBefore::live_at_or_after(std::uint64_t begin) const {
 void HappensBefore::on_allocate(AllocationTag tag, Address at, Bytes size, std::uint32_t lane,
                                 std::uint32_t thread) {
   ASHLAR_ASSERT(tag != kNoTag && find(tag) == nullptr, "detector: a tag names one allocation");
-  std::uint32_t index = 0;
-  if (unused_.empty()) {
-    index = static_cast<std::uint32_t>(allocations_.size());
-    allocations_.emplace_back();
-  } else {
-    index = unused_.back();
-    unused_.pop_back();
-  }
+  const std::uint32_t index = allocations_.add();
   Allocation& made = allocations_[index];
   made.tag = tag;
   made.begin = at.value();
@@ -100,7 +92,7 @@ void HappensBefore::check_priors(Allocation& made, std::uint32_t thread) {
                   prior.use.covered ? Blame::kAllocator : Blame::kCaller,
                   prior.use.covered ? "C6/C7" : "C7: a use that was not announced", made,
                   prior.use);
-      forget = true;  // told once
+      forget = true;  // reported once
     }
     if (forget) {
       priors_[i] = priors_.back();
@@ -111,8 +103,8 @@ void HappensBefore::check_priors(Allocation& made, std::uint32_t thread) {
   }
 }
 
-// The allocation itself was in order, so what races with another lane's use now is what that lane
-// was not ordered after.
+// The allocation itself was ordered after these uses; now another lane touches the bytes, and races
+// with each use that it is not ordered after.
 void HappensBefore::check_races(Allocation& made, std::uint32_t lane, std::uint32_t thread) {
   for (std::size_t i = 0; i < made.races.size();) {
     const Stamp use = made.races[i];
@@ -179,7 +171,7 @@ void HappensBefore::on_free(AllocationTag tag, std::uint32_t thread) {
     live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(place));
   }
   by_tag_.erase(tag);
-  unused_.push_back(index);
+  allocations_.remove(index);
 }
 
 // A later use on the same lane of at least the same bytes stands for the earlier one.
@@ -196,8 +188,8 @@ void HappensBefore::add_prior(const Prior& prior) {
   priors_.push_back(prior);
 }
 
-// Called before the list would grow: no dearer than the scan above, and the list stays within twice
-// what it must be.
+// Called before the list would grow: costs no more than the scan in add_prior, and keeps the list
+// within twice its necessary length.
 void HappensBefore::drop_settled() {
   for (std::size_t i = 0; i < priors_.size(); ++i) {
     if (!clocks_.settled(priors_[i].use.lane, priors_[i].use.place)) continue;

@@ -1,23 +1,27 @@
 // HappensBefore: finds bytes reused before an earlier owner's use is over, and says whose fault it
 // is (C6, C7, D4).
 //
-// Purpose: the oracle for stream order. It knows the machine's order (clocks.h) and is told by the
-// driver who owns which bytes; it keeps, for every byte range, the last use on every stream by the
-// owners before (`prior` stamps), which splits and merges of blocks neither lose nor need to
-// announce: stamps belong to bytes. Whose fault (reference: the proof of the stream-order model):
-// bytes handed out while an earlier use is neither done nor ordered before the new owner's next
-// work on its own stream are the allocator's fault, if the earlier owner had freed properly: used
-// on its own stream, on announced ones, or ordered before the free. If not, the caller's. A new
-// owner's first use on another stream that races with an earlier use, though its own stream is
-// ordered, is the caller's too: it must order that use after the allocation on the block's own
-// stream.
+// Purpose: the oracle for stream order. It knows the machine's order (clocks.h), and the driver
+// tells it who owns which bytes. For every byte range it keeps the last use on every stream by
+// earlier owners (`prior` stamps). Stamps belong to bytes, not to blocks: splits and merges of
+// blocks neither lose a stamp nor have to be announced.
+//
+// Whose fault it is (reference: the proof of the stream-order model):
+//   - the allocator's, if it handed out bytes while an earlier use is neither done nor ordered
+//     before the new owner's next work on its own stream, and the earlier owner freed properly:
+//     every use was on its own stream, or announced, or ordered before the free;
+//   - the caller's, if the earlier owner did not free properly;
+//   - the caller's, if the own stream is ordered but the new owner's first use on another stream
+//     races with an earlier use: the caller must order that use after the allocation on the block's
+//     own stream.
+//
 // Thread safety: none (the machine's lock).
 // Cost: O(log live + uses not yet done); no allocation in a steady state.
 // Invariants:
-//   (1) Live allocations are disjoint in live_ (an overlapping one is reported and not entered by
-//       address).
-//   (2) priors_ holds every use of a freed range that may still run; what is settled is dropped
-//       when met, or when the list would grow.
+//   (1) Live allocations are disjoint in live_ (an overlapping one is reported and not entered in
+//       live_).
+//   (2) priors_ holds every use of a freed range that may still run; a settled use is dropped when
+//       a scan meets it, or when the list would grow.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +32,8 @@
 #include "spec/gpu/fault.h"
 #include "spec/gpu/flat_map.h"
 #include "spec/gpu/short_list.h"
-#include "spec/gpu/sim_gpu.h"
+#include "spec/gpu/sim_types.h"
+#include "spec/gpu/slab.h"
 
 namespace ashlar::spec {
 
@@ -36,18 +41,18 @@ class HappensBefore {
  public:
   HappensBefore(const Clocks& clocks, FaultLog& faults);
 
-  /// The allocator handed the range out, for use on that lane. Checks C2, C6, C7.
+  /// The allocator handed out the range, for use on that lane. Checks C2, C6, C7.
   void on_allocate(AllocationTag tag, Address at, Bytes size, std::uint32_t lane,
                    std::uint32_t thread);
   /// The caller told the allocator of a use on that lane (record_use). Unknown tags are ignored.
   void on_use_announced(AllocationTag tag, std::uint32_t lane);
   /// The caller freed it: after this call on the host, nothing it enqueues may use it.
   void on_free(AllocationTag tag, std::uint32_t thread);
-  /// A kernel at the lane's next place touches that. False if its tag is dead (reported as the
-  /// caller's fault).
+  /// A kernel at the lane's next place touches that range. False if its tag is dead, which is
+  /// reported as the caller's fault.
   bool on_touch(const Touch& touch, std::uint32_t lane, std::uint32_t thread);
-  /// The range is about to be returned or unmapped. `in_flight`: report uses that may still run,
-  /// too.
+  /// The range is about to be returned or unmapped. `in_flight`: also report uses that may still
+  /// run.
   void on_unmap(Address at, Bytes size, std::uint32_t thread, bool in_flight);
 
  private:
@@ -68,7 +73,7 @@ class HappensBefore {
     std::uint64_t end = 0;
     std::uint64_t allocated_at = 0;  // the own lane's place at the allocation
     std::uint32_t lane = 0;
-    bool by_address = false;                // entered in live_
+    bool by_address = false;                // is entered in live_
     ShortList<Stamp, 2> uses;               // last place on each lane
     ShortList<std::uint32_t, 2> announced;  // lanes
     // prior uses that other lanes' first uses may race with
@@ -91,10 +96,9 @@ class HappensBefore {
   const Clocks& clocks_;
   FaultLog& faults_;
   FlatMap by_tag_;
-  std::vector<Allocation> allocations_;  // slab; by_tag_ and live_ index it
-  std::vector<std::uint32_t> unused_;
-  std::vector<Live> live_;     // by begin
-  std::vector<Prior> priors_;  // unordered
+  Slab<Allocation> allocations_;  // by_tag_ and live_ index it
+  std::vector<Live> live_;        // by begin
+  std::vector<Prior> priors_;     // unordered
 };
 
 }  // namespace ashlar::spec

@@ -1,8 +1,8 @@
-// Faults: what the simulated machine and its happens-before detector saw go wrong, and whose fault
-// it was.
+// Faults: misuse that the simulated machine and its happens-before detector saw, and whose fault it
+// was.
 //
-// Purpose: a real driver forgives or corrupts silently; the simulated one tells. Nothing here
-// aborts.
+// Purpose: a real driver ignores misuse, or corrupts memory silently; the simulated one reports it.
+// Nothing here aborts.
 // Thread safety: plain values; SimGpu::take_faults hands them over under the machine's lock.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace ashlar::spec {
 
 /// Append only.
 enum class FaultKind : std::uint8_t {
-  // Misuse of the Device interface: the allocator's fault (it is the one who calls it).
+  // Misuse of the Device interface: the fault of the allocator, which calls it.
   /// segment_free or pinned_free of an address not handed out (twice, interior, foreign)
   kBadFree,
   /// virtual memory rule broken: partial unmap, map over a mapping, release of a mapped range, ...
@@ -33,19 +33,20 @@ enum class FaultKind : std::uint8_t {
   kDeadlock,                ///< a blocking call that can never return
   kLeak,                    ///< leak_check: still held
   kCallAfterTeardown,       ///< C25: a device call after tear_down()
-  // Found by the detector.
-  /// C6/C7: bytes handed on while an earlier owner's use is neither done nor ordered before
+  // Found by the detector: the allocator's fault.
+  /// C6/C7: bytes handed to a new owner while an earlier owner's use is neither done nor ordered
+  /// before
   kEarlyReuse,
   kOverlap,       ///< C2: an allocation overlaps a live one
   kLiveUnmapped,  ///< C1/C21: memory returned or unmapped under a live allocation
-  // The caller's.
+  // Found by the detector: the caller's fault.
   /// a first use on another stream, not ordered after the allocation, races with an earlier owner
   kUnorderedUse,
   /// a use on another stream was neither announced (record_use) nor ordered before the free
   kUnannouncedUse,
   kUseAfterFree,  ///< a kernel was launched on an allocation already freed
   kOutOfBounds,   ///< a kernel touches bytes outside of the allocation it names
-  // Whoever handed the address out: the allocator, for an address it says is live.
+  // The fault of whoever handed the address out: the allocator, for an address it says is live.
   kTouchUnmapped,  ///< a kernel ran on bytes that were not mapped, or had no access
 };
 
@@ -65,7 +66,7 @@ const char* fault_name(FaultKind kind) noexcept;
 class FaultLog {
  public:
   static constexpr std::size_t kFaultsMax = 256;
-  /// The text is its parts joined.
+  /// Adds a fault whose text is the parts joined.
   template <class... Parts>
   [[gnu::cold, gnu::noinline]] void report(FaultKind kind, Blame by, Parts... parts) {
     add(Fault{kind, by, joined(parts...)});
@@ -76,7 +77,7 @@ class FaultLog {
   [[gnu::cold, gnu::noinline]] void misuse(FaultKind kind, Parts... parts) {
     add(Fault{kind, current_blame(), joined(parts...)});
   }
-  /// Whose calls the calling thread makes now.
+  /// On whose behalf the calling thread makes its calls now.
   static Blame current_blame() { return caller_depth() > 0 ? Blame::kCaller : Blame::kAllocator; }
   /// How many CallerScopes the calling thread is in.
   static unsigned& caller_depth();
@@ -90,6 +91,17 @@ class FaultLog {
 
   std::vector<Fault> faults_;
   std::size_t dropped_ = 0;
+};
+
+/// While one lives, the calling thread's Device calls are the caller's own (its events, its waits),
+/// not the allocator's: they are not in the account, do not fail on purpose, and their misuse is
+/// blamed on the caller. Nests.
+class CallerScope {
+ public:
+  CallerScope() { ++FaultLog::caller_depth(); }
+  CallerScope(const CallerScope&) = delete;
+  CallerScope& operator=(const CallerScope&) = delete;
+  ~CallerScope() { --FaultLog::caller_depth(); }
 };
 
 }  // namespace ashlar::spec

@@ -1,44 +1,38 @@
-// HandleTable: slots behind opaque handles, whose dead values either come back at once or never.
+// HandleTable: slots behind opaque handles. The values of dead handles come back at once, or never.
 //
 // Thread safety: none. Cost: every call O(1); no allocation once the table has reached its size.
 // Invariants:
 //   (1) A value's low byte is the table's mark, so that a handle of one kind is never mistaken for
 //       another's.
-//   (2) With recycling the last value put back is the next to come out (the worst case for whoever
-//       kept it); without, a slot's generation is part of the value and no value comes twice.
+//   (2) With recycling, the value removed last is the next one handed out (the worst case for a
+//       user who kept it). Without, a slot's generation is part of the value, and no value comes
+//       twice.
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include <ashlar/base/assert.h>
+
+#include "spec/gpu/slab.h"
 
 namespace ashlar::spec {
 
 template <class T>
 class HandleTable {
  public:
-  /// `usual`: how many handles are usual, so that fewer grow nothing.
+  /// `usual`: the number of handles up to which nothing has to grow.
   HandleTable(std::uint8_t mark, bool recycle, std::size_t usual) : mark_(mark), recycle_(recycle) {
     slots_.reserve(usual);
-    free_.reserve(usual);
   }
 
-  /// A new live slot: its handle. The slot's T is as the slot's last owner left it, or fresh.
+  /// Makes a slot live. Returns its handle. The slot's T is as its last owner left it, or fresh.
   std::uint64_t add() {
-    std::uint32_t index = 0;
-    if (free_.empty()) {
-      index = static_cast<std::uint32_t>(slots_.size());
-      slots_.emplace_back();
-    } else {
-      index = free_.back();
-      free_.pop_back();
-    }
+    const std::uint32_t index = slots_.add();
     slots_[index].alive = true;
     ++live_;
     return value_of(index);
   }
-  /// The live slot with that handle, or nullptr: dead, or never one of these.
+  /// The item of the live slot with that handle; nullptr if the handle is dead or foreign.
   T* find(std::uint64_t value) {
     const std::uint64_t index = (value >> 8) & 0xffffff;
     if ((value & 0xff) != mark_ || index >= slots_.size() || !slots_[index].alive) return nullptr;
@@ -51,7 +45,7 @@ class HandleTable {
     slots_[index].alive = false;
     if (!recycle_) ++slots_[index].generation;
     --live_;
-    free_.push_back(index);
+    slots_.remove(index);
   }
   std::uint64_t live() const { return live_; }
 
@@ -73,8 +67,7 @@ class HandleTable {
     return (std::uint64_t{slots_[index].generation} << 32) | (std::uint64_t{index} << 8) | mark_;
   }
 
-  std::vector<Slot> slots_;
-  std::vector<std::uint32_t> free_;
+  Slab<Slot> slots_;
   std::uint64_t live_ = 0;
   std::uint8_t mark_;
   bool recycle_;

@@ -1,4 +1,4 @@
-// Ledger: everything a simulated machine has handed out and not got back.
+// Ledger: everything that a simulated machine has handed out and that was not returned.
 //
 // Thread safety: plain values.
 #pragma once
@@ -31,14 +31,14 @@ struct HeldCount {
   friend bool operator==(const HeldCount&, const HeldCount&) = default;
 };
 
-/// Counts of everything held. A page whose handle was released is held while it is mapped.
+/// Counts of everything held. A released page counts as held while it is mapped.
 struct Ledger {
   HeldCount segments;
   HeldCount reservations;
   HeldCount pages;
   HeldCount mappings;
   HeldCount events;
-  HeldCount streams;  ///< those made by create_stream and not destroyed
+  HeldCount streams;  ///< created by create_stream and not destroyed
   HeldCount pinned;
   Bytes device_bytes_peak;  ///< highest sum of segments and pages so far
 
@@ -46,7 +46,7 @@ struct Ledger {
   Bytes device_bytes() const { return segments.bytes + pages.bytes; }
   HeldCount& of(HeldKind kind);
   const HeldCount& of(HeldKind kind) const { return const_cast<Ledger*>(this)->of(kind); }
-  /// Nothing is held but, perhaps, streams (the caller's).
+  /// Is nothing held? Streams do not count: they are the caller's.
   bool nothing_held() const;
 };
 

@@ -6,7 +6,7 @@ namespace ashlar::spec {
 namespace {
 
 constexpr std::uint8_t kPageMark = 0x30;
-constexpr std::size_t kRegionsUsual = 16;  // what most worlds stay below
+constexpr std::size_t kRegionsUsual = 16;  // most worlds have fewer, and then nothing grows
 
 bool is_power_of_two_or_zero(std::uint64_t n) { return (n & (n - 1)) == 0; }
 
@@ -154,14 +154,7 @@ Result<PageHandle> Memory::create_page(std::uint32_t device, Bytes size) {
   if (!is_paged(size))
     return refuse("page create: the size is no multiple of the granularity", Address{}, size);
   ASHLAR_REQUIRE(fits(device, size), Code::kOutOfMemory, "the device is full");
-  std::uint32_t index = 0;
-  if (unused_pages_.empty()) {
-    index = static_cast<std::uint32_t>(pages_.size());
-    pages_.emplace_back();
-  } else {
-    index = unused_pages_.back();
-    unused_pages_.pop_back();
-  }
+  const std::uint32_t index = pages_.add();
   pages_[index] = Page{size.count(), device, 0, false};
   const std::uint64_t value = handles_.add();
   *handles_.find(value) = index;
@@ -173,37 +166,35 @@ void Memory::drop_page_if_unused(std::uint32_t index) {
   const Page& page = pages_[index];
   if (!page.released || page.mappings > 0) return;
   uncount(page.device, HeldKind::kPage, Bytes{page.size});
-  unused_pages_.push_back(index);
+  pages_.remove(index);
+}
+
+Result<std::uint32_t> Memory::find_page(std::uint32_t device, PageHandle handle, const char* call) {
+  const std::uint32_t* found = handles_.find(handle.value());
+  if (found == nullptr) {
+    faults_.misuse(FaultKind::kDeadPage, call, " of a dead or foreign handle");
+    return Status{Code::kInvalidHandle, "no such page"};
+  }
+  if (pages_[*found].device != device) {
+    faults_.misuse(FaultKind::kWrongDevice, call, " through another device");
+    return Status{Code::kWrongDevice, "a page of another device"};
+  }
+  return *found;
 }
 
 Status Memory::release_page(std::uint32_t device, PageHandle handle) {
-  const std::uint32_t* found = handles_.find(handle.value());
-  if (found == nullptr) {
-    faults_.misuse(FaultKind::kDeadPage, "page release of a dead or foreign handle");
-    return Status{Code::kInvalidHandle, "no such page"};
-  }
-  const std::uint32_t index = *found;
-  if (pages_[index].device != device) {
-    faults_.misuse(FaultKind::kWrongDevice, "page release through another device");
-    return Status{Code::kWrongDevice, "a page of another device"};
-  }
+  const Result<std::uint32_t> page = find_page(device, handle, "page release");
+  if (!page.is_ok()) return page.status();
   handles_.remove(handle.value());
-  pages_[index].released = true;
-  drop_page_if_unused(index);
+  pages_[page.value()].released = true;
+  drop_page_if_unused(page.value());
   return Status::ok();
 }
 
 Status Memory::map(std::uint32_t device, Address at, Bytes size, PageHandle handle) {
-  const std::uint32_t* found = handles_.find(handle.value());
-  if (found == nullptr) {
-    faults_.misuse(FaultKind::kDeadPage, "page map of a dead or foreign handle");
-    return Status{Code::kInvalidHandle, "no such page"};
-  }
-  const std::uint32_t index = *found;
-  if (pages_[index].device != device) {
-    faults_.misuse(FaultKind::kWrongDevice, "page map through another device");
-    return Status{Code::kWrongDevice, "a page of another device"};
-  }
+  const Result<std::uint32_t> page = find_page(device, handle, "page map");
+  if (!page.is_ok()) return page.status();
+  const std::uint32_t index = page.value();
   if (pages_[index].size != size.count()) return refuse("page map: not the whole handle", at, size);
   if (at.value() % granularity_.count() != 0)
     return refuse("page map: the address is not aligned", at, size);
@@ -222,7 +213,7 @@ Status Memory::map(std::uint32_t device, Address at, Bytes size, PageHandle hand
   return Status::ok();
 }
 
-// A run of whole mappings without a hole is what both set_access and unmap take.
+// Both set_access and unmap take a run of whole mappings without a hole.
 Status Memory::can_unmap(std::uint32_t device, Address at, Bytes size) {
   if (size == Bytes{0}) return refuse("unmap: a size of zero", at, size);
   const std::uint64_t begin = at.value();

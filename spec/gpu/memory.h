@@ -1,16 +1,16 @@
 // Memory: the simulated machine's segments, pinned ranges, reservations, pages and mappings, with
 // CUDA's rules.
 //
-// Purpose: the memory half of the machine. It knows nothing of streams: whether work is in flight
-// is asked elsewhere.
+// Purpose: the memory half of the machine. It knows no streams; MemoryCalls asks whether work is in
+// flight.
 // Thread safety: none (the machine's lock). Cost: O(log n) to find, O(n) moves to insert or erase
 // (flat vectors).
 // Invariants:
 //   (1) regions_ and mappings_ are sorted by address; regions are disjoint, and a mapping lies in
 //       one reservation.
-//   (2) A device's bytes in use are its segments and its pages; a page goes back when its handle is
-//       released and it is mapped nowhere.
-//   (3) A mapping starts without access, for every device.
+//   (2) A device's bytes in use are its segments and its pages; a page is returned when its handle
+//       is released and it is mapped nowhere.
+//   (3) A new mapping has no access, from any device.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,14 @@
 #include "spec/gpu/fault.h"
 #include "spec/gpu/handle_table.h"
 #include "spec/gpu/ledger.h"
-#include "spec/gpu/sim_gpu.h"
+#include "spec/gpu/sim_types.h"
+#include "spec/gpu/slab.h"
 
 namespace ashlar::spec {
 
 class Memory {
  public:
-  /// What an unlimited device says it has.
+  /// The total memory that an unlimited device reports.
   static constexpr Bytes kUnlimitedTotal = Bytes{std::uint64_t{1} << 46};
   static constexpr std::uint32_t kDevicesMax = 64;
 
@@ -45,8 +46,8 @@ class Memory {
   Result<Address> pinned_alloc(std::uint32_t device, Bytes size) {
     return allocate(device, size, HeldKind::kPinned);
   }
-  /// The size of the segment or pinned range that starts there on that device; a fault and nothing
-  /// when there is none.
+  /// The size of the segment or pinned range that starts there on that device; nullopt, and a
+  /// fault, when there is none.
   std::optional<Bytes> size_to_free(std::uint32_t device, Address base, HeldKind kind);
   /// REQUIRES: size_to_free gave its size.
   void free(std::uint32_t device, Address base, HeldKind kind);
@@ -66,7 +67,7 @@ class Memory {
   /// May a kernel of that device touch all of the range?
   Reach reach(std::uint32_t device, Address at, Bytes size) const;
 
-  /// visit(HeldHandle) for everything held but events and streams.
+  /// visit(HeldHandle) for everything held here: all kinds but events and streams.
   template <class Visit>
   void for_each_held(Visit visit) const;
 
@@ -104,6 +105,8 @@ class Memory {
   void erase_region(const Region* region);
   void count(std::uint32_t device, HeldKind kind, Bytes size);
   void uncount(std::uint32_t device, HeldKind kind, Bytes size);
+  /// The page's index; an error and a fault if `call` may not use that handle on that device.
+  Result<std::uint32_t> find_page(std::uint32_t device, PageHandle handle, const char* call);
   void drop_page_if_unused(std::uint32_t index);
 
   AddressSpace space_;
@@ -114,8 +117,7 @@ class Memory {
   std::vector<Region> regions_;
   std::vector<Mapping> mappings_;
   HandleTable<std::uint32_t> handles_;  // of pages: index in pages_
-  std::vector<Page> pages_;
-  std::vector<std::uint32_t> unused_pages_;
+  Slab<Page> pages_;
 };
 
 template <class Visit>

@@ -1,8 +1,9 @@
 // RuleMachine: what a rule case needs of the machine it runs on, beside ashlar::Device.
 //
-// Purpose: the same `.ops` cases run on the simulated GPU and, later, on a real one. Device says
-// what any device can do; here is what a test's hands do on it: make streams, launch, capture, and
-// (where the machine can) decide its progress. Thread safety: one thread.
+// Purpose: the same `.ops` cases run on the simulated GPU and, later, on a real one. Device is what
+// the allocator calls; here is what a test does itself: make streams, launch, capture, and decide
+// progress and failures, where the machine lets it.
+// Thread safety: one thread.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +28,16 @@ class RuleMachine {
   /// From now on the calls are those of the n-th host thread.
   virtual Status act_as_thread(std::uint32_t n) = 0;
 
-  // What CUDA offers and Device does not need: any GPU can do these.
+  // What CUDA offers and Device does not have: any GPU can do these.
   virtual Result<Stream> create_stream(std::uint32_t device, StreamKind kind) = 0;
   virtual Result<Stream> default_stream(std::uint32_t device, StreamHandle which) = 0;
   virtual Status destroy_stream(const Stream& stream) = 0;
   virtual Status launch(const Stream& stream, std::span<const Touch> touches) = 0;
   /// A kernel that faults.
   virtual Status launch_faulty(const Stream& stream) = 0;
-  /// A host function that waits for a flag (0: none); and one that makes a device call, whose
-  /// outcome body_outcome gives.
+  /// A host function that waits for a flag (0: none).
   virtual Status host_function(const Stream& stream, HostFlag flag) = 0;
+  /// A host function that makes a device call; body_outcome returns that call's outcome.
   virtual Status host_function_calling(const Stream& stream, std::uint32_t device) = 0;
   virtual Status body_outcome() = 0;
   virtual Status raise(HostFlag flag) = 0;
@@ -49,7 +50,7 @@ class RuleMachine {
   virtual Status launch_graph(const Stream& stream, GraphId graph) = 0;
   virtual Status destroy_graph(GraphId graph) = 0;
 
-  // Only a machine whose progress and failures the test decides.
+  // What only a machine can do whose progress and failures the test decides.
   /// kOk if n entries finished, kNotReady if fewer could.
   virtual Status step(const Stream& stream, std::uint64_t n) = 0;
   virtual Status drain(std::uint32_t device) = 0;
@@ -62,9 +63,9 @@ class RuleMachine {
   virtual Status heal() = 0;
   virtual Status lose(std::uint32_t device) = 0;
   virtual Status tear_down() = 0;
-  /// Does the machine report misuse as faults? Then names of those since the last call, each
-  /// followed by a space.
+  /// Does the machine report misuse as faults?
   virtual bool reports_faults() const = 0;
+  /// The names of the faults since the last call, each followed by a space.
   virtual std::string take_faults() = 0;
 };
 

@@ -1,5 +1,5 @@
-// RuleOps: each op of a rule case as calls of a Device and a RuleMachine; what its names are bound
-// to.
+// RuleOps: turns each op of a rule case into calls of a Device and a RuleMachine, and keeps what
+// the case's names are bound to.
 //
 // Thread safety: one thread.
 #pragma once
@@ -17,7 +17,7 @@ class RuleOps {
  public:
   explicit RuleOps(RuleMachine& machine) : machine_(machine) {}
 
-  /// What the op answered; nothing if a name was not bound or the op means nothing here.
+  /// The op's answer; nullopt if a name is not bound or the op has no meaning in a rule case.
   std::optional<Status> operator()(const Op& op);
 
  private:
@@ -58,7 +58,7 @@ class RuleOps {
     return number > 0 && number <= graphs_.size() ? graphs_[number - 1] : GraphId{};
   }
 
-  // Each answers the ops of its group, and nothing to the others.
+  // Each answers the ops of its group; nullopt for all others.
   Answer stream_op(const Op& op);
   Answer work_op(const Op& op);
   Answer event_op(const Op& op);

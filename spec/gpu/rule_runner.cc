@@ -10,7 +10,7 @@
 namespace ashlar::spec {
 namespace {
 
-/// Reads the header ops: which machine the case asks for.
+/// The machine that the case's header ops ask for.
 SimGpuOptions asked_options(const OpFile& file) {
   SimGpuOptions options;
   std::vector<Bytes> capacities;
@@ -40,8 +40,8 @@ bool is_header(std::uint8_t s) {
 
 }  // namespace
 
-// One op of look-ahead: an answer stands until an `expect` judges it or the next op finds it
-// unjudged.
+// An op's answer is kept until an `expect` after it judges it. If the next op comes first, the answer
+// must be ok.
 RuleReport run_rule(const OpFile& file, const RuleMachineMaker& make) {
   const std::unique_ptr<RuleMachine> machine = make(asked_options(file));
   if (machine == nullptr) return RuleReport{RuleVerdict::kNotRun, 0, "no such machine"};

@@ -1,12 +1,13 @@
 // The rule runner: executes a rule case (an `.ops` file with subject gpu) on a RuleMachine.
 //
-// Purpose: one rule of CUDA, one case, one verdict for each machine: it agrees, it differs, or it
-// could not run it.
+// Purpose: one case for one rule of CUDA, with one verdict for each machine: the machine agrees, it
+// differs, or it cannot run the case.
+//
 // A case is strict: an op that is not followed by `expect` must succeed, and every fault of the
-// machine must be named by an `expect-fault` directly after (or after the `expect` of) the op that
-// made it. Ops whose names are not bound are skipped (Op invariant 2).
-// Header ops (device, seed, queue-depth, hardware-queues) come first: they say which machine is
-// made.
+// machine must be named by an `expect-fault` directly after the op that caused it (or after that
+// op's `expect`). Ops whose names are not bound are skipped (Op invariant 2). Header ops (device,
+// seed, queue-depth, hardware-queues) come first and describe the machine.
+//
 // Thread safety: one thread.
 #pragma once
 
@@ -24,12 +25,12 @@ enum class RuleVerdict : std::uint8_t { kAgrees, kDiffers, kNotRun };
 
 struct RuleReport {
   RuleVerdict verdict = RuleVerdict::kAgrees;
-  /// of the op at which it differed or could not go on; 0 if the file has no lines
+  /// line of the op at which the machine differed or could not go on; 0 if the file has no lines
   std::uint32_t line = 0;
   std::string why;
 };
 
-/// Makes the machine a case asks for; nullptr when there is none such (too few devices, ...).
+/// Makes the machine that a case asks for; nullptr when it cannot be had (too few devices, ...).
 using RuleMachineMaker = std::function<std::unique_ptr<RuleMachine>(const SimGpuOptions& asked)>;
 
 /// Runs the case. Never throws. REQUIRES: file.subject is kGpu.

@@ -1,20 +1,7 @@
 #include "spec/gpu/scheduler.h"
 
-#include <algorithm>
-#include <utility>
-
 namespace ashlar::spec {
 namespace {
-
-// Doubles a ring that holds the items numbered from..to, keeping each at its number modulo the
-// size.
-template <class T>
-void grow_ring(std::vector<T>& ring, std::uint64_t from, std::uint64_t to) {
-  std::vector<T> larger(ring.empty() ? 16 : ring.size() * 2);
-  for (std::uint64_t i = from; i < to; ++i)
-    larger[i & (larger.size() - 1)] = ring[i & (ring.size() - 1)];
-  ring.swap(larger);
-}
 
 const char* entry_name(EntryKind kind) {
   switch (kind) {
@@ -38,17 +25,11 @@ Scheduler::Scheduler(const SimGpuOptions& options, const Memory& memory, Clocks&
       clocks_(clocks),
       faults_(faults),
       lost_(options.capacities.size(), 0),
-      flags_(1, 1),
       rng_(options.seed ^ 0x5eed),
       queue_depth_(options.queue_depth),
       hardware_queues_(options.hardware_queues) {
   lanes_.reserve(8);
   active_.reserve(8);
-}
-
-const Scheduler*& Scheduler::in_host_function() {
-  static thread_local const Scheduler* running = nullptr;
-  return running;
 }
 
 std::uint32_t Scheduler::add_lane(std::uint32_t device) {
@@ -67,52 +48,23 @@ std::uint64_t Scheduler::pending_on_device(std::uint32_t device) const {
 
 void Scheduler::push(std::uint32_t lane, Entry entry, std::span<const Touch> touches) {
   Lane& at = lanes_[lane];
-  if (at.enqueued - at.done == at.entries.size()) grow_ring(at.entries, at.done, at.enqueued);
-  while (at.touches_in - at.touches_out + touches.size() > at.touches.size()) {
-    grow_ring(at.touches, at.touches_out, at.touches_in);
-  }
-  for (const Touch& touch : touches) at.touches[at.touches_in++ & (at.touches.size() - 1)] = touch;
-  entry.touches = static_cast<std::uint32_t>(touches.size());
   entry.sequence = sequence_++;
-  entry.due = lag_ == SimGpu::kNoLag ? SimGpu::kNoLag : now_ + lag_;
-  at.entries[at.enqueued & (at.entries.size() - 1)] = entry;
-  ++at.enqueued;
+  entry.due = lag_ == kNoLag ? kNoLag : now_ + lag_;
+  at.queue.push(entry, touches);
   if (!at.active) {
     at.active = true;
     active_.push_back(lane);
   }
 }
 
-std::uint64_t& Scheduler::word(Address at) {
-  for (Word& found : words_) {
-    if (found.at == at.value()) return found.value;
-  }
-  words_.push_back(Word{at.value(), 0});
-  return words_.back().value;
-}
-
-bool Scheduler::passes(const Entry& entry) const {
-  std::uint64_t value = 0;
-  for (const Word& found : words_) {
-    if (found.at == entry.b) value = found.value;
-  }
-  switch (entry.rule) {
-    // CUDA compares cyclically: (signed)(word - value) >= 0.
-    case WaitRule::kGreaterOrEqual: return static_cast<std::int64_t>(value - entry.c) >= 0;
-    case WaitRule::kEqual: return value == entry.c;
-    case WaitRule::kAnd: return (value & entry.c) != 0;
-  }
-  return false;
-}
-
-// Streams that share a hardware queue issue in the order of their enqueues: the lane whose head is
-// oldest.
+// The lane that may run next in this lane's hardware queue: streams that share one issue in the
+// order of their enqueues, so it is the lane with the oldest head.
 std::uint32_t Scheduler::hardware_blocker(std::uint32_t lane) const {
   std::uint32_t oldest = lane;
   for (const std::uint32_t other : active_) {
     if (pending(other) == 0 || other % hardware_queues_ != lane % hardware_queues_) continue;
     if (lanes_[other].device != lanes_[lane].device) continue;
-    if (head(lanes_[other]).sequence < head(lanes_[oldest]).sequence) oldest = other;
+    if (head(other).sequence < head(oldest).sequence) oldest = other;
   }
   return oldest;
 }
@@ -121,7 +73,7 @@ std::uint32_t Scheduler::members_ready(const Entry& entry) const {
   std::uint32_t ready = 0;
   for (const std::uint32_t lane : active_) {
     if (pending(lane) == 0) continue;
-    const Entry& at = head(lanes_[lane]);
+    const Entry& at = head(lane);
     if (at.kind != EntryKind::kCollective || at.a != entry.a) continue;
     if (hardware_queues_ > 0 && hardware_blocker(lane) != lane) continue;
     ++ready;
@@ -131,12 +83,12 @@ std::uint32_t Scheduler::members_ready(const Entry& entry) const {
 
 bool Scheduler::runnable(std::uint32_t lane) const {
   if (pending(lane) == 0) return false;
-  const Entry& entry = head(lanes_[lane]);
+  const Entry& entry = head(lane);
   if (hardware_queues_ > 0 && hardware_blocker(lane) != lane) return false;
   switch (entry.kind) {
     case EntryKind::kWait: return is_done(entry.a, entry.b);
-    case EntryKind::kHost: return flags_[entry.a] != 0;
-    case EntryKind::kWaitValue: return passes(entry);
+    case EntryKind::kHost: return host_functions_.is_raised(entry.a);
+    case EntryKind::kWaitValue: return words_.passes(Address{entry.b}, entry.rule, entry.c);
     case EntryKind::kCollective: return members_ready(entry) >= entry.members;
     case EntryKind::kKernel:
     case EntryKind::kRecord:
@@ -159,49 +111,38 @@ void Scheduler::check_touch(const Touch& touch, std::uint32_t lane) {
                  touch.size.count(), why);
 }
 
-void Scheduler::run_body(std::uint64_t body) {
-  if (body == 0) return;
-  const std::function<void()> call = std::exchange(bodies_[body - 1], {});
-  in_host_function() = this;
-  if (call) call();
-  in_host_function() = nullptr;
+void Scheduler::pop(std::uint32_t lane) {
+  lanes_[lane].queue.pop();
+  ++entries_run_;
+  clocks_.finish(lane, lanes_[lane].queue.done());
 }
 
-void Scheduler::pop(std::uint32_t lane) {
-  Lane& at = lanes_[lane];
-  at.touches_out += head(at).touches;
-  ++at.done;
-  ++entries_run_;
-  clocks_.finish(lane, at.done);
+// All members of the group that are at their lanes' heads finish together, at most as many as the
+// group has.
+void Scheduler::finish_collective(std::uint32_t lane) {
+  const Entry entry = head(lane);
+  pop(lane);
+  std::uint32_t left = entry.members - 1;
+  for (const std::uint32_t other : active_) {
+    if (left == 0) break;
+    if (other == lane || pending(other) == 0) continue;
+    if (head(other).kind != EntryKind::kCollective || head(other).a != entry.a) continue;
+    pop(other);
+    --left;
+  }
 }
 
 // REQUIRES: runnable(lane).
 void Scheduler::finish(std::uint32_t lane) {
-  const Entry entry = head(lanes_[lane]);
+  const Entry entry = head(lane);
   switch (entry.kind) {
     case EntryKind::kKernel:
-      for (std::uint32_t i = 0; i < entry.touches; ++i) {
-        const Lane& at = lanes_[lane];
-        check_touch(at.touches[(at.touches_out + i) & (at.touches.size() - 1)], lane);
-      }
+      for (std::uint32_t i = 0; i < entry.touches; ++i)
+        check_touch(lanes_[lane].queue.touch(i), lane);
       break;
-    case EntryKind::kHost: run_body(entry.b); break;
-    case EntryKind::kWriteValue: word(Address{entry.b}) = entry.c; break;
-    case EntryKind::kCollective: {
-      // All members of the group that are at it finish together, at most as many as it has.
-      std::uint32_t left = entry.members;
-      pop(lane);
-      --left;
-      for (const std::uint32_t other : active_) {
-        if (left == 0) break;
-        if (other == lane || pending(other) == 0) continue;
-        const Entry& at = head(lanes_[other]);
-        if (at.kind != EntryKind::kCollective || at.a != entry.a) continue;
-        pop(other);
-        --left;
-      }
-      return;
-    }
+    case EntryKind::kHost: host_functions_.run(entry.b); break;
+    case EntryKind::kWriteValue: words_.at(Address{entry.b}) = entry.c; break;
+    case EntryKind::kCollective: finish_collective(lane); return;
     case EntryKind::kFaulty: lose(lanes_[lane].device); return;
     case EntryKind::kRecord:
     case EntryKind::kWait:
@@ -253,7 +194,7 @@ bool Scheduler::help(std::uint32_t lane) {
       return true;
     }
     const std::uint32_t blocker = hardware_queues_ > 0 ? hardware_blocker(lane) : lane;
-    const Entry& entry = head(lanes_[lane]);
+    const Entry& entry = head(lane);
     if (blocker != lane) {
       lane = blocker;
     } else if (entry.kind == EntryKind::kWait) {
@@ -295,7 +236,7 @@ void Scheduler::tick() {
     ran = false;
     for (std::size_t i = 0; i < active_.size(); ++i) {
       const std::uint32_t lane = active_[i];
-      while (pending(lane) > 0 && head(lanes_[lane]).due <= now_ && runnable(lane)) {
+      while (pending(lane) > 0 && head(lane).due <= now_ && runnable(lane)) {
         finish(lane);
         ran = true;
       }
@@ -304,42 +245,18 @@ void Scheduler::tick() {
   drop_idle();
 }
 
-void Scheduler::drop_work(std::uint32_t device) {
-  for (const std::uint32_t lane : active_) {
-    Lane& at = lanes_[lane];
-    if (at.device != device) continue;
-    at.done = at.enqueued;
-    at.touches_out = at.touches_in;
-    clocks_.finish(lane, at.done);
-  }
-}
-
 void Scheduler::lose(std::uint32_t device) {
   lost_[device] = 1;
-  drop_work(device);
-}
-
-HostFlag Scheduler::new_flag() {
-  flags_.push_back(0);
-  return static_cast<HostFlag>(flags_.size() - 1);
-}
-
-void Scheduler::raise(HostFlag flag) {
-  if (flag < flags_.size()) flags_[flag] = 1;
-}
-
-std::uint32_t Scheduler::add_body(std::function<void()> body) {
-  bodies_.push_back(std::move(body));
-  return static_cast<std::uint32_t>(bodies_.size());
+  for (const std::uint32_t lane : active_) {
+    if (lanes_[lane].device != device) continue;
+    lanes_[lane].queue.drop_all();
+    clocks_.finish(lane, lanes_[lane].queue.done());
+  }
 }
 
 bool Scheduler::in_flight(Address at, Bytes size) const {
   for (const std::uint32_t lane : active_) {
-    const Lane& from = lanes_[lane];
-    for (std::uint64_t i = from.touches_out; i < from.touches_in; ++i) {
-      const Touch& touch = from.touches[i & (from.touches.size() - 1)];
-      if (touch.at < at + size && at < touch.at + touch.size) return true;
-    }
+    if (lanes_[lane].queue.touches(at, size)) return true;
   }
   return false;
 }
@@ -350,27 +267,14 @@ std::string Scheduler::describe() const {
     if (pending(lane) == 0) continue;
     text += "stream #" + std::to_string(lane + 1) + " (device " +
             std::to_string(lanes_[lane].device) + ", " + std::to_string(pending(lane)) +
-            " pending): next is " + entry_name(head(lanes_[lane]).kind) + " at " +
-            std::to_string(lanes_[lane].done + 1) + (runnable(lane) ? "\n" : ", blocked\n");
+            " pending): next is " + entry_name(head(lane).kind) + " at " +
+            std::to_string(lanes_[lane].queue.done() + 1) + (runnable(lane) ? "\n" : ", blocked\n");
   }
   return text;
 }
 
 void Scheduler::queue_contents(std::vector<std::uint64_t>* out) const {
-  for (const Lane& lane : lanes_) {
-    out->push_back(lane.enqueued - lane.done);
-    std::uint64_t touch = lane.touches_out;
-    for (std::uint64_t place = lane.done; place < lane.enqueued; ++place) {
-      const Entry& entry = lane.entries[place & (lane.entries.size() - 1)];
-      out->push_back(static_cast<std::uint64_t>(entry.kind));
-      out->push_back(entry.a);
-      for (std::uint32_t i = 0; i < entry.touches; ++i, ++touch) {
-        const Touch& at = lane.touches[touch & (lane.touches.size() - 1)];
-        out->push_back(at.at.value());
-        out->push_back(at.size.count());
-      }
-    }
-  }
+  for (const Lane& lane : lanes_) lane.queue.append_contents(out);
 }
 
 }  // namespace ashlar::spec

@@ -1,7 +1,7 @@
-// ShortList: a list whose first few items need no allocation; there is one for every allocation
-// watched and every event.
+// ShortList: a list whose first few items need no allocation. The detector has one for every
+// allocation, and every event has one.
 //
-// Thread safety: none. Invariant: items are in inline_ while they fit, else all of them in more_.
+// Thread safety: none. Invariant: all items are in inline_ while they fit, else all are in more_.
 #pragma once
 
 #include <array>
@@ -31,13 +31,13 @@ class ShortList {
     more_.push_back(item);
     ++size_;
   }
-  /// Removes the i-th; the last takes its place. REQUIRES: i < size().
+  /// Removes the i-th item; the last one takes its place. REQUIRES: i < size().
   void remove(std::size_t i) {
     begin()[i] = begin()[size_ - 1];
     if (!more_.empty()) more_.pop_back();
     --size_;
   }
-  /// Makes it at least so long, with T{} at the end.
+  /// Appends T{} until the list has at least `size` items.
   void extend(std::size_t size) {
     while (size_ < size) push_back(T{});
   }

@@ -1,5 +1,7 @@
 #include "spec/gpu/sim_device.h"
 
+#include <utility>
+
 #include "spec/gpu/machine.h"
 
 namespace ashlar::spec {
@@ -11,16 +13,19 @@ Code code_of(const Result<T>& result) {
   return result.code();
 }
 
-// One call: the lock, the account, D8 and planned failures around `body`.
+// One call: takes the lock and passes the gate (the account, D8, planned failures), then runs
+// `body`.
 template <class Answer, class Body>
 Answer call(Machine& machine, std::uint32_t device, device::CallKind kind, Bytes size, Body body) {
-  if (Scheduler::in_host_function() == &machine.scheduler())
-    return machine.refuse_in_host_function();
+  CallGate& gate = machine.state().gate;
+  // A host function runs under the lock.
+  if (machine.state().scheduler.host_functions().is_running_here())
+    return gate.refuse_in_host_function();
   const std::lock_guard<std::mutex> lock(machine.mutex());
-  const Status entered = machine.enter(device, kind, size);
+  const Status entered = gate.enter(device, kind, size);
   if (!entered.is_ok()) return entered;
   Answer answer = body();
-  machine.leave(kind, code_of(answer));
+  gate.leave(kind, code_of(answer));
   return answer;
 }
 
@@ -29,119 +34,124 @@ Answer call(Machine& machine, std::uint32_t device, device::CallKind kind, Bytes
 device::DeviceTraits SimDevice::traits() const noexcept {
   device::DeviceTraits traits;
   traits.id = DeviceId{static_cast<std::int32_t>(index_)};
-  traits.page_granularity = machine_->options().page_granularity;
-  traits.has_virtual_memory = machine_->options().virtual_memory;
+  traits.page_granularity = machine_->state().options.page_granularity;
+  traits.has_virtual_memory = machine_->state().options.virtual_memory;
   return traits;
 }
 
 Result<Address> SimDevice::segment_alloc(Bytes size) noexcept {
   return call<Result<Address>>(*machine_, index_, device::CallKind::kSegmentAlloc, size, [&] {
-    return machine_->segment_alloc(index_, size, HeldKind::kSegment);
+    return machine_->memory().segment_alloc(index_, size, HeldKind::kSegment);
   });
 }
 
 Status SimDevice::segment_free(Address base) noexcept {
-  return call<Status>(*machine_, index_, device::CallKind::kSegmentFree, Bytes{0},
-                      [&] { return machine_->segment_free(index_, base, HeldKind::kSegment); });
+  return call<Status>(*machine_, index_, device::CallKind::kSegmentFree, Bytes{0}, [&] {
+    return machine_->memory().segment_free(index_, base, HeldKind::kSegment);
+  });
 }
 
 Result<Address> SimDevice::address_reserve(Bytes size, Bytes alignment) noexcept {
-  return call<Result<Address>>(*machine_, index_, device::CallKind::kAddressReserve, size,
-                               [&] { return machine_->address_reserve(index_, size, alignment); });
+  return call<Result<Address>>(*machine_, index_, device::CallKind::kAddressReserve, size, [&] {
+    return machine_->memory().address_reserve(index_, size, alignment);
+  });
 }
 
 Status SimDevice::address_release(Address base, Bytes size) noexcept {
   return call<Status>(*machine_, index_, device::CallKind::kAddressRelease, size,
-                      [&] { return machine_->address_release(index_, base, size); });
+                      [&] { return machine_->memory().address_release(index_, base, size); });
 }
 
 Result<PageHandle> SimDevice::page_create(Bytes size) noexcept {
   return call<Result<PageHandle>>(*machine_, index_, device::CallKind::kPageCreate, size,
-                                  [&] { return machine_->page_create(index_, size); });
+                                  [&] { return machine_->memory().page_create(index_, size); });
 }
 
 Status SimDevice::page_release(PageHandle page) noexcept {
   return call<Status>(*machine_, index_, device::CallKind::kPageRelease, Bytes{0},
-                      [&] { return machine_->page_release(index_, page); });
+                      [&] { return machine_->memory().page_release(index_, page); });
 }
 
 Status SimDevice::page_map(Address at, Bytes size, PageHandle page) noexcept {
   return call<Status>(*machine_, index_, device::CallKind::kPageMap, size,
-                      [&] { return machine_->page_map(index_, at, size, page); });
+                      [&] { return machine_->memory().page_map(index_, at, size, page); });
 }
 
 Status SimDevice::page_access(Address at, Bytes size) noexcept {
   return call<Status>(*machine_, index_, device::CallKind::kPageAccess, size,
-                      [&] { return machine_->page_access(index_, at, size); });
+                      [&] { return machine_->memory().page_access(index_, at, size); });
 }
 
 Status SimDevice::page_unmap(Address at, Bytes size) noexcept {
   return call<Status>(*machine_, index_, device::CallKind::kPageUnmap, size,
-                      [&] { return machine_->page_unmap(index_, at, size); });
+                      [&] { return machine_->memory().page_unmap(index_, at, size); });
 }
 
 Result<EventHandle> SimDevice::event_create() noexcept {
   return call<Result<EventHandle>>(*machine_, index_, device::CallKind::kEventCreate, Bytes{0},
-                                   [&] { return machine_->event_create(index_); });
+                                   [&] { return machine_->events().create(index_); });
 }
 
 Status SimDevice::event_destroy(EventHandle event) noexcept {
   return call<Status>(*machine_, index_, device::CallKind::kEventDestroy, Bytes{0},
-                      [&] { return machine_->event_destroy(index_, event); });
+                      [&] { return machine_->events().destroy(index_, event); });
 }
 
 Status SimDevice::event_record(EventHandle event, StreamHandle stream) noexcept {
   return call<Status>(*machine_, index_, device::CallKind::kEventRecord, Bytes{0},
-                      [&] { return machine_->event_record(index_, event, stream); });
+                      [&] { return machine_->events().record(index_, event, stream); });
 }
 
 Status SimDevice::event_query(EventHandle event) noexcept {
   return call<Status>(*machine_, index_, device::CallKind::kEventQuery, Bytes{0},
-                      [&] { return machine_->event_query(event); });
+                      [&] { return machine_->events().query(event); });
 }
 
 Status SimDevice::event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept {
   return call<Status>(*machine_, index_, device::CallKind::kEventSynchronize, Bytes{0},
-                      [&] { return machine_->event_synchronize(event, timeout_ms); });
+                      [&] { return machine_->events().synchronize(event, timeout_ms); });
 }
 
 Status SimDevice::stream_wait(StreamHandle stream, EventHandle event) noexcept {
   return call<Status>(*machine_, index_, device::CallKind::kStreamWait, Bytes{0},
-                      [&] { return machine_->stream_wait(index_, stream, event); });
+                      [&] { return machine_->events().wait(index_, stream, event); });
 }
 
 Result<Stream> SimDevice::identify(StreamHandle handle) noexcept {
   return call<Result<Stream>>(*machine_, index_, device::CallKind::kIdentify, Bytes{0},
-                              [&] { return machine_->identify(index_, handle); });
+                              [&] { return machine_->streams().identify(index_, handle); });
 }
 
 Result<device::CaptureStatus> SimDevice::capture_status(StreamHandle stream) noexcept {
   return call<Result<device::CaptureStatus>>(
       *machine_, index_, device::CallKind::kCaptureStatus, Bytes{0},
-      [&] { return machine_->capture_status(index_, stream); });
+      [&] { return machine_->captures().status(index_, stream); });
 }
 
 Result<device::CaptureMode> SimDevice::exchange_capture_mode(device::CaptureMode mode) noexcept {
   return call<Result<device::CaptureMode>>(
-      *machine_, index_, device::CallKind::kExchangeCaptureMode, Bytes{0},
-      [&] { return Result<device::CaptureMode>(machine_->exchange_capture_mode(mode)); });
+      *machine_, index_, device::CallKind::kExchangeCaptureMode, Bytes{0}, [&] {
+        return Result<device::CaptureMode>(
+            std::exchange(machine_->state().threads.capture_mode(), mode));
+      });
 }
 
 Result<device::MemoryInfo> SimDevice::memory_info() noexcept {
   return call<Result<device::MemoryInfo>>(
       *machine_, index_, device::CallKind::kMemoryInfo, Bytes{0},
-      [&] { return Result<device::MemoryInfo>(machine_->memory().info(index_)); });
+      [&] { return Result<device::MemoryInfo>(machine_->state().memory.info(index_)); });
 }
 
 Result<Address> SimDevice::pinned_alloc(Bytes size) noexcept {
   return call<Result<Address>>(*machine_, index_, device::CallKind::kPinnedAlloc, size, [&] {
-    return machine_->segment_alloc(index_, size, HeldKind::kPinned);
+    return machine_->memory().segment_alloc(index_, size, HeldKind::kPinned);
   });
 }
 
 Status SimDevice::pinned_free(Address base) noexcept {
-  return call<Status>(*machine_, index_, device::CallKind::kPinnedFree, Bytes{0},
-                      [&] { return machine_->segment_free(index_, base, HeldKind::kPinned); });
+  return call<Status>(*machine_, index_, device::CallKind::kPinnedFree, Bytes{0}, [&] {
+    return machine_->memory().segment_free(index_, base, HeldKind::kPinned);
+  });
 }
 
 Status SimDevice::synchronize() noexcept {

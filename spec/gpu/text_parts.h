@@ -1,7 +1,7 @@
 // Texts joined from parts, for reports that a good run never makes.
 //
-// A reporter takes the parts, not their text: a text put together where something is checked would
-// stand in the checker's frame, and a sanitizer lays out and clears every frame at every call.
+// A reporter takes the parts, not their text: a string built inside a checker would be in the
+// checker's frame, and a sanitizer lays out and clears every frame at every call.
 // Thread safety: pure functions.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace ashlar::spec {
 inline void append(std::string* text, std::string_view part) { *text += part; }
 inline void append(std::string* text, std::uint64_t n) { *text += std::to_string(n); }
 
-/// Each part is a text, a number, or has an append() of its own beside it.
+/// Each part is a text, a number, or of a type that has its own append().
 template <class... Parts>
 std::string joined(const Parts&... parts) {
   std::string text;

@@ -14,15 +14,15 @@ namespace {
 constexpr std::uint64_t kByteCallKinds = 22;
 constexpr std::uint64_t kByteCodes = 32;
 constexpr std::uint64_t kCountMax = 0x3fff;
-constexpr std::uint64_t kSelectable = 0x10000;  ///< a u16 selects among so many
-/// stale names stay eligible until so many newer ones came
+constexpr std::uint64_t kSelectable = 0x10000;  ///< pointers that a u16 can select among
+/// freed names stay eligible until this many newer ones are freed
 constexpr std::size_t kFreedKept = 64;
 constexpr std::uint64_t kBoundaries[8] = {0,         512,       1u << 20, 2u << 20,
                                           10u << 20, 20u << 20, 1u << 30, std::uint64_t{1} << 60};
-/// that no composed configuration string is longer than
+/// no composed configuration string is longer
 constexpr std::size_t kTextUsual = 96;
-// Fragments of configuration strings: never reorder, a stored byte is an index. Index 0 is "not
-// set".
+// Fragments of configuration strings. Never reorder them: a stored byte is an index. Index 0 means
+// "not set".
 constexpr const char* kFragments[4][4] = {
     {"", "reuse:own", "reuse:completed", "reuse:ordered"},
     {"", "wait_ms:0", "wait_ms:5", "wait_ms:forever"},
@@ -111,7 +111,7 @@ constexpr std::uint8_t width_of(ArgKind kind) {
   }
 }
 
-/// How many values a one-byte argument has.
+/// The number of values that a one-byte argument has.
 constexpr std::uint64_t choices_of(ArgKind kind) {
   switch (kind) {
     case ArgKind::kStream: return kByteStreams;
@@ -129,7 +129,7 @@ constexpr std::uint64_t choices_of(ArgKind kind) {
 
 enum class Names : std::uint8_t { kLive, kFreed, kPending };
 
-/// Where an op's pointer comes from, and where it goes.
+/// Which set an op takes its pointer from, and which set it puts it in.
 struct Motion {
   Names from = Names::kLive;
   Names to = Names::kLive;
@@ -148,7 +148,7 @@ Motion motion_of(std::uint8_t s) {
   }
 }
 
-/// Follows which pointers are bound while ops go by, without running them.
+/// Tracks which pointers are bound after each op, without running the ops.
 class Binder {
  public:
   Binder() {
@@ -168,7 +168,7 @@ class Binder {
     std::vector<std::uint64_t>& freed = names_[static_cast<unsigned>(Names::kFreed)];
     if (freed.size() > kFreedKept) freed.erase(freed.begin());
   }
-  /// conf and device come before the first alloc.
+  /// Is it too late for this op? conf and device come before the first alloc.
   bool is_late(std::uint8_t s) const {
     return (s == slot::kConf || s == slot::kDevice) && is_begun_;
   }
@@ -182,8 +182,8 @@ class Binder {
 
 bool is_in(std::uint8_t s, unsigned first, unsigned last) { return s >= first && s <= last; }
 
-/// Calls `each(op, selector)` for every op that can run, with pointers renumbered; `selector` is
-/// the pointer's place.
+/// Calls `each(op, selector)` for every op that can run, with pointers renumbered. `selector` is
+/// the pointer's place among the eligible ones.
 template <class Each>
 void walk_canonical(const OpFile& file, Each&& each) {
   Binder names;

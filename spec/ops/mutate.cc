@@ -20,7 +20,7 @@ struct Range {
 
 std::ptrdiff_t offset(std::size_t n) { return static_cast<std::ptrdiff_t>(n); }
 
-/// The bytes of up to `ops_max` ops, beginning at any op.
+/// The bytes of one to `ops_max` consecutive ops, chosen at random.
 Range pick_run(const Data& data, const std::vector<std::size_t>& starts, std::size_t ops_max,
                Random* random) {
   const std::size_t first = random->below(starts.size());
@@ -28,8 +28,8 @@ Range pick_run(const Data& data, const std::vector<std::size_t>& starts, std::si
   return {starts[first], last == starts.size() ? data.size() : starts[last]};
 }
 
-/// One op with random arguments. Half of them are the bread of every sequence: an allocation or a
-/// free.
+/// One op with random arguments. Half of these ops are allocations and frees, which every sequence
+/// needs most.
 Data random_op(Subject subject, Random* random) {
   std::uint8_t s = slot::kNop;
   if (random->one_in(2)) {
@@ -76,7 +76,7 @@ void mutate_once(Subject subject, Data* data, std::size_t size_max, Random* rand
                   data->begin() + offset(end));
       return;
     }
-    default: {  // one byte of an op, seldom its slot
+    default: {  // change one byte of an op, rarely its slot
       if (run.end - run.begin < 2) return;
       const std::size_t byte =
           run.begin + (random->one_in(16) ? 0 : 1 + random->below(run.end - run.begin - 1));

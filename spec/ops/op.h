@@ -1,18 +1,17 @@
-// Op: the one language of operations that every test, fuzzer, trace and tool of this project
-// speaks.
+// Op: one operation of the language that every test, fuzzer, trace and tool of this project uses.
 //
 // Purpose: allocate, free, use on a stream, launch, step, fail the next driver call, ... are values
-// of one small type with a text form (`.ops`, spec/ops/text.h) and a total byte form
+// of one small type. It has a text form (`.ops`, spec/ops/text.h) and a total byte form
 // (spec/ops/bytes.h): every byte string decodes to a legal sequence. A counterexample found
-// anywhere replays everywhere.
+// anywhere replays everywhere. README.md explains the language.
 // Thread safety: plain values.
 //
 // Invariants:
 //   (1) A slot of the opcode table (spec/ops/opcode_table.h) never changes its meaning or its
-//       arguments: stored inputs keep theirs. New operations take new slots.
+//       arguments, so that stored inputs keep their meaning. New operations take new slots.
 //   (2) Names in ops are symbolic (p3 is "the third pointer of this file", s1 a stream, d0 a
 //       device, e2 an event, m4 a raw segment, v5 a reservation, h6 a page handle). An op whose
-//       name is not bound when it runs is skipped: that is what lets the reducer drop any op.
+//       name is not bound when it runs is skipped; therefore the reducer may drop any op.
 #pragma once
 
 #include <array>
@@ -22,7 +21,7 @@
 
 namespace ashlar::spec {
 
-/// What an argument is. Decides its text form (a letter and a number, a number, a word) and its
+/// The kind of an argument. Decides its text form (a letter and a number, a number, a word) and its
 /// byte form.
 enum class ArgKind : std::uint8_t {
   kNone,

@@ -1,4 +1,4 @@
-// The opcode table. Rows are append only: see table.h and Op invariant 1.
+// The opcode table. Rows are append only: see opcode_table.h and Op invariant 1.
 #include "spec/ops/opcode_table.h"
 
 #include <cstring>

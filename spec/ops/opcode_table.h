@@ -1,7 +1,8 @@
-// The opcode table: 256 slots, append only (Op invariant 1).
+// The opcode table: 256 slots, append only (Op invariant 1). README.md says how a new operation
+// gets its slot.
 //
 // Slots 1..39 drive the caching allocator, 40..59 the block pool, 60..127 the simulated GPU
-// directly, 128..139 state expectations. A slot not named here decodes to `nop`.
+// directly; slots 128..139 are expectations. A slot not named here decodes to `nop`.
 #pragma once
 
 #include <array>
@@ -33,7 +34,7 @@ enum : std::uint8_t {
   kSync = 10,           // sync e: the host waits for it
   kStreamCreate = 11,   // stream s d
   kStreamRetire = 12,   // retire s: tells the allocator, then destroys the stream
-  kStreamDestroy = 13,  // destroy s: destroys the stream and tells nobody
+  kStreamDestroy = 13,  // destroy s: destroys the stream without telling the allocator
   kTrim = 14,           // trim d
   kFail = 15,           // fail call n once|on: the n-th call of that kind from now fails
   kHeal = 16,           // heal: no more planned failures
@@ -66,15 +67,15 @@ enum : std::uint8_t {
   kPoolLower = 47,         // pool-lower n: the n-th block in transfer comes back
   kPoolAllocLimited = 48,  // pool-alloc-limited p bytes end: only blocks under `end`
   kPoolAllocWhole = 49,    // pool-alloc-whole p bytes: without split
-  // The simulated GPU, or any other, through Device and the hands of a test
-  // (spec/gpu/rule_runner.h).
+  // A GPU, simulated or real, through Device and what a test does itself
+  // (spec/gpu/rule_machine.h).
   kThread = 60,           // thread n: from now on this is host thread n
   kBlockingStream = 61,   // blocking-stream s d: ordered with the legacy stream
   kLegacyStream = 62,     // legacy-stream s d: binds s to it
   kThreadStream = 63,     // thread-stream s d: binds s to this thread's default stream
   kDevIdentify = 64,      // dev-identify s
-  kSameStream = 65,       // same-stream s s: not-found unless one identity
-  kSameHandle = 66,       // same-handle s s: not-found unless one handle
+  kSameStream = 65,       // same-stream s s: not-found unless the identities are equal
+  kSameHandle = 66,       // same-handle s s: not-found unless the handles are equal
   kDevEvent = 67,         // dev-event e d: creates it
   kDevEventDestroy = 68,  // dev-event-destroy e
   kDevQuery = 69,         // dev-query e
@@ -97,10 +98,10 @@ enum : std::uint8_t {
   kDevLaunchAt = 86,      // dev-launch-at s v offset bytes
   kDevLaunchEmpty = 87,   // dev-launch-empty s: touches nothing
   kDevLaunchFaulty = 88,  // dev-launch-faulty s: loses the device when it runs
-  kHostFn = 89,           // host-fn s n: waits for flag n; 0: for nothing
+  kHostFn = 89,           // host-fn s n: waits for flag n; flag 0 is always raised
   kHostFnCall = 90,       // host-fn-call s d: its body calls the device
-  kBodyOutcome = 91,      // body-outcome: what the last host-fn-call got
-  kRaise = 92,            // raise n: a flag
+  kBodyOutcome = 91,      // body-outcome: the outcome of the last host-fn-call
+  kRaise = 92,            // raise n: raises flag n
   kMemWrite = 93,         // mem-write s word value
   kMemWait = 94,          // mem-wait s word value: until the word is at least that
   kMemHost = 95,          // mem-host word value: the host stores it
@@ -110,14 +111,14 @@ enum : std::uint8_t {
   kGraphLaunch = 99,      // graph-launch s n: the n-th graph captured, from 1
   kGraphDestroy = 100,    // graph-destroy n
   kDrainAll = 101,        // drain-all: every stream of every device
-  kQueueDepth = 102,      // queue-depth n: entries a stream holds; only first
-  kHardwareQueues = 103,  // hardware-queues n: shared by streams; only first
+  kQueueDepth = 102,      // queue-depth n: entries a stream holds; only at the start
+  kHardwareQueues = 103,  // hardware-queues n: shared by streams; only at the start
   // Expectations.
   kExpect = 128,          // expect code: the outcome of the op before
   kExpectSame = 129,      // expect-same p q: both pointers have the same address
   kExpectLive = 130,      // expect-live n: that many allocations live
   kExpectReserved = 131,  // expect-reserved d bytes
-  kExpectFault = 132,     // expect-fault name: the op before was reported as that (fault_name)
+  kExpectFault = 132,     // expect-fault name: the op before was reported as that fault
   kExpectPending = 133,   // expect-pending s n: entries not finished
   kExpectFree = 134,      // expect-free d bytes: free memory of the device
 };

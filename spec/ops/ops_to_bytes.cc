@@ -1,6 +1,6 @@
-// ops_to_bytes OUT_DIR SUBJECT PATH...: writes the byte form of every `.ops` file at or under the
-// paths whose subject is SUBJECT (pool, cache, gpu) to OUT_DIR, one file each, as a fuzzer's seed
-// corpus. Exit codes: 0, 2 usage, 3 unreadable.
+// ops_to_bytes OUT_DIR SUBJECT PATH...: makes a fuzzer's seed corpus. Writes to OUT_DIR the byte
+// form of every `.ops` file of that SUBJECT (pool, cache, gpu) at or under the paths, one file
+// each. Exit codes: 0 done, 2 wrong usage, 3 a file cannot be read or written.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>

@@ -1,5 +1,5 @@
-// SplitMix64 (Steele, Lea, Flood 2014; public domain constants): small, the same numbers on every
-// compiler and machine.
+// Random: SplitMix64 (Steele, Lea, Flood 2014; public domain constants). Small, and it gives the
+// same numbers on every compiler and machine.
 //
 // Thread safety: none; plain value.
 #pragma once

@@ -22,7 +22,7 @@ bool is_live(const Problem& problem, const Buffer& buffer, Time at) {
   return true;
 }
 
-// The orders of one space's units; what other spaces hold does not matter.
+// Tries the orders of one space's units; the units of other spaces do not matter.
 class Orders {
  public:
   Orders(const Problem& problem, std::uint32_t space, Bytes lower_bound)
@@ -40,12 +40,12 @@ class Orders {
 
   void try_all() { extend(0, pinned_peak_); }
   Bytes least() const { return least_; }
-  /// By buffer; those of this space are of use.
+  /// By buffer; only those of this space are set.
   const std::vector<Bytes>& offsets() const { return offsets_; }
 
  private:
   void extend(std::size_t placed, Bytes peak) {
-    if (peak >= least_ || least_ == lower_bound_) return;  // nothing better can follow
+    if (peak >= least_ || least_ == lower_bound_) return;  // no better plan can follow
     if (placed == free_.size()) {
       least_ = peak;
       offsets_ = placing_.offsets();
@@ -94,7 +94,7 @@ bool cannot_fit(const Problem& problem, const std::vector<std::uint32_t>& buffer
   return brute_force(part).peaks[space] > problem.spaces[space].capacity;
 }
 
-// Live bytes grow only where a buffer comes to life: it is enough to count there.
+// Live bytes grow only where a buffer's life begins, so only those times are counted.
 std::vector<Bytes> live_peaks(const Problem& problem) {
   std::vector<Time> times;
   for (const Buffer& buffer : problem.buffers) {

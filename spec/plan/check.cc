@@ -19,7 +19,7 @@ std::string name_of(const Problem& problem, std::uint32_t b) {
 
 std::string text_of(Bytes bytes) { return std::to_string(bytes.count()); }
 
-// The rules that a buffer keeps or breaks by itself, or with the first of its group.
+// The rules of a single buffer, and of a buffer with the first one of its group.
 class AloneCheck {
  public:
   AloneCheck(const Problem& problem, const std::vector<Bytes>& offsets, Capacities capacities)
@@ -66,9 +66,9 @@ class AloneCheck {
   std::map<std::uint32_t, std::uint32_t> first_of_group_;
 };
 
-// A sweep over time. What is live is kept by space and first byte; as long as nothing is wrong, all
-// that begin at one byte are of one group, and different ones are apart, so that a newcomer can
-// touch only its neighbours.
+// A sweep over time that finds the first overlap. Live buffers are kept by space and first byte.
+// While no overlap is found, buffers that begin at one byte are of one group and all others are
+// apart, so a buffer that begins to live can overlap only its neighbours.
 class Sweep {
  public:
   Sweep(const Problem& problem, const std::vector<Bytes>& offsets)
@@ -88,14 +88,14 @@ class Sweep {
  private:
   struct Change {
     Time at;
-    bool comes;  // who leaves at a time does so before others come: lives are half-open
+    bool comes;  // at one time, lives end before others begin: they are half-open
     std::uint32_t buffer;
     bool operator<(const Change& other) const {
       if (at != other.at) return at < other.at;
       return comes != other.comes ? other.comes : buffer < other.buffer;
     }
   };
-  using Ends = std::set<std::pair<Bytes, std::uint32_t>>;  // of those that begin at one byte
+  using Ends = std::set<std::pair<Bytes, std::uint32_t>>;  // of buffers that begin at one byte
 
   std::vector<Change> changes() const {
     std::vector<Change> all;
@@ -114,7 +114,7 @@ class Sweep {
 
   Bytes end_of(std::uint32_t b) const { return offsets_[b] + problem_.buffers[b].size; }
 
-  // Somebody whom b meets, or nobody: then b is in.
+  // Adds b. A live buffer that overlaps b; nullopt, and b is added, if there is none.
   std::optional<std::uint32_t> come(std::uint32_t b) {
     std::map<Bytes, Ends>& live = live_[problem_.buffers[b].space];
     const auto here = live.lower_bound(offsets_[b]);
@@ -198,21 +198,21 @@ std::optional<PlanViolation> check_cannot_fit(const Problem& problem, const plan
   for (std::size_t i = 0; i < plan.cannot_fit.size(); ++i) {
     const std::uint32_t b = plan.cannot_fit[i];
     if (b >= problem.buffers.size())
-      return violation(i, "there is no buffer " + std::to_string(b) + " that cannot fit");
-    if (!seen.insert(b).second)
       return violation(i,
-                       "buffer " + name_of(problem, b) + " is twice among those that cannot fit");
+                       "buffer " + std::to_string(b) + " is listed as misfit and does not exist");
+    if (!seen.insert(b).second)
+      return violation(i, "buffer " + name_of(problem, b) + " is listed twice as misfit");
     if (!is_misfit(problem.buffers[b].space)) {
-      return violation(i, "buffer " + name_of(problem, b) +
-                              " cannot fit, in a space that is not known not to fit");
+      return violation(
+          i, "buffer " + name_of(problem, b) + " is listed as misfit, in a space that may fit");
     }
     explained.insert(problem.buffers[b].space);
   }
   for (std::uint32_t s = 0; s < problem.spaces.size(); ++s) {
     if (is_misfit(s) && explained.count(s) == 0) {
-      return violation(
-          plan.cannot_fit.size(),
-          "space " + std::to_string(s) + " cannot fit, and no buffers of it are said not to");
+      return violation(plan.cannot_fit.size(),
+                       "space " + std::to_string(s) +
+                           " cannot fit, and none of its buffers is listed as misfit");
     }
   }
   return std::nullopt;

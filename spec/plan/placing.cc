@@ -75,15 +75,15 @@ Bytes Placing::end_of(std::size_t unit) const {
   return end;
 }
 
-// Would `other` at that offset share a byte with a placed buffer that it must be apart from?
+// Would `other` at that offset share a byte with `placed`, a buffer that it must be apart from?
 bool Placing::in_the_way(std::uint32_t placed, std::uint32_t other, Bytes at) const {
   return conflicts_[placed][other] && offsets_[placed] != plan::kNowhere &&
          offsets_[placed] < at + problem_.buffers[other].size &&
          at < offsets_[placed] + problem_.buffers[placed].size;
 }
 
-// Whatever is in the way at one offset is so at every higher one below its end: the next to try is
-// above that end.
+// A buffer in the way at one offset is in the way at every higher offset below its end, so the next
+// offset to try is at that end or above.
 void Placing::place(std::size_t unit) {
   ASHLAR_ASSERT(!is_placed(unit), "plan: a unit placed twice");
   Bytes at;

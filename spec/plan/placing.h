@@ -1,9 +1,8 @@
-// Placing by hand: buffers go, one after another, each to its lowest offset that is still free for
-// it.
+// Placing: places buffers one after another, each at its lowest free offset.
 //
-// Purpose: what the brute force repeats for every order, and a planner plain enough to be right by
-// reading. Its parts are units: an alias group, or a buffer that is in none. A unit has one offset;
-// two units stand in each other's way by what their members need.
+// Purpose: a planner plain enough to be right by reading; the brute force repeats it for every
+// order. It places units: an alias group, or a buffer that is in no group. A unit has one offset.
+// Two units conflict where their members do.
 // REQUIRES: the problem is sound as plan/problem.h says, and outlives this.
 // Thread safety: none. Cost: O(n^2) a unit, or worse: for small problems.
 #pragma once
@@ -22,7 +21,7 @@ class Placing {
   struct Unit {
     std::vector<std::uint32_t> members;
     Bytes alignment{1};             ///< the largest of its members'
-    Bytes pinned = plan::kNowhere;  ///< where one of them is pinned
+    Bytes pinned = plan::kNowhere;  ///< where a member is pinned
     std::uint32_t space = 0;
   };
 
@@ -31,7 +30,7 @@ class Placing {
 
   const std::vector<Unit>& units() const { return units_; }
   bool is_placed(std::size_t unit) const { return offset_of(unit) != plan::kNowhere; }
-  /// Places it as low as its alignment and the units placed so far allow. REQUIRES: it is not
+  /// Places the unit as low as its alignment and the units placed so far allow. REQUIRES: it is not
   /// placed.
   void place(std::size_t unit);
   void take_back(std::size_t unit) { set(unit, plan::kNowhere); }
@@ -39,7 +38,7 @@ class Placing {
   Bytes offset_of(std::size_t unit) const { return offsets_[units_[unit].members[0]]; }
   /// Its highest end. REQUIRES: it is placed.
   Bytes end_of(std::size_t unit) const;
-  /// By buffer; kNowhere where it is not placed.
+  /// By buffer; kNowhere for a buffer that is not placed.
   const std::vector<Bytes>& offsets() const { return offsets_; }
 
  private:
@@ -52,8 +51,8 @@ class Placing {
   std::vector<Bytes> offsets_;
 };
 
-/// The valid plan that placing in this order gives; `order` has units() once each, pinned ones
-/// anywhere.
+/// The valid plan that placing in this order gives. `order` has each of units() once; pinned units
+/// may be anywhere in it.
 std::vector<Bytes> place_in_order(const plan::Problem& problem,
                                   const std::vector<std::size_t>& order);
 

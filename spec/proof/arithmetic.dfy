@@ -1,4 +1,4 @@
-// Sums and differences of multiples of the granule are multiples of it: in single steps, since z3 decides no products.
+// Sums and differences of multiples of the granule are multiples of it, proved in single steps: z3 does not decide products.
 include "block_pool_model.dfy"
 
 lemma multiples(a: nat, b: nat, granule: nat)

@@ -1,8 +1,8 @@
-// The block pool's model, beside spec/model/pool_subject.h and block_pool_model.cc: the same names in the same order.
+// The block pool's model. It mirrors spec/model/pool_subject.h and block_pool_model.cc: the same names in the same order.
 //
 // A C++ loop is a recursive function over its index, an early return is an `else`, and the state is a value: an operation
-// takes a map and gives an Answer, whose `after` is the state after it. Numbers are unbounded here; what bounds them in C++ is
-// said in README.md. Everything below is compiled too, and run beside the C++ model (tie/).
+// takes a map and returns an Answer, whose `after` is the state after it. Numbers are unbounded here; README.md says what
+// bounds them in C++. Everything below is also compiled, and run beside the C++ model (tie/).
 
 datatype PoolState = kFree | kLive | kPending | kInTransfer
 
@@ -24,14 +24,14 @@ datatype PoolRequest = PoolRequest(size: nat, size_end: nat, split: bool, reques
 
 datatype Code = kOk | kOutOfMemory | kUnknownPointer | kDoubleFree | kBusy | kNotFound | kInvalidArgument
 
-// What C++ returns as Status or Result, and the state after the call.
+// The Status or Result that C++ returns, and the state after the call.
 datatype Answer = Answer(code: Code, value: nat, after: PoolMap)
 
 function method end(block: PoolBlock): nat { block.address + block.size }
 
 function method owned(block: PoolBlock): bool { block.state == kLive || block.state == kPending }
 
-// One free block of everything both had; its stamp is the later one.
+// The two blocks as one free block; its stamp is the later one.
 function method join(left: PoolBlock, right: PoolBlock): PoolBlock {
   left.(size := left.size + right.size, stamp := if left.stamp < right.stamp then right.stamp else left.stamp)
 }
@@ -50,7 +50,7 @@ function method shrink(m: PoolMap, base: nat): Answer {
   if i == |m.blocks| || !is_idle(m, m.blocks[i]) then Answer(kBusy, 0, m)
   else
     var s := first_segment_from(m.segments, base, 0);
-    if s == |m.segments| then Answer(kBusy, 0, m)  // cannot be: the segment is there, since its block is idle
+    if s == |m.segments| then Answer(kBusy, 0, m)  // never happens: an idle block has a segment
     else Answer(kOk, 0, PoolMap(m.segments[..s] + m.segments[s + 1..], splice(m.blocks, i, 1, [])))
 }
 
@@ -60,7 +60,7 @@ function method allocate(m: PoolMap, request: PoolRequest): Answer {
   else Answer(kOk, m.blocks[i].address, m.(blocks := splice(m.blocks, i, 1, carve(m.blocks[i], request))))
 }
 
-// What takes the found block's place: itself, or its front and the rest.
+// The blocks that replace the found block: itself, or its front and the rest.
 function method carve(found: PoolBlock, request: PoolRequest): seq<PoolBlock>
   requires request.size <= found.size
 {
@@ -104,9 +104,9 @@ function method lower(m: PoolMap, address: nat, stamp: nat): Answer {
   else Answer(kOk, 0, free_at(m, i, stamp))
 }
 
-// The searches. C++ answers kNowhere where these answer the number of blocks. ---------------------------------------------
+// The searches. Where C++ returns kNowhere, these return the number of blocks. ---------------------------------------------
 
-// The first block from i on that starts there.
+// The first block from index i on that starts at that address.
 function method at(blocks: seq<PoolBlock>, address: nat, i: nat): (r: nat)
   requires i <= |blocks|
   ensures i <= r <= |blocks|
@@ -121,7 +121,7 @@ function method fits(block: PoolBlock, request: PoolRequest): bool {
   block.state == kFree && request.size <= block.size < request.size_end
 }
 
-// The one that best fit chooses among the first n blocks: the loop's variable `best` after n steps.
+// The block that best fit chooses among the first n: the loop's variable `best` after n steps.
 function method best_fit(blocks: seq<PoolBlock>, request: PoolRequest, n: nat): (r: nat)
   requires n <= |blocks|
   ensures r == |blocks| || (r < n && fits(blocks[r], request))
@@ -134,11 +134,11 @@ function method best_fit(blocks: seq<PoolBlock>, request: PoolRequest, n: nat): 
   else
     var best := best_fit(blocks, request, n - 1);
     if !fits(blocks[n - 1], request) then best
-    else if best == |blocks| || blocks[n - 1].size < blocks[best].size then n - 1  // the first of a size is lowest
+    else if best == |blocks| || blocks[n - 1].size < blocks[best].size then n - 1  // the first block of a size is the lowest
     else best
 }
 
-// C++ looks the segment up by its base, which is unique.
+// C++ finds the segment by its base, which is unique.
 function method is_idle(m: PoolMap, block: PoolBlock): bool {
   block.state == kFree && block.address == block.segment && PoolSegment(block.segment, block.size) in m.segments
 }
@@ -147,7 +147,7 @@ function method joins(left: PoolBlock, right: PoolBlock): bool {
   left.state == kFree && right.state == kFree && left.segment == right.segment
 }
 
-// Replaces the `count` blocks from `first` on by `into`.
+// Replaces `count` blocks, from index `first` on, by `into`.
 function method splice(blocks: seq<PoolBlock>, first: nat, count: nat, into: seq<PoolBlock>): seq<PoolBlock>
   requires first + count <= |blocks|
 {
@@ -168,7 +168,7 @@ function method free_at(m: PoolMap, index: nat, stamp: nat): PoolMap
   m.(blocks := splice(m.blocks, first, last - first, [whole]))
 }
 
-// The same blocks, one of them in another state.
+// The same blocks, one of them with another state.
 function method restate(m: PoolMap, index: nat, state: PoolState): PoolMap
   requires index < |m.blocks|
 {
@@ -207,14 +207,14 @@ datatype PoolOp =
   | Lift(address: nat)
   | Lower(address: nat, stamp: nat)
 
-// Opaque, so that z3 meets products and remainders only where they are the matter (arithmetic.dfy).
+// Opaque, so that z3 sees products and remainders only where a proof is about them (arithmetic.dfy).
 predicate method {:opaque} on_granule(n: nat, granule: nat)
   requires granule > 0
 {
   n % granule == 0
 }
 
-// What the interface REQUIRES of its caller, who owns the granule and the address space.
+// What the interface REQUIRES of its caller, which owns the granule and the address space.
 predicate method allowed(m: PoolMap, op: PoolOp, granule: nat)
   requires granule > 0
 {

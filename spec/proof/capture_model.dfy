@@ -1,7 +1,7 @@
-// Capture pools, ahead of the code (C8): a graph's memory is handed to nobody outside its pool, and stays where it is.
+// Capture pools, modelled before they are written (C8): a graph's memory is handed out only inside its pool, and stays mapped.
 //
-// A capture routes its streams to a heap of its own; what it uses is baked into the graph by address, and a replay uses it
-// again without asking. Graphs may share a heap: they replay in the order of their captures, which is the caller's side.
+// A capture routes its streams to a heap of its own. The addresses it uses are baked into the graph, and a replay uses them
+// again without asking. Graphs may share a heap: the caller must then replay them in the order of their captures.
 include "stream_model.dfy"
 
 datatype Range = Range(lo: nat, hi: nat)
@@ -10,12 +10,12 @@ datatype Graph = Graph(heap: nat, is_live: bool, streams: set<nat>, baked: seq<R
 
 datatype Captured = Captured(world: World, graphs: seq<Graph>)
 
-// Is the heap a live graph's?
+// Does the heap belong to a live graph?
 predicate method is_private(graphs: seq<Graph>, h: nat) {
   exists g :: 0 <= g < |graphs| && graphs[g].is_live && graphs[g].heap == h
 }
 
-// Does the stream capture into that heap now?
+// Is the stream capturing into that heap?
 predicate method captures(graphs: seq<Graph>, h: nat, t: nat) {
   exists g :: 0 <= g < |graphs| && graphs[g].is_live && graphs[g].heap == h && t in graphs[g].streams
 }
@@ -27,7 +27,7 @@ datatype CaptureOp =
   | Destroy(graph: nat)
   | InHeaps(op: WorldOp)
 
-// What the world may do beside live graphs: a private heap serves its captures only, and keeps its segments.
+// What is allowed while graphs are live: a private heap serves only its captures, and keeps its segments.
 predicate method may_beside(m: Captured, op: WorldOp) {
   if op.Take? then is_private(m.graphs, op.heap) ==> captures(m.graphs, op.heap, op.stream)
   else if op.GiveBack? then !is_private(m.graphs, op.heap)
@@ -35,7 +35,7 @@ predicate method may_beside(m: Captured, op: WorldOp) {
   else true
 }
 
-// The address of an owned block goes into the graph.
+// The address of an owned block is baked into the graph.
 function method bake(m: Captured, g: nat, i: nat): Captured
   requires g < |m.graphs|
 {

@@ -1,4 +1,4 @@
-// The theorem of capture pools: after any operations what a live graph was given lies in its own heap, and so in no other.
+// The theorem of capture pools: after any operations the memory of a live graph is in its own heap, and so in no other.
 include "capture_model.dfy"
 include "stream_runs.dfy"
 
@@ -44,7 +44,7 @@ lemma extend_stays(w: World, to: nat, base: nat, size: nat, granule: nat, h: nat
   }
 }
 
-// Segments leave a heap only by give_back and adopt.
+// Segments leave a heap only through give_back and adopt.
 lemma segments_stay(w: World, op: WorldOp, granule: nat, h: nat)
   requires granule > 0 && shaped(w) && h < |w.pools|
   requires op.GiveBack? ==> op.heap != h
@@ -125,7 +125,7 @@ function captured_after(n: nat, ops: seq<CaptureOp>, granule: nat): (m: Captured
     capture_step(before, ops[|ops| - 1], granule)
 }
 
-// C8: no block of another heap has a byte of what a live graph was given.
+// C8: no block of another heap has a byte of a live graph's memory.
 lemma isolated(m: Captured, granule: nat, g: nat, r: Range, h: nat, i: nat)
   requires granule > 0 && captured_safe(m, granule)
   requires g < |m.graphs| && m.graphs[g].is_live && r in m.graphs[g].baked
@@ -139,7 +139,7 @@ lemma isolated(m: Captured, granule: nat, g: nat, r: Range, h: nat, i: nat)
   assert pools_apart(m.world.pools[own], m.world.pools[h]) && clear(s, t);
 }
 
-// C8: and inside its own heap only its captures are served.
+// C8: inside its own heap only its captures are served.
 lemma served_alone(m: Captured, granule: nat, op: WorldOp)
   requires granule > 0 && captured_safe(m, granule) && op.Take? && is_private(m.graphs, op.heap)
   requires !captures(m.graphs, op.heap, op.stream)

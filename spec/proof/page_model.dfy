@@ -1,8 +1,8 @@
-// Pages, ahead of the code: the heaps' address space is reserved, and backed page by page.
+// Pages, modelled before they are written: the heaps' address space is reserved, and backed page by page.
 //
-// Pages tile what is reserved; each is mapped or not. Memory is handed out only where every page it touches is mapped; a page
-// is unmapped only when every block it touches is free and complete. Between these rules pages may come and go as they
-// like, under free blocks too.
+// Pages tile the reserved ranges; each page is mapped or not. Memory is handed out only where every page it touches is mapped.
+// A page is unmapped only when every block it touches is free and its uses are complete. Within these rules pages may be
+// mapped and unmapped at any time, under free blocks too.
 include "stream_model.dfy"
 
 datatype Page = Page(base: nat, size: nat, mapped: bool)
@@ -13,12 +13,12 @@ predicate method touches(page: Page, block: PoolBlock) {
   page.base < end(block) && block.address < page.base + page.size
 }
 
-// Every page that the block touches is mapped.
+// Is every page that the block touches mapped?
 predicate method is_backed(pages: seq<Page>, block: PoolBlock) {
   forall p :: 0 <= p < |pages| && touches(pages[p], block) ==> pages[p].mapped
 }
 
-// The page is of no use to anybody: what it touches is free, and what used it complete.
+// The page is not in use: every block it touches is free, and every use of them is complete.
 predicate method is_spare(w: World, page: Page)
   requires shaped(w)
 {
@@ -49,7 +49,7 @@ function method unmap_page(m: Paged, p: nat): Paged
   if !is_spare(m.world, m.pages[p]) then m else m.(pages := m.pages[p := m.pages[p].(mapped := false)])
 }
 
-// The rules of the world, and: what is handed out is backed, and segments lie in what is reserved.
+// The rules of the world, and two more: a block that is handed out is backed, and segments lie in reserved ranges.
 predicate method may_step(m: Paged, op: WorldOp)
   requires shaped(m.world)
 {

@@ -1,4 +1,4 @@
-// The theorem of pages: after any operations every owned byte is in a mapped page, and what is unmapped is at rest.
+// The theorem of pages: after any operations every owned byte is in a mapped page, and every use of unmapped bytes is complete.
 include "page_model.dfy"
 include "stream_runs.dfy"
 
@@ -20,7 +20,7 @@ predicate paged_safe(m: Paged, granule: nat)
   safe(m.world, granule) && named(m.world) && all_backed(m) && all_reserved(m)
 }
 
-// What a splice puts in is backed where it is owned, if that was so of what it takes out.
+// Owned blocks that a splice puts in are backed, if owned blocks that it takes out were.
 lemma splice_backed(pages: seq<Page>, blocks: seq<PoolBlock>, first: nat, count: nat, into: seq<PoolBlock>)
   requires first + count <= |blocks| && pool_backed(pages, blocks) && pool_backed(pages, into)
   ensures pool_backed(pages, splice(blocks, first, count, into))
@@ -160,7 +160,7 @@ lemma world_backed(m: Paged, op: WorldOp, granule: nat)
   }
 }
 
-// Whether pages are mapped says nothing of where they are.
+// Mapping and unmapping pages does not move them.
 lemma remapped(m: Paged, p: nat, mapped: bool)
   requires p < |m.pages| && all_reserved(m)
   ensures all_reserved(m.(pages := m.pages[p := m.pages[p].(mapped := mapped)]))
@@ -226,7 +226,7 @@ function paged_after(n: nat, pages: seq<Page>, ops: seq<PageOp>, granule: nat): 
     page_step(before, ops[|ops| - 1], granule)
 }
 
-// C1, of pages: every owned byte lies in a mapped page.
+// C1 for pages: every owned byte lies in a mapped page.
 lemma owned_bytes_mapped(m: Paged, h: nat, i: nat, x: nat, granule: nat)
   requires granule > 0 && paged_safe(m, granule) && h < |m.world.pools| && i < |m.world.pools[h].blocks|
   requires owned(m.world.pools[h].blocks[i]) && m.world.pools[h].blocks[i].address <= x < end(m.world.pools[h].blocks[i])
@@ -276,7 +276,7 @@ lemma block_of_byte(m: PoolMap, s: PoolSegment, x: nat) returns (k: nat)
   k := walk_to(m, s, f, x);
 }
 
-// What is unmapped is at rest: no use of it is unfinished.
+// Every use of unmapped bytes is complete.
 lemma spare_is_at_rest(w: World, page: Page, k: nat, granule: nat)
   requires granule > 0 && safe(w, granule) && is_spare(w, page) && k < |w.history|
   requires w.history[k].lo < page.base + page.size && page.base < w.history[k].hi && page.size > 0

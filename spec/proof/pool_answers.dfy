@@ -17,10 +17,10 @@ lemma complete_answer(m: PoolMap, request: PoolRequest)
   if i < |m.blocks| { assert fits(m.blocks[i], request); }
 }
 
-// Before one: smaller, or as large and lower.
+// Is one block before the other in best-fit order: smaller, or as large and lower?
 predicate better(a: PoolBlock, b: PoolBlock) { a.size < b.size || (a.size == b.size && a.address < b.address) }
 
-// Best fit: of the free blocks that fit the smallest is cut, of equal ones the lowest.
+// Best fit: of the free blocks that fit, the smallest is cut; among equal ones, the lowest.
 lemma best_answer(m: PoolMap, request: PoolRequest)
   requires tiling(m)
   ensures var i := best_fit(m.blocks, request, |m.blocks|);
@@ -30,7 +30,7 @@ lemma best_answer(m: PoolMap, request: PoolRequest)
   disjoint_holds(m);
 }
 
-// And there is one such block only: the policy is a function.
+// There is only one such block: the policy is a function.
 lemma best_is_unique(m: PoolMap, request: PoolRequest, i: nat, j: nat)
   requires i < |m.blocks| && j < |m.blocks| && fits(m.blocks[i], request) && fits(m.blocks[j], request)
   requires forall k :: 0 <= k < |m.blocks| && k != i && fits(m.blocks[k], request) ==> better(m.blocks[i], m.blocks[k])
@@ -39,7 +39,7 @@ lemma best_is_unique(m: PoolMap, request: PoolRequest, i: nat, j: nat)
 {
 }
 
-// C1, C2: the block handed out is live, as large as asked for, on the granule, in one segment, and was wholly free before.
+// C1, C2: the block handed out is live, as large as asked for, on the granule, in one segment, and all of it was free before.
 lemma usable_answer(m: PoolMap, request: PoolRequest, granule: nat)
   requires granule > 0 && valid(m, granule) && allowed(m, Allocate(request), granule)
   requires allocate(m, request).code == kOk
@@ -62,7 +62,7 @@ lemma usable_answer(m: PoolMap, request: PoolRequest, granule: nat)
   inside_holds(a.after);
 }
 
-// Frame: what is owned, and not the operation's own block, stays as it is.
+// Frame: an owned block other than the operation's own stays as it is.
 predicate stays(m: PoolMap, after: PoolMap, address: nat) {
   forall k :: 0 <= k < |m.blocks| && m.blocks[k].state != kFree && m.blocks[k].address != address ==>
     m.blocks[k] in after.blocks
@@ -109,7 +109,7 @@ lemma restate_frame(m: PoolMap, index: nat, state: PoolState)
   }
 }
 
-// C13, C16: who may be freed, and what each refusal says.
+// C13, C16: which blocks can be freed, and what each refusal means.
 lemma release_answer(m: PoolMap, i: nat, stamp: nat)
   requires tiling(m) && i < |m.blocks|
   ensures var a := release(m, m.blocks[i].address, stamp);
@@ -130,7 +130,7 @@ lemma unknown_answer(m: PoolMap, address: nat, stamp: nat)
 {
 }
 
-// Inverse: an allocation released with the stamp its block had leaves everything as it was.
+// Inverse: releasing an allocation with the stamp its block had restores the state before it.
 lemma inverse(m: PoolMap, request: PoolRequest, granule: nat)
   requires granule > 0 && valid(m, granule) && allowed(m, Allocate(request), granule)
   requires allocate(m, request).code == kOk
@@ -154,7 +154,7 @@ lemma carve_joins(found: PoolBlock, request: PoolRequest)
 {
 }
 
-// Freeing the first of `into`, which is what one block was cut into, brings that block back.
+// One block was cut into `into`; freeing the first block of `into` restores that block.
 lemma undo(m: PoolMap, i: nat, into: seq<PoolBlock>)
   requires i < |m.blocks| && 1 <= |into| <= 2
   requires var freed := into[0].(state := kFree, stamp := m.blocks[i].stamp, requested := 0, user := 0);

@@ -1,15 +1,15 @@
-// Canonical form: segments and what is not free determine the whole sequence of blocks, so coalescing is complete, and an
-// implementation may be compared by what it has handed out alone.
+// Canonical form: the segments and the blocks that are not free determine the whole sequence of blocks. So coalescing is
+// complete, and an implementation can be compared by the blocks it has handed out alone.
 include "pool_runs.dfy"
 
-// As far as canonical form goes: a free block's stamp is history, not form.
+// Equal in canonical form: a free block's stamp is history and does not count.
 function form(block: PoolBlock): PoolBlock { if block.state == kFree then block.(stamp := 0) else block }
 
 predicate same_owned(a: PoolMap, b: PoolMap) {
   forall x: PoolBlock :: x.state != kFree ==> (x in a.blocks <==> x in b.blocks)
 }
 
-// Two blocks that begin at one place: had they different ends, the longer would hide a block of the other map.
+// Two blocks that begin at one address: if their ends differed, the longer one would cover a block of the other map.
 lemma shorter_is_impossible(a: PoolMap, b: PoolMap, i: nat)
   requires tiling(a) && tiling(b) && coalesced(a) && a.segments == b.segments && same_owned(a, b)
   requires i < |a.blocks| && i < |b.blocks|
@@ -35,7 +35,7 @@ lemma shorter_is_impossible(a: PoolMap, b: PoolMap, i: nat)
   }
 }
 
-// What is not free stands at the same index, when it begins at the same place.
+// A block that is not free has the same index in both maps, when it begins at the same address.
 lemma owned_is_same(a: PoolMap, b: PoolMap, i: nat)
   requires tiling(a) && tiling(b) && same_owned(a, b)
   requires i < |a.blocks| && i < |b.blocks|
@@ -65,7 +65,7 @@ lemma same_block(a: PoolMap, b: PoolMap, i: nat, granule: nat)
   }
 }
 
-// The segment a block belongs to is the first that no earlier block fills.
+// A block belongs to the first segment that no earlier block fills.
 lemma next_segment(a: PoolMap, b: PoolMap, i: nat)
   requires tiling(a) && tiling(b) && a.segments == b.segments && i < |a.blocks| && i < |b.blocks|
   requires forall k :: 0 <= k < i ==> a.blocks[k].segment == b.blocks[k].segment
@@ -87,7 +87,7 @@ lemma next_segment(a: PoolMap, b: PoolMap, i: nat)
   }
 }
 
-// Where block i - 1 ended its segment in one map, it did in the other.
+// If block i - 1 ends its segment in one map, it does in the other.
 lemma same_turn(a: PoolMap, b: PoolMap, i: nat)
   requires tiling(a) && tiling(b) && a.segments == b.segments && 0 < i < |a.blocks| && i < |b.blocks|
   requires a.blocks[i - 1].segment == b.blocks[i - 1].segment && end(a.blocks[i - 1]) == end(b.blocks[i - 1])
@@ -134,7 +134,7 @@ lemma same_prefix(a: PoolMap, b: PoolMap, n: nat, granule: nat)
   }
 }
 
-// Neither has more blocks: the extra one would lie in a segment that is full, or that has none in the other map.
+// Neither map has more blocks: an extra block would lie in a segment that is full, or that the other map does not have.
 lemma no_more(a: PoolMap, b: PoolMap)
   requires tiling(a) && tiling(b) && a.segments == b.segments && |a.blocks| <= |b.blocks|
   requires forall k :: 0 <= k < |a.blocks| ==> form(a.blocks[k]) == form(b.blocks[k])

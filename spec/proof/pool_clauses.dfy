@@ -1,9 +1,9 @@
-// The contract's clauses about a block pool, beside spec/model/pool_clauses.h. They know no policy.
+// The contract's clauses about a block pool. They mirror spec/model/pool_clauses.h, and know no policy.
 //
-// Adjacency is `forall i, j :: j == i + 1`, not s[i] and s[i + 1]: z3 then has terms to match.
+// Adjacency is written `forall i, j :: j == i + 1`, not s[i] and s[i + 1], so that z3 has terms to match.
 include "block_pool_model.dfy"
 
-// C1 for every owned block: it holds what was asked for, and lies on the granule inside its segment.
+// C1 for every owned block: it is at least as large as requested, and lies on the granule inside its segment.
 predicate usable(m: PoolMap, granule: nat)
   requires granule > 0
 {
@@ -23,13 +23,13 @@ predicate aligned(block: PoolBlock, granule: nat)
   on_granule(block.address, granule) && on_granule(block.size, granule)
 }
 
-// Each field says something only in the states it is for; an owned block holds its request.
+// Each field has a meaning only in some states; an owned block is at least as large as its request.
 predicate plain(block: PoolBlock) {
   if owned(block) then block.requested <= block.size && block.stamp == 0
   else block.requested == 0 && block.user == 0
 }
 
-// C2: no two blocks share a byte. The earlier in the sequence is the lower.
+// C2: no two blocks share a byte. The earlier one in the sequence is the lower one.
 predicate disjoint(m: PoolMap) {
   forall i, j :: 0 <= i < j < |m.blocks| ==> end(m.blocks[i]) <= m.blocks[j].address
 }
@@ -44,7 +44,7 @@ predicate apart(segments: seq<PoolSegment>) {
   (forall s, t :: 0 <= s < t < |segments| ==> segments[s].base + segments[s].size <= segments[t].base)
 }
 
-// Every block begins where the one before it ends, or begins its segment where the one before it ended another.
+// Every block begins where the block before it ends; or it begins a segment, and the block before it ends another.
 predicate chain(segments: seq<PoolSegment>, blocks: seq<PoolBlock>) {
   (forall i :: 0 <= i < |blocks| ==> blocks[i].size > 0) &&
   (forall i, j :: 0 <= i < |blocks| && j == i + 1 && j < |blocks| ==> meets(segments, blocks[i], blocks[j])) &&
@@ -88,8 +88,8 @@ function method segment_bytes(segments: seq<PoolSegment>): nat {
   if |segments| == 0 then 0 else segment_bytes(segments[..|segments| - 1]) + segments[|segments| - 1].size
 }
 
-// What every operation keeps. C2 follows from C3 (disjoint_holds), inside from C3 too (inside_holds).
-// Opaque: who needs a part of it says so, and z3 is spared the rest.
+// The invariant that every operation keeps. C2 follows from C3 (disjoint_holds), and so does `inside` (inside_holds).
+// Opaque: a proof that needs a part of it reveals it, and z3 does not see the rest.
 predicate {:opaque} valid(m: PoolMap, granule: nat)
   requires granule > 0
 {

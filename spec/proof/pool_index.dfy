@@ -1,5 +1,5 @@
-// C5: what the free index holds. It is the set of free blocks; one splice changes it by what it took out and put in, so
-// that an index may be kept step by step; and best fit is its first block, in (size, address) order, that fits.
+// C5: the free index is the set of free blocks. A splice changes it only by the blocks taken out and put in, so an index can
+// be kept step by step. Best fit is its first block that fits, in (size, address) order.
 include "pool_answers.dfy"
 
 function free_set(blocks: seq<PoolBlock>): set<PoolBlock> { set b | b in blocks && b.state == kFree }

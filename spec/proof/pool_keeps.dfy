@@ -3,7 +3,7 @@ include "splice.dfy"
 include "tiling.dfy"
 include "arithmetic.dfy"
 
-// An operation inside one segment that puts `into` where `count` blocks were.
+// An operation inside one segment that replaces `count` blocks by `into`.
 lemma splice_keeps(m: PoolMap, first: nat, count: nat, into: seq<PoolBlock>, granule: nat)
   requires granule > 0 && valid(m, granule)
   requires first + count <= |m.blocks| && same_span(m.blocks, first, count, into)
@@ -22,7 +22,7 @@ lemma splice_keeps(m: PoolMap, first: nat, count: nat, into: seq<PoolBlock>, gra
   each_splice(m.blocks, first, count, into, granule);
 }
 
-// What is known of a block and of those beside it.
+// What is known about a block and its neighbours.
 lemma around(m: PoolMap, i: nat, granule: nat)
   requires granule > 0 && valid(m, granule) && i < |m.blocks|
   ensures proper(m.blocks[i], granule)
@@ -63,7 +63,7 @@ lemma bytes_of_two(a: PoolBlock, b: PoolBlock)
   bytes_plus([a], [b]);
 }
 
-// What a carved block becomes, said of the block alone.
+// What carving makes of a block; about the block alone.
 lemma carve_shape(found: PoolBlock, request: PoolRequest, granule: nat)
   requires granule > 0 && aligned(found, granule) && plain(found) && fits(found, request)
   requires request.requested <= request.size && request.size > 0 && on_granule(request.size, granule)
@@ -130,7 +130,7 @@ lemma restate_keeps(m: PoolMap, i: nat, state: PoolState, granule: nat)
   splice_keeps(m, i, 1, into, granule);
 }
 
-// Two blocks that meet, as one.
+// Two adjacent blocks, joined.
 lemma join_shape(left: PoolBlock, right: PoolBlock, granule: nat)
   requires granule > 0 && aligned(left, granule) && aligned(right, granule) && plain(left) && left.state == kFree
   requires right.address == end(left)
@@ -141,7 +141,7 @@ lemma join_shape(left: PoolBlock, right: PoolBlock, granule: nat)
   multiples(left.size, right.size, granule);
 }
 
-// The block that free_at makes, when its neighbours join on these sides.
+// The block that free_at makes when the neighbours on these sides join.
 function method whole_of(m: PoolMap, index: nat, stamp: nat, left: bool, right: bool): PoolBlock
   requires index < |m.blocks| && (left ==> index > 0) && (right ==> index + 1 < |m.blocks|)
 {
@@ -170,7 +170,7 @@ lemma whole_shape(m: PoolMap, index: nat, stamp: nat, left: bool, right: bool, g
   if left { join_shape(m.blocks[index - 1], part, granule); }
 }
 
-// One free block where `count` were that it spans.
+// Replaces `count` blocks by the one free block that spans them.
 lemma mend_keeps(m: PoolMap, first: nat, count: nat, whole: PoolBlock, granule: nat)
   requires granule > 0 && valid(m, granule) && count > 0 && first + count <= |m.blocks|
   requires forall i :: first <= i < first + count ==> m.blocks[i].segment == whole.segment

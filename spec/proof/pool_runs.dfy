@@ -19,7 +19,7 @@ lemma apply_keeps(m: PoolMap, op: PoolOp, granule: nat)
   }
 }
 
-// The state after all of them, from an empty pool.
+// The state after all these operations, from an empty pool.
 function method run(ops: seq<PoolOp>, granule: nat): PoolMap
   requires granule > 0
 {
@@ -39,7 +39,7 @@ lemma run_valid(ops: seq<PoolOp>, granule: nat)
   }
 }
 
-// C1-C4 and conservation, in the words of the contract.
+// C1-C4 and conservation (C14), as the contract states them.
 lemma clauses_hold(ops: seq<PoolOp>, granule: nat)
   requires granule > 0
   ensures var m := run(ops, granule);

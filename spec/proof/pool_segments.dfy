@@ -1,7 +1,7 @@
-// Segments come and go: grow and shrink keep every clause.
+// grow and shrink keep every clause.
 include "pool_keeps.dfy"
 
-// A block stays at its segment's end when other segments come, or go.
+// A block at its segment's end is still there after other segments are added or removed.
 lemma ends_kept(before: seq<PoolSegment>, after: seq<PoolSegment>, block: PoolBlock)
   requires ends(before, block)
   requires forall s :: s in before && s.base == block.segment ==> s in after
@@ -15,7 +15,7 @@ predicate clear_of(segments: seq<PoolSegment>, base: nat, size: nat) {
   forall s :: s in segments ==> base + size <= s.base || s.base + s.size <= base
 }
 
-// Where a new segment's block goes: all blocks before belong to lower segments, all after to higher ones.
+// The place of a new segment's block: all earlier blocks belong to lower segments, all later ones to higher segments.
 lemma place_of(m: PoolMap, base: nat, size: nat, k: nat)
   requires tiling(m) && size > 0 && clear_of(m.segments, base, size) && k < |m.blocks|
   ensures m.blocks[k].segment != base
@@ -28,7 +28,7 @@ lemma place_of(m: PoolMap, base: nat, size: nat, k: nat)
   if i <= k && i < k { before(m, i, k); }
 }
 
-// And the blocks beside that place end and begin segments.
+// The blocks beside that place end and begin segments.
 lemma boundary(m: PoolMap, base: nat, size: nat)
   requires tiling(m) && size > 0 && clear_of(m.segments, base, size)
   ensures var i := first_block_from(m.blocks, base, 0);
@@ -225,7 +225,7 @@ lemma inserted_apart(blocks: seq<PoolBlock>, i: nat, whole: PoolBlock)
   apart_free_splice(blocks, i, 0, [whole]);
 }
 
-// An idle segment's one block stands between blocks of other segments.
+// The only block of an idle segment is between blocks of other segments.
 lemma idle_alone(m: PoolMap, i: nat, k: nat)
   requires tiling(m) && i < |m.blocks| && is_idle(m, m.blocks[i]) && k < |m.blocks| && k != i
   ensures m.blocks[k].segment != m.blocks[i].segment

@@ -1,7 +1,7 @@
 // What a splice keeps, whatever the operation: one lemma for each clause.
 include "pool_clauses.dfy"
 
-// Each block of a splice is one of `into`, or one that stayed.
+// Each block after a splice is a block of `into`, or one that was not replaced.
 lemma of_splice(blocks: seq<PoolBlock>, first: nat, count: nat, into: seq<PoolBlock>)
   requires first + count <= |blocks|
   ensures var after := splice(blocks, first, count, into);
@@ -12,7 +12,7 @@ lemma of_splice(blocks: seq<PoolBlock>, first: nat, count: nat, into: seq<PoolBl
 {
 }
 
-// What was not replaced is still there.
+// A block that was not replaced is still there.
 lemma splice_stays(blocks: seq<PoolBlock>, first: nat, count: nat, into: seq<PoolBlock>, k: nat)
   requires first + count <= |blocks| && k < |blocks| && !(first <= k < first + count)
   ensures blocks[k] in splice(blocks, first, count, into)
@@ -22,7 +22,7 @@ lemma splice_stays(blocks: seq<PoolBlock>, first: nat, count: nat, into: seq<Poo
   if k < first { assert after[k] == blocks[k]; } else { assert after[k - count + |into|] == blocks[k]; }
 }
 
-// The blocks of `into` fill exactly what the blocks from `first` on did, inside one segment.
+// The blocks of `into` fill exactly the bytes of the replaced blocks, inside one segment.
 predicate same_span(blocks: seq<PoolBlock>, first: nat, count: nat, into: seq<PoolBlock>)
   requires first + count <= |blocks|
 {
@@ -125,7 +125,7 @@ lemma segment_bytes_plus(a: seq<PoolSegment>, b: seq<PoolSegment>)
   }
 }
 
-// Every block by itself is as it should be, if every block of `into` is.
+// Every block is well-formed by itself, if every block of `into` is.
 lemma each_splice(blocks: seq<PoolBlock>, first: nat, count: nat, into: seq<PoolBlock>, granule: nat)
   requires first + count <= |blocks| && granule > 0
   requires forall i :: 0 <= i < |blocks| ==> aligned(blocks[i], granule) && plain(blocks[i])

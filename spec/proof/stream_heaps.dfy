@@ -1,7 +1,7 @@
-// What the allocator does keeps the order (C6, C7): take, give and settle, whichever heap and stream.
+// The allocator's steps keep the order (C6, C7): take, give and settle, on every heap and stream.
 include "stream_order.dfy"
 
-// A heap changes, and its segments do not.
+// A step that changes a heap but not its segments.
 lemma heap_keeps(w: World, a: World, h: nat, p: PoolMap, granule: nat)
   requires granule > 0 && safe(w, granule) && h < |w.issued| && shaped(a)
   requires a.issued == w.issued && a.done == w.done && a.history == w.history && a.pools == w.pools[h := p]
@@ -25,7 +25,7 @@ lemma heap_keeps(w: World, a: World, h: nat, p: PoolMap, granule: nat)
   }
 }
 
-// Blocks stay known when owners are only added.
+// What is known about blocks stays true when owners are only added.
 lemma known_on(w: World, a: World, g: nat, b: PoolBlock)
   requires knows(w, g, b) && a.done == w.done && a.history == w.history && |w.owners| <= |a.owners|
   requires a.owners[..|w.owners|] == w.owners && (owned(b) ==> b.user < |w.owners|)
@@ -35,8 +35,8 @@ lemma known_on(w: World, a: World, g: nat, b: PoolBlock)
   knows_is_of(w, a, g, b);
 }
 
-// An owned block names an owner, whose stream may use it at once (the allocator's side of C6); and no stamp is later than
-// what was enqueued.
+// An owned block names an owner, and the owner's stream may use the block at once (the allocator's side of C6). No stamp is
+// later than the last enqueued work.
 predicate named(w: World)
   requires shaped(w)
 {
@@ -110,7 +110,7 @@ lemma take_keeps(w: World, h: nat, f: nat, t: nat, request: PoolRequest, granule
   }
 }
 
-// A block is freed of which every use is settled by that stamp: its neighbours' were by theirs.
+// A block is freed, and every use of it is settled by that stamp; the uses of its neighbours are settled by their stamps.
 lemma free_at_knows(w: World, a: World, h: nat, index: nat, stamp: nat, i: nat, granule: nat)
   requires granule > 0 && safe(w, granule) && named(w) && h < |w.issued| && index < |w.pools[h].blocks|
   requires w.pools[h].blocks[index].state != kFree
@@ -193,7 +193,7 @@ lemma freed_keeps(w: World, h: nat, index: nat, granule: nat)
   heap_keeps(w, a, h, a.pools[h], granule);
 }
 
-// C7: what becomes free was used on the heap's own stream, or elsewhere and is complete.
+// C7: every use of a block that becomes free was on the heap's own stream, or is complete.
 lemma settle_keeps(w: World, h: nat, i: nat, granule: nat)
   requires granule > 0 && safe(w, granule) && named(w) && h < |w.issued| && i < |w.pools[h].blocks|
   ensures safe(settle(w, h, i), granule) && named(settle(w, h, i))
@@ -231,7 +231,7 @@ lemma give_keeps(w: World, h: nat, i: nat, granule: nat)
   }
 }
 
-// The caller need not announce what it asked for: only uses on third streams.
+// The caller must announce uses on third streams only: not on the stream that it named when it allocated.
 lemma own_stream_announced(w: World, h: nat, id: nat)
   requires id < |w.owners|
   requires forall k :: 0 <= k < |w.history| && w.history[k].owner == id ==>

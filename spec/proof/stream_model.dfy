@@ -1,26 +1,26 @@
 // Streams, their memory and their order: several heaps, one for each stream, in one world (C6, C7).
 //
 // A heap is a pool of block_pool_model.dfy; a free block's stamp is a position on the heap's own stream. The policy is that of
-// src/ashlar/cache: a block freed where it was used is free at once; one used elsewhere is pending until those uses are complete;
-// another stream gets a block (lent) or a whole segment (adopted) when the stamp is complete, or when it waits for it.
-// `history` is what the detector of spec/gpu sees: every use of bytes, with what was ordered before it. The model decides
-// without it; the proof speaks of it.
+// src/ashlar/cache: a block used only on the heap's stream is free at once; a block used elsewhere is pending until those uses
+// are complete; another stream gets a block (lent) or a whole segment (adopted) when the stamp is complete, or when it waits
+// for the stamp. `history` is what the detector of spec/gpu sees: every use of bytes, with the work ordered before it. The
+// model does not read it when it decides; the proofs are about it.
 include "block_pool_model.dfy"
 
 type Clock = seq<nat>  // a position for each stream
 
-// A use of [lo, hi): the `position`-th work of its stream. `seen`: what the machine promises to have finished before it.
+// A use of [lo, hi) by the `position`-th work of its stream. `seen`: the work that the machine promises to finish before it.
 datatype Use = Use(owner: nat, stream: nat, position: nat, lo: nat, hi: nat, seen: Clock)
 
 datatype Owner = Owner(
-  stream: nat,         // that asked for it
+  stream: nat,         // the stream that asked for the block
   since: nat,          // the block's stamp when it was handed out
-  recorded: set<nat>,  // other streams announced by record_use
-  until: Clock)        // while pending: what was enqueued at the free
+  recorded: set<nat>,  // other streams, announced by record_use
+  until: Clock)        // while pending: the work enqueued by the time of the free
 
 datatype World = World(
   issued: Clock,           // works enqueued
-  done: Clock,             // of them, those known complete
+  done: Clock,             // works known to be complete
   clocks: seq<Clock>,      // what each stream's next work waits for
   events: seq<Clock>,      // what each recorded event waits for
   pools: seq<PoolMap>,     // each stream's heap
@@ -43,7 +43,7 @@ function method merged(a: Clock, b: Clock): Clock
   if |a| == 0 then [] else merged(a[..|a| - 1], b[..|b| - 1]) + [later(a[|a| - 1], b[|b| - 1])]
 }
 
-// What the next work of stream t is ordered after: all before it on t, what t waited for, and what is complete.
+// The work that the next work of stream t is ordered after: all earlier work on t, what t waited for, and complete work.
 function method seen(w: World, t: nat): Clock
   requires shaped(w) && t < |w.issued|
   ensures |seen(w, t)| == |w.issued|
@@ -73,8 +73,8 @@ function method wait(w: World, t: nat, e: nat): World
 
 // The caller. -----------------------------------------------------------------------------------------------------------
 
-// May stream t touch a block of heap h whose earlier work on h reaches up to `since`? The caller's side of C6: it may when
-// t is the block's own stream, or waited for an event recorded there after the allocation, which is after `since`.
+// May stream t touch a block of heap h, when earlier work on h uses it up to position `since`? The caller's side of C6: t may
+// if it is the block's own stream, or waited for an event recorded there after the allocation, so after `since`.
 predicate method may_use(w: World, h: nat, t: nat, since: nat)
   requires shaped(w) && h < |w.issued| && t < |w.issued|
 {
@@ -103,19 +103,19 @@ function method announce(w: World, h: nat, i: nat, t: nat): World
 
 // The allocator. ---------------------------------------------------------------------------------------------------------
 
-// Other streams whose uses a free must wait for.
+// The other streams whose uses a free must wait for.
 function method others(owner: Owner, h: nat): set<nat> { (owner.recorded + {owner.stream}) - {h} }
 
-// The gate: may a free block of heap h with that stamp go to stream t? Its own; or what used it is complete (lent); or t's
-// next work waits for it (lent, reuse = ordered: the allocator let t wait first).
+// The gate: may stream t get a free block of heap h with that stamp? It may if h is its own heap; or if the uses of the block
+// are complete (lent); or if t's next work waits for them (lent with reuse = ordered: the allocator let t wait first).
 predicate method may_take(w: World, h: nat, t: nat, stamp: nat)
   requires shaped(w) && h < |w.issued| && t < |w.issued|
 {
   t == h || stamp <= w.done[h] || stamp <= w.clocks[t][h]
 }
 
-// From the stream's own heap the best fit; from another's any that fits: the allocator passes over blocks whose last use it
-// does not know to be complete.
+// From the stream's own heap the best fit is taken; from another heap any block that fits, since the allocator skips blocks
+// whose last use it does not know to be complete.
 function method take(w: World, h: nat, i: nat, t: nat, request: PoolRequest): World
   requires shaped(w) && h < |w.issued| && t < |w.issued| && i < |w.pools[h].blocks|
 {
@@ -128,7 +128,7 @@ function method take(w: World, h: nat, i: nat, t: nat, request: PoolRequest): Wo
     w.(pools := w.pools[h := w.pools[h].(blocks := got)], owners := w.owners + [owner])
 }
 
-// Every stream that used it is the heap's, or was announced: the caller's side of C7.
+// Is every stream that used the block the heap's own, or announced? The caller's side of C7.
 predicate method announced(w: World, h: nat, id: nat)
   requires id < |w.owners|
 {
@@ -148,7 +148,7 @@ function method give(w: World, h: nat, i: nat): World
             owners := w.owners[block.user := owner.(until := w.issued)])
 }
 
-// The events of a pending block are asked.
+// Are the uses that a pending block waits for complete? The allocator asks the events.
 predicate method passed(w: World, h: nat, owner: Owner)
   requires shaped(w) && |owner.until| == |w.issued|
 {
@@ -170,7 +170,7 @@ predicate method unused(w: World, base: nat, size: nat) {
     forall s :: s in w.pools[h].segments ==> base + size <= s.base || s.base + s.size <= base
 }
 
-// New memory from the driver, at an address nobody has.
+// New memory from the driver, at an unused address.
 function method extend(w: World, h: nat, base: nat, size: nat, granule: nat): World
   requires shaped(w) && h < |w.issued| && granule > 0
 {
@@ -178,7 +178,7 @@ function method extend(w: World, h: nat, base: nat, size: nat, granule: nat): Wo
   else w.(pools := w.pools[h := grow(w.pools[h], base, size, 0).after])
 }
 
-// Is the segment at `base` idle in heap h, and all work that used it complete?
+// Is the segment at `base` idle in heap h, with all work that used it complete?
 predicate method rests(w: World, h: nat, base: nat)
   requires shaped(w) && h < |w.issued|
 {
@@ -186,14 +186,14 @@ predicate method rests(w: World, h: nat, base: nat)
   i < |w.pools[h].blocks| && is_idle(w.pools[h], w.pools[h].blocks[i]) && w.pools[h].blocks[i].stamp <= w.done[h]
 }
 
-// Given back to the driver.
+// A segment is given back to the driver.
 function method give_back(w: World, h: nat, base: nat): World
   requires shaped(w) && h < |w.issued|
 {
   if !rests(w, h, base) then w else w.(pools := w.pools[h := shrink(w.pools[h], base).after])
 }
 
-// A whole segment changes heaps.
+// A whole segment moves to another heap.
 function method adopt(w: World, h: nat, g: nat, base: nat, size: nat, granule: nat): World
   requires shaped(w) && h < |w.issued| && g < |w.issued| && granule > 0
 {
@@ -215,7 +215,7 @@ datatype WorldOp =
   | GiveBack(heap: nat, base: nat)
   | Adopt(heap: nat, to: nat, base: nat, size: nat)
 
-// One step; an op that names what is not there changes nothing.
+// One step. An op that names something that does not exist changes nothing.
 function method step(w: World, op: WorldOp, granule: nat): World
   requires shaped(w) && granule > 0
 {
@@ -244,7 +244,7 @@ function method zeros(n: nat): Clock
   if n == 0 then [] else zeros(n - 1) + [0]
 }
 
-// n streams, nothing enqueued, no memory.
+// A world of n streams, without work and memory.
 function method at_rest(n: nat): World
   ensures shaped(at_rest(n))
 {

@@ -1,4 +1,4 @@
-// C6, C7: no use of bytes is enqueued that is not ordered after every earlier use of them by another owner.
+// C6, C7: every use of bytes is ordered after every earlier use of them by another owner.
 include "stream_model.dfy"
 include "tiling.dfy"
 include "pool_runs.dfy"
@@ -7,12 +7,12 @@ predicate overlaps(u: Use, b: PoolBlock) { u.lo < end(b) && b.address < u.hi }
 
 predicate overlap(u: Use, v: Use) { u.lo < v.hi && v.lo < u.hi }
 
-// The use is complete, or was enqueued on the heap's own stream by then.
+// Is the use complete, or was it enqueued on the heap's own stream by that position?
 predicate settled(done: Clock, h: nat, u: Use, stamp: nat) {
   u.stream < |done| && (u.position <= done[u.stream] || (u.stream == h && u.position <= stamp))
 }
 
-// What a block knows of a use of its bytes.
+// What holds between a block and a use of its bytes.
 predicate known(w: World, h: nat, b: PoolBlock, u: Use) {
   if !owned(b) then settled(w.done, h, u, b.stamp)
   else b.user < |w.owners| &&
@@ -32,7 +32,7 @@ predicate heaps_know(w: World) {
   forall h, i :: 0 <= h < |w.pools| && 0 <= i < |w.pools[h].blocks| ==> knows(w, h, w.pools[h].blocks[i])
 }
 
-// The history is of works enqueued, by owners there were.
+// Every use in the history is of an enqueued work and an existing owner.
 predicate historic(w: World) {
   forall k :: 0 <= k < |w.history| ==> w.history[k].stream < |w.issued| && w.history[k].owner < |w.owners| &&
     w.history[k].position <= w.issued[w.history[k].stream] && |w.history[k].seen| == |w.issued| &&
@@ -62,7 +62,7 @@ predicate heaps_valid(pools: seq<PoolMap>, granule: nat)
   forall h :: 0 <= h < |pools| ==> valid(pools[h], granule)
 }
 
-// A byte that is used and not yet done with is still somebody's: what went back to the driver is at rest.
+// A byte with an unfinished use is still in a heap: memory given back to the driver is at rest.
 predicate backed(w: World) {
   forall k, x :: 0 <= k < |w.history| && w.history[k].lo <= x < w.history[k].hi &&
     !complete_use(w.done, w.history[k]) ==> mapped(w.pools, x)
@@ -83,7 +83,7 @@ predicate safe(w: World, granule: nat)
   backed(w)
 }
 
-// The machine only ever settles more. ----------------------------------------------------------------------------------
+// Progress of the machine settles uses and unsettles none. -----------------------------------------------------------------
 
 lemma progress_keeps(w: World, s: nat, granule: nat)
   requires granule > 0 && safe(w, granule) && s < |w.issued|

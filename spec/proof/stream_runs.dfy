@@ -38,7 +38,7 @@ lemma extend_apart(w: World, h: nat, base: nat, size: nat)
   }
 }
 
-// Nobody's bytes are at rest: what used them is complete.
+// Bytes in no heap are at rest: every use of them is complete.
 lemma unused_at_rest(w: World, base: nat, size: nat, u: Use, b: PoolBlock)
   requires shaped(w) && backed(w) && historic(w) && unused(w, base, size) && u in w.history
   requires b.address == base && b.size == size && overlaps(u, b) && size > 0
@@ -86,7 +86,7 @@ lemma extend_keeps(w: World, h: nat, base: nat, size: nat, granule: nat)
   }
 }
 
-// More memory backs what was backed.
+// After more memory is added, backed bytes are still backed.
 lemma still_backed(w: World, a: World, h: nat)
   requires shaped(w) && backed(w) && h < |w.pools| && |a.pools| == |w.pools|
   requires a.history == w.history && a.done == w.done
@@ -113,7 +113,7 @@ lemma rests_complete(w: World, h: nat, base: nat, k: nat)
   assert knows(w, h, b) && known(w, h, b, w.history[k]);
 }
 
-// What is given back is at rest (its one block's uses are complete), so only bytes at rest lose their memory.
+// A segment that is given back is at rest (the uses of its only block are complete), so only bytes at rest lose their memory.
 lemma less_backed(w: World, h: nat, base: nat, granule: nat)
   requires granule > 0 && safe(w, granule) && h < |w.issued| && rests(w, h, base)
   ensures backed(give_back(w, h, base))
@@ -196,7 +196,7 @@ lemma at_rest_safe(n: nat, granule: nat)
   reveal valid();
 }
 
-// The state after all of them, and that it is a world at all.
+// The state after all these operations; it is a well-formed world.
 function world_after(n: nat, ops: seq<WorldOp>, granule: nat): (w: World)
   requires granule > 0
   ensures safe(w, granule) && named(w)
@@ -230,8 +230,8 @@ lemma heaps_disjoint(n: nat, ops: seq<WorldOp>, granule: nat, g: nat, i: nat, h:
   }
 }
 
-// The allocator's side of C6: who asked for a block may use it at once. And the caller's rule of the contract suffices: who
-// waited for an event recorded on the block's own stream after the allocation may use it too.
+// The allocator's side of C6: the stream that asked for a block may use it at once. And the caller's rule suffices: a stream
+// that waited for an event recorded on the block's own stream after the allocation may use it too.
 lemma caller_may_use(w: World, h: nat, i: nat, t: nat)
   requires shaped(w) && named(w) && h < |w.issued| && t < |w.issued| && i < |w.pools[h].blocks|
   requires w.pools[h].blocks[i].state == kLive

@@ -11,7 +11,7 @@ lemma above_base(m: PoolMap, i: nat)
   }
 }
 
-// The segment of a block, found at the last block of it.
+// The segment of a block, found through the last block of the segment.
 lemma home(m: PoolMap, i: nat) returns (s: PoolSegment)
   requires tiling(m) && i < |m.blocks|
   ensures s in m.segments && s.base == m.blocks[i].segment && within(s, m.blocks[i])
@@ -81,7 +81,7 @@ lemma disjoint_holds(m: PoolMap)
   }
 }
 
-// An address names one block: what `at` finds is what stands at index i.
+// An address names one block: `at` finds the block at index i.
 lemma at_finds(m: PoolMap, i: nat)
   requires tiling(m) && i < |m.blocks|
   ensures at(m.blocks, m.blocks[i].address, 0) == i

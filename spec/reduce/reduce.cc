@@ -41,8 +41,8 @@ class Reducer {
     return true;
   }
 
-  /// ddmin's complements: chunks of half, a quarter, ... one op, from the end (later ops depend on
-  /// earlier ones).
+  /// ddmin's complements: drops chunks of half, a quarter, ... one op, starting at the end, since
+  /// later ops depend on earlier ones.
   bool drop_chunks() {
     bool changed = false;
     for (std::size_t chunk = std::max<std::size_t>(result_.file.ops.size() / 2, 1); !is_spent();
@@ -67,7 +67,7 @@ class Reducer {
     return accept(std::move(candidate));
   }
 
-  /// Sizes: round ones that people know, then halves. Counts: 0, 1, halves.
+  /// Tries for each size familiar round ones, then halves; for each count 0, 1, 2, then halves.
   bool shrink_numbers() {
     constexpr std::uint64_t kSizes[] = {1,        512,       1u << 20, (1u << 20) + 1,
                                         2u << 20, 10u << 20, 20u << 20};

@@ -15,12 +15,12 @@
 
 namespace ashlar::spec {
 
-/// Runs the ops; the clause that broke, "" when none did. Must be deterministic.
+/// Runs the ops. Returns the clause that broke, "" when none did. Must be deterministic.
 using FailingClause = std::function<std::string(const OpFile&)>;
 
 struct Reduction {
-  OpFile file;         ///< the smallest found; the input when it does not fail
-  std::string clause;  ///< "" when the input does not fail
+  OpFile file;         ///< the smallest one found; the input if it does not fail
+  std::string clause;  ///< "" if the input does not fail
   std::uint64_t runs = 0;
   /// no single op can be dropped; false when runs_max was reached first
   bool is_minimal = false;

@@ -7,7 +7,7 @@ namespace {
 
 using Kind = replay::Difference::Kind;
 
-// What happens at an event of a recording, found by looking through all of it.
+// What happens at an event of a recording, found by a scan of the whole recording.
 struct Happening {
   enum class What : std::uint8_t { kNothing, kAllocation, kFree };
   What what = What::kNothing;

@@ -1,5 +1,5 @@
-// What a recording of a run must be, and where two runs first differ: by reading the run over, not
-// by listening to it.
+// The model of recordings: what the recording of a run must be, and where two runs first differ. It
+// reads a finished run, where the recorder listens to the calls.
 //
 // Thread safety: none; plain values.
 #pragma once
@@ -13,16 +13,18 @@
 
 namespace ashlar::spec {
 
-/// One call that succeeded, on the recorded stream; calls that failed or are of other streams are
-/// not told.
+/// One successful call on the recorded stream. A run has no events for calls that failed, or of
+/// other streams.
 struct RunEvent {
   enum class Kind : std::uint8_t { kAllocate, kFree, kUseElsewhere };
   Kind kind = Kind::kAllocate;
-  std::uint64_t name = 0;  ///< of the allocation: one each
+  std::uint64_t name = 0;  ///< of the allocation; unique
   Bytes size;
 };
 
-/// Frees and uses of names that were not allocated in the run are not its events. Cost: O(n^2).
+/// The recording of the run. Frees and uses of names that were not allocated in the run are
+/// ignored.
+/// Cost: O(n^2).
 replay::Recording recording_of(const std::vector<RunEvent>& run);
 
 /// The first difference of two recordings, in time.

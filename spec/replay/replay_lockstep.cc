@@ -34,7 +34,8 @@ ReplayLockstep::ReplayLockstep(Upstream& upstream, Setting setting, const Factor
   check_counts();
 }
 
-/// The calls are those by which a segment is asked for, and the base is what comes of it.
+/// Checks the calls by which the replay gives back the old segment and asks for a new one, and the
+/// base that results.
 void ReplayLockstep::expect_segment(const std::vector<Call>& calls) {
   std::size_t next = 0;
   if (!segment_.is_null()) {
@@ -46,7 +47,7 @@ void ReplayLockstep::expect_segment(const std::vector<Call>& calls) {
       model_.set_segment(false);
       base_ = {};
       if (calls.size() != 1 || !subject_->base().is_null())
-        verdict_.report("R3", "it goes on without its segment given back");
+        verdict_.report("R3", "it goes on although its segment was not given back");
       return;
     }
     segment_ = {};
@@ -54,7 +55,7 @@ void ReplayLockstep::expect_segment(const std::vector<Call>& calls) {
   }
   const bool is_asked = calls.size() == next + 1 && calls[next].kind == Call::Kind::kAllocate &&
                         calls[next].size == segment_size_ && calls[next].stream == setting_.stream;
-  if (!is_asked) return verdict_.report("R3", "upstream was not asked for the segment, once");
+  if (!is_asked) return verdict_.report("R3", "upstream was not asked once for the segment");
   segment_ = calls[next].address;
   base_ = subject_->base();
   model_.set_segment(!segment_.is_null());
@@ -65,7 +66,7 @@ void ReplayLockstep::expect_segment(const std::vector<Call>& calls) {
   const bool is_within =
       base_ > segment_ && base_ + setting_.plan.spaces[0].peak <= segment_ + segment_size_;
   if (!is_within)
-    verdict_.report("R2", "the plan does not lie inside the segment, behind its first byte");
+    verdict_.report("R2", "the plan does not lie inside the segment, after its first byte");
   if (base_.value() % setting_.alignment.count() != 0)
     verdict_.report("R2", "the base is not aligned");
 }
@@ -84,7 +85,7 @@ Result<Address> ReplayLockstep::allocate(Bytes size, const Stream& stream) {
   const Address address = answer.value_or(Address{});
   if (size == 0_B) {
     if (!answer.is_ok() || !address.is_null())
-      verdict_.report("R3", "zero bytes are the null address");
+      verdict_.report("R3", "an allocation of zero bytes is not the null address");
     expect_no_call();
     check_counts();
     return answer;
@@ -100,7 +101,8 @@ Result<Address> ReplayLockstep::allocate(Bytes size, const Stream& stream) {
                              calls[0].size == size && calls[0].stream == stream &&
                              calls[0].code == answer.code() && calls[0].address == address;
     if (!is_as_asked)
-      verdict_.report("R3", "not served, and not sent upstream as asked: ", size.count(), " bytes");
+      verdict_.report("R3", "not served, and not passed upstream as asked: ", size.count(),
+                      " bytes");
   }
   if (!address.is_null()) check_new(address, size);
   check_counts();
@@ -118,7 +120,7 @@ void ReplayLockstep::check_new(Address address, Bytes size) {
 Status ReplayLockstep::free(Address address) {
   const Status status = subject_->calls().free(address);
   if (address.is_null()) {
-    if (!status.is_ok()) verdict_.report("R3", "a free of null is nothing");
+    if (!status.is_ok()) verdict_.report("R3", "freeing null is not a no-op");
     expect_no_call();
   } else if (!is_inside(address)) {
     model_.passed_on();
@@ -126,7 +128,7 @@ Status ReplayLockstep::free(Address address) {
   } else {
     const Code expected = model_.free(offset_of(address));
     if (status.code() != expected)
-      verdict_.report("R3", "a free in the segment: ", code_name(status.code()), " for ",
+      verdict_.report("R3", "a free in the segment: ", code_name(status.code()), ", expected ",
                       code_name(expected));
     expect_no_call();
   }
@@ -167,10 +169,10 @@ void ReplayLockstep::rewind() {
   if (model_.rewind()) {
     expect_segment(ledger_.take_calls());
     if (status.is_ok() != !base_.is_null())
-      verdict_.report("R3", "a rewind does not say whether there is a segment");
+      verdict_.report("R3", "the answer of a rewind does not say whether there is a segment");
   } else {
     expect_no_call();
-    if (!status.is_ok()) verdict_.report("R3", "a rewind without a reason to fail: ", status.why());
+    if (!status.is_ok()) verdict_.report("R3", "a rewind fails without a reason: ", status.why());
   }
   check_counts();
 }
@@ -179,15 +181,16 @@ void ReplayLockstep::finish() {
   if (subject_ == nullptr) return;
   while (!live_.empty() && verdict_.is_good()) {
     const auto first = *live_.begin();
-    // A free that upstream refuses is asked for again: failures are for one call.
+    // A free that upstream refuses is tried again: a planned failure hits one call.
     if (!free(first.first).is_ok() && !free(first.first).is_ok())
-      verdict_.report("R5", "what is live cannot be freed: ", first.first.value());
+      verdict_.report("R5", "a live allocation cannot be freed: ", first.first.value());
   }
   if (!verdict_.is_good()) return;
   subject_.reset();
   const std::vector<Call> calls = ledger_.take_calls();
   if (segment_.is_null()) {
-    if (!calls.empty()) verdict_.report("R5", "an end without a segment asks upstream something");
+    if (!calls.empty())
+      verdict_.report("R5", "the end of a replay without a segment calls upstream");
     return;
   }
   const bool is_given_back =
@@ -201,12 +204,11 @@ void ReplayLockstep::expect_call(Call::Kind kind, Address address, Code code) {
   const std::vector<Call> calls = ledger_.take_calls();
   const bool is_it = calls.size() == 1 && calls[0].kind == kind && calls[0].address == address &&
                      calls[0].code == code;
-  if (!is_it) verdict_.report("R3", "not passed on as asked: ", address.value());
+  if (!is_it) verdict_.report("R3", "not passed upstream as asked: ", address.value());
 }
 
 void ReplayLockstep::expect_no_call() {
-  if (!ledger_.take_calls().empty())
-    verdict_.report("R3", "upstream was asked for nothing, and was called");
+  if (!ledger_.take_calls().empty()) verdict_.report("R3", "upstream was called without need");
 }
 
 void ReplayLockstep::check_counts() {
@@ -215,7 +217,7 @@ void ReplayLockstep::check_counts() {
   if (found == expected) return;
   for (const replay::ReplayCounter& counter : replay::kReplayCounters) {
     if (found.*counter.count == expected.*counter.count) continue;
-    verdict_.report("R4", counter.name, " is ", found.*counter.count, " for ",
+    verdict_.report("R4", counter.name, " is ", found.*counter.count, ", expected ",
                     expected.*counter.count);
   }
 }

@@ -1,17 +1,17 @@
-// The replay's lockstep: each call goes to a replay and to its model, and everything is compared
-// after it.
+// ReplayLockstep: each call goes to a replay and to its model, and everything is compared after it.
 //
-// At every call: the answer, where it came from, what upstream was asked, every counter; and of the
-// addresses themselves, without the model:
+// Compared at every call: the answer, whether it came from the segment or from upstream, the calls
+// to upstream, every counter. The rules:
 //   R1  a new allocation shares no byte with a live one, nor with planned memory that another
 //       stream may still use;
-//   R2  what is served lies within the segment, at its planned offset from an aligned base;
-//   R3  what is not served went upstream, once, as asked, and has its answer; nothing else was
-//       asked;
-//   R4  each counter is the model's;
-//   R5  (finish) all freed and the replay gone, upstream has nothing live that it did not have
-//       before.
-// R6, that a run equal to the recording is served, is what the suites ask of the counters.
+//   R2  a served allocation lies within the segment, at its planned offset from an aligned base;
+//   R3  a request that is not served goes upstream once, as asked, and returns upstream's answer;
+//       no other call goes upstream;
+//   R4  each counter equals the model's;
+//   R5  (finish) after everything is freed and the replay is destroyed, upstream has nothing live
+//       that it did not have before.
+// R1 and R2 are judged by the addresses themselves, without the model. R6, that a run equal to the
+// recording is served, is checked by the suites, which read the counters.
 // Thread safety: none.
 #pragma once
 
@@ -30,7 +30,7 @@
 
 namespace ashlar::spec {
 
-/// What is driven. Its end is the replay's.
+/// The replay that is driven. Its destructor ends the replay.
 class ReplaySubject {
  public:
   virtual ~ReplaySubject() = default;
@@ -58,10 +58,10 @@ class ReplayLockstep {
   Status free(Address address);
   Status record_use(Address address, const Stream& stream);
   void rewind();
-  /// Frees what is live, ends the replay, and looks at what is left.
+  /// Frees everything live, ends the replay, and checks what is left upstream (R5).
   void finish();
 
-  /// The segment, null while there is none.
+  /// The segment; null while there is none.
   Address segment() const { return segment_; }
   Bytes segment_size() const { return segment_size_; }
   const replay::ReplayCounts& counts() const { return model_.counts(); }
@@ -84,11 +84,11 @@ class ReplayLockstep {
   LedgerUpstream ledger_;
   ReplayModel model_;
   std::unique_ptr<ReplaySubject> subject_;
-  Address segment_;  // upstream's, whether it serves or not
+  Address segment_;  // allocated from upstream, whether it serves or not
   Address base_;
   std::map<Address, Bytes> live_;
   std::map<Address, Bytes> held_;
-  std::map<Address, bool> is_used_;  // of what is live and planned, by another stream
+  std::map<Address, bool> is_used_;  // live planned allocations that another stream uses
   Verdict verdict_;
 };
 

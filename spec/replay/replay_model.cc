@@ -97,7 +97,7 @@ Code ReplayModel::free(std::optional<Bytes> offset) {
     return offset && is_held_at(offset) ? Code::kDoubleFree : Code::kUnknownPointer;
   }
   if (!is_late(*block)) {
-    // Next, but for frees of what is not there to be freed?
+    // Is this the next event, apart from recorded frees of blocks that are not live?
     const std::size_t at = planned_[block->allocation].free_at;
     const bool is_next = std::none_of(
         row_.begin() + static_cast<std::ptrdiff_t>(cursor_),

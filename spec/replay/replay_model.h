@@ -1,8 +1,9 @@
-// The replay, executable: what src/ashlar/replay/replay_rule.h says, done the slow and plain way.
+// ReplayModel: the rule of src/ashlar/replay/replay_rule.h, executed slowly and plainly.
 //
-// It keeps no marks of what is late: a block is late when it is live though this run's cursor is
-// past its recorded free, or it is of an earlier run. It is told no addresses: blocks are offsets.
-// Thread safety: none. Cost: linear in what is live, a call.
+// It computes lateness instead of marking it: a live block is late when this run's cursor is past
+// its recorded free, or when it was allocated in an earlier run. It knows no addresses: blocks are
+// offsets.
+// Thread safety: none. Cost: a call is linear in the live blocks.
 #pragma once
 
 #include <cstdint>
@@ -17,26 +18,26 @@ namespace ashlar::spec {
 
 class ReplayModel {
  public:
-  /// `offsets` by managed allocation, in order.
+  /// `offsets`: of the managed allocations, in order.
   ReplayModel(const replay::Recording& recording, const std::vector<Bytes>& offsets);
 
-  /// The offset it is served at; nothing: upstream's affair.
+  /// The offset at which the request is served; nullopt if it goes upstream.
   std::optional<Bytes> allocate(Bytes size, bool is_own_stream);
-  /// Of an address inside the segment: what the call answers. Nothing: no block can begin there.
+  /// The answer to a free of an address inside the segment. nullopt: no block can begin there.
   Code free(std::optional<Bytes> offset);
-  /// What the use answers before upstream is asked, and whether it is.
+  /// The answer to a use before upstream is asked, and whether upstream is asked.
   struct Use {
     Code code = Code::kOk;
     bool asks_upstream = false;
   };
   Use use(std::optional<Bytes> offset, bool is_own_stream);
-  /// Upstream's answer to that question was good.
+  /// Upstream accepted the use.
   void used(Bytes offset);
   /// A free or a use of an address outside the segment.
   void passed_on() { ++counts_.passed_on; }
-  /// True: the segment is to be renewed now.
+  /// Ends a run. True if the segment must be renewed now.
   bool rewind();
-  /// There is a new segment, or none.
+  /// The replay has a new segment, or has none.
   void set_segment(bool has_segment);
 
   bool has_segment() const { return has_segment_; }
@@ -51,13 +52,13 @@ class ReplayModel {
     std::uint32_t allocation = 0;
     std::uint64_t run = 0;
     bool is_used = false;
-    bool is_held = false;   // freed; only its bytes are still barred
-    bool was_late = false;  // and is counted
+    bool is_held = false;   // freed, but no request may get its bytes
+    bool was_late = false;  // is counted as late
   };
   struct Planned {
     Bytes size;
-    std::optional<Bytes> offset;  // of a managed one
-    std::size_t free_at = 0;      // in the row; likewise
+    std::optional<Bytes> offset;  // of a managed allocation
+    std::size_t free_at = 0;      // index of its free in row_; of a managed allocation
   };
 
   bool is_late(const Block& block) const;
@@ -67,7 +68,7 @@ class ReplayModel {
   bool is_barred(const Planned& planned) const;
 
   std::vector<Planned> planned_;  // by allocation
-  std::vector<Event> row_;
+  std::vector<Event> row_;        // the recorded events, in order
   std::size_t cursor_ = 0;
   std::uint64_t run_ = 0;
   bool has_segment_ = false;

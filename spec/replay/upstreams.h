@@ -1,4 +1,5 @@
-// Upstreams for the suites: one whose memory is made up, and one that keeps books over another.
+// Upstreams for the suites: one that hands out invented addresses, and one that logs the calls to
+// another.
 //
 // Thread safety: none.
 #pragma once
@@ -11,8 +12,8 @@
 
 namespace ashlar::spec {
 
-/// Hands out made-up addresses: the lowest that are free, so that freed ones come back at once; and
-/// fails on demand.
+/// Hands out invented addresses, always the lowest free ones, so that freed addresses come back at
+/// once. Fails on demand.
 class FakeUpstream final : public Upstream {
  public:
   /// Addresses are multiples of `alignment`.
@@ -22,8 +23,8 @@ class FakeUpstream final : public Upstream {
   Status free(Address address) noexcept override;
   Status record_use(Address address, const Stream& stream) noexcept override;
 
-  /// The calls-th call from now fails with kOutOfMemory; a free, which may not, with kDriverError.
-  /// 0: none does.
+  /// The calls-th call from now fails: with kOutOfMemory, or if it is a free with kDriverError. 0:
+  /// no call fails.
   void fail(std::uint32_t calls) { fails_in_ = calls; }
 
  private:
@@ -34,14 +35,14 @@ class FakeUpstream final : public Upstream {
   std::uint32_t fails_in_ = 0;
 };
 
-/// Notes every call and what it came to.
+/// Logs every call and its result.
 class LedgerUpstream final : public Upstream {
  public:
   struct Call {
     enum class Kind : std::uint8_t { kAllocate, kFree, kUse };
     Kind kind = Kind::kAllocate;
     Bytes size;
-    Address address;  ///< asked about, or given
+    Address address;  ///< the argument, or the result of an allocation
     Stream stream;
     Code code = Code::kOk;
   };
@@ -51,9 +52,9 @@ class LedgerUpstream final : public Upstream {
   Status free(Address address) noexcept override;
   Status record_use(Address address, const Stream& stream) noexcept override;
 
-  /// Since the last take.
+  /// The calls since the last take_calls.
   std::vector<Call> take_calls();
-  /// What is live, and its size.
+  /// The live allocations and their sizes.
   const std::map<Address, Bytes>& live() const { return live_; }
 
  private:

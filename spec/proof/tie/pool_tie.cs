@@ -1,5 +1,5 @@
-// Reads what pool_trace prints, gives each op to the compiled Dafny model (block_pool_model.dfy, by dafny's own C# backend),
-// and compares the answer and the hash of the whole state after every one. Exit 0 when all were the same.
+// Reads the output of pool_trace, runs each op on the Dafny model (block_pool_model.dfy, compiled by Dafny's own C# backend), and
+// compares the answer and the hash of the whole state after every op. Exit 0 when all are equal.
 using System;
 using System.Numerics;
 using _module;

@@ -1,9 +1,10 @@
-// pool_trace SEED OPS: random operations on the C++ model of the block pool, one a line: the op,
-// its answer, and a hash of the whole state after it. pool_tie.cs feeds the same ops to the
-// compiled Dafny model and compares.
+// pool_trace SEED OPS: runs random operations on the C++ model of the block pool. Prints one a
+// line: the op, its answer, and a hash of the whole state after it. pool_tie.cs runs the same ops
+// on the compiled Dafny model and compares.
 //
-// Worlds of a few segments and some dozen blocks, so that every case of every operation comes
-// often: neighbours of all states, touching segments, equal sizes, stale and inner addresses.
+// The worlds have a few segments and some dozen blocks, so that every case of every operation
+// occurs often: neighbours in all states, touching segments, equal sizes, stale and interior
+// addresses.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -19,10 +20,10 @@ constexpr std::uint64_t kGranule = 512;
 constexpr std::uint64_t kBaseFirst = std::uint64_t{1} << 40;
 constexpr std::size_t kSegmentsMax = 4;
 constexpr std::uint64_t kSegmentGranulesMax = 24;
-/// where segments may begin: so close that they touch, and never overlap
+/// the places where segments may begin: so close that segments touch, and never overlap
 constexpr std::uint64_t kPlaces = 8;
 
-/// The Dafny model's names of what a call answers.
+/// The code's name in the Dafny model.
 const char* name_of(Code code) {
   switch (code) {
     case Code::kOk: return "kOk";
@@ -85,7 +86,7 @@ class Trace {
     for (const PoolSegment& segment : segments) {
       if (segment.base == base) return allocate();
     }
-    // Whole places often, so that segments touch.
+    // Often fills the whole place, so that segments touch.
     const std::uint64_t granules =
         random_.one_in(2) ? kSegmentGranulesMax : 1 + random_.below(kSegmentGranulesMax);
     const Bytes size{granules * kGranule};
@@ -108,7 +109,7 @@ class Trace {
     answer(got.status(), got.is_ok() ? got.value().value() : 0);
   }
 
-  /// On a block in that state mostly, so that most calls succeed.
+  /// Calls `call`, mostly on a block in that state, so that most calls succeed.
   template <class Call>
   void on(PoolState state, const char* name, Call call) {
     const PoolBlock* block = random_.one_in(8) ? nullptr : model_.nth(state, random_.next());
@@ -118,7 +119,7 @@ class Trace {
     answer(status, 0);
   }
 
-  /// A block's, of any state, or one inside a block, or where none is.
+  /// The address of a block in any state, or an address inside a block, or one without a block.
   Address some_address() {
     const auto& blocks = model_.map().blocks;
     if (blocks.empty() || random_.one_in(8))

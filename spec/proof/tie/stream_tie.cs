@@ -1,6 +1,6 @@
-// Reads what stream_trace prints, gives each step to the compiled Dafny model (stream_model.dfy, by dafny's own C# backend), and
-// compares the hashes of the whole worlds after every operation. A step must be taken, one marked `!` refused: what is refused
-// is the same object as before. Exit 0 when all was so and every kind of step happened.
+// Reads the output of stream_trace, runs each step on the Dafny model (stream_model.dfy, compiled by Dafny's own C# backend), and
+// compares the hashes of the whole worlds after every operation. The model must take each step, and refuse each step marked `!`;
+// a refused step returns the same object. Exit 0 when this holds and every kind of step occurred.
 using System;
 using System.Collections.Generic;
 using System.Numerics;
@@ -24,7 +24,7 @@ static class StreamTie {
     for (int t = 0; t < streams; ++t) {
       add(Word(w.dtor_issued.Select(t)));
       add(Word(w.dtor_done.Select(t)));
-      // What the next work of t comes after: of its own stream, everything.
+      // The work that the next work of t comes after: of its own stream, everything.
       for (int s = 0; s < streams; ++s) add(Word(s == t ? w.dtor_issued.Select(t) : w.dtor_clocks.Select(t).Select(s)));
     }
     add((ulong)w.dtor_events.Count);
@@ -67,7 +67,7 @@ static class StreamTie {
 
   static BigInteger Number(string word) { return ulong.Parse(word); }
 
-  // The index of the block at that address; one too many where there is none.
+  // The index of the block at that address; the number of blocks where there is none.
   static BigInteger At(World w, string heap, string address) {
     return __default.at(w.dtor_pools.Select(Number(heap)).dtor_blocks, Number(address), 0);
   }
@@ -98,7 +98,7 @@ static class StreamTie {
     counts[what] = before + 1;
   }
 
-  // Null when it was as it must be.
+  // An error text; null if there is none.
   static string Step(string[] word) {
     int k = int.Parse(word[0]);
     bool refused = word[1][0] == '!';

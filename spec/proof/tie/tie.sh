@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The ties of the proof to the code: the C++ side and the Dafny model, compiled, are the same after each of OPS random
+# The ties of the proof to the code: the C++ side and the compiled Dafny model are in the same state after each of OPS random
 # operations, for each of SEEDS seeds.
 #
 #   tie.sh pool POOL_TRACE [SEEDS [OPS]]        the block pool's models: the same answer and the same state
-#   tie.sh stream STREAM_TRACE [SEEDS [OPS]]    the caching allocator and its model: every step it came to is one the model of
-#                                               streams takes, and leads to the same state
+#   tie.sh stream STREAM_TRACE [SEEDS [OPS]]    the caching allocator and its model: the model of streams takes every step, and
+#                                               gets to the same state
 # default: 20 seeds of 100000
 #
-# Exit 77 (skipped) where dafny or mono's compiler is not installed. The lines of the seeds are counted by ci/figures/proof.
+# Exit 77 (skipped) where dafny or mono's compiler is not installed. ci/figures/proof reads the line of each seed.
 set -euo pipefail
 tie=$1 trace=$2 seeds=${3:-20} ops=${4:-100000}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -21,7 +21,7 @@ for tool in dafny mcs mono; do
 done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# /noVerify: what it says is ci/prove's matter; here it runs.
+# /noVerify: ci/prove verifies the model; here it only runs.
 dafny /noVerify /compile:2 "/out:$work/model.dll" "$here/../$model.dfy" </dev/null >"$work/log" 2>&1 ||
   { cat "$work/log"; exit 1; }
 [[ -s $work/model.dll ]] || { cat "$work/log"; exit 1; }

@@ -1,0 +1,61 @@
+#include "spec/gpu/capture_calls.h"
+
+#include <utility>
+
+namespace ashlar::spec {
+
+Status CaptureCalls::begin(const Stream& stream, device::CaptureMode mode) {
+  const std::uint32_t device = index_of(stream.device);
+  const Status alive = state_.gate.check_alive(device);
+  if (!alive.is_ok()) return alive;
+  const Result<std::uint32_t> lane = streams_.resolve(stream);
+  if (!lane.is_ok()) return lane.status();
+  ASHLAR_REQUIRE(lane.value() != streams_.legacy_lane(device), Code::kCaptureUnsafe,
+                 "the legacy default stream cannot capture (cudaErrorStreamCaptureUnsupported)");
+  return state_.captures.begin(lane.value(), state_.threads.current(), mode);
+}
+
+Result<GraphId> CaptureCalls::end(const Stream& stream) {
+  const Status alive = state_.gate.check_alive(index_of(stream.device));
+  const Result<std::uint32_t> lane = streams_.resolve(stream);
+  if (!alive.is_ok()) {
+    // The capture can never be ended in a graph, and must not forbid calls on the other devices.
+    if (lane.is_ok()) state_.captures.abandon(lane.value());
+    return alive;
+  }
+  if (!lane.is_ok()) return lane.status();
+  Graph graph;
+  const Status ended = state_.captures.end(lane.value(), state_.threads.current(), graph.touches);
+  if (!ended.is_ok()) return ended;
+  graph.alive = true;
+  for (Touch& touch : graph.touches) touch.tag = kNoTag;
+  graphs_.push_back(std::move(graph));
+  return GraphId{static_cast<std::uint32_t>(graphs_.size())};
+}
+
+Result<device::CaptureStatus> CaptureCalls::status(std::uint32_t device, StreamHandle stream) {
+  const Result<std::uint32_t> lane = streams_.resolve(device, stream);
+  if (!lane.is_ok()) return lane.status();
+  return state_.captures.status(lane.value());
+}
+
+CaptureCalls::Graph* CaptureCalls::find(GraphId graph) {
+  const std::uint32_t number = graph.value();
+  if (number == 0 || number > graphs_.size() || !graphs_[number - 1].alive) return nullptr;
+  return &graphs_[number - 1];
+}
+
+Status CaptureCalls::launch(const Stream& stream, GraphId graph) {
+  const Graph* found = find(graph);
+  ASHLAR_REQUIRE(found != nullptr, Code::kInvalidHandle, "no such graph");
+  return work_.enqueue(stream, Entry{EntryKind::kKernel}, found->touches);
+}
+
+Status CaptureCalls::destroy(GraphId graph) {
+  Graph* found = find(graph);
+  ASHLAR_REQUIRE(found != nullptr, Code::kInvalidHandle, "no such graph");
+  *found = Graph{};
+  return Status::ok();
+}
+
+}  // namespace ashlar::spec

@@ -1,0 +1,39 @@
+// CaptureCalls: captures by stream handle, and the graphs they end in.
+//
+// Thread safety: none (the machine's lock).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "spec/gpu/enqueuer.h"
+
+namespace ashlar::spec {
+
+class CaptureCalls {
+ public:
+  /// All arguments must outlive this.
+  CaptureCalls(MachineState& state, StreamTable& streams, Enqueuer& work)
+      : state_(state), streams_(streams), work_(work) {}
+
+  Status begin(const Stream& stream, device::CaptureMode mode);
+  Result<GraphId> end(const Stream& stream);
+  Result<device::CaptureStatus> status(std::uint32_t device, StreamHandle stream);
+  Status launch(const Stream& stream, GraphId graph);
+  Status destroy(GraphId graph);
+
+ private:
+  struct Graph {
+    std::vector<Touch> touches;
+    bool alive = false;
+  };
+
+  Graph* find(GraphId graph);
+
+  MachineState& state_;
+  StreamTable& streams_;
+  Enqueuer& work_;
+  std::vector<Graph> graphs_;  // by number minus 1
+};
+
+}  // namespace ashlar::spec
