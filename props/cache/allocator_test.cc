@@ -42,7 +42,7 @@ class CachingAllocatorTest : public ::testing::Test {
 TEST_F(CachingAllocatorTest, FreedMemoryIsGivenOutAgainWithoutADeviceCall) {
   const Address first = alloc(1_MiB);
   ASSERT_FALSE(first.is_null());
-  std::memset(first.pointer(), 1, 1_MiB.count());
+  std::memset(first.pointer(), 1, (1_MiB).count());
   EXPECT_TRUE(allocator_->free(first).is_ok());
   EXPECT_EQ(alloc(1_MiB), first);
   EXPECT_EQ(stats().device_calls[static_cast<unsigned>(device::CallKind::kSegmentAlloc)], 1u);

@@ -38,8 +38,8 @@ TEST(PageMapTest, SegmentsFarApartAreAllFoundWhicheverWasEnteredLast) {
   cache::PageMap pages;
   const Entered near(pages, 1, kBase, 2_MiB);
   const Entered next_leaf(pages, 2, kBase + 8_GiB, 2_MiB);
-  const Entered far(pages, 3, Address{2_MiB.count()}, 20_MiB);
-  const Entered highest(pages, 4, Address{(std::uint64_t{1} << 57) - 2_MiB.count()}, 2_MiB);
+  const Entered far(pages, 3, Address{(2_MiB).count()}, 20_MiB);
+  const Entered highest(pages, 4, Address{(std::uint64_t{1} << 57) - (2_MiB).count()}, 2_MiB);
   for (const Entered* segment : {&near, &next_leaf, &far, &highest}) {
     EXPECT_TRUE(pages.find(segment->base).leads_to(segment->owner()));
     EXPECT_TRUE(pages.find(segment->last()).leads_to(segment->owner()));
@@ -114,7 +114,7 @@ TEST(PageMapTest, OwnersWithoutANumberAreFoundLikeTheOthers) {
   cache::PageMap pages;
   std::deque<Entered> segments;
   // every third page is shared
-  const auto at = [](std::uint64_t i) { return kBase + Bytes{i * 3 * 1_MiB.count()}; };
+  const auto at = [](std::uint64_t i) { return kBase + Bytes{i * 3 * (1_MiB).count()}; };
   for (std::uint64_t i = 0; i < 600; ++i) segments.emplace_back(pages, i + 1, at(i), 3_MiB);
   segments.emplace_back(pages, 601, at(600), 510_MiB);  // its pages' words are in five blocks of 64
   const auto expect_all = [&] {
@@ -136,7 +136,7 @@ TEST(PageMapTest, OwnersWithoutANumberAreFoundLikeTheOthers) {
   expect_all();
   for (const Entered& segment : segments) pages.erase(segment);
   for (std::uint64_t i = 0; i < 1'155; ++i) {
-    const cache::PageMap::Found found = pages.find(kBase + Bytes{i * 2_MiB.count()});
+    const cache::PageMap::Found found = pages.find(kBase + Bytes{i * (2_MiB).count()});
     ASSERT_TRUE(found.first.is_nobody() && found.second.is_nobody());
   }
 }
@@ -161,7 +161,7 @@ TEST(PageMapTest, ALiveBlocksOwnerIsFoundWhileTheRestOfItsPagesChanges) {
   constexpr std::uint64_t kLives = 20'000;
   cache::PageMap pages;
   for (std::uint64_t n = 1; n <= Live::kNumbers; ++n)
-    Entered(pages, n, Address{n * 2_MiB.count()}, 2_MiB);
+    Entered(pages, n, Address{n * (2_MiB).count()}, 2_MiB);
   std::atomic<std::uint64_t> lives{0};  // the last of so many is live
   std::atomic<std::uint64_t> lost{0};
   const auto look = [&] {
