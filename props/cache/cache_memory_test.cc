@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <ashlar/cache/caching_allocator.h>
+#include <ashlar/device/forwarding_device.h>
 #include <ashlar/device/host_device.h>
 
-#include "props/cache/forwarding_device.h"
 #include "props/host_memory/refusing_host.h"
 
 namespace ashlar {
@@ -22,7 +22,7 @@ using props::host;
 constexpr DeviceId kDevice{0};
 
 /// Its segments begin so far inside a page of 2 MiB.
-class ShiftedDevice final : public props::ForwardingDevice {
+class ShiftedDevice final : public device::ForwardingDevice {
  public:
   ShiftedDevice(device::HostDevice& inner, Bytes shift) : ForwardingDevice(inner), shift_(shift) {}
   Result<Address> segment_alloc(Bytes size) noexcept override {

@@ -21,9 +21,9 @@
 #include <vector>
 
 #include <ashlar/cache/caching_allocator.h>
+#include <ashlar/device/forwarding_device.h>
 #include <ashlar/device/host_device.h>
 
-#include "props/cache/forwarding_device.h"
 #include "spec/gpu/sim_gpu.h"
 
 namespace ashlar {
@@ -44,7 +44,7 @@ constexpr int kRounds = 6000;
 constexpr DeviceId kDevice{0};
 
 /// A device that lingers where H4 and H41 had their windows.
-class LingeringDevice final : public props::ForwardingDevice {
+class LingeringDevice final : public device::ForwardingDevice {
  public:
   explicit LingeringDevice(device::HostDevice& host) : ForwardingDevice(host) {}
 

@@ -12,8 +12,8 @@
 #include <thread>
 
 #include <ashlar/cache/caching_allocator.h>
+#include <ashlar/device/forwarding_device.h>
 
-#include "props/cache/forwarding_device.h"
 #include "spec/gpu/sim_gpu.h"
 
 namespace ashlar {
@@ -25,7 +25,7 @@ constexpr Bytes kBlock = 20_MiB;  // a segment of its own
 
 /// Runs a piece of the test inside the next call of a kind, once the inner device has done it: as
 /// another thread's call might come in between.
-class CrossedDevice final : public props::ForwardingDevice {
+class CrossedDevice final : public device::ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
   std::function<void()> in_memory_info;

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "props/cache/forwarding_device.h"
+#include <ashlar/device/forwarding_device.h>
 
 namespace ashlar::props {
 
-class OrderLog final : public ForwardingDevice {
+class OrderLog final : public device::ForwardingDevice {
  public:
   enum class Kind : std::uint8_t { kRecord, kWait, kGrant, kReturn };
   struct Entry {

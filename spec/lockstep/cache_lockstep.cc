@@ -1,11 +1,9 @@
-// The driver's frame: building the world, stepping, faults, the end. The ops themselves:
-// cache_world.cc.
+// Building the world, stepping, faults, the end.
 #include "spec/lockstep/cache_lockstep.h"
 
 #include <algorithm>
 
 #include "spec/lockstep/side_by_side.h"
-#include "spec/ops/opcode_table.h"
 #include "spec/ops/text.h"
 
 namespace ashlar::spec {
@@ -32,13 +30,14 @@ const char* clause_of(FaultKind kind) {
 }  // namespace
 
 CacheLockstep::CacheLockstep(Options options) : options_(std::move(options)) {
+  plan_.machine = options_.machine;
   result_.walk_every = options_.walk_every;
 }
 
 CacheLockstep::~CacheLockstep() = default;
 
 void CacheLockstep::build() {
-  gpu_ = std::make_unique<SimGpu>(options_.machine);
+  gpu_ = std::make_unique<SimGpu>(plan_.machine);
   std::vector<device::Device*> devices;
   std::vector<DeviceWitness*> witnesses;
   devices.reserve(gpu_->device_count());
@@ -49,8 +48,8 @@ void CacheLockstep::build() {
     witnesses.push_back(witnesses_.back().get());
     devices.push_back(witnesses_.back().get());
   }
-  Result<std::shared_ptr<CacheSubject>> made = options_.factory(devices, conf_);
-  set_outcome(made.status());
+  Result<std::shared_ptr<CacheSubject>> made = options_.factory(devices, plan_.conf);
+  const Status with_conf = made.status();
   if (!made.is_ok()) made = options_.factory(devices, "");
   if (!made.is_ok()) {
     result_.divergence = {"C16", "no subject could be made with the default configuration"};
@@ -58,68 +57,44 @@ void CacheLockstep::build() {
     return;
   }
   subject_ = made.value();
-  streams_.reserve(kStreamsUsual);
   CacheModel::Options judge;
   judge.walk_every = options_.walk_every;
   judge.validate_every = options_.validate_every;
   judge.stats_every = options_.stats_every;
   model_ = std::make_unique<CacheModel>(*subject_, std::move(witnesses), judge);
   for (std::uint32_t i = 0; i < gpu_->device_count(); ++i) {
-    model_->set_capacity(device_id(i), options_.machine.capacities[i].count());
+    model_->set_capacity(device_id(i), plan_.machine.capacities[i].count());
   }
   subject_->add_out_of_memory_observer(
       [this](const cache::OutOfMemory&) { model_->saw_shortage_observer(); });
-  Op first;
-  first.slot = slot::kStreamCreate;
-  stream_op(first);
+  world_ = std::make_unique<CacheWorld>(*gpu_, *subject_, *model_, options_.touch);
+  static_cast<void>(world_->answered(with_conf));
+  world_->create_stream(0, device_id(0));
 }
 
 bool CacheLockstep::step(const Op& op) {
   if (is_over_) return false;
-  was_skipped_ = false;
-  if (gpu_ == nullptr && setup_op(op)) {
+  const OpHandler& handler = cache_op(op.slot);
+  if (gpu_ == nullptr && handler.set_up != nullptr) {
+    was_skipped_ = !handler.set_up(plan_, op);
     ++result_.ops;
     return true;
   }
   if (gpu_ == nullptr) build();
   if (is_over_) return false;
-  run_op(op);
-  if (is_lagging_) gpu_->tick();
+  world_->begin_op();
+  if (handler.run != nullptr) handler.run(*world_, op);
+  else world_->skip();
+  world_->tick();
   take_faults();
+  was_skipped_ = world_->was_skipped();
+  result_.ooms = world_->ooms();
   ++(was_skipped_ ? result_.skipped : result_.ops);
   if (!model_->verdict().is_good()) {
     result_.op_index = result_.ops + result_.skipped - 1;
     diverge(print_op(op));
   }
   return !is_over_;
-}
-
-void CacheLockstep::run_op(const Op& op) {
-  switch (op.slot) {
-    case slot::kAlloc:
-    case slot::kFree:
-    case slot::kFreeOn:
-    case slot::kUse:
-    case slot::kKernel: return memory_op(op);
-    case slot::kStep:
-    case slot::kStreamCreate:
-    case slot::kStreamRetire:
-    case slot::kStreamDestroy:
-    case slot::kCaptureBegin:
-    case slot::kCaptureEnd: return stream_op(op);
-    case slot::kRecord:
-    case slot::kWait:
-    case slot::kSync: return user_event_op(op);
-    case slot::kFreeStale:
-    case slot::kFreeInterior:
-    case slot::kFreeForeign:
-    case slot::kUseStale: return misuse_op(op);
-    case slot::kExpect:
-    case slot::kExpectSame:
-    case slot::kExpectLive:
-    case slot::kExpectReserved: return expect_op(op);
-    default: return device_op(op);
-  }
 }
 
 void CacheLockstep::take_faults() {
@@ -136,7 +111,7 @@ void CacheLockstep::take_faults() {
     // (c)), even where it has come back as another device's stream.
     const bool is_handle =
         fault.kind == FaultKind::kDeadStream || fault.kind == FaultKind::kWrongDevice;
-    if (is_handle && has_lost_stream_) continue;
+    if (is_handle && world_->has_lost_stream()) continue;
     model_->report(clause_of(fault.kind), fault_name(fault.kind), ": ", fault.text);
   }
 }
@@ -160,13 +135,16 @@ void CacheLockstep::settle() {
   if (model_->verdict().is_good()) model_->judge_structure();
   gpu_->heal();
   model_->plan_failures(false);
-  for (std::uint32_t i = 0; i < streams_.size(); ++i) {
-    if (streams_[i].is_capturing) end_capture(i);
-  }
-  static_cast<void>(gpu_->drain_all());
-  callback_frees_.clear();
-  unannounced_.clear();  // all work is done
+  world_->quiesce();
   if (options_.defers_last_walks || options_.walk_every != 1) model_->defer_walks();
+  free_all();
+  if (!model_->verdict().is_good()) return;
+  model_->resume_walks();
+  trim_all();
+  if (model_->verdict().is_good()) model_->judge_structure();
+}
+
+void CacheLockstep::free_all() {
   std::vector<std::uint64_t> live;
   live.reserve(model_->live_count());
   for (std::uint32_t i = 0; i < witnesses_.size(); ++i) {
@@ -178,7 +156,9 @@ void CacheLockstep::settle() {
       model_->judge_free(address, nullptr, subject_->free(Address{address}));
     }
   }
-  if (model_->verdict().is_good()) model_->resume_walks();
+}
+
+void CacheLockstep::trim_all() {
   for (std::uint32_t i = 0; i < witnesses_.size(); ++i) {
     if (!model_->verdict().is_good() || model_->end_of(device_id(i)) != Code::kOk) continue;
     // Where no wait is permitted, the events of the first try are done at the second.
@@ -191,7 +171,6 @@ void CacheLockstep::settle() {
     }
     if (trimmed.is_ok() && model_->verdict().is_good()) model_->judge_empty(device_id(i));
   }
-  if (model_->verdict().is_good()) model_->judge_structure();
 }
 
 const LockstepResult& CacheLockstep::finish() {
@@ -207,11 +186,16 @@ const LockstepResult& CacheLockstep::finish() {
     result_.walks = model_->walks();
     result_.address_hash = model_->address_hash();
   }
-  if (is_over_) return result_;
+  if (!is_over_) judge_destructor();
+  is_over_ = true;
+  return result_;
+}
+
+void CacheLockstep::judge_destructor() {
   subject_.reset();
   for (std::uint32_t i = 0; i < witnesses_.size(); ++i) {
     const DeviceWitness* const witness = witnesses_[i].get();
-    if (model_->end_of(device_id(i)) != Code::kOk) continue;  // it took everything with it
+    if (model_->end_of(device_id(i)) != Code::kOk) continue;  // its memory went with it
     if (witness->events() != 0) {
       model_->report("C14", witness->events(), " events are still held after the destructor");
     }
@@ -220,8 +204,6 @@ const LockstepResult& CacheLockstep::finish() {
   }
   take_faults();
   if (!model_->verdict().is_good()) diverge(kTheEnd);
-  is_over_ = true;
-  return result_;
 }
 
 LockstepResult CacheLockstep::run(const OpFile& file, const Options& options) {

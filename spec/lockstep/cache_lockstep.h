@@ -6,19 +6,9 @@
 // finish.
 // Thread safety: none.
 //
-// The world at the start: device d0, unlimited, and stream s0 on it. conf, device and seed ops come
-// first; the first other op builds the machine (later ones of those three are skipped). `seed n`
-// also sets the adversary's pace to n % 4.
-//
-// The world is a lawful caller, so every fault of the allocator's kind is the subject's:
-//   - an allocation is written to by a kernel on its stream at once (Options::touch), so that early
-//     reuse shows;
-//   - a use by a kernel on another stream is announced at the latest when the block is freed or
-//     that stream retired;
-//   - stale addresses are freed again only if they have not been issued again;
-//   - in a capture no event of the caller's is recorded, waited for or polled.
-// An op whose names are not bound, or that a lawful caller could not make now, is skipped (Op
-// invariant 2).
+// The world at the start: device d0, unlimited, and stream s0 on it. The ops conf, device and seed
+// come first; the first other op builds the machine (later ones of those three are skipped).
+// `seed n` also sets the adversary's pace to n % 4. What each op does: cache_ops.cc.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +17,8 @@
 #include <vector>
 
 #include "spec/gpu/sim_gpu.h"
-#include "spec/lockstep/name_table.h"
+#include "spec/lockstep/cache_ops.h"
+#include "spec/lockstep/cache_world.h"
 #include "spec/model/cache_model.h"
 #include "spec/model/cache_subject.h"
 #include "spec/ops/op.h"
@@ -79,7 +70,7 @@ class CacheLockstep {
 
   const LockstepResult& result() const { return result_; }
   /// The outcome of the last op that was not skipped.
-  Code outcome() const { return outcome_; }
+  Code outcome() const { return world_ == nullptr ? Code::kOk : world_->outcome(); }
   bool was_skipped() const { return was_skipped_; }
   /// Null before the first op that needs it.
   SimGpu* gpu() { return gpu_.get(); }
@@ -87,90 +78,29 @@ class CacheLockstep {
   CacheModel* model() { return model_.get(); }
   /// The stream of that name, until the next op; null where there is none.
   const Stream* find_stream(std::uint64_t name) {
-    const std::uint32_t s = stream(name);
-    return s == kNoStream ? nullptr : &streams_[s].stream;
+    const std::uint32_t s = world_ == nullptr ? CacheWorld::kNoStream : world_->stream(name);
+    return s == CacheWorld::kNoStream ? nullptr : &world_->stream_at(s);
   }
 
  private:
-  struct Pointer {
-    enum State : std::uint8_t { kUnbound, kLive, kFreed } state = kUnbound;
-    std::uint32_t stream = 0;  ///< index into streams_
-    std::uint64_t address = 0;
-    std::uint64_t size = 0;  ///< usable
-    AllocationTag tag = kNoTag;
-  };
-  struct StreamSlot {
-    Stream stream;
-    bool is_capturing = false;
-  };
-  struct NamedEvent {
-    EventHandle event;
-    DeviceId device;
-    bool is_bound = false;
-  };
-  struct Unannounced {
-    std::uint64_t pointer;
-    std::uint32_t stream;
-  };
-  static constexpr std::uint32_t kNoStream = 0xffffffffu;
-  static constexpr std::uint64_t kDevicesMax = 16;
-  static constexpr std::size_t kStreamsUsual = 8;
-
-  // cache_lockstep.cc
   void build();
-  void run_op(const Op& op);
   void diverge(std::string at);
   void take_faults();
   void settle();
-  void set_outcome(Status status) { outcome_ = status.code(); }
-  void skip() { was_skipped_ = true; }
-
-  // cache_world.cc: one function for each kind of op.
-  bool setup_op(const Op& op);
-  void memory_op(const Op& op);
-  void stream_op(const Op& op);
-  void device_op(const Op& op);
-  void misuse_op(const Op& op);
-  void expect_op(const Op& op);
-  void allocate(std::uint64_t name, std::uint64_t size, std::uint32_t stream);
-  void free(std::uint64_t name, std::uint32_t stream);
-  void announce(const Pointer& pointer, std::uint32_t stream);
-  void launch(std::uint32_t stream, std::uint64_t name, Access access);
-  void end_stream(std::uint32_t stream, std::uint64_t name, bool tells);
-  void begin_capture(std::uint32_t stream, device::CaptureMode mode);
-  void end_capture(std::uint32_t stream);
-  void user_event_op(const Op& op);
-  void call_back();
-  void arm_callback();
-  bool any_capture() const;
-  /// Index into streams_, or kNoStream.
-  std::uint32_t stream(std::uint64_t name);
-  bool has_device(std::uint64_t name) const { return name < witnesses_.size(); }
-  static DeviceId device_id(std::uint64_t name) {
-    return DeviceId{static_cast<std::int32_t>(name)};
-  }
+  void free_all();
+  void trim_all();
+  void judge_destructor();
 
   Options options_;
-  std::string conf_;
+  WorldPlan plan_;
   std::unique_ptr<SimGpu> gpu_;
   std::vector<std::unique_ptr<DeviceWitness>> witnesses_;
   std::shared_ptr<CacheSubject> subject_;
   std::unique_ptr<CacheModel> model_;
-  NameTable<Pointer> pointers_;
-  NameTable<std::uint32_t> stream_names_;  ///< index + 1; 0 = unbound
-  NameTable<NamedEvent> events_;
-  std::vector<StreamSlot> streams_;
-  std::vector<Unannounced> unannounced_;
-  std::vector<std::uint64_t> callback_frees_;
-  bool callback_allocates_ = false;
-  bool has_callback_ = false;
-  bool has_lost_stream_ = false;
-  bool is_lagging_ = false;
+  std::unique_ptr<CacheWorld> world_;
   bool is_over_ = false;
-  AllocationTag next_tag_ = 1;
-  LockstepResult result_;
-  Code outcome_ = Code::kOk;
   bool was_skipped_ = false;
+  LockstepResult result_;
 };
 
 }  // namespace ashlar::spec

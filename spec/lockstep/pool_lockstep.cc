@@ -76,17 +76,60 @@ bool PoolLockstep::step(const Op& op) {
 void PoolLockstep::run(const Op& op) {
   switch (op.slot) {
     case slot::kPoolGrow: return run_grow(Bytes{op.arg[0]});
-    case slot::kPoolAlloc:
-    case slot::kPoolAllocLimited:
-    case slot::kPoolAllocWhole: return run_alloc(op);
+    case slot::kPoolAlloc: return run_alloc(op, Bytes::max(), true);
+    case slot::kPoolAllocLimited: return run_alloc(op, Bytes{op.arg[2]}, true);
+    case slot::kPoolAllocWhole: return run_alloc(op, Bytes::max(), false);
     case slot::kPoolFree:
+      return on_pointer(op, [this](Address a) {
+        compare_outcomes(model_.release(a, stamp()), subject_.release(a, stamp()));
+      });
     case slot::kPoolDefer:
-    case slot::kPoolComplete: return run_on_pointer(op);
+      return on_pointer(
+          op, [this](Address a) { compare_outcomes(model_.defer(a), subject_.defer(a)); });
+    case slot::kPoolComplete:
+      return on_pointer(op, [this](Address a) {
+        compare_outcomes(model_.complete(a, stamp()), subject_.complete(a, stamp()));
+      });
     case slot::kPoolShrink:
+      return on_block(model_.nth_idle(op.arg[0]), [this](Address a) {
+        compare_outcomes(model_.shrink(a), subject_.shrink(a));
+      });
     case slot::kPoolLift:
-    case slot::kPoolLower: return run_on_nth(op);
-    default: return run_expectation(op);
+      return on_block(model_.nth(PoolState::kFree, op.arg[0]),
+                      [this](Address a) { compare_outcomes(model_.lift(a), subject_.lift(a)); });
+    case slot::kPoolLower:
+      return on_block(model_.nth(PoolState::kInTransfer, op.arg[0]), [this](Address a) {
+        compare_outcomes(model_.lower(a, stamp()), subject_.lower(a, stamp()));
+      });
+    case slot::kExpect: {
+      const bool is_expected = op.arg[0] == static_cast<std::uint64_t>(outcome_);
+      return expect(is_expected, code_name(outcome_));
+    }
+    case slot::kExpectSame:
+      return expect(pointer(op.arg[0]) == pointer(op.arg[1]), "the addresses differ");
+    case slot::kExpectLive:
+      return expect(subject_.books().blocks[1] == op.arg[0], "another number of blocks is live");
+    case slot::kExpectReserved:
+      return expect(subject_.books().segment_bytes == Bytes{op.arg[1]},
+                    "the segments have another size");
+    default: return;
   }
+}
+
+template <class F>
+void PoolLockstep::on_pointer(const Op& op, F&& call) {
+  const Address address = pointer(op.arg[0]);
+  if (!address.is_null()) call(address);
+}
+
+template <class F>
+void PoolLockstep::on_block(const PoolBlock* block, F&& call) {
+  outcome_ = Code::kNotFound;
+  if (block != nullptr) call(block->address);
+}
+
+void PoolLockstep::expect(bool holds, const char* what) {
+  if (!holds) fail(std::string("expectation: ") + what);
 }
 
 /// Ever larger: small numbers, then those about 2^32, beyond which a pool may keep them elsewhere.
@@ -122,14 +165,14 @@ void PoolLockstep::run_grow(Bytes size) {
   compare_outcomes(model_.grow(base, *rounded, stamp()), subject_.grow(base, *rounded, stamp()));
 }
 
-void PoolLockstep::run_alloc(const Op& op) {
+void PoolLockstep::run_alloc(const Op& op, Bytes size_end, bool split) {
   const std::uint64_t p = op.arg[0];
   if (p >= kPoolPointersMax) return;
   PoolRequest request;
   request.requested = Bytes{op.arg[1]};
   request.user = word_of(p);
-  request.split = op.slot != slot::kPoolAllocWhole;
-  if (op.slot == slot::kPoolAllocLimited) request.size_end = Bytes{op.arg[2]};
+  request.split = split;
+  request.size_end = size_end;
   outcome_ = Code::kInvalidArgument;
   if (request.requested == Bytes{}) return;
   outcome_ = Code::kSizeOverflow;
@@ -150,50 +193,6 @@ void PoolLockstep::run_alloc(const Op& op) {
   if (!broken.empty()) return fail(broken);
   if (p >= pointers_.size()) pointers_.resize(p + 1);
   pointers_[p] = actual.value();
-}
-
-void PoolLockstep::run_on_pointer(const Op& op) {
-  const Address address = pointer(op.arg[0]);
-  if (address.is_null()) return;
-  if (op.slot == slot::kPoolFree) {
-    compare_outcomes(model_.release(address, stamp()), subject_.release(address, stamp()));
-  } else if (op.slot == slot::kPoolDefer) {
-    compare_outcomes(model_.defer(address), subject_.defer(address));
-  } else {
-    compare_outcomes(model_.complete(address, stamp()), subject_.complete(address, stamp()));
-  }
-}
-
-void PoolLockstep::run_on_nth(const Op& op) {
-  const std::uint64_t n = op.arg[0];
-  const PoolBlock* block = op.slot == slot::kPoolShrink ? model_.nth_idle(n)
-                           : op.slot == slot::kPoolLift ? model_.nth(PoolState::kFree, n)
-                                                        : model_.nth(PoolState::kInTransfer, n);
-  outcome_ = Code::kNotFound;
-  if (block == nullptr) return;
-  const Address address = block->address;
-  if (op.slot == slot::kPoolShrink) {
-    compare_outcomes(model_.shrink(address), subject_.shrink(address));
-  } else if (op.slot == slot::kPoolLift) {
-    compare_outcomes(model_.lift(address), subject_.lift(address));
-  } else {
-    compare_outcomes(model_.lower(address, stamp()), subject_.lower(address, stamp()));
-  }
-}
-
-void PoolLockstep::run_expectation(const Op& op) {
-  const auto expect = [this](bool holds, const char* what) {
-    if (!holds) fail(std::string("expectation: ") + what);
-  };
-  if (op.slot == slot::kExpect) {
-    expect(op.arg[0] == static_cast<std::uint64_t>(outcome_), code_name(outcome_));
-  } else if (op.slot == slot::kExpectSame) {
-    expect(pointer(op.arg[0]) == pointer(op.arg[1]), "the addresses differ");
-  } else if (op.slot == slot::kExpectLive) {
-    expect(subject_.books().blocks[1] == op.arg[0], "another number of blocks is live");
-  } else if (op.slot == slot::kExpectReserved) {
-    expect(subject_.books().segment_bytes == Bytes{op.arg[1]}, "the segments have another size");
-  }
 }
 
 void PoolLockstep::compare_outcomes(Status expected, Status actual) {

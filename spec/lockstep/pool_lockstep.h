@@ -54,10 +54,12 @@ class PoolLockstep {
  private:
   void run(const Op& op);
   void run_grow(Bytes size);
-  void run_alloc(const Op& op);
-  void run_on_pointer(const Op& op);
-  void run_on_nth(const Op& op);
-  void run_expectation(const Op& op);
+  void run_alloc(const Op& op, Bytes size_end, bool split);
+  template <class F>
+  void on_pointer(const Op& op, F&& call);
+  template <class F>
+  void on_block(const PoolBlock* block, F&& call);
+  void expect(bool holds, const char* what);
   void compare();
   void compare_outcomes(Status expected, Status actual);
   void fail(const std::string& why);

@@ -116,6 +116,10 @@ class CacheModel {
   const OwnedBlock* find_live(DeviceId device, std::uint64_t address) const;
   bool is_live_anywhere(std::uint64_t address) const;
   std::uint64_t live_count() const;
+  /// Held from the device now.
+  std::uint64_t reserved_bytes(DeviceId device) const {
+    return devices_[index(device)].witness->segment_bytes();
+  }
   /// Replaces `*addresses`, in order.
   void live_addresses(DeviceId device, std::vector<std::uint64_t>* addresses) const;
   /// What ended the device: its own loss, or the driver's unloading, which any device may have

@@ -1,9 +1,9 @@
 // DeviceWitness: stands between a subject and its device and keeps the record that clauses are
 // judged by.
 //
-// Purpose: what was asked of the device during one call, of which kind and with which outcome (C17,
-// C25, C26), and which segments and events the subject holds (C14): a ledger of this seam's own,
-// independent of the simulated machine's.
+// Purpose: what was asked of the device, of which kind and with which outcome (C17, C25, C26), and
+// which segments and events the subject holds (C14): a ledger of this seam's own, independent of
+// the simulated machine's.
 // Thread safety: none; for one thread.
 #pragma once
 
@@ -11,11 +11,11 @@
 #include <cstdint>
 #include <vector>
 
-#include <ashlar/device/device.h>
+#include <ashlar/device/forwarding_device.h>
 
 namespace ashlar::spec {
 
-class DeviceWitness final : public device::Device {
+class DeviceWitness final : public device::ForwardingDevice {
  public:
   struct Held {
     std::uint64_t base;
@@ -24,7 +24,7 @@ class DeviceWitness final : public device::Device {
   };
   using Counts = std::array<std::uint64_t, device::kCallKinds>;
 
-  explicit DeviceWitness(device::Device& device) : device_(device) {}
+  using ForwardingDevice::ForwardingDevice;
 
   /// Calls so far, and those of them that failed (kNotReady is no failure).
   const Counts& calls() const { return calls_; }
@@ -45,42 +45,21 @@ class DeviceWitness final : public device::Device {
   std::uint64_t events() const { return events_; }
   /// The size of the last segment asked for, granted or not.
   std::uint64_t segment_asked() const { return segment_asked_; }
-  /// Grows by one with every segment taken or returned.
-  std::uint64_t segment_changes() const { return segment_changes_; }
   /// The device's total as memory_info last said; 0 before.
   std::uint64_t total() const { return total_; }
   /// kDeviceLost or kTornDown once a call has been answered so.
   Code sticky() const { return sticky_; }
 
-  device::DeviceTraits traits() const noexcept override { return device_.traits(); }
   Result<Address> segment_alloc(Bytes size) noexcept override;
   Status segment_free(Address base) noexcept override;
-  Result<Address> address_reserve(Bytes size, Bytes alignment) noexcept override;
-  Status address_release(Address base, Bytes size) noexcept override;
-  Result<PageHandle> page_create(Bytes size) noexcept override;
-  Status page_release(PageHandle page) noexcept override;
-  Status page_map(Address at, Bytes size, PageHandle page) noexcept override;
-  Status page_access(Address at, Bytes size) noexcept override;
-  Status page_unmap(Address at, Bytes size) noexcept override;
   Result<EventHandle> event_create() noexcept override;
   Status event_destroy(EventHandle event) noexcept override;
-  Status event_record(EventHandle event, StreamHandle stream) noexcept override;
-  Status event_query(EventHandle event) noexcept override;
   Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept override;
-  Status stream_wait(StreamHandle stream, EventHandle event) noexcept override;
-  Result<Stream> identify(StreamHandle handle) noexcept override;
-  Result<device::CaptureStatus> capture_status(StreamHandle stream) noexcept override;
-  Result<device::CaptureMode> exchange_capture_mode(device::CaptureMode mode) noexcept override;
   Result<device::MemoryInfo> memory_info() noexcept override;
-  Result<Address> pinned_alloc(Bytes size) noexcept override;
-  Status pinned_free(Address base) noexcept override;
-  Status synchronize() noexcept override;
 
  private:
-  template <class R>
-  R note(device::CallKind kind, R result) noexcept;
+  void on_answer(device::CallKind kind, Bytes size, Code code) noexcept override;
 
-  device::Device& device_;
   Counts calls_{};
   Counts failures_{};
   std::uint64_t calls_in_all_ = 0;
@@ -88,7 +67,6 @@ class DeviceWitness final : public device::Device {
   std::vector<Held> segments_;
   std::uint64_t segment_bytes_ = 0;
   std::uint64_t segment_asked_ = 0;
-  std::uint64_t segment_changes_ = 0;
   std::uint64_t granted_ = 0;
   std::uint64_t events_ = 0;
   std::uint64_t total_ = 0;

@@ -1,0 +1,145 @@
+// CacheWorld: the caller of the allocator under test, with what its ops name: pointers, streams,
+// events, callbacks.
+//
+// The caller is lawful, so every fault of the allocator's kind is the subject's:
+//   - a kernel on the allocation's stream writes to it at once (`touches`), so that early reuse
+//     shows;
+//   - a use by a kernel on another stream is announced at the latest when the block is freed or
+//     that stream retired;
+//   - a stale address is freed again only if it has not been issued again;
+//   - during a capture the caller records, waits for and polls no event of its own.
+// An op whose names are not bound, or that a lawful caller could not make now, is skipped (Op
+// invariant 2).
+// Thread safety: none.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "spec/gpu/sim_gpu.h"
+#include "spec/lockstep/name_table.h"
+#include "spec/model/cache_model.h"
+#include "spec/model/cache_subject.h"
+
+namespace ashlar::spec {
+
+inline DeviceId device_id(std::uint64_t name) { return DeviceId{static_cast<std::int32_t>(name)}; }
+
+class CacheWorld {
+ public:
+  struct Pointer {
+    enum State : std::uint8_t { kUnbound, kLive, kFreed } state = kUnbound;
+    std::uint32_t stream = 0;  ///< index of its stream
+    std::uint64_t address = 0;
+    std::uint64_t size = 0;  ///< usable
+    AllocationTag tag = kNoTag;
+  };
+  struct NamedEvent {
+    EventHandle event;
+    DeviceId device;
+    bool is_bound = false;
+  };
+  static constexpr std::uint32_t kNoStream = 0xffffffffu;
+
+  /// Without streams. All three must outlive this.
+  CacheWorld(SimGpu& gpu, CacheSubject& subject, CacheModel& model, bool touches);
+  CacheWorld(const CacheWorld&) = delete;
+  CacheWorld& operator=(const CacheWorld&) = delete;
+
+  SimGpu& gpu() { return gpu_; }
+  CacheSubject& subject() { return subject_; }
+  CacheModel& model() { return model_; }
+
+  // The op that runs.
+  void begin_op() { op_.was_skipped = false; }
+  void skip() { op_.was_skipped = true; }
+  bool was_skipped() const { return op_.was_skipped; }
+  /// Notes the subject's answer as the op's outcome, and returns it.
+  Status answered(Status status) {
+    op_.outcome = status.code();
+    return status;
+  }
+  /// The outcome of the last op that was not skipped.
+  Code outcome() const { return op_.outcome; }
+  std::uint64_t ooms() const { return ooms_; }
+
+  // Names.
+  Pointer& pointer(std::uint64_t name) { return pointers_[name]; }
+  NamedEvent& event(std::uint64_t name) { return events_[name]; }
+  /// The stream's index, or kNoStream.
+  std::uint32_t stream(std::uint64_t name);
+  const Stream& stream_at(std::uint32_t index) const { return streams_[index].stream; }
+  bool is_capturing(std::uint32_t index) const { return streams_[index].is_capturing; }
+  bool any_capture() const;
+  bool has_device(std::uint64_t name) const { return name < gpu_.device_count(); }
+  DeviceId device_of(const Pointer& pointer) const { return stream_at(pointer.stream).device; }
+  /// Was some stream destroyed without a word to the subject?
+  bool has_lost_stream() const { return has_lost_stream_; }
+
+  // What ops do. Streams are given by index; names are bound as the functions need them.
+  void allocate(std::uint64_t name, std::uint64_t size, std::uint32_t stream);
+  /// Announces what is still to be announced. `stream`: free_on's, or kNoStream.
+  void free(std::uint64_t name, std::uint32_t stream);
+  /// Frees an address that is no live block's; skips where it has been issued again.
+  void free_wrongly(std::uint64_t address, DeviceId device);
+  void use(std::uint64_t name, std::uint32_t stream);
+  void launch(std::uint32_t stream, std::uint64_t name, Access access);
+  void create_stream(std::uint64_t name, DeviceId device);
+  void end_stream(std::uint32_t stream, std::uint64_t name, bool is_announced);
+  void begin_capture(std::uint32_t stream, device::CaptureMode mode);
+  void end_capture(std::uint32_t stream);
+  /// The event is made at its first record, on the device of the stream.
+  void record_event(std::uint64_t name, std::uint32_t stream);
+  void set_lag(std::uint64_t ticks);
+  /// A tick of the machine, where set_lag asked for it.
+  void tick();
+  /// The next free-memory callback frees that pointer, or tries to allocate; once.
+  void free_in_callback(std::uint64_t name);
+  void allocate_in_callback();
+  /// Ends every capture, finishes all work, and drops what is planned for later.
+  void quiesce();
+
+ private:
+  struct OpResult {
+    Code outcome = Code::kOk;
+    bool was_skipped = false;
+  };
+  struct StreamSlot {
+    Stream stream;
+    bool is_capturing = false;
+  };
+  /// A use by a kernel that the subject has not been told of.
+  struct Unannounced {
+    std::uint64_t pointer;
+    std::uint32_t stream;
+  };
+  /// What the next free-memory callback does.
+  struct Callback {
+    std::vector<std::uint64_t> frees;
+    bool allocates = false;
+    bool is_installed = false;
+  };
+  static constexpr std::size_t kStreamsUsual = 8;
+
+  void announce(const Pointer& pointer, std::uint32_t stream);
+  void install_callback();
+  void call_back();
+
+  SimGpu& gpu_;
+  CacheSubject& subject_;
+  CacheModel& model_;
+  const bool touches_;
+  OpResult op_;
+  bool is_lagging_ = false;
+  bool has_lost_stream_ = false;
+  std::uint64_t ooms_ = 0;
+  AllocationTag next_tag_ = 1;
+  NameTable<Pointer> pointers_;
+  NameTable<std::uint32_t> stream_names_;  ///< index + 1; 0 = unbound
+  NameTable<NamedEvent> events_;
+  std::vector<StreamSlot> streams_;
+  std::vector<Unannounced> unannounced_;
+  Callback callback_;
+};
+
+}  // namespace ashlar::spec
