@@ -14,6 +14,7 @@
 
 #include "bench/cases/cases.h"
 #include "bench/ratios.h"
+#include "bench/sleeping_thread.h"
 
 namespace {
 
@@ -47,6 +48,7 @@ Options take_options(int* argc, char** argv) {
 
 int main(int argc, char** argv) {
   namespace bench = ashlar::bench;
+  [[maybe_unused]] const bench::SleepingThread same_conditions_for_every_case;
   const Options options = take_options(&argc, argv);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
