@@ -1,27 +1,62 @@
-// ashlar_bench [--ratios] [--rows=FILE] [--traces=FOLDER]... [--benchmark_...]
+// ashlar_bench [--ratios] [--rows=FILE] [--medians=FILE] [--beside=COMPILER=FILE]...
+//              [--without=COMPILER=WHY]... [--traces=FOLDER]... [--benchmark_...]
 //
 // Without --ratios: Google Benchmark's own output and flags. With it: repetitions are collected and
 // printed as a table of medians and a table of the figures that have a target; --rows writes those
-// as JSON rows for ci/report. Measures, and never fails because a target is missed. Exit 2 for an
-// unknown flag, 3 when a file cannot be written.
+// as JSON rows for ci/report, --medians the medians. --beside shows the medians that a program built
+// by another compiler wrote to FILE, --without says why there are none. Measures, and never fails
+// because a target is missed. Exit 2 for an unknown flag, 3 when a file cannot be read or written.
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
 #include "bench/cases/cases.h"
 #include "bench/ratios.h"
+#include "bench/sleeping_thread.h"
 
 namespace {
+
+namespace bench = ashlar::bench;
 
 struct Options {
   bool has_ratios = false;
   std::string rows;
+  std::string medians;
+  std::vector<bench::OtherCompiler> others;
   std::vector<std::string> traces;
 };
+
+[[noreturn]] void fail(const std::string& file, const char* why) {
+  std::fprintf(stderr, "%s: %s\n", file.c_str(), why);
+  std::exit(3);
+}
+
+/// COMPILER=REST of a flag, in two.
+std::pair<std::string, std::string> split(const std::string& text) {
+  const std::size_t at = text.find('=');
+  return {text.substr(0, at), at == std::string::npos ? "" : text.substr(at + 1)};
+}
+
+bench::OtherCompiler read_other(const std::string& text) {
+  const auto [name, path] = split(text);
+  std::ifstream file(path);
+  bench::OtherCompiler other{name, "", bench::read_medians(file)};
+  if (other.measured.empty()) fail(path, "has no medians");
+  return other;
+}
+
+template <class Print>
+void write_file(const std::string& path, Print&& print) {
+  std::ofstream file(path);
+  print(file);
+  if (!file.flush()) fail(path, "cannot be written");
+}
 
 /// Takes our flags out of argv, and leaves Google Benchmark's.
 Options take_options(int* argc, char** argv) {
@@ -33,6 +68,13 @@ Options take_options(int* argc, char** argv) {
       options.has_ratios = true;
     } else if (flag.rfind("--rows=", 0) == 0) {
       options.rows = flag.substr(7);
+    } else if (flag.rfind("--medians=", 0) == 0) {
+      options.medians = flag.substr(10);
+    } else if (flag.rfind("--beside=", 0) == 0) {
+      options.others.push_back(read_other(flag.substr(9)));
+    } else if (flag.rfind("--without=", 0) == 0) {
+      const auto [name, why] = split(flag.substr(10));
+      options.others.push_back({name, why.empty() ? "not here" : why, {}});
     } else if (flag.rfind("--traces=", 0) == 0) {
       options.traces.push_back(flag.substr(9));
     } else {
@@ -46,7 +88,7 @@ Options take_options(int* argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  namespace bench = ashlar::bench;
+  [[maybe_unused]] const bench::SleepingThread same_conditions_for_every_case;
   const Options options = take_options(&argc, argv);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
@@ -67,17 +109,18 @@ int main(int argc, char** argv) {
   bench::Collector collector;
   benchmark::RunSpecifiedBenchmarks(&collector);
   std::fputc('\n', stderr);
-  const std::vector<bench::Row> rows = bench::figures(collector.measured());
-  bench::print_medians(std::cout, collector.measured());
+  const bench::Measured& measured = collector.measured();
+  const std::vector<bench::Row> rows = bench::figures(measured, options.others);
+  bench::print_medians(std::cout, measured);
+  bench::print_left_out(std::cout, measured);
+  bench::print_compilers(std::cout, measured, options.others);
   std::cout << '\n';
   bench::print_figures(std::cout, rows);
   if (!options.rows.empty()) {
-    std::ofstream file(options.rows);
-    bench::print_rows(file, rows, "bench/ratios");
-    if (!file.flush()) {
-      std::fprintf(stderr, "%s: cannot be written\n", options.rows.c_str());
-      return 3;
-    }
+    write_file(options.rows,
+               [&](std::ostream& out) { bench::print_rows(out, rows, "bench/ratios"); });
   }
+  if (!options.medians.empty())
+    write_file(options.medians, [&](std::ostream& out) { bench::write_medians(out, measured); });
   return 0;
 }

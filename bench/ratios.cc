@@ -4,34 +4,10 @@
 #include <cmath>
 #include <cstdio>
 #include <iomanip>
-#include <optional>
 #include <sstream>
 
 namespace ashlar::bench {
 namespace {
-
-using Figure = std::optional<double>;
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
-Figure cpu_ns(const Measured& measured, const std::string& name) {
-  const auto found = measured.find(name);
-  return found == measured.end() ? Figure{} : median(found->second.cpu_ns);
-}
-
-/// The median of a counter's repetitions, where the benchmark has one of that name.
-Figure counter(const Measured& measured, const std::string& name, const std::string& which) {
-  const auto found = measured.find(name);
-  if (found == measured.end()) return {};
-  const auto values = found->second.counters.find(which);
-  return values == found->second.counters.end() ? Figure{} : median(values->second);
-}
-
-Figure over(Figure a, Figure b) { return a && b ? Figure(*a / *b) : Figure{}; }
 
 std::string number(double value, int digits) {
   char text[32];
@@ -39,37 +15,77 @@ std::string number(double value, int digits) {
   return text;
 }
 
+#if defined(__clang__)
+const std::string kThisCompiler = "clang++ " + std::to_string(__clang_major__);
+#else
+const std::string kThisCompiler = "g++ " + std::to_string(__GNUC__);
+#endif
+
 std::string or_nothing(Figure value, int digits) { return value ? number(*value, digits) : "-"; }
 
 Row at_most(const std::string& figure, Figure value, double limit, const std::string& note = "") {
-  if (!value) return {figure, "not measured", "<= " + number(limit, 2), "null"};
+  if (!value || !std::isfinite(*value))
+    return {figure, "not measured", "<= " + number(limit, 2), "null"};
   return {figure, number(*value, 2) + note, "<= " + number(limit, 2),
           *value <= limit ? "true" : "false"};
 }
 
 Row at_least(const std::string& figure, Figure value, double limit, const std::string& note = "") {
-  if (!value) return {figure, "not measured", ">= " + number(limit, 2), "null"};
+  if (!value || !std::isfinite(*value))
+    return {figure, "not measured", ">= " + number(limit, 2), "null"};
   return {figure, number(*value, 2) + note, ">= " + number(limit, 2),
           *value >= limit ? "true" : "false"};
 }
 
+/// What ours takes for an operation, in CUB's time.
+Row beside_cub_row(const Measured& measured, const std::string& what, double limit,
+                   const std::string& more = "") {
+  const Figure ours = cpu_ns(measured, what + "/ashlar"), cub = cpu_ns(measured, what + "/cub");
+  return at_most(what + ": free + malloc, x CUB", over(ours, cub), limit,
+                 " (" + or_nothing(ours, 1) + " ns / " + or_nothing(cub, 1) + " ns; floor " +
+                     or_nothing(cpu_ns(measured, what + "/floor"), 1) + " ns" + more + ")");
+}
+
+/// The same of a program that another compiler built, with this one's time beside.
+Row other_compiler_row(const Measured& measured, const OtherCompiler& other,
+                       const std::string& what, double limit) {
+  Row row = beside_cub_row(
+      other.measured, what, limit,
+      "; " + kThisCompiler + " " + or_nothing(cpu_ns(measured, what + "/ashlar"), 1) + " ns");
+  row.figure = "built by " + other.name + ", " + row.figure;
+  if (row.met == "null" && !other.why_not.empty()) row.value += ": " + other.why_not;
+  return row;
+}
+
+/// How many of a benchmark's repetitions the medians are without; nothing where there are none.
+std::string left_out_note(const Measured& measured, const std::string& name) {
+  const auto found = measured.find(name);
+  if (found == measured.end() || found->second.left_out == 0) return "";
+  const std::size_t left_out = found->second.left_out;
+  return std::to_string(left_out) + " of " +
+         std::to_string(left_out + found->second.cpu_ns.size()) + " repetitions left out";
+}
+
 Row scaling_row(const Measured& measured, const std::string& what) {
-  const auto ours = [&](const char* name) {
-    return counter(measured, "threads-" + what + "/ashlar", name);
-  };
-  return at_least(
-      "two threads on two streams, " + what + ": throughput, x one thread's", ours("scaling"), 1.6,
-      " (" + or_nothing(ours("two_streams_ns"), 1) + " ns / " + or_nothing(ours("alone_ns"), 1) +
-          " ns; empty harness " +
-          or_nothing(counter(measured, "threads-" + what + "/empty", "scaling"), 2) + ")");
+  const std::string name = "threads-" + what + "/ashlar";
+  const auto ours = [&](const char* which) { return counter(measured, name, which); };
+  const std::string left_out = left_out_note(measured, name);
+  Row row = at_least("two threads on two streams, " + what + ": throughput, x one thread's",
+                     ours("scaling"), 1.6,
+                     " (" + or_nothing(ours("two_streams_ns"), 1) + " ns / " +
+                         or_nothing(ours("alone_ns"), 1) + " ns; empty harness " +
+                         or_nothing(counter(measured, "threads-" + what + "/empty", "scaling"), 2) +
+                         (left_out.empty() ? "" : "; " + left_out) + ")");
+  if (row.met == "null" && !left_out.empty()) row.value += ": " + left_out;
+  return row;
 }
 
 /// The limit is three, or what the bare floor's grows by.
-Row mix_growth_row(const Measured& measured) {
-  const std::string name = "mix-growth/10^2..10^5/";
+Row mix_growth_row(const Measured& measured, const std::string& mix) {
+  const std::string name = mix + "-growth/10^2..10^5/";
   const auto ours = [&](const char* which) { return counter(measured, name + "ashlar", which); };
   const Figure floor = counter(measured, name + "floor", "growth");
-  return at_most("mix: time per op at 10^5 live, x that at 10^2 (3, or the floor's own)",
+  return at_most(mix + ": time per op at 10^5 live, x that at 10^2 (3, or the floor's own)",
                  ours("growth"), std::max(3.0, floor.value_or(0)),
                  " (" + or_nothing(ours("many_ns"), 1) + " ns / " + or_nothing(ours("few_ns"), 1) +
                      " ns; floor " + or_nothing(floor, 2) + "; a load from 16 MiB " +
@@ -77,7 +93,7 @@ Row mix_growth_row(const Measured& measured) {
 }
 
 /// The median of the quotients of two counters of a repetition.
-double median_quotient(const Samples& samples, const std::string& a, const std::string& b) {
+Figure median_quotient(const Samples& samples, const std::string& a, const std::string& b) {
   std::vector<double> quotients;
   for (std::size_t i = 0; i < samples.counters.at(a).size(); ++i) {
     quotients.push_back(samples.counters.at(a)[i] / samples.counters.at(b)[i]);
@@ -110,42 +126,30 @@ std::vector<double> replays(const Measured& measured, const std::string& adapter
   std::vector<double> traces;
   for (const auto& [name, samples] : measured) {
     if (name.rfind("replay/", 0) != 0 || name.substr(name.rfind('/') + 1) != adapter) continue;
-    traces.push_back(median(samples.cpu_ns) / samples.counters.at("events").front());
+    if (const Figure ns = median(samples.cpu_ns))
+      traces.push_back(*ns / samples.counters.at("events").front());
   }
   return traces;
 }
 
 }  // namespace
 
-void Collector::ReportRuns(const std::vector<Run>& runs) {
-  for (const Run& run : runs) {
-    if (run.run_type != Run::RT_Iteration || run.error_occurred) continue;
-    Samples& samples = measured_[run.run_name.function_name];
-    const auto iterations = static_cast<double>(run.iterations);
-    samples.cpu_ns.push_back(run.cpu_accumulated_time / iterations * 1e9);
-    for (const auto& [name, counter] : run.counters)
-      samples.counters[name].push_back(counter.value);
-    std::fputc('.', stderr);
-  }
-}
-
-std::vector<Row> figures(const Measured& measured) {
-  const auto cpu = [&](const std::string& name) { return cpu_ns(measured, name); };
+std::vector<Row> figures(const Measured& measured, const std::vector<OtherCompiler>& others) {
+  constexpr double kPairLimit = 0.7, kMixLimit = 0.25;
   std::vector<Row> rows;
-  const auto beside = [&](const std::string& what, double limit) {
-    const Figure ours = cpu(what + "/ashlar"), cub = cpu(what + "/cub");
-    rows.push_back(at_most(what + ": free + malloc, x CUB", over(ours, cub), limit,
-                           " (" + or_nothing(ours, 1) + " ns / " + or_nothing(cub, 1) +
-                               " ns; floor " + or_nothing(cpu(what + "/floor"), 1) + " ns)"));
-  };
-  beside("pair/1MiB", 0.7);
-  beside("mix/10^4", 0.25);
-  rows.push_back(mix_growth_row(measured));
+  rows.push_back(beside_cub_row(measured, "pair/1MiB", kPairLimit));
+  for (const char* mix : {"mix/10^4", "mix-plain/10^4", "mix-64MiB/10^4", "mix-plain-64MiB/10^4"})
+    rows.push_back(beside_cub_row(measured, mix, kMixLimit));
+  for (const OtherCompiler& other : others) {
+    rows.push_back(other_compiler_row(measured, other, "pair/1MiB", kPairLimit));
+    for (const char* mix : {"mix/10^4", "mix-plain/10^4"})
+      rows.push_back(other_compiler_row(measured, other, mix, kMixLimit));
+  }
+  for (const char* mix : {"mix", "mix-plain"}) rows.push_back(mix_growth_row(measured, mix));
   for (const char* what : {"pair", "mix"}) rows.push_back(scaling_row(measured, what));
   rows.push_back(growth_row(measured));
   const std::vector<double> traces = replays(measured, "ashlar");
-  rows.push_back(at_most("replay: ns per event, median of the traces",
-                         traces.empty() ? Figure{} : median(traces), 40,
+  rows.push_back(at_most("replay: ns per event, median of the traces", median(traces), 40,
                          " over " + std::to_string(traces.size()) + " traces"));
   return rows;
 }
@@ -164,7 +168,7 @@ void print_medians(std::ostream& out, const Measured& measured) {
   };
   print_line("median ns (threads-*: by the clock)", [](const char* adapter) { return adapter; });
   for (const std::string& one : cases) {
-    if (one.rfind("growth/", 0) == 0 || one.rfind("mix-growth/", 0) == 0)
+    if (one.rfind("growth/", 0) == 0 || one.find("-growth/") != std::string::npos)
       continue;  // quotients: among the figures
     if (one.rfind("threads-", 0) == 0) {
       for (const char* part : {"alone_ns", "two_streams_ns", "one_stream_ns"}) {
@@ -186,8 +190,37 @@ void print_medians(std::ostream& out, const Measured& measured) {
     if (found == measured.end()) continue;
     out << found->first << ":";
     for (const auto& [name, values] : found->second.counters)
-      out << ' ' << name << ' ' << number(median(values), 0);
+      out << ' ' << name << ' ' << or_nothing(median(values), 0);
     out << '\n';
+  }
+}
+
+void print_left_out(std::ostream& out, const Measured& measured) {
+  for (const auto& [name, samples] : measured) {
+    const std::string note = left_out_note(measured, name);
+    if (!note.empty())
+      out << name << ": " << note << ": a thread was kept from its core in each try\n";
+  }
+}
+
+void print_compilers(std::ostream& out, const Measured& measured,
+                     const std::vector<OtherCompiler>& others) {
+  for (const OtherCompiler& other : others) {
+    if (!other.why_not.empty()) {
+      out << other.name << ": not measured: " << other.why_not << '\n';
+      continue;
+    }
+    const auto print_line = [&](const std::string& title, auto&&... cells) {
+      out << std::left << std::setw(50) << title << std::right;
+      ((out << std::setw(12) << cells), ...);
+      out << '\n';
+    };
+    print_line("median ns by compiler", kThisCompiler, other.name);
+    for (const auto& [name, samples] : other.measured) {
+      if (name.substr(name.rfind('/') + 1) == "ashlar")
+        print_line(name, or_nothing(cpu_ns(measured, name), 1),
+                   or_nothing(median(samples.cpu_ns), 1));
+    }
   }
 }
 

@@ -1,34 +1,21 @@
-// Collects what the benchmarks measured, and prints it as tables, ratios and rows for ci/report.
+// Makes tables, ratios and rows for ci/report of what the benchmarks measured.
 //
 // Thread safety: none.
 #pragma once
 
-#include <map>
 #include <ostream>
 #include <string>
 #include <vector>
 
-#include <benchmark/benchmark.h>
+#include "bench/measured.h"
 
 namespace ashlar::bench {
 
-/// The repetitions of one benchmark.
-struct Samples {
-  std::vector<double> cpu_ns;  ///< per operation
-  std::map<std::string, std::vector<double>> counters;
-};
-/// By the name a case registered: `case/parameter/adapter`.
-using Measured = std::map<std::string, Samples>;
-
-/// Prints nothing but a dot per repetition on stderr, and keeps every repetition.
-class Collector : public benchmark::BenchmarkReporter {
- public:
-  bool ReportContext(const Context&) override { return true; }
-  void ReportRuns(const std::vector<Run>& runs) override;
-  const Measured& measured() const { return measured_; }
-
- private:
-  Measured measured_;
+/// A part of the benchmarks in a program that another compiler has built.
+struct OtherCompiler {
+  std::string name;
+  std::string why_not;  ///< why it measured nothing; empty where it did
+  Measured measured;
 };
 
 /// One figure with its target. `met` is "true", "false", or "null" where it was not measured, which
@@ -38,10 +25,14 @@ struct Row {
 };
 
 /// The figures that have a target, from the medians of the repetitions.
-std::vector<Row> figures(const Measured& measured);
+std::vector<Row> figures(const Measured& measured, const std::vector<OtherCompiler>& others);
 
-/// Medians per case and adapter, as text.
+/// Medians per case and adapter, as text; how many repetitions were left out; and what this
+/// library's took when others built it.
 void print_medians(std::ostream& out, const Measured& measured);
+void print_left_out(std::ostream& out, const Measured& measured);
+void print_compilers(std::ostream& out, const Measured& measured,
+                     const std::vector<OtherCompiler>& others);
 /// The figures as a text table, and as one JSON object a line with `command` in each.
 void print_figures(std::ostream& out, const std::vector<Row>& rows);
 void print_rows(std::ostream& out, const std::vector<Row>& rows, const std::string& command);

@@ -1,5 +1,8 @@
-// The steady random mix (mix.h) with 10^2 .. 10^6 live blocks, one thread; and how its time grows
-// from 10^2 to 10^5.
+// The steady random mix (steady_mix.h) with 10^2 .. 10^6 live blocks, one thread; and how its time
+// grows from 10^2 to 10^5.
+//
+// mix and mix-growth prefetch their handles and take sizes up to 16 MiB; "-plain" in a name is for
+// plain handles, "-64MiB" for sizes up to 64 MiB.
 //
 // Growth is a quotient within one moment: turns with 10^5 blocks live cost twice as much while
 // neighbours on the machine take the shared cache, and that changes by the minute.
@@ -32,79 +35,102 @@ constexpr std::size_t kMany = 100'000;
 constexpr std::size_t kGrowthTurns = 200'000;
 constexpr int kGrowthRepetitions = 25;
 
-template <class Adapter>
+template <class Adapter, Handles kHandles>
 struct World {
-  explicit World(std::size_t live) : mix(adapter, live, 0, 1) {}
+  World(std::size_t live, double size_max) : mix(adapter, live, 0, 1, size_max) {}
   Adapter adapter;
-  Mix<Adapter> mix;
+  Mix<Adapter, kHandles> mix;
 };
 
-template <class Adapter>
-World<Adapter>& warmed_up(std::shared_ptr<World<Adapter>>& world, std::size_t live) {
-  if (!world) world = std::make_shared<World<Adapter>>(live);
-  for (std::size_t i = std::min(2 * live, kWarmUpTurnsMax); i > 0; --i) world->mix.turn();
-  return *world;
-}
+/// A world that is made when a benchmark first runs in it.
+template <class Adapter, Handles kHandles>
+class LazyWorld {
+ public:
+  LazyWorld(std::size_t live, double size_max) : live_(live), size_max_(size_max) {}
 
-template <class Adapter>
-void mix(benchmark::State& state, std::shared_ptr<World<Adapter>>& world, std::size_t live) {
-  World<Adapter>& warm = warmed_up(world, live);
-  for (auto _ : state) warm.mix.turn();
-}
+  World<Adapter, kHandles>& warmed_up() {
+    if (!world_) world_ = std::make_unique<World<Adapter, kHandles>>(live_, size_max_);
+    for (std::size_t i = std::min(2 * live_, kWarmUpTurnsMax); i > 0; --i) world_->mix.turn();
+    return *world_;
+  }
+
+ private:
+  std::size_t live_;
+  double size_max_;
+  std::unique_ptr<World<Adapter, kHandles>> world_;
+};
 
 /// ns of CPU time a turn.
-template <class Adapter>
-double time_turns(std::shared_ptr<World<Adapter>>& world, std::size_t live) {
-  World<Adapter>& warm = warmed_up(world, live);
+template <class Adapter, Handles kHandles>
+double time_turns(LazyWorld<Adapter, kHandles>& world) {
+  World<Adapter, kHandles>& warm = world.warmed_up();
   const std::clock_t begin = std::clock();
   for (std::size_t i = 0; i < kGrowthTurns; ++i) warm.mix.turn();
   return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC * 1e9 /
          static_cast<double>(kGrowthTurns);
 }
 
-template <class Adapter>
+constexpr const char* suffix(Handles handles) { return handles == Handles::kPlain ? "-plain" : ""; }
+
+template <class Adapter, Handles kHandles>
 void register_growth_of() {
-  const auto few = std::make_shared<std::shared_ptr<World<Adapter>>>();
-  const auto many = std::make_shared<std::shared_ptr<World<Adapter>>>();
-  const std::string name = std::string("mix-growth/10^2..10^5/") + Adapter::kName;
+  using Lazy = LazyWorld<Adapter, kHandles>;
+  const auto few = std::make_shared<Lazy>(kFew, kMixSizeMax);
+  const auto many = std::make_shared<Lazy>(kMany, kMixSizeMax);
   const auto growth = [few, many](benchmark::State& state) {
     for (auto _ : state) {
-      const double few_before = time_turns(*few, kFew);
-      const double with_many = time_turns(*many, kMany);
-      const double with_few = (few_before + time_turns(*few, kFew)) / 2;
+      const double few_before = time_turns(*few);
+      const double with_many = time_turns(*many);
+      const double with_few = (few_before + time_turns(*few)) / 2;
       state.counters["few_ns"] = with_few;
       state.counters["many_ns"] = with_many;
       state.counters["growth"] = with_many / with_few;
     }
   };
+  const std::string name =
+      std::string("mix") + suffix(kHandles) + "-growth/10^2..10^5/" + Adapter::kName;
   benchmark::RegisterBenchmark(name.c_str(), growth)
       ->Iterations(1)
       ->Repetitions(kGrowthRepetitions);
 }
 
+struct Sizes {
+  const char* suffix;
+  double max;
+};
+constexpr Sizes kSizes{"", kMixSizeMax};
+constexpr Sizes kLargeSizes{"-64MiB", kMixLargeSizeMax};
+
+/// The mix with 10^exponent live blocks, of every adapter.
+template <Handles kHandles>
+void register_mix_of(const Sizes& sizes, int exponent) {
+  std::size_t live = 1;
+  for (int i = 0; i < exponent; ++i) live *= 10;
+  const std::string name = std::string("mix") + suffix(kHandles) + sizes.suffix + "/10^" +
+                           std::to_string(exponent) + "/";
+  for_each_adapter([&](auto tag) {
+    using Adapter = typename decltype(tag)::type;
+    if (std::is_same_v<Adapter, MallocAdapter> && live > kMallocLiveMax) return;
+    const auto world = std::make_shared<LazyWorld<Adapter, kHandles>>(live, sizes.max);
+    benchmark::RegisterBenchmark((name + Adapter::kName).c_str(), [world](benchmark::State& state) {
+      World<Adapter, kHandles>& warm = world->warmed_up();
+      for (auto _ : state) warm.mix.turn();
+    });
+  });
+}
+
 }  // namespace
 
 void register_mix() {
-  register_growth_of<AshlarAdapter>();
-  register_growth_of<FloorAdapter>();
-  const struct {
-    const char* name;
-    std::size_t live;
-  } counts[] = {
-      {"10^2", 100}, {"10^3", 1'000}, {"10^4", 10'000}, {"10^5", 100'000}, {"10^6", 1'000'000}};
-  for (const auto& count : counts) {
-    for_each_adapter([&](auto tag) {
-      using Adapter = typename decltype(tag)::type;
-      if (std::is_same_v<Adapter, MallocAdapter> && count.live > kMallocLiveMax) return;
-      const std::string name = std::string("mix/") + count.name + "/" + Adapter::kName;
-      // made when the benchmark first runs
-      auto world = std::make_shared<std::shared_ptr<World<Adapter>>>();
-      benchmark::RegisterBenchmark(name.c_str(),
-                                   [world, live = count.live](benchmark::State& state) {
-                                     mix<Adapter>(state, *world, live);
-                                   });
-    });
-  }
+  register_growth_of<AshlarAdapter, Handles::kPrefetched>();
+  register_growth_of<FloorAdapter, Handles::kPrefetched>();
+  register_growth_of<AshlarAdapter, Handles::kPlain>();
+  register_growth_of<FloorAdapter, Handles::kPlain>();
+  for (const int exponent : {2, 3, 4, 5, 6})
+    register_mix_of<Handles::kPrefetched>(kSizes, exponent);
+  for (const int exponent : {2, 4, 5}) register_mix_of<Handles::kPlain>(kSizes, exponent);
+  register_mix_of<Handles::kPrefetched>(kLargeSizes, 4);
+  register_mix_of<Handles::kPlain>(kLargeSizes, 4);
 }
 
 }  // namespace ashlar::bench

@@ -1,11 +1,13 @@
 // The steady random mix: N live blocks; again and again one is picked at random, freed, and
 // replaced by a new size.
 //
-// Sizes are log-uniform over 512 B .. 16 MiB (mean 1.6 MiB), drawn from a table of 4096 that is the
-// same for every adapter, N and machine; so are the picks. Sizes are not rounded to anything: real
-// requests are not either. The next pick's handle is fetched a turn ahead: who frees a block has
-// just used what held its address, and a miss in the harness's own array of 10^5 handles is not the
-// allocator's.
+// Sizes are log-uniform over 512 B .. 16 MiB (mean 1.6 MiB), or .. 64 MiB (mean 5.7 MiB), drawn
+// from a table of 4096 that is the same for every adapter, N and machine; so are the picks. Sizes
+// are not rounded to anything: real requests are not either.
+//
+// Handles are prefetched or plain. Prefetched: the next pick's handle is fetched a turn ahead. Who
+// frees a block has just used what held its address, and a miss in the harness's own array of 10^5
+// handles is not the allocator's. Plain: the handle is loaded when its block is freed.
 // Thread safety: none.
 #pragma once
 
@@ -20,15 +22,18 @@ namespace ashlar::bench {
 
 inline constexpr double kMixSizeMin = 512;
 inline constexpr double kMixSizeMax = 16 << 20;
+inline constexpr double kMixLargeSizeMax = 64 << 20;
+
+enum class Handles { kPrefetched, kPlain };
 
 class SizeTable {
  public:
-  SizeTable() {
+  explicit SizeTable(double size_max) {
     spec::Random random(20240607);
     for (std::uint32_t& size : sizes_) {
       const double part = static_cast<double>(random.next() >> 11) * 0x1p-53;
       size = static_cast<std::uint32_t>(kMixSizeMin *
-                                        std::exp2(part * std::log2(kMixSizeMax / kMixSizeMin)));
+                                        std::exp2(part * std::log2(size_max / kMixSizeMin)));
     }
   }
   std::uint32_t at(std::uint64_t number) const { return sizes_[number % sizes_.size()]; }
@@ -37,13 +42,14 @@ class SizeTable {
   std::array<std::uint32_t, 4096> sizes_;
 };
 
-template <class Adapter>
+template <class Adapter, Handles kHandles = Handles::kPrefetched>
 class Mix {
  public:
   /// Fills `live` blocks and turns every one over about three times, so that what is timed is the
   /// steady state.
-  Mix(Adapter& adapter, std::size_t live, unsigned stream, std::uint64_t seed)
-      : adapter_(adapter), random_(seed), stream_(stream), blocks_(live) {
+  Mix(Adapter& adapter, std::size_t live, unsigned stream, std::uint64_t seed,
+      double size_max = kMixSizeMax)
+      : adapter_(adapter), table_(size_max), random_(seed), stream_(stream), blocks_(live) {
     for (auto& block : blocks_) block = adapter_.allocate(table_.at(random_.next()), stream_);
     next_ = random_.next();
     for (std::size_t i = 0; i < 3 * live; ++i) turn();
@@ -58,7 +64,7 @@ class Mix {
   void turn() {
     const std::uint64_t number = next_;
     next_ = random_.next();
-    __builtin_prefetch(&blocks_[place(next_)]);
+    if constexpr (kHandles == Handles::kPrefetched) __builtin_prefetch(&blocks_[place(next_)]);
     auto& block = blocks_[place(number)];
     adapter_.free(block);
     block = adapter_.allocate(table_.at(number), stream_);

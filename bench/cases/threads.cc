@@ -12,13 +12,18 @@
 #include <barrier>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+
+#include <sys/resource.h>
+#include <time.h>
 
 #include <benchmark/benchmark.h>
 
 #include "bench/cases/adapters.h"
 #include "bench/cases/cases.h"
+#include "bench/cases/repetition.h"
 #include "bench/cases/steady_mix.h"
 
 namespace ashlar::bench {
@@ -52,25 +57,49 @@ class Pair {
 
 using Clock = std::chrono::steady_clock;
 
+/// What the calling thread has had of its core so far.
+struct CoreUse {
+  double cpu_seconds = 0;
+  long preemptions = 0;
+
+  static CoreUse now() {
+    timespec time{};
+    rusage usage{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    getrusage(RUSAGE_THREAD, &usage);
+    return {static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9,
+            usage.ru_nivcsw};
+  }
+};
+
 /// What a thread did in one part of a moment.
 struct Part {
   Clock::time_point begin, end;
   std::uint64_t turns = 0;
+  CoreUse core;
 
   double seconds() const { return std::chrono::duration<double>(end - begin).count(); }
   /// Turns per second.
   double rate() const { return static_cast<double>(turns) / seconds(); }
+  /// Did the scheduler leave it its core, but for a tenth of the time? A thread that waits gives
+  /// its core away itself, and is not preempted.
+  bool kept_its_core() const {
+    return core.preemptions == 0 || core.cpu_seconds >= 0.9 * seconds();
+  }
 };
 
 template <class Work>
 Part go_on_with(Work& work) {
   Part part;
+  const CoreUse before = CoreUse::now();
   part.begin = Clock::now();
   do {
     for (int i = 0; i < kTurnsBetweenLooks; ++i) work.turn();
     part.turns += kTurnsBetweenLooks;
     part.end = Clock::now();
   } while (part.seconds() < kPartSeconds);
+  const CoreUse after = CoreUse::now();
+  part.core = {after.cpu_seconds - before.cpu_seconds, after.preemptions - before.preemptions};
   return part;
 }
 
@@ -104,6 +133,13 @@ class Couple {
 /// By thread.
 struct Parts {
   Part alone[2], two_streams[2], one_stream[2];
+
+  bool are_sound() const {
+    for (const auto* both : {&alone, &two_streams, &one_stream}) {
+      if (!(*both)[0].kept_its_core() || !(*both)[1].kept_its_core()) return false;
+    }
+    return were_together(two_streams) && were_together(one_stream);
+  }
 };
 
 /// One thread's part in the moment. make(stream, seed) makes what it turns.
@@ -125,43 +161,37 @@ void go_through(Couple& couple, unsigned thread, Make&& make, Parts* parts) {
   parts->one_stream[thread] = go_on_with(work);
 }
 
+/// Nothing where the moment is unsound.
 template <class Make>
-void moment(benchmark::State& state, Make&& make) {
-  for (auto _ : state) {
-    Couple couple;
-    Parts parts;
-    std::thread second([&] { go_through(couple, 1, make, &parts); });
-    go_through(couple, 0, make, &parts);
-    second.join();
-    if (!were_together(parts.two_streams) || !were_together(parts.one_stream)) {
-      state.SkipWithError("the threads did not run together");
-      return;
-    }
-    const double alone = (parts.alone[0].rate() + parts.alone[1].rate()) / 2;
-    const double two_streams = parts.two_streams[0].rate() + parts.two_streams[1].rate();
-    state.counters["alone_ns"] = 1e9 / alone;
-    state.counters["two_streams_ns"] = 1e9 / two_streams;
-    state.counters["one_stream_ns"] =
-        1e9 / (parts.one_stream[0].rate() + parts.one_stream[1].rate());
-    state.counters["scaling"] = two_streams / alone;
-  }
+std::optional<Counters> moment(Make&& make) {
+  Couple couple;
+  Parts parts;
+  std::thread second([&] { go_through(couple, 1, make, &parts); });
+  go_through(couple, 0, make, &parts);
+  second.join();
+  if (!parts.are_sound()) return {};
+  const double alone = (parts.alone[0].rate() + parts.alone[1].rate()) / 2;
+  const double two_streams = parts.two_streams[0].rate() + parts.two_streams[1].rate();
+  const double one_stream = parts.one_stream[0].rate() + parts.one_stream[1].rate();
+  return Counters{{"alone_ns", 1e9 / alone},
+                  {"two_streams_ns", 1e9 / two_streams},
+                  {"one_stream_ns", 1e9 / one_stream},
+                  {"scaling", two_streams / alone}};
 }
 
 template <class Adapter>
 void register_for() {
-  const auto pairs = [adapter = std::make_shared<Adapter>()](benchmark::State& state) {
-    moment(state, [&](unsigned stream, unsigned) { return Pair<Adapter>(*adapter, stream); });
-  };
-  const auto mixes = [adapter = std::make_shared<Adapter>()](benchmark::State& state) {
-    moment(state, [&](unsigned stream, unsigned seed) {
-      return Mix<Adapter>(*adapter, kLivePerThread, stream, seed);
-    });
-  };
   const std::string name = Adapter::kName;
-  for (auto* registered : {benchmark::RegisterBenchmark(("threads-pair/" + name).c_str(), pairs),
-                           benchmark::RegisterBenchmark(("threads-mix/" + name).c_str(), mixes)}) {
-    registered->Iterations(1)->Repetitions(kRepetitions);
-  }
+  register_repetitions(
+      "threads-pair/" + name, kRepetitions, [adapter = std::make_shared<Adapter>()] {
+        return moment([&](unsigned stream, unsigned) { return Pair<Adapter>(*adapter, stream); });
+      });
+  register_repetitions("threads-mix/" + name, kRepetitions,
+                       [adapter = std::make_shared<Adapter>()] {
+                         return moment([&](unsigned stream, unsigned seed) {
+                           return Mix<Adapter>(*adapter, kLivePerThread, stream, seed);
+                         });
+                       });
 }
 
 }  // namespace
