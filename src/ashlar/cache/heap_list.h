@@ -59,7 +59,7 @@ class HeapList {
 
   DeviceCache& owner_;
   const Bytes granule_;
-  StreamTable table_;  ///< read without the lock, changed under it
+  StreamTable table_ ASHLAR_UNGUARDED;  ///< read without the lock, changed under it
   alignas(64) std::atomic<StreamHeap*> first_{nullptr};
   alignas(64) mutable Mutex lock_;
   StreamHeap* last_ ASHLAR_GUARDED_BY(lock_) = nullptr;

@@ -57,8 +57,8 @@ class Reclaimer {
   Driver& driver_;
   SegmentSupply& supply_;
   ReclaimLock lock_;
-  Epochs epochs_;
-  StreamReuse reuse_;
+  Epochs epochs_ ASHLAR_UNGUARDED;      ///< its members need the role `reclaiming`
+  StreamReuse reuse_ ASHLAR_UNGUARDED;  ///< likewise
   std::atomic<std::uint64_t> waits_{0};
 };
 
