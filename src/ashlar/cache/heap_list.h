@@ -2,6 +2,10 @@
 //
 // Purpose: the first step of every allocation, without a lock; and one place that makes heaps.
 // Thread safety: any thread. The list only grows, so it is walked without a lock; heaps die with it.
+//
+// Invariants:
+//   (1) every heap of the list is in the table, under the identity of the stream that it serves;
+//   (2) no two heaps serve one stream.
 #pragma once
 
 #include <atomic>
@@ -34,6 +38,9 @@ class HeapList {
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(lock_);
   /// The same without a forgotten heap, for callers that may not wait for the slow rungs.
   StreamHeap* get_or_make(const Stream& stream) noexcept ASHLAR_EXCLUDES(lock_);
+
+  /// nullptr, or the broken invariant. Quiescent.
+  const char* validate() const noexcept ASHLAR_EXCLUDES(lock_);
 
   class Iterator {
    public:

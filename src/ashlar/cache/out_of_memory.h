@@ -8,16 +8,17 @@
 
 #include <ashlar/base/export.h>
 #include <ashlar/cache/config.h>
+#include <ashlar/device/device.h>
 
 namespace ashlar::inline v0::cache {
 
 struct ASHLAR_API OutOfMemory {
   DeviceId device;
   Bytes requested;
-  Bytes rounded;       ///< what the pools were searched for
-  Bytes segment;       ///< what the driver was asked for
-  Bytes device_total;  ///< zero when the driver did not say
-  Bytes device_free;
+  Bytes rounded;  ///< what the pools were searched for
+  Bytes segment;  ///< what the driver was asked for
+  /// What the driver says of the device; all zero if it does not say.
+  device::MemoryInfo device_memory;
   Bytes limit;                ///< the memory limit in force; Bytes::max() = none
   Bytes reserved;             ///< by this allocator on this device
   Bytes allocated;            ///< live
