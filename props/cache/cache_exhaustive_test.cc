@@ -110,7 +110,7 @@ class Speller {
   /// A 128-bit hash of the snapshot and the queues.
   State state() {
     words_.clear();
-    const cache::Snapshot& map = lockstep_.model()->view(DeviceId{0});
+    const cache::Snapshot& map = lockstep_.model()->device(DeviceId{0}).map.view;
     for (const cache::SnapshotSegment& segment : map.segments) {
       words_.insert(words_.end(), {segment.base.value(), segment.size.count(),
                                    segment.stream.value(), segment.block_count});

@@ -61,7 +61,8 @@ void CacheLockstep::build() {
   judge.walk_every = options_.walk_every;
   judge.validate_every = options_.validate_every;
   judge.stats_every = options_.stats_every;
-  model_ = std::make_unique<CacheModel>(*subject_, std::move(witnesses), judge);
+  judge.walker = options_.walker;
+  model_ = std::make_unique<CacheModel>(*subject_, witnesses, judge);
   for (std::uint32_t i = 0; i < gpu_->device_count(); ++i) {
     model_->set_capacity(device_id(i), plan_.machine.capacities[i].count());
   }

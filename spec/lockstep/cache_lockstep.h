@@ -45,9 +45,10 @@ class CacheLockstep {
  public:
   struct Options {
     CacheFactory factory;
-    std::uint32_t walk_every = 1;        ///< CacheModel::Options
-    std::uint32_t validate_every = 256;  ///< likewise
-    std::uint32_t stats_every = 1;       ///< likewise
+    std::uint32_t walk_every = 1;                    ///< CacheModel::Options
+    std::uint32_t validate_every = 256;              ///< likewise
+    std::uint32_t stats_every = 1;                   ///< likewise
+    WalkerFactory walker = make_incremental_walker;  ///< likewise
     /// The frees that end a world are walked once, after the last of them. So it is anyway where
     /// walks are sparse.
     bool defers_last_walks = false;

@@ -27,8 +27,8 @@ std::string describe(std::uint64_t address, std::uint64_t size, const char* stat
 std::string side_by_side(const CacheModel& model, DeviceId device,
                          const cache::Snapshot& snapshot) {
   std::string text = line(" ", "model", "subject");
-  auto own = model.owned(device).begin();
-  const auto end = model.owned(device).end();
+  auto own = model.device(device).books.owned().begin();
+  const auto end = model.device(device).books.owned().end();
   const auto mine = [&](std::uint64_t before) {  // what only the model knows, up to that address
     for (; own != end && own->first < before; ++own) {
       text += line(
