@@ -183,8 +183,8 @@ const LockstepResult& CacheLockstep::finish() {
     if (!model_->verdict().is_good()) diverge(kTheEnd);
   }
   if (model_ != nullptr) {
-    result_.checks = model_->checks();
-    result_.walks = model_->walks();
+    result_.checks = model_->schedule().calls();
+    result_.walks = model_->schedule().walks();
     result_.address_hash = model_->address_hash();
   }
   if (!is_over_) judge_destructor();

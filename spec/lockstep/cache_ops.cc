@@ -10,7 +10,6 @@ namespace ashlar::spec {
 
 namespace {
 
-constexpr std::uint32_t kNoStream = CacheWorld::kNoStream;
 using Pointer = CacheWorld::Pointer;
 
 /// Addresses that no device gives out: free-foreign frees near one of them.

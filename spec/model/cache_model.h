@@ -30,8 +30,8 @@ class CacheModel {
     /// Every so many walks the subject's own validate() runs too (C5): it costs far more than the
     /// walk.
     std::uint32_t validate_every = 256;
-    /// Every so many calls the statistics are read (C15); 1 = always. They are totals: what one
-    /// call miscounts stays wrong.
+    /// Every so many calls the statistics are read (C15); 1 = always. They are totals, so that what
+    /// one call miscounts stays wrong.
     std::uint32_t stats_every = 1;
     WalkerFactory walker = make_incremental_walker;
   };
@@ -93,9 +93,9 @@ class CacheModel {
   /// What ended the device, or kOk.
   Code end_of(DeviceId device) const;
   std::uint64_t address_hash() const { return state_.address_hash.value(); }
-  std::uint64_t walks() const { return schedule_.walks(); }
-  std::uint64_t checks() const { return schedule_.calls(); }
-  /// Everything that is known of a device, for those who tell what the model saw.
+  /// Calls judged and walks made.
+  const WalkSchedule& schedule() const { return schedule_; }
+  /// All that is known of a device: for reports and other checkers.
   const JudgedDevice& device(DeviceId id) const { return state_.at(id); }
 
   // Beside the calls.
@@ -103,12 +103,12 @@ class CacheModel {
   void judge_empty(DeviceId device);
   /// The subject's own walk over all its structures, now (C5).
   void judge_structure();
-  /// Every device's whole map and statistics, now, but where they have just been judged.
+  /// Every device's whole map and statistics, now, except where the last call had them judged.
   void judge_maps();
-  /// From here to resume_walks() calls are judged by their answers alone, as in a run of frees that
-  /// ends a world.
+  /// From here to resume_walks() calls are judged by their answers alone: for the frees that end a
+  /// world.
   void defer_walks() { schedule_.set_deferring(true); }
-  /// Makes up for it: judge_maps(). Peaks are not judged from then on: what they did was not seen.
+  /// judge_maps(). From then on peaks are not judged, since no walk saw them change.
   void resume_walks();
 
  private:
