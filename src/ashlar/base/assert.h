@@ -1,14 +1,18 @@
 // The three kinds of check.
 //
-//   ASHLAR_REQUIRE(condition, code, why)  a caller's misuse: always on, returns a typed Status from
-//   the function. ASHLAR_ASSERT(condition, why)         our own mistake: on in every build but
-//   release (ASHLAR_ASSERTIONS), aborts. ASHLAR_VALIDATE(structure)            a whole-structure
-//   walk, structure.validate(): on in fuzz and property builds
-//                                         (ASHLAR_VALIDATION), aborts with the clause that broke.
+// Purpose: one macro for each kind.
 //
-// `why` begins with the clause or numbered invariant it keeps ("C3: ..."). Conditions have no side
-// effects.
-// Thread safety: any thread.
+//   ASHLAR_REQUIRE(condition, code, why)
+//       A caller's misuse. Always on; returns a typed Status from the enclosing function.
+//   ASHLAR_ASSERT(condition, why)
+//       A bug in the library. On in every build but release (ASHLAR_ASSERTIONS); aborts.
+//   ASHLAR_VALIDATE(structure)
+//       A walk over the whole structure, structure.validate(). On in fuzz and property builds
+//       (ASHLAR_VALIDATION); aborts with the text of the broken invariant.
+//
+// `why` begins with the clause or numbered invariant that the check keeps ("C3: ..."). A condition
+// has no side effects.
+// Thread safety: usable from any thread.
 #pragma once
 
 #include <cstdio>
@@ -39,14 +43,14 @@ namespace ashlar::inline v0 {
 #define ASHLAR_ASSERT(condition, why) \
   ((condition) ? static_cast<void>(0) : ::ashlar::own_mistake(__FILE__, __LINE__, (why)))
 #else
-// Not evaluated, but what stands in the condition counts as used; a type leaves no region in a
-// coverage report either.
+// The condition is not evaluated, but the names in it count as used, so that the compiler does not
+// warn of unused variables. As a type it leaves no region in a coverage report either.
 #define ASHLAR_ASSERT(condition, why) \
   static_cast<void>(static_cast<decltype(static_cast<bool>(condition))*>(nullptr))
 #endif
 
 #if ASHLAR_VALIDATION
-// The structure's validate() returns nullptr, or the text of the broken invariant.
+// validate() returns nullptr, or the text of the broken invariant.
 #define ASHLAR_VALIDATE(structure)                       \
   do {                                                   \
     if (const char* broken = (structure).validate())     \

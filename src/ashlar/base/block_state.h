@@ -1,4 +1,4 @@
-// What state a block is in, as a snapshot shows it.
+// The state of a block, as the block pool keeps it and a snapshot shows it.
 //
 // Thread safety: plain values.
 #pragma once
@@ -7,13 +7,13 @@
 
 namespace ashlar::inline v0 {
 
-/// As wide as it is so that a snapshot's blocks have no padding, and whole runs of them compare as
-/// bytes.
+/// 32 bits wide, so that the blocks of a snapshot have no padding and runs of them can be compared
+/// as bytes.
 enum class BlockState : std::uint32_t {
   kFree,       ///< in the free index; merges with free neighbours
   kLive,       ///< owned by a caller
-  kPending,    ///< freed by its owner, uses not yet complete: not free, not live
-  kInTransfer  ///< lifted out by a slow path (C18): findable by nobody
+  kPending,    ///< freed by its owner while uses are incomplete: neither free nor live
+  kInTransfer  ///< taken out by a slow path (C18): no search finds it
 };
 
 }  // namespace ashlar::inline v0

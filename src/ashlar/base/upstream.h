@@ -1,8 +1,8 @@
-// What a layer that hands out memory asks of the one below it.
+// The interface of an allocator that another layer gets its memory from.
 //
-// Purpose: a plan's replay falls back to an allocator it does not know (src/ashlar/plan knows no
-// device), a recorder listens to one, a router picks one. The caching allocator stands behind it by
-// cache/caching_upstream.h.
+// Purpose: a plan's replay falls back to an allocator through it (src/ashlar/plan knows no device),
+// a recorder records the calls to one, and a router forwards each request to one of several.
+// cache/caching_upstream.h adapts the caching allocator to it.
 // Thread safety: every member may be called from any thread.
 #pragma once
 
@@ -12,19 +12,21 @@
 
 namespace ashlar::inline v0 {
 
-/// Stream-ordered memory: what is allocated on a stream is for work enqueued on it from then on;
-/// what is freed comes back in that stream's order. No member throws.
+/// A stream-ordered allocator. Memory allocated on a stream may be used by work enqueued on that
+/// stream afterwards; freed memory becomes available again in that stream's order. No member
+/// throws.
 class ASHLAR_API Upstream {
  public:
   virtual ~Upstream() = default;
 
-  /// At least `size` bytes; zero bytes give the null address. A failed call changes nothing.
+  /// Allocates at least `size` bytes; returns the null address for zero bytes. A failed call has no
+  /// effect.
   virtual Result<Address> allocate(Bytes size, const Stream& stream) noexcept = 0;
-  /// Ends an allocation of this upstream. Null is nothing. kUnknownPointer or kDoubleFree, and
-  /// nothing changes, for what is none of its live ones. Never allocates.
+  /// Frees an allocation of this upstream. Freeing null is a no-op. Returns kUnknownPointer or
+  /// kDoubleFree, without effect, if `address` is not live here. Never allocates.
   virtual Status free(Address address) noexcept = 0;
-  /// The memory at `address` is used by work on `stream` too. Errors as free, and kOutOfMemory
-  /// where there is no room to note it.
+  /// Records that work on `stream` uses the memory at `address` too. Errors as free(), and
+  /// kOutOfMemory if host bookkeeping memory cannot be allocated.
   virtual Status record_use(Address address, const Stream& stream) noexcept = 0;
 };
 

@@ -1,32 +1,34 @@
-// The one seam to the machine: everything the library asks of a GPU or an OS.
+// Device: the library's only interface to a machine. Every call to a GPU driver or an OS for device
+// memory, streams and events goes through it.
 //
-// Purpose: this header is the written contract of the trusted part. Behind it stand the host
-// (device/host_device.h), the CUDA driver (later), and the simulated GPU (spec/gpu).
+// Purpose: this header is the written contract of the part that the library trusts. It is
+// implemented by the host (device/host_device.h), by the simulated GPU (spec/gpu), and later by the
+// CUDA driver.
 // Thread safety: every member may be called from any thread at any time.
 //
 // Contract (D-clauses; the simulated GPU checks the caller's side, conformance tests check the
 // implementor's):
-//   D1  No call throws. No call allocates or takes a lock of the allocator's. A failed call changes
-//       nothing, unless said.
-//   D2  One Device object is one device; each call acts on it whatever device the calling thread
-//       has current.
-//   D3  Address ranges handed out and not returned are disjoint, over all devices of one machine.
-//       Addresses may be handed out again after they were returned.
+//   D1  No call throws. No call allocates from the allocator or takes one of its locks. A failed
+//       call changes nothing, unless stated otherwise.
+//   D2  A Device object is one device. Each call acts on that device, whichever device is current
+//       on the calling thread.
+//   D3  Address ranges handed out and not returned are disjoint, over all devices of one machine. A
+//       returned address may be handed out again.
 //   D4  segment_free and page_unmap may be called only when every kernel that uses the range is
-//       done. They are ordered by no stream and are no fence: no synchronous side effect may be
-//       relied on (design: page-remapping, "Order").
-//   D5  An event captures the work enqueued on its stream before event_record. event_query: ok when
-//       that work is done, kNotReady before, ok for an event never recorded. Recording again
-//       replaces what the event stands for.
-//   D6  While a stream captures: event_query and event_synchronize of an event recorded in the
-//       capture, and segment_alloc/segment_free/page_* from a thread whose capture mode forbids
-//       them, fail with kCaptureUnsafe and invalidate the capture. exchange_capture_mode(kRelaxed)
-//       on the calling thread permits the latter.
+//       done. They are not ordered with any stream and are not a fence: a caller may not rely on a
+//       synchronising side effect (design: page-remapping, "Order").
+//   D5  event_record makes the event stand for the work enqueued on the stream before it, and
+//       replaces what the event stood for. event_query returns ok when that work is done, kNotReady
+//       before that, and ok for an event that was never recorded.
+//   D6  While a stream captures, two kinds of call fail with kCaptureUnsafe and invalidate the
+//       capture: event_query and event_synchronize of an event recorded in the capture; and
+//       segment_alloc, segment_free and page_* on a thread whose capture mode forbids them.
+//       exchange_capture_mode(kRelaxed) permits the second kind on the calling thread.
 //   D7  A handle is dead once destroyed; its value may come back as another stream's handle.
-//       Passing a dead handle is a caller's error that real drivers need not report.
-//   D8  kDeviceLost and kTornDown are sticky: every later call returns the same. The work of a lost
-//       device touches no memory any more, its own or another's. kTornDown says that the driver is
-//       unloaded, and with it all its devices.
+//       Passing a dead handle is the caller's error, which a real driver need not report.
+//   D8  kDeviceLost and kTornDown are sticky: every later call returns the same code. The work of a
+//       lost device no longer touches any memory, its own or another device's. kTornDown means that
+//       the driver is unloaded, and all its devices with it.
 #pragma once
 
 #include <ashlar/base/export.h>
@@ -35,32 +37,33 @@
 
 namespace ashlar::inline v0::device {
 
-/// The fixed facts about a device.
+/// The properties of a device, which never change.
 struct DeviceTraits {
-  DeviceId id;
-  /// every segment_alloc is at least so aligned (CUDA states 256; 512 in practice)
+  DeviceId id;  ///< the ordinal of the device
+  /// the least alignment of a segment (CUDA documents 256 bytes; in practice it is 512)
   Bytes address_alignment{512};
-  Bytes page_granularity{2_MiB};  ///< pages, reservations and mappings are multiples of this
-  bool has_virtual_memory = false;
-  bool host_accessible = false;  ///< may the calling CPU dereference its addresses?
+  Bytes page_granularity{2_MiB};    ///< sizes of pages and mappings are multiples of it
+  bool has_virtual_memory = false;  ///< address_reserve and page_* are supported
+  bool host_accessible = false;     ///< the CPU can dereference its addresses
 };
 
-/// A timeout for event_synchronize: none.
+/// The timeout of an event_synchronize that never gives up.
 inline constexpr std::uint32_t kWaitForever = 0xffffffffu;
 
+/// What a device says of its memory (cudaMemGetInfo).
 struct MemoryInfo {
-  Bytes free;
-  Bytes total;
+  Bytes free;   ///< not in use by any process
+  Bytes total;  ///< of the device
 };
 
-/// Is a stream capturing? (cuStreamIsCapturing.)
+/// Whether a stream is capturing (cuStreamIsCapturing).
 enum class CaptureStatus : unsigned char { kNone, kActive, kInvalidated };
 
 /// A thread's capture interaction mode (cudaStreamCaptureMode).
 enum class CaptureMode : unsigned char { kGlobal, kThreadLocal, kRelaxed };
 
-/// The kinds of call, for ledgers, fault injection, cost models and counters. Append only: numbers
-/// stand in `.ops` files.
+/// The kinds of call, for ledgers, fault injection, cost models and counters. Append only, because
+/// `.ops` files contain the numbers.
 enum class CallKind : unsigned char {
   kSegmentAlloc = 0,
   kSegmentFree = 1,
@@ -85,68 +88,81 @@ enum class CallKind : unsigned char {
   kPinnedFree = 20,
   kSynchronize = 21,
 };
+/// The number of kinds of call.
 inline constexpr unsigned kCallKinds = 22;
 
-/// "segment-alloc", "event-query", ...: static storage.
+/// The name of the kind: "segment-alloc", "event-query", ...; "unknown" for any other number.
+/// Static storage.
 ASHLAR_API const char* call_name(CallKind kind) noexcept;
 
-/// One device of the machine. See the contract above.
+/// One device of the machine. The contract is at the head of this file.
 class ASHLAR_API Device {
  public:
+  /// Destroys the device object. The allocators over it must be gone.
   virtual ~Device() = default;
 
-  /// Not a driver call. Constant for the life of the object.
+  /// The same for the life of the object. Makes no driver call.
   virtual DeviceTraits traits() const noexcept = 0;
 
   // Segments (cudaMalloc, cudaFree).
-  /// A fresh range of exactly `size` bytes. kOutOfMemory when there is none. REQUIRES: size > 0.
+  /// Allocates a new range of `size` bytes. kOutOfMemory if there is none. REQUIRES: size > 0.
   virtual Result<Address> segment_alloc(Bytes size) noexcept = 0;
-  /// Returns a range got from segment_alloc, whole. kInvalidArgument for any other address.
+  /// Frees the whole range that segment_alloc returned. kInvalidArgument for any other address. See
+  /// D4.
   virtual Status segment_free(Address base) noexcept = 0;
 
   // Virtual memory (cuMemAddressReserve, Create, Map, SetAccess, Unmap, Release, AddressFree).
-  // Sizes and addresses are multiples of page_granularity. kUnsupported where
+  // Sizes and addresses are multiples of page_granularity. Every call returns kUnsupported if
   // traits().has_virtual_memory is false.
+  /// Reserves an address range without memory. kOutOfAddresses if there is none.
   virtual Result<Address> address_reserve(Bytes size, Bytes alignment) noexcept = 0;
+  /// Returns a whole reservation. REQUIRES: nothing is mapped in it.
   virtual Status address_release(Address base, Bytes size) noexcept = 0;
-  /// Physical memory without an address.
+  /// Allocates physical memory, without an address. kOutOfMemory if there is none.
   virtual Result<PageHandle> page_create(Bytes size) noexcept = 0;
-  /// Drops the handle; the memory goes back once it is mapped nowhere.
+  /// Releases the handle. The memory is freed once no mapping of it is left.
   virtual Status page_release(PageHandle page) noexcept = 0;
-  /// Maps the whole handle at `at`, inside one reservation, over a range that is unmapped.
+  /// Maps the whole handle at `at`. REQUIRES: the range lies in one reservation and is unmapped.
   virtual Status page_map(Address at, Bytes size, PageHandle page) noexcept = 0;
-  /// Gives this device read and write access to a mapped range. Until then a touch of it is a
-  /// fault.
+  /// Gives this device read and write access to a mapped range. Accessing it before is a fault.
   virtual Status page_access(Address at, Bytes size) noexcept = 0;
-  /// Unmaps whole mappings. See D4.
+  /// Unmaps the mappings that make up the range. See D4.
   virtual Status page_unmap(Address at, Bytes size) noexcept = 0;
 
   // Events (timing disabled).
+  /// Creates an event, not recorded yet. kOutOfMemory if there is no memory for it.
   virtual Result<EventHandle> event_create() noexcept = 0;
-  /// Legal while the event is pending: the driver lets it finish.
+  /// May be called while the event is pending; its work goes on.
   virtual Status event_destroy(EventHandle event) noexcept = 0;
+  /// Makes the event stand for the work enqueued on `stream` so far (D5).
   virtual Status event_record(EventHandle event, StreamHandle stream) noexcept = 0;
+  /// Ok if the work that the event stands for is done, kNotReady if it is not (D5). Does not block.
   virtual Status event_query(EventHandle event) noexcept = 0;
-  /// Blocks the calling thread until the event's work is done, or for `timeout_ms` at most: then
-  /// kNotReady. kWaitForever never gives up (a simulated machine answers kDeadlock where it could
-  /// never return, and where bounded waits are repeated without end on such a machine).
+  /// Blocks the calling thread until the event's work is done. Returns kNotReady after
+  /// `timeout_ms`; with kWaitForever it never gives up. A simulated machine returns kDeadlock where
+  /// the call could never return, or where bounded waits are repeated without end.
   virtual Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept = 0;
-  /// Work enqueued later on `stream` runs after the event's work. Does not block the host.
+  /// Makes work enqueued on `stream` afterwards wait for the event's work. Does not block the host.
   virtual Status stream_wait(StreamHandle stream, EventHandle event) noexcept = 0;
 
   // Streams.
-  /// The stream's identity (cuStreamGetId; for the per-thread default handle, the calling thread's
-  /// stream).
+  /// The stream that the handle names now (cuStreamGetId). The per-thread default handle names the
+  /// calling thread's stream.
   virtual Result<Stream> identify(StreamHandle handle) noexcept = 0;
+  /// Whether the stream is capturing, and whether that capture was invalidated.
   virtual Result<CaptureStatus> capture_status(StreamHandle stream) noexcept = 0;
-  /// Sets the calling thread's mode and returns the one before.
+  /// Sets the calling thread's capture mode and returns the previous one.
   virtual Result<CaptureMode> exchange_capture_mode(CaptureMode mode) noexcept = 0;
 
-  // The rest.
+  // Memory information, pinned host memory, synchronisation.
+  /// The device's free and total memory.
   virtual Result<MemoryInfo> memory_info() noexcept = 0;
+  /// Allocates `size` bytes of page-locked host memory (cudaHostAlloc). kOutOfMemory if there is
+  /// none. REQUIRES: size > 0.
   virtual Result<Address> pinned_alloc(Bytes size) noexcept = 0;
+  /// Frees the whole range that pinned_alloc returned. kInvalidArgument for any other address.
   virtual Status pinned_free(Address base) noexcept = 0;
-  /// Blocks until all work of the device is done (cudaDeviceSynchronize).
+  /// Blocks the calling thread until all work of the device is done (cudaDeviceSynchronize).
   virtual Status synchronize() noexcept = 0;
 };
 
