@@ -1,7 +1,7 @@
 // Every adapter that this build has, for the cases to walk over.
 #pragma once
 
-#include "bench/adapters/ashlar.h"
+#include "bench/adapters/ashlar_adapter.h"
 #include "bench/adapters/floor.h"
 #ifdef ASHLAR_BENCH_CUB
 #include "bench/adapters/cub.h"

@@ -50,8 +50,8 @@ class Fsdp {
  private:
   Block gather(std::uint32_t layer) {
     const Block whole = recorder_.allocate(bytes_[layer], gather_);
-    recorder_.kernel(gather_, shards_[layer], Touch::kRead);
-    recorder_.kernel(gather_, whole, Touch::kWrite);
+    recorder_.kernel(gather_, shards_[layer], KernelTouch::kRead);
+    recorder_.kernel(gather_, whole, KernelTouch::kWrite);
     return whole;
   }
 
@@ -73,9 +73,9 @@ class Fsdp {
       if (layer + 1 < kLayers) ahead = gather(layer + 1);
       const Block scratch = recorder_.allocate(tokens_ * kHidden * 4 * kElement, kCompute);
       const Block kept = recorder_.allocate(tokens_ * kHidden * kElement, kCompute);
-      recorder_.kernel(kCompute, whole, Touch::kRead);
-      recorder_.kernel(kCompute, scratch, Touch::kReadWrite);
-      recorder_.kernel(kCompute, kept, Touch::kWrite);
+      recorder_.kernel(kCompute, whole, KernelTouch::kRead);
+      recorder_.kernel(kCompute, scratch, KernelTouch::kReadWrite);
+      recorder_.kernel(kCompute, kept, KernelTouch::kWrite);
       recorder_.free(scratch);
       activations_.push_back(kept);
       reshard(whole, layer);
@@ -90,9 +90,9 @@ class Fsdp {
       recorder_.order(gather_, kCompute);
       if (layer > 0) ahead = gather(layer - 1);
       const Block gradient = recorder_.allocate(bytes_[layer], kCompute);
-      recorder_.kernel(kCompute, whole, Touch::kRead);
-      recorder_.kernel(kCompute, activations_.back(), Touch::kRead);
-      recorder_.kernel(kCompute, gradient, Touch::kWrite);
+      recorder_.kernel(kCompute, whole, KernelTouch::kRead);
+      recorder_.kernel(kCompute, activations_.back(), KernelTouch::kRead);
+      recorder_.kernel(kCompute, gradient, KernelTouch::kWrite);
       recorder_.free(activations_.back());
       activations_.pop_back();
       reduce(gradient);
@@ -104,8 +104,8 @@ class Fsdp {
   void reduce(const Block& gradient) {
     recorder_.order(kCompute, reduce_);
     const Block shard = recorder_.allocate(gradient.bytes / kRanks, reduce_);
-    recorder_.kernel(reduce_, gradient, Touch::kRead);
-    recorder_.kernel(reduce_, shard, Touch::kWrite);
+    recorder_.kernel(reduce_, gradient, KernelTouch::kRead);
+    recorder_.kernel(reduce_, shard, KernelTouch::kWrite);
     recorder_.use(gradient, reduce_);
     recorder_.free(gradient);
     reduced_.push_back(shard);  // of the layers in reverse
@@ -116,9 +116,9 @@ class Fsdp {
     recorder_.order(gather_, kCompute);  // nobody reads the shards any more
     for (std::uint32_t layer = 0; layer < kLayers; ++layer) {
       const Block& gradient = reduced_[kLayers - 1 - layer];
-      recorder_.kernel(kCompute, gradient, Touch::kRead);
-      recorder_.kernel(kCompute, states_[layer], Touch::kReadWrite);
-      recorder_.kernel(kCompute, shards_[layer], Touch::kWrite);
+      recorder_.kernel(kCompute, gradient, KernelTouch::kRead);
+      recorder_.kernel(kCompute, states_[layer], KernelTouch::kReadWrite);
+      recorder_.kernel(kCompute, shards_[layer], KernelTouch::kWrite);
       recorder_.free_on(gradient, kCompute);
     }
     reduced_.clear();

@@ -132,7 +132,7 @@ TEST_P(Generators, OrderEveryAccessBehindTheOnesItDependsOnAndAnnounceOtherStrea
         ASSERT_TRUE(live.count(op.arg[1])) << text;
         Known& known = live[op.arg[1]];
         const Clocks::Clock& now = clocks.enqueue(op.arg[0]);
-        const bool is_read = op.arg[2] == static_cast<std::uint64_t>(Touch::kRead);
+        const bool is_read = op.arg[2] == static_cast<std::uint64_t>(KernelTouch::kRead);
         EXPECT_TRUE(Clocks::is_seen(now, known.written)) << text << ": races with a write";
         EXPECT_TRUE(is_read || Clocks::is_seen(now, known.touched))
             << text << ": races with a read";

@@ -27,8 +27,8 @@ Batch copy_batch(WorkloadRecorder& recorder, unsigned copy) {
   batch.side = 160 + 32 * recorder.random().below(3);
   batch.images = recorder.allocate(batch.count * batch.side * batch.side * 3 * 4, copy);
   batch.labels = recorder.allocate(batch.count * 8, copy);
-  recorder.kernel(copy, batch.images, Touch::kWrite);
-  recorder.kernel(copy, batch.labels, Touch::kWrite);
+  recorder.kernel(copy, batch.images, KernelTouch::kWrite);
+  recorder.kernel(copy, batch.labels, KernelTouch::kWrite);
   return batch;
 }
 
@@ -42,19 +42,19 @@ void train_on(WorkloadRecorder& recorder, const Batch& batch, const std::vector<
     }
     const Block output = recorder.allocate(batch.count * side * side * channels * 4, kCompute);
     const Block workspace = recorder.allocate(output.bytes / 2 + 512, kCompute);
-    recorder.kernel(kCompute, layer == 0 ? batch.images : activations.back(), Touch::kRead);
-    recorder.kernel(kCompute, weights[layer], Touch::kRead);
-    recorder.kernel(kCompute, workspace, Touch::kReadWrite);
-    recorder.kernel(kCompute, output, Touch::kWrite);
+    recorder.kernel(kCompute, layer == 0 ? batch.images : activations.back(), KernelTouch::kRead);
+    recorder.kernel(kCompute, weights[layer], KernelTouch::kRead);
+    recorder.kernel(kCompute, workspace, KernelTouch::kReadWrite);
+    recorder.kernel(kCompute, output, KernelTouch::kWrite);
     recorder.free(workspace);
     activations.push_back(output);
   }
-  recorder.kernel(kCompute, batch.labels, Touch::kRead);
+  recorder.kernel(kCompute, batch.labels, KernelTouch::kRead);
   for (std::uint32_t layer = kLayers; layer-- > 0;) {
     const Block gradient = recorder.allocate(weights[layer].bytes, kCompute);
-    recorder.kernel(kCompute, activations.back(), Touch::kRead);
-    recorder.kernel(kCompute, gradient, Touch::kWrite);
-    recorder.kernel(kCompute, weights[layer], Touch::kReadWrite);
+    recorder.kernel(kCompute, activations.back(), KernelTouch::kRead);
+    recorder.kernel(kCompute, gradient, KernelTouch::kWrite);
+    recorder.kernel(kCompute, weights[layer], KernelTouch::kReadWrite);
     recorder.free(activations.back());
     activations.pop_back();
     recorder.free(gradient);

@@ -62,15 +62,15 @@ class Serving {
     request.tokens_end = request.tokens + 8 + recorder_.random().below(128);
     recorder_.mark("request arrives, prompt " + std::to_string(request.tokens));
     const Block prompt = recorder_.allocate(request.tokens * 8, copy_);
-    recorder_.kernel(copy_, prompt, Touch::kWrite);
+    recorder_.kernel(copy_, prompt, KernelTouch::kWrite);
     recorder_.order(copy_, kCompute);
-    recorder_.kernel(kCompute, prompt, Touch::kRead);
+    recorder_.kernel(kCompute, prompt, KernelTouch::kRead);
     recorder_.use(prompt, kCompute);
     recorder_.free(prompt);
     for (std::uint32_t layer = 0; layer < kLayers; ++layer) {
       request.caches.push_back(recorder_.allocate(cache_bytes(request.room), kCompute));
       run_layer(layer, request.tokens);  // the prompt
-      recorder_.kernel(kCompute, request.caches.back(), Touch::kWrite);
+      recorder_.kernel(kCompute, request.caches.back(), KernelTouch::kWrite);
     }
     running_.push_back(std::move(request));
   }
@@ -79,8 +79,8 @@ class Serving {
     request.room += kTokensPerGrowth;
     for (Block& cache : request.caches) {
       const Block larger = recorder_.allocate(cache_bytes(request.room), kCompute);
-      recorder_.kernel(kCompute, cache, Touch::kRead);
-      recorder_.kernel(kCompute, larger, Touch::kWrite);
+      recorder_.kernel(kCompute, cache, KernelTouch::kRead);
+      recorder_.kernel(kCompute, larger, KernelTouch::kWrite);
       recorder_.free(cache);
       cache = larger;
     }
@@ -88,14 +88,14 @@ class Serving {
 
   void run_layer(std::uint32_t layer, std::uint64_t tokens) {
     const Block attention = recorder_.allocate(tokens * 3 * kHidden * kElement, kCompute);
-    recorder_.kernel(kCompute, weights_[2 * layer], Touch::kRead);
-    recorder_.kernel(kCompute, attention, Touch::kReadWrite);
+    recorder_.kernel(kCompute, weights_[2 * layer], KernelTouch::kRead);
+    recorder_.kernel(kCompute, attention, KernelTouch::kReadWrite);
     const Block gate = recorder_.allocate(tokens * kFeedForward * kElement, kCompute);
     const Block up = recorder_.allocate(tokens * kFeedForward * kElement, kCompute);
     recorder_.free(attention);
-    recorder_.kernel(kCompute, weights_[2 * layer + 1], Touch::kRead);
-    recorder_.kernel(kCompute, gate, Touch::kReadWrite);
-    recorder_.kernel(kCompute, up, Touch::kReadWrite);
+    recorder_.kernel(kCompute, weights_[2 * layer + 1], KernelTouch::kRead);
+    recorder_.kernel(kCompute, gate, KernelTouch::kReadWrite);
+    recorder_.kernel(kCompute, up, KernelTouch::kReadWrite);
     recorder_.free(gate);
     recorder_.free(up);
   }
@@ -104,10 +104,10 @@ class Serving {
   /// copy.
   void send_logits() {
     const Block logits = recorder_.allocate(running_.size() * kVocabulary * 4, kCompute);
-    recorder_.kernel(kCompute, weights_.back(), Touch::kRead);
-    recorder_.kernel(kCompute, logits, Touch::kWrite);
+    recorder_.kernel(kCompute, weights_.back(), KernelTouch::kRead);
+    recorder_.kernel(kCompute, logits, KernelTouch::kWrite);
     recorder_.order(kCompute, copy_);
-    recorder_.kernel(copy_, logits, Touch::kRead);
+    recorder_.kernel(copy_, logits, KernelTouch::kRead);
     recorder_.use(logits, copy_);
     recorder_.free(logits);
     recorder_.synchronize(copy_);

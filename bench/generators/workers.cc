@@ -36,16 +36,16 @@ void begin_request(WorkloadRecorder& recorder, Worker& worker) {
   if (worker.inbox.empty()) return;
   const Block received = worker.inbox.back();
   worker.inbox.pop_back();
-  recorder.kernel(worker.stream, received, Touch::kRead);
+  recorder.kernel(worker.stream, received, KernelTouch::kRead);
   recorder.free_on(received, worker.stream);
 }
 
 void run_layer(WorkloadRecorder& recorder, Worker& worker) {
   const Block scratch = recorder.allocate(worker.width / 2 + 1, worker.stream);
   const Block output = recorder.allocate(worker.width, worker.stream);
-  recorder.kernel(worker.stream, *worker.current, Touch::kRead);
-  recorder.kernel(worker.stream, scratch, Touch::kReadWrite);
-  recorder.kernel(worker.stream, output, Touch::kWrite);
+  recorder.kernel(worker.stream, *worker.current, KernelTouch::kRead);
+  recorder.kernel(worker.stream, scratch, KernelTouch::kReadWrite);
+  recorder.kernel(worker.stream, output, KernelTouch::kWrite);
   recorder.free(scratch);
   recorder.free(*worker.current);
   worker.current = output;

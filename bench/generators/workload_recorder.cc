@@ -47,7 +47,7 @@ void WorkloadRecorder::use(const Block& block, unsigned stream) {
   push(slot::kUse, block.number, stream);
 }
 
-void WorkloadRecorder::kernel(unsigned stream, const Block& block, Touch touch) {
+void WorkloadRecorder::kernel(unsigned stream, const Block& block, KernelTouch touch) {
   push(slot::kKernel, stream, block.number, static_cast<std::uint64_t>(touch));
   ++enqueued_[stream];
 }

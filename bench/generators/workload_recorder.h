@@ -20,7 +20,7 @@
 namespace ashlar::bench {
 
 /// What a kernel does to a block; the numbers are those of the op's argument.
-enum class Touch : std::uint8_t { kRead = 0, kWrite = 1, kReadWrite = 2 };
+enum class KernelTouch : std::uint8_t { kRead = 0, kWrite = 1, kReadWrite = 2 };
 
 struct Block {
   std::uint32_t number = 0;  ///< allocations are numbered 0..
@@ -38,7 +38,7 @@ class WorkloadRecorder {
   void free(const Block& block);
   void free_on(const Block& block, unsigned stream);
   void use(const Block& block, unsigned stream);
-  void kernel(unsigned stream, const Block& block, Touch touch);
+  void kernel(unsigned stream, const Block& block, KernelTouch touch);
   /// What is enqueued on `after` from now on runs behind what is enqueued on `before` so far.
   void order(unsigned before, unsigned after);
   /// The host waits for all that is enqueued on `stream` so far.

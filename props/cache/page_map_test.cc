@@ -77,7 +77,8 @@ TEST(PageMapTest, APageOfTwoSegmentsLeadsToWhicheverAreThere) {
                     has_high ? cache::Owner(heap_at(2), PoolId::kLarge) : cache::Owner{});
         }
         EXPECT_EQ(pages.find(kBase).leads_to(cache::Owner(heap_at(1), PoolId::kLarge)), has_low);
-        EXPECT_EQ(pages.find(kBase + 4_MiB).leads_to(cache::Owner(heap_at(2), PoolId::kLarge)), has_high);
+        EXPECT_EQ(pages.find(kBase + 4_MiB).leads_to(cache::Owner(heap_at(2), PoolId::kLarge)),
+                  has_high);
       };
       low_enters_first ? enter_low() : enter_high();
       expect(low_enters_first, !low_enters_first);

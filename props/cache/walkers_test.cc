@@ -122,7 +122,7 @@ class MiscountingWalker final : public spec::MapWalker {
  public:
   void walk(const spec::MapWalk& walk, bool is_whole) override {
     inner_.walk(walk, is_whole);
-    if (++walks_ == 3) walk.recount.heaps[0].now.add(spec::Figure::kActive, PoolId::kSmall, 1);
+    if (++walks_ == 3) walk.recount.heaps[0].now.add(spec::StatFigure::kActive, PoolId::kSmall, 1);
   }
 
  private:

@@ -13,7 +13,7 @@ namespace ashlar::spec {
 class CaptureCalls {
  public:
   /// All arguments must outlive this.
-  CaptureCalls(MachineState& state, StreamTable& streams, Enqueuer& work)
+  CaptureCalls(MachineState& state, SimStreams& streams, Enqueuer& work)
       : state_(state), streams_(streams), work_(work) {}
 
   Status begin(const Stream& stream, device::CaptureMode mode);
@@ -31,7 +31,7 @@ class CaptureCalls {
   Graph* find(GraphId graph);
 
   MachineState& state_;
-  StreamTable& streams_;
+  SimStreams& streams_;
   Enqueuer& work_;
   std::vector<Graph> graphs_;  // by number minus 1
 };

@@ -32,8 +32,8 @@
 #include "spec/gpu/fault.h"
 #include "spec/gpu/flat_map.h"
 #include "spec/gpu/short_list.h"
+#include "spec/gpu/sim_slots.h"
 #include "spec/gpu/sim_types.h"
-#include "spec/gpu/slab.h"
 
 namespace ashlar::spec {
 
@@ -96,9 +96,9 @@ class HappensBefore {
   const Clocks& clocks_;
   FaultLog& faults_;
   FlatMap by_tag_;
-  Slab<Allocation> allocations_;  // by_tag_ and live_ index it
-  std::vector<Live> live_;        // by begin
-  std::vector<Prior> priors_;     // unordered
+  SimSlots<Allocation> allocations_;  // by_tag_ and live_ index it
+  std::vector<Live> live_;            // by begin
+  std::vector<Prior> priors_;         // unordered
 };
 
 }  // namespace ashlar::spec

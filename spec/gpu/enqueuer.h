@@ -10,14 +10,14 @@
 #include <span>
 #include <vector>
 
-#include "spec/gpu/stream_table.h"
+#include "spec/gpu/sim_streams.h"
 
 namespace ashlar::spec {
 
 class Enqueuer {
  public:
   /// Both must outlive this.
-  Enqueuer(MachineState& state, StreamTable& streams) : state_(state), streams_(streams) {}
+  Enqueuer(MachineState& state, SimStreams& streams) : state_(state), streams_(streams) {}
 
   Status enqueue(const Stream& stream, const Entry& entry, std::span<const Touch> touches = {});
   Status enqueue_on(std::uint32_t lane, const Entry& entry, std::span<const Touch> touches = {});
@@ -35,7 +35,7 @@ class Enqueuer {
   void push(std::uint32_t lane, const Entry& entry, std::span<const Touch> touches = {});
 
   MachineState& state_;
-  StreamTable& streams_;
+  SimStreams& streams_;
   std::vector<WordClock> word_clocks_;
   std::vector<Touch> touched_;  // scratch
 };

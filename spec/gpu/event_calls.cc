@@ -8,7 +8,7 @@ constexpr std::size_t kEventsUsual = 32;  // most worlds have fewer, and then no
 
 }  // namespace
 
-EventCalls::EventCalls(MachineState& state, StreamTable& streams, Enqueuer& work)
+EventCalls::EventCalls(MachineState& state, SimStreams& streams, Enqueuer& work)
     : state_(state),
       streams_(streams),
       work_(work),

@@ -15,7 +15,7 @@ namespace ashlar::spec {
 class EventCalls {
  public:
   /// All arguments must outlive this.
-  EventCalls(MachineState& state, StreamTable& streams, Enqueuer& work);
+  EventCalls(MachineState& state, SimStreams& streams, Enqueuer& work);
 
   Result<EventHandle> create(std::uint32_t device);
   Status destroy(std::uint32_t device, EventHandle event);
@@ -52,7 +52,7 @@ class EventCalls {
   bool is_stuck_after(std::uint32_t waited_ms);
 
   MachineState& state_;
-  StreamTable& streams_;
+  SimStreams& streams_;
   Enqueuer& work_;
   HandleTable<EventState> events_;
   std::uint64_t stood_still_at_ = 0;  // entries run when the last such wait ended

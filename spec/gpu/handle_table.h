@@ -13,7 +13,7 @@
 
 #include <ashlar/base/assert.h>
 
-#include "spec/gpu/slab.h"
+#include "spec/gpu/sim_slots.h"
 
 namespace ashlar::spec {
 
@@ -67,7 +67,7 @@ class HandleTable {
     return (std::uint64_t{slots_[index].generation} << 32) | (std::uint64_t{index} << 8) | mark_;
   }
 
-  Slab<Slot> slots_;
+  SimSlots<Slot> slots_;
   std::uint64_t live_ = 0;
   std::uint8_t mark_;
   bool recycle_;

@@ -16,7 +16,7 @@
 #include "spec/gpu/machine_state.h"
 #include "spec/gpu/memory_calls.h"
 #include "spec/gpu/sim_device.h"
-#include "spec/gpu/stream_table.h"
+#include "spec/gpu/sim_streams.h"
 
 namespace ashlar::spec {
 
@@ -30,7 +30,7 @@ class Machine {
   SimDevice& device(std::uint32_t device) { return devices_[device]; }
 
   MachineState& state() { return state_; }
-  StreamTable& streams() { return streams_; }
+  SimStreams& streams() { return streams_; }
   Enqueuer& work() { return work_; }
   EventCalls& events() { return events_; }
   MemoryCalls& memory() { return memory_; }
@@ -46,7 +46,7 @@ class Machine {
  private:
   std::mutex mutex_;
   MachineState state_;
-  StreamTable streams_{state_};
+  SimStreams streams_{state_};
   Enqueuer work_{state_, streams_};
   EventCalls events_{state_, streams_, work_};
   MemoryCalls memory_{state_};

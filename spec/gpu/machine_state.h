@@ -1,7 +1,7 @@
 // MachineState: what all parts of a simulated machine share.
 //
 // Purpose: memory, queues, captures, clocks, the detector and the gate know nothing of handles;
-// StreamTable, Enqueuer, EventCalls, MemoryCalls and CaptureCalls translate calls into changes of
+// SimStreams, Enqueuer, EventCalls, MemoryCalls and CaptureCalls translate calls into changes of
 // this state.
 // Thread safety: none (the machine's lock).
 #pragma once

@@ -22,8 +22,8 @@
 #include "spec/gpu/fault.h"
 #include "spec/gpu/handle_table.h"
 #include "spec/gpu/ledger.h"
+#include "spec/gpu/sim_slots.h"
 #include "spec/gpu/sim_types.h"
-#include "spec/gpu/slab.h"
 
 namespace ashlar::spec {
 
@@ -117,7 +117,7 @@ class Memory {
   std::vector<Region> regions_;
   std::vector<Mapping> mappings_;
   HandleTable<std::uint32_t> handles_;  // of pages: index in pages_
-  Slab<Page> pages_;
+  SimSlots<Page> pages_;
 };
 
 template <class Visit>

@@ -16,7 +16,7 @@ inline constexpr unsigned kFigureCells = kFigures * cache::kStatPools;
 struct FigureTable {
   std::array<std::uint64_t, kFigureCells> cell{};  ///< figure * kStatPools + pool
 
-  std::uint64_t of(Figure figure, unsigned pool) const {
+  std::uint64_t of(StatFigure figure, unsigned pool) const {
     return cell[number_of(figure) * cache::kStatPools + pool];
   }
   /// Adds to a pool and to both pools' sum; `amount` may be a negative number's two's complement.
@@ -24,7 +24,7 @@ struct FigureTable {
     cell[figure * cache::kStatPools] += amount;
     cell[figure * cache::kStatPools + stat_pool(pool)] += amount;
   }
-  void add(Figure figure, PoolId pool, std::uint64_t amount) {
+  void add(StatFigure figure, PoolId pool, std::uint64_t amount) {
     add(number_of(figure), pool, amount);
   }
 };

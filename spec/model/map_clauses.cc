@@ -141,16 +141,16 @@ void count_block(const SnapshotSegment& segment, const SnapshotBlock& block, Seg
   const std::uint64_t size = block.size.count();
   if (block.state == BlockState::kFree) {
     if (segment.block_count == 1) return;
-    (*count)[number_of(Figure::kInactiveSplits)] += 1;
-    (*count)[number_of(Figure::kInactiveSplitBytes)] += size;
+    (*count)[number_of(StatFigure::kInactiveSplits)] += 1;
+    (*count)[number_of(StatFigure::kInactiveSplitBytes)] += size;
     return;
   }
-  (*count)[number_of(Figure::kActive)] += 1;
-  (*count)[number_of(Figure::kActiveBytes)] += size;
-  (*count)[number_of(Figure::kRequestedBytes)] += block.requested.count();
+  (*count)[number_of(StatFigure::kActive)] += 1;
+  (*count)[number_of(StatFigure::kActiveBytes)] += size;
+  (*count)[number_of(StatFigure::kRequestedBytes)] += block.requested.count();
   if (block.state != BlockState::kLive) return;
-  (*count)[number_of(Figure::kAllocations)] += 1;
-  (*count)[number_of(Figure::kAllocatedBytes)] += size;
+  (*count)[number_of(StatFigure::kAllocations)] += 1;
+  (*count)[number_of(StatFigure::kAllocatedBytes)] += size;
 }
 
 }  // namespace
@@ -165,8 +165,8 @@ void judge_segment(const cache::Snapshot& map, const SnapshotSegment& segment,
                    const MapRules& rules, DeviceBooks* books, OwnedBlocks::iterator* owned,
                    SegmentCount* count, Verdict* verdict) {
   *count = {};
-  (*count)[number_of(Figure::kSegments)] = 1;
-  (*count)[number_of(Figure::kReservedBytes)] = segment.size.count();
+  (*count)[number_of(StatFigure::kSegments)] = 1;
+  (*count)[number_of(StatFigure::kReservedBytes)] = segment.size.count();
   std::uint64_t at = segment.base.value();
   bool was_free = false;
   const SnapshotBlock* block = map.blocks.data() + segment.block_first;

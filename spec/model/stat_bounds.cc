@@ -13,11 +13,11 @@ void StatBounds::add_call(std::uint64_t segments, std::uint64_t segment_bytes) {
 
 void StatBounds::add_allocation(PoolId pool, std::uint64_t size, std::uint64_t requested) {
   for (FigureTable* const table : {&increased_, &added_}) {
-    table->add(Figure::kAllocations, pool, 1);
-    table->add(Figure::kActive, pool, 1);
-    table->add(Figure::kAllocatedBytes, pool, size);
-    table->add(Figure::kActiveBytes, pool, size);
-    table->add(Figure::kRequestedBytes, pool, requested);
+    table->add(StatFigure::kAllocations, pool, 1);
+    table->add(StatFigure::kActive, pool, 1);
+    table->add(StatFigure::kAllocatedBytes, pool, size);
+    table->add(StatFigure::kActiveBytes, pool, size);
+    table->add(StatFigure::kRequestedBytes, pool, requested);
   }
 }
 
@@ -26,13 +26,14 @@ void StatBounds::raise(const Recount& recount, const DeviceBooks::Completed& com
   // out; and every block that completes may make a free split before the next one merges it away.
   FigureTable rise = added_;
   for (unsigned pool = 0; pool < cache::kStatPools; ++pool) {
-    rise.cell[number_of(Figure::kInactiveSplits) * cache::kStatPools + pool] = completed.blocks;
-    rise.cell[number_of(Figure::kInactiveSplitBytes) * cache::kStatPools + pool] = completed.bytes;
+    rise.cell[number_of(StatFigure::kInactiveSplits) * cache::kStatPools + pool] = completed.blocks;
+    rise.cell[number_of(StatFigure::kInactiveSplitBytes) * cache::kStatPools + pool] =
+        completed.bytes;
   }
   // Where one call was made and nothing completed, a heap whose figures are as before had no others
   // in between.
   const bool may_have_come_and_gone =
-      completed.blocks != 0 || (calls_ > 1 && added_.of(Figure::kAllocations, 0) != 0);
+      completed.blocks != 0 || (calls_ > 1 && added_.of(StatFigure::kAllocations, 0) != 0);
   heaps_.resize(recount.heaps.size());
   for (std::size_t i = 0; i < heaps_.size(); ++i) {
     const HeapCount& count = recount.heaps[i];
@@ -59,7 +60,7 @@ void StatBounds::raise_heap(const HeapCount& count, HeapPeaks* peaks, const Figu
       peaks->most.cell[i] = most;
     }
   }
-  for (const Figure figure : {Figure::kInactiveSplits, Figure::kInactiveSplitBytes}) {
+  for (const StatFigure figure : {StatFigure::kInactiveSplits, StatFigure::kInactiveSplitBytes}) {
     for (const PoolId pool : {PoolId::kSmall, PoolId::kLarge}) {
       const std::uint64_t is = count.now.of(figure, stat_pool(pool));
       const std::uint64_t was = count.before.of(figure, stat_pool(pool));
@@ -72,8 +73,8 @@ void StatBounds::raise_heap(const HeapCount& count, HeapPeaks* peaks, const Figu
 /// others came: at most what was held and every one taken since.
 void StatBounds::raise_segments(const FigureTable& now) {
   const bool is_exact = calls_ == 1 && grants_ <= 1;
-  for (const Figure figure : {Figure::kSegments, Figure::kReservedBytes}) {
-    const std::uint64_t granted = figure == Figure::kReservedBytes ? granted_bytes_ : grants_;
+  for (const StatFigure figure : {StatFigure::kSegments, StatFigure::kReservedBytes}) {
+    const std::uint64_t granted = figure == StatFigure::kReservedBytes ? granted_bytes_ : grants_;
     for (unsigned pool = 0; pool < cache::kStatPools; ++pool) {
       const unsigned i = number_of(figure) * cache::kStatPools + pool;
       const std::uint64_t is = now.cell[i];

@@ -20,12 +20,13 @@ namespace ashlar::spec {
 
 /// Is that figure one of segments? They are counted for the device, not for each heap.
 constexpr bool is_segment_figure(unsigned figure) {
-  return figure == number_of(Figure::kSegments) || figure == number_of(Figure::kReservedBytes);
+  return figure == number_of(StatFigure::kSegments) ||
+         figure == number_of(StatFigure::kReservedBytes);
 }
 /// Is it one of free splits? What a call makes and merges again on its way counts in them.
 constexpr bool is_split_figure(unsigned figure) {
-  return figure == number_of(Figure::kInactiveSplits) ||
-         figure == number_of(Figure::kInactiveSplitBytes);
+  return figure == number_of(StatFigure::kInactiveSplits) ||
+         figure == number_of(StatFigure::kInactiveSplitBytes);
 }
 
 class StatBounds {

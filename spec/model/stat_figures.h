@@ -12,7 +12,7 @@
 namespace ashlar::spec {
 
 /// Numbers kFigureRows.
-enum class Figure : std::uint8_t {
+enum class StatFigure : std::uint8_t {
   kAllocations,
   kSegments,
   kActive,
@@ -41,7 +41,7 @@ inline constexpr FigureRow kFigureRows[kFigures] = {
     {"requested_bytes", &cache::DeviceStats::requested_bytes},
 };
 
-constexpr unsigned number_of(Figure figure) { return static_cast<unsigned>(figure); }
+constexpr unsigned number_of(StatFigure figure) { return static_cast<unsigned>(figure); }
 /// Where a pool's statistics stand in a StatByPool; 0 is both pools'.
 constexpr unsigned stat_pool(PoolId pool) { return 1 + static_cast<unsigned>(pool); }
 
@@ -49,7 +49,7 @@ constexpr unsigned stat_pool(PoolId pool) { return 1 + static_cast<unsigned>(poo
 inline const cache::StatByPool& figure_of(const cache::DeviceStats& stats, unsigned figure) {
   return stats.*kFigureRows[figure].field;
 }
-inline const cache::StatByPool& figure_of(const cache::DeviceStats& stats, Figure figure) {
+inline const cache::StatByPool& figure_of(const cache::DeviceStats& stats, StatFigure figure) {
   return figure_of(stats, number_of(figure));
 }
 inline cache::StatByPool& figure_of(cache::DeviceStats& stats, unsigned figure) {

@@ -1,4 +1,4 @@
-#include "spec/gpu/stream_table.h"
+#include "spec/gpu/sim_streams.h"
 
 #include <algorithm>
 
@@ -10,25 +10,25 @@ constexpr std::size_t kStreamsUsual = 8;  // most worlds have fewer, and then no
 
 }  // namespace
 
-StreamTable::StreamTable(MachineState& state)
+SimStreams::SimStreams(MachineState& state)
     : state_(state),
       defaults_(state.options.capacities.size()),
       handles_(kStreamMark, state.options.adversarial, kStreamsUsual) {
   lanes_.reserve(kStreamsUsual);
 }
 
-std::uint32_t StreamTable::add_lane(const Lane& lane) {
+std::uint32_t SimStreams::add_lane(const Lane& lane) {
   lanes_.push_back(lane);
   return state_.scheduler.add_lane(lane.device);
 }
 
-Stream StreamTable::stream_of(std::uint32_t lane) const {
+Stream SimStreams::stream_of(std::uint32_t lane) const {
   const Lane& info = lanes_[lane];
   return Stream{info.handle, StreamId{std::uint64_t{lane} + 1},
                 DeviceId{static_cast<std::int32_t>(info.device)}, info.thread_bound};
 }
 
-std::uint32_t StreamTable::default_lane(std::uint32_t device, StreamHandle which) {
+std::uint32_t SimStreams::default_lane(std::uint32_t device, StreamHandle which) {
   Defaults& defaults = defaults_[device];
   if (which != kPerThreadStream) {
     if (!defaults.legacy) defaults.legacy = add_lane({device, kLegacyStream, false, false});
@@ -44,7 +44,7 @@ std::uint32_t StreamTable::default_lane(std::uint32_t device, StreamHandle which
   return *defaults.per_thread[self];
 }
 
-Result<std::uint32_t> StreamTable::resolve(std::uint32_t device, StreamHandle handle) {
+Result<std::uint32_t> SimStreams::resolve(std::uint32_t device, StreamHandle handle) {
   if (handle.value() <= kPerThreadStream.value()) return default_lane(device, handle);
   const std::uint32_t* lane = handles_.find(handle.value());
   if (lane == nullptr) {
@@ -59,13 +59,13 @@ Result<std::uint32_t> StreamTable::resolve(std::uint32_t device, StreamHandle ha
   return *lane;
 }
 
-Result<Stream> StreamTable::identify(std::uint32_t device, StreamHandle handle) {
+Result<Stream> SimStreams::identify(std::uint32_t device, StreamHandle handle) {
   const Result<std::uint32_t> lane = resolve(device, handle);
   if (!lane.is_ok()) return lane.status();
   return stream_of(lane.value());
 }
 
-Stream StreamTable::create(std::uint32_t device, StreamKind kind) {
+Stream SimStreams::create(std::uint32_t device, StreamKind kind) {
   const std::uint64_t handle = handles_.add();
   const bool blocking = kind == StreamKind::kBlocking;
   const std::uint32_t lane = add_lane({device, StreamHandle{handle}, blocking, false});
@@ -75,7 +75,7 @@ Stream StreamTable::create(std::uint32_t device, StreamKind kind) {
   return stream_of(lane);
 }
 
-Status StreamTable::destroy(const Stream& stream) {
+Status SimStreams::destroy(const Stream& stream) {
   ASHLAR_REQUIRE(stream.handle.value() > kPerThreadStream.value(), Code::kInvalidArgument,
                  "a default stream");
   const Result<std::uint32_t> lane = resolve(stream);

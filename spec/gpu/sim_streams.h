@@ -1,4 +1,4 @@
-// StreamTable: the streams of a simulated machine: their identities, handles and defaults.
+// SimStreams: the streams of a simulated machine: their identities, handles and defaults.
 //
 // Thread safety: none (the machine's lock).
 // Invariants:
@@ -21,10 +21,10 @@ inline std::uint32_t lane_of(const Stream& stream) {
   return static_cast<std::uint32_t>(stream.id.value() - 1);
 }
 
-class StreamTable {
+class SimStreams {
  public:
   /// `state` must outlive this.
-  explicit StreamTable(MachineState& state);
+  explicit SimStreams(MachineState& state);
 
   Stream create(std::uint32_t device, StreamKind kind);
   Status destroy(const Stream& stream);

@@ -1,4 +1,4 @@
-// Slab: items by index. The index removed last is the next one handed out.
+// SimSlots: items by index. The index removed last is the next one handed out.
 //
 // Thread safety: none. Cost: every call O(1); no allocation once the slab has reached its size.
 #pragma once
@@ -9,7 +9,7 @@
 namespace ashlar::spec {
 
 template <class T>
-class Slab {
+class SimSlots {
  public:
   void reserve(std::size_t count) {
     items_.reserve(count);
