@@ -8,8 +8,8 @@ build_bench() {
   local source=$1 build=$2 target=$3
   shift 3
   cmake -S "$source" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DASHLAR_ASSERTIONS=OFF -DASHLAR_BUILD_BENCHMARKS=ON \
-    -DASHLAR_BUILD_TOOL=OFF -DASHLAR_INSTALL=OFF "$@" >&2
-  cmake --build "$build" -j "$jobs" --target "$target" >&2
+    -DASHLAR_BUILD_TOOL=OFF -DASHLAR_INSTALL=OFF "$@" >&2 &&
+    cmake --build "$build" -j "$jobs" --target "$target" >&2
 }
 
 # The sample traces, and the further ones where they are present.

@@ -1,9 +1,9 @@
 // A second thread that sleeps for as long as the object lives.
 //
 // Purpose: the C library leaves out the atomic operations of a mutex, and its heap's lock, while a
-// process has a single thread. The floor's pair then takes half the time it takes in a process that
-// has started a thread for another benchmark. With this thread every benchmark runs under the
-// conditions of a program with threads, whichever others run before it.
+// process has a single thread; so a benchmark would run faster alone than after another one that
+// has started a thread. With this thread every benchmark runs under the conditions of a program
+// with threads, whichever others run before it.
 // Thread safety: none; the object belongs to the thread that made it.
 #pragma once
 

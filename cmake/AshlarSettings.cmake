@@ -5,6 +5,8 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 target_compile_options(ashlar_settings INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>  # false alarms in std::string: GCC bug 105651
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>  # locks: base/thread_annotations.h
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety-reference>
   $<$<BOOL:${ASHLAR_WERROR}>:-Werror>)
 if(ASHLAR_SANITIZE)
   target_compile_options(ashlar_settings INTERFACE

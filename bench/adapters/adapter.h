@@ -3,9 +3,9 @@
 //
 //   struct SomeAdapter {
 //     static constexpr const char* kName;
-//     using Handle;                                     // what free needs; default-constructed, it
-//     stands for nothing Handle allocate(std::uint64_t bytes, unsigned stream);  // aborts where
-//     its allocator fails void free(Handle handle);
+//     using Handle;  // what free needs; default-constructed, it names no block
+//     Handle allocate(std::uint64_t bytes, unsigned stream);  // aborts where its allocator fails
+//     void free(Handle handle);
 //   };
 //
 // No virtual call and no bookkeeping of the adapter's own stands between a benchmark and the
@@ -51,10 +51,8 @@ struct MallocAdapter {
     return p;
   }
   void free(Handle handle) {
-    asm volatile(""
-                 : "+r"(
-                     // else g++ 12 takes a pair's next pointer for the one freed before, and warns
-                     handle));
+    // Else g++ 12 takes a pair's next pointer for the one freed before, and warns.
+    asm volatile("" : "+r"(handle));
     std::free(handle);
   }
 };

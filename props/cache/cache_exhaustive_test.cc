@@ -110,7 +110,7 @@ class Speller {
   /// A 128-bit hash of the snapshot and the queues.
   State state() {
     words_.clear();
-    const cache::Snapshot& map = lockstep_.model()->view(DeviceId{0});
+    const cache::Snapshot& map = lockstep_.model()->device(DeviceId{0}).map.view;
     for (const cache::SnapshotSegment& segment : map.segments) {
       words_.insert(words_.end(), {segment.base.value(), segment.size.count(),
                                    segment.stream.value(), segment.block_count});
@@ -146,7 +146,7 @@ class Speller {
   }
   /// The address that the model knows and the list of live blocks does not.
   std::uint64_t newest_address() {
-    for (const auto& [address, block] : lockstep_.model()->owned(DeviceId{0})) {
+    for (const auto& [address, block] : lockstep_.model()->device(DeviceId{0}).books.owned()) {
       bool is_known = block.is_pending;
       for (const Live& live : live_) is_known = is_known || live.address == address;
       if (!is_known) return address;

@@ -99,8 +99,17 @@ TEST(ConfigTest, KnownKeysThatAreNotBuiltAreNamed) {
   }
 }
 
+/// Expects each text to be refused with its line.
+void expect_lines(std::initializer_list<std::pair<const char*, const char*>> slips) {
+  for (const auto& [text, line] : slips) {
+    const Parsed p = parse(text);
+    EXPECT_EQ(p.code, Code::kMalformed) << text;
+    EXPECT_EQ(p.error, line);
+  }
+}
+
 TEST(ConfigTest, EachSlipHasItsOwnLine) {
-  const std::pair<const char*, const char*> slips[] = {
+  expect_lines({
       {"max_spilt_size_mb:64", "unknown key 'max_spilt_size_mb'"},
       {"wait_ms", "wait_ms: lacks a value"},
       {"wait_ms:5,wait_ms:6", "wait_ms: given twice"},
@@ -141,6 +150,11 @@ TEST(ConfigTest, EachSlipHasItsOwnLine) {
       {"round_segment_mb:0", "round_segment_mb: must be a positive multiple of the granule"},
       {"large_segment_mb:0", "large_segment_mb: must be a positive multiple of the granule"},
       {"large_request_mb:0", "large_request_mb: must be a positive multiple of the granule"},
+  });
+}
+
+TEST(ConfigTest, EachSlipOfTheDivisionsHasItsOwnLine) {
+  expect_lines({
       {"roundup_power2_divisions:3",
        "roundup_power2_divisions: '3' has a number of divisions that is not a power of two"},
       {"roundup_power2_divisions:2048",
@@ -164,12 +178,7 @@ TEST(ConfigTest, EachSlipHasItsOwnLine) {
       {"roundup_power2_divisions:[256:1,>:2,512:2]",
        "roundup_power2_divisions: '[256:1,>:2,512:2]' has an entry after >"},
       {"wait\n_ms:5", "unknown key 'wait?_ms'"},
-  };
-  for (const auto& [text, line] : slips) {
-    const Parsed p = parse(text);
-    EXPECT_EQ(p.code, Code::kMalformed) << text;
-    EXPECT_EQ(p.error, line);
-  }
+  });
 }
 
 TEST(ConfigTest, AVeryLongValueIsShownShort) {

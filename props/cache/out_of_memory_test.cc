@@ -16,8 +16,8 @@ cache::OutOfMemory account() {
   o.requested = 1000_B;
   o.rounded = 1024_B;
   o.segment = 2_MiB;
-  o.device_total = 80_GiB;
-  o.device_free = 1_MiB;
+  o.device_memory.total = 80_GiB;
+  o.device_memory.free = 1_MiB;
   o.limit = Bytes::max();
   o.reserved = 60_GiB;
   o.allocated = 50_GiB;
@@ -76,7 +76,7 @@ TEST(OutOfMemoryTest, ALimitIsNamedAndBlamedOnlyWhenItIsTheCause) {
   o.limit = 60_GiB;
   EXPECT_TRUE(says(o, "The memory limit in force is 60.00 GiB"));
   EXPECT_FALSE(says(o, "raise it")) << "the device itself has no room either";
-  o.device_free = 20_GiB;
+  o.device_memory.free = 20_GiB;
   EXPECT_TRUE(says(o, "raise it"));
   o.limit = 61_GiB;
   EXPECT_FALSE(says(o, "raise it"));
@@ -115,7 +115,7 @@ TEST(OutOfMemoryTest, ABlockOfAnotherStreamIsAdvisedByTheReuseSetting) {
 
 TEST(OutOfMemoryTest, ASilentDriverIsSaidToBeSilent) {
   cache::OutOfMemory o = account();
-  o.device_total = 0_B;
+  o.device_memory.total = 0_B;
   EXPECT_TRUE(says(o, "The driver did not say how much memory the device has."));
 }
 

@@ -7,7 +7,7 @@
 # --include names the folder of the generated headers (base/export.h).
 #   (a) every source of src/ashlar that includes a lock compiles with -Werror=thread-safety;
 #   (b) a class of cache/ or replay/ that owns a lock says of each other field which lock guards it, unless the
-#       field is const, a reference, atomic, or a lock;
+#       field is const, a reference, atomic or a lock, or is marked ASHLAR_UNGUARDED;
 #   (c) no comment says which lock a function needs ("Locked.", "Reclaiming."): its declaration does.
 # Imitates: a field read without its lock, a lock kept on one way out, a new field that nobody guards. Does not prove: that
 # what the locks protect is enough, or that their order is kept; the threaded suites run under ThreadSanitizer for that.
@@ -59,8 +59,8 @@ unguarded() {
     inside {
       # A field: two spaces, a type, a name, perhaps a guard and an initialiser; no parenthesis of a function.
       line = $0
-      guard = line ~ /ASHLAR_GUARDED_BY\(/
-      sub(/ASHLAR_GUARDED_BY\([^)]*\)/, "", line)
+      guard = line ~ /ASHLAR_(GUARDED_BY\(|UNGUARDED)/
+      sub(/ASHLAR_(GUARDED_BY\([^)]*\)|UNGUARDED)/, "", line)
       sub(/ *\/\/.*$/, "", line)
       if (line ~ /^  (alignas\([0-9]+\) )?(mutable )?(SpinLock|Mutex|ReclaimLock) [a-z_]+;$/) owns = 1
       else if (line ~ /^  [A-Za-z].* [a-z][a-z_0-9]* *(\[[A-Za-z0-9_]+\])?( = [^;]*|\{[^;]*\})?;$/ && line !~ /[(&]/ &&
@@ -89,7 +89,7 @@ check() {
 
 self_test() {
   local missed=0 copy=$scratch/copy sed_line file expected
-  while IFS='|' read -r file sed_line expected; do
+  while IFS='@' read -r file sed_line expected; do
     rm -rf "$copy"
     mkdir -p "$copy/src"
     cp -r "$root/src/ashlar" "$copy/src/"
@@ -103,11 +103,11 @@ self_test() {
     ) )
     if [[ $found != *"$expected"* ]]; then echo "not noticed: $file with $sed_line"; missed=1; fi
   done <<'PLANTED'
-src/ashlar/cache/segment_ledger.cc|0,/  const Guard guard(lock_);/s///|requires holding
-src/ashlar/cache/reclaimer.cc|s/^  lock_.unlock();$//|still held at the end of function
-src/ashlar/cache/use_tracker.cc|s/^    heap.lock.lock();$//|not held
-src/ashlar/cache/segment_ledger.h|s/Bytes charged_ ASHLAR_GUARDED_BY(lock_);/Bytes charged_;/|no lock guards
-src/ashlar/cache/stream_heap.h|s|^  // Uses of a block|  // Locked. Uses of a block|Locked.
+src/ashlar/cache/segment_ledger.cc@0,/  const Guard guard(lock_);/s///@requires holding
+src/ashlar/cache/reclaimer.cc@0,/^  lock_.unlock();$/s///@not held on every path
+src/ashlar/cache/use_tracker.cc@s/^    heap.lock.lock();$//@not held
+src/ashlar/cache/segment_ledger.h@s/Bytes charged_ ASHLAR_GUARDED_BY(lock_);/Bytes charged_;/@no lock guards
+src/ashlar/cache/stream_heap.h@s#^  // Uses of a block#  // Locked. Uses of a block#@Locked.
 PLANTED
   return $missed
 }

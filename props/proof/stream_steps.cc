@@ -63,7 +63,7 @@ StreamSteps::StreamSteps(const std::string& conf, std::uint64_t capacity, std::u
 }
 
 void StreamSteps::run(const Op& op, spec::Random& probes) {
-  before_ = model().view(kDevice).segments;
+  before_ = model().device(kDevice).map.view.segments;
   log_->clear();
   lockstep_->step(op);
   const spec::LockstepResult& result = lockstep_->result();
@@ -158,7 +158,7 @@ void StreamSteps::tell_free(const Op& op) {
 
 /// Prints the pending blocks that are no longer pending in the model.
 void StreamSteps::tell_settled() {
-  const spec::OwnedBlocks& owned = model().owned(kDevice);
+  const spec::OwnedBlocks& owned = model().device(kDevice).books.owned();
   for (StreamWorld& world : worlds_) {
     for (const std::uint64_t address : world.pending()) {
       const auto found = owned.find(address);
@@ -183,7 +183,7 @@ void StreamSteps::tell_calls() {
       }
       case OrderLog::Kind::kGrant: {
         const SnapshotSegment* const segment =
-            spec::find_segment(model().view(kDevice).segments, entry.what);
+            spec::find_segment(model().device(kDevice).map.view.segments, entry.what);
         if (segment == nullptr) give_up("a segment was granted that does not exist");
         world_of(segment->pool)
             .extend(heap_of(*segment), segment->base.value(), segment->size.count());
@@ -195,7 +195,7 @@ void StreamSteps::tell_calls() {
 
 /// Prints the segments that changed heaps.
 void StreamSteps::tell_adopted() {
-  for (const SnapshotSegment& now : model().view(kDevice).segments) {
+  for (const SnapshotSegment& now : model().device(kDevice).map.view.segments) {
     const SnapshotSegment* const was = spec::find_segment(before_, now.base.value());
     if (was == nullptr || was->ordinal != now.ordinal || was->stream == now.stream) continue;
     world_of(now.pool).adopt(heap_of(*was), heap_of(now), now.base.value(), now.size.count());
@@ -204,8 +204,8 @@ void StreamSteps::tell_adopted() {
 
 void StreamSteps::tell_allocated(const Op& op) {
   const std::uint64_t tag = last_tag_;
-  const cache::Snapshot& view = model().view(kDevice);
-  for (const auto& [address, own] : model().owned(kDevice)) {
+  const cache::Snapshot& view = model().device(kDevice).map.view;
+  for (const auto& [address, own] : model().device(kDevice).books.owned()) {
     if (own.tag != tag || own.is_pending) continue;
     const SnapshotSegment& segment = *spec::find_segment(view.segments, address);
     const SnapshotBlock* const blocks = view.blocks.data() + segment.block_first;

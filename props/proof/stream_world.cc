@@ -158,8 +158,8 @@ std::uint64_t StreamWorld::close(const spec::CacheModel& model,
     for (std::uint32_t s = 0; s < streams_; ++s) hash.add(place_in(clocks_.clock(t), s));
   }
   hash.add(events_.size());
-  const cache::Snapshot& view = model.view(DeviceId{0});
-  const spec::OwnedBlocks& owned = model.owned(DeviceId{0});
+  const cache::Snapshot& view = model.device(DeviceId{0}).map.view;
+  const spec::OwnedBlocks& owned = model.device(DeviceId{0}).books.owned();
   std::vector<Piece> free;
   for (std::uint32_t h = 0; h < streams_; ++h) {
     for (const SnapshotSegment& segment : view.segments) {

@@ -61,7 +61,8 @@ void CacheLockstep::build() {
   judge.walk_every = options_.walk_every;
   judge.validate_every = options_.validate_every;
   judge.stats_every = options_.stats_every;
-  model_ = std::make_unique<CacheModel>(*subject_, std::move(witnesses), judge);
+  judge.walker = options_.walker;
+  model_ = std::make_unique<CacheModel>(*subject_, witnesses, judge);
   for (std::uint32_t i = 0; i < gpu_->device_count(); ++i) {
     model_->set_capacity(device_id(i), plan_.machine.capacities[i].count());
   }
@@ -182,8 +183,8 @@ const LockstepResult& CacheLockstep::finish() {
     if (!model_->verdict().is_good()) diverge(kTheEnd);
   }
   if (model_ != nullptr) {
-    result_.checks = model_->checks();
-    result_.walks = model_->walks();
+    result_.checks = model_->schedule().calls();
+    result_.walks = model_->schedule().walks();
     result_.address_hash = model_->address_hash();
   }
   if (!is_over_) judge_destructor();

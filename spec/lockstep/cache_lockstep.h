@@ -45,13 +45,13 @@ class CacheLockstep {
  public:
   struct Options {
     CacheFactory factory;
-    std::uint32_t walk_every = 1;        ///< CacheModel::Options
-    std::uint32_t validate_every = 256;  ///< likewise
-    std::uint32_t stats_every = 1;       ///< likewise
-    /// The frees that end a world are walked once, after the last of them. So it is anyway where
-    /// walks are sparse.
+    std::uint32_t walk_every = 1;                    ///< CacheModel::Options
+    std::uint32_t validate_every = 256;              ///< likewise
+    std::uint32_t stats_every = 1;                   ///< likewise
+    WalkerFactory walker = make_incremental_walker;  ///< likewise
+    /// Walk once after the frees that end a world, not after each. Sparse walks imply it.
     bool defers_last_walks = false;
-    bool touch = true;
+    bool touch = true;  ///< CacheWorld: a kernel writes to every allocation at once
     SimGpuOptions machine;
   };
 
@@ -60,10 +60,9 @@ class CacheLockstep {
   CacheLockstep(const CacheLockstep&) = delete;
   CacheLockstep& operator=(const CacheLockstep&) = delete;
 
-  /// Runs one op. Nothing happens once there is a divergence. False then.
+  /// Runs one op; false after a divergence, and then nothing runs.
   bool step(const Op& op);
-  /// Frees everything, drains, trims, destroys the subject and looks for leaks (C14). No step after
-  /// it.
+  /// Frees everything, drains, trims, destroys the subject and looks for leaks (C14). The last call.
   const LockstepResult& finish();
   /// A whole file: step each, then finish.
   static LockstepResult run(const OpFile& file, const Options& options);
@@ -78,8 +77,8 @@ class CacheLockstep {
   CacheModel* model() { return model_.get(); }
   /// The stream of that name, until the next op; null where there is none.
   const Stream* find_stream(std::uint64_t name) {
-    const std::uint32_t s = world_ == nullptr ? CacheWorld::kNoStream : world_->stream(name);
-    return s == CacheWorld::kNoStream ? nullptr : &world_->stream_at(s);
+    const std::uint32_t s = world_ == nullptr ? kNoStream : world_->stream(name);
+    return s == kNoStream ? nullptr : &world_->stream_at(s);
   }
 
  private:

@@ -10,7 +10,6 @@ namespace ashlar::spec {
 
 namespace {
 
-constexpr std::uint32_t kNoStream = CacheWorld::kNoStream;
 using Pointer = CacheWorld::Pointer;
 
 /// Addresses that no device gives out: free-foreign frees near one of them.
@@ -155,7 +154,7 @@ void run_limit(CacheWorld& world, const Op& op) {
   if (!world.has_device(op.arg[0])) return world.skip();
   world.model().begin(device_id(op.arg[0]));
   const Status set = world.subject().set_memory_limit(device_id(op.arg[0]), Bytes{op.arg[1]});
-  world.model().judge_limit(op.arg[1], world.answered(set));
+  world.model().judge_set_limit(op.arg[1], world.answered(set));
 }
 
 void run_reset_peaks(CacheWorld& world, const Op& op) {

@@ -5,6 +5,10 @@
 
 namespace ashlar::spec {
 
+namespace {
+constexpr std::size_t kStreamsUsual = 8;  ///< what most worlds stay below
+}  // namespace
+
 CacheWorld::CacheWorld(SimGpu& gpu, CacheSubject& subject, CacheModel& model, bool touches)
     : gpu_(gpu), subject_(subject), model_(model), touches_(touches) {
   streams_.reserve(kStreamsUsual);

@@ -25,6 +25,9 @@ namespace ashlar::spec {
 
 inline DeviceId device_id(std::uint64_t name) { return DeviceId{static_cast<std::int32_t>(name)}; }
 
+/// The index of no stream.
+inline constexpr std::uint32_t kNoStream = 0xffffffffu;
+
 class CacheWorld {
  public:
   struct Pointer {
@@ -39,7 +42,6 @@ class CacheWorld {
     DeviceId device;
     bool is_bound = false;
   };
-  static constexpr std::uint32_t kNoStream = 0xffffffffu;
 
   /// Without streams. All three must outlive this.
   CacheWorld(SimGpu& gpu, CacheSubject& subject, CacheModel& model, bool touches);
@@ -119,7 +121,6 @@ class CacheWorld {
     bool allocates = false;
     bool is_installed = false;
   };
-  static constexpr std::size_t kStreamsUsual = 8;
 
   void announce(const Pointer& pointer, std::uint32_t stream);
   void install_callback();

@@ -27,9 +27,9 @@ std::string describe(std::uint64_t address, std::uint64_t size, const char* stat
 std::string side_by_side(const CacheModel& model, DeviceId device,
                          const cache::Snapshot& snapshot) {
   std::string text = line(" ", "model", "subject");
-  auto own = model.owned(device).begin();
-  const auto end = model.owned(device).end();
-  const auto mine = [&](std::uint64_t before) {  // what only the model knows, up to that address
+  auto own = model.device(device).books.owned().begin();
+  const auto end = model.device(device).books.owned().end();
+  const auto only_model = [&](std::uint64_t before) {  // blocks below that address
     for (; own != end && own->first < before; ++own) {
       text += line(
           "!", describe(own->first, own->second.size, own->second.is_pending ? "pending" : "live"),
@@ -37,7 +37,7 @@ std::string side_by_side(const CacheModel& model, DeviceId device,
     }
   };
   for (const cache::SnapshotSegment& segment : snapshot.segments) {
-    mine(segment.base.value());
+    only_model(segment.base.value());
     text += line(" ", "",
                  "segment " + std::to_string(segment.ordinal) + " " +
                      describe(segment.base.value(), segment.size.count(),
@@ -45,7 +45,7 @@ std::string side_by_side(const CacheModel& model, DeviceId device,
                      " of stream " + std::to_string(segment.stream.value()));
     for (std::uint32_t i = 0; i < segment.block_count; ++i) {
       const cache::SnapshotBlock& block = snapshot.blocks[segment.block_first + i];
-      mine(block.address.value());
+      only_model(block.address.value());
       std::string left;
       bool is_same = block.state == BlockState::kFree;
       if (own != end && own->first == block.address.value()) {
@@ -61,7 +61,7 @@ std::string side_by_side(const CacheModel& model, DeviceId device,
                             kStates[static_cast<unsigned>(block.state) % 4]));
     }
   }
-  mine(~std::uint64_t{0});
+  only_model(~std::uint64_t{0});
   return text;
 }
 

@@ -1,5 +1,4 @@
-// The model's map and the subject's, side by side: what a reader of a counterexample wants to see
-// first.
+// The model's map and the subject's, side by side, for the reader of a counterexample.
 //
 // Thread safety: pure function.
 #pragma once
@@ -10,8 +9,8 @@
 
 namespace ashlar::spec {
 
-/// One line per segment and block of the snapshot, with what the model holds at that address to the
-/// left; `!` where the two disagree, and lines of their own for blocks that only the model knows.
+/// One line for each segment and block of the snapshot, with the model's block at that address to
+/// the left. `!` marks a difference; a block that only the model knows has a line of its own.
 std::string side_by_side(const CacheModel& model, DeviceId device, const cache::Snapshot& snapshot);
 
 }  // namespace ashlar::spec

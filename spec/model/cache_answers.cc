@@ -1,76 +1,91 @@
-// What frees, uses, trims, captures, limits may answer: C13, C16, C26 and rows DEV-6, 12, 19. See
-// cache_model.h.
+// What frees, uses, trims, captures and limits may answer: C13, C16, C26 and rows DEV-6, 12, 19.
+// See cache_model.h.
 #include <algorithm>
 
+#include "spec/model/cache_clauses.h"
 #include "spec/model/cache_model.h"
 
 namespace ashlar::spec {
 
-void CacheModel::expect_misuse(Device& device, Status got, Code first, Code second,
+/// Finds a block by address on every device; nullptr where there is none.
+OwnedBlock* CacheModel::find_owned(std::uint64_t address, JudgedDevice** device) {
+  OwnedBlock* block = nullptr;
+  for (JudgedDevice& each : state_.devices) {
+    const auto found = each.books.owned().find(address);
+    if (found == each.books.owned().end()) continue;
+    block = &found->second;
+    *device = &each;
+    // A pending one may be complete and its segment another device's by now, which only that
+    // device's next walk shows.
+    if (!block->is_pending) break;
+  }
+  return block;
+}
+
+/// C16: a call that was to be refused, as `first` or `second`.
+void CacheModel::judge_refused(JudgedDevice& device, Status got, Code first, Code second,
                                const char* what) {
-  Call call;
+  JudgedCall call;
   call.fails = true;
-  device.completed = device.completed_bytes = 0;
-  const bool is_dead = !got.is_ok() && got.code() == end_of(device.id);
-  if (!is_dead && got.code() != first && got.code() != second) {
+  device.books.begin_call();
+  const bool is_gone = !got.is_ok() && got.code() == spec::end_of(state_, device);
+  if (!is_gone && got.code() != first && got.code() != second) {
     report("C16", what, " answered ", code_name(got.code()), ", not ", code_name(first));
   }
   end(device, call);
 }
 
 void CacheModel::judge_free(std::uint64_t address, const Stream* stream, Status got) {
-  Device* device = &at(current_);
+  JudgedDevice* device = &current();
   if (address == 0) {
     if (!got.is_ok()) report("C16", "a free of null failed");
     return end(*device, {});
   }
-  Blocks::iterator found;
-  if (!find_owned(address, &device, &found)) {
-    return expect_misuse(at(current_), got, Code::kUnknownPointer, Code::kDoubleFree,
+  OwnedBlock* const block = find_owned(address, &device);
+  if (block == nullptr) {
+    return judge_refused(*device, got, Code::kUnknownPointer, Code::kDoubleFree,
                          "a free of no block's address");
   }
-  OwnedBlock& block = found->second;
-  if (block.is_pending) {
-    const Code other = device->is_fresh ? Code::kDoubleFree : Code::kUnknownPointer;
-    return expect_misuse(*device, got, Code::kDoubleFree, other, "a second free");
+  if (block->is_pending) {
+    const Code other = device->map.is_fresh ? Code::kDoubleFree : Code::kUnknownPointer;
+    return judge_refused(*device, got, Code::kDoubleFree, other, "a second free");
   }
-  device->completed = 0;
-  Call call;
-  if (is_dead_answer(*device, got.code())) {
+  device->books.begin_call();
+  JudgedCall call;
+  if (is_gone_answer(state_, *device, got.code())) {
     call.fails = true;
     return end(*device, call);
   }
-  if (!got.is_ok()) {
-    report("C16", "the free of a live block answered ", code_name(got.code()));
-    return;
-  }
-  device->touched.push_back(address);
-  if (stream != nullptr && stream->id.value() != block.stream)
-    block.uses.push_back(stream->id.value());
-  start_pending(*device, block);
-  may_be_unrecorded_ = may_be_unrecorded_ || has_planned_failures_ || is_capturing();
+  if (!got.is_ok())
+    return report("C16", "the free of a live block answered ", code_name(got.code()));
+  if (stream != nullptr && stream->id.value() != block->stream)
+    block->uses.push_back(stream->id.value());
+  device->books.start_pending(address, block);
+  WorldState& world = state_.world;
+  world.may_be_unrecorded =
+      world.may_be_unrecorded || world.has_planned_failures || state_.streams.is_capturing();
   // the call that is under way may be another device's
-  if (callbacks_ != 0) device->is_fresh = false;
+  if (world.callbacks != 0) device->map.is_fresh = false;
   end(*device, call);
 }
 
 void CacheModel::judge_use(std::uint64_t address, const Stream& stream, Status got) {
-  Device* device = &at(current_);
-  Blocks::iterator found;
-  if (!find_owned(address, &device, &found) || found->second.is_pending) {
-    return expect_misuse(*device, got, Code::kUnknownPointer, Code::kDoubleFree,
+  JudgedDevice* device = &current();
+  OwnedBlock* const block = find_owned(address, &device);
+  if (block == nullptr || block->is_pending) {
+    return judge_refused(*device, got, Code::kUnknownPointer, Code::kDoubleFree,
                          "a use of no live block");
   }
-  device->completed = 0;
-  Call call;
+  device->books.begin_call();
+  JudgedCall call;
   call.fails = !got.is_ok();
   if (got.is_ok()) {
-    device->touched.push_back(address);
-    ShortList<std::uint64_t, 2>& uses = found->second.uses;
+    device->books.touch(address);
     const std::uint64_t id = stream.id.value();
-    if (id != found->second.stream && std::find(uses.begin(), uses.end(), id) == uses.end())
-      uses.push_back(id);
-  } else if (!is_dead_answer(*device, got.code()) &&
+    const bool is_noted =
+        std::find(block->uses.begin(), block->uses.end(), id) != block->uses.end();
+    if (id != block->stream && !is_noted) block->uses.push_back(id);
+  } else if (!is_gone_answer(state_, *device, got.code()) &&
              !(got.code() == Code::kWrongDevice && stream.device != device->id)) {
     report("C16", "the use of a live block answered ", code_name(got.code()));
   }
@@ -78,102 +93,92 @@ void CacheModel::judge_use(std::uint64_t address, const Stream& stream, Status g
 }
 
 void CacheModel::judge_trim(Status got) {
-  Device& device = at(current_);
-  device.completed = device.completed_bytes = 0;
-  if (is_capturing())
-    return expect_misuse(device, got, Code::kBusy, Code::kBusy, "a trim in a capture");
-  Call call;
-  const bool is_dead = is_dead_answer(device, got.code());
-  const bool ran_out = got.code() == Code::kNotReady && rules_.config().wait_ms == 0;
+  JudgedDevice& device = current();
+  device.books.begin_call();
+  if (state_.streams.is_capturing())
+    return judge_refused(device, got, Code::kBusy, Code::kBusy, "a trim in a capture");
+  const bool is_gone = is_gone_answer(state_, device, got.code());
+  const bool ran_out = got.code() == Code::kNotReady && state_.rules.config().wait_ms == 0;
   // Whichever device failed: a trim waits for others' streams too.
-  if (!is_dead && !got.is_ok() && !ran_out && !any_failure_but_growth()) {
+  if (!is_gone && !got.is_ok() && !ran_out && !any_failure_but_growth(state_)) {
     report("C16", "a trim answered ", code_name(got.code()), " for no reason");
   }
-  end(device, call);
-  if (!got.is_ok() || any_failure(device)) return;
-  if (!device.is_fresh) walk(device);
-  for (const cache::SnapshotSegment& segment : device.view.segments) {
-    bool is_held = false;
-    for (std::uint32_t i = 0; i < segment.block_count; ++i) {
-      is_held = is_held || device.view.blocks[segment.block_first + i].state == BlockState::kLive;
-    }
+  end(device, {});
+  if (!got.is_ok() || device.ledger.any_failure()) return;
+  if (!device.map.is_fresh) walk(device);
+  const cache::Snapshot& map = device.map.view;
+  for (const cache::SnapshotSegment& segment : map.segments) {
+    const cache::SnapshotBlock* const blocks = map.blocks.data() + segment.block_first;
+    const bool is_held = std::any_of(
+        blocks, blocks + segment.block_count,
+        [](const cache::SnapshotBlock& block) { return block.state == BlockState::kLive; });
     if (!is_held) report("DEV-19", "a trim left the idle segment at ", segment.base.value());
   }
 }
 
 void CacheModel::judge_retire(const Stream& stream, Status got) {
-  Device& device = at(stream.device);
-  device.completed = device.completed_bytes = 0;
-  if (!got.is_ok() && got.code() != Code::kNotFound && !is_dead_answer(device, got.code()) &&
-      !any_failure(device)) {
+  JudgedDevice& device = state_.at(stream.device);
+  device.books.begin_call();
+  const bool any_failure = device.ledger.any_failure();
+  if (!got.is_ok() && got.code() != Code::kNotFound &&
+      !is_gone_answer(state_, device, got.code()) && !any_failure) {
     report("C16", "a retirement answered ", code_name(got.code()), " for no reason");
   }
-  if (is_capturing() || any_failure(device)) unmarked_streams_.push_back(stream.id.value());
+  if (state_.streams.is_capturing() || any_failure)
+    state_.streams.retire_unmarked(stream.id.value());
   end(device, {});
 }
 
 void CacheModel::judge_begin_capture(const Stream& stream, Status got) {
-  Device& device = at(stream.device);
-  device.completed = device.completed_bytes = 0;
-  const std::uint64_t id = stream.id.value();
-  const bool is_begun =
-      std::find(device.capturing.begin(), device.capturing.end(), id) != device.capturing.end();
-  if (is_begun)
-    return expect_misuse(device, got, Code::kBusy, Code::kBusy, "a second begin of a capture");
+  JudgedDevice& device = state_.at(stream.device);
+  device.books.begin_call();
+  if (state_.streams.is_capturing(stream))
+    return judge_refused(device, got, Code::kBusy, Code::kBusy, "a second begin of a capture");
   if (got.is_ok()) {
-    device.capturing.push_back(id);
-  } else if (!is_dead_answer(device, got.code()) && !any_failure(device)) {
+    state_.streams.begin_capture(stream);
+  } else if (!is_gone_answer(state_, device, got.code()) && !device.ledger.any_failure()) {
     report("C16", "a begin of a capture answered ", code_name(got.code()));
   }
   end(device, {});
 }
 
 void CacheModel::judge_end_capture(const Stream& stream, Status got) {
-  Device& device = at(stream.device);
-  device.completed = device.completed_bytes = 0;
-  const auto found = std::find(device.capturing.begin(), device.capturing.end(), stream.id.value());
-  if (found == device.capturing.end()) {
-    return expect_misuse(device, got, Code::kNotFound, Code::kNotFound,
+  JudgedDevice& device = state_.at(stream.device);
+  device.books.begin_call();
+  if (!state_.streams.is_capturing(stream)) {
+    return judge_refused(device, got, Code::kNotFound, Code::kNotFound,
                          "an end without a begin of a capture");
   }
-  if (!got.is_ok() && !is_dead_answer(device, got.code()) && !any_failure(device)) {
+  if (!got.is_ok() && !is_gone_answer(state_, device, got.code()) && !device.ledger.any_failure()) {
     report("C16", "an end of a capture answered ", code_name(got.code()));
   }
   // even where the answer was an error: an aborted capture leaves nothing behind
-  device.capturing.erase(found);
+  state_.streams.end_capture(stream);
   // The uses that waited for this are taken up on every device, and those by a lost one's streams
   // are over.
-  for (Device& each : devices_) each.is_fresh = false;
+  for (JudgedDevice& each : state_.devices) each.map.is_fresh = false;
   end(device, {});
 }
 
-void CacheModel::judge_limit(std::uint64_t limit, Status got) {
-  Device& device = at(current_);
-  device.completed = device.completed_bytes = 0;
+void CacheModel::judge_set_limit(std::uint64_t limit, Status got) {
+  JudgedDevice& device = current();
+  device.books.begin_call();
   if (got.is_ok()) {
-    device.limit = limit;
-    device.has_limit = true;
-  }
-  if (!got.is_ok() && !is_dead_answer(device, got.code())) {
+    device.memory.limit = limit;
+    device.memory.has_limit = true;
+  } else if (!is_gone_answer(state_, device, got.code())) {
     report("C16", "a memory limit was refused: ", code_name(got.code()));
   }
   end(device, {});
 }
 
 void CacheModel::judge_reset_peaks(Status got) {
-  Device& device = at(current_);
-  device.completed = device.completed_bytes = 0;
-  if (!got.is_ok() && !is_dead_answer(device, got.code()))
+  JudgedDevice& device = current();
+  device.books.begin_call();
+  if (!got.is_ok() && !is_gone_answer(state_, device, got.code()))
     report("C16", "a reset of the peaks was refused");
-  if (!device.is_fresh) walk(device);
-  constexpr unsigned kAll = kFigures * cache::kStatPools;
-  std::fill(&device.peaks_least[0][0], &device.peaks_least[0][0] + kAll, 0);
-  for (HeapFigures& heap : device.heaps) {
-    std::copy(&heap.now[0][0], &heap.now[0][0] + kAll, &heap.peak_least[0][0]);
-    std::copy(&heap.now[0][0], &heap.now[0][0] + kAll, &heap.peak_most[0][0]);
-    for (unsigned i = 0; i < kAll; ++i) (&device.peaks_least[0][0])[i] += (&heap.now[0][0])[i];
-  }
-  std::copy(&device.peaks_least[0][0], &device.peaks_least[0][0] + kAll, &device.peaks_most[0][0]);
+  if (!device.map.is_fresh) walk(device);
+  device.bounds.reset_peaks(device.recount);
   end(device, {});
 }
 

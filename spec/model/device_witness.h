@@ -1,9 +1,8 @@
-// DeviceWitness: stands between a subject and its device and keeps the record that clauses are
-// judged by.
+// DeviceWitness: between a subject and its device, records the calls that clauses are judged by.
 //
-// Purpose: what was asked of the device, of which kind and with which outcome (C17, C25, C26), and
-// which segments and events the subject holds (C14): a ledger of this seam's own, independent of
-// the simulated machine's.
+// Purpose: how many calls of each kind were made and how many failed (C17, C25, C26), and which
+// segments and events the subject holds (C14). This ledger is independent of the simulated
+// machine's own.
 // Thread safety: none; for one thread.
 #pragma once
 

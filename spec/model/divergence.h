@@ -1,4 +1,4 @@
-// Divergence: the first thing a checker found wrong.
+// Divergence: the first violation that a checker found.
 //
 // Thread safety: plain values.
 #pragma once
@@ -14,6 +14,19 @@ struct Divergence {
   std::string text;    ///< one line
   explicit operator bool() const { return !clause.empty(); }
 };
+
+/// An address as a part of a report.
+struct Hex {
+  std::uint64_t n;
+};
+inline Hex hex(std::uint64_t n) { return {n}; }
+inline void append(std::string* text, Hex part) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string digits;
+  do digits.insert(digits.begin(), kDigits[part.n % 16]);
+  while ((part.n /= 16) != 0);
+  *text += "0x" + digits;
+}
 
 /// Keeps the first report.
 class Verdict {

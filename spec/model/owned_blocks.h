@@ -1,9 +1,9 @@
 // OwnedBlocks: the model's live and pending blocks, in order of their addresses.
 //
-// A sorted list of addresses beside the blocks, which stay where they are: a step moves a few words
-// and allocates nothing once the world has had as many blocks before.
+// A sorted list of addresses refers to blocks that stay where they are, so that a step moves a few
+// words, and allocates only when there are more blocks than ever before.
 // Thread safety: none. Cost: find O(log n), insert and erase O(n) words moved.
-// An insertion or erasure shifts what iterators after its place stand for.
+// Iterators are places in the order: an insertion or erasure shifts what later ones refer to.
 #pragma once
 
 #include <algorithm>
@@ -17,13 +17,13 @@
 
 namespace ashlar::spec {
 
-/// An allocation that is live, or freed and waiting.
+/// A live allocation, or a freed one whose uses are not complete.
 struct OwnedBlock {
   std::uint64_t tag = 0;
   std::uint64_t size = 0;
   std::uint64_t requested = 0;
   std::uint64_t stream = 0;          ///< identity
-  ShortList<std::uint64_t, 2> uses;  ///< identities of other streams announced, each once
+  ShortList<std::uint64_t, 2> uses;  ///< identities of the other streams announced, each once
   bool is_pending = false;
   PoolId pool = PoolId::kSmall;
 };
@@ -43,7 +43,7 @@ class OwnedBlocks {
     At& operator++() { return ++at_, *this; }
     At& operator--() { return --at_, *this; }
     friend bool operator==(const At& a, const At& b) { return a.at_ == b.at_; }
-    /// The same without going to the block.
+    /// The block's address; cheaper than through the block.
     std::uint64_t address() const { return owner_->order_[at_].address; }
 
    private:
@@ -72,7 +72,7 @@ class OwnedBlocks {
   iterator find(std::uint64_t address) { return {this, place_of(address)}; }
   const_iterator find(std::uint64_t address) const { return {this, place_of(address)}; }
 
-  /// A new block there, as good as fresh. REQUIRES: none is there.
+  /// A new block at that address. REQUIRES: none is there.
   OwnedBlock& insert(std::uint64_t address) {
     std::uint32_t slot = static_cast<std::uint32_t>(slots_.size());
     if (unused_.empty()) {

@@ -1,8 +1,9 @@
-// Ashlar's caching allocator: all that its user includes.
+// Ashlar's caching allocator: the one header that its user includes.
 //
-// Purpose: one header, and names without their room: ashlar::CachingAllocator is
-// ashlar::cache::CachingAllocator. The planner and its replay are in <ashlar/plan.h>.
-// Thread safety: each class says.
+// Purpose: it includes the allocator and the host device, and names their types in the namespace
+// ashlar: ashlar::CachingAllocator is ashlar::cache::CachingAllocator. The planner and its replay
+// are in <ashlar/plan.h>.
+// Thread safety: stated at each class.
 #pragma once
 
 #include <ashlar/base/version.h>

@@ -1,7 +1,8 @@
 // Status and Result: a caller's misuse and the machine's failures as typed values.
 //
-// Purpose: the library throws nothing; a function that can fail returns a Status, or a Result if it
-// has a value to return.
+// Purpose: a function that can fail returns a Status, or a Result if it has a value to return. No
+// failure is reported by an exception of the library's own. A public function that is not noexcept
+// can throw std::bad_alloc, if the host has no memory for what it builds.
 // Thread safety: plain values.
 // Cost: a Status is two words, trivially copyable, and never allocates.
 //
@@ -60,11 +61,16 @@ ASHLAR_API std::optional<Code> code_from_name(const char* name) noexcept;
 /// The outcome of a call: a code, and a static text that gives the reason.
 class [[nodiscard]] Status {
  public:
+  /// Success.
   constexpr Status() = default;
+  /// An outcome with a reason. `why` is static text.
   constexpr Status(Code code, const char* why) : why_(why), code_(code) {}
+  /// Success.
   static constexpr Status ok() { return {}; }
 
+  /// True if the call succeeded.
   constexpr bool is_ok() const { return code_ == Code::kOk; }
+  /// What went wrong; kOk if nothing did.
   constexpr Code code() const { return code_; }
   /// The reason, in static storage; "" when ok.
   constexpr const char* why() const { return why_; }
@@ -80,24 +86,32 @@ class [[nodiscard]] Status {
 template <class T>
 class [[nodiscard]] Result {
  public:
+  /// Success, with a value.
   constexpr Result(T value) : value_(std::move(value)) {}
+  /// Failure. REQUIRES: `status` is not ok.
   constexpr Result(Status status) : status_(status) {
-    ASHLAR_ASSERT(!status.is_ok(), "base status(1): a Result without a value needs an error");
+    ASHLAR_ASSERT(!status.is_ok(), "base: a Result without a value needs an error");
   }
+  /// Failure, with a code and a static text that gives the reason.
   constexpr Result(Code code, const char* why) : Result(Status{code, why}) {}
 
+  /// True if there is a value.
   constexpr bool is_ok() const { return status_.is_ok(); }
+  /// The outcome; ok if there is a value.
   constexpr Status status() const { return status_; }
+  /// The outcome's code; kOk if there is a value.
   constexpr Code code() const { return status_.code(); }
-  /// REQUIRES: is_ok().
+  /// The value. REQUIRES: is_ok().
   constexpr const T& value() const& {
-    ASHLAR_ASSERT(is_ok(), "base status(1): value() of a failed Result");
+    ASHLAR_ASSERT(is_ok(), "base: value() of a failed Result");
     return value_;
   }
+  /// The value, moved out of this Result. REQUIRES: is_ok().
   constexpr T value() && {
-    ASHLAR_ASSERT(is_ok(), "base status(1): value() of a failed Result");
+    ASHLAR_ASSERT(is_ok(), "base: value() of a failed Result");
     return std::move(value_);
   }
+  /// The value, or `other` if there is none.
   constexpr T value_or(T other) const { return is_ok() ? value_ : std::move(other); }
 
  private:

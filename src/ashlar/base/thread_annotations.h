@@ -17,6 +17,9 @@
 #define ASHLAR_SCOPED_CAPABILITY ASHLAR_ATTRIBUTE(scoped_lockable)
 /// On a field: read and written only while the lock is held.
 #define ASHLAR_GUARDED_BY(lock) ASHLAR_ATTRIBUTE(guarded_by(lock))
+/// On a field beside a lock that does not guard it: the field locks by itself, or never changes while
+/// it is shared. A comment, or the field's class, says which. Read by props/house/locks_test.sh only.
+#define ASHLAR_UNGUARDED
 /// On a function: the caller holds the locks, and still holds them when it returns.
 #define ASHLAR_REQUIRES(...) ASHLAR_ATTRIBUTE(requires_capability(__VA_ARGS__))
 /// On a function: the caller does not hold the locks, because the function takes them.

@@ -22,10 +22,13 @@ namespace ashlar::inline v0 {
 /// A count of bytes.
 class Bytes {
  public:
+  /// Zero bytes.
   constexpr Bytes() = default;
+  /// `count` bytes.
   constexpr explicit Bytes(std::uint64_t count) : count_(count) {}
   /// The plain number, in bytes.
   constexpr std::uint64_t count() const { return count_; }
+  /// The largest count, 2^64 - 1. As a limit it means "no limit".
   static constexpr Bytes max() { return Bytes{std::numeric_limits<std::uint64_t>::max()}; }
 
   friend constexpr bool operator==(Bytes, Bytes) = default;
@@ -44,28 +47,38 @@ class Bytes {
   }
   friend constexpr std::uint64_t operator/(Bytes a, Bytes b) { return a.count_ / b.count_; }
   friend constexpr std::uint64_t operator%(Bytes a, Bytes b) { return a.count_ % b.count_; }
+  /// Adds in place. REQUIRES: the sum does not wrap.
   constexpr Bytes& operator+=(Bytes b) { return *this = *this + b; }
+  /// Subtracts in place. REQUIRES: `b` is at most this.
   constexpr Bytes& operator-=(Bytes b) { return *this = *this - b; }
 
  private:
   std::uint64_t count_ = 0;
 };
 
+/// `512_B`: bytes.
 constexpr Bytes operator""_B(unsigned long long n) { return Bytes{n}; }
+/// `64_KiB`: units of 2^10 bytes.
 constexpr Bytes operator""_KiB(unsigned long long n) { return Bytes{n << 10}; }
+/// `20_MiB`: units of 2^20 bytes.
 constexpr Bytes operator""_MiB(unsigned long long n) { return Bytes{n << 20}; }
+/// `1_GiB`: units of 2^30 bytes.
 constexpr Bytes operator""_GiB(unsigned long long n) { return Bytes{n << 30}; }
 
 /// An address on a device or the host. Address 0 is null; no memory lies there.
 class Address {
  public:
+  /// The null address.
   constexpr Address() = default;
+  /// The address with that number.
   constexpr explicit Address(std::uint64_t value) : value_(value) {}
   /// The plain number.
   constexpr std::uint64_t value() const { return value_; }
+  /// True for address 0.
   constexpr bool is_null() const { return value_ == 0; }
   /// The address as a pointer, for callers who may dereference it.
   void* pointer() const { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(value_)); }
+  /// The address that a host pointer holds.
   static Address of(const void* p) {
     return Address{static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(p))};
   }
@@ -90,9 +103,13 @@ class Address {
 template <class Tag, class Rep>
 class Id {
  public:
+  /// The plain number's type.
   using rep = Rep;
+  /// The id 0.
   constexpr Id() = default;
+  /// The id with that number.
   constexpr explicit Id(Rep value) : value_(value) {}
+  /// The plain number.
   constexpr Rep value() const { return value_; }
   friend constexpr bool operator==(Id, Id) = default;
   friend constexpr auto operator<=>(Id, Id) = default;
@@ -119,9 +136,9 @@ using PageHandle = Id<struct PageHandleTag, std::uint64_t>;
 /// to the stream named by `id`. A handle paired with another stream's id can make that other stream
 /// unusable while it is still alive.
 struct Stream {
-  StreamHandle handle;
-  StreamId id;
-  DeviceId device;
+  StreamHandle handle;  ///< what the driver's calls take
+  StreamId id;          ///< the stream's identity, which no other stream ever has
+  DeviceId device;      ///< the device that the stream belongs to
   /// The handle names this stream only on the thread that identified it (the per-thread default
   /// stream; bug H5), so only that thread can record events on it.
   bool thread_bound = false;

@@ -2,20 +2,55 @@
 // threads.
 //
 // Purpose: rows DEV-1..6, 12..16, 19, 20 and 22's configuration. Memory that is freed on a stream
-// is given out again on that stream at once, without a driver call; on another stream once its last
-// use is complete.
+// is available to that stream again at once, without a driver call. It is available to another
+// stream when its last use is complete.
 //
-// Thread safety: every member may be called from any thread. A call on one stream's memory takes
-// that stream's lock alone; no device call, callback or event poll runs under such a lock (C18).
+// Thread safety: every member may be called from any thread, except add_free_memory_callback() and
+// add_out_of_memory_observer(), which come before the first use by another thread. A call on one
+// stream's memory takes that stream's lock alone. No device call, callback or event poll runs under
+// such a lock (C18).
 //
-// The caller's side of the contract:
-//   (a) free(p) comes, on the host, after every enqueue that uses p; streams other than the one it
-//       was allocated on are announced with record_use, or p is freed with free(p, stream).
-//   (b) a first use on another stream is ordered after the allocation on its own (C6).
-//   (c) a stream is announced dead with retire_stream before it is destroyed. (Missed, memory is
-//       still never handed out early: it comes back only after a device synchronisation.)
-//   (d) a capture is announced with begin_capture before it begins and end_capture after it ends
-//       (C9).
+// Exceptions: create(), snapshot() and the two functions that add callbacks can throw
+// std::bad_alloc, if the host has no memory for what they build. Every other member is noexcept.
+
+/// \page callers_contract The caller's side of the contract
+/// The allocator relies on these rules. The examples use `device`, an ashlar::device::Device, and
+/// the streams `own` and `other`, which its identify() returned.
+///
+/// ### (a) Free after the last enqueue
+/// On the host, free(p) comes after every enqueue that uses p. The kernels may still be running.
+/// If a stream other than the one p was allocated on uses p, the allocator is told, by record_use()
+/// or by free(p, stream):
+///
+///     launch(kernel, p, own);
+///     launch(kernel, p, other);
+///     allocator->free(p, other);  // p is available again when the work on both streams is done
+///
+/// ### (b) Order a first use on another stream
+/// The stream that p was allocated on may still run work of the last owner of p's bytes. A first
+/// use on another stream is therefore ordered after the allocation (C6):
+///
+///     const Address p = allocator->allocate(1_MiB, own).value();
+///     device.event_record(event, own.handle);
+///     device.stream_wait(other.handle, event);  // from now on work on `other` may use p
+///
+/// ### (c) Retire a stream before it is destroyed
+///
+///     allocator->retire_stream(other);
+///     destroy(other);
+///
+/// If this is forgotten, the stream's memory is still never handed out early. It is then available
+/// to other streams only after a synchronisation of the whole device.
+///
+/// ### (d) Announce a capture
+/// It is announced before it begins, and its end after it has ended (C9):
+///
+///     allocator->begin_capture(own);
+///     capture(own, [&] { launch(kernel, p, own); });
+///     allocator->end_capture(own);
+///
+/// Memory that a captured graph uses is freed only after the graph is destroyed: graphs have no
+/// pools of their own yet (C8).
 #pragma once
 
 #include <cstddef>
@@ -34,104 +69,145 @@
 
 namespace ashlar::inline v0::cache {
 
-/// A request over this is refused without asking anybody (row DEV-20): 1 EiB.
+/// The largest request, 1 EiB. A larger one fails with kSizeOverflow, without a search or a device
+/// call (row DEV-20).
 inline constexpr Bytes kRequestBytesMax{std::uint64_t{1} << 60};
 
 /// What the allocator knows about a live allocation.
 struct AllocationInfo {
-  Address address;
-  Bytes size;  ///< usable bytes, at least requested
-  Bytes requested;
-  Stream stream;    ///< the one it was allocated on
-  Address segment;  ///< the segment's base: what inter-process handles are made of
-  Bytes segment_size;
+  Address address;     ///< what allocate() returned
+  Bytes size;          ///< usable bytes, at least `requested`
+  Bytes requested;     ///< what allocate() was asked for
+  Stream stream;       ///< the stream it was allocated on
+  Address segment;     ///< base of its segment, from which inter-process handles are made
+  Bytes segment_size;  ///< of the whole segment
 };
 
+/// A stream-ordered caching allocator over one or more devices.
+/// Its user keeps the rules of \ref callers_contract.
+///
+/// Every member may be called from any thread, except the two that add callbacks. create(),
+/// snapshot() and those two can throw std::bad_alloc; every other member is noexcept.
+///
+/// Errors that any call can return: kForked in the child process after a fork (C25);
+/// kInvalidArgument for a device, or a stream of a device, that the allocator does not have;
+/// kDeviceLost or kTornDown once the device has reported it (C26). A call that fails has no effect,
+/// except that idle memory may have been given back to the device (C13).
 class ASHLAR_API CachingAllocator {
  public:
-  /// An allocator over `devices`, which must outlive it; device i has DeviceId i. kInvalidArgument
-  /// for a bad configuration or an id out of place. Makes no device call.
+  /// Makes an allocator over `devices`, which must outlive it. `devices[i]` has DeviceId i.
+  /// kInvalidArgument if `config` fails check_config(), there is no device, one is null or has
+  /// another id, or the granule exceeds the alignment that a device promises. Throws
+  /// std::bad_alloc. Makes no driver call.
   static Result<std::unique_ptr<CachingAllocator>> create(std::span<device::Device* const> devices,
                                                           const Config& config);
 
-  /// Gives every idle segment back; what is still live is the caller's leak and stays with the
-  /// device. Never throws; makes no device call once the driver is gone (C25).
+  /// Waits for unfinished work and returns every idle segment to its device. Segments with live
+  /// allocations are not returned. Makes no device call after fork or once the driver is unloaded
+  /// (C25).
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
-  /// At least `size` bytes on `stream`'s device, aligned to the granule, for use by work enqueued
-  /// on `stream` from now on. Zero bytes give the null address. Errors: kOutOfMemory (and
-  /// `*account`, if given, says everything), kSizeOverflow, kInvalidArgument, kReentrant, kForked,
-  /// kDeviceLost, kTornDown.
+  /// Allocates at least `size` bytes on the device of `stream`, aligned to Config::granule, for
+  /// work enqueued on `stream` from now on. Returns the null address for zero bytes.
+  /// Errors: kOutOfMemory, with the reasons in `*account` if it is given (it is unchanged if the
+  /// host has no memory for a new stream's heap); kSizeOverflow over kRequestBytesMax;
+  /// kInvalidHandle if `stream` is retired or its handle now names another stream; kReentrant
+  /// inside a callback or an observer (C24). Any other error of the driver is passed on.
   /// Cost: a hit takes one short lock, polls at most 16 events and makes no other device call
-  /// (C17).
+  /// (C17). A miss can block for Config::wait_ms.
   Result<Address> allocate(Bytes size, const Stream& stream,
                            OutOfMemory* account = nullptr) noexcept;
 
-  /// Ends an allocation. Null is nothing. Errors: kUnknownPointer, kDoubleFree, kForked,
-  /// kDeviceLost, kTornDown; nothing changes then. Never allocates, never throws; makes device
-  /// calls only when other streams used the memory.
+  /// Ends an allocation. Freeing null is a no-op. Errors, without effect: kUnknownPointer if
+  /// `address` is not the start of a live allocation; kDoubleFree if it was freed before and its
+  /// uses are not complete yet.
+  /// Cost: at most two short locks, one after the other; a device call for each other stream that
+  /// used the memory, and none otherwise. Never allocates host memory.
   Status free(Address address) noexcept;
-  /// record_use(address, stream), then free(address).
+  /// record_use(address, stream) and free(address) in one call. Errors as free(address), and
+  /// kOutOfMemory if `stream` is new to the allocator and the host has no memory for its heap.
   Status free(Address address, const Stream& stream) noexcept;
-  /// The memory at `address` is used by work on `stream` too: it comes back only when that is
-  /// complete. The allocation's own stream is ignored. Errors as free, and kOutOfMemory when the
-  /// host has none for the note.
+  /// Records that work on `stream` uses the allocation at `address` too. After the free, its memory
+  /// is available again only when that work is complete (C7). No effect for the stream that it was
+  /// allocated on. Errors as free(address), but kUnknownPointer for null; and kOutOfMemory if host
+  /// bookkeeping memory cannot be allocated.
   Status record_use(Address address, const Stream& stream) noexcept;
 
-  /// `stream` is about to be destroyed: its heap is orphaned behind an event recorded now.
-  /// kNotFound if never seen; kInvalidHandle if dead already, until nothing is left of it and its
-  /// heap serves another stream: then it is forgotten.
+  /// Tells the allocator that `stream` is about to be destroyed. An event recorded now shows when
+  /// the memory of its heap is available to other streams. kNotFound if the allocator has never
+  /// seen the stream, or once its heap was reassigned to another one; kInvalidHandle if the stream
+  /// was retired or found destroyed before.
   Status retire_stream(const Stream& stream) noexcept;
-  /// A capture begins or ends on `stream`. While any is underway, on whatever device (what it
-  /// forbids it forbids to threads): no event is recorded or polled, nothing is stolen, waited for
-  /// or given back; growth runs under the relaxed mode. kBusy / kNotFound when out of turn;
-  /// kInvalidHandle where a dead stream is to begin one.
+  /// Announces that a capture of `stream` is about to begin. While any capture is announced, on any
+  /// device, the allocator records and polls no event, takes no other stream's memory, waits for
+  /// nothing and gives nothing back; it grows under the relaxed capture mode (C9). That holds for
+  /// all devices because a capture restricts threads. kBusy if a capture of that stream is
+  /// announced already; kInvalidHandle if `stream` is retired or its handle now names another one.
   Status begin_capture(const Stream& stream) noexcept;
+  /// Announces that the capture of `stream` has ended. kNotFound if none was announced.
   Status end_capture(const Stream& stream) noexcept;
 
-  /// Gives back every idle segment of the device, waiting for work that still uses one. kBusy while
-  /// capturing.
+  /// Returns every idle segment to the device. Waits up to Config::wait_ms for work that still uses
+  /// one; if no event could be recorded for a use, it waits for the whole device. kNotReady if that
+  /// was too short and segments remain; kBusy while a capture is announced.
   Status trim(DeviceId device) noexcept;
-  /// Caps what is reserved on the device (row DEV-12). Lower than what is reserved now: no growth
-  /// until it has shrunk.
+  /// Caps the bytes reserved on the device (row DEV-12). If more is reserved already, it stays, and
+  /// the allocator does not grow until the reserved bytes are below the limit.
   Status set_memory_limit(DeviceId device, Bytes limit) noexcept;
-  /// set_memory_limit(fraction of the device's total). REQUIRES: 0 < fraction <= 1.
+  /// set_memory_limit() with that fraction of the device's total memory, 0 < fraction <= 1.
+  /// kInvalidArgument for any other fraction; an error of the driver is passed on.
   Status set_memory_fraction(DeviceId device, double fraction) noexcept;
 
-  /// Called, with no lock held, when the pools are short: it may free and query, not allocate
-  /// (C24).
+  /// Called when no pool of the device can serve a request, before the allocator grows. No lock is
+  /// held. It may free and query; an allocation in it fails with kReentrant (C24). It must not
+  /// throw: an exception ends the process.
   using FreeMemoryCallback = std::function<void(DeviceId)>;
-  /// Called, with no lock held, before kOutOfMemory is returned: likewise.
+  /// Called before an allocation returns kOutOfMemory, under the same rules.
   using OutOfMemoryObserver = std::function<void(const OutOfMemory&)>;
-  /// Observers are added before other threads use the allocator, and stay. They do not throw.
+  /// Adds a callback for the life of the allocator. REQUIRES: no other thread uses the allocator.
+  /// Throws std::bad_alloc.
   void add_free_memory_callback(FreeMemoryCallback callback);
+  /// Adds an observer for the life of the allocator. REQUIRES: no other thread uses the allocator.
+  /// Throws std::bad_alloc.
   void add_out_of_memory_observer(OutOfMemoryObserver observer);
 
   // Queries (rows DEV-16, 17, 19).
+  /// What the allocator knows about the allocation at `address`. Errors as free(address), but
+  /// kUnknownPointer for null.
   Result<AllocationInfo> info(Address address) const noexcept;
-  /// The largest block `stream` could be given without growing.
+  /// The size of the largest block that `stream` could be given without growth. Cost: a walk over
+  /// every stream's heap of the device.
   Result<Bytes> largest_free_block(const Stream& stream) const noexcept;
+  /// The device's statistics. Cost: adds up every stream's counters, one short lock for each.
   Result<DeviceStats> stats(DeviceId device) const noexcept;
-  /// The same into the caller's memory (over 1 KiB), untouched on failure.
+  /// The same, written to `*out` without a copy of over 1 KiB. A failed call leaves `*out` as it
+  /// was.
   Status stats(DeviceId device, DeviceStats* out) const noexcept;
+  /// Sets every Stat::peak of the device to its current value.
   Status reset_peak_stats(DeviceId device) noexcept;
+  /// Sets every Stat::increased, every Stat::decreased and every plain counter of DeviceStats to
+  /// zero.
   Status reset_accumulated_stats(DeviceId device) noexcept;
-  /// Replaces `*out`, reusing its memory. Consistent when no other call runs; else each heap by
-  /// itself.
+  /// Replaces `*out` by a snapshot of the device, reusing its memory. It shows one moment if no
+  /// other call runs; otherwise each stream's heap is shown at a moment of its own. Throws
+  /// std::bad_alloc.
   Status snapshot(DeviceId device, Snapshot* out) const;
+  /// The number of devices.
   std::size_t device_count() const noexcept;
+  /// The settings that create() was given.
   const Config& config() const noexcept;
 
-  /// Walks every structure: nullptr, or the clause that broke. For tests; consistent when no other
-  /// call runs.
+  /// Walks every structure. Returns nullptr, or the text of the clause or invariant that is broken.
+  /// For tests. REQUIRES: no other call runs.
   const char* validate() const noexcept;
 
  private:
   struct Impl;
   explicit CachingAllocator(std::unique_ptr<Impl> impl) noexcept;
-  // A cache line of its own: every call reads it, and a caller may write to what lies beside it.
+  // On a cache line of its own, because every call reads it and a caller may write to memory beside
+  // the allocator.
   alignas(64) std::unique_ptr<Impl> impl_;
 };
 

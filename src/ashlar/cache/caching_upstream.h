@@ -1,7 +1,8 @@
-// The caching allocator as an Upstream: what plans fall back to, and where their segments come
-// from.
+// The caching allocator as an Upstream.
 //
-// Thread safety: the allocator's. The allocator must outlive this.
+// Purpose: a plan's replay gets its segment, and the allocations that it does not serve itself,
+// from the caching allocator.
+// Thread safety: as the allocator.
 #pragma once
 
 #include <ashlar/base/upstream.h>
@@ -9,8 +10,10 @@
 
 namespace ashlar::inline v0::cache {
 
+/// Forwards each call to an allocator, which must outlive it.
 class CachingUpstream final : public Upstream {
  public:
+  /// An upstream over `allocator`.
   explicit CachingUpstream(CachingAllocator& allocator) noexcept : allocator_(allocator) {}
 
   Result<Address> allocate(Bytes size, const Stream& stream) noexcept override {

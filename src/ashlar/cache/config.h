@@ -1,8 +1,9 @@
 // The allocator's settings and their string form, ASHLAR_ALLOC_CONF.
 //
-// Purpose: PyTorch's keys with PyTorch's meaning (row DEV-22), so that a setting that works there
-// works here; and our own. The string is `key:value,key:value`. An unknown key, a bad value, or a
-// known key whose feature is not built is an error that names it (bug: silently ignored settings).
+// Purpose: PyTorch's keys have PyTorch's meaning (row DEV-22), so that a setting that works there
+// works here; a few keys are Ashlar's own. The string is `key:value,key:value`. An unknown key, a
+// bad value, and a known key whose feature is not built are errors that name it: no setting is
+// ignored silently.
 // Thread safety: plain values.
 #pragma once
 
@@ -17,51 +18,63 @@
 
 namespace ashlar::inline v0::cache {
 
-/// When may a stream be given memory that another stream's heap holds idle?
+/// When a stream may be given memory that another stream's heap holds idle.
 enum class Reuse : std::uint8_t {
   kOwn,        ///< never
   kCompleted,  ///< when its last use is already complete; nothing is enqueued (default)
-  /// also behind a wait of the asking stream on the owner's event; can deadlock behind a collective
+  /// also before its last use is complete: the asking stream waits on the device for the owner's
+  /// event, which can deadlock behind a collective
   kOrdered,
 };
 
+/// The settings of an allocator. The keys of their string form are in parentheses.
 struct Config {
   // Rows DEV-1..4 (the constants are PyTorch's).
-  Bytes granule{512};              ///< requests are rounded to this
-  Bytes small_request_max{1_MiB};  ///< requests up to this live in the small pool
-  Bytes small_segment{2_MiB};      ///< the small pool's segments
-  /// requests under this (and over small_request_max) are cut from large_segment
+  /// requests are rounded up to a multiple of this (granule, in bytes)
+  Bytes granule{512};
+  /// the largest request of the small pool (small_request_kb)
+  Bytes small_request_max{1_MiB};
+  /// the size of the small pool's segments (small_segment_mb)
+  Bytes small_segment{2_MiB};
+  /// requests of the large pool below this are cut from segments of large_segment
+  /// (large_request_mb)
   Bytes large_request_min{10_MiB};
+  /// the size of those segments (large_segment_mb)
   Bytes large_segment{20_MiB};
-  /// larger requests get a segment of their size rounded up to this
+  /// requests of large_request_min or more get a segment of their size, rounded up to a multiple of
+  /// this (round_segment_mb)
   Bytes segment_round{2_MiB};
   /// blocks of this size or more are never split (max_split_size_mb)
   Bytes max_split_size{Bytes::max()};
-  /// slack allowed to a request of max_split_size or more
+  /// a request of max_split_size or more is served only by a block that is larger by less than this
+  /// (max_non_split_rounding_mb)
   Bytes max_non_split_rounding{20_MiB};
-  /// roundup_power2_divisions: per power of two 1 MiB << i (i = 0..15; the first also for anything
-  /// smaller, the last for anything larger), how many equal steps it has; 0 or 1 = plain rounding
-  /// to the granule.
+  /// entry i is for requests from 1 MiB << i to twice that: they are rounded up to one of so many
+  /// equal steps between the two; 0 and 1 mean rounding to the granule alone. The first entry also
+  /// serves smaller requests, the last one larger requests (roundup_power2_divisions)
   std::array<std::uint32_t, 16> roundup_divisions{};
-  /// per_process_memory_fraction: cap on what is reserved on a device, as a part of its total; 1 =
-  /// no cap.
+  /// the most that is reserved on a device, as a part of its total memory; 1 means no limit
+  /// (per_process_memory_fraction)
   double memory_fraction = 1.0;
-  // Ours.
+  // Ashlar's own.
+  /// when streams may use each other's idle memory (reuse: own, completed or ordered)
   Reuse reuse = Reuse::kCompleted;
-  /// How long an allocation at the limit may wait for a pending free: 0 = never, kWaitForever = as
-  /// long as it takes.
+  /// how long, in milliseconds, a trim, or an allocation that finds no memory, may wait for work
+  /// that still uses freed memory; 0 means no wait, kWaitForever no limit (wait_ms)
   std::uint32_t wait_ms = 1000;
 };
 
-/// Parses `text` over the defaults. On failure: kMalformed or kUnsupported, and `*error` (if given)
-/// says which key or value and why, in one line. Cost: linear.
+/// Parses `text` over the defaults. kMalformed for a bad text, kUnsupported for a known key or
+/// value whose feature is not built; then `*error`, if given, says in one line which key or value
+/// it is and why. Throws std::bad_alloc. Cost: linear in the text.
 ASHLAR_API Result<Config> parse_config(std::string_view text, std::string* error);
 
-/// parse_config of the environment variable ASHLAR_ALLOC_CONF; the defaults when it is not set.
+/// parse_config() of the environment variable ASHLAR_ALLOC_CONF; the defaults if it is not set.
+/// Throws std::bad_alloc.
 ASHLAR_API Result<Config> config_from_environment(std::string* error);
 
-/// Is every field in its range, and the set consistent? kInvalidArgument names the first that is
-/// not.
+/// Checks that every field is in its range and that they are consistent. kInvalidArgument, with the
+/// first bad field in its text, if not.
 ASHLAR_API Status check_config(const Config& config);
 
 }  // namespace ashlar::inline v0::cache

@@ -105,38 +105,18 @@ void DeviceCache::settle(bool synchronize) noexcept {
   is_settled_ = !synchronize || driver_.synchronize().is_ok() || uses_.is_lost();
 }
 
-namespace {
-
-/// The page map leads from both ends of the segment to its heap, and the record agrees with the
-/// pool.
-const char* validate_segment(const PageMap& pages, const StreamHeap& heap,
-                             const block::SegmentView& view) noexcept {
-  const DeviceSegment* record = record_of(view);
-  if (record->heap.load() != &heap || record->base != view.base || record->size != view.size)
-    return "supply(1): a segment's record is not its pool's";
-  for (const Address a : {view.base, view.base + (view.size - Bytes{1})}) {
-    if (!pages.find(a).leads_to(record->owner()))
-      return "supply(1): the page map does not lead to a segment";
-  }
-  return nullptr;
-}
-
-}  // namespace
-
 const char* DeviceCache::validate() const noexcept {
+  if (const char* broken = heaps_.validate()) return broken;
+  if (const char* broken = reclaimer_.validate()) return broken;
   Bytes in_segments;
   std::uint64_t segments = 0;
   for (StreamHeap& heap : heaps_) {
     const Guard guard(heap.lock);
     if (const char* broken = heap.validate()) return broken;
+    if (const char* broken = supply_.validate(heap)) return broken;
     for (const PoolId id : kPoolIds) {
-      const block::BlockPool& pool = heap.pool(id);
-      in_segments += pool.counts().segment_bytes;
-      segments += pool.counts().segments;
-      for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
-        if (const char* broken = validate_segment(shared_.pages, heap, pool.view(at)))
-          return broken;
-      }
+      in_segments += heap.pool(id).counts().segment_bytes;
+      segments += heap.pool(id).counts().segments;
     }
   }
   return ledger_.validate(in_segments, segments);

@@ -65,6 +65,16 @@ class EpochMarks {
     count_ -= n;
     return covers;
   }
+  /// nullptr, or the broken invariant.
+  const char* validate() const noexcept {
+    for (unsigned i = 1; i < count_; ++i) {
+      if (marks_[i].covers <= marks_[i - 1].covers) return "marks(1): a later mark covers no more";
+    }
+    for (unsigned i = 0; i < count_; ++i) {
+      if (marks_[i].slot.pool == nullptr) return "marks(1): a mark without an event";
+    }
+    return nullptr;
+  }
   /// At the allocator's end: forgets the marks and destroys every event in a slot.
   void destroy_events() noexcept {
     count_ = 0;

@@ -35,6 +35,18 @@ StreamHeap* HeapList::get_or_make(const Stream& stream) noexcept {
   return heap;
 }
 
+const char* HeapList::validate() const noexcept {
+  const MutexGuard lock(lock_);
+  for (StreamHeap& heap : *this) {
+    const StreamHeap* found = table_.find(heap.stream.id);
+    if (found == nullptr) return "heaps(1): a heap is not in the table";
+    if (found != &heap) return "heaps(2): two heaps serve one stream";
+    if (heap.id.load() != heap.stream.id.value())
+      return "heaps(1): a heap's identity is not its stream's";
+  }
+  return nullptr;
+}
+
 StreamHeap* HeapList::add(const Stream& stream) noexcept {
   std::unique_ptr<StreamHeap> heap(new (std::nothrow) StreamHeap(owner_, stream, granule_));
   if (!heap || !table_.insert(heap.get())) return nullptr;

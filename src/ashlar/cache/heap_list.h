@@ -2,6 +2,10 @@
 //
 // Purpose: the first step of every allocation, without a lock; and one place that makes heaps.
 // Thread safety: any thread. The list only grows, so it is walked without a lock; heaps die with it.
+//
+// Invariants:
+//   (1) every heap of the list is in the table, under the identity of the stream that it serves;
+//   (2) no two heaps serve one stream.
 #pragma once
 
 #include <atomic>
@@ -35,6 +39,9 @@ class HeapList {
   /// The same without a forgotten heap, for callers that may not wait for the slow rungs.
   StreamHeap* get_or_make(const Stream& stream) noexcept ASHLAR_EXCLUDES(lock_);
 
+  /// nullptr, or the broken invariant. Quiescent.
+  const char* validate() const noexcept ASHLAR_EXCLUDES(lock_);
+
   class Iterator {
    public:
     explicit Iterator(StreamHeap* heap) noexcept : heap_(heap) {}
@@ -59,7 +66,7 @@ class HeapList {
 
   DeviceCache& owner_;
   const Bytes granule_;
-  StreamTable table_;  ///< read without the lock, changed under it
+  StreamTable table_ ASHLAR_UNGUARDED;  ///< read without the lock, changed under it
   alignas(64) std::atomic<StreamHeap*> first_{nullptr};
   alignas(64) mutable Mutex lock_;
   StreamHeap* last_ ASHLAR_GUARDED_BY(lock_) = nullptr;

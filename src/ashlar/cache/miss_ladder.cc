@@ -81,10 +81,7 @@ Result<Address> MissLadder::fail(StreamHeap& heap, const Request& request, bool 
   full.requested = request.requested;
   full.rounded = request.size;
   full.segment = segment_size(shared_.config, request.size).value_or(Bytes::max());
-  if (const auto memory = cache_.driver().memory_info(); memory.is_ok()) {
-    full.device_total = memory.value().total;
-    full.device_free = memory.value().free;
-  }
+  full.device_memory = cache_.driver().memory_info().value_or({});
   write_account(cache_, &full);
   full.largest_free = largest_free(cache_, heap.stream);
   full.wait_ran_out = wait_ran_out;

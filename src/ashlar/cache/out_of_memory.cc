@@ -36,13 +36,15 @@ std::string text_of(Bytes size) {
 
 std::string machine_text(const OutOfMemory& o) {
   std::string text;
-  if (o.device_total == 0_B) {
+  if (o.device_memory.total == 0_B) {
     text += "The driver did not say how much memory the device has.\n";
   } else {
-    const Bytes used = o.device_total - std::min(o.device_total, o.device_free);
+    const Bytes used =
+        o.device_memory.total - std::min(o.device_memory.total, o.device_memory.free);
     const Bytes others = used - std::min(used, o.reserved);
-    text += "The device has " + text_of(o.device_total) + ", of which " + text_of(o.device_free) +
-            " free and " + text_of(others) + " in use outside this allocator.\n";
+    text += "The device has " + text_of(o.device_memory.total) + ", of which " +
+            text_of(o.device_memory.free) + " free and " + text_of(others) +
+            " in use outside this allocator.\n";
   }
   text += o.limit == Bytes::max() ? std::string("No memory limit is set.\n")
                                   : "The memory limit in force is " + text_of(o.limit) + ".\n";
@@ -83,7 +85,7 @@ std::string advice_text(const OutOfMemory& o) {
         "it is captured.\n";
   }
   const Bytes headroom = o.limit - std::min(o.limit, o.reserved);
-  if (o.limit != Bytes::max() && headroom < o.segment && o.device_free >= o.segment) {
+  if (o.limit != Bytes::max() && headroom < o.segment && o.device_memory.free >= o.segment) {
     text +=
         "Advice: the limit is what stands in the way; raise it (set_memory_limit, "
         "per_process_memory_fraction).\n";

@@ -200,7 +200,7 @@ class PageMap {
 
   /// where a segment was entered or taken out last
   std::array<std::atomic<const Leaf*>, kAtHand> at_hand_{};
-  std::array<Word, kWord> numbered_{};  ///< owners by number; [kNobody] stays 0
+  std::array<Word, kWord> numbered_ ASHLAR_UNGUARDED{};  ///< owners by number; [kNobody] stays 0
   std::array<std::atomic<Inner*>, kFanOut> root_{};
   Mutex mutex_;
   // Every node ever made, newest first: the destructor visits these and not each of their children.

@@ -167,6 +167,14 @@ void Reclaimer::finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept {
   if (is_settled) heap.clock.complete(kEverything);
 }
 
+const char* Reclaimer::validate() const noexcept {
+  const ReclaimGuard reclaim(lock_);
+  for (StreamHeap& heap : cache_.heaps()) {
+    if (const char* broken = heap.marks.validate()) return broken;
+  }
+  return nullptr;
+}
+
 void Reclaimer::reset_counts() noexcept {
   waits_.store(0, std::memory_order_relaxed);
   reuse_.reset_steals();

@@ -38,6 +38,9 @@ class Reclaimer {
   /// segments back.
   void give_everything_back(bool is_settled) noexcept ASHLAR_EXCLUDES(reclaiming);
 
+  /// nullptr, or the invariant that a heap's marks break. Quiescent; takes the lock.
+  const char* validate() const noexcept ASHLAR_EXCLUDES(reclaiming);
+
   ReclaimLock& lock() noexcept { return lock_; }
   Epochs& epochs() noexcept { return epochs_; }
   std::uint64_t waits() const noexcept { return waits_.load(std::memory_order_relaxed); }
@@ -56,9 +59,9 @@ class Reclaimer {
   SharedState& shared_;
   Driver& driver_;
   SegmentSupply& supply_;
-  ReclaimLock lock_;
-  Epochs epochs_;
-  StreamReuse reuse_;
+  mutable ReclaimLock lock_;
+  Epochs epochs_ ASHLAR_UNGUARDED;      ///< its members need the role `reclaiming`
+  StreamReuse reuse_ ASHLAR_UNGUARDED;  ///< likewise
   std::atomic<std::uint64_t> waits_{0};
 };
 

@@ -83,6 +83,23 @@ Address SegmentSupply::enter(StreamHeap& heap, const Request& request,
   return address;
 }
 
+const char* SegmentSupply::validate(const StreamHeap& heap) const noexcept {
+  for (const PoolId id : kPoolIds) {
+    const block::BlockPool& pool = heap.pool(id);
+    for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
+      const block::SegmentView view = pool.view(at);
+      const DeviceSegment* record = record_of(view);
+      if (record->heap.load() != &heap || record->base != view.base || record->size != view.size)
+        return "supply(1): a segment's record is not its pool's";
+      for (const Address a : {view.base, view.base + (view.size - Bytes{1})}) {
+        if (!shared_.pages.find(a).leads_to(record->owner()))
+          return "supply(1): the page map does not lead to a segment";
+      }
+    }
+  }
+  return nullptr;
+}
+
 Address SegmentSupply::move(DeviceSegment* segment, StreamHeap& from, StreamHeap& to,
                             const Request& request) noexcept {
   if (!shared_.pages.reserve(segment->base, segment->size, {&to, request.pool})) return Address{};

@@ -40,6 +40,9 @@ class SegmentSupply {
   Bytes release_idle(HeapList& heaps, Bytes need, Bytes at_least) noexcept
       ASHLAR_REQUIRES(reclaiming);
 
+  /// nullptr, or the invariant that the heap's segments break. Quiescent.
+  const char* validate(const StreamHeap& heap) const noexcept ASHLAR_REQUIRES(heap.lock);
+
  private:
   /// Enters the segment into the heap's pool and serves the request from it. The null address, and
   /// the pool is as before, if the host has no memory.

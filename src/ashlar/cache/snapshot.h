@@ -1,7 +1,11 @@
-// A snapshot: every segment and every block of a device, sorted by address (row DEV-17's structure
-// without its formats).
+// A snapshot: every segment and every block of a device (the structure of row DEV-17, without its
+// formats).
 //
-// Thread safety: plain values. Blocks of a segment tile it (C3).
+// Thread safety: plain values.
+//
+// Invariants:
+//   (1) Segments are sorted by their base address. The blocks of one segment stand together, in
+//       address order, and tile the segment (C3).
 #pragma once
 
 #include <cstdint>
@@ -13,31 +17,35 @@
 
 namespace ashlar::inline v0::cache {
 
+/// One block of a segment.
 struct SnapshotBlock {
-  Address address;
-  Bytes size;
-  Bytes requested;
-  /// the one it was allocated on when live, or pending with that one's work; else the heap's
+  Address address;  ///< of its first byte
+  Bytes size;       ///< of the whole block
+  Bytes requested;  ///< what the caller asked for, while it is live or pending; else zero
+  /// the stream that the block was allocated on, while it is live, or pending with that stream's
+  /// work not known to be complete; otherwise the stream whose heap holds it
   StreamId stream;
-  std::uint32_t other_uses;  ///< streams noted by record_use and not yet known complete
-  BlockState state;
+  std::uint32_t other_uses;  ///< streams that record_use() or free() named, not known complete
+  BlockState state;          ///< free, live, pending or in transfer
 };
 
+/// One range of memory that the device gave.
 struct SnapshotSegment {
-  Address base;
-  Bytes size;
-  StreamId stream;  ///< whose heap holds it
-  /// the n-th segment this allocator took on this device, from 0: names it for C10
+  Address base;     ///< of its first byte
+  Bytes size;       ///< of the whole range
+  StreamId stream;  ///< the stream whose heap holds it
+  /// counts the segments that the allocator took on this device, from 0; the same in every run with
+  /// the same operations, as addresses are not (C10)
   std::uint64_t ordinal;
-  /// its blocks are Snapshot::blocks[block_first .. block_first + block_count)
-  std::uint32_t block_first;
-  std::uint32_t block_count;
-  PoolId pool;
+  std::uint32_t block_first;  ///< index of its first block in Snapshot::blocks
+  std::uint32_t block_count;  ///< number of its blocks, which follow each other there
+  PoolId pool;                ///< the pool of the heap
 };
 
+/// All memory that an allocator holds on one device.
 struct Snapshot {
-  std::vector<SnapshotSegment> segments;
-  std::vector<SnapshotBlock> blocks;
+  std::vector<SnapshotSegment> segments;  ///< by base address
+  std::vector<SnapshotBlock> blocks;      ///< of all segments; SnapshotSegment says which are whose
 };
 
 }  // namespace ashlar::inline v0::cache

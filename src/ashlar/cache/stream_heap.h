@@ -136,10 +136,10 @@ class StreamHeap {
   alignas(64) std::atomic<std::uint64_t> id;    ///< stream.id, for readers without a lock
   std::atomic<StreamHeap*> next_heap{nullptr};  ///< the device's list of heaps
   DeviceCache& cache;
-  Stream stream;  ///< constant while anybody refers to it (invariant 6)
+  Stream stream ASHLAR_UNGUARDED;  ///< constant while anybody refers to it (invariant 6)
 
   alignas(64) mutable SpinLock lock;
-  StreamLife life;
+  StreamLife life ASHLAR_UNGUARDED;  ///< atomics
   /// allocations on their slow way: the heap stays this stream's meanwhile
   unsigned pins ASHLAR_GUARDED_BY(lock) = 0;
   HeapStats stats ASHLAR_GUARDED_BY(lock);

@@ -39,20 +39,21 @@ namespace ashlar::inline v0::device {
 
 /// The properties of a device, which never change.
 struct DeviceTraits {
-  DeviceId id;
+  DeviceId id;  ///< the ordinal of the device
   /// the least alignment of a segment (CUDA documents 256 bytes; in practice it is 512)
   Bytes address_alignment{512};
-  Bytes page_granularity{2_MiB};  ///< sizes of pages, reservations and mappings are multiples
-  bool has_virtual_memory = false;
-  bool host_accessible = false;  ///< the CPU can dereference its addresses
+  Bytes page_granularity{2_MiB};    ///< sizes of pages and mappings are multiples of it
+  bool has_virtual_memory = false;  ///< address_reserve and page_* are supported
+  bool host_accessible = false;     ///< the CPU can dereference its addresses
 };
 
 /// The timeout of an event_synchronize that never gives up.
 inline constexpr std::uint32_t kWaitForever = 0xffffffffu;
 
+/// What a device says of its memory (cudaMemGetInfo).
 struct MemoryInfo {
-  Bytes free;
-  Bytes total;
+  Bytes free;   ///< not in use by any process
+  Bytes total;  ///< of the device
 };
 
 /// Whether a stream is capturing (cuStreamIsCapturing).
@@ -87,6 +88,7 @@ enum class CallKind : unsigned char {
   kPinnedFree = 20,
   kSynchronize = 21,
 };
+/// The number of kinds of call.
 inline constexpr unsigned kCallKinds = 22;
 
 /// The name of the kind: "segment-alloc", "event-query", ...; "unknown" for any other number.
@@ -96,6 +98,7 @@ ASHLAR_API const char* call_name(CallKind kind) noexcept;
 /// One device of the machine. The contract is at the head of this file.
 class ASHLAR_API Device {
  public:
+  /// Destroys the device object. The allocators over it must be gone.
   virtual ~Device() = default;
 
   /// The same for the life of the object. Makes no driver call.
@@ -127,11 +130,13 @@ class ASHLAR_API Device {
   virtual Status page_unmap(Address at, Bytes size) noexcept = 0;
 
   // Events (timing disabled).
+  /// Creates an event, not recorded yet. kOutOfMemory if there is no memory for it.
   virtual Result<EventHandle> event_create() noexcept = 0;
   /// May be called while the event is pending; its work goes on.
   virtual Status event_destroy(EventHandle event) noexcept = 0;
-  /// See D5, as for event_query.
+  /// Makes the event stand for the work enqueued on `stream` so far (D5).
   virtual Status event_record(EventHandle event, StreamHandle stream) noexcept = 0;
+  /// Ok if the work that the event stands for is done, kNotReady if it is not (D5). Does not block.
   virtual Status event_query(EventHandle event) noexcept = 0;
   /// Blocks the calling thread until the event's work is done. Returns kNotReady after
   /// `timeout_ms`; with kWaitForever it never gives up. A simulated machine returns kDeadlock where
@@ -144,13 +149,18 @@ class ASHLAR_API Device {
   /// The stream that the handle names now (cuStreamGetId). The per-thread default handle names the
   /// calling thread's stream.
   virtual Result<Stream> identify(StreamHandle handle) noexcept = 0;
+  /// Whether the stream is capturing, and whether that capture was invalidated.
   virtual Result<CaptureStatus> capture_status(StreamHandle stream) noexcept = 0;
   /// Sets the calling thread's capture mode and returns the previous one.
   virtual Result<CaptureMode> exchange_capture_mode(CaptureMode mode) noexcept = 0;
 
   // Memory information, pinned host memory, synchronisation.
+  /// The device's free and total memory.
   virtual Result<MemoryInfo> memory_info() noexcept = 0;
+  /// Allocates `size` bytes of page-locked host memory (cudaHostAlloc). kOutOfMemory if there is
+  /// none. REQUIRES: size > 0.
   virtual Result<Address> pinned_alloc(Bytes size) noexcept = 0;
+  /// Frees the whole range that pinned_alloc returned. kInvalidArgument for any other address.
   virtual Status pinned_free(Address base) noexcept = 0;
   /// Blocks the calling thread until all work of the device is done (cudaDeviceSynchronize).
   virtual Status synchronize() noexcept = 0;

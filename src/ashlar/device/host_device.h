@@ -30,24 +30,27 @@ namespace ashlar::inline v0::device {
 
 /// What a HostDevice has handed out and not been given back.
 struct HostLedger {
-  std::uint64_t segments = 0;
-  std::uint64_t reservations = 0;
+  std::uint64_t segments = 0;      ///< from segment_alloc
+  std::uint64_t reservations = 0;  ///< from address_reserve
   std::uint64_t page_handles = 0;  ///< not yet released
-  std::uint64_t mappings = 0;
-  std::uint64_t events = 0;
-  std::uint64_t streams = 0;  ///< other than the default stream
-  std::uint64_t pinned = 0;
-  /// counts against the capacity: segments, and pages whose memory has not returned to the kernel
+  std::uint64_t mappings = 0;      ///< from page_map
+  std::uint64_t events = 0;        ///< from event_create
+  std::uint64_t streams = 0;       ///< from create_stream; the default stream does not count
+  std::uint64_t pinned = 0;        ///< from pinned_alloc
+  /// bytes that count against the capacity: of segments, and of pages whose memory has not returned
+  /// to the kernel
   Bytes held;
   friend bool operator==(const HostLedger&, const HostLedger&) = default;
 };
 
+/// This computer's memory, behind the interface that a GPU has. See the head of this file.
 class ASHLAR_API HostDevice final : public Device {
  public:
   /// A device with that ordinal that hands out at most `capacity` bytes (Bytes::max(): as many as
   /// the kernel gives). Makes no system call. Throws std::bad_alloc if the host has no memory for
   /// the object itself.
   explicit HostDevice(DeviceId id = DeviceId{0}, Bytes capacity = Bytes::max());
+  /// Returns to the kernel what was handed out and not given back.
   ~HostDevice() override;
   HostDevice(const HostDevice&) = delete;
   HostDevice& operator=(const HostDevice&) = delete;
@@ -57,14 +60,19 @@ class ASHLAR_API HostDevice final : public Device {
   /// Creates a stream with an identity unique in the process. kOutOfMemory if host bookkeeping
   /// memory cannot be allocated.
   Result<Stream> create_stream() noexcept;
-  /// kInvalidHandle for a dead or foreign handle, and for the default stream.
+  /// Destroys a stream that create_stream made. kInvalidHandle for a dead or foreign handle, and
+  /// for the default stream.
   Status destroy_stream(StreamHandle stream) noexcept;
+  /// What is handed out now.
   HostLedger ledger() const noexcept;
 
+  /// Pages of 2 MiB, virtual memory, addresses that the CPU can dereference.
   DeviceTraits traits() const noexcept override;
-  /// The segment is aligned to 2 MiB.
+  /// The segment is aligned to 2 MiB. kOutOfMemory over the capacity, or if the kernel has no more.
   Result<Address> segment_alloc(Bytes size) noexcept override;
   Status segment_free(Address base) noexcept override;
+  /// `alignment` is a power of two or zero; less than 2 MiB gives 2 MiB. kOutOfAddresses if the
+  /// kernel has no such range.
   Result<Address> address_reserve(Bytes size, Bytes alignment) noexcept override;
   /// kBusy while the reservation has mappings.
   Status address_release(Address base, Bytes size) noexcept override;
@@ -73,17 +81,25 @@ class ASHLAR_API HostDevice final : public Device {
   Status page_map(Address at, Bytes size, PageHandle page) noexcept override;
   Status page_access(Address at, Bytes size) noexcept override;
   Status page_unmap(Address at, Bytes size) noexcept override;
+  /// kOutOfMemory if host bookkeeping memory cannot be allocated.
   Result<EventHandle> event_create() noexcept override;
   Status event_destroy(EventHandle event) noexcept override;
+  /// Checks both handles; there is no work to wait for.
   Status event_record(EventHandle event, StreamHandle stream) noexcept override;
+  /// Ok for every event of this device: all work is done.
   Status event_query(EventHandle event) noexcept override;
   Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept override;
   Status stream_wait(StreamHandle stream, EventHandle event) noexcept override;
   Result<Stream> identify(StreamHandle handle) noexcept override;
+  /// Always kNone for a stream of this device.
   Result<CaptureStatus> capture_status(StreamHandle stream) noexcept override;
   Result<CaptureMode> exchange_capture_mode(CaptureMode mode) noexcept override;
+  /// The capacity, or the computer's physical memory where there is none; free is what this device
+  /// has not handed out.
   Result<MemoryInfo> memory_info() noexcept override;
+  /// Ordinary host memory, aligned to 2 MiB.
   Result<Address> pinned_alloc(Bytes size) noexcept override;
+  /// Frees the whole range that pinned_alloc returned. kInvalidArgument for any other address.
   Status pinned_free(Address base) noexcept override;
   Status synchronize() noexcept override;
 

@@ -243,8 +243,10 @@ void PlannedReplay::end_life(Slot& slot) noexcept {
 Status PlannedReplay::record_use(Address address, const Stream& stream) noexcept {
   Slot* slot = nullptr;
   std::uint8_t before = 0;
+  Address segment;
   {
     const Guard guard(lock_);
+    segment = segment_;
     if (contains(address)) {
       Status refusal;
       slot = live_at(address, &refusal);
@@ -257,7 +259,7 @@ Status PlannedReplay::record_use(Address address, const Stream& stream) noexcept
     }
   }
   if (slot == nullptr) return upstream_.record_use(address, stream);
-  const Status status = upstream_.record_use(segment_, stream);
+  const Status status = upstream_.record_use(segment, stream);
   const Guard guard(lock_);
   if (status.is_ok()) {
     ++counts_.uses;

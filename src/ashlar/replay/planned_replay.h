@@ -34,15 +34,15 @@ class PlannedReplay final : public Replay {
 
   /// Gives the segment back, if there is one, and asks upstream for another. REQUIRES: no planned
   /// memory is live.
-  Status renew_segment() noexcept;
+  Status renew_segment() noexcept ASHLAR_EXCLUDES(lock_);
 
  private:
   static constexpr std::uint32_t kNoSlot = SlotSet::kNone;
   enum Flag : std::uint8_t { kLive = 1, kLate = 2, kUsed = 4, kHeld = 8 };
 
   struct Event {
-    Bytes
-        size;  // of an allocation; zero for a free, and for the end, which is behind the last event
+    // Of an allocation; zero for a free, and for the end, which is behind the last event.
+    Bytes size;
     Bytes offset;
     std::uint32_t slot = kNoSlot;  // none: an unmanaged allocation, or the end
     std::uint32_t allocation = 0;
@@ -59,31 +59,31 @@ class PlannedReplay final : public Replay {
     std::uint8_t flags = 0;
   };
 
-  bool contains(Address address) const noexcept;
-  bool is_on_time(const Event& free) const noexcept;
-  Address occupy(const Event& event) noexcept;
-  Address place(Bytes size) noexcept;
-  std::size_t match(Bytes size) const noexcept;
-  void pass_over(std::size_t end) noexcept;
-  bool is_barred(const Event& event) const noexcept;
-  Slot* live_at(Address address, Status* refusal) noexcept;
-  void end_life(Slot& slot) noexcept;
-  void adopt_segment(Address segment) noexcept;
+  bool contains(Address address) const noexcept ASHLAR_REQUIRES(lock_);
+  bool is_on_time(const Event& free) const noexcept ASHLAR_REQUIRES(lock_);
+  Address occupy(const Event& event) noexcept ASHLAR_REQUIRES(lock_);
+  Address place(Bytes size) noexcept ASHLAR_REQUIRES(lock_);
+  std::size_t match(Bytes size) const noexcept ASHLAR_REQUIRES(lock_);
+  void pass_over(std::size_t end) noexcept ASHLAR_REQUIRES(lock_);
+  bool is_barred(const Event& event) const noexcept ASHLAR_REQUIRES(lock_);
+  Slot* live_at(Address address, Status* refusal) noexcept ASHLAR_REQUIRES(lock_);
+  void end_life(Slot& slot) noexcept ASHLAR_REQUIRES(lock_);
+  void adopt_segment(Address segment) noexcept ASHLAR_REQUIRES(lock_);
 
   Upstream& upstream_;
   const Stream stream_;
   const Bytes alignment_;
   const Bytes segment_size_;
-  mutable SpinLock lock_;  // guards the members below
-  Address segment_;
-  Address base_;
-  std::vector<Event> events_;
-  std::size_t cursor_ = 0;
-  std::vector<Slot> slots_;
-  SlotSet barred_;          // slots whose bytes are late or held
-  std::uint64_t live_ = 0;  // allocations in the segment
-  std::uint64_t held_ = 0;  // slots
-  ReplayCounts counts_;
+  mutable SpinLock lock_;
+  Address segment_ ASHLAR_GUARDED_BY(lock_);
+  Address base_ ASHLAR_GUARDED_BY(lock_);
+  std::vector<Event> events_ ASHLAR_GUARDED_BY(lock_);
+  std::size_t cursor_ ASHLAR_GUARDED_BY(lock_) = 0;
+  std::vector<Slot> slots_ ASHLAR_GUARDED_BY(lock_);
+  SlotSet barred_ ASHLAR_GUARDED_BY(lock_);          // slots whose bytes are late or held
+  std::uint64_t live_ ASHLAR_GUARDED_BY(lock_) = 0;  // allocations in the segment
+  std::uint64_t held_ ASHLAR_GUARDED_BY(lock_) = 0;  // slots
+  ReplayCounts counts_ ASHLAR_GUARDED_BY(lock_);
 };
 
 }  // namespace ashlar::inline v0::replay

@@ -1,0 +1,73 @@
+// The clauses that one call of a caching allocator is judged by, one function for each.
+//
+//   clause_usable.cc     C1 C2 C10 DEV-1 DEV-4   what an allocation was given
+//   clause_complete.cc   C12 DEV-3 DEV-14        may it fail; is it the best fit
+//   clause_bounded.cc    C9 C13 C17 C26 DEV-2 DEV-12   what the device was asked meanwhile
+//   clause_accounted.cc  C15 DEV-13              statistics
+//   clause_ladder.cc     C15                     what an allocation did on the miss ladder
+//   map_clauses.h        C3 C4 C7 C14 C18        the map
+// C5 is the subject's validate(); C6 is the happens-before detector's of spec/gpu; C16 and C24 are
+// judged where the answers are: cache_model.cc, cache_answers.cc.
+// Thread safety: none.
+#pragma once
+
+#include <cstdint>
+
+#include "spec/model/cache_state.h"
+
+namespace ashlar::spec {
+
+// What ended a device, and what failed.
+
+/// What ended the device: its own loss, or the driver's unloading, which any device may have
+/// answered (D8); else kOk.
+Code end_of(const CacheState& state, const JudgedDevice& device);
+/// Did a device fail a call, other than by having no memory for a segment?
+bool any_failure_but_growth(const CacheState& state);
+/// C26: is `code` what a device that is gone answers? Reports any other answer of one that was gone
+/// before the call.
+bool is_gone_answer(CacheState& state, const JudgedDevice& device, Code code);
+
+// An allocation that succeeded.
+
+/// C1, C2, C10, DEV-1, DEV-4: follows the subject to the address it chose. The block is in the
+/// books then, unless the verdict says why not.
+void follow_allocation(CacheState& state, JudgedDevice& device, std::uint64_t tag,
+                       std::uint64_t size, const Stream& stream, std::uint64_t address);
+/// DEV-3: the smallest free block of the stream's own heap that fits, then the lowest; nullptr when
+/// there is none.
+const cache::SnapshotBlock* best_fit(const CacheRules& rules, const cache::Snapshot& map,
+                                     std::uint64_t stream, std::uint64_t rounded);
+
+// An allocation that failed for want of memory.
+
+/// DEV-14: the account says what was asked for, and whether a capture or a wait was in the way.
+void judge_account(CacheState& state, const JudgedDevice& device, std::uint64_t size,
+                   const cache::OutOfMemory& account);
+/// C12: nothing that the call was allowed to reach would have served it. The map is the one after
+/// the call; blocks that a permitted wait would have completed count as free.
+void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t size,
+                    const Stream& stream);
+
+// What the device was asked.
+
+/// C26: no device call once the device is gone.
+void judge_silence(CacheState& state);
+/// C13: a call that was refused made no device call, and completed nothing.
+void judge_atomic(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
+                  bool had_view);
+/// DEV-12: growth stays below the memory limit.
+void judge_limit(CacheState& state, JudgedDevice& device);
+/// C17, C9, DEV-2: how much an allocation asked of the device.
+void judge_bounded(CacheState& state, const JudgedDevice& device, std::uint64_t rounded,
+                   bool is_hit);
+
+// Statistics.
+
+/// What an allocation did on the miss ladder.
+void count_ladder(const CacheState& state, JudgedDevice& device, const JudgedCall& call,
+                  bool had_view);
+/// C15, DEV-13: reads the statistics and judges them.
+void judge_accounted(CacheState& state, JudgedDevice& device);
+
+}  // namespace ashlar::spec

@@ -1,0 +1,122 @@
+// CacheState: everything the judge of a caching allocator knows. Plain records: the clauses
+// (cache_clauses.h) read them, the driver (cache_model.h) keeps them.
+//
+// Thread safety: none; for one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "spec/model/cache_rules.h"
+#include "spec/model/cache_subject.h"
+#include "spec/model/call_ledger.h"
+#include "spec/model/device_books.h"
+#include "spec/model/divergence.h"
+#include "spec/model/map_walker.h"
+#include "spec/model/stat_bounds.h"
+#include "spec/model/stream_book.h"
+#include "spec/ops/word_hash.h"
+
+namespace ashlar::spec {
+
+/// The snapshots of a device.
+struct MapView {
+  cache::Snapshot view;   ///< of the last walk
+  cache::Snapshot next;   ///< between walks, the one before `view`
+  bool is_fresh = false;  ///< `view` is the map after the last call on the device
+};
+
+/// What the device may hold, in bytes.
+struct MemoryBounds {
+  std::uint64_t capacity = 0;  ///< of the device; 0 = unlimited
+  std::uint64_t limit = ~std::uint64_t{0};
+  bool has_limit = false;  ///< `limit` is in force: set, or worked out from memory_fraction
+};
+
+/// Did a call count something?
+enum class Happened : std::uint8_t { kNo, kPerhaps, kYes };
+
+/// A counter of the statistics, known within bounds.
+struct BoundedCount {
+  std::uint64_t least = 0;
+  std::uint64_t most = 0;
+  void add(Happened happened) {
+    least += happened == Happened::kYes;
+    most += happened != Happened::kNo;
+  }
+};
+
+/// What calls did on the miss ladder, for C15.
+struct LadderCounts {
+  std::uint64_t ooms = 0;
+  BoundedCount retries;
+  BoundedCount steals;
+};
+
+struct JudgedDevice {
+  JudgedDevice(DeviceId judged, DeviceWitness& witness, std::unique_ptr<MapWalker> walks)
+      : id(judged), ledger(witness), walker(std::move(walks)) {}
+
+  DeviceId id;
+  CallLedger ledger;
+  DeviceBooks books;
+  MapView map;
+  Recount recount;
+  std::unique_ptr<MapWalker> walker;
+  StatBounds bounds;
+  LadderCounts ladder;
+  MemoryBounds memory;
+  cache::DeviceStats stats;  ///< as last read
+  bool was_gone = false;     ///< lost, or its driver unloaded, before the call began
+};
+
+/// The call that is judged.
+struct JudgedCall {
+  bool allocates = false;
+  /// An error: nothing may have changed.
+  bool fails = false;
+  /// It failed because the device did; what it completed before that stays so (C13).
+  bool is_broken_off = false;
+  bool is_hit = false;         ///< its heap had a fitting block before
+  bool takes_own_fit = false;  ///< it was given the best of those
+  std::uint64_t stream = 0;    ///< identity, of an allocation
+  std::uint64_t address = 0;
+  std::uint64_t requested = 0;
+};
+
+/// What the world tells, and what is counted over all calls.
+struct WorldState {
+  unsigned callbacks = 0;     ///< running, inside the call that is judged
+  bool callback_ran = false;  ///< during this call
+  /// Are failures of the device planned, or may one still be in force?
+  bool has_planned_failures = false;
+  /// Some pending block's events could not be recorded at its free.
+  bool may_be_unrecorded = false;
+  std::uint64_t shortages = 0;  ///< out-of-memory answers
+  std::uint64_t shortages_observed = 0;
+};
+
+struct CacheState {
+  explicit CacheState(CacheSubject& judged) : subject(judged), rules(judged.config()) {}
+
+  CacheSubject& subject;
+  CacheRules rules;
+  std::vector<JudgedDevice> devices;
+  StreamBook streams;
+  WorldState world;
+  Verdict verdict;
+  WordHash address_hash;  ///< C10
+  /// Is the map walked at every call, and was it so far? Otherwise peaks are known less well.
+  bool walks_every_call = true;
+  /// Calls were not walked: what the peaks did then is not known.
+  bool has_lost_peaks = false;
+
+  JudgedDevice& at(DeviceId device) { return devices[static_cast<std::size_t>(device.value())]; }
+  const JudgedDevice& at(DeviceId device) const {
+    return devices[static_cast<std::size_t>(device.value())];
+  }
+};
+
+}  // namespace ashlar::spec

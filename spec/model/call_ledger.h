@@ -1,0 +1,58 @@
+// CallLedger: what the device was asked during the call that is judged, from the witness's totals.
+//
+// Thread safety: none.
+#pragma once
+
+#include <cstdint>
+
+#include "spec/model/device_witness.h"
+
+namespace ashlar::spec {
+
+class CallLedger {
+ public:
+  explicit CallLedger(DeviceWitness& witness) : witness_(&witness) {}
+
+  const DeviceWitness& witness() const { return *witness_; }
+  /// A call of the subject begins.
+  void begin() {
+    if (calls_before_ != witness_->calls_in_all()) {  // most calls make none
+      calls_before_ = witness_->calls_in_all();
+      by_kind_before_ = witness_->calls();
+    }
+    if (failures_before_ != witness_->failures_in_all()) {
+      failures_before_ = witness_->failures_in_all();
+      failed_before_ = witness_->failures();
+    }
+    timeouts_before_ = witness_->timeouts();
+    reserved_before_ = witness_->segment_bytes();
+  }
+
+  // Since begin().
+  std::uint64_t calls() const { return witness_->calls_in_all() - calls_before_; }
+  std::uint64_t calls(device::CallKind kind) const {
+    return witness_->calls_of(kind) - by_kind_before_[static_cast<unsigned>(kind)];
+  }
+  std::uint64_t failed(device::CallKind kind) const {
+    return witness_->failures_of(kind) - failed_before_[static_cast<unsigned>(kind)];
+  }
+  std::uint64_t failures() const { return witness_->failures_in_all() - failures_before_; }
+  bool any_failure() const { return failures() != 0; }
+  std::uint64_t segments_granted() const {
+    return calls(device::CallKind::kSegmentAlloc) - failed(device::CallKind::kSegmentAlloc);
+  }
+  bool any_timeout() const { return witness_->timeouts() != timeouts_before_; }
+  /// Held from the device when the call began.
+  std::uint64_t reserved_before() const { return reserved_before_; }
+
+ private:
+  DeviceWitness* witness_;
+  std::uint64_t calls_before_ = 0;
+  std::uint64_t failures_before_ = 0;
+  DeviceWitness::Counts by_kind_before_{};
+  DeviceWitness::Counts failed_before_{};
+  std::uint64_t timeouts_before_ = 0;
+  std::uint64_t reserved_before_ = 0;
+};
+
+}  // namespace ashlar::spec

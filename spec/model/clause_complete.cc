@@ -1,0 +1,143 @@
+// C12, DEV-3, DEV-14: may an allocation fail, and is what it was given the best fit? See
+// cache_clauses.h.
+#include <algorithm>
+
+#include "spec/model/cache_clauses.h"
+
+namespace ashlar::spec {
+
+namespace {
+
+/// More than any device's address space is sure to hold.
+constexpr std::uint64_t kAddressSpace = std::uint64_t{1} << 46;
+
+bool may_wait(const CacheState& state) {
+  return state.rules.config().wait_ms != 0 && !state.streams.is_capturing();
+}
+
+/// May free memory of that heap be given to `stream` now?
+bool is_in_reach(const CacheState& state, std::uint64_t heap, const Stream& stream) {
+  const cache::Reuse reuse = state.rules.config().reuse;
+  if (heap == stream.id.value()) return true;
+  if (reuse == cache::Reuse::kOwn || state.streams.is_capturing()) return false;
+  // Without a wait nobody can know that a heap's stream is done: an event recorded now is not done
+  // at once. Nor can a dead stream be waited for whose last event was never recorded.
+  return may_wait(state) ||
+         (reuse == cache::Reuse::kOrdered && !state.streams.is_last_work_unknown(heap));
+}
+
+/// Free, or so after a wait that the call was allowed.
+bool is_obtainable(const CacheState& state, const cache::SnapshotBlock& block) {
+  return block.state == BlockState::kFree ||
+         (block.state == BlockState::kPending && may_wait(state));
+}
+
+bool is_all_obtainable(const CacheState& state, const cache::Snapshot& map,
+                       const cache::SnapshotSegment& segment) {
+  const cache::SnapshotBlock* const blocks = map.blocks.data() + segment.block_first;
+  return std::all_of(
+      blocks, blocks + segment.block_count,
+      [&state](const cache::SnapshotBlock& block) { return is_obtainable(state, block); });
+}
+
+/// The first run of obtainable blocks in the segment that fits, in bytes; 0 when none does.
+std::uint64_t fitting_run(const CacheState& state, const cache::Snapshot& map,
+                          const cache::SnapshotSegment& segment, std::uint64_t rounded) {
+  std::uint64_t run = 0;
+  for (std::uint32_t i = 0; i < segment.block_count; ++i) {
+    const cache::SnapshotBlock* const block = &map.blocks[segment.block_first + i];
+    run = is_obtainable(state, *block) ? run + block->size.count() : 0;
+    const bool is_end = i + 1 == segment.block_count || !is_obtainable(state, block[1]);
+    if (is_end && state.rules.fits(run, rounded)) return run;
+  }
+  return 0;
+}
+
+/// C12 (a): no free block in reach fits.
+bool judge_pools(CacheState& state, const JudgedDevice& device, std::uint64_t rounded,
+                 const Stream& stream) {
+  for (const cache::SnapshotSegment& segment : device.map.view.segments) {
+    if (segment.pool != state.rules.pool_of(rounded) ||
+        !is_in_reach(state, segment.stream.value(), stream))
+      continue;
+    const std::uint64_t run = fitting_run(state, device.map.view, segment, rounded);
+    if (run == 0) continue;
+    state.verdict.report("C12", "out of memory for ", rounded, " bytes, but ", run,
+                         " are free or could be waited for in segment ", segment.ordinal);
+    return false;
+  }
+  return true;
+}
+
+/// Bytes of idle segments that the call was allowed to give back.
+std::uint64_t releasable_bytes(const CacheState& state, const JudgedDevice& device) {
+  if (!may_wait(state)) return 0;
+  std::uint64_t bytes = 0;
+  for (const cache::SnapshotSegment& segment : device.map.view.segments) {
+    if (is_all_obtainable(state, device.map.view, segment)) bytes += segment.size.count();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+const cache::SnapshotBlock* best_fit(const CacheRules& rules, const cache::Snapshot& map,
+                                     std::uint64_t stream, std::uint64_t rounded) {
+  const cache::SnapshotBlock* best = nullptr;
+  const PoolId pool = rules.pool_of(rounded);
+  for (const cache::SnapshotSegment& segment : map.segments) {
+    if (segment.stream.value() != stream || segment.pool != pool) continue;
+    const cache::SnapshotBlock* block = map.blocks.data() + segment.block_first;
+    for (const cache::SnapshotBlock* const end = block + segment.block_count; block != end;
+         ++block) {
+      if (block->state != BlockState::kFree || (best != nullptr && block->size >= best->size))
+        continue;
+      if (rules.fits(block->size.count(), rounded)) best = block;
+    }
+  }
+  return best;
+}
+
+void judge_account(CacheState& state, const JudgedDevice& device, std::uint64_t size,
+                   const cache::OutOfMemory& account) {
+  const std::uint64_t rounded = state.rules.rounded(size);
+  if (account.requested.count() != size || account.rounded.count() != rounded ||
+      account.segment.count() != state.rules.segment_size(rounded)) {
+    state.verdict.report("DEV-14", "the account misstates what was asked for");
+  }
+  if (account.capturing != state.streams.is_capturing())
+    state.verdict.report("DEV-14", "the account misstates whether a capture is underway");
+  if (any_failure_but_growth(state)) return;
+  const bool ran_out = device.ledger.any_timeout() || state.rules.config().wait_ms == 0;
+  if (account.wait_ran_out && !ran_out)
+    state.verdict.report("C12", "the account says that a wait ran out, but none did");
+}
+
+void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t size,
+                    const Stream& stream) {
+  // Where the device failed in another way than by having no memory, the ladder cannot be held to
+  // its rungs.
+  if (any_failure_but_growth(state)) return;
+  const std::uint64_t rounded = state.rules.rounded(size);
+  if (!judge_pools(state, device, rounded, stream)) return;
+  const std::uint64_t releasable = releasable_bytes(state, device);
+  // A planned failure looks like a full device: then every idle segment must have been given back.
+  if (state.world.has_planned_failures &&
+      device.ledger.failed(device::CallKind::kSegmentAlloc) != 0) {
+    if (releasable != 0) {
+      state.verdict.report("C12", "out of memory, with ", releasable, " idle bytes not tried");
+    }
+    return;
+  }
+  const MemoryBounds& memory = device.memory;
+  const std::uint64_t need = state.rules.segment_size(rounded);
+  const std::uint64_t cap =
+      std::min(memory.limit, memory.capacity == 0 ? kAddressSpace : memory.capacity);
+  const std::uint64_t kept = device.ledger.witness().segment_bytes() - releasable;
+  if (need <= cap && kept <= cap - need) {
+    state.verdict.report("C12", "out of memory, but ", need, " bytes fit: ", kept,
+                         " held for good of ", cap);
+  }
+}
+
+}  // namespace ashlar::spec

@@ -1,0 +1,62 @@
+// C15: what an allocation did on its way: reclaims (alloc_retries) and memory from other streams'
+// heaps (steals).
+//
+//   steals    the block lies in another stream's segment, or in one that was another's before the
+//             call: known where the maps before and after the call are at hand
+//   retries   a growth was refused, by the device or by the limit: known unless what the limit
+//             refused was then found in the pools, which looks like a growth that was never needed
+#include <algorithm>
+
+#include "spec/model/cache_clauses.h"
+
+namespace ashlar::spec {
+
+namespace {
+
+Happened steal_in(const CacheState& state, const JudgedDevice& device, const JudgedCall& call,
+                  bool had_view) {
+  if (call.fails || call.takes_own_fit || state.rules.config().reuse == cache::Reuse::kOwn)
+    return Happened::kNo;
+  if (!device.map.is_fresh) return Happened::kPerhaps;
+  const cache::SnapshotSegment* const now = find_segment(device.map.view.segments, call.address);
+  if (now == nullptr) return Happened::kPerhaps;  // the walk has said so
+  if (now->stream.value() != call.stream) return Happened::kYes;
+  if (!had_view) return Happened::kPerhaps;
+  const cache::SnapshotSegment* const was =
+      find_segment(device.map.next.segments, now->base.value());
+  const bool is_adopted =
+      was != nullptr && was->ordinal == now->ordinal && was->stream != now->stream;
+  return is_adopted ? Happened::kYes : Happened::kNo;
+}
+
+Happened retry_in(const CacheState& state, const JudgedDevice& device, const JudgedCall& call) {
+  const CallLedger& ledger = device.ledger;
+  if (call.fails || ledger.failed(device::CallKind::kSegmentAlloc) != 0) return Happened::kYes;
+  const MemoryBounds& memory = device.memory;
+  const bool is_limit_known = memory.has_limit || state.rules.config().memory_fraction >= 1;
+  if (!is_limit_known) return Happened::kPerhaps;
+  const std::uint64_t room = memory.limit - std::min(memory.limit, ledger.reserved_before());
+  const std::uint64_t segment = state.rules.segment_size(state.rules.rounded(call.requested));
+  if (segment <= room) return Happened::kNo;
+  // The first search has it; but polls may make it too large to take, and a later one small enough
+  // again.
+  if (call.takes_own_fit && !state.rules.has_max_split_size()) return Happened::kNo;
+  const bool has_moved = ledger.calls(device::CallKind::kSegmentAlloc) +
+                             ledger.calls(device::CallKind::kSegmentFree) !=
+                         0;
+  return has_moved ? Happened::kYes : Happened::kPerhaps;
+}
+
+}  // namespace
+
+void count_ladder(const CacheState& state, JudgedDevice& device, const JudgedCall& call,
+                  bool had_view) {
+  if (!call.allocates) {
+    device.ladder.retries.most += call.is_broken_off;
+    return;
+  }
+  device.ladder.retries.add(retry_in(state, device, call));
+  device.ladder.steals.add(steal_in(state, device, call, had_view));
+}
+
+}  // namespace ashlar::spec

@@ -1,0 +1,69 @@
+// StatBounds: what a device's statistics may be (C15), from what was given out and what walks saw.
+//
+//   increased   equals the sum of the rises that calls made; of free splits, at least what walks
+//               saw rise
+//   peak        at least what walks saw. At most that, or what was held at the walk before and what
+//               the calls since can have added to it; so the bound is exact where every call is
+//               walked, one heap allocates and nothing completes. A device's peak is the sum of its
+//               heaps' (stats.h). Free splits have no upper bound where not every call is walked: a
+//               call may make and lose any number
+// Thread safety: none.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "spec/model/device_books.h"
+#include "spec/model/figure_table.h"
+
+namespace ashlar::spec {
+
+/// Is that figure one of segments? They are counted for the device, not for each heap.
+constexpr bool is_segment_figure(unsigned figure) {
+  return figure == number_of(Figure::kSegments) || figure == number_of(Figure::kReservedBytes);
+}
+/// Is it one of free splits? What a call makes and merges again on its way counts in them.
+constexpr bool is_split_figure(unsigned figure) {
+  return figure == number_of(Figure::kInactiveSplits) ||
+         figure == number_of(Figure::kInactiveSplitBytes);
+}
+
+class StatBounds {
+ public:
+  /// A call was judged: it took so many segments of that size.
+  void add_call(std::uint64_t segments, std::uint64_t segment_bytes);
+  /// A block was given out.
+  void add_allocation(PoolId pool, std::uint64_t size, std::uint64_t requested);
+  /// A walk was made: `completed` since the walk before.
+  void raise(const Recount& recount, const DeviceBooks::Completed& completed);
+  /// Peaks start again from what is held.
+  void reset_peaks(const Recount& recount);
+
+  const FigureTable& increased() const { return increased_; }
+  const FigureTable& peak_least() const { return peak_least_; }
+  const FigureTable& peak_most() const { return peak_most_; }
+
+ private:
+  /// Peaks of one heap.
+  struct HeapPeaks {
+    FigureTable least;
+    FigureTable most;
+  };
+  void raise_heap(const HeapCount& count, HeapPeaks* peaks, const FigureTable& rise);
+  void raise_segments(const FigureTable& now);
+
+  FigureTable increased_;
+  /// Sums over the heaps; of segments, the device's own.
+  FigureTable peak_least_;
+  FigureTable peak_most_;
+  std::vector<HeapPeaks> heaps_;  ///< parallel to Recount::heaps
+  // Since the last walk.
+  std::uint64_t calls_ = 0;
+  std::uint64_t grants_ = 0;
+  std::uint64_t granted_bytes_ = 0;
+  FigureTable added_;  ///< by blocks given out
+  /// At the last walk: segments by pool, and their bytes.
+  FigureTable before_;
+};
+
+}  // namespace ashlar::spec

@@ -1,0 +1,53 @@
+// StreamBook: what is known of streams: which capture, and which ended so that their last work is
+// unknown.
+//
+// Thread safety: none.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <ashlar/base/types.h>
+
+namespace ashlar::spec {
+
+class StreamBook {
+  /// By identity: handles come back.
+  struct Is {
+    const Stream& stream;
+    bool operator()(const Stream& each) const {
+      return each.id == stream.id && each.device == stream.device;
+    }
+  };
+
+ public:
+  /// A capture on any device forbids its calls to all (CUDA's global capture mode).
+  bool is_capturing() const { return !capturing_.empty(); }
+  bool is_capturing(const Stream& stream) const {
+    return std::any_of(capturing_.begin(), capturing_.end(), Is{stream});
+  }
+  void begin_capture(const Stream& stream) { capturing_.push_back(stream); }
+  void end_capture(const Stream& stream) { std::erase_if(capturing_, Is{stream}); }
+
+  /// The stream was destroyed without a word to the subject.
+  void lose(std::uint64_t stream) { lost_.push_back(stream); }
+  bool any_lost() const { return !lost_.empty(); }
+  /// The stream was retired while no event could be recorded.
+  void retire_unmarked(std::uint64_t stream) { unmarked_.push_back(stream); }
+  /// Did the stream end so that no event tells of its last work?
+  bool is_last_work_unknown(std::uint64_t stream) const {
+    return is_among(lost_, stream) || is_among(unmarked_, stream);
+  }
+
+ private:
+  static bool is_among(const std::vector<std::uint64_t>& streams, std::uint64_t stream) {
+    return std::find(streams.begin(), streams.end(), stream) != streams.end();
+  }
+
+  std::vector<Stream> capturing_;
+  std::vector<std::uint64_t> lost_;  ///< identities
+  std::vector<std::uint64_t> unmarked_;
+};
+
+}  // namespace ashlar::spec
