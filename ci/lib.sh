@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# What the scripts beside this one share; they source it and then stand in the project's root.
+# What the scripts of ci/ share. They source it; it changes to the project's root.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# A build tree that is shared by nobody needs no cache; where there is one, use it.
+# Uses ccache where it is installed.
 if command -v ccache >/dev/null && [[ -z ${CMAKE_CXX_COMPILER_LAUNCHER:-} ]]; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache
 fi
@@ -12,21 +12,24 @@ jobs=${JOBS:-$(nproc)}
 # note TEXT...: one line on stderr that stands out in a log.
 note() { printf '== %s\n' "$*" >&2; }
 
-# configure_and_build PRESET [TARGET...]: -D options for the configuration come in the array `defines`, when set.
+# configure_and_build PRESET [TARGET...]: the array `defines`, when set, holds -D options for the configuration.
 configure_and_build() {
   local preset=$1 targets=()
   shift
   if (( $# > 0 )); then targets=(--target "$@"); fi
   cmake --preset "$preset" ${defines[@]+"${defines[@]}"} &&
-    cmake --build "build/$preset" -j "$jobs" "${targets[@]}" -- -k 0  # all that is wrong, not the first alone
+    cmake --build "build/$preset" -j "$jobs" "${targets[@]}" -- -k 0  # reports every error, not only the first
 }
 
-# commit: the commit that is measured, with a mark when files differ from it.
+# commit: prints the commit that is measured, marked when files differ from it.
 commit() {
   local id
   id=$(git -c "safe.directory=$PWD" rev-parse --short=12 HEAD 2>/dev/null) || { echo unknown; return; }
-  # What the report itself writes is no change to what it measures.
-  if [[ -n $(git -c "safe.directory=$PWD" status --porcelain -uno -- . ':!reports' 2>/dev/null) ]]; then id+=+changes; fi
+  # Files that the report itself writes do not change what it measures.
+  if [[ -n $(git -c "safe.directory=$PWD" status --porcelain -uno -- . ':!reports' ':!README.md' \
+      2>/dev/null) ]]; then
+    id+=+changes
+  fi
   echo "$id"
 }
 
@@ -37,7 +40,7 @@ row() {
     '{$figure, $value, $target, $met, $command}'
 }
 
-# at_least A B, at_most A B: compares decimals; prints true or false, which is what `row` takes. What is no number (jq puts
-# null below all of them) is false.
+# at_least A B, at_most A B: compares decimals; prints true or false, as `row` expects. False for an A that is not a number
+# (jq sorts null below all numbers).
 at_least() { jq -n --argjson a "$1" --argjson b "$2" '($a | type) == "number" and $a >= $b'; }
 at_most() { jq -n --argjson a "$1" --argjson b "$2" '($a | type) == "number" and $a <= $b'; }
