@@ -26,7 +26,10 @@ commit() {
   local id
   id=$(git -c "safe.directory=$PWD" rev-parse --short=12 HEAD 2>/dev/null) || { echo unknown; return; }
   # Files that the report itself writes do not change what it measures.
-  if [[ -n $(git -c "safe.directory=$PWD" status --porcelain -uno -- . ':!reports' 2>/dev/null) ]]; then id+=+changes; fi
+  if [[ -n $(git -c "safe.directory=$PWD" status --porcelain -uno -- . ':!reports' ':!README.md' \
+      2>/dev/null) ]]; then
+    id+=+changes
+  fi
   echo "$id"
 }
 
