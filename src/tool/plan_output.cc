@@ -61,9 +61,7 @@ std::uint64_t host_bytes_peak() {
 }
 
 const char* text_of(Fits fits) {
-  return fits == Fits::kYes  ? "fits"
-         : fits == Fits::kNo ? "cannot fit"
-                             : "does not fit; whether anything does is not known";
+  return fits == Fits::kYes ? "fits" : fits == Fits::kNo ? "cannot fit" : "not known to fit";
 }
 
 void print_space(const plan::Problem& problem, const PlanAnswer& answer, std::size_t s) {

@@ -20,7 +20,7 @@
 //       that is freed is no longer late.
 //   (5) Planned memory that another stream used is held from its free on, because that stream may
 //       still use it. The use is recorded on the segment, so upstream waits for it when the segment
-//       goes back; until then nobody is given the bytes.
+//       goes back; until then the bytes are not given out.
 //   (6) A rewind moves the cursor to the first event. Memory that is still live is late. If nothing
 //       is live, and something is held or there is no segment, the segment is given back and a new
 //       one is asked for.
