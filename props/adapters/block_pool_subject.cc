@@ -48,7 +48,7 @@ Status BlockPoolSubject::defer(Address address) {
   if (pool_.state(block) == BlockState::kPending)
     return {Code::kDoubleFree, "the block's free is pending"};
   pool_.defer(block);
-  // Both ways once: a deferral undone leaves no trace.
+  // Defers, undoes that, and defers again: an undone deferral must leave no trace.
   pool_.undefer(block);
   pool_.defer(block);
   return Status::ok();

@@ -1,6 +1,6 @@
 // The caching allocator behind the specification's interface.
 //
-// Thread safety: as the allocator's.
+// Thread safety: the allocator's.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace ashlar::props {
 
-/// Makes the real thing: parses the configuration string, creates the allocator.
+/// Makes the real allocator: parses the configuration string, creates it.
 spec::CacheFactory caching_allocator_factory();
 
 /// A CacheSubject over an allocator made elsewhere, which must outlive it.

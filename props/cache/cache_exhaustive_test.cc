@@ -4,14 +4,14 @@
 // (the last two soon run out of memory); free any live block; record a use of any on the other
 // stream; the oldest work of either stream finishes; trim. Blocks are named by their place in
 // address order, so sequences that differ in names alone are one.
-//   - to kFullDepth without de-duplication: every sequence is run from the start;
-//   - to kDedupDepth with it: states with the same snapshot and the same queues go on alike, and
-//     are visited once. Here streams hold the allocator's events alone; in the first search kernels
-//     too, so that early reuse shows.
-// The two streams are alike: the first allocation is on the first.
-// The counts are asserted: a change of them means that the alphabet, or the allocator's policy,
-// changed. In other builds than plain release ones both depths are 4. Not proved: anything beyond
-// the depth or outside of the alphabet.
+//   - to kFullDepth without de-duplication: every sequence is run from the start. Streams hold
+//     kernels as well as the allocator's events, so that early reuse shows;
+//   - to kDedupDepth with de-duplication: two states with the same snapshot and the same queues
+//     have the same future, so that one is visited. Streams hold the allocator's events alone.
+// The two streams are interchangeable, so that the first allocation is always on the first.
+// The counts of sequences are asserted: a change means that the alphabet or the allocator's policy
+// changed. Only plain release builds search to these depths; all others to depth 4. Not proved:
+// anything beyond the depth or outside of the alphabet.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -61,7 +61,7 @@ struct StateHash {
   std::size_t operator()(const State& state) const { return static_cast<std::size_t>(state.first); }
 };
 
-/// A world that a word is spelled into.
+/// A world that runs one letter after the other.
 class Speller {
  public:
   /// `works`: allocations and uses are followed by kernels.
@@ -70,7 +70,7 @@ class Speller {
     put(spec::slot::kStreamCreate, {1, 0});
   }
 
-  /// False: a divergence.
+  /// False after a divergence.
   bool spell(const Letter& letter) {
     switch (letter.slot) {
       case spec::slot::kAlloc: {
@@ -176,8 +176,7 @@ std::string text_of(const Word& word, const spec::LockstepResult& result) {
   return text + result.maps;
 }
 
-/// Runs every word of `depth` letters that begins with `word`; each prefix of a word is judged on
-/// the way.
+/// Runs every word of `depth` letters that begins with `word`; each of its prefixes is judged too.
 std::uint64_t run_all(Word* word, unsigned depth) {
   Speller speller(true);
   for (const Letter& letter : *word) {

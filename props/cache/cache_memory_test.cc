@@ -3,7 +3,7 @@
 // count what happened, and nothing is lost.
 //
 // This executable links host_memory/refusing_host.cc, which replaces the operators new.
-// Does not prove: anything about threads that run out at once.
+// Does not prove: anything about several threads that run out of memory at once.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -21,7 +21,7 @@ using props::host;
 
 constexpr DeviceId kDevice{0};
 
-/// Its segments begin so far inside a page of 2 MiB.
+/// A device whose segments begin `shift` bytes inside a page of 2 MiB.
 class ShiftedDevice final : public device::ForwardingDevice {
  public:
   ShiftedDevice(device::HostDevice& inner, Bytes shift) : ForwardingDevice(inner), shift_(shift) {}
@@ -37,8 +37,8 @@ class ShiftedDevice final : public device::ForwardingDevice {
   const Bytes shift_;
 };
 
-/// One life of an allocator whose n-th allocation of records fails, after `crowd` other streams
-/// took memory of their own.
+/// An allocator from its making to its end, whose n-th allocation of records fails. Before it,
+/// `crowd` other streams take memory.
 class Life {
  public:
   Life(std::uint64_t fail_at, int crowd, Bytes shift) : shifted_(device_, shift) {
@@ -64,7 +64,7 @@ class Life {
   }
 
  private:
-  /// The call, tried again where the host had no memory for it.
+  /// Makes the call; again, if the host had no memory for it.
   template <class Call>
   auto twice(Call&& call) {
     auto got = call();
@@ -115,7 +115,7 @@ class Life {
   std::uint64_t steals_ = 0;
 };
 
-/// Every one of them fails in turn.
+/// Each allocation of records fails in turn.
 void live_until_none_fails(int crowd, Bytes shift) {
   std::uint64_t n = 0;
   do {
@@ -129,15 +129,15 @@ TEST(CacheMemoryTest, NoSingleAllocationOfTheHostThatFailsLosesAnything) {
   live_until_none_fails(0, 0_B);
 }
 
-/// The page map (page_map.h) has one of its 254 numbers left: the segment that is adopted goes from
-/// the last owner with a number to the first without.
+/// The page map (page_map.h) has one of its 254 numbers left: a segment is adopted by the first
+/// owner without a number, from the last owner with one.
 TEST(CacheMemoryTest, NorWhereManyOtherStreamsHaveMemory) { live_until_none_fails(253, 0_B); }
 
 /// The page map makes room for two owners of a page.
 TEST(CacheMemoryTest, NorWhereSegmentsBeginInsideAPage) { live_until_none_fails(0, 1_MiB); }
 
-/// Streams that live one after the other: each takes memory, uses the last one's, leaves its own to
-/// another, and dies.
+/// Streams that live one after the other: each takes memory, uses that of the stream before, and
+/// ends with a block that another stream still uses.
 class Succession {
  public:
   Succession() {
@@ -156,7 +156,7 @@ class Succession {
       EXPECT_TRUE(allocator_->free(own).is_ok());
       EXPECT_TRUE(allocator_->retire_stream(stream).is_ok());
       EXPECT_TRUE(device_.destroy_stream(stream.handle).is_ok());
-      // What is freed after its stream's end is looked at by slow paths alone.
+      // A block freed after the end of its stream is looked at by slow paths only.
       const bool is_slow = i % 64 == 0;
       EXPECT_TRUE(!is_slow || allocator_->trim(kDevice).is_ok());
     }

@@ -1,7 +1,8 @@
-// Every stored sequence of props/regressions that drives the caching allocator, in lockstep with
-// the model and its own expectations, plainly and on an adversarial machine. Each file opens with
-// the historical bug it reproduces. A file that cannot be read is a failure, and so is a folder
-// without any. Does not prove: anything about threads (threads_test.cc).
+// Runs every stored sequence of props/regressions that drives the caching allocator: in lockstep
+// with the model, with the expectations that the file states, on a plain and on an adversarial
+// machine. Each file opens with the historical bug that it reproduces. An unreadable file is a
+// failure, and so is an empty folder. Does not prove: anything about threads
+// (cache_threads_test.cc).
 #include <gtest/gtest.h>
 
 #include "props/adapters/caching_allocator_subject.h"

@@ -43,7 +43,7 @@ constexpr int kRounds = 6000;
 
 constexpr DeviceId kDevice{0};
 
-/// A device that lingers where H4 and H41 had their windows.
+/// A device that waits a while in the calls during which H4 and H41 happened.
 class LingeringDevice final : public device::ForwardingDevice {
  public:
   explicit LingeringDevice(device::HostDevice& host) : ForwardingDevice(host) {}
@@ -228,8 +228,8 @@ TEST(CacheThreadsTest, FourThreadsAtTheLimitReclaimFromEachOther) {
   stress.expect_balanced();
 }
 
-/// Streams come and go on some threads while others allocate, and make the mistake of naming the
-/// dying and the dead.
+/// Some threads make and end streams while others allocate and, by mistake, name streams that are
+/// ending or have ended.
 class Succession {
  public:
   Succession() {
@@ -273,9 +273,9 @@ class Succession {
   void stay(unsigned thread) {
     for (int round = 0; round < 2 * kLives; ++round) {
       const Stream& own = settled_[thread];
-      // A stranger's, and dying or dead before it is named. Never one stream's handle with
-      // another's identity: no device gave such a pair, and what becomes of it becomes of the
-      // stream whose identity it bears.
+      // Another thread's stream, which may be ending or have ended. Handle and identity are always
+      // of one stream: no device gives out another pair, and the allocator would take it for the
+      // stream with that identity.
       const Stream newest = this->newest();
       const Held held = take(own, (std::uint64_t{thread + 3} << 32) | static_cast<unsigned>(round));
       if (round % 4 == 0) static_cast<void>(allocator_->record_use(held.address, newest));
@@ -328,8 +328,8 @@ TEST(CacheThreadsTest, StreamsComeAndGoWhileOthersAllocateAndNameTheDying) {
 }
 
 TEST(CacheThreadsTest, AThreadsDefaultStreamIsItsOwnThoughTheHandleIsShared) {
-  // H5: memory that thread 1's default stream still uses is not the next thread's, although both
-  // pass one handle.
+  // H5: memory that thread 1's default stream still uses is not given to the next thread, although
+  // both pass the same handle.
   spec::SimGpu gpu;
   device::Device* devices[] = {&gpu.device()};
   cache::Config config;
@@ -355,8 +355,8 @@ TEST(CacheThreadsTest, AThreadsDefaultStreamIsItsOwnThoughTheHandleIsShared) {
 }
 
 TEST(CacheTeardownTest, ADeviceWaitsForTheOtherWhoseStreamStillUsesItsMemory) {
-  // D4 at the end of an allocator: device 1 has nothing of its own to wait for, but its kernel uses
-  // device 0's block.
+  // D4 at the end of an allocator: no block of device 1 is in use, but a kernel of device 1 uses a
+  // block of device 0.
   spec::SimGpuOptions options;
   options.capacities = {64_MiB, 64_MiB};
   spec::SimGpu gpu(options);

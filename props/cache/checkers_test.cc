@@ -1,5 +1,5 @@
-// Every checker of the caching allocator's model fires: one planted bug for each clause, and the
-// real thing passes.
+// Every checker of the caching allocator's model fires: each clause has a planted bug, and the real
+// allocator passes.
 // Imitated: an allocator that hands out live bytes, forgets uses, miscounts, leaks, gives up too
 // early, polls too often.
 // Not proved: that no other bug slips through a clause.
@@ -38,8 +38,8 @@ std::string failing_clause_of_both(spec::CacheLockstep::Options options, const s
   return by_default.divergence.clause;
 }
 
-/// The clause that broke with the bug, judged in full at every call; the same ops must pass without
-/// it, and the bug must show where the fuzz target leaves out what it does.
+/// The clause that broke with the bug, judged in full at every call. Without the bug the same ops
+/// must pass; with it they must fail at the fuzz target's settings too.
 template <class Broken>
 std::string dense_clause(const std::string& ops, const char* real_conf = nullptr) {
   spec::CacheLockstep::Options real;
@@ -55,7 +55,7 @@ std::string dense_clause(const std::string& ops, const char* real_conf = nullptr
   return in_full;
 }
 
-/// The same for a bug that must show, too, where the map is walked and statistics are read at every
+/// The same for a bug that must also show where the map is walked and statistics are read at every
 /// eighth call only.
 template <class Broken>
 std::string clause(const std::string& ops, const char* real_conf = nullptr) {
@@ -172,8 +172,8 @@ TEST(Checkers, TheWalkFiresOnEveryWrongMap) {
   EXPECT_EQ(clause<LiesAboutTheMap<change_pool>>(ops), "DEV-2");
 }
 
-/// The same lies, told of a segment that no call has touched for a while: the walk judges only what
-/// is not as it was.
+/// The same changes in a segment that no call has touched for a while: the incremental walker must
+/// not skip it.
 template <void (*kChange)(Snapshot*)>
 struct LiesAboutAnOldSegment : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
@@ -326,8 +326,7 @@ TEST(Checkers, C15FiresOnEveryFieldOfEveryFigureOfEveryPool) {
   for (miscounted_figure = 0; miscounted_figure < spec::kFigures; ++miscounted_figure) {
     for (miscounted_field = 0; miscounted_field < 4; ++miscounted_field) {
       for (miscounted_pool = 0; miscounted_pool < cache::kStatPools; ++miscounted_pool) {
-        // Where not every call is walked, a peak may be too high by what the calls between could
-        // have added.
+        // Between two walks, a peak may be too high by what the calls between can have added.
         const bool is_peak = miscounted_field == 1;
         const std::string ops = "alloc p0 512 s0\nalloc p1 2MiB s0\nfree p0\n";
         EXPECT_EQ(is_peak ? dense_clause<Miscounts>(ops) : clause<Miscounts>(ops), "C15")
@@ -367,7 +366,7 @@ struct ForgetsA : ForwardingSubject {
     return got;
   }
 };
-/// One too many, from the first request for 777 bytes on.
+/// Counts one too many, from the first request for 777 bytes on.
 template <std::uint64_t DeviceStats::*kCounter>
 struct InventsA : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
@@ -443,7 +442,7 @@ struct AsksWhenRefusing : ForwardingSubject {
 };
 TEST(Checkers, C13FiresWhenARefusedCallDoesSomething) {
   EXPECT_EQ(clause<AsksWhenRefusing>("alloc p0 512 s0\nfree p0\nfree-stale p0\n"), "C13");
-  // A device that fails what should not have been asked is no excuse.
+  // Nor may it make a device call that fails.
   EXPECT_EQ(
       clause<AsksWhenRefusing>("alloc p0 512 s0\nfree p0\nfail memory-info 1 on\nfree-stale p0\n"),
       "C13");
@@ -469,7 +468,7 @@ struct TalksOnEveryAllocation : ForwardingSubject {
 TEST(Checkers, C17FiresOnAHitThatPollsTooOftenOrAsksTheDeviceAndOnAMissThatAsksTooOften) {
   const std::string hit = "alloc p0 512 s0\nalloc p1 512 s0\n";
   EXPECT_EQ((clause<TalksOnEveryAllocation<17, device::CallKind::kEventQuery>>(hit)), "C17");
-  // That a call was a hit is known only where the map before it is.
+  // A call is known to be a hit only if the map before it is known.
   EXPECT_EQ((dense_clause<TalksOnEveryAllocation<1, device::CallKind::kMemoryInfo>>(hit)), "C17");
   EXPECT_EQ((clause<TalksOnEveryAllocation<100, device::CallKind::kMemoryInfo>>(
                 "alloc p0 512 s0\nalloc p1 2MiB s0\n")),
@@ -529,11 +528,11 @@ TEST(Checkers, TheRoundingRowsFireWhenAnotherPolicyIsAtWork) {
   EXPECT_EQ(clause<ClaimsDefaults>("alloc p0 300000000 s0\n", "max_split_size_mb:21"), "DEV-4");
 }
 
-/// Serves 777 bytes with the second best fit, and tells nothing of the best one that it took and
-/// gave back on its way.
+/// Serves 777 bytes with the second best fit, and hides from the statistics that it took the best
+/// one meanwhile and gave it back.
 struct GivesTheNextFit : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  /// what its allocations of the best fit have counted, and their frees uncounted
+  /// what the hidden allocations added to `increased`, and their frees to `decreased`
   DeviceStats detour;
   std::uint64_t peaks[spec::kFigures][cache::kStatPools] = {};
 
@@ -611,7 +610,7 @@ TEST(Checkers, C26FiresOnCallsAfterTheDeviceIsGoneAndOnOtherAnswers) {
     EXPECT_EQ(clause<OutlivesItsDevice>(ops), "C26") << end;
     EXPECT_EQ(clause<HidesTheLoss>(ops), "C26") << end;
   }
-  // What one device is told of the driver's end, the other knows.
+  // Once one device has answered that the driver is unloaded, the allocator knows it of both.
   EXPECT_EQ(clause<HidesTheLoss>(
                 "device d1 0\nstream s1 d1\nteardown\nalloc p0 4MiB s0\nalloc p1 4MiB s1\n"),
             "C26");

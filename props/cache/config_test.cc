@@ -1,5 +1,4 @@
-// The configuration string (row DEV-22): what each key does, and that nothing wrong is passed over
-// in silence.
+// The configuration string (row DEV-22): what each key does, and that every mistake is an error.
 //
 // Imitates: settings people have in their job scripts, and their slips. Does not prove: that the
 // allocator obeys them.

@@ -13,7 +13,7 @@
 namespace ashlar::props {
 namespace {
 
-/// Calls of each kind in a run without failures, everything at the end included.
+/// Calls of each kind in a run without failures, to the end of the world.
 std::vector<std::uint64_t> calls_of(const spec::OpFile& file,
                                     const spec::CacheLockstep::Options& options) {
   spec::CacheLockstep lockstep(options);

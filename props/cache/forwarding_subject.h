@@ -1,7 +1,7 @@
-// ForwardingSubject: hands every call on to a real subject. Tests derive from it and break one
+// ForwardingSubject: forwards every call to a real subject. Tests derive from it and break one
 // thing.
 //
-// Thread safety: as the inner subject's.
+// Thread safety: the inner subject's.
 #pragma once
 
 #include <memory>
@@ -61,7 +61,7 @@ class ForwardingSubject : public spec::CacheSubject {
   }
 
  protected:
-  /// A device call of the broken part's own, owned up to in the statistics.
+  /// The device, for a call that the broken part makes itself; the statistics count it.
   device::Device& device_for(device::CallKind kind) {
     ++extra_calls_[static_cast<unsigned>(kind)];
     return *devices_[0];
@@ -72,7 +72,7 @@ class ForwardingSubject : public spec::CacheSubject {
   std::uint64_t extra_calls_[device::kCallKinds] = {};
 };
 
-/// Lockstep over a broken subject; `real_conf`, where given, replaces the configuration that the
+/// Lockstep over a broken subject. `real_conf`, where given, replaces the configuration that the
 /// ops ask for.
 template <class Broken>
 spec::CacheLockstep::Options broken(const char* real_conf = nullptr) {

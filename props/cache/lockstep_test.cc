@@ -46,7 +46,7 @@ TEST(CacheLockstep, HasNoDivergenceOnLongSequencesOfEveryShape) {
   }
 }
 
-/// What a sparse walk concludes of the calls that it did not see is never wrong.
+/// Sparse walks raise no false alarm about the calls between them.
 TEST(CacheLockstep, HasNoDivergenceWhereNotEveryCallIsWalked) {
   spec::CacheLockstep::Options options;
   options.factory = caching_allocator_factory();
@@ -61,8 +61,8 @@ TEST(CacheLockstep, HasNoDivergenceWhereNotEveryCallIsWalked) {
   }
 }
 
-/// A hit whose poll merges the block that fitted into one too large to take is a miss: the ninth
-/// call, with no walk after it.
+/// A poll may merge the block that fitted into one that is too large to take, and the call is then
+/// a miss. Here it is the ninth call, which no walk follows.
 TEST(CacheLockstep, MayMissWhereAMapBeforeTheCallShowsAFit) {
   spec::OpFile file;
   spec::TextError error;
@@ -81,8 +81,8 @@ TEST(CacheLockstep, MayMissWhereAMapBeforeTheCallShowsAFit) {
 }
 
 TEST(CacheLockstep, HasNoDivergenceOnSequencesLongEnoughForMuchToPileUp) {
-  // Each pair was a divergence: more events than are kept for reuse (6, 12), what a sparse walk
-  // overlooked (38, 124), one device's addresses come back as another's (255, 479).
+  // Each pair once diverged: with more events than are kept for reuse (6, 12), by an oversight of
+  // sparse walks (38, 124), when one device's addresses came back as another's (255, 479).
   constexpr struct {
     std::uint64_t shape, seed;
   } kWorlds[] = {{6, 6}, {12, 12}, {38, 38}, {124, 124}, {255, 7}, {479, 479}};
@@ -122,8 +122,8 @@ TEST(CacheLockstep, TheSameOpsGiveTheSameAddressesTwice) {
 }
 
 TEST(CacheLockstep, WithOwnStreamReuseTheOpsAloneDecideTheAddresses) {
-  // C10's second half: another seed of the adversary gives other device addresses and progress, the
-  // same places.
+  // The second half of C10: another seed of the adversary gives other device addresses and other
+  // progress, but the same (segment, offset) pairs.
   spec::CacheLockstep::Options options;
   options.factory = caching_allocator_factory();
   for (std::uint64_t seed = 0; seed < 64; ++seed) {

@@ -1,8 +1,8 @@
-// Misuse and lifecycle of the caching allocator: every call with what it must refuse, and a process
-// that forks.
+// Misuse and lifecycle of the caching allocator: what each call must refuse, and a process that
+// forks.
 //
-// Imitates: callers that mistake a device, a stream, a state or a process. Does not prove: anything
-// about the memory itself.
+// Imitates: callers that name the wrong device or stream, or call in the wrong state or process.
+// Does not prove: anything about the memory itself.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

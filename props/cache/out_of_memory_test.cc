@@ -1,7 +1,7 @@
 // The out-of-memory message (row DEV-14): every figure is in it, and advice only where it can help.
 //
-// Imitates: the accounts of failures users report most. Does not prove: that the allocator fills
-// the account truly.
+// Imitates: the failures that users report most. Does not prove: that the allocator fills in the
+// account rightly.
 #include <gtest/gtest.h>
 
 #include <ashlar/cache/out_of_memory.h>

@@ -16,7 +16,7 @@
 namespace ashlar {
 namespace {
 
-/// The map never looks into a heap.
+/// Stands for a heap: the map never looks into one.
 cache::StreamHeap* heap_at(std::uintptr_t number) {
   return reinterpret_cast<cache::StreamHeap*>(number << 12);
 }
@@ -60,8 +60,8 @@ TEST(PageMapTest, ASegmentOverTheEdgeOfALeafIsFoundOnEveryPage) {
   EXPECT_FALSE(pages.find(segment.base + segment.size).leads_to(segment.owner()));
 }
 
-/// Every order in which two segments of one page come and go, and come back: the page leads to
-/// exactly those that are there.
+/// Two segments of one page come, go and come back in every order: the page leads to exactly those
+/// that are there.
 TEST(PageMapTest, APageOfTwoSegmentsLeadsToWhicheverAreThere) {
   for (const bool low_enters_first : {true, false}) {
     for (const bool low_leaves_first : {true, false}) {
@@ -96,7 +96,7 @@ TEST(PageMapTest, APageOfTwoSegmentsLeadsToWhicheverAreThere) {
   }
 }
 
-/// Two leaves that share a place among those at hand.
+/// Two leaves that share a place in the table of recent leaves.
 TEST(PageMapTest, LeavesAtTheSamePlaceAtHandAreNotMistaken) {
   cache::PageMap pages;
   const Entered near(pages, 1, kBase, 2_MiB);
@@ -109,8 +109,8 @@ TEST(PageMapTest, LeavesAtTheSamePlaceAtHandAreNotMistaken) {
   }
 }
 
-/// Owners that come when all numbers are given, on pages that had an owner with a number before and
-/// have one again, on whole pages and on shared ones.
+/// Owners without a number (all are given), on pages whose owner before and after has one; on whole
+/// pages and on shared ones.
 TEST(PageMapTest, OwnersWithoutANumberAreFoundLikeTheOthers) {
   cache::PageMap pages;
   std::deque<Entered> segments;
@@ -126,7 +126,7 @@ TEST(PageMapTest, OwnersWithoutANumberAreFoundLikeTheOthers) {
     }
   };
   expect_all();
-  // the last become the first's, and the other way round
+  // the last segments go to the first owners, and the first segments to the last
   for (std::size_t i = 0; i < segments.size(); ++i) {
     pages.erase(segments[i]);
     ASSERT_FALSE(pages.find(segments[i].base).leads_to(segments[i].owner()));
@@ -142,15 +142,15 @@ TEST(PageMapTest, OwnersWithoutANumberAreFoundLikeTheOthers) {
   }
 }
 
-/// A segment that has a live block, as one thread enters such after such, each on the page of the
-/// last.
+/// A segment with a live block; a thread enters one after the other, each on the page of the one
+/// before.
 struct Live {
   static constexpr Bytes kSize = 3_MiB;  // every third page is shared
   static constexpr std::uint64_t kNumbers = 254;
 
   std::uint64_t nth;
   Address base() const { return kBase + Bytes{nth * kSize.count()}; }
-  /// Two in turn have a number, two have none: so both kinds turn into the first of a pair.
+  /// Two owners with a number alternate with two without, so that both kinds come first in a pair.
   std::uintptr_t heap_number() const { return nth / 2 % 2 == 0 ? 1 + nth % kNumbers : 1'000 + nth; }
   bool is_found(const cache::PageMap& pages) const {
     const cache::Owner owner(heap_at(heap_number()), PoolId::kLarge);
@@ -168,7 +168,7 @@ TEST(PageMapTest, ALiveBlocksOwnerIsFoundWhileTheRestOfItsPagesChanges) {
   const auto look = [&] {
     for (std::uint64_t n = 0; n < kLives;) {
       n = lives.load();
-      // What is not found any more may have gone meanwhile.
+      // A segment that is not found may have been taken out meanwhile.
       if (n > 0 && !Live{n - 1}.is_found(pages) && lives.load() == n) ++lost;
       pages.find(Live{n}.base());  // handed out to nobody yet: any answer will do
     }

@@ -1,10 +1,10 @@
-// What waits for streams, over the simulated GPU: stuck streams, lost devices, retired streams,
-// calls that cross each other.
+// Waiting for streams, over the simulated GPU: stuck streams, lost devices, retired streams, calls
+// that run at the same time.
 //
-// Imitates: a stream stuck behind a host function while others finish; a device that dies with work
-// of its own on another's memory; two threads in the middle of one call each, by a device whose
-// calls run a piece of the test's.
-// Does not prove: anything about real time; threads_test.cc runs real threads.
+// Imitates: a stream stuck behind a host function while others finish; a device that is lost while
+// its work uses another device's memory; two threads that are each inside a call, by a device whose
+// calls run a part of the test.
+// Does not prove: anything about real time; cache_threads_test.cc runs real threads.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -23,8 +23,8 @@ constexpr DeviceId kFirst{0};
 constexpr DeviceId kSecond{1};
 constexpr Bytes kBlock = 20_MiB;  // a segment of its own
 
-/// Runs a piece of the test inside the next call of a kind, once the inner device has done it: as
-/// another thread's call might come in between.
+/// Runs a part of the test inside the next call of a kind, after the inner device has answered: a
+/// second thread's call could come there.
 class CrossedDevice final : public device::ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
@@ -165,7 +165,7 @@ TEST_F(CacheWaitingTest, TwoFreesThatCrossLeaveAStreamsQueueInOrder) {
   const Address first = allocate(own);
   const Address second = allocate(own);
   spec::HostFlag flag = 0;
-  // The second's event is recorded after the first's, behind work that does not end, and filed
+  // The second event is recorded after the first, behind work that does not end, and is filed
   // before it.
   crossed_[0]->in_event_record = [&] {
     flag = hold(other);
@@ -213,8 +213,8 @@ TEST_F(CacheWaitingTest, AUseInAnotherThreadsHandWhenTheWaitIsOverIsFound) {
   ASSERT_TRUE(allocator_->free(done, other).is_ok());
   ASSERT_TRUE(allocator_->free(held, stuck).is_ok());
   gpu_->step(other, 9);
-  // The other thread's hit has just heard that a use is done, and files that only when this call's
-  // search is over.
+  // The other thread's hit has learnt that a use is done, but marks the block free only after this
+  // call's search.
   std::promise<void> has_heard;
   std::promise<void> may_file;
   crossed_[0]->in_event_query = [&] {

@@ -32,7 +32,7 @@ constexpr const char* kConfigurations[] = {"",
                                            "roundup_power2_divisions:[1:2,2:4,64:8,>:1]",
                                            "per_process_memory_fraction:0.5"};
 
-/// Larger segments would only make the allocator's page table slow to fill.
+/// A larger device allows larger segments, whose entries in the page map take long to write.
 constexpr std::uint64_t kCapacityMax = std::uint64_t{64} << 30;
 
 class Writer {

@@ -26,22 +26,22 @@ struct SequenceShape {
   bool has_dead_streams = false;
   bool has_callbacks = false;
   bool has_conf = false;
-  bool has_ends = false;  ///< now and then the device is lost, or the driver torn down
+  bool has_ends = false;  ///< sometimes a device is lost, or the driver unloaded
 };
-/// A shape from the bits of a number: every combination of the above.
+/// A shape from the bits of a number: 0 to 511 give every combination of the above.
 SequenceShape shape_from(std::uint64_t bits);
 
 spec::OpFile random_sequence(const SequenceShape& shape, std::uint64_t seed);
 
-/// What byte_sequence() adds to what the bytes say: a device and three streams.
+/// How many ops byte_sequence() adds to those of the bytes: a device and three streams.
 inline constexpr std::size_t kOpsAdded = 4;
 
 /// The sequence that the byte form says, with streams s1, s2 (on d0) and s3 (on the last device
 /// named) made before the first op that needs a world. Every device has 64 GiB at most.
 void byte_sequence(std::span<const std::uint8_t> bytes, std::size_t ops_max, spec::OpFile* file);
 
-/// Runs a sequence on the real allocator; empty, or the divergence, the reduced sequence and the
-/// maps: text for a failure.
+/// Runs a sequence on the real allocator. Empty, or a text for a failure: the divergence, the
+/// reduced sequence and the maps.
 std::string judge_sequence(const spec::OpFile& file);
 
 }  // namespace ashlar::props

@@ -13,7 +13,7 @@
 
 namespace ashlar::props {
 
-/// run(file, path) for every `.ops` file there that drives `subject`; how many there are.
+/// Calls run(file, path) for every `.ops` file there that drives `subject`; returns how many.
 template <class Run>
 unsigned for_each_stored(const char* folder, spec::Subject subject, Run&& run) {
   unsigned count = 0;

@@ -132,13 +132,14 @@ void PoolLockstep::expect(bool holds, const char* what) {
   if (!holds) fail(std::string("expectation: ") + what);
 }
 
-/// Ever larger: small numbers, then those about 2^32, beyond which a pool may keep them elsewhere.
+/// Grows with every step: small numbers first, then numbers around 2^32, since a pool may store
+/// larger stamps in another place.
 std::uint64_t PoolLockstep::stamp() const {
   return steps_ < kSmallStamps ? steps_ : (std::uint64_t{1} << 32) - 2 * kSmallStamps + steps_;
 }
 
-/// Above all others, touching or with a gap, or below all others, likewise; an emptied world begins
-/// again.
+/// Above all other segments or below them, each with or without a gap; the first place again when
+/// there are none.
 Address PoolLockstep::place(Bytes size) const {
   const auto& segments = model_.map().segments;
   if (segments.empty()) return kFirstBase;

@@ -29,26 +29,26 @@ class PoolLockstep {
   /// `subject` is an empty pool of that granule, and outlives this.
   PoolLockstep(PoolSubject& subject, Bytes granule, unsigned heavy_every = 64);
 
-  /// Runs one op. False from the first divergence on: report() says what.
+  /// Runs one op. False from the first divergence on; report() describes it.
   bool step(const Op& op);
-  /// The heavy checks now. False as step().
+  /// Runs the heavy checks. False as step().
   bool check();
   /// The heavy checks, then everything is given back and the pool must be empty. False as step().
   bool finish();
 
-  /// Segments placed so far: with the map, all that later answers depend on.
+  /// Segments placed so far. Later answers depend on this and the map alone.
   std::uint64_t grows() const { return grows_; }
   std::uint64_t steps() const { return steps_; }
   bool diverged() const { return !report_.empty(); }
-  /// Why, and both maps side by side. Empty while all is well.
+  /// The divergence and both maps side by side; empty where there is none.
   const std::string& report() const { return report_; }
-  /// Of the last op that was not skipped, and the address if it allocated.
+  /// Of the last op that was not skipped.
   Code outcome() const { return outcome_; }
   const BlockPoolModel& model() const { return model_; }
   /// The address of pointer p, null while unbound.
   Address pointer(std::uint64_t p) const { return p < pointers_.size() ? pointers_[p] : Address{}; }
-  /// The word of pointer p's block, and the pointer of a word: every pointer has its own, and for
-  /// one it is zero, which a pool may keep in a way of its own.
+  /// The user word of pointer p's block, and its inverse. Pointer 1 has the word zero, which a pool
+  /// may store in a special way.
   static constexpr std::uint64_t word_of(std::uint64_t p) { return p ^ 1; }
 
  private:

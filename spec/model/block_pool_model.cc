@@ -11,7 +11,7 @@ bool owned(const PoolBlock& block) {
   return block.state == PoolState::kLive || block.state == PoolState::kPending;
 }
 
-/// One free block of everything both had; its stamp is the later one.
+/// One free block with the bytes of both and the later of the two stamps.
 PoolBlock join(const PoolBlock& left, const PoolBlock& right) {
   PoolBlock both = left;
   both.size = left.size + right.size;
@@ -152,7 +152,7 @@ std::size_t BlockPoolModel::best_fit(const PoolRequest& request) const {
     if (block.state != PoolState::kFree || block.size < request.size ||
         block.size >= request.size_end)
       continue;
-    // the first of a size is lowest
+    // of equal sizes the first has the lowest address
     if (best == kNowhere || block.size < map_.blocks[best].size) best = i;
   }
   return best;

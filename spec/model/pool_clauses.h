@@ -3,7 +3,7 @@
 //
 // Each returns an empty string, or what broke, beginning with the clause. Thread safety: pure
 // functions.
-// Cost: linear, but for check_index, which sorts.
+// Cost: linear, except check_index, which sorts.
 #pragma once
 
 #include <string>

@@ -80,7 +80,7 @@ class PoolSubject {
   virtual Status defer(Address address) = 0;
   /// kUnknownPointer unless a live or pending block starts there; kBusy when it is live.
   virtual Status complete(Address address, std::uint64_t stamp) = 0;
-  /// The free block at `address` goes in transfer. kNotFound unless there is one.
+  /// The free block at `address` becomes in transfer. kNotFound unless there is one.
   virtual Status lift(Address address) = 0;
   /// The block in transfer at `address` becomes free. kNotFound unless there is one.
   virtual Status lower(Address address, std::uint64_t stamp) = 0;
