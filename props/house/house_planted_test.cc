@@ -39,10 +39,9 @@ namespace {
 
 struct GivesNothingAnAddress : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  Result<Address> allocate(Bytes size, const Stream& stream,
-                           spec::CacheShortage* shortage) override {
+  Result<Address> allocate(Bytes size, const Stream& stream, cache::OutOfMemory* account) override {
     if (size.count() == 0) return Address{std::uint64_t{1} << 40};
-    return inner_->allocate(size, stream, shortage);
+    return inner_->allocate(size, stream, account);
   }
 };
 
@@ -109,13 +108,13 @@ std::string fork_verdict(const spec::CacheFactory& factory) {
   device::Device* const devices[] = {&witness};
   std::shared_ptr<spec::CacheSubject> subject = factory(devices, "").value();
   const Stream stream = host.create_stream().value();
-  spec::CacheShortage shortage;
-  const Address held = subject->allocate(1_MiB, stream, &shortage).value();
+  cache::OutOfMemory account;
+  const Address held = subject->allocate(1_MiB, stream, &account).value();
   const pid_t child = fork();
   if (child < 0) return "no fork";
   if (child == 0) {
     const std::uint64_t before = witness.calls_in_all();
-    bool is_refused = subject->allocate(4_MiB, stream, &shortage).code() == Code::kForked;
+    bool is_refused = subject->allocate(4_MiB, stream, &account).code() == Code::kForked;
     is_refused &= subject->free(held).code() == Code::kForked;
     is_refused &= subject->trim(DeviceId{0}).code() == Code::kForked;
     subject.reset();
