@@ -283,7 +283,7 @@ built without a test~spec/contract.md~/^\| C32 \|/s/ next / built /~C32 is built
 a renamed test~props/cache/checkers_test.cc~s/, C2Fires/, C2Fired/~C2 names Checkers.C2FiresWhen
 another's suite~spec/contract.md~/^\| C24 \|/s/Checkers\.C/Damaged.C/~C24 names Damaged.C24Fires
 a case that is gone~spec/contract.md~/^\| H40 \|/s/h40-two/h40-six/~H40 names h40-six-streams
-a checker that is gone~spec/contract.md~/^\| C15 \|/s/cache_stats/cache_sum/~C15 names cache_sum.cc,
+a checker that is gone~spec/contract.md~/^\| C15 \|/s/clause_accounted/clause_sum/~C15 names clause_sum.cc,
 a label without a row~spec/contract.md~/^\| slab\(N\)/d~no row for the label slab(
 an invariant that is not there~src/r.cc~+  ASSERT(x, "heap(9): p");~no invariant (9), which
 a variable~src/s.cc~+  int C91 = P92 + R93; f(D94);~none

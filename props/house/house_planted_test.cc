@@ -67,16 +67,16 @@ TEST(Dev20, FiresOnZeroBytesThatHaveAnAddress) {
 #if ASHLAR_ASSERTIONS && GTEST_HAS_DEATH_TEST
 TEST(C18DeathTest, FiresOnADeviceCallUnderALock) {
   const auto grow_under = [](bool holds) {
-    // all of it here: an allocator from before a death test's fork would
+    // All of it is made here: an allocator from before a death test's fork would refuse the call
+    // (C25).
     device::HostDevice device;
-    // refuse the call (C25)
     device::Device* const devices[] = {&device};
     const std::unique_ptr<cache::CachingAllocator> allocator =
         cache::CachingAllocator::create(devices, cache::Config{}).value();
     const Stream stream = device.create_stream().value();
     SpinLock heap;
-    Guard guard(heap);
-    if (!holds) guard.unlock();
+    std::optional<Guard> guard;
+    if (holds) guard.emplace(heap);
     return allocator->allocate(1_MiB, stream).code();
   };
   EXPECT_DEATH(static_cast<void>(grow_under(true)), "C18: a device call under a heap's lock");

@@ -21,8 +21,8 @@ struct FigureTable {
   }
   /// Adds to a pool and to both pools' sum; `amount` may be a negative number's two's complement.
   void add(unsigned figure, PoolId pool, std::uint64_t amount) {
-    cell[figure * cache::kStatPools] += amount;
-    cell[figure * cache::kStatPools + stat_pool(pool)] += amount;
+    cell[std::size_t{figure} * cache::kStatPools] += amount;
+    cell[std::size_t{figure} * cache::kStatPools + stat_pool(pool)] += amount;
   }
   void add(StatFigure figure, PoolId pool, std::uint64_t amount) {
     add(number_of(figure), pool, amount);

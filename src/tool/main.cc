@@ -77,6 +77,7 @@ void add_plan(CLI::App& app, ashlar::tool::PlanCommand& command) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(bugprone-exception-escape): std::bad_alloc, which ends the command.
 int main(int argc, char** argv) {
   CLI::App app{
       "A caching memory allocator for GPU and tensor software, checked against an executable "

@@ -56,7 +56,7 @@ PlanAnswer solve(const plan::Problem& problem, const PlanCommand& command,
   options.progress = [&best](std::uint32_t, Bytes peak, Bytes lower_bound) {
     best.show(peak, lower_bound);
   };
-  if (command.work) options.work = *command.work;
+  options.work = command.work;
   if (!command.work || command.time_limit) {
     const double seconds = command.time_limit.value_or(kPlanSecondsDefault);
     options.time_limit = std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));

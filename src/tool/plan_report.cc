@@ -74,6 +74,7 @@ class PlanPage {
   // Chooses the buffers to draw: those that cannot fit, then the largest.
   void choose_drawn() {
     std::vector<double> areas;
+    areas.reserve(problem_.buffers.size());
     for (const Buffer& buffer : problem_.buffers) areas.push_back(area(buffer, problem_));
     std::vector<std::uint32_t> order(problem_.buffers.size());
     std::iota(order.begin(), order.end(), 0u);

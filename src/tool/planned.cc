@@ -33,6 +33,7 @@ Recorded record(const Trace& trace) {
   if (!allocator.is_ok()) return {{}, allocator.status().why()};
   cache::CachingUpstream upstream(*allocator.value());
   std::vector<std::unique_ptr<replay::Recorder>> recorders;
+  recorders.reserve(trace.streams.size());
   for (std::size_t s = 0; s < trace.streams.size(); ++s) {
     recorders.push_back(std::make_unique<replay::Recorder>(upstream, null.stream(s)));
   }

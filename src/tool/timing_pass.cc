@@ -161,6 +161,7 @@ Timing timing_pass(const Trace& trace, const cache::Config& config, const Planne
   if (!allocator.is_ok() || steps.empty() || (planned != nullptr && !planned->trouble.empty()))
     return {};
   std::vector<Stream> streams;
+  streams.reserve(trace.streams.size());
   for (std::size_t i = 0; i < trace.streams.size(); ++i) streams.push_back(null.stream(i));
   if (planned != nullptr) {
     Planned subject(*allocator.value(), streams, *planned, trace);

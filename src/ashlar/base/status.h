@@ -86,9 +86,11 @@ class [[nodiscard]] Status {
 template <class T>
 class [[nodiscard]] Result {
  public:
+  // Implicit, so that a function returns a value or a Status as it is.
   /// Success, with a value.
-  constexpr Result(T value) : value_(std::move(value)) {}
+  constexpr Result(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
   /// Failure. REQUIRES: `status` is not ok.
+  // NOLINTNEXTLINE(google-explicit-constructor)
   constexpr Result(Status status) : status_(status) {
     ASHLAR_ASSERT(!status.is_ok(), "base: a Result without a value needs an error");
   }

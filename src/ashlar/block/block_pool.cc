@@ -10,7 +10,7 @@ namespace ashlar::inline v0::block {
 namespace {
 
 constexpr std::uint64_t kGranuleMin = 16;
-constexpr std::uint64_t kGranuleMax = 64 * 1024;
+constexpr std::uint64_t kGranuleMax = std::uint64_t{64} * 1024;
 
 }  // namespace
 

@@ -132,7 +132,7 @@ class FitTrees {
   static std::uint64_t distance_to_next(const Leaf& leaf, std::uint64_t key) noexcept;
 
   Node add_leaf(unsigned size_class) noexcept;
-  void fill_slot(Records& records, Node leaf, std::uint64_t key, std::uint32_t index) noexcept;
+  void fill_slot(Records& records, Node node, std::uint64_t key, std::uint32_t index) noexcept;
   void add_branch(Node& link, Node parent, std::uint64_t bit, std::uint64_t key, Node with_key,
                   Node other) noexcept;
   void split_leaf(Records& records, Node& link, std::uint64_t key, std::uint32_t index) noexcept;

@@ -22,9 +22,7 @@ void lower(Stat& stat, std::uint64_t by) noexcept {
 }  // namespace
 
 SegmentLedger::SegmentLedger(Driver& driver, const Config& config) noexcept
-    : driver_(driver), config_(config) {
-  fraction_pending_ = config_.memory_fraction < 1.0;
-}
+    : driver_(driver), config_(config), fraction_pending_(config.memory_fraction < 1.0) {}
 
 SegmentLedger::~SegmentLedger() {
   for (DeviceSegment* record = newest_made_; record != nullptr;) {

@@ -75,7 +75,7 @@ class StreamHeap {
   Address take_block(const Request& request, block::BlockIndex block, UseNode* owner) noexcept
       ASHLAR_REQUIRES(lock);
   /// A live block without uses, or a pending one without any left, becomes free.
-  void release(PoolId pool, block::BlockIndex block) noexcept ASHLAR_REQUIRES(lock);
+  void release(PoolId which, block::BlockIndex block) noexcept ASHLAR_REQUIRES(lock);
   /// A node's work is complete: drops it, and releases the block with its last one.
   void finish_use(UseNode* node) noexcept ASHLAR_REQUIRES(lock);
 
@@ -89,11 +89,11 @@ class StreamHeap {
   }
   /// Is `user` the heap itself, or among the block's uses? The heap's own stream needs no node:
   /// what the heap hands out again is ordered behind its work (epochs; C6).
-  bool has_use(PoolId pool, block::BlockIndex block, const StreamHeap& user) const noexcept
+  bool has_use(PoolId which, block::BlockIndex block, const StreamHeap& user) const noexcept
       ASHLAR_REQUIRES(lock);
   /// Notes a use of the block by the stream of `user`; a stream that is dead and forgotten uses
   /// nothing any more. REQUIRES: a spare node.
-  void add_use(PoolId pool, block::BlockIndex block, StreamHeap& user) noexcept
+  void add_use(PoolId which, block::BlockIndex block, StreamHeap& user) noexcept
       ASHLAR_REQUIRES(lock);
   /// The node, perhaps of another heap, becomes a use by this heap's stream. False as
   /// StreamLife::refer.
@@ -155,7 +155,7 @@ class StreamHeap {
   HeapStats::CountsByPool pool_counts() const noexcept ASHLAR_REQUIRES(lock) {
     return {&small_.counts(), &large_.counts()};
   }
-  Address take_now(block::BlockPool& pool, const Request& request, const Config& config,
+  Address take_now(block::BlockPool& in, const Request& request, const Config& config,
                    block::BlockIndex block, UseNode* owner) noexcept ASHLAR_REQUIRES(lock);
   /// A block of max_split_size or more is handed out (+1) or ended (-1): counted device-wide.
   [[gnu::cold]] void count_oversize(int change) noexcept;

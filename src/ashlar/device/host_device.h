@@ -77,8 +77,8 @@ class ASHLAR_API HostDevice final : public Device {
   /// kBusy while the reservation has mappings.
   Status address_release(Address base, Bytes size) noexcept override;
   Result<PageHandle> page_create(Bytes size) noexcept override;
-  Status page_release(PageHandle page) noexcept override;
-  Status page_map(Address at, Bytes size, PageHandle page) noexcept override;
+  Status page_release(PageHandle handle) noexcept override;
+  Status page_map(Address at, Bytes size, PageHandle handle) noexcept override;
   Status page_access(Address at, Bytes size) noexcept override;
   Status page_unmap(Address at, Bytes size) noexcept override;
   /// kOutOfMemory if host bookkeeping memory cannot be allocated.
@@ -104,7 +104,7 @@ class ASHLAR_API HostDevice final : public Device {
   Status synchronize() noexcept override;
 
  private:
-  struct Impl;
+  struct [[gnu::visibility("hidden")]] Impl;
   std::unique_ptr<Impl> impl_;
 };
 

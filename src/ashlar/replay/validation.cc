@@ -52,8 +52,8 @@ std::optional<Difference> first_difference(const Recording& recorded, const Reco
 }
 
 std::string text_of(const Difference& difference) {
-  const std::string which = "event " + std::to_string(difference.event) + ": allocation " +
-                            std::to_string(difference.allocation);
+  std::string which = "event " + std::to_string(difference.event) + ": allocation " +
+                      std::to_string(difference.allocation);
   const std::string found = std::to_string(difference.found.count()) + " bytes";
   const std::string recorded = std::to_string(difference.recorded.count()) + " bytes";
   switch (difference.kind) {

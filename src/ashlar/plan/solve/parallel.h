@@ -36,6 +36,7 @@ void for_each_job(unsigned threads, std::uint32_t count, const Job& job) {
   helpers.reserve(std::min(threads, count));
   try {
     while (helpers.size() + 1 < std::min(threads, count)) helpers.emplace_back(work);
+    // NOLINTNEXTLINE(bugprone-empty-catch): then fewer threads do the same work.
   } catch (const std::exception&) {  // the system starts no more threads, or has no memory for one
   }
   work();

@@ -100,7 +100,7 @@ class SearchLanes {
   bool is_solved(PeakBounds bounds) const {
     return bounds.best <= std::max(bounds.lower_bound, goal_);
   }
-  void attempt(std::optional<SkylineSearch>* searcher, std::size_t lane,
+  void attempt(std::optional<SkylineSearch>* searcher, std::size_t index,
                std::unique_lock<std::mutex>* lock);
   void add(Finding finding);
   void settle(Finding* finding);

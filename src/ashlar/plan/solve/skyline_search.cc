@@ -52,7 +52,7 @@ bool SkylineSearch::is_out_of_limits() {
   return has_stopped_;
 }
 
-bool SkylineSearch::is_told_to_stop() {
+bool SkylineSearch::is_told_to_stop() const {
   return limits_.monitor != nullptr ? limits_.monitor->should_stop(steps() - steps_begin_)
                                     : limits_.stop->is_met();
 }

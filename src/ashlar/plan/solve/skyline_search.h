@@ -76,7 +76,7 @@ class SkylineSearch {
   bool search(Part whole);
   bool search_part(Part part);
   bool is_out_of_limits();
-  bool is_told_to_stop();
+  bool is_told_to_stop() const;
   FailedParts::Key key_of(Part part) const;
 
   const SkylineInstance instance_;

@@ -44,10 +44,10 @@ SpaceSolver::SpaceSolver(const Problem& problem, std::uint32_t space, const Plan
       stop_(stop),
       items_(make_items(problem, space)),
       fills_(items_),
-      work_left_(options.work.value_or(0)) {
+      work_left_(options.work.value_or(0)),
+      lower_bound_(items_.lower_bound) {
   const Bytes capacity = problem.spaces[space].capacity;
   goal_ = capacity == kNowhere ? 0 : static_cast<Units>(capacity / items_.unit);
-  lower_bound_ = items_.lower_bound;
 }
 
 void SpaceSolver::solve() {

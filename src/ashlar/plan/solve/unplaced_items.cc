@@ -121,7 +121,8 @@ std::uint32_t UnplacedItems::best_within(std::uint32_t begin, std::uint32_t end,
     }
     const std::uint32_t middle = at.first + (at.last - at.first) / 2;
     const Visit halves[] = {{2 * at.node, at.first, middle}, {2 * at.node + 1, middle, at.last}};
-    const bool right_is_better = nodes_[2 * at.node + 1].best_rank > nodes_[2 * at.node].best_rank;
+    const bool right_is_better =
+        nodes_[std::size_t{2} * at.node + 1].best_rank > nodes_[std::size_t{2} * at.node].best_rank;
     visits_.push_back(halves[right_is_better ? 0 : 1]);  // the better half is on top
     visits_.push_back(halves[right_is_better ? 1 : 0]);
   }

@@ -38,7 +38,7 @@ class UnplacedItems {
     std::uint32_t last;
   };
   Node joined(std::size_t node) const;
-  void set(std::uint32_t place, Node node);
+  void set(std::uint32_t place, Node value);
   std::uint32_t first_within(std::uint32_t begin, std::uint32_t end, Section right);
   std::uint32_t best_within(std::uint32_t begin, std::uint32_t end, Section right);
 
