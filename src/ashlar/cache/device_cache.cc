@@ -47,8 +47,8 @@ Status DeviceCache::free_used_on(const PageMap::Found& found, Address address,
   return with_live_block(found, address,
                          [&user](StreamHeap& heap, PoolId pool, BlockIndex block)
                              ASHLAR_RELEASE(heap.lock) {
-                               // heap(3): a node is spare for every live block, this one too: where a use is noted, the
-                               // block goes pending before the lock is let go.
+                               // heap(3): a node is spare for every live block, this one too: where
+                               // a use is noted, the block goes pending before the lock is let go.
                                if (!heap.has_use(pool, block, user))
                                  heap.add_use(pool, block, user);
                                return free_block(heap, pool, block);

@@ -4,8 +4,8 @@
 //   Driver         the way to the device; its sticky error               none
 //   SegmentLedger  limit, charge, segment records, reserve statistics    a spin lock
 //   HeapList       heaps by stream, the walk over them                   a mutex; reading: none
-//   UseTracker     events, recorded and polled                           the heap's, the event pool's
-//   SegmentSupply  growing, giving back, moving segments                 the heap's
+//   UseTracker     events, recorded and polled                           the heap's, the event
+//   pool's SegmentSupply  growing, giving back, moving segments                 the heap's
 //   Reclaimer      slow rungs: epochs, reuse by other streams, waits     the reclaim lock
 //   MissLadder     the order of a miss's rungs                           none
 //

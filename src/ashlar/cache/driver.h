@@ -1,10 +1,10 @@
 // The way from the cache to its device: every device call the caching allocator makes goes through
 // here.
 //
-// Purpose: one place that counts calls, checks that no heap lock is held (C18), and remembers a
-// sticky error so that after it no further call is made (C25, C26): for this device, or, where the
-// driver itself is gone, for any of the allocator's.
-// Thread safety: any thread, once all of an allocator's are made.
+// Purpose: one place that counts calls, checks that no spin lock is held (C18), and remembers a
+// sticky error. After that error no call is made to this device, or, if the driver was unloaded, to
+// any device of the allocator (C25, C26).
+// Thread safety: any thread, once all drivers of an allocator are made.
 #pragma once
 
 #include <array>
@@ -116,8 +116,8 @@ class Driver {
   std::array<std::atomic<std::uint64_t>, device::kCallKinds> calls_{};
 };
 
-/// Puts the calling thread in the relaxed capture mode for a scope (C9), where a capture is
-/// underway.
+/// Puts the calling thread into the relaxed capture mode for a scope, if a capture is announced
+/// (C9).
 class RelaxedCapture {
  public:
   RelaxedCapture(Driver& driver, bool capturing) noexcept : driver_(driver) {
@@ -133,7 +133,7 @@ class RelaxedCapture {
   RelaxedCapture(const RelaxedCapture&) = delete;
   RelaxedCapture& operator=(const RelaxedCapture&) = delete;
 
-  /// Why growth must not go on: without the relaxed mode it would invalidate the capture (C9).
+  /// Not ok: growth must stop, because without the relaxed mode it would invalidate the capture.
   Status status() const noexcept { return status_; }
 
  private:

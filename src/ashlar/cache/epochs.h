@@ -1,11 +1,11 @@
 // Epochs: how far the work of a device's streams is known complete.
 //
 // Source: the design's page on moving pages, "Order". A plain free records no event, it stamps its
-// block with its heap's epoch. When somebody needs to know, the epoch is advanced first and an event
-// recorded after: every block stamped before was freed, and its work enqueued, before the event, so
-// the event's completion completes them all.
-// Thread safety: by the role `reclaiming`; a heap's lock is taken where its clock is read. C18: each
-// device call is made with no heap lock held.
+// block with its heap's epoch. When somebody needs to know, the epoch is advanced first and an
+// event recorded after: every block stamped before was freed, and its work enqueued, before the
+// event, so the event's completion completes them all.
+// Thread safety: by the role `reclaiming`; a heap's lock is taken where its clock is read. C18:
+// each device call is made with no heap lock held.
 #pragma once
 
 #include <ashlar/cache/heap_list.h>

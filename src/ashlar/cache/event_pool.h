@@ -1,10 +1,10 @@
 // Driver events kept for reuse, one pool per device (row DEV-6; an event is only ever used on its
 // own device, H3 and H7).
 //
-// Each event stands in a slot, of a use or of an epoch's mark. One that nobody waits for any more
-// goes to the pool, for any other slot; where the pool is full it stays in its slot, for the slot's
-// own next use. So there is a place for every event, and none is destroyed where that would be a
-// device call too many (a hit, C17), or could fail and lose the event (C14).
+// Each event is in a slot, of a use node or of an epoch mark. An event that nobody waits for any
+// more goes to the pool, for any other slot. If the pool is full, it stays in its slot, for the
+// next use of that slot. So every event has a place, and none is destroyed in a hit, where a device
+// call is too much (C17), or where a failed call could lose the event (C14).
 // Thread safety: any thread; a slot is guarded by what guards its owner. Never allocates.
 #pragma once
 
@@ -26,8 +26,8 @@ class EventPool {
  public:
   explicit EventPool(Driver& driver) noexcept : driver_(driver) {}
 
-  /// Sees to it that the slot holds an event of this device: its own, a pooled one, else a new one.
-  /// On failure it holds what it held.
+  /// Makes sure that the slot holds an event of this device: its own, a pooled one, else a new one.
+  /// On failure the slot is as before.
   Status fill(EventSlot& slot) noexcept {
     if (slot.pool == this) return Status::ok();
     if (slot.pool != nullptr) {
@@ -42,8 +42,7 @@ class EventPool {
     slot.pool = this;
     return Status::ok();
   }
-  /// Nobody waits for the slot's event any more: another slot may have it, where the pool has room
-  /// for it.
+  /// Nobody waits for the slot's event any more: moves it to the pool, if that has room.
   void give(EventSlot& slot) noexcept {
     if (slot.pool == nullptr) return;
     const Guard guard(lock_);
@@ -51,7 +50,7 @@ class EventPool {
     pooled_[count_++] = slot.event;
     slot = {};
   }
-  /// Empties a slot of any device's.
+  /// Destroys the event in a slot, of whatever device.
   static Status destroy(EventSlot& slot) noexcept {
     if (slot.pool == nullptr) return Status::ok();
     const Status done = slot.pool->driver_.event_destroy(slot.event);

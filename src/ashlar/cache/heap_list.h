@@ -1,7 +1,8 @@
 // A device's heaps: from a stream's identity to its heap, and the walk over all of them.
 //
 // Purpose: the first step of every allocation, without a lock; and one place that makes heaps.
-// Thread safety: any thread. The list only grows, so it is walked without a lock; heaps die with it.
+// Thread safety: any thread. The list only grows, so it is walked without a lock; heaps die with
+// it.
 //
 // Invariants:
 //   (1) every heap of the list is in the table, under the identity of the stream that it serves;

@@ -9,7 +9,8 @@
 //              given back; a bounded wait: Reclaimer::reclaim
 //   fail       the account, observers, kOutOfMemory (row DEV-14)
 //
-// While a capture is announced only callbacks and grow are of use; the other rungs find nothing (C9).
+// While a capture is announced only callbacks and grow are of use; the other rungs find nothing
+// (C9).
 // Thread safety: any thread.
 #pragma once
 

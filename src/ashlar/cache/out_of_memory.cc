@@ -2,9 +2,8 @@
 //
 // Thread safety: pure functions. Slow path only: they allocate strings.
 //
-// Advice rule (row DEV-14; PyTorch issue 173049): a sentence of advice stands only when the account
-// shows what it cures and the configuration does not have it on already; what is not built is never
-// advised.
+// Advice rule (row DEV-14; PyTorch issue 173049): a setting is advised only if the account shows
+// the problem that it cures, the setting is not on already, and it is built.
 #include <ashlar/cache/out_of_memory.h>
 
 #include <algorithm>
@@ -16,7 +15,7 @@
 namespace ashlar::inline v0::cache {
 namespace {
 
-constexpr double kFragmentedFrom = 0.5;  // from here on the advice on fragmentation applies
+constexpr double kFragmentedFrom = 0.5;  // advice on fragmentation from here on
 
 // "1.50 GiB (1610612736 bytes)"; below 1 KiB "12 bytes".
 std::string text_of(Bytes size) {

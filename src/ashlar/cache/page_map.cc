@@ -35,8 +35,7 @@ PageMap::Found PageMap::find_by_descent(std::uint64_t page) const noexcept {
   return leaf == nullptr ? Found{} : found(*leaf, page);
 }
 
-/// The child in that slot, made where there is none; nullptr when the host has no memory. Under the
-/// mutex.
+/// The child in that slot, made if there is none; nullptr if the host has no memory.
 template <class Child, class... Arguments>
 Child* PageMap::child_of(std::atomic<Child*>& slot, Child*& last_made,
                          Arguments... arguments) noexcept {
@@ -50,8 +49,7 @@ Child* PageMap::child_of(std::atomic<Child*>& slot, Child*& last_made,
   return child;
 }
 
-/// The owner's number, given to it now where there is one left; else kWord. Cost:
-/// O(numbers given).
+/// The owner's number, given to it now if one is left; else kWord. Cost: O(numbers given).
 PageMap::Code PageMap::code_of(Owner owner) noexcept {
   if (owner.is_nobody()) return kNobody;
   // From the newest: it is what a growing allocator asks for.
@@ -64,7 +62,7 @@ PageMap::Code PageMap::code_of(Owner owner) noexcept {
   return numbers_given_;
 }
 
-/// The page's word, or nullptr where it has none.
+/// The page's word, or nullptr if it has none.
 PageMap::Word* PageMap::word_of(const Leaf& leaf, std::uint64_t page) noexcept {
   Words* words = leaf.words[index_in_leaf(page) / kWordsPages].load(std::memory_order_acquire);
   return words == nullptr ? nullptr : &words->of[page % kWordsPages];
@@ -140,8 +138,8 @@ void PageMap::set(const DeviceSegment& segment, Owner owner) noexcept {
       if (code == kWord) word->store(owner.word(), std::memory_order_release);
       leaf->codes[index_in_leaf(page)].store(code, std::memory_order_release);
     }
-    // Every free reads it: not written where it is so already.
-    std::atomic<const Leaf*>& slot = at_hand(leaf->number);
+    // Every free reads it, so it is written only to change it.
+    std::atomic<const Leaf*>& slot = cached_leaf(leaf->number);
     if (slot.load(std::memory_order_relaxed) != leaf) slot.store(leaf, std::memory_order_release);
   }
 }

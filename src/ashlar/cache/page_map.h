@@ -3,15 +3,15 @@
 // Purpose: free(p) must find p's heap without a lock that streams share (row DEV-20's 67 sharded
 // maps, ours: none). A radix tree over pages of 2 MiB: leaves of 4096 pages (8 GiB) under three
 // levels of 256, which covers 57-bit addresses; small nodes, because an allocator that holds one
-// segment pays for a node of each level. Leaves are kept at hand by their number's low bits, enough
-// for 256 GiB: so a free's way to its lock is three dependent loads, not five (measured: 5 % of a
-// free with 10^4 blocks live). A page's entry is a byte, the number of its owner: it is the first
-// thing a free misses in its caches, and 160 GB of blocks are 80 KB of bytes (measured: a word each
-// cost a tenth of a free with 10^5 blocks live). Segments are at least a page long but need not be
-// page aligned (the driver promises 256 bytes), so a page has at most two of them: one that covers
-// its first byte, one that begins later inside it. Pages inside which one begins, and pages of
-// owners that came after all numbers were given, have a word of their own, in the leaf's words,
-// made for 64 pages at a time.
+// segment pays for a node of each level. A direct-mapped cache of leaves, indexed by the low bits
+// of their numbers, covers 256 GiB: a free then reaches its lock by three dependent loads, not five
+// (measured: 5 % of a free with 10^4 blocks live). A page's entry is one byte, the number of its
+// owner: it is the first cache miss of a free, and 160 GB of blocks take 80 KB of bytes (measured:
+// a word per page cost a tenth of a free with 10^5 blocks live). Segments are at least a page long
+// but need not be page aligned (the driver promises 256 bytes), so a page has at most two owners:
+// of the segment that covers its first byte, and of the one that begins later inside it. A page
+// inside which a segment begins, and a page of an owner that came after all numbers were given,
+// also has a word, made for 64 pages at a time.
 // Thread safety: find() from any thread, lock-free; reserve/insert/erase are serialised by the
 // map's own mutex.
 //
@@ -22,8 +22,8 @@
 //       it;
 //   (2) tree nodes, words, pairs and numbers are never given back before the map dies, so a reader
 //       never follows a dangling pointer;
-//   (3) what a reader finds may be out of date: it looks again under the heap's lock, where only a
-//       live block's address is found.
+//   (3) what a reader finds may be out of date: it looks again under the heap's lock, where only
+//       the address of a live block is found.
 #pragma once
 
 #include <array>
@@ -95,11 +95,11 @@ class PageMap {
     Owner second;
     bool leads_to(Owner owner) const noexcept { return first == owner || second == owner; }
   };
-  /// Cost: three dependent loads where the leaf is at hand, else five (the first level is part of
+  /// Cost: three dependent loads if the leaf is cached, else five (the first level is part of
   /// the map itself); one more where the page has a word, two where that names a pair.
   Found find(Address a) const noexcept {
     const std::uint64_t page = a.value() >> kPageBits;
-    const Leaf* leaf = at_hand(page >> kLeafBits).load(std::memory_order_acquire);
+    const Leaf* leaf = cached_leaf(page >> kLeafBits).load(std::memory_order_acquire);
     if (leaf != nullptr && leaf->number == page >> kLeafBits) [[likely]]
       return found(*leaf, page);
     return (a.value() >> kAddressBits) == 0 ? find_by_descent(page) : Found{};
@@ -121,7 +121,7 @@ class PageMap {
   static constexpr std::uint64_t kLeafPages = std::uint64_t{1} << kLeafBits;
   static constexpr unsigned kAddressBits = kPageBits + kLeafBits + 3 * kLevelBits;
   static constexpr std::uint64_t kFanOut = std::uint64_t{1} << kLevelBits;
-  static constexpr std::uint64_t kAtHand = 32;
+  static constexpr std::uint64_t kLeafCacheSize = 32;
 
   /// What a page's byte says.
   using Code = std::uint8_t;
@@ -179,11 +179,11 @@ class PageMap {
   static Pair* pair_of(std::uintptr_t word) noexcept {
     return (word & kIsPair) != 0 ? reinterpret_cast<Pair*>(word & ~kIsPair) : nullptr;
   }
-  std::atomic<const Leaf*>& at_hand(std::uint64_t leaf_number) noexcept {
-    return at_hand_[leaf_number % kAtHand];
+  std::atomic<const Leaf*>& cached_leaf(std::uint64_t leaf_number) noexcept {
+    return leaf_cache_[leaf_number % kLeafCacheSize];
   }
-  const std::atomic<const Leaf*>& at_hand(std::uint64_t leaf_number) const noexcept {
-    return at_hand_[leaf_number % kAtHand];
+  const std::atomic<const Leaf*>& cached_leaf(std::uint64_t leaf_number) const noexcept {
+    return leaf_cache_[leaf_number % kLeafCacheSize];
   }
   Found find_by_descent(std::uint64_t page) const noexcept;
   static Found found_in_words(const Leaf& leaf, std::uint64_t page) noexcept;
@@ -199,7 +199,7 @@ class PageMap {
   void set(const DeviceSegment& segment, Owner owner) noexcept ASHLAR_EXCLUDES(mutex_);
 
   /// where a segment was entered or taken out last
-  std::array<std::atomic<const Leaf*>, kAtHand> at_hand_{};
+  std::array<std::atomic<const Leaf*>, kLeafCacheSize> leaf_cache_{};
   std::array<Word, kWord> numbered_ ASHLAR_UNGUARDED{};  ///< owners by number; [kNobody] stays 0
   std::array<std::atomic<Inner*>, kFanOut> root_{};
   Mutex mutex_;

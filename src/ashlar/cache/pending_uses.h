@@ -40,7 +40,8 @@ class PendingUses {
   bool has_queues() const noexcept { return queues_ != nullptr; }
   /// A node whose event is recorded joins its stream's queue.
   void enqueue(UseNode* node) noexcept;
-  /// Takes up to `n` queues off the list, for polling without the lock; the others keep their order.
+  /// Takes up to `n` queues off the list, for polling without the lock; the others keep their
+  /// order.
   unsigned take_queues(UseNode** out, unsigned n) noexcept;
   /// A queue comes back: behind the others (so that more stuck streams than one poll asks starve
   /// nobody), or merged into the queue that its stream has by now.

@@ -1,5 +1,5 @@
-// The slow rungs of one device, under its reclaim lock: what other streams' heaps can give, what must
-// be waited for, what goes back to the driver.
+// The slow rungs of one device, under its reclaim lock: what other streams' heaps can give, what
+// must be waited for, what goes back to the driver.
 //
 // Thread safety: any thread; one slow rung at a time. Whoever gets the lock searches again first.
 // C9: a slow rung does nothing while a capture is announced, and asks again once it has the lock.

@@ -123,8 +123,8 @@ class StreamHeap {
   void reset_accumulated_stats() noexcept ASHLAR_REQUIRES(lock) {
     stats.reset_accumulated(pool_counts());
   }
-  /// At the allocator's end: destroys every event in a slot of this heap's. No other thread is left,
-  /// and the device is called, so no lock is held.
+  /// At the allocator's end: destroys every event in a slot of this heap's. No other thread is
+  /// left, and the device is called, so no lock is held.
   void destroy_events() noexcept ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     marks.destroy_events();
     uses.destroy_events();

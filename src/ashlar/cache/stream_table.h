@@ -1,17 +1,17 @@
 // From a stream's identity to its heap, without a lock for readers.
 //
-// Purpose: the first step of every allocation. Open addressing over atomic pointers; the heap
-// itself says whose it is. A full table is replaced by a larger one and kept until the end, so a
-// reader in the middle of a probe never reads freed memory.
-// Thread safety: find() from any thread; insert() and erase() by one thread at a time (the device's
-// streams lock).
+// Purpose: the first step of every allocation. Open addressing over atomic pointers; a heap holds
+// the identity of its stream. A full table is replaced by a larger one and kept until the end, so
+// that a reader in the middle of a probe never reads freed memory.
+// Thread safety: find() from any thread; insert() and erase() by one thread at a time (under the
+// heap list's lock).
 //
 // Invariants:
-//   (1) between one heap's home and its place no slot is empty, but while an erase is under way: a
-//       reader may then miss a heap that is there, and looks again under the lock;
-//   (2) a heap that find() returns served that stream when it was looked at. Heaps are never freed,
-//       but may serve another stream after their own is dead (StreamHeap::serve): who finds one
-//       looks again under its lock.
+//   (1) no slot is empty between a heap's home slot and the heap, except during an erase: a reader
+//       may then miss the heap, and looks again under the lock;
+//   (2) a heap that find() returns served that stream at the moment of the probe. Heaps are never
+//       freed, but a dead stream's heap may serve another stream (StreamHeap::serve): the caller
+//       checks StreamHeap::serves() under the heap's lock.
 #pragma once
 
 #include <atomic>
@@ -34,8 +34,8 @@ class StreamTable {
     }
   }
 
-  /// Under the heap's id. False when the host has no memory: never for a heap put in place of one
-  /// erased. REQUIRES: not in the table.
+  /// Enters the heap under its id. False if the host has no memory, which cannot happen right after
+  /// an erase. REQUIRES: not in the table.
   bool insert(StreamHeap* heap) noexcept {
     const Table* table = table_.load(std::memory_order_relaxed);
     if ((table == nullptr || 2 * (count_ + 1) > table->mask) && !grow()) return false;
@@ -44,7 +44,7 @@ class StreamTable {
     return true;
   }
 
-  /// REQUIRES: in the table, under the heap's id. (Knuth, TAOCP 3, 6.4, algorithm R.)
+  /// Takes the heap out. REQUIRES: in the table, under its id. Source: Knuth, TAOCP 3, 6.4, R.
   void erase(const StreamHeap* heap) noexcept {
     const std::uint64_t mask = current_->mask;
     std::atomic<StreamHeap*>* const slots = current_->slots.get();

@@ -104,7 +104,7 @@ class ASHLAR_API HostDevice final : public Device {
   Status synchronize() noexcept override;
 
  private:
-  struct [[gnu::visibility("hidden")]] Impl;
+  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -49,15 +49,16 @@ struct HostDevice::Impl {
       : id(device), capacity(capacity_bytes), default_stream_id(new_stream_id()) {}
 
   /// Unique in the process.
-  static std::uint64_t new_stream_id() noexcept;
+  [[gnu::visibility("hidden")]] static std::uint64_t new_stream_id() noexcept;
   bool has_room(Bytes size) const { return size <= capacity && held <= capacity - size; }
   /// Returns the page's memory to the kernel and forgets the page.
-  void free_page(std::map<PageHandle, host::Page>::iterator page) noexcept;
+  [[gnu::visibility("hidden")]] void free_page(
+      std::map<PageHandle, host::Page>::iterator page) noexcept;
   /// The reservation that contains all of [at, at + size), or nullptr.
-  host::Reservation* reservation_of(Address at, Bytes size) noexcept;
+  [[gnu::visibility("hidden")]] host::Reservation* reservation_of(Address at, Bytes size) noexcept;
   /// The mappings that tile [at, at + size) exactly, as [first, last); first == last if none do.
-  static std::pair<host::Mappings::iterator, host::Mappings::iterator> tiling(
-      host::Reservation* range, Address at, Bytes size) noexcept;
+  [[gnu::visibility("hidden")]] static std::pair<host::Mappings::iterator, host::Mappings::iterator>
+  tiling(host::Reservation* range, Address at, Bytes size) noexcept;
   bool knows(StreamHandle stream) const {
     return stream == kDefaultStream || streams.count(stream) != 0;
   }
