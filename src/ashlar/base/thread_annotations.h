@@ -27,7 +27,5 @@
 #define ASHLAR_ACQUIRE(...) ASHLAR_ATTRIBUTE(acquire_capability(__VA_ARGS__))
 #define ASHLAR_RELEASE(...) ASHLAR_ATTRIBUTE(release_capability(__VA_ARGS__))
 #define ASHLAR_TRY_ACQUIRE(...) ASHLAR_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))
-/// On a function: returns a reference to the lock.
-#define ASHLAR_RETURN_CAPABILITY(lock) ASHLAR_ATTRIBUTE(lock_returned(lock))
 /// On a function whose locking the analysis cannot follow; a comment beside it says why.
 #define ASHLAR_NO_THREAD_SAFETY_ANALYSIS ASHLAR_ATTRIBUTE(no_thread_safety_analysis)

@@ -21,18 +21,14 @@ StreamHeap* HeapList::find_settled(StreamId id) const noexcept {
 StreamHeap* HeapList::get_or_make(const Stream& stream, StreamHeap* forgotten) noexcept {
   const MutexGuard lock(lock_);
   if (StreamHeap* made = table_.find(stream.id)) return made;
-  StreamHeap* heap = forgotten;
-  if (heap == nullptr || !pass_on(*heap, stream)) heap = add(stream);
-  if (heap != nullptr) lose_others(*heap);
-  return heap;
+  const bool is_passed_on = forgotten != nullptr && pass_on(*forgotten, stream);
+  return lose_others(is_passed_on ? forgotten : add(stream));
 }
 
 StreamHeap* HeapList::get_or_make(const Stream& stream) noexcept {
   const MutexGuard lock(lock_);
   if (StreamHeap* made = table_.find(stream.id)) return made;
-  StreamHeap* heap = add(stream);
-  if (heap != nullptr) lose_others(*heap);
-  return heap;
+  return lose_others(add(stream));
 }
 
 const char* HeapList::validate() const noexcept {
@@ -64,15 +60,16 @@ bool HeapList::pass_on(StreamHeap& heap, const Stream& stream) noexcept {
   return table_.insert(&heap);
 }
 
-void HeapList::lose_others(const StreamHeap& heap) noexcept {
-  if (heap.stream.thread_bound) return;
+StreamHeap* HeapList::lose_others(StreamHeap* heap) noexcept {
+  if (heap == nullptr || heap->stream.thread_bound) return heap;
   // A handle seen under another identity: that stream was destroyed without an announcement (H2).
   // Its handle is never used again.
   for (StreamHeap& other : *this) {
     const bool is_same_handle =
-        other.stream.handle == heap.stream.handle && !other.stream.thread_bound;
-    if (&other != &heap && is_same_handle) other.life.lose();
+        other.stream.handle == heap->stream.handle && !other.stream.thread_bound;
+    if (&other != heap && is_same_handle) other.life.lose();
   }
+  return heap;
 }
 
 }  // namespace ashlar::inline v0::cache

@@ -63,7 +63,8 @@ class HeapList {
   StreamHeap* add(const Stream& stream) noexcept ASHLAR_REQUIRES(lock_);
   /// False if something is left of the dead stream after all.
   bool pass_on(StreamHeap& heap, const Stream& stream) noexcept ASHLAR_REQUIRES(lock_, reclaiming);
-  void lose_others(const StreamHeap& heap) noexcept ASHLAR_REQUIRES(lock_);
+  /// The streams of other heaps with the same handle are lost. Returns `heap`, which may be null.
+  StreamHeap* lose_others(StreamHeap* heap) noexcept ASHLAR_REQUIRES(lock_);
 
   DeviceCache& owner_;
   const Bytes granule_;

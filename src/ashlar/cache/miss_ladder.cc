@@ -73,9 +73,7 @@ Result<Address> MissLadder::reclaim(StreamHeap& heap, const Request& request,
 Result<Address> MissLadder::fail(StreamHeap& heap, const Request& request, bool wait_ran_out,
                                  OutOfMemory* account) noexcept {
   failures_.fetch_add(1, std::memory_order_relaxed);
-  const Status failed{Code::kOutOfMemory,
-                      "the device, or the limit set on it, has too little memory"};
-  if (account == nullptr && shared_.observers.empty()) return failed;
+  if (account == nullptr && shared_.observers.empty()) return kShortOfMemory;
   OutOfMemory full;
   full.device = cache_.id();
   full.requested = request.requested;
@@ -90,7 +88,7 @@ Result<Address> MissLadder::fail(StreamHeap& heap, const Request& request, bool 
   if (account != nullptr) *account = full;
   const ObserverScope scope(shared_.observers_running);
   for (const auto& observer : shared_.observers) observer(full);
-  return failed;
+  return kShortOfMemory;
 }
 
 void MissLadder::reset_counts() noexcept {

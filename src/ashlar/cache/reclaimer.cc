@@ -12,9 +12,6 @@ namespace {
 constexpr unsigned kSweepsPerMiss = 2;
 /// Most dead streams whose last event is asked when a new one's heap is made.
 constexpr unsigned kDeadAskedMax = 16;
-
-constexpr Status kShortOfMemory{Code::kOutOfMemory,
-                                "the device, or the limit set on it, has too little memory"};
 }  // namespace
 
 Reclaimer::Reclaimer(DeviceCache& cache, SharedState& shared, Driver& driver, UseTracker& uses,

@@ -10,6 +10,10 @@
 
 namespace ashlar::inline v0::cache {
 
+/// A miss's answer when every rung has failed.
+inline constexpr Status kShortOfMemory{Code::kOutOfMemory,
+                                       "the device, or the limit set on it, has too little memory"};
+
 class Reclaimer {
  public:
   Reclaimer(DeviceCache& cache, SharedState& shared, Driver& driver, UseTracker& uses,
