@@ -102,14 +102,19 @@ Status EventCalls::wait_for(std::uint32_t lane, std::uint64_t place, std::uint32
   if (!for_ever && (state_.options.entries_per_ms > 0 || timeout_ms == 0)) {
     left = std::uint64_t{timeout_ms} * state_.options.entries_per_ms;
   }
+  const std::uint64_t ran_before = scheduler.entries_run();
   for (; !scheduler.is_done(lane, place); --left) {
-    ASHLAR_REQUIRE(left > 0, Code::kNotReady, "the wait timed out");
-    if (scheduler.help(lane)) continue;
-    ASHLAR_REQUIRE(for_ever || is_stuck_after(timeout_ms), Code::kNotReady, "the wait timed out");
+    const bool is_over = left == 0;
+    if (!is_over && scheduler.help(lane)) continue;
+    if (is_over || (!for_ever && !is_stuck_after(timeout_ms))) {
+      state_.time.pass_ms(timeout_ms);
+      return {Code::kNotReady, "the wait timed out"};
+    }
     state_.faults.misuse(FaultKind::kDeadlock, "event_synchronize would wait for ever:\n",
                          scheduler.describe());
     return Status{Code::kDeadlock, "the event can never be done"};
   }
+  state_.time.pass_entries(scheduler.entries_run() - ran_before, state_.options.entries_per_ms);
   return Status::ok();
 }
 

@@ -22,6 +22,8 @@ class EventCalls {
   Status record(std::uint32_t device, EventHandle event, StreamHandle stream);
   Status query(EventHandle event);
   Status synchronize(EventHandle event, std::uint32_t timeout_ms);
+  /// Blocks until the entry is done. kNotReady after `timeout_ms`, kDeadlock when it can never be.
+  Status wait_for(std::uint32_t lane, std::uint64_t place, std::uint32_t timeout_ms);
   /// The stream waits for the event.
   Status wait(std::uint32_t device, StreamHandle stream, EventHandle event);
 
@@ -44,8 +46,6 @@ class EventCalls {
   EventState* find(EventHandle event);
   /// A query of an event of a capture, or another unsafe call while capturing, is refused (D6).
   Status check_may_ask(const EventState& event);
-  /// Blocks until the entry is done. kNotReady after `timeout_ms`, kDeadlock when it can never be.
-  Status wait_for(std::uint32_t lane, std::uint64_t place, std::uint32_t timeout_ms);
   /// One more bounded wait ended with no entry able to run. True when such waits, with no entry
   /// finished between them, add up to ten minutes: a host that waits in slices for ever is as stuck
   /// as one that waits without a bound.

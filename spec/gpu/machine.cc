@@ -13,18 +13,40 @@ Machine::Machine(const SimGpuOptions& options) : state_(options) {
 
 Machine::~Machine() = default;
 
-Status Machine::synchronize(std::uint32_t device) {
+Status Machine::refuse_in_capture() {
   const std::uint32_t capture = state_.captures.any_open();
-  if (capture != 0) {
-    return state_.captures.violate(
-        capture, "device synchronize while capturing (cudaErrorStreamCaptureUnsupported)");
-  }
+  if (capture == 0) return Status::ok();
+  return state_.captures.violate(
+      capture, "device synchronize while capturing (cudaErrorStreamCaptureUnsupported)");
+}
+
+Status Machine::synchronize(std::uint32_t device) {
+  if (const Status refused = refuse_in_capture(); !refused.is_ok()) return refused;
   if (state_.scheduler.pending_on_device(device) > 0) state_.gate.count_wait();
   if (!state_.scheduler.drain(device)) {
     state_.faults.misuse(FaultKind::kDeadlock, "synchronize would wait for ever:\n",
                          state_.scheduler.describe());
     return Status{Code::kDeadlock, "the device's work can never be done"};
   }
+  return learn_all_done(device);
+}
+
+Status Machine::synchronize_for(std::uint32_t device, std::uint32_t timeout_ms) {
+  if (timeout_ms == device::kWaitForever) return synchronize(device);
+  if (const Status refused = refuse_in_capture(); !refused.is_ok()) return refused;
+  const std::uint64_t start_ns = state_.time.now_ns();
+  for (std::uint32_t lane = 0; lane < state_.clocks.lanes(); ++lane) {
+    if (streams_.device_of(lane) != device) continue;
+    const std::uint64_t passed_ms = (state_.time.now_ns() - start_ns) / 1'000'000;
+    const auto left_ms =
+        static_cast<std::uint32_t>(timeout_ms - std::min<std::uint64_t>(timeout_ms, passed_ms));
+    const Status done = events_.wait_for(lane, state_.scheduler.enqueued(lane), left_ms);
+    if (!done.is_ok()) return done;
+  }
+  return learn_all_done(device);
+}
+
+Status Machine::learn_all_done(std::uint32_t device) {
   const Status alive = state_.gate.check_alive(device);
   if (!alive.is_ok()) return alive;
   for (std::uint32_t lane = 0; lane < state_.clocks.lanes(); ++lane) {

@@ -38,12 +38,17 @@ class Machine {
 
   /// Blocks until all work of the device is done.
   Status synchronize(std::uint32_t device);
+  /// The same for at most `timeout_ms`.
+  Status synchronize_for(std::uint32_t device, std::uint32_t timeout_ms);
   /// Reports what is still held, for each kind (C14); true when nothing is.
   bool leak_check(bool streams);
   /// Every handle held, in order of kind and value.
   std::vector<HeldHandle> held() const;
 
  private:
+  Status refuse_in_capture();
+  Status learn_all_done(std::uint32_t device);
+
   std::mutex mutex_;
   MachineState state_;
   SimStreams streams_{state_};

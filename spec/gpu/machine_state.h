@@ -18,6 +18,20 @@
 
 namespace ashlar::spec {
 
+/// What the host's clock says: simulated time passes only in waits.
+class HostTime {
+ public:
+  std::uint64_t now_ns() const { return now_ns_; }
+  void pass_ms(std::uint64_t ms) { now_ns_ += ms * 1'000'000; }
+  /// The time in which `entries` entries run at that pace; none where the pace is 0 (unlimited).
+  void pass_entries(std::uint64_t entries, std::uint64_t entries_per_ms) {
+    if (entries_per_ms > 0) now_ns_ += entries * 1'000'000 / entries_per_ms;
+  }
+
+ private:
+  std::uint64_t now_ns_ = 0;
+};
+
 struct MachineState {
   explicit MachineState(const SimGpuOptions& asked)
       : options(asked),
@@ -47,6 +61,7 @@ struct MachineState {
   Captures captures;
   HappensBefore detector;
   HostThreads threads;
+  HostTime time;
   CallGate gate;
 };
 

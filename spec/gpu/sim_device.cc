@@ -159,4 +159,17 @@ Status SimDevice::synchronize() noexcept {
                       [&] { return machine_->synchronize(index_); });
 }
 
+Status SimDevice::synchronize_for(std::uint32_t timeout_ms) noexcept {
+  return call<Status>(*machine_, index_, device::CallKind::kSynchronize, Bytes{0},
+                      [&] { return machine_->synchronize_for(index_, timeout_ms); });
+}
+
+std::uint64_t SimDevice::now_ns() const noexcept {
+  // A host function runs under the lock.
+  if (machine_->state().scheduler.host_functions().is_running_here())
+    return machine_->state().time.now_ns();
+  const std::lock_guard<std::mutex> lock(machine_->mutex());
+  return machine_->state().time.now_ns();
+}
+
 }  // namespace ashlar::spec

@@ -36,6 +36,8 @@ class SimDevice final : public device::Device {
   Result<Address> pinned_alloc(Bytes size) noexcept override;
   Status pinned_free(Address base) noexcept override;
   Status synchronize() noexcept override;
+  Status synchronize_for(std::uint32_t timeout_ms) noexcept override;
+  std::uint64_t now_ns() const noexcept override;
 
  private:
   Machine* machine_;

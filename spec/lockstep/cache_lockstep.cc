@@ -162,14 +162,11 @@ void CacheLockstep::free_all() {
 void CacheLockstep::trim_all() {
   for (std::uint32_t i = 0; i < witnesses_.size(); ++i) {
     if (!model_->verdict().is_good() || model_->end_of(device_id(i)) != Code::kOk) continue;
-    // Where no wait is permitted, the events of the first try are done at the second.
-    Status trimmed{Code::kNotReady, "not tried yet"};
-    for (int tries = 0; tries < 2 && trimmed.code() == Code::kNotReady; ++tries) {
-      static_cast<void>(gpu_->drain_all());
-      model_->begin(device_id(i));
-      trimmed = subject_->trim(device_id(i));
-      model_->judge_trim(trimmed);
-    }
+    static_cast<void>(gpu_->drain_all());
+    model_->note_quiet(world_->is_quiet());
+    model_->begin(device_id(i));
+    const Status trimmed = subject_->trim(device_id(i));
+    model_->judge_trim(trimmed);
     if (trimmed.is_ok() && model_->verdict().is_good()) model_->judge_empty(device_id(i));
   }
 }

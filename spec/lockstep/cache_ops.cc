@@ -146,6 +146,7 @@ void run_teardown(CacheWorld& world, const Op&) { world.gpu().tear_down(); }
 
 void run_trim(CacheWorld& world, const Op& op) {
   if (!world.has_device(op.arg[0])) return world.skip();
+  world.model().note_quiet(world.is_quiet());
   world.model().begin(device_id(op.arg[0]));
   world.model().judge_trim(world.answered(world.subject().trim(device_id(op.arg[0]))));
 }

@@ -24,11 +24,19 @@ bool CacheWorld::any_capture() const {
                      [](const StreamSlot& slot) { return slot.is_capturing; });
 }
 
+bool CacheWorld::is_quiet() const {
+  for (std::uint32_t i = 0; i < gpu_.device_count(); ++i) {
+    if (gpu_.pending(device_id(i)) != 0) return false;
+  }
+  return true;
+}
+
 // Memory.
 
 void CacheWorld::allocate(std::uint64_t name, std::uint64_t size, std::uint32_t s) {
   const Stream& on = streams_[s].stream;
   cache::OutOfMemory account;
+  model_.note_quiet(is_quiet());
   model_.begin(on.device);
   const Result<Address> got = subject_.allocate(Bytes{size}, on, &account);
   static_cast<void>(answered(got.status()));

@@ -101,6 +101,9 @@ class CacheWorld {
   /// Ends every capture, finishes all work, and drops what is planned for later.
   void quiesce();
 
+  /// Is all work of every device done?
+  bool is_quiet() const;
+
  private:
   struct OpResult {
     Code outcome = Code::kOk;

@@ -98,7 +98,8 @@ void CacheModel::judge_trim(Status got) {
   if (state_.streams.is_capturing())
     return judge_refused(device, got, Code::kBusy, Code::kBusy, "a trim in a capture");
   const bool is_gone = is_gone_answer(state_, device, got.code());
-  const bool ran_out = got.code() == Code::kNotReady && state_.rules.config().wait_ms == 0;
+  const bool ran_out = got.code() == Code::kNotReady && !state_.world.is_quiet;
+  judge_recovers(state_, device, got);
   // Whichever device failed: a trim waits for others' streams too.
   if (!is_gone && !got.is_ok() && !ran_out && !any_failure_but_growth(state_)) {
     report("C16", "a trim answered ", code_name(got.code()), " for no reason");
@@ -124,8 +125,8 @@ void CacheModel::judge_retire(const Stream& stream, Status got) {
       !is_gone_answer(state_, device, got.code()) && !any_failure) {
     report("C16", "a retirement answered ", code_name(got.code()), " for no reason");
   }
-  if (state_.streams.is_capturing() || any_failure)
-    state_.streams.retire_unmarked(stream.id.value());
+  if (got.is_ok() && any_failure) state_.streams.retire_unmarked(stream.id.value());
+  if (got.is_ok() && !any_failure) state_.streams.retire(stream.id.value());
   end(device, {});
 }
 

@@ -3,6 +3,7 @@
 //   clause_usable.cc     C1 C2 C10 DEV-1 DEV-4   what an allocation was given
 //   clause_complete.cc   C12 DEV-3 DEV-14        may it fail; is it the best fit
 //   clause_bounded.cc    C9 C13 C17 C26 DEV-2 DEV-12   what the device was asked meanwhile
+//   clause_returns.cc    C27 C28 C30             what is complete comes back; waits end
 //   clause_accounted.cc  C15 DEV-13              statistics
 //   clause_ladder.cc     C15                     what an allocation did on the miss ladder
 //   map_clauses.h        C3 C4 C7 C14 C18        the map
@@ -61,6 +62,17 @@ void judge_limit(CacheState& state, JudgedDevice& device);
 /// C17, C9, DEV-2: how much an allocation asked of the device.
 void judge_bounded(CacheState& state, const JudgedDevice& device, std::uint64_t rounded,
                    bool is_hit);
+
+// Progress.
+
+/// C27: the allocation took new memory only if nothing known to be complete would have done. Judged
+/// before the map is walked again.
+void judge_returns(CacheState& state, const JudgedDevice& device, std::uint64_t rounded,
+                   const Stream& stream);
+/// C28: a trim recognises that all work is done, and says what the device refused.
+void judge_recovers(CacheState& state, const JudgedDevice& device, Status got);
+/// C30: an allocation waits for no longer than is permitted.
+void judge_time(CacheState& state, const JudgedDevice& device);
 
 // Statistics.
 

@@ -203,6 +203,8 @@ void CacheModel::judge_served(JudgedDevice& device, std::uint64_t tag, std::uint
   call.stream = stream.id.value();
   call.address = address;
   call.requested = size;
+  judge_returns(state_, device, rounded, stream);
+  judge_time(state_, device);
   end(device, call);
   if (!verdict().is_good()) return;
   // A poll may merge the block that fitted into one too large to take (max_split_size): a miss,

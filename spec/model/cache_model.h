@@ -62,6 +62,8 @@ class CacheModel {
   void judge_reset_peaks(Status got);
 
   // What the world tells.
+  /// Is all work of every device done now? Told before an allocation and before a trim.
+  void note_quiet(bool is_quiet) { state_.world.is_quiet = is_quiet; }
   /// The device's capacity; 0 = unlimited.
   void set_capacity(DeviceId device, std::uint64_t bytes) {
     state_.at(device).memory.capacity = bytes;

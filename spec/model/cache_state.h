@@ -90,6 +90,8 @@ struct JudgedCall {
 struct WorldState {
   unsigned callbacks = 0;     ///< running, inside the call that is judged
   bool callback_ran = false;  ///< during this call
+  /// Was all work of every device done when the call began?
+  bool is_quiet = false;
   /// Are failures of the device planned, or may one still be in force?
   bool has_planned_failures = false;
   /// Some pending block's events could not be recorded at its free.

@@ -26,6 +26,7 @@ class CallLedger {
     }
     timeouts_before_ = witness_->timeouts();
     reserved_before_ = witness_->segment_bytes();
+    began_ns_ = witness_->now_ns();
   }
 
   // Since begin().
@@ -41,6 +42,8 @@ class CallLedger {
   std::uint64_t segments_granted() const {
     return calls(device::CallKind::kSegmentAlloc) - failed(device::CallKind::kSegmentAlloc);
   }
+  /// By the device's clock.
+  std::uint64_t elapsed_ms() const { return (witness_->now_ns() - began_ns_) / 1'000'000; }
   bool any_timeout() const { return witness_->timeouts() != timeouts_before_; }
   /// Held from the device when the call began.
   std::uint64_t reserved_before() const { return reserved_before_; }
@@ -53,6 +56,7 @@ class CallLedger {
   DeviceWitness::Counts failed_before_{};
   std::uint64_t timeouts_before_ = 0;
   std::uint64_t reserved_before_ = 0;
+  std::uint64_t began_ns_ = 0;
 };
 
 }  // namespace ashlar::spec

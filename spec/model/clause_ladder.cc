@@ -15,8 +15,9 @@ namespace {
 
 Happened steal_in(const CacheState& state, const JudgedDevice& device, const JudgedCall& call,
                   bool had_view) {
-  if (call.fails || call.takes_own_fit || state.rules.config().reuse == cache::Reuse::kOwn)
-    return Happened::kNo;
+  if (call.fails || call.takes_own_fit) return Happened::kNo;
+  const bool is_own = state.rules.config().reuse == cache::Reuse::kOwn;
+  if (is_own && !state.streams.any_dead()) return Happened::kNo;
   if (!device.map.is_fresh) return Happened::kPerhaps;
   const cache::SnapshotSegment* const now = find_segment(device.map.view.segments, call.address);
   if (now == nullptr) return Happened::kPerhaps;  // the walk has said so
@@ -26,7 +27,10 @@ Happened steal_in(const CacheState& state, const JudgedDevice& device, const Jud
       find_segment(device.map.next.segments, now->base.value());
   const bool is_adopted =
       was != nullptr && was->ordinal == now->ordinal && was->stream != now->stream;
-  return is_adopted ? Happened::kYes : Happened::kNo;
+  if (!is_adopted) return Happened::kNo;
+  // Where streams keep their memory to themselves, a new stream may take over a dead one's heap
+  // with all that is in it, which is no steal.
+  return is_own ? Happened::kPerhaps : Happened::kYes;
 }
 
 Happened retry_in(const CacheState& state, const JudgedDevice& device, const JudgedCall& call) {

@@ -58,6 +58,12 @@ Status DeviceWitness::event_synchronize(EventHandle event, std::uint32_t timeout
   return done;
 }
 
+Status DeviceWitness::synchronize_for(std::uint32_t timeout_ms) noexcept {
+  const Status done = ForwardingDevice::synchronize_for(timeout_ms);
+  timeouts_ += done.code() == Code::kNotReady;
+  return done;
+}
+
 Result<device::MemoryInfo> DeviceWitness::memory_info() noexcept {
   const Result<device::MemoryInfo> got = ForwardingDevice::memory_info();
   if (got.is_ok()) total_ = got.value().total.count();

@@ -54,6 +54,7 @@ class DeviceWitness final : public device::ForwardingDevice {
   Result<EventHandle> event_create() noexcept override;
   Status event_destroy(EventHandle event) noexcept override;
   Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept override;
+  Status synchronize_for(std::uint32_t timeout_ms) noexcept override;
   Result<device::MemoryInfo> memory_info() noexcept override;
 
  private:

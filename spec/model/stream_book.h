@@ -33,8 +33,14 @@ class StreamBook {
   /// The stream was destroyed without a word to the subject.
   void lose(std::uint64_t stream) { lost_.push_back(stream); }
   bool any_lost() const { return !lost_.empty(); }
+  /// Did any stream end so that no event tells of its last work?
+  bool any_unknown() const { return !lost_.empty() || !unmarked_.empty(); }
+  /// The stream was retired, and its last event recorded.
+  void retire(std::uint64_t stream) { retired_.push_back(stream); }
+  bool is_retired(std::uint64_t stream) const { return is_among(retired_, stream); }
   /// The stream was retired while no event could be recorded.
   void retire_unmarked(std::uint64_t stream) { unmarked_.push_back(stream); }
+  bool any_dead() const { return any_unknown() || !retired_.empty(); }
   /// Did the stream end so that no event tells of its last work?
   bool is_last_work_unknown(std::uint64_t stream) const {
     return is_among(lost_, stream) || is_among(unmarked_, stream);
@@ -48,6 +54,7 @@ class StreamBook {
   std::vector<Stream> capturing_;
   std::vector<std::uint64_t> lost_;  ///< identities
   std::vector<std::uint64_t> unmarked_;
+  std::vector<std::uint64_t> retired_;
 };
 
 }  // namespace ashlar::spec

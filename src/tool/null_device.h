@@ -64,6 +64,7 @@ class NullDevice : public device::Device {
   Result<Address> pinned_alloc(Bytes size) noexcept override { return segment_alloc(size); }
   Status pinned_free(Address) noexcept override { return Status::ok(); }
   Status synchronize() noexcept override { return Status::ok(); }
+  Status synchronize_for(std::uint32_t) noexcept override { return Status::ok(); }
 
  private:
   static constexpr std::uint64_t kSpacing = std::uint64_t{2} << 20;

@@ -1,42 +1,10 @@
 #include <ashlar/cache/bounded_wait.h>
 
-#include <algorithm>
 #include <thread>
 
 #include <ashlar/cache/device_cache.h>
 
 namespace ashlar::inline v0::cache {
-
-namespace {
-/// A finite wait is spent in this many slices.
-constexpr std::uint32_t kWaitSlices = 16;
-/// An unbounded one in slices of this length: the longest that what another stream has finished
-/// goes unseen.
-constexpr std::uint32_t kForeverSliceMs = 50;
-}  // namespace
-
-BoundedWait::BoundedWait(DeviceCache& cache, Driver& driver, Epochs& epochs,
-                         std::uint32_t budget_ms, std::atomic<std::uint64_t>& waits) noexcept
-    : cache_(cache),
-      driver_(driver),
-      epochs_(epochs),
-      waits_(waits),
-      permitted_ms_(budget_ms),
-      budget_ms_(budget_ms),
-      waits_left_(waits_max()) {}
-
-std::uint64_t BoundedWait::waits_max() const noexcept {
-  // What is pending now, and once more what becomes known only when that is done. Other threads'
-  // later work is not waited for, so that they cannot keep a reclaim going for ever (C17).
-  std::uint64_t count = 1;
-  for (StreamHeap& heap : cache_.heaps()) {
-    const Guard guard(heap.lock);
-    constexpr auto kPending = static_cast<unsigned>(BlockState::kPending);
-    count += 1 + heap.marks.count() + heap.uses.queued_count();
-    for (const PoolId id : kPoolIds) count += heap.pool(id).counts().blocks[kPending];
-  }
-  return 2 * count + kWaitSlices;
-}
 
 void BoundedWait::note_unfinished() noexcept {
   was_pending_ = was_in_hand_ = false;
@@ -47,210 +15,98 @@ void BoundedWait::note_unfinished() noexcept {
   }
 }
 
-BoundedWait::Oldest BoundedWait::find_oldest() const noexcept {
-  Oldest oldest;
-  std::uint64_t sequence = kEverything;
-  for (StreamHeap& heap : cache_.heaps()) {
-    const Guard guard(heap.lock);
-    oldest.is_in_hand |= heap.uses.is_in_hand();
-    const UseNode* use = heap.uses.oldest();
-    if (use != nullptr && use->sequence < sequence) {
-      oldest.heap = &heap;
-      oldest.is_mark = false;
-      sequence = use->sequence;
-    }
-    if (!heap.marks.is_empty() && heap.marks.oldest().sequence < sequence) {
-      oldest.heap = &heap;
-      oldest.is_mark = true;
-      sequence = heap.marks.oldest().sequence;
-    }
-  }
-  if (oldest.heap == nullptr) {
-    oldest.heap = retired_elsewhere();
-    oldest.is_mark = true;
+BoundedWait::Choice BoundedWait::oldest_of(StreamHeap& heap, const Choice& than) noexcept {
+  Choice oldest = than;
+  const auto offer = [&oldest](UseTracker& tracker, EventHandle event, std::uint64_t sequence) {
+    if (sequence >= oldest.sequence) return;
+    oldest = {Choice::Kind::kEvent, &tracker, event, sequence};
+  };
+  const StreamLife::State life = heap.life.state();
+  if (life == StreamLife::State::kRetired && !heap.clock.is_all_complete())
+    offer(heap.cache.uses(), heap.last_event.event, heap.last_event_sequence);
+  if (!heap.marks.is_empty())
+    offer(heap.cache.uses(), heap.marks.oldest().slot.event, heap.marks.oldest().sequence);
+  if (const UseNode* use = heap.uses.oldest()) {
+    StreamHeap& user = *use->stream;
+    const EventSlot& slot = use->has_event ? use->slot : user.last_event;
+    offer(user.cache.uses(), slot.event, use->sequence);
   }
   return oldest;
 }
 
-StreamHeap* BoundedWait::retired_elsewhere() const noexcept {
-  for (StreamHeap& heap : cache_.heaps()) {
-    const Guard guard(heap.lock);
-    for (const UseNode* use = heap.uses.unrecorded(); use != nullptr; use = use->next) {
-      const bool is_elsewhere = &use->stream->cache != &cache_;
-      if (is_elsewhere && use->stream->life.state() == StreamLife::State::kRetired)
-        return use->stream;
-    }
-  }
-  return nullptr;
+UseTracker* BoundedWait::to_synchronize(StreamHeap& heap) noexcept {
+  // Those behind the first follow in later rounds, once the first is complete.
+  if (const UseNode* use = heap.uses.unrecorded()) return &use->stream->cache.uses();
+  const bool is_lost = heap.life.state() == StreamLife::State::kLost;
+  const bool is_unmarked = heap.marks.unmarked().covers != 0 || is_lost;
+  return is_unmarked && !heap.clock.is_all_complete() ? &heap.cache.uses() : nullptr;
 }
 
-bool BoundedWait::wait_for_oldest() noexcept {
-  const Oldest oldest = find_oldest();
-  if (oldest.heap == nullptr && oldest.is_in_hand) {
-    std::this_thread::yield();  // another thread is about to file or finish what it holds
-    return true;
+BoundedWait::Choice BoundedWait::find_oldest() const noexcept {
+  Choice oldest;
+  UseTracker* to_ask = nullptr;
+  bool is_in_hand = false;
+  for (StreamHeap& heap : cache_.heaps()) {
+    const Guard guard(heap.lock);
+    is_in_hand |= heap.uses.is_in_hand();
+    oldest = oldest_of(heap, oldest);
+    if (to_ask == nullptr) to_ask = to_synchronize(heap);
   }
-  const bool needs_synchronize = oldest.heap == nullptr && has_unrecorded_work();
-  if (oldest.heap == nullptr && !needs_synchronize) {
+  if (oldest.kind != Choice::Kind::kNothing) return oldest;
+  if (is_in_hand) return {Choice::Kind::kOtherThread, nullptr, {}};
+  if (to_ask != nullptr) return {Choice::Kind::kSynchronize, to_ask, {}};
+  return {};
+}
+
+void BoundedWait::begin_hold() noexcept {
+  if (!is_holding_) shared_.event_waiters.fetch_add(1, std::memory_order_acq_rel);
+  is_holding_ = true;
+}
+
+void BoundedWait::end_hold() noexcept {
+  if (is_holding_) shared_.event_waiters.fetch_sub(1, std::memory_order_acq_rel);
+  is_holding_ = false;
+}
+
+bool BoundedWait::choose() noexcept {
+  begin_hold();  // before the event is read under its heap's lock
+  choice_ = find_oldest();
+  if (choice_.kind == Choice::Kind::kNothing) {
     // Nothing is left to wait for; but what another thread finished after the search began has not
     // been looked at.
-    if (!was_pending_ || waits_left_ == 0) return false;
-    --waits_left_;
-    return true;
-  }
-  if (budget_ms_ == 0 || waits_left_ == 0) {
-    // The permitted wait is over (or none is permitted): one failed search after that is the last.
-    // The search missed what was in another thread's hand, complete or not: then one more.
-    const bool look_again = (was_in_hand_ || oldest.is_in_hand) && !has_looked_again_;
-    has_looked_again_ = true;
-    ran_out_ = !look_again;
+    const bool look_again = was_pending_;
+    was_pending_ = false;
     return look_again;
   }
-  --waits_left_;
-  if (needs_synchronize) {
-    // Not bounded by the budget: no event says when to stop. Tried once; if that fails the wait is
-    // over.
-    if (!synchronize()) budget_ms_ = 0;
-    return true;
+  // The event is done, as a wait found, but the sweep was refused that answer.
+  if (choice_.sequence == done_sequence_) deadline_.charge_ms(deadline_.slice_ms());
+  if (deadline_.left_ms() != 0) return true;
+  // The time is over, or there was none, and the search since then failed: stop. Once per call
+  // there is an exception: if another thread held uses, the search could not see them.
+  const bool is_held = was_in_hand_ || choice_.kind == Choice::Kind::kOtherThread;
+  const bool look_again = is_held && !has_looked_again_;
+  has_looked_again_ = true;
+  ran_out_ = !look_again;
+  if (look_again) choice_.kind = Choice::Kind::kOtherThread;
+  return look_again;
+}
+
+void BoundedWait::wait() noexcept {
+  if (choice_.kind == Choice::Kind::kNothing) return;
+  if (choice_.kind == Choice::Kind::kOtherThread) {
+    std::this_thread::yield();
+    return;
   }
-  wait_a_slice(oldest);
-  return true;
-}
-
-void BoundedWait::wait_a_slice(const Oldest& oldest) noexcept {
-  const bool is_unbounded = budget_ms_ == device::kWaitForever;
-  const std::uint32_t slice = is_unbounded
-                                  ? kForeverSliceMs
-                                  : std::min(budget_ms_, std::max(1u, permitted_ms_ / kWaitSlices));
-  const Outcome outcome =
-      oldest.is_mark ? wait_for_mark(*oldest.heap, slice) : wait_for_use(*oldest.heap, slice);
-  if (outcome == Outcome::kProgress) return;
-  if (!is_unbounded) {
-    budget_ms_ -= slice;
-  } else if (outcome == Outcome::kRefused) {
-    budget_ms_ = 0;
-  } else {
-    ++waits_left_;  // a slice of an unbounded wait is not one of the waits that are counted
-  }
-}
-
-namespace {
-template <class Outcome>
-Outcome outcome_of(const Status& status) noexcept {
-  if (status.is_ok()) return Outcome::kProgress;
-  return status.code() == Code::kNotReady ? Outcome::kNotDone : Outcome::kRefused;
-}
-}  // namespace
-
-BoundedWait::Outcome BoundedWait::wait_for_use(StreamHeap& heap,
-                                               std::uint32_t timeout_ms) noexcept {
-  UseNode* head = nullptr;
-  {
-    const Guard guard(heap.lock);
-    head = heap.uses.take_oldest_queue();
-    if (head == nullptr) return Outcome::kProgress;  // another thread's poll has it: look again
-    heap.uses.begin_in_hand();
-  }
-  DeviceCache& theirs = head->stream->cache;
-  count_wait();
-  const Status status = theirs.driver().event_synchronize(head->slot.event, timeout_ms);
-  const bool is_done = status.is_ok() || cache_.uses().is_over(*head->stream);
-  if (is_done) theirs.uses().events().give(head->slot);
-  const Guard guard(heap.lock);
-  heap.uses.end_in_hand();
-  UseNode* rest = is_done ? PendingUses::advance_queue(head) : head;
-  if (rest != nullptr) heap.uses.put_queue(rest);
-  if (is_done) heap.finish_use(head);
-  return is_done ? Outcome::kProgress : outcome_of<Outcome>(status);
-}
-
-BoundedWait::Outcome BoundedWait::wait_for_mark(StreamHeap& heap,
-                                                std::uint32_t timeout_ms) noexcept {
-  if (&heap.cache != &cache_) return wait_for_foreign_mark(heap, timeout_ms);
-  if (heap.marks.is_empty()) return Outcome::kProgress;  // somebody has found it done just now
-  count_wait();
-  const Status status = driver_.event_synchronize(heap.marks.oldest().slot.event, timeout_ms);
-  if (status.is_ok()) epochs_.complete(heap, 1);
-  return outcome_of<Outcome>(status);
-}
-
-BoundedWait::Outcome BoundedWait::wait_for_foreign_mark(StreamHeap& heap,
-                                                        std::uint32_t timeout_ms) noexcept {
-  Reclaimer& theirs = heap.cache.reclaimer();
-  if (!theirs.lock().try_lock()) {
-    std::this_thread::yield();  // whoever reclaims there asks its marks itself
-    return Outcome::kProgress;
-  }
-  Outcome outcome = Outcome::kProgress;
-  if (!heap.marks.is_empty()) {
-    count_wait();
-    const Status status =
-        heap.cache.driver().event_synchronize(heap.marks.oldest().slot.event, timeout_ms);
-    if (status.is_ok()) theirs.epochs().complete(heap, 1);
-    outcome = outcome_of<Outcome>(status);
-  }
-  theirs.lock().unlock();
-  return outcome;
-}
-
-bool BoundedWait::has_unrecorded_work() const noexcept {
-  for (StreamHeap& heap : cache_.heaps()) {
-    const Guard guard(heap.lock);
-    const bool is_unmarked =
-        !heap.clock.is_all_complete() && heap.marks.is_empty() && heap.marks.has_failed();
-    if (heap.uses.has_unrecorded() || is_unmarked) return true;
-  }
-  return false;
-}
-
-bool BoundedWait::synchronize() noexcept {
-  begin_synchronize();
-  count_wait();
-  const bool is_done = driver_.synchronize().is_ok();
-  bool progress = is_done;
-  for (StreamHeap& heap : cache_.heaps()) progress &= end_synchronize(heap, is_done);
-  return progress;
-}
-
-void BoundedWait::begin_synchronize() noexcept {
-  // What was freed before the synchronisation is complete after it; what is freed meanwhile has a
-  // later stamp.
-  for (StreamHeap& heap : cache_.heaps()) {
-    const Guard guard(heap.lock);
-    // Decided before the synchronisation: a stream that dies during it may have been given more
-    // work meanwhile.
-    heap.awaited.covers = heap.life.is_alive() ? heap.clock.advance() : kEverything;
-    heap.awaited.uses = heap.uses.take_unrecorded();
-    if (heap.awaited.uses != nullptr) heap.uses.begin_in_hand();
-  }
-}
-
-bool BoundedWait::end_synchronize(StreamHeap& heap, bool is_done) noexcept {
-  bool progress = true;
-  UseNode* list = heap.awaited.uses;
-  const bool had_uses = list != nullptr;
-  while (list != nullptr) {
-    UseNode* node = list;
-    list = list->next;
-    // A use on another device's stream is that device's to synchronise; rare, so one at a time.
-    DeviceCache& theirs = node->stream->cache;
-    const bool is_complete = &theirs == &cache_ ? is_done
-                                                : theirs.driver().synchronize().is_ok() ||
-                                                      cache_.uses().is_over(*node->stream);
-    progress &= is_complete;
-    const Guard guard(heap.lock);
-    if (is_complete) {
-      heap.finish_use(node);
-    } else {
-      heap.uses.add_unrecorded(node);
-    }
-  }
-  const Guard guard(heap.lock);
-  if (had_uses) heap.uses.end_in_hand();
-  // A heap made meanwhile awaits nothing: its `covers` is 0.
-  if (is_done) heap.clock.complete(heap.awaited.covers);
-  heap.awaited = {};
-  return progress;
+  waits_.fetch_add(1, std::memory_order_relaxed);
+  const std::uint32_t slice_ms = deadline_.slice_ms();
+  Driver& driver = choice_.tracker->driver();
+  const Status waited = choice_.kind == Choice::Kind::kEvent
+                            ? driver.event_synchronize(choice_.event, slice_ms)
+                            : choice_.tracker->synchronizer().run(deadline_.left_ms());
+  end_hold();
+  if (waited.is_ok()) done_sequence_ = choice_.sequence;
+  // A refusal takes no time: without a charge the next round would be refused at once again.
+  if (!waited.is_ok() && waited.code() != Code::kNotReady) deadline_.charge_ms(slice_ms);
 }
 
 }  // namespace ashlar::inline v0::cache

@@ -1,74 +1,77 @@
-// The bounded wait of one reclaim or trim: for the oldest pending event, again and again, until the
-// budget is spent or nothing is left to wait for.
+// What a reclaim or a trim may wait for, one wait at a time: the oldest pending event, or a
+// synchronisation of the device, until the deadline or until nothing is left to wait for.
 //
 // C12: an allocation fails only when nothing is left that a permitted wait would free. H8: the wait
-// is cut into slices and everything is polled in between, so one stuck stream does not hide what
-// others have finished.
-// Thread safety: none; lives within one call that is `reclaiming`.
+// is cut into slices and everything is searched in between, so one stuck stream does not hide what
+// others have finished. C30: it ends at the call's deadline, and no lock is held while it waits.
+//
+// A wait does not own the event that it waits for: another thread may find it done and record it
+// again, for other work. Then this thread waits for that work instead, for no longer than a slice,
+// and searches again. SharedState::event_waiters keeps the event from being destroyed.
+// Thread safety: none; lives within one call.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
-#include <ashlar/cache/epochs.h>
+#include <ashlar/cache/deadline.h>
+#include <ashlar/cache/heap_list.h>
+#include <ashlar/cache/use_tracker.h>
 
 namespace ashlar::inline v0::cache {
 
 class BoundedWait {
  public:
-  /// At most `budget_ms` (0: none, device::kWaitForever: unbounded). `waits` counts the waits made.
-  BoundedWait(DeviceCache& cache, Driver& driver, Epochs& epochs, std::uint32_t budget_ms,
-              std::atomic<std::uint64_t>& waits) noexcept ASHLAR_REQUIRES(reclaiming);
+  /// `waits` counts the waits made. The deadline and the heaps are the call's and the device's.
+  BoundedWait(DeviceCache& cache, SharedState& shared, Deadline& deadline,
+              std::atomic<std::uint64_t>& waits) noexcept
+      : cache_(cache), shared_(shared), deadline_(deadline), waits_(waits) {}
+  ~BoundedWait() { end_hold(); }
+  BoundedWait(const BoundedWait&) = delete;
+  BoundedWait& operator=(const BoundedWait&) = delete;
 
   /// Before a search: notes what is unfinished now. What other threads finish after that, the
   /// search misses.
   void note_unfinished() noexcept ASHLAR_REQUIRES(reclaiming);
-  /// Blocks on the oldest event that anything waits for; false if there is no point in searching
+  /// After a search in vain: chooses what to wait for. False if there is no point in searching
   /// again.
-  bool wait_for_oldest() noexcept ASHLAR_REQUIRES(reclaiming);
-  /// Did the budget run out while work was unfinished?
+  bool choose() noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Waits for what was chosen, for one slice. REQUIRES: choose() returned true; no lock is held.
+  void wait() noexcept ASHLAR_EXCLUDES(reclaiming);
+  /// Did the time run out while work was unfinished?
   bool ran_out() const noexcept { return ran_out_; }
 
  private:
-  enum class Outcome : std::uint8_t {
-    kProgress,
-    kNotDone,  ///< the slice is over
-    kRefused,  ///< by the device: waiting on is of no use
-  };
-  struct Oldest {
-    StreamHeap* heap = nullptr;  ///< nullptr: no event is pending
-    bool is_mark = false;        ///< the heap's oldest mark; else its oldest use
-    bool is_in_hand = false;     ///< other threads hold uses that no queue shows
+  /// What to wait for.
+  struct Choice {
+    enum class Kind : std::uint8_t {
+      kNothing,
+      kOtherThread,  ///< it is about to file or finish what it holds
+      kEvent,
+      kSynchronize,  ///< no event is recorded for the work
+    } kind = Kind::kNothing;
+    UseTracker* tracker = nullptr;  ///< of the device that is asked
+    EventHandle event;
+    std::uint64_t sequence = ~std::uint64_t{0};  ///< of the event's recording
   };
 
-  Oldest find_oldest() const noexcept ASHLAR_REQUIRES(reclaiming);
-  void wait_a_slice(const Oldest& oldest) noexcept ASHLAR_REQUIRES(reclaiming);
-  Outcome wait_for_use(StreamHeap& heap, std::uint32_t timeout_ms) noexcept
-      ASHLAR_EXCLUDES(heap.lock);
-  Outcome wait_for_mark(StreamHeap& heap, std::uint32_t timeout_ms) noexcept
-      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
-  /// Of a heap of another device; nobody else may be reclaiming there.
-  Outcome wait_for_foreign_mark(StreamHeap& heap, std::uint32_t timeout_ms) noexcept
-      ASHLAR_EXCLUDES(heap.lock);
-  /// A retired stream of another device that a use waits for, or nullptr.
-  StreamHeap* retired_elsewhere() const noexcept;
-  /// Is there work whose completion no event tells (lost streams, uses that could not be recorded)?
-  bool has_unrecorded_work() const noexcept ASHLAR_REQUIRES(reclaiming);
-  /// A device synchronisation answers for it. False if not all of it is known complete now.
-  bool synchronize() noexcept ASHLAR_REQUIRES(reclaiming);
-  void begin_synchronize() noexcept ASHLAR_REQUIRES(reclaiming);
-  bool end_synchronize(StreamHeap& heap, bool is_done) noexcept ASHLAR_REQUIRES(reclaiming)
-      ASHLAR_EXCLUDES(heap.lock);
-  /// Most waits one call may make.
-  std::uint64_t waits_max() const noexcept ASHLAR_REQUIRES(reclaiming);
-  void count_wait() noexcept { waits_.fetch_add(1, std::memory_order_relaxed); }
+  void begin_hold() noexcept;
+  void end_hold() noexcept;
+  Choice find_oldest() const noexcept ASHLAR_REQUIRES(reclaiming);
+  /// The older of `than` and what the heap's own work and its blocks' uses wait for.
+  static Choice oldest_of(StreamHeap& heap, const Choice& than) noexcept
+      ASHLAR_REQUIRES(reclaiming, heap.lock);
+  /// Whose synchronisation answers for work of the heap that has no event; nullptr if none has to.
+  static UseTracker* to_synchronize(StreamHeap& heap) noexcept
+      ASHLAR_REQUIRES(reclaiming, heap.lock);
 
   DeviceCache& cache_;
-  Driver& driver_;
-  Epochs& epochs_;
+  SharedState& shared_;
+  Deadline& deadline_;
   std::atomic<std::uint64_t>& waits_;
-  const std::uint32_t permitted_ms_;
-  std::uint32_t budget_ms_;  ///< what is left of it
-  std::uint64_t waits_left_;
+  Choice choice_;
+  std::uint64_t done_sequence_ = 0;  ///< of the event whose wait ended well last
+  bool is_holding_ = false;  ///< counted among the event waiters
   // As of note_unfinished():
   bool was_pending_ = false;  ///< was any use not complete,
   bool was_in_hand_ = false;  ///< or in the hands of another thread?

@@ -51,11 +51,17 @@ struct CachingAllocator::Impl {
   }
   Result<StreamHeap*> heap_of(const Stream& stream) const noexcept {
     const Result<DeviceCache*> cache = usable_device(stream.device);
+    return cache.is_ok() ? cache.value()->heap_of(stream) : cache.status();
+  }
+  /// The heap of the stream that uses the live block at `address`. Nothing is made for a call that
+  /// is refused (C32).
+  Result<StreamHeap*> user_of(const PageMap::Found& found, Address address,
+                              const Stream& stream) const noexcept {
+    const Result<DeviceCache*> cache = usable_device(stream.device);
     if (!cache.is_ok()) return cache.status();
-    StreamHeap* heap = cache.value()->heap_of(stream, false);
-    ASHLAR_REQUIRE(heap != nullptr, Code::kOutOfMemory,
-                   "the host has no memory for a stream's heap");
-    return heap;
+    if (StreamHeap* known = cache.value()->heaps().find(stream.id)) return known;
+    const Status live = DeviceCache::check(found, address);
+    return live.is_ok() ? cache.value()->heap_of(stream) : live;
   }
 
   SharedState shared;
@@ -117,15 +123,17 @@ CachingAllocator::~CachingAllocator() {
 
 Status CachingAllocator::free(Address address, const Stream& stream) noexcept {
   if (address.is_null()) return Status::ok();
-  const Result<StreamHeap*> user = impl_->heap_of(stream);
+  const PageMap::Found found = impl_->shared.pages.find(address);
+  const Result<StreamHeap*> user = impl_->user_of(found, address, stream);
   if (!user.is_ok()) return user.status();
-  return DeviceCache::free_used_on(impl_->shared.pages.find(address), address, *user.value());
+  return DeviceCache::free_used_on(found, address, *user.value());
 }
 
 Status CachingAllocator::record_use(Address address, const Stream& stream) noexcept {
-  const Result<StreamHeap*> user = impl_->heap_of(stream);
+  const PageMap::Found found = impl_->shared.pages.find(address);
+  const Result<StreamHeap*> user = impl_->user_of(found, address, stream);
   if (!user.is_ok()) return user.status();
-  return DeviceCache::record_use(impl_->shared.pages.find(address), address, *user.value());
+  return DeviceCache::record_use(found, address, *user.value());
 }
 
 Status CachingAllocator::retire_stream(const Stream& stream) noexcept {
@@ -151,17 +159,18 @@ Status CachingAllocator::begin_capture(const Stream& stream) noexcept {
 }
 
 Status CachingAllocator::end_capture(const Stream& stream) noexcept {
-  const Result<StreamHeap*> heap = impl_->heap_of(stream);
-  if (!heap.is_ok()) return heap.status();
+  const Result<DeviceCache*> cache = impl_->usable_device(stream.device);
+  if (!cache.is_ok()) return cache.status();
   const MutexGuard lock(impl_->captures_lock);
+  StreamHeap* heap = cache.value()->heaps().find_settled(stream.id);
+  ASHLAR_REQUIRE(heap != nullptr, Code::kNotFound, "no capture of that stream was announced");
   {
-    const Guard guard(heap.value()->lock);
-    // Not serves(): a stream retired in its capture may end it. But the heap may be another
-    // stream's by now.
-    const bool is_announced =
-        heap.value()->stream.id == stream.id && heap.value()->life.is_capturing();
+    const Guard guard(heap->lock);
+    // Not serves(): a stream lost in its capture may end it. But the heap may be another stream's
+    // by now.
+    const bool is_announced = heap->stream.id == stream.id && heap->life.is_capturing();
     ASHLAR_REQUIRE(is_announced, Code::kNotFound, "no capture of that stream was announced");
-    heap.value()->life.set_capturing(false);
+    heap->life.set_capturing(false);
   }
   if (impl_->shared.captures.fetch_sub(1) > 1) return Status::ok();
   for (const auto& device : impl_->devices) device->record_deferred();

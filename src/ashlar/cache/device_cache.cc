@@ -55,6 +55,14 @@ Status DeviceCache::free_used_on(const PageMap::Found& found, Address address,
                              });
 }
 
+Status DeviceCache::check(const PageMap::Found& found, Address address) noexcept {
+  return with_live_block(found, address,
+                         [](StreamHeap& heap, PoolId, BlockIndex) ASHLAR_RELEASE(heap.lock) {
+                           heap.lock.unlock();
+                           return Status::ok();
+                         });
+}
+
 Result<AllocationInfo> DeviceCache::info(const PageMap::Found& found, Address address) noexcept {
   AllocationInfo info;
   const Status status = with_live_block(
@@ -66,7 +74,7 @@ Result<AllocationInfo> DeviceCache::info(const PageMap::Found& found, Address ad
         info = {view.address, view.size, view.requested, heap.stream, segment.base, segment.size};
         for (const UseNode* use = StreamHeap::first_use(view.user); use != nullptr;
              use = use->sibling) {
-          if (use->is_owner) info.stream = use->stream->stream;
+          if (use->is_borrower) info.stream = use->stream->stream;
         }
         heap.lock.unlock();
         return Status::ok();
@@ -89,7 +97,7 @@ void DeviceCache::quiesce() noexcept {
 }
 
 void DeviceCache::record_deferred() noexcept {
-  for (StreamHeap& heap : heaps_) UseTracker::retry_unrecorded(heap);
+  for (StreamHeap& heap : heaps_) UseTracker::retry_unrecorded(heap, kEverything);
 }
 
 bool DeviceCache::has_unfinished() const noexcept {

@@ -4,8 +4,8 @@
 //   Driver         the way to the device; its sticky error               none
 //   SegmentLedger  limit, charge, segment records, reserve statistics    a spin lock
 //   HeapList       heaps by stream, the walk over them                   a mutex; reading: none
-//   UseTracker     events, recorded and polled                           the heap's, the event
-//   pool's SegmentSupply  growing, giving back, moving segments                 the heap's
+//   UseTracker     events, recorded and polled; synchronisations         heap's, event pool's
+//   SegmentSupply  growing, giving back, moving segments                 the heap's
 //   Reclaimer      slow rungs: epochs, reuse by other streams, waits     the reclaim lock
 //   MissLadder     the order of a miss's rungs                           none
 //
@@ -33,14 +33,15 @@ class DeviceCache {
   static Status free_used_on(const PageMap::Found& found, Address address,
                              StreamHeap& user) noexcept;
   static Status record_use(const PageMap::Found& found, Address address, StreamHeap& user) noexcept;
+  /// Ok if a live block starts at the address.
+  static Status check(const PageMap::Found& found, Address address) noexcept;
   static Result<AllocationInfo> info(const PageMap::Found& found, Address address) noexcept;
 
-  /// The heap of a stream, made if it is new; nullptr if the host has no memory. Only for an
-  /// allocation (`may_ask`) may that ask the device whether a dead stream is done: other calls that
-  /// are refused make no device call (C13). Cost: as HeapList::find.
-  StreamHeap* heap_of(const Stream& stream, bool may_ask) noexcept {
+  /// The heap of a stream, made if it is new. Errors: as Reclaimer::make_heap. Cost: as
+  /// HeapList::find.
+  Result<StreamHeap*> heap_of(const Stream& stream) noexcept {
     StreamHeap* heap = heaps_.find(stream.id);
-    return heap != nullptr ? heap : reclaimer_.make_heap(stream, may_ask);
+    return heap != nullptr ? Result<StreamHeap*>(heap) : reclaimer_.make_heap(stream);
   }
 
   // Captures.

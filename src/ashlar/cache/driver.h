@@ -84,6 +84,12 @@ class Driver {
   Status synchronize() noexcept {
     return call<Status>(device::CallKind::kSynchronize, [&] { return device_.synchronize(); });
   }
+  Status synchronize_for(std::uint32_t timeout_ms) noexcept {
+    return call<Status>(device::CallKind::kSynchronize,
+                        [&] { return device_.synchronize_for(timeout_ms); });
+  }
+  /// The device's clock; not a driver call.
+  std::uint64_t now_ns() const noexcept { return device_.now_ns(); }
 
  private:
   template <class R, class F>

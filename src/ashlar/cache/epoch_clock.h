@@ -35,8 +35,8 @@ class EpochClock {
   std::uint64_t advance() noexcept { return now_++; }
   /// Work of every stamp up to `covers` is known complete.
   void complete(std::uint64_t covers) noexcept { completed_ = std::max(completed_, covers); }
-  /// The heap serves another stream: as new.
-  void restart() noexcept { *this = EpochClock{}; }
+  /// The heap serves another stream: all work so far is complete, what comes is not.
+  void pass_on() noexcept { completed_ = now_++; }
 
  private:
   std::uint64_t now_ = 1;

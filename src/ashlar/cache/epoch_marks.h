@@ -32,11 +32,16 @@ class EpochMarks {
   const EpochMark& oldest() const noexcept { return marks_[0]; }
   const EpochMark& newest() const noexcept { return marks_[count_ - 1]; }
   const EpochMark& operator[](unsigned i) const noexcept { return marks_[i]; }
-  /// Could no event be recorded when one was last needed?
-  bool has_failed() const noexcept { return has_failed_; }
-  void set_failed(bool failed) noexcept { has_failed_ = failed; }
+  /// What no event could be recorded for: every stamp up to `covers`, enqueued before the device's
+  /// sequence was `sequence`. Only a synchronisation answers for it; covers is 0 if there is none.
+  struct Unmarked {
+    std::uint64_t covers = 0;
+    std::uint64_t sequence = 0;
+  };
+  const Unmarked& unmarked() const noexcept { return unmarked_; }
+  void set_unmarked(const Unmarked& unmarked) noexcept { unmarked_ = unmarked; }
 
-  /// Where the next mark's event is recorded, before push() or replace_all().
+  /// Where the next mark's event is recorded, before push().
   EventSlot& next_slot() noexcept { return marks_[kMarksMax].slot; }
   /// The event in next_slot() is a mark from now on. If the row is full, its newest gives way: the
   /// new one covers the same work.
@@ -48,14 +53,11 @@ class EpochMarks {
     std::swap(mark, marks_[count_ - 1]);
     events.give(mark.slot);
   }
-  /// The event in next_slot() is the only mark from now on: it covers what the others did.
-  void replace_all(EventPool& events, std::uint64_t covers, std::uint64_t sequence) noexcept {
+  /// Drops all marks: another event covers what they did, or the stream's work is complete.
+  void clear(EventPool& events) noexcept {
     for (unsigned i = 0; i < count_; ++i) events.give(marks_[i].slot);
-    EpochMark& last = marks_[kMarksMax];
-    last.covers = covers;
-    last.sequence = sequence;
-    std::swap(marks_[0], last);
-    count_ = 1;
+    count_ = 0;
+    unmarked_ = {};
   }
   /// The oldest `n` are complete: drops them and returns what they cover. REQUIRES: 0 < n <= count.
   std::uint64_t drop_oldest(EventPool& events, unsigned n) noexcept {
@@ -84,7 +86,7 @@ class EpochMarks {
  private:
   std::array<EpochMark, kMarksMax + 1> marks_;  ///< [0, count_) stand; the last is the next slot
   unsigned count_ = 0;
-  bool has_failed_ = false;
+  Unmarked unmarked_;
 };
 
 }  // namespace ashlar::inline v0::cache

@@ -9,7 +9,18 @@ namespace {
 constexpr unsigned kPollAll = 0xffffffffu;
 }  // namespace
 
+void Epochs::complete(StreamHeap& heap, std::uint64_t covers) noexcept {
+  const Guard guard(heap.lock);
+  heap.clock.complete(covers);
+}
+
 void Epochs::mark(StreamHeap& heap) noexcept {
+  if (!heap.life.is_alive()) return;
+  const EpochMarks::Unmarked unmarked = heap.marks.unmarked();
+  if (unmarked.covers != 0 && uses_.synchronizer().is_covered(unmarked.sequence)) {
+    heap.marks.set_unmarked({});
+    complete(heap, unmarked.covers);
+  }
   std::uint64_t covers = 0;
   {
     const Guard guard(heap.lock);
@@ -18,39 +29,42 @@ void Epochs::mark(StreamHeap& heap) noexcept {
     if (heap.clock.is_all_complete() || is_covered) return;
     covers = heap.clock.advance();  // before the record: what is stamped from now on is not covered
   }
-  heap.marks.set_failed(!uses_.record_on(heap, heap.marks.next_slot()).is_ok());
-  if (heap.marks.has_failed()) return;
-  heap.marks.push(uses_.events(), covers, uses_.next_sequence());
+  const std::uint64_t sequence = uses_.next_sequence();
+  if (uses_.record_on(heap, heap.marks.next_slot()).is_ok()) {
+    heap.marks.push(uses_.events(), covers, sequence);
+  } else if (heap.marks.unmarked().covers == 0) {
+    // An earlier note stands until it is covered: moved ahead by every try, it never would be.
+    heap.marks.set_unmarked({covers, sequence});
+  }
 }
 
 void Epochs::query(StreamHeap& heap) noexcept {
+  // A lost stream's earlier marks still tell of its earlier work.
+  if (!heap.life.is_alive() && uses_.ask_last_event(heap)) heap.marks.clear(uses_.events());
   unsigned done = 0;
   while (done < heap.marks.count() && driver_.event_query(heap.marks[done].slot.event).is_ok()) {
     ++done;
   }
-  complete(heap, done);
+  if (done > 0) complete(heap, heap.marks.drop_oldest(uses_.events(), done));
 }
 
-void Epochs::complete(StreamHeap& heap, unsigned n) noexcept {
-  if (n == 0) return;
-  const std::uint64_t covers = heap.marks.drop_oldest(uses_.events(), n);
-  const Guard guard(heap.lock);
-  heap.clock.complete(covers);
-}
-
-bool Epochs::mark_last(StreamHeap& heap) noexcept {
-  const bool is_recorded = uses_.record_on(heap, heap.marks.next_slot()).is_ok();
-  heap.life.retire(is_recorded);
+void Epochs::retire(StreamHeap& heap) noexcept {
+  heap.last_event_sequence = uses_.next_sequence();
+  const bool is_recorded = uses_.record_on(heap, heap.last_event, true).is_ok();
+  if (is_recorded) {
+    static_cast<void>(heap.life.retire());
+  } else {
+    uses_.lose(heap);
+  }
   // The caller destroys the handle next: nobody may still be recording on it.
   while (heap.life.is_recording()) std::this_thread::yield();
-  if (is_recorded) heap.marks.replace_all(uses_.events(), kEverything, uses_.next_sequence());
-  return is_recorded;
+  heap.marks.clear(uses_.events());
 }
 
 void Epochs::sweep(HeapList& heaps) noexcept {
   for (StreamHeap& heap : heaps) refresh(heap);
   for (StreamHeap& heap : heaps) {
-    UseTracker::retry_unrecorded(heap);
+    UseTracker::retry_unrecorded(heap, kEverything);
     {
       const Guard guard(heap.lock);
       static_cast<void>(uses_.poll(heap, kPollAll));

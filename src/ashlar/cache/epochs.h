@@ -1,9 +1,9 @@
 // Epochs: how far the work of a device's streams is known complete.
 //
-// Source: the design's page on moving pages, "Order". A plain free records no event, it stamps its
-// block with its heap's epoch. When somebody needs to know, the epoch is advanced first and an
-// event recorded after: every block stamped before was freed, and its work enqueued, before the
-// event, so the event's completion completes them all.
+// A plain free records no event, it stamps its block with its heap's epoch. When somebody needs to
+// know, the epoch is advanced first and an event recorded after: every block stamped before was
+// freed, and its work enqueued, before the event, so the event's completion completes them all. A
+// dead stream has no marks: its last event covers all of its work (UseTracker::ask_last_event).
 // Thread safety: by the role `reclaiming`; a heap's lock is taken where its clock is read. C18:
 // each device call is made with no heap lock held.
 #pragma once
@@ -17,26 +17,26 @@ class Epochs {
  public:
   Epochs(Driver& driver, UseTracker& uses) noexcept : driver_(driver), uses_(uses) {}
 
-  /// Makes sure that an event covers everything that the heap has released so far, if one can be
-  /// recorded now.
+  /// Makes sure that an event covers everything that the heap has released so far. If none can be
+  /// recorded now, notes what a synchronisation has to cover.
   void mark(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
-  /// Asks the heap's marks, oldest first, and moves its clock.
+  /// Asks the heap's marks, oldest first, or a dead stream's last event, and moves its clock.
   void query(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
   /// mark(), then query().
   void refresh(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock) {
     mark(heap);
     query(heap);
   }
-  /// The heap's `n` oldest marks are done: drops them and moves its clock.
-  void complete(StreamHeap& heap, unsigned n) noexcept ASHLAR_REQUIRES(reclaiming)
-      ASHLAR_EXCLUDES(heap.lock);
-  /// The stream is about to be destroyed: its last event, recorded now, covers everything. False if
-  /// none can be recorded.
-  bool mark_last(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
+  /// The stream is about to be destroyed: its last event, recorded now, covers everything. Without
+  /// one (the device refuses) the stream is lost.
+  void retire(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
   /// Learns of all that is finished on the device: every mark, every pending use.
   void sweep(HeapList& heaps) noexcept ASHLAR_REQUIRES(reclaiming);
 
  private:
+  /// Every stamp of the heap up to `covers` is complete.
+  static void complete(StreamHeap& heap, std::uint64_t covers) noexcept ASHLAR_EXCLUDES(heap.lock);
+
   Driver& driver_;
   UseTracker& uses_;
 };

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 
 #include <ashlar/base/spin_lock.h>
 #include <ashlar/cache/driver.h>
@@ -24,14 +25,19 @@ struct EventSlot {
 
 class EventPool {
  public:
-  explicit EventPool(Driver& driver) noexcept : driver_(driver) {}
+  /// `waiters` counts the threads that may wait for an event which they do not hold.
+  EventPool(Driver& driver, const std::atomic<unsigned>& waiters) noexcept
+      : driver_(driver), waiters_(waiters) {}
 
   /// Makes sure that the slot holds an event of this device: its own, a pooled one, else a new one.
-  /// On failure the slot is as before.
+  /// On failure the slot is as before; kBusy if it holds another device's event, for which there is
+  /// no room in the pool and which somebody may be waiting for.
   Status fill(EventSlot& slot) noexcept {
     if (slot.pool == this) return Status::ok();
     if (slot.pool != nullptr) {
       slot.pool->give(slot);
+      ASHLAR_REQUIRE(slot.pool == nullptr || waiters_.load(std::memory_order_acquire) == 0,
+                     Code::kBusy, "the event in the slot may be waited for");
       if (const Status emptied = destroy(slot); !emptied.is_ok()) return emptied;
     }
     if (!take_pooled(slot)) {
@@ -75,6 +81,7 @@ class EventPool {
 
   static constexpr unsigned kPooledMax = 512;
   Driver& driver_;
+  const std::atomic<unsigned>& waiters_ ASHLAR_UNGUARDED;
   SpinLock lock_;
   std::array<EventHandle, kPooledMax> pooled_ ASHLAR_GUARDED_BY(lock_);
   unsigned count_ ASHLAR_GUARDED_BY(lock_) = 0;

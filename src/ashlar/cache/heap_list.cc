@@ -21,14 +21,19 @@ StreamHeap* HeapList::find_settled(StreamId id) const noexcept {
 StreamHeap* HeapList::get_or_make(const Stream& stream, StreamHeap* forgotten) noexcept {
   const MutexGuard lock(lock_);
   if (StreamHeap* made = table_.find(stream.id)) return made;
-  const bool is_passed_on = forgotten != nullptr && pass_on(*forgotten, stream);
-  return lose_others(is_passed_on ? forgotten : add(stream));
+  return forgotten != nullptr && pass_on(*forgotten, stream) ? forgotten : add(stream);
 }
 
 StreamHeap* HeapList::get_or_make(const Stream& stream) noexcept {
   const MutexGuard lock(lock_);
   if (StreamHeap* made = table_.find(stream.id)) return made;
-  return lose_others(add(stream));
+  return add(stream);
+}
+
+StreamId HeapList::find_other_of_handle(const Stream& stream) const noexcept {
+  const MutexGuard lock(lock_);
+  const StreamHeap* other = handles_.find_alive(stream);
+  return other == nullptr ? StreamId{} : other->stream.id;
 }
 
 const char* HeapList::validate() const noexcept {
@@ -45,7 +50,9 @@ const char* HeapList::validate() const noexcept {
 
 StreamHeap* HeapList::add(const Stream& stream) noexcept {
   std::unique_ptr<StreamHeap> heap(new (std::nothrow) StreamHeap(owner_, stream, granule_));
-  if (!heap || !table_.insert(heap.get())) return nullptr;
+  if (!heap || !handles_.reserve_one() || !table_.insert(heap.get())) return nullptr;
+  handles_.insert(heap.get());
+  count_.fetch_add(1, std::memory_order_relaxed);
   (last_ == nullptr ? first_ : last_->next_heap).store(heap.get(), std::memory_order_release);
   last_ = heap.release();
   return last_;
@@ -55,21 +62,11 @@ bool HeapList::pass_on(StreamHeap& heap, const Stream& stream) noexcept {
   const Guard guard(heap.lock);
   // A caller's mistake may have left something of the dead stream since it was found forgotten.
   if (!heap.begin_passing()) return false;
+  handles_.erase(&heap);
   table_.erase(&heap);
   heap.serve(stream);
+  handles_.insert(&heap);
   return table_.insert(&heap);
-}
-
-StreamHeap* HeapList::lose_others(StreamHeap* heap) noexcept {
-  if (heap == nullptr || heap->stream.thread_bound) return heap;
-  // A handle seen under another identity: that stream was destroyed without an announcement (H2).
-  // Its handle is never used again.
-  for (StreamHeap& other : *this) {
-    const bool is_same_handle =
-        other.stream.handle == heap->stream.handle && !other.stream.thread_bound;
-    if (&other != heap && is_same_handle) other.life.lose();
-  }
-  return heap;
 }
 
 }  // namespace ashlar::inline v0::cache

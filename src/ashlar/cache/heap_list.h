@@ -12,6 +12,7 @@
 #include <atomic>
 
 #include <ashlar/base/mutex.h>
+#include <ashlar/cache/handle_index.h>
 #include <ashlar/cache/stream_table.h>
 
 namespace ashlar::inline v0::cache {
@@ -33,13 +34,16 @@ class HeapList {
   /// The same, also while another thread's hand-over of a heap is under way.
   StreamHeap* find_settled(StreamId id) const noexcept ASHLAR_EXCLUDES(lock_);
   /// The heap of that stream; if it has none, `forgotten` becomes its heap, or a new one.
-  /// `forgotten` is nullptr or was forgotten a moment ago. nullptr if the host has no memory. Other
-  /// streams with the same handle are lost: they were destroyed without an announcement (H2).
+  /// `forgotten` is nullptr or was forgotten a moment ago. nullptr if the host has no memory.
   StreamHeap* get_or_make(const Stream& stream, StreamHeap* forgotten) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(lock_);
   /// The same without a forgotten heap, for callers that may not wait for the slow rungs.
   StreamHeap* get_or_make(const Stream& stream) noexcept ASHLAR_EXCLUDES(lock_);
+  /// The identity of another alive stream whose handle is that of `stream`; 0 if there is none. Of
+  /// the two, one was destroyed without an announcement (H2).
+  StreamId find_other_of_handle(const Stream& stream) const noexcept ASHLAR_EXCLUDES(lock_);
 
+  std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
   /// nullptr, or the broken invariant. Quiescent.
   const char* validate() const noexcept ASHLAR_EXCLUDES(lock_);
 
@@ -56,6 +60,12 @@ class HeapList {
    private:
     StreamHeap* heap_;
   };
+  /// The heap after that one, round and round: the first after the last, or after nullptr; nullptr
+  /// if there is no heap.
+  StreamHeap* next_after(StreamHeap* heap) const noexcept {
+    StreamHeap* const next = heap == nullptr ? nullptr : heap->next_heap.load();
+    return next != nullptr ? next : first_.load();
+  }
   Iterator begin() const noexcept { return Iterator(first_.load()); }
   Iterator end() const noexcept { return Iterator(nullptr); }
 
@@ -63,14 +73,14 @@ class HeapList {
   StreamHeap* add(const Stream& stream) noexcept ASHLAR_REQUIRES(lock_);
   /// False if something is left of the dead stream after all.
   bool pass_on(StreamHeap& heap, const Stream& stream) noexcept ASHLAR_REQUIRES(lock_, reclaiming);
-  /// The streams of other heaps with the same handle are lost. Returns `heap`, which may be null.
-  StreamHeap* lose_others(StreamHeap* heap) noexcept ASHLAR_REQUIRES(lock_);
 
   DeviceCache& owner_;
   const Bytes granule_;
   StreamTable table_ ASHLAR_UNGUARDED;  ///< read without the lock, changed under it
   alignas(64) std::atomic<StreamHeap*> first_{nullptr};
+  std::atomic<std::uint64_t> count_{0};
   alignas(64) mutable Mutex lock_;
+  HandleIndex handles_ ASHLAR_GUARDED_BY(lock_);
   StreamHeap* last_ ASHLAR_GUARDED_BY(lock_) = nullptr;
 };
 

@@ -33,8 +33,12 @@ inline constexpr unsigned kHitPollsMax = 16;
   if (const Status health = driver_.health(); !health.is_ok()) return health;
   Request request;
   if (const Status status = make_request(size, request); !status.is_ok()) return status;
-  StreamHeap* heap = heap_of(stream, true);
-  ASHLAR_REQUIRE(heap != nullptr, Code::kOutOfMemory, "the host has no memory for a stream's heap");
+  StreamHeap* heap = heaps_.find(stream.id);
+  if (heap == nullptr) [[unlikely]] {
+    const Result<StreamHeap*> made = reclaimer_.make_heap(stream);
+    if (!made.is_ok()) return made.status();
+    heap = made.value();
+  }
   {
     const Guard guard(heap->lock);
     ASHLAR_REQUIRE(heap->serves(stream), Code::kInvalidHandle,

@@ -8,8 +8,10 @@
 namespace ashlar::inline v0::cache {
 namespace {
 
-/// Most events a miss polls before it grows.
+/// The maximum number of events that a miss polls before it grows.
 constexpr unsigned kMissPollsMax = 64;
+/// The maximum number of uses without an event that a miss looks at again.
+constexpr unsigned kRetriesPerMiss = 8;
 
 /// Ends an allocation's hold on its heap.
 class PinScope {
@@ -31,22 +33,23 @@ class PinScope {
 Result<Address> MissLadder::climb(StreamHeap& heap, const Request& request,
                                   OutOfMemory* account) noexcept {
   const PinScope pinned(heap);
+  Deadline deadline(cache_.driver(), shared_.config.wait_ms);
   Address address = drain(heap, request);
   if (address.is_null()) address = call_back(heap, request);
   // A reclaim already under way serves others: rather than queue behind its waits, grow.
-  if (address.is_null() && shared_.config.reuse != Reuse::kOwn && !shared_.is_capturing())
+  if (address.is_null() && !shared_.is_capturing())
     address = cache_.reclaimer().try_steal(heap, request);
   if (!address.is_null()) return address;
   bool wait_ran_out = false;
   Result<Address> grown = cache_.supply().grow(heap, request);
-  if (grown.code() == Code::kOutOfMemory) grown = reclaim(heap, request, &wait_ran_out);
+  if (grown.code() == Code::kOutOfMemory) grown = reclaim(heap, request, deadline, &wait_ran_out);
   if (grown.code() != Code::kOutOfMemory) return grown;
   return fail(heap, request, wait_ran_out, account);
 }
 
 Address MissLadder::drain(StreamHeap& heap, const Request& request) noexcept {
   if (shared_.is_capturing()) return Address{};
-  UseTracker::retry_unrecorded(heap);
+  UseTracker::retry_unrecorded(heap, kRetriesPerMiss);
   const Guard guard(heap.lock);
   static_cast<void>(cache_.uses().poll(heap, kMissPollsMax));
   return heap.search(request);
@@ -64,10 +67,10 @@ Address MissLadder::call_back(StreamHeap& heap, const Request& request) noexcept
   return heap.search(request);
 }
 
-Result<Address> MissLadder::reclaim(StreamHeap& heap, const Request& request,
+Result<Address> MissLadder::reclaim(StreamHeap& heap, const Request& request, Deadline& deadline,
                                     bool* wait_ran_out) noexcept {
   retries_.fetch_add(1, std::memory_order_relaxed);
-  return cache_.reclaimer().reclaim(heap, request, wait_ran_out);
+  return cache_.reclaimer().reclaim(heap, request, deadline, wait_ran_out);
 }
 
 Result<Address> MissLadder::fail(StreamHeap& heap, const Request& request, bool wait_ran_out,

@@ -34,8 +34,8 @@ class MissLadder {
  private:
   Address drain(StreamHeap& heap, const Request& request) noexcept ASHLAR_EXCLUDES(heap.lock);
   Address call_back(StreamHeap& heap, const Request& request) noexcept ASHLAR_EXCLUDES(heap.lock);
-  Result<Address> reclaim(StreamHeap& heap, const Request& request, bool* wait_ran_out) noexcept
-      ASHLAR_EXCLUDES(heap.lock);
+  Result<Address> reclaim(StreamHeap& heap, const Request& request, Deadline& deadline,
+                          bool* wait_ran_out) noexcept ASHLAR_EXCLUDES(heap.lock);
   Result<Address> fail(StreamHeap& heap, const Request& request, bool wait_ran_out,
                        OutOfMemory* account) noexcept ASHLAR_EXCLUDES(heap.lock);
 

@@ -47,11 +47,19 @@ void PendingUses::enqueue(UseNode* node) noexcept {
 }
 
 void PendingUses::add_unrecorded(UseNode* node) noexcept {
-  node->next = unrecorded_;
-  unrecorded_ = node;
+  node->next = nullptr;
+  (unrecorded_ == nullptr ? unrecorded_ : unrecorded_last_->next) = node;
+  unrecorded_last_ = node;
 }
 
-UseNode* PendingUses::take_unrecorded() noexcept { return std::exchange(unrecorded_, nullptr); }
+UseNode* PendingUses::take_unrecorded(std::uint64_t n) noexcept {
+  if (unrecorded_ == nullptr || n == 0) return nullptr;
+  UseNode* last = unrecorded_;
+  while (--n > 0 && last->next != nullptr) last = last->next;
+  UseNode* const taken = std::exchange(unrecorded_, last->next);
+  last->next = nullptr;
+  return taken;
+}
 
 unsigned PendingUses::take_queues(UseNode** out, unsigned n) noexcept {
   unsigned taken = 0;

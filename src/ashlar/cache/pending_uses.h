@@ -58,8 +58,10 @@ class PendingUses {
 
   // Uses whose event could not be recorded (a capture, a failing driver, a stream that is gone).
   bool has_unrecorded() const noexcept { return unrecorded_ != nullptr; }
+  /// The node goes behind the others.
   void add_unrecorded(UseNode* node) noexcept;
-  UseNode* take_unrecorded() noexcept;
+  /// Takes up to `n` nodes from the front of the list: a list by `next`.
+  UseNode* take_unrecorded(std::uint64_t n) noexcept;
   /// The first of the list; walk by `next`.
   const UseNode* unrecorded() const noexcept { return unrecorded_; }
 
@@ -102,6 +104,7 @@ class PendingUses {
   UseNode* queues_ = nullptr;
   UseNode* queues_last_ = nullptr;
   UseNode* unrecorded_ = nullptr;
+  UseNode* unrecorded_last_ = nullptr;
   UseNode* spare_ = nullptr;
   std::uint64_t spare_count_ = 0;
   unsigned in_hand_ = 0;

@@ -16,7 +16,7 @@ void show(const StreamHeap& heap, const block::BlockView& view, SnapshotBlock* o
   out->other_uses = 0;
   // A block that is neither live nor pending has no user's word.
   for (const UseNode* use = StreamHeap::first_use(view.user); use != nullptr; use = use->sibling) {
-    if (use->is_owner) {
+    if (use->is_borrower) {
       out->stream = use->stream->stream.id;
     } else {
       ++out->other_uses;
@@ -68,6 +68,7 @@ void write_stats(DeviceCache& cache, DeviceStats* out) noexcept {
   sums.write(Figure::kSplitBytes, &out->inactive_split_bytes);
   for (unsigned kind = 0; kind < device::kCallKinds; ++kind)
     out->device_calls[kind] = cache.driver().calls(static_cast<device::CallKind>(kind));
+  out->streams = cache.heaps().count();
   out->alloc_retries = cache.ladder().retries();
   out->ooms = cache.ladder().failures();
   out->waits = cache.reclaimer().waits();

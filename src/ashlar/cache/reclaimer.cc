@@ -1,5 +1,6 @@
 #include <ashlar/cache/reclaimer.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <ashlar/cache/device_cache.h>
@@ -8,10 +9,15 @@
 namespace ashlar::inline v0::cache {
 
 namespace {
-/// Most heaps whose epoch is asked by a miss before it grows: keeps C17's bound.
-constexpr unsigned kSweepsPerMiss = 2;
-/// Most dead streams whose last event is asked when a new one's heap is made.
-constexpr unsigned kDeadAskedMax = 16;
+/// The maximum number of heaps whose epoch a miss asks before it grows: keeps C17's bound.
+constexpr unsigned kRefreshesPerMiss = 2;
+/// How many heaps are looked at when a new stream's heap is made, and how many of their streams'
+/// last events are asked. Every new heap adds one; so dead streams' heaps are at most a fraction of
+/// the live ones' more than those whose work goes on (C29).
+constexpr unsigned kHeapsLookedAtMax = 16;
+constexpr unsigned kDeadAskedMax = 4;
+/// The least time that a trim may wait.
+constexpr std::uint32_t kTrimWaitMinMs = 2;
 }  // namespace
 
 Reclaimer::Reclaimer(DeviceCache& cache, SharedState& shared, Driver& driver, UseTracker& uses,
@@ -27,26 +33,28 @@ Address Reclaimer::try_steal(StreamHeap& heap, const Request& request) noexcept 
   if (!lock_.try_lock()) return Address{};
   Address address;
   if (!shared_.is_capturing())
-    address = reuse_.steal(cache_.heaps(), heap, request, kSweepsPerMiss);
+    address = reuse_.steal(cache_.heaps(), heap, request, kRefreshesPerMiss);
   lock_.unlock();
   return address;
 }
 
-Result<Address> Reclaimer::reclaim(StreamHeap& heap, const Request& request,
+Result<Address> Reclaimer::reclaim(StreamHeap& heap, const Request& request, Deadline& deadline,
                                    bool* wait_ran_out) noexcept {
-  if (shared_.is_capturing()) return kShortOfMemory;
-  const ReclaimGuard reclaim(lock_);
-  if (shared_.is_capturing()) return kShortOfMemory;  // announced while this waited for the lock
-  BoundedWait wait(cache_, driver_, epochs_, shared_.config.wait_ms, waits_);
-  for (bool again = true; again; *wait_ran_out = wait.ran_out()) {
+  BoundedWait wait(cache_, shared_, deadline, waits_);
+  for (;; wait.wait()) {
+    // A capture may be announced while this waits, or queues for the lock.
+    if (shared_.is_capturing()) return kShortOfMemory;
+    const ReclaimGuard reclaim(lock_);
+    if (shared_.is_capturing()) return kShortOfMemory;
     if (const Status health = driver_.health(); !health.is_ok()) return health;
     epochs_.sweep(cache_.heaps());
     wait.note_unfinished();
     const Result<Address> found = search_all(heap, request);
     if (found.code() != Code::kOutOfMemory) return found;
-    // Nothing to wait for on a device that this search found gone: the next one says so.
-    again = !driver_.health().is_ok() || wait.wait_for_oldest();
+    // If the search found the device gone, the next round returns its error.
+    if (driver_.health().is_ok() && !wait.choose()) break;
   }
+  *wait_ran_out = wait.ran_out();
   return kShortOfMemory;
 }
 
@@ -58,8 +66,7 @@ Result<Address> Reclaimer::search_all(StreamHeap& heap, const Request& request) 
     const Guard guard(heap.lock);
     address = heap.search(request);
   }
-  if (address.is_null() && config.reuse != Reuse::kOwn)
-    address = reuse_.steal(cache_.heaps(), heap, request, 0);
+  if (address.is_null()) address = reuse_.steal(cache_.heaps(), heap, request, 0);
   if (!address.is_null()) return address;
   // Whoever reclaimed before us may have given back more than it took: ask the driver before giving
   // back ourselves.
@@ -80,43 +87,86 @@ Result<Address> Reclaimer::search_all(StreamHeap& heap, const Request& request) 
 
 Status Reclaimer::trim() noexcept {
   if (const Status health = driver_.health(); !health.is_ok()) return health;
-  ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, "a capture is underway");
-  const ReclaimGuard reclaim(lock_);
-  // A capture may have been announced while this waited for the lock.
-  ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, "a capture is underway");
-  BoundedWait wait(cache_, driver_, epochs_, shared_.config.wait_ms, waits_);
-  do {
+  // Work that is done is recognised whatever wait is permitted (C28): an event recorded just now,
+  // or a synchronisation, takes the driver a moment to answer.
+  Deadline deadline(driver_, std::max(shared_.config.wait_ms, kTrimWaitMinMs));
+  BoundedWait wait(cache_, shared_, deadline, waits_);
+  for (;; wait.wait()) {
+    ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, "a capture is underway");
+    const ReclaimGuard reclaim(lock_);
+    ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, "a capture is underway");
     epochs_.sweep(cache_.heaps());
     wait.note_unfinished();
-  } while (driver_.health().is_ok() && wait.wait_for_oldest());
-  supply_.release_idle(cache_.heaps(), Bytes::max(), Bytes{});
-  if (const Status health = driver_.health(); !health.is_ok()) return health;
+    if (const Status health = driver_.health(); !health.is_ok()) return health;
+    if (wait.choose()) continue;
+    Status refused;
+    supply_.release_idle(cache_.heaps(), Bytes::max(), Bytes{}, &refused);
+    if (const Status health = driver_.health(); !health.is_ok()) return health;
+    if (!refused.is_ok()) return refused;
+    break;
+  }
   ASHLAR_REQUIRE(!wait.ran_out(), Code::kNotReady,
                  "some segments stay: work that uses them is not done");
   return Status::ok();
 }
 
-StreamHeap* Reclaimer::make_heap(const Stream& stream, bool may_ask) noexcept {
+Result<StreamHeap*> Reclaimer::make_heap(const Stream& stream) noexcept {
+  ASHLAR_REQUIRE(stream.id != StreamId{}, Code::kInvalidArgument,
+                 "a stream without identity: Device::identify gives it");
+  if (const Status alive = check_handle(stream); !alive.is_ok()) return alive;
+  StreamHeap* heap = nullptr;
   // A dead stream's heap is reused only if no slow path is under way that may hold one. Without
   // reuse as many heaps would pile up as there ever were streams.
-  if (!lock_.try_lock()) return cache_.heaps().get_or_make(stream);
-  StreamHeap* heap = cache_.heaps().get_or_make(stream, find_forgotten(may_ask));
-  lock_.unlock();
+  if (lock_.try_lock()) {
+    heap = cache_.heaps().get_or_make(stream, find_forgotten());
+    lock_.unlock();
+  } else {
+    heap = cache_.heaps().get_or_make(stream);
+  }
+  ASHLAR_REQUIRE(heap != nullptr, Code::kOutOfMemory, "the host has no memory for a stream's heap");
   return heap;
 }
 
-StreamHeap* Reclaimer::find_forgotten(bool may_ask) noexcept {
-  unsigned asks_left = may_ask && !shared_.is_capturing() ? kDeadAskedMax : 0;
-  for (StreamHeap& heap : cache_.heaps()) {
-    if (heap.life.is_alive()) continue;
-    if (asks_left > 0 && !heap.marks.is_empty()) {
-      --asks_left;
-      epochs_.query(heap);
-    }
-    const Guard guard(heap.lock);
-    if (heap.is_forgotten()) return &heap;
+Status Reclaimer::check_handle(const Stream& stream) noexcept {
+  const StreamId other = cache_.heaps().find_other_of_handle(stream);
+  if (other == StreamId{}) return Status::ok();
+  const Result<Stream> named = driver_.identify(stream.handle);
+  const bool is_dead_handle =
+      named.code() == Code::kInvalidHandle || named.code() == Code::kWrongDevice;
+  // Not known now. Whom the handle names is asked again before an event is recorded on it.
+  if (!named.is_ok() && !is_dead_handle) return Status::ok();
+  if (is_dead_handle || named.value().id != other) {
+    StreamHeap* lost = cache_.heaps().find_settled(other);
+    // Its heap may have passed on to the stream that the handle names now.
+    if (lost != nullptr) cache_.uses().lose(*lost);
   }
-  return nullptr;
+  ASHLAR_REQUIRE(named.is_ok() && named.value().id == stream.id, Code::kInvalidHandle,
+                 "the stream was destroyed: its handle names another stream, or none");
+  return Status::ok();
+}
+
+StreamHeap* Reclaimer::find_forgotten() noexcept {
+  ++searches_;
+  StreamHeap* forgotten = nullptr;
+  unsigned asks_left = shared_.is_capturing() ? 0 : kDeadAskedMax;
+  // Goes on when it has found one: otherwise, while there are enough forgotten heaps, nobody would
+  // ask for the memory of those that died since.
+  for (unsigned looks = 0; looks < kHeapsLookedAtMax; ++looks) {
+    StreamHeap* const heap = cache_.heaps().next_after(looked_at_);
+    if (heap == nullptr) return nullptr;
+    const bool is_alive = heap->life.is_alive();
+    if (!is_alive && !heap->life.is_finished() && heap->ask_again.is_due(searches_)) {
+      if (asks_left == 0) break;  // the next new stream asks from here on
+      --asks_left;
+      epochs_.query(*heap);
+      if (!heap->life.is_finished()) heap->ask_again.postpone(searches_);
+    }
+    looked_at_ = heap;
+    if (is_alive || forgotten != nullptr) continue;
+    const Guard guard(heap->lock);
+    if (heap->is_forgotten()) forgotten = heap;
+  }
+  return forgotten;
 }
 
 Status Reclaimer::retire(const Stream& stream) noexcept {
@@ -125,16 +175,12 @@ Status Reclaimer::retire(const Stream& stream) noexcept {
   ASHLAR_REQUIRE(heap != nullptr, Code::kNotFound,
                  "the allocator has never seen that stream, or forgotten it");
   ASHLAR_REQUIRE(heap->life.is_alive(), Code::kInvalidHandle, "the stream is dead already");
-  epochs_.mark_last(*heap);
+  ASHLAR_REQUIRE(!heap->life.is_capturing(), Code::kBusy, "a capture of the stream is underway");
+  heap->ask_again.reset();
+  epochs_.retire(*heap);
+  // Most streams are idle when they end: then their memory is in reach at once.
+  if (!shared_.is_capturing()) epochs_.query(*heap);
   return Status::ok();
-}
-
-void Reclaimer::ask_last_event(StreamHeap& heap) noexcept {
-  // Whoever reclaims here now asks the marks itself; and to wait for the lock could be to wait for
-  // each other.
-  if (!lock_.try_lock()) return;
-  if (!shared_.is_capturing()) epochs_.query(heap);
-  lock_.unlock();
 }
 
 void Reclaimer::give_everything_back(bool is_settled) noexcept {
@@ -158,7 +204,7 @@ void Reclaimer::finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept {
   for (UseNode* queue = nullptr; heap.uses.take_queues(&queue, 1) != 0;) {
     while (queue != nullptr) finish(std::exchange(queue, queue->next));
   }
-  for (UseNode* list = heap.uses.take_unrecorded(); list != nullptr;) {
+  for (UseNode* list = heap.uses.take_unrecorded(kEverything); list != nullptr;) {
     finish(std::exchange(list, list->next));
   }
   if (is_settled) heap.clock.complete(kEverything);

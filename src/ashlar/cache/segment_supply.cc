@@ -137,7 +137,8 @@ DeviceSegment* SegmentSupply::lift_idle(StreamHeap& heap, Bytes need, Bytes at_l
   return lifted;
 }
 
-Bytes SegmentSupply::release_idle(HeapList& heaps, Bytes need, Bytes at_least) noexcept {
+Bytes SegmentSupply::release_idle(HeapList& heaps, Bytes need, Bytes at_least,
+                                  Status* refused) noexcept {
   Bytes back;
   for (const Match match : {Match::kEnoughByItself, Match::kAny}) {
     if (match == Match::kEnoughByItself && need == Bytes::max()) continue;
@@ -148,7 +149,9 @@ Bytes SegmentSupply::release_idle(HeapList& heaps, Bytes need, Bytes at_least) n
         DeviceSegment* segment = list;
         list = list->next;
         const Bytes size = segment->size;
-        if (give_back(segment)) back += size;
+        const Status given = give_back(segment);
+        if (given.is_ok()) back += size;
+        else if (refused != nullptr && refused->is_ok()) *refused = given;
       }
     }
     if (back > Bytes{}) break;
@@ -156,7 +159,7 @@ Bytes SegmentSupply::release_idle(HeapList& heaps, Bytes need, Bytes at_least) n
   return back;
 }
 
-bool SegmentSupply::give_back(DeviceSegment* segment) noexcept {
+Status SegmentSupply::give_back(DeviceSegment* segment) noexcept {
   StreamHeap& heap = *segment->heap.load(std::memory_order_relaxed);
   const Bytes size = segment->size;
   const PoolId id = segment->pool;
@@ -176,10 +179,10 @@ bool SegmentSupply::give_back(DeviceSegment* segment) noexcept {
       pool.release(block, pool.view(block).stamp);
     }
   }
-  if (!freed.is_ok()) return false;
+  if (!freed.is_ok()) return freed;
   ledger_.uncharge(size, id);
   ledger_.recycle(segment);
-  return true;
+  return freed;
 }
 
 }  // namespace ashlar::inline v0::cache

@@ -36,9 +36,10 @@ class SegmentSupply {
                const Request& request) noexcept ASHLAR_EXCLUDES(from.lock, to.lock);
 
   /// Gives back idle, complete segments of at least `at_least` bytes each until `need` bytes are
-  /// back; returns how many are. One segment that is enough by itself is preferred.
-  Bytes release_idle(HeapList& heaps, Bytes need, Bytes at_least) noexcept
-      ASHLAR_REQUIRES(reclaiming);
+  /// back; returns how many are. One segment that is enough by itself is preferred. `*refused`, if
+  /// not null, is the first error of the device, which then keeps that segment with us.
+  Bytes release_idle(HeapList& heaps, Bytes need, Bytes at_least,
+                     Status* refused = nullptr) noexcept ASHLAR_REQUIRES(reclaiming);
 
   /// nullptr, or the invariant that the heap's segments break. Quiescent.
   const char* validate(const StreamHeap& heap) const noexcept ASHLAR_REQUIRES(heap.lock);
@@ -52,7 +53,7 @@ class SegmentSupply {
   /// Lifts idle, complete segments out of the heap's pools: a list by DeviceSegment::next.
   static DeviceSegment* lift_idle(StreamHeap& heap, Bytes need, Bytes at_least,
                                   Match match) noexcept ASHLAR_EXCLUDES(heap.lock);
-  bool give_back(DeviceSegment* segment) noexcept;
+  Status give_back(DeviceSegment* segment) noexcept;
 
   Driver& driver_;
   SharedState& shared_;

@@ -58,6 +58,8 @@ struct DeviceStats {
   std::uint64_t ooms = 0;    ///< allocations that returned kOutOfMemory
   std::uint64_t waits = 0;   ///< times an allocation or a trim blocked on an event
   std::uint64_t steals = 0;  ///< blocks or segments taken from another stream's heap
+  /// records of streams, alive or dead, kept now
+  std::uint64_t streams = 0;
   std::array<std::uint64_t, device::kCallKinds> device_calls{};  ///< calls made, by CallKind
 };
 

@@ -56,20 +56,27 @@ void StreamHeap::add_use(PoolId which, block::BlockIndex block, StreamHeap& user
 }
 
 bool StreamHeap::is_forgotten() const noexcept {
-  const bool is_over = !life.is_alive() && clock.completed() == kEverything && marks.is_empty() &&
-                       !life.is_capturing();
+  const bool is_over = life.is_finished() && clock.completed() == kEverything &&
+                       marks.is_empty() && !life.is_capturing();
   bool is_empty = uses.is_empty();
-  for (const PoolId which : kPoolIds) is_empty = is_empty && pool(which).counts().segments == 0;
+  for (const PoolId which : kPoolIds) is_empty = is_empty && is_free_of_stream(which);
   return is_over && is_empty && pins == 0 && !uses.is_in_hand() && !life.is_recording() &&
          !life.has_references();
+}
+
+bool StreamHeap::is_free_of_stream(PoolId which) const noexcept {
+  const block::PoolCounts& counts = pool(which).counts();
+  // Streams that keep their memory to themselves pass it on with the heap; elsewhere any stream
+  // takes a dead one's segments.
+  if (cache.config().reuse != Reuse::kOwn) return counts.segments == 0;
+  return counts.bytes[kFree] == counts.segment_bytes;
 }
 
 bool StreamHeap::begin_passing() noexcept { return is_forgotten() && life.begin_passing(); }
 
 void StreamHeap::serve(const Stream& another) noexcept {
   stats.keep_former_peaks();
-  clock.restart();
-  marks.set_failed(false);
+  clock.pass_on();
   stream = another;
   life.end_passing();
   id.store(another.id.value(), std::memory_order_release);

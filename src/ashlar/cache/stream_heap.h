@@ -22,6 +22,7 @@
 
 #include <ashlar/base/spin_lock.h>
 #include <ashlar/block/block_pool.h>
+#include <ashlar/cache/ask_again.h>
 #include <ashlar/cache/config.h>
 #include <ashlar/cache/epoch_clock.h>
 #include <ashlar/cache/epoch_marks.h>
@@ -34,12 +35,6 @@
 namespace ashlar::inline v0::cache {
 
 class DeviceCache;
-
-/// What a device synchronisation is about to answer for a heap (BoundedWait::synchronize).
-struct AwaitedBySynchronize {
-  UseNode* uses = nullptr;   ///< those whose event could not be recorded
-  std::uint64_t covers = 0;  ///< every stamp up to this
-};
 
 class StreamHeap {
  public:
@@ -128,6 +123,7 @@ class StreamHeap {
   void destroy_events() noexcept ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     marks.destroy_events();
     uses.destroy_events();
+    static_cast<void>(EventPool::destroy(last_event));
   }
   /// nullptr or the broken invariant. The heap is quiescent.
   const char* validate() const noexcept ASHLAR_REQUIRES(lock);
@@ -135,6 +131,7 @@ class StreamHeap {
   // A line of their own: other streams' threads read whose heap this is, on their way to theirs.
   alignas(64) std::atomic<std::uint64_t> id;    ///< stream.id, for readers without a lock
   std::atomic<StreamHeap*> next_heap{nullptr};  ///< the device's list of heaps
+  StreamHeap* next_of_handle = nullptr;         ///< HandleIndex; under the heap list's lock
   DeviceCache& cache;
   Stream stream ASHLAR_UNGUARDED;  ///< constant while anybody refers to it (invariant 6)
 
@@ -146,12 +143,19 @@ class StreamHeap {
   EpochClock clock ASHLAR_GUARDED_BY(lock);
   PendingUses uses ASHLAR_GUARDED_BY(lock);
   EpochMarks marks ASHLAR_GUARDED_BY(reclaiming);
-  AwaitedBySynchronize awaited ASHLAR_GUARDED_BY(reclaiming);
+  /// Of a retired stream: covers all of its work. Written under the reclaim lock before
+  /// life.retire(); from then on constant, and read by whoever refers to the heap, until the heap
+  /// serves another stream.
+  EventSlot last_event ASHLAR_UNGUARDED;
+  std::uint64_t last_event_sequence ASHLAR_UNGUARDED = 0;  ///< likewise
+  AskAgain ask_again ASHLAR_GUARDED_BY(reclaiming);        ///< whether the dead stream is done
 
  private:
   static constexpr auto kLive = static_cast<unsigned>(BlockState::kLive);
   static constexpr auto kFree = static_cast<unsigned>(BlockState::kFree);
 
+  /// Is nothing in the pool that the dead stream owns?
+  bool is_free_of_stream(PoolId which) const noexcept ASHLAR_REQUIRES(lock);
   HeapStats::CountsByPool pool_counts() const noexcept ASHLAR_REQUIRES(lock) {
     return {&small_.counts(), &large_.counts()};
   }

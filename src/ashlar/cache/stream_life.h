@@ -8,7 +8,7 @@
 //   (1) a heap is handed to another stream (kPassing -> kAlive) only while `references` and
 //       `recorders` are 0. refer() raises `references` before it reads the state, and
 //       begin_passing() sets the state before it reads `references`: one of the two sees the other;
-//   (2) kRetired and kLost are left only through kPassing.
+//   (2) a dead stream is kRetired or kLost, then kFinished, then kPassing.
 #pragma once
 
 #include <atomic>
@@ -22,15 +22,17 @@ class StreamLife {
  public:
   enum class State : std::uint8_t {
     kAlive,
-    kRetired,  ///< announced dead: the heap's first epoch mark, if any, covers all of its work
+    kRetired,  ///< announced dead: the heap's last event covers all of its work
     /// destroyed without an announcement, or its last event failed: only a device synchronisation
     /// shows that its work is complete
     kLost,
-    kPassing,  ///< dead and forgotten; about to serve another stream
+    kFinished,  ///< dead, and all of its work known complete
+    kPassing,   ///< dead and forgotten; about to serve another stream
   };
 
   State state() const noexcept { return state_.load(); }
   bool is_alive() const noexcept { return state() == State::kAlive; }
+  bool is_finished() const noexcept { return state() == State::kFinished; }
   /// For the holder of the heap's lock on the way of a hit: a relaxed read.
   bool is_alive_relaxed() const noexcept {
     return state_.load(std::memory_order_relaxed) == State::kAlive;
@@ -56,14 +58,20 @@ class StreamLife {
   bool is_capturing() const noexcept { return capturing_.load(); }
   void set_capturing(bool capturing) noexcept { capturing_.store(capturing); }
 
-  /// The stream's end was announced; `has_last_event` says whether its last event is recorded.
-  void retire(bool has_last_event) noexcept {
-    state_.store(has_last_event ? State::kRetired : State::kLost);
+  /// The stream's end was announced, and its last event is recorded. False if it is dead already.
+  bool retire() noexcept { return leave(State::kAlive, State::kRetired); }
+  /// The stream turns out to be destroyed. `sequence` is the device's, taken after that
+  /// (Synchronizer::next_sequence). No effect on a stream that is dead already.
+  void lose(std::uint64_t sequence) noexcept {
+    if (!is_alive()) return;
+    lost_at_.store(sequence);
+    static_cast<void>(leave(State::kAlive, State::kLost));
   }
-  /// The stream turns out to be destroyed. No effect on a stream that is dead already.
-  void lose() noexcept {
-    State alive = State::kAlive;
-    state_.compare_exchange_strong(alive, State::kLost, std::memory_order_relaxed);
+  /// A synchronisation that began after this number covers all work of a lost stream.
+  std::uint64_t lost_at() const noexcept { return lost_at_.load(); }
+  /// All work of the dead stream is known complete. False if that was known already.
+  bool finish() noexcept {
+    return leave(State::kRetired, State::kFinished) || leave(State::kLost, State::kFinished);
   }
   /// From now on nobody can refer to the heap. False, and the state is as before, if somebody does.
   bool begin_passing() noexcept {
@@ -81,9 +89,12 @@ class StreamLife {
   }
 
  private:
+  bool leave(State from, State to) noexcept { return state_.compare_exchange_strong(from, to); }
+
   std::atomic<State> state_{State::kAlive};
   std::atomic<bool> capturing_{false};
   std::atomic<unsigned> recorders_{0};  ///< a retirement waits until it is 0
+  std::atomic<std::uint64_t> lost_at_{0};
   std::atomic<std::uint64_t> references_{0};
 };
 

@@ -4,25 +4,27 @@ namespace ashlar::inline v0::cache {
 
 using block::BlockIndex;
 
+namespace {
+/// The maximum number of events of one heap that a miss on another stream polls.
+constexpr unsigned kPollsPerHeap = 16;
+}  // namespace
+
 Address StreamReuse::steal(HeapList& heaps, StreamHeap& to, const Request& request,
-                           unsigned sweeps_max) noexcept {
-  const Address address = find(heaps, to, request, sweeps_max);
+                           unsigned refreshes_max) noexcept {
+  const Address address = find(heaps, to, request, refreshes_max);
   if (!address.is_null()) steals_.fetch_add(1, std::memory_order_relaxed);
   return address;
 }
 
 Address StreamReuse::find(HeapList& heaps, StreamHeap& to, const Request& request,
-                          unsigned sweeps_max) noexcept {
+                          unsigned refreshes_max) noexcept {
   for (StreamHeap& from : heaps) {
-    if (&from == &to) continue;
-    Address address = steal_from(from, to, request);
-    if (address.is_null() && sweeps_max > 0 && has_fit(from, request)) {
-      --sweeps_max;
-      epochs_.refresh(from);
-      address = steal_from(from, to, request);
-    }
-    if (!address.is_null()) return address;
+    if (!is_in_reach(from, to)) continue;
+    if (const Address address = steal_from(from, to, request); !address.is_null()) return address;
   }
+  if (const Address address = ask_and_steal(heaps, to, request, refreshes_max);
+      !address.is_null())
+    return address;
   if (config_.reuse != Reuse::kOrdered) return Address{};
   for (StreamHeap& from : heaps) {
     if (&from == &to || !has_fit(from, request)) continue;
@@ -30,6 +32,34 @@ Address StreamReuse::find(HeapList& heaps, StreamHeap& to, const Request& reques
       return address;
   }
   return Address{};
+}
+
+Address StreamReuse::ask_and_steal(HeapList& heaps, StreamHeap& to, const Request& request,
+                                   unsigned refreshes_max) noexcept {
+  StreamHeap* const begin = heaps.next_after(asked_);
+  StreamHeap* from = begin;
+  while (refreshes_max > 0) {
+    if (is_in_reach(*from, to) && may_have_fit(*from, request)) {
+      --refreshes_max;
+      asked_ = from;
+      {
+        const Guard guard(from->lock);
+        static_cast<void>(uses_.poll(*from, kPollsPerHeap));
+      }
+      epochs_.refresh(*from);
+      if (const Address address = steal_from(*from, to, request); !address.is_null())
+        return address;
+    }
+    from = heaps.next_after(from);
+    if (from == begin) break;
+  }
+  return Address{};
+}
+
+bool StreamReuse::may_have_fit(StreamHeap& heap, const Request& request) noexcept {
+  const Guard guard(heap.lock);
+  return heap.uses.has_queues() ||
+         heap.pool(request.pool).best_fit(request.size, request.fit_end) != block::kNoBlock;
 }
 
 bool StreamReuse::has_fit(StreamHeap& heap, const Request& request) noexcept {
@@ -60,12 +90,12 @@ Address StreamReuse::steal_from(StreamHeap& from, StreamHeap& to, const Request&
 Address StreamReuse::lend(StreamHeap& from, StreamHeap& to, const Request& request,
                           BlockIndex block) noexcept {
   if (!from.reserve_nodes(2)) return Address{};
-  UseNode* owner = from.uses.take_spare();
-  [[maybe_unused]] const bool referred = to.refer(owner);
+  UseNode* borrower = from.uses.take_spare();
+  [[maybe_unused]] const bool referred = to.refer(borrower);
   ASHLAR_ASSERT(referred, "heap(6): a heap with an allocation on its way passes on");
-  owner->is_owner = true;
-  const Address address = from.take_block(request, block, owner);
-  if (address.is_null()) from.uses.give_spare(owner);
+  borrower->is_borrower = true;
+  const Address address = from.take_block(request, block, borrower);
+  if (address.is_null()) from.uses.give_spare(borrower);
   return address;
 }
 
@@ -92,14 +122,16 @@ Address StreamReuse::adopt(StreamHeap& from, StreamHeap& to, const Request& requ
 Address StreamReuse::steal_ordered(StreamHeap& from, StreamHeap& to,
                                    const Request& request) noexcept {
   epochs_.mark(from);
-  if (from.marks.is_empty()) return Address{};
-  const EpochMark& mark = from.marks.newest();
+  const bool is_retired = from.life.state() == StreamLife::State::kRetired;
+  if (!is_retired && from.marks.is_empty()) return Address{};
+  const EventHandle event =
+      is_retired ? from.last_event.event : from.marks.newest().slot.event;
+  const std::uint64_t covers = is_retired ? kEverything : from.marks.newest().covers;
   // The wait goes in first: a block taken without it could not be given back unused.
-  if (!uses_.may_record(to) || !driver_.stream_wait(to.stream.handle, mark.slot.event).is_ok()) {
+  if (!uses_.may_record(to) || !driver_.stream_wait(to.stream.handle, event).is_ok())
     return Address{};
-  }
   const Guard guard(from.lock);
-  const BlockIndex block = complete_fit(from, request, mark.covers);
+  const BlockIndex block = complete_fit(from, request, covers);
   return block == block::kNoBlock ? Address{} : lend(from, to, request, block);
 }
 

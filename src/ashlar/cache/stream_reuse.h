@@ -19,16 +19,30 @@ class StreamReuse {
       : driver_(driver), config_(config), uses_(uses), epochs_(epochs), supply_(supply) {}
 
   /// Serves the request from the memory of another heap of the list; the null address if none has
-  /// any in reach. Asks at most `sweeps_max` heaps for the completion of their work.
+  /// any in reach. Asks at most `refreshes_max` heaps for the completion of their work, other ones
+  /// at the next call. With Reuse::kOwn only a dead stream's memory is in reach.
   Address steal(HeapList& heaps, StreamHeap& to, const Request& request,
-                unsigned sweeps_max) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(to.lock);
+                unsigned refreshes_max) noexcept ASHLAR_REQUIRES(reclaiming)
+      ASHLAR_EXCLUDES(to.lock);
 
   std::uint64_t steals() const noexcept { return steals_.load(std::memory_order_relaxed); }
   void reset_steals() noexcept { steals_.store(0, std::memory_order_relaxed); }
 
  private:
   Address find(HeapList& heaps, StreamHeap& to, const Request& request,
-               unsigned sweeps_max) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(to.lock);
+               unsigned refreshes_max) noexcept ASHLAR_REQUIRES(reclaiming)
+      ASHLAR_EXCLUDES(to.lock);
+  /// Asks heaps that may have a fit, and takes it where the answer makes it free.
+  Address ask_and_steal(HeapList& heaps, StreamHeap& to, const Request& request,
+                        unsigned refreshes_max) noexcept ASHLAR_REQUIRES(reclaiming)
+      ASHLAR_EXCLUDES(to.lock);
+  /// May memory of `from` go to another stream?
+  bool is_in_reach(const StreamHeap& from, const StreamHeap& to) const noexcept {
+    return &from != &to && (config_.reuse != Reuse::kOwn || !from.life.is_alive());
+  }
+  /// Has the heap a free block that fits, complete or not, or blocks that wait for uses?
+  static bool may_have_fit(StreamHeap& heap, const Request& request) noexcept
+      ASHLAR_EXCLUDES(heap.lock);
   static bool has_fit(StreamHeap& heap, const Request& request) noexcept ASHLAR_EXCLUDES(heap.lock);
   /// The best fit of the heap whose stamp is at most `covers`, or kNoBlock.
   static block::BlockIndex complete_fit(StreamHeap& from, const Request& request,
@@ -50,6 +64,7 @@ class StreamReuse {
   UseTracker& uses_;
   Epochs& epochs_;
   SegmentSupply& supply_;
+  StreamHeap* asked_ ASHLAR_GUARDED_BY(reclaiming) = nullptr;  ///< the heap that was asked last
   std::atomic<std::uint64_t> steals_{0};
 };
 

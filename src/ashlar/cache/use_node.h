@@ -20,14 +20,17 @@ struct UseNode {
   StreamHeap* stream = nullptr;  ///< whose completion is awaited (StreamHeap::refer)
   /// its event is recorded after the free; before, it holds what an earlier use left
   EventSlot slot;
-  std::uint64_t sequence = 0;  ///< order of recording on the stream's device: the oldest goes first
+  /// order of recording on the stream's device: the oldest goes first. 0: never tried
+  std::uint64_t sequence = 0;
   UseNode* sibling = nullptr;  ///< next use of the same block
   UseNode* next = nullptr;     ///< next in the queue, the unrecorded list, or the spare list
   UseNode* tail = nullptr;     ///< in a queue's head: its last node
   UseNode* next_queue = nullptr;  ///< in a queue's head: the next stream's queue
   block::BlockIndex block = block::kNoBlock;
   PoolId pool = PoolId::kLarge;  ///< the heap's pool that holds the block
-  bool is_owner = false;  ///< the stream the block was allocated on, if that is not the heap's
+  bool is_borrower = false;  ///< the stream the block was allocated on, if that is not the heap's
+  /// Does the slot's event stand for the use? If not, the last event of the retired stream does.
+  bool has_event = false;
 };
 
 }  // namespace ashlar::inline v0::cache

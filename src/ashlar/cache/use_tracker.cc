@@ -30,46 +30,80 @@ bool UseTracker::is_over(const StreamHeap& user) const noexcept {
   return &theirs != this && theirs.is_lost();
 }
 
-bool UseTracker::may_record(StreamHeap& stream) noexcept {
-  if (shared_.is_capturing()) return false;
+bool UseTracker::may_record(StreamHeap& user) noexcept {
   // Ask who the handle means now: it may be the per-thread default stream's, on another thread
   // (H5), or that of a stream destroyed without an announcement, come back as another stream's (the
   // head of caching_allocator.h, (c)).
-  const Result<Stream> here = driver_.identify(stream.stream.handle);
-  if (here.is_ok() && here.value().id == stream.stream.id) return true;
+  const Result<Stream> here = driver_.identify(user.stream.handle);
+  if (here.is_ok() && here.value().id == user.stream.id) return true;
   const bool is_gone =
       here.is_ok() || here.code() == Code::kInvalidHandle || here.code() == Code::kWrongDevice;
-  if (is_gone && !stream.stream.thread_bound) stream.life.lose();
+  if (is_gone && !user.stream.thread_bound) lose(user);
   return false;
 }
 
-Status UseTracker::record_on(StreamHeap& user, EventSlot& slot) noexcept {
+Status UseTracker::record_on(StreamHeap& user, EventSlot& slot, bool in_capture) noexcept {
   const RecordingScope scope(user);
-  if (!user.life.is_alive() || !may_record(user)) {
+  const bool is_permitted = user.life.is_alive() && (in_capture || !shared_.is_capturing());
+  if (!is_permitted || !may_record(user)) {
     return {Code::kNotReady, "no event may be recorded on that stream now"};
   }
   if (const Status filled = events_.fill(slot); !filled.is_ok()) return filled;
   const Status recorded = driver_.event_record(slot.event, user.stream.handle);
   if (recorded.is_ok()) return recorded;
   events_.give(slot);
-  if (recorded.code() == Code::kInvalidHandle) user.life.lose();
+  if (recorded.code() == Code::kInvalidHandle) lose(user);
   return recorded;
 }
 
-UseTracker::Recorded UseTracker::record_use(const StreamHeap& heap, UseNode& node) noexcept {
+bool UseTracker::ask_last_event(StreamHeap& user) noexcept {
+  switch (user.life.state()) {
+    case StreamLife::State::kFinished: return true;
+    case StreamLife::State::kRetired:
+      if (!driver_.event_query(user.last_event.event).is_ok()) return false;
+      break;
+    case StreamLife::State::kLost:
+      if (!synchronizer_.is_covered(user.life.lost_at())) return false;
+      break;
+    default: return false;
+  }
+  finish(user);
+  return true;
+}
+
+void UseTracker::finish(StreamHeap& user) noexcept {
+  if (!user.life.finish()) return;
+  const Guard guard(user.lock);
+  user.clock.complete(kEverything);
+}
+
+UseTracker::Recorded UseTracker::record_event_of(const StreamHeap& heap, UseNode& node) noexcept {
   StreamHeap& user = *node.stream;
   const UseTracker& ours = heap.cache.uses();
-  if (ours.is_over(user)) return Recorded::kComplete;
-  if (!user.life.is_alive()) {
-    if (&user.cache != &heap.cache) user.cache.reclaimer().ask_last_event(user);
-    const Guard guard(user.lock);
-    return user.clock.completed() == kEverything ? Recorded::kComplete : Recorded::kDeferred;
-  }
   UseTracker& theirs = user.cache.uses();
+  const std::uint64_t first_try = node.sequence;
+  const bool is_covered = first_try != 0 && theirs.synchronizer_.is_covered(first_try);
+  if (is_covered || ours.is_over(user)) return Recorded::kComplete;
   node.sequence = theirs.next_sequence();
-  if (theirs.record_on(user, node.slot).is_ok()) return Recorded::kYes;
-  // A later event covers the same work: a slow path tries again.
-  return ours.is_over(user) ? Recorded::kComplete : Recorded::kDeferred;
+  if (user.life.is_alive() && theirs.record_on(user, node.slot).is_ok()) {
+    node.has_event = true;
+    return Recorded::kYes;
+  }
+  if (ours.is_over(user)) return Recorded::kComplete;
+  switch (user.life.state()) {
+    case StreamLife::State::kFinished: return Recorded::kComplete;
+    case StreamLife::State::kRetired: return Recorded::kYes;  // the last event covers the use
+    default: break;
+  }
+  // A later event covers the same work, and so does a synchronisation after the first try.
+  if (first_try != 0) node.sequence = first_try;
+  return Recorded::kDeferred;
+}
+
+bool UseTracker::ask(UseNode& node) noexcept {
+  StreamHeap& user = *node.stream;
+  if (user.life.is_finished()) return true;
+  return node.has_event ? driver_.event_query(node.slot.event).is_ok() : ask_last_event(user);
 }
 
 void UseTracker::settle(StreamHeap& heap, UseNode* list, Link link) noexcept {
@@ -81,7 +115,7 @@ void UseTracker::settle(StreamHeap& heap, UseNode* list, Link link) noexcept {
     for (; list != nullptr && n < kBatch; ++n) {
       nodes[n] = list;
       list = link == Link::kSibling ? list->sibling : list->next;
-      recorded[n] = record_use(heap, *nodes[n]);
+      recorded[n] = record_event_of(heap, *nodes[n]);
     }
     const Guard guard(heap.lock);
     for (unsigned i = 0; i < n; ++i) {
@@ -107,11 +141,11 @@ void UseTracker::free_pending(StreamHeap& heap, PoolId pool, block::BlockIndex b
   settle(heap, list, Link::kSibling);
 }
 
-void UseTracker::retry_unrecorded(StreamHeap& heap) noexcept {
+void UseTracker::retry_unrecorded(StreamHeap& heap, std::uint64_t n) noexcept {
   UseNode* list = nullptr;
   {
     const Guard guard(heap.lock);
-    list = heap.uses.take_unrecorded();
+    list = heap.uses.take_unrecorded(n);
     if (list == nullptr) return;
     heap.uses.begin_in_hand();
   }
@@ -120,8 +154,9 @@ void UseTracker::retry_unrecorded(StreamHeap& heap) noexcept {
 
 Status UseTracker::poll(StreamHeap& heap, unsigned budget) noexcept {
   unsigned fruitless = 0;
-  // Asked under the lock: an announcement of a capture waits for what is in hand, and this is not
-  // yet (C9).
+  // is_capturing() is read under the heap's lock, and begin_in_hand() follows under the same lock.
+  // quiesce() takes this lock after the announcement, so it sees either the taken queues or no poll
+  // (C9).
   while (budget > 0 && !shared_.is_capturing()) {
     UseNode* queues[kQueuesPerPoll];
     bool done[kQueuesPerPoll] = {};
@@ -133,8 +168,7 @@ Status UseTracker::poll(StreamHeap& heap, unsigned budget) noexcept {
     unsigned finished = 0;
     for (unsigned i = 0; i < n; ++i) {
       UseTracker& theirs = queues[i]->stream->cache.uses();
-      const Status status = theirs.driver_.event_query(queues[i]->slot.event);
-      done[i] = status.is_ok() || is_over(*queues[i]->stream);
+      done[i] = theirs.ask(*queues[i]) || is_over(*queues[i]->stream);
       if (done[i]) {
         theirs.events_.give(queues[i]->slot);
         ++finished;

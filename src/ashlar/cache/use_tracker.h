@@ -1,5 +1,11 @@
 // Uses by other streams: events recorded at a free, polled at an allocation (rows DEV-6, DEV-7's
-// deferral). One tracker a device; it owns the device's events.
+// deferral). One tracker per device; it owns the device's events and its synchronisations.
+//
+// What shows that a use is complete:
+//   the stream is alive    the event recorded at the free
+//   it was retired since   the same event, or the stream's last event (StreamHeap::last_event)
+//   it was retired before  its last event
+//   no event recorded      a later try, or a device synchronisation (Synchronizer)
 //
 // C7: a block is findable only when every use is known complete. H4: its event is recorded before
 // anybody can poll it. H8: queues are per stream, and those polled go behind the others, so one
@@ -8,18 +14,18 @@
 // a heap's lock (C18).
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include <ashlar/cache/shared_state.h>
 #include <ashlar/cache/stream_heap.h>
+#include <ashlar/cache/synchronizer.h>
 
 namespace ashlar::inline v0::cache {
 
 class UseTracker {
  public:
   UseTracker(Driver& driver, const SharedState& shared) noexcept
-      : driver_(driver), shared_(shared), events_(driver) {}
+      : driver_(driver), shared_(shared), events_(driver, shared.event_waiters), synchronizer_(driver) {}
 
   // Of a heap of this device.
   /// Polls at most `budget` events, letting the lock go around the device calls. This device's
@@ -28,32 +34,47 @@ class UseTracker {
   /// A live block with uses ends: its uses get their events, and it waits for them.
   static void free_pending(StreamHeap& heap, PoolId pool, block::BlockIndex block) noexcept
       ASHLAR_RELEASE(heap.lock);
-  /// Tries again to record what could not be recorded earlier.
-  static void retry_unrecorded(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock);
-  /// Is the use, by `user`, of a block of this device over because the device of `user` is lost, so
-  /// that its work touches nothing any more (D8)? If this device is lost, every call fails and
-  /// nothing needs to come back.
+  /// Looks again at the `n` uses that have waited longest for an event: records it, or finds them
+  /// complete; the others go behind the rest.
+  static void retry_unrecorded(StreamHeap& heap, std::uint64_t n) noexcept
+      ASHLAR_EXCLUDES(heap.lock);
+  /// True if `user` belongs to another device and that device is lost: its work touches no memory
+  /// any more (D8), so its uses of this device's blocks are over. If this device is lost, every
+  /// call fails and nothing needs to come back.
   bool is_over(const StreamHeap& user) const noexcept;
 
   // Of a stream of this device.
   /// Records the slot's event on the stream's handle; any error if that may not or cannot be done
-  /// now.
-  Status record_on(StreamHeap& user, EventSlot& slot) noexcept;
-  /// May an event be recorded, or a wait enqueued, on the stream's handle now? Asks the device.
-  bool may_record(StreamHeap& stream) noexcept;
-  /// The device's order of recordings. Taken before the record, so that of two that cross, the one
-  /// whose event was there first mostly goes first in the queue.
-  std::uint64_t next_sequence() noexcept {
-    return sequence_.fetch_add(1, std::memory_order_relaxed);
-  }
+  /// now. During a capture only with `in_capture`, which the stream's retirement sets: D6 permits
+  /// it.
+  Status record_on(StreamHeap& user, EventSlot& slot, bool in_capture = false) noexcept;
+  /// Does the stream's handle still name the stream, so that an event may be recorded on it? Asks
+  /// the device.
+  bool may_record(StreamHeap& user) noexcept;
+  /// The stream turns out to be destroyed without an announcement.
+  void lose(StreamHeap& user) noexcept { user.life.lose(next_sequence()); }
+  /// Is all work of the dead stream complete? Asks its last event, or whether a synchronisation
+  /// has covered a lost stream. At most one device call, none if the answer is known. REQUIRES: no
+  /// capture is announced.
+  bool ask_last_event(StreamHeap& user) noexcept ASHLAR_EXCLUDES(user.lock);
+  /// All work of the dead stream is known complete.
+  static void finish(StreamHeap& user) noexcept ASHLAR_EXCLUDES(user.lock);
+  /// The next number in the device's order of recordings. Two threads that record at once can take
+  /// their numbers in the opposite order of their events; that costs a wait in the wrong order,
+  /// never an early reuse.
+  std::uint64_t next_sequence() noexcept { return synchronizer_.next_sequence(); }
 
+  Driver& driver() noexcept { return driver_; }
   EventPool& events() noexcept { return events_; }
+  Synchronizer& synchronizer() noexcept { return synchronizer_; }
   bool is_lost() const noexcept { return driver_.health().code() == Code::kDeviceLost; }
 
  private:
   enum class Recorded : std::uint8_t { kYes, kComplete, kDeferred };
-  /// Records the node's event on its stream, if that is allowed now.
-  static Recorded record_use(const StreamHeap& heap, UseNode& node) noexcept;
+  /// Records the node's event on its stream, if that is allowed now and the stream alive.
+  static Recorded record_event_of(const StreamHeap& heap, UseNode& node) noexcept;
+  /// Is the use at the head of a queue complete?
+  bool ask(UseNode& node) noexcept;
   enum class Link : std::uint8_t { kSibling, kNext };
   /// Records the events of the nodes of a list, and files each in its queue. REQUIRES: the nodes
   /// are in hand (PendingUses::begin_in_hand); they are not when this returns.
@@ -63,7 +84,7 @@ class UseTracker {
   Driver& driver_;
   const SharedState& shared_;
   EventPool events_;
-  alignas(64) std::atomic<std::uint64_t> sequence_{0};  // written at every recorded event
+  Synchronizer synchronizer_;
 };
 
 }  // namespace ashlar::inline v0::cache

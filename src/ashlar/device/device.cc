@@ -1,6 +1,7 @@
 #include <ashlar/device/device.h>
 
 #include <array>
+#include <chrono>
 
 namespace ashlar::inline v0::device {
 
@@ -16,6 +17,16 @@ const char* call_name(CallKind kind) noexcept {
       "synchronize"};
   const auto index = static_cast<unsigned>(kind);
   return index < kCallKinds ? kNames[index] : "unknown";
+}
+
+Status Device::synchronize_for(std::uint32_t) noexcept {
+  return {Code::kUnsupported, "the device has no synchronisation with a time limit"};
+}
+
+std::uint64_t Device::now_ns() const noexcept {
+  const auto since_start = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(since_start).count());
 }
 
 }  // namespace ashlar::inline v0::device

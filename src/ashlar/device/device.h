@@ -164,6 +164,14 @@ class ASHLAR_API Device {
   virtual Status pinned_free(Address base) noexcept = 0;
   /// Blocks the calling thread until all work of the device is done (cudaDeviceSynchronize).
   virtual Status synchronize() noexcept = 0;
+  /// The same for at most `timeout_ms`: kNotReady if the work is not known to be done by then. With
+  /// 0 it asks without blocking. kUnsupported, the default, if the driver has no such call: the
+  /// caller then blocks in synchronize() on a thread of its own.
+  virtual Status synchronize_for(std::uint32_t timeout_ms) noexcept;
+
+  /// The clock by which waits are bounded, in nanoseconds from an arbitrary start; never falls. The
+  /// default is std::chrono::steady_clock; a simulated machine gives its own time.
+  virtual std::uint64_t now_ns() const noexcept;
 };
 
 }  // namespace ashlar::inline v0::device

@@ -82,6 +82,10 @@ class ForwardingDevice : public Device {
   Status synchronize() noexcept override {
     return answer(CallKind::kSynchronize, Bytes{}, inner_.synchronize());
   }
+  Status synchronize_for(std::uint32_t timeout_ms) noexcept override {
+    return answer(CallKind::kSynchronize, Bytes{}, inner_.synchronize_for(timeout_ms));
+  }
+  std::uint64_t now_ns() const noexcept override { return inner_.now_ns(); }
 
  protected:
   /// Every call that was forwarded, once it is answered: its kind, its size (zero where it has

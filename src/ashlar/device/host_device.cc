@@ -178,4 +178,6 @@ Status HostDevice::pinned_free(Address base) noexcept {
 
 Status HostDevice::synchronize() noexcept { return Status::ok(); }
 
+Status HostDevice::synchronize_for(std::uint32_t) noexcept { return Status::ok(); }
+
 }  // namespace ashlar::inline v0::device

@@ -102,6 +102,7 @@ class ASHLAR_API HostDevice final : public Device {
   /// Frees the whole range that pinned_alloc returned. kInvalidArgument for any other address.
   Status pinned_free(Address base) noexcept override;
   Status synchronize() noexcept override;
+  Status synchronize_for(std::uint32_t timeout_ms) noexcept override;
 
  private:
   struct Impl;

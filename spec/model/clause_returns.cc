@@ -1,0 +1,91 @@
+// C27, C28, C30: what is complete comes back, and waits end. See cache_clauses.h.
+//
+// The judge does not follow events. It asks for progress only where the subject can know all: all
+// work is done, no capture is underway, no device call has failed, and no use or stream is left
+// without an event. Then an event that was recorded before the call is done, and one question
+// about it says so.
+#include <algorithm>
+
+#include "spec/model/cache_clauses.h"
+
+namespace ashlar::spec {
+
+namespace {
+
+/// How many pending blocks of a heap one miss is sure to ask about (it polls 64 events, and a block
+/// may wait for several).
+constexpr std::uint64_t kPendingAskedMax = 16;
+/// How many heaps of other streams one miss is sure to ask.
+constexpr std::size_t kOtherHeapsAskedMax = 2;
+
+/// Can the subject know of every use and every dead stream that its work is done?
+bool is_all_knowable(const CacheState& state, const JudgedDevice& device) {
+  const WorldState& world = state.world;
+  return world.is_quiet && !world.callback_ran && !world.may_be_unrecorded &&
+         !world.has_planned_failures && !state.streams.is_capturing() &&
+         !state.streams.any_unknown() && !device.ledger.any_failure();
+}
+
+/// The first run of free or pending blocks in the segment that fits, in bytes; 0 if none does.
+std::uint64_t knowable_run(const CacheState& state, const cache::Snapshot& map,
+                           const cache::SnapshotSegment& segment, std::uint64_t rounded) {
+  const auto is_idle = [](const cache::SnapshotBlock& block) {
+    return block.state == BlockState::kFree || block.state == BlockState::kPending;
+  };
+  std::uint64_t run = 0;
+  for (std::uint32_t i = 0; i < segment.block_count; ++i) {
+    const cache::SnapshotBlock* const block = &map.blocks[segment.block_first + i];
+    run = is_idle(*block) ? run + block->size.count() : 0;
+    const bool is_end = i + 1 == segment.block_count || !is_idle(block[1]);
+    if (is_end && state.rules.fits(run, rounded)) return run;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void judge_returns(CacheState& state, const JudgedDevice& device, std::uint64_t rounded,
+                   const Stream& stream) {
+  // The map of before the call: it has not been walked since.
+  if (!device.map.is_fresh || device.ledger.segments_granted() == 0) return;
+  if (!is_all_knowable(state, device)) return;
+  const cache::Snapshot& map = device.map.view;
+  const auto pending = static_cast<std::uint64_t>(
+      std::count_if(map.blocks.begin(), map.blocks.end(), [](const cache::SnapshotBlock& block) {
+        return block.state == BlockState::kPending;
+      }));
+  if (pending > kPendingAskedMax) return;
+  const bool asks_all_heaps = device.recount.heaps.size() <= 1 + kOtherHeapsAskedMax;
+  for (const cache::SnapshotSegment& segment : map.segments) {
+    const std::uint64_t heap = segment.stream.value();
+    const bool is_own = heap == stream.id.value();
+    const bool is_dead = asks_all_heaps && state.streams.is_retired(heap);
+    if (segment.pool != state.rules.pool_of(rounded) || (!is_own && !is_dead)) continue;
+    const std::uint64_t run = knowable_run(state, map, segment, rounded);
+    if (run == 0) continue;
+    state.verdict.report("C27", "new memory for ", rounded, " bytes, but ", run,
+                         " whose work is done are in segment ", segment.ordinal, " of a stream ",
+                         is_own ? "that asks" : "that is dead");
+    return;
+  }
+}
+
+void judge_recovers(CacheState& state, const JudgedDevice& device, Status got) {
+  const std::uint64_t refused = device.ledger.failed(device::CallKind::kSegmentFree);
+  if (refused != 0 && got.is_ok())
+    state.verdict.report("C28", "a trim answered ok, but the device took ", refused,
+                         " segments not back");
+  if (state.world.is_quiet && !device.ledger.any_failure() && got.code() == Code::kNotReady)
+    state.verdict.report("C28", "all work is done, but a trim says that it is not");
+}
+
+void judge_time(CacheState& state, const JudgedDevice& device) {
+  const std::uint32_t permitted_ms = state.rules.config().wait_ms;
+  if (permitted_ms == device::kWaitForever) return;
+  const std::uint64_t elapsed_ms = device.ledger.elapsed_ms();
+  if (elapsed_ms <= permitted_ms) return;
+  state.verdict.report("C30", "a call waited for ", elapsed_ms, " ms, ", permitted_ms,
+                       " are permitted");
+}
+
+}  // namespace ashlar::spec

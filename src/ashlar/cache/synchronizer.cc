@@ -1,0 +1,82 @@
+#include <ashlar/cache/synchronizer.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace ashlar::inline v0::cache {
+
+// Not analysed: no other caller is left, and in a forked child the lock may be held for ever.
+Synchronizer::~Synchronizer() ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
+  if (thread_of_ == 0 || thread_of_ != getpid()) return;
+  {
+    const MutexGuard guard(lock_);
+    is_stopping_ = true;
+  }
+  changed_.notify_all();
+  pthread_join(thread_, nullptr);
+}
+
+Status Synchronizer::run(std::uint32_t timeout_ms) noexcept {
+  const std::uint64_t sequence = next_sequence();
+  Status done = timeout_ms == device::kWaitForever ? driver_.synchronize()
+                                                   : driver_.synchronize_for(timeout_ms);
+  if (done.code() == Code::kUnsupported) done = run_on_thread(sequence, timeout_ms);
+  if (done.is_ok()) publish(sequence);
+  return done;
+}
+
+void Synchronizer::publish(std::uint64_t sequence) noexcept {
+  std::uint64_t known = synced_.load(std::memory_order_relaxed);
+  while (known < sequence &&
+         !synced_.compare_exchange_weak(known, sequence, std::memory_order_acq_rel)) {
+  }
+}
+
+Status Synchronizer::run_on_thread(std::uint64_t sequence, std::uint32_t timeout_ms) noexcept {
+  const MutexGuard guard(lock_);
+  if (!start_thread()) return {Code::kUnsupported, "no thread could be made to synchronise on"};
+  wanted_ = std::max(wanted_, sequence);
+  changed_.notify_all();
+  const auto is_answered = [this, sequence]() ASHLAR_REQUIRES(lock_) {
+    return answered_ >= sequence;
+  };
+  if (!changed_.wait_for(lock_, std::chrono::milliseconds(timeout_ms), is_answered))
+    return {Code::kNotReady, "the device is still at work"};
+  return answer_;
+}
+
+bool Synchronizer::start_thread() noexcept {
+  if (thread_of_ != 0) return true;
+  if (pthread_create(&thread_, nullptr, thread_main, this) != 0) return false;
+  thread_of_ = getpid();
+  return true;
+}
+
+void* Synchronizer::thread_main(void* self) noexcept {
+  static_cast<Synchronizer*>(self)->serve();
+  return nullptr;
+}
+
+void Synchronizer::serve() noexcept {
+  for (;;) {
+    std::uint64_t asked = 0;
+    {
+      const MutexGuard guard(lock_);
+      changed_.wait(lock_, [this]() ASHLAR_REQUIRES(lock_) {
+        return is_stopping_ || wanted_ > answered_;
+      });
+      if (is_stopping_) return;
+      asked = wanted_;
+    }
+    const Status done = driver_.synchronize();
+    if (done.is_ok()) publish(asked);
+    const MutexGuard guard(lock_);
+    answer_ = done;
+    answered_ = asked;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace ashlar::inline v0::cache
