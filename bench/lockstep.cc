@@ -3,10 +3,10 @@
 //
 //   ashlar_lockstep_rate [SECONDS]     default 3, for each of the two cases
 //
-// A line a case: the case, checked ops per second of CPU time, blocks live on average. `worlds`: a
-// world of 200 ops and at most 64 live blocks each, of every shape, its making and its end
-// included. `long`: one world of 20 000 ops of the plain shape, nearly always full. They are drawn
-// before the clock starts. Exit 1 at a divergence: then there is nothing to measure.
+// One line per case: the case, checked ops per second of CPU time, blocks live on average.
+// `worlds`: worlds of 200 ops and at most 64 live blocks each, of every shape; making and ending a
+// world is included. `long`: one world of 20 000 ops of the plain shape, nearly always full. The
+// ops are drawn before the clock starts. Exit 1 at a divergence: then there is nothing to measure.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>

@@ -35,18 +35,19 @@ class Collector : public benchmark::BenchmarkReporter {
   Measured measured_;
 };
 
-/// Nothing where it was not measured.
+/// A measured value; empty if it was not measured.
 using Figure = std::optional<double>;
 
-/// Nothing for no values.
+/// Empty if there are no values.
 Figure median(std::vector<double> values);
 /// The median of a benchmark's CPU time per operation.
 Figure cpu_ns(const Measured& measured, const std::string& name);
-/// The median of a counter's repetitions, where the benchmark has one of that name.
+/// The median of the counter `which`; empty if the benchmark has no counter of that name.
 Figure counter(const Measured& measured, const std::string& name, const std::string& which);
 Figure over(Figure a, Figure b);
 
-/// The medians of the CPU times, as lines `name<tab>ns`, and back: one sample each.
+/// Writes the medians of the CPU times as lines `name<tab>ns`. read_medians() reads such lines;
+/// each is then a benchmark's only sample.
 void write_medians(std::ostream& out, const Measured& measured);
 Measured read_medians(std::istream& in);
 

@@ -43,7 +43,7 @@ bool is_in_full() {
   std::abort();
 }
 
-/// The average length of the inputs that the engine runs: executions a second mean little without
+/// The average length of the inputs that the engine runs: executions per second mean little without
 /// it.
 struct Tally {
   std::uint64_t inputs = 0;

@@ -1,8 +1,8 @@
-// The CUDA runtime's functions that CUB's allocator calls, costing nothing: what NullDevice is to
-// ours.
+// Stubs of the CUDA runtime functions that CUB's allocator calls (cuda_runtime.cc). They cost
+// nothing, as NullDevice does for Ashlar's allocator. This header sets the cost of growth.
 //
-// Addresses come from a counter, events are complete at once. The names are CUDA's, so this never
-// goes into a program that links the real runtime.
+// Addresses come from a counter, events are complete at once. The stubs have CUDA's names, so no
+// program may link both them and the real runtime.
 // Thread safety: any thread.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace ashlar::bench {
 
-/// From now on a cudaMalloc of at least `bytes` spins for that long first. Without effect at
-/// UINT64_MAX bytes.
+/// From now on a cudaMalloc of `bytes` or more first spins for `microseconds`. UINT64_MAX bytes
+/// turns that off.
 void set_cuda_growth_cost(std::uint64_t bytes, std::uint32_t microseconds);
 
 }  // namespace ashlar::bench

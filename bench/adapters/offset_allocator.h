@@ -1,17 +1,17 @@
-// OffsetAllocator: the floor. Offsets in one endless range, a bitmap over size bins, a mutex; no
-// device, no streams, no cache, no pointer lookup.
+// OffsetAllocator: the benchmarks' "floor". Offsets in one range of fixed size, a bitmap over size
+// bins, a mutex; no device, no streams, no cache, no address lookup.
 //
-// Purpose: what any allocator of this kind must at least pay, to set ours beside. The design class
-// is that of sebbbi/OffsetAllocator and of TLSF: two-level bitmap over bins of 8 per octave, first
-// fit inside a bin that is large enough as a whole, neighbours merged on free. Written from scratch
-// for this comparison.
+// Purpose: the time that any allocator of this kind needs at least, to compare Ashlar's with. The
+// design is that of sebbbi/OffsetAllocator and of TLSF: a two-level bitmap over bins, 8 for each
+// power of two; the first block of the first bin whose blocks are all large enough; neighbours
+// merged on free. Written from scratch for this comparison.
 // Thread safety: every member from any thread (one mutex).
 //
 // Invariants:
 //   (1) the nodes linked by `before` and `after` tile the range in order, and no two neighbours are
 //       both free;
-//   (2) bit b of the bitmap is set when, and only when, bin b's list is not empty;
-//   (3) a free node stands in the last bin whose size is at most its own.
+//   (2) bit b of the bitmap is set if and only if bin b's list is not empty;
+//   (3) a free node is in the last bin whose size is at most the node's.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ class OffsetAllocator {
   static constexpr std::uint32_t kNone = 0xffffffffu;
   struct Allocation {
     std::uint32_t offset = 0;
-    std::uint32_t node = kNone;  ///< names the allocation to free(); kNone: there was no room
+    std::uint32_t node = kNone;  ///< identifies the allocation to free(); kNone: no room was found
   };
 
   /// Offsets 0 .. units - 1. REQUIRES: units > 0.
@@ -38,12 +38,12 @@ class OffsetAllocator {
 
   /// Units that are not allocated.
   std::uint32_t free_units();
-  /// Walks everything: nullptr, or the invariant that broke.
+  /// Walks all nodes. Returns nullptr, or the invariant that is broken.
   const char* validate();
 
-  /// The bin a free node of that size stands in, and the first bin all of whose nodes have at least
-  /// that size.
+  /// The bin of a free node of that size.
   static std::uint32_t bin_below(std::uint32_t units);
+  /// The first bin whose nodes all have at least that size.
   static std::uint32_t bin_above(std::uint32_t units);
 
  private:

@@ -1,7 +1,7 @@
-// Workload: random allocations and frees on the floor. A comparison with an allocator that is wrong
-// would flatter us.
+// Workload: random allocations and frees. If this baseline were wrong, the comparison with it would
+// be meaningless.
 //
-// Does not prove its speed is the best possible for its class.
+// Does not prove that its speed is the best possible for its design.
 #include <vector>
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The benchmark cases, each in a file of its own: registers its benchmarks with Google Benchmark.
+// The benchmark cases. Each function registers the benchmarks of one case with Google Benchmark.
 //
 // Names are `case/parameter/adapter`; tables and ratios are made from them (ratios.cc).
 #pragma once
@@ -13,10 +13,10 @@ void register_pair();
 void register_mix();
 void register_threads();
 void register_growth();
-/// The generated workloads' traces, on their streams.
+/// The traces of the generated workloads, on their streams.
 void register_generated();
-/// The traces of these folders, where they are present. Those named in a folder's elsewhere.txt and
-/// found in none of them are said to be skipped, on stderr.
+/// The traces in these folders. A trace that some folder's elsewhere.txt names, and that none of
+/// the folders has, is reported on stderr as skipped.
 void register_replay(const std::vector<std::string>& folders);
 
 }  // namespace ashlar::bench

@@ -1,12 +1,12 @@
-// One thread's hit latency while another thread grows by 1 GiB again and again, on a device whose
-// growth takes 3 ms; and the same thread's latency when it is alone.
+// One thread's hits while another thread grows by 1 GiB again and again, on a device whose growth
+// takes 3 ms; and the same thread's hits without growth.
 //
-// A sample is one allocation of 1 MiB that hits, clock reads included (about 40 ns of them). One is
-// due every microsecond. Its latency says how slow a hit is. How late it ends, counted from when it
-// was due, says how long the thread is held up: who waits for 2 ms is late 2000 times, and slow
-// once. What a machine takes away for 30 us at a time is in the second also when the thread is
-// alone, so neither stands for the other. Alone, the other core spins likewise, so that both halves
-// see the same machine: what differs is the allocator.
+// A hit of 1 MiB is due every microsecond. Two figures are taken of each, clock reads (about 40 ns)
+// included: its latency, from its begin to its end, and its lateness, from when it was due to its
+// end. A thread blocked once for 2 ms has one slow hit and 2000 late ones, so only the lateness
+// shows how long it was blocked. Lateness also contains the machine's own pauses of about 30 us,
+// with and without growth, so both figures are reported. In the run without growth the other core
+// spins, so that the two runs differ in the allocator only.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -26,7 +26,7 @@
 namespace ashlar::bench {
 namespace {
 
-constexpr std::size_t kSamples = 50'000;  // a dozen growths
+constexpr std::size_t kSamples = 50'000;  // 50 ms: about 16 growths of 3 ms
 constexpr std::chrono::microseconds kInterval{1};
 constexpr int kRepetitions = 25;
 constexpr std::uint64_t kHitBytes = 1 << 20;
@@ -43,7 +43,7 @@ struct Samples {
   std::vector<std::uint32_t> late_ns;
 };
 
-/// Reorders them.
+/// Reorders `samples`.
 double quantile(std::vector<std::uint32_t>& samples, double part) {
   const auto nth =
       samples.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(samples.size()));
@@ -74,7 +74,7 @@ Latency sample_hits(Adapter& adapter, Samples& samples) {
   return {quantile(samples.ns, 0.5), quantile(samples.ns, 0.999), quantile(samples.late_ns, 0.999)};
 }
 
-/// Runs `sample` while another thread repeats `work`; counts the repetitions meanwhile.
+/// Runs `sample` while another thread repeats `work`. Returns how often `work` ended meanwhile.
 template <class Sample, class Work>
 std::size_t sample_beside(Sample&& sample, Work&& work) {
   std::atomic<bool> is_done{false};
@@ -94,7 +94,7 @@ std::size_t sample_beside(Sample&& sample, Work&& work) {
   return meanwhile;
 }
 
-/// CUB's device is shared by every CubAdapter: slow only here.
+/// Makes growth slow for a scope: every CubAdapter shares CUB's device.
 struct SlowCuda {
 #ifdef ASHLAR_BENCH_CUB
   SlowCuda() { set_cuda_growth_cost(SlowDevice::kGrowth.count(), SlowDevice::kMicroseconds); }

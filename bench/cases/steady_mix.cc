@@ -1,16 +1,16 @@
 // The steady random mix (steady_mix.h) with 10^2 .. 10^6 live blocks, one thread; and how its time
-// grows from 10^2 to 10^5.
+// per turn grows from 10^2 to 10^5 live blocks.
 //
-// mix and mix-growth prefetch their handles and take sizes up to 16 MiB; "-plain" in a name is for
-// plain handles, "-64MiB" for sizes up to 64 MiB.
+// mix and mix-growth prefetch their handles and take sizes up to 16 MiB. "-plain" in a name means
+// plain handles, "-64MiB" sizes up to 64 MiB.
 //
-// Growth is a quotient within one moment: turns with 10^5 blocks live cost twice as much while
-// neighbours on the machine take the shared cache, and that changes by the minute.
+// mix-growth times both sides of its quotient within one repetition, one after the other. A turn
+// with 10^5 blocks live costs twice as much while other programs on the machine fill the shared
+// cache, and that changes from minute to minute.
 //
-// A mix lives as long as the program: it is filled and turned over once, and each repetition goes
-// on where the last one stopped, once it has warmed up: the cases in between have emptied the
-// caches. malloc stays under 10^5 blocks, which would be 160 GB of address space; from there on it
-// is not run.
+// A mix is made once and lives as long as the program. Each repetition continues from the blocks
+// that the last one left. It first warms up, because the cases run in between have emptied the
+// caches. malloc is run with at most 10^4 blocks: 10^5 would take 160 GB of address space.
 #include <algorithm>
 #include <ctime>
 #include <memory>
@@ -26,8 +26,9 @@ namespace ashlar::bench {
 namespace {
 
 constexpr std::size_t kMallocLiveMax = 10'000;
-/// Twice the blocks leave an eighth of them untouched; what is larger than this does not fit the
-/// caches anyway.
+/// The maximum number of turns of a warm-up. Below it a warm-up makes two turns per block, which
+/// leaves about an eighth of the blocks untouched. A mix that would need more turns does not fit
+/// the caches, so they would not warm it.
 constexpr std::size_t kWarmUpTurnsMax = 200'000;
 
 constexpr std::size_t kFew = 100;
@@ -42,7 +43,7 @@ struct World {
   Mix<Adapter, kHandles> mix;
 };
 
-/// A world that is made when a benchmark first runs in it.
+/// A world that is made when a benchmark first uses it.
 template <class Adapter, Handles kHandles>
 class LazyWorld {
  public:
@@ -60,7 +61,7 @@ class LazyWorld {
   std::unique_ptr<World<Adapter, kHandles>> world_;
 };
 
-/// ns of CPU time a turn.
+/// CPU time per turn, in ns.
 template <class Adapter, Handles kHandles>
 double time_turns(LazyWorld<Adapter, kHandles>& world) {
   World<Adapter, kHandles>& warm = world.warmed_up();
@@ -101,7 +102,7 @@ struct Sizes {
 constexpr Sizes kSizes{"", kMixSizeMax};
 constexpr Sizes kLargeSizes{"-64MiB", kMixLargeSizeMax};
 
-/// The mix with 10^exponent live blocks, of every adapter.
+/// Registers the mix with 10^exponent live blocks for every adapter.
 template <Handles kHandles>
 void register_mix_of(const Sizes& sizes, int exponent) {
   std::size_t live = 1;

@@ -2,10 +2,11 @@
 // all-gathers).
 //
 // A rank keeps its shards. Per layer the whole parameters are gathered into a fresh buffer on the
-// gather stream, one layer ahead of the compute stream, which waits for the gather, uses them,
-// announces its use and frees them at once: the free is long before the use is done, so the buffer
-// is pending. Gradients are made on the compute stream and reduced on a third stream into a shard
-// that the optimizer consumes. The host is never more than two gathers ahead.
+// gather stream, one layer ahead of the compute stream. The compute stream waits for the gather and
+// reads the buffer. The host records that use and frees the buffer as soon as the kernel is
+// enqueued, so the freed buffer is pending. Gradients are made on the compute stream and reduced on
+// a third stream into a shard that the optimizer consumes. The host synchronises with the compute
+// stream after every second layer, which limits the gathers in flight.
 //
 // The shapes are a decoder's: 24 layers of 2048, an embedding at both ends, activations kept for
 // backward.
@@ -55,7 +56,7 @@ class Fsdp {
     return whole;
   }
 
-  /// The compute stream has no more use for the gathered parameters, though it has not come to them
+  /// Frees the gathered parameters once the last kernel that reads them is enqueued; it has not run
   /// yet.
   void reshard(const Block& whole, std::uint32_t layer) {
     recorder_.use(whole, kCompute);

@@ -1,7 +1,8 @@
-// Workload: the generated ones themselves. Everything that replays them trusts that a seed always
-// gives the same file, that the file is well formed, and that the program in it is a lawful caller.
+// Workload: the generated workloads themselves. The suites and benchmarks that replay them rely on
+// three things: a seed always gives the same file, the file is well formed, and the program in it
+// keeps the caller's side of the contract.
 //
-// Does not prove that they resemble what people run: that is argued where each is defined.
+// Does not prove that the workloads resemble real programs; each generator's file says why they do.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -19,7 +20,7 @@ namespace ashlar::bench {
 namespace {
 
 constexpr std::uint32_t kSteps = 5;
-// of the workloads whose steps are single pieces of work
+// for workloads of more than 1000 steps, each of which is short
 constexpr std::uint32_t kSmallSteps = 300;
 
 class Generators : public testing::TestWithParam<Workload> {
@@ -66,7 +67,7 @@ TEST_P(Generators, WriteOpsThatParseToWhatWasRecorded) {
   EXPECT_EQ(parsed.ops, recorder.ops().ops);
 }
 
-/// The simulated GPU tells a caller's fault from the allocator's.
+/// The simulated GPU distinguishes a caller's fault from the allocator's.
 TEST_P(Generators, RecordLawfulProgramsThatTheAllocatorRunsInStepWithItsModel) {
   spec::CacheLockstep::Options options;
   options.factory = props::caching_allocator_factory();
@@ -79,24 +80,27 @@ TEST_P(Generators, RecordLawfulProgramsThatTheAllocatorRunsInStepWithItsModel) {
   EXPECT_EQ(result.ooms, 0u);
 }
 
-/// Walks a program with a clock per stream and one for the host. The world of the test above
-/// forgives what the programs must not do: it announces forgotten uses by itself, and judges reuse,
-/// not two kernels' race on one live block.
+/// Walks a program with a vector clock per stream and one for the host. It finds two faults of a
+/// program that the test above does not: a use that is not announced (the lockstep announces it in
+/// the program's place), and a race of two kernels on one live block (the lockstep judges reuse
+/// only).
 class Clocks {
  public:
-  /// by stream: how much of its work is known done
+  /// By stream: how much of its work is known to come before.
   using Clock = std::map<std::uint64_t, std::uint64_t>;
 
   void record(std::uint64_t event, std::uint64_t stream) { events_[event] = streams_[stream]; }
   void wait(std::uint64_t stream, std::uint64_t event) { merge(streams_[stream], events_[event]); }
   void sync(std::uint64_t event) { merge(host_, events_[event]); }
-  /// Enqueues one piece of work behind all that its stream and the host have seen.
+  /// Enqueues one piece of work, ordered after all work that its stream and the host know of.
+  /// Returns its clock.
   const Clock& enqueue(std::uint64_t stream) {
     Clock& clock = streams_[stream];
     merge(clock, host_);
     ++clock[stream];
     return clock;
   }
+  /// Whether all of `work` comes before what has the clock `by`.
   static bool is_seen(const Clock& by, const Clock& work) {
     return std::all_of(work.begin(), work.end(), [&](const auto& entry) {
       const auto found = by.find(entry.first);
@@ -125,7 +129,7 @@ TEST_P(Generators, OrderEveryAccessBehindTheOnesItDependsOnAndAnnounceOtherStrea
   for (const spec::Op& op : recorder.ops().ops) {
     const std::string text = spec::print_op(op);
     switch (op.slot) {
-      case slot::kAlloc:  // counts as a write on the block's own stream
+      case slot::kAlloc:  // is treated as a write on the block's own stream
         live[op.arg[0]] = {op.arg[2], clocks.enqueue(op.arg[2]), {}, {}, {}};
         break;
       case slot::kKernel: {

@@ -36,7 +36,7 @@ export LC_ALL=C
 page=spec/contract.md
 rooms=(src spec props fuzz bench ci docs cmake .github)
 
-# texts ROOT: the files in which citations are looked for, one a line, relative to ROOT.
+# texts ROOT: the files in which citations are looked for, one per line, relative to ROOT.
 texts() {
   (
     cd "$1"

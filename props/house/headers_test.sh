@@ -31,7 +31,7 @@ compiler=${CXX:-c++}
 generated=
 library=
 
-# public_list ROOT: the entries of ASHLAR_PUBLIC_HEADERS, as paths from src/ashlar, one a line.
+# public_list ROOT: the entries of ASHLAR_PUBLIC_HEADERS, as paths from src/ashlar, one per line.
 public_list() {
   local file
   for file in "$1/src/ashlar/CMakeLists.txt" "$1/src/CMakeLists.txt"; do

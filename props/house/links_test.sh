@@ -64,7 +64,7 @@ references() {
     }' "$@")
 }
 
-# anchors FILE: the anchors of a page, one a line.
+# anchors FILE: the anchors of a page, one per line.
 anchors() {
   awk '
     /^[ \t]*(```|~~~)/ { fenced = !fenced; next }
@@ -105,7 +105,7 @@ normal() {
   echo "${out[*]-}"
 }
 
-# matches PATTERN: is a file or folder of the tree of that form?
+# matches PATTERN: succeeds if a known file or folder matches the pattern.
 matches() {
   local one
   for one in "${!known[@]}"; do
@@ -115,12 +115,12 @@ matches() {
   return 1
 }
 
-# has PATH: does the file or folder exist, a star or a part in capitals standing for any name?
+# has PATH: succeeds if PATH exists; a star, or a part in capitals, matches any name.
 has() {
   local path pattern
   path=$(normal "$1") || return 1
   if [[ -z $path || -n ${known[$path]-} ]]; then return 0; fi
-  # README.md and its like are names.
+  # A page's name in capitals (README.md) is a name, not a placeholder.
   pattern=$(sed -E '/[A-Z]\.md$/! s#(^|/|_|\.)[A-Z][A-Z0-9]+(/|\.|_|$)#\1*\2#g' <<<"$path")
   [[ $pattern == *'*'* ]] && matches "$pattern"
 }
@@ -148,7 +148,8 @@ broken_link() {
   fi
 }
 
-# has_from PAGE PATH: does the path exist relative to the root, the page's folder or one above it?
+# has_from PAGE PATH: succeeds if PATH exists relative to the root, the page's folder, or a folder
+# above that.
 has_from() {
   local base
   base=$(dirname "$1")
@@ -159,7 +160,8 @@ has_from() {
   done
 }
 
-# broken_code PAGE TEXT: prints why a path in backticks is broken, if it is one and is.
+# broken_code PAGE TEXT: prints why TEXT is a broken path; prints nothing if it is no path, or a
+# sound one.
 broken_code() {
   local page=$1 text=$2 word
   if [[ $text == *' '* ]]; then  # a command

@@ -23,7 +23,7 @@ Stream stream_of(std::uint32_t number) {
   return {StreamHandle{number + 1u}, StreamId{number + 1u}, DeviceId{0}};
 }
 
-/// One of few sizes; one of them occurs twice, one is large.
+/// One of seven sizes; 16 is twice as likely as each other size.
 Bytes size_of(std::uint8_t byte) {
   constexpr std::array<std::uint64_t, 8> kSizes{16, 16, 64, 100, 512, 513, 1, 4096};
   return Bytes{kSizes[byte % kSizes.size()]};

@@ -55,21 +55,21 @@ void StreamWorld::wait(std::uint32_t stream, std::uint64_t event) {
 }
 
 void StreamWorld::kernel(std::uint64_t address, std::uint32_t stream) {
-  Held& block = held_[place(address)];
+  Held& block = held_[index_of_held(address)];
   block.users |= only(stream);
   clocks_.enqueue(stream, 0);
   say(number_, "K", block.heap, address, stream);
 }
 
 void StreamWorld::announce(std::uint64_t address, std::uint32_t stream) {
-  Held& block = held_[place(address)];
+  Held& block = held_[index_of_held(address)];
   block.announced |= only(stream);
   say(number_, "N", block.heap, address, stream);
 }
 
 // The allocator.
 
-std::size_t StreamWorld::place(std::uint64_t address) const {
+std::size_t StreamWorld::index_of_held(std::uint64_t address) const {
   for (std::size_t i = 0; i < held_.size(); ++i) {
     if (held_[i].address == address) return i;
   }
@@ -94,7 +94,8 @@ void StreamWorld::take(std::uint32_t heap, std::uint32_t stream, std::uint64_t a
                        std::uint64_t size, std::uint64_t rest, const Request& request) {
   const std::uint64_t end = address + size + rest;
   const std::uint64_t since = stamp_of(address, end);
-  free_.push_back({address, end, since, heap});  // the rest keeps the stamp of the whole
+  // [address, end) gets one stamp, which the rest keeps; close() drops the part that is held now.
+  free_.push_back({address, end, since, heap});
   held_.push_back({address, size, heap, stream, since, 0, 0, false, {}});
   say(number_, "T", heap, address, stream, request.rounded, request.requested,
       size == request.rounded ? 1 : 0);
@@ -108,7 +109,7 @@ void StreamWorld::release(std::size_t held) {
 }
 
 void StreamWorld::give(std::uint64_t address) {
-  const std::size_t at = place(address);
+  const std::size_t at = index_of_held(address);
   Held& block = held_[at];
   say(number_, "G", block.heap, address);
   if (block.others() == 0) return release(at);
@@ -117,7 +118,7 @@ void StreamWorld::give(std::uint64_t address) {
 }
 
 void StreamWorld::settle(std::uint64_t address) {
-  const std::size_t at = place(address);
+  const std::size_t at = index_of_held(address);
   say(number_, "S", held_[at].heap, address);
   release(at);
 }
@@ -178,15 +179,15 @@ std::uint64_t StreamWorld::close(const spec::CacheModel& model,
           hash.add(free.back().stamp);
           continue;
         }
-        const Held& told = held(address);
+        const Held& held_block = held(address);
         StreamSet uses = 0;
         for (const std::uint64_t use : own->second.uses) uses |= only(index_of(streams, use));
         hash.add(own->second.is_pending ? 2 : 1);
         hash.add(own->second.requested);
         hash.add(index_of(streams, own->second.stream));
         hash.add(uses);
-        hash.add(told.since);
-        for (const std::uint64_t place : told.until) hash.add(place);
+        hash.add(held_block.since);
+        for (const std::uint64_t position : held_block.until) hash.add(position);
       }
     }
   }

@@ -3,8 +3,8 @@
 //
 // Purpose: one function for each WorldOp, which prints it; and a hash of the state, which the Dafny
 // side must reach too. The caching model has the segments, the blocks and the announced uses
-// (CacheModel); spec/gpu's Clocks have the order of work. Kept here are the stamps, and what an
-// owner knew when it got its block and when it freed the block.
+// (CacheModel); spec/gpu's Clocks have the order of work. Kept here are the stamps of free bytes,
+// and for each owned block its stamp when it was handed out and the work enqueued by its free.
 // Thread safety: none. REQUIRES: at most 64 streams.
 #pragma once
 
@@ -63,13 +63,13 @@ class StreamWorld {
   void give_back(std::uint32_t heap, std::uint64_t base, std::uint64_t size);
   void adopt(std::uint32_t heap, std::uint32_t to, std::uint64_t base, std::uint64_t size);
 
-  /// May work on that stream touch the block: does its last use by others come before the stream's
-  /// next work?
+  /// Whether the next work of `stream` may touch the block: the work on the heap's stream that
+  /// `since` covers is ordered before it.
   bool may_use(const Held& held, std::uint32_t stream) const {
     return clocks_.before_next_of(held.heap, held.since, stream, 0);
   }
   /// REQUIRES: a live or pending block begins at `address`.
-  const Held& held(std::uint64_t address) const { return held_[place(address)]; }
+  const Held& held(std::uint64_t address) const { return held_[index_of_held(address)]; }
   /// The addresses of pending blocks.
   std::vector<std::uint64_t> pending() const;
 
@@ -90,7 +90,7 @@ class StreamWorld {
     std::uint32_t heap;
   };
 
-  std::size_t place(std::uint64_t address) const;
+  std::size_t index_of_held(std::uint64_t address) const;
   void release(std::size_t held);
   void forget(std::uint64_t lo, std::uint64_t hi);
   std::uint64_t stamp_of(std::uint64_t lo, std::uint64_t hi) const;

@@ -32,8 +32,9 @@ std::size_t AddressSpace::hole_at_or_after(std::uint64_t address) const {
   return static_cast<std::size_t>(it - holes_.begin());
 }
 
-// Looks at the ranges given back lately, newest first. Takes the very address given back, or the
-// end of its hole.
+// Looks at the ranges given back lately, newest first. Takes the address given back, rounded up; if
+// the size does not fit there, the begin of its hole. One time in four it takes instead the highest
+// address of the hole at which the size fits.
 std::optional<Address> AddressSpace::take_recent(std::uint64_t size, std::uint64_t alignment,
                                                  Random& rng) {
   const bool from_top = rng.below(4) == 0;

@@ -1,14 +1,15 @@
 // AddressSpace: which addresses of the simulated machine are handed out, of all devices and the
 // host together (D3).
 //
-// Thread safety: none. Cost: O(number of holes); there is at most one hole more than ranges handed
-// out.
+// Thread safety: none. Cost: O(number of holes); there is at most one hole more than there
+// are ranges handed out.
 // Invariants:
 //   (1) Ranges handed out and holes are disjoint and together are [kFirst, next_); no two holes
 //       touch.
 //   (2) Every address is below 2^47 (user addresses of x86-64 and aarch64) and a multiple of 512.
-//   (3) Adversarial: ranges just given back come out first, at 512-byte alignment, and fresh ranges
-//       often touch the range handed out last. Else: the lowest range aligned to 2 MiB.
+//   (3) Adversarial: ranges just given back come out first five times in eight, at 512-byte
+//       alignment, and fresh ranges often touch the range handed out last. Else: the lowest range
+//       aligned to 2 MiB.
 #pragma once
 
 #include <array>

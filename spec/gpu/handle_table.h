@@ -1,12 +1,14 @@
-// HandleTable: slots behind opaque handles. The values of dead handles come back at once, or never.
+// HandleTable: items behind opaque handles. The value of a dead handle is used again at once, or
+// never.
 //
-// Thread safety: none. Cost: every call O(1); no allocation once the table has reached its size.
+// Thread safety: none. Cost: every call O(1). Allocates only when more handles are live than
+// `usual`, and than ever before.
 // Invariants:
 //   (1) A value's low byte is the table's mark, so that a handle of one kind is never mistaken for
 //       another's.
 //   (2) With recycling, the value removed last is the next one handed out (the worst case for a
-//       user who kept it). Without, a slot's generation is part of the value, and no value comes
-//       twice.
+//       caller that still has the dead handle). Without recycling, a slot's generation is part of
+//       the value, so no value is handed out twice.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +22,20 @@ namespace ashlar::spec {
 template <class T>
 class HandleTable {
  public:
-  /// `usual`: the number of handles up to which nothing has to grow.
+  /// `usual`: up to this number of live handles the table does not grow.
   HandleTable(std::uint8_t mark, bool recycle, std::size_t usual) : mark_(mark), recycle_(recycle) {
     slots_.reserve(usual);
   }
 
-  /// Makes a slot live. Returns its handle. The slot's T is as its last owner left it, or fresh.
+  /// Makes a slot live and returns its handle. The T is as the slot's last user left it; in a new
+  /// slot it is T{}.
   std::uint64_t add() {
     const std::uint32_t index = slots_.add();
     slots_[index].alive = true;
     ++live_;
     return value_of(index);
   }
-  /// The item of the live slot with that handle; nullptr if the handle is dead or foreign.
+  /// The item behind the handle; nullptr if the handle is dead or another table's.
   T* find(std::uint64_t value) {
     const std::uint64_t index = (value >> 8) & 0xffffff;
     if ((value & 0xff) != mark_ || index >= slots_.size() || !slots_[index].alive) return nullptr;

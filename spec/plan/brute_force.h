@@ -38,8 +38,8 @@ LeastPeaks brute_force(const plan::Problem& problem);
 /// as brute_force().
 bool cannot_fit(const plan::Problem& problem, const std::vector<std::uint32_t>& buffers);
 
-/// By space, the most bytes that are live at one time; a group counts as its largest live buffer.
-/// No plan has a lower peak.
+/// By space, the maximum of the bytes that are live at one time; a group counts as its largest live
+/// buffer. No plan has a lower peak.
 std::vector<Bytes> live_peaks(const plan::Problem& problem);
 
 }  // namespace ashlar::spec

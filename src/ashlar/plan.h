@@ -1,7 +1,7 @@
 // Ashlar's planner: problems, plans and their files; recordings of a run; replays of a plan.
 //
-// Purpose: the one header that a user of the planner includes. Names keep their rooms:
-// ashlar::plan::make_plan, ashlar::replay::Replay.
+// Purpose: the one header that a user of the planner includes. Names stay in their rooms'
+// namespaces: ashlar::plan::make_plan, ashlar::replay::Replay.
 // Thread safety: stated for each function and class.
 #pragma once
 

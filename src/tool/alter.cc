@@ -12,7 +12,7 @@ namespace {
 
 using Kind = TraceEvent::Kind;
 
-constexpr std::uint64_t kFar = 64;  // the most events that a free is moved by
+constexpr std::uint64_t kFar = 64;  // the maximum number of events by which a free is moved
 constexpr Bytes kAnySizeMax = 64_MiB;
 
 class Alteration {

@@ -24,8 +24,8 @@ namespace {
 
 constexpr std::uint32_t kOpsPerEvent = 2;
 
-// The whole map is walked at every k-th step. With k near a 32nd of the most live blocks, the walks
-// cost a few times as much as the steps between them.
+// The whole map is walked at every k-th step. With k near a 32nd of the peak of live blocks, the
+// walks cost a few times as much as the steps between them.
 std::uint32_t walk_period(const Trace& trace) {
   std::uint32_t live = 0;
   std::uint32_t most = 0;

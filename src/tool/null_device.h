@@ -1,7 +1,8 @@
 // NullDevice: a device that costs nothing and never runs out, to time an allocator alone.
 //
-// Purpose: addresses come from a counter, events are complete at once, every call succeeds. It checks
-// nothing: trace runs and benchmarks use it to time an allocator that ran on a checked device before.
+// Purpose: addresses come from a counter, events are complete at once, and every call succeeds
+// except those of virtual memory, which give kUnsupported. It checks nothing: trace runs and
+// benchmarks use it to time an allocator that ran on a checked device before.
 // Thread safety: every member from any thread (two atomic counters).
 #pragma once
 

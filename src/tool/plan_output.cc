@@ -53,7 +53,7 @@ Json space_json(const plan::Problem& problem, const PlanAnswer& answer, std::siz
   return json;
 }
 
-/// The most memory that this process has used so far, in bytes.
+/// The peak of this process's memory so far, in bytes.
 std::uint64_t host_bytes_peak() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);

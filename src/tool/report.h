@@ -10,9 +10,9 @@
 
 namespace ashlar::tool {
 
-/// A trace run's part of the report, as JSON text: its figures, the timeline down-sampled to the least
-/// and the most of each bucket, the address map, the marks. Made right after the run, so that a
-/// timeline of millions of events need not be kept.
+/// A trace run's part of the report, as JSON text: its figures, the timeline down-sampled to the
+/// minimum and the maximum of each bucket, the address map, the marks. Made right after the run, so
+/// that a timeline of millions of events need not be kept.
 std::string report_entry(const TraceRunResult& result, const TraceRunOptions& options,
                          const Trace& trace);
 

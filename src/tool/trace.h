@@ -27,9 +27,9 @@ namespace ashlar::tool {
 
 /// The largest allocation of a trace, 1 EiB; the allocator refuses larger ones.
 inline constexpr Bytes kTraceAllocationMax{std::uint64_t{1} << 60};
-/// The longest line.
+/// The maximum length of a line, in bytes.
 inline constexpr std::size_t kTraceLineMax = std::size_t{1} << 20;
-/// The most events and the most streams.
+/// The maximum number of events, and of streams.
 inline constexpr std::size_t kTraceEventsMax = std::size_t{1} << 30;
 inline constexpr std::size_t kTraceStreamsMax = std::size_t{1} << 16;
 

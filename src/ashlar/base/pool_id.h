@@ -20,8 +20,8 @@ enum class PoolId : std::uint8_t {
 inline constexpr unsigned kPools = 2;
 /// Every pool of a heap, in the order in which memory is given back: large segments first.
 inline constexpr std::array<PoolId, kPools> kPoolIds{PoolId::kLarge, PoolId::kSmall};
-/// The most pools that a heap can ever have. A pool's number takes five of the six low bits that
-/// the alignment of a heap leaves free in its address (cache/page_map.h).
+/// The maximum number of pools that a heap can have. A pool's number takes five of the six low bits
+/// that the alignment of a heap leaves free in its address (cache/page_map.h).
 inline constexpr unsigned kPoolsMax = 32;
 
 /// The pool's number, as an index.

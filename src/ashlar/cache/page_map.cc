@@ -35,7 +35,7 @@ PageMap::Found PageMap::find_by_descent(std::uint64_t page) const noexcept {
   return leaf == nullptr ? Found{} : found(*leaf, page);
 }
 
-/// The child in that slot, made if there is none; nullptr if the host has no memory.
+/// The child in that slot, which is made if there is none; nullptr if the host has no memory.
 template <class Child, class... Arguments>
 Child* PageMap::child_of(std::atomic<Child*>& slot, Child*& last_made,
                          Arguments... arguments) noexcept {
@@ -49,12 +49,13 @@ Child* PageMap::child_of(std::atomic<Child*>& slot, Child*& last_made,
   return child;
 }
 
-/// The owner's number, given to it now if one is left; else kWord. Cost: O(numbers given).
-PageMap::Code PageMap::code_of(Owner owner) noexcept {
+/// The owner's number; if it has none yet, it gets one while one is left; else kWord. Cost:
+/// O(numbers given).
+PageMap::PageEntry PageMap::entry_of(Owner owner) noexcept {
   if (owner.is_nobody()) return kNobody;
-  // From the newest: it is what a growing allocator asks for.
-  for (Code code = numbers_given_; code != kNobody; --code) {
-    if (numbered_[code].load(std::memory_order_relaxed) == owner.word()) return code;
+  // From the newest: a growing allocator asks for that one.
+  for (PageEntry entry = numbers_given_; entry != kNobody; --entry) {
+    if (numbered_[entry].load(std::memory_order_relaxed) == owner.word()) return entry;
   }
   if (numbers_given_ + 1 == kWord) return kWord;
   numbers_given_ += 1;
@@ -92,7 +93,7 @@ bool PageMap::make_pair(Leaf& leaf, std::uint64_t page) noexcept {
   pair->made_before = pairs_;
   pairs_ = pair;
   word->store(reinterpret_cast<std::uintptr_t>(pair) | kIsPair, std::memory_order_release);
-  leaf.codes[index_in_leaf(page)].store(kWord, std::memory_order_release);
+  leaf.entries[index_in_leaf(page)].store(kWord, std::memory_order_release);
   return true;
 }
 
@@ -100,9 +101,10 @@ bool PageMap::reserve(Address base, Bytes size, Owner owner) noexcept {
   const std::uint64_t last = base.value() + (size.count() - 1);
   if (last < base.value() || (last >> kAddressBits) != 0) return false;
   const MutexGuard lock(mutex_);
-  const bool has_number = code_of(owner) != kWord;
+  const bool has_number = entry_of(owner) != kWord;
   const std::uint64_t end = last >> kPageBits;
-  // Every leaf once; where the owner needs words, every 64 pages that have their words together.
+  // Visits every leaf once; if the owner needs words, every group of 64 pages whose words are
+  // allocated together.
   const std::uint64_t step = has_number ? kLeafPages : kWordsPages;
   for (std::uint64_t page = base.value() >> kPageBits; page <= end;) {
     Inner* inner = child_of(root_[index(page, 2)], inners_);
@@ -121,7 +123,7 @@ bool PageMap::reserve(Address base, Bytes size, Owner owner) noexcept {
 void PageMap::set(const DeviceSegment& segment, Owner owner) noexcept {
   const std::uint64_t last = segment.base.value() + (segment.size.count() - 1);
   const MutexGuard lock(mutex_);
-  const Code code = code_of(owner);
+  const PageEntry entry = entry_of(owner);
   for (std::uint64_t page = segment.base.value() >> kPageBits; page <= last >> kPageBits; ++page) {
     Leaf* leaf = leaf_of(page);
     ASHLAR_ASSERT(leaf != nullptr, "page map: range was not reserved");
@@ -130,15 +132,15 @@ void PageMap::set(const DeviceSegment& segment, Owner owner) noexcept {
     const bool is_second = begins_inside(segment.base, page);
     ASHLAR_ASSERT(pair != nullptr || !is_second,
                   "page map(1): no room was made for a second owner");
-    ASHLAR_ASSERT(word != nullptr || code != kWord,
+    ASHLAR_ASSERT(word != nullptr || entry != kWord,
                   "page map(1): no room was made for an owner without a number");
     if (pair != nullptr) {
       (is_second ? pair->second : pair->first).store(owner.word(), std::memory_order_release);
     } else {
-      if (code == kWord) word->store(owner.word(), std::memory_order_release);
-      leaf->codes[index_in_leaf(page)].store(code, std::memory_order_release);
+      if (entry == kWord) word->store(owner.word(), std::memory_order_release);
+      leaf->entries[index_in_leaf(page)].store(entry, std::memory_order_release);
     }
-    // Every free reads it, so it is written only to change it.
+    // Every free reads the slot, so it is written only if it changes.
     std::atomic<const Leaf*>& slot = cached_leaf(leaf->number);
     if (slot.load(std::memory_order_relaxed) != leaf) slot.store(leaf, std::memory_order_release);
   }

@@ -1,17 +1,18 @@
 // From any address to the heap that holds it, without a lock.
 //
-// Purpose: free(p) must find p's heap without a lock that streams share (row DEV-20's 67 sharded
-// maps, ours: none). A radix tree over pages of 2 MiB: leaves of 4096 pages (8 GiB) under three
-// levels of 256, which covers 57-bit addresses; small nodes, because an allocator that holds one
-// segment pays for a node of each level. A direct-mapped cache of leaves, indexed by the low bits
-// of their numbers, covers 256 GiB: a free then reaches its lock by three dependent loads, not five
-// (measured: 5 % of a free with 10^4 blocks live). A page's entry is one byte, the number of its
-// owner: it is the first cache miss of a free, and 160 GB of blocks take 80 KB of bytes (measured:
-// a word per page cost a tenth of a free with 10^5 blocks live). Segments are at least a page long
-// but need not be page aligned (the driver promises 256 bytes), so a page has at most two owners:
-// of the segment that covers its first byte, and of the one that begins later inside it. A page
-// inside which a segment begins, and a page of an owner that came after all numbers were given,
-// also has a word, made for 64 pages at a time.
+// Purpose: free(p) must find p's heap without a lock that streams share. PyTorch shards such a map
+// over 67 locks; this one has none for readers (row DEV-20). A radix tree over pages of 2 MiB:
+// leaves of 4096 pages (8 GiB) under three levels of 256, which covers 57-bit addresses; small
+// nodes, because an allocator that holds one segment pays for a node of each level. A direct-mapped
+// cache of leaves, indexed by the low bits of their numbers, covers 256 GiB: a free then reaches
+// its lock by three dependent loads, not five (measured: 5 % of a free with 10^4 blocks live). A
+// page's entry is one byte, the number of its owner: it is the first cache miss of a free, and 160
+// GB of blocks take 80 KB of bytes (measured: a word per page cost a tenth of a free with 10^5
+// blocks live). Segments are at least a page long but need not be page aligned (the driver promises
+// 256 bytes), so a page has at most two owners: of the segment that covers its first byte, and of
+// the one that begins later inside it. A page needs a word as well in two cases: a segment begins
+// inside it, or its owner has no number because all 254 are given. Words are allocated for 64 pages
+// at a time.
 // Thread safety: find() from any thread, lock-free; reserve/insert/erase are serialised by the
 // map's own mutex.
 //
@@ -38,7 +39,7 @@ namespace ashlar::inline v0::cache {
 
 class StreamHeap;
 
-/// Who holds a range: a heap, and which of its pools. One word, so that readers need no lock.
+/// The owner of a range: a heap, and one of its pools. One word, so that readers need no lock.
 class Owner {
  public:
   constexpr Owner() = default;
@@ -89,7 +90,7 @@ class PageMap {
   PageMap(const PageMap&) = delete;
   PageMap& operator=(const PageMap&) = delete;
 
-  /// The at most two segments' owners on the page of an address.
+  /// The owners of the segments on an address's page, at most two.
   struct Found {
     Owner first;
     Owner second;
@@ -105,8 +106,8 @@ class PageMap {
     return (a.value() >> kAddressBits) == 0 ? find_by_descent(page) : Found{};
   }
 
-  /// Makes what a segment of that owner at [base, base + size) needs. False when the host has no
-  /// memory or the address is beyond 57 bits.
+  /// Makes the nodes, words and pairs that a segment of that owner at [base, base + size) needs.
+  /// False if the host has no memory or the range is beyond 57 bits.
   bool reserve(Address base, Bytes size, Owner owner) noexcept ASHLAR_EXCLUDES(mutex_);
   /// Enters a segment under its owner, or its new owner. REQUIRES: reserve() succeeded for both.
   /// Never allocates.
@@ -123,11 +124,10 @@ class PageMap {
   static constexpr std::uint64_t kFanOut = std::uint64_t{1} << kLevelBits;
   static constexpr std::uint64_t kLeafCacheSize = 32;
 
-  /// What a page's byte says.
-  using Code = std::uint8_t;
-  static constexpr Code kNobody = 0;
-  /// look at the page's word; the codes between are owners' numbers
-  static constexpr Code kWord = 255;
+  /// A page's byte: kNobody, an owner's number, or kWord.
+  using PageEntry = std::uint8_t;
+  static constexpr PageEntry kNobody = 0;
+  static constexpr PageEntry kWord = 255;  ///< the page's word says who owns it
 
   /// An owner's word, or a pair's address with kIsPair.
   using Word = std::atomic<std::uintptr_t>;
@@ -144,7 +144,7 @@ class PageMap {
     Words* made_before = nullptr;
   };
   struct Leaf {
-    std::array<std::atomic<Code>, kLeafPages> codes{};
+    std::array<std::atomic<PageEntry>, kLeafPages> entries{};
     std::array<std::atomic<Words*>, kLeafPages / kWordsPages> words{};
     const std::uint64_t number;  ///< its pages' numbers, without the bits that choose an entry
     Leaf* made_before = nullptr;
@@ -165,16 +165,16 @@ class PageMap {
   static std::uint64_t index_in_leaf(std::uint64_t page) noexcept {
     return page & (kLeafPages - 1);
   }
-  /// Does a segment at `base` begin inside the page, after its first byte? REQUIRES: the page is
-  /// one of the segment's.
+  /// Whether a segment at `base` begins inside the page, after the page's first byte. REQUIRES: the
+  /// page is one of the segment's.
   static bool begins_inside(Address base, std::uint64_t page) noexcept {
     return (page << kPageBits) < base.value();
   }
   Found found(const Leaf& leaf, std::uint64_t page) const noexcept {
-    const Code code = leaf.codes[index_in_leaf(page)].load(std::memory_order_acquire);
-    if (code == kWord) [[unlikely]]
+    const PageEntry entry = leaf.entries[index_in_leaf(page)].load(std::memory_order_acquire);
+    if (entry == kWord) [[unlikely]]
       return found_in_words(leaf, page);
-    return {Owner::from_word(numbered_[code].load(std::memory_order_relaxed)), Owner{}};
+    return {Owner::from_word(numbered_[entry].load(std::memory_order_relaxed)), Owner{}};
   }
   static Pair* pair_of(std::uintptr_t word) noexcept {
     return (word & kIsPair) != 0 ? reinterpret_cast<Pair*>(word & ~kIsPair) : nullptr;
@@ -187,18 +187,18 @@ class PageMap {
   }
   Found find_by_descent(std::uint64_t page) const noexcept;
   static Found found_in_words(const Leaf& leaf, std::uint64_t page) noexcept;
-  /// nullptr where there is none.
+  /// nullptr if there is none.
   Leaf* leaf_of(std::uint64_t page) const noexcept;
   template <class Child, class... Arguments>
   static Child* child_of(std::atomic<Child*>& slot, Child*& last_made,
                          Arguments... arguments) noexcept;
-  Code code_of(Owner owner) noexcept ASHLAR_REQUIRES(mutex_);
+  PageEntry entry_of(Owner owner) noexcept ASHLAR_REQUIRES(mutex_);
   static Word* word_of(const Leaf& leaf, std::uint64_t page) noexcept;
   Word* make_word(Leaf& leaf, std::uint64_t page) noexcept ASHLAR_REQUIRES(mutex_);
   bool make_pair(Leaf& leaf, std::uint64_t page) noexcept ASHLAR_REQUIRES(mutex_);
   void set(const DeviceSegment& segment, Owner owner) noexcept ASHLAR_EXCLUDES(mutex_);
 
-  /// where a segment was entered or taken out last
+  /// the leaves in which a segment was entered or taken out last
   std::array<std::atomic<const Leaf*>, kLeafCacheSize> leaf_cache_{};
   std::array<Word, kWord> numbered_ ASHLAR_UNGUARDED{};  ///< owners by number; [kNobody] stays 0
   std::array<std::atomic<Inner*>, kFanOut> root_{};
@@ -209,7 +209,7 @@ class PageMap {
   Leaf* leaves_ ASHLAR_GUARDED_BY(mutex_) = nullptr;
   Words* words_ ASHLAR_GUARDED_BY(mutex_) = nullptr;
   Pair* pairs_ ASHLAR_GUARDED_BY(mutex_) = nullptr;
-  Code numbers_given_ ASHLAR_GUARDED_BY(mutex_) = 0;
+  PageEntry numbers_given_ ASHLAR_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace ashlar::inline v0::cache

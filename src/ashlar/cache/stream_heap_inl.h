@@ -1,7 +1,8 @@
 // Taking and releasing a block: the part of a hit and of a plain free that a heap does.
 //
-// Always inline: with a call less at each step a pair costs three quarters. Included by the front
-// door, and by stream_heap.cc, which gives the slow paths their out-of-line copies.
+// Always inline: without a function call at each step a pair of both takes a quarter less time.
+// Included by the front door, and by stream_heap.cc, which gives the slow paths their out-of-line
+// copies.
 // Thread safety and invariants: stream_heap.h.
 #pragma once
 
@@ -32,7 +33,7 @@ constexpr PoolId other_pool(PoolId pool) noexcept {
   const block::PoolCounts& other = pool(other_pool(request.pool)).counts();
   stats.on_allocate(request.pool, got, request.requested, in.counts(), other);
   const Bytes rest = had - got;
-  if (was_whole && rest != Bytes{}) {  // the rest is a split from now on
+  if (was_whole && rest != Bytes{}) {  // from now on the segment is split
     stats.on_split(request.pool, rest, true, in.counts(), other);
   }
   if (owner != nullptr) {
@@ -46,7 +47,8 @@ constexpr PoolId other_pool(PoolId pool) noexcept {
 
 [[gnu::always_inline]] inline Address StreamHeap::take_fit(const Request& request,
                                                            const Config& config) noexcept {
-  // Before the search: what that has read need not be read again.
+  // reserve_nodes() comes before the search: after it, the compiler would read again what the
+  // search has read.
   if (!reserve_nodes(1)) return Address{};
   block::BlockPool& in = pool(request.pool);
   const block::BlockIndex block = in.best_fit(request.size, request.fit_end);
@@ -59,7 +61,7 @@ inline void StreamHeap::release(PoolId which, block::BlockIndex block) noexcept 
   const Bytes size = in.size(block);
   const std::uint64_t free_blocks = counts.blocks[kFree];
   const block::BlockIndex merged = in.release(block, clock.stamp_release());
-  if (in.is_whole(merged)) return;  // so the segment has no split any more
+  if (in.is_whole(merged)) return;  // the segment is not split any more
   const bool is_one_more = counts.blocks[kFree] > free_blocks;
   stats.on_split(which, size, is_one_more, counts, pool(other_pool(which)).counts());
 }

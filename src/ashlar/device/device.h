@@ -16,7 +16,7 @@
 //       returned address may be handed out again.
 //   D4  segment_free and page_unmap may be called only when every kernel that uses the range is
 //       done. They are not ordered with any stream and are not a fence: a caller may not rely on a
-//       synchronising side effect (design: page-remapping, "Order").
+//       synchronising side effect (docs/moving-pages.md, "Order").
 //   D5  event_record makes the event stand for the work enqueued on the stream before it, and
 //       replaces what the event stood for. event_query returns ok when that work is done, kNotReady
 //       before that, and ok for an event that was never recorded.

@@ -1,5 +1,5 @@
-// HostDevice: streams, events, pinned memory and information. Keeps clauses D1, D2, D5 and D7
-// (device.h); D6 and D8 do not arise on a CPU.
+// HostDevice: streams, events, pinned memory and memory information. Keeps clauses D1, D2, D5 and
+// D7 (device.h); D6 and D8 do not arise on a CPU.
 #include <sys/mman.h>
 #include <unistd.h>
 

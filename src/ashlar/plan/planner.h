@@ -29,8 +29,8 @@ struct PlanOptions {
   std::optional<std::chrono::nanoseconds> time_limit;
   /// Steps of search for each space, some nanoseconds each; not limited if unset.
   std::optional<std::uint64_t> work;
-  /// The most threads to use, the caller's among them. They make planning faster, and change no
-  /// answer that is solved or limited by work alone.
+  /// The maximum number of threads to use, the caller's among them. More threads make planning
+  /// faster; they change no answer that is solved or limited by work alone.
   unsigned threads = 1;
   /// A plan to start from: offsets in bytes, by buffer. Its buffers are moved down first. It is
   /// ignored in a space where it is not valid. Not owned; null for none.
@@ -46,7 +46,7 @@ struct PlanOptions {
 /// is set; warm_start, if given, has an offset for each buffer.
 ///
 /// Cost: O(n log n) for the first answer; then what the options permit. Host memory: up to 400 bytes
-/// a buffer, and 100 MB for an instance that is searched; both for each thread.
+/// per buffer, and 100 MB for an instance that is searched; both for each thread.
 /// Throws std::bad_alloc if host memory runs out, and what `progress` throws.
 /// Thread safety: any number of calls at the same time.
 ASHLAR_API Plan make_plan(const Problem& problem, const PlanOptions& options);

@@ -42,9 +42,9 @@ inline constexpr Bytes kNowhere = Bytes::max();
 inline constexpr std::uint32_t kNoGroup = 0xffffffffu;
 /// The bound of offsets, sizes and their sums: 2^62 bytes.
 inline constexpr Bytes kPlanBytesMax{std::uint64_t{1} << 62};
-/// The most buffers of a problem.
+/// The maximum number of buffers of a problem.
 inline constexpr std::uint32_t kBuffersMax = 1u << 28;
-/// The most gaps of a problem.
+/// The maximum number of gaps of a problem.
 inline constexpr std::uint32_t kGapsMax = 1u << 30;
 
 /// What has to be placed.
@@ -97,7 +97,7 @@ struct ProblemFault {
 ///     buffers or none (the fault then names no buffer);
 ///   - each buffer: its life and size are not empty, no number is above its bound, the alignment is
 ///     a power of two, the pin is aligned, gaps, space and group exist;
-///   - the sum of all sizes, each with the most that its alignment can waste, and of the highest
+///   - the sum of all sizes, each with the maximum that its alignment can waste, and of the highest
 ///     pinned end is at most kPlanBytesMax;
 ///   - each group: one space, at most one pin, which is aligned for all its buffers;
 ///   - pinned buffers that conflict do not overlap.

@@ -33,7 +33,7 @@
 
 namespace ashlar::inline v0::plan {
 
-/// The most characters of an id or name.
+/// The maximum number of characters of an id or name.
 inline constexpr std::size_t kCsvNameMax = 1024;
 
 /// What a CSV file holds.

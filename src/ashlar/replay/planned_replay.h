@@ -1,4 +1,4 @@
-// The one implementation of Replay: the row of recorded events, and a cursor.
+// The one implementation of Replay: the sequence of recorded events, and a cursor.
 //
 // Thread safety and invariants: replay.h. The rule that decides each request: replay_rule.h.
 #pragma once

@@ -34,7 +34,8 @@ class ASHLAR_API Route : public Upstream {
 /// What a program allocates through: chooses a route for each call.
 class ASHLAR_API Router final : public Upstream {
  public:
-  /// The most routes that are attached, and the most streams that have guards, at the same time.
+  /// The maximum number of routes attached at the same time, and of streams that have guards at the
+  /// same time.
   static constexpr std::size_t kRoutesMax = 64;
 
   /// `base` serves every request that has no route. It outlives the router, and the router outlives

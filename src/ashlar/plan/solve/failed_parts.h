@@ -3,7 +3,7 @@
 // Thread safety: none.
 //
 // A new key may replace an older one. A replaced key costs repeated search and never a wrong
-// answer. A key is 128 bits of hash: two different states with the same key are less likely than a
+// answer. A key is 128 bits of hash: two different parts with the same key are less likely than a
 // hardware error.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace ashlar::inline v0::plan::solve {
 class FailedParts {
  public:
   struct Key {
-    std::uint64_t place = 0;
+    std::uint64_t bucket = 0;  ///< its low bits choose the bucket
     std::uint64_t check = 0;
   };
   /// Sets the capacity of the following calls. A part that failed within some capacity also fails
@@ -27,7 +27,7 @@ class FailedParts {
   void begin(Units capacity) { capacity_ = capacity; }
   bool holds(Key key) const {
     if (entries_.empty()) return false;
-    const std::size_t at = key.place & (entries_.size() - 1);
+    const std::size_t at = key.bucket & (entries_.size() - 1);
     return is_same(entries_[at], key) || is_same(entries_[at ^ 1], key);
   }
   void add(Key key) {
@@ -45,11 +45,11 @@ class FailedParts {
   static constexpr std::size_t kEntriesMax = std::size_t{1} << 20;  ///< 24 MiB
 
   bool is_same(const Entry& entry, const Key& key) const {
-    return entry.key.place == key.place && entry.key.check == key.check &&
+    return entry.key.bucket == key.bucket && entry.key.check == key.check &&
            entry.capacity >= capacity_;
   }
   void put(const Entry& entry) {
-    const std::size_t at = entry.key.place & (entries_.size() - 1);
+    const std::size_t at = entry.key.bucket & (entries_.size() - 1);
     entries_[at ^ 1] = entries_[at];
     entries_[at] = entry;
   }

@@ -112,7 +112,7 @@ bool SkylineSearch::search_part(Part part) {
 FailedParts::Key SkylineSearch::key_of(Part part) const {
   FailedParts::Key key{0, 0};
   const auto add = [&key](std::uint64_t word) {
-    key.place ^= word;
+    key.bucket ^= word;
     key.check += (word * 0x9e3779b97f4a7c15u) ^ (word >> 29);
   };
   state_.for_unplaced_in(part, [&](ItemIndex index) { add(instance_.key[index]); });

@@ -37,10 +37,10 @@ namespace ashlar::inline v0::plan::solve {
 
 class SkylineSearch {
  public:
-  /// The most items to place: each is a level of the recursion, and the levels have to fit a
-  /// thread's stack.
+  /// The maximum number of items to place: each is a level of the recursion, and the levels have to
+  /// fit a thread's stack.
   static constexpr ItemIndex kItemsMax = 3'000;
-  /// The greatest sum of all items' widths in sections: beyond it the tables take over 100 MB.
+  /// The maximum sum of all items' widths in sections: beyond it the tables take over 100 MB.
   static constexpr std::uint64_t kCoverMax = 1u << 24;
   /// Whether the instance is within both limits. Cost: O(pieces).
   static bool can_search(const Items& items);

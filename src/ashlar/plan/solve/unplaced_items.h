@@ -1,8 +1,8 @@
 // The items that a valley fill has not placed yet: finds one that lives wholly within a valley.
 //
-// Thread safety: none. Cost: O(log n) a call, with one exception: to find the best item takes longer
-// where many items begin in the valley and end beyond it. All such looks together are bounded; once
-// the bound is reached, the first item is taken instead of the best.
+// Thread safety: none. Cost: O(log n) per call, with one exception: to find the best item takes
+// longer where many items begin in the valley and end beyond it. All such searches together are
+// bounded; once the bound is reached, the first item is taken instead of the best.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ namespace ashlar::inline v0::plan::solve {
 /// Fills `*offsets`, by item, and returns the peak. Gives up and returns stop_at as soon as the peak
 /// cannot be below that, or `stop` (if given) is met; then the offsets are meaningless.
 /// Cost: O(n log n), and with pins O(log^2 n) more for each item and each pin that it waits for; 60
-/// bytes an item.
+/// bytes per item.
 Units valley_fill(const Items& items, const FillOrder& order, Units stop_at,
                   const StopCondition* stop, std::vector<Units>* offsets);
 
