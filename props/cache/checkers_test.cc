@@ -639,5 +639,101 @@ TEST(Checkers, C10sHashTellsTwoRunsWithDifferentAddressesApart) {
   EXPECT_NE(hash(false), hash(true));
 }
 
+/// Answers every question about an event with "not done": to the judge, an allocator that never
+/// asks.
+class DeafDevice final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Status event_query(EventHandle event) noexcept override {
+    static_cast<void>(ForwardingDevice::event_query(event));
+    return {Code::kNotReady, "planted"};
+  }
+};
+struct NeverAsks : ForwardingSubject {
+  NeverAsks(std::shared_ptr<spec::CacheSubject> inner, std::span<device::Device* const> devices)
+      : ForwardingSubject(std::move(inner), devices) {
+    std::vector<device::Device*> deaf;
+    for (device::Device* device : devices) {
+      deaf_.push_back(std::make_unique<DeafDevice>(*device));
+      deaf.push_back(deaf_.back().get());
+    }
+    inner_ = caching_allocator_factory()(deaf, "").value();
+  }
+  ~NeverAsks() override { inner_.reset(); }
+  std::vector<std::unique_ptr<DeafDevice>> deaf_;
+};
+TEST(Checkers, C27FiresWhenMemoryWhoseWorkIsDoneDoesNotComeBack) {
+  const char* const used_by_a_dead_stream =
+      "stream s1 d0\nalloc p1 30MiB s0\nuse p1 s1\nretire s1\nfree p1\ndrain d0\n"
+      "alloc p2 30MiB s0\n";
+  EXPECT_EQ(dense_clause<NeverAsks>(used_by_a_dead_stream), "C27");
+  const char* const left_by_a_dead_stream =
+      "stream s1 d0\nalloc p1 30MiB s1\nfree p1\nretire s1\ndrain d0\nalloc p2 30MiB s0\n";
+  EXPECT_EQ(dense_clause<NeverAsks>(left_by_a_dead_stream), "C27");
+}
+
+struct TrimsNothing : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Status trim(DeviceId device) override {
+    const Status trimmed = inner_->trim(device);
+    return trimmed.is_ok() ? Status{Code::kNotReady, "planted"} : Status::ok();
+  }
+};
+TEST(Checkers, C28FiresOnATrimThatDoesNotKnowWorkIsDoneOrHidesARefusal) {
+  EXPECT_EQ(clause<TrimsNothing>("alloc p0 30MiB s0\nfree p0\ndrain d0\ntrim d0\n", "wait_ms:0"),
+            "C28");
+  EXPECT_EQ(clause<TrimsNothing>(
+                "alloc p0 30MiB s0\nfree p0\ndrain d0\nfail segment-free 1 once\ntrim d0\n"),
+            "C28");
+}
+
+/// Gives each try its own wait.
+struct TriesTwice : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
+    const Result<Address> got = inner_->allocate(size, stream, account);
+    return got.code() == Code::kOutOfMemory ? inner_->allocate(size, stream, account) : got;
+  }
+};
+TEST(Checkers, C30FiresOnACallThatWaitsForLongerThanIsPermitted) {
+  std::string ops = "conf wait_ms:3\ndevice d0 64MiB\nstream s1 d0\nalloc p1 40MiB s0\n";
+  for (int i = 0; i < 20; ++i) ops += "kernel s1 p1 rw\n";
+  ops += "free-on p1 s1\nalloc p2 50MiB s0\n";
+  spec::CacheLockstep::Options slow = broken<TriesTwice>();
+  slow.machine.entries_per_ms = 1;
+  EXPECT_EQ(failing_clause(slow, ops), "C30");
+  slow.factory = caching_allocator_factory();
+  EXPECT_EQ(failing_clause(slow, ops), "");
+}
+
+/// Takes note of the stream of a use before it looks at the address.
+struct NotesRefusedStreams : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  std::uint64_t noted = 0;
+  Status record_use(Address address, const Stream& stream) override {
+    const Status used = inner_->record_use(address, stream);
+    noted += !used.is_ok();
+    return used;
+  }
+  Status stats(DeviceId device, DeviceStats* out) override {
+    const Status got = ForwardingSubject::stats(device, out);
+    out->streams += noted;
+    return got;
+  }
+};
+/// Answers a stale name of a stream as if it were the stream's.
+struct ServesDeadNames : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Status end_capture(const Stream&) override { return Status::ok(); }
+};
+TEST(Checkers, C32FiresOnARefusedCallThatLeavesARecord) {
+  EXPECT_EQ(failing_clause(broken<NotesRefusedStreams>(),
+                           "stream s1 d0\nalloc p0 512 s0\nfree p0\nuse-stale p0 s1\n"),
+            "C32");
+  EXPECT_EQ(failing_clause(broken<ServesDeadNames>(),
+                           "stream s1 d0\nalloc p0 512 s1\nfree p0\nretire s1\nname-dead s1 0\n"),
+            "C16");
+}
+
 }  // namespace
 }  // namespace ashlar::props

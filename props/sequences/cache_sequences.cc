@@ -131,6 +131,8 @@ class Writer {
       case 10: {
         if (!shape_.has_dead_streams) return;
         const std::uint64_t s = stream();
+        if (shape_.has_misuse && random_.one_in(4))
+          return put(slot::kNameDead, {s, random_.below(4)});
         put(random_.one_in(3) ? slot::kStreamDestroy : slot::kStreamRetire, {s});
         return put(slot::kStreamCreate, {s, device()});
       }

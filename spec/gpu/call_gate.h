@@ -32,6 +32,7 @@ class CallGate {
 
   void fail(device::CallKind kind, std::uint64_t n, FailMode mode, Code code);
   void heal() { plans_.clear(); }
+  bool has_plans() const { return !plans_.empty(); }
   void tear_down() { torn_down_ = true; }
 
   /// A blocking call has to wait.

@@ -79,6 +79,11 @@ Code SimControl::usual_failure(device::CallKind kind) {
   }
 }
 
+bool SimControl::has_planned_failures() const {
+  const std::lock_guard<std::mutex> lock(machine_.mutex());
+  return machine_.state().gate.has_plans();
+}
+
 void SimControl::heal() {
   const Lock lock(machine_.mutex());
   machine_.state().gate.heal();

@@ -48,6 +48,8 @@ class SimControl {
   static Code usual_failure(device::CallKind kind);
   /// No more planned failures.
   void heal();
+  /// Is any failure still planned?
+  bool has_planned_failures() const;
   /// D8: from now on every call on that device answers kDeviceLost; its pending work is gone.
   void lose(DeviceId id);
   /// D8: from now on every call on any device answers kTornDown, and is a fault (C25).

@@ -163,8 +163,7 @@ void CacheLockstep::trim_all() {
   for (std::uint32_t i = 0; i < witnesses_.size(); ++i) {
     if (!model_->verdict().is_good() || model_->end_of(device_id(i)) != Code::kOk) continue;
     static_cast<void>(gpu_->drain_all());
-    model_->note_quiet(world_->is_quiet());
-    model_->begin(device_id(i));
+    model_->begin(device_id(i), is_quiet(*gpu_));
     const Status trimmed = subject_->trim(device_id(i));
     model_->judge_trim(trimmed);
     if (trimmed.is_ok() && model_->verdict().is_good()) model_->judge_empty(device_id(i));

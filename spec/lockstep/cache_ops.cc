@@ -146,8 +146,7 @@ void run_teardown(CacheWorld& world, const Op&) { world.gpu().tear_down(); }
 
 void run_trim(CacheWorld& world, const Op& op) {
   if (!world.has_device(op.arg[0])) return world.skip();
-  world.model().note_quiet(world.is_quiet());
-  world.model().begin(device_id(op.arg[0]));
+  world.model().begin(device_id(op.arg[0]), is_quiet(world.gpu()));
   world.model().judge_trim(world.answered(world.subject().trim(device_id(op.arg[0]))));
 }
 
@@ -218,6 +217,8 @@ void run_use_stale(CacheWorld& world, const Op& op) {
   world.model().judge_use(pointer.address, stream, world.answered(used));
 }
 
+void run_name_dead(CacheWorld& world, const Op& op) { world.name_dead(op.arg[0], op.arg[1]); }
+
 // Expectations.
 
 void expect(CacheWorld& world, bool holds, const std::string& text) {
@@ -283,6 +284,7 @@ constexpr std::array<OpHandler, 256> make_table() {
   table[slot::kResetPeaks].run = run_reset_peaks;
   table[slot::kUseStale].run = run_use_stale;
   table[slot::kLag].run = run_lag;
+  table[slot::kNameDead].run = run_name_dead;
   table[slot::kExpect].run = run_expect;
   table[slot::kExpectSame].run = run_expect_same;
   table[slot::kExpectLive].run = run_expect_live;

@@ -15,7 +15,7 @@ CacheWorld::CacheWorld(SimGpu& gpu, CacheSubject& subject, CacheModel& model, bo
 }
 
 std::uint32_t CacheWorld::stream(std::uint64_t name) {
-  const std::uint32_t bound = stream_names_[name];
+  const std::uint32_t bound = stream_names_[name].alive;
   return bound == 0 ? kNoStream : bound - 1;
 }
 
@@ -24,9 +24,9 @@ bool CacheWorld::any_capture() const {
                      [](const StreamSlot& slot) { return slot.is_capturing; });
 }
 
-bool CacheWorld::is_quiet() const {
-  for (std::uint32_t i = 0; i < gpu_.device_count(); ++i) {
-    if (gpu_.pending(device_id(i)) != 0) return false;
+bool is_quiet(const SimGpu& gpu) {
+  for (std::uint32_t i = 0; i < gpu.device_count(); ++i) {
+    if (gpu.pending(device_id(i)) != 0) return false;
   }
   return true;
 }
@@ -36,8 +36,7 @@ bool CacheWorld::is_quiet() const {
 void CacheWorld::allocate(std::uint64_t name, std::uint64_t size, std::uint32_t s) {
   const Stream& on = streams_[s].stream;
   cache::OutOfMemory account;
-  model_.note_quiet(is_quiet());
-  model_.begin(on.device);
+  model_.begin(on.device, is_quiet(gpu_));
   const Result<Address> got = subject_.allocate(Bytes{size}, on, &account);
   static_cast<void>(answered(got.status()));
   ooms_ += got.code() == Code::kOutOfMemory;
@@ -49,6 +48,7 @@ void CacheWorld::allocate(std::uint64_t name, std::uint64_t size, std::uint32_t 
   if (block == nullptr) return;
   gpu_.on_allocate(tag, got.value(), Bytes{block->size}, on);
   pointers_[name] = {Pointer::kLive, s, address, block->size, tag};
+  streams_[s].has_allocated = true;
   if (touches_) launch(s, name, Access::kWrite);
 }
 
@@ -97,6 +97,35 @@ void CacheWorld::free_wrongly(std::uint64_t address, DeviceId device) {
   model_.judge_free(address, nullptr, answered(subject_.free(Address{address})));
 }
 
+void CacheWorld::name_dead(std::uint64_t name, std::uint64_t kind) {
+  const std::uint32_t ended = stream_names_[name].ended;
+  if (ended == 0) return skip();
+  const Stream dead = streams_[ended - 1].stream;
+  constexpr Address kForeign{std::uint64_t{1} << 46};
+  // Only then is the device asked whom the handle names; and a device that fails cannot say it.
+  const bool is_known =
+      !gpu_.has_planned_failures() &&
+      std::any_of(streams_.begin(), streams_.end(), [&dead](const StreamSlot& slot) {
+        return slot.is_alive && slot.has_allocated && slot.stream.handle == dead.handle &&
+               slot.stream.device == dead.device;
+      });
+  model_.begin(dead.device);
+  switch (kind % 4 == 3 && !is_known ? 0 : kind % 4) {
+    case 0: return model_.judge_named_dead(answered(subject_.end_capture(dead)), Code::kNotFound);
+    case 1:
+      return model_.judge_named_dead(answered(subject_.record_use(kForeign, dead)),
+                                     Code::kUnknownPointer);
+    case 2:
+      return model_.judge_named_dead(answered(subject_.free_on(kForeign, dead)),
+                                     Code::kUnknownPointer);
+    default: {
+      cache::OutOfMemory account;
+      const Result<Address> got = subject_.allocate(Bytes{4096}, dead, &account);
+      return model_.judge_named_dead(answered(got.status()), Code::kInvalidHandle);
+    }
+  }
+}
+
 void CacheWorld::launch(std::uint32_t s, std::uint64_t name, Access access) {
   const Pointer pointer = pointers_[name];
   if (s != pointer.stream) {
@@ -119,8 +148,8 @@ void CacheWorld::launch(std::uint32_t s, std::uint64_t name, Access access) {
 void CacheWorld::create_stream(std::uint64_t name, DeviceId device) {
   const Result<Stream> made = gpu_.create_stream(device);
   if (!made.is_ok()) return skip();
-  streams_.push_back({made.value(), false});
-  stream_names_[name] = static_cast<std::uint32_t>(streams_.size());
+  streams_.push_back({.stream = made.value()});
+  stream_names_[name].alive = static_cast<std::uint32_t>(streams_.size());
 }
 
 void CacheWorld::end_stream(std::uint32_t s, std::uint64_t name, bool is_announced) {
@@ -142,7 +171,8 @@ void CacheWorld::end_stream(std::uint32_t s, std::uint64_t name, bool is_announc
     model_.lost_stream(stream.id.value());
   }
   static_cast<void>(gpu_.destroy_stream(stream));
-  stream_names_[name] = 0;
+  streams_[s].is_alive = false;
+  stream_names_[name] = {.alive = 0, .ended = s + 1};
 }
 
 void CacheWorld::begin_capture(std::uint32_t s, device::CaptureMode mode) {

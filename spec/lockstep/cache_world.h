@@ -25,6 +25,9 @@ namespace ashlar::spec {
 
 inline DeviceId device_id(std::uint64_t name) { return DeviceId{static_cast<std::int32_t>(name)}; }
 
+/// Is all work of every device done?
+bool is_quiet(const SimGpu& gpu);
+
 /// The index of no stream.
 inline constexpr std::uint32_t kNoStream = 0xffffffffu;
 
@@ -85,6 +88,11 @@ class CacheWorld {
   /// Frees an address that is no live block's; skips where it has been issued again.
   void free_wrongly(std::uint64_t address, DeviceId device);
   void use(std::uint64_t name, std::uint32_t stream);
+  /// A call that must be refused names the stream that `name` was bound to and that ended last:
+  /// kind % 4 is an end of a capture, a use or a free of a foreign address, an allocation (an end of
+  /// a capture where nobody else has the dead handle: then an allocation need not be refused). Skips
+  /// where nothing ended under that name.
+  void name_dead(std::uint64_t name, std::uint64_t kind);
   void launch(std::uint32_t stream, std::uint64_t name, Access access);
   void create_stream(std::uint64_t name, DeviceId device);
   void end_stream(std::uint32_t stream, std::uint64_t name, bool is_announced);
@@ -101,17 +109,21 @@ class CacheWorld {
   /// Ends every capture, finishes all work, and drops what is planned for later.
   void quiesce();
 
-  /// Is all work of every device done?
-  bool is_quiet() const;
-
  private:
   struct OpResult {
     Code outcome = Code::kOk;
     bool was_skipped = false;
   };
+  /// What a stream's name is bound to: index + 1; 0 = nothing.
+  struct StreamName {
+    std::uint32_t alive = 0;
+    std::uint32_t ended = 0;  ///< the stream of that name that ended last
+  };
   struct StreamSlot {
     Stream stream;
     bool is_capturing = false;
+    bool is_alive = true;
+    bool has_allocated = false;  ///< so that the subject knows it
   };
   /// A use by a kernel that the subject has not been told of.
   struct Unannounced {
@@ -139,7 +151,7 @@ class CacheWorld {
   std::uint64_t ooms_ = 0;
   AllocationTag next_tag_ = 1;
   NameTable<Pointer> pointers_;
-  NameTable<std::uint32_t> stream_names_;  ///< index + 1; 0 = unbound
+  NameTable<StreamName> stream_names_;
   NameTable<NamedEvent> events_;
   std::vector<StreamSlot> streams_;
   std::vector<Unannounced> unannounced_;

@@ -161,6 +161,10 @@ void CacheModel::judge_end_capture(const Stream& stream, Status got) {
   end(device, {});
 }
 
+void CacheModel::judge_named_dead(Status got, Code expected) {
+  judge_refused(current(), got, expected, expected, "a call that names a dead stream");
+}
+
 void CacheModel::judge_set_limit(std::uint64_t limit, Status got) {
   JudgedDevice& device = current();
   device.books.begin_call();

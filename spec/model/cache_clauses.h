@@ -3,7 +3,7 @@
 //   clause_usable.cc     C1 C2 C10 DEV-1 DEV-4   what an allocation was given
 //   clause_complete.cc   C12 DEV-3 DEV-14        may it fail; is it the best fit
 //   clause_bounded.cc    C9 C13 C17 C26 DEV-2 DEV-12   what the device was asked meanwhile
-//   clause_returns.cc    C27 C28 C30             what is complete comes back; waits end
+//   clause_returns.cc    C27 C28 C30 C32         what is complete comes back; waits end; no trace
 //   clause_accounted.cc  C15 DEV-13              statistics
 //   clause_ladder.cc     C15                     what an allocation did on the miss ladder
 //   map_clauses.h        C3 C4 C7 C14 C18        the map
@@ -73,6 +73,11 @@ void judge_returns(CacheState& state, const JudgedDevice& device, std::uint64_t 
 void judge_recovers(CacheState& state, const JudgedDevice& device, Status got);
 /// C30: an allocation waits for no longer than is permitted.
 void judge_time(CacheState& state, const JudgedDevice& device);
+
+/// C32: a call that was refused left no record of a stream. `streams_known`: as the statistics said
+/// before it, where they are read at every call.
+void judge_no_trace(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
+                    std::uint64_t streams_known);
 
 // Statistics.
 

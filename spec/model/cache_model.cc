@@ -25,6 +25,7 @@ CacheModel::CacheModel(CacheSubject& subject, const std::vector<DeviceWitness*>&
                        const Options& options)
     : state_(subject), schedule_(options.walk_every, options.stats_every, options.validate_every) {
   state_.walks_every_call = schedule_.walks_every_call();
+  state_.reads_every_call = schedule_.reads_stats_every_call();
   state_.devices.reserve(witnesses.size());
   for (std::size_t i = 0; i < witnesses.size(); ++i) {
     const DeviceId id{static_cast<std::int32_t>(i)};
@@ -35,9 +36,10 @@ CacheModel::CacheModel(CacheSubject& subject, const std::vector<DeviceWitness*>&
 
 // The protocol.
 
-void CacheModel::begin(DeviceId device) {
+void CacheModel::begin(DeviceId device, bool is_quiet) {
   if (state_.world.callbacks != 0) return;  // inside another call, which is judged as a whole
   state_.world.callback_ran = false;
+  state_.world.is_quiet = is_quiet;
   current_ = device;
   for (JudgedDevice& each : state_.devices) {
     each.ledger.begin();
@@ -62,7 +64,10 @@ void CacheModel::end(JudgedDevice& device, const JudgedCall& call) {
   count_ladder(state_, device, call, had_view);
   judge_atomic(state_, device, call, had_view);
   judge_limit(state_, device);
-  if (schedule_.stats_are_due()) judge_accounted(state_, device);
+  const std::uint64_t streams_known = device.stats.streams;
+  if (!schedule_.stats_are_due()) return;
+  judge_accounted(state_, device);
+  judge_no_trace(state_, device, call, streams_known);
 }
 
 void CacheModel::walk(JudgedDevice& device, bool is_whole) {

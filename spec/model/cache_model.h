@@ -48,7 +48,8 @@ class CacheModel {
 
   // The protocol: begin, the subject's call, then the judgement of its answer.
   /// A call on that device begins.
-  void begin(DeviceId device);
+  /// `is_quiet`: all work of every device is known to be done now; asked for by C27 and C28.
+  void begin(DeviceId device, bool is_quiet = false);
   void judge_allocate(std::uint64_t tag, std::uint64_t size, const Stream& stream,
                       const Result<Address>& got, const cache::OutOfMemory& account);
   /// `stream`, if given, is free_on's. Any address: the model knows what it is.
@@ -58,12 +59,12 @@ class CacheModel {
   void judge_retire(const Stream& stream, Status got);
   void judge_begin_capture(const Stream& stream, Status got);
   void judge_end_capture(const Stream& stream, Status got);
+  /// A call that named a dead stream, and had to be refused as `expected`.
+  void judge_named_dead(Status got, Code expected);
   void judge_set_limit(std::uint64_t limit, Status got);
   void judge_reset_peaks(Status got);
 
   // What the world tells.
-  /// Is all work of every device done now? Told before an allocation and before a trim.
-  void note_quiet(bool is_quiet) { state_.world.is_quiet = is_quiet; }
   /// The device's capacity; 0 = unlimited.
   void set_capacity(DeviceId device, std::uint64_t bytes) {
     state_.at(device).memory.capacity = bytes;

@@ -112,6 +112,8 @@ struct CacheState {
   WordHash address_hash;  ///< C10
   /// Is the map walked at every call, and was it so far? Otherwise peaks are known less well.
   bool walks_every_call = true;
+  /// Are the statistics read at every call?
+  bool reads_every_call = true;
   /// Calls were not walked: what the peaks did then is not known.
   bool has_lost_peaks = false;
 

@@ -19,8 +19,7 @@ bool may_wait(const CacheState& state) {
 bool is_in_reach(const CacheState& state, std::uint64_t heap, const Stream& stream) {
   const cache::Reuse reuse = state.rules.config().reuse;
   if (heap == stream.id.value()) return true;
-  const bool is_dead =
-      state.streams.is_retired(heap) || state.streams.is_last_work_unknown(heap);
+  const bool is_dead = state.streams.is_retired(heap) || state.streams.is_last_work_unknown(heap);
   if ((reuse == cache::Reuse::kOwn && !is_dead) || state.streams.is_capturing()) return false;
   // Without a wait nobody can know that a heap's stream is done: an event recorded now is not done
   // at once. Nor can a dead stream be waited for whose last event was never recorded.
@@ -111,8 +110,7 @@ void judge_account(CacheState& state, const JudgedDevice& device, std::uint64_t 
     state.verdict.report("DEV-14", "the account misstates whether a capture is underway");
   if (any_failure_but_growth(state)) return;
   const std::uint32_t permitted_ms = state.rules.config().wait_ms;
-  const bool ran_out =
-      device.ledger.any_timeout() || device.ledger.elapsed_ms() >= permitted_ms;
+  const bool ran_out = device.ledger.any_timeout() || device.ledger.elapsed_ms() >= permitted_ms;
   if (account.wait_ran_out && !ran_out)
     state.verdict.report("C12", "the account says that a wait ran out, but none did");
 }
@@ -122,6 +120,9 @@ void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t
   // Where the device failed in another way than by having no memory, the ladder cannot be held to
   // its rungs.
   if (any_failure_but_growth(state)) return;
+  // The permitted wait ran out: what it might have freed in more time is excused.
+  const std::uint32_t permitted_ms = state.rules.config().wait_ms;
+  if (permitted_ms != 0 && device.ledger.elapsed_ms() >= permitted_ms) return;
   const std::uint64_t rounded = state.rules.rounded(size);
   if (!judge_pools(state, device, rounded, stream)) return;
   const std::uint64_t releasable = releasable_bytes(state, device);

@@ -1,4 +1,5 @@
-// C27, C28, C30: what is complete comes back, and waits end. See cache_clauses.h.
+// C27, C28, C30, C32: what is complete comes back, waits end, refused calls leave no trace. See
+// cache_clauses.h.
 //
 // The judge does not follow events. It asks for progress only where the subject can know all: all
 // work is done, no capture is underway, no device call has failed, and no use or stream is left
@@ -50,10 +51,9 @@ void judge_returns(CacheState& state, const JudgedDevice& device, std::uint64_t 
   if (!device.map.is_fresh || device.ledger.segments_granted() == 0) return;
   if (!is_all_knowable(state, device)) return;
   const cache::Snapshot& map = device.map.view;
-  const auto pending = static_cast<std::uint64_t>(
-      std::count_if(map.blocks.begin(), map.blocks.end(), [](const cache::SnapshotBlock& block) {
-        return block.state == BlockState::kPending;
-      }));
+  const auto pending = static_cast<std::uint64_t>(std::count_if(
+      map.blocks.begin(), map.blocks.end(),
+      [](const cache::SnapshotBlock& block) { return block.state == BlockState::kPending; }));
   if (pending > kPendingAskedMax) return;
   const bool asks_all_heaps = device.recount.heaps.size() <= 1 + kOtherHeapsAskedMax;
   for (const cache::SnapshotSegment& segment : map.segments) {
@@ -86,6 +86,16 @@ void judge_time(CacheState& state, const JudgedDevice& device) {
   if (elapsed_ms <= permitted_ms) return;
   state.verdict.report("C30", "a call waited for ", elapsed_ms, " ms, ", permitted_ms,
                        " are permitted");
+}
+
+void judge_no_trace(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
+                    std::uint64_t streams_known) {
+  // A stream of one device may use another's memory, whose statistics were not read then.
+  if (state.devices.size() != 1 || !state.reads_every_call) return;
+  if (!call.fails || call.allocates || call.is_broken_off) return;
+  if (device.stats.streams == streams_known) return;
+  state.verdict.report("C32", "a call that was refused left ", device.stats.streams,
+                       " streams known, not ", streams_known);
 }
 
 }  // namespace ashlar::spec

@@ -44,6 +44,7 @@ constexpr OpInfo kRows[] = {
     {slot::kUseStale, "use-stale", {K::kPointer, K::kStream}},
     {slot::kLag, "lag", {K::kCount}},
     {slot::kSeed, "seed", {K::kCount}},
+    {slot::kNameDead, "name-dead", {K::kStream, K::kCount}},
     {slot::kPoolGrow, "pool-grow", {K::kBytes}},
     {slot::kPoolAlloc, "pool-alloc", {K::kNewPointer, K::kBytes}},
     {slot::kPoolFree, "pool-free", {K::kPointer}},

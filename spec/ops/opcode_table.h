@@ -56,6 +56,7 @@ enum : std::uint8_t {
   kUseStale = 31,            // use-stale p s: record_use of a freed address
   kLag = 32,                 // lag n: every stream finishes each entry n ops after it was enqueued
   kSeed = 33,                // seed n: of the adversary (address reuse, progress)
+  kNameDead = 34,            // name-dead s n: the n-th kind of refused call names the dead stream
   // The block pool alone.
   kPoolGrow = 40,          // pool-grow bytes
   kPoolAlloc = 41,         // pool-alloc p bytes

@@ -23,12 +23,12 @@ BoundedWait::Choice BoundedWait::oldest_of(StreamHeap& heap, const Choice& than)
   };
   const StreamLife::State life = heap.life.state();
   if (life == StreamLife::State::kRetired && !heap.clock.is_all_complete())
-    offer(heap.cache.uses(), heap.last_event.event, heap.last_event_sequence);
+    offer(heap.cache.uses(), heap.last_event.slot.event, heap.last_event.sequence);
   if (!heap.marks.is_empty())
     offer(heap.cache.uses(), heap.marks.oldest().slot.event, heap.marks.oldest().sequence);
   if (const UseNode* use = heap.uses.oldest()) {
     StreamHeap& user = *use->stream;
-    const EventSlot& slot = use->has_event ? use->slot : user.last_event;
+    const EventSlot& slot = use->has_event ? use->slot : user.last_event.slot;
     offer(user.cache.uses(), slot.event, use->sequence);
   }
   return oldest;

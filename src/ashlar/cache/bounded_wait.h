@@ -71,7 +71,7 @@ class BoundedWait {
   std::atomic<std::uint64_t>& waits_;
   Choice choice_;
   std::uint64_t done_sequence_ = 0;  ///< of the event whose wait ended well last
-  bool is_holding_ = false;  ///< counted among the event waiters
+  bool is_holding_ = false;          ///< counted among the event waiters
   // As of note_unfinished():
   bool was_pending_ = false;  ///< was any use not complete,
   bool was_in_hand_ = false;  ///< or in the hands of another thread?

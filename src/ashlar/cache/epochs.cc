@@ -49,8 +49,8 @@ void Epochs::query(StreamHeap& heap) noexcept {
 }
 
 void Epochs::retire(StreamHeap& heap) noexcept {
-  heap.last_event_sequence = uses_.next_sequence();
-  const bool is_recorded = uses_.record_on(heap, heap.last_event, true).is_ok();
+  heap.last_event.sequence = uses_.next_sequence();
+  const bool is_recorded = uses_.record_on(heap, heap.last_event.slot, true).is_ok();
   if (is_recorded) {
     static_cast<void>(heap.life.retire());
   } else {

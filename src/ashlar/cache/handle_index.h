@@ -39,8 +39,8 @@ class HandleIndex {
     if (cells_ == 0 || stream.thread_bound) return nullptr;
     for (StreamHeap* heap = table_[cell_of(stream.handle)]; heap != nullptr;
          heap = heap->next_of_handle) {
-      const bool is_other = heap->stream.handle == stream.handle &&
-                            heap->stream.id != stream.id && !heap->stream.thread_bound;
+      const bool is_other = heap->stream.handle == stream.handle && heap->stream.id != stream.id &&
+                            !heap->stream.thread_bound;
       if (is_other && heap->life.is_alive()) return heap;
     }
     return nullptr;

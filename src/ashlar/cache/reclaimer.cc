@@ -155,11 +155,11 @@ StreamHeap* Reclaimer::find_forgotten() noexcept {
     StreamHeap* const heap = cache_.heaps().next_after(looked_at_);
     if (heap == nullptr) return nullptr;
     const bool is_alive = heap->life.is_alive();
-    if (!is_alive && !heap->life.is_finished() && heap->ask_again.is_due(searches_)) {
+    if (!is_alive && !heap->life.is_finished() && heap->last_event.ask_again.is_due(searches_)) {
       if (asks_left == 0) break;  // the next new stream asks from here on
       --asks_left;
       epochs_.query(*heap);
-      if (!heap->life.is_finished()) heap->ask_again.postpone(searches_);
+      if (!heap->life.is_finished()) heap->last_event.ask_again.postpone(searches_);
     }
     looked_at_ = heap;
     if (is_alive || forgotten != nullptr) continue;
@@ -176,7 +176,7 @@ Status Reclaimer::retire(const Stream& stream) noexcept {
                  "the allocator has never seen that stream, or forgotten it");
   ASHLAR_REQUIRE(heap->life.is_alive(), Code::kInvalidHandle, "the stream is dead already");
   ASHLAR_REQUIRE(!heap->life.is_capturing(), Code::kBusy, "a capture of the stream is underway");
-  heap->ask_again.reset();
+  heap->last_event.ask_again.reset();
   epochs_.retire(*heap);
   // Most streams are idle when they end: then their memory is in reach at once.
   if (!shared_.is_capturing()) epochs_.query(*heap);

@@ -20,7 +20,7 @@ struct SharedState {
   const Config config;
   PageMap pages;
   Driver* drivers = nullptr;  ///< of all devices: the driver's unloading is told to all at once
-  std::atomic<unsigned> captures{0};           ///< streams that capture now, over all devices
+  std::atomic<unsigned> captures{0};  ///< streams that capture now, over all devices
   /// threads that may be waiting for an event that is not theirs: none is destroyed meanwhile
   std::atomic<unsigned> event_waiters{0};
   std::atomic<unsigned> observers_running{0};  ///< so that only then a thread-local is read (C24)

@@ -56,8 +56,8 @@ void StreamHeap::add_use(PoolId which, block::BlockIndex block, StreamHeap& user
 }
 
 bool StreamHeap::is_forgotten() const noexcept {
-  const bool is_over = life.is_finished() && clock.completed() == kEverything &&
-                       marks.is_empty() && !life.is_capturing();
+  const bool is_over = life.is_finished() && clock.completed() == kEverything && marks.is_empty() &&
+                       !life.is_capturing();
   bool is_empty = uses.is_empty();
   for (const PoolId which : kPoolIds) is_empty = is_empty && is_free_of_stream(which);
   return is_over && is_empty && pins == 0 && !uses.is_in_hand() && !life.is_recording() &&

@@ -36,6 +36,15 @@ namespace ashlar::inline v0::cache {
 
 class DeviceCache;
 
+/// The event that covers all work of a retired stream. Written under the reclaim lock before
+/// StreamLife::retire(); from then on constant, and read by whoever refers to the heap, until the
+/// heap serves another stream.
+struct LastEvent {
+  EventSlot slot;
+  std::uint64_t sequence = 0;  ///< of its recording on the device
+  AskAgain ask_again;          ///< under the reclaim lock
+};
+
 class StreamHeap {
  public:
   StreamHeap(DeviceCache& owner, Stream serves, Bytes granule) noexcept
@@ -123,15 +132,15 @@ class StreamHeap {
   void destroy_events() noexcept ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     marks.destroy_events();
     uses.destroy_events();
-    static_cast<void>(EventPool::destroy(last_event));
+    static_cast<void>(EventPool::destroy(last_event.slot));
   }
   /// nullptr or the broken invariant. The heap is quiescent.
   const char* validate() const noexcept ASHLAR_REQUIRES(lock);
 
   // A line of their own: other streams' threads read whose heap this is, on their way to theirs.
-  alignas(64) std::atomic<std::uint64_t> id;    ///< stream.id, for readers without a lock
-  std::atomic<StreamHeap*> next_heap{nullptr};  ///< the device's list of heaps
-  StreamHeap* next_of_handle = nullptr;         ///< HandleIndex; under the heap list's lock
+  alignas(64) std::atomic<std::uint64_t> id;              ///< stream.id, for readers without a lock
+  std::atomic<StreamHeap*> next_heap{nullptr};            ///< the device's list of heaps
+  StreamHeap* next_of_handle ASHLAR_UNGUARDED = nullptr;  ///< HandleIndex; by the list's lock
   DeviceCache& cache;
   Stream stream ASHLAR_UNGUARDED;  ///< constant while anybody refers to it (invariant 6)
 
@@ -143,12 +152,7 @@ class StreamHeap {
   EpochClock clock ASHLAR_GUARDED_BY(lock);
   PendingUses uses ASHLAR_GUARDED_BY(lock);
   EpochMarks marks ASHLAR_GUARDED_BY(reclaiming);
-  /// Of a retired stream: covers all of its work. Written under the reclaim lock before
-  /// life.retire(); from then on constant, and read by whoever refers to the heap, until the heap
-  /// serves another stream.
-  EventSlot last_event ASHLAR_UNGUARDED;
-  std::uint64_t last_event_sequence ASHLAR_UNGUARDED = 0;  ///< likewise
-  AskAgain ask_again ASHLAR_GUARDED_BY(reclaiming);        ///< whether the dead stream is done
+  LastEvent last_event ASHLAR_UNGUARDED;  ///< see there
 
  private:
   static constexpr auto kLive = static_cast<unsigned>(BlockState::kLive);

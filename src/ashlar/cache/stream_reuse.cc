@@ -22,8 +22,7 @@ Address StreamReuse::find(HeapList& heaps, StreamHeap& to, const Request& reques
     if (!is_in_reach(from, to)) continue;
     if (const Address address = steal_from(from, to, request); !address.is_null()) return address;
   }
-  if (const Address address = ask_and_steal(heaps, to, request, refreshes_max);
-      !address.is_null())
+  if (const Address address = ask_and_steal(heaps, to, request, refreshes_max); !address.is_null())
     return address;
   if (config_.reuse != Reuse::kOrdered) return Address{};
   for (StreamHeap& from : heaps) {
@@ -125,7 +124,7 @@ Address StreamReuse::steal_ordered(StreamHeap& from, StreamHeap& to,
   const bool is_retired = from.life.state() == StreamLife::State::kRetired;
   if (!is_retired && from.marks.is_empty()) return Address{};
   const EventHandle event =
-      is_retired ? from.last_event.event : from.marks.newest().slot.event;
+      is_retired ? from.last_event.slot.event : from.marks.newest().slot.event;
   const std::uint64_t covers = is_retired ? kEverything : from.marks.newest().covers;
   // The wait goes in first: a block taken without it could not be given back unused.
   if (!uses_.may_record(to) || !driver_.stream_wait(to.stream.handle, event).is_ok())

@@ -22,9 +22,9 @@ struct UseNode {
   EventSlot slot;
   /// order of recording on the stream's device: the oldest goes first. 0: never tried
   std::uint64_t sequence = 0;
-  UseNode* sibling = nullptr;  ///< next use of the same block
-  UseNode* next = nullptr;     ///< next in the queue, the unrecorded list, or the spare list
-  UseNode* tail = nullptr;     ///< in a queue's head: its last node
+  UseNode* sibling = nullptr;     ///< next use of the same block
+  UseNode* next = nullptr;        ///< next in the queue, the unrecorded list, or the spare list
+  UseNode* tail = nullptr;        ///< in a queue's head: its last node
   UseNode* next_queue = nullptr;  ///< in a queue's head: the next stream's queue
   block::BlockIndex block = block::kNoBlock;
   PoolId pool = PoolId::kLarge;  ///< the heap's pool that holds the block

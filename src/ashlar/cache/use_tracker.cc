@@ -60,7 +60,7 @@ bool UseTracker::ask_last_event(StreamHeap& user) noexcept {
   switch (user.life.state()) {
     case StreamLife::State::kFinished: return true;
     case StreamLife::State::kRetired:
-      if (!driver_.event_query(user.last_event.event).is_ok()) return false;
+      if (!driver_.event_query(user.last_event.slot.event).is_ok()) return false;
       break;
     case StreamLife::State::kLost:
       if (!synchronizer_.is_covered(user.life.lost_at())) return false;

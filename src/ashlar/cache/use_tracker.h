@@ -25,7 +25,10 @@ namespace ashlar::inline v0::cache {
 class UseTracker {
  public:
   UseTracker(Driver& driver, const SharedState& shared) noexcept
-      : driver_(driver), shared_(shared), events_(driver, shared.event_waiters), synchronizer_(driver) {}
+      : driver_(driver),
+        shared_(shared),
+        events_(driver, shared.event_waiters),
+        synchronizer_(driver) {}
 
   // Of a heap of this device.
   /// Polls at most `budget` events, letting the lock go around the device calls. This device's
