@@ -35,7 +35,9 @@ bool GrowingBytes::grow(const Growth& growth) noexcept {
   if (is_range() && growth.bytes <= reserved_) {
     const std::size_t room = std::min(round_up_to(growth.bytes, kCommitBytes), reserved_);
     if (commit_pages(data_ + room_, room - room_)) {
-      if (room >= kHugePageBytes) advise_huge_pages(data_, room);
+      // What is in use already, the host may turn into huge pages whenever it likes.
+      if (growth.kept >= kHugePageBytes)
+        advise_huge_pages(data_, growth.kept / kHugePageBytes * kHugePageBytes);
       room_ = room;
       return true;
     }
@@ -64,7 +66,8 @@ bool GrowingBytes::move_to_range(const Growth& growth) noexcept {
     release_pages(begin, reserved);
     return false;
   }
-  // A range that is left is full: all of it has memory.
+  // A range that is left is full: all of it has memory. Advised alike, it moves as one.
+  if (is_range()) advise_huge_pages(data_, room_);
   if (is_range() && room_ == reserved_ && move_pages(data_, begin, room_)) {
     count_steps(room_ / kHugePageBytes);
   } else {
@@ -72,7 +75,6 @@ bool GrowingBytes::move_to_range(const Growth& growth) noexcept {
     count_steps(growth.kept / kCacheLineBytes);
     release();
   }
-  if (room >= kHugePageBytes) advise_huge_pages(begin, room);
   data_ = begin;
   room_ = room;
   reserved_ = reserved;

@@ -10,15 +10,30 @@ namespace ashlar::inline v0 {
 
 #if defined(__linux__)
 
-std::byte* reserve_pages(std::size_t bytes) noexcept {
-  // One huge page more than asked for contains an aligned range; the rest goes back at once.
-  const std::size_t mapped = bytes + kHugePageBytes;
-  if (mapped < bytes) return nullptr;
+namespace {
+
+/// Addresses without memory, aligned as the host likes; nullptr if it refuses.
+std::byte* map_nothing(std::size_t bytes) noexcept {
   void* const at =
-      ::mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED) return nullptr;
-  auto* const begin = static_cast<std::byte*>(at);
-  const std::size_t past = reinterpret_cast<std::uintptr_t>(begin) % kHugePageBytes;
+      ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
+}
+std::size_t past_huge_page(const std::byte* begin) noexcept {
+  return reinterpret_cast<std::uintptr_t>(begin) % kHugePageBytes;
+}
+
+}  // namespace
+
+std::byte* reserve_pages(std::size_t bytes) noexcept {
+  // Recent kernels align ranges of this length by themselves.
+  std::byte* begin = map_nothing(bytes);
+  if (begin == nullptr || past_huge_page(begin) == 0) return begin;
+  release_pages(begin, bytes);
+  // One huge page more than asked for contains an aligned range; the rest goes back at once.
+  if (bytes + kHugePageBytes < bytes) return nullptr;
+  begin = map_nothing(bytes + kHugePageBytes);
+  if (begin == nullptr) return nullptr;
+  const std::size_t past = past_huge_page(begin);
   const std::size_t before = past == 0 ? 0 : kHugePageBytes - past;
   if (before > 0) release_pages(begin, before);
   release_pages(begin + before + bytes, kHugePageBytes - before);

@@ -15,7 +15,7 @@ inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
 /// Reserves addresses that hold no memory and may not be read. The result is aligned to
 /// kHugePageBytes; nullptr if the host refuses. REQUIRES: `bytes` is a multiple of kHugePageBytes.
-/// Cost: up to three system calls.
+/// Cost: one system call, or five where the host does not align by itself.
 std::byte* reserve_pages(std::size_t bytes) noexcept;
 
 /// Gives memory to reserved addresses: zero bytes, which the host provides page by page at the
