@@ -56,6 +56,44 @@ TEST(SpinLock, CountsTheLocksThatThisThreadHolds) {
   }
   EXPECT_EQ(spin_locks_held, 0);
 }
+
+TEST(SpinLock, CountsTheStepsSinceTheFirstLockWasTaken) {
+  SpinLock first;
+  SpinLock second;
+  const Guard guard(first);
+  count_steps(3);
+  {
+    const Guard other(second);
+    count_steps(4);
+  }
+  EXPECT_EQ(lock_steps, 7u);
+  first.unlock();
+  first.lock();
+  EXPECT_EQ(lock_steps, 0u);
+}
+
+TEST(SpinLock, ALongSectionIsExcused) {
+  SpinLock lock;
+  const Guard guard(lock);
+  count_steps(2);
+  {
+    const LongSectionScope excused;
+    count_steps(kLockStepsMax + 1);
+  }
+  EXPECT_EQ(lock_steps, 2u);
+}
+
+#if GTEST_HAS_DEATH_TEST
+TEST(C31DeathTest, FiresOnMoreStepsThanALockAllows) {
+  const auto hold_for = [](std::uint64_t steps) {
+    SpinLock lock;
+    const Guard guard(lock);
+    count_steps(steps);
+  };
+  hold_for(kLockStepsMax);
+  EXPECT_DEATH(hold_for(kLockStepsMax + 1), "C31");
+}
+#endif
 #endif
 
 }  // namespace

@@ -220,6 +220,15 @@ TEST_F(Damaged, AGroupBitWithoutAClassIsInvariant3) {
   expect_broken("block(3) C5: a group's bit");
 }
 
+TEST_F(Damaged, RecordsThatMoveToAnotherWindowUnsearchedAreInvariant3) {
+  pool_.add_segment(kBase + 1_GiB, 2_MiB, 0, 0);
+  pool_.release(blocks_[0], 0);
+  ASSERT_FALSE(PoolPeer::is_settled(index())) << "the test needs an index that moves its records";
+  ASSERT_STREQ(pool_.validate(), nullptr);
+  PoolPeer::settle(index());
+  expect_broken("block(3) C5");
+}
+
 TEST_F(Damaged, AnOwnedBlockMissingFromTheMapIsInvariant4) {
   PoolPeer::map(pool_).erase(records(), number(0), kBase.value());
   expect_broken("block(4)");
@@ -286,21 +295,27 @@ TEST_F(Damaged, AZeroUserWordInAnOverflowRecordIsInvariant8) {
   expect_broken("block(8): a user word");
 }
 TEST_F(Damaged, SegmentsOutOfOrderAreInvariant9) {
-  std::swap(PoolPeer::order(pool_)[0], PoolPeer::order(pool_)[1]);
+  std::uint32_t* const in_order = PoolPeer::segments_in_order(pool_);
+  std::swap(in_order[0], in_order[1]);
   expect_broken("block(9)");
 }
 TEST_F(Damaged, ASegmentTwiceInTheOrderIsInvariant9) {
-  PoolPeer::order(pool_)[0] = PoolPeer::order(pool_)[1];
+  std::uint32_t* const in_order = PoolPeer::segments_in_order(pool_);
+  in_order[0] = in_order[1];
   expect_broken("block(9)");
 }
 TEST_F(Damaged, AnUnusedSegmentInTheOrderIsInvariant9) {
-  PoolPeer::order(pool_)[1] += 1;
+  PoolPeer::segments_in_order(pool_)[1] += 1;
   expect_broken("block(9)");
 }
 TEST_F(Damaged, ASegmentInTransferInTheOrderIsInvariant9) {
   const SegmentIndex moving =
       pool_.add_segment(kBase + 8_MiB, 2_MiB, 0, 0, BlockState::kInTransfer);
-  PoolPeer::order(pool_)[1] = static_cast<std::uint32_t>(moving);
+  PoolPeer::order(pool_).insert(PoolPeer::segments(pool_), static_cast<std::uint32_t>(moving));
+  expect_broken("block(9): the order");
+}
+TEST_F(Damaged, ASegmentMissingFromTheOrderIsInvariant9) {
+  PoolPeer::order(pool_).erase(PoolPeer::segments(pool_), kBase.value());
   expect_broken("block(9): the order");
 }
 TEST_F(Damaged, ABlockInTransferThatRefersToAnotherSegmentIsInvariant9) {

@@ -13,43 +13,60 @@ struct PoolPeer {
     return pool.records_.write_overflow(raw(b));
   }
   static SegmentRecord& segment(BlockPool& pool, SegmentIndex s) { return pool.segments_[raw(s)]; }
-  static SegmentSlab& segments(BlockPool& pool) { return pool.segments_; }
+  static SegmentRecords& segments(BlockPool& pool) { return pool.segments_; }
   static PoolCounts& counts(BlockPool& pool) { return pool.counts_; }
   static BlockRecords& records(BlockPool& pool) { return pool.records_; }
   static FreeIndex& index(BlockPool& pool) { return pool.index_; }
   static AddressMap& map(BlockPool& pool) { return pool.map_; }
 
   static std::uint32_t& map_count(BlockPool& pool) { return pool.map_.count_; }
-  static std::uint32_t* cells(const AddressMap& map) { return map.cells_.get(); }
+  static std::uint32_t* cells(const AddressMap& map) { return map.cells_; }
+  static std::uint32_t& split(AddressMap& map) { return map.split_; }
+  static std::uint32_t split(const AddressMap& map) { return map.split_; }
+  static std::uint32_t half(const AddressMap& map) { return map.half(); }
+  /// True if the entry of that address may be in the chain of its cell's lower half.
+  static bool waits(const AddressMap& map, std::uint64_t address) {
+    return map.waits_in_lower(map.cell_of(AddressMap::hash_of(address)));
+  }
   static std::uint32_t index_of(std::uint32_t entry) { return AddressMap::index_of(entry); }
   static std::uint32_t& latest(FreeIndex& index) { return index.latest_; }
   static std::uint32_t& class_bits(FreeIndex& index, unsigned group) {
-    return index.class_bits_[group];
+    return index.near_.class_bits_[group];
   }
-  static std::uint64_t& group_bits(FreeIndex& index) { return index.group_bits_; }
-  using Leaf = FitTrees::Leaf;
-  using Branch = FitTrees::Branch;
+  static std::uint64_t& group_bits(FreeIndex& index) { return index.near_.group_bits_; }
+  using Trees = FreeIndex::Trees;
+  using Leaf = Trees::Leaf;
+  using Branch = Trees::Branch;
   static Leaf& leaf(FreeIndex& index, std::uint32_t node) { return index.trees_.leaves_[node]; }
   static Branch& branch(FreeIndex& index, std::uint32_t node) { return index.trees_.branch(node); }
-  static NodeStore<Leaf>& leaves(FreeIndex& index) { return index.trees_.leaves_; }
+  static auto& leaves(FreeIndex& index) { return index.trees_.leaves_; }
   static std::uint32_t branches_touched(const FreeIndex& index) {
     return index.trees_.branches_.touched();
   }
-  static Leaf& leaf_of(FreeIndex& index, Link link) { return leaf(index, FitTrees::leaf_of(link)); }
-  static std::uint32_t slot_of(Link link) { return FitTrees::slot_of(link); }
-  static constexpr unsigned kSlotBits = FitTrees::kSlotBits;
-  static constexpr unsigned kLeafSlots = FitTrees::kLeafSlots;
-  static constexpr std::uint64_t kNoKey = FitTrees::kNoKey;
-  static unsigned window_bits(const FreeIndex& index) { return index.window_bits_; }
-  static std::uint64_t window_base(const FreeIndex& index) { return index.window_base_; }
+  static Leaf& leaf_of(FreeIndex& index, Link link) { return leaf(index, Trees::leaf_of(link)); }
+  static std::uint32_t slot_of(Link link) { return Trees::slot_of(link); }
+  static constexpr unsigned kSlotBits = Trees::kSlotBits;
+  static constexpr unsigned kLeafSlots = Trees::kLeafSlots;
+  static constexpr std::uint64_t kNoKey = Trees::kNoKey;
+  static unsigned window_bits(const FreeIndex& index) { return index.near_.window_bits_; }
+  static std::uint64_t window_base(const FreeIndex& index) { return index.near_.window_base_; }
   /// The class and key of a block of that size at that offset in the window.
-  static FreeIndex::Place place_of(const FreeIndex& index, Bytes size, Bytes offset) {
-    return index.place_of(size.count(), offset.count());
+  static FitClasses::Place place_of(const FreeIndex& index, Bytes size, Bytes offset) {
+    return index.near_.place_of(size.count(), offset.count());
   }
-  static constexpr unsigned kClassBits = FreeIndex::kClassBits;
-  static constexpr unsigned kGroups = FreeIndex::kGroups;
+  static constexpr unsigned kClassBits = FitClasses::kClassBits;
+  static constexpr unsigned kGroups = FitClasses::kGroups;
   static std::uint32_t& unused(BlockRecords& records) { return records.slab_.unused_; }
-  static std::uint32_t* order(BlockPool& pool) { return pool.order_.entries_.get(); }
+  static SegmentOrder& order(BlockPool& pool) { return pool.order_; }
+  /// The segments in the order's only leaf. REQUIRES: at most a leaf's slots of segments so far.
+  static std::uint32_t* segments_in_order(BlockPool& pool) {
+    return pool.order_.tree_.leaves_[pool.order_.root_].records;
+  }
+  static bool is_settled(const FreeIndex& index) {
+    return index.move_ == FreeIndex::Move::kSettled;
+  }
+  /// Pretends that the index has settled.
+  static void settle(FreeIndex& index) { index.set_move(FreeIndex::Move::kSettled); }
 };
 
 }  // namespace ashlar::inline v0::block

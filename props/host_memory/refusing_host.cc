@@ -1,12 +1,34 @@
-// The operators new and delete of an executable whose host can refuse (refusing_host.h).
+// The operators new and delete, and the pages, of an executable whose host can refuse
+// (refusing_host.h).
 #include "props/host_memory/refusing_host.h"
+
+#include <sys/mman.h>
 
 #include <cstdlib>
 #include <new>
 
+#include <ashlar/base/host_pages.h>
+
 namespace ashlar::props {
 RefusingHost host;
 }  // namespace ashlar::props
+
+namespace ashlar::inline v0 {
+
+std::byte* reserve_pages(std::size_t bytes) noexcept {
+  if (!props::host.has_pages || props::host.refuses()) return nullptr;
+  void* const at =
+      ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
+}
+bool commit_pages(std::byte* begin, std::size_t bytes) noexcept {
+  return !props::host.refuses() && ::mprotect(begin, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+bool move_pages(std::byte*, std::byte*, std::size_t) noexcept { return false; }
+void release_pages(std::byte* begin, std::size_t bytes) noexcept { ::munmap(begin, bytes); }
+void advise_huge_pages(void*, std::size_t) noexcept {}
+
+}  // namespace ashlar::inline v0
 
 namespace {
 

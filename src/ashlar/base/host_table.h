@@ -1,11 +1,8 @@
-// Host memory for tables that grow by moving: block records, tree nodes, hash cells, page trees.
+// Host memory for tables of a fixed length. Tables that grow: growing_table.h.
 //
-// Purpose: the one place that allocates such tables. A table of 2 MiB or more is aligned to huge
-// pages and requests them (effective on Linux where transparent huge pages are `madvise` or
-// `always`; plain memory elsewhere). An allocator accesses its tables at random; with 10^5 live
-// blocks half of these accesses also miss the TLB (measured: 10 % of the time of the mixed
-// benchmark). No table shares a cache line with another, so that threads of two streams never write
-// to the same line.
+// Purpose: a table of 2 MiB or more is aligned to huge pages and requests them (effective on Linux
+// where transparent huge pages are `madvise` or `always`; plain memory elsewhere). No table shares
+// a cache line with another, so that threads of two streams never write to the same line.
 // Thread safety: make_host_table may be called from any thread; a table has no lock of its own.
 #pragma once
 
@@ -15,15 +12,11 @@
 #include <type_traits>
 
 #include <ashlar/base/checked.h>
+#include <ashlar/base/host_pages.h>
 
 namespace ashlar::inline v0 {
 
 inline constexpr std::size_t kCacheLineBytes = 64;
-inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
-
-/// Advises the host to back the range with huge pages; a refusal has no effect.
-/// Cost: one system call on Linux.
-void advise_huge_pages(void* begin, std::size_t bytes) noexcept;
 
 struct HostTableDeleter {
   std::align_val_t alignment{};

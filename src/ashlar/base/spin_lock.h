@@ -5,14 +5,18 @@
 // waiters spin a little and then yield.
 // Thread safety: any thread. Not recursive.
 //
-// Invariant C18: while a thread holds any SpinLock it makes no device call; in builds with
-// assertions a thread-local count of held locks lets the driver wrapper check that at every call.
+// Invariants, checked in builds with assertions:
+//   C18  while a thread holds any SpinLock it makes no device call; a thread-local count of held
+//        locks lets the driver wrapper check that at every call;
+//   C31  between taking a lock and letting it go a thread takes at most kLockStepsMax steps
+//        (step_count.h).
 #pragma once
 
 #include <atomic>
 #include <thread>
 
 #include <ashlar/base/assert.h>
+#include <ashlar/base/step_count.h>
 #include <ashlar/base/thread_annotations.h>
 
 namespace ashlar::inline v0 {
@@ -41,8 +45,10 @@ class ASHLAR_CAPABILITY("spin lock") SpinLock {
  private:
   static void count_held([[maybe_unused]] int change) noexcept {
 #if ASHLAR_ASSERTIONS
+    if (spin_locks_held == 0) lock_steps = 0;
     spin_locks_held += change;
     ASHLAR_ASSERT(spin_locks_held >= 0, "C18: this thread unlocks a lock that it does not hold");
+    ASHLAR_ASSERT(lock_steps <= kLockStepsMax, "C31: too much work under a lock");
 #endif
   }
   [[gnu::cold]] void wait() noexcept {

@@ -37,8 +37,10 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
                 "block(5): a segment's address is not a multiple of the granule");
   ASHLAR_ASSERT(base.value() <= Bytes::max().count() - size.count(),
                 "block(5): a segment extends past the last address");
-  if (!reserve_record() || !segments_.reserve_one() || !order_.reserve(counts_.segments + 1))
+  if (!reserve_record() || !reserve_segment() ||
+      !index_.reserve_window(base.value(), size.count())) {
     return kNoSegment;
+  }
   if (counts_.segments == 0) records_.center_on(base.value());
 
   const std::uint32_t segment = segments_.take(kInUse);
@@ -61,22 +63,15 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
   } else {
     records_.link(block).to = segment;
   }
-  if (index_.extend_window(base.value(), size.count())) {
-    rebuild_index();
-  } else if (state == BlockState::kFree) {
-    index_.insert(records_, block);
-  }
+  index_.extend_window(base.value(), size.count());
+  if (state == BlockState::kFree) index_.insert(records_, block);
   return SegmentIndex{segment};
 }
 
-/// Rebuilds the index from the segments, after its keys changed.
-void BlockPool::rebuild_index() noexcept {
-  index_.clear();
-  for (std::uint32_t s = segments_first_; s != kNone; s = segments_[s].next) {
-    for (std::uint32_t b = segments_[s].first; b != kNone; b = records_[b].next) {
-      if (records_.state(b) == raw(BlockState::kFree)) index_.insert(records_, b);
-    }
-  }
+/// Reserves one more segment's record, and its room in the order. False if the host has no memory.
+bool BlockPool::reserve_segment() noexcept {
+  if (segments_.must_grow() && !order_.reserve(segments_.capacity_next())) return false;
+  return segments_.reserve_one();
 }
 
 void BlockPool::remove_segment(SegmentIndex segment) noexcept {
@@ -146,7 +141,7 @@ SegmentIndex BlockPool::segment(BlockIndex block) const noexcept {
   check_in_use(block);
   if (is_whole_segment(raw(block), BlockState::kInTransfer))
     return SegmentIndex{records_.link(raw(block)).to};
-  return SegmentIndex{order_.find(segments_, address(block).value())};
+  return SegmentIndex{order_.find(address(block).value())};
 }
 SegmentIndex BlockPool::first_segment() const noexcept { return SegmentIndex{segments_first_}; }
 SegmentIndex BlockPool::next(SegmentIndex segment) const noexcept {

@@ -19,12 +19,16 @@
 //   (9)     the order of the segments by address holds each segment once that is not one block in
 //           transfer; the block of one that is refers to its segment.
 //
+// Every operation but validate() takes a bounded number of steps (C31), whatever the pool holds:
+// tables grow in place or are small (growing_table.h), and what a growth or a new address window
+// rearranges moves a few entries at a time (address_map.h, free_index.h).
+//
 // Terms. A *stamp* is a number that the owner gives with each release. Free and in-transfer blocks
 // have one. A split copies it to both parts and a merge keeps the larger, so that a block's stamp
 // is never older than the last use of any of its bytes. A *user word* is 64 bits of the owner's
 // own, on each segment and on each live or pending block.
 //
-// A worked example (free_index.h states the rules; free_index_test checks every number).
+// A worked example (fit_classes.h states the rules; free_index_test checks every number).
 //   Blocks   The granule is 512 bytes. The only segment is 2 MiB at 2^40, so the address window is
 //            4 MiB, and the segment begins 1 MiB into it. The free blocks are A, 5 granules at
 //            2^40 + 16 KiB; B, 6 granules at 2^40 + 4 KiB; C, the last 4000 granules; and D, 1
@@ -125,8 +129,7 @@ class BlockPool {
   /// memory for the records (nothing changed).
   /// REQUIRES: disjoint from every other segment of this pool that is not one block in transfer;
   /// size < 2^63.
-  /// Cost: O(1) amortised, plus one 32-bit move for each segment above it in the order by address.
-  /// lift() of a whole segment and its release() cost these moves too.
+  /// Cost: O(log segments), as for lift() of a whole segment and its release().
   SegmentIndex add_segment(Address base, Bytes size, std::uint64_t stamp, std::uint64_t user,
                            BlockState state = BlockState::kFree) noexcept;
   /// Removes a segment. REQUIRES: it is one block, in transfer. Cost: O(1).
@@ -199,15 +202,15 @@ class BlockPool {
   void count_idle(std::uint32_t index, std::uint64_t size, bool now_idle) noexcept;
   void absorb_next(std::uint32_t index) noexcept;
   bool is_whole_segment(std::uint32_t index, BlockState state) const noexcept;
-  void rebuild_index() noexcept;
   bool reserve_record() noexcept;
+  bool reserve_segment() noexcept;
 
   BlockRecords records_;
   AddressMap map_;
   PoolCounts counts_;
   Bytes granule_;
   std::uint32_t segments_first_ = kNone;
-  SegmentSlab segments_;
+  SegmentRecords segments_;
   SegmentOrder order_;
   FreeIndex index_;
 };

@@ -19,7 +19,8 @@ inline void BlockPool::check_state([[maybe_unused]] BlockIndex block,
 inline bool BlockPool::reserve_record() noexcept {
   if (records_.has_unused()) [[likely]]
     return true;
-  return index_.reserve(records_.capacity_next()) && records_.reserve_one();
+  if (records_.must_grow() && !index_.reserve(records_.capacity_next())) return false;
+  return records_.reserve_one();
 }
 
 /// True if the block spans its segment and is in that state.

@@ -1,7 +1,7 @@
 // validate() of the block pool and of its free index: walks of the whole structure. See the
-// invariants of block_pool.h and free_index.h.
+// invariants of block_pool.h, free_index.h and fit_classes.h.
 //
-// Every loop is bounded by the slabs' capacities, so that a corrupt list is reported instead of
+// Every loop is bounded by the slabs' records, so that a corrupt list is reported instead of
 // looping forever.
 #include <algorithm>
 #include <array>
@@ -38,7 +38,7 @@ const char* walk_segment(const BlockRecords& records, const SegmentRecord& segme
   std::uint64_t end = segment.base;
   std::uint32_t before = kNone;
   for (std::uint32_t i = segment.first; i != kNone; i = records[i].next) {
-    if (i >= records.capacity() || ++recount->records > records.capacity()) {
+    if (i >= records.touched() || ++recount->records > records.touched()) {
       return "block(1) C3: a list of blocks is broken";
     }
     const std::uint8_t state = records.state(i);
@@ -77,15 +77,16 @@ const char* walk_segment(const BlockRecords& records, const SegmentRecord& segme
 }  // namespace
 
 const char* BlockPool::validate() const noexcept {
+  const LongSectionScope check;  // not the pool's work; stays
   Recount recount;
   std::uint32_t segment_before = kNone;
   for (std::uint32_t s = segments_first_; s != kNone; s = segments_[s].next) {
-    if (s >= segments_.capacity() || recount.counts.segments >= segments_.capacity()) {
+    if (s >= segments_.touched() || recount.counts.segments >= segments_.touched()) {
       return "block(7): the list of segments is broken";
     }
     const SegmentRecord& segment = segments_[s];
     if (segments_.state(s) == kUnused || segment.prev != segment_before ||
-        segment.first >= records_.capacity()) {
+        segment.first >= records_.touched()) {
       return "block(7): the list of segments is broken";
     }
     if (const char* broken = walk_segment(records_, segment, granule_.count(), &recount))
@@ -130,7 +131,7 @@ const char* BlockPool::validate() const noexcept {
 
 /// True if the kGroupsPerStep groups from `first` on have neither a tree nor a bit set. Most groups
 /// are so, and validate() skips them together.
-bool FreeIndex::are_groups_empty(unsigned first) const noexcept {
+bool FitClasses::are_groups_empty(unsigned first) const noexcept {
   constexpr std::uint64_t kGroupMask = (std::uint64_t{1} << kGroupsPerStep) - 1;
   static constexpr auto kNoTrees = [] {
     std::array<std::uint32_t, std::size_t{kGroupsPerStep} * kClassesPerGroup> roots{};
@@ -144,12 +145,8 @@ bool FreeIndex::are_groups_empty(unsigned first) const noexcept {
              0;
 }
 
-const char* FreeIndex::validate(const Records& records, std::uint64_t count) const noexcept {
-  FitTrees::NodeCounts found;
-  const bool has_latest = latest_ != kNone;
-  if (has_latest && (latest_ >= records.capacity() || records.state(latest_) != kFree)) {
-    return "block(3) C5: a block in the index is not free";
-  }
+const char* FitClasses::validate(const Trees& trees, const Records& records, unsigned mark,
+                                 std::uint32_t latest, Trees::NodeCounts* found) const noexcept {
   for (unsigned group = 0; group < kGroups; ++group) {
     if (group % kGroupsPerStep == 0 && are_groups_empty(group)) {
       group += kGroupsPerStep - 1;
@@ -161,20 +158,42 @@ const char* FreeIndex::validate(const Records& records, std::uint64_t count) con
       const unsigned size_class = (group << kClassBits) | in_group;
       if (roots[in_group] == kNoNode) continue;
       const auto key_of = [&](std::uint32_t index) {
+        const std::uint64_t address = records.address(index);
         const Place place = place_of(records, index);
-        // The record inserted last belongs in no tree; kSlotMask is no record's key.
-        const bool belongs_here = place.size_class == size_class && index != latest_;
-        return belongs_here ? place.key : FitTrees::kSlotMask;
+        // The record inserted last belongs in no tree, one outside the window in none of these;
+        // kSlotMask is no record's key.
+        const bool belongs_here =
+            place.size_class == size_class && contains(address, address) && index != latest;
+        return belongs_here ? place.key : Trees::kSlotMask;
       };
-      const std::uint64_t before = found.records;
-      const char* broken = trees_.validate(records, roots[in_group], size_class, &found, key_of);
+      const std::uint64_t before = found->records;
+      const char* broken =
+          trees.validate(records, roots[in_group], size_class | mark, found, key_of);
       if (broken != nullptr) return broken;
-      filled |= static_cast<std::uint32_t>(found.records != before) << in_group;
+      filled |= static_cast<std::uint32_t>(found->records != before) << in_group;
     }
     if (filled != class_bits_[group]) return "block(3) C5: a class's bit differs from its tree";
     if ((group_bits_ >> group & 1) != (filled != 0))
       return "block(3) C5: a group's bit differs from its classes";
   }
+  return nullptr;
+}
+
+const char* FreeIndex::validate(const Records& records, std::uint64_t count) const noexcept {
+  const bool has_latest = latest_ != kNone;
+  if (has_latest && (latest_ >= records.touched() || records.state(latest_) != kFree)) {
+    return "block(3) C5: a block in the index is not free";
+  }
+  if (move_ != Move::kToWide && span_last_ != 0 && !near_.contains(span_base_, span_last_))
+    return "block(3) C5: the window does not contain the segments";
+  Trees::NodeCounts found;
+  if (const char* broken = near_.validate(trees_, records, 0, latest_, &found)) return broken;
+  if (wide_ != nullptr) {
+    const char* broken = wide_[0].validate(trees_, records, kWideMark, latest_, &found);
+    if (broken != nullptr) return broken;
+  }
+  if (move_ == Move::kSettled ? wide_ != nullptr && !wide_[0].is_empty() : wide_ == nullptr)
+    return "block(3) C5: a block is in classes that are not searched";
   if (!trees_.accounts_for(found))
     return "block(3) C5: a node of the trees is lost, or reached twice";
   const std::uint64_t in_index = found.records + (has_latest ? 1 : 0);

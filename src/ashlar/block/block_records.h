@@ -167,9 +167,10 @@ class BlockRecords {
   }
 
   // As the slab's.
-  std::uint32_t capacity() const { return slab_.capacity(); }
+  std::uint32_t touched() const { return slab_.touched(); }
   bool accounts_for(std::uint64_t used) const noexcept { return slab_.accounts_for(used); }
   bool has_unused() const noexcept { return slab_.has_unused(); }
+  bool must_grow() const noexcept { return slab_.must_grow(); }
   bool reserve_one() noexcept { return slab_.reserve_one(); }
   std::uint32_t capacity_next() const noexcept { return slab_.capacity_next(); }
   std::uint32_t take(std::uint8_t state) noexcept { return slab_.take(state); }

@@ -1,11 +1,13 @@
 // The rare changes of a fit tree's shape: a full leaf is split, an empty one is dropped.
 #include <ashlar/block/fit_tree.h>
+#include <ashlar/block/segment_records.h>
 
 namespace ashlar::inline v0::block {
 
 /// Splits the full leaf at `link` into itself and a new one, then inserts the record on its side.
-void FitTrees::split_leaf(Records& records, Node& link, std::uint64_t key,
-                          std::uint32_t index) noexcept {
+template <class RecordsOf>
+void FitTrees<RecordsOf>::split_leaf(Records& records, Node& link, std::uint64_t key,
+                                     std::uint32_t index) noexcept {
   const Node full = link;
   const Node parent = leaves_[full].parent;
   const Node fresh = add_leaf(leaves_[full].size_class);
@@ -26,22 +28,24 @@ void FitTrees::split_leaf(Records& records, Node& link, std::uint64_t key,
 
 /// Drops an empty leaf; its sibling takes the place of their parent. True if the leaf was the whole
 /// tree.
-bool FitTrees::drop_leaf(Node* roots, Node leaf) noexcept {
-  const std::uint32_t size_class = leaves_[leaf].size_class;
+template <class RecordsOf>
+bool FitTrees<RecordsOf>::drop_leaf(Node& root, Node leaf) noexcept {
   const Node parent = leaves_[leaf].parent;
   leaves_.give_back(leaf);
   if (parent == kNoNode) {
-    roots[size_class] = kNoNode;
+    root = kNoNode;
     return true;
   }
   const Node sibling = branch(parent).child[branch(parent).child[0] == leaf];
   const Node above = branch(parent).parent;
-  Node& link =
-      above == kNoNode ? roots[size_class] : branch(above).child[branch(above).child[1] == parent];
+  Node& link = above == kNoNode ? root : branch(above).child[branch(above).child[1] == parent];
   link = sibling;
   parent_of(sibling) = above;
   branches_.give_back(parent & ~kBranch);
   return false;
 }
+
+template class FitTrees<BlockRecords>;
+template class FitTrees<SegmentRecords>;
 
 }  // namespace ashlar::inline v0::block

@@ -1,5 +1,5 @@
-// The fit trees of the free index: one for each class, ordered by key, with leaves of several keys
-// in no order.
+// Fit trees: records ordered by key, with leaves of several keys in no order. The free index has one
+// for each class, the order of the segments has one in all.
 //
 // Purpose: an allocator inserts and removes blocks far more often than it searches for the best
 // one. Inserting into a leaf and removing from it is a store: no comparison, no path, no other
@@ -28,14 +28,21 @@
 #include <bit>
 #include <cstdint>
 
+#include <ashlar/base/step_count.h>
 #include <ashlar/block/block_records.h>
 #include <ashlar/block/node_store.h>
 
 namespace ashlar::inline v0::block {
 
+/// The most nodes that a search, insertion or removal visits on a path: one branch for each bit of
+/// a key, and a leaf.
+inline constexpr unsigned kFitStepsMax = 60;
+
+/// Trees of `RecordsOf`, whose link(index) is the trees' to write while a record is in one.
+template <class RecordsOf>
 class FitTrees {
  public:
-  using Records = BlockRecords;
+  using Records = RecordsOf;
   /// The number of a leaf, or that of a branch with the bit kBranch; kNoNode for no tree.
   using Node = std::uint32_t;
 
@@ -57,19 +64,21 @@ class FitTrees {
     std::uint32_t size_class;
     bool is_empty;  ///< true if the class has no record left
   };
-  /// Removes a record. REQUIRES: it is in a tree of `roots`.
-  Removed remove(Records& records, Node* roots, std::uint32_t index) noexcept;
+  /// Removes a record. root_of(size_class) is the root of its class's tree, by reference; it is
+  /// asked for where the tree changes its shape. REQUIRES: the record is in that tree.
+  template <class RootOf>
+  Removed remove(Records& records, std::uint32_t index, RootOf&& root_of) noexcept;
   /// The record with the smallest key >= `key`, or kNone. REQUIRES: the tree has a record.
   std::uint32_t lower_bound(Node root, std::uint64_t key) const noexcept;
   /// The record with the smallest key, or the largest. REQUIRES: the tree has a record.
   std::uint32_t smallest(Node root) const noexcept;
   std::uint32_t largest(Node root) const noexcept;
-  /// True if there is no tree, not even one without records.
-  bool has_no_trees() const noexcept { return leaves_.taken() == 0; }
-  /// Drops all trees.
-  void clear() noexcept {
-    leaves_.clear();
-    branches_.clear();
+  /// A record of the leaf with the smallest keys. REQUIRES: the tree has a record.
+  std::uint32_t any_of_first_leaf(Node root) const noexcept;
+  /// Drops a tree that has no record left.
+  void drop_empty(Node& root) noexcept {
+    leaves_.give_back(root);
+    root = kNoNode;
   }
 
   struct NodeCounts {
@@ -130,23 +139,31 @@ class FitTrees {
     return (key ^ pivot) > (pivot ^ (pivot - 1));
   }
   static std::uint64_t distance_to_next(const Leaf& leaf, std::uint64_t key) noexcept;
+  /// The leaf with the tree's smallest keys (side 0) or its largest (side 1).
+  Node outermost(Node root, unsigned side) const noexcept {
+    Node node = root;
+    for (; is_branch(node); node = branch(node).child[side]) count_steps(1);
+    return node;
+  }
 
   Node add_leaf(unsigned size_class) noexcept;
   void fill_slot(Records& records, Node node, std::uint64_t key, std::uint32_t index) noexcept;
   void add_branch(Node& link, Node parent, std::uint64_t bit, std::uint64_t key, Node with_key,
                   Node other) noexcept;
   void split_leaf(Records& records, Node& link, std::uint64_t key, std::uint32_t index) noexcept;
-  bool drop_leaf(Node* roots, Node leaf) noexcept;
+  bool drop_leaf(Node& root, Node leaf) noexcept;
 
-  NodeStore<Leaf> leaves_;
-  NodeStore<Branch> branches_;
+  NodeStore<Leaf, std::uint64_t{2} * kRecordsMax> leaves_;
+  NodeStore<Branch, kRecordsMax> branches_;
 };
 
 // Searching.
 
 /// The distance from `key` up to the leaf's next key. It wraps for keys below `key`, so that these
 /// and empty slots are further away than any key above.
-inline std::uint64_t FitTrees::distance_to_next(const Leaf& leaf, std::uint64_t key) noexcept {
+template <class RecordsOf>
+inline std::uint64_t FitTrees<RecordsOf>::distance_to_next(const Leaf& leaf,
+                                                           std::uint64_t key) noexcept {
   std::uint64_t even = kNoKey;
   std::uint64_t odd = kNoKey;
   for (unsigned i = 0; i < kLeafSlots; i += 2) {
@@ -158,10 +175,12 @@ inline std::uint64_t FitTrees::distance_to_next(const Leaf& leaf, std::uint64_t 
   return even < odd ? even : odd;
 }
 
-inline std::uint32_t FitTrees::lower_bound(Node root, std::uint64_t key) const noexcept {
+template <class RecordsOf>
+inline std::uint32_t FitTrees<RecordsOf>::lower_bound(Node root, std::uint64_t key) const noexcept {
   Node node = root;
   Node above = kNoNode;  // the last subtree passed whose keys are all greater
   while (is_branch(node)) {
+    count_steps(1);
     const Branch& at = branch(node);
     if (is_outside(key, at.pivot)) {
       if (key < at.pivot) return smallest(node);
@@ -180,17 +199,21 @@ inline std::uint32_t FitTrees::lower_bound(Node root, std::uint64_t key) const n
   return above == kNoNode ? kNone : smallest(above);
 }
 
-inline std::uint32_t FitTrees::smallest(Node root) const noexcept {
-  Node node = root;
-  while (is_branch(node)) node = branch(node).child[0];
-  const Leaf& leaf = leaves_[node];
+template <class RecordsOf>
+inline std::uint32_t FitTrees<RecordsOf>::smallest(Node root) const noexcept {
+  const Leaf& leaf = leaves_[outermost(root, 0)];
   return leaf.records[distance_to_next(leaf, 0) & kSlotMask];
 }
 
-inline std::uint32_t FitTrees::largest(Node root) const noexcept {
-  Node node = root;
-  while (is_branch(node)) node = branch(node).child[1];
-  const Leaf& leaf = leaves_[node];
+template <class RecordsOf>
+inline std::uint32_t FitTrees<RecordsOf>::any_of_first_leaf(Node root) const noexcept {
+  const Leaf& leaf = leaves_[outermost(root, 0)];
+  return leaf.records[std::countr_zero(leaf.used)];
+}
+
+template <class RecordsOf>
+inline std::uint32_t FitTrees<RecordsOf>::largest(Node root) const noexcept {
+  const Leaf& leaf = leaves_[outermost(root, 1)];
   std::uint64_t most = 0;
   for (const std::uint64_t key : leaf.keys) most = key != kNoKey && key > most ? key : most;
   return leaf.records[most & kSlotMask];
@@ -198,12 +221,14 @@ inline std::uint32_t FitTrees::largest(Node root) const noexcept {
 
 // Changing.
 
-inline void FitTrees::insert(Records& records, Node& root, unsigned size_class, std::uint64_t key,
-                             std::uint32_t index) noexcept {
+template <class RecordsOf>
+inline void FitTrees<RecordsOf>::insert(Records& records, Node& root, unsigned size_class,
+                                        std::uint64_t key, std::uint32_t index) noexcept {
   if (root == kNoNode) root = add_leaf(size_class);
   Node* link = &root;
   Node parent = kNoNode;
   while (is_branch(*link)) {
+    count_steps(1);
     Branch& at = branch(*link);
     if (is_outside(key, at.pivot)) {
       const Node leaf = add_leaf(size_class);
@@ -218,8 +243,10 @@ inline void FitTrees::insert(Records& records, Node& root, unsigned size_class, 
   fill_slot(records, *link, key, index);
 }
 
-inline FitTrees::Removed FitTrees::remove(Records& records, Node* roots,
-                                          std::uint32_t index) noexcept {
+template <class RecordsOf>
+template <class RootOf>
+inline typename FitTrees<RecordsOf>::Removed FitTrees<RecordsOf>::remove(
+    Records& records, std::uint32_t index, RootOf&& root_of) noexcept {
   const Node node = leaf_of(records.link(index));
   const std::uint32_t slot = slot_of(records.link(index));
   Leaf& leaf = leaves_[node];
@@ -232,12 +259,14 @@ inline FitTrees::Removed FitTrees::remove(Records& records, Node* roots,
   const bool must_drop = (leaf.parent != kNoNode) | (leaves_.taken() > branches_.capacity());
   const std::uint32_t size_class = leaf.size_class;
   if (is_empty & must_drop) [[unlikely]]
-    return Removed{size_class, drop_leaf(roots, node)};
+    return Removed{size_class, drop_leaf(root_of(size_class), node)};
   return Removed{size_class, is_empty};
 }
 
 /// Takes a leaf without a parent: a whole tree.
-inline FitTrees::Node FitTrees::add_leaf(unsigned size_class) noexcept {
+template <class RecordsOf>
+inline typename FitTrees<RecordsOf>::Node FitTrees<RecordsOf>::add_leaf(
+    unsigned size_class) noexcept {
   const Node node = leaves_.take();
   Leaf& leaf = leaves_[node];
   leaf.size_class = static_cast<std::uint16_t>(size_class);
@@ -246,8 +275,9 @@ inline FitTrees::Node FitTrees::add_leaf(unsigned size_class) noexcept {
 }
 
 /// Stores the record in an empty slot of the leaf. REQUIRES: there is one.
-inline void FitTrees::fill_slot(Records& records, Node node, std::uint64_t key,
-                                std::uint32_t index) noexcept {
+template <class RecordsOf>
+inline void FitTrees<RecordsOf>::fill_slot(Records& records, Node node, std::uint64_t key,
+                                           std::uint32_t index) noexcept {
   Leaf& leaf = leaves_[node];
   const auto slot = static_cast<std::uint32_t>(std::countr_one(leaf.used));
   ASHLAR_ASSERT(slot < kLeafSlots, "fit tree(1): no empty slot in the leaf");
@@ -259,8 +289,9 @@ inline void FitTrees::fill_slot(Records& records, Node node, std::uint64_t key,
 
 /// Puts a new branch at `link`, above two nodes: `with_key`, whose keys equal `key` down to `bit`,
 /// and `other`, whose keys differ from it in `bit` and not above.
-inline void FitTrees::add_branch(Node& link, Node parent, std::uint64_t bit, std::uint64_t key,
-                                 Node with_key, Node other) noexcept {
+template <class RecordsOf>
+inline void FitTrees<RecordsOf>::add_branch(Node& link, Node parent, std::uint64_t bit,
+                                            std::uint64_t key, Node with_key, Node other) noexcept {
   const std::uint32_t index = branches_.take();
   const bool side = (key & bit) != 0;
   Branch& at = branches_[index];

@@ -1,4 +1,5 @@
-// FitTrees::validate: walks one whole tree (fit_tree.h). Included by block_pool_validate.cc.
+// FitTrees::validate: walks one whole tree (fit_tree.h), and SegmentOrder::is_consistent, which is
+// such a walk. Included by block_pool_validate.cc.
 //
 // Thread safety: none; the pool's owner holds a lock.
 // Every loop is bounded, so that a corrupt tree is reported instead of looping forever.
@@ -7,12 +8,14 @@
 #include <array>
 
 #include <ashlar/block/fit_tree.h>
+#include <ashlar/block/segment_records.h>
 
 namespace ashlar::inline v0::block {
 
+template <class RecordsOf>
 template <class KeyOf>
-const char* FitTrees::validate(const Records& records, Node root, unsigned size_class,
-                               NodeCounts* counts, KeyOf&& key_of) const {
+const char* FitTrees<RecordsOf>::validate(const Records& records, Node root, unsigned size_class,
+                                          NodeCounts* counts, KeyOf&& key_of) const {
   struct Visit {
     Node node;
     Node parent;
@@ -52,7 +55,7 @@ const char* FitTrees::validate(const Records& records, Node root, unsigned size_
         continue;
       }
       const std::uint32_t index = leaf.records[slot];
-      if (index >= records.capacity() || ++counts->records > records.capacity()) {
+      if (index >= records.touched() || ++counts->records > records.touched()) {
         return "block(3) C5: a tree is broken";
       }
       if (records.state(index) != 0) return "block(3) C5: a block in the index is not free";
@@ -67,6 +70,20 @@ const char* FitTrees::validate(const Records& records, Node root, unsigned size_
     }
   }
   return nullptr;
+}
+
+template <class IsInTransfer>
+bool SegmentOrder::is_consistent(const SegmentRecords& segments, std::uint64_t count,
+                                 IsInTransfer&& is_in_transfer) const noexcept {
+  Tree::NodeCounts found;
+  if (root_ != kNoNode) {
+    const auto order_key = [&](std::uint32_t index) {
+      // Slots have no such key.
+      return is_in_transfer(index) ? Tree::kSlotMask : key_of(segments[index].base);
+    };
+    if (tree_.validate(segments, root_, kClass, &found, order_key) != nullptr) return false;
+  }
+  return tree_.accounts_for(found) && found.records == count && count_ == count;
 }
 
 }  // namespace ashlar::inline v0::block

@@ -1,31 +1,31 @@
 // A node store: an array of tree nodes (fit_tree.h) with a list of the unused ones.
 //
 // Purpose: room is reserved for the worst case, so that taking a node never fails. Nodes are not
-// touched before their first use, so the reserve costs address space, not memory. (A Slab
-// initialises its records when it grows, and so would use the memory.)
+// touched before their first use, so the reserve costs address space, not memory. (A Slab readies
+// records before their first use, and so would use the memory.)
 // Thread safety: none; the pool's owner holds a lock.
 //
 // Invariants:
 //   (1) The first touched() nodes are in use or on the list of unused ones, which is threaded
 //       through `parent`; the others were never written.
-//   (2) Taking a node and giving it back never allocate; only reserve() does.
+//   (2) Taking a node and giving it back never allocate; only reserve() does, in a bounded number of
+//       steps (growing_table.h).
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <new>
 #include <type_traits>
-#include <utility>
 
 #include <ashlar/base/assert.h>
-#include <ashlar/base/host_table.h>
+#include <ashlar/base/growing_table.h>
 
 namespace ashlar::inline v0::block {
 
 /// The null node.
 inline constexpr std::uint32_t kNoNode = 0xffffffffu;
 
-template <class T>
+/// `kNodesMax` is the most nodes that can ever be needed.
+template <class T, std::uint64_t kNodesMax>
 class NodeStore {
   static_assert(std::is_trivially_copyable_v<T>);
 
@@ -72,28 +72,21 @@ class NodeStore {
     unused_ = index;
     taken_ -= 1;
   }
-  void clear() noexcept {
-    touched_ = 0;
-    taken_ = 0;
-    unused_ = kNoNode;
-  }
 
  private:
   [[gnu::cold]] bool grow(std::uint32_t capacity) noexcept {
-    HostTable<T> items = make_host_table<T>(capacity);
-    if (items == nullptr) return false;
-    if (touched_ > 0)
-      std::memcpy(static_cast<void*>(items.get()), items_.get(), std::size_t{touched_} * sizeof(T));
-    items_ = std::move(items);
+    if (!table_.grow(capacity, touched_, kNodesMax)) return false;
+    items_ = table_.data();
     capacity_ = capacity;
     return true;
   }
 
-  HostTable<T> items_;
+  T* items_ = nullptr;
   std::uint32_t capacity_ = 0;
   std::uint32_t touched_ = 0;
   std::uint32_t taken_ = 0;
   std::uint32_t unused_ = kNoNode;
+  GrowingTable<T> table_;
 };
 
 }  // namespace ashlar::inline v0::block

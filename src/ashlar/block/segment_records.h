@@ -1,21 +1,23 @@
 // Records of segments, and their order by address.
 //
-// Purpose: blocks do not store their segment; the rare caller binary-searches the segments by the
-// block's address. A segment index in every block would be a sixth of its record, and copied at
-// every split.
+// Purpose: blocks do not store their segment; the rare caller finds it by the block's address. A
+// segment index in every block would be a sixth of its record, and copied at every split.
 // Thread safety: none; the pool's owner holds a lock.
 //
 // Invariants:
 //   (1) The order holds, by rising base, each segment once that is not one block in transfer. (The
 //       range of one that is may have returned to the driver and come back as another segment.)
-//   (2) Inserting a segment and erasing one never allocate: there is room for all segments.
+//   (2) Inserting a segment and erasing one never allocate: there is room for all segments. Each
+//       takes at most kFitStepsMax steps, however many segments there are.
+//
+// The order is one fit tree (fit_tree.h). It searches upwards, and the segment that contains an
+// address is the last one that begins at or below it; so the keys count downwards from the highest
+// address.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <utility>
 
-#include <ashlar/base/host_table.h>
+#include <ashlar/block/fit_tree.h>
 #include <ashlar/block/slab.h>
 
 namespace ashlar::inline v0::block {
@@ -29,84 +31,56 @@ struct SegmentRecord {
   std::uint32_t first = kNone;
   std::uint32_t prev = kNone;  ///< in the pool's list of segments
   std::uint32_t next = kNone;
+  Link in_order{};  ///< in the order: its leaf and slot (fit_tree.h)
 };
-using SegmentSlab = Slab<SegmentRecord>;
+
+class SegmentRecords : public Slab<SegmentRecord> {
+ public:
+  Link& link(std::uint32_t index) { return (*this)[index].in_order; }
+  Link link(std::uint32_t index) const { return (*this)[index].in_order; }
+};
 
 class SegmentOrder {
  public:
   /// Makes room for `segments` segments. False if the host has no memory (nothing changed).
-  /// Amortised O(1). REQUIRES: at most one more than at the call before.
-  bool reserve(std::uint64_t segments) noexcept { return segments <= capacity_ || grow(); }
+  bool reserve(std::uint32_t segments) noexcept { return tree_.reserve(segments); }
   /// Adds a segment. REQUIRES: reserve() made room for it; no segment of the order overlaps it.
-  /// Cost: O(segments above it), a number moved for each.
-  void insert(const SegmentSlab& segments, std::uint32_t index) noexcept {
-    ASHLAR_ASSERT(count_ < capacity_, "segments(2): insert() without reserved room");
-    std::uint32_t* const at = first_above(segments, segments[index].base);
-    std::copy_backward(at, end(), end() + 1);
-    *at = index;
+  void insert(SegmentRecords& segments, std::uint32_t index) noexcept {
+    tree_.insert(segments, root_, kClass, key_of(segments[index].base), index);
     count_ += 1;
   }
   /// Removes the segment that contains `address`, and returns it. REQUIRES: there is one.
-  /// Cost: as insert().
-  std::uint32_t erase(const SegmentSlab& segments, std::uint64_t address) noexcept {
-    std::uint32_t* const at = position_of(segments, address);
-    const std::uint32_t index = *at;
-    std::copy(at + 1, end(), at);
+  std::uint32_t erase(SegmentRecords& segments, std::uint64_t address) noexcept {
+    const std::uint32_t index = find(address);
+    tree_.remove(segments, index, [this](std::uint32_t) -> std::uint32_t& { return root_; });
     count_ -= 1;
     return index;
   }
   /// The segment that contains `address`. REQUIRES: there is one. Cost: O(log segments).
-  std::uint32_t find(const SegmentSlab& segments, std::uint64_t address) const noexcept {
-    return *position_of(segments, address);
+  std::uint32_t find(std::uint64_t address) const noexcept {
+    ASHLAR_ASSERT(count_ > 0, "segments(1): an address in none of the segments");
+    return tree_.lower_bound(root_, key_of(address));
   }
-  /// True if the order holds `count` segments, each in use, by rising base, and none of them with
+  /// True if the order holds `count` segments, each in use, and none of them with
   /// is_in_transfer(index). This is invariant 1 if `count` segments are not in transfer.
+  /// Cost: O(segments). Defined in fit_tree_validate.h.
   template <class IsInTransfer>
-  bool is_consistent(const SegmentSlab& segments, std::uint64_t count,
-                     IsInTransfer&& is_in_transfer) const noexcept {
-    if (count_ != count) return false;
-    for (std::uint32_t i = 0; i < count_; ++i) {
-      const std::uint32_t index = entries_[i];
-      if (index >= segments.capacity() || segments.state(index) != kInUse || is_in_transfer(index))
-        return false;
-      if (i > 0 && segments[entries_[i - 1]].base >= segments[index].base) return false;
-    }
-    return true;
-  }
+  bool is_consistent(const SegmentRecords& segments, std::uint64_t count,
+                     IsInTransfer&& is_in_transfer) const noexcept;
 
  private:
   friend struct PoolPeer;
 
-  static constexpr std::uint32_t kCapacityFirst = 16;
+  using Tree = FitTrees<SegmentRecords>;
+  static constexpr unsigned kClass = 0;
 
-  std::uint32_t* end() const noexcept { return entries_.get() + count_; }
-  /// The first entry whose base is above `address`.
-  std::uint32_t* first_above(const SegmentSlab& segments, std::uint64_t address) const noexcept {
-    return std::upper_bound(
-        entries_.get(), end(), address,
-        [&segments](std::uint64_t of, std::uint32_t index) { return of < segments[index].base; });
-  }
-  /// The entry of the segment that contains `address`. REQUIRES: there is one.
-  std::uint32_t* position_of(const SegmentSlab& segments, std::uint64_t address) const noexcept {
-    std::uint32_t* const above = first_above(segments, address);
-    ASHLAR_ASSERT(above != entries_.get(), "segments(1): an address below every segment");
-    return above - 1;
-  }
+  /// Addresses are multiples of the granule, so their low bits, which a key must not have, are
+  /// zero.
+  static std::uint64_t key_of(std::uint64_t address) { return ~address & ~Tree::kSlotMask; }
 
-  [[gnu::cold]] bool grow() noexcept {
-    // Never more than the slab of segments has records, so the doubling does not wrap.
-    const std::uint32_t capacity = capacity_ == 0 ? kCapacityFirst : capacity_ * 2;
-    HostTable<std::uint32_t> entries = make_host_table<std::uint32_t>(capacity);
-    if (entries == nullptr) return false;
-    std::copy(entries_.get(), end(), entries.get());
-    entries_ = std::move(entries);
-    capacity_ = capacity;
-    return true;
-  }
-
-  HostTable<std::uint32_t> entries_;
-  std::uint32_t capacity_ = 0;
+  Tree::Node root_ = kNoNode;
   std::uint32_t count_ = 0;
+  Tree tree_;
 };
 
 }  // namespace ashlar::inline v0::block

@@ -8,33 +8,32 @@
 //
 // Invariants:
 //   (1) An index stays valid while its record is in use. The address of a record does not, because
-//       the slab moves when it grows. Records therefore refer to each other by 32-bit indices, and
-//       no reference to a record is kept across grow().
+//       a slab may move when it grows. Records therefore refer to each other by 32-bit indices, and
+//       no reference to a record is kept across reserve_one().
 //   (2) Giving a record back never allocates.
 //   (3) Record 0 is the null sentinel: kNone names it. Its state is kUnused; its prev and next may
 //       be written and mean nothing; it has no columns. A neighbour's state can thus be read, and
 //       its prev or next set, without testing whether there is a neighbour. That test was a branch
 //       that mispredicted at the end of every other segment (measured: 2 ns an operation).
 //   (4) The null sentinel and the records on the list of unused ones have the state kUnused; no
-//       other record has.
+//       other of the first touched() records has. The records from touched() on, up to capacity(),
+//       were never written.
+//   (5) Reserving a record takes a bounded number of steps: a small slab is copied, a large one
+//       grows in place (growing_table.h), and at most kReadiedAtOnce records are readied for use.
 //
 // One array rather than chunks: a table of chunks costs a dependent load at every hop of every list
-// and tree. The copies made by growth are amortised over the takes that filled the array.
+// and tree.
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <functional>
-#include <iterator>
 #include <memory>
 #include <tuple>
 #include <type_traits>
-#include <utility>
 
 #include <ashlar/base/assert.h>
-#include <ashlar/base/host_table.h>
+#include <ashlar/base/growing_table.h>
+#include <ashlar/base/step_count.h>
 
 namespace ashlar::inline v0::block {
 
@@ -50,18 +49,10 @@ inline constexpr std::uint8_t kInUse = 0;
 inline constexpr std::uint32_t kRecordsMax = 1u << 27;
 
 /// An array of records T, their states, and columns that begin uninitialised. The list of unused
-/// records is threaded through T::next. Columns are ordered by alignment, widest first. A column
-/// whose type has kIsLazy is not copied on growth until the first write_lazy(), so its pages use no
-/// memory before.
+/// records is threaded through T::next. A column whose type has kIsLazy is not copied on growth
+/// until the first write_lazy(), so its pages use no memory before.
 template <class T, class... Columns>
 class Slab {
-  static_assert(std::is_trivially_copyable_v<T> && (std::is_trivially_copyable_v<Columns> && ...));
-  static constexpr bool alignments_descend() {
-    const std::size_t alignments[] = {alignof(T), alignof(Columns)...};
-    return std::is_sorted(std::begin(alignments), std::end(alignments), std::greater<>{});
-  }
-  static_assert(alignments_descend(), "each column begins where the one before it ends");
-
  public:
   T& operator[](std::uint32_t index) {
     check(index);
@@ -99,23 +90,31 @@ class Slab {
     lazy_written_ = true;
     return column<Column>(index);
   }
+  /// The records that there is memory for, and those of them that were ever readied for use: only
+  /// these may be read.
   std::uint32_t capacity() const { return capacity_; }
-  /// True if the list of unused records is sound and holds all records but the null sentinel and
-  /// `used` others. Cost: O(unused).
+  std::uint32_t touched() const { return touched_; }
+  /// True if the list of unused records is sound and holds all touched records but the null
+  /// sentinel and `used` others. Cost: O(unused).
   bool accounts_for(std::uint64_t used) const noexcept {
-    if (states_[kNone] != kUnused) return false;
+    if (states_[kNone] != kUnused || touched_ > capacity_) return false;
     std::uint64_t count = 0;
     for (std::uint32_t i = unused_; i != kNone; i = items_[i].next) {
-      if (i >= capacity_ || count == capacity_ || states_[i] != kUnused) return false;
+      if (i >= touched_ || count == touched_ || states_[i] != kUnused) return false;
       count += 1;
     }
-    return count + used + 1 == capacity_;
+    return count + used + 1 == touched_;
   }
 
   /// Guarantees that one take() succeeds. False if the host has no memory (nothing changed).
-  /// Amortised O(1).
-  bool reserve_one() noexcept { return has_unused() || grow(); }
+  bool reserve_one() noexcept {
+    if (has_unused()) [[likely]]
+      return true;
+    return ready_some();
+  }
   bool has_unused() const noexcept { return unused_ != kNone; }
+  /// True if the slab grows at the next reserve_one().
+  bool must_grow() const noexcept { return unused_ == kNone && touched_ == capacity_; }
   /// The capacity after the next growth; the present capacity at the limit kRecordsMax.
   std::uint32_t capacity_next() const noexcept {
     return capacity_ == 1 ? kCapacityFirst : std::min(capacity_ * 2, kRecordsMax);
@@ -140,41 +139,53 @@ class Slab {
   friend struct PoolPeer;
 
   static constexpr std::uint32_t kCapacityFirst = 16;
+  static constexpr std::uint32_t kReadiedAtOnce = 64;
 
   void check([[maybe_unused]] std::uint32_t index) const {
-    ASHLAR_ASSERT(index < capacity_, "slab(1): index out of the slab");
+    ASHLAR_ASSERT(index < touched_, "slab(1): index out of the slab");
   }
 
-  /// Moves an array to `memory`, with its present elements if `copies`. Returns the end of
-  /// `capacity` elements there.
-  template <class Element>
-  std::byte* move(Element*& array, std::byte* memory, std::uint32_t capacity,
-                  bool copies = true) const noexcept {
-    if (array != nullptr && copies) {
-      std::memcpy(memory, static_cast<const void*>(array),
-                  std::size_t{capacity_} * sizeof(Element));
-    }
-    array = reinterpret_cast<Element*>(memory);
-    return memory + std::size_t{capacity} * sizeof(Element);
-  }
-
-  [[gnu::cold]] bool grow() noexcept {
-    const std::uint32_t capacity = capacity_next();
-    if (capacity == capacity_) return false;
-    constexpr std::size_t kBytesEach = sizeof(T) + (sizeof(Columns) + ... + sizeof(std::uint8_t));
-    HostTable<T> memory = make_host_table<T>((capacity * kBytesEach + sizeof(T) - 1) / sizeof(T));
-    if (memory == nullptr) return false;
-    std::byte* at = move(items_, reinterpret_cast<std::byte*>(memory.get()), capacity);
-    ((at = move(std::get<Columns*>(columns_), at, capacity, !Columns::kIsLazy || lazy_written_)),
-     ...);
-    move(states_, at, capacity);
-    std::uninitialized_default_construct(items_ + capacity_, items_ + capacity);
-    std::fill(states_ + capacity_, states_ + capacity, kUnused);
-    for (std::uint32_t i = capacity; i-- > capacity_;) {
+  /// Puts the next few untouched records on the empty list of unused ones, in rising order.
+  [[gnu::cold]] bool ready_some() noexcept {
+    if (touched_ == capacity_ && !grow()) return false;
+    const std::uint32_t end = std::min(capacity_, touched_ + kReadiedAtOnce);
+    count_steps(end - touched_);
+    std::uninitialized_default_construct(items_ + touched_, items_ + end);
+    std::fill(states_ + touched_, states_ + end, kUnused);
+    for (std::uint32_t i = end; i-- > touched_;) {
       items_[i].next = unused_;
       unused_ = i;
     }
-    owned_ = std::move(memory);
+    touched_ = end;
+    return true;
+  }
+
+  /// Makes room in one array. `kept` elements of it are in use.
+  template <class Element>
+  bool grow(Element*& array, std::uint32_t capacity, std::uint32_t kept) noexcept {
+    GrowingTable<Element>& table = std::get<GrowingTable<Element>>(owned_);
+    if (!table.grow(capacity, array == nullptr ? 0 : kept, kRecordsMax)) return false;
+    array = table.data();
+    return true;
+  }
+
+  bool grow() noexcept {
+    const std::uint32_t capacity = capacity_next();
+    if (capacity == capacity_) return false;
+    // A slab without memory has only its null sentinel, which is made anew. An array that has grown
+    // when another could not is longer than capacity_ says, and stays so.
+    const bool is_first = capacity_ == 1;
+    const std::uint32_t kept = is_first ? 0 : touched_;
+    const bool has_grown = grow(items_, capacity, kept) &&
+                           (grow(std::get<Columns*>(columns_), capacity,
+                                 !Columns::kIsLazy || lazy_written_ ? kept : 0) &&
+                            ...) &&
+                           grow(states_, capacity, kept);
+    if (!has_grown) return false;
+    if (is_first) {
+      std::uninitialized_default_construct(items_, items_ + 1);
+      states_[kNone] = kUnused;
+    }
     capacity_ = capacity;
     return true;
   }
@@ -187,9 +198,10 @@ class Slab {
   std::uint8_t* states_ = const_cast<std::uint8_t*>(&null_state_);
   std::tuple<Columns*...> columns_{};
   std::uint32_t capacity_ = 1;
+  std::uint32_t touched_ = 1;
   std::uint32_t unused_ = kNone;
   bool lazy_written_ = false;
-  HostTable<T> owned_;
+  std::tuple<GrowingTable<T>, GrowingTable<Columns>..., GrowingTable<std::uint8_t>> owned_;
 };
 
 }  // namespace ashlar::inline v0::block

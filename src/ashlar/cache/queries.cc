@@ -25,6 +25,7 @@ void show(const StreamHeap& heap, const block::BlockView& view, SnapshotBlock* o
 }
 
 void append_pool(const StreamHeap& heap, PoolId id, Snapshot* out) ASHLAR_REQUIRES(heap.lock) {
+  const LongSectionScope walk;  // to be removed: C31 (step_count.h)
   const block::BlockPool& pool = heap.pool(id);
   for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
     const block::SegmentView view = pool.view(at);
@@ -41,6 +42,7 @@ void append_pool(const StreamHeap& heap, PoolId id, Snapshot* out) ASHLAR_REQUIR
 
 /// The largest free block of the pool whose work is complete.
 Bytes largest_complete(const StreamHeap& heap, PoolId id) noexcept ASHLAR_REQUIRES(heap.lock) {
+  const LongSectionScope walk;  // to be removed: C31 (step_count.h)
   const block::BlockPool& pool = heap.pool(id);
   Bytes largest;
   for (auto block = pool.best_fit(pool.granule(), Bytes::max()); block != block::kNoBlock;

@@ -197,6 +197,7 @@ void Reclaimer::give_everything_back(bool is_settled) noexcept {
 }
 
 void Reclaimer::finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept {
+  const LongSectionScope walk;  // to be removed: C31 (step_count.h)
   const auto finish = [&heap](UseNode* use) ASHLAR_REQUIRES(heap.lock) {
     // A device that could not be synchronised keeps what its streams may still touch.
     if (use->stream->cache.is_settled()) heap.finish_use(use);

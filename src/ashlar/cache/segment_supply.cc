@@ -116,6 +116,7 @@ Address SegmentSupply::move(DeviceSegment* segment, StreamHeap& from, StreamHeap
 DeviceSegment* SegmentSupply::lift_idle(StreamHeap& heap, Bytes need, Bytes at_least,
                                         Match match) noexcept {
   const Guard guard(heap.lock);
+  const LongSectionScope walk;  // to be removed: C31 (step_count.h)
   DeviceSegment* lifted = nullptr;
   Bytes sum;
   for (const PoolId id : kPoolIds) {

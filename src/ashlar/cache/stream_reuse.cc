@@ -68,6 +68,7 @@ bool StreamReuse::has_fit(StreamHeap& heap, const Request& request) noexcept {
 
 BlockIndex StreamReuse::complete_fit(StreamHeap& from, const Request& request,
                                      std::uint64_t covers) noexcept {
+  const LongSectionScope walk;  // to be removed: C31 (step_count.h)
   const block::BlockPool& pool = from.pool(request.pool);
   for (BlockIndex block = pool.best_fit(request.size, request.fit_end); block != block::kNoBlock;
        block = pool.next_fit(block)) {
