@@ -179,6 +179,27 @@ TEST_F(CachingAllocatorTest, TheMemoryLimitIsExactAndTheFailureSaysEverything) {
   expect_valid();
 }
 
+TEST_F(CachingAllocatorTest, TheAccountTellsWhatIsFreeFromWhatIsInReach) {
+  cache::Config config;
+  config.reuse = cache::Reuse::kOwn;
+  make(config);
+  EXPECT_TRUE(allocator_->set_memory_limit(DeviceId{0}, 64_MiB).is_ok());
+  const Address whole = alloc(60_MiB);
+  EXPECT_TRUE(allocator_->free(whole).is_ok());
+  alloc(4_MiB);
+  cache::OutOfMemory account;
+  EXPECT_EQ(allocator_->allocate(40_MiB, other_, &account).code(), Code::kOutOfMemory);
+  EXPECT_EQ(account.largest_free, 56_MiB);
+  EXPECT_EQ(account.largest_reachable, 0_B);
+  EXPECT_EQ(account.fits_elsewhere, 56_MiB);
+  EXPECT_DOUBLE_EQ(account.fragmentation(), 0);
+  EXPECT_NE(account.message().find("let streams share it (reuse:completed)"), std::string::npos);
+  EXPECT_EQ(account.message().find("max_split_size_mb"), std::string::npos);
+  EXPECT_EQ(allocator_->largest_free_block(other_).value(), 0_B);
+  EXPECT_EQ(allocator_->largest_free_block(stream_).value(), 56_MiB);
+  expect_valid();
+}
+
 TEST_F(CachingAllocatorTest, ObserversMayFreeAndQueryButNotAllocate) {
   EXPECT_TRUE(allocator_->set_memory_limit(DeviceId{0}, 20_MiB).is_ok());
   const Address held = alloc(15_MiB);

@@ -1,7 +1,8 @@
 // The clauses that one call of a caching allocator is judged by, one function for each.
 //
 //   clause_usable.cc     C1 C2 C10 DEV-1 DEV-4   what an allocation was given
-//   clause_complete.cc   C12 DEV-3 DEV-14        may it fail; is it the best fit
+//   clause_complete.cc   C12 DEV-3               may it fail; is it the best fit
+//   clause_account.cc    DEV-14                  the account of an out-of-memory
 //   clause_bounded.cc    C9 C13 C17 C26 DEV-2 DEV-12   what the device was asked meanwhile
 //   clause_accounted.cc  C15 DEV-13              statistics
 //   clause_ladder.cc     C15                     what an allocation did on the miss ladder
@@ -41,9 +42,10 @@ const cache::SnapshotBlock* best_fit(const CacheRules& rules, const cache::Snaps
 
 // An allocation that failed for want of memory.
 
-/// DEV-14: the account says what was asked for, and whether a capture or a wait was in the way.
+/// DEV-14: the account says what was asked for, whether a capture or a wait was in the way, and what
+/// the snapshot and the device's ledger say; its advice is right.
 void judge_account(CacheState& state, const JudgedDevice& device, std::uint64_t size,
-                   const cache::OutOfMemory& account);
+                   const Stream& stream, const cache::OutOfMemory& account);
 /// C12: nothing that the call was allowed to reach would have served it. The map is the one after
 /// the call; blocks that a permitted wait would have completed count as free.
 void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t size,

@@ -213,8 +213,8 @@ void CacheModel::judge_served(JudgedDevice& device, std::uint64_t tag, std::uint
   const bool callback_ran = state_.world.callback_ran;
   judge_bounded(state_, device, rounded, call.is_hit && !callback_ran && !may_outgrow);
   if (got.code() == Code::kOutOfMemory) {
-    judge_account(state_, device, size, account);
     judge_complete(state_, device, size, stream);
+    judge_account(state_, device, size, stream, account);
   }
   if (got.is_ok() && best_address != 0 && device.map.is_fresh && !has_completed && !callback_ran &&
       address != best_address) {

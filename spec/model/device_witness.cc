@@ -60,6 +60,7 @@ Status DeviceWitness::event_synchronize(EventHandle event, std::uint32_t timeout
 
 Result<device::MemoryInfo> DeviceWitness::memory_info() noexcept {
   const Result<device::MemoryInfo> got = ForwardingDevice::memory_info();
+  told_ = got.value_or({});
   if (got.is_ok()) total_ = got.value().total.count();
   return got;
 }

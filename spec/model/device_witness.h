@@ -46,6 +46,8 @@ class DeviceWitness final : public device::ForwardingDevice {
   std::uint64_t segment_asked() const { return segment_asked_; }
   /// The device's total as memory_info last said; 0 before.
   std::uint64_t total() const { return total_; }
+  /// What memory_info said last; zeros where it failed.
+  const device::MemoryInfo& told() const { return told_; }
   /// kDeviceLost or kTornDown once a call has been answered so.
   Code sticky() const { return sticky_; }
 
@@ -69,6 +71,7 @@ class DeviceWitness final : public device::ForwardingDevice {
   std::uint64_t granted_ = 0;
   std::uint64_t events_ = 0;
   std::uint64_t total_ = 0;
+  device::MemoryInfo told_;
   std::uint64_t timeouts_ = 0;
   Code sticky_ = Code::kOk;
 };

@@ -200,7 +200,7 @@ Result<AllocationInfo> CachingAllocator::info(Address address) const noexcept {
 Result<Bytes> CachingAllocator::largest_free_block(const Stream& stream) const noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(stream.device);
   if (!cache.is_ok()) return cache.status();
-  return largest_free(*cache.value(), stream);
+  return largest_reachable(*cache.value(), stream);
 }
 
 Result<DeviceStats> CachingAllocator::stats(DeviceId device) const noexcept {

@@ -177,8 +177,8 @@ class ASHLAR_API CachingAllocator {
   /// What the allocator knows about the allocation at `address`. Errors as free(address), but
   /// kUnknownPointer for null.
   Result<AllocationInfo> info(Address address) const noexcept;
-  /// The size of the largest block that `stream` could be given without growth. Cost: a walk over
-  /// every stream's heap of the device.
+  /// The size of the largest block that `stream` could be given now without growth: while a capture
+  /// is announced, of its own. Cost: a walk over every stream's heap of the device.
   Result<Bytes> largest_free_block(const Stream& stream) const noexcept;
   /// The device's statistics. Cost: adds up every stream's counters, one short lock for each.
   Result<DeviceStats> stats(DeviceId device) const noexcept;

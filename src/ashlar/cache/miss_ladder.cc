@@ -80,11 +80,11 @@ Result<Address> MissLadder::fail(StreamHeap& heap, const Request& request, bool 
   full.rounded = request.size;
   full.segment = segment_size(shared_.config, request.size).value_or(Bytes::max());
   full.device_memory = cache_.driver().memory_info().value_or({});
-  write_account(cache_, &full);
-  full.largest_free = largest_free(cache_, heap.stream);
+  write_account(cache_, heap.stream, request, &full);
   full.wait_ran_out = wait_ran_out;
   full.capturing = shared_.is_capturing();
   full.config = shared_.config;
+  full.advise();
   if (account != nullptr) *account = full;
   const ObserverScope scope(shared_.observers_running);
   for (const auto& observer : shared_.observers) observer(full);
