@@ -10,6 +10,7 @@
 #include <memory>
 
 #include <ashlar/cache/caching_allocator.h>
+#include <ashlar/device/forwarding_device.h>
 #include <ashlar/device/host_device.h>
 
 namespace ashlar {
@@ -45,6 +46,29 @@ TEST_F(CacheMisuseTest, AnAllocatorIsNotMadeOverDevicesOutOfPlaceOrASettingOutOf
   EXPECT_EQ(cache::CachingAllocator::create(devices, bad).code(), Code::kInvalidArgument);
   EXPECT_EQ(allocator_->device_count(), 1u);
   EXPECT_EQ(allocator_->config().granule, 512_B);
+}
+
+/// A device that promises addresses aligned to 256 bytes, as CUDA's documentation does.
+class CoarserDevice final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  device::DeviceTraits traits() const noexcept override {
+    device::DeviceTraits traits = ForwardingDevice::traits();
+    traits.address_alignment = 256_B;
+    return traits;
+  }
+};
+
+TEST_F(CacheMisuseTest, AGranuleOverTheDevicesAlignmentIsSaidToBeTooLarge) {
+  CoarserDevice coarser(device_);
+  device::Device* devices[] = {&coarser};
+  cache::Config config;
+  const auto refused = cache::CachingAllocator::create(devices, config);
+  EXPECT_EQ(refused.code(), Code::kInvalidArgument);
+  EXPECT_STREQ(refused.status().why(),
+               "the granule is larger than the alignment that the device promises of addresses");
+  config.granule = 256_B;
+  EXPECT_TRUE(cache::CachingAllocator::create(devices, config).is_ok());
 }
 
 TEST_F(CacheMisuseTest, EveryCallRefusesADeviceThatIsNotThere) {

@@ -76,8 +76,9 @@ Result<std::unique_ptr<CachingAllocator>> CachingAllocator::create(
     const device::DeviceTraits traits = device->traits();
     ASHLAR_REQUIRE(traits.id == DeviceId{static_cast<std::int32_t>(impl->devices.size())},
                    Code::kInvalidArgument, "device i must have id i");
-    ASHLAR_REQUIRE(traits.address_alignment >= config.granule, Code::kInvalidArgument,
-                   "the granule is finer than the device's alignment promises");
+    ASHLAR_REQUIRE(
+        traits.address_alignment >= config.granule, Code::kInvalidArgument,
+        "the granule is larger than the alignment that the device promises of addresses");
     impl->devices.push_back(std::make_unique<DeviceCache>(*device, impl->shared));
     impl->device_count += 1;
   }
