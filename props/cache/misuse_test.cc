@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
+#include <thread>
 
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/device/forwarding_device.h>
@@ -144,6 +146,62 @@ TEST_F(CacheMisuseTest, AnObserverHearsTheWholeAccountBeforeTheFailure) {
   EXPECT_EQ(stats.allocations[0].current, 1u);
   EXPECT_EQ(stats.allocations[0].increased, 0u);
   EXPECT_EQ(stats.allocations[0].decreased, 0u);
+}
+
+/// Two allocators of one process, each over 8 MiB.
+class TwoAllocatorsTest : public ::testing::Test {
+ protected:
+  struct Side {
+    Side() {
+      device::Device* devices[] = {&device};
+      allocator = cache::CachingAllocator::create(devices, cache::Config{}).value();
+      stream = device.create_stream().value();
+    }
+    Code allocate(Bytes size) { return allocator->allocate(size, stream).code(); }
+    device::HostDevice device{kDevice, 8_MiB};
+    std::unique_ptr<cache::CachingAllocator> allocator;
+    Stream stream;
+  };
+  Side a_;
+  Side b_;
+};
+
+/// With one depth for all allocators, what A's callback is told by B depends on whether an observer
+/// of B runs in any thread: it is served while none does, and refused while one does.
+TEST_F(TwoAllocatorsTest, AnObserverOfOneAllocatesFromTheOtherOnly) {
+  std::atomic<int> phase{0};
+  Code own = Code::kOk, other = Code::kBusy, back = Code::kOk;
+  a_.allocator->add_free_memory_callback([&](DeviceId) {
+    own = a_.allocate(512_B);
+    other = b_.allocate(512_B);
+    back = a_.allocate(512_B);
+  });
+  b_.allocator->add_out_of_memory_observer([&](const cache::OutOfMemory&) {
+    phase = 1;
+    while (phase != 2) std::this_thread::yield();
+  });
+  std::thread observed([&] { EXPECT_EQ(b_.allocate(1_GiB), Code::kOutOfMemory); });
+  while (phase != 1) std::this_thread::yield();
+  EXPECT_EQ(a_.allocate(4_MiB), Code::kOutOfMemory);  // a segment of 20 MiB
+  phase = 2;
+  observed.join();
+  EXPECT_EQ(own, Code::kReentrant);
+  EXPECT_EQ(other, Code::kOk);
+  EXPECT_EQ(back, Code::kReentrant) << "the other allocator's call has not ended this one's";
+}
+
+TEST_F(TwoAllocatorsTest, AnObserverInsideAnObserverMayUseNeither) {
+  Code of_a = Code::kOk, of_b = Code::kOk;
+  b_.allocator->add_free_memory_callback([&](DeviceId) {
+    of_a = a_.allocate(512_B);
+    of_b = b_.allocate(512_B);
+  });
+  a_.allocator->add_free_memory_callback(
+      [&](DeviceId) { EXPECT_EQ(b_.allocate(512_B), Code::kOk); });
+  EXPECT_EQ(a_.allocate(512_B), Code::kOk);
+  EXPECT_EQ(of_a, Code::kReentrant);
+  EXPECT_EQ(of_b, Code::kReentrant);
+  EXPECT_EQ(a_.allocate(512_B), Code::kOk) << "outside every observer";
 }
 
 TEST_F(CacheMisuseTest, AForkedChildGetsTypedErrorsAndItsFreesDoNothing) {

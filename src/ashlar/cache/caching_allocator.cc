@@ -103,8 +103,8 @@ CachingAllocator::~CachingAllocator() {
   DeviceCache* cache = impl_->device(stream.device);
   ASHLAR_REQUIRE(cache != nullptr, Code::kInvalidArgument, "no device with that id");
   if (impl_->shared.observers_running.load(std::memory_order_relaxed) != 0) {
-    ASHLAR_REQUIRE(!ObserverScope::is_inside(), Code::kReentrant,
-                   "an observer may free and query, not allocate");
+    ASHLAR_REQUIRE(!ObserverScope::is_inside(impl_->shared.observers_running), Code::kReentrant,
+                   "an observer may free and query, not allocate from its own allocator");
   }
   if (size == Bytes{}) return Address{};
   return cache->allocate(size, stream, account);

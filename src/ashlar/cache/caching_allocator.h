@@ -114,7 +114,7 @@ class ASHLAR_API CachingAllocator {
   /// Errors: kOutOfMemory, with the reasons in `*account` if it is given (it is unchanged if the
   /// host has no memory for a new stream's heap); kSizeOverflow over kRequestBytesMax;
   /// kInvalidHandle if `stream` is retired or its handle now names another stream; kReentrant
-  /// inside a callback or an observer (C24). Any other error of the driver is passed on.
+  /// inside a callback or an observer of this allocator (C24). Any other error of the driver is passed on.
   /// Cost: a hit takes one short lock, polls at most 16 events and makes no other device call
   /// (C17). A miss can block for Config::wait_ms.
   Result<Address> allocate(Bytes size, const Stream& stream,
@@ -161,8 +161,8 @@ class ASHLAR_API CachingAllocator {
   Status set_memory_fraction(DeviceId device, double fraction) noexcept;
 
   /// Called when no pool of the device can serve a request, before the allocator grows. No lock is
-  /// held. It may free and query; an allocation in it fails with kReentrant (C24). It must not
-  /// throw: an exception ends the process.
+  /// held. It may free and query; an allocation from this allocator in it fails with kReentrant
+  /// (C24), one from another allocator is served. It must not throw: an exception ends the process.
   using FreeMemoryCallback = std::function<void(DeviceId)>;
   /// Called before an allocation returns kOutOfMemory, under the same rules.
   using OutOfMemoryObserver = std::function<void(const OutOfMemory&)>;
