@@ -598,6 +598,25 @@ TEST(Checkers, Dev14FiresOnAdviceThatIsForgottenOrInvented) {
   }
 }
 
+/// Has the 140 MiB in use while it makes room for 100 MiB, so that a larger segment goes back.
+struct HoldsTheSmallest : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
+    if (size != 100_MiB) return inner_->allocate(size, stream, account);
+    const Result<Address> held = inner_->allocate(140_MiB, stream, account);
+    const Result<Address> got = inner_->allocate(size, stream, account);
+    EXPECT_TRUE(inner_->free(held.value()).is_ok());
+    return got;
+  }
+};
+TEST(Checkers, Dev13FiresWhenALargerSegmentGoesBackThanWouldDo) {
+  const std::string oversize = "conf max_split_size_mb:24\n";
+  const std::string ops =
+      "device d0 1024MiB\nalloc p0 140MiB s0\nalloc p1 600MiB s0\nalloc p2 284MiB s0\nfree p0\n"
+      "free p1\n";
+  EXPECT_EQ(dense_clause<HoldsTheSmallest>(oversize + ops + "alloc p3 100MiB s0\n"), "DEV-13");
+}
+
 TEST(Checkers, TheRoundingRowsFireWhenAnotherPolicyIsAtWork) {
   EXPECT_EQ(clause<Sound>("alloc p0 512 s0\n"), "");
   struct ClaimsDefaults : ForwardingSubject {

@@ -3,6 +3,7 @@
 //   clause_usable.cc     C1 C2 C10 DEV-1 DEV-4   what an allocation was given
 //   clause_complete.cc   C12 DEV-3               may it fail; is it the best fit
 //   clause_account.cc    DEV-14                  the account of an out-of-memory
+//   clause_room.cc       DEV-13                  what went back to make room
 //   clause_bounded.cc    C9 C13 C17 C26 DEV-2 DEV-12   what the device was asked meanwhile
 //   clause_accounted.cc  C15 DEV-13              statistics
 //   clause_ladder.cc     C15                     what an allocation did on the miss ladder
@@ -50,6 +51,11 @@ void judge_account(CacheState& state, const JudgedDevice& device, std::uint64_t 
 /// the call; blocks that a permitted wait would have completed count as free.
 void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t size,
                     const Stream& stream);
+
+/// DEV-13: to make room no segment went back while a smaller one of that heap, idle and complete,
+/// would have done. Judged where the maps before and after the call are at hand.
+void judge_room(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
+                bool had_view);
 
 // What the device was asked.
 

@@ -19,6 +19,17 @@ void make_room(MapView* map) {
   map->next.blocks.reserve(kBlocks);
 }
 
+/// Which segments had blocks released, for DEV-13.
+void note_releases(JudgedDevice* device, std::uint64_t walk) {
+  for (const std::uint64_t address : device->books.released()) {
+    const cache::SnapshotSegment* const segment = find_segment(device->map.view.segments, address);
+    if (segment == nullptr) continue;  // given back in the same call
+    std::vector<std::uint64_t>& in_walk = device->released_in_walk;
+    if (in_walk.size() <= segment->ordinal) in_walk.resize(segment->ordinal + 1);
+    in_walk[segment->ordinal] = walk;
+  }
+}
+
 }  // namespace
 
 CacheModel::CacheModel(CacheSubject& subject, const std::vector<DeviceWitness*>& witnesses,
@@ -60,6 +71,7 @@ void CacheModel::end(JudgedDevice& device, const JudgedCall& call) {
     device.recount.heap_of(call.stream);
   }
   count_ladder(state_, device, call, had_view);
+  judge_room(state_, device, call, had_view);
   judge_atomic(state_, device, call, had_view);
   judge_limit(state_, device);
   if (schedule_.stats_are_due()) judge_accounted(state_, device);
@@ -88,6 +100,7 @@ void CacheModel::walk(JudgedDevice& device, bool is_whole) {
   if (!verdict().is_good()) return;
   std::swap(device.map.view, next);
   device.map.is_fresh = true;
+  note_releases(&device, schedule_.walks());
   device.bounds.raise(device.recount, device.books.completed_since_walk());
   device.books.end_walk();
 }

@@ -59,6 +59,11 @@ struct JudgedDevice {
   JudgedDevice(DeviceId judged, DeviceWitness& witness, std::unique_ptr<MapWalker> walks)
       : id(judged), ledger(witness), walker(std::move(walks)) {}
 
+  /// The walk that found the segment's last release; 0 for none.
+  std::uint64_t released_in(std::uint64_t ordinal) const {
+    return ordinal < released_in_walk.size() ? released_in_walk[ordinal] : 0;
+  }
+
   DeviceId id;
   CallLedger ledger;
   DeviceBooks books;
@@ -70,6 +75,7 @@ struct JudgedDevice {
   MemoryBounds memory;
   cache::DeviceStats stats;  ///< as last read
   bool was_gone = false;     ///< lost, or its driver unloaded, before the call began
+  std::vector<std::uint64_t> released_in_walk;  ///< by a segment's ordinal: see released_in()
 };
 
 /// The call that is judged.

@@ -24,6 +24,7 @@ class CallLedger {
       failures_before_ = witness_->failures_in_all();
       failed_before_ = witness_->failures();
     }
+    witness_->begin_call();
     timeouts_before_ = witness_->timeouts();
     reserved_before_ = witness_->segment_bytes();
   }

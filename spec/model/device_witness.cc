@@ -36,6 +36,7 @@ Status DeviceWitness::segment_free(Address base) noexcept {
   const auto at = std::lower_bound(segments_.begin(), segments_.end(), base.value(), by_base);
   if (!freed.is_ok() || at == segments_.end() || at->base != base.value()) return freed;
   segment_bytes_ -= at->size;
+  returned_.push_back(*at);
   segments_.erase(at);
   return freed;
 }

@@ -41,6 +41,9 @@ class DeviceWitness final : public device::ForwardingDevice {
   /// The segments held, by address.
   const std::vector<Held>& segments() const { return segments_; }
   std::uint64_t segment_bytes() const { return segment_bytes_; }
+  /// The segments given back since begin_call(), in that order.
+  const std::vector<Held>& returned() const { return returned_; }
+  void begin_call() { returned_.clear(); }
   std::uint64_t events() const { return events_; }
   /// The size of the last segment asked for, granted or not.
   std::uint64_t segment_asked() const { return segment_asked_; }
@@ -66,6 +69,7 @@ class DeviceWitness final : public device::ForwardingDevice {
   std::uint64_t calls_in_all_ = 0;
   std::uint64_t failures_in_all_ = 0;
   std::vector<Held> segments_;
+  std::vector<Held> returned_;
   std::uint64_t segment_bytes_ = 0;
   std::uint64_t segment_asked_ = 0;
   std::uint64_t granted_ = 0;

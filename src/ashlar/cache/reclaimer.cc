@@ -65,17 +65,16 @@ Result<Address> Reclaimer::search_all(StreamHeap& heap, const Request& request) 
   // back ourselves.
   Result<Address> grown = supply_.grow(heap, request);
   const Bytes segment = segment_size(config, request.size).value_or(Bytes::max());
+  if (grown.code() != Code::kOutOfMemory) return grown;
   // Just enough, the oversize first (row DEV-13); then, if the driver still refuses, all.
-  for (const Bytes need : {segment, Bytes::max()}) {
-    if (grown.code() != Code::kOutOfMemory) break;
-    Bytes back;
-    if (config.max_split_size != Bytes::max())
-      back = supply_.release_idle(cache_.heaps(), need, config.max_split_size);
-    if (back < need) back += supply_.release_idle(cache_.heaps(), need - back, Bytes{});
-    if (back == Bytes{}) break;
-    grown = supply_.grow(heap, request);
-  }
-  return grown;
+  Bytes back;
+  if (config.max_split_size != Bytes::max())
+    back = supply_.release_idle(cache_.heaps(), heap, segment, config.max_split_size);
+  if (back < segment) back += supply_.release_idle(cache_.heaps(), heap, segment - back, Bytes{});
+  if (back != Bytes{}) grown = supply_.grow(heap, request);
+  if (grown.code() != Code::kOutOfMemory || supply_.release_all(cache_.heaps()) == Bytes{})
+    return grown;
+  return supply_.grow(heap, request);
 }
 
 Status Reclaimer::trim() noexcept {
@@ -89,7 +88,7 @@ Status Reclaimer::trim() noexcept {
     epochs_.sweep(cache_.heaps());
     wait.note_unfinished();
   } while (driver_.health().is_ok() && wait.wait_for_oldest());
-  supply_.release_idle(cache_.heaps(), Bytes::max(), Bytes{});
+  supply_.release_all(cache_.heaps());
   if (const Status health = driver_.health(); !health.is_ok()) return health;
   ASHLAR_REQUIRE(!wait.ran_out(), Code::kNotReady,
                  "some segments stay: work that uses them is not done");
@@ -147,7 +146,7 @@ void Reclaimer::give_everything_back(bool is_settled) noexcept {
     const Guard guard(heap.lock);
     finish_uses_at_end(heap, is_settled);
   }
-  if (driver_.health().is_ok()) supply_.release_idle(cache_.heaps(), Bytes::max(), Bytes{});
+  if (driver_.health().is_ok()) supply_.release_all(cache_.heaps());
 }
 
 void Reclaimer::finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept {

@@ -36,9 +36,16 @@ class SegmentSupply {
                const Request& request) noexcept ASHLAR_EXCLUDES(from.lock, to.lock);
 
   /// Gives back idle, complete segments of at least `at_least` bytes each until `need` bytes are
-  /// back; returns how many are. One segment that is enough by itself is preferred.
-  Bytes release_idle(HeapList& heaps, Bytes need, Bytes at_least) noexcept
-      ASHLAR_REQUIRES(reclaiming);
+  /// back, for the heap that asks; returns how many are (row DEV-13). In this order:
+  ///   the smallest one that is enough by itself, of that heap, else of any other;
+  ///   the largest first until they are enough, of that heap, then of one other after the other.
+  /// Of equally large ones that with the lowest ordinal. Cost, beside the driver's calls: for the
+  /// smallest, the free blocks of its size and the smaller ones that would be enough but may not go
+  /// back; for the largest, a walk over a heap's segments for every 32 that go back.
+  Bytes release_idle(HeapList& heaps, StreamHeap& asking, Bytes need, Bytes at_least) noexcept
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(asking.lock);
+  /// Gives back every idle, complete segment; returns the bytes that are back.
+  Bytes release_all(HeapList& heaps) noexcept ASHLAR_REQUIRES(reclaiming);
 
   /// nullptr, or the invariant that the heap's segments break. Quiescent.
   const char* validate(const StreamHeap& heap) const noexcept ASHLAR_REQUIRES(heap.lock);
@@ -48,10 +55,25 @@ class SegmentSupply {
   /// the pool is as before, if the host has no memory.
   Address enter(StreamHeap& heap, const Request& request, DeviceSegment* segment) noexcept
       ASHLAR_EXCLUDES(heap.lock);
-  enum class Match : std::uint8_t { kEnoughByItself, kAny };
-  /// Lifts idle, complete segments out of the heap's pools: a list by DeviceSegment::next.
-  static DeviceSegment* lift_idle(StreamHeap& heap, Bytes need, Bytes at_least,
-                                  Match match) noexcept ASHLAR_EXCLUDES(heap.lock);
+  /// Lifts the smallest idle, complete segment of at least `size` bytes of the heap; nullptr if it
+  /// has none.
+  static DeviceSegment* lift_smallest(StreamHeap& heap, Bytes size) noexcept
+      ASHLAR_EXCLUDES(heap.lock);
+  /// The same of the heap, other than `asking`, that has the smallest.
+  static DeviceSegment* lift_smallest_of_others(HeapList& heaps, const StreamHeap& asking,
+                                                Bytes size) noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Lifts the heap's largest idle, complete segments of at least `at_least` bytes, a few at a time,
+  /// until they are `need` bytes: a list by DeviceSegment::next, the largest first.
+  static DeviceSegment* lift_largest(StreamHeap& heap, Bytes need, Bytes at_least) noexcept
+      ASHLAR_EXCLUDES(heap.lock);
+  /// Lifts every idle, complete segment out of the heap's pools: a list by DeviceSegment::next.
+  static DeviceSegment* lift_all(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock);
+  /// Gives back the largest first until `need` bytes are back; returns how many are.
+  Bytes release_largest(StreamHeap& heap, Bytes need, Bytes at_least) noexcept
+      ASHLAR_EXCLUDES(heap.lock);
+  /// Gives back a list of lifted segments; returns the bytes that are back.
+  Bytes give_back_all(DeviceSegment* list) noexcept;
+  /// False if the driver refuses: the segment is idle in its pool again.
   bool give_back(DeviceSegment* segment) noexcept;
 
   Driver& driver_;
