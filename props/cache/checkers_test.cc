@@ -434,6 +434,34 @@ TEST(Checkers, C16FiresOnMisuseForgivenOrMisnamed) {
   EXPECT_EQ(clause<ConfusesErrors>("alloc p0 1152921504606846977 s0\n"), "C16");
 }
 
+std::uint64_t planted_refusals = 0;  ///< what the host is said to have refused
+/// Answers requests for 777 bytes as if the host had no memory for them.
+template <bool kIsRefused, bool kFlushes>
+struct BlamesTheHost : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
+    if (size.count() != 777) return inner_->allocate(size, stream, account);
+    planted_refusals += kIsRefused;
+    EXPECT_TRUE(!kFlushes || inner_->trim(DeviceId{0}).is_ok());
+    return Status{Code::kHostOutOfMemory, "planted"};
+  }
+};
+template <class Broken>
+std::string clause_with_refusals(const std::string& ops) {
+  spec::CacheLockstep::Options options = broken<Broken>();
+  options.host_refusals = [] { return planted_refusals; };
+  return failing_clause_of_both(options, ops);
+}
+TEST(Checkers, C16FiresWhenTheHostIsBlamedForNothing) {
+  EXPECT_EQ((clause_with_refusals<BlamesTheHost<false, false>>("alloc p1 777 s0\n")), "C16");
+  EXPECT_EQ((clause_with_refusals<BlamesTheHost<true, false>>("alloc p1 777 s0\n")), "");
+}
+TEST(Checkers, C13FiresWhenTheHostsShortageGivesTheDevicesMemoryBack) {
+  const std::string cached = "alloc p0 20MiB s0\nfree p0\ndrain d0\nalloc p1 777 s0\n";
+  EXPECT_EQ((clause_with_refusals<BlamesTheHost<true, false>>(cached)), "");
+  EXPECT_EQ((clause_with_refusals<BlamesTheHost<true, true>>(cached)), "C13");
+}
+
 struct AsksWhenRefusing : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   Status free(Address address) override {

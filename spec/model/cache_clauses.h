@@ -4,6 +4,7 @@
 //   clause_complete.cc   C12 DEV-3               may it fail; is it the best fit
 //   clause_account.cc    DEV-14                  the account of an out-of-memory
 //   clause_room.cc       DEV-13                  what went back to make room
+//   clause_host.cc       C13 C16 DEV-14          a call that the host had no memory for
 //   clause_bounded.cc    C9 C13 C17 C26 DEV-2 DEV-12   what the device was asked meanwhile
 //   clause_accounted.cc  C15 DEV-13              statistics
 //   clause_ladder.cc     C15                     what an allocation did on the miss ladder
@@ -29,6 +30,17 @@ bool any_failure_but_growth(const CacheState& state);
 /// C26: is `code` what a device that is gone answers? Reports any other answer of one that was gone
 /// before the call.
 bool is_gone_answer(CacheState& state, const JudgedDevice& device, Code code);
+
+// A call that the host had no memory for.
+
+/// Did the host refuse the subject memory during the call?
+bool was_refused_by_host(const CacheState& state);
+/// Is that the answer to it? Reports it (C16) where the host refused nothing.
+bool is_host_refusal(CacheState& state, Code code);
+/// C13, DEV-14: an allocation that answered so gave nothing back, waited for nothing, and left the
+/// account as it was.
+void judge_host_refusal(CacheState& state, const JudgedDevice& device, std::uint64_t rounded,
+                        const cache::OutOfMemory& account);
 
 // An allocation that succeeded.
 

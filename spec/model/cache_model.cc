@@ -36,6 +36,7 @@ CacheModel::CacheModel(CacheSubject& subject, const std::vector<DeviceWitness*>&
                        const Options& options)
     : state_(subject), schedule_(options.walk_every, options.stats_every, options.validate_every) {
   state_.walks_every_call = schedule_.walks_every_call();
+  state_.world.host_refusals = options.host_refusals;
   state_.devices.reserve(witnesses.size());
   for (std::size_t i = 0; i < witnesses.size(); ++i) {
     const DeviceId id{static_cast<std::int32_t>(i)};
@@ -49,6 +50,7 @@ CacheModel::CacheModel(CacheSubject& subject, const std::vector<DeviceWitness*>&
 void CacheModel::begin(DeviceId device) {
   if (state_.world.callbacks != 0) return;  // inside another call, which is judged as a whole
   state_.world.callback_ran = false;
+  if (state_.world.host_refusals) state_.world.host_refusals_before = state_.world.host_refusals();
   current_ = device;
   for (JudgedDevice& each : state_.devices) {
     each.ledger.begin();
@@ -63,7 +65,7 @@ void CacheModel::end(JudgedDevice& device, const JudgedCall& call) {
   const bool had_view = device.map.is_fresh;
   const bool is_shortage = call.allocates && call.fails;
   device.map.is_fresh = false;
-  device.bounds.add_call(device.ledger.segments_granted(), device.ledger.witness().segment_asked());
+  device.bounds.add_call(device.ledger.segments_entered(), device.ledger.witness().segment_asked());
   if (schedule_.walk_is_due() || is_shortage) {
     walk(device);
   } else if (call.allocates) {
@@ -210,6 +212,9 @@ void CacheModel::judge_served(JudgedDevice& device, std::uint64_t tag, std::uint
     call.allocates = true;
     ++device.ladder.ooms;
     ++state_.world.shortages;
+  } else if (got.code() == Code::kHostOutOfMemory) {
+    judge_host_refusal(state_, device, rounded, account);
+    call.is_broken_off = true;
   } else if (got.code() != Code::kDriverError || !device.ledger.any_failure()) {
     report("C16", "an allocation answered ", code_name(got.code()), " for no reason");
   }
@@ -224,7 +229,9 @@ void CacheModel::judge_served(JudgedDevice& device, std::uint64_t tag, std::uint
   const bool may_outgrow =
       state_.rules.has_max_split_size() && (has_completed || !device.map.is_fresh);
   const bool callback_ran = state_.world.callback_ran;
-  judge_bounded(state_, device, rounded, call.is_hit && !callback_ran && !may_outgrow);
+  // Nor is one a hit that the host refused memory at first.
+  const bool is_hit = call.is_hit && !callback_ran && !may_outgrow && !was_refused_by_host(state_);
+  judge_bounded(state_, device, rounded, is_hit);
   if (got.code() == Code::kOutOfMemory) {
     judge_complete(state_, device, size, stream);
     judge_account(state_, device, size, stream, account);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -92,10 +93,15 @@ struct JudgedCall {
   std::uint64_t requested = 0;
 };
 
+/// How often the host has refused the subject memory so far.
+using HostRefusalCount = std::function<std::uint64_t()>;
+
 /// What the world tells, and what is counted over all calls.
 struct WorldState {
-  unsigned callbacks = 0;     ///< running, inside the call that is judged
-  bool callback_ran = false;  ///< during this call
+  HostRefusalCount host_refusals;          ///< empty: the host never refuses
+  std::uint64_t host_refusals_before = 0;  ///< when the call began
+  unsigned callbacks = 0;                  ///< running, inside the call that is judged
+  bool callback_ran = false;               ///< during this call
   /// Are failures of the device planned, or may one still be in force?
   bool has_planned_failures = false;
   /// Some pending block's events could not be recorded at its free.

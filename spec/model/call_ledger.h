@@ -25,6 +25,7 @@ class CallLedger {
       failed_before_ = witness_->failures();
     }
     witness_->begin_call();
+    undone_before_ = witness_->undone();
     timeouts_before_ = witness_->timeouts();
     reserved_before_ = witness_->segment_bytes();
   }
@@ -42,6 +43,10 @@ class CallLedger {
   std::uint64_t segments_granted() const {
     return calls(device::CallKind::kSegmentAlloc) - failed(device::CallKind::kSegmentAlloc);
   }
+  /// Granted, and not given back in the same call: for those the host had no memory of the records.
+  std::uint64_t segments_entered() const {
+    return segments_granted() - (witness_->undone() - undone_before_);
+  }
   bool any_timeout() const { return witness_->timeouts() != timeouts_before_; }
   /// Held from the device when the call began.
   std::uint64_t reserved_before() const { return reserved_before_; }
@@ -53,6 +58,7 @@ class CallLedger {
   DeviceWitness::Counts by_kind_before_{};
   DeviceWitness::Counts failed_before_{};
   std::uint64_t timeouts_before_ = 0;
+  std::uint64_t undone_before_ = 0;
   std::uint64_t reserved_before_ = 0;
 };
 

@@ -26,7 +26,7 @@ Result<Address> DeviceWitness::segment_alloc(Bytes size) noexcept {
   const std::uint64_t base = got.value().value();
   if (segments_.capacity() == 0) segments_.reserve(16);
   segments_.insert(std::lower_bound(segments_.begin(), segments_.end(), base, by_base),
-                   Held{base, size.count(), granted_++});
+                   Held{base, size.count(), grants_.all++});
   segment_bytes_ += size.count();
   return got;
 }
@@ -37,6 +37,7 @@ Status DeviceWitness::segment_free(Address base) noexcept {
   if (!freed.is_ok() || at == segments_.end() || at->base != base.value()) return freed;
   segment_bytes_ -= at->size;
   returned_.push_back(*at);
+  grants_.undone += at->ordinal >= grants_.before_call;
   segments_.erase(at);
   return freed;
 }

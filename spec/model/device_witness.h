@@ -43,7 +43,12 @@ class DeviceWitness final : public device::ForwardingDevice {
   std::uint64_t segment_bytes() const { return segment_bytes_; }
   /// The segments given back since begin_call(), in that order.
   const std::vector<Held>& returned() const { return returned_; }
-  void begin_call() { returned_.clear(); }
+  /// Segments given back in the call that was granted them, so far.
+  std::uint64_t undone() const { return grants_.undone; }
+  void begin_call() {
+    returned_.clear();
+    grants_.before_call = grants_.all;
+  }
   std::uint64_t events() const { return events_; }
   /// The size of the last segment asked for, granted or not.
   std::uint64_t segment_asked() const { return segment_asked_; }
@@ -62,6 +67,13 @@ class DeviceWitness final : public device::ForwardingDevice {
   Result<device::MemoryInfo> memory_info() noexcept override;
 
  private:
+  /// Segments granted.
+  struct Grants {
+    std::uint64_t all = 0;
+    std::uint64_t before_call = 0;
+    std::uint64_t undone = 0;
+  };
+
   void on_answer(device::CallKind kind, Bytes size, Code code) noexcept override;
 
   Counts calls_{};
@@ -72,7 +84,7 @@ class DeviceWitness final : public device::ForwardingDevice {
   std::vector<Held> returned_;
   std::uint64_t segment_bytes_ = 0;
   std::uint64_t segment_asked_ = 0;
-  std::uint64_t granted_ = 0;
+  Grants grants_;
   std::uint64_t events_ = 0;
   std::uint64_t total_ = 0;
   device::MemoryInfo told_;

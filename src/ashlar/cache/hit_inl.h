@@ -34,7 +34,8 @@ inline constexpr unsigned kHitPollsMax = 16;
   Request request;
   if (const Status status = make_request(size, request); !status.is_ok()) return status;
   StreamHeap* heap = heap_of(stream, true);
-  ASHLAR_REQUIRE(heap != nullptr, Code::kOutOfMemory, "the host has no memory for a stream's heap");
+  if (heap == nullptr) [[unlikely]]
+    return kShortOfHostMemory;
   {
     const Guard guard(heap->lock);
     ASHLAR_REQUIRE(heap->serves(stream), Code::kInvalidHandle,

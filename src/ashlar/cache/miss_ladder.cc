@@ -11,6 +11,11 @@ namespace {
 /// Most events a miss polls before it grows.
 constexpr unsigned kMissPollsMax = 64;
 
+/// Neither served nor refused: the next rung is to be tried.
+bool is_open(const Result<Address>& found) noexcept {
+  return found.is_ok() && found.value().is_null();
+}
+
 /// Ends an allocation's hold on its heap.
 class PinScope {
  public:
@@ -31,37 +36,41 @@ class PinScope {
 Result<Address> MissLadder::climb(StreamHeap& heap, const Request& request,
                                   OutOfMemory* account) noexcept {
   const PinScope pinned(heap);
-  Address address = drain(heap, request);
-  if (address.is_null()) address = call_back(heap, request);
-  // A reclaim already under way serves others: rather than queue behind its waits, grow.
-  if (address.is_null() && shared_.config.reuse != Reuse::kOwn && !shared_.is_capturing())
-    address = cache_.reclaimer().try_steal(heap, request);
-  if (!address.is_null()) return address;
+  Result<Address> found = drain(heap, request);
+  if (is_open(found)) found = call_back(heap, request);
+  if (is_open(found)) found = steal(heap, request);
+  if (!is_open(found)) return found;
   bool wait_ran_out = false;
-  Result<Address> grown = cache_.supply().grow(heap, request);
-  if (grown.code() == Code::kOutOfMemory) grown = reclaim(heap, request, &wait_ran_out);
-  if (grown.code() != Code::kOutOfMemory) return grown;
+  found = cache_.supply().grow(heap, request);
+  if (found.code() == Code::kOutOfMemory) found = reclaim(heap, request, &wait_ran_out);
+  if (found.code() != Code::kOutOfMemory) return found;
   return fail(heap, request, wait_ran_out, account);
 }
 
-Address MissLadder::drain(StreamHeap& heap, const Request& request) noexcept {
-  if (shared_.is_capturing()) return Address{};
-  UseTracker::retry_unrecorded(heap);
+Result<Address> MissLadder::drain(StreamHeap& heap, const Request& request) noexcept {
+  const bool polls = !shared_.is_capturing();
+  if (polls) UseTracker::retry_unrecorded(heap);
   const Guard guard(heap.lock);
-  static_cast<void>(cache_.uses().poll(heap, kMissPollsMax));
+  if (polls) static_cast<void>(cache_.uses().poll(heap, kMissPollsMax));
   return heap.search(request);
 }
 
-Address MissLadder::call_back(StreamHeap& heap, const Request& request) noexcept {
+Result<Address> MissLadder::call_back(StreamHeap& heap, const Request& request) noexcept {
   if (shared_.callbacks.empty()) return Address{};
   {
     const ObserverScope scope(shared_.observers_running);
     for (const auto& callback : shared_.callbacks) callback(cache_.id());
   }
-  const Address address = drain(heap, request);
-  if (!address.is_null()) return address;
-  const Guard guard(heap.lock);
-  return heap.search(request);
+  return drain(heap, request);
+}
+
+Result<Address> MissLadder::steal(StreamHeap& heap, const Request& request) noexcept {
+  if (shared_.config.reuse == Reuse::kOwn || shared_.is_capturing()) return Address{};
+  // A reclaim already under way serves others: rather than queue behind its waits, grow.
+  const HostRefusals refusals;
+  const Address address = cache_.reclaimer().try_steal(heap, request);
+  if (address.is_null() && refusals.any()) return kShortOfHostMemory;
+  return address;
 }
 
 Result<Address> MissLadder::reclaim(StreamHeap& heap, const Request& request,

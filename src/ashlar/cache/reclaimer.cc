@@ -53,14 +53,17 @@ Result<Address> Reclaimer::reclaim(StreamHeap& heap, const Request& request,
 Result<Address> Reclaimer::search_all(StreamHeap& heap, const Request& request) noexcept {
   const Config& config = shared_.config;
   // Whoever reclaimed before us may have left enough: search first.
+  const HostRefusals refusals;
   Address address;
   {
     const Guard guard(heap.lock);
-    address = heap.search(request);
+    address = heap.search(request).value_or(Address{});
   }
-  if (address.is_null() && config.reuse != Reuse::kOwn)
+  if (address.is_null() && config.reuse != Reuse::kOwn && !refusals.any())
     address = reuse_.steal(cache_.heaps(), heap, request, 0);
   if (!address.is_null()) return address;
+  // What the host's memory fails no memory of the device's can help.
+  if (refusals.any()) return kShortOfHostMemory;
   // Whoever reclaimed before us may have given back more than it took: ask the driver before giving
   // back ourselves.
   Result<Address> grown = supply_.grow(heap, request);

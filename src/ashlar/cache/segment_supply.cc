@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <ashlar/base/checked.h>
+#include <ashlar/cache/host_refusals.h>
 #include <ashlar/cache/rounding.h>
 
 namespace ashlar::inline v0::cache {
@@ -120,7 +121,7 @@ Result<Address> SegmentSupply::grow(StreamHeap& heap, const Request& request) no
     ledger_.recycle(segment);
   }
   static_cast<void>(driver_.segment_free(base.value()));
-  return undo({Code::kOutOfMemory, "the host has no memory for a segment's records"});
+  return undo(kShortOfHostMemory);
 }
 
 void SegmentSupply::wait_for_growths() const noexcept {
@@ -133,7 +134,10 @@ Address SegmentSupply::enter(StreamHeap& heap, const Request& request,
   block::BlockPool& pool = heap.pool(request.pool);
   const block::SegmentIndex index = pool.add_segment(
       segment->base, segment->size, 0, StreamHeap::as_word(segment), BlockState::kFree);
-  if (index == block::kNoSegment) return Address{};
+  if (index == block::kNoSegment) {
+    HostRefusals::note();
+    return Address{};
+  }
   segment->index = static_cast<std::uint32_t>(index);
   // The new block itself, not a search: with max_split_size set a search would refuse it for being
   // large.
@@ -165,7 +169,10 @@ const char* SegmentSupply::validate(const StreamHeap& heap) const noexcept {
 
 Address SegmentSupply::move(DeviceSegment* segment, StreamHeap& from, StreamHeap& to,
                             const Request& request) noexcept {
-  if (!shared_.pages.reserve(segment->base, segment->size, {&to, request.pool})) return Address{};
+  if (!shared_.pages.reserve(segment->base, segment->size, {&to, request.pool})) {
+    HostRefusals::note();
+    return Address{};
+  }
   segment->heap.store(&to, std::memory_order_release);
   shared_.pages.insert(*segment);
   const Address address = enter(to, request, segment);

@@ -22,16 +22,16 @@ class SegmentSupply {
   SegmentSupply(Driver& driver, SharedState& shared, SegmentLedger& ledger) noexcept
       : driver_(driver), shared_(shared), ledger_(ledger) {}
 
-  /// Serves the request from a new segment. kOutOfMemory if the limit or the driver refuses, or the
-  /// host has no memory for the records; the driver's error otherwise. In a capture it runs under
-  /// the relaxed mode (C9).
+  /// Serves the request from a new segment. kOutOfMemory if the limit or the driver refuses;
+  /// kHostOutOfMemory if the host has no memory for the records: the segment is back with the driver
+  /// then; the driver's error otherwise. In a capture it runs under the relaxed mode (C9).
   Result<Address> grow(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_EXCLUDES(heap.lock);
   /// Waits until no growth that began earlier is still on its way (C9).
   void wait_for_growths() const noexcept;
 
   /// A whole idle segment, lifted out of the pool of `from`, moves to the heap `to` and serves the
-  /// request there. The null address, and nothing has changed, if the host has no memory.
+  /// request there. The null address, and nothing has changed, if the host has no memory (noted).
   Address move(DeviceSegment* segment, StreamHeap& from, StreamHeap& to,
                const Request& request) noexcept ASHLAR_EXCLUDES(from.lock, to.lock);
 
@@ -52,7 +52,7 @@ class SegmentSupply {
 
  private:
   /// Enters the segment into the heap's pool and serves the request from it. The null address, and
-  /// the pool is as before, if the host has no memory.
+  /// the pool is as before, if the host has no memory (noted).
   Address enter(StreamHeap& heap, const Request& request, DeviceSegment* segment) noexcept
       ASHLAR_EXCLUDES(heap.lock);
   /// Lifts the smallest idle, complete segment of at least `size` bytes of the heap; nullptr if it
