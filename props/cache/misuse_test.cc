@@ -73,6 +73,51 @@ TEST_F(CacheMisuseTest, AGranuleOverTheDevicesAlignmentIsSaidToBeTooLarge) {
   EXPECT_TRUE(cache::CachingAllocator::create(devices, config).is_ok());
 }
 
+/// A device whose segments end where the test says.
+class HighDevice final : public device::ForwardingDevice {
+ public:
+  explicit HighDevice(device::HostDevice& inner) : ForwardingDevice(inner) {}
+  Result<Address> segment_alloc(Bytes size) noexcept override {
+    const Result<Address> base = ForwardingDevice::segment_alloc(size);
+    if (!base.is_ok()) return base;
+    last_shift = ends_at == 0 ? Bytes{} : Bytes{ends_at - base.value().value()} - size;
+    return base.value() + last_shift;
+  }
+  Status segment_free(Address base) noexcept override {
+    return ForwardingDevice::segment_free(base - last_shift);
+  }
+  std::uint64_t ends_at = 0;  ///< where segments end; 0: where the other device puts them
+  Bytes last_shift;
+};
+
+/// It was taken for a host without memory, which made the allocator empty its cache for it.
+TEST_F(CacheMisuseTest, ASegmentBeyondThePageMapGoesBackWithATypedError) {
+  device::HostDevice low;
+  HighDevice high(low);
+  device::Device* devices[] = {&high};
+  const auto allocator = cache::CachingAllocator::create(devices, cache::Config{}).value();
+  const Stream stream = low.create_stream().value();
+  constexpr std::uint64_t kEnd = std::uint64_t{1} << 57;
+  for (const std::uint64_t ends_at : {kEnd + 512, kEnd << 1, ~std::uint64_t{0} - 511}) {
+    high.ends_at = ends_at;
+    const Result<Address> refused = allocator->allocate(12_MiB, stream);
+    EXPECT_EQ(refused.code(), Code::kUnsupported);
+    EXPECT_STREQ(refused.status().why(),
+                 "the device's address has over 57 bits, more than the page map covers");
+    EXPECT_EQ(low.ledger().segments, 0u) << "the segment is back with the device";
+    EXPECT_EQ(allocator->stats(kDevice).value().reserved_bytes[0].current, 0u);
+    EXPECT_EQ(allocator->validate(), nullptr);
+  }
+  high.ends_at = kEnd;
+  const Address last = allocator->allocate(12_MiB, stream).value();
+  EXPECT_EQ(last.value(), kEnd - (12_MiB).count());
+  EXPECT_TRUE(allocator->free(last).is_ok());
+  EXPECT_EQ(allocator->free(last + Bytes{std::uint64_t{1} << 60}).code(), Code::kUnknownPointer);
+  EXPECT_TRUE(allocator->trim(kDevice).is_ok());
+  high.ends_at = 0;
+  EXPECT_TRUE(allocator->allocate(12_MiB, stream).is_ok()) << "other addresses are served";
+}
+
 TEST_F(CacheMisuseTest, EveryCallRefusesADeviceThatIsNotThere) {
   Stream lost = stream_;
   for (const DeviceId id : {kNone, DeviceId{-1}}) {

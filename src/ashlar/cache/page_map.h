@@ -32,6 +32,7 @@
 
 #include <ashlar/base/mutex.h>
 #include <ashlar/base/pool_id.h>
+#include <ashlar/base/status.h>
 #include <ashlar/base/types.h>
 
 namespace ashlar::inline v0::cache {
@@ -82,6 +83,10 @@ struct DeviceSegment {
 /// to it).
 inline constexpr Bytes kSegmentBytesMin = 2_MiB;
 
+/// What a device must not hand out: no processor's address space is as large today.
+inline constexpr Status kAddressTooHigh{
+    Code::kUnsupported, "the device's address has over 57 bits, more than the page map covers"};
+
 class PageMap {
  public:
   PageMap() = default;
@@ -105,9 +110,9 @@ class PageMap {
     return (a.value() >> kAddressBits) == 0 ? find_by_descent(page) : Found{};
   }
 
-  /// Makes what a segment of that owner at [base, base + size) needs. False when the host has no
-  /// memory or the address is beyond 57 bits.
-  bool reserve(Address base, Bytes size, Owner owner) noexcept ASHLAR_EXCLUDES(mutex_);
+  /// Makes what a segment of that owner at [base, base + size) needs. kHostOutOfMemory when the
+  /// host has no memory; kUnsupported when an address of the segment has more than 57 bits.
+  Status reserve(Address base, Bytes size, Owner owner) noexcept ASHLAR_EXCLUDES(mutex_);
   /// Enters a segment under its owner, or its new owner. REQUIRES: reserve() succeeded for both.
   /// Never allocates.
   void insert(const DeviceSegment& segment) noexcept ASHLAR_EXCLUDES(mutex_);
@@ -194,6 +199,8 @@ class PageMap {
                          Arguments... arguments) noexcept;
   Code code_of(Owner owner) noexcept ASHLAR_REQUIRES(mutex_);
   static Word* word_of(const Leaf& leaf, std::uint64_t page) noexcept;
+  /// The rest of reserve(): false when the host has no memory.
+  bool make_room(Address base, std::uint64_t end, Owner owner) noexcept ASHLAR_REQUIRES(mutex_);
   Word* make_word(Leaf& leaf, std::uint64_t page) noexcept ASHLAR_REQUIRES(mutex_);
   bool make_pair(Leaf& leaf, std::uint64_t page) noexcept ASHLAR_REQUIRES(mutex_);
   void set(const DeviceSegment& segment, Owner owner) noexcept ASHLAR_EXCLUDES(mutex_);

@@ -104,24 +104,27 @@ Result<Address> SegmentSupply::grow(StreamHeap& heap, const Request& request) no
   if (!relaxed.status().is_ok()) return undo(relaxed.status());
   const Result<Address> base = driver_.segment_alloc(size);
   if (!base.is_ok()) return undo(base.status());
-  DeviceSegment* segment = shared_.pages.reserve(base.value(), size, {&heap, request.pool})
-                               ? ledger_.new_record()
-                               : nullptr;
-  if (segment != nullptr) {
-    segment->base = base.value();
-    segment->size = size;
-    segment->pool = request.pool;
-    segment->heap.store(&heap, std::memory_order_release);
-    shared_.pages.insert(*segment);
-    if (const Address address = enter(heap, request, segment); !address.is_null()) {
-      ledger_.commit(size, request.pool);
-      return address;
-    }
-    shared_.pages.erase(*segment);
-    ledger_.recycle(segment);
+  // Nobody can find the segment yet: where it cannot be entered, it goes back.
+  const auto give_back = [&](Status status) {
+    static_cast<void>(driver_.segment_free(base.value()));
+    return undo(status);
+  };
+  const Status reserved = shared_.pages.reserve(base.value(), size, {&heap, request.pool});
+  if (!reserved.is_ok()) return give_back(reserved);
+  DeviceSegment* segment = ledger_.new_record();
+  if (segment == nullptr) return give_back(kShortOfHostMemory);
+  segment->base = base.value();
+  segment->size = size;
+  segment->pool = request.pool;
+  segment->heap.store(&heap, std::memory_order_release);
+  shared_.pages.insert(*segment);
+  if (const Address address = enter(heap, request, segment); !address.is_null()) {
+    ledger_.commit(size, request.pool);
+    return address;
   }
-  static_cast<void>(driver_.segment_free(base.value()));
-  return undo(kShortOfHostMemory);
+  shared_.pages.erase(*segment);
+  ledger_.recycle(segment);
+  return give_back(kShortOfHostMemory);
 }
 
 void SegmentSupply::wait_for_growths() const noexcept {
@@ -169,7 +172,7 @@ const char* SegmentSupply::validate(const StreamHeap& heap) const noexcept {
 
 Address SegmentSupply::move(DeviceSegment* segment, StreamHeap& from, StreamHeap& to,
                             const Request& request) noexcept {
-  if (!shared_.pages.reserve(segment->base, segment->size, {&to, request.pool})) {
+  if (!shared_.pages.reserve(segment->base, segment->size, {&to, request.pool}).is_ok()) {
     HostRefusals::note();
     return Address{};
   }
