@@ -5,7 +5,10 @@
 // (the host's events are done at once) or threads; the lockstep suites and the simulated GPU do.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <set>
+#include <vector>
 
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/device/host_device.h>
@@ -179,6 +182,27 @@ TEST_F(CachingAllocatorTest, TheMemoryLimitIsExactAndTheFailureSaysEverything) {
   expect_valid();
 }
 
+TEST_F(CachingAllocatorTest, TheAccountTellsWhatIsFreeFromWhatIsInReach) {
+  cache::Config config;
+  config.reuse = cache::Reuse::kOwn;
+  make(config);
+  EXPECT_TRUE(allocator_->set_memory_limit(DeviceId{0}, 64_MiB).is_ok());
+  const Address whole = alloc(60_MiB);
+  EXPECT_TRUE(allocator_->free(whole).is_ok());
+  alloc(4_MiB);
+  cache::OutOfMemory account;
+  EXPECT_EQ(allocator_->allocate(40_MiB, other_, &account).code(), Code::kOutOfMemory);
+  EXPECT_EQ(account.largest_free, 56_MiB);
+  EXPECT_EQ(account.largest_reachable, 0_B);
+  EXPECT_EQ(account.fits_elsewhere, 56_MiB);
+  EXPECT_DOUBLE_EQ(account.fragmentation(), 0);
+  EXPECT_NE(account.message().find("let streams share it (reuse:completed)"), std::string::npos);
+  EXPECT_EQ(account.message().find("max_split_size_mb"), std::string::npos);
+  EXPECT_EQ(allocator_->largest_free_block(other_).value(), 0_B);
+  EXPECT_EQ(allocator_->largest_free_block(stream_).value(), 56_MiB);
+  expect_valid();
+}
+
 TEST_F(CachingAllocatorTest, ObserversMayFreeAndQueryButNotAllocate) {
   EXPECT_TRUE(allocator_->set_memory_limit(DeviceId{0}, 20_MiB).is_ok());
   const Address held = alloc(15_MiB);
@@ -216,6 +240,88 @@ TEST_F(CachingAllocatorTest, OversizeBlocksAreKeptWholeUnderMaxSplitSize) {
   EXPECT_EQ(stats().oversize_segments.current, 1u);
   EXPECT_EQ(stats().allocated_bytes[0].current, (64_MiB + 12_MiB).count());
   expect_valid();
+}
+
+/// What goes back to the device to make room for 100 MiB under a limit that is reached. Requests of
+/// 24 MiB or more are oversize: each has a segment of its own.
+class MakingRoomTest : public CachingAllocatorTest {
+ protected:
+  MakingRoomTest() {
+    cache::Config config;
+    config.max_split_size = 24_MiB;
+    make(config);
+  }
+  void hold_idle(Bytes size, const Stream& stream) {
+    held_.push_back(allocator_->allocate(size, stream).value());
+  }
+  /// Frees what is held, and asks for 100 MiB more than there is room for. The sizes of the segments
+  /// that are left, in MiB.
+  std::multiset<std::uint64_t> left_after_the_request() {
+    const Bytes reserved{stats().reserved_bytes[0].current};
+    EXPECT_TRUE(allocator_->set_memory_limit(DeviceId{0}, reserved).is_ok());
+    for (const Address address : held_) EXPECT_TRUE(allocator_->free(address).is_ok());
+    const Address got = alloc(100_MiB);
+    std::multiset<std::uint64_t> sizes;
+    for (const cache::SnapshotSegment& segment : segments()) {
+      if (segment.base != got) sizes.insert(segment.size / 1_MiB);
+    }
+    expect_valid();
+    return sizes;
+  }
+  std::vector<cache::SnapshotSegment> segments() {
+    cache::Snapshot snapshot;
+    EXPECT_TRUE(allocator_->snapshot(DeviceId{0}, &snapshot).is_ok());
+    return snapshot.segments;
+  }
+  std::vector<Address> held_;
+};
+
+using Sizes = std::multiset<std::uint64_t>;
+
+TEST_F(MakingRoomTest, TheSmallestSegmentThatIsEnoughGoesBack) {
+  for (const Bytes size : {400_MiB, 140_MiB, 900_MiB, 50_MiB}) hold_idle(size, stream_);
+  EXPECT_EQ(left_after_the_request(), (Sizes{400, 900, 50}));
+}
+
+TEST_F(MakingRoomTest, TheAskingStreamsOwnGoesBeforeASmallerOneOfAnother) {
+  hold_idle(130_MiB, other_);
+  hold_idle(400_MiB, stream_);
+  EXPECT_EQ(left_after_the_request(), (Sizes{130}));
+}
+
+TEST_F(MakingRoomTest, OfOtherStreamsTheSmallestOfAllGoesBack) {
+  const Stream third = device_.create_stream().value();
+  hold_idle(400_MiB, other_);
+  hold_idle(200_MiB, other_);
+  hold_idle(140_MiB, third);
+  hold_idle(50_MiB, stream_);
+  EXPECT_EQ(left_after_the_request(), (Sizes{400, 200, 50}));
+}
+
+TEST_F(MakingRoomTest, WhereNoneIsEnoughTheLargestGoFirst) {
+  for (const Bytes size : {30_MiB, 60_MiB, 40_MiB, 50_MiB}) hold_idle(size, stream_);
+  EXPECT_EQ(left_after_the_request(), (Sizes{30, 40}));
+}
+
+TEST_F(MakingRoomTest, MoreThanOneWalksWorthGoesBackWhereItIsNeeded) {
+  for (unsigned i = 0; i < 50; ++i) hold_idle(20_MiB, other_);  // not oversize, and too small
+  for (unsigned i = 0; i < 3; ++i) hold_idle(24_MiB, stream_);
+  EXPECT_EQ(left_after_the_request().size(), 48u) << "three oversize ones, and two of the others";
+}
+
+TEST_F(MakingRoomTest, AnOversizeSegmentGoesBeforeASmallerOneThatIsNot) {
+  hold_idle(20_MiB, stream_);
+  hold_idle(400_MiB, stream_);
+  EXPECT_EQ(left_after_the_request(), (Sizes{20}));
+}
+
+TEST_F(MakingRoomTest, OfEquallyLargeSegmentsTheOlderGoesBack) {
+  for (unsigned i = 0; i < 4; ++i) hold_idle(140_MiB, stream_);
+  static_cast<void>(left_after_the_request());
+  std::vector<std::uint64_t> ordinals;
+  for (const cache::SnapshotSegment& segment : segments()) ordinals.push_back(segment.ordinal);
+  std::sort(ordinals.begin(), ordinals.end());
+  EXPECT_EQ(ordinals, (std::vector<std::uint64_t>{1, 2, 3, 4}));
 }
 
 }  // namespace

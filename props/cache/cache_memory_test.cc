@@ -49,7 +49,8 @@ class Life {
       held_.push_back(allocator_->allocate(12_MiB, device_.create_stream().value()).value());
     }
     for (int i = 0; i < 20; ++i) streams_.push_back(device_.create_stream().value());
-    host = {0, fail_at};
+    host = {};
+    host.fail_at = fail_at;
   }
   ~Life() { host.fail_at = 0; }
 
@@ -69,7 +70,7 @@ class Life {
   auto twice(Call&& call) {
     auto got = call();
     if (!got.is_ok()) {
-      EXPECT_EQ(got.code(), Code::kOutOfMemory);
+      EXPECT_EQ(got.code(), Code::kHostOutOfMemory);
       expect_books();
       got = call();
     }
@@ -135,6 +136,131 @@ TEST(CacheMemoryTest, NorWhereManyOtherStreamsHaveMemory) { live_until_none_fail
 
 /// The page map makes room for two owners of a page.
 TEST(CacheMemoryTest, NorWhereSegmentsBeginInsideAPage) { live_until_none_fails(0, 1_MiB); }
+
+/// Free blocks of 5000 MiB are cached when the host runs out of memory for good.
+class EmptyHostTest : public ::testing::Test {
+ protected:
+  EmptyHostTest() {
+    device::Device* devices[] = {&device_};
+    allocator_ = cache::CachingAllocator::create(devices, cache::Config{}).value();
+    stream_ = device_.create_stream().value();
+    std::vector<Address> cached;
+    for (int i = 0; i < 50; ++i) cached.push_back(allocator_->allocate(100_MiB, stream_).value());
+    for (const Address address : cached) EXPECT_TRUE(allocator_->free(address).is_ok());
+    host = {};
+    host.fail_at = 1;
+    host.stays_empty = true;
+  }
+  ~EmptyHostTest() override { host = {}; }
+  /// Allocates until the host is asked for memory; the answer to that.
+  Status allocate_to_the_end(cache::OutOfMemory* account) {
+    for (int i = 0; i < 1000; ++i) {
+      const Result<Address> got = allocator_->allocate(512_B, stream_, account);
+      if (!got.is_ok()) return got.status();
+      held_.push_back(got.value());
+    }
+    return Status::ok();
+  }
+
+  device::HostDevice device_{kDevice};
+  std::unique_ptr<cache::CachingAllocator> allocator_;
+  Stream stream_;
+  std::vector<Address> held_;
+};
+
+/// The whole cache was given back, the permitted wait was waited, and the answer was a shortage of
+/// the device's.
+TEST_F(EmptyHostTest, ARequestThatTheHostHasNoMemoryForCostsTheDevicesCacheNothing) {
+  const cache::DeviceStats before = allocator_->stats(kDevice).value();
+  cache::OutOfMemory account;
+  const Status refused = allocate_to_the_end(&account);
+  EXPECT_EQ(refused.code(), Code::kHostOutOfMemory);
+  EXPECT_STREQ(refused.why(), "the host has no memory for the allocator's records");
+  EXPECT_EQ(account.requested, 0_B) << "the account is of the device's memory";
+  const cache::DeviceStats after = allocator_->stats(kDevice).value();
+  EXPECT_GE(after.reserved_bytes[0].current, before.reserved_bytes[0].current);
+  EXPECT_EQ(after.waits, before.waits);
+  EXPECT_EQ(after.ooms, 0u);
+  EXPECT_EQ(after.alloc_retries, 0u);
+  EXPECT_EQ(allocator_->validate(), nullptr);
+  host = {};
+  EXPECT_TRUE(allocator_->allocate(512_B, stream_).is_ok()) << "the next call works";
+  for (const Address address : held_) EXPECT_TRUE(allocator_->free(address).is_ok());
+}
+
+/// Nor is the ladder climbed where the device, too, would refuse.
+TEST_F(EmptyHostTest, NorDoesItClimbTheLadderWhereTheLimitIsReached) {
+  host = {};
+  held_.push_back(allocator_->allocate(512_B, stream_).value());
+  const Bytes reserved{allocator_->stats(kDevice).value().reserved_bytes[0].current};
+  EXPECT_TRUE(allocator_->set_memory_limit(kDevice, reserved).is_ok());
+  unsigned callbacks = 0;
+  allocator_->add_free_memory_callback([&callbacks](DeviceId) { ++callbacks; });
+  host.fail_at = 1;
+  host.stays_empty = true;
+  EXPECT_EQ(allocate_to_the_end(nullptr).code(), Code::kHostOutOfMemory);
+  const cache::DeviceStats after = allocator_->stats(kDevice).value();
+  EXPECT_EQ(after.reserved_bytes[0].current, reserved.count());
+  EXPECT_EQ(after.alloc_retries, 0u);
+  EXPECT_EQ(callbacks, 0u);
+  for (const Address address : held_) EXPECT_TRUE(allocator_->free(address).is_ok());
+}
+
+TEST_F(EmptyHostTest, MemoryThatNeedsNoRecordIsStillServed) {
+  const Address cached = allocator_->allocate(100_MiB, stream_).value_or(Address{});
+  EXPECT_FALSE(cached.is_null());
+  EXPECT_TRUE(allocator_->free(cached).is_ok());
+  EXPECT_EQ(host.refused, 0u);
+}
+
+TEST_F(EmptyHostTest, AStreamThatIsNewGetsATypedAnswerFromEveryCall) {
+  host = {};
+  const Address held = allocator_->allocate(512_B, stream_).value();
+  const Stream other = device_.create_stream().value();
+  host.fail_at = 1;
+  host.stays_empty = true;
+  EXPECT_EQ(allocator_->allocate(512_B, other).code(), Code::kHostOutOfMemory);
+  EXPECT_EQ(allocator_->record_use(held, other).code(), Code::kHostOutOfMemory);
+  EXPECT_EQ(allocator_->free(held, other).code(), Code::kHostOutOfMemory);
+  EXPECT_EQ(allocator_->begin_capture(other).code(), Code::kHostOutOfMemory);
+  EXPECT_TRUE(allocator_->free(held).is_ok()) << "a free never asks the host";
+}
+
+TEST_F(EmptyHostTest, ASnapshotIsMadeOrRefusedAndNeverThrows) {
+  cache::Snapshot snapshot;
+  Status taken{Code::kBusy, "not tried yet"};
+  for (std::uint64_t n = 1; !taken.is_ok(); ++n) {
+    ASSERT_LT(n, 100u);
+    host = {};
+    host.throws = true;
+    host.fail_at = n;
+    taken = allocator_->snapshot(kDevice, &snapshot);
+    host = {};
+    if (taken.is_ok()) break;
+    EXPECT_EQ(taken.code(), Code::kHostOutOfMemory);
+    EXPECT_TRUE(snapshot.segments.empty());
+    EXPECT_TRUE(snapshot.blocks.empty());
+    snapshot = {};
+  }
+  EXPECT_EQ(snapshot.segments.size(), 50u);
+}
+
+TEST(CacheMemoryTest, AnAllocatorIsMadeOrRefusedAndNeverThrows) {
+  device::HostDevice first{DeviceId{0}}, second{DeviceId{1}};
+  device::Device* devices[] = {&first, &second};
+  std::uint64_t refusals = 0;
+  for (bool is_made = false; !is_made; ++refusals) {
+    ASSERT_LT(refusals, 20u);
+    host = {};
+    host.throws = true;
+    host.fail_at = refusals + 1;
+    const auto made = cache::CachingAllocator::create(devices, cache::Config{});
+    host = {};
+    is_made = made.is_ok();
+    EXPECT_TRUE(is_made || made.code() == Code::kHostOutOfMemory);
+  }
+  EXPECT_GT(refusals, 4u) << "the state, a list of devices, each device, the allocator";
+}
 
 /// Streams that live one after the other: each takes memory, uses that of the stream before, and
 /// ends with a block that another stream still uses.

@@ -260,6 +260,8 @@ struct NeverHasMemory : ForwardingSubject {
     account->requested = 777_B;
     account->rounded = 1024_B;
     account->segment = 2_MiB;
+    account->reserved = account->allocated = 2_MiB;  // where it is right to have none
+    account->limit = Bytes::max();
     ++ooms;
     for (const auto& observer : observers) observer(*account);
     return Status{Code::kOutOfMemory, "planted"};
@@ -432,6 +434,34 @@ TEST(Checkers, C16FiresOnMisuseForgivenOrMisnamed) {
   EXPECT_EQ(clause<ConfusesErrors>("alloc p0 1152921504606846977 s0\n"), "C16");
 }
 
+std::uint64_t planted_refusals = 0;  ///< what the host is said to have refused
+/// Answers requests for 777 bytes as if the host had no memory for them.
+template <bool kIsRefused, bool kFlushes>
+struct BlamesTheHost : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
+    if (size.count() != 777) return inner_->allocate(size, stream, account);
+    planted_refusals += kIsRefused;
+    EXPECT_TRUE(!kFlushes || inner_->trim(DeviceId{0}).is_ok());
+    return Status{Code::kHostOutOfMemory, "planted"};
+  }
+};
+template <class Broken>
+std::string clause_with_refusals(const std::string& ops) {
+  spec::CacheLockstep::Options options = broken<Broken>();
+  options.host_refusals = [] { return planted_refusals; };
+  return failing_clause_of_both(options, ops);
+}
+TEST(Checkers, C16FiresWhenTheHostIsBlamedForNothing) {
+  EXPECT_EQ((clause_with_refusals<BlamesTheHost<false, false>>("alloc p1 777 s0\n")), "C16");
+  EXPECT_EQ((clause_with_refusals<BlamesTheHost<true, false>>("alloc p1 777 s0\n")), "");
+}
+TEST(Checkers, C13FiresWhenTheHostsShortageGivesTheDevicesMemoryBack) {
+  const std::string cached = "alloc p0 20MiB s0\nfree p0\ndrain d0\nalloc p1 777 s0\n";
+  EXPECT_EQ((clause_with_refusals<BlamesTheHost<true, false>>(cached)), "");
+  EXPECT_EQ((clause_with_refusals<BlamesTheHost<true, true>>(cached)), "C13");
+}
+
 struct AsksWhenRefusing : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   Status free(Address address) override {
@@ -512,6 +542,107 @@ struct MisstatesTheAccount : ForwardingSubject {
 TEST(Checkers, Dev13AndDev14FireOnAnUntoldOrMisstatedOutOfMemory) {
   EXPECT_EQ(clause<TellsNoObserver>("limit d0 1MiB\nalloc p0 512 s0\n"), "DEV-13");
   EXPECT_EQ(clause<MisstatesTheAccount>("limit d0 1MiB\nalloc p0 512 s0\n"), "DEV-14");
+}
+
+/// Changes the account of each out-of-memory.
+template <void (*kChange)(OutOfMemory*)>
+struct ChangesTheAccount : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
+    const Result<Address> got = inner_->allocate(size, stream, account);
+    if (got.code() == Code::kOutOfMemory) kChange(account);
+    return got;
+  }
+};
+template <Bytes cache::HeldMemory::*kFigure>
+void add_to(OutOfMemory* account) {
+  account->*kFigure += 512_B;
+}
+void forget_advice(OutOfMemory* account) { account->advice = 0; }
+void say_reachable_for_free(OutOfMemory* account) {
+  account->largest_free = account->largest_reachable;
+}
+void say_free_for_reachable(OutOfMemory* account) {
+  account->largest_reachable = account->largest_free;
+}
+template <cache::Advice kAdvice>
+void flip(OutOfMemory* account) {
+  account->advice =
+      static_cast<std::uint16_t>(account->advice ^ 1u << static_cast<unsigned>(kAdvice));
+}
+
+/// Another stream's 56 MiB are free, in one block.
+const std::string kFreeElsewhere =
+    "device d0 64MiB\nstream s1 d0\nalloc p0 60MiB s0\nfree p0\nalloc p1 4MiB s0\n";
+/// Four free pieces of 5 MiB between four live ones.
+const std::string kInPieces =
+    "device d0 40MiB\n"
+    "alloc p0 5MiB s0\nalloc p1 5MiB s0\nalloc p2 5MiB s0\nalloc p3 5MiB s0\n"
+    "alloc p4 5MiB s0\nalloc p5 5MiB s0\nalloc p6 5MiB s0\nalloc p7 5MiB s0\n"
+    "free p0\nfree p2\nfree p4\nfree p6\nalloc p8 9MiB s0\n";
+
+TEST(Checkers, Dev14FiresOnEveryFigureThatIsNotTheSnapshots) {
+  using cache::HeldMemory;
+  const std::string ops = "conf reuse:own\n" + kFreeElsewhere + "alloc p2 40MiB s1\n";
+  EXPECT_EQ(clause<ChangesTheAccount<add_to<&HeldMemory::reserved>>>(ops), "DEV-14");
+  EXPECT_EQ(clause<ChangesTheAccount<add_to<&HeldMemory::allocated>>>(ops), "DEV-14");
+  EXPECT_EQ(clause<ChangesTheAccount<add_to<&HeldMemory::pending>>>(ops), "DEV-14");
+  EXPECT_EQ(clause<ChangesTheAccount<add_to<&HeldMemory::in_transfer>>>(ops), "DEV-14");
+  EXPECT_EQ(clause<ChangesTheAccount<add_to<&HeldMemory::free_cached>>>(ops), "DEV-14");
+  EXPECT_EQ(clause<ChangesTheAccount<add_to<&HeldMemory::free_splits>>>(ops), "DEV-14");
+  EXPECT_EQ(clause<ChangesTheAccount<add_to<&HeldMemory::largest_free>>>(ops), "DEV-14");
+  EXPECT_EQ(clause<ChangesTheAccount<add_to<&HeldMemory::largest_reachable>>>(ops), "DEV-14");
+  EXPECT_EQ(clause<ChangesTheAccount<add_to<&HeldMemory::fits_elsewhere>>>(ops), "DEV-14");
+}
+
+TEST(Checkers, Dev14FiresWhenOneOfTheTwoLargestBlocksStandsForTheOther) {
+  const std::string own = "conf reuse:own\n" + kFreeElsewhere + "alloc p2 40MiB s1\n";
+  EXPECT_EQ(clause<ChangesTheAccount<say_reachable_for_free>>(own), "DEV-14");
+  EXPECT_EQ(clause<ChangesTheAccount<say_free_for_reachable>>(own), "DEV-14");
+  const std::string capture =
+      kFreeElsewhere + "stream s2 d0\ncapture-begin s2 relaxed\nalloc p2 40MiB s1\n";
+  EXPECT_EQ(clause<ChangesTheAccount<say_reachable_for_free>>(capture), "DEV-14");
+  EXPECT_EQ(clause<ChangesTheAccount<say_free_for_reachable>>(capture), "DEV-14");
+}
+
+TEST(Checkers, Dev14FiresOnAdviceThatIsForgottenOrInvented) {
+  const std::string asks = "alloc p2 40MiB s1\n";
+  const std::string unfinished = "alloc p3 56MiB s0\nkernel s0 p3 w\nfree p3\n";
+  for (const std::string& ops : {
+           "conf reuse:own\n" + kFreeElsewhere + asks,
+           "conf wait_ms:0\n" + kFreeElsewhere + unfinished + asks,
+           kFreeElsewhere + "stream s2 d0\ncapture-begin s2 relaxed\n" + asks,
+           std::string("device d0 64MiB\nlimit d0 1MiB\nalloc p0 512 s0\n"),
+           kInPieces,
+           "conf max_split_size_mb:64\n" + kInPieces,
+       }) {
+    EXPECT_EQ(clause<ChangesTheAccount<forget_advice>>(ops), "DEV-14") << ops;
+    using cache::Advice;
+    EXPECT_EQ(clause<ChangesTheAccount<flip<Advice::kWaitLonger>>>(ops), "DEV-14") << ops;
+    EXPECT_EQ(clause<ChangesTheAccount<flip<Advice::kShareComplete>>>(ops), "DEV-14") << ops;
+    EXPECT_EQ(clause<ChangesTheAccount<flip<Advice::kShareOrdered>>>(ops), "DEV-14") << ops;
+    EXPECT_EQ(clause<ChangesTheAccount<flip<Advice::kKeepWhole>>>(ops), "DEV-14") << ops;
+    EXPECT_EQ(clause<ChangesTheAccount<flip<Advice::kRepeatSizes>>>(ops), "DEV-14") << ops;
+  }
+}
+
+/// Has the 140 MiB in use while it makes room for 100 MiB, so that a larger segment goes back.
+struct HoldsTheSmallest : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
+    if (size != 100_MiB) return inner_->allocate(size, stream, account);
+    const Result<Address> held = inner_->allocate(140_MiB, stream, account);
+    const Result<Address> got = inner_->allocate(size, stream, account);
+    EXPECT_TRUE(inner_->free(held.value()).is_ok());
+    return got;
+  }
+};
+TEST(Checkers, Dev13FiresWhenALargerSegmentGoesBackThanWouldDo) {
+  const std::string oversize = "conf max_split_size_mb:24\n";
+  const std::string ops =
+      "device d0 1024MiB\nalloc p0 140MiB s0\nalloc p1 600MiB s0\nalloc p2 284MiB s0\nfree p0\n"
+      "free p1\n";
+  EXPECT_EQ(dense_clause<HoldsTheSmallest>(oversize + ops + "alloc p3 100MiB s0\n"), "DEV-13");
 }
 
 TEST(Checkers, TheRoundingRowsFireWhenAnotherPolicyIsAtWork) {

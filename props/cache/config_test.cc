@@ -86,15 +86,37 @@ TEST(ConfigTest, WaitTakesWordsToo) {
 
 TEST(ConfigTest, KnownKeysThatAreNotBuiltAreNamed) {
   for (const std::string key :
-       {"garbage_collection_threshold:0.8", "expandable_segments:True", "expandable_segments:False",
-        "expandable_segments_reserve:1", "expandable_segments_reserve_by_class:1",
-        "throw_on_cudamalloc_oom:True", "graph_capture_record_stream_reuse:True",
-        "pinned_use_cuda_host_register:True", "pinned_num_register_threads:8",
-        "pinned_use_background_threads:True", "pinned_reserve_segment_size_mb:64",
-        "backend:cudaMallocAsync"}) {
+       {"garbage_collection_threshold:0.8", "expandable_segments:True", "expandable_segments:no",
+        "expandable_segments_reserve:1", "expandable_segments_reserve:0",
+        "expandable_segments_reserve_by_class:1", "throw_on_cudamalloc_oom:True",
+        "graph_capture_record_stream_reuse:True", "pinned_use_cuda_host_register:True",
+        "pinned_num_register_threads:8", "pinned_use_background_threads:True",
+        "pinned_reserve_segment_size_mb:64", "backend:cudaMallocAsync"}) {
     const Parsed p = parse(key);
     EXPECT_EQ(p.code, Code::kUnsupported) << key;
     EXPECT_EQ(p.error.rfind(key.substr(0, key.find(':')), 0), 0u) << p.error;
+  }
+  EXPECT_EQ(parse("expandable_segments:True").error,
+            "expandable_segments: known, but not built here; it can only be False");
+  EXPECT_EQ(parse("expandable_segments_reserve:1").error,
+            "expandable_segments_reserve: known, but not built here");
+}
+
+TEST(ConfigTest, TheValueThatTurnsAFeatureOffIsTakenThoughTheFeatureIsNotBuilt) {
+  for (const char* off :
+       {"expandable_segments:False", "garbage_collection_threshold:0",
+        "garbage_collection_threshold:0.0", "release_lock_on_cudamalloc:False",
+        "release_lock_on_hipmalloc:False", "graph_capture_record_stream_reuse:False",
+        "throw_on_cudamalloc_oom:False", "backend:native", "pinned_use_cuda_host_register:False",
+        "pinned_use_hip_host_register:False", "pinned_use_background_threads:False",
+        "pinned_num_register_threads:1", "pinned_reserve_segment_size_mb:0",
+        "pinned_max_cached_size_mb:0", "pinned_max_round_threshold_mb:0"}) {
+    EXPECT_EQ(parse(off).code, Code::kOk) << off << ": " << parse(off).error;
+    EXPECT_EQ(parse(std::string(off) + "," + off).code, Code::kMalformed) << "given twice";
+  }
+  for (const char* on : {"garbage_collection_threshold:00", "garbage_collection_threshold:",
+                         "expandable_segments:false", "pinned_num_register_threads:0"}) {
+    EXPECT_EQ(parse(on).code, Code::kUnsupported) << on;
   }
 }
 
@@ -128,9 +150,6 @@ TEST(ConfigTest, EachSlipHasItsOwnLine) {
       {"per_process_memory_fraction:1.01", "per_process_memory_fraction: '1.01' is not in (0, 1]"},
       {"per_process_memory_fraction:nan", "per_process_memory_fraction: 'nan' is not in (0, 1]"},
       {"per_process_memory_fraction:half", "per_process_memory_fraction: 'half' is not a number"},
-      {"release_lock_on_cudamalloc:False",
-       "release_lock_on_cudamalloc: 'False' cannot be False: no lock is ever held while the driver "
-       "works"},
       {"release_lock_on_cudamalloc:1", "release_lock_on_cudamalloc: '1' is neither True nor False"},
       {"backend:hip", "backend: 'hip' is neither native nor cudaMallocAsync"},
       {"reuse:all", "reuse: 'all' is none of own, completed, ordered"},

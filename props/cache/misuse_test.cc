@@ -7,9 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
+#include <thread>
 
 #include <ashlar/cache/caching_allocator.h>
+#include <ashlar/device/forwarding_device.h>
 #include <ashlar/device/host_device.h>
 
 namespace ashlar {
@@ -45,6 +48,74 @@ TEST_F(CacheMisuseTest, AnAllocatorIsNotMadeOverDevicesOutOfPlaceOrASettingOutOf
   EXPECT_EQ(cache::CachingAllocator::create(devices, bad).code(), Code::kInvalidArgument);
   EXPECT_EQ(allocator_->device_count(), 1u);
   EXPECT_EQ(allocator_->config().granule, 512_B);
+}
+
+/// A device that promises addresses aligned to 256 bytes, as CUDA's documentation does.
+class CoarserDevice final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  device::DeviceTraits traits() const noexcept override {
+    device::DeviceTraits traits = ForwardingDevice::traits();
+    traits.address_alignment = 256_B;
+    return traits;
+  }
+};
+
+TEST_F(CacheMisuseTest, AGranuleOverTheDevicesAlignmentIsSaidToBeTooLarge) {
+  CoarserDevice coarser(device_);
+  device::Device* devices[] = {&coarser};
+  cache::Config config;
+  const auto refused = cache::CachingAllocator::create(devices, config);
+  EXPECT_EQ(refused.code(), Code::kInvalidArgument);
+  EXPECT_STREQ(refused.status().why(),
+               "the granule is larger than the alignment that the device promises of addresses");
+  config.granule = 256_B;
+  EXPECT_TRUE(cache::CachingAllocator::create(devices, config).is_ok());
+}
+
+/// A device whose segments end where the test says.
+class HighDevice final : public device::ForwardingDevice {
+ public:
+  explicit HighDevice(device::HostDevice& inner) : ForwardingDevice(inner) {}
+  Result<Address> segment_alloc(Bytes size) noexcept override {
+    const Result<Address> base = ForwardingDevice::segment_alloc(size);
+    if (!base.is_ok()) return base;
+    last_shift = ends_at == 0 ? Bytes{} : Bytes{ends_at - base.value().value()} - size;
+    return base.value() + last_shift;
+  }
+  Status segment_free(Address base) noexcept override {
+    return ForwardingDevice::segment_free(base - last_shift);
+  }
+  std::uint64_t ends_at = 0;  ///< where segments end; 0: where the other device puts them
+  Bytes last_shift;
+};
+
+/// It was taken for a host without memory, which made the allocator empty its cache for it.
+TEST_F(CacheMisuseTest, ASegmentBeyondThePageMapGoesBackWithATypedError) {
+  device::HostDevice low;
+  HighDevice high(low);
+  device::Device* devices[] = {&high};
+  const auto allocator = cache::CachingAllocator::create(devices, cache::Config{}).value();
+  const Stream stream = low.create_stream().value();
+  constexpr std::uint64_t kEnd = std::uint64_t{1} << 57;
+  for (const std::uint64_t ends_at : {kEnd + 512, kEnd << 1, ~std::uint64_t{0} - 511}) {
+    high.ends_at = ends_at;
+    const Result<Address> refused = allocator->allocate(12_MiB, stream);
+    EXPECT_EQ(refused.code(), Code::kUnsupported);
+    EXPECT_STREQ(refused.status().why(),
+                 "the device's address has over 57 bits, more than the page map covers");
+    EXPECT_EQ(low.ledger().segments, 0u) << "the segment is back with the device";
+    EXPECT_EQ(allocator->stats(kDevice).value().reserved_bytes[0].current, 0u);
+    EXPECT_EQ(allocator->validate(), nullptr);
+  }
+  high.ends_at = kEnd;
+  const Address last = allocator->allocate(12_MiB, stream).value();
+  EXPECT_EQ(last.value(), kEnd - (12_MiB).count());
+  EXPECT_TRUE(allocator->free(last).is_ok());
+  EXPECT_EQ(allocator->free(last + Bytes{std::uint64_t{1} << 60}).code(), Code::kUnknownPointer);
+  EXPECT_TRUE(allocator->trim(kDevice).is_ok());
+  high.ends_at = 0;
+  EXPECT_TRUE(allocator->allocate(12_MiB, stream).is_ok()) << "other addresses are served";
 }
 
 TEST_F(CacheMisuseTest, EveryCallRefusesADeviceThatIsNotThere) {
@@ -120,6 +191,62 @@ TEST_F(CacheMisuseTest, AnObserverHearsTheWholeAccountBeforeTheFailure) {
   EXPECT_EQ(stats.allocations[0].current, 1u);
   EXPECT_EQ(stats.allocations[0].increased, 0u);
   EXPECT_EQ(stats.allocations[0].decreased, 0u);
+}
+
+/// Two allocators of one process, each over 8 MiB.
+class TwoAllocatorsTest : public ::testing::Test {
+ protected:
+  struct Side {
+    Side() {
+      device::Device* devices[] = {&device};
+      allocator = cache::CachingAllocator::create(devices, cache::Config{}).value();
+      stream = device.create_stream().value();
+    }
+    Code allocate(Bytes size) { return allocator->allocate(size, stream).code(); }
+    device::HostDevice device{kDevice, 8_MiB};
+    std::unique_ptr<cache::CachingAllocator> allocator;
+    Stream stream;
+  };
+  Side a_;
+  Side b_;
+};
+
+/// With one depth for all allocators, what A's callback is told by B depends on whether an observer
+/// of B runs in any thread: it is served while none does, and refused while one does.
+TEST_F(TwoAllocatorsTest, AnObserverOfOneAllocatesFromTheOtherOnly) {
+  std::atomic<int> phase{0};
+  Code own = Code::kOk, other = Code::kBusy, back = Code::kOk;
+  a_.allocator->add_free_memory_callback([&](DeviceId) {
+    own = a_.allocate(512_B);
+    other = b_.allocate(512_B);
+    back = a_.allocate(512_B);
+  });
+  b_.allocator->add_out_of_memory_observer([&](const cache::OutOfMemory&) {
+    phase = 1;
+    while (phase != 2) std::this_thread::yield();
+  });
+  std::thread observed([&] { EXPECT_EQ(b_.allocate(1_GiB), Code::kOutOfMemory); });
+  while (phase != 1) std::this_thread::yield();
+  EXPECT_EQ(a_.allocate(4_MiB), Code::kOutOfMemory);  // a segment of 20 MiB
+  phase = 2;
+  observed.join();
+  EXPECT_EQ(own, Code::kReentrant);
+  EXPECT_EQ(other, Code::kOk);
+  EXPECT_EQ(back, Code::kReentrant) << "the other allocator's call has not ended this one's";
+}
+
+TEST_F(TwoAllocatorsTest, AnObserverInsideAnObserverMayUseNeither) {
+  Code of_a = Code::kOk, of_b = Code::kOk;
+  b_.allocator->add_free_memory_callback([&](DeviceId) {
+    of_a = a_.allocate(512_B);
+    of_b = b_.allocate(512_B);
+  });
+  a_.allocator->add_free_memory_callback(
+      [&](DeviceId) { EXPECT_EQ(b_.allocate(512_B), Code::kOk); });
+  EXPECT_EQ(a_.allocate(512_B), Code::kOk);
+  EXPECT_EQ(of_a, Code::kReentrant);
+  EXPECT_EQ(of_b, Code::kReentrant);
+  EXPECT_EQ(a_.allocate(512_B), Code::kOk) << "outside every observer";
 }
 
 TEST_F(CacheMisuseTest, AForkedChildGetsTypedErrorsAndItsFreesDoNothing) {

@@ -13,9 +13,9 @@ namespace {
 cache::OutOfMemory account() {
   cache::OutOfMemory o;
   o.device = DeviceId{3};
-  o.requested = 1000_B;
-  o.rounded = 1024_B;
-  o.segment = 2_MiB;
+  o.requested = 1000000000_B;
+  o.rounded = 1000000512_B;
+  o.segment = 954_MiB;
   o.device_memory.total = 80_GiB;
   o.device_memory.free = 1_MiB;
   o.limit = Bytes::max();
@@ -24,20 +24,24 @@ cache::OutOfMemory account() {
   o.pending = 0_B;
   o.in_transfer = 6_MiB;
   o.free_cached = 10_GiB - 6_MiB;
-  o.largest_free = 512_B;
+  o.free_splits = 9_GiB;
+  o.largest_free = 512_MiB;
+  o.largest_reachable = 1_MiB;
   return o;
 }
 
-bool says(const cache::OutOfMemory& o, const char* text) {
+bool says(cache::OutOfMemory o, const char* text) {
+  o.advise();
   return o.message().find(text) != std::string::npos;
 }
 
 TEST(OutOfMemoryTest, TheMessageHasEveryFigure) {
-  const cache::OutOfMemory o = account();
+  cache::OutOfMemory o = account();
+  o.advise();
   EXPECT_EQ(
       o.message(),
-      "Out of memory on device 3: 1000 bytes requested, 1.00 KiB (1024 bytes) after rounding, "
-      "2.00 MiB (2097152 bytes) asked of the driver.\n"
+      "Out of memory on device 3: 953.67 MiB (1000000000 bytes) requested, 953.67 MiB (1000000512 "
+      "bytes) after rounding, 954.00 MiB (1000341504 bytes) asked of the driver.\n"
       "The device has 80.00 GiB (85899345920 bytes), of which 1.00 MiB (1048576 bytes) free and "
       "20.00 GiB (21473787904 bytes) in use outside this allocator.\n"
       "No memory limit is set.\n"
@@ -45,7 +49,8 @@ TEST(OutOfMemoryTest, TheMessageHasEveryFigure) {
       "allocated, "
       "0 bytes freed but still in use by other streams, 6.00 MiB (6291456 bytes) in transfer, "
       "9.99 GiB (10731126784 bytes) free.\n"
-      "The largest free block is 512 bytes; fragmentation of what is free: 100.0 %.\n"
+      "The largest free block is 512.00 MiB (536870912 bytes); the largest that this stream may be "
+      "given now is 1.00 MiB (1048576 bytes); fragmentation of what is free: 95.0 %.\n"
       "Advice: enough is free but in pieces; keep large blocks whole (max_split_size_mb).\n");
 }
 
@@ -71,6 +76,23 @@ TEST(OutOfMemoryTest, NoAdviceRepeatsWhatIsOnAlready) {
   EXPECT_FALSE(says(o, "Advice"));
 }
 
+TEST(OutOfMemoryTest, LargeBlocksAreAdvisedToStayWholeOnlyWhereMemoryIsInPieces) {
+  cache::OutOfMemory o = account();
+  EXPECT_TRUE(says(o, "in pieces"));
+  o.largest_free = 2_GiB;
+  EXPECT_FALSE(says(o, "in pieces")) << "one block is large enough, whoever's it is";
+  o = account();
+  o.free_splits = 100_MiB;
+  EXPECT_FALSE(says(o, "in pieces")) << "the rest is in whole segments, which no setting splits";
+  o = account();
+  o.rounded = 1_MiB;
+  o.largest_free = 512_KiB;
+  EXPECT_FALSE(says(o, "in pieces")) << "small requests have segments of their own";
+  o = account();
+  o.capturing = true;
+  EXPECT_FALSE(says(o, "in pieces")) << "what a capture cannot reclaim is not in pieces";
+}
+
 TEST(OutOfMemoryTest, ALimitIsNamedAndBlamedOnlyWhenItIsTheCause) {
   cache::OutOfMemory o = account();
   o.limit = 60_GiB;
@@ -79,7 +101,7 @@ TEST(OutOfMemoryTest, ALimitIsNamedAndBlamedOnlyWhenItIsTheCause) {
   o.device_memory.free = 20_GiB;
   EXPECT_TRUE(says(o, "raise it"));
   o.limit = 61_GiB;
-  EXPECT_FALSE(says(o, "raise it"));
+  EXPECT_FALSE(says(o, "raise it")) << "there is room under it";
 }
 
 TEST(OutOfMemoryTest, PendingMemoryIsExplainedByTheWait) {
@@ -104,13 +126,16 @@ TEST(OutOfMemoryTest, PendingMemoryIsExplainedByTheWait) {
 
 TEST(OutOfMemoryTest, ABlockOfAnotherStreamIsAdvisedByTheReuseSetting) {
   cache::OutOfMemory o = account();
-  o.largest_free = 1_GiB;
+  o.largest_free = o.fits_elsewhere = 1_GiB;
   o.config.reuse = cache::Reuse::kOwn;
   EXPECT_TRUE(says(o, "reuse:completed"));
   o.config.reuse = cache::Reuse::kCompleted;
   EXPECT_TRUE(says(o, "reuse:ordered"));
   o.config.reuse = cache::Reuse::kOrdered;
   EXPECT_FALSE(says(o, "Advice"));
+  o.config.reuse = cache::Reuse::kOwn;
+  o.fits_elsewhere = 0_B;
+  EXPECT_FALSE(says(o, "Advice")) << "a large block of the wrong pool helps nobody";
 }
 
 TEST(OutOfMemoryTest, ASilentDriverIsSaidToBeSilent) {

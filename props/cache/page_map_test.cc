@@ -26,7 +26,7 @@ struct Entered : cache::DeviceSegment {
     base = at;
     size = bytes;
     heap.store(heap_at(heap_number));
-    EXPECT_TRUE(pages.reserve(at, bytes, owner()));
+    EXPECT_TRUE(pages.reserve(at, bytes, owner()).is_ok());
     pages.insert(*this);
   }
   Address last() const { return base + (size - 1_B); }
@@ -131,7 +131,7 @@ TEST(PageMapTest, OwnersWithoutANumberAreFoundLikeTheOthers) {
     pages.erase(segments[i]);
     ASSERT_FALSE(pages.find(segments[i].base).leads_to(segments[i].owner()));
     segments[i].heap.store(heap_at(segments.size() - i));
-    ASSERT_TRUE(pages.reserve(segments[i].base, segments[i].size, segments[i].owner()));
+    ASSERT_TRUE(pages.reserve(segments[i].base, segments[i].size, segments[i].owner()).is_ok());
     pages.insert(segments[i]);
   }
   expect_all();
@@ -192,7 +192,7 @@ TEST(PageMapTest, AddressesBeyondTheMapAreRefusedAndNobodys) {
   const Entered segment(pages, 1, kBase, 2_MiB);
   for (const std::uint64_t base :
        {std::uint64_t{1} << 57, (std::uint64_t{1} << 57) - 1, ~std::uint64_t{0}}) {
-    EXPECT_FALSE(pages.reserve(Address{base}, 2_MiB, segment.owner()));
+    EXPECT_EQ(pages.reserve(Address{base}, 2_MiB, segment.owner()).code(), Code::kUnsupported);
   }
   EXPECT_TRUE(pages.find(Address{kBase.value() | std::uint64_t{1} << 57}).first.is_nobody());
 }

@@ -53,6 +53,11 @@ elseif(STEP STREQUAL "subdirectory_shared")
   build_and_run_app(-DHOW=subdirectory "-DFETCHCONTENT_SOURCE_DIR_ASHLAR=${SOURCE}"
     -DBUILD_SHARED_LIBS=ON)
 
+elseif(STEP STREQUAL "subdirectory_without_exceptions")
+  # The library and its user, both built as many GPU projects are.
+  build_and_run_app(-DHOW=subdirectory "-DFETCHCONTENT_SOURCE_DIR_ASHLAR=${SOURCE}"
+    "-DCMAKE_CXX_FLAGS=-fno-exceptions -fno-rtti")
+
 elseif(STEP STREQUAL "readme")
   # The README's example must compile and run.
   file(READ "${SOURCE}/README.md" readme)

@@ -38,17 +38,21 @@ void* aligned(std::size_t size, std::align_val_t alignment) {
   const auto unit = static_cast<std::size_t>(alignment);
   return std::aligned_alloc(unit, (size + unit - 1) / unit * unit);
 }
-void* or_abort(void* p) {
+void* or_throw(void* p) {
   if (p == nullptr) std::abort();
+  if (host.throws && host.refuses()) {
+    std::free(p);
+    throw std::bad_alloc();
+  }
   return p;
 }
 
 }  // namespace
 
-void* operator new(std::size_t size) { return or_abort(std::malloc(size)); }
-void* operator new[](std::size_t size) { return or_abort(std::malloc(size)); }
-void* operator new(std::size_t size, std::align_val_t at) { return or_abort(aligned(size, at)); }
-void* operator new[](std::size_t size, std::align_val_t at) { return or_abort(aligned(size, at)); }
+void* operator new(std::size_t size) { return or_throw(std::malloc(size)); }
+void* operator new[](std::size_t size) { return or_throw(std::malloc(size)); }
+void* operator new(std::size_t size, std::align_val_t at) { return or_throw(aligned(size, at)); }
+void* operator new[](std::size_t size, std::align_val_t at) { return or_throw(aligned(size, at)); }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return host.refuses() ? nullptr : std::malloc(size);
 }

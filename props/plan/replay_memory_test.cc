@@ -67,7 +67,7 @@ TEST(PlanMemoryTest, ACallWithoutMemoryForItsRecordSucceedsAndTakeSaysSo) {
     if (taken.is_ok()) {
       EXPECT_EQ(taken.value().events, 4);
     } else {
-      EXPECT_EQ(taken.code(), Code::kOutOfMemory);
+      EXPECT_EQ(taken.code(), Code::kHostOutOfMemory);
       ++spoilt;
     }
     EXPECT_TRUE(recorder.take().is_ok());
@@ -92,7 +92,7 @@ TEST(PlanMemoryTest, AReplayIsMadeOrRefusedAndThenAllocatesNothing) {
     if (made.is_ok()) {
       replay = std::move(made).value();
     } else {
-      ASSERT_EQ(made.code(), Code::kOutOfMemory);
+      ASSERT_EQ(made.code(), Code::kHostOutOfMemory);
     }
   }
   const std::uint64_t before = asked;

@@ -86,7 +86,7 @@ TEST_F(CliTest, AnUnreadableInputExitsWithThreeAndOneLine) {
   expect_refused("replay --conf reuse:all good.trace", 3,
                  "--conf:1: reuse: 'all' is none of own, completed, ordered");
   expect_refused("replay --conf expandable_segments:True good.trace", 3,
-                 "--conf:1: expandable_segments: known, but not built here");
+                 "--conf:1: expandable_segments: known, but not built here; it can only be False");
   expect_refused("check none.ops", 3, "none.ops: No such file or directory");
   EXPECT_EQ(run("check bad.ops").code, 3);
   EXPECT_EQ(run("check bad.ops").err.rfind("bad.ops:2: ", 0), 0u);

@@ -62,6 +62,7 @@ void CacheLockstep::build() {
   judge.validate_every = options_.validate_every;
   judge.stats_every = options_.stats_every;
   judge.walker = options_.walker;
+  judge.host_refusals = options_.host_refusals;
   model_ = std::make_unique<CacheModel>(*subject_, witnesses, judge);
   for (std::uint32_t i = 0; i < gpu_->device_count(); ++i) {
     model_->set_capacity(device_id(i), plan_.machine.capacities[i].count());

@@ -49,6 +49,7 @@ class CacheLockstep {
     std::uint32_t validate_every = 256;              ///< likewise
     std::uint32_t stats_every = 1;                   ///< likewise
     WalkerFactory walker = make_incremental_walker;  ///< likewise
+    HostRefusalCount host_refusals;                  ///< likewise
     /// Walk once after the frees that end a world, not after each. Sparse walks imply it.
     bool defers_last_walks = false;
     bool touch = true;  ///< CacheWorld: a kernel writes to every allocation at once

@@ -7,6 +7,12 @@ namespace ashlar::spec {
 
 namespace {
 constexpr std::size_t kStreamsUsual = 8;  ///< what most worlds stay below
+
+/// A caller whose host had no memory tries again: the next call works (C13).
+template <class Call>
+void until_host_has_memory(const CacheModel& model, Call&& call) {
+  if (call() == Code::kHostOutOfMemory && model.verdict().is_good()) static_cast<void>(call());
+}
 }  // namespace
 
 CacheWorld::CacheWorld(SimGpu& gpu, CacheSubject& subject, CacheModel& model, bool touches)
@@ -35,13 +41,17 @@ bool is_quiet(const SimGpu& gpu) {
 
 void CacheWorld::allocate(std::uint64_t name, std::uint64_t size, std::uint32_t s) {
   const Stream& on = streams_[s].stream;
-  cache::OutOfMemory account;
-  model_.begin(on.device, is_quiet(gpu_));
-  const Result<Address> got = subject_.allocate(Bytes{size}, on, &account);
+  const AllocationTag tag = next_tag_++;
+  Result<Address> got{Code::kNotReady, "not asked yet"};
+  until_host_has_memory(model_, [&] {
+    cache::OutOfMemory account;
+    model_.begin(on.device, is_quiet(gpu_));
+    got = subject_.allocate(Bytes{size}, on, &account);
+    model_.judge_allocate(tag, size, on, got, account);
+    return got.code();
+  });
   static_cast<void>(answered(got.status()));
   ooms_ += got.code() == Code::kOutOfMemory;
-  const AllocationTag tag = next_tag_++;
-  model_.judge_allocate(tag, size, on, got, account);
   if (!got.is_ok() || got.value().is_null() || !model_.verdict().is_good()) return;
   const std::uint64_t address = got.value().value();
   const OwnedBlock* block = model_.find_live(on.device, address);
@@ -54,10 +64,13 @@ void CacheWorld::allocate(std::uint64_t name, std::uint64_t size, std::uint32_t 
 
 void CacheWorld::announce(const Pointer& pointer, std::uint32_t s) {
   const Stream on = streams_[s].stream;
-  model_.begin(device_of(pointer));
-  const Status used = answered(subject_.record_use(Address{pointer.address}, on));
-  if (used.is_ok()) gpu_.on_use_announced(pointer.tag, on);
-  model_.judge_use(pointer.address, on, used);
+  until_host_has_memory(model_, [&] {
+    model_.begin(device_of(pointer));
+    const Status used = answered(subject_.record_use(Address{pointer.address}, on));
+    if (used.is_ok()) gpu_.on_use_announced(pointer.tag, on);
+    model_.judge_use(pointer.address, on, used);
+    return used.code();
+  });
 }
 
 void CacheWorld::use(std::uint64_t name, std::uint32_t s) {
@@ -78,16 +91,19 @@ void CacheWorld::free(std::uint64_t name, std::uint32_t s) {
     if (user != s) announce(pointer, user);
   }
   const Stream* on = s == kNoStream ? nullptr : &streams_[s].stream;
-  model_.begin(device_of(pointer));
   const Address address{pointer.address};
   if (on != nullptr) gpu_.on_use_announced(pointer.tag, *on);
-  const Status freed =
-      answered(on == nullptr ? subject_.free(address) : subject_.free_on(address, *on));
-  if (freed.is_ok()) {
-    gpu_.on_free(pointer.tag);
-    pointers_[name].state = Pointer::kFreed;
-  }
-  model_.judge_free(pointer.address, on, freed);
+  until_host_has_memory(model_, [&] {
+    model_.begin(device_of(pointer));
+    const Status freed =
+        answered(on == nullptr ? subject_.free(address) : subject_.free_on(address, *on));
+    if (freed.is_ok()) {
+      gpu_.on_free(pointer.tag);
+      pointers_[name].state = Pointer::kFreed;
+    }
+    model_.judge_free(pointer.address, on, freed);
+    return freed.code();
+  });
 }
 
 void CacheWorld::free_wrongly(std::uint64_t address, DeviceId device) {
@@ -177,9 +193,13 @@ void CacheWorld::end_stream(std::uint32_t s, std::uint64_t name, bool is_announc
 
 void CacheWorld::begin_capture(std::uint32_t s, device::CaptureMode mode) {
   StreamSlot& slot = streams_[s];
-  model_.begin(slot.stream.device);
-  const Status begun = answered(subject_.begin_capture(slot.stream));
-  model_.judge_begin_capture(slot.stream, begun);
+  Status begun;
+  until_host_has_memory(model_, [&] {
+    model_.begin(slot.stream.device);
+    begun = answered(subject_.begin_capture(slot.stream));
+    model_.judge_begin_capture(slot.stream, begun);
+    return begun.code();
+  });
   if (slot.is_capturing || !begun.is_ok()) return;
   if (gpu_.begin_capture(slot.stream, mode).is_ok()) {
     slot.is_capturing = true;

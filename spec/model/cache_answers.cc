@@ -56,6 +56,10 @@ void CacheModel::judge_free(std::uint64_t address, const Stream* stream, Status 
     call.fails = true;
     return end(*device, call);
   }
+  if (stream != nullptr && is_host_refusal(state_, got.code())) {
+    call.fails = call.is_broken_off = true;
+    return end(*device, call);
+  }
   if (!got.is_ok())
     return report("C16", "the free of a live block answered ", code_name(got.code()));
   if (stream != nullptr && stream->id.value() != block->stream)
@@ -85,6 +89,8 @@ void CacheModel::judge_use(std::uint64_t address, const Stream& stream, Status g
     const bool is_noted =
         std::find(block->uses.begin(), block->uses.end(), id) != block->uses.end();
     if (id != block->stream && !is_noted) block->uses.push_back(id);
+  } else if (is_host_refusal(state_, got.code())) {
+    call.is_broken_off = true;
   } else if (!is_gone_answer(state_, *device, got.code()) &&
              !(got.code() == Code::kWrongDevice && stream.device != device->id)) {
     report("C16", "the use of a live block answered ", code_name(got.code()));
@@ -137,7 +143,8 @@ void CacheModel::judge_begin_capture(const Stream& stream, Status got) {
     return judge_refused(device, got, Code::kBusy, Code::kBusy, "a second begin of a capture");
   if (got.is_ok()) {
     state_.streams.begin_capture(stream);
-  } else if (!is_gone_answer(state_, device, got.code()) && !device.ledger.any_failure()) {
+  } else if (!is_host_refusal(state_, got.code()) && !is_gone_answer(state_, device, got.code()) &&
+             !device.ledger.any_failure()) {
     report("C16", "a begin of a capture answered ", code_name(got.code()));
   }
   end(device, {});

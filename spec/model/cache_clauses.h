@@ -1,7 +1,10 @@
 // The clauses that one call of a caching allocator is judged by, one function for each.
 //
 //   clause_usable.cc     C1 C2 C10 DEV-1 DEV-4   what an allocation was given
-//   clause_complete.cc   C12 DEV-3 DEV-14        may it fail; is it the best fit
+//   clause_complete.cc   C12 DEV-3               may it fail; is it the best fit
+//   clause_account.cc    DEV-14                  the account of an out-of-memory
+//   clause_room.cc       DEV-13                  what went back to make room
+//   clause_host.cc       C13 C16 DEV-14          a call that the host had no memory for
 //   clause_bounded.cc    C9 C13 C17 C26 DEV-2 DEV-12   what the device was asked meanwhile
 //   clause_returns.cc    C27 C28 C30 C32         what is complete comes back; waits end; no trace
 //   clause_accounted.cc  C15 DEV-13              statistics
@@ -29,6 +32,17 @@ bool any_failure_but_growth(const CacheState& state);
 /// before the call.
 bool is_gone_answer(CacheState& state, const JudgedDevice& device, Code code);
 
+// A call that the host had no memory for.
+
+/// Did the host refuse the subject memory during the call?
+bool was_refused_by_host(const CacheState& state);
+/// Is that the answer to it? Reports it (C16) where the host refused nothing.
+bool is_host_refusal(CacheState& state, Code code);
+/// C13, DEV-14: an allocation that answered so gave nothing back, waited for nothing, and left the
+/// account as it was.
+void judge_host_refusal(CacheState& state, const JudgedDevice& device, std::uint64_t rounded,
+                        const cache::OutOfMemory& account);
+
 // An allocation that succeeded.
 
 /// C1, C2, C10, DEV-1, DEV-4: follows the subject to the address it chose. The block is in the
@@ -42,13 +56,19 @@ const cache::SnapshotBlock* best_fit(const CacheRules& rules, const cache::Snaps
 
 // An allocation that failed for want of memory.
 
-/// DEV-14: the account says what was asked for, and whether a capture or a wait was in the way.
+/// DEV-14: the account says what was asked for, whether a capture or a wait was in the way, and what
+/// the snapshot and the device's ledger say; its advice is right.
 void judge_account(CacheState& state, const JudgedDevice& device, std::uint64_t size,
-                   const cache::OutOfMemory& account);
+                   const Stream& stream, const cache::OutOfMemory& account);
 /// C12: nothing that the call was allowed to reach would have served it. The map is the one after
 /// the call; blocks that a permitted wait would have completed count as free.
 void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t size,
                     const Stream& stream);
+
+/// DEV-13: to make room no segment went back while a smaller one of that heap, idle and complete,
+/// would have done. Judged where the maps before and after the call are at hand.
+void judge_room(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
+                bool had_view);
 
 // What the device was asked.
 

@@ -19,6 +19,17 @@ void make_room(MapView* map) {
   map->next.blocks.reserve(kBlocks);
 }
 
+/// Which segments had blocks released, for DEV-13.
+void note_releases(JudgedDevice* device, std::uint64_t walk) {
+  for (const std::uint64_t address : device->books.released()) {
+    const cache::SnapshotSegment* const segment = find_segment(device->map.view.segments, address);
+    if (segment == nullptr) continue;  // given back in the same call
+    std::vector<std::uint64_t>& in_walk = device->released_in_walk;
+    if (in_walk.size() <= segment->ordinal) in_walk.resize(segment->ordinal + 1);
+    in_walk[segment->ordinal] = walk;
+  }
+}
+
 }  // namespace
 
 CacheModel::CacheModel(CacheSubject& subject, const std::vector<DeviceWitness*>& witnesses,
@@ -26,6 +37,7 @@ CacheModel::CacheModel(CacheSubject& subject, const std::vector<DeviceWitness*>&
     : state_(subject), schedule_(options.walk_every, options.stats_every, options.validate_every) {
   state_.walks_every_call = schedule_.walks_every_call();
   state_.reads_every_call = schedule_.reads_stats_every_call();
+  state_.world.host_refusals = options.host_refusals;
   state_.devices.reserve(witnesses.size());
   for (std::size_t i = 0; i < witnesses.size(); ++i) {
     const DeviceId id{static_cast<std::int32_t>(i)};
@@ -40,6 +52,7 @@ void CacheModel::begin(DeviceId device, bool is_quiet) {
   if (state_.world.callbacks != 0) return;  // inside another call, which is judged as a whole
   state_.world.callback_ran = false;
   state_.world.is_quiet = is_quiet;
+  if (state_.world.host_refusals) state_.world.host_refusals_before = state_.world.host_refusals();
   current_ = device;
   for (JudgedDevice& each : state_.devices) {
     each.ledger.begin();
@@ -54,7 +67,7 @@ void CacheModel::end(JudgedDevice& device, const JudgedCall& call) {
   const bool had_view = device.map.is_fresh;
   const bool is_shortage = call.allocates && call.fails;
   device.map.is_fresh = false;
-  device.bounds.add_call(device.ledger.segments_granted(), device.ledger.witness().segment_asked());
+  device.bounds.add_call(device.ledger.segments_entered(), device.ledger.witness().segment_asked());
   if (schedule_.walk_is_due() || is_shortage) {
     walk(device);
   } else if (call.allocates) {
@@ -62,6 +75,7 @@ void CacheModel::end(JudgedDevice& device, const JudgedCall& call) {
     device.recount.heap_of(call.stream);
   }
   count_ladder(state_, device, call, had_view);
+  judge_room(state_, device, call, had_view);
   judge_atomic(state_, device, call, had_view);
   judge_limit(state_, device);
   const std::uint64_t streams_known = device.stats.streams;
@@ -93,6 +107,7 @@ void CacheModel::walk(JudgedDevice& device, bool is_whole) {
   if (!verdict().is_good()) return;
   std::swap(device.map.view, next);
   device.map.is_fresh = true;
+  note_releases(&device, schedule_.walks());
   device.bounds.raise(device.recount, device.books.completed_since_walk());
   device.books.end_walk();
 }
@@ -202,6 +217,9 @@ void CacheModel::judge_served(JudgedDevice& device, std::uint64_t tag, std::uint
     call.allocates = true;
     ++device.ladder.ooms;
     ++state_.world.shortages;
+  } else if (got.code() == Code::kHostOutOfMemory) {
+    judge_host_refusal(state_, device, rounded, account);
+    call.is_broken_off = true;
   } else if (got.code() != Code::kDriverError || !device.ledger.any_failure()) {
     report("C16", "an allocation answered ", code_name(got.code()), " for no reason");
   }
@@ -218,10 +236,12 @@ void CacheModel::judge_served(JudgedDevice& device, std::uint64_t tag, std::uint
   const bool may_outgrow =
       state_.rules.has_max_split_size() && (has_completed || !device.map.is_fresh);
   const bool callback_ran = state_.world.callback_ran;
-  judge_bounded(state_, device, rounded, call.is_hit && !callback_ran && !may_outgrow);
+  // Nor is one a hit that the host refused memory at first.
+  const bool is_hit = call.is_hit && !callback_ran && !may_outgrow && !was_refused_by_host(state_);
+  judge_bounded(state_, device, rounded, is_hit);
   if (got.code() == Code::kOutOfMemory) {
-    judge_account(state_, device, size, account);
     judge_complete(state_, device, size, stream);
+    judge_account(state_, device, size, stream, account);
   }
   if (got.is_ok() && best_address != 0 && device.map.is_fresh && !has_completed && !callback_ran &&
       address != best_address) {

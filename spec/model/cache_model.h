@@ -34,6 +34,8 @@ class CacheModel {
     /// one call miscounts stays wrong.
     std::uint32_t stats_every = 1;
     WalkerFactory walker = make_incremental_walker;
+    /// How often the host has refused the subject memory so far; empty if it never does.
+    HostRefusalCount host_refusals;
   };
 
   CacheModel(CacheSubject& subject, const std::vector<DeviceWitness*>& witnesses,

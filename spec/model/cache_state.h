@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -59,6 +60,11 @@ struct JudgedDevice {
   JudgedDevice(DeviceId judged, DeviceWitness& witness, std::unique_ptr<MapWalker> walks)
       : id(judged), ledger(witness), walker(std::move(walks)) {}
 
+  /// The walk that found the segment's last release; 0 for none.
+  std::uint64_t released_in(std::uint64_t ordinal) const {
+    return ordinal < released_in_walk.size() ? released_in_walk[ordinal] : 0;
+  }
+
   DeviceId id;
   CallLedger ledger;
   DeviceBooks books;
@@ -70,6 +76,7 @@ struct JudgedDevice {
   MemoryBounds memory;
   cache::DeviceStats stats;  ///< as last read
   bool was_gone = false;     ///< lost, or its driver unloaded, before the call began
+  std::vector<std::uint64_t> released_in_walk;  ///< by a segment's ordinal: see released_in()
 };
 
 /// The call that is judged.
@@ -86,10 +93,15 @@ struct JudgedCall {
   std::uint64_t requested = 0;
 };
 
+/// How often the host has refused the subject memory so far.
+using HostRefusalCount = std::function<std::uint64_t()>;
+
 /// What the world tells, and what is counted over all calls.
 struct WorldState {
-  unsigned callbacks = 0;     ///< running, inside the call that is judged
-  bool callback_ran = false;  ///< during this call
+  HostRefusalCount host_refusals;          ///< empty: the host never refuses
+  std::uint64_t host_refusals_before = 0;  ///< when the call began
+  unsigned callbacks = 0;                  ///< running, inside the call that is judged
+  bool callback_ran = false;               ///< during this call
   /// Was all work of every device done when the call began?
   bool is_quiet = false;
   /// Are failures of the device planned, or may one still be in force?

@@ -24,6 +24,8 @@ class CallLedger {
       failures_before_ = witness_->failures_in_all();
       failed_before_ = witness_->failures();
     }
+    witness_->begin_call();
+    undone_before_ = witness_->undone();
     timeouts_before_ = witness_->timeouts();
     reserved_before_ = witness_->segment_bytes();
     began_ns_ = witness_->now_ns();
@@ -44,6 +46,10 @@ class CallLedger {
   }
   /// By the device's clock.
   std::uint64_t elapsed_ms() const { return (witness_->now_ns() - began_ns_) / 1'000'000; }
+  /// Granted, and not given back in the same call: for those the host had no memory of the records.
+  std::uint64_t segments_entered() const {
+    return segments_granted() - (witness_->undone() - undone_before_);
+  }
   bool any_timeout() const { return witness_->timeouts() != timeouts_before_; }
   /// Held from the device when the call began.
   std::uint64_t reserved_before() const { return reserved_before_; }
@@ -55,6 +61,7 @@ class CallLedger {
   DeviceWitness::Counts by_kind_before_{};
   DeviceWitness::Counts failed_before_{};
   std::uint64_t timeouts_before_ = 0;
+  std::uint64_t undone_before_ = 0;
   std::uint64_t reserved_before_ = 0;
   std::uint64_t began_ns_ = 0;
 };

@@ -99,7 +99,7 @@ void judge_totals(const JudgedDevice& device, Verdict& verdict) {
   expect_stat(verdict, "reserved_bytes", stats.reserved_bytes[0].current, witness.segment_bytes());
   expect_stat(verdict, "segments increased", stats.segments[0].increased,
               witness.calls_of(device::CallKind::kSegmentAlloc) -
-                  witness.failures_of(device::CallKind::kSegmentAlloc));
+                  witness.failures_of(device::CallKind::kSegmentAlloc) - witness.undone());
 }
 
 void judge_device_calls(const JudgedDevice& device, Verdict& verdict) {

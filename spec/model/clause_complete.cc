@@ -1,4 +1,4 @@
-// C12, DEV-3, DEV-14: may an allocation fail, and is what it was given the best fit? See
+// C12, DEV-3: may an allocation fail, and is what it was given the best fit? See
 // cache_clauses.h.
 #include <algorithm>
 
@@ -97,22 +97,6 @@ const cache::SnapshotBlock* best_fit(const CacheRules& rules, const cache::Snaps
     }
   }
   return best;
-}
-
-void judge_account(CacheState& state, const JudgedDevice& device, std::uint64_t size,
-                   const cache::OutOfMemory& account) {
-  const std::uint64_t rounded = state.rules.rounded(size);
-  if (account.requested.count() != size || account.rounded.count() != rounded ||
-      account.segment.count() != state.rules.segment_size(rounded)) {
-    state.verdict.report("DEV-14", "the account misstates what was asked for");
-  }
-  if (account.capturing != state.streams.is_capturing())
-    state.verdict.report("DEV-14", "the account misstates whether a capture is underway");
-  if (any_failure_but_growth(state)) return;
-  const std::uint32_t permitted_ms = state.rules.config().wait_ms;
-  const bool ran_out = device.ledger.any_timeout() || device.ledger.elapsed_ms() >= permitted_ms;
-  if (account.wait_ran_out && !ran_out)
-    state.verdict.report("C12", "the account says that a wait ran out, but none did");
 }
 
 void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t size,

@@ -55,8 +55,11 @@ class DeviceBooks {
     ++completed_in_call_;
     ++completed_since_walk_.blocks;
     completed_since_walk_.bytes += block->second.size;
+    released_.push_back(block.address());
     return owned_.erase(block);
   }
+  /// The blocks found free since the last walk ended.
+  const std::vector<std::uint64_t>& released() const { return released_; }
 
   void begin_call() { completed_in_call_ = 0; }
   /// Blocks found complete since begin_call().
@@ -72,6 +75,7 @@ class DeviceBooks {
   }
   void end_walk() {
     touched_.clear();
+    released_.clear();
     completed_since_walk_ = {};
   }
 
@@ -82,6 +86,7 @@ class DeviceBooks {
   std::uint64_t completed_in_call_ = 0;
   Completed completed_since_walk_;
   std::vector<std::uint64_t> touched_;
+  std::vector<std::uint64_t> released_;
 };
 
 }  // namespace ashlar::spec

@@ -26,7 +26,7 @@ Result<Address> DeviceWitness::segment_alloc(Bytes size) noexcept {
   const std::uint64_t base = got.value().value();
   if (segments_.capacity() == 0) segments_.reserve(16);
   segments_.insert(std::lower_bound(segments_.begin(), segments_.end(), base, by_base),
-                   Held{base, size.count(), granted_++});
+                   Held{base, size.count(), grants_.all++});
   segment_bytes_ += size.count();
   return got;
 }
@@ -36,6 +36,8 @@ Status DeviceWitness::segment_free(Address base) noexcept {
   const auto at = std::lower_bound(segments_.begin(), segments_.end(), base.value(), by_base);
   if (!freed.is_ok() || at == segments_.end() || at->base != base.value()) return freed;
   segment_bytes_ -= at->size;
+  returned_.push_back(*at);
+  grants_.undone += at->ordinal >= grants_.before_call;
   segments_.erase(at);
   return freed;
 }
@@ -66,6 +68,7 @@ Status DeviceWitness::synchronize_for(std::uint32_t timeout_ms) noexcept {
 
 Result<device::MemoryInfo> DeviceWitness::memory_info() noexcept {
   const Result<device::MemoryInfo> got = ForwardingDevice::memory_info();
+  told_ = got.value_or({});
   if (got.is_ok()) total_ = got.value().total.count();
   return got;
 }

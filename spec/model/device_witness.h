@@ -41,11 +41,21 @@ class DeviceWitness final : public device::ForwardingDevice {
   /// The segments held, by address.
   const std::vector<Held>& segments() const { return segments_; }
   std::uint64_t segment_bytes() const { return segment_bytes_; }
+  /// The segments given back since begin_call(), in that order.
+  const std::vector<Held>& returned() const { return returned_; }
+  /// Segments given back in the call that was granted them, so far.
+  std::uint64_t undone() const { return grants_.undone; }
+  void begin_call() {
+    returned_.clear();
+    grants_.before_call = grants_.all;
+  }
   std::uint64_t events() const { return events_; }
   /// The size of the last segment asked for, granted or not.
   std::uint64_t segment_asked() const { return segment_asked_; }
   /// The device's total as memory_info last said; 0 before.
   std::uint64_t total() const { return total_; }
+  /// What memory_info said last; zeros where it failed.
+  const device::MemoryInfo& told() const { return told_; }
   /// kDeviceLost or kTornDown once a call has been answered so.
   Code sticky() const { return sticky_; }
 
@@ -58,6 +68,13 @@ class DeviceWitness final : public device::ForwardingDevice {
   Result<device::MemoryInfo> memory_info() noexcept override;
 
  private:
+  /// Segments granted.
+  struct Grants {
+    std::uint64_t all = 0;
+    std::uint64_t before_call = 0;
+    std::uint64_t undone = 0;
+  };
+
   void on_answer(device::CallKind kind, Bytes size, Code code) noexcept override;
 
   Counts calls_{};
@@ -65,11 +82,13 @@ class DeviceWitness final : public device::ForwardingDevice {
   std::uint64_t calls_in_all_ = 0;
   std::uint64_t failures_in_all_ = 0;
   std::vector<Held> segments_;
+  std::vector<Held> returned_;
   std::uint64_t segment_bytes_ = 0;
   std::uint64_t segment_asked_ = 0;
-  std::uint64_t granted_ = 0;
+  Grants grants_;
   std::uint64_t events_ = 0;
   std::uint64_t total_ = 0;
+  device::MemoryInfo told_;
   std::uint64_t timeouts_ = 0;
   Code sticky_ = Code::kOk;
 };

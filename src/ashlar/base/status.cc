@@ -11,7 +11,7 @@ struct CodeName {
   const char* name;
 };
 
-constexpr std::array<CodeName, 22> kCodeNames{{
+constexpr std::array<CodeName, 23> kCodeNames{{
     {Code::kOk, "ok"},
     {Code::kNotReady, "not-ready"},
     {Code::kOutOfMemory, "out-of-memory"},
@@ -23,6 +23,7 @@ constexpr std::array<CodeName, 22> kCodeNames{{
     {Code::kDeviceLost, "device-lost"},
     {Code::kTornDown, "torn-down"},
     {Code::kDeadlock, "deadlock"},
+    {Code::kHostOutOfMemory, "host-out-of-memory"},
     {Code::kInvalidArgument, "invalid-argument"},
     {Code::kSizeOverflow, "size-overflow"},
     {Code::kUnknownPointer, "unknown-pointer"},

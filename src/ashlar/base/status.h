@@ -2,7 +2,8 @@
 //
 // Purpose: a function that can fail returns a Status, or a Result if it has a value to return. No
 // failure is reported by an exception of the library's own. A public function that is not noexcept
-// can throw std::bad_alloc, if the host has no memory for what it builds.
+// can throw std::bad_alloc, if the host has no memory for what it builds. Built without exceptions
+// (-fno-exceptions), the library ends the process there.
 // Thread safety: plain values.
 // Cost: a Status is two words, trivially copyable, and never allocates.
 //
@@ -36,6 +37,8 @@ enum class Code : unsigned char {
   kDeviceLost = 8,          ///< sticky: the context is lost and every later call fails (C26)
   kTornDown = 9,            ///< the driver was unloaded at process exit (C25)
   kDeadlock = 10,           ///< simulated machines only: the call would block forever
+  /// the host has no memory for the library's own records; the device's memory is untouched
+  kHostOutOfMemory = 11,
   // Misuse by the caller (C16).
   kInvalidArgument = 20,  ///< a number or option is out of range
   kSizeOverflow = 21,     ///< rounding the size would wrap, or it exceeds kRequestBytesMax

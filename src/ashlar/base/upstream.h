@@ -26,7 +26,7 @@ class ASHLAR_API Upstream {
   /// kDoubleFree, without effect, if `address` is not live here. Never allocates.
   virtual Status free(Address address) noexcept = 0;
   /// Records that work on `stream` uses the memory at `address` too. Errors as free(), and
-  /// kOutOfMemory if host bookkeeping memory cannot be allocated.
+  /// kHostOutOfMemory if host bookkeeping memory cannot be allocated.
   virtual Status record_use(Address address, const Stream& stream) noexcept = 0;
 };
 

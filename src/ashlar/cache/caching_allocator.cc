@@ -5,8 +5,9 @@
 #include <pthread.h>
 
 #include <new>
-#include <vector>
+#include <utility>
 
+#include <ashlar/base/exceptions.h>
 #include <ashlar/cache/hit_inl.h>
 #include <ashlar/cache/observer_scope.h>
 #include <ashlar/cache/queries.h>
@@ -29,7 +30,10 @@ unsigned forks_seen() noexcept {
 }  // namespace
 
 struct CachingAllocator::Impl {
-  explicit Impl(const Config& config) : shared(config), forks_at_birth(forks_seen()) {}
+  explicit Impl(const Config& config) noexcept : shared(config), forks_at_birth(forks_seen()) {}
+  ~Impl() = default;
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   bool is_forked() const noexcept {
     return forks.load(std::memory_order_relaxed) != forks_at_birth;
@@ -64,30 +68,42 @@ struct CachingAllocator::Impl {
     return live.is_ok() ? cache.value()->heap_of(stream) : live;
   }
 
+  std::span<const std::unique_ptr<DeviceCache>> all() const noexcept {
+    return {devices.get(), device_count};
+  }
+
   SharedState shared;
-  std::vector<std::unique_ptr<DeviceCache>> devices;
+  std::unique_ptr<std::unique_ptr<DeviceCache>[]> devices;
   std::uint32_t device_count = 0;  ///< for the hot path: a vector's size costs four instructions
   Mutex captures_lock;             ///< begin_capture and end_capture run one at a time
   const unsigned forks_at_birth;
 };
 
 Result<std::unique_ptr<CachingAllocator>> CachingAllocator::create(
-    std::span<device::Device* const> devices, const Config& config) {
+    std::span<device::Device* const> devices, const Config& config) noexcept {
   if (const Status status = check_config(config); !status.is_ok()) return status;
   ASHLAR_REQUIRE(!devices.empty(), Code::kInvalidArgument,
                  "an allocator needs at least one device");
-  auto impl = std::make_unique<Impl>(config);
+  std::unique_ptr<Impl> impl(new (std::nothrow) Impl(config));
+  if (!impl) return kShortOfHostMemory;
+  impl->devices.reset(new (std::nothrow) std::unique_ptr<DeviceCache>[devices.size()]);
+  if (!impl->devices) return kShortOfHostMemory;
   for (device::Device* device : devices) {
     ASHLAR_REQUIRE(device != nullptr, Code::kInvalidArgument, "a null device");
     const device::DeviceTraits traits = device->traits();
-    ASHLAR_REQUIRE(traits.id == DeviceId{static_cast<std::int32_t>(impl->devices.size())},
+    ASHLAR_REQUIRE(traits.id == DeviceId{static_cast<std::int32_t>(impl->device_count)},
                    Code::kInvalidArgument, "device i must have id i");
-    ASHLAR_REQUIRE(traits.address_alignment >= config.granule, Code::kInvalidArgument,
-                   "the granule is finer than the device's alignment promises");
-    impl->devices.push_back(std::make_unique<DeviceCache>(*device, impl->shared));
+    ASHLAR_REQUIRE(
+        traits.address_alignment >= config.granule, Code::kInvalidArgument,
+        "the granule is larger than the alignment that the device promises of addresses");
+    auto* const cache = new (std::nothrow) DeviceCache(*device, impl->shared);
+    if (cache == nullptr) return kShortOfHostMemory;
+    impl->devices[impl->device_count].reset(cache);
     impl->device_count += 1;
   }
-  return std::unique_ptr<CachingAllocator>(new CachingAllocator(std::move(impl)));
+  std::unique_ptr<CachingAllocator> made(new (std::nothrow) CachingAllocator(std::move(impl)));
+  if (!made) return kShortOfHostMemory;
+  return made;
 }
 
 CachingAllocator::CachingAllocator(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
@@ -96,10 +112,10 @@ CachingAllocator::~CachingAllocator() {
   if (impl_->is_forked()) return;
   // All devices' work first: a block of one may wait for a stream of another.
   bool unfinished = false;
-  for (const auto& device : impl_->devices) unfinished |= device->has_unfinished();
-  for (const auto& device : impl_->devices) device->settle(unfinished);
-  for (const auto& device : impl_->devices) device->give_everything_back();
-  for (const auto& device : impl_->devices) device->uses().events().clear();
+  for (const auto& device : impl_->all()) unfinished |= device->has_unfinished();
+  for (const auto& device : impl_->all()) device->settle(unfinished);
+  for (const auto& device : impl_->all()) device->give_everything_back();
+  for (const auto& device : impl_->all()) device->uses().events().clear();
 }
 
 [[gnu::flatten]] Result<Address> CachingAllocator::allocate(Bytes size, const Stream& stream,
@@ -108,8 +124,8 @@ CachingAllocator::~CachingAllocator() {
   DeviceCache* cache = impl_->device(stream.device);
   ASHLAR_REQUIRE(cache != nullptr, Code::kInvalidArgument, "no device with that id");
   if (impl_->shared.observers_running.load(std::memory_order_relaxed) != 0) {
-    ASHLAR_REQUIRE(!ObserverScope::is_inside(), Code::kReentrant,
-                   "an observer may free and query, not allocate");
+    ASHLAR_REQUIRE(!ObserverScope::is_inside(impl_->shared.observers_running), Code::kReentrant,
+                   "an observer may free and query, not allocate from its own allocator");
   }
   if (size == Bytes{}) return Address{};
   return cache->allocate(size, stream, account);
@@ -154,7 +170,7 @@ Status CachingAllocator::begin_capture(const Stream& stream) noexcept {
     heap.value()->life.set_capturing(true);
   }
   impl_->shared.captures.fetch_add(1);
-  for (const auto& device : impl_->devices) device->quiesce();
+  for (const auto& device : impl_->all()) device->quiesce();
   return Status::ok();
 }
 
@@ -173,7 +189,7 @@ Status CachingAllocator::end_capture(const Stream& stream) noexcept {
     heap->life.set_capturing(false);
   }
   if (impl_->shared.captures.fetch_sub(1) > 1) return Status::ok();
-  for (const auto& device : impl_->devices) device->record_deferred();
+  for (const auto& device : impl_->all()) device->record_deferred();
   return Status::ok();
 }
 
@@ -209,7 +225,7 @@ Result<AllocationInfo> CachingAllocator::info(Address address) const noexcept {
 Result<Bytes> CachingAllocator::largest_free_block(const Stream& stream) const noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(stream.device);
   if (!cache.is_ok()) return cache.status();
-  return largest_free(*cache.value(), stream);
+  return largest_reachable(*cache.value(), stream);
 }
 
 Result<DeviceStats> CachingAllocator::stats(DeviceId device) const noexcept {
@@ -237,18 +253,21 @@ Status CachingAllocator::reset_accumulated_stats(DeviceId device) noexcept {
   return cache.status();
 }
 
-Status CachingAllocator::snapshot(DeviceId device, Snapshot* out) const {
+Status CachingAllocator::snapshot(DeviceId device, Snapshot* out) const noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(device);
-  if (cache.is_ok()) write_snapshot(*cache.value(), out);
-  return cache.status();
+  if (!cache.is_ok()) return cache.status();
+  if (with_host_memory([&] { write_snapshot(*cache.value(), out); })) return Status::ok();
+  out->segments.clear();
+  out->blocks.clear();
+  return kShortOfHostMemory;
 }
 
-std::size_t CachingAllocator::device_count() const noexcept { return impl_->devices.size(); }
+std::size_t CachingAllocator::device_count() const noexcept { return impl_->device_count; }
 
 const Config& CachingAllocator::config() const noexcept { return impl_->shared.config; }
 
 const char* CachingAllocator::validate() const noexcept {
-  for (const auto& device : impl_->devices) {
+  for (const auto& device : impl_->all()) {
     if (const char* broken = device->validate()) return broken;
   }
   return nullptr;

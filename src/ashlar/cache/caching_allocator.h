@@ -10,8 +10,9 @@
 // stream's memory takes that stream's lock alone. No device call, callback or event poll runs under
 // such a lock (C18).
 //
-// Exceptions: create(), snapshot() and the two functions that add callbacks can throw
-// std::bad_alloc, if the host has no memory for what they build. Every other member is noexcept.
+// Exceptions: the two functions that add callbacks can throw std::bad_alloc. Every other member is
+// noexcept; where the host has no memory for the allocator's own records, the answer is
+// kHostOutOfMemory.
 
 /// \page callers_contract The caller's side of the contract
 /// The allocator relies on these rules. The examples use `device`, an ashlar::device::Device, and
@@ -86,10 +87,11 @@ struct AllocationInfo {
 /// A stream-ordered caching allocator over one or more devices.
 /// Its user keeps the rules of \ref callers_contract.
 ///
-/// Every member may be called from any thread, except the two that add callbacks. create(),
-/// snapshot() and those two can throw std::bad_alloc; every other member is noexcept.
+/// Every member may be called from any thread, except the two that add callbacks. Those two can
+/// throw std::bad_alloc; every other member is noexcept.
 ///
-/// Errors that any call can return: kForked in the child process after a fork (C25);
+/// Errors that any call can return: kHostOutOfMemory if the host has no memory for the allocator's
+/// own records (free(address) never does); kForked in the child process after a fork (C25);
 /// kInvalidArgument for a device, or a stream of a device, that the allocator does not have;
 /// kDeviceLost or kTornDown once the device has reported it (C26). A call that fails has no effect,
 /// except that idle memory may have been given back to the device (C13).
@@ -97,10 +99,9 @@ class ASHLAR_API CachingAllocator {
  public:
   /// Makes an allocator over `devices`, which must outlive it. `devices[i]` has DeviceId i.
   /// kInvalidArgument if `config` fails check_config(), there is no device, one is null or has
-  /// another id, or the granule exceeds the alignment that a device promises. Throws
-  /// std::bad_alloc. Makes no driver call.
+  /// another id, or the granule exceeds the alignment that a device promises. Makes no driver call.
   static Result<std::unique_ptr<CachingAllocator>> create(std::span<device::Device* const> devices,
-                                                          const Config& config);
+                                                          const Config& config) noexcept;
 
   /// Waits for unfinished work and returns every idle segment to its device. Segments with live
   /// allocations are not returned. Makes no device call after fork or once the driver is unloaded
@@ -111,10 +112,10 @@ class ASHLAR_API CachingAllocator {
 
   /// Allocates at least `size` bytes on the device of `stream`, aligned to Config::granule, for
   /// work enqueued on `stream` from now on. Returns the null address for zero bytes.
-  /// Errors: kOutOfMemory, with the reasons in `*account` if it is given (it is unchanged if the
-  /// host has no memory for a new stream's heap); kSizeOverflow over kRequestBytesMax;
+  /// Errors: kOutOfMemory, with the reasons in `*account` if it is given; kHostOutOfMemory, at once,
+  /// with `*account` unchanged and no memory given back to the device; kSizeOverflow over kRequestBytesMax;
   /// kInvalidHandle if `stream` is retired or its handle now names another stream; kReentrant
-  /// inside a callback or an observer (C24). Any other error of the driver is passed on.
+  /// inside a callback or an observer of this allocator (C24). Any other error of the driver is passed on.
   /// Cost: a hit takes one short lock, polls at most 16 events and makes no other device call
   /// (C17). A miss can block for Config::wait_ms.
   Result<Address> allocate(Bytes size, const Stream& stream,
@@ -127,12 +128,12 @@ class ASHLAR_API CachingAllocator {
   /// used the memory, and none otherwise. Never allocates host memory.
   Status free(Address address) noexcept;
   /// record_use(address, stream) and free(address) in one call. Errors as free(address), and
-  /// kOutOfMemory if `stream` is new to the allocator and the host has no memory for its heap.
+  /// kHostOutOfMemory if `stream` is new to the allocator and the host has no memory for its heap.
   Status free(Address address, const Stream& stream) noexcept;
   /// Records that work on `stream` uses the allocation at `address` too. After the free, its memory
   /// is available again only when that work is complete (C7). No effect for the stream that it was
-  /// allocated on. Errors as free(address), but kUnknownPointer for null; and kOutOfMemory if host
-  /// bookkeeping memory cannot be allocated.
+  /// allocated on. Errors as free(address), but kUnknownPointer for null; and kHostOutOfMemory if
+  /// host bookkeeping memory cannot be allocated.
   Status record_use(Address address, const Stream& stream) noexcept;
 
   /// Tells the allocator that `stream` is about to be destroyed. An event recorded now shows when
@@ -161,8 +162,8 @@ class ASHLAR_API CachingAllocator {
   Status set_memory_fraction(DeviceId device, double fraction) noexcept;
 
   /// Called when no pool of the device can serve a request, before the allocator grows. No lock is
-  /// held. It may free and query; an allocation in it fails with kReentrant (C24). It must not
-  /// throw: an exception ends the process.
+  /// held. It may free and query; an allocation from this allocator in it fails with kReentrant
+  /// (C24), one from another allocator is served. It must not throw: an exception ends the process.
   using FreeMemoryCallback = std::function<void(DeviceId)>;
   /// Called before an allocation returns kOutOfMemory, under the same rules.
   using OutOfMemoryObserver = std::function<void(const OutOfMemory&)>;
@@ -177,8 +178,8 @@ class ASHLAR_API CachingAllocator {
   /// What the allocator knows about the allocation at `address`. Errors as free(address), but
   /// kUnknownPointer for null.
   Result<AllocationInfo> info(Address address) const noexcept;
-  /// The size of the largest block that `stream` could be given without growth. Cost: a walk over
-  /// every stream's heap of the device.
+  /// The size of the largest block that `stream` could be given now without growth: while a capture
+  /// is announced, of its own. Cost: a walk over every stream's heap of the device.
   Result<Bytes> largest_free_block(const Stream& stream) const noexcept;
   /// The device's statistics. Cost: adds up every stream's counters, one short lock for each.
   Result<DeviceStats> stats(DeviceId device) const noexcept;
@@ -191,9 +192,9 @@ class ASHLAR_API CachingAllocator {
   /// zero.
   Status reset_accumulated_stats(DeviceId device) noexcept;
   /// Replaces `*out` by a snapshot of the device, reusing its memory. It shows one moment if no
-  /// other call runs; otherwise each stream's heap is shown at a moment of its own. Throws
-  /// std::bad_alloc.
-  Status snapshot(DeviceId device, Snapshot* out) const;
+  /// other call runs; otherwise each stream's heap is shown at a moment of its own. With
+  /// kHostOutOfMemory `*out` is empty.
+  Status snapshot(DeviceId device, Snapshot* out) const noexcept;
   /// The number of devices.
   std::size_t device_count() const noexcept;
   /// The settings that create() was given.

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include <ashlar/base/checked.h>
 #include <ashlar/cache/page_map.h>
@@ -72,10 +73,9 @@ const char* set_memory_fraction(std::string_view value, Config* config) {
   return nullptr;
 }
 
+// No lock is ever held while the driver works, whatever the value: nothing depends on it.
 const char* set_release_lock(std::string_view value, Config*) {
-  if (value == "True") return nullptr;
-  if (value == "False") return "cannot be False: no lock is ever held while the driver works";
-  return "is neither True nor False";
+  return value == "True" || value == "False" ? nullptr : "is neither True nor False";
 }
 
 const char* set_reuse(std::string_view value, Config* config) {
@@ -168,31 +168,53 @@ const char* set_backend(std::string_view value, Config*) {
   return value == "native" ? nullptr : "is neither native nor cudaMallocAsync";
 }
 
+// The value of a key that turns its feature off. Of a feature that is not built it is the one value
+// that can be obeyed.
+enum class Off : std::uint8_t { kNone, kFalse, kZero, kOne };
+
+const char* text_of(Off off) {
+  switch (off) {
+    case Off::kNone: return "";
+    case Off::kFalse: return "False";
+    case Off::kZero: return "0";
+    case Off::kOne: return "1";
+  }
+  return "";
+}
+
+// 0, and how people write it where a fraction is expected.
+bool is_zero(std::string_view value) { return value == "0" || value == "0.0" || value == "0."; }
+
+bool turns_off(Off off, std::string_view value) {
+  return off == Off::kZero ? is_zero(value) : off != Off::kNone && value == text_of(off);
+}
+
 struct Key {
   std::string_view name;
   SetValue set;  // null: PyTorch knows it, and what it turns on is not built here
+  Off off = Off::kNone;
 };
 
 constexpr std::array kKeys{
     Key{"backend", set_backend},
-    Key{"expandable_segments", nullptr},
+    Key{"expandable_segments", nullptr, Off::kFalse},
     Key{"expandable_segments_reserve", nullptr},
     Key{"expandable_segments_reserve_by_class", nullptr},
-    Key{"garbage_collection_threshold", nullptr},
+    Key{"garbage_collection_threshold", nullptr, Off::kZero},
     Key{"granule", set_granule},
-    Key{"graph_capture_record_stream_reuse", nullptr},
+    Key{"graph_capture_record_stream_reuse", nullptr, Off::kFalse},
     Key{"large_request_mb", set_mib<&Config::large_request_min>},
     Key{"large_segment_mb", set_mib<&Config::large_segment>},
     Key{"max_non_split_rounding_mb", set_mib<&Config::max_non_split_rounding>},
     Key{"max_split_size_mb", set_mib<&Config::max_split_size>},
     Key{"per_process_memory_fraction", set_memory_fraction},
-    Key{"pinned_max_cached_size_mb", nullptr},
-    Key{"pinned_max_round_threshold_mb", nullptr},
-    Key{"pinned_num_register_threads", nullptr},
-    Key{"pinned_reserve_segment_size_mb", nullptr},
-    Key{"pinned_use_background_threads", nullptr},
-    Key{"pinned_use_cuda_host_register", nullptr},
-    Key{"pinned_use_hip_host_register", nullptr},
+    Key{"pinned_max_cached_size_mb", nullptr, Off::kZero},
+    Key{"pinned_max_round_threshold_mb", nullptr, Off::kZero},
+    Key{"pinned_num_register_threads", nullptr, Off::kOne},
+    Key{"pinned_reserve_segment_size_mb", nullptr, Off::kZero},
+    Key{"pinned_use_background_threads", nullptr, Off::kFalse},
+    Key{"pinned_use_cuda_host_register", nullptr, Off::kFalse},
+    Key{"pinned_use_hip_host_register", nullptr, Off::kFalse},
     Key{"release_lock_on_cudamalloc", set_release_lock},
     Key{"release_lock_on_hipmalloc", set_release_lock},
     Key{"reuse", set_reuse},
@@ -200,7 +222,7 @@ constexpr std::array kKeys{
     Key{"roundup_power2_divisions", set_divisions},
     Key{"small_request_kb", set_kib<&Config::small_request_max>},
     Key{"small_segment_mb", set_mib<&Config::small_segment>},
-    Key{"throw_on_cudamalloc_oom", nullptr},
+    Key{"throw_on_cudamalloc_oom", nullptr, Off::kFalse},
     Key{"wait_ms", set_wait},
 };
 
@@ -230,6 +252,14 @@ std::size_t setting_length(std::string_view text) {
   return text.size();
 }
 
+// Of a key whose feature is not built only the value that turns it off is taken.
+Status refuse_unless_off(const Key& key, std::string_view value, std::string* error) {
+  if (turns_off(key.off, value)) return Status::ok();
+  std::string text = std::string{key.name} + ": known, but not built here";
+  if (key.off != Off::kNone) text += std::string("; it can only be ") + text_of(key.off);
+  return fail(Code::kUnsupported, "config: known key, not built", std::move(text), error);
+}
+
 using KeysSeen = std::array<bool, kKeys.size()>;
 
 Status apply(std::string_view setting, Config* config, KeysSeen* seen, std::string* error) {
@@ -251,10 +281,7 @@ Status apply(std::string_view setting, Config* config, KeysSeen* seen, std::stri
     return fail(Code::kMalformed, "config: key given twice", shown + ": given twice", error);
   (*seen)[index] = true;
   const std::string_view value = trim(setting.substr(colon + 1));
-  if (kKeys[index].set == nullptr) {
-    return fail(Code::kUnsupported, "config: known key, not built",
-                shown + ": known, but not built here", error);
-  }
+  if (kKeys[index].set == nullptr) return refuse_unless_off(kKeys[index], value, error);
   if (kKeys[index].set == set_backend && value == "cudaMallocAsync") {
     return fail(Code::kUnsupported, "config: known backend, not built",
                 "backend: 'cudaMallocAsync' is known, but not built here", error);

@@ -2,8 +2,8 @@
 //
 // Purpose: PyTorch's keys have PyTorch's meaning (row DEV-22), so that a setting that works there
 // works here; a few keys are Ashlar's own. The string is `key:value,key:value`. An unknown key, a
-// bad value, and a known key whose feature is not built are errors that name it: no setting is
-// ignored silently.
+// bad value, and a value that turns on a feature that is not built are errors that name the key: no
+// setting is ignored silently. The value that turns such a feature off is accepted.
 // Thread safety: plain values.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace ashlar::inline v0::cache {
 
 /// When a stream may be given memory that another stream's heap holds idle.
 enum class Reuse : std::uint8_t {
-  kOwn,        ///< never
+  kOwn,        ///< never, unless that stream is dead
   kCompleted,  ///< when its last use is already complete; nothing is enqueued (default)
   /// also before its last use is complete: the asking stream waits on the device for the owner's
   /// event, which can deadlock behind a collective
@@ -65,7 +65,7 @@ struct Config {
 };
 
 /// Parses `text` over the defaults. kMalformed for a bad text, kUnsupported for a known key or
-/// value whose feature is not built; then `*error`, if given, says in one line which key or value
+/// value whose feature is not built, unless the value turns it off; then `*error`, if given, says in one line which key or value
 /// it is and why. Throws std::bad_alloc. Cost: linear in the text.
 ASHLAR_API Result<Config> parse_config(std::string_view text, std::string* error);
 

@@ -26,20 +26,20 @@ DeviceCache::DeviceCache(device::Device& device, SharedState& shared) noexcept
 
 Status DeviceCache::record_use(const PageMap::Found& found, Address address,
                                StreamHeap& user) noexcept {
-  return with_live_block(
-      found, address,
-      [&user](StreamHeap& heap, PoolId pool, BlockIndex block) ASHLAR_RELEASE(heap.lock) {
-        Status noted;
-        if (!heap.has_use(pool, block, user)) {
-          if (heap.reserve_nodes(1)) {
-            heap.add_use(pool, block, user);
-          } else {
-            noted = {Code::kOutOfMemory, "the host has no memory for the note of a use"};
-          }
-        }
-        heap.lock.unlock();
-        return noted;
-      });
+  return with_live_block(found, address,
+                         [&user](StreamHeap& heap, PoolId pool, BlockIndex block)
+                             ASHLAR_RELEASE(heap.lock) {
+                               Status noted;
+                               if (!heap.has_use(pool, block, user)) {
+                                 if (heap.reserve_nodes(1)) {
+                                   heap.add_use(pool, block, user);
+                                 } else {
+                                   noted = kShortOfHostMemory;
+                                 }
+                               }
+                               heap.lock.unlock();
+                               return noted;
+                             });
 }
 
 Status DeviceCache::free_used_on(const PageMap::Found& found, Address address,

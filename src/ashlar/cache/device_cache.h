@@ -63,6 +63,7 @@ class DeviceCache {
 
   const char* validate() const noexcept;
 
+  bool is_capturing() const noexcept { return shared_.is_capturing(); }
   DeviceId id() const noexcept { return id_; }
   const Config& config() const noexcept { return config_; }
   Driver& driver() noexcept { return driver_; }

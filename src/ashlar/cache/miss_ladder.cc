@@ -13,6 +13,11 @@ constexpr unsigned kMissPollsMax = 64;
 /// The maximum number of uses without an event that a miss looks at again.
 constexpr unsigned kRetriesPerMiss = 8;
 
+/// Neither served nor refused: the next rung is to be tried.
+bool is_open(const Result<Address>& found) noexcept {
+  return found.is_ok() && found.value().is_null();
+}
+
 /// Ends an allocation's hold on its heap.
 class PinScope {
  public:
@@ -34,37 +39,41 @@ Result<Address> MissLadder::climb(StreamHeap& heap, const Request& request,
                                   OutOfMemory* account) noexcept {
   const PinScope pinned(heap);
   Deadline deadline(cache_.driver(), shared_.config.wait_ms);
-  Address address = drain(heap, request);
-  if (address.is_null()) address = call_back(heap, request);
-  // A reclaim already under way serves others: rather than queue behind its waits, grow.
-  if (address.is_null() && !shared_.is_capturing())
-    address = cache_.reclaimer().try_steal(heap, request);
-  if (!address.is_null()) return address;
+  Result<Address> found = drain(heap, request);
+  if (is_open(found)) found = call_back(heap, request);
+  if (is_open(found)) found = steal(heap, request);
+  if (!is_open(found)) return found;
   bool wait_ran_out = false;
-  Result<Address> grown = cache_.supply().grow(heap, request);
-  if (grown.code() == Code::kOutOfMemory) grown = reclaim(heap, request, deadline, &wait_ran_out);
-  if (grown.code() != Code::kOutOfMemory) return grown;
+  found = cache_.supply().grow(heap, request);
+  if (found.code() == Code::kOutOfMemory) found = reclaim(heap, request, deadline, &wait_ran_out);
+  if (found.code() != Code::kOutOfMemory) return found;
   return fail(heap, request, wait_ran_out, account);
 }
 
-Address MissLadder::drain(StreamHeap& heap, const Request& request) noexcept {
-  if (shared_.is_capturing()) return Address{};
-  UseTracker::retry_unrecorded(heap, kRetriesPerMiss);
+Result<Address> MissLadder::drain(StreamHeap& heap, const Request& request) noexcept {
+  const bool polls = !shared_.is_capturing();
+  if (polls) UseTracker::retry_unrecorded(heap, kRetriesPerMiss);
   const Guard guard(heap.lock);
-  static_cast<void>(cache_.uses().poll(heap, kMissPollsMax));
+  if (polls) static_cast<void>(cache_.uses().poll(heap, kMissPollsMax));
   return heap.search(request);
 }
 
-Address MissLadder::call_back(StreamHeap& heap, const Request& request) noexcept {
+Result<Address> MissLadder::call_back(StreamHeap& heap, const Request& request) noexcept {
   if (shared_.callbacks.empty()) return Address{};
   {
     const ObserverScope scope(shared_.observers_running);
     for (const auto& callback : shared_.callbacks) callback(cache_.id());
   }
-  const Address address = drain(heap, request);
-  if (!address.is_null()) return address;
-  const Guard guard(heap.lock);
-  return heap.search(request);
+  return drain(heap, request);
+}
+
+Result<Address> MissLadder::steal(StreamHeap& heap, const Request& request) noexcept {
+  if (shared_.is_capturing()) return Address{};
+  // A reclaim already under way serves others: rather than queue behind its waits, grow.
+  const HostRefusals refusals;
+  const Address address = cache_.reclaimer().try_steal(heap, request);
+  if (address.is_null() && refusals.any()) return kShortOfHostMemory;
+  return address;
 }
 
 Result<Address> MissLadder::reclaim(StreamHeap& heap, const Request& request, Deadline& deadline,
@@ -83,11 +92,11 @@ Result<Address> MissLadder::fail(StreamHeap& heap, const Request& request, bool 
   full.rounded = request.size;
   full.segment = segment_size(shared_.config, request.size).value_or(Bytes::max());
   full.device_memory = cache_.driver().memory_info().value_or({});
-  write_account(cache_, &full);
-  full.largest_free = largest_free(cache_, heap.stream);
+  write_account(cache_, heap.stream, request, &full);
   full.wait_ran_out = wait_ran_out;
   full.capturing = shared_.is_capturing();
   full.config = shared_.config;
+  full.advise();
   if (account != nullptr) *account = full;
   const ObserverScope scope(shared_.observers_running);
   for (const auto& observer : shared_.observers) observer(full);

@@ -9,6 +9,8 @@
 //              given back; a bounded wait: Reclaimer::reclaim
 //   fail       the account, observers, kOutOfMemory (row DEV-14)
 //
+// A rung that the host refuses memory for the allocator's records ends the climb with
+// kHostOutOfMemory: no memory of the device's is given back for it, and nothing is waited for.
 // While a capture is announced only callbacks and grow are of use; the other rungs find nothing
 // (C9).
 // Thread safety: any thread.
@@ -32,8 +34,13 @@ class MissLadder {
   void reset_counts() noexcept;
 
  private:
-  Address drain(StreamHeap& heap, const Request& request) noexcept ASHLAR_EXCLUDES(heap.lock);
-  Address call_back(StreamHeap& heap, const Request& request) noexcept ASHLAR_EXCLUDES(heap.lock);
+  // Each returns the null address where the next rung is to be tried.
+  Result<Address> drain(StreamHeap& heap, const Request& request) noexcept
+      ASHLAR_EXCLUDES(heap.lock);
+  Result<Address> call_back(StreamHeap& heap, const Request& request) noexcept
+      ASHLAR_EXCLUDES(heap.lock);
+  Result<Address> steal(StreamHeap& heap, const Request& request) noexcept
+      ASHLAR_EXCLUDES(heap.lock);
   Result<Address> reclaim(StreamHeap& heap, const Request& request, Deadline& deadline,
                           bool* wait_ran_out) noexcept ASHLAR_EXCLUDES(heap.lock);
   Result<Address> fail(StreamHeap& heap, const Request& request, bool wait_ran_out,

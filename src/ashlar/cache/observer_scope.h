@@ -1,8 +1,10 @@
-// Marks the calling thread as inside a callback or an observer: it may free and query, not allocate
-// (C24).
+// Marks the calling thread as inside a callback or an observer of one allocator: it may free and
+// query, and allocate from other allocators, but not allocate from this one (C24).
 //
-// Thread safety: the flag is the thread's own; the counter tells a hit whether anybody's flag is
-// worth reading.
+// Purpose: the scopes that a thread is inside are a list on its stack. An allocator's counter of
+// running observers names it, and tells a hit by one load whether the list is worth reading.
+// Thread safety: the list is the thread's own. It has at most one scope for each allocator, because
+// an allocation that would open a second one is refused.
 #pragma once
 
 #include <atomic>
@@ -11,25 +13,34 @@ namespace ashlar::inline v0::cache {
 
 class ObserverScope {
  public:
-  explicit ObserverScope(std::atomic<unsigned>& running) noexcept : running_(running) {
+  /// `running` is the allocator's counter of observers that run now.
+  explicit ObserverScope(std::atomic<unsigned>& running) noexcept
+      : running_(running), outer_(innermost()) {
     running_.fetch_add(1, std::memory_order_relaxed);
-    ++depth();
+    innermost() = this;
   }
   ~ObserverScope() {
-    --depth();
+    innermost() = outer_;
     running_.fetch_sub(1, std::memory_order_relaxed);
   }
   ObserverScope(const ObserverScope&) = delete;
   ObserverScope& operator=(const ObserverScope&) = delete;
 
-  static bool is_inside() noexcept { return depth() > 0; }
+  /// Is the calling thread inside an observer of the allocator with that counter?
+  static bool is_inside(const std::atomic<unsigned>& running) noexcept {
+    const ObserverScope* scope = innermost();
+    while (scope != nullptr && &scope->running_ != &running) scope = scope->outer_;
+    return scope != nullptr;
+  }
 
  private:
-  static int& depth() noexcept {
-    thread_local int scopes = 0;
-    return scopes;
+  static const ObserverScope*& innermost() noexcept {
+    thread_local const ObserverScope* scope = nullptr;
+    return scope;
   }
+
   std::atomic<unsigned>& running_;
+  const ObserverScope* const outer_;
 };
 
 }  // namespace ashlar::inline v0::cache

@@ -3,7 +3,8 @@
 // Thread safety: pure functions. Slow path only: they allocate strings.
 //
 // Advice rule (row DEV-14; PyTorch issue 173049): a setting is advised only if the account shows
-// the problem that it cures, the setting is not on already, and it is built.
+// the problem that it cures, the setting is not on already, and it is built. The judge has a rule
+// of its own (spec/model/clause_account.cc).
 #include <ashlar/cache/out_of_memory.h>
 
 #include <algorithm>
@@ -57,6 +58,7 @@ std::string books_text(const OutOfMemory& o) {
          " allocated, " + text_of(o.pending) + " freed but still in use by other streams, " +
          text_of(o.in_transfer) + " in transfer, " + text_of(o.free_cached) +
          " free.\nThe largest free block is " + text_of(o.largest_free) +
+         "; the largest that this stream may be given now is " + text_of(o.largest_reachable) +
          "; fragmentation of what is free: " + fragmentation + ".\n";
 }
 
@@ -75,51 +77,72 @@ bool rounds_to_divisions(const Config& config) {
   return false;
 }
 
+struct AdviceText {
+  Advice what;
+  const char* text;
+};
+
+constexpr AdviceText kAdviceTexts[] = {
+    {Advice::kWarmUp,
+     "a capture is underway, so nothing could be reclaimed or waited for; run the same work once "
+     "before it is captured."},
+    {Advice::kRaiseLimit,
+     "the limit is what stands in the way; raise it (set_memory_limit, "
+     "per_process_memory_fraction)."},
+    {Advice::kAllowWait, "memory may come back soon and waiting is off; allow a wait (wait_ms)."},
+    {Advice::kWaitLonger, "allow a longer wait (wait_ms)."},
+    {Advice::kShareComplete,
+     "another stream's memory is free and large enough; let streams share it (reuse:completed)."},
+    {Advice::kShareOrdered,
+     "another stream's memory is free and large enough, but its last use is not known complete; "
+     "wait for that work, or let reuse:ordered take the memory behind a wait on the device."},
+    {Advice::kKeepWhole,
+     "enough is free but in pieces; keep large blocks whole (max_split_size_mb)."},
+    {Advice::kRepeatSizes,
+     "enough is free but in pieces; make sizes repeat (roundup_power2_divisions)."},
+};
+
 std::string advice_text(const OutOfMemory& o) {
   std::string text;
-  if (o.capturing) {
-    text +=
-        "Advice: a capture is underway, so nothing could be reclaimed or waited for; run the same "
-        "work once before "
-        "it is captured.\n";
-  }
-  const Bytes headroom = o.limit - std::min(o.limit, o.reserved);
-  if (o.limit != Bytes::max() && headroom < o.segment && o.device_memory.free >= o.segment) {
-    text +=
-        "Advice: the limit is what stands in the way; raise it (set_memory_limit, "
-        "per_process_memory_fraction).\n";
-  }
-  if ((o.pending > 0_B || o.wait_ran_out) && !o.capturing) {
-    if (o.config.wait_ms == 0) {
-      text += "Advice: memory may come back soon and waiting is off; allow a wait (wait_ms).\n";
-    } else if (o.wait_ran_out) {
-      text += "Advice: allow a longer wait (wait_ms).\n";
-    }
-  }
-  const bool one_block_would_do = o.largest_free >= o.rounded && o.rounded > 0_B;
-  if (one_block_would_do && o.config.reuse == Reuse::kOwn) {
-    text +=
-        "Advice: another stream's memory is free and large enough; let streams share it "
-        "(reuse:completed).\n";
-  } else if (one_block_would_do && o.config.reuse == Reuse::kCompleted && !o.capturing) {
-    text +=
-        "Advice: another stream's memory is free and large enough, but its last use is not "
-        "complete; "
-        "reuse:ordered takes it behind a wait.\n";
-  }
-  if (!one_block_would_do && o.free_cached >= o.rounded && o.fragmentation() >= kFragmentedFrom) {
-    if (o.config.max_split_size == Bytes::max()) {
-      text +=
-          "Advice: enough is free but in pieces; keep large blocks whole (max_split_size_mb).\n";
-    } else if (!rounds_to_divisions(o.config)) {
-      text +=
-          "Advice: enough is free but in pieces; make sizes repeat (roundup_power2_divisions).\n";
-    }
+  for (const AdviceText& each : kAdviceTexts) {
+    if (o.advises(each.what)) text += std::string("Advice: ") + each.text + "\n";
   }
   return text;
 }
 
+/// Is the limit in the way, and nothing but the limit?
+bool is_limit_the_cause(const OutOfMemory& o) {
+  const Bytes headroom = o.limit - std::min(o.limit, o.reserved);
+  return o.limit != Bytes::max() && headroom < o.segment && o.device_memory.free >= o.segment;
+}
+
+/// Would the pieces that are free serve the request if they were one? Of a small request's segments
+/// no setting makes larger pieces.
+bool is_in_pieces(const OutOfMemory& o) {
+  return o.rounded > o.config.small_request_max && o.largest_free < o.rounded &&
+         o.free_splits >= o.rounded && o.fragmentation() >= kFragmentedFrom;
+}
+
 }  // namespace
+
+void OutOfMemory::advise() noexcept {
+  advice = 0;
+  const auto add = [this](Advice what, bool applies) {
+    if (applies) advice = static_cast<std::uint16_t>(advice | 1u << static_cast<unsigned>(what));
+  };
+  const bool could_wait = !capturing && (pending > 0_B || wait_ran_out);
+  const bool fits = !capturing && fits_elsewhere > 0_B;
+  const bool in_pieces = !capturing && is_in_pieces(*this);
+  const bool splits_all = config.max_split_size == Bytes::max();
+  add(Advice::kWarmUp, capturing);
+  add(Advice::kRaiseLimit, is_limit_the_cause(*this));
+  add(Advice::kAllowWait, could_wait && config.wait_ms == 0);
+  add(Advice::kWaitLonger, wait_ran_out && !capturing && config.wait_ms != 0);
+  add(Advice::kShareComplete, fits && config.reuse == Reuse::kOwn);
+  add(Advice::kShareOrdered, fits && config.reuse == Reuse::kCompleted);
+  add(Advice::kKeepWhole, in_pieces && splits_all);
+  add(Advice::kRepeatSizes, in_pieces && !splits_all && !rounds_to_divisions(config));
+}
 
 double OutOfMemory::fragmentation() const {
   if (free_cached == 0_B) return 0;

@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include <ashlar/cache/host_refusals.h>
+
 namespace ashlar::inline v0::cache {
 
 namespace {
@@ -97,12 +99,15 @@ bool PageMap::make_pair(Leaf& leaf, std::uint64_t page) noexcept {
   return true;
 }
 
-bool PageMap::reserve(Address base, Bytes size, Owner owner) noexcept {
+Status PageMap::reserve(Address base, Bytes size, Owner owner) noexcept {
   const std::uint64_t last = base.value() + (size.count() - 1);
-  if (last < base.value() || (last >> kAddressBits) != 0) return false;
+  if (last < base.value() || (last >> kAddressBits) != 0) return kAddressTooHigh;
   const MutexGuard lock(mutex_);
+  return make_room(base, last >> kPageBits, owner) ? Status::ok() : kShortOfHostMemory;
+}
+
+bool PageMap::make_room(Address base, std::uint64_t end, Owner owner) noexcept {
   const bool has_number = entry_of(owner) != kWord;
-  const std::uint64_t end = last >> kPageBits;
   // Visits every leaf once; if the owner needs words, every group of 64 pages whose words are
   // allocated together.
   const std::uint64_t step = has_number ? kLeafPages : kWordsPages;

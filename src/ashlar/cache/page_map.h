@@ -33,6 +33,7 @@
 
 #include <ashlar/base/mutex.h>
 #include <ashlar/base/pool_id.h>
+#include <ashlar/base/status.h>
 #include <ashlar/base/types.h>
 
 namespace ashlar::inline v0::cache {
@@ -83,6 +84,10 @@ struct DeviceSegment {
 /// to it).
 inline constexpr Bytes kSegmentBytesMin = 2_MiB;
 
+/// What a device must not hand out: no processor's address space is as large today.
+inline constexpr Status kAddressTooHigh{
+    Code::kUnsupported, "the device's address has over 57 bits, more than the page map covers"};
+
 class PageMap {
  public:
   PageMap() = default;
@@ -107,8 +112,9 @@ class PageMap {
   }
 
   /// Makes the nodes, words and pairs that a segment of that owner at [base, base + size) needs.
-  /// False if the host has no memory or the range is beyond 57 bits.
-  bool reserve(Address base, Bytes size, Owner owner) noexcept ASHLAR_EXCLUDES(mutex_);
+  /// kHostOutOfMemory if the host has no memory; kUnsupported if an address of the segment has more
+  /// than 57 bits.
+  Status reserve(Address base, Bytes size, Owner owner) noexcept ASHLAR_EXCLUDES(mutex_);
   /// Enters a segment under its owner, or its new owner. REQUIRES: reserve() succeeded for both.
   /// Never allocates.
   void insert(const DeviceSegment& segment) noexcept ASHLAR_EXCLUDES(mutex_);
@@ -194,6 +200,8 @@ class PageMap {
                          Arguments... arguments) noexcept;
   PageEntry entry_of(Owner owner) noexcept ASHLAR_REQUIRES(mutex_);
   static Word* word_of(const Leaf& leaf, std::uint64_t page) noexcept;
+  /// The rest of reserve(): false when the host has no memory.
+  bool make_room(Address base, std::uint64_t end, Owner owner) noexcept ASHLAR_REQUIRES(mutex_);
   Word* make_word(Leaf& leaf, std::uint64_t page) noexcept ASHLAR_REQUIRES(mutex_);
   bool make_pair(Leaf& leaf, std::uint64_t page) noexcept ASHLAR_REQUIRES(mutex_);
   void set(const DeviceSegment& segment, Owner owner) noexcept ASHLAR_EXCLUDES(mutex_);

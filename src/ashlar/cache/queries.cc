@@ -53,6 +53,36 @@ Bytes largest_complete(const StreamHeap& heap, PoolId id) noexcept ASHLAR_REQUIR
   return largest;
 }
 
+/// The largest free block of the heap that the stream may be given now.
+Bytes reachable_in(DeviceCache& cache, const StreamHeap& heap, const Stream& stream) noexcept
+    ASHLAR_REQUIRES(heap.lock) {
+  const Reuse reuse = cache.config().reuse;
+  const bool is_own = heap.stream.id == stream.id;
+  const bool is_kept = reuse == Reuse::kOwn && heap.life.is_alive();
+  if (!is_own && (is_kept || cache.is_capturing())) return Bytes{};
+  const bool all = is_own || reuse == Reuse::kOrdered || heap.clock.is_all_complete();
+  Bytes largest;
+  for (const PoolId id : kPoolIds) {
+    largest = std::max(largest, all ? heap.pool(id).largest_free() : largest_complete(heap, id));
+  }
+  return largest;
+}
+
+/// Adds what the heap's pools hold.
+void add_held(const StreamHeap& heap, HeldMemory* held) noexcept ASHLAR_REQUIRES(heap.lock) {
+  for (const PoolId id : kPoolIds) {
+    const block::PoolCounts& counts = heap.pool(id).counts();
+    const auto bytes = [&](BlockState state) { return counts.bytes[static_cast<unsigned>(state)]; };
+    held->allocated += bytes(BlockState::kLive);
+    held->pending += bytes(BlockState::kPending);
+    held->in_transfer += bytes(BlockState::kInTransfer);
+    held->free_cached += bytes(BlockState::kFree);
+    const HeapStats::Values figures = HeapStats::current(counts);
+    held->free_splits += Bytes{figures[static_cast<unsigned>(Figure::kSplitBytes)]};
+    held->largest_free = std::max(held->largest_free, heap.pool(id).largest_free());
+  }
+}
+
 }  // namespace
 
 void write_stats(DeviceCache& cache, DeviceStats* out) noexcept {
@@ -97,36 +127,29 @@ void reset_accumulated_stats(DeviceCache& cache) noexcept {
   cache.driver().reset_calls();
 }
 
-void write_account(DeviceCache& cache, OutOfMemory* account) noexcept {
+void write_account(DeviceCache& cache, const Stream& stream, const Request& request,
+                   OutOfMemory* account) noexcept {
   for (StreamHeap& heap : cache.heaps()) {
     const Guard guard(heap.lock);
-    for (const PoolId id : kPoolIds) {
-      const block::PoolCounts& counts = heap.pool(id).counts();
-      const auto bytes = [&](BlockState state) {
-        return counts.bytes[static_cast<unsigned>(state)];
-      };
-      account->allocated += bytes(BlockState::kLive);
-      account->pending += bytes(BlockState::kPending);
-      account->in_transfer += bytes(BlockState::kInTransfer);
-      account->free_cached += bytes(BlockState::kFree);
-      account->largest_free = std::max(account->largest_free, heap.pool(id).largest_free());
-    }
+    add_held(heap, account);
+    account->largest_reachable =
+        std::max(account->largest_reachable, reachable_in(cache, heap, stream));
+    if (heap.stream.id == stream.id) continue;
+    const block::BlockPool& pool = heap.pool(request.pool);
+    const block::BlockIndex fit = pool.best_fit(request.size, request.fit_end);
+    if (fit == block::kNoBlock) continue;
+    const Bytes size = pool.size(fit);
+    const bool is_first = account->fits_elsewhere == Bytes{};
+    if (is_first || size < account->fits_elsewhere) account->fits_elsewhere = size;
   }
   cache.ledger().write(account);
 }
 
-Bytes largest_free(DeviceCache& cache, const Stream& stream) noexcept {
-  const Reuse reuse = cache.config().reuse;
+Bytes largest_reachable(DeviceCache& cache, const Stream& stream) noexcept {
   Bytes largest;
   for (StreamHeap& heap : cache.heaps()) {
-    const bool own = heap.id.load(std::memory_order_relaxed) == stream.id.value();
-    if (!own && reuse == Reuse::kOwn) continue;
     const Guard guard(heap.lock);
-    const bool all = own || heap.clock.is_all_complete() || reuse == Reuse::kOrdered;
-    for (const PoolId id : kPoolIds) {
-      const Bytes of_pool = all ? heap.pool(id).largest_free() : largest_complete(heap, id);
-      largest = std::max(largest, of_pool);
-    }
+    largest = std::max(largest, reachable_in(cache, heap, stream));
   }
   return largest;
 }

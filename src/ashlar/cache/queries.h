@@ -14,9 +14,11 @@ void reset_peak_stats(DeviceCache& cache) noexcept;
 void reset_accumulated_stats(DeviceCache& cache) noexcept;
 /// Replaces `*out`, reusing its memory. Throws std::bad_alloc if the host has too little.
 void write_snapshot(DeviceCache& cache, Snapshot* out);
-/// The largest block that the stream could be given without growing.
-Bytes largest_free(DeviceCache& cache, const Stream& stream) noexcept;
-/// Adds what the heaps and the ledger hold.
-void write_account(DeviceCache& cache, OutOfMemory* account) noexcept;
+/// The largest block that the stream could be given now without growing.
+Bytes largest_reachable(DeviceCache& cache, const Stream& stream) noexcept;
+/// Adds what the heaps and the ledger hold, as it is for that stream and request. Cost: one walk
+/// over the heaps; of a heap whose work is not all complete, over its free blocks.
+void write_account(DeviceCache& cache, const Stream& stream, const Request& request,
+                   OutOfMemory* account) noexcept;
 
 }  // namespace ashlar::inline v0::cache

@@ -61,28 +61,31 @@ Result<Address> Reclaimer::reclaim(StreamHeap& heap, const Request& request, Dea
 Result<Address> Reclaimer::search_all(StreamHeap& heap, const Request& request) noexcept {
   const Config& config = shared_.config;
   // Whoever reclaimed before us may have left enough: search first.
+  const HostRefusals refusals;
   Address address;
   {
     const Guard guard(heap.lock);
-    address = heap.search(request);
+    address = heap.search(request).value_or(Address{});
   }
-  if (address.is_null()) address = reuse_.steal(cache_.heaps(), heap, request, 0);
+  if (address.is_null() && !refusals.any())
+    address = reuse_.steal(cache_.heaps(), heap, request, 0);
   if (!address.is_null()) return address;
+  // What the host's memory fails no memory of the device's can help.
+  if (refusals.any()) return kShortOfHostMemory;
   // Whoever reclaimed before us may have given back more than it took: ask the driver before giving
   // back ourselves.
   Result<Address> grown = supply_.grow(heap, request);
   const Bytes segment = segment_size(config, request.size).value_or(Bytes::max());
+  if (grown.code() != Code::kOutOfMemory) return grown;
   // Just enough, the oversize first (row DEV-13); then, if the driver still refuses, all.
-  for (const Bytes need : {segment, Bytes::max()}) {
-    if (grown.code() != Code::kOutOfMemory) break;
-    Bytes back;
-    if (config.max_split_size != Bytes::max())
-      back = supply_.release_idle(cache_.heaps(), need, config.max_split_size);
-    if (back < need) back += supply_.release_idle(cache_.heaps(), need - back, Bytes{});
-    if (back == Bytes{}) break;
-    grown = supply_.grow(heap, request);
-  }
-  return grown;
+  Bytes back;
+  if (config.max_split_size != Bytes::max())
+    back = supply_.release_idle(cache_.heaps(), heap, segment, config.max_split_size);
+  if (back < segment) back += supply_.release_idle(cache_.heaps(), heap, segment - back, Bytes{});
+  if (back != Bytes{}) grown = supply_.grow(heap, request);
+  if (grown.code() != Code::kOutOfMemory || supply_.release_all(cache_.heaps()) == Bytes{})
+    return grown;
+  return supply_.grow(heap, request);
 }
 
 Status Reclaimer::trim() noexcept {
@@ -100,7 +103,7 @@ Status Reclaimer::trim() noexcept {
     if (const Status health = driver_.health(); !health.is_ok()) return health;
     if (wait.choose()) continue;
     Status refused;
-    supply_.release_idle(cache_.heaps(), Bytes::max(), Bytes{}, &refused);
+    supply_.release_all(cache_.heaps(), &refused);
     if (const Status health = driver_.health(); !health.is_ok()) return health;
     if (!refused.is_ok()) return refused;
     break;
@@ -123,7 +126,7 @@ Result<StreamHeap*> Reclaimer::make_heap(const Stream& stream) noexcept {
   } else {
     heap = cache_.heaps().get_or_make(stream);
   }
-  ASHLAR_REQUIRE(heap != nullptr, Code::kOutOfMemory, "the host has no memory for a stream's heap");
+  if (heap == nullptr) return kShortOfHostMemory;
   return heap;
 }
 
@@ -193,7 +196,7 @@ void Reclaimer::give_everything_back(bool is_settled) noexcept {
     const Guard guard(heap.lock);
     finish_uses_at_end(heap, is_settled);
   }
-  if (driver_.health().is_ok()) supply_.release_idle(cache_.heaps(), Bytes::max(), Bytes{});
+  if (driver_.health().is_ok()) supply_.release_all(cache_.heaps());
 }
 
 void Reclaimer::finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept {

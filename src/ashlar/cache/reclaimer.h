@@ -33,7 +33,7 @@ class Reclaimer {
   Status trim() noexcept ASHLAR_EXCLUDES(reclaiming);
   /// The heap of a stream that has none yet: a dead stream's heap, or a new one. kInvalidArgument
   /// for a stream without identity; kInvalidHandle if the stream's handle names another stream that
-  /// the allocator knows, so that this one is dead; kOutOfMemory if the host has no memory. May ask
+  /// the allocator knows, so that this one is dead; kHostOutOfMemory if the host has no memory. May ask
   /// the device whom the handle names, and whether dead streams are done.
   Result<StreamHeap*> make_heap(const Stream& stream) noexcept;
   /// CachingAllocator::retire_stream.

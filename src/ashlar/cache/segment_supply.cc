@@ -1,7 +1,12 @@
 #include <ashlar/cache/segment_supply.h>
 
+#include <algorithm>
+#include <array>
+#include <optional>
 #include <thread>
 
+#include <ashlar/base/checked.h>
+#include <ashlar/cache/host_refusals.h>
 #include <ashlar/cache/rounding.h>
 
 namespace ashlar::inline v0::cache {
@@ -20,6 +25,65 @@ class GrowthScope {
  private:
   std::atomic<unsigned>& count_;
 };
+
+/// Most segments that one walk over a heap's segments lifts by their size.
+constexpr std::size_t kLargestMax = 32;
+
+/// The order of segments by size; of equally large ones the older is the smaller.
+struct SizeRank {
+  Bytes size;
+  std::uint64_t ordinal = 0;
+  bool is_smaller_than(const SizeRank& other) const noexcept {
+    return size < other.size || (size == other.size && ordinal < other.ordinal);
+  }
+};
+
+/// Is the segment one free block whose last use is known complete (D4)?
+bool may_go_back(const StreamHeap& heap, const block::BlockPool& pool,
+                 block::SegmentIndex at) noexcept ASHLAR_REQUIRES(heap.lock) {
+  return pool.is_idle(at) && heap.clock.is_complete(pool.view(pool.view(at).first).stamp);
+}
+
+/// The heap's smallest segment of at least `size` bytes that may go back, or nullptr.
+DeviceSegment* smallest_idle(StreamHeap& heap, Bytes size) noexcept ASHLAR_REQUIRES(heap.lock) {
+  DeviceSegment* best = nullptr;
+  for (const PoolId id : kPoolIds) {
+    const block::BlockPool& pool = heap.pool(id);
+    const std::optional<Bytes> from = checked_round_up(size, pool.granule());
+    if (!from) return nullptr;
+    for (auto block = pool.best_fit(*from, Bytes::max()); block != block::kNoBlock;
+         block = pool.next_fit(block)) {
+      if (best != nullptr && pool.size(block) > best->size) break;
+      if (!pool.is_whole(block) || !heap.clock.is_complete(pool.view(block).stamp)) continue;
+      DeviceSegment* segment = record_of(pool.view(pool.segment(block)));
+      const SizeRank rank{segment->size, segment->ordinal};
+      if (best == nullptr || rank.is_smaller_than({best->size, best->ordinal})) best = segment;
+    }
+  }
+  return best;
+}
+
+/// Keeps the largest of the segments seen, the largest first; returns how many there are.
+std::size_t insert_by_size(std::array<DeviceSegment*, kLargestMax>* kept, std::size_t count,
+                           DeviceSegment* segment) noexcept {
+  const auto comes_before = [](const DeviceSegment* a, const DeviceSegment* b) {
+    return a->size > b->size || (a->size == b->size && a->ordinal < b->ordinal);
+  };
+  DeviceSegment** const first = kept->data();
+  DeviceSegment** const last = first + count;
+  DeviceSegment** const place = std::upper_bound(first, last, segment, comes_before);
+  if (place == first + kLargestMax) return count;
+  const bool is_full = count == kLargestMax;
+  std::move_backward(place, is_full ? last - 1 : last, is_full ? last : last + 1);
+  *place = segment;
+  return is_full ? count : count + 1;
+}
+
+/// Nobody finds the segment from now on; it is counted as in transfer (C18).
+void lift(StreamHeap& heap, const DeviceSegment* segment) noexcept ASHLAR_REQUIRES(heap.lock) {
+  block::BlockPool& pool = heap.pool(segment->pool);
+  pool.lift(pool.view(static_cast<block::SegmentIndex>(segment->index)).first);
+}
 
 }  // namespace
 
@@ -40,24 +104,27 @@ Result<Address> SegmentSupply::grow(StreamHeap& heap, const Request& request) no
   if (!relaxed.status().is_ok()) return undo(relaxed.status());
   const Result<Address> base = driver_.segment_alloc(size);
   if (!base.is_ok()) return undo(base.status());
-  DeviceSegment* segment = shared_.pages.reserve(base.value(), size, {&heap, request.pool})
-                               ? ledger_.new_record()
-                               : nullptr;
-  if (segment != nullptr) {
-    segment->base = base.value();
-    segment->size = size;
-    segment->pool = request.pool;
-    segment->heap.store(&heap, std::memory_order_release);
-    shared_.pages.insert(*segment);
-    if (const Address address = enter(heap, request, segment); !address.is_null()) {
-      ledger_.commit(size, request.pool);
-      return address;
-    }
-    shared_.pages.erase(*segment);
-    ledger_.recycle(segment);
+  // Nobody can find the segment yet: where it cannot be entered, it goes back.
+  const auto give_back = [&](Status status) {
+    static_cast<void>(driver_.segment_free(base.value()));
+    return undo(status);
+  };
+  const Status reserved = shared_.pages.reserve(base.value(), size, {&heap, request.pool});
+  if (!reserved.is_ok()) return give_back(reserved);
+  DeviceSegment* segment = ledger_.new_record();
+  if (segment == nullptr) return give_back(kShortOfHostMemory);
+  segment->base = base.value();
+  segment->size = size;
+  segment->pool = request.pool;
+  segment->heap.store(&heap, std::memory_order_release);
+  shared_.pages.insert(*segment);
+  if (const Address address = enter(heap, request, segment); !address.is_null()) {
+    ledger_.commit(size, request.pool);
+    return address;
   }
-  static_cast<void>(driver_.segment_free(base.value()));
-  return undo({Code::kOutOfMemory, "the host has no memory for a segment's records"});
+  shared_.pages.erase(*segment);
+  ledger_.recycle(segment);
+  return give_back(kShortOfHostMemory);
 }
 
 void SegmentSupply::wait_for_growths() const noexcept {
@@ -70,7 +137,10 @@ Address SegmentSupply::enter(StreamHeap& heap, const Request& request,
   block::BlockPool& pool = heap.pool(request.pool);
   const block::SegmentIndex index = pool.add_segment(
       segment->base, segment->size, 0, StreamHeap::as_word(segment), BlockState::kFree);
-  if (index == block::kNoSegment) return Address{};
+  if (index == block::kNoSegment) {
+    HostRefusals::note();
+    return Address{};
+  }
   segment->index = static_cast<std::uint32_t>(index);
   // The new block itself, not a search: with max_split_size set a search would refuse it for being
   // large.
@@ -102,7 +172,10 @@ const char* SegmentSupply::validate(const StreamHeap& heap) const noexcept {
 
 Address SegmentSupply::move(DeviceSegment* segment, StreamHeap& from, StreamHeap& to,
                             const Request& request) noexcept {
-  if (!shared_.pages.reserve(segment->base, segment->size, {&to, request.pool})) return Address{};
+  if (!shared_.pages.reserve(segment->base, segment->size, {&to, request.pool}).is_ok()) {
+    HostRefusals::note();
+    return Address{};
+  }
   segment->heap.store(&to, std::memory_order_release);
   shared_.pages.insert(*segment);
   const Address address = enter(to, request, segment);
@@ -113,50 +186,115 @@ Address SegmentSupply::move(DeviceSegment* segment, StreamHeap& from, StreamHeap
   return address;
 }
 
-DeviceSegment* SegmentSupply::lift_idle(StreamHeap& heap, Bytes need, Bytes at_least,
-                                        Match match) noexcept {
+DeviceSegment* SegmentSupply::lift_smallest(StreamHeap& heap, Bytes size) noexcept {
   const Guard guard(heap.lock);
-  const LongSectionScope walk;  // to be removed: C31 (step_count.h)
-  DeviceSegment* lifted = nullptr;
-  Bytes sum;
+  DeviceSegment* segment = smallest_idle(heap, size);
+  if (segment == nullptr) return nullptr;
+  lift(heap, segment);
+  segment->next = nullptr;
+  return segment;
+}
+
+DeviceSegment* SegmentSupply::lift_smallest_of_others(HeapList& heaps, const StreamHeap& asking,
+                                                      Bytes size) noexcept {
+  StreamHeap* best = nullptr;
+  SizeRank best_rank;
+  for (StreamHeap& heap : heaps) {
+    if (&heap == &asking) continue;
+    const Guard guard(heap.lock);
+    const DeviceSegment* segment = smallest_idle(heap, size);
+    if (segment == nullptr) continue;
+    const SizeRank rank{segment->size, segment->ordinal};
+    if (best != nullptr && !rank.is_smaller_than(best_rank)) continue;
+    best = &heap;
+    best_rank = rank;
+  }
+  // Taken meanwhile by its own stream: then the next one of that heap, or none.
+  return best == nullptr ? nullptr : lift_smallest(*best, size);
+}
+
+DeviceSegment* SegmentSupply::lift_largest(StreamHeap& heap, Bytes need, Bytes at_least) noexcept {
+  const Guard guard(heap.lock);
+  std::array<DeviceSegment*, kLargestMax> found{};
+  std::size_t count = 0;
   for (const PoolId id : kPoolIds) {
     block::BlockPool& pool = heap.pool(id);
-    for (block::SegmentIndex at = pool.first_segment(); at != block::kNoSegment && sum < need;
-         at = pool.next(at)) {
-      const block::SegmentView segment = pool.view(at);
-      const bool is_too_small =
-          segment.size < at_least || (match == Match::kEnoughByItself && segment.size < need);
-      if (!pool.is_idle(at) || is_too_small) continue;
-      if (!heap.clock.is_complete(pool.view(segment.first).stamp)) continue;
-      pool.lift(segment.first);
-      DeviceSegment* record = record_of(segment);
-      record->next = lifted;
-      lifted = record;
-      sum += segment.size;
+    for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
+      if (!may_go_back(heap, pool, at) || pool.view(at).size < at_least) continue;
+      count = insert_by_size(&found, count, record_of(pool.view(at)));
+    }
+  }
+  DeviceSegment* first = nullptr;
+  DeviceSegment** last = &first;
+  Bytes sum;
+  for (std::size_t i = 0; i < count && sum < need; ++i) {
+    lift(heap, found[i]);
+    sum += found[i]->size;
+    *last = found[i];
+    last = &found[i]->next;
+  }
+  *last = nullptr;
+  return first;
+}
+
+DeviceSegment* SegmentSupply::lift_all(StreamHeap& heap) noexcept {
+  const Guard guard(heap.lock);
+  DeviceSegment* lifted = nullptr;
+  for (const PoolId id : kPoolIds) {
+    block::BlockPool& pool = heap.pool(id);
+    for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
+      if (!may_go_back(heap, pool, at)) continue;
+      DeviceSegment* segment = record_of(pool.view(at));
+      lift(heap, segment);
+      segment->next = lifted;
+      lifted = segment;
     }
   }
   return lifted;
 }
 
-Bytes SegmentSupply::release_idle(HeapList& heaps, Bytes need, Bytes at_least,
-                                  Status* refused) noexcept {
+Bytes SegmentSupply::give_back_all(DeviceSegment* list, Status* refused) noexcept {
   Bytes back;
-  for (const Match match : {Match::kEnoughByItself, Match::kAny}) {
-    if (match == Match::kEnoughByItself && need == Bytes::max()) continue;
-    for (StreamHeap& heap : heaps) {
-      if (back >= need) break;
-      DeviceSegment* list = lift_idle(heap, need - back, at_least, match);
-      while (list != nullptr) {
-        DeviceSegment* segment = list;
-        list = list->next;
-        const Bytes size = segment->size;
-        const Status given = give_back(segment);
-        if (given.is_ok()) back += size;
-        else if (refused != nullptr && refused->is_ok()) *refused = given;
-      }
+  while (list != nullptr) {
+    DeviceSegment* segment = list;
+    list = list->next;
+    const Bytes size = segment->size;
+    const Status given = give_back(segment);
+    if (given.is_ok()) {
+      back += size;
+    } else if (refused != nullptr && refused->is_ok()) {
+      *refused = given;
     }
-    if (back > Bytes{}) break;
   }
+  return back;
+}
+
+Bytes SegmentSupply::release_largest(StreamHeap& heap, Bytes need, Bytes at_least) noexcept {
+  Bytes back;
+  while (back < need) {
+    const Bytes now = give_back_all(lift_largest(heap, need - back, at_least));
+    if (now == Bytes{}) break;  // none is left that the driver takes
+    back += now;
+  }
+  return back;
+}
+
+Bytes SegmentSupply::release_idle(HeapList& heaps, StreamHeap& asking, Bytes need,
+                                  Bytes at_least) noexcept {
+  const Bytes enough = std::max(need, at_least);
+  Bytes back = give_back_all(lift_smallest(asking, enough));
+  if (back == Bytes{}) back = give_back_all(lift_smallest_of_others(heaps, asking, enough));
+  if (back == Bytes{}) back = release_largest(asking, need, at_least);
+  for (StreamHeap& heap : heaps) {
+    if (back >= need) break;
+    if (&heap != &asking) back += release_largest(heap, need - back, at_least);
+  }
+  return back;
+}
+
+Bytes SegmentSupply::release_all(HeapList& heaps, Status* refused) noexcept {
+  Bytes back;
+  for (StreamHeap& heap : heaps) back += give_back_all(lift_all(heap), refused);
   return back;
 }
 

@@ -11,8 +11,11 @@ Address StreamHeap::take_block(const Request& request, block::BlockIndex block,
   return take_now(pool(request.pool), request, cache.config(), block, owner);
 }
 
-Address StreamHeap::search(const Request& request) noexcept {
-  return take_fit(request, cache.config());
+Result<Address> StreamHeap::search(const Request& request) noexcept {
+  const HostRefusals refusals;
+  const Address address = take_fit(request, cache.config());
+  if (address.is_null() && refusals.any()) return kShortOfHostMemory;
+  return address;
 }
 
 void StreamHeap::count_oversize(int change) noexcept { cache.ledger().count_oversize(change); }

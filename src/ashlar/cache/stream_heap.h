@@ -27,6 +27,7 @@
 #include <ashlar/cache/epoch_clock.h>
 #include <ashlar/cache/epoch_marks.h>
 #include <ashlar/cache/heap_stats.h>
+#include <ashlar/cache/host_refusals.h>
 #include <ashlar/cache/pending_uses.h>
 #include <ashlar/cache/reclaim_lock.h>
 #include <ashlar/cache/request.h>
@@ -65,17 +66,21 @@ class StreamHeap {
 
   // Taking and releasing blocks.
   /// Makes sure that invariant 3 outlives `n` more live blocks or nodes taken. False if the host
-  /// has no memory.
+  /// has no memory, which is noted (host_refusals.h).
   bool reserve_nodes(unsigned n) noexcept ASHLAR_REQUIRES(lock) {
-    return uses.reserve(live_blocks() + n);
+    if (uses.reserve(live_blocks() + n)) [[likely]]
+      return true;
+    HostRefusals::note();
+    return false;
   }
   /// Serves the request from the heap's own free blocks; the null address if none fits, or the host
-  /// has no memory for a node. Inline: stream_heap_inl.h.
+  /// has no memory for a node or a record (noted). Inline: stream_heap_inl.h.
   Address take_fit(const Request& request, const Config& config) noexcept ASHLAR_REQUIRES(lock);
-  /// The same, out of line, for slow paths.
-  Address search(const Request& request) noexcept ASHLAR_REQUIRES(lock);
+  /// The same, out of line, for slow paths: the null address if none fits, kHostOutOfMemory if the
+  /// host has no memory.
+  Result<Address> search(const Request& request) noexcept ASHLAR_REQUIRES(lock);
   /// Hands out `block`, which is free and large enough; `owner` is the node of the stream that it
-  /// is lent to, or nullptr. The null address if the host has no memory.
+  /// is lent to, or nullptr. The null address if the host has no memory (noted).
   Address take_block(const Request& request, block::BlockIndex block, UseNode* owner) noexcept
       ASHLAR_REQUIRES(lock);
   /// A live block without uses, or a pending one without any left, becomes free.

@@ -28,7 +28,10 @@ constexpr PoolId other_pool(PoolId pool) noexcept {
   const bool was_whole = in.is_whole(block);
   const block::BlockIndex taken =
       in.take(block, request.size, split, request.requested, as_word(owner));
-  if (taken == block::kNoBlock) return Address{};
+  if (taken == block::kNoBlock) [[unlikely]] {
+    HostRefusals::note();
+    return Address{};
+  }
   const Bytes got = in.size(taken);
   const block::PoolCounts& other = pool(other_pool(request.pool)).counts();
   stats.on_allocate(request.pool, got, request.requested, in.counts(), other);

@@ -15,7 +15,6 @@
 #include <sys/types.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 
 #include <ashlar/base/mutex.h>
@@ -57,7 +56,7 @@ class Synchronizer {
   alignas(64) std::atomic<std::uint64_t> synced_{0};
 
   Mutex lock_;
-  std::condition_variable_any changed_ ASHLAR_UNGUARDED;  ///< locks by itself
+  Condition changed_ ASHLAR_UNGUARDED;  ///< locks by itself
   /// the newest sequence that somebody waits for
   std::uint64_t wanted_ ASHLAR_GUARDED_BY(lock_) = 0;
   /// up to where the thread has asked, whatever the answer

@@ -9,7 +9,8 @@
 // Contract (D-clauses; the simulated GPU checks the caller's side, conformance tests check the
 // implementor's):
 //   D1  No call throws. No call allocates from the allocator or takes one of its locks. A failed
-//       call changes nothing, unless stated otherwise.
+//       call changes nothing, unless stated otherwise. Any call may fail with kHostOutOfMemory, if
+//       the host has no memory for the device's own records.
 //   D2  A Device object is one device. Each call acts on that device, whichever device is current
 //       on the calling thread.
 //   D3  Address ranges handed out and not returned are disjoint, over all devices of one machine. A

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
+#include <ashlar/base/exceptions.h>
 #include <ashlar/device/host_device_impl.h>
 
 namespace ashlar::inline v0::device {
@@ -22,7 +22,7 @@ Bytes physical_memory() noexcept {
 Status dead_event() { return {Code::kInvalidHandle, "HostDevice: a dead or foreign event"}; }
 Status dead_stream() { return {Code::kInvalidHandle, "HostDevice: a dead or foreign stream"}; }
 Status no_host_memory() {
-  return {Code::kOutOfMemory, "HostDevice: host bookkeeping memory cannot be allocated"};
+  return {Code::kHostOutOfMemory, "HostDevice: host bookkeeping memory cannot be allocated"};
 }
 
 }  // namespace
@@ -72,11 +72,7 @@ Result<Stream> HostDevice::create_stream() noexcept {
   const std::lock_guard lock(impl_->mutex);
   const StreamHandle handle{impl_->next_handle};
   const StreamId id{Impl::new_stream_id()};
-  try {
-    impl_->streams.emplace(handle, id);
-  } catch (const std::bad_alloc&) {
-    return no_host_memory();
-  }
+  if (!with_host_memory([&] { impl_->streams.emplace(handle, id); })) return no_host_memory();
   ++impl_->next_handle;
   return Stream{handle, id, impl_->id};
 }
@@ -110,11 +106,7 @@ Result<CaptureMode> HostDevice::exchange_capture_mode(CaptureMode mode) noexcept
 Result<EventHandle> HostDevice::event_create() noexcept {
   const std::lock_guard lock(impl_->mutex);
   const EventHandle handle{impl_->next_handle};
-  try {
-    impl_->events.insert(handle);
-  } catch (const std::bad_alloc&) {
-    return no_host_memory();
-  }
+  if (!with_host_memory([&] { impl_->events.insert(handle); })) return no_host_memory();
   ++impl_->next_handle;
   return handle;
 }
@@ -157,9 +149,7 @@ Result<Address> HostDevice::pinned_alloc(Bytes size) noexcept {
   const Result<Address> base =
       host::map_aligned(size, host::kPageSize, PROT_READ | PROT_WRITE, Code::kOutOfMemory);
   if (!base.is_ok()) return base;
-  try {
-    impl_->pinned.emplace(base.value(), size);
-  } catch (const std::bad_alloc&) {
+  if (!with_host_memory([&] { impl_->pinned.emplace(base.value(), size); })) {
     host::unmap(base.value(), size);
     return no_host_memory();
   }

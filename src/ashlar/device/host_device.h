@@ -57,8 +57,8 @@ class ASHLAR_API HostDevice final : public Device {
 
   /// The handle of the default stream, which every device has.
   static constexpr StreamHandle kDefaultStream{0};
-  /// Creates a stream with an identity unique in the process. kOutOfMemory if host bookkeeping
-  /// memory cannot be allocated.
+  /// Creates a stream with an identity unique in the process. kHostOutOfMemory if host
+  /// bookkeeping memory cannot be allocated.
   Result<Stream> create_stream() noexcept;
   /// Destroys a stream that create_stream made. kInvalidHandle for a dead or foreign handle, and
   /// for the default stream.
@@ -81,7 +81,7 @@ class ASHLAR_API HostDevice final : public Device {
   Status page_map(Address at, Bytes size, PageHandle handle) noexcept override;
   Status page_access(Address at, Bytes size) noexcept override;
   Status page_unmap(Address at, Bytes size) noexcept override;
-  /// kOutOfMemory if host bookkeeping memory cannot be allocated.
+  /// kHostOutOfMemory if host bookkeeping memory cannot be allocated.
   Result<EventHandle> event_create() noexcept override;
   Status event_destroy(EventHandle event) noexcept override;
   /// Checks both handles; there is no work to wait for.

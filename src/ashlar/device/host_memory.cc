@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <new>
 
 #include <ashlar/base/checked.h>
+#include <ashlar/base/exceptions.h>
 #include <ashlar/device/host_device_impl.h>
 
 namespace ashlar::inline v0::device {
@@ -26,6 +26,9 @@ constexpr Bytes kRangeMax{std::uint64_t{1} << 46};
 
 Status invalid(const char* why) { return {Code::kInvalidArgument, why}; }
 Status dead_handle(const char* why) { return {Code::kInvalidHandle, why}; }
+Status no_host_memory() {
+  return {Code::kHostOutOfMemory, "HostDevice: host bookkeeping memory cannot be allocated"};
+}
 
 }  // namespace
 
@@ -97,11 +100,9 @@ Result<Address> HostDevice::segment_alloc(Bytes size) noexcept {
   const Result<Address> base =
       map_aligned(size, kPageSize, PROT_READ | PROT_WRITE, Code::kOutOfMemory);
   if (!base.is_ok()) return base;
-  try {
-    impl_->segments.emplace(base.value(), size);
-  } catch (const std::bad_alloc&) {
+  if (!with_host_memory([&] { impl_->segments.emplace(base.value(), size); })) {
     unmap(base.value(), size);
-    return {Code::kOutOfMemory, "HostDevice: host bookkeeping memory cannot be allocated"};
+    return no_host_memory();
   }
   impl_->held += size;
   return base;
@@ -130,11 +131,10 @@ Result<Address> HostDevice::address_reserve(Bytes size, Bytes alignment) noexcep
   const Result<Address> base =
       map_aligned(size, std::max(alignment, kPageSize), PROT_NONE, Code::kOutOfAddresses);
   if (!base.is_ok()) return base;
-  try {
-    impl_->reservations.emplace(base.value(), Reservation{size, {}});
-  } catch (const std::bad_alloc&) {
+  const auto enter = [&] { impl_->reservations.emplace(base.value(), Reservation{size, {}}); };
+  if (!with_host_memory(enter)) {
     unmap(base.value(), size);
-    return {Code::kOutOfMemory, "HostDevice: host bookkeeping memory cannot be allocated"};
+    return no_host_memory();
   }
   return base;
 }
@@ -164,11 +164,8 @@ Result<PageHandle> HostDevice::page_create(Bytes size) noexcept {
   if (impl_->file < 0 || ::ftruncate(impl_->file, static_cast<off_t>(end->count())) != 0)
     return full;
   const PageHandle handle{impl_->next_handle};
-  try {
-    impl_->pages.emplace(handle, Page{impl_->file_size, size});
-  } catch (const std::bad_alloc&) {
-    return {Code::kOutOfMemory, "HostDevice: host bookkeeping memory cannot be allocated"};
-  }
+  const auto enter = [&] { impl_->pages.emplace(handle, Page{impl_->file_size, size}); };
+  if (!with_host_memory(enter)) return no_host_memory();
   ++impl_->next_handle;
   impl_->file_size = *end;
   impl_->held += size;
@@ -202,11 +199,8 @@ Status HostDevice::page_map(Address at, Bytes size, PageHandle handle) noexcept 
   ASHLAR_REQUIRE(!overlaps_next && !overlaps_previous, Code::kBusy,
                  "HostDevice: page_map over an existing mapping");
   Mappings::iterator recorded;
-  try {
-    recorded = range->mappings.emplace(at, Mapping{size, handle}).first;
-  } catch (const std::bad_alloc&) {
-    return {Code::kOutOfMemory, "HostDevice: host bookkeeping memory cannot be allocated"};
-  }
+  const auto enter = [&] { recorded = range->mappings.emplace(at, Mapping{size, handle}).first; };
+  if (!with_host_memory(enter)) return no_host_memory();
   const void* mapped = ::mmap(at.pointer(), size.count(), PROT_NONE, MAP_SHARED | MAP_FIXED,
                               impl_->file, static_cast<off_t>(page->second.offset.count()));
   if (mapped == MAP_FAILED) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <ashlar/base/checked.h>
+#include <ashlar/base/exceptions.h>
 #include <ashlar/plan/plan_fault.h>
 
 namespace ashlar::inline v0::replay {
@@ -19,7 +20,9 @@ std::vector<Bytes> distinct(std::vector<Bytes> offsets) {
 Result<std::unique_ptr<Replay>> Replay::create(Upstream& upstream, const Stream& stream,
                                                const Recording& recording, const plan::Plan& plan,
                                                Bytes alignment) noexcept {
-  try {
+  Result<std::unique_ptr<Replay>> made{Code::kHostOutOfMemory,
+                                       "the host has too little memory for the plan"};
+  const auto make = [&]() -> Result<std::unique_ptr<Replay>> {
     ASHLAR_REQUIRE(is_power_of_two(alignment.count()) && alignment <= kReplayAlignmentMax,
                    Code::kInvalidArgument, "the alignment is not a power of two up to 2^30");
     if (const Status status = check_recording(recording); !status.is_ok()) return status;
@@ -28,9 +31,9 @@ Result<std::unique_ptr<Replay>> Replay::create(Upstream& upstream, const Stream&
     auto replay = std::make_unique<PlannedReplay>(upstream, stream, recording, plan, alignment);
     static_cast<void>(replay->renew_segment());
     return std::unique_ptr<Replay>(std::move(replay));
-  } catch (...) {
-    return {Code::kOutOfMemory, "the host has too little memory for the plan"};
-  }
+  };
+  static_cast<void>(with_host_memory([&] { made = make(); }));
+  return made;
 }
 
 PlannedReplay::PlannedReplay(Upstream& upstream, const Stream& stream, const Recording& recording,

@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include <ashlar/base/exceptions.h>
+
 namespace ashlar::inline v0::replay {
 
 Result<Address> Recorder::allocate(Bytes size, const Stream& stream) noexcept {
@@ -18,13 +20,12 @@ void Recorder::note(Address address, Bytes size) noexcept {
     is_spoilt_ = true;
     return;
   }
-  try {
+  const bool is_noted = with_host_memory([&] {
     recording_.allocations.push_back({size, recording_.events, kNeverFreed, false});
     live_.insert_or_assign(address, static_cast<std::uint32_t>(recording_.allocations.size() - 1));
     ++recording_.events;
-  } catch (...) {
-    is_spoilt_ = true;
-  }
+  });
+  if (!is_noted) is_spoilt_ = true;
 }
 
 Status Recorder::free(Address address) noexcept {
@@ -66,12 +67,10 @@ Result<Recording> Recorder::take() noexcept {
   live_.clear();
   ++run_;
   if (std::exchange(is_spoilt_, false))
-    return {Code::kOutOfMemory, "no memory to record an allocation"};
-  try {
-    if (const Status status = check_recording(taken); !status.is_ok()) return status;
-  } catch (...) {
-    return {Code::kOutOfMemory, "no memory to check the recording"};
-  }
+    return {Code::kHostOutOfMemory, "no memory to record an allocation"};
+  Status checked{Code::kHostOutOfMemory, "no memory to check the recording"};
+  if (!with_host_memory([&] { checked = check_recording(taken); }) || !checked.is_ok())
+    return checked;
   return taken;
 }
 

@@ -40,8 +40,8 @@ class ASHLAR_API Recorder final : public Route {
   bool owns(Address address) const noexcept override;
 
   /// The run so far; allocations that are still live count as never freed. Begins a new run, to
-  /// which they do not belong. kOutOfMemory: host memory ran out while the run was recorded, or does
-  /// now. kSizeOverflow: the sizes are too large to be planned (check_recording). Cost: linear.
+  /// which they do not belong. kHostOutOfMemory: host memory ran out while the run was recorded, or
+  /// does now. kSizeOverflow: the sizes are too large to be planned (check_recording). Cost: linear.
   /// Never throws. Thread safety: any thread.
   Result<Recording> take() noexcept;
 

@@ -40,7 +40,7 @@ class ASHLAR_API Replay : public Route {
   ///
   /// kInvalidArgument, kSizeOverflow: check_recording() refuses the recording. kInvalidArgument: the
   /// alignment is not a power of two up to kReplayAlignmentMax, or the plan is not valid.
-  /// kOutOfMemory: the host has too little memory. Cost: O(n log n). Never throws.
+  /// kHostOutOfMemory: the host has too little memory. Cost: O(n log n). Never throws.
   /// Thread safety: any number of calls at the same time.
   static Result<std::unique_ptr<Replay>> create(Upstream& upstream, const Stream& stream,
                                                 const Recording& recording, const plan::Plan& plan,

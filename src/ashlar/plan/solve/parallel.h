@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include <ashlar/base/exceptions.h>
+
 namespace ashlar::inline v0::plan::solve {
 
 /// Calls job(0) .. job(count - 1), begun in that order, on up to `threads` threads, the caller's
@@ -24,21 +26,20 @@ void for_each_job(unsigned threads, std::uint32_t count, const Job& job) {
   std::mutex mutex;
   std::exception_ptr thrown;
   const auto work = [&] {
-    try {
+    const std::exception_ptr own = exception_of([&] {
       for (std::uint32_t i = next++; i < count; i = next++) job(i);
-    } catch (...) {
-      const std::lock_guard<std::mutex> lock(mutex);
-      if (!thrown) thrown = std::current_exception();
-      next = count;
-    }
+    });
+    if (!own) return;
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!thrown) thrown = own;
+    next = count;
   };
   std::vector<std::thread> helpers;
   helpers.reserve(std::min(threads, count));
-  try {
+  // Where the system starts no more threads, or has no memory for one, fewer do the same work.
+  static_cast<void>(exception_of([&] {
     while (helpers.size() + 1 < std::min(threads, count)) helpers.emplace_back(work);
-    // NOLINTNEXTLINE(bugprone-empty-catch): then fewer threads do the same work.
-  } catch (const std::exception&) {  // the system starts no more threads, or has no memory for one
-  }
+  }));
   work();
   for (std::thread& helper : helpers) helper.join();
   if (thrown) std::rethrow_exception(thrown);

@@ -47,14 +47,14 @@ void SearchLanes::run(const Limits& limits) {
   limits_ = limits;
   const auto workers = std::min<std::uint32_t>(std::max(limits.threads, 1u), kLanes);
   for_each_job(workers, workers, [this](std::uint32_t) {
-    try {
-      work();
-    } catch (...) {
+    const std::exception_ptr thrown = exception_of([this] { work(); });
+    if (!thrown) return;
+    {
       const std::lock_guard<std::mutex> lock(mutex_);
       is_broken_ = true;
       changed_.notify_all();
-      throw;
     }
+    std::rethrow_exception(thrown);
   });
   conclude();
 }

@@ -1,0 +1,86 @@
+// The fault loop of the host: every allocation of the library's records in a sequence is refused in
+// turn. Imitated: a process at its memory limit. Checked at every step by the model: a call that
+// the host has no memory for says so, gives nothing back to the device, waits for nothing and
+// changes nothing; the same call made again works; and at the end, when everything is freed and
+// trimmed, nothing is held.
+//
+// This executable links host_memory/refusing_host.cc, which replaces the operators new.
+// Not proved: pairs of refusals, or a host that stays empty (cache_memory_test.cc); threads.
+#include <gtest/gtest.h>
+
+#include "props/adapters/caching_allocator_subject.h"
+#include "props/host_memory/refusing_host.h"
+#include "props/sequences/cache_sequences.h"
+#include "props/sequences/stored_sequences.h"
+#include "spec/lockstep/cache_lockstep.h"
+#include "spec/ops/text.h"
+
+namespace ashlar::props {
+namespace {
+
+spec::CacheLockstep::Options options() {
+  spec::CacheLockstep::Options options;
+  options.factory = caching_allocator_factory();
+  options.host_refusals = [] { return host.refused; };
+  return options;
+}
+
+/// Runs the sequence; the n-th allocation after the allocator was made is refused, 0 for none.
+spec::LockstepResult run_refusing(const spec::OpFile& file, std::uint64_t n) {
+  host = {};
+  spec::CacheLockstep lockstep(options());
+  for (const spec::Op& op : file.ops) {
+    const bool was_made = lockstep.subject() != nullptr;
+    if (!lockstep.step(op)) break;
+    if (was_made || lockstep.subject() == nullptr) continue;
+    host = {};  // what the first op asked for is not refused
+    host.fail_at = n;
+  }
+  const spec::LockstepResult result = lockstep.finish();
+  host.fail_at = 0;
+  return result;
+}
+
+/// Refuses each allocation of the host in turn; returns how many were refused.
+std::uint64_t refuse_each(const spec::OpFile& file) {
+  std::uint64_t refusals = 0;
+  for (std::uint64_t n = 1;; ++n) {
+    const spec::LockstepResult result = run_refusing(file, n);
+    if (!result.is_good()) {
+      ADD_FAILURE() << "allocation " << n << " refused: " << result.divergence.clause << ": "
+                    << result.divergence.text << "\nat " << result.op_text << "\n"
+                    << spec::print_ops(file) << result.maps;
+      return refusals;
+    }
+    if (host.refused == 0) return refusals;
+    ++refusals;
+  }
+}
+
+TEST(HostFaultLoop, NoSingleRefusalOfTheHostLeaksOrBreaksTheBooks) {
+  std::uint64_t refusals = 0;
+  for (std::uint64_t seed = 0; seed < 32 && !HasFailure(); ++seed) {
+    SequenceShape shape = shape_from(seed & ~std::uint64_t{2});  // no failures of the device
+    shape.ops = 120;
+    shape.streams = 6;
+    shape.has_capacity = seed % 2 == 0;
+    shape.has_conf = seed % 3 == 0;
+    shape.devices = 1 + static_cast<std::uint32_t>(seed % 5 == 0);
+    refusals += refuse_each(random_sequence(shape, seed));
+  }
+  std::printf("%llu allocations of the host refused\n", static_cast<unsigned long long>(refusals));
+  EXPECT_GT(refusals, 300u);
+}
+
+TEST(HostFaultLoop, NorInTheStoredSequences) {
+  std::uint64_t refusals = 0;
+  const auto run = [&refusals](const spec::OpFile& file, const std::filesystem::path& path) {
+    SCOPED_TRACE(path);
+    refusals += refuse_each(file);
+  };
+  for_each_stored(ASHLAR_REGRESSIONS, spec::Subject::kCache, run);
+  EXPECT_GT(refusals, 200u);
+}
+
+}  // namespace
+}  // namespace ashlar::props

@@ -1,0 +1,67 @@
+// DEV-13: which segments went back to make room. See cache_clauses.h.
+//
+// Of two idle segments of one heap, the one whose last block was released earlier is complete if
+// the other is: the subject may give back the other only if it knows all earlier work of that
+// stream to be done. So the judge needs no knowledge of its own of what is complete.
+#include <algorithm>
+
+#include "spec/model/cache_clauses.h"
+
+namespace ashlar::spec {
+
+namespace {
+
+using cache::SnapshotSegment;
+
+bool is_idle(const cache::Snapshot& map, const SnapshotSegment& segment) {
+  return segment.block_count == 1 && map.blocks[segment.block_first].state == BlockState::kFree;
+}
+
+/// Is it there after the call as it was before, idle all along?
+bool has_stayed_idle(const cache::Snapshot& before, const cache::Snapshot& after,
+                     const SnapshotSegment& segment) {
+  if (!is_idle(before, segment)) return false;
+  const SnapshotSegment* const now = find_segment(after.segments, segment.base.value());
+  return now != nullptr && now->ordinal == segment.ordinal && now->stream == segment.stream &&
+         is_idle(after, *now);
+}
+
+/// Would `kept` have done in the place of `returned`?
+bool would_have_done(const CacheState& state, const JudgedDevice& device,
+                     const SnapshotSegment& kept, const SnapshotSegment& returned,
+                     std::uint64_t need) {
+  const std::uint64_t oversize = state.rules.max_split_size();
+  // Oversize segments go before others, whatever their size.
+  const bool is_of_that_rung = returned.size.count() < oversize || kept.size.count() >= oversize;
+  return kept.stream == returned.stream && is_of_that_rung && kept.size.count() >= need &&
+         kept.size < returned.size &&
+         device.released_in(kept.ordinal) < device.released_in(returned.ordinal);
+}
+
+}  // namespace
+
+void judge_room(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
+                bool had_view) {
+  const std::vector<DeviceWitness::Held>& returned = device.ledger.witness().returned();
+  if (returned.empty() || call.requested == 0 || !had_view || !device.map.is_fresh ||
+      !state.walks_every_call || device.ledger.failed(device::CallKind::kSegmentFree) != 0)
+    return;
+  const cache::Snapshot& before = device.map.next;
+  const cache::Snapshot& after = device.map.view;
+  const std::uint64_t need = state.rules.segment_size(state.rules.rounded(call.requested));
+  for (const DeviceWitness::Held& gone : returned) {
+    const SnapshotSegment* const was = find_segment(before.segments, gone.base);
+    if (was == nullptr || was->ordinal != gone.ordinal) continue;  // made in this call
+    for (const SnapshotSegment& kept : before.segments) {
+      if (!has_stayed_idle(before, after, kept) ||
+          !would_have_done(state, device, kept, *was, need))
+        continue;
+      state.verdict.report("DEV-13", "segment ", was->ordinal, " of ", was->size.count(),
+                           " bytes went back for ", need, ", though the idle segment ",
+                           kept.ordinal, " of ", kept.size.count(), " would have done");
+      return;
+    }
+  }
+}
+
+}  // namespace ashlar::spec
