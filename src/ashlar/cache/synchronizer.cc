@@ -39,10 +39,10 @@ Status Synchronizer::run_on_thread(std::uint64_t sequence, std::uint32_t timeout
   if (!start_thread()) return {Code::kUnsupported, "no thread could be made to synchronise on"};
   wanted_ = std::max(wanted_, sequence);
   changed_.notify_all();
-  const auto is_answered = [this, sequence]()
-                               ASHLAR_REQUIRES(lock_) { return answered_ >= sequence; };
-  if (!changed_.wait_for(lock_, std::chrono::milliseconds(timeout_ms), is_answered))
-    return {Code::kNotReady, "the device is still at work"};
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  bool is_in_time = true;
+  while (answered_ < sequence && is_in_time) is_in_time = changed_.wait_until(lock_, end);
+  if (answered_ < sequence) return {Code::kNotReady, "the device is still at work"};
   return answer_;
 }
 
@@ -63,8 +63,7 @@ void Synchronizer::serve() noexcept {
     std::uint64_t asked = 0;
     {
       const MutexGuard guard(lock_);
-      changed_.wait(
-          lock_, [this]() ASHLAR_REQUIRES(lock_) { return is_stopping_ || wanted_ > answered_; });
+      while (!is_stopping_ && wanted_ <= answered_) changed_.wait(lock_);
       if (is_stopping_) return;
       asked = wanted_;
     }
