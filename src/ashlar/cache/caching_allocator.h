@@ -6,9 +6,9 @@
 // stream when its last use is complete.
 //
 // Thread safety: every member may be called from any thread, except add_free_memory_callback() and
-// add_out_of_memory_observer(), which come before the first use by another thread. A call on one
-// stream's memory takes that stream's lock alone. No device call, callback or event poll runs under
-// such a lock (C18).
+// add_out_of_memory_observer(), which come before the first use by another thread. A hit takes
+// its stream's lock; the other costs are stated at each member. No device call, callback or event
+// poll runs under such a lock (C18).
 //
 // Exceptions: the two functions that add callbacks can throw std::bad_alloc. Every other member is
 // noexcept; where the host has no memory for the allocator's own records, the answer is
@@ -40,8 +40,15 @@
 ///     allocator->retire_stream(other);
 ///     destroy(other);
 ///
-/// If this is forgotten, the stream's memory is still never handed out early. It is then available
-/// to other streams only after a synchronisation of the whole device.
+/// From then on no call names the stream; what was allocated on it is freed as before. Its memory
+/// goes to other streams when its work is complete, with every setting of Config::reuse.
+///
+/// If this is forgotten, the stream's memory is still never handed out early. What no earlier event
+/// covers is then available to other streams only after a synchronisation of the whole device. The
+/// allocator learns of the end when the stream's handle is invalid or names another stream: before
+/// it calls a stream dead, it asks Device::identify whom the handle names. So a `Stream` kept from
+/// before, whose handle is another stream's by now, does that stream no harm: the call that names
+/// it is refused with kInvalidHandle.
 ///
 /// ### (d) Announce a capture
 /// It is announced before it begins, and its end after it has ended (C9):
@@ -92,7 +99,8 @@ struct AllocationInfo {
 ///
 /// Errors that any call can return: kHostOutOfMemory if the host has no memory for the allocator's
 /// own records (free(address) never does); kForked in the child process after a fork (C25);
-/// kInvalidArgument for a device, or a stream of a device, that the allocator does not have;
+/// kInvalidArgument for a device, or a stream of a device, that the allocator does not have, and for
+/// a new stream without identity (id 0; Device::identify gives it);
 /// kDeviceLost or kTornDown once the device has reported it (C26). A call that fails has no effect,
 /// except that idle memory may have been given back to the device (C13).
 class ASHLAR_API CachingAllocator {
@@ -112,12 +120,15 @@ class ASHLAR_API CachingAllocator {
 
   /// Allocates at least `size` bytes on the device of `stream`, aligned to Config::granule, for
   /// work enqueued on `stream` from now on. Returns the null address for zero bytes.
-  /// Errors: kOutOfMemory, with the reasons in `*account` if it is given; kHostOutOfMemory, at once,
-  /// with `*account` unchanged and no memory given back to the device; kSizeOverflow over kRequestBytesMax;
-  /// kInvalidHandle if `stream` is retired or its handle now names another stream; kReentrant
-  /// inside a callback or an observer of this allocator (C24). Any other error of the driver is passed on.
+  /// Errors: kOutOfMemory, with the reasons in `*account` if it is given; kHostOutOfMemory, at
+  /// once, with `*account` unchanged and no memory given back to the device; kSizeOverflow over
+  /// kRequestBytesMax; kInvalidHandle if `stream` is retired or found destroyed, or its handle
+  /// names another stream; kReentrant inside a callback or an observer of this allocator (C24). Any
+  /// other error of the driver is passed on.
   /// Cost: a hit takes one short lock, polls at most 16 events and makes no other device call
-  /// (C17). A miss can block for Config::wait_ms.
+  /// (C17). A miss waits until Config::wait_ms after it began at the latest (C30), beside the
+  /// driver's own calls. The first call of a stream may ask the device whom its handle names, and
+  /// whether up to four dead streams are done.
   Result<Address> allocate(Bytes size, const Stream& stream,
                            OutOfMemory* account = nullptr) noexcept;
 
@@ -127,32 +138,39 @@ class ASHLAR_API CachingAllocator {
   /// Cost: at most two short locks, one after the other; a device call for each other stream that
   /// used the memory, and none otherwise. Never allocates host memory.
   Status free(Address address) noexcept;
-  /// record_use(address, stream) and free(address) in one call. Errors as free(address), and
-  /// kHostOutOfMemory if `stream` is new to the allocator and the host has no memory for its heap.
+  /// record_use(address, stream) and free(address) in one call. Errors as free(address); if
+  /// `stream` is new to the allocator, also kHostOutOfMemory if the host has no memory for its
+  /// heap, kInvalidArgument if its id is 0, and kInvalidHandle if its handle names another stream.
   Status free(Address address, const Stream& stream) noexcept;
   /// Records that work on `stream` uses the allocation at `address` too. After the free, its memory
   /// is available again only when that work is complete (C7). No effect for the stream that it was
-  /// allocated on. Errors as free(address), but kUnknownPointer for null; and kHostOutOfMemory if
-  /// host bookkeeping memory cannot be allocated.
+  /// allocated on. Errors as free(address, stream), but kUnknownPointer for null; kHostOutOfMemory
+  /// also if host bookkeeping memory for the use cannot be allocated.
   Status record_use(Address address, const Stream& stream) noexcept;
 
-  /// Tells the allocator that `stream` is about to be destroyed. An event recorded now shows when
-  /// the memory of its heap is available to other streams. kNotFound if the allocator has never
-  /// seen the stream, or once its heap was reassigned to another one; kInvalidHandle if the stream
-  /// was retired or found destroyed before.
+  /// Tells the allocator that `stream` is about to be destroyed. An event recorded now, also while
+  /// other streams capture, shows when the memory of its heap is available to other streams and its
+  /// uses are over. If the device refuses the event, a synchronisation of the device shows it.
+  /// kBusy while a capture of `stream` is announced; kNotFound if the allocator has never seen the
+  /// stream, or once its heap was reassigned to another one; kInvalidHandle if the stream was
+  /// retired or found destroyed before.
   Status retire_stream(const Stream& stream) noexcept;
   /// Announces that a capture of `stream` is about to begin. While any capture is announced, on any
-  /// device, the allocator records and polls no event, takes no other stream's memory, waits for
-  /// nothing and gives nothing back; it grows under the relaxed capture mode (C9). That holds for
-  /// all devices because a capture restricts threads. kBusy if a capture of that stream is
-  /// announced already; kInvalidHandle if `stream` is retired or its handle now names another one.
+  /// device, the allocator polls no event and records none but the last one of a stream that is
+  /// retired, takes no other stream's memory, and gives nothing back; it grows under the relaxed
+  /// capture mode (C9). A wait that another thread is in may go on until its time is over. That
+  /// holds for all devices because a capture restricts threads. kBusy if a capture of that stream
+  /// is announced already; kInvalidHandle if `stream` is retired or found destroyed, or its handle
+  /// names another one.
   Status begin_capture(const Stream& stream) noexcept;
   /// Announces that the capture of `stream` has ended. kNotFound if none was announced.
   Status end_capture(const Stream& stream) noexcept;
 
-  /// Returns every idle segment to the device. Waits up to Config::wait_ms for work that still uses
-  /// one; if no event could be recorded for a use, it waits for the whole device. kNotReady if that
-  /// was too short and segments remain; kBusy while a capture is announced.
+  /// Returns every idle segment to the device. Waits for work that still uses one: until
+  /// Config::wait_ms after the call began, and at least for 2 ms, so that work that is done is
+  /// recognised whatever wait is permitted (C28). Where no event covers the work, it waits for the
+  /// whole device, for no longer. The device's first error if it refuses to take a segment back;
+  /// kNotReady if the time was too short; kBusy while a capture is announced, or once one is.
   Status trim(DeviceId device) noexcept;
   /// Caps the bytes reserved on the device (row DEV-12). If more is reserved already, it stays, and
   /// the allocator does not grow until the reserved bytes are below the limit.

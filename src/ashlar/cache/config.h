@@ -59,14 +59,16 @@ struct Config {
   // Ashlar's own.
   /// when streams may use each other's idle memory (reuse: own, completed or ordered)
   Reuse reuse = Reuse::kCompleted;
-  /// how long, in milliseconds, a trim, or an allocation that finds no memory, may wait for work
-  /// that still uses freed memory; 0 means no wait, kWaitForever no limit (wait_ms)
+  /// how long, in milliseconds, an allocation that finds no free block may wait for work that still
+  /// uses freed memory. It bounds the whole call from there on, by the device's clock: all waits
+  /// together, with growth, callbacks and queueing between them (C30). 0 means no wait,
+  /// kWaitForever no limit. A trim waits as long, but at least 2 ms (wait_ms)
   std::uint32_t wait_ms = 1000;
 };
 
 /// Parses `text` over the defaults. kMalformed for a bad text, kUnsupported for a known key or
-/// value whose feature is not built, unless the value turns it off; then `*error`, if given, says in one line which key or value
-/// it is and why. Throws std::bad_alloc. Cost: linear in the text.
+/// value whose feature is not built, unless the value turns it off; then `*error`, if given, says
+/// in one line which key or value it is and why. Throws std::bad_alloc. Cost: linear in the text.
 ASHLAR_API Result<Config> parse_config(std::string_view text, std::string* error);
 
 /// parse_config() of the environment variable ASHLAR_ALLOC_CONF; the defaults if it is not set.
