@@ -4,7 +4,7 @@
 //
 // Keys and their value syntax are PyTorch's (torch.cuda memory-management notes); the parser is
 // strict where PyTorch's is lax: digits only, no key twice, nothing after a value. Spaces around
-// keys and values are ignored, one trailing comma too, as there.
+// keys and values are ignored, and so is one trailing comma, as in PyTorch.
 #include <ashlar/cache/config.h>
 
 #include <charconv>
@@ -73,7 +73,7 @@ const char* set_memory_fraction(std::string_view value, Config* config) {
   return nullptr;
 }
 
-// No lock is ever held while the driver works, whatever the value: nothing depends on it.
+// No stream's lock is held during a driver call, whatever the value: nothing depends on it.
 const char* set_release_lock(std::string_view value, Config*) {
   return value == "True" || value == "False" ? nullptr : "is neither True nor False";
 }
@@ -115,12 +115,13 @@ const char* parse_divisions(std::string_view text, std::uint32_t* out) {
   return nullptr;
 }
 
-// One `[K:D,...,>:D]`. K MiB speaks for the sizes [K, 2K) MiB; the first entry also for everything
-// below it; `>` for everything from twice the last key on; what no entry names is rounded plainly.
+// One `[K:D,...,>:D]`. An entry K:D applies to sizes in [K, 2K) MiB. The first entry also applies
+// to smaller sizes, `>` to all sizes from twice the last key on. Sizes of no entry are rounded to
+// the granule.
 const char* set_division_list(std::string_view list, Config* config) {
   auto& divisions = config->roundup_divisions;
   divisions.fill(0);
-  std::size_t next = 0;  // the first power of two that no entry has passed yet
+  std::size_t next = 0;  // the index after the last entry's
   bool closed = false;   // `>` was seen
   bool first = true;
   while (true) {

@@ -1,4 +1,5 @@
-// Uses noted on blocks, the ends, validate(); and the out-of-line copies of the hit (hit_inl.h).
+// record_use, free_used_on, check, info; capture and destruction; validate(); and the out-of-line
+// copies of the hit (hit_inl.h).
 #include <ashlar/cache/device_cache.h>
 
 #include <algorithm>

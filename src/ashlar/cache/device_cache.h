@@ -1,17 +1,17 @@
-// One device's cache: the owners of its parts, the way of a hit and of a free.
+// One device's cache: its parts, the way of a hit and of a free.
 //
-//   owner          what it owns                                          its lock
+//   part           what it owns                                          its lock
 //   Driver         the way to the device; its sticky error               none
 //   SegmentLedger  limit, charge, segment records, reserve statistics    a spin lock
 //   HeapList       heaps by stream, the walk over them                   a mutex; reading: none
 //   UseTracker     events, recorded and polled; synchronisations         heap's, event pool's
 //   SegmentSupply  growing, giving back, moving segments                 the heap's
-//   Reclaimer      slow rungs: epochs, reuse by other streams, waits     the reclaim lock
+//   Reclaimer      steal, reclaim, trim, retirement, dead streams' heaps the reclaim lock
 //   MissLadder     the order of a miss's rungs                           none
 //
 // Thread safety: any thread. Locks, in the order they may be taken: reclaim -> heap list -> one
 // heap's (never two at once) -> ledger / event pool. No device call and no callback under a heap's
-// lock or the heap list's (C18).
+// lock or the heap list's (C18); no wait for a stream's work under any of them (C30).
 //
 // Invariant: a block of a heap is handed to another stream only with its stamp complete, or behind
 // a wait (C6; stream_reuse.h).
@@ -45,14 +45,16 @@ class DeviceCache {
   }
 
   // Captures.
-  /// Waits until no slow path and no poll that began before a capture was announced is still
-  /// running (C9).
+  /// Waits until no holder of the reclaim lock, no growth and no poll that began before a capture
+  /// was announced is still running (C9). The wait of a reclaim or a trim holds no lock and is not
+  /// waited for.
   void quiesce() noexcept;
   /// After the last capture: records the events that had to wait for it.
   void record_deferred() noexcept;
 
-  // The allocator's end, in two halves: every device's first half before any second half, because
-  // uses cross devices.
+  // The allocator's end, in steps: has_unfinished, settle, give_everything_back, then
+  // events().clear(). Each step is made for every device before the next begins, because uses cross
+  // devices.
   /// Is anything of this device's heaps not known complete?
   bool has_unfinished() const noexcept;
   /// Waits for everything, if asked to.

@@ -1,11 +1,12 @@
 // Driver events kept for reuse, one pool per device (row DEV-6; an event is only ever used on its
 // own device, H3 and H7).
 //
-// Each event is in a slot, of a use node or of an epoch mark. An event that nobody waits for any
-// more goes to the pool, for any other slot. If the pool is full, it stays in its slot, for the
-// next use of that slot. So every event has a place, and none is destroyed in a hit, where a device
-// call is too much (C17), or where a failed call could lose the event (C14).
-// Thread safety: any thread; a slot is guarded by what guards its owner. Never allocates.
+// Each event is in a slot, of a use node, of an epoch mark or of a stream's last event. An event
+// that nobody waits for any more goes to the pool, for any other slot. If the pool is full, it
+// stays in its slot, for the next use of that slot. So every event has a place, and none is
+// destroyed in a hit, where a device call is too much (C17), or where a failed call could lose the
+// event (C14). Thread safety: any thread; a slot is guarded by what guards its owner. Never
+// allocates.
 #pragma once
 
 #include <array>

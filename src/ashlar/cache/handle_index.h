@@ -33,8 +33,8 @@ class HandleIndex {
     *at = heap->next_of_handle;
     --count_;
   }
-  /// An alive stream's heap, other than `except`, with the handle of that stream; nullptr if there
-  /// is none. A handle that names another stream on each thread clashes with nothing.
+  /// The heap of another alive stream with the handle of `stream`; nullptr if there is none. A
+  /// handle that names another stream on each thread clashes with nothing.
   StreamHeap* find_alive(const Stream& stream) const noexcept {
     if (cells_ == 0 || stream.thread_bound) return nullptr;
     for (StreamHeap* heap = table_[cell_of(stream.handle)]; heap != nullptr;

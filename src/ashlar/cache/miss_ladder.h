@@ -6,7 +6,7 @@
 //   steal      another stream's idle block whose use is complete (`reuse`): Reclaimer::try_steal
 //   grow       new memory from the driver, with no lock held (row DEV-15): SegmentSupply
 //   reclaim    under the device's reclaim lock: everything again, without limits; idle segments
-//              given back; a bounded wait: Reclaimer::reclaim
+//              given back; without the lock a bounded wait, and again: Reclaimer::reclaim
 //   fail       the account, observers, kOutOfMemory (row DEV-14)
 //
 // A rung that the host refuses memory for the allocator's records ends the climb with

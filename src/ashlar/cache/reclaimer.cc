@@ -11,9 +11,9 @@ namespace ashlar::inline v0::cache {
 namespace {
 /// The maximum number of heaps whose epoch a miss asks before it grows: keeps C17's bound.
 constexpr unsigned kRefreshesPerMiss = 2;
-/// How many heaps are looked at when a new stream's heap is made, and how many of their streams'
-/// last events are asked. Every new heap adds one; so dead streams' heaps are at most a fraction of
-/// the live ones' more than those whose work goes on (C29).
+/// How many heaps are looked at when a new stream's heap is made, and how many dead streams among
+/// them are asked. A new stream adds at most one heap and looks at several, so forgotten heaps are
+/// found faster than streams come (C29).
 constexpr unsigned kHeapsLookedAtMax = 16;
 constexpr unsigned kDeadAskedMax = 4;
 /// The least time that a trim may wait.
@@ -118,8 +118,9 @@ Result<StreamHeap*> Reclaimer::make_heap(const Stream& stream) noexcept {
                  "a stream without identity: Device::identify gives it");
   if (const Status alive = check_handle(stream); !alive.is_ok()) return alive;
   StreamHeap* heap = nullptr;
-  // A dead stream's heap is reused only if no slow path is under way that may hold one. Without
-  // reuse as many heaps would pile up as there ever were streams.
+  // A dead stream's heap is reassigned only if no other thread holds the lock, because that one may
+  // be at work on the heap. Without reassigning there would be as many heaps as there ever were
+  // streams.
   if (lock_.try_lock()) {
     heap = cache_.heaps().get_or_make(stream, find_forgotten());
     lock_.unlock();

@@ -1,9 +1,11 @@
-// The slow rungs of one device, under its reclaim lock: what other streams' heaps can give, what
-// must be waited for, what goes back to the driver.
+// What one device does under its reclaim lock: steal from other streams' heaps, reclaim, trim,
+// retire streams, and find a dead stream's heap for a new stream.
 //
-// Thread safety: any thread; one slow rung at a time. Whoever gets the lock searches again first.
-// C30: nobody waits for a stream's work with the lock held, so it is held for bounded work only.
-// C9: a slow rung does nothing while a capture is announced, and asks again once it has the lock.
+// Thread safety: any thread; one holder of the lock at a time. A reclaim that gets it searches
+// again first.
+// C30: no wait for a stream's work holds the lock, so it is held for bounded work only.
+// C9: while a capture is announced, a steal, a reclaim and a trim do nothing, and ask again once
+// they have the lock; a retirement records its event (D6 permits it), and no dead stream is asked.
 #pragma once
 
 #include <ashlar/cache/bounded_wait.h>
@@ -21,7 +23,7 @@ class Reclaimer {
             SegmentSupply& supply) noexcept;
 
   // Rungs of the ladder.
-  /// Another stream's memory, if no other slow rung is under way; asks little.
+  /// Another stream's memory, if the lock is free; asks little.
   Address try_steal(StreamHeap& heap, const Request& request) noexcept ASHLAR_EXCLUDES(heap.lock);
   /// Everything without limits: a sweep, other streams' memory, idle segments given back, a wait
   /// without the lock, and again. kOutOfMemory when nothing is left; `*wait_ran_out` says whether
@@ -32,9 +34,10 @@ class Reclaimer {
   /// CachingAllocator::trim.
   Status trim() noexcept ASHLAR_EXCLUDES(reclaiming);
   /// The heap of a stream that has none yet: a dead stream's heap, or a new one. kInvalidArgument
-  /// for a stream without identity; kInvalidHandle if the stream's handle names another stream that
-  /// the allocator knows, so that this one is dead; kHostOutOfMemory if the host has no memory. May ask
-  /// the device whom the handle names, and whether dead streams are done.
+  /// for a stream without identity. kInvalidHandle if an alive stream that the allocator knows has
+  /// the same handle, and the device says that it does not name this one. kHostOutOfMemory if the
+  /// host has no memory. May ask the device whom the handle names, and whether dead streams are
+  /// done.
   Result<StreamHeap*> make_heap(const Stream& stream) noexcept;
   /// CachingAllocator::retire_stream.
   Status retire(const Stream& stream) noexcept ASHLAR_EXCLUDES(reclaiming);

@@ -26,7 +26,7 @@ class GrowthScope {
   std::atomic<unsigned>& count_;
 };
 
-/// Most segments that one walk over a heap's segments lifts by their size.
+/// The maximum number of segments that one walk over a heap's segments lifts by their size.
 constexpr std::size_t kLargestMax = 32;
 
 /// The order of segments by size; of equally large ones the older is the smaller.
@@ -97,8 +97,8 @@ Result<Address> SegmentSupply::grow(StreamHeap& heap, const Request& request) no
     ledger_.refund(size);
     return status;
   };
-  // Raised before the question: an announcement of a capture waits until no growth that asked
-  // earlier is on its way (C9).
+  // growing_ is raised before is_capturing() is read; begin_capture() raises `captures` before it
+  // waits for growing_ == 0. So one sees the other (C9).
   const GrowthScope growing(growing_);
   const RelaxedCapture relaxed(driver_, shared_.is_capturing());
   if (!relaxed.status().is_ok()) return undo(relaxed.status());

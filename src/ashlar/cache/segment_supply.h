@@ -5,8 +5,8 @@
 // is made with no heap lock held.
 //
 // Invariants:
-//   (1) a segment is in the page map exactly while the device considers it ours and no
-//       give-back holds it.
+//   (1) the page map leads to every segment of a pool, except while give_back() or move() handles
+//       it.
 #pragma once
 
 #include <atomic>
@@ -23,9 +23,9 @@ class SegmentSupply {
       : driver_(driver), shared_(shared), ledger_(ledger) {}
 
   /// Serves the request from a new segment. kOutOfMemory if the limit or the driver refuses;
-  /// kHostOutOfMemory if the host has no memory for the records: kUnsupported if the
-  /// segment lies beyond the page map's 57 bits; in both cases it is back with the driver. The
-  /// driver's error otherwise. In a capture it runs under the relaxed mode (C9).
+  /// kHostOutOfMemory if the host has no memory for the records, kUnsupported if the segment lies
+  /// beyond the page map's 57 bits; in both cases it is back with the driver. The driver's error
+  /// otherwise. In a capture it runs under the relaxed mode (C9).
   Result<Address> grow(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_EXCLUDES(heap.lock);
   /// Waits until no growth that began earlier is still on its way (C9).
@@ -65,8 +65,8 @@ class SegmentSupply {
   /// The same of the heap, other than `asking`, that has the smallest.
   static DeviceSegment* lift_smallest_of_others(HeapList& heaps, const StreamHeap& asking,
                                                 Bytes size) noexcept ASHLAR_REQUIRES(reclaiming);
-  /// Lifts the heap's largest idle, complete segments of at least `at_least` bytes, a few at a time,
-  /// until they are `need` bytes: a list by DeviceSegment::next, the largest first.
+  /// Lifts the heap's largest idle, complete segments of at least `at_least` bytes, a few at a
+  /// time, until they are `need` bytes: a list by DeviceSegment::next, the largest first.
   static DeviceSegment* lift_largest(StreamHeap& heap, Bytes need, Bytes at_least) noexcept
       ASHLAR_EXCLUDES(heap.lock);
   /// Lifts every idle, complete segment out of the heap's pools: a list by DeviceSegment::next.

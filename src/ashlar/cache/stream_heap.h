@@ -142,7 +142,8 @@ class StreamHeap {
   /// nullptr or the broken invariant. The heap is quiescent.
   const char* validate() const noexcept ASHLAR_REQUIRES(lock);
 
-  // A line of their own: other streams' threads read whose heap this is, on their way to theirs.
+  // On a cache line of their own: threads of other streams read `id` and `next_heap` while they
+  // look for their own heap.
   alignas(64) std::atomic<std::uint64_t> id;              ///< stream.id, for readers without a lock
   std::atomic<StreamHeap*> next_heap{nullptr};            ///< the device's list of heaps
   StreamHeap* next_of_handle ASHLAR_UNGUARDED = nullptr;  ///< HandleIndex; by the list's lock
@@ -174,7 +175,7 @@ class StreamHeap {
   [[gnu::cold]] void count_oversize(int change) noexcept;
 
   // By name, not in an array: then the address of the one that serves a hit is a constant offset
-  // (measured: a tenth of a pair's instructions). A pool more gets a case more in pool().
+  // (measured: a tenth of a pair's instructions). A third pool needs another case in pool().
   block::BlockPool small_ ASHLAR_GUARDED_BY(lock);
   block::BlockPool large_ ASHLAR_GUARDED_BY(lock);
 };

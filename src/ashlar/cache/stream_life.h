@@ -76,7 +76,8 @@ class StreamLife {
   /// From now on nobody can refer to the heap. False, and the state is as before, if somebody does.
   bool begin_passing() noexcept {
     const State dead = state_.exchange(State::kPassing);
-    // Invariant 1. A caller that names the dead stream by mistake needs no lock of this heap.
+    // Invariant 1. refer() takes no lock, so a caller that wrongly names the dead stream can run at
+    // the same time: set the state first, then read the counts.
     if (references_.load() == 0 && recorders_.load() == 0) return true;
     state_.store(dead);
     return false;

@@ -103,8 +103,8 @@ Address StreamReuse::adopt(StreamHeap& from, StreamHeap& to, const Request& requ
                            BlockIndex block) noexcept {
   const block::SegmentIndex index = from.pool(request.pool).segment(block);
   DeviceSegment* segment = record_of(from.pool(request.pool).view(index));
-  // In transfer, and in both heaps, until `to` has found memory for its records: so that there is
-  // nothing to undo that could fail.
+  // The block stays in `from`, in transfer, until `to` has memory for its records. If `to` has
+  // none, release() puts the block back, and release() cannot fail.
   from.pool(request.pool).lift(block);
   from.lock.unlock();
   const Address address = supply_.move(segment, from, to, request);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr unsigned kQueuesPerPoll = 16;
 
-/// Says that this thread may be recording on the stream's handle (Reclaimer::retire waits for it).
+/// Says that this thread may be recording on the stream's handle (Epochs::retire waits for it).
 class RecordingScope {
  public:
   explicit RecordingScope(StreamHeap& stream) noexcept : stream_(stream) {

@@ -31,8 +31,8 @@ class UseTracker {
         synchronizer_(driver) {}
 
   // Of a heap of this device.
-  /// Polls at most `budget` events, letting the lock go around the device calls. This device's
-  /// sticky error, if it has ended.
+  /// Polls at most `budget` events, letting the lock go around the device calls. Returns this
+  /// device's sticky error, if it has one.
   Status poll(StreamHeap& heap, unsigned budget) noexcept ASHLAR_REQUIRES(heap.lock);
   /// A live block with uses ends: its uses get their events, and it waits for them.
   static void free_pending(StreamHeap& heap, PoolId pool, block::BlockIndex block) noexcept
