@@ -279,7 +279,7 @@ a definition that is gone~spec/contract.md~/^\| C12 \|/d~cites C12,
 a definition twice~spec/contract.md~s/^\| C31 \|/| C30 |/~defined twice: C30
 an unknown status~spec/contract.md~/^\| C29 \|/s/ next / soon /~C29 has the status 'soon'
 a part without a lack~spec/contract.md~/^\| C23 \|/s/ part: [^|]*/ part /~C23 has the status 'part'
-built without a test~spec/contract.md~/^\| C32 \|/s/ next / built /~C32 is built, and names no test
+built without a test~spec/contract.md~/^\| C22 \|/s/ next / built /~C22 is built, and names no test
 a renamed test~props/cache/checkers_test.cc~s/, C2Fires/, C2Fired/~C2 names Checkers.C2FiresWhen
 another's suite~spec/contract.md~/^\| C24 \|/s/Checkers\.C/Damaged.C/~C24 names Damaged.C24Fires
 a case that is gone~spec/contract.md~/^\| H40 \|/s/h40-two/h40-six/~H40 names h40-six-streams
