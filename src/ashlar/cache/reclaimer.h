@@ -21,8 +21,9 @@ class Reclaimer {
             SegmentSupply& supply) noexcept;
 
   // Rungs of the ladder.
-  /// Another stream's memory, if no other slow rung is under way; asks little.
-  Address try_steal(StreamHeap& heap, const Request& request) noexcept ASHLAR_EXCLUDES(heap.lock);
+  /// Memory of the other streams in reach, if no other slow rung is under way; asks little.
+  Address try_steal(StreamHeap& heap, const Request& request, Reach reach) noexcept
+      ASHLAR_EXCLUDES(heap.lock);
   /// Everything without limits: a sweep, other streams' memory, idle segments given back, a wait
   /// without the lock, and again. kOutOfMemory when nothing is left; `*wait_ran_out` says whether
   /// the deadline came first.
@@ -36,6 +37,9 @@ class Reclaimer {
   /// the allocator knows, so that this one is dead; kHostOutOfMemory if the host has no memory. May ask
   /// the device whom the handle names, and whether dead streams are done.
   Result<StreamHeap*> make_heap(const Stream& stream) noexcept;
+  /// The same for a stream that is named as the user of a live block. If it is dead it has a heap
+  /// all the same, as a lost stream: the block must not stay with its caller, and its work may run.
+  Result<StreamHeap*> make_user(const Stream& stream) noexcept;
   /// CachingAllocator::retire_stream.
   Status retire(const Stream& stream) noexcept ASHLAR_EXCLUDES(reclaiming);
 
@@ -59,6 +63,8 @@ class Reclaimer {
   /// Ok if no other alive stream has the stream's handle. If one has, the device says which of the
   /// two the handle names: the other one is dead.
   Status check_handle(const Stream& stream) noexcept;
+  /// A heap for a stream that has none; nullptr if the host has no memory.
+  StreamHeap* add_heap(const Stream& stream) noexcept;
   /// A dead stream's heap that may serve another, or nullptr if none is among those looked at: a
   /// few at a time, round and round.
   StreamHeap* find_forgotten() noexcept ASHLAR_REQUIRES(reclaiming);
