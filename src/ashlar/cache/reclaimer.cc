@@ -16,6 +16,8 @@ constexpr unsigned kRefreshesPerMiss = 2;
 /// the live ones' more than those whose work goes on (C29).
 constexpr unsigned kHeapsLookedAtMax = 16;
 constexpr unsigned kDeadAskedMax = 4;
+/// The maximum number of events of a dead stream's blocks that are asked at a time.
+constexpr unsigned kDeadPollsMax = 8;
 /// The least and the most time that a trim may wait.
 constexpr std::uint32_t kTrimWaitMinMs = 2;
 constexpr std::uint32_t kTrimWaitMaxMs = 1000;
@@ -159,27 +161,51 @@ Status Reclaimer::check_handle(const Stream& stream) noexcept {
 }
 
 StreamHeap* Reclaimer::find_forgotten() noexcept {
+  look_for_forgotten();
+  while (forgotten_count_ > 0) {
+    StreamHeap* const heap = forgotten_[--forgotten_count_];
+    const Guard guard(heap->lock);
+    if (heap->is_forgotten()) return heap;  // not if it serves another stream by now
+  }
+  return nullptr;
+}
+
+void Reclaimer::look_for_forgotten() noexcept {
   ++searches_;
-  StreamHeap* forgotten = nullptr;
   unsigned asks_left = shared_.is_capturing() ? 0 : kDeadAskedMax;
   // Goes on when it has found one: otherwise, while there are enough forgotten heaps, nobody would
   // ask for the memory of those that died since.
   for (unsigned looks = 0; looks < kHeapsLookedAtMax; ++looks) {
     StreamHeap* const heap = cache_.heaps().next_after(looked_at_);
-    if (heap == nullptr) return nullptr;
+    if (heap == nullptr) return;
     const bool is_alive = heap->life.is_alive();
-    if (!is_alive && !heap->life.is_finished() && heap->last_event.ask_again.is_due(searches_)) {
-      if (asks_left == 0) break;  // the next new stream asks from here on
+    if (!is_alive && is_unfinished(*heap) && heap->last_event.ask_again.is_due(searches_)) {
+      if (asks_left == 0) return;  // the next new stream asks from here on
       --asks_left;
-      epochs_.query(*heap);
-      if (!heap->life.is_finished()) heap->last_event.ask_again.postpone(searches_);
+      ask_dead(*heap);
     }
     looked_at_ = heap;
-    if (is_alive || forgotten != nullptr) continue;
+    if (is_alive || forgotten_count_ == forgotten_.size()) continue;
     const Guard guard(heap->lock);
-    if (heap->is_forgotten()) forgotten = heap;
+    if (heap->is_forgotten()) forgotten_[forgotten_count_++] = heap;
   }
-  return forgotten;
+}
+
+bool Reclaimer::is_unfinished(StreamHeap& heap) noexcept {
+  if (!heap.life.is_finished()) return true;
+  const Guard guard(heap.lock);
+  return !heap.uses.is_empty();
+}
+
+void Reclaimer::ask_dead(StreamHeap& heap) noexcept {
+  epochs_.query(heap);
+  // Nobody allocates on a dead stream: what other streams still did with its blocks is asked here.
+  UseTracker::retry_unrecorded(heap, kDeadPollsMax);
+  {
+    const Guard guard(heap.lock);
+    static_cast<void>(cache_.uses().poll(heap, kDeadPollsMax));
+  }
+  if (is_unfinished(heap)) heap.last_event.ask_again.postpone(searches_);
 }
 
 Status Reclaimer::retire(const Stream& stream) noexcept {

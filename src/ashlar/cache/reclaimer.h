@@ -6,6 +6,8 @@
 // C9: a slow rung does nothing while a capture is announced, and asks again once it has the lock.
 #pragma once
 
+#include <array>
+
 #include <ashlar/cache/bounded_wait.h>
 #include <ashlar/cache/stream_reuse.h>
 
@@ -65,9 +67,14 @@ class Reclaimer {
   Status check_handle(const Stream& stream) noexcept;
   /// A heap for a stream that has none; nullptr if the host has no memory.
   StreamHeap* add_heap(const Stream& stream) noexcept;
-  /// A dead stream's heap that may serve another, or nullptr if none is among those looked at: a
-  /// few at a time, round and round.
+  /// A dead stream's heap that may serve another, or nullptr if none is known.
   StreamHeap* find_forgotten() noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Looks at a few heaps, round and round, and notes those that are forgotten.
+  void look_for_forgotten() noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Is work of the dead stream, or of others with its blocks, not known complete?
+  static bool is_unfinished(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock);
+  /// Asks for that work.
+  void ask_dead(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
   void finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept ASHLAR_REQUIRES(heap.lock);
 
   DeviceCache& cache_;
@@ -77,9 +84,13 @@ class Reclaimer {
   mutable ReclaimLock lock_;
   Epochs epochs_ ASHLAR_UNGUARDED;      ///< its members need the role `reclaiming`
   StreamReuse reuse_ ASHLAR_UNGUARDED;  ///< likewise
-  /// the heap that find_forgotten() looked at last
+  /// Found by look_for_forgotten() and not used yet: a stock for searches that pass a row of stuck
+  /// streams and find none. The same heap may be in it twice.
+  std::array<StreamHeap*, 32> forgotten_ ASHLAR_GUARDED_BY(reclaiming){};
+  unsigned forgotten_count_ ASHLAR_GUARDED_BY(reclaiming) = 0;
+  /// the heap that was looked at last
   StreamHeap* looked_at_ ASHLAR_GUARDED_BY(reclaiming) = nullptr;
-  /// calls of find_forgotten()
+  /// calls of look_for_forgotten()
   std::uint64_t searches_ ASHLAR_GUARDED_BY(reclaiming) = 0;
   std::atomic<std::uint64_t> waits_{0};
 };
