@@ -236,6 +236,7 @@ class Succession {
     device::Device* devices[] = {&device_};
     allocator_ = cache::CachingAllocator::create(devices, cache::Config{}).value();
     for (int i = 0; i < 2; ++i) settled_.push_back(host_.create_stream().value());
+    newest_ = settled_[0];
   }
 
   void run() {

@@ -1,7 +1,7 @@
 // When to ask again whether something is done that was not done when it was asked last.
 //
 // Purpose: what is stuck for long is asked ever more rarely, so that it costs the calls that ask
-// hardly anything; what is done is still seen within kDelayMax of them.
+// hardly anything; what is done is still seen within DELAY_MAX of them.
 // Thread safety: none.
 // Source: exponential back-off, as in Metcalfe and Boggs 1976, without the random part.
 #pragma once
@@ -11,16 +11,15 @@
 
 namespace ashlar::inline v0::cache {
 
+template <std::uint64_t DELAY_MAX>
 class AskAgain {
  public:
-  static constexpr std::uint64_t kDelayMax = 64;
-
   /// Is it due at call number `now`?
   bool is_due(std::uint64_t now) const noexcept { return now >= due_; }
   /// It was asked at call number `now`, and was not done.
   void postpone(std::uint64_t now) noexcept {
     due_ = now + delay_;
-    delay_ = std::min(2 * delay_, kDelayMax);
+    delay_ = std::min(2 * delay_, DELAY_MAX);
   }
   /// Asked at the next call.
   void reset() noexcept { *this = AskAgain{}; }

@@ -26,7 +26,7 @@ BoundedWait::Choice BoundedWait::oldest_of(StreamHeap& heap, const Choice& than)
     offer(heap.cache.uses(), heap.last_event.slot.event, heap.last_event.sequence);
   if (!heap.marks.is_empty())
     offer(heap.cache.uses(), heap.marks.oldest().slot.event, heap.marks.oldest().sequence);
-  if (const UseNode* use = heap.uses.oldest()) {
+  if (const UseNode* use = heap.uses.queues().oldest()) {
     StreamHeap& user = *use->stream;
     const EventSlot& slot = use->has_event ? use->slot : user.last_event.slot;
     offer(user.cache.uses(), slot.event, use->sequence);
@@ -81,6 +81,8 @@ bool BoundedWait::choose() noexcept {
   // The event is done, as a wait found, but the sweep was refused that answer.
   if (choice_.sequence == done_sequence_) deadline_.charge_ms(deadline_.slice_ms());
   if (deadline_.left_ms() != 0) return true;
+  // To ask whether all is done takes no time: once per call even where none is permitted.
+  if (choice_.kind == Choice::Kind::kSynchronize && !has_asked_) return has_asked_ = true;
   // The time is over, or there was none, and the search since then failed: stop. Once per call
   // there is an exception: if another thread held uses, the search could not see them.
   const bool is_held = was_in_hand_ || choice_.kind == Choice::Kind::kOtherThread;

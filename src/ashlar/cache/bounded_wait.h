@@ -77,6 +77,7 @@ class BoundedWait {
   bool was_pending_ = false;  ///< was any use not complete,
   bool was_in_hand_ = false;  ///< or in the hands of another thread?
   bool has_looked_again_ = false;
+  bool has_asked_ = false;  ///< whether the device is done, without waiting for it
   bool ran_out_ = false;
 };
 

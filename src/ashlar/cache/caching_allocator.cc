@@ -65,7 +65,7 @@ struct CachingAllocator::Impl {
     if (!cache.is_ok()) return cache.status();
     if (StreamHeap* known = cache.value()->heaps().find(stream.id)) return known;
     const Status live = DeviceCache::check(found, address);
-    return live.is_ok() ? cache.value()->heap_of(stream) : live;
+    return live.is_ok() ? cache.value()->reclaimer().make_user(stream) : live;
   }
 
   std::span<const std::unique_ptr<DeviceCache>> all() const noexcept {

@@ -36,6 +36,11 @@ StreamId HeapList::find_other_of_handle(const Stream& stream) const noexcept {
   return other == nullptr ? StreamId{} : other->stream.id;
 }
 
+void HeapList::lose(StreamId id, std::uint64_t sequence) noexcept {
+  const MutexGuard lock(lock_);  // so that the heap does not pass on meanwhile
+  if (StreamHeap* heap = table_.find(id)) heap->life.lose(sequence);
+}
+
 const char* HeapList::validate() const noexcept {
   const MutexGuard lock(lock_);
   for (StreamHeap& heap : *this) {

@@ -42,6 +42,8 @@ class HeapList {
   /// The identity of another alive stream whose handle is that of `stream`; 0 if there is none. Of
   /// the two, one was destroyed without an announcement (H2).
   StreamId find_other_of_handle(const Stream& stream) const noexcept ASHLAR_EXCLUDES(lock_);
+  /// That stream turns out to be destroyed (StreamLife::lose). No effect if its heap has passed on.
+  void lose(StreamId id, std::uint64_t sequence) noexcept ASHLAR_EXCLUDES(lock_);
 
   std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
   /// nullptr, or the broken invariant. Quiescent.

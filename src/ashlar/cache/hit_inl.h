@@ -43,13 +43,13 @@ inline constexpr unsigned kHitPollsMax = 16;
     const Guard guard(heap->lock);
     ASHLAR_REQUIRE(heap->serves(stream), Code::kInvalidHandle,
                    "the stream was retired or its handle reused");
-    if (heap->uses.has_queues() && !shared_.is_capturing()) {
+    if (heap->uses.is_poll_due() && !shared_.is_capturing()) {
       if (const Status polled = uses_.poll(*heap, kHitPollsMax); !polled.is_ok()) return polled;
     }
     const Address address = heap->take_fit(request, config_);
     if (!address.is_null()) [[likely]]
       return address;
-    ++heap->pins;
+    ++heap->misses.under_way;
   }
   // A copy, so that the request itself need not be in memory.
   return ladder_.climb(*heap, Request(request), account);

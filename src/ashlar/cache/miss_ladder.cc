@@ -11,7 +11,12 @@ namespace {
 /// The maximum number of events that a miss polls before it grows.
 constexpr unsigned kMissPollsMax = 64;
 /// The maximum number of uses without an event that a miss looks at again.
-constexpr unsigned kRetriesPerMiss = 8;
+constexpr unsigned kRetriesPerMiss = 16;
+
+/// After this number of steals a stream asks the driver for memory of its own before it steals
+/// again from a stream that is alive. Otherwise a stream whose need fits into another's idle memory
+/// would take it and give it back for ever, a miss and an event each time (C20).
+constexpr unsigned kStealsPerGrowth = 16;
 
 /// Neither served nor refused: the next rung is to be tried.
 bool is_open(const Result<Address>& found) noexcept {
@@ -24,7 +29,7 @@ class PinScope {
   explicit PinScope(StreamHeap& heap) noexcept : heap_(heap) {}
   ~PinScope() {
     const Guard guard(heap_.lock);
-    --heap_.pins;
+    --heap_.misses.under_way;
   }
   PinScope(const PinScope&) = delete;
   PinScope& operator=(const PinScope&) = delete;
@@ -44,7 +49,7 @@ Result<Address> MissLadder::climb(StreamHeap& heap, const Request& request,
   if (is_open(found)) found = steal(heap, request);
   if (!is_open(found)) return found;
   bool wait_ran_out = false;
-  found = cache_.supply().grow(heap, request);
+  found = grow(heap, request);
   if (found.code() == Code::kOutOfMemory) found = reclaim(heap, request, deadline, &wait_ran_out);
   if (found.code() != Code::kOutOfMemory) return found;
   return fail(heap, request, wait_ran_out, account);
@@ -52,7 +57,10 @@ Result<Address> MissLadder::climb(StreamHeap& heap, const Request& request,
 
 Result<Address> MissLadder::drain(StreamHeap& heap, const Request& request) noexcept {
   const bool polls = !shared_.is_capturing();
-  if (polls) UseTracker::retry_unrecorded(heap, kRetriesPerMiss);
+  if (polls) {
+    UseTracker::ask_for_unrecorded(heap);
+    UseTracker::retry_unrecorded(heap, kRetriesPerMiss);
+  }
   const Guard guard(heap.lock);
   if (polls) static_cast<void>(cache_.uses().poll(heap, kMissPollsMax));
   return heap.search(request);
@@ -70,10 +78,26 @@ Result<Address> MissLadder::call_back(StreamHeap& heap, const Request& request) 
 Result<Address> MissLadder::steal(StreamHeap& heap, const Request& request) noexcept {
   if (shared_.is_capturing()) return Address{};
   // A reclaim already under way serves others: rather than queue behind its waits, grow.
+  unsigned steals = 0;
+  {
+    const Guard guard(heap.lock);
+    steals = heap.misses.steals;
+  }
+  const Reach reach = steals < kStealsPerGrowth ? Reach::kAll : Reach::kDead;
   const HostRefusals refusals;
-  const Address address = cache_.reclaimer().try_steal(heap, request);
-  if (address.is_null() && refusals.any()) return kShortOfHostMemory;
+  const Address address = cache_.reclaimer().try_steal(heap, request, reach);
+  if (address.is_null()) return refusals.any() ? Result<Address>(kShortOfHostMemory) : address;
+  const Guard guard(heap.lock);
+  ++heap.misses.steals;
   return address;
+}
+
+Result<Address> MissLadder::grow(StreamHeap& heap, const Request& request) noexcept {
+  {
+    const Guard guard(heap.lock);
+    heap.misses.steals = 0;
+  }
+  return cache_.supply().grow(heap, request);
 }
 
 Result<Address> MissLadder::reclaim(StreamHeap& heap, const Request& request, Deadline& deadline,

@@ -41,6 +41,8 @@ class MissLadder {
       ASHLAR_EXCLUDES(heap.lock);
   Result<Address> steal(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_EXCLUDES(heap.lock);
+  Result<Address> grow(StreamHeap& heap, const Request& request) noexcept
+      ASHLAR_EXCLUDES(heap.lock);
   Result<Address> reclaim(StreamHeap& heap, const Request& request, Deadline& deadline,
                           bool* wait_ran_out) noexcept ASHLAR_EXCLUDES(heap.lock);
   Result<Address> fail(StreamHeap& heap, const Request& request, bool wait_ran_out,

@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include <ashlar/base/step_count.h>
 #include <ashlar/cache/stream_heap.h>
 
 namespace ashlar::inline v0::cache {
@@ -40,120 +41,24 @@ void PendingUses::give_spare(UseNode* node) noexcept {
   ++spare_count_;
 }
 
-void PendingUses::enqueue(UseNode* node) noexcept {
-  node->next = nullptr;
-  node->tail = node;
-  put_queue(node);
-}
-
 void PendingUses::add_unrecorded(UseNode* node) noexcept {
   node->next = nullptr;
   (unrecorded_ == nullptr ? unrecorded_ : unrecorded_last_->next) = node;
   unrecorded_last_ = node;
+  ++unrecorded_count_;
 }
 
 UseNode* PendingUses::take_unrecorded(std::uint64_t n) noexcept {
   if (unrecorded_ == nullptr || n == 0) return nullptr;
   UseNode* last = unrecorded_;
-  while (--n > 0 && last->next != nullptr) last = last->next;
+  --unrecorded_count_;
+  for (; --n > 0 && last->next != nullptr; last = last->next) {
+    count_steps(1);
+    --unrecorded_count_;
+  }
   UseNode* const taken = std::exchange(unrecorded_, last->next);
   last->next = nullptr;
   return taken;
-}
-
-unsigned PendingUses::take_queues(UseNode** out, unsigned n) noexcept {
-  unsigned taken = 0;
-  while (taken < n && queues_ != nullptr) {
-    out[taken++] = queues_;
-    queues_ = queues_->next_queue;
-  }
-  if (queues_ == nullptr) queues_last_ = nullptr;
-  return taken;
-}
-
-namespace {
-/// Merges two queues of one stream, by sequence.
-UseNode* merge(UseNode* a, UseNode* b) noexcept {
-  if (b->tail->sequence < a->sequence) std::swap(a, b);
-  if (a->tail->sequence < b->sequence) {  // nearly always
-    a->tail->next = b;
-    a->tail = b->tail;
-    return a;
-  }
-  UseNode* const tail = a->tail->sequence < b->tail->sequence ? b->tail : a->tail;
-  UseNode* head = nullptr;
-  UseNode** link = &head;
-  while (a != nullptr && b != nullptr) {
-    UseNode*& older = a->sequence < b->sequence ? a : b;
-    *link = older;
-    link = &older->next;
-    older = older->next;
-  }
-  *link = a != nullptr ? a : b;
-  head->tail = tail;
-  return head;
-}
-}  // namespace
-
-void PendingUses::put_queue(UseNode* head) noexcept {
-  // Another thread may have begun a queue for the same stream meanwhile.
-  for (UseNode** link = &queues_; *link != nullptr; link = &(*link)->next_queue) {
-    UseNode* other = *link;
-    if (other->stream != head->stream) continue;
-    UseNode* const next = other->next_queue;
-    UseNode* const merged = merge(head, other);
-    merged->next_queue = next;
-    *link = merged;
-    if (queues_last_ == other) queues_last_ = merged;
-    return;
-  }
-  head->next_queue = nullptr;
-  if (queues_last_ != nullptr) {
-    queues_last_->next_queue = head;
-  } else {
-    queues_ = head;
-  }
-  queues_last_ = head;
-}
-
-UseNode* PendingUses::advance_queue(UseNode* head) noexcept {
-  UseNode* next = head->next;
-  if (next != nullptr) next->tail = head->tail;
-  return next;
-}
-
-UseNode* PendingUses::oldest() const noexcept {
-  UseNode* oldest = nullptr;
-  for (UseNode* head = queues_; head != nullptr; head = head->next_queue) {
-    if (oldest == nullptr || head->sequence < oldest->sequence) oldest = head;
-  }
-  return oldest;
-}
-
-UseNode* PendingUses::take_oldest_queue() noexcept {
-  UseNode* const oldest_head = oldest();
-  UseNode* before = nullptr;
-  for (UseNode* head = queues_; head != nullptr; before = head, head = head->next_queue) {
-    if (head != oldest_head) continue;
-    (before == nullptr ? queues_ : before->next_queue) = head->next_queue;
-    if (queues_last_ == head) queues_last_ = before;
-    break;
-  }
-  return oldest_head;
-}
-
-unsigned PendingUses::queue_count() const noexcept {
-  unsigned count = 0;
-  for (const UseNode* head = queues_; head != nullptr; head = head->next_queue) ++count;
-  return count;
-}
-
-std::uint64_t PendingUses::queued_count() const noexcept {
-  std::uint64_t count = 0;
-  for (const UseNode* head = queues_; head != nullptr; head = head->next_queue) {
-    for (const UseNode* node = head; node != nullptr; node = node->next) ++count;
-  }
-  return count;
 }
 
 void PendingUses::destroy_events() noexcept {

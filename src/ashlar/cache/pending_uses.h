@@ -1,22 +1,24 @@
-// What a heap's blocks wait for: use nodes, in a queue for each stream that used them.
+// What a heap's blocks wait for: use nodes, spare, queued, or without an event.
 //
-// Purpose: a free of a block that other streams used parks it here; a hit polls the queues' heads.
-// Thread safety: none; guarded by the heap's lock. Nodes taken out (take_queues, take_unrecorded)
-// belong to the taker until it puts them back or gives them up; in_hand() counts the takers.
+// Purpose: a free of a block that other streams used parks it here; allocations poll the queues'
+// heads.
+// Thread safety: none; guarded by the heap's lock. Nodes taken out (UseQueues::take,
+// take_unrecorded) belong to the taker until it puts them back or gives them up; is_in_hand() says
+// whether there is a taker.
 //
 // Invariants:
 //   (1) spare nodes >= the heap's live blocks, so that a free with a stream never allocates
 //       (heap(3)). The heap checks it: it knows the live blocks;
-//   (2) a queue holds one stream's events by their sequence, so a stuck stream delays only itself
-//       (heap(5), H8). The order is that of recording, but for two records that crossed on their
-//       way to the driver.
+//   (2) a node is spare, of a live block, in one queue (use_queues.h), in the unrecorded list, or in
+//       a taker's hands.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
 #include <ashlar/base/assert.h>
-#include <ashlar/cache/use_node.h>
+#include <ashlar/cache/ask_again.h>
+#include <ashlar/cache/use_queues.h>
 
 namespace ashlar::inline v0::cache {
 
@@ -37,27 +39,23 @@ class PendingUses {
   void give_spare(UseNode* node) noexcept;
 
   // Queues of recorded uses.
-  bool has_queues() const noexcept { return queues_ != nullptr; }
-  /// A node whose event is recorded joins its stream's queue.
-  void enqueue(UseNode* node) noexcept;
-  /// Takes up to `n` queues off the list, for polling without the lock; the others keep their
-  /// order.
-  unsigned take_queues(UseNode** out, unsigned n) noexcept;
-  /// A queue comes back: behind the others (so that more stuck streams than one poll asks starve
-  /// nobody), or merged into the queue that its stream has by now.
-  void put_queue(UseNode* head) noexcept;
-  /// Drops a queue's head; returns the queue's new head, or nullptr when it is empty.
-  static UseNode* advance_queue(UseNode* head) noexcept;
-  /// The queue's head with the smallest sequence, or nullptr.
-  UseNode* oldest() const noexcept;
-  /// Takes that queue off the list.
-  UseNode* take_oldest_queue() noexcept;
-  unsigned queue_count() const noexcept;
-  /// Nodes in all queues. Cost: a walk over them.
-  std::uint64_t queued_count() const noexcept;
+  bool has_queues() const noexcept { return !queues_.is_empty(); }
+  UseQueues& queues() noexcept { return queues_; }
+  /// Is a hit to poll? While polls find nothing done, only every 2nd, 4th, ... at last every 256th
+  /// hit does, so that streams which are stuck cost a hit hardly anything.
+  bool is_poll_due() noexcept { return has_queues() && poll_again_.is_due(++hits_); }
+  /// A poll is over; `has_found` says whether any use was complete.
+  void note_poll(bool has_found) noexcept {
+    if (has_found) {
+      poll_again_.reset();
+    } else {
+      poll_again_.postpone(hits_);
+    }
+  }
 
   // Uses whose event could not be recorded (a capture, a failing driver, a stream that is gone).
   bool has_unrecorded() const noexcept { return unrecorded_ != nullptr; }
+  std::uint64_t unrecorded_count() const noexcept { return unrecorded_count_; }
   /// The node goes behind the others.
   void add_unrecorded(UseNode* node) noexcept;
   /// Takes up to `n` nodes from the front of the list: a list by `next`.
@@ -80,17 +78,11 @@ class PendingUses {
     std::uint64_t spare = 0;
     for (const UseNode* node = spare_; node != nullptr; node = node->next) ++spare;
     if (spare != spare_count_) return "heap(3): the spare list is not what its counter says";
-    for (const UseNode* head = queues_; head != nullptr; head = head->next_queue) {
-      for (const UseNode* node = head; node != nullptr; node = node->next) {
-        if (node->stream != head->stream) return "heap(5): a queue mixes streams";
-        if (!is_pending(*node)) return "heap(4): a queued block is not pending";
-        if (node->next != nullptr && node->next->sequence < node->sequence)
-          return "heap(5): a queue is not in order";
-        if (node->next == nullptr && head->tail != node)
-          return "heap(5): a queue's tail is not its last";
-      }
-    }
-    return nullptr;
+    std::uint64_t unrecorded = 0;
+    for (const UseNode* node = unrecorded_; node != nullptr; node = node->next) ++unrecorded;
+    if (unrecorded != unrecorded_count_)
+      return "heap(4): the unrecorded uses are not what their counter says";
+    return queues_.validate(is_pending);
   }
 
  private:
@@ -101,10 +93,12 @@ class PendingUses {
 
   [[gnu::cold]] bool grow() noexcept;
 
-  UseNode* queues_ = nullptr;
-  UseNode* queues_last_ = nullptr;
+  UseQueues queues_;
+  std::uint64_t hits_ = 0;  ///< hits while something is queued
+  AskAgain<256> poll_again_;
   UseNode* unrecorded_ = nullptr;
   UseNode* unrecorded_last_ = nullptr;
+  std::uint64_t unrecorded_count_ = 0;
   UseNode* spare_ = nullptr;
   std::uint64_t spare_count_ = 0;
   unsigned in_hand_ = 0;

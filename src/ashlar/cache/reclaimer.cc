@@ -16,8 +16,11 @@ constexpr unsigned kRefreshesPerMiss = 2;
 /// found faster than streams come (C29).
 constexpr unsigned kHeapsLookedAtMax = 16;
 constexpr unsigned kDeadAskedMax = 4;
-/// The least time that a trim may wait.
+/// The maximum number of events of a dead stream's blocks that are asked at a time.
+constexpr unsigned kDeadPollsMax = 8;
+/// The least and the most time that a trim may wait.
 constexpr std::uint32_t kTrimWaitMinMs = 2;
+constexpr std::uint32_t kTrimWaitMaxMs = 1000;
 }  // namespace
 
 Reclaimer::Reclaimer(DeviceCache& cache, SharedState& shared, Driver& driver, UseTracker& uses,
@@ -29,11 +32,11 @@ Reclaimer::Reclaimer(DeviceCache& cache, SharedState& shared, Driver& driver, Us
       epochs_(driver, uses),
       reuse_(driver, shared.config, uses, epochs_, supply) {}
 
-Address Reclaimer::try_steal(StreamHeap& heap, const Request& request) noexcept {
+Address Reclaimer::try_steal(StreamHeap& heap, const Request& request, Reach reach) noexcept {
   if (!lock_.try_lock()) return Address{};
   Address address;
   if (!shared_.is_capturing())
-    address = reuse_.steal(cache_.heaps(), heap, request, kRefreshesPerMiss);
+    address = reuse_.steal(cache_.heaps(), heap, request, reach, kRefreshesPerMiss);
   lock_.unlock();
   return address;
 }
@@ -68,7 +71,7 @@ Result<Address> Reclaimer::search_all(StreamHeap& heap, const Request& request) 
     address = heap.search(request).value_or(Address{});
   }
   if (address.is_null() && !refusals.any())
-    address = reuse_.steal(cache_.heaps(), heap, request, 0);
+    address = reuse_.steal(cache_.heaps(), heap, request, Reach::kAll, 0);
   if (!address.is_null()) return address;
   // What the host's memory fails no memory of the device's can help.
   if (refusals.any()) return kShortOfHostMemory;
@@ -92,7 +95,8 @@ Status Reclaimer::trim() noexcept {
   if (const Status health = driver_.health(); !health.is_ok()) return health;
   // Work that is done is recognised whatever wait is permitted (C28): an event recorded just now,
   // or a synchronisation, takes the driver a moment to answer.
-  Deadline deadline(driver_, std::max(shared_.config.wait_ms, kTrimWaitMinMs));
+  // At most a second: a trim gives back what is idle, it is not a wait for work that is stuck.
+  Deadline deadline(driver_, std::clamp(shared_.config.wait_ms, kTrimWaitMinMs, kTrimWaitMaxMs));
   BoundedWait wait(cache_, shared_, deadline, waits_);
   for (;; wait.wait()) {
     ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, "a capture is underway");
@@ -114,24 +118,34 @@ Status Reclaimer::trim() noexcept {
 }
 
 Result<StreamHeap*> Reclaimer::make_heap(const Stream& stream) noexcept {
-  ASHLAR_REQUIRE(stream.id != StreamId{}, Code::kInvalidArgument,
-                 "a stream without identity: Device::identify gives it");
   if (const Status alive = check_handle(stream); !alive.is_ok()) return alive;
-  StreamHeap* heap = nullptr;
-  // A dead stream's heap is reassigned only if no other thread holds the lock, because that one may
-  // be at work on the heap. Without reassigning there would be as many heaps as there ever were
-  // streams.
-  if (lock_.try_lock()) {
-    heap = cache_.heaps().get_or_make(stream, find_forgotten());
-    lock_.unlock();
-  } else {
-    heap = cache_.heaps().get_or_make(stream);
-  }
+  StreamHeap* heap = add_heap(stream);
   if (heap == nullptr) return kShortOfHostMemory;
   return heap;
 }
 
+Result<StreamHeap*> Reclaimer::make_user(const Stream& stream) noexcept {
+  const Status alive = check_handle(stream);
+  if (alive.code() == Code::kInvalidArgument) return alive;
+  StreamHeap* heap = add_heap(stream);
+  if (heap == nullptr) return kShortOfHostMemory;
+  if (!alive.is_ok()) cache_.uses().lose(*heap);
+  return heap;
+}
+
+StreamHeap* Reclaimer::add_heap(const Stream& stream) noexcept {
+  // A dead stream's heap is reassigned only if no other thread holds the lock, because that one may
+  // be at work on the heap. Without reassigning there would be as many heaps as there ever were
+  // streams.
+  if (!lock_.try_lock()) return cache_.heaps().get_or_make(stream);
+  StreamHeap* heap = cache_.heaps().get_or_make(stream, find_forgotten());
+  lock_.unlock();
+  return heap;
+}
+
 Status Reclaimer::check_handle(const Stream& stream) noexcept {
+  ASHLAR_REQUIRE(stream.id != StreamId{}, Code::kInvalidArgument,
+                 "a stream without identity: Device::identify gives it");
   const StreamId other = cache_.heaps().find_other_of_handle(stream);
   if (other == StreamId{}) return Status::ok();
   const Result<Stream> named = driver_.identify(stream.handle);
@@ -140,9 +154,7 @@ Status Reclaimer::check_handle(const Stream& stream) noexcept {
   // Not known now. Whom the handle names is asked again before an event is recorded on it.
   if (!named.is_ok() && !is_dead_handle) return Status::ok();
   if (is_dead_handle || named.value().id != other) {
-    StreamHeap* lost = cache_.heaps().find_settled(other);
-    // Its heap may have passed on to the stream that the handle names now.
-    if (lost != nullptr) cache_.uses().lose(*lost);
+    cache_.heaps().lose(other, cache_.uses().next_sequence());
   }
   ASHLAR_REQUIRE(named.is_ok() && named.value().id == stream.id, Code::kInvalidHandle,
                  "the stream was destroyed: its handle names another stream, or none");
@@ -150,27 +162,51 @@ Status Reclaimer::check_handle(const Stream& stream) noexcept {
 }
 
 StreamHeap* Reclaimer::find_forgotten() noexcept {
+  look_for_forgotten();
+  while (forgotten_count_ > 0) {
+    StreamHeap* const heap = forgotten_[--forgotten_count_];
+    const Guard guard(heap->lock);
+    if (heap->is_forgotten()) return heap;  // not if it serves another stream by now
+  }
+  return nullptr;
+}
+
+void Reclaimer::look_for_forgotten() noexcept {
   ++searches_;
-  StreamHeap* forgotten = nullptr;
   unsigned asks_left = shared_.is_capturing() ? 0 : kDeadAskedMax;
   // Goes on when it has found one: otherwise, while there are enough forgotten heaps, nobody would
   // ask for the memory of those that died since.
   for (unsigned looks = 0; looks < kHeapsLookedAtMax; ++looks) {
     StreamHeap* const heap = cache_.heaps().next_after(looked_at_);
-    if (heap == nullptr) return nullptr;
+    if (heap == nullptr) return;
     const bool is_alive = heap->life.is_alive();
-    if (!is_alive && !heap->life.is_finished() && heap->last_event.ask_again.is_due(searches_)) {
-      if (asks_left == 0) break;  // the next new stream asks from here on
+    if (!is_alive && is_unfinished(*heap) && heap->last_event.ask_again.is_due(searches_)) {
+      if (asks_left == 0) return;  // the next new stream asks from here on
       --asks_left;
-      epochs_.query(*heap);
-      if (!heap->life.is_finished()) heap->last_event.ask_again.postpone(searches_);
+      ask_dead(*heap);
     }
     looked_at_ = heap;
-    if (is_alive || forgotten != nullptr) continue;
+    if (is_alive || forgotten_count_ == forgotten_.size()) continue;
     const Guard guard(heap->lock);
-    if (heap->is_forgotten()) forgotten = heap;
+    if (heap->is_forgotten()) forgotten_[forgotten_count_++] = heap;
   }
-  return forgotten;
+}
+
+bool Reclaimer::is_unfinished(StreamHeap& heap) noexcept {
+  if (!heap.life.is_finished()) return true;
+  const Guard guard(heap.lock);
+  return !heap.uses.is_empty();
+}
+
+void Reclaimer::ask_dead(StreamHeap& heap) noexcept {
+  epochs_.query(heap);
+  // Nobody allocates on a dead stream: what other streams still did with its blocks is asked here.
+  UseTracker::retry_unrecorded(heap, kDeadPollsMax);
+  {
+    const Guard guard(heap.lock);
+    static_cast<void>(cache_.uses().poll(heap, kDeadPollsMax));
+  }
+  if (is_unfinished(heap)) heap.last_event.ask_again.postpone(searches_);
 }
 
 Status Reclaimer::retire(const Stream& stream) noexcept {
@@ -206,7 +242,7 @@ void Reclaimer::finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept {
     // A device that could not be synchronised keeps what its streams may still touch.
     if (use->stream->cache.is_settled()) heap.finish_use(use);
   };
-  for (UseNode* queue = nullptr; heap.uses.take_queues(&queue, 1) != 0;) {
+  for (UseNode* queue = nullptr; heap.uses.queues().take(&queue, 1) != 0;) {
     while (queue != nullptr) finish(std::exchange(queue, queue->next));
   }
   for (UseNode* list = heap.uses.take_unrecorded(kEverything); list != nullptr;) {

@@ -8,6 +8,8 @@
 // they have the lock; a retirement records its event (D6 permits it), and no dead stream is asked.
 #pragma once
 
+#include <array>
+
 #include <ashlar/cache/bounded_wait.h>
 #include <ashlar/cache/stream_reuse.h>
 
@@ -23,8 +25,9 @@ class Reclaimer {
             SegmentSupply& supply) noexcept;
 
   // Rungs of the ladder.
-  /// Another stream's memory, if the lock is free; asks little.
-  Address try_steal(StreamHeap& heap, const Request& request) noexcept ASHLAR_EXCLUDES(heap.lock);
+  /// Memory of the other streams in reach, if the lock is free; asks little.
+  Address try_steal(StreamHeap& heap, const Request& request, Reach reach) noexcept
+      ASHLAR_EXCLUDES(heap.lock);
   /// Everything without limits: a sweep, other streams' memory, idle segments given back, a wait
   /// without the lock, and again. kOutOfMemory when nothing is left; `*wait_ran_out` says whether
   /// the deadline came first.
@@ -39,6 +42,9 @@ class Reclaimer {
   /// host has no memory. May ask the device whom the handle names, and whether dead streams are
   /// done.
   Result<StreamHeap*> make_heap(const Stream& stream) noexcept;
+  /// The same for a stream that is named as the user of a live block. If it is dead it has a heap
+  /// all the same, as a lost stream: the block must not stay with its caller, and its work may run.
+  Result<StreamHeap*> make_user(const Stream& stream) noexcept;
   /// CachingAllocator::retire_stream.
   Status retire(const Stream& stream) noexcept ASHLAR_EXCLUDES(reclaiming);
 
@@ -62,9 +68,16 @@ class Reclaimer {
   /// Ok if no other alive stream has the stream's handle. If one has, the device says which of the
   /// two the handle names: the other one is dead.
   Status check_handle(const Stream& stream) noexcept;
-  /// A dead stream's heap that may serve another, or nullptr if none is among those looked at: a
-  /// few at a time, round and round.
+  /// A heap for a stream that has none; nullptr if the host has no memory.
+  StreamHeap* add_heap(const Stream& stream) noexcept;
+  /// A dead stream's heap that may serve another, or nullptr if none is known.
   StreamHeap* find_forgotten() noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Looks at a few heaps, round and round, and notes those that are forgotten.
+  void look_for_forgotten() noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Is work of the dead stream, or of others with its blocks, not known complete?
+  static bool is_unfinished(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock);
+  /// Asks for that work.
+  void ask_dead(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
   void finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept ASHLAR_REQUIRES(heap.lock);
 
   DeviceCache& cache_;
@@ -74,9 +87,13 @@ class Reclaimer {
   mutable ReclaimLock lock_;
   Epochs epochs_ ASHLAR_UNGUARDED;      ///< its members need the role `reclaiming`
   StreamReuse reuse_ ASHLAR_UNGUARDED;  ///< likewise
-  /// the heap that find_forgotten() looked at last
+  /// Found by look_for_forgotten() and not used yet: a stock for searches that pass a row of stuck
+  /// streams and find none. The same heap may be in it twice.
+  std::array<StreamHeap*, 32> forgotten_ ASHLAR_GUARDED_BY(reclaiming){};
+  unsigned forgotten_count_ ASHLAR_GUARDED_BY(reclaiming) = 0;
+  /// the heap that was looked at last
   StreamHeap* looked_at_ ASHLAR_GUARDED_BY(reclaiming) = nullptr;
-  /// calls of find_forgotten()
+  /// calls of look_for_forgotten()
   std::uint64_t searches_ ASHLAR_GUARDED_BY(reclaiming) = 0;
   std::atomic<std::uint64_t> waits_{0};
 };

@@ -63,8 +63,8 @@ bool StreamHeap::is_forgotten() const noexcept {
                        !life.is_capturing();
   bool is_empty = uses.is_empty();
   for (const PoolId which : kPoolIds) is_empty = is_empty && is_free_of_stream(which);
-  return is_over && is_empty && pins == 0 && !uses.is_in_hand() && !life.is_recording() &&
-         !life.has_references();
+  return is_over && is_empty && misses.under_way == 0 && !uses.is_in_hand() &&
+         !life.is_recording() && !life.has_references();
 }
 
 bool StreamHeap::is_free_of_stream(PoolId which) const noexcept {

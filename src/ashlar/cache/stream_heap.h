@@ -37,13 +37,19 @@ namespace ashlar::inline v0::cache {
 
 class DeviceCache;
 
+/// What a heap's misses leave behind.
+struct MissCounts {
+  unsigned under_way = 0;  ///< while there is one, the heap stays its stream's
+  unsigned steals = 0;     ///< since a miss of the heap last asked the driver for memory
+};
+
 /// The event that covers all work of a retired stream. Written under the reclaim lock before
 /// StreamLife::retire(); from then on constant, and read by whoever refers to the heap, until the
 /// heap serves another stream.
 struct LastEvent {
   EventSlot slot;
   std::uint64_t sequence = 0;  ///< of its recording on the device
-  AskAgain ask_again;          ///< under the reclaim lock
+  AskAgain<64> ask_again;      ///< by calls that look for forgotten heaps; under the reclaim lock
 };
 
 class StreamHeap {
@@ -152,8 +158,7 @@ class StreamHeap {
 
   alignas(64) mutable SpinLock lock;
   StreamLife life ASHLAR_UNGUARDED;  ///< atomics
-  /// allocations on their slow way: the heap stays this stream's meanwhile
-  unsigned pins ASHLAR_GUARDED_BY(lock) = 0;
+  MissCounts misses ASHLAR_GUARDED_BY(lock);
   HeapStats stats ASHLAR_GUARDED_BY(lock);
   EpochClock clock ASHLAR_GUARDED_BY(lock);
   PendingUses uses ASHLAR_GUARDED_BY(lock);

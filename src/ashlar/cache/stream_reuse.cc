@@ -9,24 +9,25 @@ namespace {
 constexpr unsigned kPollsPerHeap = 16;
 }  // namespace
 
-Address StreamReuse::steal(HeapList& heaps, StreamHeap& to, const Request& request,
+Address StreamReuse::steal(HeapList& heaps, StreamHeap& to, const Request& request, Reach reach,
                            unsigned refreshes_max) noexcept {
-  const Address address = find(heaps, to, request, refreshes_max);
+  const Address address = find(heaps, to, request, reach, refreshes_max);
   if (!address.is_null()) steals_.fetch_add(1, std::memory_order_relaxed);
   return address;
 }
 
-Address StreamReuse::find(HeapList& heaps, StreamHeap& to, const Request& request,
+Address StreamReuse::find(HeapList& heaps, StreamHeap& to, const Request& request, Reach reach,
                           unsigned refreshes_max) noexcept {
   for (StreamHeap& from : heaps) {
-    if (!is_in_reach(from, to)) continue;
+    if (!is_in_reach(from, to, reach)) continue;
     if (const Address address = steal_from(from, to, request); !address.is_null()) return address;
   }
-  if (const Address address = ask_and_steal(heaps, to, request, refreshes_max); !address.is_null())
+  if (const Address address = ask_and_steal(heaps, to, request, reach, refreshes_max);
+      !address.is_null())
     return address;
   if (config_.reuse != Reuse::kOrdered) return Address{};
   for (StreamHeap& from : heaps) {
-    if (&from == &to || !has_fit(from, request)) continue;
+    if (!is_in_reach(from, to, reach) || !has_fit(from, request)) continue;
     if (const Address address = steal_ordered(from, to, request); !address.is_null())
       return address;
   }
@@ -34,11 +35,11 @@ Address StreamReuse::find(HeapList& heaps, StreamHeap& to, const Request& reques
 }
 
 Address StreamReuse::ask_and_steal(HeapList& heaps, StreamHeap& to, const Request& request,
-                                   unsigned refreshes_max) noexcept {
+                                   Reach reach, unsigned refreshes_max) noexcept {
   StreamHeap* const begin = heaps.next_after(asked_);
   StreamHeap* from = begin;
   while (refreshes_max > 0) {
-    if (is_in_reach(*from, to) && may_have_fit(*from, request)) {
+    if (is_in_reach(*from, to, reach) && may_have_fit(*from, request)) {
       --refreshes_max;
       asked_ = from;
       {

@@ -12,6 +12,12 @@
 
 namespace ashlar::inline v0::cache {
 
+/// Whose memory a stream may take.
+enum class Reach : std::uint8_t {
+  kAll,   ///< with Reuse::kOwn likewise only dead streams'
+  kDead,  ///< that of dead streams only
+};
+
 class StreamReuse {
  public:
   StreamReuse(Driver& driver, const Config& config, UseTracker& uses, Epochs& epochs,
@@ -21,7 +27,7 @@ class StreamReuse {
   /// Serves the request from the memory of another heap of the list; the null address if none has
   /// any in reach. Asks at most `refreshes_max` heaps for the completion of their work, other ones
   /// at the next call. With Reuse::kOwn only a dead stream's memory is in reach.
-  Address steal(HeapList& heaps, StreamHeap& to, const Request& request,
+  Address steal(HeapList& heaps, StreamHeap& to, const Request& request, Reach reach,
                 unsigned refreshes_max) noexcept ASHLAR_REQUIRES(reclaiming)
       ASHLAR_EXCLUDES(to.lock);
 
@@ -29,16 +35,17 @@ class StreamReuse {
   void reset_steals() noexcept { steals_.store(0, std::memory_order_relaxed); }
 
  private:
-  Address find(HeapList& heaps, StreamHeap& to, const Request& request,
+  Address find(HeapList& heaps, StreamHeap& to, const Request& request, Reach reach,
                unsigned refreshes_max) noexcept ASHLAR_REQUIRES(reclaiming)
       ASHLAR_EXCLUDES(to.lock);
   /// Asks heaps that may have a fit, and takes it where the answer makes it free.
-  Address ask_and_steal(HeapList& heaps, StreamHeap& to, const Request& request,
+  Address ask_and_steal(HeapList& heaps, StreamHeap& to, const Request& request, Reach reach,
                         unsigned refreshes_max) noexcept ASHLAR_REQUIRES(reclaiming)
       ASHLAR_EXCLUDES(to.lock);
   /// May memory of `from` go to another stream?
-  bool is_in_reach(const StreamHeap& from, const StreamHeap& to) const noexcept {
-    return &from != &to && (config_.reuse != Reuse::kOwn || !from.life.is_alive());
+  bool is_in_reach(const StreamHeap& from, const StreamHeap& to, Reach reach) const noexcept {
+    const bool is_any = reach == Reach::kAll && config_.reuse != Reuse::kOwn;
+    return &from != &to && (is_any || !from.life.is_alive());
   }
   /// Has the heap a free block that fits, complete or not, or blocks that wait for uses?
   static bool may_have_fit(StreamHeap& heap, const Request& request) noexcept

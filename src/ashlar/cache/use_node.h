@@ -16,16 +16,25 @@ namespace ashlar::inline v0::cache {
 
 class StreamHeap;
 
+struct UseNode;
+
+/// What the head of a queue holds besides (use_queues.h).
+struct QueueLinks {
+  UseNode* last = nullptr;  ///< the queue's last node
+  UseNode* next = nullptr;  ///< the neighbours in the order in which queues are polled
+  UseNode* prev = nullptr;
+  UseNode* child[2] = {};  ///< in the tree over the queues' streams
+};
+
 struct UseNode {
   StreamHeap* stream = nullptr;  ///< whose completion is awaited (StreamHeap::refer)
   /// its event is recorded after the free; before, it holds what an earlier use left
   EventSlot slot;
   /// order of recording on the stream's device: the oldest goes first. 0: never tried
   std::uint64_t sequence = 0;
-  UseNode* sibling = nullptr;     ///< next use of the same block
-  UseNode* next = nullptr;        ///< next in the queue, the unrecorded list, or the spare list
-  UseNode* tail = nullptr;        ///< in a queue's head: its last node
-  UseNode* next_queue = nullptr;  ///< in a queue's head: the next stream's queue
+  UseNode* sibling = nullptr;  ///< next use of the same block
+  UseNode* next = nullptr;     ///< next in the queue, the unrecorded list, or the spare list
+  QueueLinks queue;
   block::BlockIndex block = block::kNoBlock;
   PoolId pool = PoolId::kLarge;  ///< the heap's pool that holds the block
   bool is_borrower = false;  ///< the stream the block was allocated on, if that is not the heap's

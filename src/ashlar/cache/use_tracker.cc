@@ -8,6 +8,8 @@ namespace ashlar::inline v0::cache {
 namespace {
 
 constexpr unsigned kQueuesPerPoll = 16;
+/// From this number of uses without an event on, a miss asks whether the whole device is done.
+constexpr std::uint64_t kUnrecordedMax = 32;
 
 /// Says that this thread may be recording on the stream's handle (Epochs::retire waits for it).
 class RecordingScope {
@@ -119,7 +121,7 @@ void UseTracker::settle(StreamHeap& heap, UseNode* list, Link link) noexcept {
     }
     const Guard guard(heap.lock);
     for (unsigned i = 0; i < n; ++i) {
-      if (recorded[i] == Recorded::kYes) heap.uses.enqueue(nodes[i]);
+      if (recorded[i] == Recorded::kYes) heap.uses.queues().add(nodes[i]);
       if (recorded[i] == Recorded::kDeferred) heap.uses.add_unrecorded(nodes[i]);
     }
     // Last, because a block's last finished use releases it, and its other uses must be filed by
@@ -152,6 +154,16 @@ void UseTracker::retry_unrecorded(StreamHeap& heap, std::uint64_t n) noexcept {
   settle(heap, list, Link::kNext);
 }
 
+void UseTracker::ask_for_unrecorded(StreamHeap& heap) noexcept {
+  UseTracker* theirs = nullptr;
+  {
+    const Guard guard(heap.lock);
+    if (heap.uses.unrecorded_count() < kUnrecordedMax) return;
+    theirs = &heap.uses.unrecorded()->stream->cache.uses();
+  }
+  static_cast<void>(theirs->synchronizer_.run(0));
+}
+
 Status UseTracker::poll(StreamHeap& heap, unsigned budget) noexcept {
   unsigned fruitless = 0;
   // is_capturing() is read under the heap's lock, and begin_in_hand() follows under the same lock.
@@ -160,7 +172,7 @@ Status UseTracker::poll(StreamHeap& heap, unsigned budget) noexcept {
   while (budget > 0 && !shared_.is_capturing()) {
     UseNode* queues[kQueuesPerPoll];
     bool done[kQueuesPerPoll] = {};
-    const unsigned n = heap.uses.take_queues(queues, std::min(budget, kQueuesPerPoll));
+    const unsigned n = heap.uses.queues().take(queues, std::min(budget, kQueuesPerPoll));
     if (n == 0) break;
     budget -= n;
     heap.uses.begin_in_hand();
@@ -178,15 +190,16 @@ Status UseTracker::poll(StreamHeap& heap, unsigned budget) noexcept {
     heap.uses.end_in_hand();
     for (unsigned i = 0; i < n; ++i) {
       UseNode* head = queues[i];
-      UseNode* rest = done[i] ? PendingUses::advance_queue(head) : head;
-      if (rest != nullptr) heap.uses.put_queue(rest);
+      UseNode* rest = done[i] ? UseQueues::advance(head) : head;
+      if (rest != nullptr) heap.uses.queues().put(rest);
       if (done[i]) heap.finish_use(head);
     }
     fruitless = finished == 0 ? fruitless + n : 0;
+    heap.uses.note_poll(finished != 0);
     // This device's loss ends the call (C26); another's, whose stream used a block of ours, only
     // ends that use.
     const Status health = driver_.health();
-    if (!health.is_ok() || fruitless >= heap.uses.queue_count()) return health;
+    if (!health.is_ok() || fruitless >= heap.uses.queues().count()) return health;
   }
   return Status::ok();
 }

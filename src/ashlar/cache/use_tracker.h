@@ -41,6 +41,9 @@ class UseTracker {
   /// complete; the others go behind the rest.
   static void retry_unrecorded(StreamHeap& heap, std::uint64_t n) noexcept
       ASHLAR_EXCLUDES(heap.lock);
+  /// If many uses have no event, asks without waiting whether all work of a device is done: of the
+  /// one whose stream has waited longest. They would pile up otherwise until memory runs out.
+  static void ask_for_unrecorded(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock);
   /// True if `user` belongs to another device and that device is lost: its work touches no memory
   /// any more (D8), so its uses of this device's blocks are over. If this device is lost, every
   /// call fails and nothing needs to come back.

@@ -1,0 +1,270 @@
+// Progress of the caching allocator over the simulated GPU: what is done comes back, waits end,
+// nothing grows with what has been (C20, C27, C29, C30).
+//
+// Imitates: streams that are stuck for good; streams that come and go; uses that no event tells of;
+// two streams that take each other's memory in turn; a thread that waits for memory while another
+// one, which would finish the work, calls the allocator first.
+// Does not prove: anything about real time. The figures are counts of device calls, stream records
+// and bytes.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include <ashlar/cache/caching_allocator.h>
+#include <ashlar/device/forwarding_device.h>
+
+#include "spec/gpu/sim_gpu.h"
+
+namespace ashlar {
+namespace {
+
+constexpr DeviceId kDevice{0};
+
+/// Counts questions about events; waits take real time and end without an answer while `is_stuck`.
+class WatchedDevice final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  std::atomic<bool> is_stuck{false};
+  std::atomic<unsigned> waiting{0};
+  std::atomic<std::uint64_t> calls{0};
+
+  Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept override {
+    if (!is_stuck) return ForwardingDevice::event_synchronize(event, timeout_ms);
+    ++waiting;
+    std::this_thread::sleep_for(std::chrono::milliseconds(timeout_ms));
+    return {Code::kNotReady, "stuck"};
+  }
+  std::uint64_t now_ns() const noexcept override {
+    return is_stuck ? Device::now_ns() : ForwardingDevice::now_ns();
+  }
+
+ private:
+  void on_answer(device::CallKind, Bytes, Code) noexcept override { ++calls; }
+};
+
+class LivenessTest : public ::testing::Test {
+ protected:
+  void make(Bytes capacity, const char* conf = "") {
+    allocator_.reset();  // before its device
+    spec::SimGpuOptions options;
+    options.capacities = {capacity};
+    gpu_ = std::make_unique<spec::SimGpu>(options);
+    device_ = std::make_unique<WatchedDevice>(gpu_->device(0));
+    device::Device* devices[] = {device_.get()};
+    std::string error;
+    allocator_ =
+        cache::CachingAllocator::create(devices, cache::parse_config(conf, &error).value()).value();
+    own_ = stream();
+  }
+  Stream stream() { return gpu_->create_stream(kDevice).value(); }
+  Address allocate(Bytes size, const Stream& on) {
+    return allocator_->allocate(size, on).value_or(Address{});
+  }
+  /// A stream that never finishes what it is given.
+  Stream stuck_stream() {
+    const Stream stuck = stream();
+    EXPECT_TRUE(gpu_->host_function(stuck, gpu_->new_flag()).is_ok());
+    return stuck;
+  }
+  void end(const Stream& stream) {
+    EXPECT_TRUE(allocator_->retire_stream(stream).is_ok());
+    EXPECT_TRUE(gpu_->destroy_stream(stream).is_ok());
+  }
+  /// A stream that is made, used in one of four ways, and ended; its work is done in the end.
+  void come_and_go(unsigned way) {
+    const Stream passing = stream();
+    const Address block = allocate(4_KiB, way == 0 ? own_ : passing);
+    if (way == 1) {
+      EXPECT_TRUE(allocator_->record_use(block, own_).is_ok());
+    }
+    if (way == 2) end(passing);  // before the free
+    EXPECT_TRUE((way == 2 ? allocator_->free(block) : allocator_->free(block, passing)).is_ok());
+    if (way != 2) end(passing);
+    static_cast<void>(gpu_->drain_all());
+  }
+  cache::DeviceStats stats() { return allocator_->stats(kDevice).value(); }
+  std::uint64_t reserved() { return stats().reserved_bytes[0].current; }
+
+  std::unique_ptr<spec::SimGpu> gpu_;
+  std::unique_ptr<WatchedDevice> device_;
+  std::unique_ptr<cache::CachingAllocator> allocator_;
+  Stream own_;
+};
+
+TEST_F(LivenessTest, StuckStreamsCostAHitHardlyAnything) {
+  make(Bytes{0});
+  constexpr unsigned kStuck = 500;
+  for (unsigned i = 0; i < kStuck; ++i)
+    ASSERT_TRUE(allocator_->free(allocate(512_B, own_), stuck_stream()).is_ok());
+  static_cast<void>(allocator_->free(allocate(4_KiB, own_)));
+  const std::uint64_t before = device_->calls;
+  constexpr unsigned kHits = 10'000;
+  for (unsigned i = 0; i < kHits; ++i) static_cast<void>(allocator_->free(allocate(4_KiB, own_)));
+  // Nine polls while the delay doubles, then one for every 256 hits; each asks 16 events.
+  EXPECT_LE(device_->calls - before, 16 * (9 + kHits / 256 + 1));
+}
+
+TEST_F(LivenessTest, WhatFinishesBehindStuckStreamsIsSeenByAMiss) {
+  make(42_MiB, "wait_ms:0");
+  for (unsigned i = 0; i < 40; ++i)
+    ASSERT_TRUE(allocator_->free(allocate(512_B, own_), stuck_stream()).is_ok());
+  const Stream other = stream();
+  const Address large = allocate(40_MiB, own_);
+  ASSERT_TRUE(gpu_->launch(other, spec::Touch{large, 40_MiB}).is_ok());
+  ASSERT_TRUE(allocator_->free(large, other).is_ok());
+  for (unsigned i = 0; i < 2000; ++i) static_cast<void>(allocator_->free(allocate(4_KiB, own_)));
+  gpu_->step(other, 10);
+  EXPECT_EQ(allocate(40_MiB, own_), large);
+}
+
+TEST_F(LivenessTest, RecordsOfStreamsAreBoundedByThoseThatAreAliveOrUnfinished) {
+  struct World {
+    const char* conf;
+    unsigned stuck;
+  };
+  // With reuse:ordered a stream that takes a stuck stream's memory waits for it, and is stuck too.
+  for (const World& world : {World{"", 16}, World{"reuse:own", 16}, World{"wait_ms:0", 16},
+                             World{"", 0}, World{"reuse:own", 0}, World{"reuse:ordered", 0}}) {
+    make(Bytes{0}, world.conf);
+    for (unsigned i = 0; i < world.stuck; ++i) {
+      const Stream stuck = stuck_stream();
+      ASSERT_TRUE(allocator_->free(allocate(4_KiB, stuck)).is_ok());
+      end(stuck);
+    }
+    cache::DeviceStats half_way;
+    constexpr unsigned kStreams = 2000;
+    for (unsigned i = 0; i < kStreams; ++i) {
+      come_and_go(i % 4);
+      if (i == kStreams / 2) half_way = stats();
+    }
+    EXPECT_LE(stats().streams, 8 * world.stuck + 16) << world.conf;
+    EXPECT_LE(stats().streams, half_way.streams + 8) << world.conf;
+    EXPECT_LE(reserved(), half_way.reserved_bytes[0].current + (8_MiB).count()) << world.conf;
+  }
+}
+
+TEST_F(LivenessTest, UsesWithoutAnEventDoNotPileUp) {
+  make(Bytes{0});
+  gpu_->act_as_thread(1);
+  const Stream elsewhere = gpu_->default_stream(kDevice, spec::kPerThreadStream);
+  gpu_->act_as_thread(2);
+  // Only thread 1 could record an event on its default stream.
+  for (unsigned i = 0; i < 4000; ++i)
+    ASSERT_TRUE(allocator_->free(allocate(256_KiB, own_), elsewhere).is_ok());
+  EXPECT_LE(reserved(), (20_MiB).count());
+}
+
+TEST_F(LivenessTest, TwoStreamsThatStealInTurnSettle) {
+  make(Bytes{0});
+  const Stream other = stream();
+  const Address live = allocate(2_MiB, own_);  // the rest of its segment is idle
+  std::uint64_t calls = 0;
+  std::uint64_t steals = 0;
+  for (unsigned round = 0; round < 100; ++round) {
+    if (round == 50) {
+      calls = device_->calls;
+      steals = stats().steals;
+    }
+    ASSERT_TRUE(allocator_->free(allocate(12_MiB, other)).is_ok());
+    ASSERT_TRUE(allocator_->free(allocate(1536_KiB, own_)).is_ok());
+    static_cast<void>(gpu_->drain_all());
+  }
+  EXPECT_EQ(device_->calls, calls) << "C20: device calls in a round that repeats";
+  EXPECT_EQ(stats().steals, steals);
+  EXPECT_TRUE(allocator_->free(live).is_ok());
+}
+
+/// One thread waits for memory for ever; `call` is made meanwhile, before the work is finished.
+template <class Call>
+void expect_returns(WatchedDevice& device, cache::CachingAllocator& allocator, const Stream& own,
+                    Call call) {
+  device.is_stuck = true;
+  std::thread waits([&] { static_cast<void>(allocator.allocate(50_MiB, own)); });
+  while (device.waiting == 0) std::this_thread::yield();
+  call();  // the suite's time limit ends a test that hangs
+  device.is_stuck = false;
+  waits.join();
+}
+
+TEST_F(LivenessTest, NobodyQueuesBehindAThreadThatWaitsForMemory) {
+  for (int what = 0; what < 3; ++what) {
+    make(64_MiB, "wait_ms:forever");
+    const Stream side = stream();
+    const Stream third = stream();
+    ASSERT_TRUE(allocator_->free(allocate(1_KiB, third)).is_ok());
+    const Address block = allocate(40_MiB, own_);
+    ASSERT_TRUE(gpu_->launch(side, spec::Touch{block, 40_MiB}).is_ok());
+    ASSERT_TRUE(allocator_->free(block, side).is_ok());
+    expect_returns(*device_, *allocator_, own_, [&] {
+      if (what == 0) {
+        EXPECT_TRUE(allocator_->retire_stream(third).is_ok());
+      }
+      if (what == 1) {
+        EXPECT_TRUE(allocator_->begin_capture(third).is_ok());
+        EXPECT_TRUE(allocator_->end_capture(third).is_ok());
+      }
+      if (what == 2) {
+        EXPECT_EQ(allocator_->trim(kDevice).code(), Code::kNotReady);
+      }
+      static_cast<void>(gpu_->drain_all());
+    });
+  }
+}
+
+TEST_F(LivenessTest, AWaitEndsAtItsDeadlineHoweverManyThreadsWait) {
+  make(64_MiB, "wait_ms:100");
+  const Stream side = stuck_stream();
+  ASSERT_TRUE(allocator_->free(allocate(40_MiB, own_), side).is_ok());
+  device_->is_stuck = true;
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 6; ++i)
+    threads.emplace_back([&] { static_cast<void>(allocator_->allocate(50_MiB, own_)); });
+  for (std::thread& thread : threads) thread.join();
+  const auto took = std::chrono::steady_clock::now() - begin;
+  // Six waits one after the other would take 600 ms.
+  EXPECT_LT(took, std::chrono::milliseconds(300));
+}
+
+/// A device whose synchronisation has no time limit, and takes its time.
+class SlowSynchronize final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Status synchronize() noexcept override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    return ForwardingDevice::synchronize();
+  }
+  Status synchronize_for(std::uint32_t) noexcept override {
+    return {Code::kUnsupported, "planted"};
+  }
+  std::uint64_t now_ns() const noexcept override { return Device::now_ns(); }
+};
+
+TEST(SynchronizerTest, ABlockingSynchronisationIsWaitedForNoLongerThanPermitted) {
+  spec::SimGpuOptions options;
+  options.capacities = {64_MiB};
+  spec::SimGpu gpu(options);
+  SlowSynchronize slow(gpu.device(0));
+  device::Device* devices[] = {&slow};
+  std::string error;
+  auto allocator =
+      cache::CachingAllocator::create(devices, cache::parse_config("wait_ms:20", &error).value())
+          .value();
+  const Stream own = gpu.create_stream(kDevice).value();
+  gpu.act_as_thread(1);
+  const Stream elsewhere = gpu.default_stream(kDevice, spec::kPerThreadStream);
+  gpu.act_as_thread(2);
+  ASSERT_TRUE(allocator->free(allocator->allocate(40_MiB, own).value(), elsewhere).is_ok());
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(allocator->allocate(50_MiB, own).code(), Code::kOutOfMemory);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(200));
+  // The synchronisation goes on; once it is over, its answer is used.
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  EXPECT_TRUE(allocator->allocate(50_MiB, own).is_ok());
+}
+
+}  // namespace
+}  // namespace ashlar
