@@ -27,6 +27,7 @@ class CallLedger {
     witness_->begin_call();
     undone_before_ = witness_->undone();
     timeouts_before_ = witness_->timeouts();
+    questions_before_ = witness_->questions();
     reserved_before_ = witness_->segment_bytes();
     began_ns_ = witness_->now_ns();
   }
@@ -50,6 +51,11 @@ class CallLedger {
   std::uint64_t segments_entered() const {
     return segments_granted() - (witness_->undone() - undone_before_);
   }
+  /// Calls that may have blocked: waits for an event or for the device.
+  std::uint64_t waits() const {
+    return calls(device::CallKind::kEventSynchronize) + calls(device::CallKind::kSynchronize) -
+           (witness_->questions() - questions_before_);
+  }
   bool any_timeout() const { return witness_->timeouts() != timeouts_before_; }
   /// Held from the device when the call began.
   std::uint64_t reserved_before() const { return reserved_before_; }
@@ -61,6 +67,7 @@ class CallLedger {
   DeviceWitness::Counts by_kind_before_{};
   DeviceWitness::Counts failed_before_{};
   std::uint64_t timeouts_before_ = 0;
+  std::uint64_t questions_before_ = 0;
   std::uint64_t undone_before_ = 0;
   std::uint64_t reserved_before_ = 0;
   std::uint64_t began_ns_ = 0;

@@ -125,7 +125,8 @@ void judge_ladder_counts(CacheState& state, JudgedDevice& device) {
   std::uint64_t waits = 0;
   for (const JudgedDevice& each : state.devices) {
     waits += each.ledger.witness().calls_of(device::CallKind::kEventSynchronize) +
-             each.ledger.witness().calls_of(device::CallKind::kSynchronize);
+             each.ledger.witness().calls_of(device::CallKind::kSynchronize) -
+             each.ledger.witness().questions();
   }
   if (stats.waits > waits || state.devices.size() == 1)
     expect_stat(state.verdict, "waits", stats.waits, waits);

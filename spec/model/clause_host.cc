@@ -42,11 +42,8 @@ void judge_host_refusal(CacheState& state, const JudgedDevice& device, std::uint
   // What was granted in the call goes back: there was no memory for its records.
   if (ledger.calls(device::CallKind::kSegmentFree) > ledger.segments_granted())
     state.verdict.report("C13", "memory went back to the device because the host had none");
-  if (ledger.calls(device::CallKind::kEventSynchronize) +
-          ledger.calls(device::CallKind::kSynchronize) !=
-      0) {
+  if (ledger.waits() != 0)
     state.verdict.report("C13", "a call that the host had no memory for waited for the device");
-  }
 }
 
 }  // namespace ashlar::spec

@@ -62,6 +62,7 @@ Status DeviceWitness::event_synchronize(EventHandle event, std::uint32_t timeout
 
 Status DeviceWitness::synchronize_for(std::uint32_t timeout_ms) noexcept {
   const Status done = ForwardingDevice::synchronize_for(timeout_ms);
+  questions_ += timeout_ms == 0;
   timeouts_ += done.code() == Code::kNotReady;
   return done;
 }

@@ -34,6 +34,8 @@ class DeviceWitness final : public device::ForwardingDevice {
   std::uint64_t failures_of(device::CallKind kind) const {
     return failures_[static_cast<unsigned>(kind)];
   }
+  /// Synchronisations that asked only, without a wait.
+  std::uint64_t questions() const { return questions_; }
   /// Waits that ended by their time limit.
   std::uint64_t timeouts() const { return timeouts_; }
   std::uint64_t calls_in_all() const { return calls_in_all_; }
@@ -89,6 +91,7 @@ class DeviceWitness final : public device::ForwardingDevice {
   std::uint64_t events_ = 0;
   std::uint64_t total_ = 0;
   device::MemoryInfo told_;
+  std::uint64_t questions_ = 0;
   std::uint64_t timeouts_ = 0;
   Code sticky_ = Code::kOk;
 };

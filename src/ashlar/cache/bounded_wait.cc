@@ -1,5 +1,6 @@
 #include <ashlar/cache/bounded_wait.h>
 
+#include <algorithm>
 #include <thread>
 
 #include <ashlar/cache/device_cache.h>
@@ -99,12 +100,13 @@ void BoundedWait::wait() noexcept {
     std::this_thread::yield();
     return;
   }
-  waits_.fetch_add(1, std::memory_order_relaxed);
+  const bool is_event = choice_.kind == Choice::Kind::kEvent;
   const std::uint32_t slice_ms = deadline_.slice_ms();
-  Driver& driver = choice_.tracker->driver();
-  const Status waited = choice_.kind == Choice::Kind::kEvent
-                            ? driver.event_synchronize(choice_.event, slice_ms)
-                            : choice_.tracker->synchronizer().run(deadline_.left_ms());
+  const std::uint32_t limit_ms = is_event ? std::max(1u, slice_ms) : deadline_.left_ms();
+  if (limit_ms != 0) waits_.fetch_add(1, std::memory_order_relaxed);
+  const Status waited = is_event
+                            ? choice_.tracker->driver().event_synchronize(choice_.event, limit_ms)
+                            : choice_.tracker->synchronizer().run(limit_ms);
   end_hold();
   if (waited.is_ok()) done_sequence_ = choice_.sequence;
   // A refusal takes no time: without a charge the next round would be refused at once again.
