@@ -47,8 +47,8 @@
 /// covers is then available to other streams only after a synchronisation of the whole device. The
 /// allocator learns of the end when the stream's handle is invalid or names another stream: before
 /// it calls a stream dead, it asks Device::identify whom the handle names. So a `Stream` kept from
-/// before, whose handle is another stream's by now, does that stream no harm: the call that names
-/// it is refused with kInvalidHandle.
+/// before, whose handle is another stream's by now, does that stream no harm: an allocation on it
+/// is refused with kInvalidHandle, and a block that is freed for it waits as for a lost stream.
 ///
 /// ### (d) Announce a capture
 /// It is announced before it begins, and its end after it has ended (C9):
@@ -140,7 +140,8 @@ class ASHLAR_API CachingAllocator {
   Status free(Address address) noexcept;
   /// record_use(address, stream) and free(address) in one call. Errors as free(address); if
   /// `stream` is new to the allocator, also kHostOutOfMemory if the host has no memory for its
-  /// heap, kInvalidArgument if its id is 0, and kInvalidHandle if its handle names another stream.
+  /// heap, and kInvalidArgument if its id is 0. If it is found destroyed, the block is free again
+  /// after a synchronisation of the device.
   Status free(Address address, const Stream& stream) noexcept;
   /// Records that work on `stream` uses the allocation at `address` too. After the free, its memory
   /// is available again only when that work is complete (C7). No effect for the stream that it was
@@ -166,11 +167,12 @@ class ASHLAR_API CachingAllocator {
   /// Announces that the capture of `stream` has ended. kNotFound if none was announced.
   Status end_capture(const Stream& stream) noexcept;
 
-  /// Returns every idle segment to the device. Waits for work that still uses one: until
-  /// Config::wait_ms after the call began, and at least for 2 ms, so that work that is done is
-  /// recognised whatever wait is permitted (C28). Where no event covers the work, it waits for the
-  /// whole device, for no longer. The device's first error if it refuses to take a segment back;
-  /// kNotReady if the time was too short; kBusy while a capture is announced, or once one is.
+  /// Returns every idle segment to the device. Waits for work that still uses one until
+  /// Config::wait_ms after the call began, but for at least 2 ms, so that work that is done is
+  /// recognised whatever wait is permitted (C28), and for at most 1 s. Where no event covers the
+  /// work, it waits for the whole device, for no longer. The device's first error if it refuses to
+  /// take a segment back; kNotReady if the time was too short; kBusy while a capture is announced,
+  /// or once one is.
   Status trim(DeviceId device) noexcept;
   /// Caps the bytes reserved on the device (row DEV-12). If more is reserved already, it stays, and
   /// the allocator does not grow until the reserved bytes are below the limit.

@@ -62,7 +62,7 @@ struct Config {
   /// how long, in milliseconds, an allocation that finds no free block may wait for work that still
   /// uses freed memory. It bounds the whole call from there on, by the device's clock: all waits
   /// together, with growth, callbacks and queueing between them (C30). 0 means no wait,
-  /// kWaitForever no limit. A trim waits as long, but at least 2 ms (wait_ms)
+  /// kWaitForever no limit. A trim waits as long, but at least 2 ms and at most 1 s (wait_ms)
   std::uint32_t wait_ms = 1000;
 };
 

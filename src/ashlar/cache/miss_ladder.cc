@@ -77,7 +77,7 @@ Result<Address> MissLadder::call_back(StreamHeap& heap, const Request& request) 
 
 Result<Address> MissLadder::steal(StreamHeap& heap, const Request& request) noexcept {
   if (shared_.is_capturing()) return Address{};
-  // A reclaim already under way serves others: rather than queue behind its waits, grow.
+  // Another thread may hold the reclaim lock: rather than queue for it, grow.
   unsigned steals = 0;
   {
     const Guard guard(heap.lock);
