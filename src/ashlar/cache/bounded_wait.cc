@@ -80,7 +80,7 @@ bool BoundedWait::choose() noexcept {
     return look_again;
   }
   // The event is done, as a wait found, but the sweep was refused that answer.
-  if (choice_.sequence == done_sequence_) deadline_.charge_ms(deadline_.slice_ms());
+  if (choice_.is_same_event(done_)) deadline_.charge_ms(deadline_.slice_ms());
   if (deadline_.left_ms() != 0) return true;
   // To ask whether all is done takes no time: once per call even where none is permitted.
   if (choice_.kind == Choice::Kind::kSynchronize && !has_asked_) return has_asked_ = true;
@@ -100,15 +100,17 @@ void BoundedWait::wait() noexcept {
     std::this_thread::yield();
     return;
   }
+  const BlockingCallScope scope(shared_);
+  if (!scope.is_permitted()) return;
   const bool is_event = choice_.kind == Choice::Kind::kEvent;
   const std::uint32_t slice_ms = deadline_.slice_ms();
-  const std::uint32_t limit_ms = is_event ? std::max(1u, slice_ms) : deadline_.left_ms();
+  const std::uint32_t limit_ms = is_event ? std::max(1u, slice_ms) : slice_ms;
   if (limit_ms != 0) waits_.fetch_add(1, std::memory_order_relaxed);
   const Status waited = is_event
                             ? choice_.tracker->driver().event_synchronize(choice_.event, limit_ms)
                             : choice_.tracker->synchronizer().run(limit_ms);
   end_hold();
-  if (waited.is_ok()) done_sequence_ = choice_.sequence;
+  if (is_event && waited.is_ok()) done_ = choice_;
   // A refusal takes no time: without a charge the next round would be refused at once again.
   if (!waited.is_ok() && waited.code() != Code::kNotReady) deadline_.charge_ms(slice_ms);
 }

@@ -54,6 +54,11 @@ class BoundedWait {
     UseTracker* tracker = nullptr;  ///< of the device that is asked
     EventHandle event;
     std::uint64_t sequence = ~std::uint64_t{0};  ///< of the event's recording
+
+    bool is_same_event(const Choice& other) const noexcept {
+      return kind == Kind::kEvent && other.kind == Kind::kEvent && tracker == other.tracker &&
+             sequence == other.sequence;
+    }
   };
 
   void begin_hold() noexcept;
@@ -71,8 +76,8 @@ class BoundedWait {
   Deadline& deadline_;
   std::atomic<std::uint64_t>& waits_;
   Choice choice_;
-  std::uint64_t done_sequence_ = 0;  ///< of the event whose wait ended well last
-  bool is_holding_ = false;          ///< counted among the event waiters
+  Choice done_;              ///< the event whose wait ended well last
+  bool is_holding_ = false;  ///< counted among the event waiters
   // As of note_unfinished():
   bool was_pending_ = false;  ///< was any use not complete,
   bool was_in_hand_ = false;  ///< or in the hands of another thread?

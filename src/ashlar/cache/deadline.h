@@ -30,8 +30,8 @@ class Deadline {
   }
   /// The length of the next wait: short, so that what other streams finish meanwhile is seen soon.
   std::uint32_t slice_ms() const noexcept {
-    if (is_endless()) return kEndlessSliceMs;
-    return std::min(left_ms(), std::max(1u, permitted_ms_ / kSlices));
+    if (is_endless()) return kSliceMaxMs;
+    return std::min({left_ms(), std::max(1u, permitted_ms_ / kSlices), kSliceMaxMs});
   }
   /// A wait was refused without taking its time: charges it all the same, so that refusals end.
   void charge_ms(std::uint32_t ms) noexcept {
@@ -43,7 +43,8 @@ class Deadline {
   static constexpr std::uint64_t kNsPerMs = 1'000'000;
   /// A bounded wait is spent in this many slices.
   static constexpr std::uint32_t kSlices = 16;
-  static constexpr std::uint32_t kEndlessSliceMs = 50;
+  /// What an announcement of a capture may have to wait for (DeviceCache::quiesce).
+  static constexpr std::uint32_t kSliceMaxMs = 10;
 
   const Driver& driver_;
   std::uint32_t permitted_ms_;

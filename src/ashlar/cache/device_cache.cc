@@ -86,6 +86,8 @@ Result<AllocationInfo> DeviceCache::info(const PageMap::Found& found, Address ad
 void DeviceCache::quiesce() noexcept {
   reclaimer_.lock().wait_for_holder();
   supply_.wait_for_growths();
+  while (shared_.blocking_calls.load() != 0) std::this_thread::yield();
+  uses_.synchronizer().let_enter();
   for (StreamHeap& heap : heaps_) {
     for (bool busy = true; busy;) {
       {

@@ -21,11 +21,30 @@ struct SharedState {
   PageMap pages;
   Driver* drivers = nullptr;  ///< of all devices: the driver's unloading is told to all at once
   std::atomic<unsigned> captures{0};  ///< streams that capture now, over all devices
+  /// waits and synchronisations that may be under way: an announcement of a capture lets them end
+  std::atomic<unsigned> blocking_calls{0};
   /// threads that may be waiting for an event that is not theirs: none is destroyed meanwhile
   std::atomic<unsigned> event_waiters{0};
   std::atomic<unsigned> observers_running{0};  ///< so that only then a thread-local is read (C24)
   std::vector<CachingAllocator::FreeMemoryCallback> callbacks;
   std::vector<CachingAllocator::OutOfMemoryObserver> observers;
+};
+
+/// Counts a wait or a synchronisation. It is raised before is_permitted() reads whether a capture is
+/// announced, and an announcement reads it after it is made: one of the two sees the other (C9).
+class BlockingCallScope {
+ public:
+  explicit BlockingCallScope(SharedState& shared) noexcept : shared_(shared) {
+    shared_.blocking_calls.fetch_add(1);
+  }
+  ~BlockingCallScope() { shared_.blocking_calls.fetch_sub(1); }
+  BlockingCallScope(const BlockingCallScope&) = delete;
+  BlockingCallScope& operator=(const BlockingCallScope&) = delete;
+
+  bool is_permitted() const noexcept { return shared_.captures.load() == 0; }
+
+ private:
+  SharedState& shared_;
 };
 
 }  // namespace ashlar::inline v0::cache

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
+#include <thread>
 
 namespace ashlar::inline v0::cache {
 
@@ -46,6 +46,17 @@ Status Synchronizer::run_on_thread(std::uint64_t sequence, std::uint32_t timeout
   return answer_;
 }
 
+void Synchronizer::let_enter() noexcept {
+  constexpr auto kEntered = std::chrono::milliseconds(10);
+  std::chrono::steady_clock::time_point until;
+  {
+    const MutexGuard guard(lock_);
+    if (thread_of_ == 0 || wanted_ <= answered_) return;
+    until = began_ + kEntered;
+  }
+  std::this_thread::sleep_until(until);
+}
+
 bool Synchronizer::start_thread() noexcept {
   if (thread_of_ != 0) return true;
   if (pthread_create(&thread_, nullptr, thread_main, this) != 0) return false;
@@ -66,8 +77,11 @@ void Synchronizer::serve() noexcept {
       while (!is_stopping_ && wanted_ <= answered_) changed_.wait(lock_);
       if (is_stopping_) return;
       asked = wanted_;
+      began_ = std::chrono::steady_clock::now();
     }
-    const Status done = driver_.synchronize();
+    // A capture forbids it (C9): whoever wants it asks again after the capture.
+    const Status done = captures_.load() == 0 ? driver_.synchronize()
+                                              : Status{Code::kNotReady, "a capture is underway"};
     if (done.is_ok()) publish(asked);
     const MutexGuard guard(lock_);
     answer_ = done;

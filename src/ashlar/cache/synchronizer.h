@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 #include <ashlar/base/mutex.h>
@@ -24,7 +25,9 @@ namespace ashlar::inline v0::cache {
 
 class Synchronizer {
  public:
-  explicit Synchronizer(Driver& driver) noexcept : driver_(driver) {}
+  /// `captures`: the number of captures announced.
+  Synchronizer(Driver& driver, const std::atomic<unsigned>& captures) noexcept
+      : driver_(driver), captures_(captures) {}
   ~Synchronizer();
   Synchronizer(const Synchronizer&) = delete;
   Synchronizer& operator=(const Synchronizer&) = delete;
@@ -39,8 +42,11 @@ class Synchronizer {
   }
   /// Synchronises for at most `timeout_ms`. Ok: all work enqueued before this call is covered.
   /// kNotReady: not known by then; a synchronisation goes on in the background where it can, so
-  /// that asking again finds out. Blocks; no lock may be held.
+  /// that asking again finds out. Blocks; no lock may be held. Not during a capture.
   Status run(std::uint32_t timeout_ms) noexcept ASHLAR_EXCLUDES(lock_);
+  /// After a capture was announced: returns when the thread's synchronisation, if one is under way,
+  /// has surely entered the driver. One that has may go on; it was called before the capture.
+  void let_enter() noexcept ASHLAR_EXCLUDES(lock_);
 
  private:
   void publish(std::uint64_t sequence) noexcept;
@@ -52,6 +58,7 @@ class Synchronizer {
   static void* thread_main(void* self) noexcept;
 
   Driver& driver_;
+  const std::atomic<unsigned>& captures_ ASHLAR_UNGUARDED;
   alignas(64) std::atomic<std::uint64_t> sequence_{1};  // written at every recorded event
   alignas(64) std::atomic<std::uint64_t> synced_{0};
 
@@ -59,6 +66,7 @@ class Synchronizer {
   Condition changed_ ASHLAR_UNGUARDED;  ///< locks by itself
   /// the newest sequence that somebody waits for
   std::uint64_t wanted_ ASHLAR_GUARDED_BY(lock_) = 0;
+  std::chrono::steady_clock::time_point began_ ASHLAR_GUARDED_BY(lock_);  ///< the thread's last
   /// up to where the thread has asked, whatever the answer
   std::uint64_t answered_ ASHLAR_GUARDED_BY(lock_) = 0;
   Status answer_ ASHLAR_GUARDED_BY(lock_);  ///< of the thread's last synchronisation

@@ -161,7 +161,8 @@ void UseTracker::ask_for_unrecorded(StreamHeap& heap) noexcept {
     if (heap.uses.unrecorded_count() < kUnrecordedMax) return;
     theirs = &heap.uses.unrecorded()->stream->cache.uses();
   }
-  static_cast<void>(theirs->synchronizer_.run(0));
+  const BlockingCallScope scope(shared_);
+  if (scope.is_permitted()) static_cast<void>(theirs->synchronizer_.run(0));
 }
 
 Status UseTracker::poll(StreamHeap& heap, unsigned budget) noexcept {

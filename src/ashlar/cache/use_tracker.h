@@ -24,11 +24,11 @@ namespace ashlar::inline v0::cache {
 
 class UseTracker {
  public:
-  UseTracker(Driver& driver, const SharedState& shared) noexcept
+  UseTracker(Driver& driver, SharedState& shared) noexcept
       : driver_(driver),
         shared_(shared),
         events_(driver, shared.event_waiters),
-        synchronizer_(driver) {}
+        synchronizer_(driver, shared.captures) {}
 
   // Of a heap of this device.
   /// Polls at most `budget` events, letting the lock go around the device calls. Returns this
@@ -43,7 +43,7 @@ class UseTracker {
       ASHLAR_EXCLUDES(heap.lock);
   /// If many uses have no event, asks without waiting whether all work of a device is done: of the
   /// one whose stream has waited longest. They would pile up otherwise until memory runs out.
-  static void ask_for_unrecorded(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock);
+  void ask_for_unrecorded(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock);
   /// True if `user` belongs to another device and that device is lost: its work touches no memory
   /// any more (D8), so its uses of this device's blocks are over. If this device is lost, every
   /// call fails and nothing needs to come back.
@@ -88,7 +88,7 @@ class UseTracker {
       ASHLAR_EXCLUDES(heap.lock);
 
   Driver& driver_;
-  const SharedState& shared_;
+  SharedState& shared_;
   EventPool events_;
   Synchronizer synchronizer_;
 };
