@@ -62,7 +62,7 @@ class Reclaimer {
   /// A dead stream's heap that may serve another, or nullptr if none is among those looked at: a
   /// few at a time, round and round.
   StreamHeap* find_forgotten() noexcept ASHLAR_REQUIRES(reclaiming);
-  void finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept ASHLAR_REQUIRES(heap.lock);
+  void finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept ASHLAR_EXCLUDES(heap.lock);
 
   DeviceCache& cache_;
   SharedState& shared_;
