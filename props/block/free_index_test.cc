@@ -18,6 +18,17 @@ namespace {
 
 using Sorted = std::set<std::pair<std::uint64_t, std::uint64_t>>;  // size, address
 
+/// next_fit() behind a place where there may be no block any more, as of a walk that goes on.
+void expect_next(const BlockPool& pool, const Sorted& sorted, std::uint64_t size,
+                 std::uint64_t address) {
+  const auto expected = sorted.upper_bound({size, address});
+  const BlockIndex next = pool.next_fit(Bytes{size}, Address{address});
+  ASSERT_EQ(next == kNoBlock, expected == sorted.end());
+  if (next == kNoBlock) return;
+  ASSERT_EQ(pool.size(next).count(), expected->first);
+  ASSERT_EQ(pool.address(next).value(), expected->second);
+}
+
 void expect_order(const BlockPool& pool, const Sorted& sorted) {
   ASSERT_STREQ(pool.validate(), nullptr);
   BlockIndex b = pool.best_fit(pool.granule(), Bytes::max());
@@ -26,6 +37,13 @@ void expect_order(const BlockPool& pool, const Sorted& sorted) {
     ASSERT_EQ(pool.size(b).count(), size);
     ASSERT_EQ(pool.address(b).value(), address);
     b = pool.next_fit(b);
+    const std::uint64_t granule = pool.granule().count();
+    expect_next(pool, sorted, size, address);
+    expect_next(pool, sorted, size, address - granule);
+    expect_next(pool, sorted, size, address + size / 2 / granule * granule);
+    expect_next(pool, sorted, size + granule, address);
+    expect_next(pool, sorted, size, 0);
+    expect_next(pool, sorted, size, ~std::uint64_t{0} - granule + 1);
   }
   EXPECT_EQ(b, kNoBlock);
   EXPECT_EQ(pool.largest_free().count(), sorted.empty() ? 0 : sorted.rbegin()->first);
@@ -294,6 +312,8 @@ TEST(FreeIndex, AgreesWithASortedSetUnderRandomInsertsAndRemovals) {
       if (fit != kNoBlock) {
         ASSERT_EQ(pool.address(fit).value(), expected->second);
       }
+      expect_next(pool, sorted, ask.count(),
+                  granule * dice.below(std::uint64_t{64} << (span_bits - 16)));
     }
     expect_order(pool, sorted);
   }

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -326,6 +327,69 @@ class Succession {
 TEST(CacheThreadsTest, StreamsComeAndGoWhileOthersAllocateAndNameTheDying) {
   Succession streams;
   streams.run();
+}
+
+/// Returns what is wrong with the snapshot's shape, or nullptr.
+const char* fault_of(const cache::Snapshot& snapshot) {
+  Address below;
+  for (const cache::SnapshotSegment& segment : snapshot.segments) {
+    if (segment.base < below) return "two segments overlap, or are not sorted";
+    Address at = segment.base;
+    for (std::uint32_t i = 0; i < segment.block_count; ++i) {
+      const cache::SnapshotBlock& block = snapshot.blocks[segment.block_first + i];
+      if (block.address != at) return "C3: two blocks of a segment overlap or leave a gap";
+      at = block.address + block.size;
+    }
+    below = segment.base + segment.size;
+    if (at != below) return "C3: a segment does not end with its last block";
+  }
+  return nullptr;
+}
+
+TEST(CacheThreadsTest, ASnapshotOfLongSegmentsHoldsTogetherWhileTheirBlocksComeAndGo) {
+  // C31: a segment of thousands of blocks is copied in slices. Between them the other thread splits
+  // and merges the blocks at which the copy goes on, and frees most of a segment at once.
+  device::HostDevice host(kDevice);
+  device::Device* devices[] = {&host};
+  auto allocator = cache::CachingAllocator::create(devices, cache::Config{}).value();
+  const Stream stream = host.create_stream().value();
+  std::vector<Address> kept;
+  std::vector<Address> others;
+  for (int i = 0; i < 4000; ++i)
+    (i % 100 == 0 ? kept : others).push_back(allocator->allocate(512_B, stream).value());
+  std::sort(kept.begin(), kept.end());
+  std::atomic<bool> is_over{false};
+  std::atomic<int> changes{0};
+  const auto change = [&](Address& block, Bytes size) {
+    if (!block.is_null() && !allocator->free(block).is_ok()) ADD_FAILURE();
+    block = size == 0_B ? Address{} : allocator->allocate(size, stream).value();
+    changes.fetch_add(1, std::memory_order_relaxed);
+  };
+  std::thread churn([&] {
+    std::mt19937 random(1);
+    for (std::size_t i = 0; !is_over.load(); ++i) {
+      const std::size_t round = i / others.size() % 4;  // two of any sizes, frees, and all again
+      if (round < 2)
+        change(others[random() % others.size()], Bytes{random() % 2 == 0 ? 0 : random() % 1024});
+      else change(others[i % others.size()], round == 2 ? 0_B : 512_B);
+    }
+  });
+  cache::Snapshot snapshot;
+  // Builds that validate the pool at every step change few blocks a second.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  while (changes.load() < 500 * kRounds && std::chrono::steady_clock::now() < end) {
+    EXPECT_TRUE(allocator->snapshot(kDevice, &snapshot).is_ok());
+    EXPECT_STREQ(fault_of(snapshot), nullptr);
+    std::size_t shown = 0;
+    for (const cache::SnapshotBlock& block : snapshot.blocks) {
+      if (block.state == BlockState::kLive &&
+          std::binary_search(kept.begin(), kept.end(), block.address))
+        ++shown;
+    }
+    EXPECT_EQ(shown, kept.size()) << "a block that is live all the time is not shown";
+  }
+  is_over.store(true);
+  churn.join();
 }
 
 TEST(CacheThreadsTest, AThreadsDefaultStreamIsItsOwnThoughTheHandleIsShared) {

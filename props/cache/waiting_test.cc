@@ -10,6 +10,7 @@
 #include <functional>
 #include <future>
 #include <thread>
+#include <vector>
 
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/device/forwarding_device.h>
@@ -246,6 +247,39 @@ TEST_F(CacheWaitingTest, ARetiredStreamOfAnotherDeviceIsWaitedForByItsLastEvent)
   EXPECT_EQ(allocate(own), block);
   EXPECT_FALSE(has_fault(spec::FaultKind::kDeadlock)) << "it waited for the whole device";
   gpu_->raise(flag);
+}
+
+/// Two streams of a device of `capacity` bytes. One has a segment: `unfinished` free blocks of 1 KiB
+/// whose work is not done, and a rest that nobody ever used. Is the other one's first block of 1 KiB
+/// from that segment?
+bool takes_the_rest(Bytes capacity, unsigned unfinished) {
+  spec::SimGpuOptions options;
+  options.capacities = {capacity};
+  spec::SimGpu gpu(options);
+  device::Device* devices[] = {&gpu.device()};
+  const auto allocator = cache::CachingAllocator::create(devices, cache::Config{}).value();
+  const Stream busy = gpu.create_stream(kFirst).value();
+  const Stream other = gpu.create_stream(kFirst).value();
+  std::vector<Address> blocks;
+  for (unsigned i = 0; i < 2 * unfinished; ++i)
+    blocks.push_back(allocator->allocate(1_KiB, busy).value());
+  const spec::HostFlag flag = gpu.new_flag();
+  EXPECT_TRUE(gpu.host_function(busy, flag).is_ok());
+  for (std::size_t i = 0; i < blocks.size(); i += 2)
+    EXPECT_TRUE(allocator->free(blocks[i]).is_ok());
+  const Address got = allocator->allocate(1_KiB, other).value_or(Address{});
+  EXPECT_FALSE(got.is_null());
+  gpu.raise(flag);
+  return got > blocks.front() && got < blocks.front() + 2_MiB;
+}
+
+TEST(CacheSlicesTest, AMissLooksAtASliceOfAnotherStreamsBlocksAndAReclaimAtAll) {
+  // C31: 10^5 free blocks whose work is not done cost a miss milliseconds, and the stream that has
+  // them, under its lock.
+  EXPECT_TRUE(takes_the_rest(4_MiB, 63)) << "the 64th best fit is within a miss's reach";
+  EXPECT_FALSE(takes_the_rest(4_MiB, 64)) << "a miss looks at 64 blocks, then grows";
+  EXPECT_TRUE(takes_the_rest(2_MiB, 64)) << "it cannot grow: a reclaim looks at all";
+  EXPECT_TRUE(takes_the_rest(2_MiB, 500));
 }
 
 }  // namespace

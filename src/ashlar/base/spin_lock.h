@@ -41,6 +41,17 @@ class ASHLAR_CAPABILITY("spin lock") SpinLock {
     count_held(-1);
     locked_.store(false, std::memory_order_release);
   }
+  /// Lets go of the lock, and takes it again once a thread that waits has had the time to take it:
+  /// between two slices of a long walk (C31). What the lock guards may have changed meanwhile.
+  void let_others_in() noexcept ASHLAR_REQUIRES(this) {
+    unlock();
+    give_way();
+    lock();
+  }
+  /// The time that a waiting thread needs to see that a lock is free.
+  static void give_way() noexcept {
+    for (unsigned i = 0; i < kSpinsBeforeYield; ++i) pause();
+  }
 
  private:
   static void count_held([[maybe_unused]] int change) noexcept {
@@ -54,13 +65,16 @@ class ASHLAR_CAPABILITY("spin lock") SpinLock {
   [[gnu::cold]] void wait() noexcept {
     for (unsigned spins = 0; locked_.load(std::memory_order_relaxed); ++spins) {
       if (spins < kSpinsBeforeYield) {
-#if defined(__x86_64__) || defined(__i386__)
-        __builtin_ia32_pause();
-#endif
+        pause();
       } else {
         std::this_thread::yield();
       }
     }
+  }
+  static void pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
   }
 
   static constexpr unsigned kSpinsBeforeYield = 64;

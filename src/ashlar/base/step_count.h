@@ -20,16 +20,17 @@
 
 namespace ashlar::inline v0 {
 
-/// The most steps between taking a lock and letting it go. The longest legal section is an
-/// allocation that makes every table of a pool grow at once, while its address map and its free
-/// index are being rearranged. Tables that move by copying are at most kPlainTableBytesMax long
+/// The most steps between taking a lock and letting it go. The longest legal section is a slice of a
+/// search through another stream's free blocks (stream_heap.h: kLooksPerHold of at most
+/// kFitStepsMax + 1 steps), which finds one at last, and whose allocation then makes every table of
+/// the pool grow at once, while its address map and its free index are being rearranged. Tables that move by copying are at most kPlainTableBytesMax long
 /// (growing_table.h): 1024 cache lines. At one number of records these are at most, of the block
 /// records' columns and the tree's branches and leaves, 5 x 1024 lines in all; the address map's
 /// cells are 1024 more, and as many lines of it are cleared. What else it does is less than 1000
 /// steps: the map's cells that are split with their chains, one leaf of the free index that moves
 /// with two paths for each of its records, a search, an insertion and a removal of at most
 /// kFitStepsMax nodes each.
-inline constexpr std::uint64_t kLockStepsMax = 8192;
+inline constexpr std::uint64_t kLockStepsMax = 12288;
 
 #if ASHLAR_ASSERTIONS
 /// The steps of this thread since it took its first spin lock.
@@ -43,8 +44,7 @@ inline void count_steps([[maybe_unused]] std::uint64_t steps) noexcept {
 #endif
 }
 
-/// Excuses the steps of its scope from C31: for validate(), and for walks that still run whole under
-/// a lock. Each of the latter is marked "to be removed".
+/// Excuses the steps of its scope from C31: for validate(), which tests alone call.
 class LongSectionScope {
  public:
   LongSectionScope() noexcept = default;

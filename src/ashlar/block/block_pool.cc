@@ -104,6 +104,12 @@ BlockIndex BlockPool::next_fit(BlockIndex block) const noexcept {
   return BlockIndex{index_.successor(records_, raw(block))};
 }
 
+BlockIndex BlockPool::next_fit(Bytes size, Address address) const noexcept {
+  ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0,
+                "block(5): next_fit behind a size that is not a positive multiple of the granule");
+  return BlockIndex{index_.first_behind(records_, size.count(), address.value())};
+}
+
 void BlockPool::defer(BlockIndex block) noexcept {
   check_state(block, BlockState::kLive);
   counts_.remove_block(BlockState::kLive, records_.size(raw(block)));

@@ -145,6 +145,10 @@ class BlockPool {
   /// The free block after `block` in (size, address) order, or kNoBlock.
   /// REQUIRES: `block` is free. Cost: as best_fit.
   BlockIndex next_fit(BlockIndex block) const noexcept;
+  /// The first free block behind that (size, address), whether or not there is a block there: so a
+  /// walk goes on after the pool has changed. REQUIRES: size is a positive multiple of the granule.
+  /// Cost: twice best_fit's.
+  BlockIndex next_fit(Bytes size, Address address) const noexcept;
   /// Makes a free block live. With `split`, a block larger than `size` is split: its front `size`
   /// bytes become the live block, the rest a free block with the same stamp. Returns the live
   /// block; kNoBlock if the host has no memory for a record (nothing changed).
@@ -196,6 +200,7 @@ class BlockPool {
  private:
   // Tests damage a pool through it, to see validate() report each invariant.
   friend struct PoolPeer;
+  friend class PoolWalk;
 
   void check_state(BlockIndex block, BlockState state) const noexcept;
   void check_in_use(BlockIndex block) const noexcept;

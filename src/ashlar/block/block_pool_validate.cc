@@ -77,7 +77,7 @@ const char* walk_segment(const BlockRecords& records, const SegmentRecord& segme
 }  // namespace
 
 const char* BlockPool::validate() const noexcept {
-  const LongSectionScope check;  // not the pool's work; stays
+  const LongSectionScope check;  // not the pool's work
   Recount recount;
   std::uint32_t segment_before = kNone;
   for (std::uint32_t s = segments_first_; s != kNone; s = segments_[s].next) {

@@ -71,7 +71,10 @@ class FitClasses {
   }
   /// The place of the first block behind that one in (size, address) order, which may lie outside
   /// the window.
-  Place place_behind(const Records& records, std::uint32_t index) const noexcept;
+  Place place_behind(const Records& records, std::uint32_t index) const noexcept {
+    return place_behind(records.size(index), records.address(index));
+  }
+  Place place_behind(std::uint64_t size, std::uint64_t address) const noexcept;
 
   /// True if every byte from `first` to `last` is in the window.
   bool contains(std::uint64_t first, std::uint64_t last) const {
@@ -115,6 +118,10 @@ class FitClasses {
 
   /// The first record at that place or behind it, or kNone; or kOthers.
   std::uint32_t lower_bound(const Trees& trees, Place place) const noexcept;
+  /// The first record behind that (size, address), of which there may be no record, or kNone; or
+  /// kOthers.
+  std::uint32_t first_behind(const Trees& trees, const Records& records, std::uint64_t size,
+                             std::uint64_t address) const noexcept;
   /// The last record, or kNone.
   std::uint32_t largest(const Trees& trees) const noexcept;
   /// A record of the first class that has one. REQUIRES: !is_empty().
@@ -183,10 +190,8 @@ inline std::uint32_t FitClasses::largest(const Trees& trees) const noexcept {
   return trees.largest(roots_[(group << kClassBits) | in_group]);
 }
 
-inline FitClasses::Place FitClasses::place_behind(const Records& records,
-                                                  std::uint32_t index) const noexcept {
-  const std::uint64_t size = records.size(index);
-  const std::uint64_t address = records.address(index);
+inline FitClasses::Place FitClasses::place_behind(std::uint64_t size,
+                                                  std::uint64_t address) const noexcept {
   if (address < window_base_) return place_of(size, 0);
   if (!contains(address, address)) return place_of(size + (std::uint64_t{1} << granule_bits_), 0);
   Place place = place_of(size, address - window_base_);

@@ -42,6 +42,36 @@ std::uint32_t FreeIndex::lower_bound_while_moving(const Records& records, std::u
   return first_with_latest(records, first_with_wide(records, found, place), size);
 }
 
+std::uint32_t FitClasses::first_behind(const Trees& trees, const Records& records,
+                                       std::uint64_t size, std::uint64_t address) const noexcept {
+  if (!contains(address, address)) return lower_bound(trees, place_behind(size, address));
+  // The place of a block that is gone may be that of another one now, which overlaps it and lies
+  // before it or behind it.
+  const std::uint32_t found = lower_bound(trees, place_of(size, address - window_base_));
+  if (found == kNone || found == kOthers || records.size(found) != size ||
+      records.address(found) > address) {
+    return found;
+  }
+  return lower_bound(trees, place_behind(records, found));
+}
+
+std::uint32_t FreeIndex::first_behind(const Records& records, std::uint64_t size,
+                                      std::uint64_t address) const noexcept {
+  const auto first_of = [&records](std::uint32_t a, std::uint32_t b) {
+    if (a == kNone || b == kNone) return a == kNone ? b : a;
+    return precedes(records, a, b) ? a : b;
+  };
+  std::uint32_t found = near_.first_behind(trees_, records, size, address);
+  if (move_ != Move::kSettled) {
+    if (found == FitClasses::kOthers) found = kNone;
+    found = first_of(found, wide_[0].first_behind(trees_, records, size, address));
+  }
+  const bool is_latest_behind =
+      latest_ != kNone && (records.size(latest_) > size ||
+                           (records.size(latest_) == size && records.address(latest_) > address));
+  return is_latest_behind ? first_of(found, latest_) : found;
+}
+
 /// If the classes that records move out of are empty: begins to move back, or settles.
 void FreeIndex::end_move() noexcept {
   const bool is_wide_empty = wide_ == nullptr || wide_[0].is_empty();

@@ -64,6 +64,10 @@ class FreeIndex {
   std::uint32_t lower_bound(const Records& records, std::uint64_t size) const noexcept;
   /// The next record in (size, address) order, or kNone. REQUIRES: `index` is in the index.
   std::uint32_t successor(const Records& records, std::uint32_t index) const noexcept;
+  /// The first record behind that (size, address), or kNone. A walk that is interrupted goes on with
+  /// it: the record that it looked at last may be gone.
+  std::uint32_t first_behind(const Records& records, std::uint64_t size,
+                             std::uint64_t address) const noexcept;
   /// The record with the largest (size, address), or kNone.
   std::uint32_t largest(const Records& records) const noexcept;
 

@@ -256,10 +256,12 @@ Status CachingAllocator::reset_accumulated_stats(DeviceId device) noexcept {
 Status CachingAllocator::snapshot(DeviceId device, Snapshot* out) const noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(device);
   if (!cache.is_ok()) return cache.status();
-  if (with_host_memory([&] { write_snapshot(*cache.value(), out); })) return Status::ok();
+  Status copied = kShortOfHostMemory;
+  static_cast<void>(with_host_memory([&] { copied = write_snapshot(*cache.value(), out); }));
+  if (copied.is_ok()) return copied;
   out->segments.clear();
   out->blocks.clear();
-  return kShortOfHostMemory;
+  return copied;
 }
 
 std::size_t CachingAllocator::device_count() const noexcept { return impl_->device_count; }

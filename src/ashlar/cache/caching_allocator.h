@@ -212,8 +212,9 @@ class ASHLAR_API CachingAllocator {
   /// zero.
   Status reset_accumulated_stats(DeviceId device) noexcept;
   /// Replaces `*out` by a snapshot of the device, reusing its memory. It shows one moment if no
-  /// other call runs; otherwise each stream's heap is shown at a moment of its own. With
-  /// kHostOutOfMemory `*out` is empty.
+  /// other call runs; snapshot.h says what it shows otherwise. Holds no lock for longer than it
+  /// takes to copy a hundred blocks. With kHostOutOfMemory, and with kBusy (other threads free
+  /// blocks faster than they are copied, all the time), `*out` is empty.
   Status snapshot(DeviceId device, Snapshot* out) const noexcept;
   /// The number of devices.
   std::size_t device_count() const noexcept;

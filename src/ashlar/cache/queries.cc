@@ -2,58 +2,26 @@
 
 #include <algorithm>
 
+#include <ashlar/cache/snapshot_copy.h>
+
 namespace ashlar::inline v0::cache {
 namespace {
 
-/// Field by field into its place: built elsewhere and copied, it would wait for its own stores
-/// (measured: a fifth of a snapshot).
-void show(const StreamHeap& heap, const block::BlockView& view, SnapshotBlock* out) noexcept {
-  out->address = view.address;
-  out->size = view.size;
-  out->requested = view.requested;
-  out->state = view.state;
-  out->stream = heap.stream.id;
-  out->other_uses = 0;
-  // A block that is neither live nor pending has no user's word.
-  for (const UseNode* use = StreamHeap::first_use(view.user); use != nullptr; use = use->sibling) {
-    if (use->is_borrower) {
-      out->stream = use->stream->stream.id;
-    } else {
-      ++out->other_uses;
-    }
-  }
-}
-
-void append_pool(const StreamHeap& heap, PoolId id, Snapshot* out) ASHLAR_REQUIRES(heap.lock) {
-  const LongSectionScope walk;  // to be removed: C31 (step_count.h)
-  const block::BlockPool& pool = heap.pool(id);
-  for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
-    const block::SegmentView view = pool.view(at);
-    const std::size_t first = out->blocks.size();
-    for (block::BlockIndex block = view.first; block != block::kNoBlock; block = pool.next(block)) {
-      out->blocks.emplace_back();
-      show(heap, pool.view(block), &out->blocks.back());
-    }
-    out->segments.push_back({view.base, view.size, heap.stream.id, record_of(view)->ordinal,
-                             static_cast<std::uint32_t>(first),
-                             static_cast<std::uint32_t>(out->blocks.size() - first), id});
-  }
-}
-
-/// The largest free block of the pool whose work is complete.
+/// The largest free block of the pool whose work is complete. Lets go of the lock between slices and
+/// takes it again.
 Bytes largest_complete(const StreamHeap& heap, PoolId id) noexcept ASHLAR_REQUIRES(heap.lock) {
-  const LongSectionScope walk;  // to be removed: C31 (step_count.h)
   const block::BlockPool& pool = heap.pool(id);
   Bytes largest;
-  for (auto block = pool.best_fit(pool.granule(), Bytes::max()); block != block::kNoBlock;
-       block = pool.next_fit(block)) {
-    if (heap.clock.is_complete(pool.view(block).stamp))
-      largest = std::max(largest, pool.size(block));
+  block::BlockIndex block = pool.best_fit(pool.granule(), Bytes::max());
+  for (unsigned looks = 1; block != block::kNoBlock; ++looks) {
+    if (heap.clock.is_complete(pool.view(block).stamp)) largest = pool.size(block);
+    block = next_fit(heap, id, block, looks);
   }
   return largest;
 }
 
-/// The largest free block of the heap that the stream may be given now.
+/// The largest free block of the heap that the stream may be given now. Lets go of the lock between
+/// slices and takes it again.
 Bytes reachable_in(DeviceCache& cache, const StreamHeap& heap, const Stream& stream) noexcept
     ASHLAR_REQUIRES(heap.lock) {
   const Reuse reuse = cache.config().reuse;
@@ -81,6 +49,17 @@ void add_held(const StreamHeap& heap, HeldMemory* held) noexcept ASHLAR_REQUIRES
     held->free_splits += Bytes{figures[static_cast<unsigned>(Figure::kSplitBytes)]};
     held->largest_free = std::max(held->largest_free, heap.pool(id).largest_free());
   }
+}
+
+/// Counts the heap's best fit, complete or not, as another stream's.
+void add_elsewhere(const StreamHeap& heap, const Request& request, OutOfMemory* account) noexcept
+    ASHLAR_REQUIRES(heap.lock) {
+  const block::BlockPool& pool = heap.pool(request.pool);
+  const block::BlockIndex fit = pool.best_fit(request.size, request.fit_end);
+  if (fit == block::kNoBlock) return;
+  const Bytes size = pool.size(fit);
+  const bool is_first = account->fits_elsewhere == Bytes{};
+  if (is_first || size < account->fits_elsewhere) account->fits_elsewhere = size;
 }
 
 }  // namespace
@@ -132,15 +111,9 @@ void write_account(DeviceCache& cache, const Stream& stream, const Request& requ
   for (StreamHeap& heap : cache.heaps()) {
     const Guard guard(heap.lock);
     add_held(heap, account);
+    if (heap.stream.id != stream.id) add_elsewhere(heap, request, account);
     account->largest_reachable =
         std::max(account->largest_reachable, reachable_in(cache, heap, stream));
-    if (heap.stream.id == stream.id) continue;
-    const block::BlockPool& pool = heap.pool(request.pool);
-    const block::BlockIndex fit = pool.best_fit(request.size, request.fit_end);
-    if (fit == block::kNoBlock) continue;
-    const Bytes size = pool.size(fit);
-    const bool is_first = account->fits_elsewhere == Bytes{};
-    if (is_first || size < account->fits_elsewhere) account->fits_elsewhere = size;
   }
   cache.ledger().write(account);
 }
@@ -154,15 +127,16 @@ Bytes largest_reachable(DeviceCache& cache, const Stream& stream) noexcept {
   return largest;
 }
 
-void write_snapshot(DeviceCache& cache, Snapshot* out) {
+Status write_snapshot(DeviceCache& cache, Snapshot* out) {
   out->segments.clear();
   out->blocks.clear();
-  for (StreamHeap& heap : cache.heaps()) {
-    const Guard guard(heap.lock);
-    for (const PoolId id : kPoolIds) append_pool(heap, id, out);
+  for (const StreamHeap& heap : cache.heaps()) {
+    for (const PoolId id : kPoolIds) {
+      if (const Status copied = PoolCopy(heap, id, out).run(); !copied.is_ok()) return copied;
+    }
   }
-  std::sort(out->segments.begin(), out->segments.end(),
-            [](const SnapshotSegment& a, const SnapshotSegment& b) { return a.base < b.base; });
+  sort_segments(out);
+  return Status::ok();
 }
 
 }  // namespace ashlar::inline v0::cache

@@ -21,6 +21,8 @@ constexpr unsigned kDeadPollsMax = 8;
 /// The least and the most time that a trim may wait.
 constexpr std::uint32_t kTrimWaitMinMs = 2;
 constexpr std::uint32_t kTrimWaitMaxMs = 1000;
+/// The maximum number of uses that are finished before the heap's lock is let go (C31): each may release a block.
+constexpr unsigned kFinishedPerHold = 8;
 }  // namespace
 
 Reclaimer::Reclaimer(DeviceCache& cache, SharedState& shared, Driver& driver, UseTracker& uses,
@@ -230,17 +232,18 @@ void Reclaimer::give_everything_back(bool is_settled) noexcept {
     // What could not be waited for is only asked; the rest stays with the device.
     if (!is_settled) epochs_.query(heap);
     heap.destroy_events();
-    const Guard guard(heap.lock);
     finish_uses_at_end(heap, is_settled);
   }
   if (driver_.health().is_ok()) supply_.release_all(cache_.heaps());
 }
 
 void Reclaimer::finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept {
-  const LongSectionScope walk;  // to be removed: C31 (step_count.h)
-  const auto finish = [&heap](UseNode* use) ASHLAR_REQUIRES(heap.lock) {
+  const Guard guard(heap.lock);
+  unsigned finished = 0;
+  const auto finish = [&heap, &finished](UseNode* use) ASHLAR_REQUIRES(heap.lock) {
     // A device that could not be synchronised keeps what its streams may still touch.
     if (use->stream->cache.is_settled()) heap.finish_use(use);
+    if (++finished % kFinishedPerHold == 0) heap.lock.let_others_in();
   };
   for (UseNode* queue = nullptr; heap.uses.queues().take(&queue, 1) != 0;) {
     while (queue != nullptr) finish(std::exchange(queue, queue->next));

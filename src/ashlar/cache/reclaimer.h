@@ -78,7 +78,7 @@ class Reclaimer {
   static bool is_unfinished(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock);
   /// Asks for that work.
   void ask_dead(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
-  void finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept ASHLAR_REQUIRES(heap.lock);
+  void finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept ASHLAR_EXCLUDES(heap.lock);
 
   DeviceCache& cache_;
   SharedState& shared_;

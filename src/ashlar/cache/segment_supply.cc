@@ -29,6 +29,15 @@ class GrowthScope {
 /// The maximum number of segments that one walk over a heap's segments lifts by their size.
 constexpr std::size_t kLargestMax = 32;
 
+/// The most segments that a walk looks at before it lets go of the heap's lock, where one that is
+/// lifted counts for several (C31). The segments stay where the walk is: without the role
+/// `reclaiming` nobody removes one, and new ones come in front of all others.
+constexpr unsigned kSegmentsPerHold = 64;
+constexpr unsigned kLiftCounts = 4;
+
+/// How often the smallest segment is looked for, if it is taken as soon as it is found.
+constexpr unsigned kTriesMax = 4;
+
 /// The order of segments by size; of equally large ones the older is the smaller.
 struct SizeRank {
   Bytes size;
@@ -44,15 +53,18 @@ bool may_go_back(const StreamHeap& heap, const block::BlockPool& pool,
   return pool.is_idle(at) && heap.clock.is_complete(pool.view(pool.view(at).first).stamp);
 }
 
-/// The heap's smallest segment of at least `size` bytes that may go back, or nullptr.
-DeviceSegment* smallest_idle(StreamHeap& heap, Bytes size) noexcept ASHLAR_REQUIRES(heap.lock) {
+/// The heap's smallest segment of at least `size` bytes that may go back, or nullptr. Lets go of the
+/// lock between slices and takes it again: the segment may not be idle any more.
+DeviceSegment* smallest_idle(StreamHeap& heap, Bytes size) noexcept
+    ASHLAR_REQUIRES(reclaiming, heap.lock) {
   DeviceSegment* best = nullptr;
+  unsigned looks = 0;
   for (const PoolId id : kPoolIds) {
     const block::BlockPool& pool = heap.pool(id);
     const std::optional<Bytes> from = checked_round_up(size, pool.granule());
     if (!from) return nullptr;
     for (auto block = pool.best_fit(*from, Bytes::max()); block != block::kNoBlock;
-         block = pool.next_fit(block)) {
+         block = next_fit(heap, id, block, ++looks)) {
       if (best != nullptr && pool.size(block) > best->size) break;
       if (!pool.is_whole(block) || !heap.clock.is_complete(pool.view(block).stamp)) continue;
       DeviceSegment* segment = record_of(pool.view(pool.segment(block)));
@@ -77,6 +89,42 @@ std::size_t insert_by_size(std::array<DeviceSegment*, kLargestMax>* kept, std::s
   std::move_backward(place, is_full ? last - 1 : last, is_full ? last : last + 1);
   *place = segment;
   return is_full ? count : count + 1;
+}
+
+/// May the segment that a walk found still go back?
+bool may_go_back(const StreamHeap& heap, const DeviceSegment* segment) noexcept
+    ASHLAR_REQUIRES(reclaiming, heap.lock) {
+  return may_go_back(heap, heap.pool(segment->pool),
+                     static_cast<block::SegmentIndex>(segment->index));
+}
+
+/// A walk over all segments of a heap.
+struct SegmentWalk {
+  std::size_t pool = 0;
+  block::SegmentIndex at = block::kNoSegment;
+  unsigned looks = 0;  ///< since it took the heap's lock
+};
+
+/// The next segment that may go back, or nullptr at the end. Lets go of the lock between slices and
+/// takes it again.
+DeviceSegment* next_idle(StreamHeap& heap, SegmentWalk* walk) noexcept
+    ASHLAR_REQUIRES(reclaiming, heap.lock) {
+  while (walk->pool < kPools) {
+    const block::BlockPool& pool = heap.pool(kPoolIds[walk->pool]);
+    if (walk->looks >= kSegmentsPerHold) {
+      heap.lock.let_others_in();
+      walk->looks = 0;
+    }
+    walk->looks += 1;
+    count_steps(1);
+    walk->at = walk->at == block::kNoSegment ? pool.first_segment() : pool.next(walk->at);
+    if (walk->at == block::kNoSegment) {
+      walk->pool += 1;
+    } else if (may_go_back(heap, pool, walk->at)) {
+      return record_of(pool.view(walk->at));
+    }
+  }
+  return nullptr;
 }
 
 /// Nobody finds the segment from now on; it is counted as in transfer (C18).
@@ -188,11 +236,15 @@ Address SegmentSupply::move(DeviceSegment* segment, StreamHeap& from, StreamHeap
 
 DeviceSegment* SegmentSupply::lift_smallest(StreamHeap& heap, Bytes size) noexcept {
   const Guard guard(heap.lock);
-  DeviceSegment* segment = smallest_idle(heap, size);
-  if (segment == nullptr) return nullptr;
-  lift(heap, segment);
-  segment->next = nullptr;
-  return segment;
+  for (unsigned tries = 0; tries < kTriesMax; ++tries) {
+    DeviceSegment* segment = smallest_idle(heap, size);
+    if (segment == nullptr) break;
+    if (!may_go_back(heap, segment)) continue;
+    lift(heap, segment);
+    segment->next = nullptr;
+    return segment;
+  }
+  return nullptr;
 }
 
 DeviceSegment* SegmentSupply::lift_smallest_of_others(HeapList& heaps, const StreamHeap& asking,
@@ -217,17 +269,16 @@ DeviceSegment* SegmentSupply::lift_largest(StreamHeap& heap, Bytes need, Bytes a
   const Guard guard(heap.lock);
   std::array<DeviceSegment*, kLargestMax> found{};
   std::size_t count = 0;
-  for (const PoolId id : kPoolIds) {
-    block::BlockPool& pool = heap.pool(id);
-    for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
-      if (!may_go_back(heap, pool, at) || pool.view(at).size < at_least) continue;
-      count = insert_by_size(&found, count, record_of(pool.view(at)));
-    }
+  SegmentWalk walk;
+  while (DeviceSegment* segment = next_idle(heap, &walk)) {
+    if (segment->size >= at_least) count = insert_by_size(&found, count, segment);
   }
+  heap.lock.let_others_in();
   DeviceSegment* first = nullptr;
   DeviceSegment** last = &first;
   Bytes sum;
   for (std::size_t i = 0; i < count && sum < need; ++i) {
+    if (!may_go_back(heap, found[i])) continue;  // taken meanwhile
     lift(heap, found[i]);
     sum += found[i]->size;
     *last = found[i];
@@ -240,15 +291,12 @@ DeviceSegment* SegmentSupply::lift_largest(StreamHeap& heap, Bytes need, Bytes a
 DeviceSegment* SegmentSupply::lift_all(StreamHeap& heap) noexcept {
   const Guard guard(heap.lock);
   DeviceSegment* lifted = nullptr;
-  for (const PoolId id : kPoolIds) {
-    block::BlockPool& pool = heap.pool(id);
-    for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
-      if (!may_go_back(heap, pool, at)) continue;
-      DeviceSegment* segment = record_of(pool.view(at));
-      lift(heap, segment);
-      segment->next = lifted;
-      lifted = segment;
-    }
+  SegmentWalk walk;
+  while (DeviceSegment* segment = next_idle(heap, &walk)) {
+    lift(heap, segment);
+    walk.looks += kLiftCounts;
+    segment->next = lifted;
+    lifted = segment;
   }
   return lifted;
 }

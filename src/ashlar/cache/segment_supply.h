@@ -61,19 +61,20 @@ class SegmentSupply {
   /// Lifts the smallest idle, complete segment of at least `size` bytes of the heap; nullptr if it
   /// has none.
   static DeviceSegment* lift_smallest(StreamHeap& heap, Bytes size) noexcept
-      ASHLAR_EXCLUDES(heap.lock);
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
   /// The same of the heap, other than `asking`, that has the smallest.
   static DeviceSegment* lift_smallest_of_others(HeapList& heaps, const StreamHeap& asking,
                                                 Bytes size) noexcept ASHLAR_REQUIRES(reclaiming);
   /// Lifts the heap's largest idle, complete segments of at least `at_least` bytes, a few at a
   /// time, until they are `need` bytes: a list by DeviceSegment::next, the largest first.
   static DeviceSegment* lift_largest(StreamHeap& heap, Bytes need, Bytes at_least) noexcept
-      ASHLAR_EXCLUDES(heap.lock);
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
   /// Lifts every idle, complete segment out of the heap's pools: a list by DeviceSegment::next.
-  static DeviceSegment* lift_all(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock);
+  static DeviceSegment* lift_all(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming)
+      ASHLAR_EXCLUDES(heap.lock);
   /// Gives back the largest first until `need` bytes are back; returns how many are.
   Bytes release_largest(StreamHeap& heap, Bytes need, Bytes at_least) noexcept
-      ASHLAR_EXCLUDES(heap.lock);
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
   /// Gives back a list of lifted segments; returns the bytes that are back.
   /// `*refused`, if not null, is the first error of the driver.
   Bytes give_back_all(DeviceSegment* list, Status* refused = nullptr) noexcept;

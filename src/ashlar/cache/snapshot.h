@@ -6,6 +6,13 @@
 // Invariants:
 //   (1) Segments are sorted by their base address. The blocks of one segment stand together, in
 //       address order, and tile the segment (C3).
+//   (2) No segment stands in it twice, and no two overlap.
+//
+// What it shows while other calls run. A segment with fewer than a hundred blocks is shown as it was
+// at one moment, each at a moment of its own during the call. A longer one is shown in parts: every
+// block as it was at some moment, so two neighbours may be shown free that never were free together.
+// A block that is live from the beginning of the call to its end is shown, and so is its segment;
+// a segment that changes heaps, comes or goes meanwhile may be left out.
 #pragma once
 
 #include <cstdint>

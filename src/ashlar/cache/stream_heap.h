@@ -37,6 +37,9 @@ namespace ashlar::inline v0::cache {
 
 class DeviceCache;
 
+/// The maximum number of free blocks that a walk looks at before it lets go of the heap's lock (C31).
+inline constexpr unsigned kLooksPerHold = 64;
+
 /// What a heap's misses leave behind.
 struct MissCounts {
   unsigned under_way = 0;  ///< while there is one, the heap stays its stream's
@@ -184,5 +187,19 @@ class StreamHeap {
   block::BlockPool small_ ASHLAR_GUARDED_BY(lock);
   block::BlockPool large_ ASHLAR_GUARDED_BY(lock);
 };
+
+/// The free block behind `block` in the order of its pool, for a walk that has looked at `looks`
+/// blocks so far: after every kLooksPerHold of them it lets go of the lock and takes it again. What
+/// changes meanwhile in front of the walk it sees, what changes behind it does not.
+inline block::BlockIndex next_fit(const StreamHeap& heap, PoolId id, block::BlockIndex block,
+                                  unsigned looks) noexcept ASHLAR_REQUIRES(heap.lock) {
+  const block::BlockPool& pool = heap.pool(id);
+  count_steps(1);
+  if (looks % kLooksPerHold != 0) return pool.next_fit(block);
+  const Bytes size = pool.size(block);
+  const Address address = pool.address(block);
+  heap.lock.let_others_in();
+  return pool.next_fit(size, address);
+}
 
 }  // namespace ashlar::inline v0::cache

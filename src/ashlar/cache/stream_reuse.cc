@@ -7,10 +7,13 @@ using block::BlockIndex;
 namespace {
 /// The maximum number of events of one heap that a miss on another stream polls.
 constexpr unsigned kPollsPerHeap = 16;
+/// looks_max_ of a reclaim.
+constexpr unsigned kNoLimit = ~0u;
 }  // namespace
 
 Address StreamReuse::steal(HeapList& heaps, StreamHeap& to, const Request& request, Reach reach,
                            unsigned refreshes_max) noexcept {
+  looks_max_ = refreshes_max == 0 ? kNoLimit : kLooksPerHold;
   const Address address = find(heaps, to, request, reach, refreshes_max);
   if (!address.is_null()) steals_.fetch_add(1, std::memory_order_relaxed);
   return address;
@@ -69,13 +72,14 @@ bool StreamReuse::has_fit(StreamHeap& heap, const Request& request) noexcept {
 
 BlockIndex StreamReuse::complete_fit(StreamHeap& from, const Request& request,
                                      std::uint64_t covers) noexcept {
-  const LongSectionScope walk;  // to be removed: C31 (step_count.h)
   const block::BlockPool& pool = from.pool(request.pool);
-  for (BlockIndex block = pool.best_fit(request.size, request.fit_end); block != block::kNoBlock;
-       block = pool.next_fit(block)) {
+  BlockIndex block = pool.best_fit(request.size, request.fit_end);
+  for (unsigned looks = 1; block != block::kNoBlock; ++looks) {
     const block::BlockView view = pool.view(block);
     if (view.size >= request.fit_end) break;
     if (view.stamp <= covers) return block;
+    if (looks == looks_max_) break;
+    block = next_fit(from, request.pool, block, looks);
   }
   return block::kNoBlock;
 }

@@ -27,6 +27,9 @@ class StreamReuse {
   /// Serves the request from the memory of another heap of the list; the null address if none has
   /// any in reach. Asks at most `refreshes_max` heaps for the completion of their work, other ones
   /// at the next call. With Reuse::kOwn only a dead stream's memory is in reach.
+  /// In each heap it looks at the kLooksPerHold best fits, so that a miss costs little; with
+  /// `refreshes_max` 0, in a reclaim, at all of them. So a reclaim finds a block whose work is
+  /// complete behind more smaller ones whose work is not.
   Address steal(HeapList& heaps, StreamHeap& to, const Request& request, Reach reach,
                 unsigned refreshes_max) noexcept ASHLAR_REQUIRES(reclaiming)
       ASHLAR_EXCLUDES(to.lock);
@@ -51,9 +54,11 @@ class StreamReuse {
   static bool may_have_fit(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_EXCLUDES(heap.lock);
   static bool has_fit(StreamHeap& heap, const Request& request) noexcept ASHLAR_EXCLUDES(heap.lock);
-  /// The best fit of the heap whose stamp is at most `covers`, or kNoBlock.
-  static block::BlockIndex complete_fit(StreamHeap& from, const Request& request,
-                                        std::uint64_t covers) noexcept ASHLAR_REQUIRES(from.lock);
+  /// The best fit of the heap whose stamp is at most `covers`, of the looks_max_ best ones, or
+  /// kNoBlock. Lets go of the lock between slices and takes it again.
+  block::BlockIndex complete_fit(StreamHeap& from, const Request& request,
+                                 std::uint64_t covers) noexcept
+      ASHLAR_REQUIRES(reclaiming, from.lock);
   Address steal_from(StreamHeap& from, StreamHeap& to, const Request& request) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(from.lock, to.lock);
   Address steal_ordered(StreamHeap& from, StreamHeap& to, const Request& request) noexcept
@@ -72,6 +77,8 @@ class StreamReuse {
   Epochs& epochs_;
   SegmentSupply& supply_;
   StreamHeap* asked_ ASHLAR_GUARDED_BY(reclaiming) = nullptr;  ///< the heap that was asked last
+  /// the most free blocks of one heap that the steal under way looks at
+  unsigned looks_max_ ASHLAR_GUARDED_BY(reclaiming) = kLooksPerHold;
   std::atomic<std::uint64_t> steals_{0};
 };
 
