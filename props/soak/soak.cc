@@ -66,7 +66,10 @@ WorldResult run_sequence(spec::Random& random) {
     options.walk_every = 1 + static_cast<std::uint32_t>(random.below(64));
     options.stats_every = 1 + static_cast<std::uint32_t>(random.below(16));
   }
-  if (random.one_in(3))
+  // With the default waits only: a trim that may not wait says on a slow machine that its own events
+  // are not done, which C28 reports.
+  if (random.one_in(3)) shape.has_conf = false;
+  if (!shape.has_conf)
     options.machine.entries_per_ms = 1 + static_cast<std::uint32_t>(random.below(4));
   const std::string how = "walk_every " + std::to_string(options.walk_every) + ", stats_every " +
                           std::to_string(options.stats_every) + ", entries_per_ms " +
