@@ -33,11 +33,11 @@ TEST(Churn, TheBooksStayBoundedWhereStreamsComeAndGo) {
     ASSERT_EQ(judge_rounds(churning_round(shape, seed), rounds_or(60), long_run_options()), "")
         << "seed " << seed;
   }
-  EXPECT_GT(worlds, 300u);
+  EXPECT_GE(worlds, 200u);
 }
 
 TEST(Churn, AndOverThousandsOfRounds) {
-  for (const std::uint64_t seed : {0u, 4u, 8u, 12u}) {
+  for (const std::uint64_t seed : {0u, 4u}) {
     const spec::OpFile round = churning_round(churn_shape_from(seed), seed + 1280);
     EXPECT_EQ(judge_rounds(round, rounds_or(600), long_run_options()), "") << "seed " << seed;
   }

@@ -27,7 +27,7 @@ ChurnShape churn_shape_from(std::uint64_t bits);
 /// Do the books stay bounded in such worlds today? In the others the allocator is known to keep
 /// records, events or pending blocks: it breaks C29.
 inline bool is_known_bounded(const ChurnShape& shape) {
-  return !shape.has_uses && !shape.has_late_frees && !shape.has_destroys &&
+  return !shape.has_uses && !shape.has_late_frees && !shape.has_captures && !shape.has_destroys &&
          !shape.has_split_limit && !shape.has_lenders;
 }
 
