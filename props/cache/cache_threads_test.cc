@@ -11,20 +11,19 @@
 // Does not prove: that every interleaving was seen.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include <ashlar/cache/caching_allocator.h>
-#include <ashlar/device/forwarding_device.h>
 #include <ashlar/device/host_device.h>
 
+#include "props/cache/thread_stress.h"
 #include "spec/gpu/sim_gpu.h"
 
 namespace ashlar {
@@ -44,189 +43,27 @@ constexpr int kRounds = 6000;
 
 constexpr DeviceId kDevice{0};
 
-/// A device that waits a while in the calls during which H4 and H41 happened.
-class LingeringDevice final : public device::ForwardingDevice {
- public:
-  explicit LingeringDevice(device::HostDevice& host) : ForwardingDevice(host) {}
+using props::Held;
+using props::is_signed;
+using props::LingeringDevice;
+using props::sign;
 
-  Result<Address> segment_alloc(Bytes size) noexcept override {
-    return linger(), ForwardingDevice::segment_alloc(size);
-  }
-  Status segment_free(Address base) noexcept override {
-    const Status status = ForwardingDevice::segment_free(base);
-    linger();  // the range may be somebody else's segment before the caller hears of it
-    return status;
-  }
-  Status event_record(EventHandle e, StreamHandle s) noexcept override {
-    return linger(), ForwardingDevice::event_record(e, s);
-  }
-
- private:
-  static void linger() noexcept {
-    for (int i = 0; i < 3; ++i) std::this_thread::yield();
-  }
-};
-
-struct Held {
-  Address address;
-  Bytes size;
-  std::uint64_t name;
-};
-
-/// Memory passed from thread to thread.
-class Exchange {
- public:
-  void put(const Held& held) {
-    const std::lock_guard lock(mutex_);
-    items_.push_back(held);
-  }
-  bool take(Held& held) {
-    const std::lock_guard lock(mutex_);
-    if (items_.empty()) return false;
-    held = items_.back();
-    items_.pop_back();
-    return true;
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<Held> items_;
-};
-
-/// Writes the owner's name at both ends; a second owner of either would overwrite it.
-void sign(const Held& held) {
-  std::memcpy(held.address.pointer(), &held.name, sizeof held.name);
-  auto* end = static_cast<char*>(held.address.pointer()) + held.size.count() - sizeof held.name;
-  std::memcpy(end, &held.name, sizeof held.name);
+std::string imbalance(Bytes capacity, std::vector<unsigned> stream_of_thread) {
+  props::Stress stress({capacity, std::move(stream_of_thread), 1, kRounds});
+  stress.run();
+  return stress.find_imbalance();
 }
-bool is_signed(const Held& held) {
-  std::uint64_t first = 0;
-  std::uint64_t last = 0;
-  std::memcpy(&first, held.address.pointer(), sizeof first);
-  std::memcpy(&last, static_cast<char*>(held.address.pointer()) + held.size.count() - sizeof last,
-              sizeof last);
-  return first == held.name && last == held.name;
-}
-
-class Stress {
- public:
-  Stress(Bytes capacity, std::vector<unsigned> stream_of_thread)
-      : host_(kDevice, capacity), device_(host_), stream_of_(std::move(stream_of_thread)) {
-    device::Device* devices[] = {&device_};
-    allocator_ = cache::CachingAllocator::create(devices, cache::Config{}).value();
-    for (int i = 0; i < 4; ++i) streams_.push_back(host_.create_stream().value());
-  }
-
-  void run() {
-    std::vector<std::thread> threads;
-    for (unsigned t = 0; t < stream_of_.size(); ++t) threads.emplace_back([this, t] { work(t); });
-    for (std::thread& thread : threads) thread.join();
-  }
-
-  void expect_balanced() {
-    EXPECT_EQ(overlaps_.load(), 0u) << "C2: two owners shared bytes";
-    EXPECT_EQ(surprises_.load(), 0u) << "an answer other than ok or out of memory";
-    Held held;
-    while (exchange_.take(held)) {
-      EXPECT_TRUE(is_signed(held));
-      EXPECT_TRUE(allocator_->free(held.address).is_ok());
-    }
-    EXPECT_EQ(allocator_->validate(), nullptr);
-    const cache::DeviceStats stats = allocator_->stats(kDevice).value();
-    EXPECT_EQ(stats.allocations[0].current, 0u);
-    EXPECT_EQ(stats.allocations[0].increased, allocated_.load());
-    EXPECT_EQ(stats.requested_bytes[0].increased, requested_.load());
-    EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
-    EXPECT_EQ(allocator_->stats(kDevice).value().reserved_bytes[0].current, 0u);
-    EXPECT_EQ(host_.ledger().segments, 0u);
-    allocator_.reset();
-    EXPECT_EQ(host_.ledger().events, 0u);
-  }
-
- private:
-  void work(unsigned thread) {
-    std::mt19937 random(thread * 7919 + 1);
-    std::vector<Held> mine;
-    cache::Snapshot snapshot;
-    for (int round = 0; round < kRounds; ++round) {
-      const auto dice = static_cast<unsigned>(random() % 100);
-      const Stream own = streams_[stream_of_[thread]];
-      const Stream other = streams_[random() % streams_.size()];
-      if (dice < 50) {
-        const Bytes size{random() % 8 == 0 ? 1 + random() % (24u << 20)
-                                           : 16 + random() % (1u << 20)};
-        allocate(mine, size, own, (std::uint64_t{thread} << 32) | static_cast<unsigned>(round));
-      } else if (dice < 60 && !mine.empty()) {
-        exchange_.put(mine.back());  // another thread will free it
-        mine.pop_back();
-      } else if (dice < 95) {
-        Held held;
-        if (random() % 3 == 0 && exchange_.take(held))
-          release(held, other, static_cast<unsigned>(random()));
-        else if (!mine.empty()) release_any(mine, random, other);
-      } else if (dice < 97) {
-        if (!allocator_->trim(kDevice).is_ok()) ++surprises_;
-      } else if (dice < 99) {
-        if (!allocator_->stats(kDevice).is_ok()) ++surprises_;
-      } else if (!allocator_->snapshot(kDevice, &snapshot).is_ok()) {
-        ++surprises_;
-      }
-    }
-    for (const Held& held : mine) release(held, streams_[0], 0);
-  }
-
-  void allocate(std::vector<Held>& mine, Bytes size, const Stream& stream, std::uint64_t name) {
-    const auto got = allocator_->allocate(std::max(size, 16_B), stream);
-    if (!got.is_ok()) {
-      if (got.code() != Code::kOutOfMemory) ++surprises_;
-      return;
-    }
-    allocated_ += 1;
-    requested_ += std::max(size, 16_B).count();
-    mine.push_back({got.value(), std::max(size, 16_B), name});
-    sign(mine.back());
-  }
-  void release_any(std::vector<Held>& mine, std::mt19937& random, const Stream& other) {
-    std::swap(mine[random() % mine.size()], mine.back());
-    release(mine.back(), other, static_cast<unsigned>(random()));
-    mine.pop_back();
-  }
-  void release(const Held& held, const Stream& other, unsigned dice) {
-    if (!is_signed(held)) ++overlaps_;
-    if (dice % 4 == 1 && !allocator_->record_use(held.address, other).is_ok()) ++surprises_;
-    const Status status =
-        dice % 4 == 2 ? allocator_->free(held.address, other) : allocator_->free(held.address);
-    if (!status.is_ok()) ++surprises_;
-  }
-
-  device::HostDevice host_;
-  LingeringDevice device_;
-  std::unique_ptr<cache::CachingAllocator> allocator_;
-  std::vector<Stream> streams_;
-  const std::vector<unsigned> stream_of_;
-  Exchange exchange_;
-  std::atomic<std::uint64_t> overlaps_{0};
-  std::atomic<std::uint64_t> surprises_{0};
-  std::atomic<std::uint64_t> allocated_{0};
-  std::atomic<std::uint64_t> requested_{0};
-};
 
 TEST(CacheThreadsTest, TwoThreadsOnTwoStreamsShareNothing) {
-  Stress stress(Bytes::max(), {0, 1});
-  stress.run();
-  stress.expect_balanced();
+  EXPECT_EQ(imbalance(Bytes::max(), {0, 1}), "");
 }
 
 TEST(CacheThreadsTest, TwoThreadsOnOneStreamShareItsHeap) {
-  Stress stress(Bytes::max(), {0, 0});
-  stress.run();
-  stress.expect_balanced();
+  EXPECT_EQ(imbalance(Bytes::max(), {0, 0}), "");
 }
 
 TEST(CacheThreadsTest, FourThreadsAtTheLimitReclaimFromEachOther) {
-  Stress stress(96_MiB, {0, 1, 2, 2});
-  stress.run();
-  stress.expect_balanced();
+  EXPECT_EQ(imbalance(96_MiB, {0, 1, 2, 2}), "");
 }
 
 /// Some threads make and end streams while others allocate and, by mistake, name streams that are

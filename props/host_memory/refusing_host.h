@@ -17,9 +17,11 @@ struct RefusingHost {
   bool has_pages = true;      ///< false: no addresses are reserved, as on a host without pages
   bool stays_empty = false;   ///< refuses all after that one too
   bool throws = false;        ///< the throwing operators count and refuse as well
+  bool is_off = false;        ///< neither counts nor refuses: for several threads
   std::uint64_t refused = 0;  ///< how many it has refused
   /// Counts one allocation; true if it is one to refuse.
   bool refuses() {
+    if (is_off) return false;
     const bool is_refused =
         ++allocations == fail_at || (stays_empty && fail_at != 0 && allocations > fail_at);
     refused += is_refused;

@@ -131,13 +131,36 @@ void CacheLockstep::diverge(std::string at) {
   result_.maps += gpu_->describe();
 }
 
+void CacheLockstep::quiesce() {
+  gpu_->heal();
+  model_->plan_failures(false);
+  world_->quiesce();
+}
+
+bool CacheLockstep::rest() {
+  if (gpu_ == nullptr && !is_over_) build();
+  if (is_over_) return false;
+  quiesce();
+  take_faults();
+  if (!model_->verdict().is_good()) {
+    result_.op_index = result_.ops + result_.skipped;
+    diverge("(a rest: captures ended, all work finished)");
+  }
+  return !is_over_;
+}
+
+void CacheLockstep::report(const char* clause, const std::string& text) {
+  if (is_over_) return;
+  model_->report(clause, text);
+  result_.op_index = result_.ops + result_.skipped;
+  diverge("(over all rounds)");
+}
+
 void CacheLockstep::settle() {
   // All as the ops left it.
   model_->judge_maps();
   if (model_->verdict().is_good()) model_->judge_structure();
-  gpu_->heal();
-  model_->plan_failures(false);
-  world_->quiesce();
+  quiesce();
   if (options_.defers_last_walks || options_.walk_every != 1) model_->defer_walks();
   free_all();
   if (!model_->verdict().is_good()) return;

@@ -63,6 +63,11 @@ class CacheLockstep {
 
   /// Runs one op; false after a divergence, and then nothing runs.
   bool step(const Op& op);
+  /// A quiet point: failures are healed, captures ended, all work finished. False after a
+  /// divergence.
+  bool rest();
+  /// The caller's own finding, by a clause's id: the divergence, unless there is one already.
+  void report(const char* clause, const std::string& text);
   /// Frees everything, drains, trims, destroys the subject and looks for leaks (C14). The last call.
   const LockstepResult& finish();
   /// A whole file: step each, then finish.
@@ -86,6 +91,7 @@ class CacheLockstep {
   void build();
   void diverge(std::string at);
   void take_faults();
+  void quiesce();
   void settle();
   void free_all();
   void trim_all();

@@ -54,6 +54,7 @@ void CacheModel::judge_free(std::uint64_t address, const Stream* stream, Status 
   JudgedCall call;
   if (is_gone_answer(state_, *device, got.code())) {
     call.fails = true;
+    call.is_broken_off = device->ledger.any_failure();  // the call may have learnt of the loss
     return end(*device, call);
   }
   if (stream != nullptr && is_host_refusal(state_, got.code())) {

@@ -23,7 +23,9 @@ std::uint64_t CacheRules::segment_size(std::uint64_t rounded) const {
   if (pool_of(rounded) == PoolId::kSmall) return config_.small_segment.count();
   if (rounded < config_.large_request_min.count()) return config_.large_segment.count();
   const std::uint64_t step = config_.segment_round.count();
-  return (rounded + step - 1) / step * step;
+  const std::uint64_t segment = (rounded + step - 1) / step * step;
+  // A block of max_split_size or more serves no request under it.
+  return rounded < max_split_size() && segment >= max_split_size() ? rounded : segment;
 }
 
 bool CacheRules::fits(std::uint64_t block, std::uint64_t rounded) const {

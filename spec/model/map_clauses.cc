@@ -84,9 +84,13 @@ bool judge_uses(const SnapshotSegment& segment, const SnapshotBlock& block, cons
   // own stream is none, since that stream's order stands for it.
   const std::uint64_t heap = segment.stream.value();
   const bool is_borrowed = heap != own.stream;
-  const auto in_order =
-      static_cast<std::size_t>(std::count(own.uses.begin(), own.uses.end(), heap));
-  const std::size_t least = own.is_pending ? 0 : own.uses.size() - in_order;
+  // Nor is a dead stream whose work is complete.
+  const auto is_needless = [heap, &rules](std::uint64_t user) {
+    return user == heap || (rules.streams != nullptr && rules.streams->is_dead(user));
+  };
+  const auto needless =
+      static_cast<std::size_t>(std::count_if(own.uses.begin(), own.uses.end(), is_needless));
+  const std::size_t least = own.is_pending ? 0 : own.uses.size() - needless;
   if (block.other_uses > own.uses.size() + is_borrowed || block.other_uses < least) {
     verdict->report("C7", place(segment, block), " counts ", block.other_uses, " uses of ",
                     own.uses.size(), " announced");

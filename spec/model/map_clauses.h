@@ -11,6 +11,7 @@
 #include "spec/model/device_witness.h"
 #include "spec/model/divergence.h"
 #include "spec/model/figure_table.h"
+#include "spec/model/stream_book.h"
 
 namespace ashlar::spec {
 
@@ -19,6 +20,8 @@ struct MapRules {
   std::uint64_t granule = 512;
   /// A stream was destroyed without a word: what waited for its work may wait for nothing known.
   bool any_lost_stream = false;
+  /// Which streams are dead: a live block may have dropped their uses. Null: none is.
+  const StreamBook* streams = nullptr;
 };
 
 /// C14: the segment is the one that the device gave out.

@@ -40,6 +40,9 @@ class StreamBook {
   bool is_retired(std::uint64_t stream) const { return is_among(retired_, stream); }
   /// The stream was retired while no event could be recorded.
   void retire_unmarked(std::uint64_t stream) { unmarked_.push_back(stream); }
+  bool is_dead(std::uint64_t stream) const {
+    return is_retired(stream) || is_last_work_unknown(stream);
+  }
   bool any_dead() const { return any_unknown() || !retired_.empty(); }
   /// Did the stream end so that no event tells of its last work?
   bool is_last_work_unknown(std::uint64_t stream) const {

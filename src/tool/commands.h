@@ -35,6 +35,7 @@ int run_traces(const TraceRunCommand& command);
 /// `ashlar check`.
 struct OpsCommand {
   std::vector<std::string> files;
+  std::uint32_t rounds = 0;  ///< 0: each file once, without judging rounds
 };
 int run_check(const OpsCommand& command);
 
@@ -42,6 +43,7 @@ int run_check(const OpsCommand& command);
 struct ReduceCommand {
   std::string file;
   std::string output;
+  std::uint32_t rounds = 0;
 };
 int run_reduce(const ReduceCommand& command);
 

@@ -75,6 +75,12 @@ void add_plan(CLI::App& app, ashlar::tool::PlanCommand& command) {
                   "write a picture of the packing as one self-contained HTML page");
 }
 
+void add_rounds(CLI::App& sub, std::uint32_t* rounds) {
+  sub.add_option("--rounds", *rounds,
+                 "run the file so often in one world, and judge what piles up (at least 30)")
+      ->check(CLI::Range(30u, 1'000'000u));
+}
+
 }  // namespace
 
 // NOLINTNEXTLINE(bugprone-exception-escape): std::bad_alloc, which ends the command.
@@ -93,6 +99,7 @@ int main(int argc, char** argv) {
   CLI::App* const check_sub =
       app.add_subcommand("check", "Run .ops files in lockstep with the model.");
   check_sub->add_option("FILE", check.files, ".ops files")->required();
+  add_rounds(*check_sub, &check.rounds);
 
   ashlar::tool::ReduceCommand reduce;
   CLI::App* const reduce_sub =
@@ -100,6 +107,8 @@ int main(int argc, char** argv) {
   reduce_sub->add_option("FILE", reduce.file, "a .ops file that fails")->required();
   reduce_sub->add_option("-o,--output", reduce.output,
                          "where the minimal file goes (default: stdout)");
+
+  add_rounds(*reduce_sub, &reduce.rounds);
 
   ashlar::tool::PlanCommand plan;
   add_plan(app, plan);

@@ -39,7 +39,7 @@ int run_check(const OpsCommand& command) {
   }
   bool passed = true;
   for (std::size_t i = 0; i < files.size(); ++i) {
-    const OpsOutcome outcome = run_ops(files[i]);
+    const OpsOutcome outcome = run_ops(files[i], command.rounds);
     if (outcome.passed()) {
       fmt::print("{}: ok, {} ops, {} skipped, {} answers judged\n", command.files[i], outcome.ops,
                  outcome.skipped, outcome.checks);
@@ -55,13 +55,14 @@ int run_check(const OpsCommand& command) {
 int run_reduce(const ReduceCommand& command) {
   const auto file = read_ops(command.file);
   if (!file) return kExitUnreadable;
-  const spec::Reduction reduction = spec::reduce_ops(
-      *file, [](const spec::OpFile& candidate) { return run_ops(candidate).clause; });
+  const spec::Reduction reduction = spec::reduce_ops(*file, [&](const spec::OpFile& candidate) {
+    return run_ops(candidate, command.rounds).clause;
+  });
   if (reduction.clause.empty()) {
     fmt::print(stderr, "{}: passes every check; there is nothing to reduce\n", command.file);
     return kExitFailed;
   }
-  const OpsOutcome outcome = run_ops(reduction.file);
+  const OpsOutcome outcome = run_ops(reduction.file, command.rounds);
   const std::string text =
       spec::print_ops(reduction.file) + fmt::format("# {}: {}\n", outcome.clause, outcome.text);
   std::string error;

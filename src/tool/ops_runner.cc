@@ -5,7 +5,7 @@
 #include "props/adapters/block_pool_subject.h"
 #include "props/adapters/caching_allocator_subject.h"
 #include "spec/gpu/rule_runner.h"
-#include "spec/lockstep/cache_lockstep.h"
+#include "spec/lockstep/cache_rounds.h"
 #include "spec/lockstep/pool_lockstep.h"
 
 namespace ashlar::tool {
@@ -15,17 +15,21 @@ std::uint32_t line_of(const spec::OpFile& file, std::uint64_t index) {
   return index < file.lines.size() ? file.lines[index] : 0;
 }
 
-OpsOutcome run_cache(const spec::OpFile& file) {
+OpsOutcome run_cache(const spec::OpFile& file, std::uint32_t rounds) {
   spec::CacheLockstep::Options options;
   options.factory = props::caching_allocator_factory();
-  const spec::LockstepResult result = spec::CacheLockstep::run(file, options);
+  const spec::LockstepResult result = rounds == 0 ? spec::CacheLockstep::run(file, options)
+                                                  : spec::run_rounds(file, rounds, options);
   OpsOutcome outcome;
   outcome.ops = result.ops;
   outcome.skipped = result.skipped;
   outcome.checks = result.checks;
   outcome.clause = result.divergence.clause;
   outcome.text = result.divergence.text;
-  outcome.line = line_of(file, result.op_index);
+  // In a later round the op is the same one of the file; what the rounds show has no line.
+  const bool has_line = rounds == 0 || result.op_index < std::uint64_t{rounds} * file.ops.size();
+  if (has_line && !file.ops.empty())
+    outcome.line = line_of(file, rounds == 0 ? result.op_index : result.op_index % file.ops.size());
   outcome.maps = result.maps;
   return outcome;
 }
@@ -67,13 +71,13 @@ OpsOutcome run_gpu(const spec::OpFile& file) {
 
 }  // namespace
 
-OpsOutcome run_ops(const spec::OpFile& file) {
+OpsOutcome run_ops(const spec::OpFile& file, std::uint32_t rounds) {
   switch (file.subject) {
     case spec::Subject::kPool: return run_pool(file);
     case spec::Subject::kGpu: return run_gpu(file);
     case spec::Subject::kCache: break;
   }
-  return run_cache(file);
+  return run_cache(file, rounds);
 }
 
 }  // namespace ashlar::tool

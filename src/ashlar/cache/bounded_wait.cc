@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include <ashlar/cache/device_cache.h>
 
@@ -43,7 +44,14 @@ UseTracker* BoundedWait::to_synchronize(StreamHeap& heap) noexcept {
   return is_unmarked && !heap.clock.is_all_complete() ? &heap.cache.uses() : nullptr;
 }
 
-BoundedWait::Choice BoundedWait::find_oldest() const noexcept {
+void BoundedWait::note_to_ask(UseTracker* tracker) noexcept {
+  for (UseTracker*& each : to_ask_) {
+    if (each == nullptr) each = tracker;
+    if (each == tracker) return;
+  }
+}
+
+BoundedWait::Choice BoundedWait::find_oldest() noexcept {
   Choice oldest;
   UseTracker* to_ask = nullptr;
   bool is_in_hand = false;
@@ -51,7 +59,9 @@ BoundedWait::Choice BoundedWait::find_oldest() const noexcept {
     const Guard guard(heap.lock);
     is_in_hand |= heap.uses.is_in_hand();
     oldest = oldest_of(heap, oldest);
-    if (to_ask == nullptr) to_ask = to_synchronize(heap);
+    UseTracker* const needed = to_synchronize(heap);
+    if (needed != nullptr) note_to_ask(needed);
+    if (to_ask == nullptr) to_ask = needed;
   }
   if (oldest.kind != Choice::Kind::kNothing) return oldest;
   if (is_in_hand) return {Choice::Kind::kOtherThread, nullptr, {}};
@@ -83,7 +93,7 @@ bool BoundedWait::choose() noexcept {
   if (choice_.is_same_event(done_)) deadline_.charge_ms(deadline_.slice_ms());
   if (deadline_.left_ms() != 0) return true;
   // To ask whether all is done takes no time: once per call even where none is permitted.
-  if (choice_.kind == Choice::Kind::kSynchronize && !has_asked_) return has_asked_ = true;
+  if (choice_.kind == Choice::Kind::kSynchronize && !has_asked_) return true;
   // The time is over, or there was none, and the search since then failed: stop. Once per call
   // there is an exception: if another thread held uses, the search could not see them.
   const bool is_held = was_in_hand_ || choice_.kind == Choice::Kind::kOtherThread;
@@ -102,6 +112,12 @@ void BoundedWait::wait() noexcept {
   }
   const BlockingCallScope scope(shared_);
   if (!scope.is_permitted()) return;
+  if (!std::exchange(has_asked_, true)) {
+    for (UseTracker* each : to_ask_) {
+      if (each != nullptr && each != choice_.tracker)
+        static_cast<void>(each->synchronizer().run(0));
+    }
+  }
   const bool is_event = choice_.kind == Choice::Kind::kEvent;
   const std::uint32_t slice_ms = deadline_.slice_ms();
   const std::uint32_t limit_ms = is_event ? std::max(1u, slice_ms) : slice_ms;

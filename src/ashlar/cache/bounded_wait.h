@@ -11,6 +11,7 @@
 // Thread safety: none; lives within one call.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -63,7 +64,8 @@ class BoundedWait {
 
   void begin_hold() noexcept;
   void end_hold() noexcept;
-  Choice find_oldest() const noexcept ASHLAR_REQUIRES(reclaiming);
+  Choice find_oldest() noexcept ASHLAR_REQUIRES(reclaiming);
+  void note_to_ask(UseTracker* tracker) noexcept;
   /// The older of `than` and what the heap's own work and its blocks' uses wait for.
   static Choice oldest_of(StreamHeap& heap, const Choice& than) noexcept
       ASHLAR_REQUIRES(reclaiming, heap.lock);
@@ -82,7 +84,10 @@ class BoundedWait {
   bool was_pending_ = false;  ///< was any use not complete,
   bool was_in_hand_ = false;  ///< or in the hands of another thread?
   bool has_looked_again_ = false;
-  bool has_asked_ = false;  ///< whether the device is done, without waiting for it
+  /// The devices whose synchronisation some work needs: each is asked once per call, without a
+  /// wait, so that one that is stuck hides nothing of the others.
+  std::array<UseTracker*, 8> to_ask_{};
+  bool has_asked_ = false;
   bool ran_out_ = false;
 };
 

@@ -109,12 +109,17 @@ Result<std::unique_ptr<CachingAllocator>> CachingAllocator::create(
 CachingAllocator::CachingAllocator(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 
 CachingAllocator::~CachingAllocator() {
-  if (impl_->is_forked()) return;
+  if (impl_->is_forked()) {
+    // Locks and conditions may be held by threads that the child does not have: all of it stays.
+    static_cast<void>(impl_.release());
+    return;
+  }
   // All devices' work first: a block of one may wait for a stream of another.
   bool unfinished = false;
   for (const auto& device : impl_->all()) unfinished |= device->has_unfinished();
   for (const auto& device : impl_->all()) device->settle(unfinished);
   for (const auto& device : impl_->all()) device->give_everything_back();
+  for (const auto& device : impl_->all()) device->uses().synchronizer().stop();
   for (const auto& device : impl_->all()) device->uses().events().clear();
 }
 

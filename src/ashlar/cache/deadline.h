@@ -36,7 +36,7 @@ class Deadline {
   /// A wait was refused without taking its time: charges it all the same, so that refusals end.
   void charge_ms(std::uint32_t ms) noexcept {
     end_ns_ -= std::min(end_ns_, ms * kNsPerMs);
-    if (is_endless()) permitted_ms_ = 0;
+    if (is_endless() && ++refusals_ == kSlices) permitted_ms_ = 0;
   }
 
  private:
@@ -47,6 +47,7 @@ class Deadline {
   static constexpr std::uint32_t kSliceMaxMs = 10;
 
   const Driver& driver_;
+  std::uint32_t refusals_ = 0;  ///< of an endless wait
   std::uint32_t permitted_ms_;
   std::uint64_t end_ns_;
 };

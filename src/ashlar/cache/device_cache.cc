@@ -31,6 +31,7 @@ Status DeviceCache::record_use(const PageMap::Found& found, Address address,
                          [&user](StreamHeap& heap, PoolId pool, BlockIndex block)
                              ASHLAR_RELEASE(heap.lock) {
                                Status noted;
+                               heap.drop_finished_uses(pool, block);
                                if (!heap.has_use(pool, block, user)) {
                                  if (heap.reserve_nodes(1)) {
                                    heap.add_use(pool, block, user);

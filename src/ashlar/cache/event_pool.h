@@ -52,6 +52,7 @@ class EventPool {
   /// Nobody waits for the slot's event any more: moves it to the pool, if that has room.
   void give(EventSlot& slot) noexcept {
     if (slot.pool == nullptr) return;
+    ASHLAR_ASSERT(slot.pool == this, "H7: an event of another device's pool");
     const Guard guard(lock_);
     if (count_ == pooled_.size()) return;
     pooled_[count_++] = slot.event;

@@ -16,7 +16,7 @@ constexpr unsigned kRetriesPerMiss = 16;
 /// After this number of steals a stream asks the driver for memory of its own before it steals
 /// again from a stream that is alive. Otherwise a stream whose need fits into another's idle memory
 /// would take it and give it back for ever, a miss and an event each time (C20).
-constexpr unsigned kStealsPerGrowth = 16;
+constexpr unsigned kStealsPerGrowth = 2;
 
 /// Neither served nor refused: the next rung is to be tried.
 bool is_open(const Result<Address>& found) noexcept {
@@ -81,21 +81,21 @@ Result<Address> MissLadder::steal(StreamHeap& heap, const Request& request) noex
   unsigned steals = 0;
   {
     const Guard guard(heap.lock);
-    steals = heap.misses.steals;
+    steals = heap.misses.steals[index_of(request.pool)];
   }
   const Reach reach = steals < kStealsPerGrowth ? Reach::kAll : Reach::kDead;
   const HostRefusals refusals;
   const Address address = cache_.reclaimer().try_steal(heap, request, reach);
   if (address.is_null()) return refusals.any() ? Result<Address>(kShortOfHostMemory) : address;
   const Guard guard(heap.lock);
-  ++heap.misses.steals;
+  ++heap.misses.steals[index_of(request.pool)];
   return address;
 }
 
 Result<Address> MissLadder::grow(StreamHeap& heap, const Request& request) noexcept {
   {
     const Guard guard(heap.lock);
-    heap.misses.steals = 0;
+    heap.misses.steals[index_of(request.pool)] = 0;
   }
   return cache_.supply().grow(heap, request);
 }

@@ -50,12 +50,13 @@ void PendingUses::add_unrecorded(UseNode* node) noexcept {
 
 UseNode* PendingUses::take_unrecorded(std::uint64_t n) noexcept {
   if (unrecorded_ == nullptr || n == 0) return nullptr;
-  UseNode* last = unrecorded_;
-  --unrecorded_count_;
-  for (; --n > 0 && last->next != nullptr; last = last->next) {
-    count_steps(1);
-    --unrecorded_count_;
+  if (n >= unrecorded_count_) {
+    unrecorded_count_ = 0;
+    return std::exchange(unrecorded_, nullptr);
   }
+  unrecorded_count_ -= n;
+  UseNode* last = unrecorded_;
+  for (; n > 1; --n, last = last->next) count_steps(1);
   UseNode* const taken = std::exchange(unrecorded_, last->next);
   last->next = nullptr;
   return taken;

@@ -131,7 +131,8 @@ Result<StreamHeap*> Reclaimer::make_user(const Stream& stream) noexcept {
   if (alive.code() == Code::kInvalidArgument) return alive;
   StreamHeap* heap = add_heap(stream);
   if (heap == nullptr) return kShortOfHostMemory;
-  if (!alive.is_ok()) cache_.uses().lose(*heap);
+  // By its identity: the heap may be another stream's by now.
+  if (!alive.is_ok()) cache_.heaps().lose(stream.id, cache_.uses().next_sequence());
   return heap;
 }
 
@@ -175,7 +176,8 @@ StreamHeap* Reclaimer::find_forgotten() noexcept {
 
 void Reclaimer::look_for_forgotten() noexcept {
   ++searches_;
-  unsigned asks_left = shared_.is_capturing() ? 0 : kDeadAskedMax;
+  const bool is_capturing = shared_.is_capturing();
+  unsigned asks_left = is_capturing ? 0 : kDeadAskedMax;
   // Goes on when it has found one: otherwise, while there are enough forgotten heaps, nobody would
   // ask for the memory of those that died since.
   for (unsigned looks = 0; looks < kHeapsLookedAtMax; ++looks) {
@@ -183,9 +185,9 @@ void Reclaimer::look_for_forgotten() noexcept {
     if (heap == nullptr) return;
     const bool is_alive = heap->life.is_alive();
     if (!is_alive && is_unfinished(*heap) && heap->last_event.ask_again.is_due(searches_)) {
-      if (asks_left == 0) return;  // the next new stream asks from here on
-      --asks_left;
-      ask_dead(*heap);
+      if (asks_left == 0 && !is_capturing) return;  // the next new stream asks from here on
+      if (asks_left > 0) ask_dead(*heap);
+      asks_left -= asks_left > 0;
     }
     looked_at_ = heap;
     if (is_alive || forgotten_count_ == forgotten_.size()) continue;
@@ -202,6 +204,11 @@ bool Reclaimer::is_unfinished(StreamHeap& heap) noexcept {
 
 void Reclaimer::ask_dead(StreamHeap& heap) noexcept {
   epochs_.query(heap);
+  if (heap.life.state() == StreamLife::State::kLost) {
+    const BlockingCallScope scope(shared_);
+    if (scope.is_permitted()) static_cast<void>(cache_.uses().synchronizer().run(0));
+    epochs_.query(heap);
+  }
   // Nobody allocates on a dead stream: what other streams still did with its blocks is asked here.
   UseTracker::retry_unrecorded(heap, kDeadPollsMax);
   {

@@ -39,11 +39,15 @@ inline PoolId pool_of(const Config& config, Bytes size) {
   return size <= config.small_request_max ? PoolId::kSmall : PoolId::kLarge;
 }
 
-/// Row DEV-2: the segment to ask the driver for. Nothing if rounding would wrap.
+/// Row DEV-2: the segment to ask the driver for. Nothing if rounding would wrap. A request under
+/// max_split_size gets a segment under it: its own free block would be too large for it otherwise
+/// (fit_end), and each repetition would take new memory.
 inline std::optional<Bytes> segment_size(const Config& config, Bytes size) {
   if (pool_of(config, size) == PoolId::kSmall) return config.small_segment;
   if (size < config.large_request_min) return config.large_segment;
-  return checked_round_up(size, config.segment_round);
+  const std::optional<Bytes> rounded = checked_round_up(size, config.segment_round);
+  const bool is_over = rounded && *rounded >= config.max_split_size;
+  return is_over && size < config.max_split_size ? size : rounded;
 }
 
 /// Row DEV-3: blocks of this size or more may not serve the request.

@@ -1,5 +1,6 @@
 #include <ashlar/cache/stream_heap.h>
 
+#include <ashlar/base/step_count.h>
 #include <ashlar/cache/device_cache.h>
 #include <ashlar/cache/stream_heap_inl.h>
 
@@ -46,6 +47,22 @@ bool StreamHeap::has_use(PoolId which, block::BlockIndex block,
     if (use->stream == &user) return true;
   }
   return false;
+}
+
+void StreamHeap::drop_finished_uses(PoolId which, block::BlockIndex block) noexcept {
+  block::BlockPool& in = pool(which);
+  UseNode* first = first_use(in.user(block));
+  for (UseNode** link = &first; *link != nullptr;) {
+    count_steps(1);
+    UseNode* const use = *link;
+    if (use->is_borrower || !use->stream->life.is_finished()) {
+      link = &use->sibling;
+      continue;
+    }
+    *link = use->sibling;
+    uses.give_spare(use);
+  }
+  in.set_user(block, as_word(first));
 }
 
 void StreamHeap::add_use(PoolId which, block::BlockIndex block, StreamHeap& user) noexcept {

@@ -17,6 +17,7 @@
 //       heap without its lock checks serves() under it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -43,7 +44,8 @@ inline constexpr unsigned kLooksPerHold = 64;
 /// What a heap's misses leave behind.
 struct MissCounts {
   unsigned under_way = 0;  ///< while there is one, the heap stays its stream's
-  unsigned steals = 0;     ///< since a miss of the heap last asked the driver for memory
+  /// by pool, since a miss on it last asked the driver for memory
+  std::array<unsigned, kPools> steals{};
 };
 
 /// The event that covers all work of a retired stream. Written under the reclaim lock before
@@ -109,6 +111,9 @@ class StreamHeap {
   /// what the heap hands out again is ordered behind its work (epochs; C6).
   bool has_use(PoolId which, block::BlockIndex block, const StreamHeap& user) const noexcept
       ASHLAR_REQUIRES(lock);
+  /// Drops the live block's uses by streams that are finished: a block that lives long would keep a
+  /// node, and the heap, of every stream that ever used it (C29).
+  void drop_finished_uses(PoolId which, block::BlockIndex block) noexcept ASHLAR_REQUIRES(lock);
   /// Notes a use of the block by the stream of `user`; a stream that is dead and forgotten uses
   /// nothing any more. REQUIRES: a spare node.
   void add_use(PoolId which, block::BlockIndex block, StreamHeap& user) noexcept

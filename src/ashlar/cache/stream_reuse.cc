@@ -7,6 +7,9 @@ using block::BlockIndex;
 namespace {
 /// The maximum number of events of one heap that a miss on another stream polls.
 constexpr unsigned kPollsPerHeap = 16;
+/// The same before each heap is searched: more than a loan adds, so that what was lent comes back
+/// though the heap's own stream never allocates.
+constexpr unsigned kPollsPerLoan = 4;
 /// looks_max_ of a reclaim.
 constexpr unsigned kNoLimit = ~0u;
 }  // namespace
@@ -23,6 +26,7 @@ Address StreamReuse::find(HeapList& heaps, StreamHeap& to, const Request& reques
                           unsigned refreshes_max) noexcept {
   for (StreamHeap& from : heaps) {
     if (!is_in_reach(from, to, reach)) continue;
+    poll_lender(from);
     if (const Address address = steal_from(from, to, request); !address.is_null()) return address;
   }
   if (const Address address = ask_and_steal(heaps, to, request, reach, refreshes_max);
@@ -57,6 +61,11 @@ Address StreamReuse::ask_and_steal(HeapList& heaps, StreamHeap& to, const Reques
     if (from == begin) break;
   }
   return Address{};
+}
+
+void StreamReuse::poll_lender(StreamHeap& from) noexcept {
+  const Guard guard(from.lock);
+  if (from.uses.is_poll_due()) static_cast<void>(uses_.poll(from, kPollsPerLoan));
 }
 
 bool StreamReuse::may_have_fit(StreamHeap& heap, const Request& request) noexcept {

@@ -50,6 +50,7 @@ class StreamReuse {
     const bool is_any = reach == Reach::kAll && config_.reuse != Reuse::kOwn;
     return &from != &to && (is_any || !from.life.is_alive());
   }
+  void poll_lender(StreamHeap& from) noexcept ASHLAR_EXCLUDES(from.lock);
   /// Has the heap a free block that fits, complete or not, or blocks that wait for uses?
   static bool may_have_fit(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_EXCLUDES(heap.lock);

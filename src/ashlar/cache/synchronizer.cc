@@ -1,21 +1,23 @@
 #include <ashlar/cache/synchronizer.h>
 
-#include <unistd.h>
+#include <csignal>
 
 #include <algorithm>
 #include <thread>
 
 namespace ashlar::inline v0::cache {
 
-// Not analysed: no other caller is left, and in a forked child the lock may be held for ever.
-Synchronizer::~Synchronizer() ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
-  if (thread_of_ == 0 || thread_of_ != getpid()) return;
+void Synchronizer::stop() noexcept {
+  pthread_t thread{};
   {
     const MutexGuard guard(lock_);
+    if (!has_thread_) return;
+    has_thread_ = false;
     is_stopping_ = true;
+    thread = thread_;
   }
   changed_.notify_all();
-  pthread_join(thread_, nullptr);
+  pthread_join(thread, nullptr);
 }
 
 Status Synchronizer::run(std::uint32_t timeout_ms) noexcept {
@@ -51,17 +53,22 @@ void Synchronizer::let_enter() noexcept {
   std::chrono::steady_clock::time_point until;
   {
     const MutexGuard guard(lock_);
-    if (thread_of_ == 0 || wanted_ <= answered_) return;
+    if (!has_thread_ || wanted_ <= answered_) return;
     until = began_ + kEntered;
   }
   std::this_thread::sleep_until(until);
 }
 
 bool Synchronizer::start_thread() noexcept {
-  if (thread_of_ != 0) return true;
-  if (pthread_create(&thread_, nullptr, thread_main, this) != 0) return false;
-  thread_of_ = getpid();
-  return true;
+  if (has_thread_) return true;
+  // The process's signals are handled on its own threads.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  has_thread_ = pthread_create(&thread_, nullptr, thread_main, this) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return has_thread_;
 }
 
 void* Synchronizer::thread_main(void* self) noexcept {

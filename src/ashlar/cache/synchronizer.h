@@ -12,7 +12,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <sys/types.h>
 
 #include <atomic>
 #include <chrono>
@@ -28,7 +27,7 @@ class Synchronizer {
   /// `captures`: the number of captures announced.
   Synchronizer(Driver& driver, const std::atomic<unsigned>& captures) noexcept
       : driver_(driver), captures_(captures) {}
-  ~Synchronizer();
+  ~Synchronizer() { stop(); }
   Synchronizer(const Synchronizer&) = delete;
   Synchronizer& operator=(const Synchronizer&) = delete;
 
@@ -44,6 +43,9 @@ class Synchronizer {
   /// kNotReady: not known by then; a synchronisation goes on in the background where it can, so
   /// that asking again finds out. Blocks; no lock may be held. Not during a capture.
   Status run(std::uint32_t timeout_ms) noexcept ASHLAR_EXCLUDES(lock_);
+  /// At the allocator's end, before any of its devices is destroyed: joins the thread. Waits for a
+  /// synchronisation that is under way.
+  void stop() noexcept ASHLAR_EXCLUDES(lock_);
   /// After a capture was announced: returns when the thread's synchronisation, if one is under way,
   /// has surely entered the driver. One that has may go on; it was called before the capture.
   void let_enter() noexcept ASHLAR_EXCLUDES(lock_);
@@ -71,8 +73,7 @@ class Synchronizer {
   std::uint64_t answered_ ASHLAR_GUARDED_BY(lock_) = 0;
   Status answer_ ASHLAR_GUARDED_BY(lock_);  ///< of the thread's last synchronisation
   bool is_stopping_ ASHLAR_GUARDED_BY(lock_) = false;
-  /// the process in which the thread runs; 0: no thread
-  pid_t thread_of_ ASHLAR_GUARDED_BY(lock_) = 0;
+  bool has_thread_ ASHLAR_GUARDED_BY(lock_) = false;
   pthread_t thread_ ASHLAR_GUARDED_BY(lock_){};
 };
 

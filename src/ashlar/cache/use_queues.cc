@@ -12,28 +12,12 @@ std::uint64_t hash_of(const StreamHeap* stream) noexcept {
   return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(stream)) * 0x9E3779B97F4A7C15u;
 }
 
-/// Merges two queues of one stream, by sequence.
+/// Makes one queue of two of one stream: the one whose head was recorded first goes first.
 UseNode* merge(UseNode* a, UseNode* b) noexcept {
-  if (b->queue.last->sequence < a->sequence) std::swap(a, b);
-  if (a->queue.last->sequence < b->sequence) {  // nearly always
-    a->queue.last->next = b;
-    a->queue.last = b->queue.last;
-    return a;
-  }
-  UseNode* const last =
-      a->queue.last->sequence < b->queue.last->sequence ? b->queue.last : a->queue.last;
-  UseNode* head = nullptr;
-  UseNode** link = &head;
-  while (a != nullptr && b != nullptr) {
-    count_steps(1);
-    UseNode*& older = a->sequence < b->sequence ? a : b;
-    *link = older;
-    link = &older->next;
-    older = older->next;
-  }
-  *link = a != nullptr ? a : b;
-  head->queue.last = last;
-  return head;
+  if (b->sequence < a->sequence) std::swap(a, b);
+  a->queue.last->next = b;
+  a->queue.last = b->queue.last;
+  return a;
 }
 
 }  // namespace

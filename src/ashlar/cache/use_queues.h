@@ -7,9 +7,9 @@
 //
 // Invariants:
 //   (1) there is at most one queue for each stream, and it holds nodes of that stream only;
-//   (2) a queue holds its nodes by their sequence, so a stuck stream delays only itself (heap(5),
-//       H8). The order is that of recording, but for two records that crossed on their way to the
-//       driver;
+//   (2) a stuck stream delays only itself (heap(5), H8). A queue holds its nodes in the order of
+//       recording, but for records that crossed on their way to the driver or here: a later event
+//       at the head says of the earlier ones behind it that they are done too;
 //   (3) the tree holds exactly the heads of the list.
 //
 // The tree is a digital search tree over the hashed streams: the bits of the hash choose the way
@@ -34,8 +34,7 @@ class UseQueues {
   /// Takes up to `n` queues from the front. Cost: O(n log queues).
   unsigned take(UseNode** out, unsigned n) noexcept;
   /// A queue comes back: behind the others (so that more stuck streams than one poll asks starve
-  /// nobody), or merged into the queue that its stream has by now. Cost: as add(); where two
-  /// records crossed, a walk over both queues.
+  /// nobody), or merged into the queue that its stream has by now. Cost: as add().
   void put(UseNode* head) noexcept;
   /// Drops a queue's head; returns the queue's new head, or nullptr when it is empty.
   static UseNode* advance(UseNode* head) noexcept;
@@ -53,8 +52,6 @@ class UseQueues {
       for (const UseNode* node = head; node != nullptr; node = node->next) {
         if (node->stream != head->stream) return "heap(5): a queue mixes streams";
         if (!is_pending(*node)) return "heap(4): a queued block is not pending";
-        if (node->next != nullptr && node->next->sequence < node->sequence)
-          return "heap(5): a queue is not in order";
         if (node->next == nullptr && head->queue.last != node)
           return "heap(5): a queue's tail is not its last";
       }

@@ -182,10 +182,10 @@ Status UseTracker::poll(StreamHeap& heap, unsigned budget) noexcept {
     for (unsigned i = 0; i < n; ++i) {
       UseTracker& theirs = queues[i]->stream->cache.uses();
       done[i] = theirs.ask(*queues[i]) || is_over(*queues[i]->stream);
-      if (done[i]) {
-        theirs.events_.give(queues[i]->slot);
-        ++finished;
-      }
+      if (!done[i]) continue;
+      // Without an event of its own the slot may hold what an earlier use left, of any device.
+      if (queues[i]->has_event) theirs.events_.give(queues[i]->slot);
+      ++finished;
     }
     heap.lock.lock();
     heap.uses.end_in_hand();

@@ -1,0 +1,47 @@
+// Rounds for worlds that run for long: the ops of one round, which run_rounds() repeats
+// (spec/lockstep/cache_rounds.h).
+//
+// Thread safety: pure functions. The same seed gives the same round everywhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "spec/lockstep/cache_lockstep.h"
+#include "spec/ops/op.h"
+
+namespace ashlar::props {
+
+/// What a churning round may contain beyond streams that come, allocate, free and retire.
+struct ChurnShape {
+  bool has_uses = false;        ///< memory of one stream is used by another
+  bool has_late_frees = false;  ///< memory of a retired stream is freed
+  bool has_two_devices = false;
+  bool has_captures = false;     ///< streams retired while another captures
+  bool has_destroys = false;     ///< streams destroyed without notice
+  bool has_split_limit = false;  ///< the configuration max_split_size_mb
+  bool has_lenders = false;      ///< reuse other than own: memory of streams that stay is lent
+};
+/// A shape from the bits of a number: 0 to 127 give every combination of the above.
+ChurnShape churn_shape_from(std::uint64_t bits);
+/// Do the books stay bounded in such worlds? A stream destroyed without notice is noticed only when
+/// its handle is used again, and a capture that never ends keeps everything unknown.
+inline bool is_known_bounded(const ChurnShape& shape) {
+  return !shape.has_destroys && !shape.has_captures;
+}
+
+/// Streams come and go in every round; with has_uses, some of them have no memory and are only named
+/// in uses. Beside them streams that stay repeat a step.
+spec::OpFile churning_round(const ChurnShape& shape, std::uint64_t seed);
+
+/// Streams that stay repeat a step that has to settle (spec::may_settle).
+spec::OpFile settling_round(const ChurnShape& shape, std::uint64_t seed);
+
+/// How a world is judged that runs for long: walks and statistics are sparse.
+spec::CacheLockstep::Options long_run_options();
+
+/// Runs the rounds. Empty, or a failure as `.ops`: the reduced round, and what broke as a comment.
+std::string judge_rounds(const spec::OpFile& round, std::uint32_t rounds,
+                         const spec::CacheLockstep::Options& options);
+
+}  // namespace ashlar::props

@@ -1,0 +1,62 @@
+// Rounds: a file of cache ops run again and again in one world, and a judge of what piles up.
+//
+// Purpose: a leak of one record or one block in a round breaks no clause of a single call. After
+// each round the world rests: failures are healed, captures ended, all work finished. Figures are
+// taken there, and judged over the rounds:
+//   C29  the figures of the last third exceed those of the second by no more than the slack;
+//   C20  a step of long-lived streams makes no driver memory call from its 11th round on.
+// Any file may be repeated: its set-up ops run once, an op whose name is already bound is skipped.
+// So what is live, alive or named is bounded by the file, and a reduced file is judged as before.
+// Thread safety: none.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "spec/lockstep/cache_lockstep.h"
+
+namespace ashlar::spec {
+
+/// What is judged of one device.
+enum class RoundFigure : std::uint8_t {
+  kStreams,   ///< records of streams (DeviceStats::streams)
+  kEvents,    ///< events held of the device
+  kPending,   ///< blocks freed and not known to be complete
+  kCalls,     ///< device calls of the round
+  kReserved,  ///< bytes held of the device
+};
+inline constexpr unsigned kRoundFigures = 5;
+
+/// The figures of one device, at the rest after one round.
+struct RoundFigures {
+  std::array<std::uint64_t, kRoundFigures> now{};
+  std::uint64_t memory_calls = 0;  ///< segment_alloc and segment_free, of the round
+  std::uint64_t ooms = 0;          ///< out-of-memories so far
+  bool is_gone = false;            ///< lost or torn down: nothing is judged from here on
+};
+
+/// C29: what is reported of these rounds of a device, or nothing. Fewer than kRoundsMin rounds are
+/// not judged.
+std::string grown_figure(const std::vector<RoundFigures>& rounds);
+inline constexpr std::size_t kRoundsMin = 30;
+inline constexpr std::uint32_t kConfirmation = 4;
+
+/// C20: likewise, of a file that may_settle().
+std::string unsettled_round(const std::vector<RoundFigures>& rounds);
+/// By this round a repeated step has settled, and in so many rounds it is seen to have.
+inline constexpr std::size_t kSettledAfter = 10;
+inline constexpr std::size_t kSettledRounds = 20;
+
+/// Does a step that repeats these ops have to settle? Its streams live on, the devices are
+/// unlimited and never fail, their answers do not depend on chance, and it gives no memory back by
+/// itself. Captures and callbacks are left out.
+bool may_settle(const OpFile& file);
+
+/// Runs the file that often, judges every call, and then the rounds. A rise is reported (C29) only
+/// if it shows again over kConfirmation times as many rounds: what settles slowly is none.
+LockstepResult run_rounds(const OpFile& file, std::uint32_t rounds,
+                          const CacheLockstep::Options& options);
+
+}  // namespace ashlar::spec
