@@ -33,6 +33,8 @@ struct PoolPeer {
   static std::uint32_t& class_bits(FreeIndex& index, unsigned group) {
     return index.near_.class_bits_[group];
   }
+  /// Which way records move between the windows; 0 when none do.
+  static unsigned move(const FreeIndex& index) { return static_cast<unsigned>(index.move_); }
   static std::uint64_t& group_bits(FreeIndex& index) { return index.near_.group_bits_; }
   using Trees = FreeIndex::Trees;
   using Leaf = Trees::Leaf;
