@@ -7,6 +7,8 @@
 // Does not prove: anything about real time. The figures are counts of device calls, stream records
 // and bytes.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -264,6 +266,33 @@ TEST(SynchronizerTest, ABlockingSynchronisationIsWaitedForNoLongerThanPermitted)
   // The synchronisation goes on; once it is over, its answer is used.
   std::this_thread::sleep_for(std::chrono::milliseconds(400));
   EXPECT_TRUE(allocator->allocate(50_MiB, own).is_ok());
+}
+
+TEST(SynchronizerTest, AForkedChildEndsThoughTheThreadIsTheParents) {
+  spec::SimGpuOptions options;
+  options.capacities = {64_MiB};
+  spec::SimGpu gpu(options);
+  SlowSynchronize slow(gpu.device(0));
+  device::Device* devices[] = {&slow};
+  std::string error;
+  auto allocator =
+      cache::CachingAllocator::create(devices, cache::parse_config("wait_ms:1", &error).value())
+          .value();
+  const Stream own = gpu.create_stream(kDevice).value();
+  gpu.act_as_thread(1);
+  const Stream elsewhere = gpu.default_stream(kDevice, spec::kPerThreadStream);
+  gpu.act_as_thread(2);
+  ASSERT_TRUE(allocator->free(allocator->allocate(40_MiB, own).value(), elsewhere).is_ok());
+  ASSERT_EQ(allocator->allocate(50_MiB, own).code(), Code::kOutOfMemory);  // the thread runs now
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // a child that waits for the thread is ended, and seen below
+    allocator.reset();
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 }  // namespace

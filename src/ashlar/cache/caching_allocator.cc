@@ -111,7 +111,7 @@ CachingAllocator::CachingAllocator(std::unique_ptr<Impl> impl) noexcept : impl_(
 CachingAllocator::~CachingAllocator() {
   if (impl_->is_forked()) {
     // Locks and conditions may be held by threads that the child does not have: all of it stays.
-    static_cast<void>(impl_.release());
+    [[maybe_unused]] const Impl* const left = impl_.release();
     return;
   }
   // All devices' work first: a block of one may wait for a stream of another.

@@ -80,7 +80,7 @@ bool StreamReuse::has_fit(StreamHeap& heap, const Request& request) noexcept {
 }
 
 BlockIndex StreamReuse::complete_fit(StreamHeap& from, const Request& request,
-                                     std::uint64_t covers) noexcept {
+                                     std::uint64_t covers) const noexcept {
   const block::BlockPool& pool = from.pool(request.pool);
   BlockIndex block = pool.best_fit(request.size, request.fit_end);
   for (unsigned looks = 1; block != block::kNoBlock; ++looks) {

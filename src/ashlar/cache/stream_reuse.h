@@ -58,7 +58,7 @@ class StreamReuse {
   /// The best fit of the heap whose stamp is at most `covers`, of the looks_max_ best ones, or
   /// kNoBlock. Lets go of the lock between slices and takes it again.
   block::BlockIndex complete_fit(StreamHeap& from, const Request& request,
-                                 std::uint64_t covers) noexcept
+                                 std::uint64_t covers) const noexcept
       ASHLAR_REQUIRES(reclaiming, from.lock);
   Address steal_from(StreamHeap& from, StreamHeap& to, const Request& request) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(from.lock, to.lock);
