@@ -31,8 +31,8 @@ namespace {
 #if ASHLAR_EXHAUSTIVE_FULL
 constexpr unsigned kFullDepth = 6;
 constexpr unsigned kDedupDepth = 9;
-constexpr std::uint64_t kSequences = 1'205'819;
-constexpr std::uint64_t kTransitions = 6'160'989;
+constexpr std::uint64_t kSequences = 1'205'815;
+constexpr std::uint64_t kTransitions = 6'461'973;
 #else
 constexpr unsigned kFullDepth = 4;
 constexpr unsigned kDedupDepth = 4;
