@@ -58,6 +58,7 @@ struct ASHLAR_API OutOfMemory : HeldMemory {
 
   /// Works out `advice` from the other fields.
   void advise() noexcept;
+  /// True if the account gives that advice.
   bool advises(Advice what) const noexcept {
     return (advice >> static_cast<unsigned>(what) & 1) != 0;
   }
