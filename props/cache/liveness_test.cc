@@ -245,49 +245,49 @@ class SlowSynchronize final : public device::ForwardingDevice {
   std::uint64_t now_ns() const noexcept override { return Device::now_ns(); }
 };
 
-TEST(SynchronizerTest, ABlockingSynchronisationIsWaitedForNoLongerThanPermitted) {
-  spec::SimGpuOptions options;
-  options.capacities = {64_MiB};
-  spec::SimGpu gpu(options);
-  SlowSynchronize slow(gpu.device(0));
-  device::Device* devices[] = {&slow};
-  std::string error;
-  auto allocator =
-      cache::CachingAllocator::create(devices, cache::parse_config("wait_ms:20", &error).value())
-          .value();
-  const Stream own = gpu.create_stream(kDevice).value();
-  gpu.act_as_thread(1);
-  const Stream elsewhere = gpu.default_stream(kDevice, spec::kPerThreadStream);
-  gpu.act_as_thread(2);
-  ASSERT_TRUE(allocator->free(allocator->allocate(40_MiB, own).value(), elsewhere).is_ok());
+/// 40 of 64 MiB wait for a synchronisation: they were used on another thread's default stream.
+class SynchronizerTest : public ::testing::Test {
+ protected:
+  void make(const char* conf) {
+    spec::SimGpuOptions options;
+    options.capacities = {64_MiB};
+    gpu_ = std::make_unique<spec::SimGpu>(options);
+    slow_ = std::make_unique<SlowSynchronize>(gpu_->device(0));
+    device::Device* devices[] = {slow_.get()};
+    std::string error;
+    allocator_ =
+        cache::CachingAllocator::create(devices, cache::parse_config(conf, &error).value()).value();
+    own_ = gpu_->create_stream(kDevice).value();
+    gpu_->act_as_thread(1);
+    const Stream elsewhere = gpu_->default_stream(kDevice, spec::kPerThreadStream);
+    gpu_->act_as_thread(2);
+    const Address block = allocator_->allocate(40_MiB, own_).value();
+    ASSERT_TRUE(allocator_->free(block, elsewhere).is_ok());
+  }
+
+  std::unique_ptr<spec::SimGpu> gpu_;
+  std::unique_ptr<SlowSynchronize> slow_;
+  std::unique_ptr<cache::CachingAllocator> allocator_;
+  Stream own_;
+};
+
+TEST_F(SynchronizerTest, ABlockingSynchronisationIsWaitedForNoLongerThanPermitted) {
+  make("wait_ms:20");
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(allocator->allocate(50_MiB, own).code(), Code::kOutOfMemory);
+  EXPECT_EQ(allocator_->allocate(50_MiB, own_).code(), Code::kOutOfMemory);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(200));
   // The synchronisation goes on; once it is over, its answer is used.
   std::this_thread::sleep_for(std::chrono::milliseconds(400));
-  EXPECT_TRUE(allocator->allocate(50_MiB, own).is_ok());
+  EXPECT_TRUE(allocator_->allocate(50_MiB, own_).is_ok());
 }
 
-TEST(SynchronizerTest, AForkedChildEndsThoughTheThreadIsTheParents) {
-  spec::SimGpuOptions options;
-  options.capacities = {64_MiB};
-  spec::SimGpu gpu(options);
-  SlowSynchronize slow(gpu.device(0));
-  device::Device* devices[] = {&slow};
-  std::string error;
-  auto allocator =
-      cache::CachingAllocator::create(devices, cache::parse_config("wait_ms:1", &error).value())
-          .value();
-  const Stream own = gpu.create_stream(kDevice).value();
-  gpu.act_as_thread(1);
-  const Stream elsewhere = gpu.default_stream(kDevice, spec::kPerThreadStream);
-  gpu.act_as_thread(2);
-  ASSERT_TRUE(allocator->free(allocator->allocate(40_MiB, own).value(), elsewhere).is_ok());
-  ASSERT_EQ(allocator->allocate(50_MiB, own).code(), Code::kOutOfMemory);  // the thread runs now
+TEST_F(SynchronizerTest, AForkedChildEndsThoughTheThreadIsTheParents) {
+  make("wait_ms:1");
+  ASSERT_EQ(allocator_->allocate(50_MiB, own_).code(), Code::kOutOfMemory);  // the thread runs now
   const pid_t child = fork();
   if (child == 0) {
     alarm(20);  // a child that waits for the thread is ended, and seen below
-    allocator.reset();
+    allocator_.reset();
     _exit(0);
   }
   int status = 0;

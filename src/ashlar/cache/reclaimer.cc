@@ -21,7 +21,8 @@ constexpr unsigned kDeadPollsMax = 8;
 /// The least and the most time that a trim may wait.
 constexpr std::uint32_t kTrimWaitMinMs = 2;
 constexpr std::uint32_t kTrimWaitMaxMs = 1000;
-/// The maximum number of uses that are finished before the heap's lock is let go (C31): each may release a block.
+/// The maximum number of uses that are finished before the heap's lock is let go (C31): each may
+/// release a block.
 constexpr unsigned kFinishedPerHold = 8;
 }  // namespace
 
