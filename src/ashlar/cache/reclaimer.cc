@@ -47,12 +47,16 @@ Address Reclaimer::try_steal(StreamHeap& heap, const Request& request, Reach rea
 Result<Address> Reclaimer::reclaim(StreamHeap& heap, const Request& request, Deadline& deadline,
                                    bool* wait_ran_out) noexcept {
   BoundedWait wait(cache_, shared_, deadline, waits_);
+  bool has_asked_for_destroyed = false;
   for (;; wait.wait()) {
     // A capture may be announced while this waits, or queues for the lock.
     if (shared_.is_capturing()) return kShortOfMemory;
     const ReclaimGuard reclaim(lock_);
     if (shared_.is_capturing()) return kShortOfMemory;
     if (const Status health = driver_.health(); !health.is_ok()) return health;
+    // Once: each round of a wait would ask again.
+    if (!std::exchange(has_asked_for_destroyed, true))
+      reuse_.notice_destroyed(cache_.heaps(), heap, request);
     epochs_.sweep(cache_.heaps());
     wait.note_unfinished();
     const Result<Address> found = search_all(heap, request);

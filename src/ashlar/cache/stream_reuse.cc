@@ -41,6 +41,15 @@ Address StreamReuse::find(HeapList& heaps, StreamHeap& to, const Request& reques
   return Address{};
 }
 
+void StreamReuse::notice_destroyed(HeapList& heaps, StreamHeap& to,
+                                   const Request& request) noexcept {
+  if (config_.reuse != Reuse::kOwn) return;
+  for (StreamHeap& from : heaps) {
+    if (&from == &to || !from.life.is_alive() || !may_have_fit(from, request)) continue;
+    static_cast<void>(uses_.may_record(from));  // for its effect: a destroyed stream is lost
+  }
+}
+
 Address StreamReuse::ask_and_steal(HeapList& heaps, StreamHeap& to, const Request& request,
                                    Reach reach, unsigned refreshes_max) noexcept {
   StreamHeap* const begin = heaps.next_after(asked_);

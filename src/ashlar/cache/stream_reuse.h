@@ -34,6 +34,13 @@ class StreamReuse {
                 unsigned refreshes_max) noexcept ASHLAR_REQUIRES(reclaiming)
       ASHLAR_EXCLUDES(to.lock);
 
+  /// With Reuse::kOwn: asks the device whether the streams whose heaps may serve the request still
+  /// exist. The memory of one destroyed without an announcement is in reach then (C27). Otherwise
+  /// nobody would notice, because no event is recorded on a stream without work. With another
+  /// setting no effect: such memory is in reach anyway.
+  void notice_destroyed(HeapList& heaps, StreamHeap& to, const Request& request) noexcept
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(to.lock);
+
   std::uint64_t steals() const noexcept { return steals_.load(std::memory_order_relaxed); }
   void reset_steals() noexcept { steals_.store(0, std::memory_order_relaxed); }
 
