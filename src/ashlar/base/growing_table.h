@@ -31,10 +31,11 @@
 
 namespace ashlar::inline v0 {
 
-/// The most bytes of a table that moves by copying.
-inline constexpr std::size_t kPlainTableBytesMax = std::size_t{64} << 10;
+/// The most bytes of a table that moves by copying. What a copy costs is the host's first pages for
+/// it: measured 2.3 us for each of 4 KiB on a virtual machine.
+inline constexpr std::size_t kPlainTableBytesMax = std::size_t{16} << 10;
 /// With it a table's first range is 512 MiB long, and every table is in its second range at most.
-inline constexpr std::size_t kReserveFactor = 4096;
+inline constexpr std::size_t kReserveFactor = 16384;
 
 /// The bytes of a growing table.
 class GrowingBytes {
@@ -78,6 +79,7 @@ class GrowingTable {
   /// nullptr before the first growth. Changes at a growth.
   T* data() const noexcept { return reinterpret_cast<T*>(bytes_.data()); }
 
+  bool has_room(std::uint64_t count) const noexcept { return count * sizeof(T) <= bytes_.room(); }
   /// Makes room for `count` elements, of `count_max` that may ever be needed; the first `kept` keep
   /// their values. False if the host has no memory (nothing changed).
   bool grow(std::uint64_t count, std::uint64_t kept, std::uint64_t count_max) noexcept {
@@ -91,7 +93,7 @@ class GrowingTable {
  private:
   bool grow(std::uint64_t count, std::uint64_t kept, std::uint64_t count_max,
             bool clears) noexcept {
-    if (count * sizeof(T) <= bytes_.room()) return true;
+    if (has_room(count)) return true;
     return bytes_.grow({count * sizeof(T), kept * sizeof(T), count_max * sizeof(T), clears});
   }
 

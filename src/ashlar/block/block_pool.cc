@@ -12,6 +12,15 @@ namespace {
 constexpr std::uint64_t kGranuleMin = 16;
 constexpr std::uint64_t kGranuleMax = std::uint64_t{64} * 1024;
 
+/// Reserves one more record, and its room in `index`. False if the host has no memory.
+template <class Records, class Index>
+bool reserve_in(Records& records, Index& index) noexcept {
+  if (records.must_grow() && !index.reserve(records.capacity_next())) return false;
+  if (!records.reserve_one()) return false;
+  if (records.is_nearly_full() && !records.grow_ahead()) index.grow_ahead(records.capacity_next());
+  return true;
+}
+
 }  // namespace
 
 BlockPool::BlockPool(Bytes granule)
@@ -37,7 +46,7 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
                 "block(5): a segment's address is not a multiple of the granule");
   ASHLAR_ASSERT(base.value() <= Bytes::max().count() - size.count(),
                 "block(5): a segment extends past the last address");
-  if (!reserve_record() || !reserve_segment() ||
+  if (!reserve_record() || !reserve_in(segments_, order_) ||
       !index_.reserve_window(base.value(), size.count())) {
     return kNoSegment;
   }
@@ -68,11 +77,7 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
   return SegmentIndex{segment};
 }
 
-/// Reserves one more segment's record, and its room in the order. False if the host has no memory.
-bool BlockPool::reserve_segment() noexcept {
-  if (segments_.must_grow() && !order_.reserve(segments_.capacity_next())) return false;
-  return segments_.reserve_one();
-}
+bool BlockPool::ready_records() noexcept { return reserve_in(records_, index_); }
 
 void BlockPool::remove_segment(SegmentIndex segment) noexcept {
   SegmentRecord& s = segments_[raw(segment)];

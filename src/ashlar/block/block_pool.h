@@ -208,7 +208,7 @@ class BlockPool {
   void absorb_next(std::uint32_t index) noexcept;
   bool is_whole_segment(std::uint32_t index, BlockState state) const noexcept;
   bool reserve_record() noexcept;
-  bool reserve_segment() noexcept;
+  [[gnu::cold]] bool ready_records() noexcept;
 
   BlockRecords records_;
   AddressMap map_;

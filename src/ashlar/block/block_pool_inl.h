@@ -19,8 +19,7 @@ inline void BlockPool::check_state([[maybe_unused]] BlockIndex block,
 inline bool BlockPool::reserve_record() noexcept {
   if (records_.has_unused()) [[likely]]
     return true;
-  if (records_.must_grow() && !index_.reserve(records_.capacity_next())) return false;
-  return records_.reserve_one();
+  return ready_records();
 }
 
 /// True if the block spans its segment and is in that state.

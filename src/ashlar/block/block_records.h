@@ -172,6 +172,8 @@ class BlockRecords {
   bool has_unused() const noexcept { return slab_.has_unused(); }
   bool must_grow() const noexcept { return slab_.must_grow(); }
   bool reserve_one() noexcept { return slab_.reserve_one(); }
+  bool is_nearly_full() const noexcept { return slab_.is_nearly_full(); }
+  bool grow_ahead() noexcept { return slab_.grow_ahead(); }
   std::uint32_t capacity_next() const noexcept { return slab_.capacity_next(); }
   std::uint32_t take(std::uint8_t state) noexcept { return slab_.take(state); }
   void give_back(std::uint32_t index) noexcept { slab_.give_back(index); }

@@ -56,6 +56,19 @@ class FitTrees {
     return leaves_.reserve(2 * records) && branches_.reserve(records);
   }
 
+  /// Makes room for them in one store that lacks it. True if there was one, whether or not the host
+  /// had memory for it.
+  bool grow_ahead(std::uint32_t records) noexcept {
+    if (leaves_.capacity() < 2 * records) {
+      static_cast<void>(leaves_.reserve(2 * records));
+    } else if (branches_.capacity() < records) {
+      static_cast<void>(branches_.reserve(records));
+    } else {
+      return false;
+    }
+    return true;
+  }
+
   /// Inserts a record into the tree of its class. REQUIRES: the key is not in the tree; reserve()
   /// made room for the record.
   void insert(Records& records, Node& root, unsigned size_class, std::uint64_t key,

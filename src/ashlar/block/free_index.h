@@ -46,6 +46,8 @@ class FreeIndex {
 
   /// Makes room for `records` records in the index. False if the host has no memory.
   bool reserve(std::uint32_t records) noexcept { return trees_.reserve(records); }
+  /// As FitTrees::grow_ahead().
+  bool grow_ahead(std::uint32_t records) noexcept { return trees_.grow_ahead(records); }
   /// Inserts a record by its address and size. REQUIRES: it is not in the index; extend_window()
   /// was called for its segment; reserve() made room for it.
   void insert(Records& records, std::uint32_t index) noexcept {

@@ -44,6 +44,8 @@ class SegmentOrder {
  public:
   /// Makes room for `segments` segments. False if the host has no memory (nothing changed).
   bool reserve(std::uint32_t segments) noexcept { return tree_.reserve(segments); }
+  /// As FitTrees::grow_ahead().
+  bool grow_ahead(std::uint32_t segments) noexcept { return tree_.grow_ahead(segments); }
   /// Adds a segment. REQUIRES: reserve() made room for it; no segment of the order overlaps it.
   void insert(SegmentRecords& segments, std::uint32_t index) noexcept {
     tree_.insert(segments, root_, kClass, key_of(segments[index].base), index);

@@ -20,6 +20,8 @@
 //       were never written.
 //   (5) Reserving a record takes a bounded number of steps: a small slab is copied, a large one
 //       grows in place (growing_table.h), and at most kReadiedAtOnce records are readied for use.
+//       The arrays of a slab of kStagedCapacityMin records or more grow one after another, ahead of
+//       need, so that no single call pays for all of them (grow_ahead).
 //
 // One array rather than chunks: a table of chunks costs a dependent load at every hop of every list
 // and tree.
@@ -115,6 +117,17 @@ class Slab {
   bool has_unused() const noexcept { return unused_ != kNone; }
   /// True if the slab grows at the next reserve_one().
   bool must_grow() const noexcept { return unused_ == kNone && touched_ == capacity_; }
+  /// True if little room is left, and growing in one call would take long.
+  bool is_nearly_full() const noexcept {
+    return capacity_ >= kStagedCapacityMin && capacity_ - touched_ < capacity_ / 4;
+  }
+  /// Grows one array that lacks room for capacity_next() records. True if there was one, whether or
+  /// not the host had memory for it: reserve_one() tries again.
+  bool grow_ahead() noexcept {
+    return grow_ahead(items_, touched_) ||
+           (grow_ahead(std::get<Columns*>(columns_), kept_of<Columns>(touched_)) || ...) ||
+           grow_ahead(states_, touched_);
+  }
   /// The capacity after the next growth; the present capacity at the limit kRecordsMax.
   std::uint32_t capacity_next() const noexcept {
     return capacity_ == 1 ? kCapacityFirst : std::min(capacity_ * 2, kRecordsMax);
@@ -140,6 +153,9 @@ class Slab {
 
   static constexpr std::uint32_t kCapacityFirst = 16;
   static constexpr std::uint32_t kReadiedAtOnce = 64;
+  /// The arrays of smaller slabs are a few KiB. The last quarter of larger ones is readied in four
+  /// steps or more.
+  static constexpr std::uint32_t kStagedCapacityMin = 1024;
 
   void check([[maybe_unused]] std::uint32_t index) const {
     ASHLAR_ASSERT(index < touched_, "slab(1): index out of the slab");
@@ -160,6 +176,18 @@ class Slab {
     return true;
   }
 
+  /// The elements of a column that keep their values when it grows.
+  template <class Column>
+  std::uint32_t kept_of(std::uint32_t used) const noexcept {
+    if constexpr (Column::kIsLazy) return lazy_written_ ? used : 0;
+    return used;
+  }
+  template <class Element>
+  bool grow_ahead(Element*& array, std::uint32_t kept) noexcept {
+    if (std::get<GrowingTable<Element>>(owned_).has_room(capacity_next())) return false;
+    static_cast<void>(grow(array, capacity_next(), kept));
+    return true;
+  }
   /// Makes room in one array. `kept` elements of it are in use.
   template <class Element>
   bool grow(Element*& array, std::uint32_t capacity, std::uint32_t kept) noexcept {
@@ -176,11 +204,10 @@ class Slab {
     // when another could not is longer than capacity_ says, and stays so.
     const bool is_first = capacity_ == 1;
     const std::uint32_t kept = is_first ? 0 : touched_;
-    const bool has_grown = grow(items_, capacity, kept) &&
-                           (grow(std::get<Columns*>(columns_), capacity,
-                                 !Columns::kIsLazy || lazy_written_ ? kept : 0) &&
-                            ...) &&
-                           grow(states_, capacity, kept);
+    const bool has_grown =
+        grow(items_, capacity, kept) &&
+        (grow(std::get<Columns*>(columns_), capacity, kept_of<Columns>(kept)) && ...) &&
+        grow(states_, capacity, kept);
     if (!has_grown) return false;
     if (is_first) {
       std::uninitialized_default_construct(items_, items_ + 1);
