@@ -96,6 +96,10 @@ void CacheModel::judge_use(std::uint64_t address, const Stream& stream, Status g
              !(got.code() == Code::kWrongDevice && stream.device != device->id)) {
     report("C16", "the use of a live block answered ", code_name(got.code()));
   }
+  // The stream's heap is made on its own device, where that looks at dead streams' blocks too.
+  for (JudgedDevice& each : state_.devices) {
+    if (each.id == stream.device) each.map.is_fresh = false;
+  }
   end(*device, call);
 }
 
