@@ -22,65 +22,12 @@
 
 #include "bench/cases/adapters.h"
 #include "bench/cases/cases.h"
+#include "bench/cases/event_program.h"
 #include "bench/generators/workloads.h"
 #include "src/tool/trace.h"
 
 namespace ashlar::bench {
 namespace {
-
-struct Event {
-  std::uint64_t bytes;  ///< 0: a free
-  std::uint32_t slot;
-  std::uint32_t stream;
-};
-
-struct Program {
-  std::vector<Event> events;
-  std::size_t slots = 0;
-};
-
-/// A slot is used again once its allocation is freed: the table of what is live stays as small as
-/// the workload's.
-Program lay_out(const tool::Trace& trace) {
-  Program program;
-  std::vector<std::uint32_t> slot_of(trace.allocations), unused;
-  std::vector<bool> is_live(trace.allocations);
-  const auto free = [&](std::uint32_t allocation) {
-    program.events.push_back({0, slot_of[allocation], 0});
-    unused.push_back(slot_of[allocation]);
-    is_live[allocation] = false;
-  };
-  for (const tool::TraceEvent& event : trace.events) {
-    if (event.kind == tool::TraceEvent::Kind::kMark) continue;
-    if (event.kind == tool::TraceEvent::Kind::kFree) {
-      free(event.slot);
-      continue;
-    }
-    if (unused.empty()) unused.push_back(static_cast<std::uint32_t>(program.slots++));
-    slot_of[event.slot] = unused.back();
-    unused.pop_back();
-    is_live[event.slot] = true;
-    // A null block is nothing to free in any adapter's terms, and no sample trace has one: take a
-    // byte for it.
-    const std::uint64_t bytes = std::max<std::uint64_t>(1, event.size.count());
-    program.events.push_back({bytes, slot_of[event.slot], event.stream % kStreamsMax});
-  }
-  for (std::uint32_t i = 0; i < trace.allocations; ++i) {
-    if (is_live[i]) free(i);
-  }
-  return program;
-}
-
-template <class Adapter>
-void pass(Adapter& adapter, const Program& program, std::vector<typename Adapter::Handle>& blocks) {
-  for (const Event& event : program.events) {
-    if (event.bytes == 0) {
-      adapter.free(blocks[event.slot]);
-    } else {
-      blocks[event.slot] = adapter.allocate(event.bytes, event.stream);
-    }
-  }
-}
 
 template <class Adapter>
 void replay(benchmark::State& state, const Program& program) {
