@@ -8,38 +8,13 @@
 // Not proved: pairs of refusals, or a host that stays empty (cache_memory_test.cc); threads.
 #include <gtest/gtest.h>
 
-#include "props/adapters/caching_allocator_subject.h"
-#include "props/host_memory/refusing_host.h"
+#include "props/host_memory/refusing_run.h"
 #include "props/sequences/cache_sequences.h"
 #include "props/sequences/stored_sequences.h"
-#include "spec/lockstep/cache_lockstep.h"
 #include "spec/ops/text.h"
 
 namespace ashlar::props {
 namespace {
-
-spec::CacheLockstep::Options options() {
-  spec::CacheLockstep::Options options;
-  options.factory = caching_allocator_factory();
-  options.host_refusals = [] { return host.refused; };
-  return options;
-}
-
-/// Runs the sequence; the n-th allocation after the allocator was made is refused, 0 for none.
-spec::LockstepResult run_refusing(const spec::OpFile& file, std::uint64_t n) {
-  host = {};
-  spec::CacheLockstep lockstep(options());
-  for (const spec::Op& op : file.ops) {
-    const bool was_made = lockstep.subject() != nullptr;
-    if (!lockstep.step(op)) break;
-    if (was_made || lockstep.subject() == nullptr) continue;
-    host = {};  // what the first op asked for is not refused
-    host.fail_at = n;
-  }
-  const spec::LockstepResult result = lockstep.finish();
-  host.fail_at = 0;
-  return result;
-}
 
 /// Refuses each allocation of the host in turn; returns how many were refused.
 std::uint64_t refuse_each(const spec::OpFile& file) {

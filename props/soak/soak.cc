@@ -24,7 +24,7 @@
 
 #include "props/adapters/caching_allocator_subject.h"
 #include "props/cache/thread_stress.h"
-#include "props/host_memory/refusing_host.h"
+#include "props/host_memory/refusing_run.h"
 #include "props/sequences/cache_sequences.h"
 #include "props/sequences/churn_sequences.h"
 #include "spec/lockstep/cache_rounds.h"
@@ -85,25 +85,9 @@ WorldResult run_refusal(spec::Random& random) {
   shape.ops = 300;
   shape.streams = 6;
   const std::uint64_t n = 1 + random.below(60);
-  const auto run = [n](const spec::OpFile& file) {
-    host = {};
-    spec::CacheLockstep::Options options;
-    options.factory = caching_allocator_factory();
-    options.host_refusals = [] { return host.refused; };
-    spec::CacheLockstep lockstep(options);
-    for (const spec::Op& op : file.ops) {
-      const bool was_made = lockstep.subject() != nullptr;
-      if (!lockstep.step(op)) break;
-      if (was_made || lockstep.subject() == nullptr) continue;
-      host = {};  // what the first op asked for is not refused
-      host.fail_at = n;
-    }
-    const spec::LockstepResult result = lockstep.finish();
-    host = {};
-    return result;
-  };
   return run_and_reduce(random_sequence(shape, random.next()),
-                        "the host's allocation " + std::to_string(n) + " is refused", run);
+                        "the host's allocation " + std::to_string(n) + " is refused",
+                        [n](const spec::OpFile& file) { return run_refusing(file, n); });
 }
 
 /// Of the shapes whose books are known to stay bounded.

@@ -1,5 +1,6 @@
 // C9, C13, C17, C26, DEV-2, DEV-12: what a device was asked during a call. See cache_clauses.h.
 #include <algorithm>
+#include <cmath>
 
 #include "spec/model/cache_clauses.h"
 
@@ -95,7 +96,9 @@ void judge_limit(CacheState& state, JudgedDevice& device) {
   const double fraction = state.rules.config().memory_fraction;
   if (!memory.has_limit && fraction < 1 && witness.total() != 0) {
     memory.has_limit = true;
-    memory.limit = static_cast<std::uint64_t>(fraction * static_cast<double>(witness.total()));
+    // Up to a whole byte: a limit is never one byte short.
+    memory.limit = static_cast<std::uint64_t>(
+        std::ceil(static_cast<long double>(fraction) * static_cast<long double>(witness.total())));
   }
   if (device.ledger.segments_granted() != 0 && witness.segment_bytes() > memory.limit) {
     state.verdict.report("DEV-12", "reserved ", witness.segment_bytes(), " bytes, over the limit ",

@@ -24,7 +24,8 @@ bool is_all_knowable(const CacheState& state, const JudgedDevice& device) {
   const WorldState& world = state.world;
   return world.is_quiet && !world.callback_ran && !world.may_be_unrecorded &&
          !world.has_planned_failures && !state.streams.is_capturing() &&
-         !state.streams.any_unknown() && !device.ledger.any_failure();
+         !state.streams.any_unknown() && !device.ledger.any_failure() &&
+         !any_failure_but_growth(state);
 }
 
 /// The first run of free or pending blocks in the segment that fits, in bytes; 0 if none does.
@@ -75,7 +76,8 @@ void judge_recovers(CacheState& state, const JudgedDevice& device, Status got) {
   if (refused != 0 && got.is_ok())
     state.verdict.report("C28", "a trim answered ok, but the device took ", refused,
                          " segments not back");
-  if (state.world.is_quiet && !device.ledger.any_failure() && got.code() == Code::kNotReady)
+  // Of any device: the users of the trimmed one's blocks may be streams of another.
+  if (state.world.is_quiet && !any_failure_but_growth(state) && got.code() == Code::kNotReady)
     state.verdict.report("C28", "all work is done, but a trim says that it is not");
 }
 

@@ -21,10 +21,11 @@
 //   D5  event_record makes the event stand for the work enqueued on the stream before it, and
 //       replaces what the event stood for. event_query returns ok when that work is done, kNotReady
 //       before that, and ok for an event that was never recorded.
-//   D6  While a stream captures, two kinds of call fail with kCaptureUnsafe and invalidate the
-//       capture: event_query and event_synchronize of an event recorded in the capture; and
-//       segment_alloc, segment_free and page_* on a thread whose capture mode forbids them.
-//       exchange_capture_mode(kRelaxed) permits the second kind on the calling thread.
+//   D6  While a stream captures, three kinds of call fail with kCaptureUnsafe and invalidate the
+//       capture: event_query and event_synchronize of an event recorded in the capture; synchronize
+//       and synchronize_for; and segment_alloc, segment_free and page_* on a thread whose capture
+//       mode forbids them. exchange_capture_mode(kRelaxed) permits the third kind on the calling
+//       thread.
 //   D7  A handle is dead once destroyed; its value may come back as another stream's handle.
 //       Passing a dead handle is the caller's error, which a real driver need not report.
 //   D8  kDeviceLost and kTornDown are sticky: every later call returns the same code. The work of a
