@@ -29,7 +29,7 @@ BoundedWait::Choice BoundedWait::oldest_of(StreamHeap& heap, const Choice& than)
   if (!heap.marks.is_empty())
     offer(heap.cache.uses(), heap.marks.oldest().slot.event, heap.marks.oldest().sequence);
   if (const UseNode* use = heap.uses.queues().oldest()) {
-    StreamHeap& user = *use->stream;
+    StreamHeap& user = *use->user;
     const EventSlot& slot = use->has_event ? use->slot : user.last_event.slot;
     offer(user.cache.uses(), slot.event, use->sequence);
   }
@@ -38,7 +38,7 @@ BoundedWait::Choice BoundedWait::oldest_of(StreamHeap& heap, const Choice& than)
 
 UseTracker* BoundedWait::to_synchronize(StreamHeap& heap) noexcept {
   // Those behind the first follow in later rounds, once the first is complete.
-  if (const UseNode* use = heap.uses.unrecorded()) return &use->stream->cache.uses();
+  if (const UseNode* use = heap.uses.unrecorded()) return &use->user->cache.uses();
   const bool is_lost = heap.life.state() == StreamLife::State::kLost;
   const bool is_unmarked = heap.marks.unmarked().covers != 0 || is_lost;
   return is_unmarked && !heap.clock.is_all_complete() ? &heap.cache.uses() : nullptr;

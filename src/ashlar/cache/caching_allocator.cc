@@ -183,7 +183,7 @@ Status CachingAllocator::end_capture(const Stream& stream) noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(stream.device);
   if (!cache.is_ok()) return cache.status();
   const MutexGuard lock(impl_->captures_lock);
-  StreamHeap* heap = cache.value()->heaps().find_settled(stream.id);
+  StreamHeap* heap = cache.value()->heaps().find_stable(stream.id);
   ASHLAR_REQUIRE(heap != nullptr, Code::kNotFound, "no capture of that stream was announced");
   {
     const Guard guard(heap->lock);

@@ -76,7 +76,7 @@ Result<AllocationInfo> DeviceCache::info(const PageMap::Found& found, Address ad
         info = {view.address, view.size, view.requested, heap.stream, segment.base, segment.size};
         for (const UseNode* use = StreamHeap::first_use(view.user); use != nullptr;
              use = use->sibling) {
-          if (use->is_borrower) info.stream = use->stream->stream;
+          if (use->is_borrower) info.stream = use->user->stream;
         }
         heap.lock.unlock();
         return Status::ok();

@@ -13,7 +13,7 @@ HeapList::~HeapList() {
   }
 }
 
-StreamHeap* HeapList::find_settled(StreamId id) const noexcept {
+StreamHeap* HeapList::find_stable(StreamId id) const noexcept {
   const MutexGuard lock(lock_);
   return table_.find(id);
 }

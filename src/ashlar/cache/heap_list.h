@@ -32,7 +32,7 @@ class HeapList {
     return table_.find(id);
   }
   /// The same, also while another thread's hand-over of a heap is under way.
-  StreamHeap* find_settled(StreamId id) const noexcept ASHLAR_EXCLUDES(lock_);
+  StreamHeap* find_stable(StreamId id) const noexcept ASHLAR_EXCLUDES(lock_);
   /// The heap of that stream; if it has none, `forgotten` becomes its heap, or a new one.
   /// `forgotten` is nullptr or was forgotten a moment ago. nullptr if the host has no memory.
   StreamHeap* get_or_make(const Stream& stream, StreamHeap* forgotten) noexcept

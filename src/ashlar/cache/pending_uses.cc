@@ -34,8 +34,8 @@ UseNode* PendingUses::take_spare() noexcept {
 }
 
 void PendingUses::give_spare(UseNode* node) noexcept {
-  if (node->stream != nullptr) node->stream->life.drop_reference();
-  node->stream = nullptr;
+  if (node->user != nullptr) node->user->life.drop_reference();
+  node->user = nullptr;
   node->next = spare_;
   spare_ = node;
   ++spare_count_;

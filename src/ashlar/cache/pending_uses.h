@@ -63,7 +63,7 @@ class PendingUses {
   /// The first of the list; walk by `next`.
   const UseNode* unrecorded() const noexcept { return unrecorded_; }
 
-  // Takers: polls and settlements that hold nodes of this heap now, so that the queues do not show
+  // Takers: polls and recordings that hold nodes of this heap now, so that the queues do not show
   // everything.
   void begin_in_hand() noexcept { ++in_hand_; }
   void end_in_hand() noexcept { --in_hand_; }

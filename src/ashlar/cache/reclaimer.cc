@@ -225,7 +225,7 @@ void Reclaimer::ask_dead(StreamHeap& heap) noexcept {
 
 Status Reclaimer::retire(const Stream& stream) noexcept {
   const ReclaimGuard reclaim(lock_);
-  StreamHeap* heap = cache_.heaps().find_settled(stream.id);
+  StreamHeap* heap = cache_.heaps().find_stable(stream.id);
   ASHLAR_REQUIRE(heap != nullptr, Code::kNotFound,
                  "the allocator has never seen that stream, or forgotten it");
   ASHLAR_REQUIRE(heap->life.is_alive(), Code::kInvalidHandle, "the stream is dead already");
@@ -254,7 +254,7 @@ void Reclaimer::finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept {
   unsigned finished = 0;
   const auto finish = [&heap, &finished](UseNode* use) ASHLAR_REQUIRES(heap.lock) {
     // A device that could not be synchronised keeps what its streams may still touch.
-    if (use->stream->cache.is_settled()) heap.finish_use(use);
+    if (use->user->cache.is_settled()) heap.finish_use(use);
     if (++finished % kFinishedPerHold == 0) heap.lock.let_others_in();
   };
   for (UseNode* queue = nullptr; heap.uses.queues().take(&queue, 1) != 0;) {

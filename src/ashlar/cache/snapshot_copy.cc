@@ -28,7 +28,7 @@ unsigned show(const StreamHeap& heap, const block::BlockView& view, SnapshotBloc
   for (const UseNode* use = StreamHeap::first_use(view.user); use != nullptr; use = use->sibling) {
     ++uses;
     if (use->is_borrower) {
-      out->stream = use->stream->stream.id;
+      out->stream = use->user->stream.id;
     } else {
       ++out->other_uses;
     }

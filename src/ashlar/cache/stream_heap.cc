@@ -44,7 +44,7 @@ bool StreamHeap::has_use(PoolId which, block::BlockIndex block,
   if (this == &user) return true;
   for (const UseNode* use = first_use(pool(which).user(block)); use != nullptr;
        use = use->sibling) {
-    if (use->stream == &user) return true;
+    if (use->user == &user) return true;
   }
   return false;
 }
@@ -55,7 +55,7 @@ void StreamHeap::drop_finished_uses(PoolId which, block::BlockIndex block) noexc
   for (UseNode** link = &first; *link != nullptr;) {
     count_steps(1);
     UseNode* const use = *link;
-    if (use->is_borrower || !use->stream->life.is_finished()) {
+    if (use->is_borrower || !use->user->life.is_finished()) {
       link = &use->sibling;
       continue;
     }

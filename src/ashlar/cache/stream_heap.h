@@ -122,7 +122,7 @@ class StreamHeap {
   /// StreamLife::refer.
   bool refer(UseNode* node) noexcept {
     if (!life.refer()) return false;
-    node->stream = this;
+    node->user = this;
     return true;
   }
 

@@ -27,7 +27,7 @@ struct QueueLinks {
 };
 
 struct UseNode {
-  StreamHeap* stream = nullptr;  ///< whose completion is awaited (StreamHeap::refer)
+  StreamHeap* user = nullptr;  ///< whose work on the block is awaited (StreamHeap::refer)
   /// its event is recorded after the free; before, it holds what an earlier use left
   EventSlot slot;
   /// order of recording on the stream's device: the oldest goes first. 0: never tried

@@ -24,7 +24,7 @@ UseNode* merge(UseNode* a, UseNode* b) noexcept {
 
 UseNode** UseQueues::find(const StreamHeap* stream) noexcept {
   UseNode** link = &root_;
-  for (std::uint64_t hash = hash_of(stream); *link != nullptr && (*link)->stream != stream;
+  for (std::uint64_t hash = hash_of(stream); *link != nullptr && (*link)->user != stream;
        hash <<= 1) {
     count_steps(1);
     link = &(*link)->queue.child[hash >> 63];
@@ -46,7 +46,7 @@ void UseQueues::append(UseNode* head) noexcept {
 }
 
 void UseQueues::put(UseNode* head) noexcept {
-  UseNode** const link = find(head->stream);
+  UseNode** const link = find(head->user);
   UseNode* const other = *link;
   if (other == nullptr) {
     head->queue.child[0] = head->queue.child[1] = nullptr;
@@ -71,7 +71,7 @@ void UseQueues::remove(UseNode* head) noexcept {
   (head == first_ ? first_ : head->queue.prev->queue.next) = head->queue.next;
   (head == last_ ? last_ : head->queue.next->queue.prev) = head->queue.prev;
   --count_;
-  UseNode** const link = find(head->stream);
+  UseNode** const link = find(head->user);
   // A leaf below takes the head's place: it shares the bits that choose the way to there.
   UseNode** leaf = link;
   while ((*leaf)->queue.child[0] != nullptr || (*leaf)->queue.child[1] != nullptr) {

@@ -47,10 +47,10 @@ class UseQueues {
     std::uint64_t queues = 0;
     for (const UseNode* head = first_; head != nullptr; head = head->queue.next) {
       ++queues;
-      if (*const_cast<UseQueues*>(this)->find(head->stream) != head)
+      if (*const_cast<UseQueues*>(this)->find(head->user) != head)
         return "heap(5): a queue is not in the tree";
       for (const UseNode* node = head; node != nullptr; node = node->next) {
-        if (node->stream != head->stream) return "heap(5): a queue mixes streams";
+        if (node->user != head->user) return "heap(5): a queue mixes streams";
         if (!is_pending(*node)) return "heap(4): a queued block is not pending";
         if (node->next == nullptr && head->queue.last != node)
           return "heap(5): a queue's tail is not its last";

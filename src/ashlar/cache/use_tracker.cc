@@ -80,7 +80,7 @@ void UseTracker::finish(StreamHeap& user) noexcept {
 }
 
 UseTracker::Recorded UseTracker::record_event_of(const StreamHeap& heap, UseNode& node) noexcept {
-  StreamHeap& user = *node.stream;
+  StreamHeap& user = *node.user;
   const UseTracker& ours = heap.cache.uses();
   UseTracker& theirs = user.cache.uses();
   const std::uint64_t first_try = node.sequence;
@@ -103,12 +103,12 @@ UseTracker::Recorded UseTracker::record_event_of(const StreamHeap& heap, UseNode
 }
 
 bool UseTracker::ask(UseNode& node) noexcept {
-  StreamHeap& user = *node.stream;
+  StreamHeap& user = *node.user;
   if (user.life.is_finished()) return true;
   return node.has_event ? driver_.event_query(node.slot.event).is_ok() : ask_last_event(user);
 }
 
-void UseTracker::settle(StreamHeap& heap, UseNode* list, Link link) noexcept {
+void UseTracker::record_uses(StreamHeap& heap, UseNode* list, Link link) noexcept {
   constexpr unsigned kBatch = 32;
   while (list != nullptr) {
     UseNode* nodes[kBatch];
@@ -140,7 +140,7 @@ void UseTracker::free_pending(StreamHeap& heap, PoolId pool, block::BlockIndex b
   ASHLAR_ASSERT(list != nullptr, "heap(4): pending without a use");
   heap.uses.begin_in_hand();
   heap.lock.unlock();
-  settle(heap, list, Link::kSibling);
+  record_uses(heap, list, Link::kSibling);
 }
 
 void UseTracker::retry_unrecorded(StreamHeap& heap, std::uint64_t n) noexcept {
@@ -151,7 +151,7 @@ void UseTracker::retry_unrecorded(StreamHeap& heap, std::uint64_t n) noexcept {
     if (list == nullptr) return;
     heap.uses.begin_in_hand();
   }
-  settle(heap, list, Link::kNext);
+  record_uses(heap, list, Link::kNext);
 }
 
 void UseTracker::ask_for_unrecorded(StreamHeap& heap) noexcept {
@@ -159,7 +159,7 @@ void UseTracker::ask_for_unrecorded(StreamHeap& heap) noexcept {
   {
     const Guard guard(heap.lock);
     if (heap.uses.unrecorded_count() < kUnrecordedMax) return;
-    theirs = &heap.uses.unrecorded()->stream->cache.uses();
+    theirs = &heap.uses.unrecorded()->user->cache.uses();
   }
   const BlockingCallScope scope(shared_);
   if (scope.is_permitted()) static_cast<void>(theirs->synchronizer_.run(0));
@@ -180,8 +180,8 @@ Status UseTracker::poll(StreamHeap& heap, unsigned budget) noexcept {
     heap.lock.unlock();
     unsigned finished = 0;
     for (unsigned i = 0; i < n; ++i) {
-      UseTracker& theirs = queues[i]->stream->cache.uses();
-      done[i] = theirs.ask(*queues[i]) || is_over(*queues[i]->stream);
+      UseTracker& theirs = queues[i]->user->cache.uses();
+      done[i] = theirs.ask(*queues[i]) || is_over(*queues[i]->user);
       if (!done[i]) continue;
       // Without an event of its own the slot may hold what an earlier use left, of any device.
       if (queues[i]->has_event) theirs.events_.give(queues[i]->slot);

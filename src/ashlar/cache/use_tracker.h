@@ -84,7 +84,7 @@ class UseTracker {
   enum class Link : std::uint8_t { kSibling, kNext };
   /// Records the events of the nodes of a list, and files each in its queue. REQUIRES: the nodes
   /// are in hand (PendingUses::begin_in_hand); they are not when this returns.
-  static void settle(StreamHeap& heap, UseNode* list, Link link) noexcept
+  static void record_uses(StreamHeap& heap, UseNode* list, Link link) noexcept
       ASHLAR_EXCLUDES(heap.lock);
 
   Driver& driver_;
