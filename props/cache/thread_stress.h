@@ -119,7 +119,7 @@ class Stress {
       if (!holds && found.empty()) found = what;
     };
     expect(overlaps_.load() == 0, "C2: two owners shared bytes");
-    expect(surprises_.load() == 0, "an answer other than ok or out of memory");
+    expect(surprises_.load() == 0, "an unexpected answer");
     Held held;
     while (exchange_.take(held)) {
       expect(is_signed(held), "C2: two owners shared bytes");
@@ -162,7 +162,9 @@ class Stress {
           release(held, other, static_cast<unsigned>(random()));
         else if (!mine.empty()) release_any(mine, random, other);
       } else if (dice < 97) {
-        if (!allocator_->trim(kStressDevice).is_ok()) ++surprises_;
+        // Others go on using blocks: on a busy machine the trim's second may pass meanwhile.
+        const Status trimmed = allocator_->trim(kStressDevice);
+        if (!trimmed.is_ok() && trimmed.code() != Code::kNotReady) ++surprises_;
       } else if (dice < 99) {
         if (!allocator_->stats(kStressDevice).is_ok()) ++surprises_;
       } else if (!allocator_->snapshot(kStressDevice, &snapshot).is_ok()) {

@@ -6,6 +6,17 @@
 #include "spec/model/cache_model.h"
 
 namespace ashlar::spec {
+namespace {
+
+/// A use of a block of `device` by another device's stream: the stream's heap is made there, and
+/// dead streams' blocks are looked at, so the map of that device is out of date.
+void forget_map(CacheState& state, const JudgedDevice& device, const Stream& stream) {
+  for (JudgedDevice& each : state.devices) {
+    if (each.id == stream.device && each.id != device.id) each.map.is_fresh = false;
+  }
+}
+
+}  // namespace
 
 /// Finds a block by address on every device; nullptr where there is none.
 OwnedBlock* CacheModel::find_owned(std::uint64_t address, JudgedDevice** device) {
@@ -51,6 +62,7 @@ void CacheModel::judge_free(std::uint64_t address, const Stream* stream, Status 
     return judge_refused(*device, got, Code::kDoubleFree, other, "a second free");
   }
   device->books.begin_call();
+  if (stream != nullptr) forget_map(state_, *device, *stream);
   JudgedCall call;
   if (is_gone_answer(state_, *device, got.code())) {
     call.fails = true;
@@ -96,10 +108,7 @@ void CacheModel::judge_use(std::uint64_t address, const Stream& stream, Status g
              !(got.code() == Code::kWrongDevice && stream.device != device->id)) {
     report("C16", "the use of a live block answered ", code_name(got.code()));
   }
-  // The stream's heap is made on its own device, where that looks at dead streams' blocks too.
-  for (JudgedDevice& each : state_.devices) {
-    if (each.id == stream.device) each.map.is_fresh = false;
-  }
+  forget_map(state_, *device, stream);
   end(*device, call);
 }
 
