@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <ashlar/cache/caching_allocator.h>
@@ -177,6 +178,82 @@ TEST_F(LivenessTest, TwoStreamsThatStealInTurnSettle) {
   EXPECT_EQ(device_->calls, calls) << "C20: device calls in a round that repeats";
   EXPECT_EQ(stats().steals, steals);
   EXPECT_TRUE(allocator_->free(live).is_ok());
+}
+
+TEST_F(LivenessTest, WhatFinishesAfterALongTimeIsSeenByTheNextHits) {
+  make(Bytes{0});
+  const auto flag = gpu_->new_flag();
+  const Stream slow = stream();
+  ASSERT_TRUE(gpu_->host_function(slow, flag).is_ok());
+  ASSERT_TRUE(allocator_->free(allocate(512_B, own_), slow).is_ok());
+  const auto hit = [this] { static_cast<void>(allocator_->free(allocate(4_KiB, own_))); };
+  for (unsigned i = 0; i < 20'000; ++i) hit();
+  EXPECT_EQ(stats().active[0].current, 1u);
+  static_cast<void>(gpu_->raise(flag));
+  static_cast<void>(gpu_->drain_all());
+  // The longest delay between two polls, and the hit that polls.
+  for (unsigned i = 0; i < 256 + 1; ++i) hit();
+  EXPECT_EQ(stats().active[0].current, 0u);
+}
+
+TEST_F(LivenessTest, BlocksOfDeadStreamsComeBackThoughNobodyMisses) {
+  make(Bytes{0}, "reuse:own");
+  constexpr unsigned kDead = 80;  // each is asked again at every 64th search at least
+  gpu_->act_as_thread(1);
+  const Stream elsewhere = gpu_->default_stream(kDevice, spec::kPerThreadStream);
+  gpu_->act_as_thread(2);
+  const auto flag = gpu_->new_flag();
+  const Stream slow = stream();
+  ASSERT_TRUE(gpu_->host_function(slow, flag).is_ok());
+  for (unsigned i = 0; i < kDead; ++i) {
+    const Stream passing = stream();
+    // The use has an event that is pending, or none, because only thread 1 could record it.
+    const Stream& user = i % 2 == 0 ? slow : elsewhere;
+    ASSERT_TRUE(allocator_->free(allocate(4_KiB, passing), user).is_ok());
+    end(passing);
+  }
+  EXPECT_GE(stats().streams, kDead);
+  static_cast<void>(gpu_->raise(flag));
+  static_cast<void>(gpu_->drain_all());
+  gpu_->act_as_thread(1);
+  // From here on streams are only named: no call allocates, so none misses.
+  const Address held = allocate(4_KiB, own_);
+  for (unsigned i = 0; i < 30 * kDead; ++i) {
+    const Stream named = stream();
+    ASSERT_TRUE(allocator_->record_use(held, named).is_ok());
+    end(named);
+    static_cast<void>(gpu_->drain_all());
+  }
+  EXPECT_EQ(stats().active[0].current, 1u) << "C27: pending blocks whose uses are complete";
+  EXPECT_TRUE(allocator_->free(held).is_ok());
+}
+
+TEST_F(LivenessTest, GrowthLetsAStreamStealAgain) {
+  make(Bytes{0});
+  const Stream other = stream();
+  std::vector<Address> idle;
+  for (unsigned i = 0; i < 4; ++i) idle.push_back(allocate(40_MiB, own_));
+  for (const Address block : idle) ASSERT_TRUE(allocator_->free(block).is_ok());
+  // A growth, until an event shows that the work is complete; two steals, a growth, two steals.
+  for (unsigned i = 0; i < 6; ++i) {
+    ASSERT_FALSE(allocate(40_MiB, other).is_null());
+    static_cast<void>(gpu_->drain_all());
+  }
+  EXPECT_EQ(stats().steals, 4u);
+  EXPECT_EQ(reserved(), 6 * (40_MiB).count());
+}
+
+TEST_F(LivenessTest, WhatACallbackFreesServesTheMiss) {
+  make(Bytes{0});
+  Address held = allocate(40_MiB, own_);
+  unsigned called = 0;
+  allocator_->add_free_memory_callback([&](DeviceId) {
+    ++called;
+    if (!held.is_null()) static_cast<void>(allocator_->free(std::exchange(held, Address{})));
+  });
+  const Address block = held;
+  EXPECT_EQ(allocate(40_MiB, own_), block);
+  EXPECT_EQ(called, 1u);
 }
 
 /// One thread waits for memory for ever; `call` is made meanwhile, before the work is finished.
