@@ -182,6 +182,7 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
   JudgedDevice& device = state_.at(stream.device);
   device.books.begin_call();
   JudgedCall call;
+  call.is_allocation = true;
   if (size == 0 && got.is_ok()) {
     if (!got.value().is_null()) report("DEV-20", "zero bytes did not give the null address");
     return end(device, call);

@@ -84,8 +84,9 @@ struct JudgedCall {
   bool allocates = false;
   /// An error: nothing may have changed.
   bool fails = false;
-  /// It failed because the device did; what it completed before that stays so (C13).
+  /// It failed because the device or the host did; what it completed before that stays so (C13).
   bool is_broken_off = false;
+  bool is_allocation = false;  ///< whatever it answered
   bool is_hit = false;         ///< its heap had a fitting block before
   bool takes_own_fit = false;  ///< it was given the best of those
   std::uint64_t stream = 0;    ///< identity, of an allocation

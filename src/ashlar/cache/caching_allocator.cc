@@ -57,15 +57,19 @@ struct CachingAllocator::Impl {
     const Result<DeviceCache*> cache = usable_device(stream.device);
     return cache.is_ok() ? cache.value()->heap_of(stream) : cache.status();
   }
-  /// The heap of the stream that uses the live block at `address`. Nothing is made for a call that
-  /// is refused (C32).
-  Result<StreamHeap*> user_of(const PageMap::Found& found, Address address,
-                              const Stream& stream) const noexcept {
+  /// The heap of the stream that uses the live block at `address`. A heap is made for a new stream
+  /// only if `check` says that the call that names it is not refused (C32).
+  Result<StreamHeap*> user_of(const PageMap::Found& found, Address address, const Stream& stream,
+                              decltype(DeviceCache::check)& check) const noexcept {
     const Result<DeviceCache*> cache = usable_device(stream.device);
     if (!cache.is_ok()) return cache.status();
     if (StreamHeap* known = cache.value()->heaps().find(stream.id)) return known;
-    const Status live = DeviceCache::check(found, address);
-    return live.is_ok() ? cache.value()->reclaimer().make_user(stream) : live;
+    Reclaimer& reclaimer = cache.value()->reclaimer();
+    if (const Status refused = check(found, address); !refused.is_ok()) return refused;
+    const Status alive = reclaimer.check_handle(stream);
+    // Again: the question about the handle may have shown that the driver is gone.
+    if (const Status refused = check(found, address); !refused.is_ok()) return refused;
+    return reclaimer.make_user(stream, alive);
   }
 
   std::span<const std::unique_ptr<DeviceCache>> all() const noexcept {
@@ -145,14 +149,14 @@ CachingAllocator::~CachingAllocator() {
 Status CachingAllocator::free(Address address, const Stream& stream) noexcept {
   if (address.is_null()) return Status::ok();
   const PageMap::Found found = impl_->shared.pages.find(address);
-  const Result<StreamHeap*> user = impl_->user_of(found, address, stream);
+  const Result<StreamHeap*> user = impl_->user_of(found, address, stream, DeviceCache::check);
   if (!user.is_ok()) return user.status();
   return DeviceCache::free_used_on(found, address, *user.value());
 }
 
 Status CachingAllocator::record_use(Address address, const Stream& stream) noexcept {
   const PageMap::Found found = impl_->shared.pages.find(address);
-  const Result<StreamHeap*> user = impl_->user_of(found, address, stream);
+  const Result<StreamHeap*> user = impl_->user_of(found, address, stream, DeviceCache::reserve_use);
   if (!user.is_ok()) return user.status();
   return DeviceCache::record_use(found, address, *user.value());
 }

@@ -65,6 +65,15 @@ Status DeviceCache::check(const PageMap::Found& found, Address address) noexcept
                          });
 }
 
+Status DeviceCache::reserve_use(const PageMap::Found& found, Address address) noexcept {
+  return with_live_block(found, address,
+                         [](StreamHeap& heap, PoolId, BlockIndex) ASHLAR_RELEASE(heap.lock) {
+                           const bool is_reserved = heap.reserve_nodes(1);
+                           heap.lock.unlock();
+                           return is_reserved ? Status::ok() : kShortOfHostMemory;
+                         });
+}
+
 Result<AllocationInfo> DeviceCache::info(const PageMap::Found& found, Address address) noexcept {
   AllocationInfo info;
   const Status status = with_live_block(

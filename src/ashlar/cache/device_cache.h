@@ -35,6 +35,9 @@ class DeviceCache {
   static Status record_use(const PageMap::Found& found, Address address, StreamHeap& user) noexcept;
   /// Ok if a live block starts at the address.
   static Status check(const PageMap::Found& found, Address address) noexcept;
+  /// The same; then record_use() of a stream that another call makes known has a node, and is not
+  /// refused after that (C32). kHostOutOfMemory if the host has no memory for one.
+  static Status reserve_use(const PageMap::Found& found, Address address) noexcept;
   static Result<AllocationInfo> info(const PageMap::Found& found, Address address) noexcept;
 
   /// The heap of a stream, made if it is new. Errors: as Reclaimer::make_heap. Cost: as

@@ -131,8 +131,7 @@ Result<StreamHeap*> Reclaimer::make_heap(const Stream& stream) noexcept {
   return heap;
 }
 
-Result<StreamHeap*> Reclaimer::make_user(const Stream& stream) noexcept {
-  const Status alive = check_handle(stream);
+Result<StreamHeap*> Reclaimer::make_user(const Stream& stream, Status alive) noexcept {
   if (alive.code() == Code::kInvalidArgument) return alive;
   StreamHeap* heap = add_heap(stream);
   if (heap == nullptr) return kShortOfHostMemory;
