@@ -104,8 +104,9 @@ void CacheModel::judge_use(std::uint64_t address, const Stream& stream, Status g
     if (id != block->stream && !is_noted) block->uses.push_back(id);
   } else if (is_host_refusal(state_, got.code())) {
     call.is_broken_off = true;
-  } else if (!is_gone_answer(state_, *device, got.code()) &&
-             !(got.code() == Code::kWrongDevice && stream.device != device->id)) {
+  } else if (is_gone_answer(state_, *device, got.code())) {
+    call.is_broken_off = device->ledger.any_failure();  // the call may have learnt of the loss
+  } else if (!(got.code() == Code::kWrongDevice && stream.device != device->id)) {
     report("C16", "the use of a live block answered ", code_name(got.code()));
   }
   forget_map(state_, *device, stream);

@@ -66,8 +66,8 @@ struct CachingAllocator::Impl {
     if (StreamHeap* known = cache.value()->heaps().find(stream.id)) return known;
     Reclaimer& reclaimer = cache.value()->reclaimer();
     if (const Status refused = check(found, address); !refused.is_ok()) return refused;
-    const Status alive = reclaimer.check_handle(stream);
-    // Again: the question about the handle may have shown that the driver is gone.
+    const Status alive = reclaimer.ask_before(stream);
+    // Again: an answer may have shown that the device or its driver is gone.
     if (const Status refused = check(found, address); !refused.is_ok()) return refused;
     return reclaimer.make_user(stream, alive);
   }

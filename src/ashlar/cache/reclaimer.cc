@@ -125,7 +125,7 @@ Status Reclaimer::trim() noexcept {
 }
 
 Result<StreamHeap*> Reclaimer::make_heap(const Stream& stream) noexcept {
-  if (const Status alive = check_handle(stream); !alive.is_ok()) return alive;
+  if (const Status alive = ask_before(stream); !alive.is_ok()) return alive;
   StreamHeap* heap = add_heap(stream);
   if (heap == nullptr) return kShortOfHostMemory;
   return heap;
@@ -138,6 +138,14 @@ Result<StreamHeap*> Reclaimer::make_user(const Stream& stream, Status alive) noe
   // By its identity: the heap may be another stream's by now.
   if (!alive.is_ok()) cache_.heaps().lose(stream.id, cache_.uses().next_sequence());
   return heap;
+}
+
+Status Reclaimer::ask_before(const Stream& stream) noexcept {
+  const Status alive = check_handle(stream);
+  if (alive.code() == Code::kInvalidArgument || !lock_.try_lock()) return alive;
+  look_for_forgotten();
+  lock_.unlock();
+  return alive;
 }
 
 StreamHeap* Reclaimer::add_heap(const Stream& stream) noexcept {
@@ -169,7 +177,6 @@ Status Reclaimer::check_handle(const Stream& stream) noexcept {
 }
 
 StreamHeap* Reclaimer::find_forgotten() noexcept {
-  look_for_forgotten();
   while (forgotten_count_ > 0) {
     StreamHeap* const heap = forgotten_[--forgotten_count_];
     const Guard guard(heap->lock);

@@ -42,13 +42,13 @@ class Reclaimer {
   /// host has no memory. May ask the device whom the handle names, and whether dead streams are
   /// done.
   Result<StreamHeap*> make_heap(const Stream& stream) noexcept;
-  /// The same for a stream that is named as the user of a live block; `alive` is check_handle()'s
+  /// The same for a stream that is named as the user of a live block; `alive` is ask_before()'s
   /// answer. If it is dead it has a heap all the same, as a lost stream: the block must not stay
-  /// with its caller, and its work may run.
+  /// with its caller, and its work may run. Asks the device nothing.
   Result<StreamHeap*> make_user(const Stream& stream, Status alive) noexcept;
-  /// Ok if no other alive stream has the stream's handle. If one has, the device says which of the
-  /// two the handle names: the other one is dead. Errors: as make_heap.
-  Status check_handle(const Stream& stream) noexcept;
+  /// All device calls that come before a stream has a heap: whom its handle names, and whether dead
+  /// streams are done. Not ok if the stream is dead; errors as make_heap.
+  Status ask_before(const Stream& stream) noexcept;
   /// CachingAllocator::retire_stream.
   Status retire(const Stream& stream) noexcept ASHLAR_EXCLUDES(reclaiming);
 
@@ -69,6 +69,9 @@ class Reclaimer {
   /// One search of everything that is known to be free now; kOutOfMemory if it finds nothing.
   Result<Address> search_all(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
+  /// Ok if no other alive stream has the stream's handle. If one has, the device says which of the
+  /// two the handle names: the other one is dead.
+  Status check_handle(const Stream& stream) noexcept;
   /// A heap for a stream that has none; nullptr if the host has no memory.
   StreamHeap* add_heap(const Stream& stream) noexcept;
   /// A dead stream's heap that may serve another, or nullptr if none is known.
