@@ -33,7 +33,12 @@ class WatchedDevice final : public device::ForwardingDevice {
   std::atomic<bool> is_stuck{false};
   std::atomic<unsigned> waiting{0};
   std::atomic<std::uint64_t> calls{0};
+  bool refuses_records = false;
 
+  Status event_record(EventHandle event, StreamHandle stream) noexcept override {
+    if (refuses_records) return {Code::kDriverError, "planted"};
+    return ForwardingDevice::event_record(event, stream);
+  }
   Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept override {
     if (!is_stuck) return ForwardingDevice::event_synchronize(event, timeout_ms);
     ++waiting;
@@ -158,6 +163,27 @@ TEST_F(LivenessTest, UsesWithoutAnEventDoNotPileUp) {
   for (unsigned i = 0; i < 4000; ++i)
     ASSERT_TRUE(allocator_->free(allocate(256_KiB, own_), elsewhere).is_ok());
   EXPECT_LE(reserved(), (20_MiB).count());
+}
+
+TEST_F(LivenessTest, NorOnStreamsThatComeAndGo) {
+  for (const bool is_recorded_late : {false, true}) {
+    make(Bytes{0});
+    gpu_->act_as_thread(1);
+    const Stream elsewhere = gpu_->default_stream(kDevice, spec::kPerThreadStream);
+    gpu_->act_as_thread(2);
+    for (unsigned i = 0; i < 1000; ++i) {
+      const Stream passing = stream();
+      const Address block = allocate(256_KiB, passing);
+      // Only thread 1 could record an event on its default stream; on the own one it fails once.
+      device_->refuses_records = is_recorded_late;
+      ASSERT_TRUE(allocator_->free(block, is_recorded_late ? own_ : elsewhere).is_ok());
+      device_->refuses_records = false;
+      end(passing);
+      static_cast<void>(gpu_->drain_all());
+    }
+    EXPECT_LE(reserved(), (40_MiB).count()) << "C29, recorded late: " << is_recorded_late;
+    EXPECT_LE(stats().streams, 64u);
+  }
 }
 
 TEST_F(LivenessTest, TwoStreamsThatStealInTurnSettle) {
@@ -306,6 +332,39 @@ TEST_F(LivenessTest, AWaitEndsAtItsDeadlineHoweverManyThreadsWait) {
   const auto took = std::chrono::steady_clock::now() - begin;
   // Six waits one after the other would take 600 ms.
   EXPECT_LT(took, std::chrono::milliseconds(300));
+}
+
+/// Uses without an event of streams of two devices, of which one never finishes.
+TEST(TwoDevicesTest, AStuckDevicesUsesHideNoOtherDevices) {
+  for (const char* conf : {"wait_ms:0", "wait_ms:20"}) {
+    for (const std::int32_t stuck : {0, 1}) {
+      for (const bool is_stuck_freed_first : {false, true}) {
+        SCOPED_TRACE(std::string(conf) + ", device " + std::to_string(stuck) + " is stuck");
+        spec::SimGpuOptions options;
+        options.capacities = {64_MiB, 64_MiB};
+        spec::SimGpu gpu(options);
+        device::Device* devices[] = {&gpu.device(0), &gpu.device(1)};
+        std::string error;
+        const auto allocator =
+            cache::CachingAllocator::create(devices, cache::parse_config(conf, &error).value())
+                .value();
+        const Stream own = gpu.create_stream(kDevice).value();
+        gpu.act_as_thread(1);
+        const Stream users[] = {gpu.default_stream(DeviceId{0}, spec::kPerThreadStream),
+                                gpu.default_stream(DeviceId{1}, spec::kPerThreadStream)};
+        ASSERT_TRUE(gpu.host_function(users[stuck], gpu.new_flag()).is_ok());
+        gpu.act_as_thread(2);
+        const Address blocks[] = {allocator->allocate(30_MiB, own).value(),
+                                  allocator->allocate(30_MiB, own).value()};
+        const std::int32_t first = is_stuck_freed_first ? stuck : 1 - stuck;
+        ASSERT_TRUE(allocator->free(blocks[first], users[first]).is_ok());
+        ASSERT_TRUE(allocator->free(blocks[1 - first], users[1 - first]).is_ok());
+        const Result<Address> served = allocator->allocate(30_MiB, own);
+        ASSERT_TRUE(served.is_ok()) << "C12: the other device's work is done";
+        EXPECT_EQ(served.value(), blocks[1 - stuck]);
+      }
+    }
+  }
 }
 
 /// A device whose synchronisation has no time limit, and takes its time.

@@ -36,36 +36,48 @@ BoundedWait::Choice BoundedWait::oldest_of(StreamHeap& heap, const Choice& than)
   return oldest;
 }
 
-UseTracker* BoundedWait::to_synchronize(StreamHeap& heap) noexcept {
-  // Those behind the first follow in later rounds, once the first is complete.
-  if (const UseNode* use = heap.uses.unrecorded()) return &use->user->cache.uses();
+bool BoundedWait::has_unmarked(StreamHeap& heap) noexcept {
   const bool is_lost = heap.life.state() == StreamLife::State::kLost;
   const bool is_unmarked = heap.marks.unmarked().covers != 0 || is_lost;
-  return is_unmarked && !heap.clock.is_all_complete() ? &heap.cache.uses() : nullptr;
+  return is_unmarked && !heap.clock.is_all_complete();
 }
 
-void BoundedWait::note_to_ask(UseTracker* tracker) noexcept {
-  for (UseTracker*& each : to_ask_) {
-    if (each == nullptr) each = tracker;
-    if (each == tracker) return;
+bool BoundedWait::needs(const DeviceCache& device) const noexcept {
+  return (has_unmarked_ && &device == &cache_) ||
+         shared_.unrecorded.count(cache_.id(), device.id()) != 0;
+}
+
+UseTracker* BoundedWait::next_to_synchronize() noexcept {
+  const std::uint32_t devices = shared_.unrecorded.devices();
+  for (std::uint32_t i = 0; i < devices; ++i) {
+    synchronized_ = (synchronized_ + 1) % devices;
+    DeviceCache& device = *shared_.caches[synchronized_];
+    if (needs(device)) return &device.uses();
+  }
+  return nullptr;
+}
+
+void BoundedWait::ask_others(const UseTracker* waited_for) noexcept {
+  for (std::uint32_t i = 0; i < shared_.unrecorded.devices(); ++i) {
+    DeviceCache& device = *shared_.caches[i];
+    if (&device.uses() == waited_for || !needs(device)) continue;
+    static_cast<void>(device.uses().synchronizer().run(0));
   }
 }
 
 BoundedWait::Choice BoundedWait::find_oldest() noexcept {
   Choice oldest;
-  UseTracker* to_ask = nullptr;
   bool is_in_hand = false;
+  has_unmarked_ = false;
   for (StreamHeap& heap : cache_.heaps()) {
     const Guard guard(heap.lock);
     is_in_hand |= heap.uses.is_in_hand();
     oldest = oldest_of(heap, oldest);
-    UseTracker* const needed = to_synchronize(heap);
-    if (needed != nullptr) note_to_ask(needed);
-    if (to_ask == nullptr) to_ask = needed;
+    has_unmarked_ |= has_unmarked(heap);
   }
   if (oldest.kind != Choice::Kind::kNothing) return oldest;
   if (is_in_hand) return {Choice::Kind::kOtherThread, nullptr, {}};
-  if (to_ask != nullptr) return {Choice::Kind::kSynchronize, to_ask, {}};
+  if (UseTracker* const next = next_to_synchronize()) return {Choice::Kind::kSynchronize, next, {}};
   return {};
 }
 
@@ -92,8 +104,14 @@ bool BoundedWait::choose() noexcept {
   // The event is done, as a wait found, but the sweep was refused that answer.
   if (choice_.is_same_event(done_)) deadline_.charge_ms(deadline_.slice_ms());
   if (deadline_.left_ms() != 0) return true;
-  // To ask whether all is done takes no time: once per call even where none is permitted.
-  if (choice_.kind == Choice::Kind::kSynchronize && !has_asked_) return true;
+  // To ask whether a device is done takes no time: once per call even where none is permitted, and
+  // whatever else there is to wait for.
+  if (!has_asked_) {
+    if (UseTracker* const next = next_to_synchronize()) {
+      choice_ = {Choice::Kind::kSynchronize, next, {}};
+      return true;
+    }
+  }
   // The time is over, or there was none, and the search since then failed: stop. Once per call
   // there is an exception: if another thread held uses, the search could not see them.
   const bool is_held = was_in_hand_ || choice_.kind == Choice::Kind::kOtherThread;
@@ -112,13 +130,9 @@ void BoundedWait::wait() noexcept {
   }
   const BlockingCallScope scope(shared_);
   if (!scope.is_permitted()) return;
-  if (!std::exchange(has_asked_, true)) {
-    for (UseTracker* each : to_ask_) {
-      if (each != nullptr && each != choice_.tracker)
-        static_cast<void>(each->synchronizer().run(0));
-    }
-  }
+  has_asked_ = true;
   const bool is_event = choice_.kind == Choice::Kind::kEvent;
+  ask_others(is_event ? nullptr : choice_.tracker);
   const std::uint32_t slice_ms = deadline_.slice_ms();
   const std::uint32_t limit_ms = is_event ? std::max(1u, slice_ms) : slice_ms;
   if (limit_ms != 0) waits_.fetch_add(1, std::memory_order_relaxed);

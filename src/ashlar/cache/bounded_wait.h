@@ -11,7 +11,6 @@
 // Thread safety: none; lives within one call.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -65,13 +64,19 @@ class BoundedWait {
   void begin_hold() noexcept;
   void end_hold() noexcept;
   Choice find_oldest() noexcept ASHLAR_REQUIRES(reclaiming);
-  void note_to_ask(UseTracker* tracker) noexcept;
   /// The older of `than` and what the heap's own work and its blocks' uses wait for.
   static Choice oldest_of(StreamHeap& heap, const Choice& than) noexcept
       ASHLAR_REQUIRES(reclaiming, heap.lock);
-  /// Whose synchronisation answers for work of the heap that has no event; nullptr if none has to.
-  static UseTracker* to_synchronize(StreamHeap& heap) noexcept
-      ASHLAR_REQUIRES(reclaiming, heap.lock);
+  /// Is work of the heap's own stream without an event?
+  static bool has_unmarked(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming, heap.lock);
+  /// Does the synchronisation of that device answer for work that has no event: of a block's user,
+  /// or of a stream of this device?
+  bool needs(const DeviceCache& device) const noexcept;
+  /// The next such device after the one chosen last, so that none that is stuck hides another;
+  /// nullptr if there is none.
+  UseTracker* next_to_synchronize() noexcept;
+  /// Asks each of them but `waited_for`, without a wait.
+  void ask_others(const UseTracker* waited_for) noexcept;
 
   DeviceCache& cache_;
   SharedState& shared_;
@@ -84,10 +89,9 @@ class BoundedWait {
   bool was_pending_ = false;  ///< was any use not complete,
   bool was_in_hand_ = false;  ///< or in the hands of another thread?
   bool has_looked_again_ = false;
-  /// The devices whose synchronisation some work needs: each is asked once per call, without a
-  /// wait, so that one that is stuck hides nothing of the others.
-  std::array<UseTracker*, 8> to_ask_{};
-  bool has_asked_ = false;
+  bool has_unmarked_ = false;       ///< as has_unmarked(), of any heap, when last searched
+  std::uint32_t synchronized_ = 0;  ///< the device that was chosen last
+  bool has_asked_ = false;          ///< any device for a synchronisation
   bool ran_out_ = false;
 };
 

@@ -91,7 +91,8 @@ Result<std::unique_ptr<CachingAllocator>> CachingAllocator::create(
   std::unique_ptr<Impl> impl(new (std::nothrow) Impl(config));
   if (!impl) return kShortOfHostMemory;
   impl->devices.reset(new (std::nothrow) std::unique_ptr<DeviceCache>[devices.size()]);
-  if (!impl->devices) return kShortOfHostMemory;
+  if (!impl->devices || !impl->shared.unrecorded.make(devices.size())) return kShortOfHostMemory;
+  impl->shared.caches = impl->devices.get();
   for (device::Device* device : devices) {
     ASHLAR_REQUIRE(device != nullptr, Code::kInvalidArgument, "a null device");
     const device::DeviceTraits traits = device->traits();

@@ -58,7 +58,7 @@ Result<Address> MissLadder::climb(StreamHeap& heap, const Request& request,
 Result<Address> MissLadder::drain(StreamHeap& heap, const Request& request) noexcept {
   const bool polls = !shared_.is_capturing();
   if (polls) {
-    cache_.uses().ask_for_unrecorded(heap);
+    UseTracker::ask_for_unrecorded(heap, kUnrecordedMax);
     UseTracker::retry_unrecorded(heap, kRetriesPerMiss);
   }
   const Guard guard(heap.lock);

@@ -18,6 +18,7 @@ bool PendingUses::grow() noexcept {
   if (slab == nullptr) return false;
   slab->before = std::move(slabs_);
   slabs_.reset(slab);
+  made_count_ += kNodesPerSlab;
   for (UseNode& node : slab->nodes) give_spare(&node);
   return true;
 }

@@ -70,6 +70,10 @@ class PendingUses {
   bool is_in_hand() const noexcept { return in_hand_ > 0; }
 
   bool is_empty() const noexcept { return !has_queues() && !has_unrecorded(); }
+  /// Falls with every event recorded for a use that had none, and with every use finished.
+  std::uint64_t work_left() const noexcept {
+    return unrecorded_count_ + made_count_ - spare_count_;
+  }
   /// At the allocator's end: destroys every event in a node's slot.
   void destroy_events() noexcept;
   /// nullptr, or the broken invariant; `is_pending` says whether a node's block is pending.
@@ -86,9 +90,10 @@ class PendingUses {
   }
 
  private:
+  static constexpr unsigned kNodesPerSlab = 32;
   struct NodeSlab {
     std::unique_ptr<NodeSlab> before;
-    UseNode nodes[32];
+    UseNode nodes[kNodesPerSlab];
   };
 
   [[gnu::cold]] bool grow() noexcept;
@@ -101,6 +106,7 @@ class PendingUses {
   std::uint64_t unrecorded_count_ = 0;
   UseNode* spare_ = nullptr;
   std::uint64_t spare_count_ = 0;
+  std::uint64_t made_count_ = 0;
   unsigned in_hand_ = 0;
   std::unique_ptr<NodeSlab> slabs_;
 };

@@ -125,7 +125,8 @@ Status Reclaimer::trim() noexcept {
 }
 
 Result<StreamHeap*> Reclaimer::make_heap(const Stream& stream) noexcept {
-  if (const Status alive = ask_before(stream); !alive.is_ok()) return alive;
+  if (const Status alive = check_handle(stream); !alive.is_ok()) return alive;
+  ask_some_dead();
   StreamHeap* heap = add_heap(stream);
   if (heap == nullptr) return kShortOfHostMemory;
   return heap;
@@ -142,10 +143,14 @@ Result<StreamHeap*> Reclaimer::make_user(const Stream& stream, Status alive) noe
 
 Status Reclaimer::ask_before(const Stream& stream) noexcept {
   const Status alive = check_handle(stream);
-  if (alive.code() == Code::kInvalidArgument || !lock_.try_lock()) return alive;
+  if (alive.code() != Code::kInvalidArgument) ask_some_dead();
+  return alive;
+}
+
+void Reclaimer::ask_some_dead() noexcept {
+  if (!lock_.try_lock()) return;
   look_for_forgotten();
   lock_.unlock();
-  return alive;
 }
 
 StreamHeap* Reclaimer::add_heap(const Stream& stream) noexcept {
@@ -213,6 +218,11 @@ bool Reclaimer::is_unfinished(StreamHeap& heap) noexcept {
   return !heap.uses.is_empty();
 }
 
+std::uint64_t Reclaimer::work_left(StreamHeap& heap) noexcept {
+  const Guard guard(heap.lock);
+  return heap.uses.work_left();
+}
+
 void Reclaimer::ask_dead(StreamHeap& heap) noexcept {
   epochs_.query(heap);
   if (heap.life.state() == StreamLife::State::kLost) {
@@ -221,12 +231,15 @@ void Reclaimer::ask_dead(StreamHeap& heap) noexcept {
     epochs_.query(heap);
   }
   // Nobody allocates on a dead stream: what other streams still did with its blocks is asked here.
+  const std::uint64_t left_before = work_left(heap);
+  UseTracker::ask_for_unrecorded(heap, 1);
   UseTracker::retry_unrecorded(heap, kDeadPollsMax);
   {
     const Guard guard(heap.lock);
     static_cast<void>(cache_.uses().poll(heap, kDeadPollsMax));
   }
-  if (is_unfinished(heap)) heap.last_event.ask_again.postpone(searches_);
+  const bool has_progressed = work_left(heap) < left_before;
+  if (!has_progressed && is_unfinished(heap)) heap.last_event.ask_again.postpone(searches_);
 }
 
 Status Reclaimer::retire(const Stream& stream) noexcept {

@@ -46,8 +46,8 @@ class Reclaimer {
   /// answer. If it is dead it has a heap all the same, as a lost stream: the block must not stay
   /// with its caller, and its work may run. Asks the device nothing.
   Result<StreamHeap*> make_user(const Stream& stream, Status alive) noexcept;
-  /// All device calls that come before a stream has a heap: whom its handle names, and whether dead
-  /// streams are done. Not ok if the stream is dead; errors as make_heap.
+  /// All device calls that come before make_user(): whom the handle names, and whether dead streams
+  /// are done. Not ok if the stream is dead; errors as make_heap.
   Status ask_before(const Stream& stream) noexcept;
   /// CachingAllocator::retire_stream.
   Status retire(const Stream& stream) noexcept ASHLAR_EXCLUDES(reclaiming);
@@ -72,6 +72,8 @@ class Reclaimer {
   /// Ok if no other alive stream has the stream's handle. If one has, the device says which of the
   /// two the handle names: the other one is dead.
   Status check_handle(const Stream& stream) noexcept;
+  /// look_for_forgotten(), if no other thread holds the lock.
+  void ask_some_dead() noexcept;
   /// A heap for a stream that has none; nullptr if the host has no memory.
   StreamHeap* add_heap(const Stream& stream) noexcept;
   /// A dead stream's heap that may serve another, or nullptr if none is known.
@@ -80,6 +82,8 @@ class Reclaimer {
   void look_for_forgotten() noexcept ASHLAR_REQUIRES(reclaiming);
   /// Is work of the dead stream, or of others with its blocks, not known complete?
   static bool is_unfinished(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock);
+  /// PendingUses::work_left of the heap.
+  static std::uint64_t work_left(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock);
   /// Asks for that work.
   void ask_dead(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
   void finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept ASHLAR_EXCLUDES(heap.lock);

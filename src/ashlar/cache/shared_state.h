@@ -4,13 +4,17 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <vector>
 
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/cache/driver.h>
 #include <ashlar/cache/page_map.h>
+#include <ashlar/cache/unrecorded_uses.h>
 
 namespace ashlar::inline v0::cache {
+
+class DeviceCache;
 
 struct SharedState {
   explicit SharedState(const Config& with) : config(with) {}
@@ -20,6 +24,9 @@ struct SharedState {
   const Config config;
   PageMap pages;
   Driver* drivers = nullptr;  ///< of all devices: the driver's unloading is told to all at once
+  /// by device id; set before other threads use the allocator
+  const std::unique_ptr<DeviceCache>* caches = nullptr;
+  UnrecordedUses unrecorded;
   std::atomic<unsigned> captures{0};  ///< streams that capture now, over all devices
   /// waits and synchronisations that may be under way: an announcement of a capture lets them end
   std::atomic<unsigned> blocking_calls{0};

@@ -58,6 +58,8 @@ Address StreamReuse::ask_and_steal(HeapList& heaps, StreamHeap& to, const Reques
     if (is_in_reach(*from, to, reach) && may_have_fit(*from, request)) {
       --refreshes_max;
       asked_ = from;
+      UseTracker::ask_for_unrecorded(*from, kUnrecordedMax);
+      UseTracker::retry_unrecorded(*from, kPollsPerHeap);
       {
         const Guard guard(from->lock);
         static_cast<void>(uses_.poll(*from, kPollsPerHeap));
@@ -79,7 +81,7 @@ void StreamReuse::poll_lender(StreamHeap& from) noexcept {
 
 bool StreamReuse::may_have_fit(StreamHeap& heap, const Request& request) noexcept {
   const Guard guard(heap.lock);
-  return heap.uses.has_queues() ||
+  return !heap.uses.is_empty() ||
          heap.pool(request.pool).best_fit(request.size, request.fit_end) != block::kNoBlock;
 }
 

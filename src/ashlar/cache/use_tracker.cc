@@ -8,8 +8,6 @@ namespace ashlar::inline v0::cache {
 namespace {
 
 constexpr unsigned kQueuesPerPoll = 16;
-/// From this number of uses without an event on, a miss asks whether the whole device is done.
-constexpr std::uint64_t kUnrecordedMax = 32;
 
 /// Says that this thread may be recording on the stream's handle (Epochs::retire waits for it).
 class RecordingScope {
@@ -108,6 +106,15 @@ bool UseTracker::ask(UseNode& node) noexcept {
   return node.has_event ? driver_.event_query(node.slot.event).is_ok() : ask_last_event(user);
 }
 
+void UseTracker::count_unrecorded(const StreamHeap& heap, const UseNode& node, bool was,
+                                  bool is) noexcept {
+  if (was == is) return;
+  const DeviceCache& users = node.user->cache;
+  UnrecordedUses& counts = heap.cache.uses().shared_.unrecorded;
+  if (is) counts.add(heap.cache.id(), users.id());
+  if (was) counts.drop(heap.cache.id(), users.id());
+}
+
 void UseTracker::record_uses(StreamHeap& heap, UseNode* list, Link link) noexcept {
   constexpr unsigned kBatch = 32;
   while (list != nullptr) {
@@ -121,6 +128,7 @@ void UseTracker::record_uses(StreamHeap& heap, UseNode* list, Link link) noexcep
     }
     const Guard guard(heap.lock);
     for (unsigned i = 0; i < n; ++i) {
+      count_unrecorded(heap, *nodes[i], link == Link::kNext, recorded[i] == Recorded::kDeferred);
       if (recorded[i] == Recorded::kYes) heap.uses.queues().add(nodes[i]);
       if (recorded[i] == Recorded::kDeferred) heap.uses.add_unrecorded(nodes[i]);
     }
@@ -154,15 +162,20 @@ void UseTracker::retry_unrecorded(StreamHeap& heap, std::uint64_t n) noexcept {
   record_uses(heap, list, Link::kNext);
 }
 
-void UseTracker::ask_for_unrecorded(StreamHeap& heap) noexcept {
-  UseTracker* theirs = nullptr;
+void UseTracker::ask_for_unrecorded(StreamHeap& heap, std::uint64_t at_least) noexcept {
+  SharedState& shared = heap.cache.uses().shared_;
+  Synchronizer* theirs = nullptr;
   {
     const Guard guard(heap.lock);
-    if (heap.uses.unrecorded_count() < kUnrecordedMax) return;
-    theirs = &heap.uses.unrecorded()->user->cache.uses();
+    const UseNode* const oldest = heap.uses.unrecorded();
+    if (oldest == nullptr) return;
+    DeviceCache& asked = oldest->user->cache;
+    if (shared.unrecorded.count(heap.cache.id(), asked.id()) < at_least) return;
+    theirs = &asked.uses().synchronizer_;
+    if (theirs->is_covered(oldest->sequence)) return;
   }
-  const BlockingCallScope scope(shared_);
-  if (scope.is_permitted()) static_cast<void>(theirs->synchronizer_.run(0));
+  const BlockingCallScope scope(shared);
+  if (scope.is_permitted()) static_cast<void>(theirs->run(0));
 }
 
 Status UseTracker::poll(StreamHeap& heap, unsigned budget) noexcept {

@@ -22,6 +22,9 @@
 
 namespace ashlar::inline v0::cache {
 
+/// From this number of uses without an event on, a miss asks whether all work of a device is done.
+inline constexpr std::uint64_t kUnrecordedMax = 32;
+
 class UseTracker {
  public:
   UseTracker(Driver& driver, SharedState& shared) noexcept
@@ -41,9 +44,12 @@ class UseTracker {
   /// complete; the others go behind the rest.
   static void retry_unrecorded(StreamHeap& heap, std::uint64_t n) noexcept
       ASHLAR_EXCLUDES(heap.lock);
-  /// If many uses have no event, asks without waiting whether all work of a device is done: of the
-  /// one whose stream has waited longest. They would pile up otherwise until memory runs out.
-  void ask_for_unrecorded(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock);
+  /// If the heap has uses without an event, asks without waiting whether the device of the one that
+  /// has waited longest has done all of its work: where that many uses of blocks of this device
+  /// wait for that device, and its last synchronisation does not answer already. They would pile up
+  /// otherwise until memory runs out.
+  static void ask_for_unrecorded(StreamHeap& heap, std::uint64_t at_least) noexcept
+      ASHLAR_EXCLUDES(heap.lock);
   /// True if `user` belongs to another device and that device is lost: its work touches no memory
   /// any more (D8), so its uses of this device's blocks are over. If this device is lost, every
   /// call fails and nothing needs to come back.
@@ -81,6 +87,9 @@ class UseTracker {
   static Recorded record_event_of(const StreamHeap& heap, UseNode& node) noexcept;
   /// Is the use at the head of a queue complete?
   bool ask(UseNode& node) noexcept;
+  /// Counts that the use was, or is from now on, without an event.
+  static void count_unrecorded(const StreamHeap& heap, const UseNode& node, bool was,
+                               bool is) noexcept;
   enum class Link : std::uint8_t { kSibling, kNext };
   /// Records the events of the nodes of a list, and files each in its queue. REQUIRES: the nodes
   /// are in hand (PendingUses::begin_in_hand); they are not when this returns.
