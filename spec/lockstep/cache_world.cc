@@ -8,10 +8,13 @@ namespace ashlar::spec {
 namespace {
 constexpr std::size_t kStreamsUsual = 8;  ///< what most worlds stay below
 
-/// A caller whose host had no memory tries again: the next call works (C13).
+/// A caller whose host had no memory tries again: the next call works, and the refused one left every
+/// structure whole (C13).
 template <class Call>
-void until_host_has_memory(const CacheModel& model, Call&& call) {
-  if (call() == Code::kHostOutOfMemory && model.verdict().is_good()) static_cast<void>(call());
+void until_host_has_memory(CacheModel& model, Call&& call) {
+  if (call() != Code::kHostOutOfMemory) return;
+  if (model.verdict().is_good()) model.judge_structure();
+  if (model.verdict().is_good()) static_cast<void>(call());
 }
 }  // namespace
 

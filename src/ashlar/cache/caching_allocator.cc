@@ -279,10 +279,17 @@ std::size_t CachingAllocator::device_count() const noexcept { return impl_->devi
 const Config& CachingAllocator::config() const noexcept { return impl_->shared.config; }
 
 const char* CachingAllocator::validate() const noexcept {
+  const SharedState& shared = impl_->shared;
+  if (shared.blocking_calls.load() != 0) return "C9: a blocking call has not ended";
+  if (shared.event_waiters.load() != 0) return "wait: a call has not ended its hold on events";
+  std::uint64_t references = 0;
+  std::uint64_t uses = 0;
   for (const auto& device : impl_->all()) {
     if (const char* broken = device->validate()) return broken;
+    references += device->reference_count();
+    uses += device->use_count();
   }
-  return nullptr;
+  return references == uses ? nullptr : "life(1): the references are not those of the uses";
 }
 
 }  // namespace ashlar::inline v0::cache

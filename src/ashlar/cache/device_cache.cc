@@ -126,7 +126,34 @@ void DeviceCache::settle(bool synchronize) noexcept {
   is_settled_ = !synchronize || driver_.synchronize().is_ok() || uses_.is_lost();
 }
 
+std::uint64_t DeviceCache::reference_count() const noexcept {
+  std::uint64_t references = 0;
+  for (const StreamHeap& heap : heaps_) references += heap.life.reference_count();
+  return references;
+}
+
+std::uint64_t DeviceCache::use_count() const noexcept {
+  std::uint64_t uses = 0;
+  for (StreamHeap& heap : heaps_) {
+    const Guard guard(heap.lock);
+    uses += heap.uses.taken_count();
+  }
+  return uses;
+}
+
+const char* DeviceCache::validate_unrecorded() const noexcept {
+  std::uint64_t listed = 0;
+  for (StreamHeap& heap : heaps_) {
+    const Guard guard(heap.lock);
+    listed += heap.uses.unrecorded_count();
+  }
+  for (std::uint32_t i = 0; i < shared_.unrecorded.devices(); ++i)
+    listed -= shared_.unrecorded.count(id_, DeviceId{static_cast<std::int32_t>(i)});
+  return listed == 0 ? nullptr : "unrecorded(1): the counts are not those of the lists";
+}
+
 const char* DeviceCache::validate() const noexcept {
+  if (const char* broken = validate_unrecorded()) return broken;
   if (const char* broken = heaps_.validate()) return broken;
   if (const char* broken = reclaimer_.validate()) return broken;
   Bytes in_segments;

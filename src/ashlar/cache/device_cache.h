@@ -67,6 +67,9 @@ class DeviceCache {
   void give_everything_back() noexcept { reclaimer_.give_everything_back(is_settled_); }
 
   const char* validate() const noexcept;
+  /// For that: how many uses name a stream of this device, and how many this device's heaps hold.
+  std::uint64_t reference_count() const noexcept;
+  std::uint64_t use_count() const noexcept;
 
   bool is_capturing() const noexcept { return shared_.is_capturing(); }
   DeviceId id() const noexcept { return id_; }
@@ -85,6 +88,8 @@ class DeviceCache {
   /// lock, which `end` lets go.
   template <class F>
   static Status with_live_block(const PageMap::Found& found, Address address, F&& end) noexcept;
+  /// nullptr, or what is broken of the counts of uses without an event.
+  const char* validate_unrecorded() const noexcept;
   /// Why the block may not be used or freed; ok if it is live and its device well.
   static Status check_live(StreamHeap& heap, PoolId pool, block::BlockIndex block) noexcept
       ASHLAR_REQUIRES(heap.lock);

@@ -10,7 +10,7 @@
 //   (1) spare nodes >= the heap's live blocks, so that a free with a stream never allocates
 //       (heap(3)). The heap checks it: it knows the live blocks;
 //   (2) a node is spare, of a live block, in one queue (use_queues.h), in the unrecorded list, or in
-//       a taker's hands.
+//       a taker's hands; where it is not spare it names its user.
 #pragma once
 
 #include <cstdint>
@@ -71,21 +71,24 @@ class PendingUses {
 
   bool is_empty() const noexcept { return !has_queues() && !has_unrecorded(); }
   /// Falls with every event recorded for a use that had none, and with every use finished.
-  std::uint64_t work_left() const noexcept {
-    return unrecorded_count_ + made_count_ - spare_count_;
-  }
+  std::uint64_t work_left() const noexcept { return unrecorded_count_ + taken_count(); }
+  /// The nodes that are not spare.
+  std::uint64_t taken_count() const noexcept { return made_count_ - spare_count_; }
   /// At the allocator's end: destroys every event in a node's slot.
   void destroy_events() noexcept;
   /// nullptr, or the broken invariant; `is_pending` says whether a node's block is pending.
+  /// `live` and `pending` nodes hang on live and on pending blocks. Quiescent.
   template <class IsPending>
-  const char* validate(IsPending&& is_pending) const noexcept {
-    std::uint64_t spare = 0;
-    for (const UseNode* node = spare_; node != nullptr; node = node->next) ++spare;
-    if (spare != spare_count_) return "heap(3): the spare list is not what its counter says";
-    std::uint64_t unrecorded = 0;
-    for (const UseNode* node = unrecorded_; node != nullptr; node = node->next) ++unrecorded;
-    if (unrecorded != unrecorded_count_)
+  const char* validate(std::uint64_t live, std::uint64_t pending,
+                       IsPending&& is_pending) const noexcept {
+    if (in_hand_ != 0) return "heap(4): a taker has not put its nodes back";
+    if (length(spare_) != spare_count_)
+      return "heap(3): the spare list is not what its counter says";
+    if (length(unrecorded_) != unrecorded_count_)
       return "heap(4): the unrecorded uses are not what their counter says";
+    if (queues_.node_count() + unrecorded_count_ != pending)
+      return "heap(4): the uses that wait are not those of the pending blocks";
+    if (taken_count() != live + pending) return "uses(2): a node is neither spare nor a block's";
     return queues_.validate(is_pending);
   }
 
@@ -97,6 +100,11 @@ class PendingUses {
   };
 
   [[gnu::cold]] bool grow() noexcept;
+  static std::uint64_t length(const UseNode* list) noexcept {
+    std::uint64_t nodes = 0;
+    for (; list != nullptr; list = list->next) ++nodes;
+    return nodes;
+  }
 
   UseQueues queues_;
   std::uint64_t hits_ = 0;  ///< hits while something is queued

@@ -202,12 +202,14 @@ Address SegmentSupply::enter(StreamHeap& heap, const Request& request,
 }
 
 const char* SegmentSupply::validate(const StreamHeap& heap) const noexcept {
+  if (growing_.load() != 0) return "supply: a growth has not ended";
   for (const PoolId id : kPoolIds) {
     const block::BlockPool& pool = heap.pool(id);
     for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
       const block::SegmentView view = pool.view(at);
       const DeviceSegment* record = record_of(view);
-      if (record->heap.load() != &heap || record->base != view.base || record->size != view.size)
+      if (record->heap.load() != &heap || record->base != view.base || record->size != view.size ||
+          record->pool != id || record->index != static_cast<std::uint32_t>(at))
         return "supply(1): a segment's record is not its pool's";
       for (const Address a : {view.base, view.base + (view.size - Bytes{1})}) {
         if (!shared_.pages.find(a).leads_to(record->owner()))

@@ -81,7 +81,7 @@ bool StreamHeap::is_forgotten() const noexcept {
   bool is_empty = uses.is_empty();
   for (const PoolId which : kPoolIds) is_empty = is_empty && is_free_of_stream(which);
   return is_over && is_empty && misses.under_way == 0 && !uses.is_in_hand() &&
-         !life.is_recording() && !life.has_references();
+         !life.is_recording() && life.reference_count() == 0;
 }
 
 bool StreamHeap::is_free_of_stream(PoolId which) const noexcept {
@@ -102,16 +102,41 @@ void StreamHeap::serve(const Stream& another) noexcept {
   id.store(another.id.value(), std::memory_order_release);
 }
 
+const char* StreamHeap::validate_uses(PoolId which, std::uint64_t* live,
+                                      std::uint64_t* pending) const noexcept {
+  const block::BlockPool& in = pool(which);
+  for (auto segment = in.first_segment(); segment != block::kNoSegment;
+       segment = in.next(segment)) {
+    for (auto at = in.view(segment).first; at != block::kNoBlock; at = in.next(at)) {
+      const block::BlockView view = in.view(at);
+      std::uint64_t found = 0;
+      for (const UseNode* use = first_use(view.user); use != nullptr; use = use->sibling) {
+        if (use->block != at || use->pool != which) return "heap(4): a block's use is another's";
+        if (use->user == nullptr) return "uses(2): a block's use names no user";
+        ++found;
+      }
+      if (view.state == BlockState::kPending && found == 0)
+        return "heap(4): a pending block waits for no use";
+      *(view.state == BlockState::kLive ? live : pending) += found;
+    }
+  }
+  return nullptr;
+}
+
 const char* StreamHeap::validate() const noexcept {
+  std::uint64_t live = 0;
+  std::uint64_t pending = 0;
   for (const PoolId each : kPoolIds) {
     if (const char* broken = pool(each).validate()) return broken;
+    if (const char* broken = validate_uses(each, &live, &pending)) return broken;
   }
+  if (misses.under_way != 0) return "heap(6): a miss has not ended its hold";
   if (uses.spare_count() < live_blocks()) return "heap(3): fewer spare nodes than live blocks";
   // Not analysed: it runs inside validate(), which holds the lock.
   const auto is_pending = [this](const UseNode& node) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     return pool(node.pool).state(node.block) == BlockState::kPending;
   };
-  if (const char* broken = uses.validate(is_pending)) return broken;
+  if (const char* broken = uses.validate(live, pending, is_pending)) return broken;
   if (clock.newest_release() > clock.now()) return "heap(1): a stamp from the future";
   return nullptr;
 }

@@ -48,7 +48,9 @@ class StreamLife {
     return false;
   }
   void drop_reference() noexcept { references_.fetch_sub(1, std::memory_order_release); }
-  bool has_references() const noexcept { return references_.load(std::memory_order_acquire) != 0; }
+  std::uint64_t reference_count() const noexcept {
+    return references_.load(std::memory_order_acquire);
+  }
 
   /// A thread is about to record an event on the stream's handle, and is done with it.
   void begin_recording() noexcept { recorders_.fetch_add(1); }

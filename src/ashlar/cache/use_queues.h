@@ -41,6 +41,14 @@ class UseQueues {
   /// The head with the smallest sequence among the first kLookedAtMax queues, or nullptr.
   UseNode* oldest() const noexcept;
 
+  /// The nodes of all queues. Cost: a walk.
+  std::uint64_t node_count() const noexcept {
+    std::uint64_t nodes = 0;
+    for (const UseNode* head = first_; head != nullptr; head = head->queue.next) {
+      for (const UseNode* node = head; node != nullptr; node = node->next) ++nodes;
+    }
+    return nodes;
+  }
   /// nullptr, or the broken invariant; `is_pending` says whether a node's block is pending.
   template <class IsPending>
   const char* validate(IsPending&& is_pending) const noexcept {
