@@ -61,7 +61,7 @@ void BoundedWait::ask_others(const UseTracker* waited_for) noexcept {
   for (std::uint32_t i = 0; i < shared_.unrecorded.devices(); ++i) {
     DeviceCache& device = *shared_.caches[i];
     if (&device.uses() == waited_for || !needs(device)) continue;
-    static_cast<void>(device.uses().synchronizer().run(0));
+    static_cast<void>(device.uses().synchronizer().ask());
   }
 }
 

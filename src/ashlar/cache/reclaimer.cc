@@ -227,7 +227,7 @@ void Reclaimer::ask_dead(StreamHeap& heap) noexcept {
   epochs_.query(heap);
   if (heap.life.state() == StreamLife::State::kLost) {
     const BlockingCallScope scope(shared_);
-    if (scope.is_permitted()) static_cast<void>(cache_.uses().synchronizer().run(0));
+    if (scope.is_permitted()) static_cast<void>(cache_.uses().synchronizer().ask());
     epochs_.query(heap);
   }
   // Nobody allocates on a dead stream: what other streams still did with its blocks is asked here.

@@ -6,6 +6,10 @@
 #include <thread>
 
 namespace ashlar::inline v0::cache {
+namespace {
+/// Below what C30 allows a call beyond its deadline.
+constexpr std::uint32_t kThreadWaitMinMs = 1;
+}  // namespace
 
 void Synchronizer::stop() noexcept {
   pthread_t thread{};
@@ -21,10 +25,16 @@ void Synchronizer::stop() noexcept {
 }
 
 Status Synchronizer::run(std::uint32_t timeout_ms) noexcept {
+  return run(timeout_ms, std::max(timeout_ms, kThreadWaitMinMs));
+}
+
+Status Synchronizer::ask() noexcept { return run(0, 0); }
+
+Status Synchronizer::run(std::uint32_t timeout_ms, std::uint32_t thread_timeout_ms) noexcept {
   const std::uint64_t sequence = next_sequence();
   Status done = timeout_ms == device::kWaitForever ? driver_.synchronize()
                                                    : driver_.synchronize_for(timeout_ms);
-  if (done.code() == Code::kUnsupported) done = run_on_thread(sequence, timeout_ms);
+  if (done.code() == Code::kUnsupported) done = run_on_thread(sequence, thread_timeout_ms);
   if (done.is_ok()) publish(sequence);
   return done;
 }

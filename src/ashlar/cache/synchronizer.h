@@ -42,7 +42,11 @@ class Synchronizer {
   /// Synchronises for at most `timeout_ms`. Ok: all work enqueued before this call is covered.
   /// kNotReady: not known by then; a synchronisation goes on in the background where it can, so
   /// that asking again finds out. Blocks; no lock may be held. Not during a capture.
+  /// Where a thread of ours has to ask, 1 ms is waited at least: for an idle device's answer that
+  /// thread needs a core, and on a busy machine that takes time.
   Status run(std::uint32_t timeout_ms) noexcept ASHLAR_EXCLUDES(lock_);
+  /// The same without any wait: where a thread has to ask, a later call learns the answer.
+  Status ask() noexcept ASHLAR_EXCLUDES(lock_);
   /// At the allocator's end, before any of its devices is destroyed: joins the thread. Waits for a
   /// synchronisation that is under way.
   void stop() noexcept ASHLAR_EXCLUDES(lock_);
@@ -52,6 +56,8 @@ class Synchronizer {
 
  private:
   void publish(std::uint64_t sequence) noexcept;
+  Status run(std::uint32_t timeout_ms, std::uint32_t thread_timeout_ms) noexcept
+      ASHLAR_EXCLUDES(lock_);
   Status run_on_thread(std::uint64_t sequence, std::uint32_t timeout_ms) noexcept
       ASHLAR_EXCLUDES(lock_);
   bool start_thread() noexcept ASHLAR_REQUIRES(lock_);

@@ -175,7 +175,7 @@ void UseTracker::ask_for_unrecorded(StreamHeap& heap, std::uint64_t at_least) no
     if (theirs->is_covered(oldest->sequence)) return;
   }
   const BlockingCallScope scope(shared);
-  if (scope.is_permitted()) static_cast<void>(theirs->run(0));
+  if (scope.is_permitted()) static_cast<void>(theirs->ask());
 }
 
 Status UseTracker::poll(StreamHeap& heap, unsigned budget) noexcept {
