@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -39,7 +40,10 @@ class WatchedDevice final : public device::ForwardingDevice {
     if (refuses_records) return {Code::kDriverError, "planted"};
     return ForwardingDevice::event_record(event, stream);
   }
+  std::function<void()> on_wait;
+
   Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept override {
+    if (on_wait) on_wait();
     if (!is_stuck) return ForwardingDevice::event_synchronize(event, timeout_ms);
     ++waiting;
     std::this_thread::sleep_for(std::chrono::milliseconds(timeout_ms));
@@ -280,6 +284,24 @@ TEST_F(LivenessTest, WhatACallbackFreesServesTheMiss) {
   const Address block = held;
   EXPECT_EQ(allocate(40_MiB, own_), block);
   EXPECT_EQ(called, 1u);
+}
+
+TEST_F(LivenessTest, ATrimWaitsForEarlierWorkOnly) {
+  make(Bytes{0});
+  const Stream side = stream();
+  const auto use_and_free = [&] {
+    const Address block = allocate(4_MiB, own_);
+    EXPECT_TRUE(gpu_->launch(side, spec::Touch{block, 4_MiB}).is_ok());
+    EXPECT_TRUE(allocator_->free(block, side).is_ok());
+  };
+  use_and_free();
+  // As another thread that goes on does, between any two rounds of the trim.
+  device_->on_wait = use_and_free;
+  const std::uint64_t before = stats().waits;
+  EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+  // Four times at most it looks at what is there now: an event on `side` and one or two on `own_`.
+  EXPECT_LE(stats().waits - before, 4u * 3);
+  EXPECT_GE(stats().waits - before, 1u);
 }
 
 /// One thread waits for memory for ever; `call` is made meanwhile, before the work is finished.

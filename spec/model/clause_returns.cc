@@ -17,7 +17,7 @@ namespace {
 /// may wait for several).
 constexpr std::uint64_t kPendingAskedMax = 16;
 /// How many heaps of other streams one miss is sure to ask.
-constexpr std::size_t kOtherHeapsAskedMax = 2;
+constexpr std::ptrdiff_t kOtherHeapsAskedMax = 2;
 
 /// Can the subject know of every use and every dead stream that its work is done?
 bool is_all_knowable(const CacheState& state, const JudgedDevice& device) {
@@ -56,7 +56,11 @@ void judge_returns(CacheState& state, const JudgedDevice& device, std::uint64_t 
       map.blocks.begin(), map.blocks.end(),
       [](const cache::SnapshotBlock& block) { return block.state == BlockState::kPending; }));
   if (pending > kPendingAskedMax) return;
-  const bool asks_all_heaps = device.recount.heaps.size() <= 1 + kOtherHeapsAskedMax;
+  const auto& heaps = device.recount.heaps;
+  const auto others = std::count_if(heaps.begin(), heaps.end(), [&stream](const auto& each) {
+    return each.heap != stream.id.value();
+  });
+  const bool asks_all_heaps = others <= kOtherHeapsAskedMax;
   for (const cache::SnapshotSegment& segment : map.segments) {
     const std::uint64_t heap = segment.stream.value();
     const bool is_own = heap == stream.id.value();

@@ -8,7 +8,17 @@
 
 namespace ashlar::inline v0::cache {
 
+namespace {
+/// The maximum number of rounds of a wait for earlier work that go by because another thread has uses
+/// in its hands. While threads go on, at any moment one of them may.
+constexpr unsigned kOtherThreadRoundsMax = 64;
+/// A use without an event, the block that it holds, the block's own stream: each is known complete
+/// after the one before.
+constexpr unsigned kGenerationsMax = 4;
+}  // namespace
+
 void BoundedWait::note_unfinished() noexcept {
+  if (generations_ == 0) static_cast<void>(begin_generation());
   was_pending_ = was_in_hand_ = false;
   for (StreamHeap& heap : cache_.heaps()) {
     const Guard guard(heap.lock);
@@ -17,10 +27,21 @@ void BoundedWait::note_unfinished() noexcept {
   }
 }
 
-BoundedWait::Choice BoundedWait::oldest_of(StreamHeap& heap, const Choice& than) noexcept {
+bool BoundedWait::begin_generation() noexcept {
+  if (waits_for_ == For::kAnyWork || generations_ == kGenerationsMax) return false;
+  ++generations_;
+  later_from_ = cache_.uses().next_sequence();
+  return true;
+}
+
+bool BoundedWait::concerns(const UseTracker& tracker, std::uint64_t sequence) const noexcept {
+  return waits_for_ == For::kAnyWork || &tracker != &cache_.uses() || sequence < later_from_;
+}
+
+BoundedWait::Choice BoundedWait::oldest_of(StreamHeap& heap, const Choice& than) const noexcept {
   Choice oldest = than;
-  const auto offer = [&oldest](UseTracker& tracker, EventHandle event, std::uint64_t sequence) {
-    if (sequence >= oldest.sequence) return;
+  const auto offer = [&](UseTracker& tracker, EventHandle event, std::uint64_t sequence) {
+    if (sequence >= oldest.sequence || !concerns(tracker, sequence)) return;
     oldest = {Choice::Kind::kEvent, &tracker, event, sequence};
   };
   const StreamLife::State life = heap.life.state();
@@ -42,7 +63,11 @@ bool BoundedWait::has_unmarked(StreamHeap& heap) noexcept {
   return is_unmarked && !heap.clock.is_all_complete();
 }
 
-bool BoundedWait::needs(const DeviceCache& device) const noexcept {
+bool BoundedWait::needs(DeviceCache& device) const noexcept {
+  // One that began after the first search answers for all earlier work.
+  if (waits_for_ == For::kEarlierWork && &device == &cache_ &&
+      device.uses().synchronizer().is_covered(later_from_))
+    return false;
   return (has_unmarked_ && &device == &cache_) ||
          shared_.unrecorded.count(cache_.id(), device.id()) != 0;
 }
@@ -76,7 +101,8 @@ BoundedWait::Choice BoundedWait::find_oldest() noexcept {
     has_unmarked_ |= has_unmarked(heap);
   }
   if (oldest.kind != Choice::Kind::kNothing) return oldest;
-  if (is_in_hand) return {Choice::Kind::kOtherThread, nullptr, {}};
+  const bool is_awaited = waits_for_ == For::kAnyWork || others_waited_for_ < kOtherThreadRoundsMax;
+  if (is_in_hand && is_awaited) return {Choice::Kind::kOtherThread, nullptr, {}};
   if (UseTracker* const next = next_to_synchronize()) return {Choice::Kind::kSynchronize, next, {}};
   return {};
 }
@@ -94,11 +120,12 @@ void BoundedWait::end_hold() noexcept {
 bool BoundedWait::choose() noexcept {
   begin_hold();  // before the event is read under its heap's lock
   choice_ = find_oldest();
+  while (choice_.kind == Choice::Kind::kNothing && begin_generation()) choice_ = find_oldest();
   if (choice_.kind == Choice::Kind::kNothing) {
     // Nothing is left to wait for; but what another thread finished after the search began has not
     // been looked at.
-    const bool look_again = was_pending_;
-    was_pending_ = false;
+    const bool look_again = was_pending_ && !has_looked_for_more_;
+    has_looked_for_more_ = waits_for_ == For::kEarlierWork;
     return look_again;
   }
   // The event is done, as a wait found, but the sweep was refused that answer.
@@ -125,6 +152,7 @@ bool BoundedWait::choose() noexcept {
 void BoundedWait::wait() noexcept {
   if (choice_.kind == Choice::Kind::kNothing) return;
   if (choice_.kind == Choice::Kind::kOtherThread) {
+    ++others_waited_for_;
     std::this_thread::yield();
     return;
   }

@@ -104,7 +104,7 @@ Status Reclaimer::trim() noexcept {
   // or a synchronisation, takes the driver a moment to answer.
   // At most a second: a trim gives back what is idle, it is not a wait for work that is stuck.
   Deadline deadline(driver_, std::clamp(shared_.config.wait_ms, kTrimWaitMinMs, kTrimWaitMaxMs));
-  BoundedWait wait(cache_, shared_, deadline, waits_);
+  BoundedWait wait(cache_, shared_, deadline, waits_, BoundedWait::For::kEarlierWork);
   for (;; wait.wait()) {
     ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, "a capture is underway");
     const ReclaimGuard reclaim(lock_);
