@@ -190,6 +190,17 @@ TEST_F(LivenessTest, NorOnStreamsThatComeAndGo) {
   }
 }
 
+TEST_F(LivenessTest, ABlockWithThousandsOfUsersComesBack) {
+  make(Bytes{0});
+  const Address block = allocate(4_MiB, own_);
+  // C31 is checked in builds with assertions, whenever a lock is let go.
+  for (unsigned i = 0; i < 3000; ++i) ASSERT_TRUE(allocator_->record_use(block, stream()).is_ok());
+  ASSERT_TRUE(allocator_->free(block).is_ok());
+  static_cast<void>(gpu_->drain_all());
+  EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+  EXPECT_EQ(reserved(), 0u);
+}
+
 TEST_F(LivenessTest, TwoStreamsThatStealInTurnSettle) {
   make(Bytes{0});
   const Stream other = stream();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <thread>
 
+#include <ashlar/base/step_count.h>
 #include <ashlar/cache/hit_inl.h>
 
 namespace ashlar::inline v0::cache {
@@ -85,6 +86,7 @@ Result<AllocationInfo> DeviceCache::info(const PageMap::Found& found, Address ad
         info = {view.address, view.size, view.requested, heap.stream, segment.base, segment.size};
         for (const UseNode* use = StreamHeap::first_use(view.user); use != nullptr;
              use = use->sibling) {
+          count_steps(1);
           if (use->is_borrower) info.stream = use->user->stream;
         }
         heap.lock.unlock();

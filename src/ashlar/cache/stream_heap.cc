@@ -1,5 +1,7 @@
 #include <ashlar/cache/stream_heap.h>
 
+#include <utility>
+
 #include <ashlar/base/step_count.h>
 #include <ashlar/cache/device_cache.h>
 #include <ashlar/cache/stream_heap_inl.h>
@@ -27,16 +29,20 @@ void StreamHeap::finish_use(UseNode* node) noexcept {
   const block::BlockIndex at = node->block;
   ASHLAR_ASSERT(in.state(at) == BlockState::kPending,
                 "C7: finishing a use of a block that is not pending");
-  UseNode* first = first_use(in.user(at));
-  for (UseNode** link = &first;; link = &(*link)->sibling) {
-    ASHLAR_ASSERT(*link != nullptr, "heap(4): the node is not among its block's uses");
-    if (*link != node) continue;
-    *link = node->sibling;
-    break;
-  }
-  in.set_user(at, as_word(first));
+  unlink_use(in, at, node);
   uses.give_spare(node);
-  if (first == nullptr) release(which, at);
+  if (first_use(in.user(at)) == nullptr) release(which, at);
+}
+
+void StreamHeap::unlink_use(block::BlockPool& in, block::BlockIndex block, UseNode* use) noexcept {
+  if (use->sibling != nullptr) use->sibling->sibling_before = use->sibling_before;
+  if (use->sibling_before != nullptr) {
+    use->sibling_before->sibling = use->sibling;
+    return;
+  }
+  ASHLAR_ASSERT(first_use(in.user(block)) == use,
+                "heap(4): the node is not among its block's uses");
+  in.set_user(block, as_word(use->sibling));
 }
 
 bool StreamHeap::has_use(PoolId which, block::BlockIndex block,
@@ -44,6 +50,7 @@ bool StreamHeap::has_use(PoolId which, block::BlockIndex block,
   if (this == &user) return true;
   for (const UseNode* use = first_use(pool(which).user(block)); use != nullptr;
        use = use->sibling) {
+    count_steps(1);
     if (use->user == &user) return true;
   }
   return false;
@@ -51,18 +58,15 @@ bool StreamHeap::has_use(PoolId which, block::BlockIndex block,
 
 void StreamHeap::drop_finished_uses(PoolId which, block::BlockIndex block) noexcept {
   block::BlockPool& in = pool(which);
-  UseNode* first = first_use(in.user(block));
-  for (UseNode** link = &first; *link != nullptr;) {
+  for (UseNode* use = first_use(in.user(block)); use != nullptr;) {
     count_steps(1);
-    UseNode* const use = *link;
-    if (use->is_borrower || !use->user->life.is_finished()) {
-      link = &use->sibling;
-      continue;
+    UseNode* const next = use->sibling;
+    if (!use->is_borrower && use->user->life.is_finished()) {
+      unlink_use(in, block, use);
+      uses.give_spare(use);
     }
-    *link = use->sibling;
-    uses.give_spare(use);
+    use = next;
   }
-  in.set_user(block, as_word(first));
 }
 
 void StreamHeap::add_use(PoolId which, block::BlockIndex block, StreamHeap& user) noexcept {
@@ -72,6 +76,7 @@ void StreamHeap::add_use(PoolId which, block::BlockIndex block, StreamHeap& user
   node->block = block;
   node->pool = which;
   node->sibling = first_use(in.user(block));
+  if (node->sibling != nullptr) node->sibling->sibling_before = node;
   in.set_user(block, as_word(node));
 }
 
@@ -110,7 +115,10 @@ const char* StreamHeap::validate_uses(PoolId which, std::uint64_t* live,
     for (auto at = in.view(segment).first; at != block::kNoBlock; at = in.next(at)) {
       const block::BlockView view = in.view(at);
       std::uint64_t found = 0;
+      const UseNode* before = nullptr;
       for (const UseNode* use = first_use(view.user); use != nullptr; use = use->sibling) {
+        if (use->sibling_before != std::exchange(before, use))
+          return "heap(4): neighbours among a block's uses do not agree";
         if (use->block != at || use->pool != which) return "heap(4): a block's use is another's";
         if (use->user == nullptr) return "uses(2): a block's use names no user";
         ++found;

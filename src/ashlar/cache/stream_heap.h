@@ -185,6 +185,7 @@ class StreamHeap {
   /// Adds up the use nodes of the pool's live and pending blocks. nullptr, or what is broken.
   const char* validate_uses(PoolId which, std::uint64_t* live,
                             std::uint64_t* pending) const noexcept ASHLAR_REQUIRES(lock);
+  static void unlink_use(block::BlockPool& in, block::BlockIndex block, UseNode* use) noexcept;
   Address take_now(block::BlockPool& in, const Request& request, const Config& config,
                    block::BlockIndex block, UseNode* owner) noexcept ASHLAR_REQUIRES(lock);
   /// A block of max_split_size or more is handed out (+1) or ended (-1): counted device-wide.

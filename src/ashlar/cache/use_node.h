@@ -33,7 +33,8 @@ struct UseNode {
   /// order of recording on the stream's device: the oldest goes first. 0: never tried
   std::uint64_t sequence = 0;
   UseNode* sibling = nullptr;  ///< next use of the same block
-  UseNode* next = nullptr;     ///< next in the queue, the unrecorded list, or the spare list
+  UseNode* sibling_before = nullptr;
+  UseNode* next = nullptr;  ///< next in the queue, the unrecorded list, or the spare list
   QueueLinks queue;
   block::BlockIndex block = block::kNoBlock;
   PoolId pool = PoolId::kLarge;  ///< the heap's pool that holds the block
