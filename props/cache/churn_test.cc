@@ -46,7 +46,7 @@ TEST(Churn, AndOverThousandsOfRounds) {
 TEST(Churn, AStepThatRepeatsSettles) {
   for (std::uint64_t seed = 0; seed < 12'800; ++seed) {
     const ChurnShape shape = churn_shape_from(seed);
-    if (shape.has_split_limit) continue;  // a block of such a segment serves no smaller request
+    if (!has_to_settle(shape)) continue;
     const spec::OpFile round = settling_round(shape, seed);
     ASSERT_TRUE(spec::may_settle(round)) << "seed " << seed;
     ASSERT_EQ(judge_rounds(round, spec::kSettledRounds, long_run_options()), "") << "seed " << seed;

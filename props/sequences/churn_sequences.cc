@@ -25,6 +25,7 @@ constexpr const char* kLending[] = {"", "reuse:completed,wait_ms:0", "wait_ms:0"
 constexpr const char* kAndSplitLimit = ",max_split_size_mb:21";
 constexpr const char* kSplitLimit = kAndSplitLimit + 1;
 constexpr std::uint64_t kStaying = 3;           ///< streams s0, s1, s2 stay
+constexpr std::uint64_t kFirstOfThread = 5;     ///< s5 and s6 are another thread's default streams
 constexpr std::uint64_t kFirstComing = 10;      ///< s10 and on come and go
 constexpr std::uint64_t kRoundRunsMax = 2'000;  ///< runs of a reduction: each is many rounds
 constexpr std::uint64_t kLivesMax = 6;          ///< streams that come in one round
@@ -72,8 +73,14 @@ class RoundWriter {
     for (std::uint64_t d = 0; d < devices_; ++d) put(&file_.ops, slot::kDevice, {d, 0});
     for (std::uint64_t s = 1; s < kStaying; ++s)
       put(&file_.ops, slot::kStreamCreate, {s, s % devices_});
+    if (!shape_.has_thread_streams) return;
+    put(&file_.ops, slot::kThread, {1});
+    for (std::uint64_t d = 0; d < devices_; ++d)
+      put(&file_.ops, slot::kThreadStream, {kFirstOfThread + d, d});
+    put(&file_.ops, slot::kThread, {2});
   }
 
+  std::uint64_t of_thread() { return kFirstOfThread + random_.below(devices_); }
   std::uint64_t staying() { return random_.below(kStaying); }
   std::uint64_t size() {
     switch (random_.below(4)) {
@@ -86,12 +93,15 @@ class RoundWriter {
 
   /// A use of p by s: announced, or a kernel's.
   void add_use(Ops* ops, std::uint64_t p, std::uint64_t s) {
+    if (shape_.has_thread_streams && random_.one_in(4)) put(ops, slot::kUse, {p, of_thread()});
     if (!shape_.has_uses) return;
     if (random_.one_in(2)) put(ops, slot::kKernel, {s, p, random_.below(3)});
     if (random_.one_in(2)) put(ops, slot::kUse, {p, s});
   }
   void add_free(Ops* ops, std::uint64_t p, std::uint64_t s) {
-    if (shape_.has_uses && random_.one_in(4)) put(ops, slot::kFreeOn, {p, s});
+    const bool is_thread = shape_.has_thread_streams && random_.one_in(4);
+    if (is_thread) put(ops, slot::kFreeOn, {p, of_thread()});
+    else if (shape_.has_uses && random_.one_in(4)) put(ops, slot::kFreeOn, {p, s});
     else put(ops, slot::kFree, {p});
   }
   void add_progress(Ops* ops, std::uint64_t s) {
@@ -191,6 +201,7 @@ ChurnShape churn_shape_from(std::uint64_t bits) {
   shape.has_destroys = (bits & 16) != 0;
   shape.has_split_limit = (bits & 32) != 0;
   shape.has_lenders = (bits & 64) != 0;
+  shape.has_thread_streams = (bits & 128) != 0;
   return shape;
 }
 

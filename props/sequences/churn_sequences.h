@@ -21,13 +21,21 @@ struct ChurnShape {
   bool has_destroys = false;     ///< streams destroyed without notice
   bool has_split_limit = false;  ///< the configuration max_split_size_mb
   bool has_lenders = false;      ///< reuse other than own: memory of streams that stay is lent
+  /// uses by another thread's default stream, whose events the acting thread cannot record
+  bool has_thread_streams = false;
 };
-/// A shape from the bits of a number: 0 to 127 give every combination of the above.
+/// A shape from the bits of a number: 0 to 255 give every combination of the above.
 ChurnShape churn_shape_from(std::uint64_t bits);
 /// Do the books stay bounded in such worlds? A stream destroyed without notice is noticed only when
 /// its handle is used again, and a capture that never ends keeps everything unknown.
 inline bool is_known_bounded(const ChurnShape& shape) {
   return !shape.has_destroys && !shape.has_captures;
+}
+
+/// Has a step in such worlds to settle? Not where a block of a large segment serves no smaller
+/// request, nor where uses without an event are few: they wait until there are many.
+inline bool has_to_settle(const ChurnShape& shape) {
+  return !shape.has_split_limit && !shape.has_thread_streams;
 }
 
 /// Streams come and go in every round; with has_uses, some of them have no memory and are only named

@@ -93,7 +93,7 @@ WorldResult run_refusal(spec::Random& random) {
 /// Of the shapes whose books are known to stay bounded.
 WorldResult run_churn(spec::Random& random) {
   ChurnShape shape;
-  do shape = churn_shape_from(random.below(128));
+  do shape = churn_shape_from(random.below(256));
   while (!is_known_bounded(shape));
   const std::uint32_t rounds = 60 + static_cast<std::uint32_t>(random.below(600));
   return run_and_reduce(
@@ -102,8 +102,9 @@ WorldResult run_churn(spec::Random& random) {
 }
 
 WorldResult run_settling(spec::Random& random) {
-  ChurnShape shape = churn_shape_from(random.below(128));
-  shape.has_split_limit = false;  // as in churn_test.cc
+  ChurnShape shape;
+  do shape = churn_shape_from(random.below(256));
+  while (!has_to_settle(shape));
   return run_and_reduce(settling_round(shape, random.next()),
                         std::to_string(spec::kSettledRounds) + " rounds",
                         [](const spec::OpFile& ops) {
