@@ -126,6 +126,26 @@ void live_until_none_fails(int crowd, Bytes shift) {
   EXPECT_GT(n, 20u);
 }
 
+TEST(CacheMemoryTest, StreamsThatComeAndGoNeedNoMoreRecords) {
+  device::HostDevice device(kDevice);
+  device::Device* devices[] = {&device};
+  const auto allocator = cache::CachingAllocator::create(devices, cache::Config{}).value();
+  const Stream staying = device.create_stream().value();
+  const auto come_and_go = [&](int streams) {
+    for (int i = 0; i < streams; ++i) {
+      const Stream passing = device.create_stream().value();
+      const Address block = allocator->allocate(4_KiB, i % 2 == 0 ? passing : staying).value();
+      ASSERT_TRUE(allocator->free(block, i % 2 == 0 ? staying : passing).is_ok());
+      ASSERT_TRUE(allocator->retire_stream(passing).is_ok());
+      ASSERT_TRUE(device.destroy_stream(passing.handle).is_ok());
+    }
+  };
+  come_and_go(300);
+  host = {};
+  come_and_go(20'000);
+  EXPECT_EQ(host.allocations, 0u) << "C29: records of the host grow with streams that have gone";
+}
+
 TEST(CacheMemoryTest, NoSingleAllocationOfTheHostThatFailsLosesAnything) {
   live_until_none_fails(0, 0_B);
 }
