@@ -7,8 +7,6 @@
 // Does not prove: anything about real time. The figures are counts of device calls, stream records
 // and bytes.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -20,91 +18,10 @@
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/device/forwarding_device.h>
 
-#include "spec/gpu/sim_gpu.h"
+#include "props/cache/liveness_fixture.h"
 
 namespace ashlar {
 namespace {
-
-constexpr DeviceId kDevice{0};
-
-/// Counts questions about events; waits take real time and end without an answer while `is_stuck`.
-class WatchedDevice final : public device::ForwardingDevice {
- public:
-  using ForwardingDevice::ForwardingDevice;
-  std::atomic<bool> is_stuck{false};
-  std::atomic<unsigned> waiting{0};
-  std::atomic<std::uint64_t> calls{0};
-  bool refuses_records = false;
-
-  Status event_record(EventHandle event, StreamHandle stream) noexcept override {
-    if (refuses_records) return {Code::kDriverError, "planted"};
-    return ForwardingDevice::event_record(event, stream);
-  }
-  std::function<void()> on_wait;
-
-  Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept override {
-    if (on_wait) on_wait();
-    if (!is_stuck) return ForwardingDevice::event_synchronize(event, timeout_ms);
-    ++waiting;
-    std::this_thread::sleep_for(std::chrono::milliseconds(timeout_ms));
-    return {Code::kNotReady, "stuck"};
-  }
-  std::uint64_t now_ns() const noexcept override {
-    return is_stuck ? Device::now_ns() : ForwardingDevice::now_ns();
-  }
-
- private:
-  void on_answer(device::CallKind, Bytes, Code) noexcept override { ++calls; }
-};
-
-class LivenessTest : public ::testing::Test {
- protected:
-  void make(Bytes capacity, const char* conf = "") {
-    allocator_.reset();  // before its device
-    spec::SimGpuOptions options;
-    options.capacities = {capacity};
-    gpu_ = std::make_unique<spec::SimGpu>(options);
-    device_ = std::make_unique<WatchedDevice>(gpu_->device(0));
-    device::Device* devices[] = {device_.get()};
-    std::string error;
-    allocator_ =
-        cache::CachingAllocator::create(devices, cache::parse_config(conf, &error).value()).value();
-    own_ = stream();
-  }
-  Stream stream() { return gpu_->create_stream(kDevice).value(); }
-  Address allocate(Bytes size, const Stream& on) {
-    return allocator_->allocate(size, on).value_or(Address{});
-  }
-  /// A stream that never finishes what it is given.
-  Stream stuck_stream() {
-    const Stream stuck = stream();
-    EXPECT_TRUE(gpu_->host_function(stuck, gpu_->new_flag()).is_ok());
-    return stuck;
-  }
-  void end(const Stream& stream) {
-    EXPECT_TRUE(allocator_->retire_stream(stream).is_ok());
-    EXPECT_TRUE(gpu_->destroy_stream(stream).is_ok());
-  }
-  /// A stream that is made, used in one of four ways, and ended; its work is done in the end.
-  void come_and_go(unsigned way) {
-    const Stream passing = stream();
-    const Address block = allocate(4_KiB, way == 0 ? own_ : passing);
-    if (way == 1) {
-      EXPECT_TRUE(allocator_->record_use(block, own_).is_ok());
-    }
-    if (way == 2) end(passing);  // before the free
-    EXPECT_TRUE((way == 2 ? allocator_->free(block) : allocator_->free(block, passing)).is_ok());
-    if (way != 2) end(passing);
-    static_cast<void>(gpu_->drain_all());
-  }
-  cache::DeviceStats stats() { return allocator_->stats(kDevice).value(); }
-  std::uint64_t reserved() { return stats().reserved_bytes[0].current; }
-
-  std::unique_ptr<spec::SimGpu> gpu_;
-  std::unique_ptr<WatchedDevice> device_;
-  std::unique_ptr<cache::CachingAllocator> allocator_;
-  Stream own_;
-};
 
 TEST_F(LivenessTest, StuckStreamsCostAHitHardlyAnything) {
   make(Bytes{0});
@@ -365,103 +282,6 @@ TEST_F(LivenessTest, AWaitEndsAtItsDeadlineHoweverManyThreadsWait) {
   const auto took = std::chrono::steady_clock::now() - begin;
   // Six waits one after the other would take 600 ms.
   EXPECT_LT(took, std::chrono::milliseconds(300));
-}
-
-/// Uses without an event of streams of two devices, of which one never finishes.
-TEST(TwoDevicesTest, AStuckDevicesUsesHideNoOtherDevices) {
-  for (const char* conf : {"wait_ms:0", "wait_ms:20"}) {
-    for (const std::int32_t stuck : {0, 1}) {
-      for (const bool is_stuck_freed_first : {false, true}) {
-        SCOPED_TRACE(std::string(conf) + ", device " + std::to_string(stuck) + " is stuck");
-        spec::SimGpuOptions options;
-        options.capacities = {64_MiB, 64_MiB};
-        spec::SimGpu gpu(options);
-        device::Device* devices[] = {&gpu.device(0), &gpu.device(1)};
-        std::string error;
-        const auto allocator =
-            cache::CachingAllocator::create(devices, cache::parse_config(conf, &error).value())
-                .value();
-        const Stream own = gpu.create_stream(kDevice).value();
-        gpu.act_as_thread(1);
-        const Stream users[] = {gpu.default_stream(DeviceId{0}, spec::kPerThreadStream),
-                                gpu.default_stream(DeviceId{1}, spec::kPerThreadStream)};
-        ASSERT_TRUE(gpu.host_function(users[stuck], gpu.new_flag()).is_ok());
-        gpu.act_as_thread(2);
-        const Address blocks[] = {allocator->allocate(30_MiB, own).value(),
-                                  allocator->allocate(30_MiB, own).value()};
-        const std::int32_t first = is_stuck_freed_first ? stuck : 1 - stuck;
-        ASSERT_TRUE(allocator->free(blocks[first], users[first]).is_ok());
-        ASSERT_TRUE(allocator->free(blocks[1 - first], users[1 - first]).is_ok());
-        const Result<Address> served = allocator->allocate(30_MiB, own);
-        ASSERT_TRUE(served.is_ok()) << "C12: the other device's work is done";
-        EXPECT_EQ(served.value(), blocks[1 - stuck]);
-      }
-    }
-  }
-}
-
-/// A device whose synchronisation has no time limit, and takes its time.
-class SlowSynchronize final : public device::ForwardingDevice {
- public:
-  using ForwardingDevice::ForwardingDevice;
-  Status synchronize() noexcept override {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    return ForwardingDevice::synchronize();
-  }
-  Status synchronize_for(std::uint32_t) noexcept override {
-    return {Code::kUnsupported, "planted"};
-  }
-  std::uint64_t now_ns() const noexcept override { return Device::now_ns(); }
-};
-
-/// 40 of 64 MiB wait for a synchronisation: they were used on another thread's default stream.
-class SynchronizerTest : public ::testing::Test {
- protected:
-  void make(const char* conf) {
-    spec::SimGpuOptions options;
-    options.capacities = {64_MiB};
-    gpu_ = std::make_unique<spec::SimGpu>(options);
-    slow_ = std::make_unique<SlowSynchronize>(gpu_->device(0));
-    device::Device* devices[] = {slow_.get()};
-    std::string error;
-    allocator_ =
-        cache::CachingAllocator::create(devices, cache::parse_config(conf, &error).value()).value();
-    own_ = gpu_->create_stream(kDevice).value();
-    gpu_->act_as_thread(1);
-    const Stream elsewhere = gpu_->default_stream(kDevice, spec::kPerThreadStream);
-    gpu_->act_as_thread(2);
-    const Address block = allocator_->allocate(40_MiB, own_).value();
-    ASSERT_TRUE(allocator_->free(block, elsewhere).is_ok());
-  }
-
-  std::unique_ptr<spec::SimGpu> gpu_;
-  std::unique_ptr<SlowSynchronize> slow_;
-  std::unique_ptr<cache::CachingAllocator> allocator_;
-  Stream own_;
-};
-
-TEST_F(SynchronizerTest, ABlockingSynchronisationIsWaitedForNoLongerThanPermitted) {
-  make("wait_ms:20");
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(allocator_->allocate(50_MiB, own_).code(), Code::kOutOfMemory);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(200));
-  // The synchronisation goes on; once it is over, its answer is used.
-  std::this_thread::sleep_for(std::chrono::milliseconds(400));
-  EXPECT_TRUE(allocator_->allocate(50_MiB, own_).is_ok());
-}
-
-TEST_F(SynchronizerTest, AForkedChildEndsThoughTheThreadIsTheParents) {
-  make("wait_ms:1");
-  ASSERT_EQ(allocator_->allocate(50_MiB, own_).code(), Code::kOutOfMemory);  // the thread runs now
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);  // a child that waits for the thread is ended, and seen below
-    allocator_.reset();
-    _exit(0);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ bool is_quiet(const SimGpu& gpu) {
 // Memory.
 
 void CacheWorld::allocate(std::uint64_t name, std::uint64_t size, std::uint32_t s) {
+  streams_[s].note_named(gpu_);
   const Stream& on = streams_[s].stream;
   const AllocationTag tag = next_tag_++;
   Result<Address> got{Code::kNotReady, "not asked yet"};
@@ -66,6 +67,7 @@ void CacheWorld::allocate(std::uint64_t name, std::uint64_t size, std::uint32_t 
 }
 
 void CacheWorld::announce(const Pointer& pointer, std::uint32_t s) {
+  streams_[s].note_named(gpu_);
   const Stream on = streams_[s].stream;
   until_host_has_memory(model_, [&] {
     model_.begin(device_of(pointer));
@@ -94,6 +96,7 @@ void CacheWorld::free(std::uint64_t name, std::uint32_t s) {
     if (user != s) announce(pointer, user);
   }
   const Stream* on = s == kNoStream ? nullptr : &streams_[s].stream;
+  if (on != nullptr) streams_[s].note_named(gpu_);
   const Address address{pointer.address};
   if (on != nullptr) gpu_.on_use_announced(pointer.tag, *on);
   until_host_has_memory(model_, [&] {
@@ -125,8 +128,8 @@ void CacheWorld::name_dead(std::uint64_t name, std::uint64_t kind) {
   const bool is_known =
       !gpu_.has_planned_failures() &&
       std::any_of(streams_.begin(), streams_.end(), [&dead](const StreamSlot& slot) {
-        return slot.is_alive && slot.has_allocated && slot.stream.handle == dead.handle &&
-               slot.stream.device == dead.device;
+        return slot.is_alive && slot.has_allocated && !slot.may_be_unasked &&
+               slot.stream.handle == dead.handle && slot.stream.device == dead.device;
       });
   model_.begin(dead.device);
   switch (kind % 4 == 3 && !is_known ? 0 : kind % 4) {

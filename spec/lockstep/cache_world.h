@@ -124,6 +124,13 @@ class CacheWorld {
     bool is_capturing = false;
     bool is_alive = true;
     bool has_allocated = false;  ///< so that the subject knows it
+    /// It was named while a device was to fail, which then could not say whom its handle names.
+    bool may_be_unasked = false;
+
+    /// The subject is about to be told of the stream.
+    void note_named(const SimGpu& gpu) {
+      may_be_unasked = may_be_unasked || gpu.has_planned_failures();
+    }
   };
   /// A use by a kernel that the subject has not been told of.
   struct Unannounced {

@@ -8,17 +8,16 @@
 
 namespace ashlar::inline v0::cache {
 
-namespace {
-/// The maximum number of rounds of a wait for earlier work that go by because another thread has uses
-/// in its hands. While threads go on, at any moment one of them may.
-constexpr unsigned kOtherThreadRoundsMax = 64;
-/// A use without an event, the block that it holds, the block's own stream: each is known complete
-/// after the one before.
-constexpr unsigned kGenerationsMax = 4;
-}  // namespace
+BoundedWait::BoundedWait(DeviceCache& cache, SharedState& shared, Deadline& deadline,
+                         std::atomic<std::uint64_t>& waits, WaitedWork::Which which) noexcept
+    : cache_(cache),
+      shared_(shared),
+      deadline_(deadline),
+      waits_(waits),
+      work_(which, cache.uses().synchronizer()) {}
 
 void BoundedWait::note_unfinished() noexcept {
-  if (generations_ == 0) static_cast<void>(begin_generation());
+  work_.begin();
   was_pending_ = was_in_hand_ = false;
   for (StreamHeap& heap : cache_.heaps()) {
     const Guard guard(heap.lock);
@@ -27,21 +26,10 @@ void BoundedWait::note_unfinished() noexcept {
   }
 }
 
-bool BoundedWait::begin_generation() noexcept {
-  if (waits_for_ == For::kAnyWork || generations_ == kGenerationsMax) return false;
-  ++generations_;
-  later_from_ = cache_.uses().next_sequence();
-  return true;
-}
-
-bool BoundedWait::concerns(const UseTracker& tracker, std::uint64_t sequence) const noexcept {
-  return waits_for_ == For::kAnyWork || &tracker != &cache_.uses() || sequence < later_from_;
-}
-
 BoundedWait::Choice BoundedWait::oldest_of(StreamHeap& heap, const Choice& than) const noexcept {
   Choice oldest = than;
   const auto offer = [&](UseTracker& tracker, EventHandle event, std::uint64_t sequence) {
-    if (sequence >= oldest.sequence || !concerns(tracker, sequence)) return;
+    if (sequence >= oldest.sequence || !work_.concerns(tracker.synchronizer(), sequence)) return;
     oldest = {Choice::Kind::kEvent, &tracker, event, sequence};
   };
   const StreamLife::State life = heap.life.state();
@@ -64,10 +52,7 @@ bool BoundedWait::has_unmarked(StreamHeap& heap) noexcept {
 }
 
 bool BoundedWait::needs(DeviceCache& device) const noexcept {
-  // One that began after the first search answers for all earlier work.
-  if (waits_for_ == For::kEarlierWork && &device == &cache_ &&
-      device.uses().synchronizer().is_covered(later_from_))
-    return false;
+  if (work_.is_covered(device.uses().synchronizer())) return false;
   return (has_unmarked_ && &device == &cache_) ||
          shared_.unrecorded.count(cache_.id(), device.id()) != 0;
 }
@@ -101,8 +86,7 @@ BoundedWait::Choice BoundedWait::find_oldest() noexcept {
     has_unmarked_ |= has_unmarked(heap);
   }
   if (oldest.kind != Choice::Kind::kNothing) return oldest;
-  const bool is_awaited = waits_for_ == For::kAnyWork || others_waited_for_ < kOtherThreadRoundsMax;
-  if (is_in_hand && is_awaited) return {Choice::Kind::kOtherThread, nullptr, {}};
+  if (is_in_hand && work_.may_wait_for_others()) return {Choice::Kind::kOtherThread, nullptr, {}};
   if (UseTracker* const next = next_to_synchronize()) return {Choice::Kind::kSynchronize, next, {}};
   return {};
 }
@@ -120,13 +104,11 @@ void BoundedWait::end_hold() noexcept {
 bool BoundedWait::choose() noexcept {
   begin_hold();  // before the event is read under its heap's lock
   choice_ = find_oldest();
-  while (choice_.kind == Choice::Kind::kNothing && begin_generation()) choice_ = find_oldest();
+  while (choice_.kind == Choice::Kind::kNothing && work_.move_border()) choice_ = find_oldest();
   if (choice_.kind == Choice::Kind::kNothing) {
     // Nothing is left to wait for; but what another thread finished after the search began has not
     // been looked at.
-    const bool look_again = was_pending_ && !has_looked_for_more_;
-    has_looked_for_more_ = waits_for_ == For::kEarlierWork;
-    return look_again;
+    return was_pending_ && work_.may_look_again();
   }
   // The event is done, as a wait found, but the sweep was refused that answer.
   if (choice_.is_same_event(done_)) deadline_.charge_ms(deadline_.slice_ms());
@@ -152,7 +134,6 @@ bool BoundedWait::choose() noexcept {
 void BoundedWait::wait() noexcept {
   if (choice_.kind == Choice::Kind::kNothing) return;
   if (choice_.kind == Choice::Kind::kOtherThread) {
-    ++others_waited_for_;
     std::this_thread::yield();
     return;
   }

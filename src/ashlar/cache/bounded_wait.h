@@ -17,22 +17,15 @@
 #include <ashlar/cache/deadline.h>
 #include <ashlar/cache/heap_list.h>
 #include <ashlar/cache/use_tracker.h>
+#include <ashlar/cache/waited_work.h>
 
 namespace ashlar::inline v0::cache {
 
 class BoundedWait {
  public:
-  enum class For : std::uint8_t {
-    kAnyWork,
-    /// On streams of this device only what was enqueued before the first search ended, and what its
-    /// end brings about: threads that go on using blocks would be waited for until the deadline
-    /// otherwise.
-    kEarlierWork,
-  };
   /// `waits` counts the waits made. The deadline and the heaps are the call's and the device's.
   BoundedWait(DeviceCache& cache, SharedState& shared, Deadline& deadline,
-              std::atomic<std::uint64_t>& waits, For waits_for = For::kAnyWork) noexcept
-      : cache_(cache), shared_(shared), deadline_(deadline), waits_(waits), waits_for_(waits_for) {}
+              std::atomic<std::uint64_t>& waits, WaitedWork::Which which) noexcept;
   ~BoundedWait() { end_hold(); }
   BoundedWait(const BoundedWait&) = delete;
   BoundedWait& operator=(const BoundedWait&) = delete;
@@ -68,11 +61,6 @@ class BoundedWait {
     }
   };
 
-  /// Does a recording with that number, on that device, stand for work to be waited for?
-  bool concerns(const UseTracker& tracker, std::uint64_t sequence) const noexcept;
-  /// kEarlierWork: moves later_from_ to now, a few times at most. A block that comes back from
-  /// another stream's use is stamped anew, and the event that covers the stamp is recorded then.
-  bool begin_generation() noexcept;
   void begin_hold() noexcept;
   void end_hold() noexcept;
   Choice find_oldest() noexcept ASHLAR_REQUIRES(reclaiming);
@@ -94,22 +82,17 @@ class BoundedWait {
   SharedState& shared_;
   Deadline& deadline_;
   std::atomic<std::uint64_t>& waits_;
-  const For waits_for_;
-  /// kEarlierWork: what this device records from this number on is later work
-  std::uint64_t later_from_ = 0;
-  unsigned generations_ = 0;        ///< kEarlierWork: how often later_from_ was set
-  unsigned others_waited_for_ = 0;  ///< kEarlierWork: rounds that waited for other threads' hands
+  WaitedWork work_;
   Choice choice_;
   Choice done_;              ///< the event whose wait ended well last
   bool is_holding_ = false;  ///< counted among the event waiters
   // As of note_unfinished():
-  bool was_pending_ = false;          ///< was any use not complete,
-  bool was_in_hand_ = false;          ///< or in the hands of another thread?
-  bool has_looked_again_ = false;     ///< because another thread held uses
-  bool has_looked_for_more_ = false;  ///< kEarlierWork: though nothing of it was left
-  bool has_unmarked_ = false;         ///< as has_unmarked(), of any heap, when last searched
-  std::uint32_t synchronized_ = 0;    ///< the device that was chosen last
-  bool has_asked_ = false;            ///< any device for a synchronisation
+  bool was_pending_ = false;        ///< was any use not complete,
+  bool was_in_hand_ = false;        ///< or in the hands of another thread?
+  bool has_looked_again_ = false;   ///< because another thread held uses
+  bool has_unmarked_ = false;       ///< as has_unmarked(), of any heap, when last searched
+  std::uint32_t synchronized_ = 0;  ///< the device that was chosen last
+  bool has_asked_ = false;          ///< any device for a synchronisation
   bool ran_out_ = false;
 };
 

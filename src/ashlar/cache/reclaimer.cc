@@ -46,7 +46,7 @@ Address Reclaimer::try_steal(StreamHeap& heap, const Request& request, Reach rea
 
 Result<Address> Reclaimer::reclaim(StreamHeap& heap, const Request& request, Deadline& deadline,
                                    bool* wait_ran_out) noexcept {
-  BoundedWait wait(cache_, shared_, deadline, waits_);
+  BoundedWait wait(cache_, shared_, deadline, waits_, WaitedWork::Which::kAny);
   bool has_asked_for_destroyed = false;
   for (;; wait.wait()) {
     // A capture may be announced while this waits, or queues for the lock.
@@ -104,7 +104,7 @@ Status Reclaimer::trim() noexcept {
   // or a synchronisation, takes the driver a moment to answer.
   // At most a second: a trim gives back what is idle, it is not a wait for work that is stuck.
   Deadline deadline(driver_, std::clamp(shared_.config.wait_ms, kTrimWaitMinMs, kTrimWaitMaxMs));
-  BoundedWait wait(cache_, shared_, deadline, waits_, BoundedWait::For::kEarlierWork);
+  BoundedWait wait(cache_, shared_, deadline, waits_, WaitedWork::Which::kEarlier);
   for (;; wait.wait()) {
     ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, "a capture is underway");
     const ReclaimGuard reclaim(lock_);

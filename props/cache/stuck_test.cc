@@ -1,0 +1,236 @@
+// Progress where some work never finishes, or tells of its end late: what is done elsewhere is found
+// all the same (C12, C27, C29).
+//
+// Imitates: streams and devices that are stuck for good; devices that refuse events, or whose
+// synchronisation has no time limit, fails, or takes its time.
+// Does not prove: anything about real time.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "props/cache/liveness_fixture.h"
+
+namespace ashlar {
+namespace {
+
+class StuckTest : public LivenessTest {
+ protected:
+  /// Blocks of `on` that wait for streams which never finish.
+  void make_stuck(unsigned blocks, const Stream& on) {
+    for (unsigned i = 0; i < blocks; ++i)
+      ASSERT_TRUE(allocator_->free(allocate(512_B, on), stuck_stream()).is_ok());
+  }
+};
+
+TEST_F(StuckTest, HitsSeeWhatFinishesBehindManyStuckStreams) {
+  make(Bytes{0});
+  const auto flag = gpu_->new_flag();
+  const Stream slow = stream();
+  ASSERT_TRUE(gpu_->host_function(slow, flag).is_ok());
+  make_stuck(50, own_);
+  ASSERT_TRUE(allocator_->free(allocate(512_B, own_), slow).is_ok());
+  make_stuck(50, own_);
+  static_cast<void>(gpu_->raise(flag));
+  static_cast<void>(gpu_->drain_all());
+  // A poll asks 16 of 101 streams, and comes after 256 hits at the latest.
+  for (unsigned i = 0; i < (101 / 16 + 1) * 256 + 1; ++i)
+    static_cast<void>(allocator_->free(allocate(4_KiB, own_)));
+  EXPECT_EQ(stats().active[0].current, 100u);
+}
+
+TEST_F(StuckTest, AMissSeesIt) {
+  make(42_MiB, "wait_ms:0");
+  make_stuck(60, own_);
+  const Stream other = stream();
+  const Address large = allocate(40_MiB, own_);
+  ASSERT_TRUE(allocator_->free(large, other).is_ok());
+  gpu_->step(other, 10);
+  EXPECT_EQ(allocate(40_MiB, own_), large);
+}
+
+TEST_F(StuckTest, AMissThatMayGrowSeesItToo) {
+  make(Bytes{0});
+  make_stuck(60, own_);
+  const Stream other = stream();
+  const Address large = allocate(40_MiB, own_);
+  ASSERT_TRUE(allocator_->free(large, other).is_ok());
+  gpu_->step(other, 10);
+  EXPECT_EQ(allocate(40_MiB, own_), large) << "C27";
+}
+
+TEST_F(StuckTest, MissesSeeAnEventRecordedLateBehindUsesThatGetNone) {
+  make(Bytes{0});
+  gpu_->act_as_thread(1);
+  const Stream elsewhere = gpu_->default_stream(kDevice, spec::kPerThreadStream);
+  gpu_->act_as_thread(2);
+  ASSERT_TRUE(gpu_->host_function(elsewhere, gpu_->new_flag()).is_ok());
+  const auto use_elsewhere = [&] {
+    for (unsigned i = 0; i < 20; ++i)
+      ASSERT_TRUE(allocator_->free(allocate(512_B, own_), elsewhere).is_ok());
+  };
+  const Stream other = stream();
+  const Address large = allocate(40_MiB, own_);
+  use_elsewhere();
+  device_->refuses_records = true;
+  ASSERT_TRUE(allocator_->free(large, other).is_ok());
+  device_->refuses_records = false;
+  use_elsewhere();
+  // Each looks at 16 of 41 uses again; the event is complete one step later.
+  bool is_found = false;
+  for (unsigned i = 0; i < 41 / 16 + 3; ++i) {
+    is_found = is_found || allocate(40_MiB, own_) == large;
+    gpu_->step(other, 10);
+  }
+  EXPECT_TRUE(is_found) << "C27";
+}
+
+TEST_F(StuckTest, MissesAskEveryStreamInTurnForItsIdleMemory) {
+  make(Bytes{0});
+  for (const bool is_stuck : {true, true, true, false}) {
+    const Stream lender = stream();
+    if (is_stuck) {
+      ASSERT_TRUE(gpu_->host_function(lender, gpu_->new_flag()).is_ok());
+    }
+    ASSERT_TRUE(allocator_->free(allocate(40_MiB, lender)).is_ok());
+  }
+  // Each asks two of the four; the event that the question needs is complete afterwards.
+  for (unsigned i = 0; i < 6 && stats().steals == 0; ++i) {
+    ASSERT_FALSE(allocate(40_MiB, own_).is_null());
+    static_cast<void>(gpu_->drain_all());
+  }
+  EXPECT_EQ(stats().steals, 1u) << "C27";
+}
+
+/// Uses without an event of streams of two devices, of which one never finishes.
+TEST(TwoDevicesTest, AStuckDevicesUsesHideNoOtherDevices) {
+  for (const char* conf : {"wait_ms:0", "wait_ms:20"}) {
+    for (const std::int32_t stuck : {0, 1}) {
+      for (const bool is_stuck_freed_first : {false, true}) {
+        SCOPED_TRACE(std::string(conf) + ", device " + std::to_string(stuck) + " is stuck");
+        spec::SimGpuOptions options;
+        options.capacities = {64_MiB, 64_MiB};
+        spec::SimGpu gpu(options);
+        device::Device* devices[] = {&gpu.device(0), &gpu.device(1)};
+        std::string error;
+        const auto allocator =
+            cache::CachingAllocator::create(devices, cache::parse_config(conf, &error).value())
+                .value();
+        const Stream own = gpu.create_stream(kDevice).value();
+        gpu.act_as_thread(1);
+        const Stream users[] = {gpu.default_stream(DeviceId{0}, spec::kPerThreadStream),
+                                gpu.default_stream(DeviceId{1}, spec::kPerThreadStream)};
+        ASSERT_TRUE(gpu.host_function(users[stuck], gpu.new_flag()).is_ok());
+        gpu.act_as_thread(2);
+        const Address blocks[] = {allocator->allocate(30_MiB, own).value(),
+                                  allocator->allocate(30_MiB, own).value()};
+        const std::int32_t first = is_stuck_freed_first ? stuck : 1 - stuck;
+        ASSERT_TRUE(allocator->free(blocks[first], users[first]).is_ok());
+        ASSERT_TRUE(allocator->free(blocks[1 - first], users[1 - first]).is_ok());
+        const Result<Address> served = allocator->allocate(30_MiB, own);
+        ASSERT_TRUE(served.is_ok()) << "C12: the other device's work is done";
+        EXPECT_EQ(served.value(), blocks[1 - stuck]);
+      }
+    }
+  }
+}
+
+/// A device whose synchronisation has no time limit, and takes its time.
+class SlowSynchronize final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  std::atomic<bool> refuses_records{false};
+  std::atomic<bool> fails{false};
+
+  Status event_record(EventHandle event, StreamHandle stream) noexcept override {
+    if (refuses_records) return {Code::kDriverError, "planted"};
+    return ForwardingDevice::event_record(event, stream);
+  }
+  Status synchronize() noexcept override {
+    if (fails) return {Code::kDriverError, "planted"};
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    return ForwardingDevice::synchronize();
+  }
+  Status synchronize_for(std::uint32_t) noexcept override {
+    return {Code::kUnsupported, "planted"};
+  }
+  std::uint64_t now_ns() const noexcept override { return Device::now_ns(); }
+};
+
+/// 40 of 64 MiB wait for a synchronisation: they were used on another thread's default stream.
+class SynchronizerTest : public ::testing::Test {
+ protected:
+  void make(const char* conf) {
+    spec::SimGpuOptions options;
+    options.capacities = {64_MiB};
+    gpu_ = std::make_unique<spec::SimGpu>(options);
+    slow_ = std::make_unique<SlowSynchronize>(gpu_->device(0));
+    device::Device* devices[] = {slow_.get()};
+    std::string error;
+    allocator_ =
+        cache::CachingAllocator::create(devices, cache::parse_config(conf, &error).value()).value();
+    own_ = gpu_->create_stream(kDevice).value();
+    gpu_->act_as_thread(1);
+    const Stream elsewhere = gpu_->default_stream(kDevice, spec::kPerThreadStream);
+    gpu_->act_as_thread(2);
+    const Address block = allocator_->allocate(40_MiB, own_).value();
+    ASSERT_TRUE(allocator_->free(block, elsewhere).is_ok());
+  }
+
+  std::unique_ptr<spec::SimGpu> gpu_;
+  std::unique_ptr<SlowSynchronize> slow_;
+  std::unique_ptr<cache::CachingAllocator> allocator_;
+  Stream own_;
+};
+
+TEST_F(SynchronizerTest, ABlockingSynchronisationIsWaitedForNoLongerThanPermitted) {
+  make("wait_ms:20");
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(allocator_->allocate(50_MiB, own_).code(), Code::kOutOfMemory);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(200));
+  // The synchronisation goes on; once it is over, its answer is used.
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  EXPECT_TRUE(allocator_->allocate(50_MiB, own_).is_ok());
+}
+
+TEST_F(SynchronizerTest, ASynchronisationThatFailsEndsAWaitForEver) {
+  make("wait_ms:forever");
+  slow_->fails = true;
+  // The suite's time limit ends a call that goes on.
+  EXPECT_EQ(allocator_->allocate(50_MiB, own_).code(), Code::kOutOfMemory);
+}
+
+TEST_F(SynchronizerTest, WorkWithoutAnEventIsCoveredThoughItIsAskedForAllTheTime) {
+  make("wait_ms:0");
+  const auto is_served_in_time = [&](Bytes size) {
+    const auto begin = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - begin < std::chrono::seconds(10)) {
+      if (allocator_->allocate(size, own_).is_ok()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return false;
+  };
+  ASSERT_TRUE(is_served_in_time(40_MiB));
+  const Stream other = gpu_->create_stream(kDevice).value();
+  slow_->refuses_records = true;
+  ASSERT_TRUE(allocator_->free(allocator_->allocate(20_MiB, other).value()).is_ok());
+  // Every call tries to record an event and asks for a synchronisation; one takes 300 ms.
+  EXPECT_TRUE(is_served_in_time(20_MiB)) << "C12: other's idle memory is never known complete";
+}
+
+TEST_F(SynchronizerTest, AForkedChildEndsThoughTheThreadIsTheParents) {
+  make("wait_ms:1");
+  ASSERT_EQ(allocator_->allocate(50_MiB, own_).code(), Code::kOutOfMemory);  // the thread runs now
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // a child that waits for the thread is ended, and seen below
+    allocator_.reset();
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+}  // namespace
+}  // namespace ashlar
