@@ -45,6 +45,7 @@ class WatchedDevice final : public device::ForwardingDevice {
     return {Code::kNotReady, "stuck"};
   }
   std::uint64_t now_ns() const noexcept override {
+    // While stuck, the host's clock. NOLINTNEXTLINE(bugprone-parent-virtual-call): past the simulated one
     return is_stuck ? Device::now_ns() : ForwardingDevice::now_ns();
   }
 

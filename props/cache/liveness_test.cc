@@ -147,7 +147,7 @@ TEST_F(LivenessTest, WhatFinishesAfterALongTimeIsSeenByTheNextHits) {
   const auto hit = [this] { static_cast<void>(allocator_->free(allocate(4_KiB, own_))); };
   for (unsigned i = 0; i < 20'000; ++i) hit();
   EXPECT_EQ(stats().active[0].current, 1u);
-  static_cast<void>(gpu_->raise(flag));
+  gpu_->raise(flag);
   static_cast<void>(gpu_->drain_all());
   // The longest delay between two polls, and the hit that polls.
   for (unsigned i = 0; i < 256 + 1; ++i) hit();
@@ -171,7 +171,7 @@ TEST_F(LivenessTest, BlocksOfDeadStreamsComeBackThoughNobodyMisses) {
     end(passing);
   }
   EXPECT_GE(stats().streams, kDead);
-  static_cast<void>(gpu_->raise(flag));
+  gpu_->raise(flag);
   static_cast<void>(gpu_->drain_all());
   gpu_->act_as_thread(1);
   // From here on streams are only named: no call allocates, so none misses.
