@@ -52,6 +52,7 @@ class Writer {
     for (std::uint32_t s = 1; s < shape_.streams; ++s)
       put(slot::kStreamCreate, {s, random_.below(shape_.devices)});
     for (std::uint32_t i = 0; i < shape_.ops; ++i) put_any();
+    if ((shape_.has_failures || shape_.has_ends) && random_.one_in(3)) put(slot::kEndNow, {});
     return std::move(file_);
   }
 

@@ -13,7 +13,8 @@
 
 namespace ashlar::props {
 
-/// What a sequence may contain beyond allocations, frees, uses, kernels and progress.
+/// What a sequence may contain beyond allocations, frees, uses, kernels and progress. With failures
+/// or ends it sometimes ends at once (end-now).
 struct SequenceShape {
   std::uint32_t ops = 200;
   std::uint32_t live_max = 64;

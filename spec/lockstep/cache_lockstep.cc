@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "spec/lockstep/side_by_side.h"
+#include "spec/ops/opcode_table.h"
 #include "spec/ops/text.h"
 
 namespace ashlar::spec {
@@ -11,6 +12,8 @@ namespace ashlar::spec {
 namespace {
 
 constexpr const char* kTheEnd = "(the end: everything freed, drained and trimmed)";
+/// In place of a count of calls.
+constexpr std::uint64_t kNotGone = ~std::uint64_t{0};
 
 const char* clause_of(FaultKind kind) {
   switch (kind) {
@@ -85,7 +88,9 @@ bool CacheLockstep::step(const Op& op) {
   if (gpu_ == nullptr) build();
   if (is_over_) return false;
   world_->begin_op();
-  if (handler.run != nullptr) handler.run(*world_, op);
+  if (op.slot == slot::kEndNow) ends_now_ = true;
+  else if (ends_now_) world_->skip();
+  else if (handler.run != nullptr) handler.run(*world_, op);
   else world_->skip();
   world_->tick();
   take_faults();
@@ -134,7 +139,7 @@ void CacheLockstep::diverge(std::string at) {
 void CacheLockstep::quiesce() {
   gpu_->heal();
   model_->plan_failures(false);
-  world_->quiesce();
+  world_->quiesce(true);
 }
 
 bool CacheLockstep::rest() {
@@ -160,11 +165,13 @@ void CacheLockstep::settle() {
   // All as the ops left it.
   model_->judge_maps();
   if (model_->verdict().is_good()) model_->judge_structure();
-  quiesce();
+  if (ends_now_) world_->quiesce(false);
+  else quiesce();
   if (options_.defers_last_walks || options_.walk_every != 1) model_->defer_walks();
   free_all();
   if (!model_->verdict().is_good()) return;
   model_->resume_walks();
+  if (ends_now_) return;
   trim_all();
   if (model_->verdict().is_good()) model_->judge_structure();
 }
@@ -213,18 +220,29 @@ const LockstepResult& CacheLockstep::finish() {
 }
 
 void CacheLockstep::judge_destructor() {
-  subject_.reset();
+  std::vector<std::uint64_t> calls_before;
   for (std::uint32_t i = 0; i < witnesses_.size(); ++i) {
-    const DeviceWitness* const witness = witnesses_[i].get();
-    if (model_->end_of(device_id(i)) != Code::kOk) continue;  // its memory went with it
-    if (witness->events() != 0) {
-      model_->report("C14", witness->events(), " events are still held after the destructor");
-    }
-    if (!witness->segments().empty())
-      model_->report("C14", "segments are still held after the destructor");
+    const bool is_gone = model_->end_of(device_id(i)) != Code::kOk;
+    calls_before.push_back(is_gone ? witnesses_[i]->calls_in_all() : kNotGone);
   }
+  // What a device refuses to take back, or to say whether it is done with, stays with it.
+  const bool may_keep = gpu_->has_planned_failures();
+  subject_.reset();
+  for (std::uint32_t i = 0; i < witnesses_.size(); ++i) judge_end_of(i, calls_before[i], may_keep);
   take_faults();
   if (!model_->verdict().is_good()) diverge(kTheEnd);
+}
+
+void CacheLockstep::judge_end_of(std::uint32_t device, std::uint64_t calls_before, bool may_keep) {
+  const DeviceWitness& witness = *witnesses_[device];
+  if (calls_before != kNotGone && witness.calls_in_all() != calls_before)
+    model_->report("C26", "the destructor called device ", device, ", which was gone before");
+  // Its memory went with it.
+  if (may_keep || model_->end_of(device_id(device)) != Code::kOk) return;
+  if (witness.events() != 0)
+    model_->report("C14", witness.events(), " events are still held after the destructor");
+  if (!witness.segments().empty())
+    model_->report("C14", "segments are still held after the destructor");
 }
 
 LockstepResult CacheLockstep::run(const OpFile& file, const Options& options) {

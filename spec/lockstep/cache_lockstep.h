@@ -68,7 +68,9 @@ class CacheLockstep {
   bool rest();
   /// The caller's own finding, by a clause's id: the divergence, unless there is one already.
   void report(const char* clause, const std::string& text);
-  /// Frees everything, drains, trims, destroys the subject and looks for leaks (C14). The last call.
+  /// Heals failures, finishes all work, frees everything, trims, destroys the subject and looks for
+  /// leaks (C14). After the op end-now it frees and destroys only: with work unfinished, and with
+  /// the failures that are planned. The last call.
   const LockstepResult& finish();
   /// A whole file: step each, then finish.
   static LockstepResult run(const OpFile& file, const Options& options);
@@ -96,6 +98,8 @@ class CacheLockstep {
   void free_all();
   void trim_all();
   void judge_destructor();
+  /// What the subject's destructor did to a device; `may_keep`: whether failures were planned.
+  void judge_end_of(std::uint32_t device, std::uint64_t calls_before, bool may_keep);
 
   Options options_;
   WorldPlan plan_;
@@ -106,6 +110,7 @@ class CacheLockstep {
   std::unique_ptr<CacheWorld> world_;
   bool is_over_ = false;
   bool was_skipped_ = false;
+  bool ends_now_ = false;  ///< the op end-now was run
   LockstepResult result_;
 };
 

@@ -2,6 +2,7 @@
 #include "spec/lockstep/cache_world.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ashlar::spec {
 
@@ -250,13 +251,16 @@ void CacheWorld::tick() {
   if (is_lagging_) gpu_.tick();
 }
 
-void CacheWorld::quiesce() {
+void CacheWorld::quiesce(bool finishes_work) {
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
     if (streams_[s].is_capturing) end_capture(s);
   }
-  static_cast<void>(gpu_.drain_all());
   callback_.frees.clear();
-  unannounced_.clear();  // all work is done
+  if (finishes_work) static_cast<void>(gpu_.drain_all());
+  for (const Unannounced& use : std::exchange(unannounced_, {})) {
+    if (!finishes_work && pointers_[use.pointer].state == Pointer::kLive)
+      announce(pointers_[use.pointer], use.stream);
+  }
 }
 
 // Callbacks.

@@ -106,8 +106,9 @@ class CacheWorld {
   /// The next free-memory callback frees that pointer, or tries to allocate; once.
   void free_in_callback(std::uint64_t name);
   void allocate_in_callback();
-  /// Ends every capture, finishes all work, and drops what is planned for later.
-  void quiesce();
+  /// Ends every capture, and drops what is planned for later. Then all work is finished, or the
+  /// subject is told of all uses that it does not know.
+  void quiesce(bool finishes_work);
 
  private:
   struct OpResult {

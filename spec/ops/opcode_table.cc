@@ -45,6 +45,7 @@ constexpr OpInfo kRows[] = {
     {slot::kLag, "lag", {K::kCount}},
     {slot::kSeed, "seed", {K::kCount}},
     {slot::kNameDead, "name-dead", {K::kStream, K::kCount}},
+    {slot::kEndNow, "end-now", {}},
     {slot::kPoolGrow, "pool-grow", {K::kBytes}},
     {slot::kPoolAlloc, "pool-alloc", {K::kNewPointer, K::kBytes}},
     {slot::kPoolFree, "pool-free", {K::kPointer}},

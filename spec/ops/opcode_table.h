@@ -57,6 +57,7 @@ enum : std::uint8_t {
   kLag = 32,                 // lag n: every stream finishes each entry n ops after it was enqueued
   kSeed = 33,                // seed n: of the adversary (address reuse, progress)
   kNameDead = 34,            // name-dead s n: the n-th kind of refused call names the dead stream
+  kEndNow = 35,              // end-now: the allocator's end; what follows is skipped
   // The block pool alone.
   kPoolGrow = 40,          // pool-grow bytes
   kPoolAlloc = 41,         // pool-alloc p bytes
