@@ -33,6 +33,10 @@ class Deadline {
     if (is_endless()) return kSliceMaxMs;
     return std::min({left_ms(), std::max(1u, permitted_ms_ / kSlices), kSliceMaxMs});
   }
+  /// At least that much is left from now on, where there is an end.
+  void leave_ms(std::uint32_t ms) noexcept {
+    if (!is_endless()) end_ns_ = std::max(end_ns_, driver_.now_ns() + ms * kNsPerMs);
+  }
   /// A wait was refused without taking its time: charges it all the same, so that refusals end.
   void charge_ms(std::uint32_t ms) noexcept {
     end_ns_ -= std::min(end_ns_, ms * kNsPerMs);

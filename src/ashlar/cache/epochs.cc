@@ -4,11 +4,6 @@
 
 namespace ashlar::inline v0::cache {
 
-namespace {
-/// Enough for everything that can be pending.
-constexpr unsigned kPollAll = 0xffffffffu;
-}  // namespace
-
 void Epochs::complete(StreamHeap& heap, std::uint64_t covers) noexcept {
   const Guard guard(heap.lock);
   heap.clock.complete(covers);
@@ -67,7 +62,7 @@ void Epochs::sweep(HeapList& heaps) noexcept {
     UseTracker::retry_unrecorded(heap, kEverything);
     {
       const Guard guard(heap.lock);
-      static_cast<void>(uses_.poll(heap, kPollAll));
+      static_cast<void>(uses_.poll_all(heap));
     }
     // A pending block that has just come back carries the newest stamp: ask once more, now that its
     // stream may be done too.

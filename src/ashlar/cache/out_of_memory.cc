@@ -66,6 +66,8 @@ std::string wait_text(const OutOfMemory& o) {
   if (!o.wait_ran_out) return "";
   if (o.config.wait_ms == 0)
     return "Unfinished work still uses memory that could then come back.\n";
+  if (o.config.wait_ms == device::kWaitForever)
+    return "The device refused to wait for the work that uses memory.\n";
   return "The permitted wait of " + std::to_string(o.config.wait_ms) +
          " ms ran out before the work that uses memory.\n";
 }
@@ -137,7 +139,8 @@ void OutOfMemory::advise() noexcept {
   add(Advice::kWarmUp, capturing);
   add(Advice::kRaiseLimit, is_limit_the_cause(*this));
   add(Advice::kAllowWait, could_wait && config.wait_ms == 0);
-  add(Advice::kWaitLonger, wait_ran_out && !capturing && config.wait_ms != 0);
+  add(Advice::kWaitLonger,
+      wait_ran_out && !capturing && config.wait_ms != 0 && config.wait_ms != device::kWaitForever);
   add(Advice::kShareComplete, fits && config.reuse == Reuse::kOwn);
   add(Advice::kShareOrdered, fits && config.reuse == Reuse::kCompleted);
   add(Advice::kKeepWhole, in_pieces && splits_all);

@@ -20,6 +20,8 @@ constexpr unsigned kDeadAskedMax = 4;
 constexpr unsigned kDeadPollsMax = 8;
 /// The least and the most time that a trim may wait.
 constexpr std::uint32_t kTrimWaitMinMs = 2;
+/// After so many sweeps of a trim the least time is granted anew.
+constexpr unsigned kTrimGracesMax = 4;
 constexpr std::uint32_t kTrimWaitMaxMs = 1000;
 /// The maximum number of uses that are finished before the heap's lock is let go (C31): each may
 /// release a block.
@@ -105,11 +107,15 @@ Status Reclaimer::trim() noexcept {
   // At most a second: a trim gives back what is idle, it is not a wait for work that is stuck.
   Deadline deadline(driver_, std::clamp(shared_.config.wait_ms, kTrimWaitMinMs, kTrimWaitMaxMs));
   BoundedWait wait(cache_, shared_, deadline, waits_, WaitedWork::Which::kEarlier);
+  unsigned sweeps = 0;
   for (;; wait.wait()) {
     ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, "a capture is underway");
     const ReclaimGuard reclaim(lock_);
     ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, "a capture is underway");
     epochs_.sweep(cache_.heaps());
+    // From here, not from the call's entry: the sweep, or the queue for the lock, may have taken
+    // long, and the events that it recorded are as new as ever.
+    if (++sweeps <= kTrimGracesMax) deadline.leave_ms(kTrimWaitMinMs);
     wait.note_unfinished();
     if (const Status health = driver_.health(); !health.is_ok()) return health;
     if (wait.choose()) continue;

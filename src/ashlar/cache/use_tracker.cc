@@ -179,6 +179,14 @@ void UseTracker::ask_for_unrecorded(StreamHeap& heap, std::uint64_t at_least) no
 }
 
 Status UseTracker::poll(StreamHeap& heap, unsigned budget) noexcept {
+  return poll(heap, budget, kEverything);
+}
+
+Status UseTracker::poll_all(StreamHeap& heap) noexcept {
+  return poll(heap, ~0u, heap.uses.taken_count());
+}
+
+Status UseTracker::poll(StreamHeap& heap, unsigned budget, std::uint64_t finishes_max) noexcept {
   unsigned fruitless = 0;
   // is_capturing() is read under the heap's lock, and begin_in_hand() follows under the same lock.
   // quiesce() takes this lock after the announcement, so it sees either the taken queues or no poll
@@ -214,6 +222,8 @@ Status UseTracker::poll(StreamHeap& heap, unsigned budget) noexcept {
     // ends that use.
     const Status health = driver_.health();
     if (!health.is_ok() || fruitless >= heap.uses.queues().count()) return health;
+    if (finished >= finishes_max) return health;
+    finishes_max -= finished;
   }
   return Status::ok();
 }

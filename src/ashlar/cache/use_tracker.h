@@ -37,6 +37,9 @@ class UseTracker {
   /// Polls at most `budget` events, letting the lock go around the device calls. Returns this
   /// device's sticky error, if it has one.
   Status poll(StreamHeap& heap, unsigned budget) noexcept ASHLAR_REQUIRES(heap.lock);
+  /// Polls until nothing more is complete of what is queued now; what other threads queue meanwhile
+  /// may be left, so that it ends while they go on.
+  Status poll_all(StreamHeap& heap) noexcept ASHLAR_REQUIRES(heap.lock);
   /// A live block with uses ends: its uses get their events, and it waits for them.
   static void free_pending(StreamHeap& heap, PoolId pool, block::BlockIndex block) noexcept
       ASHLAR_RELEASE(heap.lock);
@@ -82,6 +85,9 @@ class UseTracker {
   bool is_lost() const noexcept { return driver_.health().code() == Code::kDeviceLost; }
 
  private:
+  /// poll(), which ends when it has finished `finishes_max` uses too.
+  Status poll(StreamHeap& heap, unsigned budget, std::uint64_t finishes_max) noexcept
+      ASHLAR_REQUIRES(heap.lock);
   enum class Recorded : std::uint8_t { kYes, kComplete, kDeferred };
   /// Records the node's event on its stream, if that is allowed now and the stream alive.
   static Recorded record_event_of(const StreamHeap& heap, UseNode& node) noexcept;
