@@ -135,6 +135,47 @@ TEST(TwoDevicesTest, AStuckDevicesUsesHideNoOtherDevices) {
   }
 }
 
+TEST(TwoDevicesTest, AnEventOfAnotherDeviceIsInNoRecordsWayWhileSomebodyWaits) {
+  spec::SimGpuOptions options;
+  options.capacities = {64_MiB, 64_MiB};
+  spec::SimGpu gpu(options);
+  WatchedDevice watched(gpu.device(0));
+  device::Device* devices[] = {&watched, &gpu.device(1)};
+  std::string error;
+  const auto allocator =
+      cache::CachingAllocator::create(devices, cache::parse_config("wait_ms:200", &error).value())
+          .value();
+  const Stream own = gpu.create_stream(kDevice).value();
+  const Stream side = gpu.create_stream(kDevice).value();
+  const Stream stuck = gpu.create_stream(kDevice).value();
+  const Stream of_other = gpu.create_stream(DeviceId{1}).value();
+  // More nodes with events of the other device than its pool has room for.
+  std::vector<Address> blocks;
+  for (unsigned i = 0; i < 700; ++i) blocks.push_back(allocator->allocate(512_B, own).value());
+  for (const Address block : blocks) ASSERT_TRUE(allocator->free(block, of_other).is_ok());
+  static_cast<void>(gpu.drain_all());
+  ASSERT_TRUE(allocator->trim(kDevice).is_ok());
+  ASSERT_TRUE(gpu.host_function(stuck, gpu.new_flag()).is_ok());
+  ASSERT_TRUE(allocator->free(allocator->allocate(512_B, own).value(), stuck).is_ok());
+  const Address large = allocator->allocate(50_MiB, own).value();
+  // Another thread waits for memory, and holds the events of all devices meanwhile.
+  std::atomic<bool> is_waiting{false};
+  std::atomic<bool> may_go_on{false};
+  watched.on_wait = [&, waits_here = std::this_thread::get_id()] {
+    if (std::this_thread::get_id() == waits_here) return;
+    is_waiting = true;
+    while (!may_go_on) std::this_thread::yield();
+  };
+  watched.is_stuck = true;
+  std::thread waits([&] { static_cast<void>(allocator->allocate(50_MiB, own)); });
+  while (!is_waiting) std::this_thread::yield();
+  EXPECT_TRUE(allocator->free(large, side).is_ok());
+  gpu.step(side, 10);
+  EXPECT_TRUE(allocator->allocate(50_MiB, own).is_ok()) << "C12";
+  may_go_on = true;
+  waits.join();
+}
+
 /// A device whose synchronisation has no time limit, and takes its time.
 class SlowSynchronize final : public device::ForwardingDevice {
  public:

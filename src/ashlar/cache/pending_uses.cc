@@ -29,8 +29,10 @@ UseNode* PendingUses::take_spare() noexcept {
   spare_ = node->next;
   --spare_count_;
   const EventSlot left = node->slot;
+  const EventSlot left_aside = node->aside;
   *node = UseNode{};
   node->slot = left;
+  node->aside = left_aside;
   return node;
 }
 
@@ -65,7 +67,10 @@ UseNode* PendingUses::take_unrecorded(std::uint64_t n) noexcept {
 
 void PendingUses::destroy_events() noexcept {
   for (NodeSlab* slab = slabs_.get(); slab != nullptr; slab = slab->before.get()) {
-    for (UseNode& node : slab->nodes) static_cast<void>(EventPool::destroy(node.slot));
+    for (UseNode& node : slab->nodes) {
+      static_cast<void>(EventPool::destroy(node.slot));
+      static_cast<void>(EventPool::destroy(node.aside));
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include <ashlar/base/pool_id.h>
 #include <ashlar/block/block_pool.h>
@@ -30,6 +31,9 @@ struct UseNode {
   StreamHeap* user = nullptr;  ///< whose work on the block is awaited (StreamHeap::refer)
   /// its event is recorded after the free; before, it holds what an earlier use left
   EventSlot slot;
+  /// Another device's event that was in `slot`, where that device's pool has no room. It is not
+  /// destroyed at once, because somebody may be waiting for it, and it must not be in the way.
+  EventSlot aside;
   /// order of recording on the stream's device: the oldest goes first. 0: never tried
   std::uint64_t sequence = 0;
   UseNode* sibling = nullptr;  ///< next use of the same block
@@ -41,6 +45,12 @@ struct UseNode {
   bool is_borrower = false;  ///< the stream the block was allocated on, if that is not the heap's
   /// Does the slot's event stand for the use? If not, the last event of the retired stream does.
   bool has_event = false;
+
+  /// Puts an event of that pool's device, or none, into `slot`, if the node has either.
+  void prefer_event_of(const EventPool& events) noexcept {
+    const bool is_foreign = slot.pool != nullptr && slot.pool != &events;
+    if (is_foreign && (aside.pool == nullptr || aside.pool == &events)) std::swap(slot, aside);
+  }
 };
 
 }  // namespace ashlar::inline v0::cache

@@ -85,6 +85,7 @@ UseTracker::Recorded UseTracker::record_event_of(const StreamHeap& heap, UseNode
   const bool is_covered = first_try != 0 && theirs.synchronizer_.is_covered(first_try);
   if (is_covered || ours.is_over(user)) return Recorded::kComplete;
   node.sequence = theirs.next_sequence();
+  node.prefer_event_of(theirs.events_);
   if (user.life.is_alive() && theirs.record_on(user, node.slot).is_ok()) {
     node.has_event = true;
     return Recorded::kYes;
