@@ -10,6 +10,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -22,6 +23,20 @@ namespace ashlar {
 
 inline constexpr DeviceId kDevice{0};
 
+inline std::unique_ptr<cache::CachingAllocator> make_allocator(
+    std::span<device::Device* const> devices, const char* conf) {
+  std::string error;
+  return cache::CachingAllocator::create(devices, cache::parse_config(conf, &error).value())
+      .value();
+}
+/// Another thread's default stream, on which the calling thread can record no event.
+inline Stream stream_of_other_thread(spec::SimGpu& gpu, DeviceId device = kDevice) {
+  gpu.act_as_thread(1);
+  const Stream elsewhere = gpu.default_stream(device, spec::kPerThreadStream);
+  gpu.act_as_thread(2);
+  return elsewhere;
+}
+
 /// Counts questions about events; waits take real time and end without an answer while `is_stuck`.
 class WatchedDevice final : public device::ForwardingDevice {
  public:
@@ -30,13 +45,12 @@ class WatchedDevice final : public device::ForwardingDevice {
   std::atomic<unsigned> waiting{0};
   std::atomic<std::uint64_t> calls{0};
   bool refuses_records = false;
+  std::function<void()> on_wait;
 
   Status event_record(EventHandle event, StreamHandle stream) noexcept override {
     if (refuses_records) return {Code::kDriverError, "planted"};
     return ForwardingDevice::event_record(event, stream);
   }
-  std::function<void()> on_wait;
-
   Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept override {
     if (on_wait) on_wait();
     if (!is_stuck) return ForwardingDevice::event_synchronize(event, timeout_ms);
@@ -62,9 +76,7 @@ class LivenessTest : public ::testing::Test {
     gpu_ = std::make_unique<spec::SimGpu>(options);
     device_ = std::make_unique<WatchedDevice>(gpu_->device(0));
     device::Device* devices[] = {device_.get()};
-    std::string error;
-    allocator_ =
-        cache::CachingAllocator::create(devices, cache::parse_config(conf, &error).value()).value();
+    allocator_ = make_allocator(devices, conf);
     own_ = stream();
   }
   Stream stream() { return gpu_->create_stream(kDevice).value(); }

@@ -77,9 +77,7 @@ TEST_F(LivenessTest, RecordsOfStreamsAreBoundedByThoseThatAreAliveOrUnfinished) 
 
 TEST_F(LivenessTest, UsesWithoutAnEventDoNotPileUp) {
   make(Bytes{0});
-  gpu_->act_as_thread(1);
-  const Stream elsewhere = gpu_->default_stream(kDevice, spec::kPerThreadStream);
-  gpu_->act_as_thread(2);
+  const Stream elsewhere = stream_of_other_thread(*gpu_);
   // Only thread 1 could record an event on its default stream.
   for (unsigned i = 0; i < 4000; ++i)
     ASSERT_TRUE(allocator_->free(allocate(256_KiB, own_), elsewhere).is_ok());
@@ -89,9 +87,7 @@ TEST_F(LivenessTest, UsesWithoutAnEventDoNotPileUp) {
 TEST_F(LivenessTest, NorOnStreamsThatComeAndGo) {
   for (const bool is_recorded_late : {false, true}) {
     make(Bytes{0});
-    gpu_->act_as_thread(1);
-    const Stream elsewhere = gpu_->default_stream(kDevice, spec::kPerThreadStream);
-    gpu_->act_as_thread(2);
+    const Stream elsewhere = stream_of_other_thread(*gpu_);
     for (unsigned i = 0; i < 1000; ++i) {
       const Stream passing = stream();
       const Address block = allocate(256_KiB, passing);
@@ -157,9 +153,7 @@ TEST_F(LivenessTest, WhatFinishesAfterALongTimeIsSeenByTheNextHits) {
 TEST_F(LivenessTest, BlocksOfDeadStreamsComeBackThoughNobodyMisses) {
   make(Bytes{0}, "reuse:own");
   constexpr unsigned kDead = 80;  // each is asked again at every 64th search at least
-  gpu_->act_as_thread(1);
-  const Stream elsewhere = gpu_->default_stream(kDevice, spec::kPerThreadStream);
-  gpu_->act_as_thread(2);
+  const Stream elsewhere = stream_of_other_thread(*gpu_);
   const auto flag = gpu_->new_flag();
   const Stream slow = stream();
   ASSERT_TRUE(gpu_->host_function(slow, flag).is_ok());

@@ -61,9 +61,7 @@ TEST_F(StuckTest, AMissThatMayGrowSeesItToo) {
 
 TEST_F(StuckTest, MissesSeeAnEventRecordedLateBehindUsesThatGetNone) {
   make(Bytes{0});
-  gpu_->act_as_thread(1);
-  const Stream elsewhere = gpu_->default_stream(kDevice, spec::kPerThreadStream);
-  gpu_->act_as_thread(2);
+  const Stream elsewhere = stream_of_other_thread(*gpu_);
   ASSERT_TRUE(gpu_->host_function(elsewhere, gpu_->new_flag()).is_ok());
   const auto use_elsewhere = [&] {
     for (unsigned i = 0; i < 20; ++i)
@@ -112,16 +110,11 @@ TEST(TwoDevicesTest, AStuckDevicesUsesHideNoOtherDevices) {
         options.capacities = {64_MiB, 64_MiB};
         spec::SimGpu gpu(options);
         device::Device* devices[] = {&gpu.device(0), &gpu.device(1)};
-        std::string error;
-        const auto allocator =
-            cache::CachingAllocator::create(devices, cache::parse_config(conf, &error).value())
-                .value();
+        const auto allocator = make_allocator(devices, conf);
         const Stream own = gpu.create_stream(kDevice).value();
-        gpu.act_as_thread(1);
-        const Stream users[] = {gpu.default_stream(DeviceId{0}, spec::kPerThreadStream),
-                                gpu.default_stream(DeviceId{1}, spec::kPerThreadStream)};
+        const Stream users[] = {stream_of_other_thread(gpu, DeviceId{0}),
+                                stream_of_other_thread(gpu, DeviceId{1})};
         ASSERT_TRUE(gpu.host_function(users[stuck], gpu.new_flag()).is_ok());
-        gpu.act_as_thread(2);
         const Address blocks[] = {allocator->allocate(30_MiB, own).value(),
                                   allocator->allocate(30_MiB, own).value()};
         const std::int32_t first = is_stuck_freed_first ? stuck : 1 - stuck;
@@ -141,10 +134,7 @@ TEST(TwoDevicesTest, AnEventOfAnotherDeviceIsInNoRecordsWayWhileSomebodyWaits) {
   spec::SimGpu gpu(options);
   WatchedDevice watched(gpu.device(0));
   device::Device* devices[] = {&watched, &gpu.device(1)};
-  std::string error;
-  const auto allocator =
-      cache::CachingAllocator::create(devices, cache::parse_config("wait_ms:200", &error).value())
-          .value();
+  const auto allocator = make_allocator(devices, "wait_ms:200");
   const Stream own = gpu.create_stream(kDevice).value();
   const Stream side = gpu.create_stream(kDevice).value();
   const Stream stuck = gpu.create_stream(kDevice).value();
@@ -210,13 +200,9 @@ class SynchronizerTest : public ::testing::Test {
     gpu_ = std::make_unique<spec::SimGpu>(options);
     slow_ = std::make_unique<SlowSynchronize>(gpu_->device(0));
     device::Device* devices[] = {slow_.get()};
-    std::string error;
-    allocator_ =
-        cache::CachingAllocator::create(devices, cache::parse_config(conf, &error).value()).value();
+    allocator_ = make_allocator(devices, conf);
     own_ = gpu_->create_stream(kDevice).value();
-    gpu_->act_as_thread(1);
-    const Stream elsewhere = gpu_->default_stream(kDevice, spec::kPerThreadStream);
-    gpu_->act_as_thread(2);
+    const Stream elsewhere = stream_of_other_thread(*gpu_);
     const Address block = allocator_->allocate(40_MiB, own_).value();
     ASSERT_TRUE(allocator_->free(block, elsewhere).is_ok());
   }

@@ -36,8 +36,8 @@ class BoundedWait {
   /// After a search in vain: chooses what to wait for. False if there is no point in searching
   /// again.
   bool choose() noexcept ASHLAR_REQUIRES(reclaiming);
-  /// Waits for what was chosen: for an event one slice at most, for a synchronisation all the time
-  /// that is left. REQUIRES: choose() returned true; no lock is held.
+  /// Waits for what was chosen, for one slice at most. REQUIRES: choose() returned true; no lock is
+  /// held.
   void wait() noexcept ASHLAR_EXCLUDES(reclaiming);
   /// Did the time run out while work was unfinished?
   bool ran_out() const noexcept { return ran_out_; }

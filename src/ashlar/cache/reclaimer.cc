@@ -232,8 +232,7 @@ std::uint64_t Reclaimer::work_left(StreamHeap& heap) noexcept {
 void Reclaimer::ask_dead(StreamHeap& heap) noexcept {
   epochs_.query(heap);
   if (heap.life.state() == StreamLife::State::kLost) {
-    const BlockingCallScope scope(shared_);
-    if (scope.is_permitted()) static_cast<void>(cache_.uses().synchronizer().ask());
+    cache_.uses().ask_whether_done();
     epochs_.query(heap);
   }
   // Nobody allocates on a dead stream: what other streams still did with its blocks is asked here.

@@ -165,18 +165,22 @@ void UseTracker::retry_unrecorded(StreamHeap& heap, std::uint64_t n) noexcept {
 
 void UseTracker::ask_for_unrecorded(StreamHeap& heap, std::uint64_t at_least) noexcept {
   SharedState& shared = heap.cache.uses().shared_;
-  Synchronizer* theirs = nullptr;
+  UseTracker* theirs = nullptr;
   {
     const Guard guard(heap.lock);
     const UseNode* const oldest = heap.uses.unrecorded();
     if (oldest == nullptr) return;
     DeviceCache& asked = oldest->user->cache;
     if (shared.unrecorded.count(heap.cache.id(), asked.id()) < at_least) return;
-    theirs = &asked.uses().synchronizer_;
-    if (theirs->is_covered(oldest->sequence)) return;
+    theirs = &asked.uses();
+    if (theirs->synchronizer_.is_covered(oldest->sequence)) return;
   }
-  const BlockingCallScope scope(shared);
-  if (scope.is_permitted()) static_cast<void>(theirs->ask());
+  theirs->ask_whether_done();
+}
+
+void UseTracker::ask_whether_done() noexcept {
+  const BlockingCallScope scope(shared_);
+  if (scope.is_permitted()) static_cast<void>(synchronizer_.ask());
 }
 
 Status UseTracker::poll(StreamHeap& heap, unsigned budget) noexcept {

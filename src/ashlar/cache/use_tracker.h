@@ -53,6 +53,8 @@ class UseTracker {
   /// otherwise until memory runs out.
   static void ask_for_unrecorded(StreamHeap& heap, std::uint64_t at_least) noexcept
       ASHLAR_EXCLUDES(heap.lock);
+  /// Asks, without a wait, whether this device has done all of its work; not during a capture.
+  void ask_whether_done() noexcept;
   /// True if `user` belongs to another device and that device is lost: its work touches no memory
   /// any more (D8), so its uses of this device's blocks are over. If this device is lost, every
   /// call fails and nothing needs to come back.
