@@ -119,7 +119,11 @@ class Succession {
       const Held held = take(own, (std::uint64_t{thread + 3} << 32) | static_cast<unsigned>(round));
       if (round % 4 == 0) static_cast<void>(allocator_->record_use(held.address, newest));
       release(held, round % 4 == 1 ? &newest : nullptr);
-      if (round % 16 == 2) expect(allocator_->trim(kDevice).is_ok());
+      if (round % 16 == 2) {
+        // Others go on using blocks: on a busy machine the trim's second may pass meanwhile.
+        const Status trimmed = allocator_->trim(kDevice);
+        expect(trimmed.is_ok() || trimmed.code() == Code::kNotReady);
+      }
       if (round % 16 == 3) static_cast<void>(allocator_->stats(kDevice));
       if (round % 16 != 4) continue;
       const Result<Address> mistaken = allocator_->allocate(1_KiB, newest);

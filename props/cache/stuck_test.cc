@@ -83,6 +83,37 @@ TEST_F(StuckTest, MissesSeeAnEventRecordedLateBehindUsesThatGetNone) {
   EXPECT_TRUE(is_found) << "C27";
 }
 
+TEST_F(StuckTest, AMissAsksForWhatOnlyASynchronisationAnswersFor) {
+  // The idle memory of another thread's default stream, and of a stream that is gone: no event tells
+  // of their work. One block is live at a time.
+  for (const bool is_destroyed : {false, true}) {
+    make(Bytes{0});
+    for (unsigned i = 0; i < 50; ++i) {
+      gpu_->act_as_thread(i + 1);
+      const Stream passing =
+          is_destroyed ? stream() : gpu_->default_stream(kDevice, spec::kPerThreadStream);
+      ASSERT_TRUE(allocator_->free(allocate(64_MiB, passing)).is_ok());
+      if (is_destroyed) {
+        ASSERT_TRUE(gpu_->destroy_stream(passing).is_ok());
+      }
+      static_cast<void>(gpu_->drain_all());
+    }
+    EXPECT_LE(reserved(), (192_MiB).count()) << "C29";
+  }
+}
+
+TEST_F(StuckTest, ARoundOverManyUsesOfOneStreamAsksForItOnce) {
+  make(64_MiB, "wait_ms:0");
+  const Stream elsewhere = stream_of_other_thread(*gpu_);
+  ASSERT_TRUE(gpu_->host_function(elsewhere, gpu_->new_flag()).is_ok());
+  std::vector<Address> blocks;
+  for (unsigned i = 0; i < 5000; ++i) blocks.push_back(allocate(512_B, own_));
+  for (const Address block : blocks) ASSERT_TRUE(allocator_->free(block, elsewhere).is_ok());
+  const std::uint64_t before = device_->calls;
+  EXPECT_EQ(allocator_->allocate(64_MiB, own_).code(), Code::kOutOfMemory);
+  EXPECT_LT(device_->calls - before, 200u) << "C30";
+}
+
 TEST_F(StuckTest, MissesAskEveryStreamInTurnForItsIdleMemory) {
   make(Bytes{0});
   for (const bool is_stuck : {true, true, true, false}) {

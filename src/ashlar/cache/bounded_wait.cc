@@ -44,12 +44,6 @@ BoundedWait::Choice BoundedWait::oldest_of(StreamHeap& heap, const Choice& than)
   return oldest;
 }
 
-bool BoundedWait::has_unmarked(StreamHeap& heap) noexcept {
-  const bool is_lost = heap.life.state() == StreamLife::State::kLost;
-  const bool is_unmarked = heap.marks.unmarked().covers != 0 || is_lost;
-  return is_unmarked && !heap.clock.is_all_complete();
-}
-
 bool BoundedWait::needs(DeviceCache& device) const noexcept {
   if (work_.is_covered(device.uses().synchronizer())) return false;
   return (has_unmarked_ && &device == &cache_) ||
@@ -82,7 +76,7 @@ BoundedWait::Choice BoundedWait::find_oldest() noexcept {
     const Guard guard(heap.lock);
     is_in_hand |= heap.uses.is_in_hand();
     oldest = oldest_of(heap, oldest);
-    has_unmarked_ |= has_unmarked(heap);
+    has_unmarked_ |= Epochs::has_unmarked(heap);
   }
   if (oldest.kind != Choice::Kind::kNothing) return oldest;
   if (is_in_hand && work_.may_wait_for_others()) return {Choice::Kind::kOtherThread, nullptr, {}};

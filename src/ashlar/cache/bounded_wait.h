@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include <ashlar/cache/deadline.h>
+#include <ashlar/cache/epochs.h>
 #include <ashlar/cache/heap_list.h>
 #include <ashlar/cache/use_tracker.h>
 #include <ashlar/cache/waited_work.h>
@@ -67,8 +68,6 @@ class BoundedWait {
   /// The older of `than` and what the heap's own work and its blocks' uses wait for.
   Choice oldest_of(StreamHeap& heap, const Choice& than) const noexcept
       ASHLAR_REQUIRES(reclaiming, heap.lock);
-  /// Is work of the heap's own stream without an event?
-  static bool has_unmarked(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming, heap.lock);
   /// Does the synchronisation of that device answer for work that has no event: of a block's user,
   /// or of a stream of this device?
   bool needs(DeviceCache& device) const noexcept;
@@ -90,7 +89,7 @@ class BoundedWait {
   bool was_pending_ = false;        ///< was any use not complete,
   bool was_in_hand_ = false;        ///< or in the hands of another thread?
   bool has_looked_again_ = false;   ///< because another thread held uses
-  bool has_unmarked_ = false;       ///< as has_unmarked(), of any heap, when last searched
+  bool has_unmarked_ = false;       ///< as Epochs::has_unmarked, of any heap, when last searched
   std::uint32_t synchronized_ = 0;  ///< the device that was chosen last
   bool has_asked_ = false;          ///< any device for a synchronisation
   bool ran_out_ = false;

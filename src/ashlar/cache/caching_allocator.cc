@@ -280,7 +280,7 @@ const Config& CachingAllocator::config() const noexcept { return impl_->shared.c
 
 const char* CachingAllocator::validate() const noexcept {
   const SharedState& shared = impl_->shared;
-  if (shared.blocking_calls.load() != 0) return "C9: a blocking call has not ended";
+  if (shared.blocking_calls.any()) return "C9: a blocking call has not ended";
   if (shared.event_waiters.load() != 0) return "wait: a call has not ended its hold on events";
   std::uint64_t references = 0;
   std::uint64_t uses = 0;

@@ -98,15 +98,20 @@ Result<AllocationInfo> DeviceCache::info(const PageMap::Found& found, Address ad
 void DeviceCache::quiesce() noexcept {
   reclaimer_.lock().wait_for_holder();
   supply_.wait_for_growths();
-  while (shared_.blocking_calls.load() != 0) std::this_thread::yield();
+  shared_.blocking_calls.begin_phase();
+  while (shared_.blocking_calls.has_earlier()) std::this_thread::yield();
   uses_.synchronizer().let_enter();
   for (StreamHeap& heap : heaps_) {
-    for (bool busy = true; busy;) {
-      {
-        const Guard guard(heap.lock);
-        busy = heap.uses.is_in_hand();
-      }
-      if (busy) std::this_thread::yield();
+    bool is_busy = false;
+    {
+      const Guard guard(heap.lock);
+      heap.uses.takers().begin_phase();
+      is_busy = heap.uses.takers().has_earlier();
+    }
+    while (is_busy) {
+      std::this_thread::yield();
+      const Guard guard(heap.lock);
+      is_busy = heap.uses.takers().has_earlier();
     }
   }
 }

@@ -48,9 +48,10 @@ class DeviceCache {
   }
 
   // Captures.
-  /// Waits until no holder of the reclaim lock, no growth and no poll that began before a capture
-  /// was announced is still running (C9). The wait of a reclaim or a trim holds no lock and is not
-  /// waited for.
+  /// Waits until no holder of the reclaim lock, and no growth, poll or recording that began before a
+  /// capture was announced, is still running (C9). Those that begin meanwhile know of the capture
+  /// and are not waited for, however many threads go on; nor is the wait of a reclaim or a trim,
+  /// which holds no lock.
   void quiesce() noexcept;
   /// After the last capture: records the events that had to wait for it.
   void record_deferred() noexcept;

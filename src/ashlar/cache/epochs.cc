@@ -1,8 +1,15 @@
 #include <ashlar/cache/epochs.h>
 
+#include <algorithm>
 #include <thread>
 
 namespace ashlar::inline v0::cache {
+
+namespace {
+/// After so many heaps, or so many uses, a sweep lets threads in that wait for the reclaim lock.
+constexpr unsigned kHeapsPerHold = 16;
+constexpr unsigned kUsesPerHold = 256;
+}  // namespace
 
 void Epochs::complete(StreamHeap& heap, std::uint64_t covers) noexcept {
   const Guard guard(heap.lock);
@@ -56,14 +63,51 @@ void Epochs::retire(StreamHeap& heap) noexcept {
   heap.marks.clear(uses_.events());
 }
 
-void Epochs::sweep(HeapList& heaps) noexcept {
-  for (StreamHeap& heap : heaps) refresh(heap);
+bool Epochs::has_unmarked(StreamHeap& heap) noexcept {
+  const bool is_lost = heap.life.state() == StreamLife::State::kLost;
+  const bool is_unmarked = heap.marks.unmarked().covers != 0 || is_lost;
+  return is_unmarked && !heap.clock.is_all_complete();
+}
+
+bool Epochs::refresh_all(HeapList& heaps, ReclaimLock& lock) noexcept {
+  unsigned count = 0;
   for (StreamHeap& heap : heaps) {
-    UseTracker::retry_unrecorded(heap, kEverything);
+    if (++count % kHeapsPerHold == 0 && !let_others_in(lock)) return false;
+    refresh(heap);
+  }
+  return true;
+}
+
+bool Epochs::ask_for_uses(StreamHeap& heap, ReclaimLock& lock) noexcept {
+  std::uint64_t unrecorded = 0;
+  UseTracker::PollState state;
+  {
+    const Guard guard(heap.lock);
+    unrecorded = heap.uses.unrecorded_count();
+    state.finishes_max = heap.uses.taken_count();
+  }
+  while (unrecorded > 0) {
+    const std::uint64_t part = std::min<std::uint64_t>(unrecorded, kUsesPerHold);
+    UseTracker::retry_unrecorded(heap, part);
+    unrecorded -= part;
+    if (!let_others_in(lock)) return false;
+  }
+  for (bool goes_on = true; goes_on;) {
     {
       const Guard guard(heap.lock);
-      static_cast<void>(uses_.poll_all(heap));
+      goes_on = uses_.poll_part(heap, kUsesPerHold, state);
     }
+    if (goes_on && !let_others_in(lock)) return false;
+  }
+  return true;
+}
+
+void Epochs::sweep(HeapList& heaps, ReclaimLock& lock) noexcept {
+  if (!refresh_all(heaps, lock)) return;
+  unsigned count = 0;
+  for (StreamHeap& heap : heaps) {
+    if (++count % kHeapsPerHold == 0 && !let_others_in(lock)) return;
+    if (!ask_for_uses(heap, lock)) return;
     // A pending block that has just come back carries the newest stamp: ask once more, now that its
     // stream may be done too.
     refresh(heap);

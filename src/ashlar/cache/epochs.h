@@ -9,6 +9,7 @@
 #pragma once
 
 #include <ashlar/cache/heap_list.h>
+#include <ashlar/cache/reclaim_lock.h>
 #include <ashlar/cache/use_tracker.h>
 
 namespace ashlar::inline v0::cache {
@@ -30,12 +31,26 @@ class Epochs {
   /// The stream is about to be destroyed: its last event, recorded now, covers everything. Without
   /// one (the device refuses) the stream is lost.
   void retire(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
-  /// Learns of all that is finished on the device: every mark, every pending use.
-  void sweep(HeapList& heaps) noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Does only a synchronisation of the device answer for some work of the heap's own stream?
+  static bool has_unmarked(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming, heap.lock);
+  /// Learns of all that is finished on the device: every mark, every use that is pending now (what
+  /// other threads queue meanwhile may be left, so that it ends while they go on). Now and then lets
+  /// threads in that wait for the reclaim lock (C30); ends early if a capture is announced.
+  void sweep(HeapList& heaps, ReclaimLock& lock) noexcept ASHLAR_REQUIRES(reclaiming);
 
  private:
   /// Every stamp of the heap up to `covers` is complete.
   static void complete(StreamHeap& heap, std::uint64_t covers) noexcept ASHLAR_EXCLUDES(heap.lock);
+
+  /// Lets threads in that wait for the lock. False if a capture is announced meanwhile.
+  bool let_others_in(ReclaimLock& lock) const noexcept ASHLAR_REQUIRES(reclaiming) {
+    return !lock.let_others_in() || !uses_.is_capturing();
+  }
+  /// refresh() of every heap. False if a capture is announced.
+  bool refresh_all(HeapList& heaps, ReclaimLock& lock) noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Looks again at the uses without an event, then asks the events of the others. False as above.
+  bool ask_for_uses(StreamHeap& heap, ReclaimLock& lock) noexcept ASHLAR_REQUIRES(reclaiming)
+      ASHLAR_EXCLUDES(heap.lock);
 
   Driver& driver_;
   UseTracker& uses_;

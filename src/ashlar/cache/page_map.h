@@ -74,7 +74,10 @@ struct DeviceSegment {
   std::uint64_t ordinal = 0;
   /// in its pool (block::SegmentIndex); guarded by the heap's lock
   std::uint32_t index = 0;
-  DeviceSegment* next = nullptr;         ///< free list, or a reclaim's own list
+  /// The last pass over the idle segments that asked the driver to take it back
+  /// (segment_release.h); by the role `reclaiming`.
+  std::uint64_t asked_in = 0;
+  DeviceSegment* next = nullptr;         ///< free list
   DeviceSegment* made_before = nullptr;  ///< every record ever made, for the owner's destructor
 
   Owner owner() const noexcept { return {heap.load(std::memory_order_relaxed), pool}; }

@@ -18,6 +18,7 @@
 
 #include <ashlar/base/assert.h>
 #include <ashlar/cache/ask_again.h>
+#include <ashlar/cache/under_way.h>
 #include <ashlar/cache/use_queues.h>
 
 namespace ashlar::inline v0::cache {
@@ -65,9 +66,8 @@ class PendingUses {
 
   // Takers: polls and recordings that hold nodes of this heap now, so that the queues do not show
   // everything.
-  void begin_in_hand() noexcept { ++in_hand_; }
-  void end_in_hand() noexcept { --in_hand_; }
-  bool is_in_hand() const noexcept { return in_hand_ > 0; }
+  UnderWay<unsigned>& takers() noexcept { return takers_; }
+  bool is_in_hand() const noexcept { return takers_.any(); }
 
   bool is_empty() const noexcept { return !has_queues() && !has_unrecorded(); }
   /// Falls with every event recorded for a use that had none, and with every use finished.
@@ -81,7 +81,7 @@ class PendingUses {
   template <class IsPending>
   const char* validate(std::uint64_t live, std::uint64_t pending,
                        IsPending&& is_pending) const noexcept {
-    if (in_hand_ != 0) return "heap(4): a taker has not put its nodes back";
+    if (is_in_hand()) return "heap(4): a taker has not put its nodes back";
     if (length(spare_) != spare_count_)
       return "heap(3): the spare list is not what its counter says";
     if (length(unrecorded_) != unrecorded_count_)
@@ -115,7 +115,7 @@ class PendingUses {
   UseNode* spare_ = nullptr;
   std::uint64_t spare_count_ = 0;
   std::uint64_t made_count_ = 0;
-  unsigned in_hand_ = 0;
+  UnderWay<unsigned> takers_;
   std::unique_ptr<NodeSlab> slabs_;
 };
 

@@ -8,7 +8,11 @@
 // or the event pool's.
 #pragma once
 
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <mutex>
+#include <thread>
 
 #include <ashlar/base/thread_annotations.h>
 
@@ -21,11 +25,30 @@ inline ReclaimRole reclaiming;
 class ReclaimLock {
  public:
   // Not analysed inside: the analysis cannot connect mutex_ with the role.
-  void lock() ASHLAR_ACQUIRE(reclaiming) ASHLAR_NO_THREAD_SAFETY_ANALYSIS { mutex_.lock(); }
+  void lock() ASHLAR_ACQUIRE(reclaiming) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
+    waiting_.fetch_add(1);
+    mutex_.lock();
+    waiting_.fetch_sub(1);
+    turns_.fetch_add(1);
+    begin_hold();
+  }
   bool try_lock() ASHLAR_TRY_ACQUIRE(true, reclaiming) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
-    return mutex_.try_lock();
+    const bool is_locked = mutex_.try_lock();
+    if (is_locked) begin_hold();
+    return is_locked;
   }
   void unlock() ASHLAR_RELEASE(reclaiming) ASHLAR_NO_THREAD_SAFETY_ANALYSIS { mutex_.unlock(); }
+  /// Between two steps of long work: if threads wait in lock(), and this one has held the lock for
+  /// kHoldMin, lets go of it, and takes it again after one of them has had it (C30). Returns whether
+  /// it let go. What the lock guards may have changed then, and a capture may be announced.
+  bool let_others_in() ASHLAR_REQUIRES(reclaiming) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
+    if (waiting_.load() == 0 || Clock::now() - held_since_ < kHoldMin) return false;
+    const std::uint64_t turn = turns_.load();
+    mutex_.unlock();
+    while (waiting_.load() != 0 && turns_.load() == turn) std::this_thread::yield();
+    lock();
+    return true;
+  }
   /// Waits until a holder that has the lock now has released it.
   void wait_for_holder() ASHLAR_EXCLUDES(reclaiming) {
     lock();
@@ -33,7 +56,16 @@ class ReclaimLock {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  /// A hand-over costs two changes of threads, on a busy machine much more than most steps.
+  static constexpr auto kHoldMin = std::chrono::milliseconds(2);
+
+  void begin_hold() ASHLAR_NO_THREAD_SAFETY_ANALYSIS { held_since_ = Clock::now(); }
+
   std::mutex mutex_;
+  Clock::time_point held_since_ ASHLAR_GUARDED_BY(reclaiming);
+  std::atomic<unsigned> waiting_{0};     ///< threads in lock() that do not have it yet
+  std::atomic<std::uint64_t> turns_{0};  ///< how often lock() returned
 };
 
 /// Holds a ReclaimLock for a scope.

@@ -35,7 +35,8 @@ Reclaimer::Reclaimer(DeviceCache& cache, SharedState& shared, Driver& driver, Us
       driver_(driver),
       supply_(supply),
       epochs_(driver, uses),
-      reuse_(driver, shared.config, uses, epochs_, supply) {}
+      reuse_(driver, shared.config, uses, epochs_, supply),
+      release_(cache.heaps(), shared, supply, lock_) {}
 
 Address Reclaimer::try_steal(StreamHeap& heap, const Request& request, Reach reach) noexcept {
   if (!lock_.try_lock()) return Address{};
@@ -59,7 +60,8 @@ Result<Address> Reclaimer::reclaim(StreamHeap& heap, const Request& request, Dea
     // Once: each round of a wait would ask again.
     if (!std::exchange(has_asked_for_destroyed, true))
       reuse_.notice_destroyed(cache_.heaps(), heap, request);
-    epochs_.sweep(cache_.heaps());
+    epochs_.sweep(cache_.heaps(), lock_);
+    if (shared_.is_capturing()) return kShortOfMemory;
     wait.note_unfinished();
     const Result<Address> found = search_all(heap, request);
     if (found.code() != Code::kOutOfMemory) return found;
@@ -92,11 +94,10 @@ Result<Address> Reclaimer::search_all(StreamHeap& heap, const Request& request) 
   // Just enough, the oversize first (row DEV-13); then, if the driver still refuses, all.
   Bytes back;
   if (config.max_split_size != Bytes::max())
-    back = supply_.release_idle(cache_.heaps(), heap, segment, config.max_split_size);
-  if (back < segment) back += supply_.release_idle(cache_.heaps(), heap, segment - back, Bytes{});
+    back = release_.release_enough(heap, segment, config.max_split_size);
+  if (back < segment) back += release_.release_enough(heap, segment - back, Bytes{});
   if (back != Bytes{}) grown = supply_.grow(heap, request);
-  if (grown.code() != Code::kOutOfMemory || supply_.release_all(cache_.heaps()) == Bytes{})
-    return grown;
+  if (grown.code() != Code::kOutOfMemory || release_.release_all() == Bytes{}) return grown;
   return supply_.grow(heap, request);
 }
 
@@ -112,7 +113,8 @@ Status Reclaimer::trim() noexcept {
     ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, "a capture is underway");
     const ReclaimGuard reclaim(lock_);
     ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, "a capture is underway");
-    epochs_.sweep(cache_.heaps());
+    epochs_.sweep(cache_.heaps(), lock_);
+    ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, "a capture is underway");
     // From here, not from the call's entry: the sweep, or the queue for the lock, may have taken
     // long, and the events that it recorded are as new as ever.
     if (++sweeps <= kTrimGracesMax) deadline.leave_ms(kTrimWaitMinMs);
@@ -120,7 +122,8 @@ Status Reclaimer::trim() noexcept {
     if (const Status health = driver_.health(); !health.is_ok()) return health;
     if (wait.choose()) continue;
     Status refused;
-    supply_.release_all(cache_.heaps(), &refused);
+    release_.release_all(&refused);
+    ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, "a capture is underway");
     if (const Status health = driver_.health(); !health.is_ok()) return health;
     if (!refused.is_ok()) return refused;
     break;
@@ -270,7 +273,7 @@ void Reclaimer::give_everything_back(bool is_settled) noexcept {
     heap.destroy_events();
     finish_uses_at_end(heap, is_settled);
   }
-  if (driver_.health().is_ok()) supply_.release_all(cache_.heaps());
+  if (driver_.health().is_ok()) release_.release_all();
 }
 
 void Reclaimer::finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept {

@@ -11,6 +11,7 @@
 #include <array>
 
 #include <ashlar/cache/bounded_wait.h>
+#include <ashlar/cache/segment_release.h>
 #include <ashlar/cache/stream_reuse.h>
 
 namespace ashlar::inline v0::cache {
@@ -93,8 +94,9 @@ class Reclaimer {
   Driver& driver_;
   SegmentSupply& supply_;
   mutable ReclaimLock lock_;
-  Epochs epochs_ ASHLAR_UNGUARDED;      ///< its members need the role `reclaiming`
-  StreamReuse reuse_ ASHLAR_UNGUARDED;  ///< likewise
+  Epochs epochs_ ASHLAR_UNGUARDED;           ///< its members need the role `reclaiming`
+  StreamReuse reuse_ ASHLAR_UNGUARDED;       ///< likewise
+  SegmentRelease release_ ASHLAR_UNGUARDED;  ///< likewise
   /// Found by look_for_forgotten() and not used yet: a stock for searches that pass a row of stuck
   /// streams and find none. The same heap may be in it twice.
   std::array<StreamHeap*, 32> forgotten_ ASHLAR_GUARDED_BY(reclaiming){};

@@ -79,6 +79,7 @@ DeviceSegment* SegmentLedger::new_record() noexcept {
       spare_ = record->next;
       record->next = nullptr;
       record->ordinal = next_ordinal_++;
+      record->asked_in = 0;
       return record;
     }
   }

@@ -10,6 +10,7 @@
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/cache/driver.h>
 #include <ashlar/cache/page_map.h>
+#include <ashlar/cache/under_way.h>
 #include <ashlar/cache/unrecorded_uses.h>
 
 namespace ashlar::inline v0::cache {
@@ -29,7 +30,7 @@ struct SharedState {
   UnrecordedUses unrecorded;
   std::atomic<unsigned> captures{0};  ///< streams that capture now, over all devices
   /// waits and synchronisations that may be under way: an announcement of a capture lets them end
-  std::atomic<unsigned> blocking_calls{0};
+  UnderWay<std::atomic<unsigned>> blocking_calls;
   /// threads that may be waiting for an event that is not theirs: none is destroyed meanwhile
   std::atomic<unsigned> event_waiters{0};
   std::atomic<unsigned> observers_running{0};  ///< so that only then a thread-local is read (C24)
@@ -41,10 +42,9 @@ struct SharedState {
 /// announced, and an announcement reads it after it is made: one of the two sees the other (C9).
 class BlockingCallScope {
  public:
-  explicit BlockingCallScope(SharedState& shared) noexcept : shared_(shared) {
-    shared_.blocking_calls.fetch_add(1);
-  }
-  ~BlockingCallScope() { shared_.blocking_calls.fetch_sub(1); }
+  explicit BlockingCallScope(SharedState& shared) noexcept
+      : shared_(shared), phase_(shared.blocking_calls.begin()) {}
+  ~BlockingCallScope() { shared_.blocking_calls.end(phase_); }
   BlockingCallScope(const BlockingCallScope&) = delete;
   BlockingCallScope& operator=(const BlockingCallScope&) = delete;
 
@@ -52,6 +52,7 @@ class BlockingCallScope {
 
  private:
   SharedState& shared_;
+  const unsigned phase_;
 };
 
 }  // namespace ashlar::inline v0::cache

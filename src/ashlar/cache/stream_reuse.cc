@@ -12,6 +12,12 @@ constexpr unsigned kPollsPerHeap = 16;
 constexpr unsigned kPollsPerLoan = 4;
 /// looks_max_ of a reclaim.
 constexpr unsigned kNoLimit = ~0u;
+
+bool has_unmarked(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming)
+    ASHLAR_EXCLUDES(heap.lock) {
+  const Guard guard(heap.lock);
+  return Epochs::has_unmarked(heap);
+}
 }  // namespace
 
 Address StreamReuse::steal(HeapList& heaps, StreamHeap& to, const Request& request, Reach reach,
@@ -54,6 +60,7 @@ Address StreamReuse::ask_and_steal(HeapList& heaps, StreamHeap& to, const Reques
                                    Reach reach, unsigned refreshes_max) noexcept {
   StreamHeap* const begin = heaps.next_after(asked_);
   StreamHeap* from = begin;
+  bool has_asked_device = false;
   while (refreshes_max > 0) {
     if (is_in_reach(*from, to, reach) && may_have_fit(*from, request)) {
       --refreshes_max;
@@ -65,6 +72,11 @@ Address StreamReuse::ask_and_steal(HeapList& heaps, StreamHeap& to, const Reques
         static_cast<void>(uses_.poll(*from, kPollsPerHeap));
       }
       epochs_.refresh(*from);
+      if (!has_asked_device && has_unmarked(*from)) {
+        has_asked_device = true;
+        uses_.ask_whether_done();
+        epochs_.refresh(*from);
+      }
       if (const Address address = steal_from(*from, to, request); !address.is_null())
         return address;
     }

@@ -1,6 +1,8 @@
 #include <ashlar/cache/use_tracker.h>
 
 #include <algorithm>
+#include <array>
+#include <optional>
 
 #include <ashlar/cache/device_cache.h>
 
@@ -24,6 +26,21 @@ class RecordingScope {
 };
 
 }  // namespace
+
+/// Streams on which one retry could record no event, because their handles do not name them here
+/// now: their other uses need not ask again. Remembers a few, one for each remainder of an identity.
+class RefusedStreams {
+ public:
+  bool has(const StreamHeap& stream) const noexcept { return refused_[slot_of(stream)] == &stream; }
+  void add(const StreamHeap& stream) noexcept { refused_[slot_of(stream)] = &stream; }
+
+ private:
+  static constexpr std::size_t kSlots = 32;
+  static std::size_t slot_of(const StreamHeap& stream) noexcept {
+    return static_cast<std::size_t>(stream.stream.id.value()) % kSlots;
+  }
+  std::array<const StreamHeap*, kSlots> refused_{};
+};
 
 bool UseTracker::is_over(const StreamHeap& user) const noexcept {
   const UseTracker& theirs = user.cache.uses();
@@ -77,7 +94,8 @@ void UseTracker::finish(StreamHeap& user) noexcept {
   user.clock.complete(kEverything);
 }
 
-UseTracker::Recorded UseTracker::record_event_of(const StreamHeap& heap, UseNode& node) noexcept {
+UseTracker::Recorded UseTracker::record_event_of(const StreamHeap& heap, UseNode& node,
+                                                 RefusedStreams* refused) noexcept {
   StreamHeap& user = *node.user;
   const UseTracker& ours = heap.cache.uses();
   UseTracker& theirs = user.cache.uses();
@@ -86,9 +104,11 @@ UseTracker::Recorded UseTracker::record_event_of(const StreamHeap& heap, UseNode
   if (is_covered || ours.is_over(user)) return Recorded::kComplete;
   node.sequence = theirs.next_sequence();
   node.prefer_event_of(theirs.events_);
-  if (user.life.is_alive() && theirs.record_on(user, node.slot).is_ok()) {
-    node.has_event = true;
-    return Recorded::kYes;
+  if (user.life.is_alive() && (refused == nullptr || !refused->has(user))) {
+    const Status recorded = theirs.record_on(user, node.slot);
+    node.has_event = recorded.is_ok();
+    if (recorded.is_ok()) return Recorded::kYes;
+    if (refused != nullptr && recorded.code() == Code::kNotReady) refused->add(user);
   }
   if (ours.is_over(user)) return Recorded::kComplete;
   switch (user.life.state()) {
@@ -116,8 +136,10 @@ void UseTracker::count_unrecorded(const StreamHeap& heap, const UseNode& node, b
   if (was) counts.drop(heap.cache.id(), users.id());
 }
 
-void UseTracker::record_uses(StreamHeap& heap, UseNode* list, Link link) noexcept {
+void UseTracker::record_uses(StreamHeap& heap, UseNode* list, Link link, unsigned phase) noexcept {
   constexpr unsigned kBatch = 32;
+  std::optional<RefusedStreams> refused;  // only a retry has many uses of few streams
+  if (link == Link::kNext) refused.emplace();
   while (list != nullptr) {
     UseNode* nodes[kBatch];
     Recorded recorded[kBatch];
@@ -125,7 +147,7 @@ void UseTracker::record_uses(StreamHeap& heap, UseNode* list, Link link) noexcep
     for (; list != nullptr && n < kBatch; ++n) {
       nodes[n] = list;
       list = link == Link::kSibling ? list->sibling : list->next;
-      recorded[n] = record_event_of(heap, *nodes[n]);
+      recorded[n] = record_event_of(heap, *nodes[n], refused ? &*refused : nullptr);
     }
     const Guard guard(heap.lock);
     for (unsigned i = 0; i < n; ++i) {
@@ -138,7 +160,7 @@ void UseTracker::record_uses(StreamHeap& heap, UseNode* list, Link link) noexcep
     for (unsigned i = 0; i < n; ++i) {
       if (recorded[i] == Recorded::kComplete) heap.finish_use(nodes[i]);
     }
-    if (list == nullptr) heap.uses.end_in_hand();
+    if (list == nullptr) heap.uses.takers().end(phase);
   }
 }
 
@@ -147,20 +169,21 @@ void UseTracker::free_pending(StreamHeap& heap, PoolId pool, block::BlockIndex b
   in.defer(block);
   UseNode* list = StreamHeap::first_use(in.user(block));
   ASHLAR_ASSERT(list != nullptr, "heap(4): pending without a use");
-  heap.uses.begin_in_hand();
+  const unsigned phase = heap.uses.takers().begin();
   heap.lock.unlock();
-  record_uses(heap, list, Link::kSibling);
+  record_uses(heap, list, Link::kSibling, phase);
 }
 
 void UseTracker::retry_unrecorded(StreamHeap& heap, std::uint64_t n) noexcept {
   UseNode* list = nullptr;
+  unsigned phase = 0;
   {
     const Guard guard(heap.lock);
     list = heap.uses.take_unrecorded(n);
     if (list == nullptr) return;
-    heap.uses.begin_in_hand();
+    phase = heap.uses.takers().begin();
   }
-  record_uses(heap, list, Link::kNext);
+  record_uses(heap, list, Link::kNext, phase);
 }
 
 void UseTracker::ask_for_unrecorded(StreamHeap& heap, std::uint64_t at_least) noexcept {
@@ -184,17 +207,13 @@ void UseTracker::ask_whether_done() noexcept {
 }
 
 Status UseTracker::poll(StreamHeap& heap, unsigned budget) noexcept {
-  return poll(heap, budget, kEverything);
+  PollState state;
+  static_cast<void>(poll_part(heap, budget, state));
+  return driver_.health();
 }
 
-Status UseTracker::poll_all(StreamHeap& heap) noexcept {
-  return poll(heap, ~0u, heap.uses.taken_count());
-}
-
-Status UseTracker::poll(StreamHeap& heap, unsigned budget, std::uint64_t finishes_max) noexcept {
-  unsigned fruitless = 0;
-  // is_capturing() is read under the heap's lock, and begin_in_hand() follows under the same lock.
-  // quiesce() takes this lock after the announcement, so it sees either the taken queues or no poll
+bool UseTracker::poll_part(StreamHeap& heap, unsigned budget, PollState& state) noexcept {
+  // is_capturing() is read under the heap's lock, and the taker begins under the same lock. quiesce() takes this lock after the announcement, so it sees either the taken queues or no poll
   // (C9).
   while (budget > 0 && !shared_.is_capturing()) {
     UseNode* queues[kQueuesPerPoll];
@@ -202,7 +221,7 @@ Status UseTracker::poll(StreamHeap& heap, unsigned budget, std::uint64_t finishe
     const unsigned n = heap.uses.queues().take(queues, std::min(budget, kQueuesPerPoll));
     if (n == 0) break;
     budget -= n;
-    heap.uses.begin_in_hand();
+    const unsigned phase = heap.uses.takers().begin();
     heap.lock.unlock();
     unsigned finished = 0;
     for (unsigned i = 0; i < n; ++i) {
@@ -214,23 +233,22 @@ Status UseTracker::poll(StreamHeap& heap, unsigned budget, std::uint64_t finishe
       ++finished;
     }
     heap.lock.lock();
-    heap.uses.end_in_hand();
+    heap.uses.takers().end(phase);
     for (unsigned i = 0; i < n; ++i) {
       UseNode* head = queues[i];
       UseNode* rest = done[i] ? UseQueues::advance(head) : head;
       if (rest != nullptr) heap.uses.queues().put(rest);
       if (done[i]) heap.finish_use(head);
     }
-    fruitless = finished == 0 ? fruitless + n : 0;
+    state.fruitless = finished == 0 ? state.fruitless + n : 0;
     heap.uses.note_poll(finished != 0);
     // This device's loss ends the call (C26); another's, whose stream used a block of ours, only
     // ends that use.
-    const Status health = driver_.health();
-    if (!health.is_ok() || fruitless >= heap.uses.queues().count()) return health;
-    if (finished >= finishes_max) return health;
-    finishes_max -= finished;
+    if (!driver_.health().is_ok() || state.fruitless >= heap.uses.queues().count()) return false;
+    if (finished >= state.finishes_max) return false;
+    state.finishes_max -= finished;
   }
-  return Status::ok();
+  return budget == 0;
 }
 
 }  // namespace ashlar::inline v0::cache

@@ -22,6 +22,8 @@
 
 namespace ashlar::inline v0::cache {
 
+class RefusedStreams;
+
 /// From this number of uses without an event on, a miss asks whether all work of a device is done.
 inline constexpr std::uint64_t kUnrecordedMax = 32;
 
@@ -37,9 +39,15 @@ class UseTracker {
   /// Polls at most `budget` events, letting the lock go around the device calls. Returns this
   /// device's sticky error, if it has one.
   Status poll(StreamHeap& heap, unsigned budget) noexcept ASHLAR_REQUIRES(heap.lock);
-  /// Polls until nothing more is complete of what is queued now; what other threads queue meanwhile
-  /// may be left, so that it ends while they go on.
-  Status poll_all(StreamHeap& heap) noexcept ASHLAR_REQUIRES(heap.lock);
+  /// A poll in several parts.
+  struct PollState {
+    std::uint64_t finishes_max = kEverything;  ///< it ends when it has finished so many
+    std::uint64_t fruitless = 0;               ///< events asked in a row that are not complete
+  };
+  /// The next part: at most `budget` events. True if the poll goes on, false at its end: nothing
+  /// more is complete, or the device is gone, or a capture announced.
+  bool poll_part(StreamHeap& heap, unsigned budget, PollState& state) noexcept
+      ASHLAR_REQUIRES(heap.lock);
   /// A live block with uses ends: its uses get their events, and it waits for them.
   static void free_pending(StreamHeap& heap, PoolId pool, block::BlockIndex block) noexcept
       ASHLAR_RELEASE(heap.lock);
@@ -84,15 +92,15 @@ class UseTracker {
   Driver& driver() noexcept { return driver_; }
   EventPool& events() noexcept { return events_; }
   Synchronizer& synchronizer() noexcept { return synchronizer_; }
+  bool is_capturing() const noexcept { return shared_.is_capturing(); }
   bool is_lost() const noexcept { return driver_.health().code() == Code::kDeviceLost; }
 
  private:
-  /// poll(), which ends when it has finished `finishes_max` uses too.
-  Status poll(StreamHeap& heap, unsigned budget, std::uint64_t finishes_max) noexcept
-      ASHLAR_REQUIRES(heap.lock);
   enum class Recorded : std::uint8_t { kYes, kComplete, kDeferred };
-  /// Records the node's event on its stream, if that is allowed now and the stream alive.
-  static Recorded record_event_of(const StreamHeap& heap, UseNode& node) noexcept;
+  /// Records the node's event on its stream, if that is allowed now and the stream alive. A stream
+  /// among `refused` (which may be null) is not asked about again.
+  static Recorded record_event_of(const StreamHeap& heap, UseNode& node,
+                                  RefusedStreams* refused) noexcept;
   /// Is the use at the head of a queue complete?
   bool ask(UseNode& node) noexcept;
   /// Counts that the use was, or is from now on, without an event.
@@ -100,8 +108,9 @@ class UseTracker {
                                bool is) noexcept;
   enum class Link : std::uint8_t { kSibling, kNext };
   /// Records the events of the nodes of a list, and files each in its queue. REQUIRES: the nodes
-  /// are in hand (PendingUses::begin_in_hand); they are not when this returns.
-  static void record_uses(StreamHeap& heap, UseNode* list, Link link) noexcept
+  /// are in the hands of the taker that began in `phase` (PendingUses::takers); when this
+  /// returns, it has ended.
+  static void record_uses(StreamHeap& heap, UseNode* list, Link link, unsigned phase) noexcept
       ASHLAR_EXCLUDES(heap.lock);
 
   Driver& driver_;

@@ -1,0 +1,146 @@
+// Idle segments go back one at a time, and other threads get in between (C30, C28).
+//
+// Imitates: a driver that takes milliseconds for each segment, or refuses some; threads that retire
+// a stream, announce a capture or allocate meanwhile.
+// Does not prove: how long a thread waits on a busy machine; it counts segments, not time.
+#include <map>
+#include <mutex>
+
+#include "props/cache/liveness_fixture.h"
+
+namespace ashlar {
+namespace {
+
+/// Takes 3 ms of real time to take a segment back. Refuses some, and may give out none.
+class SlowFree final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  std::atomic<unsigned> asked{0};
+  unsigned refuses = 0;  ///< so many of those asked
+  std::thread::id refused_thread;
+  std::atomic<bool> is_full{false};
+
+  Result<Address> segment_alloc(Bytes size) noexcept override {
+    if (is_full) return Status{Code::kOutOfMemory, "planted"};
+    return ForwardingDevice::segment_alloc(size);
+  }
+  Status segment_free(Address base) noexcept override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    {
+      const std::lock_guard lock(lock_);
+      ++asked_of_[base.value()];
+    }
+    if (asked++ < refuses || std::this_thread::get_id() == refused_thread)
+      return {Code::kDriverError, "planted"};
+    return ForwardingDevice::segment_free(base);
+  }
+  unsigned asked_most_of_one() {
+    const std::lock_guard lock(lock_);
+    unsigned most = 0;
+    for (const auto& [base, count] : asked_of_) most = std::max(most, count);
+    return most;
+  }
+
+ private:
+  std::mutex lock_;
+  std::map<std::uint64_t, unsigned> asked_of_;
+};
+
+class GivingBackTest : public ::testing::Test {
+ protected:
+  static constexpr unsigned kSegments = 100;
+
+  void SetUp() override {
+    spec::SimGpuOptions options;
+    options.capacities = {Bytes{kSegments * (40_MiB).count()}};
+    gpu_ = std::make_unique<spec::SimGpu>(options);
+    device_ = std::make_unique<SlowFree>(gpu_->device(0));
+    device::Device* devices[] = {device_.get()};
+    allocator_ = make_allocator(devices, "wait_ms:0");
+    own_ = gpu_->create_stream(kDevice).value();
+    other_ = gpu_->create_stream(kDevice).value();
+    ASSERT_TRUE(allocator_->free(allocator_->allocate(Bytes{512}, other_).value()).is_ok());
+    ASSERT_TRUE(allocator_->trim(kDevice).is_ok());
+    std::vector<Address> blocks;
+    for (unsigned i = 0; i < kSegments; ++i)
+      blocks.push_back(allocator_->allocate(40_MiB, own_).value());
+    for (const Address block : blocks) ASSERT_TRUE(allocator_->free(block).is_ok());
+    static_cast<void>(gpu_->drain_all());
+    before_ = device_->asked;
+  }
+  /// Calls `call` while another thread trims. Returns how many segments the driver was asked to take
+  /// back meanwhile.
+  template <class F>
+  unsigned segments_during(F&& call) {
+    std::thread trims([this] { trimmed_ = allocator_->trim(kDevice); });
+    while (device_->asked < before_ + 4) std::this_thread::yield();
+    const unsigned begin = device_->asked;
+    call();
+    const unsigned end = device_->asked;
+    trims.join();
+    return end - begin;
+  }
+
+  std::unique_ptr<spec::SimGpu> gpu_;
+  std::unique_ptr<SlowFree> device_;
+  std::unique_ptr<cache::CachingAllocator> allocator_;
+  Stream own_;
+  Stream other_;
+  unsigned before_ = 0;
+  Status trimmed_;
+};
+
+TEST_F(GivingBackTest, ARetirementGetsInBetweenTwoSegments) {
+  const unsigned segments =
+      segments_during([this] { EXPECT_TRUE(allocator_->retire_stream(other_).is_ok()); });
+  EXPECT_LT(segments, kSegments / 2) << "C30";
+  EXPECT_TRUE(trimmed_.is_ok());
+  EXPECT_EQ(allocator_->stats(kDevice).value().reserved_bytes[0].current, 0u) << "C28";
+}
+
+TEST_F(GivingBackTest, ACaptureIsAnnouncedBetweenTwoSegmentsAndEndsTheTrim) {
+  const unsigned segments =
+      segments_during([this] { EXPECT_TRUE(allocator_->begin_capture(other_).is_ok()); });
+  EXPECT_LT(segments, kSegments / 2) << "C30";
+  EXPECT_EQ(trimmed_.code(), Code::kBusy) << "C9";
+  EXPECT_NE(allocator_->stats(kDevice).value().reserved_bytes[0].current, 0u);
+  EXPECT_TRUE(allocator_->end_capture(other_).is_ok());
+  EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+  EXPECT_EQ(allocator_->stats(kDevice).value().reserved_bytes[0].current, 0u) << "C28";
+}
+
+TEST_F(GivingBackTest, AnAllocationTakesASegmentInBetweenAndNoneIsAskedAboutTwice) {
+  device_->refuses = before_ + 3;
+  device_->is_full = true;
+  Result<Address> served = Address{};
+  const unsigned segments = segments_during([&] { served = allocator_->allocate(40_MiB, other_); });
+  EXPECT_LT(segments, kSegments / 2) << "C30";
+  EXPECT_TRUE(served.is_ok()) << "C12";
+  EXPECT_EQ(device_->asked_most_of_one(), 1u) << "release(1)";
+  EXPECT_EQ(trimmed_.code(), Code::kDriverError) << "C28: a refusal is the trim's answer";
+  EXPECT_EQ(allocator_->validate(), nullptr);
+  // The three that were refused, and that of the block.
+  EXPECT_EQ(allocator_->stats(kDevice).value().segments[0].current, 4u);
+}
+
+TEST_F(GivingBackTest, TwoTrimsAskAboutEverySegmentOnce) {
+  device_->refuses = before_ + 3;
+  Status second;
+  static_cast<void>(segments_during([&] { second = allocator_->trim(kDevice); }));
+  EXPECT_EQ(allocator_->stats(kDevice).value().segments[0].current, 0u) << "C28";
+  EXPECT_LE(device_->asked_most_of_one(), 2u) << "release(1)";
+  EXPECT_EQ(trimmed_.code(), Code::kDriverError) << "C28: a refusal is the trim's answer";
+  EXPECT_TRUE(second.is_ok());
+}
+
+TEST_F(GivingBackTest, WhatTheDriverRefusesAnotherThreadMeanwhileIsTheTrimsAnswerToo) {
+  device_->refused_thread = std::this_thread::get_id();
+  Status second;
+  static_cast<void>(segments_during([&] { second = allocator_->trim(kDevice); }));
+  EXPECT_EQ(second.code(), Code::kDriverError);
+  EXPECT_NE(allocator_->stats(kDevice).value().segments[0].current, 0u);
+  EXPECT_EQ(trimmed_.code(), Code::kDriverError) << "C28";
+}
+
+}  // namespace
+}  // namespace ashlar

@@ -1,0 +1,258 @@
+#include <ashlar/cache/segment_release.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include <ashlar/base/checked.h>
+
+namespace ashlar::inline v0::cache {
+namespace {
+
+/// The maximum number of segments that one walk over a heap's segments chooses by their size.
+constexpr std::size_t kLargestMax = 32;
+
+/// The most segments that a walk looks at before it lets go of the heap's lock (C31). The segments
+/// stay where the walk is: without the role `reclaiming` nobody removes one, and new ones come in
+/// front of all others.
+constexpr unsigned kSegmentsPerHold = 64;
+
+/// How often the smallest segment is looked for, if it is taken as soon as it is found.
+constexpr unsigned kTriesMax = 4;
+
+/// The order of segments by size; of equally large ones the older is the smaller.
+struct SizeRank {
+  Bytes size;
+  std::uint64_t ordinal = 0;
+  bool is_smaller_than(const SizeRank& other) const noexcept {
+    return size < other.size || (size == other.size && ordinal < other.ordinal);
+  }
+};
+
+/// May the segment go back: is it one free block whose last use is known complete (D4)?
+bool may_go_back(const StreamHeap& heap, const DeviceSegment* segment) noexcept
+    ASHLAR_REQUIRES(reclaiming, heap.lock) {
+  const block::BlockPool& pool = heap.pool(segment->pool);
+  const auto at = static_cast<block::SegmentIndex>(segment->index);
+  return pool.is_idle(at) && heap.clock.is_complete(pool.view(pool.view(at).first).stamp);
+}
+
+/// The heap's smallest segment of at least `size` bytes that may go back and was not asked about
+/// in the pass, or nullptr. Lets go of the lock between slices and takes it again: the segment may
+/// not be idle any more.
+DeviceSegment* smallest_idle(StreamHeap& heap, Bytes size, std::uint64_t pass) noexcept
+    ASHLAR_REQUIRES(reclaiming, heap.lock) {
+  DeviceSegment* best = nullptr;
+  unsigned looks = 0;
+  for (const PoolId id : kPoolIds) {
+    const block::BlockPool& pool = heap.pool(id);
+    const std::optional<Bytes> from = checked_round_up(size, pool.granule());
+    if (!from) return nullptr;
+    for (auto block = pool.best_fit(*from, Bytes::max()); block != block::kNoBlock;
+         block = next_fit(heap, id, block, ++looks)) {
+      if (best != nullptr && pool.size(block) > best->size) break;
+      if (!pool.is_whole(block) || !heap.clock.is_complete(pool.view(block).stamp)) continue;
+      DeviceSegment* segment = record_of(pool.view(pool.segment(block)));
+      if (segment->asked_in >= pass) continue;
+      const SizeRank rank{segment->size, segment->ordinal};
+      if (best == nullptr || rank.is_smaller_than({best->size, best->ordinal})) best = segment;
+    }
+  }
+  return best;
+}
+
+/// A walk over all segments of a heap. The one that it returned last may be removed.
+class SegmentWalk {
+ public:
+  /// The next segment that may go back, or nullptr at the end. Lets go of the heap's lock between
+  /// slices and takes it again.
+  DeviceSegment* next_idle(const StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming, heap.lock) {
+    for (; pool_ < kPools; ++pool_, has_begun_ = false) {
+      const block::BlockPool& pool = heap.pool(kPoolIds[pool_]);
+      if (!has_begun_) next_ = pool.first_segment();
+      has_begun_ = true;
+      while (next_ != block::kNoSegment) {
+        if (looks_ == kSegmentsPerHold) {
+          heap.lock.let_others_in();
+          looks_ = 0;
+        }
+        ++looks_;
+        count_steps(1);
+        DeviceSegment* const segment = record_of(pool.view(next_));
+        next_ = pool.next(next_);
+        if (may_go_back(heap, segment)) return segment;
+      }
+    }
+    return nullptr;
+  }
+  /// The heap's lock was taken anew.
+  void begin_hold() noexcept { looks_ = 0; }
+
+ private:
+  std::size_t pool_ = 0;
+  bool has_begun_ = false;  ///< with that pool
+  block::SegmentIndex next_ = block::kNoSegment;
+  unsigned looks_ = 0;  ///< since it took the heap's lock
+};
+
+/// The heap's largest segments that may go back, the largest first.
+struct LargestIdle {
+  std::array<DeviceSegment*, kLargestMax> segments{};
+  std::size_t count = 0;
+
+  void insert(DeviceSegment* segment) noexcept {
+    const auto comes_before = [](const DeviceSegment* a, const DeviceSegment* b) {
+      return a->size > b->size || (a->size == b->size && a->ordinal < b->ordinal);
+    };
+    DeviceSegment** const first = segments.data();
+    DeviceSegment** const last = first + count;
+    DeviceSegment** const place = std::upper_bound(first, last, segment, comes_before);
+    if (place == first + kLargestMax) return;
+    const bool is_full = count == kLargestMax;
+    std::move_backward(place, is_full ? last - 1 : last, is_full ? last : last + 1);
+    *place = segment;
+    if (!is_full) ++count;
+  }
+};
+
+LargestIdle find_largest(StreamHeap& heap, Bytes at_least, std::uint64_t pass) noexcept
+    ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock) {
+  LargestIdle found;
+  SegmentWalk walk;
+  const Guard guard(heap.lock);
+  while (DeviceSegment* segment = walk.next_idle(heap)) {
+    if (segment->size >= at_least && segment->asked_in < pass) found.insert(segment);
+  }
+  return found;
+}
+
+}  // namespace
+
+Bytes SegmentRelease::release_enough(StreamHeap& asking, Bytes need, Bytes at_least) noexcept {
+  const Bytes enough = std::max(need, at_least);
+  Pass pass = begin();
+  release_smallest(asking, enough, pass);
+  if (pass.back == Bytes{}) {
+    StreamHeap* const other = find_smallest_of_others(asking, enough, pass);
+    // Taken meanwhile by its own stream: then the next one of that heap, or none.
+    if (other != nullptr) release_smallest(*other, enough, pass);
+  }
+  if (pass.back == Bytes{}) release_largest(asking, need, at_least, pass);
+  for (StreamHeap& heap : heaps_) {
+    if (&heap != &asking) release_largest(heap, need, at_least, pass);
+  }
+  return pass.back;
+}
+
+Bytes SegmentRelease::release_all(Status* refused) noexcept {
+  Pass pass = begin();
+  for (StreamHeap& heap : heaps_) release_all_of(heap, pass);
+  if (refused != nullptr) *refused = pass.refused;
+  return pass.back;
+}
+
+SegmentRelease::Pass SegmentRelease::begin() noexcept {
+  Pass pass;
+  pass.number = ++passes_;
+  pass.removals = supply_.removals();
+  return pass;
+}
+
+bool SegmentRelease::let_others_in(Pass& pass) noexcept {
+  if (!pass.has_given || !lock_.let_others_in()) return true;
+  pass.has_given = false;  // the next hold has given back none yet
+  pass.is_over = shared_.is_capturing();
+  const bool is_same = pass.removals == supply_.removals();
+  pass.removals = supply_.removals();
+  return is_same && !pass.is_over;
+}
+
+bool SegmentRelease::give_back(StreamHeap& heap, DeviceSegment* segment, Pass& pass) noexcept {
+  {
+    const Guard guard(heap.lock);
+    if (!may_go_back(heap, segment)) return false;  // taken meanwhile
+    if (segment->asked_in >= pass.number) {
+      // By another thread's pass meanwhile, or by this one before it began again; in vain.
+      if (pass.refused.is_ok()) pass.refused = last_refusal_;
+      return false;
+    }
+    // Nobody finds the segment from now on; it is counted as in transfer (C18).
+    block::BlockPool& pool = heap.pool(segment->pool);
+    pool.lift(pool.view(static_cast<block::SegmentIndex>(segment->index)).first);
+  }
+  segment->asked_in = pass.number;
+  pass.has_given = true;
+  const Bytes size = segment->size;
+  const Status given = supply_.give_back(segment);
+  pass.removals = supply_.removals();
+  if (given.is_ok()) {
+    pass.back += size;
+    return true;
+  }
+  last_refusal_ = given;
+  if (pass.refused.is_ok()) pass.refused = given;
+  return true;
+}
+
+void SegmentRelease::release_smallest(StreamHeap& heap, Bytes size, Pass& pass) noexcept {
+  for (unsigned tries = 0; tries < kTriesMax && pass.back == Bytes{} && !pass.is_over; ++tries) {
+    DeviceSegment* segment = nullptr;
+    {
+      const Guard guard(heap.lock);
+      segment = smallest_idle(heap, size, pass.number);
+    }
+    if (segment == nullptr) return;
+    if (let_others_in(pass)) static_cast<void>(give_back(heap, segment, pass));
+  }
+}
+
+StreamHeap* SegmentRelease::find_smallest_of_others(const StreamHeap& asking, Bytes size,
+                                                    const Pass& pass) noexcept {
+  StreamHeap* best = nullptr;
+  SizeRank best_rank;
+  for (StreamHeap& heap : heaps_) {
+    if (&heap == &asking) continue;
+    const Guard guard(heap.lock);
+    const DeviceSegment* segment = smallest_idle(heap, size, pass.number);
+    if (segment == nullptr) continue;
+    const SizeRank rank{segment->size, segment->ordinal};
+    if (best != nullptr && !rank.is_smaller_than(best_rank)) continue;
+    best = &heap;
+    best_rank = rank;
+  }
+  return best;
+}
+
+void SegmentRelease::release_largest(StreamHeap& heap, Bytes need, Bytes at_least,
+                                     Pass& pass) noexcept {
+  // Ends when none is left, or other threads take what is found. To begin again because of others
+  // needs one that was given back before.
+  for (bool has_asked = true; has_asked && pass.back < need && !pass.is_over;) {
+    const LargestIdle found = find_largest(heap, at_least, pass.number);
+    has_asked = false;
+    for (std::size_t i = 0; i < found.count && pass.back < need; ++i) {
+      if (!let_others_in(pass)) break;
+      has_asked |= give_back(heap, found.segments[i], pass);
+    }
+  }
+}
+
+void SegmentRelease::release_all_of(StreamHeap& heap, Pass& pass) noexcept {
+  SegmentWalk walk;
+  while (!pass.is_over) {
+    DeviceSegment* segment = nullptr;
+    {
+      const Guard guard(heap.lock);
+      walk.begin_hold();
+      segment = walk.next_idle(heap);
+    }
+    if (segment == nullptr) return;
+    if (let_others_in(pass)) {
+      static_cast<void>(give_back(heap, segment, pass));
+    } else {
+      walk = SegmentWalk{};
+    }
+  }
+}
+
+}  // namespace ashlar::inline v0::cache

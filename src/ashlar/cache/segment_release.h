@@ -1,0 +1,81 @@
+// Idle segments back to the driver: which, and in which order (rows DEV-13, DEV-19).
+//
+// Thread safety: by the role `reclaiming`; takes one heap's lock at a time. D4: a segment goes back
+// only when its last use is known complete.
+// C30: a driver may take long for one segment, so the reclaim lock is let go before the next one if
+// a thread waits for it. One segment is in transfer at a time: when the lock is let go, none is.
+// C9: if a capture is announced meanwhile, the rest stays.
+//
+// Invariants:
+//   (1) one call asks the driver at most once about a segment, though other threads' calls run in
+//       between (DeviceSegment::asked_in);
+//   (2) a walk that let go of the reclaim lock goes on only if no segment left its pool meanwhile,
+//       else it begins again.
+#pragma once
+
+#include <ashlar/cache/reclaim_lock.h>
+#include <ashlar/cache/segment_supply.h>
+
+namespace ashlar::inline v0::cache {
+
+class SegmentRelease {
+ public:
+  SegmentRelease(HeapList& heaps, SharedState& shared, SegmentSupply& supply,
+                 ReclaimLock& lock) noexcept
+      : heaps_(heaps), shared_(shared), supply_(supply), lock_(lock) {}
+
+  /// Gives back idle, complete segments of at least `at_least` bytes each until `need` bytes are
+  /// back, for the heap that asks; returns how many are (row DEV-13). In this order:
+  ///   the smallest one that is enough by itself, of that heap, else of any other;
+  ///   the largest first until they are enough, of that heap, then of one other after the other.
+  /// Of equally large ones that with the lowest ordinal. Cost, beside the driver's calls: for the
+  /// smallest, the free blocks of its size and the smaller ones that would be enough but may not go
+  /// back; for the largest, a walk over a heap's segments for every 32 that go back.
+  Bytes release_enough(StreamHeap& asking, Bytes need, Bytes at_least) noexcept
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(asking.lock);
+  /// Gives back every idle, complete segment; returns the bytes that are back. `*refused`, if not
+  /// null, is the first error of the device, which then keeps that segment with us.
+  Bytes release_all(Status* refused = nullptr) noexcept ASHLAR_REQUIRES(reclaiming);
+
+ private:
+  /// One call's way over the segments.
+  struct Pass {
+    std::uint64_t number = 0;
+    Bytes back;                  ///< given back so far
+    Status refused;              ///< the driver's first error
+    std::uint64_t removals = 0;  ///< SegmentSupply::removals when the walk began
+    bool has_given = false;
+    bool is_over = false;  ///< a capture was announced
+  };
+
+  Pass begin() noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Before a segment is given back: lets waiting threads have the lock, if one was given back
+  /// before. False if the walk has to begin again, or the pass is over.
+  bool let_others_in(Pass& pass) noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Gives the segment back if it is still idle and the driver was not asked in this pass or a later
+  /// one. False otherwise.
+  bool give_back(StreamHeap& heap, DeviceSegment* segment, Pass& pass) noexcept
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
+  /// Gives back the smallest idle, complete segment of the heap of at least `size` bytes, if it has
+  /// one.
+  void release_smallest(StreamHeap& heap, Bytes size, Pass& pass) noexcept
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
+  /// The heap, other than `asking`, whose smallest such segment is the smallest; nullptr if none has
+  /// one.
+  StreamHeap* find_smallest_of_others(const StreamHeap& asking, Bytes size,
+                                      const Pass& pass) noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Gives back the heap's largest first until `need` bytes are back in this pass.
+  void release_largest(StreamHeap& heap, Bytes need, Bytes at_least, Pass& pass) noexcept
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
+  void release_all_of(StreamHeap& heap, Pass& pass) noexcept ASHLAR_REQUIRES(reclaiming)
+      ASHLAR_EXCLUDES(heap.lock);
+
+  HeapList& heaps_;
+  SharedState& shared_;
+  SegmentSupply& supply_;
+  ReclaimLock& lock_;
+  std::uint64_t passes_ ASHLAR_GUARDED_BY(reclaiming) = 0;
+  Status last_refusal_ ASHLAR_GUARDED_BY(reclaiming);  ///< of the driver, in any pass
+};
+
+}  // namespace ashlar::inline v0::cache
