@@ -77,7 +77,7 @@ class StreamReuse {
                       block::BlockIndex block) noexcept ASHLAR_REQUIRES(from.lock);
   /// A whole idle segment changes heaps. The lock of `from` is let go and taken again.
   Address adopt(StreamHeap& from, StreamHeap& to, const Request& request,
-                block::BlockIndex block) noexcept ASHLAR_REQUIRES(from.lock);
+                block::BlockIndex block) noexcept ASHLAR_REQUIRES(reclaiming, from.lock);
 
   Driver& driver_;
   const Config& config_;
