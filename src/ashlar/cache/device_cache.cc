@@ -143,7 +143,7 @@ std::uint64_t DeviceCache::use_count() const noexcept {
   std::uint64_t uses = 0;
   for (StreamHeap& heap : heaps_) {
     const Guard guard(heap.lock);
-    uses += heap.uses.taken_count();
+    uses += heap.uses.nodes().taken_count();
   }
   return uses;
 }

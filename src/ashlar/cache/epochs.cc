@@ -84,7 +84,7 @@ bool Epochs::ask_for_uses(StreamHeap& heap, ReclaimLock& lock) noexcept {
   {
     const Guard guard(heap.lock);
     unrecorded = heap.uses.unrecorded_count();
-    state.finishes_max = heap.uses.taken_count();
+    state.finishes_max = heap.uses.nodes().taken_count();
   }
   while (unrecorded > 0) {
     const std::uint64_t part = std::min<std::uint64_t>(unrecorded, kUsesPerHold);

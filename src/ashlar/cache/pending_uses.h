@@ -14,11 +14,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
-#include <ashlar/base/assert.h>
 #include <ashlar/cache/ask_again.h>
 #include <ashlar/cache/under_way.h>
+#include <ashlar/cache/use_nodes.h>
 #include <ashlar/cache/use_queues.h>
 
 namespace ashlar::inline v0::cache {
@@ -26,18 +25,12 @@ namespace ashlar::inline v0::cache {
 class PendingUses {
  public:
   PendingUses() = default;
-  ~PendingUses();
+  ~PendingUses() = default;
   PendingUses(const PendingUses&) = delete;
   PendingUses& operator=(const PendingUses&) = delete;
 
-  // Spare nodes.
-  /// Makes sure that at least `n` nodes are spare. False if the host has no memory.
-  bool reserve(std::uint64_t n) noexcept { return spare_count_ >= n || grow(); }
-  std::uint64_t spare_count() const noexcept { return spare_count_; }
-  /// REQUIRES: a spare node.
-  UseNode* take_spare() noexcept;
-  /// Nobody waits for the node's event any more.
-  void give_spare(UseNode* node) noexcept;
+  UseNodes& nodes() noexcept { return nodes_; }
+  const UseNodes& nodes() const noexcept { return nodes_; }
 
   // Queues of recorded uses.
   bool has_queues() const noexcept { return !queues_.is_empty(); }
@@ -71,52 +64,38 @@ class PendingUses {
 
   bool is_empty() const noexcept { return !has_queues() && !has_unrecorded(); }
   /// Falls with every event recorded for a use that had none, and with every use finished.
-  std::uint64_t work_left() const noexcept { return unrecorded_count_ + taken_count(); }
-  /// The nodes that are not spare.
-  std::uint64_t taken_count() const noexcept { return made_count_ - spare_count_; }
-  /// At the allocator's end: destroys every event in a node's slot.
-  void destroy_events() noexcept;
+  std::uint64_t work_left() const noexcept { return unrecorded_count_ + nodes_.taken_count(); }
   /// nullptr, or the broken invariant; `is_pending` says whether a node's block is pending.
   /// `live` and `pending` nodes hang on live and on pending blocks. Quiescent.
   template <class IsPending>
   const char* validate(std::uint64_t live, std::uint64_t pending,
                        IsPending&& is_pending) const noexcept {
     if (is_in_hand()) return "heap(4): a taker has not put its nodes back";
-    if (length(spare_) != spare_count_)
-      return "heap(3): the spare list is not what its counter says";
+    if (const char* broken = nodes_.validate()) return broken;
     if (length(unrecorded_) != unrecorded_count_)
       return "heap(4): the unrecorded uses are not what their counter says";
     if (queues_.node_count() + unrecorded_count_ != pending)
       return "heap(4): the uses that wait are not those of the pending blocks";
-    if (taken_count() != live + pending) return "uses(2): a node is neither spare nor a block's";
+    if (nodes_.taken_count() != live + pending)
+      return "uses(2): a node is neither spare nor a block's";
     return queues_.validate(is_pending);
   }
 
  private:
-  static constexpr unsigned kNodesPerSlab = 32;
-  struct NodeSlab {
-    std::unique_ptr<NodeSlab> before;
-    UseNode nodes[kNodesPerSlab];
-  };
-
-  [[gnu::cold]] bool grow() noexcept;
   static std::uint64_t length(const UseNode* list) noexcept {
     std::uint64_t nodes = 0;
     for (; list != nullptr; list = list->next) ++nodes;
     return nodes;
   }
 
+  UseNodes nodes_;
   UseQueues queues_;
   std::uint64_t hits_ = 0;  ///< hits while something is queued
   AskAgain<256> poll_again_;
   UseNode* unrecorded_ = nullptr;
   UseNode* unrecorded_last_ = nullptr;
   std::uint64_t unrecorded_count_ = 0;
-  UseNode* spare_ = nullptr;
-  std::uint64_t spare_count_ = 0;
-  std::uint64_t made_count_ = 0;
   UnderWay<unsigned> takers_;
-  std::unique_ptr<NodeSlab> slabs_;
 };
 
 }  // namespace ashlar::inline v0::cache

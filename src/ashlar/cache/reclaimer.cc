@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <ashlar/cache/device_cache.h>
+#include <ashlar/cache/node_shrink.h>
 #include <ashlar/cache/rounding.h>
 
 namespace ashlar::inline v0::cache {
@@ -102,6 +103,16 @@ Result<Address> Reclaimer::search_all(StreamHeap& heap, const Request& request) 
 }
 
 Status Reclaimer::trim() noexcept {
+  const Status trimmed = trim_segments();
+  const ReclaimGuard reclaim(lock_);
+  for (StreamHeap& heap : cache_.heaps()) {
+    if (shared_.is_capturing() || !driver_.health().is_ok()) break;
+    shrink_nodes(heap, shared_, lock_);
+  }
+  return driver_.health().is_ok() ? trimmed : driver_.health();
+}
+
+Status Reclaimer::trim_segments() noexcept {
   if (const Status health = driver_.health(); !health.is_ok()) return health;
   // Work that is done is recognised whatever wait is permitted (C28): an event recorded just now,
   // or a synchronisation, takes the driver a moment to answer.

@@ -35,7 +35,7 @@ class Reclaimer {
   Result<Address> reclaim(StreamHeap& heap, const Request& request, Deadline& deadline,
                           bool* wait_ran_out) noexcept ASHLAR_EXCLUDES(reclaiming, heap.lock);
 
-  /// CachingAllocator::trim.
+  /// CachingAllocator::trim: the segments, then use nodes and events beyond need.
   Status trim() noexcept ASHLAR_EXCLUDES(reclaiming);
   /// The heap of a stream that has none yet: a dead stream's heap, or a new one. kInvalidArgument
   /// for a stream without identity. kInvalidHandle if an alive stream that the allocator knows has
@@ -67,6 +67,7 @@ class Reclaimer {
   void reset_counts() noexcept;
 
  private:
+  Status trim_segments() noexcept ASHLAR_EXCLUDES(reclaiming);
   /// One search of everything that is known to be free now; kOutOfMemory if it finds nothing.
   Result<Address> search_all(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);

@@ -30,7 +30,7 @@ void StreamHeap::finish_use(UseNode* node) noexcept {
   ASHLAR_ASSERT(in.state(at) == BlockState::kPending,
                 "C7: finishing a use of a block that is not pending");
   unlink_use(in, at, node);
-  uses.give_spare(node);
+  uses.nodes().give(node);
   if (first_use(in.user(at)) == nullptr) release(which, at);
 }
 
@@ -63,7 +63,7 @@ void StreamHeap::drop_finished_uses(PoolId which, block::BlockIndex block) noexc
     UseNode* const next = use->sibling;
     if (!use->is_borrower && use->user->life.is_finished()) {
       unlink_use(in, block, use);
-      uses.give_spare(use);
+      uses.nodes().give(use);
     }
     use = next;
   }
@@ -71,8 +71,8 @@ void StreamHeap::drop_finished_uses(PoolId which, block::BlockIndex block) noexc
 
 void StreamHeap::add_use(PoolId which, block::BlockIndex block, StreamHeap& user) noexcept {
   block::BlockPool& in = pool(which);
-  UseNode* node = uses.take_spare();
-  if (!user.refer(node)) return uses.give_spare(node);
+  UseNode* node = uses.nodes().take();
+  if (!user.refer(node)) return uses.nodes().give(node);
   node->block = block;
   node->pool = which;
   node->sibling = first_use(in.user(block));
@@ -139,7 +139,8 @@ const char* StreamHeap::validate() const noexcept {
     if (const char* broken = validate_uses(each, &live, &pending)) return broken;
   }
   if (misses.under_way != 0) return "heap(6): a miss has not ended its hold";
-  if (uses.spare_count() < live_blocks()) return "heap(3): fewer spare nodes than live blocks";
+  if (uses.nodes().spare_count() < live_blocks())
+    return "heap(3): fewer spare nodes than live blocks";
   // Not analysed: it runs inside validate(), which holds the lock.
   const auto is_pending = [this](const UseNode& node) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     return pool(node.pool).state(node.block) == BlockState::kPending;

@@ -79,7 +79,7 @@ class StreamHeap {
   /// Makes sure that invariant 3 outlives `n` more live blocks or nodes taken. False if the host
   /// has no memory, which is noted (host_refusals.h).
   bool reserve_nodes(unsigned n) noexcept ASHLAR_REQUIRES(lock) {
-    if (uses.reserve(live_blocks() + n)) [[likely]]
+    if (uses.nodes().reserve(live_blocks() + n)) [[likely]]
       return true;
     HostRefusals::note();
     return false;
@@ -150,7 +150,7 @@ class StreamHeap {
   /// left, and the device is called, so no lock is held.
   void destroy_events() noexcept ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     marks.destroy_events();
-    uses.destroy_events();
+    uses.nodes().destroy_events();
     static_cast<void>(EventPool::destroy(last_event.slot));
   }
   /// nullptr or the broken invariant. The heap is quiescent.

@@ -127,12 +127,12 @@ Address StreamReuse::steal_from(StreamHeap& from, StreamHeap& to, const Request&
 Address StreamReuse::lend(StreamHeap& from, StreamHeap& to, const Request& request,
                           BlockIndex block) noexcept {
   if (!from.reserve_nodes(2)) return Address{};
-  UseNode* borrower = from.uses.take_spare();
+  UseNode* borrower = from.uses.nodes().take();
   [[maybe_unused]] const bool referred = to.refer(borrower);
   ASHLAR_ASSERT(referred, "heap(6): a heap with an allocation on its way passes on");
   borrower->is_borrower = true;
   const Address address = from.take_block(request, block, borrower);
-  if (address.is_null()) from.uses.give_spare(borrower);
+  if (address.is_null()) from.uses.nodes().give(borrower);
   return address;
 }
 

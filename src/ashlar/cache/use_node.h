@@ -27,6 +27,8 @@ struct QueueLinks {
   UseNode* child[2] = {};  ///< in the tree over the queues' streams
 };
 
+struct NodeSlab;
+
 struct UseNode {
   StreamHeap* user = nullptr;  ///< whose work on the block is awaited (StreamHeap::refer)
   /// its event is recorded after the free; before, it holds what an earlier use left
@@ -42,10 +44,27 @@ struct UseNode {
   QueueLinks queue;
   block::BlockIndex block = block::kNoBlock;
   PoolId pool = PoolId::kLarge;  ///< the heap's pool that holds the block
+  NodeSlab* slab = nullptr;      ///< that it is part of
   bool is_borrower = false;  ///< the stream the block was allocated on, if that is not the heap's
   /// Does the slot's event stand for the use? If not, the last event of the retired stream does.
   bool has_event = false;
 
+  /// As it was made, but for the events and the slab.
+  void reset() noexcept {
+    const EventSlot had = slot;
+    const EventSlot had_aside = aside;
+    NodeSlab* const part_of = slab;
+    *this = UseNode{};
+    slot = had;
+    aside = had_aside;
+    slab = part_of;
+  }
+  /// Destroys the events in its slots. The first error, and that one is still there.
+  Status destroy_events() noexcept {
+    const Status first = EventPool::destroy(slot);
+    const Status second = EventPool::destroy(aside);
+    return first.is_ok() ? second : first;
+  }
   /// Puts an event of that pool's device, or none, into `slot`, if the node has either.
   void prefer_event_of(const EventPool& events) noexcept {
     const bool is_foreign = slot.pool != nullptr && slot.pool != &events;
