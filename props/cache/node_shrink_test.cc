@@ -16,6 +16,7 @@ class EventCounter final : public device::ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
   std::atomic<bool> refuses_destroy{false};
+  std::atomic<bool> is_slow{false};
   std::atomic<bool> is_stuck{false};  ///< every thread that waits but the test's
   std::atomic<bool> is_waiting{false};
   std::atomic<std::int64_t> events{0};
@@ -25,6 +26,7 @@ class EventCounter final : public device::ForwardingDevice {
     return ForwardingDevice::event_create();
   }
   Status event_destroy(EventHandle event) noexcept override {
+    if (is_slow) std::this_thread::sleep_for(std::chrono::microseconds(50));
     if (refuses_destroy) return {Code::kDriverError, "planted"};
     --events;
     return ForwardingDevice::event_destroy(event);
@@ -104,6 +106,16 @@ TEST_F(NodeShrinkTest, AnEventThatTheDriverKeepsStaysWithItsNode) {
   EXPECT_LE(device_->events, kEventsKept);
   allocator_.reset();
   EXPECT_EQ(device_->events, 0) << "C14";
+}
+
+TEST_F(NodeShrinkTest, TwoTrimsAtOnceFreeNoSlabTwice) {
+  make_peak(5000);
+  device_->is_slow = true;
+  std::thread other([this] { EXPECT_TRUE(allocator_->trim(kDevice).is_ok()); });
+  EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+  other.join();
+  EXPECT_LE(device_->events, kEventsKept);
+  EXPECT_EQ(allocator_->validate(), nullptr);
 }
 
 TEST_F(NodeShrinkTest, NoEventIsDestroyedWhileAThreadMayWaitForIt) {

@@ -114,6 +114,7 @@ void CacheModel::walk(JudgedDevice& device, bool is_whole) {
 }
 
 void CacheModel::judge_structure() {
+  if (state_.world.callbacks != 0) return;  // inside a call, the subject is not at rest
   if (const char* broken = state_.subject.validate())
     report("C5", "the subject's own walk: ", broken);
 }

@@ -67,6 +67,10 @@ void free_slab(StreamHeap& heap, NodeSlab* slab) noexcept ASHLAR_EXCLUDES(heap.l
 }  // namespace
 
 void shrink_nodes(StreamHeap& heap, const SharedState& shared, ReclaimLock& lock) noexcept {
+  {
+    const Guard guard(heap.lock);
+    if (!heap.uses.nodes().begin_shrink()) return;
+  }
   UseNode* unused = take_unused(heap, shared, lock);
   UseNode* back = nullptr;
   UseNode* first_of_slabs = nullptr;  // the first node of each slab that is unused as a whole
@@ -81,6 +85,8 @@ void shrink_nodes(StreamHeap& heap, const SharedState& shared, ReclaimLock& lock
   give_back(heap, back);
   while (first_of_slabs != nullptr)
     free_slab(heap, std::exchange(first_of_slabs, first_of_slabs->next)->slab);
+  const Guard guard(heap.lock);
+  heap.uses.nodes().end_shrink();
 }
 
 }  // namespace ashlar::inline v0::cache

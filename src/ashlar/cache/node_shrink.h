@@ -1,6 +1,7 @@
 // Use nodes beyond need back to the host, and their events to the driver (C29).
 //
-// Thread safety: by the role `reclaiming`, so that one shrink of a heap runs at a time. C18: events
+// Thread safety: by the role `reclaiming`; one shrink of a heap runs at a time, also while it lets
+// other threads have the reclaim lock. C18: events
 // are destroyed with no heap lock held. C31: the heap's lock is held for a few nodes at a time.
 #pragma once
 
@@ -11,7 +12,7 @@
 namespace ashlar::inline v0::cache {
 
 /// Destroys the events of the heap's spare nodes beyond its live blocks and one slab, and frees the
-/// slabs all of whose nodes are such. Ends early, and what is left stays, if a thread waits for an
+/// slabs all of whose nodes are such. No effect while another thread's is under way. Ends early, and what is left stays, if a thread waits for an
 /// event (it may be one of these), or a capture is announced. An event that the driver does not
 /// destroy stays with its node.
 void shrink_nodes(StreamHeap& heap, const SharedState& shared, ReclaimLock& lock) noexcept

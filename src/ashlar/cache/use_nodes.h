@@ -5,10 +5,12 @@
 // Thread safety: none; guarded by the heap's lock, but for what a shrink does (shrink_nodes).
 //
 // Invariants:
-//   (1) a node of a slab is spare, or taken: of a block, or in a shrink's hands.
+//   (1) a node of a slab is spare, or taken: of a block, or in the hands of the one shrink that is
+//       under way.
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include <ashlar/cache/use_node.h>
 
@@ -19,7 +21,7 @@ struct NodeSlab {
   static constexpr unsigned kNodes = 32;
   NodeSlab* before = nullptr;  ///< in the list of all slabs of the heap
   NodeSlab* after = nullptr;
-  unsigned unused = 0;  ///< nodes in the hands of the shrink under way, without an event
+  unsigned unused = 0;  ///< nodes in the hands of the shrink, without an event
   UseNode nodes[kNodes];
 };
 
@@ -38,6 +40,9 @@ class UseNodes {
   UseNode* take() noexcept;
   /// Nobody waits for the node's event any more.
   void give(UseNode* node) noexcept;
+  /// A shrink begins. False if another one is under way: two would take parts of the same slabs.
+  bool begin_shrink() noexcept { return !std::exchange(is_shrinking_, true); }
+  void end_shrink() noexcept { is_shrinking_ = false; }
   /// Takes the slab, none of whose nodes is spare, out of the list.
   void remove(NodeSlab* slab) noexcept;
   /// At the allocator's end: destroys every event in a node's slot.
@@ -51,6 +56,7 @@ class UseNodes {
   UseNode* spare_ = nullptr;
   std::uint64_t spare_count_ = 0;
   std::uint64_t made_count_ = 0;
+  bool is_shrinking_ = false;
   NodeSlab* slabs_ = nullptr;
 };
 

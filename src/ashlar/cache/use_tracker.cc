@@ -149,6 +149,9 @@ void UseTracker::record_uses(StreamHeap& heap, UseNode* list, Link link, unsigne
       list = link == Link::kSibling ? list->sibling : list->next;
       recorded[n] = record_event_of(heap, *nodes[n], refused ? &*refused : nullptr);
     }
+    // As in a poll: the call that asks is refused.
+    if (!heap.cache.driver().health().is_ok())
+      std::replace(recorded, recorded + n, Recorded::kComplete, Recorded::kDeferred);
     const Guard guard(heap.lock);
     for (unsigned i = 0; i < n; ++i) {
       count_unrecorded(heap, *nodes[i], link == Link::kNext, recorded[i] == Recorded::kDeferred);
@@ -213,8 +216,8 @@ Status UseTracker::poll(StreamHeap& heap, unsigned budget) noexcept {
 }
 
 bool UseTracker::poll_part(StreamHeap& heap, unsigned budget, PollState& state) noexcept {
-  // is_capturing() is read under the heap's lock, and the taker begins under the same lock. quiesce() takes this lock after the announcement, so it sees either the taken queues or no poll
-  // (C9).
+  // is_capturing() is read under the heap's lock, and the taker begins under the same lock. quiesce()
+  // takes this lock after the announcement, so it sees either the taker or no poll (C9).
   while (budget > 0 && !shared_.is_capturing()) {
     UseNode* queues[kQueuesPerPoll];
     bool done[kQueuesPerPoll] = {};
@@ -223,13 +226,15 @@ bool UseTracker::poll_part(StreamHeap& heap, unsigned budget, PollState& state) 
     budget -= n;
     const unsigned phase = heap.uses.takers().begin();
     heap.lock.unlock();
+    for (unsigned i = 0; i < n; ++i)
+      done[i] = queues[i]->user->cache.uses().ask(*queues[i]) || is_over(*queues[i]->user);
+    // If an answer shows this device gone, the call is refused and completes nothing (C13).
+    if (!driver_.health().is_ok()) std::fill_n(done, n, false);
     unsigned finished = 0;
     for (unsigned i = 0; i < n; ++i) {
-      UseTracker& theirs = queues[i]->user->cache.uses();
-      done[i] = theirs.ask(*queues[i]) || is_over(*queues[i]->user);
       if (!done[i]) continue;
       // Without an event of its own the slot may hold what an earlier use left, of any device.
-      if (queues[i]->has_event) theirs.events_.give(queues[i]->slot);
+      if (queues[i]->has_event) queues[i]->user->cache.uses().events_.give(queues[i]->slot);
       ++finished;
     }
     heap.lock.lock();
