@@ -93,7 +93,7 @@ bool CacheLockstep::step(const Op& op) {
   else if (handler.run != nullptr) handler.run(*world_, op);
   else world_->skip();
   world_->tick();
-  take_faults();
+  static_cast<void>(take_faults());
   was_skipped_ = world_->was_skipped();
   result_.ooms = world_->ooms();
   ++(was_skipped_ ? result_.skipped : result_.ops);
@@ -104,8 +104,9 @@ bool CacheLockstep::step(const Op& op) {
   return !is_over_;
 }
 
-void CacheLockstep::take_faults() {
-  if (gpu_->fault_count() == 0) return;
+std::uint64_t CacheLockstep::take_faults() {
+  std::uint64_t calls_after_teardown = 0;
+  if (gpu_->fault_count() == 0) return calls_after_teardown;
   for (const Fault& fault : gpu_->take_faults()) {
     if (fault.by == Blame::kCaller) {
       ++result_.caller_faults;
@@ -113,7 +114,10 @@ void CacheLockstep::take_faults() {
     }
     // The first call after a teardown is how the subject learns of it; the model sees to it that
     // there is no second.
-    if (fault.kind == FaultKind::kCallAfterTeardown) continue;
+    if (fault.kind == FaultKind::kCallAfterTeardown) {
+      ++calls_after_teardown;
+      continue;
+    }
     // A handle that died without a word may be used once more (the head of caching_allocator.h,
     // (c)), even where it has come back as another device's stream.
     const bool is_handle =
@@ -121,6 +125,7 @@ void CacheLockstep::take_faults() {
     if (is_handle && world_->has_lost_stream()) continue;
     model_->report(clause_of(fault.kind), fault_name(fault.kind), ": ", fault.text);
   }
+  return calls_after_teardown;
 }
 
 void CacheLockstep::diverge(std::string at) {
@@ -146,7 +151,7 @@ bool CacheLockstep::rest() {
   if (gpu_ == nullptr && !is_over_) build();
   if (is_over_) return false;
   quiesce();
-  take_faults();
+  static_cast<void>(take_faults());
   if (!model_->verdict().is_good()) {
     result_.op_index = result_.ops + result_.skipped;
     diverge("(a rest: captures ended, all work finished)");
@@ -205,7 +210,7 @@ const LockstepResult& CacheLockstep::finish() {
   if (gpu_ == nullptr && !is_over_) build();
   if (!is_over_) {
     settle();
-    take_faults();
+    static_cast<void>(take_faults());
     result_.op_index = result_.ops + result_.skipped;
     if (!model_->verdict().is_good()) diverge(kTheEnd);
   }
@@ -229,7 +234,9 @@ void CacheLockstep::judge_destructor() {
   const bool may_keep = gpu_->has_planned_failures();
   subject_.reset();
   for (std::uint32_t i = 0; i < witnesses_.size(); ++i) judge_end_of(i, calls_before[i], may_keep);
-  take_faults();
+  // If the subject did not know, one call tells it.
+  if (const std::uint64_t calls = take_faults(); calls > 1)
+    model_->report("C25", "the destructor called the unloaded driver ", calls, " times");
   if (!model_->verdict().is_good()) diverge(kTheEnd);
 }
 

@@ -92,7 +92,8 @@ class CacheLockstep {
  private:
   void build();
   void diverge(std::string at);
-  void take_faults();
+  /// Reports what the machine blames on the subject. Returns the calls after the driver's unloading.
+  std::uint64_t take_faults();
   void quiesce();
   void settle();
   void free_all();
