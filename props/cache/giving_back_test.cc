@@ -68,6 +68,13 @@ class GivingBackTest : public ::testing::Test {
     static_cast<void>(gpu_->drain_all());
     before_ = device_->asked;
   }
+  /// The next allocation that misses may give the segments back: their streams' work is known done.
+  void mark_idle() {
+    // It records an event on the stream, which completes when the device goes on.
+    ASSERT_FALSE(allocator_->allocate(80_MiB, other_).is_ok());
+    static_cast<void>(gpu_->drain_all());
+    ASSERT_EQ(device_->asked, before_);
+  }
   /// Calls `call` while another thread trims. Returns how many segments the driver was asked to take
   /// back meanwhile.
   template <class F>
@@ -107,6 +114,35 @@ TEST_F(GivingBackTest, ACaptureIsAnnouncedBetweenTwoSegmentsAndEndsTheTrim) {
   EXPECT_TRUE(allocator_->end_capture(other_).is_ok());
   EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
   EXPECT_EQ(allocator_->stats(kDevice).value().reserved_bytes[0].current, 0u) << "C28";
+}
+
+TEST_F(GivingBackTest, ACaptureThatIsAnnouncedEndsAReclaimToo) {
+  mark_idle();
+  // As large as all segments together: the reclaim would give back every one.
+  device_->is_full = true;
+  std::thread allocates([this] {
+    const Bytes size{kSegments * (40_MiB).count()};
+    EXPECT_EQ(allocator_->allocate(size, other_).code(), Code::kOutOfMemory);
+  });
+  while (device_->asked < before_ + 4) std::this_thread::yield();
+  EXPECT_TRUE(allocator_->begin_capture(own_).is_ok());
+  const unsigned announced = device_->asked;
+  allocates.join();
+  EXPECT_LT(announced - before_, kSegments / 2) << "C30";
+  EXPECT_EQ(device_->asked, announced) << "C9: a segment went back in a capture";
+  EXPECT_TRUE(allocator_->end_capture(own_).is_ok());
+}
+
+TEST_F(GivingBackTest, WhatAnotherThreadGivesBackMeanwhileServesAReclaim) {
+  mark_idle();
+  // The reclaim is refused every segment; the trim that it lets in gives back half of them.
+  device_->refused_thread = std::this_thread::get_id();
+  std::thread trims([this] {
+    while (device_->asked == before_) std::this_thread::yield();
+    static_cast<void>(allocator_->trim(kDevice));
+  });
+  EXPECT_TRUE(allocator_->allocate(80_MiB, other_).is_ok()) << "C12";
+  trims.join();
 }
 
 TEST_F(GivingBackTest, AnAllocationTakesASegmentInBetweenAndNoneIsAskedAboutTwice) {

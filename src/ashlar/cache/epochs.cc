@@ -6,9 +6,12 @@
 namespace ashlar::inline v0::cache {
 
 namespace {
-/// After so many heaps, or so many uses, a sweep lets threads in that wait for the reclaim lock.
+/// After so many heaps, uses without an event, or events, a sweep lets threads in that wait for the
+/// reclaim lock. Of uses without an event most need no call: one answer serves all of a stream. A
+/// driver may take long for each event.
 constexpr unsigned kHeapsPerHold = 16;
 constexpr unsigned kUsesPerHold = 256;
+constexpr unsigned kEventsPerHold = 16;
 }  // namespace
 
 void Epochs::complete(StreamHeap& heap, std::uint64_t covers) noexcept {
@@ -95,7 +98,7 @@ bool Epochs::ask_for_uses(StreamHeap& heap, ReclaimLock& lock) noexcept {
   for (bool goes_on = true; goes_on;) {
     {
       const Guard guard(heap.lock);
-      goes_on = uses_.poll_part(heap, kUsesPerHold, state);
+      goes_on = uses_.poll_part(heap, kEventsPerHold, state);
     }
     if (goes_on && !let_others_in(lock)) return false;
   }

@@ -29,17 +29,20 @@ UseNode* take_some(StreamHeap& heap, const SharedState& shared) noexcept
   return list;
 }
 
-/// Takes the spare nodes beyond need, and destroys their events. A list by UseNode::next.
+/// Takes the spare nodes beyond need, and destroys their events: those of the rest stay if a capture
+/// is announced. A list by UseNode::next.
 UseNode* take_unused(StreamHeap& heap, const SharedState& shared, ReclaimLock& lock) noexcept
     ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock) {
   UseNode* unused = nullptr;
-  while (UseNode* list = take_some(heap, shared)) {
+  bool is_over = false;
+  while (UseNode* list = is_over ? nullptr : take_some(heap, shared)) {
     while (list != nullptr) {
       UseNode* const node = std::exchange(list, list->next);
-      if (node->destroy_events().is_ok()) ++node->slab->unused;
+      if (!is_over && node->destroy_events().is_ok()) ++node->slab->unused;
       push(unused, node);
+      // A driver may take long for one event (C30).
+      is_over = is_over || (lock.let_others_in() && shared.is_capturing());
     }
-    if (lock.let_others_in() && shared.is_capturing()) break;
   }
   return unused;
 }

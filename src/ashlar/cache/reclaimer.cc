@@ -92,14 +92,22 @@ Result<Address> Reclaimer::search_all(StreamHeap& heap, const Request& request) 
   Result<Address> grown = supply_.grow(heap, request);
   const Bytes segment = segment_size(config, request.size).value_or(Bytes::max());
   if (grown.code() != Code::kOutOfMemory) return grown;
+  // What another thread gives back while a pass lets it in counts as well (C12), and a capture that
+  // it announces keeps the next pass from beginning (C9).
+  std::uint64_t removals = supply_.removals();
+  const auto has_more_room = [this, &removals]() ASHLAR_REQUIRES(reclaiming) {
+    return std::exchange(removals, supply_.removals()) != supply_.removals();
+  };
   // Just enough, the oversize first (row DEV-13); then, if the driver still refuses, all.
   Bytes back;
   if (config.max_split_size != Bytes::max())
     back = release_.release_enough(heap, segment, config.max_split_size);
-  if (back < segment) back += release_.release_enough(heap, segment - back, Bytes{});
-  if (back != Bytes{}) grown = supply_.grow(heap, request);
-  if (grown.code() != Code::kOutOfMemory || release_.release_all() == Bytes{}) return grown;
-  return supply_.grow(heap, request);
+  if (back < segment && !shared_.is_capturing())
+    back += release_.release_enough(heap, segment - back, Bytes{});
+  if (has_more_room()) grown = supply_.grow(heap, request);
+  if (grown.code() != Code::kOutOfMemory || shared_.is_capturing()) return grown;
+  release_.release_all();
+  return has_more_room() ? supply_.grow(heap, request) : grown;
 }
 
 Status Reclaimer::trim() noexcept {
