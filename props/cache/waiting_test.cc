@@ -115,8 +115,14 @@ TEST_F(CacheWaitingTest, AWaitForEverIsForWhicheverStreamIsDoneFirst) {
   gpu_->raise(flag);
 }
 
-TEST_F(CacheWaitingTest, AWaitForEverEndsWhereTheMachineSaysThatNothingCanRun) {
-  make({kBlock}, "wait_ms:forever");
+/// A setting of wait_ms.
+class CacheLongWaitTest : public CacheWaitingTest,
+                          public ::testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(ForEverOrForDays, CacheLongWaitTest,
+                         ::testing::Values("wait_ms:forever", "wait_ms:4294967294"));
+
+TEST_P(CacheLongWaitTest, EndsWhereTheMachineSaysThatNothingCanRun) {
+  make({kBlock}, GetParam());
   const Stream own = stream();
   const Stream stuck = stream();
   const Address block = allocate(own);
@@ -126,6 +132,8 @@ TEST_F(CacheWaitingTest, AWaitForEverEndsWhereTheMachineSaysThatNothingCanRun) {
   EXPECT_EQ(allocator_->allocate(kBlock, own, &account).code(), Code::kOutOfMemory);
   EXPECT_TRUE(account.wait_ran_out);
   EXPECT_TRUE(has_fault(spec::FaultKind::kDeadlock));
+  // The machine says so once in ten minutes, of waits of 10 ms; sixteen times are enough.
+  EXPECT_LE(gpu_->account().of(device::CallKind::kEventSynchronize).calls, 960'000u) << "C30";
   gpu_->raise(flag);
   EXPECT_EQ(allocate(own), block);
 }

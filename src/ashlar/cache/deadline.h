@@ -37,10 +37,11 @@ class Deadline {
   void leave_ms(std::uint32_t ms) noexcept {
     if (!is_endless()) end_ns_ = std::max(end_ns_, driver_.now_ns() + ms * kNsPerMs);
   }
-  /// A wait was refused without taking its time: charges it all the same, so that refusals end.
+  /// A wait was refused without taking its time: charges it all the same, and ends the waiting after
+  /// kSlices refusals, which a wait of days would otherwise repeat without a pause.
   void charge_ms(std::uint32_t ms) noexcept {
     end_ns_ -= std::min(end_ns_, ms * kNsPerMs);
-    if (is_endless() && ++refusals_ == kSlices) permitted_ms_ = 0;
+    if (++refusals_ == kSlices) permitted_ms_ = 0;
   }
 
  private:
@@ -51,7 +52,7 @@ class Deadline {
   static constexpr std::uint32_t kSliceMaxMs = 10;
 
   const Driver& driver_;
-  std::uint32_t refusals_ = 0;  ///< of an endless wait
+  std::uint32_t refusals_ = 0;
   std::uint32_t permitted_ms_;
   std::uint64_t end_ns_;
 };
