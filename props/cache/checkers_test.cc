@@ -659,6 +659,25 @@ TEST(Checkers, TheRoundingRowsFireWhenAnotherPolicyIsAtWork) {
   EXPECT_EQ(clause<ClaimsDefaults>("alloc p0 300000000 s0\n", "max_split_size_mb:21"), "DEV-4");
 }
 
+TEST(Checkers, Dev22FiresWhenTheSettingsAreNotThoseOfTheText) {
+  const std::string ops = "alloc p0 512 s0\n";
+  EXPECT_EQ(clause<Sound>("conf wait_ms:7,granule:128\n" + ops, "wait_ms:8,granule:128"), "DEV-22");
+  for (const char* bad : {"conf granule:100\n", "conf wait_ms:7,wait_ms:7\n", "conf reuse\n",
+                          "conf max_split_size_mb:20\n", "conf large_segment_mb:8\n"}) {
+    EXPECT_EQ(clause<Sound>(bad + ops, ""), "DEV-22") << bad;
+  }
+  struct RefusesAllSettings {
+    static Result<std::shared_ptr<spec::CacheSubject>> make(
+        std::span<device::Device* const> devices, const std::string& conf) {
+      if (!conf.empty()) return Status{Code::kMalformed, "planted"};
+      return caching_allocator_factory()(devices, conf);
+    }
+  };
+  spec::CacheLockstep::Options refusing;
+  refusing.factory = RefusesAllSettings::make;
+  EXPECT_EQ(failing_clause(refusing, "conf roundup_power2_divisions:[1:2,>:8]\n" + ops), "DEV-22");
+}
+
 /// Serves 777 bytes with the second best fit, and hides from the statistics that it took the best
 /// one meanwhile and gave it back.
 struct GivesTheNextFit : ForwardingSubject {
@@ -811,7 +830,7 @@ struct TrimsNothing : ForwardingSubject {
   }
 };
 TEST(Checkers, C28FiresOnATrimThatDoesNotKnowWorkIsDoneOrHidesARefusal) {
-  EXPECT_EQ(clause<TrimsNothing>("alloc p0 30MiB s0\nfree p0\ndrain d0\ntrim d0\n", "wait_ms:0"),
+  EXPECT_EQ(clause<TrimsNothing>("conf wait_ms:0\nalloc p0 30MiB s0\nfree p0\ndrain d0\ntrim d0\n"),
             "C28");
   EXPECT_EQ(clause<TrimsNothing>(
                 "alloc p0 30MiB s0\nfree p0\ndrain d0\nfail segment-free 1 once\ntrim d0\n"),

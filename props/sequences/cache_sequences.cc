@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "props/adapters/caching_allocator_subject.h"
+#include "props/sequences/configurations.h"
 #include "spec/lockstep/cache_lockstep.h"
 #include "spec/ops/bytes.h"
 #include "spec/ops/opcode_table.h"
@@ -21,17 +22,6 @@ namespace {
 namespace slot = spec::slot;
 using spec::Op;
 
-constexpr const char* kConfigurations[] = {"",
-                                           "reuse:own",
-                                           "reuse:ordered",
-                                           "wait_ms:0",
-                                           "reuse:own,wait_ms:0",
-                                           "max_split_size_mb:21",
-                                           "max_split_size_mb:64,reuse:ordered",
-                                           "roundup_power2_divisions:4",
-                                           "roundup_power2_divisions:[1:2,2:4,64:8,>:1]",
-                                           "per_process_memory_fraction:0.5"};
-
 /// A larger device allows larger segments, whose entries in the page map take long to write.
 constexpr std::uint64_t kCapacityMax = std::uint64_t{64} << 30;
 
@@ -42,7 +32,7 @@ class Writer {
   spec::OpFile write() {
     if (shape_.has_conf) {
       put(slot::kConf, {});
-      file_.ops.back().text = kConfigurations[random_.below(std::size(kConfigurations))];
+      file_.ops.back().text = random_configuration(random_);
     }
     put(slot::kSeed, {random_.below(1000)});
     for (std::uint32_t d = 0; d < shape_.devices; ++d) {
@@ -68,6 +58,8 @@ class Writer {
   std::uint64_t pick() { return live_[random_.below(live_.size())]; }
 
   std::uint64_t size() {
+    if (random_.one_in(400))
+      return (std::uint64_t{1} << (30 + random_.below(7))) + random_.below(3);
     switch (random_.below(8)) {
       case 0: return 1 + random_.below(512);
       case 1:

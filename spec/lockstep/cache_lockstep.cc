@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "spec/lockstep/side_by_side.h"
+#include "spec/model/settings.h"
 #include "spec/ops/opcode_table.h"
 #include "spec/ops/text.h"
 
@@ -60,7 +61,12 @@ void CacheLockstep::build() {
     return;
   }
   subject_ = made.value();
+  std::optional<cache::Config> asked;
+  const bool is_judged = plan_.conf.size() <= kSettingsTextMax;
+  if (is_judged) asked = read_settings(plan_.conf);
+  else if (with_conf.is_ok()) asked = subject_->config();
   CacheModel::Options judge;
+  judge.settings = with_conf.is_ok() && asked ? *asked : cache::Config{};
   judge.walk_every = options_.walk_every;
   judge.validate_every = options_.validate_every;
   judge.stats_every = options_.stats_every;
@@ -75,6 +81,22 @@ void CacheLockstep::build() {
   world_ = std::make_unique<CacheWorld>(*gpu_, *subject_, *model_, options_.touch);
   static_cast<void>(world_->answered(with_conf));
   world_->create_stream(0, device_id(0));
+  judge_settings(with_conf, asked);
+}
+
+void CacheLockstep::judge_settings(Status made, const std::optional<cache::Config>& asked) {
+  if (made.code() == Code::kHostOutOfMemory) return;
+  const bool is_aligned =
+      asked && asked->granule <= gpu_->device(device_id(0)).traits().address_alignment;
+  if (is_aligned && !made.is_ok()) {
+    model_->report("DEV-22", "a good configuration is refused: ", plan_.conf);
+  } else if (!is_aligned && made.is_ok()) {
+    model_->report("DEV-22", "a bad configuration is taken: ", plan_.conf);
+  } else if (is_aligned) {
+    if (const char* key = differing_field(subject_->config(), *asked))
+      model_->report("DEV-22", key, " is not what the configuration says: ", plan_.conf);
+  }
+  if (!model_->verdict().is_good()) diverge("(the configuration)");
 }
 
 bool CacheLockstep::step(const Op& op) {

@@ -91,6 +91,8 @@ class CacheLockstep {
 
  private:
   void build();
+  /// `made`: the subject's answer to the configuration; `asked`: the judge's own reading of it.
+  void judge_settings(Status made, const std::optional<cache::Config>& asked);
   void diverge(std::string at);
   /// Reports what the machine blames on the subject. Returns the calls after the driver's unloading.
   std::uint64_t take_faults();

@@ -34,7 +34,8 @@ void note_releases(JudgedDevice* device, std::uint64_t walk) {
 
 CacheModel::CacheModel(CacheSubject& subject, const std::vector<DeviceWitness*>& witnesses,
                        const Options& options)
-    : state_(subject), schedule_(options.walk_every, options.stats_every, options.validate_every) {
+    : state_(subject, options.settings.value_or(subject.config())),
+      schedule_(options.walk_every, options.stats_every, options.validate_every) {
   state_.walks_every_call = schedule_.walks_every_call();
   state_.reads_every_call = schedule_.reads_stats_every_call();
   state_.world.host_refusals = options.host_refusals;

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "spec/model/cache_state.h"
@@ -34,6 +35,8 @@ class CacheModel {
     /// one call miscounts stays wrong.
     std::uint32_t stats_every = 1;
     WalkerFactory walker = make_incremental_walker;
+    /// What the subject was asked for; empty: what it says itself.
+    std::optional<cache::Config> settings{};
     /// How often the host has refused the subject memory so far; empty if it never does.
     HostRefusalCount host_refusals;
   };

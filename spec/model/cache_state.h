@@ -114,7 +114,8 @@ struct WorldState {
 };
 
 struct CacheState {
-  explicit CacheState(CacheSubject& judged) : subject(judged), rules(judged.config()) {}
+  CacheState(CacheSubject& judged, const cache::Config& settings)
+      : subject(judged), rules(settings) {}
 
   CacheSubject& subject;
   CacheRules rules;

@@ -1,0 +1,88 @@
+// See configurations.h.
+#include "props/sequences/configurations.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+
+namespace ashlar::props {
+namespace {
+
+constexpr const char* kUsual[] = {"",
+                                  "reuse:own",
+                                  "reuse:ordered",
+                                  "wait_ms:0",
+                                  "reuse:own,wait_ms:0",
+                                  "max_split_size_mb:21",
+                                  "max_split_size_mb:64,reuse:ordered",
+                                  "roundup_power2_divisions:4",
+                                  "roundup_power2_divisions:[1:2,2:4,64:8,>:1]",
+                                  "per_process_memory_fraction:0.5"};
+
+class Writer {
+ public:
+  explicit Writer(spec::Random& random) : random_(random) {}
+
+  std::string write() {
+    // A size sets the least of the next, so that all of them are consistent.
+    const std::uint64_t granule = among({16, 64, 128, 256, 512, 512, 512});
+    if (granule != 512) put("granule", granule);
+    const std::uint64_t small_request_kb = among({64, 256, 512, 1024, 1024, 1024, 3072});
+    if (small_request_kb != 1024) put("small_request_kb", small_request_kb);
+    const std::uint64_t small_mib = (small_request_kb + 1023) / 1024;
+    if (small_mib > 2 || random_.one_in(4))
+      put("small_segment_mb", std::max<std::uint64_t>(small_mib, 2 + random_.below(5)));
+    std::uint64_t large_request = 10;
+    if (random_.one_in(3)) put("large_request_mb", large_request = small_mib + random_.below(20));
+    std::uint64_t large_segment = 20;
+    if (large_request > large_segment || random_.one_in(3)) {
+      large_segment = std::max<std::uint64_t>(large_request, 2) + random_.below(20);
+      put("large_segment_mb", large_segment);
+    }
+    if (random_.one_in(3)) put("round_segment_mb", 2 + random_.below(10));
+    if (random_.one_in(3)) put("max_split_size_mb", large_segment + 1 + random_.below(40));
+    if (large_segment > 20 || random_.one_in(6))
+      put("max_non_split_rounding_mb", large_segment + random_.below(20));
+    put_rounding();
+    if (random_.one_in(3)) put("reuse", among({"own", "completed", "ordered"}));
+    if (random_.one_in(2))
+      put("wait_ms", among({"0", "never", "1", "5", "50", "4294967294", "forever"}));
+    if (random_.one_in(6))
+      put("per_process_memory_fraction", among({"0.3", "0.5", "0.75", "0.999", "1"}));
+    return text_;
+  }
+
+ private:
+  template <class T>
+  T among(std::initializer_list<T> values) {
+    return values.begin()[random_.below(values.size())];
+  }
+  void put(const char* key, const std::string& value) {
+    if (!text_.empty()) text_ += ',';
+    text_ += key + (':' + value);
+  }
+  void put(const char* key, std::uint64_t value) { put(key, std::to_string(value)); }
+  void put(const char* key, const char* value) { put(key, std::string(value)); }
+
+  std::string divisions() { return std::to_string(std::uint64_t{1} << random_.below(11)); }
+  void put_rounding() {
+    if (!random_.one_in(3)) return;
+    if (random_.one_in(2)) return put("roundup_power2_divisions", divisions());
+    std::string list;
+    for (std::uint64_t row = random_.below(4); row < 16; row += 1 + random_.below(8))
+      list += std::to_string(std::uint64_t{1} << row) + ":" + divisions() + ",";
+    put("roundup_power2_divisions", "[" + list + ">:" + divisions() + "]");
+  }
+
+  spec::Random& random_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string random_configuration(spec::Random& random) {
+  if (random.one_in(3)) return kUsual[random.below(std::size(kUsual))];
+  return Writer(random).write();
+}
+
+}  // namespace ashlar::props
