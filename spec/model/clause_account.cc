@@ -94,7 +94,7 @@ unsigned right_advice(const CacheState& state, const JudgedDevice& device, const
   }
   if (config.wait_ms == 0) {
     if (held.pending != 0 || account.wait_ran_out) advise(Advice::kAllowWait);
-  } else if (account.wait_ran_out) {
+  } else if (account.wait_ran_out && config.wait_ms != device::kWaitForever) {
     advise(Advice::kWaitLonger);
   }
   // Somebody else's block would do: the setting in the way is `reuse`.
