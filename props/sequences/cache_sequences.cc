@@ -86,6 +86,14 @@ class Writer {
     freed_.push_back(p);
   }
 
+  void put_failure() {
+    const std::uint64_t kind = random_.below(device::kCallKinds);
+    const std::uint64_t n = 1 + random_.below(4);
+    const std::uint64_t mode = random_.below(3) / 2;
+    if (!random_.one_in(3)) return put(slot::kFail, {kind, n, mode});
+    put(slot::kFailAs, {kind, n, mode, random_.below(spec::kFailureCodes.size())});
+  }
+
   void put_rare() {
     switch (random_.below(12)) {
       case 0:
@@ -104,8 +112,7 @@ class Writer {
       case 6:
         if (!shape_.has_failures) return;
         if (random_.one_in(3)) return put(slot::kHeal, {});
-        return put(slot::kFail,
-                   {random_.below(device::kCallKinds), 1 + random_.below(4), random_.below(3) / 2});
+        return put_failure();
       case 7:
         if (shape_.has_captures)
           put(random_.one_in(2) ? slot::kCaptureBegin : slot::kCaptureEnd,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
 
 namespace ashlar::props {
@@ -25,9 +26,9 @@ class Writer {
 
   std::string write() {
     // A size sets the least of the next, so that all of them are consistent.
-    const std::uint64_t granule = among({16, 64, 128, 256, 512, 512, 512});
+    const auto granule = among<std::uint64_t>({16, 64, 128, 256, 512, 512, 512});
     if (granule != 512) put("granule", granule);
-    const std::uint64_t small_request_kb = among({64, 256, 512, 1024, 1024, 1024, 3072});
+    const auto small_request_kb = among<std::uint64_t>({64, 256, 512, 1024, 1024, 1024, 3072});
     if (small_request_kb != 1024) put("small_request_kb", small_request_kb);
     const std::uint64_t small_mib = (small_request_kb + 1023) / 1024;
     if (small_mib > 2 || random_.one_in(4))

@@ -171,6 +171,14 @@ void run_fail(CacheWorld& world, const Op& op) {
   world.model().plan_failures(true);
 }
 
+void run_fail_as(CacheWorld& world, const Op& op) {
+  world.gpu().fail(static_cast<device::CallKind>(op.arg[0] % device::kCallKinds),
+                   std::max<std::uint64_t>(op.arg[1], 1),
+                   op.arg[2] == 0 ? FailMode::kOnce : FailMode::kOn,
+                   kFailureCodes[op.arg[3] % kFailureCodes.size()]);
+  world.model().plan_failures(true);
+}
+
 void run_heal(CacheWorld& world, const Op&) {
   world.gpu().heal();
   world.model().plan_failures(false);
@@ -269,6 +277,7 @@ constexpr std::array<OpHandler, 256> make_table() {
   table[slot::kStreamDestroy].run = run_destroy;
   table[slot::kTrim].run = run_trim;
   table[slot::kFail].run = run_fail;
+  table[slot::kFailAs].run = run_fail_as;
   table[slot::kHeal].run = run_heal;
   table[slot::kCapacity].run = run_capacity;
   table[slot::kCaptureBegin].run = run_capture_begin;

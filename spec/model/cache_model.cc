@@ -224,8 +224,10 @@ void CacheModel::judge_served(JudgedDevice& device, std::uint64_t tag, std::uint
   } else if (got.code() == Code::kHostOutOfMemory) {
     judge_host_refusal(state_, device, rounded, account);
     call.is_broken_off = true;
-  } else if (got.code() != Code::kDriverError || !device.ledger.any_failure()) {
-    report("C16", "an allocation answered ", code_name(got.code()), " for no reason");
+  } else if (!device.ledger.witness().has_refused_growth(got.code())) {
+    const bool is_gone = end_of(stream.device) != Code::kOk;
+    report(is_gone ? "C26" : "C16", "an allocation answered ", code_name(got.code()),
+           ", as no device call did");
   }
   call.stream = stream.id.value();
   call.address = address;

@@ -36,7 +36,7 @@ class CacheModel {
     std::uint32_t stats_every = 1;
     WalkerFactory walker = make_incremental_walker;
     /// What the subject was asked for; empty: what it says itself.
-    std::optional<cache::Config> settings{};
+    std::optional<cache::Config> settings;
     /// How often the host has refused the subject memory so far; empty if it never does.
     HostRefusalCount host_refusals;
   };
@@ -47,7 +47,7 @@ class CacheModel {
   const Verdict& verdict() const { return state_.verdict; }
   /// For the lockstep driver's own findings: the first report wins.
   template <class... Parts>
-  void report(const char* clause, Parts... parts) {
+  void report(const char* clause, const Parts&... parts) {
     state_.verdict.report(clause, parts...);
   }
 
@@ -108,7 +108,7 @@ class CacheModel {
 
   // Beside the calls.
   /// After everything was freed, drained and trimmed: C14's last part, per device.
-  void judge_empty(DeviceId device);
+  void judge_empty(DeviceId id);
   /// The subject's own walk over all its structures, now (C5).
   void judge_structure();
   /// Every device's whole map and statistics, now, except where the last call had them judged.

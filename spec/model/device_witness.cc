@@ -11,6 +11,10 @@ void DeviceWitness::on_answer(device::CallKind kind, Bytes, Code code) noexcept 
   if (code != Code::kOk && code != Code::kNotReady) {
     ++failures_[static_cast<unsigned>(kind)];
     ++failures_in_all_;
+    const bool is_of_growth = kind == device::CallKind::kSegmentAlloc ||
+                              kind == device::CallKind::kMemoryInfo ||
+                              kind == device::CallKind::kExchangeCaptureMode;
+    if (is_of_growth) grants_.refusals |= std::uint64_t{1} << static_cast<unsigned>(code);
   }
   if (code == Code::kDeviceLost || code == Code::kTornDown) sticky_ = code;
 }

@@ -50,6 +50,11 @@ class DeviceWitness final : public device::ForwardingDevice {
   void begin_call() {
     returned_.clear();
     grants_.before_call = grants_.all;
+    grants_.refusals = 0;
+  }
+  /// Did a call that growth makes answer so since begin_call()?
+  bool has_refused_growth(Code code) const {
+    return (grants_.refusals >> static_cast<unsigned>(code) & 1) != 0;
   }
   std::uint64_t events() const { return events_; }
   /// The size of the last segment asked for, granted or not.
@@ -70,11 +75,12 @@ class DeviceWitness final : public device::ForwardingDevice {
   Result<device::MemoryInfo> memory_info() noexcept override;
 
  private:
-  /// Segments granted.
+  /// Segments granted, and refusals.
   struct Grants {
     std::uint64_t all = 0;
     std::uint64_t before_call = 0;
     std::uint64_t undone = 0;
+    std::uint64_t refusals = 0;  ///< a bit for each Code that refused growth since begin_call()
   };
 
   void on_answer(device::CallKind kind, Bytes size, Code code) noexcept override;

@@ -34,7 +34,7 @@ class Verdict {
   bool is_good() const { return first_.clause.empty(); }
   /// The text is its parts joined.
   template <class... Parts>
-  [[gnu::cold, gnu::noinline]] void report(const char* clause, Parts... parts) {
+  [[gnu::cold, gnu::noinline]] void report(const char* clause, const Parts&... parts) {
     if (is_good()) first_ = {clause, joined(parts...)};
   }
   const Divergence& first() const { return first_; }

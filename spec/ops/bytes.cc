@@ -118,6 +118,7 @@ constexpr std::uint64_t choices_of(ArgKind kind) {
     case ArgKind::kDevice: return kByteDevices;
     case ArgKind::kCallKind: return kByteCallKinds;
     case ArgKind::kCode: return kByteCodes;
+    case ArgKind::kFailure: return kFailureCodes.size();
     case ArgKind::kAccess:
     case ArgKind::kMode: return 3;
     case ArgKind::kFailMode: return 2;

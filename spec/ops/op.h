@@ -14,6 +14,8 @@
 //       name is not bound when it runs is skipped; therefore the reducer may drop any op.
 #pragma once
 
+#include <ashlar/base/status.h>
+
 #include <array>
 #include <cstdint>
 #include <string>
@@ -40,8 +42,14 @@ enum class ArgKind : std::uint8_t {
   kAccess,      ///< r, w or rw
   kMode,        ///< a capture mode: global, thread-local, relaxed
   kFailMode,    ///< once or on
+  kFailure,     ///< what a failing call answers (kFailureCodes)
   kText,        ///< the rest of the line (Op::text)
 };
+
+/// The failures that a device call can answer while the device remains usable; kFailure's values
+/// are indices into it.
+inline constexpr std::array<Code, 4> kFailureCodes = {Code::kOutOfMemory, Code::kOutOfAddresses,
+                                                      Code::kUnsupported, Code::kDriverError};
 
 inline constexpr unsigned kArgsMax = 4;
 

@@ -46,6 +46,7 @@ constexpr OpInfo kRows[] = {
     {slot::kSeed, "seed", {K::kCount}},
     {slot::kNameDead, "name-dead", {K::kStream, K::kCount}},
     {slot::kEndNow, "end-now", {}},
+    {slot::kFailAs, "fail-as", {K::kCallKind, K::kCount, K::kFailMode, K::kFailure}},
     {slot::kPoolGrow, "pool-grow", {K::kBytes}},
     {slot::kPoolAlloc, "pool-alloc", {K::kNewPointer, K::kBytes}},
     {slot::kPoolFree, "pool-free", {K::kPointer}},

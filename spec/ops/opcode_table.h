@@ -58,6 +58,8 @@ enum : std::uint8_t {
   kSeed = 33,                // seed n: of the adversary (address reuse, progress)
   kNameDead = 34,            // name-dead s n: the n-th kind of refused call names the dead stream
   kEndNow = 35,              // end-now: the allocator's end; what follows is skipped
+  // fail-as call n once|on outcome: as fail, with that outcome
+  kFailAs = 36,
   // The block pool alone.
   kPoolGrow = 40,          // pool-grow bytes
   kPoolAlloc = 41,         // pool-alloc p bytes

@@ -104,6 +104,11 @@ std::optional<std::uint64_t> parse_arg(ArgKind kind, std::string_view word) {
         if (word == device::call_name(static_cast<device::CallKind>(i))) return i;
       }
       return std::nullopt;
+    case ArgKind::kFailure:
+      for (std::size_t i = 0; i < kFailureCodes.size(); ++i) {
+        if (word == code_name(kFailureCodes[i])) return i;
+      }
+      return std::nullopt;
     case ArgKind::kCode: {
       const std::optional<Code> code = code_from_name(std::string(word).c_str());
       return code ? std::optional<std::uint64_t>(static_cast<std::uint64_t>(*code)) : std::nullopt;
@@ -126,6 +131,7 @@ const char* kind_hint(ArgKind kind) {
     case ArgKind::kCount: return "a number";
     case ArgKind::kCallKind: return "a driver call's name (segment-alloc, event-query, ...)";
     case ArgKind::kCode: return "an outcome's name (ok, out-of-memory, ...)";
+    case ArgKind::kFailure: return "out-of-memory, out-of-addresses, unsupported or driver-error";
     case ArgKind::kAccess: return "r, w or rw";
     case ArgKind::kMode: return "global, thread-local or relaxed";
     case ArgKind::kFailMode: return "once or on";
@@ -143,6 +149,7 @@ std::string print_arg(ArgKind kind, std::uint64_t value) {
     case ArgKind::kFailMode: return kFailNames[value % std::size(kFailNames)];
     case ArgKind::kCallKind:
       return device::call_name(static_cast<device::CallKind>(value % device::kCallKinds));
+    case ArgKind::kFailure: return code_name(kFailureCodes[value % kFailureCodes.size()]);
     case ArgKind::kCode: return code_name(static_cast<Code>(value));
     default: return std::to_string(value);
   }
