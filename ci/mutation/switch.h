@@ -54,46 +54,89 @@ constexpr bool on(int id) noexcept {
 }
 
 // Comparisons: mutant `id` shifts the bound, mutant `id + 1` negates.
-template <class L, class R> constexpr bool less(int id, const L& l, const R& r) {
+template <class L, class R>
+constexpr bool less(int id, const L& l, const R& r) {
   return on(id) ? l <= r : on(id + 1) ? l >= r : l < r;
 }
-template <class L, class R> constexpr bool less_equal(int id, const L& l, const R& r) {
+template <class L, class R>
+constexpr bool less_equal(int id, const L& l, const R& r) {
   return on(id) ? l < r : on(id + 1) ? l > r : l <= r;
 }
-template <class L, class R> constexpr bool greater(int id, const L& l, const R& r) {
+template <class L, class R>
+constexpr bool greater(int id, const L& l, const R& r) {
   return on(id) ? l >= r : on(id + 1) ? l <= r : l > r;
 }
-template <class L, class R> constexpr bool greater_equal(int id, const L& l, const R& r) {
+template <class L, class R>
+constexpr bool greater_equal(int id, const L& l, const R& r) {
   return on(id) ? l > r : on(id + 1) ? l < r : l >= r;
 }
-template <class L, class R> constexpr bool equal(int id, const L& l, const R& r) { return on(id) ? l != r : l == r; }
-template <class L, class R> constexpr bool not_equal(int id, const L& l, const R& r) { return on(id) ? l == r : l != r; }
+template <class L, class R>
+constexpr bool equal(int id, const L& l, const R& r) {
+  return on(id) ? l != r : l == r;
+}
+template <class L, class R>
+constexpr bool not_equal(int id, const L& l, const R& r) {
+  return on(id) ? l == r : l != r;
+}
 
 // Arithmetic: the operator's opposite.
-template <class L, class R> constexpr auto add(int id, const L& l, const R& r) { return on(id) ? l - r : l + r; }
-template <class L, class R> constexpr auto subtract(int id, const L& l, const R& r) { return on(id) ? l + r : l - r; }
-template <class L, class R> constexpr auto multiply(int id, const L& l, const R& r) { return on(id) ? l + r : l * r; }
-template <class L, class R> constexpr auto divide(int id, const L& l, const R& r) { return on(id) ? l * r : l / r; }
-template <class L, class R> constexpr auto remainder(int id, const L& l, const R& r) { return on(id) ? l / r : l % r; }
-template <class L, class R> constexpr auto bit_and(int id, const L& l, const R& r) { return on(id) ? l | r : l & r; }
-template <class L, class R> constexpr auto bit_or(int id, const L& l, const R& r) { return on(id) ? l & r : l | r; }
-template <class L, class R> constexpr auto shift_left(int id, const L& l, const R& r) { return on(id) ? l >> r : l << r; }
-template <class L, class R> constexpr auto shift_right(int id, const L& l, const R& r) { return on(id) ? l << r : l >> r; }
+template <class L, class R>
+constexpr auto add(int id, const L& l, const R& r) {
+  return on(id) ? l - r : l + r;
+}
+template <class L, class R>
+constexpr auto subtract(int id, const L& l, const R& r) {
+  return on(id) ? l + r : l - r;
+}
+template <class L, class R>
+constexpr auto multiply(int id, const L& l, const R& r) {
+  return on(id) ? l + r : l * r;
+}
+template <class L, class R>
+constexpr auto divide(int id, const L& l, const R& r) {
+  return on(id) ? l * r : l / r;
+}
+template <class L, class R>
+constexpr auto remainder(int id, const L& l, const R& r) {
+  return on(id) ? l / r : l % r;
+}
+template <class L, class R>
+constexpr auto bit_and(int id, const L& l, const R& r) {
+  return on(id) ? l | r : l & r;
+}
+template <class L, class R>
+constexpr auto bit_or(int id, const L& l, const R& r) {
+  return on(id) ? l & r : l | r;
+}
+template <class L, class R>
+constexpr auto shift_left(int id, const L& l, const R& r) {
+  return on(id) ? l >> r : l << r;
+}
+template <class L, class R>
+constexpr auto shift_right(int id, const L& l, const R& r) {
+  return on(id) ? l << r : l >> r;
+}
 
 // Literals: mutant `id` is one more, mutant `id + 1` one less.
-template <class T> constexpr T literal(int id, T value) {
+template <class T>
+constexpr T literal(int id, T value) {
   return on(id) ? static_cast<T>(value + 1) : on(id + 1) ? static_cast<T>(value - 1) : value;
 }
-template <class T> constexpr T literal_zero(int id, T value) { return on(id) ? static_cast<T>(value + 1) : value; }
+template <class T>
+constexpr T literal_zero(int id, T value) {
+  return on(id) ? static_cast<T>(value + 1) : value;
+}
 constexpr bool flip(int id, bool value) { return on(id) != value; }
 
 /// A lock guard that mutant `id` never takes.
 template <class Guard>
 class MaybeGuard {
  public:
-  template <class... Args> explicit MaybeGuard(int id, Args&&... args) {
+  template <class... Args>
+  explicit MaybeGuard(int id, Args&&... args) {
     if (!on(id)) guard_.emplace(static_cast<Args&&>(args)...);
   }
+
  private:
   std::optional<Guard> guard_;
 };

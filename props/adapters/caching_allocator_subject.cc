@@ -32,6 +32,9 @@ class Adapter final : public spec::CacheSubject {
     return allocator_.set_memory_limit(device, limit);
   }
   Status reset_peak_stats(DeviceId device) override { return allocator_.reset_peak_stats(device); }
+  Status reset_accumulated_stats(DeviceId device) override {
+    return allocator_.reset_accumulated_stats(device);
+  }
   Result<spec::CacheInfo> info(Address address) override {
     const Result<cache::AllocationInfo> got = allocator_.info(address);
     if (!got.is_ok()) return got.status();

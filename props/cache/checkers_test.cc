@@ -337,6 +337,75 @@ TEST(Checkers, C15FiresOnEveryFieldOfEveryFigureOfEveryPool) {
     }
   }
 }
+/// Keeps a part of the totals at their first reset.
+template <void (*kKeep)(const DeviceStats& before, DeviceStats* after)>
+struct ResetsInPart : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  DeviceStats before;
+  bool has_reset = false;
+  Status reset_accumulated_stats(DeviceId device) override {
+    if (!has_reset) static_cast<void>(inner_->stats(device, &before));
+    has_reset = true;
+    return inner_->reset_accumulated_stats(device);
+  }
+  Status stats(DeviceId device, DeviceStats* out) override {
+    const Status got = inner_->stats(device, out);
+    if (has_reset) kKeep(before, out);
+    return got;
+  }
+};
+template <unsigned kFigure, unsigned kPool, std::uint64_t cache::Stat::*kField>
+void keep_total(const DeviceStats& before, DeviceStats* after) {
+  spec::figure_of(*after, kFigure)[kPool].*kField +=
+      spec::figure_of(before, kFigure)[kPool].*kField;
+}
+template <std::uint64_t DeviceStats::*kCounter>
+void keep_counter(const DeviceStats& before, DeviceStats* after) {
+  after->*kCounter += before.*kCounter;
+}
+void keep_calls(const DeviceStats& before, DeviceStats* after) {
+  for (unsigned kind = 0; kind < device::kCallKinds; ++kind)
+    after->device_calls[kind] += before.device_calls[kind];
+}
+template <cache::Stat DeviceStats::*kStat, std::uint64_t cache::Stat::*kField>
+void keep_oversize(const DeviceStats& before, DeviceStats* after) {
+  (after->*kStat).*kField += (before.*kStat).*kField;
+}
+template <unsigned kFigure>
+void expect_totals_judged(const std::string& ops) {
+  using cache::Stat;
+  EXPECT_EQ((clause<ResetsInPart<keep_total<kFigure, 0, &Stat::increased>>>(ops)), "C15");
+  EXPECT_EQ((clause<ResetsInPart<keep_total<kFigure, 1, &Stat::decreased>>>(ops)), "C15");
+  EXPECT_EQ((clause<ResetsInPart<keep_total<kFigure, 2, &Stat::increased>>>(ops)), "C15");
+  if constexpr (kFigure + 1 < spec::kFigures) expect_totals_judged<kFigure + 1>(ops);
+}
+TEST(Checkers, C15FiresOnEveryTotalThatAResetForgets) {
+  // Every total of both pools has risen and fallen, and something is held, when they are reset.
+  const std::string used =
+      "conf max_split_size_mb:21\ndevice d0 128MiB\nstream s1 d0\n"
+      "alloc p0 512 s0\nalloc p1 512 s0\nalloc p2 512 s0\nfree p0\nalloc p0 256 s0\nfree p1\n"
+      "alloc p3 2MiB s0\nalloc p4 2MiB s0\nalloc p5 2MiB s0\nfree p3\nalloc p3 1500KiB s0\nfree "
+      "p4\nalloc p6 40MiB s0\nalloc p7 40MiB s0\nfree p6\nkernel s1 p7 r\nuse p7 s1\nfree p7\n"
+      "alloc p8 100MiB s0\nalloc p10 200MiB s0\nfree p8\nfree p0\nfree p2\ntrim d0\nalloc p9 512 "
+      "s0\n";
+  const std::string ops = used + "reset-totals d0\nalloc p11 512 s0\nfree p9\nreset-totals d0\n";
+  EXPECT_EQ(clause<Sound>(ops), "");
+  expect_totals_judged<0>(ops);
+  EXPECT_EQ(clause<ResetsInPart<keep_counter<&DeviceStats::ooms>>>(ops), "C15");
+  EXPECT_EQ(clause<ResetsInPart<keep_counter<&DeviceStats::alloc_retries>>>(ops), "C15");
+  EXPECT_EQ(clause<ResetsInPart<keep_counter<&DeviceStats::waits>>>(ops), "C15");
+  EXPECT_EQ(clause<ResetsInPart<keep_calls>>(ops), "C15");
+  EXPECT_EQ(
+      (clause<
+          ResetsInPart<keep_oversize<&DeviceStats::oversize_allocations, &cache::Stat::increased>>>(
+          ops)),
+      "C15");
+  EXPECT_EQ(
+      (clause<
+          ResetsInPart<keep_oversize<&DeviceStats::oversize_segments, &cache::Stat::decreased>>>(
+          ops)),
+      "C15");
+}
 template <std::uint64_t DeviceStats::*kCounter>
 struct MiscountsA : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
@@ -517,6 +586,45 @@ struct ForgetsToTrim : ForwardingSubject {
 TEST(Checkers, Dev19FiresOnATrimThatLeavesAnIdleSegment) {
   EXPECT_EQ(clause<ForgetsToTrim>("alloc p0 512 s0\nfree p0\ntrim d0\n"), "DEV-19");
   EXPECT_EQ(clause<ForgetsToTrim>("alloc p0 512 s0\ncapture-begin s0 global\ntrim d0\n"), "C16");
+}
+
+/// Misstates the largest free block of some streams.
+template <int kBytes>
+struct MisstatesTheLargest : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Bytes> largest_free_block(const Stream& stream) override {
+    const Result<Bytes> got = inner_->largest_free_block(stream);
+    return Bytes{got.value().count() + static_cast<std::uint64_t>(std::int64_t{kBytes})};
+  }
+};
+/// Answers for the device's first stream, whichever was asked about.
+struct AsksForTheFirstStream : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Stream first;
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
+    if (!first.id.value()) first = stream;
+    return inner_->allocate(size, stream, account);
+  }
+  Result<Bytes> largest_free_block(const Stream&) override {
+    return inner_->largest_free_block(first);
+  }
+};
+struct CompletesWhenAsked : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Bytes> largest_free_block(const Stream& stream) override {
+    static_cast<void>(device_for(device::CallKind::kSynchronize).synchronize_for(1));
+    return inner_->largest_free_block(stream);
+  }
+};
+TEST(Checkers, Dev19FiresOnAMisstatedLargestFreeBlock) {
+  const std::string ops = "alloc p0 512 s0\nalloc p1 4MiB s0\nfree p1\nlargest s0\n";
+  EXPECT_EQ(clause<Sound>(ops), "");
+  EXPECT_EQ(clause<MisstatesTheLargest<512>>(ops), "DEV-19");
+  EXPECT_EQ(clause<MisstatesTheLargest<-512>>(ops), "DEV-19");
+  const std::string own = "conf reuse:own\nstream s1 d0\n" + ops + "alloc p2 512 s1\nlargest s1\n";
+  EXPECT_EQ(clause<Sound>(own), "");
+  EXPECT_EQ(clause<AsksForTheFirstStream>(own), "DEV-19");
+  EXPECT_EQ(clause<CompletesWhenAsked>(ops), "C13");
 }
 
 struct IgnoresTheLimit : ForwardingSubject {

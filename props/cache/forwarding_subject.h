@@ -4,6 +4,8 @@
 // Thread safety: the inner subject's.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -38,6 +40,10 @@ class ForwardingSubject : public spec::CacheSubject {
     return inner_->set_memory_limit(device, limit);
   }
   Status reset_peak_stats(DeviceId device) override { return inner_->reset_peak_stats(device); }
+  Status reset_accumulated_stats(DeviceId device) override {
+    std::fill(std::begin(extra_calls_), std::end(extra_calls_), 0);
+    return inner_->reset_accumulated_stats(device);
+  }
   Result<spec::CacheInfo> info(Address address) override { return inner_->info(address); }
   Result<Bytes> largest_free_block(const Stream& stream) override {
     return inner_->largest_free_block(stream);

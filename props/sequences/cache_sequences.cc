@@ -94,6 +94,14 @@ class Writer {
     put(slot::kFailAs, {kind, n, mode, random_.below(spec::kFailureCodes.size())});
   }
 
+  void put_query() {
+    switch (random_.below(4)) {
+      case 0: return put(slot::kResetPeaks, {device()});
+      case 1: return put(slot::kResetTotals, {device()});
+      default: return put(slot::kLargest, {stream()});
+    }
+  }
+
   void put_rare() {
     switch (random_.below(12)) {
       case 0:
@@ -103,7 +111,7 @@ class Writer {
       case 1: return put(slot::kRecord, {random_.below(4), stream()});
       case 2: return put(slot::kWait, {stream(), random_.below(4)});
       case 3: return put(slot::kSync, {random_.below(4)});
-      case 4: return put(slot::kResetPeaks, {device()});
+      case 4: return put_query();
       case 5:
         if (shape_.has_capacity)
           put(slot::kLimit,

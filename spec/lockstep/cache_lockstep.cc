@@ -77,7 +77,7 @@ void CacheLockstep::build() {
     model_->set_capacity(device_id(i), plan_.machine.capacities[i].count());
   }
   subject_->add_out_of_memory_observer(
-      [this](const cache::OutOfMemory&) { model_->saw_shortage_observer(); });
+      [this](const cache::OutOfMemory&) { model_->told().saw_shortage_observer(); });
   world_ = std::make_unique<CacheWorld>(*gpu_, *subject_, *model_, options_.touch);
   static_cast<void>(world_->answered(with_conf));
   world_->create_stream(0, device_id(0));
@@ -165,7 +165,7 @@ void CacheLockstep::diverge(std::string at) {
 
 void CacheLockstep::quiesce() {
   gpu_->heal();
-  model_->plan_failures(false);
+  model_->told().plan_failures(false);
   world_->quiesce(true);
 }
 

@@ -164,11 +164,28 @@ void run_reset_peaks(CacheWorld& world, const Op& op) {
   world.model().judge_reset_peaks(world.answered(reset));
 }
 
+void run_reset_totals(CacheWorld& world, const Op& op) {
+  if (!world.has_device(op.arg[0])) return world.skip();
+  world.model().begin(device_id(op.arg[0]));
+  const Status reset = world.subject().reset_accumulated_stats(device_id(op.arg[0]));
+  world.model().judge_reset_totals(world.answered(reset));
+}
+
+void run_largest(CacheWorld& world, const Op& op) {
+  const std::uint32_t s = world.stream(op.arg[0]);
+  if (s == kNoStream) return world.skip();
+  const Stream& stream = world.stream_at(s);
+  world.model().begin(stream.device);
+  const Result<Bytes> largest = world.subject().largest_free_block(stream);
+  static_cast<void>(world.answered(largest.status()));
+  world.model().judge_largest(stream, largest);
+}
+
 void run_fail(CacheWorld& world, const Op& op) {
   world.gpu().fail(static_cast<device::CallKind>(op.arg[0] % device::kCallKinds),
                    std::max<std::uint64_t>(op.arg[1], 1),
                    op.arg[2] == 0 ? FailMode::kOnce : FailMode::kOn);
-  world.model().plan_failures(true);
+  world.model().told().plan_failures(true);
 }
 
 void run_fail_as(CacheWorld& world, const Op& op) {
@@ -176,12 +193,12 @@ void run_fail_as(CacheWorld& world, const Op& op) {
                    std::max<std::uint64_t>(op.arg[1], 1),
                    op.arg[2] == 0 ? FailMode::kOnce : FailMode::kOn,
                    kFailureCodes[op.arg[3] % kFailureCodes.size()]);
-  world.model().plan_failures(true);
+  world.model().told().plan_failures(true);
 }
 
 void run_heal(CacheWorld& world, const Op&) {
   world.gpu().heal();
-  world.model().plan_failures(false);
+  world.model().told().plan_failures(false);
 }
 
 void run_lag(CacheWorld& world, const Op& op) { world.set_lag(op.arg[0]); }
@@ -291,6 +308,8 @@ constexpr std::array<OpHandler, 256> make_table() {
   table[slot::kOnOutOfMemory].run = run_on_oom;
   table[slot::kOnOutOfMemoryAlloc].run = run_on_oom_alloc;
   table[slot::kResetPeaks].run = run_reset_peaks;
+  table[slot::kResetTotals].run = run_reset_totals;
+  table[slot::kLargest].run = run_largest;
   table[slot::kUseStale].run = run_use_stale;
   table[slot::kLag].run = run_lag;
   table[slot::kNameDead].run = run_name_dead;

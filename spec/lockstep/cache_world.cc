@@ -285,7 +285,7 @@ void CacheWorld::allocate_in_callback() {
 void CacheWorld::call_back() {
   if (callback_.frees.empty() && !callback_.allocates) return;
   const Code outer = op_.outcome;
-  model_.enter_callback();
+  model_.told().enter_callback();
   std::vector<std::uint64_t> frees;
   frees.swap(callback_.frees);
   for (const std::uint64_t name : frees) {
@@ -297,7 +297,7 @@ void CacheWorld::call_back() {
     const Result<Address> got = subject_.allocate(Bytes{512}, streams_[0].stream, &account);
     model_.judge_allocate(next_tag_++, 512, streams_[0].stream, got, account);
   }
-  model_.leave_callback();
+  model_.told().leave_callback();
   op_.outcome = outer;
 }
 

@@ -199,14 +199,47 @@ void CacheModel::judge_set_limit(std::uint64_t limit, Status got) {
   end(device, {});
 }
 
+/// For a query: its map, where none is at hand. What earlier calls completed is not the query's.
+void CacheModel::refresh_map(JudgedDevice& device) {
+  if (device.map.is_fresh) return;
+  walk(device);
+  device.books.begin_call();
+}
+
 void CacheModel::judge_reset_peaks(Status got) {
   JudgedDevice& device = current();
   device.books.begin_call();
   if (!got.is_ok() && !is_gone_answer(state_, device, got.code()))
     report("C16", "a reset of the peaks was refused");
-  if (!device.map.is_fresh) walk(device);
+  refresh_map(device);
   device.bounds.reset_peaks(device.recount);
-  end(device, {});
+  JudgedCall call;
+  call.is_query = true;
+  end(device, call);
+}
+
+void CacheModel::judge_reset_totals(Status got) {
+  JudgedDevice& device = current();
+  device.books.begin_call();
+  if (!got.is_ok() && !is_gone_answer(state_, device, got.code()))
+    report("C16", "a reset of the totals was refused");
+  refresh_map(device);
+  if (got.is_ok() && device.map.is_fresh) restart_totals(state_, device);
+  JudgedCall call;
+  call.is_query = true;
+  end(device, call);
+}
+
+void CacheModel::judge_largest(const Stream& stream, const Result<Bytes>& got) {
+  JudgedDevice& device = state_.at(stream.device);
+  device.books.begin_call();
+  JudgedCall call;
+  call.is_query = true;
+  if (!got.is_ok() && !is_gone_answer(state_, device, got.code()))
+    return report("C16", "a question for the largest free block answered ", code_name(got.code()));
+  refresh_map(device);
+  if (got.is_ok() && device.map.is_fresh) judge_largest_free(state_, device, stream, got.value());
+  end(device, call);
 }
 
 }  // namespace ashlar::spec

@@ -60,6 +60,10 @@ const cache::SnapshotBlock* best_fit(const CacheRules& rules, const cache::Snaps
 /// the snapshot and the device's ledger say; its advice is right.
 void judge_account(CacheState& state, const JudgedDevice& device, std::uint64_t size,
                    const Stream& stream, const cache::OutOfMemory& account);
+/// DEV-19: the stream could be given a free block of that size, and none larger. REQUIRES: a fresh
+/// map.
+void judge_largest_free(CacheState& state, const JudgedDevice& device, const Stream& stream,
+                        Bytes got);
 /// C12: nothing that the call was allowed to reach would have served it. The map is the one after
 /// the call; blocks that a permitted wait would have completed count as free.
 void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t size,
@@ -106,5 +110,7 @@ void count_ladder(const CacheState& state, JudgedDevice& device, const JudgedCal
                   bool had_view);
 /// C15, DEV-13: reads the statistics and judges them.
 void judge_accounted(CacheState& state, JudgedDevice& device);
+/// Totals start again, from what is held. REQUIRES: a fresh map.
+void restart_totals(CacheState& state, JudgedDevice& device);
 
 }  // namespace ashlar::spec

@@ -68,23 +68,18 @@ class CacheModel {
   void judge_named_dead(Status got, Code expected);
   void judge_set_limit(std::uint64_t limit, Status got);
   void judge_reset_peaks(Status got);
+  void judge_reset_totals(Status got);
+  void judge_largest(const Stream& stream, const Result<Bytes>& got);
 
   // What the world tells.
   /// The device's capacity; 0 = unlimited.
   void set_capacity(DeviceId device, std::uint64_t bytes) {
     state_.at(device).memory.capacity = bytes;
   }
-  /// Are failures of the device planned, or may one still be in force?
-  void plan_failures(bool planned) { state_.world.has_planned_failures = planned; }
   /// A stream was destroyed without a word to the subject.
   void lost_stream(std::uint64_t stream) { state_.streams.lose(stream); }
-  /// A user's callback begins or ends, inside a call of the subject.
-  void enter_callback() {
-    ++state_.world.callbacks;
-    state_.world.callback_ran = true;
-  }
-  void leave_callback() { --state_.world.callbacks; }
-  void saw_shortage_observer() { ++state_.world.shortages_observed; }
+  /// Callbacks, observers, planned failures.
+  WorldState& told() { return state_.world; }
 
   // Queries.
   const OwnedBlock* find_live(DeviceId device, std::uint64_t address) const {
@@ -123,6 +118,7 @@ class CacheModel {
   JudgedDevice& current() { return state_.at(current_); }
   void end(JudgedDevice& device, const JudgedCall& call);
   void walk(JudgedDevice& device, bool is_whole = false);
+  void refresh_map(JudgedDevice& device);
   void judge_served(JudgedDevice& device, std::uint64_t tag, std::uint64_t size,
                     const Stream& stream, const Result<Address>& got,
                     const cache::OutOfMemory& account, JudgedCall call);

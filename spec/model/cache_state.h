@@ -56,6 +56,15 @@ struct LadderCounts {
   BoundedCount steals;
 };
 
+/// What the plain totals were when they were last reset.
+struct TotalsStart {
+  DeviceWitness::Counts device_calls{};
+  std::uint64_t waits = 0;     ///< of every device
+  std::uint64_t segments = 0;  ///< granted and kept
+  std::uint64_t oversize_allocations = 0;
+  std::uint64_t oversize_segments = 0;
+};
+
 struct JudgedDevice {
   JudgedDevice(DeviceId judged, DeviceWitness& witness, std::unique_ptr<MapWalker> walks)
       : id(judged), ledger(witness), walker(std::move(walks)) {}
@@ -73,6 +82,7 @@ struct JudgedDevice {
   std::unique_ptr<MapWalker> walker;
   StatBounds bounds;
   LadderCounts ladder;
+  TotalsStart totals_start;
   MemoryBounds memory;
   cache::DeviceStats stats;  ///< as last read
   bool was_gone = false;     ///< lost, or its driver unloaded, before the call began
@@ -86,6 +96,7 @@ struct JudgedCall {
   bool fails = false;
   /// It failed because the device or the host did; what it completed before that stays so (C13).
   bool is_broken_off = false;
+  bool is_query = false;       ///< nothing may change, whatever it answers
   bool is_allocation = false;  ///< whatever it answered
   bool is_hit = false;         ///< its heap had a fitting block before
   bool takes_own_fit = false;  ///< it was given the best of those
@@ -99,13 +110,22 @@ using HostRefusalCount = std::function<std::uint64_t()>;
 
 /// What the world tells, and what is counted over all calls.
 struct WorldState {
+  /// A user's callback begins or ends, inside a call of the subject.
+  void enter_callback() {
+    ++callbacks;
+    callback_ran = true;
+  }
+  void leave_callback() { --callbacks; }
+  void saw_shortage_observer() { ++shortages_observed; }
+  /// Are failures of the device planned, or may one still be in force?
+  void plan_failures(bool planned) { has_planned_failures = planned; }
+
   HostRefusalCount host_refusals;          ///< empty: the host never refuses
   std::uint64_t host_refusals_before = 0;  ///< when the call began
   unsigned callbacks = 0;                  ///< running, inside the call that is judged
   bool callback_ran = false;               ///< during this call
   /// Was all work of every device done when the call began?
   bool is_quiet = false;
-  /// Are failures of the device planned, or may one still be in force?
   bool has_planned_failures = false;
   /// Some pending block's events could not be recorded at its free.
   bool may_be_unrecorded = false;

@@ -64,6 +64,7 @@ class CacheSubject {
   virtual Status trim(DeviceId device) = 0;
   virtual Status set_memory_limit(DeviceId device, Bytes limit) = 0;
   virtual Status reset_peak_stats(DeviceId device) = 0;
+  virtual Status reset_accumulated_stats(DeviceId device) = 0;
   virtual Result<CacheInfo> info(Address address) = 0;
   virtual Result<Bytes> largest_free_block(const Stream& stream) = 0;
   virtual Status stats(DeviceId device, cache::DeviceStats* out) = 0;

@@ -57,14 +57,12 @@ struct Reach {
   std::uint64_t least;
   std::uint64_t most;
 };
-Reach reach_of(const CacheState& state, const HeldRecount& held, const OutOfMemory& account) {
+Reach reach_of(const CacheState& state, const HeldRecount& held, bool is_all_known) {
   const cache::Reuse reuse = state.rules.config().reuse;
   if (state.streams.is_capturing()) return {held.largest_own, held.largest_own};
   // A dead stream keeps nothing to itself.
   if (reuse == cache::Reuse::kOwn)
     return {held.largest_own, state.streams.any_dead() ? held.largest : held.largest_own};
-  const bool is_all_known =
-      state.rules.config().wait_ms != 0 && !account.wait_ran_out && !any_failure_but_growth(state);
   if (reuse == cache::Reuse::kOrdered || is_all_known) return {held.largest, held.largest};
   return {held.largest_own, held.largest};
 }
@@ -144,7 +142,9 @@ void judge_held_memory(CacheState& state, const JudgedDevice& device, const Held
   judge("free in splits", account.free_splits, held.splits);
   judge("the largest free block", account.largest_free, held.largest);
   judge("the fit elsewhere", account.fits_elsewhere, held.least_other);
-  const Reach reach = reach_of(state, held, account);
+  const bool is_all_known =
+      state.rules.config().wait_ms != 0 && !account.wait_ran_out && !any_failure_but_growth(state);
+  const Reach reach = reach_of(state, held, is_all_known);
   judge_figure(state, "the largest reachable block", account.largest_reachable.count(), reach.least,
                reach.most);
   const device::MemoryInfo told = told_in_call(device);
@@ -156,6 +156,16 @@ void judge_held_memory(CacheState& state, const JudgedDevice& device, const Held
 }
 
 }  // namespace
+
+void judge_largest_free(CacheState& state, const JudgedDevice& device, const Stream& stream,
+                        Bytes got) {
+  const HeldRecount held = recount(state, device.map.view, 0, stream);
+  const Reach reach = reach_of(state, held, false);
+  if (got.count() < reach.least || got.count() > reach.most) {
+    state.verdict.report("DEV-19", "the largest free block is said to be ", got.count(),
+                         " bytes, must be in ", reach.least, " .. ", reach.most);
+  }
+}
 
 void judge_account(CacheState& state, const JudgedDevice& device, std::uint64_t size,
                    const Stream& stream, const OutOfMemory& account) {

@@ -2,7 +2,8 @@
 //
 //   current     equals the recount, where the map is fresh; otherwise those that need no map:
 //               allocations, segments, bytes of both
-//   increased, peak   within StatBounds (stat_bounds.h); increased - decreased == current, always
+//   increased, peak   within StatBounds (stat_bounds.h); increased - decreased == current - what was
+//               held at the last reset of totals, always
 //   the rest    counted: calls by kind, waits, out-of-memories; retries and steals by
 //               clause_ladder.cc
 #include <string>
@@ -27,9 +28,10 @@ void settle_count(Verdict& verdict, const char* name, std::uint64_t is, BoundedC
   *count = {is, is};
 }
 
-bool is_consistent(const cache::Stat& stat) {
-  return stat.increased - stat.decreased == stat.current && stat.decreased <= stat.increased &&
-         stat.peak >= stat.current;
+/// `start`: what was held when totals were last reset.
+bool is_consistent(const cache::Stat& stat, std::uint64_t start) {
+  return start + stat.increased - stat.decreased == stat.current &&
+         stat.decreased <= start + stat.increased && stat.peak >= stat.current;
 }
 bool is_risen_as_counted(const cache::Stat& stat, std::uint64_t increased, bool is_exact) {
   return is_exact ? stat.increased == increased : stat.increased >= increased;
@@ -43,10 +45,11 @@ bool is_risen_as_counted(const cache::Stat& stat, std::uint64_t increased, bool 
   const std::string name = std::string(kFigureRows[figure].name) + kPoolNames[pool];
   const std::uint64_t increased = device.bounds.increased().cell[i];
   const bool is_exact = !is_segment_figure(figure) && !is_split_figure(figure);
-  if (!is_consistent(stat) || !is_risen_as_counted(stat, increased, is_exact)) {
+  const std::uint64_t start = device.bounds.start().cell[i];
+  if (!is_consistent(stat, start) || !is_risen_as_counted(stat, increased, is_exact)) {
     return verdict.report("C15", name, ": current ", stat.current, ", peak ", stat.peak,
                           ", increased ", stat.increased, ", decreased ", stat.decreased,
-                          ", rises counted ", increased);
+                          ", rises counted ", increased, ", at the start ", start);
   }
   if (!device.map.is_fresh) return;
   expect_stat(verdict, name.c_str(), stat.current, device.recount.sum.cell[i]);
@@ -68,7 +71,7 @@ bool is_any_wrong(const JudgedDevice& device, unsigned figure) {
   for (unsigned pool = 0; pool < cache::kStatPools; ++pool) {
     const cache::Stat& stat = stats[pool];
     const unsigned i = first + pool;
-    is_wrong |= !is_consistent(stat);
+    is_wrong |= !is_consistent(stat, device.bounds.start().cell[i]);
     is_wrong |= !is_risen_as_counted(stat, device.bounds.increased().cell[i], is_exact);
     if (!device.map.is_fresh) continue;
     is_wrong |= stat.current != device.recount.sum.cell[i];
@@ -86,6 +89,23 @@ void judge_figures(const CacheState& state, const JudgedDevice& device, Verdict&
   }
 }
 
+/// Segments that the device gave out, less those that went back in the same call.
+std::uint64_t segments_kept(const DeviceWitness& witness) {
+  return witness.calls_of(device::CallKind::kSegmentAlloc) -
+         witness.failures_of(device::CallKind::kSegmentAlloc) - witness.undone();
+}
+
+/// Waits on every device, so far.
+std::uint64_t waits_in_all(const CacheState& state) {
+  std::uint64_t waits = 0;
+  for (const JudgedDevice& each : state.devices) {
+    waits += each.ledger.witness().calls_of(device::CallKind::kEventSynchronize) +
+             each.ledger.witness().calls_of(device::CallKind::kSynchronize) -
+             each.ledger.witness().questions();
+  }
+  return waits;
+}
+
 /// What is known without a map.
 void judge_totals(const JudgedDevice& device, Verdict& verdict) {
   const cache::DeviceStats& stats = device.stats;
@@ -98,12 +118,13 @@ void judge_totals(const JudgedDevice& device, Verdict& verdict) {
   expect_stat(verdict, "segments", stats.segments[0].current, witness.segments().size());
   expect_stat(verdict, "reserved_bytes", stats.reserved_bytes[0].current, witness.segment_bytes());
   expect_stat(verdict, "segments increased", stats.segments[0].increased,
-              witness.calls_of(device::CallKind::kSegmentAlloc) -
-                  witness.failures_of(device::CallKind::kSegmentAlloc) - witness.undone());
+              segments_kept(witness) - device.totals_start.segments);
 }
 
 void judge_device_calls(const JudgedDevice& device, Verdict& verdict) {
-  const DeviceWitness::Counts& must = device.ledger.witness().calls();
+  DeviceWitness::Counts must = device.ledger.witness().calls();
+  for (unsigned kind = 0; kind < device::kCallKinds; ++kind)
+    must[kind] -= device.totals_start.device_calls[kind];
   if (device.stats.device_calls == must) return;
   for (unsigned kind = 0; kind < device::kCallKinds; ++kind) {
     expect_stat(verdict, device::call_name(static_cast<device::CallKind>(kind)),
@@ -122,12 +143,7 @@ void judge_ladder_counts(CacheState& state, JudgedDevice& device) {
   }
   // A wait for a use on another device's stream is made on that device, and counted where memory
   // was short.
-  std::uint64_t waits = 0;
-  for (const JudgedDevice& each : state.devices) {
-    waits += each.ledger.witness().calls_of(device::CallKind::kEventSynchronize) +
-             each.ledger.witness().calls_of(device::CallKind::kSynchronize) -
-             each.ledger.witness().questions();
-  }
+  const std::uint64_t waits = waits_in_all(state) - device.totals_start.waits;
   if (stats.waits > waits || state.devices.size() == 1)
     expect_stat(state.verdict, "waits", stats.waits, waits);
 }
@@ -154,6 +170,14 @@ void judge_oversize(CacheState& state, const JudgedDevice& device) {
     expect_stat(state.verdict, "oversize_allocations", allocations, live);
 }
 
+void judge_oversize_totals(const JudgedDevice& device, Verdict& verdict) {
+  const cache::DeviceStats& stats = device.stats;
+  if (!is_consistent(stats.oversize_allocations, device.totals_start.oversize_allocations))
+    verdict.report("C15", "oversize_allocations: totals, peak and current do not agree");
+  if (!is_consistent(stats.oversize_segments, device.totals_start.oversize_segments))
+    verdict.report("C15", "oversize_segments: totals, peak and current do not agree");
+}
+
 }  // namespace
 
 void judge_accounted(CacheState& state, JudgedDevice& device) {
@@ -164,7 +188,23 @@ void judge_accounted(CacheState& state, JudgedDevice& device) {
   judge_device_calls(device, state.verdict);
   judge_ladder_counts(state, device);
   judge_figures(state, device, state.verdict);
+  judge_oversize_totals(device, state.verdict);
   if (device.map.is_fresh) judge_oversize(state, device);
+}
+
+void restart_totals(CacheState& state, JudgedDevice& device) {
+  if (!state.verdict.is_good()) return;
+  if (!state.subject.stats(device.id, &device.stats).is_ok())
+    return state.verdict.report("C15", "no statistics could be read");
+  const DeviceWitness& witness = device.ledger.witness();
+  // The oversize figures' current values are judged at every reading.
+  device.totals_start = {.device_calls = witness.calls(),
+                         .waits = waits_in_all(state),
+                         .segments = segments_kept(witness),
+                         .oversize_allocations = device.stats.oversize_allocations.current,
+                         .oversize_segments = device.stats.oversize_segments.current};
+  device.ladder = {};
+  device.bounds.reset_totals(device.recount);
 }
 
 }  // namespace ashlar::spec

@@ -82,12 +82,14 @@ void judge_silence(CacheState& state) {
 
 void judge_atomic(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
                   bool had_view) {
-  if (!call.fails || call.allocates || call.is_broken_off) return;
+  if (!(call.fails || call.is_query) || call.allocates || call.is_broken_off) return;
   // Whom a handle names may be asked before the call is refused.
   if (device.ledger.calls() != device.ledger.calls(device::CallKind::kIdentify))
-    state.verdict.report("C13", "a call that was refused made device calls");
+    state.verdict.report("C13", call.is_query ? "a query" : "a call that was refused",
+                         " made device calls");
   if (had_view && device.map.is_fresh && device.books.completed_in_call() != 0)
-    state.verdict.report("C13", "a call that was refused completed pending blocks");
+    state.verdict.report("C13", call.is_query ? "a query" : "a call that was refused",
+                         " completed pending blocks");
 }
 
 void judge_limit(CacheState& state, JudgedDevice& device) {

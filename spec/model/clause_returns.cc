@@ -98,12 +98,12 @@ void judge_no_trace(CacheState& state, const JudgedDevice& device, const JudgedC
                     std::uint64_t streams_known) {
   // A stream of one device may use another's memory, whose statistics were not read then.
   if (state.devices.size() != 1 || !state.reads_every_call) return;
-  if (!call.fails || call.allocates) return;
+  if (!(call.fails || call.is_query) || call.allocates) return;
   // An allocation that the device or the host fails may leave its stream's record.
   if (call.is_allocation && call.is_broken_off) return;
   if (device.stats.streams == streams_known) return;
-  state.verdict.report("C32", "a call that was refused left ", device.stats.streams,
-                       " streams known, not ", streams_known);
+  state.verdict.report("C32", call.is_query ? "a query" : "a call that was refused", " left ",
+                       device.stats.streams, " streams known, not ", streams_known);
 }
 
 }  // namespace ashlar::spec

@@ -39,8 +39,16 @@ class StatBounds {
   void raise(const Recount& recount, const DeviceBooks::Completed& completed);
   /// Peaks start again from what is held.
   void reset_peaks(const Recount& recount);
+  /// The sums of rises and falls start again.
+  void reset_totals(const Recount& recount) {
+    increased_ = {};
+    start_ = recount.sum;
+  }
 
+  /// Since the last reset of totals.
   const FigureTable& increased() const { return increased_; }
+  /// What was held at that reset.
+  const FigureTable& start() const { return start_; }
   const FigureTable& peak_least() const { return peak_least_; }
   const FigureTable& peak_most() const { return peak_most_; }
 
@@ -54,6 +62,7 @@ class StatBounds {
   void raise_segments(const FigureTable& now);
 
   FigureTable increased_;
+  FigureTable start_;
   /// Sums over the heaps; of segments, the device's own.
   FigureTable peak_least_;
   FigureTable peak_most_;

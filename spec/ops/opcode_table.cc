@@ -47,6 +47,8 @@ constexpr OpInfo kRows[] = {
     {slot::kNameDead, "name-dead", {K::kStream, K::kCount}},
     {slot::kEndNow, "end-now", {}},
     {slot::kFailAs, "fail-as", {K::kCallKind, K::kCount, K::kFailMode, K::kFailure}},
+    {slot::kResetTotals, "reset-totals", {K::kDevice}},
+    {slot::kLargest, "largest", {K::kStream}},
     {slot::kPoolGrow, "pool-grow", {K::kBytes}},
     {slot::kPoolAlloc, "pool-alloc", {K::kNewPointer, K::kBytes}},
     {slot::kPoolFree, "pool-free", {K::kPointer}},

@@ -60,6 +60,8 @@ enum : std::uint8_t {
   kEndNow = 35,              // end-now: the allocator's end; what follows is skipped
   // fail-as call n once|on outcome: as fail, with that outcome
   kFailAs = 36,
+  kResetTotals = 37,  // reset-totals d
+  kLargest = 38,      // largest s: what the stream could be given without growth
   // The block pool alone.
   kPoolGrow = 40,          // pool-grow bytes
   kPoolAlloc = 41,         // pool-alloc p bytes
