@@ -31,6 +31,7 @@ Status CallGate::enter(std::uint32_t device, device::CallKind kind, Bytes size) 
       continue;
     }
     const Code code = plan.code;
+    ++account_.planned_failures;
     if (plan.mode == FailMode::kOnce) plans_.erase(plans_.begin() + static_cast<std::ptrdiff_t>(i));
     leave(kind, code);
     if (code == Code::kDeviceLost) scheduler_.lose(device);

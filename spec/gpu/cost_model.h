@@ -46,13 +46,14 @@ struct CallCount {
 /// The account of a machine: by kind of call, in total, and since the last mark_step().
 struct CallAccount {
   std::array<CallCount, device::kCallKinds> by_kind{};
-  std::uint64_t ns = 0;           ///< modelled, of all calls
-  std::uint64_t ns_max = 0;       ///< of the most expensive call
-  std::uint64_t step_calls = 0;   ///< since mark_step()
-  std::uint64_t step_ns = 0;      ///< since mark_step()
-  std::uint64_t step_ns_max = 0;  ///< of the most expensive step, the current one included
-  std::uint64_t waits = 0;        ///< blocking calls that had to wait
-  std::uint64_t entries_run = 0;  ///< finished entries of streams
+  std::uint64_t ns = 0;                ///< modelled, of all calls
+  std::uint64_t ns_max = 0;            ///< of the most expensive call
+  std::uint64_t step_calls = 0;        ///< since mark_step()
+  std::uint64_t step_ns = 0;           ///< since mark_step()
+  std::uint64_t step_ns_max = 0;       ///< of the most expensive step, the current one included
+  std::uint64_t planned_failures = 0;  ///< calls that failed because that was planned
+  std::uint64_t waits = 0;             ///< blocking calls that had to wait
+  std::uint64_t entries_run = 0;       ///< finished entries of streams
 
   const CallCount& of(device::CallKind kind) const { return by_kind[static_cast<unsigned>(kind)]; }
   /// All calls of all kinds.

@@ -242,6 +242,7 @@ const LockstepResult& CacheLockstep::finish() {
     result_.address_hash = model_->address_hash();
   }
   if (!is_over_) judge_destructor();
+  if (gpu_ != nullptr) result_.planned_failures = gpu_->account().planned_failures;
   is_over_ = true;
   return result_;
 }

@@ -32,10 +32,11 @@ struct LockstepResult {
   std::uint64_t walks = 0;   ///< whole-map walks among them
   std::uint32_t walk_every = 1;
   std::uint64_t ooms = 0;
-  std::uint64_t caller_faults = 0;  ///< the detector's, blamed on the caller: not the subject's
-  std::uint64_t address_hash = 0;   ///< C10: over (segment ordinal, offset) of every allocation
-  Divergence divergence;            ///< empty: none
-  std::uint64_t op_index = 0;       ///< of the divergence; ops.size() when found by finish()
+  std::uint64_t caller_faults = 0;     ///< the detector's, blamed on the caller: not the subject's
+  std::uint64_t planned_failures = 0;  ///< driver calls that failed because an op planned it
+  std::uint64_t address_hash = 0;      ///< C10: over (segment ordinal, offset) of every allocation
+  Divergence divergence;               ///< empty: none
+  std::uint64_t op_index = 0;          ///< of the divergence; ops.size() when found by finish()
   std::string op_text;
   std::string maps;  ///< model's and subject's side by side, at the divergence
   bool is_good() const { return !divergence; }

@@ -189,10 +189,14 @@ void run_fail(CacheWorld& world, const Op& op) {
 }
 
 void run_fail_as(CacheWorld& world, const Op& op) {
-  world.gpu().fail(static_cast<device::CallKind>(op.arg[0] % device::kCallKinds),
-                   std::max<std::uint64_t>(op.arg[1], 1),
-                   op.arg[2] == 0 ? FailMode::kOnce : FailMode::kOn,
-                   kFailureCodes[op.arg[3] % kFailureCodes.size()]);
+  const auto kind = static_cast<device::CallKind>(op.arg[0] % device::kCallKinds);
+  Code code = kFailureCodes[op.arg[3] % kFailureCodes.size()];
+  // A device without synchronisations of limited time is served by a thread of the subject's, which
+  // the judge, for one thread, cannot follow.
+  if (kind == device::CallKind::kSynchronize && code == Code::kUnsupported)
+    code = Code::kDriverError;
+  world.gpu().fail(kind, std::max<std::uint64_t>(op.arg[1], 1),
+                   op.arg[2] == 0 ? FailMode::kOnce : FailMode::kOn, code);
   world.model().told().plan_failures(true);
 }
 
