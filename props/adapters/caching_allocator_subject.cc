@@ -13,6 +13,7 @@ class Adapter final : public spec::CacheSubject {
   explicit Adapter(std::unique_ptr<cache::CachingAllocator> owned)
       : owned_(std::move(owned)), allocator_(*owned_) {}
 
+  cache::CachingAllocator& allocator() const { return allocator_; }
   cache::Config config() const override { return allocator_.config(); }
   Result<Address> allocate(Bytes size, const Stream& stream, cache::OutOfMemory* account) override {
     return allocator_.allocate(size, stream, account);
@@ -77,6 +78,10 @@ spec::CacheFactory caching_allocator_factory() {
     if (!made.is_ok()) return made.status();
     return std::shared_ptr<spec::CacheSubject>(std::make_shared<Adapter>(std::move(made).value()));
   };
+}
+
+cache::CachingAllocator& allocator_of(spec::CacheSubject& subject) {
+  return static_cast<Adapter&>(subject).allocator();
 }
 
 std::shared_ptr<spec::CacheSubject> adapt(cache::CachingAllocator& allocator) {

@@ -14,6 +14,9 @@ namespace ashlar::props {
 /// Makes the real allocator: parses the configuration string, creates it.
 spec::CacheFactory caching_allocator_factory();
 
+/// The allocator behind a subject that the factory made.
+cache::CachingAllocator& allocator_of(spec::CacheSubject& subject);
+
 /// A CacheSubject over an allocator made elsewhere, which must outlive it.
 std::shared_ptr<spec::CacheSubject> adapt(cache::CachingAllocator& allocator);
 

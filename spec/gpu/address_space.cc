@@ -117,6 +117,10 @@ void AddressSpace::give_back(Address at, Bytes size) {
   } else {
     holes_.insert(it, Hole{begin, end});
   }
+  if (!adversarial_ && holes_.back().end == next_) {
+    next_ = holes_.back().begin;
+    holes_.pop_back();
+  }
 }
 
 }  // namespace ashlar::spec

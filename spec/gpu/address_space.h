@@ -52,6 +52,7 @@ class AddressSpace {
   std::size_t hole_at_or_after(std::uint64_t address) const;
 
   std::vector<Hole> holes_;
+  // Without the adversary, no hole ends at next_: what is handed out follows from what is held.
   // ring of bases given back lately; recent_at_ is the next place to be written
   std::array<std::uint64_t, kRecent> recent_{};
   std::size_t recent_at_ = 0;

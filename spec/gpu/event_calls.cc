@@ -22,6 +22,11 @@ EventCalls::EventState* EventCalls::find(EventHandle event) {
   return found;
 }
 
+std::uint64_t EventCalls::entries_until(EventHandle event) {
+  const EventState& found = *find(event);
+  return state_.scheduler.entries_until(found.lane, found.place);
+}
+
 Result<EventHandle> EventCalls::create(std::uint32_t device) {
   const std::uint64_t value = events_.add();
   EventState& event = *events_.find(value);

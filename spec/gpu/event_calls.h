@@ -27,6 +27,10 @@ class EventCalls {
   /// The stream waits for the event.
   Status wait(std::uint32_t device, StreamHandle stream, EventHandle event);
 
+  /// How many entries its stream must finish until the event's last record is done: 0 if it is, or
+  /// the event was never recorded. REQUIRES: a live event.
+  std::uint64_t entries_until(EventHandle event);
+
   /// visit(handle value, device) for every event held.
   template <class Visit>
   void for_each(Visit visit) const {

@@ -30,6 +30,12 @@ class Scheduler {
 
   std::uint32_t add_lane(std::uint32_t device);
   std::uint64_t enqueued(std::uint32_t lane) const { return lanes_[lane].queue.enqueued(); }
+  /// How many entries the lane must finish until that place is.
+  std::uint64_t entries_until(std::uint32_t lane, std::uint64_t place) const {
+    if (place == 0) return 0;
+    const std::uint64_t done = lanes_[lane].queue.done();
+    return place > done ? place - done : 0;
+  }
   bool is_done(std::uint32_t lane, std::uint64_t place) const {
     return lanes_[lane].queue.done() >= place;
   }

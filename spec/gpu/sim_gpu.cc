@@ -102,6 +102,11 @@ void SimGpu::queue_contents(std::vector<std::uint64_t>* out) const {
   machine_->state().scheduler.queue_contents(out);
 }
 
+std::uint64_t SimGpu::entries_until(EventHandle event) const {
+  const Lock lock(machine_->mutex());
+  return machine_->events().entries_until(event);
+}
+
 std::string SimGpu::describe() const {
   const Lock lock(machine_->mutex());
   return machine_->state().scheduler.describe();

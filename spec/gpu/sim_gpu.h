@@ -84,6 +84,8 @@ class SimGpu : public SimCaller, public SimControl {
   /// Appends what is pending on every stream, as numbers: machines with equal numbers go on alike.
   /// Exhaustive search visits such states once.
   void queue_contents(std::vector<std::uint64_t>* out) const;
+  /// How many entries of its stream must finish until the event is complete. REQUIRES: a live event.
+  std::uint64_t entries_until(EventHandle event) const;
 
  private:
   explicit SimGpu(std::unique_ptr<Machine> machine);

@@ -25,6 +25,7 @@ class AskAgain {
   void reset() noexcept { *this = AskAgain{}; }
 
  private:
+  friend struct CachePeer;
   std::uint64_t due_ = 0;
   std::uint64_t delay_ = 1;
 };

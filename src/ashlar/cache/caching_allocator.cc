@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <ashlar/base/exceptions.h>
+#include <ashlar/cache/caching_allocator_impl.h>
 #include <ashlar/cache/hit_inl.h>
 #include <ashlar/cache/observer_scope.h>
 #include <ashlar/cache/queries.h>
@@ -29,59 +30,12 @@ unsigned forks_seen() noexcept {
 }
 }  // namespace
 
-struct CachingAllocator::Impl {
-  explicit Impl(const Config& config) noexcept : shared(config), forks_at_birth(forks_seen()) {}
-  ~Impl() = default;
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
+CachingAllocator::Impl::Impl(const Config& config) noexcept
+    : shared(config), forks_at_birth(forks_seen()) {}
 
-  bool is_forked() const noexcept {
-    return forks.load(std::memory_order_relaxed) != forks_at_birth;
-  }
-  DeviceCache* device(DeviceId id) const noexcept {
-    const auto index = static_cast<std::uint32_t>(id.value());  // a negative one is past the end
-    return index < device_count ? devices[index].get() : nullptr;
-  }
-  Status usable() const noexcept {
-    ASHLAR_REQUIRE(!is_forked(), Code::kForked,
-                   "this process is a fork of the one that made the allocator");
-    return Status::ok();
-  }
-  Result<DeviceCache*> usable_device(DeviceId id) const noexcept {
-    if (const Status status = usable(); !status.is_ok()) return status;
-    DeviceCache* cache = device(id);
-    ASHLAR_REQUIRE(cache != nullptr, Code::kInvalidArgument, "no device with that id");
-    return cache;
-  }
-  Result<StreamHeap*> heap_of(const Stream& stream) const noexcept {
-    const Result<DeviceCache*> cache = usable_device(stream.device);
-    return cache.is_ok() ? cache.value()->heap_of(stream) : cache.status();
-  }
-  /// The heap of the stream that uses the live block at `address`. A heap is made for a new stream
-  /// only if `check` says that the call that names it is not refused (C32).
-  Result<StreamHeap*> user_of(const PageMap::Found& found, Address address, const Stream& stream,
-                              decltype(DeviceCache::check)& check) const noexcept {
-    const Result<DeviceCache*> cache = usable_device(stream.device);
-    if (!cache.is_ok()) return cache.status();
-    if (StreamHeap* known = cache.value()->heaps().find(stream.id)) return known;
-    Reclaimer& reclaimer = cache.value()->reclaimer();
-    if (const Status refused = check(found, address); !refused.is_ok()) return refused;
-    const Status alive = reclaimer.ask_before(stream);
-    // Again: an answer may have shown that the device or its driver is gone.
-    if (const Status refused = check(found, address); !refused.is_ok()) return refused;
-    return reclaimer.make_user(stream, alive);
-  }
-
-  std::span<const std::unique_ptr<DeviceCache>> all() const noexcept {
-    return {devices.get(), device_count};
-  }
-
-  SharedState shared;
-  std::unique_ptr<std::unique_ptr<DeviceCache>[]> devices;
-  std::uint32_t device_count = 0;  ///< for the hot path: a vector's size costs four instructions
-  Mutex captures_lock;             ///< begin_capture and end_capture run one at a time
-  const unsigned forks_at_birth;
-};
+bool CachingAllocator::Impl::is_forked() const noexcept {
+  return forks.load(std::memory_order_relaxed) != forks_at_birth;
+}
 
 Result<std::unique_ptr<CachingAllocator>> CachingAllocator::create(
     std::span<device::Device* const> devices, const Config& config) noexcept {

@@ -226,6 +226,7 @@ class ASHLAR_API CachingAllocator {
   const char* validate() const noexcept;
 
  private:
+  friend struct CachePeer;  // tests read the state of its parts
   struct Impl;
   explicit CachingAllocator(std::unique_ptr<Impl> impl) noexcept;
   // On a cache line of its own, because every call reads it and a caller may write to memory beside

@@ -74,6 +74,7 @@ class EventPool {
   }
 
  private:
+  friend struct CachePeer;
   bool take_pooled(EventSlot& slot) noexcept {
     const Guard guard(lock_);
     if (count_ == 0) return false;

@@ -82,6 +82,7 @@ class PendingUses {
   }
 
  private:
+  friend struct CachePeer;
   static std::uint64_t length(const UseNode* list) noexcept {
     std::uint64_t nodes = 0;
     for (; list != nullptr; list = list->next) ++nodes;

@@ -51,6 +51,7 @@ class UseNodes {
   const char* validate() const noexcept;
 
  private:
+  friend struct CachePeer;
   [[gnu::cold]] bool grow() noexcept;
 
   UseNode* spare_ = nullptr;

@@ -68,6 +68,7 @@ class UseQueues {
   }
 
  private:
+  friend struct CachePeer;
   static constexpr unsigned kLookedAtMax = 64;
 
   /// The link of the tree that points to that stream's queue, or where it would point.
