@@ -1,4 +1,4 @@
-// CachePeer: a test's access to the private state of a caching allocator, to read it.
+// CachePeer: a test's access to the private state of a caching allocator, to read and to damage it.
 //
 // Thread safety: none; no other call may run.
 #pragma once
@@ -14,14 +14,37 @@ struct CachePeer {
   static DeviceCache& device(CachingAllocator& allocator, std::uint32_t device) {
     return *allocator.impl_->devices[device];
   }
-  static const SharedState& shared(CachingAllocator& allocator) { return allocator.impl_->shared; }
+  static SharedState& shared(CachingAllocator& allocator) { return allocator.impl_->shared; }
+  // Of a heap, without its lock.
+  static PendingUses& uses(StreamHeap& heap) ASHLAR_NO_THREAD_SAFETY_ANALYSIS { return heap.uses; }
+  static EpochMarks& marks(StreamHeap& heap) ASHLAR_NO_THREAD_SAFETY_ANALYSIS { return heap.marks; }
+  static EpochClock& clock(StreamHeap& heap) ASHLAR_NO_THREAD_SAFETY_ANALYSIS { return heap.clock; }
+  static MissCounts& misses(StreamHeap& heap) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
+    return heap.misses;
+  }
   static unsigned pooled_events(const EventPool& events) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     return events.count_;
   }
   /// The first queue; QueueLinks::next leads to the others.
-  static const UseNode* first_queue(PendingUses& uses) { return uses.queues().first_; }
+  static UseNode* first_queue(PendingUses& uses) { return uses.queues().first_; }
+  static std::uint64_t& queue_count(PendingUses& uses) { return uses.queues().count_; }
+  static std::uint64_t& unrecorded_count(PendingUses& uses) { return uses.unrecorded_count_; }
+  static std::uint64_t& spare_count(UseNodes& nodes) { return nodes.spare_count_; }
+  static std::uint64_t& made_count(UseNodes& nodes) { return nodes.made_count_; }
   /// The spare nodes' list, by UseNode::next.
   static const UseNode* spare(const UseNodes& nodes) { return nodes.spare_; }
+  /// The stamp of the heap's newest release.
+  static std::uint64_t& newest_release(EpochClock& clock) { return clock.newest_release_; }
+  static EpochMark& mark(EpochMarks& marks, unsigned i) { return marks.marks_[i]; }
+  static Bytes& charged(SegmentLedger& ledger) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
+    return ledger.charged_;
+  }
+  static Stat& segments(SegmentLedger& ledger) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
+    return ledger.segments_[0];
+  }
+  static Stat& reserved(SegmentLedger& ledger) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
+    return ledger.reserved_bytes_[0];
+  }
   /// Hits until the next poll, and the delay after one that finds nothing.
   static std::uint64_t poll_due_in(const PendingUses& uses) {
     const std::uint64_t due = uses.poll_again_.due_;

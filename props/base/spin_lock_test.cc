@@ -38,10 +38,18 @@ TEST(SpinLock, ATryThatFailsTakesNothing) {
   SpinLock lock;
   lock.lock();
   EXPECT_FALSE(lock.try_lock());
+  EXPECT_FALSE(lock.try_lock()) << "the first try let go of it";
   lock.unlock();
+  EXPECT_FALSE(is_held(lock));
+}
+
+TEST(SpinLock, ATryThatSucceedsTakesTheLock) {
+  SpinLock lock;
   const bool is_taken = lock.try_lock();
   EXPECT_TRUE(is_taken);
+  EXPECT_TRUE(is_held(lock));
   if (is_taken) lock.unlock();
+  EXPECT_FALSE(is_held(lock));
 }
 
 #if ASHLAR_ASSERTIONS
@@ -54,6 +62,10 @@ TEST(SpinLock, CountsTheLocksThatThisThreadHolds) {
     EXPECT_TRUE(is_held(second));  // a try that fails counts nothing
     EXPECT_EQ(spin_locks_held, 2);
   }
+  EXPECT_EQ(spin_locks_held, 0);
+  const bool is_taken = first.try_lock();
+  EXPECT_EQ(spin_locks_held, 1) << "a try that succeeds counts as a lock";
+  if (is_taken) first.unlock();
   EXPECT_EQ(spin_locks_held, 0);
 }
 

@@ -57,6 +57,14 @@ TEST(Ids, CanBeComparedAndHashed) {
   EXPECT_EQ(DeviceId{}.value(), 0);
 }
 
+TEST(Streams, AreTheSameByIdAndDeviceWhateverTheirHandles) {
+  const Stream stream{StreamHandle{1}, StreamId{2}, DeviceId{3}};
+  EXPECT_TRUE(is_same_stream(stream, stream));
+  EXPECT_TRUE(is_same_stream(stream, {StreamHandle{7}, StreamId{2}, DeviceId{3}, true}));
+  EXPECT_FALSE(is_same_stream(stream, {StreamHandle{1}, StreamId{5}, DeviceId{3}}));
+  EXPECT_FALSE(is_same_stream(stream, {StreamHandle{1}, StreamId{2}, DeviceId{4}}));
+}
+
 #if ASHLAR_ASSERTIONS && GTEST_HAS_DEATH_TEST
 TEST(BytesDeathTest, WrappingOrGoingBelowZeroAborts) {
   EXPECT_DEATH(static_cast<void>(Bytes::max() + 1_B), "Bytes wrapped");

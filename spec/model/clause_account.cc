@@ -150,8 +150,7 @@ void judge_held_memory(CacheState& state, const JudgedDevice& device, const Held
   const device::MemoryInfo told = told_in_call(device);
   judge("the device's free memory", account.device_memory.free, told.free.count());
   judge("the device's memory", account.device_memory.total, told.total.count());
-  // A part of the device's memory is rounded to a byte in one way or the other.
-  if (state.rules.config().memory_fraction >= 1)
+  if (device.memory.has_limit || state.rules.config().memory_fraction >= 1)
     judge("the limit", account.limit, device.memory.limit);
 }
 

@@ -39,6 +39,7 @@ class EpochClock {
   void pass_on() noexcept { completed_ = now_++; }
 
  private:
+  friend struct CachePeer;
   std::uint64_t now_ = 1;
   std::uint64_t newest_release_ = 0;
   std::uint64_t completed_ = 0;

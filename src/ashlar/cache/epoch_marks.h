@@ -84,6 +84,7 @@ class EpochMarks {
   }
 
  private:
+  friend struct CachePeer;
   std::array<EpochMark, kMarksMax + 1> marks_;  ///< [0, count_) stand; the last is the next slot
   unsigned count_ = 0;
   Unmarked unmarked_;

@@ -55,6 +55,7 @@ class SegmentLedger {
       ASHLAR_EXCLUDES(lock_);
 
  private:
+  friend struct CachePeer;
   /// That part of the device's memory in bytes.
   Result<Bytes> limit_for(double fraction) noexcept;
   template <class F>

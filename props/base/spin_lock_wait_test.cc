@@ -1,0 +1,80 @@
+// How a thread waits for a SpinLock: it gives its processor to others, and lets them in between two
+// slices of its own work.
+//
+// Imitates: more threads than processors. Times are compared as the least of many, which a busy
+// machine can only make longer. Does not prove how many spins are best (bench).
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include <ashlar/base/spin_lock.h>
+
+namespace {
+std::atomic<unsigned> yields{0};
+}  // namespace
+
+/// Counted: std::this_thread::yield() makes this call.
+extern "C" int sched_yield() noexcept {
+  yields.fetch_add(1);
+  return static_cast<int>(::syscall(SYS_sched_yield));
+}
+
+namespace ashlar {
+namespace {
+
+using std::chrono::steady_clock;
+
+TEST(SpinLockWait, AThreadThatWaitsForLongYieldsItsProcessorAgainAndAgain) {
+  // More than a wait of pauses alone, or of a few yields before them, would make.
+  constexpr unsigned kYields = 1000;
+  SpinLock lock;
+  lock.lock();
+  yields = 0;
+  std::atomic<bool> has_waited{false};
+  std::thread other([&] {
+    lock.lock();
+    has_waited = true;
+    lock.unlock();
+  });
+  const auto end = steady_clock::now() + std::chrono::seconds(10);
+  while (yields < kYields && steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_GE(yields, kYields);
+  EXPECT_FALSE(has_waited);
+  lock.unlock();
+  other.join();
+  EXPECT_TRUE(has_waited);
+}
+
+#if defined(__x86_64__)
+template <class F>
+std::chrono::nanoseconds least_time(F&& f) {
+  std::chrono::nanoseconds least = std::chrono::hours(1);
+  for (int i = 0; i < 2000; ++i) {
+    const auto begin = steady_clock::now();
+    f();
+    least = std::min<std::chrono::nanoseconds>(least, steady_clock::now() - begin);
+  }
+  return least;
+}
+
+TEST(SpinLockWait, LettingOthersInTakesTheTimeThatAWaitingThreadNeeds) {
+  // The lock's line moves from one processor to another in some tens of nanoseconds at least.
+  const auto give_way = least_time([] { SpinLock::give_way(); });
+  EXPECT_GE(give_way, std::chrono::nanoseconds(100));
+  SpinLock lock;
+  const Guard guard(lock);
+  EXPECT_GE(least_time([&]() ASHLAR_NO_THREAD_SAFETY_ANALYSIS { lock.let_others_in(); }),
+            give_way / 2 + std::chrono::nanoseconds(50));
+}
+#endif
+
+}  // namespace
+}  // namespace ashlar
