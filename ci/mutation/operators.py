@@ -315,7 +315,8 @@ def requires(f):
             depth += {b"(": 1, b"{": 1, b"[": 1, b")": -1, b"}": -1, b"]": -1}.get(f.text[at:at + 1], 0)
             at += 1
         text = f.text[m.end():at]
-        if f.text[:m.start()].endswith(b"#define ") or b"<" in text and b"," in text:
+        before = f.text[f.text.rfind(b"\n", 0, m.start()) + 1:m.start()]
+        if before.endswith(b"#define ") or b"//" in before or b"<" in text and b"," in text:
             continue
         drop = f.mutant("require", m.end(), at, text, "check dropped")
         negate = f.mutant("require", m.end(), at, text, "negated")
