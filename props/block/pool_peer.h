@@ -19,7 +19,6 @@ struct PoolPeer {
   static FreeIndex& index(BlockPool& pool) { return pool.index_; }
   static AddressMap& map(BlockPool& pool) { return pool.map_; }
 
-  static std::uint32_t& map_count(BlockPool& pool) { return pool.map_.count_; }
   static std::uint32_t* cells(const AddressMap& map) { return map.cells_; }
   static std::uint32_t& split(AddressMap& map) { return map.split_; }
   static std::uint32_t split(const AddressMap& map) { return map.split_; }
@@ -67,6 +66,70 @@ struct PoolPeer {
   static bool is_settled(const FreeIndex& index) {
     return index.move_ == FreeIndex::Move::kSettled;
   }
+  // Several private fields at once, by reference: part_peer.h names them.
+  static auto parts(FreeIndex& index) {
+    struct {
+      FitClasses& near_classes;
+      FitClasses* wide_classes;
+      FreeIndex::Trees& trees;
+    } const parts{index.near_, index.wide_.get(), index.trees_};
+    return parts;
+  }
+  static auto parts(FitClasses& classes) {
+    struct {
+      decltype(classes.class_bits_)& class_bits;
+      std::uint64_t& group_bits;
+      decltype(classes.roots_)& roots;
+      std::uint64_t& window_base;
+      unsigned& window_bits;
+    } const parts{classes.class_bits_, classes.group_bits_, classes.roots_, classes.window_base_,
+                  classes.window_bits_};
+    return parts;
+  }
+  static auto parts(AddressMap& map) {
+    struct {
+      std::uint32_t& count;
+      std::uint32_t& limit;
+      std::uint32_t& room;
+    } const parts{map.count_, map.limit_, map.room_};
+    return parts;
+  }
+  static auto parts(SegmentOrder& order) {
+    struct {
+      std::uint32_t& root;
+      std::uint32_t& count;
+      decltype(order.tree_)& trees;
+    } const parts{order.root_, order.count_, order.tree_};
+    return parts;
+  }
+  static auto parts(BlockPool& pool) {
+    struct {
+      std::uint32_t& first_segment;
+      decltype(pool.records_.slab_)& slab;
+    } const parts{pool.segments_first_, pool.records_.slab_};
+    return parts;
+  }
+  template <class AnyTrees>
+  static auto parts_of_trees(AnyTrees& trees) {
+    struct {
+      decltype(trees.leaves_)& leaves;
+      decltype(trees.branches_)& branches;
+    } const parts{trees.leaves_, trees.branches_};
+    return parts;
+  }
+  template <class AnySlab>
+  static auto parts_of_slab(AnySlab& slab) {
+    struct {
+      std::uint32_t& unused;
+      std::uint32_t& touched;
+      std::uint32_t& capacity;
+    } const parts{slab.unused_, slab.touched_, slab.capacity_};
+    return parts;
+  }
+  static std::uint32_t hash_of(std::uint64_t address) { return AddressMap::hash_of(address); }
+  static constexpr unsigned kMovedAtOnce = FreeIndex::kMovedAtOnce;
+  static constexpr std::uint32_t kBranch = Trees::kBranch;
+
   /// Pretends that the index has settled.
   static void settle(FreeIndex& index) { index.set_move(FreeIndex::Move::kSettled); }
 };

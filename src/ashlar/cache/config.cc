@@ -37,7 +37,7 @@ using SetValue = const char* (*)(std::string_view value, Config* config);
 bool parse_number(std::string_view text, std::uint64_t* out) {
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, *out);
-  return !text.empty() && text.front() != '-' && error == std::errc{} && rest == end;
+  return error == std::errc{} && rest == end;
 }
 
 const char* parse_size(std::string_view text, Bytes unit, Bytes* out) {

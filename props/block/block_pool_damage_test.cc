@@ -1,0 +1,95 @@
+// validate() against a sweep of damages: every field of every structure of a pool is set to some
+// other values in turn, and validate() must notice each.
+//
+// Imitates: a stray write, or a mistake in any operation, whichever field it hits: pools with blocks
+// in every state, moving windows, a map that is being split, deep trees. Left out is what validate()
+// cannot judge: stamps, user words, requests (block_pool_validate_test), and values without effect.
+// Does not prove that the text names the right invariant (block_pool_validate_test), or anything
+// about two damages at once.
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "props/block/pool_damage.h"
+
+namespace ashlar::block {
+namespace {
+
+constexpr Address kBase = kFirstBase;
+
+TEST(BlockPoolDamage, NoFieldCanBeChangedUnnoticed) {
+  Seen sum;
+  std::uint64_t damages = 0;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(seed);
+    DamagedWorld world(seed);
+    const Seen seen = world.seen();
+    sum.moving_to_wide += seen.moving_to_wide;
+    sum.moving_to_near += seen.moving_to_near;
+    sum.splitting += seen.splitting;
+    sum.branches += seen.branches;
+    sum.order_branches += seen.order_branches;
+    Sweep sweep(world.pool(), seed);
+    sweep.run();
+    damages += sweep.damages();
+    if (::testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(damages, 50000u);
+  EXPECT_GT(sum.moving_to_wide, 0u);
+  EXPECT_GT(sum.moving_to_near, 0u);
+  EXPECT_GT(sum.splitting, 0u);
+  EXPECT_GT(sum.branches, 0u);
+  EXPECT_GT(sum.order_branches, 0u);
+}
+
+TEST(BlockPoolDamage, AWindowElsewhereIsNoticedWhileNoBlockIsInATree) {
+  BlockPool pool{512_B};
+  pool.add_segment(kBase, 1_MiB, 0, 0);
+  ASSERT_STREQ(pool.validate(), nullptr);
+  FitClasses& near_classes = PartPeer::near_classes(PartPeer::index(pool));
+  ASSERT_TRUE(near_classes.is_empty()) << "the only free block is the latest";
+  PartPeer::window_base(near_classes) += (1_MiB).count();
+  const char* const broken = pool.validate();
+  ASSERT_NE(broken, nullptr);
+  EXPECT_NE(std::strstr(broken, "the window"), nullptr) << broken;
+}
+
+/// Expects validate() to report that. The damaged pool is not used afterwards.
+void expect_broken(const BlockPool& pool, const char* invariant) {
+  const char* const broken = pool.validate();
+  ASSERT_NE(broken, nullptr);
+  EXPECT_EQ(std::strncmp(broken, invariant, std::strlen(invariant)), 0) << broken;
+}
+
+TEST(BlockPoolDamage, AStateThatNoBlockHasIsInvariant1) {
+  for (const std::uint8_t state : {std::uint8_t{4}, std::uint8_t{0x7f}, kUnused}) {
+    BlockPool pool{512_B};
+    const SegmentIndex segment = pool.add_segment(kBase, 1_MiB, 0, 0);
+    PartPeer::records(pool).state(raw(pool.view(segment).first)) = state;
+    expect_broken(pool, "block(1) C3: an unused record");
+  }
+}
+
+TEST(BlockPoolDamage, ANumberThatIsTheFirstBehindTheRecordsIsReported) {
+  BlockPool pool{512_B};
+  const SegmentIndex segment = pool.add_segment(kBase, 1_MiB, 0, 0);
+  const std::uint32_t first = PartPeer::segment(pool, segment).first;
+  PartPeer::segment(pool, segment).first = PartPeer::records(pool).touched();
+  expect_broken(pool, "block(7)");
+  PartPeer::segment(pool, segment).first = first;
+  PartPeer::records(pool)[first].next = PartPeer::records(pool).touched();
+  expect_broken(pool, "block(1) C3: a list of blocks");
+  PartPeer::records(pool)[first].next = kNone;
+  PartPeer::first_segment(pool) = PartPeer::segments(pool).touched();
+  expect_broken(pool, "block(7)");
+}
+
+TEST(BlockPoolDamage, ALostNodeOfTheSegmentsOrderIsInvariant9) {
+  BlockPool pool{512_B};
+  pool.add_segment(kBase, 1_MiB, 0, 0);
+  PartPeer::leaves_of(PartPeer::trees(PartPeer::order(pool))).take();
+  expect_broken(pool, "block(9): the order");
+}
+
+}  // namespace
+}  // namespace ashlar::block
