@@ -255,8 +255,11 @@ std::vector<std::uint32_t> beginning(const Problem& problem) {
     for (std::uint32_t b = 0; b < problem.buffers.size(); ++b) few.push_back(b);
     return few;
   }
-  std::stable_sort(fullest.begin(), fullest.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return problem.buffers[a].size > problem.buffers[b].size;
+  // The larger first; of equals the one with the lower number.
+  std::sort(fullest.begin(), fullest.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const Bytes of_a = problem.buffers[a].size;
+    const Bytes of_b = problem.buffers[b].size;
+    return of_a != of_b ? of_a > of_b : a < b;
   });
   Bytes sum;
   for (const std::uint32_t b : fullest) {

@@ -213,7 +213,7 @@ TEST(FillsTest, AttemptsEightAndNineAreFirstFitsByHeightAndByArea) {
       // The order, said otherwise: by the logarithm, then the height, then the number.
       std::vector<ItemIndex> order(items.size());
       for (ItemIndex k = 0; k < items.size(); ++k) order[k] = k;
-      std::stable_sort(order.begin(), order.end(), [&](ItemIndex a, ItemIndex b) {
+      std::sort(order.begin(), order.end(), [&](ItemIndex a, ItemIndex b) {
         const auto key = [&](ItemIndex k) {
           const plan::solve::Item& item = items.items[k];
           const std::int32_t width = plan::solve::log2_fixed(item.last - item.first);
@@ -221,7 +221,7 @@ TEST(FillsTest, AttemptsEightAndNineAreFirstFitsByHeightAndByArea) {
                                (by_area ? width : 0),
                            item.height);
         };
-        return key(a) > key(b);
+        return key(a) != key(b) ? key(a) > key(b) : a < b;
       });
       EXPECT_EQ(plan::solve::order_by_size(items, by_area), order);
       std::vector<Units> expected, offsets;

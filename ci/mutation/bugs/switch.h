@@ -1,8 +1,9 @@
-// The switches of the tree of ci/bugs: which planted bug is on is chosen when a program starts, so that one build holds them all.
+// The switches of the tree of ci/bugs: which planted bug is on is chosen when a program starts, so that one build holds all.
 //
 // Purpose: ci/bugs writes `::ashlar_bug("NAME")` where a .bug file says BUG. ASHLAR_BUG=NAME in the environment turns that one
 // on; unset, the program is the unchanged one. With ASHLAR_BUG_ASSERTIONS=0 a broken assertion is passed over, as in a release
-// build. A constant expression cannot read the environment: there the macro ASHLAR_BUG_COMPILED chooses.
+// build. A constant expression cannot read the environment: there the macro ASHLAR_BUG_COMPILED chooses. So
+// `const bool b = BUG && f();` is a constant and never on; write `bool b = false; if (BUG) b = f();`.
 // Thread safety: both variables are read once, during static initialisation.
 #pragma once
 
