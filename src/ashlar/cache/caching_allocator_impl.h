@@ -17,12 +17,13 @@
 namespace ashlar::inline v0::cache {
 
 struct CachingAllocator::Impl {
-  explicit Impl(const Config& config) noexcept;
+  // Hidden, though the class around it is exported: both are defined in caching_allocator.cc.
+  [[gnu::visibility("hidden")]] explicit Impl(const Config& config) noexcept;
   ~Impl() = default;
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  bool is_forked() const noexcept;
+  [[gnu::visibility("hidden")]] bool is_forked() const noexcept;
   DeviceCache* device(DeviceId id) const noexcept {
     const auto index = static_cast<std::uint32_t>(id.value());  // a negative one is past the end
     return index < device_count ? devices[index].get() : nullptr;
