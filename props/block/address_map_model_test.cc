@@ -12,6 +12,7 @@
 
 #include "props/block/part_peer.h"
 #include "props/block/pool_ops.h"
+#include "props/block/step_expectation.h"
 
 namespace ashlar::block {
 namespace {
@@ -59,16 +60,6 @@ class WalkedMap {
   std::vector<std::uint32_t> live_;
 
  private:
-  template <class F>
-  static void expect_steps([[maybe_unused]] std::uint64_t expected, F&& f) {
-#if ASHLAR_ASSERTIONS
-    lock_steps = 0;
-#endif
-    f();
-#if ASHLAR_ASSERTIONS
-    EXPECT_EQ(lock_steps, expected);
-#endif
-  }
   std::uint64_t length(std::uint32_t cell) const {
     std::uint64_t entries = 0;
     for (std::uint32_t entry = Peer::cells(map_)[cell]; entry != kNone;

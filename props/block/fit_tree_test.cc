@@ -16,6 +16,7 @@
 
 #include "props/block/part_peer.h"
 #include "props/block/pool_ops.h"
+#include "props/block/step_expectation.h"
 
 namespace ashlar::block {
 namespace {
@@ -128,16 +129,6 @@ class CheckedTree {
   }
 
  private:
-  template <class F>
-  static void expect_steps([[maybe_unused]] std::uint64_t expected, F&& f) {
-#if ASHLAR_ASSERTIONS
-    lock_steps = 0;
-#endif
-    f();
-#if ASHLAR_ASSERTIONS
-    EXPECT_EQ(lock_steps, expected);
-#endif
-  }
   unsigned depth(std::uint32_t index) {
     unsigned branches = 0;
     std::uint32_t up = Peer::leaves_of(trees_)[Peer::leaf_number(records_.link(index))].parent;

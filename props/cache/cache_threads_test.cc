@@ -5,9 +5,9 @@
 // from other threads, trim and read statistics at the same time. Under ThreadSanitizer it looks for
 // races; everywhere it checks that no two owners ever share a byte (each owner writes its name into
 // its memory and reads it back) and that the books balance at the end. The historical bugs it
-// covers: H38 (statistics outside the lock),
-// H41 (records updated after the upstream free), H42 (trim while another thread allocates after
-// running out), H44 (reorganisation races allocation), H5 (the per-thread default stream).
+// covers: H38 (statistics outside the lock), H41 (records updated after the upstream free), H42 (trim
+// while another thread allocates after running out), H44 (reorganisation races allocation), H5 (the
+// per-thread default stream).
 // Does not prove: that every interleaving was seen.
 #include <gtest/gtest.h>
 

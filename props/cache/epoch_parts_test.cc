@@ -92,6 +92,12 @@ void expect_damage_is_reported(const EpochMarks& marks) {
   }
 }
 
+spec::SimGpu one_device() {
+  spec::SimGpuOptions options;
+  options.capacities = {64_MiB};
+  return spec::SimGpu(options);
+}
+
 struct MarkModel {
   std::uint64_t covers, sequence, event;
 };
@@ -111,11 +117,7 @@ void expect_same(const EpochMarks& marks, const std::deque<MarkModel>& model) {
 }
 
 TEST(EpochMarksTest, TheyAreARowOfFourThatMakesNoMoreEventsThanItHolds) {
-  spec::SimGpu gpu{[] {
-    spec::SimGpuOptions options;
-    options.capacities = {64_MiB};
-    return options;
-  }()};
+  spec::SimGpu gpu = one_device();
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     EventsDevice device(gpu.device(0));
     Driver* first = nullptr;
@@ -175,26 +177,28 @@ class ClockDevice final : public device::ForwardingDevice {
   std::uint64_t now_ns() const noexcept override { return now; }
 };
 
-TEST(DeadlineTest, WhatIsLeftIsWhatWasPermittedLessWhatPassedRoundedUp) {
+class DeadlineTest : public ::testing::Test {
+ protected:
+  spec::SimGpu gpu_ = one_device();
+  ClockDevice device_{gpu_.device(0)};
+  Driver* first_ = nullptr;
+  const Driver driver_{device_, first_};
+};
+
+TEST_F(DeadlineTest, WhatIsLeftIsWhatWasPermittedLessWhatPassedRoundedUp) {
   using Wide = __int128;
-  spec::SimGpuOptions options;
-  options.capacities = {64_MiB};
-  spec::SimGpu gpu(options);
-  ClockDevice device(gpu.device(0));
-  Driver* first = nullptr;
-  const Driver driver(device, first);
   for (const std::uint32_t permitted : {0u, 1u, 2u, 15u, 16u, 17u, 31u, 32u, 159u, 160u, 161u,
                                         1000u, 4294967294u, device::kWaitForever}) {
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
       std::mt19937_64 random(seed);
-      device.now = random() % 1'000'000'000'000;
-      Deadline deadline(driver, permitted);
+      device_.now = random() % 1'000'000'000'000;
+      Deadline deadline(driver_, permitted);
       const bool is_endless = permitted == device::kWaitForever;
-      Wide end = Wide{device.now} + Wide{permitted} * 1'000'000;
+      Wide end = Wide{device_.now} + Wide{permitted} * 1'000'000;
       unsigned refusals = 0;
       bool is_over = permitted == 0;
       for (int step = 0; step < 60; ++step) {
-        const Wide left_ns = end > device.now ? end - device.now : 0;
+        const Wide left_ns = end > device_.now ? end - device_.now : 0;
         const auto left =
             is_over ? 0u : static_cast<std::uint32_t>((left_ns + 999'999) / 1'000'000);
         ASSERT_EQ(deadline.is_endless(), is_endless);
@@ -202,15 +206,15 @@ TEST(DeadlineTest, WhatIsLeftIsWhatWasPermittedLessWhatPassedRoundedUp) {
         const std::uint32_t a_16th = is_over ? 1 : std::max(1u, permitted / 16);
         ASSERT_EQ(deadline.slice_ms(), is_endless ? 10 : std::min({left, a_16th, 10u}));
         switch (random() % 4) {
-          case 0: device.now += 1 + random() % 3'000'000; break;
+          case 0: device_.now += 1 + random() % 3'000'000; break;
           case 1:  // to the moment itself, one before it, or one after
             if (!is_endless && left_ns > 1)
-              device.now += static_cast<std::uint64_t>(left_ns) - 1 + random() % 3;
+              device_.now += static_cast<std::uint64_t>(left_ns) - 1 + random() % 3;
             break;
           case 2: {
             const auto ms = static_cast<std::uint32_t>(random() % 5);
             deadline.leave_ms(ms);
-            const Wide at_least = Wide{device.now} + Wide{ms} * 1'000'000;
+            const Wide at_least = Wide{device_.now} + Wide{ms} * 1'000'000;
             if (at_least > end) end = at_least;
             break;
           }
@@ -227,14 +231,8 @@ TEST(DeadlineTest, WhatIsLeftIsWhatWasPermittedLessWhatPassedRoundedUp) {
   }
 }
 
-TEST(DeadlineTest, AWaitWithoutAnEndEndsAfterSixteenRefusals) {
-  spec::SimGpuOptions options;
-  options.capacities = {64_MiB};
-  spec::SimGpu gpu(options);
-  ClockDevice device(gpu.device(0));
-  Driver* first = nullptr;
-  const Driver driver(device, first);
-  Deadline deadline(driver, device::kWaitForever);
+TEST_F(DeadlineTest, AWaitWithoutAnEndEndsAfterSixteenRefusals) {
+  Deadline deadline(driver_, device::kWaitForever);
   for (int i = 1; i <= 16; ++i) {
     EXPECT_TRUE(deadline.is_endless()) << i;
     deadline.charge_ms(10);

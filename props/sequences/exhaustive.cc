@@ -19,6 +19,14 @@ struct HashOfState {
   }
 };
 
+/// False after a divergence, which ends it.
+bool spell_word(Speller& speller, const Word& word) {
+  for (const Letter& letter : word) {
+    if (!speller.spell(letter)) return false;
+  }
+  return true;
+}
+
 class WordSearch {
  public:
   WordSearch(const Alphabet& alphabet, unsigned depth, const WordsPart& part)
@@ -34,8 +42,7 @@ class WordSearch {
   void descend() {
     if (word_.size() == kSplitDepth && split_++ % part_.parts != part_.part) return;
     Speller speller(alphabet_);
-    for (const Letter& letter : word_) {
-      if (speller.spell(letter)) continue;
+    if (!spell_word(speller, word_)) {
       counts_.failure = text_of(word_, speller.lockstep().result());
       return;
     }
@@ -63,34 +70,44 @@ class WordSearch {
   SearchCounts counts_;
 };
 
+/// The words of one more letter that lead to new states, as search.is_new() says. Ends at a failure.
+template <class Search>
+std::vector<Word> next_level(const Alphabet& alphabet, const std::vector<Word>& level,
+                             Search& search) {
+  std::vector<Word> next;
+  Word letters;
+  for (const Word& word : level) {
+    Speller parent(alphabet);
+    spell_word(parent, word);
+    parent.letters(&letters);
+    for (const Letter& letter : letters) {
+      Word longer = word;
+      longer.push_back(letter);
+      if (search.is_new(longer)) next.push_back(std::move(longer));
+      if (!search.counts().failure.empty()) return next;
+    }
+  }
+  return next;
+}
+
+/// Level by level; `tell(depth, counts)` after each.
+template <class Search, class Tell>
+SearchCounts search_levels(const Alphabet& alphabet, unsigned depth, Search&& search, Tell&& tell) {
+  std::vector<Word> level{{}};
+  for (unsigned d = 1; d <= depth && search.counts().failure.empty(); ++d) {
+    level = next_level(alphabet, level, search);
+    tell(d, search.counts());
+  }
+  return std::move(search.counts());
+}
+
 class StateSearch {
  public:
   explicit StateSearch(const Alphabet& alphabet) : alphabet_(alphabet) {}
 
-  /// The words of one more letter that lead to new states.
-  std::vector<Word> next_level(const std::vector<Word>& level) {
-    std::vector<Word> next;
-    Word letters;
-    for (const Word& word : level) {
-      Speller parent(alphabet_);
-      for (const Letter& letter : word) parent.spell(letter);
-      parent.letters(&letters);
-      for (const Letter& letter : letters) {
-        Word longer = word;
-        longer.push_back(letter);
-        if (is_new(longer)) next.push_back(std::move(longer));
-        if (!counts_.failure.empty()) return next;
-      }
-    }
-    return next;
-  }
-  SearchCounts& counts() { return counts_; }
-
- private:
   bool is_new(const Word& word) {
     Speller speller(alphabet_);
-    bool is_good = true;
-    for (const Letter& letter : word) is_good = is_good && speller.spell(letter);
+    bool is_good = spell_word(speller, word);
     ++counts_.transitions;
     const bool is_new = is_good && seen_.insert(speller.state()).second;
     if (is_new) is_good = speller.lockstep().finish().is_good();
@@ -98,7 +115,9 @@ class StateSearch {
     counts_.states = seen_.size();
     return is_new && is_good;
   }
+  SearchCounts& counts() { return counts_; }
 
+ private:
   const Alphabet alphabet_;
   std::unordered_set<StateHash, HashOfState> seen_;
   SearchCounts counts_;
@@ -114,8 +133,8 @@ class Twins {
  public:
   Twins(const Alphabet& alphabet, const Word& first, const Word& second)
       : first_(alphabet), second_(alphabet) {
-    for (const Letter& letter : first) first_.spell(letter);
-    for (const Letter& letter : second) second_.spell(letter);
+    spell_word(first_, first);
+    spell_word(second_, second);
   }
 
   /// Spells one letter in both. False where they differ after it.
@@ -127,14 +146,10 @@ class Twins {
     if (of_first.size() != of_second.size()) return false;
     const std::size_t pick = random.below(of_first.size());
     tail_.push_back(of_first[pick]);
-    const auto calls_first = calls_of(first_);
-    const auto calls_second = calls_of(second_);
+    const Calls before_first = calls_of(first_);
+    const Calls before_second = calls_of(second_);
     if (!first_.spell(of_first[pick]) || !second_.spell(of_second[pick])) return false;
-    for (unsigned kind = 0; kind < device::kCallKinds; ++kind) {
-      if (calls_of(first_)[kind] - calls_first[kind] !=
-          calls_of(second_)[kind] - calls_second[kind])
-        return false;
-    }
+    if (calls_since(first_, before_first) != calls_since(second_, before_second)) return false;
     const bool is_call = is_call_of_subject(tail_.back().slot);
     if (is_call && first_.lockstep().outcome() != second_.lockstep().outcome()) return false;
     return first_.state() == second_.state();
@@ -142,11 +157,18 @@ class Twins {
   const Word& tail() const { return tail_; }
 
  private:
-  static std::array<std::uint64_t, device::kCallKinds> calls_of(Speller& speller) {
-    std::array<std::uint64_t, device::kCallKinds> calls{};
+  using Calls = std::array<std::uint64_t, device::kCallKinds>;
+
+  static Calls calls_of(Speller& speller) {
+    Calls calls{};
     const spec::CallAccount account = speller.lockstep().gpu()->account();
     for (unsigned kind = 0; kind < device::kCallKinds; ++kind)
       calls[kind] = account.by_kind[kind].calls;
+    return calls;
+  }
+  static Calls calls_since(Speller& speller, const Calls& before) {
+    Calls calls = calls_of(speller);
+    for (unsigned kind = 0; kind < device::kCallKinds; ++kind) calls[kind] -= before[kind];
     return calls;
   }
 
@@ -159,25 +181,12 @@ class MergeSearch {
  public:
   MergeSearch(const Alphabet& alphabet, unsigned steps) : alphabet_(alphabet), steps_(steps) {}
 
-  std::vector<Word> next_level(const std::vector<Word>& level) {
-    std::vector<Word> next;
-    Word letters;
-    for (const Word& word : level) {
-      Speller parent(alphabet_);
-      for (const Letter& letter : word) parent.spell(letter);
-      parent.letters(&letters);
-      for (const Letter& letter : letters) {
-        Word longer = word;
-        longer.push_back(letter);
-        Speller speller(alphabet_);
-        for (const Letter& each : longer) speller.spell(each);
-        const auto [seen, is_new] = first_of_.try_emplace(speller.state(), longer);
-        if (is_new) next.push_back(std::move(longer));
-        else compare(seen->second, longer);
-        if (!counts_.failure.empty()) return next;
-      }
-    }
-    return next;
+  bool is_new(const Word& word) {
+    Speller speller(alphabet_);
+    spell_word(speller, word);
+    const auto [seen, is_new] = first_of_.try_emplace(speller.state(), word);
+    if (!is_new) compare(seen->second, word);
+    return is_new;
   }
   SearchCounts& counts() { return counts_; }
 
@@ -208,21 +217,12 @@ SearchCounts all_words(const Alphabet& alphabet, unsigned depth, const WordsPart
 
 SearchCounts all_states(const Alphabet& alphabet, unsigned depth,
                         const std::function<void(unsigned, const SearchCounts&)>& tell) {
-  StateSearch search(alphabet);
-  std::vector<Word> level{{}};
-  for (unsigned d = 1; d <= depth && search.counts().failure.empty(); ++d) {
-    level = search.next_level(level);
-    tell(d, search.counts());
-  }
-  return std::move(search.counts());
+  return search_levels(alphabet, depth, StateSearch(alphabet), tell);
 }
 
 SearchCounts all_merges(const Alphabet& alphabet, unsigned depth, unsigned steps) {
-  MergeSearch search(alphabet, steps);
-  std::vector<Word> level{{}};
-  for (unsigned d = 1; d <= depth && search.counts().failure.empty(); ++d)
-    level = search.next_level(level);
-  return std::move(search.counts());
+  return search_levels(alphabet, depth, MergeSearch(alphabet, steps),
+                       [](unsigned, const SearchCounts&) {});
 }
 
 }  // namespace ashlar::props

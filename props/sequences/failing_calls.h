@@ -29,9 +29,8 @@ struct FaultTally {
   std::uint64_t single = 0;  ///< one call, or every call of its kind from then on
   std::uint64_t pairs = 0;   ///< two calls
   std::uint64_t at_end = 0;  ///< of `single`: a call of the last trim, or of the destructor
-  std::uint64_t unreached =
-      0;  ///< worlds in which the second call of a pair was not made any more, or a failure healed
-  std::uint64_t worlds() const { return single + pairs + unreached; }
+  /// worlds in which the first failure kept the second call of a pair from being made
+  std::uint64_t unreached = 0;
   std::uint64_t faults() const { return single + 2 * pairs; }
 };
 
