@@ -81,6 +81,20 @@ TEST_F(CacheDamageTest, EveryFieldOfASegmentsRecordIsHeldAgainstItsPool) {
   EXPECT_EQ(found(), "");
 }
 
+TEST_F(CacheDamageTest, APageThatStaysOwnedWhenItsSegmentIsGoneIsSeen) {
+  DeviceSegment gone;
+  gone.base = Address{std::uint64_t{1} << 40} + 512_B;
+  gone.size = 2_MiB;
+  gone.heap = &heap();
+  PageMap& pages = CachePeer::shared(*allocator_).pages;
+  ASSERT_TRUE(pages.reserve(gone.base, gone.size, gone.owner()).is_ok());
+  EXPECT_EQ(found(), "");
+  pages.insert(gone);
+  EXPECT_EQ(found(), "page map(4): a page of no segment has an owner");
+  pages.erase(gone);
+  EXPECT_EQ(found(), "");
+}
+
 TEST_F(CacheDamageTest, TheLedgersSumsAreHeldAgainstTheSegments) {
   {
     const Damage damage(CachePeer::charged(cache().ledger()), 1_B);

@@ -79,6 +79,17 @@ class Pages {
     for (const std::uint64_t at : {base - 1, base, base + 1, end - 1, end, end + 1}) expect_at(at);
   }
 
+  /// Page map(4).
+  void expect_count() const {
+    std::uint64_t pages = 0;
+    for (const DeviceSegment& s : segments) {
+      const std::uint64_t base = s.base.value(), last = base + (s.size.count() - 1);
+      pages += last / kPage - base / kPage + 1;
+      ASSERT_EQ(PageMap::pages_of(s.base, s.size), last / kPage - base / kPage + 1);
+    }
+    ASSERT_EQ(map.owner_count(), pages);
+  }
+
   PageMap map;
   std::list<DeviceSegment> segments;
 };
@@ -124,6 +135,11 @@ TEST(PageMapModelTest, AnySegmentsAnywhereAreFoundOnTheirPagesAndNowhereElse) {
       }
     }
     for (const DeviceSegment& segment : pages.segments) pages.expect_near(segment);
+    pages.expect_count();
+    while (!pages.segments.empty() && !testing::Test::HasFatalFailure()) {
+      pages.leave(pages.segments.begin());
+      if (pages.segments.size() % 8 == 0) pages.expect_count();
+    }
   }
 }
 

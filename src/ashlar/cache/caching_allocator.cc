@@ -238,12 +238,16 @@ const char* CachingAllocator::validate() const noexcept {
   if (shared.event_waiters.load() != 0) return "wait: a call has not ended its hold on events";
   std::uint64_t references = 0;
   std::uint64_t uses = 0;
+  std::uint64_t pages = 0;
   for (const auto& device : impl_->all()) {
     if (const char* broken = device->validate()) return broken;
     references += device->reference_count();
     uses += device->use_count();
+    pages += device->page_count();
   }
-  return references == uses ? nullptr : "life(1): the references are not those of the uses";
+  if (references != uses) return "life(1): the references are not those of the uses";
+  if (shared.pages.owner_count() != pages) return "page map(4): a page of no segment has an owner";
+  return nullptr;
 }
 
 }  // namespace ashlar::inline v0::cache

@@ -148,6 +148,21 @@ std::uint64_t DeviceCache::use_count() const noexcept {
   return uses;
 }
 
+std::uint64_t DeviceCache::page_count() const noexcept {
+  std::uint64_t pages = 0;
+  for (StreamHeap& heap : heaps_) {
+    const Guard guard(heap.lock);
+    for (const PoolId id : kPoolIds) {
+      const block::BlockPool& pool = heap.pool(id);
+      for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
+        const block::SegmentView segment = pool.view(at);
+        pages += PageMap::pages_of(segment.base, segment.size);
+      }
+    }
+  }
+  return pages;
+}
+
 const char* DeviceCache::validate_unrecorded() const noexcept {
   std::uint64_t listed = 0;
   for (StreamHeap& heap : heaps_) {

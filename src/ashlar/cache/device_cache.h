@@ -68,9 +68,11 @@ class DeviceCache {
   void give_everything_back() noexcept { reclaimer_.give_everything_back(is_settled_); }
 
   const char* validate() const noexcept;
-  /// For that: how many uses name a stream of this device, and how many this device's heaps hold.
+  /// For that: how many uses name a stream of this device, how many this device's heaps hold, and the
+  /// pages of its segments.
   std::uint64_t reference_count() const noexcept;
   std::uint64_t use_count() const noexcept;
+  std::uint64_t page_count() const noexcept;
 
   bool is_capturing() const noexcept { return shared_.is_capturing(); }
   DeviceId id() const noexcept { return id_; }

@@ -151,6 +151,20 @@ void PageMap::set(const DeviceSegment& segment, Owner owner) noexcept {
   }
 }
 
+std::uint64_t PageMap::owner_count() const noexcept {
+  const MutexGuard lock(mutex_);
+  std::uint64_t count = 0;
+  for (const Leaf* leaf = leaves_; leaf != nullptr; leaf = leaf->made_before) {
+    for (std::uint64_t page = 0; page < kLeafPages; ++page) {
+      if (leaf->entries[page].load(std::memory_order_relaxed) == kNobody) continue;
+      const Found owners = found(*leaf, page);
+      count += !owners.first.is_nobody();
+      count += !owners.second.is_nobody();
+    }
+  }
+  return count;
+}
+
 void PageMap::insert(const DeviceSegment& segment) noexcept { set(segment, segment.owner()); }
 
 void PageMap::erase(const DeviceSegment& segment) noexcept { set(segment, Owner{}); }

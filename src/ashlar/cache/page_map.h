@@ -24,7 +24,9 @@
 //   (2) tree nodes, words, pairs and numbers are never given back before the map dies, so a reader
 //       never follows a dangling pointer;
 //   (3) what a reader finds may be out of date: it looks again under the heap's lock, where only
-//       the address of a live block is found.
+//       the address of a live block is found;
+//   (4) exactly the pages of the segments entered have an owner: a segment that was taken out leaves
+//       none.
 #pragma once
 
 #include <array>
@@ -124,6 +126,14 @@ class PageMap {
   /// Takes a segment out. Never allocates.
   void erase(const DeviceSegment& segment) noexcept ASHLAR_EXCLUDES(mutex_);
 
+  /// Pages that a segment touches, its first and its last one included.
+  static std::uint64_t pages_of(Address base, Bytes size) noexcept {
+    return ((base.value() + (size.count() - 1)) >> kPageBits) - (base.value() >> kPageBits) + 1;
+  }
+  /// Owners of all pages: the sum of pages_of() over the segments entered (invariant 4). For
+  /// validate(). Cost: visits every leaf.
+  std::uint64_t owner_count() const noexcept ASHLAR_EXCLUDES(mutex_);
+
  private:
   static constexpr unsigned kPageBits = 21;
   static constexpr unsigned kLeafBits = 12;
@@ -213,7 +223,7 @@ class PageMap {
   std::array<std::atomic<const Leaf*>, kLeafCacheSize> leaf_cache_{};
   std::array<Word, kWord> numbered_ ASHLAR_UNGUARDED{};  ///< owners by number; [kNobody] stays 0
   std::array<std::atomic<Inner*>, kFanOut> root_{};
-  Mutex mutex_;
+  mutable Mutex mutex_;
   // Every node ever made, newest first: the destructor visits these and not each of their children.
   Inner* inners_ ASHLAR_GUARDED_BY(mutex_) = nullptr;
   InnerOfLeaves* inners_of_leaves_ ASHLAR_GUARDED_BY(mutex_) = nullptr;
