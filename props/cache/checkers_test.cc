@@ -7,8 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "props/cache/forwarding_subject.h"
-#include "spec/ops/text.h"
+#include "props/cache/planted_run.h"
 
 namespace ashlar::props {
 namespace {
@@ -16,57 +15,6 @@ namespace {
 using cache::DeviceStats;
 using cache::OutOfMemory;
 using cache::Snapshot;
-
-spec::LockstepResult run(const spec::CacheLockstep::Options& options, const std::string& ops) {
-  spec::OpFile file;
-  spec::TextError error;
-  EXPECT_TRUE(spec::parse_ops("ashlar-ops 1 cache\n" + ops, &file, &error)) << error.reason;
-  return spec::CacheLockstep::run(file, options);
-}
-std::string failing_clause(const spec::CacheLockstep::Options& options, const std::string& ops) {
-  return run(options, ops).divergence.clause;
-}
-
-/// The clause that broke; the plain walker must give the same verdict at the same op.
-std::string failing_clause_of_both(spec::CacheLockstep::Options options, const std::string& ops) {
-  const spec::LockstepResult by_default = run(options, ops);
-  options.walker = spec::make_plain_walker;
-  const spec::LockstepResult plain = run(options, ops);
-  EXPECT_EQ(by_default.divergence.clause, plain.divergence.clause) << ops;
-  EXPECT_EQ(by_default.divergence.text, plain.divergence.text) << ops;
-  EXPECT_EQ(by_default.op_index, plain.op_index) << ops;
-  return by_default.divergence.clause;
-}
-
-/// The clause that broke with the bug, judged in full at every call. Without the bug the same ops
-/// must pass; with it they must fail at the fuzz target's settings too.
-template <class Broken>
-std::string dense_clause(const std::string& ops, const char* real_conf = nullptr) {
-  spec::CacheLockstep::Options real;
-  real.factory = caching_allocator_factory();
-  EXPECT_EQ(failing_clause(real, ops), "") << "the real allocator fails:\n" << ops;
-  const std::string in_full = failing_clause_of_both(broken<Broken>(real_conf), ops);
-  spec::CacheLockstep::Options fuzzed = broken<Broken>(real_conf);
-  fuzzed.stats_every = 2;
-  fuzzed.defers_last_walks = true;
-  EXPECT_EQ(failing_clause_of_both(fuzzed, ops).empty(), in_full.empty())
-      << "fuzzing misses " << in_full << ":\n"
-      << ops;
-  return in_full;
-}
-
-/// The same for a bug that must also show where the map is walked and statistics are read at every
-/// eighth call only.
-template <class Broken>
-std::string clause(const std::string& ops, const char* real_conf = nullptr) {
-  const std::string dense = dense_clause<Broken>(ops, real_conf);
-  spec::CacheLockstep::Options sparse = broken<Broken>(real_conf);
-  sparse.walk_every = sparse.stats_every = 8;
-  EXPECT_EQ(failing_clause_of_both(sparse, ops).empty(), dense.empty())
-      << "sparse walks miss " << dense << ":\n"
-      << ops;
-  return dense;
-}
 
 struct Sound : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;

@@ -268,7 +268,11 @@ void CacheWorld::quiesce(bool finishes_work) {
 void CacheWorld::install_callback() {
   if (callback_.is_installed) return;
   callback_.is_installed = true;
-  subject_.add_free_memory_callback([this](DeviceId) { call_back(); });
+  model_.told().has_callback = true;
+  subject_.add_free_memory_callback([this](DeviceId device) {
+    model_.told().saw_callback(device);
+    call_back();
+  });
 }
 
 void CacheWorld::free_in_callback(std::uint64_t name) {

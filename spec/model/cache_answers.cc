@@ -64,7 +64,10 @@ void CacheModel::judge_free(std::uint64_t address, const Stream* stream, Status 
   device->books.begin_call();
   if (stream != nullptr) forget_map(state_, *device, *stream);
   JudgedCall call;
-  if (is_gone_answer(state_, *device, got.code())) {
+  // A borrowed block's borrower is a use that the caller did not announce.
+  call.device_calls_max =
+      calls_max_of_uses(block->uses.size() + 1 + (stream != nullptr), stream != nullptr);
+  if (is_gone_answer(state_, *device, got.code(), stream)) {
     call.fails = true;
     call.is_broken_off = device->ledger.any_failure();  // the call may have learnt of the loss
     return end(*device, call);
@@ -95,6 +98,7 @@ void CacheModel::judge_use(std::uint64_t address, const Stream& stream, Status g
   }
   device->books.begin_call();
   JudgedCall call;
+  call.device_calls_max = calls_max_of_uses(0, true);
   call.fails = !got.is_ok();
   if (got.is_ok()) {
     device->books.touch(address);
@@ -104,7 +108,7 @@ void CacheModel::judge_use(std::uint64_t address, const Stream& stream, Status g
     if (id != block->stream && !is_noted) block->uses.push_back(id);
   } else if (is_host_refusal(state_, got.code())) {
     call.is_broken_off = true;
-  } else if (is_gone_answer(state_, *device, got.code())) {
+  } else if (is_gone_answer(state_, *device, got.code(), &stream)) {
     call.is_broken_off = device->ledger.any_failure();  // the call may have learnt of the loss
   } else if (!(got.code() == Code::kWrongDevice && stream.device != device->id)) {
     report("C16", "the use of a live block answered ", code_name(got.code()));
@@ -196,7 +200,9 @@ void CacheModel::judge_set_limit(std::uint64_t limit, Status got) {
   } else if (!is_gone_answer(state_, device, got.code())) {
     report("C16", "a memory limit was refused: ", code_name(got.code()));
   }
-  end(device, {});
+  JudgedCall call;
+  call.is_query = true;
+  end(device, call);
 }
 
 /// For a query: its map, where none is at hand. What earlier calls completed is not the query's.

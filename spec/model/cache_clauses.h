@@ -29,8 +29,10 @@ Code end_of(const CacheState& state, const JudgedDevice& device);
 /// Did a device fail a call, other than by having no memory for a segment?
 bool any_failure_but_growth(const CacheState& state);
 /// C26: is `code` what a device that is gone answers? Reports any other answer of one that was gone
-/// before the call.
-bool is_gone_answer(CacheState& state, const JudgedDevice& device, Code code);
+/// before the call. `user`: the stream that the call names for a use, which may be of another device
+/// that is gone.
+bool is_gone_answer(CacheState& state, const JudgedDevice& device, Code code,
+                    const Stream* user = nullptr);
 
 // A call that the host had no memory for.
 
@@ -49,6 +51,10 @@ void judge_host_refusal(CacheState& state, const JudgedDevice& device, std::uint
 /// books then, unless the verdict says why not.
 void follow_allocation(CacheState& state, JudgedDevice& device, std::uint64_t tag,
                        std::uint64_t size, const Stream& stream, std::uint64_t address);
+/// DEV-4: what was cut off a block was worth a block of its own, and all that was left. Judged where
+/// the maps before and after the call are at hand.
+void judge_cut(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
+               bool had_view);
 /// DEV-3: the smallest free block of the stream's own heap that fits, then the lowest; nullptr when
 /// there is none.
 const cache::SnapshotBlock* best_fit(const CacheRules& rules, const cache::Snapshot& map,
@@ -74,6 +80,10 @@ void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t
 void judge_room(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
                 bool had_view);
 
+/// DEV-13: the free-memory callbacks were called, for that device, before the device was asked for
+/// memory or the call failed.
+void judge_called_back(CacheState& state, const JudgedDevice& device, bool is_shortage);
+
 // What the device was asked.
 
 /// C26: no device call once the device is gone.
@@ -86,8 +96,19 @@ void judge_limit(CacheState& state, JudgedDevice& device);
 /// C17, C9, DEV-2: how much an allocation asked of the device.
 void judge_bounded(CacheState& state, const JudgedDevice& device, std::uint64_t rounded,
                    bool is_hit);
+/// C17: how often a miss asked whether work is done.
+void judge_questions(CacheState& state, const JudgedDevice& device, const JudgedCall& call);
+/// C17: a call that is no allocation asks for no memory, gives none back, does not wait, and makes no
+/// more device calls than it says.
+void judge_short_call(CacheState& state, const JudgedCall& call);
+/// C17: the device calls that a call with so many uses to record may make; `names_stream`: and it may
+/// be the first call that names a stream.
+std::uint64_t calls_max_of_uses(std::uint64_t uses, bool names_stream);
 
 // Progress.
+
+/// Can the subject know of every use and every dead stream that its work is done?
+bool is_all_knowable(const CacheState& state);
 
 /// C27: the allocation took new memory only if nothing known to be complete would have done. Judged
 /// before the map is walked again.
@@ -105,6 +126,8 @@ void judge_no_trace(CacheState& state, const JudgedDevice& device, const JudgedC
 
 // Statistics.
 
+/// Did the allocation get as far as the reclaim (a retry, in the statistics)?
+Happened retry_in(const CacheState& state, const JudgedDevice& device, const JudgedCall& call);
 /// What an allocation did on the miss ladder.
 void count_ladder(const CacheState& state, JudgedDevice& device, const JudgedCall& call,
                   bool had_view);

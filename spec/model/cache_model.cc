@@ -52,6 +52,7 @@ CacheModel::CacheModel(CacheSubject& subject, const std::vector<DeviceWitness*>&
 void CacheModel::begin(DeviceId device, bool is_quiet) {
   if (state_.world.callbacks != 0) return;  // inside another call, which is judged as a whole
   state_.world.callback_ran = false;
+  state_.world.has_called_back = false;
   state_.world.is_quiet = is_quiet;
   if (state_.world.host_refusals) state_.world.host_refusals_before = state_.world.host_refusals();
   current_ = device;
@@ -78,6 +79,7 @@ void CacheModel::end(JudgedDevice& device, const JudgedCall& call) {
   count_ladder(state_, device, call, had_view);
   judge_room(state_, device, call, had_view);
   judge_atomic(state_, device, call, had_view);
+  judge_short_call(state_, call);
   judge_limit(state_, device);
   const std::uint64_t streams_known = device.stats.streams;
   if (!schedule_.stats_are_due()) return;
@@ -211,6 +213,7 @@ void CacheModel::judge_served(JudgedDevice& device, std::uint64_t tag, std::uint
       device.map.is_fresh ? best_fit(state_.rules, device.map.view, stream.id.value(), rounded)
                           : nullptr;
   const std::uint64_t best_address = best == nullptr ? 0 : best->address.value();
+  const bool had_view = device.map.is_fresh;
   call.is_hit = best != nullptr;
   call.takes_own_fit = best != nullptr && address == best_address;
   if (got.is_ok()) {
@@ -234,6 +237,7 @@ void CacheModel::judge_served(JudgedDevice& device, std::uint64_t tag, std::uint
   call.requested = size;
   judge_returns(state_, device, rounded, stream);
   judge_time(state_, device);
+  judge_called_back(state_, device, got.code() == Code::kOutOfMemory);
   end(device, call);
   if (!verdict().is_good()) return;
   // A poll may merge the block that fitted into one too large to take (max_split_size): a miss,
@@ -245,10 +249,14 @@ void CacheModel::judge_served(JudgedDevice& device, std::uint64_t tag, std::uint
   // Nor is one a hit that the host refused memory at first.
   const bool is_hit = call.is_hit && !callback_ran && !may_outgrow && !was_refused_by_host(state_);
   judge_bounded(state_, device, rounded, is_hit);
+  if (!is_hit && call.allocates) judge_questions(state_, device, call);
   if (got.code() == Code::kOutOfMemory) {
     judge_complete(state_, device, size, stream);
     judge_account(state_, device, size, stream, account);
+    if (!state_.streams.is_capturing() && !any_failure_but_growth(state_))
+      device.marked_in_walk = schedule_.walks();
   }
+  if (got.is_ok() && !has_completed && !callback_ran) judge_cut(state_, device, call, had_view);
   if (got.is_ok() && best_address != 0 && device.map.is_fresh && !has_completed && !callback_ran &&
       address != best_address) {
     report("DEV-3", hex(best_address), " was the best fit, ", hex(address), " was given");

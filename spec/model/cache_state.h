@@ -87,6 +87,9 @@ struct JudgedDevice {
   cache::DeviceStats stats;  ///< as last read
   bool was_gone = false;     ///< lost, or its driver unloaded, before the call began
   std::vector<std::uint64_t> released_in_walk;  ///< by a segment's ordinal: see released_in()
+  /// The walk after the last out-of-memory whose reclaim could mark every alive stream: an event
+  /// that covers all releases found by earlier walks was recorded then, or before. 0 for none.
+  std::uint64_t marked_in_walk = 0;
 };
 
 /// The call that is judged.
@@ -96,7 +99,9 @@ struct JudgedCall {
   bool fails = false;
   /// It failed because the device or the host did; what it completed before that stays so (C13).
   bool is_broken_off = false;
-  bool is_query = false;       ///< nothing may change, whatever it answers
+  bool is_query = false;  ///< nothing may change, whatever it answers
+  /// C17, of a call that is no allocation: how many calls of all devices it may make.
+  std::uint64_t device_calls_max = ~std::uint64_t{0};
   bool is_allocation = false;  ///< whatever it answered
   bool is_hit = false;         ///< its heap had a fitting block before
   bool takes_own_fit = false;  ///< it was given the best of those
@@ -116,6 +121,12 @@ struct WorldState {
     callback_ran = true;
   }
   void leave_callback() { --callbacks; }
+  /// The subject called its free-memory callback, in an allocation on that device, whether or not
+  /// there was anything to do.
+  void saw_callback(DeviceId device) {
+    has_called_back = true;
+    called_back_for = device;
+  }
   void saw_shortage_observer() { ++shortages_observed; }
   /// Are failures of the device planned, or may one still be in force?
   void plan_failures(bool planned) { has_planned_failures = planned; }
@@ -123,7 +134,10 @@ struct WorldState {
   HostRefusalCount host_refusals;          ///< empty: the host never refuses
   std::uint64_t host_refusals_before = 0;  ///< when the call began
   unsigned callbacks = 0;                  ///< running, inside the call that is judged
-  bool callback_ran = false;               ///< during this call
+  bool callback_ran = false;               ///< during this call, and did something
+  bool has_callback = false;               ///< the subject has a free-memory callback
+  bool has_called_back = false;            ///< it called it during this call
+  DeviceId called_back_for;                ///< the device that it named then
   /// Was all work of every device done when the call began?
   bool is_quiet = false;
   bool has_planned_failures = false;

@@ -10,6 +10,17 @@ namespace {
 
 constexpr std::uint64_t kPage = 2u << 20;
 constexpr std::uint64_t kHitPollsMax = 16;
+constexpr std::uint64_t kMissPollsMax = 64;
+/// A miss polls 4 events of each heap that it searches, and with two of those that may have a fit 16
+/// events more, and twice the 4 marks and the last event.
+constexpr std::uint64_t kQuestionsPerHeap = 4;
+constexpr std::uint64_t kQuestionsOfOthers = 2 * (16 + 2 * 5);
+/// The first call that names a stream asks of 4 dead ones whether they are done: twice the 4 marks and
+/// the last event, and 8 uses.
+constexpr std::uint64_t kQuestionsOfNewStream = 4 * (2 * 5 + 8);
+/// Besides, whom its handle names; and of the 8 uses of each dead one without an event whom the handle
+/// names, an event and its record, and whether the device is done, twice.
+constexpr std::uint64_t kCallsOfNewStream = 1 + kQuestionsOfNewStream + 4 * (8 * 4 + 2);
 
 /// The bound of a miss, event queries apart: 8, and 4
 ///   for each page of the segment asked for;
@@ -61,16 +72,13 @@ bool any_failure_but_growth(const CacheState& state) {
   });
 }
 
-bool is_gone_answer(CacheState& state, const JudgedDevice& device, Code code) {
+bool is_gone_answer(CacheState& state, const JudgedDevice& device, Code code, const Stream* user) {
   const Code end = end_of(state, device);
   if (device.was_gone && code != end)
     state.verdict.report("C26", "the device is gone, but the call answered ", code_name(code));
   if (end != Code::kOk && code == end) return true;
-  // A use on another device, gone by now, may be answered with that device's error.
-  return std::any_of(state.devices.begin(), state.devices.end(), [code](const JudgedDevice& each) {
-    const Code sticky = each.ledger.witness().sticky();
-    return sticky != Code::kOk && sticky == code;
-  });
+  const Code end_of_user = user == nullptr ? Code::kOk : end_of(state, state.at(user->device));
+  return end_of_user != Code::kOk && code == end_of_user;
 }
 
 void judge_silence(CacheState& state) {
@@ -82,7 +90,12 @@ void judge_silence(CacheState& state) {
 
 void judge_atomic(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
                   bool had_view) {
-  if (!(call.fails || call.is_query) || call.allocates || call.is_broken_off) return;
+  if (!(call.fails || call.is_query)) return;
+  const CallLedger& ledger = device.ledger;
+  // What is granted to a call that fails goes back in the same call, unless the device refuses it.
+  if (ledger.segments_entered() != 0 && ledger.failed(device::CallKind::kSegmentFree) == 0)
+    state.verdict.report("C13", "a call that failed kept a segment that it was granted");
+  if (call.allocates || call.is_broken_off) return;
   // Whom a handle names may be asked before the call is refused.
   if (device.ledger.calls() != device.ledger.calls(device::CallKind::kIdentify))
     state.verdict.report("C13", call.is_query ? "a query" : "a call that was refused",
@@ -123,6 +136,41 @@ void judge_bounded(CacheState& state, const JudgedDevice& device, std::uint64_t 
   if (ledger.calls(device::CallKind::kSegmentAlloc) != 0 && asked != segment) {
     state.verdict.report("DEV-2", "a segment of ", asked, " bytes was asked for, not ", segment);
   }
+}
+
+void judge_questions(CacheState& state, const JudgedDevice& device, const JudgedCall& call) {
+  // A reclaim asks about everything that is pending, in each round of its wait.
+  if (retry_in(state, device, call) != Happened::kNo) return;
+  const std::uint64_t most = kMissPollsMax * (1 + state.world.has_called_back) + kHitPollsMax +
+                             kQuestionsPerHeap * (1 + device.recount.heaps.size()) +
+                             kQuestionsOfOthers + kQuestionsOfNewStream;
+  const std::uint64_t queries = device.ledger.calls(device::CallKind::kEventQuery);
+  if (queries > most)
+    state.verdict.report("C17", "a miss asked about ", queries, " events, ", most, " are allowed");
+}
+
+std::uint64_t calls_max_of_uses(std::uint64_t uses, bool names_stream) {
+  // Of each use: whom the handle names, an event, its record; a refused one is given up.
+  return 4 * uses + (names_stream ? kCallsOfNewStream : 0);
+}
+
+void judge_short_call(CacheState& state, const JudgedCall& call) {
+  if (call.device_calls_max == ~std::uint64_t{0}) return;
+  std::uint64_t calls = 0;
+  for (const JudgedDevice& each : state.devices) {
+    const CallLedger& ledger = each.ledger;
+    calls += ledger.calls();
+    for (const device::CallKind kind :
+         {device::CallKind::kSegmentAlloc, device::CallKind::kSegmentFree}) {
+      if (ledger.calls(kind) != 0)
+        state.verdict.report("C17", "a call that is no allocation called ",
+                             device::call_name(kind));
+    }
+    if (ledger.waits() != 0) state.verdict.report("C17", "a call that is no allocation waited");
+  }
+  if (calls > call.device_calls_max)
+    state.verdict.report("C17", "a call that is no allocation made ", calls, " device calls, ",
+                         call.device_calls_max, " are allowed");
 }
 
 }  // namespace ashlar::spec

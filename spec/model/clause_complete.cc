@@ -15,40 +15,53 @@ bool may_wait(const CacheState& state) {
   return state.rules.config().wait_ms != 0 && !state.streams.is_capturing();
 }
 
-/// May free memory of that heap be given to `stream` now?
-bool is_in_reach(const CacheState& state, std::uint64_t heap, const Stream& stream) {
+/// Was all of the segment released so long ago that the call knew, without a wait, that its stream
+/// is done? An earlier call recorded an event behind the release, and all work is done.
+bool is_known_done(const CacheState& state, const JudgedDevice& device,
+                   const cache::SnapshotSegment& segment) {
+  return state.world.is_quiet && !state.streams.is_capturing() &&
+         !state.streams.is_last_work_unknown(segment.stream.value()) &&
+         device.released_in(segment.ordinal) < device.marked_in_walk;
+}
+
+/// May free memory of that segment be given to `stream` now?
+bool is_in_reach(const CacheState& state, const JudgedDevice& device,
+                 const cache::SnapshotSegment& segment, const Stream& stream) {
+  const std::uint64_t heap = segment.stream.value();
   const cache::Reuse reuse = state.rules.config().reuse;
   if (heap == stream.id.value()) return true;
   const bool is_dead = state.streams.is_retired(heap) || state.streams.is_last_work_unknown(heap);
   if ((reuse == cache::Reuse::kOwn && !is_dead) || state.streams.is_capturing()) return false;
   // Without a wait nobody can know that a heap's stream is done: an event recorded now is not done
   // at once. Nor can a dead stream be waited for whose last event was never recorded.
-  return may_wait(state) ||
+  return may_wait(state) || is_known_done(state, device, segment) ||
          (reuse == cache::Reuse::kOrdered && !state.streams.is_last_work_unknown(heap));
 }
 
-/// Free, or so after a wait that the call was allowed.
-bool is_obtainable(const CacheState& state, const cache::SnapshotBlock& block) {
-  return block.state == BlockState::kFree ||
-         (block.state == BlockState::kPending && may_wait(state));
-}
+/// Which blocks the call could have taken: those that were free; and the pending ones, if it was
+/// allowed to wait, or had only to ask.
+struct Obtainable {
+  bool pending_too = false;
+  bool operator()(const cache::SnapshotBlock& block) const {
+    return block.state == BlockState::kFree || (pending_too && block.state == BlockState::kPending);
+  }
+};
 
-bool is_all_obtainable(const CacheState& state, const cache::Snapshot& map,
-                       const cache::SnapshotSegment& segment) {
+bool is_all_obtainable(const cache::Snapshot& map, const cache::SnapshotSegment& segment,
+                       Obtainable is_obtainable) {
   const cache::SnapshotBlock* const blocks = map.blocks.data() + segment.block_first;
-  return std::all_of(
-      blocks, blocks + segment.block_count,
-      [&state](const cache::SnapshotBlock& block) { return is_obtainable(state, block); });
+  return std::all_of(blocks, blocks + segment.block_count, is_obtainable);
 }
 
 /// The first run of obtainable blocks in the segment that fits, in bytes; 0 when none does.
 std::uint64_t fitting_run(const CacheState& state, const cache::Snapshot& map,
-                          const cache::SnapshotSegment& segment, std::uint64_t rounded) {
+                          const cache::SnapshotSegment& segment, std::uint64_t rounded,
+                          Obtainable is_obtainable) {
   std::uint64_t run = 0;
   for (std::uint32_t i = 0; i < segment.block_count; ++i) {
     const cache::SnapshotBlock* const block = &map.blocks[segment.block_first + i];
-    run = is_obtainable(state, *block) ? run + block->size.count() : 0;
-    const bool is_end = i + 1 == segment.block_count || !is_obtainable(state, block[1]);
+    run = is_obtainable(*block) ? run + block->size.count() : 0;
+    const bool is_end = i + 1 == segment.block_count || !is_obtainable(block[1]);
     if (is_end && state.rules.fits(run, rounded)) return run;
   }
   return 0;
@@ -57,11 +70,17 @@ std::uint64_t fitting_run(const CacheState& state, const cache::Snapshot& map,
 /// C12 (a): no free block in reach fits.
 bool judge_pools(CacheState& state, const JudgedDevice& device, std::uint64_t rounded,
                  const Stream& stream) {
+  // Of other streams' heaps what has just come back carries the newest stamp: only a wait tells that
+  // they are done with it.
+  const Obtainable of_others{.pending_too = may_wait(state)};
+  const Obtainable of_own{.pending_too = may_wait(state) || is_all_knowable(state)};
   for (const cache::SnapshotSegment& segment : device.map.view.segments) {
     if (segment.pool != state.rules.pool_of(rounded) ||
-        !is_in_reach(state, segment.stream.value(), stream))
+        !is_in_reach(state, device, segment, stream))
       continue;
-    const std::uint64_t run = fitting_run(state, device.map.view, segment, rounded);
+    const bool is_own = segment.stream == stream.id;
+    const std::uint64_t run =
+        fitting_run(state, device.map.view, segment, rounded, is_own ? of_own : of_others);
     if (run == 0) continue;
     state.verdict.report("C12", "out of memory for ", rounded, " bytes, but ", run,
                          " are free or could be waited for in segment ", segment.ordinal);
@@ -72,12 +91,26 @@ bool judge_pools(CacheState& state, const JudgedDevice& device, std::uint64_t ro
 
 /// Bytes of idle segments that the call was allowed to give back.
 std::uint64_t releasable_bytes(const CacheState& state, const JudgedDevice& device) {
-  if (!may_wait(state)) return 0;
+  if (state.streams.is_capturing()) return 0;
+  const Obtainable is_obtainable{.pending_too = may_wait(state)};
   std::uint64_t bytes = 0;
   for (const cache::SnapshotSegment& segment : device.map.view.segments) {
-    if (is_all_obtainable(state, device.map.view, segment)) bytes += segment.size.count();
+    if (!may_wait(state) && !is_known_done(state, device, segment)) continue;
+    if (is_all_obtainable(device.map.view, segment, is_obtainable)) bytes += segment.size.count();
   }
   return bytes;
+}
+
+/// C12 (a) of what no device can hide: the free blocks of the stream's own heap.
+bool judge_own_blocks(CacheState& state, const JudgedDevice& device, std::uint64_t rounded,
+                      const Stream& stream) {
+  const cache::SnapshotBlock* const fit =
+      best_fit(state.rules, device.map.view, stream.id.value(), rounded);
+  if (fit == nullptr) return true;
+  state.verdict.report("C12", "out of memory for ", rounded,
+                       " bytes, but the stream's own block at ", hex(fit->address.value()),
+                       " is free");
+  return false;
 }
 
 }  // namespace
@@ -101,13 +134,14 @@ const cache::SnapshotBlock* best_fit(const CacheRules& rules, const cache::Snaps
 
 void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t size,
                     const Stream& stream) {
+  const std::uint64_t rounded = state.rules.rounded(size);
+  if (!judge_own_blocks(state, device, rounded, stream)) return;
   // Where the device failed in another way than by having no memory, the ladder cannot be held to
-  // its rungs.
+  // its other rungs.
   if (any_failure_but_growth(state)) return;
   // The permitted wait ran out: what it might have freed in more time is excused.
   const std::uint32_t permitted_ms = state.rules.config().wait_ms;
   if (permitted_ms != 0 && device.ledger.elapsed_ms() >= permitted_ms) return;
-  const std::uint64_t rounded = state.rules.rounded(size);
   if (!judge_pools(state, device, rounded, stream)) return;
   const std::uint64_t releasable = releasable_bytes(state, device);
   // A planned failure looks like a full device: then every idle segment must have been given back.

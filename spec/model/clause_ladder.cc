@@ -33,6 +33,8 @@ Happened steal_in(const CacheState& state, const JudgedDevice& device, const Jud
   return is_own ? Happened::kPerhaps : Happened::kYes;
 }
 
+}  // namespace
+
 Happened retry_in(const CacheState& state, const JudgedDevice& device, const JudgedCall& call) {
   const CallLedger& ledger = device.ledger;
   if (call.fails || ledger.failed(device::CallKind::kSegmentAlloc) != 0) return Happened::kYes;
@@ -50,8 +52,6 @@ Happened retry_in(const CacheState& state, const JudgedDevice& device, const Jud
                          0;
   return has_moved ? Happened::kYes : Happened::kPerhaps;
 }
-
-}  // namespace
 
 void count_ladder(const CacheState& state, JudgedDevice& device, const JudgedCall& call,
                   bool had_view) {

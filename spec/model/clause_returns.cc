@@ -19,15 +19,6 @@ constexpr std::uint64_t kPendingAskedMax = 16;
 /// How many heaps of other streams one miss is sure to ask.
 constexpr std::ptrdiff_t kOtherHeapsAskedMax = 2;
 
-/// Can the subject know of every use and every dead stream that its work is done?
-bool is_all_knowable(const CacheState& state, const JudgedDevice& device) {
-  const WorldState& world = state.world;
-  return world.is_quiet && !world.callback_ran && !world.may_be_unrecorded &&
-         !world.has_planned_failures && !state.streams.is_capturing() &&
-         !state.streams.any_unknown() && !device.ledger.any_failure() &&
-         !any_failure_but_growth(state);
-}
-
 /// The first run of free or pending blocks in the segment that fits, in bytes; 0 if none does.
 std::uint64_t knowable_run(const CacheState& state, const cache::Snapshot& map,
                            const cache::SnapshotSegment& segment, std::uint64_t rounded) {
@@ -46,11 +37,18 @@ std::uint64_t knowable_run(const CacheState& state, const cache::Snapshot& map,
 
 }  // namespace
 
+bool is_all_knowable(const CacheState& state) {
+  const WorldState& world = state.world;
+  return world.is_quiet && !world.callback_ran && !world.may_be_unrecorded &&
+         !world.has_planned_failures && !state.streams.is_capturing() &&
+         !state.streams.any_unknown() && !any_failure_but_growth(state);
+}
+
 void judge_returns(CacheState& state, const JudgedDevice& device, std::uint64_t rounded,
                    const Stream& stream) {
   // The map of before the call: it has not been walked since.
   if (!device.map.is_fresh || device.ledger.segments_granted() == 0) return;
-  if (!is_all_knowable(state, device)) return;
+  if (!is_all_knowable(state) || device.ledger.any_failure()) return;
   const cache::Snapshot& map = device.map.view;
   const auto pending = static_cast<std::uint64_t>(std::count_if(
       map.blocks.begin(), map.blocks.end(),

@@ -1,4 +1,5 @@
-// DEV-13: which segments went back to make room. See cache_clauses.h.
+// DEV-13: what was done to make room: which segments went back, and whether the callbacks were
+// called. See cache_clauses.h.
 //
 // Of two idle segments of one heap, the one whose last block was released earlier is complete if
 // the other is: the subject may give back the other only if it knows all earlier work of that
@@ -62,6 +63,17 @@ void judge_room(CacheState& state, const JudgedDevice& device, const JudgedCall&
       return;
     }
   }
+}
+
+void judge_called_back(CacheState& state, const JudgedDevice& device, bool is_shortage) {
+  const WorldState& world = state.world;
+  if (!world.has_callback) return;
+  const bool is_due = is_shortage || device.ledger.calls(device::CallKind::kSegmentAlloc) != 0;
+  if (is_due && !world.has_called_back)
+    state.verdict.report("DEV-13", "no free-memory callback was called before ",
+                         is_shortage ? "the call failed" : "the device was asked for memory");
+  if (world.has_called_back && world.called_back_for != device.id)
+    state.verdict.report("DEV-13", "the free-memory callback was told of another device");
 }
 
 }  // namespace ashlar::spec

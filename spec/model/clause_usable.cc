@@ -83,7 +83,41 @@ void judge_size(CacheState& state, std::uint64_t usable, std::uint64_t rounded) 
     state.verdict.report("DEV-4", "a block with ", spare, " bytes to spare was not split");
 }
 
+/// The free block that the call took or cut; 0 where it is not known.
+std::uint64_t size_before(const JudgedDevice& device, const cache::SnapshotSegment& now,
+                          std::uint64_t address, bool had_view) {
+  if (device.ledger.witness().is_new(now.ordinal))
+    return now.base.value() == address ? now.size.count() : 0;
+  if (!had_view) return 0;
+  const cache::Snapshot& before = device.map.next;
+  const cache::SnapshotSegment* const was = find_segment(before.segments, address);
+  if (was == nullptr || was->ordinal != now.ordinal) return 0;
+  for (std::uint32_t i = 0; i < was->block_count; ++i) {
+    const cache::SnapshotBlock& block = before.blocks[was->block_first + i];
+    if (block.address.value() == address && block.state == BlockState::kFree)
+      return block.size.count();
+  }
+  return 0;
+}
+
 }  // namespace
+
+void judge_cut(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
+               bool had_view) {
+  const OwnedBlock* const given = device.books.find_live(call.address);
+  if (given == nullptr || !device.map.is_fresh) return;
+  const cache::SnapshotSegment* const now = find_segment(device.map.view.segments, call.address);
+  if (now == nullptr) return;  // the walk has said so
+  const std::uint64_t whole = size_before(device, *now, call.address, had_view);
+  if (whole <= given->size) return;
+  const std::uint64_t rounded = state.rules.rounded(call.requested);
+  if (given->size != rounded)
+    state.verdict.report("DEV-4", "a block was cut at ", given->size, " bytes for ", rounded);
+  if (!state.rules.is_to_split(whole - rounded, rounded)) {
+    state.verdict.report("DEV-4", "a block of ", whole, " bytes was split for ", rounded,
+                         ", though too little is left");
+  }
+}
 
 void follow_allocation(CacheState& state, JudgedDevice& device, std::uint64_t tag,
                        std::uint64_t size, const Stream& stream, std::uint64_t address) {

@@ -45,6 +45,8 @@ class DeviceWitness final : public device::ForwardingDevice {
   std::uint64_t segment_bytes() const { return segment_bytes_; }
   /// The segments given back since begin_call(), in that order.
   const std::vector<Held>& returned() const { return returned_; }
+  /// Was the segment of that ordinal granted since begin_call()?
+  bool is_new(std::uint64_t ordinal) const { return ordinal >= grants_.before_call; }
   /// Segments given back in the call that was granted them, so far.
   std::uint64_t undone() const { return grants_.undone; }
   void begin_call() {
