@@ -10,7 +10,9 @@
 #   (c) every row has a known status. A `built` row names, in its last cell, at least one test or
 #       stored case; a `part` row says what is missing. Every file, and every test, that a row names
 #       exists;
-#   (d) every label of an invariant, such as "heap(3)", that src uses has a row, and the head of the
+#   (d) docs/clauses.md has one section for each C row that is built or in part, and for no other; each
+#       says what is judged, excused and not judged;
+#   (e) every label of an invariant, such as "heap(3)", that src uses has a row, and the head of the
 #       file that owns it numbers that invariant.
 #
 # What is an id: C, D, G, H, P, R or S and a number of one or two digits (C12); or DEV-, PIN-, REC-,
@@ -34,6 +36,7 @@ set -euo pipefail
 export LC_ALL=C
 
 page=spec/contract.md
+clauses=docs/clauses.md
 rooms=(src spec props fuzz bench ci docs cmake .github)
 
 # texts ROOT: the files in which citations are looked for, one per line, relative to ROOT.
@@ -185,7 +188,30 @@ check_rows() {
     }' <(cd "$root" && find src spec props fuzz bench ci -type f; tests "$root") <(rows "$root")
 }
 
-# check_labels ROOT: (d).
+# check_clauses ROOT: (d).
+check_clauses() {
+  local root=$1
+  awk -F'|' -v page="$clauses" '
+    FILENAME == ARGV[1] { if ($1 ~ /^C[0-9]+$/ && $2 != "next") must[$1] = 1; next }
+    function end_section() {
+      if (id != "" && parts != "judged excused not-judged ")
+        print page ": " id " does not say what is judged, excused and not judged, in this order"
+    }
+    /^### / {
+      end_section()
+      split($0, word, " "); id = word[2]; parts = ""
+      if (id in seen) print page ": two sections of " id
+      seen[id] = 1
+      if (!(id in must)) print page ": a section of " id ", which is no clause that is built"
+    }
+    /^- \*\*Judged:\*\* ./ { parts = parts "judged " }
+    /^- \*\*Excused:\*\* ./ { parts = parts "excused " }
+    /^- \*\*Not judged:\*\* ./ { parts = parts "not-judged " }
+    END { end_section(); for (id in must) if (!(id in seen)) print page ": no section of " id }
+  ' <(rows "$root") "$root/$clauses"
+}
+
+# check_labels ROOT: (e).
 check_labels() {
   local root=$1 label number owner file
   declare -A owner_of=()
@@ -211,6 +237,7 @@ check_labels() {
 check() {
   local root=$1 broken cited defined count
   if [[ ! -f $root/$page ]]; then echo "no $page"; return 1; fi
+  if [[ ! -f $root/$clauses ]]; then echo "no $clauses"; return 1; fi
   defined=$(rows "$root" | cut -d'|' -f1 | sort -u)
   cited=$(citations "$root")
   broken=$(
@@ -218,6 +245,7 @@ check() {
              !($3 in known) { print $1 ":" $2 ": cites " $3 ", which is not in the contract" }' \
       <(echo "$defined") <(echo "$cited")
     check_rows "$root"
+    check_clauses "$root"
     check_labels "$root"
   )
   if [[ -z $defined || -z $cited ]]; then echo "no id was looked at"; return 1; fi
@@ -284,6 +312,9 @@ a renamed test~props/cache/checkers_test.cc~s/, C2Fires/, C2Fired/~C2 names Chec
 another's suite~spec/contract.md~/^\| C24 \|/s/Checkers\.C/Damaged.C/~C24 names Damaged.C24Fires
 a case that is gone~spec/contract.md~/^\| H40 \|/s/h40-two/h40-six/~H40 names h40-six-streams
 a checker that is gone~spec/contract.md~/^\| C15 \|/s/clause_accounted/clause_sum/~C15 names clause_sum.cc,
+a clause that is not explained~docs/clauses.md~/^### C26 /d~no section of C26
+a section of what is not built~docs/clauses.md~s/^### C23 /### C11 /~a section of C11,
+a section that excuses nothing~docs/clauses.md~/^### C28/,/^### C29/{/^- \*\*Excused/d}~C28 does not say what is judged
 a label without a row~spec/contract.md~/^\| slab\(N\)/d~no row for the label slab(
 an invariant that is not there~src/r.cc~+  ASSERT(x, "heap(9): p");~no invariant (9), which
 a variable~src/s.cc~+  int C91 = P92 + R93; f(D94);~none
