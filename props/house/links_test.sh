@@ -90,7 +90,10 @@ anchors() {
     }' "$1"
 }
 
-# normal PATH: without `.`, `x/..` and a slash at the end; fails above the root.
+# The functions below set a variable instead of printing: a process for each of thousands of
+# references would take minutes.
+
+# normal PATH: sets `normal` to PATH without `.`, `x/..` and a slash at the end; fails above the root.
 normal() {
   local part parts out=()
   local IFS=/
@@ -102,7 +105,7 @@ normal() {
       *) out+=("$part") ;;
     esac
   done
-  echo "${out[*]-}"
+  normal=${out[*]-}
 }
 
 # matches PATTERN: succeeds if a known file or folder matches the pattern.
@@ -118,49 +121,62 @@ matches() {
 # has PATH: succeeds if PATH exists; a star, or a part in capitals, matches any name.
 has() {
   local path pattern
-  path=$(normal "$1") || return 1
+  normal "$1" || return 1
+  path=$normal
   if [[ -z $path || -n ${known[$path]-} ]]; then return 0; fi
+  if [[ $path != *[A-Z*]* ]]; then return 1; fi
   # A page's name in capitals (README.md) is a name, not a placeholder.
   pattern=$(sed -E '/[A-Z]\.md$/! s#(^|/|_|\.)[A-Z][A-Z0-9]+(/|\.|_|$)#\1*\2#g' <<<"$path")
   [[ $pattern == *'*'* ]] && matches "$pattern"
 }
 
-# broken_link PAGE TARGET: prints why the link is broken, if it is.
+# broken_link PAGE TARGET: sets `why` to the reason if the link is broken.
 broken_link() {
   local file=${2%%#*} anchor='' path
   if [[ $2 == *'#'* ]]; then anchor=${2#*#}; fi
-  if [[ $file == /* ]]; then echo "is absolute"; return; fi
+  if [[ $file == /* ]]; then why="is absolute"; return; fi
   if [[ -z $file ]]; then
     path=$1
-  elif ! path=$(normal "$(dirname "$1")/$file"); then
-    echo "leads out of the tree"
+  elif ! normal "${1%"${1##*/}"}$file"; then
+    why="leads out of the tree"
     return
-  elif [[ -n $path && -z ${known[$path]-} ]]; then
-    echo "does not exist"
+  elif path=$normal && [[ -n $path && -z ${known[$path]-} ]]; then
+    why="does not exist"
     return
   fi
   if [[ -z $anchor ]]; then return; fi
   if [[ -d $root/$path ]]; then path+=/README.md; fi
   if [[ $anchor =~ ^L([0-9]+)(-L[0-9]+)?$ && -f $root/$path ]]; then
-    if (( BASH_REMATCH[1] > $(wc -l <"$root/$path") )); then echo "has no such line"; fi
+    if (( BASH_REMATCH[1] > $(wc -l <"$root/$path") )); then why="has no such line"; fi
   elif ! [[ -f $root/$path ]] || ! anchors "$root/$path" | grep -qxF -- "$anchor"; then
-    echo "has no such anchor"
+    why="has no such anchor"
   fi
 }
 
 # has_from PAGE PATH: succeeds if PATH exists relative to the root, the page's folder, or a folder
 # above that.
 has_from() {
-  local base
-  base=$(dirname "$1")
+  local base=${1%"${1##*/}"}
   while true; do
-    if has "$base/$2"; then return 0; fi
-    if [[ $base == . ]]; then return 1; fi
-    base=$(dirname "$base")
+    if has "$base$2"; then return 0; fi
+    if [[ -z $base ]]; then return 1; fi
+    base=${base%/}
+    base=${base%"${base##*/}"}
   done
 }
 
-# broken_code PAGE TEXT: prints why TEXT is a broken path; prints nothing if it is no path, or a
+# has_name NAME: succeeds if a file of some folder has that name, in which a star stands for anything.
+has_name() {
+  local one
+  if [[ $1 != *'*'* ]]; then [[ -n ${named[$1]-} ]]; return; fi
+  for one in "${!named[@]}"; do
+    # shellcheck disable=SC2053
+    if [[ $one == $1 ]]; then return 0; fi
+  done
+  return 1
+}
+
+# broken_code PAGE TEXT: sets `why` to the reason if TEXT is a broken path; not if it is no path, or a
 # sound one.
 broken_code() {
   local page=$1 text=$2 word
@@ -168,22 +184,24 @@ broken_code() {
     for word in $text; do
       if [[ $word == */* && $word =~ ^[A-Za-z0-9_.*/-]+$ && -n ${known[${word%%/*}]-} &&
             $word != build/* ]] && ! has "$word"; then
-        echo "($word) does not exist"
+        why+="${why:+, }($word) does not exist"
       fi
     done
     return
   fi
-  text=$(sed -E 's/^<(ashlar\/[^>]*)>$/src\/\1/; s/^"(.*)"$/\1/; s/^\.\///; s/:[0-9]+$//' \
-    <<<"$text")
+  if [[ $text =~ ^\<(ashlar/[^\>]*)\>$ ]]; then text=src/${BASH_REMATCH[1]}; fi
+  if [[ $text =~ ^\"(.*)\"$ ]]; then text=${BASH_REMATCH[1]}; fi
+  text=${text#./}
+  if [[ $text =~ ^(.*):[0-9]+$ ]]; then text=${BASH_REMATCH[1]}; fi
   if ! [[ $text =~ ^[A-Za-z0-9_.*/-]+$ ]]; then return; fi
   if [[ $text == [/-]* || $text == .[a-z]* ]]; then return; fi
   if [[ $text != */* ]]; then
     if [[ $text =~ ^[A-Za-z0-9_*-]+\.(h|cc|md|sh|ops|cmake|dfy)$ ]] && ! has_from "$page" "$text" &&
-       ! grep -qE "(^|/)$(sed 's/\./\\./g; s/\*/[^\/]*/g' <<<"$text")$" <<<"$all"; then
-      echo "does not exist in any folder"
+       ! has_name "$text"; then
+      why="does not exist in any folder"
     fi
   elif [[ $text =~ \.(h|cc|md|sh|ops|cmake|dfy)$ ]] || has_from "$page" "${text%%/*}"; then
-    if ! has_from "$page" "$text"; then echo "does not exist"; fi
+    if ! has_from "$page" "$text"; then why="does not exist"; fi
   fi
 }
 
@@ -191,26 +209,27 @@ check() {
   root=$1
   local where kind target why page broken=0 count=0 file
   local -a pages
-  unset known
-  declare -gA known=()
+  unset known named
+  declare -gA known=() named=()
   all=$(files "$root")
   mapfile -t pages < <(grep '\.md$' <<<"$all")
   if (( ${#pages[@]} == 0 )); then echo "$root: no page was looked at"; return 1; fi
   while IFS= read -r file; do
     known[$file]=1
+    named[${file##*/}]=1
     while [[ $file == */* ]]; do file=${file%/*}; known[$file]=1; done
   done <<<"$all"
   while IFS='|' read -r where kind target; do
-    page=${where%:*}
+    page=${where%:*} why=''
     if [[ $kind == link ]]; then
       if [[ $target =~ ^[a-z][a-z0-9+.-]*: ]]; then continue; fi
-      why=$(broken_link "$page" "$target")
+      broken_link "$page" "$target"
     else
-      why=$(broken_code "$page" "$target")
+      broken_code "$page" "$target"
     fi
     count=$((count + 1))
     if [[ -n $why ]]; then
-      echo "$where: $target ${why//$'\n'/, }"
+      echo "$where: $target $why"
       broken=$((broken + 1))
     fi
   done < <(references "$root" "${pages[@]}")
