@@ -125,6 +125,26 @@ TEST(CheckersOfEffort, C12FiresOnAFreeBlockOfTheStreamsOwnWhateverTheDeviceFails
             "C12");
 }
 
+/// Says nothing of a wait that ran out.
+struct HidesTheEndOfItsWait : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
+    const Result<Address> got = inner_->allocate(size, stream, account);
+    account->wait_ran_out = false;
+    return got;
+  }
+};
+TEST(CheckersOfEffort, C12FiresWhereAWaitRanOutAndTheErrorDoesNotSaySo) {
+  std::string ops = "conf wait_ms:3\ndevice d0 64MiB\nstream s1 d0\nalloc p1 40MiB s0\n";
+  for (int i = 0; i < 20; ++i) ops += "kernel s1 p1 rw\n";
+  ops += "free-on p1 s1\nalloc p2 50MiB s0\n";
+  spec::CacheLockstep::Options slow = broken<HidesTheEndOfItsWait>();
+  slow.machine.entries_per_ms = 1;
+  EXPECT_EQ(failing_clause(slow, ops), "C12");
+  slow.factory = caching_allocator_factory();
+  EXPECT_EQ(failing_clause(slow, ops), "");
+}
+
 /// Takes memory in a call that fails, and keeps it as idle memory of its own.
 struct KeepsWhatItWasGranted : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;

@@ -71,9 +71,10 @@ void judge_account(CacheState& state, const JudgedDevice& device, std::uint64_t 
 void judge_largest_free(CacheState& state, const JudgedDevice& device, const Stream& stream,
                         Bytes got);
 /// C12: nothing that the call was allowed to reach would have served it. The map is the one after
-/// the call; blocks that a permitted wait would have completed count as free.
+/// the call; blocks that a permitted wait would have completed count as free, unless the wait ran out
+/// and the account says so.
 void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t size,
-                    const Stream& stream);
+                    const Stream& stream, bool says_wait_ran_out);
 
 /// DEV-13: to make room no segment went back while a smaller one of that heap, idle and complete,
 /// would have done. Judged where the maps before and after the call are at hand.

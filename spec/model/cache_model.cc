@@ -251,7 +251,7 @@ void CacheModel::judge_served(JudgedDevice& device, std::uint64_t tag, std::uint
   judge_bounded(state_, device, rounded, is_hit);
   if (!is_hit && call.allocates) judge_questions(state_, device, call);
   if (got.code() == Code::kOutOfMemory) {
-    judge_complete(state_, device, size, stream);
+    judge_complete(state_, device, size, stream, account.wait_ran_out);
     judge_account(state_, device, size, stream, account);
     if (!state_.streams.is_capturing() && !any_failure_but_growth(state_))
       device.marked_in_walk = schedule_.walks();

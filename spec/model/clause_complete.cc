@@ -133,15 +133,16 @@ const cache::SnapshotBlock* best_fit(const CacheRules& rules, const cache::Snaps
 }
 
 void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t size,
-                    const Stream& stream) {
+                    const Stream& stream, bool says_wait_ran_out) {
   const std::uint64_t rounded = state.rules.rounded(size);
   if (!judge_own_blocks(state, device, rounded, stream)) return;
   // Where the device failed in another way than by having no memory, the ladder cannot be held to
   // its other rungs.
   if (any_failure_but_growth(state)) return;
-  // The permitted wait ran out: what it might have freed in more time is excused.
+  // The permitted wait ran out, and the error says so: what it might have freed in more time is
+  // excused.
   const std::uint32_t permitted_ms = state.rules.config().wait_ms;
-  if (permitted_ms != 0 && device.ledger.elapsed_ms() >= permitted_ms) return;
+  if (permitted_ms != 0 && says_wait_ran_out && device.ledger.elapsed_ms() >= permitted_ms) return;
   if (!judge_pools(state, device, rounded, stream)) return;
   const std::uint64_t releasable = releasable_bytes(state, device);
   // A planned failure looks like a full device: then every idle segment must have been given back.
