@@ -50,7 +50,7 @@ TEST(Slab, GrowsByDoublingReadiesAFewRecordsAndKeepsWhatTheyHold) {
       EXPECT_FALSE(slab.has_unused());
       EXPECT_EQ(slab.must_grow(), touched == capacity);
       EXPECT_FALSE(slab.is_nearly_full()) << "it is small";
-      std::uint64_t steps = 0;
+      [[maybe_unused]] std::uint64_t steps = 0;  // counted only with assertions
       if (touched == capacity) {
         const std::uint64_t kept = capacity == 1 ? 0 : touched;
         steps += lines(kept, sizeof(Item)) + lines(kept, sizeof(Plain)) + lines(kept, 1);
