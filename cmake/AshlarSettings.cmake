@@ -34,7 +34,9 @@ if(ASHLAR_SANITIZE MATCHES "fuzzer-no-link")
   set(ASHLAR_FUZZ_TRACE_ALL -fsanitize-coverage=inline-8bit-counters,pc-table,trace-cmp,indirect-calls)
 endif()
 if(ASHLAR_COVERAGE)
-  target_compile_options(ashlar_settings INTERFACE -fprofile-instr-generate -fcoverage-mapping)
+  # Atomic counters: llvm-cov subtracts them from each other, so a count that two threads lost hides a side that was taken.
+  target_compile_options(ashlar_settings INTERFACE
+    -fprofile-instr-generate -fprofile-update=atomic -fcoverage-mapping -fcoverage-mcdc)
   target_link_options(ashlar_settings INTERFACE -fprofile-instr-generate)
 endif()
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <ashlar/cache/caching_allocator_impl.h>
+#include <ashlar/cache/snapshot_copy.h>
 
 namespace ashlar::inline v0::cache {
 
@@ -51,6 +52,19 @@ struct CachePeer {
     return due > uses.hits_ ? due - uses.hits_ : 0;
   }
   static std::uint64_t poll_delay(const PendingUses& uses) { return uses.poll_again_.delay_; }
+  /// One slice of a copy, and what PoolCopy::run() does before it. True if it was the last.
+  static bool copy_slice(PoolCopy& copy, const StreamHeap& heap) {
+    copy.reserve_slice();
+    const Guard guard(heap.lock);
+    return slice_of(copy);
+  }
+  static unsigned& setbacks(PoolCopy& copy) { return copy.setbacks_; }
+  static bool is_in_segment(const PoolCopy& copy) { return copy.is_in_segment_; }
+
+ private:
+  static bool slice_of(PoolCopy& copy) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
+    return copy.copy_slice();
+  }
 };
 
 }  // namespace ashlar::inline v0::cache

@@ -70,6 +70,52 @@ TEST(BlockPoolDamage, AStateThatNoBlockHasIsInvariant1) {
   }
 }
 
+TEST(BlockPoolDamage, SegmentsThatShareTheirBlocksEndTheWalk) {
+  BlockPool pool{512_B};
+  const SegmentIndex segment = pool.add_segment(kBase, 64_KiB, 0, 0);
+  for (unsigned i = 0; i < 5; ++i) {
+    const BlockIndex block = pool.best_fit(512_B, Bytes::max());
+    pool.take(block, 512_B, true, 512_B, 0);
+  }
+  const SegmentRecord shared = PartPeer::segment(pool, segment);
+  for (unsigned i = 1; i <= 4; ++i) {
+    const SegmentIndex other = pool.add_segment(kBase + 1_MiB * i, 64_KiB, 0, 0);
+    SegmentRecord& record = PartPeer::segment(pool, other);
+    record.base = shared.base;
+    record.size = shared.size;
+    record.first = shared.first;
+  }
+  ASSERT_GT(5u * 6u, PartPeer::records(pool).touched()) << "the walk meets more than there are";
+  expect_broken(pool, "block(1) C3: a list of blocks is broken");
+}
+
+TEST(BlockPoolDamage, ASegmentOffTheGranuleIsInvariant5) {
+  BlockPool pool{512_B};
+  const SegmentIndex segment = pool.add_segment(kBase, 64_KiB, 0, 0);
+  SegmentRecord& record = PartPeer::segment(pool, segment);
+  record.base += 8;
+  PartPeer::records(pool).set_address(record.first, record.base);
+  expect_broken(pool, "block(5)");
+}
+
+TEST(BlockPoolDamage, BlocksInClassesThatNoSearchLooksIntoAreReported) {
+  unsigned wide = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    DamagedWorld world(seed);
+    FreeIndex& index = PartPeer::index(world.pool());
+    if (PartPeer::move(index) != 2) continue;  // on the way back from the wide classes
+    wide += !PartPeer::wide_classes(index)->is_empty();
+    PartPeer::settle(index);
+    expect_broken(world.pool(), "block(3) C5: a block is in classes that are not searched");
+  }
+  EXPECT_GT(wide, 0u);
+  BlockPool pool{512_B};
+  pool.add_segment(kBase, 64_KiB, 0, 0);
+  ASSERT_EQ(PartPeer::wide_classes(PartPeer::index(pool)), nullptr);
+  PartPeer::move_to_wide(PartPeer::index(pool));
+  expect_broken(pool, "block(3) C5: a block is in classes that are not searched");
+}
+
 TEST(BlockPoolDamage, ANumberThatIsTheFirstBehindTheRecordsIsReported) {
   BlockPool pool{512_B};
   const SegmentIndex segment = pool.add_segment(kBase, 1_MiB, 0, 0);

@@ -129,6 +129,7 @@ TEST_F(CachingAllocatorTest, MisuseIsATypedErrorAndChangesNothing) {
 TEST_F(CachingAllocatorTest, MemoryUsedOnAnotherStreamComesBackAfterItsEvent) {
   const Address a = alloc(4_KiB);
   EXPECT_TRUE(allocator_->record_use(a, other_).is_ok());
+  EXPECT_EQ(allocator_->info(a).value().stream.id, stream_.id) << "a user is no owner";
   EXPECT_TRUE(allocator_->free(a).is_ok());
   EXPECT_EQ(allocator_->free(a).code(), Code::kDoubleFree);
   EXPECT_EQ(stats().active[0].current, 1u);

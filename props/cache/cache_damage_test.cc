@@ -3,7 +3,10 @@
 // allocator is sound.
 //
 // Not proved: that there is no other invariant. The pool's own: block_pool_validate_test.cc.
+#include <vector>
+
 #include "props/adapters/cache_peer.h"
+#include "props/block/pool_peer.h"
 #include "props/cache/liveness_fixture.h"
 
 namespace ashlar::cache {
@@ -52,6 +55,10 @@ class CacheDamageTest : public LivenessTest {
     return *record_of(in.view(in.first_segment()));
   }
 
+  static block::BlockPool& pool_of(StreamHeap& heap, PoolId id) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
+    return heap.pool(id);
+  }
+
   Stream other_;
   Address live_;
 };
@@ -78,6 +85,10 @@ TEST_F(CacheDamageTest, EveryFieldOfASegmentsRecordIsHeldAgainstItsPool) {
   small.heap = cache().heaps().find(other_.id);
   EXPECT_EQ(found(), wrong);
   small.heap = &heap();
+  PageMap& pages = CachePeer::shared(*allocator_).pages;
+  pages.erase(small);
+  EXPECT_EQ(found(), "supply(1): the page map does not lead to a segment");
+  pages.insert(small);
   EXPECT_EQ(found(), "");
 }
 
@@ -146,6 +157,32 @@ TEST_F(CacheDamageTest, TheUsesOfABlockAreHeldAgainstTheQueues) {
   }
   const Damage<UseNode*> damage(head->next, nullptr);
   EXPECT_EQ(found(), "heap(4): the uses that wait are not those of the pending blocks");
+}
+
+TEST_F(CacheDamageTest, APendingBlockWaitsForAUse) {
+  const UseNode* const head = CachePeer::first_queue(CachePeer::uses(heap()));
+  ASSERT_NE(head, nullptr);
+  block::BlockPool& in = pool_of(heap(), head->pool);
+  const std::uint64_t word = in.user(head->block);
+  in.set_user(head->block, 0);
+  EXPECT_EQ(found(), "heap(4): a pending block waits for no use");
+  in.set_user(head->block, word);
+  EXPECT_EQ(found(), "");
+}
+
+TEST_F(CacheDamageTest, AHeapsPoolIsWalkedToo) {
+  block::PoolCounts& counts = block::PoolPeer::counts(pool_of(heap(), PoolId::kLarge));
+  const Damage damage(counts.requested_bytes, counts.requested_bytes + 1_B);
+  EXPECT_EQ(found(), "block(6) C14: a counter differs from the recount");
+}
+
+TEST_F(CacheDamageTest, ThereIsASpareNodeForEveryLiveBlock) {
+  UseNodes& nodes = CachePeer::uses(heap()).nodes();
+  std::vector<UseNode*> taken;
+  while (nodes.spare_count() > 0) taken.push_back(nodes.take());
+  EXPECT_EQ(found(), "heap(3): fewer spare nodes than live blocks");
+  for (UseNode* const node : taken) nodes.give(node);
+  EXPECT_EQ(found(), "");
 }
 
 TEST_F(CacheDamageTest, TheCountsOfNodesAreHeldAgainstTheLists) {

@@ -4,6 +4,7 @@
 // allocator obeys them.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 
 #include <ashlar/cache/config.h>
@@ -207,8 +208,11 @@ TEST(ConfigTest, AVeryLongValueIsShownShort) {
 
 TEST(ConfigTest, FieldsSetByProgramAreCheckedToo) {
   cache::Config config;
-  config.memory_fraction = -1;
-  EXPECT_EQ(cache::check_config(config).code(), Code::kInvalidArgument);
+  for (const double fraction : {-1.0, 0.0, 1.0000001, std::nan("")}) {
+    config.memory_fraction = fraction;
+    EXPECT_STREQ(cache::check_config(config).why(),
+                 "per_process_memory_fraction: must be in (0, 1]");
+  }
   config = cache::Config{};
   config.roundup_divisions[3] = 6;
   EXPECT_STREQ(cache::check_config(config).why(),

@@ -15,6 +15,8 @@
 #include <ashlar/device/forwarding_device.h>
 #include <ashlar/device/host_device.h>
 
+#include "props/cache/forked_child.h"
+
 namespace ashlar {
 namespace {
 
@@ -146,6 +148,7 @@ TEST_F(CacheMisuseTest, StreamsAndCapturesOutOfTurnAreTypedErrors) {
   EXPECT_TRUE(allocator_->begin_capture(stream_).is_ok());
   EXPECT_EQ(allocator_->begin_capture(stream_).code(), Code::kBusy);
   EXPECT_EQ(allocator_->trim(kDevice).code(), Code::kBusy);
+  EXPECT_EQ(allocator_->retire_stream(stream_).code(), Code::kBusy);
   const Stream other = device_.create_stream().value();
   EXPECT_TRUE(allocator_->begin_capture(other).is_ok());
   EXPECT_TRUE(allocator_->end_capture(stream_).is_ok());
@@ -156,6 +159,13 @@ TEST_F(CacheMisuseTest, StreamsAndCapturesOutOfTurnAreTypedErrors) {
   EXPECT_EQ(allocator_->retire_stream(stream_).code(), Code::kInvalidHandle);
   EXPECT_EQ(allocator_->begin_capture(stream_).code(), Code::kInvalidHandle);
   EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+}
+
+TEST_F(CacheMisuseTest, AFreeOfNothingIsRightWhateverStreamItNames) {
+  EXPECT_TRUE(allocator_->free(Address{}).is_ok());
+  EXPECT_TRUE(allocator_->free(Address{}, stream_).is_ok());
+  EXPECT_TRUE(allocator_->free(Address{}, Stream{}).is_ok());
+  EXPECT_EQ(allocator_->stats(kDevice).value().streams, 0u) << "no stream is made known by it";
 }
 
 TEST_F(CacheMisuseTest, AFractionIsOverZeroAndAtMostOneAndIsKept) {
@@ -265,7 +275,7 @@ TEST_F(CacheMisuseTest, AForkedChildGetsTypedErrorsAndItsFreesDoNothing) {
     all &= allocator_->snapshot(kDevice, &snapshot).code() == Code::kForked;
     // makes no device call, and does not hang on a lock that another thread held
     allocator_.reset();
-    _exit(all ? 0 : 1);  // without the parent's exit handlers: they are not the child's to run
+    props::end_child(all ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);

@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "props/cache/forked_child.h"
 #include "props/cache/liveness_fixture.h"
 
 namespace ashlar {
@@ -286,7 +287,7 @@ TEST_F(SynchronizerTest, AForkedChildEndsThoughTheThreadIsTheParents) {
   if (child == 0) {
     alarm(20);  // a child that waits for the thread is ended, and seen below
     allocator_.reset();
-    _exit(0);
+    props::end_child(0);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);

@@ -36,6 +36,7 @@ class PoolCopy {
   Status run() ASHLAR_EXCLUDES(heap_.lock);
 
  private:
+  friend struct CachePeer;
   /// Makes room for a slice, so that nothing grows under the lock.
   void reserve_slice();
   /// False if there is more to copy.

@@ -1,0 +1,170 @@
+// A call in whose middle another one comes, or the device is lost: what was found before may be gone,
+// and what is new is not missed.
+//
+// Imitates: a free, an allocation or a walk at a chosen device call of another thread's trim, reclaim
+// or growth; a driver that answers that the device is gone where it is asked for memory.
+// Does not prove: anything about other points; cache_threads_test.cc runs threads.
+#include "props/cache/crossing_fixture.h"
+
+namespace ashlar {
+namespace {
+
+class CacheCrossingTest : public CrossingTest {};
+
+TEST_F(CacheCrossingTest, AUseThatAnotherThreadTookAfterTheSearchBeganIsLookedForOnceMore) {
+  make(60_MiB, "wait_ms:0");
+  const Stream user = stream();
+  const Address block = allocate(40_MiB, own_);
+  std::atomic<bool> is_recording{false};
+  std::atomic<bool> may_end{false};
+  // The first segment is asked for by the miss itself, the second by its reclaim.
+  unsigned asked = 0;
+  const std::thread::id caller = std::this_thread::get_id();
+  device_->in_call = [&, caller](CallKind kind) {
+    if (std::this_thread::get_id() != caller) {
+      is_recording = is_recording || kind == CallKind::kEventRecord;
+      while (is_recording && !may_end) std::this_thread::yield();
+    } else if (kind == CallKind::kSegmentAlloc && ++asked == 2) {
+      on_another_thread([&] { EXPECT_TRUE(allocator_->free(block, user).is_ok()); });
+      while (!is_recording) std::this_thread::yield();
+    }
+  };
+  cache::OutOfMemory account;
+  EXPECT_EQ(allocator_->allocate(50_MiB, own_, &account).code(), Code::kOutOfMemory);
+  EXPECT_TRUE(account.wait_ran_out) << "a use was in the other thread's hands";
+  EXPECT_EQ(asked, 3u) << "one search more, though no wait is permitted";
+  may_end = true;
+  join();
+  static_cast<void>(gpu_->drain_all());
+  EXPECT_NE(allocate(50_MiB, own_), Address{});
+}
+
+TEST_F(CacheCrossingTest, ASweepEndsThoughUsesComeAsFastAsTheyAreFinished) {
+  make(Bytes{0});
+  const Stream user = stream();
+  const Address first = allocate(512_B, own_);
+  const Address second = allocate(512_B, own_);
+  EXPECT_TRUE(allocator_->free(first, user).is_ok());
+  static_cast<void>(gpu_->drain_all());
+  const std::uint64_t before = device_->calls(CallKind::kEventQuery);
+  run_in({CallKind::kEventQuery}, [&] {
+    EXPECT_TRUE(allocator_->free(second, user).is_ok());
+    static_cast<void>(gpu_->drain_all());
+  });
+  EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+  device_->in_call = nullptr;
+  EXPECT_GT(device_->calls(CallKind::kEventQuery), before);
+  EXPECT_EQ(allocator_->validate(), nullptr);
+  EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+  EXPECT_EQ(allocator_->stats(kDevice).value().reserved_bytes[0].current, 0u);
+}
+
+TEST_F(CacheCrossingTest, AWalkInTheMiddleOfAGrowthSaysThatItHasNotEnded) {
+  make(Bytes{0});
+  const Stream later = stream();
+  EXPECT_NE(allocate(512_B, own_), Address{});
+  std::string found;
+  run_in({CallKind::kSegmentAlloc}, [&] {
+    const char* const broken = allocator_->validate();
+    found = broken == nullptr ? "" : broken;
+  });
+  EXPECT_NE(allocate(40_MiB, later), Address{});
+  EXPECT_EQ(found, "supply: a growth has not ended");
+  EXPECT_EQ(allocator_->validate(), nullptr);
+}
+
+TEST_F(CacheCrossingTest, ASegmentThatIsTakenWhileATrimLetsOthersInStaysWithItsNewOwner) {
+  make(Bytes{0});
+  std::vector<Address> blocks;
+  for (unsigned i = 0; i < 3; ++i) blocks.push_back(allocate(40_MiB, own_));
+  for (const Address block : blocks) EXPECT_TRUE(allocator_->free(block).is_ok());
+  static_cast<void>(gpu_->drain_all());
+  std::vector<Address> taken;
+  std::mutex lock;
+  const auto take = [&] {
+    const Address got = allocate(40_MiB, own_);
+    const std::lock_guard guard(lock);
+    taken.push_back(got);
+  };
+  run_in({CallKind::kSegmentFree}, [&] {
+    // It waits for the trim's lock, and takes all that is idle when it has it.
+    on_another_thread([&] {
+      const cache::ReclaimGuard turn(cache().reclaimer().lock());
+      take();
+      take();
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  });
+  EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+  join();
+  ASSERT_EQ(taken.size(), 2u);
+  for (const Address block : taken) EXPECT_TRUE(allocator_->info(block).is_ok()) << "C1";
+  EXPECT_EQ(device_->calls(CallKind::kSegmentFree), 1u);
+  EXPECT_EQ(allocator_->validate(), nullptr);
+}
+
+/// Answers that the device is gone, in place of one call.
+class LosingDevice final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  bool is_full = false;
+  bool loses_at_free = false;
+  bool loses_at_wait = false;
+
+  Result<Address> segment_alloc(Bytes size) noexcept override {
+    if (is_full) return Status{Code::kOutOfMemory, "planted"};
+    return ForwardingDevice::segment_alloc(size);
+  }
+  Status segment_free(Address base) noexcept override {
+    if (loses_at_free) return {Code::kDeviceLost, "planted"};
+    return ForwardingDevice::segment_free(base);
+  }
+  Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept override {
+    if (loses_at_wait) return {Code::kDeviceLost, "planted"};
+    return ForwardingDevice::event_synchronize(event, timeout_ms);
+  }
+};
+
+class LosingDeviceTest : public ::testing::Test {
+ protected:
+  LosingDeviceTest() {
+    spec::SimGpuOptions options;
+    options.capacities = {Bytes{0}};
+    gpu_ = std::make_unique<spec::SimGpu>(options);
+    device_ = std::make_unique<LosingDevice>(gpu_->device(0));
+    device::Device* devices[] = {device_.get()};
+    allocator_ = make_allocator(devices, "wait_ms:forever");
+    own_ = gpu_->create_stream(kDevice).value();
+    block_ = allocator_->allocate(20_MiB, own_).value_or(Address{});
+  }
+  std::unique_ptr<spec::SimGpu> gpu_;
+  std::unique_ptr<LosingDevice> device_;
+  std::unique_ptr<cache::CachingAllocator> allocator_;
+  Stream own_;
+  Address block_;
+};
+
+TEST_F(LosingDeviceTest, AReclaimThatLearnsOfTheLossWhereItGivesBackReturnsIt) {
+  EXPECT_TRUE(allocator_->free(block_).is_ok());
+  static_cast<void>(gpu_->drain_all());
+  device_->is_full = device_->loses_at_free = true;
+  EXPECT_EQ(allocator_->allocate(40_MiB, own_).code(), Code::kDeviceLost) << "C26";
+}
+
+TEST_F(LosingDeviceTest, AReclaimThatLearnsOfTheLossWhereItWaitsReturnsIt) {
+  const Stream user = gpu_->create_stream(kDevice).value();
+  EXPECT_TRUE(gpu_->host_function(user, gpu_->new_flag()).is_ok());
+  EXPECT_TRUE(allocator_->free(block_, user).is_ok());
+  device_->is_full = device_->loses_at_wait = true;
+  EXPECT_EQ(allocator_->allocate(40_MiB, own_).code(), Code::kDeviceLost) << "C26";
+}
+
+TEST_F(LosingDeviceTest, ATrimThatLearnsOfTheLossWhereItGivesBackReturnsIt) {
+  EXPECT_TRUE(allocator_->free(block_).is_ok());
+  static_cast<void>(gpu_->drain_all());
+  device_->loses_at_free = true;
+  EXPECT_EQ(allocator_->trim(kDevice).code(), Code::kDeviceLost) << "C26";
+}
+
+}  // namespace
+}  // namespace ashlar
