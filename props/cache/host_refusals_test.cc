@@ -57,7 +57,7 @@ class RefusingDevice final : public device::ForwardingDevice {
 /// until empty_host().
 class World {
  public:
-  explicit World(unsigned live, Bytes limit = Bytes::max()) {
+  explicit World(unsigned live) {
     host = {};
     device::Device* devices[] = {&device_};
     cache::Config config;
@@ -65,7 +65,6 @@ class World {
     allocator_ = cache::CachingAllocator::create(devices, config).value();
     own = inner_.create_stream().value();
     other = inner_.create_stream().value();
-    EXPECT_TRUE(allocator_->set_memory_limit(kDevice, limit).is_ok());
     for (unsigned i = 0; i < live; ++i) held.push_back(allocate(512_B, own).value());
   }
   ~World() {
@@ -133,7 +132,7 @@ TEST(HostRefusalsTest, AUseByAKnownStreamIsNotedOrRefused) {
   for (unsigned live = 1; live <= kLiveMax; ++live) {
     SCOPED_TRACE(live);
     World world(live);
-    EXPECT_TRUE(world.allocator().free(world.allocate(512_B, world.other).value()).is_ok());
+    EXPECT_TRUE(world.allocator().free(world.allocate(40_MiB, world.other).value()).is_ok());
     World::empty_host();
     const Status noted = world.allocator().record_use(world.held.front(), world.other);
     EXPECT_EQ(world.allocator().validate(), nullptr);
@@ -171,17 +170,23 @@ TEST(HostRefusalsTest, ANewSegmentGoesBackWhereTheLastSpareNodeIsTakenMeanwhile)
 
 TEST(HostRefusalsTest, AReclaimThatFindsABlockButNoRecordSaysThatItIsTheHost) {
   unsigned refused = 0;
-  for (unsigned live = 1; live <= kLiveMax; ++live) {
+  for (unsigned live = 1; live <= kLiveMax / 2; ++live) {
     SCOPED_TRACE(live);
-    World world(live, 22_MiB);
+    World world(0);
+    // A segment and a record of the large pool each.
+    for (unsigned i = 0; i < live; ++i)
+      world.held.push_back(world.allocate(12_MiB, world.own).value());
     const Address used = world.allocate(20_MiB, world.own).value();
+    const Bytes reserved{world.allocator().stats(kDevice).value().reserved_bytes[0].current};
+    EXPECT_TRUE(world.allocator().set_memory_limit(kDevice, reserved).is_ok());
     world.device().is_busy = true;
     EXPECT_TRUE(world.allocator().free(used, world.other).is_ok());
-    // The small segment is full but for what the reclaim finds: its wait ends the use of a block.
+    // The wait ends the use; what is found then has to be split.
     world.device().in_wait = [] { World::empty_host(); };
-    refused += world.is_refused(world.allocate(5_MiB, world.own), 5_MiB, world.own);
+    refused += world.is_refused(world.allocate(12_MiB, world.own), 12_MiB, world.own);
   }
   EXPECT_GT(refused, 0u);
+  EXPECT_LT(refused, kLiveMax / 2);
 }
 
 }  // namespace
