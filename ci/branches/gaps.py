@@ -4,7 +4,7 @@
                        EXPORT.json is what `llvm-cov export` writes, with its functions; ROOM is a folder of sources. Prints one
                        line a gap, `file:line: function: condition: what is missing`; writes the figures to FIGURES.json. Exit 1
                        when a gap is not listed, or a listed one is covered or gone; 2 when a line of a list is malformed.
-  gaps.py --self-test  judges a small export with one gap of every sort
+  gaps.py --self-test  judges a small export with one gap of every sort; exit 77 (skipped) where llvm-cxxfilt-19 is missing
 
 Two sorts of gap:
 - a side of a branch, "never true" or "never false". A case of a switch is a branch that is true when it is taken;
@@ -18,7 +18,8 @@ found within one instantiation; its copies in several programs count together, a
 What clang finds constant (a condition in `if constexpr`, sizeof(T) == 4 of one T) is no branch. clang 19 measures no pairs in
 a decision with a call whose argument is a decision again; such a decision is an error, so that none comes unnoticed.
 
-A line of a list is `key TAB reason`. The key is file|function|condition|what is missing|n, where n counts the same words within the
+A line of a list is `key TAB reason`. A reason that begins with "not reached yet:" says which test is missing; such a gap counts as
+`not_yet`, and not as unreachable. The key is file|function|condition|what is missing|n, where n counts the same words within the
 function, from 0. It has no line numbers, so that a list survives moved lines.
 """
 import argparse
@@ -28,6 +29,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,6 +37,7 @@ import tempfile
 FIELDS = 5  # of a key
 # Sorts of regions, as in LLVM's CounterMappingRegion::RegionKind.
 EXPANSION = 1
+NOT_YET = "not reached yet:"
 MCDC_BRANCH = 6  # a branch that is a condition of a measured decision
 SIDES = ("never true", "never false")
 NO_PAIR = "no pair"
@@ -214,7 +217,7 @@ def with_keys(gaps):
 
 
 def reasons_of(folder):
-    """Key -> where it is listed. Ends the program when a line is malformed."""
+    """Key -> (where it is listed, is unreachable). Ends the program when a line is malformed."""
     found = {}
     for name in sorted(os.listdir(folder)):
         if not name.endswith(".tsv"):
@@ -229,9 +232,9 @@ def reasons_of(folder):
                     print(f"{where}: a key (file|function|condition|what is missing|n), a tab and a reason are needed", file=sys.stderr)
                     sys.exit(2)
                 if key in found:
-                    print(f"{where}: listed before, at {found[key]}", file=sys.stderr)
+                    print(f"{where}: listed before, at {found[key][0]}", file=sys.stderr)
                     sys.exit(2)
-                found[key] = where
+                found[key] = where, not reason.startswith(NOT_YET)
     return found
 
 
@@ -251,17 +254,20 @@ def judge(coverage, sources, reasons, out):
             print(f"{place[0]}:{place[1]}: {function}: {condition}: {what}   {key}", file=out)
     gone = sorted(reasons.keys() - gaps.keys())
     for key in gone:
-        print(f"{reasons[key]}: listed, but reached or no longer there: {key}", file=out)
+        print(f"{reasons[key][0]}: listed, but reached or no longer there: {key}", file=out)
     for place in sorted(coverage.unclear):
         print(f"{place[0]}:{place[1]}: which conditions are constant is not known: {sources.text(place)}", file=out)
     without_record = coverage.conditions_without_record(sources)
     for place in without_record:
         print(f"{place[0]}:{place[1]}: clang measures no pairs in this decision: {sources.text(place)}", file=out)
-    sides = sum(what in SIDES for *_, what in listed.values())
-    # A condition that lacks a side is excused by the side's line.
-    excused = len({place for place, *_ in listed.values() if coverage.pairs.get(place) is False})
+    unreachable = {key: gap for key, gap in listed.items() if reasons[key][1]}
+    sides = sum(what in SIDES for *_, what in unreachable.values())
+    # A condition that lacks a side is excused by the side's line; by both lines, if it lacks both.
+    excused = {place for place, *_ in unreachable.values() if coverage.pairs.get(place) is False}
+    excused -= {gap[0] for key, gap in gaps.items() if key not in unreachable}
     return {**coverage.counts(),
-            "unreachable": {"sides": sides, "conditions": excused, "listed": len(listed), "not_listed": len(gaps) - len(listed),
+            "unreachable": {"sides": sides, "conditions": len(excused), "listed": len(unreachable),
+                            "not_yet": len(listed) - len(unreachable), "not_listed": len(gaps) - len(listed),
                             "gone": len(gone), "not_measured": len(coverage.unclear) + len(without_record)}}
 
 
@@ -295,6 +301,9 @@ def self_test_export(root, more=()):
 
 
 def self_test():
+    if shutil.which("llvm-cxxfilt-19") is None:
+        print("gaps.py: skipped, no llvm-cxxfilt-19")
+        sys.exit(77)
     with tempfile.TemporaryDirectory() as root:
         os.makedirs(f"{root}/room")
         os.makedirs(f"{root}/lists")
@@ -327,6 +336,11 @@ def self_test():
         fields, printed = outcome(rows)
         expect(is_good(fields) and not printed, f"a complete list is refused: {fields}\n{printed}")
         expect(fields["unreachable"]["sides"] == 2 and fields["unreachable"]["conditions"] == 1, f"{fields}")
+        fields, printed = outcome([*rows[:2], *(f"{gap}\tnot reached yet: a test of it" for gap in gaps[1:])])
+        counts = fields["unreachable"]
+        expect(is_good(fields) and counts["not_yet"] == 2 and counts["listed"] == 1 and counts["sides"] == 0, f"{fields}")
+        fields, printed = outcome([rows[0], f"{gaps[0]}\tnot reached yet: a test of it", *rows[2:]])
+        expect(fields["unreachable"]["conditions"] == 0, f"what is not reached yet is excused: {fields}")
         fields, printed = outcome(rows[:-1])
         expect(not is_good(fields) and gaps[-1] in printed, "a gap that is not listed passes")
         for stale in ("room/f.cc|f|a == 7|never false|0", "room/f.cc|f|a == 7|never true|1", "room/g.cc|g|x|no pair|0"):
