@@ -16,7 +16,8 @@ A template, or a function in a header, is compiled many times. A side counts as 
 found within one instantiation; its copies in several programs count together, as llvm-profdata merges them.
 
 What clang finds constant (a condition in `if constexpr`, sizeof(T) == 4 of one T) is no branch. clang 19 measures no pairs in
-a decision with a call whose argument is a decision again; such a decision is an error, so that none comes unnoticed.
+a decision with a call whose argument is a decision again; such a decision is an error, so that none comes unnoticed. Nor does it in
+the condition of a ?: whose value is a class; the conditions of such a decision are gaps until a bool has its value.
 
 A line of a list is `key TAB reason`. A reason that begins with "not reached yet:" says which test is missing; such a gap counts as
 `not_yet`, and not as unreachable. The key is file|function|condition|what is missing|n, where n counts the same words within the

@@ -26,6 +26,8 @@ struct CachePeer {
   static unsigned pooled_events(const EventPool& events) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     return events.count_;
   }
+  /// How many threads wait for the lock.
+  static unsigned waiting(const ReclaimLock& lock) { return lock.waiting_.load(); }
   /// The first queue; QueueLinks::next leads to the others.
   static UseNode* first_queue(PendingUses& uses) { return uses.queues().first_; }
   static std::uint64_t& queue_count(PendingUses& uses) { return uses.queues().count_; }

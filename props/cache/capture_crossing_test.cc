@@ -49,7 +49,7 @@ TEST_F(CaptureCrossingTest, ATrimThatRecordsTheEventOfAnEarlierUseEndsBehindIt) 
   const Address block = allocate(512_B, own_);
   gpu_->fail(CallKind::kEventRecord, 1, spec::FailMode::kOnce);
   EXPECT_TRUE(allocator_->free(block, stream()).is_ok());
-  run_in({CallKind::kEventRecord, CallKind::kEventRecord}, [this] { announce(); });
+  run_in({CallKind::kEventRecord}, [this] { announce(); });
   expect_busy_trim();
   end_capture();
   EXPECT_EQ(reserved_after_trim(), 0u);
@@ -75,8 +75,8 @@ TEST_F(CaptureCrossingTest, ATrimThatWaitsForItsTurnGetsAnAnswerWhenItComes) {
   make_heaps(kHeaps, false);
   run_in({CallKind::kEventRecord}, [this] {
     on_another_thread([this] { expect_busy_trim(); });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    announce();
+    wait_for_waiters(1);
+    announce(2);
   });
   expect_busy_trim();
   end_capture();
@@ -98,7 +98,7 @@ TEST_F(CaptureCrossingTest, ATrimThatDestroysEventsStopsAndTheNodesStay) {
 }
 
 TEST_F(CaptureCrossingTest, AReclaimThatSweepsEndsBehindTheSweep) {
-  make(2_MiB, "wait_ms:forever");
+  make(kHeapSegment, "wait_ms:forever");
   make_heaps(1, true);
   cache::OutOfMemory account;
   run_in({CallKind::kSegmentAlloc, CallKind::kEventQuery}, [this] { announce(); });
@@ -106,6 +106,29 @@ TEST_F(CaptureCrossingTest, AReclaimThatSweepsEndsBehindTheSweep) {
   EXPECT_TRUE(account.capturing);
   EXPECT_EQ(device_->calls(CallKind::kSegmentFree), 0u) << "C9";
   end_capture();
+}
+
+TEST_F(CaptureCrossingTest, AReclaimThatWaitsForItsTurnEndsWhenItComes) {
+  make(500_MiB, "wait_ms:forever");
+  make_heaps(kHeaps, false);
+  std::uint64_t given_back = 0;
+  run_in({CallKind::kEventRecord}, [&] {
+    const std::uint64_t asked = device_->calls(CallKind::kSegmentAlloc);
+    on_another_thread([&] {
+      cache::OutOfMemory account;
+      EXPECT_EQ(allocator_->allocate(50_MiB, own_, &account).code(), Code::kOutOfMemory);
+      EXPECT_TRUE(account.capturing);
+      given_back = device_->calls(CallKind::kSegmentFree);
+    });
+    while (device_->calls(CallKind::kSegmentAlloc) == asked) std::this_thread::yield();
+    wait_for_waiters(1);
+    announce(2);
+  });
+  expect_busy_trim();
+  end_capture();
+  EXPECT_EQ(given_back, 0u) << "C9";
+  static_cast<void>(gpu_->drain_all());
+  EXPECT_NE(allocate(50_MiB, own_), Address{});
 }
 
 TEST_F(CaptureCrossingTest, AReclaimThatTheDriverRefusesGivesNothingBackAndDoesNotWait) {
@@ -132,7 +155,8 @@ TEST_F(CaptureCrossingTest, AnAnnouncementWaitsForAFreeThatRecordsAnEvent) {
   const Stream user = stream();
   bool was_announced = true;
   run_in({CallKind::kEventRecord}, [&] {
-    announce();
+    begin_announcement();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
     was_announced = is_announced_;
   });
   EXPECT_TRUE(allocator_->free(block, user).is_ok());
@@ -144,7 +168,8 @@ TEST_F(CaptureCrossingTest, AnAnnouncementWaitsForAGrowth) {
   make(Bytes{0});
   bool was_announced = true;
   run_in({CallKind::kSegmentAlloc}, [&] {
-    announce();
+    begin_announcement();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
     was_announced = is_announced_;
   });
   EXPECT_NE(allocate(40_MiB, own_), Address{});

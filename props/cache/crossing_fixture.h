@@ -55,6 +55,7 @@ class CrossingTest : public ::testing::Test {
     own_ = stream();
     captured_ = stream();
   }
+  static constexpr Bytes kHeapSegment = 12_MiB;  ///< that no other request shares
   Stream stream() { return gpu_->create_stream(kDevice).value(); }
   Stream stuck_stream() {
     const Stream stuck = stream();
@@ -64,12 +65,13 @@ class CrossingTest : public ::testing::Test {
   Address allocate(Bytes size, const Stream& on) {
     return allocator_->allocate(size, on).value_or(Address{});
   }
-  /// So many streams, each with an idle block of its own that is not known complete.
+  /// So many streams, each with an idle segment of its own that is not known complete.
   void make_heaps(unsigned count, bool is_stuck) {
-    for (unsigned i = 0; i < count; ++i) {
-      const Stream each = is_stuck ? stuck_stream() : stream();
-      EXPECT_TRUE(allocator_->free(allocate(512_B, each)).is_ok());
-    }
+    std::vector<Address> blocks;
+    for (unsigned i = 0; i < count; ++i)
+      blocks.push_back(allocate(kHeapSegment, is_stuck ? stuck_stream() : stream()));
+    // Behind all misses, which look for memory on other streams and mark those.
+    for (const Address block : blocks) EXPECT_TRUE(allocator_->free(block).is_ok());
   }
   cache::SharedState& shared() { return cache::CachePeer::shared(*allocator_); }
   cache::DeviceCache& cache() { return cache::CachePeer::device(*allocator_, 0); }
@@ -90,15 +92,25 @@ class CrossingTest : public ::testing::Test {
   void on_another_thread(F&& call) {
     threads_.emplace_back(std::forward<F>(call));
   }
-  /// Another thread announces a capture. Returns when all know of it, and that thread has waited for
-  /// longer than a holder keeps a lock from those that wait.
-  void announce() {
+  /// Until so many threads wait for the reclaim lock, which the caller holds, and have done so for
+  /// longer than a holder keeps it from them.
+  void wait_for_waiters(unsigned count) {
+    const cache::ReclaimLock& lock = cache().reclaimer().lock();
+    while (cache::CachePeer::waiting(lock) < count) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  void begin_announcement() {
     on_another_thread([this] {
       EXPECT_TRUE(allocator_->begin_capture(captured_).is_ok());
       is_announced_ = true;
     });
     while (!shared().is_capturing()) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  /// Another thread announces a capture. Returns when all know of it, and that thread waits for the
+  /// reclaim lock, as the last of `waiters`.
+  void announce(unsigned waiters = 1) {
+    begin_announcement();
+    wait_for_waiters(waiters);
   }
   void join() {
     for (std::thread& thread : threads_) thread.join();

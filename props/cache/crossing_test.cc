@@ -94,7 +94,7 @@ TEST_F(CacheCrossingTest, ASegmentThatIsTakenWhileATrimLetsOthersInStaysWithItsN
       take();
       take();
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    wait_for_waiters(1);
   });
   EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
   join();

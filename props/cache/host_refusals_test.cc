@@ -15,6 +15,7 @@
 #include <ashlar/device/forwarding_device.h>
 #include <ashlar/device/host_device.h>
 
+#include "props/adapters/cache_peer.h"
 #include "props/host_memory/refusing_host.h"
 
 namespace ashlar {
@@ -166,6 +167,29 @@ TEST(HostRefusalsTest, ANewSegmentGoesBackWhereTheLastSpareNodeIsTakenMeanwhile)
     world.held.insert(world.held.end(), meanwhile.begin(), meanwhile.end());
   }
   EXPECT_GT(refused, 0u);
+}
+
+TEST(HostRefusalsTest, ANewSegmentGoesBackWhicheverOfItsRecordsIsRefused) {
+  unsigned refused = 0;
+  for (unsigned nth = 1; nth <= 12; ++nth) {
+    SCOPED_TRACE(nth);
+    World world(1);
+    world.held.push_back(world.allocate(40_MiB, world.own).value());  // the pool has records
+    cache::StreamHeap& heap =
+        *cache::CachePeer::device(world.allocator(), 0).heaps().find(world.own.id);
+    cache::UseNodes& nodes = cache::CachePeer::uses(heap).nodes();
+    // As other threads on the same stream could, which take a node for each use.
+    std::vector<cache::UseNode*> taken;
+    world.device().in_segment_alloc = [&] {
+      while (nodes.spare_count() > world.held.size()) taken.push_back(nodes.take());
+      host.fail_at = host.allocations + nth;
+    };
+    const Result<Address> got = world.allocate(40_MiB, world.own);
+    for (cache::UseNode* const node : taken) nodes.give(node);
+    refused += world.is_refused(got, 40_MiB, world.own);
+  }
+  EXPECT_GT(refused, 0u);
+  EXPECT_LT(refused, 12u) << "there are more records than were refused";
 }
 
 TEST(HostRefusalsTest, AReclaimThatFindsABlockButNoRecordSaysThatItIsTheHost) {

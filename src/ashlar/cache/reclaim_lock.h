@@ -56,6 +56,7 @@ class ReclaimLock {
   }
 
  private:
+  friend struct CachePeer;
   using Clock = std::chrono::steady_clock;
   /// A hand-over costs two changes of threads, on a busy machine much more than most steps.
   static constexpr auto kHoldMin = std::chrono::milliseconds(2);
