@@ -112,7 +112,7 @@ TEST(BlockPoolDamage, BlocksInClassesThatNoSearchLooksIntoAreReported) {
   BlockPool pool{512_B};
   pool.add_segment(kBase, 64_KiB, 0, 0);
   ASSERT_EQ(PartPeer::wide_classes(PartPeer::index(pool)), nullptr);
-  PartPeer::move_to_wide(PartPeer::index(pool));
+  PartPeer::settle(PartPeer::index(pool), false);
   expect_broken(pool, "block(3) C5: a block is in classes that are not searched");
 }
 

@@ -131,8 +131,9 @@ struct PoolPeer {
   static constexpr std::uint32_t kBranch = Trees::kBranch;
 
   /// Pretends that the index has settled, or that its records move to the wide classes.
-  static void settle(FreeIndex& index) { index.set_move(FreeIndex::Move::kSettled); }
-  static void move_to_wide(FreeIndex& index) { index.set_move(FreeIndex::Move::kToWide); }
+  static void settle(FreeIndex& index, bool is_settled = true) {
+    index.set_move(is_settled ? FreeIndex::Move::kSettled : FreeIndex::Move::kToWide);
+  }
 };
 
 }  // namespace ashlar::inline v0::block

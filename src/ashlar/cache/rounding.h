@@ -46,8 +46,7 @@ inline std::optional<Bytes> segment_size(const Config& config, Bytes size) {
   if (pool_of(config, size) == PoolId::kSmall) return config.small_segment;
   if (size < config.large_request_min) return config.large_segment;
   const std::optional<Bytes> rounded = checked_round_up(size, config.segment_round);
-  const bool is_over =
-      rounded && *rounded >= config.max_split_size && size < config.max_split_size;
+  const bool is_over = rounded && *rounded >= config.max_split_size && size < config.max_split_size;
   return is_over ? size : rounded;
 }
 
