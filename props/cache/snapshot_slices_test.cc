@@ -17,6 +17,8 @@ namespace ashlar::cache {
 namespace {
 
 constexpr unsigned kPerSlice = 128;
+/// Builds that walk the whole pool at each change run a part of the worlds, and expect no sums of them.
+constexpr bool kIsWalked = ASHLAR_VALIDATION != 0;
 
 /// Gives a test a private member: the names in an explicit instantiation are not access checked.
 template <class Tag, typename Tag::type Member>
@@ -280,7 +282,8 @@ class Churn {
 
 TEST(SnapshotSlicesTest, EverySliceCopiesWhatAPlainCopyDoesWhateverChangesBetweenTwo) {
   unsigned merges = 0, restarts = 0, gone = 0, setbacks = 0, most_slices = 0;
-  for (std::uint64_t seed = 1; seed <= 150 && !testing::Test::HasFatalFailure(); ++seed) {
+  for (std::uint64_t seed = 1;
+       seed <= (kIsWalked ? 10u : 150u) && !testing::Test::HasFatalFailure(); ++seed) {
     SCOPED_TRACE(seed);
     Churn churn(seed);
     const PoolId id = seed % 10 == 0 ? PoolId::kLarge : PoolId::kSmall;
@@ -301,6 +304,7 @@ TEST(SnapshotSlicesTest, EverySliceCopiesWhatAPlainCopyDoesWhateverChangesBetwee
     merges += plain.merges, restarts += plain.restarts, gone += plain.gone;
     setbacks += plain.setbacks;
   }
+  if (kIsWalked) return;
   EXPECT_GT(merges, 1000u);
   EXPECT_GT(restarts, 20u);
   EXPECT_GT(gone, 20u);
@@ -334,6 +338,7 @@ TEST(SnapshotSlicesTest, ACopyGoesBackToABlockThatIsStillThereHoweverManyHaveMer
   std::set<unsigned> setbacks;
   for (const unsigned slices : {1u, 2u, 3u, 6u, 11u}) {
     for (const std::size_t from : {0u, 1u, 2u, 100u, 500u}) {
+      if (kIsWalked && from != 2) continue;
       for (const std::size_t to : {3u, 128u, 129u, 130u, 256u, 629u, 1499u, 1500u}) {
         SCOPED_TRACE(testing::Message() << slices << " slices, " << from << " to " << to);
         for (const bool is_upward : {true, false})
@@ -342,6 +347,7 @@ TEST(SnapshotSlicesTest, ACopyGoesBackToABlockThatIsStillThereHoweverManyHaveMer
       }
     }
   }
+  if (kIsWalked) return;
   EXPECT_GT(*setbacks.rbegin(), 8u);
   EXPECT_GT(setbacks.size(), 5u);
 }
