@@ -29,6 +29,7 @@ class EpochMarks {
 
   unsigned count() const noexcept { return count_; }
   bool is_empty() const noexcept { return count_ == 0; }
+  bool is_full() const noexcept { return count_ == kMarksMax; }
   const EpochMark& oldest() const noexcept { return marks_[0]; }
   const EpochMark& newest() const noexcept { return marks_[count_ - 1]; }
   const EpochMark& operator[](unsigned i) const noexcept { return marks_[i]; }
@@ -44,7 +45,7 @@ class EpochMarks {
   /// Where the next mark's event is recorded, before push().
   EventSlot& next_slot() noexcept { return marks_[kMarksMax].slot; }
   /// The event in next_slot() is a mark from now on. If the row is full, its newest gives way: the
-  /// new one covers the same work.
+  /// new one covers the same work, but is done later. So ask a full row first (Epochs::mark).
   void push(EventPool& events, std::uint64_t covers, std::uint64_t sequence) noexcept {
     EpochMark& mark = marks_[kMarksMax];
     mark.covers = covers;

@@ -26,6 +26,9 @@ void Epochs::mark(StreamHeap& heap) noexcept {
     heap.marks.set_unmarked({});
     complete(heap, unmarked.covers);
   }
+  // The newest mark of a full row gives way. If it is done, that must be noticed before: a call that
+  // may not wait would otherwise fail beside memory whose work an earlier call has marked (C12).
+  if (heap.marks.is_full()) query(heap);
   std::uint64_t covers = 0;
   {
     const Guard guard(heap.lock);
