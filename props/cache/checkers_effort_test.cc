@@ -13,9 +13,6 @@ namespace {
 using cache::OutOfMemory;
 using device::CallKind;
 
-struct Sound : ForwardingSubject {
-  using ForwardingSubject::ForwardingSubject;
-};
 struct ClaimsDefaults : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   cache::Config config() const override { return {}; }

@@ -31,8 +31,9 @@ class EventPool {
       : driver_(driver), waiters_(waiters) {}
 
   /// Makes sure that the slot holds an event of this device: its own, a pooled one, else a new one.
-  /// On failure the slot is as before; kBusy if it holds another device's event, for which there is
-  /// no room in the pool and which somebody may be waiting for.
+  /// On failure the slot keeps its event, or is empty if that was another device's and had been given
+  /// up; kBusy if it holds another device's event, for which there is no room in the pool and which
+  /// somebody may be waiting for.
   Status fill(EventSlot& slot) noexcept {
     if (slot.pool == this) return Status::ok();
     if (slot.pool != nullptr) {
