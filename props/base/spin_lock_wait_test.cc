@@ -73,7 +73,8 @@ TEST(SpinLockWait, LettingOthersInTakesTheTimeThatAWaitingThreadNeeds) {
   }
   // The lock's line moves from one processor to another in some tens of nanoseconds at least.
   EXPECT_GE(give_way, std::chrono::nanoseconds(100));
-  // Half of it: the two leasts may still come from different paces. Without giving way it is far less.
+  // Half of it: the two minima may still come from different paces. Without give_way() it is a
+  // small part of that.
   EXPECT_GE(let_in, give_way / 2);
 }
 #endif

@@ -19,6 +19,15 @@ using std::chrono::milliseconds;
 
 void pass(std::chrono::nanoseconds time) { std::this_thread::sleep_for(time); }
 
+/// Takes a free lock by try_lock() or by lock().
+void take(ReclaimLock& lock, bool is_tried) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
+  if (is_tried) {
+    ASSERT_TRUE(lock.try_lock());
+  } else {
+    lock.lock();
+  }
+}
+
 TEST(ReclaimLockTest, NothingIsLetGoWhileNobodyWaits) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
   ReclaimLock lock;
   lock.lock();
@@ -43,11 +52,7 @@ ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     ReclaimLock lock;
     std::atomic<unsigned> had{0};
     std::atomic<bool> comes{false};
-    if (is_tried) {
-      ASSERT_TRUE(lock.try_lock());
-    } else {
-      lock.lock();
-    }
+    ASSERT_NO_FATAL_FAILURE(take(lock, is_tried));
     std::thread waits([&]() ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
       comes = true;
       const ReclaimGuard guard(lock);
@@ -110,11 +115,7 @@ ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     lock.unlock();
     pass(milliseconds(3));
     const auto begin = Clock::now();
-    if (is_tried) {
-      ASSERT_TRUE(lock.try_lock());
-    } else {
-      lock.lock();
-    }
+    ASSERT_NO_FATAL_FAILURE(take(lock, is_tried));
     may_come = true;
     while (!comes) std::this_thread::yield();
     pass(std::chrono::microseconds(200));
