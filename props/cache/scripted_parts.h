@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ class ScriptedDevice final : public device::ForwardingDevice {
   std::function<Status(EventHandle)> on_destroy;
   std::function<Status(StreamHandle)> on_record;
   std::function<Result<Stream>(StreamHandle)> on_identify;
+  std::function<Status(EventHandle, std::uint32_t timeout_ms)> on_wait;
+  std::function<Status(std::uint32_t timeout_ms)> on_synchronize;  ///< with a time limit
+  std::optional<std::uint64_t> clock_ns;  ///< in place of the simulated device's clock
 
   Result<EventHandle> event_create() noexcept override {
     const Status planted = on_create ? on_create() : Status::ok();
@@ -48,7 +52,21 @@ class ScriptedDevice final : public device::ForwardingDevice {
   Result<Stream> identify(StreamHandle handle) noexcept override {
     return on_identify ? on_identify(handle) : ForwardingDevice::identify(handle);
   }
-  void clear() { on_create = {}, on_query = {}, on_destroy = {}, on_record = {}, on_identify = {}; }
+  Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept override {
+    const Status planted = on_wait ? on_wait(event, timeout_ms) : Status::ok();
+    return planted.is_ok() ? ForwardingDevice::event_synchronize(event, timeout_ms) : planted;
+  }
+  Status synchronize_for(std::uint32_t timeout_ms) noexcept override {
+    const Status planted = on_synchronize ? on_synchronize(timeout_ms) : Status::ok();
+    return planted.is_ok() ? ForwardingDevice::synchronize_for(timeout_ms) : planted;
+  }
+  std::uint64_t now_ns() const noexcept override {
+    return clock_ns ? *clock_ns : ForwardingDevice::now_ns();
+  }
+  void clear() {
+    on_create = {}, on_query = {}, on_destroy = {}, on_record = {}, on_identify = {};
+    on_wait = {}, on_synchronize = {}, clock_ns = {};
+  }
 };
 
 class ScriptedParts {
