@@ -2,10 +2,10 @@
 // bug, and the real allocator passes the same ops.
 //
 // Imitated: an allocator that cuts blocks it should leave whole, forgets the callbacks, gives up
-// without a reclaim where it may not wait, asks about everything again and again, keeps what a failed
-// call was granted, answers with another device's error.
+// without a reclaim where it may not wait, asks about everything again and again, keeps what a
+// failed call was granted, answers with another device's error.
 // Not proved: that no other bug slips through.
-#include "props/cache/planted_run.h"
+#include "props/cache/planted_subjects.h"
 
 namespace ashlar::props {
 namespace {
@@ -13,10 +13,6 @@ namespace {
 using cache::OutOfMemory;
 using device::CallKind;
 
-struct ClaimsDefaults : ForwardingSubject {
-  using ForwardingSubject::ForwardingSubject;
-  cache::Config config() const override { return {}; }
-};
 TEST(CheckersOfEffort, Dev4FiresOnABlockThatIsCutThoughItHadToStayWhole) {
   // 1 MiB or less that is left of a segment stays with the block; the other policy cuts at 512 KiB.
   EXPECT_EQ(dense_clause<ClaimsDefaults>("alloc p0 32768000 s0\n", "small_request_kb:512"),
@@ -48,52 +44,26 @@ TEST(CheckersOfEffort, Dev13FiresWhereNoCallbackIsCalledOrForAnotherDevice) {
   EXPECT_EQ(clause<NeverCallsBack>(in_a_capture), "DEV-13");
 }
 
-/// No event is ever done for it: so the allocator over it never knows that memory may go back, or to
-/// another stream.
-class DeafDevice final : public device::ForwardingDevice {
- public:
-  using ForwardingDevice::ForwardingDevice;
-  Status event_query(EventHandle event) noexcept override {
-    static_cast<void>(ForwardingDevice::event_query(event));
-    return {Code::kNotReady, "planted"};
-  }
-};
-struct NeverKnowsDone : ForwardingSubject {
-  NeverKnowsDone(std::shared_ptr<spec::CacheSubject> inner,
-                 std::span<device::Device* const> devices)
-      : ForwardingSubject(std::move(inner), devices) {
-    std::vector<device::Device*> deaf;
-    for (device::Device* device : devices) {
-      deaf_.push_back(std::make_unique<DeafDevice>(*device));
-      deaf.push_back(deaf_.back().get());
-    }
-    inner_ = caching_allocator_factory()(deaf, "wait_ms:0").value();
-  }
-  ~NeverKnowsDone() override { inner_.reset(); }
-  std::vector<std::unique_ptr<DeafDevice>> deaf_;
-};
 TEST(CheckersOfEffort, C12FiresWithoutAPermittedWaitOnWhatEarlierCallsHaveMarked) {
   // The first call that is refused marks the stream; by the second its work is done, and known so.
   const std::string idle =
       "conf wait_ms:0\ndevice d0 40MiB\nalloc p0 30MiB s0\nfree p0\nalloc p1 40MiB s0\ndrain d0\n";
-  EXPECT_EQ(dense_clause<NeverKnowsDone>(idle + "alloc p2 40MiB s0\n"), "C12");
+  EXPECT_EQ(dense_clause<NeverKnowsDone<kMayNotWait>>(idle + "alloc p2 40MiB s0\n"), "C12");
   const std::string of_another =
       "conf wait_ms:0\ndevice d0 40MiB\nstream s1 d0\nalloc p0 30MiB s1\nfree p0\n"
       "alloc p1 40MiB s0\ndrain d0\n";
-  EXPECT_EQ(dense_clause<NeverKnowsDone>(of_another + "alloc p2 30MiB s0\n"), "C12");
+  EXPECT_EQ(dense_clause<NeverKnowsDone<kMayNotWait>>(of_another + "alloc p2 30MiB s0\n"), "C12");
   // A use whose event was recorded at the free needs no earlier call.
   const std::string used =
       "conf wait_ms:0\ndevice d0 30MiB\nstream s1 d0\nalloc p0 30MiB s0\nuse p0 s1\nfree p0\n"
       "drain d0\n";
-  EXPECT_EQ(dense_clause<NeverKnowsDone>(used + "alloc p2 30MiB s0\n"), "C12");
+  EXPECT_EQ(dense_clause<NeverKnowsDone<kMayNotWait>>(used + "alloc p2 30MiB s0\n"), "C12");
 }
 
 /// Runs out of memory though the stream's own heap has a fit, and tells of a failed question.
-struct GivesUpAtAnyFailure : ForwardingSubject {
-  using ForwardingSubject::ForwardingSubject;
-  std::uint64_t ooms = 0;
+struct GivesUpAtAnyFailure : RunsOutOfMemory {
+  using RunsOutOfMemory::RunsOutOfMemory;
   EventHandle event;
-  std::vector<std::function<void(const OutOfMemory&)>> observers;
   Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
     if (size.count() != 777) {
       event = device_for(CallKind::kEventCreate).event_create().value();
@@ -101,19 +71,7 @@ struct GivesUpAtAnyFailure : ForwardingSubject {
     }
     static_cast<void>(device_for(CallKind::kEventQuery).event_query(event));
     account->rounded = 1024_B;
-    ++ooms;
-    for (const auto& observer : observers) observer(*account);
-    return Status{Code::kOutOfMemory, "planted"};
-  }
-  void add_out_of_memory_observer(std::function<void(const OutOfMemory&)> observer) override {
-    observers.push_back(observer);
-    inner_->add_out_of_memory_observer(std::move(observer));
-  }
-  Status stats(DeviceId device, cache::DeviceStats* out) override {
-    const Status got = ForwardingSubject::stats(device, out);
-    out->ooms += ooms;
-    out->alloc_retries += ooms;
-    return got;
+    return run_out(*account);
   }
 };
 TEST(CheckersOfEffort, C12FiresOnAFreeBlockOfTheStreamsOwnWhateverTheDeviceFails) {
@@ -122,24 +80,9 @@ TEST(CheckersOfEffort, C12FiresOnAFreeBlockOfTheStreamsOwnWhateverTheDeviceFails
             "C12");
 }
 
-/// Says nothing of a wait that ran out.
-struct HidesTheEndOfItsWait : ForwardingSubject {
-  using ForwardingSubject::ForwardingSubject;
-  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
-    const Result<Address> got = inner_->allocate(size, stream, account);
-    account->wait_ran_out = false;
-    return got;
-  }
-};
+void hide_the_end_of_the_wait(OutOfMemory* account) { account->wait_ran_out = false; }
 TEST(CheckersOfEffort, C12FiresWhereAWaitRanOutAndTheErrorDoesNotSaySo) {
-  std::string ops = "conf wait_ms:3\ndevice d0 64MiB\nstream s1 d0\nalloc p1 40MiB s0\n";
-  for (int i = 0; i < 20; ++i) ops += "kernel s1 p1 rw\n";
-  ops += "free-on p1 s1\nalloc p2 50MiB s0\n";
-  spec::CacheLockstep::Options slow = broken<HidesTheEndOfItsWait>();
-  slow.machine.entries_per_ms = 1;
-  EXPECT_EQ(failing_clause(slow, ops), "C12");
-  slow.factory = caching_allocator_factory();
-  EXPECT_EQ(failing_clause(slow, ops), "");
+  EXPECT_EQ(clause_of_a_long_wait<ChangesTheAccount<hide_the_end_of_the_wait>>(), "C12");
 }
 
 /// Takes memory in a call that fails, and keeps it as idle memory of its own.
@@ -157,27 +100,20 @@ TEST(CheckersOfEffort, C13FiresOnASegmentThatAFailedCallKeeps) {
             "C13");
 }
 
-/// Makes so many device calls of a kind in each free and each use.
+/// Makes so many device calls of a kind in each free.
 template <CallKind kKind, unsigned kCalls>
-struct TalksAtAFree : ForwardingSubject {
-  using ForwardingSubject::ForwardingSubject;
-  void talk() {
-    for (unsigned i = 0; i < kCalls; ++i) {
-      if (kKind == CallKind::kSynchronize) static_cast<void>(device_for(kKind).synchronize_for(1));
-      else static_cast<void>(device_for(kKind).memory_info());
-    }
-  }
+struct TalksAtAFree : TalksToTheDevice {
+  using TalksToTheDevice::TalksToTheDevice;
   Status free(Address address) override {
     const Status got = inner_->free(address);
-    talk();
+    talk(kKind, kCalls);
     return got;
   }
 };
-struct TalksAtAUse : ForwardingSubject {
-  using ForwardingSubject::ForwardingSubject;
+struct TalksAtAUse : TalksToTheDevice {
+  using TalksToTheDevice::TalksToTheDevice;
   Status record_use(Address address, const Stream& stream) override {
-    for (unsigned i = 0; i < 300; ++i)
-      static_cast<void>(device_for(CallKind::kMemoryInfo).memory_info());
+    talk(CallKind::kMemoryInfo, 300);
     return inner_->record_use(address, stream);
   }
 };
@@ -189,20 +125,10 @@ TEST(CheckersOfEffort, C17FiresOnAFreeOrAUseThatAsksTheDeviceTooMuchOrWaits) {
   EXPECT_EQ(clause<TalksAtAUse>(ops + "use p0 s1\n"), "C17");
 }
 
-/// Asks about one event so many times in each allocation that is no hit.
-struct AsksAtAMiss : ForwardingSubject {
-  using ForwardingSubject::ForwardingSubject;
-  EventHandle event;
-  Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) override {
-    if (size == 512_B) event = device_for(CallKind::kEventCreate).event_create().value();
-    else
-      for (unsigned i = 0; i < 300; ++i)
-        static_cast<void>(device_for(CallKind::kEventQuery).event_query(event));
-    return inner_->allocate(size, stream, account);
-  }
-};
 TEST(CheckersOfEffort, C17FiresOnAMissThatAsksAboutTooManyEvents) {
-  EXPECT_EQ(clause<AsksAtAMiss>("alloc p0 512 s0\nalloc p1 4MiB s0\n"), "C17");
+  EXPECT_EQ((clause<TalksOnEveryAllocation<CallKind::kEventQuery, 300>>(
+                "alloc p0 512 s0\nalloc p1 4MiB s0\n")),
+            "C17");
 }
 
 /// Answers for the first device with what the second one said.

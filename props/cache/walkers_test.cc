@@ -2,8 +2,8 @@
 // and the same bounds after every op.
 //
 // Imitated: every sort of sequence that the judge meets (random ones of every shape, the stored
-// ones, walks at every call and sparse walks); broken subjects are compared in checkers_test.cc.
-// Not proved: that the plain walker is right; it is short, and checkers_test.cc sees it fire.
+// ones, walks at every call and sparse walks); broken subjects are compared in checkers_*_test.cc.
+// Not proved: that the plain walker is right; it is short, and checkers_*_test.cc see it fire.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -308,7 +308,7 @@ a definition twice~spec/contract.md~s/^\| C31 \|/| C30 |/~defined twice: C30
 an unknown status~spec/contract.md~/^\| C21 \|/s/ next / soon /~C21 has the status 'soon'
 a part without a lack~spec/contract.md~/^\| C23 \|/s/ part: [^|]*/ part /~C23 has the status 'part'
 built without a test~spec/contract.md~/^\| C22 \|/s/ next / built /~C22 is built, and names no test
-a renamed test~props/cache/checkers_test.cc~s/, C2Fires/, C2Fired/~C2 names Checkers.C2FiresWhen
+a renamed test~props/cache/checkers_map_test.cc~s/, C2Fires/, C2Fired/~C2 names Checkers.C2FiresWhen
 another's suite~spec/contract.md~/^\| C24 \|/s/Checkers\.C/Damaged.C/~C24 names Damaged.C24Fires
 a case that is gone~spec/contract.md~/^\| H40 \|/s/h40-two/h40-six/~H40 names h40-six-streams
 a checker that is gone~spec/contract.md~/^\| C15 \|/s/clause_accounted/clause_sum/~C15 names clause_sum.cc,
