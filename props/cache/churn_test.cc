@@ -37,7 +37,20 @@ TEST(Churn, TheBooksStayBoundedWhereStreamsComeAndGo) {
   EXPECT_GE(worlds, 200u);
 }
 
-TEST(Churn, AndOverThousandsOfRounds) {
+/// So few rounds that nothing is said of growth (C29).
+constexpr std::uint32_t kFewRounds = 20;
+static_assert(kFewRounds < spec::kRoundsMin);
+
+TEST(Churn, WorldsWhoseBooksMayGrowKeepEveryOtherClause) {
+  for (std::uint64_t seed = 0; seed < 2560; ++seed) {
+    const ChurnShape shape = churn_shape_from(seed);
+    if (is_known_bounded(shape)) continue;
+    ASSERT_EQ(judge_rounds(churning_round(shape, seed), kFewRounds, long_run_options()), "")
+        << "seed " << seed;
+  }
+}
+
+TEST(Churn, TheBooksStayBoundedOverHundredsOfRounds) {
   for (const std::uint64_t seed : {0u, 4u}) {
     const spec::OpFile round = churning_round(churn_shape_from(seed), seed + 1280);
     EXPECT_EQ(judge_rounds(round, rounds_or(600), long_run_options()), "") << "seed " << seed;

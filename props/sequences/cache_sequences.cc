@@ -41,6 +41,7 @@ class Writer {
     }
     for (std::uint32_t s = 1; s < shape_.streams; ++s)
       put(slot::kStreamCreate, {s, random_.below(shape_.devices)});
+    if (shape_.has_threads) put_threads();
     for (std::uint32_t i = 0; i < shape_.ops; ++i) put_any();
     if ((shape_.has_failures || shape_.has_ends) && random_.one_in(3)) put(slot::kEndNow, {});
     return std::move(file_);
@@ -52,6 +53,13 @@ class Writer {
     op.slot = s;
     op.arg = arg;
     file_.ops.push_back(std::move(op));
+  }
+  /// The default streams of two threads, of which the second acts.
+  void put_threads() {
+    for (std::uint64_t thread = 1; thread <= 2; ++thread) {
+      put(slot::kThread, {thread});
+      put(slot::kThreadStream, {shape_.streams++, device()});
+    }
   }
   std::uint64_t stream() { return random_.below(shape_.streams); }
   std::uint64_t device() { return random_.below(shape_.devices); }
@@ -152,6 +160,7 @@ class Writer {
   }
 
   void put_any() {
+    if (shape_.has_threads && random_.one_in(20)) return put(slot::kThread, {1 + random_.below(2)});
     const std::uint64_t r = random_.below(100);
     if (live_.empty() || (r < 40 && live_.size() < shape_.live_max)) return put_alloc();
     if (r < 72) return put_free();
@@ -183,6 +192,7 @@ SequenceShape shape_from(std::uint64_t bits) {
   shape.has_conf = (bits & 64) != 0;
   shape.devices = (bits & 128) != 0 ? 2 : 1;
   shape.has_ends = (bits & 256) != 0;
+  shape.has_threads = (bits & 512) != 0;
   return shape;
 }
 

@@ -26,14 +26,16 @@ struct ChurnShape {
 };
 /// A shape from the bits of a number: 0 to 255 give every combination of the above.
 ChurnShape churn_shape_from(std::uint64_t bits);
-/// Do the books stay bounded in such worlds? A stream destroyed without notice is noticed only when
-/// its handle is used again, and a capture that never ends keeps everything unknown.
+/// Do the books stay bounded in such worlds? Not where streams are destroyed without notice, which is
+/// noticed only when a handle is used again; nor where a capture never ends, which keeps everything
+/// unknown; nor where uses have no event: a miss asks the device whether all is done, and in these
+/// worlds other work keeps it busy at every miss.
 inline bool is_known_bounded(const ChurnShape& shape) {
-  return !shape.has_destroys && !shape.has_captures;
+  return !shape.has_destroys && !shape.has_captures && !shape.has_thread_streams;
 }
 
 /// Has a step in such worlds to settle? Not where a block of a large segment serves no smaller
-/// request, nor where uses without an event are few: they wait until there are many.
+/// request, nor where uses have no event: a few of them wait until there are many.
 inline bool has_to_settle(const ChurnShape& shape) {
   return !shape.has_split_limit && !shape.has_thread_streams;
 }

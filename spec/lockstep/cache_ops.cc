@@ -15,6 +15,7 @@ using Pointer = CacheWorld::Pointer;
 /// Addresses that no device gives out: free-foreign frees near one of them.
 constexpr std::uint64_t kForeign[3] = {8, std::uint64_t{1} << 46, ~std::uint64_t{0} - (1u << 20)};
 constexpr std::uint64_t kDevicesMax = 16;
+constexpr std::uint64_t kThreadsMax = 16;
 
 // Before the machine is made.
 
@@ -62,8 +63,14 @@ void run_use(CacheWorld& world, const Op& op) {
   world.use(op.arg[0], on);
 }
 
+/// The stream, or kNoStream where the caller may enqueue nothing on it.
+std::uint32_t stream_for_work(CacheWorld& world, std::uint64_t name) {
+  const std::uint32_t s = world.stream(name);
+  return s == kNoStream || world.may_enqueue(s) ? s : kNoStream;
+}
+
 void run_kernel(CacheWorld& world, const Op& op) {
-  const std::uint32_t on = world.stream(op.arg[0]);
+  const std::uint32_t on = stream_for_work(world, op.arg[0]);
   if (on == kNoStream || world.pointer(op.arg[1]).state != Pointer::kLive) return world.skip();
   world.launch(on, op.arg[1], static_cast<Access>(op.arg[2] % 3 + 1));
 }
@@ -75,9 +82,21 @@ void run_stream(CacheWorld& world, const Op& op) {
   world.create_stream(op.arg[0], device_id(op.arg[1]));
 }
 
+void run_thread(CacheWorld& world, const Op& op) {
+  if (world.any_capture()) return world.skip();  // a capture belongs to its thread
+  world.gpu().act_as_thread(static_cast<std::uint32_t>(op.arg[0] % kThreadsMax));
+}
+
+void run_thread_stream(CacheWorld& world, const Op& op) {
+  if (world.stream(op.arg[0]) != kNoStream || !world.has_device(op.arg[1])) return world.skip();
+  world.bind_thread_stream(op.arg[0], device_id(op.arg[1]));
+}
+
 void end_stream(CacheWorld& world, const Op& op, bool is_announced) {
   const std::uint32_t s = world.stream(op.arg[0]);
-  if (s == kNoStream || world.is_capturing(s)) return world.skip();
+  // A thread's default stream lasts as long as the thread.
+  if (s == kNoStream || world.is_capturing(s) || world.stream_at(s).thread_bound)
+    return world.skip();
   world.end_stream(s, op.arg[0], is_announced);
 }
 void run_retire(CacheWorld& world, const Op& op) { end_stream(world, op, true); }
@@ -90,13 +109,13 @@ void run_step(CacheWorld& world, const Op& op) {
 }
 
 void run_capture_begin(CacheWorld& world, const Op& op) {
-  const std::uint32_t s = world.stream(op.arg[0]);
+  const std::uint32_t s = stream_for_work(world, op.arg[0]);
   if (s == kNoStream) return world.skip();
   world.begin_capture(s, static_cast<device::CaptureMode>(op.arg[1] % 3));
 }
 
 void run_capture_end(CacheWorld& world, const Op& op) {
-  const std::uint32_t s = world.stream(op.arg[0]);
+  const std::uint32_t s = stream_for_work(world, op.arg[0]);
   if (s == kNoStream) return world.skip();
   world.end_capture(s);
 }
@@ -104,13 +123,13 @@ void run_capture_end(CacheWorld& world, const Op& op) {
 // The caller's own events.
 
 void run_record(CacheWorld& world, const Op& op) {
-  const std::uint32_t s = world.stream(op.arg[1]);
+  const std::uint32_t s = stream_for_work(world, op.arg[1]);
   if (s == kNoStream || world.any_capture()) return world.skip();
   world.record_event(op.arg[0], s);
 }
 
 void run_wait(CacheWorld& world, const Op& op) {
-  const std::uint32_t s = world.stream(op.arg[0]);
+  const std::uint32_t s = stream_for_work(world, op.arg[0]);
   const CacheWorld::NamedEvent& event = world.event(op.arg[1]);
   if (s == kNoStream || world.any_capture() || !event.is_bound) return world.skip();
   const Stream& stream = world.stream_at(s);
@@ -296,6 +315,8 @@ constexpr std::array<OpHandler, 256> make_table() {
   table[slot::kStreamCreate].run = run_stream;
   table[slot::kStreamRetire].run = run_retire;
   table[slot::kStreamDestroy].run = run_destroy;
+  table[slot::kThread].run = run_thread;
+  table[slot::kThreadStream].run = run_thread_stream;
   table[slot::kTrim].run = run_trim;
   table[slot::kFail].run = run_fail;
   table[slot::kFailAs].run = run_fail_as;

@@ -34,6 +34,12 @@ bool CacheWorld::any_capture() const {
                      [](const StreamSlot& slot) { return slot.is_capturing; });
 }
 
+bool CacheWorld::may_enqueue(std::uint32_t index) {
+  const Stream& stream = stream_at(index);
+  return !stream.thread_bound ||
+         gpu_.default_stream(stream.device, kPerThreadStream).id == stream.id;
+}
+
 bool is_quiet(const SimGpu& gpu) {
   for (std::uint32_t i = 0; i < gpu.device_count(); ++i) {
     if (gpu.pending(device_id(i)) != 0) return false;
@@ -64,7 +70,7 @@ void CacheWorld::allocate(std::uint64_t name, std::uint64_t size, std::uint32_t 
   gpu_.on_allocate(tag, got.value(), Bytes{block->size}, on);
   pointers_[name] = {Pointer::kLive, s, address, block->size, tag};
   streams_[s].has_allocated = true;
-  if (touches_) launch(s, name, Access::kWrite);
+  if (touches_ && may_enqueue(s)) launch(s, name, Access::kWrite);
 }
 
 void CacheWorld::announce(const Pointer& pointer, std::uint32_t s) {
@@ -173,6 +179,17 @@ void CacheWorld::create_stream(std::uint64_t name, DeviceId device) {
   if (!made.is_ok()) return skip();
   streams_.push_back({.stream = made.value()});
   stream_names_[name].alive = static_cast<std::uint32_t>(streams_.size());
+}
+
+void CacheWorld::bind_thread_stream(std::uint64_t name, DeviceId device) {
+  const Stream stream = gpu_.default_stream(device, kPerThreadStream);
+  const auto known = std::find_if(streams_.begin(), streams_.end(), [&](const StreamSlot& slot) {
+    return slot.stream.id == stream.id && slot.stream.device == stream.device;
+  });
+  stream_names_[name].alive = static_cast<std::uint32_t>(known - streams_.begin()) + 1;
+  if (known != streams_.end()) return;
+  streams_.push_back({.stream = stream});
+  model_.add_thread_stream(stream.id.value());
 }
 
 void CacheWorld::end_stream(std::uint32_t s, std::uint64_t name, bool is_announced) {

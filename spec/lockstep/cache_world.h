@@ -76,6 +76,9 @@ class CacheWorld {
   const Stream& stream_at(std::uint32_t index) const { return streams_[index].stream; }
   bool is_capturing(std::uint32_t index) const { return streams_[index].is_capturing; }
   bool any_capture() const;
+  /// May the acting thread enqueue work on the stream? Not on another thread's default stream: there
+  /// the handle names its own.
+  bool may_enqueue(std::uint32_t index);
   bool has_device(std::uint64_t name) const { return name < gpu_.device_count(); }
   DeviceId device_of(const Pointer& pointer) const { return stream_at(pointer.stream).device; }
   /// Was some stream destroyed without a word to the subject?
@@ -95,6 +98,8 @@ class CacheWorld {
   void name_dead(std::uint64_t name, std::uint64_t kind);
   void launch(std::uint32_t stream, std::uint64_t name, Access access);
   void create_stream(std::uint64_t name, DeviceId device);
+  /// The default stream of the thread that acts now; it may have other names as well.
+  void bind_thread_stream(std::uint64_t name, DeviceId device);
   void end_stream(std::uint32_t stream, std::uint64_t name, bool is_announced);
   void begin_capture(std::uint32_t stream, device::CaptureMode mode);
   void end_capture(std::uint32_t stream);

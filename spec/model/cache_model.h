@@ -78,6 +78,11 @@ class CacheModel {
   }
   /// A stream was destroyed without a word to the subject.
   void lost_stream(std::uint64_t stream) { state_.streams.lose(stream); }
+  /// A thread's default stream has a name now; other threads can record no event on it.
+  void add_thread_stream(std::uint64_t stream) {
+    state_.streams.add_thread_bound(stream);
+    state_.world.may_be_unrecorded = true;
+  }
   /// Callbacks, observers, planned failures.
   WorldState& told() { return state_.world; }
 

@@ -141,7 +141,7 @@ struct WorldState {
   /// Was all work of every device done when the call began?
   bool is_quiet = false;
   bool has_planned_failures = false;
-  /// Some pending block's events could not be recorded at its free.
+  /// Some pending block may have an event that could not be recorded at its free.
   bool may_be_unrecorded = false;
   std::uint64_t shortages = 0;  ///< out-of-memory answers
   std::uint64_t shortages_observed = 0;

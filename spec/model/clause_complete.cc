@@ -20,7 +20,7 @@ bool may_wait(const CacheState& state) {
 bool is_known_done(const CacheState& state, const JudgedDevice& device,
                    const cache::SnapshotSegment& segment) {
   return state.world.is_quiet && !state.streams.is_capturing() &&
-         !state.streams.is_last_work_unknown(segment.stream.value()) &&
+         !state.streams.may_be_unmarked(segment.stream.value()) &&
          device.released_in(segment.ordinal) < device.marked_in_walk;
 }
 
@@ -35,7 +35,7 @@ bool is_in_reach(const CacheState& state, const JudgedDevice& device,
   // Without a wait nobody can know that a heap's stream is done: an event recorded now is not done
   // at once. Nor can a dead stream be waited for whose last event was never recorded.
   return may_wait(state) || is_known_done(state, device, segment) ||
-         (reuse == cache::Reuse::kOrdered && !state.streams.is_last_work_unknown(heap));
+         (reuse == cache::Reuse::kOrdered && !state.streams.may_be_unmarked(heap));
 }
 
 /// Which blocks the call could have taken: those that were free; and the pending ones, if it was

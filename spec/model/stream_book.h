@@ -43,6 +43,12 @@ class StreamBook {
   bool is_dead(std::uint64_t stream) const {
     return is_retired(stream) || is_last_work_unknown(stream);
   }
+  /// A thread's default stream: other threads can record no event on it.
+  void add_thread_bound(std::uint64_t stream) { thread_bound_.push_back(stream); }
+  /// May it be that no event tells of the stream's newest work?
+  bool may_be_unmarked(std::uint64_t stream) const {
+    return is_last_work_unknown(stream) || is_among(thread_bound_, stream);
+  }
   bool any_dead() const { return any_unknown() || !retired_.empty(); }
   /// Did the stream end so that no event tells of its last work?
   bool is_last_work_unknown(std::uint64_t stream) const {
@@ -57,6 +63,7 @@ class StreamBook {
   std::vector<Stream> capturing_;
   std::vector<std::uint64_t> lost_;  ///< identities
   std::vector<std::uint64_t> unmarked_;
+  std::vector<std::uint64_t> thread_bound_;
   std::vector<std::uint64_t> retired_;
 };
 
