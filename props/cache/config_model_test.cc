@@ -342,7 +342,8 @@ void expect_plain_arithmetic(const Config& c, std::uint64_t size) {
   ASSERT_EQ(pool_of(c, request), is_small ? PoolId::kSmall : PoolId::kLarge);
   const bool is_over = size >= c.max_split_size.count();
   Wide segment = round_up_to(size, c.segment_round.count());
-  if (!is_over && segment >= c.max_split_size.count() && segment <= kMax64) segment = size;
+  if (!is_over && segment >= c.max_split_size.count() && segment <= kMax64)
+    segment = std::max(Wide{size}, Wide{(2_MiB).count()});
   if (size < c.large_request_min.count()) segment = c.large_segment.count();
   if (is_small) segment = c.small_segment.count();
   const auto asked = segment_size(c, request);
@@ -378,7 +379,8 @@ TEST(RoundingModelTest, SizesAreThoseOfPlainArithmetic) {
     if (round % 2 == 1) c.granule = Bytes{std::uint64_t{16} << random() % 13};
     for (auto& row : c.roundup_divisions) row = random() % 3 == 0 ? 0 : 1u << random() % 11;
     if (round % 3 == 1) c.max_split_size = Bytes{(21 + random() % 100) << 20};
-    if (round % 4 == 3) c.segment_round = Bytes{(2 + random() % 9) << 20};
+    if (round % 4 == 3) c.segment_round = Bytes{(2 + random() % 40) << 20};
+    if (round % 5 == 4) c.large_request_min = Bytes{(1 + random() % 20) << 20};
     ASSERT_TRUE(check_config(c).is_ok());
     std::vector<std::uint64_t> near = sizes;  // and sizes around each setting
     for (const Bytes setting : {c.small_request_max, c.large_request_min, c.max_split_size}) {

@@ -142,6 +142,8 @@ TEST(ConfigTest, EachSlipHasItsOwnLine) {
       {"max_split_size_mb:", "max_split_size_mb: '' is not a whole number in range"},
       {"max_split_size_mb:20",
        "max_split_size_mb: must be more than large_segment_mb (20 unless set)"},
+      {"max_split_size_mb:21,small_segment_mb:21",
+       "max_split_size_mb: must be more than small_segment_mb"},
       {"max_split_size_mb:99999999999999999999",
        "max_split_size_mb: '99999999999999999999' is not a whole number in range"},
       {"max_split_size_mb:17592186044416", "max_split_size_mb: '17592186044416' is over 1 PiB"},

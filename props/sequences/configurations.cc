@@ -31,8 +31,11 @@ class Writer {
     const auto small_request_kb = among<std::uint64_t>({64, 256, 512, 1024, 1024, 1024, 3072});
     if (small_request_kb != 1024) put("small_request_kb", small_request_kb);
     const std::uint64_t small_mib = (small_request_kb + 1023) / 1024;
-    if (small_mib > 2 || random_.one_in(4))
-      put("small_segment_mb", std::max<std::uint64_t>(small_mib, 2 + random_.below(5)));
+    std::uint64_t small_segment = 2;
+    if (small_mib > 2 || random_.one_in(4)) {
+      small_segment = std::max<std::uint64_t>(small_mib, 2 + random_.below(5));
+      put("small_segment_mb", small_segment);
+    }
     std::uint64_t large_request = 10;
     if (random_.one_in(3)) put("large_request_mb", large_request = small_mib + random_.below(20));
     std::uint64_t large_segment = 20;
@@ -40,8 +43,9 @@ class Writer {
       large_segment = std::max<std::uint64_t>(large_request, 2) + random_.below(20);
       put("large_segment_mb", large_segment);
     }
-    if (random_.one_in(3)) put("round_segment_mb", 2 + random_.below(10));
-    if (random_.one_in(3)) put("max_split_size_mb", large_segment + 1 + random_.below(40));
+    if (random_.one_in(3)) put("round_segment_mb", 2 + random_.below(40));
+    if (random_.one_in(3))
+      put("max_split_size_mb", std::max(small_segment, large_segment) + 1 + random_.below(40));
     if (large_segment > 20 || random_.one_in(6))
       put("max_non_split_rounding_mb", large_segment + random_.below(20));
     put_rounding();

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "spec/model/settings.h"
+
 namespace ashlar::spec {
 
 std::uint64_t CacheRules::rounded(std::uint64_t size) const {
@@ -25,7 +27,8 @@ std::uint64_t CacheRules::segment_size(std::uint64_t rounded) const {
   const std::uint64_t step = config_.segment_round.count();
   const std::uint64_t segment = (rounded + step - 1) / step * step;
   // A block of max_split_size or more serves no request under it.
-  return rounded < max_split_size() && segment >= max_split_size() ? rounded : segment;
+  if (rounded >= max_split_size() || segment < max_split_size()) return segment;
+  return std::max(rounded, kPageBytes);
 }
 
 bool CacheRules::fits(std::uint64_t block, std::uint64_t rounded) const {

@@ -3,12 +3,12 @@
 #include <cmath>
 
 #include "spec/model/cache_clauses.h"
+#include "spec/model/settings.h"
 
 namespace ashlar::spec {
 
 namespace {
 
-constexpr std::uint64_t kPage = 2u << 20;
 constexpr std::uint64_t kHitPollsMax = 16;
 constexpr std::uint64_t kMissPollsMax = 64;
 /// A miss polls 4 events of each heap that it searches, and with two of those that may have a fit 16
@@ -41,7 +41,7 @@ std::uint64_t miss_calls_max(const CacheState& state, const JudgedDevice& device
       state.world.may_be_unrecorded
           ? (device.books.completed_in_call() + device.books.owned().size()) * heaps
           : 0;
-  return 8 + 4 * unrecorded + 4 * ((segment + kPage - 1) / kPage) +
+  return 8 + 4 * unrecorded + 4 * ((segment + kPageBytes - 1) / kPageBytes) +
          4 * ledger.calls(device::CallKind::kSegmentFree) + searches * 4 * (1 + heaps) +
          4 * ledger.failures();
 }

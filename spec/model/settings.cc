@@ -20,7 +20,6 @@ using Number = unsigned __int128;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kPiB = std::uint64_t{1} << 50;
-constexpr std::uint64_t kPage = 2 * kMiB;  // of the page map: no segment is shorter
 
 /// Digits of at most 64 bits.
 std::optional<std::uint64_t> number(const std::string& text) {
@@ -158,12 +157,12 @@ bool is_consistent(const Config& c) {
     if (size(each) == 0 || size(each) % size(c.granule) != 0) return false;
   }
   for (const Bytes segment : {c.small_segment, c.large_segment, c.segment_round}) {
-    if (size(segment) < kPage) return false;
+    if (size(segment) < kPageBytes) return false;
   }
   return c.small_request_max <= c.small_segment && c.small_request_max <= c.large_request_min &&
          c.large_request_min <= c.large_segment && c.large_segment < c.max_split_size &&
-         c.large_segment <= c.max_non_split_rounding && c.memory_fraction > 0 &&
-         c.memory_fraction <= 1;
+         c.small_segment < c.max_split_size && c.large_segment <= c.max_non_split_rounding &&
+         c.memory_fraction > 0 && c.memory_fraction <= 1;
 }
 
 }  // namespace

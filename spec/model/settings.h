@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -16,6 +17,9 @@ namespace ashlar::spec {
 
 /// The longest text that is judged: the reading recurses for each byte.
 inline constexpr std::size_t kSettingsTextMax = 1000;
+
+/// A page of the map from addresses to segments. No segment may be shorter.
+inline constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
 
 /// The settings that a text of at most kSettingsTextMax bytes asks for; std::nullopt if the text
 /// must be refused.

@@ -351,6 +351,9 @@ Status check_config(const Config& c) {
                  "large_request_mb: must fit into large_segment_mb");
   ASHLAR_REQUIRE(c.max_split_size == Bytes::max() || c.max_split_size > c.large_segment, kBad,
                  "max_split_size_mb: must be more than large_segment_mb (20 unless set)");
+  // The free block of a small segment would be too large for every small request (fit_end).
+  ASHLAR_REQUIRE(c.max_split_size == Bytes::max() || c.max_split_size > c.small_segment, kBad,
+                 "max_split_size_mb: must be more than small_segment_mb");
   ASHLAR_REQUIRE(
       c.max_non_split_rounding >= c.large_segment && c.max_non_split_rounding <= kSizeMax, kBad,
       "max_non_split_rounding_mb: must be at least large_segment_mb (20 unless set)");

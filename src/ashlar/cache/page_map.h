@@ -85,8 +85,8 @@ struct DeviceSegment {
   Owner owner() const noexcept { return {heap.load(std::memory_order_relaxed), pool}; }
 };
 
-/// Segments are at least this long (invariant 1 rests on it, and check_config holds every setting
-/// to it).
+/// Segments are at least this long: invariant 1 rests on it. check_config() holds every setting to it,
+/// and segment_size() every size.
 inline constexpr Bytes kSegmentBytesMin = 2_MiB;
 
 /// What a device must not hand out: no processor's address space is as large today.

@@ -5,12 +5,14 @@
 // Thread safety: pure functions.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <optional>
 
 #include <ashlar/base/checked.h>
 #include <ashlar/base/pool_id.h>
 #include <ashlar/cache/config.h>
+#include <ashlar/cache/page_map.h>
 
 namespace ashlar::inline v0::cache {
 
@@ -41,13 +43,14 @@ inline PoolId pool_of(const Config& config, Bytes size) {
 
 /// Row DEV-2: the segment to ask the driver for. Nothing if rounding would wrap. A request under
 /// max_split_size gets a segment under it: its own free block would be too large for it otherwise
-/// (fit_end), and each repetition would take new memory.
+/// (fit_end), and each repetition would take new memory. No segment is shorter than the page map's
+/// page: the page would have room for two of them only.
 inline std::optional<Bytes> segment_size(const Config& config, Bytes size) {
   if (pool_of(config, size) == PoolId::kSmall) return config.small_segment;
   if (size < config.large_request_min) return config.large_segment;
   const std::optional<Bytes> rounded = checked_round_up(size, config.segment_round);
   const bool is_over = rounded && *rounded >= config.max_split_size && size < config.max_split_size;
-  return is_over ? size : rounded;
+  return is_over ? std::max(size, kSegmentBytesMin) : rounded;
 }
 
 /// Row DEV-3: blocks of this size or more may not serve the request.
