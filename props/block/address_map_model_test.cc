@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "props/block/part_peer.h"
-#include "props/block/pool_ops.h"
 #include "props/block/step_expectation.h"
+#include "spec/ops/random.h"
 
 namespace ashlar::block {
 namespace {
@@ -109,7 +109,7 @@ class WalkedMap {
 
 TEST(AddressMapModel, EveryCallVisitsTheChainsThatItMustAndNoOther) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    props::Dice dice(seed);
+    spec::Random dice(seed);
     WalkedMap map;
     std::uint32_t most = 0;
     map.expect_find(512, kNone);
@@ -135,7 +135,7 @@ TEST(AddressMapModel, EveryCallVisitsTheChainsThatItMustAndNoOther) {
 }
 
 TEST(AddressMapModel, TheHashIsTheOneThatTheHeaderStates) {
-  props::Dice dice(1);
+  spec::Random dice(1);
   constexpr std::uint64_t kMultiplier = 11400714819323198485u;  // 2^64 / the golden ratio
   for (unsigned i = 0; i < 1000; ++i) {
     const std::uint64_t address = dice.next() >> dice.below(40) << 9;

@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include "props/block/pool_ops.h"
 #include "props/block/pool_peer.h"
+#include "spec/ops/random.h"
 
 namespace ashlar::block {
 namespace {
@@ -70,7 +70,7 @@ class CheckedMap {
 
 TEST(AddressMapSplit, EveryEntryIsFoundAtEveryStep) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    props::Dice dice(seed);
+    spec::Random dice(seed);
     CheckedMap map;
     unsigned splits = 0;
     bool was_splitting = false;

@@ -12,7 +12,6 @@
 
 #include "props/base/watched_host.h"
 #include "props/block/part_peer.h"
-#include "props/block/pool_ops.h"
 
 namespace ashlar::block {
 namespace {

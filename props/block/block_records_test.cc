@@ -11,8 +11,8 @@
 
 #include <gtest/gtest.h>
 
-#include "props/block/pool_ops.h"
 #include "props/block/pool_peer.h"
+#include "spec/ops/random.h"
 
 namespace ashlar::block {
 namespace {
@@ -90,7 +90,7 @@ class CheckedRecords {
 
 /// A number at or near a limit of some field: of an address below and above the center, a size,
 /// request_or_stamp; or of a unit.
-std::uint64_t near_limit(props::Dice& dice) {
+std::uint64_t near_limit(spec::Random& dice) {
   const std::uint64_t reach = std::uint64_t{1} << 31;
   const std::uint64_t limits[] = {0,
                                   kUnit,
@@ -109,7 +109,7 @@ std::uint64_t near_limit(props::Dice& dice) {
 
 TEST(BlockRecords, ReturnWhatWasWrittenOnEitherSideOfEveryLimit) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    props::Dice dice(seed);
+    spec::Random dice(seed);
     CheckedRecords records;
     for (int step = 0; step < 200; ++step) {
       if (records.count() == 0 || dice.below(4) == 0)

@@ -15,8 +15,8 @@
 #include <ashlar/block/fit_tree_validate.h>
 
 #include "props/block/part_peer.h"
-#include "props/block/pool_ops.h"
 #include "props/block/step_expectation.h"
+#include "spec/ops/random.h"
 
 namespace ashlar::block {
 namespace {
@@ -175,7 +175,7 @@ class CheckedTree {
 };
 
 /// A key at random, in a dense run, or a power of two: nested prefixes.
-std::uint64_t key_of(props::Dice& dice, unsigned shape) {
+std::uint64_t key_of(spec::Random& dice, unsigned shape) {
   switch (shape) {
     case 0: return dice.next() >> 1 & ~std::uint64_t{15};
     case 1: return (std::uint64_t{1} << 40) + 16 * dice.below(600);
@@ -187,7 +187,7 @@ std::uint64_t key_of(props::Dice& dice, unsigned shape) {
 TEST(FitTree, AgreesWithASortedMapAndVisitsOnlyThePathToAKey) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(seed);
-    props::Dice dice(seed);
+    spec::Random dice(seed);
     CheckedTree tree;
     const auto shape = static_cast<unsigned>(seed % 4);
     for (unsigned step = 0; step < 1200; ++step) {

@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include "props/block/pool_ops.h"
 #include "props/block/pool_peer.h"
+#include "spec/ops/random.h"
 
 namespace ashlar::block {
 namespace {
@@ -233,7 +233,7 @@ TEST(FreeIndex, LeavesAreSplitAndDroppedWhateverTheOrderOfInsertion) {
   }
   clusters.push_back((std::uint64_t{1} << 40) + (std::uint64_t{1} << 37));
   expect_one_class_sorted(clusters);
-  props::Dice dice(7);
+  spec::Random dice(7);
   std::set<std::uint64_t> distinct;
   while (distinct.size() < 200) distinct.insert((1 + dice.below(std::uint64_t{1} << 30)) * 4096);
   std::vector<std::uint64_t> shuffled(distinct.begin(), distinct.end());
@@ -245,7 +245,7 @@ TEST(FreeIndex, LeavesAreSplitAndDroppedWhateverTheOrderOfInsertion) {
 TEST(FreeIndex, AgreesWithAWalkOverThousandsOfSmallBlocks) {
   // Few different sizes, so that classes hold hundreds of blocks and their trees are deep.
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    props::Dice dice(seed);
+    spec::Random dice(seed);
     BlockPool pool{512_B};
     const SegmentIndex segment = pool.add_segment(Address{std::uint64_t{1} << 40}, 64_MiB, 0, 0);
     std::vector<BlockIndex> live;
@@ -278,7 +278,7 @@ TEST(FreeIndex, AgreesWithAWalkOverThousandsOfSmallBlocks) {
 
 TEST(FreeIndex, AgreesWithASortedSetUnderRandomInsertsAndRemovals) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    props::Dice dice(seed);
+    spec::Random dice(seed);
     BlockPool pool{Bytes{std::uint64_t{16} << dice.below(13)}};
     const std::uint64_t granule = pool.granule().count();
     const unsigned span_bits = 20 + static_cast<unsigned>(dice.below(30));

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "props/block/part_peer.h"
-#include "props/block/pool_ops.h"
+#include "spec/ops/random.h"
 
 namespace ashlar::block {
 
@@ -75,7 +75,7 @@ class DamagedWorld {
   }
 
   BlockPool pool_{512_B};
-  props::Dice dice_;
+  spec::Random dice_;
   std::vector<SegmentIndex> segments_;
   std::vector<BlockIndex> live_;
 };
@@ -303,7 +303,7 @@ class Sweep {
   }
 
   BlockPool& pool_;
-  props::Dice dice_;
+  spec::Random dice_;
   std::uint64_t damages_ = 0;
 };
 

@@ -12,8 +12,8 @@
 #include <ashlar/base/spin_lock.h>
 #include <ashlar/block/block_pool.h>
 
-#include "props/block/pool_ops.h"
 #include "props/block/pool_peer.h"
+#include "spec/ops/random.h"
 
 namespace ashlar::block {
 namespace {
@@ -80,7 +80,7 @@ class GrowingPool {
  private:
   BlockPool pool_{512_B};
   Counted counted_;
-  props::Dice dice_{1};
+  spec::Random dice_{1};
   std::vector<BlockIndex> live_;
   std::uint64_t segments_ = 0;
 };

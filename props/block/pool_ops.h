@@ -9,6 +9,7 @@
 
 #include "spec/ops/op.h"
 #include "spec/ops/opcode_table.h"
+#include "spec/ops/random.h"
 
 namespace ashlar::props {
 
@@ -36,26 +37,9 @@ inline spec::Op alloc_whole(std::uint64_t p, std::uint64_t bytes) {
   return pool_op(spec::slot::kPoolAllocWhole, p, bytes);
 }
 
-/// splitmix64: random numbers that are the same on every compiler and machine
-/// (std::uniform_int_distribution does not guarantee that).
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
-  std::uint64_t below(std::uint64_t n) { return next() % n; }
-
- private:
-  std::uint64_t state_;
-};
-
 /// A size for fuzzing: one of a few exact sizes that repeat, one at the limit of a class, or a
 /// log-uniform one.
-inline std::uint64_t dice_size(Dice& dice) {
+inline std::uint64_t dice_size(spec::Random& dice) {
   switch (dice.below(4)) {
     case 0: return 512 * (1 + dice.below(4));
     case 1: return (std::uint64_t{512} << dice.below(12)) + dice.below(3) * 512 - 512 + 1;
@@ -65,7 +49,7 @@ inline std::uint64_t dice_size(Dice& dice) {
 
 /// A sequence of `count` ops over at most 64 live blocks.
 inline std::vector<spec::Op> dice_ops(std::uint64_t seed, std::size_t count) {
-  Dice dice(seed);
+  spec::Random dice(seed);
   std::vector<spec::Op> ops{grow(2 << 20), grow(20 << 20)};
   std::vector<std::uint64_t> live;
   std::vector<std::uint64_t> pending;

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "props/block/pool_ops.h"
+#include "spec/ops/random.h"
 
 namespace ashlar::block {
 namespace {
@@ -64,7 +64,7 @@ TEST(SegmentOrder, FindsWhatContainsAnAddressWhateverTheOrderOfInsertion) {
 
 TEST(SegmentOrder, AgreesWithASortedMapWhileSegmentsComeAndGo) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    props::Dice dice(seed);
+    spec::Random dice(seed);
     CheckedOrder order;
     const std::uint64_t spread = std::uint64_t{1} << (8 + dice.below(40));
     for (unsigned step = 0; step < 3000; ++step) {

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "props/block/part_peer.h"
-#include "props/block/pool_ops.h"
+#include "spec/ops/random.h"
 
 namespace ashlar::block {
 namespace {
@@ -98,7 +98,7 @@ TEST(Slab, GrowsByDoublingReadiesAFewRecordsAndKeepsWhatTheyHold) {
 TEST(Slab, GivesBackLastInFirstOut) {
   TestSlab slab;
   std::vector<std::uint32_t> given, taken;
-  props::Dice dice(1);
+  spec::Random dice(1);
   for (unsigned step = 0; step < 3000; ++step) {
     if (taken.empty() || dice.below(5) < 3) {
       ASSERT_TRUE(slab.reserve_one());

@@ -152,10 +152,14 @@ TEST(CacheMemoryTest, NoSingleAllocationOfTheHostThatFailsLosesAnything) {
 
 /// The page map (page_map.h) has one of its 254 numbers left: a segment is adopted by the first
 /// owner without a number, from the last owner with one.
-TEST(CacheMemoryTest, NorWhereManyOtherStreamsHaveMemory) { live_until_none_fails(253, 0_B); }
+TEST(CacheMemoryTest, NoFailingAllocationLosesAnythingWhereManyStreamsHaveMemory) {
+  live_until_none_fails(253, 0_B);
+}
 
 /// The page map makes room for two owners of a page.
-TEST(CacheMemoryTest, NorWhereSegmentsBeginInsideAPage) { live_until_none_fails(0, 1_MiB); }
+TEST(CacheMemoryTest, NoFailingAllocationLosesAnythingWhereSegmentsBeginInsideAPage) {
+  live_until_none_fails(0, 1_MiB);
+}
 
 /// Free blocks of 5000 MiB are cached when the host runs out of memory for good.
 class EmptyHostTest : public ::testing::Test {

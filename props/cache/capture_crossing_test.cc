@@ -112,6 +112,8 @@ TEST_F(CaptureCrossingTest, AReclaimThatWaitsForItsTurnEndsWhenItComes) {
   make(500_MiB, "wait_ms:forever");
   make_heaps(kHeaps, false);
   std::uint64_t given_back = 0;
+  std::uint64_t queries = 0;
+  std::uint64_t records = 0;
   run_in({CallKind::kEventRecord}, [&] {
     const std::uint64_t asked = device_->calls(CallKind::kSegmentAlloc);
     on_another_thread([&] {
@@ -123,8 +125,13 @@ TEST_F(CaptureCrossingTest, AReclaimThatWaitsForItsTurnEndsWhenItComes) {
     while (device_->calls(CallKind::kSegmentAlloc) == asked) std::this_thread::yield();
     wait_for_waiters(1);
     announce(2);
+    queries = device_->calls(CallKind::kEventQuery);
+    records = device_->calls(CallKind::kEventRecord);
   });
   expect_busy_trim();
+  // The sweep that was under way ends its heap; the reclaim behind it asks nothing.
+  EXPECT_LE(device_->calls(CallKind::kEventQuery), queries + 1) << "C9";
+  EXPECT_LE(device_->calls(CallKind::kEventRecord), records + 1) << "C9";
   end_capture();
   EXPECT_EQ(given_back, 0u) << "C9";
   static_cast<void>(gpu_->drain_all());

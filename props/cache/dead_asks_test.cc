@@ -116,6 +116,41 @@ TEST_F(DeadAsksTest, AStuckDeadStreamIsAskedEverMoreRarely) {
   EXPECT_LE(asked, 60);
 }
 
+TEST_F(DeadAsksTest, AHeapThatPassesOnLeavesItsFormerStreamsDelayBehind) {
+  // A stuck dead stream is asked until the next question is far off; then its work ends.
+  const Stream first = parts_.busy_stream(flag_);
+  StreamHeap& heap = parts_.heap(first);
+  Reclaimer& reclaimer = parts_.cache().reclaimer();
+  ASSERT_TRUE(reclaimer.retire(first).is_ok());
+  for (int i = 0; i < 100; ++i) {
+    const Stream passing = parts_.stream();
+    parts_.heap(passing);
+    ASSERT_TRUE(reclaimer.retire(passing).is_ok());
+    static_cast<void>(parts_.gpu().step(passing, 10));
+  }
+  parts_.gpu().raise(flag_);
+  ASSERT_TRUE(parts_.gpu().drain_all().is_ok());
+  ASSERT_TRUE(reclaimer.trim().is_ok());
+  // The heap serves the next stream that comes to it, and that one is retired behind stuck work.
+  const spec::HostFlag stuck = parts_.gpu().new_flag();
+  EventHandle last;
+  for (int i = 0; i < 400 && last == EventHandle{}; ++i) {
+    const Stream next = parts_.busy_stream(stuck);
+    if (&parts_.heap(next) != &heap) continue;
+    ASSERT_TRUE(reclaimer.retire(next).is_ok());
+    last = heap.last_event.slot.event;
+  }
+  ASSERT_NE(last, EventHandle{}) << "no other stream was given the heap";
+  bool is_asked = false;
+  const std::size_t round = parts_.cache().heaps().count() / 16 + 1;
+  for (std::size_t i = 0; i <= round; ++i) {
+    const std::vector<EventHandle> asked = asked_by_new_stream();
+    is_asked = is_asked || std::find(asked.begin(), asked.end(), last) != asked.end();
+  }
+  EXPECT_TRUE(is_asked) << "C29";
+  parts_.gpu().raise(stuck);
+}
+
 TEST_F(DeadAsksTest, AReclaimAsksOnceWhetherTheStreamsWhoseMemoryMayServeItExist) {
   const Stream own = parts_.stream();
   const Stream lender = parts_.stream();

@@ -47,7 +47,7 @@ TEST(HostFaultLoop, NoSingleRefusalOfTheHostLeaksOrBreaksTheBooks) {
   EXPECT_GT(refusals, 300u);
 }
 
-TEST(HostFaultLoop, NorInTheStoredSequences) {
+TEST(HostFaultLoop, NoRefusalInAStoredSequenceBreaksTheBooks) {
   std::uint64_t refusals = 0;
   const auto run = [&refusals](const spec::OpFile& file, const std::filesystem::path& path) {
     SCOPED_TRACE(path);

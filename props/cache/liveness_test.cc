@@ -84,7 +84,7 @@ TEST_F(LivenessTest, UsesWithoutAnEventDoNotPileUp) {
   EXPECT_LE(reserved(), (20_MiB).count());
 }
 
-TEST_F(LivenessTest, NorOnStreamsThatComeAndGo) {
+TEST_F(LivenessTest, MemoryOfPassingStreamsWithoutAnEventDoesNotPileUp) {
   for (const bool is_recorded_late : {false, true}) {
     make(Bytes{0});
     const Stream elsewhere = stream_of_other_thread(*gpu_);

@@ -29,10 +29,18 @@ struct ClaimsDefaults : ForwardingSubject {
   cache::Config config() const override { return {}; }
 };
 
-/// Changes the account of each out-of-memory.
+/// Changes the account of each out-of-memory, for the caller and for observers alike.
 template <void (*kChange)(cache::OutOfMemory*)>
 struct ChangesTheAccount : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
+  void add_out_of_memory_observer(
+      std::function<void(const cache::OutOfMemory&)> observer) override {
+    inner_->add_out_of_memory_observer([observer](const cache::OutOfMemory& account) {
+      cache::OutOfMemory changed = account;
+      kChange(&changed);
+      observer(changed);
+    });
+  }
   Result<Address> allocate(Bytes size, const Stream& stream, cache::OutOfMemory* account) override {
     const Result<Address> got = inner_->allocate(size, stream, account);
     if (got.code() == Code::kOutOfMemory) kChange(account);

@@ -40,7 +40,7 @@ TEST_F(StuckTest, HitsSeeWhatFinishesBehindManyStuckStreams) {
   EXPECT_EQ(stats().active[0].current, 100u);
 }
 
-TEST_F(StuckTest, AMissSeesIt) {
+TEST_F(StuckTest, AMissSeesWhatFinishedBehindManyStuckStreams) {
   make(42_MiB, "wait_ms:0");
   make_stuck(60, own_);
   const Stream other = stream();
@@ -50,7 +50,7 @@ TEST_F(StuckTest, AMissSeesIt) {
   EXPECT_EQ(allocate(40_MiB, own_), large);
 }
 
-TEST_F(StuckTest, AMissThatMayGrowSeesItToo) {
+TEST_F(StuckTest, AMissThatMayGrowSeesWhatFinishedBehindThemToo) {
   make(Bytes{0});
   make_stuck(60, own_);
   const Stream other = stream();
@@ -224,7 +224,7 @@ class SlowSynchronize final : public device::ForwardingDevice {
 };
 
 /// 40 of 64 MiB wait for a synchronisation: they were used on another thread's default stream.
-class SynchronizerTest : public ::testing::Test {
+class SlowSynchronizeTest : public ::testing::Test {
  protected:
   void make(const char* conf) {
     spec::SimGpuOptions options;
@@ -245,7 +245,7 @@ class SynchronizerTest : public ::testing::Test {
   Stream own_;
 };
 
-TEST_F(SynchronizerTest, ABlockingSynchronisationIsWaitedForNoLongerThanPermitted) {
+TEST_F(SlowSynchronizeTest, ABlockingSynchronisationIsWaitedForNoLongerThanPermitted) {
   make("wait_ms:20");
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(allocator_->allocate(50_MiB, own_).code(), Code::kOutOfMemory);
@@ -255,14 +255,14 @@ TEST_F(SynchronizerTest, ABlockingSynchronisationIsWaitedForNoLongerThanPermitte
   EXPECT_TRUE(allocator_->allocate(50_MiB, own_).is_ok());
 }
 
-TEST_F(SynchronizerTest, ASynchronisationThatFailsEndsAWaitForEver) {
+TEST_F(SlowSynchronizeTest, ASynchronisationThatFailsEndsAWaitForEver) {
   make("wait_ms:forever");
   slow_->fails = true;
   // The suite's time limit ends a call that goes on.
   EXPECT_EQ(allocator_->allocate(50_MiB, own_).code(), Code::kOutOfMemory);
 }
 
-TEST_F(SynchronizerTest, WorkWithoutAnEventIsCoveredThoughItIsAskedForAllTheTime) {
+TEST_F(SlowSynchronizeTest, WorkWithoutAnEventIsCoveredThoughItIsAskedForAllTheTime) {
   make("wait_ms:0");
   const auto is_served_in_time = [&](Bytes size) {
     const auto begin = std::chrono::steady_clock::now();
@@ -280,7 +280,7 @@ TEST_F(SynchronizerTest, WorkWithoutAnEventIsCoveredThoughItIsAskedForAllTheTime
   EXPECT_TRUE(is_served_in_time(20_MiB)) << "C12: other's idle memory is never known complete";
 }
 
-TEST_F(SynchronizerTest, AForkedChildEndsThoughTheThreadIsTheParents) {
+TEST_F(SlowSynchronizeTest, AForkedChildEndsThoughTheThreadIsTheParents) {
   make("wait_ms:1");
   ASSERT_EQ(allocator_->allocate(50_MiB, own_).code(), Code::kOutOfMemory);  // the thread runs now
   const pid_t child = fork();

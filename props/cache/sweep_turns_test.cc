@@ -71,7 +71,7 @@ class SweepTurnsTest : public ::testing::Test {
   bool announces_ = false;
 };
 
-TEST_F(SweepTurnsTest, AfterSixteenHeaps) {
+TEST_F(SweepTurnsTest, AWaitingThreadHasTheLockAfterSixteenHeaps) {
   constexpr unsigned kHeaps = 40;
   for (const bool announces : {false, true}) {
     // In the first round over the heaps, and in the second, which asks for uses as well.
@@ -92,7 +92,7 @@ TEST_F(SweepTurnsTest, AfterSixteenHeaps) {
   }
 }
 
-TEST_F(SweepTurnsTest, AfterSixteenEventsOfOneHeap) {
+TEST_F(SweepTurnsTest, AWaitingThreadHasTheLockAfterSixteenEvents) {
   constexpr unsigned kUsers = 100;
   for (const bool announces : {false, true}) {
     for (const unsigned comes_at : {1u, 20u, 90u}) {
@@ -111,7 +111,7 @@ TEST_F(SweepTurnsTest, AfterSixteenEventsOfOneHeap) {
   }
 }
 
-TEST_F(SweepTurnsTest, AfterSoManyUsesWithoutAnEvent) {
+TEST_F(SweepTurnsTest, AWaitingThreadHasTheLockAfterAPartOfTheUsesWithoutAnEvent) {
   constexpr unsigned kUses = 1000;
   for (const bool announces : {false, true}) {
     for (const unsigned comes_at : {1u, 3u}) {

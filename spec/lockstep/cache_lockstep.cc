@@ -77,10 +77,10 @@ void CacheLockstep::build() {
     model_->set_capacity(device_id(i), plan_.machine.capacities[i].count());
   }
   subject_->add_out_of_memory_observer(
-      [this](const cache::OutOfMemory&) { model_->told().saw_shortage_observer(); });
+      [this](const cache::OutOfMemory& account) { model_->told().saw_shortage_observer(account); });
   world_ = std::make_unique<CacheWorld>(*gpu_, *subject_, *model_, options_.touch);
   static_cast<void>(world_->answered(with_conf));
-  world_->create_stream(0, device_id(0));
+  world_->bind_stream(0, gpu_->create_stream(device_id(0)).value());
   judge_settings(with_conf, asked);
 }
 
@@ -253,9 +253,15 @@ void CacheLockstep::judge_destructor() {
     const bool is_gone = model_->end_of(device_id(i)) != Code::kOk;
     calls_before.push_back(is_gone ? witnesses_[i]->calls_in_all() : kNotGone);
   }
-  // What a device refuses to take back, or to say whether it is done with, stays with it.
-  const bool may_keep = gpu_->has_planned_failures();
+  const auto failures = [this] {
+    std::uint64_t sum = 0;
+    for (const auto& witness : witnesses_) sum += witness->failures_in_all();
+    return sum;
+  };
+  const std::uint64_t failures_before = failures();
   subject_.reset();
+  // What a device refuses to take back, or to say whether it is done with, stays with it.
+  const bool may_keep = failures() != failures_before;
   for (std::uint32_t i = 0; i < witnesses_.size(); ++i) judge_end_of(i, calls_before[i], may_keep);
   // If the subject did not know, one call tells it.
   if (const std::uint64_t calls = take_faults(); calls > 1)

@@ -66,7 +66,7 @@ void run_use(CacheWorld& world, const Op& op) {
 /// The stream, or kNoStream where the caller may enqueue nothing on it.
 std::uint32_t stream_for_work(CacheWorld& world, std::uint64_t name) {
   const std::uint32_t s = world.stream(name);
-  return s == kNoStream || world.may_enqueue(s) ? s : kNoStream;
+  return s == kNoStream || may_enqueue(world.gpu(), world.stream_at(s)) ? s : kNoStream;
 }
 
 void run_kernel(CacheWorld& world, const Op& op) {
@@ -79,7 +79,9 @@ void run_kernel(CacheWorld& world, const Op& op) {
 
 void run_stream(CacheWorld& world, const Op& op) {
   if (world.stream(op.arg[0]) != kNoStream || !world.has_device(op.arg[1])) return world.skip();
-  world.create_stream(op.arg[0], device_id(op.arg[1]));
+  const Result<Stream> made = world.gpu().create_stream(device_id(op.arg[1]));
+  if (!made.is_ok()) return world.skip();
+  world.bind_stream(op.arg[0], made.value());
 }
 
 void run_thread(CacheWorld& world, const Op& op) {
@@ -89,7 +91,7 @@ void run_thread(CacheWorld& world, const Op& op) {
 
 void run_thread_stream(CacheWorld& world, const Op& op) {
   if (world.stream(op.arg[0]) != kNoStream || !world.has_device(op.arg[1])) return world.skip();
-  world.bind_thread_stream(op.arg[0], device_id(op.arg[1]));
+  world.bind_stream(op.arg[0], world.gpu().default_stream(device_id(op.arg[1]), kPerThreadStream));
 }
 
 void end_stream(CacheWorld& world, const Op& op, bool is_announced) {

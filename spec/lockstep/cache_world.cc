@@ -34,10 +34,9 @@ bool CacheWorld::any_capture() const {
                      [](const StreamSlot& slot) { return slot.is_capturing; });
 }
 
-bool CacheWorld::may_enqueue(std::uint32_t index) {
-  const Stream& stream = stream_at(index);
+bool may_enqueue(SimGpu& gpu, const Stream& stream) {
   return !stream.thread_bound ||
-         gpu_.default_stream(stream.device, kPerThreadStream).id == stream.id;
+         gpu.default_stream(stream.device, kPerThreadStream).id == stream.id;
 }
 
 bool is_quiet(const SimGpu& gpu) {
@@ -70,7 +69,7 @@ void CacheWorld::allocate(std::uint64_t name, std::uint64_t size, std::uint32_t 
   gpu_.on_allocate(tag, got.value(), Bytes{block->size}, on);
   pointers_[name] = {Pointer::kLive, s, address, block->size, tag};
   streams_[s].has_allocated = true;
-  if (touches_ && may_enqueue(s)) launch(s, name, Access::kWrite);
+  if (touches_ && may_enqueue(gpu_, on)) launch(s, name, Access::kWrite);
 }
 
 void CacheWorld::announce(const Pointer& pointer, std::uint32_t s) {
@@ -117,6 +116,9 @@ void CacheWorld::free(std::uint64_t name, std::uint32_t s) {
     model_.judge_free(pointer.address, on, freed);
     return freed.code();
   });
+  if (pointers_[name].state == Pointer::kFreed && !model_.is_live_anywhere(pointer.address) &&
+      subject_.info(address).is_ok())
+    model_.report("C16", "info() answers for a block that was freed");
 }
 
 void CacheWorld::free_wrongly(std::uint64_t address, DeviceId device) {
@@ -174,22 +176,16 @@ void CacheWorld::launch(std::uint32_t s, std::uint64_t name, Access access) {
 
 // Streams, captures, events.
 
-void CacheWorld::create_stream(std::uint64_t name, DeviceId device) {
-  const Result<Stream> made = gpu_.create_stream(device);
-  if (!made.is_ok()) return skip();
-  streams_.push_back({.stream = made.value()});
-  stream_names_[name].alive = static_cast<std::uint32_t>(streams_.size());
-}
-
-void CacheWorld::bind_thread_stream(std::uint64_t name, DeviceId device) {
-  const Stream stream = gpu_.default_stream(device, kPerThreadStream);
+void CacheWorld::bind_stream(std::uint64_t name, const Stream& stream) {
   const auto known = std::find_if(streams_.begin(), streams_.end(), [&](const StreamSlot& slot) {
     return slot.stream.id == stream.id && slot.stream.device == stream.device;
   });
   stream_names_[name].alive = static_cast<std::uint32_t>(known - streams_.begin()) + 1;
   if (known != streams_.end()) return;
   streams_.push_back({.stream = stream});
-  model_.add_thread_stream(stream.id.value());
+  if (!stream.thread_bound) return;
+  model_.streams().add_thread_bound(stream.id.value());
+  model_.told().may_be_unrecorded = true;
 }
 
 void CacheWorld::end_stream(std::uint32_t s, std::uint64_t name, bool is_announced) {
@@ -205,10 +201,11 @@ void CacheWorld::end_stream(std::uint32_t s, std::uint64_t name, bool is_announc
   const Stream stream = streams_[s].stream;
   if (is_announced) {
     model_.begin(stream.device);
-    model_.judge_retire(stream, answered(subject_.retire_stream(stream)));
+    model_.judge_retire(stream, streams_[s].has_allocated,
+                        answered(subject_.retire_stream(stream)));
   } else {
     has_lost_stream_ = true;
-    model_.lost_stream(stream.id.value());
+    model_.streams().lose(stream.id.value());
   }
   static_cast<void>(gpu_.destroy_stream(stream));
   streams_[s].is_alive = false;

@@ -27,6 +27,9 @@ inline DeviceId device_id(std::uint64_t name) { return DeviceId{static_cast<std:
 
 /// Is all work of every device done?
 bool is_quiet(const SimGpu& gpu);
+/// May the acting thread enqueue work on the stream? Not on another thread's default stream: there the
+/// handle names its own.
+bool may_enqueue(SimGpu& gpu, const Stream& stream);
 
 /// The index of no stream.
 inline constexpr std::uint32_t kNoStream = 0xffffffffu;
@@ -76,9 +79,6 @@ class CacheWorld {
   const Stream& stream_at(std::uint32_t index) const { return streams_[index].stream; }
   bool is_capturing(std::uint32_t index) const { return streams_[index].is_capturing; }
   bool any_capture() const;
-  /// May the acting thread enqueue work on the stream? Not on another thread's default stream: there
-  /// the handle names its own.
-  bool may_enqueue(std::uint32_t index);
   bool has_device(std::uint64_t name) const { return name < gpu_.device_count(); }
   DeviceId device_of(const Pointer& pointer) const { return stream_at(pointer.stream).device; }
   /// Was some stream destroyed without a word to the subject?
@@ -97,9 +97,8 @@ class CacheWorld {
   /// where nothing ended under that name.
   void name_dead(std::uint64_t name, std::uint64_t kind);
   void launch(std::uint32_t stream, std::uint64_t name, Access access);
-  void create_stream(std::uint64_t name, DeviceId device);
-  /// The default stream of the thread that acts now; it may have other names as well.
-  void bind_thread_stream(std::uint64_t name, DeviceId device);
+  /// A thread's default stream may have other names already.
+  void bind_stream(std::uint64_t name, const Stream& stream);
   void end_stream(std::uint32_t stream, std::uint64_t name, bool is_announced);
   void begin_capture(std::uint32_t stream, device::CaptureMode mode);
   void end_capture(std::uint32_t stream);

@@ -110,7 +110,7 @@ void CacheModel::judge_use(std::uint64_t address, const Stream& stream, Status g
     call.is_broken_off = true;
   } else if (is_gone_answer(state_, *device, got.code(), &stream)) {
     call.is_broken_off = device->ledger.any_failure();  // the call may have learnt of the loss
-  } else if (!(got.code() == Code::kWrongDevice && stream.device != device->id)) {
+  } else {
     report("C16", "the use of a live block answered ", code_name(got.code()));
   }
   forget_map(state_, *device, stream);
@@ -142,17 +142,19 @@ void CacheModel::judge_trim(Status got) {
   }
 }
 
-void CacheModel::judge_retire(const Stream& stream, Status got) {
+void CacheModel::judge_retire(const Stream& stream, bool is_known, Status got) {
   JudgedDevice& device = state_.at(stream.device);
   device.books.begin_call();
   const bool any_failure = device.ledger.any_failure();
-  if (!got.is_ok() && got.code() != Code::kNotFound &&
+  if (!got.is_ok() && (got.code() != Code::kNotFound || is_known) &&
       !is_gone_answer(state_, device, got.code()) && !any_failure) {
     report("C16", "a retirement answered ", code_name(got.code()), " for no reason");
   }
   if (got.is_ok() && any_failure) state_.streams.retire_unmarked(stream.id.value());
   if (got.is_ok() && !any_failure) state_.streams.retire(stream.id.value());
-  end(device, {});
+  JudgedCall call;
+  call.device_calls_max = calls_max_of_uses(1, true);
+  end(device, call);
 }
 
 void CacheModel::judge_begin_capture(const Stream& stream, Status got) {
@@ -166,7 +168,10 @@ void CacheModel::judge_begin_capture(const Stream& stream, Status got) {
              !device.ledger.any_failure()) {
     report("C16", "a begin of a capture answered ", code_name(got.code()));
   }
-  end(device, {});
+  JudgedCall call;
+  call.is_capture_edge = true;
+  call.device_calls_max = calls_max_of_uses(0, true);
+  end(device, call);
 }
 
 void CacheModel::judge_end_capture(const Stream& stream, Status got) {
@@ -184,7 +189,10 @@ void CacheModel::judge_end_capture(const Stream& stream, Status got) {
   // The uses that waited for this are taken up on every device, and those by a lost one's streams
   // are over.
   for (JudgedDevice& each : state_.devices) each.map.is_fresh = false;
-  end(device, {});
+  JudgedCall call;
+  call.is_capture_edge = true;
+  call.device_calls_max = ~std::uint64_t{0} - 1;  // an event for each use that waited for this
+  end(device, call);
 }
 
 void CacheModel::judge_named_dead(Status got, Code expected) {

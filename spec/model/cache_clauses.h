@@ -6,6 +6,7 @@
 //   clause_room.cc       DEV-13                  what went back to make room
 //   clause_host.cc       C13 C16 DEV-14          a call that the host had no memory for
 //   clause_bounded.cc    C9 C13 C17 C26 DEV-2 DEV-12   what the device was asked meanwhile
+//   clause_conduct.cc    C9 C13 C17 DEV-13 DEV-22   what no call may do, on whatever device
 //   clause_returns.cc    C27 C28 C30 C32         what is complete comes back; waits end; no trace
 //   clause_accounted.cc  C15 DEV-13              statistics
 //   clause_ladder.cc     C15                     what an allocation did on the miss ladder
@@ -87,6 +88,9 @@ void judge_called_back(CacheState& state, const JudgedDevice& device, bool is_sh
 
 // What the device was asked.
 
+/// C9, C13, C17, DEV-13, DEV-22: what no call may do, on any device: see clause_conduct.cc.
+void judge_conduct(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
+                   bool had_view);
 /// C26: no device call once the device is gone.
 void judge_silence(CacheState& state);
 /// C13: a call that was refused made no device call, and completed nothing.

@@ -80,6 +80,7 @@ void CacheModel::end(JudgedDevice& device, const JudgedCall& call) {
   judge_room(state_, device, call, had_view);
   judge_atomic(state_, device, call, had_view);
   judge_short_call(state_, call);
+  judge_conduct(state_, device, call, had_view);
   judge_limit(state_, device);
   const std::uint64_t streams_known = device.stats.streams;
   if (!schedule_.stats_are_due()) return;

@@ -61,7 +61,8 @@ class CacheModel {
   void judge_free(std::uint64_t address, const Stream* stream, Status got);
   void judge_use(std::uint64_t address, const Stream& stream, Status got);
   void judge_trim(Status got);
-  void judge_retire(const Stream& stream, Status got);
+  /// `is_known`: the subject has served the stream an allocation.
+  void judge_retire(const Stream& stream, bool is_known, Status got);
   void judge_begin_capture(const Stream& stream, Status got);
   void judge_end_capture(const Stream& stream, Status got);
   /// A call that named a dead stream, and had to be refused as `expected`.
@@ -76,13 +77,8 @@ class CacheModel {
   void set_capacity(DeviceId device, std::uint64_t bytes) {
     state_.at(device).memory.capacity = bytes;
   }
-  /// A stream was destroyed without a word to the subject.
-  void lost_stream(std::uint64_t stream) { state_.streams.lose(stream); }
-  /// A thread's default stream has a name now; other threads can record no event on it.
-  void add_thread_stream(std::uint64_t stream) {
-    state_.streams.add_thread_bound(stream);
-    state_.world.may_be_unrecorded = true;
-  }
+  /// Streams that end without a word to the subject, and threads' default streams.
+  StreamBook& streams() { return state_.streams; }
   /// Callbacks, observers, planned failures.
   WorldState& told() { return state_.world; }
 

@@ -102,10 +102,11 @@ struct JudgedCall {
   bool is_query = false;  ///< nothing may change, whatever it answers
   /// C17, of a call that is no allocation: how many calls of all devices it may make.
   std::uint64_t device_calls_max = ~std::uint64_t{0};
-  bool is_allocation = false;  ///< whatever it answered
-  bool is_hit = false;         ///< its heap had a fitting block before
-  bool takes_own_fit = false;  ///< it was given the best of those
-  std::uint64_t stream = 0;    ///< identity, of an allocation
+  bool is_allocation = false;    ///< whatever it answered
+  bool is_capture_edge = false;  ///< it begins or ends a capture
+  bool is_hit = false;           ///< its heap had a fitting block before
+  bool takes_own_fit = false;    ///< it was given the best of those
+  std::uint64_t stream = 0;      ///< identity, of an allocation
   std::uint64_t address = 0;
   std::uint64_t requested = 0;
 };
@@ -127,7 +128,10 @@ struct WorldState {
     has_called_back = true;
     called_back_for = device;
   }
-  void saw_shortage_observer() { ++shortages_observed; }
+  void saw_shortage_observer(const cache::OutOfMemory& account) {
+    ++shortages_observed;
+    observed = account;
+  }
   /// Are failures of the device planned, or may one still be in force?
   void plan_failures(bool planned) { has_planned_failures = planned; }
 
@@ -145,6 +149,7 @@ struct WorldState {
   bool may_be_unrecorded = false;
   std::uint64_t shortages = 0;  ///< out-of-memory answers
   std::uint64_t shortages_observed = 0;
+  cache::OutOfMemory observed;  ///< what an observer was told last
 };
 
 struct CacheState {

@@ -51,6 +51,11 @@ class CallLedger {
   std::uint64_t segments_entered() const {
     return segments_granted() - (witness_->undone() - undone_before_);
   }
+  /// Given back, less what the same call was granted.
+  std::uint64_t segments_returned() const {
+    return calls(device::CallKind::kSegmentFree) - failed(device::CallKind::kSegmentFree) -
+           (witness_->undone() - undone_before_);
+  }
   /// Calls that may have blocked: waits for an event or for the device.
   std::uint64_t waits() const {
     return calls(device::CallKind::kEventSynchronize) + calls(device::CallKind::kSynchronize) -

@@ -1,8 +1,10 @@
 // DEV-14: the account of an out-of-memory, judged by a recount of the snapshot taken after the call
 // and by a rule of its own for the advice. See cache_clauses.h.
 #include <algorithm>
+#include <array>
 
 #include "spec/model/cache_clauses.h"
+#include "spec/model/settings.h"
 
 namespace ashlar::spec {
 
@@ -112,14 +114,35 @@ unsigned right_advice(const CacheState& state, const JudgedDevice& device, const
   return right;
 }
 
-void judge_request(CacheState& state, std::uint64_t size, const OutOfMemory& account) {
+void judge_request(CacheState& state, const JudgedDevice& device, std::uint64_t size,
+                   const OutOfMemory& account) {
   const std::uint64_t rounded = state.rules.rounded(size);
   if (account.requested.count() != size || account.rounded.count() != rounded ||
       account.segment.count() != state.rules.segment_size(rounded)) {
     state.verdict.report("DEV-14", "the account misstates what was asked for");
   }
+  if (account.device != device.id ||
+      differing_field(account.config, state.rules.config()) != nullptr)
+    state.verdict.report("DEV-14", "the account misstates the device or the configuration");
+  if (device.ledger.calls(device::CallKind::kMemoryInfo) == 0 && !any_failure_but_growth(state))
+    state.verdict.report("DEV-14",
+                         "the account was made without a question for the device's memory");
   if (account.capturing != state.streams.is_capturing())
     state.verdict.report("DEV-14", "the account misstates whether a capture is underway");
+}
+
+/// The observers are told what the caller is told.
+void judge_observed(CacheState& state, const OutOfMemory& account) {
+  const OutOfMemory& told = state.world.observed;
+  const auto figures = [](const OutOfMemory& of) {
+    return std::array{of.requested, of.rounded,     of.segment,           of.reserved,
+                      of.allocated, of.free_cached, of.largest_free,      of.largest_reachable,
+                      of.pending,   of.limit,       of.device_memory.free};
+  };
+  if (state.world.shortages_observed == 0) return;  // DEV-13's to say
+  if (told.device != account.device || figures(told) != figures(account) ||
+      told.advice != account.advice || told.wait_ran_out != account.wait_ran_out)
+    state.verdict.report("DEV-14", "an observer was told another account than the caller");
 }
 
 void judge_figure(CacheState& state, const char* what, std::uint64_t said, std::uint64_t least,
@@ -168,7 +191,8 @@ void judge_largest_free(CacheState& state, const JudgedDevice& device, const Str
 
 void judge_account(CacheState& state, const JudgedDevice& device, std::uint64_t size,
                    const Stream& stream, const OutOfMemory& account) {
-  judge_request(state, size, account);
+  judge_request(state, device, size, account);
+  judge_observed(state, account);
   const std::uint32_t permitted_ms = state.rules.config().wait_ms;
   const bool ran_out = device.ledger.any_timeout() || device.ledger.elapsed_ms() >= permitted_ms;
   if (account.wait_ran_out && !ran_out && !any_failure_but_growth(state))

@@ -6,6 +6,7 @@
 //               held at the last reset of totals, always
 //   the rest    counted: calls by kind, waits, out-of-memories; retries and steals by
 //               clause_ladder.cc
+#include <set>
 #include <string>
 
 #include "spec/model/cache_clauses.h"
@@ -180,6 +181,20 @@ void judge_oversize_totals(const JudgedDevice& device, Verdict& verdict) {
 
 }  // namespace
 
+namespace {
+
+/// C15: every stream with memory has a record.
+void judge_streams(CacheState& state, const JudgedDevice& device) {
+  std::set<std::uint64_t> with_memory;
+  for (const cache::SnapshotSegment& segment : device.map.view.segments)
+    with_memory.insert(segment.stream.value());
+  if (device.stats.streams < with_memory.size())
+    state.verdict.report("C15", "streams is ", device.stats.streams, ", but ", with_memory.size(),
+                         " have memory");
+}
+
+}  // namespace
+
 void judge_accounted(CacheState& state, JudgedDevice& device) {
   if (!state.verdict.is_good()) return;
   if (!state.subject.stats(device.id, &device.stats).is_ok())
@@ -189,7 +204,9 @@ void judge_accounted(CacheState& state, JudgedDevice& device) {
   judge_ladder_counts(state, device);
   judge_figures(state, device, state.verdict);
   judge_oversize_totals(device, state.verdict);
-  if (device.map.is_fresh) judge_oversize(state, device);
+  if (!device.map.is_fresh) return;
+  judge_oversize(state, device);
+  judge_streams(state, device);
 }
 
 void restart_totals(CacheState& state, JudgedDevice& device) {

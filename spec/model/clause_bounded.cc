@@ -46,13 +46,18 @@ std::uint64_t miss_calls_max(const CacheState& state, const JudgedDevice& device
          4 * ledger.failures();
 }
 
-/// C17, C9: a hit polls a few events and asks for nothing else.
-void judge_hit(CacheState& state, std::uint64_t queries, std::uint64_t others) {
+/// C17: a hit polls a few events, of whatever device, and asks for nothing else.
+void judge_hit(CacheState& state) {
+  std::uint64_t queries = 0;
+  std::uint64_t others = 0;
+  for (const JudgedDevice& each : state.devices) {
+    const std::uint64_t asked = each.ledger.calls(device::CallKind::kEventQuery);
+    queries += asked;
+    others += each.ledger.calls() - asked;
+  }
   if (others != 0)
     state.verdict.report("C17", "a hit made ", others, " device calls beside its polls");
   if (queries > kHitPollsMax) state.verdict.report("C17", "a hit polled ", queries, " events");
-  if (state.streams.is_capturing() && queries != 0)
-    state.verdict.report("C9", "an event was polled while a capture is underway");
 }
 
 }  // namespace
@@ -115,6 +120,12 @@ void judge_limit(CacheState& state, JudgedDevice& device) {
     memory.limit = static_cast<std::uint64_t>(
         std::ceil(static_cast<long double>(fraction) * static_cast<long double>(witness.total())));
   }
+  // Nobody can keep a part of what it does not know.
+  const bool may_not_know = witness.failures_of(device::CallKind::kMemoryInfo) != 0;
+  if (device.ledger.segments_granted() != 0 && !memory.has_limit && fraction < 1 && !may_not_know)
+    state.verdict.report("DEV-12",
+                         "memory was taken under per_process_memory_fraction, but the "
+                         "device was not asked how much it has");
   if (device.ledger.segments_granted() != 0 && witness.segment_bytes() > memory.limit) {
     state.verdict.report("DEV-12", "reserved ", witness.segment_bytes(), " bytes, over the limit ",
                          memory.limit);
@@ -124,9 +135,8 @@ void judge_limit(CacheState& state, JudgedDevice& device) {
 void judge_bounded(CacheState& state, const JudgedDevice& device, std::uint64_t rounded,
                    bool is_hit) {
   const CallLedger& ledger = device.ledger;
-  const std::uint64_t queries = ledger.calls(device::CallKind::kEventQuery);
-  const std::uint64_t others = ledger.calls() - queries;
-  if (is_hit) return judge_hit(state, queries, others);
+  const std::uint64_t others = ledger.calls() - ledger.calls(device::CallKind::kEventQuery);
+  if (is_hit) return judge_hit(state);
   const std::uint64_t segment = state.rules.segment_size(rounded);
   const std::uint64_t most = miss_calls_max(state, device, segment);
   if (others > most) {

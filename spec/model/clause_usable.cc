@@ -113,6 +113,10 @@ void judge_cut(CacheState& state, const JudgedDevice& device, const JudgedCall& 
   const std::uint64_t rounded = state.rules.rounded(call.requested);
   if (given->size != rounded)
     state.verdict.report("DEV-4", "a block was cut at ", given->size, " bytes for ", rounded);
+  if (!state.rules.fits(whole, rounded)) {
+    state.verdict.report("DEV-3", "a block of ", whole, " bytes was cut for ", rounded,
+                         ", which it may not serve");
+  }
   if (!state.rules.is_to_split(whole - rounded, rounded)) {
     state.verdict.report("DEV-4", "a block of ", whole, " bytes was split for ", rounded,
                          ", though too little is left");

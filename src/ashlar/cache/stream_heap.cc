@@ -102,6 +102,7 @@ bool StreamHeap::begin_passing() noexcept { return is_forgotten() && life.begin_
 void StreamHeap::serve(const Stream& another) noexcept {
   stats.keep_former_peaks();
   clock.pass_on();
+  misses.steals = {};
   stream = another;
   life.end_passing();
   id.store(another.id.value(), std::memory_order_release);

@@ -24,6 +24,9 @@ struct NeverHasMemory : RunsOutOfMemory {
     account->segment = 2_MiB;
     account->reserved = account->allocated = 2_MiB;  // where it is right to have none
     account->limit = Bytes::max();
+    account->config = config();
+    if (inner_->largest_free_block(stream).value_or(0_B) < 1024_B)  // a hit asks nothing
+      account->device_memory = device_for(device::CallKind::kMemoryInfo).memory_info().value();
     return run_out(*account);
   }
 };

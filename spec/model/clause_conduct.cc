@@ -1,0 +1,110 @@
+// C9, C17, DEV-22, DEV-13: what no call may do, whatever it is for. See cache_clauses.h.
+//
+//   any call          takes no memory from another device, and gives it none; asks no event while a
+//                     capture is announced
+//   a refused one     and a query: asks other devices whom a handle names, no more
+//   a hit             asks events, of whatever device, and nothing else
+//   a miss            waits, or gives memory back, only after the device or the limit has refused a
+//                     growth; makes a stream wait only with reuse:ordered; takes no memory of a
+//                     stream that is alive with reuse:own
+#include "spec/model/cache_clauses.h"
+
+namespace ashlar::spec {
+
+namespace {
+
+using device::CallKind;
+
+/// The sum of a count over all devices.
+template <class F>
+std::uint64_t sum_of(const CacheState& state, F&& count) {
+  std::uint64_t sum = 0;
+  for (const JudgedDevice& each : state.devices) sum += count(each.ledger);
+  return sum;
+}
+
+void judge_elsewhere(CacheState& state, const JudgedDevice& device, const JudgedCall& call) {
+  const bool is_idle_call = (call.fails || call.is_query) && !call.allocates && !call.is_broken_off;
+  for (const JudgedDevice& each : state.devices) {
+    const CallLedger& ledger = each.ledger;
+    if (each.id == device.id || ledger.calls() == 0) continue;
+    for (const CallKind kind : {CallKind::kSegmentAlloc, CallKind::kSegmentFree}) {
+      if (ledger.calls(kind) != 0)
+        state.verdict.report("C17", "a call on device ", device.id.value(), " called ",
+                             device::call_name(kind), " of device ", each.id.value());
+    }
+    if (is_idle_call && !ledger.any_failure() &&
+        ledger.calls() != ledger.calls(CallKind::kIdentify))
+      state.verdict.report("C13", "a call that was refused, or a query, on device ",
+                           device.id.value(), " called device ", each.id.value());
+  }
+}
+
+void judge_capture_silence(CacheState& state, const JudgedCall& call) {
+  if (!state.streams.is_capturing() || call.is_capture_edge) return;
+  const std::uint64_t queries =
+      sum_of(state, [](const CallLedger& each) { return each.calls(CallKind::kEventQuery); });
+  if (queries != 0)
+    state.verdict.report("C9", queries, " events were asked while a capture is announced");
+}
+
+/// May the device, or the limit, have refused a growth? True where the judge cannot know.
+bool may_have_been_refused(const CacheState& state, const JudgedDevice& device,
+                           const JudgedCall& call) {
+  if (any_failure_but_growth(state) || was_refused_by_host(state)) return true;
+  return retry_in(state, device, call) != Happened::kNo;
+}
+
+/// REQUIRES: the call is an allocation.
+void judge_need(CacheState& state, const JudgedDevice& device, const JudgedCall& call) {
+  const std::uint64_t stream_waits =
+      sum_of(state, [](const CallLedger& each) { return each.calls(CallKind::kStreamWait); });
+  if (stream_waits != 0 && state.rules.config().reuse != cache::Reuse::kOrdered)
+    state.verdict.report("DEV-22", "a stream was made to wait, though reuse is not ordered");
+  if (may_have_been_refused(state, device, call)) return;
+  if (device.ledger.segments_returned() != 0)
+    state.verdict.report("DEV-13", "an allocation gave ", device.ledger.segments_returned(),
+                         " segments back, though no growth was refused");
+  const std::uint64_t waits = sum_of(state, [](const CallLedger& each) { return each.waits(); });
+  if (waits != 0)
+    state.verdict.report("C17", "an allocation waited ", waits,
+                         " times, though no growth was refused");
+}
+
+/// DEV-22, where the map after the call is at hand; of a segment that changed hands, where the one
+/// before is too.
+void judge_lender(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
+                  bool had_view) {
+  if (call.fails || !call.allocates || !device.map.is_fresh ||
+      state.rules.config().reuse != cache::Reuse::kOwn || state.streams.any_dead())
+    return;
+  const cache::SnapshotSegment* const now = find_segment(device.map.view.segments, call.address);
+  if (now == nullptr) return;  // the walk has said so
+  const cache::SnapshotSegment* const was =
+      had_view ? find_segment(device.map.next.segments, now->base.value()) : nullptr;
+  const bool is_lent = now->stream.value() != call.stream;
+  const bool is_adopted =
+      was != nullptr && was->ordinal == now->ordinal && was->stream != now->stream;
+  if (is_lent || is_adopted)
+    state.verdict.report("DEV-22", "the block is in segment ", now->ordinal,
+                         " of another stream, which is alive, though reuse is own");
+}
+
+}  // namespace
+
+void judge_conduct(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
+                   bool had_view) {
+  if (state.world.callback_ran) return;  // it may do anything that a caller may
+  judge_elsewhere(state, device, call);
+  judge_capture_silence(state, call);
+  if (!call.is_allocation) return;
+  if (call.requested == 0 && !call.fails) {
+    if (sum_of(state, [](const CallLedger& each) { return each.calls(); }) != 0)
+      state.verdict.report("C17", "an allocation of zero bytes made device calls");
+    return;
+  }
+  judge_need(state, device, call);
+  judge_lender(state, device, call, had_view);
+}
+
+}  // namespace ashlar::spec
