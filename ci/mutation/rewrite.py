@@ -13,6 +13,7 @@ import sys
 from clang.cindex import Config, CursorKind as K, Index, TranslationUnit
 
 import operators as op
+from map_bytes import MAP_BYTES
 
 Config.set_library_file("/usr/lib/llvm-19/lib/libclang-19.so.1")
 
@@ -139,6 +140,8 @@ def main():
             next_id = f.next_id
             done[name] = f
             mutants += f.mutants
+    if next_id > MAP_BYTES:  # the numbers begin at 1
+        sys.exit(f"rewrite.py: {next_id - 1} mutants, and kMutantsMax of switch.h has room for {MAP_BYTES - 1}: raise it")
     for name, f in done.items():
         new = apply(f.text, f.edits)
         if f.edits:

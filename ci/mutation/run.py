@@ -7,8 +7,9 @@
   run.py report DIR --equivalent FOLDER --commit ID [--apart]
                                               the figures per room to reports/rows, the survivors to DIR/survivors.txt
 A case is one GoogleTest case, or one whole program that is none. Cases that fail or are over 30 s without a mutant are left out and
-named. A mutant is killed by a case that fails, dies, or takes ten times as long; cases are tried in the order of (kills a
-second so far), until the mutant is dead or `budget` seconds of cases (as they take without a mutant) are spent.
+named. A mutant is killed by a case that fails, dies, or takes ten times as long. Cases are tried in the order of (kills a second so
+far) times (the part of all that the case reaches which lies in the mutant's file: the file's own tests come before those that
+reach everything), until the mutant is dead or `budget` seconds of cases (as they take without a mutant) are spent.
 """
 import argparse
 import collections
@@ -22,10 +23,11 @@ import sys
 import threading
 import time
 
+from map_bytes import MAP_BYTES
+
 SUITES_LEFT_OUT = ("consumer_", "bench_", "headers", "house_", "contract", "format", "layers", "links", "locks", "names", "readme",
                    "sizes")
 CASE_SECONDS_MAX = 30.0
-MAP_BYTES = 65536
 KILLED_PERCENT_MIN = 95.0
 RUNS_WITHOUT_MUTANT = 3
 
@@ -77,9 +79,9 @@ def cases_of(build):
             yield dict(base, name=f"{test['name']}:{name}" if name else test["name"], command=command)
 
 
-def record(tree, build):
+def record(folder, build):
     found, left_out = [], []
-    path = f"{tree}/reach.bin"
+    path = f"{folder}/reach.bin"
 
     def one(case, slot):
         file = f"{path}.{slot}"
@@ -98,7 +100,7 @@ def record(tree, build):
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(one, *zip(*[(case, i) for i, case in enumerate(cases_of(build))])))
-    with open(f"{tree}/reach.json", "w", encoding="utf-8") as file:
+    with open(f"{folder}/reach.json", "w", encoding="utf-8") as file:
         json.dump(found, file)
     print(f"{len(found)} cases, {sum(c['seconds'] for c in found):.0f} s; left out: {'; '.join(left_out) or 'none'}")
 
@@ -121,13 +123,16 @@ def room_of(mutant):
 
 
 class Killer:
-    def __init__(self, tree, budget):
-        with open(f"{tree}/reach.json", encoding="utf-8") as file:
-            self.cases = [c for c in json.load(file)]
+    def __init__(self, folder, budget):
+        with open(f"{folder}/reach.json", encoding="utf-8") as file:
+            self.cases = json.load(file)
         self.budget, self.lock = budget, threading.Lock()
         self.spent, self.kills = collections.Counter(), collections.Counter()
         self.by_mutant = collections.defaultdict(list)
+        with open(f"{folder}/mutants.json", encoding="utf-8") as file:
+            file_of = {m["id"]: m["file"] for m in json.load(file)}
         for case in self.cases:
+            case["files"] = collections.Counter(file_of[id_] for id_ in case["reaches"])
             for id_ in case["reaches"]:
                 self.by_mutant[id_].append(case)
 
@@ -136,7 +141,8 @@ class Killer:
         with self.lock:
             def worth(case):
                 kills, spent = self.kills[room, case["name"]], self.spent[room, case["name"]]
-                return (kills + 0.3) / (spent + 3 * case["seconds"] + 0.05)
+                focus = case["files"][mutant["file"]] / len(case["reaches"])
+                return (kills + 0.3) / (spent + 3 * case["seconds"] + 0.05) * (0.02 + focus)
             return sorted(self.by_mutant[mutant["id"]], key=worth, reverse=True)
 
     def judge(self, mutant):
@@ -157,8 +163,8 @@ class Killer:
 
 
 def kill(arguments):
-    tree = arguments.tree
-    with open(f"{tree}/mutants.json", encoding="utf-8") as file:
+    folder = arguments.folder
+    with open(f"{folder}/mutants.json", encoding="utf-8") as file:
         mutants = json.load(file)
     number_alike(mutants)
     share = {room: float(part) for room, part in (word.split("=") for word in arguments.share.split(",") if word)}
@@ -169,12 +175,12 @@ def kill(arguments):
             keys = {key_of(json.loads(line)) for line in file}
         chosen = [m for m in mutants if key_of(m) in keys]
     chosen.sort(key=lambda m: hashlib.sha256(key_of(m).encode()).hexdigest())
-    out_path, done = arguments.out or f"{tree}/results.jsonl", set()
+    out_path, done = arguments.out or f"{folder}/results.jsonl", set()
     if os.path.exists(out_path):
         with open(out_path, encoding="utf-8") as file:
             done = {key_of(json.loads(line)) for line in file}
     chosen = [m for m in chosen if key_of(m) not in done]
-    killer, begin, verdicts = Killer(tree, arguments.budget), time.monotonic(), collections.Counter()
+    killer, begin, verdicts = Killer(folder, arguments.budget), time.monotonic(), collections.Counter()
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool, open(out_path, "a", encoding="utf-8") as out:
         for number, result in enumerate(pool.map(killer.judge, chosen), 1):  # in the order of `chosen`
             verdicts[result["verdict"]] += 1
@@ -182,18 +188,18 @@ def kill(arguments):
             out.flush()
             if number % 50 == 0 or number == len(chosen):
                 print(f"{number} of {len(chosen)}, {dict(verdicts)}, {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
-    write_flaky(tree, killer, arguments)
+    write_flaky(folder, killer, arguments)
 
 
-def write_flaky(tree, killer, arguments):
+def write_flaky(folder, killer, arguments):
     """The cases that killed and fail without a mutant too, under the same load: their kills do not count."""
-    with open(arguments.out or f"{tree}/results.jsonl", encoding="utf-8") as file:
+    with open(arguments.out or f"{folder}/results.jsonl", encoding="utf-8") as file:
         killers = {json.loads(line).get("by") for line in file}
     cases = [case for case in killer.cases if case["name"] in killers for _ in range(RUNS_WITHOUT_MUTANT)]
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         statuses = list(pool.map(lambda case: run(case, 0, 10 * case["seconds"] + 10), cases))
     flaky = sorted({case["name"] for case, status in zip(cases, statuses) if status != 0})
-    with open(f"{tree}/flaky.json", "w", encoding="utf-8") as file:
+    with open(f"{folder}/flaky.json", "w", encoding="utf-8") as file:
         json.dump(flaky, file)
     print(f"{len(killers)} cases killed; of these fail without a mutant: {', '.join(flaky) or 'none'}", file=sys.stderr)
 
@@ -213,24 +219,24 @@ def equivalents_of(folder):
     return found
 
 
-def forget_survivors(tree):
-    with open(f"{tree}/results.jsonl", encoding="utf-8") as file:
+def forget_survivors(folder):
+    with open(f"{folder}/results.jsonl", encoding="utf-8") as file:
         results = file.readlines()
-    with open(f"{tree}/flaky.json", encoding="utf-8") as file:
+    with open(f"{folder}/flaky.json", encoding="utf-8") as file:
         flaky = set(json.load(file))
     kept = [line for line in results if (r := json.loads(line))["verdict"] == "killed" and r["by"] not in flaky]
-    with open(f"{tree}/results.jsonl", "w", encoding="utf-8") as file:
+    with open(f"{folder}/results.jsonl", "w", encoding="utf-8") as file:
         file.writelines(kept)
     print(f"{len(results) - len(kept)} of {len(results)} are to be run again", file=sys.stderr)
 
 
 def report(arguments):
-    tree = arguments.tree
-    with open(f"{tree}/mutants.json", encoding="utf-8") as file:
+    folder = arguments.folder
+    with open(f"{folder}/mutants.json", encoding="utf-8") as file:
         made = collections.Counter(room_of(m) for m in json.load(file) if m["apart"] == arguments.apart)
-    with open(f"{tree}/results.jsonl", encoding="utf-8") as file:
+    with open(f"{folder}/results.jsonl", encoding="utf-8") as file:
         results = [r for r in map(json.loads, file) if r["apart"] == arguments.apart]
-    with open(f"{tree}/flaky.json", encoding="utf-8") as file:
+    with open(f"{folder}/flaky.json", encoding="utf-8") as file:
         flaky = set(json.load(file))
     equivalent, rows, is_good, survivors = equivalents_of(arguments.equivalent), [], True, []
     for room in sorted({room_of(r) for r in results}):
@@ -256,7 +262,7 @@ def report(arguments):
                      "command": "ci/mutants --apart" if arguments.apart else "ci/mutants", "commit": arguments.commit,
                      "made": made[room], "run": run_count, **{k: counts[k] for k in ("killed", "equivalent", "survived")}})
         print(f"{room:8} {rows[-1]['value']}")
-    with open(f"{tree}/survivors.txt", "w", encoding="utf-8") as file:
+    with open(f"{folder}/survivors.txt", "w", encoding="utf-8") as file:
         file.write("\n".join(sorted(survivors)) + "\n")
     name = "mutants_apart" if arguments.apart else "mutants"
     with open(f"reports/rows/{name}.json", "w", encoding="utf-8") as file:
@@ -268,7 +274,7 @@ def report(arguments):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("what", choices=("record", "kill", "forget", "report"))
-    parser.add_argument("tree")
+    parser.add_argument("folder")
     parser.add_argument("build", nargs="?")
     parser.add_argument("--share", default="")
     parser.add_argument("--salt", default="")
@@ -281,11 +287,11 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     if arguments.what == "record":
-        record(arguments.tree, arguments.build)
+        record(arguments.folder, arguments.build)
     elif arguments.what == "kill":
         kill(arguments)
     elif arguments.what == "forget":
-        forget_survivors(arguments.tree)
+        forget_survivors(arguments.folder)
     else:
         report(arguments)
 
