@@ -184,6 +184,31 @@ TEST(Checkers, C27FiresWhenMemoryWhoseWorkIsDoneDoesNotComeBack) {
   EXPECT_EQ(dense_clause<NeverKnowsDone<kDefaultSettings>>(left_by_a_dead_stream), "C27");
 }
 
+/// Asks in a trim only.
+struct KnowsDoneAtATrim : NeverKnowsDone<kDefaultSettings> {
+  using NeverKnowsDone::NeverKnowsDone;
+  Status trim(DeviceId device) override {
+    for (const auto& each : deaf_) each->is_deaf = false;
+    const Status trimmed = inner_->trim(device);
+    for (const auto& each : deaf_) each->is_deaf = true;
+    return trimmed;
+  }
+};
+TEST(Checkers, C27FiresAgainOnceATrimHasAskedForAllThatHadNoEvent) {
+  const std::string own_use =
+      "drain d0\ntrim d0\nstream s1 d0\nalloc p1 30MiB s0\nuse p1 s1\nfree p1\ndrain d0\n"
+      "alloc p2 30MiB s0\n";
+  EXPECT_EQ(dense_clause<KnowsDoneAtATrim>("stream s9 d0\ndestroy s9\n" + own_use), "C27");
+  EXPECT_EQ(dense_clause<KnowsDoneAtATrim>(
+                "stream s9 d0\nalloc p7 512 s0\ncapture-begin s9 relaxed\nfree p7\n"
+                "capture-end s9\n" +
+                own_use),
+            "C27");
+  EXPECT_EQ(dense_clause<KnowsDoneAtATrim>(
+                "alloc p7 512 s0\nfail event-create 100 once\nfree p7\nheal\n" + own_use),
+            "C27");
+}
+
 struct ForgetsToTrim : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   Status trim(DeviceId) override { return Status::ok(); }

@@ -81,9 +81,10 @@ class RunsOutOfMemory : public ForwardingSubject {
 class DeafDevice final : public device::ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
+  bool is_deaf = true;
   Status event_query(EventHandle event) noexcept override {
-    static_cast<void>(ForwardingDevice::event_query(event));
-    return {Code::kNotReady, "planted"};
+    const Status answer = ForwardingDevice::event_query(event);
+    return is_deaf ? Status{Code::kNotReady, "planted"} : answer;
   }
 };
 
@@ -107,7 +108,7 @@ class NeverKnowsDone : public ForwardingSubject {
   }
   ~NeverKnowsDone() override { inner_.reset(); }  // before the devices that it calls
 
- private:
+ protected:
   std::vector<std::unique_ptr<DeafDevice>> deaf_;
 };
 

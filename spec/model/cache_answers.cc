@@ -16,6 +16,15 @@ void forget_map(CacheState& state, const JudgedDevice& device, const Stream& str
   }
 }
 
+/// A trim that answered ok where all work is done has asked for every use and every stream: the
+/// excuses for those without an event end here. With several devices it has asked for its own alone.
+void settle_streams(CacheState& state) {
+  WorldState& world = state.world;
+  if (!world.is_quiet || world.has_planned_failures || state.devices.size() != 1) return;
+  state.streams.settle();
+  world.may_be_unrecorded = state.streams.any_thread_bound();
+}
+
 }  // namespace
 
 /// Finds a block by address on every device; nullptr where there is none.
@@ -131,6 +140,7 @@ void CacheModel::judge_trim(Status got) {
   }
   end(device, {});
   if (!got.is_ok() || device.ledger.any_failure()) return;
+  settle_streams(state_);
   if (!device.map.is_fresh) walk(device);
   const cache::Snapshot& map = device.map.view;
   for (const cache::SnapshotSegment& segment : map.segments) {

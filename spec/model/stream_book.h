@@ -31,8 +31,12 @@ class StreamBook {
   void end_capture(const Stream& stream) { std::erase_if(capturing_, Is{stream}); }
 
   /// The stream was destroyed without a word to the subject.
-  void lose(std::uint64_t stream) { lost_.push_back(stream); }
-  bool any_lost() const { return !lost_.empty(); }
+  void lose(std::uint64_t stream) {
+    lost_.push_back(stream);
+    any_lost_ = true;
+  }
+  /// Ever.
+  bool any_lost() const { return any_lost_; }
   /// Did any stream end so that no event tells of its last work?
   bool any_unknown() const { return !lost_.empty() || !unmarked_.empty(); }
   /// The stream was retired, and its last event recorded.
@@ -43,8 +47,16 @@ class StreamBook {
   bool is_dead(std::uint64_t stream) const {
     return is_retired(stream) || is_last_work_unknown(stream);
   }
+  /// A trim found all work of every device done: of streams that ended without a last event too.
+  void settle() {
+    retired_.insert(retired_.end(), lost_.begin(), lost_.end());
+    retired_.insert(retired_.end(), unmarked_.begin(), unmarked_.end());
+    lost_.clear();
+    unmarked_.clear();
+  }
   /// A thread's default stream: other threads can record no event on it.
   void add_thread_bound(std::uint64_t stream) { thread_bound_.push_back(stream); }
+  bool any_thread_bound() const { return !thread_bound_.empty(); }
   /// May it be that no event tells of the stream's newest work?
   bool may_be_unmarked(std::uint64_t stream) const {
     return is_last_work_unknown(stream) || is_among(thread_bound_, stream);
@@ -61,6 +73,7 @@ class StreamBook {
   }
 
   std::vector<Stream> capturing_;
+  bool any_lost_ = false;
   std::vector<std::uint64_t> lost_;  ///< identities
   std::vector<std::uint64_t> unmarked_;
   std::vector<std::uint64_t> thread_bound_;
