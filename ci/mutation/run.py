@@ -3,7 +3,8 @@
   run.py record DIR BUILD                     which case reaches which mutant, and how long it takes: DIR/reach.json
   run.py kill DIR [--share ROOM=0.5,...] [--budget SECONDS] [--only FILE.jsonl] [--apart]
                                               appends one line a mutant to DIR/results.jsonl; goes on where it was cut
-  run.py forget DIR                           takes the survivors out of DIR/results.jsonl, so that kill runs them again
+  run.py forget DIR [--share ROOM=0.5,...]    takes the survivors of these rooms out of DIR/results.jsonl, so that kill runs them
+                                              again; default: of all rooms
   run.py report DIR --equivalent FOLDER --commit ID [--apart]
                                               the figures per room to reports/rows, the survivors to DIR/survivors.txt
 A case is one GoogleTest case, or one whole program that is none. Cases that fail or are over 30 s without a mutant are left out and
@@ -167,7 +168,7 @@ def kill(arguments):
     with open(f"{folder}/mutants.json", encoding="utf-8") as file:
         mutants = json.load(file)
     number_alike(mutants)
-    share = {room: float(part) for room, part in (word.split("=") for word in arguments.share.split(",") if word)}
+    share = parts_of(arguments.share)
     digest = lambda m: int(hashlib.sha256((arguments.salt + key_of(m)).encode()).hexdigest()[:8], 16) / 2**32
     chosen = [m for m in mutants if m["apart"] == arguments.apart and digest(m) < share.get(room_of(m), 0 if share else 1)]
     if arguments.only:
@@ -219,12 +220,21 @@ def equivalents_of(folder):
     return found
 
 
-def forget_survivors(folder):
+def parts_of(share):
+    return {room: float(part) for room, part in (word.split("=") for word in share.split(",") if word)}
+
+
+def forget_survivors(folder, share):
     with open(f"{folder}/results.jsonl", encoding="utf-8") as file:
         results = file.readlines()
     with open(f"{folder}/flaky.json", encoding="utf-8") as file:
         flaky = set(json.load(file))
-    kept = [line for line in results if (r := json.loads(line))["verdict"] == "killed" and r["by"] not in flaky]
+
+    def is_kept(result):
+        is_forgotten_room = not share or room_of(result) in share
+        return not is_forgotten_room or (result["verdict"] == "killed" and result["by"] not in flaky)
+
+    kept = [line for line in results if is_kept(json.loads(line))]
     with open(f"{folder}/results.jsonl", "w", encoding="utf-8") as file:
         file.writelines(kept)
     print(f"{len(results) - len(kept)} of {len(results)} are to be run again", file=sys.stderr)
@@ -259,7 +269,9 @@ def report(arguments):
                      "value": f"{percent:.1f} % killed ({counts['killed']} of {run_count} run, {counts['equivalent']} equivalent; "
                               f"{made[room]} made)",
                      "target": "" if arguments.apart else f">= {KILLED_PERCENT_MIN:.0f} %", "met": met,
-                     "command": "ci/mutants --apart" if arguments.apart else "ci/mutants", "commit": arguments.commit,
+                     "command": "ci/mutants" + (" --apart" if arguments.apart else "") +
+                                (f" --share {room}={run_count / made[room]:.2g}" if run_count < made[room] else ""),
+                     "commit": arguments.commit,
                      "made": made[room], "run": run_count, **{k: counts[k] for k in ("killed", "equivalent", "survived")}})
         print(f"{room:8} {rows[-1]['value']}")
     with open(f"{folder}/survivors.txt", "w", encoding="utf-8") as file:
@@ -291,7 +303,7 @@ def main():
     elif arguments.what == "kill":
         kill(arguments)
     elif arguments.what == "forget":
-        forget_survivors(arguments.folder)
+        forget_survivors(arguments.folder, parts_of(arguments.share))
     else:
         report(arguments)
 
