@@ -35,10 +35,20 @@ struct NamesAnotherDevice : ForwardingSubject {
         [callback](DeviceId device) { callback(DeviceId{1 - device.value()}); });
   }
 };
-TEST(CheckersOfEffort, Dev13FiresWhereNoCallbackIsCalledOrForAnotherDevice) {
+struct CallsBackTwice : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  void add_free_memory_callback(std::function<void(DeviceId)> callback) override {
+    inner_->add_free_memory_callback([callback](DeviceId device) {
+      callback(device);
+      callback(device);
+    });
+  }
+};
+TEST(CheckersOfEffort, Dev13FiresWhereNoCallbackIsCalledOrForAnotherDeviceOrTwice) {
   const std::string ops = "device d1 64MiB\nalloc p0 512 s0\non-oom p0\n";
   EXPECT_EQ(clause<NeverCallsBack>(ops + "alloc p1 4MiB s0\n"), "DEV-13");
   EXPECT_EQ(clause<NamesAnotherDevice>(ops + "alloc p1 4MiB s0\n"), "DEV-13");
+  EXPECT_EQ(clause<CallsBackTwice>(ops + "alloc p1 4MiB s0\n"), "DEV-13");
   const std::string in_a_capture =
       "alloc p0 512 s0\non-oom p0\ncapture-begin s0 relaxed\nalloc p1 4MiB s0\n";
   EXPECT_EQ(clause<NeverCallsBack>(in_a_capture), "DEV-13");

@@ -52,7 +52,7 @@ CacheModel::CacheModel(CacheSubject& subject, const std::vector<DeviceWitness*>&
 void CacheModel::begin(DeviceId device, bool is_quiet) {
   if (state_.world.callbacks != 0) return;  // inside another call, which is judged as a whole
   state_.world.callback_ran = false;
-  state_.world.has_called_back = false;
+  state_.world.calls_back = 0;
   state_.world.is_quiet = is_quiet;
   if (state_.world.host_refusals) state_.world.host_refusals_before = state_.world.host_refusals();
   current_ = device;

@@ -125,7 +125,7 @@ struct WorldState {
   /// The subject called its free-memory callback, in an allocation on that device, whether or not
   /// there was anything to do.
   void saw_callback(DeviceId device) {
-    has_called_back = true;
+    ++calls_back;
     called_back_for = device;
   }
   void saw_shortage_observer(const cache::OutOfMemory& account) {
@@ -140,7 +140,7 @@ struct WorldState {
   unsigned callbacks = 0;                  ///< running, inside the call that is judged
   bool callback_ran = false;               ///< during this call, and did something
   bool has_callback = false;               ///< the subject has a free-memory callback
-  bool has_called_back = false;            ///< it called it during this call
+  unsigned calls_back = 0;                 ///< how often it called it during this call
   DeviceId called_back_for;                ///< the device that it named then
   /// Was all work of every device done when the call began?
   bool is_quiet = false;

@@ -151,7 +151,7 @@ void judge_bounded(CacheState& state, const JudgedDevice& device, std::uint64_t 
 void judge_questions(CacheState& state, const JudgedDevice& device, const JudgedCall& call) {
   // A reclaim asks about everything that is pending, in each round of its wait.
   if (retry_in(state, device, call) != Happened::kNo) return;
-  const std::uint64_t most = kMissPollsMax * (1 + state.world.has_called_back) + kHitPollsMax +
+  const std::uint64_t most = kMissPollsMax * (1 + (state.world.calls_back != 0)) + kHitPollsMax +
                              kQuestionsPerHeap * (1 + device.recount.heaps.size()) +
                              kQuestionsOfOthers + kQuestionsOfNewStream;
   const std::uint64_t queries = device.ledger.calls(device::CallKind::kEventQuery);

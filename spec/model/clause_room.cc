@@ -69,10 +69,13 @@ void judge_called_back(CacheState& state, const JudgedDevice& device, bool is_sh
   const WorldState& world = state.world;
   if (!world.has_callback) return;
   const bool is_due = is_shortage || device.ledger.calls(device::CallKind::kSegmentAlloc) != 0;
-  if (is_due && !world.has_called_back)
+  if (is_due && world.calls_back == 0)
     state.verdict.report("DEV-13", "no free-memory callback was called before ",
                          is_shortage ? "the call failed" : "the device was asked for memory");
-  if (world.has_called_back && world.called_back_for != device.id)
+  if (world.calls_back > 1)
+    state.verdict.report("DEV-13", "the free-memory callback was called ", world.calls_back,
+                         " times in one call");
+  if (world.calls_back != 0 && world.called_back_for != device.id)
     state.verdict.report("DEV-13", "the free-memory callback was told of another device");
 }
 
