@@ -17,6 +17,7 @@ import collections
 import concurrent.futures
 import hashlib
 import json
+import math
 import os
 import resource
 import subprocess
@@ -169,8 +170,8 @@ def kill(arguments):
         mutants = json.load(file)
     number_alike(mutants)
     share = parts_of(arguments.share)
-    digest = lambda m: int(hashlib.sha256((arguments.salt + key_of(m)).encode()).hexdigest()[:8], 16) / 2**32
-    chosen = [m for m in mutants if m["apart"] == arguments.apart and digest(m) < share.get(room_of(m), 0 if share else 1)]
+    chosen = [m for m in mutants if m["apart"] == arguments.apart and
+              place_of(m, arguments.salt) < share.get(room_of(m), 0 if share else 1)]
     if arguments.only:
         with open(arguments.only, encoding="utf-8") as file:
             keys = {key_of(json.loads(line)) for line in file}
@@ -220,6 +221,11 @@ def equivalents_of(folder):
     return found
 
 
+def place_of(mutant, salt):
+    """From 0 to 1: a share of 0.25 takes the mutants below 0.25."""
+    return int(hashlib.sha256((salt + key_of(mutant)).encode()).hexdigest()[:8], 16) / 2**32
+
+
 def parts_of(share):
     return {room: float(part) for room, part in (word.split("=") for word in share.split(",") if word)}
 
@@ -238,6 +244,11 @@ def forget_survivors(folder, share):
     with open(f"{folder}/results.jsonl", "w", encoding="utf-8") as file:
         file.writelines(kept)
     print(f"{len(results) - len(kept)} of {len(results)} are to be run again", file=sys.stderr)
+
+
+def share_run(results, room, salt):
+    """The least share, in hundredths, with which kill takes all of the room's that were run."""
+    return math.ceil(100 * max(place_of(r, salt) for r in results if room_of(r) == room)) / 100
 
 
 def report(arguments):
@@ -270,7 +281,7 @@ def report(arguments):
                               f"{made[room]} made)",
                      "target": "" if arguments.apart else f">= {KILLED_PERCENT_MIN:.0f} %", "met": met,
                      "command": "ci/mutants" + (" --apart" if arguments.apart else "") +
-                                (f" --share {room}={run_count / made[room]:.2g}" if run_count < made[room] else ""),
+                                ("" if run_count == made[room] else f" --share {room}={share_run(results, room, arguments.salt):.2f}"),
                      "commit": arguments.commit,
                      "made": made[room], "run": run_count, **{k: counts[k] for k in ("killed", "equivalent", "survived")}})
         print(f"{room:8} {rows[-1]['value']}")
