@@ -298,8 +298,11 @@ TEST(CheckersOfConduct, C9FiresOnAFreeThatAsksAnEventWhileACaptureIsAnnounced) {
 
 struct LeaksAtItsEnd : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  static inline std::vector<std::shared_ptr<spec::CacheSubject>> kept;
-  ~LeaksAtItsEnd() override { kept.push_back(inner_); }
+  ~LeaksAtItsEnd() override {
+    // Never destroyed: their devices are gone by then.
+    static auto& kept = *new std::vector<std::shared_ptr<spec::CacheSubject>>;
+    kept.push_back(inner_);
+  }
 };
 TEST(CheckersOfConduct, C14FiresOnADestructorThatLeaksBesideAFailureThatDoesNotHappen) {
   const std::string ops = "alloc p0 4MiB s0\nfree p0\nfail pinned-alloc 1000 once\nend-now\n";

@@ -61,6 +61,22 @@ TEST(CacheLockstep, HasNoDivergenceWhereNotEveryCallIsWalked) {
   }
 }
 
+/// Each stream's event takes the machine a millisecond, and no wait is permitted.
+TEST(CacheLockstep, ATrimOfManyIdleStreamsOnASlowMachineKnowsThatAllIsDone) {
+  std::string text = "ashlar-ops 1 cache\nconf wait_ms:0\n";
+  for (int i = 1; i <= 80; ++i) {
+    const std::string n = std::to_string(i);
+    text += "stream s" + n + " d0\nalloc p" + n + " 512 s" + n + "\nfree p" + n + "\n";
+  }
+  spec::OpFile file;
+  spec::TextError error;
+  ASSERT_TRUE(spec::parse_ops(text + "drain d0\ntrim d0\n", &file, &error));
+  spec::CacheLockstep::Options options;
+  options.factory = caching_allocator_factory();
+  options.machine.entries_per_ms = 1;
+  EXPECT_EQ(spec::CacheLockstep::run(file, options).divergence.text, "") << "C28";
+}
+
 /// A poll may merge the block that fitted into one that is too large to take, and the call is then
 /// a miss. Here it is the ninth call, which no walk follows.
 TEST(CacheLockstep, MayMissWhereAMapBeforeTheCallShowsAFit) {

@@ -101,6 +101,30 @@ TEST_F(WaitAccountsTest, ATrimBesideStuckWorkEndsWhenItsTimeIsOver) {
   }
 }
 
+TEST_F(WaitAccountsTest, ATrimWaitsForWorkThatEndsForASecondAtMost) {
+  // The device takes a millisecond for each event; the permitted wait is none.
+  for (const unsigned streams : {40u, 3000u}) {
+    make("wait_ms:0");
+    std::vector<Address> blocks;
+    for (unsigned i = 0; i < streams; ++i) blocks.push_back(parts_->allocate(512_B, own_));
+    for (const Address block : blocks) parts_->free(block, parts_->stream());
+    std::vector<EventHandle> done;
+    parts_->device().on_query = [&](EventHandle event) {
+      return std::binary_search(done.begin(), done.end(), event) ? Status::ok() : kNotDone;
+    };
+    parts_->device().on_wait = [&](EventHandle event, std::uint32_t) {
+      *parts_->device().clock_ns += kMs;
+      done.insert(std::upper_bound(done.begin(), done.end(), event), event);
+      static_cast<void>(parts_->gpu().drain_all());
+      return Status::ok();
+    };
+    const std::uint64_t began = *parts_->device().clock_ns;
+    EXPECT_EQ(trim().is_ok(), streams == 40) << "C28";
+    EXPECT_LE(*parts_->device().clock_ns - began, 1010 * kMs);
+    parts_->device().clear();
+  }
+}
+
 TEST_F(WaitAccountsTest, ATrimWithoutAnEndEndsAfterASecondAllTheSame) {
   make("wait_ms:forever");
   make_stuck(20_MiB);

@@ -21,7 +21,8 @@ constexpr unsigned kDeadAskedMax = 4;
 constexpr unsigned kDeadPollsMax = 8;
 /// The least and the most time that a trim may wait.
 constexpr std::uint32_t kTrimWaitMinMs = 2;
-/// After so many sweeps of a trim the least time is granted anew.
+/// After so many sweeps of a trim the least time is granted anew; and after a sweep behind an event
+/// that was done, so that a device that takes a millisecond for each of many is waited for.
 constexpr unsigned kTrimGracesMax = 4;
 constexpr std::uint32_t kTrimWaitMaxMs = 1000;
 /// The maximum number of uses that are finished before the heap's lock is let go (C31): each may
@@ -126,6 +127,7 @@ Status Reclaimer::trim_segments() noexcept {
   // or a synchronisation, takes the driver a moment to answer.
   // At most a second: a trim gives back what is idle, it is not a wait for work that is stuck.
   Deadline deadline(driver_, std::clamp(shared_.config.wait_ms, kTrimWaitMinMs, kTrimWaitMaxMs));
+  const Deadline longest(driver_, kTrimWaitMaxMs);
   BoundedWait wait(cache_, shared_, deadline, waits_, WaitedWork::Which::kEarlier);
   unsigned sweeps = 0;
   for (;; wait.wait()) {
@@ -136,7 +138,8 @@ Status Reclaimer::trim_segments() noexcept {
     ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, "a capture is underway");
     // From here, not from the call's entry: the sweep, or the queue for the lock, may have taken
     // long, and the events that it recorded are as new as ever.
-    if (++sweeps <= kTrimGracesMax) deadline.leave_ms(kTrimWaitMinMs);
+    const bool has_progressed = wait.has_progressed() && longest.left_ms() != 0;
+    if (++sweeps <= kTrimGracesMax || has_progressed) deadline.leave_ms(kTrimWaitMinMs);
     wait.note_unfinished();
     if (const Status health = driver_.health(); !health.is_ok()) return health;
     if (wait.choose()) continue;
