@@ -125,7 +125,6 @@ bool BoundedWait::choose() noexcept {
 }
 
 void BoundedWait::wait() noexcept {
-  has_progressed_ = false;
   if (choice_.kind == Choice::Kind::kNothing) return;
   if (choice_.kind == Choice::Kind::kOtherThread) {
     std::this_thread::yield();
@@ -143,8 +142,7 @@ void BoundedWait::wait() noexcept {
                             ? choice_.tracker->driver().event_synchronize(choice_.event, limit_ms)
                             : choice_.tracker->synchronizer().run(limit_ms);
   end_hold();
-  has_progressed_ = is_event && waited.is_ok();
-  if (has_progressed_) done_ = choice_;
+  if (is_event && waited.is_ok()) done_ = choice_;
   // A refusal takes no time: without a charge the next round would be refused at once again.
   if (!waited.is_ok() && waited.code() != Code::kNotReady) deadline_.charge_ms(slice_ms);
 }

@@ -40,8 +40,8 @@ class BoundedWait {
   /// Waits for what was chosen, for one slice at most. REQUIRES: choose() returned true; no lock is
   /// held.
   void wait() noexcept ASHLAR_EXCLUDES(reclaiming);
-  /// Did the last wait end because its event was done?
-  bool has_progressed() const noexcept { return has_progressed_; }
+  /// Is the event that was chosen last done, as a wait found?
+  bool has_progressed() const noexcept { return choice_.is_same_event(done_); }
   /// Did the time run out while work was unfinished?
   bool ran_out() const noexcept { return ran_out_; }
 
@@ -85,8 +85,7 @@ class BoundedWait {
   std::atomic<std::uint64_t>& waits_;
   WaitedWork work_;
   Choice choice_;
-  Choice done_;  ///< the event whose wait ended well last
-  bool has_progressed_ = false;
+  Choice done_;              ///< the event whose wait ended well last
   bool is_holding_ = false;  ///< counted among the event waiters
   // As of note_unfinished():
   bool was_pending_ = false;        ///< was any use not complete,
