@@ -7,6 +7,8 @@
 //   a miss            waits, or gives memory back, only after the device or the limit has refused a
 //                     growth; makes a stream wait only with reuse:ordered; takes no memory of a
 //                     stream that is alive with reuse:own
+#include <string>
+
 #include "spec/model/cache_clauses.h"
 
 namespace ashlar::spec {
@@ -14,6 +16,8 @@ namespace ashlar::spec {
 namespace {
 
 using device::CallKind;
+
+std::string number_of(const JudgedDevice& device) { return std::to_string(device.id.value()); }
 
 /// The sum of a count over all devices.
 template <class F>
@@ -30,13 +34,13 @@ void judge_elsewhere(CacheState& state, const JudgedDevice& device, const Judged
     if (each.id == device.id || ledger.calls() == 0) continue;
     for (const CallKind kind : {CallKind::kSegmentAlloc, CallKind::kSegmentFree}) {
       if (ledger.calls(kind) != 0)
-        state.verdict.report("C17", "a call on device ", device.id.value(), " called ",
-                             device::call_name(kind), " of device ", each.id.value());
+        state.verdict.report("C17", "a call on device ", number_of(device), " called ",
+                             device::call_name(kind), " of device ", number_of(each));
     }
     if (is_idle_call && !ledger.any_failure() &&
         ledger.calls() != ledger.calls(CallKind::kIdentify))
       state.verdict.report("C13", "a call that was refused, or a query, on device ",
-                           device.id.value(), " called device ", each.id.value());
+                           number_of(device), " called device ", number_of(each));
   }
 }
 
