@@ -49,22 +49,20 @@ TEST(CheckersOfConduct, C17AndC13FireOnACallThatReachesForAnotherDevice) {
   EXPECT_EQ(clause<Asks>(two + "free p0\nfree-stale p0\n"), "C13");
 }
 
-/// Waits in calls that need not.
-template <class Base, CallKind kKind>
-struct CountsWaits : Base {
-  using Base::Base;
+/// A base for subjects that wait in calls that need not; the statistics count it.
+struct Waits : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
   std::uint64_t waits = 0;
   void wait() {
-    static_cast<void>(this->device_for(CallKind::kSynchronize).synchronize_for(1));
+    static_cast<void>(device_for(CallKind::kSynchronize).synchronize_for(1));
     ++waits;
   }
   Status stats(DeviceId device, cache::DeviceStats* out) override {
-    const Status got = Base::stats(device, out);
+    const Status got = ForwardingSubject::stats(device, out);
     out->waits += waits;
     return got;
   }
 };
-using Waits = CountsWaits<ForwardingSubject, CallKind::kSynchronize>;
 struct WaitsAtARetirement : Waits {
   using Waits::Waits;
   Status retire_stream(const Stream& stream) override {

@@ -43,7 +43,7 @@ class NestedWorld {
     device_->in_call = nullptr;
     return calls;
   }
-  /// nullptr, or what is wrong once everything is freed and finished.
+  /// Empty, or what is wrong once everything is freed and finished.
   std::string end() {
     while (!live_.empty()) free_one();
     if (!gpu_->drain_all().is_ok()) return "the machine does not come to rest";
@@ -140,7 +140,7 @@ TEST_P(NestedCallsTest, OneCallInsideEachDeviceCallOfAnotherGivesNoMemoryOutTooE
   EXPECT_GE(worlds, 1000u);
 }
 
-/// The two points that the worlds above come to by luck.
+/// Two of the points by themselves, which the worlds above come to by the luck of a seed.
 TEST(NestedReleaseTest, WhatIsReleasedWhileAMarkIsRecordedIsNotCoveredByIt) {
   ScriptedParts parts;
   const Stream own = parts.stream();

@@ -204,7 +204,6 @@ void CacheWorld::end_stream(std::uint32_t s, std::uint64_t name, bool is_announc
     model_.judge_retire(stream, streams_[s].has_allocated,
                         answered(subject_.retire_stream(stream)));
   } else {
-    has_lost_stream_ = true;
     model_.streams().lose(stream.id.value());
   }
   static_cast<void>(gpu_.destroy_stream(stream));

@@ -82,7 +82,7 @@ class CacheWorld {
   bool has_device(std::uint64_t name) const { return name < gpu_.device_count(); }
   DeviceId device_of(const Pointer& pointer) const { return stream_at(pointer.stream).device; }
   /// Was some stream destroyed without a word to the subject?
-  bool has_lost_stream() const { return has_lost_stream_; }
+  bool has_lost_stream() const { return model_.streams().any_lost(); }
 
   // What ops do. Streams are given by index; names are bound as the functions need them.
   void allocate(std::uint64_t name, std::uint64_t size, std::uint32_t stream);
@@ -159,7 +159,6 @@ class CacheWorld {
   const bool touches_;
   OpResult op_;
   bool is_lagging_ = false;
-  bool has_lost_stream_ = false;
   std::uint64_t ooms_ = 0;
   AllocationTag next_tag_ = 1;
   NameTable<Pointer> pointers_;

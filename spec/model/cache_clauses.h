@@ -5,8 +5,8 @@
 //   clause_account.cc    DEV-14                  the account of an out-of-memory
 //   clause_room.cc       DEV-13                  what went back to make room
 //   clause_host.cc       C13 C16 DEV-14          a call that the host had no memory for
-//   clause_bounded.cc    C9 C13 C17 C26 DEV-2 DEV-12   what the device was asked meanwhile
-//   clause_conduct.cc    C9 C13 C17 DEV-13 DEV-22   what no call may do, on whatever device
+//   clause_bounded.cc    C13 C17 C26 DEV-2 DEV-12   what the device was asked meanwhile
+//   clause_conduct.cc    C9 C17 DEV-13 DEV-22   what no call may do, on whatever device
 //   clause_returns.cc    C27 C28 C30 C32         what is complete comes back; waits end; no trace
 //   clause_accounted.cc  C15 DEV-13              statistics
 //   clause_ladder.cc     C15                     what an allocation did on the miss ladder
@@ -21,6 +21,14 @@
 #include "spec/model/cache_state.h"
 
 namespace ashlar::spec {
+
+/// The sum over all devices of what `count` says of each one's ledger.
+template <class F>
+std::uint64_t sum_over_devices(const CacheState& state, F&& count) {
+  std::uint64_t sum = 0;
+  for (const JudgedDevice& each : state.devices) sum += count(each.ledger);
+  return sum;
+}
 
 // What ended a device, and what failed.
 
@@ -88,17 +96,17 @@ void judge_called_back(CacheState& state, const JudgedDevice& device, bool is_sh
 
 // What the device was asked.
 
-/// C9, C13, C17, DEV-13, DEV-22: what no call may do, on any device: see clause_conduct.cc.
+/// C9, C17, DEV-13, DEV-22: what no call may do, on any device: see clause_conduct.cc.
 void judge_conduct(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
                    bool had_view);
 /// C26: no device call once the device is gone.
 void judge_silence(CacheState& state);
-/// C13: a call that was refused made no device call, and completed nothing.
+/// C13: a call that was refused made no device call, on any device, and completed nothing.
 void judge_atomic(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
                   bool had_view);
 /// DEV-12: growth stays below the memory limit.
 void judge_limit(CacheState& state, JudgedDevice& device);
-/// C17, C9, DEV-2: how much an allocation asked of the device.
+/// C17, DEV-2: how much an allocation asked of the device.
 void judge_bounded(CacheState& state, const JudgedDevice& device, std::uint64_t rounded,
                    bool is_hit);
 /// C17: how often a miss asked whether work is done.
@@ -131,6 +139,8 @@ void judge_no_trace(CacheState& state, const JudgedDevice& device, const JudgedC
 
 // Statistics.
 
+/// Did the segment change hands during the call? REQUIRES: the maps before and after it are at hand.
+bool is_adopted(const JudgedDevice& device, const cache::SnapshotSegment& now);
 /// Did the allocation get as far as the reclaim (a retry, in the statistics)?
 Happened retry_in(const CacheState& state, const JudgedDevice& device, const JudgedCall& call);
 /// What an allocation did on the miss ladder.

@@ -1,4 +1,4 @@
-// C9, C13, C17, C26, DEV-2, DEV-12: what a device was asked during a call. See cache_clauses.h.
+// C13, C17, C26, DEV-2, DEV-12: what a device was asked during a call. See cache_clauses.h.
 #include <algorithm>
 #include <cmath>
 
@@ -48,13 +48,10 @@ std::uint64_t miss_calls_max(const CacheState& state, const JudgedDevice& device
 
 /// C17: a hit polls a few events, of whatever device, and asks for nothing else.
 void judge_hit(CacheState& state) {
-  std::uint64_t queries = 0;
-  std::uint64_t others = 0;
-  for (const JudgedDevice& each : state.devices) {
-    const std::uint64_t asked = each.ledger.calls(device::CallKind::kEventQuery);
-    queries += asked;
-    others += each.ledger.calls() - asked;
-  }
+  const std::uint64_t queries = sum_over_devices(
+      state, [](const CallLedger& each) { return each.calls(device::CallKind::kEventQuery); });
+  const std::uint64_t others =
+      sum_over_devices(state, [](const CallLedger& each) { return each.calls(); }) - queries;
   if (others != 0)
     state.verdict.report("C17", "a hit made ", others, " device calls beside its polls");
   if (queries > kHitPollsMax) state.verdict.report("C17", "a hit polled ", queries, " events");
@@ -101,10 +98,14 @@ void judge_atomic(CacheState& state, const JudgedDevice& device, const JudgedCal
   if (ledger.segments_entered() != 0 && ledger.failed(device::CallKind::kSegmentFree) == 0)
     state.verdict.report("C13", "a call that failed kept a segment that it was granted");
   if (call.allocates || call.is_broken_off) return;
-  // Whom a handle names may be asked before the call is refused.
-  if (device.ledger.calls() != device.ledger.calls(device::CallKind::kIdentify))
-    state.verdict.report("C13", call.is_query ? "a query" : "a call that was refused",
-                         " made device calls");
+  for (const JudgedDevice& each : state.devices) {
+    // By a failing call of another device this one may have learnt of its own end.
+    if (each.id != device.id && each.ledger.any_failure()) continue;
+    // Whom a handle names may be asked before the call is refused.
+    if (each.ledger.calls() != each.ledger.calls(device::CallKind::kIdentify))
+      state.verdict.report("C13", call.is_query ? "a query" : "a call that was refused",
+                           " made device calls");
+  }
   if (had_view && device.map.is_fresh && device.books.completed_in_call() != 0)
     state.verdict.report("C13", call.is_query ? "a query" : "a call that was refused",
                          " completed pending blocks");

@@ -1,9 +1,8 @@
-// C9, C17, DEV-22, DEV-13: what no call may do, whatever it is for. See cache_clauses.h.
+// C9, C17, DEV-13, DEV-22: what no call may do, whatever it is for. See cache_clauses.h.
 //
 //   any call          takes no memory from another device, and gives it none; asks no event while a
 //                     capture is announced
-//   a refused one     and a query: asks other devices whom a handle names, no more
-//   a hit             asks events, of whatever device, and nothing else
+//   zero bytes        are given without a device call
 //   a miss            waits, or gives memory back, only after the device or the limit has refused a
 //                     growth; makes a stream wait only with reuse:ordered; takes no memory of a
 //                     stream that is alive with reuse:own
@@ -19,35 +18,21 @@ using device::CallKind;
 
 std::string number_of(const JudgedDevice& device) { return std::to_string(device.id.value()); }
 
-/// The sum of a count over all devices.
-template <class F>
-std::uint64_t sum_of(const CacheState& state, F&& count) {
-  std::uint64_t sum = 0;
-  for (const JudgedDevice& each : state.devices) sum += count(each.ledger);
-  return sum;
-}
-
-void judge_elsewhere(CacheState& state, const JudgedDevice& device, const JudgedCall& call) {
-  const bool is_idle_call = (call.fails || call.is_query) && !call.allocates && !call.is_broken_off;
+void judge_elsewhere(CacheState& state, const JudgedDevice& device) {
   for (const JudgedDevice& each : state.devices) {
-    const CallLedger& ledger = each.ledger;
-    if (each.id == device.id || ledger.calls() == 0) continue;
+    if (each.id == device.id) continue;
     for (const CallKind kind : {CallKind::kSegmentAlloc, CallKind::kSegmentFree}) {
-      if (ledger.calls(kind) != 0)
+      if (each.ledger.calls(kind) != 0)
         state.verdict.report("C17", "a call on device ", number_of(device), " called ",
                              device::call_name(kind), " of device ", number_of(each));
     }
-    if (is_idle_call && !ledger.any_failure() &&
-        ledger.calls() != ledger.calls(CallKind::kIdentify))
-      state.verdict.report("C13", "a call that was refused, or a query, on device ",
-                           number_of(device), " called device ", number_of(each));
   }
 }
 
 void judge_capture_silence(CacheState& state, const JudgedCall& call) {
   if (!state.streams.is_capturing() || call.is_capture_edge) return;
-  const std::uint64_t queries =
-      sum_of(state, [](const CallLedger& each) { return each.calls(CallKind::kEventQuery); });
+  const std::uint64_t queries = sum_over_devices(
+      state, [](const CallLedger& each) { return each.calls(CallKind::kEventQuery); });
   if (queries != 0)
     state.verdict.report("C9", queries, " events were asked while a capture is announced");
 }
@@ -61,15 +46,16 @@ bool may_have_been_refused(const CacheState& state, const JudgedDevice& device,
 
 /// REQUIRES: the call is an allocation.
 void judge_need(CacheState& state, const JudgedDevice& device, const JudgedCall& call) {
-  const std::uint64_t stream_waits =
-      sum_of(state, [](const CallLedger& each) { return each.calls(CallKind::kStreamWait); });
+  const std::uint64_t stream_waits = sum_over_devices(
+      state, [](const CallLedger& each) { return each.calls(CallKind::kStreamWait); });
   if (stream_waits != 0 && state.rules.config().reuse != cache::Reuse::kOrdered)
     state.verdict.report("DEV-22", "a stream was made to wait, though reuse is not ordered");
   if (may_have_been_refused(state, device, call)) return;
   if (device.ledger.segments_returned() != 0)
     state.verdict.report("DEV-13", "an allocation gave ", device.ledger.segments_returned(),
                          " segments back, though no growth was refused");
-  const std::uint64_t waits = sum_of(state, [](const CallLedger& each) { return each.waits(); });
+  const std::uint64_t waits =
+      sum_over_devices(state, [](const CallLedger& each) { return each.waits(); });
   if (waits != 0)
     state.verdict.report("C17", "an allocation waited ", waits,
                          " times, though no growth was refused");
@@ -84,12 +70,8 @@ void judge_lender(CacheState& state, const JudgedDevice& device, const JudgedCal
     return;
   const cache::SnapshotSegment* const now = find_segment(device.map.view.segments, call.address);
   if (now == nullptr) return;  // the walk has said so
-  const cache::SnapshotSegment* const was =
-      had_view ? find_segment(device.map.next.segments, now->base.value()) : nullptr;
   const bool is_lent = now->stream.value() != call.stream;
-  const bool is_adopted =
-      was != nullptr && was->ordinal == now->ordinal && was->stream != now->stream;
-  if (is_lent || is_adopted)
+  if (is_lent || (had_view && is_adopted(device, *now)))
     state.verdict.report("DEV-22", "the block is in segment ", now->ordinal,
                          " of another stream, which is alive, though reuse is own");
 }
@@ -99,11 +81,11 @@ void judge_lender(CacheState& state, const JudgedDevice& device, const JudgedCal
 void judge_conduct(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
                    bool had_view) {
   if (state.world.callback_ran) return;  // it may do anything that a caller may
-  judge_elsewhere(state, device, call);
+  judge_elsewhere(state, device);
   judge_capture_silence(state, call);
   if (!call.is_allocation) return;
   if (call.requested == 0 && !call.fails) {
-    if (sum_of(state, [](const CallLedger& each) { return each.calls(); }) != 0)
+    if (sum_over_devices(state, [](const CallLedger& each) { return each.calls(); }) != 0)
       state.verdict.report("C17", "an allocation of zero bytes made device calls");
     return;
   }

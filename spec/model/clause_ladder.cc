@@ -23,17 +23,19 @@ Happened steal_in(const CacheState& state, const JudgedDevice& device, const Jud
   if (now == nullptr) return Happened::kPerhaps;  // the walk has said so
   if (now->stream.value() != call.stream) return Happened::kYes;
   if (!had_view) return Happened::kPerhaps;
-  const cache::SnapshotSegment* const was =
-      find_segment(device.map.next.segments, now->base.value());
-  const bool is_adopted =
-      was != nullptr && was->ordinal == now->ordinal && was->stream != now->stream;
-  if (!is_adopted) return Happened::kNo;
+  if (!is_adopted(device, *now)) return Happened::kNo;
   // Where streams keep their memory to themselves, a new stream may take over a dead one's heap
   // with all that is in it, which is no steal.
   return is_own ? Happened::kPerhaps : Happened::kYes;
 }
 
 }  // namespace
+
+bool is_adopted(const JudgedDevice& device, const cache::SnapshotSegment& now) {
+  const cache::SnapshotSegment* const was =
+      find_segment(device.map.next.segments, now.base.value());
+  return was != nullptr && was->ordinal == now.ordinal && was->stream != now.stream;
+}
 
 Happened retry_in(const CacheState& state, const JudgedDevice& device, const JudgedCall& call) {
   const CallLedger& ledger = device.ledger;

@@ -44,7 +44,7 @@ struct Config {
   /// requests of large_request_min or more get a segment of their size, rounded up to a multiple of
   /// this (round_segment_mb)
   Bytes segment_round{2_MiB};
-  /// blocks of this size or more are never split (max_split_size_mb)
+  /// blocks of this size or more are never split (max_split_size_mb); more than both segment sizes
   Bytes max_split_size{Bytes::max()};
   /// a request of max_split_size or more is served only by a block that is larger by less than this
   /// (max_non_split_rounding_mb)

@@ -21,8 +21,9 @@ constexpr unsigned kDeadAskedMax = 4;
 constexpr unsigned kDeadPollsMax = 8;
 /// The least and the most time that a trim may wait.
 constexpr std::uint32_t kTrimWaitMinMs = 2;
-/// After so many sweeps of a trim the least time is granted anew; and after a sweep behind an event
-/// that was done, so that a device that takes a millisecond for each of many is waited for.
+/// After each of so many sweeps of a trim the least time is granted anew. After a later sweep it is
+/// granted only if the event that was waited for is done: a device that takes a millisecond for each
+/// of many events is waited for, one that is stuck is not.
 constexpr unsigned kTrimGracesMax = 4;
 constexpr std::uint32_t kTrimWaitMaxMs = 1000;
 /// The maximum number of uses that are finished before the heap's lock is let go (C31): each may
