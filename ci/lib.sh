@@ -7,6 +7,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if command -v ccache >/dev/null && [[ -z ${CMAKE_CXX_COMPILER_LAUNCHER:-} ]]; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache
 fi
+# Or it compiles anew each source that precompiled headers belong to.
+export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
 jobs=${JOBS:-$(nproc)}
 
 # note TEXT...: one line on stderr that stands out in a log.

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Holds the library's headers to what an installed library needs:
-#   (a) every header under src/ashlar compiles by itself, and twice in one file;
+#   (a) every header under src/ashlar compiles by itself and begins with #pragma once. A source of
+#       the library that includes its own header first is compiled by the build and shows the
+#       former, so only the other headers are compiled here;
 #   (b) the headers that <ashlar/ashlar.h> and <ashlar/plan.h> include, directly or not, are exactly
 #       those of the list ASHLAR_PUBLIC_HEADERS, which is what gets installed;
 #   (c) no public header belongs to an internal room or names one: a room without a public header,
@@ -54,19 +56,31 @@ reached() {
     tr -d '\\' | tr -s ' ' '\n' | sed -nE "s|^$1/src/ashlar/||p" | sort -u
 }
 
+# included_first ROOT: the headers that a source of the library includes before anything else.
+included_first() {
+  (cd "$1/src/ashlar" && find . -name '*.cc' -exec grep -hm 1 '^#include' {} +) |
+    sed -nE 's|^#include <ashlar/([^>]*)>.*|\1|p' | sort -u
+}
+
 # alone ROOT: (a). One line for each header that does not compile, and the compiler's first errors.
 alone() {
-  local root=$1
+  local root=$1 header
   rm -rf "${scratch:?}/alone"
   mkdir "$scratch/alone"
   # block_pool_inl.h is the second half of block_pool.h, which includes it at its end: checked there.
   (cd "$root/src/ashlar" && find . -name '*.h' ! -path ./block/block_pool_inl.h -printf '%P\n') |
     sort >"$scratch/headers"
+  while read -r header; do
+    if [[ $(code "$root/src/ashlar/$header" | grep -m 1 .) != '#pragma once' ]]; then
+      echo "src/ashlar/$header: its first line of code is not #pragma once"
+    fi
+  done <"$scratch/headers"
+  comm -23 "$scratch/headers" <(included_first "$root") >"$scratch/compiled"
   # shellcheck disable=SC2016
   compiler=$compiler root=$root scratch=$scratch generated=$generated \
-    xargs -a "$scratch/headers" -n 1 -P "$(nproc)" bash -c '
+    xargs -a "$scratch/compiled" -n 1 -P "$(nproc)" bash -c '
       name=$scratch/alone/${1//\//.}
-      printf "#include <ashlar/%s>\n#include <ashlar/%s>\n" "$1" "$1" >"$name.cc"
+      printf "#include <ashlar/%s>\n" "$1" >"$name.cc"
       if ! "$compiler" -std=c++20 -fsyntax-only "-I$root/src" "-I$generated" "$name.cc" \
              >"$name.log" 2>&1; then
         { echo "src/ashlar/$1: does not compile by itself"
@@ -173,7 +187,7 @@ check() {
     echo "$(grep -vc '^    ' <<<"$said") findings"
     return 1
   fi
-  echo "$(wc -l <"$scratch/headers") headers compile by themselves"
+  echo "$(wc -l <"$scratch/compiled") headers compile by themselves, of $(wc -l <"$scratch/headers")"
   echo "$(wc -l <"$scratch/public") are public"
   if [[ -n $library ]]; then echo "$(wc -l <"$scratch/symbols") symbols are exported"; fi
 }
@@ -232,7 +246,10 @@ self_test() {
   plant base/late.h <<<$'#pragma once\nnamespace ashlar { std::string name(); }'
   expect "a header that lacks an include" "src/ashlar/base/late.h: does not compile"
   plant base/twice.h <<<$'namespace ashlar { struct Twice {}; }'
-  expect "a header without a guard" "src/ashlar/base/twice.h: does not compile"
+  expect "a header without a guard" "src/ashlar/base/twice.h: its first line of code is not"
+  plant base/late.cc <<<$'#include <string>\n#include <ashlar/base/late.h>'
+  plant base/late.h <<<$'#pragma once\nnamespace ashlar { std::string name(); }'
+  expect "a header that its source includes late" "src/ashlar/base/late.h: does not compile"
   plant base/extra.h <<<$'#pragma once'
   plant plan/plan.h <<<$'#pragma once\n#include <ashlar/base/extra.h>
 #include <ashlar/base/types.h>'

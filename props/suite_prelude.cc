@@ -1,0 +1,1 @@
+// The suites' precompiled headers belong to a target, and a target needs a source (CMakeLists.txt).
