@@ -11,12 +11,17 @@ function(run)
   endif()
 endfunction()
 
-# Configures app/ from scratch with the given options, builds it and runs it.
-function(build_and_run_app)
+# Configures app/ from scratch with the given options.
+function(configure_app)
   file(REMOVE_RECURSE "${work}/${STEP}")
   run("${CMAKE_COMMAND}" -S "${app}" -B "${work}/${STEP}" -G "${GENERATOR}"
     "-DCMAKE_CXX_COMPILER=${CXX}" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0
     "-DEXPECTED_VERSION=${VERSION}" ${ARGN})
+endfunction()
+
+# The same, and builds it and runs it.
+function(build_and_run_app)
+  configure_app(${ARGN})
   run("${CMAKE_COMMAND}" --build "${work}/${STEP}" --target app)
   run("${work}/${STEP}/app")
 endfunction()
@@ -46,14 +51,20 @@ elseif(STEP STREQUAL "find_package_version")
     message(FATAL_ERROR "version ${major}.${other} was not refused: ${error}")
   endif()
 
-elseif(STEP STREQUAL "subdirectory")
-  build_and_run_app(-DHOW=subdirectory "-DFETCHCONTENT_SOURCE_DIR_ASHLAR=${SOURCE}")
-
-elseif(STEP STREQUAL "subdirectory_shared_without_exceptions")
-  # The library and its user, both built as many GPU projects are. One build for both differences, since neither depends on
-  # the other and each build compiles the whole library.
+elseif(STEP STREQUAL "subdirectory_without_exceptions")
+  # The library and its user, both built as many GPU projects are.
   build_and_run_app(-DHOW=subdirectory "-DFETCHCONTENT_SOURCE_DIR_ASHLAR=${SOURCE}"
-    -DBUILD_SHARED_LIBS=ON "-DCMAKE_CXX_FLAGS=-fno-exceptions -fno-rtti")
+    "-DCMAKE_CXX_FLAGS=-fno-exceptions -fno-rtti")
+
+elseif(STEP STREQUAL "subdirectory_shared")
+  # With BUILD_SHARED_LIBS the program is linked with the shared library, and not with the other. The library itself is not
+  # built once more: find_package_shared runs a program with it.
+  configure_app(-DHOW=subdirectory "-DFETCHCONTENT_SOURCE_DIR_ASHLAR=${SOURCE}" -DBUILD_SHARED_LIBS=ON)
+  execute_process(COMMAND ninja -C "${work}/${STEP}" -t inputs app
+    OUTPUT_VARIABLE inputs COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT inputs MATCHES "libashlar[.]so" OR inputs MATCHES "libashlar[.]a")
+    message(FATAL_ERROR "the program is not linked with the shared library: ${inputs}")
+  endif()
 
 elseif(STEP STREQUAL "readme")
   # The README's example must compile and run.
