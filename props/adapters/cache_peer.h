@@ -23,6 +23,19 @@ struct CachePeer {
   static MissCounts& misses(StreamHeap& heap) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     return heap.misses;
   }
+  static std::uint64_t& uses_of_first(MemoryPools& pools) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
+    return pools.pools_.front()->uses;
+  }
+  /// While it lives the first route stands twice.
+  struct SecondRoute {
+    explicit SecondRoute(MemoryPools& damaged) ASHLAR_NO_THREAD_SAFETY_ANALYSIS : pools(damaged) {
+      pools.routes_.push_back(pools.routes_.front());
+    }
+    ~SecondRoute() ASHLAR_NO_THREAD_SAFETY_ANALYSIS { pools.routes_.pop_back(); }
+    SecondRoute(const SecondRoute&) = delete;
+    SecondRoute& operator=(const SecondRoute&) = delete;
+    MemoryPools& pools;
+  };
   static unsigned pooled_events(const EventPool& events) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     return events.count_;
   }

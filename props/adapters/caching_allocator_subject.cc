@@ -28,6 +28,18 @@ class Adapter final : public spec::CacheSubject {
   Status retire_stream(const Stream& stream) override { return allocator_.retire_stream(stream); }
   Status begin_capture(const Stream& stream) override { return allocator_.begin_capture(stream); }
   Status end_capture(const Stream& stream) override { return allocator_.end_capture(stream); }
+  Status begin_pool(DeviceId device, MemoryPoolId pool, StreamFilter filter) override {
+    return allocator_.begin_pool(device, pool, std::move(filter));
+  }
+  Status end_pool(DeviceId device, MemoryPoolId pool) override {
+    return allocator_.end_pool(device, pool);
+  }
+  Status retain_pool(DeviceId device, MemoryPoolId pool) override {
+    return allocator_.retain_pool(device, pool);
+  }
+  Status release_pool(DeviceId device, MemoryPoolId pool) override {
+    return allocator_.release_pool(device, pool);
+  }
   Status trim(DeviceId device) override { return allocator_.trim(device); }
   Status set_memory_limit(DeviceId device, Bytes limit) override {
     return allocator_.set_memory_limit(device, limit);

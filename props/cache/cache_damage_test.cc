@@ -225,19 +225,17 @@ TEST_F(CacheDamageTest, MarksAndStampsAreInOrder) {
   EXPECT_EQ(found(), "heap(1): a stamp from the future");
 }
 
-TEST_F(CacheDamageTest, EveryHeapIsInTheTableUnderItsStreamsName) {
+TEST_F(CacheDamageTest, EveryHeapIsInTheTableUnderItsOwnersKey) {
   {
     const Damage damage(heap().stream.id, StreamId{999'999});
-    EXPECT_EQ(found(), "heaps(1): a heap is not in the table by its stream's identity");
-  }
-  {
-    const Damage damage(heap().stream.id, other_.id);
-    EXPECT_EQ(found(), "heaps(2): two heaps serve one stream");
+    EXPECT_EQ(found(), "heaps(1): a heap's key is not its stream's identity");
   }
   const std::uint64_t id = heap().id;
   StreamHeap& damaged = heap();
-  damaged.id = id + 1;
-  EXPECT_EQ(found(), "heaps(1): a heap is not in the table by its stream's identity");
+  damaged.id = other_.id.value();
+  EXPECT_EQ(found(), "heaps(2): two heaps have one key");
+  damaged.id = id + 1000;
+  EXPECT_EQ(found(), "heaps(1): a heap is not in the table by its owner's key");
   damaged.id = id;
 }
 

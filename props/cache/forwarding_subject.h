@@ -35,6 +35,18 @@ class ForwardingSubject : public spec::CacheSubject {
   Status retire_stream(const Stream& stream) override { return inner_->retire_stream(stream); }
   Status begin_capture(const Stream& stream) override { return inner_->begin_capture(stream); }
   Status end_capture(const Stream& stream) override { return inner_->end_capture(stream); }
+  Status begin_pool(DeviceId device, MemoryPoolId pool, StreamFilter filter) override {
+    return inner_->begin_pool(device, pool, std::move(filter));
+  }
+  Status end_pool(DeviceId device, MemoryPoolId pool) override {
+    return inner_->end_pool(device, pool);
+  }
+  Status retain_pool(DeviceId device, MemoryPoolId pool) override {
+    return inner_->retain_pool(device, pool);
+  }
+  Status release_pool(DeviceId device, MemoryPoolId pool) override {
+    return inner_->release_pool(device, pool);
+  }
   Status trim(DeviceId device) override { return inner_->trim(device); }
   Status set_memory_limit(DeviceId device, Bytes limit) override {
     return inner_->set_memory_limit(device, limit);

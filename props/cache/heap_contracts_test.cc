@@ -48,7 +48,7 @@ TEST_F(HeapContractsTest, AHeapServesTheOneStreamOfItsIdentityWhileThatIsAlive) 
   Stream elsewhere = own;
   elsewhere.handle = StreamHandle{own.handle.value() + 1};
   for (const auto end : {0, 1}) {
-    StreamHeap heap(parts.cache(), own, 512_B);
+    StreamHeap heap(parts.cache(), HeapOwner::of(own), 512_B);
     EXPECT_EQ(heap.id, own.id.value());
     EXPECT_TRUE(serves(heap, own));
     EXPECT_TRUE(serves(heap, elsewhere)) << "the identity tells, not the handle";
@@ -65,7 +65,7 @@ TEST_F(HeapContractsTest, AHeapServesTheOneStreamOfItsIdentityWhileThatIsAlive) 
 
 TEST_F(HeapContractsTest, AHeapIsForgottenOnceItsStreamIsFinishedAndItsClockSaysSo) {
   ScriptedParts parts;
-  StreamHeap heap(parts.cache(), parts.stream(), 512_B);
+  StreamHeap heap(parts.cache(), HeapOwner::of(parts.stream()), 512_B);
   EXPECT_FALSE(is_forgotten(heap));
   CachePeer::clock(heap).complete(kEverything);
   EXPECT_FALSE(is_forgotten(heap)) << "alive";
@@ -73,7 +73,7 @@ TEST_F(HeapContractsTest, AHeapIsForgottenOnceItsStreamIsFinishedAndItsClockSays
   EXPECT_FALSE(is_forgotten(heap)) << "retired";
   ASSERT_TRUE(heap.life.finish());
   EXPECT_TRUE(is_forgotten(heap));
-  StreamHeap unclear(parts.cache(), parts.stream(), 512_B);
+  StreamHeap unclear(parts.cache(), HeapOwner::of(parts.stream()), 512_B);
   ASSERT_TRUE(unclear.life.retire());
   ASSERT_TRUE(unclear.life.finish());
   CachePeer::clock(unclear).complete(kEverything - 1);
@@ -194,7 +194,8 @@ TEST_F(HeapContractsTest, TheIndexHasACellForEachHeapAndSpreadsHandlesOverThem) 
       EXPECT_EQ(props::counted.largest, grows ? (n == 1 ? 64 : 2 * (n - 1)) * sizeof(void*) : 0u);
       const std::uint64_t handle = 0x7f0000000000u + n * stride;
       index.insert(&heaps.emplace_back(
-          parts.cache(), Stream{StreamHandle{handle}, StreamId{n}, DeviceId{0}}, 512_B));
+          parts.cache(), HeapOwner::of(Stream{StreamHandle{handle}, StreamId{n}, DeviceId{0}}),
+          512_B));
       if (n != 64 && n != 128 && n != 256) continue;
       // A chain has one last heap.
       std::uint64_t chains = 0;
@@ -214,7 +215,8 @@ TEST_F(HeapContractsTest, AStreamIsFoundAmongThousandsNearlyAsFastAsAmongAFew) {
     while (heaps.size() < n) {
       const std::uint64_t id = heaps.size() + 1;
       ASSERT_TRUE(table.insert(&heaps.emplace_back(
-          parts.cache(), Stream{StreamHandle{id}, StreamId{id}, DeviceId{0}}, 512_B)));
+          parts.cache(), HeapOwner::of(Stream{StreamHandle{id}, StreamId{id}, DeviceId{0}}),
+          512_B)));
     }
   };
   // The least of a few times, so that what else the machine does hardly counts.

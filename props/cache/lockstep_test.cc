@@ -27,7 +27,7 @@ RC_GTEST_PROP(CacheLockstep, HasNoDivergenceOnAnyByteString, (std::vector<std::u
 RC_GTEST_PROP(CacheLockstep, HasNoDivergenceOnSequencesOfDrawnOps, ()) {
   const auto seeds =
       *rc::gen::container<std::vector<std::uint64_t>>(rc::gen::arbitrary<std::uint64_t>());
-  SequenceShape shape = shape_from(*rc::gen::inRange<std::uint64_t>(0, 1024));
+  SequenceShape shape = shape_from(*rc::gen::inRange<std::uint64_t>(0, 2048));
   spec::OpFile file = random_sequence(shape, *rc::gen::arbitrary<std::uint64_t>());
   file.ops.resize(std::min<std::size_t>(file.ops.size(), 8 + seeds.size()));
   for (const std::uint64_t seed : seeds) {
@@ -41,7 +41,7 @@ RC_GTEST_PROP(CacheLockstep, HasNoDivergenceOnSequencesOfDrawnOps, ()) {
 
 TEST(CacheLockstep, HasNoDivergenceOnLongSequencesOfEveryShape) {
   for (std::uint64_t seed = 0; seed < 2048; ++seed) {
-    const std::string failure = judge_sequence(random_sequence(shape_from(seed % 1024), seed));
+    const std::string failure = judge_sequence(random_sequence(shape_from(seed % 2048), seed));
     ASSERT_EQ(failure, "") << "seed " << seed;
   }
 }
@@ -55,7 +55,7 @@ TEST(CacheLockstep, HasNoDivergenceWhereNotEveryCallIsWalked) {
     options.defers_last_walks = seed % 3 == 0;  // with it, as the fuzz target walks
     options.walk_every = options.defers_last_walks ? 1 : options.stats_every;
     const spec::LockstepResult result =
-        spec::CacheLockstep::run(random_sequence(shape_from(seed % 1024), ~seed), options);
+        spec::CacheLockstep::run(random_sequence(shape_from(seed % 2048), ~seed), options);
     ASSERT_EQ(result.divergence.clause + result.divergence.text, "")
         << "seed " << seed << ", op " << result.op_index;
   }

@@ -167,7 +167,7 @@ TEST(SegmentWayTest, AnAccountTakenWhileASegmentGoesBackCountsItInTransfer) {
     Request request{};
     request.size = 20_MiB;
     request.pool = PoolId::kLarge;
-    write_account(parts.cache(), own, request, &account);
+    write_account(parts.heap(own), request, &account);
     return Status::ok();
   };
   ASSERT_TRUE(parts.cache().reclaimer().trim().is_ok());

@@ -21,7 +21,8 @@ class StreamLookupTest : public ::testing::Test {
  protected:
   StreamHeap& make(std::uint64_t id, std::uint64_t handle, bool is_bound = false) {
     return heaps_.emplace_back(
-        parts_.cache(), Stream{StreamHandle{handle}, StreamId{id}, DeviceId{0}, is_bound}, 512_B);
+        parts_.cache(),
+        HeapOwner::of(Stream{StreamHandle{handle}, StreamId{id}, DeviceId{0}, is_bound}), 512_B);
   }
 
   CacheParts parts_{64_MiB};

@@ -147,7 +147,7 @@ TEST_F(UseTrackerTest, WhatTheHandleNamesNowDecidesWhetherAStreamIsLost) {
                           {other, false, true}};
     std::deque<StreamHeap> heaps;
     for (const Case& each : cases) {
-      StreamHeap& heap = heaps.emplace_back(parts_.cache(), user, 512_B);
+      StreamHeap& heap = heaps.emplace_back(parts_.cache(), HeapOwner::of(user), 512_B);
       parts_.device().on_identify = [&each](StreamHandle) { return each.answer; };
       const std::uint64_t before = parts_.uses().next_sequence();
       EXPECT_EQ(parts_.uses().may_record(heap), each.is_permitted);

@@ -80,8 +80,9 @@ class Writer {
     }
   }
 
-  void put_alloc() {
-    put(slot::kAlloc, {next_, size(), stream()});
+  void put_alloc() { put_alloc_on(stream()); }
+  void put_alloc_on(std::uint64_t s) {
+    put(slot::kAlloc, {next_, size(), s});
     live_.push_back(next_++);
   }
   void put_free() {
@@ -159,7 +160,32 @@ class Writer {
     }
   }
 
+  /// A memory pool's life is many ops long: its end is rarer than its beginning.
+  void put_pool() {
+    const std::uint64_t pool = random_.below(2);
+    switch (random_.below(12)) {
+      case 0:
+      case 1:
+      case 2: return put(slot::kMemoryPoolBegin, {pool, stream()});
+      case 3:
+      case 4: return put(slot::kMemoryPoolEnd, {pool, device()});
+      case 5: return put(slot::kMemoryPoolRetain, {pool, device()});
+      case 6:
+      case 7: return put(slot::kMemoryPoolRelease, {pool, device()});
+      case 8: {  // a graph whose memory is all of the pool
+        const std::uint64_t s = stream();
+        put(slot::kMemoryPoolBegin, {pool, s});
+        put(slot::kCaptureBegin, {s, random_.below(3)});
+        for (std::uint64_t n = 1 + random_.below(4); n > 0; --n) put_alloc_on(s);
+        put(slot::kCaptureEnd, {s});
+        return put(slot::kMemoryPoolEnd, {pool, device()});
+      }
+      default: return put(slot::kMemoryPoolReplay, {pool, stream()});
+    }
+  }
+
   void put_any() {
+    if (shape_.has_pools && random_.one_in(12)) return put_pool();
     if (shape_.has_threads && random_.one_in(20)) return put(slot::kThread, {1 + random_.below(2)});
     const std::uint64_t r = random_.below(100);
     if (live_.empty() || (r < 40 && live_.size() < shape_.live_max)) return put_alloc();
@@ -193,6 +219,7 @@ SequenceShape shape_from(std::uint64_t bits) {
   shape.devices = (bits & 128) != 0 ? 2 : 1;
   shape.has_ends = (bits & 256) != 0;
   shape.has_threads = (bits & 512) != 0;
+  shape.has_pools = (bits & 1024) != 0;
   return shape;
 }
 

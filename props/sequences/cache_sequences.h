@@ -29,8 +29,9 @@ struct SequenceShape {
   bool has_conf = false;
   bool has_ends = false;     ///< sometimes a device is lost, or the driver unloaded
   bool has_threads = false;  ///< two threads act in turn, and their default streams are used
+  bool has_pools = false;    ///< memory pools, and graphs that are launched
 };
-/// A shape from the bits of a number: 0 to 1023 give every combination of the above.
+/// A shape from the bits of a number: 0 to 2047 give every combination of the above.
 SequenceShape shape_from(std::uint64_t bits);
 
 spec::OpFile random_sequence(const SequenceShape& shape, std::uint64_t seed);

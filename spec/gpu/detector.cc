@@ -47,7 +47,7 @@ std::size_t HappensBefore::live_at_or_after(std::uint64_t begin) const {
 }
 
 void HappensBefore::on_allocate(AllocationTag tag, Address at, Bytes size, std::uint32_t lane,
-                                std::uint32_t thread) {
+                                std::uint32_t thread, GraphGroup group) {
   ASHLAR_ASSERT(tag != kNoTag && find(tag) == nullptr, "detector: a tag names one allocation");
   const std::uint32_t index = allocations_.add();
   Allocation& made = allocations_[index];
@@ -74,13 +74,14 @@ void HappensBefore::on_allocate(AllocationTag tag, Address at, Bytes size, std::
                    range(made.begin, made.end), " overlaps allocation ", hit->tag, " at ",
                    range(hit->begin, hit->end));
   }
-  check_priors(made, thread);
+  check_priors(made, thread, group);
 }
 
-void HappensBefore::check_priors(Allocation& made, std::uint32_t thread) {
+void HappensBefore::check_priors(Allocation& made, std::uint32_t thread, GraphGroup group) {
   for (std::size_t i = 0; i < priors_.size();) {
     const Prior& prior = priors_[i];
-    if (prior.begin >= made.end || made.begin >= prior.end) {
+    const bool is_elsewhere = prior.begin >= made.end || made.begin >= prior.end;
+    if (is_elsewhere || (group != 0 && prior.group == group)) {
       ++i;
       continue;
     }
@@ -131,7 +132,12 @@ void HappensBefore::on_use_announced(AllocationTag tag, std::uint32_t lane) {
 }
 
 bool HappensBefore::on_touch(const Touch& touch, std::uint32_t lane, std::uint32_t thread) {
-  if (touch.tag == kNoTag) return true;
+  if (touch.tag == kNoTag) {
+    const Stamp use{clocks_.enqueued(lane) + 1, lane, true, kNoTag};
+    const std::uint64_t begin = touch.at.value();
+    if (touch.group != 0) add_prior(Prior{begin, begin + touch.size.count(), use, touch.group});
+    return true;
+  }
   Allocation* made = find(touch.tag);
   if (made == nullptr) {
     faults_.report(FaultKind::kUseAfterFree, Blame::kCaller, "a kernel was enqueued on allocation ",
@@ -179,7 +185,7 @@ void HappensBefore::add_prior(const Prior& prior) {
   for (std::size_t i = 0; i < priors_.size(); ++i) {
     Prior& old = priors_[i];
     if (old.begin < prior.begin || old.end > prior.end || old.use.lane != prior.use.lane) continue;
-    if (old.use.covered != prior.use.covered) continue;
+    if (old.use.covered != prior.use.covered || old.group != prior.group) continue;
     old = priors_.back();
     priors_.pop_back();
     --i;

@@ -20,7 +20,8 @@
 // Invariants:
 //   (1) Live allocations are disjoint in live_ (an overlapping one is reported and not entered in
 //       live_).
-//   (2) priors_ holds every use of a freed range that may still run; a settled use is dropped when
+//   (2) priors_ holds every use of a freed range, and by a graph of any range of its group, that may
+//       still run; a settled use is dropped when
 //       a scan meets it, or when the list would grow.
 #pragma once
 
@@ -42,14 +43,15 @@ class HappensBefore {
   HappensBefore(const Clocks& clocks, FaultLog& faults);
 
   /// The allocator handed out the range, for use on that lane. Checks C2, C6, C7.
+  /// Uses of the bytes by graphs of `group` are not checked: the caller orders the group's graphs.
   void on_allocate(AllocationTag tag, Address at, Bytes size, std::uint32_t lane,
-                   std::uint32_t thread);
+                   std::uint32_t thread, GraphGroup group = 0);
   /// The caller told the allocator of a use on that lane (record_use). Unknown tags are ignored.
   void on_use_announced(AllocationTag tag, std::uint32_t lane);
   /// The caller freed it: after this call on the host, nothing it enqueues may use it.
   void on_free(AllocationTag tag, std::uint32_t thread);
-  /// A kernel at the lane's next place touches that range. False if its tag is dead, which is
-  /// reported as the caller's fault.
+  /// A kernel, or a graph of a group, at the lane's next place touches that range. False if its tag is
+  /// dead, which is reported as the caller's fault.
   bool on_touch(const Touch& touch, std::uint32_t lane, std::uint32_t thread);
   /// The range is about to be returned or unmapped. `in_flight`: also report uses that may still
   /// run.
@@ -66,6 +68,7 @@ class HappensBefore {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
     Stamp use;
+    GraphGroup group = 0;  // of the graph that uses the bytes
   };
   struct Allocation {
     AllocationTag tag = 0;
@@ -86,7 +89,7 @@ class HappensBefore {
 
   Allocation* find(AllocationTag tag);
   std::size_t live_at_or_after(std::uint64_t begin) const;
-  void check_priors(Allocation& made, std::uint32_t thread);
+  void check_priors(Allocation& made, std::uint32_t thread, GraphGroup group);
   void check_races(Allocation& made, std::uint32_t lane, std::uint32_t thread);
   void add_prior(const Prior& prior);
   void drop_settled();

@@ -60,7 +60,8 @@ class SimCaller {
   Status begin_capture(const Stream& stream, device::CaptureMode mode);
   Result<GraphId> end_capture(const Stream& stream);
   /// Enqueues the graph as one entry that touches everything its kernels touch. The touches have no
-  /// tag: the detector ignores them, but bytes that are not mapped are reported.
+  /// tag: the detector watches those of a GraphGroup and ignores the others, but bytes that are not
+  /// mapped are reported.
   Status launch_graph(const Stream& stream, GraphId graph);
   Status destroy_graph(GraphId graph);
 

@@ -80,10 +80,11 @@ std::vector<Fault> SimGpu::take_faults() {
 
 // The detector.
 
-void SimGpu::on_allocate(AllocationTag tag, Address at, Bytes size, const Stream& stream) {
+void SimGpu::on_allocate(AllocationTag tag, Address at, Bytes size, const Stream& stream,
+                         GraphGroup group) {
   const Lock lock(machine_->mutex());
   MachineState& state = machine_->state();
-  state.detector.on_allocate(tag, at, size, lane_of(stream), state.threads.current());
+  state.detector.on_allocate(tag, at, size, lane_of(stream), state.threads.current(), group);
 }
 
 void SimGpu::on_use_announced(AllocationTag tag, const Stream& stream) {

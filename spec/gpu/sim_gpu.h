@@ -75,7 +75,9 @@ class SimGpu : public SimCaller, public SimControl {
 
   // The happens-before detector (detector.h says what each means). A driver tells it what the
   // allocator's users know. A stream is named by its identity.
-  void on_allocate(AllocationTag tag, Address at, Bytes size, const Stream& stream);
+  /// `group`: of the graphs that share the memory that it comes from.
+  void on_allocate(AllocationTag tag, Address at, Bytes size, const Stream& stream,
+                   GraphGroup group = 0);
   void on_use_announced(AllocationTag tag, const Stream& stream);
   void on_free(AllocationTag tag);
 

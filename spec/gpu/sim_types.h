@@ -19,13 +19,17 @@ inline constexpr AllocationTag kNoTag = 0;
 
 enum class Access : std::uint8_t { kRead = 1, kWrite = 2, kReadWrite = 3 };
 
-/// A byte range that a kernel touches. `tag` names the allocation it belongs to; the detector
-/// ignores a touch with kNoTag.
+/// Memory that some graphs share: they are never launched so that two of them run at once (C8).
+using GraphGroup = std::uint64_t;
+
+/// A byte range that a kernel touches. `tag` names the allocation it belongs to.
 struct Touch {
   Address at;
   Bytes size;
   Access access = Access::kReadWrite;
   AllocationTag tag = kNoTag;
+  /// The graphs' memory that the bytes belong to, or 0. The detector ignores a touch that has neither.
+  GraphGroup group = 0;
 };
 
 /// The handles of CUDA's default streams: one value on every device. kDefaultStream is the same

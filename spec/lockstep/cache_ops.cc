@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "spec/lockstep/pool_caller.h"
 #include "spec/ops/opcode_table.h"
 
 namespace ashlar::spec {
@@ -120,6 +121,33 @@ void run_capture_end(CacheWorld& world, const Op& op) {
   const std::uint32_t s = stream_for_work(world, op.arg[0]);
   if (s == kNoStream) return world.skip();
   world.end_capture(s);
+}
+
+void run_mempool_begin(CacheWorld& world, const Op& op) {
+  const std::uint32_t s = world.stream(op.arg[1]);
+  if (s == kNoStream) return world.skip();
+  PoolCaller(world).begin(op.arg[0], s);
+}
+
+void run_mempool_end(CacheWorld& world, const Op& op) {
+  if (!world.has_device(op.arg[1])) return world.skip();
+  PoolCaller(world).end(op.arg[0], device_id(op.arg[1]));
+}
+
+void run_mempool_retain(CacheWorld& world, const Op& op) {
+  if (!world.has_device(op.arg[1])) return world.skip();
+  PoolCaller(world).retain(op.arg[0], device_id(op.arg[1]));
+}
+
+void run_mempool_release(CacheWorld& world, const Op& op) {
+  if (!world.has_device(op.arg[1])) return world.skip();
+  PoolCaller(world).release(op.arg[0], device_id(op.arg[1]));
+}
+
+void run_mempool_replay(CacheWorld& world, const Op& op) {
+  const std::uint32_t s = stream_for_work(world, op.arg[1]);
+  if (s == kNoStream) return world.skip();
+  PoolCaller(world).replay(op.arg[0], s);
 }
 
 // The caller's own events.
@@ -326,6 +354,11 @@ constexpr std::array<OpHandler, 256> make_table() {
   table[slot::kCapacity].run = run_capacity;
   table[slot::kCaptureBegin].run = run_capture_begin;
   table[slot::kCaptureEnd].run = run_capture_end;
+  table[slot::kMemoryPoolBegin].run = run_mempool_begin;
+  table[slot::kMemoryPoolEnd].run = run_mempool_end;
+  table[slot::kMemoryPoolRetain].run = run_mempool_retain;
+  table[slot::kMemoryPoolRelease].run = run_mempool_release;
+  table[slot::kMemoryPoolReplay].run = run_mempool_replay;
   table[slot::kFreeStale].run = run_free_stale;
   table[slot::kFreeInterior].run = run_free_interior;
   table[slot::kFreeForeign].run = run_free_foreign;

@@ -4,19 +4,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "spec/lockstep/pool_caller.h"
+
 namespace ashlar::spec {
 
 namespace {
 constexpr std::size_t kStreamsUsual = 8;  ///< what most worlds stay below
 
-/// A caller whose host had no memory tries again: the next call works, and the refused one left every
-/// structure whole (C13).
-template <class Call>
-void until_host_has_memory(CacheModel& model, Call&& call) {
-  if (call() != Code::kHostOutOfMemory) return;
-  if (model.verdict().is_good()) model.judge_structure();
-  if (model.verdict().is_good()) static_cast<void>(call());
-}
 }  // namespace
 
 CacheWorld::CacheWorld(SimGpu& gpu, CacheSubject& subject, CacheModel& model, bool touches)
@@ -66,8 +60,9 @@ void CacheWorld::allocate(std::uint64_t name, std::uint64_t size, std::uint32_t 
   const std::uint64_t address = got.value().value();
   const OwnedBlock* block = model_.find_live(on.device, address);
   if (block == nullptr) return;
-  gpu_.on_allocate(tag, got.value(), Bytes{block->size}, on);
-  pointers_[name] = {Pointer::kLive, s, address, block->size, tag};
+  const GraphGroup group = pools_.group_of(on.device, PoolAnswers(model_).pool_of(on));
+  gpu_.on_allocate(tag, got.value(), Bytes{block->size}, on, group);
+  pointers_[name] = {Pointer::kLive, s, address, block->size, tag, group};
   streams_[s].has_allocated = true;
   if (touches_ && may_enqueue(gpu_, on)) launch(s, name, Access::kWrite);
 }
@@ -170,8 +165,13 @@ void CacheWorld::launch(std::uint32_t s, std::uint64_t name, Access access) {
                                                  });
     if (!is_noted) unannounced_.push_back({name, s});
   }
-  const Touch touch{Address{pointer.address}, Bytes{pointer.size}, access, pointer.tag};
-  static_cast<void>(gpu_.launch(streams_[s].stream, touch));
+  StreamSlot& slot = streams_[s];
+  if (slot.is_capturing && slot.captured.value_or(pointer.group) != pointer.group)
+    slot.captured = kManyGroups;
+  else if (slot.is_capturing) slot.captured = pointer.group;
+  const Touch touch{Address{pointer.address}, Bytes{pointer.size}, access, pointer.tag,
+                    pointer.group};
+  static_cast<void>(gpu_.launch(slot.stream, touch));
 }
 
 // Streams, captures, events.
@@ -233,8 +233,11 @@ void CacheWorld::end_capture(std::uint32_t s) {
   StreamSlot& slot = streams_[s];
   if (slot.is_capturing) {
     const Result<GraphId> graph = gpu_.end_capture(slot.stream);
-    if (graph.is_ok()) static_cast<void>(gpu_.destroy_graph(graph.value()));
+    const GraphGroup group = slot.captured.value_or(kManyGroups);
+    if (graph.is_ok() && pools_.is_known(group)) pools_.add_graph(graph.value(), group);
+    else if (graph.is_ok()) static_cast<void>(gpu_.destroy_graph(graph.value()));
     slot.is_capturing = false;
+    slot.captured.reset();
   }
   model_.begin(slot.stream.device);
   model_.judge_end_capture(slot.stream, answered(subject_.end_capture(slot.stream)));
@@ -269,6 +272,7 @@ void CacheWorld::quiesce(bool finishes_work) {
     if (streams_[s].is_capturing) end_capture(s);
   }
   callback_.frees.clear();
+  if (finishes_work) PoolCaller(*this).release_all();
   if (finishes_work) static_cast<void>(gpu_.drain_all());
   for (const Unannounced& use : std::exchange(unannounced_, {})) {
     if (!finishes_work && pointers_[use.pointer].state == Pointer::kLive)

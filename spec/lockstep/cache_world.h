@@ -7,6 +7,7 @@
 //   - a use by a kernel on another stream is announced at the latest when the block is freed or
 //     that stream retired;
 //   - a stale address is freed again only if it has not been issued again;
+//   - graphs are launched as WorldPools says;
 //   - during a capture the caller records, waits for and polls no event of its own.
 // An op whose names are not bound, or that a lawful caller could not make now, is skipped (Op
 // invariant 2).
@@ -14,10 +15,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "spec/gpu/sim_gpu.h"
 #include "spec/lockstep/name_table.h"
+#include "spec/lockstep/world_pools.h"
 #include "spec/model/cache_model.h"
 #include "spec/model/cache_subject.h"
 
@@ -34,6 +37,15 @@ bool may_enqueue(SimGpu& gpu, const Stream& stream);
 /// The index of no stream.
 inline constexpr std::uint32_t kNoStream = 0xffffffffu;
 
+/// A caller whose host had no memory tries again: the next call works, and the refused one left every
+/// structure whole (C13).
+template <class Call>
+void until_host_has_memory(CacheModel& model, Call&& call) {
+  if (call() != Code::kHostOutOfMemory) return;
+  if (model.verdict().is_good()) model.judge_structure();
+  if (model.verdict().is_good()) static_cast<void>(call());
+}
+
 class CacheWorld {
  public:
   struct Pointer {
@@ -42,6 +54,7 @@ class CacheWorld {
     std::uint64_t address = 0;
     std::uint64_t size = 0;  ///< usable
     AllocationTag tag = kNoTag;
+    GraphGroup group = 0;  ///< of the memory pool that it came from
   };
   struct NamedEvent {
     EventHandle event;
@@ -115,6 +128,8 @@ class CacheWorld {
   void quiesce(bool finishes_work);
 
  private:
+  friend class PoolCaller;  // its memory pools: pool_caller.h
+
   struct OpResult {
     Code outcome = Code::kOk;
     bool was_skipped = false;
@@ -127,6 +142,8 @@ class CacheWorld {
   struct StreamSlot {
     Stream stream;
     bool is_capturing = false;
+    /// What the capture has touched: of one group, or kManyGroups.
+    std::optional<GraphGroup> captured{};
     bool is_alive = true;
     bool has_allocated = false;  ///< so that the subject knows it
     /// It was named while a device was to fail, which then could not say whom its handle names.
@@ -137,6 +154,9 @@ class CacheWorld {
       may_be_unasked = may_be_unasked || gpu.has_planned_failures();
     }
   };
+  /// The group of a capture that touches memory of several, or of none.
+  static constexpr GraphGroup kManyGroups = 0;
+
   /// A use by a kernel that the subject has not been told of.
   struct Unannounced {
     std::uint64_t pointer;
@@ -167,6 +187,7 @@ class CacheWorld {
   std::vector<StreamSlot> streams_;
   std::vector<Unannounced> unannounced_;
   Callback callback_;
+  WorldPools pools_;
 };
 
 }  // namespace ashlar::spec

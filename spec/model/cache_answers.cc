@@ -148,7 +148,8 @@ void CacheModel::judge_trim(Status got) {
     const bool is_held = std::any_of(
         blocks, blocks + segment.block_count,
         [](const cache::SnapshotBlock& block) { return block.state == BlockState::kLive; });
-    if (!is_held) report("DEV-19", "a trim left the idle segment at ", segment.base.value());
+    if (!is_held && !state_.pools.is_reserved(heap_of(segment)))
+      report("DEV-19", "a trim left the idle segment at ", segment.base.value());
   }
 }
 

@@ -54,6 +54,14 @@ bool is_host_refusal(CacheState& state, Code code);
 void judge_host_refusal(CacheState& state, const JudgedDevice& device, std::uint64_t rounded,
                         const cache::OutOfMemory& account);
 
+// Memory pools.
+
+/// C8: an allocation came from where it had to. Learns the heap that serves its stream in its pool, and
+/// notes it in `call.stream`.
+void follow_pool_heap(CacheState& state, const JudgedDevice& device, JudgedCall& call);
+/// C8: no call takes memory from a pool in use.
+void judge_isolated(CacheState& state, const JudgedDevice& device, bool had_view);
+
 // An allocation that succeeded.
 
 /// C1, C2, C10, DEV-1, DEV-4: follows the subject to the address it chose. The block is in the

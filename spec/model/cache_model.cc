@@ -62,7 +62,7 @@ void CacheModel::begin(DeviceId device, bool is_quiet) {
   }
 }
 
-void CacheModel::end(JudgedDevice& device, const JudgedCall& call) {
+void CacheModel::end(JudgedDevice& device, JudgedCall call) {
   if (state_.world.callbacks != 0) return;
   schedule_.count_call();
   judge_silence(state_);
@@ -70,8 +70,10 @@ void CacheModel::end(JudgedDevice& device, const JudgedCall& call) {
   const bool is_shortage = call.allocates && call.fails;
   device.map.is_fresh = false;
   device.bounds.add_call(device.ledger.segments_entered(), device.ledger.witness().segment_asked());
-  if (schedule_.walk_is_due() || is_shortage) {
+  const bool learns_heap = call.stream == kNoHeap && call.allocates;
+  if (schedule_.walk_is_due() || is_shortage || learns_heap) {
     walk(device);
+    follow_pool_heap(state_, device, call);
   } else if (call.allocates) {
     // By the next walk the heap may hold nothing again; what it can have held is judged then.
     device.recount.heap_of(call.stream);
@@ -79,6 +81,7 @@ void CacheModel::end(JudgedDevice& device, const JudgedCall& call) {
   count_ladder(state_, device, call, had_view);
   judge_room(state_, device, call, had_view);
   judge_atomic(state_, device, call, had_view);
+  judge_isolated(state_, device, had_view);
   judge_short_call(state_, call);
   judge_conduct(state_, device, call, had_view);
   judge_limit(state_, device);
@@ -201,12 +204,22 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
       report("C16", "a request over 1 EiB was not refused as kSizeOverflow");
     return end(device, call);
   }
-  judge_served(device, tag, size, stream, got, account, call);
+  // To the judge a memory pool's heap is that of a stream of its own.
+  const MemoryPoolBook::Pool* const pool = state_.pools.routed(stream);
+  state_.asks_pool = pool != nullptr;
+  Stream asking = stream;
+  if (pool != nullptr) {
+    call.pool = pool->id;
+    asking.id = StreamId{MemoryPoolBook::heap_in(*pool, stream.id.value())};
+  }
+  judge_served(device, tag, size, stream, asking, got, account, call);
+  state_.asks_pool = false;
 }
 
-/// An allocation that a device which is there was to serve.
+/// An allocation that a device which is there was to serve. `named` is the stream that the call named,
+/// `stream` is what the judge takes for it (judge_allocate).
 void CacheModel::judge_served(JudgedDevice& device, std::uint64_t tag, std::uint64_t size,
-                              const Stream& stream, const Result<Address>& got,
+                              const Stream& named, const Stream& stream, const Result<Address>& got,
                               const cache::OutOfMemory& account, JudgedCall call) {
   const std::uint64_t rounded = state_.rules.rounded(size);
   const std::uint64_t address = got.is_ok() ? got.value().value() : 0;
@@ -218,7 +231,7 @@ void CacheModel::judge_served(JudgedDevice& device, std::uint64_t tag, std::uint
   call.is_hit = best != nullptr;
   call.takes_own_fit = best != nullptr && address == best_address;
   if (got.is_ok()) {
-    follow_allocation(state_, device, tag, size, stream, address);
+    follow_allocation(state_, device, tag, size, named, address);
     call.fails = call.is_broken_off = false;
     call.allocates = true;
   } else if (got.code() == Code::kOutOfMemory) {

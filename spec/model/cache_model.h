@@ -116,12 +116,13 @@ class CacheModel {
   void resume_walks();
 
  private:
+  friend class PoolAnswers;
   JudgedDevice& current() { return state_.at(current_); }
-  void end(JudgedDevice& device, const JudgedCall& call);
+  void end(JudgedDevice& device, JudgedCall call);
   void walk(JudgedDevice& device, bool is_whole = false);
   void refresh_map(JudgedDevice& device);
   void judge_served(JudgedDevice& device, std::uint64_t tag, std::uint64_t size,
-                    const Stream& stream, const Result<Address>& got,
+                    const Stream& named, const Stream& stream, const Result<Address>& got,
                     const cache::OutOfMemory& account, JudgedCall call);
   void judge_refused(JudgedDevice& device, Status got, Code first, Code second, const char* what);
   OwnedBlock* find_owned(std::uint64_t address, JudgedDevice** device);

@@ -16,6 +16,7 @@
 #include "spec/model/device_books.h"
 #include "spec/model/divergence.h"
 #include "spec/model/map_walker.h"
+#include "spec/model/memory_pool_book.h"
 #include "spec/model/stat_bounds.h"
 #include "spec/model/stream_book.h"
 #include "spec/ops/word_hash.h"
@@ -106,7 +107,8 @@ struct JudgedCall {
   bool is_capture_edge = false;  ///< it begins or ends a capture
   bool is_hit = false;           ///< its heap had a fitting block before
   bool takes_own_fit = false;    ///< it was given the best of those
-  std::uint64_t stream = 0;      ///< identity, of an allocation
+  std::uint64_t stream = 0;      ///< of an allocation: its heap's number (heap_of)
+  MemoryPoolId pool;             ///< of an allocation: where it comes from
   std::uint64_t address = 0;
   std::uint64_t requested = 0;
 };
@@ -160,6 +162,8 @@ struct CacheState {
   CacheRules rules;
   std::vector<JudgedDevice> devices;
   StreamBook streams;
+  MemoryPoolBook pools;
+  bool asks_pool = false;  ///< the allocation that is judged goes to a memory pool
   WorldState world;
   Verdict verdict;
   WordHash address_hash;  ///< C10

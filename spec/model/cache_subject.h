@@ -61,6 +61,10 @@ class CacheSubject {
   virtual Status retire_stream(const Stream& stream) = 0;
   virtual Status begin_capture(const Stream& stream) = 0;
   virtual Status end_capture(const Stream& stream) = 0;
+  virtual Status begin_pool(DeviceId device, MemoryPoolId pool, StreamFilter filter) = 0;
+  virtual Status end_pool(DeviceId device, MemoryPoolId pool) = 0;
+  virtual Status retain_pool(DeviceId device, MemoryPoolId pool) = 0;
+  virtual Status release_pool(DeviceId device, MemoryPoolId pool) = 0;
   virtual Status trim(DeviceId device) = 0;
   virtual Status set_memory_limit(DeviceId device, Bytes limit) = 0;
   virtual Status reset_peak_stats(DeviceId device) = 0;

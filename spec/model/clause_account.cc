@@ -18,22 +18,27 @@ struct HeldRecount {
   std::uint64_t live = 0;
   std::uint64_t pending = 0;
   std::uint64_t free = 0;
-  std::uint64_t splits = 0;       ///< free, in segments of more than one block
-  std::uint64_t largest = 0;      ///< free, of any stream
+  std::uint64_t splits = 0;   ///< free, in segments of more than one block
+  std::uint64_t largest = 0;  ///< free, of any stream
+  std::uint64_t largest_shared =
+      0;                          ///< the same, but of others' memory only what is no memory pool's
   std::uint64_t largest_own = 0;  ///< free, in the segments of the stream that asked
   std::uint64_t least_other = 0;  ///< the smallest fit in another stream's segments; 0 = none
 };
 
 void count_free(const CacheState& state, const cache::SnapshotSegment& segment, std::uint64_t size,
                 std::uint64_t rounded, bool is_own, HeldRecount* held) {
+  const bool is_apart = state.asks_pool || state.pools.is_reserved(heap_of(segment));
   held->free += size;
   if (segment.block_count > 1) held->splits += size;
   held->largest = std::max(held->largest, size);
+  if (is_own || !is_apart) held->largest_shared = std::max(held->largest_shared, size);
   if (is_own) {
     held->largest_own = std::max(held->largest_own, size);
     return;
   }
-  if (segment.pool != state.rules.pool_of(rounded) || !state.rules.fits(size, rounded)) return;
+  if (is_apart || segment.pool != state.rules.pool_of(rounded) || !state.rules.fits(size, rounded))
+    return;
   if (held->least_other == 0 || size < held->least_other) held->least_other = size;
 }
 
@@ -47,7 +52,7 @@ HeldRecount recount(const CacheState& state, const cache::Snapshot& map, std::ui
       if (block.state == BlockState::kLive) held.live += size;
       if (block.state == BlockState::kPending) held.pending += size;
       if (block.state == BlockState::kFree)
-        count_free(state, segment, size, rounded, segment.stream == stream.id, &held);
+        count_free(state, segment, size, rounded, heap_of(segment) == stream.id.value(), &held);
     }
   }
   return held;
@@ -64,9 +69,10 @@ Reach reach_of(const CacheState& state, const HeldRecount& held, bool is_all_kno
   if (state.streams.is_capturing()) return {held.largest_own, held.largest_own};
   // A dead stream keeps nothing to itself.
   if (reuse == cache::Reuse::kOwn)
-    return {held.largest_own, state.streams.any_dead() ? held.largest : held.largest_own};
-  if (reuse == cache::Reuse::kOrdered || is_all_known) return {held.largest, held.largest};
-  return {held.largest_own, held.largest};
+    return {held.largest_own, state.streams.any_dead() ? held.largest_shared : held.largest_own};
+  if (reuse == cache::Reuse::kOrdered || is_all_known)
+    return {held.largest_shared, held.largest_shared};
+  return {held.largest_own, held.largest_shared};
 }
 
 /// What the driver said of the device's memory last, if it was asked during the call.

@@ -187,7 +187,7 @@ namespace {
 void judge_streams(CacheState& state, const JudgedDevice& device) {
   std::set<std::uint64_t> with_memory;
   for (const cache::SnapshotSegment& segment : device.map.view.segments)
-    with_memory.insert(segment.stream.value());
+    with_memory.insert(heap_of(segment));
   if (device.stats.streams < with_memory.size())
     state.verdict.report("C15", "streams is ", device.stats.streams, ", but ", with_memory.size(),
                          " have memory");

@@ -20,16 +20,17 @@ bool may_wait(const CacheState& state) {
 bool is_known_done(const CacheState& state, const JudgedDevice& device,
                    const cache::SnapshotSegment& segment) {
   return state.world.is_quiet && !state.streams.is_capturing() &&
-         !state.streams.may_be_unmarked(segment.stream.value()) &&
+         !state.streams.may_be_unmarked(heap_of(segment)) &&
          device.released_in(segment.ordinal) < device.marked_in_walk;
 }
 
 /// May free memory of that segment be given to `stream` now?
 bool is_in_reach(const CacheState& state, const JudgedDevice& device,
                  const cache::SnapshotSegment& segment, const Stream& stream) {
-  const std::uint64_t heap = segment.stream.value();
+  const std::uint64_t heap = heap_of(segment);
   const cache::Reuse reuse = state.rules.config().reuse;
   if (heap == stream.id.value()) return true;
+  if (state.pools.is_reserved(heap) || state.asks_pool) return false;  // C8
   const bool is_dead = state.streams.is_retired(heap) || state.streams.is_last_work_unknown(heap);
   if ((reuse == cache::Reuse::kOwn && !is_dead) || state.streams.is_capturing()) return false;
   // Without a wait nobody can know that a heap's stream is done: an event recorded now is not done
@@ -80,7 +81,7 @@ bool judge_pools(CacheState& state, const JudgedDevice& device, std::uint64_t ro
     if (segment.pool != state.rules.pool_of(rounded) ||
         !is_in_reach(state, device, segment, stream))
       continue;
-    const bool is_own = segment.stream == stream.id;
+    const bool is_own = heap_of(segment) == stream.id.value();
     const std::uint64_t run =
         fitting_run(state, device.map.view, segment, rounded, is_own ? of_own : of_others);
     if (run == 0) continue;
@@ -97,6 +98,7 @@ std::uint64_t releasable_bytes(const CacheState& state, const JudgedDevice& devi
   const Obtainable is_obtainable{.pending_too = may_wait(state)};
   std::uint64_t bytes = 0;
   for (const cache::SnapshotSegment& segment : device.map.view.segments) {
+    if (state.pools.is_reserved(heap_of(segment))) continue;  // C8
     if (!may_wait(state) && !is_known_done(state, device, segment)) continue;
     if (is_all_obtainable(device.map.view, segment, is_obtainable)) bytes += segment.size.count();
   }
@@ -122,7 +124,7 @@ const cache::SnapshotBlock* best_fit(const CacheRules& rules, const cache::Snaps
   const cache::SnapshotBlock* best = nullptr;
   const PoolId pool = rules.pool_of(rounded);
   for (const cache::SnapshotSegment& segment : map.segments) {
-    if (segment.stream.value() != stream || segment.pool != pool) continue;
+    if (heap_of(segment) != stream || segment.pool != pool) continue;
     const cache::SnapshotBlock* block = map.blocks.data() + segment.block_first;
     for (const cache::SnapshotBlock* const end = block + segment.block_count; block != end;
          ++block) {

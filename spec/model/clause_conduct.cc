@@ -70,7 +70,7 @@ void judge_lender(CacheState& state, const JudgedDevice& device, const JudgedCal
     return;
   const cache::SnapshotSegment* const now = find_segment(device.map.view.segments, call.address);
   if (now == nullptr) return;  // the walk has said so
-  const bool is_lent = now->stream.value() != call.stream;
+  const bool is_lent = heap_of(*now) != call.stream;
   if (is_lent || (had_view && is_adopted(device, *now)))
     state.verdict.report("DEV-22", "the block is in segment ", now->ordinal,
                          " of another stream, which is alive, though reuse is own");

@@ -21,7 +21,7 @@ Happened steal_in(const CacheState& state, const JudgedDevice& device, const Jud
   if (!device.map.is_fresh) return Happened::kPerhaps;
   const cache::SnapshotSegment* const now = find_segment(device.map.view.segments, call.address);
   if (now == nullptr) return Happened::kPerhaps;  // the walk has said so
-  if (now->stream.value() != call.stream) return Happened::kYes;
+  if (heap_of(*now) != call.stream) return Happened::kYes;
   if (!had_view) return Happened::kPerhaps;
   if (!is_adopted(device, *now)) return Happened::kNo;
   // Where streams keep their memory to themselves, a new stream may take over a dead one's heap
@@ -34,7 +34,7 @@ Happened steal_in(const CacheState& state, const JudgedDevice& device, const Jud
 bool is_adopted(const JudgedDevice& device, const cache::SnapshotSegment& now) {
   const cache::SnapshotSegment* const was =
       find_segment(device.map.next.segments, now.base.value());
-  return was != nullptr && was->ordinal == now.ordinal && was->stream != now.stream;
+  return was != nullptr && was->ordinal == now.ordinal && heap_of(*was) != heap_of(now);
 }
 
 Happened retry_in(const CacheState& state, const JudgedDevice& device, const JudgedCall& call) {

@@ -60,9 +60,9 @@ void judge_returns(CacheState& state, const JudgedDevice& device, std::uint64_t 
   });
   const bool asks_all_heaps = others <= kOtherHeapsAskedMax;
   for (const cache::SnapshotSegment& segment : map.segments) {
-    const std::uint64_t heap = segment.stream.value();
+    const std::uint64_t heap = heap_of(segment);
     const bool is_own = heap == stream.id.value();
-    const bool is_dead = asks_all_heaps && state.streams.is_retired(heap);
+    const bool is_dead = asks_all_heaps && !state.asks_pool && state.streams.is_retired(heap);
     if (segment.pool != state.rules.pool_of(rounded) || (!is_own && !is_dead)) continue;
     const std::uint64_t run = knowable_run(state, map, segment, rounded);
     if (run == 0) continue;

@@ -23,7 +23,7 @@ bool has_stayed_idle(const cache::Snapshot& before, const cache::Snapshot& after
                      const SnapshotSegment& segment) {
   if (!is_idle(before, segment)) return false;
   const SnapshotSegment* const now = find_segment(after.segments, segment.base.value());
-  return now != nullptr && now->ordinal == segment.ordinal && now->stream == segment.stream &&
+  return now != nullptr && now->ordinal == segment.ordinal && heap_of(*now) == heap_of(segment) &&
          is_idle(after, *now);
 }
 
@@ -34,7 +34,7 @@ bool would_have_done(const CacheState& state, const JudgedDevice& device,
   const std::uint64_t oversize = state.rules.max_split_size();
   // Oversize segments go before others, whatever their size.
   const bool is_of_that_rung = returned.size.count() < oversize || kept.size.count() >= oversize;
-  return kept.stream == returned.stream && is_of_that_rung && kept.size.count() >= need &&
+  return heap_of(kept) == heap_of(returned) && is_of_that_rung && kept.size.count() >= need &&
          kept.size < returned.size &&
          device.released_in(kept.ordinal) < device.released_in(returned.ordinal);
 }

@@ -1,5 +1,6 @@
 // See incremental_walker.h.
 #include "spec/model/incremental_walker.h"
+#include "spec/model/memory_pool_book.h"
 
 #include <algorithm>
 #include <cstring>
@@ -46,8 +47,9 @@ void IncrementalWalker::forget(const MapWalk& walk, const SnapshotSegment& old, 
 
 bool IncrementalWalker::is_as_before(const MapWalk& walk, const SnapshotSegment& old,
                                      const SnapshotSegment& segment) const {
-  if (old.size != segment.size || old.stream != segment.stream || old.ordinal != segment.ordinal ||
-      old.block_count != segment.block_count || old.pool != segment.pool) {
+  if (old.size != segment.size || heap_of(old) != heap_of(segment) ||
+      old.ordinal != segment.ordinal || old.block_count != segment.block_count ||
+      old.pool != segment.pool) {
     return false;
   }
   const std::uint64_t base = segment.base.value();
@@ -77,14 +79,14 @@ void IncrementalWalker::judge(const MapWalk& walk, std::size_t i, bool has_old, 
     counts_.insert(counts_.begin() + static_cast<std::ptrdiff_t>(i), Counted{});
   } else {
     const SnapshotSegment& old = walk.before.segments[at_old_++];
-    if (is_whole_ || old.stream != segment.stream || old.pool != segment.pool)
+    if (is_whole_ || heap_of(old) != heap_of(segment) || old.pool != segment.pool)
       forget(walk, old, is_whole_, &counts_[i]);
   }
   SegmentCount now;
   judge_segment(walk.now, segment, walk.rules, &walk.books, &owned_at(walk, place), &now,
                 &walk.verdict);
   if (!walk.verdict.is_good()) return;
-  counts_[i].heap = walk.recount.heap_of(segment.stream.value());
+  counts_[i].heap = walk.recount.heap_of(spec::heap_of(segment));
   recount(walk, segment.pool, now, &counts_[i]);
 }
 

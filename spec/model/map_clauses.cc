@@ -90,13 +90,16 @@ bool judge_uses(const SnapshotSegment& segment, const SnapshotBlock& block, cons
   };
   const auto needless =
       static_cast<std::size_t>(std::count_if(own.uses.begin(), own.uses.end(), is_needless));
+  // What outlived its memory pool has a use by its own stream.
+  const bool is_outliving = segment.heap != 0;
   const std::size_t least = own.is_pending ? 0 : own.uses.size() - needless;
-  if (block.other_uses > own.uses.size() + is_borrowed || block.other_uses < least) {
+  if (block.other_uses > own.uses.size() + is_borrowed + is_outliving || block.other_uses < least) {
     verdict->report("C7", place(segment, block), " counts ", block.other_uses, " uses of ",
                     own.uses.size(), " announced");
     return false;
   }
-  if (own.is_pending && own.uses.empty() && !is_borrowed && !rules.any_lost_stream) {
+  if (own.is_pending && own.uses.empty() && !is_borrowed && !is_outliving &&
+      !rules.any_lost_stream) {
     verdict->report("DEV-6", place(segment, block), " waits for nothing, but was not merged");
     return false;
   }

@@ -1,5 +1,6 @@
 // See plain_walker.h.
 #include "spec/model/plain_walker.h"
+#include "spec/model/memory_pool_book.h"
 
 namespace ashlar::spec {
 
@@ -17,7 +18,7 @@ void PlainWalker::walk(const MapWalk& walk, bool) {
     SegmentCount count;
     judge_segment(walk.now, segment, walk.rules, &walk.books, &owned, &count, &walk.verdict);
     if (!walk.verdict.is_good()) return;
-    HeapCount& heap = recount.heaps[recount.heap_of(segment.stream.value())];
+    HeapCount& heap = recount.heaps[recount.heap_of(heap_of(segment))];
     for (unsigned figure = 0; figure < kFigures; ++figure) {
       heap.now.add(figure, segment.pool, count[figure]);
       recount.sum.add(figure, segment.pool, count[figure]);

@@ -35,6 +35,8 @@ class StreamBook {
     lost_.push_back(stream);
     any_lost_ = true;
   }
+  /// A memory pool was released: no event tells of the launches of graphs that use its heap.
+  void lose_pool_heap(std::uint64_t heap) { lost_.push_back(heap); }
   /// Ever.
   bool any_lost() const { return any_lost_; }
   /// Did any stream end so that no event tells of its last work?

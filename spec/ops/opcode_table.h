@@ -63,6 +63,12 @@ enum : std::uint8_t {
   kFailAs = 36,
   kResetTotals = 37,  // reset-totals d
   kLargest = 38,      // largest s: what the stream could be given without growth
+  // Memory pools: m names one of four. Graphs captured in it are kept while it has uses.
+  kMemoryPoolBegin = 52,    // mempool-begin m s: the stream's allocations come from it
+  kMemoryPoolEnd = 53,      // mempool-end m d
+  kMemoryPoolRetain = 54,   // mempool-retain m d
+  kMemoryPoolRelease = 55,  // mempool-release m d: with the last use its graphs are destroyed first
+  kMemoryPoolReplay = 56,   // mempool-replay m s: launches its newest graph
   // The block pool alone.
   kPoolGrow = 40,          // pool-grow bytes
   kPoolAlloc = 41,         // pool-alloc p bytes

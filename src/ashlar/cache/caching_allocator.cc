@@ -92,6 +92,8 @@ CachingAllocator::~CachingAllocator() {
                    "an observer may free and query, not allocate from its own allocator");
   }
   if (size == Bytes{}) return Address{};
+  if (impl_->shared.routes.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return cache->allocate_routed(size, stream, account);
   return cache->allocate(size, stream, account);
 }
 
@@ -118,7 +120,10 @@ Status CachingAllocator::record_use(Address address, const Stream& stream) noexc
 
 Status CachingAllocator::retire_stream(const Stream& stream) noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(stream.device);
-  return cache.is_ok() ? cache.value()->reclaimer().retire(stream) : cache.status();
+  if (!cache.is_ok()) return cache.status();
+  const Status retired = cache.value()->reclaimer().retire(stream);
+  if (retired.is_ok()) cache.value()->memory_pools().lose(stream);
+  return retired;
 }
 
 Status CachingAllocator::begin_capture(const Stream& stream) noexcept {
@@ -155,6 +160,29 @@ Status CachingAllocator::end_capture(const Stream& stream) noexcept {
   if (impl_->shared.captures.fetch_sub(1) > 1) return Status::ok();
   for (const auto& device : impl_->all()) device->record_deferred();
   return Status::ok();
+}
+
+Status CachingAllocator::begin_pool(DeviceId device, MemoryPoolId pool,
+                                    StreamFilter filter) noexcept {
+  const Result<MemoryPools*> pools = impl_->pools_for(device, pool);
+  if (!pools.is_ok()) return pools.status();
+  ASHLAR_REQUIRE(filter != nullptr, Code::kInvalidArgument, "a memory pool's route needs a filter");
+  return pools.value()->begin(pool, std::move(filter));
+}
+
+Status CachingAllocator::end_pool(DeviceId device, MemoryPoolId pool) noexcept {
+  const Result<MemoryPools*> pools = impl_->pools_for(device, pool);
+  return pools.is_ok() ? pools.value()->end(pool) : pools.status();
+}
+
+Status CachingAllocator::retain_pool(DeviceId device, MemoryPoolId pool) noexcept {
+  const Result<MemoryPools*> pools = impl_->pools_for(device, pool);
+  return pools.is_ok() ? pools.value()->retain(pool) : pools.status();
+}
+
+Status CachingAllocator::release_pool(DeviceId device, MemoryPoolId pool) noexcept {
+  const Result<MemoryPools*> pools = impl_->pools_for(device, pool);
+  return pools.is_ok() ? pools.value()->release(pool) : pools.status();
 }
 
 Status CachingAllocator::trim(DeviceId device) noexcept {

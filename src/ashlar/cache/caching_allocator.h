@@ -57,8 +57,20 @@
 ///     capture(own, [&] { launch(kernel, p, own); });
 ///     allocator->end_capture(own);
 ///
-/// Memory that a captured graph uses is freed only after the graph is destroyed: graphs have no
-/// pools of their own yet (C8).
+/// What a captured graph uses keeps its address only if nobody else gets it. Memory that is allocated
+/// during the capture comes from a memory pool, which the graph keeps until it is destroyed (C8); other
+/// memory that it uses is freed only after that:
+///
+///     allocator->begin_pool(device_id, pool, [&](const Stream& each) { return each == own; });
+///     allocator->begin_capture(own);
+///     capture(own, [&] { launch(kernel, allocator->allocate(1_MiB, own).value(), own); });
+///     allocator->end_capture(own);
+///     allocator->end_pool(device_id, pool);
+///     launch_graph(own);           // as often as you like
+///     destroy_graph();
+///     allocator->release_pool(device_id, pool);  // launches may still be running
+///
+/// Graphs that share a pool are never launched so that two of them run at the same time.
 #pragma once
 
 #include <cstddef>
@@ -67,6 +79,7 @@
 #include <span>
 
 #include <ashlar/base/export.h>
+#include <ashlar/base/memory_pool.h>
 #include <ashlar/base/status.h>
 #include <ashlar/base/types.h>
 #include <ashlar/cache/config.h>
@@ -166,6 +179,27 @@ class ASHLAR_API CachingAllocator {
   Status begin_capture(const Stream& stream) noexcept;
   /// Announces that the capture of `stream` has ended. kNotFound if none was announced.
   Status end_capture(const Stream& stream) noexcept;
+
+  // Memory pools (rows DEV-7, DEV-8): memory of their own for graphs and for users. A pool belongs to one
+  // device, keeps count of its uses, and is there while it has any. Its memory is not given to
+  // allocations outside it, not given back to the device, and not among what trim() returns (C8). An
+  // allocation from it is freed like any other, at any time. No pool has the name {0, 0}:
+  // kInvalidArgument.
+  /// From now on an allocation whose stream `filter` accepts (base/memory_pool.h) comes from the pool, which is made if it is
+  /// new and has one use more. Of several pools the one begun last is asked first. kBusy if allocations
+  /// go to that pool already. While a pool is begun, each allocation takes a short lock more.
+  Status begin_pool(DeviceId device, MemoryPoolId pool, StreamFilter filter) noexcept;
+  /// Ends that. The use stays, until release_pool(). kNotFound if allocations do not go to that pool.
+  Status end_pool(DeviceId device, MemoryPoolId pool) noexcept;
+  /// One use more; a pool that is not there is made.
+  Status retain_pool(DeviceId device, MemoryPoolId pool) noexcept;
+  /// One use less. With the last one the pool ends: its memory is the device's again when all work
+  /// enqueued on the device so far is done (launches of graphs that use it included), and its
+  /// allocations are freed. They are freed as before, and no graph that uses them is launched any more.
+  /// kNotFound if there is no such pool; kBusy, and nothing has changed, if it was the last use and
+  /// allocations still go to the pool, or one is underway.
+  /// Cost: a walk over the pool's blocks with the last use.
+  Status release_pool(DeviceId device, MemoryPoolId pool) noexcept;
 
   /// Returns every idle segment to the device. Waits for work that still uses one until
   /// Config::wait_ms after the call began, but for at least 2 ms, so that work that is done is

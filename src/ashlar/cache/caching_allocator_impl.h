@@ -39,6 +39,13 @@ struct CachingAllocator::Impl {
     ASHLAR_REQUIRE(cache != nullptr, Code::kInvalidArgument, "no device with that id");
     return cache;
   }
+  /// The memory pools of the device; kInvalidArgument for the name of no pool.
+  Result<MemoryPools*> pools_for(DeviceId id, MemoryPoolId pool) const noexcept {
+    const Result<DeviceCache*> cache = usable_device(id);
+    if (!cache.is_ok()) return cache.status();
+    ASHLAR_REQUIRE(!pool.is_default(), Code::kInvalidArgument, "{0, 0} names no memory pool");
+    return &cache.value()->memory_pools();
+  }
   Result<StreamHeap*> heap_of(const Stream& stream) const noexcept {
     const Result<DeviceCache*> cache = usable_device(stream.device);
     return cache.is_ok() ? cache.value()->heap_of(stream) : cache.status();

@@ -24,7 +24,28 @@ DeviceCache::DeviceCache(device::Device& device, SharedState& shared) noexcept
       uses_(driver_, shared),
       supply_(driver_, shared, ledger_),
       reclaimer_(*this, shared, driver_, uses_, supply_),
-      ladder_(*this, shared) {}
+      ladder_(*this, shared),
+      memory_pools_(*this, shared) {}
+
+Result<Address> DeviceCache::allocate_routed(Bytes size, const Stream& stream,
+                                             OutOfMemory* account) noexcept {
+  if (const Status health = driver_.health(); !health.is_ok()) return health;
+  Request request;
+  if (const Status status = make_request(size, request); !status.is_ok()) return status;
+  for (;;) {
+    const Result<MemoryPools::Routed> routed = memory_pools_.route(stream);
+    if (!routed.is_ok()) return routed.status();
+    if (routed.value().heap == nullptr) return allocate(size, stream, account);
+    StreamHeap& heap = *routed.value().heap;
+    heap.lock.lock();
+    const bool is_of_pool = heap.is_reserved_for(routed.value().pool);
+    if (is_of_pool && heap.serves(stream)) return serve(heap, request, account);
+    heap.lock.unlock();
+    ASHLAR_REQUIRE(!is_of_pool, Code::kInvalidHandle,
+                   "the stream was retired or its handle reused");
+    // The pool was released meanwhile: where do the stream's allocations go now?
+  }
+}
 
 Status DeviceCache::record_use(const PageMap::Found& found, Address address,
                                StreamHeap& user) noexcept {
@@ -124,7 +145,8 @@ bool DeviceCache::has_unfinished() const noexcept {
   bool incomplete = false;
   for (StreamHeap& heap : heaps_) {
     const Guard guard(heap.lock);
-    incomplete |= !heap.uses.is_empty() || !heap.clock.is_all_complete();
+    // No event tells of the launches of graphs that use a memory pool.
+    incomplete |= !heap.uses.is_empty() || !heap.clock.is_all_complete() || heap.is_reserved();
   }
   return incomplete;
 }
@@ -178,6 +200,7 @@ const char* DeviceCache::validate() const noexcept {
   if (const char* broken = validate_unrecorded()) return broken;
   if (const char* broken = heaps_.validate()) return broken;
   if (const char* broken = reclaimer_.validate()) return broken;
+  if (const char* broken = memory_pools_.validate()) return broken;
   Bytes in_segments;
   std::uint64_t segments = 0;
   for (StreamHeap& heap : heaps_) {

@@ -8,8 +8,9 @@
 //   SegmentSupply  growing, giving back, moving segments                 the heap's
 //   Reclaimer      steal, reclaim, trim, retirement, dead streams' heaps the reclaim lock
 //   MissLadder     the order of a miss's rungs                           none
+//   MemoryPools    memory of graphs and users, and who allocates from it its own
 //
-// Thread safety: any thread. Locks, in the order they may be taken: reclaim -> heap list -> one
+// Thread safety: any thread. Locks, in the order they may be taken: memory pools -> reclaim -> heap list -> one
 // heap's (never two at once) -> ledger / event pool. No device call and no callback under a heap's
 // lock or the heap list's (C18); no wait for a stream's work under any of them (C30).
 //
@@ -17,6 +18,7 @@
 // a wait (C6; stream_reuse.h).
 #pragma once
 
+#include <ashlar/cache/memory_pools.h>
 #include <ashlar/cache/miss_ladder.h>
 
 namespace ashlar::inline v0::cache {
@@ -29,6 +31,8 @@ class DeviceCache {
 
   // Hits, frees and uses. `found` is what the page map says of `address`. Inline: hit_inl.h.
   Result<Address> allocate(Bytes size, const Stream& stream, OutOfMemory* account) noexcept;
+  /// The same while allocations are routed to memory pools.
+  Result<Address> allocate_routed(Bytes size, const Stream& stream, OutOfMemory* account) noexcept;
   static Status free(const PageMap::Found& found, Address address) noexcept;
   static Status free_used_on(const PageMap::Found& found, Address address,
                              StreamHeap& user) noexcept;
@@ -84,9 +88,13 @@ class DeviceCache {
   SegmentSupply& supply() noexcept { return supply_; }
   Reclaimer& reclaimer() noexcept { return reclaimer_; }
   MissLadder& ladder() noexcept { return ladder_; }
+  MemoryPools& memory_pools() noexcept { return memory_pools_; }
 
  private:
   Status make_request(Bytes size, Request& request) const noexcept;
+  /// Serves the request from a heap whose lock is held, and lets it go.
+  Result<Address> serve(StreamHeap& heap, const Request& request, OutOfMemory* account) noexcept
+      ASHLAR_RELEASE(heap.lock);
   /// Calls end(heap, pool, block) for the live block that starts at `address`, under its heap's
   /// lock, which `end` lets go.
   template <class F>
@@ -111,6 +119,7 @@ class DeviceCache {
   SegmentSupply supply_;
   Reclaimer reclaimer_;
   MissLadder ladder_;
+  MemoryPools memory_pools_;
   bool is_settled_ = false;  ///< written at the allocator's end
 };
 

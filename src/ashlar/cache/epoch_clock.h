@@ -35,6 +35,11 @@ class EpochClock {
   std::uint64_t advance() noexcept { return now_++; }
   /// Work of every stamp up to `covers` is known complete.
   void complete(std::uint64_t covers) noexcept { completed_ = std::max(completed_, covers); }
+  /// Work that no stamp tells of may still use what was released: nothing is known complete any more.
+  void reopen() noexcept {
+    completed_ = 0;
+    newest_release_ = now_;
+  }
   /// The heap serves another stream: all work so far is complete, what comes is not.
   void pass_on() noexcept { completed_ = now_++; }
 

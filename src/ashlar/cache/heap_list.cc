@@ -21,13 +21,32 @@ StreamHeap* HeapList::find_stable(StreamId id) const noexcept {
 StreamHeap* HeapList::get_or_make(const Stream& stream, StreamHeap* forgotten) noexcept {
   const MutexGuard lock(lock_);
   if (StreamHeap* made = table_.find(stream.id)) return made;
-  return forgotten != nullptr && pass_on(*forgotten, stream) ? forgotten : add(stream);
+  const HeapOwner owner = HeapOwner::of(stream);
+  return forgotten != nullptr && pass_on(*forgotten, owner) ? forgotten : add(owner);
 }
 
 StreamHeap* HeapList::get_or_make(const Stream& stream) noexcept {
   const MutexGuard lock(lock_);
   if (StreamHeap* made = table_.find(stream.id)) return made;
-  return add(stream);
+  return add(HeapOwner::of(stream));
+}
+
+StreamHeap* HeapList::make_for_pool(const Stream& stream, MemoryPoolId pool,
+                                    StreamHeap* forgotten) noexcept {
+  const MutexGuard lock(lock_);
+  const HeapOwner owner = owner_in_pool(stream, pool);
+  return forgotten != nullptr && pass_on(*forgotten, owner) ? forgotten : add(owner);
+}
+
+StreamHeap* HeapList::make_for_pool(const Stream& stream, MemoryPoolId pool) noexcept {
+  const MutexGuard lock(lock_);
+  return add(owner_in_pool(stream, pool));
+}
+
+HeapOwner HeapList::owner_in_pool(const Stream& stream, MemoryPoolId pool) noexcept {
+  constexpr unsigned kNumberBits = 40;  // a million heaps a second for twelve days
+  const auto device = static_cast<std::uint64_t>(stream.device.value());
+  return {stream, pool, StreamId{kStreamIdEnd + (device << kNumberBits) + ++pool_heaps_made_}};
 }
 
 StreamId HeapList::find_other_of_handle(const Stream& stream) const noexcept {
@@ -37,22 +56,26 @@ StreamId HeapList::find_other_of_handle(const Stream& stream) const noexcept {
 }
 
 void HeapList::lose(StreamId id, std::uint64_t sequence) noexcept {
-  const MutexGuard lock(lock_);  // so that the heap does not pass on meanwhile
-  if (StreamHeap* heap = table_.find(id)) heap->life.lose(sequence);
+  const MutexGuard lock(lock_);  // so that no heap passes on meanwhile
+  for (StreamHeap& heap : *this) {
+    if (heap.stream.id == id) heap.life.lose(sequence);
+  }
 }
 
 const char* HeapList::validate() const noexcept {
   const MutexGuard lock(lock_);
   for (StreamHeap& heap : *this) {
-    const StreamHeap* found = table_.find(heap.stream.id);
-    if (found == nullptr) return "heaps(1): a heap is not in the table by its stream's identity";
-    if (found != &heap) return "heaps(2): two heaps serve one stream";
+    const StreamHeap* found = table_.find(StreamId{heap.id.load()});
+    if (found == nullptr) return "heaps(1): a heap is not in the table by its owner's key";
+    if (found != &heap) return "heaps(2): two heaps have one key";
+    if (heap.membership.id.is_default() && heap.stream.id.value() != heap.id.load())
+      return "heaps(1): a heap's key is not its stream's identity";
   }
   return nullptr;
 }
 
-StreamHeap* HeapList::add(const Stream& stream) noexcept {
-  std::unique_ptr<StreamHeap> heap(new (std::nothrow) StreamHeap(owner_, stream, granule_));
+StreamHeap* HeapList::add(const HeapOwner& owner) noexcept {
+  std::unique_ptr<StreamHeap> heap(new (std::nothrow) StreamHeap(owner_, owner, granule_));
   if (!heap || !handles_.reserve_one() || !table_.insert(heap.get())) return nullptr;
   handles_.insert(heap.get());
   count_.fetch_add(1, std::memory_order_relaxed);
@@ -61,13 +84,17 @@ StreamHeap* HeapList::add(const Stream& stream) noexcept {
   return last_;
 }
 
-bool HeapList::pass_on(StreamHeap& heap, const Stream& stream) noexcept {
+bool HeapList::pass_on(StreamHeap& heap, const HeapOwner& owner) noexcept {
   const Guard guard(heap.lock);
+  // With reuse:own a heap passes on with its segments. A memory pool would keep them from everybody.
+  const bool has_segments = heap.pool(PoolId::kSmall).counts().segments != 0 ||
+                            heap.pool(PoolId::kLarge).counts().segments != 0;
+  if (!owner.pool.is_default() && has_segments) return false;
   // A caller's mistake may have left something of the dead stream since it was found forgotten.
   if (!heap.begin_passing()) return false;
   handles_.erase(&heap);
   table_.erase(&heap);
-  heap.serve(stream);
+  heap.serve(owner);
   handles_.insert(&heap);
   return table_.insert(&heap);
 }

@@ -1,12 +1,14 @@
-// A device's heaps: from a stream's identity to its heap, and the walk over all of them.
+// A device's heaps: from a stream's identity to its heap, and the walk over all of them, those of
+// memory pools included.
 //
 // Purpose: the first step of every allocation, without a lock; and one place that makes heaps.
 // Thread safety: any thread. The list only grows, so it is walked without a lock; heaps die with
 // it.
 //
 // Invariants:
-//   (1) every heap of the list is in the table, under the identity of the stream that it serves;
-//   (2) no two heaps serve one stream.
+//   (1) every heap of the list is in the table, under its owner's key: the identity of the stream that
+//       it serves, or for a memory pool's heap a number that is no stream's identity;
+//   (2) no two heaps have one key.
 #pragma once
 
 #include <atomic>
@@ -39,10 +41,17 @@ class HeapList {
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(lock_);
   /// The same without a forgotten heap, for callers that may not wait for the slow rungs.
   StreamHeap* get_or_make(const Stream& stream) noexcept ASHLAR_EXCLUDES(lock_);
+  /// A heap for that stream in that memory pool: `forgotten`, as above, or a new one. nullptr if the
+  /// host has no memory. REQUIRES: there is none (private_pools.h).
+  StreamHeap* make_for_pool(const Stream& stream, MemoryPoolId pool, StreamHeap* forgotten) noexcept
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(lock_);
+  StreamHeap* make_for_pool(const Stream& stream, MemoryPoolId pool) noexcept
+      ASHLAR_EXCLUDES(lock_);
   /// The identity of another alive stream whose handle is that of `stream`; 0 if there is none. Of
   /// the two, one was destroyed without an announcement (H2).
   StreamId find_other_of_handle(const Stream& stream) const noexcept ASHLAR_EXCLUDES(lock_);
-  /// That stream turns out to be destroyed (StreamLife::lose). No effect if its heap has passed on.
+  /// That stream turns out to be destroyed (StreamLife::lose): the heaps that serve it, of whatever
+  /// memory pool. Cost: a walk over all heaps.
   void lose(StreamId id, std::uint64_t sequence) noexcept ASHLAR_EXCLUDES(lock_);
 
   std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
@@ -72,9 +81,12 @@ class HeapList {
   Iterator end() const noexcept { return Iterator(nullptr); }
 
  private:
-  StreamHeap* add(const Stream& stream) noexcept ASHLAR_REQUIRES(lock_);
+  /// With a key that no other heap of any device has had.
+  HeapOwner owner_in_pool(const Stream& stream, MemoryPoolId pool) noexcept ASHLAR_REQUIRES(lock_);
+  StreamHeap* add(const HeapOwner& owner) noexcept ASHLAR_REQUIRES(lock_);
   /// False if something is left of the dead stream after all.
-  bool pass_on(StreamHeap& heap, const Stream& stream) noexcept ASHLAR_REQUIRES(lock_, reclaiming);
+  bool pass_on(StreamHeap& heap, const HeapOwner& owner) noexcept
+      ASHLAR_REQUIRES(lock_, reclaiming);
 
   DeviceCache& owner_;
   const Bytes granule_;
@@ -84,6 +96,7 @@ class HeapList {
   alignas(64) mutable Mutex lock_;
   HandleIndex handles_ ASHLAR_GUARDED_BY(lock_);
   StreamHeap* last_ ASHLAR_GUARDED_BY(lock_) = nullptr;
+  std::uint64_t pool_heaps_made_ ASHLAR_GUARDED_BY(lock_) = 0;
 };
 
 }  // namespace ashlar::inline v0::cache

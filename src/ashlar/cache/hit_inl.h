@@ -39,20 +39,32 @@ inline constexpr unsigned kHitPollsMax = 16;
     if (!made.is_ok()) return made.status();
     heap = made.value();
   }
-  {
-    const Guard guard(heap->lock);
-    ASHLAR_REQUIRE(heap->serves(stream), Code::kInvalidHandle,
-                   "the stream was retired or its handle reused");
-    if (heap->uses.is_poll_due() && !shared_.is_capturing()) {
-      if (const Status polled = uses_.poll(*heap, kHitPollsMax); !polled.is_ok()) return polled;
-    }
-    const Address address = heap->take_fit(request, config_);
-    if (!address.is_null()) [[likely]]
-      return address;
-    ++heap->misses.under_way;
+  heap->lock.lock();
+  if (!heap->serves(stream)) [[unlikely]] {
+    heap->lock.unlock();
+    return Status{Code::kInvalidHandle, "the stream was retired or its handle reused"};
   }
-  // A copy, so that the request itself need not be in memory.
-  return ladder_.climb(*heap, Request(request), account);
+  return serve(*heap, request, account);
+}
+
+[[gnu::always_inline]] inline Result<Address> DeviceCache::serve(StreamHeap& heap,
+                                                                 const Request& request,
+                                                                 OutOfMemory* account) noexcept {
+  if (heap.uses.is_poll_due() && !shared_.is_capturing()) {
+    if (const Status polled = uses_.poll(heap, kHitPollsMax); !polled.is_ok()) {
+      heap.lock.unlock();
+      return polled;
+    }
+  }
+  const Address address = heap.take_fit(request, config_);
+  if (address.is_null()) [[unlikely]] {
+    ++heap.misses.under_way;
+    heap.lock.unlock();
+    // A copy, so that the request itself need not be in memory.
+    return ladder_.climb(heap, Request(request), account);
+  }
+  heap.lock.unlock();
+  return address;
 }
 
 [[gnu::always_inline]] inline Status DeviceCache::check_live(StreamHeap& heap, PoolId pool,

@@ -76,7 +76,7 @@ Result<Address> MissLadder::call_back(StreamHeap& heap, const Request& request) 
 }
 
 Result<Address> MissLadder::steal(StreamHeap& heap, const Request& request) noexcept {
-  if (shared_.is_capturing()) return Address{};
+  if (shared_.is_capturing() || heap.is_reserved()) return Address{};
   // Another thread may hold the reclaim lock: rather than queue for it, grow.
   unsigned steals = 0;
   {
@@ -116,7 +116,7 @@ Result<Address> MissLadder::fail(StreamHeap& heap, const Request& request, bool 
   full.rounded = request.size;
   full.segment = segment_size(shared_.config, request.size).value_or(Bytes::max());
   full.device_memory = cache_.driver().memory_info().value_or({});
-  write_account(cache_, heap.stream, request, &full);
+  write_account(heap, request, &full);
   full.wait_ran_out = wait_ran_out;
   full.capturing = shared_.is_capturing();
   full.config = shared_.config;

@@ -20,13 +20,18 @@ Bytes largest_complete(const StreamHeap& heap, PoolId id) noexcept ASHLAR_REQUIR
   return largest;
 }
 
-/// The largest free block of the heap that the stream may be given now. Lets go of the lock between
-/// slices and takes it again.
-Bytes reachable_in(DeviceCache& cache, const StreamHeap& heap, const Stream& stream) noexcept
+/// Is the memory of one of the two a memory pool's, and so not the other's?
+bool is_apart(const StreamHeap& heap, const StreamHeap* asking) noexcept {
+  return heap.is_reserved() || (asking != nullptr && asking->is_reserved());
+}
+
+/// The largest free block of the heap that an allocation from `asking` may be given now; nullptr: the
+/// heap of a stream that has none yet. Lets go of the lock between slices and takes it again.
+Bytes reachable_in(DeviceCache& cache, const StreamHeap& heap, const StreamHeap* asking) noexcept
     ASHLAR_REQUIRES(heap.lock) {
   const Reuse reuse = cache.config().reuse;
-  const bool is_own = heap.stream.id == stream.id;
-  const bool is_kept = reuse == Reuse::kOwn && heap.life.is_alive();
+  const bool is_own = &heap == asking;
+  const bool is_kept = is_apart(heap, asking) || (reuse == Reuse::kOwn && heap.life.is_alive());
   if (!is_own && (is_kept || cache.is_capturing())) return Bytes{};
   const bool all = is_own || reuse == Reuse::kOrdered || heap.clock.is_all_complete();
   Bytes largest;
@@ -106,23 +111,25 @@ void reset_accumulated_stats(DeviceCache& cache) noexcept {
   cache.driver().reset_calls();
 }
 
-void write_account(DeviceCache& cache, const Stream& stream, const Request& request,
+void write_account(const StreamHeap& asking, const Request& request,
                    OutOfMemory* account) noexcept {
+  DeviceCache& cache = asking.cache;
   for (StreamHeap& heap : cache.heaps()) {
     const Guard guard(heap.lock);
     add_held(heap, account);
-    if (heap.stream.id != stream.id) add_elsewhere(heap, request, account);
+    if (&heap != &asking && !is_apart(heap, &asking)) add_elsewhere(heap, request, account);
     account->largest_reachable =
-        std::max(account->largest_reachable, reachable_in(cache, heap, stream));
+        std::max(account->largest_reachable, reachable_in(cache, heap, &asking));
   }
   cache.ledger().write(account);
 }
 
 Bytes largest_reachable(DeviceCache& cache, const Stream& stream) noexcept {
+  const StreamHeap* const asking = cache.heaps().find(stream.id);
   Bytes largest;
   for (StreamHeap& heap : cache.heaps()) {
     const Guard guard(heap.lock);
-    largest = std::max(largest, reachable_in(cache, heap, stream));
+    largest = std::max(largest, reachable_in(cache, heap, asking));
   }
   return largest;
 }

@@ -17,9 +17,8 @@ void reset_accumulated_stats(DeviceCache& cache) noexcept;
 Status write_snapshot(DeviceCache& cache, Snapshot* out);
 /// The largest block that the stream could be given now without growing.
 Bytes largest_reachable(DeviceCache& cache, const Stream& stream) noexcept;
-/// Adds what the heaps and the ledger hold, as it is for that stream and request. Cost: one walk
+/// Adds what the heaps of the device of `asking` and its ledger hold, as it is for a request there. Cost: one walk
 /// over the heaps; of a heap whose work is not all complete, over its free blocks.
-void write_account(DeviceCache& cache, const Stream& stream, const Request& request,
-                   OutOfMemory* account) noexcept;
+void write_account(const StreamHeap& asking, const Request& request, OutOfMemory* account) noexcept;
 
 }  // namespace ashlar::inline v0::cache

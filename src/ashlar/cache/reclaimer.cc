@@ -195,9 +195,56 @@ StreamHeap* Reclaimer::add_heap(const Stream& stream) noexcept {
   return heap;
 }
 
+StreamHeap* Reclaimer::add_pool_heap(const Stream& stream, MemoryPoolId pool) noexcept {
+  if (!lock_.try_lock()) return cache_.heaps().make_for_pool(stream, pool);
+  StreamHeap* heap = cache_.heaps().make_for_pool(stream, pool, find_forgotten());
+  lock_.unlock();
+  return heap;
+}
+
+Status Reclaimer::release_reserved(std::span<StreamHeap* const> heaps) noexcept {
+  const ReclaimGuard reclaim(lock_);
+  const auto reserve_again = [](std::span<StreamHeap* const> some) {
+    for (StreamHeap* heap : some) {
+      const Guard guard(heap->lock);
+      heap->membership.is_reserved.store(true);
+    }
+  };
+  for (std::size_t i = 0; i < heaps.size(); ++i) {
+    bool is_busy = false;
+    {
+      const Guard guard(heaps[i]->lock);
+      is_busy = heaps[i]->misses.under_way != 0;
+      // From now on no allocation begins in it.
+      if (!is_busy) heaps[i]->membership.is_reserved.store(false);
+    }
+    if (!is_busy) continue;
+    reserve_again(heaps.first(i));
+    return {Code::kBusy, "an allocation from that pool is underway"};
+  }
+  for (StreamHeap* heap : heaps) {
+    // None if the stream is dead and its work complete: then it uses nothing any more.
+    StreamHeap* const user = cache_.heaps().find_stable(heap->stream.id);
+    if (user == nullptr || heap->add_use_to_live(*user)) continue;
+    reserve_again(heaps);
+    return kShortOfHostMemory;
+  }
+  const std::uint64_t sequence = cache_.uses().next_sequence();
+  for (StreamHeap* heap : heaps) {
+    heap->marks.clear(cache_.uses().events());
+    heap->last_event.ask_again.reset();
+    const Guard guard(heap->lock);
+    heap->clock.reopen();
+    heap->life.lose_anew(sequence);
+  }
+  return Status::ok();
+}
+
 Status Reclaimer::check_handle(const Stream& stream) noexcept {
   ASHLAR_REQUIRE(stream.id != StreamId{}, Code::kInvalidArgument,
                  "a stream without identity: Device::identify gives it");
+  ASHLAR_REQUIRE(stream.id.value() < kStreamIdEnd, Code::kInvalidArgument,
+                 "a stream's identity of 2^63 or more");
   const StreamId other = cache_.heaps().find_other_of_handle(stream);
   if (other == StreamId{}) return Status::ok();
   const Result<Stream> named = driver_.identify(stream.handle);
@@ -293,6 +340,7 @@ void Reclaimer::give_everything_back(bool is_settled) noexcept {
   for (StreamHeap& heap : cache_.heaps()) {
     // What could not be waited for is only asked; the rest stays with the device.
     if (!is_settled) epochs_.query(heap);
+    if (is_settled) heap.membership.is_reserved.store(false);
     heap.destroy_events();
     finish_uses_at_end(heap, is_settled);
   }

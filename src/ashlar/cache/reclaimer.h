@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 
 #include <ashlar/cache/bounded_wait.h>
 #include <ashlar/cache/segment_release.h>
@@ -53,6 +54,19 @@ class Reclaimer {
   /// CachingAllocator::retire_stream.
   Status retire(const Stream& stream) noexcept ASHLAR_EXCLUDES(reclaiming);
 
+  // Memory pools.
+  /// A heap of that stream for that memory pool: a dead one, or a new one; nullptr if the host has no
+  /// memory. REQUIRES: the pool has none.
+  StreamHeap* add_pool_heap(const Stream& stream, MemoryPoolId pool) noexcept;
+  /// Asks a few dead streams whether they are done, if no other thread holds the lock.
+  void ask_some_dead() noexcept;
+  /// A memory pool's heaps become those of a lost stream: their memory is in reach of others when all
+  /// work that the device has now is done. What is live gets a use by its stream. kBusy if an
+  /// allocation is underway in one of them, kHostOutOfMemory if the host has no memory for a use: then
+  /// nothing has changed, except that some blocks have one.
+  /// Cost: a walk over the heaps' blocks.
+  Status release_reserved(std::span<StreamHeap* const> heaps) noexcept ASHLAR_EXCLUDES(reclaiming);
+
   /// The allocator's end: destroys events, finishes what `is_settled` devices used, gives idle
   /// segments back.
   void give_everything_back(bool is_settled) noexcept ASHLAR_EXCLUDES(reclaiming);
@@ -74,8 +88,6 @@ class Reclaimer {
   /// Ok if no other alive stream has the stream's handle. If one has, the device says which of the
   /// two the handle names: the other one is dead.
   Status check_handle(const Stream& stream) noexcept;
-  /// look_for_forgotten(), if no other thread holds the lock.
-  void ask_some_dead() noexcept;
   /// A heap for a stream that has none; nullptr if the host has no memory.
   StreamHeap* add_heap(const Stream& stream) noexcept;
   /// A dead stream's heap that may serve another, or nullptr if none is known.

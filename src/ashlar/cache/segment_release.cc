@@ -29,9 +29,11 @@ struct SizeRank {
   }
 };
 
-/// May the segment go back: is it one free block whose last use is known complete (D4)?
+/// May the segment go back: is it one free block whose last use is known complete (D4), and of no
+/// memory pool in use?
 bool may_go_back(const StreamHeap& heap, const DeviceSegment* segment) noexcept
     ASHLAR_REQUIRES(reclaiming, heap.lock) {
+  if (heap.is_reserved()) return false;  // C8
   const block::BlockPool& pool = heap.pool(segment->pool);
   const auto at = static_cast<block::SegmentIndex>(segment->index);
   return pool.is_idle(at) && heap.clock.is_complete(pool.view(pool.view(at).first).stamp);
@@ -43,6 +45,7 @@ bool may_go_back(const StreamHeap& heap, const DeviceSegment* segment) noexcept
 DeviceSegment* smallest_idle(StreamHeap& heap, Bytes size, std::uint64_t pass) noexcept
     ASHLAR_REQUIRES(reclaiming, heap.lock) {
   DeviceSegment* best = nullptr;
+  if (heap.is_reserved()) return best;
   unsigned looks = 0;
   for (const PoolId id : kPoolIds) {
     const block::BlockPool& pool = heap.pool(id);

@@ -33,6 +33,7 @@ struct SharedState {
   UnderWay<std::atomic<unsigned>> blocking_calls;
   /// threads that may be waiting for an event that is not theirs: none is destroyed meanwhile
   std::atomic<unsigned> event_waiters{0};
+  std::atomic<unsigned> routes{0};  ///< that send allocations to memory pools, of all devices
   std::atomic<unsigned> observers_running{0};  ///< so that only then a thread-local is read (C24)
   std::vector<CachingAllocator::FreeMemoryCallback> callbacks;
   std::vector<CachingAllocator::OutOfMemoryObserver> observers;

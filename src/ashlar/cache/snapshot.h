@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <ashlar/base/block_state.h>
+#include <ashlar/base/memory_pool.h>
 #include <ashlar/base/pool_id.h>
 #include <ashlar/base/types.h>
 
@@ -47,6 +48,11 @@ struct SnapshotSegment {
   std::uint32_t block_first;  ///< index of its first block in Snapshot::blocks
   std::uint32_t block_count;  ///< number of its blocks, which follow each other there
   PoolId pool;                ///< the pool of the heap
+  /// whose memory it is or was; {0, 0}: no memory pool's
+  MemoryPoolId memory_pool{};
+  /// Tells apart the heaps of memory pools: a pool that was released and one made later may have one
+  /// name, and a heap each for one stream. 0: the heap is the stream's own.
+  std::uint64_t heap = 0;
 };
 
 /// All memory that an allocator holds on one device.

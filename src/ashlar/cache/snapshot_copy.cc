@@ -146,9 +146,10 @@ bool PoolCopy::resume_segment() noexcept {
 
 void PoolCopy::end_segment(block::SegmentIndex at) noexcept {
   const block::SegmentView view = heap_.pool(id_).view(at);
-  out_->segments.push_back({view.base, view.size, heap_.stream.id, ordinal_,
-                            static_cast<std::uint32_t>(first_),
-                            static_cast<std::uint32_t>(out_->blocks.size() - first_), id_});
+  out_->segments.push_back(
+      {view.base, view.size, heap_.stream.id, ordinal_, static_cast<std::uint32_t>(first_),
+       static_cast<std::uint32_t>(out_->blocks.size() - first_), id_, heap_.membership.id,
+       heap_.membership.id.is_default() ? 0 : heap_.id.load()});
   is_in_segment_ = false;
 }
 

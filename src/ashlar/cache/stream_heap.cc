@@ -80,9 +80,34 @@ void StreamHeap::add_use(PoolId which, block::BlockIndex block, StreamHeap& user
   in.set_user(block, as_word(node));
 }
 
+bool StreamHeap::add_use_to_live(StreamHeap& user) noexcept {
+  const Guard guard(lock);
+  unsigned looks = 0;
+  for (const PoolId which : kPoolIds) {
+    block::BlockPool& in = pool(which);
+    for (auto segment = in.first_segment(); segment != block::kNoSegment;
+         segment = in.next(segment)) {
+      for (auto at = in.view(segment).first; at != block::kNoBlock; at = in.next(at)) {
+        count_steps(1);
+        if (in.state(at) == BlockState::kLive && !has_use(which, at, user)) {
+          if (!reserve_nodes(1)) return false;
+          add_use(which, at, user);
+        }
+        if (++looks % kLooksPerHold != 0) continue;
+        const Address here = in.address(at);
+        lock.let_others_in();
+        // A block that was freed meanwhile may have merged with this one: then from the segment's
+        // first. Ends, because fewer are live then.
+        if (in.find(here) == block::kNoBlock) at = in.view(segment).first;
+      }
+    }
+  }
+  return true;
+}
+
 bool StreamHeap::is_forgotten() const noexcept {
   const bool is_over = life.is_finished() && clock.completed() == kEverything && marks.is_empty() &&
-                       !life.is_capturing();
+                       !life.is_capturing() && !is_reserved();
   bool is_empty = uses.is_empty();
   for (const PoolId which : kPoolIds) is_empty = is_empty && is_free_of_stream(which);
   return is_over && is_empty && misses.under_way == 0 && !uses.is_in_hand() &&
@@ -99,13 +124,15 @@ bool StreamHeap::is_free_of_stream(PoolId which) const noexcept {
 
 bool StreamHeap::begin_passing() noexcept { return is_forgotten() && life.begin_passing(); }
 
-void StreamHeap::serve(const Stream& another) noexcept {
+void StreamHeap::serve(const HeapOwner& another) noexcept {
   stats.keep_former_peaks();
   clock.pass_on();
   misses.steals = {};
-  stream = another;
+  stream = another.stream;
+  membership.id = another.pool;
+  membership.is_reserved.store(!another.pool.is_default());
   life.end_passing();
-  id.store(another.id.value(), std::memory_order_release);
+  id.store(another.key.value(), std::memory_order_release);
 }
 
 const char* StreamHeap::validate_uses(PoolId which, std::uint64_t* live,

@@ -12,7 +12,7 @@
 //   (4) a pending block has at least one node, in a queue, in the unrecorded list or in a taker's
 //       hands; when its last node is dropped it is released (C7);
 //   (5) a queue holds one stream's events by their sequence (pending_uses.h);
-//   (6) a heap serves one stream until that is dead, all of its memory complete and given away, and
+//   (6) a heap serves one stream, of one memory pool, until that is dead, all of its memory complete and given away, and
 //       no use node names it; then it may serve another (stream_life.h). A thread that found the
 //       heap without its lock checks serves() under it.
 #pragma once
@@ -21,6 +21,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include <ashlar/base/memory_pool.h>
 #include <ashlar/base/spin_lock.h>
 #include <ashlar/block/block_pool.h>
 #include <ashlar/cache/ask_again.h>
@@ -38,6 +39,9 @@ namespace ashlar::inline v0::cache {
 
 class DeviceCache;
 
+/// Identities of streams are smaller: cuStreamGetId counts. Keys from here on are memory pools' heaps'.
+inline constexpr std::uint64_t kStreamIdEnd = std::uint64_t{1} << 63;
+
 /// The maximum number of free blocks that a walk looks at before it lets go of the heap's lock (C31).
 inline constexpr unsigned kLooksPerHold = 64;
 
@@ -46,6 +50,23 @@ struct MissCounts {
   unsigned under_way = 0;  ///< while there is one, the heap stays its stream's
   /// by pool, since a miss on it last asked the driver for memory
   std::array<unsigned, kPools> steals{};
+};
+
+/// The memory pool that a heap's memory belongs to.
+struct PoolMembership {
+  MemoryPoolId id;  ///< constant while anybody refers to the heap (invariant 6)
+  /// The pool is in use: the memory goes to nobody outside it (C8). Written under the heap's lock.
+  std::atomic<bool> is_reserved;
+};
+
+/// Whose memory a heap holds.
+struct HeapOwner {
+  Stream stream;
+  MemoryPoolId pool;
+  /// what the heap is found by: the stream's identity, or a number of its own for a memory pool's heap
+  StreamId key;
+
+  static HeapOwner of(const Stream& stream) noexcept { return {stream, {}, stream.id}; }
 };
 
 /// The event that covers all work of a retired stream. Written under the reclaim lock before
@@ -57,22 +78,33 @@ struct LastEvent {
   AskAgain<64> ask_again;      ///< by calls that look for forgotten heaps; under the reclaim lock
 };
 
+/// The blocks of a heap, by PoolId.
+struct BlockPools {
+  explicit BlockPools(Bytes granule) noexcept : small(granule), large(granule) {}
+  block::BlockPool small;
+  block::BlockPool large;
+};
+
 class StreamHeap {
  public:
-  StreamHeap(DeviceCache& owner, Stream serves, Bytes granule) noexcept
-      : id(serves.id.value()), cache(owner), stream(serves), small_(granule), large_(granule) {}
+  StreamHeap(DeviceCache& in, const HeapOwner& owner, Bytes granule) noexcept
+      : id(owner.key.value()),
+        cache(in),
+        stream(owner.stream),
+        membership{owner.pool, !owner.pool.is_default()},
+        pools_(granule) {}
   ~StreamHeap() = default;
   StreamHeap(const StreamHeap&) = delete;
   StreamHeap& operator=(const StreamHeap&) = delete;
 
   block::BlockPool& pool(PoolId pool) noexcept ASHLAR_REQUIRES(lock) {
-    return pool == PoolId::kSmall ? small_ : large_;
+    return pool == PoolId::kSmall ? pools_.small : pools_.large;
   }
   const block::BlockPool& pool(PoolId pool) const noexcept ASHLAR_REQUIRES(lock) {
-    return pool == PoolId::kSmall ? small_ : large_;
+    return pool == PoolId::kSmall ? pools_.small : pools_.large;
   }
   std::uint64_t live_blocks() const noexcept ASHLAR_REQUIRES(lock) {
-    return small_.counts().blocks[kLive] + large_.counts().blocks[kLive];
+    return pools_.small.counts().blocks[kLive] + pools_.large.counts().blocks[kLive];
   }
 
   // Taking and releasing blocks.
@@ -118,6 +150,9 @@ class StreamHeap {
   /// nothing any more. REQUIRES: a spare node.
   void add_use(PoolId which, block::BlockIndex block, StreamHeap& user) noexcept
       ASHLAR_REQUIRES(lock);
+  /// Notes a use by `user` of every live block that has none by it. False if the host has no memory for
+  /// one. No block becomes live meanwhile. Lets go of the lock between slices.
+  bool add_use_to_live(StreamHeap& user) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(lock);
   /// The node, perhaps of another heap, becomes a use by this heap's stream. False as
   /// StreamLife::refer.
   bool refer(UseNode* node) noexcept {
@@ -131,13 +166,22 @@ class StreamHeap {
   bool serves(const Stream& who) const noexcept ASHLAR_REQUIRES(lock) {
     return stream.id == who.id && life.is_alive_relaxed();
   }
+  /// Does the memory belong to a memory pool in use (C8)? For the holder of the lock, or of the role
+  /// `reclaiming`; to others the answer may be out of date.
+  bool is_reserved() const noexcept {
+    return membership.is_reserved.load(std::memory_order_relaxed);
+  }
+  /// Is the heap that memory pool's, and the pool in use?
+  bool is_reserved_for(MemoryPoolId pool) const noexcept ASHLAR_REQUIRES(lock) {
+    return membership.id == pool && is_reserved();
+  }
   /// Is the stream dead, and nothing left of it (invariant 6)?
   bool is_forgotten() const noexcept ASHLAR_REQUIRES(lock, reclaiming);
   /// From now on nobody can refer to the heap until it serves another stream. False, and all is as
   /// it was, if something is left of its own.
   bool begin_passing() noexcept ASHLAR_REQUIRES(lock, reclaiming);
-  /// From now on the heap is that stream's. REQUIRES: begin_passing() returned true.
-  void serve(const Stream& another) noexcept ASHLAR_REQUIRES(lock, reclaiming);
+  /// From now on the heap is that owner's. REQUIRES: begin_passing() returned true.
+  void serve(const HeapOwner& another) noexcept ASHLAR_REQUIRES(lock, reclaiming);
 
   void add_stats(HeapStats::Sums* sums) const noexcept ASHLAR_REQUIRES(lock) {
     stats.add_to(sums, pool_counts());
@@ -158,11 +202,12 @@ class StreamHeap {
 
   // On a cache line of their own: threads of other streams read `id` and `next_heap` while they
   // look for their own heap.
-  alignas(64) std::atomic<std::uint64_t> id;              ///< stream.id, for readers without a lock
+  alignas(64) std::atomic<std::uint64_t> id;              ///< HeapOwner::key
   std::atomic<StreamHeap*> next_heap{nullptr};            ///< the device's list of heaps
   StreamHeap* next_of_handle ASHLAR_UNGUARDED = nullptr;  ///< HandleIndex; by the list's lock
   DeviceCache& cache;
   Stream stream ASHLAR_UNGUARDED;  ///< constant while anybody refers to it (invariant 6)
+  PoolMembership membership ASHLAR_UNGUARDED;  ///< see there
 
   alignas(64) mutable SpinLock lock;
   StreamLife life ASHLAR_UNGUARDED;  ///< atomics
@@ -180,7 +225,7 @@ class StreamHeap {
   /// Is nothing in the pool that the dead stream owns?
   bool is_free_of_stream(PoolId which) const noexcept ASHLAR_REQUIRES(lock);
   HeapStats::CountsByPool pool_counts() const noexcept ASHLAR_REQUIRES(lock) {
-    return {&small_.counts(), &large_.counts()};
+    return {&pools_.small.counts(), &pools_.large.counts()};
   }
   /// Adds up the use nodes of the pool's live and pending blocks. nullptr, or what is broken.
   const char* validate_uses(PoolId which, std::uint64_t* live,
@@ -193,8 +238,7 @@ class StreamHeap {
 
   // By name, not in an array: then the address of the one that serves a hit is a constant offset
   // (measured: a tenth of a pair's instructions). A third pool needs another case in pool().
-  block::BlockPool small_ ASHLAR_GUARDED_BY(lock);
-  block::BlockPool large_ ASHLAR_GUARDED_BY(lock);
+  BlockPools pools_ ASHLAR_GUARDED_BY(lock);
 };
 
 /// The free block behind `block` in the order of its pool, for a walk that has looked at `looks`

@@ -69,6 +69,11 @@ class StreamLife {
     lost_at_.store(sequence);
     static_cast<void>(leave(State::kAlive, State::kLost));
   }
+  /// The same, whatever is known of the stream. REQUIRES: nobody refers to the heap.
+  void lose_anew(std::uint64_t sequence) noexcept {
+    lost_at_.store(sequence);
+    state_.store(State::kLost);
+  }
   /// A synchronisation that began after this number covers all work of a lost stream.
   std::uint64_t lost_at() const noexcept { return lost_at_.load(); }
   /// All work of the dead stream is known complete. False if that was known already.

@@ -51,7 +51,8 @@ void StreamReuse::notice_destroyed(HeapList& heaps, StreamHeap& to,
                                    const Request& request) noexcept {
   if (config_.reuse != Reuse::kOwn) return;
   for (StreamHeap& from : heaps) {
-    if (&from == &to || !from.life.is_alive() || !may_have_fit(from, request)) continue;
+    if (&from == &to || from.is_reserved() || !from.life.is_alive() || !may_have_fit(from, request))
+      continue;
     static_cast<void>(uses_.may_record(from));  // for its effect: a destroyed stream is lost
   }
 }

@@ -55,7 +55,8 @@ class StreamReuse {
   /// May memory of `from` go to another stream?
   bool is_in_reach(const StreamHeap& from, const StreamHeap& to, Reach reach) const noexcept {
     const bool is_any = reach == Reach::kAll && config_.reuse != Reuse::kOwn;
-    return &from != &to && (is_any || !from.life.is_alive());
+    const bool is_kept = from.is_reserved() || to.is_reserved();  // C8
+    return &from != &to && !is_kept && (is_any || !from.life.is_alive());
   }
   void poll_lender(StreamHeap& from) noexcept ASHLAR_EXCLUDES(from.lock);
   /// Has the heap a free block that fits, complete or not, or blocks that wait for uses?

@@ -1,0 +1,98 @@
+// Planted bugs of memory pools, each reported by the clause that forbids it (C8, C16).
+//
+// Imitates: a route that is forgotten, that takes everybody's allocations, or that outlives its end; a pool
+// whose memory is given back too early. Does not imitate: a pool released while launches of its graphs run
+// (props/regressions/memory-pool-waits-for-launches.ops fails with that bug).
+#include "props/cache/planted_run.h"
+
+namespace ashlar::props {
+namespace {
+
+/// The pool is made, but no allocation goes to it.
+class ForgetsRoutes final : public ForwardingSubject {
+ public:
+  using ForwardingSubject::ForwardingSubject;
+  Status begin_pool(DeviceId device, MemoryPoolId pool, StreamFilter) override {
+    return ForwardingSubject::retain_pool(device, pool);
+  }
+  Status end_pool(DeviceId, MemoryPoolId) override { return Status::ok(); }
+};
+
+/// The filter is taken for one that is always true (H18).
+class TakesAllStreams final : public ForwardingSubject {
+ public:
+  using ForwardingSubject::ForwardingSubject;
+  Status begin_pool(DeviceId device, MemoryPoolId pool, StreamFilter) override {
+    return ForwardingSubject::begin_pool(device, pool, [](const Stream&) { return true; });
+  }
+};
+
+/// A pool inside another is not seen: the outer one serves (H19).
+class KeepsToTheOuterPool final : public ForwardingSubject {
+ public:
+  using ForwardingSubject::ForwardingSubject;
+  Status begin_pool(DeviceId device, MemoryPoolId pool, StreamFilter filter) override {
+    if (!is_begun_) {
+      is_begun_ = true;
+      return ForwardingSubject::begin_pool(device, pool, std::move(filter));
+    }
+    return ForwardingSubject::retain_pool(device, pool);
+  }
+
+ private:
+  bool is_begun_ = false;
+};
+
+/// The end of the route is the end of the pool.
+class ReleasesAtTheEnd final : public ForwardingSubject {
+ public:
+  using ForwardingSubject::ForwardingSubject;
+  Status end_pool(DeviceId device, MemoryPoolId pool) override {
+    const Status ended = ForwardingSubject::end_pool(device, pool);
+    static_cast<void>(ForwardingSubject::release_pool(device, pool));
+    return ended;
+  }
+};
+
+/// One use is all that a pool has.
+class CountsNoUses final : public ForwardingSubject {
+ public:
+  using ForwardingSubject::ForwardingSubject;
+  Status retain_pool(DeviceId, MemoryPoolId) override { return Status::ok(); }
+};
+
+class EndsTwice final : public ForwardingSubject {
+ public:
+  using ForwardingSubject::ForwardingSubject;
+  Status end_pool(DeviceId device, MemoryPoolId pool) override {
+    static_cast<void>(ForwardingSubject::end_pool(device, pool));
+    return Status::ok();
+  }
+};
+
+TEST(Checkers, C8FiresOnAnAllocationFromAnotherPoolThanItsOwn) {
+  EXPECT_EQ(clause<ForgetsRoutes>("mempool-begin 0 s0\nalloc p1 1MiB s0\n"), "C8");
+  EXPECT_EQ(dense_clause<TakesAllStreams>(
+                "stream s1 d0\nmempool-begin 0 s0\nalloc p1 1MiB s0\nfree p1\nalloc p2 1MiB s1\n"
+                "mempool-end 0 d0\nmempool-begin 0 s1\nalloc p3 1MiB s1\n"),
+            "C8");
+  EXPECT_EQ(clause<KeepsToTheOuterPool>(
+                "mempool-begin 0 s0\nalloc p1 1MiB s0\nmempool-begin 1 s0\nalloc p2 1MiB s0\n"),
+            "C8");
+}
+
+TEST(Checkers, C8FiresWhenAPoolInUseLosesMemory) {
+  EXPECT_EQ(dense_clause<ReleasesAtTheEnd>("mempool-begin 0 s0\nalloc p1 1MiB s0\nfree p1\n"
+                                           "drain d0\nmempool-end 0 d0\ntrim d0\n"),
+            "C8");
+}
+
+TEST(Checkers, C16FiresOnWrongAnswersAboutPools) {
+  EXPECT_EQ(clause<CountsNoUses>("mempool-begin 0 s0\nmempool-retain 0 d0\nmempool-end 0 d0\n"
+                                 "mempool-release 0 d0\nmempool-release 0 d0\n"),
+            "C16");
+  EXPECT_EQ(clause<EndsTwice>("mempool-begin 0 s0\nmempool-end 0 d0\nmempool-end 0 d0\n"), "C16");
+}
+
+}  // namespace
+}  // namespace ashlar::props

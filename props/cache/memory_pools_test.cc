@@ -1,0 +1,145 @@
+// Memory pools as their users call them: names, filters, nesting, misuse, and what a snapshot says.
+//
+// What a pool's memory may be used for is judged in lockstep (spec/model/clause_isolated.cc). Imitates: a
+// user's pool that belongs to a thread (PyTorch's MemPool). Does not imitate: graphs.
+#include <thread>
+
+#include "props/adapters/cache_peer.h"
+#include "props/cache/liveness_fixture.h"
+
+namespace ashlar::cache {
+namespace {
+
+constexpr MemoryPoolId kPool{0, 7};
+constexpr MemoryPoolId kOther{3, 0};
+
+class MemoryPoolsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    spec::SimGpuOptions options;
+    options.capacities = {256_MiB};
+    gpu_ = std::make_unique<spec::SimGpu>(options);
+    device::Device* devices[] = {&gpu_->device(0)};
+    allocator_ = make_allocator(devices, "");
+    stream_ = gpu_->create_stream(kDevice).value();
+  }
+  /// The pool of the segment that holds the address.
+  MemoryPoolId pool_of(Address address) {
+    Snapshot shown;
+    EXPECT_TRUE(allocator_->snapshot(kDevice, &shown).is_ok());
+    for (const SnapshotSegment& each : shown.segments) {
+      if (address.value() - each.base.value() < each.size.count()) return each.memory_pool;
+    }
+    ADD_FAILURE() << "not in the snapshot";
+    return {};
+  }
+  MemoryPoolId pool_of_next() {
+    const Result<Address> got = allocator_->allocate(1_MiB, stream_);
+    EXPECT_TRUE(got.is_ok());
+    return got.is_ok() ? pool_of(got.value()) : MemoryPoolId{};
+  }
+  static bool any(const Stream&) { return true; }
+
+  std::unique_ptr<spec::SimGpu> gpu_;
+  std::unique_ptr<CachingAllocator> allocator_;
+  Stream stream_;
+};
+
+TEST_F(MemoryPoolsTest, CallsOutOfOrderAreTypedErrorsAndChangeNothing) {
+  EXPECT_EQ(allocator_->begin_pool(kDevice, {}, any).code(), Code::kInvalidArgument);
+  EXPECT_EQ(allocator_->retain_pool(kDevice, {}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(allocator_->begin_pool(kDevice, kPool, nullptr).code(), Code::kInvalidArgument);
+  EXPECT_EQ(allocator_->begin_pool(DeviceId{1}, kPool, any).code(), Code::kInvalidArgument);
+  EXPECT_EQ(allocator_->end_pool(kDevice, kPool).code(), Code::kNotFound);
+  EXPECT_EQ(allocator_->release_pool(kDevice, kPool).code(), Code::kNotFound);
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());
+  EXPECT_EQ(allocator_->begin_pool(kDevice, kPool, any).code(), Code::kBusy);
+  EXPECT_EQ(allocator_->release_pool(kDevice, kPool).code(), Code::kBusy);
+  EXPECT_EQ(pool_of_next(), kPool);
+  ASSERT_TRUE(allocator_->end_pool(kDevice, kPool).is_ok());
+  EXPECT_EQ(pool_of_next(), MemoryPoolId{});
+  ASSERT_TRUE(allocator_->release_pool(kDevice, kPool).is_ok());
+  EXPECT_EQ(allocator_->release_pool(kDevice, kPool).code(), Code::kNotFound);
+  EXPECT_EQ(allocator_->validate(), nullptr);
+}
+
+TEST_F(MemoryPoolsTest, TheInnermostPoolServes) {
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kOther, any).is_ok());
+  EXPECT_EQ(pool_of_next(), kOther);
+  ASSERT_TRUE(allocator_->end_pool(kDevice, kOther).is_ok());
+  EXPECT_EQ(pool_of_next(), kPool);
+  ASSERT_TRUE(allocator_->end_pool(kDevice, kPool).is_ok());
+}
+
+TEST_F(MemoryPoolsTest, AFilterByThreadTakesThatThreadsAllocationsAlone) {
+  const std::thread::id owner = std::this_thread::get_id();
+  const auto is_owner = [owner](const Stream&) { return std::this_thread::get_id() == owner; };
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, is_owner).is_ok());
+  EXPECT_EQ(pool_of_next(), kPool);
+  MemoryPoolId of_other{9, 9};
+  std::thread([&] { of_other = pool_of_next(); }).join();
+  EXPECT_EQ(of_other, MemoryPoolId{});
+  ASSERT_TRUE(allocator_->end_pool(kDevice, kPool).is_ok());
+}
+
+TEST_F(MemoryPoolsTest, AnAllocationKnowsItsStreamAndTheSnapshotItsHeap) {
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());
+  const Address a = allocator_->allocate(1_MiB, stream_).value();
+  EXPECT_EQ(allocator_->info(a).value().stream, stream_);
+  Snapshot shown;
+  ASSERT_TRUE(allocator_->snapshot(kDevice, &shown).is_ok());
+  ASSERT_EQ(shown.segments.size(), 1u);
+  EXPECT_EQ(shown.segments[0].stream, stream_.id);
+  EXPECT_NE(shown.segments[0].heap, 0u);
+  ASSERT_TRUE(allocator_->end_pool(kDevice, kPool).is_ok());
+  const Address b = allocator_->allocate(1_MiB, stream_).value();
+  ASSERT_TRUE(allocator_->snapshot(kDevice, &shown).is_ok());
+  ASSERT_EQ(shown.segments.size(), 2u);
+  EXPECT_EQ(shown.segments[0].heap == 0, shown.segments[0].base == b);
+  EXPECT_TRUE(allocator_->free(a).is_ok());
+  EXPECT_TRUE(allocator_->free(b).is_ok());
+}
+
+// Otherwise a program that captures again and again would end up with a heap for each of its pools.
+TEST_F(MemoryPoolsTest, HeapsOfReleasedPoolsServeAgain) {
+  for (std::uint64_t i = 1; i <= 200; ++i) {
+    const MemoryPoolId pool{0, i};
+    ASSERT_TRUE(allocator_->begin_pool(kDevice, pool, any).is_ok());
+    const Address a = allocator_->allocate(1_MiB, stream_).value();
+    ASSERT_TRUE(allocator_->end_pool(kDevice, pool).is_ok());
+    ASSERT_TRUE(allocator_->free(a).is_ok());
+    ASSERT_TRUE(allocator_->release_pool(kDevice, pool).is_ok());
+    ASSERT_TRUE(gpu_->drain_all().is_ok());
+    ASSERT_TRUE(allocator_->trim(kDevice).is_ok());
+  }
+  EXPECT_LE(allocator_->stats(kDevice).value().streams, 8u);
+  EXPECT_EQ(allocator_->stats(kDevice).value().reserved_bytes[0].current, 0u);
+}
+
+TEST_F(MemoryPoolsTest, DamageIsFound) {
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());
+  const Address a = allocator_->allocate(1_MiB, stream_).value();
+  StreamHeap* of_pool = nullptr;
+  for (StreamHeap& heap : CachePeer::device(*allocator_, 0).heaps()) {
+    if (!heap.membership.id.is_default()) of_pool = &heap;
+  }
+  ASSERT_NE(of_pool, nullptr);
+  of_pool->membership.is_reserved = false;
+  EXPECT_STREQ(allocator_->validate(), "memory pools(1): a pool's heap is not reserved for it");
+  of_pool->membership.is_reserved = true;
+  EXPECT_EQ(allocator_->validate(), nullptr);
+  std::uint64_t& uses = CachePeer::uses_of_first(CachePeer::device(*allocator_, 0).memory_pools());
+  uses = 0;
+  EXPECT_STREQ(allocator_->validate(), "memory pools(1): a pool without uses");
+  uses = 1;
+  {
+    const CachePeer::SecondRoute second(CachePeer::device(*allocator_, 0).memory_pools());
+    EXPECT_STREQ(allocator_->validate(), "memory pools(2): two routes to one pool");
+  }
+  EXPECT_EQ(allocator_->validate(), nullptr);
+  EXPECT_TRUE(allocator_->free(a).is_ok());
+}
+
+}  // namespace
+}  // namespace ashlar::cache

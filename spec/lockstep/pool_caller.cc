@@ -1,0 +1,68 @@
+#include "spec/lockstep/pool_caller.h"
+
+namespace ashlar::spec {
+
+void PoolCaller::begin(std::uint64_t name, std::uint32_t s) {
+  const Stream routed = world_.stream_at(s);
+  until_host_has_memory(world_.model(), [&] {
+    world_.model().begin(routed.device);
+    const Status begun = world_.answered(
+        world_.subject().begin_pool(routed.device, WorldPools::id_of(name),
+                                    [routed](const Stream& each) { return each.id == routed.id; }));
+    answers_.judge_begin(routed.device, WorldPools::id_of(name), routed, begun);
+    return begun.code();
+  });
+}
+
+void PoolCaller::end(std::uint64_t name, DeviceId device) {
+  const MemoryPoolId id = WorldPools::id_of(name);
+  world_.model().begin(device);
+  answers_.judge_end(device, id, world_.answered(world_.subject().end_pool(device, id)));
+}
+
+void PoolCaller::retain(std::uint64_t name, DeviceId device) {
+  const MemoryPoolId id = WorldPools::id_of(name);
+  until_host_has_memory(world_.model(), [&] {
+    world_.model().begin(device);
+    const Status retained = world_.answered(world_.subject().retain_pool(device, id));
+    answers_.judge_retain(device, id, retained);
+    return retained.code();
+  });
+}
+
+void PoolCaller::release(std::uint64_t name, DeviceId device) {
+  const MemoryPoolId id = WorldPools::id_of(name);
+  // A graph that is being captured in the pool keeps it.
+  if (answers_.uses(device, id) == 1 && world_.any_capture()) return world_.skip();
+  until_host_has_memory(world_.model(), [&] {
+    world_.model().begin(device);
+    const Status released = world_.answered(world_.subject().release_pool(device, id));
+    answers_.judge_release(device, id, released);
+    return released.code();
+  });
+  if (answers_.uses(device, id) == 0) world_.pools_.release(world_.gpu(), device, id);
+}
+
+void PoolCaller::release_all() {
+  for (std::uint32_t d = 0; d < world_.gpu().device_count(); ++d) {
+    for (std::uint64_t name = 0; name < WorldPools::kPoolsMax; ++name) {
+      const DeviceId device = device_id(d);
+      if (answers_.is_routed(device, WorldPools::id_of(name))) end(name, device);
+      while (world_.model().verdict().is_good() &&
+             answers_.uses(device, WorldPools::id_of(name)) != 0)
+        release(name, device);
+    }
+  }
+}
+
+void PoolCaller::replay(std::uint64_t name, std::uint32_t s) {
+  const Stream& on = world_.stream_at(s);
+  const MemoryPoolId id = WorldPools::id_of(name);
+  if (answers_.uses(on.device, id) == 0 || world_.any_capture()) return world_.skip();
+  const GraphGroup group = world_.pools_.group_of(on.device, id);
+  const std::optional<GraphId> graph = world_.pools_.newest_graph(group);
+  if (!graph || !world_.pools_.may_launch(world_.gpu(), group, on)) return world_.skip();
+  if (world_.gpu().launch_graph(on, *graph).is_ok()) world_.pools_.note_launch(group, on);
+}
+
+}  // namespace ashlar::spec

@@ -1,0 +1,30 @@
+// PoolCaller: the part of a world's caller that uses memory pools. Each pool goes by its name; see
+// opcode_table.h.
+//
+// Thread safety: none.
+#pragma once
+
+#include "spec/lockstep/cache_world.h"
+#include "spec/model/pool_answers.h"
+
+namespace ashlar::spec {
+
+class PoolCaller {
+ public:
+  /// `world` must outlive this.
+  explicit PoolCaller(CacheWorld& world) : world_(world), answers_(world.model()) {}
+
+  void begin(std::uint64_t name, std::uint32_t stream);
+  void end(std::uint64_t name, DeviceId device);
+  void retain(std::uint64_t name, DeviceId device);
+  void release(std::uint64_t name, DeviceId device);
+  void replay(std::uint64_t name, std::uint32_t stream);
+  /// Ends every pool.
+  void release_all();
+
+ private:
+  CacheWorld& world_;
+  PoolAnswers answers_;
+};
+
+}  // namespace ashlar::spec

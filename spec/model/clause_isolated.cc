@@ -1,0 +1,52 @@
+// C8: what belongs to a memory pool in use goes to its allocations alone, and stays. See
+// cache_clauses.h.
+#include "spec/model/cache_clauses.h"
+
+namespace ashlar::spec {
+
+namespace {
+
+/// The pool's memory that was there before the call is there after it.
+void judge_kept(CacheState& state, const JudgedDevice& device) {
+  for (const cache::SnapshotSegment& was : device.map.next.segments) {
+    if (!state.pools.is_reserved(heap_of(was))) continue;
+    const cache::SnapshotSegment* const now =
+        find_segment(device.map.view.segments, was.base.value());
+    if (now != nullptr && now->ordinal == was.ordinal && heap_of(*now) == heap_of(was)) continue;
+    state.verdict.report("C8", "segment ", was.ordinal, " of memory pool {", was.memory_pool.first,
+                         ", ", was.memory_pool.second, "} was given away");
+    return;
+  }
+}
+
+}  // namespace
+
+void follow_pool_heap(CacheState& state, const JudgedDevice& device, JudgedCall& call) {
+  if (call.fails || call.address == 0 || !device.map.is_fresh) return;
+  const cache::SnapshotSegment* const from = find_segment(device.map.view.segments, call.address);
+  if (from == nullptr) return;  // the walk has said so
+  const std::uint64_t heap = heap_of(*from);
+  if (call.pool.is_default()) {
+    if (from->heap != 0 && !state.pools.is_released(heap)) {
+      state.verdict.report("C8", hex(call.address), " is memory pool {", from->memory_pool.first,
+                           ", ", from->memory_pool.second,
+                           "}'s, but was given to an allocation outside it");
+    }
+    return;
+  }
+  MemoryPoolBook::Pool* const pool = state.pools.find(device.id, call.pool);
+  if (from->memory_pool != call.pool || (call.stream != kNoHeap && heap != call.stream) ||
+      (call.stream == kNoHeap && state.pools.is_reserved(heap))) {
+    state.verdict.report("C8", hex(call.address), " was given to an allocation from memory pool {",
+                         call.pool.first, ", ", call.pool.second, "}, whose it is not");
+    return;
+  }
+  if (call.stream == kNoHeap) pool->heaps.push_back({from->stream.value(), heap});
+  call.stream = heap;
+}
+
+void judge_isolated(CacheState& state, const JudgedDevice& device, bool had_view) {
+  if (state.pools.any() && had_view && device.map.is_fresh) judge_kept(state, device);
+}
+
+}  // namespace ashlar::spec

@@ -1,0 +1,109 @@
+// MemoryPoolBook: which memory pools there are, whose allocations go to them, and which of the subject's
+// heaps are theirs (C8).
+//
+// A heap is known by what heap_of() says of its segments. The book learns which heap serves a stream in
+// a pool when the subject first serves an allocation there.
+// Thread safety: none.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <ashlar/base/memory_pool.h>
+#include <ashlar/base/types.h>
+#include <ashlar/cache/snapshot.h>
+
+namespace ashlar::spec {
+
+/// The heap that holds the segment: its stream's identity, or a memory pool's heap's number.
+inline std::uint64_t heap_of(const cache::SnapshotSegment& segment) {
+  return segment.heap != 0 ? segment.heap : segment.stream.value();
+}
+/// The heap of an allocation that no heap has served yet.
+inline constexpr std::uint64_t kNoHeap = ~std::uint64_t{0};
+
+class MemoryPoolBook {
+ public:
+  struct PoolHeap {
+    std::uint64_t stream;
+    std::uint64_t heap;
+  };
+  struct Pool {
+    DeviceId device;
+    MemoryPoolId id;
+    std::uint64_t uses = 0;
+    std::vector<PoolHeap> heaps;
+  };
+  struct Route {
+    DeviceId device;
+    MemoryPoolId pool;
+    std::uint64_t stream;
+  };
+
+  /// nullptr if there is none.
+  Pool* find(DeviceId device, MemoryPoolId id) {
+    const auto at = std::find_if(pools_.begin(), pools_.end(), [&](const Pool& pool) {
+      return pool.device == device && pool.id == id;
+    });
+    return at == pools_.end() ? nullptr : &*at;
+  }
+  void retain(DeviceId device, MemoryPoolId id) {
+    if (find(device, id) == nullptr) pools_.push_back({device, id, 0, {}});
+    ++find(device, id)->uses;
+  }
+  /// Drops a use; with the last one the pool. REQUIRES: there is one.
+  void release(DeviceId device, MemoryPoolId id) {
+    Pool* const pool = find(device, id);
+    if (--pool->uses != 0) return;
+    for (const PoolHeap& each : pool->heaps) released_.push_back(each.heap);
+    pools_.erase(pools_.begin() + (pool - pools_.data()));
+  }
+  bool is_routed(DeviceId device, MemoryPoolId id) const {
+    return std::any_of(routes_.begin(), routes_.end(), [&](const Route& route) {
+      return route.device == device && route.pool == id;
+    });
+  }
+  void begin(DeviceId device, MemoryPoolId id, std::uint64_t stream) {
+    retain(device, id);
+    routes_.push_back({device, id, stream});
+  }
+  void end(DeviceId device, MemoryPoolId id) {
+    std::erase_if(routes_,
+                  [&](const Route& route) { return route.device == device && route.pool == id; });
+  }
+  /// The pool that the stream's allocations go to, by the route begun last; nullptr if to none.
+  Pool* routed(const Stream& stream) {
+    for (auto route = routes_.rbegin(); route != routes_.rend(); ++route) {
+      if (route->device == stream.device && route->stream == stream.id.value())
+        return find(route->device, route->pool);
+    }
+    return nullptr;
+  }
+  /// The heap that serves the stream in that pool; kNoHeap if none has yet.
+  static std::uint64_t heap_in(const Pool& pool, std::uint64_t stream) {
+    for (const PoolHeap& each : pool.heaps) {
+      if (each.stream == stream) return each.heap;
+    }
+    return kNoHeap;
+  }
+  /// Is the heap that of a pool in use?
+  bool is_reserved(std::uint64_t heap) const {
+    return std::any_of(pools_.begin(), pools_.end(), [heap](const Pool& pool) {
+      return std::any_of(pool.heaps.begin(), pool.heaps.end(),
+                         [heap](const PoolHeap& each) { return each.heap == heap; });
+    });
+  }
+  /// Was it that of a pool that is released?
+  bool is_released(std::uint64_t heap) const {
+    return std::find(released_.begin(), released_.end(), heap) != released_.end();
+  }
+  bool any() const { return !pools_.empty(); }
+
+ private:
+  std::vector<Pool> pools_;
+  std::vector<std::uint64_t> released_;  ///< heaps
+  std::vector<Route> routes_;  ///< the innermost last
+};
+
+}  // namespace ashlar::spec

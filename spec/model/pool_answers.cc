@@ -1,0 +1,72 @@
+#include "spec/model/pool_answers.h"
+
+#include "spec/model/cache_clauses.h"
+
+namespace ashlar::spec {
+
+bool PoolAnswers::judge(DeviceId id, Status got, Code refusal, const char* what) {
+  JudgedDevice& device = model_.state_.at(id);
+  device.books.begin_call();
+  if (refusal != Code::kOk) {
+    model_.judge_refused(device, got, refusal, refusal, what);
+    return false;
+  }
+  JudgedCall call;
+  call.fails = !got.is_ok();
+  call.is_query = true;  // no block, segment or statistic changes
+  call.device_calls_max = 0;
+  if (is_host_refusal(model_.state_, got.code())) {
+    call.is_broken_off = true;
+  } else if (!got.is_ok()) {
+    model_.report("C16", what, " answered ", code_name(got.code()));
+  }
+  model_.end(device, call);
+  return got.is_ok();
+}
+
+void PoolAnswers::judge_begin(DeviceId id, MemoryPoolId pool, const Stream& routed, Status got) {
+  const Code refusal = model_.state_.pools.is_routed(id, pool) ? Code::kBusy : Code::kOk;
+  if (judge(id, got, refusal, "a begin of a memory pool"))
+    model_.state_.pools.begin(id, pool, routed.id.value());
+}
+
+void PoolAnswers::judge_end(DeviceId id, MemoryPoolId pool, Status got) {
+  const Code refusal = model_.state_.pools.is_routed(id, pool) ? Code::kOk : Code::kNotFound;
+  if (judge(id, got, refusal, "an end of a memory pool")) model_.state_.pools.end(id, pool);
+}
+
+void PoolAnswers::judge_retain(DeviceId id, MemoryPoolId pool, Status got) {
+  if (judge(id, got, Code::kOk, "a further use of a memory pool"))
+    model_.state_.pools.retain(id, pool);
+}
+
+void PoolAnswers::judge_release(DeviceId id, MemoryPoolId pool, Status got) {
+  const MemoryPoolBook::Pool* const known = model_.state_.pools.find(id, pool);
+  Code refusal = Code::kOk;
+  if (known == nullptr) refusal = Code::kNotFound;
+  if (known != nullptr && known->uses == 1 && model_.state_.pools.is_routed(id, pool))
+    refusal = Code::kBusy;
+  if (!judge(id, got, refusal, "a release of a memory pool")) return;
+  // No event tells of the launches of its graphs.
+  if (known->uses == 1) {
+    for (const MemoryPoolBook::PoolHeap& each : known->heaps)
+      model_.state_.streams.lose_pool_heap(each.heap);
+  }
+  model_.state_.pools.release(id, pool);
+}
+
+MemoryPoolId PoolAnswers::pool_of(const Stream& stream) const {
+  const MemoryPoolBook::Pool* const pool = model_.state_.pools.routed(stream);
+  return pool == nullptr ? MemoryPoolId{} : pool->id;
+}
+
+bool PoolAnswers::is_routed(DeviceId device, MemoryPoolId id) const {
+  return model_.state_.pools.is_routed(device, id);
+}
+
+std::uint64_t PoolAnswers::uses(DeviceId device, MemoryPoolId id) const {
+  const MemoryPoolBook::Pool* const pool = model_.state_.pools.find(device, id);
+  return pool == nullptr ? 0 : pool->uses;
+}
+
+}  // namespace ashlar::spec

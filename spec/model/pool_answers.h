@@ -1,0 +1,35 @@
+// PoolAnswers: the part of CacheModel that judges calls about memory pools, and knows the pools.
+//
+// Thread safety: none.
+#pragma once
+
+#include "spec/model/cache_model.h"
+
+namespace ashlar::spec {
+
+class PoolAnswers {
+ public:
+  /// `model` must outlive this.
+  explicit PoolAnswers(CacheModel& model) : model_(model) {}
+
+  // After CacheModel::begin and the subject's call.
+  /// `routed`: the stream whose allocations go to the pool.
+  void judge_begin(DeviceId id, MemoryPoolId pool, const Stream& routed, Status got);
+  void judge_end(DeviceId id, MemoryPoolId pool, Status got);
+  void judge_retain(DeviceId id, MemoryPoolId pool, Status got);
+  void judge_release(DeviceId id, MemoryPoolId pool, Status got);
+
+  /// Where allocations on the stream come from.
+  MemoryPoolId pool_of(const Stream& stream) const;
+  bool is_routed(DeviceId device, MemoryPoolId id) const;
+  /// The uses of the pool; 0: there is no such pool.
+  std::uint64_t uses(DeviceId device, MemoryPoolId id) const;
+
+ private:
+  /// `refusal`: the answer that the call had to have, kOk if none. True if the call took effect.
+  bool judge(DeviceId id, Status got, Code refusal, const char* what);
+
+  CacheModel& model_;
+};
+
+}  // namespace ashlar::spec

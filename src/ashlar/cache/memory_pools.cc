@@ -1,0 +1,162 @@
+#include <ashlar/cache/memory_pools.h>
+
+#include <algorithm>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include <ashlar/base/exceptions.h>
+#include <ashlar/cache/device_cache.h>
+
+namespace ashlar::inline v0::cache {
+
+namespace {
+/// Makes room for one more element; false if the host has no memory.
+template <class T>
+bool reserve_one(std::vector<T>& in) noexcept {
+  return with_host_memory([&in] { in.reserve(in.size() + 1); });
+}
+}  // namespace
+
+MemoryPools::Pool* MemoryPools::find(MemoryPoolId id) const noexcept {
+  const auto at =
+      std::find_if(pools_.begin(), pools_.end(), [id](const auto& pool) { return pool->id == id; });
+  return at == pools_.end() ? nullptr : at->get();
+}
+
+MemoryPools::Pool* MemoryPools::use(MemoryPoolId id) noexcept {
+  if (Pool* const known = find(id)) {
+    ++known->uses;
+    return known;
+  }
+  std::unique_ptr<Pool> made(new (std::nothrow) Pool{id, 1, {}});
+  Pool* const pool = made.get();
+  if (!made || !reserve_one(pools_)) return nullptr;
+  pools_.push_back(std::move(made));
+  return pool;
+}
+
+Status MemoryPools::retain(MemoryPoolId id) noexcept {
+  const MutexGuard lock(lock_);
+  return use(id) != nullptr ? Status::ok() : kShortOfHostMemory;
+}
+
+Status MemoryPools::begin(MemoryPoolId id, StreamFilter filter) noexcept {
+  const MutexGuard lock(lock_);
+  for (const Route& route : routes_)
+    ASHLAR_REQUIRE(route.pool->id != id, Code::kBusy, "allocations go to that pool already");
+  if (!reserve_one(routes_)) return kShortOfHostMemory;
+  Pool* const pool = use(id);
+  if (pool == nullptr) return kShortOfHostMemory;
+  routes_.push_back({pool, std::move(filter)});
+  shared_.routes.fetch_add(1);
+  return Status::ok();
+}
+
+Status MemoryPools::end(MemoryPoolId id) noexcept {
+  const MutexGuard lock(lock_);
+  const auto at = std::find_if(routes_.begin(), routes_.end(),
+                               [id](const Route& route) { return route.pool->id == id; });
+  ASHLAR_REQUIRE(at != routes_.end(), Code::kNotFound, "no allocations go to that pool");
+  routes_.erase(at);
+  shared_.routes.fetch_sub(1);
+  return Status::ok();
+}
+
+Status MemoryPools::release(MemoryPoolId id) noexcept {
+  const MutexGuard lock(lock_);
+  const auto at =
+      std::find_if(pools_.begin(), pools_.end(), [id](const auto& pool) { return pool->id == id; });
+  ASHLAR_REQUIRE(at != pools_.end(), Code::kNotFound, "the device has no such memory pool");
+  Pool& pool = **at;
+  if (pool.uses > 1) {
+    --pool.uses;
+    return Status::ok();
+  }
+  for (const Route& route : routes_)
+    ASHLAR_REQUIRE(route.pool != &pool, Code::kBusy, "allocations still go to that pool");
+  const Status released = cache_.reclaimer().release_reserved(pool.heaps);
+  if (released.is_ok()) pools_.erase(at);
+  return released;
+}
+
+StreamHeap* MemoryPools::heap_in(const Pool& pool, const Stream& stream) noexcept {
+  for (StreamHeap* heap : pool.heaps) {
+    if (heap->stream.id == stream.id) return heap;
+  }
+  return nullptr;
+}
+
+MemoryPools::Pool* MemoryPools::routed(const Stream& stream) const noexcept {
+  for (auto route = routes_.rbegin(); route != routes_.rend(); ++route) {
+    if (route->accepts(stream)) return route->pool;
+  }
+  return nullptr;
+}
+
+bool MemoryPools::find_heap(const Stream& stream, Routed* routed) const noexcept {
+  const Pool* const pool = this->routed(stream);
+  if (pool == nullptr) return true;
+  routed->pool = pool->id;
+  routed->heap = heap_in(*pool, stream);
+  return routed->heap != nullptr;
+}
+
+Result<MemoryPools::Routed> MemoryPools::route(const Stream& stream) noexcept {
+  Routed routed;
+  {
+    const MutexGuard lock(lock_);
+    if (find_heap(stream, &routed)) return routed;
+  }
+  // The stream's own heap first: whether the stream is alive is known by it, and it is the user of
+  // what outlives the pool.
+  const Result<StreamHeap*> own = cache_.heap_of(stream);
+  if (!own.is_ok()) return own.status();
+  cache_.reclaimer().ask_some_dead();
+  const MutexGuard lock(lock_);
+  routed = {};
+  if (find_heap(stream, &routed)) return routed;  // or another route stands by now
+  {
+    const Guard guard(own.value()->lock);
+    ASHLAR_REQUIRE(own.value()->serves(stream), Code::kInvalidHandle,
+                   "the stream was retired or its handle reused");
+  }
+  Pool& pool = *find(routed.pool);
+  if (!reserve_one(pool.heaps)) return kShortOfHostMemory;
+  routed.heap = cache_.reclaimer().add_pool_heap(stream, pool.id);
+  if (routed.heap == nullptr) return kShortOfHostMemory;
+  pool.heaps.push_back(routed.heap);
+  return routed;
+}
+
+void MemoryPools::lose(const Stream& stream) noexcept {
+  const MutexGuard lock(lock_);
+  const std::uint64_t sequence = cache_.uses().next_sequence();
+  for (const auto& pool : pools_) {
+    StreamHeap* const heap = heap_in(*pool, stream);
+    if (heap == nullptr) continue;
+    heap->life.lose(sequence);
+    // The caller destroys the handle next: nobody may still be recording on it.
+    while (heap->life.is_recording()) std::this_thread::yield();
+  }
+}
+
+const char* MemoryPools::validate() const noexcept {
+  const MutexGuard lock(lock_);
+  for (const auto& pool : pools_) {
+    if (pool->uses == 0) return "memory pools(1): a pool without uses";
+    for (const StreamHeap* heap : pool->heaps) {
+      if (!heap->is_reserved() || heap->membership.id != pool->id)
+        return "memory pools(1): a pool's heap is not reserved for it";
+    }
+  }
+  for (std::size_t i = 0; i < routes_.size(); ++i) {
+    if (find(routes_[i].pool->id) != routes_[i].pool) return "memory pools(2): a route to no pool";
+    for (std::size_t j = 0; j < i; ++j) {
+      if (routes_[j].pool == routes_[i].pool) return "memory pools(2): two routes to one pool";
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace ashlar::inline v0::cache

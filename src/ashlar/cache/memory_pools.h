@@ -1,0 +1,86 @@
+// The memory pools of one device: memory of their own for graphs and for users (rows DEV-7, DEV-8).
+//
+// Purpose: a captured graph's addresses are baked into it, so no other allocation may get them while it
+// can be launched (C8). An allocation is routed to a pool by the stream it names. A pool has a heap for
+// each stream, like any other heap of the device but for one flag: StreamHeap::is_reserved keeps its
+// memory from other heaps, and from the driver.
+// Thread safety: any thread; one lock, which comes before the reclaim lock. A route's filter runs under
+// it; no other callback and no device call does.
+//
+// What must eventually happen: a released pool's memory comes back to the device's other heaps, or to
+// the driver, when its allocations are freed and all work that the device was given before the release
+// is done. A graph's launches are that work and no event tells of them: the heap is treated as that of
+// a stream destroyed without notice (StreamLife::State::kLost). What is still live then gets a use by
+// its own stream, because later work on that stream may use it.
+//
+// Invariants:
+//   (1) a pool in the list has uses > 0; its heaps are reserved and have its id;
+//   (2) a route's pool is in the list, and has one route.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <ashlar/base/memory_pool.h>
+#include <ashlar/base/mutex.h>
+#include <ashlar/cache/shared_state.h>
+#include <ashlar/cache/stream_heap.h>
+
+namespace ashlar::inline v0::cache {
+
+class MemoryPools {
+ public:
+  MemoryPools(DeviceCache& cache, SharedState& shared) noexcept : cache_(cache), shared_(shared) {}
+
+  // CachingAllocator's members of the same meaning.
+  Status retain(MemoryPoolId id) noexcept ASHLAR_EXCLUDES(lock_);
+  Status begin(MemoryPoolId id, StreamFilter filter) noexcept ASHLAR_EXCLUDES(lock_);
+  Status end(MemoryPoolId id) noexcept ASHLAR_EXCLUDES(lock_);
+  Status release(MemoryPoolId id) noexcept ASHLAR_EXCLUDES(lock_);
+
+  /// Where an allocation goes; heap is nullptr if to no memory pool.
+  struct Routed {
+    StreamHeap* heap = nullptr;
+    MemoryPoolId pool;
+  };
+  /// The heap that serves an allocation on the stream: of the pool whose route, begun last, accepts the
+  /// stream, made if it is new. The pool may be released before the heap's lock is taken
+  /// (StreamHeap::is_reserved_for). Errors: as Reclaimer::make_heap.
+  Result<Routed> route(const Stream& stream) noexcept ASHLAR_EXCLUDES(lock_);
+
+  /// The stream was retired: its handle is not used any more, by the pools' heaps neither.
+  void lose(const Stream& stream) noexcept ASHLAR_EXCLUDES(lock_);
+
+  /// nullptr, or the broken invariant. Quiescent.
+  const char* validate() const noexcept ASHLAR_EXCLUDES(lock_);
+
+ private:
+  friend struct CachePeer;
+  struct Pool {
+    MemoryPoolId id;
+    std::uint64_t uses = 1;
+    std::vector<StreamHeap*> heaps;
+  };
+  struct Route {
+    Pool* pool;
+    StreamFilter accepts;
+  };
+
+  Pool* find(MemoryPoolId id) const noexcept ASHLAR_REQUIRES(lock_);
+  /// The pool, made if it is new, with one use more; nullptr if the host has no memory.
+  Pool* use(MemoryPoolId id) noexcept ASHLAR_REQUIRES(lock_);
+  /// The pool's heap of that stream, or nullptr.
+  static StreamHeap* heap_in(const Pool& pool, const Stream& stream) noexcept;
+  /// What is known without a heap being made: true if the answer is in `*routed`.
+  bool find_heap(const Stream& stream, Routed* routed) const noexcept ASHLAR_REQUIRES(lock_);
+  /// The pool of the innermost route that accepts the stream, or nullptr.
+  Pool* routed(const Stream& stream) const noexcept ASHLAR_REQUIRES(lock_);
+
+  DeviceCache& cache_;
+  SharedState& shared_;
+  mutable Mutex lock_;
+  std::vector<std::unique_ptr<Pool>> pools_ ASHLAR_GUARDED_BY(lock_);
+  std::vector<Route> routes_ ASHLAR_GUARDED_BY(lock_);  ///< the innermost last
+};
+
+}  // namespace ashlar::inline v0::cache
