@@ -61,6 +61,13 @@ class CountsNoUses final : public ForwardingSubject {
   Status retain_pool(DeviceId, MemoryPoolId) override { return Status::ok(); }
 };
 
+/// A pool is not ended by its release: one of the same name has its memory, launches or not.
+class NeverReleases final : public ForwardingSubject {
+ public:
+  using ForwardingSubject::ForwardingSubject;
+  Status release_pool(DeviceId, MemoryPoolId) override { return Status::ok(); }
+};
+
 class EndsTwice final : public ForwardingSubject {
  public:
   using ForwardingSubject::ForwardingSubject;
@@ -78,6 +85,13 @@ TEST(Checkers, C8FiresOnAnAllocationFromAnotherPoolThanItsOwn) {
             "C8");
   EXPECT_EQ(clause<KeepsToTheOuterPool>(
                 "mempool-begin 0 s0\nalloc p1 1MiB s0\nmempool-begin 1 s0\nalloc p2 1MiB s0\n"),
+            "C8");
+}
+
+TEST(Checkers, C8FiresWhenAPoolHasTheMemoryOfAReleasedOneOfItsName) {
+  EXPECT_EQ(clause<NeverReleases>(
+                "mempool-begin 0 s0\nalloc p1 1MiB s0\nmempool-end 0 d0\nmempool-release 0 d0\n"
+                "mempool-begin 0 s0\nalloc p2 1MiB s0\n"),
             "C8");
 }
 

@@ -117,6 +117,59 @@ TEST_F(MemoryPoolsTest, HeapsOfReleasedPoolsServeAgain) {
   EXPECT_EQ(allocator_->stats(kDevice).value().reserved_bytes[0].current, 0u);
 }
 
+// The walk over the live blocks lets go of the heap's lock at every 64th block: it has to go on after a
+// block that is free, and reach the last.
+TEST_F(MemoryPoolsTest, EveryLiveBlockOfALongSegmentOutlivesThePool) {
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());
+  for (const unsigned before : {0u, 1u, 2u, 3u}) {
+    const MemoryPoolId pool{1, 100 + before};
+    ASSERT_TRUE(allocator_->begin_pool(kDevice, pool, any).is_ok());
+    for (unsigned i = 0; i < before; ++i) ASSERT_TRUE(allocator_->allocate(8_MiB, stream_).is_ok());
+    std::vector<Address> small;
+    for (unsigned i = 0; i < 600; ++i)
+      small.push_back(allocator_->allocate(1_KiB, stream_).value());
+    for (unsigned i = before % 2; i < 600; i += 2) ASSERT_TRUE(allocator_->free(small[i]).is_ok());
+    ASSERT_TRUE(allocator_->end_pool(kDevice, pool).is_ok());
+    ASSERT_TRUE(allocator_->release_pool(kDevice, pool).is_ok());
+    Snapshot shown;
+    ASSERT_TRUE(allocator_->snapshot(kDevice, &shown).is_ok());
+    for (const SnapshotSegment& segment : shown.segments) {
+      if (segment.memory_pool != pool) continue;
+      for (std::uint32_t i = 0; i < segment.block_count; ++i) {
+        const SnapshotBlock& block = shown.blocks[segment.block_first + i];
+        EXPECT_EQ(block.other_uses, block.state == BlockState::kLive ? 1u : 0u);
+      }
+    }
+  }
+  EXPECT_EQ(allocator_->validate(), nullptr);
+  ASSERT_TRUE(allocator_->end_pool(kDevice, kPool).is_ok());
+}
+
+// What a pool in use waits for is nobody else's: no wait for it helps a trim.
+TEST_F(MemoryPoolsTest, ATrimDoesNotWaitForAPoolInUse) {
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());
+  const Address a = allocator_->allocate(1_MiB, stream_).value();
+  ASSERT_TRUE(gpu_->host_function(stream_, gpu_->new_flag()).is_ok());  // holds the stream for ever
+  ASSERT_TRUE(allocator_->free(a).is_ok());
+  ASSERT_TRUE(allocator_->end_pool(kDevice, kPool).is_ok());
+  EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+  EXPECT_EQ(allocator_->stats(kDevice).value().waits, 0u);
+}
+
+TEST_F(MemoryPoolsTest, AReleaseInsideAnAllocationFromThePoolIsRefusedAndUndone) {
+  std::vector<Code> answers;
+  allocator_->add_free_memory_callback([&](DeviceId device) {
+    static_cast<void>(allocator_->end_pool(device, kPool));
+    answers.push_back(allocator_->release_pool(device, kPool).code());
+  });
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());
+  EXPECT_EQ(pool_of_next(), kPool);
+  EXPECT_EQ(answers, std::vector<Code>{Code::kBusy});
+  EXPECT_EQ(allocator_->validate(), nullptr);
+  EXPECT_TRUE(allocator_->release_pool(kDevice, kPool).is_ok());
+  EXPECT_EQ(allocator_->validate(), nullptr);
+}
+
 TEST_F(MemoryPoolsTest, DamageIsFound) {
   ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());
   const Address a = allocator_->allocate(1_MiB, stream_).value();
@@ -129,6 +182,10 @@ TEST_F(MemoryPoolsTest, DamageIsFound) {
   EXPECT_STREQ(allocator_->validate(), "memory pools(1): a pool's heap is not reserved for it");
   of_pool->membership.is_reserved = true;
   EXPECT_EQ(allocator_->validate(), nullptr);
+  StreamHeap& own = *CachePeer::device(*allocator_, 0).heaps().find(stream_.id);
+  own.membership.is_reserved = true;
+  EXPECT_STREQ(allocator_->validate(), "memory pools(3): a reserved heap of no pool");
+  own.membership.is_reserved = false;
   std::uint64_t& uses = CachePeer::uses_of_first(CachePeer::device(*allocator_, 0).memory_pools());
   uses = 0;
   EXPECT_STREQ(allocator_->validate(), "memory pools(1): a pool without uses");

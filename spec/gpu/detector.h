@@ -20,9 +20,8 @@
 // Invariants:
 //   (1) Live allocations are disjoint in live_ (an overlapping one is reported and not entered in
 //       live_).
-//   (2) priors_ holds every use of a freed range, and by a graph of any range of its group, that may
-//       still run; a settled use is dropped when
-//       a scan meets it, or when the list would grow.
+//   (2) priors_ holds every use that may still run of a freed range, and by a graph of a group; a
+//       settled use is dropped when a scan meets it, or when the list would grow.
 #pragma once
 
 #include <cstdint>

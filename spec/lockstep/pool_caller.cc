@@ -34,13 +34,15 @@ void PoolCaller::release(std::uint64_t name, DeviceId device) {
   const MemoryPoolId id = WorldPools::id_of(name);
   // A graph that is being captured in the pool keeps it.
   if (answers_.uses(device, id) == 1 && world_.any_capture()) return world_.skip();
+  if (answers_.uses(device, id) == 1 && !answers_.is_routed(device, id))
+    world_.pools_.destroy_graphs(world_.gpu(), device, id);
   until_host_has_memory(world_.model(), [&] {
     world_.model().begin(device);
     const Status released = world_.answered(world_.subject().release_pool(device, id));
     answers_.judge_release(device, id, released);
     return released.code();
   });
-  if (answers_.uses(device, id) == 0) world_.pools_.release(world_.gpu(), device, id);
+  if (answers_.uses(device, id) == 0) world_.pools_.release(device, id);
 }
 
 void PoolCaller::release_all() {

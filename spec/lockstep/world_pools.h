@@ -60,13 +60,18 @@ class WorldPools {
     std::erase_if(launches_, [group](const Launch& each) { return each.group == group; });
     launches_.push_back({group, stream});
   }
-  /// The pool's last use ends: its graphs are destroyed, launches may still run.
-  void release(SimGpu& gpu, DeviceId device, MemoryPoolId id) {
+  /// The pool is about to be released; launches of its graphs may still run.
+  void destroy_graphs(SimGpu& gpu, DeviceId device, MemoryPoolId id) {
     const GraphGroup group = group_of(device, id);
     for (const Graph& each : graphs_) {
       if (each.group == group) static_cast<void>(gpu.destroy_graph(each.graph));
     }
     std::erase_if(graphs_, [group](const Graph& each) { return each.group == group; });
+  }
+  /// The pool was released.
+  void release(DeviceId device, MemoryPoolId id) {
+    const GraphGroup group = group_of(device, id);
+    std::erase_if(launches_, [group](const Launch& each) { return each.group == group; });
     std::erase_if(groups_, [group](const Group& each) { return each.group == group; });
   }
 

@@ -246,6 +246,7 @@ void CacheModel::judge_served(JudgedDevice& device, std::uint64_t tag, std::uint
     report(is_gone ? "C26" : "C16", "an allocation answered ", code_name(got.code()),
            ", as no device call did");
   }
+  call.named = named.id;
   call.stream = stream.id.value();
   call.address = address;
   call.requested = size;

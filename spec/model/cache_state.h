@@ -108,6 +108,7 @@ struct JudgedCall {
   bool is_hit = false;           ///< its heap had a fitting block before
   bool takes_own_fit = false;    ///< it was given the best of those
   std::uint64_t stream = 0;      ///< of an allocation: its heap's number (heap_of)
+  StreamId named;                ///< of an allocation: the stream that it named
   MemoryPoolId pool;             ///< of an allocation: where it comes from
   std::uint64_t address = 0;
   std::uint64_t requested = 0;

@@ -19,6 +19,12 @@ void judge_kept(CacheState& state, const JudgedDevice& device) {
   }
 }
 
+/// May it be the first that a pool in use has for that stream?
+bool is_new_heap(const CacheState& state, const cache::SnapshotSegment& from, StreamId stream) {
+  const std::uint64_t heap = heap_of(from);
+  return from.stream == stream && !state.pools.is_reserved(heap) && !state.pools.is_released(heap);
+}
+
 }  // namespace
 
 void follow_pool_heap(CacheState& state, const JudgedDevice& device, JudgedCall& call) {
@@ -36,7 +42,7 @@ void follow_pool_heap(CacheState& state, const JudgedDevice& device, JudgedCall&
   }
   MemoryPoolBook::Pool* const pool = state.pools.find(device.id, call.pool);
   if (from->memory_pool != call.pool || (call.stream != kNoHeap && heap != call.stream) ||
-      (call.stream == kNoHeap && state.pools.is_reserved(heap))) {
+      (call.stream == kNoHeap && !is_new_heap(state, *from, call.named))) {
     state.verdict.report("C8", hex(call.address), " was given to an allocation from memory pool {",
                          call.pool.first, ", ", call.pool.second, "}, whose it is not");
     return;

@@ -103,7 +103,7 @@ class MemoryPoolBook {
  private:
   std::vector<Pool> pools_;
   std::vector<std::uint64_t> released_;  ///< heaps
-  std::vector<Route> routes_;  ///< the innermost last
+  std::vector<Route> routes_;            ///< the innermost last
 };
 
 }  // namespace ashlar::spec

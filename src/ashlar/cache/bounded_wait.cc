@@ -8,18 +8,20 @@
 namespace ashlar::inline v0::cache {
 
 BoundedWait::BoundedWait(DeviceCache& cache, SharedState& shared, Deadline& deadline,
-                         std::atomic<std::uint64_t>& waits, WaitedWork::Which which) noexcept
+                         std::atomic<std::uint64_t>& waits, const StreamHeap* asking) noexcept
     : cache_(cache),
       shared_(shared),
       deadline_(deadline),
       waits_(waits),
-      work_(which, cache.uses().synchronizer()) {}
+      work_(asking != nullptr ? WaitedWork::Which::kAny : WaitedWork::Which::kEarlier,
+            cache.uses().synchronizer(), asking) {}
 
 void BoundedWait::note_unfinished() noexcept {
   work_.begin();
   was_pending_ = was_in_hand_ = false;
   for (StreamHeap& heap : cache_.heaps()) {
     const Guard guard(heap.lock);
+    if (!work_.concerns(heap)) continue;
     was_in_hand_ |= heap.uses.is_in_hand();
     was_pending_ |= heap.uses.is_in_hand() || !heap.uses.is_empty();
   }
@@ -74,6 +76,7 @@ BoundedWait::Choice BoundedWait::find_oldest() noexcept {
   has_unmarked_ = false;
   for (StreamHeap& heap : cache_.heaps()) {
     const Guard guard(heap.lock);
+    if (!work_.concerns(heap)) continue;
     is_in_hand |= heap.uses.is_in_hand();
     oldest = oldest_of(heap, oldest);
     has_unmarked_ |= Epochs::has_unmarked(heap);

@@ -25,8 +25,9 @@ namespace ashlar::inline v0::cache {
 class BoundedWait {
  public:
   /// `waits` counts the waits made. The deadline and the heaps are the call's and the device's.
+  /// `asking`: the heap that a reclaim is for; nullptr for a trim, which waits for earlier work alone.
   BoundedWait(DeviceCache& cache, SharedState& shared, Deadline& deadline,
-              std::atomic<std::uint64_t>& waits, WaitedWork::Which which) noexcept;
+              std::atomic<std::uint64_t>& waits, const StreamHeap* asking) noexcept;
   ~BoundedWait() { end_hold(); }
   BoundedWait(const BoundedWait&) = delete;
   BoundedWait& operator=(const BoundedWait&) = delete;

@@ -122,6 +122,8 @@ Status CachingAllocator::retire_stream(const Stream& stream) noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(stream.device);
   if (!cache.is_ok()) return cache.status();
   const Status retired = cache.value()->reclaimer().retire(stream);
+  // After the retirement: a memory pool makes a heap for a stream only if it has seen, under its lock,
+  // that the stream is alive. So lose() finds every heap that the stream will ever have.
   if (retired.is_ok()) cache.value()->memory_pools().lose(stream);
   return retired;
 }

@@ -57,9 +57,9 @@
 ///     capture(own, [&] { launch(kernel, p, own); });
 ///     allocator->end_capture(own);
 ///
-/// What a captured graph uses keeps its address only if nobody else gets it. Memory that is allocated
-/// during the capture comes from a memory pool, which the graph keeps until it is destroyed (C8); other
-/// memory that it uses is freed only after that:
+/// A captured graph has the addresses of its memory built in, so that memory must not go to anybody
+/// else while the graph exists. What is allocated during the capture comes from a memory pool, which
+/// the graph keeps until it is destroyed (C8); other memory that it uses is freed only after that:
 ///
 ///     allocator->begin_pool(device_id, pool, [&](const Stream& each) { return each == own; });
 ///     allocator->begin_capture(own);
@@ -70,7 +70,7 @@
 ///     destroy_graph();
 ///     allocator->release_pool(device_id, pool);  // launches may still be running
 ///
-/// Graphs that share a pool are never launched so that two of them run at the same time.
+/// REQUIRES: two graphs that share a pool never run at the same time.
 #pragma once
 
 #include <cstddef>
@@ -180,25 +180,27 @@ class ASHLAR_API CachingAllocator {
   /// Announces that the capture of `stream` has ended. kNotFound if none was announced.
   Status end_capture(const Stream& stream) noexcept;
 
-  // Memory pools (rows DEV-7, DEV-8): memory of their own for graphs and for users. A pool belongs to one
-  // device, keeps count of its uses, and is there while it has any. Its memory is not given to
-  // allocations outside it, not given back to the device, and not among what trim() returns (C8). An
-  // allocation from it is freed like any other, at any time. No pool has the name {0, 0}:
-  // kInvalidArgument.
-  /// From now on an allocation whose stream `filter` accepts (base/memory_pool.h) comes from the pool, which is made if it is
-  /// new and has one use more. Of several pools the one begun last is asked first. kBusy if allocations
-  /// go to that pool already. While a pool is begun, each allocation takes a short lock more.
+  // Memory pools (rows DEV-7, DEV-8): memory of their own for graphs and for users. A pool belongs to
+  // one device and exists while its use count is above 0. Its memory is not given to allocations
+  // outside it and not given back to the device (C8). An allocation from it is freed like any other,
+  // at any time. Any thread may call these. kInvalidArgument for the id {0, 0}, which names no pool.
+  /// Routes to the pool every later allocation on the device whose stream `filter` accepts
+  /// (base/memory_pool.h). Creates the pool if it does not exist, and adds one use. If several filters
+  /// accept a stream, the pool begun last serves it. kBusy if the pool is begun already;
+  /// kInvalidArgument for a null filter; kHostOutOfMemory.
+  /// Cost: while any pool of any device is begun, every allocation takes the lock of its device's
+  /// pools and calls the filters; it waits while another thread releases a pool.
   Status begin_pool(DeviceId device, MemoryPoolId pool, StreamFilter filter) noexcept;
-  /// Ends that. The use stays, until release_pool(). kNotFound if allocations do not go to that pool.
+  /// Stops the routing that begin_pool() started. The use remains. kNotFound if the pool is not begun.
   Status end_pool(DeviceId device, MemoryPoolId pool) noexcept;
-  /// One use more; a pool that is not there is made.
+  /// Adds one use; creates the pool if it does not exist. kHostOutOfMemory.
   Status retain_pool(DeviceId device, MemoryPoolId pool) noexcept;
-  /// One use less. With the last one the pool ends: its memory is the device's again when all work
-  /// enqueued on the device so far is done (launches of graphs that use it included), and its
-  /// allocations are freed. They are freed as before, and no graph that uses them is launched any more.
-  /// kNotFound if there is no such pool; kBusy, and nothing has changed, if it was the last use and
-  /// allocations still go to the pool, or one is underway.
-  /// Cost: a walk over the pool's blocks with the last use.
+  /// Removes one use. With the last one the pool ends: its free memory is the device's again when all
+  /// work enqueued so far, launches of graphs included, is done; its live allocations stay valid until
+  /// they are freed. REQUIRES: with the last use, no graph that uses the pool is launched after this.
+  /// kNotFound if there is no such pool. With the last use, and nothing has changed: kBusy if the pool
+  /// is begun, or an allocation from it is under way; kHostOutOfMemory.
+  /// Cost: with the last use a walk over the pool's blocks.
   Status release_pool(DeviceId device, MemoryPoolId pool) noexcept;
 
   /// Returns every idle segment to the device. Waits for work that still uses one until

@@ -32,13 +32,14 @@ Result<Address> DeviceCache::allocate_routed(Bytes size, const Stream& stream,
   if (const Status health = driver_.health(); !health.is_ok()) return health;
   Request request;
   if (const Status status = make_request(size, request); !status.is_ok()) return status;
+  // Each further round needs a release of the pool, or the try of one, between the two locks.
   for (;;) {
     const Result<MemoryPools::Routed> routed = memory_pools_.route(stream);
     if (!routed.is_ok()) return routed.status();
     if (routed.value().heap == nullptr) return allocate(size, stream, account);
     StreamHeap& heap = *routed.value().heap;
     heap.lock.lock();
-    const bool is_of_pool = heap.is_reserved_for(routed.value().pool);
+    const bool is_of_pool = heap.is_reserved_for(stream, routed.value().pool);
     if (is_of_pool && heap.serves(stream)) return serve(heap, request, account);
     heap.lock.unlock();
     ASHLAR_REQUIRE(!is_of_pool, Code::kInvalidHandle,

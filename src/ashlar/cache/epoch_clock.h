@@ -9,7 +9,7 @@
 // Invariants (heap(1), heap(2)):
 //   (1) a free block's stamp is at most now(); work that used its bytes was enqueued before the
 //       epoch passed the stamp;
-//   (2) every stamp <= completed() belongs to work known complete.
+//   (2) every stamp <= completed() belongs to work known complete. completed() falls at reopen() alone.
 #pragma once
 
 #include <algorithm>

@@ -44,7 +44,9 @@ StreamHeap* HeapList::make_for_pool(const Stream& stream, MemoryPoolId pool) noe
 }
 
 HeapOwner HeapList::owner_in_pool(const Stream& stream, MemoryPoolId pool) noexcept {
-  constexpr unsigned kNumberBits = 40;  // a million heaps a second for twelve days
+  constexpr unsigned kNumberBits = 40;
+  ASHLAR_ASSERT(pool_heaps_made_ < (std::uint64_t{1} << kNumberBits) - 1,
+                "heaps(2): the keys of memory pools' heaps are used up");
   const auto device = static_cast<std::uint64_t>(stream.device.value());
   return {stream, pool, StreamId{kStreamIdEnd + (device << kNumberBits) + ++pool_heaps_made_}};
 }

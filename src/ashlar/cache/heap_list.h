@@ -41,8 +41,9 @@ class HeapList {
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(lock_);
   /// The same without a forgotten heap, for callers that may not wait for the slow rungs.
   StreamHeap* get_or_make(const Stream& stream) noexcept ASHLAR_EXCLUDES(lock_);
-  /// A heap for that stream in that memory pool: `forgotten`, as above, or a new one. nullptr if the
-  /// host has no memory. REQUIRES: there is none (private_pools.h).
+  /// A heap for that stream in that memory pool: `forgotten`, as above, if it has no segments, or a
+  /// new one. nullptr if the host has no memory. REQUIRES: the pool has no heap for that stream
+  /// (memory_pools.h).
   StreamHeap* make_for_pool(const Stream& stream, MemoryPoolId pool, StreamHeap* forgotten) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(lock_);
   StreamHeap* make_for_pool(const Stream& stream, MemoryPoolId pool) noexcept

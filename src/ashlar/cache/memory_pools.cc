@@ -143,13 +143,17 @@ void MemoryPools::lose(const Stream& stream) noexcept {
 
 const char* MemoryPools::validate() const noexcept {
   const MutexGuard lock(lock_);
+  std::uint64_t reserved = 0;
+  for (StreamHeap& heap : cache_.heaps()) reserved += heap.is_reserved();
   for (const auto& pool : pools_) {
+    reserved -= pool->heaps.size();
     if (pool->uses == 0) return "memory pools(1): a pool without uses";
     for (const StreamHeap* heap : pool->heaps) {
       if (!heap->is_reserved() || heap->membership.id != pool->id)
         return "memory pools(1): a pool's heap is not reserved for it";
     }
   }
+  if (reserved != 0) return "memory pools(3): a reserved heap of no pool";
   for (std::size_t i = 0; i < routes_.size(); ++i) {
     if (find(routes_[i].pool->id) != routes_[i].pool) return "memory pools(2): a route to no pool";
     for (std::size_t j = 0; j < i; ++j) {

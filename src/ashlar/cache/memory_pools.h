@@ -4,18 +4,20 @@
 // can be launched (C8). An allocation is routed to a pool by the stream it names. A pool has a heap for
 // each stream, like any other heap of the device but for one flag: StreamHeap::is_reserved keeps its
 // memory from other heaps, and from the driver.
-// Thread safety: any thread; one lock, which comes before the reclaim lock. A route's filter runs under
-// it; no other callback and no device call does.
+// Thread safety: any thread; one lock, which comes before the reclaim lock. A route's filter is called
+// and destroyed under it. release() takes the reclaim lock under it and may destroy a surplus event;
+// lose() waits for an event record that another thread has begun.
 //
-// What must eventually happen: a released pool's memory comes back to the device's other heaps, or to
-// the driver, when its allocations are freed and all work that the device was given before the release
-// is done. A graph's launches are that work and no event tells of them: the heap is treated as that of
-// a stream destroyed without notice (StreamLife::State::kLost). What is still live then gets a use by
-// its own stream, because later work on that stream may use it.
+// What must eventually happen: after a pool is released, its memory becomes available to the device's
+// other heaps and to the driver once its allocations are freed and all work enqueued before the release
+// is done. No event covers the launches of graphs, so the release puts each heap in the state kLost
+// (stream_life.h): only a synchronisation of the device shows that the work is done. Each block that is
+// still live gets a use by its own stream, which may go on using it until the free.
 //
 // Invariants:
-//   (1) a pool in the list has uses > 0; its heaps are reserved and have its id;
-//   (2) a route's pool is in the list, and has one route.
+//   (1) a pool in the list has uses > 0; its heaps are reserved and have its id, one for each stream;
+//   (2) a route's pool is in the list, and has one route;
+//   (3) every reserved heap is that of a pool in the list: nobody else can have its memory.
 #pragma once
 
 #include <memory>
@@ -43,12 +45,12 @@ class MemoryPools {
     StreamHeap* heap = nullptr;
     MemoryPoolId pool;
   };
-  /// The heap that serves an allocation on the stream: of the pool whose route, begun last, accepts the
-  /// stream, made if it is new. The pool may be released before the heap's lock is taken
+  /// The heap that serves an allocation on the stream: of the pool begun last whose filter accepts it.
+  /// Makes the heap if the pool has none for the stream. The pool may be released before the heap's lock is taken
   /// (StreamHeap::is_reserved_for). Errors: as Reclaimer::make_heap.
   Result<Routed> route(const Stream& stream) noexcept ASHLAR_EXCLUDES(lock_);
 
-  /// The stream was retired: its handle is not used any more, by the pools' heaps neither.
+  /// The stream was retired: the pools' heaps must not use its handle any more either.
   void lose(const Stream& stream) noexcept ASHLAR_EXCLUDES(lock_);
 
   /// nullptr, or the broken invariant. Quiescent.

@@ -52,7 +52,7 @@ Address Reclaimer::try_steal(StreamHeap& heap, const Request& request, Reach rea
 
 Result<Address> Reclaimer::reclaim(StreamHeap& heap, const Request& request, Deadline& deadline,
                                    bool* wait_ran_out) noexcept {
-  BoundedWait wait(cache_, shared_, deadline, waits_, WaitedWork::Which::kAny);
+  BoundedWait wait(cache_, shared_, deadline, waits_, &heap);
   bool has_asked_for_destroyed = false;
   for (;; wait.wait()) {
     // A capture may be announced while this waits, or queues for the lock.
@@ -129,7 +129,7 @@ Status Reclaimer::trim_segments() noexcept {
   // At most a second: a trim gives back what is idle, it is not a wait for work that is stuck.
   Deadline deadline(driver_, std::clamp(shared_.config.wait_ms, kTrimWaitMinMs, kTrimWaitMaxMs));
   const Deadline longest(driver_, kTrimWaitMaxMs);
-  BoundedWait wait(cache_, shared_, deadline, waits_, WaitedWork::Which::kEarlier);
+  BoundedWait wait(cache_, shared_, deadline, waits_, nullptr);
   unsigned sweeps = 0;
   for (;; wait.wait()) {
     ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, "a capture is underway");
@@ -223,12 +223,14 @@ Status Reclaimer::release_reserved(std::span<StreamHeap* const> heaps) noexcept 
     return {Code::kBusy, "an allocation from that pool is underway"};
   }
   for (StreamHeap* heap : heaps) {
-    // None if the stream is dead and its work complete: then it uses nothing any more.
+    // nullptr if the stream's own heap has passed on: then the stream is dead and its work complete, and
+    // no use is needed.
     StreamHeap* const user = cache_.heaps().find_stable(heap->stream.id);
     if (user == nullptr || heap->add_use_to_live(*user)) continue;
     reserve_again(heaps);
     return kShortOfHostMemory;
   }
+  // The marks cover the stream's own work and not the launches of graphs: a synchronisation has to.
   const std::uint64_t sequence = cache_.uses().next_sequence();
   for (StreamHeap* heap : heaps) {
     heap->marks.clear(cache_.uses().events());
@@ -340,7 +342,6 @@ void Reclaimer::give_everything_back(bool is_settled) noexcept {
   for (StreamHeap& heap : cache_.heaps()) {
     // What could not be waited for is only asked; the rest stays with the device.
     if (!is_settled) epochs_.query(heap);
-    if (is_settled) heap.membership.is_reserved.store(false);
     heap.destroy_events();
     finish_uses_at_end(heap, is_settled);
   }
@@ -361,7 +362,9 @@ void Reclaimer::finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept {
   for (UseNode* list = heap.uses.take_unrecorded(kEverything); list != nullptr;) {
     finish(std::exchange(list, list->next));
   }
-  if (is_settled) heap.clock.complete(kEverything);
+  if (!is_settled) return;
+  heap.clock.complete(kEverything);
+  heap.membership.is_reserved.store(false);
 }
 
 const char* Reclaimer::validate() const noexcept {

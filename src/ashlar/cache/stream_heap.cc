@@ -87,18 +87,24 @@ bool StreamHeap::add_use_to_live(StreamHeap& user) noexcept {
     block::BlockPool& in = pool(which);
     for (auto segment = in.first_segment(); segment != block::kNoSegment;
          segment = in.next(segment)) {
-      for (auto at = in.view(segment).first; at != block::kNoBlock; at = in.next(at)) {
+      for (auto at = in.view(segment).first; at != block::kNoBlock;) {
         count_steps(1);
         if (in.state(at) == BlockState::kLive && !has_use(which, at, user)) {
           if (!reserve_nodes(1)) return false;
           add_use(which, at, user);
         }
-        if (++looks % kLooksPerHold != 0) continue;
+        // A slice ends at a block that find() knows. Two free ones never touch (C4).
+        if (++looks < kLooksPerHold || in.state(at) == BlockState::kFree) {
+          at = in.next(at);
+          continue;
+        }
+        looks = 0;
         const Address here = in.address(at);
         lock.let_others_in();
-        // A block that was freed meanwhile may have merged with this one: then from the segment's
-        // first. Ends, because fewer are live then.
-        if (in.find(here) == block::kNoBlock) at = in.view(segment).first;
+        // If the block was freed while the lock was open, it may have merged, and its index is void:
+        // the segment is walked again. That costs one live block each time and none is made, so the
+        // walk ends. The segment stays: to remove one needs the role `reclaiming`.
+        at = in.find(here) == block::kNoBlock ? in.view(segment).first : in.next(at);
       }
     }
   }

@@ -39,7 +39,8 @@ namespace ashlar::inline v0::cache {
 
 class DeviceCache;
 
-/// Identities of streams are smaller: cuStreamGetId counts. Keys from here on are memory pools' heaps'.
+/// Every stream's identity is below this: CUDA counts streams from 1, and Reclaimer::make_heap refuses
+/// others. Numbers from here on are the keys of memory pools' heaps.
 inline constexpr std::uint64_t kStreamIdEnd = std::uint64_t{1} << 63;
 
 /// The maximum number of free blocks that a walk looks at before it lets go of the heap's lock (C31).
@@ -55,7 +56,8 @@ struct MissCounts {
 /// The memory pool that a heap's memory belongs to.
 struct PoolMembership {
   MemoryPoolId id;  ///< constant while anybody refers to the heap (invariant 6)
-  /// The pool is in use: the memory goes to nobody outside it (C8). Written under the heap's lock.
+  /// The pool is in use: the memory goes to nobody outside it (C8). Written under the heap's lock and
+  /// the role `reclaiming`.
   std::atomic<bool> is_reserved;
 };
 
@@ -150,8 +152,9 @@ class StreamHeap {
   /// nothing any more. REQUIRES: a spare node.
   void add_use(PoolId which, block::BlockIndex block, StreamHeap& user) noexcept
       ASHLAR_REQUIRES(lock);
-  /// Notes a use by `user` of every live block that has none by it. False if the host has no memory for
-  /// one. No block becomes live meanwhile. Lets go of the lock between slices.
+  /// Notes a use by `user` of every live block that has none by it. False if the host has no memory
+  /// for one. Lets go of the lock between slices. REQUIRES: the heap is not reserved and has no miss
+  /// under way, so that no block becomes live.
   bool add_use_to_live(StreamHeap& user) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(lock);
   /// The node, perhaps of another heap, becomes a use by this heap's stream. False as
   /// StreamLife::refer.
@@ -171,9 +174,10 @@ class StreamHeap {
   bool is_reserved() const noexcept {
     return membership.is_reserved.load(std::memory_order_relaxed);
   }
-  /// Is the heap that memory pool's, and the pool in use?
-  bool is_reserved_for(MemoryPoolId pool) const noexcept ASHLAR_REQUIRES(lock) {
-    return membership.id == pool && is_reserved();
+  /// Does the heap hold that stream's memory in that memory pool, and is the pool in use?
+  bool is_reserved_for(const Stream& who, MemoryPoolId memory_pool) const noexcept
+      ASHLAR_REQUIRES(lock) {
+    return stream.id == who.id && membership.id == memory_pool && is_reserved();
   }
   /// Is the stream dead, and nothing left of it (invariant 6)?
   bool is_forgotten() const noexcept ASHLAR_REQUIRES(lock, reclaiming);
@@ -207,7 +211,7 @@ class StreamHeap {
   StreamHeap* next_of_handle ASHLAR_UNGUARDED = nullptr;  ///< HandleIndex; by the list's lock
   DeviceCache& cache;
   Stream stream ASHLAR_UNGUARDED;  ///< constant while anybody refers to it (invariant 6)
-  PoolMembership membership ASHLAR_UNGUARDED;  ///< see there
+  PoolMembership membership ASHLAR_UNGUARDED;  ///< its comments say
 
   alignas(64) mutable SpinLock lock;
   StreamLife life ASHLAR_UNGUARDED;  ///< atomics

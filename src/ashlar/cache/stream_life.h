@@ -8,7 +8,8 @@
 //   (1) a heap is handed to another stream (kPassing -> kAlive) only while `references` and
 //       `recorders` are 0. refer() raises `references` before it reads the state, and
 //       begin_passing() sets the state before it reads `references`: one of the two sees the other;
-//   (2) a dead stream is kRetired or kLost, then kFinished, then kPassing.
+//   (2) the states come in this order: kAlive; kRetired or kLost; kFinished; kPassing. lose_anew()
+//       alone goes back: the heap of a released memory pool is kLost, whatever it was.
 #pragma once
 
 #include <atomic>
@@ -69,8 +70,10 @@ class StreamLife {
     lost_at_.store(sequence);
     static_cast<void>(leave(State::kAlive, State::kLost));
   }
-  /// The same, whatever is known of the stream. REQUIRES: nobody refers to the heap.
+  /// The heap's memory pool was released, so that launches which no event tells of may use its memory;
+  /// the stream itself may be alive. REQUIRES: no use node names the heap.
   void lose_anew(std::uint64_t sequence) noexcept {
+    ASHLAR_ASSERT(references_.load() == 0, "life(2): a memory pool's heap is named as a user");
     lost_at_.store(sequence);
     state_.store(State::kLost);
   }

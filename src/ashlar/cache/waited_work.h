@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include <ashlar/cache/stream_heap.h>
 #include <ashlar/cache/synchronizer.h>
 
 namespace ashlar::inline v0::cache {
@@ -19,8 +20,15 @@ class WaitedWork {
  public:
   enum class Which : std::uint8_t { kAny, kEarlier };
 
-  WaitedWork(Which which, Synchronizer& own) noexcept
-      : own_(own), is_limited_(which == Which::kEarlier) {}
+  /// `asking`: the heap that a reclaim is for.
+  WaitedWork(Which which, Synchronizer& own, const StreamHeap* asking = nullptr) noexcept
+      : own_(own), asking_(asking), is_limited_(which == Which::kEarlier) {}
+
+  /// Is there anything to be gained from that heap's work? Not from that of a memory pool in use, whose
+  /// memory goes to nobody else (C8).
+  bool concerns(const StreamHeap& heap) const noexcept {
+    return !heap.is_reserved() || &heap == asking_;
+  }
 
   /// After the first search: what the device records from now on is later work.
   void begin() noexcept {
@@ -55,6 +63,7 @@ class WaitedWork {
   static constexpr unsigned kOtherRoundsMax = 64;
 
   Synchronizer& own_;
+  const StreamHeap* const asking_;
   const bool is_limited_;
   std::uint64_t later_from_ = 0;
   unsigned generations_ = 0;
