@@ -145,6 +145,49 @@ TEST_F(MemoryPoolsTest, EveryLiveBlockOfALongSegmentOutlivesThePool) {
   ASSERT_TRUE(allocator_->end_pool(kDevice, kPool).is_ok());
 }
 
+// A user may tie a graph's life to the filter.
+TEST_F(MemoryPoolsTest, WhatAFilterHoldsMayReleasePoolsWhenItDies) {
+  ASSERT_TRUE(allocator_->retain_pool(kDevice, kOther).is_ok());
+  Code answer = Code::kNotReady;
+  {
+    std::shared_ptr<int> graph(new int(0), [&](int* held) {
+      delete held;
+      answer = allocator_->release_pool(kDevice, kOther).code();
+    });
+    ASSERT_TRUE(
+        allocator_->begin_pool(kDevice, kPool, [graph](const Stream&) { return true; }).is_ok());
+  }
+  ASSERT_TRUE(allocator_->end_pool(kDevice, kPool).is_ok());
+  EXPECT_EQ(answer, Code::kOk);
+}
+
+TEST_F(MemoryPoolsTest, APoolServesNoStreamThatIsFoundDestroyed) {
+  const Address x = allocator_->allocate(1_MiB, stream_).value();
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());
+  ASSERT_TRUE(allocator_->allocate(1_MiB, stream_).is_ok());
+  ASSERT_TRUE(allocator_->free(x).is_ok());
+  ASSERT_TRUE(gpu_->destroy_stream(stream_).is_ok());
+  static_cast<void>(allocator_->trim(kDevice));  // asks whom the handle names
+  EXPECT_EQ(allocator_->allocate(1_MiB, stream_).code(), Code::kInvalidHandle);
+  ASSERT_TRUE(allocator_->end_pool(kDevice, kPool).is_ok());
+  EXPECT_EQ(allocator_->allocate(1_MiB, stream_).code(), Code::kInvalidHandle);
+}
+
+// The device is never idle, so that no synchronisation ever answers.
+TEST_F(MemoryPoolsTest, HeapsOfPoolsThatHeldNothingServeAgainOnABusyDevice) {
+  const Stream busy = gpu_->create_stream(kDevice).value();
+  ASSERT_TRUE(gpu_->host_function(busy, gpu_->new_flag()).is_ok());
+  ASSERT_TRUE(allocator_->set_memory_limit(kDevice, 1_MiB).is_ok());  // nothing is served
+  for (std::uint64_t i = 1; i <= 200; ++i) {
+    const MemoryPoolId pool{0, i};
+    ASSERT_TRUE(allocator_->begin_pool(kDevice, pool, any).is_ok());
+    EXPECT_EQ(allocator_->allocate(1_MiB, stream_).code(), Code::kOutOfMemory);
+    ASSERT_TRUE(allocator_->end_pool(kDevice, pool).is_ok());
+    ASSERT_TRUE(allocator_->release_pool(kDevice, pool).is_ok());
+  }
+  EXPECT_LE(allocator_->stats(kDevice).value().streams, 40u);
+}
+
 // What a pool in use waits for is nobody else's: no wait for it helps a trim.
 TEST_F(MemoryPoolsTest, ATrimDoesNotWaitForAPoolInUse) {
   ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());

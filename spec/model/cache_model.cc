@@ -107,7 +107,7 @@ void CacheModel::walk(JudgedDevice& device, bool is_whole) {
       {.before = device.map.view,
        .now = next,
        .held = held,
-       .rules = {state_.rules.granule(), state_.streams.any_lost(), &state_.streams},
+       .rules = {state_.rules.granule(), state_.streams.any_lost(), &state_.streams, &state_.pools},
        .books = device.books,
        .recount = device.recount,
        .verdict = state_.verdict},

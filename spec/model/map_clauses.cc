@@ -91,7 +91,8 @@ bool judge_uses(const SnapshotSegment& segment, const SnapshotBlock& block, cons
   const auto needless =
       static_cast<std::size_t>(std::count_if(own.uses.begin(), own.uses.end(), is_needless));
   // What outlived its memory pool has a use by its own stream.
-  const bool is_outliving = segment.heap != 0;
+  const bool is_outliving =
+      segment.heap != 0 && (rules.pools == nullptr || rules.pools->may_have_own_uses(segment.heap));
   const std::size_t least = own.is_pending ? 0 : own.uses.size() - needless;
   if (block.other_uses > own.uses.size() + is_borrowed + is_outliving || block.other_uses < least) {
     verdict->report("C7", place(segment, block), " counts ", block.other_uses, " uses of ",

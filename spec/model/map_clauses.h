@@ -11,6 +11,7 @@
 #include "spec/model/device_witness.h"
 #include "spec/model/divergence.h"
 #include "spec/model/figure_table.h"
+#include "spec/model/memory_pool_book.h"
 #include "spec/model/stream_book.h"
 
 namespace ashlar::spec {
@@ -22,6 +23,8 @@ struct MapRules {
   bool any_lost_stream = false;
   /// Which streams are dead: a live block may have dropped their uses. Null: none is.
   const StreamBook* streams = nullptr;
+  /// Which heaps are those of released memory pools. Null: not known.
+  const MemoryPoolBook* pools = nullptr;
 };
 
 /// C14: the segment is the one that the device gave out.

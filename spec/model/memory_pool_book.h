@@ -98,12 +98,21 @@ class MemoryPoolBook {
   bool is_released(std::uint64_t heap) const {
     return std::find(released_.begin(), released_.end(), heap) != released_.end();
   }
+  /// The pool is released, or its release failed half way: its blocks have uses by their own streams.
+  void note_own_uses(const Pool& pool) {
+    for (const PoolHeap& each : pool.heaps) with_own_uses_.push_back(each.heap);
+  }
+  /// May a block of the heap have a use by its own stream?
+  bool may_have_own_uses(std::uint64_t heap) const {
+    return std::find(with_own_uses_.begin(), with_own_uses_.end(), heap) != with_own_uses_.end();
+  }
   bool any() const { return !pools_.empty(); }
 
  private:
   std::vector<Pool> pools_;
   std::vector<std::uint64_t> released_;  ///< heaps
-  std::vector<Route> routes_;            ///< the innermost last
+  std::vector<std::uint64_t> with_own_uses_;
+  std::vector<Route> routes_;  ///< the innermost last
 };
 
 }  // namespace ashlar::spec

@@ -46,13 +46,14 @@ void PoolAnswers::judge_release(DeviceId id, MemoryPoolId pool, Status got) {
   if (known == nullptr) refusal = Code::kNotFound;
   if (known != nullptr && known->uses == 1 && model_.state_.pools.is_routed(id, pool))
     refusal = Code::kBusy;
-  if (!judge(id, got, refusal, "a release of a memory pool")) return;
-  // No event tells of the launches of its graphs.
-  if (known->uses == 1) {
+  const bool is_last = refusal == Code::kOk && known->uses == 1;
+  if (is_last) model_.state_.pools.note_own_uses(*known);
+  if (is_last && got.is_ok()) {
+    // No event tells of the launches of its graphs.
     for (const MemoryPoolBook::PoolHeap& each : known->heaps)
       model_.state_.streams.lose_pool_heap(each.heap);
   }
-  model_.state_.pools.release(id, pool);
+  if (judge(id, got, refusal, "a release of a memory pool")) model_.state_.pools.release(id, pool);
 }
 
 MemoryPoolId PoolAnswers::pool_of(const Stream& stream) const {

@@ -235,7 +235,7 @@ class ASHLAR_API CachingAllocator {
   /// kUnknownPointer for null.
   Result<AllocationInfo> info(Address address) const noexcept;
   /// The size of the largest block that `stream` could be given now without growth: while a capture
-  /// is announced, of its own. Cost: a walk over every stream's heap of the device.
+  /// is announced, of its own. What memory pools hold does not count. Cost: a walk over every stream's heap of the device.
   Result<Bytes> largest_free_block(const Stream& stream) const noexcept;
   /// The device's statistics. Cost: adds up every stream's counters, one short lock for each.
   Result<DeviceStats> stats(DeviceId device) const noexcept;

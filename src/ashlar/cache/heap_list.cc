@@ -34,21 +34,14 @@ StreamHeap* HeapList::get_or_make(const Stream& stream) noexcept {
 StreamHeap* HeapList::make_for_pool(const Stream& stream, MemoryPoolId pool,
                                     StreamHeap* forgotten) noexcept {
   const MutexGuard lock(lock_);
-  const HeapOwner owner = owner_in_pool(stream, pool);
-  return forgotten != nullptr && pass_on(*forgotten, owner) ? forgotten : add(owner);
-}
-
-StreamHeap* HeapList::make_for_pool(const Stream& stream, MemoryPoolId pool) noexcept {
-  const MutexGuard lock(lock_);
-  return add(owner_in_pool(stream, pool));
-}
-
-HeapOwner HeapList::owner_in_pool(const Stream& stream, MemoryPoolId pool) noexcept {
+  // A key that no other heap of any device has had.
   constexpr unsigned kNumberBits = 40;
   ASHLAR_ASSERT(pool_heaps_made_ < (std::uint64_t{1} << kNumberBits) - 1,
                 "heaps(2): the keys of memory pools' heaps are used up");
   const auto device = static_cast<std::uint64_t>(stream.device.value());
-  return {stream, pool, StreamId{kStreamIdEnd + (device << kNumberBits) + ++pool_heaps_made_}};
+  const StreamId key{kStreamIdEnd + (device << kNumberBits) + ++pool_heaps_made_};
+  const HeapOwner owner{stream, pool, key};
+  return forgotten != nullptr && pass_on(*forgotten, owner) ? forgotten : add(owner);
 }
 
 StreamId HeapList::find_other_of_handle(const Stream& stream) const noexcept {
@@ -89,9 +82,7 @@ StreamHeap* HeapList::add(const HeapOwner& owner) noexcept {
 bool HeapList::pass_on(StreamHeap& heap, const HeapOwner& owner) noexcept {
   const Guard guard(heap.lock);
   // With reuse:own a heap passes on with its segments. A memory pool would keep them from everybody.
-  const bool has_segments = heap.pool(PoolId::kSmall).counts().segments != 0 ||
-                            heap.pool(PoolId::kLarge).counts().segments != 0;
-  if (!owner.pool.is_default() && has_segments) return false;
+  if (!owner.pool.is_default() && heap.has_segments()) return false;
   // A caller's mistake may have left something of the dead stream since it was found forgotten.
   if (!heap.begin_passing()) return false;
   handles_.erase(&heap);

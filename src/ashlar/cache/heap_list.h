@@ -46,8 +46,6 @@ class HeapList {
   /// (memory_pools.h).
   StreamHeap* make_for_pool(const Stream& stream, MemoryPoolId pool, StreamHeap* forgotten) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(lock_);
-  StreamHeap* make_for_pool(const Stream& stream, MemoryPoolId pool) noexcept
-      ASHLAR_EXCLUDES(lock_);
   /// The identity of another alive stream whose handle is that of `stream`; 0 if there is none. Of
   /// the two, one was destroyed without an announcement (H2).
   StreamId find_other_of_handle(const Stream& stream) const noexcept ASHLAR_EXCLUDES(lock_);
@@ -82,8 +80,6 @@ class HeapList {
   Iterator end() const noexcept { return Iterator(nullptr); }
 
  private:
-  /// With a key that no other heap of any device has had.
-  HeapOwner owner_in_pool(const Stream& stream, MemoryPoolId pool) noexcept ASHLAR_REQUIRES(lock_);
   StreamHeap* add(const HeapOwner& owner) noexcept ASHLAR_REQUIRES(lock_);
   /// False if something is left of the dead stream after all.
   bool pass_on(StreamHeap& heap, const HeapOwner& owner) noexcept

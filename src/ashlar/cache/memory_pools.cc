@@ -54,10 +54,12 @@ Status MemoryPools::begin(MemoryPoolId id, StreamFilter filter) noexcept {
 }
 
 Status MemoryPools::end(MemoryPoolId id) noexcept {
+  StreamFilter ended;  // destroyed without the lock: what it captured may call the allocator
   const MutexGuard lock(lock_);
   const auto at = std::find_if(routes_.begin(), routes_.end(),
                                [id](const Route& route) { return route.pool->id == id; });
   ASHLAR_REQUIRE(at != routes_.end(), Code::kNotFound, "no allocations go to that pool");
+  ended = std::move(at->accepts);
   routes_.erase(at);
   shared_.routes.fetch_sub(1);
   return Status::ok();

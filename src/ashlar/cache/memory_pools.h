@@ -5,7 +5,7 @@
 // each stream, like any other heap of the device but for one flag: StreamHeap::is_reserved keeps its
 // memory from other heaps, and from the driver.
 // Thread safety: any thread; one lock, which comes before the reclaim lock. A route's filter is called
-// and destroyed under it. release() takes the reclaim lock under it and may destroy a surplus event;
+// under it. release() takes the reclaim lock under it and may destroy a surplus event;
 // lose() waits for an event record that another thread has begun.
 //
 // What must eventually happen: after a pool is released, its memory becomes available to the device's

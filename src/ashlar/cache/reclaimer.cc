@@ -196,10 +196,10 @@ StreamHeap* Reclaimer::add_heap(const Stream& stream) noexcept {
 }
 
 StreamHeap* Reclaimer::add_pool_heap(const Stream& stream, MemoryPoolId pool) noexcept {
-  if (!lock_.try_lock()) return cache_.heaps().make_for_pool(stream, pool);
-  StreamHeap* heap = cache_.heaps().make_for_pool(stream, pool, find_forgotten());
-  lock_.unlock();
-  return heap;
+  // Queues for the lock: a pool may be made for each graph, and each time without a look at forgotten
+  // heaps there would be one more (C29).
+  const ReclaimGuard reclaim(lock_);
+  return cache_.heaps().make_for_pool(stream, pool, find_forgotten());
 }
 
 Status Reclaimer::release_reserved(std::span<StreamHeap* const> heaps) noexcept {
@@ -235,9 +235,15 @@ Status Reclaimer::release_reserved(std::span<StreamHeap* const> heaps) noexcept 
   for (StreamHeap* heap : heaps) {
     heap->marks.clear(cache_.uses().events());
     heap->last_event.ask_again.reset();
-    const Guard guard(heap->lock);
-    heap->clock.reopen();
-    heap->life.lose_anew(sequence);
+    bool has_memory = false;
+    {
+      const Guard guard(heap->lock);
+      has_memory = heap->has_segments();
+      heap->clock.reopen();
+      heap->life.lose_anew(sequence);
+    }
+    // No launch uses a heap without memory: it serves again at once.
+    if (!has_memory) UseTracker::finish(*heap);
   }
   return Status::ok();
 }

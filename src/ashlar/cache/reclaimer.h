@@ -57,7 +57,8 @@ class Reclaimer {
   // Memory pools.
   /// A heap of that stream for that memory pool: a dead one, or a new one; nullptr if the host has no
   /// memory. REQUIRES: the pool has none.
-  StreamHeap* add_pool_heap(const Stream& stream, MemoryPoolId pool) noexcept;
+  StreamHeap* add_pool_heap(const Stream& stream, MemoryPoolId pool) noexcept
+      ASHLAR_EXCLUDES(reclaiming);
   /// Asks a few dead streams whether they are done, if no other thread holds the lock.
   void ask_some_dead() noexcept;
   /// A memory pool's heaps become those of a lost stream: their memory is in reach of others when all

@@ -47,7 +47,9 @@ void StreamHeap::unlink_use(block::BlockPool& in, block::BlockIndex block, UseNo
 
 bool StreamHeap::has_use(PoolId which, block::BlockIndex block,
                          const StreamHeap& user) const noexcept {
-  if (this == &user) return true;
+  // In a memory pool in use the stream has a heap beside its own: that one stands for it too.
+  const bool is_own_stream = user.stream.id == stream.id && &user.cache == &cache;
+  if (this == &user || (is_reserved() && is_own_stream)) return true;
   for (const UseNode* use = first_use(pool(which).user(block)); use != nullptr;
        use = use->sibling) {
     count_steps(1);

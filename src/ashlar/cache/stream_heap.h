@@ -105,6 +105,9 @@ class StreamHeap {
   const block::BlockPool& pool(PoolId pool) const noexcept ASHLAR_REQUIRES(lock) {
     return pool == PoolId::kSmall ? pools_.small : pools_.large;
   }
+  bool has_segments() const noexcept ASHLAR_REQUIRES(lock) {
+    return pools_.small.counts().segments + pools_.large.counts().segments != 0;
+  }
   std::uint64_t live_blocks() const noexcept ASHLAR_REQUIRES(lock) {
     return pools_.small.counts().blocks[kLive] + pools_.large.counts().blocks[kLive];
   }
@@ -141,7 +144,7 @@ class StreamHeap {
   static std::uint64_t as_word(const void* pointer) noexcept {
     return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(pointer));
   }
-  /// Is `user` the heap itself, or among the block's uses? The heap's own stream needs no node:
+  /// Is `user` the heap's own stream, or among the block's uses? The heap's own stream needs no node:
   /// what the heap hands out again is ordered behind its work (epochs; C6).
   bool has_use(PoolId which, block::BlockIndex block, const StreamHeap& user) const noexcept
       ASHLAR_REQUIRES(lock);

@@ -67,14 +67,14 @@ class StreamLife {
   /// (Synchronizer::next_sequence). No effect on a stream that is dead already.
   void lose(std::uint64_t sequence) noexcept {
     if (!is_alive()) return;
-    lost_at_.store(sequence);
+    raise_lost_at(sequence);
     static_cast<void>(leave(State::kAlive, State::kLost));
   }
   /// The heap's memory pool was released, so that launches which no event tells of may use its memory;
   /// the stream itself may be alive. REQUIRES: no use node names the heap.
   void lose_anew(std::uint64_t sequence) noexcept {
     ASHLAR_ASSERT(references_.load() == 0, "life(2): a memory pool's heap is named as a user");
-    lost_at_.store(sequence);
+    raise_lost_at(sequence);
     state_.store(State::kLost);
   }
   /// A synchronisation that began after this number covers all work of a lost stream.
@@ -100,6 +100,12 @@ class StreamLife {
   }
 
  private:
+  /// Never back: lose() may be late, and a release of a memory pool have come between.
+  void raise_lost_at(std::uint64_t sequence) noexcept {
+    std::uint64_t known = lost_at_.load();
+    while (known < sequence && !lost_at_.compare_exchange_weak(known, sequence)) {
+    }
+  }
   bool leave(State from, State to) noexcept { return state_.compare_exchange_strong(from, to); }
 
   std::atomic<State> state_{State::kAlive};

@@ -73,6 +73,13 @@ Status UseTracker::record_on(StreamHeap& user, EventSlot& slot, bool in_capture)
   return recorded;
 }
 
+void UseTracker::lose(StreamHeap& user) noexcept {
+  const std::uint64_t sequence = next_sequence();
+  user.life.lose(sequence);
+  // The stream's other heaps too, of memory pools. A heap that was retired in vain has none alive.
+  user.cache.heaps().lose(user.stream.id, sequence);
+}
+
 bool UseTracker::ask_last_event(StreamHeap& user) noexcept {
   switch (user.life.state()) {
     case StreamLife::State::kFinished: return true;

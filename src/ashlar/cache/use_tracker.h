@@ -77,7 +77,7 @@ class UseTracker {
   /// the device.
   bool may_record(StreamHeap& user) noexcept;
   /// The stream turns out to be destroyed without an announcement.
-  void lose(StreamHeap& user) noexcept { user.life.lose(next_sequence()); }
+  void lose(StreamHeap& user) noexcept;
   /// Is all work of the dead stream complete? Asks its last event, or whether a synchronisation
   /// has covered a lost stream. At most one device call, none if the answer is known. REQUIRES: no
   /// capture is announced.
