@@ -14,8 +14,8 @@ namespace ashlar::inline v0 {
 
 /// Which memory pool of a device. {0, 0} is the device's own: all memory that belongs to no pool.
 struct MemoryPoolId {
-  std::uint64_t first = 0;
-  std::uint64_t second = 0;
+  std::uint64_t first = 0;   ///< chosen by the caller
+  std::uint64_t second = 0;  ///< likewise
   /// Is it the device's own?
   constexpr bool is_default() const noexcept { return first == 0 && second == 0; }
   friend constexpr bool operator==(const MemoryPoolId&, const MemoryPoolId&) = default;
