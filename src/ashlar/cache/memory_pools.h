@@ -46,8 +46,8 @@ class MemoryPools {
     MemoryPoolId pool;
   };
   /// The heap that serves an allocation on the stream: of the pool begun last whose filter accepts it.
-  /// Makes the heap if the pool has none for the stream. The pool may be released before the heap's lock is taken
-  /// (StreamHeap::is_reserved_for). Errors: as Reclaimer::make_heap.
+  /// Makes the heap if the pool has none for the stream. The pool may be released before the heap's
+  /// lock is taken (StreamHeap::is_reserved_for). Errors: as Reclaimer::make_heap.
   Result<Routed> route(const Stream& stream) noexcept ASHLAR_EXCLUDES(lock_);
 
   /// The stream was retired: the pools' heaps must not use its handle any more either.

@@ -17,8 +17,8 @@ void reset_accumulated_stats(DeviceCache& cache) noexcept;
 Status write_snapshot(DeviceCache& cache, Snapshot* out);
 /// The largest block that the stream could be given now without growing.
 Bytes largest_reachable(DeviceCache& cache, const Stream& stream) noexcept;
-/// Adds what the heaps of the device of `asking` and its ledger hold, as it is for a request there. Cost: one walk
-/// over the heaps; of a heap whose work is not all complete, over its free blocks.
+/// Adds what the heaps and the ledger of the device hold, as it is for that request of `asking`.
+/// Cost: one walk over the heaps; of a heap whose work is not all complete, over its free blocks.
 void write_account(const StreamHeap& asking, const Request& request, OutOfMemory* account) noexcept;
 
 }  // namespace ashlar::inline v0::cache
