@@ -67,18 +67,17 @@ Status MemoryPools::end(MemoryPoolId id) noexcept {
 
 Status MemoryPools::release(MemoryPoolId id) noexcept {
   const MutexGuard lock(lock_);
-  const auto at =
-      std::find_if(pools_.begin(), pools_.end(), [id](const auto& pool) { return pool->id == id; });
-  ASHLAR_REQUIRE(at != pools_.end(), Code::kNotFound, "the device has no such memory pool");
-  Pool& pool = **at;
-  if (pool.uses > 1) {
-    --pool.uses;
+  Pool* const pool = find(id);
+  ASHLAR_REQUIRE(pool != nullptr, Code::kNotFound, "the device has no such memory pool");
+  if (pool->uses > 1) {
+    --pool->uses;
     return Status::ok();
   }
   for (const Route& route : routes_)
-    ASHLAR_REQUIRE(route.pool != &pool, Code::kBusy, "allocations still go to that pool");
-  const Status released = cache_.reclaimer().release_reserved(pool.heaps);
-  if (released.is_ok()) pools_.erase(at);
+    ASHLAR_REQUIRE(route.pool != pool, Code::kBusy, "allocations still go to that pool");
+  const Status released = cache_.reclaimer().release_reserved(pool->heaps);
+  if (released.is_ok())
+    std::erase_if(pools_, [pool](const auto& each) { return each.get() == pool; });
   return released;
 }
 
