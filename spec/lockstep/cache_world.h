@@ -143,7 +143,7 @@ class CacheWorld {
     Stream stream;
     bool is_capturing = false;
     /// What the capture has touched: of one group, or kManyGroups.
-    std::optional<GraphGroup> captured{};
+    std::optional<GraphGroup> captured = std::nullopt;
     bool is_alive = true;
     bool has_allocated = false;  ///< so that the subject knows it
     /// It was named while a device was to fail, which then could not say whom its handle names.
