@@ -20,9 +20,9 @@ constexpr const char* kUsual[] = {"",
                                   "roundup_power2_divisions:[1:2,2:4,64:8,>:1]",
                                   "per_process_memory_fraction:0.5"};
 
-class Writer {
+class ConfigurationWriter {
  public:
-  explicit Writer(spec::Random& random) : random_(random) {}
+  explicit ConfigurationWriter(spec::Random& random) : random_(random) {}
 
   std::string write() {
     // A size sets the least of the next, so that all of them are consistent.
@@ -87,7 +87,7 @@ class Writer {
 
 std::string random_configuration(spec::Random& random) {
   if (random.one_in(3)) return kUsual[random.below(std::size(kUsual))];
-  return Writer(random).write();
+  return ConfigurationWriter(random).write();
 }
 
 }  // namespace ashlar::props

@@ -9,13 +9,13 @@
 namespace ashlar::spec {
 
 namespace {
-constexpr std::size_t kStreamsUsual = 8;  ///< what most worlds stay below
+constexpr std::size_t kNamedStreamsUsual = 8;  ///< what most worlds stay below
 
 }  // namespace
 
 CacheWorld::CacheWorld(SimGpu& gpu, CacheSubject& subject, CacheModel& model, bool touches)
     : gpu_(gpu), subject_(subject), model_(model), touches_(touches) {
-  streams_.reserve(kStreamsUsual);
+  streams_.reserve(kNamedStreamsUsual);
 }
 
 std::uint32_t CacheWorld::stream(std::uint64_t name) {

@@ -12,6 +12,8 @@
 namespace ashlar::inline v0::device {
 namespace {
 
+using host::no_host_memory;
+
 thread_local CaptureMode thread_capture_mode = CaptureMode::kGlobal;
 
 Bytes physical_memory() noexcept {
@@ -21,9 +23,6 @@ Bytes physical_memory() noexcept {
 
 Status dead_event() { return {Code::kInvalidHandle, "HostDevice: a dead or foreign event"}; }
 Status dead_stream() { return {Code::kInvalidHandle, "HostDevice: a dead or foreign stream"}; }
-Status no_host_memory() {
-  return {Code::kHostOutOfMemory, "HostDevice: host bookkeeping memory cannot be allocated"};
-}
 
 }  // namespace
 

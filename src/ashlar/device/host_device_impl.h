@@ -21,6 +21,9 @@ inline constexpr Bytes kPageSize = 2_MiB;
 Result<Address> map_aligned(Bytes size, Bytes alignment, int protection, Code when_full) noexcept;
 /// Returns a range that map_aligned made to the kernel.
 void unmap(Address base, Bytes size) noexcept;
+inline Status no_host_memory() {
+  return {Code::kHostOutOfMemory, "HostDevice: host bookkeeping memory cannot be allocated"};
+}
 
 struct Page {
   Bytes offset;  // in the memory file

@@ -17,6 +17,7 @@ using host::kPageSize;
 using host::map_aligned;
 using host::Mapping;
 using host::Mappings;
+using host::no_host_memory;
 using host::Page;
 using host::Reservation;
 using host::unmap;
@@ -26,9 +27,6 @@ constexpr Bytes kRangeMax{std::uint64_t{1} << 46};
 
 Status invalid(const char* why) { return {Code::kInvalidArgument, why}; }
 Status dead_handle(const char* why) { return {Code::kInvalidHandle, why}; }
-Status no_host_memory() {
-  return {Code::kHostOutOfMemory, "HostDevice: host bookkeeping memory cannot be allocated"};
-}
 
 }  // namespace
 
