@@ -13,6 +13,11 @@ if(ASHLAR_SANITIZE)
     -fsanitize=${ASHLAR_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(ashlar_settings INTERFACE -fsanitize=${ASHLAR_SANITIZE})
 endif()
+# For code that takes longer to compile with sanitizers than to run: suites, and the tool.
+set(ASHLAR_SHORT_RUN_OPTIONS)
+if(ASHLAR_SANITIZE)
+  set(ASHLAR_SHORT_RUN_OPTIONS -O0)
+endif()
 # Which instrumentation guides a fuzzer, by target or source file. -fsanitize=fuzzer-no-link alone turns on all of it.
 #   TRACE_ALL    for parsers of text: all of it.
 #   TRACE_EDGES  for src/: no traced comparisons. A generator of whole ops gains nothing from them, and they cost half the

@@ -22,6 +22,7 @@ namespace {
 
 using props::HostCall;
 using props::HostEvent;
+using props::number;
 using props::watched;
 using props::WatchScope;
 
@@ -30,7 +31,6 @@ constexpr std::size_t kTouchedMax = 4096;  ///< the bytes at either end that are
 
 std::size_t up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 std::size_t down(std::size_t bytes, std::size_t unit) { return bytes / unit * unit; }
-std::uintptr_t number(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 
 /// What the host will refuse in one growth.
 struct Refusals {

@@ -16,13 +16,12 @@ namespace {
 
 using props::HostCall;
 using props::HostEvent;
+using props::number;
 using props::take_events;
 using props::watched;
 using props::WatchScope;
 
 constexpr std::size_t kPage = 4096;
-
-std::uintptr_t number(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 
 /// The pages that the events reserved and have not released. Fails for one released that is not
 /// there.

@@ -77,6 +77,9 @@ class WatchScope {
   WatchScope& operator=(const WatchScope&) = delete;
 };
 
+/// An address as the number that events hold.
+inline std::uintptr_t number(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
+
 /// The events since the last call of this.
 inline std::vector<HostEvent> take_events() {
   std::vector<HostEvent> events;

@@ -18,10 +18,10 @@ namespace {
 constexpr unsigned kMergeSteps = 12;
 #if ASHLAR_EXHAUSTIVE_FULL
 constexpr unsigned kMergeDepth = 5;
-constexpr unsigned kWordDepth = 6;
-constexpr unsigned kStateDepth = 7;
-constexpr std::uint64_t kWords = 2'854'142;
-constexpr std::uint64_t kStates = 424'556;
+constexpr unsigned kWordDepth = 5;
+constexpr unsigned kStateDepth = 6;
+constexpr std::uint64_t kWords = 179'098;
+constexpr std::uint64_t kStates = 74'222;
 #else
 constexpr unsigned kMergeDepth = 4;
 constexpr unsigned kWordDepth = 4;

@@ -23,7 +23,7 @@ namespace {
 
 using props::host;
 
-constexpr DeviceId kDevice{0};
+constexpr DeviceId kDeviceZero{0};
 constexpr unsigned kLiveMax = 80;  // over two slabs of nodes, and more than a slab of records
 
 /// Runs a part of the test inside the next call of a kind.
@@ -71,7 +71,7 @@ class World {
   ~World() {
     host = {};
     for (const Address block : held) EXPECT_TRUE(allocator_->free(block).is_ok());
-    EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+    EXPECT_TRUE(allocator_->trim(kDeviceZero).is_ok());
     EXPECT_EQ(inner_.ledger().segments, 0u) << "C14";
   }
   World(const World&) = delete;
@@ -103,7 +103,7 @@ class World {
   std::vector<Address> held;
 
  private:
-  device::HostDevice inner_{kDevice};
+  device::HostDevice inner_{kDeviceZero};
 
  public:
   RefusingDevice& device() { return device_; }
@@ -201,8 +201,8 @@ TEST(HostRefusalsTest, AReclaimThatFindsABlockButNoRecordSaysThatItIsTheHost) {
     for (unsigned i = 0; i < live; ++i)
       world.held.push_back(world.allocate(12_MiB, world.own).value());
     const Address used = world.allocate(20_MiB, world.own).value();
-    const Bytes reserved{world.allocator().stats(kDevice).value().reserved_bytes[0].current};
-    EXPECT_TRUE(world.allocator().set_memory_limit(kDevice, reserved).is_ok());
+    const Bytes reserved{world.allocator().stats(kDeviceZero).value().reserved_bytes[0].current};
+    EXPECT_TRUE(world.allocator().set_memory_limit(kDeviceZero, reserved).is_ok());
     world.device().is_busy = true;
     EXPECT_TRUE(world.allocator().free(used, world.other).is_ok());
     // The wait ends the use; what is found then has to be split.

@@ -20,7 +20,7 @@
 namespace ashlar {
 namespace {
 
-constexpr DeviceId kDevice{0};
+constexpr DeviceId kDeviceZero{0};
 constexpr DeviceId kNone{7};
 
 class CacheMisuseTest : public ::testing::Test {
@@ -30,7 +30,7 @@ class CacheMisuseTest : public ::testing::Test {
     allocator_ = cache::CachingAllocator::create(devices, cache::Config{}).value();
     stream_ = device_.create_stream().value();
   }
-  device::HostDevice device_{kDevice};
+  device::HostDevice device_{kDeviceZero};
   std::unique_ptr<cache::CachingAllocator> allocator_;
   Stream stream_;
 };
@@ -107,7 +107,7 @@ TEST_F(CacheMisuseTest, ASegmentBeyondThePageMapGoesBackWithATypedError) {
     EXPECT_STREQ(refused.status().why(),
                  "the device's address has over 57 bits, more than the page map covers");
     EXPECT_EQ(low.ledger().segments, 0u) << "the segment is back with the device";
-    EXPECT_EQ(allocator->stats(kDevice).value().reserved_bytes[0].current, 0u);
+    EXPECT_EQ(allocator->stats(kDeviceZero).value().reserved_bytes[0].current, 0u);
     EXPECT_EQ(allocator->validate(), nullptr);
   }
   high.ends_at = kEnd;
@@ -115,7 +115,7 @@ TEST_F(CacheMisuseTest, ASegmentBeyondThePageMapGoesBackWithATypedError) {
   EXPECT_EQ(last.value(), kEnd - (12_MiB).count());
   EXPECT_TRUE(allocator->free(last).is_ok());
   EXPECT_EQ(allocator->free(last + Bytes{std::uint64_t{1} << 60}).code(), Code::kUnknownPointer);
-  EXPECT_TRUE(allocator->trim(kDevice).is_ok());
+  EXPECT_TRUE(allocator->trim(kDeviceZero).is_ok());
   high.ends_at = 0;
   EXPECT_TRUE(allocator->allocate(12_MiB, stream).is_ok()) << "other addresses are served";
 }
@@ -147,32 +147,33 @@ TEST_F(CacheMisuseTest, StreamsAndCapturesOutOfTurnAreTypedErrors) {
   EXPECT_EQ(allocator_->end_capture(stream_).code(), Code::kNotFound);
   EXPECT_TRUE(allocator_->begin_capture(stream_).is_ok());
   EXPECT_EQ(allocator_->begin_capture(stream_).code(), Code::kBusy);
-  EXPECT_EQ(allocator_->trim(kDevice).code(), Code::kBusy);
+  EXPECT_EQ(allocator_->trim(kDeviceZero).code(), Code::kBusy);
   EXPECT_EQ(allocator_->retire_stream(stream_).code(), Code::kBusy);
   const Stream other = device_.create_stream().value();
   EXPECT_TRUE(allocator_->begin_capture(other).is_ok());
   EXPECT_TRUE(allocator_->end_capture(stream_).is_ok());
-  EXPECT_EQ(allocator_->trim(kDevice).code(), Code::kBusy);
+  EXPECT_EQ(allocator_->trim(kDeviceZero).code(), Code::kBusy);
   EXPECT_TRUE(allocator_->end_capture(other).is_ok());
-  EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+  EXPECT_TRUE(allocator_->trim(kDeviceZero).is_ok());
   EXPECT_TRUE(allocator_->retire_stream(stream_).is_ok());
   EXPECT_EQ(allocator_->retire_stream(stream_).code(), Code::kInvalidHandle);
   EXPECT_EQ(allocator_->begin_capture(stream_).code(), Code::kInvalidHandle);
-  EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+  EXPECT_TRUE(allocator_->trim(kDeviceZero).is_ok());
 }
 
 TEST_F(CacheMisuseTest, AFreeOfNothingIsRightWhateverStreamItNames) {
   EXPECT_TRUE(allocator_->free(Address{}).is_ok());
   EXPECT_TRUE(allocator_->free(Address{}, stream_).is_ok());
   EXPECT_TRUE(allocator_->free(Address{}, Stream{}).is_ok());
-  EXPECT_EQ(allocator_->stats(kDevice).value().streams, 0u) << "no stream is made known by it";
+  EXPECT_EQ(allocator_->stats(kDeviceZero).value().streams, 0u) << "no stream is made known by it";
 }
 
 TEST_F(CacheMisuseTest, AFractionIsOverZeroAndAtMostOneAndIsKept) {
   for (const double fraction : {0.0, -1.0, 1.5}) {
-    EXPECT_EQ(allocator_->set_memory_fraction(kDevice, fraction).code(), Code::kInvalidArgument);
+    EXPECT_EQ(allocator_->set_memory_fraction(kDeviceZero, fraction).code(),
+              Code::kInvalidArgument);
   }
-  device::HostDevice small{kDevice, 64_MiB};
+  device::HostDevice small{kDeviceZero, 64_MiB};
   device::Device* devices[] = {&small};
   cache::Config config;
   config.memory_fraction = 0.5;
@@ -180,7 +181,7 @@ TEST_F(CacheMisuseTest, AFractionIsOverZeroAndAtMostOneAndIsKept) {
   const Stream stream = small.create_stream().value();
   EXPECT_TRUE(capped->allocate(32_MiB, stream).is_ok());
   EXPECT_EQ(capped->allocate(1_B, stream).code(), Code::kOutOfMemory);
-  EXPECT_TRUE(capped->set_memory_fraction(kDevice, 1.0).is_ok());
+  EXPECT_TRUE(capped->set_memory_fraction(kDeviceZero, 1.0).is_ok());
   EXPECT_TRUE(capped->allocate(1_B, stream).is_ok());
 }
 
@@ -188,15 +189,15 @@ TEST_F(CacheMisuseTest, AnObserverHearsTheWholeAccountBeforeTheFailure) {
   cache::OutOfMemory heard;
   allocator_->add_out_of_memory_observer(
       [&heard](const cache::OutOfMemory& account) { heard = account; });
-  EXPECT_TRUE(allocator_->set_memory_limit(kDevice, 20_MiB).is_ok());
+  EXPECT_TRUE(allocator_->set_memory_limit(kDeviceZero, 20_MiB).is_ok());
   const Address held = allocator_->allocate(12_MiB, stream_).value();
   EXPECT_EQ(allocator_->allocate(12_MiB, stream_).code(), Code::kOutOfMemory);
   EXPECT_EQ(heard.requested, 12_MiB);
   EXPECT_EQ(heard.allocated, 12_MiB);
   EXPECT_EQ(allocator_->info(held).value().requested, 12_MiB);
   EXPECT_EQ(allocator_->info(held + 512_B).code(), Code::kUnknownPointer);
-  EXPECT_TRUE(allocator_->reset_accumulated_stats(kDevice).is_ok());
-  const cache::DeviceStats stats = allocator_->stats(kDevice).value();
+  EXPECT_TRUE(allocator_->reset_accumulated_stats(kDeviceZero).is_ok());
+  const cache::DeviceStats stats = allocator_->stats(kDeviceZero).value();
   EXPECT_EQ(stats.ooms, 0u);
   EXPECT_EQ(stats.allocations[0].current, 1u);
   EXPECT_EQ(stats.allocations[0].increased, 0u);
@@ -213,7 +214,7 @@ class TwoAllocatorsTest : public ::testing::Test {
       stream = device.create_stream().value();
     }
     Code allocate(Bytes size) { return allocator->allocate(size, stream).code(); }
-    device::HostDevice device{kDevice, 8_MiB};
+    device::HostDevice device{kDeviceZero, 8_MiB};
     std::unique_ptr<cache::CachingAllocator> allocator;
     Stream stream;
   };
@@ -270,9 +271,9 @@ TEST_F(CacheMisuseTest, AForkedChildGetsTypedErrorsAndItsFreesDoNothing) {
     all &= allocator_->free(held, stream_).code() == Code::kForked;
     all &= allocator_->record_use(held, stream_).code() == Code::kForked;
     all &= allocator_->info(held).code() == Code::kForked;
-    all &= allocator_->trim(kDevice).code() == Code::kForked;
-    all &= allocator_->stats(kDevice).code() == Code::kForked;
-    all &= allocator_->snapshot(kDevice, &snapshot).code() == Code::kForked;
+    all &= allocator_->trim(kDeviceZero).code() == Code::kForked;
+    all &= allocator_->stats(kDeviceZero).code() == Code::kForked;
+    all &= allocator_->snapshot(kDeviceZero, &snapshot).code() == Code::kForked;
     // makes no device call, and does not hang on a lock that another thread held
     allocator_.reset();
     props::end_child(all ? 0 : 1);

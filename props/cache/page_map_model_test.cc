@@ -23,7 +23,7 @@ constexpr std::uint64_t kPage = std::uint64_t{1} << 21;
 constexpr std::uint64_t kLeaf = kPage << 12;
 
 /// Stands for a heap: the map never looks into one.
-StreamHeap* heap_at(std::uint64_t number) {
+StreamHeap* numbered_heap(std::uint64_t number) {
   return reinterpret_cast<StreamHeap*>(static_cast<std::uintptr_t>(number << 12));
 }
 
@@ -31,7 +31,7 @@ void describe(DeviceSegment* segment, std::uint64_t base, std::uint64_t size, st
               PoolId pool) {
   segment->base = Address{base};
   segment->size = Bytes{size};
-  segment->heap = heap_at(heap);
+  segment->heap = numbered_heap(heap);
   segment->pool = pool;
 }
 
@@ -64,7 +64,7 @@ class Pages {
     const PageMap::Found found = map.find(Address{address});
     ASSERT_EQ(found.first, first) << std::hex << address;
     ASSERT_EQ(found.second, second) << std::hex << address;
-    ASSERT_EQ(found.leads_to(Owner(heap_at(9999), PoolId::kSmall)), false);
+    ASSERT_EQ(found.leads_to(Owner(numbered_heap(9999), PoolId::kSmall)), false);
     if (!first.is_nobody()) {
       ASSERT_TRUE(found.leads_to(first));
     }
@@ -121,7 +121,7 @@ TEST(PageMapModelTest, AnySegmentsAnywhereAreFoundOnTheirPagesAndNowhereElse) {
         auto it = pages.segments.begin();
         std::advance(it, random() % pages.segments.size());
         if (random() % 2 == 0) {  // it is adopted
-          it->heap = heap_at(heap);
+          it->heap = numbered_heap(heap);
           it->pool = pool;
           ASSERT_TRUE(pages.map.reserve(it->base, it->size, it->owner()).is_ok());
           pages.map.insert(*it);
@@ -150,7 +150,7 @@ TEST(PageMapModelTest, ASegmentOfOneByteOverTheEdgeOfALeafOrOfTheMapIsSeen) {
   pages.enter(9 * kLeaf - kPage, kPage, 2, PoolId::kSmall);
   pages.expect_near(pages.segments.back());
   const std::uint64_t end = std::uint64_t{1} << 57;
-  const Owner owner(heap_at(1), PoolId::kLarge);
+  const Owner owner(numbered_heap(1), PoolId::kLarge);
   for (const std::uint64_t over : {1u, 2u, 4096u})
     EXPECT_EQ(pages.map.reserve(Address{end - kPage}, Bytes{kPage + over}, owner).code(),
               Code::kUnsupported);

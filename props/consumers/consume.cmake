@@ -52,9 +52,9 @@ elseif(STEP STREQUAL "find_package_version")
   endif()
 
 elseif(STEP STREQUAL "subdirectory_without_exceptions")
-  # The library and its user, both built as many GPU projects are.
+  # The library and its user, both built as many GPU projects are, and several sources at a time, as users may ask for.
   build_and_run_app(-DHOW=subdirectory "-DFETCHCONTENT_SOURCE_DIR_ASHLAR=${SOURCE}"
-    "-DCMAKE_CXX_FLAGS=-fno-exceptions -fno-rtti")
+    "-DCMAKE_CXX_FLAGS=-fno-exceptions -fno-rtti" -DCMAKE_UNITY_BUILD=ON)
 
 elseif(STEP STREQUAL "subdirectory_shared")
   # With BUILD_SHARED_LIBS the program is linked with the shared library, and not with the other. The library itself is not
@@ -102,15 +102,16 @@ elseif(STEP MATCHES "^pkg_config")
   run("${work}/${STEP}/app")
 
 elseif(STEP STREQUAL "headers_alone")
-  # Each installed header must compile by itself, twice, with the installed headers alone.
+  # The installed headers must compile with nothing else, twice each. That each of them compiles by itself is what the test
+  # `headers` and the library's own sources show.
   file(GLOB_RECURSE headers RELATIVE "${installed}/include" "${installed}/include/*.h")
   if(NOT headers)
     message(FATAL_ERROR "no header was installed")
   endif()
-  foreach(header IN LISTS headers)
-    file(WRITE "${work}/header.cc" "#include <${header}>\n#include <${header}>\n")
-    run("${CXX}" -std=c++20 -fsyntax-only "-I${installed}/include" "${work}/header.cc")
-  endforeach()
+  list(TRANSFORM headers REPLACE "(.+)" "#include <\\1>\n#include <\\1>\n" OUTPUT_VARIABLE includes)
+  string(JOIN "" includes ${includes})
+  file(WRITE "${work}/headers.cc" "${includes}")
+  run("${CXX}" -std=c++20 -fsyntax-only "-I${installed}/include" "${work}/headers.cc")
 
 elseif(STEP STREQUAL "exported_symbols")
   # The shared library must export the interface, and nothing of block/.

@@ -127,7 +127,7 @@ void CacheWorld::name_dead(std::uint64_t name, std::uint64_t kind) {
   const std::uint32_t ended = stream_names_[name].ended;
   if (ended == 0) return skip();
   const Stream dead = streams_[ended - 1].stream;
-  constexpr Address kForeign{std::uint64_t{1} << 46};
+  constexpr Address kNobodys{std::uint64_t{1} << 46};
   // Only then is the device asked whom the handle names; and a device that fails cannot say it.
   const bool is_known =
       !gpu_.has_planned_failures() &&
@@ -139,10 +139,10 @@ void CacheWorld::name_dead(std::uint64_t name, std::uint64_t kind) {
   switch (kind % 4 == 3 && !is_known ? 0 : kind % 4) {
     case 0: return model_.judge_named_dead(answered(subject_.end_capture(dead)), Code::kNotFound);
     case 1:
-      return model_.judge_named_dead(answered(subject_.record_use(kForeign, dead)),
+      return model_.judge_named_dead(answered(subject_.record_use(kNobodys, dead)),
                                      Code::kUnknownPointer);
     case 2:
-      return model_.judge_named_dead(answered(subject_.free_on(kForeign, dead)),
+      return model_.judge_named_dead(answered(subject_.free_on(kNobodys, dead)),
                                      Code::kUnknownPointer);
     default: {
       cache::OutOfMemory account;
