@@ -117,6 +117,101 @@ TEST_F(MemoryPoolsTest, HeapsOfReleasedPoolsServeAgain) {
   EXPECT_EQ(allocator_->stats(kDevice).value().reserved_bytes[0].current, 0u);
 }
 
+// A program that captures on a new stream each time, all into one pool.
+TEST_F(MemoryPoolsTest, WhatRetiredStreamsLeaveServesThePoolsOtherStreams) {
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());
+  for (unsigned i = 0; i < 300; ++i) {  // more than fit beside each other
+    const Stream stream = gpu_->create_stream(kDevice).value();
+    const Result<Address> got = allocator_->allocate(1_MiB, stream);
+    ASSERT_TRUE(got.is_ok()) << i;
+    EXPECT_EQ(pool_of(got.value()), kPool);
+    ASSERT_TRUE(allocator_->free(got.value()).is_ok());
+    ASSERT_TRUE(allocator_->retire_stream(stream).is_ok());
+    ASSERT_TRUE(gpu_->drain_all().is_ok());
+    ASSERT_TRUE(gpu_->destroy_stream(stream).is_ok());
+  }
+  EXPECT_LE(allocator_->stats(kDevice).value().reserved_bytes[0].current, (8_MiB).count());
+  EXPECT_LE(allocator_->stats(kDevice).value().streams, 16u);
+  EXPECT_EQ(allocator_->validate(), nullptr);
+}
+
+// A program that makes a pool for each graph: the next one takes what the last one had, before the driver
+// is asked for more, and during the capture. But a pool keeps what it takes, so not what is far too large.
+TEST_F(MemoryPoolsTest, APoolTakesWhatAReleasedOneHadInACaptureToo) {
+  for (const Bytes size : {12_MiB, 100_MiB}) {
+    const MemoryPoolId pool{5, size.count()};
+    ASSERT_TRUE(allocator_->begin_pool(kDevice, pool, any).is_ok());
+    ASSERT_TRUE(allocator_->free(allocator_->allocate(size, stream_).value()).is_ok());
+    ASSERT_TRUE(allocator_->end_pool(kDevice, pool).is_ok());
+    ASSERT_TRUE(allocator_->release_pool(kDevice, pool).is_ok());
+  }
+  ASSERT_TRUE(gpu_->drain_all().is_ok());
+  const Stream other = gpu_->create_stream(kDevice).value();  // for its heap, the device is asked
+  ASSERT_TRUE(allocator_->free(allocator_->allocate(512_B, other).value()).is_ok());
+  const std::uint64_t reserved = allocator_->stats(kDevice).value().reserved_bytes[0].current;
+
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());
+  ASSERT_TRUE(allocator_->begin_capture(stream_).is_ok());
+  const Address first = allocator_->allocate(12_MiB, stream_).value();
+  EXPECT_EQ(pool_of(first), kPool);
+  EXPECT_EQ(allocator_->stats(kDevice).value().reserved_bytes[0].current, reserved);
+  const Address second = allocator_->allocate(12_MiB, stream_).value();
+  EXPECT_EQ(pool_of(second), kPool);
+  EXPECT_EQ(allocator_->stats(kDevice).value().reserved_bytes[0].current,
+            reserved + (12_MiB).count());
+  ASSERT_TRUE(allocator_->end_capture(stream_).is_ok());
+  EXPECT_EQ(allocator_->validate(), nullptr);
+}
+
+TEST_F(MemoryPoolsTest, AFilterMayFreeAndQueryAndIsRefusedTheRest) {
+  const Address held = allocator_->allocate(1_MiB, stream_).value();
+  std::vector<Code> answers;
+  const auto filter = [&](const Stream& stream) {
+    answers = {allocator_->allocate(1_MiB, stream).code(),
+               allocator_->begin_pool(kDevice, kOther, any).code(),
+               allocator_->end_pool(kDevice, kPool).code(),
+               allocator_->retain_pool(kDevice, kPool).code(),
+               allocator_->release_pool(kDevice, kPool).code(),
+               allocator_->retire_stream(stream).code(),
+               allocator_->begin_capture(stream).code()};
+    static_cast<void>(allocator_->info(held));
+    static_cast<void>(
+        allocator_->free(held));  // asked twice for one allocation, the filter frees once
+    return true;
+  };
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, filter).is_ok());
+  EXPECT_EQ(pool_of_next(), kPool);
+  EXPECT_EQ(answers, std::vector<Code>(7, Code::kReentrant));
+  EXPECT_FALSE(allocator_->info(held).is_ok());
+  EXPECT_TRUE(allocator_->end_pool(kDevice, kPool).is_ok());
+  EXPECT_TRUE(allocator_->retire_stream(stream_).is_ok());
+  EXPECT_EQ(allocator_->validate(), nullptr);
+}
+
+// Releases and retirements wait for each other; one pool is released while others serve.
+TEST_F(MemoryPoolsTest, ThreadsReleasePoolsWhileOthersAllocateAndRetire) {
+  const auto run = [&](std::uint64_t thread) {
+    for (std::uint64_t i = 1; i <= 60; ++i) {
+      const MemoryPoolId pool{thread, i};
+      const Stream own = gpu_->create_stream(kDevice).value();
+      const auto is_own = [own](const Stream& stream) { return stream.id == own.id; };
+      EXPECT_TRUE(allocator_->begin_pool(kDevice, pool, is_own).is_ok());
+      std::vector<Address> blocks;
+      for (unsigned b = 0; b < 200; ++b) blocks.push_back(allocator_->allocate(512_B, own).value());
+      EXPECT_TRUE(allocator_->end_pool(kDevice, pool).is_ok());
+      const bool retires_first = i % 2 == 0;
+      EXPECT_TRUE(!retires_first || allocator_->retire_stream(own).is_ok());
+      EXPECT_TRUE(allocator_->release_pool(kDevice, pool).is_ok());
+      for (const Address block : blocks) EXPECT_TRUE(allocator_->free(block).is_ok());
+      EXPECT_TRUE(retires_first || allocator_->retire_stream(own).is_ok());
+    }
+  };
+  std::vector<std::thread> threads;
+  for (std::uint64_t i = 1; i <= 3; ++i) threads.emplace_back(run, i);
+  for (std::thread& each : threads) each.join();
+  EXPECT_EQ(allocator_->validate(), nullptr);
+}
+
 // The walk over the live blocks lets go of the heap's lock at every 64th block: it has to go on after a
 // block that is free, and reach the last.
 TEST_F(MemoryPoolsTest, EveryLiveBlockOfALongSegmentOutlivesThePool) {

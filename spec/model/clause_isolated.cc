@@ -6,13 +6,21 @@ namespace ashlar::spec {
 
 namespace {
 
-/// The pool's memory that was there before the call is there after it.
+/// A segment may pass from a dead stream's heap to another of the same pool.
+bool may_pass(const CacheState& state, const cache::SnapshotSegment& was,
+              const cache::SnapshotSegment& now) {
+  return now.memory_pool == was.memory_pool && state.pools.is_reserved(heap_of(now)) &&
+         state.streams.is_dead(was.stream.value());
+}
+
+/// The pool's memory that was there before the call is there after it, in whichever of its heaps.
 void judge_kept(CacheState& state, const JudgedDevice& device) {
   for (const cache::SnapshotSegment& was : device.map.next.segments) {
     if (!state.pools.is_reserved(heap_of(was))) continue;
     const cache::SnapshotSegment* const now =
         find_segment(device.map.view.segments, was.base.value());
-    if (now != nullptr && now->ordinal == was.ordinal && heap_of(*now) == heap_of(was)) continue;
+    const bool is_there = now != nullptr && now->ordinal == was.ordinal;
+    if (is_there && (heap_of(*now) == heap_of(was) || may_pass(state, was, *now))) continue;
     state.verdict.report("C8", "segment ", was.ordinal, " of memory pool {", was.memory_pool.first,
                          ", ", was.memory_pool.second, "} was given away");
     return;

@@ -22,8 +22,9 @@ struct MemoryPoolId {
 };
 
 /// Whether an allocation on that stream goes to a memory pool. Called by the allocating thread for every
-/// allocation while the pool's route stands, with a lock held: it may ask the device and the thread, and
-/// must not call the allocator. It must not throw.
+/// allocation while the pool's route stands, with a lock held. Of the allocator's calls it may make those
+/// that free and query; allocations, calls about pools, retire_stream and begin_capture are kReentrant
+/// to it (C24). It must not throw.
 using StreamFilter = std::function<bool(const Stream&)>;
 
 }  // namespace ashlar::inline v0

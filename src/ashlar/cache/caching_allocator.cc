@@ -119,7 +119,7 @@ Status CachingAllocator::record_use(Address address, const Stream& stream) noexc
 }
 
 Status CachingAllocator::retire_stream(const Stream& stream) noexcept {
-  const Result<DeviceCache*> cache = impl_->usable_device(stream.device);
+  const Result<DeviceCache*> cache = impl_->device_outside_filter(stream.device);
   if (!cache.is_ok()) return cache.status();
   const Status retired = cache.value()->reclaimer().retire(stream);
   // After the retirement: a memory pool makes a heap for a stream only if it has seen, under its lock,
@@ -129,6 +129,9 @@ Status CachingAllocator::retire_stream(const Stream& stream) noexcept {
 }
 
 Status CachingAllocator::begin_capture(const Stream& stream) noexcept {
+  if (const Result<DeviceCache*> cache = impl_->device_outside_filter(stream.device);
+      !cache.is_ok())
+    return cache.status();
   const Result<StreamHeap*> heap = impl_->heap_of(stream);
   if (!heap.is_ok()) return heap.status();
   const MutexGuard lock(impl_->captures_lock);

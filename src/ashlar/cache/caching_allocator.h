@@ -186,20 +186,24 @@ class ASHLAR_API CachingAllocator {
   // at any time. Any thread may call these. kInvalidArgument for the id {0, 0}, which names no pool.
   /// Routes to the pool every later allocation on the device whose stream `filter` accepts
   /// (base/memory_pool.h). Creates the pool if it does not exist, and adds one use. If several filters
-  /// accept a stream, the pool begun last serves it. kBusy if the pool is begun already;
-  /// kInvalidArgument for a null filter; kHostOutOfMemory.
+  /// accept a stream, the pool begun last serves it. kBusy if the pool is begun already, or another
+  /// thread is about to end it; kInvalidArgument for a null filter; kReentrant in a filter;
+  /// kHostOutOfMemory.
   /// Cost: while any pool of any device is begun, every allocation takes the lock of its device's
-  /// pools and calls the filters; it waits while another thread releases a pool.
+  /// pools and calls the filters.
   Status begin_pool(DeviceId device, MemoryPoolId pool, StreamFilter filter) noexcept;
-  /// Stops the routing that begin_pool() started. The use remains. kNotFound if the pool is not begun.
+  /// Stops the routing that begin_pool() started; no thread is in the filter any more. The use remains.
+  /// kNotFound if the pool is not begun; kReentrant in a filter.
   Status end_pool(DeviceId device, MemoryPoolId pool) noexcept;
-  /// Adds one use; creates the pool if it does not exist. kHostOutOfMemory.
+  /// Adds one use; creates the pool if it does not exist. kBusy if another thread is about to end it;
+  /// kReentrant in a filter; kHostOutOfMemory.
   Status retain_pool(DeviceId device, MemoryPoolId pool) noexcept;
   /// Removes one use. With the last one the pool ends: its free memory is the device's again when all
   /// work enqueued so far, launches of graphs included, is done; its live allocations stay valid until
   /// they are freed. REQUIRES: with the last use, no graph that uses the pool is launched after this.
-  /// kNotFound if there is no such pool. With the last use, and nothing has changed: kBusy if the pool
-  /// is begun, or an allocation from it is under way; kHostOutOfMemory.
+  /// kNotFound if there is no such pool; kReentrant in a filter. With the last use, and nothing has
+  /// changed: kBusy if the pool is begun, an allocation from it is under way, or another thread is about
+  /// to end it; kHostOutOfMemory.
   /// Cost: with the last use a walk over the pool's blocks.
   Status release_pool(DeviceId device, MemoryPoolId pool) noexcept;
 

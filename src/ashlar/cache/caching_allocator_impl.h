@@ -12,6 +12,7 @@
 #include <ashlar/base/mutex.h>
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/cache/device_cache.h>
+#include <ashlar/cache/observer_scope.h>
 #include <ashlar/cache/shared_state.h>
 
 namespace ashlar::inline v0::cache {
@@ -39,9 +40,16 @@ struct CachingAllocator::Impl {
     ASHLAR_REQUIRE(cache != nullptr, Code::kInvalidArgument, "no device with that id");
     return cache;
   }
+  /// usable_device(), for calls that need the lock of the device's memory pools, or wait for threads
+  /// that may hold it: kReentrant inside a pool's filter, which holds it.
+  Result<DeviceCache*> device_outside_filter(DeviceId id) const noexcept {
+    ASHLAR_REQUIRE(!ObserverScope::is_inside(shared.filters_running), Code::kReentrant,
+                   "a memory pool's filter may free and query, not call this");
+    return usable_device(id);
+  }
   /// The memory pools of the device; kInvalidArgument for the name of no pool.
   Result<MemoryPools*> pools_for(DeviceId id, MemoryPoolId pool) const noexcept {
-    const Result<DeviceCache*> cache = usable_device(id);
+    const Result<DeviceCache*> cache = device_outside_filter(id);
     if (!cache.is_ok()) return cache.status();
     ASHLAR_REQUIRE(!pool.is_default(), Code::kInvalidArgument, "{0, 0} names no memory pool");
     return &cache.value()->memory_pools();

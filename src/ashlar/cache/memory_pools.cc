@@ -7,6 +7,7 @@
 
 #include <ashlar/base/exceptions.h>
 #include <ashlar/cache/device_cache.h>
+#include <ashlar/cache/observer_scope.h>
 
 namespace ashlar::inline v0::cache {
 
@@ -24,21 +25,22 @@ MemoryPools::Pool* MemoryPools::find(MemoryPoolId id) const noexcept {
   return at == pools_.end() ? nullptr : at->get();
 }
 
-MemoryPools::Pool* MemoryPools::use(MemoryPoolId id) noexcept {
+Result<MemoryPools::Pool*> MemoryPools::use(MemoryPoolId id) noexcept {
   if (Pool* const known = find(id)) {
+    ASHLAR_REQUIRE(!known->is_released, Code::kBusy, "another thread releases that pool");
     ++known->uses;
     return known;
   }
   std::unique_ptr<Pool> made(new (std::nothrow) Pool{id, 1, {}});
   Pool* const pool = made.get();
-  if (!made || !reserve_one(pools_)) return nullptr;
+  if (!made || !reserve_one(pools_)) return kShortOfHostMemory;
   pools_.push_back(std::move(made));
   return pool;
 }
 
 Status MemoryPools::retain(MemoryPoolId id) noexcept {
   const MutexGuard lock(lock_);
-  return use(id) != nullptr ? Status::ok() : kShortOfHostMemory;
+  return use(id).status();
 }
 
 Status MemoryPools::begin(MemoryPoolId id, StreamFilter filter) noexcept {
@@ -46,9 +48,9 @@ Status MemoryPools::begin(MemoryPoolId id, StreamFilter filter) noexcept {
   for (const Route& route : routes_)
     ASHLAR_REQUIRE(route.pool->id != id, Code::kBusy, "allocations go to that pool already");
   if (!reserve_one(routes_)) return kShortOfHostMemory;
-  Pool* const pool = use(id);
-  if (pool == nullptr) return kShortOfHostMemory;
-  routes_.push_back({pool, std::move(filter)});
+  const Result<Pool*> pool = use(id);
+  if (!pool.is_ok()) return pool.status();
+  routes_.push_back({pool.value(), std::move(filter)});
   shared_.routes.fetch_add(1);
   return Status::ok();
 }
@@ -65,17 +67,28 @@ Status MemoryPools::end(MemoryPoolId id) noexcept {
   return Status::ok();
 }
 
-Status MemoryPools::release(MemoryPoolId id) noexcept {
+Result<MemoryPools::Pool*> MemoryPools::give_up(MemoryPoolId id) noexcept {
   const MutexGuard lock(lock_);
   Pool* const pool = find(id);
   ASHLAR_REQUIRE(pool != nullptr, Code::kNotFound, "the device has no such memory pool");
+  ASHLAR_REQUIRE(!pool->is_released, Code::kBusy, "another thread releases that pool");
   if (pool->uses > 1) {
     --pool->uses;
-    return Status::ok();
+    return static_cast<Pool*>(nullptr);
   }
   for (const Route& route : routes_)
     ASHLAR_REQUIRE(route.pool != pool, Code::kBusy, "allocations still go to that pool");
+  pool->is_released = true;
+  return pool;
+}
+
+Status MemoryPools::release(MemoryPoolId id) noexcept {
+  const Result<Pool*> last = give_up(id);
+  if (!last.is_ok() || last.value() == nullptr) return last.status();
+  Pool* const pool = last.value();
   const Status released = cache_.reclaimer().release_reserved(pool->heaps);
+  const MutexGuard lock(lock_);
+  pool->is_released = false;
   if (released.is_ok())
     std::erase_if(pools_, [pool](const auto& each) { return each.get() == pool; });
   return released;
@@ -89,6 +102,7 @@ StreamHeap* MemoryPools::heap_in(const Pool& pool, const Stream& stream) noexcep
 }
 
 MemoryPools::Pool* MemoryPools::routed(const Stream& stream) const noexcept {
+  const FilterScope scope(shared_.observers_running, shared_.filters_running);
   for (auto route = routes_.rbegin(); route != routes_.rend(); ++route) {
     if (route->accepts(stream)) return route->pool;
   }
@@ -124,15 +138,22 @@ Result<MemoryPools::Routed> MemoryPools::route(const Stream& stream) noexcept {
   }
   Pool& pool = *find(routed.pool);
   if (!reserve_one(pool.heaps)) return kShortOfHostMemory;
-  routed.heap = cache_.reclaimer().add_pool_heap(stream, pool.id);
+  routed.heap = cache_.reclaimer().add_pool_heap(stream, pool.id, pool.heaps);
   if (routed.heap == nullptr) return kShortOfHostMemory;
   pool.heaps.push_back(routed.heap);
   return routed;
 }
 
 void MemoryPools::lose(const Stream& stream) noexcept {
-  const MutexGuard lock(lock_);
+  // A release holds the reclaim lock for its walk, which a retirement has just queued for as well.
   const std::uint64_t sequence = cache_.uses().next_sequence();
+  while (!try_lose(stream, sequence)) std::this_thread::yield();
+}
+
+bool MemoryPools::try_lose(const Stream& stream, std::uint64_t sequence) noexcept {
+  const MutexGuard lock(lock_);
+  const auto is_released = [](const auto& pool) { return pool->is_released; };
+  if (std::any_of(pools_.begin(), pools_.end(), is_released)) return false;
   for (const auto& pool : pools_) {
     StreamHeap* const heap = heap_in(*pool, stream);
     if (heap == nullptr) continue;
@@ -140,6 +161,7 @@ void MemoryPools::lose(const Stream& stream) noexcept {
     // The caller destroys the handle next: nobody may still be recording on it.
     while (heap->life.is_recording()) std::this_thread::yield();
   }
+  return true;
 }
 
 const char* MemoryPools::validate() const noexcept {

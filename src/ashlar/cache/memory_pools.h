@@ -5,8 +5,10 @@
 // each stream, like any other heap of the device but for one flag: StreamHeap::is_reserved keeps its
 // memory from other heaps, and from the driver.
 // Thread safety: any thread; one lock, which comes before the reclaim lock. A route's filter is called
-// under it. release() takes the reclaim lock under it and may destroy a surplus event;
-// lose() waits for an event record that another thread has begun.
+// under it: after end() has returned, no thread is in the filter. What the filter may call is bounded by
+// FilterScope. release() walks the pool's blocks under the reclaim lock alone: meanwhile the pool is
+// marked, and no call changes it. lose() waits for such a release, and for an event record that another
+// thread has begun.
 //
 // What must eventually happen: after a pool is released, its memory becomes available to the device's
 // other heaps and to the driver once its allocations are freed and all work enqueued before the release
@@ -62,6 +64,7 @@ class MemoryPools {
     MemoryPoolId id;
     std::uint64_t uses = 1;
     std::vector<StreamHeap*> heaps;
+    bool is_released = false;  ///< its last use is being given up
   };
   struct Route {
     Pool* pool;
@@ -69,8 +72,12 @@ class MemoryPools {
   };
 
   Pool* find(MemoryPoolId id) const noexcept ASHLAR_REQUIRES(lock_);
-  /// The pool, made if it is new, with one use more; nullptr if the host has no memory.
-  Pool* use(MemoryPoolId id) noexcept ASHLAR_REQUIRES(lock_);
+  /// The pool, made if it is new, with one use more. kHostOutOfMemory; kBusy if it is being released.
+  Result<Pool*> use(MemoryPoolId id) noexcept ASHLAR_REQUIRES(lock_);
+  /// Gives up a use. The pool whose last one it is, marked, with the use left; nullptr if it has more.
+  Result<Pool*> give_up(MemoryPoolId id) noexcept ASHLAR_EXCLUDES(lock_);
+  /// lose(), if no pool is being released; otherwise false.
+  bool try_lose(const Stream& stream, std::uint64_t sequence) noexcept ASHLAR_EXCLUDES(lock_);
   /// The pool's heap of that stream, or nullptr.
   static StreamHeap* heap_in(const Pool& pool, const Stream& stream) noexcept;
   /// What is known without a heap being made: true if the answer is in `*routed`.

@@ -76,7 +76,7 @@ Result<Address> MissLadder::call_back(StreamHeap& heap, const Request& request) 
 }
 
 Result<Address> MissLadder::steal(StreamHeap& heap, const Request& request) noexcept {
-  if (shared_.is_capturing() || heap.is_reserved()) return Address{};
+  if (shared_.is_capturing() && !heap.is_reserved()) return Address{};
   // Another thread may hold the reclaim lock: rather than queue for it, grow.
   unsigned steals = 0;
   {

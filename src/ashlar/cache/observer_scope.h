@@ -3,7 +3,7 @@
 //
 // Purpose: the scopes that a thread is inside are a list on its stack. An allocator's counter of
 // running observers names it, and tells a hit by one load whether the list is worth reading.
-// Thread safety: the list is the thread's own. It has at most one scope for each allocator, because
+// Thread safety: the list is the thread's own. It has at most one scope for each counter, because
 // an allocation that would open a second one is refused.
 #pragma once
 
@@ -41,6 +41,18 @@ class ObserverScope {
 
   std::atomic<unsigned>& running_;
   const ObserverScope* const outer_;
+};
+
+/// The same for the filter of a memory pool, which runs under a lock: it is also counted by itself, and
+/// what would take that lock again is refused to it.
+class FilterScope {
+ public:
+  FilterScope(std::atomic<unsigned>& observers, std::atomic<unsigned>& filters) noexcept
+      : observer_(observers), filter_(filters) {}
+
+ private:
+  const ObserverScope observer_;
+  const ObserverScope filter_;
 };
 
 }  // namespace ashlar::inline v0::cache

@@ -44,7 +44,7 @@ Reclaimer::Reclaimer(DeviceCache& cache, SharedState& shared, Driver& driver, Us
 Address Reclaimer::try_steal(StreamHeap& heap, const Request& request, Reach reach) noexcept {
   if (!lock_.try_lock()) return Address{};
   Address address;
-  if (!shared_.is_capturing())
+  if (!shared_.is_capturing() || heap.is_reserved())
     address = reuse_.steal(cache_.heaps(), heap, request, reach, kRefreshesPerMiss);
   lock_.unlock();
   return address;
@@ -195,10 +195,18 @@ StreamHeap* Reclaimer::add_heap(const Stream& stream) noexcept {
   return heap;
 }
 
-StreamHeap* Reclaimer::add_pool_heap(const Stream& stream, MemoryPoolId pool) noexcept {
+StreamHeap* Reclaimer::add_pool_heap(const Stream& stream, MemoryPoolId pool,
+                                     std::vector<StreamHeap*>& others) noexcept {
   // Queues for the lock: a pool may be made for each graph, and each time without a look at forgotten
   // heaps there would be one more (C29).
   const ReclaimGuard reclaim(lock_);
+  std::erase_if(others, [](StreamHeap* heap) ASHLAR_REQUIRES(reclaiming) {
+    const Guard guard(heap->lock);
+    const bool is_left = heap->life.is_finished() && !heap->has_segments() &&
+                         heap->uses.is_empty() && heap->misses.under_way == 0;
+    if (is_left) heap->membership.is_reserved.store(false);
+    return is_left;
+  });
   return cache_.heaps().make_for_pool(stream, pool, find_forgotten());
 }
 

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <span>
+#include <vector>
 
 #include <ashlar/cache/bounded_wait.h>
 #include <ashlar/cache/segment_release.h>
@@ -56,9 +57,10 @@ class Reclaimer {
 
   // Memory pools.
   /// A heap of that stream for that memory pool: a dead one, or a new one; nullptr if the host has no
-  /// memory. REQUIRES: the pool has none.
-  StreamHeap* add_pool_heap(const Stream& stream, MemoryPoolId pool) noexcept
-      ASHLAR_EXCLUDES(reclaiming);
+  /// memory. `others` are the pool's heaps; those of finished streams leave it when nothing is left in
+  /// them (C29). REQUIRES: the pool has none for that stream.
+  StreamHeap* add_pool_heap(const Stream& stream, MemoryPoolId pool,
+                            std::vector<StreamHeap*>& others) noexcept ASHLAR_EXCLUDES(reclaiming);
   /// Asks a few dead streams whether they are done, if no other thread holds the lock.
   void ask_some_dead() noexcept;
   /// A memory pool's heaps become those of a lost stream: their memory is in reach of others when all

@@ -1,5 +1,7 @@
 #include <ashlar/cache/stream_reuse.h>
 
+#include <ashlar/cache/rounding.h>
+
 namespace ashlar::inline v0::cache {
 
 using block::BlockIndex;
@@ -10,6 +12,9 @@ constexpr unsigned kPollsPerHeap = 16;
 /// The same before each heap is searched: more than a loan adds, so that what was lent comes back
 /// though the heap's own stream never allocates.
 constexpr unsigned kPollsPerLoan = 4;
+/// A memory pool keeps a segment until its release. One that comes from outside may be so many times
+/// as large as the one that the driver would be asked for.
+constexpr std::uint64_t kSegmentsKeptMax = 2;
 /// looks_max_ of a reclaim.
 constexpr unsigned kNoLimit = ~0u;
 
@@ -23,7 +28,8 @@ bool has_unmarked(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming)
 Address StreamReuse::steal(HeapList& heaps, StreamHeap& to, const Request& request, Reach reach,
                            unsigned refreshes_max) noexcept {
   looks_max_ = refreshes_max == 0 ? kNoLimit : kLooksPerHold;
-  const Address address = find(heaps, to, request, reach, refreshes_max);
+  const Address address = to.is_reserved() ? find_for_pool(heaps, to, request)
+                                           : find(heaps, to, request, reach, refreshes_max);
   if (!address.is_null()) steals_.fetch_add(1, std::memory_order_relaxed);
   return address;
 }
@@ -43,6 +49,22 @@ Address StreamReuse::find(HeapList& heaps, StreamHeap& to, const Request& reques
     if (!is_in_reach(from, to, reach) || !has_fit(from, request)) continue;
     if (const Address address = steal_ordered(from, to, request); !address.is_null())
       return address;
+  }
+  return Address{};
+}
+
+Address StreamReuse::find_for_pool(HeapList& heaps, StreamHeap& to,
+                                   const Request& request) noexcept {
+  const Bytes grown = segment_size(config_, request.size).value_or(Bytes{});
+  for (StreamHeap& from : heaps) {
+    if (&from == &to || !from.life.is_finished()) continue;
+    const bool is_same_pool = from.is_reserved() && from.membership.id == to.membership.id;
+    if (from.is_reserved() && !is_same_pool) continue;  // C8
+    const Guard guard(from.lock);
+    const BlockIndex block =
+        whole_fit(from, request, is_same_pool ? Bytes::max() : grown * kSegmentsKeptMax);
+    if (block == block::kNoBlock) continue;
+    if (const Address address = adopt(from, to, request, block); !address.is_null()) return address;
   }
   return Address{};
 }
@@ -111,6 +133,21 @@ BlockIndex StreamReuse::complete_fit(StreamHeap& from, const Request& request,
     const block::BlockView view = pool.view(block);
     if (view.size >= request.fit_end) break;
     if (view.stamp <= covers) return block;
+    if (looks == looks_max_) break;
+    block = next_fit(from, request.pool, block, looks);
+  }
+  return block::kNoBlock;
+}
+
+BlockIndex StreamReuse::whole_fit(StreamHeap& from, const Request& request,
+                                  Bytes segment_max) const noexcept {
+  const block::BlockPool& pool = from.pool(request.pool);
+  const std::uint64_t covers = from.clock.completed();
+  BlockIndex block = pool.best_fit(request.size, request.fit_end);
+  for (unsigned looks = 1; block != block::kNoBlock; ++looks) {
+    const block::BlockView view = pool.view(block);
+    if (view.size >= request.fit_end || view.size > segment_max) break;
+    if (view.stamp <= covers && pool.is_whole(block)) return block;
     if (looks == looks_max_) break;
     block = next_fit(from, request.pool, block, looks);
   }

@@ -1,5 +1,8 @@
 // Another stream's idle memory: a whole segment changes heaps (adopted), part of one is lent.
 //
+// A memory pool in use gives nothing to anybody outside it (C8). It takes whole segments alone, which
+// nobody else has a part of: those of finished streams, in the same pool or in none.
+//
 // C6: a block passes to another stream only when its stamp is complete, or (reuse:ordered) behind a
 // wait of the asking stream on an event that covers it.
 // Thread safety: by the role `reclaiming`; takes one heap's lock at a time.
@@ -26,7 +29,8 @@ class StreamReuse {
 
   /// Serves the request from the memory of another heap of the list; the null address if none has
   /// any in reach. Asks at most `refreshes_max` heaps for the completion of their work, other ones
-  /// at the next call. With Reuse::kOwn only a dead stream's memory is in reach.
+  /// at the next call. With Reuse::kOwn only a dead stream's memory is in reach. For a memory pool's
+  /// heap it asks the device nothing, so that it may be called while a capture is announced.
   /// In each heap it looks at the kLooksPerHold best fits, so that a miss costs little; with
   /// `refreshes_max` 0, in a reclaim, at all of them. So a reclaim finds a block whose work is
   /// complete behind more smaller ones whose work is not.
@@ -48,6 +52,9 @@ class StreamReuse {
   Address find(HeapList& heaps, StreamHeap& to, const Request& request, Reach reach,
                unsigned refreshes_max) noexcept ASHLAR_REQUIRES(reclaiming)
       ASHLAR_EXCLUDES(to.lock);
+  /// The same for a memory pool's heap.
+  Address find_for_pool(HeapList& heaps, StreamHeap& to, const Request& request) noexcept
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(to.lock);
   /// Asks heaps that may have a fit, and takes it where the answer makes it free.
   Address ask_and_steal(HeapList& heaps, StreamHeap& to, const Request& request, Reach reach,
                         unsigned refreshes_max) noexcept ASHLAR_REQUIRES(reclaiming)
@@ -67,6 +74,11 @@ class StreamReuse {
   /// kNoBlock. Lets go of the lock between slices and takes it again.
   block::BlockIndex complete_fit(StreamHeap& from, const Request& request,
                                  std::uint64_t covers) const noexcept
+      ASHLAR_REQUIRES(reclaiming, from.lock);
+  /// The best fit of the finished stream's heap that is a whole segment of `segment_max` bytes at
+  /// most, or kNoBlock. Looks at so many blocks as complete_fit does.
+  block::BlockIndex whole_fit(StreamHeap& from, const Request& request,
+                              Bytes segment_max) const noexcept
       ASHLAR_REQUIRES(reclaiming, from.lock);
   Address steal_from(StreamHeap& from, StreamHeap& to, const Request& request) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(from.lock, to.lock);
