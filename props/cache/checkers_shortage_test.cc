@@ -72,6 +72,20 @@ TEST(Checkers, Dev12FiresOnGrowthOverTheLimit) {
   EXPECT_EQ(clause<IgnoresTheLimit>("limit d0 1MiB\nalloc p0 512 s0\n"), "DEV-12");
 }
 
+struct TrimsAtALimit : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Status set_memory_limit(DeviceId device, Bytes limit) override {
+    const Status set = inner_->set_memory_limit(device, limit);
+    static_cast<void>(inner_->trim(device));
+    return set;
+  }
+};
+TEST(Checkers, Dev12FiresOnALoweredLimitThatKeepsTooMuchOrTooLittle) {
+  const std::string idle = "alloc p0 20MiB s0\nalloc p1 20MiB s0\nfree p0\nfree p1\ndrain d0\n";
+  EXPECT_EQ(clause<IgnoresTheLimit>(idle + "limit d0 30MiB\n"), "DEV-12");
+  EXPECT_EQ(dense_clause<TrimsAtALimit>(idle + "limit d0 30MiB\n"), "DEV-12");
+}
+
 struct TellsNoObserver : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   void add_out_of_memory_observer(std::function<void(const OutOfMemory&)>) override {}

@@ -226,6 +226,25 @@ TEST_F(LivenessTest, ATrimWaitsForEarlierWorkOnly) {
   EXPECT_GE(stats().waits - before, 1u);
 }
 
+// The work of three blocks ends one after the other: the wait for the first is enough.
+TEST_F(LivenessTest, ALoweredLimitWaitsForNoMoreThanIsNeeded) {
+  make(Bytes{0});
+  std::vector<Stream> sides;
+  for (unsigned i = 0; i < 3; ++i) {
+    sides.push_back(stream());
+    const Address block = allocate(20_MiB, own_);
+    EXPECT_TRUE(gpu_->launch(sides[i], spec::Touch{block, 20_MiB}).is_ok());
+    EXPECT_TRUE(allocator_->free(block, sides[i]).is_ok());
+    allocate(20_MiB, own_);  // or the next one would take the block once its work is done
+  }
+  const std::uint64_t before = reserved();
+  const std::uint64_t waits = stats().waits;
+  EXPECT_TRUE(allocator_->set_memory_limit(kDevice, Bytes{before} - 1_B).is_ok());
+  EXPECT_EQ(reserved(), before - (20_MiB).count());
+  EXPECT_GE(stats().waits - waits, 1u);
+  EXPECT_NE(gpu_->pending(kDevice), 0u) << "the work of the other blocks is not waited for";
+}
+
 /// One thread waits for memory for ever; `call` is made meanwhile, before the work is finished.
 template <class Call>
 void expect_returns(WatchedDevice& device, cache::CachingAllocator& allocator, const Stream& own,

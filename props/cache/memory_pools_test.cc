@@ -191,13 +191,13 @@ TEST_F(MemoryPoolsTest, AFilterMayFreeAndQueryAndIsRefusedTheRest) {
 // Releases and retirements wait for each other; one pool is released while others serve.
 TEST_F(MemoryPoolsTest, ThreadsReleasePoolsWhileOthersAllocateAndRetire) {
   const auto run = [&](std::uint64_t thread) {
-    for (std::uint64_t i = 1; i <= 60; ++i) {
+    for (std::uint64_t i = 1; i <= 16; ++i) {
       const MemoryPoolId pool{thread, i};
       const Stream own = gpu_->create_stream(kDevice).value();
       const auto is_own = [own](const Stream& stream) { return stream.id == own.id; };
       EXPECT_TRUE(allocator_->begin_pool(kDevice, pool, is_own).is_ok());
       std::vector<Address> blocks;
-      for (unsigned b = 0; b < 200; ++b) blocks.push_back(allocator_->allocate(512_B, own).value());
+      for (unsigned b = 0; b < 130; ++b) blocks.push_back(allocator_->allocate(512_B, own).value());
       EXPECT_TRUE(allocator_->end_pool(kDevice, pool).is_ok());
       const bool retires_first = i % 2 == 0;
       EXPECT_TRUE(!retires_first || allocator_->retire_stream(own).is_ok());

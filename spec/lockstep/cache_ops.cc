@@ -201,7 +201,7 @@ void run_trim(CacheWorld& world, const Op& op) {
 
 void run_limit(CacheWorld& world, const Op& op) {
   if (!world.has_device(op.arg[0])) return world.skip();
-  world.model().begin(device_id(op.arg[0]));
+  world.model().begin(device_id(op.arg[0]), is_quiet(world.gpu()));
   const Status set = world.subject().set_memory_limit(device_id(op.arg[0]), Bytes{op.arg[1]});
   world.model().judge_set_limit(op.arg[1], world.answered(set));
 }

@@ -220,8 +220,12 @@ void CacheModel::judge_set_limit(std::uint64_t limit, Status got) {
     report("C16", "a memory limit was refused: ", code_name(got.code()));
   }
   JudgedCall call;
-  call.is_query = true;
+  call.is_query = device.ledger.reserved_before() <= limit;
+  const bool has_map_before = device.map.is_fresh;
   end(device, call);
+  if (!got.is_ok() || device.ledger.reserved_before() <= limit) return;
+  if (!device.map.is_fresh) walk(device);
+  judge_shrunk(state_, device, has_map_before);
 }
 
 /// For a query: its map, where none is at hand. What earlier calls completed is not the query's.

@@ -114,6 +114,9 @@ void judge_atomic(CacheState& state, const JudgedDevice& device, const JudgedCal
                   bool had_view);
 /// DEV-12: growth stays below the memory limit.
 void judge_limit(CacheState& state, JudgedDevice& device);
+/// DEV-12: a limit that was lowered under what was reserved gave back what was idle, and no more. The
+/// map is fresh; `has_map_before`: so was that of before the call.
+void judge_shrunk(CacheState& state, const JudgedDevice& device, bool has_map_before);
 /// C17, DEV-2: how much an allocation asked of the device.
 void judge_bounded(CacheState& state, const JudgedDevice& device, std::uint64_t rounded,
                    bool is_hit);

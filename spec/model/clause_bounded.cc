@@ -133,6 +133,34 @@ void judge_limit(CacheState& state, JudgedDevice& device) {
   }
 }
 
+void judge_shrunk(CacheState& state, const JudgedDevice& device, bool has_map_before) {
+  const std::uint64_t reserved = device.ledger.witness().segment_bytes();
+  const std::uint64_t limit = device.memory.limit;
+  if (reserved <= limit) {
+    if (!has_map_before) return;
+    // One of those that went back was needed at the end, so the largest was.
+    std::uint64_t largest = 0;
+    for (const cache::SnapshotSegment& was : device.map.next.segments) {
+      if (find_segment(device.map.view.segments, was.base.value()) == nullptr)
+        largest = std::max(largest, was.size.count());
+    }
+    if (reserved + largest <= limit)
+      state.verdict.report("DEV-12", "a limit of ", limit, " bytes was lowered, and only ",
+                           reserved, " are kept");
+    return;
+  }
+  // Of a device that is gone nothing can be given back.
+  if (!is_all_knowable(state) || end_of(state, device) != Code::kOk) return;
+  if (device.ledger.any_failure()) return;
+  for (const cache::SnapshotSegment& segment : device.map.view.segments) {
+    const cache::SnapshotBlock& first = device.map.view.blocks[segment.block_first];
+    const bool is_idle = segment.block_count == 1 && first.state == BlockState::kFree;
+    if (is_idle && !state.pools.is_reserved(heap_of(segment)))
+      state.verdict.report("DEV-12", reserved, " bytes stay reserved over a limit of ", limit,
+                           ", and segment ", segment.ordinal, " is idle");
+  }
+}
+
 void judge_bounded(CacheState& state, const JudgedDevice& device, std::uint64_t rounded,
                    bool is_hit) {
   const CallLedger& ledger = device.ledger;

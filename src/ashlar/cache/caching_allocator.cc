@@ -197,13 +197,18 @@ Status CachingAllocator::trim(DeviceId device) noexcept {
 
 Status CachingAllocator::set_memory_limit(DeviceId device, Bytes limit) noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(device);
-  if (cache.is_ok()) cache.value()->ledger().set_limit(limit);
-  return cache.status();
+  if (!cache.is_ok()) return cache.status();
+  cache.value()->ledger().set_limit(limit);
+  cache.value()->reclaimer().shrink_to_limit();
+  return Status::ok();
 }
 
 Status CachingAllocator::set_memory_fraction(DeviceId device, double fraction) noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(device);
-  return cache.is_ok() ? cache.value()->ledger().set_fraction(fraction) : cache.status();
+  if (!cache.is_ok()) return cache.status();
+  const Status set = cache.value()->ledger().set_fraction(fraction);
+  if (set.is_ok()) cache.value()->reclaimer().shrink_to_limit();
+  return set;
 }
 
 void CachingAllocator::add_free_memory_callback(FreeMemoryCallback callback) {

@@ -214,8 +214,10 @@ class ASHLAR_API CachingAllocator {
   /// take a segment back; kNotReady if the time was too short; kBusy while a capture is announced,
   /// or once one is.
   Status trim(DeviceId device) noexcept;
-  /// Caps the bytes reserved on the device (row DEV-12). If more is reserved already, it stays, and
-  /// the allocator does not grow until the reserved bytes are below the limit.
+  /// Caps the bytes reserved on the device (row DEV-12). If more is reserved already, gives idle segments
+  /// back until it is not, and waits for work that uses them as trim() does, no longer than is needed.
+  /// What is in use stays, and so does everything while a capture is announced; the allocator does not
+  /// grow until the reserved bytes are below the limit.
   Status set_memory_limit(DeviceId device, Bytes limit) noexcept;
   /// set_memory_limit() with that fraction of the device's total memory, 0 < fraction <= 1.
   /// kInvalidArgument for any other fraction; an error of the driver is passed on.

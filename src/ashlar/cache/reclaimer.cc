@@ -156,6 +156,25 @@ Status Reclaimer::trim_segments() noexcept {
   return Status::ok();
 }
 
+void Reclaimer::shrink_to_limit() noexcept {
+  if (cache_.ledger().over_limit() == Bytes{}) return;
+  Deadline deadline(driver_, std::clamp(shared_.config.wait_ms, kTrimWaitMinMs, kTrimWaitMaxMs));
+  BoundedWait wait(cache_, shared_, deadline, waits_, nullptr);
+  for (bool is_first = true;; wait.wait(), is_first = false) {
+    if (shared_.is_capturing()) return;
+    const ReclaimGuard reclaim(lock_);
+    if (shared_.is_capturing() || !driver_.health().is_ok()) return;
+    epochs_.sweep(cache_.heaps(), lock_);
+    if (shared_.is_capturing()) return;
+    // From here: the sweep may have taken long, and the events that it recorded are new.
+    if (is_first) deadline.leave_ms(kTrimWaitMinMs);
+    wait.note_unfinished();
+    release_.release_enough(cache_.ledger().over_limit());
+    const bool is_within = cache_.ledger().over_limit() == Bytes{};
+    if (is_within || !driver_.health().is_ok() || !wait.choose()) return;
+  }
+}
+
 Result<StreamHeap*> Reclaimer::make_heap(const Stream& stream) noexcept {
   if (const Status alive = check_handle(stream); !alive.is_ok()) return alive;
   ask_some_dead();

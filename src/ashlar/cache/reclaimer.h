@@ -39,6 +39,11 @@ class Reclaimer {
 
   /// CachingAllocator::trim: the segments, then use nodes and events beyond need.
   Status trim() noexcept ASHLAR_EXCLUDES(reclaiming);
+  /// Gives idle segments back until the bytes reserved are within the limit (DEV-12): the smallest that
+  /// is enough, else the largest first. While that is not enough it waits as trim() does, and ends as
+  /// soon as it is. No effect while a capture is announced or once the device is gone. What the device
+  /// refuses to take stays.
+  void shrink_to_limit() noexcept ASHLAR_EXCLUDES(reclaiming);
   /// The heap of a stream that has none yet: a dead stream's heap, or a new one. kInvalidArgument
   /// for a stream without identity. kInvalidHandle if an alive stream that the allocator knows has
   /// the same handle, and the device says that it does not name this one. kHostOutOfMemory if the

@@ -43,6 +43,12 @@ class SegmentLedger {
   /// A limit of that part of the device's memory. REQUIRES: 0 < fraction <= 1.
   Status set_fraction(double fraction) noexcept ASHLAR_EXCLUDES(lock_);
 
+  /// How much more is charged than the limit permits: it was set when more was reserved.
+  Bytes over_limit() const noexcept ASHLAR_EXCLUDES(lock_) {
+    const Guard guard(lock_);
+    return charged_ - std::min(charged_, limit_);
+  }
+
   /// An allocation of max_split_size or more began (+1) or ended (-1).
   void count_oversize(int change) noexcept ASHLAR_EXCLUDES(lock_);
   /// Writes the fields of the statistics and of the account that the ledger knows.

@@ -131,18 +131,18 @@ LargestIdle find_largest(StreamHeap& heap, Bytes at_least, std::uint64_t pass) n
 
 }  // namespace
 
-Bytes SegmentRelease::release_enough(StreamHeap& asking, Bytes need, Bytes at_least) noexcept {
+Bytes SegmentRelease::release_enough_for(StreamHeap* asking, Bytes need, Bytes at_least) noexcept {
   const Bytes enough = std::max(need, at_least);
   Pass pass = begin();
-  release_smallest(asking, enough, pass);
+  if (asking != nullptr) release_smallest(*asking, enough, pass);
   if (pass.back == Bytes{}) {
     StreamHeap* const other = find_smallest_of_others(asking, enough, pass);
     // Taken meanwhile by its own stream: then the next one of that heap, or none.
     if (other != nullptr) release_smallest(*other, enough, pass);
   }
-  if (pass.back == Bytes{}) release_largest(asking, need, at_least, pass);
+  if (pass.back == Bytes{} && asking != nullptr) release_largest(*asking, need, at_least, pass);
   for (StreamHeap& heap : heaps_) {
-    if (&heap != &asking) release_largest(heap, need, at_least, pass);
+    if (&heap != asking) release_largest(heap, need, at_least, pass);
   }
   return pass.back;
 }
@@ -209,12 +209,12 @@ void SegmentRelease::release_smallest(StreamHeap& heap, Bytes size, Pass& pass) 
   }
 }
 
-StreamHeap* SegmentRelease::find_smallest_of_others(const StreamHeap& asking, Bytes size,
+StreamHeap* SegmentRelease::find_smallest_of_others(const StreamHeap* asking, Bytes size,
                                                     const Pass& pass) noexcept {
   StreamHeap* best = nullptr;
   SizeRank best_rank;
   for (StreamHeap& heap : heaps_) {
-    if (&heap == &asking) continue;
+    if (&heap == asking) continue;
     const Guard guard(heap.lock);
     const DeviceSegment* segment = smallest_idle(heap, size, pass.number);
     if (segment == nullptr) continue;

@@ -32,7 +32,13 @@ class SegmentRelease {
   /// smallest, the free blocks of its size and the smaller ones that would be enough but may not go
   /// back; for the largest, a walk over a heap's segments for every 32 that go back.
   Bytes release_enough(StreamHeap& asking, Bytes need, Bytes at_least) noexcept
-      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(asking.lock);
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(asking.lock) {
+    return release_enough_for(&asking, need, at_least);
+  }
+  /// The same for no heap, of whatever size: the smallest one that is enough, else the largest first.
+  Bytes release_enough(Bytes need) noexcept ASHLAR_REQUIRES(reclaiming) {
+    return release_enough_for(nullptr, need, Bytes{});
+  }
   /// Gives back every idle, complete segment; returns the bytes that are back. `*refused`, if not
   /// null, is the first error of the device, which then keeps that segment with us.
   Bytes release_all(Status* refused = nullptr) noexcept ASHLAR_REQUIRES(reclaiming);
@@ -48,6 +54,8 @@ class SegmentRelease {
     bool is_over = false;  ///< a capture was announced
   };
 
+  Bytes release_enough_for(StreamHeap* asking, Bytes need, Bytes at_least) noexcept
+      ASHLAR_REQUIRES(reclaiming);
   Pass begin() noexcept ASHLAR_REQUIRES(reclaiming);
   /// Before a segment is given back: lets waiting threads have the lock, if one was given back
   /// before. False if the walk has to begin again, or the pass is over.
@@ -62,7 +70,7 @@ class SegmentRelease {
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
   /// The heap, other than `asking`, whose smallest such segment is the smallest; nullptr if none has
   /// one.
-  StreamHeap* find_smallest_of_others(const StreamHeap& asking, Bytes size,
+  StreamHeap* find_smallest_of_others(const StreamHeap* asking, Bytes size,
                                       const Pass& pass) noexcept ASHLAR_REQUIRES(reclaiming);
   /// Gives back the heap's largest first until `need` bytes are back in this pass.
   void release_largest(StreamHeap& heap, Bytes need, Bytes at_least, Pass& pass) noexcept
