@@ -28,7 +28,6 @@ TEST(BlockPoolDamage, NoFieldCanBeChangedUnnoticed) {
     sum.moving_to_near += seen.moving_to_near;
     sum.splitting += seen.splitting;
     sum.branches += seen.branches;
-    sum.order_branches += seen.order_branches;
     Sweep sweep(world.pool(), seed);
     sweep.run();
     damages += sweep.damages();
@@ -39,7 +38,6 @@ TEST(BlockPoolDamage, NoFieldCanBeChangedUnnoticed) {
   EXPECT_GT(sum.moving_to_near, 0u);
   EXPECT_GT(sum.splitting, 0u);
   EXPECT_GT(sum.branches, 0u);
-  EXPECT_GT(sum.order_branches, 0u);
 }
 
 TEST(BlockPoolDamage, AWindowElsewhereIsNoticedWhileNoBlockIsInATree) {
@@ -128,13 +126,6 @@ TEST(BlockPoolDamage, ANumberThatIsTheFirstBehindTheRecordsIsReported) {
   PartPeer::records(pool)[first].next = kNone;
   PartPeer::first_segment(pool) = PartPeer::segments(pool).touched();
   expect_broken(pool, "block(7)");
-}
-
-TEST(BlockPoolDamage, ALostNodeOfTheSegmentsOrderIsInvariant9) {
-  BlockPool pool{512_B};
-  pool.add_segment(kBase, 1_MiB, 0, 0);
-  PartPeer::leaves_of(PartPeer::trees(PartPeer::order(pool))).take();
-  expect_broken(pool, "block(9): the order");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ namespace ashlar::block {
 namespace {
 
 using Peer = PartPeer;
-using Trees = FitTrees<SegmentRecords>;
+using Trees = FitTrees;
 
 constexpr unsigned kClass = 5;
 
@@ -168,7 +168,7 @@ class CheckedTree {
     }
   }
 
-  SegmentRecords records_;
+  BlockRecords records_;
   Trees trees_;
   Trees::Node root_ = kNoNode;
   std::map<std::uint64_t, std::uint32_t> by_key_;
@@ -208,7 +208,7 @@ TEST(FitTree, AgreesWithASortedMapAndVisitsOnlyThePathToAKey) {
 TEST(FitTree, KeepsAnEmptyLeafAsLongAsTheLeavesAreNoMoreThanTheRecordsWithRoom) {
   constexpr std::uint32_t kRecords = 5;
   constexpr std::uint32_t kTrees = 12;
-  SegmentRecords records;
+  BlockRecords records;
   ASSERT_TRUE(records.reserve_one());
   Trees trees;
   ASSERT_TRUE(trees.reserve(kRecords));

@@ -1,5 +1,5 @@
 // PartPeer: names for the private fields that PoolPeer gives several at once, of the parts of a pool:
-// classes, trees, slabs, the address map, the order of the segments.
+// classes, trees, slabs, the address map.
 //
 // Thread safety: none, as the pool.
 #pragma once
@@ -21,9 +21,8 @@ struct PartPeer : PoolPeer {
   static unsigned window_bits(FitClasses& classes) { return parts(classes).window_bits; }
   static unsigned window_bits(FreeIndex& index) { return window_bits(near_classes(index)); }
 
-  // Trees of any records.
+  // Trees.
   static auto& trees(FreeIndex& index) { return parts(index).trees; }
-  static auto& trees(SegmentOrder& order) { return parts(order).trees; }
   template <class AnyTrees>
   static auto& leaves_of(AnyTrees& trees) {
     return parts_of_trees(trees).leaves;
@@ -62,8 +61,6 @@ struct PartPeer : PoolPeer {
   }
 
   // Segments and the pool.
-  static std::uint32_t& order_root(SegmentOrder& order) { return parts(order).root; }
-  static std::uint32_t& order_count(SegmentOrder& order) { return parts(order).count; }
   static std::uint32_t& first_segment(BlockPool& pool) { return parts(pool).first_segment; }
   static auto& slab(BlockPool& pool) { return parts(pool).slab; }
 };

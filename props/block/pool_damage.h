@@ -20,7 +20,7 @@ inline constexpr Address kFirstBase{std::uint64_t{1} << 40};
 
 /// What a pool of the sweep must have been in, so that the sweep is about it.
 struct Seen {
-  unsigned moving_to_wide = 0, moving_to_near = 0, splitting = 0, order_branches = 0, branches = 0;
+  unsigned moving_to_wide = 0, moving_to_near = 0, splitting = 0, branches = 0;
 };
 
 /// A pool with some history.
@@ -52,8 +52,6 @@ class DamagedWorld {
     seen.moving_to_near = PartPeer::move(index) == 2;
     seen.splitting = PartPeer::map(pool_).is_splitting();
     seen.branches = PartPeer::branches_of(PartPeer::trees(index)).taken() > 0;
-    seen.order_branches =
-        PartPeer::branches_of(PartPeer::trees(PartPeer::order(pool_))).taken() > 0;
     return seen;
   }
 
@@ -117,13 +115,7 @@ class Sweep {
   void run() {
     blocks();
     segments();
-    SegmentOrder& order = PartPeer::order(pool_);
-    trees(PartPeer::records(pool_), PartPeer::trees(PartPeer::index(pool_)), index_roots(),
-          "index");
-    trees(PartPeer::segments(pool_), PartPeer::trees(order), {PartPeer::order_root(order)},
-          "order");
-    damage(PartPeer::order_root(order), "order.root");
-    damage(PartPeer::order_count(order), "order.count");
+    trees();
     classes(PartPeer::near_classes(PartPeer::index(pool_)), "near");
     if (FitClasses* const wide = PartPeer::wide_classes(PartPeer::index(pool_)))
       classes(*wide, "wide");
@@ -158,18 +150,26 @@ class Sweep {
       damage(records[i].prev, name + ".prev", limit, i);
       damage(records[i].address, name + ".address");
       damage(records[i].size, name + ".size");
+      damage_segment(records, i, name + ".segment");
       const bool is_free = records.state(i) == raw(BlockState::kFree);
-      const bool is_in_transfer = records.state(i) == raw(BlockState::kInTransfer);
-      const bool has_link = is_free          ? PartPeer::latest(PartPeer::index(pool_)) != i
-                            : is_in_transfer ? records[i].is_whole_segment()
-                                             : true;
+      const bool has_link =
+          is_free ? PartPeer::latest(PartPeer::index(pool_)) != i : is_owned(records.state(i));
       if (has_link) damage(records.link(i).to, name + ".link", limit, i);
     }
+  }
+  void damage_segment(BlockRecords& records, std::uint32_t i, const std::string& name) {
+    const std::uint32_t before = records.segment(i);
+    for (const std::uint32_t other : {before + 1, before - 1, ~before}) {
+      records.set_segment(i, other);
+      EXPECT_NE(pool_.validate(), nullptr) << name << " was " << before << ", is " << other;
+      damages_ += 1;
+    }
+    records.set_segment(i, before);
   }
   void segments() {
     SegmentRecords& segments = PartPeer::segments(pool_);
     const std::uint32_t limit = segments.touched();
-    slab(static_cast<Slab<SegmentRecord>&>(segments), "segments");
+    slab(segments, "segments");
     damage(PartPeer::first_segment(pool_), "first segment", limit);
     for (std::uint32_t i = 1; i < limit; ++i) {
       const std::string name = "segment " + std::to_string(i);
@@ -182,8 +182,6 @@ class Sweep {
       damage(segments[i].base, name + ".base");
       damage(segments[i].size, name + ".size");
       damage(segments[i].first, name + ".first", PartPeer::records(pool_).touched());
-      if (PartPeer::records(pool_).state(segments[i].first) != raw(BlockState::kInTransfer))
-        damage(segments[i].in_order.to, name + ".in_order", limit, i);
     }
   }
   std::vector<std::uint32_t> index_roots() {
@@ -197,8 +195,7 @@ class Sweep {
     return roots;
   }
   /// Marks the nodes of one tree.
-  template <class Trees>
-  static void mark(Trees& trees, std::uint32_t node, std::vector<bool>* leaves,
+  static void mark(FitTrees& trees, std::uint32_t node, std::vector<bool>* leaves,
                    std::vector<bool>* branches) {
     if (node == kNoNode) return;
     if (!PartPeer::is_branch(node)) {
@@ -217,15 +214,15 @@ class Sweep {
     set(next, name + ".next", limit);
     if (next != kNoNode) set(next, name + ".next", kNoNode);
   }
-  template <class Records, class Trees>
-  void trees(const Records& records, Trees& trees, const std::vector<std::uint32_t>& roots,
-             const std::string& of) {
+  void trees() {
+    FitTrees& trees = PartPeer::trees(PartPeer::index(pool_));
+    const std::uint32_t records = PartPeer::records(pool_).touched();
     auto& leaves = PartPeer::leaves_of(trees);
     auto& branches = PartPeer::branches_of(trees);
     std::vector<bool> used_leaves(leaves.touched()), used_branches(branches.touched());
-    for (const std::uint32_t root : roots) mark(trees, root, &used_leaves, &used_branches);
+    for (const std::uint32_t root : index_roots()) mark(trees, root, &used_leaves, &used_branches);
     for (std::uint32_t n = 0; n < leaves.touched(); ++n) {
-      const std::string name = of + ".leaf " + std::to_string(n);
+      const std::string name = "leaf " + std::to_string(n);
       auto& leaf = leaves[n];
       if (!used_leaves[n]) {
         unused_node(leaf.parent, name, n, leaves.touched());
@@ -237,11 +234,11 @@ class Sweep {
       for (unsigned slot = 0; slot < PartPeer::kLeafSlots; ++slot) {
         damage(leaf.keys[slot], name + ".key");
         if ((leaf.used >> slot & 1) != 0)
-          damage(leaf.records[slot], name + ".record", records.touched(), slot);
+          damage(leaf.records[slot], name + ".record", records, slot);
       }
     }
     for (std::uint32_t n = 0; n < branches.touched(); ++n) {
-      const std::string name = of + ".branch " + std::to_string(n);
+      const std::string name = "branch " + std::to_string(n);
       auto& branch = branches[n];
       if (!used_branches[n]) {
         unused_node(branch.parent, name, n, branches.touched());

@@ -114,7 +114,6 @@ TEST(PoolGrowth, NoOperationExceedsTheBoundWithAHundredThousandSegments) {
   std::vector<SegmentIndex> segments;
   constexpr std::uint64_t kSegments = 100000;
   for (std::uint64_t i = 0; i < kSegments; ++i) {
-    // Falling addresses: each comes before all others in the order.
     const Address base{(std::uint64_t{1} << 46) - i * (2_MiB).count()};
     segments.push_back(counted([&] { return pool.add_segment(base, 2_MiB, 0, 0); }));
   }

@@ -58,11 +58,6 @@ struct PoolPeer {
   static constexpr unsigned kClassBits = FitClasses::kClassBits;
   static constexpr unsigned kGroups = FitClasses::kGroups;
   static std::uint32_t& unused(BlockRecords& records) { return records.slab_.unused_; }
-  static SegmentOrder& order(BlockPool& pool) { return pool.order_; }
-  /// The segments in the order's only leaf. REQUIRES: at most a leaf's slots of segments so far.
-  static std::uint32_t* segments_in_order(BlockPool& pool) {
-    return pool.order_.tree_.leaves_[pool.order_.root_].records;
-  }
   static bool is_settled(const FreeIndex& index) {
     return index.move_ == FreeIndex::Move::kSettled;
   }
@@ -92,14 +87,6 @@ struct PoolPeer {
       std::uint32_t& limit;
       std::uint32_t& room;
     } const parts{map.count_, map.limit_, map.room_};
-    return parts;
-  }
-  static auto parts(SegmentOrder& order) {
-    struct {
-      std::uint32_t& root;
-      std::uint32_t& count;
-      decltype(order.tree_)& trees;
-    } const parts{order.root_, order.count_, order.tree_};
     return parts;
   }
   static auto parts(BlockPool& pool) {

@@ -12,15 +12,6 @@ namespace {
 constexpr std::uint64_t kGranuleMin = 16;
 constexpr std::uint64_t kGranuleMax = std::uint64_t{64} * 1024;
 
-/// Reserves one more record, and its room in `index`. False if the host has no memory.
-template <class Records, class Index>
-bool reserve_in(Records& records, Index& index) noexcept {
-  if (records.must_grow() && !index.reserve(records.capacity_next())) return false;
-  if (!records.reserve_one()) return false;
-  if (records.is_nearly_full() && !records.grow_ahead()) index.grow_ahead(records.capacity_next());
-  return true;
-}
-
 }  // namespace
 
 BlockPool::BlockPool(Bytes granule)
@@ -46,7 +37,7 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
                 "block(5): a segment's address is not a multiple of the granule");
   ASHLAR_ASSERT(base.value() <= Bytes::max().count() - size.count(),
                 "block(5): a segment extends past the last address");
-  if (!reserve_record() || !reserve_in(segments_, order_) ||
+  if (!reserve_record() || !segments_.reserve_one() ||
       !index_.reserve_window(base.value(), size.count())) {
     return kNoSegment;
   }
@@ -65,19 +56,21 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
   records_.set_address(block, base.value());
   records_.set_size(block, size.count());
   records_.set_stamp(block, stamp);
+  records_.set_segment(block, segment);
   counts_.add_block(state, size.count());
-  if (state == BlockState::kFree) {
-    count_idle(block, size.count(), true);
-    order_.insert(segments_, segment);
-  } else {
-    records_.link(block).to = segment;
-  }
+  if (state == BlockState::kFree) count_idle(block, size.count(), true);
   index_.extend_window(base.value(), size.count());
   if (state == BlockState::kFree) index_.insert(records_, block);
   return SegmentIndex{segment};
 }
 
-bool BlockPool::ready_records() noexcept { return reserve_in(records_, index_); }
+bool BlockPool::ready_records() noexcept {
+  if (records_.must_grow() && !index_.reserve(records_.capacity_next())) return false;
+  if (!records_.reserve_one()) return false;
+  if (records_.is_nearly_full() && !records_.grow_ahead())
+    index_.grow_ahead(records_.capacity_next());
+  return true;
+}
 
 void BlockPool::remove_segment(SegmentIndex segment) noexcept {
   SegmentRecord& s = segments_[raw(segment)];
@@ -133,8 +126,6 @@ void BlockPool::lift(BlockIndex block) noexcept {
   check_state(block, BlockState::kFree);
   count_idle(raw(block), records_.size(raw(block)), false);
   index_.remove(records_, raw(block));
-  if (is_whole(block))
-    records_.link(raw(block)).to = order_.erase(segments_, address(block).value());
   counts_.remove_block(BlockState::kFree, records_.size(raw(block)));
   counts_.add_block(BlockState::kInTransfer, records_.size(raw(block)));
   records_.state(raw(block)) = raw(BlockState::kInTransfer);
@@ -148,12 +139,6 @@ SegmentView BlockPool::view(SegmentIndex segment) const noexcept {
   return SegmentView{Address{s.base}, Bytes{s.size}, s.user, BlockIndex{s.first}};
 }
 
-SegmentIndex BlockPool::segment(BlockIndex block) const noexcept {
-  check_in_use(block);
-  if (is_whole_segment(raw(block), BlockState::kInTransfer))
-    return SegmentIndex{records_.link(raw(block)).to};
-  return SegmentIndex{order_.find(address(block).value())};
-}
 SegmentIndex BlockPool::first_segment() const noexcept { return SegmentIndex{segments_first_}; }
 SegmentIndex BlockPool::next(SegmentIndex segment) const noexcept {
   ASHLAR_ASSERT(segments_.state(raw(segment)) != kUnused, "block(7): no such segment");

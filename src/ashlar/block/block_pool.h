@@ -16,8 +16,7 @@
 //           exactly once;
 //   (8) C1  a live or pending block has at least as many bytes as were requested; a user word in an
 //           overflow record (block_records.h) is not zero;
-//   (9)     the order of the segments by address holds each segment once that is not one block in
-//           transfer; the block of one that is refers to its segment.
+//   (9)     every block names its segment.
 //
 // Every operation but validate() takes a bounded number of steps (C31), whatever the pool holds:
 // tables grow in place or are small (growing_table.h), and what a growth or a new address window
@@ -129,7 +128,7 @@ class BlockPool {
   /// memory for the records (nothing changed).
   /// REQUIRES: disjoint from every other segment of this pool that is not one block in transfer;
   /// size < 2^63.
-  /// Cost: O(log segments), as for lift() of a whole segment and its release().
+  /// Cost: O(1) plus the index.
   SegmentIndex add_segment(Address base, Bytes size, std::uint64_t stamp, std::uint64_t user,
                            BlockState state = BlockState::kFree) noexcept;
   /// Removes a segment. REQUIRES: it is one block, in transfer. Cost: O(1).
@@ -183,7 +182,7 @@ class BlockPool {
   std::uint64_t user(BlockIndex block) const noexcept;
   /// Sets the user word. REQUIRES: the block is live or pending.
   void set_user(BlockIndex block, std::uint64_t user) noexcept;
-  /// The segment that contains the block. Cost: O(log segments).
+  /// The segment that contains the block. Cost: O(1).
   SegmentIndex segment(BlockIndex block) const noexcept;
   /// True if the block spans its whole segment. Cost: O(1).
   bool is_whole(BlockIndex block) const noexcept;
@@ -216,7 +215,6 @@ class BlockPool {
   Bytes granule_;
   std::uint32_t segments_first_ = kNone;
   SegmentRecords segments_;
-  SegmentOrder order_;
   FreeIndex index_;
 };
 

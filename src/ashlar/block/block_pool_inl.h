@@ -71,6 +71,7 @@ inline BlockIndex BlockPool::take(BlockIndex block, Bytes size, bool split, Byte
     records_.set_address(rest, address + size.count());
     records_.set_size(rest, size_before - size.count());
     records_.set_stamp(rest, records_.stamp(index));
+    records_.set_segment(rest, records_.segment(index));
     const std::uint32_t next = records_[index].next;
     records_[rest].prev = index;
     records_[rest].next = next;
@@ -115,8 +116,6 @@ inline BlockIndex BlockPool::release(BlockIndex block, std::uint64_t stamp) noex
   if (is_owned(state)) {
     counts_.requested_bytes -= Bytes{records_.requested(merged, size)};
     map_.erase(records_, merged, records_.address(merged));
-  } else if (is_whole_segment(merged, BlockState::kInTransfer)) {
-    order_.insert(segments_, records_.link(merged).to);
   }
   counts_.remove_block(BlockState{state}, size);
   counts_.add_block(BlockState::kFree, size);
@@ -177,6 +176,10 @@ inline Bytes BlockPool::size(BlockIndex block) const noexcept {
 inline Address BlockPool::address(BlockIndex block) const noexcept {
   check_in_use(block);
   return Address{records_.address(raw(block))};
+}
+inline SegmentIndex BlockPool::segment(BlockIndex block) const noexcept {
+  check_in_use(block);
+  return SegmentIndex{records_.segment(raw(block))};
 }
 inline std::uint64_t BlockPool::user(BlockIndex block) const noexcept {
   return is_owned(raw(state(block))) ? records_.user(raw(block)) : 0;

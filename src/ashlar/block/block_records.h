@@ -1,11 +1,11 @@
 // Records of blocks: what a pool knows of each.
 //
 // Purpose: with 10^5 live blocks an operation waits for the caches, so the records are kept small.
-// Addresses and sizes take 32 bits each, and most blocks need 25 bytes in all, grouped by what is
+// Addresses and sizes take 32 bits each, and most blocks need 29 bytes in all, grouped by what is
 // read together (measured with 10^5 live blocks: half of the misses of a 4 MiB cache, compared with
 // 64-bit addresses and sizes and 41 bytes a block):
 // - BlockRecord, 16 bytes: where the block lies, and its neighbours;
-// - BlockMeta, 8 bytes: how the block is found, and its request or its stamp;
+// - BlockMeta, 12 bytes: how the block is found, its request or its stamp, and its segment;
 // - the state, 1 byte: a free reads both neighbours' states and, if neither is free, nothing else
 //   of theirs.
 // Values too wide for these compact fields go to a 32-byte OverflowRecord: a number over 32 bits,
@@ -45,17 +45,17 @@ static_assert(sizeof(BlockRecord) == 16, "four blocks' records are one cache lin
 
 /// What a block is found by, which depends on its state:
 /// - free, in a tree of the free index: its leaf and slot (fit_tree.h);
-/// - live or pending: the next entry in the chain of its hash cell (address_map.h);
-/// - in transfer and spanning its segment: that segment.
+/// - live or pending: the next entry in the chain of its hash cell (address_map.h).
 /// Otherwise it is undefined and not read.
 struct Link {
   std::uint32_t to;
 };
 
-struct alignas(8) BlockMeta {
+struct BlockMeta {
   static constexpr bool kIsLazy = false;
   Link link;
   std::uint32_t request_or_stamp;  ///< invariant (2)
+  std::uint32_t segment;           ///< its number in the pool
 };
 
 /// The values that do not fit BlockRecord and BlockMeta.
@@ -82,6 +82,8 @@ class BlockRecords {
   std::uint8_t state(std::uint32_t index) const { return slab_.state(index); }
   Link& link(std::uint32_t index) { return meta(index).link; }
   Link link(std::uint32_t index) const { return meta(index).link; }
+  std::uint32_t segment(std::uint32_t index) const { return meta(index).segment; }
+  void set_segment(std::uint32_t index, std::uint32_t segment) { meta(index).segment = segment; }
 
   /// In bytes.
   std::uint64_t address(std::uint32_t index) const {

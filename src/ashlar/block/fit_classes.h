@@ -39,7 +39,7 @@ namespace ashlar::inline v0::block {
 class FitClasses {
  public:
   using Records = BlockRecords;
-  using Trees = FitTrees<BlockRecords>;
+  using Trees = FitTrees;
 
   static constexpr unsigned kClassBits = 5;
   static constexpr unsigned kClassesPerGroup = 1u << kClassBits;

@@ -1,13 +1,11 @@
 // The rare changes of a fit tree's shape: a full leaf is split, an empty one is dropped.
 #include <ashlar/block/fit_tree.h>
-#include <ashlar/block/segment_records.h>
 
 namespace ashlar::inline v0::block {
 
 /// Splits the full leaf at `link` into itself and a new one, then inserts the record on its side.
-template <class RecordsOf>
-void FitTrees<RecordsOf>::split_leaf(Records& records, Node& link, std::uint64_t key,
-                                     std::uint32_t index) noexcept {
+void FitTrees::split_leaf(Records& records, Node& link, std::uint64_t key,
+                          std::uint32_t index) noexcept {
   const Node full = link;
   const Node parent = leaves_[full].parent;
   const Node fresh = add_leaf(leaves_[full].size_class);
@@ -28,8 +26,7 @@ void FitTrees<RecordsOf>::split_leaf(Records& records, Node& link, std::uint64_t
 
 /// Drops an empty leaf; its sibling takes the place of their parent. True if the leaf was the whole
 /// tree.
-template <class RecordsOf>
-bool FitTrees<RecordsOf>::drop_leaf(Node& root, Node leaf) noexcept {
+bool FitTrees::drop_leaf(Node& root, Node leaf) noexcept {
   const Node parent = leaves_[leaf].parent;
   leaves_.give_back(leaf);
   if (parent == kNoNode) {
@@ -44,8 +41,5 @@ bool FitTrees<RecordsOf>::drop_leaf(Node& root, Node leaf) noexcept {
   branches_.give_back(parent & ~kBranch);
   return false;
 }
-
-template class FitTrees<BlockRecords>;
-template class FitTrees<SegmentRecords>;
 
 }  // namespace ashlar::inline v0::block

@@ -1,5 +1,5 @@
 // Fit trees: records ordered by key, with leaves of several keys in no order. The free index has one
-// for each class, the order of the segments has one in all.
+// for each class.
 //
 // Purpose: an allocator inserts and removes blocks far more often than it searches for the best
 // one. Inserting into a leaf and removing from it is a store: no comparison, no path, no other
@@ -38,11 +38,10 @@ namespace ashlar::inline v0::block {
 /// a key, and a leaf.
 inline constexpr unsigned kFitStepsMax = 60;
 
-/// Trees of `RecordsOf`, whose link(index) is the trees' to write while a record is in one.
-template <class RecordsOf>
+/// Trees of block records, whose link(index) is the trees' to write while a record is in one.
 class FitTrees {
  public:
-  using Records = RecordsOf;
+  using Records = BlockRecords;
   /// The number of a leaf, or that of a branch with the bit kBranch; kNoNode for no tree.
   using Node = std::uint32_t;
 
@@ -174,9 +173,7 @@ class FitTrees {
 
 /// The distance from `key` up to the leaf's next key. It wraps for keys below `key`, so that these
 /// and empty slots are further away than any key above.
-template <class RecordsOf>
-inline std::uint64_t FitTrees<RecordsOf>::distance_to_next(const Leaf& leaf,
-                                                           std::uint64_t key) noexcept {
+inline std::uint64_t FitTrees::distance_to_next(const Leaf& leaf, std::uint64_t key) noexcept {
   std::uint64_t even = kNoKey;
   std::uint64_t odd = kNoKey;
   for (unsigned i = 0; i < kLeafSlots; i += 2) {
@@ -188,8 +185,7 @@ inline std::uint64_t FitTrees<RecordsOf>::distance_to_next(const Leaf& leaf,
   return even < odd ? even : odd;
 }
 
-template <class RecordsOf>
-inline std::uint32_t FitTrees<RecordsOf>::lower_bound(Node root, std::uint64_t key) const noexcept {
+inline std::uint32_t FitTrees::lower_bound(Node root, std::uint64_t key) const noexcept {
   Node node = root;
   Node above = kNoNode;  // the last subtree passed whose keys are all greater
   while (is_branch(node)) {
@@ -212,20 +208,17 @@ inline std::uint32_t FitTrees<RecordsOf>::lower_bound(Node root, std::uint64_t k
   return above == kNoNode ? kNone : smallest(above);
 }
 
-template <class RecordsOf>
-inline std::uint32_t FitTrees<RecordsOf>::smallest(Node root) const noexcept {
+inline std::uint32_t FitTrees::smallest(Node root) const noexcept {
   const Leaf& leaf = leaves_[outermost(root, 0)];
   return leaf.records[distance_to_next(leaf, 0) & kSlotMask];
 }
 
-template <class RecordsOf>
-inline std::uint32_t FitTrees<RecordsOf>::any_of_first_leaf(Node root) const noexcept {
+inline std::uint32_t FitTrees::any_of_first_leaf(Node root) const noexcept {
   const Leaf& leaf = leaves_[outermost(root, 0)];
   return leaf.records[std::countr_zero(leaf.used)];
 }
 
-template <class RecordsOf>
-inline std::uint32_t FitTrees<RecordsOf>::largest(Node root) const noexcept {
+inline std::uint32_t FitTrees::largest(Node root) const noexcept {
   const Leaf& leaf = leaves_[outermost(root, 1)];
   std::uint64_t most = 0;
   for (const std::uint64_t key : leaf.keys) most = key != kNoKey && key > most ? key : most;
@@ -234,9 +227,8 @@ inline std::uint32_t FitTrees<RecordsOf>::largest(Node root) const noexcept {
 
 // Changing.
 
-template <class RecordsOf>
-inline void FitTrees<RecordsOf>::insert(Records& records, Node& root, unsigned size_class,
-                                        std::uint64_t key, std::uint32_t index) noexcept {
+inline void FitTrees::insert(Records& records, Node& root, unsigned size_class, std::uint64_t key,
+                             std::uint32_t index) noexcept {
   if (root == kNoNode) root = add_leaf(size_class);
   Node* link = &root;
   Node parent = kNoNode;
@@ -256,10 +248,9 @@ inline void FitTrees<RecordsOf>::insert(Records& records, Node& root, unsigned s
   fill_slot(records, *link, key, index);
 }
 
-template <class RecordsOf>
 template <class RootOf>
-inline typename FitTrees<RecordsOf>::Removed FitTrees<RecordsOf>::remove(
-    Records& records, std::uint32_t index, RootOf&& root_of) noexcept {
+inline FitTrees::Removed FitTrees::remove(Records& records, std::uint32_t index,
+                                          RootOf&& root_of) noexcept {
   const Node node = leaf_of(records.link(index));
   const std::uint32_t slot = slot_of(records.link(index));
   Leaf& leaf = leaves_[node];
@@ -277,9 +268,7 @@ inline typename FitTrees<RecordsOf>::Removed FitTrees<RecordsOf>::remove(
 }
 
 /// Takes a leaf without a parent: a whole tree.
-template <class RecordsOf>
-inline typename FitTrees<RecordsOf>::Node FitTrees<RecordsOf>::add_leaf(
-    unsigned size_class) noexcept {
+inline FitTrees::Node FitTrees::add_leaf(unsigned size_class) noexcept {
   const Node node = leaves_.take();
   Leaf& leaf = leaves_[node];
   leaf.size_class = static_cast<std::uint16_t>(size_class);
@@ -288,9 +277,8 @@ inline typename FitTrees<RecordsOf>::Node FitTrees<RecordsOf>::add_leaf(
 }
 
 /// Stores the record in an empty slot of the leaf. REQUIRES: there is one.
-template <class RecordsOf>
-inline void FitTrees<RecordsOf>::fill_slot(Records& records, Node node, std::uint64_t key,
-                                           std::uint32_t index) noexcept {
+inline void FitTrees::fill_slot(Records& records, Node node, std::uint64_t key,
+                                std::uint32_t index) noexcept {
   Leaf& leaf = leaves_[node];
   const auto slot = static_cast<std::uint32_t>(std::countr_one(leaf.used));
   ASHLAR_ASSERT(slot < kLeafSlots, "fit tree(1): no empty slot in the leaf");
@@ -302,9 +290,8 @@ inline void FitTrees<RecordsOf>::fill_slot(Records& records, Node node, std::uin
 
 /// Puts a new branch at `link`, above two nodes: `with_key`, whose keys equal `key` down to `bit`,
 /// and `other`, whose keys differ from it in `bit` and not above.
-template <class RecordsOf>
-inline void FitTrees<RecordsOf>::add_branch(Node& link, Node parent, std::uint64_t bit,
-                                            std::uint64_t key, Node with_key, Node other) noexcept {
+inline void FitTrees::add_branch(Node& link, Node parent, std::uint64_t bit, std::uint64_t key,
+                                 Node with_key, Node other) noexcept {
   const std::uint32_t index = branches_.take();
   const bool side = (key & bit) != 0;
   Branch& at = branches_[index];

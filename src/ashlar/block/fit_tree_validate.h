@@ -1,5 +1,4 @@
-// FitTrees::validate: walks one whole tree (fit_tree.h), and SegmentOrder::is_consistent, which is
-// such a walk. Included by block_pool_validate.cc.
+// FitTrees::validate: walks one whole tree (fit_tree.h). Included by block_pool_validate.cc.
 //
 // Thread safety: none; the pool's owner holds a lock.
 // Every loop is bounded, so that a corrupt tree is reported instead of looping forever.
@@ -8,14 +7,12 @@
 #include <array>
 
 #include <ashlar/block/fit_tree.h>
-#include <ashlar/block/segment_records.h>
 
 namespace ashlar::inline v0::block {
 
-template <class RecordsOf>
 template <class KeyOf>
-const char* FitTrees<RecordsOf>::validate(const Records& records, Node root, unsigned size_class,
-                                          NodeCounts* counts, KeyOf&& key_of) const {
+const char* FitTrees::validate(const Records& records, Node root, unsigned size_class,
+                               NodeCounts* counts, KeyOf&& key_of) const {
   struct Visit {
     Node node;
     Node parent;
@@ -70,20 +67,6 @@ const char* FitTrees<RecordsOf>::validate(const Records& records, Node root, uns
     }
   }
   return nullptr;
-}
-
-template <class IsInTransfer>
-bool SegmentOrder::is_consistent(const SegmentRecords& segments, std::uint64_t count,
-                                 IsInTransfer&& is_in_transfer) const noexcept {
-  Tree::NodeCounts found;
-  if (root_ != kNoNode) {
-    const auto order_key = [&](std::uint32_t index) {
-      // Slots have no such key.
-      return is_in_transfer(index) ? Tree::kSlotMask : key_of(segments[index].base);
-    };
-    if (tree_.validate(segments, root_, kClass, &found, order_key) != nullptr) return false;
-  }
-  return tree_.accounts_for(found) && found.records == count && count_ == count;
 }
 
 }  // namespace ashlar::inline v0::block
