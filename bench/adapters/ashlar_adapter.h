@@ -50,7 +50,7 @@ struct PoolAdapter {
   using Handle = Address;
 
   PoolAdapter() {
-    if (pool.add_segment(kBase, kSegment, 0, 0) == block::kNoSegment)
+    if (pool.add_segment(kBase, kSegment, block::Position{}, 0, 0) == block::kNoSegment)
       give_up(kName, "no memory for a segment");
   }
   Handle allocate(std::uint64_t bytes, unsigned) {

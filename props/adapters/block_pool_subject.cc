@@ -8,10 +8,13 @@ using block::BlockIndex;
 using block::kNoBlock;
 using block::SegmentIndex;
 
-Status BlockPoolSubject::grow(Address base, Bytes size, std::uint64_t stamp) {
-  if (pool_.add_segment(base, size, stamp, base.value()) == block::kNoSegment) {
+Status BlockPoolSubject::grow(Address base, Bytes size, std::uint64_t ordinal,
+                              std::uint64_t stamp) {
+  const block::Position position{grown_.count()};
+  if (pool_.add_segment(base, size, position, stamp, ordinal) == block::kNoSegment) {
     return {Code::kOutOfMemory, "no memory for the records"};
   }
+  grown_ += size;
   return Status::ok();
 }
 
@@ -90,7 +93,7 @@ void BlockPoolSubject::map(spec::PoolMap* map) const {
   std::size_t count = 0;
   for (const auto& [base, segment] : segments_) {
     const block::SegmentView view = pool_.view(segment);
-    map->segments.push_back({view.base, view.size});
+    map->segments.push_back({view.base, view.size, view.user});
     for (BlockIndex b = view.first; b != kNoBlock; b = pool_.next(b)) {
       const block::BlockView v = pool_.view(b);
       const bool owned = v.state == BlockState::kLive || v.state == BlockState::kPending;

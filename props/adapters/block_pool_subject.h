@@ -12,7 +12,7 @@ class BlockPoolSubject final : public spec::PoolSubject {
  public:
   explicit BlockPoolSubject(Bytes granule) : pool_(granule) {}
 
-  Status grow(Address base, Bytes size, std::uint64_t stamp) override;
+  Status grow(Address base, Bytes size, std::uint64_t ordinal, std::uint64_t stamp) override;
   Status shrink(Address base) override;
   Result<Address> allocate(const spec::PoolRequest& request) override;
   Status release(Address address, std::uint64_t stamp) override;
@@ -33,6 +33,7 @@ class BlockPoolSubject final : public spec::PoolSubject {
   block::SegmentIndex segment_at(Address base) const;
 
   block::BlockPool pool_;
+  Bytes grown_;  // of all segments so far: where the next one's position is
   mutable std::vector<std::pair<Address, block::SegmentIndex>> segments_;  // map()'s buffer
 };
 

@@ -55,6 +55,9 @@ struct CachePeer {
   static Bytes& charged(SegmentLedger& ledger) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     return ledger.charged_;
   }
+  static DeviceSegment* newest(SegmentLedger& ledger) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
+    return ledger.newest_;
+  }
   static Stat& segments(SegmentLedger& ledger) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     return ledger.segments_[0];
   }

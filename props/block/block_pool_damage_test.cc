@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "props/block/by_address.h"
 #include "props/block/pool_damage.h"
 
 namespace ashlar::block {
@@ -42,7 +43,7 @@ TEST(BlockPoolDamage, NoFieldCanBeChangedUnnoticed) {
 
 TEST(BlockPoolDamage, AWindowElsewhereIsNoticedWhileNoBlockIsInATree) {
   BlockPool pool{512_B};
-  pool.add_segment(kBase, 1_MiB, 0, 0);
+  add_by_address(pool, kBase, 1_MiB, 0, 0);
   ASSERT_STREQ(pool.validate(), nullptr);
   FitClasses& near_classes = PartPeer::near_classes(PartPeer::index(pool));
   ASSERT_TRUE(near_classes.is_empty()) << "the only free block is the latest";
@@ -62,7 +63,7 @@ void expect_broken(const BlockPool& pool, const char* invariant) {
 TEST(BlockPoolDamage, AStateThatNoBlockHasIsInvariant1) {
   for (const std::uint8_t state : {std::uint8_t{4}, std::uint8_t{0x7f}, kUnused}) {
     BlockPool pool{512_B};
-    const SegmentIndex segment = pool.add_segment(kBase, 1_MiB, 0, 0);
+    const SegmentIndex segment = add_by_address(pool, kBase, 1_MiB, 0, 0);
     PartPeer::records(pool).state(raw(pool.view(segment).first)) = state;
     expect_broken(pool, "block(1) C3: an unused record");
   }
@@ -70,14 +71,14 @@ TEST(BlockPoolDamage, AStateThatNoBlockHasIsInvariant1) {
 
 TEST(BlockPoolDamage, SegmentsThatShareTheirBlocksEndTheWalk) {
   BlockPool pool{512_B};
-  const SegmentIndex segment = pool.add_segment(kBase, 64_KiB, 0, 0);
+  const SegmentIndex segment = add_by_address(pool, kBase, 64_KiB, 0, 0);
   for (unsigned i = 0; i < 5; ++i) {
     const BlockIndex block = pool.best_fit(512_B, Bytes::max());
     pool.take(block, 512_B, true, 512_B, 0);
   }
   const SegmentRecord shared = PartPeer::segment(pool, segment);
   for (unsigned i = 1; i <= 4; ++i) {
-    const SegmentIndex other = pool.add_segment(kBase + 1_MiB * i, 64_KiB, 0, 0);
+    const SegmentIndex other = add_by_address(pool, kBase + 1_MiB * i, 64_KiB, 0, 0);
     SegmentRecord& record = PartPeer::segment(pool, other);
     record.base = shared.base;
     record.size = shared.size;
@@ -89,7 +90,7 @@ TEST(BlockPoolDamage, SegmentsThatShareTheirBlocksEndTheWalk) {
 
 TEST(BlockPoolDamage, ASegmentOffTheGranuleIsInvariant5) {
   BlockPool pool{512_B};
-  const SegmentIndex segment = pool.add_segment(kBase, 64_KiB, 0, 0);
+  const SegmentIndex segment = add_by_address(pool, kBase, 64_KiB, 0, 0);
   SegmentRecord& record = PartPeer::segment(pool, segment);
   record.base += 8;
   PartPeer::records(pool).set_address(record.first, record.base);
@@ -108,7 +109,7 @@ TEST(BlockPoolDamage, BlocksInClassesThatNoSearchLooksIntoAreReported) {
   }
   EXPECT_GT(wide, 0u);
   BlockPool pool{512_B};
-  pool.add_segment(kBase, 64_KiB, 0, 0);
+  add_by_address(pool, kBase, 64_KiB, 0, 0);
   ASSERT_EQ(PartPeer::wide_classes(PartPeer::index(pool)), nullptr);
   PartPeer::settle(PartPeer::index(pool), false);
   expect_broken(pool, "block(3) C5: a block is in classes that are not searched");
@@ -116,7 +117,7 @@ TEST(BlockPoolDamage, BlocksInClassesThatNoSearchLooksIntoAreReported) {
 
 TEST(BlockPoolDamage, ANumberThatIsTheFirstBehindTheRecordsIsReported) {
   BlockPool pool{512_B};
-  const SegmentIndex segment = pool.add_segment(kBase, 1_MiB, 0, 0);
+  const SegmentIndex segment = add_by_address(pool, kBase, 1_MiB, 0, 0);
   const std::uint32_t first = PartPeer::segment(pool, segment).first;
   PartPeer::segment(pool, segment).first = PartPeer::records(pool).touched();
   expect_broken(pool, "block(7)");

@@ -11,6 +11,7 @@
 #include <ashlar/block/block_pool.h>
 
 #include "props/base/watched_host.h"
+#include "props/block/by_address.h"
 #include "props/block/part_peer.h"
 
 namespace ashlar::block {
@@ -35,7 +36,7 @@ std::size_t growths() {
 TEST(BlockPoolHost, ACallGrowsOneLongTableOfTheRecordsAndAtMostTheMapBesides) {
   const WatchScope scope;
   BlockPool pool{512_B};
-  pool.add_segment(kBase, 64_MiB, 0, 0);
+  add_by_address(pool, kBase, 64_MiB, 0, 0);
   std::size_t growths_in_all = 0;
   for (unsigned i = 0; i < 60000; ++i) {
     const BlockIndex fit = pool.best_fit(512_B, Bytes::max());
@@ -55,7 +56,7 @@ TEST(BlockPoolHost, ASegmentMoreGrowsOneLongTableOfTheSegmentsAndOneOfTheBlocks)
   BlockPool pool{512_B};
   for (unsigned i = 0; i < 20000; ++i) {
     take_events();
-    ASSERT_NE(pool.add_segment(kBase + 1_MiB * i, 512_B, 0, 0), kNoSegment);
+    ASSERT_NE(add_by_address(pool, kBase + 1_MiB * i, 512_B, 0, 0), kNoSegment);
     const std::size_t grown = growths();
     if (i > 1100) {
       ASSERT_LE(grown, 3u) << "segment " << i;
@@ -66,7 +67,7 @@ TEST(BlockPoolHost, ASegmentMoreGrowsOneLongTableOfTheSegmentsAndOneOfTheBlocks)
 TEST(BlockPoolHost, TheWideClassesAreOneTableMadeWhenTheFirstRecordMustMove) {
   const WatchScope scope;
   BlockPool pool{512_B};
-  for (unsigned i = 0; i < 4; ++i) pool.add_segment(kBase + 2_MiB * i, 512_B, 0, 0);
+  for (unsigned i = 0; i < 4; ++i) add_by_address(pool, kBase + 2_MiB * i, 512_B, 0, 0);
   FreeIndex& index = PartPeer::index(pool);
   while (!PartPeer::is_settled(index)) {
     const BlockIndex fit = pool.best_fit(512_B, Bytes::max());
@@ -74,7 +75,7 @@ TEST(BlockPoolHost, TheWideClassesAreOneTableMadeWhenTheFirstRecordMustMove) {
   }
   take_events();
   const bool had_wide = PartPeer::wide_classes(index) != nullptr;
-  pool.add_segment(kBase + 64_GiB, 512_B, 0, 0);
+  add_by_address(pool, kBase + 64_GiB, 512_B, 0, 0);
   ASSERT_NE(PartPeer::wide_classes(index), nullptr);
   std::size_t tables = 0;
   for (const HostEvent& event : take_events()) {
@@ -84,7 +85,7 @@ TEST(BlockPoolHost, TheWideClassesAreOneTableMadeWhenTheFirstRecordMustMove) {
   }
   EXPECT_EQ(tables, had_wide ? 0u : 1u);
   take_events();
-  pool.add_segment(kBase + 256_GiB, 512_B, 0, 0);
+  add_by_address(pool, kBase + 256_GiB, 512_B, 0, 0);
   EXPECT_EQ(growths(), 0u) << "it is made once";
 }
 

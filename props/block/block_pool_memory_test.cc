@@ -10,6 +10,7 @@
 
 #include <ashlar/block/block_pool.h>
 
+#include "props/block/by_address.h"
 #include "props/host_memory/refusing_host.h"
 
 namespace ashlar::block {
@@ -27,7 +28,7 @@ unsigned fill(std::uint64_t fail_at, bool has_pages = true, unsigned blocks_max 
   BlockPool pool{512_B};
   std::vector<BlockIndex> blocks;
   for (std::uint64_t i = 0; i < 40; ++i) {
-    while (pool.add_segment(kBase + Bytes{i * 0x400000}, 2_MiB, 0, 0) == kNoSegment) {
+    while (add_by_address(pool, kBase + Bytes{i * 0x400000}, 2_MiB, 0, 0) == kNoSegment) {
       refusals += 1;
       EXPECT_EQ(pool.counts().segments, i);
       EXPECT_STREQ(pool.validate(), nullptr);

@@ -5,6 +5,7 @@
 // suites run with these assertions on.
 #include <gtest/gtest.h>
 
+#include "props/block/by_address.h"
 #include "props/block/pool_peer.h"
 
 namespace ashlar::block {
@@ -18,8 +19,8 @@ constexpr Address kBase{std::uint64_t{1} << 40};
 class BlockPoolDeathTest : public ::testing::Test {
  protected:
   BlockPoolDeathTest() {
-    segment_ = pool_.add_segment(kBase, 1_MiB, 0, 0);
-    removed_ = pool_.add_segment(kBase + 2_MiB, 1_MiB, 0, 0);
+    segment_ = add_by_address(pool_, kBase, 1_MiB, 0, 0);
+    removed_ = add_by_address(pool_, kBase + 2_MiB, 1_MiB, 0, 0);
     for (BlockIndex* const block : {&live_, &pending_, &free_, &between_, &moving_, &last_, &gone_})
       *block = pool_.take(pool_.best_fit(1_KiB, Bytes::max()), 1_KiB, true, 1_KiB, 0);
     pool_.defer(pending_);
@@ -90,16 +91,18 @@ TEST_F(BlockPoolDeathTest, SizesAndAddressesAreMultiplesOfTheGranule) {
     EXPECT_DEATH(static_cast<void>(pool_.best_fit(size, Bytes::max())), "block\\(5\\): best_fit");
     EXPECT_DEATH(static_cast<void>(pool_.next_fit(size, kBase)), "block\\(5\\): next_fit");
     EXPECT_DEATH(take(free_, size, 0_B), "block\\(5\\): take");
-    EXPECT_DEATH(pool_.add_segment(kBase + 8_MiB, size, 0, 0), "block\\(5\\): a segment's size");
+    EXPECT_DEATH(add_by_address(pool_, kBase + 8_MiB, size, 0, 0),
+                 "block\\(5\\): a segment's size");
   }
   EXPECT_DEATH(take(free_, 1536_B, 0_B), "C1: take of more");
   EXPECT_DEATH(take(free_, 512_B, 513_B), "block\\(8\\) C1");
-  EXPECT_DEATH(pool_.add_segment(kBase + 8_MiB, Bytes{std::uint64_t{1} << 63}, 0, 0),
+  EXPECT_DEATH(add_by_address(pool_, kBase + 8_MiB, Bytes{std::uint64_t{1} << 63}, 0, 0),
                "block\\(8\\): a segment too large");
-  EXPECT_DEATH(pool_.add_segment(kBase + 1_B, 512_B, 0, 0), "block\\(5\\): a segment's address");
-  EXPECT_DEATH(pool_.add_segment(Address{~std::uint64_t{511}}, 1_KiB, 0, 0),
+  EXPECT_DEATH(add_by_address(pool_, kBase + 1_B, 512_B, 0, 0),
+               "block\\(5\\): a segment's address");
+  EXPECT_DEATH(add_by_address(pool_, Address{~std::uint64_t{511}}, 1_KiB, 0, 0),
                "block\\(5\\): a segment extends");
-  EXPECT_DEATH(pool_.add_segment(kBase + 8_MiB, 1_KiB, 0, 0, BlockState::kLive),
+  EXPECT_DEATH(add_by_address(pool_, kBase + 8_MiB, 1_KiB, 0, 0, BlockState::kLive),
                "a new segment is free or in transfer");
 }
 

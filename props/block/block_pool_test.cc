@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "props/block/by_address.h"
+
 #include <ashlar/base/checked.h>
 
 namespace ashlar::block {
@@ -35,7 +37,7 @@ TEST_F(BlockPoolTest, AnEmptyPoolFitsNothingAndFindsNothing) {
 }
 
 TEST_F(BlockPoolTest, ASplitHandsOutTheFrontAndLeavesTheRestFree) {
-  pool_.add_segment(kBase, 2_MiB, 5, 1);
+  add_by_address(pool_, kBase, 2_MiB, 5, 1);
   const BlockIndex a = alloc(1_KiB, 1000_B);
   EXPECT_EQ(pool_.address(a), kBase);
   EXPECT_EQ(pool_.size(a), 1_KiB);
@@ -51,14 +53,14 @@ TEST_F(BlockPoolTest, ASplitHandsOutTheFrontAndLeavesTheRestFree) {
 }
 
 TEST_F(BlockPoolTest, WithoutSplitTheWholeBlockIsHandedOut) {
-  pool_.add_segment(kBase, 2_MiB, 0, 0);
+  add_by_address(pool_, kBase, 2_MiB, 0, 0);
   const BlockIndex a = pool_.take(pool_.best_fit(512_B, Bytes::max()), 512_B, false, 500_B, 0);
   EXPECT_EQ(pool_.size(a), 2_MiB);
   EXPECT_EQ(pool_.counts().blocks[0], 0u);
 }
 
 TEST_F(BlockPoolTest, AFreedBlockMergesWithBothNeighbours) {
-  const SegmentIndex s = pool_.add_segment(kBase, 2_MiB, 0, 0);
+  const SegmentIndex s = add_by_address(pool_, kBase, 2_MiB, 0, 0);
   const BlockIndex a = alloc(512_B);
   const BlockIndex b = alloc(512_B);
   const BlockIndex c = alloc(512_B);
@@ -74,7 +76,7 @@ TEST_F(BlockPoolTest, AFreedBlockMergesWithBothNeighbours) {
 }
 
 TEST_F(BlockPoolTest, AMergeTakesTheLaterStampOfEitherNeighbour) {
-  pool_.add_segment(kBase, 2_MiB, 0, 0);
+  add_by_address(pool_, kBase, 2_MiB, 0, 0);
   const BlockIndex a = alloc(512_B);
   const BlockIndex b = alloc(512_B);
   alloc(512_B);
@@ -85,7 +87,7 @@ TEST_F(BlockPoolTest, AMergeTakesTheLaterStampOfEitherNeighbour) {
 TEST_F(BlockPoolTest, ABlocksSegmentIsFoundWhateverTheOrderInWhichSegmentsWereAdded) {
   const Bytes gaps[] = {8_MiB, 0_B, 16_MiB, 4_MiB, 12_MiB};
   std::vector<SegmentIndex> segments;
-  for (const Bytes gap : gaps) segments.push_back(pool_.add_segment(kBase + gap, 2_MiB, 0, 0));
+  for (const Bytes gap : gaps) segments.push_back(add_by_address(pool_, kBase + gap, 2_MiB, 0, 0));
   for (const SegmentIndex segment : segments)
     EXPECT_EQ(pool_.segment(pool_.view(segment).first), segment);
   const BlockIndex low = alloc(512_B);
@@ -100,11 +102,11 @@ TEST_F(BlockPoolTest, ABlocksSegmentIsFoundWhateverTheOrderInWhichSegmentsWereAd
 TEST_F(BlockPoolTest, TheRangeOfASegmentInTransferMayBelongToANewSegment) {
   // One thread has returned a segment to the driver but not removed it yet; the driver gives the
   // range to another thread, which adds it.
-  const SegmentIndex below = pool_.add_segment(kBase - 2_MiB, 2_MiB, 0, 0);
-  const SegmentIndex old = pool_.add_segment(kBase, 4_MiB, 0, 0);
+  const SegmentIndex below = add_by_address(pool_, kBase - 2_MiB, 2_MiB, 0, 0);
+  const SegmentIndex old = add_by_address(pool_, kBase, 4_MiB, 0, 0);
   const BlockIndex gone = pool_.view(old).first;
   pool_.lift(gone);
-  const SegmentIndex again = pool_.add_segment(kBase, 4_MiB, 0, 0);
+  const SegmentIndex again = add_by_address(pool_, kBase, 4_MiB, 0, 0);
   EXPECT_STREQ(pool_.validate(), nullptr);
   EXPECT_EQ(pool_.segment(gone), old);
   EXPECT_EQ(pool_.segment(pool_.view(again).first), again);
@@ -115,13 +117,14 @@ TEST_F(BlockPoolTest, TheRangeOfASegmentInTransferMayBelongToANewSegment) {
   EXPECT_EQ(pool_.segment(gone), old);
   EXPECT_EQ(pool_.segment(pool_.view(again).first), again);
   pool_.remove_segment(again);
-  const SegmentIndex lent = pool_.add_segment(kBase + 8_MiB, 2_MiB, 0, 0, BlockState::kInTransfer);
+  const SegmentIndex lent =
+      add_by_address(pool_, kBase + 8_MiB, 2_MiB, 0, 0, BlockState::kInTransfer);
   EXPECT_EQ(pool_.segment(pool_.view(lent).first), lent);
 }
 
 TEST_F(BlockPoolTest, ABlockIsWholeExactlyWhenItHasNoNeighbours) {
-  pool_.add_segment(kBase, 2_MiB, 0, 0);
-  const BlockIndex other = pool_.view(pool_.add_segment(kBase + 4_MiB, 1_MiB, 0, 0)).first;
+  add_by_address(pool_, kBase, 2_MiB, 0, 0);
+  const BlockIndex other = pool_.view(add_by_address(pool_, kBase + 4_MiB, 1_MiB, 0, 0)).first;
   EXPECT_TRUE(pool_.is_whole(other));
   const BlockIndex low = pool_.take(other, 512_B, true, 512_B, 0);
   EXPECT_FALSE(pool_.is_whole(low));
@@ -134,8 +137,8 @@ TEST_F(BlockPoolTest, ABlockIsWholeExactlyWhenItHasNoNeighbours) {
 }
 
 TEST_F(BlockPoolTest, AdjacentSegmentsDoNotMerge) {
-  pool_.add_segment(kBase, 1_MiB, 0, 0);
-  pool_.add_segment(kBase + 1_MiB, 1_MiB, 0, 0);
+  add_by_address(pool_, kBase, 1_MiB, 0, 0);
+  add_by_address(pool_, kBase + 1_MiB, 1_MiB, 0, 0);
   EXPECT_EQ(pool_.best_fit(1_MiB + 512_B, Bytes::max()), kNoBlock);
   pool_.release(alloc(1_MiB), 0);
   EXPECT_EQ(pool_.largest_free(), 1_MiB);
@@ -145,7 +148,7 @@ TEST_F(BlockPoolTest, AdjacentSegmentsDoNotMerge) {
 TEST_F(BlockPoolTest, TheSmallestBlockThatFitsIsTakenAndTheLowestAmongEquals) {
   for (unsigned i = 0; i < 4; ++i) {
     const Bytes size = i % 2 == 0 ? 8_KiB : 4_KiB;
-    pool_.add_segment(kBase + Bytes{(3 - i) * 0x100000u}, size, 0, 0);
+    add_by_address(pool_, kBase + Bytes{(3 - i) * 0x100000u}, size, 0, 0);
   }
   EXPECT_EQ(pool_.address(alloc(3_KiB)), kBase);
   EXPECT_EQ(pool_.address(alloc(4_KiB)), kBase + 2_MiB);
@@ -153,15 +156,40 @@ TEST_F(BlockPoolTest, TheSmallestBlockThatFitsIsTakenAndTheLowestAmongEquals) {
       << "only the larger blocks are left; the lower one is taken first";
 }
 
+TEST_F(BlockPoolTest, OfEqualBlocksThatOfTheLowestPositionIsTakenWhateverItsAddress) {
+  // C10. Positions rise where addresses fall. The front of each segment is taken, so that no free
+  // block is a whole segment.
+  constexpr unsigned kSegments = 30;
+  for (unsigned i = 0; i < kSegments; ++i) {
+    pool_.add_segment(kBase - 1_MiB * i, 12_KiB, Position{i * (12_KiB).count()}, 0, 0);
+    const BlockIndex front = pool_.best_fit(12_KiB, Bytes::max());
+    pool_.take(front, 4_KiB, true, 4_KiB, 0);
+  }
+  ASSERT_STREQ(pool_.validate(), nullptr);
+  BlockIndex walked = pool_.best_fit(512_B, Bytes::max());
+  for (unsigned i = 0; i < kSegments; ++i) {
+    ASSERT_NE(walked, kNoBlock);
+    EXPECT_EQ(pool_.address(walked), kBase - 1_MiB * i + 4_KiB);
+    const BlockView view = pool_.view(walked);
+    EXPECT_EQ(raw(view.position), (12_KiB).count() * i + (4_KiB).count());
+    EXPECT_EQ(pool_.next_fit(view.size, view.position), pool_.next_fit(walked));
+    walked = pool_.next_fit(walked);
+  }
+  EXPECT_EQ(walked, kNoBlock);
+  for (unsigned i = 0; i < kSegments; ++i)
+    EXPECT_EQ(pool_.address(alloc(8_KiB)), kBase - 1_MiB * i + 4_KiB);
+}
+
 TEST_F(BlockPoolTest, BestFitSkipsBlocksAtOrAboveItsSizeLimit) {
-  pool_.add_segment(kBase, 2_MiB, 0, 0);
+  add_by_address(pool_, kBase, 2_MiB, 0, 0);
   EXPECT_EQ(pool_.best_fit(512_B, 2_MiB), kNoBlock) << "the end of the range is not included";
   EXPECT_NE(pool_.best_fit(512_B, 2_MiB + 1_B), kNoBlock);
 }
 
 TEST_F(BlockPoolTest, NextFitWalksTheFreeBlocksBySizeThenAddress) {
   const Bytes sizes[] = {64_KiB, 4_KiB, 4_KiB, 1_MiB, 512_B, 33_KiB, 65_KiB};
-  for (unsigned i = 0; i < 7; ++i) pool_.add_segment(kBase + Bytes{i * 0x1000000u}, sizes[i], 0, 0);
+  for (unsigned i = 0; i < 7; ++i)
+    add_by_address(pool_, kBase + Bytes{i * 0x1000000u}, sizes[i], 0, 0);
   Bytes before;
   Address lowest;
   unsigned count = 0;
@@ -176,7 +204,7 @@ TEST_F(BlockPoolTest, NextFitWalksTheFreeBlocksBySizeThenAddress) {
 }
 
 TEST_F(BlockPoolTest, APendingBlockIsNeitherFreeNorMerged) {
-  pool_.add_segment(kBase, 2_MiB, 0, 0);
+  add_by_address(pool_, kBase, 2_MiB, 0, 0);
   const BlockIndex a = alloc(512_B);
   pool_.defer(a);
   EXPECT_EQ(pool_.state(a), BlockState::kPending);
@@ -191,7 +219,7 @@ TEST_F(BlockPoolTest, APendingBlockIsNeitherFreeNorMerged) {
 }
 
 TEST_F(BlockPoolTest, ABlockInTransferIsFoundByNoSearchUntilItIsReleased) {
-  const SegmentIndex s = pool_.add_segment(kBase, 2_MiB, 8, 0, BlockState::kInTransfer);
+  const SegmentIndex s = add_by_address(pool_, kBase, 2_MiB, 8, 0, BlockState::kInTransfer);
   EXPECT_EQ(pool_.best_fit(512_B, Bytes::max()), kNoBlock);
   EXPECT_EQ(pool_.find(kBase), kNoBlock);
   EXPECT_EQ(pool_.view(pool_.view(s).first).stamp, 8u);
@@ -202,9 +230,9 @@ TEST_F(BlockPoolTest, ABlockInTransferIsFoundByNoSearchUntilItIsReleased) {
 }
 
 TEST_F(BlockPoolTest, ASegmentLiftedWholeCanBeRemoved) {
-  pool_.add_segment(kBase, 2_MiB, 0, 3);
-  const SegmentIndex s = pool_.add_segment(kBase + 4_MiB, 2_MiB, 0, 4);
-  pool_.add_segment(kBase + 8_MiB, 2_MiB, 0, 5);
+  add_by_address(pool_, kBase, 2_MiB, 0, 3);
+  const SegmentIndex s = add_by_address(pool_, kBase + 4_MiB, 2_MiB, 0, 4);
+  add_by_address(pool_, kBase + 8_MiB, 2_MiB, 0, 5);
   EXPECT_EQ(pool_.view(s).user, 4u);
   pool_.set_user(s, 44);
   EXPECT_EQ(pool_.view(s).user, 44u);
@@ -222,7 +250,7 @@ TEST_F(BlockPoolTest, ASegmentLiftedWholeCanBeRemoved) {
 }
 
 TEST_F(BlockPoolTest, TheUserWordCanBeChangedWhileABlockIsOwned) {
-  pool_.add_segment(kBase, 2_MiB, 0, 0);
+  add_by_address(pool_, kBase, 2_MiB, 0, 0);
   const BlockIndex a = alloc(512_B, 500_B);
   pool_.set_user(a, 99);
   EXPECT_EQ(pool_.user(a), 99u);
@@ -235,7 +263,7 @@ TEST_F(BlockPoolTest, TheUserWordCanBeChangedWhileABlockIsOwned) {
 }
 
 TEST_F(BlockPoolTest, AUserWordSurvivesGrowthAndEndsWithItsBlock) {
-  pool_.add_segment(kBase, 2_MiB, 0, 0);
+  add_by_address(pool_, kBase, 2_MiB, 0, 0);
   constexpr std::uint64_t kBlocks = 1000;  // many more than the slab's first capacity, so it grows
   std::vector<BlockIndex> blocks;
   for (std::uint64_t i = 0; i < kBlocks; ++i) {
@@ -260,7 +288,7 @@ TEST(BlockPoolSizes, InALargeAddressMapFindReturnsEveryBlockAndNothingElse) {
   // some chains are longer than one entry.
   constexpr std::uint64_t kBlocks = 60000;
   BlockPool pool{512_B};
-  pool.add_segment(kBase, 512_B * (2 * kBlocks), 0, 0);
+  add_by_address(pool, kBase, 512_B * (2 * kBlocks), 0, 0);
   std::vector<BlockIndex> blocks;
   for (std::uint64_t i = 0; i < kBlocks; ++i) {
     blocks.push_back(pool.take(pool.best_fit(1_KiB, Bytes::max()), 1_KiB, true, 1000_B, 0));
@@ -286,9 +314,9 @@ TEST(BlockPoolSizes, TheLargestSegmentsAndTheHighestAddressesWork) {
   for (const Bytes granule : {16_B, 512_B, 64_KiB}) {
     BlockPool pool{granule};
     const Bytes huge{std::uint64_t{1} << 57};
-    pool.add_segment(Address{huge.count()}, huge, 0, 0);
-    pool.add_segment(Address{huge.count() * 4}, huge * 16, 0, 0);
-    pool.add_segment(Address{Bytes::max().count() - granule.count() * 2 + 1}, granule, 0, 0);
+    add_by_address(pool, Address{huge.count()}, huge, 0, 0);
+    add_by_address(pool, Address{huge.count() * 4}, huge * 16, 0, 0);
+    add_by_address(pool, Address{Bytes::max().count() - granule.count() * 2 + 1}, granule, 0, 0);
     EXPECT_STREQ(pool.validate(), nullptr);
     EXPECT_EQ(pool.largest_free(), huge * 16);
     const BlockIndex all = pool.best_fit(huge, Bytes::max());

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "props/block/by_address.h"
 #include "props/block/pool_peer.h"
 
 namespace ashlar::block {
@@ -20,8 +21,8 @@ constexpr Address kBase{std::uint64_t{1} << 40};
 class Damaged : public ::testing::Test {
  protected:
   Damaged() {
-    first_ = pool_.add_segment(kBase, 2_MiB, 0, 0);
-    pool_.add_segment(kBase + 2_MiB, 2_MiB, 0, 0);
+    first_ = add_by_address(pool_, kBase, 2_MiB, 0, 0);
+    add_by_address(pool_, kBase + 2_MiB, 2_MiB, 0, 0);
     for (BlockIndex& b : blocks_) {
       b = pool_.take(pool_.best_fit(1_KiB, Bytes::max()), 1_KiB, true, 1000_B, 1);
     }
@@ -221,7 +222,7 @@ TEST_F(Damaged, AGroupBitWithoutAClassIsInvariant3) {
 }
 
 TEST_F(Damaged, RecordsThatMoveToAnotherWindowUnsearchedAreInvariant3) {
-  pool_.add_segment(kBase + 1_GiB, 2_MiB, 0, 0);
+  add_by_address(pool_, kBase + 1_GiB, 2_MiB, 0, 0);
   pool_.release(blocks_[0], 0);
   ASSERT_FALSE(PoolPeer::is_settled(index())) << "the test needs an index that moves its records";
   ASSERT_STREQ(pool_.validate(), nullptr);
@@ -293,6 +294,14 @@ TEST_F(Damaged, ARequestLargerThanItsBlockIsInvariant8) {
 TEST_F(Damaged, AZeroUserWordInAnOverflowRecordIsInvariant8) {
   PoolPeer::overflow(pool_, blocks_[0]).user = 0;
   expect_broken("block(8): a user word");
+}
+TEST_F(Damaged, APositionOffTheGranuleIsInvariant5) {
+  PoolPeer::segment(pool_, first_).shift += 256;
+  expect_broken("block(5): a position");
+}
+TEST_F(Damaged, ASegmentAtAnotherPositionThanWhenItsBlocksWereIndexedIsInvariant3) {
+  PoolPeer::segment(pool_, first_).shift += 512;
+  expect_broken("block(3) C5: a key is not its block's");
 }
 TEST_F(Damaged, ABlockThatNamesAnotherSegmentIsInvariant9) {
   records().set_segment(number(0), records().segment(number(0)) + 1);

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "props/block/by_address.h"
 #include "props/block/pool_peer.h"
 #include "spec/ops/random.h"
 
@@ -169,7 +170,7 @@ TEST(BlockRecords, APoolsAddressesOverflowOnlyFarFromItsFirstSegment) {
     std::vector<SegmentIndex> segments;
     for (const std::uint64_t far :
          {std::uint64_t{0}, std::uint64_t{1} << 39, std::uint64_t{1} << 50}) {
-      segments.push_back(pool.add_segment(Address{first + far}, 2_MiB, 0, 0));
+      segments.push_back(add_by_address(pool, Address{first + far}, 2_MiB, 0, 0));
       const bool overflows = PoolPeer::record(pool, pool.view(segments.back()).first).address ==
                              BlockRecords::kInOverflow;
       EXPECT_EQ(overflows, far == std::uint64_t{1} << 50) << first << " + " << far;

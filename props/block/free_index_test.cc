@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "props/block/by_address.h"
 #include "props/block/pool_peer.h"
 #include "spec/ops/random.h"
 
@@ -22,7 +23,7 @@ using Sorted = std::set<std::pair<std::uint64_t, std::uint64_t>>;  // size, addr
 void expect_next(const BlockPool& pool, const Sorted& sorted, std::uint64_t size,
                  std::uint64_t address) {
   const auto expected = sorted.upper_bound({size, address});
-  const BlockIndex next = pool.next_fit(Bytes{size}, Address{address});
+  const BlockIndex next = pool.next_fit(Bytes{size}, Position{address});
   ASSERT_EQ(next == kNoBlock, expected == sorted.end());
   if (next == kNoBlock) return;
   ASSERT_EQ(pool.size(next).count(), expected->first);
@@ -53,7 +54,7 @@ TEST(FreeIndex, TheWorkedExampleAtTheHeadOfBlockPoolIsTrue) {
   constexpr Address kBase{std::uint64_t{1} << 40};
   BlockPool pool{512_B};
   FreeIndex& index = PoolPeer::index(pool);
-  pool.add_segment(kBase, 2_MiB, 0, 0);
+  add_by_address(pool, kBase, 2_MiB, 0, 0);
   const auto take = [&pool](std::uint64_t granules) {
     const Bytes size = 512_B * granules;
     return pool.take(pool.best_fit(size, Bytes::max()), size, true, size, 0);
@@ -111,7 +112,7 @@ TEST(FreeIndex, OrdersSizesAroundEveryClassLimit) {
     for (const std::uint64_t sub : {32u, 33u, 47u, 63u}) {
       for (const std::uint64_t off : {~std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{1}}) {
         const std::uint64_t size = ((sub << octave) + off) * 16;
-        pool.add_segment(Address{base}, Bytes{size}, 0, 0);
+        add_by_address(pool, Address{base}, Bytes{size}, 0, 0);
         sorted.emplace(size, base);
         base += size + 16;
       }
@@ -126,10 +127,10 @@ TEST(FreeIndex, OrdersSizesAroundEveryClassLimit) {
 
 TEST(FreeIndex, FindsTheNextLargerWhenTheClassHasOnlySmallerOnes) {
   BlockPool pool{512_B};
-  pool.add_segment(Address{1u << 30}, Bytes{512 * 1000}, 0, 0);
-  pool.add_segment(Address{2u << 30}, Bytes{512 * 1015}, 0, 0);
-  pool.add_segment(Address{3u << 30}, Bytes{512 * 900000}, 0, 0);
-  pool.add_segment(Address{7u << 20}, 512_B, 0, 0);
+  add_by_address(pool, Address{1u << 30}, Bytes{512 * 1000}, 0, 0);
+  add_by_address(pool, Address{2u << 30}, Bytes{512 * 1015}, 0, 0);
+  add_by_address(pool, Address{3u << 30}, Bytes{512 * 900000}, 0, 0);
+  add_by_address(pool, Address{7u << 20}, 512_B, 0, 0);
   EXPECT_EQ(pool.size(pool.best_fit(Bytes{512 * 1001}, Bytes::max())).count(), 512u * 1015);
   EXPECT_EQ(pool.size(pool.best_fit(Bytes{512 * 1016}, Bytes::max())).count(), 512u * 900000);
   EXPECT_EQ(pool.best_fit(Bytes{512 * 900001}, Bytes::max()), kNoBlock);
@@ -138,9 +139,9 @@ TEST(FreeIndex, FindsTheNextLargerWhenTheClassHasOnlySmallerOnes) {
 TEST(FreeIndex, FindsAnExactFitAtTheStartOfTheWindow) {
   // The block's address bits are all zero, so that its key equals the key searched for.
   BlockPool pool{512_B};
-  pool.add_segment(Address{512}, 1_MiB, 0, 0);
-  pool.add_segment(Address{4u << 20}, 1_MiB, 0, 0);
-  pool.add_segment(Address{6u << 20}, 512_B, 0, 0);
+  add_by_address(pool, Address{512}, 1_MiB, 0, 0);
+  add_by_address(pool, Address{4u << 20}, 1_MiB, 0, 0);
+  add_by_address(pool, Address{6u << 20}, 512_B, 0, 0);
   EXPECT_EQ(pool.address(pool.best_fit(1_MiB, Bytes::max())), Address{512});
   expect_order(pool, {{512, 6u << 20}, {1u << 20, 512}, {1u << 20, 4u << 20}});
 }
@@ -151,7 +152,7 @@ TEST(FreeIndex, AChainOfNestedPrefixesStaysWithinItsStatedSteps) {
     BlockPool pool{granule};
     Sorted sorted;
     for (std::uint64_t bit = granule.count(); bit < std::uint64_t{1} << 62; bit <<= 1) {
-      pool.add_segment(Address{bit}, granule, 0, 0);
+      add_by_address(pool, Address{bit}, granule, 0, 0);
       sorted.emplace(granule.count(), bit);
     }
     expect_order(pool, sorted);
@@ -179,7 +180,7 @@ TEST(FreeIndex, TheWindowChangesALogarithmicNumberOfTimesWhileSegmentsComeFromBo
     const std::uint64_t middle = std::uint64_t{1} << 45;
     // Alternately above and below, as mmap grows down.
     const std::uint64_t base = i % 2 == 0 ? middle + i * 0x200000 : middle - i * 0x200000;
-    pool.add_segment(Address{base}, 4_KiB, 0, 0);
+    add_by_address(pool, Address{base}, 4_KiB, 0, 0);
     sorted.emplace(4096, base);
     const unsigned bits = PoolPeer::window_bits(PoolPeer::index(pool));
     windows += bits != bits_before;
@@ -195,11 +196,11 @@ TEST(FreeIndex, TheWindowChangesALogarithmicNumberOfTimesWhileSegmentsComeFromBo
 void expect_one_class_sorted(const std::vector<std::uint64_t>& addresses) {
   BlockPool pool{512_B};
   // A segment far away makes the window wide from the start.
-  pool.add_segment(Address{std::uint64_t{1} << 46}, 512_B, 0, 0);
+  add_by_address(pool, Address{std::uint64_t{1} << 46}, 512_B, 0, 0);
   std::map<std::uint64_t, SegmentIndex> segments;
   Sorted sorted{{512, std::uint64_t{1} << 46}};
   for (const std::uint64_t address : addresses) {
-    segments[address] = pool.add_segment(Address{address}, 512_B, 0, 0);
+    segments[address] = add_by_address(pool, Address{address}, 512_B, 0, 0);
     sorted.emplace(512, address);
     ASSERT_STREQ(pool.validate(), nullptr);
   }
@@ -247,7 +248,8 @@ TEST(FreeIndex, AgreesWithAWalkOverThousandsOfSmallBlocks) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     spec::Random dice(seed);
     BlockPool pool{512_B};
-    const SegmentIndex segment = pool.add_segment(Address{std::uint64_t{1} << 40}, 64_MiB, 0, 0);
+    const SegmentIndex segment =
+        add_by_address(pool, Address{std::uint64_t{1} << 40}, 64_MiB, 0, 0);
     std::vector<BlockIndex> live;
     for (unsigned i = 1; i <= 40000; ++i) {
       if (live.size() < 500 || (live.size() < 6000 && dice.below(5) < 3)) {
@@ -292,7 +294,7 @@ TEST(FreeIndex, AgreesWithASortedSetUnderRandomInsertsAndRemovals) {
         const std::uint64_t room = dice.below(2) == 0 ? 4 : 64;
         const std::uint64_t size = granule * (1 + dice.below(room));
         const std::uint64_t base = (slot + 1) * granule * 64;
-        segments.push_back(pool.add_segment(Address{base}, Bytes{size}, 0, slot));
+        segments.push_back(add_by_address(pool, Address{base}, Bytes{size}, 0, slot));
         sorted.emplace(size, base);
       } else {
         const std::size_t pick = dice.below(segments.size());

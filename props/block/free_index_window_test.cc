@@ -10,6 +10,7 @@
 
 #include <ashlar/block/pool_walk.h>
 
+#include "props/block/by_address.h"
 #include "props/block/part_peer.h"
 #include "props/block/pool_ops.h"
 
@@ -50,7 +51,7 @@ void expect_searches(const BlockPool& pool, const Sorted& sorted, std::uint64_t 
               at(sorted, sorted.lower_bound({size, 0})))
         << size;
     for (const std::uint64_t address : addresses) {
-      ASSERT_EQ(place(pool, pool.next_fit(Bytes{size}, Address{address})),
+      ASSERT_EQ(place(pool, pool.next_fit(Bytes{size}, Position{address})),
                 at(sorted, sorted.upper_bound({size, address})))
           << size << " at " << address;
     }
@@ -68,7 +69,7 @@ TEST(FreeIndexWindow, BlocksAtBothEdgesAreFoundAndNeedNoOtherWindow) {
       FreeIndex& index = Peer::index(pool);
       Sorted sorted;
       const auto add = [&](std::uint64_t base, std::uint64_t bytes) {
-        ASSERT_NE(pool.add_segment(Address{base}, Bytes{bytes}, 0, 0), kNoSegment);
+        ASSERT_NE(add_by_address(pool, Address{base}, Bytes{bytes}, 0, 0), kNoSegment);
         sorted.emplace(bytes, base);
       };
       add(std::uint64_t{1} << 40, 1024 * granule);
@@ -98,7 +99,7 @@ TEST(FreeIndexWindow, AnEmptyIndexTakesAnotherWindowWithoutAMove) {
   FreeIndex& index = Peer::index(pool);
   for (unsigned i = 0; i < 10; ++i) {
     const SegmentIndex segment =
-        pool.add_segment(Address{std::uint64_t{1} << (30 + i)}, 1_MiB, 0, 0);
+        add_by_address(pool, Address{std::uint64_t{1} << (30 + i)}, 1_MiB, 0, 0);
     EXPECT_TRUE(Peer::is_settled(index));
     EXPECT_STREQ(pool.validate(), nullptr);
     pool.lift(pool.view(segment).first);
@@ -114,7 +115,7 @@ TEST(FreeIndexWindow, RecordsMoveAFewAtATimeAndLeaveNoWideTree) {
     Sorted sorted;
     std::uint64_t segments = 0;
     const auto add = [&](std::uint64_t base) {
-      pool.add_segment(Address{base}, 512_B * (1 + segments % 5), 0, 0);
+      add_by_address(pool, Address{base}, 512_B * (1 + segments % 5), 0, 0);
       sorted.emplace(512 * (1 + segments++ % 5), base);
     };
     // The window is long before there are many.
@@ -162,10 +163,10 @@ TEST(FreeIndexWindow, ABlockWithThePlaceOfAnotherWindowIsNoticedWhileRecordsMove
   BlockPool pool{512_B};
   FreeIndex& index = Peer::index(pool);
   for (unsigned i = 0; i < 40; ++i)
-    pool.add_segment(Address{(std::uint64_t{1} << 40) + 4096 * i}, 512_B, 0, 0);
+    add_by_address(pool, Address{(std::uint64_t{1} << 40) + 4096 * i}, 512_B, 0, 0);
   while (!Peer::is_settled(index))
-    pool.add_segment(Address{(std::uint64_t{1} << 40) + 4096 * 41}, 512_B, 0, 0);
-  pool.add_segment(Address{std::uint64_t{1} << 46}, 512_B, 0, 0);
+    add_by_address(pool, Address{(std::uint64_t{1} << 40) + 4096 * 41}, 512_B, 0, 0);
+  add_by_address(pool, Address{std::uint64_t{1} << 46}, 512_B, 0, 0);
   ASSERT_EQ(Peer::move(index), 1u);
   ASSERT_STREQ(pool.validate(), nullptr);
   // A window as far away as it is long gives every block the same class and key.
@@ -178,7 +179,7 @@ TEST(PoolWalk, FindsEverySegmentByItsNumberAndNoOther) {
   BlockPool pool{512_B};
   std::set<std::uint32_t> added;
   for (unsigned i = 0; i < 70; ++i) {
-    const SegmentIndex segment = pool.add_segment(Address{(1u + i) << 20}, 512_B, 0, i);
+    const SegmentIndex segment = add_by_address(pool, Address{(1u + i) << 20}, 512_B, 0, i);
     added.insert(raw(segment));
     if (i % 3 != 0) continue;
     pool.lift(pool.view(segment).first);

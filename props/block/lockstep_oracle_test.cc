@@ -4,6 +4,8 @@
 // Imitates: faults that allocators have had. Does not prove that every other fault is caught.
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -32,14 +34,16 @@ struct Fault {
   std::function<void(std::vector<Address>&)> order = [](std::vector<Address>&) {};
   bool double_free_is_ok = false;
   bool owns_freed = false;
+  bool orders_by_address = false;
   const char* broken = nullptr;
 };
 
 class FaultyPool final : public spec::PoolSubject {
  public:
   explicit FaultyPool(const Fault& fault) : fault_(fault) {}
-  Status grow(Address base, Bytes size, std::uint64_t stamp) override {
-    return model_.grow(base, size, stamp);
+  Status grow(Address base, Bytes size, std::uint64_t ordinal, std::uint64_t stamp) override {
+    ordinals_[base] = ordinal;
+    return model_.grow(base, size, fault_.orders_by_address ? base.value() : ordinal, stamp);
   }
   Status shrink(Address base) override { return model_.shrink(base); }
   Result<Address> allocate(const PoolRequest& request) override {
@@ -59,6 +63,7 @@ class FaultyPool final : public spec::PoolSubject {
   bool owns(Address a) const override { return fault_.owns_freed || model_.owns(a); }
   void map(PoolMap* map) const override {
     *map = model_.map();
+    for (spec::PoolSegment& segment : map->segments) segment.ordinal = ordinals_.at(segment.base);
     fault_.map(*map);
   }
   PoolBooks books() const override {
@@ -71,8 +76,11 @@ class FaultyPool final : public spec::PoolSubject {
     for (const PoolBlock& b : model_.map().blocks) {
       if (b.state == PoolState::kFree) free.push_back(&b);
     }
-    std::sort(free.begin(), free.end(), [](const PoolBlock* a, const PoolBlock* b) {
-      return a->size != b->size ? a->size < b->size : a->address < b->address;
+    const auto place_of = [this](const PoolBlock* b) {
+      return std::tuple{b->size, ordinals_.at(b->segment), b->address};
+    };
+    std::sort(free.begin(), free.end(), [&place_of](const PoolBlock* a, const PoolBlock* b) {
+      return place_of(a) < place_of(b);
     });
     order->clear();
     for (const PoolBlock* b : free) order->push_back(b->address);
@@ -82,6 +90,7 @@ class FaultyPool final : public spec::PoolSubject {
 
  private:
   const Fault& fault_;
+  std::map<Address, std::uint64_t> ordinals_;  // of the segments, by their bases
   BlockPoolModel model_;
 };
 
@@ -98,7 +107,7 @@ std::string run(const Fault& fault) {
 TEST(LockstepOracle, APoolWithoutAFaultPasses) { EXPECT_EQ(run(Fault{"none"}), ""); }
 
 TEST(LockstepOracle, EveryPlantedFaultIsCaught) {
-  std::vector<Fault> faults(12);
+  std::vector<Fault> faults(13);
   unsigned n = 0;
   faults[n] = {"H24: the rounding wraps, a small block is handed out"};
   faults[n++].request = [](PoolRequest& r) { r.size = 512_B; };
@@ -128,6 +137,8 @@ TEST(LockstepOracle, EveryPlantedFaultIsCaught) {
   };
   faults[n] = {"a freed address is still owned"};
   faults[n++].owns_freed = true;
+  faults[n] = {"C10: of equal blocks that with the lowest address is handed out"};
+  faults[n++].orders_by_address = true;
   faults[n] = {"its own validate() fails"};
   faults[n++].broken = "block(1) C3: planted";
   ASSERT_EQ(n, faults.size());
@@ -140,8 +151,8 @@ TEST(LockstepOracle, EveryPlantedFaultIsCaught) {
 
 TEST(PoolClauses, EachFiresOnAMapThatBreaksIt) {
   BlockPoolModel model;
-  EXPECT_TRUE(model.grow(Address{0x10000}, 8_KiB, 0).is_ok());
-  EXPECT_TRUE(model.grow(Address{0x12000}, 8_KiB, 0).is_ok());
+  EXPECT_TRUE(model.grow(Address{0x10000}, 8_KiB, 0, 0).is_ok());
+  EXPECT_TRUE(model.grow(Address{0x12000}, 8_KiB, 1, 0).is_ok());
   const Result<Address> a = model.allocate({512_B, Bytes::max(), true, 500_B, 1});
   ASSERT_TRUE(a.is_ok());
   const PoolMap good = model.map();
@@ -182,6 +193,14 @@ TEST(PoolClauses, EachFiresOnAMapThatBreaksIt) {
   EXPECT_EQ(spec::check_index(good, order), "");
   EXPECT_EQ(spec::check_index(good, {order[1], order[0]}).substr(0, 3), "C5:");
   EXPECT_EQ(spec::check_index(good, {order[0]}).substr(0, 3), "C5:");
+  const PoolMap equals = broken([](PoolMap& m) { m.blocks[2].size = m.blocks[1].size; });
+  EXPECT_EQ(spec::check_index(equals, order), "");
+  const PoolMap older_above = broken([](PoolMap& m) {
+    m.blocks[2].size = m.blocks[1].size;
+    std::swap(m.segments[0].ordinal, m.segments[1].ordinal);
+  });
+  EXPECT_EQ(spec::check_index(older_above, order).substr(0, 3), "C5:");
+  EXPECT_EQ(spec::check_index(older_above, {order[1], order[0]}), "");
   EXPECT_EQ(spec::check_conserved(good, spec::recount(good)), "");
   EXPECT_EQ(spec::check_conserved(good, PoolBooks{}).substr(0, 4), "C14:");
 }

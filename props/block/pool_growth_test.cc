@@ -12,6 +12,7 @@
 #include <ashlar/base/spin_lock.h>
 #include <ashlar/block/block_pool.h>
 
+#include "props/block/by_address.h"
 #include "props/block/pool_peer.h"
 #include "spec/ops/random.h"
 
@@ -49,7 +50,8 @@ constexpr double kMeanStepsMax = 40;
 class GrowingPool {
  public:
   void add_segment(Address base) {
-    const SegmentIndex segment = counted_([&] { return pool_.add_segment(base, 16_MiB, 0, 0); });
+    const SegmentIndex segment =
+        counted_([&] { return add_by_address(pool_, base, 16_MiB, 0, 0); });
     ASSERT_NE(segment, kNoSegment);
   }
   void take() {
@@ -96,7 +98,7 @@ TEST(PoolGrowth, NoOperationExceedsTheBoundWhileAMillionBlocksComeAndGo) {
   // Segments outside the window while 10^5 blocks are free, each before the last has settled.
   unsigned unsettled = 0;
   for (unsigned bit = 44; bit < 48; ++bit) {
-    pool.add_segment(Address{std::uint64_t{1} << bit});
+    add_by_address(pool, Address{std::uint64_t{1} << bit});
     for (unsigned i = 0; i < 50000; ++i) {
       pool.flips() ? pool.take() : pool.release();
       unsettled += !pool.is_settled();
@@ -115,7 +117,7 @@ TEST(PoolGrowth, NoOperationExceedsTheBoundWithAHundredThousandSegments) {
   constexpr std::uint64_t kSegments = 100000;
   for (std::uint64_t i = 0; i < kSegments; ++i) {
     const Address base{(std::uint64_t{1} << 46) - i * (2_MiB).count()};
-    segments.push_back(counted([&] { return pool.add_segment(base, 2_MiB, 0, 0); }));
+    segments.push_back(counted([&] { return add_by_address(pool, base, 2_MiB, 0, 0); }));
   }
   EXPECT_STREQ(pool.validate(), nullptr);
   for (const SegmentIndex segment : segments) {

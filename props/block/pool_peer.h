@@ -12,8 +12,10 @@ struct PoolPeer {
   static OverflowRecord& overflow(BlockPool& pool, BlockIndex b) {
     return pool.records_.write_overflow(raw(b));
   }
-  static SegmentRecord& segment(BlockPool& pool, SegmentIndex s) { return pool.segments_[raw(s)]; }
-  static SegmentRecords& segments(BlockPool& pool) { return pool.segments_; }
+  static SegmentRecord& segment(BlockPool& pool, SegmentIndex s) {
+    return pool.records_.segments()[raw(s)];
+  }
+  static SegmentRecords& segments(BlockPool& pool) { return pool.records_.segments(); }
   static PoolCounts& counts(BlockPool& pool) { return pool.counts_; }
   static BlockRecords& records(BlockPool& pool) { return pool.records_; }
   static FreeIndex& index(BlockPool& pool) { return pool.index_; }

@@ -82,6 +82,10 @@ TEST_F(CacheDamageTest, EveryFieldOfASegmentsRecordIsHeldAgainstItsPool) {
     const Damage damage(small.index, small.index + 1);
     EXPECT_EQ(found(), wrong);
   }
+  {
+    const Damage damage(small.position, block::Position{raw(small.position) + 512});
+    EXPECT_EQ(found(), wrong);
+  }
   small.heap = cache().heaps().find(other_.id);
   EXPECT_EQ(found(), wrong);
   small.heap = &heap();
@@ -119,6 +123,29 @@ TEST_F(CacheDamageTest, TheLedgersSumsAreHeldAgainstTheSegments) {
   Stat& reserved = CachePeer::reserved(cache().ledger());
   const Damage damage(reserved.current, reserved.current + 1);
   EXPECT_EQ(found(), "C14: reserved bytes are not the sum over segments");
+}
+
+TEST_F(CacheDamageTest, TheLedgersRecordsInUseAreThePoolsInTheOrderOfTheirPositions) {
+  DeviceSegment& newest = *CachePeer::newest(cache().ledger());
+  ASSERT_NE(newest.older, nullptr);
+  const std::string wrong =
+      "ledger(4): the positions of two segments are not those of their ordinals";
+  {
+    const Damage damage(newest.ordinal, newest.older->ordinal);
+    EXPECT_EQ(found(), wrong);
+  }
+  {
+    const Damage damage(newest.older->newer, static_cast<DeviceSegment*>(nullptr));
+    EXPECT_EQ(found(), wrong);
+  }
+  DeviceSegment* const extra = cache().ledger().new_record(2_MiB);
+  EXPECT_EQ(found(), "ledger(3): a record in use is no pool's segment");
+  {
+    const Damage damage(extra->position, newest.position);
+    EXPECT_EQ(found(), wrong);
+  }
+  cache().ledger().recycle(extra);
+  EXPECT_EQ(found(), "");
 }
 
 TEST_F(CacheDamageTest, TheUsesOfABlockAreHeldAgainstTheQueues) {

@@ -171,6 +171,47 @@ TEST_F(HeapPartsTest, AChargeThatWouldWrapIsOverEveryLimit) {
   EXPECT_EQ(allocator_->validate(), nullptr);
 }
 
+TEST_F(HeapPartsTest, ANewSegmentsPositionIsBehindEveryOlderOnesAndNoFurther) {
+  make(Bytes{0});
+  SegmentLedger& ledger = cache().ledger();
+  const auto position = [](const DeviceSegment* record) { return Bytes{raw(record->position)}; };
+  DeviceSegment* const first = ledger.new_record(2_MiB);
+  DeviceSegment* const second = ledger.new_record(20_MiB);
+  DeviceSegment* const third = ledger.new_record(4_MiB);
+  EXPECT_EQ(position(first), 0_B);
+  EXPECT_EQ(position(second), 2_MiB);
+  EXPECT_EQ(position(third), 22_MiB);
+  ledger.recycle(second);
+  DeviceSegment* const fourth = ledger.new_record(2_MiB);
+  EXPECT_EQ(fourth, second) << "the record is used again";
+  EXPECT_EQ(position(fourth), 26_MiB) << "not in the gap: the third is older";
+  ledger.recycle(third);
+  ledger.recycle(fourth);
+  EXPECT_EQ(position(ledger.new_record(6_MiB)), 2_MiB) << "behind the first, now the newest";
+  EXPECT_GT(third->ordinal, first->ordinal);
+  ledger.recycle(first);
+  ledger.recycle(third);
+  ledger.recycle(fourth);
+}
+
+TEST_F(HeapPartsTest, ASegmentBehindTheLastPositionGetsNoRecordAndTheNextOneThatFitsDoes) {
+  make(Bytes{0});
+  SegmentLedger& ledger = cache().ledger();
+  const Bytes half{std::uint64_t{1} << 63};
+  DeviceSegment* const low = ledger.new_record(half);
+  ASSERT_NE(low, nullptr);
+  EXPECT_EQ(ledger.new_record(half), nullptr);
+  DeviceSegment* const high = ledger.new_record(half - 1_B);
+  ASSERT_NE(high, nullptr);
+  EXPECT_EQ(ledger.new_record(1_B), nullptr);
+  ledger.recycle(high);
+  ledger.recycle(low);
+  DeviceSegment* const anew = ledger.new_record(half);
+  ASSERT_NE(anew, nullptr);
+  EXPECT_EQ(anew->position, block::Position{}) << "no segment is left";
+  ledger.recycle(anew);
+}
+
 TEST_F(HeapPartsTest, ALimitThatTheDriverCannotWorkOutChangesNothing) {
   make(Bytes{64_MiB});
   EXPECT_TRUE(allocator_->set_memory_limit(kDevice, 40_MiB).is_ok());

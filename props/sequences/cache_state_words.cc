@@ -117,7 +117,8 @@ class StateWriter {
     put_event(node.slot);
   }
 
-  /// Blocks by address; the index's own order follows from their sizes and addresses.
+  /// Blocks by address; the index's own order follows from their sizes, and the order of ordinals
+  /// that note_ordinals() put.
   void write_pool(StreamHeap& heap, PoolId id) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     const block::BlockPool& pool = heap.pool(id);
     std::vector<block::SegmentView> segments;

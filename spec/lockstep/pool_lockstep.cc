@@ -160,10 +160,13 @@ void PoolLockstep::run_grow(Bytes size) {
   outcome_ = Code::kOutOfAddresses;
   const Address base = place(*rounded);
   if (model_.map().segments.size() == kPoolSegmentsMax ||
-      base.value() > kLastAddress - rounded->count())
+      base.value() > kLastAddress - rounded->count() ||
+      grown_.count() > kLastAddress - rounded->count())
     return;
-  grows_ += 1;
-  compare_outcomes(model_.grow(base, *rounded, stamp()), subject_.grow(base, *rounded, stamp()));
+  const std::uint64_t ordinal = grows_++;
+  grown_ += *rounded;
+  compare_outcomes(model_.grow(base, *rounded, ordinal, stamp()),
+                   subject_.grow(base, *rounded, ordinal, stamp()));
 }
 
 void PoolLockstep::run_alloc(const Op& op, Bytes size_end, bool split) {

@@ -6,7 +6,8 @@
 // index's whole order, which addresses the pool owns, and its validate().
 // The ops are slots 40..49 and the expectations. A pointer keeps its address after its free, so
 // `pool-free p1` twice is a double free, unless the address was handed out again. Segments are
-// placed by a fixed rule that makes them touch.
+// placed by a fixed rule that makes them touch, above and below others: their ordinals and their
+// addresses rise in different orders (C10).
 // Thread safety: none. No step allocates once the buffers have grown.
 #pragma once
 
@@ -36,7 +37,7 @@ class PoolLockstep {
   /// The heavy checks, then everything is given back and the pool must be empty. False as step().
   bool finish();
 
-  /// Segments placed so far. Later answers depend on this and the map alone.
+  /// Segments placed so far; the next one's ordinal. Later answers depend on this and the map alone.
   std::uint64_t grows() const { return grows_; }
   std::uint64_t steps() const { return steps_; }
   bool diverged() const { return !report_.empty(); }
@@ -72,6 +73,7 @@ class PoolLockstep {
   unsigned heavy_every_;
   std::uint64_t steps_ = 0;
   std::uint64_t grows_ = 0;
+  Bytes grown_;  // of all segments so far
   Code outcome_ = Code::kOk;
   std::vector<Address> pointers_;
   PoolMap map_;                 // the subject's, after the last step

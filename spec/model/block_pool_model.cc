@@ -21,7 +21,7 @@ PoolBlock join(const PoolBlock& left, const PoolBlock& right) {
 
 }  // namespace
 
-Status BlockPoolModel::grow(Address base, Bytes size, std::uint64_t stamp) {
+Status BlockPoolModel::grow(Address base, Bytes size, std::uint64_t ordinal, std::uint64_t stamp) {
   std::size_t i = 0;
   while (i < map_.blocks.size() && map_.blocks[i].address < base) ++i;
   const PoolBlock whole{base, size, Bytes{}, base, stamp, 0, PoolState::kFree};
@@ -29,7 +29,7 @@ Status BlockPoolModel::grow(Address base, Bytes size, std::uint64_t stamp) {
   std::size_t s = 0;
   while (s < map_.segments.size() && map_.segments[s].base < base) ++s;
   map_.segments.insert(map_.segments.begin() + static_cast<std::ptrdiff_t>(s),
-                       PoolSegment{base, size});
+                       PoolSegment{base, size, ordinal});
   return Status::ok();
 }
 
@@ -152,10 +152,20 @@ std::size_t BlockPoolModel::best_fit(const PoolRequest& request) const {
     if (block.state != PoolState::kFree || block.size < request.size ||
         block.size >= request.size_end)
       continue;
-    // of equal sizes the first has the lowest address
-    if (best == kNowhere || block.size < map_.blocks[best].size) best = i;
+    // of equal sizes in one segment the first has the lowest address
+    const auto is_before = [this](const PoolBlock& a, const PoolBlock& b) {
+      return a.size < b.size || (a.size == b.size && ordinal_of(a) < ordinal_of(b));
+    };
+    if (best == kNowhere || is_before(block, map_.blocks[best])) best = i;
   }
   return best;
+}
+
+std::uint64_t BlockPoolModel::ordinal_of(const PoolBlock& block) const {
+  for (const PoolSegment& segment : map_.segments) {
+    if (segment.base == block.segment) return segment.ordinal;
+  }
+  return 0;
 }
 
 bool BlockPoolModel::is_idle(const PoolBlock& block) const {

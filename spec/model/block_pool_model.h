@@ -4,8 +4,8 @@
 // So plain that it is right by reading: linear scans, no index, no links. It is a function: for
 // every operation it says the outcome, the address, and the whole state after it, so a pool is
 // compared with it and never judged.
-// Policy: best fit, that is, the smallest free block that fits, then the lowest address; the front
-// is handed out. Blocks of different segments never merge, even where the segments touch.
+// Policy: best fit, that is, the smallest free block that fits, then the one in the segment of the
+// lowest ordinal, then the lowest address; the front is handed out. Blocks of different segments never merge, even where the segments touch.
 // Thread safety: none.
 #pragma once
 
@@ -18,8 +18,8 @@ namespace ashlar::spec {
 
 class BlockPoolModel {
  public:
-  // The operations, as PoolSubject states them.
-  Status grow(Address base, Bytes size, std::uint64_t stamp);
+  // The operations, as PoolSubject states them. Ordinals need not rise, only differ.
+  Status grow(Address base, Bytes size, std::uint64_t ordinal, std::uint64_t stamp);
   Status shrink(Address base);
   Result<Address> allocate(const PoolRequest& request);
   Status release(Address address, std::uint64_t stamp);
@@ -43,6 +43,8 @@ class BlockPoolModel {
   std::size_t at(Address address) const;
   /// The one that best fit chooses, or kNowhere.
   std::size_t best_fit(const PoolRequest& request) const;
+  /// The ordinal of the block's segment.
+  std::uint64_t ordinal_of(const PoolBlock& block) const;
   bool is_idle(const PoolBlock& block) const;
   bool joins(std::size_t left, std::size_t right) const;
   /// Replaces the `count` blocks from `first` on by the `into_count` blocks of `into`.

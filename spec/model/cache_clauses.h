@@ -1,7 +1,7 @@
 // The clauses that one call of a caching allocator is judged by, one function for each.
 //
 //   clause_usable.cc     C1 C2 C10 DEV-1 DEV-4   what an allocation was given
-//   clause_complete.cc   C12 DEV-3               may it fail; is it the best fit
+//   clause_complete.cc   C12 DEV-3 C10           may it fail; is it the best fit
 //   clause_account.cc    DEV-14                  the account of an out-of-memory
 //   clause_room.cc       DEV-13                  what went back to make room
 //   clause_host.cc       C13 C16 DEV-14          a call that the host had no memory for
@@ -72,8 +72,8 @@ void follow_allocation(CacheState& state, JudgedDevice& device, std::uint64_t ta
 /// the maps before and after the call are at hand.
 void judge_cut(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
                bool had_view);
-/// DEV-3: the smallest free block of the stream's own heap that fits, then the lowest; nullptr when
-/// there is none.
+/// DEV-3, C10: the smallest free block of the stream's own heap that fits, then that of the lowest
+/// (segment ordinal, offset); nullptr when there is none.
 const cache::SnapshotBlock* best_fit(const CacheRules& rules, const cache::Snapshot& map,
                                      std::uint64_t stream, std::uint64_t rounded);
 

@@ -1,4 +1,4 @@
-// C12, DEV-3: may an allocation fail, and is what it was given the best fit? See
+// C12, DEV-3, C10: may an allocation fail, and is what it was given the best fit? See
 // cache_clauses.h.
 #include <algorithm>
 
@@ -122,15 +122,20 @@ bool judge_own_blocks(CacheState& state, const JudgedDevice& device, std::uint64
 const cache::SnapshotBlock* best_fit(const CacheRules& rules, const cache::Snapshot& map,
                                      std::uint64_t stream, std::uint64_t rounded) {
   const cache::SnapshotBlock* best = nullptr;
+  std::uint64_t best_ordinal = 0;
   const PoolId pool = rules.pool_of(rounded);
   for (const cache::SnapshotSegment& segment : map.segments) {
     if (heap_of(segment) != stream || segment.pool != pool) continue;
     const cache::SnapshotBlock* block = map.blocks.data() + segment.block_first;
     for (const cache::SnapshotBlock* const end = block + segment.block_count; block != end;
          ++block) {
-      if (block->state != BlockState::kFree || (best != nullptr && block->size >= best->size))
-        continue;
-      if (rules.fits(block->size.count(), rounded)) best = block;
+      if (block->state != BlockState::kFree || !rules.fits(block->size.count(), rounded)) continue;
+      // of equal blocks of one segment the first has the lowest offset
+      const bool is_better = best == nullptr || block->size < best->size ||
+                             (block->size == best->size && segment.ordinal < best_ordinal);
+      if (!is_better) continue;
+      best = block;
+      best_ordinal = segment.ordinal;
     }
   }
   return best;

@@ -1,6 +1,7 @@
 #include "spec/model/pool_clauses.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace ashlar::spec {
 namespace {
@@ -74,8 +75,12 @@ std::string check_index(const PoolMap& map, const std::vector<Address>& order) {
   for (const PoolBlock& block : map.blocks) {
     if (block.state == PoolState::kFree) free.push_back(&block);
   }
-  std::sort(free.begin(), free.end(), [](const PoolBlock* a, const PoolBlock* b) {
-    return a->size != b->size ? a->size < b->size : a->address < b->address;
+  const auto place_of = [&map](const PoolBlock* block) {
+    const PoolSegment* const segment = segment_of(map, *block);
+    return std::tuple{block->size, segment == nullptr ? 0 : segment->ordinal, block->address};
+  };
+  std::sort(free.begin(), free.end(), [&place_of](const PoolBlock* a, const PoolBlock* b) {
+    return place_of(a) < place_of(b);
   });
   if (free.size() != order.size()) {
     return "C5: the index holds " + std::to_string(order.size()) + " of " +

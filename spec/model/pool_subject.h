@@ -33,6 +33,7 @@ struct PoolBlock {
 struct PoolSegment {
   Address base;
   Bytes size;
+  std::uint64_t ordinal;  ///< orders segments, whatever their addresses (C10)
   friend bool operator==(const PoolSegment&, const PoolSegment&) = default;
 };
 
@@ -69,8 +70,8 @@ class PoolSubject {
  public:
   virtual ~PoolSubject() = default;
 
-  /// A new segment, one free block with that stamp.
-  virtual Status grow(Address base, Bytes size, std::uint64_t stamp) = 0;
+  /// A new segment, one free block with that stamp. REQUIRES: `ordinal` is over every one before.
+  virtual Status grow(Address base, Bytes size, std::uint64_t ordinal, std::uint64_t stamp) = 0;
   /// Drops the segment at `base`. kBusy unless it is one free block.
   virtual Status shrink(Address base) = 0;
   /// kOutOfMemory when no free block fits.
@@ -89,7 +90,8 @@ class PoolSubject {
   virtual bool owns(Address address) const = 0;
   virtual void map(PoolMap* map) const = 0;
   virtual PoolBooks books() const = 0;
-  /// Every free block in the order the free index gives: size, then address.
+  /// Every free block in the order the free index gives: size, then the segment's ordinal, then
+  /// address.
   virtual void free_order(std::vector<Address>* order) const = 0;
   /// The structure's own walk: nullptr or what broke.
   virtual const char* validate() const = 0;

@@ -90,7 +90,9 @@ class Trace {
     const std::uint64_t granules =
         random_.one_in(2) ? kSegmentGranulesMax : 1 + random_.below(kSegmentGranulesMax);
     const Bytes size{granules * kGranule};
-    const Status status = model_.grow(base, size, stamp_);
+    // The proof's pool orders equal blocks by address: it is the pool whose ordinals rise with the
+    // addresses.
+    const Status status = model_.grow(base, size, base.value(), stamp_);
     std::printf("G %" PRIu64 " %" PRIu64 " %" PRIu64, base.value(), size.count(), stamp_);
     answer(status, 0);
   }

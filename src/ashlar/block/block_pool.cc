@@ -25,8 +25,9 @@ BlockPool::~BlockPool() = default;
 
 // Segments.
 
-SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stamp,
-                                    std::uint64_t user, BlockState state) noexcept {
+SegmentIndex BlockPool::add_segment(Address base, Bytes size, Position position,
+                                    std::uint64_t stamp, std::uint64_t user,
+                                    BlockState state) noexcept {
   ASHLAR_ASSERT(state == BlockState::kFree || state == BlockState::kInTransfer,
                 "block: a new segment is free or in transfer");
   ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0,
@@ -37,17 +38,22 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
                 "block(5): a segment's address is not a multiple of the granule");
   ASHLAR_ASSERT(base.value() <= Bytes::max().count() - size.count(),
                 "block(5): a segment extends past the last address");
-  if (!reserve_record() || !segments_.reserve_one() ||
-      !index_.reserve_window(base.value(), size.count())) {
+  ASHLAR_ASSERT(raw(position) % granule_.count() == 0,
+                "block(5): a segment's position is not a multiple of the granule");
+  ASHLAR_ASSERT(raw(position) <= Bytes::max().count() - size.count(),
+                "block(5): a segment extends past the last position");
+  if (!reserve_record() || !records_.segments().reserve_one() ||
+      !index_.reserve_window(raw(position), size.count())) {
     return kNoSegment;
   }
   if (counts_.segments == 0) records_.center_on(base.value());
 
-  const std::uint32_t segment = segments_.take(kInUse);
+  const std::uint32_t segment = records_.segments().take(kInUse);
   const std::uint32_t block = records_.take(raw(state));
-  SegmentRecord& s = segments_[segment];
-  s = SegmentRecord{base.value(), size.count(), user, block, kNone, segments_first_};
-  if (segments_first_ != kNone) segments_[segments_first_].prev = segment;
+  SegmentRecord& s = records_.segments()[segment];
+  const std::uint64_t shift = raw(position) - base.value();
+  s = SegmentRecord{base.value(), size.count(), user, shift, block, kNone, segments_first_};
+  if (segments_first_ != kNone) records_.segments()[segments_first_].prev = segment;
   segments_first_ = segment;
   counts_.segments += 1;
   counts_.segment_bytes += size;
@@ -59,7 +65,7 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, std::uint64_t stam
   records_.set_segment(block, segment);
   counts_.add_block(state, size.count());
   if (state == BlockState::kFree) count_idle(block, size.count(), true);
-  index_.extend_window(base.value(), size.count());
+  index_.extend_window(raw(position), size.count());
   if (state == BlockState::kFree) index_.insert(records_, block);
   return SegmentIndex{segment};
 }
@@ -73,8 +79,8 @@ bool BlockPool::ready_records() noexcept {
 }
 
 void BlockPool::remove_segment(SegmentIndex segment) noexcept {
-  SegmentRecord& s = segments_[raw(segment)];
-  ASHLAR_ASSERT(segments_.state(raw(segment)) != kUnused, "block(7): no such segment");
+  SegmentRecord& s = records_.segments()[raw(segment)];
+  ASHLAR_ASSERT(records_.segments().state(raw(segment)) != kUnused, "block(7): no such segment");
   const std::uint32_t block = s.first;
   ASHLAR_ASSERT(is_whole_segment(block, BlockState::kInTransfer),
                 "block(1): a segment is removed that is not one block in transfer");
@@ -83,12 +89,12 @@ void BlockPool::remove_segment(SegmentIndex segment) noexcept {
   counts_.segment_bytes -= Bytes{s.size};
   records_.give_back(block);
   if (s.prev != kNone) {
-    segments_[s.prev].next = s.next;
+    records_.segments()[s.prev].next = s.next;
   } else {
     segments_first_ = s.next;
   }
-  if (s.next != kNone) segments_[s.next].prev = s.prev;
-  segments_.give_back(raw(segment));
+  if (s.next != kNone) records_.segments()[s.next].prev = s.prev;
+  records_.segments().give_back(raw(segment));
 }
 
 bool BlockPool::is_idle(SegmentIndex segment) const noexcept {
@@ -102,10 +108,10 @@ BlockIndex BlockPool::next_fit(BlockIndex block) const noexcept {
   return BlockIndex{index_.successor(records_, raw(block))};
 }
 
-BlockIndex BlockPool::next_fit(Bytes size, Address address) const noexcept {
+BlockIndex BlockPool::next_fit(Bytes size, Position position) const noexcept {
   ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0,
                 "block(5): next_fit behind a size that is not a positive multiple of the granule");
-  return BlockIndex{index_.first_behind(records_, size.count(), address.value())};
+  return BlockIndex{index_.first_behind(records_, size.count(), raw(position))};
 }
 
 void BlockPool::defer(BlockIndex block) noexcept {
@@ -134,15 +140,16 @@ void BlockPool::lift(BlockIndex block) noexcept {
 // Queries.
 
 SegmentView BlockPool::view(SegmentIndex segment) const noexcept {
-  const SegmentRecord& s = segments_[raw(segment)];
-  ASHLAR_ASSERT(segments_.state(raw(segment)) != kUnused, "block(7): no such segment");
-  return SegmentView{Address{s.base}, Bytes{s.size}, s.user, BlockIndex{s.first}};
+  const SegmentRecord& s = records_.segments()[raw(segment)];
+  ASHLAR_ASSERT(records_.segments().state(raw(segment)) != kUnused, "block(7): no such segment");
+  return SegmentView{Address{s.base}, Bytes{s.size}, Position{s.base + s.shift}, s.user,
+                     BlockIndex{s.first}};
 }
 
 SegmentIndex BlockPool::first_segment() const noexcept { return SegmentIndex{segments_first_}; }
 SegmentIndex BlockPool::next(SegmentIndex segment) const noexcept {
-  ASHLAR_ASSERT(segments_.state(raw(segment)) != kUnused, "block(7): no such segment");
-  return SegmentIndex{segments_[raw(segment)].next};
+  ASHLAR_ASSERT(records_.segments().state(raw(segment)) != kUnused, "block(7): no such segment");
+  return SegmentIndex{records_.segments()[raw(segment)].next};
 }
 void BlockPool::set_user(BlockIndex block, std::uint64_t user) noexcept {
   ASHLAR_ASSERT(is_owned(raw(state(block))),
@@ -152,8 +159,8 @@ void BlockPool::set_user(BlockIndex block, std::uint64_t user) noexcept {
 }
 
 void BlockPool::set_user(SegmentIndex segment, std::uint64_t user) noexcept {
-  ASHLAR_ASSERT(segments_.state(raw(segment)) != kUnused, "block(7): no such segment");
-  segments_[raw(segment)].user = user;
+  ASHLAR_ASSERT(records_.segments().state(raw(segment)) != kUnused, "block(7): no such segment");
+  records_.segments()[raw(segment)].user = user;
 }
 
 Bytes BlockPool::largest_free() const noexcept {

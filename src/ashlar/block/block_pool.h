@@ -10,7 +10,8 @@
 //   (2) C4  no two adjacent blocks are both free;
 //   (3) C5  the free index holds exactly the free blocks, each in the place its size determines;
 //   (4)     the address map holds exactly the live and pending blocks, by their address;
-//   (5)     every block's address and size are multiples of the granule, and its size is not zero;
+//   (5)     every block's address, position and size are multiples of the granule, and its size is
+//           not zero;
 //   (6) C14 the pool's byte and block counters equal a recount;
 //   (7)     every record is a block, a segment, or on the list of unused records, and is reached
 //           exactly once;
@@ -19,8 +20,8 @@
 //   (9)     every block names its segment.
 //
 // Every operation but validate() takes a bounded number of steps (C31), whatever the pool holds:
-// tables grow in place or are small (growing_table.h), and what a growth or a new address window
-// rearranges moves a few entries at a time (address_map.h, free_index.h).
+// tables grow in place or are small (growing_table.h), and what a growth or a new window rearranges
+// moves a few entries at a time (address_map.h, free_index.h).
 //
 // Terms. A *stamp* is a number that the owner gives with each release. Free and in-transfer blocks
 // have one. A split copies it to both parts and a merge keeps the larger, so that a block's stamp
@@ -28,7 +29,7 @@
 // own, on each segment and on each live or pending block.
 //
 // A worked example (fit_classes.h states the rules; free_index_test checks every number).
-//   Blocks   The granule is 512 bytes. The only segment is 2 MiB at 2^40, so the address window is
+//   Blocks   The granule is 512 bytes. The only segment is 2 MiB at position 2^40, so the window is
 //            4 MiB, and the segment begins 1 MiB into it. The free blocks are A, 5 granules at
 //            2^40 + 16 KiB; B, 6 granules at 2^40 + 4 KiB; C, the last 4000 granules; and D, 1
 //            granule at 2^40. D was freed last and is not in a tree yet; a search compares it with
@@ -58,6 +59,7 @@
 #include <ashlar/block/address_map.h>
 #include <ashlar/block/block_records.h>
 #include <ashlar/block/free_index.h>
+#include <ashlar/block/position.h>
 #include <ashlar/block/segment_records.h>
 
 namespace ashlar::inline v0::block {
@@ -85,11 +87,13 @@ struct BlockView {
   BlockState state;
   std::uint64_t stamp;  ///< zero unless free or in transfer
   std::uint64_t user;   ///< the user word; zero unless live or pending
+  Position position;
 };
 
 struct SegmentView {
   Address base;
   Bytes size;
+  Position position;
   std::uint64_t user;  ///< the user word
   BlockIndex first;    ///< the block at `base`; next() leads to the others
 };
@@ -126,28 +130,28 @@ class BlockPool {
   // Segments.
   /// Adds [base, base + size) as one block, free or in transfer. kNoSegment if the host has no
   /// memory for the records (nothing changed).
-  /// REQUIRES: disjoint from every other segment of this pool that is not one block in transfer;
-  /// size < 2^63.
+  /// REQUIRES: disjoint from every other segment of this pool that is not one block in transfer, and
+  /// so are its positions; size < 2^63.
   /// Cost: O(1) plus the index.
-  SegmentIndex add_segment(Address base, Bytes size, std::uint64_t stamp, std::uint64_t user,
-                           BlockState state = BlockState::kFree) noexcept;
+  SegmentIndex add_segment(Address base, Bytes size, Position position, std::uint64_t stamp,
+                           std::uint64_t user, BlockState state = BlockState::kFree) noexcept;
   /// Removes a segment. REQUIRES: it is one block, in transfer. Cost: O(1).
   void remove_segment(SegmentIndex segment) noexcept;
   /// True if the segment is one free block. Cost: O(1).
   bool is_idle(SegmentIndex segment) const noexcept;
 
   // The operations.
-  /// The smallest free block with size in [size, size_end), at the lowest address among equals;
+  /// The smallest free block with size in [size, size_end), at the lowest position among equals;
   /// kNoBlock if there is none. REQUIRES: size is a positive multiple of the granule.
   /// Cost: O(1) to the size class, then at most kFitStepsMax steps.
   BlockIndex best_fit(Bytes size, Bytes size_end) const noexcept;
-  /// The free block after `block` in (size, address) order, or kNoBlock.
+  /// The free block after `block` in (size, position) order, or kNoBlock.
   /// REQUIRES: `block` is free. Cost: as best_fit.
   BlockIndex next_fit(BlockIndex block) const noexcept;
-  /// The first free block behind that (size, address), whether or not there is a block there: so a
+  /// The first free block behind that (size, position), whether or not there is a block there: so a
   /// walk goes on after the pool has changed. REQUIRES: size is a positive multiple of the granule.
   /// Cost: twice best_fit's.
-  BlockIndex next_fit(Bytes size, Address address) const noexcept;
+  BlockIndex next_fit(Bytes size, Position position) const noexcept;
   /// Makes a free block live. With `split`, a block larger than `size` is split: its front `size`
   /// bytes become the live block, the rest a free block with the same stamp. Returns the live
   /// block; kNoBlock if the host has no memory for a record (nothing changed).
@@ -214,7 +218,6 @@ class BlockPool {
   PoolCounts counts_;
   Bytes granule_;
   std::uint32_t segments_first_ = kNone;
-  SegmentRecords segments_;
   FreeIndex index_;
 };
 

@@ -158,7 +158,8 @@ inline BlockView BlockPool::view(BlockIndex block) const noexcept {
                    Bytes{owned ? records_.requested(raw(block), size.count()) : 0},
                    state,
                    owned ? 0 : records_.stamp(raw(block)),
-                   user(block)};
+                   user(block),
+                   Position{records_.position(raw(block))}};
 }
 
 inline BlockIndex BlockPool::next(BlockIndex block) const noexcept {

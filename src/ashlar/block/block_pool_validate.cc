@@ -35,6 +35,7 @@ bool same_counts(const PoolCounts& a, const PoolCounts& b) {
 /// Walks one segment's blocks: invariants (1), (2), (5), (8), and its part of the recount.
 const char* walk_segment(const BlockRecords& records, const SegmentRecord& segment,
                          std::uint64_t granule, Recount* recount) {
+  if (segment.shift % granule != 0) return "block(5): a position is not a multiple of the granule";
   std::uint64_t end = segment.base;
   std::uint32_t before = kNone;
   for (std::uint32_t i = segment.first; i != kNone; i = records[i].next) {
@@ -80,12 +81,13 @@ const char* BlockPool::validate() const noexcept {
   const LongSectionScope check;  // not the pool's work
   Recount recount;
   std::uint32_t segment_before = kNone;
-  for (std::uint32_t s = segments_first_; s != kNone; s = segments_[s].next) {
-    if (s >= segments_.touched() || recount.counts.segments >= segments_.touched()) {
+  for (std::uint32_t s = segments_first_; s != kNone; s = records_.segments()[s].next) {
+    if (s >= records_.segments().touched() ||
+        recount.counts.segments >= records_.segments().touched()) {
       return "block(7): the list of segments is broken";
     }
-    const SegmentRecord& segment = segments_[s];
-    if (segments_.state(s) == kUnused || segment.prev != segment_before ||
+    const SegmentRecord& segment = records_.segments()[s];
+    if (records_.segments().state(s) == kUnused || segment.prev != segment_before ||
         segment.first >= records_.touched()) {
       return "block(7): the list of segments is broken";
     }
@@ -95,8 +97,8 @@ const char* BlockPool::validate() const noexcept {
   }
   if (!same_counts(recount.counts, counts_))
     return "block(6) C14: a counter differs from the recount";
-  for (std::uint32_t s = segments_first_; s != kNone; s = segments_[s].next) {
-    for (std::uint32_t i = segments_[s].first; i != kNone; i = records_[i].next) {
+  for (std::uint32_t s = segments_first_; s != kNone; s = records_.segments()[s].next) {
+    for (std::uint32_t i = records_.segments()[s].first; i != kNone; i = records_[i].next) {
       if (records_.segment(i) != s) return "block(9): a block names another segment";
     }
   }
@@ -106,8 +108,8 @@ const char* BlockPool::validate() const noexcept {
   if (!map_.is_consistent(records_))
     return "block(4): the chains of the map are broken, or differ from its count";
   std::uint32_t owned = 0;
-  for (std::uint32_t s = segments_first_; s != kNone; s = segments_[s].next) {
-    for (std::uint32_t i = segments_[s].first; i != kNone; i = records_[i].next) {
+  for (std::uint32_t s = segments_first_; s != kNone; s = records_.segments()[s].next) {
+    for (std::uint32_t i = records_.segments()[s].first; i != kNone; i = records_[i].next) {
       if (!is_owned(records_.state(i))) continue;
       owned += 1;
       if (map_.find(records_, records_.address(i)) != i)
@@ -116,7 +118,8 @@ const char* BlockPool::validate() const noexcept {
   }
   if (map_.count() != owned)
     return "block(4): the map holds an entry that is not a live or pending block";
-  if (!records_.accounts_for(recount.records) || !segments_.accounts_for(recount.counts.segments)) {
+  if (!records_.accounts_for(recount.records) ||
+      !records_.segments().accounts_for(recount.counts.segments)) {
     return "block(7): a record is lost, or reached twice";
   }
   return nullptr;
@@ -151,12 +154,12 @@ const char* FitClasses::validate(const Trees& trees, const Records& records, uns
       const unsigned size_class = (group << kClassBits) | in_group;
       if (roots[in_group] == kNoNode) continue;
       const auto key_of = [&](std::uint32_t index) {
-        const std::uint64_t address = records.address(index);
+        const std::uint64_t position = records.position(index);
         const Place place = place_of(records, index);
         // The record inserted last belongs in no tree, one outside the window in none of these;
         // kSlotMask is no record's key.
         const bool belongs_here =
-            place.size_class == size_class && contains(address, address) && index != latest;
+            place.size_class == size_class && contains(position, position) && index != latest;
         return belongs_here ? place.key : Trees::kSlotMask;
       };
       const std::uint64_t before = found->records;

@@ -11,6 +11,8 @@
 // Values too wide for these compact fields go to a 32-byte OverflowRecord: a number over 32 bits,
 // an address that is not a whole number of units above the origin or lies too far from it, and a
 // user word that is not zero (a block without recorded uses has none).
+// The records of segments stand beside those of blocks, because a block's position (position.h) is
+// its address, shifted by as much as its segment's: one load more where it is asked for.
 // Thread safety: none; the pool's owner holds a lock.
 //
 // Invariants:
@@ -24,6 +26,7 @@
 #include <bit>
 #include <cstdint>
 
+#include <ashlar/block/segment_records.h>
 #include <ashlar/block/slab.h>
 
 namespace ashlar::inline v0::block {
@@ -91,6 +94,10 @@ class BlockRecords {
     if (units == kInOverflow) [[unlikely]]
       return overflow(index).address;
     return origin_ + (std::uint64_t{units} << kUnitBits);
+  }
+  /// In bytes (position.h). REQUIRES: set_segment() was called.
+  std::uint64_t position(std::uint32_t index) const {
+    return address(index) + segments_[segment(index)].shift;
   }
   std::uint64_t size(std::uint32_t index) const {
     const std::uint32_t units = slab_[index].size;
@@ -168,6 +175,9 @@ class BlockRecords {
     origin_ = address - (std::uint64_t{1} << 31 << kUnitBits);
   }
 
+  SegmentRecords& segments() { return segments_; }
+  const SegmentRecords& segments() const { return segments_; }
+
   // As the slab's.
   std::uint32_t touched() const { return slab_.touched(); }
   bool accounts_for(std::uint64_t used) const noexcept { return slab_.accounts_for(used); }
@@ -199,6 +209,7 @@ class BlockRecords {
   }
 
   std::uint64_t origin_ = 0;
+  SegmentRecords segments_;
   Slab<BlockRecord, OverflowRecord, BlockMeta> slab_;
 };
 

@@ -8,21 +8,21 @@
 //       the bit of one of its classes is.
 //   (2) No two records have the same class and key.
 //
-// From size and address to class and key (block_pool.h works an example). Sizes and addresses are
+// From size and position to class and key (block_pool.h works an example). Sizes and positions are
 // multiples of the granule, 2^g bytes. A size with 2^(g+o) <= size < 2^(g+o+1) has the octave o,
 // and the blocks of one octave form a group. A block's place in its group is one 64-bit number: the
-// o bits of its size below the leading one, then the bits of its address, highest first, as many as
+// o bits of its size below the leading one, then the bits of its position, highest first, as many as
 // fit. The place's first kClassBits bits choose the class within the group; the rest is the key. So
-// a group is divided into classes by size, and, where o < kClassBits (few granules), by address
-// too.
+// a group is divided into classes by size, and, where o < kClassBits (few granules), by
+// position too.
 //
-// Why a key fits a word: dropping low address bits loses nothing. Two free blocks of one group at
-// addresses a < b are disjoint and each at least 2^(g+o) long, so (b >> (g+o)) >= (a >> (g+o)) + 1:
-// the shifted addresses are still distinct and in order. A place then needs o bits of size and
-// (address bits) - g - o bits of address. The o cancels, and at most 64 - 4 - 5 bits are left after
-// the class, whatever the size. (Lower address bits that fit too come last and do no harm.)
+// Why a key fits a word: dropping low position bits loses nothing. Two free blocks of one group at
+// positions a < b are disjoint and each at least 2^(g+o) long, so (b >> (g+o)) >= (a >> (g+o)) + 1:
+// the shifted positions are still distinct and in order. A place then needs o bits of size and
+// (position bits) - g - o bits of position. The o cancels, and at most 64 - 4 - 5 bits are left after
+// the class, whatever the size. (Lower position bits that fit too come last and do no harm.)
 //
-// Addresses are relative to a *window* that contains them all. Address bits that all blocks share
+// Positions are relative to a *window* that contains them all. Position bits that all blocks share
 // carry no information and would displace those that choose the class.
 #pragma once
 
@@ -57,7 +57,7 @@ class FitClasses {
     unsigned size_class;
     std::uint64_t key;
   };
-  /// `offset` is the address relative to the window's base.
+  /// `offset` is the position relative to the window's base.
   Place place_of(std::uint64_t size, std::uint64_t offset) const {
     const auto zeros = static_cast<unsigned>(std::countl_zero(size));
     const unsigned octave = (kWordBits - 1 - granule_bits_) - zeros;
@@ -67,14 +67,14 @@ class FitClasses {
                  place << kClassBits};
   }
   Place place_of(const Records& records, std::uint32_t index) const {
-    return place_of(records.size(index), records.address(index) - window_base_);
+    return place_of(records.size(index), records.position(index) - window_base_);
   }
-  /// The place of the first block behind that one in (size, address) order, which may lie outside
+  /// The place of the first block behind that one in (size, position) order, which may lie outside
   /// the window.
   Place place_behind(const Records& records, std::uint32_t index) const noexcept {
-    return place_behind(records.size(index), records.address(index));
+    return place_behind(records.size(index), records.position(index));
   }
-  Place place_behind(std::uint64_t size, std::uint64_t address) const noexcept;
+  Place place_behind(std::uint64_t size, std::uint64_t position) const noexcept;
 
   /// True if every byte from `first` to `last` is in the window.
   bool contains(std::uint64_t first, std::uint64_t last) const {
@@ -83,7 +83,7 @@ class FitClasses {
   }
   /// Chooses a window around [first, last], at least twice as long. REQUIRES: is_empty().
   void set_window(std::uint64_t first, std::uint64_t last) noexcept;
-  /// Makes all addresses the window. REQUIRES: is_empty().
+  /// Makes all positions the window. REQUIRES: is_empty().
   void set_widest_window() noexcept {
     window_bits_ = kWordBits;
     window_base_ = 0;
@@ -98,7 +98,7 @@ class FitClasses {
     group_bits_ = has_others ? group_bits_ | kOthersBit : group_bits_ & ~kOthersBit;
   }
   /// Inserts a record. The leaves of its tree name its class, with `mark` in the bits above.
-  /// REQUIRES: its address is in the window.
+  /// REQUIRES: its position is in the window.
   void insert(Trees& trees, Records& records, std::uint32_t index, unsigned mark) noexcept {
     const Place place = place_of(records, index);
     const unsigned group = place.size_class >> kClassBits;
@@ -118,10 +118,10 @@ class FitClasses {
 
   /// The first record at that place or behind it, or kNone; or kOthers.
   std::uint32_t lower_bound(const Trees& trees, Place place) const noexcept;
-  /// The first record behind that (size, address), of which there may be no record, or kNone; or
+  /// The first record behind that (size, position), of which there may be no record, or kNone; or
   /// kOthers.
   std::uint32_t first_behind(const Trees& trees, const Records& records, std::uint64_t size,
-                             std::uint64_t address) const noexcept;
+                             std::uint64_t position) const noexcept;
   /// The last record, or kNone.
   std::uint32_t largest(const Trees& trees) const noexcept;
   /// A record of the first class that has one. REQUIRES: !is_empty().
@@ -191,10 +191,10 @@ inline std::uint32_t FitClasses::largest(const Trees& trees) const noexcept {
 }
 
 inline FitClasses::Place FitClasses::place_behind(std::uint64_t size,
-                                                  std::uint64_t address) const noexcept {
-  if (address < window_base_) return place_of(size, 0);
-  if (!contains(address, address)) return place_of(size + (std::uint64_t{1} << granule_bits_), 0);
-  Place place = place_of(size, address - window_base_);
+                                                  std::uint64_t position) const noexcept {
+  if (position < window_base_) return place_of(size, 0);
+  if (!contains(position, position)) return place_of(size + (std::uint64_t{1} << granule_bits_), 0);
+  Place place = place_of(size, position - window_base_);
   place.key += Trees::kSlotMask + 1;
   return place;
 }

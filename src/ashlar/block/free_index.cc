@@ -6,8 +6,9 @@
 
 namespace ashlar::inline v0::block {
 
-bool FreeIndex::reserve_window(std::uint64_t base, std::uint64_t size) noexcept {
-  if (wide_ != nullptr || near_.is_empty() || near_.contains(base, base + (size - 1))) return true;
+bool FreeIndex::reserve_window(std::uint64_t position, std::uint64_t size) noexcept {
+  if (wide_ != nullptr || near_.is_empty() || near_.contains(position, position + (size - 1)))
+    return true;
   HostTable<FitClasses> wide = make_host_table<FitClasses>(1);
   if (wide == nullptr) return false;
   ::new (static_cast<void*>(wide.get())) FitClasses(granule_bits_);
@@ -16,12 +17,12 @@ bool FreeIndex::reserve_window(std::uint64_t base, std::uint64_t size) noexcept 
   return true;
 }
 
-void FreeIndex::extend_window(std::uint64_t base, std::uint64_t size) noexcept {
-  const std::uint64_t last = base + (size - 1);
+void FreeIndex::extend_window(std::uint64_t position, std::uint64_t size) noexcept {
+  const std::uint64_t last = position + (size - 1);
   const bool is_first = span_last_ == 0;
-  span_base_ = is_first ? base : std::min(span_base_, base);
+  span_base_ = is_first ? position : std::min(span_base_, position);
   span_last_ = std::max(span_last_, last);
-  if (!is_first && near_.contains(base, last)) return;
+  if (!is_first && near_.contains(position, last)) return;
   set_move(Move::kToWide);
   end_move();
 }
@@ -43,32 +44,32 @@ std::uint32_t FreeIndex::lower_bound_while_moving(const Records& records, std::u
 }
 
 std::uint32_t FitClasses::first_behind(const Trees& trees, const Records& records,
-                                       std::uint64_t size, std::uint64_t address) const noexcept {
-  if (!contains(address, address)) return lower_bound(trees, place_behind(size, address));
+                                       std::uint64_t size, std::uint64_t position) const noexcept {
+  if (!contains(position, position)) return lower_bound(trees, place_behind(size, position));
   // The place of a block that is gone may be that of another one now, which overlaps it and lies
   // before it or behind it.
-  const std::uint32_t found = lower_bound(trees, place_of(size, address - window_base_));
+  const std::uint32_t found = lower_bound(trees, place_of(size, position - window_base_));
   if (found == kNone || found == kOthers || records.size(found) != size ||
-      records.address(found) > address) {
+      records.position(found) > position) {
     return found;
   }
   return lower_bound(trees, place_behind(records, found));
 }
 
 std::uint32_t FreeIndex::first_behind(const Records& records, std::uint64_t size,
-                                      std::uint64_t address) const noexcept {
+                                      std::uint64_t position) const noexcept {
   const auto first_of = [&records](std::uint32_t a, std::uint32_t b) {
     if (a == kNone || b == kNone) return a == kNone ? b : a;
     return precedes(records, a, b) ? a : b;
   };
-  std::uint32_t found = near_.first_behind(trees_, records, size, address);
+  std::uint32_t found = near_.first_behind(trees_, records, size, position);
   if (move_ != Move::kSettled) {
     if (found == FitClasses::kOthers) found = kNone;
-    found = first_of(found, wide_[0].first_behind(trees_, records, size, address));
+    found = first_of(found, wide_[0].first_behind(trees_, records, size, position));
   }
   const bool is_latest_behind =
       latest_ != kNone && (records.size(latest_) > size ||
-                           (records.size(latest_) == size && records.address(latest_) > address));
+                           (records.size(latest_) == size && records.position(latest_) > position));
   return is_latest_behind ? first_of(found, latest_) : found;
 }
 

@@ -1,4 +1,5 @@
-// The free index: exact best fit, smallest size that fits, then lowest address.
+// The free index: exact best fit, smallest size that fits, then lowest position
+// (position.h).
 //
 // Purpose: a two-level bitmap leads to a class of free blocks in O(1) (fit_classes.h); the class's
 // tree (fit_tree.h) leads to the block, in at most kFitStepsMax steps whatever the pool holds.
@@ -15,12 +16,12 @@
 //       classes only; while it moves to near, into the near ones only, and the near window contains
 //       every segment.
 //
-// Addresses are relative to a window, and a segment outside the window changes all keys. Then the
+// Positions are relative to a window, and a segment outside the window changes all keys. Then the
 // index does not rebuild: it moves its records, a few at every insertion into a tree. First they
-// move to the wide classes, whose window is all addresses, so that they have a place for any
+// move to the wide classes, whose window is all positions, so that they have a place for any
 // segment that may still come; when the near classes are empty they get a new window, and the
 // records move back. Meanwhile a search looks into both. The wide window is no good for longer: it
-// chooses the classes of small blocks by address bits that all of them share. A window is at least
+// chooses the classes of small blocks by position bits that all of them share. A window is at least
 // twice as large as the one before, so this happens at most 64 times in a pool's life.
 //
 // The record inserted last stays outside the trees, in latest_. Allocators free and allocate in
@@ -48,13 +49,13 @@ class FreeIndex {
   bool reserve(std::uint32_t records) noexcept { return trees_.reserve(records); }
   /// As FitTrees::grow_ahead().
   bool grow_ahead(std::uint32_t records) noexcept { return trees_.grow_ahead(records); }
-  /// Inserts a record by its address and size. REQUIRES: it is not in the index; extend_window()
+  /// Inserts a record by its position and size. REQUIRES: it is not in the index; extend_window()
   /// was called for its segment; reserve() made room for it.
   void insert(Records& records, std::uint32_t index) noexcept {
     if (latest_ != kNone) insert_in_tree(records, latest_);
     latest_ = index;
   }
-  /// Removes a record. REQUIRES: it is in the index, with its address and size as at insert().
+  /// Removes a record. REQUIRES: it is in the index, with its position and size as at insert().
   void remove(Records& records, std::uint32_t index) noexcept {
     if (latest_ == index) {
       latest_ = kNone;
@@ -62,23 +63,23 @@ class FreeIndex {
       remove_from_tree(records, index);
     }
   }
-  /// The record with the smallest (size, address) whose size is at least `size` bytes, or kNone.
+  /// The record with the smallest (size, position) whose size is at least `size` bytes, or kNone.
   std::uint32_t lower_bound(const Records& records, std::uint64_t size) const noexcept;
-  /// The next record in (size, address) order, or kNone. REQUIRES: `index` is in the index.
+  /// The next record in (size, position) order, or kNone. REQUIRES: `index` is in the index.
   std::uint32_t successor(const Records& records, std::uint32_t index) const noexcept;
-  /// The first record behind that (size, address), or kNone. A walk that is interrupted goes on with
+  /// The first record behind that (size, position), or kNone. A walk that is interrupted goes on with
   /// it: the record that it looked at last may be gone.
   std::uint32_t first_behind(const Records& records, std::uint64_t size,
-                             std::uint64_t address) const noexcept;
-  /// The record with the largest (size, address), or kNone.
+                             std::uint64_t position) const noexcept;
+  /// The record with the largest (size, position), or kNone.
   std::uint32_t largest(const Records& records) const noexcept;
 
   /// Guarantees that extend_window() with this segment succeeds. False if the host has no memory
   /// (nothing changed).
-  bool reserve_window(std::uint64_t base, std::uint64_t size) noexcept;
-  /// The pool has a segment more, [base, base + size). REQUIRES: reserve_window() returned true.
-  void extend_window(std::uint64_t base, std::uint64_t size) noexcept;
-  /// Checks that the index holds `count` records, all free, each in the place that its address and
+  bool reserve_window(std::uint64_t position, std::uint64_t size) noexcept;
+  /// The pool has a segment more, at positions [position, position + size). REQUIRES: reserve_window() returned true.
+  void extend_window(std::uint64_t position, std::uint64_t size) noexcept;
+  /// Checks that the index holds `count` records, all free, each in the place that its position and
   /// size determine. Returns nullptr, or the text of the broken invariant. Cost: O(classes +
   /// count).
   const char* validate(const Records& records, std::uint64_t count) const noexcept;
@@ -118,17 +119,17 @@ class FreeIndex {
   }
   void on_removed_from_wide(unsigned size_class, bool is_empty) noexcept;
 
-  /// True if record `a` comes before `b` in (size, address) order.
+  /// True if record `a` comes before `b` in (size, position) order.
   static bool precedes(const Records& records, std::uint32_t a, std::uint32_t b) {
     const std::uint64_t size = records.size(a), other = records.size(b);
-    return size < other || (size == other && records.address(a) < records.address(b));
+    return size < other || (size == other && records.position(a) < records.position(b));
   }
 
   unsigned granule_bits_;
   Move move_ = Move::kSettled;
   std::uint32_t latest_ = kNone;  ///< the record inserted last, outside the trees
   FitClasses near_;
-  std::uint64_t span_base_ = 0;  ///< the first and last address of all segments so far
+  std::uint64_t span_base_ = 0;  ///< the first and last position of all segments so far
   std::uint64_t span_last_ = 0;
   HostTable<FitClasses> wide_;  ///< made when the first record has to move
   Trees trees_;

@@ -15,10 +15,11 @@ class PoolWalk {
   explicit PoolWalk(const BlockPool& pool) noexcept : pool_(pool) {}
 
   /// Every segment of the pool has a number from 1 to below this one, as long as it is in the pool.
-  std::uint32_t segments_end() const noexcept { return pool_.segments_.touched(); }
+  std::uint32_t segments_end() const noexcept { return pool_.records_.segments().touched(); }
   /// The segment with that number, or kNoSegment if none has it.
   SegmentIndex segment(std::uint32_t number) const noexcept {
-    const bool is_used = number < segments_end() && pool_.segments_.state(number) != kUnused;
+    const bool is_used =
+        number < segments_end() && pool_.records_.segments().state(number) != kUnused;
     return is_used ? SegmentIndex{number} : kNoSegment;
   }
   /// True if `block`, which was once a block of the pool, is one now, and begins at `address`.

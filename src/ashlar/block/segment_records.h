@@ -14,6 +14,7 @@ struct SegmentRecord {
   std::uint64_t base = 0;
   std::uint64_t size = 0;
   std::uint64_t user = 0;
+  std::uint64_t shift = 0;  ///< its position less its base, modulo 2^64 (position.h)
   /// the block at `base`; it has the same record for the segment's whole life
   std::uint32_t first = kNone;
   std::uint32_t prev = kNone;  ///< in the pool's list of segments

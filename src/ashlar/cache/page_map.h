@@ -37,6 +37,7 @@
 #include <ashlar/base/pool_id.h>
 #include <ashlar/base/status.h>
 #include <ashlar/base/types.h>
+#include <ashlar/block/position.h>
 
 namespace ashlar::inline v0::cache {
 
@@ -74,12 +75,14 @@ struct DeviceSegment {
   std::atomic<StreamHeap*> heap{nullptr};
   PoolId pool = PoolId::kLarge;
   std::uint64_t ordinal = 0;
+  block::Position position{};  ///< behind every older segment's (segment_ledger.h)
   /// in its pool (block::SegmentIndex); guarded by the heap's lock
   std::uint32_t index = 0;
   /// The last pass over the idle segments that asked the driver to take it back
   /// (segment_release.h); by the role `reclaiming`.
   std::uint64_t asked_in = 0;
-  DeviceSegment* next = nullptr;         ///< free list
+  DeviceSegment* older = nullptr;        ///< the ledger's list of records in use, by ordinal
+  DeviceSegment* newer = nullptr;        ///< in that list; or the next spare record
   DeviceSegment* made_before = nullptr;  ///< every record ever made, for the owner's destructor
 
   Owner owner() const noexcept { return {heap.load(std::memory_order_relaxed), pool}; }

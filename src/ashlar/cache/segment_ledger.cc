@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include <ashlar/base/checked.h>
 
@@ -72,31 +73,48 @@ void SegmentLedger::uncharge(Bytes size, PoolId pool) noexcept {
   if (size >= config_.max_split_size) lower(oversize_segments_, 1);
 }
 
-DeviceSegment* SegmentLedger::new_record() noexcept {
-  {
-    const Guard guard(lock_);
-    if (DeviceSegment* record = spare_) {
-      spare_ = record->next;
-      record->next = nullptr;
-      record->ordinal = next_ordinal_++;
-      record->asked_in = 0;
-      return record;
-    }
-  }
-  auto* record = new (std::nothrow) DeviceSegment;
+std::optional<block::Position> SegmentLedger::next_position(Bytes size) const noexcept {
+  if (newest_ == nullptr) return block::Position{};
+  const Bytes begin = Bytes{raw(newest_->position)} + newest_->size;  // no wrap: it ends below 2^64
+  if (!checked_add(begin, size)) return std::nullopt;
+  return block::Position{begin.count()};
+}
+
+DeviceSegment* SegmentLedger::take_spare() noexcept {
+  const Guard guard(lock_);
+  DeviceSegment* const record = spare_;
+  if (record != nullptr) spare_ = record->newer;
+  return record;
+}
+
+DeviceSegment* SegmentLedger::new_record(Bytes size) noexcept {
+  DeviceSegment* record = take_spare();
+  const bool is_made = record == nullptr;
+  if (is_made) record = new (std::nothrow) DeviceSegment;
   if (record == nullptr) return nullptr;
   const Guard guard(lock_);
+  if (is_made) record->made_before = std::exchange(newest_made_, record);
+  const std::optional<block::Position> position = next_position(size);
+  if (!position) {
+    record->newer = std::exchange(spare_, record);
+    return nullptr;
+  }
+  record->size = size;
   record->ordinal = next_ordinal_++;
-  record->made_before = newest_made_;
-  newest_made_ = record;
+  record->position = *position;
+  record->asked_in = 0;
+  record->newer = nullptr;
+  record->older = std::exchange(newest_, record);
+  if (record->older != nullptr) record->older->newer = record;
   return record;
 }
 
 void SegmentLedger::recycle(DeviceSegment* segment) noexcept {
   segment->heap.store(nullptr, std::memory_order_release);
   const Guard guard(lock_);
-  segment->next = spare_;
-  spare_ = segment;
+  if (segment->older != nullptr) segment->older->newer = segment->newer;
+  (segment->newer != nullptr ? segment->newer->older : newest_) = segment->older;
+  segment->newer = std::exchange(spare_, segment);
 }
 
 void SegmentLedger::set_limit(Bytes limit) noexcept {
@@ -173,6 +191,14 @@ const char* SegmentLedger::validate(Bytes in_segments, std::uint64_t segments) c
   if (segments != segments_[0].current) return "C14: the segment count is not the sum over pools";
   if (charged_.count() != reserved_bytes_[0].current)
     return "ledger(2): bytes charged against the limit are not the reserved";
+  for (const DeviceSegment* record = newest_; record != nullptr; record = record->older) {
+    if (segments-- == 0) return "ledger(3): a record in use is no pool's segment";
+    const DeviceSegment* const older = record->older;
+    if (older == nullptr) continue;
+    if (older->newer != record || older->ordinal >= record->ordinal ||
+        raw(older->position) + older->size.count() > raw(record->position))
+      return "ledger(4): the positions of two segments are not those of their ordinals";
+  }
   return nullptr;
 }
 

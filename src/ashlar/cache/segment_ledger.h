@@ -1,15 +1,23 @@
 // What a device's cache holds of the driver's memory: the limit, what is charged against it, the
-// records of segments, and the statistics of both.
+// records of segments with their ordinals and positions, and the statistics of both.
 //
+// Positions (position.h): a new segment gets the bytes behind the newest one that there is. So what
+// lay behind that and went back to the driver is given out again, and with no segment left positions
+// begin at 0. They still rise in a process that always gets a new segment before it gives back the
+// newest. Then a pool's window of positions becomes longer than what lies in it (free_index.h), and
+// 2^64 is reached after 270 years of 2 GiB of new segments each second.
 // Thread safety: any thread; one short lock, under which no device call is made.
 //
 // Invariants:
 //   (1) bytes charged <= the limit at every moment a segment is charged (row DEV-12);
 //   (2) bytes charged = bytes reserved + bytes of growths under way;
-//   (3) a record is in use by one segment, or spare; records are freed with the ledger.
+//   (3) a record is in use by one segment, or spare; records are freed with the ledger;
+//   (4) C10 of the records in use, one with a higher ordinal has a higher position, behind all bytes
+//       of the other.
 #pragma once
 
 #include <atomic>
+#include <optional>
 
 #include <ashlar/cache/driver.h>
 #include <ashlar/cache/out_of_memory.h>
@@ -35,8 +43,9 @@ class SegmentLedger {
   void commit(Bytes size, PoolId pool) noexcept ASHLAR_EXCLUDES(lock_);
   /// A committed segment went back to the driver.
   void uncharge(Bytes size, PoolId pool) noexcept ASHLAR_EXCLUDES(lock_);
-  /// A record with the next ordinal, or nullptr if the host has no memory.
-  DeviceSegment* new_record() noexcept ASHLAR_EXCLUDES(lock_);
+  /// A record with the next ordinal and position, for a segment of that size; nullptr if the host has
+  /// no memory, or the segment would end behind position 2^64.
+  DeviceSegment* new_record(Bytes size) noexcept ASHLAR_EXCLUDES(lock_);
   void recycle(DeviceSegment* segment) noexcept ASHLAR_EXCLUDES(lock_);
 
   void set_limit(Bytes limit) noexcept ASHLAR_EXCLUDES(lock_);
@@ -66,6 +75,10 @@ class SegmentLedger {
   Result<Bytes> limit_for(double fraction) noexcept;
   template <class F>
   void for_each_stat(F&& f) noexcept ASHLAR_REQUIRES(lock_);
+  /// Where a segment of that size lies, behind the newest; nothing if it ends behind 2^64.
+  std::optional<block::Position> next_position(Bytes size) const noexcept ASHLAR_REQUIRES(lock_);
+  /// A spare record, or nullptr.
+  DeviceSegment* take_spare() noexcept ASHLAR_EXCLUDES(lock_);
 
   Driver& driver_;
   const Config& config_;
@@ -79,6 +92,7 @@ class SegmentLedger {
   /// Is the configuration's fraction not yet turned into a limit? Written under the lock.
   std::atomic<bool> fraction_pending_{false};
   std::uint64_t next_ordinal_ ASHLAR_GUARDED_BY(lock_) = 0;
+  DeviceSegment* newest_ ASHLAR_GUARDED_BY(lock_) = nullptr;  ///< of those in use
   DeviceSegment* spare_ ASHLAR_GUARDED_BY(lock_) = nullptr;
   DeviceSegment* newest_made_ ASHLAR_GUARDED_BY(lock_) = nullptr;
 };

@@ -52,10 +52,9 @@ Result<Address> SegmentSupply::grow(StreamHeap& heap, const Request& request) no
   };
   const Status reserved = shared_.pages.reserve(base.value(), size, {&heap, request.pool});
   if (!reserved.is_ok()) return give_back(reserved);
-  DeviceSegment* segment = ledger_.new_record();
+  DeviceSegment* segment = ledger_.new_record(size);
   if (segment == nullptr) return give_back(kShortOfHostMemory);
   segment->base = base.value();
-  segment->size = size;
   segment->pool = request.pool;
   segment->heap.store(&heap, std::memory_order_release);
   shared_.pages.insert(*segment);
@@ -78,7 +77,7 @@ Address SegmentSupply::enter(StreamHeap& heap, const Request& request,
   const Guard guard(heap.lock);
   block::BlockPool& pool = heap.pool(request.pool);
   const block::SegmentIndex index = pool.add_segment(
-      segment->base, segment->size, 0, StreamHeap::as_word(segment), BlockState::kFree);
+      segment->base, segment->size, segment->position, 0, StreamHeap::as_word(segment));
   if (index == block::kNoSegment) {
     HostRefusals::note();
     return Address{};
@@ -103,7 +102,8 @@ const char* SegmentSupply::validate(const StreamHeap& heap) const noexcept {
       const block::SegmentView view = pool.view(at);
       const DeviceSegment* record = record_of(view);
       if (record->heap.load() != &heap || record->base != view.base || record->size != view.size ||
-          record->pool != id || record->index != static_cast<std::uint32_t>(at))
+          record->position != view.position || record->pool != id ||
+          record->index != static_cast<std::uint32_t>(at))
         return "supply(1): a segment's record is not its pool's";
       for (const Address a : {view.base, view.base + (view.size - Bytes{1})}) {
         if (!shared_.pages.find(a).leads_to(record->owner()))

@@ -23,9 +23,10 @@ class SegmentSupply {
       : driver_(driver), shared_(shared), ledger_(ledger) {}
 
   /// Serves the request from a new segment. kOutOfMemory if the limit or the driver refuses;
-  /// kHostOutOfMemory if the host has no memory for the records, kUnsupported if the segment lies
-  /// beyond the page map's 57 bits; in both cases it is back with the driver. The driver's error
-  /// otherwise. In a capture it runs under the relaxed mode (C9).
+  /// kHostOutOfMemory if the host has no memory for the records, or no position is left
+  /// (SegmentLedger::new_record), kUnsupported if the segment lies beyond the page map's 57 bits; in
+  /// these cases it is back with the driver. The driver's error otherwise. In a capture it runs under
+  /// the relaxed mode (C9).
   Result<Address> grow(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_EXCLUDES(heap.lock);
   /// Waits until no growth that began earlier is still on its way (C9).

@@ -256,10 +256,9 @@ inline block::BlockIndex next_fit(const StreamHeap& heap, PoolId id, block::Bloc
   const block::BlockPool& pool = heap.pool(id);
   count_steps(1);
   if (looks % kLooksPerHold != 0) return pool.next_fit(block);
-  const Bytes size = pool.size(block);
-  const Address address = pool.address(block);
+  const block::BlockView seen = pool.view(block);
   heap.lock.let_others_in();
-  return pool.next_fit(size, address);
+  return pool.next_fit(seen.size, seen.position);
 }
 
 }  // namespace ashlar::inline v0::cache

@@ -1,0 +1,15 @@
+// Segments whose positions are their addresses: for tests of a pool in which the two need not differ.
+//
+// Thread safety: none, as the pool.
+#pragma once
+
+#include <ashlar/block/block_pool.h>
+
+namespace ashlar::inline v0::block {
+
+inline SegmentIndex add_by_address(BlockPool& pool, Address base, Bytes size, std::uint64_t stamp,
+                                   std::uint64_t user, BlockState state = BlockState::kFree) {
+  return pool.add_segment(base, size, Position{base.value()}, stamp, user, state);
+}
+
+}  // namespace ashlar::inline v0::block
