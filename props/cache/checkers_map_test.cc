@@ -242,5 +242,19 @@ TEST(Checkers, Dev3FiresOnAFitThatIsNotTheBest) {
   EXPECT_EQ(dense_clause<GivesTheNextFit>("alloc p2 600 s0\n"), "");
 }
 
+TEST(Checkers, C10FiresOnAFitThatIsTheLowestInsteadOfTheOldest) {
+  // Two equal free blocks, where p4 and p7 were. The machine gives the lowest range: the segment of
+  // p7, which is the younger, lies below that of p4.
+  spec::CacheLockstep::Options options = broken<GivesTheNextFit>();
+  options.machine.adversarial = false;
+  EXPECT_EQ(failing_clause_of_both(options,
+                                   "alloc p0 1MiB s0\nalloc p1 1MiB s0\n"
+                                   "alloc p2 1MiB s0\nalloc p3 1047552 s0\nalloc p4 1024 s0\n"
+                                   "free p0\nfree p1\ntrim d0\n"
+                                   "alloc p5 1MiB s0\nalloc p6 1047552 s0\nalloc p7 1024 s0\n"
+                                   "free p4\nfree p7\nalloc p8 777 s0\n"),
+            "DEV-3");
+}
+
 }  // namespace
 }  // namespace ashlar::props

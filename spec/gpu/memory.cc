@@ -14,7 +14,7 @@ bool is_power_of_two_or_zero(std::uint64_t n) { return (n & (n - 1)) == 0; }
 
 Memory::Memory(const SimGpuOptions& options, FaultLog& faults)
     : space_(options.adversarial),
-      rng_(options.seed),
+      rng_(options.seed ^ options.address_seed),
       faults_(faults),
       granularity_(options.page_granularity),
       handles_(kPageMark, options.adversarial, 0) {
