@@ -296,11 +296,11 @@ TEST_F(Damaged, AZeroUserWordInAnOverflowRecordIsInvariant8) {
   expect_broken("block(8): a user word");
 }
 TEST_F(Damaged, APositionOffTheGranuleIsInvariant5) {
-  PoolPeer::segment(pool_, first_).shift += 256;
+  PoolPeer::segments(pool_).column<SegmentShift>(raw(first_)).bytes += 256;
   expect_broken("block(5): a position");
 }
 TEST_F(Damaged, ASegmentAtAnotherPositionThanWhenItsBlocksWereIndexedIsInvariant3) {
-  PoolPeer::segment(pool_, first_).shift += 512;
+  PoolPeer::segments(pool_).column<SegmentShift>(raw(first_)).bytes += 512;
   expect_broken("block(3) C5: a key is not its block's");
 }
 TEST_F(Damaged, ABlockThatNamesAnotherSegmentIsInvariant9) {

@@ -107,6 +107,25 @@ TEST(FreeIndexWindow, AnEmptyIndexTakesAnotherWindowWithoutAMove) {
   EXPECT_EQ(Peer::wide_classes(index), nullptr);
 }
 
+TEST(FreeIndexWindow, APoolWithoutSegmentsForgetsItsWindow) {
+  BlockPool pool{512_B};
+  FreeIndex& index = Peer::index(pool);
+  for (unsigned round = 0; round < 3; ++round) {
+    const SegmentIndex low = add_by_address(pool, Address{std::uint64_t{1} << 30}, 1_MiB, 0, 0);
+    EXPECT_EQ(Peer::window_bits(index), 21u);
+    const SegmentIndex high = add_by_address(pool, Address{std::uint64_t{1} << 50}, 1_MiB, 0, 0);
+    for (unsigned i = 0; i < 8; ++i)  // so that all records move
+      pool.release(pool.take(pool.best_fit(512_B, Bytes::max()), 512_B, true, 512_B, 0), 0);
+    EXPECT_GT(Peer::window_bits(index), 50u);
+    EXPECT_STREQ(pool.validate(), nullptr);
+    for (const SegmentIndex segment : {low, high}) {
+      pool.lift(pool.view(segment).first);
+      pool.remove_segment(segment);
+    }
+    EXPECT_STREQ(pool.validate(), nullptr);
+  }
+}
+
 TEST(FreeIndexWindow, RecordsMoveAFewAtATimeAndLeaveNoWideTree) {
   for (const unsigned free_blocks : {1u, 4u, 5u, 8u, 60u}) {
     SCOPED_TRACE(free_blocks);

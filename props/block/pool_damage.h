@@ -184,7 +184,8 @@ class Sweep {
       damage(segments[i].base, name + ".base");
       damage(segments[i].size, name + ".size");
       // By less than a granule: of a segment that has no block in a tree, validate() knows no more.
-      set(segments[i].shift, name + ".shift", segments[i].shift + 1);
+      std::uint64_t& shift = segments.column<SegmentShift>(i).bytes;
+      set(shift, name + ".shift", shift + 1);
       damage(segments[i].first, name + ".first", PartPeer::records(pool_).touched());
     }
   }

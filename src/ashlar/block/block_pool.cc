@@ -46,13 +46,16 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, Position position,
       !index_.reserve_window(raw(position), size.count())) {
     return kNoSegment;
   }
-  if (counts_.segments == 0) records_.center_on(base.value());
+  if (counts_.segments == 0) {
+    records_.center_on(base.value());
+    index_.forget_window();
+  }
 
   const std::uint32_t segment = records_.segments().take(kInUse);
   const std::uint32_t block = records_.take(raw(state));
   SegmentRecord& s = records_.segments()[segment];
-  const std::uint64_t shift = raw(position) - base.value();
-  s = SegmentRecord{base.value(), size.count(), user, shift, block, kNone, segments_first_};
+  s = SegmentRecord{base.value(), size.count(), user, block, kNone, segments_first_};
+  records_.segments().column<SegmentShift>(segment).bytes = raw(position) - base.value();
   if (segments_first_ != kNone) records_.segments()[segments_first_].prev = segment;
   segments_first_ = segment;
   counts_.segments += 1;
@@ -142,7 +145,8 @@ void BlockPool::lift(BlockIndex block) noexcept {
 SegmentView BlockPool::view(SegmentIndex segment) const noexcept {
   const SegmentRecord& s = records_.segments()[raw(segment)];
   ASHLAR_ASSERT(records_.segments().state(raw(segment)) != kUnused, "block(7): no such segment");
-  return SegmentView{Address{s.base}, Bytes{s.size}, Position{s.base + s.shift}, s.user,
+  const std::uint64_t shift = records_.segments().column<SegmentShift>(raw(segment)).bytes;
+  return SegmentView{Address{s.base}, Bytes{s.size}, Position{s.base + shift}, s.user,
                      BlockIndex{s.first}};
 }
 

@@ -35,7 +35,6 @@ bool same_counts(const PoolCounts& a, const PoolCounts& b) {
 /// Walks one segment's blocks: invariants (1), (2), (5), (8), and its part of the recount.
 const char* walk_segment(const BlockRecords& records, const SegmentRecord& segment,
                          std::uint64_t granule, Recount* recount) {
-  if (segment.shift % granule != 0) return "block(5): a position is not a multiple of the granule";
   std::uint64_t end = segment.base;
   std::uint32_t before = kNone;
   for (std::uint32_t i = segment.first; i != kNone; i = records[i].next) {
@@ -101,6 +100,8 @@ const char* BlockPool::validate() const noexcept {
     for (std::uint32_t i = records_.segments()[s].first; i != kNone; i = records_[i].next) {
       if (records_.segment(i) != s) return "block(9): a block names another segment";
     }
+    if (records_.segments().column<SegmentShift>(s).bytes % granule_.count() != 0)
+      return "block(5): a position is not a multiple of the granule";
   }
   if (const char* broken = index_.validate(records_, recount.counts.blocks[0])) return broken;
 

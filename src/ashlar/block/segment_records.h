@@ -14,13 +14,20 @@ struct SegmentRecord {
   std::uint64_t base = 0;
   std::uint64_t size = 0;
   std::uint64_t user = 0;
-  std::uint64_t shift = 0;  ///< its position less its base, modulo 2^64 (position.h)
   /// the block at `base`; it has the same record for the segment's whole life
   std::uint32_t first = kNone;
   std::uint32_t prev = kNone;  ///< in the pool's list of segments
   std::uint32_t next = kNone;
 };
 
-using SegmentRecords = Slab<SegmentRecord>;
+/// A segment's position less its base, modulo 2^64 (position.h): a column of its own, because each
+/// insertion of a block into the index reads one, and those of thousands of segments must fit a
+/// cache.
+struct SegmentShift {
+  static constexpr bool kIsLazy = false;
+  std::uint64_t bytes;
+};
+
+using SegmentRecords = Slab<SegmentRecord, SegmentShift>;
 
 }  // namespace ashlar::inline v0::block
