@@ -15,12 +15,13 @@
 #include "props/sequences/cache_sequences.h"
 #include "spec/lockstep/cache_lockstep.h"
 #include "spec/ops/opcode_table.h"
+#include "spec/ops/text.h"
 
 namespace ashlar::props {
 namespace {
 
 /// What a run placed, and how it got there.
-struct Run {
+struct Placed {
   std::vector<Code> outcomes;
   std::uint64_t placed = 0;          ///< the hash of every (ordinal, offset)
   std::vector<std::uint64_t> bases;  ///< of the segments held, after each op
@@ -31,7 +32,7 @@ struct Run {
 };
 
 /// Returns how many segments are held.
-std::size_t note_segments(spec::CacheLockstep& lockstep, Run* run) {
+std::size_t note_segments(spec::CacheLockstep& lockstep, Placed* run) {
   if (lockstep.model() == nullptr) return 0;
   const auto& held = lockstep.model()->device(DeviceId{0}).ledger.witness().segments();
   for (std::size_t i = 0; i < held.size(); ++i) {
@@ -41,12 +42,12 @@ std::size_t note_segments(spec::CacheLockstep& lockstep, Run* run) {
   return held.size();
 }
 
-Run run_at(const spec::OpFile& file, std::uint64_t address_seed) {
+Placed run_at(const spec::OpFile& file, std::uint64_t address_seed) {
   spec::CacheLockstep::Options options;
   options.factory = caching_allocator_factory();
   options.machine.address_seed = address_seed;
   spec::CacheLockstep lockstep(options);
-  Run run;
+  Placed run;
   std::size_t segments = 0;
   for (const spec::Op& op : file.ops) {
     if (!lockstep.step(op)) break;
@@ -78,10 +79,10 @@ void expect_alike(const SequenceShape& shape, const char* reuse, std::uint64_t s
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     SCOPED_TRACE(seed);
     const spec::OpFile file = with_reuse(random_sequence(shape, seed), reuse);
-    const Run first = run_at(file, 0);
+    const Placed first = run_at(file, 0);
     ASSERT_EQ(first.divergence, "");
     for (const std::uint64_t addresses : {1, 2, 3}) {
-      const Run other = run_at(file, addresses);
+      const Placed other = run_at(file, addresses);
       ASSERT_EQ(other.divergence, "");
       ASSERT_EQ(other.outcomes, first.outcomes);
       ASSERT_EQ(other.placed, first.placed) << "addresses " << addresses;
@@ -125,6 +126,32 @@ TEST(Placement, IsTheSameOnOtherAddressesWhereMemoryRunsShort) {
 TEST(Placement, IsTheSameOnOtherAddressesWithMemoryPoolsAndCaptures) {
   expect_alike({.ops = 400, .live_max = 48, .has_captures = true, .has_pools = true},
                "reuse:completed", 16);
+}
+
+TEST(Placement, OfEquallyLargeSegmentsTheSameGoBackOnOtherAddresses) {
+  const auto five = [](unsigned from, const char* before, const char* behind) {
+    std::string ops;
+    for (unsigned p = from; p < from + 5; ++p) ops += before + std::to_string(p) + behind;
+    return ops;
+  };
+  // The first five give their ranges to the other five, in an order that the addresses' seed chooses.
+  const std::string full = "ashlar-ops 1 cache\ndevice d0 100MiB\n" +
+                           five(0, "alloc p", " 20MiB s0\n") + five(0, "free p", "\n") +
+                           "step s0 9\ntrim d0\n" + five(5, "alloc p", " 20MiB s0\n") +
+                           five(5, "free p", "\n") + "step s0 9\n";
+  // Three of the largest go back; then the smallest that is enough, for the other pool.
+  for (const char* const then : {"alloc p10 50MiB s0\nalloc p11 20MiB s0\nalloc p12 20MiB s0\n",
+                                 "alloc p10 512 s0\nalloc p11 20MiB s0\nalloc p12 20MiB s0\n"}) {
+    spec::OpFile file;
+    spec::TextError error;
+    ASSERT_TRUE(spec::parse_ops(full + then, &file, &error)) << error.reason;
+    const Placed first = run_at(file, 0);
+    for (std::uint64_t addresses = 1; addresses < 16; ++addresses) {
+      const Placed other = run_at(file, addresses);
+      ASSERT_EQ(other.divergence, "");
+      ASSERT_EQ(other.placed, first.placed) << then << "addresses " << addresses;
+    }
+  }
 }
 
 TEST(Placement, IsTheSameOnOtherAddressesWhenWalksAreLong) {
