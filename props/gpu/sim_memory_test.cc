@@ -237,5 +237,36 @@ TEST(SimAddresses, AddressSpaceRunsOut) {
             Code::kOutOfAddresses);
 }
 
+TEST(SimAddresses, WithoutReuseEveryRangeIsAboveAllBefore) {
+  for (const bool adversarial : {false, true}) {
+    SimGpu sim(
+        SimGpuOptions{.capacities = {0_B}, .adversarial = adversarial, .reuses_addresses = false});
+    Address end;
+    for (unsigned i = 0; i < 100; ++i) {
+      const Result<Address> got = sim.device().segment_alloc(2_MiB);
+      ASSERT_TRUE(got.is_ok());
+      ASSERT_GE(got.value(), end);
+      end = got.value() + 2_MiB;
+      EXPECT_TRUE(i % 3 == 0 || sim.device().segment_free(got.value()).is_ok());
+    }
+  }
+}
+
+TEST(SimAddresses, AnAddressSeedGivesOtherAddresses) {
+  const auto bases = [](std::uint64_t address_seed) {
+    SimGpu sim(SimGpuOptions{.capacities = {0_B}, .address_seed = address_seed});
+    std::vector<Address> got;
+    for (unsigned i = 0; i < 20; ++i) {
+      got.push_back(sim.device().segment_alloc(2_MiB).value());
+      if (i % 2 == 0) {
+        EXPECT_TRUE(sim.device().segment_free(got.back()).is_ok());
+      }
+    }
+    return got;
+  };
+  EXPECT_EQ(bases(0), bases(0));
+  EXPECT_NE(bases(0), bases(1));
+}
+
 }  // namespace
 }  // namespace ashlar::spec

@@ -41,6 +41,7 @@ StreamSteps::StreamSteps(const std::string& conf, std::uint64_t capacity, std::u
     : works_(streams), works_done_(streams), works_pending_(streams) {
   spec::CacheLockstep::Options options;
   options.stats_every = 64;  // other suites check the statistics
+  options.machine.reuses_addresses = false;
   options.factory = [this](std::span<device::Device* const> devices, const std::string& with) {
     log_ = std::make_shared<OrderLog>(*devices[0]);
     device::Device* const logged = log_.get();

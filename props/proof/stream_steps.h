@@ -15,6 +15,8 @@
 //   - The C++ model judges rounding, size classes and whether a block is split (DEV-1, 2, 4). A
 //     request is printed with the rounded size, and as one that splits if its block was split. No
 //     size is too large (max_split_size is not set).
+//   - Of equal blocks the Dafny model takes the lowest address, the allocator the lowest (segment
+//     ordinal, offset). So the machine gives every segment a range above all before (C10).
 //   - From another stream's heap the allocator lends the best fit among the blocks it knows to be
 //     complete; the Dafny model accepts any complete block that fits.
 //   - A stamp is a position on the heap's stream in Dafny, and an epoch in the allocator; no C++

@@ -15,14 +15,14 @@ std::optional<Address> AddressSpace::take(Bytes size, std::uint64_t alignment, R
   std::optional<Address> got;
   if (!adversarial_) {
     alignment = std::max(alignment, kTidyAlignment);
-    got = take_lowest(bytes, alignment);
+    if (reuses_) got = take_lowest(bytes, alignment);
     return got ? got : take_fresh(bytes, alignment, 0);
   }
   alignment = std::max(alignment, kGrain);
   const std::uint64_t choice = rng.below(8);
-  if (choice < 5) got = take_recent(bytes, alignment, rng);
+  if (choice < 5 && reuses_) got = take_recent(bytes, alignment, rng);
   if (!got) got = take_fresh(bytes, alignment, choice == 7 ? kGrain * (1 + rng.below(8)) : 0);
-  return got ? got : take_lowest(bytes, alignment);
+  return got || !reuses_ ? got : take_lowest(bytes, alignment);
 }
 
 std::size_t AddressSpace::hole_at_or_after(std::uint64_t address) const {
@@ -117,7 +117,7 @@ void AddressSpace::give_back(Address at, Bytes size) {
   } else {
     holes_.insert(it, Hole{begin, end});
   }
-  if (!adversarial_ && holes_.back().end == next_) {
+  if (!adversarial_ && reuses_ && holes_.back().end == next_) {
     next_ = holes_.back().begin;
     holes_.pop_back();
   }

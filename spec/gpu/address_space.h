@@ -9,7 +9,7 @@
 //   (2) Every address is below 2^47 (user addresses of x86-64 and aarch64) and a multiple of 512.
 //   (3) Adversarial: ranges just given back come out first five times in eight, at 512-byte
 //       alignment, and fresh ranges often touch the range handed out last. Else: the lowest range
-//       aligned to 2 MiB.
+//       aligned to 2 MiB. Without reuse: fresh ranges only, each above every one before.
 #pragma once
 
 #include <array>
@@ -30,7 +30,8 @@ class AddressSpace {
   static constexpr std::uint64_t kGrain = 512;
   static constexpr std::uint64_t kTidyAlignment = std::uint64_t{2} << 20;
 
-  explicit AddressSpace(bool adversarial) : adversarial_(adversarial) {}
+  explicit AddressSpace(bool adversarial, bool reuses = true)
+      : adversarial_(adversarial), reuses_(reuses) {}
 
   /// `size` bytes aligned to at least `alignment`, a power of two, or nullopt when no such range
   /// is left. REQUIRES: size > 0.
@@ -58,6 +59,7 @@ class AddressSpace {
   std::size_t recent_at_ = 0;
   std::uint64_t next_ = kFirst;
   bool adversarial_;
+  bool reuses_;
 };
 
 }  // namespace ashlar::spec

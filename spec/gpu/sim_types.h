@@ -73,6 +73,8 @@ struct SimGpuOptions {
   /// other segments, and the values of dead stream, event and page handles come back at once.
   /// False: the lowest free range aligned to 2 MiB; handle values are not reused.
   bool adversarial = true;
+  /// False: no range comes back, so that a younger one is always above an older one.
+  bool reuses_addresses = true;
   /// Two machines that differ in this alone give other addresses and the same answers otherwise.
   std::uint64_t address_seed = 0;
   bool virtual_memory = true;
