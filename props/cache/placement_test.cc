@@ -81,7 +81,7 @@ void expect_alike(const SequenceShape& shape, const char* reuse, std::uint64_t s
     const spec::OpFile file = with_reuse(random_sequence(shape, seed), reuse);
     const Placed first = run_at(file, 0);
     ASSERT_EQ(first.divergence, "");
-    for (const std::uint64_t addresses : {1, 2, 3}) {
+    for (const std::uint64_t addresses : {1u, 2u, 3u}) {
       const Placed other = run_at(file, addresses);
       ASSERT_EQ(other.divergence, "");
       ASSERT_EQ(other.outcomes, first.outcomes);
