@@ -98,7 +98,7 @@ TEST(PoolGrowth, NoOperationExceedsTheBoundWhileAMillionBlocksComeAndGo) {
   // Segments outside the window while 10^5 blocks are free, each before the last has settled.
   unsigned unsettled = 0;
   for (unsigned bit = 44; bit < 48; ++bit) {
-    add_by_address(pool, Address{std::uint64_t{1} << bit});
+    pool.add_segment(Address{std::uint64_t{1} << bit});
     for (unsigned i = 0; i < 50000; ++i) {
       pool.flips() ? pool.take() : pool.release();
       unsettled += !pool.is_settled();
