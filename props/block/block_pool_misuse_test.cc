@@ -89,7 +89,8 @@ TEST_F(BlockPoolDeathTest, ASegmentMustBeInThePool) {
 TEST_F(BlockPoolDeathTest, SizesAndAddressesAreMultiplesOfTheGranule) {
   for (const Bytes size : {0_B, 1_B, 513_B}) {
     EXPECT_DEATH(static_cast<void>(pool_.best_fit(size, Bytes::max())), "block\\(5\\): best_fit");
-    EXPECT_DEATH(static_cast<void>(pool_.next_fit(size, Position{kBase.value()})), "block\\(5\\): next_fit");
+    EXPECT_DEATH(static_cast<void>(pool_.next_fit(size, Position{kBase.value()})),
+                 "block\\(5\\): next_fit");
     EXPECT_DEATH(take(free_, size, 0_B), "block\\(5\\): take");
     EXPECT_DEATH(add_by_address(pool_, kBase + 8_MiB, size, 0, 0),
                  "block\\(5\\): a segment's size");
