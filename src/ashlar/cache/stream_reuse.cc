@@ -125,33 +125,34 @@ bool StreamReuse::has_fit(StreamHeap& heap, const Request& request) noexcept {
   return heap.pool(request.pool).best_fit(request.size, request.fit_end) != block::kNoBlock;
 }
 
-BlockIndex StreamReuse::complete_fit(StreamHeap& from, const Request& request,
-                                     std::uint64_t covers) const noexcept {
+template <class Accepts>
+BlockIndex StreamReuse::first_fit(StreamHeap& from, const Request& request,
+                                  Accepts&& accepts) const noexcept {
   const block::BlockPool& pool = from.pool(request.pool);
   BlockIndex block = pool.best_fit(request.size, request.fit_end);
   for (unsigned looks = 1; block != block::kNoBlock; ++looks) {
     const block::BlockView view = pool.view(block);
     if (view.size >= request.fit_end) break;
-    if (view.stamp <= covers) return block;
+    if (accepts(view, pool.is_whole(block))) return block;
     if (looks == looks_max_) break;
     block = next_fit(from, request.pool, block, looks);
   }
   return block::kNoBlock;
 }
 
+BlockIndex StreamReuse::complete_fit(StreamHeap& from, const Request& request,
+                                     std::uint64_t covers) const noexcept {
+  return first_fit(from, request,
+                   [covers](const block::BlockView& view, bool) { return view.stamp <= covers; });
+}
+
 BlockIndex StreamReuse::whole_fit(StreamHeap& from, const Request& request,
                                   Bytes segment_max) const noexcept {
-  const block::BlockPool& pool = from.pool(request.pool);
   const std::uint64_t covers = from.clock.completed();
-  BlockIndex block = pool.best_fit(request.size, request.fit_end);
-  for (unsigned looks = 1; block != block::kNoBlock; ++looks) {
-    const block::BlockView view = pool.view(block);
-    if (view.size >= request.fit_end || view.size > segment_max) break;
-    if (view.stamp <= covers && pool.is_whole(block)) return block;
-    if (looks == looks_max_) break;
-    block = next_fit(from, request.pool, block, looks);
-  }
-  return block::kNoBlock;
+  return first_fit(from, request,
+                   [covers, segment_max](const block::BlockView& view, bool is_whole) {
+                     return is_whole && view.size <= segment_max && view.stamp <= covers;
+                   });
 }
 
 Address StreamReuse::steal_from(StreamHeap& from, StreamHeap& to, const Request& request) noexcept {

@@ -70,13 +70,17 @@ class StreamReuse {
   static bool may_have_fit(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_EXCLUDES(heap.lock);
   static bool has_fit(StreamHeap& heap, const Request& request) noexcept ASHLAR_EXCLUDES(heap.lock);
-  /// The best fit of the heap whose stamp is at most `covers`, of the looks_max_ best ones, or
-  /// kNoBlock. Lets go of the lock between slices and takes it again.
+  /// The best fit of the heap that is accepted, of the looks_max_ best ones, or kNoBlock. Lets go of
+  /// the lock between slices and takes it again.
+  template <class Accepts>
+  block::BlockIndex first_fit(StreamHeap& from, const Request& request,
+                              Accepts&& accepts) const noexcept
+      ASHLAR_REQUIRES(reclaiming, from.lock);
+  /// first_fit() whose stamp is at most `covers`.
   block::BlockIndex complete_fit(StreamHeap& from, const Request& request,
                                  std::uint64_t covers) const noexcept
       ASHLAR_REQUIRES(reclaiming, from.lock);
-  /// The best fit of the finished stream's heap that is a whole segment of `segment_max` bytes at
-  /// most, or kNoBlock. Looks at so many blocks as complete_fit does.
+  /// first_fit() of a finished stream's heap that is a whole segment of `segment_max` bytes at most.
   block::BlockIndex whole_fit(StreamHeap& from, const Request& request,
                               Bytes segment_max) const noexcept
       ASHLAR_REQUIRES(reclaiming, from.lock);
