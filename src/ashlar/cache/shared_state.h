@@ -35,7 +35,7 @@ struct SharedState {
   std::atomic<unsigned> event_waiters{0};
   std::atomic<unsigned> routes{0};  ///< that send allocations to memory pools, of all devices
   std::atomic<unsigned> observers_running{0};  ///< so that only then a thread-local is read (C24)
-  std::atomic<unsigned> filters_running{0};    ///< of the observers those that a lock is held for
+  std::atomic<unsigned> filters_running{0};    ///< of memory pools; counted as observers too
   std::vector<CachingAllocator::FreeMemoryCallback> callbacks;
   std::vector<CachingAllocator::OutOfMemoryObserver> observers;
 };

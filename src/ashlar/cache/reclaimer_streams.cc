@@ -1,0 +1,215 @@
+// The part of Reclaimer that makes heaps, passes on those of dead streams, retires streams, and gives memory
+// pools their heaps. The other part: reclaimer.cc.
+#include <ashlar/cache/reclaimer.h>
+
+#include <vector>
+
+#include <ashlar/cache/device_cache.h>
+
+namespace ashlar::inline v0::cache {
+
+namespace {
+/// How many heaps are looked at when a new stream's heap is made, and how many dead streams among
+/// them are asked. A new stream adds at most one heap and looks at several, so forgotten heaps are
+/// found faster than streams come (C29).
+constexpr unsigned kHeapsLookedAtMax = 16;
+constexpr unsigned kDeadAskedMax = 4;
+/// The maximum number of events of a dead stream's blocks that are asked at a time.
+constexpr unsigned kDeadPollsMax = 8;
+}  // namespace
+
+Result<StreamHeap*> Reclaimer::make_heap(const Stream& stream) noexcept {
+  if (const Status alive = check_handle(stream); !alive.is_ok()) return alive;
+  ask_some_dead();
+  StreamHeap* heap = add_heap(stream);
+  if (heap == nullptr) return kShortOfHostMemory;
+  return heap;
+}
+
+Result<StreamHeap*> Reclaimer::make_user(const Stream& stream, Status alive) noexcept {
+  if (alive.code() == Code::kInvalidArgument) return alive;
+  StreamHeap* heap = add_heap(stream);
+  if (heap == nullptr) return kShortOfHostMemory;
+  // By its identity: the heap may be another stream's by now.
+  if (!alive.is_ok()) cache_.heaps().lose(stream.id, cache_.uses().next_sequence());
+  return heap;
+}
+
+Status Reclaimer::ask_before(const Stream& stream) noexcept {
+  const Status alive = check_handle(stream);
+  if (alive.code() != Code::kInvalidArgument) ask_some_dead();
+  return alive;
+}
+
+void Reclaimer::ask_some_dead() noexcept {
+  if (!lock_.try_lock()) return;
+  look_for_forgotten();
+  lock_.unlock();
+}
+
+StreamHeap* Reclaimer::add_heap(const Stream& stream) noexcept {
+  // A dead stream's heap is reassigned only if no other thread holds the lock, because that one may
+  // be at work on the heap. Without reassigning there would be as many heaps as there ever were
+  // streams.
+  if (!lock_.try_lock()) return cache_.heaps().get_or_make(stream);
+  StreamHeap* heap = cache_.heaps().get_or_make(stream, find_forgotten());
+  lock_.unlock();
+  return heap;
+}
+
+StreamHeap* Reclaimer::add_pool_heap(const Stream& stream, MemoryPoolId pool,
+                                     std::vector<StreamHeap*>& others) noexcept {
+  // Queues for the lock: a pool may be made for each graph, and each time without a look at forgotten
+  // heaps there would be one more (C29).
+  const ReclaimGuard reclaim(lock_);
+  std::erase_if(others, [](StreamHeap* heap) ASHLAR_REQUIRES(reclaiming) {
+    const Guard guard(heap->lock);
+    const bool is_left = heap->life.is_finished() && !heap->has_segments() &&
+                         heap->uses.is_empty() && heap->misses.under_way == 0;
+    if (is_left) heap->membership.is_reserved.store(false);
+    return is_left;
+  });
+  return cache_.heaps().make_for_pool(stream, pool, find_forgotten());
+}
+
+Status Reclaimer::release_reserved(std::span<StreamHeap* const> heaps) noexcept {
+  const ReclaimGuard reclaim(lock_);
+  const auto reserve_again = [](std::span<StreamHeap* const> some) {
+    for (StreamHeap* heap : some) {
+      const Guard guard(heap->lock);
+      heap->membership.is_reserved.store(true);
+    }
+  };
+  for (std::size_t i = 0; i < heaps.size(); ++i) {
+    bool is_busy = false;
+    {
+      const Guard guard(heaps[i]->lock);
+      is_busy = heaps[i]->misses.under_way != 0;
+      // From now on no allocation begins in it.
+      if (!is_busy) heaps[i]->membership.is_reserved.store(false);
+    }
+    if (!is_busy) continue;
+    reserve_again(heaps.first(i));
+    return {Code::kBusy, "an allocation from that pool is underway"};
+  }
+  for (StreamHeap* heap : heaps) {
+    // nullptr if the stream's own heap has passed on: then the stream is dead and its work complete, and
+    // no use is needed.
+    StreamHeap* const user = cache_.heaps().find_stable(heap->stream.id);
+    if (user == nullptr || heap->add_use_to_live(*user)) continue;
+    reserve_again(heaps);
+    return kShortOfHostMemory;
+  }
+  // The marks cover the stream's own work and not the launches of graphs: a synchronisation has to.
+  const std::uint64_t sequence = cache_.uses().next_sequence();
+  for (StreamHeap* heap : heaps) {
+    heap->marks.clear(cache_.uses().events());
+    heap->last_event.ask_again.reset();
+    bool has_memory = false;
+    {
+      const Guard guard(heap->lock);
+      has_memory = heap->has_segments();
+      heap->clock.reopen();
+      heap->life.lose_anew(sequence);
+    }
+    // No launch uses a heap without memory: it serves again at once.
+    if (!has_memory) UseTracker::finish(*heap);
+  }
+  return Status::ok();
+}
+
+Status Reclaimer::check_handle(const Stream& stream) noexcept {
+  ASHLAR_REQUIRE(stream.id != StreamId{}, Code::kInvalidArgument,
+                 "a stream without identity: Device::identify gives it");
+  ASHLAR_REQUIRE(stream.id.value() < kStreamIdEnd, Code::kInvalidArgument,
+                 "a stream's identity of 2^63 or more");
+  const StreamId other = cache_.heaps().find_other_of_handle(stream);
+  if (other == StreamId{}) return Status::ok();
+  const Result<Stream> named = driver_.identify(stream.handle);
+  const bool is_dead_handle =
+      named.code() == Code::kInvalidHandle || named.code() == Code::kWrongDevice;
+  // Not known now. Whom the handle names is asked again before an event is recorded on it.
+  if (!named.is_ok() && !is_dead_handle) return Status::ok();
+  if (is_dead_handle || named.value().id != other) {
+    cache_.heaps().lose(other, cache_.uses().next_sequence());
+  }
+  ASHLAR_REQUIRE(named.is_ok() && named.value().id == stream.id, Code::kInvalidHandle,
+                 "the stream was destroyed: its handle names another stream, or none");
+  return Status::ok();
+}
+
+StreamHeap* Reclaimer::find_forgotten() noexcept {
+  while (forgotten_count_ > 0) {
+    StreamHeap* const heap = forgotten_[--forgotten_count_];
+    const Guard guard(heap->lock);
+    if (heap->is_forgotten()) return heap;  // not if it serves another stream by now
+  }
+  return nullptr;
+}
+
+void Reclaimer::look_for_forgotten() noexcept {
+  ++searches_;
+  const bool is_capturing = shared_.is_capturing();
+  unsigned asks_left = is_capturing ? 0 : kDeadAskedMax;
+  // Goes on when it has found one: otherwise, while there are enough forgotten heaps, nobody would
+  // ask for the memory of those that died since.
+  for (unsigned looks = 0; looks < kHeapsLookedAtMax; ++looks) {
+    StreamHeap* const heap = cache_.heaps().next_after(looked_at_);
+    if (heap == nullptr) return;
+    const bool is_alive = heap->life.is_alive();
+    if (!is_alive && is_unfinished(*heap) && heap->last_event.ask_again.is_due(searches_)) {
+      if (asks_left == 0 && !is_capturing) return;  // the next new stream asks from here on
+      if (asks_left > 0) ask_dead(*heap);
+      asks_left -= asks_left > 0;
+    }
+    looked_at_ = heap;
+    if (is_alive || forgotten_count_ == forgotten_.size()) continue;
+    const Guard guard(heap->lock);
+    if (heap->is_forgotten()) forgotten_[forgotten_count_++] = heap;
+  }
+}
+
+bool Reclaimer::is_unfinished(StreamHeap& heap) noexcept {
+  if (!heap.life.is_finished()) return true;
+  const Guard guard(heap.lock);
+  return !heap.uses.is_empty();
+}
+
+std::uint64_t Reclaimer::work_left(StreamHeap& heap) noexcept {
+  const Guard guard(heap.lock);
+  return heap.uses.work_left();
+}
+
+void Reclaimer::ask_dead(StreamHeap& heap) noexcept {
+  epochs_.query(heap);
+  if (heap.life.state() == StreamLife::State::kLost) {
+    cache_.uses().ask_whether_done();
+    epochs_.query(heap);
+  }
+  // Nobody allocates on a dead stream: what other streams still did with its blocks is asked here.
+  const std::uint64_t left_before = work_left(heap);
+  UseTracker::ask_for_unrecorded(heap, 1);
+  UseTracker::retry_unrecorded(heap, kDeadPollsMax);
+  {
+    const Guard guard(heap.lock);
+    static_cast<void>(cache_.uses().poll(heap, kDeadPollsMax));
+  }
+  const bool has_progressed = work_left(heap) < left_before;
+  if (!has_progressed && is_unfinished(heap)) heap.last_event.ask_again.postpone(searches_);
+}
+
+Status Reclaimer::retire(const Stream& stream) noexcept {
+  const ReclaimGuard reclaim(lock_);
+  StreamHeap* heap = cache_.heaps().find_stable(stream.id);
+  ASHLAR_REQUIRE(heap != nullptr, Code::kNotFound,
+                 "the allocator has never seen that stream, or forgotten it");
+  ASHLAR_REQUIRE(heap->life.is_alive(), Code::kInvalidHandle, "the stream is dead already");
+  ASHLAR_REQUIRE(!heap->life.is_capturing(), Code::kBusy, "a capture of the stream is underway");
+  heap->last_event.ask_again.reset();
+  epochs_.retire(*heap);
+  // Most streams are idle when they end: then their memory is in reach at once.
+  if (!shared_.is_capturing()) epochs_.query(*heap);
+  return Status::ok();
+}
+
+}  // namespace ashlar::inline v0::cache
