@@ -16,7 +16,6 @@
 namespace ashlar::block {
 namespace {
 
-constexpr Address kBase = kFirstBase;
 
 TEST(BlockPoolDamage, NoFieldCanBeChangedUnnoticed) {
   Seen sum;

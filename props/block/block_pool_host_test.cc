@@ -22,7 +22,6 @@ using props::HostEvent;
 using props::take_events;
 using props::WatchScope;
 
-constexpr Address kBase{std::uint64_t{1} << 40};
 
 /// The tables that grew since the last call: each asks for memory once.
 std::size_t growths() {

@@ -18,7 +18,6 @@ namespace {
 
 using props::host;
 
-constexpr Address kBase{std::uint64_t{1} << 40};
 
 /// Grows and fills a pool while the host refuses allocation `fail_at`. A refused call must have
 /// changed nothing, and is repeated. Returns the number of refusals that a call reported.

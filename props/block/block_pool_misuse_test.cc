@@ -13,7 +13,6 @@ namespace {
 
 #if ASHLAR_ASSERTIONS && GTEST_HAS_DEATH_TEST
 
-constexpr Address kBase{std::uint64_t{1} << 40};
 
 /// A pool with a block in every state; `gone` is one that was merged into another.
 class BlockPoolDeathTest : public ::testing::Test {

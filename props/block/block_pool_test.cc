@@ -15,7 +15,6 @@
 namespace ashlar::block {
 namespace {
 
-constexpr Address kBase{std::uint64_t{1} << 40};
 
 class BlockPoolTest : public ::testing::Test {
  protected:

@@ -14,7 +14,6 @@
 namespace ashlar::block {
 namespace {
 
-constexpr Address kBase{std::uint64_t{1} << 40};
 
 /// A pool of two segments with blocks in every state, and more free blocks of one class than a leaf
 /// has slots.

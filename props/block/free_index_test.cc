@@ -51,7 +51,6 @@ void expect_order(const BlockPool& pool, const Sorted& sorted) {
 }
 
 TEST(FreeIndex, TheWorkedExampleAtTheHeadOfBlockPoolIsTrue) {
-  constexpr Address kBase{std::uint64_t{1} << 40};
   BlockPool pool{512_B};
   FreeIndex& index = PoolPeer::index(pool);
   add_by_address(pool, kBase, 2_MiB, 0, 0);

@@ -17,7 +17,6 @@
 
 namespace ashlar::block {
 
-inline constexpr Address kFirstBase{std::uint64_t{1} << 40};
 
 /// What a pool of the sweep must have been in, so that the sweep is about it.
 struct Seen {
@@ -30,17 +29,17 @@ class DamagedWorld {
   explicit DamagedWorld(std::uint64_t seed) : dice_(seed) {
     const unsigned segments = 2 + static_cast<unsigned>(dice_.below(3)) * 15;
     for (unsigned i = 0; i < segments; ++i)
-      segments_.push_back(add_by_address(pool_, kFirstBase + 4_MiB * i, 256_KiB, 0, i));
+      segments_.push_back(add_by_address(pool_, kBase + 4_MiB * i, 256_KiB, 0, i));
     const unsigned steps = 150 + static_cast<unsigned>(dice_.below(350));
     for (unsigned i = 0; i < steps; ++i) step();
     // Segments in transfer, which no list of free blocks holds; some give their records back.
     for (unsigned i = 0; i < 3; ++i) {
-      const SegmentIndex moving = add_by_address(pool_, kFirstBase + 1_GiB + 4_MiB * i, 1_MiB, 0, i,
+      const SegmentIndex moving = add_by_address(pool_, kBase + 1_GiB + 4_MiB * i, 1_MiB, 0, i,
                                                  BlockState::kInTransfer);
       if (i == 1) pool_.remove_segment(moving);
     }
     if (dice_.below(2) == 0) {
-      add_by_address(pool_, kFirstBase + 64_GiB, 1_MiB, 0, 0);  // outside of the window
+      add_by_address(pool_, kBase + 64_GiB, 1_MiB, 0, 0);  // outside of the window
       for (std::uint64_t i = dice_.below(16); i > 0; --i) step();
     }
     EXPECT_STREQ(pool_.validate(), nullptr);
