@@ -1,15 +1,16 @@
-// ashlar_bench [--ratios] [--rows=FILE] [--medians=FILE] [--beside=COMPILER=FILE]...
+// ashlar_bench [--ratios] [--once] [--rows=FILE] [--medians=FILE] [--beside=COMPILER=FILE]...
 //              [--without=COMPILER=WHY]... [--traces=FOLDER]... [--benchmark_...]
 //
 // Without --ratios: Google Benchmark's own output and flags. With it: repetitions are collected and
 // printed as a table of medians and a table of the figures that have a target; --rows writes those
 // as JSON rows for ci/report, --medians the medians. --beside shows the medians that a program built
-// by another compiler wrote to FILE, --without says why there are none. Measures, and never fails
-// because a target is missed. Exit 2 for an unknown flag, 3 when a file cannot be read or written.
+// by another compiler wrote to FILE, --without says why there are none. --once: no case is repeated,
+// to see that all of them run. Measures, and never fails because a target is missed. Exit 2 for an unknown flag, 3 when a file cannot be read or written.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@ namespace bench = ashlar::bench;
 
 struct Options {
   bool has_ratios = false;
+  int repetitions_max = std::numeric_limits<int>::max();
   std::string rows;
   std::string medians;
   std::vector<bench::OtherCompiler> others;
@@ -66,6 +68,8 @@ Options take_options(int* argc, char** argv) {
     const std::string flag = argv[i];
     if (flag == "--ratios") {
       options.has_ratios = true;
+    } else if (flag == "--once") {
+      options.repetitions_max = 1;
     } else if (flag.rfind("--rows=", 0) == 0) {
       options.rows = flag.substr(7);
     } else if (flag.rfind("--medians=", 0) == 0) {
@@ -97,9 +101,9 @@ int main(int argc, char** argv) {
 #endif
   bench::register_loads();
   bench::register_pair();
-  bench::register_mix();
-  bench::register_threads();
-  bench::register_growth();
+  bench::register_mix(options.repetitions_max);
+  bench::register_threads(options.repetitions_max);
+  bench::register_growth(options.repetitions_max);
   bench::register_generated();
   bench::register_replay(options.traces);
   if (!options.has_ratios) {

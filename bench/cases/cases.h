@@ -10,9 +10,10 @@ namespace ashlar::bench {
 
 void register_loads();
 void register_pair();
-void register_mix();
-void register_threads();
-void register_growth();
+/// Of the cases that say how often they are repeated: at most `repetitions_max` times.
+void register_mix(int repetitions_max);
+void register_threads(int repetitions_max);
+void register_growth(int repetitions_max);
 /// The traces of the generated workloads, on their streams.
 void register_generated();
 /// The traces in these folders. A trace that some folder's elsewhere.txt names, and that none of

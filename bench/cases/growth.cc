@@ -133,15 +133,16 @@ void growth(benchmark::State& state) {
 
 }  // namespace
 
-void register_growth() {
+void register_growth(int repetitions_max) {
+  const int repetitions = std::min(kRepetitions, repetitions_max);
   using Ours = CachingAllocatorAdapter<SlowDevice>;
   benchmark::RegisterBenchmark("growth/1GiB/ashlar", growth<Ours>)
       ->Iterations(1)
-      ->Repetitions(kRepetitions);
+      ->Repetitions(repetitions);
 #ifdef ASHLAR_BENCH_CUB
   benchmark::RegisterBenchmark("growth/1GiB/cub", growth<CubAdapter>)
       ->Iterations(1)
-      ->Repetitions(kRepetitions);
+      ->Repetitions(repetitions);
 #endif
 }
 

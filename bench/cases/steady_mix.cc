@@ -74,7 +74,7 @@ double time_turns(LazyWorld<Adapter, kHandles>& world) {
 constexpr const char* suffix(Handles handles) { return handles == Handles::kPlain ? "-plain" : ""; }
 
 template <class Adapter, Handles kHandles>
-void register_growth_of() {
+void register_growth_of(int repetitions_max) {
   using Lazy = LazyWorld<Adapter, kHandles>;
   const auto few = std::make_shared<Lazy>(kFew, kMixSizeMax);
   const auto many = std::make_shared<Lazy>(kMany, kMixSizeMax);
@@ -92,7 +92,7 @@ void register_growth_of() {
       std::string("mix") + suffix(kHandles) + "-growth/10^2..10^5/" + Adapter::kName;
   benchmark::RegisterBenchmark(name.c_str(), growth)
       ->Iterations(1)
-      ->Repetitions(kGrowthRepetitions);
+      ->Repetitions(std::min(kGrowthRepetitions, repetitions_max));
 }
 
 struct Sizes {
@@ -122,11 +122,11 @@ void register_mix_of(const Sizes& sizes, int exponent) {
 
 }  // namespace
 
-void register_mix() {
-  register_growth_of<AshlarAdapter, Handles::kPrefetched>();
-  register_growth_of<FloorAdapter, Handles::kPrefetched>();
-  register_growth_of<AshlarAdapter, Handles::kPlain>();
-  register_growth_of<FloorAdapter, Handles::kPlain>();
+void register_mix(int repetitions_max) {
+  register_growth_of<AshlarAdapter, Handles::kPrefetched>(repetitions_max);
+  register_growth_of<FloorAdapter, Handles::kPrefetched>(repetitions_max);
+  register_growth_of<AshlarAdapter, Handles::kPlain>(repetitions_max);
+  register_growth_of<FloorAdapter, Handles::kPlain>(repetitions_max);
   for (const int exponent : {2, 3, 4, 5, 6})
     register_mix_of<Handles::kPrefetched>(kSizes, exponent);
   for (const int exponent : {2, 4, 5}) register_mix_of<Handles::kPlain>(kSizes, exponent);

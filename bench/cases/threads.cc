@@ -180,24 +180,25 @@ std::optional<Counters> moment(Make&& make) {
 }
 
 template <class Adapter>
-void register_for() {
+void register_for(int repetitions_max) {
+  const int repetitions = std::min(kRepetitions, repetitions_max);
   const std::string name = Adapter::kName;
   register_repetitions(
-      "threads-pair/" + name, kRepetitions, [adapter = std::make_shared<Adapter>()] {
+      "threads-pair/" + name, repetitions, [adapter = std::make_shared<Adapter>()] {
         return moment([&](unsigned stream, unsigned) { return Pair<Adapter>(*adapter, stream); });
       });
-  register_repetitions("threads-mix/" + name, kRepetitions,
-                       [adapter = std::make_shared<Adapter>()] {
-                         return moment([&](unsigned stream, unsigned seed) {
-                           return Mix<Adapter>(*adapter, kLivePerThread, stream, seed);
-                         });
-                       });
+  register_repetitions("threads-mix/" + name, repetitions, [adapter = std::make_shared<Adapter>()] {
+    return moment([&](unsigned stream, unsigned seed) {
+      return Mix<Adapter>(*adapter, kLivePerThread, stream, seed);
+    });
+  });
 }
 
 }  // namespace
 
-void register_threads() {
-  for_each_shared_adapter([](auto tag) { register_for<typename decltype(tag)::type>(); });
+void register_threads(int repetitions_max) {
+  for_each_shared_adapter(
+      [=](auto tag) { register_for<typename decltype(tag)::type>(repetitions_max); });
 }
 
 }  // namespace ashlar::bench

@@ -16,7 +16,6 @@
 namespace ashlar::block {
 namespace {
 
-
 TEST(BlockPoolDamage, NoFieldCanBeChangedUnnoticed) {
   Seen sum;
   std::uint64_t damages = 0;

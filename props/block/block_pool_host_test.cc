@@ -22,7 +22,6 @@ using props::HostEvent;
 using props::take_events;
 using props::WatchScope;
 
-
 /// The tables that grew since the last call: each asks for memory once.
 std::size_t growths() {
   const std::vector<HostEvent> events = take_events();

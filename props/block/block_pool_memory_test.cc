@@ -18,7 +18,6 @@ namespace {
 
 using props::host;
 
-
 /// Grows and fills a pool while the host refuses allocation `fail_at`. A refused call must have
 /// changed nothing, and is repeated. Returns the number of refusals that a call reported.
 unsigned fill(std::uint64_t fail_at, bool has_pages = true, unsigned blocks_max = 400) {

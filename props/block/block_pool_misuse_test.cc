@@ -13,7 +13,6 @@ namespace {
 
 #if ASHLAR_ASSERTIONS && GTEST_HAS_DEATH_TEST
 
-
 /// A pool with a block in every state; `gone` is one that was merged into another.
 class BlockPoolDeathTest : public ::testing::Test {
  protected:

@@ -15,7 +15,6 @@
 namespace ashlar::block {
 namespace {
 
-
 class BlockPoolTest : public ::testing::Test {
  protected:
   BlockIndex alloc(Bytes size, Bytes requested = Bytes{}) {

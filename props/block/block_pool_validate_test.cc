@@ -14,7 +14,6 @@
 namespace ashlar::block {
 namespace {
 
-
 /// A pool of two segments with blocks in every state, and more free blocks of one class than a leaf
 /// has slots.
 class Damaged : public ::testing::Test {

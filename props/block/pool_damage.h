@@ -17,7 +17,6 @@
 
 namespace ashlar::block {
 
-
 /// What a pool of the sweep must have been in, so that the sweep is about it.
 struct Seen {
   unsigned moving_to_wide = 0, moving_to_near = 0, splitting = 0, branches = 0;
@@ -34,8 +33,8 @@ class DamagedWorld {
     for (unsigned i = 0; i < steps; ++i) step();
     // Segments in transfer, which no list of free blocks holds; some give their records back.
     for (unsigned i = 0; i < 3; ++i) {
-      const SegmentIndex moving = add_by_address(pool_, kBase + 1_GiB + 4_MiB * i, 1_MiB, 0, i,
-                                                 BlockState::kInTransfer);
+      const SegmentIndex moving =
+          add_by_address(pool_, kBase + 1_GiB + 4_MiB * i, 1_MiB, 0, i, BlockState::kInTransfer);
       if (i == 1) pool_.remove_segment(moving);
     }
     if (dice_.below(2) == 0) {

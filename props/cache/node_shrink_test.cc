@@ -45,7 +45,7 @@ class EventCounter final : public device::ForwardingDevice {
 
 class NodeShrinkTest : public ::testing::Test {
  protected:
-  static constexpr unsigned kPeak = 20'000;
+  static constexpr unsigned kPeak = 5'000;
   static constexpr std::int64_t kEventsKept = 700;  // those pooled, and of a few nodes and streams
 
   NodeShrinkTest() {
