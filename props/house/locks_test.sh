@@ -79,7 +79,10 @@ check() {
   while read -r line; do
     if [[ -n $line ]]; then echo "${line#"$tree"/}"; broken=$((broken + 1)); fi
   done < <(
-    analysed "$tree" "${sources[@]}"
+    # Several at a time, as the suites are compiled: a third of the time.
+    rm -f "$scratch"/joined.*
+    printf '#include "%s"\n' "${sources[@]}" | split -l 8 --additional-suffix=.cc - "$scratch/joined."
+    analysed "$tree" "$scratch"/joined.*
     unguarded "$tree"
     grep -nE '//.*\b(Locked|Reclaiming)[.,]' "$tree"/src/ashlar/cache/*.h "$tree"/src/ashlar/cache/*.cc |
       sed "s|^$tree/||; s|\$| (say it with ASHLAR_REQUIRES)|" || true)
