@@ -5,7 +5,8 @@
 // printed as a table of medians and a table of the figures that have a target; --rows writes those
 // as JSON rows for ci/report, --medians the medians. --beside shows the medians that a program built
 // by another compiler wrote to FILE, --without says why there are none. --once: no case is repeated,
-// to see that all of them run. Measures, and never fails because a target is missed. Exit 2 for an unknown flag, 3 when a file cannot be read or written.
+// to see that all of them run. Measures, and never fails because a target is missed. Exit 2 for an
+// unknown flag, 3 when a file cannot be read or written.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
