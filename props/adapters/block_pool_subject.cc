@@ -79,6 +79,26 @@ Status BlockPoolSubject::lower(Address address, std::uint64_t stamp) {
   return Status::ok();
 }
 
+Status BlockPoolSubject::divide(Address address, Bytes size) {
+  const BlockIndex block = block_at(address, BlockState::kInTransfer);
+  if (block == kNoBlock) return {Code::kNotFound, "no block in transfer is there"};
+  if (size == Bytes{} || size >= pool_.size(block))
+    return {Code::kInvalidArgument, "a part without bytes"};
+  if (pool_.divide(block, size) == kNoBlock)
+    return {Code::kHostOutOfMemory, "no memory for a record"};
+  return Status::ok();
+}
+
+Status BlockPoolSubject::take_lifted(Address address, Bytes requested, std::uint64_t user) {
+  const BlockIndex block = block_at(address, BlockState::kInTransfer);
+  if (block == kNoBlock) return {Code::kNotFound, "no block in transfer is there"};
+  if (requested > pool_.size(block))
+    return {Code::kInvalidArgument, "more is requested than it has"};
+  if (!pool_.take_lifted(block, requested, user))
+    return {Code::kHostOutOfMemory, "no memory for an entry of the address map"};
+  return Status::ok();
+}
+
 bool BlockPoolSubject::owns(Address address) const { return pool_.find(address) != kNoBlock; }
 
 void BlockPoolSubject::map(spec::PoolMap* map) const {

@@ -20,6 +20,8 @@ class BlockPoolSubject final : public spec::PoolSubject {
   Status complete(Address address, std::uint64_t stamp) override;
   Status lift(Address address) override;
   Status lower(Address address, std::uint64_t stamp) override;
+  Status divide(Address address, Bytes size) override;
+  Status take_lifted(Address address, Bytes requested, std::uint64_t user) override;
   bool owns(Address address) const override;
   void map(spec::PoolMap* map) const override;
   spec::PoolBooks books() const override;

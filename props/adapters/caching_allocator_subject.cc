@@ -40,6 +40,12 @@ class Adapter final : public spec::CacheSubject {
   Status release_pool(DeviceId device, MemoryPoolId pool) override {
     return allocator_.release_pool(device, pool);
   }
+  Result<cache::PoolCheckpoint> checkpoint_pool(DeviceId device, MemoryPoolId pool) override {
+    return allocator_.checkpoint_pool(device, pool);
+  }
+  Status restore_pool(const cache::PoolCheckpoint& to, cache::RestoredPool* out) override {
+    return allocator_.restore_pool(to, out);
+  }
   Status trim(DeviceId device) override { return allocator_.trim(device); }
   Status set_memory_limit(DeviceId device, Bytes limit) override {
     return allocator_.set_memory_limit(device, limit);

@@ -52,6 +52,10 @@ TEST_F(BlockPoolDeathTest, AnOperationNeedsItsBlockInTheRightState) {
     EXPECT_DEATH(pool_.undefer(block), "the block in another state");
   for (const BlockIndex block : {live_, pending_, moving_, unused_})
     EXPECT_DEATH(pool_.lift(block), "the block in another state");
+  for (const BlockIndex block : {live_, pending_, free_, unused_}) {
+    EXPECT_DEATH(pool_.divide(block, 512_B), "the block in another state");
+    EXPECT_DEATH(pool_.take_lifted(block, 1_B, 0), "the block in another state");
+  }
   for (const BlockIndex block : {live_, pending_, moving_})
     EXPECT_DEATH(take(block, 512_B, 0_B), "the block in another state");
   for (const BlockIndex block : {free_, unused_})
@@ -60,6 +64,14 @@ TEST_F(BlockPoolDeathTest, AnOperationNeedsItsBlockInTheRightState) {
     EXPECT_DEATH(pool_.next_fit(block), "next_fit of a block that is not free");
   for (const BlockIndex block : {free_, moving_})
     EXPECT_DEATH(pool_.set_user(block, 1), "only live and pending blocks have a user word");
+}
+
+TEST_F(BlockPoolDeathTest, ABlockInTransferIsDividedInTwoAndHoldsWhatIsRequested) {
+  const Bytes size = pool_.size(moving_);
+  EXPECT_DEATH(pool_.divide(moving_, 0_B), "block\\(5\\)");
+  EXPECT_DEATH(pool_.divide(moving_, 100_B), "block\\(5\\)");
+  EXPECT_DEATH(pool_.divide(moving_, size), "divide leaves nothing of the block");
+  EXPECT_DEATH(pool_.take_lifted(moving_, size + 1_B, 0), "block\\(8\\) C1");
 }
 
 TEST_F(BlockPoolDeathTest, AQueryNeedsABlockOfThePool) {

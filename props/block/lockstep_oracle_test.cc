@@ -34,6 +34,8 @@ struct Fault {
   std::function<void(std::vector<Address>&)> order = [](std::vector<Address>&) {};
   bool double_free_is_ok = false;
   bool owns_freed = false;
+  Bytes divides_later{};
+  std::uint64_t changes_users = 0;
   bool orders_by_address = false;
   const char* broken = nullptr;
 };
@@ -60,6 +62,12 @@ class FaultyPool final : public spec::PoolSubject {
   Status complete(Address a, std::uint64_t stamp) override { return model_.complete(a, stamp); }
   Status lift(Address a) override { return model_.lift(a); }
   Status lower(Address a, std::uint64_t stamp) override { return model_.lower(a, stamp); }
+  Status divide(Address a, Bytes size) override {
+    return model_.divide(a, size + fault_.divides_later);
+  }
+  Status take_lifted(Address a, Bytes requested, std::uint64_t user) override {
+    return model_.take_lifted(a, requested, user + fault_.changes_users);
+  }
   bool owns(Address a) const override { return fault_.owns_freed || model_.owns(a); }
   void map(PoolMap* map) const override {
     *map = model_.map();
@@ -107,7 +115,7 @@ std::string run(const Fault& fault) {
 TEST(LockstepOracle, APoolWithoutAFaultPasses) { EXPECT_EQ(run(Fault{"none"}), ""); }
 
 TEST(LockstepOracle, EveryPlantedFaultIsCaught) {
-  std::vector<Fault> faults(13);
+  std::vector<Fault> faults(15);
   unsigned n = 0;
   faults[n] = {"H24: the rounding wraps, a small block is handed out"};
   faults[n++].request = [](PoolRequest& r) { r.size = 512_B; };
@@ -131,6 +139,10 @@ TEST(LockstepOracle, EveryPlantedFaultIsCaught) {
   faults[n++].map = [](PoolMap& m) {
     if (!m.blocks.empty()) m.blocks.back().stamp = 0;
   };
+  faults[n] = {"a block in transfer is divided at another place"};
+  faults[n++].divides_later = 512_B;
+  faults[n] = {"a block that was in transfer has another user word"};
+  faults[n++].changes_users = 1;
   faults[n] = {"the index forgot a block"};
   faults[n++].order = [](std::vector<Address>& o) {
     if (o.size() > 4) o.erase(o.begin() + 2);

@@ -37,6 +37,13 @@ inline spec::Op alloc_whole(std::uint64_t p, std::uint64_t bytes) {
   return pool_op(spec::slot::kPoolAllocWhole, p, bytes);
 }
 
+inline spec::Op divide(std::uint64_t n, std::uint64_t bytes) {
+  return pool_op(spec::slot::kPoolDivide, n, bytes);
+}
+inline spec::Op take_lifted(std::uint64_t p, std::uint64_t n) {
+  return pool_op(spec::slot::kPoolTakeLifted, p, n);
+}
+
 /// A size for fuzzing: one of a few exact sizes that repeat, one at the limit of a class, or a
 /// log-uniform one.
 inline std::uint64_t dice_size(spec::Random& dice) {
@@ -80,6 +87,11 @@ inline std::vector<spec::Op> dice_ops(std::uint64_t seed, std::size_t count) {
       ops.push_back(complete(pick(pending)));
     } else if (r < 94) {
       ops.push_back(lift(dice.below(64)));
+    } else if (r < 95) {
+      const bool takes = dice.below(2) == 0 && live.size() < 64;
+      ops.push_back(takes ? take_lifted(pointers % 4096, dice.below(64))
+                          : divide(dice.below(64), dice_size(dice)));
+      if (takes) live.push_back(pointers++ % 4096);
     } else if (r < 97) {
       ops.push_back(lower(dice.below(64)));
     } else if (r < 98) {

@@ -47,6 +47,12 @@ class ForwardingSubject : public spec::CacheSubject {
   Status release_pool(DeviceId device, MemoryPoolId pool) override {
     return inner_->release_pool(device, pool);
   }
+  Result<cache::PoolCheckpoint> checkpoint_pool(DeviceId device, MemoryPoolId pool) override {
+    return inner_->checkpoint_pool(device, pool);
+  }
+  Status restore_pool(const cache::PoolCheckpoint& to, cache::RestoredPool* out) override {
+    return inner_->restore_pool(to, out);
+  }
   Status trim(DeviceId device) override { return inner_->trim(device); }
   Status set_memory_limit(DeviceId device, Bytes limit) override {
     return inner_->set_memory_limit(device, limit);

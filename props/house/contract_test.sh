@@ -313,7 +313,7 @@ another's suite~spec/contract.md~/^\| C24 \|/s/Checkers\.C/Damaged.C/~C24 names 
 a case that is gone~spec/contract.md~/^\| H40 \|/s/h40-two/h40-six/~H40 names h40-six-streams
 a checker that is gone~spec/contract.md~/^\| C15 \|/s/clause_accounted/clause_sum/~C15 names clause_sum.cc,
 a clause that is not explained~docs/clauses.md~/^### C26 /d~no section of C26
-a section of what is not built~docs/clauses.md~s/^### C23 /### C11 /~a section of C11,
+a section of what is not built~docs/clauses.md~s/^### C23 /### C19 /~a section of C19,
 a section that excuses nothing~docs/clauses.md~/^### C28/,/^### C29/{/^- \*\*Excused/d}~C28 does not say what is judged
 a label without a row~spec/contract.md~/^\| slab\(N\)/d~no row for the label slab(
 an invariant that is not there~src/r.cc~+  ASSERT(x, "heap(9): p");~no invariant (9), which

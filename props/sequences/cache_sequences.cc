@@ -163,6 +163,11 @@ class Writer {
   /// A memory pool's life is many ops long: its end is rarer than its beginning.
   void put_pool() {
     const std::uint64_t pool = random_.below(2);
+    if (random_.one_in(4)) {
+      const std::uint64_t checkpoint = random_.below(2);
+      if (random_.one_in(2)) return put(slot::kRestore, {checkpoint});
+      return put(slot::kCheckpoint, {checkpoint, pool, device()});
+    }
     switch (random_.below(12)) {
       case 0:
       case 1:

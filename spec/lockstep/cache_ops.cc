@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "spec/lockstep/checkpoint_caller.h"
 #include "spec/lockstep/pool_caller.h"
 #include "spec/ops/opcode_table.h"
 
@@ -149,6 +150,13 @@ void run_mempool_replay(CacheWorld& world, const Op& op) {
   if (s == kNoStream) return world.skip();
   PoolCaller(world).replay(op.arg[0], s);
 }
+
+void run_checkpoint(CacheWorld& world, const Op& op) {
+  if (!world.has_device(op.arg[2])) return world.skip();
+  CheckpointCaller(world).checkpoint(op.arg[0], op.arg[1], device_id(op.arg[2]));
+}
+
+void run_restore(CacheWorld& world, const Op& op) { CheckpointCaller(world).restore(op.arg[0]); }
 
 // The caller's own events.
 
@@ -359,6 +367,8 @@ constexpr std::array<OpHandler, 256> make_table() {
   table[slot::kMemoryPoolRetain].run = run_mempool_retain;
   table[slot::kMemoryPoolRelease].run = run_mempool_release;
   table[slot::kMemoryPoolReplay].run = run_mempool_replay;
+  table[slot::kCheckpoint].run = run_checkpoint;
+  table[slot::kRestore].run = run_restore;
   table[slot::kFreeStale].run = run_free_stale;
   table[slot::kFreeInterior].run = run_free_interior;
   table[slot::kFreeForeign].run = run_free_foreign;

@@ -55,7 +55,7 @@ void CacheWorld::allocate(std::uint64_t name, std::uint64_t size, std::uint32_t 
     return got.code();
   });
   static_cast<void>(answered(got.status()));
-  ooms_ += got.code() == Code::kOutOfMemory;
+  op_.ooms += got.code() == Code::kOutOfMemory;
   if (!got.is_ok() || got.value().is_null() || !model_.verdict().is_good()) return;
   const std::uint64_t address = got.value().value();
   const OwnedBlock* block = model_.find_live(on.device, address);
@@ -63,6 +63,7 @@ void CacheWorld::allocate(std::uint64_t name, std::uint64_t size, std::uint32_t 
   const GraphGroup group = pools_.group_of(on.device, PoolAnswers(model_).pool_of(on));
   gpu_.on_allocate(tag, got.value(), Bytes{block->size}, on, group);
   pointers_[name] = {Pointer::kLive, s, address, block->size, tag, group};
+  checkpoints_.issued[tag] = {name, s};
   streams_[s].has_allocated = true;
   if (touches_ && may_enqueue(gpu_, on)) launch(s, name, Access::kWrite);
 }

@@ -14,6 +14,7 @@
 // Thread safety: none.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "spec/lockstep/world_pools.h"
 #include "spec/model/cache_model.h"
 #include "spec/model/cache_subject.h"
+#include "spec/model/checkpoint_answers.h"
 
 namespace ashlar::spec {
 
@@ -82,7 +84,7 @@ class CacheWorld {
   }
   /// The outcome of the last op that was not skipped.
   Code outcome() const { return op_.outcome; }
-  std::uint64_t ooms() const { return ooms_; }
+  std::uint64_t ooms() const { return op_.ooms; }
 
   // Names.
   Pointer& pointer(std::uint64_t name) { return pointers_[name]; }
@@ -128,11 +130,13 @@ class CacheWorld {
   void quiesce(bool finishes_work);
 
  private:
-  friend class PoolCaller;  // its memory pools: pool_caller.h
+  friend class PoolCaller;        // its memory pools: pool_caller.h
+  friend class CheckpointCaller;  // checkpoints of those: checkpoint_caller.h
 
   struct OpResult {
     Code outcome = Code::kOk;
     bool was_skipped = false;
+    std::uint64_t ooms = 0;  ///< of all ops so far
   };
   /// What a stream's name is bound to: index + 1; 0 = nothing.
   struct StreamName {
@@ -162,6 +166,21 @@ class CacheWorld {
     std::uint64_t pointer;
     std::uint32_t stream;
   };
+  /// Whose an allocation is: the pointer it is bound to, and the index of its stream.
+  struct Issued {
+    std::uint64_t name = 0;
+    std::uint32_t stream = 0;
+  };
+  struct Checkpoint {
+    cache::PoolCheckpoint subjects;
+    SavedPool saved;
+    std::vector<Issued> pointers;  ///< parallel to saved.blocks
+  };
+  struct Checkpoints {
+    Checkpoint& operator[](std::uint64_t name) { return kept[name % kept.size()]; }
+    NameTable<Issued> issued;  ///< by tag
+    std::array<Checkpoint, 4> kept;
+  };
   /// What the next free-memory callback does.
   struct Callback {
     std::vector<std::uint64_t> frees;
@@ -179,7 +198,6 @@ class CacheWorld {
   const bool touches_;
   OpResult op_;
   bool is_lagging_ = false;
-  std::uint64_t ooms_ = 0;
   AllocationTag next_tag_ = 1;
   NameTable<Pointer> pointers_;
   NameTable<StreamName> stream_names_;
@@ -188,6 +206,7 @@ class CacheWorld {
   std::vector<Unannounced> unannounced_;
   Callback callback_;
   WorldPools pools_;
+  Checkpoints checkpoints_;
 };
 
 }  // namespace ashlar::spec

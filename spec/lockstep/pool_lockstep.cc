@@ -101,6 +101,12 @@ void PoolLockstep::run(const Op& op) {
       return on_block(model_.nth(PoolState::kInTransfer, op.arg[0]), [this](Address a) {
         compare_outcomes(model_.lower(a, stamp()), subject_.lower(a, stamp()));
       });
+    case slot::kPoolDivide:
+      return on_block(model_.nth(PoolState::kInTransfer, op.arg[0]), [&](Address a) {
+        const Bytes size = round_down(Bytes{op.arg[1]}, granule_);
+        compare_outcomes(model_.divide(a, size), subject_.divide(a, size));
+      });
+    case slot::kPoolTakeLifted: return run_take_lifted(op);
     case slot::kExpect: {
       const bool is_expected = op.arg[0] == static_cast<std::uint64_t>(outcome_);
       return expect(is_expected, code_name(outcome_));
@@ -197,6 +203,19 @@ void PoolLockstep::run_alloc(const Op& op, Bytes size_end, bool split) {
   if (!broken.empty()) return fail(broken);
   if (p >= pointers_.size()) pointers_.resize(p + 1);
   pointers_[p] = actual.value();
+}
+
+void PoolLockstep::run_take_lifted(const Op& op) {
+  const std::uint64_t p = op.arg[0];
+  if (p >= kPoolPointersMax) return;
+  on_block(model_.nth(PoolState::kInTransfer, op.arg[1]), [&](Address a) {
+    const Bytes requested = Bytes{1 + op.arg[1] % granule_.count()};
+    compare_outcomes(model_.take_lifted(a, requested, word_of(p)),
+                     subject_.take_lifted(a, requested, word_of(p)));
+    if (diverged()) return;
+    if (p >= pointers_.size()) pointers_.resize(p + 1);
+    pointers_[p] = a;
+  });
 }
 
 void PoolLockstep::compare_outcomes(Status expected, Status actual) {

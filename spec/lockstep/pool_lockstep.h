@@ -56,6 +56,7 @@ class PoolLockstep {
   void run(const Op& op);
   void run_grow(Bytes size);
   void run_alloc(const Op& op, Bytes size_end, bool split);
+  void run_take_lifted(const Op& op);
   template <class F>
   void on_pointer(const Op& op, F&& call);
   template <class F>

@@ -111,6 +111,33 @@ Status BlockPoolModel::lower(Address address, std::uint64_t stamp) {
   return Status::ok();
 }
 
+Status BlockPoolModel::divide(Address address, Bytes size) {
+  const std::size_t i = at(address);
+  if (i == kNowhere || map_.blocks[i].state != PoolState::kInTransfer)
+    return {Code::kNotFound, "no block in transfer is there"};
+  if (size == Bytes{} || size >= map_.blocks[i].size)
+    return {Code::kInvalidArgument, "a part without bytes"};
+  PoolBlock parts[2] = {map_.blocks[i], map_.blocks[i]};
+  parts[0].size = size;
+  parts[1].address = parts[1].address + size;
+  parts[1].size -= size;
+  splice(i, 1, parts, 2);
+  return Status::ok();
+}
+
+Status BlockPoolModel::take_lifted(Address address, Bytes requested, std::uint64_t user) {
+  const std::size_t i = at(address);
+  if (i == kNowhere || map_.blocks[i].state != PoolState::kInTransfer)
+    return {Code::kNotFound, "no block in transfer is there"};
+  PoolBlock& block = map_.blocks[i];
+  if (requested > block.size) return {Code::kInvalidArgument, "more is requested than it has"};
+  block.state = PoolState::kLive;
+  block.requested = requested;
+  block.user = user;
+  block.stamp = 0;
+  return Status::ok();
+}
+
 bool BlockPoolModel::owns(Address address) const {
   const std::size_t i = at(address);
   return i != kNowhere && owned(map_.blocks[i]);

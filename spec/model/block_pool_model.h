@@ -27,6 +27,8 @@ class BlockPoolModel {
   Status complete(Address address, std::uint64_t stamp);
   Status lift(Address address);
   Status lower(Address address, std::uint64_t stamp);
+  Status divide(Address address, Bytes size);
+  Status take_lifted(Address address, Bytes requested, std::uint64_t user);
 
   bool owns(Address address) const;
   const PoolMap& map() const { return map_; }

@@ -11,6 +11,7 @@
 //   clause_accounted.cc  C15 DEV-13              statistics
 //   clause_ladder.cc     C15                     what an allocation did on the miss ladder
 //   map_clauses.h        C3 C4 C7 C14 C18        the map
+//   checkpoint_answers.h C11 DEV-9               checkpoints of memory pools
 // C5 is the subject's validate(); C6 is the happens-before detector's of spec/gpu; C16 and C24 are
 // judged where the answers are: cache_model.cc, cache_answers.cc.
 // Thread safety: none.

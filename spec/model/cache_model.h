@@ -117,6 +117,7 @@ class CacheModel {
 
  private:
   friend class PoolAnswers;
+  friend class CheckpointAnswers;
   JudgedDevice& current() { return state_.at(current_); }
   void end(JudgedDevice& device, JudgedCall call);
   void walk(JudgedDevice& device, bool is_whole = false);

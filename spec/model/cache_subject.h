@@ -19,6 +19,7 @@
 #include <ashlar/base/types.h>
 #include <ashlar/cache/config.h>
 #include <ashlar/cache/out_of_memory.h>
+#include <ashlar/cache/pool_checkpoint.h>
 #include <ashlar/cache/snapshot.h>
 #include <ashlar/cache/stats.h>
 #include <ashlar/device/device.h>
@@ -65,6 +66,8 @@ class CacheSubject {
   virtual Status end_pool(DeviceId device, MemoryPoolId pool) = 0;
   virtual Status retain_pool(DeviceId device, MemoryPoolId pool) = 0;
   virtual Status release_pool(DeviceId device, MemoryPoolId pool) = 0;
+  virtual Result<cache::PoolCheckpoint> checkpoint_pool(DeviceId device, MemoryPoolId pool) = 0;
+  virtual Status restore_pool(const cache::PoolCheckpoint& to, cache::RestoredPool* out) = 0;
   virtual Status trim(DeviceId device) = 0;
   virtual Status set_memory_limit(DeviceId device, Bytes limit) = 0;
   virtual Status reset_peak_stats(DeviceId device) = 0;

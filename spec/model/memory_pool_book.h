@@ -34,6 +34,8 @@ class MemoryPoolBook {
     MemoryPoolId id;
     std::uint64_t uses = 0;
     std::vector<PoolHeap> heaps;
+    std::uint64_t serial =
+        0;  ///< of this pool alone, from 1; a name may be that of several in turn
   };
   struct Route {
     DeviceId device;
@@ -49,7 +51,7 @@ class MemoryPoolBook {
     return at == pools_.end() ? nullptr : &*at;
   }
   void retain(DeviceId device, MemoryPoolId id) {
-    if (find(device, id) == nullptr) pools_.push_back({device, id, 0, {}});
+    if (find(device, id) == nullptr) pools_.push_back({device, id, 0, {}, ++pools_made_});
     ++find(device, id)->uses;
   }
   /// Drops a use; with the last one the pool. REQUIRES: there is one.
@@ -109,6 +111,7 @@ class MemoryPoolBook {
   bool any() const { return !pools_.empty(); }
 
  private:
+  std::uint64_t pools_made_ = 0;
   std::vector<Pool> pools_;
   std::vector<std::uint64_t> released_;  ///< heaps
   std::vector<std::uint64_t> with_own_uses_;

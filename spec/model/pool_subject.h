@@ -85,6 +85,12 @@ class PoolSubject {
   virtual Status lift(Address address) = 0;
   /// The block in transfer at `address` becomes free. kNotFound unless there is one.
   virtual Status lower(Address address, std::uint64_t stamp) = 0;
+  /// The block in transfer at `address` is cut after `size` bytes. kNotFound unless there is one,
+  /// kInvalidArgument unless both parts have bytes.
+  virtual Status divide(Address address, Bytes size) = 0;
+  /// The block in transfer at `address` becomes live. kNotFound unless there is one,
+  /// kInvalidArgument if it has fewer bytes than requested.
+  virtual Status take_lifted(Address address, Bytes requested, std::uint64_t user) = 0;
 
   /// Can a caller who has this address free it?
   virtual bool owns(Address address) const = 0;

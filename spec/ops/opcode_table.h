@@ -1,8 +1,8 @@
 // The opcode table: 256 slots, append only (Op invariant 1). README.md says how a new operation
 // gets its slot.
 //
-// Slots 1..39 drive the caching allocator, 40..59 the block pool, 60..127 the simulated GPU
-// directly; slots 128..139 are expectations. A slot not named here decodes to `nop`.
+// Slots 1..39 and 52..59 drive the caching allocator, 40..51 the block pool, 60..127 the simulated
+// GPU directly; slots 128..139 are expectations. A slot not named here decodes to `nop`.
 #pragma once
 
 #include <array>
@@ -69,6 +69,8 @@ enum : std::uint8_t {
   kMemoryPoolRetain = 54,   // mempool-retain m d
   kMemoryPoolRelease = 55,  // mempool-release m d: with the last use its graphs are destroyed first
   kMemoryPoolReplay = 56,   // mempool-replay m s: launches its newest graph
+  kCheckpoint = 57,         // checkpoint n m d: the n-th checkpoint is the pool's state now
+  kRestore = 58,            // restore n: its pool is as the n-th checkpoint says
   // The block pool alone.
   kPoolGrow = 40,          // pool-grow bytes
   kPoolAlloc = 41,         // pool-alloc p bytes
@@ -80,6 +82,8 @@ enum : std::uint8_t {
   kPoolLower = 47,         // pool-lower n: the n-th block in transfer comes back
   kPoolAllocLimited = 48,  // pool-alloc-limited p bytes end: only blocks under `end`
   kPoolAllocWhole = 49,    // pool-alloc-whole p bytes: without split
+  kPoolDivide = 50,      // pool-divide n bytes: cuts the n-th block in transfer after so many bytes
+  kPoolTakeLifted = 51,  // pool-take-lifted p n: the n-th block in transfer becomes live
   // A GPU, simulated or real, through Device and what a test does itself
   // (spec/gpu/rule_machine.h).
   kThread = 60,           // thread n: from now on this is host thread n

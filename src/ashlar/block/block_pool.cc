@@ -85,7 +85,7 @@ void BlockPool::remove_segment(SegmentIndex segment) noexcept {
   SegmentRecord& s = records_.segments()[raw(segment)];
   ASHLAR_ASSERT(records_.segments().state(raw(segment)) != kUnused, "block(7): no such segment");
   const std::uint32_t block = s.first;
-  ASHLAR_ASSERT(is_whole_segment(block, BlockState::kInTransfer),
+  ASHLAR_ASSERT(records_.is_whole_segment(block, raw(BlockState::kInTransfer)),
                 "block(1): a segment is removed that is not one block in transfer");
   counts_.remove_block(BlockState::kInTransfer, s.size);
   counts_.segments -= 1;
@@ -101,7 +101,7 @@ void BlockPool::remove_segment(SegmentIndex segment) noexcept {
 }
 
 bool BlockPool::is_idle(SegmentIndex segment) const noexcept {
-  return is_whole_segment(raw(view(segment).first), BlockState::kFree);
+  return records_.is_whole_segment(raw(view(segment).first), raw(BlockState::kFree));
 }
 
 // The operations.
@@ -138,6 +138,28 @@ void BlockPool::lift(BlockIndex block) noexcept {
   counts_.remove_block(BlockState::kFree, records_.size(raw(block)));
   counts_.add_block(BlockState::kInTransfer, records_.size(raw(block)));
   records_.state(raw(block)) = raw(BlockState::kInTransfer);
+}
+
+BlockIndex BlockPool::divide(BlockIndex block, Bytes size) noexcept {
+  check_state(block, BlockState::kInTransfer);
+  ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0,
+                "block(5): divide at a size that is not a positive multiple of the granule");
+  ASHLAR_ASSERT(size < this->size(block), "block(5): divide leaves nothing of the block");
+  if (!reserve_record()) return kNoBlock;
+  counts_.blocks[raw(BlockState::kInTransfer)] += 1;
+  const std::uint32_t index = raw(block);
+  return BlockIndex{
+      records_.split(index, records_.address(index), records_.size(index), size.count())};
+}
+
+bool BlockPool::take_lifted(BlockIndex block, Bytes requested, std::uint64_t user) noexcept {
+  check_state(block, BlockState::kInTransfer);
+  const std::uint64_t size = records_.size(raw(block));
+  ASHLAR_ASSERT(requested.count() <= size, "block(8) C1: take for a request larger than the size");
+  if (!map_.reserve_one(records_)) return false;
+  counts_.remove_block(BlockState::kInTransfer, size);
+  own(raw(block), records_.address(raw(block)), size, requested, user);
+  return true;
 }
 
 // Queries.

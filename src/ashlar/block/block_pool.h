@@ -168,6 +168,15 @@ class BlockPool {
   void undefer(BlockIndex block) noexcept;
   /// Takes a free block out of the index and makes it in transfer. Cost: the index.
   void lift(BlockIndex block) noexcept;
+  /// Divides a block in transfer: its front `size` bytes stay that block, the rest becomes another one
+  /// in transfer, with the same stamp. Returns the rest; kNoBlock if the host has no memory for a record
+  /// (nothing changed). REQUIRES: size is a positive multiple of the granule, less than the block's.
+  /// Cost: O(1).
+  BlockIndex divide(BlockIndex block, Bytes size) noexcept;
+  /// Makes a block in transfer live: the inverse of release, of a lifted block. False if the host has
+  /// no memory for its entry in the address map (nothing changed). REQUIRES: requested is at most the
+  /// block's size. Cost: O(1).
+  bool take_lifted(BlockIndex block, Bytes requested, std::uint64_t user) noexcept;
 
   // Queries.
   /// The live or pending block that starts at `address`, or kNoBlock. Cost: O(1).
@@ -206,10 +215,9 @@ class BlockPool {
   friend class PoolWalk;
 
   void check_state(BlockIndex block, BlockState state) const noexcept;
-  void check_in_use(BlockIndex block) const noexcept;
   void count_idle(std::uint32_t index, std::uint64_t size, bool now_idle) noexcept;
-  void absorb_next(std::uint32_t index) noexcept;
-  bool is_whole_segment(std::uint32_t index, BlockState state) const noexcept;
+  void own(std::uint32_t index, std::uint64_t address, std::uint64_t size, Bytes requested,
+           std::uint64_t user) noexcept;
   bool reserve_record() noexcept;
   [[gnu::cold]] bool ready_records() noexcept;
 

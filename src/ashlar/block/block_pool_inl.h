@@ -5,8 +5,9 @@
 namespace ashlar::inline v0::block {
 // Records and counters.
 
-inline void BlockPool::check_in_use([[maybe_unused]] BlockIndex block) const noexcept {
-  ASHLAR_ASSERT(records_.state(raw(block)) != kUnused, "block(7): no such block");
+inline void check_in_use([[maybe_unused]] const BlockRecords& records,
+                         [[maybe_unused]] BlockIndex block) noexcept {
+  ASHLAR_ASSERT(records.state(raw(block)) != kUnused, "block(7): no such block");
 }
 
 inline void BlockPool::check_state([[maybe_unused]] BlockIndex block,
@@ -20,11 +21,6 @@ inline bool BlockPool::reserve_record() noexcept {
   if (records_.has_unused()) [[likely]]
     return true;
   return ready_records();
-}
-
-/// True if the block spans its segment and is in that state.
-inline bool BlockPool::is_whole_segment(std::uint32_t index, BlockState state) const noexcept {
-  return records_.state(index) == raw(state) && records_[index].is_whole_segment();
 }
 
 /// If the free block spans its segment: counts the segment as idle, or no longer.
@@ -49,6 +45,17 @@ inline BlockIndex BlockPool::best_fit(Bytes size, Bytes size_end) const noexcept
   return BlockIndex{found};
 }
 
+/// The block of `size` bytes at `address`, which no index has and no counter counts, becomes live.
+/// REQUIRES: map_.reserve_one() returned true.
+inline void BlockPool::own(std::uint32_t index, std::uint64_t address, std::uint64_t size,
+                           Bytes requested, std::uint64_t user) noexcept {
+  records_.state(index) = raw(BlockState::kLive);
+  records_.set_request(index, size, requested.count(), user);
+  counts_.add_block(BlockState::kLive, size);
+  counts_.requested_bytes += requested;
+  map_.insert(records_, index, address);
+}
+
 inline BlockIndex BlockPool::take(BlockIndex block, Bytes size, bool split, Bytes requested,
                                   std::uint64_t user) noexcept {
   ASHLAR_ASSERT(size.count() > 0 && size % granule_ == 0,
@@ -67,39 +74,15 @@ inline BlockIndex BlockPool::take(BlockIndex block, Bytes size, bool split, Byte
   index_.remove(records_, index);
   std::uint64_t size_taken = size_before;
   if (splits) {
-    const std::uint32_t rest = records_.take(raw(BlockState::kFree));
-    records_.set_address(rest, address + size.count());
-    records_.set_size(rest, size_before - size.count());
-    records_.set_stamp(rest, records_.stamp(index));
-    records_.set_segment(rest, records_.segment(index));
-    const std::uint32_t next = records_[index].next;
-    records_[rest].prev = index;
-    records_[rest].next = next;
-    records_[next].prev = rest;
-    records_[index].next = rest;
+    const std::uint32_t rest = records_.split(index, address, size_before, size.count());
     size_taken = size.count();
-    records_.set_size(index, size_taken);
     counts_.bytes[raw(BlockState::kFree)] -= size;
     index_.insert(records_, rest);
   } else {
     counts_.remove_block(BlockState::kFree, size_taken);
   }
-  records_.state(index) = raw(BlockState::kLive);
-  records_.set_request(index, size_taken, requested.count(), user);
-  counts_.add_block(BlockState::kLive, size_taken);
-  counts_.requested_bytes += requested;
-  map_.insert(records_, index, address);
+  own(index, address, size_taken, requested, user);
   return block;
-}
-
-/// Gives back the record of the next block in the segment, whose bytes now belong to this one.
-/// REQUIRES: that block is in no index. The caller sets the new size.
-inline void BlockPool::absorb_next(std::uint32_t index) noexcept {
-  const std::uint32_t absorbed = records_[index].next;
-  const std::uint32_t next = records_[absorbed].next;
-  records_[index].next = next;
-  records_[next].prev = index;
-  records_.give_back(absorbed);
 }
 
 inline BlockIndex BlockPool::release(BlockIndex block, std::uint64_t stamp) noexcept {
@@ -125,14 +108,14 @@ inline BlockIndex BlockPool::release(BlockIndex block, std::uint64_t stamp) noex
     index_.remove(records_, next);
     size += records_.size(next);
     stamp = std::max(stamp, records_.stamp(next));
-    absorb_next(merged);
+    records_.absorb_next(merged);
     counts_.blocks[raw(BlockState::kFree)] -= 1;
   }
   if (prev_free) {
     index_.remove(records_, prev);
     size += records_.size(prev);
     stamp = std::max(stamp, records_.stamp(prev));
-    absorb_next(prev);
+    records_.absorb_next(prev);
     counts_.blocks[raw(BlockState::kFree)] -= 1;
     merged = prev;
   }
@@ -163,30 +146,30 @@ inline BlockView BlockPool::view(BlockIndex block) const noexcept {
 }
 
 inline BlockIndex BlockPool::next(BlockIndex block) const noexcept {
-  check_in_use(block);
+  check_in_use(records_, block);
   return BlockIndex{records_[raw(block)].next};
 }
 inline BlockState BlockPool::state(BlockIndex block) const noexcept {
-  check_in_use(block);
+  check_in_use(records_, block);
   return BlockState{records_.state(raw(block))};
 }
 inline Bytes BlockPool::size(BlockIndex block) const noexcept {
-  check_in_use(block);
+  check_in_use(records_, block);
   return Bytes{records_.size(raw(block))};
 }
 inline Address BlockPool::address(BlockIndex block) const noexcept {
-  check_in_use(block);
+  check_in_use(records_, block);
   return Address{records_.address(raw(block))};
 }
 inline SegmentIndex BlockPool::segment(BlockIndex block) const noexcept {
-  check_in_use(block);
+  check_in_use(records_, block);
   return SegmentIndex{records_.segment(raw(block))};
 }
 inline std::uint64_t BlockPool::user(BlockIndex block) const noexcept {
   return is_owned(raw(state(block))) ? records_.user(raw(block)) : 0;
 }
 inline bool BlockPool::is_whole(BlockIndex block) const noexcept {
-  check_in_use(block);
+  check_in_use(records_, block);
   return records_[raw(block)].is_whole_segment();
 }
 inline const PoolCounts& BlockPool::counts() const noexcept { return counts_; }

@@ -181,6 +181,38 @@ class BlockRecords {
     }
   }
 
+  /// True if the block spans its segment and is in that state.
+  bool is_whole_segment(std::uint32_t index, std::uint8_t in_state) const {
+    return state(index) == in_state && slab_[index].is_whole_segment();
+  }
+  /// Cuts a block of `whole` bytes at `address` after `size` bytes: the rest gets a record of its own, in
+  /// the block's state and with its stamp. Returns it. REQUIRES: reserve_one() returned true; the block
+  /// has a stamp.
+  std::uint32_t split(std::uint32_t index, std::uint64_t address, std::uint64_t whole,
+                      std::uint64_t size) {
+    const std::uint32_t rest = take(state(index));
+    set_address(rest, address + size);
+    set_size(rest, whole - size);
+    set_stamp(rest, stamp(index));
+    set_segment(rest, segment(index));
+    const std::uint32_t next = slab_[index].next;
+    slab_[rest].prev = index;
+    slab_[rest].next = next;
+    slab_[next].prev = rest;
+    slab_[index].next = rest;
+    set_size(index, size);
+    return rest;
+  }
+  /// Gives back the record of the next block in the segment, whose bytes now belong to this one.
+  /// REQUIRES: that block is in no index. The caller sets the new size.
+  void absorb_next(std::uint32_t index) {
+    const std::uint32_t absorbed = slab_[index].next;
+    const std::uint32_t next = slab_[absorbed].next;
+    slab_[index].next = next;
+    slab_[next].prev = index;
+    give_back(absorbed);
+  }
+
   /// Sets the origin so that addresses a whole number of units from `address`, from 2^31 units
   /// below it to 2^31 - 2 above, fit the record. REQUIRES: no block is in use.
   void center_on(std::uint64_t address) {

@@ -190,6 +190,18 @@ Status CachingAllocator::release_pool(DeviceId device, MemoryPoolId pool) noexce
   return pools.is_ok() ? pools.value()->release(pool) : pools.status();
 }
 
+Result<PoolCheckpoint> CachingAllocator::checkpoint_pool(DeviceId device,
+                                                         MemoryPoolId pool) noexcept {
+  const Result<MemoryPools*> pools = impl_->pools_for(device, pool);
+  if (!pools.is_ok()) return pools.status();
+  return pools.value()->checkpoint(device, pool);
+}
+
+Status CachingAllocator::restore_pool(const PoolCheckpoint& to, RestoredPool* out) noexcept {
+  const Result<MemoryPools*> pools = impl_->pools_for(to.device(), to.pool());
+  return pools.is_ok() ? pools.value()->restore(to, out) : pools.status();
+}
+
 Status CachingAllocator::trim(DeviceId device) noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(device);
   return cache.is_ok() ? cache.value()->reclaimer().trim() : cache.status();

@@ -84,6 +84,7 @@
 #include <ashlar/base/types.h>
 #include <ashlar/cache/config.h>
 #include <ashlar/cache/out_of_memory.h>
+#include <ashlar/cache/pool_checkpoint.h>
 #include <ashlar/cache/snapshot.h>
 #include <ashlar/cache/stats.h>
 #include <ashlar/device/device.h>
@@ -206,6 +207,27 @@ class ASHLAR_API CachingAllocator {
   /// to end it; kHostOutOfMemory.
   /// Cost: with the last use a walk over the pool's blocks.
   Status release_pool(DeviceId device, MemoryPoolId pool) noexcept;
+
+  /// The state of the pool now: which of its bytes are live allocations (row DEV-9). A block that was
+  /// freed and still waits for its uses counts as free. kNotFound if there is no such pool; kReentrant in
+  /// a filter; kHostOutOfMemory; kBusy if the pool is begun, an allocation from it is under way, another
+  /// thread is about to end it, or other threads free its blocks all the time.
+  /// Cost: a walk over the pool's blocks. Makes no device call.
+  Result<PoolCheckpoint> checkpoint_pool(DeviceId device, MemoryPoolId pool) noexcept;
+  /// Returns the pool to that state, whatever happened since (C11): its live allocations end, those of
+  /// the checkpoint begin again at their addresses, and `*out` lists both. An address that is in both
+  /// lists is a new allocation. One of a stream that is dead by now may be another stream's of the pool:
+  /// info() says whose. Segments that the pool has taken since stay its own, free.
+  /// The bytes keep what they contain. REQUIRES: work enqueued on another stream than an allocation's own
+  /// is done with it, or was named by record_use(); meanwhile no other thread frees the pool's memory.
+  /// Errors, and neither the pool nor the statistics have changed, and `*out` is empty or as before:
+  /// kInvalidArgument for a checkpoint of no pool, of a pool that was released, or of another allocator's;
+  /// kNotFound if its pool was released and not made again; kNotReady if freed memory of the pool still
+  /// waits for its uses; kBusy as checkpoint_pool(), and if a live allocation of the pool has uses on
+  /// other streams: free it first; kReentrant in a filter; kHostOutOfMemory.
+  /// Cost: a walk over the pool's blocks, and a free or an allocation of each. Unless a capture is
+  /// announced, asks about the events that freed memory of the pool waits for.
+  Status restore_pool(const PoolCheckpoint& to, RestoredPool* out) noexcept;
 
   /// Returns every idle segment to the device. Waits for work that still uses one until
   /// Config::wait_ms after the call began, but for at least 2 ms, so that work that is done is

@@ -37,6 +37,10 @@ class Epochs {
   /// other threads queue meanwhile may be left, so that it ends while they go on). Now and then lets
   /// threads in that wait for the reclaim lock (C30); ends early if a capture is announced.
   void sweep(HeapList& heaps, ReclaimLock& lock) noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Looks again at the heap's uses without an event, then asks the events of the others. As sweep()
+  /// lets threads in; false if a capture is announced meanwhile.
+  bool ask_for_uses(StreamHeap& heap, ReclaimLock& lock) noexcept ASHLAR_REQUIRES(reclaiming)
+      ASHLAR_EXCLUDES(heap.lock);
 
  private:
   /// Every stamp of the heap up to `covers` is complete.
@@ -48,9 +52,6 @@ class Epochs {
   }
   /// refresh() of every heap. False if a capture is announced.
   bool refresh_all(HeapList& heaps, ReclaimLock& lock) noexcept ASHLAR_REQUIRES(reclaiming);
-  /// Looks again at the uses without an event, then asks the events of the others. False as above.
-  bool ask_for_uses(StreamHeap& heap, ReclaimLock& lock) noexcept ASHLAR_REQUIRES(reclaiming)
-      ASHLAR_EXCLUDES(heap.lock);
 
   Driver& driver_;
   UseTracker& uses_;

@@ -77,14 +77,20 @@ class HeapStats {
   void on_split(PoolId pool, Bytes size, bool is_one_more, const Counts& counts,
                 const Counts& other) noexcept {
     Track& track = track_of(pool);
-    const std::uint64_t blocks = split_blocks(counts);
-    const std::uint64_t bytes = split_bytes(counts);
     track.increased[kSplits] += is_one_more ? 1 : 0;
     track.increased[kSplits + 1] += size.count();
-    raise(track.peak[kSplits], blocks);
-    raise(track.peak[kSplits + 1], bytes);
-    raise(peak_of_all_[kSplits], blocks + split_blocks(other));
-    raise(peak_of_all_[kSplits + 1], bytes + split_bytes(other));
+    raise_splits(track, counts, other);
+  }
+
+  /// Blocks were cut out of free ones, which were `before`, as current() says: what is free in splits
+  /// may be more now.
+  void on_cuts(PoolId pool, const Values& before, const Counts& counts,
+               const Counts& other) noexcept {
+    Track& track = track_of(pool);
+    const Values now = current(counts);
+    for (unsigned f = kSplits; f < kSplits + 2; ++f)
+      track.increased[f] += std::max(now[f], before[f]) - before[f];
+    raise_splits(track, counts, other);
   }
 
   /// What the heaps of a device come to, each kind of word in a row of its own: a heap is added in
@@ -210,6 +216,14 @@ class HeapStats {
   static void raise(std::uint64_t& peak, std::uint64_t now) noexcept {
     if (now > peak) [[unlikely]]
       peak = now;
+  }
+  void raise_splits(Track& track, const Counts& counts, const Counts& other) noexcept {
+    const std::uint64_t blocks = split_blocks(counts);
+    const std::uint64_t bytes = split_bytes(counts);
+    raise(track.peak[kSplits], blocks);
+    raise(track.peak[kSplits + 1], bytes);
+    raise(peak_of_all_[kSplits], blocks + split_blocks(other));
+    raise(peak_of_all_[kSplits + 1], bytes + split_bytes(other));
   }
   void raise_active(Track& track, const Counts& counts, const Counts& other) noexcept {
     const Values now = current(counts);

@@ -1,6 +1,7 @@
 #include <ashlar/cache/memory_pools.h>
 
 #include <algorithm>
+#include <atomic>
 #include <new>
 #include <thread>
 #include <utility>
@@ -12,6 +13,8 @@
 namespace ashlar::inline v0::cache {
 
 namespace {
+constexpr const char* kClosed = "another thread releases, checkpoints or restores that pool";
+
 /// Makes room for one more element; false if the host has no memory.
 template <class T>
 bool reserve_one(std::vector<T>& in) noexcept {
@@ -27,13 +30,15 @@ MemoryPools::Pool* MemoryPools::find(MemoryPoolId id) const noexcept {
 
 Result<MemoryPools::Pool*> MemoryPools::use(MemoryPoolId id) noexcept {
   if (Pool* const known = find(id)) {
-    ASHLAR_REQUIRE(!known->is_released, Code::kBusy, "another thread releases that pool");
+    ASHLAR_REQUIRE(!known->is_closed, Code::kBusy, kClosed);
     ++known->uses;
     return known;
   }
-  std::unique_ptr<Pool> made(new (std::nothrow) Pool{id, 1, {}});
+  std::unique_ptr<Pool> made(new (std::nothrow) Pool{.id = id, .heaps = {}});
   Pool* const pool = made.get();
   if (!made || !reserve_one(pools_)) return kShortOfHostMemory;
+  static std::atomic<std::uint64_t> pools_made{0};
+  pool->serial = 1 + pools_made.fetch_add(1);
   pools_.push_back(std::move(made));
   return pool;
 }
@@ -67,19 +72,27 @@ Status MemoryPools::end(MemoryPoolId id) noexcept {
   return Status::ok();
 }
 
+Result<MemoryPools::Pool*> MemoryPools::close(MemoryPoolId id) noexcept {
+  Pool* const pool = find(id);
+  ASHLAR_REQUIRE(pool != nullptr, Code::kNotFound, "the device has no such memory pool");
+  ASHLAR_REQUIRE(!pool->is_closed, Code::kBusy, kClosed);
+  for (const Route& route : routes_)
+    ASHLAR_REQUIRE(route.pool != pool, Code::kBusy, "allocations still go to that pool");
+  pool->is_closed = true;
+  return pool;
+}
+
+void MemoryPools::open(Pool* pool) noexcept {
+  const MutexGuard lock(lock_);
+  pool->is_closed = false;
+}
+
 Result<MemoryPools::Pool*> MemoryPools::give_up(MemoryPoolId id) noexcept {
   const MutexGuard lock(lock_);
   Pool* const pool = find(id);
-  ASHLAR_REQUIRE(pool != nullptr, Code::kNotFound, "the device has no such memory pool");
-  ASHLAR_REQUIRE(!pool->is_released, Code::kBusy, "another thread releases that pool");
-  if (pool->uses > 1) {
-    --pool->uses;
-    return static_cast<Pool*>(nullptr);
-  }
-  for (const Route& route : routes_)
-    ASHLAR_REQUIRE(route.pool != pool, Code::kBusy, "allocations still go to that pool");
-  pool->is_released = true;
-  return pool;
+  if (pool == nullptr || pool->is_closed || pool->uses == 1) return close(id);
+  --pool->uses;
+  return static_cast<Pool*>(nullptr);
 }
 
 Status MemoryPools::release(MemoryPoolId id) noexcept {
@@ -88,10 +101,42 @@ Status MemoryPools::release(MemoryPoolId id) noexcept {
   Pool* const pool = last.value();
   const Status released = cache_.reclaimer().release_reserved(pool->heaps);
   const MutexGuard lock(lock_);
-  pool->is_released = false;
+  pool->is_closed = false;
   if (released.is_ok())
     std::erase_if(pools_, [pool](const auto& each) { return each.get() == pool; });
   return released;
+}
+
+Result<PoolCheckpoint> MemoryPools::checkpoint(DeviceId device, MemoryPoolId id) noexcept {
+  Result<Pool*> pool{nullptr};
+  {
+    const MutexGuard lock(lock_);
+    pool = close(id);
+  }
+  if (!pool.is_ok()) return pool.status();
+  PoolCheckpoint made;
+  made.device_ = device;
+  made.pool_ = id;
+  made.pool_serial_ = pool.value()->serial;
+  const Status read = cache_.reclaimer().read_reserved(pool.value()->heaps, &made.blocks_);
+  open(pool.value());
+  if (!read.is_ok()) return read;
+  return made;
+}
+
+Status MemoryPools::restore(const PoolCheckpoint& to, RestoredPool* out) noexcept {
+  Pool* pool = nullptr;
+  {
+    const MutexGuard lock(lock_);
+    pool = find(to.pool_);
+    ASHLAR_REQUIRE(pool == nullptr || pool->serial == to.pool_serial_, Code::kInvalidArgument,
+                   "the checkpoint is of a pool that was released, or of another allocator's");
+    const Result<Pool*> closed = close(to.pool_);
+    if (!closed.is_ok()) return closed.status();
+  }
+  const Status restored = cache_.reclaimer().restore_reserved(pool->heaps, to.blocks_, out);
+  open(pool);
+  return restored;
 }
 
 StreamHeap* MemoryPools::heap_in(const Pool& pool, const Stream& stream) noexcept {
@@ -145,15 +190,15 @@ Result<MemoryPools::Routed> MemoryPools::route(const Stream& stream) noexcept {
 }
 
 void MemoryPools::lose(const Stream& stream) noexcept {
-  // A release holds the reclaim lock for its walk, which a retirement has just queued for as well.
+  // What closes a pool holds the reclaim lock for its walk, which a retirement has just queued for as well.
   const std::uint64_t sequence = cache_.uses().next_sequence();
   while (!try_lose(stream, sequence)) std::this_thread::yield();
 }
 
 bool MemoryPools::try_lose(const Stream& stream, std::uint64_t sequence) noexcept {
   const MutexGuard lock(lock_);
-  const auto is_released = [](const auto& pool) { return pool->is_released; };
-  if (std::any_of(pools_.begin(), pools_.end(), is_released)) return false;
+  const auto is_closed = [](const auto& pool) { return pool->is_closed; };
+  if (std::any_of(pools_.begin(), pools_.end(), is_closed)) return false;
   for (const auto& pool : pools_) {
     StreamHeap* const heap = heap_in(*pool, stream);
     if (heap == nullptr) continue;

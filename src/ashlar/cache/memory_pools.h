@@ -6,9 +6,9 @@
 // memory from other heaps, and from the driver.
 // Thread safety: any thread; one lock, which comes before the reclaim lock. A route's filter is called
 // under it: after end() has returned, no thread is in the filter. What the filter may call is bounded by
-// FilterScope. release() walks the pool's blocks under the reclaim lock alone: meanwhile the pool is
-// marked, and no call changes it. lose() waits for such a release, and for an event record that another
-// thread has begun.
+// FilterScope. release(), checkpoint() and restore() walk the pool's blocks under the reclaim lock alone:
+// meanwhile the pool is closed, and no other call changes it. lose() waits until no pool is, and for an
+// event record that another thread has begun.
 //
 // What must eventually happen: after a pool is released, its memory becomes available to the device's
 // other heaps and to the driver once its allocations are freed and all work enqueued before the release
@@ -27,6 +27,7 @@
 
 #include <ashlar/base/memory_pool.h>
 #include <ashlar/base/mutex.h>
+#include <ashlar/cache/pool_checkpoint.h>
 #include <ashlar/cache/shared_state.h>
 #include <ashlar/cache/stream_heap.h>
 
@@ -41,6 +42,9 @@ class MemoryPools {
   Status begin(MemoryPoolId id, StreamFilter filter) noexcept ASHLAR_EXCLUDES(lock_);
   Status end(MemoryPoolId id) noexcept ASHLAR_EXCLUDES(lock_);
   Status release(MemoryPoolId id) noexcept ASHLAR_EXCLUDES(lock_);
+  Result<PoolCheckpoint> checkpoint(DeviceId device, MemoryPoolId id) noexcept
+      ASHLAR_EXCLUDES(lock_);
+  Status restore(const PoolCheckpoint& to, RestoredPool* out) noexcept ASHLAR_EXCLUDES(lock_);
 
   /// Where an allocation goes; heap is nullptr if to no memory pool.
   struct Routed {
@@ -64,7 +68,9 @@ class MemoryPools {
     MemoryPoolId id;
     std::uint64_t uses = 1;
     std::vector<StreamHeap*> heaps;
-    bool is_released = false;  ///< its last use is being given up
+    /// of no other pool of this process: a pool that was released may be made again under its name
+    std::uint64_t serial = 0;
+    bool is_closed = false;  ///< a call changes the pool as a whole: no other may change it
   };
   struct Route {
     Pool* pool;
@@ -72,11 +78,14 @@ class MemoryPools {
   };
 
   Pool* find(MemoryPoolId id) const noexcept ASHLAR_REQUIRES(lock_);
-  /// The pool, made if it is new, with one use more. kHostOutOfMemory; kBusy if it is being released.
+  /// The pool, made if it is new, with one use more. kHostOutOfMemory; kBusy if it is closed.
   Result<Pool*> use(MemoryPoolId id) noexcept ASHLAR_REQUIRES(lock_);
-  /// Gives up a use. The pool whose last one it is, marked, with the use left; nullptr if it has more.
+  /// The pool, closed until open(). kNotFound; kBusy if it is begun, or closed already.
+  Result<Pool*> close(MemoryPoolId id) noexcept ASHLAR_REQUIRES(lock_);
+  void open(Pool* pool) noexcept ASHLAR_EXCLUDES(lock_);
+  /// Gives up a use. The pool whose last one it is, closed, with the use left; nullptr if it has more.
   Result<Pool*> give_up(MemoryPoolId id) noexcept ASHLAR_EXCLUDES(lock_);
-  /// lose(), if no pool is being released; otherwise false.
+  /// lose(), if no pool is closed; otherwise false.
   bool try_lose(const Stream& stream, std::uint64_t sequence) noexcept ASHLAR_EXCLUDES(lock_);
   /// The pool's heap of that stream, or nullptr.
   static StreamHeap* heap_in(const Pool& pool, const Stream& stream) noexcept;

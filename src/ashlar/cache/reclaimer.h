@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <ashlar/cache/bounded_wait.h>
+#include <ashlar/cache/pool_checkpoint.h>
 #include <ashlar/cache/segment_release.h>
 #include <ashlar/cache/stream_reuse.h>
 
@@ -75,6 +76,17 @@ class Reclaimer {
   /// Cost: a walk over the heaps' blocks.
   Status release_reserved(std::span<StreamHeap* const> heaps) noexcept ASHLAR_EXCLUDES(reclaiming);
 
+  /// The live allocations of a memory pool's heaps. kBusy, as release_reserved(); kHostOutOfMemory.
+  Status read_reserved(std::span<StreamHeap* const> heaps,
+                       std::vector<CheckpointBlock>* out) noexcept ASHLAR_EXCLUDES(reclaiming);
+  /// Makes the blocks of `target`, and no others, live in a memory pool's heaps (PoolLayout::replace).
+  /// Asks first, unless a capture is announced, about every use that a block there waits for. kBusy as
+  /// release_reserved(), and if a live block has uses on other streams; kNotReady if a block waits for
+  /// uses; kHostOutOfMemory. Then nothing has changed.
+  Status restore_reserved(std::span<StreamHeap* const> heaps,
+                          std::span<const CheckpointBlock> target, RestoredPool* out) noexcept
+      ASHLAR_EXCLUDES(reclaiming);
+
   /// The allocator's end: destroys events, finishes what `is_settled` devices used, gives idle
   /// segments back.
   void give_everything_back(bool is_settled) noexcept ASHLAR_EXCLUDES(reclaiming);
@@ -89,6 +101,11 @@ class Reclaimer {
   void reset_counts() noexcept;
 
  private:
+  /// From now on no allocation begins in the memory pool's heaps. kBusy, and nothing has changed, if one
+  /// is underway.
+  Status suspend(std::span<StreamHeap* const> heaps) noexcept ASHLAR_REQUIRES(reclaiming);
+  /// The end of suspend().
+  static void resume(std::span<StreamHeap* const> heaps) noexcept ASHLAR_REQUIRES(reclaiming);
   Status trim_segments() noexcept ASHLAR_EXCLUDES(reclaiming);
   /// One search of everything that is known to be free now; kOutOfMemory if it finds nothing.
   Result<Address> search_all(StreamHeap& heap, const Request& request) noexcept

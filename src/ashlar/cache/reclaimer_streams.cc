@@ -2,9 +2,11 @@
 // pools their heaps. The other part: reclaimer.cc.
 #include <ashlar/cache/reclaimer.h>
 
+#include <utility>
 #include <vector>
 
 #include <ashlar/cache/device_cache.h>
+#include <ashlar/cache/pool_layout.h>
 
 namespace ashlar::inline v0::cache {
 
@@ -72,32 +74,37 @@ StreamHeap* Reclaimer::add_pool_heap(const Stream& stream, MemoryPoolId pool,
   return cache_.heaps().make_for_pool(stream, pool, find_forgotten());
 }
 
-Status Reclaimer::release_reserved(std::span<StreamHeap* const> heaps) noexcept {
-  const ReclaimGuard reclaim(lock_);
-  const auto reserve_again = [](std::span<StreamHeap* const> some) {
-    for (StreamHeap* heap : some) {
-      const Guard guard(heap->lock);
-      heap->membership.is_reserved.store(true);
-    }
-  };
+void Reclaimer::resume(std::span<StreamHeap* const> heaps) noexcept {
+  for (StreamHeap* heap : heaps) {
+    const Guard guard(heap->lock);
+    heap->membership.is_reserved.store(true);
+  }
+}
+
+Status Reclaimer::suspend(std::span<StreamHeap* const> heaps) noexcept {
   for (std::size_t i = 0; i < heaps.size(); ++i) {
     bool is_busy = false;
     {
       const Guard guard(heaps[i]->lock);
       is_busy = heaps[i]->misses.under_way != 0;
-      // From now on no allocation begins in it.
       if (!is_busy) heaps[i]->membership.is_reserved.store(false);
     }
     if (!is_busy) continue;
-    reserve_again(heaps.first(i));
+    resume(heaps.first(i));
     return {Code::kBusy, "an allocation from that pool is underway"};
   }
+  return Status::ok();
+}
+
+Status Reclaimer::release_reserved(std::span<StreamHeap* const> heaps) noexcept {
+  const ReclaimGuard reclaim(lock_);
+  if (const Status suspended = suspend(heaps); !suspended.is_ok()) return suspended;
   for (StreamHeap* heap : heaps) {
     // nullptr if the stream's own heap has passed on: then the stream is dead and its work complete, and
     // no use is needed.
     StreamHeap* const user = cache_.heaps().find_stable(heap->stream.id);
     if (user == nullptr || heap->add_use_to_live(*user)) continue;
-    reserve_again(heaps);
+    resume(heaps);
     return kShortOfHostMemory;
   }
   // The marks cover the stream's own work and not the launches of graphs: a synchronisation has to.
@@ -116,6 +123,33 @@ Status Reclaimer::release_reserved(std::span<StreamHeap* const> heaps) noexcept 
     if (!has_memory) UseTracker::finish(*heap);
   }
   return Status::ok();
+}
+
+Status Reclaimer::read_reserved(std::span<StreamHeap* const> heaps,
+                                std::vector<CheckpointBlock>* out) noexcept {
+  const ReclaimGuard reclaim(lock_);
+  if (const Status suspended = suspend(heaps); !suspended.is_ok()) return suspended;
+  PoolLayout layout(heaps);
+  const Status read = layout.read();
+  resume(heaps);
+  if (read.is_ok()) *out = std::move(layout).take_live();
+  return read;
+}
+
+Status Reclaimer::restore_reserved(std::span<StreamHeap* const> heaps,
+                                   std::span<const CheckpointBlock> target,
+                                   RestoredPool* out) noexcept {
+  const ReclaimGuard reclaim(lock_);
+  for (StreamHeap* heap : heaps) {
+    if (shared_.is_capturing() || !epochs_.ask_for_uses(*heap, lock_)) break;
+  }
+  if (const Status suspended = suspend(heaps); !suspended.is_ok()) return suspended;
+  PoolLayout layout(heaps);
+  Status restored = layout.read();
+  if (restored.is_ok()) restored = layout.check_replaceable();
+  if (restored.is_ok()) restored = layout.replace(target, out);
+  resume(heaps);
+  return restored;
 }
 
 Status Reclaimer::check_handle(const Stream& stream) noexcept {
