@@ -50,6 +50,9 @@ class Adapter final : public spec::CacheSubject {
   Status set_memory_limit(DeviceId device, Bytes limit) override {
     return allocator_.set_memory_limit(device, limit);
   }
+  Status make_room(DeviceId device, Bytes free) override {
+    return allocator_.make_room(device, free);
+  }
   Status reset_peak_stats(DeviceId device) override { return allocator_.reset_peak_stats(device); }
   Status reset_accumulated_stats(DeviceId device) override {
     return allocator_.reset_accumulated_stats(device);

@@ -88,10 +88,13 @@ inline std::vector<spec::Op> dice_ops(std::uint64_t seed, std::size_t count) {
     } else if (r < 94) {
       ops.push_back(lift(dice.below(64)));
     } else if (r < 95) {
-      const bool takes = dice.below(2) == 0 && live.size() < 64;
-      ops.push_back(takes ? take_lifted(pointers % 4096, dice.below(64))
-                          : divide(dice.below(64), dice_size(dice)));
-      if (takes) live.push_back(pointers++ % 4096);
+      const std::uint64_t n = dice.below(64);
+      if (dice.below(2) == 0 && live.size() < 64) {
+        ops.push_back(take_lifted(pointers % 4096, n));
+        live.push_back(pointers++ % 4096);
+      } else {
+        ops.push_back(divide(n, dice_size(dice)));
+      }
     } else if (r < 97) {
       ops.push_back(lower(dice.below(64)));
     } else if (r < 98) {

@@ -87,12 +87,12 @@ TEST(ConfigTest, WaitTakesWordsToo) {
 
 TEST(ConfigTest, KnownKeysThatAreNotBuiltAreNamed) {
   for (const std::string key :
-       {"garbage_collection_threshold:0.8", "expandable_segments:True", "expandable_segments:no",
-        "expandable_segments_reserve:1", "expandable_segments_reserve:0",
-        "expandable_segments_reserve_by_class:1", "throw_on_cudamalloc_oom:True",
-        "graph_capture_record_stream_reuse:True", "pinned_use_cuda_host_register:True",
-        "pinned_num_register_threads:8", "pinned_use_background_threads:True",
-        "pinned_reserve_segment_size_mb:64", "backend:cudaMallocAsync"}) {
+       {"expandable_segments:True", "expandable_segments:no", "expandable_segments_reserve:1",
+        "expandable_segments_reserve:0", "expandable_segments_reserve_by_class:1",
+        "throw_on_cudamalloc_oom:True", "graph_capture_record_stream_reuse:True",
+        "pinned_use_cuda_host_register:True", "pinned_num_register_threads:8",
+        "pinned_use_background_threads:True", "pinned_reserve_segment_size_mb:64",
+        "backend:cudaMallocAsync"}) {
     const Parsed p = parse(key);
     EXPECT_EQ(p.code, Code::kUnsupported) << key;
     EXPECT_EQ(p.error.rfind(key.substr(0, key.find(':')), 0), 0u) << p.error;
@@ -105,8 +105,7 @@ TEST(ConfigTest, KnownKeysThatAreNotBuiltAreNamed) {
 
 TEST(ConfigTest, TheValueThatTurnsAFeatureOffIsTakenThoughTheFeatureIsNotBuilt) {
   for (const char* off :
-       {"expandable_segments:False", "garbage_collection_threshold:0",
-        "garbage_collection_threshold:0.0", "release_lock_on_cudamalloc:False",
+       {"expandable_segments:False", "release_lock_on_cudamalloc:False",
         "release_lock_on_hipmalloc:False", "graph_capture_record_stream_reuse:False",
         "throw_on_cudamalloc_oom:False", "backend:native", "pinned_use_cuda_host_register:False",
         "pinned_use_hip_host_register:False", "pinned_use_background_threads:False",
@@ -115,10 +114,31 @@ TEST(ConfigTest, TheValueThatTurnsAFeatureOffIsTakenThoughTheFeatureIsNotBuilt) 
     EXPECT_EQ(parse(off).code, Code::kOk) << off << ": " << parse(off).error;
     EXPECT_EQ(parse(std::string(off) + "," + off).code, Code::kMalformed) << "given twice";
   }
-  for (const char* on : {"garbage_collection_threshold:00", "garbage_collection_threshold:",
-                         "expandable_segments:false", "pinned_num_register_threads:0"}) {
+  for (const char* on : {"expandable_segments:false", "pinned_num_register_threads:0"}) {
     EXPECT_EQ(parse(on).code, Code::kUnsupported) << on;
   }
+}
+
+TEST(ConfigTest, ACollectionsThresholdIsAPartOfTheLimit) {
+  EXPECT_EQ(parse("garbage_collection_threshold:0.8").config.collection_threshold, 0.8);
+  EXPECT_EQ(parse("garbage_collection_threshold:0").config.collection_threshold, 0.0);
+  for (const char* bad : {"garbage_collection_threshold:1", "garbage_collection_threshold:-0.1",
+                          "garbage_collection_threshold:", "garbage_collection_threshold:half",
+                          "garbage_collection_threshold:nan"})
+    EXPECT_EQ(parse(bad).code, Code::kMalformed) << bad;
+  cache::Config config;
+  config.collection_threshold = 1;
+  EXPECT_EQ(cache::check_config(config).code(), Code::kInvalidArgument);
+  config.collection_threshold = -1;
+  EXPECT_EQ(cache::check_config(config).code(), Code::kInvalidArgument);
+}
+
+TEST(ConfigTest, HeadroomIsInMebibytes) {
+  EXPECT_EQ(parse("headroom_mb:300").config.headroom, 300_MiB);
+  EXPECT_EQ(parse("headroom_mb:").code, Code::kMalformed);
+  cache::Config config;
+  config.headroom = Bytes{std::uint64_t{1} << 60};
+  EXPECT_EQ(cache::check_config(config).code(), Code::kInvalidArgument);
 }
 
 /// Expects each text to be refused with its line.

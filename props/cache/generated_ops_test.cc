@@ -42,9 +42,9 @@ std::string without_function(const OpCounts& counts) {
 
 TEST(GeneratedOps, EachOfARandomSequenceHasAFunction) {
   OpCounts counts{};
-  for (std::uint64_t bits = 0; bits < 2048; ++bits) {
-    for (std::uint64_t seed = 0; seed < 4; ++seed)
-      count(random_sequence(shape_from(bits), 2048 * seed + bits), &counts);
+  for (std::uint64_t bits = 0; bits < 4096; ++bits) {
+    for (std::uint64_t seed = 0; seed < 2; ++seed)
+      count(random_sequence(shape_from(bits), 4096 * seed + bits), &counts);
   }
   EXPECT_EQ(without_function(counts), "");
   // The rarest ops of the rarest shapes were written.

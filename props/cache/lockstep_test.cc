@@ -27,7 +27,7 @@ RC_GTEST_PROP(CacheLockstep, HasNoDivergenceOnAnyByteString, (std::vector<std::u
 RC_GTEST_PROP(CacheLockstep, HasNoDivergenceOnSequencesOfDrawnOps, ()) {
   const auto seeds =
       *rc::gen::container<std::vector<std::uint64_t>>(rc::gen::arbitrary<std::uint64_t>());
-  SequenceShape shape = shape_from(*rc::gen::inRange<std::uint64_t>(0, 2048));
+  SequenceShape shape = shape_from(*rc::gen::inRange<std::uint64_t>(0, 4096));
   spec::OpFile file = random_sequence(shape, *rc::gen::arbitrary<std::uint64_t>());
   file.ops.resize(std::min<std::size_t>(file.ops.size(), 8 + seeds.size()));
   for (const std::uint64_t seed : seeds) {

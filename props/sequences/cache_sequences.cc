@@ -30,8 +30,11 @@ class Writer {
   Writer(const SequenceShape& shape, std::uint64_t seed) : shape_(shape), random_(seed) {}
 
   spec::OpFile write() {
-    if (shape_.has_conf) {
-      put(slot::kConf, {});
+    if (shape_.has_conf || shape_.has_collections) put(slot::kConf, {});
+    if (shape_.has_collections) {
+      file_.ops.back().text = random_.one_in(2) ? "garbage_collection_threshold:0.3"
+                                                : "garbage_collection_threshold:0.6";
+    } else if (shape_.has_conf) {
       file_.ops.back().text = random_configuration(random_);
     }
     put(slot::kSeed, {random_.below(1000)});
@@ -42,6 +45,9 @@ class Writer {
     for (std::uint32_t s = 1; s < shape_.streams; ++s)
       put(slot::kStreamCreate, {s, random_.below(shape_.devices)});
     if (shape_.has_threads) put_threads();
+    if (shape_.has_collections) {
+      for (std::uint32_t d = 0; d < shape_.devices; ++d) put_limit(d);
+    }
     for (std::uint32_t i = 0; i < shape_.ops; ++i) put_any();
     if ((shape_.has_failures || shape_.has_ends) && random_.one_in(3)) put(slot::kEndNow, {});
     return std::move(file_);
@@ -122,9 +128,11 @@ class Writer {
       case 3: return put(slot::kSync, {random_.below(4)});
       case 4: return put_query();
       case 5:
+        if (random_.one_in(4)) return put(slot::kMakeRoom, {device(), random_.below(64) << 20});
         if (shape_.has_capacity)
           put(slot::kLimit,
-              {device(), random_.one_in(2) ? ~std::uint64_t{0} : random_.below(64) << 20});
+              {device(), random_.one_in(2) ? ~std::uint64_t{0}
+                                           : random_.below(random_.one_in(3) ? 512 : 64) << 20});
         return;
       case 6:
         if (!shape_.has_failures) return;
@@ -189,7 +197,26 @@ class Writer {
     }
   }
 
+  void put_limit(std::uint64_t d) { put(slot::kLimit, {d, (60 + random_.below(400)) << 20}); }
+  /// Large segments that become idle, then a request that none of them can serve.
+  void put_collection() {
+    const std::uint64_t s = stream();
+    const std::uint64_t first = next_;
+    for (std::uint64_t n = 1 + random_.below(4); n > 0; --n)
+      put(slot::kAlloc, {next_++, (11 + random_.below(30)) << 20, s});
+    for (std::uint64_t p = first; p < next_; ++p) {
+      if (random_.one_in(4)) live_.push_back(p);
+      else put(slot::kFree, {p});
+    }
+    if (!random_.one_in(3)) put(slot::kDrain, {device()});
+    if (random_.one_in(6)) put_limit(device());
+    put(slot::kAlloc, {next_, (41 + random_.below(20)) << 20, random_.one_in(3) ? stream() : s});
+    put(slot::kFree, {next_++});
+    if (!random_.one_in(3)) put(slot::kDrain, {device()});
+  }
+
   void put_any() {
+    if (shape_.has_collections && random_.one_in(10)) return put_collection();
     if (shape_.has_pools && random_.one_in(12)) return put_pool();
     if (shape_.has_threads && random_.one_in(20)) return put(slot::kThread, {1 + random_.below(2)});
     const std::uint64_t r = random_.below(100);
@@ -225,6 +252,7 @@ SequenceShape shape_from(std::uint64_t bits) {
   shape.has_ends = (bits & 256) != 0;
   shape.has_threads = (bits & 512) != 0;
   shape.has_pools = (bits & 1024) != 0;
+  shape.has_collections = (bits & 2048) != 0;
   return shape;
 }
 

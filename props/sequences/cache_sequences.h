@@ -30,6 +30,8 @@ struct SequenceShape {
   bool has_ends = false;     ///< sometimes a device is lost, or the driver unloaded
   bool has_threads = false;  ///< two threads act in turn, and their default streams are used
   bool has_pools = false;    ///< memory pools, and graphs that are launched
+  /// large segments, of which collections give idle ones back
+  bool has_collections = false;
 };
 /// A shape from the bits of a number: 0 to 2047 give every combination of the above.
 SequenceShape shape_from(std::uint64_t bits);

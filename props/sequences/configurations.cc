@@ -18,7 +18,9 @@ constexpr const char* kUsual[] = {"",
                                   "max_split_size_mb:64,reuse:ordered",
                                   "roundup_power2_divisions:4",
                                   "roundup_power2_divisions:[1:2,2:4,64:8,>:1]",
-                                  "per_process_memory_fraction:0.5"};
+                                  "per_process_memory_fraction:0.5",
+                                  "garbage_collection_threshold:0.4",
+                                  "headroom_mb:12"};
 
 class ConfigurationWriter {
  public:
@@ -54,6 +56,9 @@ class ConfigurationWriter {
       put("wait_ms", among({"0", "never", "1", "5", "50", "4294967294", "forever"}));
     if (random_.one_in(6))
       put("per_process_memory_fraction", among({"0.3", "0.5", "0.75", "0.999", "1"}));
+    if (random_.one_in(4))
+      put("garbage_collection_threshold", among({"0.01", "0.3", "0.5", "0.8", "0"}));
+    if (random_.one_in(6)) put("headroom_mb", 1 + random_.below(30));
     return text_;
   }
 

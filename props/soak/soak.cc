@@ -56,7 +56,7 @@ WorldResult run_and_reduce(const spec::OpFile& file, const std::string& how, con
 }
 
 WorldResult run_sequence(spec::Random& random) {
-  SequenceShape shape = shape_from(random.below(2048));
+  SequenceShape shape = shape_from(random.below(4096));
   shape.ops = 100 + static_cast<std::uint32_t>(random.below(1500));
   shape.streams = 2 + static_cast<std::uint32_t>(random.below(6));
   shape.live_max = 8 + static_cast<std::uint32_t>(random.below(120));

@@ -6,6 +6,7 @@
 
 #include "spec/lockstep/checkpoint_caller.h"
 #include "spec/lockstep/pool_caller.h"
+#include "spec/model/reserve_answers.h"
 #include "spec/ops/opcode_table.h"
 
 namespace ashlar::spec {
@@ -211,7 +212,14 @@ void run_limit(CacheWorld& world, const Op& op) {
   if (!world.has_device(op.arg[0])) return world.skip();
   world.model().begin(device_id(op.arg[0]), is_quiet(world.gpu()));
   const Status set = world.subject().set_memory_limit(device_id(op.arg[0]), Bytes{op.arg[1]});
-  world.model().judge_set_limit(op.arg[1], world.answered(set));
+  ReserveAnswers(world.model()).judge_set_limit(op.arg[1], world.answered(set));
+}
+
+void run_make_room(CacheWorld& world, const Op& op) {
+  if (!world.has_device(op.arg[0])) return world.skip();
+  world.model().begin(device_id(op.arg[0]), is_quiet(world.gpu()));
+  const Status made = world.subject().make_room(device_id(op.arg[0]), Bytes{op.arg[1]});
+  ReserveAnswers(world.model()).judge_make_room(op.arg[1], world.answered(made));
 }
 
 void run_reset_peaks(CacheWorld& world, const Op& op) {
@@ -373,6 +381,7 @@ constexpr std::array<OpHandler, 256> make_table() {
   table[slot::kFreeInterior].run = run_free_interior;
   table[slot::kFreeForeign].run = run_free_foreign;
   table[slot::kLimit].run = run_limit;
+  table[slot::kMakeRoom].run = run_make_room;
   table[slot::kLose].run = run_lose;
   table[slot::kTeardown].run = run_teardown;
   table[slot::kOnOutOfMemory].run = run_on_oom;

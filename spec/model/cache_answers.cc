@@ -210,24 +210,6 @@ void CacheModel::judge_named_dead(Status got, Code expected) {
   judge_refused(current(), got, expected, expected, "a call that names a dead stream");
 }
 
-void CacheModel::judge_set_limit(std::uint64_t limit, Status got) {
-  JudgedDevice& device = current();
-  device.books.begin_call();
-  if (got.is_ok()) {
-    device.memory.limit = limit;
-    device.memory.has_limit = true;
-  } else if (!is_gone_answer(state_, device, got.code())) {
-    report("C16", "a memory limit was refused: ", code_name(got.code()));
-  }
-  JudgedCall call;
-  call.is_query = device.ledger.reserved_before() <= limit;
-  const bool has_map_before = device.map.is_fresh;
-  end(device, call);
-  if (!got.is_ok() || device.ledger.reserved_before() <= limit) return;
-  if (!device.map.is_fresh) walk(device);
-  judge_shrunk(state_, device, has_map_before);
-}
-
 /// For a query: its map, where none is at hand. What earlier calls completed is not the query's.
 void CacheModel::refresh_map(JudgedDevice& device) {
   if (device.map.is_fresh) return;

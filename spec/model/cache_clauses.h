@@ -5,7 +5,8 @@
 //   clause_account.cc    DEV-14                  the account of an out-of-memory
 //   clause_room.cc       DEV-13                  what went back to make room
 //   clause_host.cc       C13 C16 DEV-14          a call that the host had no memory for
-//   clause_bounded.cc    C13 C17 C26 DEV-2 DEV-12   what the device was asked meanwhile
+//   clause_reserved.cc   DEV-11 DEV-12 DEV-23    how much may be reserved, and what goes back for it
+//   clause_bounded.cc    C13 C17 C26 DEV-2       what the device was asked meanwhile
 //   clause_conduct.cc    C9 C17 DEV-13 DEV-22   what no call may do, on whatever device
 //   clause_returns.cc    C27 C28 C30 C32         what is complete comes back; waits end; no trace
 //   clause_accounted.cc  C15 DEV-13              statistics
@@ -23,12 +24,20 @@
 
 namespace ashlar::spec {
 
+/// What a device without a capacity may hold.
+inline constexpr std::uint64_t kAddressSpace = std::uint64_t{1} << 46;
+
 /// The sum over all devices of what `count` says of each one's ledger.
 template <class F>
 std::uint64_t sum_over_devices(const CacheState& state, F&& count) {
   std::uint64_t sum = 0;
   for (const JudgedDevice& each : state.devices) sum += count(each.ledger);
   return sum;
+}
+
+/// Is the segment one free block?
+inline bool is_idle(const cache::Snapshot& map, const cache::SnapshotSegment& segment) {
+  return segment.block_count == 1 && map.blocks[segment.block_first].state == BlockState::kFree;
 }
 
 // What ended a device, and what failed.
@@ -103,6 +112,29 @@ void judge_room(CacheState& state, const JudgedDevice& device, const JudgedCall&
 /// memory or the call failed.
 void judge_called_back(CacheState& state, const JudgedDevice& device, bool is_shortage);
 
+// How much may be reserved.
+
+/// The bytes that may be reserved: by the limit, and by what the headroom leaves of the device.
+std::uint64_t ceiling_of(const CacheState& state, const JudgedDevice& device);
+/// How much more could be reserved when the call began, for all that the judge knows: by the limit, and,
+/// where there is a headroom, by what it leaves of the device. Otherwise the device says how much it has.
+struct Room {
+  bool is_known = false;
+  std::uint64_t bytes = 0;
+};
+Room room_before(const CacheState& state, const JudgedDevice& device);
+/// DEV-11: may an allocation collect idle segments before it grows?
+bool may_collect(const CacheState& state, const JudgedDevice& device);
+/// DEV-11: a collection gave back enough, no more, and the oldest first. `walk`: the number of the last.
+void judge_collected(CacheState& state, JudgedDevice& device, const JudgedCall& call, bool had_view,
+                     std::uint64_t walk);
+/// DEV-12, DEV-23: growth stays below the memory limit, and leaves the headroom.
+void judge_limit(CacheState& state, JudgedDevice& device);
+/// By that clause the call gave idle segments back until no more than `ceiling` bytes were reserved,
+/// and no more than that. The map is fresh; `has_map_before`: so was that of before the call.
+void judge_given_back(CacheState& state, const JudgedDevice& device, const char* clause,
+                      std::uint64_t ceiling, bool has_map_before);
+
 // What the device was asked.
 
 /// C9, C17, DEV-13, DEV-22: what no call may do, on any device: see clause_conduct.cc.
@@ -113,11 +145,6 @@ void judge_silence(CacheState& state);
 /// C13: a call that was refused made no device call, on any device, and completed nothing.
 void judge_atomic(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
                   bool had_view);
-/// DEV-12: growth stays below the memory limit.
-void judge_limit(CacheState& state, JudgedDevice& device);
-/// DEV-12: a limit that was lowered under what was reserved gave back what was idle, and no more. The
-/// map is fresh; `has_map_before`: so was that of before the call.
-void judge_shrunk(CacheState& state, const JudgedDevice& device, bool has_map_before);
 /// C17, DEV-2: how much an allocation asked of the device.
 void judge_bounded(CacheState& state, const JudgedDevice& device, std::uint64_t rounded,
                    bool is_hit);

@@ -79,6 +79,7 @@ void CacheModel::end(JudgedDevice& device, JudgedCall call) {
     device.recount.heap_of(call.stream);
   }
   count_ladder(state_, device, call, had_view);
+  judge_collected(state_, device, call, had_view, schedule_.walks());
   judge_room(state_, device, call, had_view);
   judge_atomic(state_, device, call, had_view);
   judge_isolated(state_, device, had_view);

@@ -67,7 +67,6 @@ class CacheModel {
   void judge_end_capture(const Stream& stream, Status got);
   /// A call that named a dead stream, and had to be refused as `expected`.
   void judge_named_dead(Status got, Code expected);
-  void judge_set_limit(std::uint64_t limit, Status got);
   void judge_reset_peaks(Status got);
   void judge_reset_totals(Status got);
   void judge_largest(const Stream& stream, const Result<Bytes>& got);
@@ -118,6 +117,7 @@ class CacheModel {
  private:
   friend class PoolAnswers;
   friend class CheckpointAnswers;
+  friend class ReserveAnswers;
   JudgedDevice& current() { return state_.at(current_); }
   void end(JudgedDevice& device, JudgedCall call);
   void walk(JudgedDevice& device, bool is_whole = false);

@@ -66,6 +66,12 @@ struct TotalsStart {
   std::uint64_t oversize_segments = 0;
 };
 
+/// A call that surely made a collection (DEV-11).
+struct SureCollection {
+  std::uint64_t walk = 0;  ///< the one after it
+  bool was_quiet = false;  ///< all work was done, and could be known so
+};
+
 struct JudgedDevice {
   JudgedDevice(DeviceId judged, DeviceWitness& witness, std::unique_ptr<MapWalker> walks)
       : id(judged), ledger(witness), walker(std::move(walks)) {}
@@ -87,6 +93,7 @@ struct JudgedDevice {
   MemoryBounds memory;
   cache::DeviceStats stats;  ///< as last read
   bool was_gone = false;     ///< lost, or its driver unloaded, before the call began
+  std::vector<SureCollection> collections;
   std::vector<std::uint64_t> released_in_walk;  ///< by a segment's ordinal: see released_in()
   /// The walk after the last out-of-memory whose reclaim could mark every alive stream: an event
   /// that covers all releases found by earlier walks was recorded then, or before. 0 for none.

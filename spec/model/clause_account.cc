@@ -94,6 +94,9 @@ unsigned right_advice(const CacheState& state, const JudgedDevice& device, const
   const bool is_at_limit =
       limit != ~std::uint64_t{0} && (reserved > limit || limit - reserved < segment);
   if (is_at_limit && told_in_call(device).free.count() >= segment) advise(Advice::kRaiseLimit);
+  const std::uint64_t free = told_in_call(device).free.count();
+  if (!is_at_limit && free >= segment && free - segment < config.headroom.count())
+    advise(Advice::kLowerHeadroom);
   if (state.streams.is_capturing()) {
     advise(Advice::kWarmUp);
     return right;

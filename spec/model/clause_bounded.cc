@@ -1,6 +1,5 @@
-// C13, C17, C26, DEV-2, DEV-12: what a device was asked during a call. See cache_clauses.h.
+// C13, C17, C26, DEV-2: what a device was asked during a call. See cache_clauses.h.
 #include <algorithm>
-#include <cmath>
 
 #include "spec/model/cache_clauses.h"
 #include "spec/model/settings.h"
@@ -14,7 +13,8 @@ constexpr std::uint64_t kMissPollsMax = 64;
 /// A miss polls 4 events of each heap that it searches, and with two of those that may have a fit 16
 /// events more, and twice the 4 marks and the last event.
 constexpr std::uint64_t kQuestionsPerHeap = 4;
-constexpr std::uint64_t kQuestionsOfOthers = 2 * (16 + 2 * 5);
+constexpr std::uint64_t kMarksAsked = 2 * 5;
+constexpr std::uint64_t kQuestionsOfOthers = 2 * (16 + kMarksAsked);
 /// The first call that names a stream asks of 4 dead ones whether they are done: twice the 4 marks and
 /// the last event, and 8 uses.
 constexpr std::uint64_t kQuestionsOfNewStream = 4 * (2 * 5 + 8);
@@ -41,9 +41,11 @@ std::uint64_t miss_calls_max(const CacheState& state, const JudgedDevice& device
       state.world.may_be_unrecorded
           ? (device.books.completed_in_call() + device.books.owned().size()) * heaps
           : 0;
+  // A collection asks of each heap what a search after a wait does.
+  const std::uint64_t collections = may_collect(state, device) ? 1 : 0;
   return 8 + 4 * unrecorded + 4 * ((segment + kPageBytes - 1) / kPageBytes) +
-         4 * ledger.calls(device::CallKind::kSegmentFree) + searches * 4 * (1 + heaps) +
-         4 * ledger.failures();
+         4 * ledger.calls(device::CallKind::kSegmentFree) +
+         (searches + collections) * 4 * (1 + heaps) + 4 * ledger.failures();
 }
 
 /// C17: a hit polls a few events, of whatever device, and asks for nothing else.
@@ -111,56 +113,6 @@ void judge_atomic(CacheState& state, const JudgedDevice& device, const JudgedCal
                          " completed pending blocks");
 }
 
-void judge_limit(CacheState& state, JudgedDevice& device) {
-  const DeviceWitness& witness = device.ledger.witness();
-  MemoryBounds& memory = device.memory;
-  const double fraction = state.rules.config().memory_fraction;
-  if (!memory.has_limit && fraction < 1 && witness.total() != 0) {
-    memory.has_limit = true;
-    // Up to a whole byte: a limit is never one byte short.
-    memory.limit = static_cast<std::uint64_t>(
-        std::ceil(static_cast<long double>(fraction) * static_cast<long double>(witness.total())));
-  }
-  // Nobody can keep a part of what it does not know.
-  const bool may_not_know = witness.failures_of(device::CallKind::kMemoryInfo) != 0;
-  if (device.ledger.segments_granted() != 0 && !memory.has_limit && fraction < 1 && !may_not_know)
-    state.verdict.report("DEV-12",
-                         "memory was taken under per_process_memory_fraction, but the "
-                         "device was not asked how much it has");
-  if (device.ledger.segments_granted() != 0 && witness.segment_bytes() > memory.limit) {
-    state.verdict.report("DEV-12", "reserved ", witness.segment_bytes(), " bytes, over the limit ",
-                         memory.limit);
-  }
-}
-
-void judge_shrunk(CacheState& state, const JudgedDevice& device, bool has_map_before) {
-  const std::uint64_t reserved = device.ledger.witness().segment_bytes();
-  const std::uint64_t limit = device.memory.limit;
-  if (reserved <= limit) {
-    if (!has_map_before) return;
-    // One of those that went back was needed at the end, so the largest was.
-    std::uint64_t largest = 0;
-    for (const cache::SnapshotSegment& was : device.map.next.segments) {
-      if (find_segment(device.map.view.segments, was.base.value()) == nullptr)
-        largest = std::max(largest, was.size.count());
-    }
-    if (reserved + largest <= limit)
-      state.verdict.report("DEV-12", "a limit of ", limit, " bytes was lowered, and only ",
-                           reserved, " are kept");
-    return;
-  }
-  // Of a device that is gone nothing can be given back.
-  if (!is_all_knowable(state) || end_of(state, device) != Code::kOk) return;
-  if (device.ledger.any_failure()) return;
-  for (const cache::SnapshotSegment& segment : device.map.view.segments) {
-    const cache::SnapshotBlock& first = device.map.view.blocks[segment.block_first];
-    const bool is_idle = segment.block_count == 1 && first.state == BlockState::kFree;
-    if (is_idle && !state.pools.is_reserved(heap_of(segment)))
-      state.verdict.report("DEV-12", reserved, " bytes stay reserved over a limit of ", limit,
-                           ", and segment ", segment.ordinal, " is idle");
-  }
-}
-
 void judge_bounded(CacheState& state, const JudgedDevice& device, std::uint64_t rounded,
                    bool is_hit) {
   const CallLedger& ledger = device.ledger;
@@ -180,9 +132,11 @@ void judge_bounded(CacheState& state, const JudgedDevice& device, std::uint64_t 
 void judge_questions(CacheState& state, const JudgedDevice& device, const JudgedCall& call) {
   // A reclaim asks about everything that is pending, in each round of its wait.
   if (retry_in(state, device, call) != Happened::kNo) return;
+  const std::uint64_t heaps = device.recount.heaps.size();
   const std::uint64_t most = kMissPollsMax * (1 + (state.world.calls_back != 0)) + kHitPollsMax +
-                             kQuestionsPerHeap * (1 + device.recount.heaps.size()) +
-                             kQuestionsOfOthers + kQuestionsOfNewStream;
+                             kQuestionsPerHeap * (1 + heaps) + kQuestionsOfOthers +
+                             kQuestionsOfNewStream +
+                             (may_collect(state, device) ? kMarksAsked * heaps : 0);
   const std::uint64_t queries = device.ledger.calls(device::CallKind::kEventQuery);
   if (queries > most)
     state.verdict.report("C17", "a miss asked about ", queries, " events, ", most, " are allowed");

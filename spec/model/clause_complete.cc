@@ -9,7 +9,6 @@ namespace ashlar::spec {
 namespace {
 
 /// More than any device's address space is sure to hold.
-constexpr std::uint64_t kAddressSpace = std::uint64_t{1} << 46;
 
 bool may_wait(const CacheState& state) {
   return state.rules.config().wait_ms != 0 && !state.streams.is_capturing();
@@ -162,10 +161,8 @@ void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t
     }
     return;
   }
-  const MemoryBounds& memory = device.memory;
   const std::uint64_t need = state.rules.segment_size(rounded);
-  const std::uint64_t cap =
-      std::min(memory.limit, memory.capacity == 0 ? kAddressSpace : memory.capacity);
+  const std::uint64_t cap = ceiling_of(state, device);
   const std::uint64_t kept = device.ledger.witness().segment_bytes() - releasable;
   if (need <= cap && kept <= cap - need) {
     state.verdict.report("C12", "out of memory, but ", need, " bytes fit: ", kept,

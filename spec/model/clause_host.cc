@@ -11,11 +11,9 @@ namespace {
 /// Was the device short of memory too, or its limit reached? Then a reclaim is right, whatever the
 /// host refuses later.
 bool was_device_short(const CacheState& state, const JudgedDevice& device, std::uint64_t rounded) {
-  const MemoryBounds& memory = device.memory;
-  const bool is_limit_known = memory.has_limit || state.rules.config().memory_fraction >= 1;
-  const std::uint64_t room = memory.limit - std::min(memory.limit, device.ledger.reserved_before());
-  return device.ledger.failed(device::CallKind::kSegmentAlloc) != 0 || !is_limit_known ||
-         room < state.rules.segment_size(rounded);
+  const Room room = room_before(state, device);
+  return device.ledger.failed(device::CallKind::kSegmentAlloc) != 0 || !room.is_known ||
+         room.bytes < state.rules.segment_size(rounded);
 }
 
 }  // namespace
@@ -40,7 +38,8 @@ void judge_host_refusal(CacheState& state, const JudgedDevice& device, std::uint
   if (was_device_short(state, device, rounded)) return;
   const CallLedger& ledger = device.ledger;
   // What was granted in the call goes back: there was no memory for its records.
-  if (ledger.calls(device::CallKind::kSegmentFree) > ledger.segments_granted())
+  if (ledger.calls(device::CallKind::kSegmentFree) > ledger.segments_granted() &&
+      !may_collect(state, device))
     state.verdict.report("C13", "memory went back to the device because the host had none");
   if (ledger.waits() != 0)
     state.verdict.report("C13", "a call that the host had no memory for waited for the device");

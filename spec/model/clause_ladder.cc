@@ -40,12 +40,11 @@ bool is_adopted(const JudgedDevice& device, const cache::SnapshotSegment& now) {
 Happened retry_in(const CacheState& state, const JudgedDevice& device, const JudgedCall& call) {
   const CallLedger& ledger = device.ledger;
   if (call.fails || ledger.failed(device::CallKind::kSegmentAlloc) != 0) return Happened::kYes;
-  const MemoryBounds& memory = device.memory;
-  const bool is_limit_known = memory.has_limit || state.rules.config().memory_fraction >= 1;
-  if (!is_limit_known) return Happened::kPerhaps;
-  const std::uint64_t room = memory.limit - std::min(memory.limit, ledger.reserved_before());
+  const Room room = room_before(state, device);
+  if (!room.is_known) return Happened::kPerhaps;
   const std::uint64_t segment = state.rules.segment_size(state.rules.rounded(call.requested));
-  if (segment <= room) return Happened::kNo;
+  if (segment <= room.bytes) return Happened::kNo;
+  if (may_collect(state, device)) return Happened::kPerhaps;  // that may have made room
   // The first search has it; but polls may make it too large to take, and a later one small enough
   // again.
   if (call.takes_own_fit && !state.rules.has_max_split_size()) return Happened::kNo;

@@ -14,10 +14,6 @@ namespace {
 
 using cache::SnapshotSegment;
 
-bool is_idle(const cache::Snapshot& map, const SnapshotSegment& segment) {
-  return segment.block_count == 1 && map.blocks[segment.block_first].state == BlockState::kFree;
-}
-
 /// Is it there after the call as it was before, idle all along?
 bool has_stayed_idle(const cache::Snapshot& before, const cache::Snapshot& after,
                      const SnapshotSegment& segment) {
@@ -44,8 +40,9 @@ bool would_have_done(const CacheState& state, const JudgedDevice& device,
 void judge_room(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
                 bool had_view) {
   const std::vector<DeviceWitness::Held>& returned = device.ledger.witness().returned();
-  if (returned.empty() || call.requested == 0 || !had_view || !device.map.is_fresh ||
-      !state.walks_every_call || device.ledger.failed(device::CallKind::kSegmentFree) != 0)
+  if (returned.empty() || call.requested == 0 || may_collect(state, device) || !had_view ||
+      !device.map.is_fresh || !state.walks_every_call ||
+      device.ledger.failed(device::CallKind::kSegmentFree) != 0)
     return;
   const cache::Snapshot& before = device.map.next;
   const cache::Snapshot& after = device.map.view;

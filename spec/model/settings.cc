@@ -45,6 +45,7 @@ const std::map<std::string, SizeField> kSizes{
     {"round_segment_mb", {&Config::segment_round, kMiB}},
     {"max_split_size_mb", {&Config::max_split_size, kMiB}},
     {"max_non_split_rounding_mb", {&Config::max_non_split_rounding, kMiB}},
+    {"headroom_mb", {&Config::headroom, kMiB}},
 };
 
 /// Keys with a fixed set of values, none of which changes a field: what turns a feature off that is
@@ -54,7 +55,6 @@ const std::map<std::string, std::set<std::string>> kIndifferent{
     {"expandable_segments", {"False"}},
     {"expandable_segments_reserve", {}},
     {"expandable_segments_reserve_by_class", {}},
-    {"garbage_collection_threshold", {"0", "0.0", "0."}},
     {"graph_capture_record_stream_reuse", {"False"}},
     {"pinned_max_cached_size_mb", {"0", "0.0", "0."}},
     {"pinned_max_round_threshold_mb", {"0", "0.0", "0."}},
@@ -121,10 +121,10 @@ bool set_wait(const std::string& value, Config* config) {
   return true;
 }
 
-bool set_fraction(const std::string& value, Config* config) {
+bool set_decimal(const std::string& value, double* field) {
   static const std::regex decimal(R"(-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?)");
   if (!std::regex_match(value, decimal)) return false;
-  config->memory_fraction = std::strtod(value.c_str(), nullptr);
+  *field = std::strtod(value.c_str(), nullptr);
   return true;
 }
 
@@ -142,7 +142,9 @@ bool set_field(const std::string& key, const std::string& value, Config* config)
     return at != words.end();
   }
   if (key == "wait_ms") return set_wait(value, config);
-  if (key == "per_process_memory_fraction") return set_fraction(value, config);
+  if (key == "per_process_memory_fraction") return set_decimal(value, &config->memory_fraction);
+  if (key == "garbage_collection_threshold")
+    return set_decimal(value, &config->collection_threshold);
   if (key == "roundup_power2_divisions") return set_divisions(value, config);
   const auto indifferent = kIndifferent.find(key);
   return indifferent != kIndifferent.end() && indifferent->second.count(value) != 0;
@@ -162,7 +164,8 @@ bool is_consistent(const Config& c) {
   return c.small_request_max <= c.small_segment && c.small_request_max <= c.large_request_min &&
          c.large_request_min <= c.large_segment && c.large_segment < c.max_split_size &&
          c.small_segment < c.max_split_size && c.large_segment <= c.max_non_split_rounding &&
-         c.memory_fraction > 0 && c.memory_fraction <= 1;
+         c.memory_fraction > 0 && c.memory_fraction <= 1 && c.collection_threshold >= 0 &&
+         c.collection_threshold < 1;
 }
 
 }  // namespace
@@ -189,6 +192,8 @@ const char* differing_field(const Config& subject, const Config& asked) {
   }
   if (subject.roundup_divisions != asked.roundup_divisions) return "roundup_power2_divisions";
   if (subject.memory_fraction != asked.memory_fraction) return "per_process_memory_fraction";
+  if (subject.collection_threshold != asked.collection_threshold)
+    return "garbage_collection_threshold";
   if (subject.reuse != asked.reuse) return "reuse";
   return subject.wait_ms != asked.wait_ms ? "wait_ms" : nullptr;
 }

@@ -49,6 +49,7 @@ constexpr OpInfo kRows[] = {
     {slot::kFailAs, "fail-as", {K::kCallKind, K::kCount, K::kFailMode, K::kFailure}},
     {slot::kResetTotals, "reset-totals", {K::kDevice}},
     {slot::kLargest, "largest", {K::kStream}},
+    {slot::kMakeRoom, "make-room", {K::kDevice, K::kBytes}},
     {slot::kMemoryPoolBegin, "mempool-begin", {K::kCount, K::kStream}},
     {slot::kMemoryPoolEnd, "mempool-end", {K::kCount, K::kDevice}},
     {slot::kMemoryPoolRetain, "mempool-retain", {K::kCount, K::kDevice}},

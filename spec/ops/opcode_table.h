@@ -63,6 +63,7 @@ enum : std::uint8_t {
   kFailAs = 36,
   kResetTotals = 37,  // reset-totals d
   kLargest = 38,      // largest s: what the stream could be given without growth
+  kMakeRoom = 39,     // make-room d bytes: so much of the device is to be free for others
   // Memory pools: m names one of four. Graphs captured in it are kept while it has uses.
   kMemoryPoolBegin = 52,    // mempool-begin m s: the stream's allocations come from it
   kMemoryPoolEnd = 53,      // mempool-end m d

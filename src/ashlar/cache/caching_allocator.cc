@@ -207,6 +207,11 @@ Status CachingAllocator::trim(DeviceId device) noexcept {
   return cache.is_ok() ? cache.value()->reclaimer().trim() : cache.status();
 }
 
+Status CachingAllocator::make_room(DeviceId device, Bytes free) noexcept {
+  const Result<DeviceCache*> cache = impl_->usable_device(device);
+  return cache.is_ok() ? cache.value()->reclaimer().make_room(free) : cache.status();
+}
+
 Status CachingAllocator::set_memory_limit(DeviceId device, Bytes limit) noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(device);
   if (!cache.is_ok()) return cache.status();

@@ -236,6 +236,11 @@ class ASHLAR_API CachingAllocator {
   /// take a segment back; kNotReady if the time was too short; kBusy while a capture is announced,
   /// or once one is.
   Status trim(DeviceId device) noexcept;
+  /// Makes sure that the device has `free` bytes free for others, such as a library that allocates beside
+  /// this allocator: gives idle segments back until it has, the smallest that is enough, else the largest
+  /// first, and waits for work that uses them as trim() does, no longer than is needed. kOutOfMemory if
+  /// too much is in use; otherwise errors as trim(). What was given back stays so.
+  Status make_room(DeviceId device, Bytes free) noexcept;
   /// Caps the bytes reserved on the device (row DEV-12). If more is reserved already, gives idle segments
   /// back until it is not, and waits for work that uses them as trim() does, no longer than is needed.
   /// What is in use stays, and so does everything while a capture is announced; the allocator does not

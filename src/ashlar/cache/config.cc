@@ -73,6 +73,20 @@ const char* set_memory_fraction(std::string_view value, Config* config) {
   return nullptr;
 }
 
+const char* set_collection_threshold(std::string_view value, Config* config) {
+  const char* end = value.data() + value.size();
+  double threshold = 0;
+  const auto [rest, error] = std::from_chars(value.data(), end, threshold);
+  if (error != std::errc{} || rest != end) return "is not a number";
+  if (!(threshold >= 0 && threshold < 1)) return "is not in [0, 1)";
+  config->collection_threshold = threshold;
+  return nullptr;
+}
+
+const char* set_headroom(std::string_view value, Config* config) {
+  return parse_size(value, 1_MiB, &config->headroom);
+}
+
 // No stream's lock is held during a driver call, whatever the value: nothing depends on it.
 const char* set_release_lock(std::string_view value, Config*) {
   return value == "True" || value == "False" ? nullptr : "is neither True nor False";
@@ -201,9 +215,10 @@ constexpr std::array kKeys{
     Key{"expandable_segments", nullptr, Off::kFalse},
     Key{"expandable_segments_reserve", nullptr},
     Key{"expandable_segments_reserve_by_class", nullptr},
-    Key{"garbage_collection_threshold", nullptr, Off::kZero},
+    Key{"garbage_collection_threshold", set_collection_threshold},
     Key{"granule", set_granule},
     Key{"graph_capture_record_stream_reuse", nullptr, Off::kFalse},
+    Key{"headroom_mb", set_headroom},
     Key{"large_request_mb", set_mib<&Config::large_request_min>},
     Key{"large_segment_mb", set_mib<&Config::large_segment>},
     Key{"max_non_split_rounding_mb", set_mib<&Config::max_non_split_rounding>},
@@ -364,6 +379,9 @@ Status check_config(const Config& c) {
   }
   ASHLAR_REQUIRE(c.memory_fraction > 0 && c.memory_fraction <= 1, kBad,
                  "per_process_memory_fraction: must be in (0, 1]");
+  ASHLAR_REQUIRE(c.collection_threshold >= 0 && c.collection_threshold < 1, kBad,
+                 "garbage_collection_threshold: must be in [0, 1)");
+  ASHLAR_REQUIRE(c.headroom <= kSizeMax, kBad, "headroom_mb: must be at most 1 PiB");
   ASHLAR_REQUIRE(
       c.reuse == Reuse::kOwn || c.reuse == Reuse::kCompleted || c.reuse == Reuse::kOrdered, kBad,
       "reuse: must be own, completed or ordered");

@@ -56,7 +56,16 @@ struct Config {
   /// the most that is reserved on a device, as a part of its total memory; 1 means no limit
   /// (per_process_memory_fraction)
   double memory_fraction = 1.0;
+  /// Before an allocation that finds no free block takes more of a device, idle segments of large_segment
+  /// or more go back while over this part of the memory limit is reserved: those that have been idle
+  /// longest, until it is not. 0 means never; no effect without a limit (garbage_collection_threshold;
+  /// row DEV-11)
+  double collection_threshold = 0;
   // Ashlar's own.
+  /// memory of each device that is left to others (NCCL, libraries with allocators of their own): the
+  /// allocator takes none that would leave less free. Of what it has already it gives nothing back on that
+  /// account before it needs more; make_room() does (headroom_mb)
+  Bytes headroom{};
   /// when streams may use each other's idle memory (reuse: own, completed or ordered)
   Reuse reuse = Reuse::kCompleted;
   /// how long, in milliseconds, an allocation that finds no free block may wait for work that still

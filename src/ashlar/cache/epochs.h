@@ -37,6 +37,8 @@ class Epochs {
   /// other threads queue meanwhile may be left, so that it ends while they go on). Now and then lets
   /// threads in that wait for the reclaim lock (C30); ends early if a capture is announced.
   void sweep(HeapList& heaps, ReclaimLock& lock) noexcept ASHLAR_REQUIRES(reclaiming);
+  /// refresh() of every heap. As sweep() lets threads in; false if a capture is announced meanwhile.
+  bool refresh_all(HeapList& heaps, ReclaimLock& lock) noexcept ASHLAR_REQUIRES(reclaiming);
   /// Looks again at the heap's uses without an event, then asks the events of the others. As sweep()
   /// lets threads in; false if a capture is announced meanwhile.
   bool ask_for_uses(StreamHeap& heap, ReclaimLock& lock) noexcept ASHLAR_REQUIRES(reclaiming)
@@ -50,8 +52,6 @@ class Epochs {
   bool let_others_in(ReclaimLock& lock) const noexcept ASHLAR_REQUIRES(reclaiming) {
     return !lock.let_others_in() || !uses_.is_capturing();
   }
-  /// refresh() of every heap. False if a capture is announced.
-  bool refresh_all(HeapList& heaps, ReclaimLock& lock) noexcept ASHLAR_REQUIRES(reclaiming);
 
   Driver& driver_;
   UseTracker& uses_;

@@ -49,6 +49,7 @@ Result<Address> MissLadder::climb(StreamHeap& heap, const Request& request,
   if (is_open(found)) found = steal(heap, request);
   if (!is_open(found)) return found;
   bool wait_ran_out = false;
+  cache_.reclaimer().collect();
   found = grow(heap, request);
   if (found.code() == Code::kOutOfMemory) found = reclaim(heap, request, deadline, &wait_ran_out);
   if (found.code() != Code::kOutOfMemory) return found;

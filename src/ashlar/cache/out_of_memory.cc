@@ -48,6 +48,8 @@ std::string machine_text(const OutOfMemory& o) {
   }
   text += o.limit == Bytes::max() ? std::string("No memory limit is set.\n")
                                   : "The memory limit in force is " + text_of(o.limit) + ".\n";
+  if (o.config.headroom != 0_B)
+    text += "Of the device's memory " + text_of(o.config.headroom) + " are kept free for others.\n";
   return text;
 }
 
@@ -102,6 +104,8 @@ constexpr AdviceText kAdviceTexts[] = {
      "enough is free but in pieces; keep large blocks whole (max_split_size_mb)."},
     {Advice::kRepeatSizes,
      "enough is free but in pieces; make sizes repeat (roundup_power2_divisions)."},
+    {Advice::kLowerHeadroom,
+     "what is kept free for others is what stands in the way; lower it (headroom_mb)."},
 };
 
 std::string advice_text(const OutOfMemory& o) {
@@ -114,8 +118,15 @@ std::string advice_text(const OutOfMemory& o) {
 
 /// Is the limit in the way, and nothing but the limit?
 bool is_limit_the_cause(const OutOfMemory& o) {
-  const Bytes headroom = o.limit - std::min(o.limit, o.reserved);
-  return o.limit != Bytes::max() && headroom < o.segment && o.device_memory.free >= o.segment;
+  const Bytes under_limit = o.limit - std::min(o.limit, o.reserved);
+  return o.limit != Bytes::max() && under_limit < o.segment && o.device_memory.free >= o.segment;
+}
+
+/// Is the headroom in the way, and nothing but the headroom?
+bool is_headroom_the_cause(const OutOfMemory& o) {
+  const Bytes under_limit = o.limit - std::min(o.limit, o.reserved);
+  return under_limit >= o.segment && o.device_memory.free >= o.segment &&
+         o.device_memory.free - o.segment < o.config.headroom;
 }
 
 /// Would the pieces that are free serve the request if they were one? Of a small request's segments
@@ -144,6 +155,7 @@ void OutOfMemory::advise() noexcept {
   add(Advice::kShareComplete, fits && config.reuse == Reuse::kOwn);
   add(Advice::kShareOrdered, fits && config.reuse == Reuse::kCompleted);
   add(Advice::kKeepWhole, in_pieces && splits_all);
+  add(Advice::kLowerHeadroom, is_headroom_the_cause(*this));
   add(Advice::kRepeatSizes, in_pieces && !splits_all && !rounds_to_divisions(config));
 }
 

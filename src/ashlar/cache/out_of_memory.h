@@ -22,6 +22,7 @@ enum class Advice : std::uint8_t {
   kShareOrdered,   ///< it would do, but its last use is not complete (reuse:ordered)
   kKeepWhole,      ///< enough is free, but in pieces (max_split_size_mb)
   kRepeatSizes,    ///< the same, with that setting on already (roundup_power2_divisions)
+  kLowerHeadroom,  ///< the headroom is in the way, not the device (headroom_mb)
 };
 
 /// What an allocator held on a device when a request failed.

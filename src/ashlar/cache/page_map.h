@@ -69,6 +69,8 @@ class Owner {
 
 /// One segment of the device. Recycled, and freed with the allocator.
 struct DeviceSegment {
+  static constexpr std::uint64_t kNoStamp = ~std::uint64_t{0};
+
   Address base;
   Bytes size;
   /// changes only while the segment has no live or pending block
@@ -81,6 +83,10 @@ struct DeviceSegment {
   /// The last pass over the idle segments that asked the driver to take it back
   /// (segment_release.h); by the role `reclaiming`.
   std::uint64_t asked_in = 0;
+  /// The collection that first found it idle, and the stamp of its block then: another stamp is that of a
+  /// later use (segment_release.h); by the role `reclaiming`.
+  std::uint64_t idle_since = 0;
+  std::uint64_t idle_stamp = kNoStamp;
   DeviceSegment* older = nullptr;        ///< the ledger's list of records in use, by ordinal
   DeviceSegment* newer = nullptr;        ///< in that list; or the next spare record
   DeviceSegment* made_before = nullptr;  ///< every record ever made, for the owner's destructor

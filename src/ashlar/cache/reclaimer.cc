@@ -22,6 +22,7 @@ constexpr std::uint32_t kTrimWaitMaxMs = 1000;
 /// The maximum number of uses that are finished before the heap's lock is let go (C31): each may
 /// release a block.
 constexpr unsigned kFinishedPerHold = 8;
+constexpr const char* kCaptureUnderWay = "a capture is underway";
 }  // namespace
 
 Reclaimer::Reclaimer(DeviceCache& cache, SharedState& shared, Driver& driver, UseTracker& uses,
@@ -125,11 +126,11 @@ Status Reclaimer::trim_segments() noexcept {
   BoundedWait wait(cache_, shared_, deadline, waits_, nullptr);
   unsigned sweeps = 0;
   for (;; wait.wait()) {
-    ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, "a capture is underway");
+    ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, kCaptureUnderWay);
     const ReclaimGuard reclaim(lock_);
-    ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, "a capture is underway");
+    ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, kCaptureUnderWay);
     epochs_.sweep(cache_.heaps(), lock_);
-    ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, "a capture is underway");
+    ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, kCaptureUnderWay);
     // From here, not from the call's entry: the sweep, or the queue for the lock, may have taken
     // long, and the events that it recorded are as new as ever.
     const bool has_progressed = wait.has_progressed() && longest.left_ms() != 0;
@@ -139,7 +140,7 @@ Status Reclaimer::trim_segments() noexcept {
     if (wait.choose()) continue;
     Status refused;
     release_.release_all(&refused);
-    ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, "a capture is underway");
+    ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, kCaptureUnderWay);
     if (const Status health = driver_.health(); !health.is_ok()) return health;
     if (!refused.is_ok()) return refused;
     break;
@@ -149,23 +150,60 @@ Status Reclaimer::trim_segments() noexcept {
   return Status::ok();
 }
 
-void Reclaimer::shrink_to_limit() noexcept {
-  if (cache_.ledger().over_limit() == Bytes{}) return;
+template <class Missing>
+Status Reclaimer::give_back_until_none(Missing&& missing) noexcept {
   Deadline deadline(driver_, std::clamp(shared_.config.wait_ms, kTrimWaitMinMs, kTrimWaitMaxMs));
   BoundedWait wait(cache_, shared_, deadline, waits_, nullptr);
   for (bool is_first = true;; wait.wait(), is_first = false) {
-    if (shared_.is_capturing()) return;
+    ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, kCaptureUnderWay);
     const ReclaimGuard reclaim(lock_);
-    if (shared_.is_capturing() || !driver_.health().is_ok()) return;
+    ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, kCaptureUnderWay);
+    if (const Status health = driver_.health(); !health.is_ok()) return health;
     epochs_.sweep(cache_.heaps(), lock_);
-    if (shared_.is_capturing()) return;
+    ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, kCaptureUnderWay);
     // From here: the sweep may have taken long, and the events that it recorded are new.
     if (is_first) deadline.leave_ms(kTrimWaitMinMs);
     wait.note_unfinished();
-    release_.release_enough(cache_.ledger().over_limit());
-    const bool is_within = cache_.ledger().over_limit() == Bytes{};
-    if (is_within || !driver_.health().is_ok() || !wait.choose()) return;
+    Result<Bytes> more = missing();
+    if (more.is_ok() && more.value() != Bytes{}) {
+      release_.release_enough(more.value());
+      more = missing();
+    }
+    if (!more.is_ok()) return more.status();
+    if (more.value() == Bytes{}) return Status::ok();
+    if (const Status health = driver_.health(); !health.is_ok()) return health;
+    if (!wait.choose()) break;
   }
+  ASHLAR_REQUIRE(!wait.ran_out(), Code::kNotReady,
+                 "the work that uses idle memory is not done: less was given back than is needed");
+  return {Code::kOutOfMemory, "too much memory is in use"};
+}
+
+void Reclaimer::shrink_to_limit() noexcept {
+  const auto over = [this] { return Result<Bytes>(cache_.ledger().over_limit()); };
+  // What is in use stays.
+  if (over().value() != Bytes{}) static_cast<void>(give_back_until_none(over));
+}
+
+Status Reclaimer::make_room(Bytes free) noexcept {
+  const auto missing = [this, free]() -> Result<Bytes> {
+    const Result<device::MemoryInfo> memory = driver_.memory_info();
+    if (!memory.is_ok()) return memory.status();
+    return free - std::min(free, memory.value().free);
+  };
+  const Result<Bytes> now = missing();
+  if (!now.is_ok() || now.value() == Bytes{}) return now.status();
+  return give_back_until_none(missing);
+}
+
+void Reclaimer::collect() noexcept {
+  const double threshold = shared_.config.collection_threshold;
+  if (threshold == 0) return;
+  const Bytes over = cache_.ledger().over_share(threshold);
+  if (over == Bytes{} || shared_.is_capturing() || !lock_.try_lock()) return;
+  if (!shared_.is_capturing() && epochs_.refresh_all(cache_.heaps(), lock_))
+    release_.release_oldest(over);
+  lock_.unlock();
 }
 
 void Reclaimer::give_everything_back(bool is_settled) noexcept {

@@ -32,6 +32,10 @@ class Reclaimer {
   /// Memory of the other streams in reach, if the lock is free; asks little.
   Address try_steal(StreamHeap& heap, const Request& request, Reach reach) noexcept
       ASHLAR_EXCLUDES(heap.lock);
+  /// The collection that comes before growth (row DEV-11), where Config::collection_threshold asks for one:
+  /// learns which segments are done, and gives back the oldest idle ones. No effect while a capture is
+  /// announced, or if another thread holds the lock.
+  void collect() noexcept ASHLAR_EXCLUDES(reclaiming);
   /// Everything without limits: a sweep, other streams' memory, idle segments given back, a wait
   /// without the lock, and again. kOutOfMemory when nothing is left; `*wait_ran_out` says whether
   /// the deadline came first.
@@ -45,6 +49,8 @@ class Reclaimer {
   /// soon as it is. No effect while a capture is announced or once the device is gone. What the device
   /// refuses to take stays.
   void shrink_to_limit() noexcept ASHLAR_EXCLUDES(reclaiming);
+  /// CachingAllocator::make_room: as shrink_to_limit(), until the device has that much free.
+  Status make_room(Bytes free) noexcept ASHLAR_EXCLUDES(reclaiming);
   /// The heap of a stream that has none yet: a dead stream's heap, or a new one. kInvalidArgument
   /// for a stream without identity. kInvalidHandle if an alive stream that the allocator knows has
   /// the same handle, and the device says that it does not name this one. kHostOutOfMemory if the
@@ -106,6 +112,11 @@ class Reclaimer {
   Status suspend(std::span<StreamHeap* const> heaps) noexcept ASHLAR_REQUIRES(reclaiming);
   /// The end of suspend().
   static void resume(std::span<StreamHeap* const> heaps) noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Gives idle segments back until `missing()` is 0, or its error; waits as trim() does, no longer than is
+  /// needed. kBusy once a capture is announced; kNotReady if the time was too short, kOutOfMemory if too
+  /// much is in use.
+  template <class Missing>
+  Status give_back_until_none(Missing&& missing) noexcept ASHLAR_EXCLUDES(reclaiming);
   Status trim_segments() noexcept ASHLAR_EXCLUDES(reclaiming);
   /// One search of everything that is known to be free now; kOutOfMemory if it finds nothing.
   Result<Address> search_all(StreamHeap& heap, const Request& request) noexcept

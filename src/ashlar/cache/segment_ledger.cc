@@ -103,6 +103,7 @@ DeviceSegment* SegmentLedger::new_record(Bytes size) noexcept {
   record->ordinal = next_ordinal_++;
   record->position = *position;
   record->asked_in = 0;
+  record->idle_stamp = DeviceSegment::kNoStamp;
   record->newer = nullptr;
   record->older = std::exchange(newest_, record);
   if (record->older != nullptr) record->older->newer = record;
@@ -115,6 +116,13 @@ void SegmentLedger::recycle(DeviceSegment* segment) noexcept {
   if (segment->older != nullptr) segment->older->newer = segment->newer;
   (segment->newer != nullptr ? segment->newer->older : newest_) = segment->older;
   segment->newer = std::exchange(spare_, segment);
+}
+
+Bytes SegmentLedger::over_share(double share) const noexcept {
+  const Guard guard(lock_);
+  if (limit_ == Bytes::max()) return Bytes{};
+  const auto bytes = static_cast<std::uint64_t>(static_cast<long double>(limit_.count()) * share);
+  return charged_ - std::min(charged_, Bytes{bytes});
 }
 
 void SegmentLedger::set_limit(Bytes limit) noexcept {

@@ -1,16 +1,13 @@
 #include <ashlar/cache/segment_release.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
+#include <utility>
 
 #include <ashlar/base/checked.h>
 
 namespace ashlar::inline v0::cache {
 namespace {
-
-/// The maximum number of segments that one walk over a heap's segments chooses by their size.
-constexpr std::size_t kLargestMax = 32;
 
 /// The most segments that a walk looks at before it lets go of the heap's lock (C31). The segments
 /// stay where the walk is: without the role `reclaiming` nobody removes one, and new ones come in
@@ -98,38 +95,69 @@ class SegmentWalk {
   unsigned looks_ = 0;  ///< since it took the heap's lock
 };
 
+bool is_larger(const DeviceSegment* a, const DeviceSegment* b) noexcept {
+  return a->size > b->size || (a->size == b->size && a->ordinal < b->ordinal);
+}
+bool is_idle_longer(const DeviceSegment* a, const DeviceSegment* b) noexcept {
+  return a->idle_since < b->idle_since ||
+         (a->idle_since == b->idle_since && a->ordinal < b->ordinal);
+}
+
 /// The heap's largest segments that may go back, the largest first.
-struct LargestIdle {
-  std::array<DeviceSegment*, kLargestMax> segments{};
-  std::size_t count = 0;
-
-  void insert(DeviceSegment* segment) noexcept {
-    const auto comes_before = [](const DeviceSegment* a, const DeviceSegment* b) {
-      return a->size > b->size || (a->size == b->size && a->ordinal < b->ordinal);
-    };
-    DeviceSegment** const first = segments.data();
-    DeviceSegment** const last = first + count;
-    DeviceSegment** const place = std::upper_bound(first, last, segment, comes_before);
-    if (place == first + kLargestMax) return;
-    const bool is_full = count == kLargestMax;
-    std::move_backward(place, is_full ? last - 1 : last, is_full ? last : last + 1);
-    *place = segment;
-    if (!is_full) ++count;
-  }
-};
-
-LargestIdle find_largest(StreamHeap& heap, Bytes at_least, std::uint64_t pass) noexcept
+FirstIdle find_largest(StreamHeap& heap, Bytes at_least, std::uint64_t pass) noexcept
     ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock) {
-  LargestIdle found;
+  FirstIdle found;
   SegmentWalk walk;
   const Guard guard(heap.lock);
   while (DeviceSegment* segment = walk.next_idle(heap)) {
-    if (segment->size >= at_least && segment->asked_in < pass) found.insert(segment);
+    if (segment->size >= at_least && segment->asked_in < pass) found.insert(segment, is_larger);
   }
   return found;
 }
 
 }  // namespace
+
+void FirstIdle::insert(DeviceSegment* segment, ComesBefore comes_before) noexcept {
+  DeviceSegment** const first = segments.data();
+  DeviceSegment** const last = first + count;
+  DeviceSegment** const place = std::upper_bound(first, last, segment, comes_before);
+  if (place == first + segments.size()) return;
+  const bool is_full = count == segments.size();
+  std::move_backward(place, is_full ? last - 1 : last, is_full ? last : last + 1);
+  *place = segment;
+  if (!is_full) ++count;
+}
+
+FirstIdle SegmentRelease::find_oldest(std::uint64_t pass) noexcept {
+  FirstIdle found;
+  for (StreamHeap& heap : heaps_) {
+    SegmentWalk walk;
+    const Guard guard(heap.lock);
+    while (DeviceSegment* segment = walk.next_idle(heap)) {
+      if (segment->pool != PoolId::kLarge) continue;
+      const block::BlockPool& pool = heap.pool(segment->pool);
+      const auto at = static_cast<block::SegmentIndex>(segment->index);
+      const std::uint64_t stamp = pool.view(pool.view(at).first).stamp;
+      if (std::exchange(segment->idle_stamp, stamp) != stamp) segment->idle_since = collections_;
+      if (segment->asked_in < pass) found.insert(segment, is_idle_longer);
+    }
+  }
+  return found;
+}
+
+Bytes SegmentRelease::release_oldest(Bytes need) noexcept {
+  ++collections_;
+  Pass pass = begin();
+  for (bool has_asked = true; has_asked && pass.back < need && !pass.is_over;) {
+    const FirstIdle found = find_oldest(pass.number);
+    has_asked = false;
+    for (std::size_t i = 0; i < found.count && pass.back < need; ++i) {
+      if (!let_others_in(pass)) break;
+      has_asked |= give_back(*found.segments[i]->heap.load(), found.segments[i], pass);
+    }
+  }
+  return pass.back;
+}
 
 Bytes SegmentRelease::release_enough_for(StreamHeap* asking, Bytes need, Bytes at_least) noexcept {
   const Bytes enough = std::max(need, at_least);
@@ -231,7 +259,7 @@ void SegmentRelease::release_largest(StreamHeap& heap, Bytes need, Bytes at_leas
   // Ends when none is left, or other threads take what is found. To begin again because of others
   // needs one that was given back before.
   for (bool has_asked = true; has_asked && pass.back < need && !pass.is_over;) {
-    const LargestIdle found = find_largest(heap, at_least, pass.number);
+    const FirstIdle found = find_largest(heap, at_least, pass.number);
     has_asked = false;
     for (std::size_t i = 0; i < found.count && pass.back < need; ++i) {
       if (!let_others_in(pass)) break;

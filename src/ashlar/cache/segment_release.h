@@ -18,6 +18,15 @@
 
 namespace ashlar::inline v0::cache {
 
+/// The first idle segments in some order.
+struct FirstIdle {
+  using ComesBefore = bool (*)(const DeviceSegment*, const DeviceSegment*) noexcept;
+  void insert(DeviceSegment* segment, ComesBefore comes_before) noexcept;
+
+  std::array<DeviceSegment*, 32> segments{};
+  std::size_t count = 0;
+};
+
 class SegmentRelease {
  public:
   SegmentRelease(HeapList& heaps, SharedState& shared, SegmentSupply& supply,
@@ -39,6 +48,10 @@ class SegmentRelease {
   Bytes release_enough(Bytes need) noexcept ASHLAR_REQUIRES(reclaiming) {
     return release_enough_for(nullptr, need, Bytes{});
   }
+  /// Gives back idle, complete segments of the large pools until `need` bytes are back (row DEV-11): those
+  /// first that collections have seen idle longest, and of equals the oldest. Counts as a collection.
+  /// Cost, beside the driver's calls: a walk over all segments for every 32 that go back.
+  Bytes release_oldest(Bytes need) noexcept ASHLAR_REQUIRES(reclaiming);
   /// Gives back every idle, complete segment; returns the bytes that are back. `*refused`, if not
   /// null, is the first error of the device, which then keeps that segment with us.
   Bytes release_all(Status* refused = nullptr) noexcept ASHLAR_REQUIRES(reclaiming);
@@ -54,6 +67,7 @@ class SegmentRelease {
     bool is_over = false;  ///< a capture was announced
   };
 
+  FirstIdle find_oldest(std::uint64_t pass) noexcept ASHLAR_REQUIRES(reclaiming);
   Bytes release_enough_for(StreamHeap* asking, Bytes need, Bytes at_least) noexcept
       ASHLAR_REQUIRES(reclaiming);
   Pass begin() noexcept ASHLAR_REQUIRES(reclaiming);
@@ -82,6 +96,7 @@ class SegmentRelease {
   SharedState& shared_;
   SegmentSupply& supply_;
   ReclaimLock& lock_;
+  std::uint64_t collections_ ASHLAR_GUARDED_BY(reclaiming) = 0;  ///< calls of release_oldest()
   std::uint64_t passes_ ASHLAR_GUARDED_BY(reclaiming) = 0;
   Status last_refusal_ ASHLAR_GUARDED_BY(reclaiming);  ///< of the driver, in any pass
 };

@@ -43,6 +43,7 @@ Result<Address> SegmentSupply::grow(StreamHeap& heap, const Request& request) no
   const GrowthScope growing(growths_);
   const RelaxedCapture relaxed(driver_, shared_.is_capturing());
   if (!relaxed.status().is_ok()) return undo(relaxed.status());
+  if (const Status left = check_headroom(size); !left.is_ok()) return undo(left);
   const Result<Address> base = driver_.segment_alloc(size);
   if (!base.is_ok()) return undo(base.status());
   // Nobody can find the segment yet: where it cannot be entered, it goes back.
@@ -65,6 +66,17 @@ Result<Address> SegmentSupply::grow(StreamHeap& heap, const Request& request) no
   shared_.pages.erase(*segment);
   ledger_.recycle(segment);
   return give_back(kShortOfHostMemory);
+}
+
+Status SegmentSupply::check_headroom(Bytes size) noexcept {
+  const Bytes headroom = shared_.config.headroom;
+  if (headroom == Bytes{}) return Status::ok();
+  const Result<device::MemoryInfo> memory = driver_.memory_info();
+  if (!memory.is_ok()) return memory.status();
+  const Bytes free = memory.value().free;
+  ASHLAR_REQUIRE(free >= size && free - size >= headroom, Code::kOutOfMemory,
+                 "the device would be left with less free memory than headroom_mb");
+  return Status::ok();
 }
 
 void SegmentSupply::wait_for_growths() noexcept {
@@ -121,6 +133,7 @@ Address SegmentSupply::move(DeviceSegment* segment, StreamHeap& from, StreamHeap
     return Address{};
   }
   segment->heap.store(&to, std::memory_order_release);
+  segment->idle_stamp = DeviceSegment::kNoStamp;  // stamps of two heaps do not compare
   shared_.pages.insert(*segment);
   const Address address = enter(to, request, segment);
   if (address.is_null()) {

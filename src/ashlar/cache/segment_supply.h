@@ -22,7 +22,7 @@ class SegmentSupply {
   SegmentSupply(Driver& driver, SharedState& shared, SegmentLedger& ledger) noexcept
       : driver_(driver), shared_(shared), ledger_(ledger) {}
 
-  /// Serves the request from a new segment. kOutOfMemory if the limit or the driver refuses;
+  /// Serves the request from a new segment. kOutOfMemory if the limit, the headroom or the driver refuses;
   /// kHostOutOfMemory if the host has no memory for the records, or no position is left
   /// (SegmentLedger::new_record), kUnsupported if the segment lies beyond the page map's 57 bits; in
   /// these cases it is back with the driver. The driver's error otherwise. In a capture it runs under
@@ -49,6 +49,8 @@ class SegmentSupply {
   const char* validate(const StreamHeap& heap) const noexcept ASHLAR_REQUIRES(heap.lock);
 
  private:
+  /// Config::headroom would be left free. kOutOfMemory if not; an error of the driver is passed on.
+  Status check_headroom(Bytes size) noexcept;
   /// Enters the segment into the heap's pool and serves the request from it. The null address, and
   /// the pool is as before, if the host has no memory (noted).
   Address enter(StreamHeap& heap, const Request& request, DeviceSegment* segment) noexcept
