@@ -35,6 +35,10 @@ class ForwardingSubject : public spec::CacheSubject {
   Status retire_stream(const Stream& stream) override { return inner_->retire_stream(stream); }
   Status begin_capture(const Stream& stream) override { return inner_->begin_capture(stream); }
   Status end_capture(const Stream& stream) override { return inner_->end_capture(stream); }
+  Status create_pool(DeviceId device, MemoryPoolId pool,
+                     const MemoryPoolOptions& options) override {
+    return inner_->create_pool(device, pool, options);
+  }
   Status begin_pool(DeviceId device, MemoryPoolId pool, StreamFilter filter) override {
     return inner_->begin_pool(device, pool, std::move(filter));
   }

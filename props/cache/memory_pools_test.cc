@@ -4,6 +4,8 @@
 // user's pool that belongs to a thread (PyTorch's MemPool). Does not imitate: graphs.
 #include <thread>
 
+#include <ashlar/device/forwarding_device.h>
+
 #include "props/adapters/cache_peer.h"
 #include "props/cache/liveness_fixture.h"
 
@@ -334,6 +336,40 @@ TEST_F(MemoryPoolsTest, DamageIsFound) {
   }
   EXPECT_EQ(allocator_->validate(), nullptr);
   EXPECT_TRUE(allocator_->free(a).is_ok());
+}
+
+/// Counts the segments that come from it.
+class CountingSource final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Result<Address> segment_alloc(Bytes size) noexcept override {
+    ++held;
+    return ForwardingDevice::segment_alloc(size);
+  }
+  Status segment_free(Address base) noexcept override {
+    --held;
+    return ForwardingDevice::segment_free(base);
+  }
+  int held = 0;
+};
+
+TEST_F(MemoryPoolsTest, APoolWithAGrowthDeviceTakesItsSegmentsThereAndGivesThemBackThere) {
+  CountingSource source(gpu_->device(0));
+  ASSERT_TRUE(allocator_->create_pool(kDevice, kPool, {.growth = &source}).is_ok());
+  EXPECT_EQ(allocator_->create_pool(kDevice, kPool, {}).code(), Code::kBusy);
+  const Address outside = allocator_->allocate(20_MiB, stream_).value();
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());
+  const Address inside = allocator_->allocate(20_MiB, stream_).value();
+  EXPECT_EQ(source.held, 1);
+  ASSERT_TRUE(allocator_->end_pool(kDevice, kPool).is_ok());
+  ASSERT_TRUE(allocator_->free(inside).is_ok());
+  ASSERT_TRUE(allocator_->free(outside).is_ok());
+  ASSERT_TRUE(allocator_->release_pool(kDevice, kPool).is_ok());
+  ASSERT_TRUE(allocator_->release_pool(kDevice, kPool).is_ok());
+  static_cast<void>(gpu_->drain_all());
+  ASSERT_TRUE(allocator_->trim(kDevice).is_ok());
+  EXPECT_EQ(source.held, 0);
+  EXPECT_EQ(allocator_->validate(), nullptr);
 }
 
 }  // namespace

@@ -176,6 +176,7 @@ class Writer {
       if (random_.one_in(2)) return put(slot::kRestore, {checkpoint});
       return put(slot::kCheckpoint, {checkpoint, pool, device()});
     }
+    if (random_.one_in(10)) return put(slot::kMemoryPoolCreate, {pool, device(), random_.below(4)});
     switch (random_.below(12)) {
       case 0:
       case 1:

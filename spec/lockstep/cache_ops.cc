@@ -125,6 +125,13 @@ void run_capture_end(CacheWorld& world, const Op& op) {
   world.end_capture(s);
 }
 
+void run_mempool_create(CacheWorld& world, const Op& op) {
+  if (!world.has_device(op.arg[1])) return world.skip();
+  const MemoryPoolOptions options{.no_split = (op.arg[2] & 1) != 0,
+                                  .overflow = (op.arg[2] & 2) != 0};
+  PoolCaller(world).create(op.arg[0], device_id(op.arg[1]), options);
+}
+
 void run_mempool_begin(CacheWorld& world, const Op& op) {
   const std::uint32_t s = world.stream(op.arg[1]);
   if (s == kNoStream) return world.skip();
@@ -370,6 +377,7 @@ constexpr std::array<OpHandler, 256> make_table() {
   table[slot::kCapacity].run = run_capacity;
   table[slot::kCaptureBegin].run = run_capture_begin;
   table[slot::kCaptureEnd].run = run_capture_end;
+  table[slot::kMemoryPoolCreate].run = run_mempool_create;
   table[slot::kMemoryPoolBegin].run = run_mempool_begin;
   table[slot::kMemoryPoolEnd].run = run_mempool_end;
   table[slot::kMemoryPoolRetain].run = run_mempool_retain;

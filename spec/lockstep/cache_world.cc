@@ -167,9 +167,10 @@ void CacheWorld::launch(std::uint32_t s, std::uint64_t name, Access access) {
     if (!is_noted) unannounced_.push_back({name, s});
   }
   StreamSlot& slot = streams_[s];
-  if (slot.is_capturing && slot.captured.value_or(pointer.group) != pointer.group)
-    slot.captured = kManyGroups;
-  else if (slot.is_capturing) slot.captured = pointer.group;
+  const std::vector<GraphGroup>& captured = slot.captured;
+  if (slot.is_capturing &&
+      std::find(captured.begin(), captured.end(), pointer.group) == captured.end())
+    slot.captured.push_back(pointer.group);
   const Touch touch{Address{pointer.address}, Bytes{pointer.size}, access, pointer.tag,
                     pointer.group};
   static_cast<void>(gpu_.launch(slot.stream, touch));
@@ -234,11 +235,11 @@ void CacheWorld::end_capture(std::uint32_t s) {
   StreamSlot& slot = streams_[s];
   if (slot.is_capturing) {
     const Result<GraphId> graph = gpu_.end_capture(slot.stream);
-    const GraphGroup group = slot.captured.value_or(kManyGroups);
-    if (graph.is_ok() && pools_.is_known(group)) pools_.add_graph(graph.value(), group);
+    if (graph.is_ok() && pools_.may_capture(slot.captured))
+      pools_.add_graph(graph.value(), slot.captured);
     else if (graph.is_ok()) static_cast<void>(gpu_.destroy_graph(graph.value()));
     slot.is_capturing = false;
-    slot.captured.reset();
+    slot.captured.clear();
   }
   model_.begin(slot.stream.device);
   model_.judge_end_capture(slot.stream, answered(subject_.end_capture(slot.stream)));

@@ -146,8 +146,7 @@ class CacheWorld {
   struct StreamSlot {
     Stream stream;
     bool is_capturing = false;
-    /// What the capture has touched: of one group, or kManyGroups.
-    std::optional<GraphGroup> captured = std::nullopt;
+    std::vector<GraphGroup> captured{};  ///< whose memory the capture has touched
     bool is_alive = true;
     bool has_allocated = false;  ///< so that the subject knows it
     /// It was named while a device was to fail, which then could not say whom its handle names.
@@ -158,8 +157,6 @@ class CacheWorld {
       may_be_unasked = may_be_unasked || gpu.has_planned_failures();
     }
   };
-  /// The group of a capture that touches memory of several, or of none.
-  static constexpr GraphGroup kManyGroups = 0;
 
   /// A use by a kernel that the subject has not been told of.
   struct Unannounced {

@@ -2,6 +2,17 @@
 
 namespace ashlar::spec {
 
+void PoolCaller::create(std::uint64_t name, DeviceId device, const MemoryPoolOptions& options) {
+  const MemoryPoolId id = WorldPools::id_of(name);
+  until_host_has_memory(world_.model(), [&] {
+    world_.model().begin(device);
+    const Status created = world_.answered(world_.subject().create_pool(device, id, options));
+    answers_.judge_create(device, id, options, created);
+    if (created.is_ok() && options.overflow) world_.pools_.forbid_graphs(device, id);
+    return created.code();
+  });
+}
+
 void PoolCaller::begin(std::uint64_t name, std::uint32_t s) {
   const Stream routed = world_.stream_at(s);
   until_host_has_memory(world_.model(), [&] {
@@ -62,9 +73,9 @@ void PoolCaller::replay(std::uint64_t name, std::uint32_t s) {
   const MemoryPoolId id = WorldPools::id_of(name);
   if (answers_.uses(on.device, id) == 0 || world_.any_capture()) return world_.skip();
   const GraphGroup group = world_.pools_.group_of(on.device, id);
-  const std::optional<GraphId> graph = world_.pools_.newest_graph(group);
-  if (!graph || !world_.pools_.may_launch(world_.gpu(), group, on)) return world_.skip();
-  if (world_.gpu().launch_graph(on, *graph).is_ok()) world_.pools_.note_launch(group, on);
+  const WorldPools::Graph* const graph = world_.pools_.newest_graph(group);
+  if (graph == nullptr || !world_.pools_.may_launch(world_.gpu(), *graph, on)) return world_.skip();
+  if (world_.gpu().launch_graph(on, graph->graph).is_ok()) world_.pools_.note_launch(*graph, on);
 }
 
 }  // namespace ashlar::spec

@@ -14,6 +14,7 @@ class PoolCaller {
   /// `world` must outlive this.
   explicit PoolCaller(CacheWorld& world) : world_(world), answers_(world.model()) {}
 
+  void create(std::uint64_t name, DeviceId device, const MemoryPoolOptions& options);
   void begin(std::uint64_t name, std::uint32_t stream);
   void end(std::uint64_t name, DeviceId device);
   void retain(std::uint64_t name, DeviceId device);

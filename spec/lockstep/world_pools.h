@@ -1,8 +1,8 @@
 // WorldPools: the memory pools that a world's caller uses, and the graphs that it captured in them.
 //
 // The caller is lawful (C8): a graph is launched only while its pool has uses and is what it was when the
-// graph was captured; two graphs of a pool never run at once; a graph is kept only if all that it touches
-// is its pool's.
+// graphs were captured; two graphs that share a pool never run at once; a graph is kept only if all that
+// it touches is of pools, none of which overflows, and it keeps all of them.
 // Thread safety: none.
 #pragma once
 
@@ -34,39 +34,57 @@ class WorldPools {
     return groups_made_;
   }
 
-  /// Is it the group of a pool that has not been released?
-  bool is_known(GraphGroup group) const {
-    return std::any_of(groups_.begin(), groups_.end(),
-                       [group](const Group& each) { return each.group == group; });
+  /// No graph may use the pool.
+  void forbid_graphs(DeviceId device, MemoryPoolId id) {
+    const GraphGroup group = group_of(device, id);
+    for (Group& each : groups_) each.has_graphs = each.has_graphs && each.group != group;
   }
-  /// The graph touches memory of that group alone. Keeps it.
-  void add_graph(GraphId graph, GraphGroup group) { graphs_.push_back({graph, group}); }
-  /// The newest graph of the group.
-  std::optional<GraphId> newest_graph(GraphGroup group) const {
-    for (auto each = graphs_.rbegin(); each != graphs_.rend(); ++each) {
-      if (each->group == group) return each->graph;
+  /// May graphs use memory of those groups, and of no other: are they pools' that have not been released?
+  bool may_capture(const std::vector<GraphGroup>& groups) const {
+    return !groups.empty() && std::all_of(groups.begin(), groups.end(), [this](GraphGroup group) {
+      return std::any_of(groups_.begin(), groups_.end(), [group](const Group& each) {
+        return each.group == group && each.has_graphs;
+      });
+    });
+  }
+  struct Graph {
+    GraphId graph;
+    std::vector<GraphGroup> groups;
+
+    bool uses(GraphGroup group) const {
+      return std::find(groups.begin(), groups.end(), group) != groups.end();
     }
-    return std::nullopt;
+  };
+  /// The graph touches memory of those groups alone. Keeps it.
+  void add_graph(GraphId graph, const std::vector<GraphGroup>& groups) {
+    graphs_.push_back({graph, groups});
   }
-  /// May a graph of the group be launched on the stream: are earlier launches done, or before it?
-  bool may_launch(const SimGpu& gpu, GraphGroup group, const Stream& stream) const {
+  /// The newest graph that uses the group, or nullptr.
+  const Graph* newest_graph(GraphGroup group) const {
+    for (auto each = graphs_.rbegin(); each != graphs_.rend(); ++each) {
+      if (each->uses(group)) return &*each;
+    }
+    return nullptr;
+  }
+  /// May the graph be launched on the stream: are launches with its groups done, or before it?
+  bool may_launch(const SimGpu& gpu, const Graph& graph, const Stream& stream) const {
     for (const Launch& last : launches_) {
-      if (last.group == group && last.stream.id != stream.id && gpu.pending(last.stream) != 0)
+      if (graph.uses(last.group) && last.stream.id != stream.id && gpu.pending(last.stream) != 0)
         return false;
     }
     return true;
   }
-  void note_launch(GraphGroup group, const Stream& stream) {
-    std::erase_if(launches_, [group](const Launch& each) { return each.group == group; });
-    launches_.push_back({group, stream});
+  void note_launch(const Graph& graph, const Stream& stream) {
+    std::erase_if(launches_, [&graph](const Launch& each) { return graph.uses(each.group); });
+    for (const GraphGroup group : graph.groups) launches_.push_back({group, stream});
   }
   /// The pool is about to be released; launches of its graphs may still run.
   void destroy_graphs(SimGpu& gpu, DeviceId device, MemoryPoolId id) {
     const GraphGroup group = group_of(device, id);
     for (const Graph& each : graphs_) {
-      if (each.group == group) static_cast<void>(gpu.destroy_graph(each.graph));
+      if (each.uses(group)) static_cast<void>(gpu.destroy_graph(each.graph));
     }
-    std::erase_if(graphs_, [group](const Graph& each) { return each.group == group; });
+    std::erase_if(graphs_, [group](const Graph& each) { return each.uses(group); });
   }
   /// The pool was released.
   void release(DeviceId device, MemoryPoolId id) {
@@ -80,10 +98,7 @@ class WorldPools {
     DeviceId device;
     MemoryPoolId id;
     GraphGroup group;
-  };
-  struct Graph {
-    GraphId graph;
-    GraphGroup group;
+    bool has_graphs = true;
   };
   struct Launch {
     GraphGroup group;

@@ -73,9 +73,10 @@ void CacheModel::judge_free(std::uint64_t address, const Stream* stream, Status 
   device->books.begin_call();
   if (stream != nullptr) forget_map(state_, *device, *stream);
   JudgedCall call;
-  // A borrowed block's borrower is a use that the caller did not announce.
-  call.device_calls_max =
-      calls_max_of_uses(block->uses.size() + 1 + (stream != nullptr), stream != nullptr);
+  // A borrowed block's borrower is a use that the caller did not announce, and so is the own stream of one
+  // that outlived its memory pool.
+  const std::uint64_t uses = block->uses.size() + 1 + state_.pools.any_own_uses();
+  call.device_calls_max = calls_max_of_uses(uses + (stream != nullptr), stream != nullptr);
   if (is_gone_answer(state_, *device, got.code(), stream)) {
     call.fails = true;
     call.is_broken_off = device->ledger.any_failure();  // the call may have learnt of the loss

@@ -208,13 +208,14 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
   // To the judge a memory pool's heap is that of a stream of its own.
   const MemoryPoolBook::Pool* const pool = state_.pools.routed(stream);
   state_.asks_pool = pool != nullptr;
+  state_.asks_unsplit = pool != nullptr && pool->options.no_split;
   Stream asking = stream;
   if (pool != nullptr) {
     call.pool = pool->id;
     asking.id = StreamId{MemoryPoolBook::heap_in(*pool, stream.id.value())};
   }
   judge_served(device, tag, size, stream, asking, got, account, call);
-  state_.asks_pool = false;
+  state_.asks_pool = state_.asks_unsplit = false;
 }
 
 /// An allocation that a device which is there was to serve. `named` is the stream that the call named,

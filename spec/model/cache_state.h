@@ -171,7 +171,8 @@ struct CacheState {
   std::vector<JudgedDevice> devices;
   StreamBook streams;
   MemoryPoolBook pools;
-  bool asks_pool = false;  ///< the allocation that is judged goes to a memory pool
+  bool asks_pool = false;     ///< the allocation that is judged goes to a memory pool
+  bool asks_unsplit = false;  ///< to one without splits
   WorldState world;
   Verdict verdict;
   WordHash address_hash;  ///< C10

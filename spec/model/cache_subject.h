@@ -62,6 +62,8 @@ class CacheSubject {
   virtual Status retire_stream(const Stream& stream) = 0;
   virtual Status begin_capture(const Stream& stream) = 0;
   virtual Status end_capture(const Stream& stream) = 0;
+  virtual Status create_pool(DeviceId device, MemoryPoolId pool,
+                             const MemoryPoolOptions& options) = 0;
   virtual Status begin_pool(DeviceId device, MemoryPoolId pool, StreamFilter filter) = 0;
   virtual Status end_pool(DeviceId device, MemoryPoolId pool) = 0;
   virtual Status retain_pool(DeviceId device, MemoryPoolId pool) = 0;

@@ -66,8 +66,11 @@ void CheckpointAnswers::judge_checkpoint(DeviceId id, MemoryPoolId pool,
   JudgedDevice& device = model_.state_.at(id);
   device.books.begin_call();
   const MemoryPoolBook::Pool* const known = model_.state_.pools.find(id, pool);
-  if (known == nullptr || model_.state_.pools.is_routed(id, pool)) {
-    const Code refusal = known == nullptr ? Code::kNotFound : Code::kBusy;
+  const bool overflows = known != nullptr && known->options.overflow;
+  if (known == nullptr || overflows || model_.state_.pools.is_routed(id, pool)) {
+    const Code refusal = known == nullptr ? Code::kNotFound
+                         : overflows      ? Code::kUnsupported
+                                          : Code::kBusy;
     return model_.judge_refused(device, got.status(), refusal, refusal, "a checkpoint");
   }
   JudgedCall call;

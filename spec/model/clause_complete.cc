@@ -29,7 +29,9 @@ bool is_in_reach(const CacheState& state, const JudgedDevice& device,
   const std::uint64_t heap = heap_of(segment);
   const cache::Reuse reuse = state.rules.config().reuse;
   if (heap == stream.id.value()) return true;
-  if (state.pools.is_reserved(heap) || state.asks_pool) return false;  // C8
+  const bool overflows = !state.asks_pool && state.pools.overflows(heap);
+  if (overflows && segment.stream == stream.id) return !state.streams.is_capturing();
+  if ((state.pools.is_reserved(heap) && !overflows) || state.asks_pool) return false;  // C8
   const bool is_dead = state.streams.is_retired(heap) || state.streams.is_last_work_unknown(heap);
   if ((reuse == cache::Reuse::kOwn && !is_dead) || state.streams.is_capturing()) return false;
   // Without a wait nobody can know that a heap's stream is done: an event recorded now is not done

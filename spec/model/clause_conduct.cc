@@ -66,7 +66,8 @@ void judge_need(CacheState& state, const JudgedDevice& device, const JudgedCall&
 void judge_lender(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
                   bool had_view) {
   if (call.fails || !call.allocates || !device.map.is_fresh ||
-      state.rules.config().reuse != cache::Reuse::kOwn || state.streams.any_dead())
+      state.rules.config().reuse != cache::Reuse::kOwn || state.streams.any_dead() ||
+      state.pools.any_overflow())
     return;
   const cache::SnapshotSegment* const now = find_segment(device.map.view.segments, call.address);
   if (now == nullptr) return;  // the walk has said so

@@ -41,7 +41,10 @@ void follow_pool_heap(CacheState& state, const JudgedDevice& device, JudgedCall&
   if (from == nullptr) return;  // the walk has said so
   const std::uint64_t heap = heap_of(*from);
   if (call.pool.is_default()) {
-    if (from->heap != 0 && !state.pools.is_released(heap)) {
+    // In place of an out-of-memory.
+    const bool is_lent =
+        state.pools.overflows(heap) && retry_in(state, device, call) != Happened::kNo;
+    if (from->heap != 0 && !is_lent && !state.pools.is_released(heap)) {
       state.verdict.report("C8", hex(call.address), " is memory pool {", from->memory_pool.first,
                            ", ", from->memory_pool.second,
                            "}'s, but was given to an allocation outside it");

@@ -17,7 +17,7 @@ Happened steal_in(const CacheState& state, const JudgedDevice& device, const Jud
                   bool had_view) {
   if (call.fails || call.takes_own_fit) return Happened::kNo;
   const bool is_own = state.rules.config().reuse == cache::Reuse::kOwn;
-  if (is_own && !state.streams.any_dead()) return Happened::kNo;
+  if (is_own && !state.streams.any_dead() && !state.pools.any_overflow()) return Happened::kNo;
   if (!device.map.is_fresh) return Happened::kPerhaps;
   const cache::SnapshotSegment* const now = find_segment(device.map.view.segments, call.address);
   if (now == nullptr) return Happened::kPerhaps;  // the walk has said so

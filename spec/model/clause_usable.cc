@@ -74,6 +74,14 @@ bool judge_disjoint(CacheState& state, JudgedDevice& device, std::uint64_t addre
   return true;
 }
 
+/// Is the segment at that base one whose blocks are never split (DEV-8)? It may be where the map at hand
+/// does not show it.
+bool is_unsplit(const CacheState& state, const JudgedDevice& device, std::uint64_t base) {
+  if (state.asks_unsplit) return true;
+  const cache::SnapshotSegment* const segment = find_segment(device.map.view.segments, base);
+  return segment == nullptr ? state.pools.any_unsplit() : state.pools.is_unsplit(heap_of(*segment));
+}
+
 /// DEV-1, DEV-4: as large as the rules make it, and not much larger.
 void judge_size(CacheState& state, std::uint64_t usable, std::uint64_t rounded) {
   if (usable < rounded)
@@ -110,6 +118,9 @@ void judge_cut(CacheState& state, const JudgedDevice& device, const JudgedCall& 
   if (now == nullptr) return;  // the walk has said so
   const std::uint64_t whole = size_before(device, *now, call.address, had_view);
   if (whole <= given->size) return;
+  if (is_unsplit(state, device, now->base.value()))
+    return state.verdict.report("DEV-8", "a block of a pool without splits was cut at ",
+                                given->size, " of ", whole, " bytes");
   const std::uint64_t rounded = state.rules.rounded(call.requested);
   if (given->size != rounded)
     state.verdict.report("DEV-4", "a block was cut at ", given->size, " bytes for ", rounded);
@@ -137,7 +148,7 @@ void follow_allocation(CacheState& state, JudgedDevice& device, std::uint64_t ta
   if (segment == nullptr || !judge_disjoint(state, device, address, info.size.count())) return;
   for (const std::uint64_t part : {segment->ordinal, address - segment->base})
     state.address_hash.add(part);
-  judge_size(state, info.size.count(), rounded);
+  if (!is_unsplit(state, device, segment->base)) judge_size(state, info.size.count(), rounded);
   OwnedBlock block;
   block.tag = tag;
   block.size = info.size.count();

@@ -34,6 +34,7 @@ class MemoryPoolBook {
     MemoryPoolId id;
     std::uint64_t uses = 0;
     std::vector<PoolHeap> heaps;
+    MemoryPoolOptions options;
     std::uint64_t serial =
         0;  ///< of this pool alone, from 1; a name may be that of several in turn
   };
@@ -50,8 +51,9 @@ class MemoryPoolBook {
     });
     return at == pools_.end() ? nullptr : &*at;
   }
-  void retain(DeviceId device, MemoryPoolId id) {
-    if (find(device, id) == nullptr) pools_.push_back({device, id, 0, {}, ++pools_made_});
+  /// One use more; the pool is made with those options if it is new.
+  void retain(DeviceId device, MemoryPoolId id, const MemoryPoolOptions& options = {}) {
+    if (find(device, id) == nullptr) pools_.push_back({device, id, 0, {}, options, ++pools_made_});
     ++find(device, id)->uses;
   }
   /// Drops a use; with the last one the pool. REQUIRES: there is one.
@@ -96,6 +98,30 @@ class MemoryPoolBook {
                          [heap](const PoolHeap& each) { return each.heap == heap; });
     });
   }
+  /// Is it that of a pool in use that may lend in place of an out-of-memory?
+  bool overflows(std::uint64_t heap) const {
+    return std::any_of(pools_.begin(), pools_.end(), [heap](const Pool& pool) {
+      return pool.options.overflow &&
+             std::any_of(pool.heaps.begin(), pool.heaps.end(),
+                         [heap](const PoolHeap& each) { return each.heap == heap; });
+    });
+  }
+  bool any_overflow() const {
+    return std::any_of(pools_.begin(), pools_.end(),
+                       [](const Pool& pool) { return pool.options.overflow; });
+  }
+  bool any_unsplit() const {
+    return std::any_of(pools_.begin(), pools_.end(),
+                       [](const Pool& pool) { return pool.options.no_split; });
+  }
+  /// Are the blocks of the heap, of a pool in use, never split?
+  bool is_unsplit(std::uint64_t heap) const {
+    return std::any_of(pools_.begin(), pools_.end(), [heap](const Pool& pool) {
+      return pool.options.no_split &&
+             std::any_of(pool.heaps.begin(), pool.heaps.end(),
+                         [heap](const PoolHeap& each) { return each.heap == heap; });
+    });
+  }
   /// Was it that of a pool that is released?
   bool is_released(std::uint64_t heap) const {
     return std::find(released_.begin(), released_.end(), heap) != released_.end();
@@ -108,6 +134,7 @@ class MemoryPoolBook {
   bool may_have_own_uses(std::uint64_t heap) const {
     return std::find(with_own_uses_.begin(), with_own_uses_.end(), heap) != with_own_uses_.end();
   }
+  bool any_own_uses() const { return !with_own_uses_.empty(); }
   bool any() const { return !pools_.empty(); }
 
  private:

@@ -24,6 +24,13 @@ bool PoolAnswers::judge(DeviceId id, Status got, Code refusal, const char* what)
   return got.is_ok();
 }
 
+void PoolAnswers::judge_create(DeviceId id, MemoryPoolId pool, const MemoryPoolOptions& options,
+                               Status got) {
+  const bool is_known = model_.state_.pools.find(id, pool) != nullptr;
+  if (judge(id, got, is_known ? Code::kBusy : Code::kOk, "the creation of a memory pool"))
+    model_.state_.pools.retain(id, pool, options);
+}
+
 void PoolAnswers::judge_begin(DeviceId id, MemoryPoolId pool, const Stream& routed, Status got) {
   const Code refusal = model_.state_.pools.is_routed(id, pool) ? Code::kBusy : Code::kOk;
   if (judge(id, got, refusal, "a begin of a memory pool"))

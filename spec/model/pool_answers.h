@@ -13,6 +13,7 @@ class PoolAnswers {
   explicit PoolAnswers(CacheModel& model) : model_(model) {}
 
   // After CacheModel::begin and the subject's call.
+  void judge_create(DeviceId id, MemoryPoolId pool, const MemoryPoolOptions& options, Status got);
   /// `routed`: the stream whose allocations go to the pool.
   void judge_begin(DeviceId id, MemoryPoolId pool, const Stream& routed, Status got);
   void judge_end(DeviceId id, MemoryPoolId pool, Status got);

@@ -56,6 +56,7 @@ constexpr OpInfo kRows[] = {
     {slot::kMemoryPoolRelease, "mempool-release", {K::kCount, K::kDevice}},
     {slot::kMemoryPoolReplay, "mempool-replay", {K::kCount, K::kStream}},
     {slot::kCheckpoint, "checkpoint", {K::kCount, K::kCount, K::kDevice}},
+    {slot::kMemoryPoolCreate, "mempool-create", {K::kCount, K::kDevice, K::kCount}},
     {slot::kRestore, "restore", {K::kCount}},
     {slot::kPoolGrow, "pool-grow", {K::kBytes}},
     {slot::kPoolAlloc, "pool-alloc", {K::kNewPointer, K::kBytes}},

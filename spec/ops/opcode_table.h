@@ -72,6 +72,7 @@ enum : std::uint8_t {
   kMemoryPoolReplay = 56,   // mempool-replay m s: launches its newest graph
   kCheckpoint = 57,         // checkpoint n m d: the n-th checkpoint is the pool's state now
   kRestore = 58,            // restore n: its pool is as the n-th checkpoint says
+  kMemoryPoolCreate = 59,   // mempool-create m d n: n % 4 is 1 for no-split, + 2 for overflow
   // The block pool alone.
   kPoolGrow = 40,          // pool-grow bytes
   kPoolAlloc = 41,         // pool-alloc p bytes

@@ -21,6 +21,23 @@ struct MemoryPoolId {
   friend constexpr bool operator==(const MemoryPoolId&, const MemoryPoolId&) = default;
 };
 
+namespace device {
+class Device;
+}
+
+/// What makes a memory pool differ from the device's own memory.
+struct MemoryPoolOptions {
+  /// no block is split: an allocation has a whole segment, or a block that was freed whole
+  bool no_split = false;
+  /// in place of an out-of-memory of an allocation outside of memory pools, the pool lends it a free block
+  /// whose work is done. REQUIRES: no captured graph uses the pool
+  bool overflow = false;
+  /// where the pool's segments come from and go back to, by segment_alloc() and segment_free(), both of
+  /// which may be called by any thread; nullptr: the device itself. It must outlive the allocator. Its
+  /// memory is memory of the pool's device
+  device::Device* growth = nullptr;
+};
+
 /// Whether an allocation on that stream goes to a memory pool. Called by the allocating thread for every
 /// allocation while the pool's route stands, with a lock held. Of the allocator's calls it may make those
 /// that free and query; allocations, calls about pools, retire_stream and begin_capture are kReentrant

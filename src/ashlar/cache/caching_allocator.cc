@@ -167,6 +167,12 @@ Status CachingAllocator::end_capture(const Stream& stream) noexcept {
   return Status::ok();
 }
 
+Status CachingAllocator::create_pool(DeviceId device, MemoryPoolId pool,
+                                     const MemoryPoolOptions& options) noexcept {
+  const Result<MemoryPools*> pools = impl_->pools_for(device, pool);
+  return pools.is_ok() ? pools.value()->create(pool, options) : pools.status();
+}
+
 Status CachingAllocator::begin_pool(DeviceId device, MemoryPoolId pool,
                                     StreamFilter filter) noexcept {
   const Result<MemoryPools*> pools = impl_->pools_for(device, pool);

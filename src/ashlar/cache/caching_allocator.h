@@ -185,6 +185,9 @@ class ASHLAR_API CachingAllocator {
   // one device and exists while its use count is above 0. Its memory is not given to allocations
   // outside it and not given back to the device (C8). An allocation from it is freed like any other,
   // at any time. Any thread may call these. kInvalidArgument for the id {0, 0}, which names no pool.
+  /// Creates the pool, with one use and those options. kBusy if the device has one of that name;
+  /// kReentrant in a filter; kHostOutOfMemory.
+  Status create_pool(DeviceId device, MemoryPoolId pool, const MemoryPoolOptions& options) noexcept;
   /// Routes to the pool every later allocation on the device whose stream `filter` accepts
   /// (base/memory_pool.h). Creates the pool if it does not exist, and adds one use. If several filters
   /// accept a stream, the pool begun last serves it. kBusy if the pool is begun already, or another
@@ -209,8 +212,8 @@ class ASHLAR_API CachingAllocator {
   Status release_pool(DeviceId device, MemoryPoolId pool) noexcept;
 
   /// The state of the pool now: which of its bytes are live allocations (row DEV-9). A block that was
-  /// freed and still waits for its uses counts as free. kNotFound if there is no such pool; kReentrant in
-  /// a filter; kHostOutOfMemory; kBusy if the pool is begun, an allocation from it is under way, another
+  /// freed and still waits for its uses counts as free. kNotFound if there is no such pool; kUnsupported
+  /// of one that overflows, which may have lent its memory; kReentrant in a filter; kHostOutOfMemory; kBusy if the pool is begun, an allocation from it is under way, another
   /// thread is about to end it, or other threads free its blocks all the time.
   /// Cost: a walk over the pool's blocks. Makes no device call.
   Result<PoolCheckpoint> checkpoint_pool(DeviceId device, MemoryPoolId pool) noexcept;

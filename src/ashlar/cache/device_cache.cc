@@ -40,6 +40,7 @@ Result<Address> DeviceCache::allocate_routed(Bytes size, const Stream& stream,
     StreamHeap& heap = *routed.value().heap;
     heap.lock.lock();
     const bool is_of_pool = heap.is_reserved_for(stream, routed.value().pool);
+    request.may_split = !heap.membership.options.no_split;
     if (is_of_pool && heap.serves(stream)) return serve(heap, request, account);
     heap.lock.unlock();
     ASHLAR_REQUIRE(!is_of_pool, Code::kInvalidHandle,

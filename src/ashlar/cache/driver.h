@@ -39,12 +39,16 @@ class Driver {
     for (auto& count : calls_) count.store(0, std::memory_order_relaxed);
   }
 
-  Result<Address> segment_alloc(Bytes size) noexcept {
+  /// From `source`, or from the device itself if that is nullptr (MemoryPoolOptions::growth).
+  Result<Address> segment_alloc(Bytes size, device::Device* source) noexcept {
+    device::Device& from = source == nullptr ? device_ : *source;
     return call<Result<Address>>(device::CallKind::kSegmentAlloc,
-                                 [&] { return device_.segment_alloc(size); });
+                                 [&] { return from.segment_alloc(size); });
   }
-  Status segment_free(Address base) noexcept {
-    return call<Status>(device::CallKind::kSegmentFree, [&] { return device_.segment_free(base); });
+  /// Likewise.
+  Status segment_free(Address base, device::Device* source) noexcept {
+    device::Device& from = source == nullptr ? device_ : *source;
+    return call<Status>(device::CallKind::kSegmentFree, [&] { return from.segment_free(base); });
   }
   Result<EventHandle> event_create() noexcept {
     return call<Result<EventHandle>>(device::CallKind::kEventCreate,

@@ -32,6 +32,7 @@ StreamHeap* HeapList::get_or_make(const Stream& stream) noexcept {
 }
 
 StreamHeap* HeapList::make_for_pool(const Stream& stream, MemoryPoolId pool,
+                                    const MemoryPoolOptions& options,
                                     StreamHeap* forgotten) noexcept {
   const MutexGuard lock(lock_);
   // A key that no other heap of any device has had.
@@ -40,7 +41,7 @@ StreamHeap* HeapList::make_for_pool(const Stream& stream, MemoryPoolId pool,
                 "heaps(2): the keys of memory pools' heaps are used up");
   const auto device = static_cast<std::uint64_t>(stream.device.value());
   const StreamId key{kStreamIdEnd + (device << kNumberBits) + ++pool_heaps_made_};
-  const HeapOwner owner{stream, pool, key};
+  const HeapOwner owner{stream, pool, key, options};
   return forgotten != nullptr && pass_on(*forgotten, owner) ? forgotten : add(owner);
 }
 

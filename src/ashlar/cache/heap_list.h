@@ -44,7 +44,8 @@ class HeapList {
   /// A heap for that stream in that memory pool: `forgotten`, as above, if it has no segments, or a
   /// new one. nullptr if the host has no memory. REQUIRES: the pool has no heap for that stream
   /// (memory_pools.h).
-  StreamHeap* make_for_pool(const Stream& stream, MemoryPoolId pool, StreamHeap* forgotten) noexcept
+  StreamHeap* make_for_pool(const Stream& stream, MemoryPoolId pool,
+                            const MemoryPoolOptions& options, StreamHeap* forgotten) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(lock_);
   /// The identity of another alive stream whose handle is that of `stream`; 0 if there is none. Of
   /// the two, one was destroyed without an announcement (H2).

@@ -34,7 +34,12 @@ Result<MemoryPools::Pool*> MemoryPools::use(MemoryPoolId id) noexcept {
     ++known->uses;
     return known;
   }
-  std::unique_ptr<Pool> made(new (std::nothrow) Pool{.id = id, .heaps = {}});
+  return make(id, {});
+}
+
+Result<MemoryPools::Pool*> MemoryPools::make(MemoryPoolId id,
+                                             const MemoryPoolOptions& options) noexcept {
+  std::unique_ptr<Pool> made(new (std::nothrow) Pool{.id = id, .options = options, .heaps = {}});
   Pool* const pool = made.get();
   if (!made || !reserve_one(pools_)) return kShortOfHostMemory;
   static std::atomic<std::uint64_t> pools_made{0};
@@ -46,6 +51,12 @@ Result<MemoryPools::Pool*> MemoryPools::use(MemoryPoolId id) noexcept {
 Status MemoryPools::retain(MemoryPoolId id) noexcept {
   const MutexGuard lock(lock_);
   return use(id).status();
+}
+
+Status MemoryPools::create(MemoryPoolId id, const MemoryPoolOptions& options) noexcept {
+  const MutexGuard lock(lock_);
+  ASHLAR_REQUIRE(find(id) == nullptr, Code::kBusy, "the device has a memory pool of that name");
+  return make(id, options).status();
 }
 
 Status MemoryPools::begin(MemoryPoolId id, StreamFilter filter) noexcept {
@@ -90,6 +101,7 @@ void MemoryPools::open(Pool* pool) noexcept {
 Result<MemoryPools::Pool*> MemoryPools::give_up(MemoryPoolId id) noexcept {
   const MutexGuard lock(lock_);
   Pool* const pool = find(id);
+  // close() refuses the first two with their errors.
   if (pool == nullptr || pool->is_closed || pool->uses == 1) return close(id);
   --pool->uses;
   return static_cast<Pool*>(nullptr);
@@ -111,6 +123,9 @@ Result<PoolCheckpoint> MemoryPools::checkpoint(DeviceId device, MemoryPoolId id)
   Result<Pool*> pool{nullptr};
   {
     const MutexGuard lock(lock_);
+    const Pool* const known = find(id);
+    ASHLAR_REQUIRE(known == nullptr || !known->options.overflow, Code::kUnsupported,
+                   "a pool that overflows may have lent its memory: it has no checkpoints");
     pool = close(id);
   }
   if (!pool.is_ok()) return pool.status();
@@ -183,7 +198,7 @@ Result<MemoryPools::Routed> MemoryPools::route(const Stream& stream) noexcept {
   }
   Pool& pool = *find(routed.pool);
   if (!reserve_one(pool.heaps)) return kShortOfHostMemory;
-  routed.heap = cache_.reclaimer().add_pool_heap(stream, pool.id, pool.heaps);
+  routed.heap = cache_.reclaimer().add_pool_heap(stream, pool.id, pool.options, pool.heaps);
   if (routed.heap == nullptr) return kShortOfHostMemory;
   pool.heaps.push_back(routed.heap);
   return routed;

@@ -17,7 +17,8 @@
 // still live gets a use by its own stream, which may go on using it until the free.
 //
 // Invariants:
-//   (1) a pool in the list has uses > 0; its heaps are reserved and have its id, one for each stream;
+//   (1) a pool in the list has uses > 0; its heaps have its id, one for each stream, and are reserved
+//       unless the pool is closed;
 //   (2) a route's pool is in the list, and has one route;
 //   (3) every reserved heap is that of a pool in the list: nobody else can have its memory.
 #pragma once
@@ -39,6 +40,7 @@ class MemoryPools {
 
   // CachingAllocator's members of the same meaning.
   Status retain(MemoryPoolId id) noexcept ASHLAR_EXCLUDES(lock_);
+  Status create(MemoryPoolId id, const MemoryPoolOptions& options) noexcept ASHLAR_EXCLUDES(lock_);
   Status begin(MemoryPoolId id, StreamFilter filter) noexcept ASHLAR_EXCLUDES(lock_);
   Status end(MemoryPoolId id) noexcept ASHLAR_EXCLUDES(lock_);
   Status release(MemoryPoolId id) noexcept ASHLAR_EXCLUDES(lock_);
@@ -67,6 +69,7 @@ class MemoryPools {
   struct Pool {
     MemoryPoolId id;
     std::uint64_t uses = 1;
+    MemoryPoolOptions options;
     std::vector<StreamHeap*> heaps;
     /// of no other pool of this process: a pool that was released may be made again under its name
     std::uint64_t serial = 0;
@@ -80,6 +83,9 @@ class MemoryPools {
   Pool* find(MemoryPoolId id) const noexcept ASHLAR_REQUIRES(lock_);
   /// The pool, made if it is new, with one use more. kHostOutOfMemory; kBusy if it is closed.
   Result<Pool*> use(MemoryPoolId id) noexcept ASHLAR_REQUIRES(lock_);
+  /// A new pool with one use. kHostOutOfMemory.
+  Result<Pool*> make(MemoryPoolId id, const MemoryPoolOptions& options) noexcept
+      ASHLAR_REQUIRES(lock_);
   /// The pool, closed until open(). kNotFound; kBusy if it is begun, or closed already.
   Result<Pool*> close(MemoryPoolId id) noexcept ASHLAR_REQUIRES(lock_);
   void open(Pool* pool) noexcept ASHLAR_EXCLUDES(lock_);

@@ -33,6 +33,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include <ashlar/base/memory_pool.h>
 #include <ashlar/base/mutex.h>
 #include <ashlar/base/pool_id.h>
 #include <ashlar/base/status.h>
@@ -77,7 +78,8 @@ struct DeviceSegment {
   std::atomic<StreamHeap*> heap{nullptr};
   PoolId pool = PoolId::kLarge;
   std::uint64_t ordinal = 0;
-  block::Position position{};  ///< behind every older segment's (segment_ledger.h)
+  device::Device* source = nullptr;  ///< Driver::segment_alloc
+  block::Position position{};        ///< behind every older segment's (segment_ledger.h)
   /// in its pool (block::SegmentIndex); guarded by the heap's lock
   std::uint32_t index = 0;
   /// The last pass over the idle segments that asked the driver to take it back

@@ -19,8 +19,9 @@ using block::BlockPool;
 
 /// The maximum number of blocks that are ended or made live before the heap's lock is let go (C31).
 constexpr unsigned kChangedPerHold = 8;
-constexpr Status kChangedMeanwhile{Code::kBusy,
-                                   "another thread allocates from that pool or frees its memory"};
+constexpr Status kHasUses{Code::kBusy,
+                          "an allocation of the pool has uses on other streams: free it first; or "
+                          "another thread frees the pool's memory"};
 
 /// The free block that holds the bytes; `after` is a block of the segment that ends before them, or the
 /// segment's first. kNoBlock if they are not free.
@@ -81,7 +82,6 @@ Status PoolLayout::read_blocks() {
       const SnapshotBlock& block = map.blocks[segment.block_first + i];
       has_pending_ |= block.state == BlockState::kPending;
       if (block.state != BlockState::kLive) continue;
-      has_uses_ |= block.other_uses != 0;
       live_.push_back({segment.ordinal, block.address - segment.base, block.size, block.requested});
     }
   }
@@ -98,7 +98,8 @@ void PoolLayout::read_places() {
       for (bool is_first = true, goes_on = true; goes_on; is_first = false) {
         // Nothing grows under the lock. No segment comes or goes between two slices: to enter one needs
         // a miss, to remove one the role `reclaiming`.
-        places_.reserve(places_.size() + kLooksPerHold);
+        if (places_.capacity() - places_.size() < kLooksPerHold)
+          places_.reserve(2 * places_.size() + kLooksPerHold);
         const Guard guard(heap->lock);
         const BlockPool& pool = heap->pool(id);
         if (is_first) at = pool.first_segment();
@@ -117,8 +118,6 @@ void PoolLayout::read_places() {
 }
 
 Status PoolLayout::check_replaceable() const noexcept {
-  ASHLAR_REQUIRE(!has_uses_, Code::kBusy,
-                 "an allocation of the pool has uses on other streams: free it first");
   ASHLAR_REQUIRE(!has_pending_, Code::kNotReady,
                  "memory of the pool was freed and still waits for its uses");
   return Status::ok();
@@ -167,7 +166,7 @@ std::size_t PoolLayout::make(std::span<const CheckpointBlock> blocks, Status* fa
       if (block.segment != place.ordinal) break;
       const Address begin = place.base + block.offset;
       const BlockIndex around = free_block_around(pool, after, begin, block.size);
-      *failure = kChangedMeanwhile;
+      *failure = kHasUses;
       if (around == block::kNoBlock) return i;
       *failure = kShortOfHostMemory;
       if (!heap.reserve_nodes(1)) return i;
@@ -225,7 +224,7 @@ Status PoolLayout::replace(std::span<const CheckpointBlock> target, RestoredPool
     const Guard guard(heap->lock);
     stats_before_.push_back(heap->stats);
   }
-  Status failure = kChangedMeanwhile;
+  Status failure = kHasUses;
   const std::size_t ended = end(live_);
   for (const StreamHeap* heap : heaps_) {
     const Guard guard(heap->lock);

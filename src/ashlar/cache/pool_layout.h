@@ -36,11 +36,10 @@ class PoolLayout {
   Status read() noexcept ASHLAR_REQUIRES(reclaiming);
   /// What read() found live, by segment and offset.
   std::vector<CheckpointBlock> take_live() && noexcept { return std::move(live_); }
-  /// Ok if replace() may end all that is live: kNotReady if a block waits for uses, kBusy if a live one
-  /// has uses on other streams. REQUIRES: read().
+  /// kNotReady if a block waits for uses. REQUIRES: read().
   Status check_replaceable() const noexcept;
   /// Ends what is live, makes the blocks of `target` live, and fills `*out`. kHostOutOfMemory; kBusy if
-  /// another thread has changed the heaps. REQUIRES: check_replaceable() is ok; `target` is sorted, and
+  /// a live block has uses on streams that are not finished, or another thread has changed the heaps. REQUIRES: check_replaceable() is ok; `target` is sorted, and
   /// its segments are the heaps'.
   Status replace(std::span<const CheckpointBlock> target, RestoredPool* out) noexcept
       ASHLAR_REQUIRES(reclaiming);
@@ -62,13 +61,15 @@ class PoolLayout {
   Status read_blocks() ASHLAR_REQUIRES(reclaiming);
   void read_places() ASHLAR_REQUIRES(reclaiming);
   const Place& place_of(std::uint64_t ordinal) const noexcept;
-  /// Ends the blocks. Returns how many were live, without uses: the first ones.
+  /// Ends the blocks in order, up to the first that is not live any more or has a use. Returns how many it
+  /// ended.
   std::size_t end(std::span<const CheckpointBlock> blocks) noexcept ASHLAR_REQUIRES(reclaiming);
-  /// Makes the blocks live; all bytes of theirs are free. Returns how many it made, the first ones: fewer
-  /// than all with the reason in `*failure`.
+  /// Makes the blocks live in order. Returns how many; if not all, `*failure` says why. REQUIRES: their
+  /// bytes are free.
   std::size_t make(std::span<const CheckpointBlock> blocks, Status* failure) noexcept
       ASHLAR_REQUIRES(reclaiming);
-  /// The statistics of free splits; `before` the blocks were made, each heap's pools had those counts.
+  /// Counts what the cuts of make() left free in splits. before[i]: what the pools of heaps_[i] held when
+  /// all was ended and nothing made yet.
   void count_cuts(const std::vector<CountsByPool>& before) noexcept;
   void count_oversize(std::span<const CheckpointBlock> blocks, int change) noexcept;
   /// replace() has failed after it ended so many blocks and made those.
@@ -80,7 +81,6 @@ class PoolLayout {
   std::vector<Place> places_;  ///< by ordinal
   std::vector<HeapStats> stats_before_;
   bool has_pending_ = false;
-  bool has_uses_ = false;
 };
 
 }  // namespace ashlar::inline v0::cache

@@ -63,7 +63,13 @@ Result<Address> Reclaimer::reclaim(StreamHeap& heap, const Request& request, Dea
     const Result<Address> found = search_all(heap, request);
     if (found.code() != Code::kOutOfMemory) return found;
     // If the search found the device gone, the next round returns its error.
-    if (driver_.health().is_ok() && !wait.choose()) break;
+    if (!driver_.health().is_ok() || wait.choose()) continue;
+    const HostRefusals refusals;
+    const Address lent =
+        heap.is_reserved() ? Address{} : reuse_.borrow_overflow(cache_.heaps(), heap, request);
+    if (!lent.is_null()) return lent;
+    if (refusals.any()) return kShortOfHostMemory;
+    break;
   }
   *wait_ran_out = wait.ran_out();
   return kShortOfMemory;

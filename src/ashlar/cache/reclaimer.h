@@ -72,6 +72,7 @@ class Reclaimer {
   /// memory. `others` are the pool's heaps; those of finished streams leave it when nothing is left in
   /// them (C29). REQUIRES: the pool has none for that stream.
   StreamHeap* add_pool_heap(const Stream& stream, MemoryPoolId pool,
+                            const MemoryPoolOptions& options,
                             std::vector<StreamHeap*>& others) noexcept ASHLAR_EXCLUDES(reclaiming);
   /// Asks a few dead streams whether they are done, if no other thread holds the lock.
   void ask_some_dead() noexcept;

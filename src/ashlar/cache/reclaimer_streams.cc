@@ -60,6 +60,7 @@ StreamHeap* Reclaimer::add_heap(const Stream& stream) noexcept {
 }
 
 StreamHeap* Reclaimer::add_pool_heap(const Stream& stream, MemoryPoolId pool,
+                                     const MemoryPoolOptions& options,
                                      std::vector<StreamHeap*>& others) noexcept {
   // Queues for the lock: a pool may be made for each graph, and each time without a look at forgotten
   // heaps there would be one more (C29).
@@ -71,7 +72,7 @@ StreamHeap* Reclaimer::add_pool_heap(const Stream& stream, MemoryPoolId pool,
     if (is_left) heap->membership.is_reserved.store(false);
     return is_left;
   });
-  return cache_.heaps().make_for_pool(stream, pool, find_forgotten());
+  return cache_.heaps().make_for_pool(stream, pool, options, find_forgotten());
 }
 
 void Reclaimer::resume(std::span<StreamHeap* const> heaps) noexcept {
@@ -140,6 +141,7 @@ Status Reclaimer::restore_reserved(std::span<StreamHeap* const> heaps,
                                    std::span<const CheckpointBlock> target,
                                    RestoredPool* out) noexcept {
   const ReclaimGuard reclaim(lock_);
+  // Before suspend(): this lets go of the lock, and a suspended heap is anybody's to take from.
   for (StreamHeap* heap : heaps) {
     if (shared_.is_capturing() || !epochs_.ask_for_uses(*heap, lock_)) break;
   }

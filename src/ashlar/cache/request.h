@@ -13,6 +13,7 @@ struct Request {
   Bytes size;       ///< rounded
   Bytes fit_end;    ///< blocks of this size or more may not serve it (row DEV-3)
   PoolId pool = PoolId::kLarge;
+  bool may_split = true;  ///< a larger block (MemoryPoolOptions::no_split)
 };
 
 }  // namespace ashlar::inline v0::cache

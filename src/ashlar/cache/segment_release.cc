@@ -152,7 +152,10 @@ Bytes SegmentRelease::release_oldest(Bytes need) noexcept {
     const FirstIdle found = find_oldest(pass.number);
     has_asked = false;
     for (std::size_t i = 0; i < found.count && pass.back < need; ++i) {
-      if (!let_others_in(pass)) break;
+      if (!let_others_in(pass)) {
+        has_asked = true;  // the walk begins again, or the pass is over
+        break;
+      }
       has_asked |= give_back(*found.segments[i]->heap.load(), found.segments[i], pass);
     }
   }
@@ -262,7 +265,10 @@ void SegmentRelease::release_largest(StreamHeap& heap, Bytes need, Bytes at_leas
     const FirstIdle found = find_largest(heap, at_least, pass.number);
     has_asked = false;
     for (std::size_t i = 0; i < found.count && pass.back < need; ++i) {
-      if (!let_others_in(pass)) break;
+      if (!let_others_in(pass)) {
+        has_asked = true;  // the walk begins again, or the pass is over
+        break;
+      }
       has_asked |= give_back(heap, found.segments[i], pass);
     }
   }

@@ -44,11 +44,13 @@ Result<Address> SegmentSupply::grow(StreamHeap& heap, const Request& request) no
   const RelaxedCapture relaxed(driver_, shared_.is_capturing());
   if (!relaxed.status().is_ok()) return undo(relaxed.status());
   if (const Status left = check_headroom(size); !left.is_ok()) return undo(left);
-  const Result<Address> base = driver_.segment_alloc(size);
+  // Constant while the allocation holds the heap.
+  device::Device* const source = heap.membership.options.growth;
+  const Result<Address> base = driver_.segment_alloc(size, source);
   if (!base.is_ok()) return undo(base.status());
   // Nobody can find the segment yet: where it cannot be entered, it goes back.
   const auto give_back = [&](Status status) {
-    static_cast<void>(driver_.segment_free(base.value()));
+    static_cast<void>(driver_.segment_free(base.value(), source));
     return undo(status);
   };
   const Status reserved = shared_.pages.reserve(base.value(), size, {&heap, request.pool});
@@ -56,6 +58,7 @@ Result<Address> SegmentSupply::grow(StreamHeap& heap, const Request& request) no
   DeviceSegment* segment = ledger_.new_record(size);
   if (segment == nullptr) return give_back(kShortOfHostMemory);
   segment->base = base.value();
+  segment->source = source;
   segment->pool = request.pool;
   segment->heap.store(&heap, std::memory_order_release);
   shared_.pages.insert(*segment);
@@ -152,7 +155,7 @@ Status SegmentSupply::give_back(DeviceSegment* segment) noexcept {
   // Out of the map first: once the driver has it back, the range may be another segment again at
   // once.
   shared_.pages.erase(*segment);
-  const Status freed = driver_.segment_free(segment->base);
+  const Status freed = driver_.segment_free(segment->base, segment->source);
   if (!freed.is_ok()) shared_.pages.insert(*segment);
   {
     const Guard guard(heap.lock);

@@ -138,6 +138,7 @@ void StreamHeap::serve(const HeapOwner& another) noexcept {
   misses.steals = {};
   stream = another.stream;
   membership.id = another.pool;
+  membership.options = another.options;
   membership.is_reserved.store(!another.pool.is_default());
   life.end_passing();
   id.store(another.key.value(), std::memory_order_release);

@@ -55,7 +55,8 @@ struct MissCounts {
 
 /// The memory pool that a heap's memory belongs to.
 struct PoolMembership {
-  MemoryPoolId id;  ///< constant while anybody refers to the heap (invariant 6)
+  MemoryPoolId id;            ///< constant while anybody refers to the heap (invariant 6)
+  MemoryPoolOptions options;  ///< likewise
   /// The pool is in use: the memory goes to nobody outside it (C8). Written under the heap's lock and
   /// the role `reclaiming`.
   std::atomic<bool> is_reserved;
@@ -67,6 +68,7 @@ struct HeapOwner {
   MemoryPoolId pool;
   /// what the heap is found by: the stream's identity, or a number of its own for a memory pool's heap
   StreamId key;
+  MemoryPoolOptions options{};
 
   static HeapOwner of(const Stream& stream) noexcept { return {stream, {}, stream.id}; }
 };
@@ -93,7 +95,7 @@ class StreamHeap {
       : id(owner.key.value()),
         cache(in),
         stream(owner.stream),
-        membership{owner.pool, !owner.pool.is_default()},
+        membership{owner.pool, owner.options, !owner.pool.is_default()},
         pools_(granule) {}
   ~StreamHeap() = default;
   StreamHeap(const StreamHeap&) = delete;
@@ -177,6 +179,9 @@ class StreamHeap {
   bool is_reserved() const noexcept {
     return membership.is_reserved.load(std::memory_order_relaxed);
   }
+  /// May the pool in use lend to allocations outside of memory pools, in place of an out-of-memory? For
+  /// whom is_reserved() is.
+  bool overflows() const noexcept { return is_reserved() && membership.options.overflow; }
   /// Does the heap hold that stream's memory in that memory pool, and is the pool in use?
   bool is_reserved_for(const Stream& who, MemoryPoolId memory_pool) const noexcept
       ASHLAR_REQUIRES(lock) {

@@ -24,7 +24,7 @@ constexpr PoolId other_pool(PoolId pool) noexcept {
                                                            UseNode* owner) noexcept {
   const Bytes had = in.size(block);
   const Address address = in.address(block);
-  const bool split = should_split(config, request.size, had);
+  const bool split = request.may_split && should_split(config, request.size, had);
   const bool was_whole = in.is_whole(block);
   const block::BlockIndex taken =
       in.take(block, request.size, split, request.requested, as_word(owner));

@@ -60,11 +60,35 @@ Address StreamReuse::find_for_pool(HeapList& heaps, StreamHeap& to,
     if (&from == &to || !from.life.is_finished()) continue;
     const bool is_same_pool = from.is_reserved() && from.membership.id == to.membership.id;
     if (from.is_reserved() && !is_same_pool) continue;  // C8
+    // A pool with a growth device of its own has memory of that device alone.
+    if (!is_same_pool && to.membership.options.growth != nullptr) continue;
     const Guard guard(from.lock);
     const BlockIndex block =
         whole_fit(from, request, is_same_pool ? Bytes::max() : grown * kSegmentsKeptMax);
     if (block == block::kNoBlock) continue;
     if (const Address address = adopt(from, to, request, block); !address.is_null()) return address;
+  }
+  return Address{};
+}
+
+Address StreamReuse::borrow_overflow(HeapList& heaps, StreamHeap& to,
+                                     const Request& request) noexcept {
+  looks_max_ = kNoLimit;
+  for (StreamHeap& from : heaps) {
+    if (!from.overflows()) continue;
+    Request here = request;
+    here.may_split = !from.membership.options.no_split;
+    const Guard guard(from.lock);
+    const bool is_same_stream = from.stream.id == to.stream.id;
+    const BlockIndex block =
+        complete_fit(from, here, is_same_stream ? kEverything : from.clock.completed());
+    if (block == block::kNoBlock) continue;
+    // On the same stream the block is ordered behind its earlier work: there is no borrower.
+    const Address address =
+        is_same_stream ? from.take_block(here, block, nullptr) : lend(from, to, here, block);
+    if (address.is_null()) continue;
+    steals_.fetch_add(1, std::memory_order_relaxed);
+    return address;
   }
   return Address{};
 }

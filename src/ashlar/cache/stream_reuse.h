@@ -1,6 +1,7 @@
 // Another stream's idle memory: a whole segment changes heaps (adopted), part of one is lent.
 //
-// A memory pool in use gives nothing to anybody outside it (C8). It takes whole segments alone, which
+// A memory pool in use gives nothing to anybody outside it (C8), except that one that overflows lends in
+// place of an out-of-memory. It takes whole segments alone, which
 // nobody else has a part of: those of finished streams, in the same pool or in none.
 //
 // C6: a block passes to another stream only when its stamp is complete, or (reuse:ordered) behind a
@@ -38,6 +39,10 @@ class StreamReuse {
                 unsigned refreshes_max) noexcept ASHLAR_REQUIRES(reclaiming)
       ASHLAR_EXCLUDES(to.lock);
 
+  /// Serves the request, of a heap outside of memory pools, with a free block of a memory pool that
+  /// overflows; the null address if none has one whose work is known complete. The block stays the pool's.
+  Address borrow_overflow(HeapList& heaps, StreamHeap& to, const Request& request) noexcept
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(to.lock);
   /// With Reuse::kOwn: asks the device whether the streams whose heaps may serve the request still
   /// exist. The memory of one destroyed without an announcement is in reach then (C27). Otherwise
   /// nobody would notice, because no event is recorded on a stream without work. With another

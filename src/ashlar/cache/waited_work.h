@@ -27,7 +27,8 @@ class WaitedWork {
   /// Is there anything to be gained from that heap's work? Not from that of a memory pool in use, whose
   /// memory goes to nobody else (C8).
   bool concerns(const StreamHeap& heap) const noexcept {
-    return !heap.is_reserved() || &heap == asking_;
+    const bool may_lend = heap.overflows() && asking_ != nullptr && !asking_->is_reserved();
+    return !heap.is_reserved() || may_lend || &heap == asking_;
   }
 
   /// After the first search: what the device records from now on is later work.
