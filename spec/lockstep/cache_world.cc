@@ -184,7 +184,8 @@ void CacheWorld::bind_stream(std::uint64_t name, const Stream& stream) {
   });
   stream_names_[name].alive = static_cast<std::uint32_t>(known - streams_.begin()) + 1;
   if (known != streams_.end()) return;
-  streams_.push_back({.stream = stream});
+  streams_.emplace_back();
+  streams_.back().stream = stream;
   if (!stream.thread_bound) return;
   model_.streams().add_thread_bound(stream.id.value());
   model_.told().may_be_unrecorded = true;

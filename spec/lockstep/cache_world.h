@@ -146,7 +146,7 @@ class CacheWorld {
   struct StreamSlot {
     Stream stream;
     bool is_capturing = false;
-    std::vector<GraphGroup> captured{};  ///< whose memory the capture has touched
+    std::vector<GraphGroup> captured;  ///< whose memory the capture has touched
     bool is_alive = true;
     bool has_allocated = false;  ///< so that the subject knows it
     /// It was named while a device was to fail, which then could not say whom its handle names.

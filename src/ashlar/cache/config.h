@@ -65,7 +65,7 @@ struct Config {
   /// memory of each device that is left to others (NCCL, libraries with allocators of their own): the
   /// allocator takes none that would leave less free. Of what it has already it gives nothing back on that
   /// account before it needs more; make_room() does (headroom_mb)
-  Bytes headroom{};
+  Bytes headroom;
   /// when streams may use each other's idle memory (reuse: own, completed or ordered)
   Reuse reuse = Reuse::kCompleted;
   /// how long, in milliseconds, an allocation that finds no free block may wait for work that still
