@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "spec/lockstep/checkpoint_caller.h"
-#include "spec/lockstep/pool_caller.h"
+#include "spec/lockstep/memory_pool_ops.h"
 #include "spec/model/reserve_answers.h"
 #include "spec/ops/opcode_table.h"
 
@@ -66,12 +65,6 @@ void run_use(CacheWorld& world, const Op& op) {
   world.use(op.arg[0], on);
 }
 
-/// The stream, or kNoStream where the caller may enqueue nothing on it.
-std::uint32_t stream_for_work(CacheWorld& world, std::uint64_t name) {
-  const std::uint32_t s = world.stream(name);
-  return s == kNoStream || may_enqueue(world.gpu(), world.stream_at(s)) ? s : kNoStream;
-}
-
 void run_kernel(CacheWorld& world, const Op& op) {
   const std::uint32_t on = stream_for_work(world, op.arg[0]);
   if (on == kNoStream || world.pointer(op.arg[1]).state != Pointer::kLive) return world.skip();
@@ -124,47 +117,6 @@ void run_capture_end(CacheWorld& world, const Op& op) {
   if (s == kNoStream) return world.skip();
   world.end_capture(s);
 }
-
-void run_mempool_create(CacheWorld& world, const Op& op) {
-  if (!world.has_device(op.arg[1])) return world.skip();
-  const MemoryPoolOptions options{.no_split = (op.arg[2] & 1) != 0,
-                                  .overflow = (op.arg[2] & 2) != 0};
-  PoolCaller(world).create(op.arg[0], device_id(op.arg[1]), options);
-}
-
-void run_mempool_begin(CacheWorld& world, const Op& op) {
-  const std::uint32_t s = world.stream(op.arg[1]);
-  if (s == kNoStream) return world.skip();
-  PoolCaller(world).begin(op.arg[0], s);
-}
-
-void run_mempool_end(CacheWorld& world, const Op& op) {
-  if (!world.has_device(op.arg[1])) return world.skip();
-  PoolCaller(world).end(op.arg[0], device_id(op.arg[1]));
-}
-
-void run_mempool_retain(CacheWorld& world, const Op& op) {
-  if (!world.has_device(op.arg[1])) return world.skip();
-  PoolCaller(world).retain(op.arg[0], device_id(op.arg[1]));
-}
-
-void run_mempool_release(CacheWorld& world, const Op& op) {
-  if (!world.has_device(op.arg[1])) return world.skip();
-  PoolCaller(world).release(op.arg[0], device_id(op.arg[1]));
-}
-
-void run_mempool_replay(CacheWorld& world, const Op& op) {
-  const std::uint32_t s = stream_for_work(world, op.arg[1]);
-  if (s == kNoStream) return world.skip();
-  PoolCaller(world).replay(op.arg[0], s);
-}
-
-void run_checkpoint(CacheWorld& world, const Op& op) {
-  if (!world.has_device(op.arg[2])) return world.skip();
-  CheckpointCaller(world).checkpoint(op.arg[0], op.arg[1], device_id(op.arg[2]));
-}
-
-void run_restore(CacheWorld& world, const Op& op) { CheckpointCaller(world).restore(op.arg[0]); }
 
 // The caller's own events.
 
@@ -377,14 +329,7 @@ constexpr std::array<OpHandler, 256> make_table() {
   table[slot::kCapacity].run = run_capacity;
   table[slot::kCaptureBegin].run = run_capture_begin;
   table[slot::kCaptureEnd].run = run_capture_end;
-  table[slot::kMemoryPoolCreate].run = run_mempool_create;
-  table[slot::kMemoryPoolBegin].run = run_mempool_begin;
-  table[slot::kMemoryPoolEnd].run = run_mempool_end;
-  table[slot::kMemoryPoolRetain].run = run_mempool_retain;
-  table[slot::kMemoryPoolRelease].run = run_mempool_release;
-  table[slot::kMemoryPoolReplay].run = run_mempool_replay;
-  table[slot::kCheckpoint].run = run_checkpoint;
-  table[slot::kRestore].run = run_restore;
+  add_memory_pool_ops(table);
   table[slot::kFreeStale].run = run_free_stale;
   table[slot::kFreeInterior].run = run_free_interior;
   table[slot::kFreeForeign].run = run_free_foreign;

@@ -88,14 +88,9 @@ void CacheWorld::use(std::uint64_t name, std::uint32_t s) {
 
 void CacheWorld::free(std::uint64_t name, std::uint32_t s) {
   const Pointer pointer = pointers_[name];
-  for (std::size_t i = 0; i < unannounced_.size();) {
-    if (unannounced_[i].pointer != name) {
-      ++i;
-      continue;
-    }
-    const std::uint32_t user = unannounced_[i].stream;
-    unannounced_.erase(unannounced_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (user != s) announce(pointer, user);
+  for (const Unannounced& use :
+       take_if(unannounced_, [name](const Unannounced& each) { return each.pointer == name; })) {
+    if (use.stream != s) announce(pointer, use.stream);
   }
   const Stream* on = s == kNoStream ? nullptr : &streams_[s].stream;
   if (on != nullptr) streams_[s].note_named(gpu_);
@@ -192,15 +187,9 @@ void CacheWorld::bind_stream(std::uint64_t name, const Stream& stream) {
 }
 
 void CacheWorld::end_stream(std::uint32_t s, std::uint64_t name, bool is_announced) {
-  for (std::size_t i = 0; i < unannounced_.size();) {
-    if (unannounced_[i].stream != s) {
-      ++i;
-      continue;
-    }
-    const std::uint64_t pointer = unannounced_[i].pointer;
-    unannounced_.erase(unannounced_.begin() + static_cast<std::ptrdiff_t>(i));
-    announce(pointers_[pointer], s);
-  }
+  for (const Unannounced& use :
+       take_if(unannounced_, [s](const Unannounced& each) { return each.stream == s; }))
+    announce(pointers_[use.pointer], s);
   const Stream stream = streams_[s].stream;
   if (is_announced) {
     model_.begin(stream.device);

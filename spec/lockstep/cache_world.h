@@ -14,8 +14,10 @@
 // Thread safety: none.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -38,6 +40,15 @@ bool may_enqueue(SimGpu& gpu, const Stream& stream);
 
 /// The index of no stream.
 inline constexpr std::uint32_t kNoStream = 0xffffffffu;
+
+/// Takes the elements of which `is_one` is true out of the list.
+template <class T, class Predicate>
+std::vector<T> take_if(std::vector<T>& from, const Predicate& is_one) {
+  std::vector<T> taken;
+  std::copy_if(from.begin(), from.end(), std::back_inserter(taken), is_one);
+  std::erase_if(from, is_one);
+  return taken;
+}
 
 /// A caller whose host had no memory tries again: the next call works, and the refused one left every
 /// structure whole (C13).
@@ -205,5 +216,11 @@ class CacheWorld {
   WorldPools pools_;
   Checkpoints checkpoints_;
 };
+
+/// The stream, or kNoStream where the caller may enqueue nothing on it.
+inline std::uint32_t stream_for_work(CacheWorld& world, std::uint64_t name) {
+  const std::uint32_t s = world.stream(name);
+  return s == kNoStream || may_enqueue(world.gpu(), world.stream_at(s)) ? s : kNoStream;
+}
 
 }  // namespace ashlar::spec

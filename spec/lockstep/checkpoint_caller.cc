@@ -41,16 +41,12 @@ void CheckpointCaller::restore(std::uint64_t name) {
 }
 
 void CheckpointCaller::announce_all(GraphGroup group) {
-  for (std::size_t i = 0; i < world_.unannounced_.size();) {
-    const CacheWorld::Unannounced use = world_.unannounced_[i];
-    const CacheWorld::Pointer pointer = world_.pointers_[use.pointer];
-    if (pointer.state != CacheWorld::Pointer::kLive || pointer.group != group) {
-      ++i;
-      continue;
-    }
-    world_.unannounced_.erase(world_.unannounced_.begin() + static_cast<std::ptrdiff_t>(i));
-    world_.announce(pointer, use.stream);
-  }
+  const auto is_of_group = [&](const CacheWorld::Unannounced& use) {
+    const CacheWorld::Pointer& pointer = world_.pointers_[use.pointer];
+    return pointer.state == CacheWorld::Pointer::kLive && pointer.group == group;
+  };
+  for (const CacheWorld::Unannounced& use : take_if(world_.unannounced_, is_of_group))
+    world_.announce(world_.pointers_[use.pointer], use.stream);
 }
 
 void CheckpointCaller::end_pointers(DeviceId device, const cache::RestoredPool& changed) {

@@ -35,8 +35,8 @@ class MemoryPoolBook {
     std::uint64_t uses = 0;
     std::vector<PoolHeap> heaps;
     MemoryPoolOptions options;
-    std::uint64_t serial =
-        0;  ///< of this pool alone, from 1; a name may be that of several in turn
+    /// of this pool alone, from 1: several pools in turn may have one name
+    std::uint64_t serial = 0;
   };
   struct Route {
     DeviceId device;
@@ -92,19 +92,16 @@ class MemoryPoolBook {
     return kNoHeap;
   }
   /// Is the heap that of a pool in use?
-  bool is_reserved(std::uint64_t heap) const {
-    return std::any_of(pools_.begin(), pools_.end(), [heap](const Pool& pool) {
-      return std::any_of(pool.heaps.begin(), pool.heaps.end(),
-                         [heap](const PoolHeap& each) { return each.heap == heap; });
-    });
-  }
+  bool is_reserved(std::uint64_t heap) const { return owner_of(heap) != nullptr; }
   /// Is it that of a pool in use that may lend in place of an out-of-memory?
   bool overflows(std::uint64_t heap) const {
-    return std::any_of(pools_.begin(), pools_.end(), [heap](const Pool& pool) {
-      return pool.options.overflow &&
-             std::any_of(pool.heaps.begin(), pool.heaps.end(),
-                         [heap](const PoolHeap& each) { return each.heap == heap; });
-    });
+    const Pool* const owner = owner_of(heap);
+    return owner != nullptr && owner->options.overflow;
+  }
+  /// Are the blocks of the heap, of a pool in use, never split?
+  bool is_unsplit(std::uint64_t heap) const {
+    const Pool* const owner = owner_of(heap);
+    return owner != nullptr && owner->options.no_split;
   }
   bool any_overflow() const {
     return std::any_of(pools_.begin(), pools_.end(),
@@ -113,14 +110,6 @@ class MemoryPoolBook {
   bool any_unsplit() const {
     return std::any_of(pools_.begin(), pools_.end(),
                        [](const Pool& pool) { return pool.options.no_split; });
-  }
-  /// Are the blocks of the heap, of a pool in use, never split?
-  bool is_unsplit(std::uint64_t heap) const {
-    return std::any_of(pools_.begin(), pools_.end(), [heap](const Pool& pool) {
-      return pool.options.no_split &&
-             std::any_of(pool.heaps.begin(), pool.heaps.end(),
-                         [heap](const PoolHeap& each) { return each.heap == heap; });
-    });
   }
   /// Was it that of a pool that is released?
   bool is_released(std::uint64_t heap) const {
@@ -138,6 +127,15 @@ class MemoryPoolBook {
   bool any() const { return !pools_.empty(); }
 
  private:
+  /// The pool in use whose heap it is, or nullptr.
+  const Pool* owner_of(std::uint64_t heap) const {
+    const auto at = std::find_if(pools_.begin(), pools_.end(), [heap](const Pool& pool) {
+      return std::any_of(pool.heaps.begin(), pool.heaps.end(),
+                         [heap](const PoolHeap& each) { return each.heap == heap; });
+    });
+    return at == pools_.end() ? nullptr : &*at;
+  }
+
   std::uint64_t pools_made_ = 0;
   std::vector<Pool> pools_;
   std::vector<std::uint64_t> released_;  ///< heaps

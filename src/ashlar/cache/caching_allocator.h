@@ -190,31 +190,33 @@ class ASHLAR_API CachingAllocator {
   Status create_pool(DeviceId device, MemoryPoolId pool, const MemoryPoolOptions& options) noexcept;
   /// Routes to the pool every later allocation on the device whose stream `filter` accepts
   /// (base/memory_pool.h). Creates the pool if it does not exist, and adds one use. If several filters
-  /// accept a stream, the pool begun last serves it. kBusy if the pool is begun already, or another
-  /// thread is about to end it; kInvalidArgument for a null filter; kReentrant in a filter;
-  /// kHostOutOfMemory.
+  /// accept a stream, the pool begun last serves it. kBusy if the pool is begun already, or while
+  /// another thread ends, checkpoints or restores it; kInvalidArgument for a null filter; kReentrant in a
+  /// filter; kHostOutOfMemory.
   /// Cost: while any pool of any device is begun, every allocation takes the lock of its device's
   /// pools and calls the filters.
   Status begin_pool(DeviceId device, MemoryPoolId pool, StreamFilter filter) noexcept;
   /// Stops the routing that begin_pool() started; no thread is in the filter any more. The use remains.
   /// kNotFound if the pool is not begun; kReentrant in a filter.
   Status end_pool(DeviceId device, MemoryPoolId pool) noexcept;
-  /// Adds one use; creates the pool if it does not exist. kBusy if another thread is about to end it;
-  /// kReentrant in a filter; kHostOutOfMemory.
+  /// Adds one use; creates the pool if it does not exist. kBusy while another thread ends,
+  /// checkpoints or restores it; kReentrant in a filter; kHostOutOfMemory.
   Status retain_pool(DeviceId device, MemoryPoolId pool) noexcept;
   /// Removes one use. With the last one the pool ends: its free memory is the device's again when all
   /// work enqueued so far, launches of graphs included, is done; its live allocations stay valid until
   /// they are freed. REQUIRES: with the last use, no graph that uses the pool is launched after this.
-  /// kNotFound if there is no such pool; kReentrant in a filter. With the last use, and nothing has
-  /// changed: kBusy if the pool is begun, an allocation from it is under way, or another thread is about
-  /// to end it; kHostOutOfMemory.
+  /// kNotFound if there is no such pool; kReentrant in a filter; kBusy while another thread ends,
+  /// checkpoints or restores it. With the last use also kBusy if the pool is begun or an allocation from
+  /// it is under way, and kHostOutOfMemory; then the pool stays, and some of its live allocations may
+  /// have got a use by their own stream.
   /// Cost: with the last use a walk over the pool's blocks.
   Status release_pool(DeviceId device, MemoryPoolId pool) noexcept;
 
   /// The state of the pool now: which of its bytes are live allocations (row DEV-9). A block that was
   /// freed and still waits for its uses counts as free. kNotFound if there is no such pool; kUnsupported
-  /// of one that overflows, which may have lent its memory; kReentrant in a filter; kHostOutOfMemory; kBusy if the pool is begun, an allocation from it is under way, another
-  /// thread is about to end it, or other threads free its blocks all the time.
+  /// of one that overflows, which may have lent its memory; kReentrant in a filter; kHostOutOfMemory;
+  /// kBusy if the pool is begun, an allocation from it is under way, another thread ends, checkpoints or
+  /// restores it, or other threads free its blocks all the time.
   /// Cost: a walk over the pool's blocks. Makes no device call.
   Result<PoolCheckpoint> checkpoint_pool(DeviceId device, MemoryPoolId pool) noexcept;
   /// Returns the pool to that state, whatever happened since (C11): its live allocations end, those of
@@ -227,7 +229,7 @@ class ASHLAR_API CachingAllocator {
   /// kInvalidArgument for a checkpoint of no pool, of a pool that was released, or of another allocator's;
   /// kNotFound if its pool was released and not made again; kNotReady if freed memory of the pool still
   /// waits for its uses; kBusy as checkpoint_pool(), and if a live allocation of the pool has uses on
-  /// other streams: free it first; kReentrant in a filter; kHostOutOfMemory.
+  /// other streams that are not known finished: free it first; kReentrant in a filter; kHostOutOfMemory.
   /// Cost: a walk over the pool's blocks, and a free or an allocation of each. Unless a capture is
   /// announced, asks about the events that freed memory of the pool waits for.
   Status restore_pool(const PoolCheckpoint& to, RestoredPool* out) noexcept;
@@ -241,8 +243,10 @@ class ASHLAR_API CachingAllocator {
   Status trim(DeviceId device) noexcept;
   /// Makes sure that the device has `free` bytes free for others, such as a library that allocates beside
   /// this allocator: gives idle segments back until it has, the smallest that is enough, else the largest
-  /// first, and waits for work that uses them as trim() does, no longer than is needed. kOutOfMemory if
-  /// too much is in use; otherwise errors as trim(). What was given back stays so.
+  /// first, and waits for work that uses them, for no longer than trim() does and than is needed.
+  /// kOutOfMemory if that is not enough, or the device takes too little back; kNotReady if the time was
+  /// too short; kBusy while a capture is announced, or once one is; an error of the question how much is
+  /// free. What was given back stays so.
   Status make_room(DeviceId device, Bytes free) noexcept;
   /// Caps the bytes reserved on the device (row DEV-12). If more is reserved already, gives idle segments
   /// back until it is not, and waits for work that uses them as trim() does, no longer than is needed.

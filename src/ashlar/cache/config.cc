@@ -63,28 +63,26 @@ const char* set_granule(std::string_view value, Config* config) {
   return parse_size(value, 1_B, &config->granule);
 }
 
-const char* set_memory_fraction(std::string_view value, Config* config) {
+const char* parse_decimal(std::string_view value, double* number) {
   const char* end = value.data() + value.size();
+  const auto [rest, error] = std::from_chars(value.data(), end, *number);
+  return error != std::errc{} || rest != end ? "is not a number" : nullptr;
+}
+
+const char* set_memory_fraction(std::string_view value, Config* config) {
   double fraction = 0;
-  const auto [rest, error] = std::from_chars(value.data(), end, fraction);
-  if (error != std::errc{} || rest != end) return "is not a number";
+  if (const char* why = parse_decimal(value, &fraction)) return why;
   if (!(fraction > 0 && fraction <= 1)) return "is not in (0, 1]";
   config->memory_fraction = fraction;
   return nullptr;
 }
 
 const char* set_collection_threshold(std::string_view value, Config* config) {
-  const char* end = value.data() + value.size();
   double threshold = 0;
-  const auto [rest, error] = std::from_chars(value.data(), end, threshold);
-  if (error != std::errc{} || rest != end) return "is not a number";
+  if (const char* why = parse_decimal(value, &threshold)) return why;
   if (!(threshold >= 0 && threshold < 1)) return "is not in [0, 1)";
   config->collection_threshold = threshold;
   return nullptr;
-}
-
-const char* set_headroom(std::string_view value, Config* config) {
-  return parse_size(value, 1_MiB, &config->headroom);
 }
 
 // No stream's lock is held during a driver call, whatever the value: nothing depends on it.
@@ -218,7 +216,7 @@ constexpr std::array kKeys{
     Key{"garbage_collection_threshold", set_collection_threshold},
     Key{"granule", set_granule},
     Key{"graph_capture_record_stream_reuse", nullptr, Off::kFalse},
-    Key{"headroom_mb", set_headroom},
+    Key{"headroom_mb", set_mib<&Config::headroom>},
     Key{"large_request_mb", set_mib<&Config::large_request_min>},
     Key{"large_segment_mb", set_mib<&Config::large_segment>},
     Key{"max_non_split_rounding_mb", set_mib<&Config::max_non_split_rounding>},

@@ -145,20 +145,28 @@ FirstIdle SegmentRelease::find_oldest(std::uint64_t pass) noexcept {
   return found;
 }
 
-Bytes SegmentRelease::release_oldest(Bytes need) noexcept {
-  ++collections_;
-  Pass pass = begin();
+template <class Find>
+void SegmentRelease::release_first(Bytes need, Pass& pass, Find&& find) noexcept {
+  // Ends when none is left, or other threads take what is found. To begin again because of others
+  // needs one that was given back before.
   for (bool has_asked = true; has_asked && pass.back < need && !pass.is_over;) {
-    const FirstIdle found = find_oldest(pass.number);
+    const FirstIdle found = find();
     has_asked = false;
     for (std::size_t i = 0; i < found.count && pass.back < need; ++i) {
       if (!let_others_in(pass)) {
         has_asked = true;  // the walk begins again, or the pass is over
         break;
       }
-      has_asked |= give_back(*found.segments[i]->heap.load(), found.segments[i], pass);
+      DeviceSegment* const segment = found.segments[i];
+      has_asked |= give_back(*segment->heap.load(std::memory_order_relaxed), segment, pass);
     }
   }
+}
+
+Bytes SegmentRelease::release_oldest(Bytes need) noexcept {
+  ++collections_;
+  Pass pass = begin();
+  release_first(need, pass, [&]() ASHLAR_REQUIRES(reclaiming) { return find_oldest(pass.number); });
   return pass.back;
 }
 
@@ -259,19 +267,9 @@ StreamHeap* SegmentRelease::find_smallest_of_others(const StreamHeap* asking, By
 
 void SegmentRelease::release_largest(StreamHeap& heap, Bytes need, Bytes at_least,
                                      Pass& pass) noexcept {
-  // Ends when none is left, or other threads take what is found. To begin again because of others
-  // needs one that was given back before.
-  for (bool has_asked = true; has_asked && pass.back < need && !pass.is_over;) {
-    const FirstIdle found = find_largest(heap, at_least, pass.number);
-    has_asked = false;
-    for (std::size_t i = 0; i < found.count && pass.back < need; ++i) {
-      if (!let_others_in(pass)) {
-        has_asked = true;  // the walk begins again, or the pass is over
-        break;
-      }
-      has_asked |= give_back(heap, found.segments[i], pass);
-    }
-  }
+  release_first(need, pass, [&]() ASHLAR_REQUIRES(reclaiming) {
+    return find_largest(heap, at_least, pass.number);
+  });
 }
 
 void SegmentRelease::release_all_of(StreamHeap& heap, Pass& pass) noexcept {

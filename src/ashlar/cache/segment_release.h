@@ -18,7 +18,7 @@
 
 namespace ashlar::inline v0::cache {
 
-/// The first idle segments in some order.
+/// The first idle segments in some order: as many as one walk chooses.
 struct FirstIdle {
   using ComesBefore = bool (*)(const DeviceSegment*, const DeviceSegment*) noexcept;
   void insert(DeviceSegment* segment, ComesBefore comes_before) noexcept;
@@ -67,6 +67,10 @@ class SegmentRelease {
     bool is_over = false;  ///< a capture was announced
   };
 
+  /// Gives back, in order, the segments that `find()` returns, and those of the next call, until `need`
+  /// bytes are back in the pass.
+  template <class Find>
+  void release_first(Bytes need, Pass& pass, Find&& find) noexcept ASHLAR_REQUIRES(reclaiming);
   FirstIdle find_oldest(std::uint64_t pass) noexcept ASHLAR_REQUIRES(reclaiming);
   Bytes release_enough_for(StreamHeap* asking, Bytes need, Bytes at_least) noexcept
       ASHLAR_REQUIRES(reclaiming);

@@ -24,8 +24,8 @@ class WaitedWork {
   WaitedWork(Which which, Synchronizer& own, const StreamHeap* asking = nullptr) noexcept
       : own_(own), asking_(asking), is_limited_(which == Which::kEarlier) {}
 
-  /// Is there anything to be gained from that heap's work? Not from that of a memory pool in use, whose
-  /// memory goes to nobody else (C8).
+  /// Is there anything to be gained from that heap's work? Of memory pools in use
+  /// only from the asking heap's own, and, outside of pools, from that of one that overflows (C8).
   bool concerns(const StreamHeap& heap) const noexcept {
     const bool may_lend = heap.overflows() && asking_ != nullptr && !asking_->is_reserved();
     return !heap.is_reserved() || may_lend || &heap == asking_;
