@@ -1,6 +1,10 @@
 #include "props/adapters/block_pool_subject.h"
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
+
+#include <ashlar/block/unmapped_ranges.h>
 
 namespace ashlar::props {
 
@@ -24,6 +28,30 @@ Status BlockPoolSubject::shrink(Address base) {
     return {Code::kBusy, "not one free block"};
   pool_.lift(pool_.view(segment).first);
   pool_.remove_segment(segment);
+  return Status::ok();
+}
+
+Status BlockPoolSubject::reserve(Address base, Bytes size, std::uint64_t ordinal) {
+  const block::Position position{grown_.count()};
+  if (block::UnmappedRanges(pool_).add_segment(base, size, position, ordinal) ==
+      block::kNoSegment) {
+    return {Code::kOutOfMemory, "no memory for the records"};
+  }
+  grown_ += size;
+  return Status::ok();
+}
+
+Status BlockPoolSubject::unmap(Address address) {
+  const BlockIndex block = block_at(address, BlockState::kInTransfer);
+  if (block == kNoBlock) return {Code::kNotFound, "no block in transfer is there"};
+  block::UnmappedRanges(pool_).unmap(block);
+  return Status::ok();
+}
+
+Status BlockPoolSubject::lift_unmapped(Address address) {
+  const BlockIndex block = block_at(address, BlockState::kUnmapped);
+  if (block == kNoBlock) return {Code::kNotFound, "no unmapped block is there"};
+  block::UnmappedRanges(pool_).lift(block);
   return Status::ok();
 }
 
@@ -109,7 +137,7 @@ void BlockPoolSubject::map(spec::PoolMap* map) const {
   std::sort(segments_.begin(), segments_.end());
   map->segments.clear();
   const auto& expected = pool_.counts().blocks;
-  map->blocks.resize(expected[0] + expected[1] + expected[2] + expected[3]);
+  map->blocks.resize(std::accumulate(std::begin(expected), std::end(expected), std::uint64_t{0}));
   std::size_t count = 0;
   for (const auto& [base, segment] : segments_) {
     const block::SegmentView view = pool_.view(segment);
@@ -154,6 +182,17 @@ void BlockPoolSubject::free_order(std::vector<Address>* order) const {
        b = pool_.next_fit(b)) {
     order->push_back(pool_.address(b));
     if (order->size() > pool_.counts().blocks[0]) return;  // a ring: the checker says so
+  }
+}
+
+void BlockPoolSubject::unmapped_order(std::vector<Address>* order) const {
+  order->clear();
+  const block::UnmappedRanges unmapped(pool_);
+  for (BlockIndex b = unmapped.smallest(pool_.granule()); b != kNoBlock;) {
+    const block::BlockView view = pool_.view(b);
+    order->push_back(view.address);
+    if (order->size() > pool_.counts().blocks[spec::kPoolStates - 1]) return;  // a ring
+    b = unmapped.next(view.size, view.position);
   }
 }
 

@@ -59,7 +59,7 @@ void expect_broken(const BlockPool& pool, const char* invariant) {
 }
 
 TEST(BlockPoolDamage, AStateThatNoBlockHasIsInvariant1) {
-  for (const std::uint8_t state : {std::uint8_t{4}, std::uint8_t{0x7f}, kUnused}) {
+  for (const std::uint8_t state : {std::uint8_t{kBlockStates}, std::uint8_t{0x7f}, kUnused}) {
     BlockPool pool{512_B};
     const SegmentIndex segment = add_by_address(pool, kBase, 1_MiB, 0, 0);
     PartPeer::records(pool).state(raw(pool.view(segment).first)) = state;

@@ -5,6 +5,8 @@
 // suites run with these assertions on.
 #include <gtest/gtest.h>
 
+#include <ashlar/block/unmapped_ranges.h>
+
 #include "props/block/by_address.h"
 #include "props/block/pool_peer.h"
 
@@ -72,6 +74,20 @@ TEST_F(BlockPoolDeathTest, ABlockInTransferIsDividedInTwoAndHoldsWhatIsRequested
   EXPECT_DEATH(pool_.divide(moving_, 100_B), "block\\(5\\)");
   EXPECT_DEATH(pool_.divide(moving_, size), "divide leaves nothing of the block");
   EXPECT_DEATH(pool_.take_lifted(moving_, size + 1_B, 0), "block\\(8\\) C1");
+}
+
+TEST_F(BlockPoolDeathTest, AnUnmappedBlockIsLiftedAndNotReleased) {
+  UnmappedRanges ranges(pool_);
+  const SegmentIndex added = ranges.add_segment(kBase + 1_GiB, 1_MiB, Position{1 << 30}, 0);
+  const BlockIndex unmapped = pool_.view(added).first;
+  EXPECT_DEATH(pool_.release(unmapped, 0), "C1: release of a block without memory");
+  EXPECT_DEATH(pool_.lift(unmapped), "the block in another state");
+  EXPECT_DEATH(take(unmapped, 512_B, 0_B), "the block in another state");
+  for (const BlockIndex block : {live_, pending_, free_, moving_, unused_})
+    EXPECT_DEATH(ranges.lift(block), "the block in another state");
+  for (const BlockIndex block : {live_, pending_, free_, unmapped, unused_})
+    EXPECT_DEATH(ranges.unmap(block), "the block in another state");
+  EXPECT_DEATH(static_cast<void>(ranges.smallest(100_B)), "block\\(5\\)");
 }
 
 TEST_F(BlockPoolDeathTest, AQueryNeedsABlockOfThePool) {

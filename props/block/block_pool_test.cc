@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <ashlar/block/unmapped_ranges.h>
+
 #include "props/block/by_address.h"
 
 #include <ashlar/base/checked.h>
@@ -214,6 +216,35 @@ TEST_F(BlockPoolTest, APendingBlockIsNeitherFreeNorMerged) {
   pool_.defer(a);
   pool_.release(a, 1);
   EXPECT_EQ(pool_.find(kBase), kNoBlock);
+}
+
+TEST_F(BlockPoolTest, AnUnmappedBlockIsFoundByNoSearchUntilMemoryIsMappedThere) {
+  UnmappedRanges ranges(pool_);
+  EXPECT_EQ(ranges.smallest(512_B), kNoBlock) << "a pool without such segments";
+  const SegmentIndex s = ranges.add_segment(kBase, 8_MiB, Position{0}, 7);
+  const BlockIndex whole = pool_.view(s).first;
+  EXPECT_EQ(pool_.best_fit(512_B, Bytes::max()), kNoBlock);
+  EXPECT_EQ(ranges.smallest(8_MiB), whole);
+  EXPECT_EQ(pool_.counts().bytes[4], 8_MiB);
+
+  ranges.lift(whole);
+  EXPECT_EQ(ranges.smallest(512_B), kNoBlock);
+  const BlockIndex mapped = pool_.divide(whole, 2_MiB);
+  const BlockIndex above = pool_.divide(mapped, 2_MiB);
+  ranges.unmap(above);
+  ranges.unmap(whole);
+  EXPECT_EQ(pool_.release(mapped, 3), mapped) << "it merges with no unmapped neighbour";
+  EXPECT_EQ(pool_.best_fit(2_MiB, Bytes::max()), mapped);
+  EXPECT_EQ(ranges.before(mapped), whole);
+  EXPECT_EQ(ranges.smallest(512_B), whole) << "2 MiB below it, 4 MiB above";
+  EXPECT_EQ(ranges.next(2_MiB, Position{0}), above);
+  EXPECT_EQ(pool_.validate(), nullptr);
+
+  pool_.lift(mapped);
+  EXPECT_EQ(ranges.unmap(mapped), whole) << "it merges with both neighbours";
+  EXPECT_EQ(pool_.view(whole).size, 8_MiB);
+  EXPECT_EQ(pool_.view(whole).stamp, 0u);
+  EXPECT_EQ(pool_.validate(), nullptr);
 }
 
 TEST_F(BlockPoolTest, ABlockInTransferIsFoundByNoSearchUntilItIsReleased) {

@@ -118,11 +118,11 @@ TEST_F(Damaged, ABlockInTheIndexThatIsNotFreeIsInvariant3) {
   counts.bytes[0] -= size7;
   counts.blocks[3] += 1;
   counts.bytes[3] += size7;
-  expect_broken("block(3) C5: a block in the index is not free");
+  expect_broken("block(3) C5: a block in the index has another state");
 }
 TEST_F(Damaged, TheLatestRecordNotFreeIsInvariant3) {
   PoolPeer::latest(index()) = number(0);
-  expect_broken("block(3) C5: a block in the index is not free");
+  expect_broken("block(3) C5: a block in the index has another state");
 }
 TEST_F(Damaged, TheLatestRecordInATreeTooIsInvariant3) {
   PoolPeer::latest(index()) = number(in_tree());  // the former latest record is lost

@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include <ashlar/block/unmapped_ranges.h>
+
 #include "props/block/by_address.h"
 #include "props/block/part_peer.h"
 #include "spec/ops/random.h"
@@ -37,6 +39,7 @@ class DamagedWorld {
           add_by_address(pool_, kBase + 1_GiB + 4_MiB * i, 1_MiB, 0, i, BlockState::kInTransfer);
       if (i == 1) pool_.remove_segment(moving);
     }
+    if (dice_.below(2) == 0) add_unmapped();
     if (dice_.below(2) == 0) {
       add_by_address(pool_, kBase + 64_GiB, 1_MiB, 0, 0);  // outside of the window
       for (std::uint64_t i = dice_.below(16); i > 0; --i) step();
@@ -55,6 +58,23 @@ class DamagedWorld {
   }
 
  private:
+  /// A segment of which every other granule is mapped.
+  void add_unmapped() {
+    UnmappedRanges ranges(pool_);
+    const Address base = kBase + 2_GiB;
+    const SegmentIndex added = ranges.add_segment(base, 16_KiB, Position{base.value()}, 0);
+    for (BlockIndex at = pool_.view(added).first; pool_.size(at) > 512_B;) {
+      ranges.lift(at);
+      const BlockIndex rest = pool_.divide(at, 512_B);
+      ranges.unmap(at);
+      if (pool_.size(rest) == 512_B) break;
+      at = pool_.divide(rest, 512_B);
+      live_.push_back(pool_.release(rest, 1));
+      pool_.lift(live_.back());
+      EXPECT_TRUE(pool_.take_lifted(live_.back(), 1_B, 0));
+      ranges.unmap(at);
+    }
+  }
   void step() {
     const Bytes size = 512_B * (1 + dice_.below(dice_.below(3) == 0 ? 20 : 2));
     const std::uint64_t kind = dice_.below(10);

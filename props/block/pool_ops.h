@@ -44,6 +44,10 @@ inline spec::Op take_lifted(std::uint64_t p, std::uint64_t n) {
   return pool_op(spec::slot::kPoolTakeLifted, p, n);
 }
 
+inline spec::Op reserve(std::uint64_t bytes) { return pool_op(spec::slot::kPoolReserve, bytes); }
+inline spec::Op unmap(std::uint64_t n) { return pool_op(spec::slot::kPoolUnmap, n); }
+inline spec::Op lift_unmapped(std::uint64_t n) { return pool_op(spec::slot::kPoolLiftUnmapped, n); }
+
 /// A size for fuzzing: one of a few exact sizes that repeat, one at the limit of a class, or a
 /// log-uniform one.
 inline std::uint64_t dice_size(spec::Random& dice) {
@@ -57,7 +61,7 @@ inline std::uint64_t dice_size(spec::Random& dice) {
 /// A sequence of `count` ops over at most 64 live blocks.
 inline std::vector<spec::Op> dice_ops(std::uint64_t seed, std::size_t count) {
   spec::Random dice(seed);
-  std::vector<spec::Op> ops{grow(2 << 20), grow(20 << 20)};
+  std::vector<spec::Op> ops{grow(2 << 20), grow(20 << 20), reserve(8 << 20)};
   std::vector<std::uint64_t> live;
   std::vector<std::uint64_t> pending;
   std::uint64_t pointers = 0;
@@ -96,10 +100,19 @@ inline std::vector<spec::Op> dice_ops(std::uint64_t seed, std::size_t count) {
         ops.push_back(divide(n, dice_size(dice)));
       }
     } else if (r < 97) {
-      ops.push_back(lower(dice.below(64)));
+      const std::uint64_t n = dice.below(64);
+      switch (dice.below(4)) {
+        case 0: ops.push_back(unmap(n)); break;
+        case 1:
+          ops.push_back(lift_unmapped(n));
+          ops.push_back(divide(n, dice_size(dice)));
+          break;
+        default: ops.push_back(lower(n)); break;
+      }
     } else if (r < 98) {
       ops.push_back(shrink(dice.below(8)));
-      if (grows++ < 12) ops.push_back(grow(std::uint64_t{1} << (9 + dice.below(14))));
+      const std::uint64_t size = std::uint64_t{1} << (9 + dice.below(14));
+      if (grows++ < 12) ops.push_back(dice.below(3) == 0 ? reserve(size) : grow(size));
     } else {
       ops.push_back(free_of(dice.below(64)));  // usually stale
     }

@@ -19,6 +19,7 @@ struct PoolPeer {
   static PoolCounts& counts(BlockPool& pool) { return pool.counts_; }
   static BlockRecords& records(BlockPool& pool) { return pool.records_; }
   static FreeIndex& index(BlockPool& pool) { return pool.index_; }
+  static FreeIndex* unmapped(BlockPool& pool) { return pool.unmapped_.get(); }
   static AddressMap& map(BlockPool& pool) { return pool.map_; }
 
   static std::uint32_t* cells(const AddressMap& map) { return map.cells_; }

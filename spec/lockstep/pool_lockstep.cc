@@ -22,6 +22,7 @@ const char* state_name(PoolState state) {
     case PoolState::kLive: return "live";
     case PoolState::kPending: return "pending";
     case PoolState::kInTransfer: return "transfer";
+    case PoolState::kUnmapped: return "unmapped";
   }
   return "?";
 }
@@ -75,7 +76,8 @@ bool PoolLockstep::step(const Op& op) {
 
 void PoolLockstep::run(const Op& op) {
   switch (op.slot) {
-    case slot::kPoolGrow: return run_grow(Bytes{op.arg[0]});
+    case slot::kPoolGrow: return run_grow(Bytes{op.arg[0]}, false);
+    case slot::kPoolReserve: return run_grow(Bytes{op.arg[0]}, true);
     case slot::kPoolAlloc: return run_alloc(op, Bytes::max(), true);
     case slot::kPoolAllocLimited: return run_alloc(op, Bytes{op.arg[2]}, true);
     case slot::kPoolAllocWhole: return run_alloc(op, Bytes::max(), false);
@@ -107,6 +109,13 @@ void PoolLockstep::run(const Op& op) {
         compare_outcomes(model_.divide(a, size), subject_.divide(a, size));
       });
     case slot::kPoolTakeLifted: return run_take_lifted(op);
+    case slot::kPoolUnmap:
+      return on_block(model_.nth_to_unmap(op.arg[0]),
+                      [this](Address a) { compare_outcomes(model_.unmap(a), subject_.unmap(a)); });
+    case slot::kPoolLiftUnmapped:
+      return on_block(model_.nth(PoolState::kUnmapped, op.arg[0]), [this](Address a) {
+        compare_outcomes(model_.lift_unmapped(a), subject_.lift_unmapped(a));
+      });
     case slot::kExpect: {
       const bool is_expected = op.arg[0] == static_cast<std::uint64_t>(outcome_);
       return expect(is_expected, code_name(outcome_));
@@ -157,7 +166,7 @@ Address PoolLockstep::place(Bytes size) const {
   return end + gap;
 }
 
-void PoolLockstep::run_grow(Bytes size) {
+void PoolLockstep::run_grow(Bytes size, bool is_reserved) {
   const std::optional<Bytes> rounded = checked_round_up(size, granule_);
   outcome_ = Code::kInvalidArgument;
   if (size == Bytes{}) return;
@@ -171,6 +180,10 @@ void PoolLockstep::run_grow(Bytes size) {
     return;
   const std::uint64_t ordinal = grows_++;
   grown_ += *rounded;
+  if (is_reserved) {
+    return compare_outcomes(model_.reserve(base, *rounded, ordinal),
+                            subject_.reserve(base, *rounded, ordinal));
+  }
   compare_outcomes(model_.grow(base, *rounded, ordinal, stamp()),
                    subject_.grow(base, *rounded, ordinal, stamp()));
 }
@@ -235,9 +248,11 @@ void PoolLockstep::compare() {
 bool PoolLockstep::check() {
   subject_.map(&map_);
   subject_.free_order(&order_);
-  for (const std::string& broken :
-       {check_disjoint(map_), check_tiling(map_), check_coalesced(map_), check_index(map_, order_),
-        check_conserved(map_, subject_.books())}) {
+  subject_.unmapped_order(&unmapped_order_);
+  for (const std::string& broken : {check_disjoint(map_), check_tiling(map_), check_coalesced(map_),
+                                    check_index(map_, PoolState::kFree, order_),
+                                    check_index(map_, PoolState::kUnmapped, unmapped_order_),
+                                    check_conserved(map_, subject_.books())}) {
     if (!broken.empty()) fail(broken);
   }
   for (const PoolBlock& block : map_.blocks) {
@@ -266,6 +281,8 @@ bool PoolLockstep::finish() {
   all(PoolState::kPending, [this](Address a) {
     compare_outcomes(model_.complete(a, stamp()), subject_.complete(a, stamp()));
   });
+  all(PoolState::kUnmapped,
+      [this](Address a) { compare_outcomes(model_.lift_unmapped(a), subject_.lift_unmapped(a)); });
   all(PoolState::kInTransfer, [this](Address a) {
     compare_outcomes(model_.lower(a, stamp()), subject_.lower(a, stamp()));
   });

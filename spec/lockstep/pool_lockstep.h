@@ -4,7 +4,7 @@
 // After every step: the outcome, the address, the whole map, every counter, C1 of a new allocation.
 // Every `heavy_every`-th step and at the end: clauses C2-C5 and C14 on the pool's own map, the free
 // index's whole order, which addresses the pool owns, and its validate().
-// The ops are slots 40..49 and the expectations. A pointer keeps its address after its free, so
+// The ops are slots 40..51, 140..142 and the expectations. A pointer keeps its address after its free, so
 // `pool-free p1` twice is a double free, unless the address was handed out again. Segments are
 // placed by a fixed rule that makes them touch, above and below others: their ordinals and their
 // addresses rise in different orders (C10).
@@ -54,7 +54,8 @@ class PoolLockstep {
 
  private:
   void run(const Op& op);
-  void run_grow(Bytes size);
+  /// A new segment, one free block or, if `is_reserved`, one unmapped block.
+  void run_grow(Bytes size, bool is_reserved);
   void run_alloc(const Op& op, Bytes size_end, bool split);
   void run_take_lifted(const Op& op);
   template <class F>
@@ -77,8 +78,9 @@ class PoolLockstep {
   Bytes grown_;  // of all segments so far
   Code outcome_ = Code::kOk;
   std::vector<Address> pointers_;
-  PoolMap map_;                 // the subject's, after the last step
-  std::vector<Address> order_;  // likewise
+  PoolMap map_;                          // the subject's, after the last step
+  std::vector<Address> order_;           // likewise
+  std::vector<Address> unmapped_order_;  // likewise
   std::string report_;
 };
 

@@ -11,7 +11,7 @@ bool owned(const PoolBlock& block) {
   return block.state == PoolState::kLive || block.state == PoolState::kPending;
 }
 
-/// One free block with the bytes of both and the later of the two stamps.
+/// One block with the bytes of both and the later of the two stamps.
 PoolBlock join(const PoolBlock& left, const PoolBlock& right) {
   PoolBlock both = left;
   both.size = left.size + right.size;
@@ -22,15 +22,24 @@ PoolBlock join(const PoolBlock& left, const PoolBlock& right) {
 }  // namespace
 
 Status BlockPoolModel::grow(Address base, Bytes size, std::uint64_t ordinal, std::uint64_t stamp) {
+  add({base, size, ordinal}, PoolState::kFree, stamp);
+  return Status::ok();
+}
+
+Status BlockPoolModel::reserve(Address base, Bytes size, std::uint64_t ordinal) {
+  add({base, size, ordinal}, PoolState::kUnmapped, 0);
+  reserved_.push_back(base);
+  return Status::ok();
+}
+
+void BlockPoolModel::add(const PoolSegment& segment, PoolState state, std::uint64_t stamp) {
   std::size_t i = 0;
-  while (i < map_.blocks.size() && map_.blocks[i].address < base) ++i;
-  const PoolBlock whole{base, size, Bytes{}, base, stamp, 0, PoolState::kFree};
+  while (i < map_.blocks.size() && map_.blocks[i].address < segment.base) ++i;
+  const PoolBlock whole{segment.base, segment.size, Bytes{}, segment.base, stamp, 0, state};
   splice(i, 0, &whole, 1);
   std::size_t s = 0;
-  while (s < map_.segments.size() && map_.segments[s].base < base) ++s;
-  map_.segments.insert(map_.segments.begin() + static_cast<std::ptrdiff_t>(s),
-                       PoolSegment{base, size, ordinal});
-  return Status::ok();
+  while (s < map_.segments.size() && map_.segments[s].base < segment.base) ++s;
+  map_.segments.insert(map_.segments.begin() + static_cast<std::ptrdiff_t>(s), segment);
 }
 
 Status BlockPoolModel::shrink(Address base) {
@@ -38,6 +47,7 @@ Status BlockPoolModel::shrink(Address base) {
   if (i == kNowhere || !is_idle(map_.blocks[i]))
     return {Code::kBusy, "the segment is not one free block"};
   splice(i, 1, nullptr, 0);
+  std::erase(reserved_, base);
   for (std::size_t s = 0; s < map_.segments.size(); ++s) {
     if (map_.segments[s].base != base) continue;
     map_.segments.erase(map_.segments.begin() + static_cast<std::ptrdiff_t>(s));
@@ -138,6 +148,29 @@ Status BlockPoolModel::take_lifted(Address address, Bytes requested, std::uint64
   return Status::ok();
 }
 
+Status BlockPoolModel::unmap(Address address) {
+  const std::size_t i = at(address);
+  if (i == kNowhere || map_.blocks[i].state != PoolState::kInTransfer ||
+      !is_reserved(map_.blocks[i].segment))
+    return {Code::kNotFound, "no block in transfer of a reserved segment is there"};
+  map_.blocks[i].state = PoolState::kUnmapped;
+  map_.blocks[i].stamp = 0;
+  join_at(i);
+  return Status::ok();
+}
+
+Status BlockPoolModel::lift_unmapped(Address address) {
+  const std::size_t i = at(address);
+  if (i == kNowhere || map_.blocks[i].state != PoolState::kUnmapped)
+    return {Code::kNotFound, "no unmapped block is there"};
+  map_.blocks[i].state = PoolState::kInTransfer;
+  return Status::ok();
+}
+
+bool BlockPoolModel::is_reserved(Address segment) const {
+  return std::find(reserved_.begin(), reserved_.end(), segment) != reserved_.end();
+}
+
 bool BlockPoolModel::owns(Address address) const {
   const std::size_t i = at(address);
   return i != kNowhere && owned(map_.blocks[i]);
@@ -152,6 +185,15 @@ const PoolBlock* BlockPoolModel::nth(PoolState state, std::uint64_t n) const {
     if (block.state == state && n-- == 0) return &block;
   }
   return nullptr;
+}
+
+const PoolBlock* BlockPoolModel::nth_to_unmap(std::uint64_t n) const {
+  std::vector<const PoolBlock*> found;
+  for (const PoolBlock& block : map_.blocks) {
+    if (block.state == PoolState::kInTransfer && is_reserved(block.segment))
+      found.push_back(&block);
+  }
+  return found.empty() ? nullptr : found[n % found.size()];
 }
 
 const PoolBlock* BlockPoolModel::nth_idle(std::uint64_t n) const {
@@ -206,7 +248,8 @@ bool BlockPoolModel::is_idle(const PoolBlock& block) const {
 bool BlockPoolModel::joins(std::size_t left, std::size_t right) const {
   const PoolBlock& a = map_.blocks[left];
   const PoolBlock& b = map_.blocks[right];
-  return a.state == PoolState::kFree && b.state == PoolState::kFree && a.segment == b.segment;
+  const bool merges = a.state == PoolState::kFree || a.state == PoolState::kUnmapped;
+  return merges && a.state == b.state && a.segment == b.segment;
 }
 
 void BlockPoolModel::splice(std::size_t first, std::size_t count, const PoolBlock* into,
@@ -224,9 +267,13 @@ void BlockPoolModel::free_at(std::size_t index, std::uint64_t stamp) {
   freed.stamp = stamp;
   freed.requested = Bytes{};
   freed.user = 0;
+  join_at(index);
+}
+
+void BlockPoolModel::join_at(std::size_t index) {
   std::size_t first = index;
   std::size_t count = 1;
-  PoolBlock whole = freed;
+  PoolBlock whole = map_.blocks[index];
   if (index + 1 < map_.blocks.size() && joins(index, index + 1)) {
     whole = join(whole, map_.blocks[index + 1]);
     count += 1;

@@ -29,12 +29,17 @@ class BlockPoolModel {
   Status lower(Address address, std::uint64_t stamp);
   Status divide(Address address, Bytes size);
   Status take_lifted(Address address, Bytes requested, std::uint64_t user);
+  Status reserve(Address base, Bytes size, std::uint64_t ordinal);
+  Status unmap(Address address);
+  Status lift_unmapped(Address address);
 
   bool owns(Address address) const;
   const PoolMap& map() const { return map_; }
   /// The n-th block of that state in address order, n taken modulo their number; nullptr when there
   /// is none.
   const PoolBlock* nth(PoolState state, std::uint64_t n) const;
+  /// The n-th block in transfer of a segment that was reserved, likewise.
+  const PoolBlock* nth_to_unmap(std::uint64_t n) const;
   /// The n-th segment that is one free block, likewise.
   const PoolBlock* nth_idle(std::uint64_t n) const;
 
@@ -53,8 +58,15 @@ class BlockPoolModel {
   void splice(std::size_t first, std::size_t count, const PoolBlock* into, std::size_t into_count);
   /// The block becomes free with that stamp and joins its free neighbours.
   void free_at(std::size_t index, std::uint64_t stamp);
+  /// The block joins its neighbours of the same state, free or unmapped.
+  void join_at(std::size_t index);
+  /// A new segment, one block in that state.
+  void add(const PoolSegment& segment, PoolState state, std::uint64_t stamp);
+  /// Was the segment reserved, so that parts of it may be unmapped?
+  bool is_reserved(Address segment) const;
 
   PoolMap map_;
+  std::vector<Address> reserved_;  ///< bases of the segments that were reserved
 };
 
 }  // namespace ashlar::spec

@@ -62,33 +62,32 @@ std::string check_coalesced(const PoolMap& map) {
   for (std::size_t i = 1; i < map.blocks.size(); ++i) {
     const PoolBlock& left = map.blocks[i - 1];
     const PoolBlock& right = map.blocks[i];
-    if (left.state == PoolState::kFree && right.state == PoolState::kFree &&
-        left.segment == right.segment) {
-      return "C4: two free blocks touch" + at(right);
-    }
+    if (left.state != right.state || left.segment != right.segment) continue;
+    if (left.state == PoolState::kFree) return "C4: two free blocks touch" + at(right);
+    if (left.state == PoolState::kUnmapped) return "C4: two unmapped blocks touch" + at(right);
   }
   return {};
 }
 
-std::string check_index(const PoolMap& map, const std::vector<Address>& order) {
-  std::vector<const PoolBlock*> free;
+std::string check_index(const PoolMap& map, PoolState state, const std::vector<Address>& order) {
+  std::vector<const PoolBlock*> indexed;
   for (const PoolBlock& block : map.blocks) {
-    if (block.state == PoolState::kFree) free.push_back(&block);
+    if (block.state == state) indexed.push_back(&block);
   }
   const auto place_of = [&map](const PoolBlock* block) {
     const PoolSegment* const segment = segment_of(map, *block);
     return std::tuple{block->size, segment == nullptr ? 0 : segment->ordinal, block->address};
   };
-  std::sort(free.begin(), free.end(), [&place_of](const PoolBlock* a, const PoolBlock* b) {
+  std::sort(indexed.begin(), indexed.end(), [&place_of](const PoolBlock* a, const PoolBlock* b) {
     return place_of(a) < place_of(b);
   });
-  if (free.size() != order.size()) {
+  if (indexed.size() != order.size()) {
     return "C5: the index holds " + std::to_string(order.size()) + " of " +
-           std::to_string(free.size()) + " blocks";
+           std::to_string(indexed.size()) + " blocks";
   }
-  for (std::size_t i = 0; i < free.size(); ++i) {
-    if (free[i]->address != order[i])
-      return "C5: the index is out of order or incomplete" + at(*free[i]);
+  for (std::size_t i = 0; i < indexed.size(); ++i) {
+    if (indexed[i]->address != order[i])
+      return "C5: the index is out of order or incomplete" + at(*indexed[i]);
   }
   return {};
 }

@@ -20,10 +20,10 @@ std::string check_usable(const PoolMap& map, Address address, Bytes requested, B
 std::string check_disjoint(const PoolMap& map);
 /// C3: the blocks of each segment tile it.
 std::string check_tiling(const PoolMap& map);
-/// C4: no two free blocks of a segment touch.
+/// C4: no two free blocks of a segment touch, and no two unmapped ones.
 std::string check_coalesced(const PoolMap& map);
-/// C5: `order` is exactly the free blocks, by size and then address.
-std::string check_index(const PoolMap& map, const std::vector<Address>& order);
+/// C5: `order` is exactly the blocks in that state, by size, then the segment's ordinal, then address.
+std::string check_index(const PoolMap& map, PoolState state, const std::vector<Address>& order);
 /// C14, C15: every counter equals a recount.
 std::string check_conserved(const PoolMap& map, const PoolBooks& books);
 

@@ -14,8 +14,8 @@
 
 namespace ashlar::spec {
 
-enum class PoolState : std::uint8_t { kFree, kLive, kPending, kInTransfer };
-inline constexpr unsigned kPoolStates = 4;
+enum class PoolState : std::uint8_t { kFree, kLive, kPending, kInTransfer, kUnmapped };
+inline constexpr unsigned kPoolStates = 5;
 
 struct PoolBlock {
   Address address;
@@ -92,6 +92,14 @@ class PoolSubject {
   /// kInvalidArgument if it has fewer bytes than requested.
   virtual Status take_lifted(Address address, Bytes requested, std::uint64_t user) = 0;
 
+  /// A new segment, one unmapped block. REQUIRES: as grow().
+  virtual Status reserve(Address base, Bytes size, std::uint64_t ordinal) = 0;
+  /// The block in transfer at `address`, of a segment that was reserved, becomes unmapped. kNotFound
+  /// unless there is one.
+  virtual Status unmap(Address address) = 0;
+  /// The unmapped block at `address` becomes in transfer. kNotFound unless there is one.
+  virtual Status lift_unmapped(Address address) = 0;
+
   /// Can a caller who has this address free it?
   virtual bool owns(Address address) const = 0;
   virtual void map(PoolMap* map) const = 0;
@@ -99,6 +107,8 @@ class PoolSubject {
   /// Every free block in the order the free index gives: size, then the segment's ordinal, then
   /// address.
   virtual void free_order(std::vector<Address>* order) const = 0;
+  /// Every unmapped block, likewise.
+  virtual void unmapped_order(std::vector<Address>* order) const = 0;
   /// The structure's own walk: nullptr or what broke.
   virtual const char* validate() const = 0;
 };

@@ -86,6 +86,9 @@ enum : std::uint8_t {
   kPoolAllocWhole = 49,    // pool-alloc-whole p bytes: without split
   kPoolDivide = 50,      // pool-divide n bytes: cuts the n-th block in transfer after so many bytes
   kPoolTakeLifted = 51,  // pool-take-lifted p n: the n-th block in transfer becomes live
+  kPoolReserve = 140,    // pool-reserve bytes: a segment that is one unmapped block
+  kPoolUnmap = 141,  // pool-unmap n: the n-th block in transfer of such segments loses its memory
+  kPoolLiftUnmapped = 142,  // pool-lift-unmapped n: the n-th unmapped block goes in transfer
   // A GPU, simulated or real, through Device and what a test does itself
   // (spec/gpu/rule_machine.h).
   kThread = 60,           // thread n: from now on this is host thread n

@@ -74,10 +74,15 @@ SegmentIndex BlockPool::add_segment(Address base, Bytes size, Position position,
 }
 
 bool BlockPool::ready_records() noexcept {
-  if (records_.must_grow() && !index_.reserve(records_.capacity_next())) return false;
+  if (records_.must_grow()) {
+    if (!index_.reserve(records_.capacity_next())) return false;
+    if (unmapped_ != nullptr && !unmapped_->reserve(records_.capacity_next())) return false;
+  }
   if (!records_.reserve_one()) return false;
-  if (records_.is_nearly_full() && !records_.grow_ahead())
+  if (records_.is_nearly_full() && !records_.grow_ahead()) {
     index_.grow_ahead(records_.capacity_next());
+    if (unmapped_ != nullptr) unmapped_->grow_ahead(records_.capacity_next());
+  }
   return true;
 }
 

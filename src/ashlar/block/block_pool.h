@@ -7,8 +7,9 @@
 //
 // Invariants (validate() checks all of them and names the broken one):
 //   (1) C3  the blocks of a segment tile it exactly in address order, and neighbours agree;
-//   (2) C4  no two adjacent blocks are both free;
-//   (3) C5  the free index holds exactly the free blocks, each in the place its size determines;
+//   (2) C4  no two adjacent blocks are both free, or both unmapped;
+//   (3) C5  the free index holds exactly the free blocks, each in the place its size determines; a
+//           second index holds the unmapped blocks likewise (unmapped_ranges.h);
 //   (4)     the address map holds exactly the live and pending blocks, by their address;
 //   (5)     every block's address, position and size are multiples of the granule, and its size is
 //           not zero;
@@ -23,7 +24,7 @@
 // tables grow in place or are small (growing_table.h), and what a growth or a new window rearranges
 // moves a few entries at a time (address_map.h, free_index.h).
 //
-// Terms. A *stamp* is a number that the owner gives with each release. Free and in-transfer blocks
+// Terms. A block is *unmapped* if it has addresses and no memory (unmapped_ranges.h). A *stamp* is a number that the owner gives with each release. Free and in-transfer blocks
 // have one. A split copies it to both parts and a merge keeps the larger, so that a block's stamp
 // is never older than the last use of any of its bytes. A *user word* is 64 bits of the owner's
 // own, on each segment and on each live or pending block.
@@ -52,6 +53,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 
 #include <ashlar/base/block_state.h>
 #include <ashlar/base/status.h>
@@ -110,9 +112,9 @@ struct PoolCounts {
   }
 
   std::uint64_t segments = 0;
-  std::uint64_t blocks[4] = {};  ///< by BlockState
+  std::uint64_t blocks[kBlockStates] = {};  ///< by BlockState
   Bytes segment_bytes;
-  Bytes bytes[4];                   ///< by BlockState
+  Bytes bytes[kBlockStates];        ///< by BlockState
   Bytes requested_bytes;            ///< of live and pending blocks
   std::uint64_t idle_segments = 0;  ///< segments that are one free block
   Bytes idle_bytes;
@@ -213,6 +215,7 @@ class BlockPool {
   // Tests damage a pool through it, to see validate() report each invariant.
   friend struct PoolPeer;
   friend class PoolWalk;
+  friend class UnmappedRanges;
 
   void check_state(BlockIndex block, BlockState state) const noexcept;
   void count_idle(std::uint32_t index, std::uint64_t size, bool now_idle) noexcept;
@@ -227,6 +230,7 @@ class BlockPool {
   Bytes granule_;
   std::uint32_t segments_first_ = kNone;
   FreeIndex index_;
+  std::unique_ptr<FreeIndex> unmapped_;  ///< of the unmapped blocks; made for the first one
 };
 
 }  // namespace ashlar::inline v0::block

@@ -92,6 +92,7 @@ inline BlockIndex BlockPool::release(BlockIndex block, std::uint64_t stamp) noex
   std::uint8_t& state = records_.state(merged);
   ASHLAR_ASSERT(state != kUnused && state != raw(BlockState::kFree),
                 "C16: release of a free block");
+  ASHLAR_ASSERT(state != raw(BlockState::kUnmapped), "C1: release of a block without memory");
   // Without a neighbour this reads the null sentinel, which is not free.
   const bool next_free = records_.state(next) == raw(BlockState::kFree);
   const bool prev_free = records_.state(prev) == raw(BlockState::kFree);

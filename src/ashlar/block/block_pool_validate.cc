@@ -13,9 +13,8 @@
 namespace ashlar::inline v0::block {
 namespace {
 
-constexpr unsigned kStates = 4;
-
 constexpr auto kFree = raw(BlockState::kFree);
+constexpr auto kUnmapped = raw(BlockState::kUnmapped);
 
 /// The result of a walk over the segments.
 struct Recount {
@@ -24,7 +23,7 @@ struct Recount {
 };
 
 bool same_counts(const PoolCounts& a, const PoolCounts& b) {
-  for (unsigned i = 0; i < kStates; ++i) {
+  for (unsigned i = 0; i < kBlockStates; ++i) {
     if (a.blocks[i] != b.blocks[i] || a.bytes[i] != b.bytes[i]) return false;
   }
   return a.segments == b.segments && a.segment_bytes == b.segment_bytes &&
@@ -43,14 +42,15 @@ const char* walk_segment(const BlockRecords& records, const SegmentRecord& segme
     }
     const std::uint8_t state = records.state(i);
     const std::uint64_t size = records.size(i);
-    if (state >= kStates) return "block(1) C3: an unused record is in a segment";
+    if (state >= kBlockStates) return "block(1) C3: an unused record is in a segment";
     if (records[i].prev != before) return "block(1) C3: neighbours do not agree";
     if (records.address(i) != end) return "block(1) C3: a gap or an overlap between blocks";
     if (size == 0 || size % granule != 0 || end % granule != 0) {
       return "block(5): an address or a size is not a positive multiple of the granule";
     }
-    if (before != kNone && records.state(before) == kFree && state == kFree)
-      return "block(2) C4: two free blocks touch";
+    if (before != kNone && records.state(before) == state && (state == kFree || state == kUnmapped))
+      return state == kFree ? "block(2) C4: two free blocks touch"
+                            : "block(2) C4: two unmapped blocks touch";
     end += size;
     recount->counts.blocks[state] += 1;
     recount->counts.bytes[state] += Bytes{size};
@@ -103,7 +103,14 @@ const char* BlockPool::validate() const noexcept {
     if (records_.segments().column<SegmentShift>(s).bytes % granule_.count() != 0)
       return "block(5): a position is not a multiple of the granule";
   }
-  if (const char* broken = index_.validate(records_, recount.counts.blocks[0])) return broken;
+  if (const char* broken = index_.validate(records_, recount.counts.blocks[kFree], kFree))
+    return broken;
+  const std::uint64_t unmapped = recount.counts.blocks[kUnmapped];
+  if (unmapped_ == nullptr && unmapped != 0) return "block(3) C5: unmapped blocks without an index";
+  if (unmapped_ != nullptr) {
+    const char* broken = unmapped_->validate(records_, unmapped, kUnmapped);
+    if (broken != nullptr) return broken;
+  }
 
   // The chains are checked first because find() relies on them.
   if (!map_.is_consistent(records_))
@@ -176,14 +183,16 @@ const char* FitClasses::validate(const Trees& trees, const Records& records, uns
   return nullptr;
 }
 
-const char* FreeIndex::validate(const Records& records, std::uint64_t count) const noexcept {
+const char* FreeIndex::validate(const Records& records, std::uint64_t count,
+                                std::uint8_t state) const noexcept {
   const bool has_latest = latest_ != kNone;
-  if (has_latest && (latest_ >= records.touched() || records.state(latest_) != kFree)) {
-    return "block(3) C5: a block in the index is not free";
+  if (has_latest && (latest_ >= records.touched() || records.state(latest_) != state)) {
+    return "block(3) C5: a block in the index has another state";
   }
   if (move_ != Move::kToWide && span_last_ != 0 && !near_.contains(span_base_, span_last_))
     return "block(3) C5: the window does not contain the segments";
   Trees::NodeCounts found;
+  found.state = state;
   if (const char* broken = near_.validate(trees_, records, 0, latest_, &found)) return broken;
   if (wide_ != nullptr) {
     const char* broken = wide_[0].validate(trees_, records, kWideMark, latest_, &found);

@@ -97,6 +97,7 @@ class FitTrees {
     std::uint64_t records = 0;
     std::uint64_t leaves = 0;
     std::uint64_t branches = 0;
+    std::uint8_t state = 0;  ///< that every record must be in
   };
   /// Walks one tree and adds to `counts`. Returns nullptr, or the text of the broken invariant.
   /// key_of(index) is the key that record `index` should have. Cost: O(nodes). Defined in

@@ -55,7 +55,8 @@ const char* FitTrees::validate(const Records& records, Node root, unsigned size_
       if (index >= records.touched() || ++counts->records > records.touched()) {
         return "block(3) C5: a tree is broken";
       }
-      if (records.state(index) != 0) return "block(3) C5: a block in the index is not free";
+      if (records.state(index) != counts->state)
+        return "block(3) C5: a block in the index has another state";
       const Link link = records.link(index);
       if (leaf_of(link) != visit.node || slot_of(link) != slot) {
         return "block(3) C5: record and leaf do not agree";

@@ -87,10 +87,11 @@ class FreeIndex {
   void extend_window(std::uint64_t position, std::uint64_t size) noexcept;
   /// The pool has no segment, so that the next one chooses the window anew.
   void forget_window() noexcept { span_last_ = 0; }
-  /// Checks that the index holds `count` records, all free, each in the place that its position and
-  /// size determine. Returns nullptr, or the text of the broken invariant. Cost: O(classes +
+  /// Checks that the index holds `count` records, all in that state, each in the place that its
+  /// position and size determine. Returns nullptr, or the text of the broken invariant. Cost: O(classes +
   /// count).
-  const char* validate(const Records& records, std::uint64_t count) const noexcept;
+  const char* validate(const Records& records, std::uint64_t count,
+                       std::uint8_t state) const noexcept;
 
  private:
   friend struct PoolPeer;
