@@ -20,7 +20,11 @@ constexpr const char* kUsual[] = {"",
                                   "roundup_power2_divisions:[1:2,2:4,64:8,>:1]",
                                   "per_process_memory_fraction:0.5",
                                   "garbage_collection_threshold:0.4",
-                                  "headroom_mb:12"};
+                                  "headroom_mb:12",
+                                  "backing:pages",
+                                  "backing:pages,move:never",
+                                  "backing:pages,reuse:own",
+                                  "backing:pages,wait_ms:0"};
 
 class ConfigurationWriter {
  public:
@@ -46,7 +50,10 @@ class ConfigurationWriter {
       put("large_segment_mb", large_segment);
     }
     if (random_.one_in(3)) put("round_segment_mb", 2 + random_.below(40));
-    if (random_.one_in(3))
+    const bool is_paged = random_.one_in(4);
+    if (is_paged) put("backing", "pages");
+    if (is_paged && random_.one_in(4)) put("move", "never");
+    if (!is_paged && random_.one_in(3))
       put("max_split_size_mb", std::max(small_segment, large_segment) + 1 + random_.below(40));
     if (large_segment > 20 || random_.one_in(6))
       put("max_non_split_rounding_mb", large_segment + random_.below(20));

@@ -277,7 +277,7 @@ void CacheLockstep::judge_end_of(std::uint32_t device, std::uint64_t calls_befor
   if (may_keep || model_->end_of(device_id(device)) != Code::kOk) return;
   if (witness.events() != 0)
     model_->report("C14", witness.events(), " events are still held after the destructor");
-  if (!witness.segments().empty())
+  if (!witness.segments().empty() || witness.pages().held_bytes() != 0)
     model_->report("C14", "segments are still held after the destructor");
 }
 

@@ -216,9 +216,11 @@ void run_fail_as(CacheWorld& world, const Op& op) {
   const auto kind = static_cast<device::CallKind>(op.arg[0] % device::kCallKinds);
   Code code = kFailureCodes[op.arg[3] % kFailureCodes.size()];
   // A device without synchronisations of limited time is served by a thread of the subject's, which
-  // the judge, for one thread, cannot follow.
-  if (kind == device::CallKind::kSynchronize && code == Code::kUnsupported)
-    code = Code::kDriverError;
+  // the judge, for one thread, cannot follow. One that says that it is no peer does not get access, and
+  // the world's kernels would fault.
+  const bool is_to_be_supported =
+      kind == device::CallKind::kSynchronize || kind == device::CallKind::kPageAccess;
+  if (is_to_be_supported && code == Code::kUnsupported) code = Code::kDriverError;
   world.gpu().fail(kind, std::max<std::uint64_t>(op.arg[1], 1),
                    op.arg[2] == 0 ? FailMode::kOnce : FailMode::kOn, code);
   world.model().told().plan_failures(true);

@@ -63,10 +63,12 @@ class Recorder {
                     !lockstep_.subject()->stats(id, &stats).is_ok();
     const std::uint64_t calls = witness.calls_in_all();
     const std::uint64_t memory_calls = witness.calls_of(device::CallKind::kSegmentAlloc) +
-                                       witness.calls_of(device::CallKind::kSegmentFree);
+                                       witness.calls_of(device::CallKind::kSegmentFree) +
+                                       witness.calls_of(device::CallKind::kPageMap) +
+                                       witness.calls_of(device::CallKind::kPageUnmap);
     round.now = {stats.streams, witness.events(),
                  stats.active[0].current - stats.allocations[0].current, calls - device->calls,
-                 witness.segment_bytes()};
+                 witness.reserved_bytes()};
     round.memory_calls = memory_calls - device->memory_calls;
     round.ooms = stats.ooms;
     device->calls = calls;

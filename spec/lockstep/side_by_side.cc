@@ -7,7 +7,7 @@ namespace ashlar::spec {
 
 namespace {
 
-constexpr const char* kStates[] = {"free", "live", "pending", "in transfer"};
+constexpr const char* kStates[] = {"free", "live", "pending", "in transfer", "unmapped"};
 constexpr std::size_t kColumn = 44;
 
 std::string line(const char* mark, std::string left, const std::string& right) {
@@ -58,7 +58,7 @@ std::string side_by_side(const CacheModel& model, DeviceId device,
       }
       text += line(is_same ? " " : "!", left,
                    describe(block.address.value(), block.size.count(),
-                            kStates[static_cast<unsigned>(block.state) % 4]));
+                            kStates[static_cast<unsigned>(block.state) % kBlockStates]));
     }
   }
   only_model(~std::uint64_t{0});

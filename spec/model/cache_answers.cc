@@ -149,8 +149,14 @@ void CacheModel::judge_trim(Status got) {
     const bool is_held = std::any_of(
         blocks, blocks + segment.block_count,
         [](const cache::SnapshotBlock& block) { return block.state == BlockState::kLive; });
-    if (!is_held && !state_.pools.is_reserved(heap_of(segment)))
-      report("DEV-19", "a trim left the idle segment at ", segment.base.value());
+    if (state_.pools.is_reserved(heap_of(segment))) continue;
+    // Of a memory pool that was given no memory, the judge knows no heap.
+    if (segment.heap != 0 && whole_page_bytes(map, segment, true) == 0 && !is_held &&
+        blocks->size == segment.size)
+      continue;
+    if (!is_held) report("DEV-19", "a trim left the idle segment at ", segment.base.value());
+    if (state_.rules.is_paged() && whole_page_bytes(map, segment, false) != 0)
+      report("DEV-19", "a trim left free pages in the segment at ", segment.base.value());
   }
 }
 

@@ -5,6 +5,7 @@
 //   clause_account.cc    DEV-14                  the account of an out-of-memory
 //   clause_room.cc       DEV-13                  what went back to make room
 //   clause_host.cc       C13 C16 DEV-14          a call that the host had no memory for
+//   clause_paged.cc      C1 C14 DEV-10           pages
 //   clause_reserved.cc   DEV-11 DEV-12 DEV-23    how much may be reserved, and what goes back for it
 //   clause_bounded.cc    C13 C17 C26 DEV-2       what the device was asked meanwhile
 //   clause_conduct.cc    C9 C17 DEV-13 DEV-22   what no call may do, on whatever device
@@ -40,12 +41,22 @@ inline bool is_idle(const cache::Snapshot& map, const cache::SnapshotSegment& se
   return segment.block_count == 1 && map.blocks[segment.block_first].state == BlockState::kFree;
 }
 
+// Pages.
+
+/// C1, C14: what the map shows as memory of paged segments has pages, and nothing else has. REQUIRES: a
+/// fresh map.
+void judge_pages(CacheState& state, const JudgedDevice& device);
+/// Bytes of whole pages in the paged segment that hold free blocks alone; `pending_too`: or pending
+/// ones.
+std::uint64_t whole_page_bytes(const cache::Snapshot& map, const cache::SnapshotSegment& segment,
+                               bool pending_too);
+
 // What ended a device, and what failed.
 
 /// What ended the device: its own loss, or the driver's unloading, which any device may have
 /// answered (D8); else kOk.
 Code end_of(const CacheState& state, const JudgedDevice& device);
-/// Did a device fail a call, other than by having no memory for a segment?
+/// Did a device fail a call, other than by having no memory for a segment or a page?
 bool any_failure_but_growth(const CacheState& state);
 /// C26: is `code` what a device that is gone answers? Reports any other answer of one that was gone
 /// before the call. `user`: the stream that the call names for a use, which may be of another device

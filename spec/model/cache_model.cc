@@ -1,6 +1,8 @@
 // The protocol of judging, walks, and allocations: see cache_model.h.
 #include "spec/model/cache_model.h"
 
+#include <algorithm>
+
 #include "spec/model/cache_clauses.h"
 
 namespace ashlar::spec {
@@ -17,6 +19,13 @@ void make_room(MapView* map) {
   if (map->next.segments.capacity() != 0) return;
   map->next.segments.reserve(kSegments);
   map->next.blocks.reserve(kBlocks);
+}
+
+/// Did a device refuse a growth so? Another one may have refused access to new pages.
+bool any_refused_growth(const CacheState& state, Code code) {
+  return std::any_of(state.devices.begin(), state.devices.end(), [code](const JudgedDevice& each) {
+    return each.ledger.witness().has_refused_growth(code);
+  });
 }
 
 /// Which segments had blocks released, for DEV-13.
@@ -44,6 +53,8 @@ CacheModel::CacheModel(CacheSubject& subject, const std::vector<DeviceWitness*>&
     const DeviceId id{static_cast<std::int32_t>(i)};
     state_.devices.emplace_back(id, *witnesses[i], options.walker());
     state_.devices.back().map.is_fresh = true;  // nothing is held yet
+    if (state_.rules.is_paged() && state_.rules.config().reuse == cache::Reuse::kOwn)
+      state_.devices.back().bounds.let_heaps_pass_on_splits();
   }
 }
 
@@ -69,7 +80,13 @@ void CacheModel::end(JudgedDevice& device, JudgedCall call) {
   const bool had_view = device.map.is_fresh;
   const bool is_shortage = call.allocates && call.fails;
   device.map.is_fresh = false;
-  device.bounds.add_call(device.ledger.segments_entered(), device.ledger.witness().segment_asked());
+  const CallLedger& ledger = device.ledger;
+  const std::uint64_t segments = ledger.segments_entered();
+  device.bounds.add_call(
+      segments,
+      ledger.gained_bytes() +
+          (state_.rules.is_paged() ? 0 : segments * ledger.witness().segment_asked()),
+      ledger.lost_bytes() == 0);
   const bool learns_heap = call.stream == kNoHeap && call.allocates;
   if (schedule_.walk_is_due() || is_shortage || learns_heap) {
     walk(device);
@@ -116,6 +133,7 @@ void CacheModel::walk(JudgedDevice& device, bool is_whole) {
   if (!verdict().is_good()) return;
   std::swap(device.map.view, next);
   device.map.is_fresh = true;
+  judge_pages(state_, device);
   note_releases(&device, schedule_.walks());
   device.bounds.raise(device.recount, device.books.completed_since_walk());
   device.books.end_walk();
@@ -149,7 +167,8 @@ void CacheModel::judge_empty(DeviceId id) {
   if (!device.map.is_fresh) walk(device);
   if (!device.books.owned().empty())
     report("C14", "after everything was freed, a free is still pending");
-  if (!device.ledger.witness().segments().empty()) {
+  if (!device.ledger.witness().segments().empty() ||
+      device.ledger.witness().pages().held_bytes() != 0) {
     report("C14", "after everything was freed and trimmed, ", reserved_bytes(id),
            " bytes are still reserved");
   }
@@ -197,7 +216,8 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
     return end(device, call);
   }
   call.fails = true;
-  call.is_broken_off = device.ledger.any_failure();
+  call.is_broken_off =
+      device.ledger.any_failure() || (state_.rules.is_paged() && any_failure_but_growth(state_));
   if (is_gone_answer(state_, device, got.code())) return end(device, call);
   if (size > kRequestMax) {
     call.is_broken_off = false;
@@ -243,7 +263,7 @@ void CacheModel::judge_served(JudgedDevice& device, std::uint64_t tag, std::uint
   } else if (got.code() == Code::kHostOutOfMemory) {
     judge_host_refusal(state_, device, rounded, account);
     call.is_broken_off = true;
-  } else if (!device.ledger.witness().has_refused_growth(got.code())) {
+  } else if (!any_refused_growth(state_, got.code())) {
     const bool is_gone = end_of(stream.device) != Code::kOk;
     report(is_gone ? "C26" : "C16", "an allocation answered ", code_name(got.code()),
            ", as no device call did");

@@ -89,7 +89,7 @@ class CacheModel {
   std::uint64_t live_count() const;
   /// Held from the device now.
   std::uint64_t reserved_bytes(DeviceId device) const {
-    return state_.at(device).ledger.witness().segment_bytes();
+    return state_.at(device).ledger.witness().reserved_bytes();
   }
   /// Replaces `*addresses`, in order.
   void live_addresses(DeviceId device, std::vector<std::uint64_t>* addresses) const;

@@ -22,6 +22,7 @@ PoolId CacheRules::pool_of(std::uint64_t rounded) const {
 }
 
 std::uint64_t CacheRules::segment_size(std::uint64_t rounded) const {
+  if (is_paged()) return (rounded + kPageBytes - 1) / kPageBytes * kPageBytes;
   if (pool_of(rounded) == PoolId::kSmall) return config_.small_segment.count();
   if (rounded < config_.large_request_min.count()) return config_.large_segment.count();
   const std::uint64_t step = config_.segment_round.count();
@@ -39,8 +40,9 @@ bool CacheRules::fits(std::uint64_t block, std::uint64_t rounded) const {
 
 bool CacheRules::is_to_split(std::uint64_t spare, std::uint64_t rounded) const {
   if (spare == 0 || rounded >= max_split_size()) return false;
-  return pool_of(rounded) == PoolId::kSmall ? spare >= granule()
-                                            : spare > config_.small_request_max.count();
+  return is_paged() || pool_of(rounded) == PoolId::kSmall
+             ? spare >= granule()
+             : spare > config_.small_request_max.count();
 }
 
 }  // namespace ashlar::spec

@@ -19,12 +19,14 @@ class CacheRules {
   const cache::Config& config() const { return config_; }
   std::uint64_t granule() const { return config_.granule.count(); }
   std::uint64_t max_split_size() const { return config_.max_split_size.count(); }
+  bool is_paged() const { return config_.backing == cache::Backing::kPages; }
   bool has_max_split_size() const { return config_.max_split_size != Bytes::max(); }
 
   /// DEV-1: the next of k equal divisions of the size's power of two, where they are coarser than
   /// the granule; else the next multiple of the granule. REQUIRES: size <= 1 EiB.
   std::uint64_t rounded(std::uint64_t size) const;
-  /// DEV-2: the pool that serves a rounded size, and the segment that is taken for it.
+  /// DEV-2: the pool that serves a rounded size, and the segment that is taken for it. DEV-10: or the most
+  /// that is mapped for it.
   PoolId pool_of(std::uint64_t rounded) const;
   std::uint64_t segment_size(std::uint64_t rounded) const;
   /// DEV-3's window: may a free block of that size serve the rounded size?

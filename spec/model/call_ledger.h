@@ -28,7 +28,9 @@ class CallLedger {
     undone_before_ = witness_->undone();
     timeouts_before_ = witness_->timeouts();
     questions_before_ = witness_->questions();
-    reserved_before_ = witness_->segment_bytes();
+    reserved_before_ = witness_->reserved_bytes();
+    gained_before_ = witness_->pages().gained_bytes();
+    lost_before_ = witness_->pages().lost_bytes();
     began_ns_ = witness_->now_ns();
   }
 
@@ -42,9 +44,28 @@ class CallLedger {
   }
   std::uint64_t failures() const { return witness_->failures_in_all() - failures_before_; }
   bool any_failure() const { return failures() != 0; }
+  std::uint64_t done(device::CallKind kind) const { return calls(kind) - failed(kind); }
+  /// Segments, and ranges of addresses for pages.
   std::uint64_t segments_granted() const {
-    return calls(device::CallKind::kSegmentAlloc) - failed(device::CallKind::kSegmentAlloc);
+    return done(device::CallKind::kSegmentAlloc) + done(device::CallKind::kAddressReserve);
   }
+  /// Did the subject get memory?
+  bool has_grown() const {
+    return done(device::CallKind::kSegmentAlloc) != 0 || gained_bytes() != 0;
+  }
+  /// Did it ask for some?
+  bool has_asked() const {
+    return calls(device::CallKind::kSegmentAlloc) + calls(device::CallKind::kAddressReserve) +
+               calls(device::CallKind::kPageCreate) + calls(device::CallKind::kPageMap) !=
+           0;
+  }
+  /// How often the device refused it for want of memory, or as a planned failure that looks so.
+  std::uint64_t refused_growths() const {
+    return failed(device::CallKind::kSegmentAlloc) + failed(device::CallKind::kPageCreate);
+  }
+  /// Bytes of pages that became usable, and ceased to be.
+  std::uint64_t gained_bytes() const { return witness_->pages().gained_bytes() - gained_before_; }
+  std::uint64_t lost_bytes() const { return witness_->pages().lost_bytes() - lost_before_; }
   /// By the device's clock.
   std::uint64_t elapsed_ms() const { return (witness_->now_ns() - began_ns_) / 1'000'000; }
   /// Granted, and not given back in the same call: for those the host had no memory of the records.
@@ -53,7 +74,7 @@ class CallLedger {
   }
   /// Given back, less what the same call was granted.
   std::uint64_t segments_returned() const {
-    return calls(device::CallKind::kSegmentFree) - failed(device::CallKind::kSegmentFree) -
+    return done(device::CallKind::kSegmentFree) + done(device::CallKind::kAddressRelease) -
            (witness_->undone() - undone_before_);
   }
   /// Calls that may have blocked: waits for an event or for the device.
@@ -75,6 +96,8 @@ class CallLedger {
   std::uint64_t questions_before_ = 0;
   std::uint64_t undone_before_ = 0;
   std::uint64_t reserved_before_ = 0;
+  std::uint64_t gained_before_ = 0;
+  std::uint64_t lost_before_ = 0;
   std::uint64_t began_ns_ = 0;
 };
 

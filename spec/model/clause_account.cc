@@ -89,7 +89,7 @@ unsigned right_advice(const CacheState& state, const JudgedDevice& device, const
   const auto advise = [&right](Advice what) { right |= 1u << static_cast<unsigned>(what); };
   // The limit is in the way when it leaves no room and the device does.
   const std::uint64_t segment = state.rules.segment_size(rounded);
-  const std::uint64_t reserved = device.ledger.witness().segment_bytes();
+  const std::uint64_t reserved = device.ledger.witness().reserved_bytes();
   const std::uint64_t limit = account.limit.count();
   const bool is_at_limit =
       limit != ~std::uint64_t{0} && (reserved > limit || limit - reserved < segment);
@@ -112,8 +112,8 @@ unsigned right_advice(const CacheState& state, const JudgedDevice& device, const
     advise(Advice::kShareOrdered);
   // Pieces of segments that are partly in use add up to the request, no block is as large, and the
   // largest is at most half of what is free. Small requests are cut from segments of one size.
-  if (state.rules.pool_of(rounded) == PoolId::kLarge && held.splits >= rounded &&
-      held.largest < rounded && held.largest <= held.free / 2) {
+  if (!state.rules.is_paged() && state.rules.pool_of(rounded) == PoolId::kLarge &&
+      held.splits >= rounded && held.largest < rounded && held.largest <= held.free / 2) {
     const bool repeats =
         std::any_of(config.roundup_divisions.begin(), config.roundup_divisions.end(),
                     [](std::uint32_t steps) { return steps > 1; });
@@ -166,7 +166,7 @@ void judge_held_memory(CacheState& state, const JudgedDevice& device, const Held
   const auto judge = [&state](const char* what, Bytes said, std::uint64_t is) {
     judge_figure(state, what, said.count(), is, is);
   };
-  judge("reserved", account.reserved, device.ledger.witness().segment_bytes());
+  judge("reserved", account.reserved, device.ledger.witness().reserved_bytes());
   judge("allocated", account.allocated, held.live);
   judge("pending", account.pending, held.pending);
   judge("in transfer", account.in_transfer, 0);

@@ -23,7 +23,8 @@ constexpr std::uint64_t kQuestionsOfNewStream = 4 * (2 * 5 + 8);
 constexpr std::uint64_t kCallsOfNewStream = 1 + kQuestionsOfNewStream + 4 * (8 * 4 + 2);
 
 /// The bound of a miss, event queries apart: 8, and 4
-///   for each page of the segment asked for;
+///   for each page of the segment asked for, each time it is asked for (of a page's four calls it takes
+///   two to create and map it, and two to take that back);
 ///   for each segment given back (its return, and the event by which its last use was known);
 ///   for each heap in the first search, and in the search after each wait (who its stream is, an
 ///   event and its record, the growth tried again);
@@ -43,8 +44,12 @@ std::uint64_t miss_calls_max(const CacheState& state, const JudgedDevice& device
           : 0;
   // A collection asks of each heap what a search after a wait does.
   const std::uint64_t collections = may_collect(state, device) ? 1 : 0;
-  return 8 + 4 * unrecorded + 4 * ((segment + kPageBytes - 1) / kPageBytes) +
-         4 * ledger.calls(device::CallKind::kSegmentFree) +
+  const std::uint64_t tries =
+      1 + (state.rules.is_paged() ? ledger.failures() + 2 * (searches - 1) : 0);
+  // A page that moves or goes back is unmapped and released.
+  const std::uint64_t lost_pages = ledger.lost_bytes() / kPageBytes;
+  return 8 + 4 * unrecorded + 4 * tries * ((segment + kPageBytes - 1) / kPageBytes) +
+         4 * (ledger.calls(device::CallKind::kSegmentFree) + lost_pages) +
          (searches + collections) * 4 * (1 + heaps) + 4 * ledger.failures();
 }
 
@@ -72,7 +77,7 @@ Code end_of(const CacheState& state, const JudgedDevice& device) {
 
 bool any_failure_but_growth(const CacheState& state) {
   return std::any_of(state.devices.begin(), state.devices.end(), [](const JudgedDevice& each) {
-    return each.ledger.failures() != each.ledger.failed(device::CallKind::kSegmentAlloc);
+    return each.ledger.failures() != each.ledger.refused_growths();
   });
 }
 
@@ -97,8 +102,13 @@ void judge_atomic(CacheState& state, const JudgedDevice& device, const JudgedCal
   if (!(call.fails || call.is_query)) return;
   const CallLedger& ledger = device.ledger;
   // What is granted to a call that fails goes back in the same call, unless the device refuses it.
-  if (ledger.segments_entered() != 0 && ledger.failed(device::CallKind::kSegmentFree) == 0)
+  // A range of addresses holds no memory: it stays.
+  if (!state.rules.is_paged() && ledger.segments_entered() != 0 &&
+      ledger.failed(device::CallKind::kSegmentFree) == 0)
     state.verdict.report("C13", "a call that failed kept a segment that it was granted");
+  if (call.fails && ledger.gained_bytes() > ledger.lost_bytes() &&
+      ledger.failed(device::CallKind::kPageUnmap) == 0 && !was_refused_by_host(state))
+    state.verdict.report("C13", "a call that failed kept pages that it was granted");
   if (call.allocates || call.is_broken_off) return;
   for (const JudgedDevice& each : state.devices) {
     // By a failing call of another device this one may have learnt of its own end.
@@ -154,7 +164,9 @@ void judge_short_call(CacheState& state, const JudgedCall& call) {
     const CallLedger& ledger = each.ledger;
     calls += ledger.calls();
     for (const device::CallKind kind :
-         {device::CallKind::kSegmentAlloc, device::CallKind::kSegmentFree}) {
+         {device::CallKind::kSegmentAlloc, device::CallKind::kSegmentFree,
+          device::CallKind::kAddressReserve, device::CallKind::kPageCreate,
+          device::CallKind::kPageMap, device::CallKind::kPageUnmap}) {
       if (ledger.calls(kind) != 0)
         state.verdict.report("C17", "a call that is no allocation called ",
                              device::call_name(kind));

@@ -93,7 +93,7 @@ bool judge_pools(CacheState& state, const JudgedDevice& device, std::uint64_t ro
   return true;
 }
 
-/// Bytes of idle segments that the call was allowed to give back.
+/// Bytes of idle segments and pages that the call was allowed to give back.
 std::uint64_t releasable_bytes(const CacheState& state, const JudgedDevice& device) {
   if (state.streams.is_capturing()) return 0;
   const Obtainable is_obtainable{.pending_too = may_wait(state)};
@@ -101,7 +101,11 @@ std::uint64_t releasable_bytes(const CacheState& state, const JudgedDevice& devi
   for (const cache::SnapshotSegment& segment : device.map.view.segments) {
     if (state.pools.is_reserved(heap_of(segment))) continue;  // C8
     if (!may_wait(state) && !is_known_done(state, device, segment)) continue;
-    if (is_all_obtainable(device.map.view, segment, is_obtainable)) bytes += segment.size.count();
+    if (state.rules.is_paged() && segment.block_count > 1) {
+      bytes += whole_page_bytes(device.map.view, segment, is_obtainable.pending_too);
+    } else if (is_all_obtainable(device.map.view, segment, is_obtainable)) {
+      bytes += segment.size.count();
+    }
   }
   return bytes;
 }
@@ -156,8 +160,7 @@ void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t
   if (!judge_pools(state, device, rounded, stream)) return;
   const std::uint64_t releasable = releasable_bytes(state, device);
   // A planned failure looks like a full device: then every idle segment must have been given back.
-  if (state.world.has_planned_failures &&
-      device.ledger.failed(device::CallKind::kSegmentAlloc) != 0) {
+  if (state.world.has_planned_failures && device.ledger.refused_growths() != 0) {
     if (releasable != 0) {
       state.verdict.report("C12", "out of memory, with ", releasable, " idle bytes not tried");
     }
@@ -165,7 +168,7 @@ void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t
   }
   const std::uint64_t need = state.rules.segment_size(rounded);
   const std::uint64_t cap = ceiling_of(state, device);
-  const std::uint64_t kept = device.ledger.witness().segment_bytes() - releasable;
+  const std::uint64_t kept = device.ledger.witness().reserved_bytes() - releasable;
   if (need <= cap && kept <= cap - need) {
     state.verdict.report("C12", "out of memory, but ", need, " bytes fit: ", kept,
                          " held for good of ", cap);

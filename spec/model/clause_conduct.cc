@@ -6,6 +6,7 @@
 //   a miss            waits, or gives memory back, only after the device or the limit has refused a
 //                     growth; makes a stream wait only with reuse:ordered; takes no memory of a
 //                     stream that is alive with reuse:own
+#include <algorithm>
 #include <string>
 
 #include "spec/model/cache_clauses.h"
@@ -21,7 +22,9 @@ std::string number_of(const JudgedDevice& device) { return std::to_string(device
 void judge_elsewhere(CacheState& state, const JudgedDevice& device) {
   for (const JudgedDevice& each : state.devices) {
     if (each.id == device.id) continue;
-    for (const CallKind kind : {CallKind::kSegmentAlloc, CallKind::kSegmentFree}) {
+    for (const CallKind kind :
+         {CallKind::kSegmentAlloc, CallKind::kSegmentFree, CallKind::kAddressReserve,
+          CallKind::kPageCreate, CallKind::kPageMap, CallKind::kPageUnmap}) {
       if (each.ledger.calls(kind) != 0)
         state.verdict.report("C17", "a call on device ", number_of(device), " called ",
                              device::call_name(kind), " of device ", number_of(each));
@@ -35,6 +38,12 @@ void judge_capture_silence(CacheState& state, const JudgedCall& call) {
       state, [](const CallLedger& each) { return each.calls(CallKind::kEventQuery); });
   if (queries != 0)
     state.verdict.report("C9", queries, " events were asked while a capture is announced");
+  const std::uint64_t lost = sum_over_devices(state, [](const CallLedger& each) {
+    // What a growth that failed had mapped before, it may unmap.
+    return each.lost_bytes() - std::min(each.lost_bytes(), each.gained_bytes());
+  });
+  if (lost != 0)
+    state.verdict.report("C9", lost, " bytes were unmapped while a capture is announced");
 }
 
 /// May the device, or the limit, have refused a growth? True where the judge cannot know.
@@ -54,6 +63,9 @@ void judge_need(CacheState& state, const JudgedDevice& device, const JudgedCall&
   if (device.ledger.segments_returned() != 0 && !may_collect(state, device))
     state.verdict.report("DEV-13", "an allocation gave ", device.ledger.segments_returned(),
                          " segments back, though no growth was refused");
+  if (device.ledger.lost_bytes() != 0 && !may_collect(state, device))
+    state.verdict.report("DEV-13", "an allocation took ", device.ledger.lost_bytes(),
+                         " bytes of pages away, though no growth was refused");
   const std::uint64_t waits =
       sum_over_devices(state, [](const CallLedger& each) { return each.waits(); });
   if (waits != 0)

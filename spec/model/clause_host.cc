@@ -12,7 +12,7 @@ namespace {
 /// host refuses later.
 bool was_device_short(const CacheState& state, const JudgedDevice& device, std::uint64_t rounded) {
   const Room room = room_before(state, device);
-  return device.ledger.failed(device::CallKind::kSegmentAlloc) != 0 || !room.is_known ||
+  return device.ledger.refused_growths() != 0 || !room.is_known ||
          room.bytes < state.rules.segment_size(rounded);
 }
 

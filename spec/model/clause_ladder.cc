@@ -34,12 +34,23 @@ Happened steal_in(const CacheState& state, const JudgedDevice& device, const Jud
 bool is_adopted(const JudgedDevice& device, const cache::SnapshotSegment& now) {
   const cache::SnapshotSegment* const was =
       find_segment(device.map.next.segments, now.base.value());
-  return was != nullptr && was->ordinal == now.ordinal && heap_of(*was) != heap_of(now);
+  if (was == nullptr || was->ordinal != now.ordinal) return false;
+  // A heap that serves another stream takes ranges of addresses with it: no memory is in them.
+  const cache::SnapshotBlock& first = device.map.next.blocks[was->block_first];
+  return heap_of(*was) != heap_of(now) && first.state != BlockState::kUnmapped;
 }
 
 Happened retry_in(const CacheState& state, const JudgedDevice& device, const JudgedCall& call) {
   const CallLedger& ledger = device.ledger;
-  if (call.fails || ledger.failed(device::CallKind::kSegmentAlloc) != 0) return Happened::kYes;
+  if (call.fails || ledger.refused_growths() != 0) return Happened::kYes;
+  // A planned failure may be told as want of memory.
+  const std::uint64_t refusals = sum_over_devices(state, [](const CallLedger& each) {
+    return each.failed(device::CallKind::kPageMap) + each.failed(device::CallKind::kPageAccess) +
+           each.failed(device::CallKind::kAddressReserve);
+  });
+  if (refusals != 0) return Happened::kPerhaps;
+  // What the device refused to take back is charged, and used before more is taken.
+  if (ledger.witness().has_refused_pages()) return Happened::kPerhaps;
   const Room room = room_before(state, device);
   if (!room.is_known) return Happened::kPerhaps;
   const std::uint64_t segment = state.rules.segment_size(state.rules.rounded(call.requested));
@@ -48,9 +59,10 @@ Happened retry_in(const CacheState& state, const JudgedDevice& device, const Jud
   // The first search has it; but polls may make it too large to take, and a later one small enough
   // again.
   if (call.takes_own_fit && !state.rules.has_max_split_size()) return Happened::kNo;
-  const bool has_moved = ledger.calls(device::CallKind::kSegmentAlloc) +
-                             ledger.calls(device::CallKind::kSegmentFree) !=
-                         0;
+  // Pages: the request may have lacked less than it has bytes.
+  if (state.rules.is_paged() && ledger.lost_bytes() == 0) return Happened::kPerhaps;
+  const bool has_moved = ledger.has_asked() || ledger.lost_bytes() != 0 ||
+                         ledger.calls(device::CallKind::kSegmentFree) != 0;
   return has_moved ? Happened::kYes : Happened::kPerhaps;
 }
 

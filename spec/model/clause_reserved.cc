@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "spec/model/cache_clauses.h"
+#include "spec/model/settings.h"
 
 namespace ashlar::spec {
 
@@ -97,8 +98,7 @@ void judge_collected(CacheState& state, JudgedDevice& device, const JudgedCall& 
   if (sum != 0 && sum - largest >= over)
     state.verdict.report("DEV-11", sum, " bytes went back, where ", over, " were to");
   // Only where it asks for memory does a call collect.
-  if (device.ledger.segments_granted() == 0 || !state.walks_every_call || !had_view ||
-      !device.map.is_fresh)
+  if (!device.ledger.has_grown() || !state.walks_every_call || !had_view || !device.map.is_fresh)
     return;
   judge_oldest(state, device);
   const bool is_quiet = state.world.is_quiet && is_all_knowable(state);
@@ -126,25 +126,32 @@ void judge_limit(CacheState& state, JudgedDevice& device) {
   }
   // Nobody can keep a part of what it does not know.
   const bool may_not_know = witness.failures_of(device::CallKind::kMemoryInfo) != 0;
-  if (device.ledger.segments_granted() != 0 && !memory.has_limit && fraction < 1 && !may_not_know)
+  if (device.ledger.has_grown() && !memory.has_limit && fraction < 1 && !may_not_know)
     state.verdict.report("DEV-12",
                          "memory was taken under per_process_memory_fraction, but the "
                          "device was not asked how much it has");
-  if (device.ledger.segments_granted() != 0 && witness.segment_bytes() > memory.limit) {
-    state.verdict.report("DEV-12", "reserved ", witness.segment_bytes(), " bytes, over the limit ",
-                         memory.limit);
+  // A page that moves was taken before, and so was one that the device refused to take back.
+  const bool has_taken = device.ledger.done(device::CallKind::kSegmentAlloc) +
+                             device.ledger.done(device::CallKind::kPageCreate) !=
+                         0;
+  const std::uint64_t taken = witness.taken_bytes();
+  if (has_taken && taken > memory.limit) {
+    state.verdict.report("DEV-12", "reserved ", taken, " bytes, over the limit ", memory.limit);
   }
   const std::uint64_t headroom = state.rules.config().headroom.count();
-  if (device.ledger.segments_granted() != 0 && headroom != 0 && memory.capacity != 0 &&
-      witness.segment_bytes() > ceiling_of(state, device))
-    state.verdict.report("DEV-23", "reserved ", witness.segment_bytes(), " bytes of ",
-                         memory.capacity, ", of which ", headroom, " were to stay free");
+  if (has_taken && headroom != 0 && memory.capacity != 0 && taken > ceiling_of(state, device))
+    state.verdict.report("DEV-23", "reserved ", taken, " bytes of ", memory.capacity, ", of which ",
+                         headroom, " were to stay free");
 }
 
 void judge_given_back(CacheState& state, const JudgedDevice& device, const char* clause,
                       std::uint64_t ceiling, bool has_map_before) {
-  const std::uint64_t reserved = device.ledger.witness().segment_bytes();
+  const std::uint64_t reserved = device.ledger.witness().reserved_bytes();
   if (reserved <= ceiling) {
+    if (device.ledger.lost_bytes() != 0 && !device.ledger.any_failure() &&
+        reserved + kPageBytes <= ceiling)
+      state.verdict.report(clause, "no more than ", ceiling,
+                           " bytes were to stay reserved, and only ", reserved, " are kept");
     if (!has_map_before) return;
     // One of those that went back was needed at the end, so the largest was.
     std::uint64_t largest = 0;
@@ -161,7 +168,11 @@ void judge_given_back(CacheState& state, const JudgedDevice& device, const char*
   if (!is_all_knowable(state) || end_of(state, device) != Code::kOk) return;
   if (device.ledger.any_failure()) return;
   for (const cache::SnapshotSegment& segment : device.map.view.segments) {
-    if (is_idle(device.map.view, segment) && !state.pools.is_reserved(heap_of(segment)))
+    if (state.pools.is_reserved(heap_of(segment))) continue;
+    if (state.rules.is_paged() && whole_page_bytes(device.map.view, segment, false) != 0)
+      state.verdict.report(clause, reserved, " bytes stay reserved, over ", ceiling,
+                           ", and pages of segment ", segment.ordinal, " are free");
+    if (is_idle(device.map.view, segment))
       state.verdict.report(clause, reserved, " bytes stay reserved, over ", ceiling,
                            ", and segment ", segment.ordinal, " is idle");
   }

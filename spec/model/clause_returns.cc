@@ -47,7 +47,7 @@ bool is_all_knowable(const CacheState& state) {
 void judge_returns(CacheState& state, const JudgedDevice& device, std::uint64_t rounded,
                    const Stream& stream) {
   // The map of before the call: it has not been walked since.
-  if (!device.map.is_fresh || device.ledger.segments_granted() == 0) return;
+  if (!device.map.is_fresh || !device.ledger.has_grown()) return;
   if (!is_all_knowable(state) || device.ledger.any_failure()) return;
   const cache::Snapshot& map = device.map.view;
   const auto pending = static_cast<std::uint64_t>(std::count_if(
@@ -74,10 +74,14 @@ void judge_returns(CacheState& state, const JudgedDevice& device, std::uint64_t 
 }
 
 void judge_recovers(CacheState& state, const JudgedDevice& device, Status got) {
-  const std::uint64_t refused = device.ledger.failed(device::CallKind::kSegmentFree);
+  std::uint64_t refused = 0;
+  for (const device::CallKind kind :
+       {device::CallKind::kSegmentFree, device::CallKind::kPageUnmap,
+        device::CallKind::kPageRelease, device::CallKind::kAddressRelease})
+    refused += device.ledger.failed(kind);
   if (refused != 0 && got.is_ok())
     state.verdict.report("C28", "a trim answered ok, but the device took ", refused,
-                         " segments not back");
+                         " segments or pages not back");
   // Of any device: the users of the trimmed one's blocks may be streams of another.
   if (state.world.is_quiet && !any_failure_but_growth(state) && got.code() == Code::kNotReady)
     state.verdict.report("C28", "all work is done, but a trim says that it is not");

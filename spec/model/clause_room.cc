@@ -65,7 +65,7 @@ void judge_room(CacheState& state, const JudgedDevice& device, const JudgedCall&
 void judge_called_back(CacheState& state, const JudgedDevice& device, bool is_shortage) {
   const WorldState& world = state.world;
   if (!world.has_callback) return;
-  const bool is_due = is_shortage || device.ledger.calls(device::CallKind::kSegmentAlloc) != 0;
+  const bool is_due = is_shortage || device.ledger.has_asked();
   if (is_due && world.calls_back == 0)
     state.verdict.report("DEV-13", "no free-memory callback was called before ",
                          is_shortage ? "the call failed" : "the device was asked for memory");

@@ -2,6 +2,8 @@
 #include "spec/model/device_witness.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 
 namespace ashlar::spec {
 
@@ -11,9 +13,13 @@ void DeviceWitness::on_answer(device::CallKind kind, Bytes, Code code) noexcept 
   if (code != Code::kOk && code != Code::kNotReady) {
     ++failures_[static_cast<unsigned>(kind)];
     ++failures_in_all_;
-    const bool is_of_growth = kind == device::CallKind::kSegmentAlloc ||
-                              kind == device::CallKind::kMemoryInfo ||
-                              kind == device::CallKind::kExchangeCaptureMode;
+    using device::CallKind;
+    constexpr std::array kOfGrowth{
+        CallKind::kSegmentAlloc,       CallKind::kMemoryInfo, CallKind::kAddressReserve,
+        CallKind::kPageCreate,         CallKind::kPageMap,    CallKind::kPageAccess,
+        CallKind::kExchangeCaptureMode};
+    const bool is_of_growth =
+        std::find(kOfGrowth.begin(), kOfGrowth.end(), kind) != kOfGrowth.end();
     if (is_of_growth) grants_.refusals |= std::uint64_t{1} << static_cast<unsigned>(code);
   }
   if (code == Code::kDeviceLost || code == Code::kTornDown) sticky_ = code;
@@ -23,27 +29,77 @@ namespace {
 bool by_base(const DeviceWitness::Held& a, std::uint64_t base) { return a.base < base; }
 }  // namespace
 
+void DeviceWitness::grant(Address base, Bytes size, bool is_paged) noexcept {
+  if (segments_.capacity() == 0) segments_.reserve(16);
+  segments_.insert(std::lower_bound(segments_.begin(), segments_.end(), base.value(), by_base),
+                   Held{base.value(), size.count(), grants_.all++, is_paged});
+}
+
+std::uint64_t DeviceWitness::take_back(Address base) noexcept {
+  const auto at = std::lower_bound(segments_.begin(), segments_.end(), base.value(), by_base);
+  if (at == segments_.end() || at->base != base.value()) return 0;
+  const std::uint64_t size = at->size;
+  if (!at->is_paged) returned_.push_back(*at);
+  grants_.undone += at->ordinal >= grants_.before_call;
+  segments_.erase(at);
+  return size;
+}
+
 Result<Address> DeviceWitness::segment_alloc(Bytes size) noexcept {
-  segment_asked_ = size.count();
+  grants_.asked = size.count();
   const Result<Address> got = ForwardingDevice::segment_alloc(size);
   if (!got.is_ok()) return got;
-  const std::uint64_t base = got.value().value();
-  if (segments_.capacity() == 0) segments_.reserve(16);
-  segments_.insert(std::lower_bound(segments_.begin(), segments_.end(), base, by_base),
-                   Held{base, size.count(), grants_.all++});
+  grant(got.value(), size, false);
   segment_bytes_ += size.count();
   return got;
 }
 
 Status DeviceWitness::segment_free(Address base) noexcept {
   const Status freed = ForwardingDevice::segment_free(base);
-  const auto at = std::lower_bound(segments_.begin(), segments_.end(), base.value(), by_base);
-  if (!freed.is_ok() || at == segments_.end() || at->base != base.value()) return freed;
-  segment_bytes_ -= at->size;
-  returned_.push_back(*at);
-  grants_.undone += at->ordinal >= grants_.before_call;
-  segments_.erase(at);
+  if (freed.is_ok()) segment_bytes_ -= take_back(base);
   return freed;
+}
+
+Result<Address> DeviceWitness::address_reserve(Bytes size, Bytes alignment) noexcept {
+  const Result<Address> got = ForwardingDevice::address_reserve(size, alignment);
+  if (got.is_ok()) grant(got.value(), size, true);
+  return got;
+}
+
+Status DeviceWitness::address_release(Address base, Bytes size) noexcept {
+  const Status released = ForwardingDevice::address_release(base, size);
+  if (released.is_ok()) take_back(base);
+  return released;
+}
+
+Result<PageHandle> DeviceWitness::page_create(Bytes size) noexcept {
+  const Result<PageHandle> got = ForwardingDevice::page_create(size);
+  if (got.is_ok()) pages_.on_create(got.value(), size.count());
+  return got;
+}
+
+Status DeviceWitness::page_release(PageHandle page) noexcept {
+  const Status released = ForwardingDevice::page_release(page);
+  if (released.is_ok()) pages_.on_release(page);
+  return released;
+}
+
+Status DeviceWitness::page_access(Address at, Bytes size) noexcept {
+  const Status given = ForwardingDevice::page_access(at, size);
+  // Otherwise it is another device's memory.
+  const auto after =
+      std::upper_bound(segments_.begin(), segments_.end(), at.value(),
+                       [](std::uint64_t address, const Held& held) { return address < held.base; });
+  const bool is_own = after != segments_.begin() && std::prev(after)->is_paged &&
+                      at.value() - std::prev(after)->base < std::prev(after)->size;
+  if (given.is_ok() && is_own) pages_.on_access(at.value(), size.count());
+  return given;
+}
+
+Status DeviceWitness::page_unmap(Address at, Bytes size) noexcept {
+  const Status unmapped = ForwardingDevice::page_unmap(at, size);
+  if (unmapped.is_ok()) pages_.on_unmap(at.value(), size.count());
+  return unmapped;
 }
 
 Result<EventHandle> DeviceWitness::event_create() noexcept {

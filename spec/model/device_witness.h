@@ -1,7 +1,7 @@
 // DeviceWitness: between a subject and its device, records the calls that clauses are judged by.
 //
 // Purpose: how many calls of each kind were made and how many failed (C17, C25, C26), and which
-// segments and events the subject holds (C14). This ledger is independent of the simulated
+// segments, pages and events the subject holds (C14). This ledger is independent of the simulated
 // machine's own.
 // Thread safety: none; for one thread.
 #pragma once
@@ -12,6 +12,8 @@
 
 #include <ashlar/device/forwarding_device.h>
 
+#include "spec/model/page_witness.h"
+
 namespace ashlar::spec {
 
 class DeviceWitness final : public device::ForwardingDevice {
@@ -20,6 +22,7 @@ class DeviceWitness final : public device::ForwardingDevice {
     std::uint64_t base;
     std::uint64_t size;
     std::uint64_t ordinal;  ///< the n-th segment granted, from 0
+    bool is_paged = false;  ///< a range of addresses; its memory comes page by page
   };
   using Counts = std::array<std::uint64_t, device::kCallKinds>;
 
@@ -40,9 +43,19 @@ class DeviceWitness final : public device::ForwardingDevice {
   std::uint64_t timeouts() const { return timeouts_; }
   std::uint64_t calls_in_all() const { return calls_in_all_; }
   std::uint64_t failures_in_all() const { return failures_in_all_; }
-  /// The segments held, by address.
+  /// The segments held, by address, and the ranges of addresses.
   const std::vector<Held>& segments() const { return segments_; }
-  std::uint64_t segment_bytes() const { return segment_bytes_; }
+  /// Of segments and of usable pages.
+  std::uint64_t reserved_bytes() const { return segment_bytes_ + pages_.usable_bytes(); }
+  /// Of segments, and of pages whether or not they can be used.
+  std::uint64_t taken_bytes() const { return segment_bytes_ + pages_.held_bytes(); }
+  const PageWitness& pages() const { return pages_; }
+  /// Did the device ever refuse to take pages back? Then the subject may hold more than it uses.
+  bool has_refused_pages() const {
+    return failures_of(device::CallKind::kPageUnmap) +
+               failures_of(device::CallKind::kPageRelease) !=
+           0;
+  }
   /// The segments given back since begin_call(), in that order.
   const std::vector<Held>& returned() const { return returned_; }
   /// Was the segment of that ordinal granted since begin_call()?
@@ -60,7 +73,7 @@ class DeviceWitness final : public device::ForwardingDevice {
   }
   std::uint64_t events() const { return events_; }
   /// The size of the last segment asked for, granted or not.
-  std::uint64_t segment_asked() const { return segment_asked_; }
+  std::uint64_t segment_asked() const { return grants_.asked; }
   /// The device's total as memory_info last said; 0 before.
   std::uint64_t total() const { return total_; }
   /// What memory_info said last; zeros where it failed.
@@ -70,6 +83,12 @@ class DeviceWitness final : public device::ForwardingDevice {
 
   Result<Address> segment_alloc(Bytes size) noexcept override;
   Status segment_free(Address base) noexcept override;
+  Result<Address> address_reserve(Bytes size, Bytes alignment) noexcept override;
+  Status address_release(Address base, Bytes size) noexcept override;
+  Result<PageHandle> page_create(Bytes size) noexcept override;
+  Status page_release(PageHandle page) noexcept override;
+  Status page_access(Address at, Bytes size) noexcept override;
+  Status page_unmap(Address at, Bytes size) noexcept override;
   Result<EventHandle> event_create() noexcept override;
   Status event_destroy(EventHandle event) noexcept override;
   Status event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept override;
@@ -77,14 +96,18 @@ class DeviceWitness final : public device::ForwardingDevice {
   Result<device::MemoryInfo> memory_info() noexcept override;
 
  private:
-  /// Segments granted, and refusals.
+  /// Segments asked for and granted, and refusals.
   struct Grants {
+    std::uint64_t asked = 0;  ///< the size of the last one
     std::uint64_t all = 0;
     std::uint64_t before_call = 0;
     std::uint64_t undone = 0;
     std::uint64_t refusals = 0;  ///< a bit for each Code that refused growth since begin_call()
   };
 
+  void grant(Address base, Bytes size, bool is_paged) noexcept;
+  /// The segment or range at that address is held no more; its size, 0 if there is none.
+  std::uint64_t take_back(Address base) noexcept;
   void on_answer(device::CallKind kind, Bytes size, Code code) noexcept override;
 
   Counts calls_{};
@@ -94,7 +117,7 @@ class DeviceWitness final : public device::ForwardingDevice {
   std::vector<Held> segments_;
   std::vector<Held> returned_;
   std::uint64_t segment_bytes_ = 0;
-  std::uint64_t segment_asked_ = 0;
+  PageWitness pages_;
   Grants grants_;
   std::uint64_t events_ = 0;
   std::uint64_t total_ = 0;

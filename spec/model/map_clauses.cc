@@ -44,11 +44,13 @@ void judge_end(const SnapshotSegment& segment, std::uint64_t at, Verdict* verdic
   verdict->report("C3", "the blocks of segment ", segment.ordinal, " do not reach its end");
 }
 
-/// C4: of two neighbours at most one is free.
-bool judge_coalesced(const SnapshotSegment& segment, const SnapshotBlock& block, bool was_free,
+/// C4: two neighbours are not both free, nor both unmapped.
+bool judge_coalesced(const SnapshotSegment& segment, const SnapshotBlock& block, BlockState before,
                      Verdict* verdict) {
-  if (!was_free || block.state != BlockState::kFree) return true;
-  verdict->report("C4", place(segment, block), " and the block before it are both free");
+  const bool merges = block.state == BlockState::kFree || block.state == BlockState::kUnmapped;
+  if (!merges || block.state != before) return true;
+  verdict->report("C4", place(segment, block),
+                  " and the block before it are both free, or unmapped");
   return false;
 }
 
@@ -147,6 +149,10 @@ bool is_plainly_live(const SnapshotSegment& segment, const SnapshotBlock& block,
 
 void count_block(const SnapshotSegment& segment, const SnapshotBlock& block, SegmentCount* count) {
   const std::uint64_t size = block.size.count();
+  if (block.state == BlockState::kUnmapped) {
+    (*count)[number_of(StatFigure::kReservedBytes)] -= size;
+    return;
+  }
   if (block.state == BlockState::kFree) {
     if (segment.block_count == 1) return;
     (*count)[number_of(StatFigure::kInactiveSplits)] += 1;
@@ -176,17 +182,17 @@ void judge_segment(const cache::Snapshot& map, const SnapshotSegment& segment,
   (*count)[number_of(StatFigure::kSegments)] = 1;
   (*count)[number_of(StatFigure::kReservedBytes)] = segment.size.count();
   std::uint64_t at = segment.base.value();
-  bool was_free = false;
+  BlockState before = BlockState::kLive;
   const SnapshotBlock* block = map.blocks.data() + segment.block_first;
   for (const SnapshotBlock* const end = block + segment.block_count; block != end; ++block) {
     if (!judge_tiling(segment, *block, at, rules.granule, verdict) ||
-        !judge_coalesced(segment, *block, was_free, verdict) ||
+        !judge_coalesced(segment, *block, before, verdict) ||
         !judge_transfer(segment, *block, verdict))
       return;
     at += block->size.count();
-    was_free = block->state == BlockState::kFree;
+    before = block->state;
     count_block(segment, *block, count);
-    if (was_free) continue;
+    if (before == BlockState::kFree || before == BlockState::kUnmapped) continue;
     if (*owned != books->owned().end() && owned->address() == block->address.value() &&
         is_plainly_live(segment, *block, (*owned)->second)) {
       ++*owned;

@@ -141,6 +141,14 @@ bool set_field(const std::string& key, const std::string& value, Config* config)
     config->reuse = static_cast<cache::Reuse>(at - words.begin());
     return at != words.end();
   }
+  if (key == "backing") {
+    config->backing = value == "pages" ? cache::Backing::kPages : cache::Backing::kSegments;
+    return value == "pages" || value == "segments";
+  }
+  if (key == "move") {
+    config->move = value == "never" ? cache::Move::kNever : cache::Move::kLimit;
+    return value == "never" || value == "limit";
+  }
   if (key == "wait_ms") return set_wait(value, config);
   if (key == "per_process_memory_fraction") return set_decimal(value, &config->memory_fraction);
   if (key == "garbage_collection_threshold")
@@ -164,6 +172,7 @@ bool is_consistent(const Config& c) {
   return c.small_request_max <= c.small_segment && c.small_request_max <= c.large_request_min &&
          c.large_request_min <= c.large_segment && c.large_segment < c.max_split_size &&
          c.small_segment < c.max_split_size && c.large_segment <= c.max_non_split_rounding &&
+         (c.backing == cache::Backing::kSegments || c.max_split_size == Bytes::max()) &&
          c.memory_fraction > 0 && c.memory_fraction <= 1 && c.collection_threshold >= 0 &&
          c.collection_threshold < 1;
 }
@@ -195,6 +204,8 @@ const char* differing_field(const Config& subject, const Config& asked) {
   if (subject.collection_threshold != asked.collection_threshold)
     return "garbage_collection_threshold";
   if (subject.reuse != asked.reuse) return "reuse";
+  if (subject.backing != asked.backing) return "backing";
+  if (subject.move != asked.move) return "move";
   return subject.wait_ms != asked.wait_ms ? "wait_ms" : nullptr;
 }
 

@@ -5,10 +5,11 @@
 
 namespace ashlar::spec {
 
-void StatBounds::add_call(std::uint64_t segments, std::uint64_t segment_bytes) {
+void StatBounds::add_call(std::uint64_t segments, std::uint64_t bytes, bool only_rose) {
   calls_ += 1;
   grants_ += segments;
-  granted_bytes_ += segments * segment_bytes;
+  granted_bytes_ += bytes;
+  only_rose_ = only_rose_ && only_rose;
 }
 
 void StatBounds::add_allocation(PoolId pool, std::uint64_t size, std::uint64_t requested) {
@@ -42,6 +43,7 @@ void StatBounds::raise(const Recount& recount, const DeviceBooks::Completed& com
   }
   raise_segments(recount.sum);
   calls_ = grants_ = granted_bytes_ = 0;
+  only_rose_ = true;
   added_ = {};
 }
 
@@ -53,7 +55,10 @@ void StatBounds::raise_heap(const HeapCount& count, HeapPeaks* peaks, const Figu
       const std::uint64_t is = count.now.cell[i];
       const std::uint64_t was = count.before.cell[i];
       const std::uint64_t least = std::max(peaks->least.cell[i], is);
-      const std::uint64_t most = std::max({peaks->most.cell[i], is, was + rise.cell[i]});
+      // What a heap inherits is whole before the first block is cut off it.
+      const bool inherits = heaps_pass_on_splits_ && was == 0 && is_split_figure(figure);
+      const std::uint64_t cut = inherits ? added_.of(StatFigure::kAllocatedBytes, pool) : 0;
+      const std::uint64_t most = std::max({peaks->most.cell[i], is + cut, was + rise.cell[i]});
       peak_least_.cell[i] += least - peaks->least.cell[i];
       peak_most_.cell[i] += most - peaks->most.cell[i];
       peaks->least.cell[i] = least;
@@ -64,7 +69,8 @@ void StatBounds::raise_heap(const HeapCount& count, HeapPeaks* peaks, const Figu
     for (const PoolId pool : {PoolId::kSmall, PoolId::kLarge}) {
       const std::uint64_t is = count.now.of(figure, stat_pool(pool));
       const std::uint64_t was = count.before.of(figure, stat_pool(pool));
-      if (is > was) increased_.add(figure, pool, is - was);
+      const bool is_inherited = heaps_pass_on_splits_ && was == 0;
+      if (is > was && !is_inherited) increased_.add(figure, pool, is - was);
     }
   }
 }
@@ -72,7 +78,7 @@ void StatBounds::raise_heap(const HeapCount& count, HeapPeaks* peaks, const Figu
 /// One segment taken by one call gives their peaks exactly. Otherwise some may have gone before
 /// others came: at most what was held and every one taken since.
 void StatBounds::raise_segments(const FigureTable& now) {
-  const bool is_exact = calls_ == 1 && grants_ <= 1;
+  const bool is_exact = calls_ == 1 && grants_ <= 1 && only_rose_;
   for (const StatFigure figure : {StatFigure::kSegments, StatFigure::kReservedBytes}) {
     const std::uint64_t granted = figure == StatFigure::kReservedBytes ? granted_bytes_ : grants_;
     for (unsigned pool = 0; pool < cache::kStatPools; ++pool) {

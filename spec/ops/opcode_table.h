@@ -58,7 +58,7 @@ enum : std::uint8_t {
   kSeed = 33,                // seed n: of the adversary (address reuse, progress)
   kNameDead = 34,            // name-dead s n: the n-th kind of refused call names the dead stream
   kEndNow = 35,              // end-now: the allocator's end; what follows is skipped
-  // fail-as call n once|on outcome: as fail, with that outcome; a synchronisation answers
+  // fail-as call n once|on outcome: as fail, with that outcome; a synchronisation and an access answer
   // driver-error for unsupported
   kFailAs = 36,
   kResetTotals = 37,  // reset-totals d

@@ -174,7 +174,7 @@ class AccountPass {
 
 Account account_pass(const Trace& trace, const TraceRunOptions& options, Bytes capacity,
                      bool stop_at_failure) {
-  const std::unique_ptr<World> world = options.backing == Backing::kHost
+  const std::unique_ptr<World> world = options.backing == ReplayDevice::kHost
                                            ? make_host_world(capacity)
                                            : make_sim_world(capacity, options.lag);
   device::Device* const device = &world->device();

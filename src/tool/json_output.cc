@@ -56,7 +56,7 @@ Json result_json(const TraceRunResult& result, const TraceRunOptions& options) {
   json["driver_us"] = static_cast<double>(account.driver_ns) / 1000;
   json["max_call_us"] = static_cast<double>(account.max_call_ns) / 1000;
   json["divergences"] = result.divergences();
-  json["device"] = options.backing == Backing::kHost ? "host" : "sim";
+  json["device"] = options.backing == ReplayDevice::kHost ? "host" : "sim";
   json["lag"] = options.lag;
   json["conf"] = options.conf_text;
   if (result.planned) json["planned"] = planned_json(*result.planned, result, options);

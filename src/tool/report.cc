@@ -70,7 +70,7 @@ Json marks_json(const Trace& trace) {
 
 std::string subtitle(std::size_t traces, const TraceRunOptions& options) {
   const char* device =
-      options.backing == Backing::kHost ? "this computer's memory" : "the simulated device";
+      options.backing == ReplayDevice::kHost ? "this computer's memory" : "the simulated device";
   std::string text = fmt::format("{} trace{} on {}", traces, traces == 1 ? "" : "s", device);
   if (options.find_capacity) {
     text += ", each at the smallest capacity it runs on";

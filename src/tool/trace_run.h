@@ -29,10 +29,10 @@
 namespace ashlar::tool {
 
 /// The device behind the account pass.
-enum class Backing : std::uint8_t { kSim, kHost };
+enum class ReplayDevice : std::uint8_t { kSim, kHost };
 
 struct TraceRunOptions {
-  Backing backing = Backing::kSim;
+  ReplayDevice backing = ReplayDevice::kSim;
   Bytes capacity = Bytes::max();  ///< of the device; max: unlimited
   bool find_capacity = false;     ///< --capacity auto
   cache::Config config;

@@ -24,7 +24,7 @@ int fail(int code, const std::string& line) {
 
 // Fills `*options`; kExitDone, or the exit code after a line on stderr.
 int read_options(const TraceRunCommand& command, TraceRunOptions* options) {
-  options->backing = command.device == "host" ? Backing::kHost : Backing::kSim;
+  options->backing = command.device == "host" ? ReplayDevice::kHost : ReplayDevice::kSim;
   options->check = command.check;
   options->lag = command.lag;
   options->wants_picture = !command.report.empty();
@@ -36,7 +36,7 @@ int read_options(const TraceRunCommand& command, TraceRunOptions* options) {
   if (command.seed && command.alter == 0) return fail(kExitUsage, "--seed: needs --alter");
   if (command.planned && !command.report.empty())
     return fail(kExitUsage, "--report: not available with --planned");
-  if (command.lag > 0 && options->backing == Backing::kHost) {
+  if (command.lag > 0 && options->backing == ReplayDevice::kHost) {
     return fail(kExitUsage, "--lag: streams of the host are never late; use --device sim");
   }
   if (command.capacity == "auto") {

@@ -103,6 +103,28 @@ const char* set_reuse(std::string_view value, Config* config) {
   return nullptr;
 }
 
+const char* set_backing(std::string_view value, Config* config) {
+  if (value == "segments") {
+    config->backing = Backing::kSegments;
+  } else if (value == "pages") {
+    config->backing = Backing::kPages;
+  } else {
+    return "is neither segments nor pages";
+  }
+  return nullptr;
+}
+
+const char* set_move(std::string_view value, Config* config) {
+  if (value == "never") {
+    config->move = Move::kNever;
+  } else if (value == "limit") {
+    config->move = Move::kLimit;
+  } else {
+    return "is neither never nor limit";
+  }
+  return nullptr;
+}
+
 const char* set_wait(std::string_view value, Config* config) {
   std::uint64_t number = 0;
   if (value == "never") {
@@ -210,6 +232,7 @@ struct Key {
 
 constexpr std::array kKeys{
     Key{"backend", set_backend},
+    Key{"backing", set_backing},
     Key{"expandable_segments", nullptr, Off::kFalse},
     Key{"expandable_segments_reserve", nullptr},
     Key{"expandable_segments_reserve_by_class", nullptr},
@@ -221,6 +244,7 @@ constexpr std::array kKeys{
     Key{"large_segment_mb", set_mib<&Config::large_segment>},
     Key{"max_non_split_rounding_mb", set_mib<&Config::max_non_split_rounding>},
     Key{"max_split_size_mb", set_mib<&Config::max_split_size>},
+    Key{"move", set_move},
     Key{"per_process_memory_fraction", set_memory_fraction},
     Key{"pinned_max_cached_size_mb", nullptr, Off::kZero},
     Key{"pinned_max_round_threshold_mb", nullptr, Off::kZero},
@@ -379,6 +403,9 @@ Status check_config(const Config& c) {
                  "per_process_memory_fraction: must be in (0, 1]");
   ASHLAR_REQUIRE(c.collection_threshold >= 0 && c.collection_threshold < 1, kBad,
                  "garbage_collection_threshold: must be in [0, 1)");
+  // The free memory of a paged segment is one block and soon longer than any such limit.
+  ASHLAR_REQUIRE(c.backing == Backing::kSegments || c.max_split_size == Bytes::max(), kBad,
+                 "max_split_size_mb: not with backing:pages, whose free blocks are of any size");
   ASHLAR_REQUIRE(c.headroom <= kSizeMax, kBad, "headroom_mb: must be at most 1 PiB");
   ASHLAR_REQUIRE(
       c.reuse == Reuse::kOwn || c.reuse == Reuse::kCompleted || c.reuse == Reuse::kOrdered, kBad,

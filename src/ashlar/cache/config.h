@@ -27,6 +27,19 @@ enum class Reuse : std::uint8_t {
   kOrdered,
 };
 
+/// Where a heap's memory comes from.
+enum class Backing : std::uint8_t {
+  kSegments,  ///< segments of fixed size (cudaMalloc)
+  /// pages mapped into ranges of addresses (cuMemMap), where the device supports it
+  kPages,
+};
+
+/// When a page whose last use is complete may be mapped at another address.
+enum class Move : std::uint8_t {
+  kNever,  ///< it goes back to the driver, and a new one is created
+  kLimit,  ///< in place of an out-of-memory (default)
+};
+
 /// The settings of an allocator. The keys of their string form are in parentheses.
 struct Config {
   // Rows DEV-1..4 (the constants are PyTorch's).
@@ -66,6 +79,10 @@ struct Config {
   /// allocator takes none that would leave less free. Of what it has already it gives nothing back on that
   /// account before it needs more; make_room() does (headroom_mb)
   Bytes headroom;
+  /// segments, or pages (backing: segments or pages; row DEV-10)
+  Backing backing = Backing::kSegments;
+  /// when pages move (move: never or limit); no effect with segments
+  Move move = Move::kLimit;
   /// when streams may use each other's idle memory (reuse: own, completed or ordered)
   Reuse reuse = Reuse::kCompleted;
   /// how long, in milliseconds, an allocation that finds no free block may wait for work that still

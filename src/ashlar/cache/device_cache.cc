@@ -210,11 +210,11 @@ const char* DeviceCache::validate() const noexcept {
     if (const char* broken = heap.validate()) return broken;
     if (const char* broken = supply_.validate(heap)) return broken;
     for (const PoolId id : kPoolIds) {
-      in_segments += heap.pool(id).counts().segment_bytes;
+      in_segments += mapped_bytes(heap.pool(id).counts());
       segments += heap.pool(id).counts().segments;
     }
   }
-  return ledger_.validate(in_segments, segments);
+  return ledger_.validate(in_segments, segments, supply_.pages().held_bytes());
 }
 
 }  // namespace ashlar::inline v0::cache

@@ -50,6 +50,32 @@ class Driver {
     device::Device& from = source == nullptr ? device_ : *source;
     return call<Status>(device::CallKind::kSegmentFree, [&] { return from.segment_free(base); });
   }
+  Result<Address> address_reserve(Bytes size, Bytes alignment) noexcept {
+    return call<Result<Address>>(device::CallKind::kAddressReserve,
+                                 [&] { return device_.address_reserve(size, alignment); });
+  }
+  Status address_release(Address base, Bytes size) noexcept {
+    return call<Status>(device::CallKind::kAddressRelease,
+                        [&] { return device_.address_release(base, size); });
+  }
+  Result<PageHandle> page_create(Bytes size) noexcept {
+    return call<Result<PageHandle>>(device::CallKind::kPageCreate,
+                                    [&] { return device_.page_create(size); });
+  }
+  Status page_release(PageHandle page) noexcept {
+    return call<Status>(device::CallKind::kPageRelease, [&] { return device_.page_release(page); });
+  }
+  Status page_map(Address at, Bytes size, PageHandle page) noexcept {
+    return call<Status>(device::CallKind::kPageMap,
+                        [&] { return device_.page_map(at, size, page); });
+  }
+  Status page_access(Address at, Bytes size) noexcept {
+    return call<Status>(device::CallKind::kPageAccess,
+                        [&] { return device_.page_access(at, size); });
+  }
+  Status page_unmap(Address at, Bytes size) noexcept {
+    return call<Status>(device::CallKind::kPageUnmap, [&] { return device_.page_unmap(at, size); });
+  }
   Result<EventHandle> event_create() noexcept {
     return call<Result<EventHandle>>(device::CallKind::kEventCreate,
                                      [&] { return device_.event_create(); });

@@ -83,7 +83,7 @@ StreamHeap* HeapList::add(const HeapOwner& owner) noexcept {
 bool HeapList::pass_on(StreamHeap& heap, const HeapOwner& owner) noexcept {
   const Guard guard(heap.lock);
   // With reuse:own a heap passes on with its segments. A memory pool would keep them from everybody.
-  if (!owner.pool.is_default() && heap.has_segments()) return false;
+  if (!owner.pool.is_default() && heap.has_memory()) return false;
   // A caller's mistake may have left something of the dead stream since it was found forgotten.
   if (!heap.begin_passing()) return false;
   handles_.erase(&heap);

@@ -141,23 +141,18 @@ class HeapStats {
     add_peaks(&sums->peak_of_all, peak_of_all_);
   }
 
-  /// The heap, empty now, is to serve another stream. A device's peak is the sum over its streams,
-  /// dead ones too, so the peaks of the former stream are kept.
-  void keep_former_peaks() noexcept {
+  /// The heap, which holds free memory alone now, is to serve another stream. A device's peak is the
+  /// sum over its streams, dead ones too, so the peaks of the former stream are kept.
+  void keep_former_peaks(const CountsByPool& counts) noexcept {
     for (Track& track : tracks_) add_peaks(&track.of_former, track.peak);
     add_peaks(&former_of_all_, peak_of_all_);
-    for (Track& track : tracks_) track.peak.fill(0);
-    peak_of_all_.fill(0);
+    begin_peaks(counts);
   }
 
   void reset_peaks(const CountsByPool& counts) noexcept {
     for (Track& track : tracks_) track.of_former.fill(0);
     former_of_all_.fill(0);
-    peak_of_all_.fill(0);
-    for (unsigned pool = 0; pool < kPools; ++pool) {
-      tracks_[pool].peak = current(*counts[pool]);
-      add(&peak_of_all_, tracks_[pool].peak);
-    }
+    begin_peaks(counts);
   }
   void reset_accumulated(const CountsByPool& counts) noexcept {
     for (unsigned pool = 0; pool < kPools; ++pool) {
@@ -167,6 +162,14 @@ class HeapStats {
   }
 
  private:
+  /// Peaks are what the pools hold now.
+  void begin_peaks(const CountsByPool& counts) noexcept {
+    peak_of_all_.fill(0);
+    for (unsigned pool = 0; pool < kPools; ++pool) {
+      tracks_[pool].peak = current(*counts[pool]);
+      add(&peak_of_all_, tracks_[pool].peak);
+    }
+  }
   static constexpr auto kFree = static_cast<unsigned>(BlockState::kFree);
   static constexpr auto kLive = static_cast<unsigned>(BlockState::kLive);
   static constexpr auto kPending = static_cast<unsigned>(BlockState::kPending);

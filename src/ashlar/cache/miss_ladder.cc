@@ -115,7 +115,7 @@ Result<Address> MissLadder::fail(StreamHeap& heap, const Request& request, bool 
   full.device = cache_.id();
   full.requested = request.requested;
   full.rounded = request.size;
-  full.segment = segment_size(shared_.config, request.size).value_or(Bytes::max());
+  full.segment = cache_.supply().growth_size(heap, request);
   full.device_memory = cache_.driver().memory_info().value_or({});
   write_account(heap, request, &full);
   full.wait_ran_out = wait_ran_out;

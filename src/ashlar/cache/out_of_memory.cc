@@ -145,7 +145,8 @@ void OutOfMemory::advise() noexcept {
   };
   const bool could_wait = !capturing && (pending > 0_B || wait_ran_out);
   const bool fits = !capturing && fits_elsewhere > 0_B;
-  const bool in_pieces = !capturing && is_in_pieces(*this);
+  // Pages that are free in pieces move together.
+  const bool in_pieces = !capturing && config.backing == Backing::kSegments && is_in_pieces(*this);
   const bool splits_all = config.max_split_size == Bytes::max();
   add(Advice::kWarmUp, capturing);
   add(Advice::kRaiseLimit, is_limit_the_cause(*this));

@@ -39,6 +39,7 @@
 #include <ashlar/base/status.h>
 #include <ashlar/base/types.h>
 #include <ashlar/block/position.h>
+#include <ashlar/cache/page_table.h>
 
 namespace ashlar::inline v0::cache {
 
@@ -89,8 +90,9 @@ struct DeviceSegment {
   /// later use (segment_release.h); by the role `reclaiming`.
   std::uint64_t idle_since = 0;
   std::uint64_t idle_stamp = kNoStamp;
-  DeviceSegment* older = nullptr;        ///< the ledger's list of records in use, by ordinal
-  DeviceSegment* newer = nullptr;        ///< in that list; or the next spare record
+  PageTable page_table;            ///< made for a paged segment, whose memory comes page by page
+  DeviceSegment* older = nullptr;  ///< the ledger's list of records in use, by ordinal
+  DeviceSegment* newer = nullptr;  ///< in that list; or the next spare record
   DeviceSegment* made_before = nullptr;  ///< every record ever made, for the owner's destructor
 
   Owner owner() const noexcept { return {heap.load(std::memory_order_relaxed), pool}; }

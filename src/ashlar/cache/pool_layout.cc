@@ -184,9 +184,7 @@ void PoolLayout::count_cuts(const std::vector<CountsByPool>& before) noexcept {
   for (std::size_t i = 0; i < heaps_.size(); ++i) {
     StreamHeap& heap = *heaps_[i];
     const Guard guard(heap.lock);
-    for (const PoolId id : kPoolIds)
-      heap.stats.on_cuts(id, before[i][index_of(id)], heap.pool(id).counts(),
-                         heap.pool(other_pool(id)).counts());
+    for (const PoolId id : kPoolIds) heap.count_cuts(id, before[i][index_of(id)]);
   }
 }
 

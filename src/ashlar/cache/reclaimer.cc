@@ -92,13 +92,17 @@ Result<Address> Reclaimer::search_all(StreamHeap& heap, const Request& request) 
   // Whoever reclaimed before us may have given back more than it took: ask the driver before giving
   // back ourselves.
   Result<Address> grown = supply_.grow(heap, request);
-  const Bytes segment = segment_size(config, request.size).value_or(Bytes::max());
   if (grown.code() != Code::kOutOfMemory) return grown;
+  const Bytes segment = supply_.growth_size(heap, request);
   // What another thread gives back while a pass lets it in counts as well (C12), and a capture that
   // it announces keeps the next pass from beginning (C9).
-  std::uint64_t removals = supply_.removals();
-  const auto has_more_room = [this, &removals]() ASHLAR_REQUIRES(reclaiming) {
-    return std::exchange(removals, supply_.removals()) != supply_.removals();
+  const auto removals_now = [this]() ASHLAR_REQUIRES(reclaiming) {
+    return supply_.removals() + supply_.pages().removals();
+  };
+  std::uint64_t removals = removals_now();
+  const auto has_more_room = [&]() ASHLAR_REQUIRES(reclaiming) {
+    const std::uint64_t before = std::exchange(removals, removals_now());
+    return before != removals;
   };
   // Just enough, the oversize first (row DEV-13); then, if the driver still refuses, all.
   Bytes back;
@@ -107,9 +111,13 @@ Result<Address> Reclaimer::search_all(StreamHeap& heap, const Request& request) 
   if (back < segment && !shared_.is_capturing())
     back += release_.release_enough(heap, segment - back, Bytes{});
   if (has_more_room()) grown = supply_.grow(heap, request);
-  if (grown.code() != Code::kOutOfMemory || shared_.is_capturing()) return grown;
-  release_.release_all();
-  return has_more_room() ? supply_.grow(heap, request) : grown;
+  if (grown.code() == Code::kOutOfMemory && !shared_.is_capturing()) {
+    release_.release_all();
+    if (has_more_room()) grown = supply_.grow(heap, request);
+  }
+  // Pages that were taken away and not needed after all.
+  static_cast<void>(supply_.pages().drop_stock());
+  return grown;
 }
 
 Status Reclaimer::trim() noexcept {
@@ -147,6 +155,7 @@ Status Reclaimer::trim_segments() noexcept {
     Status refused;
     release_.release_all(&refused);
     ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, kCaptureUnderWay);
+    release_.release_addresses(&refused);
     if (const Status health = driver_.health(); !health.is_ok()) return health;
     if (!refused.is_ok()) return refused;
     break;
@@ -221,7 +230,9 @@ void Reclaimer::give_everything_back(bool is_settled) noexcept {
     heap.destroy_events();
     finish_uses_at_end(heap, is_settled);
   }
-  if (driver_.health().is_ok()) release_.release_all();
+  if (!driver_.health().is_ok()) return;
+  release_.release_all();
+  release_.release_addresses();
 }
 
 void Reclaimer::finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept {

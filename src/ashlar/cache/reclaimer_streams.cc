@@ -67,8 +67,8 @@ StreamHeap* Reclaimer::add_pool_heap(const Stream& stream, MemoryPoolId pool,
   const ReclaimGuard reclaim(lock_);
   std::erase_if(others, [](StreamHeap* heap) ASHLAR_REQUIRES(reclaiming) {
     const Guard guard(heap->lock);
-    const bool is_left = heap->life.is_finished() && !heap->has_segments() &&
-                         heap->uses.is_empty() && heap->misses.under_way == 0;
+    const bool is_left = heap->life.is_finished() && !heap->has_memory() && heap->uses.is_empty() &&
+                         heap->misses.under_way == 0;
     if (is_left) heap->membership.is_reserved.store(false);
     return is_left;
   });
@@ -116,7 +116,7 @@ Status Reclaimer::release_reserved(std::span<StreamHeap* const> heaps) noexcept 
     bool has_memory = false;
     {
       const Guard guard(heap->lock);
-      has_memory = heap->has_segments();
+      has_memory = heap->has_memory();
       heap->clock.reopen();
       heap->life.lose_anew(sequence);
     }

@@ -62,7 +62,8 @@ inline Bytes fit_end(const Config& config, Bytes size) {
 /// Row DEV-4: is a block of `block` bytes split when it serves `size`?
 inline bool should_split(const Config& config, Bytes size, Bytes block) {
   const Bytes rest = block - size;
-  if (pool_of(config, size) == PoolId::kSmall) return rest >= config.granule;
+  if (pool_of(config, size) == PoolId::kSmall || config.backing == Backing::kPages)
+    return rest >= config.granule;
   return size < config.max_split_size && rest > config.small_request_max;
 }
 

@@ -56,21 +56,39 @@ void SegmentLedger::refund(Bytes size) noexcept {
 
 void SegmentLedger::commit(Bytes size, PoolId pool) noexcept {
   const Guard guard(lock_);
-  for (const auto column : {StatPool::kAll, stat_pool_of(pool)}) {
-    raise(reserved_bytes_[static_cast<unsigned>(column)], size.count());
+  raise_reserved(size, pool);
+  for (const auto column : {StatPool::kAll, stat_pool_of(pool)})
     raise(segments_[static_cast<unsigned>(column)], 1);
-  }
   if (size >= config_.max_split_size) raise(oversize_segments_, 1);
 }
 
 void SegmentLedger::uncharge(Bytes size, PoolId pool) noexcept {
   const Guard guard(lock_);
   charged_ -= size;
-  for (const auto column : {StatPool::kAll, stat_pool_of(pool)}) {
-    lower(reserved_bytes_[static_cast<unsigned>(column)], size.count());
+  lower_reserved(size, pool);
+  for (const auto column : {StatPool::kAll, stat_pool_of(pool)})
     lower(segments_[static_cast<unsigned>(column)], 1);
-  }
   if (size >= config_.max_split_size) lower(oversize_segments_, 1);
+}
+
+void SegmentLedger::commit_pages(Bytes size, PoolId pool) noexcept {
+  const Guard guard(lock_);
+  raise_reserved(size, pool);
+}
+
+void SegmentLedger::uncommit_pages(Bytes size, PoolId pool) noexcept {
+  const Guard guard(lock_);
+  lower_reserved(size, pool);
+}
+
+void SegmentLedger::raise_reserved(Bytes size, PoolId pool) noexcept {
+  for (const auto column : {StatPool::kAll, stat_pool_of(pool)})
+    raise(reserved_bytes_[static_cast<unsigned>(column)], size.count());
+}
+
+void SegmentLedger::lower_reserved(Bytes size, PoolId pool) noexcept {
+  for (const auto column : {StatPool::kAll, stat_pool_of(pool)})
+    lower(reserved_bytes_[static_cast<unsigned>(column)], size.count());
 }
 
 std::optional<block::Position> SegmentLedger::next_position(Bytes size) const noexcept {
@@ -111,6 +129,7 @@ DeviceSegment* SegmentLedger::new_record(Bytes size) noexcept {
 }
 
 void SegmentLedger::recycle(DeviceSegment* segment) noexcept {
+  segment->page_table.drop();
   segment->heap.store(nullptr, std::memory_order_release);
   const Guard guard(lock_);
   if (segment->older != nullptr) segment->older->newer = segment->newer;
@@ -192,12 +211,13 @@ void SegmentLedger::reset_accumulated_stats() noexcept {
   for_each_stat([](Stat& stat) { stat.increased = stat.decreased = 0; });
 }
 
-const char* SegmentLedger::validate(Bytes in_segments, std::uint64_t segments) const noexcept {
+const char* SegmentLedger::validate(Bytes in_segments, std::uint64_t segments,
+                                    Bytes held) const noexcept {
   const Guard guard(lock_);
   if (in_segments.count() != reserved_bytes_[0].current)
     return "C14: reserved bytes are not the sum over segments";
   if (segments != segments_[0].current) return "C14: the segment count is not the sum over pools";
-  if (charged_.count() != reserved_bytes_[0].current)
+  if (charged_.count() != reserved_bytes_[0].current + held.count())
     return "ledger(2): bytes charged against the limit are not the reserved";
   for (const DeviceSegment* record = newest_; record != nullptr; record = record->older) {
     if (segments-- == 0) return "ledger(3): a record in use is no pool's segment";

@@ -10,7 +10,7 @@
 //
 // Invariants:
 //   (1) bytes charged <= the limit at every moment a segment is charged (row DEV-12);
-//   (2) bytes charged = bytes reserved + bytes of growths under way;
+//   (2) bytes charged = bytes reserved + bytes of pages that no address has + bytes of growths under way;
 //   (3) a record is in use by one segment, or spare; records are freed with the ledger;
 //   (4) C10 of the records in use, one with a higher ordinal has a higher position, behind all bytes
 //       of the other.
@@ -43,6 +43,10 @@ class SegmentLedger {
   void commit(Bytes size, PoolId pool) noexcept ASHLAR_EXCLUDES(lock_);
   /// A committed segment went back to the driver.
   void uncharge(Bytes size, PoolId pool) noexcept ASHLAR_EXCLUDES(lock_);
+  /// Pages that were charged are mapped into a paged segment: they count as reserved.
+  void commit_pages(Bytes size, PoolId pool) noexcept ASHLAR_EXCLUDES(lock_);
+  /// They are not mapped any more, and still charged.
+  void uncommit_pages(Bytes size, PoolId pool) noexcept ASHLAR_EXCLUDES(lock_);
   /// A record with the next ordinal and position, for a segment of that size; nullptr if the host has
   /// no memory, or the segment would end behind position 2^64.
   DeviceSegment* new_record(Bytes size) noexcept ASHLAR_EXCLUDES(lock_);
@@ -67,8 +71,8 @@ class SegmentLedger {
   void write(OutOfMemory* out) const noexcept ASHLAR_EXCLUDES(lock_);
   void reset_peak_stats() noexcept ASHLAR_EXCLUDES(lock_);
   void reset_accumulated_stats() noexcept ASHLAR_EXCLUDES(lock_);
-  /// Compares with a recount over the pools: nullptr, or the clause that broke. Quiescent.
-  const char* validate(Bytes in_segments, std::uint64_t segments) const noexcept
+  /// Compares with a recount over the pools, and with the pages held that no address has: nullptr, or the clause that broke. Quiescent.
+  const char* validate(Bytes in_segments, std::uint64_t segments, Bytes held) const noexcept
       ASHLAR_EXCLUDES(lock_);
 
  private:
@@ -79,6 +83,8 @@ class SegmentLedger {
   void for_each_stat(F&& f) noexcept ASHLAR_REQUIRES(lock_);
   /// Where a segment of that size lies, behind the newest; nothing if it ends behind 2^64.
   std::optional<block::Position> next_position(Bytes size) const noexcept ASHLAR_REQUIRES(lock_);
+  void raise_reserved(Bytes size, PoolId pool) noexcept ASHLAR_REQUIRES(lock_);
+  void lower_reserved(Bytes size, PoolId pool) noexcept ASHLAR_REQUIRES(lock_);
   /// A spare record, or nullptr.
   DeviceSegment* take_spare() noexcept ASHLAR_EXCLUDES(lock_);
 

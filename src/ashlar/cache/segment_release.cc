@@ -167,7 +167,7 @@ Bytes SegmentRelease::release_oldest(Bytes need) noexcept {
   ++collections_;
   Pass pass = begin();
   release_first(need, pass, [&]() ASHLAR_REQUIRES(reclaiming) { return find_oldest(pass.number); });
-  return pass.back;
+  return pass.back + release_pages(nullptr, need, pass);
 }
 
 Bytes SegmentRelease::release_enough_for(StreamHeap* asking, Bytes need, Bytes at_least) noexcept {
@@ -183,14 +183,24 @@ Bytes SegmentRelease::release_enough_for(StreamHeap* asking, Bytes need, Bytes a
   for (StreamHeap& heap : heaps_) {
     if (&heap != asking) release_largest(heap, need, at_least, pass);
   }
-  return pass.back;
+  return pass.back + release_pages(asking, need, pass);
 }
 
 Bytes SegmentRelease::release_all(Status* refused) noexcept {
   Pass pass = begin();
   for (StreamHeap& heap : heaps_) release_all_of(heap, pass);
+  const Bytes pages = release_pages(nullptr, Bytes::max(), pass);
+  const Status dropped = supply_.pages().drop_stock();
+  if (pass.refused.is_ok()) pass.refused = dropped;
   if (refused != nullptr) *refused = pass.refused;
-  return pass.back;
+  return pass.back + pages;
+}
+
+Bytes SegmentRelease::release_pages(StreamHeap* asking, Bytes need, Pass& pass) noexcept {
+  if (pass.is_over || pass.back >= need) return Bytes{};
+  const bool moves = asking != nullptr && shared_.config.move != Move::kNever;
+  const PagesTo to = moves ? PagesTo::kStock : PagesTo::kDriver;
+  return pages_.release(asking, need - pass.back, to, &pass.refused);
 }
 
 SegmentRelease::Pass SegmentRelease::begin() noexcept {

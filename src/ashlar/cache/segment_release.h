@@ -1,4 +1,5 @@
-// Idle segments back to the driver: which, and in which order (rows DEV-13, DEV-19).
+// Idle segments back to the driver: which, and in which order (rows DEV-13, DEV-19). Then pages of paged
+// segments (page_release.h).
 //
 // Thread safety: by the role `reclaiming`; takes one heap's lock at a time. D4: a segment goes back
 // only when its last use is known complete.
@@ -13,6 +14,7 @@
 //       else it begins again.
 #pragma once
 
+#include <ashlar/cache/page_release.h>
 #include <ashlar/cache/reclaim_lock.h>
 #include <ashlar/cache/segment_supply.h>
 
@@ -31,7 +33,11 @@ class SegmentRelease {
  public:
   SegmentRelease(HeapList& heaps, SharedState& shared, SegmentSupply& supply,
                  ReclaimLock& lock) noexcept
-      : heaps_(heaps), shared_(shared), supply_(supply), lock_(lock) {}
+      : heaps_(heaps),
+        shared_(shared),
+        supply_(supply),
+        lock_(lock),
+        pages_(heaps, shared, supply.pages(), lock) {}
 
   /// Gives back idle, complete segments of at least `at_least` bytes each until `need` bytes are
   /// back, for the heap that asks; returns how many are (row DEV-13). In this order:
@@ -40,21 +46,29 @@ class SegmentRelease {
   /// Of equally large ones that with the lowest ordinal. Cost, beside the driver's calls: for the
   /// smallest, the free blocks of its size and the smaller ones that would be enough but may not go
   /// back; for the largest, a walk over a heap's segments for every 32 that go back.
+  /// If they are not enough, pages, whatever `at_least` is; with Move::kLimit they go to the stock.
   Bytes release_enough(StreamHeap& asking, Bytes need, Bytes at_least) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(asking.lock) {
     return release_enough_for(&asking, need, at_least);
   }
-  /// The same for no heap, of whatever size: the smallest one that is enough, else the largest first.
+  /// The same for no heap, of whatever size: the smallest one that is enough, else the largest first. Pages
+  /// go to the driver.
   Bytes release_enough(Bytes need) noexcept ASHLAR_REQUIRES(reclaiming) {
     return release_enough_for(nullptr, need, Bytes{});
   }
   /// Gives back idle, complete segments of the large pools until `need` bytes are back (row DEV-11): those
   /// first that collections have seen idle longest, and of equals the oldest. Counts as a collection.
-  /// Cost, beside the driver's calls: a walk over all segments for every 32 that go back.
+  /// Then pages, which have no age. Cost, beside the driver's calls: a walk over all segments for every
+  /// 32 that go back.
   Bytes release_oldest(Bytes need) noexcept ASHLAR_REQUIRES(reclaiming);
-  /// Gives back every idle, complete segment; returns the bytes that are back. `*refused`, if not
+  /// Gives back every idle, complete segment and page; returns the bytes that are back. `*refused`, if not
   /// null, is the first error of the device, which then keeps that segment with us.
   Bytes release_all(Status* refused = nullptr) noexcept ASHLAR_REQUIRES(reclaiming);
+
+  /// Gives back the addresses of paged segments without pages. `*refused` as above.
+  void release_addresses(Status* refused = nullptr) noexcept ASHLAR_REQUIRES(reclaiming) {
+    pages_.release_addresses(refused);
+  }
 
  private:
   /// One call's way over the segments.
@@ -73,6 +87,9 @@ class SegmentRelease {
   void release_first(Bytes need, Pass& pass, Find&& find) noexcept ASHLAR_REQUIRES(reclaiming);
   FirstIdle find_oldest(std::uint64_t pass) noexcept ASHLAR_REQUIRES(reclaiming);
   Bytes release_enough_for(StreamHeap* asking, Bytes need, Bytes at_least) noexcept
+      ASHLAR_REQUIRES(reclaiming);
+  /// PageRelease::release() of what the pass lacks.
+  Bytes release_pages(StreamHeap* asking, Bytes need, Pass& pass) noexcept
       ASHLAR_REQUIRES(reclaiming);
   Pass begin() noexcept ASHLAR_REQUIRES(reclaiming);
   /// Before a segment is given back: lets waiting threads have the lock, if one was given back
@@ -100,6 +117,7 @@ class SegmentRelease {
   SharedState& shared_;
   SegmentSupply& supply_;
   ReclaimLock& lock_;
+  PageRelease pages_ ASHLAR_UNGUARDED;  ///< its members need the role `reclaiming`
   std::uint64_t collections_ ASHLAR_GUARDED_BY(reclaiming) = 0;  ///< calls of release_oldest()
   std::uint64_t passes_ ASHLAR_GUARDED_BY(reclaiming) = 0;
   Status last_refusal_ ASHLAR_GUARDED_BY(reclaiming);  ///< of the driver, in any pass

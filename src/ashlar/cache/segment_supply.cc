@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <ashlar/base/checked.h>
+#include <ashlar/cache/headroom.h>
 #include <ashlar/cache/host_refusals.h>
 #include <ashlar/cache/rounding.h>
 
@@ -29,7 +30,16 @@ class GrowthScope {
 }  // namespace
 
 Result<Address> SegmentSupply::grow(StreamHeap& heap, const Request& request) noexcept {
-  const Bytes size = segment_size(shared_.config, request.size).value_or(Bytes::max());
+  if (!pages_.serves(heap)) return grow_segment(heap, request);
+  // As in grow_segment().
+  const GrowthScope growing(growths_);
+  const RelaxedCapture relaxed(driver_, shared_.is_capturing());
+  if (!relaxed.status().is_ok()) return relaxed.status();
+  return pages_.grow(heap, request);
+}
+
+Result<Address> SegmentSupply::grow_segment(StreamHeap& heap, const Request& request) noexcept {
+  const Bytes size = growth_size(heap, request);
   if (const Status charged = ledger_.charge(size); !charged.is_ok()) {
     const Status health = driver_.health();
     return health.is_ok() ? charged : health;
@@ -43,7 +53,8 @@ Result<Address> SegmentSupply::grow(StreamHeap& heap, const Request& request) no
   const GrowthScope growing(growths_);
   const RelaxedCapture relaxed(driver_, shared_.is_capturing());
   if (!relaxed.status().is_ok()) return undo(relaxed.status());
-  if (const Status left = check_headroom(size); !left.is_ok()) return undo(left);
+  if (const Status left = check_headroom(driver_, shared_.config, size); !left.is_ok())
+    return undo(left);
   // Constant while the allocation holds the heap.
   device::Device* const source = heap.membership.options.growth;
   const Result<Address> base = driver_.segment_alloc(size, source);
@@ -71,15 +82,10 @@ Result<Address> SegmentSupply::grow(StreamHeap& heap, const Request& request) no
   return give_back(kShortOfHostMemory);
 }
 
-Status SegmentSupply::check_headroom(Bytes size) noexcept {
-  const Bytes headroom = shared_.config.headroom;
-  if (headroom == Bytes{}) return Status::ok();
-  const Result<device::MemoryInfo> memory = driver_.memory_info();
-  if (!memory.is_ok()) return memory.status();
-  const Bytes free = memory.value().free;
-  ASHLAR_REQUIRE(free >= size && free - size >= headroom, Code::kOutOfMemory,
-                 "the device would be left with less free memory than headroom_mb");
-  return Status::ok();
+Bytes SegmentSupply::growth_size(const StreamHeap& heap, const Request& request) const noexcept {
+  return (pages_.serves(heap) ? checked_round_up(request.size, pages_.page())
+                              : segment_size(shared_.config, request.size))
+      .value_or(Bytes::max());
 }
 
 void SegmentSupply::wait_for_growths() noexcept {
@@ -111,6 +117,7 @@ Address SegmentSupply::enter(StreamHeap& heap, const Request& request,
 
 const char* SegmentSupply::validate(const StreamHeap& heap) const noexcept {
   if (growths_.any()) return "supply: a growth has not ended";
+  if (const char* broken = pages_.validate(heap)) return broken;
   for (const PoolId id : kPoolIds) {
     const block::BlockPool& pool = heap.pool(id);
     for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {

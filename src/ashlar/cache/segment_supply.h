@@ -12,6 +12,7 @@
 #include <atomic>
 
 #include <ashlar/cache/heap_list.h>
+#include <ashlar/cache/page_supply.h>
 #include <ashlar/cache/segment_ledger.h>
 #include <ashlar/cache/shared_state.h>
 
@@ -20,15 +21,17 @@ namespace ashlar::inline v0::cache {
 class SegmentSupply {
  public:
   SegmentSupply(Driver& driver, SharedState& shared, SegmentLedger& ledger) noexcept
-      : driver_(driver), shared_(shared), ledger_(ledger) {}
+      : driver_(driver), shared_(shared), ledger_(ledger), pages_(driver, shared, ledger) {}
 
-  /// Serves the request from a new segment. kOutOfMemory if the limit, the headroom or the driver refuses;
+  /// Serves the request from a new segment, or from new pages (page_supply.h). kOutOfMemory if the limit, the headroom or the driver refuses;
   /// kHostOutOfMemory if the host has no memory for the records, or no position is left
   /// (SegmentLedger::new_record), kUnsupported if the segment lies beyond the page map's 57 bits; in
   /// these cases it is back with the driver. The driver's error otherwise. In a capture it runs under
   /// the relaxed mode (C9).
   Result<Address> grow(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_EXCLUDES(heap.lock);
+  /// The most that grow() asks the driver for.
+  Bytes growth_size(const StreamHeap& heap, const Request& request) const noexcept;
   /// Waits until no growth that began earlier is still on its way (C9).
   void wait_for_growths() noexcept;
 
@@ -45,12 +48,15 @@ class SegmentSupply {
   /// stays there.
   std::uint64_t removals() const noexcept ASHLAR_REQUIRES(reclaiming) { return removals_; }
 
+  PageSupply& pages() noexcept { return pages_; }
+  const PageSupply& pages() const noexcept { return pages_; }
   /// nullptr, or the invariant that the heap's segments break. Quiescent.
   const char* validate(const StreamHeap& heap) const noexcept ASHLAR_REQUIRES(heap.lock);
 
  private:
-  /// Config::headroom would be left free. kOutOfMemory if not; an error of the driver is passed on.
-  Status check_headroom(Bytes size) noexcept;
+  /// grow() by a segment of the heap's own.
+  Result<Address> grow_segment(StreamHeap& heap, const Request& request) noexcept
+      ASHLAR_EXCLUDES(heap.lock);
   /// Enters the segment into the heap's pool and serves the request from it. The null address, and
   /// the pool is as before, if the host has no memory (noted).
   Address enter(StreamHeap& heap, const Request& request, DeviceSegment* segment) noexcept
@@ -59,13 +65,9 @@ class SegmentSupply {
   Driver& driver_;
   SharedState& shared_;
   SegmentLedger& ledger_;
+  PageSupply pages_;
   UnderWay<std::atomic<unsigned>> growths_;  ///< that may be under way
   std::uint64_t removals_ ASHLAR_GUARDED_BY(reclaiming) = 0;
 };
-
-/// The record of a segment in a pool.
-inline DeviceSegment* record_of(const block::SegmentView& segment) noexcept {
-  return reinterpret_cast<DeviceSegment*>(static_cast<std::uintptr_t>(segment.user));
-}
 
 }  // namespace ashlar::inline v0::cache

@@ -21,6 +21,10 @@ Result<Address> StreamHeap::search(const Request& request) noexcept {
   return address;
 }
 
+void StreamHeap::count_cuts(PoolId which, const HeapStats::Values& before) noexcept {
+  stats.on_cuts(which, before, pool(which).counts(), pool(other_pool(which)).counts());
+}
+
 void StreamHeap::count_oversize(int change) noexcept { cache.ledger().count_oversize(change); }
 
 void StreamHeap::finish_use(UseNode* node) noexcept {
@@ -95,8 +99,8 @@ bool StreamHeap::add_use_to_live(StreamHeap& user) noexcept {
           if (!reserve_nodes(1)) return false;
           add_use(which, at, user);
         }
-        // A slice ends at a block that find() knows. Two free ones never touch (C4).
-        if (++looks < kLooksPerHold || in.state(at) == BlockState::kFree) {
+        // A slice ends at a block that find() knows: live, or pending.
+        if (++looks < kLooksPerHold || !block::is_owned(block::raw(in.state(at)))) {
           at = in.next(at);
           continue;
         }
@@ -126,14 +130,14 @@ bool StreamHeap::is_free_of_stream(PoolId which) const noexcept {
   const block::PoolCounts& counts = pool(which).counts();
   // Streams that keep their memory to themselves pass it on with the heap; elsewhere any stream
   // takes a dead one's segments.
-  if (cache.config().reuse != Reuse::kOwn) return counts.segments == 0;
-  return counts.bytes[kFree] == counts.segment_bytes;
+  const Bytes mapped = mapped_bytes(counts);
+  return cache.config().reuse == Reuse::kOwn ? counts.bytes[kFree] == mapped : mapped == Bytes{};
 }
 
 bool StreamHeap::begin_passing() noexcept { return is_forgotten() && life.begin_passing(); }
 
 void StreamHeap::serve(const HeapOwner& another) noexcept {
-  stats.keep_former_peaks();
+  stats.keep_former_peaks(pool_counts());
   clock.pass_on();
   misses.steals = {};
   stream = another.stream;

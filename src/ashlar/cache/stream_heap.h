@@ -30,6 +30,7 @@
 #include <ashlar/cache/epoch_marks.h>
 #include <ashlar/cache/heap_stats.h>
 #include <ashlar/cache/host_refusals.h>
+#include <ashlar/cache/page_map.h>
 #include <ashlar/cache/pending_uses.h>
 #include <ashlar/cache/reclaim_lock.h>
 #include <ashlar/cache/request.h>
@@ -82,6 +83,11 @@ struct LastEvent {
   AskAgain<64> ask_again;      ///< by calls that look for forgotten heaps; under the reclaim lock
 };
 
+/// The bytes of a pool's segments that have memory.
+inline Bytes mapped_bytes(const block::PoolCounts& counts) noexcept {
+  return counts.segment_bytes - counts.bytes[static_cast<unsigned>(BlockState::kUnmapped)];
+}
+
 /// The blocks of a heap, by PoolId.
 struct BlockPools {
   explicit BlockPools(Bytes granule) noexcept : small(granule), large(granule) {}
@@ -107,8 +113,8 @@ class StreamHeap {
   const block::BlockPool& pool(PoolId pool) const noexcept ASHLAR_REQUIRES(lock) {
     return pool == PoolId::kSmall ? pools_.small : pools_.large;
   }
-  bool has_segments() const noexcept ASHLAR_REQUIRES(lock) {
-    return pools_.small.counts().segments + pools_.large.counts().segments != 0;
+  bool has_memory() const noexcept ASHLAR_REQUIRES(lock) {
+    return mapped_bytes(pools_.small.counts()) + mapped_bytes(pools_.large.counts()) != Bytes{};
   }
   std::uint64_t live_blocks() const noexcept ASHLAR_REQUIRES(lock) {
     return pools_.small.counts().blocks[kLive] + pools_.large.counts().blocks[kLive];
@@ -195,6 +201,8 @@ class StreamHeap {
   /// From now on the heap is that owner's. REQUIRES: begin_passing() returned true.
   void serve(const HeapOwner& another) noexcept ASHLAR_REQUIRES(lock, reclaiming);
 
+  /// HeapStats::on_cuts() of a pool that was `before`, as HeapStats::current() says.
+  void count_cuts(PoolId which, const HeapStats::Values& before) noexcept ASHLAR_REQUIRES(lock);
   void add_stats(HeapStats::Sums* sums) const noexcept ASHLAR_REQUIRES(lock) {
     stats.add_to(sums, pool_counts());
   }
@@ -252,6 +260,11 @@ class StreamHeap {
   // (measured: a tenth of a pair's instructions). A third pool needs another case in pool().
   BlockPools pools_ ASHLAR_GUARDED_BY(lock);
 };
+
+/// The record of a segment in a pool.
+inline DeviceSegment* record_of(const block::SegmentView& segment) noexcept {
+  return reinterpret_cast<DeviceSegment*>(static_cast<std::uintptr_t>(segment.user));
+}
 
 /// The free block behind `block` in the order of its pool, for a walk that has looked at `looks`
 /// blocks so far: after every kLooksPerHold of them it lets go of the lock and takes it again. What
