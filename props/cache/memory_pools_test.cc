@@ -190,7 +190,7 @@ TEST_F(MemoryPoolsTest, AFilterMayFreeAndQueryAndIsRefusedTheRest) {
   EXPECT_EQ(allocator_->validate(), nullptr);
 }
 
-// Releases and retirements wait for each other; one pool is released while others serve.
+// One pool is released while others serve, and while its stream is retired.
 TEST_F(MemoryPoolsTest, ThreadsReleasePoolsWhileOthersAllocateAndRetire) {
   const auto run = [&](std::uint64_t thread) {
     for (std::uint64_t i = 1; i <= 16; ++i) {
@@ -211,6 +211,19 @@ TEST_F(MemoryPoolsTest, ThreadsReleasePoolsWhileOthersAllocateAndRetire) {
   std::vector<std::thread> threads;
   for (std::uint64_t i = 1; i <= 3; ++i) threads.emplace_back(run, i);
   for (std::thread& each : threads) each.join();
+  EXPECT_EQ(allocator_->validate(), nullptr);
+}
+
+// With several threads at it there may never be a moment at which no pool is checkpointed.
+TEST_F(MemoryPoolsTest, ARetirementWaitsForNoPoolThatIsCheckpointed) {
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());
+  const Address a = allocator_->allocate(1_MiB, stream_).value();
+  ASSERT_TRUE(allocator_->end_pool(kDevice, kPool).is_ok());
+  bool& is_closed = CachePeer::is_first_closed(CachePeer::device(*allocator_, 0).memory_pools());
+  is_closed = true;
+  EXPECT_TRUE(allocator_->retire_stream(stream_).is_ok());
+  is_closed = false;
+  EXPECT_TRUE(allocator_->free(a).is_ok());
   EXPECT_EQ(allocator_->validate(), nullptr);
 }
 

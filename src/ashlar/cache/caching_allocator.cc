@@ -121,11 +121,7 @@ Status CachingAllocator::record_use(Address address, const Stream& stream) noexc
 Status CachingAllocator::retire_stream(const Stream& stream) noexcept {
   const Result<DeviceCache*> cache = impl_->device_outside_filter(stream.device);
   if (!cache.is_ok()) return cache.status();
-  const Status retired = cache.value()->reclaimer().retire(stream);
-  // After the retirement: a memory pool makes a heap for a stream only if it has seen, under its lock,
-  // that the stream is alive. So lose() finds every heap that the stream will ever have.
-  if (retired.is_ok()) cache.value()->memory_pools().lose(stream);
-  return retired;
+  return cache.value()->reclaimer().retire(stream);
 }
 
 Status CachingAllocator::begin_capture(const Stream& stream) noexcept {

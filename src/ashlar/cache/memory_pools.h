@@ -7,8 +7,8 @@
 // Thread safety: any thread; one lock, which comes before the reclaim lock. A route's filter is called
 // under it: after end() has returned, no thread is in the filter. What the filter may call is bounded by
 // FilterScope. release(), checkpoint() and restore() walk the pool's blocks under the reclaim lock alone:
-// meanwhile the pool is closed, and no other call changes it. lose() waits until no pool is, and for an
-// event record that another thread has begun.
+// meanwhile the pool is closed, and no other call changes it. A retirement needs no pool: it finds the
+// stream's heaps in the device's list (Reclaimer::retire).
 //
 // What must eventually happen: after a pool is released, its memory becomes available to the device's
 // other heaps and to the driver once its allocations are freed and all work enqueued before the release
@@ -58,9 +58,6 @@ class MemoryPools {
   /// lock is taken (StreamHeap::is_reserved_for). Errors: as Reclaimer::make_heap.
   Result<Routed> route(const Stream& stream) noexcept ASHLAR_EXCLUDES(lock_);
 
-  /// The stream was retired: the pools' heaps must not use its handle any more either.
-  void lose(const Stream& stream) noexcept ASHLAR_EXCLUDES(lock_);
-
   /// nullptr, or the broken invariant. Quiescent.
   const char* validate() const noexcept ASHLAR_EXCLUDES(lock_);
 
@@ -91,8 +88,6 @@ class MemoryPools {
   void open(Pool* pool) noexcept ASHLAR_EXCLUDES(lock_);
   /// Gives up a use. The pool whose last one it is, closed, with the use left; nullptr if it has more.
   Result<Pool*> give_up(MemoryPoolId id) noexcept ASHLAR_EXCLUDES(lock_);
-  /// lose(), if no pool is closed; otherwise false.
-  bool try_lose(const Stream& stream, std::uint64_t sequence) noexcept ASHLAR_EXCLUDES(lock_);
   /// The pool's heap of that stream, or nullptr.
   static StreamHeap* heap_in(const Pool& pool, const Stream& stream) noexcept;
   /// What is known without a heap being made: true if the answer is in `*routed`.

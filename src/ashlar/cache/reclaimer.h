@@ -64,16 +64,19 @@ class Reclaimer {
   /// All device calls that come before make_user(): whom the handle names, and whether dead streams
   /// are done. Not ok if the stream is dead; errors as make_heap.
   Status ask_before(const Stream& stream) noexcept;
-  /// CachingAllocator::retire_stream.
+  /// CachingAllocator::retire_stream: of the stream's own heap, and of those that memory pools have for
+  /// it. Cost: a walk over all heaps.
   Status retire(const Stream& stream) noexcept ASHLAR_EXCLUDES(reclaiming);
 
   // Memory pools.
-  /// A heap of that stream for that memory pool: a dead one, or a new one; nullptr if the host has no
-  /// memory. `others` are the pool's heaps; those of finished streams leave it when nothing is left in
-  /// them (C29). REQUIRES: the pool has none for that stream.
-  StreamHeap* add_pool_heap(const Stream& stream, MemoryPoolId pool,
-                            const MemoryPoolOptions& options,
-                            std::vector<StreamHeap*>& others) noexcept ASHLAR_EXCLUDES(reclaiming);
+  /// A heap of that stream for that memory pool: a dead one, or a new one. kInvalidHandle if `own`, the
+  /// stream's own heap, does not serve it any more, so that retire() finds every heap that the stream
+  /// will ever have; kHostOutOfMemory. `others` are the pool's heaps; those of finished streams leave it
+  /// when nothing is left in them (C29). REQUIRES: the pool has none for that stream.
+  Result<StreamHeap*> add_pool_heap(StreamHeap& own, const Stream& stream, MemoryPoolId pool,
+                                    const MemoryPoolOptions& options,
+                                    std::vector<StreamHeap*>& others) noexcept
+      ASHLAR_EXCLUDES(reclaiming);
   /// Asks a few dead streams whether they are done, if no other thread holds the lock.
   void ask_some_dead() noexcept;
   /// A memory pool's heaps become those of a lost stream: their memory is in reach of others when all

@@ -2,6 +2,7 @@
 // pools their heaps. The other part: reclaimer.cc.
 #include <ashlar/cache/reclaimer.h>
 
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -59,12 +60,17 @@ StreamHeap* Reclaimer::add_heap(const Stream& stream) noexcept {
   return heap;
 }
 
-StreamHeap* Reclaimer::add_pool_heap(const Stream& stream, MemoryPoolId pool,
-                                     const MemoryPoolOptions& options,
-                                     std::vector<StreamHeap*>& others) noexcept {
+Result<StreamHeap*> Reclaimer::add_pool_heap(StreamHeap& own, const Stream& stream,
+                                             MemoryPoolId pool, const MemoryPoolOptions& options,
+                                             std::vector<StreamHeap*>& others) noexcept {
   // Queues for the lock: a pool may be made for each graph, and each time without a look at forgotten
   // heaps there would be one more (C29).
   const ReclaimGuard reclaim(lock_);
+  {
+    const Guard guard(own.lock);
+    ASHLAR_REQUIRE(own.serves(stream), Code::kInvalidHandle,
+                   "the stream was retired or its handle reused");
+  }
   std::erase_if(others, [](StreamHeap* heap) ASHLAR_REQUIRES(reclaiming) {
     const Guard guard(heap->lock);
     const bool is_left = heap->life.is_finished() && !heap->has_segments() &&
@@ -72,7 +78,9 @@ StreamHeap* Reclaimer::add_pool_heap(const Stream& stream, MemoryPoolId pool,
     if (is_left) heap->membership.is_reserved.store(false);
     return is_left;
   });
-  return cache_.heaps().make_for_pool(stream, pool, options, find_forgotten());
+  StreamHeap* const made = cache_.heaps().make_for_pool(stream, pool, options, find_forgotten());
+  if (made == nullptr) return kShortOfHostMemory;
+  return made;
 }
 
 void Reclaimer::resume(std::span<StreamHeap* const> heaps) noexcept {
@@ -245,6 +253,13 @@ Status Reclaimer::retire(const Stream& stream) noexcept {
   epochs_.retire(*heap);
   // Most streams are idle when they end: then their memory is in reach at once.
   if (!shared_.is_capturing()) epochs_.query(*heap);
+  // Those of memory pools. None passes on meanwhile, and add_pool_heap() makes no more.
+  for (StreamHeap& other : cache_.heaps()) {
+    if (other.stream.id != stream.id || !other.life.is_alive()) continue;
+    other.life.lose(cache_.uses().next_sequence());
+    // The caller destroys the handle next: nobody may still be recording on it.
+    while (other.life.is_recording()) std::this_thread::yield();
+  }
   return Status::ok();
 }
 
