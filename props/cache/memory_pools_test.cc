@@ -298,6 +298,25 @@ TEST_F(MemoryPoolsTest, HeapsOfPoolsThatHeldNothingServeAgainOnABusyDevice) {
   EXPECT_LE(allocator_->stats(kDevice).value().streams, 40u);
 }
 
+// A stream's last event tells of its work in memory pools too: no synchronisation is needed.
+TEST_F(MemoryPoolsTest, WhatRetiredStreamsLeaveServesThePoolOnABusyDevice) {
+  const Stream busy = gpu_->create_stream(kDevice).value();
+  ASSERT_TRUE(gpu_->host_function(busy, gpu_->new_flag()).is_ok());
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());
+  for (unsigned i = 0; i < 100; ++i) {
+    const Stream stream = gpu_->create_stream(kDevice).value();
+    const Result<Address> got = allocator_->allocate(20_MiB, stream);
+    ASSERT_TRUE(got.is_ok()) << i;
+    ASSERT_TRUE(allocator_->free(got.value()).is_ok());
+    ASSERT_TRUE(allocator_->retire_stream(stream).is_ok());
+    gpu_->step(stream, 100);
+    ASSERT_TRUE(gpu_->destroy_stream(stream).is_ok());
+  }
+  EXPECT_LE(allocator_->stats(kDevice).value().reserved_bytes[0].current, (60_MiB).count());
+  EXPECT_LE(allocator_->stats(kDevice).value().streams, 40u);
+  EXPECT_EQ(allocator_->validate(), nullptr);
+}
+
 // What a pool in use waits for is nobody else's: no wait for it helps a trim.
 TEST_F(MemoryPoolsTest, ATrimDoesNotWaitForAPoolInUse) {
   ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());

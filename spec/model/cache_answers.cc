@@ -165,7 +165,8 @@ void CacheModel::judge_retire(const Stream& stream, bool is_known, Status got) {
   if (got.is_ok() && any_failure) state_.streams.retire_unmarked(stream.id.value());
   if (got.is_ok() && !any_failure) state_.streams.retire(stream.id.value());
   JudgedCall call;
-  call.device_calls_max = calls_max_of_uses(1, true);
+  // An event for its own heap, and for that of each memory pool; and the question whether it is done.
+  call.device_calls_max = calls_max_of_uses(1 + state_.pools.heaps_of(stream), true);
   end(device, call);
 }
 

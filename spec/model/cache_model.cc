@@ -208,6 +208,7 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
   // To the judge a memory pool's heap is that of a stream of its own.
   const MemoryPoolBook::Pool* const pool = state_.pools.routed(stream);
   state_.asks_pool = pool != nullptr;
+  state_.asked_pool = pool == nullptr ? MemoryPoolId{} : pool->id;
   state_.asks_unsplit = pool != nullptr && pool->options.no_split;
   Stream asking = stream;
   if (pool != nullptr) {

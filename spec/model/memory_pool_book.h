@@ -91,6 +91,12 @@ class MemoryPoolBook {
     }
     return kNoHeap;
   }
+  /// How many heaps the pools in use may have for the stream.
+  std::uint64_t heaps_of(const Stream& stream) const {
+    return static_cast<std::uint64_t>(
+        std::count_if(pools_.begin(), pools_.end(),
+                      [&stream](const Pool& pool) { return pool.device == stream.device; }));
+  }
   /// Is the heap that of a pool in use?
   bool is_reserved(std::uint64_t heap) const { return owner_of(heap) != nullptr; }
   /// Is it that of a pool in use that may lend in place of an out-of-memory?

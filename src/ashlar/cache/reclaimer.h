@@ -111,6 +111,8 @@ class Reclaimer {
   void reset_counts() noexcept;
 
  private:
+  /// The stream of the heap is about to be destroyed. REQUIRES: its life is kAlive.
+  void retire(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
   /// From now on no allocation begins in the memory pool's heaps. kBusy, and nothing has changed, if one
   /// is underway.
   Status suspend(std::span<StreamHeap* const> heaps) noexcept ASHLAR_REQUIRES(reclaiming);

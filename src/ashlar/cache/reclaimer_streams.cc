@@ -2,7 +2,6 @@
 // pools their heaps. The other part: reclaimer.cc.
 #include <ashlar/cache/reclaimer.h>
 
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -242,6 +241,13 @@ void Reclaimer::ask_dead(StreamHeap& heap) noexcept {
   if (!has_progressed && is_unfinished(heap)) heap.last_event.ask_again.postpone(searches_);
 }
 
+void Reclaimer::retire(StreamHeap& heap) noexcept {
+  heap.last_event.ask_again.reset();
+  epochs_.retire(heap);
+  // Most streams are idle when they end: then their memory is in reach at once.
+  if (!shared_.is_capturing()) epochs_.query(heap);
+}
+
 Status Reclaimer::retire(const Stream& stream) noexcept {
   const ReclaimGuard reclaim(lock_);
   StreamHeap* heap = cache_.heaps().find_stable(stream.id);
@@ -249,16 +255,10 @@ Status Reclaimer::retire(const Stream& stream) noexcept {
                  "the allocator has never seen that stream, or forgotten it");
   ASHLAR_REQUIRE(heap->life.is_alive(), Code::kInvalidHandle, "the stream is dead already");
   ASHLAR_REQUIRE(!heap->life.is_capturing(), Code::kBusy, "a capture of the stream is underway");
-  heap->last_event.ask_again.reset();
-  epochs_.retire(*heap);
-  // Most streams are idle when they end: then their memory is in reach at once.
-  if (!shared_.is_capturing()) epochs_.query(*heap);
+  retire(*heap);
   // Those of memory pools. None passes on meanwhile, and add_pool_heap() makes no more.
   for (StreamHeap& other : cache_.heaps()) {
-    if (other.stream.id != stream.id || !other.life.is_alive()) continue;
-    other.life.lose(cache_.uses().next_sequence());
-    // The caller destroys the handle next: nobody may still be recording on it.
-    while (other.life.is_recording()) std::this_thread::yield();
+    if (other.stream.id == stream.id && other.life.is_alive()) retire(other);
   }
   return Status::ok();
 }
