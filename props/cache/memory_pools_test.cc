@@ -317,6 +317,27 @@ TEST_F(MemoryPoolsTest, WhatRetiredStreamsLeaveServesThePoolOnABusyDevice) {
   EXPECT_EQ(allocator_->validate(), nullptr);
 }
 
+// A program that gives each of its phases a pool, and never captures.
+TEST_F(MemoryPoolsTest, WhatAReleasedPoolLeavesComesBackOnABusyDevice) {
+  const Stream busy = gpu_->create_stream(kDevice).value();
+  ASSERT_TRUE(gpu_->host_function(busy, gpu_->new_flag()).is_ok());
+  for (std::uint64_t i = 1; i <= 100; ++i) {
+    const MemoryPoolId pool{0, i};
+    ASSERT_TRUE(allocator_->begin_pool(kDevice, pool, any).is_ok());
+    const Result<Address> got = allocator_->allocate(20_MiB, stream_);
+    ASSERT_TRUE(got.is_ok()) << i;
+    const Address kept = allocator_->allocate(1_MiB, stream_).value();
+    ASSERT_TRUE(allocator_->end_pool(kDevice, pool).is_ok());
+    ASSERT_TRUE(allocator_->free(got.value()).is_ok());
+    ASSERT_TRUE(allocator_->release_pool(kDevice, pool).is_ok());
+    ASSERT_TRUE(allocator_->free(kept).is_ok());
+    gpu_->step(stream_, 100);
+  }
+  EXPECT_LE(allocator_->stats(kDevice).value().reserved_bytes[0].current, (64_MiB).count());
+  EXPECT_LE(allocator_->stats(kDevice).value().streams, 40u);
+  EXPECT_EQ(allocator_->validate(), nullptr);
+}
+
 // What a pool in use waits for is nobody else's: no wait for it helps a trim.
 TEST_F(MemoryPoolsTest, ATrimDoesNotWaitForAPoolInUse) {
   ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());

@@ -42,8 +42,9 @@ bool is_in_reach(const CacheState& state, const JudgedDevice& device,
   // Without a wait nobody can know that a heap's stream is done: an event recorded now is not done
   // at once. Nor can a dead stream be waited for whose last event was never recorded.
   return may_wait(state) || is_known_done(state, device, segment) ||
-         // Another thread's default stream can neither be marked nor made to wait.
-         (reuse == cache::Reuse::kOrdered && !state.streams.may_be_unmarked(heap) &&
+         // Another thread's default stream can neither be marked nor made to wait. What a memory pool
+         // lends is complete.
+         (reuse == cache::Reuse::kOrdered && !overflows && !state.streams.may_be_unmarked(heap) &&
           !state.streams.may_be_unmarked(stream.id.value()));
 }
 

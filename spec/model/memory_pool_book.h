@@ -35,6 +35,8 @@ class MemoryPoolBook {
     std::uint64_t uses = 0;
     std::vector<PoolHeap> heaps;
     MemoryPoolOptions options;
+    /// Was a capture announced while the pool existed?
+    bool may_have_graphs = false;
     /// of this pool alone, from 1: several pools in turn may have one name
     std::uint64_t serial = 0;
   };
@@ -53,8 +55,14 @@ class MemoryPoolBook {
   }
   /// One use more; the pool is made with those options if it is new.
   void retain(DeviceId device, MemoryPoolId id, const MemoryPoolOptions& options = {}) {
-    if (find(device, id) == nullptr) pools_.push_back({device, id, 0, {}, options, ++pools_made_});
+    if (find(device, id) == nullptr)
+      pools_.push_back({device, id, 0, {}, options, is_capturing_, ++pools_made_});
     ++find(device, id)->uses;
+  }
+  /// Captures are announced from now on, or none is.
+  void set_capturing(bool is_capturing) {
+    is_capturing_ = is_capturing;
+    for (Pool& pool : pools_) pool.may_have_graphs = pool.may_have_graphs || is_capturing;
   }
   /// Drops a use; with the last one the pool. REQUIRES: there is one.
   void release(DeviceId device, MemoryPoolId id) {
@@ -143,6 +151,7 @@ class MemoryPoolBook {
   }
 
   std::uint64_t pools_made_ = 0;
+  bool is_capturing_ = false;
   std::vector<Pool> pools_;
   std::vector<std::uint64_t> released_;  ///< heaps
   std::vector<std::uint64_t> with_own_uses_;

@@ -140,6 +140,7 @@ Status CachingAllocator::begin_capture(const Stream& stream) noexcept {
     heap.value()->life.set_capturing(true);
   }
   impl_->shared.captures.fetch_add(1);
+  impl_->shared.captures_begun.fetch_add(1);
   for (const auto& device : impl_->all()) device->quiesce();
   return Status::ok();
 }

@@ -203,13 +203,15 @@ class ASHLAR_API CachingAllocator {
   /// checkpoints or restores it; kReentrant in a filter; kHostOutOfMemory.
   Status retain_pool(DeviceId device, MemoryPoolId pool) noexcept;
   /// Removes one use. With the last one the pool ends: its free memory is the device's again when all
-  /// work enqueued so far, launches of graphs included, is done; its live allocations stay valid until
+  /// work enqueued so far, launches of graphs included, is done (if a capture was announced while the pool
+  /// existed, all work of the device); its live allocations stay valid until
   /// they are freed. REQUIRES: with the last use, no graph that uses the pool is launched after this.
   /// kNotFound if there is no such pool; kReentrant in a filter; kBusy while another thread ends,
   /// checkpoints or restores it. With the last use also kBusy if the pool is begun or an allocation from
   /// it is under way, and kHostOutOfMemory; then the pool stays, and some of its live allocations may
   /// have got a use by their own stream.
-  /// Cost: with the last use a walk over the pool's blocks.
+  /// Cost: with the last use a walk over the pool's blocks, and the record of an event for each stream that
+  /// has memory in the pool.
   Status release_pool(DeviceId device, MemoryPoolId pool) noexcept;
 
   /// The state of the pool now: which of its bytes are live allocations (row DEV-9). A block that was

@@ -43,6 +43,9 @@ Result<MemoryPools::Pool*> MemoryPools::make(MemoryPoolId id,
   if (!made || !reserve_one(pools_)) return kShortOfHostMemory;
   static std::atomic<std::uint64_t> pools_made{0};
   pool->serial = 1 + pools_made.fetch_add(1);
+  // In this order: begin_capture() counts what is announced before what was begun.
+  pool->captures_before = shared_.captures_begun.load();
+  if (shared_.is_capturing()) pool->captures_before = kAnyCapture;
   pools_.push_back(std::move(made));
   return pool;
 }
@@ -110,7 +113,7 @@ Status MemoryPools::release(MemoryPoolId id) noexcept {
   const Result<Pool*> last = give_up(id);
   if (!last.is_ok() || last.value() == nullptr) return last.status();
   Pool* const pool = last.value();
-  const Status released = cache_.reclaimer().release_reserved(pool->heaps);
+  const Status released = cache_.reclaimer().release_reserved(pool->heaps, may_have_graphs(*pool));
   const MutexGuard lock(lock_);
   pool->is_closed = false;
   if (released.is_ok())

@@ -12,7 +12,9 @@
 //
 // What must eventually happen: after a pool is released, its memory becomes available to the device's
 // other heaps and to the driver once its allocations are freed and all work enqueued before the release
-// is done. No event covers the launches of graphs, so the release puts each heap in the state kLost
+// is done. If no capture was announced while the pool existed, no graph uses it: the release records an
+// event for each heap, as a retirement does. Otherwise no event covers the launches of graphs, which may
+// run on streams that the allocator does not know, so the release puts each heap in the state kLost
 // (stream_life.h): only a synchronisation of the device shows that the work is done. Each block that is
 // still live gets a use by its own stream, which may go on using it until the free.
 //
@@ -63,6 +65,7 @@ class MemoryPools {
 
  private:
   friend struct CachePeer;
+  static constexpr std::uint64_t kAnyCapture = ~std::uint64_t{0};
   struct Pool {
     MemoryPoolId id;
     std::uint64_t uses = 1;
@@ -70,6 +73,8 @@ class MemoryPools {
     std::vector<StreamHeap*> heaps;
     /// of no other pool of this process: a pool that was released may be made again under its name
     std::uint64_t serial = 0;
+    /// SharedState::captures_begun when it was made; kAnyCapture if one was announced then
+    std::uint64_t captures_before = 0;
     bool is_closed = false;  ///< a call changes the pool as a whole: no other may change it
   };
   struct Route {
@@ -88,6 +93,10 @@ class MemoryPools {
   void open(Pool* pool) noexcept ASHLAR_EXCLUDES(lock_);
   /// Gives up a use. The pool whose last one it is, closed, with the use left; nullptr if it has more.
   Result<Pool*> give_up(MemoryPoolId id) noexcept ASHLAR_EXCLUDES(lock_);
+  /// May a graph have been captured that uses the pool's memory?
+  bool may_have_graphs(const Pool& pool) const noexcept {
+    return pool.captures_before != shared_.captures_begun.load();
+  }
   /// The pool's heap of that stream, or nullptr.
   static StreamHeap* heap_in(const Pool& pool, const Stream& stream) noexcept;
   /// What is known without a heap being made: true if the answer is in `*routed`.

@@ -79,12 +79,14 @@ class Reclaimer {
       ASHLAR_EXCLUDES(reclaiming);
   /// Asks a few dead streams whether they are done, if no other thread holds the lock.
   void ask_some_dead() noexcept;
-  /// A memory pool's heaps become those of a lost stream: their memory is in reach of others when all
-  /// work that the device has now is done. What is live gets a use by its stream. kBusy if an
+  /// A memory pool's heaps become those of retired streams: their memory is in reach of others when the
+  /// work that their streams have now is done. With `may_have_graphs` they become those of lost streams:
+  /// when all work that the device has now is done. What is live gets a use by its stream. kBusy if an
   /// allocation is underway in one of them, kHostOutOfMemory if the host has no memory for a use: then
   /// nothing has changed, except that some blocks have one.
-  /// Cost: a walk over the heaps' blocks.
-  Status release_reserved(std::span<StreamHeap* const> heaps) noexcept ASHLAR_EXCLUDES(reclaiming);
+  /// Cost: a walk over the heaps' blocks, and a record of an event for each heap.
+  Status release_reserved(std::span<StreamHeap* const> heaps, bool may_have_graphs) noexcept
+      ASHLAR_EXCLUDES(reclaiming);
 
   /// The live allocations of a memory pool's heaps. kBusy, as release_reserved(); kHostOutOfMemory.
   Status read_reserved(std::span<StreamHeap* const> heaps,
@@ -113,6 +115,9 @@ class Reclaimer {
  private:
   /// The stream of the heap is about to be destroyed. REQUIRES: its life is kAlive.
   void retire(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
+  /// The end of release_reserved(), of a heap that launches of graphs may use.
+  void lose_anew(StreamHeap& heap, std::uint64_t sequence) noexcept ASHLAR_REQUIRES(reclaiming)
+      ASHLAR_EXCLUDES(heap.lock);
   /// From now on no allocation begins in the memory pool's heaps. kBusy, and nothing has changed, if one
   /// is underway.
   Status suspend(std::span<StreamHeap* const> heaps) noexcept ASHLAR_REQUIRES(reclaiming);

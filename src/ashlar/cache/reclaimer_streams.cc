@@ -104,7 +104,16 @@ Status Reclaimer::suspend(std::span<StreamHeap* const> heaps) noexcept {
   return Status::ok();
 }
 
-Status Reclaimer::release_reserved(std::span<StreamHeap* const> heaps) noexcept {
+void Reclaimer::lose_anew(StreamHeap& heap, std::uint64_t sequence) noexcept {
+  heap.marks.clear(cache_.uses().events());
+  heap.last_event.ask_again.reset();
+  const Guard guard(heap.lock);
+  heap.clock.reopen();
+  heap.life.lose_anew(sequence);
+}
+
+Status Reclaimer::release_reserved(std::span<StreamHeap* const> heaps,
+                                   bool may_have_graphs) noexcept {
   const ReclaimGuard reclaim(lock_);
   if (const Status suspended = suspend(heaps); !suspended.is_ok()) return suspended;
   for (StreamHeap* heap : heaps) {
@@ -118,15 +127,16 @@ Status Reclaimer::release_reserved(std::span<StreamHeap* const> heaps) noexcept 
   // The marks cover the stream's own work and not the launches of graphs: a synchronisation has to.
   const std::uint64_t sequence = cache_.uses().next_sequence();
   for (StreamHeap* heap : heaps) {
-    heap->marks.clear(cache_.uses().events());
-    heap->last_event.ask_again.reset();
     bool has_memory = false;
     {
       const Guard guard(heap->lock);
       has_memory = heap->has_segments();
-      heap->clock.reopen();
-      heap->life.lose_anew(sequence);
     }
+    if (has_memory && !may_have_graphs) {
+      if (heap->life.is_alive()) retire(*heap);
+      continue;
+    }
+    lose_anew(*heap, sequence);
     // No launch uses a heap without memory: it serves again at once.
     if (!has_memory) UseTracker::finish(*heap);
   }
