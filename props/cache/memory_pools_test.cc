@@ -175,7 +175,11 @@ TEST_F(MemoryPoolsTest, AFilterMayFreeAndQueryAndIsRefusedTheRest) {
                allocator_->retain_pool(kDevice, kPool).code(),
                allocator_->release_pool(kDevice, kPool).code(),
                allocator_->retire_stream(stream).code(),
-               allocator_->begin_capture(stream).code()};
+               allocator_->begin_capture(stream).code(),
+               allocator_->trim(kDevice).code(),
+               allocator_->make_room(kDevice, 1_MiB).code(),
+               allocator_->set_memory_limit(kDevice, 1_MiB).code(),
+               allocator_->set_memory_fraction(kDevice, 0.5).code()};
     static_cast<void>(allocator_->info(held));
     static_cast<void>(
         allocator_->free(held));  // asked twice for one allocation, the filter frees once
@@ -183,7 +187,7 @@ TEST_F(MemoryPoolsTest, AFilterMayFreeAndQueryAndIsRefusedTheRest) {
   };
   ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, filter).is_ok());
   EXPECT_EQ(pool_of_next(), kPool);
-  EXPECT_EQ(answers, std::vector<Code>(7, Code::kReentrant));
+  EXPECT_EQ(answers, std::vector<Code>(11, Code::kReentrant));
   EXPECT_FALSE(allocator_->info(held).is_ok());
   EXPECT_TRUE(allocator_->end_pool(kDevice, kPool).is_ok());
   EXPECT_TRUE(allocator_->retire_stream(stream_).is_ok());

@@ -206,17 +206,17 @@ Status CachingAllocator::restore_pool(const PoolCheckpoint& to, RestoredPool* ou
 }
 
 Status CachingAllocator::trim(DeviceId device) noexcept {
-  const Result<DeviceCache*> cache = impl_->usable_device(device);
+  const Result<DeviceCache*> cache = impl_->device_outside_filter(device);
   return cache.is_ok() ? cache.value()->reclaimer().trim() : cache.status();
 }
 
 Status CachingAllocator::make_room(DeviceId device, Bytes free) noexcept {
-  const Result<DeviceCache*> cache = impl_->usable_device(device);
+  const Result<DeviceCache*> cache = impl_->device_outside_filter(device);
   return cache.is_ok() ? cache.value()->reclaimer().make_room(free) : cache.status();
 }
 
 Status CachingAllocator::set_memory_limit(DeviceId device, Bytes limit) noexcept {
-  const Result<DeviceCache*> cache = impl_->usable_device(device);
+  const Result<DeviceCache*> cache = impl_->device_outside_filter(device);
   if (!cache.is_ok()) return cache.status();
   cache.value()->ledger().set_limit(limit);
   cache.value()->reclaimer().shrink_to_limit();
@@ -224,7 +224,7 @@ Status CachingAllocator::set_memory_limit(DeviceId device, Bytes limit) noexcept
 }
 
 Status CachingAllocator::set_memory_fraction(DeviceId device, double fraction) noexcept {
-  const Result<DeviceCache*> cache = impl_->usable_device(device);
+  const Result<DeviceCache*> cache = impl_->device_outside_filter(device);
   if (!cache.is_ok()) return cache.status();
   const Status set = cache.value()->ledger().set_fraction(fraction);
   if (set.is_ok()) cache.value()->reclaimer().shrink_to_limit();
