@@ -198,7 +198,13 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
   }
   call.fails = true;
   call.is_broken_off = device.ledger.any_failure();
-  if (is_gone_answer(state_, device, got.code())) return end(device, call);
+  if (is_gone_answer(state_, device, got.code())) {
+    // Of the driver's unloading it may have learnt on another device, whose stream used memory of this.
+    call.is_broken_off = sum_over_devices(state_, [](const CallLedger& each) {
+                           return std::uint64_t{each.any_failure()};
+                         }) != 0;
+    return end(device, call);
+  }
   if (size > kRequestMax) {
     call.is_broken_off = false;
     if (got.code() != Code::kSizeOverflow)
