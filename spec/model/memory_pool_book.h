@@ -129,7 +129,7 @@ class MemoryPoolBook {
   bool is_released(std::uint64_t heap) const {
     return std::find(released_.begin(), released_.end(), heap) != released_.end();
   }
-  /// The pool is released, or its release failed half way: its blocks have uses by their own streams.
+  /// The pool is released: its blocks have uses by their own streams.
   void note_own_uses(const Pool& pool) {
     for (const PoolHeap& each : pool.heaps) with_own_uses_.push_back(each.heap);
   }

@@ -55,7 +55,6 @@ void PoolAnswers::judge_release(DeviceId id, MemoryPoolId pool, Status got) {
   if (known != nullptr && known->uses == 1 && model_.state_.pools.is_routed(id, pool))
     refusal = Code::kBusy;
   const bool is_last = refusal == Code::kOk && known->uses == 1;
-  if (is_last) model_.state_.pools.note_own_uses(*known);
   if (is_last && got.is_ok()) end_heaps(*known);
   const std::uint64_t events = is_last && !known->may_have_graphs ? known->heaps.size() : 0;
   if (judge(id, got, refusal, "a release of a memory pool", events))
@@ -64,6 +63,7 @@ void PoolAnswers::judge_release(DeviceId id, MemoryPoolId pool, Status got) {
 
 void PoolAnswers::end_heaps(const MemoryPoolBook::Pool& pool) {
   StreamBook& streams = model_.state_.streams;
+  model_.state_.pools.note_own_uses(pool);
   const bool any_failure = model_.state_.at(pool.device).ledger.any_failure();
   for (const MemoryPoolBook::PoolHeap& each : pool.heaps) {
     // No event tells of the launches of its graphs. Otherwise one was recorded now, or at the retirement.

@@ -208,8 +208,7 @@ class ASHLAR_API CachingAllocator {
   /// they are freed. REQUIRES: with the last use, no graph that uses the pool is launched after this.
   /// kNotFound if there is no such pool; kReentrant in a filter; kBusy while another thread ends,
   /// checkpoints or restores it. With the last use also kBusy if the pool is begun or an allocation from
-  /// it is under way, and kHostOutOfMemory; then the pool stays, and some of its live allocations may
-  /// have got a use by their own stream.
+  /// it is under way, and kHostOutOfMemory; then the pool stays, and nothing has changed.
   /// Cost: with the last use a walk over the pool's blocks, and the record of an event for each stream that
   /// has memory in the pool.
   Status release_pool(DeviceId device, MemoryPoolId pool) noexcept;

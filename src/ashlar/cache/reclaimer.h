@@ -83,7 +83,7 @@ class Reclaimer {
   /// work that their streams have now is done. With `may_have_graphs` they become those of lost streams:
   /// when all work that the device has now is done. What is live gets a use by its stream. kBusy if an
   /// allocation is underway in one of them, kHostOutOfMemory if the host has no memory for a use: then
-  /// nothing has changed, except that some blocks have one.
+  /// nothing has changed.
   /// Cost: a walk over the heaps' blocks, and a record of an event for each heap.
   Status release_reserved(std::span<StreamHeap* const> heaps, bool may_have_graphs) noexcept
       ASHLAR_EXCLUDES(reclaiming);
@@ -115,6 +115,9 @@ class Reclaimer {
  private:
   /// The stream of the heap is about to be destroyed. REQUIRES: its life is kAlive.
   void retire(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
+  /// What is live in the heaps gets a use by its stream. False, and nothing has changed, if the host has no
+  /// memory for one.
+  bool add_own_uses(std::span<StreamHeap* const> heaps) noexcept ASHLAR_REQUIRES(reclaiming);
   /// The end of release_reserved(), of a heap that launches of graphs may use.
   void lose_anew(StreamHeap& heap, std::uint64_t sequence) noexcept ASHLAR_REQUIRES(reclaiming)
       ASHLAR_EXCLUDES(heap.lock);

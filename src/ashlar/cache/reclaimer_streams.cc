@@ -112,15 +112,29 @@ void Reclaimer::lose_anew(StreamHeap& heap, std::uint64_t sequence) noexcept {
   heap.life.lose_anew(sequence);
 }
 
+bool Reclaimer::add_own_uses(std::span<StreamHeap* const> heaps) noexcept {
+  // nullptr if the stream's own heap has passed on: then the stream is dead and its work complete, and
+  // no use is needed.
+  const auto user_of = [this](const StreamHeap& heap) {
+    return cache_.heaps().find_stable(heap.stream.id);
+  };
+  for (std::size_t i = 0; i < heaps.size(); ++i) {
+    StreamHeap* const user = user_of(*heaps[i]);
+    if (user == nullptr || heaps[i]->add_use_to_live(*user)) continue;
+    // C13. While its pool was in use no block had such a use (StreamHeap::has_use).
+    for (StreamHeap* heap : heaps.first(i + 1)) {
+      if (StreamHeap* const added = user_of(*heap)) heap->drop_use_from_live(*added);
+    }
+    return false;
+  }
+  return true;
+}
+
 Status Reclaimer::release_reserved(std::span<StreamHeap* const> heaps,
                                    bool may_have_graphs) noexcept {
   const ReclaimGuard reclaim(lock_);
   if (const Status suspended = suspend(heaps); !suspended.is_ok()) return suspended;
-  for (StreamHeap* heap : heaps) {
-    // nullptr if the stream's own heap has passed on: then the stream is dead and its work complete, and
-    // no use is needed.
-    StreamHeap* const user = cache_.heaps().find_stable(heap->stream.id);
-    if (user == nullptr || heap->add_use_to_live(*user)) continue;
+  if (!add_own_uses(heaps)) {
     resume(heaps);
     return kShortOfHostMemory;
   }
