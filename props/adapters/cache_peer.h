@@ -26,6 +26,10 @@ struct CachePeer {
   static std::uint64_t& uses_of_first(MemoryPools& pools) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     return pools.pools_.front()->uses;
   }
+  /// While true, as if another thread released, checkpointed or restored the first pool.
+  static bool& is_first_closed(MemoryPools& pools) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
+    return pools.pools_.front()->is_closed;
+  }
   /// While it lives the first route stands twice.
   struct SecondRoute {
     explicit SecondRoute(MemoryPools& damaged) ASHLAR_NO_THREAD_SAFETY_ANALYSIS : pools(damaged) {

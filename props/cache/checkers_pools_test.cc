@@ -96,8 +96,10 @@ TEST(Checkers, C8FiresWhenAPoolHasTheMemoryOfAReleasedOneOfItsName) {
 }
 
 TEST(Checkers, C8FiresWhenAPoolInUseLosesMemory) {
-  EXPECT_EQ(dense_clause<ReleasesAtTheEnd>("mempool-begin 0 s0\nalloc p1 1MiB s0\nfree p1\n"
-                                           "drain d0\nmempool-end 0 d0\ntrim d0\n"),
+  // A release after a capture makes no device call.
+  EXPECT_EQ(dense_clause<ReleasesAtTheEnd>(
+                "mempool-begin 0 s0\ncapture-begin s0 global\nalloc p1 1MiB s0\n"
+                "capture-end s0\nfree p1\ndrain d0\nmempool-end 0 d0\ntrim d0\n"),
             "C8");
 }
 

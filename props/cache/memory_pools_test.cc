@@ -175,7 +175,11 @@ TEST_F(MemoryPoolsTest, AFilterMayFreeAndQueryAndIsRefusedTheRest) {
                allocator_->retain_pool(kDevice, kPool).code(),
                allocator_->release_pool(kDevice, kPool).code(),
                allocator_->retire_stream(stream).code(),
-               allocator_->begin_capture(stream).code()};
+               allocator_->begin_capture(stream).code(),
+               allocator_->trim(kDevice).code(),
+               allocator_->make_room(kDevice, 1_MiB).code(),
+               allocator_->set_memory_limit(kDevice, 1_MiB).code(),
+               allocator_->set_memory_fraction(kDevice, 0.5).code()};
     static_cast<void>(allocator_->info(held));
     static_cast<void>(
         allocator_->free(held));  // asked twice for one allocation, the filter frees once
@@ -183,14 +187,14 @@ TEST_F(MemoryPoolsTest, AFilterMayFreeAndQueryAndIsRefusedTheRest) {
   };
   ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, filter).is_ok());
   EXPECT_EQ(pool_of_next(), kPool);
-  EXPECT_EQ(answers, std::vector<Code>(7, Code::kReentrant));
+  EXPECT_EQ(answers, std::vector<Code>(11, Code::kReentrant));
   EXPECT_FALSE(allocator_->info(held).is_ok());
   EXPECT_TRUE(allocator_->end_pool(kDevice, kPool).is_ok());
   EXPECT_TRUE(allocator_->retire_stream(stream_).is_ok());
   EXPECT_EQ(allocator_->validate(), nullptr);
 }
 
-// Releases and retirements wait for each other; one pool is released while others serve.
+// One pool is released while others serve, and while its stream is retired.
 TEST_F(MemoryPoolsTest, ThreadsReleasePoolsWhileOthersAllocateAndRetire) {
   const auto run = [&](std::uint64_t thread) {
     for (std::uint64_t i = 1; i <= 16; ++i) {
@@ -211,6 +215,19 @@ TEST_F(MemoryPoolsTest, ThreadsReleasePoolsWhileOthersAllocateAndRetire) {
   std::vector<std::thread> threads;
   for (std::uint64_t i = 1; i <= 3; ++i) threads.emplace_back(run, i);
   for (std::thread& each : threads) each.join();
+  EXPECT_EQ(allocator_->validate(), nullptr);
+}
+
+// With several threads at it there may never be a moment at which no pool is checkpointed.
+TEST_F(MemoryPoolsTest, ARetirementWaitsForNoPoolThatIsCheckpointed) {
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());
+  const Address a = allocator_->allocate(1_MiB, stream_).value();
+  ASSERT_TRUE(allocator_->end_pool(kDevice, kPool).is_ok());
+  bool& is_closed = CachePeer::is_first_closed(CachePeer::device(*allocator_, 0).memory_pools());
+  is_closed = true;
+  EXPECT_TRUE(allocator_->retire_stream(stream_).is_ok());
+  is_closed = false;
+  EXPECT_TRUE(allocator_->free(a).is_ok());
   EXPECT_EQ(allocator_->validate(), nullptr);
 }
 
@@ -283,6 +300,46 @@ TEST_F(MemoryPoolsTest, HeapsOfPoolsThatHeldNothingServeAgainOnABusyDevice) {
     ASSERT_TRUE(allocator_->release_pool(kDevice, pool).is_ok());
   }
   EXPECT_LE(allocator_->stats(kDevice).value().streams, 40u);
+}
+
+// A stream's last event tells of its work in memory pools too: no synchronisation is needed.
+TEST_F(MemoryPoolsTest, WhatRetiredStreamsLeaveServesThePoolOnABusyDevice) {
+  const Stream busy = gpu_->create_stream(kDevice).value();
+  ASSERT_TRUE(gpu_->host_function(busy, gpu_->new_flag()).is_ok());
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());
+  for (unsigned i = 0; i < 100; ++i) {
+    const Stream stream = gpu_->create_stream(kDevice).value();
+    const Result<Address> got = allocator_->allocate(20_MiB, stream);
+    ASSERT_TRUE(got.is_ok()) << i;
+    ASSERT_TRUE(allocator_->free(got.value()).is_ok());
+    ASSERT_TRUE(allocator_->retire_stream(stream).is_ok());
+    gpu_->step(stream, 100);
+    ASSERT_TRUE(gpu_->destroy_stream(stream).is_ok());
+  }
+  EXPECT_LE(allocator_->stats(kDevice).value().reserved_bytes[0].current, (60_MiB).count());
+  EXPECT_LE(allocator_->stats(kDevice).value().streams, 40u);
+  EXPECT_EQ(allocator_->validate(), nullptr);
+}
+
+// A program that gives each of its phases a pool, and never captures.
+TEST_F(MemoryPoolsTest, WhatAReleasedPoolLeavesComesBackOnABusyDevice) {
+  const Stream busy = gpu_->create_stream(kDevice).value();
+  ASSERT_TRUE(gpu_->host_function(busy, gpu_->new_flag()).is_ok());
+  for (std::uint64_t i = 1; i <= 100; ++i) {
+    const MemoryPoolId pool{0, i};
+    ASSERT_TRUE(allocator_->begin_pool(kDevice, pool, any).is_ok());
+    const Result<Address> got = allocator_->allocate(20_MiB, stream_);
+    ASSERT_TRUE(got.is_ok()) << i;
+    const Address kept = allocator_->allocate(1_MiB, stream_).value();
+    ASSERT_TRUE(allocator_->end_pool(kDevice, pool).is_ok());
+    ASSERT_TRUE(allocator_->free(got.value()).is_ok());
+    ASSERT_TRUE(allocator_->release_pool(kDevice, pool).is_ok());
+    ASSERT_TRUE(allocator_->free(kept).is_ok());
+    gpu_->step(stream_, 100);
+  }
+  EXPECT_LE(allocator_->stats(kDevice).value().reserved_bytes[0].current, (64_MiB).count());
+  EXPECT_LE(allocator_->stats(kDevice).value().streams, 40u);
+  EXPECT_EQ(allocator_->validate(), nullptr);
 }
 
 // What a pool in use waits for is nobody else's: no wait for it helps a trim.

@@ -70,6 +70,24 @@ TEST_F(PoolCheckpointTest, OfNoPoolOrAnotherAllocatorsIsRefused) {
   EXPECT_EQ(other->validate(), nullptr);
 }
 
+// Without its allocations, but with its pool's name, it would end everything that is live there.
+TEST_F(PoolCheckpointTest, OneThatWasMovedFromIsOfNoPool) {
+  const std::vector<Address> live = allocate_in_pool({1_MiB});
+  PoolCheckpoint first = checkpoint();
+  PoolCheckpoint second(std::move(first));
+  RestoredPool changed;
+  // NOLINTNEXTLINE(bugprone-use-after-move): what it is then is what is tested
+  EXPECT_EQ(allocator_->restore_pool(first, &changed).code(), Code::kInvalidArgument);
+  first = std::move(second);
+  // NOLINTNEXTLINE(bugprone-use-after-move)
+  EXPECT_EQ(allocator_->restore_pool(second, &changed).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(allocator_->info(live[0]).is_ok());
+  EXPECT_EQ(first.allocation_count(), 1u);
+  const PoolCheckpoint copy = first;
+  EXPECT_TRUE(allocator_->restore_pool(copy, &changed).is_ok());
+  EXPECT_EQ(changed.created, live);
+}
+
 TEST_F(PoolCheckpointTest, InsideTheFilterOfAPoolIsRefused) {
   allocate_in_pool({1_MiB});
   const PoolCheckpoint made = checkpoint();

@@ -171,7 +171,8 @@ void CacheModel::judge_retire(const Stream& stream, bool is_known, Status got) {
   if (got.is_ok() && any_failure) state_.streams.retire_unmarked(stream.id.value());
   if (got.is_ok() && !any_failure) state_.streams.retire(stream.id.value());
   JudgedCall call;
-  call.device_calls_max = calls_max_of_uses(1, true);
+  // An event for its own heap, and for that of each memory pool; and the question whether it is done.
+  call.device_calls_max = calls_max_of_uses(1 + state_.pools.heaps_of(stream), true);
   end(device, call);
 }
 
@@ -182,6 +183,7 @@ void CacheModel::judge_begin_capture(const Stream& stream, Status got) {
     return judge_refused(device, got, Code::kBusy, Code::kBusy, "a second begin of a capture");
   if (got.is_ok()) {
     state_.streams.begin_capture(stream);
+    state_.pools.set_capturing(true);
   } else if (!is_host_refusal(state_, got.code()) && !is_gone_answer(state_, device, got.code()) &&
              !device.ledger.any_failure()) {
     report("C16", "a begin of a capture answered ", code_name(got.code()));
@@ -204,6 +206,7 @@ void CacheModel::judge_end_capture(const Stream& stream, Status got) {
   }
   // even where the answer was an error: an aborted capture leaves nothing behind
   state_.streams.end_capture(stream);
+  state_.pools.set_capturing(state_.streams.is_capturing());
   // The uses that waited for this are taken up on every device, and those by a lost one's streams
   // are over.
   for (JudgedDevice& each : state_.devices) each.map.is_fresh = false;

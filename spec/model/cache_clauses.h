@@ -113,6 +113,10 @@ void judge_largest_free(CacheState& state, const JudgedDevice& device, const Str
 /// and the account says so.
 void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t size,
                     const Stream& stream, bool says_wait_ran_out);
+/// May the memory pool that is asked take the segment over once it is idle: one that fits, of a dead stream,
+/// of the same pool, or of none and not far too large?
+bool may_take_over(const CacheState& state, const cache::SnapshotSegment& segment,
+                   std::uint64_t rounded);
 
 /// DEV-13: to make room no segment went back while a smaller one of that heap, idle and complete,
 /// would have done. Judged where the maps before and after the call are at hand.

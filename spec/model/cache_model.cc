@@ -218,7 +218,13 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
   call.fails = true;
   call.is_broken_off =
       device.ledger.any_failure() || (state_.rules.is_paged() && any_failure_but_growth(state_));
-  if (is_gone_answer(state_, device, got.code())) return end(device, call);
+  if (is_gone_answer(state_, device, got.code())) {
+    // Of the driver's unloading it may have learnt on another device, whose stream used memory of this.
+    call.is_broken_off = sum_over_devices(state_, [](const CallLedger& each) {
+                           return std::uint64_t{each.any_failure()};
+                         }) != 0;
+    return end(device, call);
+  }
   if (size > kRequestMax) {
     call.is_broken_off = false;
     if (got.code() != Code::kSizeOverflow)
@@ -228,6 +234,7 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
   // To the judge a memory pool's heap is that of a stream of its own.
   const MemoryPoolBook::Pool* const pool = state_.pools.routed(stream);
   state_.asks_pool = pool != nullptr;
+  state_.asked_pool = pool == nullptr ? MemoryPoolId{} : pool->id;
   state_.asks_unsplit = pool != nullptr && pool->options.no_split;
   Stream asking = stream;
   if (pool != nullptr) {

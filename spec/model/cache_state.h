@@ -172,6 +172,7 @@ struct CacheState {
   StreamBook streams;
   MemoryPoolBook pools;
   bool asks_pool = false;     ///< the allocation that is judged goes to a memory pool
+  MemoryPoolId asked_pool;    ///< to that one
   bool asks_unsplit = false;  ///< to one without splits
   WorldState world;
   Verdict verdict;

@@ -50,7 +50,6 @@ bool CheckpointAnswers::has_uses(const JudgedDevice& device, const PoolSegments&
                                  bool may) const {
   for (const std::uint64_t address : owned_in(device, map, false)) {
     const cache::SnapshotSegment& segment = *find_segment(map.segments, address);
-    if (may && model_.state_.pools.may_have_own_uses(heap_of(segment))) return true;
     const OwnedBlock& block = *device.books.find_live(address);
     const bool has_use = std::any_of(block.uses.begin(), block.uses.end(), [&](std::uint64_t user) {
       return user != segment.stream.value() && (may || !model_.state_.streams.is_dead(user));

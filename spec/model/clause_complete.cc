@@ -8,10 +8,15 @@ namespace ashlar::spec {
 
 namespace {
 
-/// More than any device's address space is sure to hold.
-
 bool may_wait(const CacheState& state) {
   return state.rules.config().wait_ms != 0 && !state.streams.is_capturing();
+}
+
+/// The number by which the book of streams knows the end of the segment's heap: that of a memory pool in
+/// use ends with its stream.
+std::uint64_t ends_with(const CacheState& state, const cache::SnapshotSegment& segment) {
+  const std::uint64_t heap = heap_of(segment);
+  return state.pools.is_reserved(heap) ? segment.stream.value() : heap;
 }
 
 /// Was all of the segment released so long ago that the call knew, without a wait, that its stream
@@ -19,11 +24,11 @@ bool may_wait(const CacheState& state) {
 bool is_known_done(const CacheState& state, const JudgedDevice& device,
                    const cache::SnapshotSegment& segment) {
   return state.world.is_quiet && !state.streams.is_capturing() &&
-         !state.streams.may_be_unmarked(heap_of(segment)) &&
+         !state.streams.may_be_unmarked(ends_with(state, segment)) &&
          device.released_in(segment.ordinal) < device.marked_in_walk;
 }
 
-/// May free memory of that segment be given to `stream` now?
+/// May free memory of that segment be given to `stream` now? If a memory pool is asked: its own.
 bool is_in_reach(const CacheState& state, const JudgedDevice& device,
                  const cache::SnapshotSegment& segment, const Stream& stream) {
   const std::uint64_t heap = heap_of(segment);
@@ -37,8 +42,9 @@ bool is_in_reach(const CacheState& state, const JudgedDevice& device,
   // Without a wait nobody can know that a heap's stream is done: an event recorded now is not done
   // at once. Nor can a dead stream be waited for whose last event was never recorded.
   return may_wait(state) || is_known_done(state, device, segment) ||
-         // Another thread's default stream can neither be marked nor made to wait.
-         (reuse == cache::Reuse::kOrdered && !state.streams.may_be_unmarked(heap) &&
+         // Another thread's default stream can neither be marked nor made to wait. What a memory pool
+         // lends is complete.
+         (reuse == cache::Reuse::kOrdered && !overflows && !state.streams.may_be_unmarked(heap) &&
           !state.streams.may_be_unmarked(stream.id.value()));
 }
 
@@ -69,6 +75,23 @@ std::uint64_t fitting_run(const CacheState& state, const cache::Snapshot& map,
     if (is_end && state.rules.fits(run, rounded)) return run;
   }
   return 0;
+}
+
+/// C12 (a), of a memory pool that is asked: no whole segment that it may take over fits.
+bool judge_take_over(CacheState& state, const JudgedDevice& device, std::uint64_t rounded) {
+  if (!state.asks_pool || state.streams.is_capturing()) return true;
+  const Obtainable is_obtainable{.pending_too = may_wait(state)};
+  for (const cache::SnapshotSegment& segment : device.map.view.segments) {
+    if (!may_take_over(state, segment, rounded) ||
+        !is_all_obtainable(device.map.view, segment, is_obtainable) ||
+        (!may_wait(state) && !is_known_done(state, device, segment)))
+      continue;
+    state.verdict.report("C12", "a memory pool is out of memory for ", rounded,
+                         " bytes, but segment ", segment.ordinal,
+                         " of a dead stream is idle, or could be waited for");
+    return false;
+  }
+  return true;
 }
 
 /// C12 (a): no free block in reach fits.
@@ -146,6 +169,17 @@ const cache::SnapshotBlock* best_fit(const CacheRules& rules, const cache::Snaps
   return best;
 }
 
+bool may_take_over(const CacheState& state, const cache::SnapshotSegment& segment,
+                   std::uint64_t rounded) {
+  constexpr std::uint64_t kSegmentsKeptMax = 2;  // a pool keeps what it takes
+  const std::uint64_t size = segment.size.count();
+  const bool is_of_pool = state.pools.is_reserved(heap_of(segment));
+  return segment.pool == state.rules.pool_of(rounded) && state.rules.fits(size, rounded) &&
+         state.streams.is_dead(ends_with(state, segment)) &&
+         (is_of_pool ? segment.memory_pool == state.asked_pool
+                     : size <= kSegmentsKeptMax * state.rules.segment_size(rounded));
+}
+
 void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t size,
                     const Stream& stream, bool says_wait_ran_out) {
   const std::uint64_t rounded = state.rules.rounded(size);
@@ -158,6 +192,7 @@ void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t
   const std::uint32_t permitted_ms = state.rules.config().wait_ms;
   if (permitted_ms != 0 && says_wait_ran_out && device.ledger.elapsed_ms() >= permitted_ms) return;
   if (!judge_pools(state, device, rounded, stream)) return;
+  if (!judge_take_over(state, device, rounded)) return;
   const std::uint64_t releasable = releasable_bytes(state, device);
   // A planned failure looks like a full device: then every idle segment must have been given back.
   if (state.world.has_planned_failures && device.ledger.refused_growths() != 0) {

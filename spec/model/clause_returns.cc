@@ -35,6 +35,13 @@ std::uint64_t knowable_run(const CacheState& state, const cache::Snapshot& map,
   return 0;
 }
 
+/// May all of the segment, of a stream that was announced dead, go to the memory pool that is asked?
+bool is_known_left(const CacheState& state, const cache::Snapshot& map,
+                   const cache::SnapshotSegment& segment, std::uint64_t rounded) {
+  return may_take_over(state, segment, rounded) &&
+         knowable_run(state, map, segment, rounded) == segment.size.count();
+}
+
 }  // namespace
 
 bool is_all_knowable(const CacheState& state) {
@@ -62,7 +69,9 @@ void judge_returns(CacheState& state, const JudgedDevice& device, std::uint64_t 
   for (const cache::SnapshotSegment& segment : map.segments) {
     const std::uint64_t heap = heap_of(segment);
     const bool is_own = heap == stream.id.value();
-    const bool is_dead = asks_all_heaps && !state.asks_pool && state.streams.is_retired(heap);
+    const bool is_dead =
+        asks_all_heaps && (state.asks_pool ? is_known_left(state, map, segment, rounded)
+                                           : state.streams.is_retired(heap));
     if (segment.pool != state.rules.pool_of(rounded) || (!is_own && !is_dead)) continue;
     const std::uint64_t run = knowable_run(state, map, segment, rounded);
     if (run == 0) continue;

@@ -75,11 +75,12 @@ bool judge_disjoint(CacheState& state, JudgedDevice& device, std::uint64_t addre
 }
 
 /// Is the segment at that base one whose blocks are never split (DEV-8)? It may be where the map at hand
-/// does not show it.
+/// does not show it, or shows what was there before.
 bool is_unsplit(const CacheState& state, const JudgedDevice& device, std::uint64_t base) {
   if (state.asks_unsplit) return true;
   const cache::SnapshotSegment* const segment = find_segment(device.map.view.segments, base);
-  return segment == nullptr ? state.pools.any_unsplit() : state.pools.is_unsplit(heap_of(*segment));
+  return segment == nullptr || !device.map.is_fresh ? state.pools.any_unsplit()
+                                                    : state.pools.is_unsplit(heap_of(*segment));
 }
 
 /// DEV-1, DEV-4: as large as the rules make it, and not much larger.

@@ -45,6 +45,12 @@ void IncrementalWalker::forget(const MapWalk& walk, const SnapshotSegment& old, 
   *counted = {};
 }
 
+/// Have the books touched a block from `begin` on, before `end`, since the last walk?
+bool IncrementalWalker::is_touched(std::uint64_t begin, std::uint64_t end) const {
+  const auto touched = std::lower_bound(touched_->begin(), touched_->end(), begin);
+  return touched != touched_->end() && *touched < end;
+}
+
 bool IncrementalWalker::is_as_before(const MapWalk& walk, const SnapshotSegment& old,
                                      const SnapshotSegment& segment) const {
   if (old.size != segment.size || heap_of(old) != heap_of(segment) ||
@@ -53,8 +59,7 @@ bool IncrementalWalker::is_as_before(const MapWalk& walk, const SnapshotSegment&
     return false;
   }
   const std::uint64_t base = segment.base.value();
-  const auto touched = std::lower_bound(touched_->begin(), touched_->end(), base);
-  if (touched != touched_->end() && *touched - base < segment.size.count()) return false;
+  if (is_touched(base, base + segment.size.count())) return false;
   return std::memcmp(walk.before.blocks.data() + old.block_first,
                      walk.now.blocks.data() + segment.block_first,
                      segment.block_count * sizeof(SnapshotBlock)) == 0;
@@ -102,9 +107,11 @@ void IncrementalWalker::walk(const MapWalk& walk, bool is_whole) {
     while (at_old_ < old.size() && old[at_old_].base < segment.base) drop_old(walk, i, &place);
     const bool has_old = at_old_ < old.size() && old[at_old_].base == segment.base;
     if (has_old && !is_whole_ && is_as_before(walk, old[at_old_], segment)) {
-      if (place.skipped == 0)
-        pass_owned(segment.base.value(), &walk.books, &place.owned, &walk.verdict);
-      place.skipped = segment.base.value() + segment.size.count();
+      // Between two segments that are skipped there may be blocks of one that came and went since.
+      const std::uint64_t base = segment.base.value();
+      if (place.skipped == 0 || is_touched(place.skipped, base))
+        pass_owned(base, &walk.books, &owned_at(walk, &place), &walk.verdict);
+      place.skipped = base + segment.size.count();
       ++at_old_;
     } else {
       judge(walk, i, has_old, &place);

@@ -38,6 +38,7 @@ class IncrementalWalker final : public MapWalker {
 
   void begin(const MapWalk& walk, bool is_whole);
   void judge(const MapWalk& walk, std::size_t i, bool has_old, Place* place);
+  bool is_touched(std::uint64_t begin, std::uint64_t end) const;
   bool is_as_before(const MapWalk& walk, const cache::SnapshotSegment& old,
                     const cache::SnapshotSegment& segment) const;
   void drop_old(const MapWalk& walk, std::size_t at, Place* place);

@@ -35,6 +35,8 @@ class MemoryPoolBook {
     std::uint64_t uses = 0;
     std::vector<PoolHeap> heaps;
     MemoryPoolOptions options;
+    /// Was a capture announced while the pool existed?
+    bool may_have_graphs = false;
     /// of this pool alone, from 1: several pools in turn may have one name
     std::uint64_t serial = 0;
   };
@@ -53,8 +55,14 @@ class MemoryPoolBook {
   }
   /// One use more; the pool is made with those options if it is new.
   void retain(DeviceId device, MemoryPoolId id, const MemoryPoolOptions& options = {}) {
-    if (find(device, id) == nullptr) pools_.push_back({device, id, 0, {}, options, ++pools_made_});
+    if (find(device, id) == nullptr)
+      pools_.push_back({device, id, 0, {}, options, is_capturing_, ++pools_made_});
     ++find(device, id)->uses;
+  }
+  /// Captures are announced from now on, or none is.
+  void set_capturing(bool is_capturing) {
+    is_capturing_ = is_capturing;
+    for (Pool& pool : pools_) pool.may_have_graphs = pool.may_have_graphs || is_capturing;
   }
   /// Drops a use; with the last one the pool. REQUIRES: there is one.
   void release(DeviceId device, MemoryPoolId id) {
@@ -91,6 +99,12 @@ class MemoryPoolBook {
     }
     return kNoHeap;
   }
+  /// How many heaps the pools in use may have for the stream.
+  std::uint64_t heaps_of(const Stream& stream) const {
+    return static_cast<std::uint64_t>(
+        std::count_if(pools_.begin(), pools_.end(),
+                      [&stream](const Pool& pool) { return pool.device == stream.device; }));
+  }
   /// Is the heap that of a pool in use?
   bool is_reserved(std::uint64_t heap) const { return owner_of(heap) != nullptr; }
   /// Is it that of a pool in use that may lend in place of an out-of-memory?
@@ -115,7 +129,7 @@ class MemoryPoolBook {
   bool is_released(std::uint64_t heap) const {
     return std::find(released_.begin(), released_.end(), heap) != released_.end();
   }
-  /// The pool is released, or its release failed half way: its blocks have uses by their own streams.
+  /// The pool is released: its blocks have uses by their own streams.
   void note_own_uses(const Pool& pool) {
     for (const PoolHeap& each : pool.heaps) with_own_uses_.push_back(each.heap);
   }
@@ -137,6 +151,7 @@ class MemoryPoolBook {
   }
 
   std::uint64_t pools_made_ = 0;
+  bool is_capturing_ = false;
   std::vector<Pool> pools_;
   std::vector<std::uint64_t> released_;  ///< heaps
   std::vector<std::uint64_t> with_own_uses_;

@@ -4,7 +4,8 @@
 
 namespace ashlar::spec {
 
-bool PoolAnswers::judge(DeviceId id, Status got, Code refusal, const char* what) {
+bool PoolAnswers::judge(DeviceId id, Status got, Code refusal, const char* what,
+                        std::uint64_t events) {
   JudgedDevice& device = model_.state_.at(id);
   device.books.begin_call();
   if (refusal != Code::kOk) {
@@ -13,8 +14,8 @@ bool PoolAnswers::judge(DeviceId id, Status got, Code refusal, const char* what)
   }
   JudgedCall call;
   call.fails = !got.is_ok();
-  call.is_query = true;  // no block, segment or statistic changes
-  call.device_calls_max = 0;
+  call.is_query = events == 0;  // no block, segment or statistic changes
+  call.device_calls_max = calls_max_of_uses(events, false);
   if (is_host_refusal(model_.state_, got.code())) {
     call.is_broken_off = true;
   } else if (!got.is_ok()) {
@@ -54,13 +55,24 @@ void PoolAnswers::judge_release(DeviceId id, MemoryPoolId pool, Status got) {
   if (known != nullptr && known->uses == 1 && model_.state_.pools.is_routed(id, pool))
     refusal = Code::kBusy;
   const bool is_last = refusal == Code::kOk && known->uses == 1;
-  if (is_last) model_.state_.pools.note_own_uses(*known);
-  if (is_last && got.is_ok()) {
-    // No event tells of the launches of its graphs.
-    for (const MemoryPoolBook::PoolHeap& each : known->heaps)
-      model_.state_.streams.lose_pool_heap(each.heap);
+  if (is_last && got.is_ok()) end_heaps(*known);
+  const std::uint64_t events = is_last && !known->may_have_graphs ? known->heaps.size() : 0;
+  if (judge(id, got, refusal, "a release of a memory pool", events))
+    model_.state_.pools.release(id, pool);
+}
+
+void PoolAnswers::end_heaps(const MemoryPoolBook::Pool& pool) {
+  StreamBook& streams = model_.state_.streams;
+  model_.state_.pools.note_own_uses(pool);
+  const bool any_failure = model_.state_.at(pool.device).ledger.any_failure();
+  for (const MemoryPoolBook::PoolHeap& each : pool.heaps) {
+    // No event tells of the launches of its graphs. Otherwise one was recorded now, or at the retirement.
+    if (pool.may_have_graphs || any_failure || streams.may_be_unmarked(each.stream)) {
+      streams.lose_pool_heap(each.heap);
+    } else {
+      streams.retire(each.heap);
+    }
   }
-  if (judge(id, got, refusal, "a release of a memory pool")) model_.state_.pools.release(id, pool);
 }
 
 MemoryPoolId PoolAnswers::pool_of(const Stream& stream) const {

@@ -27,8 +27,11 @@ class PoolAnswers {
   std::uint64_t uses(DeviceId device, MemoryPoolId id) const;
 
  private:
-  /// `refusal`: the answer that the call had to have, kOk if none. True if the call took effect.
-  bool judge(DeviceId id, Status got, Code refusal, const char* what);
+  /// `refusal`: the answer that the call had to have, kOk if none. `events`: how many it may record. True
+  /// if the call took effect.
+  bool judge(DeviceId id, Status got, Code refusal, const char* what, std::uint64_t events = 0);
+  /// The pool is released: what tells of the last work of its heaps?
+  void end_heaps(const MemoryPoolBook::Pool& pool);
 
   CacheModel& model_;
 };

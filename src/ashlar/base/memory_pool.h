@@ -40,8 +40,8 @@ struct MemoryPoolOptions {
 
 /// Whether an allocation on that stream goes to a memory pool. Called by the allocating thread for every
 /// allocation while the pool's route stands, with a lock held. Of the allocator's calls it may make those
-/// that free and query; allocations, calls about pools, retire_stream and begin_capture are kReentrant
-/// to it (C24). It must not throw.
+/// that free and query; allocations, calls about pools, retire_stream, begin_capture, and what gives memory
+/// back (trim, make_room, memory limits) are kReentrant to it (C24). It must not throw.
 using StreamFilter = std::function<bool(const Stream&)>;
 
 }  // namespace ashlar::inline v0

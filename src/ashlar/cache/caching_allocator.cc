@@ -121,11 +121,7 @@ Status CachingAllocator::record_use(Address address, const Stream& stream) noexc
 Status CachingAllocator::retire_stream(const Stream& stream) noexcept {
   const Result<DeviceCache*> cache = impl_->device_outside_filter(stream.device);
   if (!cache.is_ok()) return cache.status();
-  const Status retired = cache.value()->reclaimer().retire(stream);
-  // After the retirement: a memory pool makes a heap for a stream only if it has seen, under its lock,
-  // that the stream is alive. So lose() finds every heap that the stream will ever have.
-  if (retired.is_ok()) cache.value()->memory_pools().lose(stream);
-  return retired;
+  return cache.value()->reclaimer().retire(stream);
 }
 
 Status CachingAllocator::begin_capture(const Stream& stream) noexcept {
@@ -144,6 +140,7 @@ Status CachingAllocator::begin_capture(const Stream& stream) noexcept {
     heap.value()->life.set_capturing(true);
   }
   impl_->shared.captures.fetch_add(1);
+  impl_->shared.captures_begun.fetch_add(1);
   for (const auto& device : impl_->all()) device->quiesce();
   return Status::ok();
 }
@@ -209,17 +206,17 @@ Status CachingAllocator::restore_pool(const PoolCheckpoint& to, RestoredPool* ou
 }
 
 Status CachingAllocator::trim(DeviceId device) noexcept {
-  const Result<DeviceCache*> cache = impl_->usable_device(device);
+  const Result<DeviceCache*> cache = impl_->device_outside_filter(device);
   return cache.is_ok() ? cache.value()->reclaimer().trim() : cache.status();
 }
 
 Status CachingAllocator::make_room(DeviceId device, Bytes free) noexcept {
-  const Result<DeviceCache*> cache = impl_->usable_device(device);
+  const Result<DeviceCache*> cache = impl_->device_outside_filter(device);
   return cache.is_ok() ? cache.value()->reclaimer().make_room(free) : cache.status();
 }
 
 Status CachingAllocator::set_memory_limit(DeviceId device, Bytes limit) noexcept {
-  const Result<DeviceCache*> cache = impl_->usable_device(device);
+  const Result<DeviceCache*> cache = impl_->device_outside_filter(device);
   if (!cache.is_ok()) return cache.status();
   cache.value()->ledger().set_limit(limit);
   cache.value()->reclaimer().shrink_to_limit();
@@ -227,7 +224,7 @@ Status CachingAllocator::set_memory_limit(DeviceId device, Bytes limit) noexcept
 }
 
 Status CachingAllocator::set_memory_fraction(DeviceId device, double fraction) noexcept {
-  const Result<DeviceCache*> cache = impl_->usable_device(device);
+  const Result<DeviceCache*> cache = impl_->device_outside_filter(device);
   if (!cache.is_ok()) return cache.status();
   const Status set = cache.value()->ledger().set_fraction(fraction);
   if (set.is_ok()) cache.value()->reclaimer().shrink_to_limit();

@@ -203,13 +203,14 @@ class ASHLAR_API CachingAllocator {
   /// checkpoints or restores it; kReentrant in a filter; kHostOutOfMemory.
   Status retain_pool(DeviceId device, MemoryPoolId pool) noexcept;
   /// Removes one use. With the last one the pool ends: its free memory is the device's again when all
-  /// work enqueued so far, launches of graphs included, is done; its live allocations stay valid until
+  /// work enqueued so far, launches of graphs included, is done (if a capture was announced while the pool
+  /// existed, all work of the device); its live allocations stay valid until
   /// they are freed. REQUIRES: with the last use, no graph that uses the pool is launched after this.
   /// kNotFound if there is no such pool; kReentrant in a filter; kBusy while another thread ends,
   /// checkpoints or restores it. With the last use also kBusy if the pool is begun or an allocation from
-  /// it is under way, and kHostOutOfMemory; then the pool stays, and some of its live allocations may
-  /// have got a use by their own stream.
-  /// Cost: with the last use a walk over the pool's blocks.
+  /// it is under way, and kHostOutOfMemory; then the pool stays, and nothing has changed.
+  /// Cost: with the last use a walk over the pool's blocks, and the record of an event for each stream that
+  /// has memory in the pool.
   Status release_pool(DeviceId device, MemoryPoolId pool) noexcept;
 
   /// The state of the pool now: which of its bytes are live allocations (row DEV-9). A block that was
@@ -239,19 +240,19 @@ class ASHLAR_API CachingAllocator {
   /// recognised whatever wait is permitted (C28), and for at most 1 s. Where no event covers the
   /// work, it waits for the whole device, for no longer. The device's first error if it refuses to
   /// take a segment back; kNotReady if the time was too short; kBusy while a capture is announced,
-  /// or once one is.
+  /// or once one is; kReentrant in a memory pool's filter.
   Status trim(DeviceId device) noexcept;
   /// Makes sure that the device has `free` bytes free for others, such as a library that allocates beside
   /// this allocator: gives idle segments back until it has, the smallest that is enough, else the largest
   /// first, and waits for work that uses them, for no longer than trim() does and than is needed.
   /// kOutOfMemory if that is not enough, or the device takes too little back; kNotReady if the time was
-  /// too short; kBusy while a capture is announced, or once one is; an error of the question how much is
-  /// free. What was given back stays so.
+  /// too short; kBusy while a capture is announced, or once one is; kReentrant in a memory pool's filter; an
+  /// error of the question how much is free. What was given back stays so.
   Status make_room(DeviceId device, Bytes free) noexcept;
   /// Caps the bytes reserved on the device (row DEV-12). If more is reserved already, gives idle segments
   /// back until it is not, and waits for work that uses them as trim() does, no longer than is needed.
   /// What is in use stays, and so does everything while a capture is announced; the allocator does not
-  /// grow until the reserved bytes are below the limit.
+  /// grow until the reserved bytes are below the limit. kReentrant in a memory pool's filter.
   Status set_memory_limit(DeviceId device, Bytes limit) noexcept;
   /// set_memory_limit() with that fraction of the device's total memory, 0 < fraction <= 1.
   /// kInvalidArgument for any other fraction; an error of the driver is passed on.

@@ -41,7 +41,7 @@ struct CachingAllocator::Impl {
     return cache;
   }
   /// usable_device(), for calls that need the lock of the device's memory pools, or wait for threads
-  /// that may hold it: kReentrant inside a pool's filter, which holds it.
+  /// that may hold it, or for a stream's work: kReentrant inside a pool's filter, which holds it.
   Result<DeviceCache*> device_outside_filter(DeviceId id) const noexcept {
     ASHLAR_REQUIRE(!ObserverScope::is_inside(shared.filters_running), Code::kReentrant,
                    "a memory pool's filter may free and query, not call this");

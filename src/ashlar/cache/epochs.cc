@@ -62,7 +62,7 @@ void Epochs::retire(StreamHeap& heap) noexcept {
   if (is_recorded) {
     static_cast<void>(heap.life.retire());
   } else {
-    uses_.lose(heap);
+    heap.life.lose(uses_.next_sequence());
   }
   // The caller destroys the handle next: nobody may still be recording on it.
   while (heap.life.is_recording()) std::this_thread::yield();

@@ -28,8 +28,9 @@ class Epochs {
     mark(heap);
     query(heap);
   }
-  /// The stream is about to be destroyed: its last event, recorded now, covers everything. Without
-  /// one (the device refuses) the stream is lost.
+  /// The stream is about to be destroyed: the heap's last event, recorded now, covers everything.
+  /// Without one (the device refuses) the heap's stream is lost; another heap of the stream, in a memory
+  /// pool, may have one. REQUIRES: the heap's life is kAlive.
   void retire(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
   /// Does only a synchronisation of the device answer for some work of the heap's own stream?
   static bool has_unmarked(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming, heap.lock);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <new>
-#include <thread>
 #include <utility>
 
 #include <ashlar/base/exceptions.h>
@@ -44,6 +43,9 @@ Result<MemoryPools::Pool*> MemoryPools::make(MemoryPoolId id,
   if (!made || !reserve_one(pools_)) return kShortOfHostMemory;
   static std::atomic<std::uint64_t> pools_made{0};
   pool->serial = 1 + pools_made.fetch_add(1);
+  // In this order: begin_capture() counts what is announced before what was begun.
+  pool->captures_before = shared_.captures_begun.load();
+  if (shared_.is_capturing()) pool->captures_before = kAnyCapture;
   pools_.push_back(std::move(made));
   return pool;
 }
@@ -111,7 +113,7 @@ Status MemoryPools::release(MemoryPoolId id) noexcept {
   const Result<Pool*> last = give_up(id);
   if (!last.is_ok() || last.value() == nullptr) return last.status();
   Pool* const pool = last.value();
-  const Status released = cache_.reclaimer().release_reserved(pool->heaps);
+  const Status released = cache_.reclaimer().release_reserved(pool->heaps, may_have_graphs(*pool));
   const MutexGuard lock(lock_);
   pool->is_closed = false;
   if (released.is_ok())
@@ -191,37 +193,14 @@ Result<MemoryPools::Routed> MemoryPools::route(const Stream& stream) noexcept {
   const MutexGuard lock(lock_);
   routed = {};
   if (find_heap(stream, &routed)) return routed;  // or another route stands by now
-  {
-    const Guard guard(own.value()->lock);
-    ASHLAR_REQUIRE(own.value()->serves(stream), Code::kInvalidHandle,
-                   "the stream was retired or its handle reused");
-  }
   Pool& pool = *find(routed.pool);
   if (!reserve_one(pool.heaps)) return kShortOfHostMemory;
-  routed.heap = cache_.reclaimer().add_pool_heap(stream, pool.id, pool.options, pool.heaps);
-  if (routed.heap == nullptr) return kShortOfHostMemory;
+  const Result<StreamHeap*> made =
+      cache_.reclaimer().add_pool_heap(*own.value(), stream, pool.id, pool.options, pool.heaps);
+  if (!made.is_ok()) return made.status();
+  routed.heap = made.value();
   pool.heaps.push_back(routed.heap);
   return routed;
-}
-
-void MemoryPools::lose(const Stream& stream) noexcept {
-  // What closes a pool holds the reclaim lock for its walk, which a retirement has just queued for as well.
-  const std::uint64_t sequence = cache_.uses().next_sequence();
-  while (!try_lose(stream, sequence)) std::this_thread::yield();
-}
-
-bool MemoryPools::try_lose(const Stream& stream, std::uint64_t sequence) noexcept {
-  const MutexGuard lock(lock_);
-  const auto is_closed = [](const auto& pool) { return pool->is_closed; };
-  if (std::any_of(pools_.begin(), pools_.end(), is_closed)) return false;
-  for (const auto& pool : pools_) {
-    StreamHeap* const heap = heap_in(*pool, stream);
-    if (heap == nullptr) continue;
-    heap->life.lose(sequence);
-    // The caller destroys the handle next: nobody may still be recording on it.
-    while (heap->life.is_recording()) std::this_thread::yield();
-  }
-  return true;
 }
 
 const char* MemoryPools::validate() const noexcept {

@@ -7,12 +7,14 @@
 // Thread safety: any thread; one lock, which comes before the reclaim lock. A route's filter is called
 // under it: after end() has returned, no thread is in the filter. What the filter may call is bounded by
 // FilterScope. release(), checkpoint() and restore() walk the pool's blocks under the reclaim lock alone:
-// meanwhile the pool is closed, and no other call changes it. lose() waits until no pool is, and for an
-// event record that another thread has begun.
+// meanwhile the pool is closed, and no other call changes it. A retirement needs no pool: it finds the
+// stream's heaps in the device's list (Reclaimer::retire).
 //
 // What must eventually happen: after a pool is released, its memory becomes available to the device's
 // other heaps and to the driver once its allocations are freed and all work enqueued before the release
-// is done. No event covers the launches of graphs, so the release puts each heap in the state kLost
+// is done. If no capture was announced while the pool existed, no graph uses it: the release records an
+// event for each heap, as a retirement does. Otherwise no event covers the launches of graphs, which may
+// run on streams that the allocator does not know, so the release puts each heap in the state kLost
 // (stream_life.h): only a synchronisation of the device shows that the work is done. Each block that is
 // still live gets a use by its own stream, which may go on using it until the free.
 //
@@ -58,14 +60,12 @@ class MemoryPools {
   /// lock is taken (StreamHeap::is_reserved_for). Errors: as Reclaimer::make_heap.
   Result<Routed> route(const Stream& stream) noexcept ASHLAR_EXCLUDES(lock_);
 
-  /// The stream was retired: the pools' heaps must not use its handle any more either.
-  void lose(const Stream& stream) noexcept ASHLAR_EXCLUDES(lock_);
-
   /// nullptr, or the broken invariant. Quiescent.
   const char* validate() const noexcept ASHLAR_EXCLUDES(lock_);
 
  private:
   friend struct CachePeer;
+  static constexpr std::uint64_t kAnyCapture = ~std::uint64_t{0};
   struct Pool {
     MemoryPoolId id;
     std::uint64_t uses = 1;
@@ -73,6 +73,8 @@ class MemoryPools {
     std::vector<StreamHeap*> heaps;
     /// of no other pool of this process: a pool that was released may be made again under its name
     std::uint64_t serial = 0;
+    /// SharedState::captures_begun when it was made; kAnyCapture if one was announced then
+    std::uint64_t captures_before = 0;
     bool is_closed = false;  ///< a call changes the pool as a whole: no other may change it
   };
   struct Route {
@@ -91,8 +93,10 @@ class MemoryPools {
   void open(Pool* pool) noexcept ASHLAR_EXCLUDES(lock_);
   /// Gives up a use. The pool whose last one it is, closed, with the use left; nullptr if it has more.
   Result<Pool*> give_up(MemoryPoolId id) noexcept ASHLAR_EXCLUDES(lock_);
-  /// lose(), if no pool is closed; otherwise false.
-  bool try_lose(const Stream& stream, std::uint64_t sequence) noexcept ASHLAR_EXCLUDES(lock_);
+  /// May a graph have been captured that uses the pool's memory?
+  bool may_have_graphs(const Pool& pool) const noexcept {
+    return pool.captures_before != shared_.captures_begun.load();
+  }
   /// The pool's heap of that stream, or nullptr.
   static StreamHeap* heap_in(const Pool& pool, const Stream& stream) noexcept;
   /// What is known without a heap being made: true if the answer is in `*routed`.

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <ashlar/base/memory_pool.h>
@@ -29,6 +30,19 @@ class PoolCheckpoint {
  public:
   /// Of no pool: restore_pool() refuses it.
   PoolCheckpoint() = default;
+  PoolCheckpoint(const PoolCheckpoint&) = default;
+  PoolCheckpoint& operator=(const PoolCheckpoint&) = default;
+  /// Leaves a checkpoint of no pool: without the allocations, it would end everything in its pool.
+  PoolCheckpoint(PoolCheckpoint&& from) noexcept { *this = std::move(from); }
+  PoolCheckpoint& operator=(PoolCheckpoint&& from) noexcept {
+    if (this == &from) return *this;
+    device_ = from.device_;
+    pool_ = std::exchange(from.pool_, MemoryPoolId{});
+    pool_serial_ = std::exchange(from.pool_serial_, 0);
+    blocks_ = std::exchange(from.blocks_, {});
+    return *this;
+  }
+  ~PoolCheckpoint() = default;
 
   /// The device of the pool.
   DeviceId device() const noexcept { return device_; }

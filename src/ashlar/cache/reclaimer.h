@@ -64,24 +64,29 @@ class Reclaimer {
   /// All device calls that come before make_user(): whom the handle names, and whether dead streams
   /// are done. Not ok if the stream is dead; errors as make_heap.
   Status ask_before(const Stream& stream) noexcept;
-  /// CachingAllocator::retire_stream.
+  /// CachingAllocator::retire_stream: of the stream's own heap, and of those that memory pools have for
+  /// it. Cost: a walk over all heaps.
   Status retire(const Stream& stream) noexcept ASHLAR_EXCLUDES(reclaiming);
 
   // Memory pools.
-  /// A heap of that stream for that memory pool: a dead one, or a new one; nullptr if the host has no
-  /// memory. `others` are the pool's heaps; those of finished streams leave it when nothing is left in
-  /// them (C29). REQUIRES: the pool has none for that stream.
-  StreamHeap* add_pool_heap(const Stream& stream, MemoryPoolId pool,
-                            const MemoryPoolOptions& options,
-                            std::vector<StreamHeap*>& others) noexcept ASHLAR_EXCLUDES(reclaiming);
+  /// A heap of that stream for that memory pool: a dead one, or a new one. kInvalidHandle if `own`, the
+  /// stream's own heap, does not serve it any more, so that retire() finds every heap that the stream
+  /// will ever have; kHostOutOfMemory. `others` are the pool's heaps; those of finished streams leave it
+  /// when nothing is left in them (C29). REQUIRES: the pool has none for that stream.
+  Result<StreamHeap*> add_pool_heap(StreamHeap& own, const Stream& stream, MemoryPoolId pool,
+                                    const MemoryPoolOptions& options,
+                                    std::vector<StreamHeap*>& others) noexcept
+      ASHLAR_EXCLUDES(reclaiming);
   /// Asks a few dead streams whether they are done, if no other thread holds the lock.
   void ask_some_dead() noexcept;
-  /// A memory pool's heaps become those of a lost stream: their memory is in reach of others when all
-  /// work that the device has now is done. What is live gets a use by its stream. kBusy if an
+  /// A memory pool's heaps become those of retired streams: their memory is in reach of others when the
+  /// work that their streams have now is done. With `may_have_graphs` they become those of lost streams:
+  /// when all work that the device has now is done. What is live gets a use by its stream. kBusy if an
   /// allocation is underway in one of them, kHostOutOfMemory if the host has no memory for a use: then
-  /// nothing has changed, except that some blocks have one.
-  /// Cost: a walk over the heaps' blocks.
-  Status release_reserved(std::span<StreamHeap* const> heaps) noexcept ASHLAR_EXCLUDES(reclaiming);
+  /// nothing has changed.
+  /// Cost: a walk over the heaps' blocks, and a record of an event for each heap.
+  Status release_reserved(std::span<StreamHeap* const> heaps, bool may_have_graphs) noexcept
+      ASHLAR_EXCLUDES(reclaiming);
 
   /// The live allocations of a memory pool's heaps. kBusy, as release_reserved(); kHostOutOfMemory.
   Status read_reserved(std::span<StreamHeap* const> heaps,
@@ -108,6 +113,14 @@ class Reclaimer {
   void reset_counts() noexcept;
 
  private:
+  /// The stream of the heap is about to be destroyed. REQUIRES: its life is kAlive.
+  void retire(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
+  /// What is live in the heaps gets a use by its stream. False, and nothing has changed, if the host has no
+  /// memory for one.
+  bool add_own_uses(std::span<StreamHeap* const> heaps) noexcept ASHLAR_REQUIRES(reclaiming);
+  /// The end of release_reserved(), of a heap that launches of graphs may use.
+  void lose_anew(StreamHeap& heap, std::uint64_t sequence) noexcept ASHLAR_REQUIRES(reclaiming)
+      ASHLAR_EXCLUDES(heap.lock);
   /// From now on no allocation begins in the memory pool's heaps. kBusy, and nothing has changed, if one
   /// is underway.
   Status suspend(std::span<StreamHeap* const> heaps) noexcept ASHLAR_REQUIRES(reclaiming);

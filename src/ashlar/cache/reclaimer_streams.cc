@@ -59,12 +59,17 @@ StreamHeap* Reclaimer::add_heap(const Stream& stream) noexcept {
   return heap;
 }
 
-StreamHeap* Reclaimer::add_pool_heap(const Stream& stream, MemoryPoolId pool,
-                                     const MemoryPoolOptions& options,
-                                     std::vector<StreamHeap*>& others) noexcept {
+Result<StreamHeap*> Reclaimer::add_pool_heap(StreamHeap& own, const Stream& stream,
+                                             MemoryPoolId pool, const MemoryPoolOptions& options,
+                                             std::vector<StreamHeap*>& others) noexcept {
   // Queues for the lock: a pool may be made for each graph, and each time without a look at forgotten
   // heaps there would be one more (C29).
   const ReclaimGuard reclaim(lock_);
+  {
+    const Guard guard(own.lock);
+    ASHLAR_REQUIRE(own.serves(stream), Code::kInvalidHandle,
+                   "the stream was retired or its handle reused");
+  }
   std::erase_if(others, [](StreamHeap* heap) ASHLAR_REQUIRES(reclaiming) {
     const Guard guard(heap->lock);
     const bool is_left = heap->life.is_finished() && !heap->has_memory() && heap->uses.is_empty() &&
@@ -72,7 +77,9 @@ StreamHeap* Reclaimer::add_pool_heap(const Stream& stream, MemoryPoolId pool,
     if (is_left) heap->membership.is_reserved.store(false);
     return is_left;
   });
-  return cache_.heaps().make_for_pool(stream, pool, options, find_forgotten());
+  StreamHeap* const made = cache_.heaps().make_for_pool(stream, pool, options, find_forgotten());
+  if (made == nullptr) return kShortOfHostMemory;
+  return made;
 }
 
 void Reclaimer::resume(std::span<StreamHeap* const> heaps) noexcept {
@@ -97,29 +104,53 @@ Status Reclaimer::suspend(std::span<StreamHeap* const> heaps) noexcept {
   return Status::ok();
 }
 
-Status Reclaimer::release_reserved(std::span<StreamHeap* const> heaps) noexcept {
+void Reclaimer::lose_anew(StreamHeap& heap, std::uint64_t sequence) noexcept {
+  heap.marks.clear(cache_.uses().events());
+  heap.last_event.ask_again.reset();
+  const Guard guard(heap.lock);
+  heap.clock.reopen();
+  heap.life.lose_anew(sequence);
+}
+
+bool Reclaimer::add_own_uses(std::span<StreamHeap* const> heaps) noexcept {
+  // nullptr if the stream's own heap has passed on: then the stream is dead and its work complete, and
+  // no use is needed.
+  const auto user_of = [this](const StreamHeap& heap) {
+    return cache_.heaps().find_stable(heap.stream.id);
+  };
+  for (std::size_t i = 0; i < heaps.size(); ++i) {
+    StreamHeap* const user = user_of(*heaps[i]);
+    if (user == nullptr || heaps[i]->add_use_to_live(*user)) continue;
+    // C13. While its pool was in use no block had such a use (StreamHeap::has_use).
+    for (StreamHeap* heap : heaps.first(i + 1)) {
+      if (StreamHeap* const added = user_of(*heap)) heap->drop_use_from_live(*added);
+    }
+    return false;
+  }
+  return true;
+}
+
+Status Reclaimer::release_reserved(std::span<StreamHeap* const> heaps,
+                                   bool may_have_graphs) noexcept {
   const ReclaimGuard reclaim(lock_);
   if (const Status suspended = suspend(heaps); !suspended.is_ok()) return suspended;
-  for (StreamHeap* heap : heaps) {
-    // nullptr if the stream's own heap has passed on: then the stream is dead and its work complete, and
-    // no use is needed.
-    StreamHeap* const user = cache_.heaps().find_stable(heap->stream.id);
-    if (user == nullptr || heap->add_use_to_live(*user)) continue;
+  if (!add_own_uses(heaps)) {
     resume(heaps);
     return kShortOfHostMemory;
   }
   // The marks cover the stream's own work and not the launches of graphs: a synchronisation has to.
   const std::uint64_t sequence = cache_.uses().next_sequence();
   for (StreamHeap* heap : heaps) {
-    heap->marks.clear(cache_.uses().events());
-    heap->last_event.ask_again.reset();
     bool has_memory = false;
     {
       const Guard guard(heap->lock);
       has_memory = heap->has_memory();
-      heap->clock.reopen();
-      heap->life.lose_anew(sequence);
     }
+    if (has_memory && !may_have_graphs) {
+      if (heap->life.is_alive()) retire(*heap);
+      continue;
+    }
+    lose_anew(*heap, sequence);
     // No launch uses a heap without memory: it serves again at once.
     if (!has_memory) UseTracker::finish(*heap);
   }
@@ -234,6 +265,13 @@ void Reclaimer::ask_dead(StreamHeap& heap) noexcept {
   if (!has_progressed && is_unfinished(heap)) heap.last_event.ask_again.postpone(searches_);
 }
 
+void Reclaimer::retire(StreamHeap& heap) noexcept {
+  heap.last_event.ask_again.reset();
+  epochs_.retire(heap);
+  // Most streams are idle when they end: then their memory is in reach at once.
+  if (!shared_.is_capturing()) epochs_.query(heap);
+}
+
 Status Reclaimer::retire(const Stream& stream) noexcept {
   const ReclaimGuard reclaim(lock_);
   StreamHeap* heap = cache_.heaps().find_stable(stream.id);
@@ -241,10 +279,11 @@ Status Reclaimer::retire(const Stream& stream) noexcept {
                  "the allocator has never seen that stream, or forgotten it");
   ASHLAR_REQUIRE(heap->life.is_alive(), Code::kInvalidHandle, "the stream is dead already");
   ASHLAR_REQUIRE(!heap->life.is_capturing(), Code::kBusy, "a capture of the stream is underway");
-  heap->last_event.ask_again.reset();
-  epochs_.retire(*heap);
-  // Most streams are idle when they end: then their memory is in reach at once.
-  if (!shared_.is_capturing()) epochs_.query(*heap);
+  retire(*heap);
+  // Those of memory pools. None passes on meanwhile, and add_pool_heap() makes no more.
+  for (StreamHeap& other : cache_.heaps()) {
+    if (other.stream.id == stream.id && other.life.is_alive()) retire(other);
+  }
   return Status::ok();
 }
 

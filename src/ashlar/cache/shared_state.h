@@ -28,7 +28,8 @@ struct SharedState {
   /// by device id; set before other threads use the allocator
   const std::unique_ptr<DeviceCache>* caches = nullptr;
   UnrecordedUses unrecorded;
-  std::atomic<unsigned> captures{0};  ///< streams that capture now, over all devices
+  std::atomic<unsigned> captures{0};             ///< streams that capture now, over all devices
+  std::atomic<std::uint64_t> captures_begun{0};  ///< ever; raised after `captures`
   /// waits and synchronisations that may be under way: an announcement of a capture lets them end
   UnderWay<std::atomic<unsigned>> blocking_calls;
   /// threads that may be waiting for an event that is not theirs: none is destroyed meanwhile

@@ -8,6 +8,57 @@
 
 namespace ashlar::inline v0::cache {
 
+namespace {
+
+enum class Change : std::uint8_t { kAddUse, kDropUse };
+
+/// Adds a use by `user` to the live block, or drops it. False if the host has no memory for one.
+bool change_use(StreamHeap& heap, PoolId which, block::BlockIndex block, StreamHeap& user,
+                Change change) noexcept ASHLAR_REQUIRES(heap.lock) {
+  if (change == Change::kDropUse) {
+    heap.drop_finished_uses(which, block, &user);
+    return true;
+  }
+  if (heap.has_use(which, block, user)) return true;
+  if (!heap.reserve_nodes(1)) return false;
+  heap.add_use(which, block, user);
+  return true;
+}
+
+/// The same to every live block, up to the first that fails. Lets go of the heap's lock between slices.
+/// REQUIRES: no block becomes live.
+bool change_uses(StreamHeap& heap, StreamHeap& user, Change change) noexcept
+    ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock) {
+  const Guard guard(heap.lock);
+  unsigned looks = 0;
+  for (const PoolId which : kPoolIds) {
+    block::BlockPool& in = heap.pool(which);
+    for (auto segment = in.first_segment(); segment != block::kNoSegment;
+         segment = in.next(segment)) {
+      for (auto at = in.view(segment).first; at != block::kNoBlock;) {
+        count_steps(1);
+        if (in.state(at) == BlockState::kLive && !change_use(heap, which, at, user, change))
+          return false;
+        // A slice ends at a block that find() knows: live, or pending.
+        if (++looks < kLooksPerHold || !block::is_owned(block::raw(in.state(at)))) {
+          at = in.next(at);
+          continue;
+        }
+        looks = 0;
+        const Address here = in.address(at);
+        heap.lock.let_others_in();
+        // If the block was freed while the lock was open, it may have merged, and its index is void:
+        // the segment is walked again. That costs one live block each time and none is made, so the
+        // walk ends. The segment stays: to remove one needs the role `reclaiming`.
+        at = in.find(here) == block::kNoBlock ? in.view(segment).first : in.next(at);
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 Address StreamHeap::take_block(const Request& request, block::BlockIndex block,
                                UseNode* owner) noexcept {
   if (!reserve_nodes(1)) return Address{};
@@ -62,12 +113,13 @@ bool StreamHeap::has_use(PoolId which, block::BlockIndex block,
   return false;
 }
 
-void StreamHeap::drop_finished_uses(PoolId which, block::BlockIndex block) noexcept {
+void StreamHeap::drop_finished_uses(PoolId which, block::BlockIndex block,
+                                    const StreamHeap* also) noexcept {
   block::BlockPool& in = pool(which);
   for (UseNode* use = first_use(in.user(block)); use != nullptr;) {
     count_steps(1);
     UseNode* const next = use->sibling;
-    if (!use->is_borrower && use->user->life.is_finished()) {
+    if (!use->is_borrower && (use->user->life.is_finished() || use->user == also)) {
       unlink_use(in, block, use);
       uses.nodes().give(use);
     }
@@ -87,34 +139,11 @@ void StreamHeap::add_use(PoolId which, block::BlockIndex block, StreamHeap& user
 }
 
 bool StreamHeap::add_use_to_live(StreamHeap& user) noexcept {
-  const Guard guard(lock);
-  unsigned looks = 0;
-  for (const PoolId which : kPoolIds) {
-    block::BlockPool& in = pool(which);
-    for (auto segment = in.first_segment(); segment != block::kNoSegment;
-         segment = in.next(segment)) {
-      for (auto at = in.view(segment).first; at != block::kNoBlock;) {
-        count_steps(1);
-        if (in.state(at) == BlockState::kLive && !has_use(which, at, user)) {
-          if (!reserve_nodes(1)) return false;
-          add_use(which, at, user);
-        }
-        // A slice ends at a block that find() knows: live, or pending.
-        if (++looks < kLooksPerHold || !block::is_owned(block::raw(in.state(at)))) {
-          at = in.next(at);
-          continue;
-        }
-        looks = 0;
-        const Address here = in.address(at);
-        lock.let_others_in();
-        // If the block was freed while the lock was open, it may have merged, and its index is void:
-        // the segment is walked again. That costs one live block each time and none is made, so the
-        // walk ends. The segment stays: to remove one needs the role `reclaiming`.
-        at = in.find(here) == block::kNoBlock ? in.view(segment).first : in.next(at);
-      }
-    }
-  }
-  return true;
+  return change_uses(*this, user, Change::kAddUse);
+}
+
+void StreamHeap::drop_use_from_live(StreamHeap& user) noexcept {
+  change_uses(*this, user, Change::kDropUse);
 }
 
 bool StreamHeap::is_forgotten() const noexcept {

@@ -157,8 +157,9 @@ class StreamHeap {
   bool has_use(PoolId which, block::BlockIndex block, const StreamHeap& user) const noexcept
       ASHLAR_REQUIRES(lock);
   /// Drops the live block's uses by streams that are finished: a block that lives long would keep a
-  /// node, and the heap, of every stream that ever used it (C29).
-  void drop_finished_uses(PoolId which, block::BlockIndex block) noexcept ASHLAR_REQUIRES(lock);
+  /// node, and the heap, of every stream that ever used it (C29). `also`: those by that one too.
+  void drop_finished_uses(PoolId which, block::BlockIndex block,
+                          const StreamHeap* also = nullptr) noexcept ASHLAR_REQUIRES(lock);
   /// Notes a use of the block by the stream of `user`; a stream that is dead and forgotten uses
   /// nothing any more. REQUIRES: a spare node.
   void add_use(PoolId which, block::BlockIndex block, StreamHeap& user) noexcept
@@ -167,6 +168,9 @@ class StreamHeap {
   /// for one. Lets go of the lock between slices. REQUIRES: the heap is not reserved and has no miss
   /// under way, so that no block becomes live.
   bool add_use_to_live(StreamHeap& user) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(lock);
+  /// Undoes that, also where it failed. REQUIRES: no live block had a use by `user` before.
+  void drop_use_from_live(StreamHeap& user) noexcept ASHLAR_REQUIRES(reclaiming)
+      ASHLAR_EXCLUDES(lock);
   /// The node, perhaps of another heap, becomes a use by this heap's stream. False as
   /// StreamLife::refer.
   bool refer(UseNode* node) noexcept {

@@ -23,7 +23,8 @@ class StreamLife {
  public:
   enum class State : std::uint8_t {
     kAlive,
-    kRetired,  ///< announced dead: the heap's last event covers all of its work
+    /// announced dead, or its memory pool released: the heap's last event covers all of its work
+    kRetired,
     /// destroyed without an announcement, or its last event failed: only a device synchronisation
     /// shows that its work is complete
     kLost,

@@ -28,8 +28,7 @@ bool has_unmarked(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming)
 Address StreamReuse::steal(HeapList& heaps, StreamHeap& to, const Request& request, Reach reach,
                            unsigned refreshes_max) noexcept {
   looks_max_ = refreshes_max == 0 ? kNoLimit : kLooksPerHold;
-  const Address address = to.is_reserved() ? find_for_pool(heaps, to, request)
-                                           : find(heaps, to, request, reach, refreshes_max);
+  const Address address = find(heaps, to, request, reach, refreshes_max);
   if (!address.is_null()) steals_.fetch_add(1, std::memory_order_relaxed);
   return address;
 }
@@ -41,32 +40,15 @@ Address StreamReuse::find(HeapList& heaps, StreamHeap& to, const Request& reques
     poll_lender(from);
     if (const Address address = steal_from(from, to, request); !address.is_null()) return address;
   }
+  if (uses_.is_capturing()) return Address{};  // C9
   if (const Address address = ask_and_steal(heaps, to, request, reach, refreshes_max);
       !address.is_null())
     return address;
-  if (config_.reuse != Reuse::kOrdered) return Address{};
+  if (config_.reuse != Reuse::kOrdered || to.is_reserved()) return Address{};
   for (StreamHeap& from : heaps) {
     if (!is_in_reach(from, to, reach) || !has_fit(from, request)) continue;
     if (const Address address = steal_ordered(from, to, request); !address.is_null())
       return address;
-  }
-  return Address{};
-}
-
-Address StreamReuse::find_for_pool(HeapList& heaps, StreamHeap& to,
-                                   const Request& request) noexcept {
-  const Bytes grown = segment_size(config_, request.size).value_or(Bytes{});
-  for (StreamHeap& from : heaps) {
-    if (&from == &to || !from.life.is_finished()) continue;
-    const bool is_same_pool = from.is_reserved() && from.membership.id == to.membership.id;
-    if (from.is_reserved() && !is_same_pool) continue;  // C8
-    // A pool with a growth device of its own has memory of that device alone.
-    if (!is_same_pool && to.membership.options.growth != nullptr) continue;
-    const Guard guard(from.lock);
-    const BlockIndex block =
-        whole_fit(from, request, is_same_pool ? Bytes::max() : grown * kSegmentsKeptMax);
-    if (block == block::kNoBlock) continue;
-    if (const Address address = adopt(from, to, request, block); !address.is_null()) return address;
   }
   return Address{};
 }
@@ -95,9 +77,10 @@ Address StreamReuse::borrow_overflow(HeapList& heaps, StreamHeap& to,
 
 void StreamReuse::notice_destroyed(HeapList& heaps, StreamHeap& to,
                                    const Request& request) noexcept {
-  if (config_.reuse != Reuse::kOwn) return;
+  if (config_.reuse != Reuse::kOwn && !to.is_reserved()) return;
   for (StreamHeap& from : heaps) {
-    if (&from == &to || from.is_reserved() || !from.life.is_alive() || !may_have_fit(from, request))
+    const bool may_give = to.is_reserved() ? is_same_pool(from, to) : !from.is_reserved();
+    if (&from == &to || !may_give || !from.life.is_alive() || !may_have_fit(from, request))
       continue;
     static_cast<void>(uses_.may_record(from));  // for its effect: a destroyed stream is lost
   }
@@ -179,9 +162,17 @@ BlockIndex StreamReuse::whole_fit(StreamHeap& from, const Request& request,
                    });
 }
 
+BlockIndex StreamReuse::fit_for_pool(StreamHeap& from, const StreamHeap& to,
+                                     const Request& request) const noexcept {
+  if (is_same_pool(from, to)) return whole_fit(from, request, Bytes::max());
+  const Bytes grown = segment_size(config_, request.size).value_or(Bytes{});
+  return whole_fit(from, request, grown * kSegmentsKeptMax);
+}
+
 Address StreamReuse::steal_from(StreamHeap& from, StreamHeap& to, const Request& request) noexcept {
   const Guard guard(from.lock);
-  const BlockIndex block = complete_fit(from, request, from.clock.completed());
+  const BlockIndex block = to.is_reserved() ? fit_for_pool(from, to, request)
+                                            : complete_fit(from, request, from.clock.completed());
   if (block == block::kNoBlock) return Address{};
   return from.pool(request.pool).is_whole(block) ? adopt(from, to, request, block)
                                                  : lend(from, to, request, block);

@@ -2,7 +2,7 @@
 //
 // A memory pool in use gives nothing to anybody outside it (C8), except that one that overflows lends in
 // place of an out-of-memory. It takes whole segments alone, which
-// nobody else has a part of: those of finished streams, in the same pool or in none.
+// nobody else has a part of: those of dead streams, in the same pool or in none.
 //
 // C6: a block passes to another stream only when its stamp is complete, or (reuse:ordered) behind a
 // wait of the asking stream on an event that covers it.
@@ -31,7 +31,7 @@ class StreamReuse {
   /// Serves the request from the memory of another heap of the list; the null address if none has
   /// any in reach. Asks at most `refreshes_max` heaps for the completion of their work, other ones
   /// at the next call. With Reuse::kOwn only a dead stream's memory is in reach. For a memory pool's
-  /// heap it asks the device nothing, so that it may be called while a capture is announced.
+  /// heap it may be called while a capture is announced, and asks the device nothing then.
   /// In each heap it looks at the kLooksPerHold best fits, so that a miss costs little; with
   /// `refreshes_max` 0, in a reclaim, at all of them. So a reclaim finds a block whose work is
   /// complete behind more smaller ones whose work is not.
@@ -43,10 +43,10 @@ class StreamReuse {
   /// overflows; the null address if none has one whose work is known complete. The block stays the pool's.
   Address borrow_overflow(HeapList& heaps, StreamHeap& to, const Request& request) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(to.lock);
-  /// With Reuse::kOwn: asks the device whether the streams whose heaps may serve the request still
-  /// exist. The memory of one destroyed without an announcement is in reach then (C27). Otherwise
-  /// nobody would notice, because no event is recorded on a stream without work. With another
-  /// setting no effect: such memory is in reach anyway.
+  /// With Reuse::kOwn, or for a memory pool's heap: asks the device whether the streams whose heaps may
+  /// serve the request, of the pool those, still exist. The memory of one destroyed without an
+  /// announcement is in reach then (C27). Otherwise nobody would notice, because no event is recorded on
+  /// a stream without work. Else no effect: such memory is in reach anyway.
   void notice_destroyed(HeapList& heaps, StreamHeap& to, const Request& request) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(to.lock);
 
@@ -57,18 +57,25 @@ class StreamReuse {
   Address find(HeapList& heaps, StreamHeap& to, const Request& request, Reach reach,
                unsigned refreshes_max) noexcept ASHLAR_REQUIRES(reclaiming)
       ASHLAR_EXCLUDES(to.lock);
-  /// The same for a memory pool's heap.
-  Address find_for_pool(HeapList& heaps, StreamHeap& to, const Request& request) noexcept
-      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(to.lock);
   /// Asks heaps that may have a fit, and takes it where the answer makes it free.
   Address ask_and_steal(HeapList& heaps, StreamHeap& to, const Request& request, Reach reach,
                         unsigned refreshes_max) noexcept ASHLAR_REQUIRES(reclaiming)
       ASHLAR_EXCLUDES(to.lock);
   /// May memory of `from` go to another stream?
   bool is_in_reach(const StreamHeap& from, const StreamHeap& to, Reach reach) const noexcept {
+    if (&from == &to) return false;
+    if (to.is_reserved()) return !from.life.is_alive() && is_in_reach_of_pool(from, to);
     const bool is_any = reach == Reach::kAll && config_.reuse != Reuse::kOwn;
-    const bool is_kept = from.is_reserved() || to.is_reserved();  // C8
-    return &from != &to && !is_kept && (is_any || !from.life.is_alive());
+    return !from.is_reserved() && (is_any || !from.life.is_alive());  // C8
+  }
+  static bool is_same_pool(const StreamHeap& from, const StreamHeap& to) noexcept {
+    return from.is_reserved() && from.membership.id == to.membership.id;
+  }
+  /// Of a dead stream's heap: the same pool's, or nobody's. A pool with a growth device of its own has
+  /// memory of that device alone.
+  static bool is_in_reach_of_pool(const StreamHeap& from, const StreamHeap& to) noexcept {
+    if (from.is_reserved()) return is_same_pool(from, to);  // C8
+    return to.membership.options.growth == nullptr;
   }
   void poll_lender(StreamHeap& from) noexcept ASHLAR_EXCLUDES(from.lock);
   /// Has the heap a free block that fits, complete or not, or blocks that wait for uses?
@@ -85,9 +92,13 @@ class StreamReuse {
   block::BlockIndex complete_fit(StreamHeap& from, const Request& request,
                                  std::uint64_t covers) const noexcept
       ASHLAR_REQUIRES(reclaiming, from.lock);
-  /// first_fit() of a finished stream's heap that is a whole segment of `segment_max` bytes at most.
+  /// first_fit() that is a whole segment of `segment_max` bytes at most and complete.
   block::BlockIndex whole_fit(StreamHeap& from, const Request& request,
                               Bytes segment_max) const noexcept
+      ASHLAR_REQUIRES(reclaiming, from.lock);
+  /// What a memory pool may take of a dead stream's heap: a whole segment that is complete.
+  block::BlockIndex fit_for_pool(StreamHeap& from, const StreamHeap& to,
+                                 const Request& request) const noexcept
       ASHLAR_REQUIRES(reclaiming, from.lock);
   Address steal_from(StreamHeap& from, StreamHeap& to, const Request& request) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(from.lock, to.lock);

@@ -24,11 +24,15 @@ class WaitedWork {
   WaitedWork(Which which, Synchronizer& own, const StreamHeap* asking = nullptr) noexcept
       : own_(own), asking_(asking), is_limited_(which == Which::kEarlier) {}
 
-  /// Is there anything to be gained from that heap's work? Of memory pools in use
-  /// only from the asking heap's own, and, outside of pools, from that of one that overflows (C8).
+  /// Is there anything to be gained from that heap's work? Of memory pools in use only from the asking
+  /// heap's own, from what dead streams left in its pool, and, outside of pools, from that of one that
+  /// overflows (C8).
   bool concerns(const StreamHeap& heap) const noexcept {
-    const bool may_lend = heap.overflows() && asking_ != nullptr && !asking_->is_reserved();
-    return !heap.is_reserved() || may_lend || &heap == asking_;
+    if (!heap.is_reserved() || &heap == asking_) return true;
+    if (asking_ == nullptr) return false;
+    return asking_->is_reserved()
+               ? heap.membership.id == asking_->membership.id && !heap.life.is_alive()
+               : heap.overflows();
   }
 
   /// After the first search: what the device records from now on is later work.
