@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <ashlar/base/checked.h>
+#include <ashlar/cache/stream_heap_inl.h>
 
 namespace ashlar::inline v0::cache {
 
@@ -89,7 +90,7 @@ BlockIndex PageRelease::cut_pages(StreamHeap& heap, PoolId id, BlockIndex from,
   if (rest != kNoBlock) pool.release(rest, view.stamp);
   if (!is_cut && pages != kNoBlock && pages != from) pool.release(pages, view.stamp);
   if (!is_cut || pages != from) pool.release(from, view.stamp);
-  heap.count_cuts(id, free_before);
+  count_cuts(heap, id, free_before);
   return is_cut ? pages : kNoBlock;
 }
 

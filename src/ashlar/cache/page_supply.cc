@@ -8,6 +8,7 @@
 #include <ashlar/cache/headroom.h>
 #include <ashlar/cache/host_refusals.h>
 #include <ashlar/cache/segment_supply.h>
+#include <ashlar/cache/stream_heap_inl.h>
 
 namespace ashlar::inline v0::cache {
 namespace {
@@ -45,7 +46,7 @@ Result<Address> PageSupply::grow(StreamHeap& heap, const Request& request) noexc
   } else {
     give_up_room(pool, lifted.room);
   }
-  heap.count_cuts(request.pool, before);
+  count_cuts(heap, request.pool, before);
   return got;
 }
 
@@ -220,7 +221,7 @@ Status PageSupply::unmap(StreamHeap& heap, DeviceSegment& segment, block::BlockI
     const Guard guard(heap.lock);
     const HeapStats::Values before = HeapStats::current(heap.pool(segment.pool).counts());
     heap.pool(segment.pool).release(block, view.stamp);
-    heap.count_cuts(segment.pool, before);
+    count_cuts(heap, segment.pool, before);
     return unmapped;
   }
   for (std::uint64_t i = first; i < first + count; ++i) {

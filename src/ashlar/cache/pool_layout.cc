@@ -184,7 +184,7 @@ void PoolLayout::count_cuts(const std::vector<CountsByPool>& before) noexcept {
   for (std::size_t i = 0; i < heaps_.size(); ++i) {
     StreamHeap& heap = *heaps_[i];
     const Guard guard(heap.lock);
-    for (const PoolId id : kPoolIds) heap.count_cuts(id, before[i][index_of(id)]);
+    for (const PoolId id : kPoolIds) cache::count_cuts(heap, id, before[i][index_of(id)]);
   }
 }
 

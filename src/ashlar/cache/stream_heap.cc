@@ -72,10 +72,6 @@ Result<Address> StreamHeap::search(const Request& request) noexcept {
   return address;
 }
 
-void StreamHeap::count_cuts(PoolId which, const HeapStats::Values& before) noexcept {
-  stats.on_cuts(which, before, pool(which).counts(), pool(other_pool(which)).counts());
-}
-
 void StreamHeap::count_oversize(int change) noexcept { cache.ledger().count_oversize(change); }
 
 void StreamHeap::finish_use(UseNode* node) noexcept {

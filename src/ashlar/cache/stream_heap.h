@@ -205,8 +205,6 @@ class StreamHeap {
   /// From now on the heap is that owner's. REQUIRES: begin_passing() returned true.
   void serve(const HeapOwner& another) noexcept ASHLAR_REQUIRES(lock, reclaiming);
 
-  /// HeapStats::on_cuts() of a pool that was `before`, as HeapStats::current() says.
-  void count_cuts(PoolId which, const HeapStats::Values& before) noexcept ASHLAR_REQUIRES(lock);
   void add_stats(HeapStats::Sums* sums) const noexcept ASHLAR_REQUIRES(lock) {
     stats.add_to(sums, pool_counts());
   }

@@ -58,6 +58,13 @@ constexpr PoolId other_pool(PoolId pool) noexcept {
   return block == block::kNoBlock ? Address{} : take_now(in, request, config, block, nullptr);
 }
 
+/// HeapStats::on_cuts() of a pool that was `before`, as HeapStats::current() says.
+inline void count_cuts(StreamHeap& heap, PoolId which, const HeapStats::Values& before) noexcept
+    ASHLAR_REQUIRES(heap.lock) {
+  heap.stats.on_cuts(which, before, heap.pool(which).counts(),
+                     heap.pool(other_pool(which)).counts());
+}
+
 inline void StreamHeap::release(PoolId which, block::BlockIndex block) noexcept {
   block::BlockPool& in = pool(which);
   const block::PoolCounts& counts = in.counts();
