@@ -48,8 +48,9 @@ using props::is_signed;
 using props::LingeringDevice;
 using props::sign;
 
-std::string imbalance(Bytes capacity, std::vector<unsigned> stream_of_thread) {
-  props::Stress stress({capacity, std::move(stream_of_thread), 1, kRounds});
+std::string imbalance(Bytes capacity, std::vector<unsigned> stream_of_thread,
+                      cache::Backing backing = cache::Backing::kSegments) {
+  props::Stress stress({capacity, std::move(stream_of_thread), 1, kRounds, backing});
   stress.run();
   return stress.find_imbalance();
 }
@@ -60,6 +61,14 @@ TEST(CacheThreadsTest, TwoThreadsOnTwoStreamsShareNothing) {
 
 TEST(CacheThreadsTest, TwoThreadsOnOneStreamShareItsHeap) {
   EXPECT_EQ(imbalance(Bytes::max(), {0, 0}), "");
+}
+
+TEST(CacheThreadsTest, TwoThreadsOnOneStreamMapPagesIntoOneHeap) {
+  EXPECT_EQ(imbalance(Bytes::max(), {0, 0}, cache::Backing::kPages), "");
+}
+
+TEST(CacheThreadsTest, FourThreadsAtTheLimitMoveEachOthersPages) {
+  EXPECT_EQ(imbalance(48_MiB, {0, 1, 2, 2}, cache::Backing::kPages), "");
 }
 
 TEST(CacheThreadsTest, FourThreadsAtTheLimitReclaimFromEachOther) {

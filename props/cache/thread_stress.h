@@ -38,6 +38,14 @@ class LingeringDevice final : public device::ForwardingDevice {
     linger();  // the range may be somebody else's segment before the caller hears of it
     return status;
   }
+  Status page_map(Address at, Bytes size, PageHandle page) noexcept override {
+    return linger(), ForwardingDevice::page_map(at, size, page);
+  }
+  Status page_unmap(Address at, Bytes size) noexcept override {
+    const Status status = ForwardingDevice::page_unmap(at, size);
+    linger();
+    return status;
+  }
   Status event_record(EventHandle e, StreamHandle s) noexcept override {
     return linger(), ForwardingDevice::event_record(e, s);
   }
@@ -96,12 +104,15 @@ class Stress {
     std::vector<unsigned> stream_of_thread;
     std::uint64_t seed = 1;
     int rounds = 1000;  ///< of each thread
+    cache::Backing backing = cache::Backing::kSegments;
   };
 
   explicit Stress(World world)
       : world_(std::move(world)), host_(kStressDevice, world_.capacity), device_(host_) {
     device::Device* devices[] = {&device_};
-    allocator_ = cache::CachingAllocator::create(devices, cache::Config{}).value();
+    cache::Config config;
+    config.backing = world_.backing;
+    allocator_ = cache::CachingAllocator::create(devices, config).value();
     for (int i = 0; i < 4; ++i) streams_.push_back(host_.create_stream().value());
   }
 

@@ -122,6 +122,7 @@ WorldResult run_threads(spec::Random& random) {
   const auto ops = static_cast<std::uint64_t>(world.rounds) * threads;
   host = {};
   host.is_off = true;  // its counters are one thread's
+  if (world.seed % 2 == 1) world.backing = cache::Backing::kPages;
   Stress stress(std::move(world));
   stress.run();
   const std::string found = stress.find_imbalance();

@@ -62,10 +62,11 @@ TEST_F(CliTest, AUsageErrorExitsWithTwo) {
     EXPECT_NE(ran.err, "") << arguments;
   }
   expect_refused("replay --capacity much t.trace", 2,
-                 "--capacity: 'much' is neither a size nor auto");
-  expect_refused("replay --capacity 0 t.trace", 2, "--capacity: '0' is neither a size nor auto");
+                 "--capacity: 'much' is neither a size nor auto nor settled");
+  expect_refused("replay --capacity 0 t.trace", 2,
+                 "--capacity: '0' is neither a size nor auto nor settled");
   expect_refused("replay --capacity 18000000000G t.trace", 2,
-                 "--capacity: '18000000000G' is neither a size nor auto");
+                 "--capacity: '18000000000G' is neither a size nor auto nor settled");
   expect_refused("replay --alter 0.1 t.trace", 2, "--alter: needs --planned");
   expect_refused("replay --planned --seed 4 t.trace", 2, "--seed: needs --alter");
   expect_refused("replay --planned --report x.html t.trace", 2,
@@ -128,6 +129,7 @@ TEST_F(CliTest, TheFiguresOfASmallTraceAreRight) {
   EXPECT_EQ(r["ooms"], 0);
   EXPECT_EQ(r["waits"], 0);
   EXPECT_EQ(r["moved_pages"], 0);
+  EXPECT_EQ(r["settled"], false) << "nothing is repeated";
   EXPECT_EQ(r["divergences"], 0);
   EXPECT_EQ(r["driver_calls"]["segment-alloc"], 2);
   EXPECT_GT(r["driver_us"].get<double>(), 0);

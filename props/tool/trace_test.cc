@@ -9,6 +9,7 @@
 
 #include "src/tool/alter.h"
 #include "src/tool/files.h"
+#include "src/tool/repeat.h"
 #include "src/tool/trace.h"
 
 namespace ashlar::tool {
@@ -42,6 +43,43 @@ TEST(TraceTest, AllocationsFreesAndMarksAreRead) {
   EXPECT_EQ(trace->events[2].stream, 1u);
   EXPECT_EQ(trace->events[3].slot, 0u);
   EXPECT_EQ(trace->events[5].slot, 1u);
+}
+
+/// A step that frees what the step before it left, and leaves as much.
+const char* const kSteady =
+    "m step 0 begin\na 0 100\na 1 50\nf 1\nm step 0 end\n"
+    "m step 1 begin\na 2 50\nf 0\na 3 100\nf 2\nm step 1 end\na 4 7\n";
+
+TEST(RepeatTest, TheLastStepIsRepeatedAndFreesWhatTheOneBeforeLeft) {
+  std::string error;
+  const auto trace = parse(kHeader + kSteady, &error);
+  ASSERT_TRUE(trace.has_value()) << error;
+  const auto repeated = repeat_last_step(*trace, &error);
+  ASSERT_TRUE(repeated.has_value()) << error;
+  EXPECT_EQ(repeated->allocations, 2 + 2 * kRepeats);
+  EXPECT_EQ(repeated->frees, 1 + 2 * kRepeats);
+  EXPECT_EQ(repeated->peak_live, 150_B);
+  EXPECT_EQ(repeated->marks, std::vector<std::string>(kRepeats + 1, kRepeatMark));
+  // The second repetition frees what the first one allocated last.
+  std::vector<std::uint32_t> freed;
+  for (const TraceEvent& event : repeated->events) {
+    if (event.kind == TraceEvent::Kind::kFree) freed.push_back(event.slot);
+  }
+  EXPECT_EQ((std::vector<std::uint32_t>{freed.begin() + 1, freed.begin() + 5}),
+            (std::vector<std::uint32_t>{0, 2, 3, 4}));
+}
+
+TEST(RepeatTest, AStepThatLeavesMoreThanItFreesIsNotRepeated) {
+  std::string error;
+  const auto leaves_more = parse(kHeader + "m step 0 begin\na 0 100\nm step 0 end\n", &error);
+  EXPECT_FALSE(repeat_last_step(*leaves_more, &error).has_value());
+  EXPECT_EQ(error, "its last step frees other sizes than it leaves");
+  const auto without_marks = parse(kHeader + "a 0 100\nf 0\n", &error);
+  EXPECT_FALSE(repeat_last_step(*without_marks, &error).has_value());
+  EXPECT_EQ(error, "it has no marks `step N begin` and `step N end`");
+  const auto other_sizes =
+      parse(kHeader + "a 0 9\nm step 0 begin\nf 0\na 1 8\nm step 0 end\n", &error);
+  EXPECT_FALSE(repeat_last_step(*other_sizes, &error).has_value());
 }
 
 TEST(TraceTest, ALastLineWithoutItsNewlineIsALine) {

@@ -6,7 +6,9 @@
 
 #include <ashlar/cache/caching_allocator.h>
 
+#include "spec/ops/word_hash.h"
 #include "src/tool/progress.h"
+#include "src/tool/repeat.h"
 #include "src/tool/trace_run.h"
 #include "src/tool/world.h"
 
@@ -56,8 +58,20 @@ class AccountPass {
     switch (event.kind) {
       case TraceEvent::Kind::kAllocate: allocate(event); break;
       case TraceEvent::Kind::kFree: free(event.slot); break;
-      case TraceEvent::Kind::kMark: break;
+      case TraceEvent::Kind::kMark:
+        if (trace_.marks[event.slot] == kRepeatMark) end_step();
+        break;
     }
+  }
+
+  /// A repetition begins, and the one before has ended.
+  void end_step() {
+    std::uint64_t calls = 0;
+    for (const std::uint64_t count : world_.figures().calls) calls += count;
+    if (is_in_step_) account_.steps.push_back({calls - calls_before_step_, addresses_.value()});
+    is_in_step_ = true;
+    calls_before_step_ = calls;
+    addresses_ = {};
   }
 
   void allocate(const TraceEvent& event) {
@@ -78,6 +92,7 @@ class AccountPass {
     }
     if (address.value().is_null()) return;
     held_[event.slot] = {address.value(), event.size, event.stream};
+    addresses_.add(address.value().value());
     live_ += event.size;
     account_.peak_requested = std::max(account_.peak_requested, live_);
     world_.write(event.slot, address.value(), event.size, stream.value());
@@ -167,6 +182,9 @@ class AccountPass {
   std::unique_ptr<Front> front_;
   std::vector<Held> held_;  // by slot
   Bytes live_;
+  bool is_in_step_ = false;
+  std::uint64_t calls_before_step_ = 0;
+  spec::WordHash addresses_;  ///< of the step so far
   Account account_;
 };
 

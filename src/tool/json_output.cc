@@ -1,5 +1,7 @@
 #include "src/tool/json_output.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 namespace ashlar::tool {
@@ -51,7 +53,15 @@ Json result_json(const TraceRunResult& result, const TraceRunOptions& options) {
   json["utilisation"] = result.utilisation();
   json["ooms"] = result.ooms();
   json["waits"] = account.waits;
-  json["moved_pages"] = 0;  // pages do not move yet
+  const auto calls_of = [&account](device::CallKind kind) {
+    return account.driver_calls[static_cast<unsigned>(kind)];
+  };
+  // Each page that was mapped and not created for it had served another address.
+  json["moved_pages"] =
+      calls_of(device::CallKind::kPageMap) -
+      std::min(calls_of(device::CallKind::kPageMap), calls_of(device::CallKind::kPageCreate));
+  json["settled"] = is_settled(account);
+  json["same_addresses"] = has_fixed_addresses(account);
   json["driver_calls"] = calls_json(account);
   json["driver_us"] = static_cast<double>(account.driver_ns) / 1000;
   json["max_call_us"] = static_cast<double>(account.max_call_ns) / 1000;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/tool/alter.h"
+#include "src/tool/repeat.h"
 
 namespace ashlar::tool {
 namespace {
@@ -21,21 +22,61 @@ double TraceRunResult::utilisation() const {
   return ratio(account.peak_requested, capacity_was_found ? capacity : account.peak_reserved);
 }
 
-Bytes find_capacity(const Trace& trace, const TraceRunOptions& options, Bytes peak_reserved) {
-  TraceRunOptions plain = options;
-  plain.wants_picture = false;
+namespace {
+
+/// The smallest capacity that will do, between what is live and `enough`, in steps of 2 MiB.
+template <class WillDo>
+Bytes smallest_capacity(const Trace& trace, Bytes enough, WillDo&& will_do) {
   // In steps of capacity. The trace does not run on `low`; it runs on `high`.
   std::uint64_t low = (trace.peak_live.count() + kCapacityStep.count() - 1) / kCapacityStep.count();
   low = std::max<std::uint64_t>(low, 1) - 1;
   std::uint64_t high = std::max<std::uint64_t>(
-      (peak_reserved.count() + kCapacityStep.count() - 1) / kCapacityStep.count(), 1);
+      (enough.count() + kCapacityStep.count() - 1) / kCapacityStep.count(), 1);
   high = std::max(high, low + 1);
   while (high - low > 1) {
     const std::uint64_t middle = low + (high - low) / 2;
-    const Account account = account_pass(trace, plain, kCapacityStep * middle, true);
-    (account.ooms == 0 ? high : low) = middle;
+    (will_do(kCapacityStep * middle) ? high : low) = middle;
   }
   return kCapacityStep * high;
+}
+
+TraceRunOptions without_picture(const TraceRunOptions& options) {
+  TraceRunOptions plain = options;
+  plain.wants_picture = false;
+  return plain;
+}
+
+}  // namespace
+
+Bytes find_capacity(const Trace& trace, const TraceRunOptions& options, Bytes peak_reserved) {
+  const TraceRunOptions plain = without_picture(options);
+  return smallest_capacity(trace, peak_reserved, [&](Bytes capacity) {
+    return account_pass(trace, plain, capacity, true).ooms == 0;
+  });
+}
+
+bool is_settled(const Account& account) {
+  return account.ooms == 0 && account.steps.size() == kRepeats &&
+         std::all_of(account.steps.begin() + (kSettledBy - 1), account.steps.end(),
+                     [](const StepFigures& step) { return step.driver_calls == 0; });
+}
+
+bool has_fixed_addresses(const Account& account) {
+  const auto differs = [](const StepFigures& a, const StepFigures& b) {
+    return a.addresses != b.addresses;
+  };
+  return account.steps.size() == kRepeats &&
+         std::adjacent_find(account.steps.begin() + (kSettledBy - 1), account.steps.end(),
+                            differs) == account.steps.end();
+}
+
+std::optional<Bytes> find_settled_capacity(const Trace& repeated, const TraceRunOptions& options) {
+  const TraceRunOptions plain = without_picture(options);
+  const Account unlimited = account_pass(repeated, plain, Bytes::max());
+  if (!is_settled(unlimited)) return std::nullopt;
+  return smallest_capacity(repeated, unlimited.peak_reserved, [&](Bytes capacity) {
+    return is_settled(account_pass(repeated, plain, capacity, true));
+  });
 }
 
 namespace {
@@ -49,14 +90,21 @@ TraceRunResult run_passes(const Trace& trace, const std::string& file,
   result.events = std::uint64_t{trace.allocations} + trace.frees;
   result.stated_peak_live = trace.stated_peak_live;
   result.capacity = options.capacity;
+  if (options.find_settled) {
+    const std::optional<Bytes> capacity = find_settled_capacity(trace, options);
+    result.capacity = capacity.value_or(Bytes::max());
+    result.capacity_was_found = capacity.has_value();
+  }
   if (options.find_capacity) {
-    TraceRunOptions plain = options;
-    plain.wants_picture = false;
-    const Account unlimited = account_pass(trace, plain, Bytes::max());
+    const Account unlimited = account_pass(trace, without_picture(options), Bytes::max());
     result.capacity = find_capacity(trace, options, unlimited.peak_reserved);
     result.capacity_was_found = true;
   }
   result.account = account_pass(trace, options, result.capacity);
+  if (options.find_settled && !result.capacity_was_found) {
+    ++result.account.faults;
+    result.account.first_trouble = "C20: the repeated step does not settle on any device";
+  }
   if (options.check && !options.is_planned)
     result.check = check_pass(trace, options, result.capacity);
   const Timing timing = timing_pass(trace, options.config, options.planned);
@@ -69,6 +117,17 @@ TraceRunResult run_passes(const Trace& trace, const std::string& file,
 
 TraceRunResult run_trace(const Trace& trace, const std::string& file,
                          const TraceRunOptions& options) {
+  if (options.find_settled) {
+    std::string why;
+    const std::optional<Trace> repeated = repeat_last_step(trace, &why);
+    if (repeated) return run_passes(*repeated, file, options);
+    TraceRunResult result;
+    result.trace = trace.name;
+    result.file = file;
+    result.account.faults = 1;
+    result.account.first_trouble = "the last step cannot be repeated: " + why;
+    return result;
+  }
   if (!options.is_planned) return run_passes(trace, file, options);
   const Trace run = closed(trace);
   const PlannedTrace planned = plan_trace(run);

@@ -3,8 +3,8 @@
 // A run makes up to four kinds of pass over the same events, each with an allocator of its own:
 //   account   on the simulated or the host device: counts bytes, calls, waits and failures, and keeps
 //             the picture for the report;
-//   capacity  (--capacity auto) account passes that stop at the first failure, to find the smallest
-//             device;
+//   capacity  (--capacity auto, settled) account passes that stop at the first failure, to find the
+//             smallest device;
 //   check     (--check) on the simulated device: the allocator in lockstep with its executable model;
 //   timing    on a device that costs nothing: nanoseconds per event of the allocator alone.
 // With --planned a replay of a plan serves each pass and has the allocator as its upstream; the check
@@ -35,6 +35,7 @@ struct TraceRunOptions {
   ReplayDevice backing = ReplayDevice::kSim;
   Bytes capacity = Bytes::max();  ///< of the device; max: unlimited
   bool find_capacity = false;     ///< --capacity auto
+  bool find_settled = false;      ///< --capacity settled
   cache::Config config;
   std::string conf_text;  ///< what config was parsed from
   bool check = false;
@@ -54,6 +55,12 @@ struct Timeline {
   std::vector<std::uint64_t> reserved;
 };
 
+/// What a repetition of a step (repeat.h) did.
+struct StepFigures {
+  std::uint64_t driver_calls = 0;
+  std::uint64_t addresses = 0;  ///< a hash of those it was given, in order
+};
+
 /// What the account pass saw.
 struct Account {
   Bytes peak_requested;
@@ -62,8 +69,9 @@ struct Account {
   std::uint64_t ooms = 0;
   std::uint64_t waits = 0;
   std::array<std::uint64_t, device::kCallKinds> driver_calls{};
-  std::uint64_t driver_ns = 0;    ///< modelled
-  std::uint64_t max_call_ns = 0;  ///< modelled
+  std::uint64_t driver_ns = 0;     ///< modelled
+  std::vector<StepFigures> steps;  ///< one for each repetition
+  std::uint64_t max_call_ns = 0;   ///< modelled
   /// violations: of the device's contract by the allocator, or live bytes that were overwritten
   std::uint64_t faults = 0;
   std::string first_trouble;  ///< one line on the first fault or failure, or empty
@@ -144,6 +152,15 @@ Timing timing_pass(const Trace& trace, const cache::Config& config,
 /// does not promise. So the trace runs at the result and does not run at 2 MiB less, but it may run
 /// on some still smaller device.
 Bytes find_capacity(const Trace& trace, const TraceRunOptions& options, Bytes peak_reserved);
+
+/// Is the repeated step settled by its kSettledBy-th repetition: no out-of-memory, and from then on no
+/// driver call, and so no wait either?
+bool is_settled(const Account& account);
+/// Is it given the same addresses from then on?
+bool has_fixed_addresses(const Account& account);
+/// The smallest device on which the repeated trace is settled, as find_capacity(); nothing if it is not on
+/// an unlimited one.
+std::optional<Bytes> find_settled_capacity(const Trace& repeated, const TraceRunOptions& options);
 
 /// Makes a check pass and the second pass for C10.
 CheckOutcome check_pass(const Trace& trace, const TraceRunOptions& options, Bytes capacity);

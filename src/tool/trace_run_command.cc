@@ -10,6 +10,7 @@
 #include "src/tool/commands.h"
 #include "src/tool/files.h"
 #include "src/tool/json_output.h"
+#include "src/tool/repeat.h"
 #include "src/tool/report.h"
 #include "src/tool/sizes.h"
 #include "src/tool/trace_run.h"
@@ -36,16 +37,20 @@ int read_options(const TraceRunCommand& command, TraceRunOptions* options) {
   if (command.seed && command.alter == 0) return fail(kExitUsage, "--seed: needs --alter");
   if (command.planned && !command.report.empty())
     return fail(kExitUsage, "--report: not available with --planned");
+  if (command.planned && command.capacity == "settled")
+    return fail(kExitUsage, "--capacity: settled is not available with --planned");
   if (command.lag > 0 && options->backing == ReplayDevice::kHost) {
     return fail(kExitUsage, "--lag: streams of the host are never late; use --device sim");
   }
   if (command.capacity == "auto") {
     options->find_capacity = true;
+  } else if (command.capacity == "settled") {
+    options->find_settled = true;
   } else if (!command.capacity.empty()) {
     const auto size = parse_size(command.capacity);
     if (!size || *size == 0_B) {
-      return fail(kExitUsage,
-                  fmt::format("--capacity: '{}' is neither a size nor auto", command.capacity));
+      return fail(kExitUsage, fmt::format("--capacity: '{}' is neither a size nor auto nor settled",
+                                          command.capacity));
     }
     options->capacity = *size;
   }
@@ -105,6 +110,15 @@ void print_plans(const std::vector<TraceRunResult>& results) {
   }
 }
 
+// For repeated steps: what they do once they are settled.
+void print_settled(const std::vector<TraceRunResult>& results) {
+  for (const TraceRunResult& r : results) {
+    if (!is_settled(r.account)) continue;
+    fmt::print("{}: no driver call and no wait from repetition {} on; its addresses {}\n", r.trace,
+               kSettledBy, has_fixed_addresses(r.account) ? "stay the same" : "vary");
+  }
+}
+
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
   return text;
@@ -154,6 +168,7 @@ int run_traces(const TraceRunCommand& command) {
   } else {
     print_table(results);
     print_plans(results);
+    print_settled(results);
     if (!command.json.empty() && !write_file(command.json, json, &error))
       return fail(kExitUnreadable, error);
   }
