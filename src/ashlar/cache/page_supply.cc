@@ -29,22 +29,24 @@ PageSupply::PageSupply(Driver& driver, SharedState& shared, SegmentLedger& ledge
 
 Result<Address> PageSupply::grow(StreamHeap& heap, const Request& request) noexcept {
   Lifted lifted;
-  Status found = lift(heap, request, &lifted);
-  if (found.code() == Code::kOutOfAddresses) {
-    found = add_segment(heap, request);
-    if (found.is_ok()) found = lift(heap, request, &lifted);
+  for (;;) {
+    const Status found = lift(heap, request, &lifted);
+    if (found.is_ok()) break;
+    if (found.code() != Code::kOutOfAddresses) return found;
+    // Once more if another thread takes the room of the new segment.
+    if (const Status added = add_segment(heap, request); !added.is_ok()) return added;
   }
-  if (!found.is_ok()) return found;
   const Status mapped = map(lifted);
   const Guard guard(heap.lock);
   block::BlockPool& pool = heap.pool(request.pool);
   const HeapStats::Values before = HeapStats::current(pool.counts());
-  Result<Address> got{mapped};
+  Result<Address> got{kShortOfHostMemory};
   if (mapped.is_ok()) {
     const Address address = heap.take_block(request, enter_room(pool, lifted.room), nullptr);
-    got = address.is_null() ? Result<Address>(kShortOfHostMemory) : address;
+    if (!address.is_null()) got = address;
   } else {
     give_up_room(pool, lifted.room);
+    got = mapped;
   }
   count_cuts(heap, request.pool, before);
   return got;
