@@ -19,6 +19,7 @@ class SlowFree final : public device::ForwardingDevice {
   unsigned refuses = 0;  ///< so many of those asked
   std::thread::id refused_thread;
   std::atomic<bool> is_full{false};
+  std::function<void()> on_taken_back;
 
   Result<Address> segment_alloc(Bytes size) noexcept override {
     if (is_full) return Status{Code::kOutOfMemory, "planted"};
@@ -32,7 +33,9 @@ class SlowFree final : public device::ForwardingDevice {
     }
     if (asked++ < refuses || std::this_thread::get_id() == refused_thread)
       return {Code::kDriverError, "planted"};
-    return ForwardingDevice::segment_free(base);
+    const Status freed = ForwardingDevice::segment_free(base);
+    if (on_taken_back) on_taken_back();
+    return freed;
   }
   unsigned asked_most_of_one() {
     const std::lock_guard lock(lock_);
@@ -114,6 +117,16 @@ TEST_F(GivingBackTest, ACaptureIsAnnouncedBetweenTwoSegmentsAndEndsTheTrim) {
   EXPECT_TRUE(allocator_->end_capture(other_).is_ok());
   EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
   EXPECT_EQ(allocator_->stats(kDevice).value().reserved_bytes[0].current, 0u) << "C28";
+}
+
+TEST_F(GivingBackTest, RoomIsMadeThoughOthersTakeWhatComesBack) {
+  unsigned taken = 0;
+  device_->on_taken_back = [&] {
+    if (++taken > 3) return;
+    std::thread([this] { EXPECT_TRUE(allocator_->allocate(40_MiB, other_).is_ok()); }).join();
+  };
+  EXPECT_TRUE(allocator_->make_room(kDevice, 40_MiB).is_ok());
+  EXPECT_EQ(taken, 4u);
 }
 
 TEST_F(GivingBackTest, ACaptureThatIsAnnouncedEndsAReclaimToo) {

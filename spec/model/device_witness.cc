@@ -14,6 +14,8 @@ void DeviceWitness::on_answer(device::CallKind kind, Bytes, Code code) noexcept 
     const bool is_of_growth = kind == device::CallKind::kSegmentAlloc ||
                               kind == device::CallKind::kMemoryInfo ||
                               kind == device::CallKind::kExchangeCaptureMode;
+    if (kind == device::CallKind::kSegmentFree)
+      grants_.refused_returns |= std::uint64_t{1} << static_cast<unsigned>(code);
     if (is_of_growth) grants_.refusals |= std::uint64_t{1} << static_cast<unsigned>(code);
   }
   if (code == Code::kDeviceLost || code == Code::kTornDown) sticky_ = code;

@@ -52,11 +52,15 @@ class DeviceWitness final : public device::ForwardingDevice {
   void begin_call() {
     returned_.clear();
     grants_.before_call = grants_.all;
-    grants_.refusals = 0;
+    grants_.refusals = grants_.refused_returns = 0;
   }
   /// Did a call that growth makes answer so since begin_call()?
   bool has_refused_growth(Code code) const {
     return (grants_.refusals >> static_cast<unsigned>(code) & 1) != 0;
+  }
+  /// Did the device refuse so to take a segment back since begin_call()?
+  bool has_refused_return(Code code) const {
+    return (grants_.refused_returns >> static_cast<unsigned>(code) & 1) != 0;
   }
   std::uint64_t events() const { return events_; }
   /// The size of the last segment asked for, granted or not.
@@ -83,6 +87,7 @@ class DeviceWitness final : public device::ForwardingDevice {
     std::uint64_t before_call = 0;
     std::uint64_t undone = 0;
     std::uint64_t refusals = 0;  ///< a bit for each Code that refused growth since begin_call()
+    std::uint64_t refused_returns = 0;  ///< the same of segments given back
   };
 
   void on_answer(device::CallKind kind, Bytes size, Code code) noexcept override;

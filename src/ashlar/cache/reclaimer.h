@@ -126,9 +126,14 @@ class Reclaimer {
   Status suspend(std::span<StreamHeap* const> heaps) noexcept ASHLAR_REQUIRES(reclaiming);
   /// The end of suspend().
   static void resume(std::span<StreamHeap* const> heaps) noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Calls round(wait, longest) with the lock held, each time after a sweep, until it returns true or an
+  /// error; where it returns false it has chosen what is waited for before the next round. `longest` is the
+  /// time after which no round may be added for other threads' sake. kBusy once a capture is announced.
+  template <class Round>
+  Status give_back_in_rounds(Round&& round) noexcept ASHLAR_EXCLUDES(reclaiming);
   /// Gives idle segments back until `missing()` is 0, or its error; waits as trim() does, no longer than is
-  /// needed. kBusy once a capture is announced; kNotReady if the time was too short, kOutOfMemory if too
-  /// much is in use.
+  /// needed. kBusy once a capture is announced; the device's error if it refuses to take a segment back;
+  /// kNotReady if the time was too short, kOutOfMemory if too much is in use.
   template <class Missing>
   Status give_back_until_none(Missing&& missing) noexcept ASHLAR_EXCLUDES(reclaiming);
   Status trim_segments() noexcept ASHLAR_EXCLUDES(reclaiming);

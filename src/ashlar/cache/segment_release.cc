@@ -170,7 +170,8 @@ Bytes SegmentRelease::release_oldest(Bytes need) noexcept {
   return pass.back;
 }
 
-Bytes SegmentRelease::release_enough_for(StreamHeap* asking, Bytes need, Bytes at_least) noexcept {
+Bytes SegmentRelease::release_enough_for(StreamHeap* asking, Bytes need, Bytes at_least,
+                                         Status* refused) noexcept {
   const Bytes enough = std::max(need, at_least);
   Pass pass = begin();
   if (asking != nullptr) release_smallest(*asking, enough, pass);
@@ -183,6 +184,7 @@ Bytes SegmentRelease::release_enough_for(StreamHeap* asking, Bytes need, Bytes a
   for (StreamHeap& heap : heaps_) {
     if (&heap != asking) release_largest(heap, need, at_least, pass);
   }
+  if (refused != nullptr) *refused = pass.refused;
   return pass.back;
 }
 
