@@ -69,8 +69,10 @@ void judge_host_refusal(CacheState& state, const JudgedDevice& device, std::uint
 /// C8: an allocation came from where it had to. Learns the heap that serves its stream in its pool, and
 /// notes it in `call.stream`.
 void follow_pool_heap(CacheState& state, const JudgedDevice& device, JudgedCall& call);
-/// C8: no call takes memory from a pool in use.
-void judge_isolated(CacheState& state, const JudgedDevice& device, bool had_view);
+/// C8: no call takes memory from a pool in use, or from a released one before the launches of its graphs are
+/// known done.
+void judge_isolated(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
+                    bool had_view);
 
 // An allocation that succeeded.
 

@@ -35,9 +35,9 @@ class DeviceWitness final : public device::ForwardingDevice {
     return failures_[static_cast<unsigned>(kind)];
   }
   /// Synchronisations that asked only, without a wait.
-  std::uint64_t questions() const { return questions_; }
+  std::uint64_t questions() const { return waits_.questions; }
   /// Waits that ended by their time limit.
-  std::uint64_t timeouts() const { return timeouts_; }
+  std::uint64_t timeouts() const { return waits_.timeouts; }
   std::uint64_t calls_in_all() const { return calls_in_all_; }
   std::uint64_t failures_in_all() const { return failures_in_all_; }
   /// The segments held, by address.
@@ -62,6 +62,8 @@ class DeviceWitness final : public device::ForwardingDevice {
   bool has_refused_return(Code code) const {
     return (grants_.refused_returns >> static_cast<unsigned>(code) & 1) != 0;
   }
+  /// Synchronisations of the device that ended well so far.
+  std::uint64_t synchronizations() const { return waits_.synchronizations; }
   std::uint64_t events() const { return events_; }
   /// The size of the last segment asked for, granted or not.
   std::uint64_t segment_asked() const { return segment_asked_; }
@@ -90,6 +92,13 @@ class DeviceWitness final : public device::ForwardingDevice {
     std::uint64_t refused_returns = 0;  ///< the same of segments given back
   };
 
+  /// Answers of synchronisations, and of waits for events.
+  struct Waits {
+    std::uint64_t questions = 0;
+    std::uint64_t timeouts = 0;
+    std::uint64_t synchronizations = 0;
+  };
+
   void on_answer(device::CallKind kind, Bytes size, Code code) noexcept override;
 
   Counts calls_{};
@@ -104,8 +113,7 @@ class DeviceWitness final : public device::ForwardingDevice {
   std::uint64_t events_ = 0;
   std::uint64_t total_ = 0;
   device::MemoryInfo told_;
-  std::uint64_t questions_ = 0;
-  std::uint64_t timeouts_ = 0;
+  Waits waits_;
   Code sticky_ = Code::kOk;
 };
 

@@ -62,7 +62,7 @@ Result<Address> SegmentSupply::grow(StreamHeap& heap, const Request& request) no
   segment->pool = request.pool;
   segment->heap.store(&heap, std::memory_order_release);
   shared_.pages.insert(*segment);
-  if (const Address address = enter(heap, request, segment); !address.is_null()) {
+  if (const Address address = enter(heap, request, segment, false); !address.is_null()) {
     ledger_.commit(size, request.pool);
     return address;
   }
@@ -87,12 +87,15 @@ void SegmentSupply::wait_for_growths() noexcept {
   while (growths_.has_earlier()) std::this_thread::yield();
 }
 
-Address SegmentSupply::enter(StreamHeap& heap, const Request& request,
-                             DeviceSegment* segment) noexcept {
+Address SegmentSupply::enter(StreamHeap& heap, const Request& request, DeviceSegment* segment,
+                             bool may_have_graphs) noexcept {
   const Guard guard(heap.lock);
   block::BlockPool& pool = heap.pool(request.pool);
+  // A stamp of 0 is of memory that nobody has used: it stays complete when a release of the memory pool
+  // reopens the clock (C8).
+  const std::uint64_t stamp = may_have_graphs ? heap.clock.stamp_release() : 0;
   const block::SegmentIndex index = pool.add_segment(
-      segment->base, segment->size, segment->position, 0, StreamHeap::as_word(segment));
+      segment->base, segment->size, segment->position, stamp, StreamHeap::as_word(segment));
   if (index == block::kNoSegment) {
     HostRefusals::note();
     return Address{};
@@ -138,7 +141,7 @@ Address SegmentSupply::move(DeviceSegment* segment, StreamHeap& from, StreamHeap
   segment->heap.store(&to, std::memory_order_release);
   segment->idle_stamp = DeviceSegment::kNoStamp;  // stamps of two heaps do not compare
   shared_.pages.insert(*segment);
-  const Address address = enter(to, request, segment);
+  const Address address = enter(to, request, segment, from.is_reserved());
   if (address.is_null()) {
     segment->heap.store(&from, std::memory_order_release);
     shared_.pages.insert(*segment);

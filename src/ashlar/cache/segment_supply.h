@@ -52,9 +52,10 @@ class SegmentSupply {
   /// Config::headroom would be left free. kOutOfMemory if not; an error of the driver is passed on.
   Status check_headroom(Bytes size) noexcept;
   /// Enters the segment into the heap's pool and serves the request from it. The null address, and
-  /// the pool is as before, if the host has no memory (noted).
-  Address enter(StreamHeap& heap, const Request& request, DeviceSegment* segment) noexcept
-      ASHLAR_EXCLUDES(heap.lock);
+  /// the pool is as before, if the host has no memory (noted). `may_have_graphs`: graphs of the memory pool
+  /// may use it.
+  Address enter(StreamHeap& heap, const Request& request, DeviceSegment* segment,
+                bool may_have_graphs) noexcept ASHLAR_EXCLUDES(heap.lock);
 
   Driver& driver_;
   SharedState& shared_;
