@@ -129,6 +129,43 @@ TEST_F(GivingBackTest, RoomIsMadeThoughOthersTakeWhatComesBack) {
   EXPECT_EQ(taken, 4u);
 }
 
+/// Lets the thread that asks for a segment first wait until another has one, or a moment has passed.
+class SlowGrowth final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  std::function<void()> on_first_growth;
+
+  Result<Address> segment_alloc(Bytes size) noexcept override {
+    if (auto call = std::exchange(on_first_growth, nullptr)) call();
+    return ForwardingDevice::segment_alloc(size);
+  }
+};
+
+TEST(Headroom, HoldsForTwoGrowthsAtOnce) {
+  spec::SimGpuOptions options;
+  options.capacities = {100_MiB};
+  spec::SimGpu gpu(options);
+  SlowGrowth device(gpu.device(0));
+  device::Device* devices[] = {&device};
+  const auto allocator = make_allocator(devices, "headroom_mb:30,wait_ms:0");
+  const Stream own = gpu.create_stream(kDevice).value();
+  const Stream other = gpu.create_stream(kDevice).value();
+  std::atomic<bool> is_done{false};
+  std::thread second;
+  device.on_first_growth = [&] {
+    second = std::thread([&] {
+      static_cast<void>(allocator->allocate(40_MiB, other));
+      is_done = true;
+    });
+    // Without an order between the two the other one has its answer long before.
+    for (unsigned ms = 0; ms < 300 && !is_done; ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  EXPECT_TRUE(allocator->allocate(40_MiB, own).is_ok());
+  second.join();
+  EXPECT_EQ(gpu.device(0).memory_info().value().free, 60_MiB);
+}
+
 TEST_F(GivingBackTest, ACaptureThatIsAnnouncedEndsAReclaimToo) {
   mark_idle();
   // As large as all segments together: the reclaim would give back every one.

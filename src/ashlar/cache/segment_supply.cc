@@ -43,10 +43,9 @@ Result<Address> SegmentSupply::grow(StreamHeap& heap, const Request& request) no
   const GrowthScope growing(growths_);
   const RelaxedCapture relaxed(driver_, shared_.is_capturing());
   if (!relaxed.status().is_ok()) return undo(relaxed.status());
-  if (const Status left = check_headroom(size); !left.is_ok()) return undo(left);
   // Constant while the allocation holds the heap.
   device::Device* const source = heap.membership.options.growth;
-  const Result<Address> base = driver_.segment_alloc(size, source);
+  const Result<Address> base = take(size, source);
   if (!base.is_ok()) return undo(base.status());
   // Nobody can find the segment yet: where it cannot be entered, it goes back.
   const auto give_back = [&](Status status) {
@@ -71,9 +70,15 @@ Result<Address> SegmentSupply::grow(StreamHeap& heap, const Request& request) no
   return give_back(kShortOfHostMemory);
 }
 
+Result<Address> SegmentSupply::take(Bytes size, device::Device* source) noexcept {
+  if (shared_.config.headroom == Bytes{}) return driver_.segment_alloc(size, source);
+  const MutexGuard lock(headroom_lock_);
+  if (const Status left = check_headroom(size); !left.is_ok()) return left;
+  return driver_.segment_alloc(size, source);
+}
+
 Status SegmentSupply::check_headroom(Bytes size) noexcept {
   const Bytes headroom = shared_.config.headroom;
-  if (headroom == Bytes{}) return Status::ok();
   const Result<device::MemoryInfo> memory = driver_.memory_info();
   if (!memory.is_ok()) return memory.status();
   const Bytes free = memory.value().free;

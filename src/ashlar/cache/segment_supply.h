@@ -11,6 +11,7 @@
 
 #include <atomic>
 
+#include <ashlar/base/mutex.h>
 #include <ashlar/cache/heap_list.h>
 #include <ashlar/cache/segment_ledger.h>
 #include <ashlar/cache/shared_state.h>
@@ -49,8 +50,11 @@ class SegmentSupply {
   const char* validate(const StreamHeap& heap) const noexcept ASHLAR_REQUIRES(heap.lock);
 
  private:
+  /// A segment of the driver's that leaves Config::headroom free. kOutOfMemory if there is none; another
+  /// error of the driver is passed on.
+  Result<Address> take(Bytes size, device::Device* source) noexcept ASHLAR_EXCLUDES(headroom_lock_);
   /// Config::headroom would be left free. kOutOfMemory if not; an error of the driver is passed on.
-  Status check_headroom(Bytes size) noexcept;
+  Status check_headroom(Bytes size) noexcept ASHLAR_REQUIRES(headroom_lock_);
   /// Enters the segment into the heap's pool and serves the request from it. The null address, and
   /// the pool is as before, if the host has no memory (noted). `may_have_graphs`: graphs of the memory pool
   /// may use it.
@@ -60,7 +64,9 @@ class SegmentSupply {
   Driver& driver_;
   SharedState& shared_;
   SegmentLedger& ledger_;
-  UnderWay<std::atomic<unsigned>> growths_;  ///< that may be under way
+  UnderWay<std::atomic<unsigned>> growths_ ASHLAR_UNGUARDED;  ///< that may be under way
+  /// With a headroom one growth at a time asks how much is free and takes of it.
+  Mutex headroom_lock_;
   std::uint64_t removals_ ASHLAR_GUARDED_BY(reclaiming) = 0;
 };
 
