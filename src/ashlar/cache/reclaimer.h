@@ -76,7 +76,7 @@ class Reclaimer {
   Result<StreamHeap*> add_pool_heap(StreamHeap& own, const Stream& stream, MemoryPoolId pool,
                                     const MemoryPoolOptions& options,
                                     std::vector<StreamHeap*>& others) noexcept
-      ASHLAR_EXCLUDES(reclaiming);
+      ASHLAR_REQUIRES(reclaiming);
   /// Asks a few dead streams whether they are done, if no other thread holds the lock.
   void ask_some_dead() noexcept;
   /// A memory pool's heaps become those of retired streams: their memory is in reach of others when the

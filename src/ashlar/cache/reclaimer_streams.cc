@@ -62,9 +62,8 @@ StreamHeap* Reclaimer::add_heap(const Stream& stream) noexcept {
 Result<StreamHeap*> Reclaimer::add_pool_heap(StreamHeap& own, const Stream& stream,
                                              MemoryPoolId pool, const MemoryPoolOptions& options,
                                              std::vector<StreamHeap*>& others) noexcept {
-  // Queues for the lock: a pool may be made for each graph, and each time without a look at forgotten
-  // heaps there would be one more (C29).
-  const ReclaimGuard reclaim(lock_);
+  // Under the lock: a pool may be made for each graph, and each time without a look at forgotten heaps
+  // there would be one more (C29).
   {
     const Guard guard(own.lock);
     ASHLAR_REQUIRE(own.serves(stream), Code::kInvalidHandle,
