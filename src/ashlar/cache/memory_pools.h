@@ -6,8 +6,8 @@
 // memory from other heaps, and from the driver.
 // Thread safety: any thread; one lock, which comes after the reclaim lock. A route's filter is called
 // under it: after end() has returned, no thread is in the filter. What the filter may call is bounded by
-// FilterScope. release(), checkpoint() and restore() walk the pool's blocks under the reclaim lock alone:
-// meanwhile the pool is closed, and no other call changes it. A retirement needs no pool: it finds the
+// FilterScope. release(), checkpoint() and restore() walk the pool's blocks without it, and where they change
+// some, under the reclaim lock: meanwhile the pool is closed, and no other call changes it. A retirement needs no pool: it finds the
 // stream's heaps in the device's list (Reclaimer::retire).
 //
 // What must eventually happen: after a pool is released, its memory becomes available to the device's

@@ -121,8 +121,8 @@ class Reclaimer {
   /// The end of release_reserved(), of a heap that launches of graphs may use.
   void lose_anew(StreamHeap& heap, std::uint64_t sequence) noexcept ASHLAR_REQUIRES(reclaiming)
       ASHLAR_EXCLUDES(heap.lock);
-  /// From now on no allocation begins in the memory pool's heaps. kBusy, and nothing has changed, if one
-  /// is underway.
+  /// From now on no allocation begins in the memory pool's heaps, and their memory stays theirs. kBusy, and
+  /// nothing has changed, if one is underway.
   Status suspend(std::span<StreamHeap* const> heaps) noexcept ASHLAR_REQUIRES(reclaiming);
   /// The end of suspend().
   static void resume(std::span<StreamHeap* const> heaps) noexcept ASHLAR_REQUIRES(reclaiming);
