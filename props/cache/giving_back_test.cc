@@ -19,6 +19,7 @@ class SlowFree final : public device::ForwardingDevice {
   unsigned refuses = 0;  ///< so many of those asked
   std::thread::id refused_thread;
   std::atomic<bool> is_full{false};
+  std::function<void()> on_taken_back;
 
   Result<Address> segment_alloc(Bytes size) noexcept override {
     if (is_full) return Status{Code::kOutOfMemory, "planted"};
@@ -32,7 +33,9 @@ class SlowFree final : public device::ForwardingDevice {
     }
     if (asked++ < refuses || std::this_thread::get_id() == refused_thread)
       return {Code::kDriverError, "planted"};
-    return ForwardingDevice::segment_free(base);
+    const Status freed = ForwardingDevice::segment_free(base);
+    if (on_taken_back) on_taken_back();
+    return freed;
   }
   unsigned asked_most_of_one() {
     const std::lock_guard lock(lock_);
@@ -114,6 +117,53 @@ TEST_F(GivingBackTest, ACaptureIsAnnouncedBetweenTwoSegmentsAndEndsTheTrim) {
   EXPECT_TRUE(allocator_->end_capture(other_).is_ok());
   EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
   EXPECT_EQ(allocator_->stats(kDevice).value().reserved_bytes[0].current, 0u) << "C28";
+}
+
+TEST_F(GivingBackTest, RoomIsMadeThoughOthersTakeWhatComesBack) {
+  unsigned taken = 0;
+  device_->on_taken_back = [&] {
+    if (++taken > 3) return;
+    std::thread([this] { EXPECT_TRUE(allocator_->allocate(40_MiB, other_).is_ok()); }).join();
+  };
+  EXPECT_TRUE(allocator_->make_room(kDevice, 40_MiB).is_ok());
+  EXPECT_EQ(taken, 4u);
+}
+
+/// Lets the thread that asks for a segment first wait until another has one, or a moment has passed.
+class SlowGrowth final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  std::function<void()> on_first_growth;
+
+  Result<Address> segment_alloc(Bytes size) noexcept override {
+    if (auto call = std::exchange(on_first_growth, nullptr)) call();
+    return ForwardingDevice::segment_alloc(size);
+  }
+};
+
+TEST(Headroom, HoldsForTwoGrowthsAtOnce) {
+  spec::SimGpuOptions options;
+  options.capacities = {100_MiB};
+  spec::SimGpu gpu(options);
+  SlowGrowth device(gpu.device(0));
+  device::Device* devices[] = {&device};
+  const auto allocator = make_allocator(devices, "headroom_mb:30,wait_ms:0");
+  const Stream own = gpu.create_stream(kDevice).value();
+  const Stream other = gpu.create_stream(kDevice).value();
+  std::atomic<bool> is_done{false};
+  std::thread second;
+  device.on_first_growth = [&] {
+    second = std::thread([&] {
+      static_cast<void>(allocator->allocate(40_MiB, other));
+      is_done = true;
+    });
+    // Without an order between the two the other one has its answer long before.
+    for (unsigned ms = 0; ms < 300 && !is_done; ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  EXPECT_TRUE(allocator->allocate(40_MiB, own).is_ok());
+  second.join();
+  EXPECT_EQ(gpu.device(0).memory_info().value().free, 60_MiB);
 }
 
 TEST_F(GivingBackTest, ACaptureThatIsAnnouncedEndsAReclaimToo) {

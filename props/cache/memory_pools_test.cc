@@ -218,6 +218,27 @@ TEST_F(MemoryPoolsTest, ThreadsReleasePoolsWhileOthersAllocateAndRetire) {
   EXPECT_EQ(allocator_->validate(), nullptr);
 }
 
+// A thread that queues for the reclaim lock, to give a pool a heap, does so without the lock of the pools.
+TEST_F(MemoryPoolsTest, AHitInAPoolWaitsForNoThreadThatQueuesForTheReclaimLock) {
+  const Stream other = gpu_->create_stream(kDevice).value();
+  const auto is_own = [this](const Stream& each) { return each.id == stream_.id; };
+  const auto is_other = [other](const Stream& each) { return each.id == other.id; };
+  ASSERT_TRUE(allocator_->free(allocator_->allocate(512_B, other).value()).is_ok());
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, is_own).is_ok());
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kOther, is_other).is_ok());
+  ASSERT_TRUE(allocator_->free(allocator_->allocate(1_MiB, stream_).value()).is_ok());
+  ReclaimLock& lock = CachePeer::device(*allocator_, 0).reclaimer().lock();
+  std::thread queues;
+  {
+    const ReclaimGuard guard(lock);
+    queues = std::thread([&] { EXPECT_TRUE(allocator_->allocate(1_MiB, other).is_ok()); });
+    while (CachePeer::waiting(lock) == 0) std::this_thread::yield();
+    EXPECT_TRUE(allocator_->allocate(1_MiB, stream_).is_ok()) << "C30";
+  }
+  queues.join();
+  EXPECT_EQ(allocator_->validate(), nullptr);
+}
+
 // With several threads at it there may never be a moment at which no pool is checkpointed.
 TEST_F(MemoryPoolsTest, ARetirementWaitsForNoPoolThatIsCheckpointed) {
   ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());

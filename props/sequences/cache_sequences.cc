@@ -168,8 +168,44 @@ class Writer {
     }
   }
 
+  /// The last release of a memory pool whose work may be in flight; another stream is short of memory at
+  /// once, and between two ops what is known to be done may be asked.
+  void put_released_pool() {
+    const std::uint64_t pool = 2 + random_.below(2);  // no other ops use it
+    const std::uint64_t s = stream();
+    const std::uint64_t d = device();
+    const std::uint64_t size = (1 + random_.below(30)) << 20;
+    const bool has_graph = !random_.one_in(4);
+    const auto maybe_ask = [&] {
+      if (random_.one_in(3)) put(slot::kTrim, {d});
+      else if (random_.one_in(3)) put(slot::kDrain, {d});
+      else if (random_.one_in(3)) put_short(d, size);
+    };
+    put(slot::kMemoryPoolBegin, {pool, s});
+    if (has_graph) put(slot::kCaptureBegin, {s, random_.below(3)});
+    put(slot::kAlloc, {next_, size, s});
+    if (has_graph) put(slot::kCaptureEnd, {s});
+    put(slot::kMemoryPoolEnd, {pool, d});
+    maybe_ask();
+    put(slot::kFree, {next_++});
+    maybe_ask();
+    put(slot::kMemoryPoolReplay, {pool, stream()});
+    if (random_.one_in(2)) put(slot::kStep, {s, 1 + random_.below(6)});
+    if (random_.one_in(4)) maybe_ask();
+    put(slot::kMemoryPoolRelease, {pool, d});
+    put_short(d, size);
+  }
+  /// The device's other memory does not serve an allocation.
+  void put_short(std::uint64_t d, std::uint64_t size) {
+    put(slot::kLimit, {d, std::uint64_t{1} << 20});
+    put(slot::kAlloc, {next_, size - random_.below(1000), stream()});
+    live_.push_back(next_++);
+    put(slot::kLimit, {d, ~std::uint64_t{0}});
+  }
+
   /// A memory pool's life is many ops long: its end is rarer than its beginning.
   void put_pool() {
+    if (random_.one_in(6)) return put_released_pool();
     const std::uint64_t pool = random_.below(2);
     if (random_.one_in(4)) {
       const std::uint64_t checkpoint = random_.below(2);

@@ -43,6 +43,13 @@ inline bool is_idle(const cache::Snapshot& map, const cache::SnapshotSegment& se
 
 // Pages.
 
+/// Did the device ever refuse to take pages back? Then the subject may hold more than it uses.
+inline bool has_refused_pages(const DeviceWitness& witness) {
+  return witness.failures_of(device::CallKind::kPageUnmap) +
+             witness.failures_of(device::CallKind::kPageRelease) !=
+         0;
+}
+
 /// C1, C14: what the map shows as memory of paged segments has pages, and nothing else has. REQUIRES: a
 /// fresh map.
 void judge_pages(CacheState& state, const JudgedDevice& device);
@@ -80,8 +87,10 @@ void judge_host_refusal(CacheState& state, const JudgedDevice& device, std::uint
 /// C8: an allocation came from where it had to. Learns the heap that serves its stream in its pool, and
 /// notes it in `call.stream`.
 void follow_pool_heap(CacheState& state, const JudgedDevice& device, JudgedCall& call);
-/// C8: no call takes memory from a pool in use.
-void judge_isolated(CacheState& state, const JudgedDevice& device, bool had_view);
+/// C8: no call takes memory from a pool in use, or from a released one before the launches of its graphs are
+/// known done.
+void judge_isolated(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
+                    bool had_view);
 
 // An allocation that succeeded.
 

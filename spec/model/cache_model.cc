@@ -99,7 +99,7 @@ void CacheModel::end(JudgedDevice& device, JudgedCall call) {
   judge_collected(state_, device, call, had_view, schedule_.walks());
   judge_room(state_, device, call, had_view);
   judge_atomic(state_, device, call, had_view);
-  judge_isolated(state_, device, had_view);
+  judge_isolated(state_, device, call, had_view);
   judge_short_call(state_, call);
   judge_conduct(state_, device, call, had_view);
   judge_limit(state_, device);
@@ -242,6 +242,10 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
     asking.id = StreamId{MemoryPoolBook::heap_in(*pool, stream.id.value())};
   }
   judge_served(device, tag, size, stream, asking, got, account, call);
+  const OwnedBlock* const given =
+      got.is_ok() ? device.books.find_live(got.value().value()) : nullptr;
+  if (given != nullptr && !call.pool.is_default())
+    state_.pools.note_given(device.id, call.pool, got.value().value(), given->size);
   state_.asks_pool = state_.asks_unsplit = false;
 }
 

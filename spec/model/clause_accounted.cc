@@ -120,7 +120,7 @@ void judge_totals(const JudgedDevice& device, Verdict& verdict) {
                 device.books.live_bytes(pool));
   }
   expect_stat(verdict, "segments", stats.segments[0].current, witness.segments().size());
-  if (!witness.has_refused_pages())
+  if (!has_refused_pages(witness))
     expect_stat(verdict, "reserved_bytes", stats.reserved_bytes[0].current,
                 witness.reserved_bytes());
   expect_stat(verdict, "segments increased", stats.segments[0].increased,

@@ -27,6 +27,31 @@ void judge_kept(CacheState& state, const JudgedDevice& device) {
   }
 }
 
+/// The memory of a released pool, which launches of its graphs may still use, stays where it was and
+/// serves nobody until a synchronisation of the device has shown that they are done.
+void judge_launched(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
+                    bool has_maps) {
+  const std::uint64_t synchronizations = device.ledger.witness().synchronizations();
+  if (end_of(state, device) != Code::kOk) return;
+  if (call.allocates && !call.fails &&
+      state.pools.may_be_launched_at(device.id, call.address, synchronizations))
+    state.verdict.report(
+        "C8", hex(call.address),
+        " of a released memory pool was given out while launches of its graphs may run");
+  if (!has_maps) return;
+  for (const cache::SnapshotSegment& was : device.map.next.segments) {
+    const std::uint64_t heap = heap_of(was);
+    if (!state.pools.may_be_launched(device.id, heap, synchronizations)) continue;
+    const cache::SnapshotSegment* const now =
+        find_segment(device.map.view.segments, was.base.value());
+    if (now != nullptr && now->ordinal == was.ordinal && heap_of(*now) == heap) continue;
+    state.verdict.report("C8", "segment ", was.ordinal, " of released memory pool {",
+                         was.memory_pool.first, ", ", was.memory_pool.second,
+                         "} was given away while launches of its graphs may run");
+    return;
+  }
+}
+
 /// May it be the first that a pool in use has for that stream?
 bool is_new_heap(const CacheState& state, const cache::SnapshotSegment& from, StreamId stream) {
   const std::uint64_t heap = heap_of(from);
@@ -62,8 +87,11 @@ void follow_pool_heap(CacheState& state, const JudgedDevice& device, JudgedCall&
   call.stream = heap;
 }
 
-void judge_isolated(CacheState& state, const JudgedDevice& device, bool had_view) {
-  if (state.pools.any() && had_view && device.map.is_fresh) judge_kept(state, device);
+void judge_isolated(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
+                    bool had_view) {
+  const bool has_maps = had_view && device.map.is_fresh;
+  if (state.pools.any() && has_maps) judge_kept(state, device);
+  judge_launched(state, device, call, has_maps);
 }
 
 }  // namespace ashlar::spec

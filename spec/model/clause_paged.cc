@@ -50,12 +50,12 @@ void judge_pages(CacheState& state, const JudgedDevice& device) {
   }
   // A page that the device refused to unmap may be usable, though the subject uses it for nothing.
   const std::vector<Range> shown = shown_ranges(device);
-  const bool is_as_held = witness.has_refused_pages() ? are_within(shown, witness.pages().usable())
-                                                      : shown == witness.pages().usable();
+  const bool is_as_held = has_refused_pages(witness) ? are_within(shown, witness.pages().usable())
+                                                     : shown == witness.pages().usable();
   if (!is_as_held)
     state.verdict.report("C1", "the map shows other bytes as memory than have pages");
   const std::uint64_t held = witness.pages().held_bytes();
-  if (held != witness.pages().usable_bytes() && !witness.has_refused_pages())
+  if (held != witness.pages().usable_bytes() && !has_refused_pages(witness))
     state.verdict.report("C14", held, " bytes of pages are held, but ",
                          witness.pages().usable_bytes(), " can be used");
 }

@@ -20,8 +20,11 @@ void DeviceWitness::on_answer(device::CallKind kind, Bytes, Code code) noexcept 
         CallKind::kExchangeCaptureMode};
     const bool is_of_growth =
         std::find(kOfGrowth.begin(), kOfGrowth.end(), kind) != kOfGrowth.end();
+    if (kind == device::CallKind::kSegmentFree)
+      grants_.refused_returns |= std::uint64_t{1} << static_cast<unsigned>(code);
     if (is_of_growth) grants_.refusals |= std::uint64_t{1} << static_cast<unsigned>(code);
   }
+  waits_.synchronizations += kind == device::CallKind::kSynchronize && code == Code::kOk;
   if (code == Code::kDeviceLost || code == Code::kTornDown) sticky_ = code;
 }
 
@@ -116,14 +119,14 @@ Status DeviceWitness::event_destroy(EventHandle event) noexcept {
 
 Status DeviceWitness::event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept {
   const Status done = ForwardingDevice::event_synchronize(event, timeout_ms);
-  timeouts_ += done.code() == Code::kNotReady ? 1 : 0;
+  waits_.timeouts += done.code() == Code::kNotReady ? 1 : 0;
   return done;
 }
 
 Status DeviceWitness::synchronize_for(std::uint32_t timeout_ms) noexcept {
   const Status done = ForwardingDevice::synchronize_for(timeout_ms);
-  questions_ += timeout_ms == 0;
-  timeouts_ += done.code() == Code::kNotReady;
+  waits_.questions += timeout_ms == 0;
+  waits_.timeouts += done.code() == Code::kNotReady;
   return done;
 }
 

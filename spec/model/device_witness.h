@@ -38,9 +38,9 @@ class DeviceWitness final : public device::ForwardingDevice {
     return failures_[static_cast<unsigned>(kind)];
   }
   /// Synchronisations that asked only, without a wait.
-  std::uint64_t questions() const { return questions_; }
+  std::uint64_t questions() const { return waits_.questions; }
   /// Waits that ended by their time limit.
-  std::uint64_t timeouts() const { return timeouts_; }
+  std::uint64_t timeouts() const { return waits_.timeouts; }
   std::uint64_t calls_in_all() const { return calls_in_all_; }
   std::uint64_t failures_in_all() const { return failures_in_all_; }
   /// The segments held, by address, and the ranges of addresses.
@@ -50,12 +50,6 @@ class DeviceWitness final : public device::ForwardingDevice {
   /// Of segments, and of pages whether or not they can be used.
   std::uint64_t taken_bytes() const { return segment_bytes_ + pages_.held_bytes(); }
   const PageWitness& pages() const { return pages_; }
-  /// Did the device ever refuse to take pages back? Then the subject may hold more than it uses.
-  bool has_refused_pages() const {
-    return failures_of(device::CallKind::kPageUnmap) +
-               failures_of(device::CallKind::kPageRelease) !=
-           0;
-  }
   /// The segments given back since begin_call(), in that order.
   const std::vector<Held>& returned() const { return returned_; }
   /// Was the segment of that ordinal granted since begin_call()?
@@ -65,12 +59,18 @@ class DeviceWitness final : public device::ForwardingDevice {
   void begin_call() {
     returned_.clear();
     grants_.before_call = grants_.all;
-    grants_.refusals = 0;
+    grants_.refusals = grants_.refused_returns = 0;
   }
   /// Did a call that growth makes answer so since begin_call()?
   bool has_refused_growth(Code code) const {
     return (grants_.refusals >> static_cast<unsigned>(code) & 1) != 0;
   }
+  /// Did the device refuse so to take a segment back since begin_call()?
+  bool has_refused_return(Code code) const {
+    return (grants_.refused_returns >> static_cast<unsigned>(code) & 1) != 0;
+  }
+  /// Synchronisations of the device that ended well so far.
+  std::uint64_t synchronizations() const { return waits_.synchronizations; }
   std::uint64_t events() const { return events_; }
   /// The size of the last segment asked for, granted or not.
   std::uint64_t segment_asked() const { return grants_.asked; }
@@ -103,6 +103,14 @@ class DeviceWitness final : public device::ForwardingDevice {
     std::uint64_t before_call = 0;
     std::uint64_t undone = 0;
     std::uint64_t refusals = 0;  ///< a bit for each Code that refused growth since begin_call()
+    std::uint64_t refused_returns = 0;  ///< the same of segments given back
+  };
+
+  /// Answers of synchronisations, and of waits for events.
+  struct Waits {
+    std::uint64_t questions = 0;
+    std::uint64_t timeouts = 0;
+    std::uint64_t synchronizations = 0;
   };
 
   void grant(Address base, Bytes size, bool is_paged) noexcept;
@@ -122,8 +130,7 @@ class DeviceWitness final : public device::ForwardingDevice {
   std::uint64_t events_ = 0;
   std::uint64_t total_ = 0;
   device::MemoryInfo told_;
-  std::uint64_t questions_ = 0;
-  std::uint64_t timeouts_ = 0;
+  Waits waits_;
   Code sticky_ = Code::kOk;
 };
 

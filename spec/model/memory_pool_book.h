@@ -29,11 +29,16 @@ class MemoryPoolBook {
     std::uint64_t stream;
     std::uint64_t heap;
   };
+  struct Range {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
   struct Pool {
     DeviceId device;
     MemoryPoolId id;
     std::uint64_t uses = 0;
     std::vector<PoolHeap> heaps;
+    std::vector<Range> given;  ///< to its allocations, ever
     MemoryPoolOptions options;
     /// Was a capture announced while the pool existed?
     bool may_have_graphs = false;
@@ -56,7 +61,7 @@ class MemoryPoolBook {
   /// One use more; the pool is made with those options if it is new.
   void retain(DeviceId device, MemoryPoolId id, const MemoryPoolOptions& options = {}) {
     if (find(device, id) == nullptr)
-      pools_.push_back({device, id, 0, {}, options, is_capturing_, ++pools_made_});
+      pools_.push_back({device, id, 0, {}, {}, options, is_capturing_, ++pools_made_});
     ++find(device, id)->uses;
   }
   /// Captures are announced from now on, or none is.
@@ -129,6 +134,33 @@ class MemoryPoolBook {
   bool is_released(std::uint64_t heap) const {
     return std::find(released_.begin(), released_.end(), heap) != released_.end();
   }
+  /// An allocation from the pool was given those bytes.
+  void note_given(DeviceId device, MemoryPoolId id, std::uint64_t begin, std::uint64_t size) {
+    find(device, id)->given.push_back({begin, begin + size});
+  }
+  /// The pool is released, and launches of its graphs may use what its allocations were given: no event
+  /// tells of them. `synchronizations`: of the device, so far.
+  void note_launches(const Pool& pool, std::uint64_t synchronizations) {
+    launches_.push_back({pool.device, pool.heaps, pool.given, synchronizations});
+  }
+  /// May nobody know yet that launches which use memory of the heap are done?
+  bool may_be_launched(DeviceId device, std::uint64_t heap, std::uint64_t synchronizations) const {
+    return std::any_of(launches_.begin(), launches_.end(), [&](const Launches& each) {
+      return each.device == device && each.synchronizations == synchronizations &&
+             std::any_of(each.heaps.begin(), each.heaps.end(),
+                         [heap](const PoolHeap& of) { return of.heap == heap; });
+    });
+  }
+  /// May launches use that address, for all that anybody knows?
+  bool may_be_launched_at(DeviceId device, std::uint64_t address,
+                          std::uint64_t synchronizations) const {
+    return std::any_of(launches_.begin(), launches_.end(), [&](const Launches& each) {
+      return each.device == device && each.synchronizations == synchronizations &&
+             std::any_of(each.given.begin(), each.given.end(), [address](const Range& range) {
+               return range.begin <= address && address < range.end;
+             });
+    });
+  }
   /// The pool is released: its blocks have uses by their own streams.
   void note_own_uses(const Pool& pool) {
     for (const PoolHeap& each : pool.heaps) with_own_uses_.push_back(each.heap);
@@ -150,11 +182,19 @@ class MemoryPoolBook {
     return at == pools_.end() ? nullptr : &*at;
   }
 
+  struct Launches {
+    DeviceId device;
+    std::vector<PoolHeap> heaps;
+    std::vector<Range> given;
+    std::uint64_t synchronizations;  ///< of the device, when its pool was released
+  };
+
   std::uint64_t pools_made_ = 0;
   bool is_capturing_ = false;
   std::vector<Pool> pools_;
   std::vector<std::uint64_t> released_;  ///< heaps
   std::vector<std::uint64_t> with_own_uses_;
+  std::vector<Launches> launches_;
   std::vector<Route> routes_;  ///< the innermost last
 };
 

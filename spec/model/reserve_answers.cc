@@ -32,26 +32,51 @@ void ReserveAnswers::judge_make_room(std::uint64_t free, Status got) {
   const std::uint64_t ceiling = free == 0 ? ~std::uint64_t{0} : capacity - std::min(capacity, free);
   const std::uint64_t reserved = device.ledger.witness().reserved_bytes();
   const bool is_capturing = model_.state_.streams.is_capturing();
-  JudgedCall call;
   const bool is_gone = is_gone_answer(model_.state_, device, got.code());
   const bool is_impossible = free > capacity;
+  const bool is_short = reserved > ceiling || is_impossible;
   const bool must_ask = is_impossible || device.ledger.reserved_before() > ceiling;
-  if (got.is_ok() && (reserved > ceiling || is_impossible))
+  if (got.is_ok() && is_short)
     model_.report("DEV-23", "room was made, but only ", capacity - std::min(capacity, reserved),
                   " bytes of the device are free");
-  const bool is_excused = is_gone || device.ledger.any_failure();
-  const Code code = got.code();
-  const bool is_refusal = code == Code::kOutOfMemory || code == Code::kNotReady;
-  if (!got.is_ok() && !is_excused &&
-      !(is_capturing ? code == Code::kBusy && must_ask
-                     : is_refusal && (reserved > ceiling || is_impossible)))
-    model_.report("C16", "a call for room answered ", code_name(code));
+  if (!got.is_ok() && !is_gone && !may_refuse_room(device, got.code(), is_short, must_ask))
+    model_.report("C16", "a call for room answered ", code_name(got.code()));
+  JudgedCall call;
   if (!must_ask) call.device_calls_max = 1;  // how much is free
   const bool has_map_before = device.map.is_fresh;
   model_.end(device, call);
-  if (!must_ask || is_capturing || is_excused) return;
+  if (!must_ask || is_capturing || is_gone) return;
   if (!device.map.is_fresh) model_.walk(device);
-  judge_given_back(model_.state_, device, "DEV-23", ceiling, has_map_before);
+  if (got.code() == Code::kOutOfMemory) judge_used(device);
+  if (!device.ledger.any_failure())
+    judge_given_back(model_.state_, device, "DEV-23", ceiling, has_map_before);
+}
+
+bool ReserveAnswers::may_refuse_room(const JudgedDevice& device, Code code, bool is_short,
+                                     bool must_ask) {
+  const CacheState& state = model_.state_;
+  const DeviceWitness& witness = device.ledger.witness();
+  // What the device answered to the question how much is free, or refused to take back.
+  if (device.ledger.failed(device::CallKind::kMemoryInfo) != 0 && witness.has_refused_growth(code))
+    return true;
+  if (state.streams.is_capturing()) return code == Code::kBusy && must_ask;
+  if (!is_short) return false;
+  if (code == Code::kNotReady) return !state.world.is_quiet || any_failure_but_growth(state);
+  return code == Code::kOutOfMemory || witness.has_refused_return(code);
+}
+
+void ReserveAnswers::judge_used(const JudgedDevice& device) {
+  const CacheState& state = model_.state_;
+  const std::uint64_t refused = device.ledger.failed(device::CallKind::kSegmentFree);
+  const bool is_known =
+      !state.world.may_be_unrecorded && !state.streams.any_unknown() &&
+      sum_over_devices(state, [](const CallLedger& each) { return each.failures(); }) == refused;
+  if (!is_known) return;
+  for (const cache::SnapshotSegment& segment : device.map.view.segments) {
+    if (is_idle(device.map.view, segment) && !state.pools.is_reserved(heap_of(segment)))
+      model_.report("DEV-23", "a call for room says that too much is in use, but segment ",
+                    segment.ordinal, " is idle", refused == 0 ? "" : ": the device refused it");
+  }
 }
 
 }  // namespace ashlar::spec

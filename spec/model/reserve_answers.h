@@ -18,6 +18,11 @@ class ReserveAnswers {
   void judge_make_room(std::uint64_t free, Status got);
 
  private:
+  /// May a call for room that is not gone answer so? `is_short`: there is too little room after it.
+  bool may_refuse_room(const JudgedDevice& device, Code code, bool is_short, bool must_ask);
+  /// It answered that too much is in use, whatever it had to wait for: nothing idle is left.
+  void judge_used(const JudgedDevice& device);
+
   CacheModel& model_;
 };
 

@@ -245,8 +245,8 @@ class ASHLAR_API CachingAllocator {
   /// Makes sure that the device has `free` bytes free for others, such as a library that allocates beside
   /// this allocator: gives idle segments back until it has, the smallest that is enough, else the largest
   /// first, and waits for work that uses them, for no longer than trim() does and than is needed.
-  /// kOutOfMemory if that is not enough, or the device takes too little back; kNotReady if the time was
-  /// too short; kBusy while a capture is announced, or once one is; kReentrant in a memory pool's filter; an
+  /// kOutOfMemory if that is not enough; the device's first error if it refuses to take a segment back;
+  /// kNotReady if the time was too short; kBusy while a capture is announced, or once one is; kReentrant in a memory pool's filter; an
   /// error of the question how much is free. What was given back stays so.
   Status make_room(DeviceId device, Bytes free) noexcept;
   /// Caps the bytes reserved on the device (row DEV-12). If more is reserved already, gives idle segments

@@ -10,7 +10,7 @@
 //   MissLadder     the order of a miss's rungs                           none
 //   MemoryPools    memory of graphs and users, and who allocates from it its own
 //
-// Thread safety: any thread. Locks, in the order they may be taken: memory pools -> reclaim -> heap
+// Thread safety: any thread. Locks, in the order they may be taken: reclaim -> memory pools -> heap
 // list -> one heap's (never two at once) -> ledger / event pool. No device call and no callback
 // under a heap's lock or the heap list's (C18); no wait for a stream's work under any of them (C30).
 //

@@ -69,6 +69,7 @@ Status MemoryPools::begin(MemoryPoolId id, StreamFilter filter) noexcept {
   const Result<Pool*> pool = use(id);
   if (!pool.is_ok()) return pool.status();
   routes_.push_back({pool.value(), std::move(filter)});
+  ++route_changes_;
   shared_.routes.fetch_add(1);
   return Status::ok();
 }
@@ -81,6 +82,7 @@ Status MemoryPools::end(MemoryPoolId id) noexcept {
   ASHLAR_REQUIRE(at != routes_.end(), Code::kNotFound, "no allocations go to that pool");
   ended = std::move(at->accepts);
   routes_.erase(at);
+  ++route_changes_;
   shared_.routes.fetch_sub(1);
   return Status::ok();
 }
@@ -180,27 +182,34 @@ bool MemoryPools::find_heap(const Stream& stream, Routed* routed) const noexcept
 }
 
 Result<MemoryPools::Routed> MemoryPools::route(const Stream& stream) noexcept {
-  Routed routed;
-  {
+  for (;;) {  // each further round needs a begin or an end of a route meanwhile
+    Routed routed;
+    std::uint64_t changes = 0;
+    {
+      const MutexGuard lock(lock_);
+      if (find_heap(stream, &routed)) return routed;
+      changes = route_changes_;
+    }
+    // The stream's own heap first: whether the stream is alive is known by it, and it is the user of
+    // what outlives the pool.
+    const Result<StreamHeap*> own = cache_.heap_of(stream);
+    if (!own.is_ok()) return own.status();
+    cache_.reclaimer().ask_some_dead();
+    // In this order: no allocation from another pool waits for the reclaim lock (C30).
+    const ReclaimGuard reclaim(cache_.reclaimer().lock());
     const MutexGuard lock(lock_);
-    if (find_heap(stream, &routed)) return routed;
+    if (changes != route_changes_) continue;
+    Pool& pool = *find(routed.pool);
+    routed.heap = heap_in(pool, stream);
+    if (routed.heap != nullptr) return routed;
+    if (!reserve_one(pool.heaps)) return kShortOfHostMemory;
+    const Result<StreamHeap*> made =
+        cache_.reclaimer().add_pool_heap(*own.value(), stream, pool.id, pool.options, pool.heaps);
+    if (!made.is_ok()) return made.status();
+    routed.heap = made.value();
+    pool.heaps.push_back(routed.heap);
+    return routed;
   }
-  // The stream's own heap first: whether the stream is alive is known by it, and it is the user of
-  // what outlives the pool.
-  const Result<StreamHeap*> own = cache_.heap_of(stream);
-  if (!own.is_ok()) return own.status();
-  cache_.reclaimer().ask_some_dead();
-  const MutexGuard lock(lock_);
-  routed = {};
-  if (find_heap(stream, &routed)) return routed;  // or another route stands by now
-  Pool& pool = *find(routed.pool);
-  if (!reserve_one(pool.heaps)) return kShortOfHostMemory;
-  const Result<StreamHeap*> made =
-      cache_.reclaimer().add_pool_heap(*own.value(), stream, pool.id, pool.options, pool.heaps);
-  if (!made.is_ok()) return made.status();
-  routed.heap = made.value();
-  pool.heaps.push_back(routed.heap);
-  return routed;
 }
 
 const char* MemoryPools::validate() const noexcept {

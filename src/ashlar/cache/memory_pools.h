@@ -4,10 +4,10 @@
 // can be launched (C8). An allocation is routed to a pool by the stream it names. A pool has a heap for
 // each stream, like any other heap of the device but for one flag: StreamHeap::is_reserved keeps its
 // memory from other heaps, and from the driver.
-// Thread safety: any thread; one lock, which comes before the reclaim lock. A route's filter is called
+// Thread safety: any thread; one lock, which comes after the reclaim lock. A route's filter is called
 // under it: after end() has returned, no thread is in the filter. What the filter may call is bounded by
-// FilterScope. release(), checkpoint() and restore() walk the pool's blocks under the reclaim lock alone:
-// meanwhile the pool is closed, and no other call changes it. A retirement needs no pool: it finds the
+// FilterScope. release(), checkpoint() and restore() walk the pool's blocks without it, and where they change
+// some, under the reclaim lock: meanwhile the pool is closed, and no other call changes it. A retirement needs no pool: it finds the
 // stream's heaps in the device's list (Reclaimer::retire).
 //
 // What must eventually happen: after a pool is released, its memory becomes available to the device's
@@ -109,6 +109,7 @@ class MemoryPools {
   mutable Mutex lock_;
   std::vector<std::unique_ptr<Pool>> pools_ ASHLAR_GUARDED_BY(lock_);
   std::vector<Route> routes_ ASHLAR_GUARDED_BY(lock_);  ///< the innermost last
+  std::uint64_t route_changes_ ASHLAR_GUARDED_BY(lock_) = 0;
 };
 
 }  // namespace ashlar::inline v0::cache

@@ -5,7 +5,6 @@
 
 #include <ashlar/base/checked.h>
 #include <ashlar/cache/device_cache.h>
-#include <ashlar/cache/headroom.h>
 #include <ashlar/cache/host_refusals.h>
 #include <ashlar/cache/segment_supply.h>
 #include <ashlar/cache/stream_heap_inl.h>
@@ -20,10 +19,12 @@ constexpr Bytes kAddressesMax = 256_GiB;
 
 }  // namespace
 
-PageSupply::PageSupply(Driver& driver, SharedState& shared, SegmentLedger& ledger) noexcept
+PageSupply::PageSupply(Driver& driver, SharedState& shared, SegmentLedger& ledger,
+                       Headroom& headroom) noexcept
     : driver_(driver),
       shared_(shared),
       ledger_(ledger),
+      headroom_(headroom),
       is_paged_(shared.config.backing == Backing::kPages && driver.traits().has_virtual_memory),
       page_(round_up(kSegmentBytesMin, driver.traits().page_granularity)) {}
 
@@ -158,18 +159,22 @@ Status PageSupply::find_handles(PageTable& table, Growth* growth) noexcept {
     const Status health = driver_.health();
     return health.is_ok() ? charged : health;
   }
-  Status status = check_headroom(driver_, shared_.config, page_ * missing);
-  for (std::uint64_t i = growth->first; growth->created < missing && status.is_ok(); ++i) {
+  const Status created =
+      headroom_.within<Status>(page_ * missing, [&] { return create(table, growth, missing); });
+  ledger_.refund(page_ * (missing - growth->created));
+  return created;
+}
+
+Status PageSupply::create(PageTable& table, Growth* growth, std::uint64_t missing) noexcept {
+  for (std::uint64_t i = growth->first; growth->created < missing; ++i) {
     PageTable::Slot& slot = table[i];
     if (slot.handle != 0) continue;
     const Result<PageHandle> made = driver_.page_create(page_);
-    status = made.status();
-    if (!made.is_ok()) break;
+    if (!made.is_ok()) return made.status();
     slot.handle = made.value().value();
     growth->created += 1;
   }
-  ledger_.refund(page_ * (missing - growth->created));
-  return status;
+  return Status::ok();
 }
 
 void PageSupply::undo(DeviceSegment& segment, const Growth& growth) noexcept {

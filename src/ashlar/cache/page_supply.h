@@ -20,6 +20,7 @@
 
 #include <atomic>
 
+#include <ashlar/cache/headroom.h>
 #include <ashlar/cache/heap_list.h>
 #include <ashlar/cache/page_room.h>
 #include <ashlar/cache/page_stock.h>
@@ -36,7 +37,8 @@ enum class PagesTo : std::uint8_t {
 
 class PageSupply {
  public:
-  PageSupply(Driver& driver, SharedState& shared, SegmentLedger& ledger) noexcept;
+  PageSupply(Driver& driver, SharedState& shared, SegmentLedger& ledger,
+             Headroom& headroom) noexcept;
 
   /// Does the heap grow by pages?
   bool serves(const StreamHeap& heap) const noexcept {
@@ -92,6 +94,8 @@ class PageSupply {
   Status give_access(Address at, Bytes size) noexcept;
   /// Gives every page of the growth a handle: of stuck pages their own, then from the stock, then new ones.
   Status find_handles(PageTable& table, Growth* growth) noexcept;
+  /// Creates the `missing` ones.
+  Status create(PageTable& table, Growth* growth, std::uint64_t missing) noexcept;
   /// Takes the handles away again: unmaps, and gives back as many as were created.
   void undo(DeviceSegment& segment, const Growth& growth) noexcept;
   /// Takes the stuck pages of an unmapped segment back; the driver's first error.
@@ -105,6 +109,7 @@ class PageSupply {
   Driver& driver_;
   SharedState& shared_;
   SegmentLedger& ledger_;
+  Headroom& headroom_;
   const bool is_paged_;
   const Bytes page_;
   PageStock stock_;

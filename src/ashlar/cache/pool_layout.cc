@@ -63,7 +63,7 @@ BlockIndex cut_out(BlockPool& pool, BlockIndex around, Address begin, Bytes size
 
 Status PoolLayout::read() noexcept {
   Status status = kShortOfHostMemory;
-  static_cast<void>(with_host_memory([&]() ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
+  static_cast<void>(with_host_memory([&] {
     status = read_blocks();
     if (status.is_ok()) read_places();
   }));
@@ -96,8 +96,8 @@ void PoolLayout::read_places() {
     for (const PoolId id : kPoolIds) {
       block::SegmentIndex at = block::kNoSegment;
       for (bool is_first = true, goes_on = true; goes_on; is_first = false) {
-        // Nothing grows under the lock. No segment comes or goes between two slices: to enter one needs
-        // a miss, to remove one the role `reclaiming`.
+        // Nothing grows under the lock. No segment comes or goes between two slices: to enter or to take
+        // over one needs a miss in the pool, and nobody gives back one of a pool in use (C8).
         if (places_.capacity() - places_.size() < kLooksPerHold)
           places_.reserve(2 * places_.size() + kLooksPerHold);
         const Guard guard(heap->lock);

@@ -2,10 +2,11 @@
 //
 // Purpose: checkpoints of memory pools (pool_checkpoint.h). The live blocks determine the whole map: all
 // other bytes are free blocks, coalesced (C4).
-// Thread safety: for the holder of the role `reclaiming`, on heaps in which no allocation begins or is
-// under way. A heap's lock is let go after every few blocks (C31), so another thread may free meanwhile.
-// That is its caller's mistake; whatever it changes, no block is lost, and replace() says kBusy where it
-// found another state than read() did.
+// Thread safety: on heaps of a memory pool in use that are suspended, with no allocation under way: so
+// their segments stay. replace() needs the role `reclaiming`, for its way back: nobody else may take the
+// use nodes that it has made spare. A heap's lock is let go after every few blocks (C31), so another
+// thread may free meanwhile. That is its caller's mistake; whatever it changes, no block is lost, and
+// replace() says kBusy where it found another state than read() did.
 //
 // Invariants:
 //   (1) replace() has made exactly the blocks of the target live, or it has failed, and what was live
@@ -33,7 +34,7 @@ class PoolLayout {
   explicit PoolLayout(std::span<StreamHeap* const> heaps) noexcept : heaps_(heaps) {}
 
   /// Reads the heaps. kHostOutOfMemory; kBusy if other threads free blocks faster than they are read.
-  Status read() noexcept ASHLAR_REQUIRES(reclaiming);
+  Status read() noexcept;
   /// What read() found live, by segment and offset.
   std::vector<CheckpointBlock> take_live() && noexcept { return std::move(live_); }
   /// kNotReady if a block waits for uses. REQUIRES: read().
@@ -58,8 +59,8 @@ class PoolLayout {
   using CountsByPool = std::array<HeapStats::Values, kPools>;
 
   /// Both throw std::bad_alloc.
-  Status read_blocks() ASHLAR_REQUIRES(reclaiming);
-  void read_places() ASHLAR_REQUIRES(reclaiming);
+  Status read_blocks();
+  void read_places();
   const Place& place_of(std::uint64_t ordinal) const noexcept;
   /// Ends the blocks in order, up to the first that is not live any more or has a use. Returns how many it
   /// ended.

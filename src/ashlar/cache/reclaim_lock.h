@@ -38,6 +38,8 @@ class ReclaimLock {
     return is_locked;
   }
   void unlock() ASHLAR_RELEASE(reclaiming) ASHLAR_NO_THREAD_SAFETY_ANALYSIS { mutex_.unlock(); }
+  /// Do threads wait in lock()?
+  bool is_awaited() const { return waiting_.load() != 0; }
   /// Between two steps of long work: if threads wait in lock(), and this one has held the lock for
   /// kHoldMin, lets go of it, and takes it again after one of them has had it (C30). Returns whether
   /// it let go. What the lock guards may have changed then, and a capture may be announced.

@@ -130,11 +130,12 @@ Status Reclaimer::trim() noexcept {
   return driver_.health().is_ok() ? trimmed : driver_.health();
 }
 
-Status Reclaimer::trim_segments() noexcept {
+template <class Round>
+Status Reclaimer::give_back_in_rounds(Round&& round) noexcept {
   if (const Status health = driver_.health(); !health.is_ok()) return health;
   // Work that is done is recognised whatever wait is permitted (C28): an event recorded just now,
   // or a synchronisation, takes the driver a moment to answer.
-  // At most a second: a trim gives back what is idle, it is not a wait for work that is stuck.
+  // At most a second: memory that is idle is given back, there is no wait for work that is stuck.
   Deadline deadline(driver_, std::clamp(shared_.config.wait_ms, kTrimWaitMinMs, kTrimWaitMaxMs));
   const Deadline longest(driver_, kTrimWaitMaxMs);
   BoundedWait wait(cache_, shared_, deadline, waits_, nullptr);
@@ -151,47 +152,50 @@ Status Reclaimer::trim_segments() noexcept {
     if (++sweeps <= kTrimGracesMax || has_progressed) deadline.leave_ms(kTrimWaitMinMs);
     wait.note_unfinished();
     if (const Status health = driver_.health(); !health.is_ok()) return health;
-    if (wait.choose()) continue;
-    Status refused;
-    release_.release_all(&refused);
-    ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, kCaptureUnderWay);
-    release_.release_addresses(&refused);
+    const Result<bool> is_over = round(wait, longest);
     if (const Status health = driver_.health(); !health.is_ok()) return health;
-    if (!refused.is_ok()) return refused;
-    break;
+    if (!is_over.is_ok() || is_over.value()) return is_over.status();
   }
-  ASHLAR_REQUIRE(!wait.ran_out(), Code::kNotReady,
-                 "some segments stay: work that uses them is not done");
-  return Status::ok();
+}
+
+Status Reclaimer::trim_segments() noexcept {
+  return give_back_in_rounds(
+      [this](BoundedWait& wait, const Deadline&) ASHLAR_REQUIRES(reclaiming) -> Result<bool> {
+        if (wait.choose()) return false;
+        Status refused;
+        release_.release_all(&refused);
+        ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, kCaptureUnderWay);
+        release_.release_addresses(&refused);
+        if (!refused.is_ok()) return refused;
+        ASHLAR_REQUIRE(!wait.ran_out(), Code::kNotReady,
+                       "some segments stay: work that uses them is not done");
+        return true;
+      });
 }
 
 template <class Missing>
 Status Reclaimer::give_back_until_none(Missing&& missing) noexcept {
-  Deadline deadline(driver_, std::clamp(shared_.config.wait_ms, kTrimWaitMinMs, kTrimWaitMaxMs));
-  BoundedWait wait(cache_, shared_, deadline, waits_, nullptr);
-  for (bool is_first = true;; wait.wait(), is_first = false) {
-    ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, kCaptureUnderWay);
-    const ReclaimGuard reclaim(lock_);
-    ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, kCaptureUnderWay);
-    if (const Status health = driver_.health(); !health.is_ok()) return health;
-    epochs_.sweep(cache_.heaps(), lock_);
-    ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, kCaptureUnderWay);
-    // From here: the sweep may have taken long, and the events that it recorded are new.
-    if (is_first) deadline.leave_ms(kTrimWaitMinMs);
-    wait.note_unfinished();
-    Result<Bytes> more = missing();
-    if (more.is_ok() && more.value() != Bytes{}) {
-      release_.release_enough(more.value());
-      more = missing();
-    }
-    if (!more.is_ok()) return more.status();
-    if (more.value() == Bytes{}) return Status::ok();
-    if (const Status health = driver_.health(); !health.is_ok()) return health;
-    if (!wait.choose()) break;
-  }
-  ASHLAR_REQUIRE(!wait.ran_out(), Code::kNotReady,
-                 "the work that uses idle memory is not done: less was given back than is needed");
-  return {Code::kOutOfMemory, "too much memory is in use"};
+  return give_back_in_rounds(
+      [this, &missing](BoundedWait& wait, const Deadline& longest)
+          ASHLAR_REQUIRES(reclaiming) -> Result<bool> {
+            Status refused;
+            Result<Bytes> more = missing();
+            // Again: other threads may take what comes back.
+            for (bool goes_on = true; goes_on && more.is_ok() && more.value() != Bytes{};) {
+              const Bytes back = release_.release_enough(more.value(), &refused);
+              goes_on = back != Bytes{} && longest.left_ms() != 0 && !shared_.is_capturing();
+              more = missing();
+            }
+            if (!more.is_ok()) return more.status();
+            if (more.value() == Bytes{}) return true;
+            ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, kCaptureUnderWay);
+            if (wait.choose()) return false;
+            if (!refused.is_ok()) return refused;
+            ASHLAR_REQUIRE(!wait.ran_out(), Code::kNotReady,
+                           "the work that uses idle memory is not done: less "
+                           "was given back than is needed");
+            return {Code::kOutOfMemory, "too much memory is in use"};
+          });
 }
 
 void Reclaimer::shrink_to_limit() noexcept {

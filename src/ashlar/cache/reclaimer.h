@@ -76,7 +76,7 @@ class Reclaimer {
   Result<StreamHeap*> add_pool_heap(StreamHeap& own, const Stream& stream, MemoryPoolId pool,
                                     const MemoryPoolOptions& options,
                                     std::vector<StreamHeap*>& others) noexcept
-      ASHLAR_EXCLUDES(reclaiming);
+      ASHLAR_REQUIRES(reclaiming);
   /// Asks a few dead streams whether they are done, if no other thread holds the lock.
   void ask_some_dead() noexcept;
   /// A memory pool's heaps become those of retired streams: their memory is in reach of others when the
@@ -121,14 +121,19 @@ class Reclaimer {
   /// The end of release_reserved(), of a heap that launches of graphs may use.
   void lose_anew(StreamHeap& heap, std::uint64_t sequence) noexcept ASHLAR_REQUIRES(reclaiming)
       ASHLAR_EXCLUDES(heap.lock);
-  /// From now on no allocation begins in the memory pool's heaps. kBusy, and nothing has changed, if one
-  /// is underway.
+  /// From now on no allocation begins in the memory pool's heaps, and their memory stays theirs. kBusy, and
+  /// nothing has changed, if one is underway.
   Status suspend(std::span<StreamHeap* const> heaps) noexcept ASHLAR_REQUIRES(reclaiming);
   /// The end of suspend().
   static void resume(std::span<StreamHeap* const> heaps) noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Calls round(wait, longest) with the lock held, each time after a sweep, until it returns true or an
+  /// error; where it returns false it has chosen what is waited for before the next round. `longest` is the
+  /// time after which no round may be added for other threads' sake. kBusy once a capture is announced.
+  template <class Round>
+  Status give_back_in_rounds(Round&& round) noexcept ASHLAR_EXCLUDES(reclaiming);
   /// Gives idle segments back until `missing()` is 0, or its error; waits as trim() does, no longer than is
-  /// needed. kBusy once a capture is announced; kNotReady if the time was too short, kOutOfMemory if too
-  /// much is in use.
+  /// needed. kBusy once a capture is announced; the device's error if it refuses to take a segment back;
+  /// kNotReady if the time was too short, kOutOfMemory if too much is in use.
   template <class Missing>
   Status give_back_until_none(Missing&& missing) noexcept ASHLAR_EXCLUDES(reclaiming);
   Status trim_segments() noexcept ASHLAR_EXCLUDES(reclaiming);

@@ -62,9 +62,8 @@ StreamHeap* Reclaimer::add_heap(const Stream& stream) noexcept {
 Result<StreamHeap*> Reclaimer::add_pool_heap(StreamHeap& own, const Stream& stream,
                                              MemoryPoolId pool, const MemoryPoolOptions& options,
                                              std::vector<StreamHeap*>& others) noexcept {
-  // Queues for the lock: a pool may be made for each graph, and each time without a look at forgotten
-  // heaps there would be one more (C29).
-  const ReclaimGuard reclaim(lock_);
+  // Under the lock: a pool may be made for each graph, and each time without a look at forgotten heaps
+  // there would be one more (C29).
   {
     const Guard guard(own.lock);
     ASHLAR_REQUIRE(own.serves(stream), Code::kInvalidHandle,
@@ -85,7 +84,7 @@ Result<StreamHeap*> Reclaimer::add_pool_heap(StreamHeap& own, const Stream& stre
 void Reclaimer::resume(std::span<StreamHeap* const> heaps) noexcept {
   for (StreamHeap* heap : heaps) {
     const Guard guard(heap->lock);
-    heap->membership.is_reserved.store(true);
+    heap->membership.is_suspended.store(false);
   }
 }
 
@@ -95,7 +94,7 @@ Status Reclaimer::suspend(std::span<StreamHeap* const> heaps) noexcept {
     {
       const Guard guard(heaps[i]->lock);
       is_busy = heaps[i]->misses.under_way != 0;
-      if (!is_busy) heaps[i]->membership.is_reserved.store(false);
+      if (!is_busy) heaps[i]->membership.is_suspended.store(true);
     }
     if (!is_busy) continue;
     resume(heaps.first(i));
@@ -120,10 +119,14 @@ bool Reclaimer::add_own_uses(std::span<StreamHeap* const> heaps) noexcept {
   };
   for (std::size_t i = 0; i < heaps.size(); ++i) {
     StreamHeap* const user = user_of(*heaps[i]);
-    if (user == nullptr || heaps[i]->add_use_to_live(*user)) continue;
+    // The reference: it must not pass on while the walk lets go of the lock.
+    if (user == nullptr || !user->life.refer()) continue;
+    const bool is_added = heaps[i]->add_use_to_live(*user, lock_);
+    user->life.drop_reference();
+    if (is_added) continue;
     // C13. While its pool was in use no block had such a use (StreamHeap::has_use).
     for (StreamHeap* heap : heaps.first(i + 1)) {
-      if (StreamHeap* const added = user_of(*heap)) heap->drop_use_from_live(*added);
+      if (StreamHeap* const added = user_of(*heap)) heap->drop_use_from_live(*added, lock_);
     }
     return false;
   }
@@ -154,16 +157,26 @@ Status Reclaimer::release_reserved(std::span<StreamHeap* const> heaps,
     // No launch uses a heap without memory: it serves again at once.
     if (!has_memory) UseTracker::finish(*heap);
   }
+  for (StreamHeap* heap : heaps) {
+    const Guard guard(heap->lock);
+    heap->membership.is_reserved.store(false);
+    heap->membership.is_suspended.store(false);
+  }
   return Status::ok();
 }
 
 Status Reclaimer::read_reserved(std::span<StreamHeap* const> heaps,
                                 std::vector<CheckpointBlock>* out) noexcept {
-  const ReclaimGuard reclaim(lock_);
-  if (const Status suspended = suspend(heaps); !suspended.is_ok()) return suspended;
+  {
+    const ReclaimGuard reclaim(lock_);
+    if (const Status suspended = suspend(heaps); !suspended.is_ok()) return suspended;
+  }
   PoolLayout layout(heaps);
-  const Status read = layout.read();
-  resume(heaps);
+  const Status read = layout.read();  // without the lock: it may be long (C30)
+  {
+    const ReclaimGuard reclaim(lock_);
+    resume(heaps);
+  }
   if (read.is_ok()) *out = std::move(layout).take_live();
   return read;
 }
@@ -171,15 +184,17 @@ Status Reclaimer::read_reserved(std::span<StreamHeap* const> heaps,
 Status Reclaimer::restore_reserved(std::span<StreamHeap* const> heaps,
                                    std::span<const CheckpointBlock> target,
                                    RestoredPool* out) noexcept {
-  const ReclaimGuard reclaim(lock_);
-  // Before suspend(): this lets go of the lock, and a suspended heap is anybody's to take from.
-  for (StreamHeap* heap : heaps) {
-    if (shared_.is_capturing() || !epochs_.ask_for_uses(*heap, lock_)) break;
+  {
+    const ReclaimGuard reclaim(lock_);
+    for (StreamHeap* heap : heaps) {
+      if (shared_.is_capturing() || !epochs_.ask_for_uses(*heap, lock_)) break;
+    }
+    if (const Status suspended = suspend(heaps); !suspended.is_ok()) return suspended;
   }
-  if (const Status suspended = suspend(heaps); !suspended.is_ok()) return suspended;
   PoolLayout layout(heaps);
-  Status restored = layout.read();
+  Status restored = layout.read();  // without the lock: it may be long (C30)
   if (restored.is_ok()) restored = layout.check_replaceable();
+  const ReclaimGuard reclaim(lock_);
   if (restored.is_ok()) restored = layout.replace(target, out);
   resume(heaps);
   return restored;

@@ -170,7 +170,8 @@ Bytes SegmentRelease::release_oldest(Bytes need) noexcept {
   return pass.back + release_pages(nullptr, need, pass);
 }
 
-Bytes SegmentRelease::release_enough_for(StreamHeap* asking, Bytes need, Bytes at_least) noexcept {
+Bytes SegmentRelease::release_enough_for(StreamHeap* asking, Bytes need, Bytes at_least,
+                                         Status* refused) noexcept {
   const Bytes enough = std::max(need, at_least);
   Pass pass = begin();
   if (asking != nullptr) release_smallest(*asking, enough, pass);
@@ -183,7 +184,9 @@ Bytes SegmentRelease::release_enough_for(StreamHeap* asking, Bytes need, Bytes a
   for (StreamHeap& heap : heaps_) {
     if (&heap != asking) release_largest(heap, need, at_least, pass);
   }
-  return pass.back + release_pages(asking, need, pass);
+  const Bytes pages = release_pages(asking, need, pass);
+  if (refused != nullptr) *refused = pass.refused;
+  return pass.back + pages;
 }
 
 Bytes SegmentRelease::release_all(Status* refused) noexcept {

@@ -49,12 +49,12 @@ class SegmentRelease {
   /// If they are not enough, pages, whatever `at_least` is; with Move::kLimit they go to the stock.
   Bytes release_enough(StreamHeap& asking, Bytes need, Bytes at_least) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(asking.lock) {
-    return release_enough_for(&asking, need, at_least);
+    return release_enough_for(&asking, need, at_least, nullptr);
   }
   /// The same for no heap, of whatever size: the smallest one that is enough, else the largest first. Pages
-  /// go to the driver.
-  Bytes release_enough(Bytes need) noexcept ASHLAR_REQUIRES(reclaiming) {
-    return release_enough_for(nullptr, need, Bytes{});
+  /// go to the driver. `*refused` is the first error of the device, which then keeps that segment with us.
+  Bytes release_enough(Bytes need, Status* refused) noexcept ASHLAR_REQUIRES(reclaiming) {
+    return release_enough_for(nullptr, need, Bytes{}, refused);
   }
   /// Gives back idle, complete segments of the large pools until `need` bytes are back (row DEV-11): those
   /// first that collections have seen idle longest, and of equals the oldest. Counts as a collection.
@@ -86,7 +86,7 @@ class SegmentRelease {
   template <class Find>
   void release_first(Bytes need, Pass& pass, Find&& find) noexcept ASHLAR_REQUIRES(reclaiming);
   FirstIdle find_oldest(std::uint64_t pass) noexcept ASHLAR_REQUIRES(reclaiming);
-  Bytes release_enough_for(StreamHeap* asking, Bytes need, Bytes at_least) noexcept
+  Bytes release_enough_for(StreamHeap* asking, Bytes need, Bytes at_least, Status* refused) noexcept
       ASHLAR_REQUIRES(reclaiming);
   /// PageRelease::release() of what the pass lacks.
   Bytes release_pages(StreamHeap* asking, Bytes need, Pass& pass) noexcept

@@ -53,11 +53,9 @@ Result<Address> SegmentSupply::grow_segment(StreamHeap& heap, const Request& req
   const GrowthScope growing(growths_);
   const RelaxedCapture relaxed(driver_, shared_.is_capturing());
   if (!relaxed.status().is_ok()) return undo(relaxed.status());
-  if (const Status left = check_headroom(driver_, shared_.config, size); !left.is_ok())
-    return undo(left);
   // Constant while the allocation holds the heap.
   device::Device* const source = heap.membership.options.growth;
-  const Result<Address> base = driver_.segment_alloc(size, source);
+  const Result<Address> base = take(size, source);
   if (!base.is_ok()) return undo(base.status());
   // Nobody can find the segment yet: where it cannot be entered, it goes back.
   const auto give_back = [&](Status status) {
@@ -73,7 +71,7 @@ Result<Address> SegmentSupply::grow_segment(StreamHeap& heap, const Request& req
   segment->pool = request.pool;
   segment->heap.store(&heap, std::memory_order_release);
   shared_.pages.insert(*segment);
-  if (const Address address = enter(heap, request, segment); !address.is_null()) {
+  if (const Address address = enter(heap, request, segment, false); !address.is_null()) {
     ledger_.commit(size, request.pool);
     return address;
   }
@@ -88,17 +86,25 @@ Bytes SegmentSupply::growth_size(const StreamHeap& heap, const Request& request)
       .value_or(Bytes::max());
 }
 
+Result<Address> SegmentSupply::take(Bytes size, device::Device* source) noexcept {
+  return headroom_.within<Result<Address>>(size,
+                                           [&] { return driver_.segment_alloc(size, source); });
+}
+
 void SegmentSupply::wait_for_growths() noexcept {
   growths_.begin_phase();
   while (growths_.has_earlier()) std::this_thread::yield();
 }
 
-Address SegmentSupply::enter(StreamHeap& heap, const Request& request,
-                             DeviceSegment* segment) noexcept {
+Address SegmentSupply::enter(StreamHeap& heap, const Request& request, DeviceSegment* segment,
+                             bool may_have_graphs) noexcept {
   const Guard guard(heap.lock);
   block::BlockPool& pool = heap.pool(request.pool);
+  // A stamp of 0 is of memory that nobody has used: it stays complete when a release of the memory pool
+  // reopens the clock (C8).
+  const std::uint64_t stamp = may_have_graphs ? heap.clock.stamp_release() : 0;
   const block::SegmentIndex index = pool.add_segment(
-      segment->base, segment->size, segment->position, 0, StreamHeap::as_word(segment));
+      segment->base, segment->size, segment->position, stamp, StreamHeap::as_word(segment));
   if (index == block::kNoSegment) {
     HostRefusals::note();
     return Address{};
@@ -145,7 +151,7 @@ Address SegmentSupply::move(DeviceSegment* segment, StreamHeap& from, StreamHeap
   segment->heap.store(&to, std::memory_order_release);
   segment->idle_stamp = DeviceSegment::kNoStamp;  // stamps of two heaps do not compare
   shared_.pages.insert(*segment);
-  const Address address = enter(to, request, segment);
+  const Address address = enter(to, request, segment, from.is_reserved());
   if (address.is_null()) {
     segment->heap.store(&from, std::memory_order_release);
     shared_.pages.insert(*segment);

@@ -11,6 +11,7 @@
 
 #include <atomic>
 
+#include <ashlar/cache/headroom.h>
 #include <ashlar/cache/heap_list.h>
 #include <ashlar/cache/page_supply.h>
 #include <ashlar/cache/segment_ledger.h>
@@ -21,7 +22,11 @@ namespace ashlar::inline v0::cache {
 class SegmentSupply {
  public:
   SegmentSupply(Driver& driver, SharedState& shared, SegmentLedger& ledger) noexcept
-      : driver_(driver), shared_(shared), ledger_(ledger), pages_(driver, shared, ledger) {}
+      : driver_(driver),
+        shared_(shared),
+        ledger_(ledger),
+        headroom_(driver, shared.config),
+        pages_(driver, shared, ledger, headroom_) {}
 
   /// Serves the request from a new segment, or from new pages (page_supply.h). kOutOfMemory if the limit, the headroom or the driver refuses;
   /// kHostOutOfMemory if the host has no memory for the records, or no position is left
@@ -57,16 +62,21 @@ class SegmentSupply {
   /// grow() by a segment of the heap's own.
   Result<Address> grow_segment(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_EXCLUDES(heap.lock);
+  /// A segment of the driver's that leaves Config::headroom free. kOutOfMemory if there is none; another
+  /// error of the driver is passed on.
+  Result<Address> take(Bytes size, device::Device* source) noexcept;
   /// Enters the segment into the heap's pool and serves the request from it. The null address, and
-  /// the pool is as before, if the host has no memory (noted).
-  Address enter(StreamHeap& heap, const Request& request, DeviceSegment* segment) noexcept
-      ASHLAR_EXCLUDES(heap.lock);
+  /// the pool is as before, if the host has no memory (noted). `may_have_graphs`: graphs of the memory pool
+  /// may use it.
+  Address enter(StreamHeap& heap, const Request& request, DeviceSegment* segment,
+                bool may_have_graphs) noexcept ASHLAR_EXCLUDES(heap.lock);
 
   Driver& driver_;
   SharedState& shared_;
   SegmentLedger& ledger_;
-  PageSupply pages_;
-  UnderWay<std::atomic<unsigned>> growths_;  ///< that may be under way
+  Headroom headroom_ ASHLAR_UNGUARDED;                        ///< has a lock of its own
+  PageSupply pages_ ASHLAR_UNGUARDED;                         ///< likewise
+  UnderWay<std::atomic<unsigned>> growths_ ASHLAR_UNGUARDED;  ///< that may be under way
   std::uint64_t removals_ ASHLAR_GUARDED_BY(reclaiming) = 0;
 };
 

@@ -19,15 +19,29 @@ bool change_use(StreamHeap& heap, PoolId which, block::BlockIndex block, StreamH
     heap.drop_finished_uses(which, block, &user);
     return true;
   }
-  if (heap.has_use(which, block, user)) return true;
+  // Not has_use(): in a pool in use the stream's own heap needs no node.
+  for (const UseNode* use = StreamHeap::first_use(heap.pool(which).user(block)); use != nullptr;
+       use = use->sibling) {
+    count_steps(1);
+    if (use->user == &user) return true;
+  }
   if (!heap.reserve_nodes(1)) return false;
   heap.add_use(which, block, user);
   return true;
 }
 
-/// The same to every live block, up to the first that fails. Lets go of the heap's lock between slices.
-/// REQUIRES: no block becomes live.
-bool change_uses(StreamHeap& heap, StreamHeap& user, Change change) noexcept
+/// Between two slices of a walk: lets go of the heap's lock, and of the reclaim lock if it is awaited.
+void let_others_in(const StreamHeap& heap, ReclaimLock& reclaim) noexcept
+    ASHLAR_REQUIRES(reclaiming, heap.lock) {
+  if (!reclaim.is_awaited()) return heap.lock.let_others_in();
+  heap.lock.unlock();
+  static_cast<void>(reclaim.let_others_in());
+  heap.lock.lock();
+}
+
+/// The same to every live block, up to the first that fails. Lets go of the locks between slices.
+/// REQUIRES: no block becomes live, and the segments stay.
+bool change_uses(StreamHeap& heap, StreamHeap& user, Change change, ReclaimLock& reclaim) noexcept
     ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock) {
   const Guard guard(heap.lock);
   unsigned looks = 0;
@@ -46,10 +60,10 @@ bool change_uses(StreamHeap& heap, StreamHeap& user, Change change) noexcept
         }
         looks = 0;
         const Address here = in.address(at);
-        heap.lock.let_others_in();
+        let_others_in(heap, reclaim);
         // If the block was freed while the lock was open, it may have merged, and its index is void:
         // the segment is walked again. That costs one live block each time and none is made, so the
-        // walk ends. The segment stays: to remove one needs the role `reclaiming`.
+        // walk ends.
         at = in.find(here) == block::kNoBlock ? in.view(segment).first : in.next(at);
       }
     }
@@ -134,12 +148,12 @@ void StreamHeap::add_use(PoolId which, block::BlockIndex block, StreamHeap& user
   in.set_user(block, as_word(node));
 }
 
-bool StreamHeap::add_use_to_live(StreamHeap& user) noexcept {
-  return change_uses(*this, user, Change::kAddUse);
+bool StreamHeap::add_use_to_live(StreamHeap& user, ReclaimLock& reclaim) noexcept {
+  return change_uses(*this, user, Change::kAddUse, reclaim);
 }
 
-void StreamHeap::drop_use_from_live(StreamHeap& user) noexcept {
-  change_uses(*this, user, Change::kDropUse);
+void StreamHeap::drop_use_from_live(StreamHeap& user, ReclaimLock& reclaim) noexcept {
+  change_uses(*this, user, Change::kDropUse, reclaim);
 }
 
 bool StreamHeap::is_forgotten() const noexcept {

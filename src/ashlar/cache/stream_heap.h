@@ -61,6 +61,8 @@ struct PoolMembership {
   /// The pool is in use: the memory goes to nobody outside it (C8). Written under the heap's lock and
   /// the role `reclaiming`.
   std::atomic<bool> is_reserved;
+  /// A call reads or changes the pool as a whole: no allocation begins in the heap. Written likewise.
+  std::atomic<bool> is_suspended = false;
 };
 
 /// Whose memory a heap holds.
@@ -165,12 +167,13 @@ class StreamHeap {
   void add_use(PoolId which, block::BlockIndex block, StreamHeap& user) noexcept
       ASHLAR_REQUIRES(lock);
   /// Notes a use by `user` of every live block that has none by it. False if the host has no memory
-  /// for one. Lets go of the lock between slices. REQUIRES: the heap is not reserved and has no miss
-  /// under way, so that no block becomes live.
-  bool add_use_to_live(StreamHeap& user) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(lock);
-  /// Undoes that, also where it failed. REQUIRES: no live block had a use by `user` before.
-  void drop_use_from_live(StreamHeap& user) noexcept ASHLAR_REQUIRES(reclaiming)
+  /// for one. Lets go of the lock, and of the reclaim lock, between slices (C30, C31). REQUIRES: the heap
+  /// is suspended and has no miss under way, so that no block becomes live.
+  bool add_use_to_live(StreamHeap& user, ReclaimLock& reclaim) noexcept ASHLAR_REQUIRES(reclaiming)
       ASHLAR_EXCLUDES(lock);
+  /// Undoes that, also where it failed. REQUIRES: no live block had a use by `user` before.
+  void drop_use_from_live(StreamHeap& user, ReclaimLock& reclaim) noexcept
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(lock);
   /// The node, perhaps of another heap, becomes a use by this heap's stream. False as
   /// StreamLife::refer.
   bool refer(UseNode* node) noexcept {
@@ -191,11 +194,15 @@ class StreamHeap {
   }
   /// May the pool in use lend to allocations outside of memory pools, in place of an out-of-memory? For
   /// whom is_reserved() is.
-  bool overflows() const noexcept { return is_reserved() && membership.options.overflow; }
-  /// Does the heap hold that stream's memory in that memory pool, and is the pool in use?
+  bool overflows() const noexcept {
+    return is_reserved() && membership.options.overflow && !membership.is_suspended.load();
+  }
+  /// Does the heap hold that stream's memory in that memory pool, is the pool in use, and may an allocation
+  /// begin?
   bool is_reserved_for(const Stream& who, MemoryPoolId memory_pool) const noexcept
       ASHLAR_REQUIRES(lock) {
-    return stream.id == who.id && membership.id == memory_pool && is_reserved();
+    return stream.id == who.id && membership.id == memory_pool && is_reserved() &&
+           !membership.is_suspended.load(std::memory_order_relaxed);
   }
   /// Is the stream dead, and nothing left of it (invariant 6)?
   bool is_forgotten() const noexcept ASHLAR_REQUIRES(lock, reclaiming);
