@@ -58,6 +58,12 @@ void judge_pages(CacheState& state, const JudgedDevice& device);
 std::uint64_t whole_page_bytes(const cache::Snapshot& map, const cache::SnapshotSegment& segment,
                                bool pending_too);
 
+/// The most that the call that is judged asks the device for: a memory pool without splits has segments.
+inline std::uint64_t growth_size(const CacheState& state, std::uint64_t rounded) {
+  return state.asks_unsplit ? state.rules.plain_segment_size(rounded)
+                            : state.rules.segment_size(rounded);
+}
+
 // What ended a device, and what failed.
 
 /// What ended the device: its own loss, or the driver's unloading, which any device may have

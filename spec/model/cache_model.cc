@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "spec/model/cache_clauses.h"
+#include "spec/model/settings.h"
 
 namespace ashlar::spec {
 
@@ -82,11 +83,11 @@ void CacheModel::end(JudgedDevice& device, JudgedCall call) {
   device.map.is_fresh = false;
   const CallLedger& ledger = device.ledger;
   const std::uint64_t segments = ledger.segments_entered();
-  device.bounds.add_call(
-      segments,
-      ledger.gained_bytes() +
-          (state_.rules.is_paged() ? 0 : segments * ledger.witness().segment_asked()),
-      ledger.lost_bytes() == 0);
+  // In a world of pages a memory pool without splits has segments.
+  const std::uint64_t plain =
+      state_.rules.is_paged() ? ledger.done(device::CallKind::kSegmentAlloc) : segments;
+  device.bounds.add_call(segments, ledger.gained_bytes() + plain * ledger.witness().segment_asked(),
+                         ledger.lost_bytes() / kPageBytes);
   const bool learns_heap = call.stream == kNoHeap && call.allocates;
   if (schedule_.walk_is_due() || is_shortage || learns_heap) {
     walk(device);

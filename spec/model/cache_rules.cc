@@ -22,7 +22,11 @@ PoolId CacheRules::pool_of(std::uint64_t rounded) const {
 }
 
 std::uint64_t CacheRules::segment_size(std::uint64_t rounded) const {
-  if (is_paged()) return (rounded + kPageBytes - 1) / kPageBytes * kPageBytes;
+  return is_paged() ? (rounded + kPageBytes - 1) / kPageBytes * kPageBytes
+                    : plain_segment_size(rounded);
+}
+
+std::uint64_t CacheRules::plain_segment_size(std::uint64_t rounded) const {
   if (pool_of(rounded) == PoolId::kSmall) return config_.small_segment.count();
   if (rounded < config_.large_request_min.count()) return config_.large_segment.count();
   const std::uint64_t step = config_.segment_round.count();

@@ -29,6 +29,8 @@ class CacheRules {
   /// that is mapped for it.
   PoolId pool_of(std::uint64_t rounded) const;
   std::uint64_t segment_size(std::uint64_t rounded) const;
+  /// The segment, where memory does not come in pages.
+  std::uint64_t plain_segment_size(std::uint64_t rounded) const;
   /// DEV-3's window: may a free block of that size serve the rounded size?
   bool fits(std::uint64_t block, std::uint64_t rounded) const;
   /// DEV-4: should a block with so many bytes to spare have been split?

@@ -28,7 +28,7 @@ class CallLedger {
     undone_before_ = witness_->undone();
     timeouts_before_ = witness_->timeouts();
     questions_before_ = witness_->questions();
-    reserved_before_ = witness_->reserved_bytes();
+    reserved_before_ = witness_->taken_bytes();
     gained_before_ = witness_->pages().gained_bytes();
     lost_before_ = witness_->pages().lost_bytes();
     began_ns_ = witness_->now_ns();
@@ -83,7 +83,7 @@ class CallLedger {
            (witness_->questions() - questions_before_);
   }
   bool any_timeout() const { return witness_->timeouts() != timeouts_before_; }
-  /// Held from the device when the call began.
+  /// Taken from the device when the call began, pages that cannot be used included.
   std::uint64_t reserved_before() const { return reserved_before_; }
 
  private:

@@ -88,7 +88,7 @@ unsigned right_advice(const CacheState& state, const JudgedDevice& device, const
   unsigned right = 0;
   const auto advise = [&right](Advice what) { right |= 1u << static_cast<unsigned>(what); };
   // The limit is in the way when it leaves no room and the device does.
-  const std::uint64_t segment = state.rules.segment_size(rounded);
+  const std::uint64_t segment = growth_size(state, rounded);
   const std::uint64_t reserved = device.ledger.witness().reserved_bytes();
   const std::uint64_t limit = account.limit.count();
   const bool is_at_limit =
@@ -127,7 +127,7 @@ void judge_request(CacheState& state, const JudgedDevice& device, std::uint64_t 
                    const OutOfMemory& account) {
   const std::uint64_t rounded = state.rules.rounded(size);
   if (account.requested.count() != size || account.rounded.count() != rounded ||
-      account.segment.count() != state.rules.segment_size(rounded)) {
+      account.segment.count() != growth_size(state, rounded)) {
     state.verdict.report("DEV-14", "the account misstates what was asked for");
   }
   if (account.device != device.id ||

@@ -128,7 +128,7 @@ void judge_bounded(CacheState& state, const JudgedDevice& device, std::uint64_t 
   const CallLedger& ledger = device.ledger;
   const std::uint64_t others = ledger.calls() - ledger.calls(device::CallKind::kEventQuery);
   if (is_hit) return judge_hit(state);
-  const std::uint64_t segment = state.rules.segment_size(rounded);
+  const std::uint64_t segment = growth_size(state, rounded);
   const std::uint64_t most = miss_calls_max(state, device, segment);
   if (others > most) {
     state.verdict.report("C17", "a miss made ", others, " device calls, ", most, " are allowed");

@@ -177,7 +177,7 @@ bool may_take_over(const CacheState& state, const cache::SnapshotSegment& segmen
   return segment.pool == state.rules.pool_of(rounded) && state.rules.fits(size, rounded) &&
          state.streams.is_dead(ends_with(state, segment)) &&
          (is_of_pool ? segment.memory_pool == state.asked_pool
-                     : size <= kSegmentsKeptMax * state.rules.segment_size(rounded));
+                     : size <= kSegmentsKeptMax * growth_size(state, rounded));
 }
 
 void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t size,
@@ -201,7 +201,7 @@ void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t
     }
     return;
   }
-  const std::uint64_t need = state.rules.segment_size(rounded);
+  const std::uint64_t need = growth_size(state, rounded);
   const std::uint64_t cap = ceiling_of(state, device);
   const std::uint64_t kept = device.ledger.witness().reserved_bytes() - releasable;
   if (need <= cap && kept <= cap - need) {

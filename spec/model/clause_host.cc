@@ -13,7 +13,7 @@ namespace {
 bool was_device_short(const CacheState& state, const JudgedDevice& device, std::uint64_t rounded) {
   const Room room = room_before(state, device);
   return device.ledger.refused_growths() != 0 || !room.is_known ||
-         room.bytes < state.rules.segment_size(rounded);
+         room.bytes < growth_size(state, rounded);
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ Happened retry_in(const CacheState& state, const JudgedDevice& device, const Jud
   if (has_refused_pages(ledger.witness())) return Happened::kPerhaps;
   const Room room = room_before(state, device);
   if (!room.is_known) return Happened::kPerhaps;
-  const std::uint64_t segment = state.rules.segment_size(state.rules.rounded(call.requested));
+  const std::uint64_t segment = growth_size(state, state.rules.rounded(call.requested));
   if (segment <= room.bytes) return Happened::kNo;
   if (may_collect(state, device)) return Happened::kPerhaps;  // that may have made room
   // The first search has it; but polls may make it too large to take, and a later one small enough

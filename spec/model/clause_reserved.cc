@@ -146,7 +146,7 @@ void judge_limit(CacheState& state, JudgedDevice& device) {
 
 void judge_given_back(CacheState& state, const JudgedDevice& device, const char* clause,
                       std::uint64_t ceiling, bool has_map_before) {
-  const std::uint64_t reserved = device.ledger.witness().reserved_bytes();
+  const std::uint64_t reserved = device.ledger.witness().taken_bytes();
   if (reserved <= ceiling) {
     if (device.ledger.lost_bytes() != 0 && !device.ledger.any_failure() &&
         reserved + kPageBytes <= ceiling)

@@ -30,7 +30,7 @@ void ReserveAnswers::judge_make_room(std::uint64_t free, Status got) {
   const std::uint64_t capacity =
       device.memory.capacity == 0 ? kAddressSpace : device.memory.capacity;
   const std::uint64_t ceiling = free == 0 ? ~std::uint64_t{0} : capacity - std::min(capacity, free);
-  const std::uint64_t reserved = device.ledger.witness().reserved_bytes();
+  const std::uint64_t reserved = device.ledger.witness().taken_bytes();
   const bool is_capturing = model_.state_.streams.is_capturing();
   const bool is_gone = is_gone_answer(model_.state_, device, got.code());
   const bool is_impossible = free > capacity;

@@ -5,11 +5,11 @@
 
 namespace ashlar::spec {
 
-void StatBounds::add_call(std::uint64_t segments, std::uint64_t bytes, bool only_rose) {
+void StatBounds::add_call(std::uint64_t segments, std::uint64_t bytes, std::uint64_t pages_lost) {
   calls_ += 1;
   grants_ += segments;
   granted_bytes_ += bytes;
-  only_rose_ = only_rose_ && only_rose;
+  pages_lost_ += pages_lost;
 }
 
 void StatBounds::add_allocation(PoolId pool, std::uint64_t size, std::uint64_t requested) {
@@ -27,14 +27,15 @@ void StatBounds::raise(const Recount& recount, const DeviceBooks::Completed& com
   // out; and every block that completes may make a free split before the next one merges it away.
   FigureTable rise = added_;
   for (unsigned pool = 0; pool < cache::kStatPools; ++pool) {
-    rise.cell[number_of(StatFigure::kInactiveSplits) * cache::kStatPools + pool] = completed.blocks;
+    rise.cell[number_of(StatFigure::kInactiveSplits) * cache::kStatPools + pool] =
+        completed.blocks + pages_lost_;
     rise.cell[number_of(StatFigure::kInactiveSplitBytes) * cache::kStatPools + pool] =
         completed.bytes;
   }
   // Where one call was made and nothing completed, a heap whose figures are as before had no others
   // in between.
-  const bool may_have_come_and_gone =
-      completed.blocks != 0 || (calls_ > 1 && added_.of(StatFigure::kAllocations, 0) != 0);
+  const bool may_have_come_and_gone = completed.blocks != 0 || pages_lost_ != 0 ||
+                                      (calls_ > 1 && added_.of(StatFigure::kAllocations, 0) != 0);
   heaps_.resize(recount.heaps.size());
   for (std::size_t i = 0; i < heaps_.size(); ++i) {
     const HeapCount& count = recount.heaps[i];
@@ -43,7 +44,7 @@ void StatBounds::raise(const Recount& recount, const DeviceBooks::Completed& com
   }
   raise_segments(recount.sum);
   calls_ = grants_ = granted_bytes_ = 0;
-  only_rose_ = true;
+  pages_lost_ = 0;
   added_ = {};
 }
 
@@ -78,7 +79,7 @@ void StatBounds::raise_heap(const HeapCount& count, HeapPeaks* peaks, const Figu
 /// One segment taken by one call gives their peaks exactly. Otherwise some may have gone before
 /// others came: at most what was held and every one taken since.
 void StatBounds::raise_segments(const FigureTable& now) {
-  const bool is_exact = calls_ == 1 && grants_ <= 1 && only_rose_;
+  const bool is_exact = calls_ == 1 && grants_ <= 1 && pages_lost_ == 0;
   for (const StatFigure figure : {StatFigure::kSegments, StatFigure::kReservedBytes}) {
     const std::uint64_t granted = figure == StatFigure::kReservedBytes ? granted_bytes_ : grants_;
     for (unsigned pool = 0; pool < cache::kStatPools; ++pool) {

@@ -33,8 +33,9 @@ class StatBounds {
  public:
   /// A new stream may take over a dead one's heap with free splits in it: those are no rise.
   void let_heaps_pass_on_splits() { heaps_pass_on_splits_ = true; }
-  /// A call was judged: it took so many segments, and memory; `only_rose`: no pages went away before.
-  void add_call(std::uint64_t segments, std::uint64_t bytes, bool only_rose);
+  /// A call was judged: it took so many segments, and memory; so many pages went away, each perhaps cut
+  /// out of a free block.
+  void add_call(std::uint64_t segments, std::uint64_t bytes, std::uint64_t pages_lost);
   /// A block was given out.
   void add_allocation(PoolId pool, std::uint64_t size, std::uint64_t requested);
   /// A walk was made: `completed` since the walk before.
@@ -73,7 +74,7 @@ class StatBounds {
   std::uint64_t calls_ = 0;
   std::uint64_t grants_ = 0;
   std::uint64_t granted_bytes_ = 0;
-  bool only_rose_ = true;
+  std::uint64_t pages_lost_ = 0;
   bool heaps_pass_on_splits_ = false;
   FigureTable added_;  ///< by blocks given out
   /// At the last walk: segments by pool, and their bytes.

@@ -2,6 +2,8 @@
 // DeviceCache.
 #include <ashlar/cache/caching_allocator.h>
 
+#include <algorithm>
+
 #include <pthread.h>
 
 #include <new>
@@ -37,12 +39,24 @@ bool CachingAllocator::Impl::is_forked() const noexcept {
   return forks.load(std::memory_order_relaxed) != forks_at_birth;
 }
 
+namespace {
+/// The settings as they can be obeyed: where no device has virtual memory, memory comes in segments.
+Config obeyable(const Config& config, std::span<device::Device* const> devices) noexcept {
+  Config obeyed = config;
+  const auto has_pages = [](const device::Device* device) {
+    return device != nullptr && device->traits().has_virtual_memory;
+  };
+  if (std::none_of(devices.begin(), devices.end(), has_pages)) obeyed.backing = Backing::kSegments;
+  return obeyed;
+}
+}  // namespace
+
 Result<std::unique_ptr<CachingAllocator>> CachingAllocator::create(
     std::span<device::Device* const> devices, const Config& config) noexcept {
   if (const Status status = check_config(config); !status.is_ok()) return status;
   ASHLAR_REQUIRE(!devices.empty(), Code::kInvalidArgument,
                  "an allocator needs at least one device");
-  std::unique_ptr<Impl> impl(new (std::nothrow) Impl(config));
+  std::unique_ptr<Impl> impl(new (std::nothrow) Impl(obeyable(config, devices)));
   if (!impl) return kShortOfHostMemory;
   impl->devices.reset(new (std::nothrow) std::unique_ptr<DeviceCache>[devices.size()]);
   if (!impl->devices || !impl->shared.unrecorded.make(devices.size())) return kShortOfHostMemory;

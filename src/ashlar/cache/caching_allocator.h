@@ -295,7 +295,7 @@ class ASHLAR_API CachingAllocator {
   Status snapshot(DeviceId device, Snapshot* out) const noexcept;
   /// The number of devices.
   std::size_t device_count() const noexcept;
-  /// The settings that create() was given.
+  /// The settings that create() was given; `backing` is segments where no device has virtual memory.
   const Config& config() const noexcept;
 
   /// Walks every structure. Returns nullptr, or the text of the clause or invariant that is broken.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <ashlar/base/checked.h>
+#include <ashlar/cache/host_refusals.h>
 #include <ashlar/cache/stream_heap_inl.h>
 
 namespace ashlar::inline v0::cache {
@@ -31,17 +32,19 @@ void PageRelease::let_others_in(Pass& pass) noexcept {
 }
 
 void PageRelease::release_from(StreamHeap& heap, PoolId id, Pass& pass) noexcept {
-  if (heap.is_reserved() || !supply_.serves(heap)) return;
   Bytes size = supply_.page();
   block::Position behind{};
   for (bool is_first = true; pass.back < pass.need && !pass.is_over; is_first = false) {
     DeviceSegment* segment = nullptr;
     BlockIndex pages = kNoBlock;
+    Bytes taken;
     {
       const Guard guard(heap.lock);
       BlockPool& pool = heap.pool(id);
       BlockIndex at = is_first ? pool.best_fit(size, Bytes::max()) : pool.next_fit(size, behind);
       for (unsigned looks = 1; at != kNoBlock; at = next_fit(heap, id, at, looks), ++looks) {
+        // Each time: the heap of a dead stream may have become a memory pool's meanwhile (C8).
+        if (heap.is_reserved()) return;
         const block::BlockView view = pool.view(at);
         size = view.size;
         behind = view.position;
@@ -50,18 +53,23 @@ void PageRelease::release_from(StreamHeap& heap, PoolId id, Pass& pass) noexcept
         if (pages != kNoBlock) break;
       }
       if (pages == kNoBlock) return;
+      taken = pool.size(pages);
     }
-    Bytes taken;
-    {
-      const Guard guard(heap.lock);
-      taken = heap.pool(id).size(pages);
-    }
-    const Status unmapped = supply_.unmap(heap, *segment, pages, pass.to);
+    const Status unmapped = supply_.unmap(heap, *segment, pages);
     if (unmapped.is_ok()) {
       pass.back += taken;
-    } else if (pass.refused != nullptr && pass.refused->is_ok()) {
+      if (pass.to == PagesTo::kDriver) drop(taken / supply_.page(), pass);
+    } else if (pass.refused->is_ok()) {
       *pass.refused = unmapped;
     }
+    let_others_in(pass);
+  }
+}
+
+void PageRelease::drop(std::uint64_t pages, Pass& pass) noexcept {
+  for (; pages > 0 && !pass.is_over; --pages) {
+    const Status dropped = supply_.drop_page();
+    if (!dropped.is_ok() && pass.refused->is_ok()) *pass.refused = dropped;
     let_others_in(pass);
   }
 }
@@ -91,38 +99,82 @@ BlockIndex PageRelease::cut_pages(StreamHeap& heap, PoolId id, BlockIndex from,
   if (!is_cut && pages != kNoBlock && pages != from) pool.release(pages, view.stamp);
   if (!is_cut || pages != from) pool.release(from, view.stamp);
   count_cuts(heap, id, free_before);
+  if (!is_cut) HostRefusals::note();
   return is_cut ? pages : kNoBlock;
+}
+
+Bytes PageRelease::drop_stock(Status* refused) noexcept {
+  Pass pass;
+  pass.refused = refused;
+  pass.is_over = shared_.is_capturing();
+  const Bytes before = supply_.stock_bytes();
+  drop(before / supply_.page(), pass);
+  return before - std::min(before, supply_.stock_bytes());
+}
+
+void PageRelease::retry_stuck(Status* refused) noexcept {
+  for (StreamHeap& heap : heaps_) {
+    for (const PoolId id : kPoolIds) {
+      Bytes size = supply_.page();
+      block::Position behind{};
+      for (bool is_first = true; supply_.any_stuck() && !shared_.is_capturing(); is_first = false) {
+        DeviceSegment* segment = nullptr;
+        BlockIndex at = kNoBlock;
+        block::BlockView view{};
+        {
+          const Guard guard(heap.lock);
+          BlockPool& pool = heap.pool(id);
+          block::UnmappedRanges ranges(pool);
+          at = is_first ? ranges.smallest(size) : ranges.next(size, behind);
+          if (at == kNoBlock) break;
+          view = pool.view(at);
+          segment = record_of(pool.view(pool.segment(at)));
+          ranges.lift(at);
+        }
+        size = view.size;
+        behind = view.position;
+        const Status unmapped = supply_.unmap_stuck(*segment, view.address, view.size);
+        if (refused->is_ok()) *refused = unmapped;
+        {
+          const Guard guard(heap.lock);
+          block::UnmappedRanges(heap.pool(id)).unmap(at);
+        }
+        lock_.let_others_in();
+      }
+    }
+  }
 }
 
 void PageRelease::release_addresses(Status* refused) noexcept {
   for (StreamHeap& heap : heaps_) {
-    if (heap.is_reserved()) continue;
     for (const PoolId id : kPoolIds) {
-      for (block::SegmentIndex at = block::kNoSegment, next = block::kNoSegment;; at = next) {
-        DeviceSegment* segment = nullptr;
-        {
-          const Guard guard(heap.lock);
-          BlockPool& pool = heap.pool(id);
-          if (at == block::kNoSegment) at = pool.first_segment();
-          // A heap has few paged segments (page_supply.cc), and nobody removes one meanwhile.
-          for (; at != block::kNoSegment; at = pool.next(at)) {
-            segment = record_of(pool.view(at));
-            const BlockIndex first = pool.view(at).first;
-            if (!segment->page_table.is_made() || !pool.is_whole(first) ||
-                pool.state(first) != BlockState::kUnmapped)
-              continue;
-            block::UnmappedRanges(pool).lift(first);
-            break;
-          }
-          if (at == block::kNoSegment) break;
-          next = pool.next(at);
-        }
-        const Status released = supply_.give_back_addresses(segment);
-        if (!released.is_ok() && refused != nullptr && refused->is_ok()) *refused = released;
-        if (next == block::kNoSegment) break;
+      for (bool goes_on = true; goes_on && !shared_.is_capturing();) {
+        goes_on = release_unmapped_segment(heap, id, refused);
+        if (goes_on) lock_.let_others_in();
       }
     }
   }
+}
+
+bool PageRelease::release_unmapped_segment(StreamHeap& heap, PoolId id, Status* refused) noexcept {
+  DeviceSegment* segment = nullptr;
+  {
+    const Guard guard(heap.lock);
+    if (heap.is_reserved()) return false;
+    BlockPool& pool = heap.pool(id);
+    // A heap has few paged segments (page_supply.cc).
+    for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
+      const BlockIndex first = pool.view(at).first;
+      if (!pool.is_whole(first) || pool.state(first) != BlockState::kUnmapped) continue;
+      segment = record_of(pool.view(at));
+      block::UnmappedRanges(pool).lift(first);
+      break;
+    }
+  }
+  if (segment == nullptr) return false;
+  const Status released = supply_.give_back_addresses(segment);
+  if (!released.is_ok() && refused->is_ok()) *refused = released;
+  return released.is_ok();
 }
 
 }  // namespace ashlar::inline v0::cache

@@ -16,16 +16,27 @@
 
 namespace ashlar::inline v0::cache {
 
+/// Where pages go that are taken away.
+enum class PagesTo : std::uint8_t {
+  kDriver,
+  kStock,  ///< to be mapped elsewhere
+};
+
 class PageRelease {
  public:
   PageRelease(HeapList& heaps, SharedState& shared, PageSupply& supply, ReclaimLock& lock) noexcept
       : heaps_(heaps), shared_(shared), supply_(supply), lock_(lock) {}
 
   /// Takes pages away until they are `need` bytes, or none is left; returns how many are. `asking`: the
-  /// heap that asks, or nullptr. `*refused` becomes the device's first error.
+  /// heap that asks, or nullptr. `*refused` becomes the device's first error; not null.
   /// Cost, beside the driver's calls: the free blocks of a page or more.
   Bytes release(StreamHeap* asking, Bytes need, PagesTo to, Status* refused) noexcept
       ASHLAR_REQUIRES(reclaiming);
+  /// Gives the stock back to the driver, unless a capture is announced; returns how many bytes. `*refused` as
+  /// above.
+  Bytes drop_stock(Status* refused) noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Tries again to take stuck pages back (page_table.h). `*refused` as above.
+  void retry_stuck(Status* refused) noexcept ASHLAR_REQUIRES(reclaiming);
   /// Gives back the addresses of paged segments without any page. `*refused` as above.
   void release_addresses(Status* refused) noexcept ASHLAR_REQUIRES(reclaiming);
 
@@ -45,6 +56,11 @@ class PageRelease {
   /// free. kNoBlock if it has none, its work is not known complete, or the host has no memory.
   block::BlockIndex cut_pages(StreamHeap& heap, PoolId id, block::BlockIndex from,
                               Bytes most) const noexcept ASHLAR_REQUIRES(reclaiming, heap.lock);
+  /// The first one of the heap. False if it has none, or the device refused.
+  bool release_unmapped_segment(StreamHeap& heap, PoolId id, Status* refused) noexcept
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
+  /// Gives so many pages of the stock back to the driver, until a capture is announced.
+  void drop(std::uint64_t pages, Pass& pass) noexcept ASHLAR_REQUIRES(reclaiming);
   void let_others_in(Pass& pass) noexcept ASHLAR_REQUIRES(reclaiming);
 
   HeapList& heaps_;

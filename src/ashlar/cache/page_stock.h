@@ -54,6 +54,11 @@ class PageStock {
     pages_.pop_back();
     return page;
   }
+  /// Pages that room was promised for and that were not put in yet.
+  std::uint64_t promised() const noexcept ASHLAR_EXCLUDES(lock_) {
+    const MutexGuard guard(lock_);
+    return promised_;
+  }
   std::uint64_t count() const noexcept ASHLAR_EXCLUDES(lock_) {
     const MutexGuard guard(lock_);
     return pages_.size();

@@ -16,6 +16,9 @@ namespace {
 /// before it. Addresses cost no memory; a page map entry for each page does.
 constexpr Bytes kAddressesFirst = 4_GiB;
 constexpr Bytes kAddressesMax = 256_GiB;
+/// For so many pages and more a growth asks whether the device has them, before it creates the first: one that
+/// must fail would otherwise take all that others could have.
+constexpr std::uint64_t kPagesAskedFor = 16;
 
 }  // namespace
 
@@ -71,8 +74,18 @@ Status PageSupply::add_segment(StreamHeap& heap, const Request& request) noexcep
   }
   const std::optional<Bytes> least = checked_round_up(request.size + page_, page_);
   ASHLAR_REQUIRE(least.has_value(), Code::kOutOfMemory, "more than any device has");
+  // First: the limit is a part of what a failure says.
+  if (const Status settled = ledger_.settle_limit(); !settled.is_ok()) return settled;
+  const Result<device::MemoryInfo> memory = driver_.memory_info();
+  if (!memory.is_ok()) return memory.status();
+  ASHLAR_REQUIRE(request.size <= memory.value().total, Code::kOutOfMemory,
+                 "more than the device has");
   size = std::max(size, *least);
-  const Result<Address> base = driver_.address_reserve(size, page_);
+  Result<Address> base = driver_.address_reserve(size, page_);
+  while (base.code() == Code::kOutOfAddresses && size > *least) {
+    size = std::max(round_down(Bytes{size.count() / 2}, page_), *least);
+    base = driver_.address_reserve(size, page_);
+  }
   if (!base.is_ok()) return base.status();
   const auto undo = [&](Status status) {
     static_cast<void>(driver_.address_release(base.value(), size));
@@ -139,7 +152,7 @@ Status PageSupply::give_access(Address at, Bytes size) noexcept {
     const Status given = peer.page_access(at, size);
     if (!given.is_ok() && given.code() != Code::kUnsupported && peer.health().is_ok()) return given;
   }
-  return Status::ok();
+  return driver_.health();  // by another device's answer this one may be gone too
 }
 
 Status PageSupply::find_handles(PageTable& table, Growth* growth) noexcept {
@@ -163,6 +176,14 @@ Status PageSupply::find_handles(PageTable& table, Growth* growth) noexcept {
       headroom_.within<Status>(page_ * missing, [&] { return create(table, growth, missing); });
   ledger_.refund(page_ * (missing - growth->created));
   return created;
+}
+
+Status PageSupply::check_free(std::uint64_t missing) noexcept {
+  if (missing < kPagesAskedFor) return Status::ok();
+  const Result<device::MemoryInfo> memory = driver_.memory_info();
+  ASHLAR_REQUIRE(!memory.is_ok() || memory.value().free >= page_ * missing, Code::kOutOfMemory,
+                 "the device has too little memory");
+  return Status::ok();
 }
 
 Status PageSupply::create(PageTable& table, Growth* growth, std::uint64_t missing) noexcept {
@@ -204,14 +225,13 @@ Status PageSupply::release_from_stock(std::uint64_t count) noexcept {
       return released;
     }
     ledger_.refund(page_);
+    removals_.fetch_add(1, std::memory_order_relaxed);
   }
   return Status::ok();
 }
 
-Status PageSupply::drop_stock() noexcept { return release_from_stock(stock_.count()); }
-
-Status PageSupply::unmap(StreamHeap& heap, DeviceSegment& segment, block::BlockIndex block,
-                         PagesTo to) noexcept {
+Status PageSupply::unmap(StreamHeap& heap, DeviceSegment& segment,
+                         block::BlockIndex block) noexcept {
   block::BlockView view{};
   {
     const Guard guard(heap.lock);
@@ -219,8 +239,10 @@ Status PageSupply::unmap(StreamHeap& heap, DeviceSegment& segment, block::BlockI
   }
   const std::uint64_t first = (view.address - segment.base) / page_;
   const std::uint64_t count = view.size / page_;
-  Status unmapped = stock_.reserve(count) ? Status::ok() : kShortOfHostMemory;
-  if (unmapped.is_ok()) {
+  Status unmapped = kShortOfHostMemory;
+  if (!stock_.reserve(count)) {
+    HostRefusals::note();
+  } else {
     unmapped = driver_.page_unmap(view.address, view.size);
     if (!unmapped.is_ok()) stock_.give_up(count);
   }
@@ -242,13 +264,13 @@ Status PageSupply::unmap(StreamHeap& heap, DeviceSegment& segment, block::BlockI
     const Guard guard(heap.lock);
     block::UnmappedRanges(heap.pool(segment.pool)).unmap(block);
   }
-  return to == PagesTo::kDriver ? release_from_stock(count) : Status::ok();
+  return Status::ok();
 }
 
 Status PageSupply::give_back_addresses(DeviceSegment* segment) noexcept {
   StreamHeap& heap = *segment->heap.load(std::memory_order_relaxed);
   const PoolId id = segment->pool;
-  Status released = unmap_stuck(*segment);
+  Status released = unmap_stuck(*segment, segment->base, segment->size);
   if (released.is_ok()) {
     shared_.pages.erase(*segment);
     released = driver_.address_release(segment->base, segment->size);
@@ -265,17 +287,18 @@ Status PageSupply::give_back_addresses(DeviceSegment* segment) noexcept {
     }
   }
   if (!released.is_ok()) return released;
+  ++segment_removals_;
   ledger_.uncharge(Bytes{}, id);
   ledger_.recycle(segment);
   return released;
 }
 
-Status PageSupply::unmap_stuck(DeviceSegment& segment) noexcept {
-  if (stuck_.load(std::memory_order_relaxed) == 0) return Status::ok();
-  for (std::uint64_t i = 0; i < segment.size / page_; ++i) {
+Status PageSupply::unmap_stuck(DeviceSegment& segment, Address begin, Bytes size) noexcept {
+  const std::uint64_t first = (begin - segment.base) / page_;
+  for (std::uint64_t i = first; i < first + size / page_ && any_stuck(); ++i) {
     PageTable::Slot& slot = segment.page_table[i];
     if (!slot.is_mapped) continue;
-    if (!stock_.reserve(1)) return kShortOfHostMemory;
+    if (!stock_.reserve(1)) return HostRefusals::note(), kShortOfHostMemory;
     const Status unmapped = driver_.page_unmap(address_of(segment, i), page_);
     if (!unmapped.is_ok()) {
       stock_.give_up(1);
@@ -294,6 +317,7 @@ Bytes PageSupply::held_bytes() const noexcept {
 }
 
 const char* PageSupply::validate(const StreamHeap& heap) const noexcept {
+  if (stock_.promised() != 0) return "page supply: a growth has kept room in the stock";
   for (const PoolId id : kPoolIds) {
     const block::BlockPool& pool = heap.pool(id);
     for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {

@@ -29,20 +29,16 @@
 
 namespace ashlar::inline v0::cache {
 
-/// Where pages go that are taken away.
-enum class PagesTo : std::uint8_t {
-  kDriver,
-  kStock,  ///< to be mapped elsewhere
-};
-
 class PageSupply {
  public:
   PageSupply(Driver& driver, SharedState& shared, SegmentLedger& ledger,
              Headroom& headroom) noexcept;
 
-  /// Does the heap grow by pages?
+  /// Does the heap grow by pages? Not one of a memory pool without splits: free pages would merge into
+  /// blocks of any size, which are handed out whole.
   bool serves(const StreamHeap& heap) const noexcept {
-    return is_paged_ && heap.membership.options.growth == nullptr;
+    const MemoryPoolOptions& options = heap.membership.options;
+    return is_paged_ && options.growth == nullptr && !options.no_split;
   }
   Bytes page() const noexcept { return page_; }
 
@@ -52,17 +48,29 @@ class PageSupply {
   Result<Address> grow(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_EXCLUDES(heap.lock);
 
-  /// Takes the memory away from a block in transfer that is whole pages of a paged segment: the block
-  /// is unmapped. If the driver refuses, its error: the block is free again, with its stamp.
-  Status unmap(StreamHeap& heap, DeviceSegment& segment, block::BlockIndex block,
-               PagesTo to) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
-  /// Gives the stock back to the driver; its first error, and what it refuses stays in the stock.
-  Status drop_stock() noexcept;
+  /// Takes the memory away from a block in transfer that is whole pages of a paged segment: the block is
+  /// unmapped, its pages are in the stock. If the driver refuses, its error: the block is free again,
+  /// with its stamp.
+  Status unmap(StreamHeap& heap, DeviceSegment& segment, block::BlockIndex block) noexcept
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
+  Bytes stock_bytes() const noexcept { return page_ * stock_.count(); }
+  /// Gives a page of the stock, if there is one, back to the driver. If the driver refuses, its error: the
+  /// page stays in the stock.
+  Status drop_page() noexcept ASHLAR_REQUIRES(reclaiming) { return release_from_stock(1); }
+  /// Are pages stuck (page_table.h)?
+  bool any_stuck() const noexcept { return stuck_.load(std::memory_order_relaxed) != 0; }
+  /// Takes the stuck pages back that are under an unmapped block, in transfer; the driver's first error.
+  Status unmap_stuck(DeviceSegment& segment, Address begin, Bytes size) noexcept
+      ASHLAR_REQUIRES(reclaiming);
   /// Gives back the addresses of a segment that is one unmapped block, in transfer. If the driver
   /// refuses, its error: the block is unmapped again.
   Status give_back_addresses(DeviceSegment* segment) noexcept ASHLAR_REQUIRES(reclaiming);
 
-  /// How often pages were taken away so far.
+  /// How often a paged segment was given back: see SegmentSupply::removals().
+  std::uint64_t segment_removals() const noexcept ASHLAR_REQUIRES(reclaiming) {
+    return segment_removals_;
+  }
+  /// How often pages were taken away, or left the stock, so far.
   std::uint64_t removals() const noexcept { return removals_.load(std::memory_order_relaxed); }
   /// Bytes charged that no block has: of pages in the stock, and of stuck ones.
   Bytes held_bytes() const noexcept;
@@ -94,13 +102,13 @@ class PageSupply {
   Status give_access(Address at, Bytes size) noexcept;
   /// Gives every page of the growth a handle: of stuck pages their own, then from the stock, then new ones.
   Status find_handles(PageTable& table, Growth* growth) noexcept;
+  /// Has the device as many pages, for all that it says?
+  Status check_free(std::uint64_t missing) noexcept;
   /// Creates the `missing` ones.
   Status create(PageTable& table, Growth* growth, std::uint64_t missing) noexcept;
   /// Takes the handles away again: unmaps, and gives back as many as were created.
   void undo(DeviceSegment& segment, const Growth& growth) noexcept;
-  /// Takes the stuck pages of an unmapped segment back; the driver's first error.
-  Status unmap_stuck(DeviceSegment& segment) noexcept;
-  /// Gives so many pages of the stock, or all, back to the driver; its first error.
+  /// Gives so many pages of the stock back to the driver; its first error.
   Status release_from_stock(std::uint64_t count) noexcept;
   Address address_of(const DeviceSegment& segment, std::uint64_t page) const noexcept {
     return segment.base + page_ * page;
@@ -115,6 +123,7 @@ class PageSupply {
   PageStock stock_;
   std::atomic<std::uint64_t> stuck_{0};  ///< pages
   std::atomic<std::uint64_t> removals_{0};
+  std::uint64_t segment_removals_ ASHLAR_GUARDED_BY(reclaiming) = 0;
 };
 
 }  // namespace ashlar::inline v0::cache

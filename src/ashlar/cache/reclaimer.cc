@@ -116,8 +116,9 @@ Result<Address> Reclaimer::search_all(StreamHeap& heap, const Request& request) 
     if (has_more_room()) grown = supply_.grow(heap, request);
   }
   // Pages that were taken away and not needed after all.
-  static_cast<void>(supply_.pages().drop_stock());
-  return grown;
+  release_.drop_stock();
+  const bool is_short = grown.code() == Code::kOutOfMemory;
+  return is_short && refusals.any() ? Result<Address>(kShortOfHostMemory) : grown;
 }
 
 Status Reclaimer::trim() noexcept {
@@ -236,7 +237,8 @@ void Reclaimer::give_everything_back(bool is_settled) noexcept {
   }
   if (!driver_.health().is_ok()) return;
   release_.release_all();
-  release_.release_addresses();
+  Status refused;
+  release_.release_addresses(&refused);
 }
 
 void Reclaimer::finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept {

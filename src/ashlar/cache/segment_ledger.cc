@@ -33,14 +33,18 @@ SegmentLedger::~SegmentLedger() {
   }
 }
 
+Status SegmentLedger::settle_limit() noexcept {
+  if (!fraction_pending_.load(std::memory_order_relaxed)) return Status::ok();
+  const Result<Bytes> limit = limit_for(config_.memory_fraction);
+  if (!limit.is_ok()) return limit.status();
+  const Guard guard(lock_);
+  // A limit set meanwhile stands.
+  if (fraction_pending_.exchange(false, std::memory_order_relaxed)) limit_ = limit.value();
+  return Status::ok();
+}
+
 Status SegmentLedger::charge(Bytes size) noexcept {
-  if (fraction_pending_.load(std::memory_order_relaxed)) {
-    const Result<Bytes> limit = limit_for(config_.memory_fraction);
-    if (!limit.is_ok()) return limit.status();
-    const Guard guard(lock_);
-    // A limit set meanwhile stands.
-    if (fraction_pending_.exchange(false, std::memory_order_relaxed)) limit_ = limit.value();
-  }
+  if (const Status settled = settle_limit(); !settled.is_ok()) return settled;
   const Guard guard(lock_);
   const std::optional<Bytes> after = checked_add(charged_, size);
   ASHLAR_REQUIRE(after && *after <= limit_, Code::kOutOfMemory,

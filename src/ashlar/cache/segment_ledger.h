@@ -34,6 +34,9 @@ class SegmentLedger {
   SegmentLedger& operator=(const SegmentLedger&) = delete;
 
   // A segment's way through the ledger: charge, new_record, commit; at the end uncharge, recycle.
+  /// Works out the limit, if it is a fraction of the device's memory and was not worked out yet. The driver's
+  /// error if it does not say how much that is.
+  Status settle_limit() noexcept ASHLAR_EXCLUDES(lock_);
   /// Reserves room under the limit for a growth. kOutOfMemory at the limit; the driver's error if
   /// the limit is a fraction of the device's memory and the driver does not say how much that is.
   Status charge(Bytes size) noexcept ASHLAR_EXCLUDES(lock_);

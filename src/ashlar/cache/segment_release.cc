@@ -172,8 +172,13 @@ Bytes SegmentRelease::release_oldest(Bytes need) noexcept {
 
 Bytes SegmentRelease::release_enough_for(StreamHeap* asking, Bytes need, Bytes at_least,
                                          Status* refused) noexcept {
-  const Bytes enough = std::max(need, at_least);
   Pass pass = begin();
+  if (asking == nullptr) {
+    const Bytes dropped = pages_.drop_stock(&pass.refused);
+    if (dropped >= need) return dropped;
+    need -= dropped;
+  }
+  const Bytes enough = std::max(need, at_least);
   if (asking != nullptr) release_smallest(*asking, enough, pass);
   if (pass.back == Bytes{}) {
     StreamHeap* const other = find_smallest_of_others(asking, enough, pass);
@@ -193,15 +198,16 @@ Bytes SegmentRelease::release_all(Status* refused) noexcept {
   Pass pass = begin();
   for (StreamHeap& heap : heaps_) release_all_of(heap, pass);
   const Bytes pages = release_pages(nullptr, Bytes::max(), pass);
-  const Status dropped = supply_.pages().drop_stock();
-  if (pass.refused.is_ok()) pass.refused = dropped;
+  if (supply_.pages().any_stuck()) pages_.retry_stuck(&pass.refused);
+  pages_.drop_stock(&pass.refused);
   if (refused != nullptr) *refused = pass.refused;
   return pass.back + pages;
 }
 
 Bytes SegmentRelease::release_pages(StreamHeap* asking, Bytes need, Pass& pass) noexcept {
   if (pass.is_over || pass.back >= need) return Bytes{};
-  const bool moves = asking != nullptr && shared_.config.move != Move::kNever;
+  const bool moves =
+      asking != nullptr && supply_.pages().serves(*asking) && shared_.config.move != Move::kNever;
   const PagesTo to = moves ? PagesTo::kStock : PagesTo::kDriver;
   return pages_.release(asking, need - pass.back, to, &pass.refused);
 }

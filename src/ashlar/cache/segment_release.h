@@ -66,8 +66,13 @@ class SegmentRelease {
   Bytes release_all(Status* refused = nullptr) noexcept ASHLAR_REQUIRES(reclaiming);
 
   /// Gives back the addresses of paged segments without pages. `*refused` as above.
-  void release_addresses(Status* refused = nullptr) noexcept ASHLAR_REQUIRES(reclaiming) {
+  void release_addresses(Status* refused) noexcept ASHLAR_REQUIRES(reclaiming) {
     pages_.release_addresses(refused);
+  }
+  /// Gives back pages that were taken away and not mapped again (page_stock.h).
+  void drop_stock() noexcept ASHLAR_REQUIRES(reclaiming) {
+    Status refused;
+    pages_.drop_stock(&refused);
   }
 
  private:

@@ -51,7 +51,9 @@ class SegmentSupply {
   Status give_back(DeviceSegment* segment) noexcept ASHLAR_REQUIRES(reclaiming);
   /// How many segments were given back or moved so far: while it stays the same, a segment of a pool
   /// stays there.
-  std::uint64_t removals() const noexcept ASHLAR_REQUIRES(reclaiming) { return removals_; }
+  std::uint64_t removals() const noexcept ASHLAR_REQUIRES(reclaiming) {
+    return removals_ + pages_.segment_removals();
+  }
 
   PageSupply& pages() noexcept { return pages_; }
   const PageSupply& pages() const noexcept { return pages_; }
