@@ -87,6 +87,13 @@ Status SegmentSupply::check_headroom(Bytes size) noexcept {
   return Status::ok();
 }
 
+Bytes SegmentSupply::below_headroom() noexcept {
+  const Bytes headroom = shared_.config.headroom;
+  if (headroom == Bytes{}) return Bytes{};
+  const Result<device::MemoryInfo> memory = driver_.memory_info();
+  return memory.is_ok() ? headroom - std::min(headroom, memory.value().free) : Bytes{};
+}
+
 void SegmentSupply::wait_for_growths() noexcept {
   growths_.begin_phase();
   while (growths_.has_earlier()) std::this_thread::yield();

@@ -30,6 +30,8 @@ class SegmentSupply {
   /// the relaxed mode (C9).
   Result<Address> grow(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_EXCLUDES(heap.lock);
+  /// How much less than Config::headroom the device has free; 0 if it does not say.
+  Bytes below_headroom() noexcept;
   /// Waits until no growth that began earlier is still on its way (C9).
   void wait_for_growths() noexcept;
 
