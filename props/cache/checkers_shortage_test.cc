@@ -133,6 +133,7 @@ TEST(Checkers, Dev14FiresOnEveryFigureThatIsNotTheSnapshots) {
   EXPECT_EQ(clause<ChangesTheAccount<add_to<&HeldMemory::in_transfer>>>(ops), "DEV-14");
   EXPECT_EQ(clause<ChangesTheAccount<add_to<&HeldMemory::free_cached>>>(ops), "DEV-14");
   EXPECT_EQ(clause<ChangesTheAccount<add_to<&HeldMemory::free_splits>>>(ops), "DEV-14");
+  EXPECT_EQ(clause<ChangesTheAccount<add_to<&HeldMemory::free_in_pools>>>(ops), "DEV-14");
   EXPECT_EQ(clause<ChangesTheAccount<add_to<&HeldMemory::largest_free>>>(ops), "DEV-14");
   EXPECT_EQ(clause<ChangesTheAccount<add_to<&HeldMemory::largest_reachable>>>(ops), "DEV-14");
   EXPECT_EQ(clause<ChangesTheAccount<add_to<&HeldMemory::fits_elsewhere>>>(ops), "DEV-14");

@@ -54,6 +54,15 @@ TEST(OutOfMemoryTest, TheMessageHasEveryFigure) {
       "Advice: enough is free but in pieces; keep large blocks whole (max_split_size_mb).\n");
 }
 
+TEST(OutOfMemoryTest, TheMessageSaysWhatMemoryPoolsKeep) {
+  cache::OutOfMemory o = account();
+  EXPECT_FALSE(says(o, "memory pools"));
+  o.free_in_pools = 8_GiB;
+  EXPECT_TRUE(says(o,
+                   " free, 8.00 GiB (8589934592 bytes) of it in memory pools that keep it to "
+                   "themselves.\n"));
+}
+
 TEST(OutOfMemoryTest, FragmentationIsTheShareOutsideTheLargestBlock) {
   cache::OutOfMemory o = account();
   o.free_cached = 100_B;

@@ -19,6 +19,7 @@ struct HeldRecount {
   std::uint64_t pending = 0;
   std::uint64_t free = 0;
   std::uint64_t splits = 0;   ///< free, in segments of more than one block
+  std::uint64_t pools = 0;    ///< free, in other heaps of memory pools in use
   std::uint64_t largest = 0;  ///< free, of any stream
   std::uint64_t largest_shared =
       0;                          ///< the same, but of others' memory only what is no memory pool's
@@ -30,6 +31,7 @@ void count_free(const CacheState& state, const cache::SnapshotSegment& segment, 
                 std::uint64_t rounded, bool is_own, HeldRecount* held) {
   const bool is_apart = state.asks_pool || state.pools.is_reserved(heap_of(segment));
   held->free += size;
+  if (!is_own && state.pools.is_reserved(heap_of(segment))) held->pools += size;
   if (segment.block_count > 1) held->splits += size;
   held->largest = std::max(held->largest, size);
   if (is_own || !is_apart) held->largest_shared = std::max(held->largest_shared, size);
@@ -172,6 +174,7 @@ void judge_held_memory(CacheState& state, const JudgedDevice& device, const Held
   judge("in transfer", account.in_transfer, 0);
   judge("free", account.free_cached, held.free);
   judge("free in splits", account.free_splits, held.splits);
+  judge("free in memory pools", account.free_in_pools, held.pools);
   judge("the largest free block", account.largest_free, held.largest);
   judge("the fit elsewhere", account.fits_elsewhere, held.least_other);
   const bool is_all_known =

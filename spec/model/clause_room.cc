@@ -46,7 +46,10 @@ void judge_room(CacheState& state, const JudgedDevice& device, const JudgedCall&
     return;
   const cache::Snapshot& before = device.map.next;
   const cache::Snapshot& after = device.map.view;
-  const std::uint64_t need = growth_size(state, state.rules.rounded(call.requested));
+  // And what is reserved over the limit, or of the headroom.
+  const std::uint64_t reserved = device.ledger.reserved_before();
+  const std::uint64_t over = reserved - std::min(reserved, ceiling_of(state, device));
+  const std::uint64_t need = over + growth_size(state, state.rules.rounded(call.requested));
   for (const DeviceWitness::Held& gone : returned) {
     const SnapshotSegment* const was = find_segment(before.segments, gone.base);
     if (was == nullptr || was->ordinal != gone.ordinal) continue;  // made in this call

@@ -56,10 +56,14 @@ std::string machine_text(const OutOfMemory& o) {
 std::string books_text(const OutOfMemory& o) {
   char fragmentation[32];
   std::snprintf(fragmentation, sizeof fragmentation, "%.1f %%", 100 * o.fragmentation());
+  const std::string pools =
+      o.free_in_pools == 0_B
+          ? ""
+          : ", " + text_of(o.free_in_pools) + " of it in memory pools that keep it to themselves";
   return "This allocator holds " + text_of(o.reserved) + ": " + text_of(o.allocated) +
          " allocated, " + text_of(o.pending) + " freed but still in use by other streams, " +
-         text_of(o.in_transfer) + " in transfer, " + text_of(o.free_cached) +
-         " free.\nThe largest free block is " + text_of(o.largest_free) +
+         text_of(o.in_transfer) + " in transfer, " + text_of(o.free_cached) + " free" + pools +
+         ".\nThe largest free block is " + text_of(o.largest_free) +
          "; the largest that this stream may be given now is " + text_of(o.largest_reachable) +
          "; fragmentation of what is free: " + fragmentation + ".\n";
 }

@@ -27,13 +27,14 @@ enum class Advice : std::uint8_t {
 
 /// What an allocator held on a device when a request failed.
 struct HeldMemory {
-  Bytes reserved;      ///< in segments of this allocator on this device
-  Bytes allocated;     ///< in live blocks
-  Bytes pending;       ///< in blocks that were freed and whose uses are not complete
-  Bytes in_transfer;   ///< in segments that a slow path of another call has taken out
-  Bytes free_cached;   ///< in free blocks
-  Bytes free_splits;   ///< of these, in segments that are partly in use
-  Bytes largest_free;  ///< the largest free block of any stream
+  Bytes reserved;       ///< in segments of this allocator on this device
+  Bytes allocated;      ///< in live blocks
+  Bytes pending;        ///< in blocks that were freed and whose uses are not complete
+  Bytes in_transfer;    ///< in segments that a slow path of another call has taken out
+  Bytes free_cached;    ///< in free blocks
+  Bytes free_splits;    ///< of these, in segments that are partly in use
+  Bytes free_in_pools;  ///< of free_cached, in memory pools in use that the request may not take of
+  Bytes largest_free;   ///< the largest free block of any stream
   /// the largest free block that the asking stream may be given now: its own, and with `reuse`
   /// other than `own` those of other streams whose last use is known complete
   Bytes largest_reachable;

@@ -116,7 +116,10 @@ void write_account(const StreamHeap& asking, const Request& request,
   DeviceCache& cache = asking.cache;
   for (StreamHeap& heap : cache.heaps()) {
     const Guard guard(heap.lock);
+    const Bytes free_before = account->free_cached;
     add_held(heap, account);
+    if (&heap != &asking && heap.is_reserved())
+      account->free_in_pools += account->free_cached - free_before;
     if (&heap != &asking && !is_apart(heap, &asking)) add_elsewhere(heap, request, account);
     account->largest_reachable =
         std::max(account->largest_reachable, reachable_in(cache, heap, &asking));

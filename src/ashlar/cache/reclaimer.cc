@@ -104,12 +104,14 @@ Result<Address> Reclaimer::search_all(StreamHeap& heap, const Request& request) 
     const std::uint64_t before = std::exchange(removals, removals_now());
     return before != removals;
   };
-  // Just enough, the oversize first (row DEV-13); then, if the driver still refuses, all.
+  // Just enough, the oversize first (row DEV-13); then, if the driver still refuses, all. Enough for what
+  // is reserved over the limit too, which may have been lowered while a capture was announced.
+  const Bytes need = segment + std::max(cache_.ledger().over_limit(), supply_.below_headroom());
   Bytes back;
   if (config.max_split_size != Bytes::max())
-    back = release_.release_enough(heap, segment, config.max_split_size);
-  if (back < segment && !shared_.is_capturing())
-    back += release_.release_enough(heap, segment - back, Bytes{});
+    back = release_.release_enough(heap, need, config.max_split_size);
+  if (back < need && !shared_.is_capturing())
+    back += release_.release_enough(heap, need - back, Bytes{});
   if (has_more_room()) grown = supply_.grow(heap, request);
   if (grown.code() == Code::kOutOfMemory && !shared_.is_capturing()) {
     release_.release_all();

@@ -91,6 +91,13 @@ Result<Address> SegmentSupply::take(Bytes size, device::Device* source) noexcept
                                            [&] { return driver_.segment_alloc(size, source); });
 }
 
+Bytes SegmentSupply::below_headroom() noexcept {
+  const Bytes headroom = shared_.config.headroom;
+  if (headroom == Bytes{}) return Bytes{};
+  const Result<device::MemoryInfo> memory = driver_.memory_info();
+  return memory.is_ok() ? headroom - std::min(headroom, memory.value().free) : Bytes{};
+}
+
 void SegmentSupply::wait_for_growths() noexcept {
   growths_.begin_phase();
   while (growths_.has_earlier()) std::this_thread::yield();

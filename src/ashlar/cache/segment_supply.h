@@ -37,6 +37,8 @@ class SegmentSupply {
       ASHLAR_EXCLUDES(heap.lock);
   /// The most that grow() asks the driver for.
   Bytes growth_size(const StreamHeap& heap, const Request& request) const noexcept;
+  /// How much less than Config::headroom the device has free; 0 if it does not say.
+  Bytes below_headroom() noexcept;
   /// Waits until no growth that began earlier is still on its way (C9).
   void wait_for_growths() noexcept;
 
