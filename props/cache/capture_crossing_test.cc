@@ -108,6 +108,20 @@ TEST_F(CaptureCrossingTest, AReclaimThatSweepsEndsBehindTheSweep) {
   end_capture();
 }
 
+TEST_F(CaptureCrossingTest, AReclaimKeepsThePagesThatItTookOnceACaptureIsAnnounced) {
+  make(64_MiB, "backing:pages");
+  std::vector<Address> blocks;
+  for (unsigned i = 0; i < 8; ++i) blocks.push_back(allocator_->allocate(8_MiB, own_).value());
+  for (unsigned i = 0; i < 8; i += 2) EXPECT_TRUE(allocator_->free(blocks[i]).is_ok());
+  run_in({CallKind::kPageUnmap}, [this] { announce(); });
+  EXPECT_EQ(allocator_->allocate(40_MiB, own_).code(), Code::kOutOfMemory);
+  EXPECT_EQ(device_->calls(CallKind::kPageRelease), 0u) << "C9";
+  end_capture();
+  for (unsigned i = 1; i < 8; i += 2) EXPECT_TRUE(allocator_->free(blocks[i]).is_ok());
+  EXPECT_EQ(reserved_after_trim(), 0u);
+  EXPECT_EQ(gpu_->device(0).memory_info().value().free, 64_MiB);
+}
+
 TEST_F(CaptureCrossingTest, AReclaimThatWaitsForItsTurnEndsWhenItComes) {
   make(500_MiB, "wait_ms:forever");
   make_heaps(kHeaps, false);

@@ -147,7 +147,7 @@ void judge_called_back(CacheState& state, const JudgedDevice& device, bool is_sh
 /// The bytes that may be reserved: by the limit, and by what the headroom leaves of the device.
 std::uint64_t ceiling_of(const CacheState& state, const JudgedDevice& device);
 /// How much more could be reserved when the call began, for all that the judge knows: by the limit, and,
-/// where there is a headroom, by what it leaves of the device. Otherwise the device says how much it has.
+/// where there is a headroom, or pages, by what the device has. Otherwise the device says how much it has.
 struct Room {
   bool is_known = false;
   std::uint64_t bytes = 0;

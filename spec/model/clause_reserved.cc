@@ -74,8 +74,9 @@ Room room_before(const CacheState& state, const JudgedDevice& device) {
   const bool is_limit_known = memory.has_limit || state.rules.config().memory_fraction >= 1;
   // Where the device does not say how much is free, it may look as if too little were.
   if (!is_limit_known || device.ledger.failed(device::CallKind::kMemoryInfo) != 0) return {};
-  const bool has_headroom = state.rules.config().headroom != Bytes{};
-  const std::uint64_t ceiling = has_headroom ? ceiling_of(state, device) : memory.limit;
+  // Before it creates pages, a growth asks whether the device has as many.
+  const bool asks_device = state.rules.config().headroom != Bytes{} || state.rules.is_paged();
+  const std::uint64_t ceiling = asks_device ? ceiling_of(state, device) : memory.limit;
   return {true, ceiling - std::min(ceiling, device.ledger.reserved_before())};
 }
 

@@ -18,7 +18,7 @@ constexpr Bytes kAddressesFirst = 4_GiB;
 constexpr Bytes kAddressesMax = 256_GiB;
 /// For so many pages and more a growth asks whether the device has them, before it creates the first: one that
 /// must fail would otherwise take all that others could have.
-constexpr std::uint64_t kPagesAskedFor = 16;
+constexpr std::uint64_t kPagesAskedFor = 2;
 
 }  // namespace
 
@@ -172,8 +172,11 @@ Status PageSupply::find_handles(PageTable& table, Growth* growth) noexcept {
     const Status health = driver_.health();
     return health.is_ok() ? charged : health;
   }
-  const Status created =
-      headroom_.within<Status>(page_ * missing, [&] { return create(table, growth, missing); });
+  Status created = check_free(missing);
+  if (created.is_ok()) {
+    created =
+        headroom_.within<Status>(page_ * missing, [&] { return create(table, growth, missing); });
+  }
   ledger_.refund(page_ * (missing - growth->created));
   return created;
 }

@@ -1,0 +1,136 @@
+// Heaps that are backed by pages, as their users see them: what the device is asked, and what it is not.
+//
+// What an allocation may be given is judged in lockstep. Imitates: a device with little memory, in pieces; one
+// without virtual memory. Does not imitate: a driver's cost (src/tool, spec/gpu/cost_model.h).
+#include <memory>
+
+#include <ashlar/device/forwarding_device.h>
+
+#include "props/cache/liveness_fixture.h"
+
+namespace ashlar::cache {
+namespace {
+
+using device::CallKind;
+
+class PagesTest : public ::testing::Test {
+ protected:
+  void make(const char* conf, Bytes capacity = 64_MiB) {
+    spec::SimGpuOptions options;
+    options.capacities = {capacity};
+    gpu_ = std::make_unique<spec::SimGpu>(options);
+    device::Device* devices[] = {&gpu_->device(0)};
+    allocator_ = make_allocator(devices, conf);
+    stream_ = gpu_->create_stream(kDevice).value();
+  }
+  Address alloc(Bytes size) {
+    const Result<Address> got = allocator_->allocate(size, stream_);
+    EXPECT_TRUE(got.is_ok()) << got.status().why();
+    return got.value_or(Address{});
+  }
+  std::uint64_t calls(CallKind kind) {
+    return allocator_->stats(kDevice).value().device_calls[static_cast<unsigned>(kind)];
+  }
+  /// 20 MiB live between two free ranges of 20 MiB each, and 4 MiB that nobody has.
+  void fill_in_pieces() {
+    const Address first = alloc(20_MiB);
+    alloc(20_MiB);
+    const Address last = alloc(20_MiB);
+    EXPECT_TRUE(allocator_->free(first).is_ok());
+    EXPECT_TRUE(allocator_->free(last).is_ok());
+  }
+
+  std::unique_ptr<spec::SimGpu> gpu_;
+  std::unique_ptr<CachingAllocator> allocator_;
+  Stream stream_;
+};
+
+TEST_F(PagesTest, PagesInPiecesServeOneRequestWithoutGoingBackToTheDriver) {
+  make("backing:pages");
+  fill_in_pieces();
+  alloc(40_MiB);
+  EXPECT_EQ(calls(CallKind::kPageCreate), 30u) << "each of the 60 MiB was created once";
+  EXPECT_EQ(calls(CallKind::kPageRelease), 0u);
+  EXPECT_GT(calls(CallKind::kPageMap), 30u);
+}
+
+TEST_F(PagesTest, WhereTheyMayNotMoveTheDriverTakesThemBackAndGivesOthers) {
+  make("backing:pages,move:never");
+  fill_in_pieces();
+  alloc(40_MiB);
+  EXPECT_GT(calls(CallKind::kPageRelease), 0u);
+  EXPECT_EQ(calls(CallKind::kPageCreate), calls(CallKind::kPageMap));
+}
+
+TEST_F(PagesTest, AHopelessRequestTakesNothing) {
+  make("backing:pages,wait_ms:0");
+  alloc(20_MiB);
+  const std::uint64_t created = calls(CallKind::kPageCreate);
+  for (const Bytes hopeless : {1_GiB, 60_MiB})
+    EXPECT_EQ(allocator_->allocate(hopeless, stream_).code(), Code::kOutOfMemory);
+  EXPECT_EQ(calls(CallKind::kPageCreate), created);
+}
+
+TEST_F(PagesTest, AGrowthOfOnePageAsksForNoMemoryInfo) {
+  make("backing:pages");
+  alloc(2_MiB);
+  const std::uint64_t asked = calls(CallKind::kMemoryInfo);
+  alloc(2_MiB);
+  EXPECT_EQ(calls(CallKind::kMemoryInfo), asked);
+  alloc(4_MiB);
+  EXPECT_EQ(calls(CallKind::kMemoryInfo), asked + 1);
+}
+
+TEST_F(PagesTest, ARangeThatLosesItsPagesKeepsItsAddressesUntilATrim) {
+  make("backing:pages");
+  const Address first = alloc(8_MiB);
+  EXPECT_TRUE(allocator_->free(first).is_ok());
+  EXPECT_TRUE(allocator_->set_memory_limit(kDevice, 0_B).is_ok());
+  EXPECT_EQ(allocator_->stats(kDevice).value().reserved_bytes[0].current, 0u);
+  EXPECT_EQ(calls(CallKind::kAddressRelease), 0u);
+  EXPECT_TRUE(allocator_->set_memory_limit(kDevice, Bytes::max()).is_ok());
+  EXPECT_EQ(alloc(8_MiB), first);
+}
+
+TEST_F(PagesTest, APoolWithAGrowthDeviceGetsASegmentInPlaceOfPages) {
+  make("backing:pages");
+  EXPECT_TRUE(allocator_->free(alloc(60_MiB)).is_ok());
+  MemoryPoolOptions options;
+  options.growth = &gpu_->device(0);
+  constexpr MemoryPoolId kGrown{0, 9};
+  ASSERT_TRUE(allocator_->create_pool(kDevice, kGrown, options).is_ok());
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kGrown, [](const Stream&) { return true; }).is_ok());
+  alloc(60_MiB);
+  EXPECT_GT(calls(CallKind::kSegmentAlloc), 1u) << "refused at first";
+}
+
+/// A device that has no virtual memory.
+class WithoutPages final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  device::DeviceTraits traits() const noexcept override {
+    device::DeviceTraits traits = ForwardingDevice::traits();
+    traits.has_virtual_memory = false;
+    return traits;
+  }
+};
+
+TEST_F(PagesTest, ADeviceWithoutVirtualMemoryHasSegmentsAndTheirRules) {
+  make("");
+  WithoutPages device(gpu_->device(0));
+  device::Device* devices[] = {&device};
+  const auto allocator = make_allocator(devices, "backing:pages");
+  EXPECT_EQ(allocator->config().backing, Backing::kSegments);
+  const Result<Address> got = allocator->allocate(9_MiB, stream_);
+  ASSERT_TRUE(got.is_ok());
+  EXPECT_EQ(allocator->info(got.value()).value().segment_size, 20_MiB);
+}
+
+TEST_F(PagesTest, OversizeBlocksAreNoSettingOfPages) {
+  std::string why;
+  EXPECT_EQ(parse_config("backing:pages,max_split_size_mb:64", &why).code(), Code::kMalformed);
+  EXPECT_EQ(why, "max_split_size_mb: not with backing:pages, whose free blocks are of any size");
+}
+
+}  // namespace
+}  // namespace ashlar::cache
