@@ -29,6 +29,10 @@ constexpr const char* kFragments[4][4] = {
     {"", "max_split_size_mb:21", "max_split_size_mb:64", "max_split_size_mb:200"},
     {"", "roundup_power2_divisions:4", "roundup_power2_divisions:[1:2,2:4,64:8,>:1]",
      "per_process_memory_fraction:0.5"}};
+// In the bits above the third row's, in place of which it stands: no block is oversize with pages.
+constexpr unsigned kPagesAt = 18;
+constexpr const char* kPages[4] = {"", "backing:pages", "backing:pages,move:never",
+                                   "backing:pages,headroom_mb:12"};
 
 // Sizes.
 
@@ -78,9 +82,11 @@ std::uint32_t encode_count(std::uint64_t n) {
 
 std::string compose_text(std::uint32_t selectors) {
   std::string text;
-  if ((selectors & 0x03030303) != 0) text.reserve(kTextUsual);
+  if ((selectors & 0x030f0303) != 0) text.reserve(kTextUsual);
+  const char* const pages = kPages[(selectors >> kPagesAt) % 4];
   for (unsigned i = 0; i < 4; ++i) {
     const char* fragment = kFragments[i][(selectors >> (8 * i)) % 4];
+    if (i == 2 && *pages != 0) fragment = pages;
     if (*fragment == 0) continue;
     if (!text.empty()) text += ',';
     text += fragment;
@@ -89,9 +95,9 @@ std::string compose_text(std::uint32_t selectors) {
 }
 
 std::uint32_t select_text(const std::string& text) {
-  for (std::uint32_t n = 0; n < 256; ++n) {
-    const std::uint32_t selectors =
-        (n & 3) | (n >> 2 & 3) << 8 | (n >> 4 & 3) << 16 | (n >> 6 & 3) << 24;
+  for (std::uint32_t n = 0; n < 1024; ++n) {
+    const std::uint32_t selectors = (n & 3) | (n >> 2 & 3) << 8 | (n >> 4 & 3) << 16 |
+                                    (n >> 6 & 3) << 24 | (n >> 8 & 3) << kPagesAt;
     if (compose_text(selectors) == text) return selectors;
   }
   return 0;
