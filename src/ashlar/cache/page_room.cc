@@ -63,7 +63,8 @@ PageRoom find_room(BlockPool& pool, Bytes size, Bytes page) noexcept {
   if (at == kNoBlock) return best;
   const std::optional<Bytes> enough = checked_round_up(size, page);
   const std::optional<Bytes> with_last = enough ? checked_add(*enough, page) : std::nullopt;
-  if (with_last && (at = ranges.smallest(*with_last)) != kNoBlock) consider(at);
+  at = with_last ? ranges.smallest(*with_last) : kNoBlock;
+  if (at != kNoBlock) consider(at);
   return best;
 }
 
