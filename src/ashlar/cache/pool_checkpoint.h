@@ -30,10 +30,13 @@ class PoolCheckpoint {
  public:
   /// Of no pool: restore_pool() refuses it.
   PoolCheckpoint() = default;
+  /// Another checkpoint of the same state.
   PoolCheckpoint(const PoolCheckpoint&) = default;
+  /// Likewise.
   PoolCheckpoint& operator=(const PoolCheckpoint&) = default;
   /// Leaves a checkpoint of no pool: without the allocations, it would end everything in its pool.
   PoolCheckpoint(PoolCheckpoint&& from) noexcept { *this = std::move(from); }
+  /// Likewise.
   PoolCheckpoint& operator=(PoolCheckpoint&& from) noexcept {
     if (this == &from) return *this;
     device_ = from.device_;
