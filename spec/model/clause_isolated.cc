@@ -42,6 +42,10 @@ void judge_launched(CacheState& state, const JudgedDevice& device, const JudgedC
   for (const cache::SnapshotSegment& was : device.map.next.segments) {
     const std::uint64_t heap = heap_of(was);
     if (!state.pools.may_be_launched(device.id, heap, synchronizations)) continue;
+    // A range without memory, which the heap had from an earlier owner: no launch uses it.
+    if (device.map.next.blocks[was.block_first].state == BlockState::kUnmapped &&
+        was.block_count == 1)
+      continue;
     const cache::SnapshotSegment* const now =
         find_segment(device.map.view.segments, was.base.value());
     if (now != nullptr && now->ordinal == was.ordinal && heap_of(*now) == heap) continue;
