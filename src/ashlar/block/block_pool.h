@@ -24,10 +24,11 @@
 // tables grow in place or are small (growing_table.h), and what a growth or a new window rearranges
 // moves a few entries at a time (address_map.h, free_index.h).
 //
-// Terms. A block is *unmapped* if it has addresses and no memory (unmapped_ranges.h). A *stamp* is a number that the owner gives with each release. Free and in-transfer blocks
-// have one. A split copies it to both parts and a merge keeps the larger, so that a block's stamp
-// is never older than the last use of any of its bytes. A *user word* is 64 bits of the owner's
-// own, on each segment and on each live or pending block.
+// Terms. A block is *unmapped* if it has addresses and no memory (unmapped_ranges.h). A *stamp* is a
+// number that the owner gives with each release. Free and in-transfer blocks have one. A split copies
+// it to both parts and a merge keeps the larger, so that a block's stamp is never older than the last
+// use of any of its bytes. A *user word* is 64 bits of the owner's own, on each segment and on each
+// live or pending block.
 //
 // A worked example (fit_classes.h states the rules; free_index_test checks every number).
 //   Blocks   The granule is 512 bytes. The only segment is 2 MiB at position 2^40, so the window is
@@ -232,6 +233,12 @@ class BlockPool {
   FreeIndex index_;
   std::unique_ptr<FreeIndex> unmapped_;  ///< of the unmapped blocks; made for the first one
 };
+
+/// Takes the bytes [begin, begin + size) out of a free block and makes them a block in transfer; what is
+/// left of the free block on either side stays free. Returns that block; kNoBlock if the host has no
+/// memory for a record (nothing changed). REQUIRES: the bytes are in the block; begin and size are
+/// multiples of the granule, and size is not zero. Cost: the index.
+BlockIndex lift_part(BlockPool& pool, BlockIndex block, Address begin, Bytes size) noexcept;
 
 }  // namespace ashlar::inline v0::block
 

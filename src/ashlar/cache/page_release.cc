@@ -88,19 +88,10 @@ BlockIndex PageRelease::cut_pages(StreamHeap& heap, PoolId id, BlockIndex from,
   const Bytes begin =
       end - std::min(end - first, checked_round_up(most, page).value_or(end - first));
   const HeapStats::Values free_before = HeapStats::current(pool.counts());
-  pool.lift(from);
-  const Bytes before = begin - offset;
-  const BlockIndex pages = before == Bytes{} ? from : pool.divide(from, before);
-  const Bytes behind = offset + view.size - end;
-  const BlockIndex rest =
-      pages == kNoBlock || behind == Bytes{} ? kNoBlock : pool.divide(pages, end - begin);
-  const bool is_cut = pages != kNoBlock && (behind == Bytes{} || rest != kNoBlock);
-  if (rest != kNoBlock) pool.release(rest, view.stamp);
-  if (!is_cut && pages != kNoBlock && pages != from) pool.release(pages, view.stamp);
-  if (!is_cut || pages != from) pool.release(from, view.stamp);
+  const BlockIndex pages = block::lift_part(pool, from, segment.base + begin, end - begin);
   count_cuts(heap, id, free_before);
-  if (!is_cut) HostRefusals::note();
-  return is_cut ? pages : kNoBlock;
+  if (pages == kNoBlock) HostRefusals::note();
+  return pages;
 }
 
 Bytes PageRelease::drop_stock(Status* refused) noexcept {

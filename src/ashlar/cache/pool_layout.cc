@@ -38,23 +38,15 @@ BlockIndex free_block_around(const BlockPool& pool, BlockIndex after, Address be
   return is_around ? at : block::kNoBlock;
 }
 
-/// Cuts those bytes out of the free block and makes them live. kNoBlock, and nothing has changed, if the
-/// host has no memory for a record.
-BlockIndex cut_out(BlockPool& pool, BlockIndex around, Address begin, Bytes size,
-                   Bytes requested) noexcept {
+/// Makes those bytes of a free block live. kNoBlock, and nothing has changed, if the host has no memory
+/// for a record.
+BlockIndex take_part(BlockPool& pool, BlockIndex around, Address begin, Bytes size,
+                     Bytes requested) noexcept {
   const std::uint64_t stamp = pool.view(around).stamp;
-  const Bytes before = begin - pool.address(around);
-  const Bytes behind = pool.size(around) - before - size;
-  pool.lift(around);
-  const BlockIndex taken = before == Bytes{} ? around : pool.divide(around, before);
-  const BlockIndex rest =
-      taken == block::kNoBlock || behind == Bytes{} ? block::kNoBlock : pool.divide(taken, size);
-  const bool is_cut = taken != block::kNoBlock && (behind == Bytes{} || rest != block::kNoBlock) &&
-                      pool.take_lifted(taken, requested, 0);
-  if (!is_cut && taken != block::kNoBlock && taken != around) pool.release(taken, stamp);
-  if (rest != block::kNoBlock) pool.release(rest, stamp);
-  if (!is_cut || taken != around) pool.release(around, stamp);
-  return is_cut ? taken : block::kNoBlock;
+  const BlockIndex part = block::lift_part(pool, around, begin, size);
+  if (part == block::kNoBlock || pool.take_lifted(part, requested, 0)) return part;
+  pool.release(part, stamp);
+  return block::kNoBlock;
 }
 
 }  // namespace
@@ -170,7 +162,7 @@ std::size_t PoolLayout::make(std::span<const CheckpointBlock> blocks, Status* fa
       if (around == block::kNoBlock) return i;
       *failure = kShortOfHostMemory;
       if (!heap.reserve_nodes(1)) return i;
-      after = cut_out(pool, around, begin, block.size, block.requested);
+      after = take_part(pool, around, begin, block.size, block.requested);
       if (after == block::kNoBlock) return i;
       made_last = begin;
       heap.stats.on_allocate(place.pool, block.size, block.requested, pool.counts(),
