@@ -1,4 +1,4 @@
-// The configuration string: `key:value,key:value`, and what makes a Config consistent.
+// The configuration string: `key:value,key:value`. config_check.cc has what makes a Config consistent.
 //
 // Thread safety: pure functions; config_from_environment reads the environment once per call.
 //
@@ -13,17 +13,11 @@
 #include <utility>
 
 #include <ashlar/base/checked.h>
-#include <ashlar/cache/page_map.h>
+#include <ashlar/cache/config_limits.h>
 #include <ashlar/device/device.h>
 
 namespace ashlar::inline v0::cache {
 namespace {
-
-// of any configured size: 1 PiB; sums of a few cannot wrap
-constexpr Bytes kSizeMax{std::uint64_t{1} << 50};
-constexpr Bytes kGranuleMin{16};
-constexpr Bytes kGranuleMax = 64_KiB;
-constexpr std::uint32_t kRoundupDivisionsMax = 1024;
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -44,7 +38,7 @@ const char* parse_size(std::string_view text, Bytes unit, Bytes* out) {
   std::uint64_t number = 0;
   if (!parse_number(text, &number)) return "is not a whole number in range";
   const auto size = checked_multiply(unit, number);
-  if (!size || *size > kSizeMax) return "is over 1 PiB";
+  if (!size || *size > kConfigBytesMax) return "is over 1 PiB";
   *out = *size;
   return nullptr;
 }
@@ -90,39 +84,38 @@ const char* set_release_lock(std::string_view value, Config*) {
   return value == "True" || value == "False" ? nullptr : "is neither True nor False";
 }
 
-const char* set_reuse(std::string_view value, Config* config) {
-  if (value == "own") {
-    config->reuse = Reuse::kOwn;
-  } else if (value == "completed") {
-    config->reuse = Reuse::kCompleted;
-  } else if (value == "ordered") {
-    config->reuse = Reuse::kOrdered;
-  } else {
-    return "is none of own, completed, ordered";
+// A value that is one of a few words, and the setting that each of them means.
+template <typename Value>
+struct Word {
+  std::string_view text;
+  Value value;
+};
+
+template <typename Value, std::size_t Count>
+const char* set_word(std::string_view text, const Word<Value> (&words)[Count], Value* out,
+                     const char* why) {
+  for (const Word<Value>& word : words) {
+    if (word.text != text) continue;
+    *out = word.value;
+    return nullptr;
   }
-  return nullptr;
+  return why;
+}
+
+const char* set_reuse(std::string_view value, Config* config) {
+  constexpr Word<Reuse> kWords[] = {
+      {"own", Reuse::kOwn}, {"completed", Reuse::kCompleted}, {"ordered", Reuse::kOrdered}};
+  return set_word(value, kWords, &config->reuse, "is none of own, completed, ordered");
 }
 
 const char* set_backing(std::string_view value, Config* config) {
-  if (value == "segments") {
-    config->backing = Backing::kSegments;
-  } else if (value == "pages") {
-    config->backing = Backing::kPages;
-  } else {
-    return "is neither segments nor pages";
-  }
-  return nullptr;
+  constexpr Word<Backing> kWords[] = {{"segments", Backing::kSegments}, {"pages", Backing::kPages}};
+  return set_word(value, kWords, &config->backing, "is neither segments nor pages");
 }
 
 const char* set_move(std::string_view value, Config* config) {
-  if (value == "never") {
-    config->move = Move::kNever;
-  } else if (value == "limit") {
-    config->move = Move::kLimit;
-  } else {
-    return "is neither never nor limit";
-  }
-  return nullptr;
+  constexpr Word<Move> kWords[] = {{"never", Move::kNever}, {"limit", Move::kLimit}};
+  return set_word(value, kWords, &config->move, "is neither never nor limit");
 }
 
 const char* set_wait(std::string_view value, Config* config) {
@@ -353,64 +346,6 @@ Result<Config> parse_config(std::string_view text, std::string* error) {
 Result<Config> config_from_environment(std::string* error) {
   const char* text = std::getenv("ASHLAR_ALLOC_CONF");
   return parse_config(text == nullptr ? "" : text, error);
-}
-
-Status check_config(const Config& c) {
-  constexpr Code kBad = Code::kInvalidArgument;
-  const auto is_size = [&c](Bytes size) {
-    return size > 0_B && size <= kSizeMax && size % c.granule == 0;
-  };
-  ASHLAR_REQUIRE(
-      is_power_of_two(c.granule.count()) && c.granule >= kGranuleMin && c.granule <= kGranuleMax,
-      kBad, "granule: must be a power of two from 16 to 65536");
-  ASHLAR_REQUIRE(is_size(c.small_request_max), kBad,
-                 "small_request_kb: must be a positive multiple of the granule");
-  ASHLAR_REQUIRE(is_size(c.small_segment), kBad,
-                 "small_segment_mb: must be a positive multiple of the granule");
-  ASHLAR_REQUIRE(is_size(c.large_request_min), kBad,
-                 "large_request_mb: must be a positive multiple of the granule");
-  ASHLAR_REQUIRE(is_size(c.large_segment), kBad,
-                 "large_segment_mb: must be a positive multiple of the granule");
-  ASHLAR_REQUIRE(is_size(c.segment_round), kBad,
-                 "round_segment_mb: must be a positive multiple of the granule");
-  // The page map has room for two segments a page, so none may be shorter than a page.
-  ASHLAR_REQUIRE(c.small_segment >= kSegmentBytesMin, kBad,
-                 "small_segment_mb: must be at least 2 MiB");
-  ASHLAR_REQUIRE(c.large_segment >= kSegmentBytesMin, kBad,
-                 "large_segment_mb: must be at least 2 MiB");
-  ASHLAR_REQUIRE(c.segment_round >= kSegmentBytesMin, kBad,
-                 "round_segment_mb: must be at least 2 MiB");
-  ASHLAR_REQUIRE(c.small_request_max <= c.small_segment, kBad,
-                 "small_request_kb: must fit into small_segment_mb");
-  ASHLAR_REQUIRE(c.large_request_min >= c.small_request_max, kBad,
-                 "large_request_mb: must not be below small_request_kb");
-  ASHLAR_REQUIRE(c.large_request_min <= c.large_segment, kBad,
-                 "large_request_mb: must fit into large_segment_mb");
-  ASHLAR_REQUIRE(c.max_split_size == Bytes::max() || c.max_split_size > c.large_segment, kBad,
-                 "max_split_size_mb: must be more than large_segment_mb (20 unless set)");
-  // The free block of a small segment would be too large for every small request (fit_end).
-  ASHLAR_REQUIRE(c.max_split_size == Bytes::max() || c.max_split_size > c.small_segment, kBad,
-                 "max_split_size_mb: must be more than small_segment_mb");
-  ASHLAR_REQUIRE(
-      c.max_non_split_rounding >= c.large_segment && c.max_non_split_rounding <= kSizeMax, kBad,
-      "max_non_split_rounding_mb: must be at least large_segment_mb (20 unless set)");
-  for (const std::uint32_t divisions : c.roundup_divisions) {
-    ASHLAR_REQUIRE(
-        divisions == 0 || (is_power_of_two(divisions) && divisions <= kRoundupDivisionsMax), kBad,
-        "roundup_power2_divisions: must be 0 or a power of two up to 1024");
-  }
-  ASHLAR_REQUIRE(c.memory_fraction > 0 && c.memory_fraction <= 1, kBad,
-                 "per_process_memory_fraction: must be in (0, 1]");
-  ASHLAR_REQUIRE(c.collection_threshold >= 0 && c.collection_threshold < 1, kBad,
-                 "garbage_collection_threshold: must be in [0, 1)");
-  // The free memory of a paged segment is one block and soon longer than any such limit.
-  ASHLAR_REQUIRE(c.backing == Backing::kSegments || c.max_split_size == Bytes::max(), kBad,
-                 "max_split_size_mb: not with backing:pages, whose free blocks are of any size");
-  ASHLAR_REQUIRE(c.headroom <= kSizeMax, kBad, "headroom_mb: must be at most 1 PiB");
-  ASHLAR_REQUIRE(
-      c.reuse == Reuse::kOwn || c.reuse == Reuse::kCompleted || c.reuse == Reuse::kOrdered, kBad,
-      "reuse: must be own, completed or ordered");
-  return Status::ok();
 }
 
 }  // namespace ashlar::inline v0::cache
