@@ -108,6 +108,10 @@ void follow_allocation(CacheState& state, JudgedDevice& device, std::uint64_t ta
 /// the maps before and after the call are at hand.
 void judge_cut(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
                bool had_view);
+/// DEV-3: was the allocation given the best fit, if there was one (else 0)? A heap of pages that was out of
+/// memory once remembers where its large blocks lay.
+void judge_fit(CacheState& state, const JudgedDevice& device, const GivenPlace& given,
+               std::uint64_t best_address);
 /// DEV-3, C10: the smallest free block of the stream's own heap that fits, then that of the lowest
 /// (segment ordinal, offset); nullptr when there is none.
 const cache::SnapshotBlock* best_fit(const CacheRules& rules, const cache::Snapshot& map,

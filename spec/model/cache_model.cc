@@ -306,10 +306,10 @@ void CacheModel::judge_served(JudgedDevice& device, std::uint64_t tag, std::uint
       device.marked_in_walk = schedule_.walks();
   }
   if (got.is_ok() && !has_completed && !callback_ran) judge_cut(state_, device, call, had_view);
-  if (got.is_ok() && best_address != 0 && device.map.is_fresh && !has_completed && !callback_ran &&
-      address != best_address) {
-    report("DEV-3", hex(best_address), " was the best fit, ", hex(address), " was given");
-  }
+  const GivenPlace place{stream.id.value(), rounded, address};
+  const bool is_judged = device.map.is_fresh && !has_completed && !callback_ran;
+  if (got.is_ok() && is_judged) judge_fit(state_, device, place, best_address);
+  if (got.is_ok() && state_.rules.is_paged()) device.books.note_place(place);
 }
 
 }  // namespace ashlar::spec

@@ -52,6 +52,7 @@ struct BoundedCount {
 
 /// What calls did on the miss ladder, for C15.
 struct LadderCounts {
+  bool was_short = false;  ///< an allocation may have climbed to the reclaim
   std::uint64_t ooms = 0;
   BoundedCount retries;
   BoundedCount steals;

@@ -169,6 +169,16 @@ const cache::SnapshotBlock* best_fit(const CacheRules& rules, const cache::Snaps
   return best;
 }
 
+void judge_fit(CacheState& state, const JudgedDevice& device, const GivenPlace& given,
+               std::uint64_t best_address) {
+  if (best_address == 0 || given.address == best_address) return;
+  const bool may_be_remembered = state.rules.is_paged() && device.ladder.was_short &&
+                                 state.rules.pool_of(given.size) == PoolId::kLarge;
+  if (may_be_remembered && device.books.was_given(given)) return;
+  state.verdict.report("DEV-3", hex(best_address), " was the best fit, ", hex(given.address),
+                       " was given");
+}
+
 bool may_take_over(const CacheState& state, const cache::SnapshotSegment& segment,
                    std::uint64_t rounded) {
   constexpr std::uint64_t kSegmentsKeptMax = 2;  // a pool keeps what it takes

@@ -73,6 +73,7 @@ void count_ladder(const CacheState& state, JudgedDevice& device, const JudgedCal
     return;
   }
   device.ladder.retries.add(retry_in(state, device, call));
+  device.ladder.was_short = device.ladder.was_short || device.ladder.retries.most != 0;
   device.ladder.steals.add(steal_in(state, device, call, had_view));
 }
 

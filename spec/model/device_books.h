@@ -6,13 +6,23 @@
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "spec/model/owned_blocks.h"
 #include "spec/model/stat_figures.h"
 
 namespace ashlar::spec {
+
+/// A block that an allocation was given: of which heap, how large, where.
+struct GivenPlace {
+  std::uint64_t heap;
+  std::uint64_t size;  ///< as rounded
+  std::uint64_t address;
+  friend auto operator<=>(const GivenPlace&, const GivenPlace&) = default;
+};
 
 class DeviceBooks {
  public:
@@ -61,6 +71,9 @@ class DeviceBooks {
   /// The blocks found free since the last walk ended.
   const std::vector<std::uint64_t>& released() const { return released_; }
 
+  void note_place(const GivenPlace& place) { places_.insert(place); }
+  bool was_given(const GivenPlace& place) const { return places_.contains(place); }
+
   void begin_call() { completed_in_call_ = 0; }
   /// Blocks found complete since begin_call().
   std::uint64_t completed_in_call() const { return completed_in_call_; }
@@ -87,6 +100,7 @@ class DeviceBooks {
   Completed completed_since_walk_;
   std::vector<std::uint64_t> touched_;
   std::vector<std::uint64_t> released_;
+  std::set<GivenPlace> places_;
 };
 
 }  // namespace ashlar::spec

@@ -214,4 +214,13 @@ BlockIndex lift_part(BlockPool& pool, BlockIndex block, Address begin, Bytes siz
   return is_lifted ? part : kNoBlock;
 }
 
+BlockIndex take_part(BlockPool& pool, BlockIndex block, Address begin, Bytes size,
+                     Bytes requested) noexcept {
+  const std::uint64_t stamp = pool.view(block).stamp;
+  const BlockIndex part = lift_part(pool, block, begin, size);
+  if (part == kNoBlock || pool.take_lifted(part, requested, 0)) return part;
+  pool.release(part, stamp);
+  return kNoBlock;
+}
+
 }  // namespace ashlar::inline v0::block

@@ -240,6 +240,11 @@ class BlockPool {
 /// multiples of the granule, and size is not zero. Cost: the index.
 BlockIndex lift_part(BlockPool& pool, BlockIndex block, Address begin, Bytes size) noexcept;
 
+/// The same, but the bytes become a live block with user word 0. REQUIRES: as lift_part(); requested <=
+/// size.
+BlockIndex take_part(BlockPool& pool, BlockIndex block, Address begin, Bytes size,
+                     Bytes requested) noexcept;
+
 }  // namespace ashlar::inline v0::block
 
 #include <ashlar/block/block_pool_inl.h>

@@ -1,5 +1,9 @@
 #include <ashlar/cache/miss_ladder.h>
 
+#include <memory>
+#include <new>
+#include <utility>
+
 #include <ashlar/cache/device_cache.h>
 #include <ashlar/cache/observer_scope.h>
 #include <ashlar/cache/queries.h>
@@ -37,6 +41,13 @@ class PinScope {
  private:
   StreamHeap& heap_;
 };
+
+/// From now on the heap remembers where large blocks lay; not if the host has no memory for that.
+void remember_places(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock) {
+  std::unique_ptr<PlaceLog> made(new (std::nothrow) PlaceLog);
+  const Guard guard(heap.lock);
+  if (heap.misses.places == nullptr) heap.misses.places = std::move(made);
+}
 
 }  // namespace
 
@@ -104,6 +115,7 @@ Result<Address> MissLadder::grow(StreamHeap& heap, const Request& request) noexc
 Result<Address> MissLadder::reclaim(StreamHeap& heap, const Request& request, Deadline& deadline,
                                     bool* wait_ran_out) noexcept {
   retries_.fetch_add(1, std::memory_order_relaxed);
+  if (request.pool == PoolId::kLarge && cache_.supply().pages().serves(heap)) remember_places(heap);
   return cache_.reclaimer().reclaim(heap, request, deadline, wait_ran_out);
 }
 

@@ -38,17 +38,6 @@ BlockIndex free_block_around(const BlockPool& pool, BlockIndex after, Address be
   return is_around ? at : block::kNoBlock;
 }
 
-/// Makes those bytes of a free block live. kNoBlock, and nothing has changed, if the host has no memory
-/// for a record.
-BlockIndex take_part(BlockPool& pool, BlockIndex around, Address begin, Bytes size,
-                     Bytes requested) noexcept {
-  const std::uint64_t stamp = pool.view(around).stamp;
-  const BlockIndex part = block::lift_part(pool, around, begin, size);
-  if (part == block::kNoBlock || pool.take_lifted(part, requested, 0)) return part;
-  pool.release(part, stamp);
-  return block::kNoBlock;
-}
-
 }  // namespace
 
 // What is there.
@@ -162,7 +151,7 @@ std::size_t PoolLayout::make(std::span<const CheckpointBlock> blocks, Status* fa
       if (around == block::kNoBlock) return i;
       *failure = kShortOfHostMemory;
       if (!heap.reserve_nodes(1)) return i;
-      after = take_part(pool, around, begin, block.size, block.requested);
+      after = block::take_part(pool, around, begin, block.size, block.requested);
       if (after == block::kNoBlock) return i;
       made_last = begin;
       heap.stats.on_allocate(place.pool, block.size, block.requested, pool.counts(),

@@ -20,6 +20,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include <ashlar/base/memory_pool.h>
 #include <ashlar/base/spin_lock.h>
@@ -32,6 +33,7 @@
 #include <ashlar/cache/host_refusals.h>
 #include <ashlar/cache/page_map.h>
 #include <ashlar/cache/pending_uses.h>
+#include <ashlar/cache/place_log.h>
 #include <ashlar/cache/reclaim_lock.h>
 #include <ashlar/cache/request.h>
 #include <ashlar/cache/stream_life.h>
@@ -52,6 +54,8 @@ struct MissCounts {
   unsigned under_way = 0;  ///< while there is one, the heap stays its stream's
   /// by pool, since a miss on it last asked the driver for memory
   std::array<unsigned, kPools> steals{};
+  /// Where blocks of the large pool lay, once the heap has been short of pages; nullptr before.
+  std::unique_ptr<PlaceLog> places;
 };
 
 /// The memory pool that a heap's memory belongs to.

@@ -17,11 +17,18 @@ constexpr PoolId other_pool(PoolId pool) noexcept {
   return pool == PoolId::kSmall ? PoolId::kLarge : PoolId::kSmall;
 }
 
+/// Serves the request at the place where the heap's log of places expects it; the null address if that is
+/// not free, or the host has no memory for a record. REQUIRES: a spare node. Cost: kPlaceLooksMax looks at
+/// free blocks.
+Address take_expected(StreamHeap& heap, const Request& request) noexcept ASHLAR_REQUIRES(heap.lock);
+
 [[gnu::always_inline]] inline Address StreamHeap::take_now(block::BlockPool& in,
                                                            const Request& request,
                                                            const Config& config,
                                                            block::BlockIndex block,
                                                            UseNode* owner) noexcept {
+  if (request.pool == PoolId::kLarge && misses.places != nullptr && owner == nullptr) [[unlikely]]
+    misses.places->note(request.size, in.view(block).position);
   const Bytes had = in.size(block);
   const Address address = in.address(block);
   const bool split = request.may_split && should_split(config, request.size, had);
@@ -53,6 +60,10 @@ constexpr PoolId other_pool(PoolId pool) noexcept {
   // reserve_nodes() comes before the search: after it, the compiler would read again what the
   // search has read.
   if (!reserve_nodes(1)) return Address{};
+  if (request.pool == PoolId::kLarge && misses.places != nullptr) [[unlikely]] {
+    const Address expected = take_expected(*this, request);
+    if (!expected.is_null()) return expected;
+  }
   block::BlockPool& in = pool(request.pool);
   const block::BlockIndex block = in.best_fit(request.size, request.fit_end);
   return block == block::kNoBlock ? Address{} : take_now(in, request, config, block, nullptr);
