@@ -17,8 +17,8 @@ void append(std::string* text, Range part) {
 
 }  // namespace
 
-HappensBefore::HappensBefore(const Clocks& clocks, FaultLog& faults)
-    : clocks_(clocks), faults_(faults) {
+HappensBefore::HappensBefore(const Clocks& clocks, const Memory& memory, FaultLog& faults)
+    : clocks_(clocks), memory_(memory), faults_(faults) {
   constexpr std::size_t kUsual = 32;  // most worlds have fewer, and then nothing grows
   allocations_.reserve(kUsual);
   live_.reserve(kUsual);
@@ -46,6 +46,37 @@ std::size_t HappensBefore::live_at_or_after(std::uint64_t begin) const {
   return static_cast<std::size_t>(it - live_.begin());
 }
 
+std::size_t HappensBefore::live_ending_after(std::uint64_t begin) const {
+  const std::size_t place = live_at_or_after(begin);
+  return place > 0 && live_[place - 1].end > begin ? place - 1 : place;
+}
+
+void HappensBefore::enter_live(std::uint32_t index) {
+  const Allocation& made = allocations_[index];
+  for (const MemoryPiece& piece : made.pieces) {
+    const std::size_t place = live_ending_after(piece.begin);
+    const auto at = live_.begin() + static_cast<std::ptrdiff_t>(place);
+    if (at == live_.end() || at->begin >= piece.end) {
+      live_.insert(at, Live{piece.begin, piece.end, index});
+      continue;
+    }
+    const Allocation& hit = allocations_[at->index];
+    const bool is_aliased = hit.begin >= made.end || made.begin >= hit.end || hit.tag == made.tag;
+    faults_.report(FaultKind::kOverlap, Blame::kAllocator, "C2: allocation ", made.tag, " at ",
+                   range(made.begin, made.end), " overlaps allocation ", hit.tag, " at ",
+                   range(hit.begin, hit.end), is_aliased ? ", by another address of a page" : "");
+    leave_live(index);
+    return;
+  }
+}
+
+void HappensBefore::leave_live(std::uint32_t index) {
+  for (const MemoryPiece& piece : allocations_[index].pieces) {
+    const auto at = live_.begin() + static_cast<std::ptrdiff_t>(live_at_or_after(piece.begin));
+    if (at != live_.end() && at->begin == piece.begin && at->index == index) live_.erase(at);
+  }
+}
+
 void HappensBefore::on_allocate(AllocationTag tag, Address at, Bytes size, std::uint32_t lane,
                                 std::uint32_t thread, GraphGroup group) {
   ASHLAR_ASSERT(tag != kNoTag && find(tag) == nullptr, "detector: a tag names one allocation");
@@ -61,33 +92,24 @@ void HappensBefore::on_allocate(AllocationTag tag, Address at, Bytes size, std::
   made.races.clear();
   by_tag_.insert(tag, index);
 
-  const std::size_t place = live_at_or_after(made.begin);
-  const Allocation* before = place > 0 ? &allocations_[live_[place - 1].index] : nullptr;
-  const Allocation* after = place < live_.size() ? &allocations_[live_[place].index] : nullptr;
-  const Allocation* hit = before != nullptr && before->end > made.begin ? before : nullptr;
-  if (hit == nullptr && after != nullptr && after->begin < made.end) hit = after;
-  made.by_address = hit == nullptr;
-  if (hit == nullptr) {
-    live_.insert(live_.begin() + static_cast<std::ptrdiff_t>(place), Live{made.begin, index});
-  } else {
-    faults_.report(FaultKind::kOverlap, Blame::kAllocator, "C2: allocation ", tag, " at ",
-                   range(made.begin, made.end), " overlaps allocation ", hit->tag, " at ",
-                   range(hit->begin, hit->end));
-  }
+  memory_.find_pieces(at, size, &made.pieces);
+  enter_live(index);
   check_priors(made, thread, group);
 }
 
 void HappensBefore::check_priors(Allocation& made, std::uint32_t thread, GraphGroup group) {
   for (std::size_t i = 0; i < priors_.size();) {
     const Prior& prior = priors_[i];
-    const bool is_elsewhere = prior.begin >= made.end || made.begin >= prior.end;
-    if (is_elsewhere || (group != 0 && prior.group == group)) {
+    const bool is_here =
+        std::any_of(made.pieces.begin(), made.pieces.end(),
+                    [&prior](const MemoryPiece& piece) { return piece.shares_bytes(prior.piece); });
+    if (!is_here || (group != 0 && prior.group == group)) {
       ++i;
       continue;
     }
     bool forget = clocks_.settled(prior.use.lane, prior.use.place);
     if (!forget && clocks_.before_next_of(prior.use.lane, prior.use.place, made.lane, thread)) {
-      made.races.push_back(prior.use);
+      add_race(made, prior.use);
     } else if (!forget) {
       report_race(prior.use.covered ? FaultKind::kEarlyReuse : FaultKind::kUnannouncedUse,
                   prior.use.covered ? Blame::kAllocator : Blame::kCaller,
@@ -102,6 +124,15 @@ void HappensBefore::check_priors(Allocation& made, std::uint32_t thread, GraphGr
       ++i;
     }
   }
+}
+
+// One use is a prior of each of its pieces.
+void HappensBefore::add_race(Allocation& made, const Stamp& use) {
+  const bool is_known =
+      std::any_of(made.races.begin(), made.races.end(), [&use](const Stamp& known) {
+        return known.lane == use.lane && known.place == use.place && known.owner == use.owner;
+      });
+  if (!is_known) made.races.push_back(use);
 }
 
 // The allocation itself was ordered after these uses; now another lane touches the bytes, and races
@@ -134,8 +165,9 @@ void HappensBefore::on_use_announced(AllocationTag tag, std::uint32_t lane) {
 bool HappensBefore::on_touch(const Touch& touch, std::uint32_t lane, std::uint32_t thread) {
   if (touch.tag == kNoTag) {
     const Stamp use{clocks_.enqueued(lane) + 1, lane, true, kNoTag};
-    const std::uint64_t begin = touch.at.value();
-    if (touch.group != 0) add_prior(Prior{begin, begin + touch.size.count(), use, touch.group});
+    if (touch.group == 0) return true;
+    memory_.find_pieces(touch.at, touch.size, &pieces_);
+    for (const MemoryPiece& piece : pieces_) add_prior(Prior{piece, use, touch.group});
     return true;
   }
   Allocation* made = find(touch.tag);
@@ -169,22 +201,21 @@ void HappensBefore::on_free(AllocationTag tag, std::uint32_t thread) {
     const bool ordered = clocks_.keeps(kEdgeFreeCoverage) &&
                          clocks_.before_next_of(use.lane, use.place, made->lane, thread);
     use.covered = use.lane == made->lane || announced || ordered;
-    add_prior(Prior{made->begin, made->end, use});
+    for (const MemoryPiece& piece : made->pieces) add_prior(Prior{piece, use});
   }
   const std::uint32_t index = by_tag_.find(tag);
-  if (made->by_address) {
-    const std::size_t place = live_at_or_after(made->begin);
-    live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(place));
-  }
+  leave_live(index);
   by_tag_.erase(tag);
   allocations_.remove(index);
 }
 
-// A later use on the same lane of at least the same bytes stands for the earlier one.
+// A later use on the same lane of at least the same bytes, at the same addresses, stands for the earlier
+// one.
 void HappensBefore::add_prior(const Prior& prior) {
   for (std::size_t i = 0; i < priors_.size(); ++i) {
     Prior& old = priors_[i];
-    if (old.begin < prior.begin || old.end > prior.end || old.use.lane != prior.use.lane) continue;
+    if (old.use.lane != prior.use.lane || !old.piece.is_within(prior.piece)) continue;
+    if (!old.piece.is_same_mapping(prior.piece)) continue;
     if (old.use.covered != prior.use.covered || old.group != prior.group) continue;
     old = priors_.back();
     priors_.pop_back();
@@ -205,19 +236,31 @@ void HappensBefore::drop_settled() {
   }
 }
 
+// REQUIRES: pieces_ are those of the range.
+void HappensBefore::check_live(std::uint64_t begin, std::uint64_t end) {
+  AllocationTag reported = kNoTag;
+  for (const MemoryPiece& piece : pieces_) {
+    for (std::size_t i = live_ending_after(piece.begin);
+         i < live_.size() && live_[i].begin < piece.end; ++i) {
+      const Allocation& made = allocations_[live_[i].index];
+      const bool is_aliased = made.begin >= end || begin >= made.end;
+      if (is_aliased || made.tag == reported) continue;
+      faults_.report(FaultKind::kLiveUnmapped, Blame::kAllocator, "C1: memory at ",
+                     range(begin, end), " returned or unmapped under live allocation ", made.tag);
+      reported = made.tag;
+    }
+  }
+}
+
 void HappensBefore::on_unmap(Address at, Bytes size, std::uint32_t thread, bool in_flight) {
   const std::uint64_t begin = at.value();
   const std::uint64_t end = begin + size.count();
-  std::size_t i = live_at_or_after(begin);
-  if (i > 0 && allocations_[live_[i - 1].index].end > begin) --i;
-  for (; i < live_.size() && live_[i].begin < end; ++i) {
-    const Allocation& made = allocations_[live_[i].index];
-    faults_.report(FaultKind::kLiveUnmapped, Blame::kAllocator, "C1: memory at ", range(begin, end),
-                   " returned or unmapped under live allocation ", made.tag);
-  }
+  memory_.find_pieces(at, size, &pieces_);
+  check_live(begin, end);
   if (!in_flight) return;
   for (const Prior& prior : priors_) {
-    if (prior.begin >= end || begin >= prior.end) continue;
+    const std::uint64_t used_end = prior.piece.at + (prior.piece.end - prior.piece.begin);
+    if (prior.piece.at >= end || begin >= used_end) continue;
     if (clocks_.done_for(prior.use.lane, prior.use.place, thread)) continue;
     faults_.report(FaultKind::kInFlight, prior.use.covered ? Blame::kAllocator : Blame::kCaller,
                    "D4: memory at ", range(begin, end), " returned or unmapped while entry ",

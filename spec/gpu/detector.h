@@ -4,7 +4,8 @@
 // Purpose: the oracle for stream order. It knows the machine's order (clocks.h), and the driver
 // tells it who owns which bytes. For every byte range it keeps the last use on every stream by
 // earlier owners (`prior` stamps). Stamps belong to bytes, not to blocks: splits and merges of
-// blocks neither lose a stamp nor have to be announced.
+// blocks neither lose a stamp nor have to be announced. Bytes are those of the machine's memory
+// (memory_pieces.h): a page keeps its stamps at whichever address it is handed out.
 //
 // Whose fault it is (reference: the proof of the stream-order model):
 //   - the allocator's, if it handed out bytes while an earlier use is neither done nor ordered
@@ -19,9 +20,10 @@
 // Cost: O(log live + uses not yet done); no allocation in a steady state.
 // Invariants:
 //   (1) Live allocations are disjoint in live_ (an overlapping one is reported and not entered in
-//       live_).
+//       live_), as bytes and not only as addresses.
 //   (2) priors_ holds every use that may still run of a freed range, and by a graph of a group; a
 //       settled use is dropped when a scan meets it, or when the list would grow.
+//   (3) What is mapped under a live allocation does not change (C1): it is looked up once.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +33,8 @@
 #include "spec/gpu/clocks.h"
 #include "spec/gpu/fault.h"
 #include "spec/gpu/flat_map.h"
+#include "spec/gpu/memory.h"
+#include "spec/gpu/memory_pieces.h"
 #include "spec/gpu/short_list.h"
 #include "spec/gpu/sim_slots.h"
 #include "spec/gpu/sim_types.h"
@@ -39,7 +43,7 @@ namespace ashlar::spec {
 
 class HappensBefore {
  public:
-  HappensBefore(const Clocks& clocks, FaultLog& faults);
+  HappensBefore(const Clocks& clocks, const Memory& memory, FaultLog& faults);
 
   /// The allocator handed out the range, for use on that lane. Checks C2, C6, C7.
   /// Uses of the bytes by graphs of `group` are not checked: the caller orders the group's graphs.
@@ -52,8 +56,8 @@ class HappensBefore {
   /// A kernel, or a graph of a group, at the lane's next place touches that range. False if its tag is
   /// dead, which is reported as the caller's fault.
   bool on_touch(const Touch& touch, std::uint32_t lane, std::uint32_t thread);
-  /// The range is about to be returned or unmapped. `in_flight`: also report uses that may still
-  /// run.
+  /// The range is about to be returned or unmapped. `in_flight`: also report uses of these addresses
+  /// that may still run; those of the same pages at other addresses go on undisturbed.
   void on_unmap(Address at, Bytes size, std::uint32_t thread, bool in_flight);
 
  private:
@@ -64,8 +68,7 @@ class HappensBefore {
     AllocationTag owner = 0;
   };
   struct Prior {
-    std::uint64_t begin = 0;
-    std::uint64_t end = 0;
+    MemoryPiece piece;
     Stamp use;
     GraphGroup group = 0;  // of the graph that uses the bytes
   };
@@ -75,7 +78,7 @@ class HappensBefore {
     std::uint64_t end = 0;
     std::uint64_t allocated_at = 0;  // the own lane's place at the allocation
     std::uint32_t lane = 0;
-    bool by_address = false;                // is entered in live_
+    MemoryPieces pieces;
     ShortList<Stamp, 2> uses;               // last place on each lane
     ShortList<std::uint32_t, 2> announced;  // lanes
     // prior uses that other lanes' first uses may race with
@@ -83,24 +86,33 @@ class HappensBefore {
   };
   struct Live {
     std::uint64_t begin;
+    std::uint64_t end;
     std::uint32_t index;
   };
 
   Allocation* find(AllocationTag tag);
   std::size_t live_at_or_after(std::uint64_t begin) const;
+  /// The place in live_ of the first piece that ends after `begin`.
+  std::size_t live_ending_after(std::uint64_t begin) const;
+  void enter_live(std::uint32_t index);
+  void leave_live(std::uint32_t index);
   void check_priors(Allocation& made, std::uint32_t thread, GraphGroup group);
+  static void add_race(Allocation& made, const Stamp& use);
   void check_races(Allocation& made, std::uint32_t lane, std::uint32_t thread);
+  void check_live(std::uint64_t begin, std::uint64_t end);
   void add_prior(const Prior& prior);
   void drop_settled();
   void report_race(FaultKind kind, Blame by, const char* what, const Allocation& made,
                    const Stamp& use);
 
   const Clocks& clocks_;
+  const Memory& memory_;
   FaultLog& faults_;
   FlatMap by_tag_;
   SimSlots<Allocation> allocations_;  // by_tag_ and live_ index it
-  std::vector<Live> live_;            // by begin
+  std::vector<Live> live_;            // the pieces of live allocations, by begin
   std::vector<Prior> priors_;         // unordered
+  MemoryPieces pieces_;               // of the range that a call is about
 };
 
 }  // namespace ashlar::spec

@@ -75,12 +75,13 @@ Status Enqueuer::write_value(const Stream& stream, Address at, std::uint64_t val
       enqueue_on(lane.value(), Entry{EntryKind::kWriteValue, {}, 0, 0, 0, at.value(), value});
   if (!queued.is_ok()) return queued;
   const Clock& written = state_.clocks.clock(lane.value());
+  const std::uint64_t byte = state_.memory.byte_at(at);
   for (WordClock& word : word_clocks_) {
-    if (word.at != at) continue;
+    if (word.byte != byte) continue;
     word.clock = written;
     return queued;
   }
-  word_clocks_.push_back(WordClock{at, written});
+  word_clocks_.push_back(WordClock{byte, written});
   return queued;
 }
 
@@ -90,8 +91,9 @@ Status Enqueuer::wait_value(const Stream& stream, Address at, std::uint64_t valu
   const Status queued =
       enqueue_on(lane.value(), Entry{EntryKind::kWaitValue, rule, 0, 0, 0, at.value(), value});
   if (!queued.is_ok()) return queued;
+  const std::uint64_t byte = state_.memory.byte_at(at);
   for (const WordClock& word : word_clocks_) {
-    if (word.at == at) state_.clocks.join(lane.value(), word.clock, kEdgeMemoryValue);
+    if (word.byte == byte) state_.clocks.join(lane.value(), word.clock, kEdgeMemoryValue);
   }
   return queued;
 }

@@ -26,7 +26,7 @@ class Enqueuer {
 
  private:
   struct WordClock {
-    Address at;
+    std::uint64_t byte;
     Clock clock;  // of the write enqueued last
   };
 

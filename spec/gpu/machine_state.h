@@ -39,7 +39,7 @@ struct MachineState {
         memory(options, faults),
         scheduler(options, memory, clocks, faults),
         captures(faults),
-        detector(clocks, faults),
+        detector(clocks, memory, faults),
         gate(options, scheduler, faults) {}
   MachineState(const MachineState&) = delete;
   MachineState& operator=(const MachineState&) = delete;

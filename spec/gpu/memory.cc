@@ -6,6 +6,7 @@ namespace ashlar::spec {
 namespace {
 
 constexpr std::uint8_t kPageMark = 0x30;
+constexpr std::uint64_t kPageBytesFirst = std::uint64_t{1} << 63;  // above every address
 constexpr std::size_t kRegionsUsual = 16;  // most worlds have fewer, and then nothing grows
 
 bool is_power_of_two_or_zero(std::uint64_t n) { return (n & (n - 1)) == 0; }
@@ -17,7 +18,8 @@ Memory::Memory(const SimGpuOptions& options, FaultLog& faults)
       rng_(options.seed ^ options.address_seed),
       faults_(faults),
       granularity_(options.page_granularity),
-      handles_(kPageMark, options.adversarial, 0) {
+      handles_(kPageMark, options.adversarial, 0),
+      next_byte_(kPageBytesFirst) {
   devices_.reserve(options.capacities.size());
   regions_.reserve(kRegionsUsual);
   for (const Bytes capacity : options.capacities)
@@ -155,7 +157,8 @@ Result<PageHandle> Memory::create_page(std::uint32_t device, Bytes size) {
     return refuse("page create: the size is no multiple of the granularity", Address{}, size);
   ASHLAR_REQUIRE(fits(device, size), Code::kOutOfMemory, "the device is full");
   const std::uint32_t index = pages_.add();
-  pages_[index] = Page{size.count(), device, 0, false};
+  pages_[index] = Page{size.count(), next_byte_, device, 0, false};
+  next_byte_ += size.count();
   const std::uint64_t value = handles_.add();
   *handles_.find(value) = index;
   count(device, HeldKind::kPage, size);
@@ -273,6 +276,34 @@ Memory::Reach Memory::reach(std::uint32_t device, Address at, Bytes size) const 
     reached = mappings_[i].begin + mappings_[i].size;
   }
   return Reach::kAccessible;
+}
+
+void Memory::find_pieces(Address at, Bytes size, MemoryPieces* out) const {
+  out->clear();
+  const std::uint64_t end = at.value() + size.count();
+  std::uint64_t reached = at.value();
+  const auto add = [out, &reached](std::uint64_t byte, std::uint64_t until) {
+    if (!out->empty() && (*out)[out->size() - 1].end == byte) {
+      (*out)[out->size() - 1].end += until - reached;
+    } else {
+      out->push_back(MemoryPiece{reached, byte, byte + (until - reached)});
+    }
+    reached = until;
+  };
+  for (std::size_t i = mapping_at_or_after(reached);
+       i < mappings_.size() && mappings_[i].begin < end; ++i) {
+    const Mapping& mapping = mappings_[i];
+    if (mapping.begin > reached) add(reached, mapping.begin);
+    add(pages_[mapping.page].first_byte + (reached - mapping.begin),
+        std::min(end, mapping.begin + mapping.size));
+  }
+  if (reached < end) add(reached, end);
+}
+
+std::uint64_t Memory::byte_at(Address at) const {
+  const std::size_t i = mapping_at_or_after(at.value());
+  if (i == mappings_.size() || mappings_[i].begin > at.value()) return at.value();
+  return pages_[mappings_[i].page].first_byte + (at.value() - mappings_[i].begin);
 }
 
 }  // namespace ashlar::spec

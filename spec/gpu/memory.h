@@ -10,7 +10,8 @@
 //       one reservation.
 //   (2) A device's bytes in use are its segments and its pages; a page is returned when its handle
 //       is released and it is mapped nowhere.
-//   (3) A new mapping has no access, from any device.
+//   (3) A new mapping has no access, from any device. A page may be mapped at several addresses.
+//   (4) No two pages ever have the same bytes (memory_pieces.h).
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,7 @@
 #include "spec/gpu/fault.h"
 #include "spec/gpu/handle_table.h"
 #include "spec/gpu/ledger.h"
+#include "spec/gpu/memory_pieces.h"
 #include "spec/gpu/sim_slots.h"
 #include "spec/gpu/sim_types.h"
 
@@ -66,6 +68,10 @@ class Memory {
   enum class Reach : std::uint8_t { kAccessible, kUnmapped, kNoAccess, kOtherDevice };
   /// May a kernel of that device touch all of the range?
   Reach reach(std::uint32_t device, Address at, Bytes size) const;
+  /// The bytes that are at those addresses now.
+  void find_pieces(Address at, Bytes size, MemoryPieces* out) const;
+  /// The number of the byte that is at that address now.
+  std::uint64_t byte_at(Address at) const;
 
   /// visit(HeldHandle) for everything held here: all kinds but events and streams.
   template <class Visit>
@@ -86,6 +92,7 @@ class Memory {
   };
   struct Page {
     std::uint64_t size = 0;
+    std::uint64_t first_byte = 0;
     std::uint32_t device = 0;
     std::uint32_t mappings = 0;
     bool released = false;
@@ -118,6 +125,7 @@ class Memory {
   std::vector<Mapping> mappings_;
   HandleTable<std::uint32_t> handles_;  // of pages: index in pages_
   SimSlots<Page> pages_;
+  std::uint64_t next_byte_;  // of the next page
 };
 
 template <class Visit>

@@ -1,4 +1,5 @@
-// MemoryWords: the 8-byte words of stream-memory operations. A word never written is 0.
+// MemoryWords: the 8-byte words of stream-memory operations, by the number of their first byte
+// (Memory::byte_at). A word never written is 0.
 //
 // Thread safety: none (the machine's lock). Cost: O(words).
 #pragma once
@@ -12,19 +13,19 @@ namespace ashlar::spec {
 
 class MemoryWords {
  public:
-  /// The word at that address, to be written.
-  std::uint64_t& at(Address address) {
+  /// The word at that byte, to be written.
+  std::uint64_t& at(std::uint64_t byte) {
     for (Word& found : words_) {
-      if (found.at == address) return found.value;
+      if (found.byte == byte) return found.value;
     }
-    words_.push_back(Word{address, 0});
+    words_.push_back(Word{byte, 0});
     return words_.back().value;
   }
-  /// Does the word at that address compare to `value` by that rule?
-  bool passes(Address address, WaitRule rule, std::uint64_t value) const {
+  /// Does the word at that byte compare to `value` by that rule?
+  bool passes(std::uint64_t byte, WaitRule rule, std::uint64_t value) const {
     std::uint64_t word = 0;
     for (const Word& found : words_) {
-      if (found.at == address) word = found.value;
+      if (found.byte == byte) word = found.value;
     }
     switch (rule) {
       // CUDA compares cyclically: (signed)(word - value) >= 0.
@@ -37,7 +38,7 @@ class MemoryWords {
 
  private:
   struct Word {
-    Address at;
+    std::uint64_t byte;
     std::uint64_t value;
   };
 

@@ -88,7 +88,8 @@ bool Scheduler::runnable(std::uint32_t lane) const {
   switch (entry.kind) {
     case EntryKind::kWait: return is_done(entry.a, entry.b);
     case EntryKind::kHost: return host_functions_.is_raised(entry.a);
-    case EntryKind::kWaitValue: return words_.passes(Address{entry.b}, entry.rule, entry.c);
+    case EntryKind::kWaitValue:
+      return words_.passes(memory_.byte_at(Address{entry.b}), entry.rule, entry.c);
     case EntryKind::kCollective: return members_ready(entry) >= entry.members;
     case EntryKind::kKernel:
     case EntryKind::kRecord:
@@ -141,7 +142,7 @@ void Scheduler::finish(std::uint32_t lane) {
         check_touch(lanes_[lane].queue.touch(i), lane);
       break;
     case EntryKind::kHost: host_functions_.run(entry.b); break;
-    case EntryKind::kWriteValue: words_.at(Address{entry.b}) = entry.c; break;
+    case EntryKind::kWriteValue: words_.at(memory_.byte_at(Address{entry.b})) = entry.c; break;
     case EntryKind::kCollective: finish_collective(lane); return;
     case EntryKind::kFaulty: lose(lanes_[lane].device); return;
     case EntryKind::kRecord:

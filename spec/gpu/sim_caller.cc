@@ -84,7 +84,8 @@ Status SimCaller::wait_value(const Stream& stream, Address at, std::uint64_t val
 
 void SimCaller::host_write_value(Address at, std::uint64_t value) {
   const Lock lock(machine_.mutex());
-  machine_.state().scheduler.words().at(at) = value;
+  MachineState& state = machine_.state();
+  state.scheduler.words().at(state.memory.byte_at(at)) = value;
 }
 
 Status SimCaller::collective(const Stream& stream, std::uint32_t group, std::uint32_t members) {

@@ -17,7 +17,8 @@
 //       returned address may be handed out again.
 //   D4  segment_free and page_unmap may be called only when every kernel that uses the range is
 //       done. They are not ordered with any stream and are not a fence: a caller may not rely on a
-//       synchronising side effect (docs/moving-pages.md, "Order").
+//       synchronising side effect (docs/moving-pages.md, "Order"). Kernels that use a page through
+//       another of its addresses do not count.
 //   D5  event_record makes the event stand for the work enqueued on the stream before it, and
 //       replaces what the event stood for. event_query returns ok when that work is done, kNotReady
 //       before that, and ok for an event that was never recorded.
@@ -124,7 +125,8 @@ class ASHLAR_API Device {
   virtual Result<PageHandle> page_create(Bytes size) noexcept = 0;
   /// Releases the handle. The memory is freed once no mapping of it is left.
   virtual Status page_release(PageHandle page) noexcept = 0;
-  /// Maps the whole handle at `at`. REQUIRES: the range lies in one reservation and is unmapped.
+  /// Maps the whole handle at `at`. REQUIRES: the range lies in one reservation and is unmapped. A page
+  /// may be mapped at several addresses.
   virtual Status page_map(Address at, Bytes size, PageHandle page) noexcept = 0;
   /// Gives this device read and write access to a mapped range. Accessing it before is a fault.
   virtual Status page_access(Address at, Bytes size) noexcept = 0;
