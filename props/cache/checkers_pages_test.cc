@@ -1,7 +1,8 @@
 // The clauses about pages, each seen to fire on a subject with a planted bug.
 //
-// Imitates: a map that shows memory where no page is, pages that nobody gives back, a page taken away
-// during a capture. Does not prove that every such bug is seen (the mutants do, ci/mutation).
+// Imitates: a map that shows memory where no page is, pages that nobody gives back, a page shown at two
+// addresses, an address taken away during a capture. Does not prove that every such bug is seen (the
+// mutants do, ci/mutation).
 #include <gtest/gtest.h>
 
 #include "props/cache/planted_subjects.h"
@@ -69,6 +70,139 @@ TEST(CheckersOfPages, Dev19FiresOnATrimThatLeavesFreePages) {
   EXPECT_EQ(clause<TrimsNothing>(
                 "conf backing:pages\nalloc p0 8MiB s0\nalloc p1 8MiB s0\nfree p1\ntrim d0\n"),
             "DEV-19");
+}
+
+/// Notes the page that was mapped last.
+class NotingDevice final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Address at;
+  PageHandle page;
+  Status page_map(Address where, Bytes size, PageHandle which) noexcept override {
+    const Status mapped = ForwardingDevice::page_map(where, size, which);
+    if (mapped.is_ok()) at = where;
+    if (mapped.is_ok()) page = which;
+    return mapped;
+  }
+};
+
+/// The real allocator; the last page of its first allocation of pages has a second address in the same
+/// range, until a trim.
+class MapsAPageTwice : public ForwardingSubject {
+ public:
+  MapsAPageTwice(std::shared_ptr<spec::CacheSubject> inner,
+                 std::span<device::Device* const> devices)
+      : ForwardingSubject(std::move(inner), devices), noting_(*devices[0]) {
+    std::vector<device::Device*> noted(devices.begin(), devices.end());
+    noted[0] = &noting_;
+    inner_ = caching_allocator_factory()(noted, kConf).value();
+  }
+  ~MapsAPageTwice() override { inner_.reset(); }  // before the device that it calls
+
+  Result<Address> allocate(Bytes size, const Stream& stream, cache::OutOfMemory* account) override {
+    const Result<Address> got = inner_->allocate(size, stream, account);
+    if (!alias_.is_null() || noting_.at.is_null()) return got;
+    alias_ = noting_.at + 1_GiB;
+    EXPECT_TRUE(device_for(CallKind::kPageMap).page_map(alias_, 2_MiB, noting_.page).is_ok());
+    if (gives_access_) {
+      EXPECT_TRUE(device_for(CallKind::kPageAccess).page_access(alias_, 2_MiB).is_ok());
+    }
+    return got;
+  }
+  Status trim(DeviceId device) override {
+    if (!alias_.is_null() && takes_back_) {
+      EXPECT_TRUE(device_for(CallKind::kPageUnmap).page_unmap(alias_, 2_MiB).is_ok());
+      alias_ = Address{};
+    }
+    return inner_->trim(device);
+  }
+
+ protected:
+  using CallKind = device::CallKind;
+  static constexpr const char* kConf = "backing:pages";
+  bool gives_access_ = true;
+  bool takes_back_ = true;
+  Address alias_;
+
+ private:
+  NotingDevice noting_;
+};
+
+constexpr char kTwoAllocations[] =
+    "conf backing:pages\nalloc p0 8MiB s0\nalloc p1 8MiB s0\nfree p0\ntrim d0\n";
+
+TEST(CheckersOfPages, ASecondAddressThatTheMapDoesNotShowIsNobodysMatter) {
+  EXPECT_EQ(clause<MapsAPageTwice>(kTwoAllocations), "");
+}
+
+/// Shows the second address as free memory.
+struct ShowsAPageTwice : MapsAPageTwice {
+  using MapsAPageTwice::MapsAPageTwice;
+  Status snapshot(DeviceId device, Snapshot* out) override {
+    const Status got = inner_->snapshot(device, out);
+    if (alias_.is_null() || out->blocks.empty()) return got;
+    cache::SnapshotBlock& unmapped = out->blocks.back();
+    cache::SnapshotBlock shown = unmapped;
+    cache::SnapshotBlock rest = unmapped;
+    rest.address = alias_ + 2_MiB;
+    rest.size = (unmapped.address + unmapped.size) - rest.address;
+    unmapped.size = alias_ - unmapped.address;
+    shown.address = alias_;
+    shown.size = 2_MiB;
+    shown.state = BlockState::kFree;
+    out->blocks.push_back(shown);
+    out->blocks.push_back(rest);
+    out->segments.back().block_count += 2;
+    return got;
+  }
+};
+/// The same, where that address may not be touched.
+struct ShowsWhatHasNoAccess : ShowsAPageTwice {
+  ShowsWhatHasNoAccess(std::shared_ptr<spec::CacheSubject> inner,
+                       std::span<device::Device* const> devices)
+      : ShowsAPageTwice(std::move(inner), devices) {
+    gives_access_ = false;
+  }
+};
+TEST(CheckersOfPages, C1FiresOnAPageThatIsShownAtTwoAddresses) {
+  const spec::LockstepResult twice = run(broken<ShowsAPageTwice>(), kTwoAllocations);
+  EXPECT_EQ(twice.divergence.clause, "C1");
+  EXPECT_NE(twice.divergence.text.find("at two addresses"), std::string::npos)
+      << twice.divergence.text;
+  EXPECT_EQ(dense_clause<ShowsAPageTwice>(kTwoAllocations), "C1");
+  const spec::LockstepResult without = run(broken<ShowsWhatHasNoAccess>(), kTwoAllocations);
+  EXPECT_EQ(without.divergence.clause, "C1");
+  EXPECT_NE(without.divergence.text.find("than have pages"), std::string::npos)
+      << without.divergence.text;
+}
+
+/// Takes the second address away in the next allocation.
+struct UnmapsInAnAllocation : MapsAPageTwice {
+  using MapsAPageTwice::MapsAPageTwice;
+  Result<Address> allocate(Bytes size, const Stream& stream, cache::OutOfMemory* account) override {
+    if (alias_.is_null()) return MapsAPageTwice::allocate(size, stream, account);
+    EXPECT_TRUE(device_for(CallKind::kPageUnmap).page_unmap(alias_, 2_MiB).is_ok());
+    takes_back_ = false;
+    return inner_->allocate(size, stream, account);
+  }
+};
+TEST(CheckersOfPages, C9FiresOnASecondAddressUnmappedWhileACaptureIsAnnounced) {
+  EXPECT_EQ(clause<UnmapsInAnAllocation>(
+                "conf backing:pages\ndevice d0 64MiB\nstream s1 d0\nalloc p0 8MiB s0\n"
+                "capture-begin s1 relaxed\nalloc p1 100MiB s0\ncapture-end s1\n"),
+            "C9");
+}
+
+/// A page goes back to the driver, and stays taken by the address that is forgotten.
+struct ForgetsASecondAddress : MapsAPageTwice {
+  ForgetsASecondAddress(std::shared_ptr<spec::CacheSubject> inner,
+                        std::span<device::Device* const> devices)
+      : MapsAPageTwice(std::move(inner), devices) {
+    takes_back_ = false;
+  }
+};
+TEST(CheckersOfPages, C14FiresOnAPageThatAForgottenAddressHolds) {
+  EXPECT_EQ(clause<ForgetsASecondAddress>(kTwoAllocations), "C14");
 }
 
 }  // namespace

@@ -50,8 +50,8 @@ inline bool has_refused_pages(const DeviceWitness& witness) {
          0;
 }
 
-/// C1, C14: what the map shows as memory of paged segments has pages, and nothing else has. REQUIRES: a
-/// fresh map.
+/// C1, C14: what the map shows as memory of paged segments has pages, none of them twice, and every page
+/// held is shown. REQUIRES: a fresh map.
 void judge_pages(CacheState& state, const JudgedDevice& device);
 /// Bytes of whole pages in the paged segment that hold free blocks alone; `pending_too`: or pending
 /// ones.

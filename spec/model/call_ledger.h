@@ -3,6 +3,7 @@
 // Thread safety: none.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "spec/model/device_witness.h"
@@ -26,11 +27,12 @@ class CallLedger {
     }
     witness_->begin_call();
     undone_before_ = witness_->undone();
-    timeouts_before_ = witness_->timeouts();
-    questions_before_ = witness_->questions();
+    timeouts_before_ = witness_->waits().timeouts;
+    questions_before_ = witness_->waits().questions;
     reserved_before_ = witness_->taken_bytes();
     gained_before_ = witness_->pages().gained_bytes();
     lost_before_ = witness_->pages().lost_bytes();
+    addresses_before_ = witness_->pages().address_bytes();
     began_ns_ = witness_->now_ns();
   }
 
@@ -66,6 +68,10 @@ class CallLedger {
   /// Bytes of pages that became usable, and ceased to be.
   std::uint64_t gained_bytes() const { return witness_->pages().gained_bytes() - gained_before_; }
   std::uint64_t lost_bytes() const { return witness_->pages().lost_bytes() - lost_before_; }
+  /// Bytes of addresses at which pages can be used no more, less those at which they came to be.
+  std::uint64_t unmapped_bytes() const {
+    return addresses_before_ - std::min(addresses_before_, witness_->pages().address_bytes());
+  }
   /// By the device's clock.
   std::uint64_t elapsed_ms() const { return (witness_->now_ns() - began_ns_) / 1'000'000; }
   /// Granted, and not given back in the same call: for those the host had no memory of the records.
@@ -80,9 +86,9 @@ class CallLedger {
   /// Calls that may have blocked: waits for an event or for the device.
   std::uint64_t waits() const {
     return calls(device::CallKind::kEventSynchronize) + calls(device::CallKind::kSynchronize) -
-           (witness_->questions() - questions_before_);
+           (witness_->waits().questions - questions_before_);
   }
-  bool any_timeout() const { return witness_->timeouts() != timeouts_before_; }
+  bool any_timeout() const { return witness_->waits().timeouts != timeouts_before_; }
   /// Taken from the device when the call began, pages that cannot be used included.
   std::uint64_t reserved_before() const { return reserved_before_; }
 
@@ -98,6 +104,7 @@ class CallLedger {
   std::uint64_t reserved_before_ = 0;
   std::uint64_t gained_before_ = 0;
   std::uint64_t lost_before_ = 0;
+  std::uint64_t addresses_before_ = 0;
   std::uint64_t began_ns_ = 0;
 };
 

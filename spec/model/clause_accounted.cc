@@ -105,7 +105,7 @@ std::uint64_t waits_in_all(const CacheState& state) {
   for (const JudgedDevice& each : state.devices) {
     waits += each.ledger.witness().calls_of(device::CallKind::kEventSynchronize) +
              each.ledger.witness().calls_of(device::CallKind::kSynchronize) -
-             each.ledger.witness().questions();
+             each.ledger.witness().waits().questions;
   }
   return waits;
 }

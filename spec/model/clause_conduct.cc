@@ -6,7 +6,6 @@
 //   a miss            waits, or gives memory back, only after the device or the limit has refused a
 //                     growth; makes a stream wait only with reuse:ordered; takes no memory of a
 //                     stream that is alive with reuse:own
-#include <algorithm>
 #include <string>
 
 #include "spec/model/cache_clauses.h"
@@ -40,7 +39,7 @@ void judge_capture_silence(CacheState& state, const JudgedCall& call) {
     state.verdict.report("C9", queries, " events were asked while a capture is announced");
   const std::uint64_t lost = sum_over_devices(state, [](const CallLedger& each) {
     // What a growth that failed had mapped before, it may unmap.
-    return each.lost_bytes() - std::min(each.lost_bytes(), each.gained_bytes());
+    return each.unmapped_bytes();
   });
   if (lost != 0)
     state.verdict.report("C9", lost, " bytes were unmapped while a capture is announced");

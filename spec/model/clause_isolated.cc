@@ -31,7 +31,7 @@ void judge_kept(CacheState& state, const JudgedDevice& device) {
 /// serves nobody until a synchronisation of the device has shown that they are done.
 void judge_launched(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
                     bool has_maps) {
-  const std::uint64_t synchronizations = device.ledger.witness().synchronizations();
+  const std::uint64_t synchronizations = device.ledger.witness().waits().synchronizations;
   if (end_of(state, device) != Code::kOk) return;
   if (call.allocates && !call.fails &&
       state.pools.may_be_launched_at(device.id, call.address, synchronizations))

@@ -1,6 +1,6 @@
-// C1, C14, DEV-10: pages. What a snapshot shows as memory of a paged segment is mapped with access, and
-// nothing else is. See cache_clauses.h.
-#include <algorithm>
+// C1, C14, DEV-10: pages. What a snapshot shows as memory of a paged segment is mapped with access,
+// no page at two addresses, and no page is held for nothing. See cache_clauses.h.
+#include <vector>
 
 #include "spec/model/cache_clauses.h"
 #include "spec/model/settings.h"
@@ -9,7 +9,10 @@ namespace ashlar::spec {
 
 namespace {
 
-using Range = PageWitness::Range;
+struct Range {
+  std::uint64_t begin;
+  std::uint64_t end;
+};
 
 /// The memory of paged segments as the snapshot shows it: by address, neighbours joined.
 std::vector<Range> shown_ranges(const JudgedDevice& device) {
@@ -33,31 +36,43 @@ std::vector<Range> shown_ranges(const JudgedDevice& device) {
   return shown;
 }
 
-bool are_within(const std::vector<Range>& inner, const std::vector<Range>& outer) {
-  return std::all_of(inner.begin(), inner.end(), [&outer](const Range& each) {
-    return std::any_of(outer.begin(), outer.end(), [&each](const Range& other) {
-      return other.begin <= each.begin && each.end <= other.end;
-    });
-  });
+/// What the pages under the shown memory are.
+struct ShownPages {
+  std::uint64_t bytes = 0;          ///< of those whose handles are held
+  const char* objection = nullptr;  ///< what C1 has against them
+};
+
+ShownPages pages_under(const std::vector<Range>& shown, const PageWitness& pages) {
+  ShownPages under;
+  std::vector<bool> is_shown(pages.page_indices());
+  for (const Range& range : shown) {
+    std::uint64_t reached = range.begin;
+    for (auto at = pages.mapping_after(reached); reached < range.end; ++at) {
+      const bool is_mapped = at != pages.mappings().end() && at->begin == reached &&
+                             at->end <= range.end && at->has_access;
+      under.objection = !is_mapped           ? "the map shows other bytes as memory than have pages"
+                        : is_shown[at->page] ? "one page is shown as memory at two addresses"
+                                             : nullptr;
+      if (under.objection != nullptr) return under;
+      is_shown[at->page] = true;
+      reached = at->end;
+      if (!pages.is_released(at->page)) under.bytes += at->end - at->begin;
+    }
+  }
+  return under;
 }
 
 }  // namespace
 
 void judge_pages(CacheState& state, const JudgedDevice& device) {
-  const DeviceWitness& witness = device.ledger.witness();
-  if (witness.pages().held_bytes() == 0 && witness.pages().usable_bytes() == 0) {
-    if (witness.pages().gained_bytes() == 0) return;
-  }
-  // A page that the device refused to unmap may be usable, though the subject uses it for nothing.
-  const std::vector<Range> shown = shown_ranges(device);
-  const bool is_as_held = has_refused_pages(witness) ? are_within(shown, witness.pages().usable())
-                                                     : shown == witness.pages().usable();
-  if (!is_as_held)
-    state.verdict.report("C1", "the map shows other bytes as memory than have pages");
-  const std::uint64_t held = witness.pages().held_bytes();
-  if (held != witness.pages().usable_bytes() && !has_refused_pages(witness))
-    state.verdict.report("C14", held, " bytes of pages are held, but ",
-                         witness.pages().usable_bytes(), " can be used");
+  const PageWitness& pages = device.ledger.witness().pages();
+  if (pages.held_bytes() == 0 && pages.gained_bytes() == 0) return;
+  const ShownPages under = pages_under(shown_ranges(device), pages);
+  if (under.objection != nullptr) return state.verdict.report("C1", under.objection);
+  // A page that the device refused to unmap may be held, though the subject uses it for nothing.
+  if (pages.held_bytes() != under.bytes && !has_refused_pages(device.ledger.witness()))
+    state.verdict.report("C14", pages.held_bytes(), " bytes of pages are held, but ", under.bytes,
+                         " are shown as memory");
 }
 
 std::uint64_t whole_page_bytes(const cache::Snapshot& map, const cache::SnapshotSegment& segment,

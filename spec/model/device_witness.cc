@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 
 namespace ashlar::spec {
 
@@ -87,15 +86,16 @@ Status DeviceWitness::page_release(PageHandle page) noexcept {
   return released;
 }
 
+Status DeviceWitness::page_map(Address at, Bytes size, PageHandle page) noexcept {
+  const Status mapped = ForwardingDevice::page_map(at, size, page);
+  if (mapped.is_ok()) pages_.on_map(at.value(), size.count(), page);
+  return mapped;
+}
+
 Status DeviceWitness::page_access(Address at, Bytes size) noexcept {
   const Status given = ForwardingDevice::page_access(at, size);
-  // Otherwise it is another device's memory.
-  const auto after =
-      std::upper_bound(segments_.begin(), segments_.end(), at.value(),
-                       [](std::uint64_t address, const Held& held) { return address < held.base; });
-  const bool is_own = after != segments_.begin() && std::prev(after)->is_paged &&
-                      at.value() - std::prev(after)->base < std::prev(after)->size;
-  if (given.is_ok() && is_own) pages_.on_access(at.value(), size.count());
+  // Of another device's memory nothing is mapped here.
+  if (given.is_ok()) pages_.on_access(at.value(), size.count());
   return given;
 }
 

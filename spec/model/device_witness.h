@@ -24,6 +24,12 @@ class DeviceWitness final : public device::ForwardingDevice {
     std::uint64_t ordinal;  ///< the n-th segment granted, from 0
     bool is_paged = false;  ///< a range of addresses; its memory comes page by page
   };
+  /// Answers of synchronisations, and of waits for events, so far.
+  struct Waits {
+    std::uint64_t questions = 0;         ///< synchronisations that asked only, without a wait
+    std::uint64_t timeouts = 0;          ///< waits that ended by their time limit
+    std::uint64_t synchronizations = 0;  ///< of the device that ended well
+  };
   using Counts = std::array<std::uint64_t, device::kCallKinds>;
 
   using ForwardingDevice::ForwardingDevice;
@@ -37,10 +43,7 @@ class DeviceWitness final : public device::ForwardingDevice {
   std::uint64_t failures_of(device::CallKind kind) const {
     return failures_[static_cast<unsigned>(kind)];
   }
-  /// Synchronisations that asked only, without a wait.
-  std::uint64_t questions() const { return waits_.questions; }
-  /// Waits that ended by their time limit.
-  std::uint64_t timeouts() const { return waits_.timeouts; }
+  const Waits& waits() const { return waits_; }
   std::uint64_t calls_in_all() const { return calls_in_all_; }
   std::uint64_t failures_in_all() const { return failures_in_all_; }
   /// The segments held, by address, and the ranges of addresses.
@@ -69,8 +72,6 @@ class DeviceWitness final : public device::ForwardingDevice {
   bool has_refused_return(Code code) const {
     return (grants_.refused_returns >> static_cast<unsigned>(code) & 1) != 0;
   }
-  /// Synchronisations of the device that ended well so far.
-  std::uint64_t synchronizations() const { return waits_.synchronizations; }
   std::uint64_t events() const { return events_; }
   /// The size of the last segment asked for, granted or not.
   std::uint64_t segment_asked() const { return grants_.asked; }
@@ -87,6 +88,7 @@ class DeviceWitness final : public device::ForwardingDevice {
   Status address_release(Address base, Bytes size) noexcept override;
   Result<PageHandle> page_create(Bytes size) noexcept override;
   Status page_release(PageHandle page) noexcept override;
+  Status page_map(Address at, Bytes size, PageHandle page) noexcept override;
   Status page_access(Address at, Bytes size) noexcept override;
   Status page_unmap(Address at, Bytes size) noexcept override;
   Result<EventHandle> event_create() noexcept override;
@@ -104,13 +106,6 @@ class DeviceWitness final : public device::ForwardingDevice {
     std::uint64_t undone = 0;
     std::uint64_t refusals = 0;  ///< a bit for each Code that refused growth since begin_call()
     std::uint64_t refused_returns = 0;  ///< the same of segments given back
-  };
-
-  /// Answers of synchronisations, and of waits for events.
-  struct Waits {
-    std::uint64_t questions = 0;
-    std::uint64_t timeouts = 0;
-    std::uint64_t synchronizations = 0;
   };
 
   void grant(Address base, Bytes size, bool is_paged) noexcept;

@@ -5,51 +5,73 @@
 namespace ashlar::spec {
 
 void PageWitness::on_create(PageHandle page, std::uint64_t size) {
-  size_of_[page.value()] = size;
+  std::uint32_t index = static_cast<std::uint32_t>(pages_.size());
+  if (unused_.empty()) {
+    pages_.emplace_back();
+  } else {
+    index = unused_.back();
+    unused_.pop_back();
+  }
+  pages_[index] = Page{size};
+  index_of_[page.value()] = index;
   held_bytes_ += size;
 }
 
 void PageWitness::on_release(PageHandle page) {
-  const auto found = size_of_.find(page.value());
-  if (found == size_of_.end()) return;
-  held_bytes_ -= found->second;
-  size_of_.erase(found);
+  const auto found = index_of_.find(page.value());
+  if (found == index_of_.end()) return;
+  const std::uint32_t index = found->second;
+  index_of_.erase(found);
+  pages_[index].is_released = true;
+  drop_if_unused(index);
+}
+
+void PageWitness::drop_if_unused(std::uint32_t index) {
+  const Page& page = pages_[index];
+  if (!page.is_released || page.mappings != 0) return;
+  held_bytes_ -= page.size;
+  unused_.push_back(index);
+}
+
+std::vector<PageWitness::Mapping>::const_iterator PageWitness::mapping_after(
+    std::uint64_t address) const {
+  return std::lower_bound(
+      mappings_.begin(), mappings_.end(), address,
+      [](const Mapping& mapping, std::uint64_t value) { return mapping.end <= value; });
+}
+
+void PageWitness::on_map(std::uint64_t at, std::uint64_t size, PageHandle page) {
+  const auto found = index_of_.find(page.value());
+  if (found == index_of_.end()) return;
+  mappings_.insert(mapping_after(at), Mapping{at, at + size, found->second});
+  ++pages_[found->second].mappings;
 }
 
 void PageWitness::on_access(std::uint64_t at, std::uint64_t size) {
-  const std::uint64_t usable_before = usable_bytes_;
-  cut(at, at + size);  // what was usable before counts once
-  Range joined{at, at + size};
-  const auto is_before = [](const Range& range, std::uint64_t address) {
-    return range.end < address;
-  };
-  const auto first = std::lower_bound(usable_.begin(), usable_.end(), at, is_before);
-  auto last = first;
-  for (; last != usable_.end() && last->begin <= joined.end; ++last) {
-    joined.begin = std::min(joined.begin, last->begin);
-    joined.end = std::max(joined.end, last->end);
+  for (auto i = static_cast<std::size_t>(mapping_after(at) - mappings_.begin());
+       i < mappings_.size() && mappings_[i].begin < at + size; ++i) {
+    Mapping& mapping = mappings_[i];
+    if (mapping.has_access) continue;
+    mapping.has_access = true;
+    Page& page = pages_[mapping.page];
+    address_bytes_ += page.size;
+    if (page.accesses++ == 0) gained_bytes_ += page.size;
   }
-  usable_.insert(usable_.erase(first, last), joined);
-  usable_bytes_ += size;
-  gained_bytes_ += usable_bytes_ - usable_before;
 }
 
 void PageWitness::on_unmap(std::uint64_t at, std::uint64_t size) {
-  const std::uint64_t usable_before = usable_bytes_;
-  cut(at, at + size);
-  lost_bytes_ += usable_before - usable_bytes_;
-}
-
-void PageWitness::cut(std::uint64_t begin, std::uint64_t end) {
-  std::vector<Range> rest;
-  for (const Range& range : usable_) {
-    if (range.begin < begin) rest.push_back({range.begin, std::min(range.end, begin)});
-    if (range.end > end) rest.push_back({std::max(range.begin, end), range.end});
-    const std::uint64_t from = std::max(range.begin, begin);
-    const std::uint64_t to = std::min(range.end, end);
-    if (from < to) usable_bytes_ -= to - from;
+  const auto first = mapping_after(at);
+  auto last = first;
+  for (; last != mappings_.end() && last->begin < at + size; ++last) {
+    Page& page = pages_[last->page];
+    --page.mappings;
+    if (last->has_access) {
+      address_bytes_ -= page.size;
+      if (--page.accesses == 0) lost_bytes_ += page.size;
+    }
+    drop_if_unused(last->page);
   }
-  usable_ = std::move(rest);
+  mappings_.erase(first, last);
 }
 
 }  // namespace ashlar::spec

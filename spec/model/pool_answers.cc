@@ -65,7 +65,8 @@ void PoolAnswers::end_heaps(const MemoryPoolBook::Pool& pool) {
   StreamBook& streams = model_.state_.streams;
   model_.state_.pools.note_own_uses(pool);
   const DeviceWitness& witness = model_.state_.at(pool.device).ledger.witness();
-  if (pool.may_have_graphs) model_.state_.pools.note_launches(pool, witness.synchronizations());
+  if (pool.may_have_graphs)
+    model_.state_.pools.note_launches(pool, witness.waits().synchronizations);
   const bool any_failure = model_.state_.at(pool.device).ledger.any_failure();
   for (const MemoryPoolBook::PoolHeap& each : pool.heaps) {
     // No event tells of the launches of its graphs. Otherwise one was recorded now, or at the retirement.
