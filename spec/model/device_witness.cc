@@ -19,7 +19,9 @@ void DeviceWitness::on_answer(device::CallKind kind, Bytes, Code code) noexcept 
         CallKind::kExchangeCaptureMode};
     const bool is_of_growth =
         std::find(kOfGrowth.begin(), kOfGrowth.end(), kind) != kOfGrowth.end();
-    if (kind == device::CallKind::kSegmentFree)
+    constexpr std::array kOfReturn{CallKind::kSegmentFree, CallKind::kPageUnmap,
+                                   CallKind::kPageRelease};
+    if (std::find(kOfReturn.begin(), kOfReturn.end(), kind) != kOfReturn.end())
       grants_.refused_returns |= std::uint64_t{1} << static_cast<unsigned>(code);
     if (is_of_growth) grants_.refusals |= std::uint64_t{1} << static_cast<unsigned>(code);
   }

@@ -68,7 +68,7 @@ class DeviceWitness final : public device::ForwardingDevice {
   bool has_refused_growth(Code code) const {
     return (grants_.refusals >> static_cast<unsigned>(code) & 1) != 0;
   }
-  /// Did the device refuse so to take a segment back since begin_call()?
+  /// Did the device refuse so to take a segment or a page back since begin_call()?
   bool has_refused_return(Code code) const {
     return (grants_.refused_returns >> static_cast<unsigned>(code) & 1) != 0;
   }
@@ -105,7 +105,7 @@ class DeviceWitness final : public device::ForwardingDevice {
     std::uint64_t before_call = 0;
     std::uint64_t undone = 0;
     std::uint64_t refusals = 0;  ///< a bit for each Code that refused growth since begin_call()
-    std::uint64_t refused_returns = 0;  ///< the same of segments given back
+    std::uint64_t refused_returns = 0;  ///< the same of memory given back
   };
 
   void grant(Address base, Bytes size, bool is_paged) noexcept;
