@@ -155,7 +155,7 @@ void CacheModel::judge_trim(Status got) {
         blocks->size == segment.size)
       continue;
     if (!is_held) report("DEV-19", "a trim left the idle segment at ", segment.base.value());
-    if (state_.rules.is_paged() && whole_page_bytes(map, segment, false) != 0)
+    if (is_paged(device, segment) && whole_page_bytes(map, segment, false) != 0)
       report("DEV-19", "a trim left free pages in the segment at ", segment.base.value());
   }
 }

@@ -53,6 +53,8 @@ inline bool has_refused_pages(const DeviceWitness& witness) {
 /// C1, C14: what the map shows as memory of paged segments has pages, none of them twice, and every page
 /// held is shown. REQUIRES: a fresh map.
 void judge_pages(CacheState& state, const JudgedDevice& device);
+/// Does its memory come page by page? With Backing::kPages a memory pool may have others.
+bool is_paged(const JudgedDevice& device, const cache::SnapshotSegment& segment);
 /// Bytes of whole pages in the paged segment that hold free blocks alone; `pending_too`: or pending
 /// ones.
 std::uint64_t whole_page_bytes(const cache::Snapshot& map, const cache::SnapshotSegment& segment,
@@ -109,7 +111,7 @@ void follow_allocation(CacheState& state, JudgedDevice& device, std::uint64_t ta
 void judge_cut(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
                bool had_view);
 /// DEV-3: was the allocation given the best fit, if there was one (else 0)? A heap of pages that was out of
-/// memory once remembers where its large blocks lay.
+/// memory once remembers where its blocks lay.
 void judge_fit(CacheState& state, const JudgedDevice& device, const GivenPlace& given,
                std::uint64_t best_address);
 /// DEV-3, C10: the smallest free block of the stream's own heap that fits, then that of the lowest

@@ -74,6 +74,25 @@ void CacheModel::begin(DeviceId device, bool is_quiet) {
   }
 }
 
+namespace {
+
+std::uint64_t mapped_bytes(const CallLedger& ledger) {
+  return ledger.done(device::CallKind::kPageMap) * kPageBytes;
+}
+
+/// How many pages went back or moved in a call; at least one if it gave back a segment and reserved
+/// addresses. Then what it held in between is not known.
+std::uint64_t pages_gone(const CallLedger& ledger) {
+  const std::uint64_t mapped = mapped_bytes(ledger);
+  const std::uint64_t moved = mapped - std::min(mapped, ledger.gained_bytes());
+  const std::uint64_t pages = (ledger.lost_bytes() + moved) / kPageBytes;
+  const bool is_mixed =
+      ledger.done(device::CallKind::kAddressReserve) != 0 && ledger.segments_returned() != 0;
+  return std::max(pages, is_mixed ? std::uint64_t{1} : 0);
+}
+
+}  // namespace
+
 void CacheModel::end(JudgedDevice& device, JudgedCall call) {
   if (state_.world.callbacks != 0) return;
   schedule_.count_call();
@@ -86,8 +105,10 @@ void CacheModel::end(JudgedDevice& device, JudgedCall call) {
   // In a world of pages a memory pool without splits has segments.
   const std::uint64_t plain =
       state_.rules.is_paged() ? ledger.done(device::CallKind::kSegmentAlloc) : segments;
-  device.bounds.add_call(segments, ledger.gained_bytes() + plain * ledger.witness().segment_asked(),
-                         ledger.lost_bytes() / kPageBytes);
+  const std::uint64_t plain_bytes = plain * ledger.witness().segment_asked();
+  device.bounds.add_call(segments,
+                         std::max(ledger.gained_bytes(), mapped_bytes(ledger)) + plain_bytes,
+                         pages_gone(ledger));
   const bool learns_heap = call.stream == kNoHeap && call.allocates;
   if (schedule_.walk_is_due() || is_shortage || learns_heap) {
     walk(device);

@@ -168,7 +168,12 @@ void judge_held_memory(CacheState& state, const JudgedDevice& device, const Held
   const auto judge = [&state](const char* what, Bytes said, std::uint64_t is) {
     judge_figure(state, what, said.count(), is, is);
   };
-  judge("reserved", account.reserved, device.ledger.witness().reserved_bytes());
+  // A page that the device refused, or that a capture keeps, may be mapped though no block has it.
+  const std::uint64_t reserved = device.ledger.witness().reserved_bytes();
+  const bool may_keep = has_refused_pages(device.ledger.witness()) || state.streams.is_capturing();
+  judge_figure(state, "reserved", account.reserved.count(),
+               may_keep && state.rules.is_paged() ? held.live + held.pending + held.free : reserved,
+               reserved);
   judge("allocated", account.allocated, held.live);
   judge("pending", account.pending, held.pending);
   judge("in transfer", account.in_transfer, 0);

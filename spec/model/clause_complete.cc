@@ -124,7 +124,7 @@ std::uint64_t releasable_bytes(const CacheState& state, const JudgedDevice& devi
   for (const cache::SnapshotSegment& segment : device.map.view.segments) {
     if (state.pools.is_reserved(heap_of(segment))) continue;  // C8
     if (!may_wait(state) && !is_known_done(state, device, segment)) continue;
-    if (state.rules.is_paged() && segment.block_count > 1) {
+    if (is_paged(device, segment) && segment.block_count > 1) {
       bytes += whole_page_bytes(device.map.view, segment, is_obtainable.pending_too);
     } else if (is_all_obtainable(device.map.view, segment, is_obtainable)) {
       bytes += segment.size.count();
@@ -172,8 +172,7 @@ const cache::SnapshotBlock* best_fit(const CacheRules& rules, const cache::Snaps
 void judge_fit(CacheState& state, const JudgedDevice& device, const GivenPlace& given,
                std::uint64_t best_address) {
   if (best_address == 0 || given.address == best_address) return;
-  const bool may_be_remembered = state.rules.is_paged() && device.ladder.was_short &&
-                                 state.rules.pool_of(given.size) == PoolId::kLarge;
+  const bool may_be_remembered = state.rules.is_paged() && device.ladder.was_short;
   if (may_be_remembered && device.books.was_given(given)) return;
   state.verdict.report("DEV-3", hex(best_address), " was the best fit, ", hex(given.address),
                        " was given");

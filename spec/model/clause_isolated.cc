@@ -13,10 +13,15 @@ bool may_pass(const CacheState& state, const cache::SnapshotSegment& was,
          state.streams.is_dead(was.stream.value());
 }
 
+/// A range of addresses without memory is what a heap has from an earlier owner: it says nothing of a pool.
+bool has_memory(const cache::Snapshot& map, const cache::SnapshotSegment& segment) {
+  return segment.block_count != 1 || map.blocks[segment.block_first].state != BlockState::kUnmapped;
+}
+
 /// The pool's memory that was there before the call is there after it, in whichever of its heaps.
 void judge_kept(CacheState& state, const JudgedDevice& device) {
   for (const cache::SnapshotSegment& was : device.map.next.segments) {
-    if (!state.pools.is_reserved(heap_of(was))) continue;
+    if (!state.pools.is_reserved(heap_of(was)) || !has_memory(device.map.next, was)) continue;
     const cache::SnapshotSegment* const now =
         find_segment(device.map.view.segments, was.base.value());
     const bool is_there = now != nullptr && now->ordinal == was.ordinal;
@@ -42,10 +47,7 @@ void judge_launched(CacheState& state, const JudgedDevice& device, const JudgedC
   for (const cache::SnapshotSegment& was : device.map.next.segments) {
     const std::uint64_t heap = heap_of(was);
     if (!state.pools.may_be_launched(device.id, heap, synchronizations)) continue;
-    // A range without memory, which the heap had from an earlier owner: no launch uses it.
-    if (device.map.next.blocks[was.block_first].state == BlockState::kUnmapped &&
-        was.block_count == 1)
-      continue;
+    if (!has_memory(device.map.next, was)) continue;
     const cache::SnapshotSegment* const now =
         find_segment(device.map.view.segments, was.base.value());
     if (now != nullptr && now->ordinal == was.ordinal && heap_of(*now) == heap) continue;

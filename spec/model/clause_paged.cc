@@ -75,6 +75,13 @@ void judge_pages(CacheState& state, const JudgedDevice& device) {
                          " are shown as memory");
 }
 
+bool is_paged(const JudgedDevice& device, const cache::SnapshotSegment& segment) {
+  const std::vector<DeviceWitness::Held>& held = device.ledger.witness().segments();
+  return std::any_of(held.begin(), held.end(), [&segment](const DeviceWitness::Held& each) {
+    return each.base == segment.base.value() && each.is_paged;
+  });
+}
+
 std::uint64_t whole_page_bytes(const cache::Snapshot& map, const cache::SnapshotSegment& segment,
                                bool pending_too) {
   std::uint64_t bytes = 0;

@@ -170,7 +170,7 @@ void judge_given_back(CacheState& state, const JudgedDevice& device, const char*
   if (device.ledger.any_failure()) return;
   for (const cache::SnapshotSegment& segment : device.map.view.segments) {
     if (state.pools.is_reserved(heap_of(segment))) continue;
-    if (state.rules.is_paged() && whole_page_bytes(device.map.view, segment, false) != 0)
+    if (is_paged(device, segment) && whole_page_bytes(device.map.view, segment, false) != 0)
       state.verdict.report(clause, reserved, " bytes stay reserved, over ", ceiling,
                            ", and pages of segment ", segment.ordinal, " are free");
     if (is_idle(device.map.view, segment))

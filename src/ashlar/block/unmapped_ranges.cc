@@ -43,6 +43,20 @@ void UnmappedRanges::lift(BlockIndex block) noexcept {
   pool_.records_.state(raw(block)) = raw(BlockState::kInTransfer);
 }
 
+BlockIndex UnmappedRanges::lift_part(BlockIndex block, Address begin, Bytes size) noexcept {
+  const Bytes before = begin - pool_.address(block);
+  const Bytes behind = pool_.size(block) - before - size;
+  lift(block);
+  const BlockIndex part = before == Bytes{} ? block : pool_.divide(block, before);
+  const BlockIndex rest =
+      part == kNoBlock || behind == Bytes{} ? kNoBlock : pool_.divide(part, size);
+  const bool is_lifted = part != kNoBlock && (behind == Bytes{} || rest != kNoBlock);
+  if (rest != kNoBlock) unmap(rest);
+  if (!is_lifted && part != kNoBlock && part != block) unmap(part);
+  if (!is_lifted || part != block) unmap(block);
+  return is_lifted ? part : kNoBlock;
+}
+
 void UnmappedRanges::absorb_next(std::uint32_t index) noexcept {
   BlockRecords& records = pool_.records_;
   const std::uint64_t size = records.size(index) + records.size(records[index].next);

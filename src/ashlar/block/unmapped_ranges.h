@@ -25,6 +25,10 @@ class UnmappedRanges {
                            std::uint64_t user) noexcept;
   /// Takes an unmapped block out of the index and makes it in transfer. Cost: the index.
   void lift(BlockIndex block) noexcept;
+  /// Takes the bytes [begin, begin + size) out of an unmapped block and makes them a block in transfer; the
+  /// rest stays unmapped. Returns that block; kNoBlock, and nothing has changed, if the host has no memory for
+  /// a record. REQUIRES: as block::lift_part(). Cost: the index.
+  BlockIndex lift_part(BlockIndex block, Address begin, Bytes size) noexcept;
   /// Makes a block in transfer unmapped, and merges it with unmapped neighbours. Returns the merged
   /// block. Never allocates. REQUIRES: its segment was added here. Cost: the index.
   BlockIndex unmap(BlockIndex block) noexcept;

@@ -6,6 +6,7 @@
 
 #include <ashlar/cache/device_cache.h>
 #include <ashlar/cache/observer_scope.h>
+#include <ashlar/cache/place_loan.h>
 #include <ashlar/cache/queries.h>
 #include <ashlar/cache/rounding.h>
 
@@ -42,20 +43,26 @@ class PinScope {
   StreamHeap& heap_;
 };
 
-/// From now on the heap remembers where large blocks lay; not if the host has no memory for that.
+/// From now on the heap remembers where blocks lay; not if the host has no memory for that.
 void remember_places(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock) {
-  std::unique_ptr<PlaceLog> made(new (std::nothrow) PlaceLog);
-  const Guard guard(heap.lock);
-  if (heap.misses.places == nullptr) heap.misses.places = std::move(made);
+  for (const PoolId pool : kPoolIds) {
+    std::unique_ptr<PlaceLog> made(new (std::nothrow) PlaceLog);
+    const Guard guard(heap.lock);
+    auto& places = heap.misses.places[index_of(pool)];
+    if (places == nullptr) places = std::move(made);
+  }
 }
 
 }  // namespace
 
-Result<Address> MissLadder::climb(StreamHeap& heap, const Request& request,
+Result<Address> MissLadder::climb(StreamHeap& heap, const Request& asked,
                                   OutOfMemory* account) noexcept {
   const PinScope pinned(heap);
   Deadline deadline(cache_.driver(), shared_.config.wait_ms);
-  Result<Address> found = drain(heap, request);
+  Request request = asked;
+  request.tries_place = false;
+  Result<Address> found = try_place(heap, asked, request);
+  if (is_open(found)) found = drain(heap, request);
   if (is_open(found)) found = call_back(heap, request);
   if (is_open(found)) found = steal(heap, request);
   if (!is_open(found)) return found;
@@ -65,6 +72,20 @@ Result<Address> MissLadder::climb(StreamHeap& heap, const Request& request,
   if (found.code() == Code::kOutOfMemory) found = reclaim(heap, request, deadline, &wait_ran_out);
   if (found.code() != Code::kOutOfMemory) return found;
   return fail(heap, request, wait_ran_out, account);
+}
+
+Result<Address> MissLadder::try_place(StreamHeap& heap, const Request& asked,
+                                      const Request& anywhere) noexcept {
+  {
+    const Guard guard(heap.lock);
+    if (heap.misses.places[index_of(asked.pool)] == nullptr) return Address{};
+  }
+  PageSupply& pages = cache_.supply().pages();
+  const Address address = borrow_place(heap, asked, pages.stock(), shared_.pages, pages.page());
+  if (!address.is_null()) return address;
+  // It was no miss but for the place.
+  const Guard guard(heap.lock);
+  return heap.search(anywhere);
 }
 
 Result<Address> MissLadder::drain(StreamHeap& heap, const Request& request) noexcept {
@@ -115,7 +136,7 @@ Result<Address> MissLadder::grow(StreamHeap& heap, const Request& request) noexc
 Result<Address> MissLadder::reclaim(StreamHeap& heap, const Request& request, Deadline& deadline,
                                     bool* wait_ran_out) noexcept {
   retries_.fetch_add(1, std::memory_order_relaxed);
-  if (request.pool == PoolId::kLarge && cache_.supply().pages().serves(heap)) remember_places(heap);
+  if (cache_.supply().pages().serves(heap)) remember_places(heap);
   return cache_.reclaimer().reclaim(heap, request, deadline, wait_ran_out);
 }
 

@@ -1,6 +1,7 @@
 // The miss: one ladder, each rung a call on one owner, the heap searched again after every rung
 // (C12; bugs H34, H36).
 //
+//   place      the expected place, if pages can come back to it (place_loan.h)
 //   drain      events that are done by now (row DEV-6): UseTracker
 //   call back  the user's free-memory callbacks (row DEV-13), then drain again
 //   steal      another stream's idle block whose use is complete (`reuse`): Reclaimer::try_steal
@@ -26,7 +27,7 @@ class MissLadder {
 
   /// Climbs until a rung serves the request. REQUIRES: the heap is pinned for it; it is not when
   /// this returns.
-  Result<Address> climb(StreamHeap& heap, const Request& request, OutOfMemory* account) noexcept
+  Result<Address> climb(StreamHeap& heap, const Request& asked, OutOfMemory* account) noexcept
       ASHLAR_EXCLUDES(heap.lock);
 
   std::uint64_t retries() const noexcept { return retries_.load(std::memory_order_relaxed); }
@@ -35,6 +36,8 @@ class MissLadder {
 
  private:
   // Each returns the null address where the next rung is to be tried.
+  Result<Address> try_place(StreamHeap& heap, const Request& asked,
+                            const Request& anywhere) noexcept ASHLAR_EXCLUDES(heap.lock);
   Result<Address> drain(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_EXCLUDES(heap.lock);
   Result<Address> call_back(StreamHeap& heap, const Request& request) noexcept

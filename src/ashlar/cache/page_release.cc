@@ -55,7 +55,7 @@ void PageRelease::release_from(StreamHeap& heap, PoolId id, Pass& pass) noexcept
       if (pages == kNoBlock) return;
       taken = pool.size(pages);
     }
-    const Status unmapped = supply_.unmap(heap, *segment, pages);
+    const Status unmapped = supply_.take_pages(heap, *segment, pages, pass.to);
     if (unmapped.is_ok()) {
       pass.back += taken;
       if (pass.to == PagesTo::kDriver) drop(taken / supply_.page(), pass);
@@ -101,39 +101,6 @@ Bytes PageRelease::drop_stock(Status* refused) noexcept {
   const Bytes before = supply_.stock_bytes();
   drop(before / supply_.page(), pass);
   return before - std::min(before, supply_.stock_bytes());
-}
-
-void PageRelease::retry_stuck(Status* refused) noexcept {
-  for (StreamHeap& heap : heaps_) {
-    for (const PoolId id : kPoolIds) {
-      Bytes size = supply_.page();
-      block::Position behind{};
-      for (bool is_first = true; supply_.any_stuck() && !shared_.is_capturing(); is_first = false) {
-        DeviceSegment* segment = nullptr;
-        BlockIndex at = kNoBlock;
-        block::BlockView view{};
-        {
-          const Guard guard(heap.lock);
-          BlockPool& pool = heap.pool(id);
-          block::UnmappedRanges ranges(pool);
-          at = is_first ? ranges.smallest(size) : ranges.next(size, behind);
-          if (at == kNoBlock) break;
-          view = pool.view(at);
-          segment = record_of(pool.view(pool.segment(at)));
-          ranges.lift(at);
-        }
-        size = view.size;
-        behind = view.position;
-        const Status unmapped = supply_.unmap_stuck(*segment, view.address, view.size);
-        if (refused->is_ok()) *refused = unmapped;
-        {
-          const Guard guard(heap.lock);
-          block::UnmappedRanges(heap.pool(id)).unmap(at);
-        }
-        lock_.let_others_in();
-      }
-    }
-  }
 }
 
 void PageRelease::release_addresses(Status* refused) noexcept {

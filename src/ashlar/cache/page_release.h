@@ -16,12 +16,6 @@
 
 namespace ashlar::inline v0::cache {
 
-/// Where pages go that are taken away.
-enum class PagesTo : std::uint8_t {
-  kDriver,
-  kStock,  ///< to be mapped elsewhere
-};
-
 class PageRelease {
  public:
   PageRelease(HeapList& heaps, SharedState& shared, PageSupply& supply, ReclaimLock& lock) noexcept
@@ -35,8 +29,6 @@ class PageRelease {
   /// Gives the stock back to the driver, unless a capture is announced; returns how many bytes. `*refused` as
   /// above.
   Bytes drop_stock(Status* refused) noexcept ASHLAR_REQUIRES(reclaiming);
-  /// Tries again to take stuck pages back (page_table.h). `*refused` as above.
-  void retry_stuck(Status* refused) noexcept ASHLAR_REQUIRES(reclaiming);
   /// Gives back the addresses of paged segments without any page. `*refused` as above.
   void release_addresses(Status* refused) noexcept ASHLAR_REQUIRES(reclaiming);
 

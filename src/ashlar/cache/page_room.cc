@@ -8,6 +8,9 @@
 namespace ashlar::inline v0::cache {
 namespace {
 
+/// How many slots of page tables a search looks at under one hold of the lock (C31): those of 16 GiB.
+constexpr std::uint64_t kSlotLooksMax = 8192;
+
 using block::BlockIndex;
 using block::BlockPool;
 using block::kNoBlock;
@@ -37,20 +40,48 @@ PageRoom room_around(BlockPool& pool, BlockIndex unmapped, Bytes size, Bytes pag
   return room;
 }
 
+/// Where a search may map pages.
+struct Rule {
+  bool keeps_mappings;
+  std::uint64_t slots_left = kSlotLooksMax;  ///< that are looked at
+};
+
+/// May no page be mapped at the room's addresses now? So it is too where the search has no looks left.
+bool is_barred(const StreamHeap& heap, const BlockPool& pool, const PageRoom& room, Bytes page,
+               Rule& rule) noexcept ASHLAR_REQUIRES(heap.lock) {
+  const DeviceSegment& segment = *record_of(pool.view(pool.segment(room.unmapped)));
+  if (!segment.page_table.was_left()) return false;
+  const std::uint64_t count = room.missing / page;
+  if (count > rule.slots_left) return true;
+  rule.slots_left -= count;
+  count_steps(count);
+  const std::uint64_t first = (room.begin - segment.base) / page;
+  for (std::uint64_t i = first; i < first + count; ++i) {
+    const PageSlot& slot = segment.page_table[i];
+    if (slot.was_left && (rule.keeps_mappings || !heap.clock.is_complete(slot.left_stamp)))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-PageRoom find_room(BlockPool& pool, Bytes size, Bytes page) noexcept {
+PageRoom find_room(StreamHeap& heap, const Request& request, Bytes page,
+                   bool keeps_mappings) noexcept {
+  const Bytes size = request.size;
+  BlockPool& pool = heap.pool(request.pool);
   const block::UnmappedRanges ranges(pool);
   PageRoom best;
   block::Position best_at{};
-  const auto consider = [&](BlockIndex unmapped) {
+  Rule rule{keeps_mappings};
+  const auto consider = [&](BlockIndex unmapped) ASHLAR_REQUIRES(heap.lock) {
     count_steps(1);
     const PageRoom room = room_around(pool, unmapped, size, page);
     if (!room.is_found()) return;
     const block::Position at = pool.view(unmapped).position;
     const bool is_better = !best.is_found() || room.missing < best.missing ||
                            (room.missing == best.missing && at < best_at);
-    if (!is_better) return;
+    if (!is_better || is_barred(heap, pool, room, page, rule)) return;
     best = room;
     best_at = at;
   };

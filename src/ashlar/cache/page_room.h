@@ -7,7 +7,9 @@
 // one is used whole, the free block above, that one which needs the fewest pages; of equals the one at
 // the lowest position. So holes are refilled before fresh addresses are used, and a step that repeats
 // gets the addresses that it had before (C20). Where a pool has more than kUnmappedLooksMax unmapped blocks
-// that are too small by themselves, only the smallest that is enough is looked at besides.
+// that are too small by themselves, only the smallest that is enough is looked at besides. A room is none
+// where work may still use the page that is mapped there (PageSlot::left_stamp), or, while a capture is
+// announced, where one is (C9): other addresses are.
 // Invariant:
 //   (1) the last page of a paged segment is never mapped: so such a segment is never one free block, and
 //       nothing that handles whole idle segments meets one.
@@ -31,8 +33,10 @@ struct PageRoom {
   bool is_found() const noexcept { return unmapped != block::kNoBlock; }
 };
 
-/// The room for `size` bytes. Nothing changes. REQUIRES: no free block has as many.
-PageRoom find_room(block::BlockPool& pool, Bytes size, Bytes page) noexcept;
+/// The room for the request in the heap's pool. Nothing changes. `keeps_mappings`: where a page may still be
+/// mapped is no room. REQUIRES: no free block is large enough.
+PageRoom find_room(StreamHeap& heap, const Request& request, Bytes page,
+                   bool keeps_mappings) noexcept ASHLAR_REQUIRES(heap.lock);
 
 /// Takes the room out of the pool: its blocks are in transfer, and the unmapped one is as long as what is
 /// missing. False, and nothing has changed, if the host has no memory for a record.

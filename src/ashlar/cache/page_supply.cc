@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <ashlar/base/checked.h>
 #include <ashlar/cache/device_cache.h>
@@ -19,6 +20,8 @@ constexpr Bytes kAddressesMax = 256_GiB;
 /// For so many pages and more a growth asks whether the device has them, before it creates the first: one that
 /// must fail would otherwise take all that others could have.
 constexpr std::uint64_t kPagesAskedFor = 2;
+/// The addresses that a page stays mapped at: each mapping is one more device call once the page goes back.
+constexpr std::uint32_t kMappingsMax = 4;
 
 }  // namespace
 
@@ -29,18 +32,29 @@ PageSupply::PageSupply(Driver& driver, SharedState& shared, SegmentLedger& ledge
       ledger_(ledger),
       headroom_(headroom),
       is_paged_(shared.config.backing == Backing::kPages && driver.traits().has_virtual_memory),
-      page_(round_up(kSegmentBytesMin, driver.traits().page_granularity)) {}
+      page_(round_up(kSegmentBytesMin, driver.traits().page_granularity)),
+      stock_(driver, page_) {}
 
 Result<Address> PageSupply::grow(StreamHeap& heap, const Request& request) noexcept {
-  Lifted lifted;
   for (;;) {
+    Lifted lifted;
     const Status found = lift(heap, request, &lifted);
-    if (found.is_ok()) break;
-    if (found.code() != Code::kOutOfAddresses) return found;
-    // Once more if another thread takes the room of the new segment.
-    if (const Status added = add_segment(heap, request); !added.is_ok()) return added;
+    if (found.code() == Code::kOutOfAddresses) {
+      // Once more if another thread takes the room of the new segment.
+      if (const Status added = add_segment(heap, request); !added.is_ok()) return added;
+      continue;
+    }
+    if (!found.is_ok()) return found;
+    bool is_barred = false;
+    const Status mapped = map(lifted, &is_barred);
+    const Result<Address> ended = end_growth(heap, request, lifted, mapped);
+    // Again: each time at least one slot more is no room, and new addresses have none of those.
+    if (!is_barred || !driver_.health().is_ok()) return ended;
   }
-  const Status mapped = map(lifted);
+}
+
+Result<Address> PageSupply::end_growth(StreamHeap& heap, const Request& request,
+                                       const Lifted& lifted, Status mapped) noexcept {
   const Guard guard(heap.lock);
   block::BlockPool& pool = heap.pool(request.pool);
   const HeapStats::Values before = HeapStats::current(pool.counts());
@@ -59,7 +73,7 @@ Result<Address> PageSupply::grow(StreamHeap& heap, const Request& request) noexc
 Status PageSupply::lift(StreamHeap& heap, const Request& request, Lifted* lifted) noexcept {
   const Guard guard(heap.lock);
   block::BlockPool& pool = heap.pool(request.pool);
-  lifted->room = find_room(pool, request.size, page_);
+  lifted->room = find_room(heap, request, page_, shared_.is_capturing());
   ASHLAR_REQUIRE(lifted->room.is_found(), Code::kOutOfAddresses, "no paged segment has room");
   if (!lift_room(pool, lifted->room)) return kShortOfHostMemory;
   lifted->segment = record_of(pool.view(pool.segment(lifted->room.unmapped)));
@@ -117,27 +131,31 @@ Status PageSupply::add_segment(StreamHeap& heap, const Request& request) noexcep
   return undo(kShortOfHostMemory);
 }
 
-Status PageSupply::map(const Lifted& lifted) noexcept {
+Status PageSupply::map(const Lifted& lifted, bool* is_barred) noexcept {
   DeviceSegment& segment = *lifted.segment;
   Growth growth;
   growth.first = (lifted.room.begin - segment.base) / page_;
   growth.count = lifted.room.missing / page_;
-  // So that undo() can put each page there.
-  if (!stock_.reserve(growth.count)) return kShortOfHostMemory;
-  Status status = find_handles(segment.page_table, &growth);
+  Status status = find_pages(segment, &growth);
+  *is_barred = growth.is_barred;
+  bool has_access = true;
   for (std::uint64_t i = growth.first; i < growth.end() && status.is_ok(); ++i) {
-    PageTable::Slot& slot = segment.page_table[i];
-    if (slot.is_mapped) continue;
-    status = driver_.page_map(address_of(segment, i), page_, PageHandle{slot.handle});
-    slot.is_mapped = status.is_ok();
+    PageSlot& slot = segment.page_table[i];
+    if (!slot.is_mapped) {
+      status = driver_.page_map(Address{slot.at}, page_, slot.page->handle);
+      if (status.is_ok()) stock_.note_mapped(slot);
+    }
+    has_access = has_access && slot.has_access;
   }
-  if (status.is_ok()) status = give_access(lifted.room.begin, lifted.room.missing);
-  if (status.is_ok()) {
-    stock_.give_up(growth.count);
-    ledger_.commit_pages(lifted.room.missing, segment.pool);
-  } else {
-    undo(segment, growth);
+  if (status.is_ok() && !has_access) status = give_access(lifted.room.begin, lifted.room.missing);
+  if (!status.is_ok()) return undo(segment, growth), status;
+  for (std::uint64_t i = growth.first; i < growth.end(); ++i) {
+    PageSlot& slot = segment.page_table[i];
+    slot.has_access = true;
+    slot.is_coming = slot.was_left = false;
+    slot.page->home = &slot;
   }
+  ledger_.commit_pages(lifted.room.missing, segment.pool);
   return status;
 }
 
@@ -155,17 +173,24 @@ Status PageSupply::give_access(Address at, Bytes size) noexcept {
   return driver_.health();  // by another device's answer this one may be gone too
 }
 
-Status PageSupply::find_handles(PageTable& table, Growth* growth) noexcept {
+Status PageSupply::find_pages(DeviceSegment& segment, Growth* growth) noexcept {
+  PageTable& table = segment.page_table;
+  for (std::uint64_t i = growth->first; i < growth->end(); ++i) {
+    Status failure;
+    table[i].at = address_of(segment, i).value();
+    table[i].is_coming = stock_.claim(table[i], &failure);
+    if (failure.is_ok()) continue;
+    table.note_left(table[i], PageSlot::kBarred);
+    growth->is_barred = true;
+    return failure;
+  }
   std::uint64_t missing = 0;
   for (std::uint64_t i = growth->first; i < growth->end(); ++i) {
-    PageTable::Slot& slot = table[i];
-    if (slot.is_mapped) {
-      stuck_.fetch_sub(1, std::memory_order_relaxed);
-    } else if (const std::optional<PageHandle> spare = stock_.take()) {
-      slot.handle = spare->value();
-    } else {
-      missing += 1;
-    }
+    PageSlot& slot = table[i];
+    if (slot.is_coming) continue;
+    slot.page = stock_.take();
+    slot.is_coming = slot.page != nullptr;
+    missing += !slot.is_coming;
   }
   if (missing == 0) return Status::ok();
   if (const Status charged = ledger_.charge(page_ * missing); !charged.is_ok()) {
@@ -191,64 +216,59 @@ Status PageSupply::check_free(std::uint64_t missing) noexcept {
 
 Status PageSupply::create(PageTable& table, Growth* growth, std::uint64_t missing) noexcept {
   for (std::uint64_t i = growth->first; growth->created < missing; ++i) {
-    PageTable::Slot& slot = table[i];
-    if (slot.handle != 0) continue;
+    PageSlot& slot = table[i];
+    if (slot.is_coming) continue;
+    PhysicalPage* const page = stock_.new_record();
+    if (page == nullptr) return kShortOfHostMemory;
     const Result<PageHandle> made = driver_.page_create(page_);
-    if (!made.is_ok()) return made.status();
-    slot.handle = made.value().value();
+    if (!made.is_ok()) return stock_.recycle(page), made.status();
+    page->handle = made.value();
+    slot.page = page;
+    slot.is_coming = true;
     growth->created += 1;
   }
   return Status::ok();
 }
 
 void PageSupply::undo(DeviceSegment& segment, const Growth& growth) noexcept {
-  std::uint64_t put = 0;
   for (std::uint64_t i = growth.first; i < growth.end(); ++i) {
-    PageTable::Slot& slot = segment.page_table[i];
-    if (slot.is_mapped) slot.is_mapped = !driver_.page_unmap(address_of(segment, i), page_).is_ok();
-    if (slot.is_mapped) {
-      stuck_.fetch_add(1, std::memory_order_relaxed);
-    } else if (slot.handle != 0) {
-      stock_.put(PageHandle{slot.handle});
-      slot.handle = 0;
-      put += 1;
-    }
+    PageSlot& slot = segment.page_table[i];
+    if (!slot.is_coming) continue;
+    slot.is_coming = false;
+    stock_.put(slot.is_mapped ? slot.page : std::exchange(slot.page, nullptr));
   }
-  stock_.give_up(growth.count - put);
-  static_cast<void>(release_from_stock(growth.created));
+  static_cast<void>(release_from_stock(growth.created, DuringCapture::kReleases));
 }
 
-Status PageSupply::release_from_stock(std::uint64_t count) noexcept {
+Status PageSupply::release_from_stock(std::uint64_t count, DuringCapture during) noexcept {
+  Status refused;
   for (; count > 0; --count) {
-    const std::optional<PageHandle> page = stock_.take();
-    if (!page) break;
-    const Status released = driver_.page_release(*page);
-    if (!released.is_ok()) {
-      stock_.put_back(*page);
-      return released;
+    PhysicalPage* const page = stock_.take();
+    if (page == nullptr) break;
+    Status released = stock_.unmap(*page);
+    if (during == DuringCapture::kKeeps && shared_.is_capturing()) return stock_.put(page), refused;
+    if (released.is_ok()) released = driver_.page_release(page->handle);
+    if (released.is_ok()) {
+      stock_.recycle(page);
+      ledger_.refund(page_);
+      removals_.fetch_add(1, std::memory_order_relaxed);
+    } else {
+      stock_.put_last(page);
+      if (refused.is_ok()) refused = released;
     }
-    ledger_.refund(page_);
-    removals_.fetch_add(1, std::memory_order_relaxed);
   }
-  return Status::ok();
+  return refused;
 }
 
-Status PageSupply::unmap(StreamHeap& heap, DeviceSegment& segment,
-                         block::BlockIndex block) noexcept {
+Status PageSupply::take_pages(StreamHeap& heap, DeviceSegment& segment, block::BlockIndex block,
+                              PagesTo to) noexcept {
   block::BlockView view{};
   {
     const Guard guard(heap.lock);
     view = heap.pool(segment.pool).view(block);
   }
-  const std::uint64_t first = (view.address - segment.base) / page_;
-  const std::uint64_t count = view.size / page_;
-  Status unmapped = kShortOfHostMemory;
-  if (!stock_.reserve(count)) {
-    HostRefusals::note();
-  } else {
-    unmapped = driver_.page_unmap(view.address, view.size);
-    if (!unmapped.is_ok()) stock_.give_up(count);
-  }
+  const Status unmapped =
+      to == PagesTo::kStock ? Status::ok() : driver_.page_unmap(view.address, view.size);
   if (!unmapped.is_ok()) {
     const Guard guard(heap.lock);
     const HeapStats::Values before = HeapStats::current(heap.pool(segment.pool).counts());
@@ -256,10 +276,18 @@ Status PageSupply::unmap(StreamHeap& heap, DeviceSegment& segment,
     count_cuts(heap, segment.pool, before);
     return unmapped;
   }
-  for (std::uint64_t i = first; i < first + count; ++i) {
-    PageTable::Slot& slot = segment.page_table[i];
-    stock_.put(PageHandle{slot.handle});
-    slot = {};
+  const std::uint64_t first = (view.address - segment.base) / page_;
+  for (std::uint64_t i = first; i < first + view.size / page_; ++i) {
+    PageSlot& slot = segment.page_table[i];
+    PhysicalPage* const page = slot.page;
+    if (to == PagesTo::kStock) segment.page_table.note_left(slot, view.stamp);
+    if (to == PagesTo::kDriver) {
+      stock_.note_unmapped(slot);
+    } else if (page->mapping_count > kMappingsMax) {
+      // A refusal leaves one mapping more than it should be, to be taken back with the page.
+      static_cast<void>(stock_.unmap(slot));
+    }
+    stock_.put(page);
   }
   ledger_.uncommit_pages(view.size, segment.pool);
   removals_.fetch_add(1, std::memory_order_relaxed);
@@ -273,7 +301,7 @@ Status PageSupply::unmap(StreamHeap& heap, DeviceSegment& segment,
 Status PageSupply::give_back_addresses(DeviceSegment* segment) noexcept {
   StreamHeap& heap = *segment->heap.load(std::memory_order_relaxed);
   const PoolId id = segment->pool;
-  Status released = unmap_stuck(*segment, segment->base, segment->size);
+  Status released = unmap_all(*segment);
   if (released.is_ok()) {
     shared_.pages.erase(*segment);
     released = driver_.address_release(segment->base, segment->size);
@@ -296,31 +324,18 @@ Status PageSupply::give_back_addresses(DeviceSegment* segment) noexcept {
   return released;
 }
 
-Status PageSupply::unmap_stuck(DeviceSegment& segment, Address begin, Bytes size) noexcept {
-  const std::uint64_t first = (begin - segment.base) / page_;
-  for (std::uint64_t i = first; i < first + size / page_ && any_stuck(); ++i) {
-    PageTable::Slot& slot = segment.page_table[i];
-    if (!slot.is_mapped) continue;
-    if (!stock_.reserve(1)) return HostRefusals::note(), kShortOfHostMemory;
-    const Status unmapped = driver_.page_unmap(address_of(segment, i), page_);
-    if (!unmapped.is_ok()) {
-      stock_.give_up(1);
-      return unmapped;
-    }
-    stuck_.fetch_sub(1, std::memory_order_relaxed);
-    stock_.put(PageHandle{slot.handle});
-    slot = {};
-    if (const Status released = release_from_stock(1); !released.is_ok()) return released;
+Status PageSupply::unmap_all(DeviceSegment& segment) noexcept {
+  for (std::uint64_t i = 0; i < segment.size / page_; ++i) {
+    PageSlot& slot = segment.page_table[i];
+    if (slot.at == 0) continue;
+    if (const Status unmapped = stock_.unmap(slot); !unmapped.is_ok()) return unmapped;
   }
   return Status::ok();
 }
 
-Bytes PageSupply::held_bytes() const noexcept {
-  return page_ * (stock_.count() + stuck_.load(std::memory_order_relaxed));
-}
+Bytes PageSupply::held_bytes() const noexcept { return stock_bytes(); }
 
 const char* PageSupply::validate(const StreamHeap& heap) const noexcept {
-  if (stock_.promised() != 0) return "page supply: a growth has kept room in the stock";
   for (const PoolId id : kPoolIds) {
     const block::BlockPool& pool = heap.pool(id);
     for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
@@ -331,11 +346,20 @@ const char* PageSupply::validate(const StreamHeap& heap) const noexcept {
         if (view.state == BlockState::kUnmapped) {
           if ((view.address - segment->base) % page_ != 0 || view.size % page_ != 0)
             return "page supply(1): an unmapped block is not whole pages";
+          const std::uint64_t first = (view.address - segment->base) / page_;
+          for (std::uint64_t i = first; i < first + view.size / page_; ++i) {
+            const PageSlot& slot = segment->page_table[i];
+            if (slot.page != nullptr && slot.page->home == &slot)
+              return "page table(2): a page is at home under an unmapped block";
+          }
           continue;
         }
         const std::uint64_t end = (view.address + (view.size - Bytes{1}) - segment->base) / page_;
         for (std::uint64_t i = (view.address - segment->base) / page_; i <= end; ++i) {
-          if (!segment->page_table[i].is_mapped) return "page table(1): a block lacks a page";
+          const PageSlot& slot = segment->page_table[i];
+          if (slot.page == nullptr || slot.page->home != &slot || !slot.is_mapped ||
+              !slot.has_access)
+            return "page table(1): a block lacks a page";
         }
       }
     }

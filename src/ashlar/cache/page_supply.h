@@ -8,10 +8,9 @@
 // C18: each device call is made with no heap lock held.
 // D4: unmap() is called only for blocks whose last use is known complete.
 //
-// What can fail. Each of create, map, set access, unmap and release, at any page. A growth that fails
-// takes back what it mapped: the room is as before, and pages that it created are with the driver (C13).
-// If the driver refuses that too, a page stays mapped without access (page_table.h), or in the stock.
-// Both stay charged, and the next growth uses them first.
+// What can fail. Each of create, map, set access, unmap and release, at any page. After a growth that fails
+// the room is as before, and as many pages as it created are the driver's again (C13). If the driver refuses
+// that too, pages stay in the stock, mapped perhaps. They stay charged, and the next growth uses them first.
 //
 // Invariants:
 //   (1) page_table.h's, of every paged segment of a heap;
@@ -28,6 +27,12 @@
 #include <ashlar/cache/shared_state.h>
 
 namespace ashlar::inline v0::cache {
+
+/// Where pages go that are taken away.
+enum class PagesTo : std::uint8_t {
+  kDriver,
+  kStock,  ///< to be at home elsewhere
+};
 
 class PageSupply {
  public:
@@ -48,23 +53,21 @@ class PageSupply {
   Result<Address> grow(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_EXCLUDES(heap.lock);
 
-  /// Takes the memory away from a block in transfer that is whole pages of a paged segment: the block is
-  /// unmapped, its pages are in the stock. If the driver refuses, its error: the block is free again,
-  /// with its stamp.
-  Status unmap(StreamHeap& heap, DeviceSegment& segment, block::BlockIndex block) noexcept
-      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
+  /// Takes the pages of a block in transfer that is whole pages of a paged segment into the stock: the block
+  /// is unmapped. On their way to the stock alone they stay mapped where they are (page_table.h), on that to
+  /// the driver not. If the driver refuses, its error: the block is free again, with its stamp.
+  Status take_pages(StreamHeap& heap, DeviceSegment& segment, block::BlockIndex block,
+                    PagesTo to) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
   Bytes stock_bytes() const noexcept { return page_ * stock_.count(); }
   /// Gives a page of the stock, if there is one, back to the driver. If the driver refuses, its error: the
   /// page stays in the stock.
-  Status drop_page() noexcept ASHLAR_REQUIRES(reclaiming) { return release_from_stock(1); }
-  /// Are pages stuck (page_table.h)?
-  bool any_stuck() const noexcept { return stuck_.load(std::memory_order_relaxed) != 0; }
-  /// Takes the stuck pages back that are under an unmapped block, in transfer; the driver's first error.
-  Status unmap_stuck(DeviceSegment& segment, Address begin, Bytes size) noexcept
-      ASHLAR_REQUIRES(reclaiming);
+  Status drop_page() noexcept ASHLAR_REQUIRES(reclaiming) {
+    return release_from_stock(1, DuringCapture::kKeeps);
+  }
   /// Gives back the addresses of a segment that is one unmapped block, in transfer. If the driver
   /// refuses, its error: the block is unmapped again.
   Status give_back_addresses(DeviceSegment* segment) noexcept ASHLAR_REQUIRES(reclaiming);
+  PageStock& stock() noexcept { return stock_; }
 
   /// How often a paged segment was given back: see SegmentSupply::removals().
   std::uint64_t segment_removals() const noexcept ASHLAR_REQUIRES(reclaiming) {
@@ -72,12 +75,13 @@ class PageSupply {
   }
   /// How often pages were taken away, or left the stock, so far.
   std::uint64_t removals() const noexcept { return removals_.load(std::memory_order_relaxed); }
-  /// Bytes charged that no block has: of pages in the stock, and of stuck ones.
+  /// Bytes charged that no block has: of pages in the stock.
   Bytes held_bytes() const noexcept;
   /// nullptr, or the broken invariant. Quiescent.
   const char* validate(const StreamHeap& heap) const noexcept ASHLAR_REQUIRES(heap.lock);
 
  private:
+  enum class DuringCapture : std::uint8_t { kKeeps, kReleases };
   /// A room of a segment, lifted out of its pool.
   struct Lifted {
     DeviceSegment* segment = nullptr;
@@ -88,6 +92,7 @@ class PageSupply {
     std::uint64_t first = 0;  ///< number in the segment
     std::uint64_t count = 0;
     std::uint64_t created = 0;
+    bool is_barred = false;  ///< the driver refused to take a mapping back that is in the way
     std::uint64_t end() const noexcept { return first + count; }
   };
 
@@ -96,20 +101,28 @@ class PageSupply {
       ASHLAR_EXCLUDES(heap.lock);
   /// A new paged segment, all of it unmapped, with room for the request.
   Status add_segment(StreamHeap& heap, const Request& request) noexcept ASHLAR_EXCLUDES(heap.lock);
-  /// Maps pages over the room. If it fails, none is mapped there, but for stuck ones.
-  Status map(const Lifted& lifted) noexcept;
+  /// Makes the room the home of as many pages. If it fails, it is no page's;
+  /// `*is_barred`: because something is mapped there that the driver does not take back.
+  Status map(const Lifted& lifted, bool* is_barred) noexcept;
+  /// Serves the request from the room, or gives the room up if nothing could be mapped there.
+  Result<Address> end_growth(StreamHeap& heap, const Request& request, const Lifted& lifted,
+                             Status mapped) noexcept ASHLAR_EXCLUDES(heap.lock);
   /// Lets every device of the allocator use the range.
   Status give_access(Address at, Bytes size) noexcept;
-  /// Gives every page of the growth a handle: of stuck pages their own, then from the stock, then new ones.
-  Status find_handles(PageTable& table, Growth* growth) noexcept;
+  /// Gives every slot of the growth a page: that which is mapped there, if it is in the stock; another of
+  /// the stock; a new one.
+  Status find_pages(DeviceSegment& segment, Growth* growth) noexcept;
   /// Has the device as many pages, for all that it says?
   Status check_free(std::uint64_t missing) noexcept;
   /// Creates the `missing` ones.
   Status create(PageTable& table, Growth* growth, std::uint64_t missing) noexcept;
-  /// Takes the handles away again: unmaps, and gives back as many as were created.
+  /// Puts the pages into the stock, and gives as many back to the driver as were created.
   void undo(DeviceSegment& segment, const Growth& growth) noexcept;
-  /// Gives so many pages of the stock back to the driver; its first error.
-  Status release_from_stock(std::uint64_t count) noexcept;
+  /// Takes back what is mapped in a segment that is one unmapped block; the driver's first error.
+  Status unmap_all(DeviceSegment& segment) noexcept;
+  /// Gives so many pages of the stock back to the driver, those that it does not refuse; its first
+  /// error. A growth does so under the relaxed mode, others leave the rest to a capture (C9).
+  Status release_from_stock(std::uint64_t count, DuringCapture during) noexcept;
   Address address_of(const DeviceSegment& segment, std::uint64_t page) const noexcept {
     return segment.base + page_ * page;
   }
@@ -121,7 +134,6 @@ class PageSupply {
   const bool is_paged_;
   const Bytes page_;
   PageStock stock_;
-  std::atomic<std::uint64_t> stuck_{0};  ///< pages
   std::atomic<std::uint64_t> removals_{0};
   std::uint64_t segment_removals_ ASHLAR_GUARDED_BY(reclaiming) = 0;
 };

@@ -1,16 +1,23 @@
-// The pages of a paged segment: which handle of physical memory is mapped where.
+// The pages of a paged segment: which page of physical memory is mapped where.
 //
-// Purpose: a paged segment is a range of addresses; memory is mapped into it page by page, and a page
-// may serve another address later (docs/moving-pages.md).
-// Thread safety: none as a whole. A slot belongs to whoever has lifted the block that covers its page
-// (C18), so that two threads never touch one slot; the table itself does not move.
+// Purpose: a paged segment is a range of addresses; memory is mapped into it page by page. A page may be
+// mapped at several addresses at once. At one of them a block may have its memory: that is the page's
+// *home*. At the others it left its mapping behind when it moved, so that it can come back without a driver
+// call (docs/moving-pages.md).
+// Thread safety: home, `has_access`, `was_left` and `left_stamp` belong to whoever has lifted the block that covers the
+// address (C18), or has that heap's lock while the block is free or unmapped; the rest is the page stock's
+// (page_stock.h). The table itself does not move.
 //
 // Invariants:
-//   (1) a page under a block that is neither unmapped nor in transfer is mapped, with access;
-//   (2) a page under an unmapped block is not, unless the driver refused to take a mapping back: such a
-//       page is *stuck*. It has no access, and the next growth there finds it mapped.
+//   (1) the slot of a page's worth of addresses under blocks that are neither unmapped nor in transfer is
+//       its page's home: mapped, with access;
+//   (2) a slot under an unmapped block is nobody's home;
+//   (3) what used a page through an address that is not its home is complete by the time when its home's
+//       block is: the block's stamp is not below `left_stamp` if both are of one heap, and only pages
+//       without work under way go to another heap, to the stock or to the driver.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -19,29 +26,66 @@
 
 namespace ashlar::inline v0::cache {
 
+struct PageSlot;
+
+/// A page of physical memory.
+struct PhysicalPage {
+  PageHandle handle;
+  PageSlot* home = nullptr;      ///< nullptr: in the stock, or on its way
+  PageSlot* mappings = nullptr;  ///< where it is mapped, linked by PageSlot::next
+  std::uint32_t mapping_count = 0;
+  bool is_in_stock = false;
+  PhysicalPage* newer = nullptr;        ///< in the stock, or among spare records
+  PhysicalPage* older = nullptr;        ///< in the stock
+  PhysicalPage* made_before = nullptr;  ///< every record ever made, for the stock's destructor
+};
+
+/// A page's worth of addresses.
+struct PageSlot {
+  /// The `left_stamp` where the driver refused to take a mapping back: no other page is mapped there.
+  static constexpr std::uint64_t kBarred = ~std::uint64_t{0};
+
+  PhysicalPage* page;  ///< mapped here, or to be
+  PageSlot* next;      ///< where that page is mapped besides
+  std::uint64_t at;    ///< the address; known once a page was mapped
+  bool is_mapped;      ///< is `page` mapped here?
+  bool has_access;     ///< may every device of the allocator use the mapping?
+  bool is_coming;      ///< a growth makes it the page's home
+  bool was_left;       ///< a page went to another home, and may still be mapped here
+  /// The stamp of the heap's last use through this address, from when that page left on.
+  std::uint64_t left_stamp;
+};
+
 class PageTable {
  public:
-  struct Slot {
-    std::uint64_t handle;  ///< a PageHandle's value, while is_mapped or in a growth's hands
-    bool is_mapped;
-  };
-
   bool is_made() const noexcept { return slots_ != nullptr; }
   /// Makes a table of `pages` empty slots. False if the host has no memory.
   bool make(std::uint64_t pages) noexcept {
     // Zero bytes that the host provides as they are written: most pages never are.
-    slots_.reset(static_cast<Slot*>(std::calloc(pages, sizeof(Slot))));
+    slots_.reset(static_cast<PageSlot*>(std::calloc(pages, sizeof(PageSlot))));
     return is_made();
   }
-  void drop() noexcept { slots_.reset(); }
-  Slot& operator[](std::uint64_t page) noexcept { return slots_.get()[page]; }
-  const Slot& operator[](std::uint64_t page) const noexcept { return slots_.get()[page]; }
+  void drop() noexcept {
+    slots_.reset();
+    was_left_.store(false, std::memory_order_relaxed);
+  }
+  /// Did a page ever leave one of the slots (PageSlot::was_left)? Any thread.
+  bool was_left() const noexcept { return was_left_.load(std::memory_order_relaxed); }
+  /// A page leaves the slot, or cannot be taken from it.
+  void note_left(PageSlot& slot, std::uint64_t stamp) noexcept {
+    slot.was_left = true;
+    slot.left_stamp = stamp;
+    was_left_.store(true, std::memory_order_relaxed);
+  }
+  PageSlot& operator[](std::uint64_t page) noexcept { return slots_.get()[page]; }
+  const PageSlot& operator[](std::uint64_t page) const noexcept { return slots_.get()[page]; }
 
  private:
   struct Free {
-    void operator()(Slot* slots) const noexcept { std::free(slots); }
+    void operator()(PageSlot* slots) const noexcept { std::free(slots); }
   };
-  std::unique_ptr<Slot, Free> slots_;
+  std::unique_ptr<PageSlot, Free> slots_;
+  std::atomic<bool> was_left_{false};
 };
 
 }  // namespace ashlar::inline v0::cache

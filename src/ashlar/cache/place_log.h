@@ -1,4 +1,4 @@
-// Where a heap's large blocks lay: the last requests in their order, and the place that each was given.
+// Where the blocks of a heap's pool lay: the last requests in their order, and the place that each was given.
 //
 // Purpose: best fit alone lets buffers that live from one step of a program to the next drift through the
 // addresses: each step places them where the step before had left room. On a device that is nearly full,
@@ -29,8 +29,8 @@ namespace ashlar::inline v0::cache {
 
 class PlaceLog {
  public:
-  /// How many requests are remembered: more than a step of the training traces has, which is 1,200.
-  static constexpr std::uint64_t kEntries = 4096;
+  /// How many requests are remembered: more than a step of the training traces has, which is 4,800.
+  static constexpr std::uint64_t kEntries = 16384;
   /// How many requests, the one asked for included, tell a place in the sequence from others.
   static constexpr std::uint64_t kContext = 64;
 
@@ -53,7 +53,7 @@ class PlaceLog {
  private:
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   static constexpr std::uint64_t kSlots = 2 * kEntries;
-  static constexpr unsigned kSlotBits = 13;
+  static constexpr unsigned kSlotBits = 15;
   static_assert(std::uint64_t{1} << kSlotBits == kSlots);
   /// G. Steele, S. Vigna, "Computationally easy, spectrally good multipliers", 2021: of a 64-bit LCG.
   static constexpr std::uint64_t kMultiplier = 0xd1342543de82ef95;

@@ -14,6 +14,8 @@ struct Request {
   Bytes fit_end;    ///< blocks of this size or more may not serve it (row DEV-3)
   PoolId pool = PoolId::kLarge;
   bool may_split = true;  ///< a larger block (MemoryPoolOptions::no_split)
+  /// Is the place where the heap's log expects it (place_log.h) to be tried before others?
+  bool tries_place = true;
 };
 
 }  // namespace ashlar::inline v0::cache

@@ -198,7 +198,6 @@ Bytes SegmentRelease::release_all(Status* refused) noexcept {
   Pass pass = begin();
   for (StreamHeap& heap : heaps_) release_all_of(heap, pass);
   const Bytes pages = release_pages(nullptr, Bytes::max(), pass);
-  if (supply_.pages().any_stuck()) pages_.retry_stuck(&pass.refused);
   pages_.drop_stock(&pass.refused);
   if (refused != nullptr) *refused = pass.refused;
   return pass.back + pages;

@@ -85,7 +85,8 @@ Address StreamHeap::take_block(const Request& request, block::BlockIndex block,
 }
 
 Address take_expected(StreamHeap& heap, const Request& request) noexcept {
-  const std::optional<block::Position> expected = heap.misses.places->expected(request.size);
+  const std::optional<block::Position> expected =
+      heap.misses.places[index_of(request.pool)]->expected(request.size);
   if (!expected) return Address{};
   block::BlockPool& in = heap.pool(request.pool);
   const Bytes begin{block::raw(*expected)};
@@ -101,7 +102,7 @@ Address take_expected(StreamHeap& heap, const Request& request) noexcept {
         HostRefusals::note();
         return Address{};
       }
-      heap.misses.places->note(request.size, *expected);
+      heap.misses.places[index_of(request.pool)]->note(request.size, *expected);
       heap.stats.on_allocate(request.pool, request.size, request.requested, in.counts(),
                              heap.pool(other_pool(request.pool)).counts());
       count_cuts(heap, request.pool, before);
@@ -212,7 +213,7 @@ void StreamHeap::serve(const HeapOwner& another) noexcept {
   stats.keep_former_peaks(pool_counts());
   clock.pass_on();
   misses.steals = {};
-  misses.places.reset();
+  for (auto& each : misses.places) each.reset();
   stream = another.stream;
   membership.id = another.pool;
   membership.options = another.options;

@@ -54,8 +54,8 @@ struct MissCounts {
   unsigned under_way = 0;  ///< while there is one, the heap stays its stream's
   /// by pool, since a miss on it last asked the driver for memory
   std::array<unsigned, kPools> steals{};
-  /// Where blocks of the large pool lay, once the heap has been short of pages; nullptr before.
-  std::unique_ptr<PlaceLog> places;
+  /// by pool: where its blocks lay, once the heap has been short of pages; nullptr before
+  std::array<std::unique_ptr<PlaceLog>, kPools> places;
 };
 
 /// The memory pool that a heap's memory belongs to.

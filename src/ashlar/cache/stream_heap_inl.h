@@ -27,8 +27,8 @@ Address take_expected(StreamHeap& heap, const Request& request) noexcept ASHLAR_
                                                            const Config& config,
                                                            block::BlockIndex block,
                                                            UseNode* owner) noexcept {
-  if (request.pool == PoolId::kLarge && misses.places != nullptr && owner == nullptr) [[unlikely]]
-    misses.places->note(request.size, in.view(block).position);
+  if (misses.places[index_of(request.pool)] != nullptr && owner == nullptr) [[unlikely]]
+    misses.places[index_of(request.pool)]->note(request.size, in.view(block).position);
   const Bytes had = in.size(block);
   const Address address = in.address(block);
   const bool split = request.may_split && should_split(config, request.size, had);
@@ -60,9 +60,9 @@ Address take_expected(StreamHeap& heap, const Request& request) noexcept ASHLAR_
   // reserve_nodes() comes before the search: after it, the compiler would read again what the
   // search has read.
   if (!reserve_nodes(1)) return Address{};
-  if (request.pool == PoolId::kLarge && misses.places != nullptr) [[unlikely]] {
-    const Address expected = take_expected(*this, request);
-    if (!expected.is_null()) return expected;
+  if (misses.places[index_of(request.pool)] != nullptr && request.tries_place) [[unlikely]] {
+    if (misses.places[index_of(request.pool)]->expected(request.size))
+      return take_expected(*this, request);
   }
   block::BlockPool& in = pool(request.pool);
   const block::BlockIndex block = in.best_fit(request.size, request.fit_end);

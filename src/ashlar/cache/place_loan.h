@@ -1,0 +1,25 @@
+// A request at the place where its heap's log expects it, though pages of that place are at home elsewhere.
+//
+// Purpose: where memory is short, one page serves several places in the course of a step. In the next
+// step it is wanted at each of them again. It is still mapped there (page_table.h), so it comes back
+// without a device call, and a step that repeats makes none (C20).
+// Thread safety: under the heap's lock and without others' help: pages come from free blocks of the same
+// pool, and the stream's order protects them as it does a block that is handed out again (C6). So their
+// last use need not be complete, which the room for other pages heeds (page_room.h).
+//
+// What can fail: nothing that is done must be undone. Each page that has come is free memory at its new home,
+// and if a later one cannot come, the request is served elsewhere.
+// C8: in a memory pool in use nothing moves. C31: kLoanPagesMax pages, each with kHomeLooksMax looks.
+#pragma once
+
+#include <ashlar/cache/page_stock.h>
+#include <ashlar/cache/stream_heap.h>
+
+namespace ashlar::inline v0::cache {
+
+/// Serves the request at the expected place. The null address if it has none, or that cannot be free without a
+/// device call; then pages may have other homes, and all else is as before.
+Address borrow_place(StreamHeap& heap, const Request& request, PageStock& stock, const PageMap& map,
+                     Bytes page) noexcept ASHLAR_EXCLUDES(heap.lock);
+
+}  // namespace ashlar::inline v0::cache
