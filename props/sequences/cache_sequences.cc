@@ -230,7 +230,9 @@ class Writer {
         put(slot::kCaptureEnd, {s});
         return put(slot::kMemoryPoolEnd, {pool, device()});
       }
-      default: return put(slot::kMemoryPoolReplay, {pool, stream()});
+      default:
+        if (random_.one_in(2)) return put(slot::kMemoryPoolReplay, {pool, stream()});
+        return put(slot::kMemoryPoolLaunch, {pool, random_.below(4), stream()});
     }
   }
 

@@ -28,7 +28,6 @@ Result<GraphId> CaptureCalls::end(const Stream& stream) {
   const Status ended = state_.captures.end(lane.value(), state_.threads.current(), graph.touches);
   if (!ended.is_ok()) return ended;
   graph.alive = true;
-  for (Touch& touch : graph.touches) touch.tag = kNoTag;
   graphs_.push_back(std::move(graph));
   return GraphId{static_cast<std::uint32_t>(graphs_.size())};
 }
@@ -39,7 +38,7 @@ Result<device::CaptureStatus> CaptureCalls::status(std::uint32_t device, StreamH
   return state_.captures.status(lane.value());
 }
 
-CaptureCalls::Graph* CaptureCalls::find(GraphId graph) {
+const CaptureCalls::Graph* CaptureCalls::find(GraphId graph) const {
   const std::uint32_t number = graph.value();
   if (number == 0 || number > graphs_.size() || !graphs_[number - 1].alive) return nullptr;
   return &graphs_[number - 1];
@@ -48,13 +47,20 @@ CaptureCalls::Graph* CaptureCalls::find(GraphId graph) {
 Status CaptureCalls::launch(const Stream& stream, GraphId graph) {
   const Graph* found = find(graph);
   ASHLAR_REQUIRE(found != nullptr, Code::kInvalidHandle, "no such graph");
-  return work_.enqueue(stream, Entry{EntryKind::kKernel}, found->touches);
+  // Without tags: by now the allocations may be freed.
+  launched_ = found->touches;
+  for (Touch& touch : launched_) touch.tag = kNoTag;
+  return work_.enqueue(stream, Entry{EntryKind::kKernel}, launched_);
+}
+
+std::span<const Touch> CaptureCalls::touches(GraphId graph) const {
+  const Graph* const found = find(graph);
+  return found == nullptr ? std::span<const Touch>{} : std::span<const Touch>{found->touches};
 }
 
 Status CaptureCalls::destroy(GraphId graph) {
-  Graph* found = find(graph);
-  ASHLAR_REQUIRE(found != nullptr, Code::kInvalidHandle, "no such graph");
-  *found = Graph{};
+  ASHLAR_REQUIRE(find(graph) != nullptr, Code::kInvalidHandle, "no such graph");
+  graphs_[graph.value() - 1] = Graph{};
   return Status::ok();
 }
 

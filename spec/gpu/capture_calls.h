@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "spec/gpu/enqueuer.h"
@@ -20,6 +21,8 @@ class CaptureCalls {
   Result<GraphId> end(const Stream& stream);
   Result<device::CaptureStatus> status(std::uint32_t device, StreamHandle stream);
   Status launch(const Stream& stream, GraphId graph);
+  /// What the graph's kernels touch, with the tags that they named; none where there is no such graph.
+  std::span<const Touch> touches(GraphId graph) const;
   Status destroy(GraphId graph);
 
  private:
@@ -28,12 +31,14 @@ class CaptureCalls {
     bool alive = false;
   };
 
-  Graph* find(GraphId graph);
+  /// nullptr if there is none.
+  const Graph* find(GraphId graph) const;
 
   MachineState& state_;
   SimStreams& streams_;
   Enqueuer& work_;
-  std::vector<Graph> graphs_;  // by number minus 1
+  std::vector<Graph> graphs_;    // by number minus 1
+  std::vector<Touch> launched_;  // scratch
 };
 
 }  // namespace ashlar::spec

@@ -116,6 +116,12 @@ Status SimCaller::launch_graph(const Stream& stream, GraphId graph) {
   return machine_.captures().launch(stream, graph);
 }
 
+std::vector<Touch> SimCaller::graph_touches(GraphId graph) const {
+  const Lock lock(machine_.mutex());
+  const std::span<const Touch> touches = machine_.captures().touches(graph);
+  return {touches.begin(), touches.end()};
+}
+
 Status SimCaller::destroy_graph(GraphId graph) {
   const Lock lock(machine_.mutex());
   return machine_.captures().destroy(graph);

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "spec/gpu/sim_types.h"
 
@@ -64,6 +65,8 @@ class SimCaller {
   /// mapped are reported.
   Status launch_graph(const Stream& stream, GraphId graph);
   Status destroy_graph(GraphId graph);
+  /// What the graph's kernels touch, with the tags that they named.
+  std::vector<Touch> graph_touches(GraphId graph) const;
 
  protected:
   /// `machine` must outlive this.

@@ -225,9 +225,7 @@ void CacheWorld::end_capture(std::uint32_t s) {
   StreamSlot& slot = streams_[s];
   if (slot.is_capturing) {
     const Result<GraphId> graph = gpu_.end_capture(slot.stream);
-    if (graph.is_ok() && pools_.may_capture(slot.captured))
-      pools_.add_graph(graph.value(), slot.captured);
-    else if (graph.is_ok()) static_cast<void>(gpu_.destroy_graph(graph.value()));
+    if (graph.is_ok()) PoolCaller(*this).keep_graph(graph.value(), s);
     slot.is_capturing = false;
     slot.captured.clear();
   }

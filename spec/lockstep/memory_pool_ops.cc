@@ -36,7 +36,13 @@ void run_mempool_release(CacheWorld& world, const Op& op) {
 void run_mempool_replay(CacheWorld& world, const Op& op) {
   const std::uint32_t s = stream_for_work(world, op.arg[1]);
   if (s == kNoStream) return world.skip();
-  PoolCaller(world).replay(op.arg[0], s);
+  PoolCaller(world).launch(op.arg[0], 0, s);
+}
+
+void run_mempool_launch(CacheWorld& world, const Op& op) {
+  const std::uint32_t s = stream_for_work(world, op.arg[2]);
+  if (s == kNoStream) return world.skip();
+  PoolCaller(world).launch(op.arg[0], op.arg[1], s);
 }
 
 void run_checkpoint(CacheWorld& world, const Op& op) {

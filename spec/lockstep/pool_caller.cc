@@ -45,8 +45,7 @@ void PoolCaller::release(std::uint64_t name, DeviceId device) {
   const MemoryPoolId id = WorldPools::id_of(name);
   // A graph that is being captured in the pool keeps it.
   if (answers_.uses(device, id) == 1 && world_.any_capture()) return world_.skip();
-  if (answers_.uses(device, id) == 1 && !answers_.is_routed(device, id))
-    world_.pools_.destroy_graphs(world_.gpu(), device, id);
+  if (answers_.uses(device, id) == 1 && !answers_.is_routed(device, id)) destroy_graphs(device, id);
   until_host_has_memory(world_.model(), [&] {
     world_.model().begin(device);
     const Status released = world_.answered(world_.subject().release_pool(device, id));
@@ -54,6 +53,22 @@ void PoolCaller::release(std::uint64_t name, DeviceId device) {
     return released.code();
   });
   if (answers_.uses(device, id) == 0) world_.pools_.release(device, id);
+}
+
+void PoolCaller::destroy_graphs(DeviceId device, MemoryPoolId id) {
+  for (const WorldPools::Graph& each : world_.pools_.take_graphs(device, id)) {
+    static_cast<void>(world_.gpu().destroy_graph(each.graph));
+    answers_.drop_graph(each.graph);
+  }
+}
+
+void PoolCaller::keep_graph(GraphId graph, std::uint32_t s) {
+  const std::vector<GraphGroup>& captured = world_.streams_[s].captured;
+  if (!world_.pools_.may_capture(captured))
+    return static_cast<void>(world_.gpu().destroy_graph(graph));
+  world_.pools_.add_graph(graph, captured);
+  answers_.note_graph(graph, world_.stream_at(s), world_.gpu().graph_touches(graph),
+                      world_.next_tag_ - 1);
 }
 
 void PoolCaller::release_all() {
@@ -68,14 +83,16 @@ void PoolCaller::release_all() {
   }
 }
 
-void PoolCaller::replay(std::uint64_t name, std::uint32_t s) {
+void PoolCaller::launch(std::uint64_t name, std::uint64_t n, std::uint32_t s) {
   const Stream& on = world_.stream_at(s);
   const MemoryPoolId id = WorldPools::id_of(name);
   if (answers_.uses(on.device, id) == 0 || world_.any_capture()) return world_.skip();
   const GraphGroup group = world_.pools_.group_of(on.device, id);
-  const WorldPools::Graph* const graph = world_.pools_.newest_graph(group);
+  const WorldPools::Graph* const graph = world_.pools_.find_graph(group, n);
   if (graph == nullptr || !world_.pools_.may_launch(world_.gpu(), *graph, on)) return world_.skip();
-  if (world_.gpu().launch_graph(on, graph->graph).is_ok()) world_.pools_.note_launch(*graph, on);
+  if (!world_.gpu().launch_graph(on, graph->graph).is_ok()) return;
+  world_.pools_.note_launch(*graph, on);
+  answers_.judge_replay(graph->graph);
 }
 
 }  // namespace ashlar::spec

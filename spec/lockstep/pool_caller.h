@@ -19,11 +19,16 @@ class PoolCaller {
   void end(std::uint64_t name, DeviceId device);
   void retain(std::uint64_t name, DeviceId device);
   void release(std::uint64_t name, DeviceId device);
-  void replay(std::uint64_t name, std::uint32_t stream);
+  /// Launches the n-th newest graph (WorldPools::find_graph).
+  void launch(std::uint64_t name, std::uint64_t n, std::uint32_t stream);
+  /// The stream's capture has ended in that graph: destroys it where it may not be launched.
+  void keep_graph(GraphId graph, std::uint32_t stream);
   /// Ends every pool.
   void release_all();
 
  private:
+  void destroy_graphs(DeviceId device, MemoryPoolId id);
+
   CacheWorld& world_;
   PoolAnswers answers_;
 };

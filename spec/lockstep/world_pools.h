@@ -59,12 +59,13 @@ class WorldPools {
   void add_graph(GraphId graph, const std::vector<GraphGroup>& groups) {
     graphs_.push_back({graph, groups});
   }
-  /// The newest graph that uses the group, or nullptr.
-  const Graph* newest_graph(GraphGroup group) const {
+  /// Of the graphs that use the group the n-th newest, from 0, n modulo their number; nullptr if none does.
+  const Graph* find_graph(GraphGroup group, std::uint64_t n) const {
+    std::vector<const Graph*> found;
     for (auto each = graphs_.rbegin(); each != graphs_.rend(); ++each) {
-      if (each->uses(group)) return &*each;
+      if (each->uses(group)) found.push_back(&*each);
     }
-    return nullptr;
+    return found.empty() ? nullptr : found[n % found.size()];
   }
   /// May the graph be launched on the stream: are launches with its groups done, or before it?
   bool may_launch(const SimGpu& gpu, const Graph& graph, const Stream& stream) const {
@@ -78,13 +79,15 @@ class WorldPools {
     std::erase_if(launches_, [&graph](const Launch& each) { return graph.uses(each.group); });
     for (const GraphGroup group : graph.groups) launches_.push_back({group, stream});
   }
-  /// The pool is about to be released; launches of its graphs may still run.
-  void destroy_graphs(SimGpu& gpu, DeviceId device, MemoryPoolId id) {
+  /// Takes the graphs of the pool, which is about to be released, out of the list; launches may still run.
+  std::vector<Graph> take_graphs(DeviceId device, MemoryPoolId id) {
     const GraphGroup group = group_of(device, id);
+    std::vector<Graph> taken;
     for (const Graph& each : graphs_) {
-      if (each.uses(group)) static_cast<void>(gpu.destroy_graph(each.graph));
+      if (each.uses(group)) taken.push_back(each);
     }
     std::erase_if(graphs_, [group](const Graph& each) { return each.uses(group); });
+    return taken;
   }
   /// The pool was released.
   void release(DeviceId device, MemoryPoolId id) {

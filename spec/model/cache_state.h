@@ -15,6 +15,7 @@
 #include "spec/model/call_ledger.h"
 #include "spec/model/device_books.h"
 #include "spec/model/divergence.h"
+#include "spec/model/graph_book.h"
 #include "spec/model/map_walker.h"
 #include "spec/model/memory_pool_book.h"
 #include "spec/model/stat_bounds.h"
@@ -172,6 +173,7 @@ struct CacheState {
   std::vector<JudgedDevice> devices;
   StreamBook streams;
   MemoryPoolBook pools;
+  GraphBook graphs;
   bool asks_pool = false;     ///< the allocation that is judged goes to a memory pool
   MemoryPoolId asked_pool;    ///< to that one
   bool asks_unsplit = false;  ///< to one without splits

@@ -157,6 +157,7 @@ void follow_allocation(CacheState& state, JudgedDevice& device, std::uint64_t ta
   block.requested = size;
   block.stream = stream.id.value();
   block.pool = state.rules.pool_of(rounded);
+  block.capture = state.streams.capture_of(stream);
   device.books.add_live(address, block);
   device.bounds.add_allocation(block.pool, block.size, size);
 }

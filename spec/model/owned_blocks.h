@@ -26,6 +26,7 @@ struct OwnedBlock {
   ShortList<std::uint64_t, 2> uses;  ///< identities of the other streams announced, each once
   bool is_pending = false;
   PoolId pool = PoolId::kSmall;
+  std::uint64_t capture = 0;  ///< in which it was allocated (StreamBook::capture_of)
 };
 
 class OwnedBlocks {
@@ -71,6 +72,15 @@ class OwnedBlocks {
   iterator lower_bound(std::uint64_t address) { return {this, place(address)}; }
   iterator find(std::uint64_t address) { return {this, place_of(address)}; }
   const_iterator find(std::uint64_t address) const { return {this, place_of(address)}; }
+  /// The first block that ends behind that address.
+  const_iterator before_end_of(std::uint64_t address) const {
+    std::size_t at = place(address);
+    if (at != 0) {
+      const Key& before = order_[at - 1];
+      if (before.address + slots_[before.slot].second.size > address) --at;
+    }
+    return {this, at};
+  }
 
   /// A new block at that address. REQUIRES: none is there.
   OwnedBlock& insert(std::uint64_t address) {

@@ -1,5 +1,8 @@
 #include "spec/model/pool_answers.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "spec/model/cache_clauses.h"
 
 namespace ashlar::spec {
@@ -74,6 +77,32 @@ void PoolAnswers::end_heaps(const MemoryPoolBook::Pool& pool) {
       streams.lose_pool_heap(each.heap);
     } else {
       streams.retire(each.heap);
+    }
+  }
+}
+
+void PoolAnswers::note_graph(GraphId id, const Stream& stream, std::span<const Touch> touches,
+                             AllocationTag newest_tag) {
+  GraphBook::Graph graph{
+      id, stream.device, model_.state_.streams.capture_of(stream), newest_tag, {}};
+  std::copy_if(touches.begin(), touches.end(), std::back_inserter(graph.writes),
+               [](const Touch& touch) { return touch.access != Access::kRead; });
+  model_.state_.graphs.add(std::move(graph));
+}
+
+void PoolAnswers::judge_replay(GraphId id) const {
+  const GraphBook::Graph* const graph = model_.state_.graphs.find(id);
+  if (graph == nullptr) return;
+  const OwnedBlocks& owned = model_.state_.at(graph->device).books.owned();
+  for (const Touch& write : graph->writes) {
+    const std::uint64_t end = write.at.value() + write.size.count();
+    for (auto at = owned.before_end_of(write.at.value()); at != owned.end() && at.address() < end;
+         ++at) {
+      const OwnedBlock& block = at->second;
+      if (block.is_pending || GraphBook::may_overwrite(*graph, write, block)) continue;
+      model_.report("C8", "a replay of graph ", id.value(), " overwrites the live block at ",
+                    hex(at.address()), ", which was live when the graph was captured");
+      return;
     }
   }
 }

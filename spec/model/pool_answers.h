@@ -3,6 +3,8 @@
 // Thread safety: none.
 #pragma once
 
+#include <span>
+
 #include "spec/model/cache_model.h"
 
 namespace ashlar::spec {
@@ -19,6 +21,15 @@ class PoolAnswers {
   void judge_end(DeviceId id, MemoryPoolId pool, Status got);
   void judge_retain(DeviceId id, MemoryPoolId pool, Status got);
   void judge_release(DeviceId id, MemoryPoolId pool, Status got);
+
+  // Graphs, which the caller launches without a word to the subject.
+  /// The capture of the stream has ended in that graph, and the subject is about to be told. `newest_tag`:
+  /// of the allocations so far.
+  void note_graph(GraphId id, const Stream& stream, std::span<const Touch> touches,
+                  AllocationTag newest_tag);
+  void drop_graph(GraphId id) { model_.state_.graphs.drop(id); }
+  /// The graph is launched: C8, exactly.
+  void judge_replay(GraphId id) const;
 
   /// Where allocations on the stream come from.
   MemoryPoolId pool_of(const Stream& stream) const;

@@ -13,11 +13,15 @@
 namespace ashlar::spec {
 
 class StreamBook {
+  struct Capturing {
+    Stream stream;
+    std::uint64_t capture;
+  };
   /// By identity: handles come back.
   struct Is {
     const Stream& stream;
-    bool operator()(const Stream& each) const {
-      return each.id == stream.id && each.device == stream.device;
+    bool operator()(const Capturing& each) const {
+      return each.stream.id == stream.id && each.stream.device == stream.device;
     }
   };
 
@@ -27,7 +31,12 @@ class StreamBook {
   bool is_capturing(const Stream& stream) const {
     return std::any_of(capturing_.begin(), capturing_.end(), Is{stream});
   }
-  void begin_capture(const Stream& stream) { capturing_.push_back(stream); }
+  /// The capture that the stream is in, of this one alone; 0 if none is announced.
+  std::uint64_t capture_of(const Stream& stream) const {
+    const auto at = std::find_if(capturing_.begin(), capturing_.end(), Is{stream});
+    return at == capturing_.end() ? 0 : at->capture;
+  }
+  void begin_capture(const Stream& stream) { capturing_.push_back({stream, ++captures_made_}); }
   void end_capture(const Stream& stream) { std::erase_if(capturing_, Is{stream}); }
 
   /// The stream was destroyed without a word to the subject.
@@ -74,7 +83,8 @@ class StreamBook {
     return std::find(streams.begin(), streams.end(), stream) != streams.end();
   }
 
-  std::vector<Stream> capturing_;
+  std::vector<Capturing> capturing_;
+  std::uint64_t captures_made_ = 0;
   bool any_lost_ = false;
   std::vector<std::uint64_t> lost_;  ///< identities
   std::vector<std::uint64_t> unmarked_;

@@ -58,6 +58,7 @@ constexpr OpInfo kRows[] = {
     {slot::kCheckpoint, "checkpoint", {K::kCount, K::kCount, K::kDevice}},
     {slot::kMemoryPoolCreate, "mempool-create", {K::kCount, K::kDevice, K::kCount}},
     {slot::kRestore, "restore", {K::kCount}},
+    {slot::kMemoryPoolLaunch, "mempool-launch", {K::kCount, K::kCount, K::kStream}},
     {slot::kPoolGrow, "pool-grow", {K::kBytes}},
     {slot::kPoolAlloc, "pool-alloc", {K::kNewPointer, K::kBytes}},
     {slot::kPoolFree, "pool-free", {K::kPointer}},

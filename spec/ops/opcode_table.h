@@ -1,7 +1,7 @@
 // The opcode table: 256 slots, append only (Op invariant 1). README.md says how a new operation
 // gets its slot.
 //
-// Slots 1..39 and 52..59 drive the caching allocator, 40..51 the block pool, 60..127 the simulated
+// Slots 1..39, 52..59 and 170..179 drive the caching allocator, 40..51 the block pool, 60..127 the simulated
 // GPU directly; slots 128..139 are expectations. A slot not named here decodes to `nop`.
 #pragma once
 
@@ -73,6 +73,9 @@ enum : std::uint8_t {
   kCheckpoint = 57,         // checkpoint n m d: the n-th checkpoint is the pool's state now
   kRestore = 58,            // restore n: its pool is as the n-th checkpoint says
   kMemoryPoolCreate = 59,   // mempool-create m d n: n % 4 is 1 for no-split, + 2 for overflow
+  // Captures and their graphs.
+  kMemoryPoolLaunch =
+      170,  // mempool-launch m n s: launches its n-th newest graph, from 0, n modulo their number
   // The block pool alone.
   kPoolGrow = 40,          // pool-grow bytes
   kPoolAlloc = 41,         // pool-alloc p bytes
