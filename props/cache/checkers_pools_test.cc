@@ -113,6 +113,67 @@ TEST(Checkers, C8FiresOnAReplayThatOverwritesWhatWasLiveWhenItsGraphWasCaptured)
   EXPECT_EQ(dense_clause<ForgetsCapturedUses>(kFreedInACapture), "C7");
 }
 
+/// After a capture the subject announces its uses once more, as if their kernels ran.
+class AnnouncesCapturedUsesAnew final : public ForwardingSubject {
+ public:
+  using ForwardingSubject::ForwardingSubject;
+  Status record_use(Address address, const Stream& stream) override {
+    uses_.emplace_back(address, stream);
+    return ForwardingSubject::record_use(address, stream);
+  }
+  Status end_capture(const Stream& stream) override {
+    const Status ended = ForwardingSubject::end_capture(stream);
+    for (const auto& [address, user] : uses_)
+      static_cast<void>(ForwardingSubject::record_use(address, user));
+    return ended;
+  }
+
+ private:
+  std::vector<std::pair<Address, Stream>> uses_;
+};
+
+TEST(Checkers, Dev7FiresOnABlockThatWaitsForKernelsOfAGraph) {
+  EXPECT_EQ(dense_clause<AnnouncesCapturedUsesAnew>(
+                "stream s1 d0\nalloc p1 1MiB s1\nmempool-begin 0 s0\nalloc p2 1MiB s0\n"
+                "capture-begin s1 global\nkernel s1 p2 w\nuse p2 s1\ncapture-end s1\nfree p2\n"),
+            "DEV-7");
+}
+
+/// Nobody is told that a capture has ended (H13).
+class KeepsCapturesUnderWay final : public ForwardingSubject {
+ public:
+  using ForwardingSubject::ForwardingSubject;
+  Status end_capture(const Stream&) override { return Status::ok(); }
+};
+
+/// A pool that is begun is taken for a capture (H15).
+class TakesPoolsForCaptures final : public ForwardingSubject {
+ public:
+  using ForwardingSubject::ForwardingSubject;
+  Status begin_pool(DeviceId device, MemoryPoolId pool, StreamFilter filter) override {
+    static_cast<void>(ForwardingSubject::begin_capture(capturing_));
+    return ForwardingSubject::begin_pool(device, pool, std::move(filter));
+  }
+  Status end_pool(DeviceId device, MemoryPoolId pool) override {
+    static_cast<void>(ForwardingSubject::end_capture(capturing_));
+    return ForwardingSubject::end_pool(device, pool);
+  }
+  Result<Address> allocate(Bytes size, const Stream& stream, cache::OutOfMemory* account) override {
+    capturing_ = stream;
+    return ForwardingSubject::allocate(size, stream, account);
+  }
+
+ private:
+  Stream capturing_;
+};
+
+TEST(Checkers, C16FiresOnACaptureThatStaysUnderWay) {
+  EXPECT_EQ(clause<KeepsCapturesUnderWay>("capture-begin s0 global\ncapture-end s0\ntrim d0\n"),
+            "C16");
+  EXPECT_EQ(clause<TakesPoolsForCaptures>("alloc p1 1MiB s0\nmempool-begin 0 s0\ntrim d0\n"),
+            "C16");
+}
+
 TEST(Checkers, C8FiresOnAnAllocationFromAnotherPoolThanItsOwn) {
   EXPECT_EQ(clause<ForgetsRoutes>("mempool-begin 0 s0\nalloc p1 1MiB s0\n"), "C8");
   EXPECT_EQ(dense_clause<TakesAllStreams>(

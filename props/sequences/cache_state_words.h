@@ -7,7 +7,7 @@
 // grows (epochs, sequences, hits) is taken relative to what it is compared with. Left out, because
 // nothing that follows depends on them: statistics; the order of records that no call can tell apart
 // (slabs, the tables' places); how often forgotten heaps were looked for, as streams are not retired
-// in the searched alphabet. The judge's own history (peaks, DEV-13's order of releases) is not part
+// in the searched alphabet; whether a use was announced in a capture, as that matters to memory pools. The judge's own history (peaks, DEV-13's order of releases) is not part
 // of it either: in a merged world those two are judged by the history of the word that is kept.
 // Thread safety: none.
 #pragma once

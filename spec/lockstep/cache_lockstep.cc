@@ -144,7 +144,7 @@ std::uint64_t CacheLockstep::take_faults() {
     // (c)), even where it has come back as another device's stream.
     const bool is_handle =
         fault.kind == FaultKind::kDeadStream || fault.kind == FaultKind::kWrongDevice;
-    if (is_handle && world_->has_lost_stream()) continue;
+    if (is_handle && model_->streams().any_lost()) continue;
     model_->report(clause_of(fault.kind), fault_name(fault.kind), ": ", fault.text);
   }
   return calls_after_teardown;

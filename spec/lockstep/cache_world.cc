@@ -153,8 +153,11 @@ void CacheWorld::launch(std::uint32_t s, std::uint64_t name, Access access) {
   if (s != pointer.stream) {
     const OwnedBlock* block = model_.find_live(device_of(pointer), pointer.address);
     const std::uint64_t id = streams_[s].stream.id.value();
-    const bool is_told = block != nullptr &&
-                         std::find(block->uses.begin(), block->uses.end(), id) != block->uses.end();
+    // What was told of a capture says nothing of work outside it.
+    const bool is_told =
+        block != nullptr &&
+        std::find(block->uses.begin(), block->uses.end(), id) != block->uses.end() &&
+        !model_.streams().is_only_in_graph(*block, id);
     const bool is_noted = is_told || std::any_of(unannounced_.begin(), unannounced_.end(),
                                                  [&](const Unannounced& note) {
                                                    return note.pointer == name && note.stream == s;
@@ -186,10 +189,14 @@ void CacheWorld::bind_stream(std::uint64_t name, const Stream& stream) {
   model_.told().may_be_unrecorded = true;
 }
 
-void CacheWorld::end_stream(std::uint32_t s, std::uint64_t name, bool is_announced) {
+void CacheWorld::announce_uses_by(std::uint32_t s) {
   for (const Unannounced& use :
        take_if(unannounced_, [s](const Unannounced& each) { return each.stream == s; }))
     announce(pointers_[use.pointer], s);
+}
+
+void CacheWorld::end_stream(std::uint32_t s, std::uint64_t name, bool is_announced) {
+  announce_uses_by(s);
   const Stream stream = streams_[s].stream;
   if (is_announced) {
     model_.begin(stream.device);
@@ -205,6 +212,7 @@ void CacheWorld::end_stream(std::uint32_t s, std::uint64_t name, bool is_announc
 
 void CacheWorld::begin_capture(std::uint32_t s, device::CaptureMode mode) {
   StreamSlot& slot = streams_[s];
+  announce_uses_by(s);
   Status begun;
   until_host_has_memory(model_, [&] {
     model_.begin(slot.stream.device);

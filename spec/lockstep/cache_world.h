@@ -4,8 +4,8 @@
 // The caller is lawful, so every fault of the allocator's kind is the subject's:
 //   - a kernel on the allocation's stream writes to it at once (`touches`), so that early reuse
 //     shows;
-//   - a use by a kernel on another stream is announced at the latest when the block is freed or
-//     that stream retired;
+//   - a use by a kernel on another stream is announced at the latest when the block is freed, that
+//     stream retired, or a capture of it begun; one after a capture is announced anew;
 //   - a stale address is freed again only if it has not been issued again;
 //   - graphs are launched as WorldPools says;
 //   - during a capture the caller records, waits for and polls no event of its own.
@@ -107,8 +107,6 @@ class CacheWorld {
   bool any_capture() const;
   bool has_device(std::uint64_t name) const { return name < gpu_.device_count(); }
   DeviceId device_of(const Pointer& pointer) const { return stream_at(pointer.stream).device; }
-  /// Was some stream destroyed without a word to the subject?
-  bool has_lost_stream() const { return model_.streams().any_lost(); }
 
   // What ops do. Streams are given by index; names are bound as the functions need them.
   void allocate(std::uint64_t name, std::uint64_t size, std::uint32_t stream);
@@ -197,6 +195,8 @@ class CacheWorld {
   };
 
   void announce(const Pointer& pointer, std::uint32_t stream);
+  /// All that the subject has not been told of that stream.
+  void announce_uses_by(std::uint32_t stream);
   void install_callback();
   void call_back();
 

@@ -55,6 +55,23 @@ void CacheModel::judge_refused(JudgedDevice& device, Status got, Code first, Cod
   end(device, call);
 }
 
+/// The stream's use of the block is announced (DEV-7).
+void CacheModel::note_use(OwnedBlock* block, const Stream& stream) const {
+  const std::uint64_t id = stream.id.value();
+  if (id == block->stream) return;
+  const std::uint64_t capture = state_.streams.capture_of(stream);
+  const bool is_new = std::find(block->uses.begin(), block->uses.end(), id) == block->uses.end();
+  if (is_new) block->uses.push_back(id);
+  bool was_captured = false;
+  for (std::size_t i = 0; i < block->captured.size() && !was_captured; ++i) {
+    if (block->captured[i].user != id) continue;
+    was_captured = true;
+    if (capture == 0) block->captured.remove(i);
+    else block->captured[i].capture = capture;
+  }
+  if (is_new && capture != 0) block->captured.push_back({id, capture});
+}
+
 void CacheModel::judge_free(std::uint64_t address, const Stream* stream, Status got) {
   JudgedDevice* device = &current();
   if (address == 0) {
@@ -88,8 +105,7 @@ void CacheModel::judge_free(std::uint64_t address, const Stream* stream, Status 
   }
   if (!got.is_ok())
     return report("C16", "the free of a live block answered ", code_name(got.code()));
-  if (stream != nullptr && stream->id.value() != block->stream)
-    block->uses.push_back(stream->id.value());
+  if (stream != nullptr) note_use(block, *stream);
   device->books.start_pending(address, block);
   WorldState& world = state_.world;
   world.may_be_unrecorded =
@@ -112,10 +128,7 @@ void CacheModel::judge_use(std::uint64_t address, const Stream& stream, Status g
   call.fails = !got.is_ok();
   if (got.is_ok()) {
     device->books.touch(address);
-    const std::uint64_t id = stream.id.value();
-    const bool is_noted =
-        std::find(block->uses.begin(), block->uses.end(), id) != block->uses.end();
-    if (id != block->stream && !is_noted) block->uses.push_back(id);
+    note_use(block, stream);
   } else if (is_host_refusal(state_, got.code())) {
     call.is_broken_off = true;
   } else if (is_gone_answer(state_, *device, got.code(), &stream)) {
@@ -209,7 +222,12 @@ void CacheModel::judge_end_capture(const Stream& stream, Status got) {
   state_.pools.set_capturing(state_.streams.is_capturing());
   // The uses that waited for this are taken up on every device, and those by a lost one's streams
   // are over.
-  for (JudgedDevice& each : state_.devices) each.map.is_fresh = false;
+  for (JudgedDevice& each : state_.devices) {
+    each.map.is_fresh = false;
+    for (const auto& [address, block] : each.books.owned()) {
+      if (block.is_pending && !block.captured.empty()) each.books.touch(address);
+    }
+  }
   JudgedCall call;
   call.is_capture_edge = true;
   call.device_calls_max = ~std::uint64_t{0} - 1;  // an event for each use that waited for this

@@ -143,15 +143,15 @@ void CacheModel::walk(JudgedDevice& device, bool is_whole) {
     return report("C14", "the snapshot has ", next.segments.size(),
                   " segments, the device gave out ", held.size());
   }
-  device.walker->walk(
-      {.before = device.map.view,
-       .now = next,
-       .held = held,
-       .rules = {state_.rules.granule(), state_.streams.any_lost(), &state_.streams, &state_.pools},
-       .books = device.books,
-       .recount = device.recount,
-       .verdict = state_.verdict},
-      is_whole);
+  device.walker->walk({.before = device.map.view,
+                       .now = next,
+                       .held = held,
+                       .rules = {state_.rules.granule(), state_.streams.any_lost(), &state_.streams,
+                                 &state_.pools, spec::end_of(state_, device) != Code::kOk},
+                       .books = device.books,
+                       .recount = device.recount,
+                       .verdict = state_.verdict},
+                      is_whole);
   if (!verdict().is_good()) return;
   std::swap(device.map.view, next);
   device.map.is_fresh = true;

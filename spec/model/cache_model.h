@@ -126,6 +126,7 @@ class CacheModel {
                     const Stream& named, const Stream& stream, const Result<Address>& got,
                     const cache::OutOfMemory& account, JudgedCall call);
   void judge_refused(JudgedDevice& device, Status got, Code first, Code second, const char* what);
+  void note_use(OwnedBlock* block, const Stream& stream) const;
   OwnedBlock* find_owned(std::uint64_t address, JudgedDevice** device);
 
   CacheState state_;

@@ -52,7 +52,9 @@ bool CheckpointAnswers::has_uses(const JudgedDevice& device, const PoolSegments&
     const cache::SnapshotSegment& segment = *find_segment(map.segments, address);
     const OwnedBlock& block = *device.books.find_live(address);
     const bool has_use = std::any_of(block.uses.begin(), block.uses.end(), [&](std::uint64_t user) {
-      return user != segment.stream.value() && (may || !model_.state_.streams.is_dead(user));
+      const bool is_over = model_.state_.streams.is_dead(user) ||
+                           model_.state_.streams.is_only_in_graph(block, user);
+      return user != segment.stream.value() && (may || !is_over);
     });
     if (has_use) return true;
   }

@@ -86,9 +86,14 @@ bool judge_uses(const SnapshotSegment& segment, const SnapshotBlock& block, cons
   // own stream is none, since that stream's order stands for it.
   const std::uint64_t heap = segment.stream.value();
   const bool is_borrowed = heap != own.stream;
-  // Nor is a dead stream whose work is complete.
-  const auto is_needless = [heap, &rules](std::uint64_t user) {
-    return user == heap || (rules.streams != nullptr && rules.streams->is_dead(user));
+  const bool is_pools = rules.pools != nullptr && rules.pools->is_reserved(heap_of(segment));
+  const auto is_only_in_graph = [&](std::uint64_t user) {
+    return is_pools && rules.streams->is_only_in_graph(own, user);
+  };
+  // Nor is a dead stream whose work is complete, nor work that is only in a graph.
+  const auto is_needless = [heap, &rules, &is_only_in_graph](std::uint64_t user) {
+    return user == heap || (rules.streams != nullptr && rules.streams->is_dead(user)) ||
+           is_only_in_graph(user);
   };
   const auto needless =
       static_cast<std::size_t>(std::count_if(own.uses.begin(), own.uses.end(), is_needless));
@@ -104,6 +109,13 @@ bool judge_uses(const SnapshotSegment& segment, const SnapshotBlock& block, cons
   if (own.is_pending && own.uses.empty() && !is_borrowed && !is_outliving &&
       !rules.any_lost_stream) {
     verdict->report("DEV-6", place(segment, block), " waits for nothing, but was not merged");
+    return false;
+  }
+  if (own.is_pending && !own.uses.empty() && !is_borrowed && !is_outliving && !rules.is_gone &&
+      is_pools && !rules.streams->is_capturing() &&
+      std::all_of(own.uses.begin(), own.uses.end(), is_only_in_graph)) {
+    verdict->report("DEV-7", place(segment, block),
+                    " waits for kernels of a graph, which have not run");
     return false;
   }
   return true;

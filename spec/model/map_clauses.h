@@ -25,6 +25,8 @@ struct MapRules {
   const StreamBook* streams = nullptr;
   /// Which heaps are those of released memory pools. Null: not known.
   const MemoryPoolBook* pools = nullptr;
+  /// The device is gone: what waits stays.
+  bool is_gone = false;
 };
 
 /// C14: the segment is the one that the device gave out.

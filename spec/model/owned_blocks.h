@@ -24,6 +24,12 @@ struct OwnedBlock {
   std::uint64_t requested = 0;
   std::uint64_t stream = 0;          ///< identity
   ShortList<std::uint64_t, 2> uses;  ///< identities of the other streams announced, each once
+  /// A use that was announced only while captures of its stream were: the last of them.
+  struct CapturedUse {
+    std::uint64_t user = 0;
+    std::uint64_t capture = 0;
+  };
+  ShortList<CapturedUse, 2> captured;
   bool is_pending = false;
   PoolId pool = PoolId::kSmall;
   std::uint64_t capture = 0;  ///< in which it was allocated (StreamBook::capture_of)
@@ -95,6 +101,7 @@ class OwnedBlocks {
     Entry& entry = slots_[slot];
     entry.first = address;
     entry.second.uses.clear();
+    entry.second.captured.clear();
     entry.second.is_pending = false;
     return entry.second;
   }

@@ -10,6 +10,8 @@
 
 #include <ashlar/base/types.h>
 
+#include "spec/model/owned_blocks.h"
+
 namespace ashlar::spec {
 
 class StreamBook {
@@ -30,6 +32,13 @@ class StreamBook {
   bool is_capturing() const { return !capturing_.empty(); }
   bool is_capturing(const Stream& stream) const {
     return std::any_of(capturing_.begin(), capturing_.end(), Is{stream});
+  }
+  /// Is the use of the block only a part of graphs whose captures have ended?
+  bool is_only_in_graph(const OwnedBlock& block, std::uint64_t user) const {
+    return std::any_of(block.captured.begin(), block.captured.end(),
+                       [this, user](const OwnedBlock::CapturedUse& use) {
+                         return use.user == user && !is_under_way(use);
+                       });
   }
   /// The capture that the stream is in, of this one alone; 0 if none is announced.
   std::uint64_t capture_of(const Stream& stream) const {
@@ -79,6 +88,11 @@ class StreamBook {
   }
 
  private:
+  bool is_under_way(const OwnedBlock::CapturedUse& use) const {
+    return std::any_of(capturing_.begin(), capturing_.end(), [&use](const Capturing& each) {
+      return each.capture == use.capture && each.stream.id.value() == use.user;
+    });
+  }
   static bool is_among(const std::vector<std::uint64_t>& streams, std::uint64_t stream) {
     return std::find(streams.begin(), streams.end(), stream) != streams.end();
   }

@@ -152,7 +152,7 @@ bool StreamHeap::has_use(PoolId which, block::BlockIndex block,
   for (const UseNode* use = first_use(pool(which).user(block)); use != nullptr;
        use = use->sibling) {
     count_steps(1);
-    if (use->user == &user) return true;
+    if (use->user == &user && !is_only_in_graph(*this, *use)) return true;
   }
   return false;
 }
@@ -163,7 +163,8 @@ void StreamHeap::drop_finished_uses(PoolId which, block::BlockIndex block,
   for (UseNode* use = first_use(in.user(block)); use != nullptr;) {
     count_steps(1);
     UseNode* const next = use->sibling;
-    if (!use->is_borrower && (use->user->life.is_finished() || use->user == also)) {
+    const bool is_over = use->user->life.is_finished() || is_only_in_graph(*this, *use);
+    if (!use->is_borrower && (is_over || use->user == also)) {
       unlink_use(in, block, use);
       uses.nodes().give(use);
     }
@@ -177,6 +178,7 @@ void StreamHeap::add_use(PoolId which, block::BlockIndex block, StreamHeap& user
   if (!user.refer(node)) return uses.nodes().give(node);
   node->block = block;
   node->pool = which;
+  node->is_captured = user.life.is_capturing();
   node->sibling = first_use(in.user(block));
   if (node->sibling != nullptr) node->sibling->sibling_before = node;
   in.set_user(block, as_word(node));

@@ -159,11 +159,13 @@ class StreamHeap {
     return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(pointer));
   }
   /// Is `user` the heap's own stream, or among the block's uses? The heap's own stream needs no node:
-  /// what the heap hands out again is ordered behind its work (epochs; C6).
+  /// what the heap hands out again is ordered behind its work (epochs; C6). A use that is only in a graph
+  /// is none: it does not stand for work that is announced now.
   bool has_use(PoolId which, block::BlockIndex block, const StreamHeap& user) const noexcept
       ASHLAR_REQUIRES(lock);
-  /// Drops the live block's uses by streams that are finished: a block that lives long would keep a
-  /// node, and the heap, of every stream that ever used it (C29). `also`: those by that one too.
+  /// Drops the live block's uses by streams that are finished, and those that are only in a graph: a block
+  /// that lives long would keep a node, and the heap, of every stream that ever used it (C29). `also`: those
+  /// by that one too.
   void drop_finished_uses(PoolId which, block::BlockIndex block,
                           const StreamHeap* also = nullptr) noexcept ASHLAR_REQUIRES(lock);
   /// Notes a use of the block by the stream of `user`; a stream that is dead and forgotten uses
@@ -273,6 +275,13 @@ class StreamHeap {
   // (measured: a tenth of a pair's instructions). A third pool needs another case in pool().
   BlockPools pools_ ASHLAR_GUARDED_BY(lock);
 };
+
+/// Is the use, of a block of the heap, only a part of a graph whose capture has ended? Its kernels have not
+/// run, and where they do is the business of those who launch the graph, since the block is a memory pool's
+/// (C8, DEV-7). Of a block outside of memory pools, or where the stream captures again, that is not known.
+inline bool is_only_in_graph(const StreamHeap& heap, const UseNode& use) noexcept {
+  return use.is_captured && heap.is_reserved() && !use.user->life.is_capturing();
+}
 
 /// The record of a segment in a pool.
 inline DeviceSegment* record_of(const block::SegmentView& segment) noexcept {

@@ -48,6 +48,8 @@ struct UseNode {
   bool is_borrower = false;  ///< the stream the block was allocated on, if that is not the heap's
   /// Does the slot's event stand for the use? If not, the last event of the retired stream does.
   bool has_event = false;
+  /// Was it announced while a capture of the stream was? Then it is work of the graph, which has not run.
+  bool is_captured = false;
 
   /// As it was made, but for the events and the slab.
   void reset() noexcept {

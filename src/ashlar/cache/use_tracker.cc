@@ -106,6 +106,7 @@ UseTracker::Recorded UseTracker::record_event_of(const StreamHeap& heap, UseNode
   StreamHeap& user = *node.user;
   const UseTracker& ours = heap.cache.uses();
   UseTracker& theirs = user.cache.uses();
+  if (is_only_in_graph(heap, node)) return Recorded::kComplete;
   const std::uint64_t first_try = node.sequence;
   const bool is_covered = first_try != 0 && theirs.synchronizer_.is_covered(first_try);
   if (is_covered || ours.is_over(user)) return Recorded::kComplete;

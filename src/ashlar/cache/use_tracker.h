@@ -6,6 +6,8 @@
 //   it was retired since   the same event, or the stream's last event (StreamHeap::last_event)
 //   it was retired before  its last event
 //   no event recorded      a later try, or a device synchronisation (Synchronizer)
+//   announced in a capture of the stream, of a memory pool's block: the end of the capture
+//                          (is_only_in_graph)
 //
 // C7: a block is findable only when every use is known complete. H4: its event is recorded before
 // anybody can poll it. H8: queues are per stream, and those polled go behind the others, so one
