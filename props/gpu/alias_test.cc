@@ -97,6 +97,22 @@ TEST_F(SimAliases, AGraphsUseKeepsTheOtherAddressFromAllButItsGroup) {
   expect_fault(FaultKind::kEarlyReuse);
 }
 
+TEST_F(SimAliases, ANodeOfAGraphKeepsTheOtherAddressFromOtherStreamsOfItsCapture) {
+  const PageHandle second = page();
+  map(one + kPage * 2, page());
+  map(one + kPage, second);
+  map(other + kPage, second);
+  EXPECT_TRUE(sim.begin_capture(a, device::CaptureMode::kRelaxed).is_ok());
+  EXPECT_TRUE(gpu.stream_wait(b.handle, recorded(a)).is_ok());
+  own(1, b, one, kPage * 3);
+  allocate(2, a, other, kPage * 2);
+  expect_fault(FaultKind::kEarlyReuse);  // once, not for each page
+  sim.on_free(2);
+  EXPECT_TRUE(gpu.stream_wait(a.handle, recorded(b)).is_ok());
+  own(3, a, other, kPage * 2);
+  expect_silence();
+}
+
 TEST_F(SimAliases, BytesThatLiveAtOneAddressMustNotLiveAtAnother) {
   allocate(1, a, one, 1_MiB);
   allocate(2, a, other + 1_MiB, 1_MiB);

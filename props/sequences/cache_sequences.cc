@@ -139,6 +139,8 @@ class Writer {
         if (random_.one_in(3)) return put(slot::kHeal, {});
         return put_failure();
       case 7:
+        if (shape_.has_captures && random_.one_in(4))
+          return put(slot::kCaptureWait, {stream(), stream()});
         if (shape_.has_captures)
           put(random_.one_in(2) ? slot::kCaptureBegin : slot::kCaptureEnd,
               {stream(), random_.below(3)});
@@ -203,6 +205,20 @@ class Writer {
     put(slot::kLimit, {d, ~std::uint64_t{0}});
   }
 
+  /// Another stream joins the capture of s and uses its memory, which is freed and asked for again.
+  void put_forked_work(std::uint64_t s) {
+    const std::uint64_t forked = stream();
+    const std::uint64_t size = (1 + random_.below(20)) << 20;
+    put(slot::kAlloc, {next_, size, s});
+    put(slot::kCaptureWait, {forked, s});
+    put(slot::kKernel, {forked, next_, random_.below(3)});
+    if (random_.one_in(2)) put(slot::kUse, {next_, forked});
+    put(slot::kFree, {next_++});
+    if (random_.one_in(2)) put(slot::kCaptureWait, {s, forked});
+    put(slot::kAlloc, {next_, size, s});
+    live_.push_back(next_++);
+  }
+
   /// A memory pool's life is many ops long: its end is rarer than its beginning.
   void put_pool() {
     if (random_.one_in(6)) return put_released_pool();
@@ -226,6 +242,7 @@ class Writer {
         const std::uint64_t s = stream();
         put(slot::kMemoryPoolBegin, {pool, s});
         put(slot::kCaptureBegin, {s, random_.below(3)});
+        if (random_.one_in(2)) put_forked_work(s);
         for (std::uint64_t n = 1 + random_.below(4); n > 0; --n) put_alloc_on(s);
         put(slot::kCaptureEnd, {s});
         return put(slot::kMemoryPoolEnd, {pool, device()});

@@ -19,6 +19,22 @@ std::uint32_t Captures::member_of(Capture& capture, std::uint32_t lane) {
   return static_cast<std::uint32_t>(capture.members.size() - 1);
 }
 
+CaptureNode Captures::next_node(std::uint32_t lane) const {
+  const std::uint32_t number = of_lane(lane);
+  const std::vector<Member>& members = at(number).members;
+  const auto member = std::find_if(members.begin(), members.end(),
+                                   [lane](const Member& each) { return each.lane == lane; });
+  ASHLAR_ASSERT(member != members.end(),
+                "capture(1): a lane is in a capture without being a member");
+  return {number, static_cast<std::uint32_t>(member - members.begin()), member->nodes + 1};
+}
+
+bool Captures::before_next_of(const CaptureNode& node, std::uint32_t lane) const {
+  if (node.capture == 0 || of_lane(lane) != node.capture) return false;
+  const std::vector<Member>& members = at(node.capture).members;
+  return place_in(members[next_node(lane).member].depends, node.member) >= node.place;
+}
+
 Status Captures::begin(std::uint32_t lane, std::uint32_t thread, device::CaptureMode mode) {
   ASHLAR_REQUIRE(of_lane(lane) == 0, Code::kBusy, "the stream captures already");
   Capture& made = captures_.emplace_back();

@@ -26,6 +26,13 @@ struct CapturePoint {
   Clock depends;              // by member
 };
 
+/// A node of a capture: the member stream that added it, and its place among that stream's nodes, from 1.
+struct CaptureNode {
+  std::uint32_t capture = 0;
+  std::uint32_t member = 0;
+  std::uint64_t place = 0;
+};
+
 class Captures {
  public:
   explicit Captures(FaultLog& faults) : faults_(faults) {}
@@ -42,6 +49,13 @@ class Captures {
 
   /// Ends the capture that the lane is in, if any: its device is gone.
   void abandon(std::uint32_t lane);
+
+  // The order of nodes (HappensBefore).
+  bool is_open(std::uint32_t capture) const { return capture != 0 && at(capture).open; }
+  /// The node that the lane adds next. REQUIRES: the lane is in an open capture.
+  CaptureNode next_node(std::uint32_t lane) const;
+  /// Does that node come before the node that the lane adds next to the same, open capture?
+  bool before_next_of(const CaptureNode& node, std::uint32_t lane) const;
 
   // The next three are for a lane in an open capture (wait: also for one outside). They fail with
   // kCaptureInvalidated if the capture is invalidated.

@@ -17,8 +17,9 @@ void append(std::string* text, Range part) {
 
 }  // namespace
 
-HappensBefore::HappensBefore(const Clocks& clocks, const Memory& memory, FaultLog& faults)
-    : clocks_(clocks), memory_(memory), faults_(faults) {
+HappensBefore::HappensBefore(const Clocks& clocks, const Memory& memory, const Captures& captures,
+                             FaultLog& faults)
+    : clocks_(clocks), memory_(memory), captures_(captures), faults_(faults) {
   constexpr std::size_t kUsual = 32;  // most worlds have fewer, and then nothing grows
   allocations_.reserve(kUsual);
   live_.reserve(kUsual);
@@ -90,20 +91,20 @@ void HappensBefore::on_allocate(AllocationTag tag, Address at, Bytes size, std::
   made.uses.clear();
   made.announced.clear();
   made.races.clear();
+  made.graph_uses.clear();
+  made.graph_races.clear();
   by_tag_.insert(tag, index);
 
   memory_.find_pieces(at, size, &made.pieces);
   enter_live(index);
   check_priors(made, thread, group);
+  if (!graph_priors_.empty()) check_graph_priors(made);
 }
 
 void HappensBefore::check_priors(Allocation& made, std::uint32_t thread, GraphGroup group) {
   for (std::size_t i = 0; i < priors_.size();) {
     const Prior& prior = priors_[i];
-    const bool is_here =
-        std::any_of(made.pieces.begin(), made.pieces.end(),
-                    [&prior](const MemoryPiece& piece) { return piece.shares_bytes(prior.piece); });
-    if (!is_here || (group != 0 && prior.group == group)) {
+    if (!share_bytes(made.pieces, prior.piece) || (group != 0 && prior.group == group)) {
       ++i;
       continue;
     }
@@ -203,6 +204,7 @@ void HappensBefore::on_free(AllocationTag tag, std::uint32_t thread) {
     use.covered = use.lane == made->lane || announced || ordered;
     for (const MemoryPiece& piece : made->pieces) add_prior(Prior{piece, use});
   }
+  if (!made->graph_uses.empty()) free_captured(*made);
   const std::uint32_t index = by_tag_.find(tag);
   leave_live(index);
   by_tag_.erase(tag);

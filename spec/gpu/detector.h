@@ -16,6 +16,8 @@
 //     races with an earlier use: the caller must order that use after the allocation on the block's
 //     own stream.
 //
+// Within a capture the same rules hold of the nodes of the graph, which its edges order: detector_graphs.cc.
+//
 // Thread safety: none (the machine's lock).
 // Cost: O(log live + uses not yet done); no allocation in a steady state.
 // Invariants:
@@ -30,6 +32,7 @@
 #include <string>
 #include <vector>
 
+#include "spec/gpu/capture.h"
 #include "spec/gpu/clocks.h"
 #include "spec/gpu/fault.h"
 #include "spec/gpu/flat_map.h"
@@ -43,7 +46,8 @@ namespace ashlar::spec {
 
 class HappensBefore {
  public:
-  HappensBefore(const Clocks& clocks, const Memory& memory, FaultLog& faults);
+  HappensBefore(const Clocks& clocks, const Memory& memory, const Captures& captures,
+                FaultLog& faults);
 
   /// The allocator handed out the range, for use on that lane. Checks C2, C6, C7.
   /// Uses of the bytes by graphs of `group` are not checked: the caller orders the group's graphs.
@@ -56,6 +60,8 @@ class HappensBefore {
   /// A kernel, or a graph of a group, at the lane's next place touches that range. False if its tag is
   /// dead, which is reported as the caller's fault.
   bool on_touch(const Touch& touch, std::uint32_t lane, std::uint32_t thread);
+  /// A kernel that the lane, which captures, adds to its graph touches that range.
+  void on_captured_touch(const Touch& touch, std::uint32_t lane);
   /// The range is about to be returned or unmapped. `in_flight`: also report uses of these addresses
   /// that may still run; those of the same pages at other addresses go on undisturbed.
   void on_unmap(Address at, Bytes size, std::uint32_t thread, bool in_flight);
@@ -72,6 +78,16 @@ class HappensBefore {
     Stamp use;
     GraphGroup group = 0;  // of the graph that uses the bytes
   };
+  struct GraphUse {
+    CaptureNode node;
+    std::uint32_t lane = 0;
+    bool covered = true;
+    AllocationTag owner = 0;
+  };
+  struct GraphPrior {
+    MemoryPieces pieces;
+    GraphUse use;
+  };
   struct Allocation {
     AllocationTag tag = 0;
     std::uint64_t begin = 0;
@@ -83,6 +99,8 @@ class HappensBefore {
     ShortList<std::uint32_t, 2> announced;  // lanes
     // prior uses that other lanes' first uses may race with
     ShortList<Stamp, 2> races;
+    ShortList<GraphUse, 1> graph_uses;  // last node of each member of each capture
+    ShortList<GraphUse, 1> graph_races;
   };
   struct Live {
     std::uint64_t begin;
@@ -100,6 +118,9 @@ class HappensBefore {
   static void add_race(Allocation& made, const Stamp& use);
   void check_races(Allocation& made, std::uint32_t lane, std::uint32_t thread);
   void check_live(std::uint64_t begin, std::uint64_t end);
+  void free_captured(const Allocation& made);
+  void check_graph_priors(Allocation& made);
+  void report_unordered(FaultKind kind, Blame by, const Allocation& made, const GraphUse& use);
   void add_prior(const Prior& prior);
   void drop_settled();
   void report_race(FaultKind kind, Blame by, const char* what, const Allocation& made,
@@ -107,12 +128,15 @@ class HappensBefore {
 
   const Clocks& clocks_;
   const Memory& memory_;
+  const Captures& captures_;
   FaultLog& faults_;
   FlatMap by_tag_;
   SimSlots<Allocation> allocations_;  // by_tag_ and live_ index it
   std::vector<Live> live_;            // the pieces of live allocations, by begin
   std::vector<Prior> priors_;         // unordered
   MemoryPieces pieces_;               // of the range that a call is about
+  std::vector<GraphPrior>
+      graph_priors_;  // of open captures; those of ended ones go at the next scan
 };
 
 }  // namespace ashlar::spec

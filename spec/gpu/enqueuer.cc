@@ -51,7 +51,12 @@ Status Enqueuer::enqueue_on(std::uint32_t lane, const Entry& entry,
                             std::span<const Touch> touches) {
   const Status alive = state_.gate.check_alive(streams_.device_of(lane));
   if (!alive.is_ok()) return alive;
-  if (state_.captures.of_lane(lane) != 0) return state_.captures.add_node(lane, touches);
+  if (state_.captures.of_lane(lane) != 0) {
+    if (state_.captures.status(lane) == device::CaptureStatus::kActive) {
+      for (const Touch& touch : touches) state_.detector.on_captured_touch(touch, lane);
+    }
+    return state_.captures.add_node(lane, touches);
+  }
   Status ready = order_with_legacy(lane);
   if (ready.is_ok()) ready = make_room(lane);
   if (!ready.is_ok()) return ready;

@@ -39,7 +39,7 @@ struct MachineState {
         memory(options, faults),
         scheduler(options, memory, clocks, faults),
         captures(faults),
-        detector(clocks, memory, faults),
+        detector(clocks, memory, captures, faults),
         gate(options, scheduler, faults) {}
   MachineState(const MachineState&) = delete;
   MachineState& operator=(const MachineState&) = delete;

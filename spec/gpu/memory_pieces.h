@@ -6,6 +6,7 @@
 // Thread safety: plain values.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "spec/gpu/short_list.h"
@@ -33,5 +34,10 @@ struct MemoryPiece {
 /// By address. Ranges of segments, and of pages mapped side by side in the order of their creation, are
 /// one piece.
 using MemoryPieces = ShortList<MemoryPiece, 1>;
+
+inline bool share_bytes(const MemoryPieces& pieces, const MemoryPiece& other) {
+  return std::any_of(pieces.begin(), pieces.end(),
+                     [&other](const MemoryPiece& piece) { return piece.shares_bytes(other); });
+}
 
 }  // namespace ashlar::spec

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "spec/lockstep/capture_caller.h"
 #include "spec/lockstep/memory_pool_ops.h"
 #include "spec/model/reserve_answers.h"
 #include "spec/ops/opcode_table.h"
@@ -109,13 +110,20 @@ void run_step(CacheWorld& world, const Op& op) {
 void run_capture_begin(CacheWorld& world, const Op& op) {
   const std::uint32_t s = stream_for_work(world, op.arg[0]);
   if (s == kNoStream) return world.skip();
-  world.begin_capture(s, static_cast<device::CaptureMode>(op.arg[1] % 3));
+  CaptureCaller(world).begin(s, static_cast<device::CaptureMode>(op.arg[1] % 3));
 }
 
 void run_capture_end(CacheWorld& world, const Op& op) {
   const std::uint32_t s = stream_for_work(world, op.arg[0]);
   if (s == kNoStream) return world.skip();
-  world.end_capture(s);
+  CaptureCaller(world).end(s);
+}
+
+void run_capture_wait(CacheWorld& world, const Op& op) {
+  const std::uint32_t s = stream_for_work(world, op.arg[0]);
+  const std::uint32_t before = stream_for_work(world, op.arg[1]);
+  if (s == kNoStream || before == kNoStream || s == before) return world.skip();
+  CaptureCaller(world).wait(s, before);
 }
 
 // The caller's own events.
@@ -331,6 +339,7 @@ constexpr std::array<OpHandler, 256> make_table() {
   table[slot::kCapacity].run = run_capacity;
   table[slot::kCaptureBegin].run = run_capture_begin;
   table[slot::kCaptureEnd].run = run_capture_end;
+  table[slot::kCaptureWait].run = run_capture_wait;
   add_memory_pool_ops(table);
   table[slot::kFreeStale].run = run_free_stale;
   table[slot::kFreeInterior].run = run_free_interior;

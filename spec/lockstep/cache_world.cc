@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "spec/lockstep/capture_caller.h"
 #include "spec/lockstep/pool_caller.h"
 
 namespace ashlar::spec {
@@ -189,14 +190,10 @@ void CacheWorld::bind_stream(std::uint64_t name, const Stream& stream) {
   model_.told().may_be_unrecorded = true;
 }
 
-void CacheWorld::announce_uses_by(std::uint32_t s) {
+void CacheWorld::end_stream(std::uint32_t s, std::uint64_t name, bool is_announced) {
   for (const Unannounced& use :
        take_if(unannounced_, [s](const Unannounced& each) { return each.stream == s; }))
     announce(pointers_[use.pointer], s);
-}
-
-void CacheWorld::end_stream(std::uint32_t s, std::uint64_t name, bool is_announced) {
-  announce_uses_by(s);
   const Stream stream = streams_[s].stream;
   if (is_announced) {
     model_.begin(stream.device);
@@ -208,37 +205,6 @@ void CacheWorld::end_stream(std::uint32_t s, std::uint64_t name, bool is_announc
   static_cast<void>(gpu_.destroy_stream(stream));
   streams_[s].is_alive = false;
   stream_names_[name] = {.alive = 0, .ended = s + 1};
-}
-
-void CacheWorld::begin_capture(std::uint32_t s, device::CaptureMode mode) {
-  StreamSlot& slot = streams_[s];
-  announce_uses_by(s);
-  Status begun;
-  until_host_has_memory(model_, [&] {
-    model_.begin(slot.stream.device);
-    begun = answered(subject_.begin_capture(slot.stream));
-    model_.judge_begin_capture(slot.stream, begun);
-    return begun.code();
-  });
-  if (slot.is_capturing || !begun.is_ok()) return;
-  if (gpu_.begin_capture(slot.stream, mode).is_ok()) {
-    slot.is_capturing = true;
-    return;
-  }
-  model_.begin(slot.stream.device);
-  model_.judge_end_capture(slot.stream, subject_.end_capture(slot.stream));
-}
-
-void CacheWorld::end_capture(std::uint32_t s) {
-  StreamSlot& slot = streams_[s];
-  if (slot.is_capturing) {
-    const Result<GraphId> graph = gpu_.end_capture(slot.stream);
-    if (graph.is_ok()) PoolCaller(*this).keep_graph(graph.value(), s);
-    slot.is_capturing = false;
-    slot.captured.clear();
-  }
-  model_.begin(slot.stream.device);
-  model_.judge_end_capture(slot.stream, answered(subject_.end_capture(slot.stream)));
 }
 
 void CacheWorld::record_event(std::uint64_t name, std::uint32_t s) {
@@ -267,7 +233,7 @@ void CacheWorld::tick() {
 
 void CacheWorld::quiesce(bool finishes_work) {
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
-    if (streams_[s].is_capturing) end_capture(s);
+    if (streams_[s].is_capturing && streams_[s].origin == s) CaptureCaller(*this).end(s);
   }
   callback_.frees.clear();
   if (finishes_work) PoolCaller(*this).release_all();

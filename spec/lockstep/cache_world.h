@@ -124,8 +124,6 @@ class CacheWorld {
   /// A thread's default stream may have other names already.
   void bind_stream(std::uint64_t name, const Stream& stream);
   void end_stream(std::uint32_t stream, std::uint64_t name, bool is_announced);
-  void begin_capture(std::uint32_t stream, device::CaptureMode mode);
-  void end_capture(std::uint32_t stream);
   /// The event is made at its first record, on the device of the stream.
   void record_event(std::uint64_t name, std::uint32_t stream);
   void set_lag(std::uint64_t ticks);
@@ -140,6 +138,7 @@ class CacheWorld {
 
  private:
   friend class PoolCaller;        // its memory pools: pool_caller.h
+  friend class CaptureCaller;     // captures: capture_caller.h
   friend class CheckpointCaller;  // checkpoints of those: checkpoint_caller.h
 
   struct OpResult {
@@ -155,6 +154,7 @@ class CacheWorld {
   struct StreamSlot {
     Stream stream;
     bool is_capturing = false;
+    std::uint32_t origin = 0;          ///< the index of the stream on which that capture began
     std::vector<GraphGroup> captured;  ///< whose memory the capture has touched
     bool is_alive = true;
     bool has_allocated = false;  ///< so that the subject knows it
@@ -195,8 +195,6 @@ class CacheWorld {
   };
 
   void announce(const Pointer& pointer, std::uint32_t stream);
-  /// All that the subject has not been told of that stream.
-  void announce_uses_by(std::uint32_t stream);
   void install_callback();
   void call_back();
 

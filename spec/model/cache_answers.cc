@@ -189,13 +189,13 @@ void CacheModel::judge_retire(const Stream& stream, bool is_known, Status got) {
   end(device, call);
 }
 
-void CacheModel::judge_begin_capture(const Stream& stream, Status got) {
+void CacheModel::judge_begin_capture(const Stream& stream, Status got, const Stream* joined) {
   JudgedDevice& device = state_.at(stream.device);
   device.books.begin_call();
   if (state_.streams.is_capturing(stream))
     return judge_refused(device, got, Code::kBusy, Code::kBusy, "a second begin of a capture");
   if (got.is_ok()) {
-    state_.streams.begin_capture(stream);
+    state_.streams.begin_capture(stream, joined);
     state_.pools.set_capturing(true);
   } else if (!is_host_refusal(state_, got.code()) && !is_gone_answer(state_, device, got.code()) &&
              !device.ledger.any_failure()) {

@@ -63,7 +63,8 @@ class CacheModel {
   void judge_trim(Status got);
   /// `is_known`: the subject has served the stream an allocation.
   void judge_retire(const Stream& stream, bool is_known, Status got);
-  void judge_begin_capture(const Stream& stream, Status got);
+  /// `joined`: a stream whose capture it joins, or null.
+  void judge_begin_capture(const Stream& stream, Status got, const Stream* joined = nullptr);
   void judge_end_capture(const Stream& stream, Status got);
   /// A call that named a dead stream, and had to be refused as `expected`.
   void judge_named_dead(Status got, Code expected);

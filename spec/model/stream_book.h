@@ -45,7 +45,10 @@ class StreamBook {
     const auto at = std::find_if(capturing_.begin(), capturing_.end(), Is{stream});
     return at == capturing_.end() ? 0 : at->capture;
   }
-  void begin_capture(const Stream& stream) { capturing_.push_back({stream, ++captures_made_}); }
+  /// `joined`: a stream whose capture it joins, or null.
+  void begin_capture(const Stream& stream, const Stream* joined) {
+    capturing_.push_back({stream, joined == nullptr ? ++captures_made_ : capture_of(*joined)});
+  }
   void end_capture(const Stream& stream) { std::erase_if(capturing_, Is{stream}); }
 
   /// The stream was destroyed without a word to the subject.

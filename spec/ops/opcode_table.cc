@@ -59,6 +59,7 @@ constexpr OpInfo kRows[] = {
     {slot::kMemoryPoolCreate, "mempool-create", {K::kCount, K::kDevice, K::kCount}},
     {slot::kRestore, "restore", {K::kCount}},
     {slot::kMemoryPoolLaunch, "mempool-launch", {K::kCount, K::kCount, K::kStream}},
+    {slot::kCaptureWait, "capture-wait", {K::kStream, K::kStream}},
     {slot::kPoolGrow, "pool-grow", {K::kBytes}},
     {slot::kPoolAlloc, "pool-alloc", {K::kNewPointer, K::kBytes}},
     {slot::kPoolFree, "pool-free", {K::kPointer}},

@@ -74,6 +74,8 @@ enum : std::uint8_t {
   kRestore = 58,            // restore n: its pool is as the n-th checkpoint says
   kMemoryPoolCreate = 59,   // mempool-create m d n: n % 4 is 1 for no-split, + 2 for overflow
   // Captures and their graphs.
+  // capture-wait s t: s waits for what t has captured so far, and so joins t's capture if it is in none
+  kCaptureWait = 171,
   kMemoryPoolLaunch =
       170,  // mempool-launch m n s: launches its n-th newest graph, from 0, n modulo their number
   // The block pool alone.

@@ -1,0 +1,127 @@
+// Imitates: an allocator that reuses memory inside a capture, on streams that were forked from it and joined
+// back. Each legal story is ordered by the graph's edges; without one it is reported, as what every replay of
+// the graph might do. Does not prove: that the library keeps the rules (the lockstep suites do).
+#include <functional>
+
+#include "props/gpu/fixture.h"
+
+namespace ashlar::spec {
+namespace {
+
+constexpr Address kShared{std::uint64_t{1} << 45};
+constexpr Bytes kSharedSize{4096};
+
+// A capture that began on `a`, and `b`, which joined it.
+struct ForkedCapture {
+  ForkedCapture() : sim(SimGpuOptions{}) {
+    a = sim.create_stream(DeviceId{0}).value();
+    b = sim.create_stream(DeviceId{0}).value();
+    EXPECT_TRUE(sim.begin_capture(a, device::CaptureMode::kRelaxed).is_ok());
+    order(b, a);
+  }
+  /// What `after` captures from now on comes after what `before` has captured.
+  void order(const Stream& after, const Stream& before) {
+    const EventHandle event = gpu.event_create().value();
+    EXPECT_TRUE(gpu.event_record(event, before.handle).is_ok());
+    EXPECT_TRUE(gpu.stream_wait(after.handle, event).is_ok());
+  }
+  void allocate(AllocationTag tag, const Stream& s) {
+    sim.on_allocate(tag, kShared, kSharedSize, s);
+  }
+  void kernel(const Stream& s, AllocationTag tag) {
+    EXPECT_TRUE(sim.launch(s, Touch{kShared, kSharedSize, Access::kWrite, tag}).is_ok());
+  }
+  void announce(AllocationTag tag, const Stream& s) { sim.on_use_announced(tag, s); }
+  void free(AllocationTag tag) { sim.on_free(tag); }
+  std::string faults() {
+    std::string text;
+    for (const Fault& fault : sim.take_faults()) {
+      text += std::string(fault.by == Blame::kAllocator ? "allocator " : "caller ") +
+              fault_name(fault.kind) + "; ";
+    }
+    return text;
+  }
+
+  SimGpu sim;
+  device::Device& gpu = sim.device();
+  Stream a, b;
+};
+
+TEST(DetectorOfGraphs, OneStreamsNodesAreInOrder) {
+  ForkedCapture w;
+  w.allocate(1, w.a);
+  w.kernel(w.a, 1);
+  w.free(1);
+  w.allocate(2, w.a);
+  w.kernel(w.a, 2);
+  EXPECT_EQ(w.faults(), "");
+}
+
+TEST(DetectorOfGraphs, ReuseBesideANodeThatMayRunThenIsTheAllocatorsFault) {
+  ForkedCapture w;
+  w.allocate(1, w.a);
+  w.kernel(w.b, 1);
+  w.announce(1, w.b);
+  w.free(1);
+  w.allocate(2, w.a);
+  EXPECT_EQ(w.faults(), "allocator early-reuse; ");
+}
+
+TEST(DetectorOfGraphs, AWaitInTheCaptureOrdersTheReuse) {
+  ForkedCapture w;
+  w.allocate(1, w.a);
+  w.kernel(w.b, 1);
+  w.announce(1, w.b);
+  w.free(1);
+  w.order(w.a, w.b);
+  w.allocate(2, w.a);
+  w.kernel(w.a, 2);
+  EXPECT_EQ(w.faults(), "");
+}
+
+TEST(DetectorOfGraphs, AWaitForAnEarlierPlaceDoesNot) {
+  ForkedCapture w;
+  w.allocate(1, w.a);
+  w.order(w.a, w.b);
+  w.kernel(w.b, 1);
+  w.announce(1, w.b);
+  w.free(1);
+  w.allocate(2, w.a);
+  EXPECT_EQ(w.faults(), "allocator early-reuse; ");
+}
+
+TEST(DetectorOfGraphs, AUseThatNobodyAnnouncedIsTheCallersFault) {
+  ForkedCapture w;
+  w.allocate(1, w.a);
+  w.kernel(w.b, 1);
+  w.free(1);
+  w.allocate(2, w.a);
+  EXPECT_EQ(w.faults(), "caller unannounced-use; ");
+}
+
+TEST(DetectorOfGraphs, AFirstUseOnAnotherStreamIsTheCallersToOrder) {
+  ForkedCapture w;
+  w.allocate(1, w.a);
+  w.kernel(w.a, 1);
+  w.free(1);
+  w.allocate(2, w.a);
+  w.kernel(w.b, 2);  // b joined before the first kernel
+  EXPECT_EQ(w.faults(), "caller unordered-use; ");
+}
+
+TEST(DetectorOfGraphs, GraphsThatShareAPoolAreNotOrderedByTheDetector) {
+  ForkedCapture w;
+  w.allocate(1, w.a);
+  w.kernel(w.b, 1);
+  w.announce(1, w.b);
+  w.order(w.a, w.b);
+  w.free(1);
+  EXPECT_TRUE(w.sim.end_capture(w.a).is_ok());
+  EXPECT_TRUE(w.sim.begin_capture(w.a, device::CaptureMode::kRelaxed).is_ok());
+  w.allocate(2, w.a);
+  w.kernel(w.a, 2);
+  EXPECT_EQ(w.faults(), "");
+}
+
+}  // namespace
+}  // namespace ashlar::spec
