@@ -174,6 +174,35 @@ TEST(Checkers, C16FiresOnACaptureThatStaysUnderWay) {
             "C16");
 }
 
+/// A device whose marks are taken to cover whatever the capture adds.
+class CoversEverything final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Status capture_covers(StreamHandle stream, device::CaptureMark mark) noexcept override {
+    static_cast<void>(ForwardingDevice::capture_covers(stream, mark));
+    return Status::ok();
+  }
+};
+
+TEST(Checkers, C6FiresOnReuseInACaptureThatItsOrderDoesNotProve) {
+  const std::string ops =
+      "stream s1 d0\nmempool-begin 0 s0\ncapture-begin s0 global\nalloc p1 12MiB s0\n"
+      "capture-wait s1 s0\nkernel s1 p1 w\nfree p1\nalloc p2 12MiB s0\n";
+  spec::CacheLockstep::Options options;
+  options.factory = caching_allocator_factory();
+  EXPECT_EQ(failing_clause(options, ops), "");
+  std::vector<std::unique_ptr<CoversEverything>> careless;
+  options.factory = [&careless](std::span<device::Device* const> devices, const std::string& conf) {
+    std::vector<device::Device*> in_front;
+    for (device::Device* const each : devices) {
+      careless.push_back(std::make_unique<CoversEverything>(*each));
+      in_front.push_back(careless.back().get());
+    }
+    return caching_allocator_factory()(in_front, conf);
+  };
+  EXPECT_EQ(failing_clause(options, ops), "C6");
+}
+
 TEST(Checkers, C8FiresOnAnAllocationFromAnotherPoolThanItsOwn) {
   EXPECT_EQ(clause<ForgetsRoutes>("mempool-begin 0 s0\nalloc p1 1MiB s0\n"), "C8");
   EXPECT_EQ(dense_clause<TakesAllStreams>(

@@ -123,5 +123,33 @@ TEST(DetectorOfGraphs, GraphsThatShareAPoolAreNotOrderedByTheDetector) {
   EXPECT_EQ(w.faults(), "");
 }
 
+TEST(CaptureMarks, CoverWhatIsOrderedBehindThem) {
+  ForkedCapture w;
+  w.kernel(w.b, kNoTag);
+  const device::CaptureMark mark = w.gpu.capture_mark(w.b.handle).value();
+  EXPECT_TRUE(w.gpu.capture_covers(w.b.handle, mark).is_ok());
+  EXPECT_EQ(w.gpu.capture_covers(w.a.handle, mark).code(), Code::kNotReady);
+  w.kernel(w.b, kNoTag);
+  w.order(w.a, w.b);
+  EXPECT_TRUE(w.gpu.capture_covers(w.a.handle, mark).is_ok());
+  w.kernel(w.b, kNoTag);
+  const device::CaptureMark later = w.gpu.capture_mark(w.b.handle).value();
+  EXPECT_EQ(w.gpu.capture_covers(w.a.handle, later).code(), Code::kNotReady);
+}
+
+TEST(CaptureMarks, MeanNothingOutsideTheirCapture) {
+  ForkedCapture w;
+  const Stream other = w.sim.create_stream(DeviceId{0}).value();
+  EXPECT_EQ(w.gpu.capture_mark(other.handle).code(), Code::kInvalidArgument);
+  const device::CaptureMark mark = w.gpu.capture_mark(w.b.handle).value();
+  EXPECT_EQ(w.gpu.capture_covers(other.handle, mark).code(), Code::kNotReady);
+  w.order(w.a, w.b);
+  EXPECT_TRUE(w.sim.end_capture(w.a).is_ok());
+  EXPECT_TRUE(w.sim.begin_capture(w.a, device::CaptureMode::kRelaxed).is_ok());
+  EXPECT_EQ(w.gpu.capture_covers(w.a.handle, mark).code(), Code::kNotReady);
+  static_cast<void>(w.gpu.synchronize());
+  EXPECT_EQ(w.gpu.capture_mark(w.a.handle).code(), Code::kCaptureInvalidated);
+}
+
 }  // namespace
 }  // namespace ashlar::spec

@@ -35,6 +35,30 @@ bool Captures::before_next_of(const CaptureNode& node, std::uint32_t lane) const
   return place_in(members[next_node(lane).member].depends, node.member) >= node.place;
 }
 
+Result<device::CaptureMark> Captures::mark(std::uint32_t lane) {
+  const std::uint32_t number = of_lane(lane);
+  ASHLAR_REQUIRE(number != 0, Code::kInvalidArgument, "the stream does not capture");
+  Capture& capture = at(number);
+  ASHLAR_REQUIRE(!capture.invalidated, Code::kCaptureInvalidated, "the capture was invalidated");
+  capture.marks.push_back(capture.members[member_of(capture, lane)].depends);
+  return device::CaptureMark{number, capture.marks.size()};
+}
+
+Status Captures::covers(std::uint32_t lane, device::CaptureMark mark) const {
+  const std::uint32_t number = of_lane(lane);
+  ASHLAR_REQUIRE(number != 0 && number == mark.capture, Code::kNotReady,
+                 "the stream is not in the mark's capture");
+  const Capture& capture = at(number);
+  ASHLAR_REQUIRE(!capture.invalidated, Code::kCaptureInvalidated, "the capture was invalidated");
+  const Clock& marked = capture.marks[mark.node - 1];
+  const Clock& depends = capture.members[next_node(lane).member].depends;
+  for (std::uint32_t member = 0; member < marked.size(); ++member) {
+    ASHLAR_REQUIRE(place_in(depends, member) >= marked[member], Code::kNotReady,
+                   "a node of the mark is not ordered before");
+  }
+  return Status::ok();
+}
+
 Status Captures::begin(std::uint32_t lane, std::uint32_t thread, device::CaptureMode mode) {
   ASHLAR_REQUIRE(of_lane(lane) == 0, Code::kBusy, "the stream captures already");
   Capture& made = captures_.emplace_back();

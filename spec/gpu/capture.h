@@ -57,6 +57,11 @@ class Captures {
   /// Does that node come before the node that the lane adds next to the same, open capture?
   bool before_next_of(const CaptureNode& node, std::uint32_t lane) const;
 
+  /// A mark of what the lane has captured so far.
+  Result<device::CaptureMark> mark(std::uint32_t lane);
+  /// Ok if the lane's next node comes after it; kNotReady.
+  Status covers(std::uint32_t lane, device::CaptureMark mark) const;
+
   // The next three are for a lane in an open capture (wait: also for one outside). They fail with
   // kCaptureInvalidated if the capture is invalidated.
   Status add_node(std::uint32_t lane, std::span<const Touch> touches);
@@ -90,6 +95,7 @@ class Captures {
     std::uint32_t thread = 0;
     std::vector<Member> members;
     std::vector<Touch> touches;
+    std::vector<Clock> marks;  // by their number minus 1: the member's `depends` then
   };
 
   Capture& at(std::uint32_t number) { return captures_[number - 1]; }

@@ -38,6 +38,18 @@ Result<device::CaptureStatus> CaptureCalls::status(std::uint32_t device, StreamH
   return state_.captures.status(lane.value());
 }
 
+Result<device::CaptureMark> CaptureCalls::mark(std::uint32_t device, StreamHandle stream) {
+  const Result<std::uint32_t> lane = streams_.resolve(device, stream);
+  if (!lane.is_ok()) return lane.status();
+  return state_.captures.mark(lane.value());
+}
+
+Status CaptureCalls::covers(std::uint32_t device, StreamHandle stream, device::CaptureMark mark) {
+  const Result<std::uint32_t> lane = streams_.resolve(device, stream);
+  if (!lane.is_ok()) return lane.status();
+  return state_.captures.covers(lane.value(), mark);
+}
+
 const CaptureCalls::Graph* CaptureCalls::find(GraphId graph) const {
   const std::uint32_t number = graph.value();
   if (number == 0 || number > graphs_.size() || !graphs_[number - 1].alive) return nullptr;

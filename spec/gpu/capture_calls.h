@@ -20,6 +20,8 @@ class CaptureCalls {
   Status begin(const Stream& stream, device::CaptureMode mode);
   Result<GraphId> end(const Stream& stream);
   Result<device::CaptureStatus> status(std::uint32_t device, StreamHandle stream);
+  Result<device::CaptureMark> mark(std::uint32_t device, StreamHandle stream);
+  Status covers(std::uint32_t device, StreamHandle stream, device::CaptureMark mark);
   Status launch(const Stream& stream, GraphId graph);
   /// What the graph's kernels touch, with the tags that they named; none where there is no such graph.
   std::span<const Touch> touches(GraphId graph) const;

@@ -32,6 +32,8 @@ std::array<CallCost, device::kCallKinds> CostModel::usual() {
   set(K::kExchangeCaptureMode, {50, 0});
   set(K::kMemoryInfo, {20'000, 0});
   set(K::kSynchronize, {5'000, 0});
+  set(K::kCaptureMark, {1'000, 0});    // assumed
+  set(K::kCaptureCovers, {2'000, 0});  // assumed
   return costs;
 }
 

@@ -128,6 +128,17 @@ Result<device::CaptureStatus> SimDevice::capture_status(StreamHandle stream) noe
       [&] { return machine_->captures().status(index_, stream); });
 }
 
+Result<device::CaptureMark> SimDevice::capture_mark(StreamHandle stream) noexcept {
+  return call<Result<device::CaptureMark>>(
+      *machine_, index_, device::CallKind::kCaptureMark, Bytes{0},
+      [&] { return machine_->captures().mark(index_, stream); });
+}
+
+Status SimDevice::capture_covers(StreamHandle stream, device::CaptureMark mark) noexcept {
+  return call<Status>(*machine_, index_, device::CallKind::kCaptureCovers, Bytes{0},
+                      [&] { return machine_->captures().covers(index_, stream, mark); });
+}
+
 Result<device::CaptureMode> SimDevice::exchange_capture_mode(device::CaptureMode mode) noexcept {
   return call<Result<device::CaptureMode>>(
       *machine_, index_, device::CallKind::kExchangeCaptureMode, Bytes{0}, [&] {

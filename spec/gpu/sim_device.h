@@ -31,6 +31,8 @@ class SimDevice final : public device::Device {
   Status stream_wait(StreamHandle stream, EventHandle event) noexcept override;
   Result<Stream> identify(StreamHandle handle) noexcept override;
   Result<device::CaptureStatus> capture_status(StreamHandle stream) noexcept override;
+  Result<device::CaptureMark> capture_mark(StreamHandle stream) noexcept override;
+  Status capture_covers(StreamHandle stream, device::CaptureMark mark) noexcept override;
   Result<device::CaptureMode> exchange_capture_mode(device::CaptureMode mode) noexcept override;
   Result<device::MemoryInfo> memory_info() noexcept override;
   Result<Address> pinned_alloc(Bytes size) noexcept override;

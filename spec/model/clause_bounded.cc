@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::uint64_t kHitPollsMax = 16;
 constexpr std::uint64_t kMissPollsMax = 64;
+/// In a capture it asks about so many of the uses that were freed there.
+constexpr std::uint64_t kCoversMax = 16;
 /// A miss polls 4 events of each heap that it searches, and with two of those that may have a fit 16
 /// events more, and twice the 4 marks and the last event.
 constexpr std::uint64_t kQuestionsPerHeap = 4;
@@ -150,6 +152,9 @@ void judge_questions(CacheState& state, const JudgedDevice& device, const Judged
   const std::uint64_t queries = device.ledger.calls(device::CallKind::kEventQuery);
   if (queries > most)
     state.verdict.report("C17", "a miss asked about ", queries, " events, ", most, " are allowed");
+  const std::uint64_t covers = device.ledger.calls(device::CallKind::kCaptureCovers);
+  if (covers > kCoversMax * (1 + (state.world.calls_back != 0)))
+    state.verdict.report("C17", "a miss asked ", covers, " times about the order of a graph");
 }
 
 std::uint64_t calls_max_of_uses(std::uint64_t uses, bool names_stream) {

@@ -31,6 +31,7 @@ using cache::SnapshotSegment;
 using cache::Stat;
 using cache::StatPool;
 using device::CallKind;
+using device::CaptureMark;
 using device::CaptureMode;
 using device::CaptureStatus;
 using device::Device;

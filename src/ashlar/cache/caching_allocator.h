@@ -74,7 +74,8 @@
 /// of such a stream while its capture is announced, it says of work of the graph; what it says at another
 /// time, of work that runs. So uses by work before a capture are announced before it begins, and those by
 /// work after it anew. The former are over when the captures are: their kernels have not run, and launches
-/// of the graph are ordered by who launches it (row DEV-7).
+/// of the graph are ordered by who launches it (row DEV-7). What is freed in a capture is available again
+/// inside it where the graph's own order has the uses behind what `own` captures next.
 ///
 /// REQUIRES: two graphs that share a pool never run at the same time.
 #pragma once

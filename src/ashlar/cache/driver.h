@@ -103,6 +103,14 @@ class Driver {
     return call<Result<Stream>>(device::CallKind::kIdentify,
                                 [&] { return device_.identify(handle); });
   }
+  Result<device::CaptureMark> capture_mark(StreamHandle stream) noexcept {
+    return call<Result<device::CaptureMark>>(device::CallKind::kCaptureMark,
+                                             [&] { return device_.capture_mark(stream); });
+  }
+  Status capture_covers(StreamHandle stream, device::CaptureMark mark) noexcept {
+    return call<Status>(device::CallKind::kCaptureCovers,
+                        [&] { return device_.capture_covers(stream, mark); });
+  }
   Result<device::CaptureMode> exchange_capture_mode(device::CaptureMode mode) noexcept {
     return call<Result<device::CaptureMode>>(device::CallKind::kExchangeCaptureMode,
                                              [&] { return device_.exchange_capture_mode(mode); });

@@ -90,10 +90,9 @@ Result<Address> MissLadder::try_place(StreamHeap& heap, const Request& asked,
 
 Result<Address> MissLadder::drain(StreamHeap& heap, const Request& request) noexcept {
   const bool polls = !shared_.is_capturing();
-  if (polls) {
-    UseTracker::ask_for_unrecorded(heap, kUnrecordedMax);
-    UseTracker::retry_unrecorded(heap, kRetriesPerMiss);
-  }
+  if (polls) UseTracker::ask_for_unrecorded(heap, kUnrecordedMax);
+  // In a capture no event is recorded, but the order of a graph may have ended a memory pool's uses.
+  if (polls || heap.is_reserved()) UseTracker::retry_unrecorded(heap, kRetriesPerMiss);
   const Guard guard(heap.lock);
   if (polls) static_cast<void>(cache_.uses().poll(heap, kMissPollsMax));
   return heap.search(request);

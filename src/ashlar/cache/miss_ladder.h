@@ -12,8 +12,8 @@
 //
 // A rung that the host refuses memory for the allocator's records ends the climb with
 // kHostOutOfMemory: no memory of the device's is given back for it, and nothing is waited for.
-// While a capture is announced only callbacks and grow are of use, and for a memory pool's heap steal,
-// which asks the device nothing then; the other rungs find nothing (C9).
+// While a capture is announced only callbacks and grow are of use, and for a memory pool's heap drain, which
+// asks about the order of the graph then, and steal, which asks nothing; the other rungs find nothing (C9).
 // Thread safety: any thread.
 #pragma once
 

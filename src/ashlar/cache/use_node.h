@@ -50,6 +50,8 @@ struct UseNode {
   bool has_event = false;
   /// Was it announced while a capture of the stream was? Then it is work of the graph, which has not run.
   bool is_captured = false;
+  /// made at the free: the use is over for who captures behind it (UseTracker::is_over_in_graph)
+  device::CaptureMark mark;
 
   /// As it was made, but for the events and the slab.
   void reset() noexcept {

@@ -101,12 +101,25 @@ void UseTracker::finish(StreamHeap& user) noexcept {
   user.clock.complete(kEverything);
 }
 
+bool UseTracker::is_over_in_graph(const StreamHeap& heap, UseNode& node) noexcept {
+  const StreamHeap& user = *node.user;
+  // A handle of a thread's default stream may name another thread's here.
+  const bool is_named_here = !user.stream.thread_bound && !heap.stream.thread_bound;
+  if (!node.is_captured || !heap.is_reserved() || &user.cache != &heap.cache || !is_named_here)
+    return false;
+  Driver& driver = heap.cache.driver();
+  if (node.mark.capture != 0) return driver.capture_covers(heap.stream.handle, node.mark).is_ok();
+  const Result<device::CaptureMark> made = driver.capture_mark(user.stream.handle);
+  if (made.is_ok()) node.mark = made.value();
+  return false;
+}
+
 UseTracker::Recorded UseTracker::record_event_of(const StreamHeap& heap, UseNode& node,
                                                  RefusedStreams* refused) noexcept {
   StreamHeap& user = *node.user;
   const UseTracker& ours = heap.cache.uses();
   UseTracker& theirs = user.cache.uses();
-  if (is_only_in_graph(heap, node)) return Recorded::kComplete;
+  if (is_only_in_graph(heap, node) || is_over_in_graph(heap, node)) return Recorded::kComplete;
   const std::uint64_t first_try = node.sequence;
   const bool is_covered = first_try != 0 && theirs.synchronizer_.is_covered(first_try);
   if (is_covered || ours.is_over(user)) return Recorded::kComplete;

@@ -7,7 +7,7 @@
 //   it was retired before  its last event
 //   no event recorded      a later try, or a device synchronisation (Synchronizer)
 //   announced in a capture of the stream, of a memory pool's block: the end of the capture
-//                          (is_only_in_graph)
+//                          (is_only_in_graph), or the order of the graph (is_over_in_graph)
 //
 // C7: a block is findable only when every use is known complete. H4: its event is recorded before
 // anybody can poll it. H8: queues are per stream, and those polled go behind the others, so one
@@ -103,6 +103,10 @@ class UseTracker {
   /// among `refused` (which may be null) is not asked about again.
   static Recorded record_event_of(const StreamHeap& heap, UseNode& node,
                                   RefusedStreams* refused) noexcept;
+  /// Is the use, of a memory pool's block, a part of the graph that the heap's stream captures now too, and
+  /// does what that stream captures from now on come after it (row DEV-7)? The first call, at the free, makes
+  /// the mark. One device call at most.
+  static bool is_over_in_graph(const StreamHeap& heap, UseNode& node) noexcept;
   /// Is the use at the head of a queue complete?
   bool ask(UseNode& node) noexcept;
   /// Counts that the use was, or is from now on, without an event.

@@ -7,16 +7,22 @@ namespace ashlar::inline v0::device {
 
 const char* call_name(CallKind kind) noexcept {
   static constexpr std::array<const char*, kCallKinds> kNames{
-      "segment-alloc",   "segment-free",      "address-reserve",
-      "address-release", "page-create",       "page-release",
-      "page-map",        "page-access",       "page-unmap",
-      "event-create",    "event-destroy",     "event-record",
-      "event-query",     "event-synchronize", "stream-wait",
-      "identify",        "capture-status",    "exchange-capture-mode",
-      "memory-info",     "pinned-alloc",      "pinned-free",
-      "synchronize"};
+      "segment-alloc",  "segment-free",          "address-reserve", "address-release",
+      "page-create",    "page-release",          "page-map",        "page-access",
+      "page-unmap",     "event-create",          "event-destroy",   "event-record",
+      "event-query",    "event-synchronize",     "stream-wait",     "identify",
+      "capture-status", "exchange-capture-mode", "memory-info",     "pinned-alloc",
+      "pinned-free",    "synchronize",           "capture-mark",    "capture-covers"};
   const auto index = static_cast<unsigned>(kind);
   return index < kCallKinds ? kNames[index] : "unknown";
+}
+
+Result<CaptureMark> Device::capture_mark(StreamHandle) noexcept {
+  return Status{Code::kUnsupported, "the device makes no marks in captures"};
+}
+
+Status Device::capture_covers(StreamHandle, CaptureMark) noexcept {
+  return {Code::kUnsupported, "the device makes no marks in captures"};
 }
 
 Status Device::synchronize_for(std::uint32_t) noexcept {

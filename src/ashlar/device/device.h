@@ -65,6 +65,13 @@ enum class CaptureStatus : unsigned char { kNone, kActive, kInvalidated };
 /// A thread's capture interaction mode (cudaStreamCaptureMode).
 enum class CaptureMode : unsigned char { kGlobal, kThreadLocal, kRelaxed };
 
+/// A place in a capture: everything that a stream had captured when the mark was made. It means nothing
+/// once the capture has ended.
+struct CaptureMark {
+  std::uint64_t capture = 0;  ///< 0: none
+  std::uint64_t node = 0;     ///< of the device's own numbers
+};
+
 /// The kinds of call, for ledgers, fault injection, cost models and counters. Append only, because
 /// `.ops` files contain the numbers.
 enum class CallKind : unsigned char {
@@ -90,9 +97,11 @@ enum class CallKind : unsigned char {
   kPinnedAlloc = 19,
   kPinnedFree = 20,
   kSynchronize = 21,
+  kCaptureMark = 22,
+  kCaptureCovers = 23,
 };
 /// The number of kinds of call.
-inline constexpr unsigned kCallKinds = 22;
+inline constexpr unsigned kCallKinds = 24;
 
 /// The name of the kind: "segment-alloc", "event-query", ...; "unknown" for any other number.
 /// Static storage.
@@ -155,6 +164,15 @@ class ASHLAR_API Device {
   virtual Result<Stream> identify(StreamHandle handle) noexcept = 0;
   /// Whether the stream is capturing, and whether that capture was invalidated.
   virtual Result<CaptureStatus> capture_status(StreamHandle stream) noexcept = 0;
+  /// A mark of what the stream has captured so far. kInvalidArgument if it does not capture;
+  /// kCaptureInvalidated; kUnsupported, the default. CUDA: an empty node (cudaGraphAddEmptyNode) behind the
+  /// nodes that cudaStreamGetCaptureInfo names; it changes no other node's order.
+  virtual Result<CaptureMark> capture_mark(StreamHandle stream) noexcept;
+  /// Ok if everything that the stream captures from now on comes after the mark, in every replay of the
+  /// graph; kNotReady if not, or if the stream is not in the mark's capture; kCaptureInvalidated;
+  /// kUnsupported, the default. CUDA: is the mark's node reachable backwards from those that
+  /// cudaStreamGetCaptureInfo names? Cost: at most the edges of the graph.
+  virtual Status capture_covers(StreamHandle stream, CaptureMark mark) noexcept;
   /// Sets the calling thread's capture mode and returns the previous one.
   virtual Result<CaptureMode> exchange_capture_mode(CaptureMode mode) noexcept = 0;
 

@@ -67,6 +67,12 @@ class ForwardingDevice : public Device {
   Result<CaptureStatus> capture_status(StreamHandle stream) noexcept override {
     return answer(CallKind::kCaptureStatus, Bytes{}, inner_.capture_status(stream));
   }
+  Result<CaptureMark> capture_mark(StreamHandle stream) noexcept override {
+    return answer(CallKind::kCaptureMark, Bytes{}, inner_.capture_mark(stream));
+  }
+  Status capture_covers(StreamHandle stream, CaptureMark mark) noexcept override {
+    return answer(CallKind::kCaptureCovers, Bytes{}, inner_.capture_covers(stream, mark));
+  }
   Result<CaptureMode> exchange_capture_mode(CaptureMode mode) noexcept override {
     return answer(CallKind::kExchangeCaptureMode, Bytes{}, inner_.exchange_capture_mode(mode));
   }
