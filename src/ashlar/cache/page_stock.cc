@@ -6,24 +6,26 @@
 namespace ashlar::inline v0::cache {
 
 PageStock::~PageStock() {
-  for (PhysicalPage* page = newest_made_; page != nullptr;)
-    delete std::exchange(page, page->made_before);
+  for (Records* records = newest_made_; records != nullptr;)
+    delete std::exchange(records, records->made_before);
+}
+
+PhysicalPage* PageStock::take_spare() noexcept {
+  const MutexGuard guard(lock_);
+  PhysicalPage* const spare = spare_;
+  if (spare != nullptr) spare_ = std::exchange(spare->newer, nullptr);
+  return spare;
 }
 
 PhysicalPage* PageStock::new_record() noexcept {
-  {
-    const MutexGuard guard(lock_);
-    if (PhysicalPage* const spare = spare_) {
-      spare_ = spare->newer;
-      spare->newer = nullptr;
-      return spare;
-    }
-  }
-  PhysicalPage* const made = new (std::nothrow) PhysicalPage;
+  if (PhysicalPage* const spare = take_spare()) return spare;
+  Records* const made = new (std::nothrow) Records;
   if (made == nullptr) return nullptr;
   const MutexGuard guard(lock_);
   made->made_before = std::exchange(newest_made_, made);
-  return made;
+  for (std::size_t i = 1; i < made->pages.size(); ++i)
+    made->pages[i].newer = std::exchange(spare_, &made->pages[i]);
+  return &made->pages[0];
 }
 
 void PageStock::recycle(PhysicalPage* page) noexcept {

@@ -12,6 +12,9 @@
 //   (3) a page's list of mappings has the slots that it is mapped at, and `mapping_count` says how many.
 #pragma once
 
+#include <array>
+#include <cstdint>
+
 #include <ashlar/base/mutex.h>
 #include <ashlar/cache/driver.h>
 #include <ashlar/cache/page_table.h>
@@ -68,6 +71,13 @@ class PageStock {
   };
 
  private:
+  /// Records are made so many at a time.
+  struct Records {
+    std::array<PhysicalPage, 64> pages;
+    Records* made_before = nullptr;
+  };
+
+  PhysicalPage* take_spare() noexcept ASHLAR_EXCLUDES(lock_);
   void remove(PhysicalPage& page) noexcept ASHLAR_REQUIRES(lock_);
   void unlink(PageSlot& slot) noexcept ASHLAR_REQUIRES(lock_);
   Status unmap_locked(PageSlot& slot) noexcept ASHLAR_REQUIRES(lock_);
@@ -79,7 +89,7 @@ class PageStock {
   PhysicalPage* oldest_ ASHLAR_GUARDED_BY(lock_) = nullptr;
   std::uint64_t count_ ASHLAR_GUARDED_BY(lock_) = 0;
   PhysicalPage* spare_ ASHLAR_GUARDED_BY(lock_) = nullptr;
-  PhysicalPage* newest_made_ ASHLAR_GUARDED_BY(lock_) = nullptr;
+  Records* newest_made_ ASHLAR_GUARDED_BY(lock_) = nullptr;
 };
 
 }  // namespace ashlar::inline v0::cache

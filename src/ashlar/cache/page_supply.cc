@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
 
 #include <ashlar/base/checked.h>
 #include <ashlar/cache/device_cache.h>
@@ -235,7 +234,11 @@ void PageSupply::undo(DeviceSegment& segment, const Growth& growth) noexcept {
     PageSlot& slot = segment.page_table[i];
     if (!slot.is_coming) continue;
     slot.is_coming = false;
-    stock_.put(slot.is_mapped ? slot.page : std::exchange(slot.page, nullptr));
+    PhysicalPage* const page = slot.page;
+    if (!slot.is_mapped) slot.page = nullptr;
+    // A refusal leaves one mapping more, to be taken back with the page.
+    if (!slot.has_access) static_cast<void>(stock_.unmap(slot));
+    stock_.put(page);
   }
   static_cast<void>(release_from_stock(growth.created, DuringCapture::kReleases));
 }

@@ -35,9 +35,8 @@ struct PhysicalPage {
   PageSlot* mappings = nullptr;  ///< where it is mapped, linked by PageSlot::next
   std::uint32_t mapping_count = 0;
   bool is_in_stock = false;
-  PhysicalPage* newer = nullptr;        ///< in the stock, or among spare records
-  PhysicalPage* older = nullptr;        ///< in the stock
-  PhysicalPage* made_before = nullptr;  ///< every record ever made, for the stock's destructor
+  PhysicalPage* newer = nullptr;  ///< in the stock, or among spare records
+  PhysicalPage* older = nullptr;  ///< in the stock
 };
 
 /// A page's worth of addresses.
