@@ -105,6 +105,21 @@ TEST_F(CliTest, NothingIsWrittenIfOneInputIsBad) {
   EXPECT_FALSE(fs::exists(folder_ / "out.html"));
 }
 
+// `--json` without its value takes the trace behind it.
+TEST_F(CliTest, ATraceIsNotReplacedByAnOutput) {
+  write_trace("a.trace", "a 0 5\n");
+  write_trace("b.trace", "a 0 5\n");
+  const std::string before = slurp(folder_ / "a.trace");
+  for (const char* option : {"--json", "--report"}) {
+    const Ran ran = run(std::string("replay ") + option + " a.trace b.trace");
+    EXPECT_EQ(ran.code, 3);
+    EXPECT_EQ(ran.err, "a.trace: not replaced, because it is a file of another kind\n");
+    EXPECT_EQ(slurp(folder_ / "a.trace"), before);
+  }
+  EXPECT_EQ(run("replay b.trace --json out.json").code, 0);
+  EXPECT_EQ(run("replay b.trace --json out.json").code, 0) << "its own";
+}
+
 TEST_F(CliTest, AnOutputThatCannotBeWrittenIsReported) {
   write_trace("t.trace", "a 0 5\n");
   const Ran ran = run("replay t.trace --json no/folder.json");

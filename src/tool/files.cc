@@ -23,6 +23,16 @@ uInt portion(std::size_t size) {
 
 constexpr int kGzipWindow = 15 + 16;  // zlib: the largest window, in gzip's framing
 
+/// Is there a file that begins otherwise than those bytes do?
+bool is_of_another_kind(const std::string& path, std::string_view bytes) {
+  std::FILE* const file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return false;
+  char first = 0;
+  const bool has_any = std::fread(&first, 1, 1, file) == 1;
+  std::fclose(file);
+  return has_any && !bytes.empty() && first != bytes[0];
+}
+
 }  // namespace
 
 std::optional<std::string> read_file(const std::string& path, std::string* error) {
@@ -50,6 +60,10 @@ std::optional<std::string> read_file(const std::string& path, std::string* error
 }
 
 bool write_file(const std::string& path, std::string_view bytes, std::string* error) {
+  if (is_of_another_kind(path, bytes)) {
+    *error = path + ": not replaced, because it is a file of another kind";
+    return false;
+  }
   const std::string beside = path + ".part";
   const auto fail = [&] {
     *error = path + ": " + std::strerror(errno);

@@ -16,7 +16,8 @@ inline constexpr std::size_t kFileBytesMax = std::size_t{1} << 31;
 /// The file's bytes; on failure `*error` is `path: reason`.
 std::optional<std::string> read_file(const std::string& path, std::string* error);
 /// Writes the file whole or not at all: writes another file beside it, and renames that. On failure
-/// `*error` is `path: reason`.
+/// `*error` is `path: reason`. A file that begins as no file of this kind does is not replaced: an option
+/// without its value would take a user's trace for it.
 bool write_file(const std::string& path, std::string_view bytes, std::string* error);
 
 bool is_gzip(std::string_view bytes);
