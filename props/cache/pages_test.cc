@@ -2,7 +2,9 @@
 //
 // What an allocation may be given is judged in lockstep. Imitates: a device with little memory, in pieces; one
 // without virtual memory. Does not imitate: a driver's cost (src/tool, spec/gpu/cost_model.h).
+#include <array>
 #include <memory>
+#include <numeric>
 
 #include <ashlar/device/forwarding_device.h>
 
@@ -60,6 +62,31 @@ TEST_F(PagesTest, WhereTheyMayNotMoveTheDriverTakesThemBackAndGivesOthers) {
   alloc(40_MiB);
   EXPECT_GT(calls(CallKind::kPageRelease), 0u);
   EXPECT_EQ(calls(CallKind::kPageCreate), calls(CallKind::kPageMap));
+}
+
+// C20: 58 MiB of 64 are live at once, never where there is room for both halves of the step.
+TEST_F(PagesTest, AStepThatNeedsOnePageAtTwoPlacesSettlesWithoutADeviceCall) {
+  make("backing:pages");
+  const auto step = [this] {
+    const Address a = alloc(30_MiB);
+    const Address b = alloc(20_MiB);
+    EXPECT_TRUE(allocator_->free(a).is_ok());
+    const Address c = alloc(38_MiB);
+    EXPECT_TRUE(allocator_->free(b).is_ok());
+    EXPECT_TRUE(allocator_->free(c).is_ok());
+    return std::array{a, b, c};
+  };
+  const auto calls_in_all = [this] {
+    const DeviceStats stats = allocator_->stats(kDevice).value();
+    return std::accumulate(stats.device_calls.begin(), stats.device_calls.end(), std::uint64_t{0});
+  };
+  for (unsigned n = 0; n < 40; ++n) step();
+  const auto places = step();
+  const std::uint64_t before = calls_in_all();
+  for (unsigned n = 0; n < 20; ++n) EXPECT_EQ(step(), places);
+  EXPECT_EQ(calls_in_all(), before);
+  EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+  EXPECT_EQ(gpu_->device(0).memory_info().value().free, 64_MiB);
 }
 
 TEST_F(PagesTest, AHopelessRequestTakesNothing) {
