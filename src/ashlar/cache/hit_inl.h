@@ -56,7 +56,8 @@ inline constexpr unsigned kHitPollsMax = 16;
       return polled;
     }
   }
-  const Address address = heap.take_fit(request, config_);
+  const Address address =
+      heap.misses.remembers ? take_remembered(heap, request) : heap.take_fit(request, config_);
   if (address.is_null()) [[unlikely]] {
     ++heap.misses.under_way;
     heap.lock.unlock();

@@ -50,6 +50,7 @@ void remember_places(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock) {
     const Guard guard(heap.lock);
     auto& places = heap.misses.places[index_of(pool)];
     if (places == nullptr) places = std::move(made);
+    heap.misses.remembers = heap.misses.remembers || places != nullptr;
   }
 }
 

@@ -81,15 +81,23 @@ bool change_uses(StreamHeap& heap, StreamHeap& user, Change change, ReclaimLock&
 Address StreamHeap::take_block(const Request& request, block::BlockIndex block,
                                UseNode* owner) noexcept {
   if (!reserve_nodes(1)) return Address{};
-  return take_now(pool(request.pool), request, cache.config(), block, owner);
+  block::BlockPool& in = pool(request.pool);
+  PlaceLog* const places = misses.places[index_of(request.pool)].get();
+  const block::Position place = in.view(block).position;
+  const Address address = take_now(in, request, cache.config(), block, owner);
+  if (places != nullptr && owner == nullptr && !address.is_null())
+    places->note(request.size, place);
+  return address;
 }
 
-Address take_expected(StreamHeap& heap, const Request& request) noexcept {
-  const std::optional<block::Position> expected =
-      heap.misses.places[index_of(request.pool)]->expected(request.size);
-  if (!expected) return Address{};
+namespace {
+
+/// Serves the request at that place; the null address if it is not free, or the host has no memory for a
+/// record. REQUIRES: a spare node.
+Address take_at(StreamHeap& heap, const Request& request, block::Position place) noexcept
+    ASHLAR_REQUIRES(heap.lock) {
   block::BlockPool& in = heap.pool(request.pool);
-  const Bytes begin{block::raw(*expected)};
+  const Bytes begin{block::raw(place)};
   block::BlockIndex at = in.best_fit(request.size, request.fit_end);
   for (unsigned looks = 0; at != block::kNoBlock && looks < kPlaceLooksMax; ++looks) {
     count_steps(1);
@@ -102,7 +110,7 @@ Address take_expected(StreamHeap& heap, const Request& request) noexcept {
         HostRefusals::note();
         return Address{};
       }
-      heap.misses.places[index_of(request.pool)]->note(request.size, *expected);
+      heap.misses.places[index_of(request.pool)]->note(request.size, place);
       heap.stats.on_allocate(request.pool, request.size, request.requested, in.counts(),
                              heap.pool(other_pool(request.pool)).counts());
       count_cuts(heap, request.pool, before);
@@ -113,9 +121,24 @@ Address take_expected(StreamHeap& heap, const Request& request) noexcept {
   return Address{};
 }
 
+}  // namespace
+
+Address take_remembered(StreamHeap& heap, const Request& request) noexcept {
+  const PlaceLog* const places = heap.misses.places[index_of(request.pool)].get();
+  if (places == nullptr) return heap.take_fit(request, heap.cache.config());
+  if (!heap.reserve_nodes(1)) return Address{};
+  if (request.tries_place) {
+    const std::optional<block::Position> expected = places->expected(request.size);
+    if (expected) return take_at(heap, request, *expected);
+  }
+  const block::BlockIndex block = heap.pool(request.pool).best_fit(request.size, request.fit_end);
+  return block == block::kNoBlock ? Address{} : heap.take_block(request, block, nullptr);
+}
+
 Result<Address> StreamHeap::search(const Request& request) noexcept {
   const HostRefusals refusals;
-  const Address address = take_fit(request, cache.config());
+  const Address address =
+      misses.remembers ? take_remembered(*this, request) : take_fit(request, cache.config());
   if (address.is_null() && refusals.any()) return kShortOfHostMemory;
   return address;
 }
@@ -215,6 +238,7 @@ void StreamHeap::serve(const HeapOwner& another) noexcept {
   stats.keep_former_peaks(pool_counts());
   clock.pass_on();
   misses.steals = {};
+  misses.remembers = false;
   for (auto& each : misses.places) each.reset();
   stream = another.stream;
   membership.id = another.pool;

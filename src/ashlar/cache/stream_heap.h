@@ -52,6 +52,7 @@ inline constexpr unsigned kLooksPerHold = 64;
 /// What a heap's misses leave behind.
 struct MissCounts {
   unsigned under_way = 0;  ///< while there is one, the heap stays its stream's
+  bool remembers = false;  ///< there are logs of places: a hit asks this alone
   /// by pool, since a miss on it last asked the driver for memory
   std::array<unsigned, kPools> steals{};
   /// by pool: where its blocks lay, once the heap has been short of pages; nullptr before
@@ -245,8 +246,8 @@ class StreamHeap {
   PoolMembership membership ASHLAR_UNGUARDED;  ///< its comments say
 
   alignas(64) mutable SpinLock lock;
-  StreamLife life ASHLAR_UNGUARDED;  ///< atomics
   MissCounts misses ASHLAR_GUARDED_BY(lock);
+  StreamLife life ASHLAR_UNGUARDED;  ///< atomics
   HeapStats stats ASHLAR_GUARDED_BY(lock);
   EpochClock clock ASHLAR_GUARDED_BY(lock);
   PendingUses uses ASHLAR_GUARDED_BY(lock);

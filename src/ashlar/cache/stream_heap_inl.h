@@ -17,18 +17,11 @@ constexpr PoolId other_pool(PoolId pool) noexcept {
   return pool == PoolId::kSmall ? PoolId::kLarge : PoolId::kSmall;
 }
 
-/// Serves the request at the place where the heap's log of places expects it; the null address if that is
-/// not free, or the host has no memory for a record. REQUIRES: a spare node. Cost: kPlaceLooksMax looks at
-/// free blocks.
-Address take_expected(StreamHeap& heap, const Request& request) noexcept ASHLAR_REQUIRES(heap.lock);
-
 [[gnu::always_inline]] inline Address StreamHeap::take_now(block::BlockPool& in,
                                                            const Request& request,
                                                            const Config& config,
                                                            block::BlockIndex block,
                                                            UseNode* owner) noexcept {
-  if (misses.places[index_of(request.pool)] != nullptr && owner == nullptr) [[unlikely]]
-    misses.places[index_of(request.pool)]->note(request.size, in.view(block).position);
   const Bytes had = in.size(block);
   const Address address = in.address(block);
   const bool split = request.may_split && should_split(config, request.size, had);
@@ -60,14 +53,16 @@ Address take_expected(StreamHeap& heap, const Request& request) noexcept ASHLAR_
   // reserve_nodes() comes before the search: after it, the compiler would read again what the
   // search has read.
   if (!reserve_nodes(1)) return Address{};
-  if (misses.places[index_of(request.pool)] != nullptr && request.tries_place) [[unlikely]] {
-    if (misses.places[index_of(request.pool)]->expected(request.size))
-      return take_expected(*this, request);
-  }
   block::BlockPool& in = pool(request.pool);
   const block::BlockIndex block = in.best_fit(request.size, request.fit_end);
   return block == block::kNoBlock ? Address{} : take_now(in, request, config, block, nullptr);
 }
+
+/// StreamHeap::take_fit() of a heap that remembers places: the place that its log expects, if that is free; if
+/// the log expects none, or Request::tries_place is not set, the best fit. Cost: looks at a bounded number of
+/// free blocks.
+Address take_remembered(StreamHeap& heap, const Request& request) noexcept
+    ASHLAR_REQUIRES(heap.lock);
 
 /// HeapStats::on_cuts() of a pool that was `before`, as HeapStats::current() says.
 inline void count_cuts(StreamHeap& heap, PoolId which, const HeapStats::Values& before) noexcept
