@@ -201,17 +201,9 @@ Bytes BlockPool::largest_free() const noexcept {
 
 BlockIndex lift_part(BlockPool& pool, BlockIndex block, Address begin, Bytes size) noexcept {
   const std::uint64_t stamp = pool.view(block).stamp;
-  const Bytes before = begin - pool.address(block);
-  const Bytes behind = pool.size(block) - before - size;
   pool.lift(block);
-  const BlockIndex part = before == Bytes{} ? block : pool.divide(block, before);
-  const BlockIndex rest =
-      part == kNoBlock || behind == Bytes{} ? kNoBlock : pool.divide(part, size);
-  const bool is_lifted = part != kNoBlock && (behind == Bytes{} || rest != kNoBlock);
-  if (rest != kNoBlock) pool.release(rest, stamp);
-  if (!is_lifted && part != kNoBlock && part != block) pool.release(part, stamp);
-  if (!is_lifted || part != block) pool.release(block, stamp);
-  return is_lifted ? part : kNoBlock;
+  return part_of_lifted(pool, block, begin, size,
+                        [&](BlockIndex rest) { pool.release(rest, stamp); });
 }
 
 BlockIndex take_part(BlockPool& pool, BlockIndex block, Address begin, Bytes size,

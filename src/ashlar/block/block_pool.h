@@ -234,6 +234,24 @@ class BlockPool {
   std::unique_ptr<FreeIndex> unmapped_;  ///< of the unmapped blocks; made for the first one
 };
 
+/// Of a block in transfer only the bytes [begin, begin + size) stay so: give_back() is called with what is
+/// left on either side, or, if the host has no memory for a record, with all of it. Returns the part;
+/// kNoBlock then. REQUIRES and cost: as lift_part().
+template <class GiveBack>
+BlockIndex part_of_lifted(BlockPool& pool, BlockIndex block, Address begin, Bytes size,
+                          GiveBack&& give_back) noexcept {
+  const Bytes before = begin - pool.address(block);
+  const Bytes behind = pool.size(block) - before - size;
+  const BlockIndex part = before == Bytes{} ? block : pool.divide(block, before);
+  const BlockIndex rest =
+      part == kNoBlock || behind == Bytes{} ? kNoBlock : pool.divide(part, size);
+  const bool is_lifted = part != kNoBlock && (behind == Bytes{} || rest != kNoBlock);
+  if (rest != kNoBlock) give_back(rest);
+  if (!is_lifted && part != kNoBlock && part != block) give_back(part);
+  if (!is_lifted || part != block) give_back(block);
+  return is_lifted ? part : kNoBlock;
+}
+
 /// Takes the bytes [begin, begin + size) out of a free block and makes them a block in transfer; what is
 /// left of the free block on either side stays free. Returns that block; kNoBlock if the host has no
 /// memory for a record (nothing changed). REQUIRES: the bytes are in the block; begin and size are

@@ -44,17 +44,8 @@ void UnmappedRanges::lift(BlockIndex block) noexcept {
 }
 
 BlockIndex UnmappedRanges::lift_part(BlockIndex block, Address begin, Bytes size) noexcept {
-  const Bytes before = begin - pool_.address(block);
-  const Bytes behind = pool_.size(block) - before - size;
   lift(block);
-  const BlockIndex part = before == Bytes{} ? block : pool_.divide(block, before);
-  const BlockIndex rest =
-      part == kNoBlock || behind == Bytes{} ? kNoBlock : pool_.divide(part, size);
-  const bool is_lifted = part != kNoBlock && (behind == Bytes{} || rest != kNoBlock);
-  if (rest != kNoBlock) unmap(rest);
-  if (!is_lifted && part != kNoBlock && part != block) unmap(part);
-  if (!is_lifted || part != block) unmap(block);
-  return is_lifted ? part : kNoBlock;
+  return part_of_lifted(pool_, block, begin, size, [this](BlockIndex rest) { unmap(rest); });
 }
 
 void UnmappedRanges::absorb_next(std::uint32_t index) noexcept {

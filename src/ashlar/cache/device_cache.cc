@@ -214,7 +214,7 @@ const char* DeviceCache::validate() const noexcept {
       segments += heap.pool(id).counts().segments;
     }
   }
-  return ledger_.validate(in_segments, segments, supply_.pages().held_bytes());
+  return ledger_.validate(in_segments, segments, supply_.pages().stock_bytes());
 }
 
 }  // namespace ashlar::inline v0::cache

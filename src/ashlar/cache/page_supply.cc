@@ -336,8 +336,6 @@ Status PageSupply::unmap_all(DeviceSegment& segment) noexcept {
   return Status::ok();
 }
 
-Bytes PageSupply::held_bytes() const noexcept { return stock_bytes(); }
-
 const char* PageSupply::validate(const StreamHeap& heap) const noexcept {
   for (const PoolId id : kPoolIds) {
     const block::BlockPool& pool = heap.pool(id);

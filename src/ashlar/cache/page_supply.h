@@ -14,7 +14,7 @@
 //
 // Invariants:
 //   (1) page_table.h's, of every paged segment of a heap;
-//   (2) bytes charged = bytes reserved + held_bytes() + bytes of growths under way.
+//   (2) bytes charged = bytes reserved + stock_bytes() + bytes of growths under way.
 #pragma once
 
 #include <atomic>
@@ -58,6 +58,7 @@ class PageSupply {
   /// the driver not. If the driver refuses, its error: the block is free again, with its stamp.
   Status take_pages(StreamHeap& heap, DeviceSegment& segment, block::BlockIndex block,
                     PagesTo to) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
+  /// Bytes of pages in the stock: charged, and no block has them.
   Bytes stock_bytes() const noexcept { return page_ * stock_.count(); }
   /// Gives a page of the stock, if there is one, back to the driver. If the driver refuses, its error: the
   /// page stays in the stock.
@@ -75,8 +76,6 @@ class PageSupply {
   }
   /// How often pages were taken away, or left the stock, so far.
   std::uint64_t removals() const noexcept { return removals_.load(std::memory_order_relaxed); }
-  /// Bytes charged that no block has: of pages in the stock.
-  Bytes held_bytes() const noexcept;
   /// nullptr, or the broken invariant. Quiescent.
   const char* validate(const StreamHeap& heap) const noexcept ASHLAR_REQUIRES(heap.lock);
 

@@ -4,9 +4,9 @@
 // mapped at several addresses at once. At one of them a block may have its memory: that is the page's
 // *home*. At the others it left its mapping behind when it moved, so that it can come back without a driver
 // call (docs/moving-pages.md).
-// Thread safety: home, `has_access`, `was_left` and `left_stamp` belong to whoever has lifted the block that covers the
-// address (C18), or has that heap's lock while the block is free or unmapped; the rest is the page stock's
-// (page_stock.h). The table itself does not move.
+// Thread safety: home, `has_access`, `was_left` and `left_stamp` belong to whoever has lifted the block that
+// covers the address (C18), or has that heap's lock while the block is free or unmapped; the rest is the page
+// stock's (page_stock.h). The table itself does not move.
 //
 // Invariants:
 //   (1) the slot of a page's worth of addresses under blocks that are neither unmapped nor in transfer is

@@ -177,14 +177,8 @@ Address borrow_place(StreamHeap& heap, const Request& request, PageStock& stock,
   if (!may_be_borrowed(pool, place, first)) return Address{};
   const HeapStats::Values before = HeapStats::current(pool.counts());
   const BlockIndex have = gather(pool, place, first);
-  Address address;
-  if (have != kNoBlock &&
-      block::take_part(pool, have, begin, request.size, request.requested) != kNoBlock) {
-    address = begin;
-    heap.misses.places[index_of(request.pool)]->note(request.size, *expected);
-    heap.stats.on_allocate(request.pool, request.size, request.requested, pool.counts(),
-                           heap.pool(other_pool(request.pool)).counts());
-  }
+  const Address address =
+      have == kNoBlock ? Address{} : take_at_place(heap, request, have, begin, *expected);
   count_cuts(heap, request.pool, before);
   return address;
 }

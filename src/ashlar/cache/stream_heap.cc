@@ -90,6 +90,19 @@ Address StreamHeap::take_block(const Request& request, block::BlockIndex block,
   return address;
 }
 
+Address take_at_place(StreamHeap& heap, const Request& request, block::BlockIndex from,
+                      Address begin, block::Position place) noexcept {
+  block::BlockPool& in = heap.pool(request.pool);
+  if (block::take_part(in, from, begin, request.size, request.requested) == block::kNoBlock) {
+    HostRefusals::note();
+    return Address{};
+  }
+  heap.misses.places[index_of(request.pool)]->note(request.size, place);
+  heap.stats.on_allocate(request.pool, request.size, request.requested, in.counts(),
+                         heap.pool(other_pool(request.pool)).counts());
+  return begin;
+}
+
 namespace {
 
 /// Serves the request at that place; the null address if it is not free, or the host has no memory for a
@@ -105,14 +118,8 @@ Address take_at(StreamHeap& heap, const Request& request, block::Position place)
     const Bytes from{block::raw(view.position)};
     if (from <= begin && begin + request.size <= from + view.size) {
       const HeapStats::Values before = HeapStats::current(in.counts());
-      const Address address = view.address + (begin - from);
-      if (block::take_part(in, at, address, request.size, request.requested) == block::kNoBlock) {
-        HostRefusals::note();
-        return Address{};
-      }
-      heap.misses.places[index_of(request.pool)]->note(request.size, place);
-      heap.stats.on_allocate(request.pool, request.size, request.requested, in.counts(),
-                             heap.pool(other_pool(request.pool)).counts());
+      const Address address =
+          take_at_place(heap, request, at, view.address + (begin - from), place);
       count_cuts(heap, request.pool, before);
       return address;
     }

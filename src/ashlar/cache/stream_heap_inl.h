@@ -58,6 +58,12 @@ constexpr PoolId other_pool(PoolId pool) noexcept {
   return block == block::kNoBlock ? Address{} : take_now(in, request, config, block, nullptr);
 }
 
+/// Serves the request from the free block `from`, at its address `begin`, which is the place that the heap's
+/// log expects. The null address if the host has no memory for a record (noted). The caller counts the cuts.
+/// REQUIRES: a spare node.
+Address take_at_place(StreamHeap& heap, const Request& request, block::BlockIndex from,
+                      Address begin, block::Position place) noexcept ASHLAR_REQUIRES(heap.lock);
+
 /// StreamHeap::take_fit() of a heap that remembers places: the place that its log expects, if that is free; if
 /// the log expects none, or Request::tries_place is not set, the best fit. Cost: looks at a bounded number of
 /// free blocks.
