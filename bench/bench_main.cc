@@ -102,6 +102,7 @@ int main(int argc, char** argv) {
 #endif
   bench::register_loads();
   bench::register_pair();
+  bench::register_pin();
   bench::register_mix(options.repetitions_max);
   bench::register_threads(options.repetitions_max);
   bench::register_growth(options.repetitions_max);

@@ -10,6 +10,7 @@ namespace ashlar::bench {
 
 void register_loads();
 void register_pair();
+void register_pin();
 /// A case with a number of repetitions of its own runs at most `repetitions_max` of them.
 void register_mix(int repetitions_max);
 void register_threads(int repetitions_max);

@@ -25,6 +25,11 @@ class Adapter final : public spec::CacheSubject {
   Status record_use(Address address, const Stream& stream) override {
     return allocator_.record_use(address, stream);
   }
+  Result<cache::PinnedRange> pin(Address address) override { return allocator_.pin(address); }
+  Status unpin(const cache::PinnedRange& range) override { return allocator_.unpin(range); }
+  Result<std::uint64_t> backing_generation(Address address) override {
+    return allocator_.backing_generation(address);
+  }
   Status retire_stream(const Stream& stream) override { return allocator_.retire_stream(stream); }
   Status begin_capture(const Stream& stream) override { return allocator_.begin_capture(stream); }
   Status end_capture(const Stream& stream) override { return allocator_.end_capture(stream); }
@@ -84,6 +89,9 @@ class Adapter final : public spec::CacheSubject {
   void add_out_of_memory_observer(
       std::function<void(const cache::OutOfMemory&)> observer) override {
     allocator_.add_out_of_memory_observer(std::move(observer));
+  }
+  void add_mapping_observer(std::function<void(const cache::MappingEvent&)> observer) override {
+    allocator_.add_mapping_observer(std::move(observer));
   }
 
  private:

@@ -269,6 +269,28 @@ TEST_F(EmptyHostTest, ASnapshotIsMadeOrRefusedAndNeverThrows) {
   EXPECT_EQ(snapshot.segments.size(), 50u);
 }
 
+TEST_F(EmptyHostTest, APinIsMadeOrRefusedAndItsEndNeedsNoMemory) {
+  const Address address = allocator_->allocate(12_MiB, stream_).value();
+  host = {};
+  host.throws = true;
+  host.fail_at = 1;
+  EXPECT_EQ(allocator_->pin(address).code(), Code::kHostOutOfMemory);
+  EXPECT_EQ(host.refused, 1u);
+  host = {};
+  const cache::PinnedRange pin = allocator_->pin(address).value();
+  EXPECT_TRUE(allocator_->free(address).is_ok());
+  host.throws = host.stays_empty = true;
+  host.fail_at = 1;
+  EXPECT_TRUE(allocator_->unpin(pin).is_ok());
+  EXPECT_EQ(host.refused, 0u);
+  host = {};
+  const std::uint64_t segments = allocator_->stats(kDevice).value().segments[0].current;
+  EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+  EXPECT_LT(allocator_->stats(kDevice).value().segments[0].current, segments)
+      << "no refusal holds it";
+  EXPECT_EQ(allocator_->validate(), nullptr);
+}
+
 TEST(CacheMemoryTest, AnAllocatorIsMadeOrRefusedAndNeverThrows) {
   device::HostDevice first{DeviceId{0}}, second{DeviceId{1}};
   device::Device* devices[] = {&first, &second};

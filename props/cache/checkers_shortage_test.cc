@@ -48,7 +48,7 @@ TEST(Checkers, C12FiresOnAnOutOfMemoryWithABlockOrTheDeviceFreeOrAFreePending) {
 struct LeaksASegment : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   Status trim(DeviceId device) override {
-    static_cast<void>(device_for(device::CallKind::kSegmentAlloc).segment_alloc(2_MiB));
+    take_segment(2_MiB);
     return inner_->trim(device);
   }
 };

@@ -132,7 +132,7 @@ struct KeepsMemoryAtEveryAllocation : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   Result<Address> allocate(Bytes size, const Stream& stream, cache::OutOfMemory* account) override {
     // As long as the request's own segment would be.
-    EXPECT_TRUE(device_for(device::CallKind::kSegmentAlloc).segment_alloc(20_MiB).is_ok());
+    take_segment(20_MiB);
     return inner_->allocate(size, stream, account);
   }
 };

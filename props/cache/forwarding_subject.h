@@ -32,6 +32,11 @@ class ForwardingSubject : public spec::CacheSubject {
   Status record_use(Address address, const Stream& stream) override {
     return inner_->record_use(address, stream);
   }
+  Result<cache::PinnedRange> pin(Address address) override { return inner_->pin(address); }
+  Status unpin(const cache::PinnedRange& range) override { return inner_->unpin(range); }
+  Result<std::uint64_t> backing_generation(Address address) override {
+    return inner_->backing_generation(address);
+  }
   Status retire_stream(const Stream& stream) override { return inner_->retire_stream(stream); }
   Status begin_capture(const Stream& stream) override { return inner_->begin_capture(stream); }
   Status end_capture(const Stream& stream) override { return inner_->end_capture(stream); }
@@ -88,6 +93,10 @@ class ForwardingSubject : public spec::CacheSubject {
       std::function<void(const cache::OutOfMemory&)> observer) override {
     inner_->add_out_of_memory_observer(std::move(observer));
   }
+  void add_mapping_observer(std::function<void(const cache::MappingEvent&)> observer) override {
+    observers_.push_back(observer);
+    inner_->add_mapping_observer(std::move(observer));
+  }
 
  protected:
   /// The device, for a call that the broken part makes itself; the statistics count it.
@@ -95,9 +104,16 @@ class ForwardingSubject : public spec::CacheSubject {
     ++extra_calls_[static_cast<unsigned>(kind)];
     return *devices_[0];
   }
+  /// Takes a segment for the broken part, and tells of it.
+  void take_segment(Bytes size) {
+    const Address base = device_for(device::CallKind::kSegmentAlloc).segment_alloc(size).value();
+    for (const auto& observer : observers_)
+      observer({DeviceId{0}, cache::MappingChange::kMapped, base, size, 0});
+  }
 
   std::shared_ptr<spec::CacheSubject> inner_;
   std::vector<device::Device*> devices_;
+  std::vector<std::function<void(const cache::MappingEvent&)>> observers_;
   std::uint64_t extra_calls_[device::kCallKinds] = {};
 };
 

@@ -12,6 +12,7 @@
 #include "props/sequences/cache_sequences.h"
 #include "props/sequences/churn_sequences.h"
 #include "spec/lockstep/cache_ops.h"
+#include "spec/ops/bytes.h"
 #include "spec/ops/opcode_table.h"
 
 namespace ashlar::props {
@@ -42,15 +43,15 @@ std::string without_function(const OpCounts& counts) {
 
 TEST(GeneratedOps, EachOfARandomSequenceHasAFunction) {
   OpCounts counts{};
-  for (std::uint64_t bits = 0; bits < 4096; ++bits) {
+  for (std::uint64_t bits = 0; bits < 8192; ++bits) {
     for (std::uint64_t seed = 0; seed < 2; ++seed)
-      count(random_sequence(shape_from(bits), 4096 * seed + bits), &counts);
+      count(random_sequence(shape_from(bits), 8192 * seed + bits), &counts);
   }
   EXPECT_EQ(without_function(counts), "");
   // The rarest ops of the rarest shapes were written.
   for (const std::uint8_t slot :
        {spec::slot::kThread, spec::slot::kThreadStream, spec::slot::kEndNow, spec::slot::kTeardown,
-        spec::slot::kNameDead})
+        spec::slot::kNameDead, spec::slot::kPinStale, spec::slot::kDeregister})
     EXPECT_NE(counts[slot], 0u) << spec::op_info(slot).name;
 }
 
@@ -69,10 +70,8 @@ TEST(GeneratedOps, EachOfARoundHasAFunction) {
 
 TEST(GeneratedOps, EachThatTheByteFormCanSayHasAFunction) {
   OpCounts counts{};
-  constexpr std::uint8_t kFirst = 1;  // of the allocator's slots
-  constexpr std::uint8_t kLast = 39;
-  for (std::uint8_t slot = kFirst; slot <= kLast; ++slot)
-    counts[slot] = spec::op_info(slot).slot == slot;
+  for (unsigned slot = 0; slot < counts.size(); ++slot)
+    counts[slot] = spec::slot_drives(spec::Subject::kCache, static_cast<std::uint8_t>(slot));
   EXPECT_EQ(without_function(counts), "");
 }
 

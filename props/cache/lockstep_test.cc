@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <iterator>
 #include <vector>
 
 #include "props/adapters/caching_allocator_subject.h"
@@ -27,7 +28,7 @@ RC_GTEST_PROP(CacheLockstep, HasNoDivergenceOnAnyByteString, (std::vector<std::u
 RC_GTEST_PROP(CacheLockstep, HasNoDivergenceOnSequencesOfDrawnOps, ()) {
   const auto seeds =
       *rc::gen::container<std::vector<std::uint64_t>>(rc::gen::arbitrary<std::uint64_t>());
-  SequenceShape shape = shape_from(*rc::gen::inRange<std::uint64_t>(0, 4096));
+  SequenceShape shape = shape_from(*rc::gen::inRange<std::uint64_t>(0, 8192));
   spec::OpFile file = random_sequence(shape, *rc::gen::arbitrary<std::uint64_t>());
   file.ops.resize(std::min<std::size_t>(file.ops.size(), 8 + seeds.size()));
   for (const std::uint64_t seed : seeds) {
@@ -42,6 +43,24 @@ RC_GTEST_PROP(CacheLockstep, HasNoDivergenceOnSequencesOfDrawnOps, ()) {
 TEST(CacheLockstep, HasNoDivergenceOnLongSequencesOfEveryShape) {
   for (std::uint64_t seed = 0; seed < 2048; ++seed) {
     const std::string failure = judge_sequence(random_sequence(shape_from(seed % 2048), seed));
+    ASSERT_EQ(failure, "") << "seed " << seed;
+  }
+}
+
+/// The world's network library keeps registrations by address, and drops them when it is told (DEV-24).
+TEST(CacheLockstep, NoSendGoesThroughARegistrationWhoseMemoryHasGone) {
+  constexpr const char* kConfs[] = {"", "backing:pages,move:limit", "backing:pages,move:never",
+                                    "backing:pages,wait_ms:0,reuse:own"};
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    SequenceShape shape = shape_from(seed * 10 % 4096);
+    shape.has_capacity = shape.has_pins = true;
+    shape.has_conf = shape.has_collections = false;
+    spec::OpFile file = random_sequence(shape, seed);
+    spec::Op conf;
+    conf.slot = spec::slot::kConf;
+    conf.text = kConfs[seed % std::size(kConfs)];
+    file.ops.insert(file.ops.begin(), conf);
+    const std::string failure = judge_sequence(file);
     ASSERT_EQ(failure, "") << "seed " << seed;
   }
 }

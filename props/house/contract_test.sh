@@ -298,14 +298,14 @@ one beside a known id~docs/h.md~+See C6/C85.~docs/h.md:1: cites C85,
 the end of a range~docs/i.md~+See C30-C33.~docs/i.md:1: cites C33,
 the end of a short range~docs/j.md~+See C30..33.~docs/j.md:1: cites C33,
 an unknown row~docs/k.md~+See DEV-86.~docs/k.md:1: cites DEV-86,
-a row in a range~docs/l.md~+See DEV-20..24.~docs/l.md:1: cites DEV-24,
+a row in a range~docs/l.md~+See DEV-20..25.~docs/l.md:1: cites DEV-25,
 a row in a list~docs/m.md~+Rows DEV-1..4, 12, 87 and 2's.~docs/m.md:1: cites DEV-87,
 a list's last row~docs/n.md~+Rows DEV-1..4, 12 and 88's.~docs/n.md:1: cites DEV-88,
 a zero in front~docs/o.md~+See C07.~docs/o.md:1: cites C07,
 a stored case of no bug~props/regressions/h56-p.ops~+# nothing~h56-p.ops:1: cites H56,
 a definition that is gone~spec/contract.md~/^\| C12 \|/d~cites C12,
 a definition twice~spec/contract.md~s/^\| C31 \|/| C30 |/~defined twice: C30
-an unknown status~spec/contract.md~/^\| C21 \|/s/ next / soon /~C21 has the status 'soon'
+an unknown status~spec/contract.md~/^\| G1 \|/s/ next / soon /~G1 has the status 'soon'
 a part without a lack~spec/contract.md~/^\| C23 \|/s/ part: [^|]*/ part /~C23 has the status 'part'
 built without a test~spec/contract.md~/^\| C22 \|/s/ next / built /~C22 is built, and names no test
 a renamed test~props/cache/checkers_map_test.cc~s/, C2Fires/, C2Fired/~C2 names Checkers.C2FiresWhen

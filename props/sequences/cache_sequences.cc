@@ -38,6 +38,9 @@ class Writer {
       file_.ops.back().text = random_configuration(random_);
     }
     put(slot::kSeed, {random_.below(1000)});
+    // An allocator with an observer of mappings makes no loans (place_loan.h).
+    observes_ = shape_.has_pins && random_.one_in(2);
+    if (observes_) put(slot::kObserve, {});
     for (std::uint32_t d = 0; d < shape_.devices; ++d) {
       const std::uint64_t capacity = shape_.has_capacity ? (random_.below(6) + 2) * (16u << 20) : 0;
       put(slot::kDevice, {d, capacity});
@@ -253,6 +256,22 @@ class Writer {
     }
   }
 
+  /// Pins outlive their allocations, and sends come again and again from where memory was before.
+  void put_pin() {
+    const std::uint64_t name = random_.below(6);
+    if (random_.one_in(3)) return put(slot::kUnpin, {name});
+    if (shape_.has_misuse && !freed_.empty() && random_.one_in(8))
+      return put(slot::kPinStale, {freed_[random_.below(freed_.size())]});
+    if (live_.empty()) return;
+    switch (random_.below(observes_ ? 8 : 3)) {
+      case 0:
+      case 1: return put(slot::kPin, {pick(), name});
+      case 2: return put(slot::kGeneration, {pick()});
+      case 3: return put(slot::kRegister, {pick()});
+      case 4: return put(random_.one_in(4) ? slot::kDeregister : slot::kSend, {pick()});
+      default: return put(slot::kSend, {pick()});
+    }
+  }
   void put_limit(std::uint64_t d) { put(slot::kLimit, {d, (60 + random_.below(400)) << 20}); }
   /// Large segments that become idle, then a request that none of them can serve.
   void put_collection() {
@@ -274,6 +293,7 @@ class Writer {
   void put_any() {
     if (shape_.has_collections && random_.one_in(10)) return put_collection();
     if (shape_.has_pools && random_.one_in(12)) return put_pool();
+    if (shape_.has_pins && random_.one_in(8)) return put_pin();
     if (shape_.has_threads && random_.one_in(20)) return put(slot::kThread, {1 + random_.below(2)});
     const std::uint64_t r = random_.below(100);
     if (live_.empty() || (r < 40 && live_.size() < shape_.live_max)) return put_alloc();
@@ -291,6 +311,7 @@ class Writer {
   std::vector<std::uint64_t> live_;
   std::vector<std::uint64_t> freed_;
   std::uint64_t next_ = 0;
+  bool observes_ = false;  ///< the subject has an observer of mappings
 };
 
 }  // namespace
@@ -309,6 +330,7 @@ SequenceShape shape_from(std::uint64_t bits) {
   shape.has_threads = (bits & 512) != 0;
   shape.has_pools = (bits & 1024) != 0;
   shape.has_collections = (bits & 2048) != 0;
+  shape.has_pins = (bits & 4096) != 0;
   return shape;
 }
 
@@ -323,7 +345,9 @@ void byte_sequence(std::span<const std::uint8_t> bytes, std::size_t ops_max, spe
   for (; first < file->ops.size(); ++first) {
     const Op& op = file->ops[first];
     if (op.slot == slot::kDevice) last_device = std::max(last_device, op.arg[0]);
-    if (op.slot != slot::kConf && op.slot != slot::kDevice && op.slot != slot::kSeed) break;
+    if (op.slot != slot::kConf && op.slot != slot::kDevice && op.slot != slot::kSeed &&
+        op.slot != slot::kObserve)
+      break;
   }
   for (Op& op : file->ops) {
     const bool is_capacity = op.slot == slot::kDevice || op.slot == slot::kCapacity;

@@ -32,8 +32,9 @@ struct SequenceShape {
   bool has_pools = false;    ///< memory pools, and graphs that are launched
   /// large segments, of which collections give idle ones back
   bool has_collections = false;
+  bool has_pins = false;  ///< memory is pinned, and sent over the network
 };
-/// A shape from the bits of a number: 0 to 2047 give every combination of the above.
+/// A shape from the bits of a number: 0 to 8191 give every combination of the above.
 SequenceShape shape_from(std::uint64_t bits);
 
 spec::OpFile random_sequence(const SequenceShape& shape, std::uint64_t seed);

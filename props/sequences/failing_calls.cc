@@ -70,7 +70,8 @@ class FaultLoop {
     std::erase_if(file_.ops, [](const Op& op) { return op.slot == slot::kEndNow; });
     options_.factory = caching_allocator_factory();
     const auto is_set_up = [](const Op& op) {
-      return op.slot == slot::kConf || op.slot == slot::kDevice || op.slot == slot::kSeed;
+      return op.slot == slot::kConf || op.slot == slot::kDevice || op.slot == slot::kSeed ||
+             op.slot == slot::kObserve;
     };
     first_ = std::find_if_not(file_.ops.begin(), file_.ops.end(), is_set_up) - file_.ops.begin();
     std::size_t end = file_.ops.size();

@@ -56,7 +56,7 @@ WorldResult run_and_reduce(const spec::OpFile& file, const std::string& how, con
 }
 
 WorldResult run_sequence(spec::Random& random) {
-  SequenceShape shape = shape_from(random.below(4096));
+  SequenceShape shape = shape_from(random.below(8192));
   shape.ops = 100 + static_cast<std::uint32_t>(random.below(1500));
   shape.streams = 2 + static_cast<std::uint32_t>(random.below(6));
   shape.live_max = 8 + static_cast<std::uint32_t>(random.below(120));
@@ -82,6 +82,7 @@ WorldResult run_sequence(spec::Random& random) {
 /// One allocation of the library's records, the n-th after the allocator was made, is refused.
 WorldResult run_refusal(spec::Random& random) {
   SequenceShape shape = shape_from(random.below(1024) & ~std::uint64_t{2});
+  shape.has_pins = random.one_in(4);
   shape.ops = 300;
   shape.streams = 6;
   const std::uint64_t n = 1 + random.below(60);

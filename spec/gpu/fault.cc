@@ -26,6 +26,7 @@ const char* fault_name(FaultKind kind) noexcept {
     case FaultKind::kUseAfterFree: return "use-after-free";
     case FaultKind::kOutOfBounds: return "out-of-bounds";
     case FaultKind::kTouchUnmapped: return "touch-unmapped";
+    case FaultKind::kStaleRegistration: return "stale-registration";
   }
   return "unknown";
 }

@@ -48,6 +48,8 @@ enum class FaultKind : std::uint8_t {
   kOutOfBounds,   ///< a kernel touches bytes outside of the allocation it names
   // The fault of whoever handed the address out: the allocator, for an address it says is live.
   kTouchUnmapped,  ///< a kernel ran on bytes that were not mapped, or had no access
+  // The fault of whoever keeps the registration, or did not tell him.
+  kStaleRegistration,  ///< a send through a registration whose memory has gone away
 };
 
 /// Whose fault it is.

@@ -13,6 +13,7 @@
 #include "spec/gpu/fault.h"
 #include "spec/gpu/host_threads.h"
 #include "spec/gpu/memory.h"
+#include "spec/gpu/registrations.h"
 #include "spec/gpu/scheduler.h"
 #include "spec/gpu/sim_types.h"
 
@@ -37,6 +38,7 @@ struct MachineState {
       : options(asked),
         clocks(options.drop_edges),
         memory(options, faults),
+        registrations(faults),
         scheduler(options, memory, clocks, faults),
         captures(faults),
         detector(clocks, memory, captures, faults),
@@ -57,6 +59,7 @@ struct MachineState {
   FaultLog faults;
   Clocks clocks;
   Memory memory;
+  Registrations registrations;
   Scheduler scheduler;
   Captures captures;
   HappensBefore detector;

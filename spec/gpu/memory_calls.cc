@@ -10,6 +10,7 @@ Status MemoryCalls::check_virtual_memory() {
 
 // The detector names the kernel and whose fault it is where it can; the queues show the rest.
 void MemoryCalls::about_to_unmap(Address at, Bytes size) {
+  state_.registrations.on_unmap(at, size);
   const std::size_t before = state_.faults.count();
   state_.detector.on_unmap(at, size, state_.threads.current(), true);
   if (state_.faults.count() != before || !state_.scheduler.in_flight(at, size)) return;

@@ -22,7 +22,10 @@ void add(Ledger& sum, const Ledger& one) {
 
 SimGpu::SimGpu(const Options& options) : SimGpu(std::make_unique<Machine>(options)) {}
 SimGpu::SimGpu(std::unique_ptr<Machine> machine)
-    : SimCaller(*machine), SimControl(*machine), machine_(std::move(machine)) {}
+    : SimCaller(*machine),
+      SimControl(*machine),
+      SimNetwork(*machine),
+      machine_(std::move(machine)) {}
 SimGpu::~SimGpu() = default;
 
 std::uint32_t SimGpu::device_count() const { return machine_->device_count(); }

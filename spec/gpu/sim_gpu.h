@@ -32,6 +32,7 @@
 #include "spec/gpu/ledger.h"
 #include "spec/gpu/sim_caller.h"
 #include "spec/gpu/sim_control.h"
+#include "spec/gpu/sim_network.h"
 #include "spec/gpu/sim_types.h"
 
 namespace ashlar::spec {
@@ -39,8 +40,8 @@ namespace ashlar::spec {
 class Machine;
 
 /// See the head of this file. SimCaller holds what a user of the GPU does, SimControl what a test
-/// decides; here are the devices and what the machine reports.
-class SimGpu : public SimCaller, public SimControl {
+/// decides, SimNetwork a network card; here are the devices and what the machine reports.
+class SimGpu : public SimCaller, public SimControl, public SimNetwork {
  public:
   using Options = SimGpuOptions;
   using CallerScope = spec::CallerScope;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "spec/lockstep/pin_caller.h"
 #include "spec/lockstep/side_by_side.h"
 #include "spec/model/settings.h"
 #include "spec/ops/opcode_table.h"
@@ -27,6 +28,7 @@ const char* clause_of(FaultKind kind) {
     case FaultKind::kBadFree:
     case FaultKind::kLeak: return "C14";
     case FaultKind::kCallAfterTeardown: return "C25";
+    case FaultKind::kStaleRegistration: return "DEV-24";
     default: return fault_name(kind);
   }
 }
@@ -38,7 +40,7 @@ CacheLockstep::CacheLockstep(Options options) : options_(std::move(options)) {
   result_.walk_every = options_.walk_every;
 }
 
-CacheLockstep::~CacheLockstep() = default;
+CacheLockstep::~CacheLockstep() { *self_ = nullptr; }
 
 void CacheLockstep::build() {
   gpu_ = std::make_unique<SimGpu>(plan_.machine);
@@ -79,9 +81,17 @@ void CacheLockstep::build() {
   subject_->add_out_of_memory_observer(
       [this](const cache::OutOfMemory& account) { model_->told().saw_shortage_observer(account); });
   world_ = std::make_unique<CacheWorld>(*gpu_, *subject_, *model_, options_.touch);
+  if (plan_.observes_mappings) observe_mappings();
   static_cast<void>(world_->answered(with_conf));
   world_->bind_stream(0, gpu_->create_stream(device_id(0)).value());
   judge_settings(with_conf, asked);
+}
+
+void CacheLockstep::observe_mappings() {
+  model_->told().observes_mappings = true;
+  subject_->add_mapping_observer([self = self_](const cache::MappingEvent& event) {
+    if (*self != nullptr) PinCaller(*(*self)->world_).on_mapping(event);
+  });
 }
 
 void CacheLockstep::judge_settings(Status made, const std::optional<cache::Config>& asked) {
@@ -260,6 +270,8 @@ void CacheLockstep::judge_destructor() {
   };
   const std::uint64_t failures_before = failures();
   subject_.reset();
+  // Of all that it gave back it has told.
+  model_->judge_memory();
   // What a device refuses to take back, or to say whether it is done with, stays with it.
   const bool may_keep = failures() != failures_before;
   for (std::uint32_t i = 0; i < witnesses_.size(); ++i) judge_end_of(i, calls_before[i], may_keep);

@@ -6,8 +6,8 @@
 // finish.
 // Thread safety: none.
 //
-// The world at the start: device d0, unlimited, and stream s0 on it. The ops conf, device and seed
-// come first; the first other op builds the machine (later ones of those three are skipped).
+// The world at the start: device d0, unlimited, and stream s0 on it. The ops conf, device, seed
+// and observe come first; the first other op builds the machine (later ones of those are skipped).
 // `seed n` also sets the adversary's pace to n % 4. What each op does: cache_ops.cc.
 #pragma once
 
@@ -95,6 +95,8 @@ class CacheLockstep {
   /// `made`: the subject's answer to the configuration; `asked`: the judge's own reading of it.
   void judge_settings(Status made, const std::optional<cache::Config>& asked);
   void diverge(std::string at);
+  /// Has the world and the model follow what happens to memory.
+  void observe_mappings();
   /// Reports what the machine blames on the subject. Returns the calls after the driver's unloading.
   std::uint64_t take_faults();
   void quiesce();
@@ -112,6 +114,8 @@ class CacheLockstep {
   std::shared_ptr<CacheSubject> subject_;
   std::unique_ptr<CacheModel> model_;
   std::unique_ptr<CacheWorld> world_;
+  /// This, for the subject's observer of mappings, which may outlive it with the subject.
+  std::shared_ptr<CacheLockstep*> self_ = std::make_shared<CacheLockstep*>(this);
   bool is_over_ = false;
   bool was_skipped_ = false;
   bool ends_now_ = false;  ///< the op end-now was run

@@ -6,6 +6,7 @@
 
 #include "spec/lockstep/capture_caller.h"
 #include "spec/lockstep/memory_pool_ops.h"
+#include "spec/lockstep/pin_ops.h"
 #include "spec/model/reserve_answers.h"
 #include "spec/ops/opcode_table.h"
 
@@ -38,6 +39,11 @@ bool add_device(WorldPlan& plan, const Op& op) {
 bool set_seed(WorldPlan& plan, const Op& op) {
   plan.machine.seed = op.arg[0];
   plan.machine.pace = static_cast<std::uint32_t>(op.arg[0] % 4);
+  return true;
+}
+
+bool set_observe(WorldPlan& plan, const Op&) {
+  plan.observes_mappings = true;
   return true;
 }
 
@@ -317,6 +323,7 @@ constexpr std::array<OpHandler, 256> make_table() {
   table[slot::kConf].set_up = set_conf;
   table[slot::kDevice].set_up = add_device;
   table[slot::kSeed].set_up = set_seed;
+  table[slot::kObserve].set_up = set_observe;
   table[slot::kAlloc].run = run_alloc;
   table[slot::kFree].run = run_free;
   table[slot::kFreeOn].run = run_free_on;
@@ -341,6 +348,7 @@ constexpr std::array<OpHandler, 256> make_table() {
   table[slot::kCaptureEnd].run = run_capture_end;
   table[slot::kCaptureWait].run = run_capture_wait;
   add_memory_pool_ops(table);
+  add_pin_ops(table);
   table[slot::kFreeStale].run = run_free_stale;
   table[slot::kFreeInterior].run = run_free_interior;
   table[slot::kFreeForeign].run = run_free_foreign;

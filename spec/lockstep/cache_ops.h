@@ -16,11 +16,12 @@ namespace ashlar::spec {
 struct WorldPlan {
   std::string conf;  ///< the subject's configuration string
   SimGpuOptions machine;
+  bool observes_mappings = false;  ///< an observer of mappings is added before the first call
 };
 
 /// A row has one function or neither; an op without a function is skipped.
 struct OpHandler {
-  /// Of conf, device and seed: runs before the machine is made. False: skipped.
+  /// Of conf, device, seed and observe: runs before the machine is made. False: skipped.
   bool (*set_up)(WorldPlan& plan, const Op& op) = nullptr;
   /// Of all others: runs in the world, or skips.
   void (*run)(CacheWorld& world, const Op& op) = nullptr;

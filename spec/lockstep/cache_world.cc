@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "spec/lockstep/capture_caller.h"
+#include "spec/lockstep/pin_caller.h"
 #include "spec/lockstep/pool_caller.h"
 
 namespace ashlar::spec {
@@ -15,7 +16,7 @@ constexpr std::size_t kNamedStreamsUsual = 8;  ///< what most worlds stay below
 }  // namespace
 
 CacheWorld::CacheWorld(SimGpu& gpu, CacheSubject& subject, CacheModel& model, bool touches)
-    : gpu_(gpu), subject_(subject), model_(model), touches_(touches) {
+    : gpu_(gpu), subject_(subject), model_(model), habits_{touches}, pins_(gpu) {
   streams_.reserve(kNamedStreamsUsual);
 }
 
@@ -66,7 +67,7 @@ void CacheWorld::allocate(std::uint64_t name, std::uint64_t size, std::uint32_t 
   pointers_[name] = {Pointer::kLive, s, address, block->size, tag, group};
   checkpoints_.issued[tag] = {name, s};
   streams_[s].has_allocated = true;
-  if (touches_ && may_enqueue(gpu_, on)) launch(s, name, Access::kWrite);
+  if (habits_.touches && may_enqueue(gpu_, on)) launch(s, name, Access::kWrite);
 }
 
 void CacheWorld::announce(const Pointer& pointer, std::uint32_t s) {
@@ -223,12 +224,12 @@ void CacheWorld::record_event(std::uint64_t name, std::uint32_t s) {
 }
 
 void CacheWorld::set_lag(std::uint64_t ticks) {
-  is_lagging_ = true;
+  habits_.is_lagging = true;
   gpu_.set_lag(ticks);
 }
 
 void CacheWorld::tick() {
-  if (is_lagging_) gpu_.tick();
+  if (habits_.is_lagging) gpu_.tick();
 }
 
 void CacheWorld::quiesce(bool finishes_work) {
@@ -236,6 +237,7 @@ void CacheWorld::quiesce(bool finishes_work) {
     if (streams_[s].is_capturing && streams_[s].origin == s) CaptureCaller(*this).end(s);
   }
   callback_.frees.clear();
+  PinCaller(*this).unpin_all();
   if (finishes_work) PoolCaller(*this).release_all();
   if (finishes_work) static_cast<void>(gpu_.drain_all());
   for (const Unannounced& use : std::exchange(unannounced_, {})) {

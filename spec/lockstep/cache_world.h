@@ -23,6 +23,7 @@
 
 #include "spec/gpu/sim_gpu.h"
 #include "spec/lockstep/name_table.h"
+#include "spec/lockstep/world_pins.h"
 #include "spec/lockstep/world_pools.h"
 #include "spec/model/cache_model.h"
 #include "spec/model/cache_subject.h"
@@ -140,11 +141,17 @@ class CacheWorld {
   friend class PoolCaller;        // its memory pools: pool_caller.h
   friend class CaptureCaller;     // captures: capture_caller.h
   friend class CheckpointCaller;  // checkpoints of those: checkpoint_caller.h
+  friend class PinCaller;         // memory that stays, or is sent: pin_caller.h
 
   struct OpResult {
     Code outcome = Code::kOk;
     bool was_skipped = false;
     std::uint64_t ooms = 0;  ///< of all ops so far
+  };
+  /// How the caller works.
+  struct Habits {
+    const bool touches;
+    bool is_lagging = false;
   };
   /// What a stream's name is bound to: index + 1; 0 = nothing.
   struct StreamName {
@@ -201,9 +208,8 @@ class CacheWorld {
   SimGpu& gpu_;
   CacheSubject& subject_;
   CacheModel& model_;
-  const bool touches_;
+  Habits habits_;
   OpResult op_;
-  bool is_lagging_ = false;
   AllocationTag next_tag_ = 1;
   NameTable<Pointer> pointers_;
   NameTable<StreamName> stream_names_;
@@ -212,6 +218,7 @@ class CacheWorld {
   std::vector<Unannounced> unannounced_;
   Callback callback_;
   WorldPools pools_;
+  WorldPins pins_;
   Checkpoints checkpoints_;
 };
 

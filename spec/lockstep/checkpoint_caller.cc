@@ -79,7 +79,7 @@ void CheckpointCaller::bind_pointers(const CacheWorld::Checkpoint& then, Allocat
     if (pointer.state == CacheWorld::Pointer::kLive) continue;
     pointer = {CacheWorld::Pointer::kLive, issued.stream, address, block.size, tag, group};
     const bool is_alive = world_.streams_[issued.stream].is_alive;
-    if (world_.touches_ && is_alive && may_enqueue(world_.gpu(), stream))
+    if (world_.habits_.touches && is_alive && may_enqueue(world_.gpu(), stream))
       world_.launch(issued.stream, issued.name, Access::kWrite);
   }
   world_.next_tag_ = first_tag + then.pointers.size();

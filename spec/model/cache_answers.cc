@@ -159,16 +159,18 @@ void CacheModel::judge_trim(Status got) {
   const cache::Snapshot& map = device.map.view;
   for (const cache::SnapshotSegment& segment : map.segments) {
     const cache::SnapshotBlock* const blocks = map.blocks.data() + segment.block_first;
-    const bool is_held = std::any_of(
-        blocks, blocks + segment.block_count,
-        [](const cache::SnapshotBlock& block) { return block.state == BlockState::kLive; });
     if (state_.pools.is_reserved(heap_of(segment))) continue;
+    const bool is_held =
+        !may_go_back(state_, device, segment) ||
+        std::any_of(blocks, blocks + segment.block_count, [](const cache::SnapshotBlock& block) {
+          return block.state == BlockState::kLive;
+        });
     // Of a memory pool that was given no memory, the judge knows no heap.
-    if (segment.heap != 0 && whole_page_bytes(map, segment, true) == 0 && !is_held &&
+    if (segment.heap != 0 && whole_page_bytes(device, segment, true) == 0 && !is_held &&
         blocks->size == segment.size)
       continue;
     if (!is_held) report("DEV-19", "a trim left the idle segment at ", segment.base.value());
-    if (is_paged(device, segment) && whole_page_bytes(map, segment, false) != 0)
+    if (is_paged(device, segment) && whole_page_bytes(device, segment, false) != 0)
       report("DEV-19", "a trim left free pages in the segment at ", segment.base.value());
   }
 }

@@ -6,6 +6,7 @@
 //   clause_room.cc       DEV-13                  what went back to make room
 //   clause_host.cc       C13 C16 DEV-14          a call that the host had no memory for
 //   clause_paged.cc      C1 C14 DEV-10           pages
+//   clause_backing.cc    C21 DEV-24              which memory is under addresses, and stays there
 //   clause_reserved.cc   DEV-11 DEV-12 DEV-23    how much may be reserved, and what goes back for it
 //   clause_bounded.cc    C13 C17 C26 DEV-2       what the device was asked meanwhile
 //   clause_conduct.cc    C9 C17 DEV-13 DEV-22   what no call may do, on whatever device
@@ -50,15 +51,29 @@ inline bool has_refused_pages(const DeviceWitness& witness) {
          0;
 }
 
+/// The memory of paged segments as the map shows it. REQUIRES: a fresh map.
+RangeSet shown_pages(const JudgedDevice& device);
 /// C1, C14: what the map shows as memory of paged segments has pages, none of them twice, and every page
 /// held is shown. REQUIRES: a fresh map.
 void judge_pages(CacheState& state, const JudgedDevice& device);
 /// Does its memory come page by page? With Backing::kPages a memory pool may have others.
 bool is_paged(const JudgedDevice& device, const cache::SnapshotSegment& segment);
-/// Bytes of whole pages in the paged segment that hold free blocks alone; `pending_too`: or pending
-/// ones.
-std::uint64_t whole_page_bytes(const cache::Snapshot& map, const cache::SnapshotSegment& segment,
+/// Bytes of whole pages in the paged segment that hold free blocks alone, and that nobody pins;
+/// `pending_too`: or pending ones.
+std::uint64_t whole_page_bytes(const JudgedDevice& device, const cache::SnapshotSegment& segment,
                                bool pending_too);
+
+// Memory that stays.
+
+/// C21, DEV-24: no call takes pinned memory away, on any device; observers of mappings know of no memory that
+/// is not there.
+void judge_backing(CacheState& state);
+/// C21, DEV-24: what is pinned is shown as memory, where blocks may have it; and what is shown is what observers
+/// know of. A page that is mapped and not shown is at home elsewhere, or nowhere. REQUIRES: a fresh map.
+void judge_shown_backing(CacheState& state, const JudgedDevice& device);
+/// May a segment go back once it is idle: is it of no memory pool in use (C8), and nothing in it pinned (C21)?
+bool may_go_back(const CacheState& state, const JudgedDevice& device,
+                 const cache::SnapshotSegment& segment);
 
 /// The most that the call that is judged asks the device for: a memory pool without splits has segments.
 inline std::uint64_t growth_size(const CacheState& state, std::uint64_t rounded) {

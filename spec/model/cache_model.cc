@@ -34,7 +34,7 @@ void note_releases(JudgedDevice* device, std::uint64_t walk) {
   for (const std::uint64_t address : device->books.released()) {
     const cache::SnapshotSegment* const segment = find_segment(device->map.view.segments, address);
     if (segment == nullptr) continue;  // given back in the same call
-    std::vector<std::uint64_t>& in_walk = device->released_in_walk;
+    std::vector<std::uint64_t>& in_walk = device->releases.found_in;
     if (in_walk.size() <= segment->ordinal) in_walk.resize(segment->ordinal + 1);
     in_walk[segment->ordinal] = walk;
   }
@@ -125,6 +125,7 @@ void CacheModel::end(JudgedDevice& device, JudgedCall call) {
   judge_short_call(state_, call);
   judge_conduct(state_, device, call, had_view);
   judge_limit(state_, device);
+  judge_backing(state_);
   const std::uint64_t streams_known = device.stats.streams;
   if (!schedule_.stats_are_due()) return;
   judge_accounted(state_, device);
@@ -132,6 +133,8 @@ void CacheModel::end(JudgedDevice& device, JudgedCall call) {
 }
 
 void CacheModel::walk(JudgedDevice& device, bool is_whole) {
+  // What a walk would report comes too late, and one that ends early leaves its walker half way.
+  if (!verdict().is_good()) return;
   schedule_.count_walk();
   if (schedule_.validation_is_due()) judge_structure();
   make_room(&device.map);
@@ -156,6 +159,7 @@ void CacheModel::walk(JudgedDevice& device, bool is_whole) {
   std::swap(device.map.view, next);
   device.map.is_fresh = true;
   judge_pages(state_, device);
+  judge_shown_backing(state_, device);
   note_releases(&device, schedule_.walks());
   device.bounds.raise(device.recount, device.books.completed_since_walk());
   device.books.end_walk();
@@ -166,6 +170,8 @@ void CacheModel::judge_structure() {
   if (const char* broken = state_.subject.validate())
     report("C5", "the subject's own walk: ", broken);
 }
+
+void CacheModel::judge_memory() { judge_backing(state_); }
 
 void CacheModel::judge_maps() {
   for (JudgedDevice& device : state_.devices) {
@@ -324,7 +330,7 @@ void CacheModel::judge_served(JudgedDevice& device, std::uint64_t tag, std::uint
     judge_complete(state_, device, size, stream, account.wait_ran_out);
     judge_account(state_, device, size, stream, account);
     if (!state_.streams.is_capturing() && !any_failure_but_growth(state_))
-      device.marked_in_walk = schedule_.walks();
+      device.releases.marked_in = schedule_.walks();
   }
   if (got.is_ok() && !has_completed && !callback_ran) judge_cut(state_, device, call, had_view);
   const GivenPlace place{stream.id.value(), rounded, address};

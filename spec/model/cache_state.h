@@ -18,6 +18,7 @@
 #include "spec/model/graph_book.h"
 #include "spec/model/map_walker.h"
 #include "spec/model/memory_pool_book.h"
+#include "spec/model/pin_book.h"
 #include "spec/model/stat_bounds.h"
 #include "spec/model/stream_book.h"
 #include "spec/ops/word_hash.h"
@@ -74,13 +75,21 @@ struct SureCollection {
   bool was_quiet = false;  ///< all work was done, and could be known so
 };
 
+/// The numbers of the walks that tell what is known of releases.
+struct ReleaseWalks {
+  std::vector<std::uint64_t> found_in;  ///< by a segment's ordinal: JudgedDevice::released_in()
+  /// The walk after the last out-of-memory whose reclaim could mark every alive stream: an event
+  /// that covers all releases found by earlier walks was recorded then, or before. 0 for none.
+  std::uint64_t marked_in = 0;
+};
+
 struct JudgedDevice {
   JudgedDevice(DeviceId judged, DeviceWitness& witness, std::unique_ptr<MapWalker> walks)
       : id(judged), ledger(witness), walker(std::move(walks)) {}
 
   /// The walk that found the segment's last release; 0 for none.
   std::uint64_t released_in(std::uint64_t ordinal) const {
-    return ordinal < released_in_walk.size() ? released_in_walk[ordinal] : 0;
+    return ordinal < releases.found_in.size() ? releases.found_in[ordinal] : 0;
   }
 
   DeviceId id;
@@ -93,13 +102,11 @@ struct JudgedDevice {
   LadderCounts ladder;
   TotalsStart totals_start;
   MemoryBounds memory;
+  PinBook pins;
   cache::DeviceStats stats;  ///< as last read
   bool was_gone = false;     ///< lost, or its driver unloaded, before the call began
   std::vector<SureCollection> collections;
-  std::vector<std::uint64_t> released_in_walk;  ///< by a segment's ordinal: see released_in()
-  /// The walk after the last out-of-memory whose reclaim could mark every alive stream: an event
-  /// that covers all releases found by earlier walks was recorded then, or before. 0 for none.
-  std::uint64_t marked_in_walk = 0;
+  ReleaseWalks releases;
 };
 
 /// The call that is judged.
@@ -151,6 +158,7 @@ struct WorldState {
   std::uint64_t host_refusals_before = 0;  ///< when the call began
   unsigned callbacks = 0;                  ///< running, inside the call that is judged
   bool callback_ran = false;               ///< during this call, and did something
+  bool observes_mappings = false;          ///< the subject has an observer of mappings
   bool has_callback = false;               ///< the subject has a free-memory callback
   unsigned calls_back = 0;                 ///< how often it called it during this call
   DeviceId called_back_for;                ///< the device that it named then

@@ -18,6 +18,7 @@
 #include <ashlar/base/status.h>
 #include <ashlar/base/types.h>
 #include <ashlar/cache/config.h>
+#include <ashlar/cache/mapping.h>
 #include <ashlar/cache/out_of_memory.h>
 #include <ashlar/cache/pool_checkpoint.h>
 #include <ashlar/cache/snapshot.h>
@@ -59,6 +60,9 @@ class CacheSubject {
   virtual Status free(Address address) = 0;
   virtual Status free_on(Address address, const Stream& stream) = 0;
   virtual Status record_use(Address address, const Stream& stream) = 0;
+  virtual Result<cache::PinnedRange> pin(Address address) = 0;
+  virtual Status unpin(const cache::PinnedRange& range) = 0;
+  virtual Result<std::uint64_t> backing_generation(Address address) = 0;
   virtual Status retire_stream(const Stream& stream) = 0;
   virtual Status begin_capture(const Stream& stream) = 0;
   virtual Status end_capture(const Stream& stream) = 0;
@@ -85,6 +89,7 @@ class CacheSubject {
   virtual void add_free_memory_callback(std::function<void(DeviceId)> callback) = 0;
   virtual void add_out_of_memory_observer(
       std::function<void(const cache::OutOfMemory&)> observer) = 0;
+  virtual void add_mapping_observer(std::function<void(const cache::MappingEvent&)> observer) = 0;
 };
 
 /// Makes a subject over those devices with that configuration string; an error when the string is

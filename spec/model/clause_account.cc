@@ -146,9 +146,10 @@ void judge_request(CacheState& state, const JudgedDevice& device, std::uint64_t 
 void judge_observed(CacheState& state, const OutOfMemory& account) {
   const OutOfMemory& told = state.world.observed;
   const auto figures = [](const OutOfMemory& of) {
-    return std::array{of.requested, of.rounded,     of.segment,           of.reserved,
-                      of.allocated, of.free_cached, of.largest_free,      of.largest_reachable,
-                      of.pending,   of.limit,       of.device_memory.free};
+    return std::array{
+        of.requested,          of.rounded,      of.segment,           of.reserved, of.allocated,
+        of.free_cached,        of.largest_free, of.largest_reachable, of.pending,  of.limit,
+        of.device_memory.free, of.pinned};
   };
   if (state.world.shortages_observed == 0) return;  // DEV-13's to say
   if (told.device != account.device || figures(told) != figures(account) ||
@@ -180,6 +181,7 @@ void judge_held_memory(CacheState& state, const JudgedDevice& device, const Held
   judge("free", account.free_cached, held.free);
   judge("free in splits", account.free_splits, held.splits);
   judge("free in memory pools", account.free_in_pools, held.pools);
+  judge("pinned", account.pinned, device.pins.memory().bytes());
   judge("the largest free block", account.largest_free, held.largest);
   judge("the fit elsewhere", account.fits_elsewhere, held.least_other);
   const bool is_all_known =

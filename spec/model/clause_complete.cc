@@ -25,7 +25,7 @@ bool is_known_done(const CacheState& state, const JudgedDevice& device,
                    const cache::SnapshotSegment& segment) {
   return state.world.is_quiet && !state.streams.is_capturing() &&
          !state.streams.may_be_unmarked(ends_with(state, segment)) &&
-         device.released_in(segment.ordinal) < device.marked_in_walk;
+         device.released_in(segment.ordinal) < device.releases.marked_in;
 }
 
 /// May free memory of that segment be given to `stream` now? If a memory pool is asked: its own.
@@ -125,8 +125,9 @@ std::uint64_t releasable_bytes(const CacheState& state, const JudgedDevice& devi
     if (state.pools.is_reserved(heap_of(segment))) continue;  // C8
     if (!may_wait(state) && !is_known_done(state, device, segment)) continue;
     if (is_paged(device, segment) && segment.block_count > 1) {
-      bytes += whole_page_bytes(device.map.view, segment, is_obtainable.pending_too);
-    } else if (is_all_obtainable(device.map.view, segment, is_obtainable)) {
+      bytes += whole_page_bytes(device, segment, is_obtainable.pending_too);
+    } else if (may_go_back(state, device, segment) &&
+               is_all_obtainable(device.map.view, segment, is_obtainable)) {
       bytes += segment.size.count();
     }
   }

@@ -7,16 +7,8 @@
 
 namespace ashlar::spec {
 
-namespace {
-
-struct Range {
-  std::uint64_t begin;
-  std::uint64_t end;
-};
-
-/// The memory of paged segments as the snapshot shows it: by address, neighbours joined.
-std::vector<Range> shown_ranges(const JudgedDevice& device) {
-  std::vector<Range> shown;
+RangeSet shown_pages(const JudgedDevice& device) {
+  RangeSet shown;
   const cache::Snapshot& map = device.map.view;
   for (std::size_t i = 0; i < map.segments.size(); ++i) {
     const cache::SnapshotSegment& segment = map.segments[i];
@@ -25,16 +17,13 @@ std::vector<Range> shown_ranges(const JudgedDevice& device) {
       const cache::SnapshotBlock& block = map.blocks[segment.block_first + b];
       if (block.state == BlockState::kUnmapped) continue;
       const std::uint64_t begin = block.address.value();
-      const std::uint64_t end = begin + block.size.count();
-      if (!shown.empty() && shown.back().end == begin) {
-        shown.back().end = end;
-      } else {
-        shown.push_back({begin, end});
-      }
+      shown.add({begin, begin + block.size.count()});
     }
   }
   return shown;
 }
+
+namespace {
 
 /// What the pages under the shown memory are.
 struct ShownPages {
@@ -42,10 +31,10 @@ struct ShownPages {
   const char* objection = nullptr;  ///< what C1 has against them
 };
 
-ShownPages pages_under(const std::vector<Range>& shown, const PageWitness& pages) {
+ShownPages pages_under(const RangeSet& shown, const PageWitness& pages) {
   ShownPages under;
   std::vector<bool> is_shown(pages.page_indices());
-  for (const Range& range : shown) {
+  for (const AddressRange& range : shown.ranges()) {
     std::uint64_t reached = range.begin;
     for (auto at = pages.mapping_after(reached); reached < range.end; ++at) {
       const bool is_mapped = at != pages.mappings().end() && at->begin == reached &&
@@ -67,7 +56,7 @@ ShownPages pages_under(const std::vector<Range>& shown, const PageWitness& pages
 void judge_pages(CacheState& state, const JudgedDevice& device) {
   const PageWitness& pages = device.ledger.witness().pages();
   if (pages.held_bytes() == 0 && pages.gained_bytes() == 0) return;
-  const ShownPages under = pages_under(shown_ranges(device), pages);
+  const ShownPages under = pages_under(shown_pages(device), pages);
   if (under.objection != nullptr) return state.verdict.report("C1", under.objection);
   // A page that the device refused to unmap may be held, though the subject uses it for nothing.
   if (pages.held_bytes() != under.bytes && !has_refused_pages(device.ledger.witness()))
@@ -82,8 +71,9 @@ bool is_paged(const JudgedDevice& device, const cache::SnapshotSegment& segment)
   });
 }
 
-std::uint64_t whole_page_bytes(const cache::Snapshot& map, const cache::SnapshotSegment& segment,
+std::uint64_t whole_page_bytes(const JudgedDevice& device, const cache::SnapshotSegment& segment,
                                bool pending_too) {
+  const cache::Snapshot& map = device.map.view;
   std::uint64_t bytes = 0;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -91,7 +81,12 @@ std::uint64_t whole_page_bytes(const cache::Snapshot& map, const cache::Snapshot
     const std::uint64_t base = segment.base.value();
     const std::uint64_t first = (begin - base + kPageBytes - 1) / kPageBytes;
     const std::uint64_t last = (end - base) / kPageBytes;
-    if (last > first) bytes += (last - first) * kPageBytes;
+    if (last <= first) return;
+    bytes += (last - first) * kPageBytes;
+    for (std::uint64_t i = first; i < last && !device.pins.is_empty(); ++i) {
+      const std::uint64_t page = base + i * kPageBytes;
+      if (device.pins.touches({page, page + kPageBytes})) bytes -= kPageBytes;
+    }
   };
   begin = end = segment.base.value();
   for (std::uint32_t i = 0; i < segment.block_count; ++i) {

@@ -21,13 +21,15 @@ std::uint64_t over_threshold(const CacheState& state, const JudgedDevice& device
 }
 
 /// The segments of the large pools, never a memory pool's, that were idle before the call and after it.
-std::vector<const cache::SnapshotSegment*> kept_idle(const JudgedDevice& device) {
+std::vector<const cache::SnapshotSegment*> kept_idle(const CacheState& state,
+                                                     const JudgedDevice& device) {
   std::vector<const cache::SnapshotSegment*> kept;
   for (const cache::SnapshotSegment& segment : device.map.view.segments) {
     const cache::SnapshotSegment* const was =
         find_segment(device.map.next.segments, segment.base.value());
     if (was != nullptr && was->ordinal == segment.ordinal && is_idle(device.map.next, *was) &&
-        is_idle(device.map.view, segment) && segment.pool == PoolId::kLarge && segment.heap == 0)
+        is_idle(device.map.view, segment) && segment.pool == PoolId::kLarge && segment.heap == 0 &&
+        may_go_back(state, device, segment))
       kept.push_back(&segment);
   }
   return kept;
@@ -51,7 +53,7 @@ void judge_oldest(CacheState& state, const JudgedDevice& device) {
     if (was == nullptr || was->ordinal != gone.ordinal) continue;
     if (was->pool != PoolId::kLarge)
       state.verdict.report("DEV-11", "segment ", gone.ordinal, " of the small pool went back");
-    for (const cache::SnapshotSegment* const kept : kept_idle(device)) {
+    for (const cache::SnapshotSegment* const kept : kept_idle(state, device)) {
       if (was_found_idle(device.collections, device.released_in(kept->ordinal),
                          device.released_in(gone.ordinal)))
         state.verdict.report("DEV-11", "segment ", gone.ordinal, " went back, though segment ",
@@ -104,7 +106,7 @@ void judge_collected(CacheState& state, JudgedDevice& device, const JudgedCall& 
   judge_oldest(state, device);
   const bool is_quiet = state.world.is_quiet && is_all_knowable(state);
   if (sum < over && is_quiet && !device.collections.empty()) {
-    for (const cache::SnapshotSegment* const kept : kept_idle(device)) {
+    for (const cache::SnapshotSegment* const kept : kept_idle(state, device)) {
       const std::uint64_t released = device.released_in(kept->ordinal);
       if (released == 0 || released >= device.collections.back().walk) continue;
       state.verdict.report("DEV-11", over, " bytes over the threshold were reserved, and segment ",
@@ -170,10 +172,10 @@ void judge_given_back(CacheState& state, const JudgedDevice& device, const char*
   if (device.ledger.any_failure()) return;
   for (const cache::SnapshotSegment& segment : device.map.view.segments) {
     if (state.pools.is_reserved(heap_of(segment))) continue;
-    if (is_paged(device, segment) && whole_page_bytes(device.map.view, segment, false) != 0)
+    if (is_paged(device, segment) && whole_page_bytes(device, segment, false) != 0)
       state.verdict.report(clause, reserved, " bytes stay reserved, over ", ceiling,
                            ", and pages of segment ", segment.ordinal, " are free");
-    if (is_idle(device.map.view, segment))
+    if (is_idle(device.map.view, segment) && may_go_back(state, device, segment))
       state.verdict.report(clause, reserved, " bytes stay reserved, over ", ceiling,
                            ", and segment ", segment.ordinal, " is idle");
   }

@@ -30,8 +30,8 @@ bool would_have_done(const CacheState& state, const JudgedDevice& device,
   const std::uint64_t oversize = state.rules.max_split_size();
   // Oversize segments go before others, whatever their size.
   const bool is_of_that_rung = returned.size.count() < oversize || kept.size.count() >= oversize;
-  return heap_of(kept) == heap_of(returned) && is_of_that_rung && kept.size.count() >= need &&
-         kept.size < returned.size &&
+  return heap_of(kept) == heap_of(returned) && may_go_back(state, device, kept) &&
+         is_of_that_rung && kept.size.count() >= need && kept.size < returned.size &&
          device.released_in(kept.ordinal) < device.released_in(returned.ordinal);
 }
 

@@ -54,13 +54,18 @@ Result<Address> DeviceWitness::segment_alloc(Bytes size) noexcept {
   const Result<Address> got = ForwardingDevice::segment_alloc(size);
   if (!got.is_ok()) return got;
   grant(got.value(), size, false);
+  backing_.on_backed(got.value().value(), size.count());
+  backing_.on_usable(got.value().value(), size.count());
   segment_bytes_ += size.count();
   return got;
 }
 
 Status DeviceWitness::segment_free(Address base) noexcept {
   const Status freed = ForwardingDevice::segment_free(base);
-  if (freed.is_ok()) segment_bytes_ -= take_back(base);
+  if (!freed.is_ok()) return freed;
+  const std::uint64_t size = take_back(base);
+  segment_bytes_ -= size;
+  backing_.on_gone(base.value(), size);
   return freed;
 }
 
@@ -90,20 +95,26 @@ Status DeviceWitness::page_release(PageHandle page) noexcept {
 
 Status DeviceWitness::page_map(Address at, Bytes size, PageHandle page) noexcept {
   const Status mapped = ForwardingDevice::page_map(at, size, page);
-  if (mapped.is_ok()) pages_.on_map(at.value(), size.count(), page);
+  if (!mapped.is_ok()) return mapped;
+  pages_.on_map(at.value(), size.count(), page);
+  backing_.on_backed(at.value(), size.count());
   return mapped;
 }
 
 Status DeviceWitness::page_access(Address at, Bytes size) noexcept {
   const Status given = ForwardingDevice::page_access(at, size);
   // Of another device's memory nothing is mapped here.
-  if (given.is_ok()) pages_.on_access(at.value(), size.count());
+  if (!given.is_ok()) return given;
+  pages_.on_access(at.value(), size.count());
+  backing_.on_usable(at.value(), size.count());
   return given;
 }
 
 Status DeviceWitness::page_unmap(Address at, Bytes size) noexcept {
   const Status unmapped = ForwardingDevice::page_unmap(at, size);
-  if (unmapped.is_ok()) pages_.on_unmap(at.value(), size.count());
+  if (!unmapped.is_ok()) return unmapped;
+  pages_.on_unmap(at.value(), size.count());
+  backing_.on_gone(at.value(), size.count());
   return unmapped;
 }
 

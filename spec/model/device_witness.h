@@ -12,6 +12,7 @@
 
 #include <ashlar/device/forwarding_device.h>
 
+#include "spec/model/backing_witness.h"
 #include "spec/model/page_witness.h"
 
 namespace ashlar::spec {
@@ -53,6 +54,8 @@ class DeviceWitness final : public device::ForwardingDevice {
   /// Of segments, and of pages whether or not they can be used.
   std::uint64_t taken_bytes() const { return segment_bytes_ + pages_.held_bytes(); }
   const PageWitness& pages() const { return pages_; }
+  /// Which memory is where.
+  const BackingWitness& backing() const { return backing_; }
   /// The segments given back since begin_call(), in that order.
   const std::vector<Held>& returned() const { return returned_; }
   /// Was the segment of that ordinal granted since begin_call()?
@@ -61,6 +64,7 @@ class DeviceWitness final : public device::ForwardingDevice {
   std::uint64_t undone() const { return grants_.undone; }
   void begin_call() {
     returned_.clear();
+    backing_.begin_call();
     grants_.before_call = grants_.all;
     grants_.refusals = grants_.refused_returns = 0;
   }
@@ -121,6 +125,7 @@ class DeviceWitness final : public device::ForwardingDevice {
   std::vector<Held> returned_;
   std::uint64_t segment_bytes_ = 0;
   PageWitness pages_;
+  BackingWitness backing_;
   Grants grants_;
   std::uint64_t events_ = 0;
   std::uint64_t total_ = 0;

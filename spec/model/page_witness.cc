@@ -1,7 +1,5 @@
 #include "spec/model/page_witness.h"
 
-#include <algorithm>
-
 namespace ashlar::spec {
 
 void PageWitness::on_create(PageHandle page, std::uint64_t size) {

@@ -12,9 +12,10 @@
 
 #include <cstdint>
 #include <unordered_map>
-#include <vector>
 
 #include <ashlar/base/types.h>
+
+#include "spec/model/range_set.h"
 
 namespace ashlar::spec {
 

@@ -73,7 +73,7 @@ void ReserveAnswers::judge_used(const JudgedDevice& device) {
       sum_over_devices(state, [](const CallLedger& each) { return each.failures(); }) == refused;
   if (!is_known) return;
   for (const cache::SnapshotSegment& segment : device.map.view.segments) {
-    if (is_idle(device.map.view, segment) && !state.pools.is_reserved(heap_of(segment)))
+    if (is_idle(device.map.view, segment) && may_go_back(state, device, segment))
       model_.report("DEV-23", "a call for room says that too much is in use, but segment ",
                     segment.ordinal, " is idle", refused == 0 ? "" : ": the device refused it");
   }

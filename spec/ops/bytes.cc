@@ -148,6 +148,7 @@ Motion motion_of(std::uint8_t s) {
     case slot::kFreeOn:
     case slot::kPoolFree: return {Names::kLive, Names::kFreed};
     case slot::kFreeStale:
+    case slot::kPinStale:
     case slot::kUseStale: return {Names::kFreed, Names::kFreed};
     case slot::kPoolDefer: return {Names::kLive, Names::kPending};
     case slot::kPoolComplete: return {Names::kPending, Names::kFreed};
@@ -247,7 +248,8 @@ void walk_canonical(const OpFile& file, Each&& each) {
 bool slot_drives(Subject subject, std::uint8_t s) {
   if (op_info(s).slot == slot::kNop) return false;
   switch (subject) {
-    case Subject::kCache: return is_in(s, 1, 39) || is_in(s, 52, 59) || is_in(s, 170, 179);
+    case Subject::kCache:
+      return is_in(s, 1, 39) || is_in(s, 52, 59) || is_in(s, 160, 167) || is_in(s, 170, 179);
     case Subject::kPool: return is_in(s, 40, 51) || is_in(s, 140, 142);
     case Subject::kGpu: return is_in(s, 60, 127);
   }

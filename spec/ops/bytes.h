@@ -7,8 +7,8 @@
 //   kind         bytes  value
 //   new pointer  0      the next number of the file
 //   pointer      2      little-endian u16, modulo the number of eligible pointers, in the order in
-//                       which they became eligible: the live ones; for free-stale and use-stale the
-//                       freed ones; for pool-complete the pending ones
+//                       which they became eligible: the live ones; for free-stale, use-stale and
+//                       pin-stale the freed ones; for pool-complete the pending ones
 //   stream       1      modulo kByteStreams        device 1  modulo kByteDevices
 //   event, segment, range, page  1  modulo kByteNames
 //   bytes        5      a class byte c and a little-endian u32 d:

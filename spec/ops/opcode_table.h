@@ -1,7 +1,7 @@
 // The opcode table: 256 slots, append only (Op invariant 1). README.md says how a new operation
 // gets its slot.
 //
-// Slots 1..39, 52..59 and 170..179 drive the caching allocator, 40..51 the block pool, 60..127 the simulated
+// Slots 1..39, 52..59, 160..167 and 170..179 drive the caching allocator, 40..51 the block pool, 60..127 the simulated
 // GPU directly; slots 128..139 are expectations. A slot not named here decodes to `nop`.
 #pragma once
 
@@ -78,6 +78,15 @@ enum : std::uint8_t {
   kCaptureWait = 171,
   kMemoryPoolLaunch =
       170,  // mempool-launch m n s: launches its n-th newest graph, from 0, n modulo their number
+  // Memory that stays, and a network that keeps registrations by address.
+  kPin = 160,         // pin p n: the n-th pin, of 6, is of p's memory
+  kUnpin = 161,       // unpin n: a misuse where it has ended before
+  kPinStale = 162,    // pin-stale p: a pin of a freed address
+  kGeneration = 163,  // generation p: which memory is under p
+  kRegister = 164,    // register p: with the network library, which keeps it
+  kSend = 165,        // send p: through the registration that the library has, or a new one
+  kDeregister = 166,  // deregister p: every registration that touches p
+  kObserve = 167,     // observe: the subject has an observer of mappings; register and send need it
   // The block pool alone.
   kPoolGrow = 40,          // pool-grow bytes
   kPoolAlloc = 41,         // pool-alloc p bytes

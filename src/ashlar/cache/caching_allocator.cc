@@ -132,6 +132,34 @@ Status CachingAllocator::record_use(Address address, const Stream& stream) noexc
   return DeviceCache::record_use(found, address, *user.value());
 }
 
+Result<PinnedRange> CachingAllocator::pin(Address address) noexcept {
+  if (const Status status = impl_->usable(); !status.is_ok()) return status;
+  const Result<HeldAllocation> held = DeviceCache::hold(impl_->shared.pages.find(address), address);
+  if (!held.is_ok()) return held.status();
+  return held.value().pins->pin(held.value());
+}
+
+Status CachingAllocator::unpin(const PinnedRange& range) noexcept {
+  if (const Status status = impl_->usable(); !status.is_ok()) return status;
+  const PageMap::Found found = impl_->shared.pages.find(range.base);
+  Status ended{Code::kNotFound, "no such range is pinned"};
+  for (const Owner owner : {found.first, found.second}) {
+    if (owner.is_nobody() || ended.is_ok()) continue;
+    DeviceCache& cache = owner.heap()->cache;
+    // The page's other segment may be another device's, and that one may be gone (C26).
+    const Status answer = cache.supply().pins().unpin(range, cache.driver().health());
+    if (answer.code() != Code::kNotFound) ended = answer;
+  }
+  return ended;
+}
+
+Result<std::uint64_t> CachingAllocator::backing_generation(Address address) const noexcept {
+  if (const Status status = impl_->usable(); !status.is_ok()) return status;
+  const Result<HeldAllocation> held = DeviceCache::hold(impl_->shared.pages.find(address), address);
+  if (!held.is_ok()) return held.status();
+  return held.value().pins->read(held.value());
+}
+
 Status CachingAllocator::retire_stream(const Stream& stream) noexcept {
   const Result<DeviceCache*> cache = impl_->device_outside_filter(stream.device);
   if (!cache.is_ok()) return cache.status();
@@ -160,7 +188,7 @@ Status CachingAllocator::begin_capture(const Stream& stream) noexcept {
 }
 
 Status CachingAllocator::end_capture(const Stream& stream) noexcept {
-  const Result<DeviceCache*> cache = impl_->usable_device(stream.device);
+  const Result<DeviceCache*> cache = impl_->device_outside_filter(stream.device);
   if (!cache.is_ok()) return cache.status();
   const MutexGuard lock(impl_->captures_lock);
   StreamHeap* heap = cache.value()->heaps().find_stable(stream.id);
@@ -251,6 +279,10 @@ void CachingAllocator::add_free_memory_callback(FreeMemoryCallback callback) {
 
 void CachingAllocator::add_out_of_memory_observer(OutOfMemoryObserver observer) {
   impl_->shared.observers.push_back(std::move(observer));
+}
+
+void CachingAllocator::add_mapping_observer(MappingObserver observer) {
+  impl_->shared.mappings.observers.push_back(std::move(observer));
 }
 
 Result<AllocationInfo> CachingAllocator::info(Address address) const noexcept {

@@ -5,12 +5,12 @@
 // is available to that stream again at once, without a driver call. It is available to another
 // stream when its last use is complete.
 //
-// Thread safety: every member may be called from any thread, except add_free_memory_callback() and
-// add_out_of_memory_observer(), which come before the first use by another thread. A hit takes
+// Thread safety: every member may be called from any thread, except add_free_memory_callback(),
+// add_out_of_memory_observer() and add_mapping_observer(), which come before the first use by another thread. A hit takes
 // its stream's lock; the other costs are stated at each member. No device call, callback or event
 // poll runs under such a lock (C18).
 //
-// Exceptions: the two functions that add callbacks can throw std::bad_alloc. Every other member is
+// Exceptions: the three functions that add callbacks can throw std::bad_alloc. Every other member is
 // noexcept; where the host has no memory for the allocator's own records, the answer is
 // kHostOutOfMemory.
 
@@ -90,6 +90,7 @@
 #include <ashlar/base/status.h>
 #include <ashlar/base/types.h>
 #include <ashlar/cache/config.h>
+#include <ashlar/cache/mapping.h>
 #include <ashlar/cache/out_of_memory.h>
 #include <ashlar/cache/pool_checkpoint.h>
 #include <ashlar/cache/snapshot.h>
@@ -115,7 +116,7 @@ struct AllocationInfo {
 /// A stream-ordered caching allocator over one or more devices.
 /// Its user keeps the rules of \ref callers_contract.
 ///
-/// Every member may be called from any thread, except the two that add callbacks. Those two can
+/// Every member may be called from any thread, except the three that add callbacks. Those can
 /// throw std::bad_alloc; every other member is noexcept.
 ///
 /// Errors that any call can return: kHostOutOfMemory if the host has no memory for the allocator's
@@ -170,6 +171,23 @@ class ASHLAR_API CachingAllocator {
   /// also if host bookkeeping memory for the use cannot be allocated.
   Status record_use(Address address, const Stream& stream) noexcept;
 
+  // Memory that stays (C21, DEV-24): for whoever keeps what depends on the memory under an address, such as a
+  // network card's registration of a range.
+  /// The memory of the live allocation at `address` stays under its addresses until unpin(), also when the
+  /// allocation is freed before: no page of it is unmapped, moved or trimmed, and its segment is not given
+  /// back. After the free its bytes are used again as ever. One range may have several pins. At the
+  /// allocator's end what is still pinned stays with the device, as a live allocation does.
+  /// REQUIRES: no other thread frees the allocation meanwhile. Errors as free(address), but
+  /// kUnknownPointer for null. Cost: one short lock, and a step for each page of a paged segment.
+  Result<PinnedRange> pin(Address address) noexcept;
+  /// Ends one pin of that range. kNotFound, without effect, if it has none. Never allocates host memory.
+  /// Cost: as pin().
+  Status unpin(const PinnedRange& range) noexcept;
+  /// A number for the memory under the live allocation at `address`: another one if other memory has come
+  /// under any of its addresses since, the same one otherwise. A pinned range's stays the same.
+  /// REQUIRES, errors and cost: as pin().
+  Result<std::uint64_t> backing_generation(Address address) const noexcept;
+
   /// Tells the allocator that `stream` is about to be destroyed. An event recorded now, also while
   /// other streams capture, shows when the memory of its heap is available to other streams and its
   /// uses are over. If the device refuses the event, a synchronisation of the device shows it.
@@ -186,6 +204,7 @@ class ASHLAR_API CachingAllocator {
   /// names another one.
   Status begin_capture(const Stream& stream) noexcept;
   /// Announces that the capture of `stream` has ended. kNotFound if none was announced.
+  /// kReentrant in a memory pool's filter.
   Status end_capture(const Stream& stream) noexcept;
 
   // Memory pools (rows DEV-7, DEV-8): memory of their own for graphs and for users. A pool belongs to
@@ -271,12 +290,20 @@ class ASHLAR_API CachingAllocator {
   using FreeMemoryCallback = std::function<void(DeviceId)>;
   /// Called before an allocation returns kOutOfMemory, under the same rules.
   using OutOfMemoryObserver = std::function<void(const OutOfMemory&)>;
+  /// Called before memory goes away from under addresses, and when memory has come there, before anybody
+  /// is given it (mapping.h): once for a run of pages. No spin lock is held, but another one may be. It may
+  /// free, query, pin and unpin; an allocation from this allocator, and any other call that may wait, fails
+  /// with kReentrant. It must not throw, nor wait for a thread that calls the allocator. It is called at the
+  /// allocator's end too, and may not call the allocator then.
+  using MappingObserver = std::function<void(const MappingEvent&)>;
   /// Adds a callback for the life of the allocator. REQUIRES: no other thread uses the allocator.
   /// Throws std::bad_alloc.
   void add_free_memory_callback(FreeMemoryCallback callback);
   /// Adds an observer for the life of the allocator. REQUIRES: no other thread uses the allocator.
   /// Throws std::bad_alloc.
   void add_out_of_memory_observer(OutOfMemoryObserver observer);
+  /// The same for an observer of mappings.
+  void add_mapping_observer(MappingObserver observer);
 
   // Queries (rows DEV-16, 17, 19).
   /// What the allocator knows about the allocation at `address`. Errors as free(address), but

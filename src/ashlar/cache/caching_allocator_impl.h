@@ -40,11 +40,13 @@ struct CachingAllocator::Impl {
     ASHLAR_REQUIRE(cache != nullptr, Code::kInvalidArgument, "no device with that id");
     return cache;
   }
-  /// usable_device(), for calls that need the lock of the device's memory pools, or wait for threads
-  /// that may hold it, or for a stream's work: kReentrant inside a pool's filter, which holds it.
+  /// usable_device(), for calls that need the lock of the device's memory pools or the reclaim lock, or
+  /// wait for threads that may hold one, or for a stream's work: kReentrant inside a pool's filter and an
+  /// observer of mappings, which hold one.
   Result<DeviceCache*> device_outside_filter(DeviceId id) const noexcept {
-    ASHLAR_REQUIRE(!ObserverScope::is_inside(shared.filters_running), Code::kReentrant,
-                   "a memory pool's filter may free and query, not call this");
+    ASHLAR_REQUIRE(
+        !ObserverScope::is_inside(shared.filters_running), Code::kReentrant,
+        "a memory pool's filter and an observer of mappings may free and query, not call this");
     return usable_device(id);
   }
   /// The memory pools of the device; kInvalidArgument for the name of no pool.

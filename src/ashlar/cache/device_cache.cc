@@ -118,6 +118,22 @@ Result<AllocationInfo> DeviceCache::info(const PageMap::Found& found, Address ad
   return status.is_ok() ? Result<AllocationInfo>(info) : Result<AllocationInfo>(status);
 }
 
+Result<HeldAllocation> DeviceCache::hold(const PageMap::Found& found, Address address) noexcept {
+  HeldAllocation held;
+  const Status status = with_live_block(
+      found, address,
+      [&held](StreamHeap& heap, PoolId pool, BlockIndex block) ASHLAR_RELEASE(heap.lock) {
+        const block::BlockPool& in = heap.pool(pool);
+        const block::BlockView view = in.view(block);
+        held = {&heap.cache.supply_.pins(), record_of(in.view(in.segment(block))), view.address,
+                view.size};
+        held.segment->holds.fetch_add(1, std::memory_order_relaxed);
+        heap.lock.unlock();
+        return Status::ok();
+      });
+  return status.is_ok() ? Result<HeldAllocation>(held) : Result<HeldAllocation>(status);
+}
+
 void DeviceCache::quiesce() noexcept {
   reclaimer_.lock().wait_for_holder();
   supply_.wait_for_growths();
@@ -203,6 +219,7 @@ const char* DeviceCache::validate() const noexcept {
   if (const char* broken = heaps_.validate()) return broken;
   if (const char* broken = reclaimer_.validate()) return broken;
   if (const char* broken = memory_pools_.validate()) return broken;
+  if (const char* broken = supply_.pins().validate()) return broken;
   Bytes in_segments;
   std::uint64_t segments = 0;
   for (StreamHeap& heap : heaps_) {

@@ -5,7 +5,7 @@
 //   SegmentLedger  limit, charge, segment records, reserve statistics    a spin lock
 //   HeapList       heaps by stream, the walk over them                   a mutex; reading: none
 //   UseTracker     events, recorded and polled; synchronisations         heap's, event pool's
-//   SegmentSupply  growing, giving back, moving segments                 the heap's
+//   SegmentSupply  growing, giving back, moving, pinning segments        the heap's, the pins'
 //   Reclaimer      steal, reclaim, trim, retirement, dead streams' heaps the reclaim lock
 //   MissLadder     the order of a miss's rungs                           none
 //   MemoryPools    memory of graphs and users, and who allocates from it its own
@@ -43,6 +43,8 @@ class DeviceCache {
   /// refused after that (C32). kHostOutOfMemory if the host has no memory for one.
   static Status reserve_use(const PageMap::Found& found, Address address) noexcept;
   static Result<AllocationInfo> info(const PageMap::Found& found, Address address) noexcept;
+  /// The live block that starts at the address; its segment stays until that is handed to Pins.
+  static Result<HeldAllocation> hold(const PageMap::Found& found, Address address) noexcept;
 
   /// The heap of a stream, made if it is new. Errors: as Reclaimer::make_heap. Cost: as
   /// HeapList::find.

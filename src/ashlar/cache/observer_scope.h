@@ -3,8 +3,8 @@
 //
 // Purpose: the scopes that a thread is inside are a list on its stack. An allocator's counter of
 // running observers names it, and tells a hit by one load whether the list is worth reading.
-// Thread safety: the list is the thread's own. It has at most one scope for each counter, because
-// an allocation that would open a second one is refused.
+// Thread safety: the list is the thread's own. It may have several scopes for one counter: a callback may
+// trim, and observers of mappings run meanwhile.
 #pragma once
 
 #include <atomic>
@@ -43,8 +43,8 @@ class ObserverScope {
   const ObserverScope* const outer_;
 };
 
-/// The same for the filter of a memory pool, which runs under a lock: it is also counted by itself, and
-/// what would take that lock again is refused to it.
+/// The same for the filter of a memory pool, or an observer of mappings, which run under a lock: they are also
+/// counted by themselves, and what would take such a lock again is refused to them.
 class FilterScope {
  public:
   FilterScope(std::atomic<unsigned>& observers, std::atomic<unsigned>& filters) noexcept

@@ -60,12 +60,16 @@ std::string books_text(const OutOfMemory& o) {
       o.free_in_pools == 0_B
           ? ""
           : ", " + text_of(o.free_in_pools) + " of it in memory pools that keep it to themselves";
+  const std::string pinned = o.pinned == 0_B
+                                 ? ""
+                                 : "Of what it holds " + text_of(o.pinned) +
+                                       " is pinned, and is not given back even where it is free.\n";
   return "This allocator holds " + text_of(o.reserved) + ": " + text_of(o.allocated) +
          " allocated, " + text_of(o.pending) + " freed but still in use by other streams, " +
          text_of(o.in_transfer) + " in transfer, " + text_of(o.free_cached) + " free" + pools +
          ".\nThe largest free block is " + text_of(o.largest_free) +
          "; the largest that this stream may be given now is " + text_of(o.largest_reachable) +
-         "; fragmentation of what is free: " + fragmentation + ".\n";
+         "; fragmentation of what is free: " + fragmentation + ".\n" + pinned;
 }
 
 std::string wait_text(const OutOfMemory& o) {

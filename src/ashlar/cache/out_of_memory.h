@@ -34,7 +34,8 @@ struct HeldMemory {
   Bytes free_cached;    ///< in free blocks
   Bytes free_splits;    ///< of these, in segments that are partly in use
   Bytes free_in_pools;  ///< of free_cached, in memory pools in use that the request may not take of
-  Bytes largest_free;   ///< the largest free block of any stream
+  Bytes pinned;  ///< in whole pages and segments, in use or not: none of it could be given back
+  Bytes largest_free;  ///< the largest free block of any stream
   /// the largest free block that the asking stream may be given now: its own, and with `reuse`
   /// other than `own` those of other streams whose last use is known complete
   Bytes largest_reachable;

@@ -83,19 +83,28 @@ struct DeviceSegment {
   block::Position position{};        ///< behind every older segment's (segment_ledger.h)
   /// in its pool (block::SegmentIndex); guarded by the heap's lock
   std::uint32_t index = 0;
-  /// The last pass over the idle segments that asked the driver to take it back
-  /// (segment_release.h); by the role `reclaiming`.
-  std::uint64_t asked_in = 0;
-  /// The collection that first found it idle, and the stamp of its block then: another stamp is that of a
-  /// later use (segment_release.h); by the role `reclaiming`.
-  std::uint64_t idle_since = 0;
-  std::uint64_t idle_stamp = kNoStamp;
+  /// What the way back to the driver knows of it (segment_release.h); by the role `reclaiming`.
+  struct Idle {
+    /// the last pass over the idle segments that asked the driver to take it back
+    std::uint64_t asked_in = 0;
+    /// The collection that first found it idle, and the stamp of its block then: another stamp is that of a
+    /// later use.
+    std::uint64_t since = 0;
+    std::uint64_t stamp = kNoStamp;
+  };
+  Idle idle;
+  /// Of its memory, if that came with the segment; else each page has one (page_table.h).
+  std::uint64_t generation = 0;
+  /// How many pinned ranges are in it, and calls that read its pages: while there are any, neither the
+  /// segment nor its addresses go back (pins.h).
+  std::atomic<std::uint32_t> holds{0};
   PageTable page_table;            ///< made for a paged segment, whose memory comes page by page
   DeviceSegment* older = nullptr;  ///< the ledger's list of records in use, by ordinal
   DeviceSegment* newer = nullptr;  ///< in that list; or the next spare record
   DeviceSegment* made_before = nullptr;  ///< every record ever made, for the owner's destructor
 
   Owner owner() const noexcept { return {heap.load(std::memory_order_relaxed), pool}; }
+  bool is_held() const noexcept { return holds.load(std::memory_order_acquire) != 0; }
 };
 
 /// Segments are at least this long: invariant 1 rests on it. check_config() holds every setting to it,

@@ -1,6 +1,7 @@
 #include <ashlar/cache/page_release.h>
 
 #include <algorithm>
+#include <optional>
 
 #include <ashlar/base/checked.h>
 #include <ashlar/cache/host_refusals.h>
@@ -34,10 +35,13 @@ void PageRelease::let_others_in(Pass& pass) noexcept {
 void PageRelease::release_from(StreamHeap& heap, PoolId id, Pass& pass) noexcept {
   Bytes size = supply_.page();
   block::Position behind{};
-  for (bool is_first = true; pass.back < pass.need && !pass.is_over; is_first = false) {
+  // The walk begins again where a pinned page parts a block: what is left of it is smaller.
+  bool begins_again = false;
+  for (bool is_first = true; pass.back < pass.need && !pass.is_over; is_first = begins_again) {
     DeviceSegment* segment = nullptr;
-    BlockIndex pages = kNoBlock;
+    Cut cut;
     Bytes taken;
+    if (is_first) size = supply_.page();
     {
       const Guard guard(heap.lock);
       BlockPool& pool = heap.pool(id);
@@ -49,13 +53,15 @@ void PageRelease::release_from(StreamHeap& heap, PoolId id, Pass& pass) noexcept
         size = view.size;
         behind = view.position;
         segment = record_of(pool.view(pool.segment(at)));
-        pages = cut_pages(heap, id, at, pass.need - pass.back);
-        if (pages != kNoBlock) break;
+        cut = cut_pages(heap, id, at, pass.need - pass.back);
+        if (cut.pages != kNoBlock) break;
+        if (cut.has_searched) looks = kLooksPerHold;  // lets others in
       }
-      if (pages == kNoBlock) return;
-      taken = pool.size(pages);
+      if (cut.pages == kNoBlock) return;
+      taken = pool.size(cut.pages);
     }
-    const Status unmapped = supply_.take_pages(heap, *segment, pages, pass.to);
+    const Status unmapped = supply_.take_pages(heap, *segment, cut.pages, pass.to);
+    begins_again = unmapped.is_ok() && cut.leaves_pages;
     if (unmapped.is_ok()) {
       pass.back += taken;
       if (pass.to == PagesTo::kDriver) drop(taken / supply_.page(), pass);
@@ -74,24 +80,32 @@ void PageRelease::drop(std::uint64_t pages, Pass& pass) noexcept {
   }
 }
 
-BlockIndex PageRelease::cut_pages(StreamHeap& heap, PoolId id, BlockIndex from,
-                                  Bytes most) const noexcept {
+PageRelease::Cut PageRelease::cut_pages(StreamHeap& heap, PoolId id, BlockIndex from,
+                                        Bytes most) const noexcept {
+  Cut cut;
   BlockPool& pool = heap.pool(id);
   const block::BlockView view = pool.view(from);
   const DeviceSegment& segment = *record_of(pool.view(pool.segment(from)));
-  if (!segment.page_table.is_made() || !heap.clock.is_complete(view.stamp)) return kNoBlock;
+  if (!segment.page_table.is_made() || !heap.clock.is_complete(view.stamp)) return cut;
   const Bytes page = supply_.page();
   const Bytes offset = view.address - segment.base;
-  const Bytes first = round_up(offset, page);
-  const Bytes end = round_down(offset + view.size, page);
-  if (first >= end) return kNoBlock;
-  const Bytes begin =
-      end - std::min(end - first, checked_round_up(most, page).value_or(end - first));
+  const PageTable::Run whole{round_up(offset, page) / page, (offset + view.size) / page};
+  if (whole.first >= whole.end) return cut;
+  const std::uint64_t in_all = whole.end - whole.first;
+  const std::optional<Bytes> rounded = checked_round_up(most, page);
+  const std::uint64_t pages = rounded ? std::min(in_all, *rounded / page) : in_all;
+  PageTable::Run run{whole.end - pages, whole.end};
+  if (segment.is_held()) {
+    run = segment.page_table.last_unpinned(whole, pages);
+    cut = {.leaves_pages = run.first > whole.first, .has_searched = true};
+    if (run.first == run.end) return cut;
+  }
   const HeapStats::Values free_before = HeapStats::current(pool.counts());
-  const BlockIndex pages = block::lift_part(pool, from, segment.base + begin, end - begin);
+  cut.pages =
+      block::lift_part(pool, from, segment.base + page * run.first, page * (run.end - run.first));
   count_cuts(heap, id, free_before);
-  if (pages == kNoBlock) HostRefusals::note();
-  return pages;
+  if (cut.pages == kNoBlock) HostRefusals::note();
+  return cut;
 }
 
 Bytes PageRelease::drop_stock(Status* refused) noexcept {
@@ -124,6 +138,8 @@ bool PageRelease::release_unmapped_segment(StreamHeap& heap, PoolId id, Status* 
     for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
       const BlockIndex first = pool.view(at).first;
       if (!pool.is_whole(first) || pool.state(first) != BlockState::kUnmapped) continue;
+      // A call that reads its pages may go on though its caller freed the allocation (pins.h).
+      if (record_of(pool.view(at))->is_held()) continue;
       segment = record_of(pool.view(at));
       block::UnmappedRanges(pool).lift(first);
       break;

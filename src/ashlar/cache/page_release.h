@@ -2,7 +2,7 @@
 //
 // Thread safety: by the role `reclaiming`; takes one heap's lock at a time. D4: pages go only when the
 // last use of their block is known complete.
-// C8: the pages of a memory pool in use stay. C9: if a capture is announced meanwhile, the rest stays.
+// C8: the pages of a memory pool in use stay. C21: so do pinned ones. C9: if a capture is announced meanwhile, the rest stays.
 // C30: the reclaim lock is let go before the next pages if a thread waits for it. The pages of one block
 // are in transfer at a time: when the lock is let go, none are.
 //
@@ -42,12 +42,19 @@ class PageRelease {
     bool is_over = false;  ///< a capture was announced
   };
 
+  /// Pages cut off a free block.
+  struct Cut {
+    block::BlockIndex pages = block::kNoBlock;
+    bool leaves_pages = false;  ///< the block had more, below pinned ones
+    bool has_searched = false;  ///< among pinned ones, perhaps for long (C31)
+  };
+
   void release_from(StreamHeap& heap, PoolId id, Pass& pass) noexcept ASHLAR_REQUIRES(reclaiming)
       ASHLAR_EXCLUDES(heap.lock);
-  /// Cuts whole pages, `most` bytes at most, off a free block: they are in transfer, what is left is
-  /// free. kNoBlock if it has none, its work is not known complete, or the host has no memory.
-  block::BlockIndex cut_pages(StreamHeap& heap, PoolId id, block::BlockIndex from,
-                              Bytes most) const noexcept ASHLAR_REQUIRES(reclaiming, heap.lock);
+  /// Cuts whole pages that nobody pins, `most` bytes at most, off a free block: they are in transfer, what
+  /// is left is free. None if it has none, its work is not known complete, or the host has no memory.
+  Cut cut_pages(StreamHeap& heap, PoolId id, block::BlockIndex from, Bytes most) const noexcept
+      ASHLAR_REQUIRES(reclaiming, heap.lock);
   /// The first one of the heap. False if it has none, or the device refused.
   bool release_unmapped_segment(StreamHeap& heap, PoolId id, Status* refused) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);

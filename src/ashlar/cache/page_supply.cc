@@ -6,6 +6,7 @@
 #include <ashlar/base/checked.h>
 #include <ashlar/cache/device_cache.h>
 #include <ashlar/cache/host_refusals.h>
+#include <ashlar/cache/mapping_observers.h>
 #include <ashlar/cache/segment_supply.h>
 #include <ashlar/cache/stream_heap_inl.h>
 
@@ -135,6 +136,7 @@ Status PageSupply::map(const Lifted& lifted, bool* is_barred) noexcept {
   Growth growth;
   growth.first = (lifted.room.begin - segment.base) / page_;
   growth.count = lifted.room.missing / page_;
+  const std::uint64_t generation = shared_.mappings.next_generation();
   Status status = find_pages(segment, &growth);
   *is_barred = growth.is_barred;
   bool has_access = true;
@@ -143,6 +145,7 @@ Status PageSupply::map(const Lifted& lifted, bool* is_barred) noexcept {
     if (!slot.is_mapped) {
       status = driver_.page_map(Address{slot.at}, page_, slot.page->handle);
       if (status.is_ok()) stock_.note_mapped(slot);
+      slot.generation = generation;
     }
     has_access = has_access && slot.has_access;
   }
@@ -155,6 +158,7 @@ Status PageSupply::map(const Lifted& lifted, bool* is_barred) noexcept {
     slot.page->home = &slot;
   }
   ledger_.commit_pages(lifted.room.missing, segment.pool);
+  tell_mapping(shared_, event_of(segment, lifted.room.begin, lifted.room.missing));
   return status;
 }
 
@@ -270,8 +274,12 @@ Status PageSupply::take_pages(StreamHeap& heap, DeviceSegment& segment, block::B
     const Guard guard(heap.lock);
     view = heap.pool(segment.pool).view(block);
   }
-  const Status unmapped =
-      to == PagesTo::kStock ? Status::ok() : driver_.page_unmap(view.address, view.size);
+  Status unmapped;
+  {
+    UnmappingScope unmapping(shared_, event_of(segment, view.address, view.size));
+    if (to == PagesTo::kDriver) unmapped = driver_.page_unmap(view.address, view.size);
+    if (unmapped.is_ok()) unmapping.set_gone();
+  }
   if (!unmapped.is_ok()) {
     const Guard guard(heap.lock);
     const HeapStats::Values before = HeapStats::current(heap.pool(segment.pool).counts());
@@ -334,6 +342,14 @@ Status PageSupply::unmap_all(DeviceSegment& segment) noexcept {
     if (const Status unmapped = stock_.unmap(slot); !unmapped.is_ok()) return unmapped;
   }
   return Status::ok();
+}
+
+MappingEvent PageSupply::event_of(const DeviceSegment& segment, Address at,
+                                  Bytes size) const noexcept {
+  const std::uint64_t first = (at - segment.base) / page_;
+  MappingEvent event{driver_.traits().id, MappingChange::kMapped, at, size};
+  event.generation = segment.page_table.newest_generation({first, first + size / page_});
+  return event;
 }
 
 const char* PageSupply::validate(const StreamHeap& heap) const noexcept {

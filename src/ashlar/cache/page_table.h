@@ -1,4 +1,4 @@
-// The pages of a paged segment: which page of physical memory is mapped where.
+// The pages of a paged segment: which page of physical memory is mapped where, and who pins it.
 //
 // Purpose: a paged segment is a range of addresses; memory is mapped into it page by page. A page may be
 // mapped at several addresses at once. At one of them a block may have its memory: that is the page's
@@ -6,7 +6,8 @@
 // call (docs/moving-pages.md).
 // Thread safety: home, `has_access`, `was_left` and `left_stamp` belong to whoever has lifted the block that
 // covers the address (C18), or has that heap's lock while the block is free or unmapped; the rest is the page
-// stock's (page_stock.h). The table itself does not move.
+// stock's (page_stock.h). The counts of pins are atomic: pins.h says who changes them. The table itself does
+// not move.
 //
 // Invariants:
 //   (1) the slot of a page's worth of addresses under blocks that are neither unmapped nor in transfer is
@@ -17,11 +18,14 @@
 //       without work under way go to another heap, to the stock or to the driver.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <new>
 
+#include <ashlar/base/step_count.h>
 #include <ashlar/base/types.h>
 
 namespace ashlar::inline v0::cache {
@@ -44,28 +48,39 @@ struct PageSlot {
   /// The `left_stamp` where the driver refused to take a mapping back: no other page is mapped there.
   static constexpr std::uint64_t kBarred = ~std::uint64_t{0};
 
-  PhysicalPage* page;  ///< mapped here, or to be
-  PageSlot* next;      ///< where that page is mapped besides
-  std::uint64_t at;    ///< the address; known once a page was mapped
-  bool is_mapped;      ///< is `page` mapped here?
-  bool has_access;     ///< may every device of the allocator use the mapping?
-  bool is_coming;      ///< a growth makes it the page's home
-  bool was_left;       ///< a page went to another home, and may still be mapped here
+  PhysicalPage* page;        ///< mapped here, or to be
+  PageSlot* next;            ///< where that page is mapped besides
+  std::uint64_t at;          ///< the address; known once a page was mapped
+  std::uint64_t generation;  ///< of the mapping (Mappings::next_generation), while is_mapped
+  bool is_mapped;            ///< is `page` mapped here?
+  bool has_access;           ///< may every device of the allocator use the mapping?
+  bool is_coming;            ///< a growth makes it the page's home
+  bool was_left;             ///< a page went to another home, and may still be mapped here
   /// The stamp of the heap's last use through this address, from when that page left on.
   std::uint64_t left_stamp;
 };
 
 class PageTable {
  public:
+  using PinCount = std::atomic<std::uint32_t>;
+  /// Pages [first, end).
+  struct Run {
+    std::uint64_t first = 0;
+    std::uint64_t end = 0;
+  };
+
   bool is_made() const noexcept { return slots_ != nullptr; }
   /// Makes a table of `pages` empty slots. False if the host has no memory.
   bool make(std::uint64_t pages) noexcept {
     // Zero bytes that the host provides as they are written: most pages never are.
     slots_.reset(static_cast<PageSlot*>(std::calloc(pages, sizeof(PageSlot))));
+    pins_.reset(new (std::nothrow) PinCount[pages]());
+    if (pins_ == nullptr) slots_.reset();
     return is_made();
   }
   void drop() noexcept {
     slots_.reset();
+    pins_.reset();
     was_left_.store(false, std::memory_order_relaxed);
   }
   /// Did a page ever leave one of the slots (PageSlot::was_left)? Any thread.
@@ -79,11 +94,41 @@ class PageTable {
   PageSlot& operator[](std::uint64_t page) noexcept { return slots_.get()[page]; }
   const PageSlot& operator[](std::uint64_t page) const noexcept { return slots_.get()[page]; }
 
+  /// The newest generation of the pages. REQUIRES: they are mapped, and nobody lifts their blocks.
+  std::uint64_t newest_generation(Run pages) const noexcept {
+    std::uint64_t newest = 0;
+    for (std::uint64_t i = pages.first; i < pages.end; ++i)
+      newest = std::max(newest, (*this)[i].generation);
+    return newest;
+  }
+
+  // Pins.
+  PinCount& pins_of(std::uint64_t page) noexcept { return pins_[page]; }
+  bool is_pinned(std::uint64_t page) const noexcept {
+    return pins_[page].load(std::memory_order_acquire) != 0;
+  }
+  /// The same of a slot of this table.
+  bool is_pinned(const PageSlot& slot) const noexcept {
+    return is_pinned(static_cast<std::uint64_t>(&slot - slots_.get()));
+  }
+  /// The last pages in a row of the range that nobody pins, at most `most`; none if all are pinned.
+  Run last_unpinned(Run in, std::uint64_t most) const noexcept {
+    constexpr std::uint64_t kCountsPerStep = 16;  // of a cache line
+    Run found{in.end, in.end};
+    while (found.end > in.first && is_pinned(found.end - 1)) --found.end;
+    found.first = found.end;
+    while (found.first > in.first && found.end - found.first < most && !is_pinned(found.first - 1))
+      --found.first;
+    count_steps((in.end - found.first) / kCountsPerStep + 1);
+    return found;
+  }
+
  private:
   struct Free {
     void operator()(PageSlot* slots) const noexcept { std::free(slots); }
   };
   std::unique_ptr<PageSlot, Free> slots_;
+  std::unique_ptr<PinCount[]> pins_;
   std::atomic<bool> was_left_{false};
 };
 

@@ -99,7 +99,7 @@ BlockIndex free_block_of(const BlockPool& pool, Address at, Bytes page) noexcept
 }
 
 /// The page that is mapped there comes home, out of a free block. The stamp of its last use; nothing, and all
-/// is as before, if it is not free, or the host has no memory for a record.
+/// is as before, if it is not free, or pinned at its home (C21), or the host has no memory for a record.
 std::optional<std::uint64_t> bring_page(BlockPool& pool, const Place& place,
                                         PageSlot& slot) noexcept {
   PageSlot& home = *slot.page->home;
@@ -107,11 +107,12 @@ std::optional<std::uint64_t> bring_page(BlockPool& pool, const Place& place,
   const BlockIndex from = free_block_of(pool, Address{home.at}, place.page);
   if (from == kNoBlock) return std::nullopt;
   const std::uint64_t stamp = pool.view(from).stamp;
-  const block::SegmentIndex home_segment = pool.segment(from);
+  PageTable& home_table = record_of(pool.view(pool.segment(from)))->page_table;
+  if (home_table.is_pinned(home)) return std::nullopt;
   const BlockIndex part = block::lift_part(pool, from, Address{home.at}, place.page);
   if (part == kNoBlock) return std::nullopt;
   block::UnmappedRanges(pool).unmap(part);
-  record_of(pool.view(home_segment))->page_table.note_left(home, stamp);
+  home_table.note_left(home, stamp);
   slot.was_left = false;
   slot.page->home = &slot;
   return stamp;

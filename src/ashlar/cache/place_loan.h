@@ -9,7 +9,9 @@
 //
 // What can fail: nothing that is done must be undone. Each page that has come is free memory at its new home,
 // and if a later one cannot come, the request is served elsewhere.
-// C8: in a memory pool in use nothing moves. C31: kLoanPagesMax pages, each with kHomeLooksMax looks.
+// C8: in a memory pool in use nothing moves. C21: nor does a page that is pinned at its home. DEV-24: an allocator
+// that has observers of mappings makes no loans, because they would have to be told under the heap's lock
+// (miss_ladder.cc). C31: kLoanPagesMax pages, each with kHomeLooksMax looks.
 #pragma once
 
 #include <ashlar/cache/page_stock.h>

@@ -125,6 +125,7 @@ void write_account(const StreamHeap& asking, const Request& request,
         std::max(account->largest_reachable, reachable_in(cache, heap, &asking));
   }
   cache.ledger().write(account);
+  account->pinned = cache.supply().pins().bytes();
 }
 
 Bytes largest_reachable(DeviceCache& cache, const Stream& stream) noexcept {

@@ -32,12 +32,14 @@ class ReclaimLock {
     turns_.fetch_add(1);
     begin_hold();
   }
+  /// False also if this thread has it: an observer of mappings may run under the lock.
   bool try_lock() ASHLAR_TRY_ACQUIRE(true, reclaiming) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
+    if (holder_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return false;
     const bool is_locked = mutex_.try_lock();
     if (is_locked) begin_hold();
     return is_locked;
   }
-  void unlock() ASHLAR_RELEASE(reclaiming) ASHLAR_NO_THREAD_SAFETY_ANALYSIS { mutex_.unlock(); }
+  void unlock() ASHLAR_RELEASE(reclaiming) ASHLAR_NO_THREAD_SAFETY_ANALYSIS { end_hold(); }
   /// Do threads wait in lock()?
   bool is_awaited() const { return waiting_.load() != 0; }
   /// Between two steps of long work: if threads wait in lock(), and this one has held the lock for
@@ -46,7 +48,7 @@ class ReclaimLock {
   bool let_others_in() ASHLAR_REQUIRES(reclaiming) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     if (waiting_.load() == 0 || Clock::now() - held_since_ < kHoldMin) return false;
     const std::uint64_t turn = turns_.load();
-    mutex_.unlock();
+    end_hold();
     while (waiting_.load() != 0 && turns_.load() == turn) std::this_thread::yield();
     lock();
     return true;
@@ -63,9 +65,17 @@ class ReclaimLock {
   /// A hand-over costs two changes of threads, on a busy machine much more than most steps.
   static constexpr auto kHoldMin = std::chrono::milliseconds(2);
 
-  void begin_hold() ASHLAR_NO_THREAD_SAFETY_ANALYSIS { held_since_ = Clock::now(); }
+  void begin_hold() ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
+    held_since_ = Clock::now();
+    holder_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  }
+  void end_hold() ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
+    holder_.store({}, std::memory_order_relaxed);
+    mutex_.unlock();
+  }
 
   std::mutex mutex_;
+  std::atomic<std::thread::id> holder_;
   Clock::time_point held_since_ ASHLAR_GUARDED_BY(reclaiming);
   std::atomic<unsigned> waiting_{0};     ///< threads in lock() that do not have it yet
   std::atomic<std::uint64_t> turns_{0};  ///< how often lock() returned

@@ -124,8 +124,8 @@ DeviceSegment* SegmentLedger::new_record(Bytes size) noexcept {
   record->size = size;
   record->ordinal = next_ordinal_++;
   record->position = *position;
-  record->asked_in = 0;
-  record->idle_stamp = DeviceSegment::kNoStamp;
+  record->idle.asked_in = 0;
+  record->idle.stamp = DeviceSegment::kNoStamp;
   record->newer = nullptr;
   record->older = std::exchange(newest_, record);
   if (record->older != nullptr) record->older->newer = record;

@@ -27,10 +27,10 @@ struct SizeRank {
 };
 
 /// May the segment go back: is it one free block whose last use is known complete (D4), and of no
-/// memory pool in use?
+/// memory pool in use, nor pinned?
 bool may_go_back(const StreamHeap& heap, const DeviceSegment* segment) noexcept
     ASHLAR_REQUIRES(reclaiming, heap.lock) {
-  if (heap.is_reserved()) return false;  // C8
+  if (heap.is_reserved() || segment->is_held()) return false;  // C8, C21
   const block::BlockPool& pool = heap.pool(segment->pool);
   const auto at = static_cast<block::SegmentIndex>(segment->index);
   return pool.is_idle(at) && heap.clock.is_complete(pool.view(pool.view(at).first).stamp);
@@ -53,7 +53,7 @@ DeviceSegment* smallest_idle(StreamHeap& heap, Bytes size, std::uint64_t pass) n
       if (best != nullptr && pool.size(block) > best->size) break;
       if (!pool.is_whole(block) || !heap.clock.is_complete(pool.view(block).stamp)) continue;
       DeviceSegment* segment = record_of(pool.view(pool.segment(block)));
-      if (segment->asked_in >= pass) continue;
+      if (segment->idle.asked_in >= pass || segment->is_held()) continue;
       const SizeRank rank{segment->size, segment->ordinal};
       if (best == nullptr || rank.is_smaller_than({best->size, best->ordinal})) best = segment;
     }
@@ -99,8 +99,8 @@ bool is_larger(const DeviceSegment* a, const DeviceSegment* b) noexcept {
   return a->size > b->size || (a->size == b->size && a->ordinal < b->ordinal);
 }
 bool is_idle_longer(const DeviceSegment* a, const DeviceSegment* b) noexcept {
-  return a->idle_since < b->idle_since ||
-         (a->idle_since == b->idle_since && a->ordinal < b->ordinal);
+  return a->idle.since < b->idle.since ||
+         (a->idle.since == b->idle.since && a->ordinal < b->ordinal);
 }
 
 /// The heap's largest segments that may go back, the largest first.
@@ -110,7 +110,8 @@ FirstIdle find_largest(StreamHeap& heap, Bytes at_least, std::uint64_t pass) noe
   SegmentWalk walk;
   const Guard guard(heap.lock);
   while (DeviceSegment* segment = walk.next_idle(heap)) {
-    if (segment->size >= at_least && segment->asked_in < pass) found.insert(segment, is_larger);
+    if (segment->size >= at_least && segment->idle.asked_in < pass)
+      found.insert(segment, is_larger);
   }
   return found;
 }
@@ -138,8 +139,8 @@ FirstIdle SegmentRelease::find_oldest(std::uint64_t pass) noexcept {
       const block::BlockPool& pool = heap.pool(segment->pool);
       const auto at = static_cast<block::SegmentIndex>(segment->index);
       const std::uint64_t stamp = pool.view(pool.view(at).first).stamp;
-      if (std::exchange(segment->idle_stamp, stamp) != stamp) segment->idle_since = collections_;
-      if (segment->asked_in < pass) found.insert(segment, is_idle_longer);
+      if (std::exchange(segment->idle.stamp, stamp) != stamp) segment->idle.since = collections_;
+      if (segment->idle.asked_in < pass) found.insert(segment, is_idle_longer);
     }
   }
   return found;
@@ -231,7 +232,7 @@ bool SegmentRelease::give_back(StreamHeap& heap, DeviceSegment* segment, Pass& p
   {
     const Guard guard(heap.lock);
     if (!may_go_back(heap, segment)) return false;  // taken meanwhile
-    if (segment->asked_in >= pass.number) {
+    if (segment->idle.asked_in >= pass.number) {
       // By another thread's pass meanwhile, or by this one before it began again; in vain.
       if (pass.refused.is_ok()) pass.refused = last_refusal_;
       return false;
@@ -240,7 +241,7 @@ bool SegmentRelease::give_back(StreamHeap& heap, DeviceSegment* segment, Pass& p
     block::BlockPool& pool = heap.pool(segment->pool);
     pool.lift(pool.view(static_cast<block::SegmentIndex>(segment->index)).first);
   }
-  segment->asked_in = pass.number;
+  segment->idle.asked_in = pass.number;
   pass.has_given = true;
   const Bytes size = segment->size;
   const Status given = supply_.give_back(segment);

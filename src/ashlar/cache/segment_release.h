@@ -9,7 +9,7 @@
 //
 // Invariants:
 //   (1) one call asks the driver at most once about a segment, though other threads' calls run in
-//       between (DeviceSegment::asked_in);
+//       between (DeviceSegment::Idle::asked_in);
 //   (2) a walk that let go of the reclaim lock goes on only if no segment left its pool meanwhile,
 //       else it begins again.
 #pragma once

@@ -8,6 +8,7 @@
 #include <ashlar/base/checked.h>
 #include <ashlar/cache/headroom.h>
 #include <ashlar/cache/host_refusals.h>
+#include <ashlar/cache/mapping_observers.h>
 #include <ashlar/cache/rounding.h>
 
 namespace ashlar::inline v0::cache {
@@ -70,14 +71,24 @@ Result<Address> SegmentSupply::grow_segment(StreamHeap& heap, const Request& req
   segment->source = source;
   segment->pool = request.pool;
   segment->heap.store(&heap, std::memory_order_release);
+  segment->generation = shared_.mappings.next_generation();
   shared_.pages.insert(*segment);
+  MappingEvent event = event_of(*segment);
+  tell_mapping(shared_, event);
   if (const Address address = enter(heap, request, segment, false); !address.is_null()) {
     ledger_.commit(size, request.pool);
     return address;
   }
+  event.change = MappingChange::kUnmapping;
+  tell_mapping(shared_, event);
   shared_.pages.erase(*segment);
   ledger_.recycle(segment);
   return give_back(kShortOfHostMemory);
+}
+
+MappingEvent SegmentSupply::event_of(const DeviceSegment& segment) const noexcept {
+  return {driver_.traits().id, MappingChange::kMapped, segment.base, segment.size,
+          segment.generation};
 }
 
 Bytes SegmentSupply::growth_size(const StreamHeap& heap, const Request& request) const noexcept {
@@ -156,7 +167,7 @@ Address SegmentSupply::move(DeviceSegment* segment, StreamHeap& from, StreamHeap
     return Address{};
   }
   segment->heap.store(&to, std::memory_order_release);
-  segment->idle_stamp = DeviceSegment::kNoStamp;  // stamps of two heaps do not compare
+  segment->idle.stamp = DeviceSegment::kNoStamp;  // stamps of two heaps do not compare
   shared_.pages.insert(*segment);
   const Address address = enter(to, request, segment, from.is_reserved());
   if (address.is_null()) {
@@ -168,15 +179,22 @@ Address SegmentSupply::move(DeviceSegment* segment, StreamHeap& from, StreamHeap
   return address;
 }
 
+Status SegmentSupply::free_memory(const DeviceSegment& segment) noexcept {
+  UnmappingScope unmapping(shared_, event_of(segment));
+  // Out of the map first: once the driver has it back, the range may be another segment again at
+  // once.
+  shared_.pages.erase(segment);
+  const Status freed = driver_.segment_free(segment.base, segment.source);
+  if (freed.is_ok()) unmapping.set_gone();
+  else shared_.pages.insert(segment);
+  return freed;
+}
+
 Status SegmentSupply::give_back(DeviceSegment* segment) noexcept {
   StreamHeap& heap = *segment->heap.load(std::memory_order_relaxed);
   const Bytes size = segment->size;
   const PoolId id = segment->pool;
-  // Out of the map first: once the driver has it back, the range may be another segment again at
-  // once.
-  shared_.pages.erase(*segment);
-  const Status freed = driver_.segment_free(segment->base, segment->source);
-  if (!freed.is_ok()) shared_.pages.insert(*segment);
+  const Status freed = free_memory(*segment);
   {
     const Guard guard(heap.lock);
     block::BlockPool& pool = heap.pool(id);

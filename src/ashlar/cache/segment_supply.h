@@ -14,6 +14,7 @@
 #include <ashlar/cache/headroom.h>
 #include <ashlar/cache/heap_list.h>
 #include <ashlar/cache/page_supply.h>
+#include <ashlar/cache/pins.h>
 #include <ashlar/cache/segment_ledger.h>
 #include <ashlar/cache/shared_state.h>
 
@@ -26,7 +27,8 @@ class SegmentSupply {
         shared_(shared),
         ledger_(ledger),
         headroom_(driver, shared.config),
-        pages_(driver, shared, ledger, headroom_) {}
+        pages_(driver, shared, ledger, headroom_),
+        pins_(pages_.page()) {}
 
   /// Serves the request from a new segment, or from new pages (page_supply.h). kOutOfMemory if the limit, the headroom or the driver refuses;
   /// kHostOutOfMemory if the host has no memory for the records, or no position is left
@@ -59,6 +61,9 @@ class SegmentSupply {
 
   PageSupply& pages() noexcept { return pages_; }
   const PageSupply& pages() const noexcept { return pages_; }
+  /// What must not be given back.
+  Pins& pins() noexcept { return pins_; }
+  const Pins& pins() const noexcept { return pins_; }
   /// nullptr, or the invariant that the heap's segments break. Quiescent.
   const char* validate(const StreamHeap& heap) const noexcept ASHLAR_REQUIRES(heap.lock);
 
@@ -66,6 +71,9 @@ class SegmentSupply {
   /// grow() by a segment of the heap's own.
   Result<Address> grow_segment(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_EXCLUDES(heap.lock);
+  /// Gives the segment back to the driver, or leaves all as it was.
+  Status free_memory(const DeviceSegment& segment) noexcept;
+  MappingEvent event_of(const DeviceSegment& segment) const noexcept;
   /// A segment of the driver's that leaves Config::headroom free. kOutOfMemory if there is none; another
   /// error of the driver is passed on.
   Result<Address> take(Bytes size, device::Device* source) noexcept;
@@ -80,6 +88,7 @@ class SegmentSupply {
   SegmentLedger& ledger_;
   Headroom headroom_ ASHLAR_UNGUARDED;                        ///< has a lock of its own
   PageSupply pages_ ASHLAR_UNGUARDED;                         ///< likewise
+  Pins pins_ ASHLAR_UNGUARDED;                                ///< likewise
   UnderWay<std::atomic<unsigned>> growths_ ASHLAR_UNGUARDED;  ///< that may be under way
   std::uint64_t removals_ ASHLAR_GUARDED_BY(reclaiming) = 0;
 };

@@ -17,6 +17,18 @@ namespace ashlar::inline v0::cache {
 
 class DeviceCache;
 
+/// What comes under addresses, and who is told (mapping_observers.h).
+struct Mappings {
+  /// A number for memory that comes under addresses: no other memory has had it, on whatever device, and
+  /// all that came before has a lower one.
+  std::uint64_t next_generation() noexcept {
+    return generations.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+
+  std::vector<CachingAllocator::MappingObserver> observers;
+  std::atomic<std::uint64_t> generations{0};  ///< given so far
+};
+
 struct SharedState {
   explicit SharedState(const Config& with) : config(with) {}
   /// Is a capture announced, on whatever device? What it forbids it forbids to threads (D6).
@@ -36,9 +48,11 @@ struct SharedState {
   std::atomic<unsigned> event_waiters{0};
   std::atomic<unsigned> routes{0};  ///< that send allocations to memory pools, of all devices
   std::atomic<unsigned> observers_running{0};  ///< so that only then a thread-local is read (C24)
-  std::atomic<unsigned> filters_running{0};    ///< of memory pools; counted as observers too
+  /// filters of memory pools and observers of mappings, which may run under a lock; counted as observers too
+  std::atomic<unsigned> filters_running{0};
   std::vector<CachingAllocator::FreeMemoryCallback> callbacks;
   std::vector<CachingAllocator::OutOfMemoryObserver> observers;
+  Mappings mappings;
 };
 
 /// Counts a wait or a synchronisation. It is raised before is_permitted() reads whether a capture is

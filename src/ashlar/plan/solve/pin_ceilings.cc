@@ -13,7 +13,7 @@ PinCeilings::PinCeilings(const Items& items) {
     }
   }
   if (pins_.empty()) return;
-  std::sort(pins_.begin(), pins_.end(), [](const PinnedRange& a, const PinnedRange& b) {
+  std::sort(pins_.begin(), pins_.end(), [](const PinnedSpan& a, const PinnedSpan& b) {
     return a.bottom != b.bottom ? a.bottom < b.bottom : a.first < b.first;
   });
   leaves_ = std::bit_ceil(std::size_t{items.sections()});
@@ -46,7 +46,7 @@ std::uint32_t PinCeilings::lowest(Section first, Section last, Units floor) cons
   if (pins_.empty()) return kNone;
   const auto begin =
       std::lower_bound(pins_.begin(), pins_.end(), floor,
-                       [](const PinnedRange& pin, Units at) { return pin.bottom < at; });
+                       [](const PinnedSpan& pin, Units at) { return pin.bottom < at; });
   const auto least = static_cast<std::uint32_t>(begin - pins_.begin());
   std::uint32_t found = kNone;
   const auto look = [&](std::size_t node) {

@@ -11,7 +11,7 @@
 namespace ashlar::inline v0::plan::solve {
 
 /// Where a piece of a pinned item is.
-struct PinnedRange {
+struct PinnedSpan {
   Section first;
   Section last;
   Units bottom;
@@ -24,7 +24,7 @@ class PinCeilings {
 
   bool empty() const { return pins_.empty(); }
   std::uint32_t size() const { return static_cast<std::uint32_t>(pins_.size()); }
-  const PinnedRange& operator[](std::uint32_t pin) const { return pins_[pin]; }
+  const PinnedSpan& operator[](std::uint32_t pin) const { return pins_[pin]; }
   static constexpr std::uint32_t kNone = 0xffffffffu;
   /// The lowest pin with a section in [first, last) and a bottom at or above `floor`, or kNone.
   std::uint32_t lowest(Section first, Section last, Units floor) const;
@@ -34,7 +34,7 @@ class PinCeilings {
   static std::uint32_t from(const std::vector<std::uint32_t>& pins, std::uint32_t least);
 
   // ascending by bottom: the lower pin has the lower number
-  std::vector<PinnedRange> pins_;
+  std::vector<PinnedSpan> pins_;
   std::size_t leaves_ = 1;
   // By node of a segment tree over the sections: the pins that cover the node but not its parent,
   std::vector<std::vector<std::uint32_t>> over_;

@@ -70,7 +70,7 @@ class Fill {
   }
   /// The floor has reached the pin: raises the sections under the pin to its top.
   void pass(std::uint32_t pin) {
-    const PinnedRange& range = ceilings_[pin];
+    const PinnedSpan& range = ceilings_[pin];
     const Section first = std::max(run_, range.first),
                   last = std::min(skyline_.last_of(run_), range.last);
     run_ = skyline_.place(run_, first, last, range.top);
