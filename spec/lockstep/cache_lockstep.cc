@@ -271,7 +271,7 @@ void CacheLockstep::judge_destructor() {
   const std::uint64_t failures_before = failures();
   subject_.reset();
   // Of all that it gave back it has told.
-  model_->judge_memory();
+  PinAnswers(*model_).judge_memory();
   // What a device refuses to take back, or to say whether it is done with, stays with it.
   const bool may_keep = failures() != failures_before;
   for (std::uint32_t i = 0; i < witnesses_.size(); ++i) judge_end_of(i, calls_before[i], may_keep);

@@ -1,6 +1,6 @@
 // The clauses that one call of a caching allocator is judged by, one function for each.
 //
-//   clause_usable.cc     C1 C2 C10 DEV-1 DEV-4   what an allocation was given
+//   clause_usable.cc     C1 C2 C10 C21 DEV-1 DEV-4  what an allocation was given
 //   clause_complete.cc   C12 DEV-3 C10           may it fail; is it the best fit
 //   clause_account.cc    DEV-14                  the account of an out-of-memory
 //   clause_room.cc       DEV-13                  what went back to make room
@@ -65,9 +65,11 @@ std::uint64_t whole_page_bytes(const JudgedDevice& device, const cache::Snapshot
 
 // Memory that stays.
 
-/// C21, DEV-24: no call takes pinned memory away, on any device; observers of mappings know of no memory that
-/// is not there.
+/// C21, DEV-24: no call takes pinned memory away, or to other addresses, on any device; observers of mappings
+/// know of all memory that is held, where it is.
 void judge_backing(CacheState& state);
+/// C21: no page that is pinned at other addresses is under the range, which a call was given or has mapped.
+void judge_given_memory(CacheState& state, const JudgedDevice& device, const AddressRange& given);
 /// C21, DEV-24: what is pinned is shown as memory, where blocks may have it; and what is shown is what observers
 /// know of. A page that is mapped and not shown is at home elsewhere, or nowhere. REQUIRES: a fresh map.
 void judge_shown_backing(CacheState& state, const JudgedDevice& device);
@@ -117,7 +119,7 @@ void judge_isolated(CacheState& state, const JudgedDevice& device, const JudgedC
 
 // An allocation that succeeded.
 
-/// C1, C2, C10, DEV-1, DEV-4: follows the subject to the address it chose. The block is in the
+/// C1, C2, C10, C21, DEV-1, DEV-4: follows the subject to the address it chose. The block is in the
 /// books then, unless the verdict says why not.
 void follow_allocation(CacheState& state, JudgedDevice& device, std::uint64_t tag,
                        std::uint64_t size, const Stream& stream, std::uint64_t address);

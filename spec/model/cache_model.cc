@@ -171,8 +171,6 @@ void CacheModel::judge_structure() {
     report("C5", "the subject's own walk: ", broken);
 }
 
-void CacheModel::judge_memory() { judge_backing(state_); }
-
 void CacheModel::judge_maps() {
   for (JudgedDevice& device : state_.devices) {
     // the last call's judgement still stands

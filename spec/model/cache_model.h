@@ -105,8 +105,6 @@ class CacheModel {
   // Beside the calls.
   /// After everything was freed, drained and trimmed: C14's last part, per device.
   void judge_empty(DeviceId id);
-  /// What went away and what is there, on every device, now: C21, DEV-24.
-  void judge_memory();
   /// The subject's own walk over all its structures, now (C5).
   void judge_structure();
   /// Every device's whole map and statistics, now, except where the last call had them judged.

@@ -6,16 +6,28 @@ namespace ashlar::spec {
 namespace {
 
 void judge_pinned(CacheState& state, const JudgedDevice& device) {
-  for (const AddressRange& lost : device.ledger.witness().backing().lost()) {
+  if (device.pins.is_empty()) return;
+  const BackingWitness& backing = device.ledger.witness().backing();
+  for (const AddressRange& lost : backing.lost()) {
     if (device.pins.touches(lost))
       state.verdict.report("C21", "memory of [", hex(lost.begin), ", ", hex(lost.end),
                            ") went away, which is pinned");
   }
+  for (const AddressRange& gained : backing.gained()) judge_given_memory(state, device, gained);
+  if (state.world.observes_mappings && !device.pins.told().covers(device.pins.memory()))
+    state.verdict.report("C21", "observers of mappings were told that pinned memory goes");
 }
 
 void judge_told(CacheState& state, const JudgedDevice& device) {
-  if (device.ledger.witness().backing().usable().covers(device.pins.told())) return;
-  state.verdict.report("DEV-24", "observers of mappings know of memory that has gone");
+  if (!state.world.observes_mappings) return;
+  const DeviceWitness& witness = device.ledger.witness();
+  const RangeSet& told = device.pins.told();
+  if (!witness.backing().usable().covers(told))
+    state.verdict.report("DEV-24", "observers of mappings know of memory that has gone");
+  // They know of each page once (PinAnswers::judge_event()). So they know of all that is held if it is as much.
+  if (told.bytes() != witness.taken_bytes() && !has_refused_pages(witness))
+    state.verdict.report("DEV-24", "the observers of mappings know of ", told.bytes(),
+                         " bytes of memory, and ", witness.taken_bytes(), " are held");
 }
 
 /// All memory as the map shows it.
@@ -34,6 +46,12 @@ void judge_backing(CacheState& state) {
     judge_pinned(state, device);
     judge_told(state, device);
   }
+}
+
+void judge_given_memory(CacheState& state, const JudgedDevice& device, const AddressRange& given) {
+  if (device.pins.is_empty()) return;
+  if (device.ledger.witness().pages().any_alias_in(given, device.pins.memory()))
+    state.verdict.report("C21", "a page that is pinned elsewhere serves at ", hex(given.begin));
 }
 
 void judge_shown_backing(CacheState& state, const JudgedDevice& device) {

@@ -1,4 +1,4 @@
-// C1, C2, C10, DEV-1, DEV-4: what an allocation was given. See cache_clauses.h.
+// C1, C2, C10, C21, DEV-1, DEV-4: what an allocation was given. See cache_clauses.h.
 #include <algorithm>
 
 #include "spec/model/cache_clauses.h"
@@ -148,6 +148,7 @@ void follow_allocation(CacheState& state, JudgedDevice& device, std::uint64_t ta
   judge_info(state, info, size, stream, address);
   const DeviceWitness::Held* const segment = judge_inside(state, device, info, address);
   if (segment == nullptr || !judge_disjoint(state, device, address, info.size.count())) return;
+  judge_given_memory(state, device, {address, address + info.size.count()});
   for (const std::uint64_t part : {segment->ordinal, address - segment->base})
     state.address_hash.add(part);
   if (!is_unsplit(state, device, segment->base)) judge_size(state, info.size.count(), rounded);

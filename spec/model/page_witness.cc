@@ -1,5 +1,7 @@
 #include "spec/model/page_witness.h"
 
+#include <algorithm>
+
 namespace ashlar::spec {
 
 void PageWitness::on_create(PageHandle page, std::uint64_t size) {
@@ -36,6 +38,16 @@ std::vector<PageWitness::Mapping>::const_iterator PageWitness::mapping_after(
   return std::lower_bound(
       mappings_.begin(), mappings_.end(), address,
       [](const Mapping& mapping, std::uint64_t value) { return mapping.end <= value; });
+}
+
+bool PageWitness::any_alias_in(const AddressRange& range, const RangeSet& set) const {
+  std::vector<bool> is_in_range(pages_.size());
+  for (auto at = mapping_after(range.begin); at != mappings_.end() && at->begin < range.end; ++at)
+    is_in_range[at->page] = true;
+  return std::any_of(mappings_.begin(), mappings_.end(), [&](const Mapping& each) {
+    const AddressRange there{each.begin, each.end};
+    return is_in_range[each.page] && !there.touches(range) && set.touches(there);
+  });
 }
 
 void PageWitness::on_map(std::uint64_t at, std::uint64_t size, PageHandle page) {

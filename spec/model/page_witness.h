@@ -51,6 +51,8 @@ class PageWitness {
   const std::vector<Mapping>& mappings() const { return mappings_; }
   /// The first mapping that ends after that address.
   std::vector<Mapping>::const_iterator mapping_after(std::uint64_t address) const;
+  /// Is a page that is mapped in the range also mapped outside of it, at addresses of the set?
+  bool any_alias_in(const AddressRange& range, const RangeSet& set) const;
   /// Indices of pages are below this.
   std::size_t page_indices() const { return pages_.size(); }
   /// Was the page's handle released? It is held while it is mapped.

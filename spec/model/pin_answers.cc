@@ -94,6 +94,8 @@ void PinAnswers::judge_named(JudgedDevice& device, std::uint64_t address, std::u
   last = {size, generation, newest};
 }
 
+void PinAnswers::judge_memory() { judge_backing(model_.state_); }
+
 void PinAnswers::judge_event(const cache::MappingEvent& event) {
   JudgedDevice& device = model_.state_.at(event.device);
   const AddressRange range{event.address.value(), event.address.value() + event.size.count()};
@@ -104,6 +106,10 @@ void PinAnswers::judge_event(const cache::MappingEvent& event) {
   if (is_coming ? device.pins.told().touches(range) : !device.pins.told().covers(range))
     model_.report("DEV-24", "an observer is told twice that memory ", is_coming ? "came" : "goes",
                   " at ", hex(range.begin));
+  const RangeSet& told = device.pins.told();
+  if (is_coming && device.ledger.witness().pages().any_alias_in(range, told))
+    model_.report("DEV-24", "an observer is told of memory at ", hex(range.begin),
+                  " that it knows of at another address");
   if (is_coming) device.pins.told().add(range);
   else device.pins.told().cut(range);
 }

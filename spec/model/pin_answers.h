@@ -18,6 +18,9 @@ class PinAnswers {
   void judge_unpin(const cache::PinnedRange& range, Status got);
   void judge_generation(std::uint64_t address, const Result<std::uint64_t>& got);
 
+  /// What went away and what is there, on every device, now: C21, DEV-24.
+  void judge_memory();
+
   /// An observer of mappings was told that, perhaps inside a call.
   void judge_event(const cache::MappingEvent& event);
 

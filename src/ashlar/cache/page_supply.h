@@ -122,8 +122,6 @@ class PageSupply {
   /// Gives so many pages of the stock back to the driver, those that it does not refuse; its first
   /// error. A growth does so under the relaxed mode, others leave the rest to a capture (C9).
   Status release_from_stock(std::uint64_t count, DuringCapture during) noexcept;
-  /// Gives so many pages of the stock back to the driver; its first error.
-  Status release_from_stock(std::uint64_t count) noexcept;
   /// Memory of whole pages in transfer, all of them mapped.
   MappingEvent event_of(const DeviceSegment& segment, Address at, Bytes size) const noexcept;
   Address address_of(const DeviceSegment& segment, std::uint64_t page) const noexcept {

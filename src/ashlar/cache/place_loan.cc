@@ -62,11 +62,30 @@ BlockIndex first_block(BlockPool& pool, block::Position at, Bytes page) noexcept
   return kNoBlock;
 }
 
-/// May the page that is mapped there come home, as far as its own fields say?
-bool may_come(const Place& place, const PageSlot& slot) noexcept {
+/// The table of the pool that has the slot; nullptr while its segment is on the way from another heap. A pool has
+/// few paged segments (page_supply.cc), and most pages are at home in the place's own.
+const PageTable* table_of(const BlockPool& pool, const Place& place,
+                          const PageSlot& slot) noexcept {
+  const auto has_slot = [at = Address{slot.at}](const DeviceSegment& segment) {
+    return segment.base <= at && at < segment.base + segment.size;
+  };
+  if (has_slot(*place.segment)) return &place.segment->page_table;
+  for (auto i = pool.first_segment(); i != block::kNoSegment; i = pool.next(i)) {
+    count_steps(1);
+    const DeviceSegment& segment = *record_of(pool.view(i));
+    if (has_slot(segment)) return &segment.page_table;
+  }
+  return nullptr;
+}
+
+/// May the page that is mapped there come home, as far as its own fields say? A pinned one may not (C21).
+bool may_come(const BlockPool& pool, const Place& place, const PageSlot& slot) noexcept {
   if (slot.page == nullptr || !slot.has_access || slot.page->home == nullptr) return false;
-  const Address home{slot.page->home->at};
-  return !place.contains(home) && place.map.find(home).leads_to(place.owner);
+  const PageSlot& home = *slot.page->home;
+  const Address at{home.at};
+  if (place.contains(at) || !place.map.find(at).leads_to(place.owner)) return false;
+  const PageTable* const table = table_of(pool, place, home);
+  return table != nullptr && !table->is_pinned(home);
 }
 
 /// Is the place free and unmapped, and may every page that it lacks come?
@@ -80,7 +99,7 @@ bool may_be_borrowed(const BlockPool& pool, const Place& place, BlockIndex first
     const Address end = std::min(pool.address(at) + pool.size(at), place.page_ceil(place.end));
     for (Address a = begin; a < end; a = a + place.page) {
       count_steps(1);
-      if (++pages > kLoanPagesMax || !may_come(place, place.slot_at(a))) return false;
+      if (++pages > kLoanPagesMax || !may_come(pool, place, place.slot_at(a))) return false;
     }
   }
   return true;
