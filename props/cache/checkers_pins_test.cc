@@ -39,6 +39,35 @@ TEST(CheckersOfPins, C21FiresOnAPinnedPageThatMoves) {
       "C21");
 }
 
+/// A step, so many times, in which the last ten MiB of p<6n+2> and the first ten of p<6n+5> become the same pages: from the
+/// twelfth on they are lent from one place to the other. `last` is put behind the allocation of p<6n+2> in the last two.
+std::string lending_steps(unsigned steps, const std::string& last) {
+  std::string ops = "conf backing:pages\ndevice d0 64MiB\n";
+  unsigned p = 0;
+  const auto alloc = [&](unsigned mib) {
+    ops += "alloc p" + std::to_string(p++) + " " + std::to_string(mib) + "MiB s0\n";
+  };
+  const auto free = [&](unsigned back) { ops += "free p" + std::to_string(p - back) + "\n"; };
+  for (unsigned n = 0; n < steps; ++n) {
+    alloc(10);
+    alloc(22);
+    free(2);
+    alloc(38);
+    if (n + 2 >= steps)
+      ops += last + " p" + std::to_string(p - 1) + (last == "pin" ? " 0\n" : "\n");
+    free(2);
+    free(1);
+    for (const unsigned mib : {10u, 30u, 14u}) {
+      alloc(mib);
+      free(1);
+    }
+  }
+  return ops;
+}
+TEST(CheckersOfPins, C21FiresOnAPinnedPageThatIsLent) {
+  EXPECT_EQ(clause<PinsForAMoment>(lending_steps(14, "pin")), "C21");
+}
+
 /// A pin is one of other bytes.
 struct PinsLess : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
@@ -99,6 +128,12 @@ TEST(CheckersOfPins, C16FiresWhereTwoPinsEndAtOnce) {
             "C16");
 }
 
+/// Pages move from the places of p0, p1 and p3. Then p5 is where p0 was, on another page.
+constexpr char kAnotherPageComes[] =
+    "conf backing:pages\ndevice d0 64MiB\nalloc p0 4MiB s0\nalloc p1 16MiB s0\nalloc p2 20MiB s0\n"
+    "alloc p3 20MiB s0\ngeneration p0\nfree p0\nfree p1\nfree p3\ndrain d0\nalloc p4 40MiB s0\n"
+    "alloc p5 4MiB s0\nexpect-same p5 p0\ngeneration p5\n";
+
 /// What a subject may say of generations: `kNamed` of the inner's answer, and of how often it was asked.
 template <std::uint64_t (*kNamed)(std::uint64_t, std::uint64_t)>
 struct NamesGenerations : ForwardingSubject {
@@ -124,6 +159,13 @@ TEST(CheckersOfPins, Dev24FiresOnAGenerationThatDoesNotFollowTheMemory) {
   }
 }
 
+TEST(CheckersOfPins, Dev24FiresOnAGenerationThatStaysThoughAnotherPageCame) {
+  EXPECT_EQ(clause<NamesGenerations<always_one>>(kAnotherPageComes), "DEV-24");
+}
+TEST(CheckersOfPins, Dev24FiresOnAGenerationThatChangesThoughThePageCameHome) {
+  EXPECT_EQ(clause<NamesGenerations<another_each_time>>(lending_steps(14, "generation")), "DEV-24");
+}
+
 /// Passes on what `kPasses` says of each event.
 template <bool (*kPasses)(const MappingEvent&)>
 struct TellsSome : ForwardingSubject {
@@ -142,6 +184,48 @@ TEST(CheckersOfPins, Dev24FiresWhereObserversAreNotTold) {
     EXPECT_EQ(clause<TellsSome<is_coming>>(ops), "DEV-24");
     EXPECT_EQ(clause<TellsSome<is_going>>(ops), "DEV-24");
   }
+}
+
+/// No walk shows what they do not know: the call that they are not told of is the one that fails.
+TEST(CheckersOfPins, Dev24FiresBetweenWalks) {
+  const auto failing_op = [](spec::CacheLockstep::Options options, const std::string& ops) {
+    options.walk_every = options.stats_every = 1000;
+    const spec::LockstepResult found = run(options, ops);
+    return found.divergence.clause + " at " + found.op_text;
+  };
+  for (const char* const conf : {"", "conf backing:pages\n"}) {
+    const std::string ops = conf + std::string("observe\nalloc p0 20MiB s0\nfree p0\ntrim d0\n");
+    EXPECT_EQ(failing_op(broken<TellsSome<is_coming>>(), ops), "DEV-24 at trim d0");
+    EXPECT_EQ(failing_op(broken<TellsSome<is_going>>(), ops), "DEV-24 at alloc p0 20971520 s0");
+  }
+  const std::string moves = "observe\n" + std::string(kAnotherPageComes);
+  EXPECT_EQ(failing_op(broken<TellsSome<is_coming>>(), moves), "DEV-24 at alloc p4 41943040 s0");
+}
+
+/// Does not say that pages leave which stay mapped.
+struct TellsOfNoMove : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Address> allocate(Bytes size, const Stream& stream, cache::OutOfMemory* account) override {
+    is_moving_ = true;
+    const Result<Address> got = inner_->allocate(size, stream, account);
+    is_moving_ = false;
+    return got;
+  }
+  void add_mapping_observer(std::function<void(const MappingEvent&)> observer) override {
+    inner_->add_mapping_observer([this, observer](const MappingEvent& event) {
+      if (!is_moving_ || is_coming(event)) observer(event);
+    });
+  }
+  bool is_moving_ = false;
+};
+TEST(CheckersOfPins, Dev24FiresWhereObserversKnowOfAPageAtTwoAddresses) {
+  const spec::LockstepResult found =
+      run(broken<TellsOfNoMove>(),
+          "conf backing:pages\nobserve\ndevice d0 64MiB\nalloc p0 20MiB s0\nalloc p1 40MiB s0\n"
+          "free p0\ndrain d0\nalloc p2 24MiB s0\n");
+  EXPECT_EQ(found.divergence.clause, "DEV-24");
+  EXPECT_NE(found.divergence.text.find("that it knows of at another address"), std::string::npos)
+      << found.divergence.text;
 }
 
 /// Says of memory that it goes when the next event comes, or the call is over.

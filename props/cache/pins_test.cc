@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
@@ -313,6 +314,107 @@ TEST_F(PinsTest, ARegistrationOfAPinnedRangeStaysGoodWithoutAnObserver) {
   trim();
   EXPECT_FALSE(gpu_->send(id, pin.base, pin.size).is_ok());
   EXPECT_TRUE(has_faults());
+}
+
+/// A step that repeats. More addresses are used than there is memory: pages serve `large` and `small` in turn, and from
+/// the twelfth step on they come from one to the other without a device call.
+class LentPagesTest : public PinsTest {
+ protected:
+  struct Places {
+    Address large;
+    Address small;
+    friend bool operator==(const Places&, const Places&) = default;
+  };
+  struct Hooks {
+    std::function<void(Address large)> while_large_is_live;
+    std::function<void()> before_small;
+  };
+  Places step(const Hooks& hooks = {}) {
+    const Address first = alloc(10_MiB);
+    const Address second = alloc(22_MiB);
+    free(first);
+    const Address large = alloc(38_MiB);
+    if (hooks.while_large_is_live) hooks.while_large_is_live(large);
+    free(second);
+    free(large);
+    free(alloc(10_MiB));
+    free(alloc(30_MiB));
+    if (hooks.before_small) hooks.before_small();
+    const Address small = alloc(14_MiB);
+    free(small);
+    return {large, small};
+  }
+  void settle() {
+    make("backing:pages");
+    for (unsigned n = 0; n < 20; ++n) settled_ = step();
+    const std::uint64_t before = calls();
+    EXPECT_EQ(step(), settled_);
+    ASSERT_EQ(calls(), before);
+    ASSERT_GT(settled_.large + 38_MiB - settled_.small, 64_MiB) << "some of it is the same memory";
+  }
+  std::uint64_t calls() {
+    const DeviceStats stats = allocator_->stats(kDevice).value();
+    return std::accumulate(stats.device_calls.begin(), stats.device_calls.end(), std::uint64_t{0});
+  }
+  /// Where no memory is.
+  std::string unmapped_ranges() {
+    Snapshot map;
+    EXPECT_TRUE(allocator_->snapshot(kDevice, &map).is_ok());
+    std::string text;
+    for (const SnapshotBlock& block : map.blocks) {
+      if (block.state != BlockState::kUnmapped) continue;
+      text +=
+          std::to_string(block.address.value()) + " + " + std::to_string(block.size.count()) + "\n";
+    }
+    return text;
+  }
+
+  Places settled_;
+};
+
+TEST_F(LentPagesTest, APageThatComesHomeHasTheGenerationThatItHad) {
+  settle();
+  std::uint64_t generation = 0;
+  const auto read = [&](Address large) {
+    const std::uint64_t before =
+        std::exchange(generation, allocator_->backing_generation(large).value());
+    EXPECT_TRUE(before == 0 || before == generation);
+  };
+  for (unsigned n = 0; n < 3; ++n) EXPECT_EQ(step({read, {}}), settled_);
+}
+
+TEST_F(LentPagesTest, APinnedPageIsNotLent) {
+  settle();
+  PinnedRange pin;
+  const Places pinned = step({[&](Address large) { pin = allocator_->pin(large).value(); }, {}});
+  EXPECT_EQ(pinned.large, settled_.large);
+  EXPECT_NE(pinned.small, settled_.small) << "some of its pages are pinned";
+  for (unsigned n = 0; n < 20; ++n) {
+    step();
+    ASSERT_EQ(allocator_->validate(), nullptr) << "each pinned page is at home";
+  }
+  EXPECT_TRUE(allocator_->unpin(pin).is_ok());
+}
+
+/// Another stream, whose requests the log of places does not know, pins the first of the pages' homes.
+TEST_F(LentPagesTest, APlaceThatLacksOnePinnedPageIsNotBorrowedInPart) {
+  settle();
+  const Stream other = gpu_->create_stream(kDevice).value();
+  PinnedRange pin;
+  std::string before;
+  const auto pin_some = [&] {
+    const Address there = allocator_->allocate(54_MiB, other).value_or(Address{});
+    EXPECT_LT(there + 54_MiB, settled_.large + 38_MiB);
+    EXPECT_GT(there + 54_MiB, settled_.large + 28_MiB);
+    pin = allocator_->pin(there).value();
+    free(there);
+    static_cast<void>(gpu_->drain_all());
+    before = unmapped_ranges();
+  };
+  const Places places = step({{}, pin_some});
+  EXPECT_NE(places.small, settled_.small);
+  EXPECT_EQ(unmapped_ranges(), before);
+  EXPECT_TRUE(allocator_->unpin(pin).is_ok());
 }
 
 /// While one thread pins what it frees, the other takes away all that it may.
