@@ -271,7 +271,7 @@ TEST_F(PinsTest, WhatIsPinnedAtTheAllocatorsEndStaysWithTheDevice) {
   EXPECT_EQ(gpu_->ledger(kDevice).pages.bytes, 8_MiB);
 }
 
-/// Of a library that caches registrations by address (torch_memory_saver#88, sglang#40648).
+/// Of a library that caches registrations by address (H56).
 TEST_F(PinsTest, WithoutAnObserverACacheOfRegistrationsGoesStaleAndWithOneItDoesNot) {
   for (const char* const conf : {"", "backing:pages", "backing:pages,move:never"}) {
     for (const bool listens : {false, true}) {

@@ -302,7 +302,7 @@ a row in a range~docs/l.md~+See DEV-20..25.~docs/l.md:1: cites DEV-25,
 a row in a list~docs/m.md~+Rows DEV-1..4, 12, 87 and 2's.~docs/m.md:1: cites DEV-87,
 a list's last row~docs/n.md~+Rows DEV-1..4, 12 and 88's.~docs/n.md:1: cites DEV-88,
 a zero in front~docs/o.md~+See C07.~docs/o.md:1: cites C07,
-a stored case of no bug~props/regressions/h56-p.ops~+# nothing~h56-p.ops:1: cites H56,
+a stored case of no bug~props/regressions/h96-p.ops~+# nothing~h96-p.ops:1: cites H96,
 a definition that is gone~spec/contract.md~/^\| C12 \|/d~cites C12,
 a definition twice~spec/contract.md~s/^\| C31 \|/| C30 |/~defined twice: C30
 an unknown status~spec/contract.md~/^\| G1 \|/s/ next / soon /~G1 has the status 'soon'

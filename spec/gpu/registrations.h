@@ -2,7 +2,7 @@
 //
 // Purpose: a card that is told of a range keeps the physical pages that are under it then. If others come
 // under the addresses, it goes on reading the old ones, which may be anybody's: a send through such a
-// registration is a fault. (torch_memory_saver#88, sglang#40648: there it hung, or sent wrong bytes.)
+// registration is a fault (H56: there it hung).
 // Thread safety: none (the machine's lock).
 #pragma once
 
