@@ -64,6 +64,12 @@ std::string lending_steps(unsigned steps, const std::string& last) {
   }
   return ops;
 }
+/// Nobody could be told of it.
+TEST(CheckersOfPins, NothingIsLentWhereThereAreObservers) {
+  spec::CacheLockstep::Options real;
+  real.factory = caching_allocator_factory();
+  EXPECT_EQ(failing_clause(real, "observe\n" + lending_steps(14, "send")), "");
+}
 TEST(CheckersOfPins, C21FiresOnAPinnedPageThatIsLent) {
   EXPECT_EQ(clause<PinsForAMoment>(lending_steps(14, "pin")), "C21");
 }

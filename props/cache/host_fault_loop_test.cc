@@ -40,6 +40,7 @@ TEST(HostFaultLoop, NoSingleRefusalOfTheHostLeaksOrBreaksTheBooks) {
     shape.streams = 6;
     shape.has_capacity = seed % 2 == 0;
     shape.has_conf = seed % 3 == 0;
+    shape.has_pins = seed % 4 == 1;
     shape.devices = 1 + static_cast<std::uint32_t>(seed % 5 == 0);
     refusals += refuse_each(random_sequence(shape, seed));
   }

@@ -6,6 +6,7 @@
 // order of whole passes (segment_release_test.cc).
 #include <thread>
 
+#include <ashlar/cache/pins.h>
 #include <ashlar/cache/queries.h>
 #include <ashlar/cache/segment_release.h>
 
@@ -267,6 +268,22 @@ TEST(SegmentWayTest, TheLeafOfASegmentIsCachedForEveryFree) {
     map.insert(segment);
     EXPECT_EQ(cached_leaves(map), std::min<std::size_t>(leaf, 32)) << "each in a slot of its own";
   }
+}
+
+/// A call that reads the pages under an allocation holds no lock meanwhile (pins.h). A caller that frees the allocation
+/// on another thread breaks a rule; the table of pages is there nevertheless.
+TEST(SegmentWayTest, AddressesStayWhileACallReadsTheirPages) {
+  CacheParts parts(64_MiB, "backing:pages");
+  const Stream stream = parts.stream();
+  const Address address = parts.allocate(4_MiB, stream);
+  const PageMap& map = parts.shared().pages;
+  const HeldAllocation held = DeviceCache::hold(map.find(address), address).value();
+  parts.free(address);
+  EXPECT_TRUE(parts.cache().reclaimer().trim().is_ok());
+  EXPECT_FALSE(map.find(address).first.is_nobody());
+  static_cast<void>(held.pins->read(held));
+  EXPECT_TRUE(parts.cache().reclaimer().trim().is_ok());
+  EXPECT_TRUE(map.find(address).first.is_nobody());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include <ashlar/base/assert.h>
 #include <ashlar/base/step_count.h>
 #include <ashlar/block/unmapped_ranges.h>
 #include <ashlar/cache/page_room.h>
@@ -118,7 +119,7 @@ BlockIndex free_block_of(const BlockPool& pool, Address at, Bytes page) noexcept
 }
 
 /// The page that is mapped there comes home, out of a free block. The stamp of its last use; nothing, and all
-/// is as before, if it is not free, or pinned at its home (C21), or the host has no memory for a record.
+/// is as before, if it is not free, or the host has no memory for a record. REQUIRES: may_come() of it.
 std::optional<std::uint64_t> bring_page(BlockPool& pool, const Place& place,
                                         PageSlot& slot) noexcept {
   PageSlot& home = *slot.page->home;
@@ -127,7 +128,8 @@ std::optional<std::uint64_t> bring_page(BlockPool& pool, const Place& place,
   if (from == kNoBlock) return std::nullopt;
   const std::uint64_t stamp = pool.view(from).stamp;
   PageTable& home_table = record_of(pool.view(pool.segment(from)))->page_table;
-  if (home_table.is_pinned(home)) return std::nullopt;
+  // It is free under the heap's lock since may_come(), so nobody has pinned it (pins.h).
+  ASHLAR_ASSERT(!home_table.is_pinned(home), "C21: a pinned page is to be lent");
   const BlockIndex part = block::lift_part(pool, from, Address{home.at}, place.page);
   if (part == kNoBlock) return std::nullopt;
   block::UnmappedRanges(pool).unmap(part);
