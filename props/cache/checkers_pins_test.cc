@@ -17,6 +17,13 @@ using cache::MappingChange;
 using cache::MappingEvent;
 using cache::PinnedRange;
 
+/// The clause and the op at which it broke, where no map is walked before the end.
+std::string failing_op(spec::CacheLockstep::Options options, const std::string& ops) {
+  options.walk_every = options.stats_every = 1000;
+  const spec::LockstepResult found = run(options, ops);
+  return found.divergence.clause + " at " + found.op_text;
+}
+
 /// A pin ends at once.
 struct PinsForAMoment : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
@@ -71,7 +78,9 @@ TEST(CheckersOfPins, NothingIsLentWhereThereAreObservers) {
   EXPECT_EQ(failing_clause(real, "observe\n" + lending_steps(14, "send")), "");
 }
 TEST(CheckersOfPins, C21FiresOnAPinnedPageThatIsLent) {
-  EXPECT_EQ(clause<PinsForAMoment>(lending_steps(14, "pin")), "C21");
+  const std::string ops = lending_steps(14, "pin");
+  EXPECT_EQ(clause<PinsForAMoment>(ops), "C21");
+  EXPECT_EQ(failing_op(broken<PinsForAMoment>(), ops), "C21 at alloc p77 14680064 s0");
 }
 
 /// A pin is one of other bytes.
@@ -194,11 +203,6 @@ TEST(CheckersOfPins, Dev24FiresWhereObserversAreNotTold) {
 
 /// No walk shows what they do not know: the call that they are not told of is the one that fails.
 TEST(CheckersOfPins, Dev24FiresBetweenWalks) {
-  const auto failing_op = [](spec::CacheLockstep::Options options, const std::string& ops) {
-    options.walk_every = options.stats_every = 1000;
-    const spec::LockstepResult found = run(options, ops);
-    return found.divergence.clause + " at " + found.op_text;
-  };
   for (const char* const conf : {"", "conf backing:pages\n"}) {
     const std::string ops = conf + std::string("observe\nalloc p0 20MiB s0\nfree p0\ntrim d0\n");
     EXPECT_EQ(failing_op(broken<TellsSome<is_coming>>(), ops), "DEV-24 at trim d0");

@@ -20,10 +20,7 @@ namespace ashlar::spec {
 class BackingWitness {
  public:
   /// A segment or a page is under the addresses.
-  void on_backed(std::uint64_t at, std::uint64_t size) {
-    pieces_[at] = {at + size, ++numbers_};
-    gained_.push_back({at, at + size});
-  }
+  void on_backed(std::uint64_t at, std::uint64_t size) { pieces_[at] = {at + size, ++numbers_}; }
   /// Kernels may use what is under the addresses: of a segment at once. Of another device's memory nothing is.
   void on_usable(std::uint64_t at, std::uint64_t size) {
     for (auto i = pieces_.lower_bound(at); i != pieces_.end() && i->first < at + size; ++i)
@@ -37,12 +34,7 @@ class BackingWitness {
     lost_.push_back(gone);
   }
 
-  void begin_call() {
-    lost_.clear();
-    gained_.clear();
-  }
-  /// What got memory since begin_call(), in that order; some of it may have lost it again.
-  const std::vector<AddressRange>& gained() const { return gained_; }
+  void begin_call() { lost_.clear(); }
   /// What lost its memory since begin_call().
   const std::vector<AddressRange>& lost() const { return lost_; }
   /// All memory that kernels may use.
@@ -65,7 +57,6 @@ class BackingWitness {
   };
   std::map<std::uint64_t, Piece> pieces_;  // by their first address
   RangeSet usable_;
-  std::vector<AddressRange> gained_;
   std::vector<AddressRange> lost_;
   std::uint64_t numbers_ = 0;
 };

@@ -65,10 +65,10 @@ std::uint64_t whole_page_bytes(const JudgedDevice& device, const cache::Snapshot
 
 // Memory that stays.
 
-/// C21, DEV-24: no call takes pinned memory away, or to other addresses, on any device; observers of mappings
+/// C21, DEV-24: no call takes pinned memory away, on any device; observers of mappings
 /// know of all memory that is held, where it is.
 void judge_backing(CacheState& state);
-/// C21: no page that is pinned at other addresses is under the range, which a call was given or has mapped.
+/// C21: no page that is pinned at other addresses is under the range, which an allocation was given.
 void judge_given_memory(CacheState& state, const JudgedDevice& device, const AddressRange& given);
 /// C21, DEV-24: what is pinned is shown as memory, where blocks may have it; and what is shown is what observers
 /// know of. A page that is mapped and not shown is at home elsewhere, or nowhere. REQUIRES: a fresh map.

@@ -7,15 +7,11 @@ namespace {
 
 void judge_pinned(CacheState& state, const JudgedDevice& device) {
   if (device.pins.is_empty()) return;
-  const BackingWitness& backing = device.ledger.witness().backing();
-  for (const AddressRange& lost : backing.lost()) {
+  for (const AddressRange& lost : device.ledger.witness().backing().lost()) {
     if (device.pins.touches(lost))
       state.verdict.report("C21", "memory of [", hex(lost.begin), ", ", hex(lost.end),
                            ") went away, which is pinned");
   }
-  for (const AddressRange& gained : backing.gained()) judge_given_memory(state, device, gained);
-  if (state.world.observes_mappings && !device.pins.told().covers(device.pins.memory()))
-    state.verdict.report("C21", "observers of mappings were told that pinned memory goes");
 }
 
 void judge_told(CacheState& state, const JudgedDevice& device) {
