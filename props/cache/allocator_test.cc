@@ -13,12 +13,14 @@
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/device/host_device.h>
 
+#include "props/adapters/in_segments.h"
+
 namespace ashlar {
 namespace {
 
 class CachingAllocatorTest : public ::testing::Test {
  protected:
-  CachingAllocatorTest() { make(cache::Config{}); }
+  CachingAllocatorTest() { make(props::config_in_segments()); }
   void make(const cache::Config& config) {
     allocator_.reset();
     device::Device* devices[] = {&device_};
@@ -184,9 +186,7 @@ TEST_F(CachingAllocatorTest, TheMemoryLimitIsExactAndTheFailureSaysEverything) {
 }
 
 TEST_F(CachingAllocatorTest, TheAccountTellsWhatIsFreeFromWhatIsInReach) {
-  cache::Config config;
-  config.reuse = cache::Reuse::kOwn;
-  make(config);
+  make(props::config_in_segments("reuse:own"));
   EXPECT_TRUE(allocator_->set_memory_limit(DeviceId{0}, 64_MiB).is_ok());
   const Address whole = alloc(60_MiB);
   EXPECT_TRUE(allocator_->free(whole).is_ok());

@@ -12,6 +12,7 @@
 #include <ashlar/device/forwarding_device.h>
 #include <ashlar/device/host_device.h>
 
+#include "props/adapters/in_segments.h"
 #include "props/host_memory/refusing_host.h"
 
 namespace ashlar {
@@ -43,7 +44,7 @@ class Life {
  public:
   Life(std::uint64_t fail_at, int crowd, Bytes shift) : shifted_(device_, shift) {
     device::Device* devices[] = {&shifted_};
-    allocator_ = cache::CachingAllocator::create(devices, cache::Config{}).value();
+    allocator_ = cache::CachingAllocator::create(devices, props::config_in_segments()).value();
     for (int i = 0; i < crowd; ++i) {
       // a whole segment
       held_.push_back(allocator_->allocate(12_MiB, device_.create_stream().value()).value());
@@ -129,7 +130,8 @@ void live_until_none_fails(int crowd, Bytes shift) {
 TEST(CacheMemoryTest, StreamsThatComeAndGoNeedNoMoreRecords) {
   device::HostDevice device(kDevice);
   device::Device* devices[] = {&device};
-  const auto allocator = cache::CachingAllocator::create(devices, cache::Config{}).value();
+  const auto allocator =
+      cache::CachingAllocator::create(devices, props::config_in_segments()).value();
   const Stream staying = device.create_stream().value();
   const auto come_and_go = [&](int streams) {
     for (int i = 0; i < streams; ++i) {
@@ -166,7 +168,7 @@ class EmptyHostTest : public ::testing::Test {
  protected:
   EmptyHostTest() {
     device::Device* devices[] = {&device_};
-    allocator_ = cache::CachingAllocator::create(devices, cache::Config{}).value();
+    allocator_ = cache::CachingAllocator::create(devices, props::config_in_segments()).value();
     stream_ = device_.create_stream().value();
     std::vector<Address> cached;
     for (int i = 0; i < 50; ++i) cached.push_back(allocator_->allocate(100_MiB, stream_).value());
@@ -312,7 +314,7 @@ class Succession {
  public:
   Succession() {
     device::Device* devices[] = {&device_};
-    allocator_ = cache::CachingAllocator::create(devices, cache::Config{}).value();
+    allocator_ = cache::CachingAllocator::create(devices, props::config_in_segments()).value();
     main_ = device_.create_stream().value();
     left_ = allocator_->allocate(kBlock, main_).value();
   }

@@ -126,10 +126,7 @@ TEST(CheckersOfConduct, Dev13FiresOnMemoryGivenBackThoughTheDeviceRefusedNothing
 template <const char* kClaim>
 struct Claims : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  cache::Config config() const override {
-    std::string error;
-    return cache::parse_config(kClaim, &error).value();
-  }
+  cache::Config config() const override { return config_in_segments(kClaim); }
   Status stats(DeviceId device, cache::DeviceStats* out) override {
     const Status got = ForwardingSubject::stats(device, out);
     out->steals = 0;
@@ -166,8 +163,7 @@ TEST(CheckersOfConduct, Dev12FiresOnMemoryTakenUnderAFractionThatNobodyWorkedOut
 struct CutsOversizeBlocks : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
   cache::Config config() const override {
-    std::string error;
-    return cache::parse_config("max_split_size_mb:24", &error).value();
+    return config_in_segments("max_split_size_mb:24,backing:segments");
   }
   Status stats(DeviceId device, cache::DeviceStats* out) override {
     const Status got = ForwardingSubject::stats(device, out);
@@ -223,7 +219,7 @@ struct DoesNotAskForMemory : ForwardingSubject {
                       std::span<device::Device* const> devices)
       : ForwardingSubject(std::move(inner), devices), mute_(*devices[0]) {
     device::Device* const all[] = {&mute_};
-    inner_ = caching_allocator_factory()(all, "").value();
+    inner_ = caching_allocator_factory()(all, in_segments("")).value();
   }
   ~DoesNotAskForMemory() override { inner_.reset(); }
   Status stats(DeviceId device, cache::DeviceStats* out) override {

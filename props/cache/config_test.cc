@@ -87,36 +87,50 @@ TEST(ConfigTest, WaitTakesWordsToo) {
 
 TEST(ConfigTest, KnownKeysThatAreNotBuiltAreNamed) {
   for (const std::string key :
-       {"expandable_segments:True", "expandable_segments:no", "expandable_segments_reserve:1",
-        "expandable_segments_reserve:0", "expandable_segments_reserve_by_class:1",
-        "throw_on_cudamalloc_oom:True", "graph_capture_record_stream_reuse:True",
-        "pinned_use_cuda_host_register:True", "pinned_num_register_threads:8",
-        "pinned_use_background_threads:True", "pinned_reserve_segment_size_mb:64",
-        "backend:cudaMallocAsync"}) {
+       {"expandable_segments_reserve:1", "expandable_segments_reserve:0",
+        "expandable_segments_reserve_by_class:1", "throw_on_cudamalloc_oom:True",
+        "graph_capture_record_stream_reuse:True", "pinned_use_cuda_host_register:True",
+        "pinned_num_register_threads:8", "pinned_use_background_threads:True",
+        "pinned_reserve_segment_size_mb:64", "backend:cudaMallocAsync"}) {
     const Parsed p = parse(key);
     EXPECT_EQ(p.code, Code::kUnsupported) << key;
     EXPECT_EQ(p.error.rfind(key.substr(0, key.find(':')), 0), 0u) << p.error;
   }
-  EXPECT_EQ(parse("expandable_segments:True").error,
-            "expandable_segments: known, but not built here; it can only be False");
+  EXPECT_EQ(parse("throw_on_cudamalloc_oom:True").error,
+            "throw_on_cudamalloc_oom: known, but not built here; it can only be False");
   EXPECT_EQ(parse("expandable_segments_reserve:1").error,
             "expandable_segments_reserve: known, but not built here");
 }
 
 TEST(ConfigTest, TheValueThatTurnsAFeatureOffIsTakenThoughTheFeatureIsNotBuilt) {
   for (const char* off :
-       {"expandable_segments:False", "release_lock_on_cudamalloc:False",
-        "release_lock_on_hipmalloc:False", "graph_capture_record_stream_reuse:False",
-        "throw_on_cudamalloc_oom:False", "backend:native", "pinned_use_cuda_host_register:False",
+       {"release_lock_on_cudamalloc:False", "release_lock_on_hipmalloc:False",
+        "graph_capture_record_stream_reuse:False", "throw_on_cudamalloc_oom:False",
+        "backend:native", "pinned_use_cuda_host_register:False",
         "pinned_use_hip_host_register:False", "pinned_use_background_threads:False",
         "pinned_num_register_threads:1", "pinned_reserve_segment_size_mb:0",
         "pinned_max_cached_size_mb:0", "pinned_max_round_threshold_mb:0"}) {
     EXPECT_EQ(parse(off).code, Code::kOk) << off << ": " << parse(off).error;
     EXPECT_EQ(parse(std::string(off) + "," + off).code, Code::kMalformed) << "given twice";
   }
-  for (const char* on : {"expandable_segments:false", "pinned_num_register_threads:0"}) {
-    EXPECT_EQ(parse(on).code, Code::kUnsupported) << on;
+  EXPECT_EQ(parse("pinned_num_register_threads:0").code, Code::kUnsupported);
+}
+
+TEST(ConfigTest, ExpandableSegmentsArePagesAndTheBackingHasOneName) {
+  EXPECT_EQ(parse("").config.backing, cache::Backing::kAuto);
+  EXPECT_EQ(parse("backing:auto").config.backing, cache::Backing::kAuto);
+  EXPECT_EQ(parse("expandable_segments:True").config.backing, cache::Backing::kPages);
+  EXPECT_EQ(parse("expandable_segments:False").config.backing, cache::Backing::kSegments);
+  EXPECT_EQ(parse("expandable_segments:false").error,
+            "expandable_segments: 'false' is neither True nor False");
+  for (const char* twice :
+       {"expandable_segments:True,backing:pages", "backing:segments,expandable_segments:True"}) {
+    EXPECT_EQ(parse(twice).code, Code::kMalformed) << twice;
+    EXPECT_EQ(parse(twice).error,
+              "expandable_segments: given with backing, which is the same setting");
   }
+  EXPECT_EQ(parse("max_split_size_mb:64,expandable_segments:True").code, Code::kMalformed);
+  EXPECT_EQ(parse("max_split_size_mb:64").config.backing, cache::Backing::kAuto);
 }
 
 TEST(ConfigTest, ACollectionsThresholdIsAPartOfTheLimit) {

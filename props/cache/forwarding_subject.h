@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "props/adapters/caching_allocator_subject.h"
+#include "props/adapters/in_segments.h"
 #include "spec/lockstep/cache_lockstep.h"
 
 namespace ashlar::props {
@@ -118,7 +119,7 @@ class ForwardingSubject : public spec::CacheSubject {
 };
 
 /// Lockstep over a broken subject. `real_conf`, where given, replaces the configuration that the
-/// ops ask for.
+/// ops ask for, but for the backing.
 template <class Broken>
 spec::CacheLockstep::Options broken(const char* real_conf = nullptr) {
   spec::CacheLockstep::Options options;
@@ -127,7 +128,7 @@ spec::CacheLockstep::Options broken(const char* real_conf = nullptr) {
                         std::span<device::Device* const> devices,
                         const std::string& conf) -> Result<std::shared_ptr<spec::CacheSubject>> {
     Result<std::shared_ptr<spec::CacheSubject>> inner =
-        caching_allocator_factory()(devices, real_conf == nullptr ? conf : real_conf);
+        caching_allocator_factory()(devices, real_conf == nullptr ? conf : in_segments(real_conf));
     if (!inner.is_ok()) return inner.status();
     return std::shared_ptr<spec::CacheSubject>(std::make_shared<Broken>(inner.value(), devices));
   };

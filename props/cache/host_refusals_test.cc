@@ -16,6 +16,7 @@
 #include <ashlar/device/host_device.h>
 
 #include "props/adapters/cache_peer.h"
+#include "props/adapters/in_segments.h"
 #include "props/host_memory/refusing_host.h"
 
 namespace ashlar {
@@ -61,7 +62,7 @@ class World {
   explicit World(unsigned live) {
     host = {};
     device::Device* devices[] = {&device_};
-    cache::Config config;
+    cache::Config config = props::config_in_segments();
     config.wait_ms = 1000;
     allocator_ = cache::CachingAllocator::create(devices, config).value();
     own = inner_.create_stream().value();

@@ -17,6 +17,7 @@
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/device/forwarding_device.h>
 
+#include "props/adapters/in_segments.h"
 #include "spec/gpu/sim_gpu.h"
 
 namespace ashlar {
@@ -25,9 +26,7 @@ inline constexpr DeviceId kDevice{0};
 
 inline std::unique_ptr<cache::CachingAllocator> make_allocator(
     std::span<device::Device* const> devices, const char* conf) {
-  std::string error;
-  return cache::CachingAllocator::create(devices, cache::parse_config(conf, &error).value())
-      .value();
+  return cache::CachingAllocator::create(devices, props::config_in_segments(conf)).value();
 }
 /// Another thread's default stream, on which the calling thread can record no event.
 inline Stream stream_of_other_thread(spec::SimGpu& gpu, DeviceId device = kDevice) {

@@ -49,17 +49,15 @@ TEST(CacheLockstep, HasNoDivergenceOnLongSequencesOfEveryShape) {
 
 /// The world's network library keeps registrations by address, and drops them when it is told (DEV-24).
 TEST(CacheLockstep, NoSendGoesThroughARegistrationWhoseMemoryHasGone) {
-  constexpr const char* kConfs[] = {"", "backing:pages,move:limit", "backing:pages,move:never",
+  constexpr const char* kConfs[] = {"backing:segments", "backing:pages,move:limit",
+                                    "backing:pages,move:never",
                                     "backing:pages,wait_ms:0,reuse:own"};
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     SequenceShape shape = shape_from(seed * 10 % 4096);
     shape.has_capacity = shape.has_pins = true;
     shape.has_conf = shape.has_collections = false;
     spec::OpFile file = random_sequence(shape, seed);
-    spec::Op conf;
-    conf.slot = spec::slot::kConf;
-    conf.text = kConfs[seed % std::size(kConfs)];
-    file.ops.insert(file.ops.begin(), conf);
+    file.ops.front().text = kConfs[seed % std::size(kConfs)];
     const std::string failure = judge_sequence(file);
     ASSERT_EQ(failure, "") << "seed " << seed;
   }

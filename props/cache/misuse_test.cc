@@ -15,6 +15,7 @@
 #include <ashlar/device/forwarding_device.h>
 #include <ashlar/device/host_device.h>
 
+#include "props/adapters/in_segments.h"
 #include "props/cache/forked_child.h"
 
 namespace ashlar {
@@ -27,7 +28,7 @@ class CacheMisuseTest : public ::testing::Test {
  protected:
   CacheMisuseTest() {
     device::Device* devices[] = {&device_};
-    allocator_ = cache::CachingAllocator::create(devices, cache::Config{}).value();
+    allocator_ = cache::CachingAllocator::create(devices, props::config_in_segments()).value();
     stream_ = device_.create_stream().value();
   }
   device::HostDevice device_{kDeviceZero};
@@ -97,7 +98,8 @@ TEST_F(CacheMisuseTest, ASegmentBeyondThePageMapGoesBackWithATypedError) {
   device::HostDevice low;
   HighDevice high(low);
   device::Device* devices[] = {&high};
-  const auto allocator = cache::CachingAllocator::create(devices, cache::Config{}).value();
+  const auto allocator =
+      cache::CachingAllocator::create(devices, props::config_in_segments()).value();
   const Stream stream = low.create_stream().value();
   constexpr std::uint64_t kEnd = std::uint64_t{1} << 57;
   for (const std::uint64_t ends_at : {kEnd + 512, kEnd << 1, ~std::uint64_t{0} - 511}) {
@@ -210,7 +212,7 @@ class TwoAllocatorsTest : public ::testing::Test {
   struct Side {
     Side() {
       device::Device* devices[] = {&device};
-      allocator = cache::CachingAllocator::create(devices, cache::Config{}).value();
+      allocator = cache::CachingAllocator::create(devices, props::config_in_segments()).value();
       stream = device.create_stream().value();
     }
     Code allocate(Bytes size) { return allocator->allocate(size, stream).code(); }

@@ -94,8 +94,9 @@ unsigned advice_of(const OutOfMemory& o) {
   const std::uint64_t room = o.reserved < o.limit ? (o.limit - o.reserved).count() : 0;
   const bool is_at_limit = has_limit && o.segment.count() > room;
   const bool never = o.config.wait_ms == 0, forever = o.config.wait_ms == device::kWaitForever;
-  const bool in_pieces = !o.capturing && o.rounded > o.config.small_request_max &&
-                         o.largest_free < o.rounded && o.free_splits >= o.rounded &&
+  const bool in_pieces = !o.capturing && o.config.backing == Backing::kSegments &&
+                         o.rounded > o.config.small_request_max && o.largest_free < o.rounded &&
+                         o.free_splits >= o.rounded &&
                          2 * o.largest_free.count() <= o.free_cached.count() && o.free_cached > 0_B;
   const bool elsewhere = !o.capturing && o.fits_elsewhere > 0_B;
   const bool waits = !o.capturing && (o.wait_ran_out || o.pending > 0_B);
@@ -124,6 +125,7 @@ TEST(OutOfMemoryFiguresTest, AdviceFollowsItsRulesInEveryAccount) {
   unsigned seen = 0;
   for (int round = 0; round < 40'000; ++round) {
     OutOfMemory o;
+    o.config.backing = pick({0, 0, 1}) == 0 ? Backing::kSegments : Backing::kPages;
     const auto bytes = [&] { return Bytes{pick({0, 1, 2, 3, 4, 5, 6, 8, 12}) << 19}; };
     o.rounded = bytes();
     o.segment = bytes();

@@ -13,6 +13,7 @@ namespace {
 cache::OutOfMemory account() {
   cache::OutOfMemory o;
   o.device = DeviceId{3};
+  o.config.backing = cache::Backing::kSegments;
   o.requested = 1000000000_B;
   o.rounded = 1000000512_B;
   o.segment = 954_MiB;

@@ -15,6 +15,7 @@
 #include <ashlar/cache/hit_inl.h>
 #include <ashlar/device/forwarding_device.h>
 
+#include "props/adapters/in_segments.h"
 #include "spec/gpu/sim_gpu.h"
 
 namespace ashlar {
@@ -41,8 +42,7 @@ class CacheParts {
     options.capacities = {capacity};
     gpu_ = std::make_unique<spec::SimGpu>(options);
     device_ = std::make_unique<ReturnsDevice>(gpu_->device(0));
-    std::string error;
-    shared_ = std::make_unique<cache::SharedState>(cache::parse_config(conf, &error).value());
+    shared_ = std::make_unique<cache::SharedState>(props::config_in_segments(conf));
     caches_[0] = std::make_unique<cache::DeviceCache>(*device_, *shared_);
     shared_->caches = caches_;
   }

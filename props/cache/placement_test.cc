@@ -66,10 +66,7 @@ Placed run_at(const spec::OpFile& file, std::uint64_t address_seed) {
 }
 
 spec::OpFile with_reuse(spec::OpFile file, const char* reuse) {
-  spec::Op conf;
-  conf.slot = spec::slot::kConf;
-  conf.text = reuse;
-  file.ops.insert(file.ops.begin(), conf);
+  file.ops.front().text += std::string(",") + reuse;
   return file;
 }
 

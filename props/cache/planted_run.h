@@ -14,11 +14,22 @@
 
 namespace ashlar::props {
 
+/// The ops in segments, unless they say which backing they are for: planted bugs are of blocks whose sizes and
+/// segments the ops count.
+inline std::string with_backing(std::string ops) {
+  std::size_t conf = ops.find("conf ");
+  if (conf == std::string::npos) return "conf " + in_segments("") + "\n" + ops;
+  conf += 5;
+  const std::size_t end = ops.find('\n', conf);
+  return ops.replace(conf, end - conf, in_segments(ops.substr(conf, end - conf)));
+}
+
 inline spec::LockstepResult run(const spec::CacheLockstep::Options& options,
                                 const std::string& ops) {
   spec::OpFile file;
   spec::TextError error;
-  EXPECT_TRUE(spec::parse_ops("ashlar-ops 1 cache\n" + ops, &file, &error)) << error.reason;
+  EXPECT_TRUE(spec::parse_ops("ashlar-ops 1 cache\n" + with_backing(ops), &file, &error))
+      << error.reason;
   return spec::CacheLockstep::run(file, options);
 }
 inline std::string failing_clause(const spec::CacheLockstep::Options& options,

@@ -23,10 +23,10 @@ struct Sound : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
 };
 
-/// Says that it works by the default configuration, whatever its own is.
+/// Says that it works by the default configuration in segments, whatever its own is.
 struct ClaimsDefaults : ForwardingSubject {
   using ForwardingSubject::ForwardingSubject;
-  cache::Config config() const override { return {}; }
+  cache::Config config() const override { return config_in_segments(); }
 };
 
 /// Changes the account of each out-of-memory, for the caller and for observers alike.
@@ -91,7 +91,7 @@ class DeafDevice final : public device::ForwardingDevice {
 inline constexpr char kDefaultSettings[] = "";
 inline constexpr char kMayNotWait[] = "wait_ms:0";
 
-/// The real allocator, configured by `kConf`, over deaf devices. It never knows that memory may go
+/// The real allocator in segments, configured by `kConf`, over deaf devices. It never knows that memory may go
 /// back, or to another stream: to the judge, an allocator that never asks.
 template <const char* kConf>
 class NeverKnowsDone : public ForwardingSubject {
@@ -104,7 +104,7 @@ class NeverKnowsDone : public ForwardingSubject {
       deaf_.push_back(std::make_unique<DeafDevice>(*device));
       deaf.push_back(deaf_.back().get());
     }
-    inner_ = caching_allocator_factory()(deaf, kConf).value();
+    inner_ = caching_allocator_factory()(deaf, in_segments(kConf)).value();
   }
   ~NeverKnowsDone() override { inner_.reset(); }  // before the devices that it calls
 

@@ -16,6 +16,7 @@
 #include <ashlar/device/forwarding_device.h>
 
 #include "props/adapters/cache_peer.h"
+#include "props/adapters/in_segments.h"
 #include "spec/gpu/sim_gpu.h"
 
 namespace ashlar {
@@ -75,8 +76,7 @@ class ScriptedParts {
     spec::SimGpuOptions options;
     options.capacities.assign(devices, 256_MiB);
     gpu_ = std::make_unique<spec::SimGpu>(options);
-    std::string error;
-    shared_ = std::make_unique<cache::SharedState>(cache::parse_config(conf, &error).value());
+    shared_ = std::make_unique<cache::SharedState>(props::config_in_segments(conf));
     EXPECT_TRUE(shared_->unrecorded.make(devices));
     for (std::size_t i = 0; i < devices; ++i) {
       devices_.push_back(

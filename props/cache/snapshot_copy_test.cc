@@ -21,7 +21,7 @@ class SnapshotCopyTest : public LivenessTest {
 
   /// One segment with so many live blocks.
   void SetUp() override {
-    make(Bytes{0});
+    make(Bytes{0}, "backing:segments");
     for (unsigned i = 0; i < kBlocks; ++i) blocks_.push_back(allocate(512_B, own_));
     copy_.emplace(heap(), PoolId::kSmall, &out_);
   }

@@ -15,6 +15,7 @@
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/device/forwarding_device.h>
 
+#include "props/adapters/in_segments.h"
 #include "spec/gpu/sim_gpu.h"
 
 namespace ashlar {
@@ -75,8 +76,7 @@ class CacheWaitingTest : public ::testing::Test {
       devices.push_back(crossed_.back().get());
     }
     std::string error;
-    allocator_ =
-        cache::CachingAllocator::create(devices, cache::parse_config(conf, &error).value()).value();
+    allocator_ = cache::CachingAllocator::create(devices, props::config_in_segments(conf)).value();
   }
   Stream stream(DeviceId device = kFirst) { return gpu_->create_stream(device).value(); }
   Address allocate(const Stream& on) {
@@ -265,7 +265,8 @@ bool takes_the_rest(Bytes capacity, unsigned unfinished) {
   options.capacities = {capacity};
   spec::SimGpu gpu(options);
   device::Device* devices[] = {&gpu.device()};
-  const auto allocator = cache::CachingAllocator::create(devices, cache::Config{}).value();
+  const auto allocator =
+      cache::CachingAllocator::create(devices, props::config_in_segments()).value();
   const Stream busy = gpu.create_stream(kFirst).value();
   const Stream other = gpu.create_stream(kFirst).value();
   std::vector<Address> blocks;

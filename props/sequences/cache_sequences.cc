@@ -30,12 +30,15 @@ class Writer {
   Writer(const SequenceShape& shape, std::uint64_t seed) : shape_(shape), random_(seed) {}
 
   spec::OpFile write() {
-    if (shape_.has_conf || shape_.has_collections) put(slot::kConf, {});
-    if (shape_.has_collections) {
-      file_.ops.back().text = random_.one_in(2) ? "garbage_collection_threshold:0.3"
-                                                : "garbage_collection_threshold:0.6";
-    } else if (shape_.has_conf) {
-      file_.ops.back().text = random_configuration(random_);
+    put(slot::kConf, {});
+    std::string& conf = file_.ops.back().text;
+    if (!shape_.has_collections && shape_.has_conf) {
+      conf = random_configuration(random_);
+    } else {
+      conf = random_.one_in(2) ? "backing:segments" : "backing:auto";
+      if (shape_.has_collections)
+        conf += random_.one_in(2) ? ",garbage_collection_threshold:0.3"
+                                  : ",garbage_collection_threshold:0.6";
     }
     put(slot::kSeed, {random_.below(1000)});
     // An allocator with an observer of mappings makes no loans (place_loan.h).

@@ -22,8 +22,6 @@ using spec::Op;
 constexpr const char* kOwn[] = {"reuse:own", "reuse:own,wait_ms:0"};
 constexpr const char* kLending[] = {"", "reuse:completed,wait_ms:0", "wait_ms:0", "reuse:ordered",
                                     "reuse:ordered,wait_ms:0"};
-constexpr const char* kAndSplitLimit = ",max_split_size_mb:21";
-constexpr const char* kSplitLimit = kAndSplitLimit + 1;
 constexpr std::uint64_t kStaying = 3;           ///< streams s0, s1, s2 stay
 constexpr std::uint64_t kFirstOfThread = 5;     ///< s5 and s6 are another thread's default streams
 constexpr std::uint64_t kFirstComing = 10;      ///< s10 and on come and go
@@ -67,7 +65,10 @@ class RoundWriter {
     conf.slot = slot::kConf;
     conf.text = shape_.has_lenders ? kLending[random_.below(std::size(kLending))]
                                    : kOwn[random_.below(std::size(kOwn))];
-    if (shape_.has_split_limit) conf.text += conf.text.empty() ? kSplitLimit : kAndSplitLimit;
+    const char* const blocks = shape_.has_split_limit ? "max_split_size_mb:21"
+                               : random_.one_in(2)    ? "backing:segments"
+                                                      : "backing:pages";
+    conf.text += std::string(conf.text.empty() ? "" : ",") + blocks;
     file_.ops.push_back(conf);
     put(&file_.ops, slot::kSeed, {seed});
     for (std::uint64_t d = 0; d < devices_; ++d) put(&file_.ops, slot::kDevice, {d, 0});

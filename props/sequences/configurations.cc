@@ -10,10 +10,11 @@ namespace ashlar::props {
 namespace {
 
 constexpr const char* kUsual[] = {"",
-                                  "reuse:own",
-                                  "reuse:ordered",
-                                  "wait_ms:0",
-                                  "reuse:own,wait_ms:0",
+                                  "backing:segments",
+                                  "backing:segments,reuse:own",
+                                  "backing:segments,reuse:ordered",
+                                  "backing:segments,wait_ms:0",
+                                  "expandable_segments:False,reuse:own,wait_ms:0",
                                   "max_split_size_mb:21",
                                   "max_split_size_mb:64,reuse:ordered",
                                   "roundup_power2_divisions:4",
@@ -21,7 +22,7 @@ constexpr const char* kUsual[] = {"",
                                   "per_process_memory_fraction:0.5",
                                   "garbage_collection_threshold:0.4",
                                   "headroom_mb:12",
-                                  "backing:pages",
+                                  "expandable_segments:True",
                                   "backing:pages,move:never",
                                   "backing:pages,reuse:own",
                                   "backing:pages,wait_ms:0"};
@@ -50,11 +51,7 @@ class ConfigurationWriter {
       put("large_segment_mb", large_segment);
     }
     if (random_.one_in(3)) put("round_segment_mb", 2 + random_.below(40));
-    const bool is_paged = random_.one_in(4);
-    if (is_paged) put("backing", "pages");
-    if (is_paged && random_.one_in(4)) put("move", "never");
-    if (!is_paged && random_.one_in(3))
-      put("max_split_size_mb", std::max(small_segment, large_segment) + 1 + random_.below(40));
+    put_backing(std::max(small_segment, large_segment));
     if (large_segment > 20 || random_.one_in(6))
       put("max_non_split_rounding_mb", large_segment + random_.below(20));
     put_rounding();
@@ -80,6 +77,15 @@ class ConfigurationWriter {
   }
   void put(const char* key, std::uint64_t value) { put(key, std::to_string(value)); }
   void put(const char* key, const char* value) { put(key, std::string(value)); }
+
+  void put_backing(std::uint64_t largest_segment) {
+    const bool is_paged = random_.one_in(3);
+    const bool keeps_whole = !is_paged && random_.one_in(3);
+    if (is_paged && random_.one_in(2)) put("backing", among({"auto", "pages"}));
+    if (is_paged && random_.one_in(4)) put("move", "never");
+    if (!is_paged && (!keeps_whole || random_.one_in(2))) put("backing", "segments");
+    if (keeps_whole) put("max_split_size_mb", largest_segment + 1 + random_.below(40));
+  }
 
   std::string divisions() { return std::to_string(std::uint64_t{1} << random_.below(11)); }
   void put_rounding() {

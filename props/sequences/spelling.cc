@@ -22,6 +22,7 @@ bool is_once_in_a_word(std::uint8_t op) {
 }  // namespace
 
 Speller::Speller(const Alphabet& alphabet) : alphabet_(alphabet), lockstep_(options(alphabet)) {
+  put_conf("backing:segments");  // a state does not say where pages are mapped
   put(slot::kDevice, {0, kCapacity});
   put(slot::kStreamCreate, {1, 0});
 }
@@ -32,6 +33,13 @@ spec::CacheLockstep::Options Speller::options(const Alphabet& alphabet) {
   options.machine.adversarial = false;  // equal states have equal addresses
   options.touch = alphabet.has_kernels;
   return options;
+}
+
+void Speller::put_conf(const char* text) {
+  spec::Op op;
+  op.slot = slot::kConf;
+  op.text = text;
+  lockstep_.step(op);
 }
 
 bool Speller::put(std::uint8_t op_slot, std::array<std::uint64_t, spec::kArgsMax> arg) {

@@ -59,6 +59,7 @@ class Speller {
   };
 
   static spec::CacheLockstep::Options options(const Alphabet& alphabet);
+  void put_conf(const char* text);
   bool put(std::uint8_t slot, std::array<std::uint64_t, spec::kArgsMax> arg);
   bool allocate(const Letter& letter);
   std::uint64_t newest_address();

@@ -86,8 +86,9 @@ TEST_F(CliTest, AnUnreadableInputExitsWithThreeAndOneLine) {
                  "bad.trace:3: free of id 1, which was never allocated");
   expect_refused("replay --conf reuse:all good.trace", 3,
                  "--conf:1: reuse: 'all' is none of own, completed, ordered");
-  expect_refused("replay --conf expandable_segments:True good.trace", 3,
-                 "--conf:1: expandable_segments: known, but not built here; it can only be False");
+  expect_refused(
+      "replay --conf throw_on_cudamalloc_oom:True good.trace", 3,
+      "--conf:1: throw_on_cudamalloc_oom: known, but not built here; it can only be False");
   expect_refused("check none.ops", 3, "none.ops: No such file or directory");
   EXPECT_EQ(run("check bad.ops").code, 3);
   EXPECT_EQ(run("check bad.ops").err.rfind("bad.ops:2: ", 0), 0u);
@@ -128,7 +129,7 @@ TEST_F(CliTest, AnOutputThatCannotBeWrittenIsReported) {
 }
 
 TEST_F(CliTest, TheFiguresOfASmallTraceAreRight) {
-  // 1000 B rounds to 1024 and lies in a 2 MiB segment; 12 MiB has a segment of its own.
+  // 1000 B rounds to 1024 and lies in a page of 2 MiB; 12 MiB has six pages of its own.
   write_trace("t.trace", "a 0 1000\nm half\na 1 12582912\nf 0\na 2 1024\nf 1\n");
   const Json json = run_json("t.trace");
   ASSERT_EQ(json.size(), 1u);
@@ -146,7 +147,7 @@ TEST_F(CliTest, TheFiguresOfASmallTraceAreRight) {
   EXPECT_EQ(r["moved_pages"], 0);
   EXPECT_EQ(r["settled"], false) << "nothing is repeated";
   EXPECT_EQ(r["divergences"], 0);
-  EXPECT_EQ(r["driver_calls"]["segment-alloc"], 2);
+  EXPECT_EQ(r["driver_calls"]["page-create"], 7);
   EXPECT_GT(r["driver_us"].get<double>(), 0);
   EXPECT_GT(r["max_call_us"].get<double>(), 0);
   EXPECT_GT(r["ns_per_event"].get<double>(), 0);
@@ -184,8 +185,7 @@ TEST_F(CliTest, APlannedRunServesTheTraceFromOneSegmentForEachStream) {
   for (const char* more : {"", "--check ", "--check --lag 3 ", "--device host "}) {
     const Json r = run_json(std::string("--planned ") + more + "t.trace")[0];
     EXPECT_EQ(r["events"], 8);  // with the frees of what the trace leaves live
-    EXPECT_EQ(r["peak_reserved_bytes"], (34 << 20) + (20 << 20))
-        << more;  // the small segment is cut from a larger one
+    EXPECT_EQ(r["peak_reserved_bytes"], (36 << 20) + (4 << 20)) << more;
     EXPECT_EQ(r["ooms"], 0);
     EXPECT_EQ(r["divergences"], 0);
     EXPECT_GT(r["ns_per_event"].get<double>(), 0);
@@ -265,8 +265,11 @@ TEST_F(CliTest, CapacityAutoFindsTheSmallestDevice) {
 
 TEST_F(CliTest, ALagMakesReclaimWait) {
   write_trace("t.trace", "a 0 33554432\nf 0\na 1 50331648\nf 1\n");
-  EXPECT_EQ(run_json("--capacity 48MiB --lag 100 t.trace")[0]["waits"], 1);
-  EXPECT_EQ(run_json("--capacity 48MiB --lag 100 --conf wait_ms:never t.trace", 1)[0]["ooms"], 1);
+  const std::string segments = "--capacity 48MiB --lag 100 t.trace --conf backing:segments";
+  EXPECT_EQ(run_json(segments)[0]["waits"], 1);
+  EXPECT_EQ(run_json(segments + ",wait_ms:never", 1)[0]["ooms"], 1);
+  EXPECT_EQ(run_json("--capacity 48MiB --lag 100 t.trace")[0]["waits"], 0)
+      << "pages stay with their stream, whose order lets it use them at once";
 }
 
 TEST_F(CliTest, ACheckedRunSaysWhatItChecked) {

@@ -65,10 +65,14 @@ void CacheLockstep::build() {
   subject_ = made.value();
   std::optional<cache::Config> asked;
   const bool is_judged = plan_.conf.size() <= kSettingsTextMax;
-  if (is_judged) asked = read_settings(plan_.conf);
-  else if (with_conf.is_ok()) asked = subject_->config();
+  if (is_judged) {
+    asked = read_settings(plan_.conf);
+    if (asked) asked = obeyed_settings(*asked);
+  } else if (with_conf.is_ok()) {
+    asked = subject_->config();
+  }
   CacheModel::Options judge;
-  judge.settings = with_conf.is_ok() && asked ? *asked : cache::Config{};
+  judge.settings = with_conf.is_ok() && asked ? *asked : obeyed_settings({});
   judge.walk_every = options_.walk_every;
   judge.validate_every = options_.validate_every;
   judge.stats_every = options_.stats_every;

@@ -52,7 +52,6 @@ const std::map<std::string, SizeField> kSizes{
 /// not built, and what means the same here either way.
 const std::map<std::string, std::set<std::string>> kIndifferent{
     {"backend", {"native"}},
-    {"expandable_segments", {"False"}},
     {"expandable_segments_reserve", {}},
     {"expandable_segments_reserve_by_class", {}},
     {"graph_capture_record_stream_reuse", {"False"}},
@@ -143,7 +142,12 @@ bool set_field(const std::string& key, const std::string& value, Config* config)
   }
   if (key == "backing") {
     config->backing = value == "pages" ? cache::Backing::kPages : cache::Backing::kSegments;
-    return value == "pages" || value == "segments";
+    if (value == "auto") config->backing = cache::Backing::kAuto;
+    return value == "pages" || value == "segments" || value == "auto";
+  }
+  if (key == "expandable_segments") {
+    config->backing = value == "True" ? cache::Backing::kPages : cache::Backing::kSegments;
+    return value == "True" || value == "False";
   }
   if (key == "move") {
     config->move = value == "never" ? cache::Move::kNever : cache::Move::kLimit;
@@ -172,7 +176,7 @@ bool is_consistent(const Config& c) {
   return c.small_request_max <= c.small_segment && c.small_request_max <= c.large_request_min &&
          c.large_request_min <= c.large_segment && c.large_segment < c.max_split_size &&
          c.small_segment < c.max_split_size && c.large_segment <= c.max_non_split_rounding &&
-         (c.backing == cache::Backing::kSegments || c.max_split_size == Bytes::max()) &&
+         (c.backing != cache::Backing::kPages || c.max_split_size == Bytes::max()) &&
          c.memory_fraction > 0 && c.memory_fraction <= 1 && c.collection_threshold >= 0 &&
          c.collection_threshold < 1;
 }
@@ -192,7 +196,15 @@ std::optional<Config> read_settings(const std::string& text) {
     const std::string key = found[1].str();
     if (!seen.insert(key).second || !set_field(key, found[2].str(), &config)) return std::nullopt;
   }
+  if (seen.count("backing") + seen.count("expandable_segments") > 1) return std::nullopt;
   return is_consistent(config) ? std::optional(config) : std::nullopt;
+}
+
+Config obeyed_settings(Config config) {
+  if (config.backing != cache::Backing::kAuto) return config;
+  const bool keeps_whole = config.max_split_size != Bytes::max();
+  config.backing = keeps_whole ? cache::Backing::kSegments : cache::Backing::kPages;
+  return config;
 }
 
 const char* differing_field(const Config& subject, const Config& asked) {

@@ -25,6 +25,9 @@ inline constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
 /// must be refused.
 std::optional<cache::Config> read_settings(const std::string& text);
 
+/// The settings with segments or pages chosen, as an allocator on a device with virtual memory obeys them.
+cache::Config obeyed_settings(cache::Config config);
+
 /// Compares what a subject made of the text with what the text asks for: nullptr, or the name of
 /// the first field that differs.
 const char* differing_field(const cache::Config& subject, const cache::Config& asked);

@@ -21,12 +21,12 @@ constexpr std::uint64_t kBoundaries[8] = {0,         512,       1u << 20, 2u << 
                                           10u << 20, 20u << 20, 1u << 30, std::uint64_t{1} << 60};
 /// no composed configuration string is longer
 constexpr std::size_t kTextUsual = 96;
-// Fragments of configuration strings. Never reorder them: a stored byte is an index. Index 0 means
-// "not set".
+// Fragments of configuration strings. Never reorder them: a stored byte is an index. An
+// empty one means "not set".
 constexpr const char* kFragments[4][4] = {
     {"", "reuse:own", "reuse:completed", "reuse:ordered"},
     {"", "wait_ms:0", "wait_ms:5", "wait_ms:forever"},
-    {"", "max_split_size_mb:21", "max_split_size_mb:64", "max_split_size_mb:200"},
+    {"backing:segments", "max_split_size_mb:21", "max_split_size_mb:64", "max_split_size_mb:200"},
     {"", "roundup_power2_divisions:4", "roundup_power2_divisions:[1:2,2:4,64:8,>:1]",
      "per_process_memory_fraction:0.5"}};
 // In the bits above the third row's, in place of which it stands: no block is oversize with pages.

@@ -40,12 +40,15 @@ bool CachingAllocator::Impl::is_forked() const noexcept {
 }
 
 namespace {
-/// The settings as they can be obeyed: where no device has virtual memory, memory comes in segments.
+/// The settings as they can be obeyed, with segments or pages chosen: where no device has virtual memory,
+/// memory comes in segments.
 Config obeyable(const Config& config, std::span<device::Device* const> devices) noexcept {
   Config obeyed = config;
   const auto has_pages = [](const device::Device* device) {
     return device != nullptr && device->traits().has_virtual_memory;
   };
+  if (obeyed.backing == Backing::kAuto)
+    obeyed.backing = config.max_split_size == Bytes::max() ? Backing::kPages : Backing::kSegments;
   if (std::none_of(devices.begin(), devices.end(), has_pages)) obeyed.backing = Backing::kSegments;
   return obeyed;
 }

@@ -109,8 +109,14 @@ const char* set_reuse(std::string_view value, Config* config) {
 }
 
 const char* set_backing(std::string_view value, Config* config) {
-  constexpr Word<Backing> kWords[] = {{"segments", Backing::kSegments}, {"pages", Backing::kPages}};
-  return set_word(value, kWords, &config->backing, "is neither segments nor pages");
+  constexpr Word<Backing> kWords[] = {
+      {"segments", Backing::kSegments}, {"pages", Backing::kPages}, {"auto", Backing::kAuto}};
+  return set_word(value, kWords, &config->backing, "is none of segments, pages, auto");
+}
+
+const char* set_expandable(std::string_view value, Config* config) {
+  constexpr Word<Backing> kWords[] = {{"False", Backing::kSegments}, {"True", Backing::kPages}};
+  return set_word(value, kWords, &config->backing, "is neither True nor False");
 }
 
 const char* set_move(std::string_view value, Config* config) {
@@ -226,7 +232,7 @@ struct Key {
 constexpr std::array kKeys{
     Key{"backend", set_backend},
     Key{"backing", set_backing},
-    Key{"expandable_segments", nullptr, Off::kFalse},
+    Key{"expandable_segments", set_expandable},
     Key{"expandable_segments_reserve", nullptr},
     Key{"expandable_segments_reserve_by_class", nullptr},
     Key{"garbage_collection_threshold", set_collection_threshold},
@@ -293,6 +299,13 @@ Status refuse_unless_off(const Key& key, std::string_view value, std::string* er
 
 using KeysSeen = std::array<bool, kKeys.size()>;
 
+bool has_two_names_of_backing(const KeysSeen& seen) {
+  unsigned names = 0;
+  for (std::size_t i = 0; i < kKeys.size(); ++i)
+    names += seen[i] && (kKeys[i].set == set_backing || kKeys[i].set == set_expandable);
+  return names > 1;
+}
+
 Status apply(std::string_view setting, Config* config, KeysSeen* seen, std::string* error) {
   if (setting.empty())
     return fail(Code::kMalformed, "config: empty setting", "a setting is empty", error);
@@ -337,6 +350,9 @@ Result<Config> parse_config(std::string_view text, std::string* error) {
       return status;
     rest = length == rest.size() ? std::string_view{} : trim(rest.substr(length + 1));
   }
+  if (has_two_names_of_backing(seen))
+    return fail(Code::kMalformed, "config: one setting under two names",
+                "expandable_segments: given with backing, which is the same setting", error);
   if (const Status status = check_config(config); !status.is_ok()) {
     return fail(Code::kMalformed, status.why(), status.why(), error);
   }

@@ -32,6 +32,8 @@ enum class Backing : std::uint8_t {
   kSegments,  ///< segments of fixed size (cudaMalloc)
   /// pages mapped into ranges of addresses (cuMemMap), where the device supports it
   kPages,
+  /// pages, but segments if max_split_size is set: the free blocks of pages are of any size (default)
+  kAuto,
 };
 
 /// When a page whose last use is complete may be mapped at another address.
@@ -79,8 +81,9 @@ struct Config {
   /// allocator takes none that would leave less free. Of what it has already it gives nothing back on that
   /// account before it needs more; make_room() does (headroom_mb)
   Bytes headroom;
-  /// segments, or pages (backing: segments or pages; row DEV-10)
-  Backing backing = Backing::kSegments;
+  /// segments, or pages (backing: segments, pages or auto; row DEV-10). PyTorch's expandable_segments:True
+  /// means pages, expandable_segments:False segments
+  Backing backing = Backing::kAuto;
   /// when pages move (move: never or limit); no effect with segments
   Move move = Move::kLimit;
   /// when streams may use each other's idle memory (reuse: own, completed or ordered)

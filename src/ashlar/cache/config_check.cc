@@ -63,7 +63,7 @@ Status check_config(const Config& c) {
   ASHLAR_REQUIRE(c.collection_threshold >= 0 && c.collection_threshold < 1, kBad,
                  "garbage_collection_threshold: must be in [0, 1)");
   // The free memory of a paged segment is one block and soon longer than any such limit.
-  ASHLAR_REQUIRE(c.backing == Backing::kSegments || c.max_split_size == Bytes::max(), kBad,
+  ASHLAR_REQUIRE(c.backing != Backing::kPages || c.max_split_size == Bytes::max(), kBad,
                  "max_split_size_mb: not with backing:pages, whose free blocks are of any size");
   ASHLAR_REQUIRE(c.headroom <= kConfigBytesMax, kBad, "headroom_mb: must be at most 1 PiB");
   ASHLAR_REQUIRE(

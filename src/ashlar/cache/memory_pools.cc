@@ -194,6 +194,8 @@ Result<MemoryPools::Routed> MemoryPools::route(const Stream& stream) noexcept {
     // what outlives the pool.
     const Result<StreamHeap*> own = cache_.heap_of(stream);
     if (!own.is_ok()) return own.status();
+    // Before any event is asked: a call that is refused makes no device call (C13).
+    if (const Status served = check_serves(*own.value(), stream); !served.is_ok()) return served;
     cache_.reclaimer().ask_some_dead();
     // In this order: no allocation from another pool waits for the reclaim lock (C30).
     const ReclaimGuard reclaim(cache_.reclaimer().lock());

@@ -64,11 +64,7 @@ Result<StreamHeap*> Reclaimer::add_pool_heap(StreamHeap& own, const Stream& stre
                                              std::vector<StreamHeap*>& others) noexcept {
   // Under the lock: a pool may be made for each graph, and each time without a look at forgotten heaps
   // there would be one more (C29).
-  {
-    const Guard guard(own.lock);
-    ASHLAR_REQUIRE(own.serves(stream), Code::kInvalidHandle,
-                   "the stream was retired or its handle reused");
-  }
+  if (const Status served = check_serves(own, stream); !served.is_ok()) return served;
   std::erase_if(others, [](StreamHeap* heap) ASHLAR_REQUIRES(reclaiming) {
     const Guard guard(heap->lock);
     const bool is_left = heap->life.is_finished() && !heap->has_memory() && heap->uses.is_empty() &&

@@ -302,4 +302,13 @@ inline block::BlockIndex next_fit(const StreamHeap& heap, PoolId id, block::Bloc
   return pool.next_fit(seen.size, seen.position);
 }
 
+/// kInvalidHandle if the heap serves that stream no more.
+inline Status check_serves(StreamHeap& heap, const Stream& stream) noexcept
+    ASHLAR_EXCLUDES(heap.lock) {
+  const Guard guard(heap.lock);
+  ASHLAR_REQUIRE(heap.serves(stream), Code::kInvalidHandle,
+                 "the stream was retired or its handle reused");
+  return Status::ok();
+}
+
 }  // namespace ashlar::inline v0::cache
