@@ -154,7 +154,7 @@ TEST(Churn, C29FiresOnEachFigureThatGrows) {
   EXPECT_EQ(reported(rarely_walked<KeepsAPendingBlockOfEveryStream>(), kComesAndGoes),
             "C29: pending blocks");
   EXPECT_EQ(reported(rarely_walked<KeepsMemoryAtEveryAllocation>(),
-                     "device d0 64GiB\nalloc p0 20MiB s0\nfree p0\n"),
+                     "conf backing:segments\ndevice d0 64GiB\nalloc p0 20MiB s0\nfree p0\n"),
             "C29: reserved bytes");
   EXPECT_EQ(
       reported(rarely_walked<AsksMoreAtEveryTrim>(), std::string(kComesAndGoes) + "trim d0\n"),

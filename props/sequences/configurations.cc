@@ -23,6 +23,9 @@ constexpr const char* kUsual[] = {"",
                                   "garbage_collection_threshold:0.4",
                                   "headroom_mb:12",
                                   "expandable_segments:True",
+                                  "move:eager",
+                                  "first_growth_mb:4",
+                                  "page_handles_max:8,move:eager",
                                   "backing:pages,move:never",
                                   "backing:pages,reuse:own",
                                   "backing:pages,wait_ms:0"};
@@ -82,7 +85,10 @@ class ConfigurationWriter {
     const bool is_paged = random_.one_in(3);
     const bool keeps_whole = !is_paged && random_.one_in(3);
     if (is_paged && random_.one_in(2)) put("backing", among({"auto", "pages"}));
-    if (is_paged && random_.one_in(4)) put("move", "never");
+    if (is_paged && random_.one_in(2)) put("move", among({"never", "eager", "eager"}));
+    if (is_paged && random_.one_in(4)) put("move_us_max", among({"0", "64", "640"}));
+    if (is_paged && random_.one_in(4)) put("first_growth_mb", 2 + random_.below(14));
+    if (is_paged && random_.one_in(4)) put("page_handles_max", 1 + random_.below(12));
     if (!is_paged && (!keeps_whole || random_.one_in(2))) put("backing", "segments");
     if (keeps_whole) put("max_split_size_mb", largest_segment + 1 + random_.below(40));
   }

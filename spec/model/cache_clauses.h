@@ -83,6 +83,12 @@ inline std::uint64_t growth_size(const CacheState& state, std::uint64_t rounded)
                             : state.rules.segment_size(rounded);
 }
 
+/// DEV-10: the segment that an allocation asked for, though its heap has pages, was a first growth, or the budget
+/// of pages is used up.
+void judge_segment_of_pages(CacheState& state, const JudgedDevice& device, std::uint64_t rounded);
+/// DEV-10: no more pages exist than the budget permits.
+void judge_page_budget(CacheState& state, const JudgedDevice& device);
+
 // What ended a device, and what failed.
 
 /// What ended the device: its own loss, or the driver's unloading, which any device may have

@@ -121,6 +121,7 @@ void CacheModel::end(JudgedDevice& device, JudgedCall call) {
   judge_collected(state_, device, call, had_view, schedule_.walks());
   judge_room(state_, device, call, had_view);
   judge_atomic(state_, device, call, had_view);
+  judge_page_budget(state_, device);
   judge_isolated(state_, device, call, had_view);
   judge_short_call(state_, call);
   judge_conduct(state_, device, call, had_view);

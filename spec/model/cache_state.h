@@ -54,7 +54,8 @@ struct BoundedCount {
 
 /// What calls did on the miss ladder, for C15.
 struct LadderCounts {
-  bool was_short = false;  ///< an allocation may have climbed to the reclaim
+  bool was_short = false;                ///< an allocation may have climbed to the reclaim
+  bool was_surely_short_before = false;  ///< one did before the last call
   std::uint64_t ooms = 0;
   BoundedCount retries;
   BoundedCount steals;

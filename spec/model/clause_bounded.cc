@@ -44,8 +44,9 @@ std::uint64_t miss_calls_max(const CacheState& state, const JudgedDevice& device
       state.world.may_be_unrecorded
           ? (device.books.completed_in_call() + device.books.owned().size()) * heaps
           : 0;
-  // A collection asks of each heap what a search after a wait does.
-  const std::uint64_t collections = may_collect(state, device) ? 1 : 0;
+  // A collection, or a move before growth, asks of each heap what a search after a wait does.
+  const bool is_eager = state.rules.is_paged() && state.rules.config().move == cache::Move::kEager;
+  const std::uint64_t collections = (may_collect(state, device) ? 1 : 0) + (is_eager ? 1 : 0);
   const std::uint64_t tries =
       1 + (state.rules.is_paged() ? ledger.failures() + 2 * (searches - 1) : 0);
   // A page that moves or goes back is unmapped and released.
@@ -136,9 +137,11 @@ void judge_bounded(CacheState& state, const JudgedDevice& device, std::uint64_t 
     state.verdict.report("C17", "a miss made ", others, " device calls, ", most, " are allowed");
   }
   const std::uint64_t asked = ledger.witness().segment_asked();
-  if (ledger.calls(device::CallKind::kSegmentAlloc) != 0 && asked != segment) {
+  if (ledger.calls(device::CallKind::kSegmentAlloc) == 0) return;
+  if (state.rules.is_paged() && !state.asks_unsplit)
+    return judge_segment_of_pages(state, device, rounded);
+  if (asked != segment)
     state.verdict.report("DEV-2", "a segment of ", asked, " bytes was asked for, not ", segment);
-  }
 }
 
 void judge_questions(CacheState& state, const JudgedDevice& device, const JudgedCall& call) {

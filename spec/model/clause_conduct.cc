@@ -9,6 +9,7 @@
 #include <string>
 
 #include "spec/model/cache_clauses.h"
+#include "spec/model/settings.h"
 
 namespace ashlar::spec {
 
@@ -52,6 +53,18 @@ bool may_have_been_refused(const CacheState& state, const JudgedDevice& device,
   return retry_in(state, device, call) != Happened::kNo;
 }
 
+/// Bytes of pages that were mapped in the call and had been elsewhere before.
+std::uint64_t moved_bytes(const CallLedger& ledger) {
+  const std::uint64_t mapped = ledger.done(CallKind::kPageMap);
+  return kPageBytes * (mapped - std::min(mapped, ledger.done(CallKind::kPageCreate)));
+}
+
+/// How many an allocation may move before it asks the device for more. In microseconds a page's move costs 64.
+std::uint64_t eager_bytes_max(const cache::Config& config) {
+  constexpr std::uint64_t kMoveUs = 64;
+  return config.move == cache::Move::kEager ? config.move_us_max / kMoveUs * kPageBytes : 0;
+}
+
 /// REQUIRES: the call is an allocation.
 void judge_need(CacheState& state, const JudgedDevice& device, const JudgedCall& call) {
   const std::uint64_t stream_waits = sum_over_devices(
@@ -62,7 +75,12 @@ void judge_need(CacheState& state, const JudgedDevice& device, const JudgedCall&
   if (device.ledger.segments_returned() != 0 && !may_collect(state, device))
     state.verdict.report("DEV-13", "an allocation gave ", device.ledger.segments_returned(),
                          " segments back, though no growth was refused");
-  if (device.ledger.lost_bytes() != 0 && !may_collect(state, device))
+  const std::uint64_t moved_max = eager_bytes_max(state.rules.config());
+  if (moved_bytes(device.ledger) > moved_max && !has_refused_pages(device.ledger.witness()))
+    state.verdict.report("DEV-10", "an allocation moved ", moved_bytes(device.ledger),
+                         " bytes of pages, ", moved_max,
+                         " are permitted, and no growth was refused");
+  if (device.ledger.lost_bytes() > moved_max && !may_collect(state, device))
     state.verdict.report("DEV-13", "an allocation took ", device.ledger.lost_bytes(),
                          " bytes of pages away, though no growth was refused");
   const std::uint64_t waits =

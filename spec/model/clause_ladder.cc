@@ -42,6 +42,10 @@ bool is_adopted(const JudgedDevice& device, const cache::SnapshotSegment& now) {
 
 Happened retry_in(const CacheState& state, const JudgedDevice& device, const JudgedCall& call) {
   const CallLedger& ledger = device.ledger;
+  // In place of a first growth that is refused come pages.
+  const bool has_first = state.rules.is_paged() && state.rules.config().first_growth != Bytes{} &&
+                         !device.ladder.was_surely_short_before;
+  if (!call.fails && has_first && ledger.refused_growths() != 0) return Happened::kPerhaps;
   if (call.fails || ledger.refused_growths() != 0) return Happened::kYes;
   // A planned failure may be told as want of memory.
   const std::uint64_t refusals = sum_over_devices(state, [](const CallLedger& each) {
@@ -72,6 +76,7 @@ void count_ladder(const CacheState& state, JudgedDevice& device, const JudgedCal
     device.ladder.retries.most += call.is_broken_off;
     return;
   }
+  device.ladder.was_surely_short_before = device.ladder.retries.least != 0;
   device.ladder.retries.add(retry_in(state, device, call));
   device.ladder.was_short = device.ladder.was_short || device.ladder.retries.most != 0;
   device.ladder.steals.add(steal_in(state, device, call, had_view));

@@ -103,4 +103,33 @@ std::uint64_t whole_page_bytes(const JudgedDevice& device, const cache::Snapshot
   return bytes;
 }
 
+void judge_segment_of_pages(CacheState& state, const JudgedDevice& device, std::uint64_t rounded) {
+  const cache::Config& config = state.rules.config();
+  const DeviceWitness& witness = device.ledger.witness();
+  const std::uint64_t asked = witness.segment_asked();
+  const std::uint64_t pages = growth_size(state, rounded);
+  // Of pages that the call gave back the judge does not know whether that was before.
+  const std::uint64_t held =
+      std::max(device.ledger.reserved_before(), witness.pages().held_bytes());
+  const bool is_over_budget =
+      config.page_handles_max != 0 && (held + pages) / kPageBytes > config.page_handles_max;
+  if (asked == pages && is_over_budget) return;
+  const std::uint64_t first = config.first_growth.count();
+  if (first == 0 || asked != std::max(first, pages) ||
+      state.rules.pool_of(rounded) != PoolId::kLarge || device.ladder.was_surely_short_before) {
+    state.verdict.report("DEV-10", "a segment of ", asked, " bytes was asked for, not pages");
+    return;
+  }
+  const std::uint64_t early_max = std::min(device.memory.limit, witness.total()) / 4;
+  if (device.ledger.reserved_before() + asked > early_max)
+    state.verdict.report("DEV-10", "a first growth of ", asked, " bytes to over ", early_max);
+}
+
+void judge_page_budget(CacheState& state, const JudgedDevice& device) {
+  const std::uint64_t most = state.rules.config().page_handles_max;
+  const std::uint64_t held = device.ledger.witness().pages().held_bytes_max() / kPageBytes;
+  if (most != 0 && held > most)
+    state.verdict.report("DEV-10", held, " pages existed at a time, ", most, " are permitted");
+}
+
 }  // namespace ashlar::spec

@@ -15,6 +15,7 @@ void PageWitness::on_create(PageHandle page, std::uint64_t size) {
   pages_[index] = Page{size};
   index_of_[page.value()] = index;
   held_bytes_ += size;
+  held_bytes_max_ = std::max(held_bytes_max_, held_bytes_);
 }
 
 void PageWitness::on_release(PageHandle page) {

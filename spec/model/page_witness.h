@@ -38,6 +38,8 @@ class PageWitness {
 
   /// Bytes of the pages held.
   std::uint64_t held_bytes() const { return held_bytes_; }
+  /// The most that were held at a time.
+  std::uint64_t held_bytes_max() const { return held_bytes_max_; }
   /// Bytes of the pages that are mapped with access; a page at several addresses counts once.
   std::uint64_t usable_bytes() const { return gained_bytes_ - lost_bytes_; }
   /// Bytes of pages that ever came to have an address with access, and ceased to have any.
@@ -73,6 +75,7 @@ class PageWitness {
   std::vector<std::uint32_t> unused_;  // indices
   std::vector<Mapping> mappings_;
   std::uint64_t held_bytes_ = 0;
+  std::uint64_t held_bytes_max_ = 0;
   std::uint64_t gained_bytes_ = 0;
   std::uint64_t lost_bytes_ = 0;
   std::uint64_t address_bytes_ = 0;

@@ -46,6 +46,7 @@ const std::map<std::string, SizeField> kSizes{
     {"max_split_size_mb", {&Config::max_split_size, kMiB}},
     {"max_non_split_rounding_mb", {&Config::max_non_split_rounding, kMiB}},
     {"headroom_mb", {&Config::headroom, kMiB}},
+    {"first_growth_mb", {&Config::first_growth, kMiB}},
 };
 
 /// Keys with a fixed set of values, none of which changes a field: what turns a feature off that is
@@ -150,8 +151,20 @@ bool set_field(const std::string& key, const std::string& value, Config* config)
     return value == "True" || value == "False";
   }
   if (key == "move") {
-    config->move = value == "never" ? cache::Move::kNever : cache::Move::kLimit;
-    return value == "never" || value == "limit";
+    const std::vector<std::string> words{"never", "limit", "eager"};
+    const auto at = std::find(words.begin(), words.end(), value);
+    config->move = static_cast<cache::Move>(at - words.begin());
+    return at != words.end();
+  }
+  if (key == "move_us_max") {
+    const auto count = number(value);
+    config->move_us_max = static_cast<std::uint32_t>(count.value_or(0));
+    return count && *count < std::uint64_t{1} << 32;
+  }
+  if (key == "page_handles_max") {
+    const auto count = number(value);
+    config->page_handles_max = count.value_or(0);
+    return count.has_value();
   }
   if (key == "wait_ms") return set_wait(value, config);
   if (key == "per_process_memory_fraction") return set_decimal(value, &config->memory_fraction);
@@ -173,6 +186,9 @@ bool is_consistent(const Config& c) {
   for (const Bytes segment : {c.small_segment, c.large_segment, c.segment_round}) {
     if (size(segment) < kPageBytes) return false;
   }
+  const std::uint64_t first = size(c.first_growth);
+  if (first != 0 && (first % size(c.granule) != 0 || first < kPageBytes || first > 512 * kMiB))
+    return false;
   return c.small_request_max <= c.small_segment && c.small_request_max <= c.large_request_min &&
          c.large_request_min <= c.large_segment && c.large_segment < c.max_split_size &&
          c.small_segment < c.max_split_size && c.large_segment <= c.max_non_split_rounding &&
@@ -218,6 +234,8 @@ const char* differing_field(const Config& subject, const Config& asked) {
   if (subject.reuse != asked.reuse) return "reuse";
   if (subject.backing != asked.backing) return "backing";
   if (subject.move != asked.move) return "move";
+  if (subject.move_us_max != asked.move_us_max) return "move_us_max";
+  if (subject.page_handles_max != asked.page_handles_max) return "page_handles_max";
   return subject.wait_ms != asked.wait_ms ? "wait_ms" : nullptr;
 }
 

@@ -20,7 +20,7 @@ constexpr std::size_t kFreedKept = 64;
 constexpr std::uint64_t kBoundaries[8] = {0,         512,       1u << 20, 2u << 20,
                                           10u << 20, 20u << 20, 1u << 30, std::uint64_t{1} << 60};
 /// no composed configuration string is longer
-constexpr std::size_t kTextUsual = 96;
+constexpr std::size_t kTextUsual = 128;
 // Fragments of configuration strings. Never reorder them: a stored byte is an index. An
 // empty one means "not set".
 constexpr const char* kFragments[4][4] = {
@@ -33,6 +33,10 @@ constexpr const char* kFragments[4][4] = {
 constexpr unsigned kPagesAt = 18;
 constexpr const char* kPages[4] = {"", "backing:pages", "backing:pages,move:never",
                                    "backing:pages,headroom_mb:12"};
+
+// In two of the bits above, and heard with pages alone.
+constexpr unsigned kGrowthAt = 22;
+constexpr const char* kGrowth[4] = {"", ",move:eager", ",first_growth_mb:4", ",page_handles_max:6"};
 
 // Sizes.
 
@@ -82,7 +86,7 @@ std::uint32_t encode_count(std::uint64_t n) {
 
 std::string compose_text(std::uint32_t selectors) {
   std::string text;
-  if ((selectors & 0x030f0303) != 0) text.reserve(kTextUsual);
+  if ((selectors & 0x03cf0303) != 0) text.reserve(kTextUsual);
   const char* const pages = kPages[(selectors >> kPagesAt) % 4];
   for (unsigned i = 0; i < 4; ++i) {
     const char* fragment = kFragments[i][(selectors >> (8 * i)) % 4];
@@ -90,14 +94,16 @@ std::string compose_text(std::uint32_t selectors) {
     if (*fragment == 0) continue;
     if (!text.empty()) text += ',';
     text += fragment;
+    if (fragment == pages) text += kGrowth[(selectors >> kGrowthAt) % 4];
   }
   return text;
 }
 
 std::uint32_t select_text(const std::string& text) {
-  for (std::uint32_t n = 0; n < 1024; ++n) {
+  for (std::uint32_t n = 0; n < 4096; ++n) {
     const std::uint32_t selectors = (n & 3) | (n >> 2 & 3) << 8 | (n >> 4 & 3) << 16 |
-                                    (n >> 6 & 3) << 24 | (n >> 8 & 3) << kPagesAt;
+                                    (n >> 6 & 3) << 24 | (n >> 8 & 3) << kPagesAt |
+                                    (n >> 10 & 3) << kGrowthAt;
     if (compose_text(selectors) == text) return selectors;
   }
   return 0;

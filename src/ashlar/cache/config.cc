@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <utility>
 
 #include <ashlar/base/checked.h>
@@ -120,8 +121,21 @@ const char* set_expandable(std::string_view value, Config* config) {
 }
 
 const char* set_move(std::string_view value, Config* config) {
-  constexpr Word<Move> kWords[] = {{"never", Move::kNever}, {"limit", Move::kLimit}};
-  return set_word(value, kWords, &config->move, "is neither never nor limit");
+  constexpr Word<Move> kWords[] = {
+      {"never", Move::kNever}, {"limit", Move::kLimit}, {"eager", Move::kEager}};
+  return set_word(value, kWords, &config->move, "is none of never, limit, eager");
+}
+
+const char* set_move_us_max(std::string_view value, Config* config) {
+  std::uint64_t number = 0;
+  if (!parse_number(value, &number) || number > std::numeric_limits<std::uint32_t>::max())
+    return "is not a number of microseconds below 4294967296";
+  config->move_us_max = static_cast<std::uint32_t>(number);
+  return nullptr;
+}
+
+const char* set_page_handles_max(std::string_view value, Config* config) {
+  return parse_number(value, &config->page_handles_max) ? nullptr : "is not a whole number";
 }
 
 const char* set_wait(std::string_view value, Config* config) {
@@ -235,6 +249,7 @@ constexpr std::array kKeys{
     Key{"expandable_segments", set_expandable},
     Key{"expandable_segments_reserve", nullptr},
     Key{"expandable_segments_reserve_by_class", nullptr},
+    Key{"first_growth_mb", set_mib<&Config::first_growth>},
     Key{"garbage_collection_threshold", set_collection_threshold},
     Key{"granule", set_granule},
     Key{"graph_capture_record_stream_reuse", nullptr, Off::kFalse},
@@ -244,6 +259,8 @@ constexpr std::array kKeys{
     Key{"max_non_split_rounding_mb", set_mib<&Config::max_non_split_rounding>},
     Key{"max_split_size_mb", set_mib<&Config::max_split_size>},
     Key{"move", set_move},
+    Key{"move_us_max", set_move_us_max},
+    Key{"page_handles_max", set_page_handles_max},
     Key{"per_process_memory_fraction", set_memory_fraction},
     Key{"pinned_max_cached_size_mb", nullptr, Off::kZero},
     Key{"pinned_max_round_threshold_mb", nullptr, Off::kZero},

@@ -40,6 +40,7 @@ enum class Backing : std::uint8_t {
 enum class Move : std::uint8_t {
   kNever,  ///< it goes back to the driver, and a new one is created
   kLimit,  ///< in place of an out-of-memory (default)
+  kEager,  ///< also before the driver is asked for more, as far as move_us_max permits
 };
 
 /// The settings of an allocator. The keys of their string form are in parentheses.
@@ -84,8 +85,20 @@ struct Config {
   /// segments, or pages (backing: segments, pages or auto; row DEV-10). PyTorch's expandable_segments:True
   /// means pages, expandable_segments:False segments
   Backing backing = Backing::kAuto;
-  /// when pages move (move: never or limit); no effect with segments
+  // The next four have no effect with segments.
+  /// when pages move (move: never, limit or eager)
   Move move = Move::kLimit;
+  /// the modelled time, in microseconds, that one allocation may spend on moving pages before it asks the
+  /// driver for more, with move:eager (move_us_max). In place of an out-of-memory there is no such bound
+  std::uint32_t move_us_max = 2000;
+  /// While little of a device is used, a heap's large pool grows by segments of this size, which costs fewer
+  /// driver calls than pages: up to a quarter of the device's memory or of the memory limit, and until an
+  /// allocation first finds no memory. Such segments never move. 0 means never (first_growth_mb: 0, or 2 to
+  /// 512)
+  Bytes first_growth;
+  /// the most pages that exist on a device at a time; beyond it memory comes in segments. 0 means no bound
+  /// (page_handles_max)
+  std::uint64_t page_handles_max = 0;
   /// when streams may use each other's idle memory (reuse: own, completed or ordered)
   Reuse reuse = Reuse::kCompleted;
   /// how long, in milliseconds, an allocation that finds no free block may wait for work that still

@@ -12,6 +12,10 @@ namespace {
 constexpr Bytes kGranuleMin{16};
 constexpr Bytes kGranuleMax = 64_KiB;
 
+bool is_first_growth(Bytes size) {
+  return size == 0_B || (size >= kSegmentBytesMin && size <= kFirstGrowthMax);
+}
+
 }  // namespace
 
 Status check_config(const Config& c) {
@@ -65,6 +69,8 @@ Status check_config(const Config& c) {
   // The free memory of a paged segment is one block and soon longer than any such limit.
   ASHLAR_REQUIRE(c.backing != Backing::kPages || c.max_split_size == Bytes::max(), kBad,
                  "max_split_size_mb: not with backing:pages, whose free blocks are of any size");
+  ASHLAR_REQUIRE(is_first_growth(c.first_growth), kBad,
+                 "first_growth_mb: must be 0, or from 2 to 512");
   ASHLAR_REQUIRE(c.headroom <= kConfigBytesMax, kBad, "headroom_mb: must be at most 1 PiB");
   ASHLAR_REQUIRE(
       c.reuse == Reuse::kOwn || c.reuse == Reuse::kCompleted || c.reuse == Reuse::kOrdered, kBad,

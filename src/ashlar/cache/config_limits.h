@@ -13,5 +13,6 @@ namespace ashlar::inline v0::cache {
 /// The largest configured size, 1 PiB: a sum of a few cannot wrap.
 inline constexpr Bytes kConfigBytesMax{std::uint64_t{1} << 50};
 inline constexpr std::uint32_t kRoundupDivisionsMax = 1024;
+inline constexpr Bytes kFirstGrowthMax{std::uint64_t{512} << 20};
 
 }  // namespace ashlar::inline v0::cache

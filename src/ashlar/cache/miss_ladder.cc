@@ -56,6 +56,11 @@ void remember_places(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock) {
 
 }  // namespace
 
+MissLadder::MissLadder(DeviceCache& cache, SharedState& shared) noexcept
+    : cache_(cache),
+      shared_(shared),
+      moves_(cache.heaps(), shared, cache.supply().pages(), cache.reclaimer()) {}
+
 Result<Address> MissLadder::climb(StreamHeap& heap, const Request& asked,
                                   OutOfMemory* account) noexcept {
   const PinScope pinned(heap);
@@ -69,8 +74,10 @@ Result<Address> MissLadder::climb(StreamHeap& heap, const Request& asked,
   if (!is_open(found)) return found;
   bool wait_ran_out = false;
   cache_.reclaimer().collect();
+  const bool has_moved = moves_.begin(heap, request);
   found = grow(heap, request);
   if (found.code() == Code::kOutOfMemory) found = reclaim(heap, request, deadline, &wait_ran_out);
+  if (has_moved) moves_.end();
   if (found.code() != Code::kOutOfMemory) return found;
   return fail(heap, request, wait_ran_out, account);
 }
@@ -139,6 +146,7 @@ Result<Address> MissLadder::grow(StreamHeap& heap, const Request& request) noexc
 Result<Address> MissLadder::reclaim(StreamHeap& heap, const Request& request, Deadline& deadline,
                                     bool* wait_ran_out) noexcept {
   retries_.fetch_add(1, std::memory_order_relaxed);
+  cache_.supply().note_shortage();
   if (cache_.supply().pages().serves(heap)) remember_places(heap);
   return cache_.reclaimer().reclaim(heap, request, deadline, wait_ran_out);
 }

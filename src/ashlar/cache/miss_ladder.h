@@ -5,6 +5,7 @@
 //   drain      events that are done by now (row DEV-6): UseTracker
 //   call back  the user's free-memory callbacks (row DEV-13), then drain again
 //   steal      another stream's idle block whose use is complete (`reuse`): Reclaimer::try_steal
+//   move       with move:eager, pages of free blocks into the stock: EagerMoves
 //   grow       new memory from the driver, with no lock held (row DEV-15): SegmentSupply
 //   reclaim    under the device's reclaim lock: everything again, without limits; idle segments
 //              given back; without the lock a bounded wait, and again: Reclaimer::reclaim
@@ -17,13 +18,13 @@
 // Thread safety: any thread.
 #pragma once
 
-#include <ashlar/cache/reclaimer.h>
+#include <ashlar/cache/eager_moves.h>
 
 namespace ashlar::inline v0::cache {
 
 class MissLadder {
  public:
-  MissLadder(DeviceCache& cache, SharedState& shared) noexcept : cache_(cache), shared_(shared) {}
+  MissLadder(DeviceCache& cache, SharedState& shared) noexcept;
 
   /// Climbs until a rung serves the request. REQUIRES: the heap is pinned for it; it is not when
   /// this returns.
@@ -53,6 +54,7 @@ class MissLadder {
 
   DeviceCache& cache_;
   SharedState& shared_;
+  EagerMoves moves_ ASHLAR_UNGUARDED;
   std::atomic<std::uint64_t> retries_{0};
   std::atomic<std::uint64_t> failures_{0};
 };

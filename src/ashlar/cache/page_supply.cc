@@ -1,6 +1,7 @@
 #include <ashlar/cache/page_supply.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include <ashlar/base/checked.h>
@@ -33,7 +34,16 @@ PageSupply::PageSupply(Driver& driver, SharedState& shared, SegmentLedger& ledge
       headroom_(headroom),
       is_paged_(shared.config.backing == Backing::kPages && driver.traits().has_virtual_memory),
       page_(round_up(kSegmentBytesMin, driver.traits().page_granularity)),
+      pages_max_(shared.config.page_handles_max != 0 ? shared.config.page_handles_max
+                                                     : std::numeric_limits<std::uint64_t>::max()),
       stock_(driver, page_) {}
+
+Bytes PageSupply::lacking(StreamHeap& heap, const Request& request) noexcept {
+  const Guard guard(heap.lock);
+  const PageRoom room = find_room(heap, request, page_, shared_.is_capturing());
+  const Bytes missing = room.is_found() ? room.missing : round_up(request.size, page_);
+  return missing - std::min(missing, stock_bytes());
+}
 
 Result<Address> PageSupply::grow(StreamHeap& heap, const Request& request) noexcept {
   for (;;) {
@@ -84,7 +94,9 @@ Status PageSupply::add_segment(StreamHeap& heap, const Request& request) noexcep
   Bytes size = kAddressesFirst;
   {
     const Guard guard(heap.lock);
-    size = std::clamp(heap.pool(request.pool).counts().segment_bytes, size, kAddressesMax);
+    const Bytes so_far =
+        heap.pool(request.pool).counts().segment_bytes;  // plain ones are of any size
+    size = std::clamp(round_down(so_far, page_), size, kAddressesMax);
   }
   const std::optional<Bytes> least = checked_round_up(request.size + page_, page_);
   ASHLAR_REQUIRE(least.has_value(), Code::kOutOfMemory, "more than any device has");
@@ -196,7 +208,9 @@ Status PageSupply::find_pages(DeviceSegment& segment, Growth* growth) noexcept {
     missing += !slot.is_coming;
   }
   if (missing == 0) return Status::ok();
+  ASHLAR_REQUIRE(reserve_pages(missing), Code::kOutOfMemory, "page_handles_max pages exist");
   if (const Status charged = ledger_.charge(page_ * missing); !charged.is_ok()) {
+    pages_made_.fetch_sub(missing, std::memory_order_relaxed);
     const Status health = driver_.health();
     return health.is_ok() ? charged : health;
   }
@@ -206,7 +220,15 @@ Status PageSupply::find_pages(DeviceSegment& segment, Growth* growth) noexcept {
         headroom_.within<Status>(page_ * missing, [&] { return create(table, growth, missing); });
   }
   ledger_.refund(page_ * (missing - growth->created));
+  pages_made_.fetch_sub(missing - growth->created, std::memory_order_relaxed);
   return created;
+}
+
+bool PageSupply::reserve_pages(std::uint64_t count) noexcept {
+  const std::uint64_t before = pages_made_.fetch_add(count, std::memory_order_relaxed);
+  const bool is_within = before <= pages_max_ && count <= pages_max_ - before;
+  if (!is_within) pages_made_.fetch_sub(count, std::memory_order_relaxed);
+  return is_within;
 }
 
 Status PageSupply::check_free(std::uint64_t missing) noexcept {
@@ -257,6 +279,7 @@ Status PageSupply::release_from_stock(std::uint64_t count, DuringCapture during)
     if (released.is_ok()) released = driver_.page_release(page->handle);
     if (released.is_ok()) {
       stock_.recycle(page);
+      pages_made_.fetch_sub(1, std::memory_order_relaxed);
       ledger_.refund(page_);
       removals_.fetch_add(1, std::memory_order_relaxed);
     } else {

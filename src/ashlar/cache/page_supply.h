@@ -14,7 +14,8 @@
 //
 // Invariants:
 //   (1) page_table.h's, of every paged segment of a heap;
-//   (2) bytes charged = bytes reserved + stock_bytes() + bytes of growths under way.
+//   (2) no more than Config::page_handles_max pages exist;
+//   (3) bytes charged = bytes reserved + stock_bytes() + bytes of growths under way.
 #pragma once
 
 #include <atomic>
@@ -46,6 +47,13 @@ class PageSupply {
     return is_paged_ && options.growth == nullptr && !options.no_split;
   }
   Bytes page() const noexcept { return page_; }
+  /// Would pages for so many bytes, all of them new, be more than Config::page_handles_max?
+  bool is_over_budget(Bytes size) const noexcept {
+    const std::uint64_t count = size / page_;
+    return count > pages_max_ || pages_made_.load(std::memory_order_relaxed) > pages_max_ - count;
+  }
+  /// How many bytes of pages the request lacks, beside those of the stock.
+  Bytes lacking(StreamHeap& heap, const Request& request) noexcept ASHLAR_EXCLUDES(heap.lock);
 
   /// Serves the request, which no free block of the heap fits, after mapping what it lacks. Errors as
   /// SegmentSupply::grow(); kOutOfAddresses if the device has no address range left. If the host has no
@@ -113,8 +121,10 @@ class PageSupply {
   Status find_pages(DeviceSegment& segment, Growth* growth) noexcept;
   /// Has the device as many pages, for all that it says?
   Status check_free(std::uint64_t missing) noexcept;
-  /// Creates the `missing` ones.
+  /// Creates the `missing` ones. kOutOfMemory if they are more than the budget permits.
   Status create(PageTable& table, Growth* growth, std::uint64_t missing) noexcept;
+  /// The budget has room for so many pages more, which are made now. False if it has not.
+  bool reserve_pages(std::uint64_t count) noexcept;
   /// Puts the pages into the stock, and gives as many back to the driver as were created.
   void undo(DeviceSegment& segment, const Growth& growth) noexcept;
   /// Takes back what is mapped in a segment that is one unmapped block; the driver's first error.
@@ -134,7 +144,9 @@ class PageSupply {
   Headroom& headroom_;
   const bool is_paged_;
   const Bytes page_;
+  const std::uint64_t pages_max_;
   PageStock stock_;
+  std::atomic<std::uint64_t> pages_made_{0};  ///< those that exist, and those that are being made
   std::atomic<std::uint64_t> removals_{0};
   std::uint64_t segment_removals_ ASHLAR_GUARDED_BY(reclaiming) = 0;
 };

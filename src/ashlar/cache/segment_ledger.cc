@@ -141,6 +141,12 @@ void SegmentLedger::recycle(DeviceSegment* segment) noexcept {
   segment->newer = std::exchange(spare_, segment);
 }
 
+bool SegmentLedger::is_early(Bytes more, Bytes device_memory) const noexcept {
+  const Guard guard(lock_);
+  const std::uint64_t early_max = std::min(limit_, device_memory).count() / 4;
+  return charged_.count() <= early_max && more.count() <= early_max - charged_.count();
+}
+
 Bytes SegmentLedger::over_share(double share) const noexcept {
   const Guard guard(lock_);
   if (limit_ == Bytes::max()) return Bytes{};

@@ -59,6 +59,8 @@ class SegmentLedger {
   /// A limit of that part of the device's memory. REQUIRES: 0 < fraction <= 1.
   Status set_fraction(double fraction) noexcept ASHLAR_EXCLUDES(lock_);
 
+  /// With so much more, is no more charged than a quarter of the limit, and of the device's memory?
+  bool is_early(Bytes more, Bytes device_memory) const noexcept ASHLAR_EXCLUDES(lock_);
   /// How much more is charged than that part of the limit; 0 if there is no limit.
   Bytes over_share(double share) const noexcept ASHLAR_EXCLUDES(lock_);
   /// How much more is charged than the limit permits: it was set when more was reserved.

@@ -31,7 +31,18 @@ class GrowthScope {
 }  // namespace
 
 Result<Address> SegmentSupply::grow(StreamHeap& heap, const Request& request) noexcept {
-  if (!pages_.serves(heap)) return grow_segment(heap, request);
+  const Bytes size = growth_size(heap, request);
+  if (!pages_.serves(heap)) return grow_segment(heap, request, size);
+  if (const Bytes first = first_growth(heap, request); first != Bytes{}) {
+    const Result<Address> grown = grow_segment(heap, request, first);
+    if (grown.code() != Code::kOutOfMemory) return grown;
+  }
+  const Result<Address> grown = grow_pages(heap, request);
+  const bool is_over_budget = grown.code() == Code::kOutOfMemory && pages_.is_over_budget(size);
+  return is_over_budget ? grow_segment(heap, request, size) : grown;
+}
+
+Result<Address> SegmentSupply::grow_pages(StreamHeap& heap, const Request& request) noexcept {
   // As in grow_segment().
   const GrowthScope growing(growths_);
   const RelaxedCapture relaxed(driver_, shared_.is_capturing());
@@ -39,8 +50,18 @@ Result<Address> SegmentSupply::grow(StreamHeap& heap, const Request& request) no
   return pages_.grow(heap, request);
 }
 
-Result<Address> SegmentSupply::grow_segment(StreamHeap& heap, const Request& request) noexcept {
-  const Bytes size = growth_size(heap, request);
+Bytes SegmentSupply::first_growth(const StreamHeap& heap, const Request& request) noexcept {
+  const Bytes first = shared_.config.first_growth;
+  if (first == Bytes{} || request.pool != PoolId::kLarge || heap.is_reserved() ||
+      was_short_.load(std::memory_order_relaxed) || !ledger_.settle_limit().is_ok())
+    return Bytes{};
+  const Result<device::MemoryInfo> memory = driver_.memory_info();
+  const Bytes size = std::max(first, growth_size(heap, request));
+  return memory.is_ok() && ledger_.is_early(size, memory.value().total) ? size : Bytes{};
+}
+
+Result<Address> SegmentSupply::grow_segment(StreamHeap& heap, const Request& request,
+                                            Bytes size) noexcept {
   if (const Status charged = ledger_.charge(size); !charged.is_ok()) {
     const Status health = driver_.health();
     return health.is_ok() ? charged : health;

@@ -30,17 +30,20 @@ class SegmentSupply {
         pages_(driver, shared, ledger, headroom_),
         pins_(pages_.page()) {}
 
-  /// Serves the request from a new segment, or from new pages (page_supply.h). kOutOfMemory if the limit, the headroom or the driver refuses;
+  /// Serves the request from a new segment, or from new pages (page_supply.h). A heap of pages takes a segment
+  /// too: as its first growth (Config::first_growth), and where the budget of pages is used up. kOutOfMemory if the limit, the headroom or the driver refuses;
   /// kHostOutOfMemory if the host has no memory for the records, or no position is left
   /// (SegmentLedger::new_record), kUnsupported if the segment lies beyond the page map's 57 bits; in
   /// these cases it is back with the driver. The driver's error otherwise. In a capture it runs under
   /// the relaxed mode (C9).
   Result<Address> grow(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_EXCLUDES(heap.lock);
-  /// The most that grow() asks the driver for.
+  /// The most that grow() asks the driver for, but for a first growth, in place of which it can do with this.
   Bytes growth_size(const StreamHeap& heap, const Request& request) const noexcept;
   /// How much less than Config::headroom the device has free; 0 if it does not say.
   Bytes below_headroom() noexcept;
+  /// An allocation found no memory: from now on no growth is a first one.
+  void note_shortage() noexcept { was_short_.store(true, std::memory_order_relaxed); }
   /// Waits until no growth that began earlier is still on its way (C9).
   void wait_for_growths() noexcept;
 
@@ -69,8 +72,14 @@ class SegmentSupply {
 
  private:
   /// grow() by a segment of the heap's own.
-  Result<Address> grow_segment(StreamHeap& heap, const Request& request) noexcept
+  Result<Address> grow_segment(StreamHeap& heap, const Request& request, Bytes size) noexcept
       ASHLAR_EXCLUDES(heap.lock);
+  /// grow() of a heap of pages.
+  Result<Address> grow_pages(StreamHeap& heap, const Request& request) noexcept
+      ASHLAR_EXCLUDES(heap.lock);
+  /// The size of the segment that a heap of pages grows by while little memory is used; 0 if it grows by
+  /// pages (Config::first_growth).
+  Bytes first_growth(const StreamHeap& heap, const Request& request) noexcept;
   /// Gives the segment back to the driver, or leaves all as it was.
   Status free_memory(const DeviceSegment& segment) noexcept;
   MappingEvent event_of(const DeviceSegment& segment) const noexcept;
@@ -91,6 +100,7 @@ class SegmentSupply {
   Pins pins_ ASHLAR_UNGUARDED;                                ///< likewise
   UnderWay<std::atomic<unsigned>> growths_ ASHLAR_UNGUARDED;  ///< that may be under way
   std::uint64_t removals_ ASHLAR_GUARDED_BY(reclaiming) = 0;
+  std::atomic<bool> was_short_{false};
 };
 
 }  // namespace ashlar::inline v0::cache

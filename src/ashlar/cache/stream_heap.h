@@ -55,6 +55,7 @@ struct MissCounts {
   bool remembers = false;  ///< there are logs of places: a hit asks this alone
   /// by pool, since a miss on it last asked the driver for memory
   std::array<unsigned, kPools> steals{};
+  std::array<unsigned, kPools> moves{};  ///< likewise, with Move::kEager
   /// by pool: where its blocks lay, once the heap has been short of pages; nullptr before
   std::array<std::unique_ptr<PlaceLog>, kPools> places;
 };
