@@ -155,6 +155,17 @@ TEST(ConfigTest, HeadroomIsInMebibytes) {
   EXPECT_EQ(cache::check_config(config).code(), Code::kInvalidArgument);
 }
 
+TEST(ConfigTest, AContextOfPlacesIsOneTo64Requests) {
+  EXPECT_EQ(cache::Config{}.place_context, 64u);
+  EXPECT_EQ(parse("place_context:1").config.place_context, 1u);
+  EXPECT_EQ(parse("place_context:64").config.place_context, 64u);
+  cache::Config config;
+  for (const std::uint32_t bad : {0u, 65u}) {
+    config.place_context = bad;
+    EXPECT_STREQ(cache::check_config(config).why(), "place_context: must be from 1 to 64");
+  }
+}
+
 /// Expects each text to be refused with its line.
 void expect_lines(std::initializer_list<std::pair<const char*, const char*>> slips) {
   for (const auto& [text, line] : slips) {
@@ -189,6 +200,8 @@ TEST(ConfigTest, EachSlipHasItsOwnLine) {
       {"per_process_memory_fraction:half", "per_process_memory_fraction: 'half' is not a number"},
       {"release_lock_on_cudamalloc:1", "release_lock_on_cudamalloc: '1' is neither True nor False"},
       {"backend:hip", "backend: 'hip' is neither native nor cudaMallocAsync"},
+      {"place_context:0", "place_context: '0' is not a whole number from 1 to 64"},
+      {"place_context:65", "place_context: '65' is not a whole number from 1 to 64"},
       {"reuse:all", "reuse: 'all' is none of own, completed, ordered"},
       {"small_segment_mb:1", "small_segment_mb: must be at least 2 MiB"},
       {"round_segment_mb:1", "round_segment_mb: must be at least 2 MiB"},

@@ -11,6 +11,8 @@ namespace {
 
 using block::Position;
 
+constexpr std::uint32_t kContext = kPlaceContextMax;
+
 class PlaceLogTest : public ::testing::Test {
  protected:
   static Bytes size_of(std::uint64_t i) { return 2_MiB * (1 + i % 97 * 31 % 89); }
@@ -20,7 +22,7 @@ class PlaceLogTest : public ::testing::Test {
     for (std::uint64_t i = 0; i < count; ++i) log_->note(size_of(i), place_of(first + i));
   }
 
-  std::unique_ptr<PlaceLog> log_ = std::make_unique<PlaceLog>();
+  std::unique_ptr<PlaceLog> log_ = std::make_unique<PlaceLog>(kContext);
 };
 
 TEST_F(PlaceLogTest, ASequenceThatRepeatsIsExpectedWhereItWas) {
@@ -28,7 +30,7 @@ TEST_F(PlaceLogTest, ASequenceThatRepeatsIsExpectedWhereItWas) {
   note(kStep, 0);
   for (std::uint64_t i = 0; i < kStep; ++i) {
     const auto expected = log_->expected(size_of(i));
-    if (i >= PlaceLog::kContext - 1) {
+    if (i >= kContext - 1) {
       EXPECT_EQ(expected, place_of(i)) << i;
     } else {
       EXPECT_EQ(expected, std::nullopt) << i << ": the sizes before it were others";
@@ -52,7 +54,7 @@ TEST_F(PlaceLogTest, TheNewestPlaceIsExpected) {
 
 // The layers of a network ask for the same sizes, over a longer stretch than the context.
 TEST_F(PlaceLogTest, APlaceInASequenceOfEqualPartsIsNotTakenForAnother) {
-  constexpr std::uint64_t kLayer = 2 * PlaceLog::kContext;
+  constexpr std::uint64_t kLayer = 2 * kContext;
   constexpr std::uint64_t kLayers = 6;
   const auto step = [&](bool is_judged) {
     std::uint64_t wrong = 0;
@@ -81,7 +83,7 @@ TEST_F(PlaceLogTest, AnotherSizeThanExpectedEndsWhatItFollows) {
 TEST_F(PlaceLogTest, ItForgetsWhatLiesFurtherBackThanItsEntries) {
   constexpr std::uint64_t kStep = 90;
   for (const std::uint64_t between : {PlaceLog::kEntries - kStep, PlaceLog::kEntries}) {
-    log_ = std::make_unique<PlaceLog>();
+    log_ = std::make_unique<PlaceLog>(kContext);
     note(kStep, 0);
     for (std::uint64_t i = 0; i < between; ++i) log_->note(3_GiB, place_of(1000));
     std::uint64_t found = 0;
@@ -90,7 +92,7 @@ TEST_F(PlaceLogTest, ItForgetsWhatLiesFurtherBackThanItsEntries) {
       log_->note(size_of(i), place_of(i));
     }
     const bool is_known = between < PlaceLog::kEntries;
-    EXPECT_EQ(found, is_known ? kStep - PlaceLog::kContext + 1 : 0u) << between;
+    EXPECT_EQ(found, is_known ? kStep - kContext + 1 : 0u) << between;
   }
 }
 

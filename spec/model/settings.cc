@@ -166,6 +166,11 @@ bool set_field(const std::string& key, const std::string& value, Config* config)
     config->page_handles_max = count.value_or(0);
     return count.has_value();
   }
+  if (key == "place_context") {
+    const auto count = number(value);
+    config->place_context = static_cast<std::uint32_t>(count.value_or(0));
+    return count && *count >= 1 && *count <= 64;
+  }
   if (key == "wait_ms") return set_wait(value, config);
   if (key == "per_process_memory_fraction") return set_decimal(value, &config->memory_fraction);
   if (key == "garbage_collection_threshold")
@@ -193,8 +198,8 @@ bool is_consistent(const Config& c) {
          c.large_request_min <= c.large_segment && c.large_segment < c.max_split_size &&
          c.small_segment < c.max_split_size && c.large_segment <= c.max_non_split_rounding &&
          (c.backing != cache::Backing::kPages || c.max_split_size == Bytes::max()) &&
-         c.memory_fraction > 0 && c.memory_fraction <= 1 && c.collection_threshold >= 0 &&
-         c.collection_threshold < 1;
+         c.place_context >= 1 && c.place_context <= 64 && c.memory_fraction > 0 &&
+         c.memory_fraction <= 1 && c.collection_threshold >= 0 && c.collection_threshold < 1;
 }
 
 }  // namespace
@@ -236,6 +241,7 @@ const char* differing_field(const Config& subject, const Config& asked) {
   if (subject.move != asked.move) return "move";
   if (subject.move_us_max != asked.move_us_max) return "move_us_max";
   if (subject.page_handles_max != asked.page_handles_max) return "page_handles_max";
+  if (subject.place_context != asked.place_context) return "place_context";
   return subject.wait_ms != asked.wait_ms ? "wait_ms" : nullptr;
 }
 

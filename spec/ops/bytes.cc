@@ -33,6 +33,9 @@ constexpr const char* kFragments[4][4] = {
 constexpr unsigned kPagesAt = 18;
 constexpr const char* kPages[4] = {"", "backing:pages", "backing:pages,move:never",
                                    "backing:pages,headroom_mb:12"};
+// Above those, and heard with pages alone: a step that repeats is remembered after few requests.
+constexpr unsigned kPlacesAt = 20;
+constexpr const char* kPlaces[4] = {"", ",place_context:1", ",place_context:2", ",place_context:8"};
 
 // In two of the bits above, and heard with pages alone.
 constexpr unsigned kGrowthAt = 22;
@@ -86,7 +89,7 @@ std::uint32_t encode_count(std::uint64_t n) {
 
 std::string compose_text(std::uint32_t selectors) {
   std::string text;
-  if ((selectors & 0x03cf0303) != 0) text.reserve(kTextUsual);
+  if ((selectors & 0x03ff0303) != 0) text.reserve(kTextUsual);
   const char* const pages = kPages[(selectors >> kPagesAt) % 4];
   for (unsigned i = 0; i < 4; ++i) {
     const char* fragment = kFragments[i][(selectors >> (8 * i)) % 4];
@@ -94,16 +97,18 @@ std::string compose_text(std::uint32_t selectors) {
     if (*fragment == 0) continue;
     if (!text.empty()) text += ',';
     text += fragment;
-    if (fragment == pages) text += kGrowth[(selectors >> kGrowthAt) % 4];
+    if (fragment != pages) continue;
+    text += kPlaces[(selectors >> kPlacesAt) % 4];
+    text += kGrowth[(selectors >> kGrowthAt) % 4];
   }
   return text;
 }
 
 std::uint32_t select_text(const std::string& text) {
-  for (std::uint32_t n = 0; n < 4096; ++n) {
+  for (std::uint32_t n = 0; n < 16384; ++n) {
     const std::uint32_t selectors = (n & 3) | (n >> 2 & 3) << 8 | (n >> 4 & 3) << 16 |
                                     (n >> 6 & 3) << 24 | (n >> 8 & 3) << kPagesAt |
-                                    (n >> 10 & 3) << kGrowthAt;
+                                    (n >> 10 & 3) << kPlacesAt | (n >> 12 & 3) << kGrowthAt;
     if (compose_text(selectors) == text) return selectors;
   }
   return 0;

@@ -138,6 +138,14 @@ const char* set_page_handles_max(std::string_view value, Config* config) {
   return parse_number(value, &config->page_handles_max) ? nullptr : "is not a whole number";
 }
 
+const char* set_place_context(std::string_view value, Config* config) {
+  std::uint64_t number = 0;
+  if (!parse_number(value, &number) || number < 1 || number > kPlaceContextMax)
+    return "is not a whole number from 1 to 64";
+  config->place_context = static_cast<std::uint32_t>(number);
+  return nullptr;
+}
+
 const char* set_wait(std::string_view value, Config* config) {
   std::uint64_t number = 0;
   if (value == "never") {
@@ -269,6 +277,7 @@ constexpr std::array kKeys{
     Key{"pinned_use_background_threads", nullptr, Off::kFalse},
     Key{"pinned_use_cuda_host_register", nullptr, Off::kFalse},
     Key{"pinned_use_hip_host_register", nullptr, Off::kFalse},
+    Key{"place_context", set_place_context},
     Key{"release_lock_on_cudamalloc", set_release_lock},
     Key{"release_lock_on_hipmalloc", set_release_lock},
     Key{"reuse", set_reuse},

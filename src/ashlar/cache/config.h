@@ -85,7 +85,7 @@ struct Config {
   /// segments, or pages (backing: segments, pages or auto; row DEV-10). PyTorch's expandable_segments:True
   /// means pages, expandable_segments:False segments
   Backing backing = Backing::kAuto;
-  // The next four have no effect with segments.
+  // The next five have no effect with segments.
   /// when pages move (move: never, limit or eager)
   Move move = Move::kLimit;
   /// the modelled time, in microseconds, that one allocation may spend on moving pages before it asks the
@@ -99,6 +99,10 @@ struct Config {
   /// the most pages that exist on a device at a time; beyond it memory comes in segments. 0 means no bound
   /// (page_handles_max)
   std::uint64_t page_handles_max = 0;
+  /// how many requests, the one asked for included, must repeat earlier ones before one is
+  /// expected at the place that it had then, once a heap has been short of pages: with fewer, a
+  /// short step is remembered sooner; with more, like parts of a step are told apart (place_context: 1 to 64)
+  std::uint32_t place_context = 64;
   /// when streams may use each other's idle memory (reuse: own, completed or ordered)
   Reuse reuse = Reuse::kCompleted;
   /// how long, in milliseconds, an allocation that finds no free block may wait for work that still

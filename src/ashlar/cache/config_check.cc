@@ -16,6 +16,19 @@ bool is_first_growth(Bytes size) {
   return size == 0_B || (size >= kSegmentBytesMin && size <= kFirstGrowthMax);
 }
 
+/// The settings of heaps of pages.
+Status check_pages(const Config& c) {
+  constexpr Code kBad = Code::kInvalidArgument;
+  // The free memory of a paged segment is one block and soon longer than any such limit.
+  ASHLAR_REQUIRE(c.backing != Backing::kPages || c.max_split_size == Bytes::max(), kBad,
+                 "max_split_size_mb: not with backing:pages, whose free blocks are of any size");
+  ASHLAR_REQUIRE(is_first_growth(c.first_growth), kBad,
+                 "first_growth_mb: must be 0, or from 2 to 512");
+  ASHLAR_REQUIRE(c.place_context >= 1 && c.place_context <= kPlaceContextMax, kBad,
+                 "place_context: must be from 1 to 64");
+  return Status::ok();
+}
+
 }  // namespace
 
 Status check_config(const Config& c) {
@@ -66,11 +79,7 @@ Status check_config(const Config& c) {
                  "per_process_memory_fraction: must be in (0, 1]");
   ASHLAR_REQUIRE(c.collection_threshold >= 0 && c.collection_threshold < 1, kBad,
                  "garbage_collection_threshold: must be in [0, 1)");
-  // The free memory of a paged segment is one block and soon longer than any such limit.
-  ASHLAR_REQUIRE(c.backing != Backing::kPages || c.max_split_size == Bytes::max(), kBad,
-                 "max_split_size_mb: not with backing:pages, whose free blocks are of any size");
-  ASHLAR_REQUIRE(is_first_growth(c.first_growth), kBad,
-                 "first_growth_mb: must be 0, or from 2 to 512");
+  if (const Status pages = check_pages(c); !pages.is_ok()) return pages;
   ASHLAR_REQUIRE(c.headroom <= kConfigBytesMax, kBad, "headroom_mb: must be at most 1 PiB");
   ASHLAR_REQUIRE(
       c.reuse == Reuse::kOwn || c.reuse == Reuse::kCompleted || c.reuse == Reuse::kOrdered, kBad,

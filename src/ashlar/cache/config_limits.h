@@ -14,5 +14,7 @@ namespace ashlar::inline v0::cache {
 inline constexpr Bytes kConfigBytesMax{std::uint64_t{1} << 50};
 inline constexpr std::uint32_t kRoundupDivisionsMax = 1024;
 inline constexpr Bytes kFirstGrowthMax{std::uint64_t{512} << 20};
+/// A context is known only once that many requests were made.
+inline constexpr std::uint32_t kPlaceContextMax = 64;
 
 }  // namespace ashlar::inline v0::cache

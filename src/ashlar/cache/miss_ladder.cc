@@ -44,9 +44,13 @@ class PinScope {
 };
 
 /// From now on the heap remembers where blocks lay; not if the host has no memory for that.
-void remember_places(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock) {
+void remember_places(StreamHeap& heap, std::uint32_t context) noexcept ASHLAR_EXCLUDES(heap.lock) {
+  {
+    const Guard guard(heap.lock);
+    if (heap.misses.remembers) return;
+  }
   for (const PoolId pool : kPoolIds) {
-    std::unique_ptr<PlaceLog> made(new (std::nothrow) PlaceLog);
+    std::unique_ptr<PlaceLog> made(new (std::nothrow) PlaceLog(context));
     const Guard guard(heap.lock);
     auto& places = heap.misses.places[index_of(pool)];
     if (places == nullptr) places = std::move(made);
@@ -147,7 +151,7 @@ Result<Address> MissLadder::reclaim(StreamHeap& heap, const Request& request, De
                                     bool* wait_ran_out) noexcept {
   retries_.fetch_add(1, std::memory_order_relaxed);
   cache_.supply().note_shortage();
-  if (cache_.supply().pages().serves(heap)) remember_places(heap);
+  if (cache_.supply().pages().serves(heap)) remember_places(heap, shared_.config.place_context);
   return cache_.reclaimer().reclaim(heap, request, deadline, wait_ran_out);
 }
 

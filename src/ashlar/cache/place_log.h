@@ -7,7 +7,7 @@
 //
 // The rule. The log has a cursor: the entry behind the one that the last request repeated. If the entry
 // at the cursor has the request's size, its place is expected. If not, or there is no cursor, it is that of
-// the newest entry that ends the same sequence of kContext sizes as the request does, if the log knows one.
+// the newest entry that ends the same sequence of `context` sizes as the request does, if the log knows one.
 // So a cursor keeps its place in a sequence that repeats a part of itself, as the layers of a network do.
 // The way to follow a repeated sequence is that of LZ77 (J. Ziv, A. Lempel, IEEE Trans. Inf. Theory 23, 1977).
 //
@@ -15,7 +15,7 @@
 // Invariants:
 //   (1) the entry of number n, counted from 0, is at n modulo kEntries, and the last kEntries numbers are
 //       known;
-//   (2) context_ is the hash of the last kContext sizes.
+//   (2) context_ is the hash of the last context_length_ sizes.
 #pragma once
 
 #include <array>
@@ -24,6 +24,7 @@
 
 #include <ashlar/base/types.h>
 #include <ashlar/block/position.h>
+#include <ashlar/cache/config_limits.h>
 
 namespace ashlar::inline v0::cache {
 
@@ -31,8 +32,12 @@ class PlaceLog {
  public:
   /// How many requests are remembered: more than a step of the training traces has, which is 4,800.
   static constexpr std::uint64_t kEntries = 16384;
-  /// How many requests, the one asked for included, tell a place in the sequence from others.
-  static constexpr std::uint64_t kContext = 64;
+
+  /// `context`: how many requests, the one asked for included, tell a place in the sequence from others
+  /// (Config::place_context). REQUIRES: 1 to kPlaceContextMax.
+  explicit PlaceLog(std::uint32_t context) noexcept : context_length_(context) {
+    for (std::uint32_t i = 0; i < context; ++i) oldest_weight_ *= kMultiplier;
+  }
 
   /// The place that a request of that size is expected to get, or nothing.
   std::optional<block::Position> expected(Bytes size) const noexcept {
@@ -57,12 +62,6 @@ class PlaceLog {
   static_assert(std::uint64_t{1} << kSlotBits == kSlots);
   /// G. Steele, S. Vigna, "Computationally easy, spectrally good multipliers", 2021: of a 64-bit LCG.
   static constexpr std::uint64_t kMultiplier = 0xd1342543de82ef95;
-  /// kMultiplier to the power of kContext: the weight of the size that leaves the context.
-  static constexpr std::uint64_t kOldestWeight = [] {
-    std::uint64_t power = 1;
-    for (std::uint64_t i = 0; i < kContext; ++i) power *= kMultiplier;
-    return power;
-  }();
 
   struct Entry {
     Bytes size;
@@ -84,8 +83,8 @@ class PlaceLog {
   /// The context once a request of that size is its last.
   std::uint64_t next_context(Bytes size) const noexcept {
     // Of numbers not known yet the size is 0, and adds nothing.
-    const Bytes oldest = entry(count_ - kContext).size;
-    return context_ * kMultiplier + size.count() - oldest.count() * kOldestWeight;
+    const Bytes oldest = entry(count_ - context_length_).size;
+    return context_ * kMultiplier + size.count() - oldest.count() * oldest_weight_;
   }
   /// The number of the entry that a request of that size and context repeats, or kNone.
   std::uint64_t follow(Bytes size, std::uint64_t context) const noexcept {
@@ -95,6 +94,9 @@ class PlaceLog {
     return is_same && entry(newest.number).size == size ? newest.number : kNone;
   }
 
+  const std::uint64_t context_length_;
+  /// kMultiplier to the power of context_length_: the weight of the size that leaves the context.
+  std::uint64_t oldest_weight_ = 1;
   std::uint64_t count_ = 0;  ///< of entries ever made
   std::uint64_t cursor_ = kNone;
   std::uint64_t context_ = 0;
