@@ -347,6 +347,7 @@ Status PageSupply::give_back_addresses(DeviceSegment* segment) noexcept {
     const auto index = static_cast<block::SegmentIndex>(segment->index);
     if (released.is_ok()) {
       pool.remove_segment(index);
+      if (PlaceLog* const places = heap.misses.places[index_of(id)].get()) places->forget_places();
     } else {
       block::UnmappedRanges(pool).unmap(pool.view(index).first);
     }

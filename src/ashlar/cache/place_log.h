@@ -13,8 +13,8 @@
 //
 // Thread safety: by the heap's lock. Cost of each member: O(1).
 // Invariants:
-//   (1) the entry of number n, counted from 0, is at n modulo kEntries, and the last kEntries numbers are
-//       known;
+//   (1) the entry of number n, counted from 0, is at n modulo kEntries; of the last kEntries numbers those
+//       from first_known_ on are known, and their places are in segments that the pool has;
 //   (2) context_ is the hash of the last context_length_ sizes.
 #pragma once
 
@@ -54,6 +54,9 @@ class PlaceLog {
     newest_[slot_of(context)] = {context, count_};
     entries_[count_++ % kEntries] = {size, place};
   }
+  /// Expects no place that was given so far: addresses of the pool went back, and their positions will be
+  /// those of others (segment_ledger.h).
+  void forget_places() noexcept { first_known_ = count_; }
 
  private:
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
@@ -75,7 +78,7 @@ class PlaceLog {
 
   const Entry& entry(std::uint64_t number) const noexcept { return entries_[number % kEntries]; }
   bool is_known(std::uint64_t number) const noexcept {
-    return number < count_ && count_ - number <= kEntries;
+    return number >= first_known_ && number < count_ && count_ - number <= kEntries;
   }
   static std::uint64_t slot_of(std::uint64_t context) noexcept {
     return context * kMultiplier >> (64 - kSlotBits);
@@ -97,7 +100,8 @@ class PlaceLog {
   const std::uint64_t context_length_;
   /// kMultiplier to the power of context_length_: the weight of the size that leaves the context.
   std::uint64_t oldest_weight_ = 1;
-  std::uint64_t count_ = 0;  ///< of entries ever made
+  std::uint64_t count_ = 0;        ///< of entries ever made
+  std::uint64_t first_known_ = 0;  ///< the places of older entries are forgotten
   std::uint64_t cursor_ = kNone;
   std::uint64_t context_ = 0;
   std::array<Entry, kEntries> entries_{};
