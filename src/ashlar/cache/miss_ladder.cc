@@ -6,6 +6,7 @@
 
 #include <ashlar/cache/device_cache.h>
 #include <ashlar/cache/observer_scope.h>
+#include <ashlar/cache/place_events.h>
 #include <ashlar/cache/place_loan.h>
 #include <ashlar/cache/queries.h>
 #include <ashlar/cache/rounding.h>
@@ -53,6 +54,7 @@ void remember_places(StreamHeap& heap, std::uint32_t context) noexcept ASHLAR_EX
     std::unique_ptr<PlaceLog> made(new (std::nothrow) PlaceLog(context));
     const Guard guard(heap.lock);
     auto& places = heap.misses.places[index_of(pool)];
+    if (places == nullptr && made != nullptr) count_place_event(PlaceEvent::kLogMade);
     if (places == nullptr) places = std::move(made);
     heap.misses.remembers = heap.misses.remembers || places != nullptr;
   }

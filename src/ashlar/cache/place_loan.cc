@@ -1,12 +1,13 @@
 #include <ashlar/cache/place_loan.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
-#include <ashlar/base/assert.h>
 #include <ashlar/base/step_count.h>
 #include <ashlar/block/unmapped_ranges.h>
 #include <ashlar/cache/page_room.h>
+#include <ashlar/cache/place_events.h>
 #include <ashlar/cache/stream_heap_inl.h>
 
 namespace ashlar::inline v0::cache {
@@ -30,7 +31,8 @@ struct Place {
   Address end;
   Bytes page;
 
-  bool contains(Address at) const noexcept { return begin <= at && at < end; }
+  /// Is the page there one of those that the place has bytes of?
+  bool contains(Address at) const noexcept { return page_floor(begin) <= at && at < end; }
   PageSlot& slot_at(Address at) const noexcept {
     return segment->page_table[(at - segment->base) / page];
   }
@@ -41,6 +43,12 @@ struct Place {
     return segment->base + round_up(at - segment->base, page);
   }
 };
+
+/// The loan fails, for that reason.
+bool refuse(PlaceEvent why) noexcept {
+  count_place_event(why);
+  return false;
+}
 
 bool has_position(const BlockPool& pool, BlockIndex block, block::Position at) noexcept {
   const block::BlockView view = pool.view(block);
@@ -63,47 +71,13 @@ BlockIndex first_block(BlockPool& pool, block::Position at, Bytes page) noexcept
   return kNoBlock;
 }
 
-/// The table of the pool that has the slot; nullptr while its segment is on the way from another heap. A pool has
-/// few paged segments (page_supply.cc), and most pages are at home in the place's own.
-const PageTable* table_of(const BlockPool& pool, const Place& place,
-                          const PageSlot& slot) noexcept {
-  const auto has_slot = [at = Address{slot.at}](const DeviceSegment& segment) {
-    return segment.base <= at && at < segment.base + segment.size;
-  };
-  if (has_slot(*place.segment)) return &place.segment->page_table;
-  for (auto i = pool.first_segment(); i != block::kNoSegment; i = pool.next(i)) {
-    count_steps(1);
-    const DeviceSegment& segment = *record_of(pool.view(i));
-    if (has_slot(segment)) return &segment.page_table;
-  }
-  return nullptr;
-}
-
-/// May the page that is mapped there come home, as far as its own fields say? A pinned one may not (C21).
-bool may_come(const BlockPool& pool, const Place& place, const PageSlot& slot) noexcept {
-  if (slot.page == nullptr || !slot.has_access || slot.page->home == nullptr) return false;
-  const PageSlot& home = *slot.page->home;
-  const Address at{home.at};
-  if (place.contains(at) || !place.map.find(at).leads_to(place.owner)) return false;
-  const PageTable* const table = table_of(pool, place, home);
-  return table != nullptr && !table->is_pinned(home);
-}
-
-/// Is the place free and unmapped, and may every page that it lacks come?
-bool may_be_borrowed(const BlockPool& pool, const Place& place, BlockIndex first) noexcept {
-  std::uint64_t pages = 0;
-  for (BlockIndex at = first; at != kNoBlock && pool.address(at) < place.end; at = pool.next(at)) {
-    count_steps(1);
-    if (pool.state(at) == BlockState::kFree) continue;
-    if (pool.state(at) != BlockState::kUnmapped) return false;
-    const Address begin = place.page_floor(std::max(pool.address(at), place.begin));
-    const Address end = std::min(pool.address(at) + pool.size(at), place.page_ceil(place.end));
-    for (Address a = begin; a < end; a = a + place.page) {
-      count_steps(1);
-      if (++pages > kLoanPagesMax || !may_come(pool, place, place.slot_at(a))) return false;
-    }
-  }
-  return true;
+/// May the page that is mapped there come home, as far as its own fields say?
+bool may_come(const Place& place, const PageSlot& slot) noexcept {
+  if (slot.page == nullptr || !slot.has_access) return refuse(PlaceEvent::kNothingMapped);
+  if (slot.page->home == nullptr) return refuse(PlaceEvent::kHomeless);
+  const Address home{slot.page->home->at};
+  if (place.contains(home)) return refuse(PlaceEvent::kHomeInPlace);
+  return place.map.find(home).leads_to(place.owner) || refuse(PlaceEvent::kOtherHeap);
 }
 
 /// The free block that holds the page at that address, whole; kNoBlock if it is not found.
@@ -118,90 +92,133 @@ BlockIndex free_block_of(const BlockPool& pool, Address at, Bytes page) noexcept
   return kNoBlock;
 }
 
-/// The page that is mapped there comes home, out of a free block. The stamp of its last use; nothing, and all
-/// is as before, if it is not free, or the host has no memory for a record. REQUIRES: may_come() of it.
-std::optional<std::uint64_t> bring_page(BlockPool& pool, const Place& place,
-                                        PageSlot& slot) noexcept {
-  PageSlot& home = *slot.page->home;
-  if (place.contains(Address{home.at})) return std::nullopt;  // it came for another slot
-  const BlockIndex from = free_block_of(pool, Address{home.at}, place.page);
-  if (from == kNoBlock) return std::nullopt;
-  const std::uint64_t stamp = pool.view(from).stamp;
-  PageTable& home_table = record_of(pool.view(pool.segment(from)))->page_table;
-  // It is free under the heap's lock since may_come(), so nobody has pinned it (pins.h).
-  ASHLAR_ASSERT(!home_table.is_pinned(home), "C21: a pinned page is to be lent");
-  const BlockIndex part = block::lift_part(pool, from, Address{home.at}, place.page);
-  if (part == kNoBlock) return std::nullopt;
-  block::UnmappedRanges(pool).unmap(part);
-  home_table.note_left(home, stamp);
-  slot.was_left = false;
-  slot.page->home = &slot;
-  return stamp;
-}
+/// A loan in the making. The addresses that the place lacks, and the pages' present homes, are in transfer
+/// until all of them are: so a loan that fails has moved nothing, and a request that some free block fits is
+/// served without a device call (C17).
+class Loan {
+ public:
+  /// `first`: the block with the place's first byte.
+  Loan(BlockPool& pool, const Place& place, BlockIndex first) noexcept
+      : pool_(pool), place_(place), first_(first) {}
 
-/// Pages come into the unmapped block, from `begin` on, up to the place's end or the block's. The free
-/// block that they are in; kNoBlock if one cannot come.
-BlockIndex fill(BlockPool& pool, const Place& place, BlockIndex unmapped, Address begin) noexcept {
-  const Address end =
-      std::min(pool.address(unmapped) + pool.size(unmapped), place.page_ceil(place.end));
-  block::UnmappedRanges ranges(pool);
-  BlockIndex piece = ranges.lift_part(unmapped, begin, end - begin);
-  BlockIndex filled = kNoBlock;
-  while (piece != kNoBlock) {
-    const bool is_last = pool.size(piece) == place.page;
-    const BlockIndex rest = is_last ? kNoBlock : pool.divide(piece, place.page);
-    std::optional<std::uint64_t> stamp;
-    if (is_last || rest != kNoBlock)
-      stamp = bring_page(pool, place, place.slot_at(pool.address(piece)));
-    if (!stamp) {
-      ranges.unmap(piece);
-      if (rest != kNoBlock) ranges.unmap(rest);
-      return kNoBlock;
+  /// Lifts all of it. If a page cannot come, false, and all is as before.
+  bool lift() noexcept {
+    for (BlockIndex at = first_; at != kNoBlock && pool_.address(at) < place_.end;
+         at = pool_.next(at)) {
+      count_steps(1);
+      if (pool_.state(at) == BlockState::kFree) continue;
+      const bool is_unmapped = pool_.state(at) == BlockState::kUnmapped;
+      at = is_unmapped ? lift_lacking(at) : kNoBlock;
+      if (!is_unmapped) count_place_event(PlaceEvent::kOccupied);
+      if (at == kNoBlock) return undo(), false;
     }
-    filled = pool.release(piece, *stamp);
-    piece = rest;
+    return true;
   }
-  return filled;
-}
 
-/// The free block that has all of the place, once every page has come; else kNoBlock.
-BlockIndex gather(BlockPool& pool, const Place& place, BlockIndex first) noexcept {
-  BlockIndex have = first;
-  if (pool.state(first) == BlockState::kUnmapped)
-    have = fill(pool, place, first, place.page_floor(place.begin));
-  while (have != kNoBlock && pool.address(have) + pool.size(have) < place.end) {
-    const BlockIndex next = pool.next(have);
-    if (next == kNoBlock || pool.state(next) != BlockState::kUnmapped) return kNoBlock;
-    have = fill(pool, place, next, pool.address(next));
+  /// The pages come home. The free block that has all of the place.
+  BlockIndex bring() noexcept {
+    std::uint64_t newest = 0;
+    for (std::uint64_t i = 0; i < count_; ++i)
+      newest = std::max(newest, pool_.view(coming_[i].home).stamp);
+    BlockIndex have = first_;
+    while (pool_.address(have) + pool_.size(have) <= place_.begin) have = pool_.next(have);
+    for (;; have = pool_.next(have)) {
+      if (pool_.state(have) == BlockState::kInTransfer) have = pool_.release(have, newest);
+      if (pool_.address(have) + pool_.size(have) >= place_.end) break;
+    }
+    for (std::uint64_t i = 0; i < count_; ++i) move_home(coming_[i]);
+    return have;
   }
-  return have;
-}
+
+ private:
+  /// A page that is to come.
+  struct Coming {
+    PageSlot* slot;   ///< of the place
+    BlockIndex home;  ///< where it is at home now, in transfer
+  };
+
+  /// Lifts what the place lacks of an unmapped block, and the homes of the pages for it. The lifted block;
+  /// kNoBlock if a page cannot come.
+  BlockIndex lift_lacking(BlockIndex unmapped) noexcept {
+    const Address begin = place_.page_floor(std::max(pool_.address(unmapped), place_.begin));
+    const Address end =
+        std::min(pool_.address(unmapped) + pool_.size(unmapped), place_.page_ceil(place_.end));
+    for (Address at = begin; at < end; at = at + place_.page) {
+      if (!lift_home(place_.slot_at(at))) return kNoBlock;
+    }
+    const BlockIndex lacking = block::UnmappedRanges(pool_).lift_part(unmapped, begin, end - begin);
+    if (lacking == kNoBlock) count_place_event(PlaceEvent::kNoRecord);
+    return lacking;
+  }
+  bool lift_home(PageSlot& slot) noexcept {
+    count_steps(1);
+    if (count_ == kLoanPagesMax) return refuse(PlaceEvent::kTooManyPages);
+    if (!may_come(place_, slot)) return false;
+    const Address at{slot.page->home->at};
+    // Of a page that is wanted twice the home is in transfer by now.
+    const BlockIndex from = free_block_of(pool_, at, place_.page);
+    if (from == kNoBlock) return refuse(PlaceEvent::kHomeNotFree);
+    // C21. While it is free nobody pins it (pins.h).
+    const PageTable& table = record_of(pool_.view(pool_.segment(from)))->page_table;
+    if (table.is_pinned(*slot.page->home)) return refuse(PlaceEvent::kHomeNotFree);
+    const BlockIndex home = block::lift_part(pool_, from, at, place_.page);
+    if (home == kNoBlock) return refuse(PlaceEvent::kNoRecord);
+    coming_[count_++] = {&slot, home};
+    return true;
+  }
+  void move_home(const Coming& coming) noexcept {
+    const block::SegmentIndex segment = pool_.segment(coming.home);
+    PageTable& table = record_of(pool_.view(segment))->page_table;
+    table.note_left(*coming.slot->page->home, pool_.view(coming.home).stamp);
+    block::UnmappedRanges(pool_).unmap(coming.home);
+    coming.slot->was_left = false;
+    coming.slot->page->home = coming.slot;
+    count_place_event(PlaceEvent::kPageCame);
+  }
+  /// The homes first: one of them may be a part of the block with the place's first byte.
+  void undo() noexcept {
+    for (std::uint64_t i = 0; i < count_; ++i)
+      pool_.release(coming_[i].home, pool_.view(coming_[i].home).stamp);
+    for (BlockIndex at = first_; at != kNoBlock && pool_.address(at) < place_.end;
+         at = pool_.next(at)) {
+      if (pool_.state(at) == BlockState::kInTransfer) at = block::UnmappedRanges(pool_).unmap(at);
+    }
+  }
+
+  BlockPool& pool_;
+  const Place& place_;
+  const BlockIndex first_;
+  std::array<Coming, kLoanPagesMax> coming_;
+  std::uint64_t count_ = 0;
+};
 
 }  // namespace
 
 Address borrow_place(StreamHeap& heap, const Request& request, PageStock& stock, const PageMap& map,
                      Bytes page) noexcept {
   const Guard guard(heap.lock);
-  if (heap.is_reserved() || !heap.reserve_nodes(1)) return Address{};
+  if (heap.is_reserved()) return count_place_event(PlaceEvent::kReserved), Address{};
+  if (!heap.reserve_nodes(1)) return count_place_event(PlaceEvent::kNoRecord), Address{};
   const std::optional<block::Position> expected =
       heap.misses.places[index_of(request.pool)]->expected(request.size);
-  if (!expected) return Address{};
+  if (!expected) return count_place_event(PlaceEvent::kNotExpected), Address{};
   BlockPool& pool = heap.pool(request.pool);
   const BlockIndex first = first_block(pool, *expected, page);
-  if (first == kNoBlock) return Address{};
+  if (first == kNoBlock) return count_place_event(PlaceEvent::kNotUnmapped), Address{};
   const PageStock::Reading reading(stock);
-  if (!reading.is_open()) return Address{};
+  if (!reading.is_open()) return count_place_event(PlaceEvent::kStockBusy), Address{};
   const block::BlockView view = pool.view(first);
   DeviceSegment* const segment = record_of(pool.view(pool.segment(first)));
   const Address begin = view.address + Bytes{raw(*expected) - raw(view.position)};
   const Place place{map, {&heap, request.pool}, segment, begin, begin + request.size, page};
-  if (place.end > segment->base + segment->size) return Address{};
-  if (!may_be_borrowed(pool, place, first)) return Address{};
+  ASHLAR_ASSERT(place.end <= segment->base + segment->size,
+                "place log(1): a place ends behind its segment");
   const HeapStats::Values before = HeapStats::current(pool.counts());
-  const BlockIndex have = gather(pool, place, first);
-  const Address address =
-      have == kNoBlock ? Address{} : take_at_place(heap, request, have, begin, *expected);
+  Loan loan(pool, place, first);
+  if (!loan.lift()) return Address{};
+  const Address address = take_at_place(heap, request, loan.bring(), begin, *expected);
   count_cuts(heap, request.pool, before);
+  if (!address.is_null()) count_place_event(PlaceEvent::kLoan);
   return address;
 }
 

@@ -7,8 +7,8 @@
 // pool, and the stream's order protects them as it does a block that is handed out again (C6). So their
 // last use need not be complete, which the room for other pages heeds (page_room.h).
 //
-// What can fail: nothing that is done must be undone. Each page that has come is free memory at its new home,
-// and if a later one cannot come, the request is served elsewhere.
+// What can fail: a page may not be free to come. Then none comes, and the request is served as if no place
+// were remembered: from a free block that fits, without a device call (C17).
 // C8: in a memory pool in use nothing moves. C21: nor does a page that is pinned at its home. DEV-24: an allocator
 // that has observers of mappings makes no loans, because they would have to be told under the heap's lock
 // (miss_ladder.cc). C31: kLoanPagesMax pages, each with kHomeLooksMax looks.
@@ -19,8 +19,9 @@
 
 namespace ashlar::inline v0::cache {
 
-/// Serves the request at the expected place. The null address if it has none, or that cannot be free without a
-/// device call; then pages may have other homes, and all else is as before.
+/// Serves the request at the expected place. The null address, and all is as before, if it has none or that
+/// cannot be free without a device call. If the host has no memory for the allocation's own record, the null
+/// address, noted, and the pages have come.
 Address borrow_place(StreamHeap& heap, const Request& request, PageStock& stock, const PageMap& map,
                      Bytes page) noexcept ASHLAR_EXCLUDES(heap.lock);
 

@@ -5,6 +5,7 @@
 
 #include <ashlar/base/step_count.h>
 #include <ashlar/cache/device_cache.h>
+#include <ashlar/cache/place_events.h>
 #include <ashlar/cache/stream_heap_inl.h>
 
 namespace ashlar::inline v0::cache {
@@ -121,10 +122,12 @@ Address take_at(StreamHeap& heap, const Request& request, block::Position place)
       const Address address =
           take_at_place(heap, request, at, view.address + (begin - from), place);
       count_cuts(heap, request.pool, before);
+      count_place_event(address.is_null() ? PlaceEvent::kNoRecord : PlaceEvent::kPlaceTaken);
       return address;
     }
     at = in.next_fit(at);
   }
+  count_place_event(PlaceEvent::kPlaceNotFree);
   return Address{};
 }
 
