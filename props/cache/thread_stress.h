@@ -105,6 +105,7 @@ class Stress {
     std::uint64_t seed = 1;
     int rounds = 1000;  ///< of each thread
     cache::Backing backing = cache::Backing::kSegments;
+    std::uint32_t place_context = cache::Config{}.place_context;
   };
 
   explicit Stress(World world)
@@ -112,6 +113,7 @@ class Stress {
     device::Device* devices[] = {&device_};
     cache::Config config;
     config.backing = world_.backing;
+    config.place_context = world_.place_context;
     allocator_ = cache::CachingAllocator::create(devices, config).value();
     for (int i = 0; i < 4; ++i) streams_.push_back(host_.create_stream().value());
   }

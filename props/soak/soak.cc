@@ -6,8 +6,10 @@
 //
 // A world's seed draws its sort: a sequence of any shape, walked at every call or seldom, on a
 // machine with or without latency; a sequence in which the host refuses an allocation; rounds of
-// streams that come and go; a step that has to settle; threads over real memory.
-// Prints one line at the end: `worlds ops failures`. A failure ends the run with exit 1; its seed
+// streams that come and go; a step that has to settle; one whose pages serve several places; threads
+// over real memory.
+// Prints one line at the end: `worlds ops failures`; before it, in builds with assertions, how many worlds
+// reached remembered places and loans, without those of threads. A failure ends the run with exit 1; its seed
 // and reduced `.ops` are in FOLDER/seed-SEED.ops, and are printed. Exit 2: usage. Where the process
 // dies or hangs, FOLDER/FIRST.now holds `seed worlds ops` of the world under way.
 //
@@ -27,6 +29,8 @@
 #include "props/host_memory/refusing_run.h"
 #include "props/sequences/cache_sequences.h"
 #include "props/sequences/churn_sequences.h"
+#include "props/sequences/place_reach.h"
+#include "props/sequences/step_sequences.h"
 #include "spec/lockstep/cache_rounds.h"
 #include "spec/ops/random.h"
 #include "spec/ops/text.h"
@@ -55,6 +59,12 @@ WorldResult run_and_reduce(const spec::OpFile& file, const std::string& how, con
                           again.op_text + "\n"};
 }
 
+std::string how_judged(const spec::CacheLockstep::Options& options) {
+  return "walk_every " + std::to_string(options.walk_every) + ", stats_every " +
+         std::to_string(options.stats_every) + ", entries_per_ms " +
+         std::to_string(options.machine.entries_per_ms);
+}
+
 WorldResult run_sequence(spec::Random& random) {
   SequenceShape shape = shape_from(random.below(8192));
   shape.ops = 100 + static_cast<std::uint32_t>(random.below(1500));
@@ -71,23 +81,40 @@ WorldResult run_sequence(spec::Random& random) {
   if (random.one_in(3)) shape.has_conf = false;
   if (!shape.has_conf)
     options.machine.entries_per_ms = 1 + static_cast<std::uint32_t>(random.below(4));
-  const std::string how = "walk_every " + std::to_string(options.walk_every) + ", stats_every " +
-                          std::to_string(options.stats_every) + ", entries_per_ms " +
-                          std::to_string(options.machine.entries_per_ms);
-  return run_and_reduce(random_sequence(shape, random.next()), how, [&](const spec::OpFile& ops) {
-    return spec::CacheLockstep::run(ops, options);
-  });
+  return run_and_reduce(
+      random_sequence(shape, random.next()), how_judged(options),
+      [&](const spec::OpFile& ops) { return spec::CacheLockstep::run(ops, options); });
+}
+
+/// A step that repeats, of which pages serve several places.
+WorldResult run_stepping(spec::Random& random) {
+  StepShape shape = step_shape_from(random.below(512));
+  if (!random.one_in(16)) shape.has_large_places = false;  // their pages take long to map
+  spec::CacheLockstep::Options options;
+  options.factory = caching_allocator_factory();
+  if (random.one_in(2)) options.walk_every = 1 + static_cast<std::uint32_t>(random.below(64));
+  if (random.one_in(4))
+    options.machine.entries_per_ms = 1 + static_cast<std::uint32_t>(random.below(4));
+  return run_and_reduce(
+      stepping_sequence(shape, random.next()), how_judged(options),
+      [&](const spec::OpFile& ops) { return spec::CacheLockstep::run(ops, options); });
 }
 
 /// One allocation of the library's records, the n-th after the allocator was made, is refused.
 WorldResult run_refusal(spec::Random& random) {
-  SequenceShape shape = shape_from(random.below(1024) & ~std::uint64_t{2});
-  shape.has_pins = random.one_in(4);
-  shape.ops = 300;
-  shape.streams = 6;
+  const bool is_stepping = random.one_in(4);
   const std::uint64_t n = 1 + random.below(60);
-  return run_and_reduce(random_sequence(shape, random.next()),
-                        "the host's allocation " + std::to_string(n) + " is refused",
+  const auto sequence = [&] {
+    if (is_stepping)
+      return stepping_sequence(step_shape_from(random.below(512) & ~std::uint64_t{66}),
+                               random.next());
+    SequenceShape shape = shape_from(random.below(1024) & ~std::uint64_t{2});
+    shape.has_pins = random.one_in(4);
+    shape.ops = 300;
+    shape.streams = 6;
+    return random_sequence(shape, random.next());
+  };
+  return run_and_reduce(sequence(), "the host's allocation " + std::to_string(n) + " is refused",
                         [n](const spec::OpFile& file) { return run_refusing(file, n); });
 }
 
@@ -124,6 +151,7 @@ WorldResult run_threads(spec::Random& random) {
   host = {};
   host.is_off = true;  // its counters are one thread's
   if (world.seed % 2 == 1) world.backing = cache::Backing::kPages;
+  if (world.seed % 4 == 1) world.place_context = 1;
   Stress stress(std::move(world));
   stress.run();
   const std::string found = stress.find_imbalance();
@@ -143,6 +171,9 @@ WorldResult run_world(std::uint64_t seed) {
     case 4: return run_threads(random);
     case 5:
     case 6: return run_refusal(random);
+    case 7:
+    case 8:
+    case 9: return run_stepping(random);
     default: return run_sequence(random);
   }
 }
@@ -184,10 +215,12 @@ int soak(const SoakOptions& options) {
   const std::string now = options.dir + "/" + std::to_string(options.first) + ".now";
   std::uint64_t worlds = 0;
   std::uint64_t ops = 0;
+  PlaceReach reach;
   for (std::uint64_t seed = options.first; worlds < options.worlds && !is_over();
        seed += options.stride) {
     std::ofstream(now) << seed << " " << worlds << " " << ops << "\n";
     const WorldResult result = run_world(seed);
+    reach.note_world();
     ops += result.ops;
     ++worlds;
     if (result.failure.empty()) continue;
@@ -200,6 +233,7 @@ int soak(const SoakOptions& options) {
     return 1;
   }
   std::filesystem::remove(now);
+  std::printf("%s", reach.table().c_str());
   std::printf("%llu %llu 0\n", static_cast<unsigned long long>(worlds),
               static_cast<unsigned long long>(ops));
   return 0;
