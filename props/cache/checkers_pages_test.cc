@@ -1,8 +1,8 @@
 // The clauses about pages, each seen to fire on a subject with a planted bug.
 //
 // Imitates: a map that shows memory where no page is, pages that nobody gives back, a page shown at two
-// addresses, an address taken away during a capture. Does not prove that every such bug is seen (the
-// mutants do, ci/mutation).
+// addresses, a page lent while it is in use, an address taken away during a capture. Does not prove that every
+// such bug is seen (the mutants do, ci/mutation).
 #include <gtest/gtest.h>
 
 #include "props/cache/planted_subjects.h"
@@ -120,6 +120,8 @@ class MapsAPageTwice : public ForwardingSubject {
  protected:
   using CallKind = device::CallKind;
   static constexpr const char* kConf = "backing:pages,move:eager";
+  PageHandle last_page() const { return noting_.page; }
+
   bool gives_access_ = true;
   bool takes_back_ = true;
   Address alias_;
@@ -204,6 +206,127 @@ struct ForgetsASecondAddress : MapsAPageTwice {
 };
 TEST(CheckersOfPages, C14FiresOnAPageThatAForgottenAddressHolds) {
   EXPECT_EQ(clause<ForgetsASecondAddress>(kTwoAllocations), "C14");
+}
+
+/// The real allocator; its first page has `kAddresses` addresses besides its own.
+template <unsigned kAddresses>
+struct MapsAPageOften : MapsAPageTwice {
+  using MapsAPageTwice::MapsAPageTwice;
+  Result<Address> allocate(Bytes size, const Stream& stream, cache::OutOfMemory* account) override {
+    const bool is_first = alias_.is_null();
+    const Result<Address> got = MapsAPageTwice::allocate(size, stream, account);
+    for (unsigned i = 1; is_first && i < kAddresses; ++i) {
+      EXPECT_TRUE(
+          device_for(CallKind::kPageMap).page_map(alias_ + 2_MiB * i, 2_MiB, last_page()).is_ok());
+    }
+    return got;
+  }
+  Status trim(DeviceId device) override {
+    for (unsigned i = 1; !alias_.is_null() && i < kAddresses; ++i) {
+      EXPECT_TRUE(device_for(CallKind::kPageUnmap).page_unmap(alias_ + 2_MiB * i, 2_MiB).is_ok());
+    }
+    return MapsAPageTwice::trim(device);
+  }
+};
+TEST(CheckersOfPages, Dev10FiresOnAPageWithMoreThanFiveAddresses) {
+  EXPECT_EQ(dense_clause<MapsAPageOften<4>>(kTwoAllocations), "");
+  EXPECT_EQ(dense_clause<MapsAPageOften<5>>(kTwoAllocations), "DEV-10");
+}
+
+/// Gives its second allocation the second address of the first one's page, in place of its own.
+class LendsTheSecondAddress : public MapsAPageTwice {
+ public:
+  using MapsAPageTwice::MapsAPageTwice;
+  Result<Address> allocate(Bytes size, const Stream& stream, cache::OutOfMemory* account) override {
+    if (alias_.is_null()) return MapsAPageTwice::allocate(size, stream, account);
+    prepare();
+    own_ = inner_->allocate(size, stream, account).value();
+    return alias_;
+  }
+  Result<spec::CacheInfo> info(Address address) override { return inner_->info(own(address)); }
+  Status free(Address address) override { return inner_->free(own(address)); }
+
+ protected:
+  virtual void prepare() {}
+
+ private:
+  Address own(Address address) const { return address == alias_ ? own_ : address; }
+
+  Address own_;
+};
+/// The same, where that address lost its page.
+class LendsAnAddressWithoutAPage final : public LendsTheSecondAddress {
+ public:
+  using LendsTheSecondAddress::LendsTheSecondAddress;
+
+ private:
+  void prepare() override {
+    EXPECT_TRUE(device_for(CallKind::kPageUnmap).page_unmap(alias_, 2_MiB).is_ok());
+  }
+};
+
+/// What the machine says by itself: no map is walked before the last op.
+template <class Broken>
+std::string machine_finding(const std::string& ops) {
+  spec::CacheLockstep::Options options = broken<Broken>();
+  options.walk_every = options.stats_every = 1000;
+  options.defers_last_walks = true;
+  const spec::LockstepResult result = run(options, "conf backing:pages\nstream s1 d0\n" + ops);
+  return result.divergence.clause + ": " + result.divergence.text;
+}
+
+TEST(CheckersOfPages, C2FiresOnTwoOwnersOfOnePage) {
+  const std::string found = machine_finding<LendsTheSecondAddress>(
+      "alloc p0 2MiB s0\nkernel s0 p0 w\nalloc p1 2MiB s0\nkernel s0 p1 w\n");
+  EXPECT_TRUE(found.starts_with("C2: overlap")) << found;
+}
+
+TEST(CheckersOfPages, C6FiresOnAPageLentWhileAnotherStreamUsesIt) {
+  const std::string found = machine_finding<LendsTheSecondAddress>(
+      "alloc p0 2MiB s0\nkernel s1 p0 w\nuse p0 s1\nfree p0\nalloc p1 2MiB s0\n"
+      "kernel s0 p1 w\n");
+  EXPECT_TRUE(found.starts_with("C6: early-reuse")) << found;
+}
+
+TEST(CheckersOfPages, C1FiresOnAPlaceHandedOutWithoutMemory) {
+  const std::string found = machine_finding<LendsAnAddressWithoutAPage>(
+      "alloc p0 2MiB s0\nfree p0\nalloc p1 2MiB s0\nkernel s0 p1 w\ndrain d0\n");
+  EXPECT_TRUE(found.starts_with("C1: touch-unmapped")) << found;
+}
+
+/// Shows the second address as memory though its mapping was taken back.
+struct RemembersAMappingTooLong : ShowsAPageTwice {
+  using ShowsAPageTwice::ShowsAPageTwice;
+  Result<Address> allocate(Bytes size, const Stream& stream, cache::OutOfMemory* account) override {
+    const bool is_first = alias_.is_null();
+    const Result<Address> got = ShowsAPageTwice::allocate(size, stream, account);
+    if (is_first) {
+      EXPECT_TRUE(device_for(CallKind::kPageUnmap).page_unmap(alias_, 2_MiB).is_ok());
+      takes_back_ = false;
+    }
+    return got;
+  }
+};
+TEST(CheckersOfPages, C1FiresOnAMappingThatIsRememberedAfterItWasTakenBack) {
+  const spec::LockstepResult found = run(broken<RemembersAMappingTooLong>(), kTwoAllocations);
+  EXPECT_EQ(found.divergence.clause, "C1");
+  EXPECT_NE(found.divergence.text.find("than have pages"), std::string::npos)
+      << found.divergence.text;
+}
+
+/// Maps another page where a mapping stays.
+struct IgnoresAMappingInTheWay : MapsAPageTwice {
+  using MapsAPageTwice::MapsAPageTwice;
+  Status trim(DeviceId device) override {
+    if (alias_.is_null()) return inner_->trim(device);
+    const PageHandle other = device_for(CallKind::kPageCreate).page_create(2_MiB).value();
+    EXPECT_FALSE(device_for(CallKind::kPageMap).page_map(alias_, 2_MiB, other).is_ok());
+    EXPECT_TRUE(device_for(CallKind::kPageRelease).page_release(other).is_ok());
+    return MapsAPageTwice::trim(device);
+  }
+};
+TEST(CheckersOfPages, TheMachineSeesAPageMappedWhereAMappingStays) {
+  EXPECT_EQ(clause<IgnoresAMappingInTheWay>(kTwoAllocations), "bad-mapping");
 }
 
 }  // namespace

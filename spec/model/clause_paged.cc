@@ -1,5 +1,6 @@
 // C1, C14, DEV-10: pages. What a snapshot shows as memory of a paged segment is mapped with access,
-// no page at two addresses, and no page is held for nothing. See cache_clauses.h.
+// no page at two addresses, no page is held for nothing, and each is mapped at few addresses. See
+// cache_clauses.h.
 #include <vector>
 
 #include "spec/model/cache_clauses.h"
@@ -51,11 +52,23 @@ ShownPages pages_under(const RangeSet& shown, const PageWitness& pages) {
   return under;
 }
 
+/// The addresses that a page may be mapped at. A mapping that the device refuses to take back stays besides.
+constexpr std::uint32_t kAddressesMax = 5;
+
+void judge_addresses(CacheState& state, const PageWitness& pages) {
+  for (std::uint32_t page = 0; page < pages.page_indices(); ++page) {
+    if (pages.addresses_of(page) > kAddressesMax)
+      return state.verdict.report("DEV-10", "a page is mapped at ", pages.addresses_of(page),
+                                  " addresses");
+  }
+}
+
 }  // namespace
 
 void judge_pages(CacheState& state, const JudgedDevice& device) {
   const PageWitness& pages = device.ledger.witness().pages();
   if (pages.held_bytes() == 0 && pages.gained_bytes() == 0) return;
+  if (!has_refused_pages(device.ledger.witness())) judge_addresses(state, pages);
   const ShownPages under = pages_under(shown_pages(device), pages);
   if (under.objection != nullptr) return state.verdict.report("C1", under.objection);
   // A page that the device refused to unmap may be held, though the subject uses it for nothing.

@@ -57,6 +57,8 @@ class PageWitness {
   bool any_alias_in(const AddressRange& range, const RangeSet& set) const;
   /// Indices of pages are below this.
   std::size_t page_indices() const { return pages_.size(); }
+  /// At how many addresses the page is mapped.
+  std::uint32_t addresses_of(std::uint32_t page) const { return pages_[page].mappings; }
   /// Was the page's handle released? It is held while it is mapped.
   bool is_released(std::uint32_t page) const { return pages_[page].is_released; }
 
