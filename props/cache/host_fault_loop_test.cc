@@ -10,6 +10,8 @@
 
 #include "props/host_memory/refusing_run.h"
 #include "props/sequences/cache_sequences.h"
+#include "props/sequences/place_reach.h"
+#include "props/sequences/step_sequences.h"
 #include "props/sequences/stored_sequences.h"
 #include "spec/ops/text.h"
 
@@ -46,6 +48,21 @@ TEST(HostFaultLoop, NoSingleRefusalOfTheHostLeaksOrBreaksTheBooks) {
   }
   std::printf("%llu allocations of the host refused\n", static_cast<unsigned long long>(refusals));
   EXPECT_GT(refusals, 300u);
+}
+
+TEST(HostFaultLoop, NoRefusalInAStepThatRepeatsBreaksTheBooks) {
+  PlaceReach reach;
+  std::uint64_t refusals = 0;
+  for (std::uint64_t seed = 0; seed < 100 && !HasFailure(); ++seed) {
+    StepShape shape = step_shape_from(seed * 11);
+    shape.has_failures = shape.has_large_places = false;
+    refusals += refuse_each(stepping_sequence(shape, seed));
+  }
+  reach.note_world();
+  EXPECT_GT(refusals, 600u);
+  if (ASHLAR_ASSERTIONS) {
+    EXPECT_GT(reach.times(cache::PlaceEvent::kNoRecord), 5u) << reach.table();
+  }
 }
 
 TEST(HostFaultLoop, NoRefusalInAStoredSequenceBreaksTheBooks) {
