@@ -89,7 +89,7 @@ WorldResult run_sequence(spec::Random& random) {
 /// A step that repeats, of which pages serve several places.
 WorldResult run_stepping(spec::Random& random) {
   StepShape shape = step_shape_from(random.below(512));
-  if (!random.one_in(16)) shape.has_large_places = false;  // their pages take long to map
+  if (!random.one_in(8)) shape.has_large_places = false;  // their pages take long to map
   spec::CacheLockstep::Options options;
   options.factory = caching_allocator_factory();
   if (random.one_in(2)) options.walk_every = 1 + static_cast<std::uint32_t>(random.below(64));
