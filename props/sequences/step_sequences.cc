@@ -224,12 +224,9 @@ class StepWriter {
     extra_.push_back(next_++);
   }
   void put_failure() {
-    // Mapping and access twice: where they fail, pages that left their homes are left over in the stock.
     constexpr device::CallKind kOfPages[] = {
-        device::CallKind::kPageCreate, device::CallKind::kPageRelease,
-        device::CallKind::kPageMap,    device::CallKind::kPageMap,
-        device::CallKind::kPageAccess, device::CallKind::kPageAccess,
-        device::CallKind::kPageUnmap};
+        device::CallKind::kPageCreate, device::CallKind::kPageRelease, device::CallKind::kPageMap,
+        device::CallKind::kPageAccess, device::CallKind::kPageUnmap};
     const bool is_any = random_.one_in(3);
     const std::uint64_t kind =
         is_any ? random_.below(device::kCallKinds)
