@@ -271,7 +271,8 @@ std::string machine_finding(const std::string& ops) {
   spec::CacheLockstep::Options options = broken<Broken>();
   options.walk_every = options.stats_every = 1000;
   options.defers_last_walks = true;
-  const spec::LockstepResult result = run(options, "conf backing:pages\nstream s1 d0\n" + ops);
+  const spec::LockstepResult result =
+      run(options, "conf backing:pages,move:eager\nstream s1 d0\n" + ops);
   return result.divergence.clause + ": " + result.divergence.text;
 }
 

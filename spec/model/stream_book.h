@@ -45,6 +45,12 @@ class StreamBook {
     const auto at = std::find_if(capturing_.begin(), capturing_.end(), Is{stream});
     return at == capturing_.end() ? 0 : at->capture;
   }
+  std::uint64_t capture_of(std::uint64_t stream) const {
+    const auto at =
+        std::find_if(capturing_.begin(), capturing_.end(),
+                     [stream](const Capturing& each) { return each.stream.id.value() == stream; });
+    return at == capturing_.end() ? 0 : at->capture;
+  }
   /// `joined`: a stream whose capture it joins, or null.
   void begin_capture(const Stream& stream, const Stream* joined) {
     capturing_.push_back({stream, joined == nullptr ? ++captures_made_ : capture_of(*joined)});
