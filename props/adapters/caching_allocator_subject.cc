@@ -33,6 +33,9 @@ class Adapter final : public spec::CacheSubject {
   Status retire_stream(const Stream& stream) override { return allocator_.retire_stream(stream); }
   Status begin_capture(const Stream& stream) override { return allocator_.begin_capture(stream); }
   Status end_capture(const Stream& stream) override { return allocator_.end_capture(stream); }
+  Status begin_body(const Stream& stream, const Stream& parent) override {
+    return allocator_.begin_body(stream, parent);
+  }
   Status create_pool(DeviceId device, MemoryPoolId pool,
                      const MemoryPoolOptions& options) override {
     return allocator_.create_pool(device, pool, options);

@@ -41,6 +41,9 @@ class ForwardingSubject : public spec::CacheSubject {
   Status retire_stream(const Stream& stream) override { return inner_->retire_stream(stream); }
   Status begin_capture(const Stream& stream) override { return inner_->begin_capture(stream); }
   Status end_capture(const Stream& stream) override { return inner_->end_capture(stream); }
+  Status begin_body(const Stream& stream, const Stream& parent) override {
+    return inner_->begin_body(stream, parent);
+  }
   Status create_pool(DeviceId device, MemoryPoolId pool,
                      const MemoryPoolOptions& options) override {
     return inner_->create_pool(device, pool, options);

@@ -146,7 +146,8 @@ class Writer {
         return put_failure();
       case 7:
         if (shape_.has_captures && random_.one_in(4))
-          return put(slot::kCaptureWait, {stream(), stream()});
+          return put(random_.one_in(2) ? slot::kCaptureWait : slot::kCaptureBody,
+                     {stream(), stream()});
         if (shape_.has_captures)
           put(random_.one_in(2) ? slot::kCaptureBegin : slot::kCaptureEnd,
               {stream(), random_.below(3)});
@@ -225,6 +226,37 @@ class Writer {
     live_.push_back(next_++);
   }
 
+  /// The body of a conditional in the capture of s: it frees what is live, asks for as much, and may have a body
+  /// inside.
+  void put_body(std::uint64_t s, unsigned depth) {
+    const std::uint64_t body = stream();
+    const std::uint64_t size = (1 + random_.below(20)) << 20;
+    const std::uint64_t shared = next_++;
+    put(slot::kAlloc, {shared, size, s});
+    put(slot::kCaptureBody, {body, s});
+    for (std::uint64_t n = 1 + random_.below(5); n > 0; --n) {
+      switch (random_.below(6)) {
+        case 0: put(slot::kFree, {shared}); break;
+        case 1:
+          if (!live_.empty()) put_free();
+          break;
+        case 2:
+          put(slot::kKernel,
+              {body, live_.empty() || random_.one_in(2) ? shared : pick(), random_.below(3)});
+          break;
+        case 3:
+          if (depth != 0) put_body(body, depth - 1);
+          break;
+        case 4: put_alloc_on(body); break;
+        default: put(slot::kAlloc, {next_, size, body}); live_.push_back(next_++);
+      }
+    }
+    if (!random_.one_in(8)) put(slot::kCaptureEnd, {body});
+    if (random_.one_in(2)) put(slot::kKernel, {s, shared, random_.below(3)});
+    if (random_.one_in(2)) put(slot::kFree, {shared});
+    else live_.push_back(shared);
+  }
+
   /// A memory pool's life is many ops long: its end is rarer than its beginning.
   void put_pool() {
     if (random_.one_in(6)) return put_released_pool();
@@ -249,12 +281,16 @@ class Writer {
         put(slot::kMemoryPoolBegin, {pool, s});
         put(slot::kCaptureBegin, {s, random_.below(3)});
         if (random_.one_in(2)) put_forked_work(s);
+        for (std::uint64_t n = random_.below(3); n > 0; --n) put_body(s, 2);
         for (std::uint64_t n = 1 + random_.below(4); n > 0; --n) put_alloc_on(s);
         put(slot::kCaptureEnd, {s});
         return put(slot::kMemoryPoolEnd, {pool, device()});
       }
       default:
-        if (random_.one_in(2)) return put(slot::kMemoryPoolReplay, {pool, stream()});
+        if (random_.one_in(3)) return put(slot::kMemoryPoolReplay, {pool, stream()});
+        if (random_.one_in(2))
+          return put(slot::kMemoryPoolLaunchRuns,
+                     {pool, random_.below(4), stream(), random_.below(std::uint64_t{1} << 16)});
         return put(slot::kMemoryPoolLaunch, {pool, random_.below(4), stream()});
     }
   }

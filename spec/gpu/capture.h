@@ -7,6 +7,9 @@
 //       (its origin).
 //   (2) A member's clock says, for every member, up to which of its nodes the member's next node
 //       depends.
+//   (3) The body of a conditional is captured on a stream of its own, as a member that comes after what its
+//       parent's stream has captured so far; all that the parent's stream captures later comes after the body,
+//       however often it runs. A stream in a second body is another member.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "spec/gpu/captured_graph.h"
 #include "spec/gpu/clocks.h"
 #include "spec/gpu/fault.h"
 #include "spec/gpu/sim_types.h"
@@ -23,6 +27,7 @@ namespace ashlar::spec {
 /// The place in a capture that an event stands for.
 struct CapturePoint {
   std::uint32_t capture = 0;  // its number, from 1; 0: none
+  std::uint32_t body = 0;     // of that capture, from 1; 0: none
   Clock depends;              // by member
 };
 
@@ -43,9 +48,15 @@ class Captures {
   device::CaptureStatus status(std::uint32_t lane) const;
 
   Status begin(std::uint32_t lane, std::uint32_t thread, device::CaptureMode mode);
-  /// Ends the lane's capture and gives the touches of its kernels to `touches`. An error ends it
-  /// too, except an end on the wrong stream or thread.
-  Status end(std::uint32_t lane, std::uint32_t thread, std::vector<Touch>& touches);
+  /// Ends the lane's capture and gives what its kernels touch to `graph`. An error ends it
+  /// too, except an end on the wrong stream or thread, or before that of a body.
+  Status end(std::uint32_t lane, std::uint32_t thread, CapturedGraph& graph);
+  /// The lane begins to capture the body of a conditional, which is the next node of `parent`.
+  /// kInvalidArgument if `parent` does not capture; kBusy if the lane does; kCaptureInvalidated.
+  Status begin_body(std::uint32_t lane, std::uint32_t parent);
+  /// Ends that; the capture of the parent goes on. kInvalidArgument if no body began on the lane; other errors
+  /// as end().
+  Status end_body(std::uint32_t lane);
 
   /// Ends the capture that the lane is in, if any: its device is gone.
   void abandon(std::uint32_t lane);
@@ -85,8 +96,19 @@ class Captures {
  private:
   struct Member {
     std::uint32_t lane;
+    std::uint32_t body = 0;  // that it captures for, from 1; 0: the graph
+    bool is_open = true;     // if not, its body has ended
     std::uint64_t nodes = 0;
     Clock depends;
+  };
+  struct Body {
+    std::uint32_t origin;  // members
+    std::uint32_t parent;
+    bool is_open = true;
+  };
+  struct Mark {
+    std::uint32_t body;
+    Clock depends;  // the member's, when it was made
   };
   struct Capture {
     bool open = false;
@@ -94,13 +116,20 @@ class Captures {
     device::CaptureMode mode = device::CaptureMode::kGlobal;
     std::uint32_t thread = 0;
     std::vector<Member> members;
-    std::vector<Touch> touches;
-    std::vector<Clock> marks;  // by their number minus 1: the member's `depends` then
+    std::vector<Body> bodies;  // by their number minus 1
+    CapturedGraph graph;
+    std::vector<Mark> marks;  // by their number minus 1
   };
 
   Capture& at(std::uint32_t number) { return captures_[number - 1]; }
   const Capture& at(std::uint32_t number) const { return captures_[number - 1]; }
-  std::uint32_t member_of(Capture& capture, std::uint32_t lane);
+  /// The lane's open member; made, for that body, if it has none.
+  std::uint32_t member_of(Capture& capture, std::uint32_t lane, std::uint32_t body = 0);
+  /// REQUIRES: the lane is in the capture.
+  std::uint32_t open_member(const Capture& capture, std::uint32_t lane) const;
+  /// Has every member of the body, or with 0 of the graph, joined that origin?
+  static bool is_joined(const Capture& capture, std::uint32_t origin, std::uint32_t body);
+  Status refuse_unjoined();
   void close(Capture& capture);
 
   FaultLog& faults_;

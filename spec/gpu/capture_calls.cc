@@ -25,11 +25,29 @@ Result<GraphId> CaptureCalls::end(const Stream& stream) {
   }
   if (!lane.is_ok()) return lane.status();
   Graph graph;
-  const Status ended = state_.captures.end(lane.value(), state_.threads.current(), graph.touches);
+  const Status ended = state_.captures.end(lane.value(), state_.threads.current(), graph.contents);
   if (!ended.is_ok()) return ended;
   graph.alive = true;
   graphs_.push_back(std::move(graph));
   return GraphId{static_cast<std::uint32_t>(graphs_.size())};
+}
+
+Status CaptureCalls::begin_body(const Stream& stream, const Stream& parent) {
+  const Status alive = state_.gate.check_alive(index_of(stream.device));
+  if (!alive.is_ok()) return alive;
+  const Result<std::uint32_t> of_parent = streams_.resolve(parent);
+  if (!of_parent.is_ok()) return of_parent.status();
+  const Result<std::uint32_t> lane = streams_.resolve(stream);
+  return lane.is_ok() ? state_.captures.begin_body(lane.value(), of_parent.value()) : lane.status();
+}
+
+Status CaptureCalls::end_body(const Stream& stream) {
+  const Status alive = state_.gate.check_alive(index_of(stream.device));
+  const Result<std::uint32_t> lane = streams_.resolve(stream);
+  // As of end(): the whole capture is over.
+  if (!alive.is_ok() && lane.is_ok()) state_.captures.abandon(lane.value());
+  if (!alive.is_ok()) return alive;
+  return lane.is_ok() ? state_.captures.end_body(lane.value()) : lane.status();
 }
 
 Result<device::CaptureStatus> CaptureCalls::status(std::uint32_t device, StreamHandle stream) {
@@ -56,18 +74,21 @@ const CaptureCalls::Graph* CaptureCalls::find(GraphId graph) const {
   return &graphs_[number - 1];
 }
 
-Status CaptureCalls::launch(const Stream& stream, GraphId graph) {
+Status CaptureCalls::launch(const Stream& stream, GraphId graph, BodyRuns runs) {
   const Graph* found = find(graph);
   ASHLAR_REQUIRE(found != nullptr, Code::kInvalidHandle, "no such graph");
   // Without tags: by now the allocations may be freed.
-  launched_ = found->touches;
-  for (Touch& touch : launched_) touch.tag = kNoTag;
+  launched_.clear();
+  for (const std::size_t each : run_order(found->contents, runs)) {
+    launched_.push_back(found->contents.touches[each]);
+    launched_.back().tag = kNoTag;
+  }
   return work_.enqueue(stream, Entry{EntryKind::kKernel}, launched_);
 }
 
-std::span<const Touch> CaptureCalls::touches(GraphId graph) const {
+CapturedGraph CaptureCalls::contents(GraphId graph) const {
   const Graph* const found = find(graph);
-  return found == nullptr ? std::span<const Touch>{} : std::span<const Touch>{found->touches};
+  return found == nullptr ? CapturedGraph{} : found->contents;
 }
 
 Status CaptureCalls::destroy(GraphId graph) {

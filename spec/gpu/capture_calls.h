@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "spec/gpu/enqueuer.h"
@@ -22,14 +21,16 @@ class CaptureCalls {
   Result<device::CaptureStatus> status(std::uint32_t device, StreamHandle stream);
   Result<device::CaptureMark> mark(std::uint32_t device, StreamHandle stream);
   Status covers(std::uint32_t device, StreamHandle stream, device::CaptureMark mark);
-  Status launch(const Stream& stream, GraphId graph);
+  Status begin_body(const Stream& stream, const Stream& parent);
+  Status end_body(const Stream& stream);
+  Status launch(const Stream& stream, GraphId graph, BodyRuns runs);
   /// What the graph's kernels touch, with the tags that they named; none where there is no such graph.
-  std::span<const Touch> touches(GraphId graph) const;
+  CapturedGraph contents(GraphId graph) const;
   Status destroy(GraphId graph);
 
  private:
   struct Graph {
-    std::vector<Touch> touches;
+    CapturedGraph contents;
     bool alive = false;
   };
 

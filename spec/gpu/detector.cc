@@ -79,7 +79,8 @@ void HappensBefore::leave_live(std::uint32_t index) {
 }
 
 void HappensBefore::on_allocate(AllocationTag tag, Address at, Bytes size, std::uint32_t lane,
-                                std::uint32_t thread, GraphGroup group) {
+                                std::uint32_t thread, GraphGroup group,
+                                std::optional<std::uint32_t> body_lane) {
   ASHLAR_ASSERT(tag != kNoTag && find(tag) == nullptr, "detector: a tag names one allocation");
   const std::uint32_t index = allocations_.add();
   Allocation& made = allocations_[index];
@@ -87,6 +88,7 @@ void HappensBefore::on_allocate(AllocationTag tag, Address at, Bytes size, std::
   made.begin = at.value();
   made.end = made.begin + size.count();
   made.lane = lane;
+  made.graph_lane = body_lane.value_or(lane);
   made.allocated_at = clocks_.enqueued(lane);
   made.uses.clear();
   made.announced.clear();
@@ -163,6 +165,12 @@ void HappensBefore::on_use_announced(AllocationTag tag, std::uint32_t lane) {
   }
 }
 
+void HappensBefore::check_bounds(const Touch& touch, const Allocation& made) {
+  if (touch.at.value() >= made.begin && touch.at.value() + touch.size.count() <= made.end) return;
+  faults_.report(FaultKind::kOutOfBounds, Blame::kCaller,
+                 "a kernel touches bytes outside of allocation ", touch.tag);
+}
+
 bool HappensBefore::on_touch(const Touch& touch, std::uint32_t lane, std::uint32_t thread) {
   if (touch.tag == kNoTag) {
     const Stamp use{clocks_.enqueued(lane) + 1, lane, true, kNoTag};
@@ -177,10 +185,7 @@ bool HappensBefore::on_touch(const Touch& touch, std::uint32_t lane, std::uint32
                    touch.tag, " after its free");
     return false;
   }
-  if (touch.at.value() < made->begin || touch.at.value() + touch.size.count() > made->end) {
-    faults_.report(FaultKind::kOutOfBounds, Blame::kCaller,
-                   "a kernel touches bytes outside of allocation ", touch.tag);
-  }
+  check_bounds(touch, *made);
   check_races(*made, lane, thread);
   const std::uint64_t place = clocks_.enqueued(lane) + 1;
   for (Stamp& use : made->uses) {

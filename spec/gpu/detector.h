@@ -29,6 +29,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,9 +51,13 @@ class HappensBefore {
                 FaultLog& faults);
 
   /// The allocator handed out the range, for use on that lane. Checks C2, C6, C7.
-  /// Uses of the bytes by graphs of `group` are not checked: the caller orders the group's graphs.
+  /// Uses of the bytes by graphs of `group` are not checked: the caller orders the group's graphs. In a graph it
+  /// is for the nodes of `body_lane`, which captures a body of a conditional of that lane's graph.
   void on_allocate(AllocationTag tag, Address at, Bytes size, std::uint32_t lane,
-                   std::uint32_t thread, GraphGroup group = 0);
+                   std::uint32_t thread, GraphGroup group = 0,
+                   std::optional<std::uint32_t> body_lane = std::nullopt);
+  /// From now on the allocation is for the nodes of that lane: the body that it was made in has ended.
+  void on_pass(AllocationTag tag, std::uint32_t lane);
   /// The caller told the allocator of a use on that lane (record_use). Unknown tags are ignored.
   void on_use_announced(AllocationTag tag, std::uint32_t lane);
   /// The caller freed it: after this call on the host, nothing it enqueues may use it.
@@ -94,6 +99,7 @@ class HappensBefore {
     std::uint64_t end = 0;
     std::uint64_t allocated_at = 0;  // the own lane's place at the allocation
     std::uint32_t lane = 0;
+    std::uint32_t graph_lane = 0;  // whose nodes it is for, in a graph
     MemoryPieces pieces;
     ShortList<Stamp, 2> uses;               // last place on each lane
     ShortList<std::uint32_t, 2> announced;  // lanes
@@ -115,6 +121,7 @@ class HappensBefore {
   void enter_live(std::uint32_t index);
   void leave_live(std::uint32_t index);
   void check_priors(Allocation& made, std::uint32_t thread, GraphGroup group);
+  void check_bounds(const Touch& touch, const Allocation& made);
   static void add_race(Allocation& made, const Stamp& use);
   void check_races(Allocation& made, std::uint32_t lane, std::uint32_t thread);
   void check_live(std::uint64_t begin, std::uint64_t end);

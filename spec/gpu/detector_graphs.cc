@@ -8,9 +8,13 @@
 
 namespace ashlar::spec {
 
+void HappensBefore::on_pass(AllocationTag tag, std::uint32_t lane) {
+  if (Allocation* const made = find(tag); made != nullptr) made->graph_lane = lane;
+}
+
 void HappensBefore::report_unordered(FaultKind kind, Blame by, const Allocation& made,
                                      const GraphUse& use) {
-  faults_.report(kind, by, "C6: allocation ", made.tag, " for stream #", made.lane + 1,
+  faults_.report(kind, by, "C6: allocation ", made.tag, " for stream #", made.graph_lane + 1,
                  " has bytes that allocation ", use.owner, " used at node ", use.node.place,
                  " of stream #", use.lane + 1, " in the same graph, which is not ordered before");
 }
@@ -23,6 +27,7 @@ void HappensBefore::on_captured_touch(const Touch& touch, std::uint32_t lane) {
                    touch.tag, " after its free");
     return;
   }
+  check_bounds(touch, *made);
   for (std::size_t i = 0; i < made->graph_races.size();) {
     const GraphUse use = made->graph_races[i];
     const bool is_here = captures_.of_lane(lane) == use.node.capture;
@@ -51,8 +56,8 @@ void HappensBefore::free_captured(const Allocation& made) {
     if (!captures_.is_open(use.node.capture)) continue;
     const bool announced =
         std::find(made.announced.begin(), made.announced.end(), use.lane) != made.announced.end();
-    use.covered =
-        use.lane == made.lane || announced || captures_.before_next_of(use.node, made.lane);
+    use.covered = use.lane == made.graph_lane || announced ||
+                  captures_.before_next_of(use.node, made.graph_lane);
     graph_priors_.push_back({made.pieces, use});
   }
 }
@@ -68,8 +73,8 @@ void HappensBefore::check_graph_priors(Allocation& made) {
         std::any_of(prior.pieces.begin(), prior.pieces.end(),
                     [&made](const MemoryPiece& piece) { return share_bytes(made.pieces, piece); });
     if (!shares) continue;
-    const bool is_here = captures_.of_lane(made.lane) == prior.use.node.capture;
-    if (!is_here || captures_.before_next_of(prior.use.node, made.lane)) {
+    const bool is_here = captures_.of_lane(made.graph_lane) == prior.use.node.capture;
+    if (!is_here || captures_.before_next_of(prior.use.node, made.graph_lane)) {
       made.graph_races.push_back(prior.use);
     } else if (prior.use.covered) {
       report_unordered(FaultKind::kEarlyReuse, Blame::kAllocator, made, prior.use);

@@ -62,8 +62,12 @@ class SimulatedMachine final : public RuleMachine {
     return sim_.begin_capture(stream, mode);
   }
   Result<GraphId> end_capture(const Stream& stream) override { return sim_.end_capture(stream); }
-  Status launch_graph(const Stream& stream, GraphId graph) override {
-    return sim_.launch_graph(stream, graph);
+  Status begin_body(const Stream& stream, const Stream& parent) override {
+    return sim_.begin_body(stream, parent);
+  }
+  Status end_body(const Stream& stream) override { return sim_.end_body(stream); }
+  Status launch_graph(const Stream& stream, GraphId graph, BodyRuns runs) override {
+    return sim_.launch_graph(stream, graph, runs);
   }
   Status destroy_graph(GraphId graph) override { return sim_.destroy_graph(graph); }
 

@@ -47,7 +47,9 @@ class RuleMachine {
   virtual Status collective(const Stream& stream, std::uint32_t group, std::uint32_t members) = 0;
   virtual Status begin_capture(const Stream& stream, device::CaptureMode mode) = 0;
   virtual Result<GraphId> end_capture(const Stream& stream) = 0;
-  virtual Status launch_graph(const Stream& stream, GraphId graph) = 0;
+  virtual Status begin_body(const Stream& stream, const Stream& parent) = 0;
+  virtual Status end_body(const Stream& stream) = 0;
+  virtual Status launch_graph(const Stream& stream, GraphId graph, BodyRuns runs) = 0;
   virtual Status destroy_graph(GraphId graph) = 0;
 
   // What only a machine can do whose progress and failures the test decides.

@@ -229,6 +229,14 @@ std::optional<Status> RuleOps::page_op(const Op& op) {
   return on.page_map(at, size, page->handle);
 }
 
+std::optional<Status> RuleOps::begin_body(const Stream& stream, std::uint64_t parent) {
+  const Stream* const outer = find(streams_, parent);
+  if (outer == nullptr) return std::nullopt;
+  const Status begun = machine_.begin_body(stream, *outer);
+  if (begun.is_ok()) bodies_.push_back(stream.id);
+  return begun;
+}
+
 std::optional<Status> RuleOps::capture_op(const Op& op) {
   if (op.slot == slot::kCaptureThread) {
     return machine_.device(0)
@@ -237,15 +245,22 @@ std::optional<Status> RuleOps::capture_op(const Op& op) {
   }
   if (op.slot == slot::kGraphDestroy) return machine_.destroy_graph(graph(op.arg[0]));
   if (op.slot != slot::kCaptureBegin && op.slot != slot::kCaptureEnd &&
-      op.slot != slot::kCaptureState && op.slot != slot::kGraphLaunch) {
+      op.slot != slot::kCaptureState && op.slot != slot::kGraphLaunch &&
+      op.slot != slot::kGraphLaunchRuns && op.slot != slot::kCaptureBody) {
     return std::nullopt;
   }
   const Stream* stream = find(streams_, op.arg[0]);
   if (stream == nullptr) return std::nullopt;
+  if (op.slot == slot::kCaptureBody) return begin_body(*stream, op.arg[1]);
   if (op.slot == slot::kCaptureBegin) {
     return machine_.begin_capture(*stream, static_cast<device::CaptureMode>(op.arg[1] % 3));
   }
-  if (op.slot == slot::kGraphLaunch) return machine_.launch_graph(*stream, graph(op.arg[1]));
+  if (op.slot == slot::kGraphLaunch)
+    return machine_.launch_graph(*stream, graph(op.arg[1]), BodyRuns::once());
+  if (op.slot == slot::kGraphLaunchRuns)
+    return machine_.launch_graph(*stream, graph(op.arg[1]), BodyRuns(op.arg[2]));
+  if (op.slot == slot::kCaptureEnd && std::erase(bodies_, stream->id) != 0)
+    return machine_.end_body(*stream);
   if (op.slot == slot::kCaptureEnd) {
     const Result<GraphId> ended = machine_.end_capture(*stream);
     if (ended.is_ok()) graphs_.push_back(ended.value());

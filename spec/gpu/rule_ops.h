@@ -65,6 +65,7 @@ class RuleOps {
   Answer memory_op(const Op& op);
   Answer page_op(const Op& op);
   Answer capture_op(const Op& op);
+  Answer begin_body(const Stream& stream, std::uint64_t parent);
   Answer machine_op(const Op& op);
   Answer launch(const Stream& stream, const Op& op);
 
@@ -75,6 +76,7 @@ class RuleOps {
   std::map<std::uint64_t, Named> ranges_;
   std::map<std::uint64_t, NamedPage> pages_;
   std::vector<GraphId> graphs_;
+  std::vector<StreamId> bodies_;  ///< streams that capture bodies of conditionals
   bool skipped_ = false;
   bool lag_ = false;
 };

@@ -111,15 +111,24 @@ Result<GraphId> SimCaller::end_capture(const Stream& stream) {
   return machine_.captures().end(stream);
 }
 
-Status SimCaller::launch_graph(const Stream& stream, GraphId graph) {
+Status SimCaller::begin_body(const Stream& stream, const Stream& parent) {
   const CallersLock lock(machine_);
-  return machine_.captures().launch(stream, graph);
+  return machine_.captures().begin_body(stream, parent);
 }
 
-std::vector<Touch> SimCaller::graph_touches(GraphId graph) const {
+Status SimCaller::end_body(const Stream& stream) {
+  const CallersLock lock(machine_);
+  return machine_.captures().end_body(stream);
+}
+
+Status SimCaller::launch_graph(const Stream& stream, GraphId graph, BodyRuns runs) {
+  const CallersLock lock(machine_);
+  return machine_.captures().launch(stream, graph, runs);
+}
+
+CapturedGraph SimCaller::graph_contents(GraphId graph) const {
   const Lock lock(machine_.mutex());
-  const std::span<const Touch> touches = machine_.captures().touches(graph);
-  return {touches.begin(), touches.end()};
+  return machine_.captures().contents(graph);
 }
 
 Status SimCaller::destroy_graph(GraphId graph) {

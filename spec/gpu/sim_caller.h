@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "spec/gpu/captured_graph.h"
 #include "spec/gpu/sim_types.h"
 
 namespace ashlar::spec {
@@ -60,13 +61,18 @@ class SimCaller {
   // Capture (cudaStreamBeginCapture, EndCapture, GraphLaunch, GraphDestroy).
   Status begin_capture(const Stream& stream, device::CaptureMode mode);
   Result<GraphId> end_capture(const Stream& stream);
-  /// Enqueues the graph as one entry that touches everything its kernels touch. The touches have no
-  /// tag: the detector watches those of a GraphGroup and ignores the others, but bytes that are not
-  /// mapped are reported.
-  Status launch_graph(const Stream& stream, GraphId graph);
+  /// A conditional is added to the graph that `parent` captures, and `stream` begins to capture its body
+  /// (cudaGraphAddNode, cudaStreamBeginCaptureToGraph). kBusy if `stream` captures, kInvalidArgument if
+  /// `parent` does not, kCaptureInvalidated.
+  Status begin_body(const Stream& stream, const Stream& parent);
+  Status end_body(const Stream& stream);
+  /// Enqueues the graph as one entry that touches everything its kernels touch, of its bodies those that
+  /// run. The touches have no tag: the detector watches those of a GraphGroup and ignores the others, but
+  /// bytes that are not mapped are reported.
+  Status launch_graph(const Stream& stream, GraphId graph, BodyRuns runs = BodyRuns::once());
   Status destroy_graph(GraphId graph);
   /// What the graph's kernels touch, with the tags that they named.
-  std::vector<Touch> graph_touches(GraphId graph) const;
+  CapturedGraph graph_contents(GraphId graph) const;
 
  protected:
   /// `machine` must outlive this.

@@ -84,10 +84,17 @@ std::vector<Fault> SimGpu::take_faults() {
 // The detector.
 
 void SimGpu::on_allocate(AllocationTag tag, Address at, Bytes size, const Stream& stream,
-                         GraphGroup group) {
+                         GraphGroup group, const Stream* body) {
   const Lock lock(machine_->mutex());
   MachineState& state = machine_->state();
-  state.detector.on_allocate(tag, at, size, lane_of(stream), state.threads.current(), group);
+  const std::uint32_t body_lane = lane_of(body == nullptr ? stream : *body);
+  state.detector.on_allocate(tag, at, size, lane_of(stream), state.threads.current(), group,
+                             body_lane);
+}
+
+void SimGpu::on_pass(AllocationTag tag, const Stream& stream) {
+  const Lock lock(machine_->mutex());
+  machine_->state().detector.on_pass(tag, lane_of(stream));
 }
 
 void SimGpu::on_use_announced(AllocationTag tag, const Stream& stream) {

@@ -76,9 +76,11 @@ class SimGpu : public SimCaller, public SimControl, public SimNetwork {
 
   // The happens-before detector (detector.h says what each means). A driver tells it what the
   // allocator's users know. A stream is named by its identity.
-  /// `group`: of the graphs that share the memory that it comes from.
+  /// `group`: of the graphs that share the memory that it comes from. `body`: the stream that captures a body
+  /// of the graph of `stream`, and that the memory is for until on_pass(); or null.
   void on_allocate(AllocationTag tag, Address at, Bytes size, const Stream& stream,
-                   GraphGroup group = 0);
+                   GraphGroup group = 0, const Stream* body = nullptr);
+  void on_pass(AllocationTag tag, const Stream& stream);
   void on_use_announced(AllocationTag tag, const Stream& stream);
   void on_free(AllocationTag tag);
 

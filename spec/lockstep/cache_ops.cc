@@ -132,6 +132,13 @@ void run_capture_wait(CacheWorld& world, const Op& op) {
   CaptureCaller(world).wait(s, before);
 }
 
+void run_capture_body(CacheWorld& world, const Op& op) {
+  const std::uint32_t s = stream_for_work(world, op.arg[0]);
+  const std::uint32_t parent = stream_for_work(world, op.arg[1]);
+  if (s == kNoStream || parent == kNoStream) return world.skip();
+  CaptureCaller(world).begin_body(s, parent);
+}
+
 // The caller's own events.
 
 void run_record(CacheWorld& world, const Op& op) {
@@ -347,6 +354,7 @@ constexpr std::array<OpHandler, 256> make_table() {
   table[slot::kCaptureBegin].run = run_capture_begin;
   table[slot::kCaptureEnd].run = run_capture_end;
   table[slot::kCaptureWait].run = run_capture_wait;
+  table[slot::kCaptureBody].run = run_capture_body;
   add_memory_pool_ops(table);
   add_pin_ops(table);
   table[slot::kFreeStale].run = run_free_stale;

@@ -63,9 +63,11 @@ void CacheWorld::allocate(std::uint64_t name, std::uint64_t size, std::uint32_t 
   const OwnedBlock* block = model_.find_live(on.device, address);
   if (block == nullptr) return;
   const GraphGroup group = pools_.group_of(on.device, PoolAnswers(model_).pool_of(on));
-  gpu_.on_allocate(tag, got.value(), Bytes{block->size}, on, group);
-  pointers_[name] = {Pointer::kLive, s, address, block->size, tag, group};
-  checkpoints_.issued[tag] = {name, s};
+  const std::uint32_t owner = group == 0 ? s : outermost(s);
+  gpu_.on_allocate(tag, got.value(), Bytes{block->size}, stream_at(owner), group, &on);
+  if (owner != s) streams_[s].made.push_back(tag);
+  pointers_[name] = {Pointer::kLive, owner, address, block->size, tag, group};
+  checkpoints_.issued[tag] = {name, owner};
   streams_[s].has_allocated = true;
   if (habits_.touches && may_enqueue(gpu_, on)) launch(s, name, Access::kWrite);
 }
@@ -152,7 +154,10 @@ void CacheWorld::name_dead(std::uint64_t name, std::uint64_t kind) {
 
 void CacheWorld::launch(std::uint32_t s, std::uint64_t name, Access access) {
   const Pointer pointer = pointers_[name];
-  if (s != pointer.stream) {
+  if (streams_[s].has_body) return skip();
+  // A body shares its parents' memory, and uses it without a word.
+  const bool is_own = s == pointer.stream || (pointer.group != 0 && outermost(s) == pointer.stream);
+  if (!is_own) {
     const OwnedBlock* block = model_.find_live(device_of(pointer), pointer.address);
     const std::uint64_t id = streams_[s].stream.id.value();
     // What was told of a capture says nothing of work outside it.
@@ -234,7 +239,7 @@ void CacheWorld::tick() {
 
 void CacheWorld::quiesce(bool finishes_work) {
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
-    if (streams_[s].is_capturing && streams_[s].origin == s) CaptureCaller(*this).end(s);
+    if (streams_[s].is_capturing && streams_[s].origin == s) CaptureCaller(*this).end_whole(s);
   }
   callback_.frees.clear();
   PinCaller(*this).unpin_all();

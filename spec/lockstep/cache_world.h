@@ -8,6 +8,7 @@
 //     stream retired, or a capture of it begun; one after a capture is announced anew;
 //   - a stale address is freed again only if it has not been issued again;
 //   - graphs are launched as WorldPools says;
+//   - a stream that captured a body takes part in that graph by nothing but bodies of the same parent;
 //   - during a capture the caller records, waits for and polls no event of its own.
 // An op whose names are not bound, or that a lawful caller could not make now, is skipped (Op
 // invariant 2).
@@ -106,6 +107,11 @@ class CacheWorld {
   const Stream& stream_at(std::uint32_t index) const { return streams_[index].stream; }
   bool is_capturing(std::uint32_t index) const { return streams_[index].is_capturing; }
   bool any_capture() const;
+  /// The stream that the stream captures a body for, or a body inside one; itself if it captures none.
+  std::uint32_t outermost(std::uint32_t index) const {
+    while (streams_[index].parent != kNoStream) index = streams_[index].parent;
+    return index;
+  }
   bool has_device(std::uint64_t name) const { return name < gpu_.device_count(); }
   DeviceId device_of(const Pointer& pointer) const { return stream_at(pointer.stream).device; }
 
@@ -161,7 +167,14 @@ class CacheWorld {
   struct StreamSlot {
     Stream stream;
     bool is_capturing = false;
-    std::uint32_t origin = 0;          ///< the index of the stream on which that capture began
+    std::uint32_t origin = 0;           ///< the index of the stream on which that capture began
+    AllocationTag before_tag = kNoTag;  ///< of the allocations before that capture
+    std::uint32_t parent = kNoStream;   ///< of a body: whose capture has it
+    /// Inside whose capture it has captured bodies, until the end of that.
+    std::uint32_t bodies_of = kNoStream;
+    bool has_body = false;  ///< a body of what it captures is being captured
+    std::vector<AllocationTag>
+        made;  ///< in the body, of the memory that it shares with its parents
     std::vector<GraphGroup> captured;  ///< whose memory the capture has touched
     bool is_alive = true;
     bool has_allocated = false;  ///< so that the subject knows it

@@ -36,13 +36,19 @@ void run_mempool_release(CacheWorld& world, const Op& op) {
 void run_mempool_replay(CacheWorld& world, const Op& op) {
   const std::uint32_t s = stream_for_work(world, op.arg[1]);
   if (s == kNoStream) return world.skip();
-  PoolCaller(world).launch(op.arg[0], 0, s);
+  PoolCaller(world).launch(op.arg[0], 0, s, BodyRuns::once());
 }
 
 void run_mempool_launch(CacheWorld& world, const Op& op) {
   const std::uint32_t s = stream_for_work(world, op.arg[2]);
   if (s == kNoStream) return world.skip();
-  PoolCaller(world).launch(op.arg[0], op.arg[1], s);
+  PoolCaller(world).launch(op.arg[0], op.arg[1], s, BodyRuns::once());
+}
+
+void run_mempool_launch_runs(CacheWorld& world, const Op& op) {
+  const std::uint32_t s = stream_for_work(world, op.arg[2]);
+  if (s == kNoStream) return world.skip();
+  PoolCaller(world).launch(op.arg[0], op.arg[1], s, BodyRuns(op.arg[3]));
 }
 
 void run_checkpoint(CacheWorld& world, const Op& op) {

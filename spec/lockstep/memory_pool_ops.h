@@ -18,6 +18,7 @@ void run_mempool_retain(CacheWorld& world, const Op& op);
 void run_mempool_release(CacheWorld& world, const Op& op);
 void run_mempool_replay(CacheWorld& world, const Op& op);
 void run_mempool_launch(CacheWorld& world, const Op& op);
+void run_mempool_launch_runs(CacheWorld& world, const Op& op);
 void run_checkpoint(CacheWorld& world, const Op& op);
 void run_restore(CacheWorld& world, const Op& op);
 
@@ -29,6 +30,7 @@ constexpr void add_memory_pool_ops(std::array<OpHandler, 256>& table) {
   table[slot::kMemoryPoolRelease].run = run_mempool_release;
   table[slot::kMemoryPoolReplay].run = run_mempool_replay;
   table[slot::kMemoryPoolLaunch].run = run_mempool_launch;
+  table[slot::kMemoryPoolLaunchRuns].run = run_mempool_launch_runs;
   table[slot::kCheckpoint].run = run_checkpoint;
   table[slot::kRestore].run = run_restore;
 }

@@ -67,8 +67,8 @@ void PoolCaller::keep_graph(GraphId graph, std::uint32_t s) {
   if (!world_.pools_.may_capture(captured))
     return static_cast<void>(world_.gpu().destroy_graph(graph));
   world_.pools_.add_graph(graph, captured);
-  answers_.note_graph(graph, world_.stream_at(s), world_.gpu().graph_touches(graph),
-                      world_.next_tag_ - 1);
+  answers_.note_graph(graph, world_.stream_at(s), world_.gpu().graph_contents(graph),
+                      world_.streams_[s].before_tag, world_.next_tag_ - 1);
 }
 
 void PoolCaller::release_all() {
@@ -83,16 +83,16 @@ void PoolCaller::release_all() {
   }
 }
 
-void PoolCaller::launch(std::uint64_t name, std::uint64_t n, std::uint32_t s) {
+void PoolCaller::launch(std::uint64_t name, std::uint64_t n, std::uint32_t s, BodyRuns runs) {
   const Stream& on = world_.stream_at(s);
   const MemoryPoolId id = WorldPools::id_of(name);
   if (answers_.uses(on.device, id) == 0 || world_.any_capture()) return world_.skip();
   const GraphGroup group = world_.pools_.group_of(on.device, id);
   const WorldPools::Graph* const graph = world_.pools_.find_graph(group, n);
   if (graph == nullptr || !world_.pools_.may_launch(world_.gpu(), *graph, on)) return world_.skip();
-  if (!world_.gpu().launch_graph(on, graph->graph).is_ok()) return;
+  if (!world_.gpu().launch_graph(on, graph->graph, runs).is_ok()) return;
   world_.pools_.note_launch(*graph, on);
-  answers_.judge_replay(graph->graph);
+  answers_.judge_replay(graph->graph, runs);
 }
 
 }  // namespace ashlar::spec

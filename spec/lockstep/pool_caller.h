@@ -20,7 +20,7 @@ class PoolCaller {
   void retain(std::uint64_t name, DeviceId device);
   void release(std::uint64_t name, DeviceId device);
   /// Launches the n-th newest graph (WorldPools::find_graph).
-  void launch(std::uint64_t name, std::uint64_t n, std::uint32_t stream);
+  void launch(std::uint64_t name, std::uint64_t n, std::uint32_t stream, BodyRuns runs);
   /// The stream's capture has ended in that graph: destroys it where it may not be launched.
   void keep_graph(GraphId graph, std::uint32_t stream);
   /// Ends every pool.

@@ -2,6 +2,7 @@
 // See cache_model.h.
 #include <algorithm>
 
+#include "spec/model/body_answers.h"
 #include "spec/model/cache_clauses.h"
 #include "spec/model/cache_model.h"
 
@@ -59,6 +60,10 @@ void CacheModel::judge_refused(JudgedDevice& device, Status got, Code first, Cod
 void CacheModel::note_use(OwnedBlock* block, const Stream& stream) const {
   const std::uint64_t id = stream.id.value();
   if (id == block->stream) return;
+  // What a body uses of the memory that it shares with its parents is theirs anyway.
+  const bool is_shared = state_.pools.is_in_use(block->memory_pool) &&
+                         state_.streams.parents_of(stream).back().id.value() == block->stream;
+  if (is_shared) return;
   const std::uint64_t capture = state_.streams.capture_of(stream);
   const bool is_new = std::find(block->uses.begin(), block->uses.end(), id) == block->uses.end();
   if (is_new) block->uses.push_back(id);
@@ -92,7 +97,7 @@ void CacheModel::judge_free(std::uint64_t address, const Stream* stream, Status 
   JudgedCall call;
   // A borrowed block's borrower is a use that the caller did not announce, and so is the own stream of one
   // that outlived its memory pool.
-  const std::uint64_t uses = block->uses.size() + 1 + state_.pools.any_own_uses();
+  const std::uint64_t uses = block->uses_max() + 1 + state_.pools.any_own_uses();
   call.device_calls_max = calls_max_of_uses(uses + (stream != nullptr), stream != nullptr);
   if (is_gone_answer(state_, *device, got.code(), stream)) {
     call.fails = true;
@@ -216,9 +221,13 @@ void CacheModel::judge_end_capture(const Stream& stream, Status got) {
     return judge_refused(device, got, Code::kNotFound, Code::kNotFound,
                          "an end without a begin of a capture");
   }
+  if (state_.streams.has_body(stream))
+    return judge_refused(device, got, Code::kBusy, Code::kBusy,
+                         "an end of a capture before that of a body");
   if (!got.is_ok() && !is_gone_answer(state_, device, got.code()) && !device.ledger.any_failure()) {
     report("C16", "an end of a capture answered ", code_name(got.code()));
   }
+  if (state_.streams.is_body(stream)) BodyAnswers(*this).end(stream);
   // even where the answer was an error: an aborted capture leaves nothing behind
   state_.streams.end_capture(stream);
   state_.pools.set_capturing(state_.streams.is_capturing());

@@ -259,16 +259,22 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
     return end(device, call);
   }
   // To the judge a memory pool's heap is that of a stream of its own.
-  const MemoryPoolBook::Pool* const pool = state_.pools.routed(stream);
+  const std::vector<Stream> parents = state_.streams.parents_of(stream);
+  const MemoryPoolBook::Pool* const pool = state_.pools.routed(parents);
+  if (pool != nullptr && state_.streams.has_body(stream))
+    return judge_refused(device, got.status(), Code::kBusy, Code::kBusy,
+                         "an allocation beside a body of the stream's capture");
   state_.asks_pool = pool != nullptr;
   state_.asked_pool = pool == nullptr ? MemoryPoolId{} : pool->id;
   state_.asks_unsplit = pool != nullptr && pool->options.no_split;
-  Stream asking = stream;
+  const Stream owner = pool == nullptr ? stream : parents.back();
+  Stream asking = owner;
+  call.capture = state_.streams.capture_of(stream);
   if (pool != nullptr) {
     call.pool = pool->id;
-    asking.id = StreamId{MemoryPoolBook::heap_in(*pool, stream.id.value())};
+    asking.id = StreamId{MemoryPoolBook::heap_in(*pool, owner.id.value())};
   }
-  judge_served(device, tag, size, stream, asking, got, account, call);
+  judge_served(device, tag, size, owner, asking, got, account, call);
   const OwnedBlock* const given =
       got.is_ok() ? device.books.find_live(got.value().value()) : nullptr;
   if (given != nullptr && !call.pool.is_default())
@@ -276,7 +282,7 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
   state_.asks_pool = state_.asks_unsplit = false;
 }
 
-/// An allocation that a device which is there was to serve. `named` is the stream that the call named,
+/// An allocation that a device which is there was to serve. `named` is the stream whose memory it is,
 /// `stream` is what the judge takes for it (judge_allocate).
 void CacheModel::judge_served(JudgedDevice& device, std::uint64_t tag, std::uint64_t size,
                               const Stream& named, const Stream& stream, const Result<Address>& got,

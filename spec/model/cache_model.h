@@ -65,6 +65,7 @@ class CacheModel {
   void judge_retire(const Stream& stream, bool is_known, Status got);
   /// `joined`: a stream whose capture it joins, or null.
   void judge_begin_capture(const Stream& stream, Status got, const Stream* joined = nullptr);
+  /// Of a capture, or of a body.
   void judge_end_capture(const Stream& stream, Status got);
   /// A call that named a dead stream, and had to be refused as `expected`.
   void judge_named_dead(Status got, Code expected);
@@ -117,6 +118,7 @@ class CacheModel {
 
  private:
   friend class PinAnswers;
+  friend class BodyAnswers;
   friend class PoolAnswers;
   friend class CheckpointAnswers;
   friend class ReserveAnswers;

@@ -125,8 +125,11 @@ struct JudgedCall {
   bool is_hit = false;           ///< its heap had a fitting block before
   bool takes_own_fit = false;    ///< it was given the best of those
   std::uint64_t stream = 0;      ///< of an allocation: its heap's number (heap_of)
-  StreamId named;                ///< of an allocation: the stream that it named
-  MemoryPoolId pool;             ///< of an allocation: where it comes from
+  /// Of an allocation: the stream that it named; of one in a body, the outermost parent.
+  StreamId named;
+  std::uint64_t capture =
+      0;              ///< of an allocation: StreamBook::capture_of() the stream that it named
+  MemoryPoolId pool;  ///< of an allocation: where it comes from
   std::uint64_t address = 0;
   std::uint64_t requested = 0;
 };

@@ -66,6 +66,7 @@ class CacheSubject {
   virtual Status retire_stream(const Stream& stream) = 0;
   virtual Status begin_capture(const Stream& stream) = 0;
   virtual Status end_capture(const Stream& stream) = 0;
+  virtual Status begin_body(const Stream& stream, const Stream& parent) = 0;
   virtual Status create_pool(DeviceId device, MemoryPoolId pool,
                              const MemoryPoolOptions& options) = 0;
   virtual Status begin_pool(DeviceId device, MemoryPoolId pool, StreamFilter filter) = 0;

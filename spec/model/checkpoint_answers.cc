@@ -56,7 +56,7 @@ bool CheckpointAnswers::has_uses(const JudgedDevice& device, const PoolSegments&
                            model_.state_.streams.is_only_in_graph(block, user);
       return user != segment.stream.value() && (may || !is_over);
     });
-    if (has_use) return true;
+    if (has_use || (may && !block.of_bodies.empty())) return true;
   }
   return false;
 }
@@ -103,6 +103,7 @@ void CheckpointAnswers::judge_restore(const SavedPool& saved, Status got,
   if (known == nullptr) refusal = Code::kNotFound;
   else if (known->serial != saved.serial) refusal = Code::kInvalidArgument;
   else if (model_.state_.pools.is_routed(saved.device, saved.pool)) refusal = Code::kBusy;
+  else if (model_.state_.streams.any_body()) refusal = Code::kBusy;
   if (refusal != Code::kOk)
     return model_.judge_refused(device, got, refusal, refusal, "a return to a checkpoint");
   const PoolSegments map = map_of(saved.device, *known);
@@ -111,7 +112,7 @@ void CheckpointAnswers::judge_restore(const SavedPool& saved, Status got,
   call.fails = call.is_broken_off = !got.is_ok();
   std::uint64_t uses = 0;
   for (const std::uint64_t address : owned_in(device, map, true))
-    uses += device.books.owned().find(address)->second.uses.size() + 1;
+    uses += device.books.owned().find(address)->second.uses_max() + 1;
   // Besides what a record of each may cost, its event is asked.
   call.device_calls_max = calls_max_of_uses(uses, false) + uses;
   judge_answer(device, map, got);
@@ -156,6 +157,7 @@ void CheckpointAnswers::follow_restore(JudgedDevice& device, const PoolSegments&
     OwnedBlock block = then;
     block.tag = first_tag++;
     block.uses.clear();
+    block.of_bodies.clear();
     // What is made in a capture is the graph's, as if it had been allocated there.
     if (const std::uint64_t capture = model_.state_.streams.capture_of(block.stream); capture != 0)
       block.capture = capture;

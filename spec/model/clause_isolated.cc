@@ -95,6 +95,15 @@ void follow_pool_heap(CacheState& state, const JudgedDevice& device, JudgedCall&
 
 void judge_isolated(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
                     bool had_view) {
+  if (call.allocates && !call.fails && state.graphs.bodies().is_open(call.capture)) {
+    const OwnedBlock* const given = device.books.find_live(call.address);
+    const PageWitness& pages = device.ledger.witness().pages();
+    if (given != nullptr &&
+        state.graphs.bodies().are_held(call.capture,
+                                       pages.bytes_at(call.address, call.address + given->size)))
+      state.verdict.report("C8", hex(call.address),
+                           " was given to the body of a conditional, whose parent held it");
+  }
   const bool has_maps = had_view && device.map.is_fresh;
   if (state.pools.any() && has_maps) judge_kept(state, device);
   judge_launched(state, device, call, has_maps);

@@ -158,7 +158,8 @@ void follow_allocation(CacheState& state, JudgedDevice& device, std::uint64_t ta
   block.requested = size;
   block.stream = stream.id.value();
   block.pool = state.rules.pool_of(rounded);
-  block.capture = state.streams.capture_of(stream);
+  block.capture = state.streams.graph_of(stream);
+  if (state.asks_pool) block.memory_pool = state.pools.find(device.id, state.asked_pool)->serial;
   device.books.add_live(address, block);
   device.bounds.add_allocation(block.pool, block.size, size);
 }

@@ -91,9 +91,12 @@ bool judge_uses(const SnapshotSegment& segment, const SnapshotBlock& block, cons
     return is_pools && rules.streams->is_only_in_graph(own, user);
   };
   // Nor is a dead stream whose work is complete, nor work that is only in a graph.
-  const auto is_needless = [heap, &rules, &is_only_in_graph](std::uint64_t user) {
-    return user == heap || (rules.streams != nullptr && rules.streams->is_dead(user)) ||
-           is_only_in_graph(user);
+  // It may have been dropped before its pool was released.
+  const auto is_needless = [&](std::uint64_t user) {
+    if (user == heap || rules.streams == nullptr) return user == heap;
+    const bool was_pools = is_pools || own.memory_pool != 0;
+    return rules.streams->is_dead(user) ||
+           (was_pools && rules.streams->is_only_in_graph(own, user));
   };
   const auto needless =
       static_cast<std::size_t>(std::count_if(own.uses.begin(), own.uses.end(), is_needless));
@@ -101,13 +104,13 @@ bool judge_uses(const SnapshotSegment& segment, const SnapshotBlock& block, cons
   const bool is_outliving =
       segment.heap != 0 && (rules.pools == nullptr || rules.pools->may_have_own_uses(segment.heap));
   const std::size_t least = own.is_pending ? 0 : own.uses.size() - needless;
-  if (block.other_uses > own.uses.size() + is_borrowed + is_outliving || block.other_uses < least) {
+  if (block.other_uses > own.uses_max() + is_borrowed + is_outliving || block.other_uses < least) {
     verdict->report("C7", place(segment, block), " counts ", block.other_uses, " uses of ",
                     own.uses.size(), " announced");
     return false;
   }
-  if (own.is_pending && own.uses.empty() && !is_borrowed && !is_outliving &&
-      !rules.any_lost_stream) {
+  if (own.is_pending && own.uses.empty() && own.of_bodies.empty() && !is_borrowed &&
+      !is_outliving && !rules.any_lost_stream) {
     verdict->report("DEV-6", place(segment, block), " waits for nothing, but was not merged");
     return false;
   }

@@ -58,6 +58,10 @@ class MemoryPoolBook {
     });
     return at == pools_.end() ? nullptr : &*at;
   }
+  bool is_in_use(std::uint64_t serial) const {
+    return std::any_of(pools_.begin(), pools_.end(),
+                       [serial](const Pool& pool) { return pool.serial == serial; });
+  }
   /// One use more; the pool is made with those options if it is new.
   void retain(DeviceId device, MemoryPoolId id, const MemoryPoolOptions& options = {}) {
     if (find(device, id) == nullptr)
@@ -89,11 +93,14 @@ class MemoryPoolBook {
     std::erase_if(routes_,
                   [&](const Route& route) { return route.device == device && route.pool == id; });
   }
-  /// The pool that the stream's allocations go to, by the route begun last; nullptr if to none.
-  Pool* routed(const Stream& stream) {
+  /// The pool that the allocations of the first stream go to, by the route begun last; nullptr if to none. The
+  /// others are those that it captures a body for (StreamBook::parents_of).
+  Pool* routed(const std::vector<Stream>& streams) {
     for (auto route = routes_.rbegin(); route != routes_.rend(); ++route) {
-      if (route->device == stream.device && route->stream == stream.id.value())
-        return find(route->device, route->pool);
+      for (const Stream& each : streams) {
+        if (route->device == each.device && route->stream == each.id.value())
+          return find(route->device, route->pool);
+      }
     }
     return nullptr;
   }

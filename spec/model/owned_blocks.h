@@ -32,7 +32,14 @@ struct OwnedBlock {
   ShortList<CapturedUse, 2> captured;
   bool is_pending = false;
   PoolId pool = PoolId::kSmall;
-  std::uint64_t capture = 0;  ///< in which it was allocated (StreamBook::capture_of)
+  std::uint64_t capture = 0;      ///< in which it was allocated (StreamBook::graph_of)
+  std::uint64_t memory_pool = 0;  ///< that it comes from (MemoryPoolBook::Pool::serial); 0: none
+  /// Captures by which it may have a use that nobody announced: a body that began while it was live, or the
+  /// parent of one that used it.
+  ShortList<std::uint64_t, 1> of_bodies;
+
+  /// How many uses it may have.
+  std::uint64_t uses_max() const { return uses.size() + of_bodies.size(); }
 };
 
 class OwnedBlocks {
@@ -102,6 +109,7 @@ class OwnedBlocks {
     entry.first = address;
     entry.second.uses.clear();
     entry.second.captured.clear();
+    entry.second.of_bodies.clear();
     entry.second.is_pending = false;
     return entry.second;
   }

@@ -12,7 +12,8 @@ void PageWitness::on_create(PageHandle page, std::uint64_t size) {
     index = unused_.back();
     unused_.pop_back();
   }
-  pages_[index] = Page{size};
+  pages_[index] = Page{size, 0, 0, false, next_byte_};
+  next_byte_ += size;
   index_of_[page.value()] = index;
   held_bytes_ += size;
   held_bytes_max_ = std::max(held_bytes_max_, held_bytes_);
@@ -49,6 +50,21 @@ bool PageWitness::any_alias_in(const AddressRange& range, const RangeSet& set) c
     const AddressRange there{each.begin, each.end};
     return is_in_range[each.page] && !there.touches(range) && set.touches(there);
   });
+}
+
+std::vector<ByteRange> PageWitness::bytes_at(std::uint64_t begin, std::uint64_t end) const {
+  std::vector<ByteRange> bytes;
+  for (auto mapping = mapping_after(begin); begin < end; ++mapping) {
+    const bool is_last = mapping == mappings_.end() || mapping->begin >= end;
+    const std::uint64_t bare = is_last ? end : std::max(begin, mapping->begin);
+    if (begin < bare) bytes.push_back({begin, bare});
+    if (is_last) break;
+    const std::uint64_t first = pages_[mapping->page].first_byte;
+    const std::uint64_t stop = std::min(end, mapping->end);
+    bytes.push_back({first + (bare - mapping->begin), first + (stop - mapping->begin)});
+    begin = stop;
+  }
+  return bytes;
 }
 
 void PageWitness::on_map(std::uint64_t at, std::uint64_t size, PageHandle page) {

@@ -10,6 +10,7 @@
 //       before.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <unordered_map>
 
@@ -18,6 +19,19 @@
 #include "spec/model/range_set.h"
 
 namespace ashlar::spec {
+
+/// Bytes of memory, by numbers that a page's keep wherever it is mapped. Where no page is mapped they are the
+/// addresses; those of pages are above every address, and never used again.
+struct ByteRange {
+  std::uint64_t begin;
+  std::uint64_t end;
+};
+
+inline bool share_bytes(const std::vector<ByteRange>& ranges, const ByteRange& other) {
+  return std::any_of(ranges.begin(), ranges.end(), [&other](const ByteRange& each) {
+    return each.begin < other.end && other.begin < each.end;
+  });
+}
 
 class PageWitness {
  public:
@@ -55,6 +69,8 @@ class PageWitness {
   std::vector<Mapping>::const_iterator mapping_after(std::uint64_t address) const;
   /// Is a page that is mapped in the range also mapped outside of it, at addresses of the set?
   bool any_alias_in(const AddressRange& range, const RangeSet& set) const;
+  /// The bytes at those addresses.
+  std::vector<ByteRange> bytes_at(std::uint64_t begin, std::uint64_t end) const;
   /// Indices of pages are below this.
   std::size_t page_indices() const { return pages_.size(); }
   /// At how many addresses the page is mapped.
@@ -68,6 +84,7 @@ class PageWitness {
     std::uint32_t mappings = 0;
     std::uint32_t accesses = 0;  ///< mappings with access
     bool is_released = false;
+    std::uint64_t first_byte = 0;  ///< its number (ByteRange)
   };
 
   void drop_if_unused(std::uint32_t index);
@@ -78,6 +95,7 @@ class PageWitness {
   std::vector<Mapping> mappings_;
   std::uint64_t held_bytes_ = 0;
   std::uint64_t held_bytes_max_ = 0;
+  std::uint64_t next_byte_ = std::uint64_t{1} << 63;
   std::uint64_t gained_bytes_ = 0;
   std::uint64_t lost_bytes_ = 0;
   std::uint64_t address_bytes_ = 0;

@@ -1,7 +1,7 @@
 #include "spec/model/pool_answers.h"
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 #include "spec/model/cache_clauses.h"
 
@@ -81,34 +81,59 @@ void PoolAnswers::end_heaps(const MemoryPoolBook::Pool& pool) {
   }
 }
 
-void PoolAnswers::note_graph(GraphId id, const Stream& stream, std::span<const Touch> touches,
-                             AllocationTag newest_tag) {
-  GraphBook::Graph graph{
-      id, stream.device, model_.state_.streams.capture_of(stream), newest_tag, {}};
-  std::copy_if(touches.begin(), touches.end(), std::back_inserter(graph.writes),
-               [](const Touch& touch) { return touch.access != Access::kRead; });
+void PoolAnswers::note_graph(GraphId id, const Stream& stream, CapturedGraph contents,
+                             AllocationTag before_tag, AllocationTag newest_tag) {
+  GraphBook::Graph graph{id,         stream.device, model_.state_.streams.graph_of(stream),
+                         before_tag, newest_tag,    std::move(contents),
+                         {}};
+  for (const auto& [address, block] : model_.state_.at(stream.device).books.owned()) {
+    if (!block.is_pending) graph.outputs.push_back(block.tag);
+  }
   model_.state_.graphs.add(std::move(graph));
 }
 
-void PoolAnswers::judge_replay(GraphId id) const {
+void PoolAnswers::judge_replay(GraphId id, BodyRuns runs) const {
   const GraphBook::Graph* const graph = model_.state_.graphs.find(id);
   if (graph == nullptr) return;
-  const OwnedBlocks& owned = model_.state_.at(graph->device).books.owned();
-  for (const Touch& write : graph->writes) {
-    const std::uint64_t end = write.at.value() + write.size.count();
-    for (auto at = owned.before_end_of(write.at.value()); at != owned.end() && at.address() < end;
-         ++at) {
-      const OwnedBlock& block = at->second;
-      if (block.is_pending || GraphBook::may_overwrite(*graph, write, block)) continue;
-      model_.report("C8", "a replay of graph ", id.value(), " overwrites the live block at ",
-                    hex(at.address()), ", which was live when the graph was captured");
-      return;
+  const PageWitness& pages = model_.state_.at(graph->device).ledger.witness().pages();
+  std::vector<std::vector<ByteRange>> bytes;
+  for (const Touch& touch : graph->contents.touches)
+    bytes.push_back(pages.bytes_at(touch.at.value(), touch.at.value() + touch.size.count()));
+  judge_run(*graph, bytes, runs);
+  if (graph->contents.bodies.empty()) return;
+  // Its conditions could have said otherwise.
+  for (const BodyRuns each : {BodyRuns::never(), BodyRuns::once(), BodyRuns::twice()})
+    judge_run(*graph, bytes, each);
+}
+
+void PoolAnswers::judge_run(const GraphBook::Graph& graph,
+                            const std::vector<std::vector<ByteRange>>& bytes, BodyRuns runs) const {
+  const JudgedDevice& device = model_.state_.at(graph.device);
+  const PageWitness& pages = device.ledger.witness().pages();
+  const std::vector<std::size_t> order = run_order(graph.contents, runs);
+  for (const auto& [address, block] : device.books.owned()) {
+    if (block.is_pending) continue;
+    const std::vector<ByteRange> held = pages.bytes_at(address, address + block.size);
+    for (const std::size_t touch : order) {
+      const Touch& write = graph.contents.touches[touch];
+      if (!GraphBook::is_write(write) || GraphBook::may_overwrite(graph, write, block)) continue;
+      if (std::none_of(bytes[touch].begin(), bytes[touch].end(),
+                       [&held](const ByteRange& each) { return share_bytes(held, each); }))
+        continue;
+      return model_.report("C8", "a replay of graph ", graph.id.value(),
+                           " overwrites the live block at ", hex(address),
+                           ", which was live when the graph was captured");
     }
+  }
+  if (const auto found = GraphBook::find_overwritten(graph, order, bytes)) {
+    model_.report("C8", "a replay of graph ", graph.id.value(), " overwrites its allocation ",
+                  found->tag, ", which it still needs, for allocation ", found->by);
   }
 }
 
 MemoryPoolId PoolAnswers::pool_of(const Stream& stream) const {
-  const MemoryPoolBook::Pool* const pool = model_.state_.pools.routed(stream);
+  const MemoryPoolBook::Pool* const pool =
+      model_.state_.pools.routed(model_.state_.streams.parents_of(stream));
   return pool == nullptr ? MemoryPoolId{} : pool->id;
 }
 

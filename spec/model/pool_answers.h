@@ -3,8 +3,6 @@
 // Thread safety: none.
 #pragma once
 
-#include <span>
-
 #include "spec/model/cache_model.h"
 
 namespace ashlar::spec {
@@ -23,13 +21,13 @@ class PoolAnswers {
   void judge_release(DeviceId id, MemoryPoolId pool, Status got);
 
   // Graphs, which the caller launches without a word to the subject.
-  /// The capture of the stream has ended in that graph, and the subject is about to be told. `newest_tag`:
-  /// of the allocations so far.
-  void note_graph(GraphId id, const Stream& stream, std::span<const Touch> touches,
-                  AllocationTag newest_tag);
+  /// The capture of the stream has ended in that graph, and the subject is about to be told. `before_tag`: of
+  /// the allocations before it began; `newest_tag`: of those so far.
+  void note_graph(GraphId id, const Stream& stream, CapturedGraph contents,
+                  AllocationTag before_tag, AllocationTag newest_tag);
   void drop_graph(GraphId id) { model_.state_.graphs.drop(id); }
-  /// The graph is launched: C8, exactly.
-  void judge_replay(GraphId id) const;
+  /// The graph is launched: C8, exactly, for these runs of its bodies and for others that its conditions permit.
+  void judge_replay(GraphId id, BodyRuns runs) const;
 
   /// Where allocations on the stream come from.
   MemoryPoolId pool_of(const Stream& stream) const;
@@ -38,6 +36,9 @@ class PoolAnswers {
   std::uint64_t uses(DeviceId device, MemoryPoolId id) const;
 
  private:
+  /// `bytes`: of each touch of the graph.
+  void judge_run(const GraphBook::Graph& graph, const std::vector<std::vector<ByteRange>>& bytes,
+                 BodyRuns runs) const;
   /// `refusal`: the answer that the call had to have, kOk if none. `events`: how many it may record. True
   /// if the call took effect.
   bool judge(DeviceId id, Status got, Code refusal, const char* what, std::uint64_t events = 0);

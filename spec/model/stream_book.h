@@ -17,7 +17,9 @@ namespace ashlar::spec {
 class StreamBook {
   struct Capturing {
     Stream stream;
-    std::uint64_t capture;
+    std::uint64_t capture;  ///< or body
+    std::uint64_t graph;    ///< the capture that it is in the end a part of
+    StreamId parent;        ///< of a body: the stream whose capture has it
   };
   /// By identity: handles come back.
   struct Is {
@@ -40,10 +42,41 @@ class StreamBook {
                          return use.user == user && !is_under_way(use);
                        });
   }
-  /// The capture that the stream is in, of this one alone; 0 if none is announced.
+  /// The capture that the stream is in, or the body that it captures: a number of that alone; 0 if none is
+  /// announced.
   std::uint64_t capture_of(const Stream& stream) const {
-    const auto at = std::find_if(capturing_.begin(), capturing_.end(), Is{stream});
-    return at == capturing_.end() ? 0 : at->capture;
+    const Capturing* const at = find(stream);
+    return at == nullptr ? 0 : at->capture;
+  }
+  /// The capture that ends in a graph, and that the stream is in; 0 if none is announced.
+  std::uint64_t graph_of(const Stream& stream) const {
+    const Capturing* const at = find(stream);
+    return at == nullptr ? 0 : at->graph;
+  }
+  /// The stream, the one whose capture has the body that it captures, the one that has that, ...
+  std::vector<Stream> parents_of(const Stream& stream) const {
+    std::vector<Stream> chain{stream};
+    for (const Capturing* at = find(stream); at != nullptr && at->parent != StreamId{};) {
+      Stream parent = stream;
+      parent.id = at->parent;
+      at = find(parent);
+      chain.push_back(at->stream);
+    }
+    return chain;
+  }
+  bool is_body(const Stream& stream) const {
+    const Capturing* const at = find(stream);
+    return at != nullptr && at->parent != StreamId{};
+  }
+  bool any_body() const {
+    return std::any_of(capturing_.begin(), capturing_.end(),
+                       [](const Capturing& each) { return each.parent != StreamId{}; });
+  }
+  /// Is a body of the stream's capture captured now?
+  bool has_body(const Stream& stream) const {
+    return std::any_of(capturing_.begin(), capturing_.end(), [&stream](const Capturing& each) {
+      return each.parent == stream.id && each.stream.device == stream.device;
+    });
   }
   std::uint64_t capture_of(std::uint64_t stream) const {
     const auto at =
@@ -53,7 +86,13 @@ class StreamBook {
   }
   /// `joined`: a stream whose capture it joins, or null.
   void begin_capture(const Stream& stream, const Stream* joined) {
-    capturing_.push_back({stream, joined == nullptr ? ++captures_made_ : capture_of(*joined)});
+    const std::uint64_t capture = joined == nullptr ? ++captures_made_ : capture_of(*joined);
+    capturing_.push_back(
+        {stream, capture, joined == nullptr ? capture : graph_of(*joined), StreamId{}});
+  }
+  /// REQUIRES: `parent` captures.
+  void begin_body(const Stream& stream, const Stream& parent) {
+    capturing_.push_back({stream, ++captures_made_, graph_of(parent), parent.id});
   }
   void end_capture(const Stream& stream) { std::erase_if(capturing_, Is{stream}); }
 
@@ -97,6 +136,10 @@ class StreamBook {
   }
 
  private:
+  const Capturing* find(const Stream& stream) const {
+    const auto at = std::find_if(capturing_.begin(), capturing_.end(), Is{stream});
+    return at == capturing_.end() ? nullptr : &*at;
+  }
   bool is_under_way(const OwnedBlock::CapturedUse& use) const {
     return std::any_of(capturing_.begin(), capturing_.end(), [&use](const Capturing& each) {
       return each.capture == use.capture && each.stream.id.value() == use.user;

@@ -87,6 +87,12 @@ enum : std::uint8_t {
   kSend = 165,        // send p: through the registration that the library has, or a new one
   kDeregister = 166,  // deregister p: every registration that touches p
   kObserve = 167,     // observe: the subject has an observer of mappings; register and send need it
+  // Bodies of conditionals. A body is over at capture-end of its stream.
+  kCaptureBody = 172,  // capture-body s t: s captures the body of a conditional of t's capture
+  // mempool-launch-runs m n s runs: as mempool-launch; two bits of `runs` for each body of the graph, the first
+  // in the lowest, say how often it runs
+  kMemoryPoolLaunchRuns = 173,
+  kGraphLaunchRuns = 174,  // graph-launch-runs s n runs: as graph-launch, likewise
   // The block pool alone.
   kPoolGrow = 40,          // pool-grow bytes
   kPoolAlloc = 41,         // pool-alloc p bytes

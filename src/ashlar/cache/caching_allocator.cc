@@ -104,8 +104,8 @@ CachingAllocator::~CachingAllocator() {
   if (const Status status = impl_->usable(); !status.is_ok()) return status;
   DeviceCache* cache = impl_->device(stream.device);
   ASHLAR_REQUIRE(cache != nullptr, Code::kInvalidArgument, "no device with that id");
-  if (impl_->shared.observers_running.load(std::memory_order_relaxed) != 0) {
-    ASHLAR_REQUIRE(!ObserverScope::is_inside(impl_->shared.observers_running), Code::kReentrant,
+  if (impl_->shared.running.observers.load(std::memory_order_relaxed) != 0) {
+    ASHLAR_REQUIRE(!ObserverScope::is_inside(impl_->shared.running.observers), Code::kReentrant,
                    "an observer may free and query, not allocate from its own allocator");
   }
   if (size == Bytes{}) return Address{};
@@ -176,18 +176,34 @@ Status CachingAllocator::begin_capture(const Stream& stream) noexcept {
   const Result<StreamHeap*> heap = impl_->heap_of(stream);
   if (!heap.is_ok()) return heap.status();
   const MutexGuard lock(impl_->captures_lock);
-  {
-    const Guard guard(heap.value()->lock);
-    ASHLAR_REQUIRE(heap.value()->serves(stream), Code::kInvalidHandle,
-                   "the stream was retired or its handle reused");
-    ASHLAR_REQUIRE(!heap.value()->life.is_capturing(), Code::kBusy,
-                   "a capture of that stream is announced already");
-    heap.value()->life.set_capturing(true);
-  }
-  impl_->shared.captures.fetch_add(1);
-  impl_->shared.captures_begun.fetch_add(1);
+  if (const Status begun = impl_->announce(*heap.value(), stream); !begun.is_ok()) return begun;
   for (const auto& device : impl_->all()) device->quiesce();
   return Status::ok();
+}
+
+Status CachingAllocator::begin_body(const Stream& stream, const Stream& parent) noexcept {
+  const Result<DeviceCache*> cache = impl_->device_outside_filter(parent.device);
+  if (!cache.is_ok()) return cache.status();
+  ASHLAR_REQUIRE(stream.device == parent.device, Code::kInvalidArgument,
+                 "the body's stream is of another device than its parent's");
+  const MutexGuard lock(impl_->captures_lock);
+  StreamHeap* const outer = cache.value()->heaps().find_stable(parent.id);
+  const bool is_announced =
+      outer != nullptr && outer->stream.id == parent.id && outer->life.is_capturing();
+  ASHLAR_REQUIRE(is_announced, Code::kNotFound, "no capture of the parent's stream was announced");
+  ASHLAR_REQUIRE(outer->life.body() == nullptr, Code::kBusy,
+                 "a body of that capture is announced already");
+  const Result<StreamHeap*> heap = impl_->heap_of(stream);
+  if (!heap.is_ok()) return heap.status();
+  StreamHeap& body = *heap.value();
+  if (const Status begun = impl_->announce(body, stream); !begun.is_ok()) return begun;
+  body.life.set_parent(outer);
+  outer->life.set_body(&body);
+  impl_->shared.bodies.count.fetch_add(1);
+  if (change_body_uses(*cache.value(), body, LiveUses::kAddOfBody)) return Status::ok();
+  change_body_uses(*cache.value(), body, LiveUses::kDropOfBody);
+  impl_->close_body(body);
+  return kShortOfHostMemory;
 }
 
 Status CachingAllocator::end_capture(const Stream& stream) noexcept {
@@ -202,7 +218,16 @@ Status CachingAllocator::end_capture(const Stream& stream) noexcept {
     // by now.
     const bool is_announced = heap->stream.id == stream.id && heap->life.is_capturing();
     ASHLAR_REQUIRE(is_announced, Code::kNotFound, "no capture of that stream was announced");
-    heap->life.set_capturing(false);
+    ASHLAR_REQUIRE(heap->life.body() == nullptr, Code::kBusy,
+                   "a body of that capture is still announced");
+    if (heap->life.parent() == nullptr) heap->life.set_capturing(false);
+  }
+  if (heap->life.parent() != nullptr) {
+    impl_->shared.bodies.ended.store(heap);
+    for (const auto& device : impl_->all()) end_body(*device, *heap);
+    impl_->shared.bodies.ended.store(nullptr);
+    impl_->close_body(*heap);
+    return Status::ok();
   }
   if (impl_->shared.captures.fetch_sub(1) > 1) return Status::ok();
   for (const auto& device : impl_->all()) device->record_deferred();

@@ -78,6 +78,24 @@
 /// inside it where the graph's own order has the uses behind what `own` captures next.
 ///
 /// REQUIRES: two graphs that share a pool never run at the same time.
+///
+/// ### (e) Announce the body of a conditional
+/// The body is captured on a stream of its own, `child`, once the conditional is in the graph and `own` comes
+/// after it; it runs at each launch not at all, once, or several times:
+///
+///     allocator->begin_body(child, own);
+///     capture_body(child, [&] { launch(kernel, allocator->allocate(1_MiB, child).value(), child); });
+///     allocator->end_capture(child);
+///
+/// The body takes its memory from where `own` does: what is free there when it begins, and what it frees
+/// itself. What was live then it may use without a word, and free, but the memory is free for nobody before
+/// the body's end. Afterwards all that is free serves `own`, and its next body: the bodies of an "if" and its
+/// "else" share it. What is allocated in the body and live at its end is from then on as if allocated on `own`.
+/// Meanwhile an allocation on `own` from a memory pool is refused with kBusy.
+///
+/// REQUIRES: while a body is captured, no other stream joins it, nothing is captured on `own`, and no pool
+/// returns to a checkpoint. To one graph `child` adds nothing but bodies inside the capture of `own`: the order
+/// of its memory is that of a stream.
 #pragma once
 
 #include <cstddef>
@@ -203,9 +221,16 @@ class ASHLAR_API CachingAllocator {
   /// is announced already; kInvalidHandle if `stream` is retired or found destroyed, or its handle
   /// names another one.
   Status begin_capture(const Stream& stream) noexcept;
-  /// Announces that the capture of `stream` has ended. kNotFound if none was announced.
-  /// kReentrant in a memory pool's filter.
+  /// Announces that the capture of `stream`, or of the body that it captures, has ended. kNotFound if none was
+  /// announced; kBusy while a body of it is announced; kReentrant in a memory pool's filter.
   Status end_capture(const Stream& stream) noexcept;
+  /// Announces that `stream` is about to capture the body of a conditional (an "if", a "while") of the graph
+  /// that `parent` captures; end_capture(stream) announces the end. \ref callers_contract (e) says what follows
+  /// from it. kNotFound if no capture of `parent` is announced; kBusy if one of `stream` is, or if another body
+  /// of `parent` is announced (the bodies of one conditional are captured one after the other, one inside a
+  /// body names that body's stream as its parent); kInvalidArgument if the streams are of two devices;
+  /// kInvalidHandle as begin_capture(). Cost: a walk over the blocks of all memory pools, here and at the end.
+  Status begin_body(const Stream& stream, const Stream& parent) noexcept;
 
   // Memory pools (rows DEV-7, DEV-8): memory of their own for graphs and for users. A pool belongs to
   // one device and exists while its use count is above 0. Its memory is not given to allocations
@@ -256,7 +281,8 @@ class ASHLAR_API CachingAllocator {
   /// kInvalidArgument for a checkpoint of no pool, of a pool that was released, or of another allocator's;
   /// kNotFound if its pool was released and not made again; kNotReady if freed memory of the pool still
   /// waits for its uses; kBusy as checkpoint_pool(), and if a live allocation of the pool has uses on
-  /// other streams that are not known finished: free it first; kReentrant in a filter; kHostOutOfMemory.
+  /// other streams that are not known finished: free it first, and while the body of a conditional is
+  /// announced; kReentrant in a filter; kHostOutOfMemory.
   /// Cost: a walk over the pool's blocks, and a free or an allocation of each. Unless a capture is
   /// announced, asks about the events that freed memory of the pool waits for.
   Status restore_pool(const PoolCheckpoint& to, RestoredPool* out) noexcept;

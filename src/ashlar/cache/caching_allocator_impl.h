@@ -45,7 +45,7 @@ struct CachingAllocator::Impl {
   /// observer of mappings, which hold one.
   Result<DeviceCache*> device_outside_filter(DeviceId id) const noexcept {
     ASHLAR_REQUIRE(
-        !ObserverScope::is_inside(shared.filters_running), Code::kReentrant,
+        !ObserverScope::is_inside(shared.running.filters), Code::kReentrant,
         "a memory pool's filter and an observer of mappings may free and query, not call this");
     return usable_device(id);
   }
@@ -73,6 +73,29 @@ struct CachingAllocator::Impl {
     // Again: an answer may have shown that the device or its driver is gone.
     if (const Status refused = check(found, address); !refused.is_ok()) return refused;
     return reclaimer.make_user(stream, alive);
+  }
+
+  /// The stream captures, from now on: kInvalidHandle if it is dead, kBusy if it captures already.
+  Status announce(StreamHeap& heap, const Stream& stream) noexcept ASHLAR_REQUIRES(captures_lock) {
+    {
+      const Guard guard(heap.lock);
+      ASHLAR_REQUIRE(heap.serves(stream), Code::kInvalidHandle,
+                     "the stream was retired or its handle reused");
+      ASHLAR_REQUIRE(!heap.life.is_capturing(), Code::kBusy,
+                     "a capture of that stream is announced already");
+      heap.life.set_capturing(true);
+    }
+    shared.captures.fetch_add(1);
+    shared.captures_begun.fetch_add(1);
+    return Status::ok();
+  }
+  /// The body is captured no more; its parent's capture goes on.
+  void close_body(StreamHeap& body) noexcept ASHLAR_REQUIRES(captures_lock) {
+    body.life.parent()->life.set_body(nullptr);
+    body.life.set_parent(nullptr);
+    body.life.set_capturing(false);
+    shared.bodies.count.fetch_sub(1);
+    shared.captures.fetch_sub(1);
   }
 
   std::span<const std::unique_ptr<DeviceCache>> all() const noexcept {

@@ -39,9 +39,9 @@ Result<Address> DeviceCache::allocate_routed(Bytes size, const Stream& stream,
     if (routed.value().heap == nullptr) return allocate(size, stream, account);
     StreamHeap& heap = *routed.value().heap;
     heap.lock.lock();
-    const bool is_of_pool = heap.is_reserved_for(stream, routed.value().pool);
+    const bool is_of_pool = heap.is_reserved_for(routed.value().stream, routed.value().pool);
     request.may_split = !heap.membership.options.no_split;
-    if (is_of_pool && heap.serves(stream)) return serve(heap, request, account);
+    if (is_of_pool && heap.serves(routed.value().stream)) return serve(heap, request, account);
     heap.lock.unlock();
     ASHLAR_REQUIRE(!is_of_pool, Code::kInvalidHandle,
                    "the stream was retired or its handle reused");
@@ -134,13 +134,11 @@ Result<HeldAllocation> DeviceCache::hold(const PageMap::Found& found, Address ad
   return status.is_ok() ? Result<HeldAllocation>(held) : Result<HeldAllocation>(status);
 }
 
-void DeviceCache::quiesce() noexcept {
-  reclaimer_.lock().wait_for_holder();
-  supply_.wait_for_growths();
-  shared_.blocking_calls.begin_phase();
-  while (shared_.blocking_calls.has_earlier()) std::this_thread::yield();
-  uses_.synchronizer().let_enter();
-  for (StreamHeap& heap : heaps_) {
+namespace {
+
+/// Waits until nobody has uses in hand that were taken before.
+void wait_for_takers(HeapList& heaps) noexcept {
+  for (StreamHeap& heap : heaps) {
     bool is_busy = false;
     {
       const Guard guard(heap.lock);
@@ -153,6 +151,36 @@ void DeviceCache::quiesce() noexcept {
       is_busy = heap.uses.takers().has_earlier();
     }
   }
+}
+
+/// Looks again at all uses without an event of memory pools' blocks.
+void retry_in_pools(HeapList& heaps) noexcept {
+  for (StreamHeap& heap : heaps) {
+    bool is_of_pool = false;
+    {
+      const Guard guard(heap.lock);
+      is_of_pool = heap.is_reserved();
+    }
+    if (is_of_pool) UseTracker::retry_unrecorded(heap, kEverything);
+  }
+}
+
+}  // namespace
+
+void DeviceCache::quiesce() noexcept {
+  reclaimer_.lock().wait_for_holder();
+  supply_.wait_for_growths();
+  shared_.blocking_calls.begin_phase();
+  while (shared_.blocking_calls.has_earlier()) std::this_thread::yield();
+  uses_.synchronizer().let_enter();
+  wait_for_takers(heaps_);
+}
+
+void end_body(DeviceCache& cache, StreamHeap& body) noexcept {
+  // Whoever takes uses from now on passes them on itself (UseTracker::is_over_in_graph).
+  wait_for_takers(cache.heaps());
+  change_body_uses(cache, body, LiveUses::kPassOn);
+  retry_in_pools(cache.heaps());
 }
 
 void DeviceCache::record_deferred() noexcept {

@@ -125,4 +125,8 @@ class DeviceCache {
   bool is_settled_ = false;  ///< written at the allocator's end
 };
 
+/// The body of a conditional is over (CapturedBodies::ended): what it uses of the device's memory pools its
+/// parent's stream uses, and what waited for it alone is free.
+void end_body(DeviceCache& cache, StreamHeap& body) noexcept;
+
 }  // namespace ashlar::inline v0::cache

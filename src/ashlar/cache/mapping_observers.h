@@ -11,7 +11,7 @@ namespace ashlar::inline v0::cache {
 
 inline void tell_mapping(SharedState& shared, const MappingEvent& event) noexcept {
   if (shared.mappings.observers.empty()) return;
-  const FilterScope scope(shared.observers_running, shared.filters_running);
+  const FilterScope scope(shared.running.observers, shared.running.filters);
   for (const auto& observer : shared.mappings.observers) observer(event);
 }
 

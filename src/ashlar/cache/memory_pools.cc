@@ -165,48 +165,83 @@ StreamHeap* MemoryPools::heap_in(const Pool& pool, const Stream& stream) noexcep
   return nullptr;
 }
 
-MemoryPools::Pool* MemoryPools::routed(const Stream& stream) const noexcept {
-  const FilterScope scope(shared_.observers_running, shared_.filters_running);
+namespace {
+
+bool accepts_any(const StreamFilter& filter, const Stream& stream, const StreamHeap* own) noexcept {
+  if (filter(stream)) return true;
+  for (; own != nullptr; own = own->life.parent()) {
+    if (own->stream.id != stream.id && filter(own->stream)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+MemoryPools::Pool* MemoryPools::routed(const Stream& stream, const StreamHeap* own) const noexcept {
+  const FilterScope scope(shared_.running.observers, shared_.running.filters);
   for (auto route = routes_.rbegin(); route != routes_.rend(); ++route) {
-    if (route->accepts(stream)) return route->pool;
+    if (accepts_any(route->accepts, stream, own)) return route->pool;
   }
   return nullptr;
 }
 
-bool MemoryPools::find_heap(const Stream& stream, Routed* routed) const noexcept {
-  const Pool* const pool = this->routed(stream);
+bool MemoryPools::find_heap(const Stream& stream, const StreamHeap* own,
+                            Routed* routed) const noexcept {
+  const Pool* const pool = this->routed(stream, own);
   if (pool == nullptr) return true;
   routed->pool = pool->id;
-  routed->heap = heap_in(*pool, stream);
+  routed->stream = own == nullptr ? stream : outermost_of(*own).stream;
+  routed->heap = heap_in(*pool, routed->stream);
   return routed->heap != nullptr;
 }
 
+namespace {
+
+/// May the stream allocate now in the memory that it shares with the bodies of its capture? `own`: its own heap,
+/// or nullptr while no body is captured.
+Status check_turn(const StreamHeap* own) noexcept {
+  if (own == nullptr) return Status::ok();
+  ASHLAR_REQUIRE(own->life.body() == nullptr, Code::kBusy,
+                 "a body of the stream's capture is being captured: allocate on the body's stream");
+  ASHLAR_REQUIRE(own->life.parent() == nullptr || own->life.is_alive(), Code::kInvalidHandle,
+                 "the stream was destroyed while it captured a body");
+  return Status::ok();
+}
+
+}  // namespace
+
 Result<MemoryPools::Routed> MemoryPools::route(const Stream& stream) noexcept {
+  const StreamHeap* capturing = nullptr;
+  if (shared_.bodies.count.load() != 0) capturing = cache_.heaps().find(stream.id);
   for (;;) {  // each further round needs a begin or an end of a route meanwhile
     Routed routed;
     std::uint64_t changes = 0;
     {
       const MutexGuard lock(lock_);
-      if (find_heap(stream, &routed)) return routed;
+      const bool is_found = find_heap(stream, capturing, &routed);
+      if (routed.pool.is_default()) return routed;
+      if (const Status refused = check_turn(capturing); !refused.is_ok()) return refused;
+      if (is_found) return routed;
       changes = route_changes_;
     }
     // The stream's own heap first: whether the stream is alive is known by it, and it is the user of
     // what outlives the pool.
-    const Result<StreamHeap*> own = cache_.heap_of(stream);
+    const Result<StreamHeap*> own = cache_.heap_of(routed.stream);
     if (!own.is_ok()) return own.status();
     // Before any event is asked: a call that is refused makes no device call (C13).
-    if (const Status served = check_serves(*own.value(), stream); !served.is_ok()) return served;
+    if (const Status served = check_serves(*own.value(), routed.stream); !served.is_ok())
+      return served;
     cache_.reclaimer().ask_some_dead();
     // In this order: no allocation from another pool waits for the reclaim lock (C30).
     const ReclaimGuard reclaim(cache_.reclaimer().lock());
     const MutexGuard lock(lock_);
     if (changes != route_changes_) continue;
     Pool& pool = *find(routed.pool);
-    routed.heap = heap_in(pool, stream);
+    routed.heap = heap_in(pool, routed.stream);
     if (routed.heap != nullptr) return routed;
     if (!reserve_one(pool.heaps)) return kShortOfHostMemory;
-    const Result<StreamHeap*> made =
-        cache_.reclaimer().add_pool_heap(*own.value(), stream, pool.id, pool.options, pool.heaps);
+    const Result<StreamHeap*> made = cache_.reclaimer().add_pool_heap(
+        *own.value(), routed.stream, pool.id, pool.options, pool.heaps);
     if (!made.is_ok()) return made.status();
     routed.heap = made.value();
     pool.heaps.push_back(routed.heap);

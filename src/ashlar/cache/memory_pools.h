@@ -54,10 +54,12 @@ class MemoryPools {
   struct Routed {
     StreamHeap* heap = nullptr;
     MemoryPoolId pool;
+    Stream stream;  ///< whose heap it is: of the body of a conditional, the outermost parent's
   };
   /// The heap that serves an allocation on the stream: of the pool begun last whose filter accepts it.
   /// Makes the heap if the pool has none for the stream. The pool may be released before the heap's
-  /// lock is taken (StreamHeap::is_reserved_for). Errors: as Reclaimer::make_heap.
+  /// lock is taken (StreamHeap::is_reserved_for). Errors: as Reclaimer::make_heap; kBusy for a stream that has
+  /// a body of its capture captured; kInvalidHandle for one that captures a body and was found destroyed.
   Result<Routed> route(const Stream& stream) noexcept ASHLAR_EXCLUDES(lock_);
 
   /// nullptr, or the broken invariant. Quiescent.
@@ -99,10 +101,12 @@ class MemoryPools {
   }
   /// The pool's heap of that stream, or nullptr.
   static StreamHeap* heap_in(const Pool& pool, const Stream& stream) noexcept;
-  /// What is known without a heap being made: true if the answer is in `*routed`.
-  bool find_heap(const Stream& stream, Routed* routed) const noexcept ASHLAR_REQUIRES(lock_);
-  /// The pool of the innermost route that accepts the stream, or nullptr.
-  Pool* routed(const Stream& stream) const noexcept ASHLAR_REQUIRES(lock_);
+  /// What is known without a heap being made: true if the answer is in `*routed`. `own`: of a stream that
+  /// captures a body, its own heap, else nullptr.
+  bool find_heap(const Stream& stream, const StreamHeap* own, Routed* routed) const noexcept
+      ASHLAR_REQUIRES(lock_);
+  /// The pool of the innermost route that accepts the stream, or one that it captures a body for; or nullptr.
+  Pool* routed(const Stream& stream, const StreamHeap* own) const noexcept ASHLAR_REQUIRES(lock_);
 
   DeviceCache& cache_;
   SharedState& shared_;

@@ -118,7 +118,7 @@ Result<Address> MissLadder::drain(StreamHeap& heap, const Request& request) noex
 Result<Address> MissLadder::call_back(StreamHeap& heap, const Request& request) noexcept {
   if (shared_.callbacks.empty()) return Address{};
   {
-    const ObserverScope scope(shared_.observers_running);
+    const ObserverScope scope(shared_.running.observers);
     for (const auto& callback : shared_.callbacks) callback(cache_.id());
   }
   return drain(heap, request);
@@ -173,7 +173,7 @@ Result<Address> MissLadder::fail(StreamHeap& heap, const Request& request, bool 
   full.config = shared_.config;
   full.advise();
   if (account != nullptr) *account = full;
-  const ObserverScope scope(shared_.observers_running);
+  const ObserverScope scope(shared_.running.observers);
   for (const auto& observer : shared_.observers) observer(full);
   return kShortOfMemory;
 }

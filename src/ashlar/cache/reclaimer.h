@@ -176,4 +176,10 @@ class Reclaimer {
   std::atomic<std::uint64_t> waits_{0};
 };
 
+/// The body of a conditional begins: what is live in the memory pools' heaps that serve it gets a use by all of
+/// the body (kAddOfBody; false if the host has no memory for one, and kDropOfBody undoes the rest). Or it is
+/// over: kPassOn. Cost: a walk over the blocks of the device's memory pools.
+bool change_body_uses(DeviceCache& cache, StreamHeap& body, LiveUses change) noexcept
+    ASHLAR_EXCLUDES(reclaiming);
+
 }  // namespace ashlar::inline v0::cache

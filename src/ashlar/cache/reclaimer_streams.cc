@@ -117,14 +117,25 @@ bool Reclaimer::add_own_uses(std::span<StreamHeap* const> heaps) noexcept {
     StreamHeap* const user = user_of(*heaps[i]);
     // The reference: it must not pass on while the walk lets go of the lock.
     if (user == nullptr || !user->life.refer()) continue;
-    const bool is_added = heaps[i]->add_use_to_live(*user, lock_);
+    const bool is_added = heaps[i]->change_live_uses(*user, LiveUses::kAdd, &lock_);
     user->life.drop_reference();
     if (is_added) continue;
     // C13. While its pool was in use no block had such a use (StreamHeap::has_use).
     for (StreamHeap* heap : heaps.first(i + 1)) {
-      if (StreamHeap* const added = user_of(*heap)) heap->drop_use_from_live(*added, lock_);
+      if (StreamHeap* const added = user_of(*heap))
+        heap->change_live_uses(*added, LiveUses::kDrop, &lock_);
     }
     return false;
+  }
+  return true;
+}
+
+bool change_body_uses(DeviceCache& cache, StreamHeap& body, LiveUses change) noexcept {
+  const ReclaimGuard reclaim(cache.reclaimer().lock());
+  for (StreamHeap& heap : cache.heaps()) {
+    const bool is_meant =
+        heap.is_reserved() && (change != LiveUses::kAddOfBody || is_in_order_of(heap, body));
+    if (is_meant && !heap.change_live_uses(body, change, nullptr)) return false;
   }
   return true;
 }
@@ -182,6 +193,8 @@ Status Reclaimer::restore_reserved(std::span<StreamHeap* const> heaps,
                                    RestoredPool* out) noexcept {
   {
     const ReclaimGuard reclaim(lock_);
+    ASHLAR_REQUIRE(shared_.bodies.count.load() == 0, Code::kBusy,
+                   "the body of a conditional is being captured");
     for (StreamHeap* heap : heaps) {
       if (shared_.is_capturing() || !epochs_.ask_for_uses(*heap, lock_)) break;
     }

@@ -16,6 +16,21 @@
 namespace ashlar::inline v0::cache {
 
 class DeviceCache;
+class StreamHeap;
+
+/// The bodies of conditionals that are captured now.
+struct CapturedBodies {
+  std::atomic<unsigned> count{0};  ///< counted in SharedState::captures too
+  /// of one that is over, the stream that captured it: its uses become its parent's now; else nullptr
+  std::atomic<StreamHeap*> ended{nullptr};
+};
+
+/// Call-outs to the user's code that run now.
+struct RunningCallOuts {
+  std::atomic<unsigned> observers{0};  ///< so that only then a thread-local is read (C24)
+  /// filters of memory pools and observers of mappings, which may run under a lock; counted as observers too
+  std::atomic<unsigned> filters{0};
+};
 
 /// What comes under addresses, and who is told (mapping_observers.h).
 struct Mappings {
@@ -42,14 +57,13 @@ struct SharedState {
   UnrecordedUses unrecorded;
   std::atomic<unsigned> captures{0};             ///< streams that capture now, over all devices
   std::atomic<std::uint64_t> captures_begun{0};  ///< ever; raised after `captures`
+  CapturedBodies bodies;
   /// waits and synchronisations that may be under way: an announcement of a capture lets them end
   UnderWay<std::atomic<unsigned>> blocking_calls;
   /// threads that may be waiting for an event that is not theirs: none is destroyed meanwhile
   std::atomic<unsigned> event_waiters{0};
   std::atomic<unsigned> routes{0};  ///< that send allocations to memory pools, of all devices
-  std::atomic<unsigned> observers_running{0};  ///< so that only then a thread-local is read (C24)
-  /// filters of memory pools and observers of mappings, which may run under a lock; counted as observers too
-  std::atomic<unsigned> filters_running{0};
+  RunningCallOuts running;
   std::vector<CachingAllocator::FreeMemoryCallback> callbacks;
   std::vector<CachingAllocator::OutOfMemoryObserver> observers;
   Mappings mappings;

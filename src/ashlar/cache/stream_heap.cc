@@ -16,67 +16,6 @@ namespace {
 /// training traces that is nearly full has 7 of a request's size in the mean.
 constexpr unsigned kPlaceLooksMax = 48;
 
-enum class Change : std::uint8_t { kAddUse, kDropUse };
-
-/// Adds a use by `user` to the live block, or drops it. False if the host has no memory for one.
-bool change_use(StreamHeap& heap, PoolId which, block::BlockIndex block, StreamHeap& user,
-                Change change) noexcept ASHLAR_REQUIRES(heap.lock) {
-  if (change == Change::kDropUse) {
-    heap.drop_finished_uses(which, block, &user);
-    return true;
-  }
-  // Not has_use(): in a pool in use the stream's own heap needs no node.
-  for (const UseNode* use = StreamHeap::first_use(heap.pool(which).user(block)); use != nullptr;
-       use = use->sibling) {
-    count_steps(1);
-    if (use->user == &user) return true;
-  }
-  if (!heap.reserve_nodes(1)) return false;
-  heap.add_use(which, block, user);
-  return true;
-}
-
-/// Between two slices of a walk: lets go of the heap's lock, and of the reclaim lock if it is awaited.
-void let_others_in(const StreamHeap& heap, ReclaimLock& reclaim) noexcept
-    ASHLAR_REQUIRES(reclaiming, heap.lock) {
-  if (!reclaim.is_awaited()) return heap.lock.let_others_in();
-  heap.lock.unlock();
-  static_cast<void>(reclaim.let_others_in());
-  heap.lock.lock();
-}
-
-/// The same to every live block, up to the first that fails. Lets go of the locks between slices.
-/// REQUIRES: no block becomes live, and the segments stay.
-bool change_uses(StreamHeap& heap, StreamHeap& user, Change change, ReclaimLock& reclaim) noexcept
-    ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock) {
-  const Guard guard(heap.lock);
-  unsigned looks = 0;
-  for (const PoolId which : kPoolIds) {
-    block::BlockPool& in = heap.pool(which);
-    for (auto segment = in.first_segment(); segment != block::kNoSegment;
-         segment = in.next(segment)) {
-      for (auto at = in.view(segment).first; at != block::kNoBlock;) {
-        count_steps(1);
-        if (in.state(at) == BlockState::kLive && !change_use(heap, which, at, user, change))
-          return false;
-        // A slice ends at a block that find() knows: live, or pending.
-        if (++looks < kLooksPerHold || !block::is_owned(block::raw(in.state(at)))) {
-          at = in.next(at);
-          continue;
-        }
-        looks = 0;
-        const Address here = in.address(at);
-        let_others_in(heap, reclaim);
-        // If the block was freed while the lock was open, it may have merged, and its index is void:
-        // the segment is walked again. That costs one live block each time and none is made, so the
-        // walk ends.
-        at = in.find(here) == block::kNoBlock ? in.view(segment).first : in.next(at);
-      }
-    }
-  }
-  return true;
-}
-
 }  // namespace
 
 Address StreamHeap::take_block(const Request& request, block::BlockIndex block,
@@ -181,7 +120,8 @@ bool StreamHeap::has_use(PoolId which, block::BlockIndex block,
                          const StreamHeap& user) const noexcept {
   // In a memory pool in use the stream has a heap beside its own: that one stands for it too.
   const bool is_own_stream = user.stream.id == stream.id && &user.cache == &cache;
-  if (this == &user || (is_reserved() && is_own_stream)) return true;
+  if (this == &user || (is_reserved() && (is_own_stream || is_in_order_of(*this, user))))
+    return true;
   for (const UseNode* use = first_use(pool(which).user(block)); use != nullptr;
        use = use->sibling) {
     count_steps(1);
@@ -211,18 +151,10 @@ void StreamHeap::add_use(PoolId which, block::BlockIndex block, StreamHeap& user
   if (!user.refer(node)) return uses.nodes().give(node);
   node->block = block;
   node->pool = which;
-  node->is_captured = user.life.is_capturing();
+  node->in_graph = user.life.is_capturing() ? InGraph::kWork : InGraph::kNo;
   node->sibling = first_use(in.user(block));
   if (node->sibling != nullptr) node->sibling->sibling_before = node;
   in.set_user(block, as_word(node));
-}
-
-bool StreamHeap::add_use_to_live(StreamHeap& user, ReclaimLock& reclaim) noexcept {
-  return change_uses(*this, user, Change::kAddUse, reclaim);
-}
-
-void StreamHeap::drop_use_from_live(StreamHeap& user, ReclaimLock& reclaim) noexcept {
-  change_uses(*this, user, Change::kDropUse, reclaim);
 }
 
 bool StreamHeap::is_forgotten() const noexcept {

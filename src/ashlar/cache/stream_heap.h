@@ -103,6 +103,16 @@ struct BlockPools {
   block::BlockPool large;
 };
 
+/// What StreamHeap::change_live_uses() does to the uses by one stream.
+enum class LiveUses : std::uint8_t {
+  kAdd,   ///< notes one, where there is none
+  kDrop,  ///< undoes that. REQUIRES: there was none before
+  // The stream captures the body of a conditional.
+  kAddOfBody,   ///< notes a use by all of the body (InGraph::kBody)
+  kDropOfBody,  ///< undoes that
+  kPassOn,      ///< the body is over: what it uses its parent's stream uses
+};
+
 class StreamHeap {
  public:
   StreamHeap(DeviceCache& in, const HeapOwner& owner, Bytes granule) noexcept
@@ -174,13 +184,14 @@ class StreamHeap {
   /// nothing any more. REQUIRES: a spare node.
   void add_use(PoolId which, block::BlockIndex block, StreamHeap& user) noexcept
       ASHLAR_REQUIRES(lock);
-  /// Notes a use by `user` of every live block that has none by it. False if the host has no memory
-  /// for one. Lets go of the lock, and of the reclaim lock, between slices (C30, C31). REQUIRES: the heap
-  /// is suspended and has no miss under way, so that no block becomes live.
-  bool add_use_to_live(StreamHeap& user, ReclaimLock& reclaim) noexcept ASHLAR_REQUIRES(reclaiming)
-      ASHLAR_EXCLUDES(lock);
-  /// Undoes that, also where it failed. REQUIRES: no live block had a use by `user` before.
-  void drop_use_from_live(StreamHeap& user, ReclaimLock& reclaim) noexcept
+  /// The block's part of what the body's end changes: kDropOfBody or kPassOn.
+  void end_body_uses(PoolId which, block::BlockIndex block, StreamHeap& body,
+                     LiveUses change) noexcept ASHLAR_REQUIRES(lock);
+  /// Changes the uses by `user` of every live block, up to the first that fails: live_uses.cc. False if the
+  /// host has no memory for a use. Lets go of the lock between slices (C31), and of the reclaim lock too if
+  /// it is given (C30). What becomes live meanwhile may be passed over. REQUIRES: with a reclaim lock, the
+  /// heap is suspended and has no miss under way, so that no block becomes live and the segments stay.
+  bool change_live_uses(StreamHeap& user, LiveUses change, ReclaimLock* lets_in) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(lock);
   /// The node, perhaps of another heap, becomes a use by this heap's stream. False as
   /// StreamLife::refer.
@@ -282,8 +293,26 @@ class StreamHeap {
 /// run, and where they do is the business of those who launch the graph, since the block is a memory pool's
 /// (C8, DEV-7). Of a block outside of memory pools, or where the stream captures again, that is not known.
 inline bool is_only_in_graph(const StreamHeap& heap, const UseNode& use) noexcept {
-  return use.is_captured && heap.is_reserved() && !use.user->life.is_capturing();
+  return use.in_graph != InGraph::kNo && heap.is_reserved() && !use.user->life.is_capturing();
 }
+
+/// The stream in whose capture, or in bodies inside it, that stream captures; itself if it captures no body.
+/// Both are streams' own heaps.
+inline const StreamHeap& outermost_of(const StreamHeap& own) noexcept {
+  const StreamHeap* outermost = &own;
+  while (const StreamHeap* const parent = outermost->life.parent()) outermost = parent;
+  return *outermost;
+}
+
+/// Is the user, a stream's own heap, the heap's stream, or does it capture a body inside the capture of that?
+/// Then it allocates from the heap in its turn, and what it does comes before what the other does next.
+inline bool is_in_order_of(const StreamHeap& heap, const StreamHeap& user) noexcept {
+  const StreamHeap& outermost = outermost_of(user);
+  return outermost.stream.id == heap.stream.id && &outermost.cache == &heap.cache;
+}
+
+/// The use, of a body that is over, becomes one by the body's parent. False as StreamLife::refer.
+bool pass_to_parent(StreamHeap& parent, UseNode* node) noexcept;
 
 /// The record of a segment in a pool.
 inline DeviceSegment* record_of(const block::SegmentView& segment) noexcept {

@@ -1,4 +1,4 @@
-// Whether a heap's stream is alive, and who still refers to it.
+// Whether a heap's stream is alive, what it captures, and who still refers to it.
 //
 // Purpose: a heap serves one stream until that stream is dead and nothing refers to it; then it may
 // serve another. Threads name a heap without its lock, so the hand-over is a protocol of atomics.
@@ -9,7 +9,9 @@
 //       `recorders` are 0. refer() raises `references` before it reads the state, and
 //       begin_passing() sets the state before it reads `references`: one of the two sees the other;
 //   (2) the states come in this order: kAlive; kRetired or kLost; kFinished; kPassing. lose_anew()
-//       alone goes back: the heap of a released memory pool is kLost, whatever it was.
+//       alone goes back: the heap of a released memory pool is kLost, whatever it was;
+//   (3) a stream with a parent captures, and is the body of that parent, which captures too. A stream's captures
+//       are known by its own heap alone, not by those that memory pools have for it.
 #pragma once
 
 #include <atomic>
@@ -18,6 +20,8 @@
 #include <ashlar/base/assert.h>
 
 namespace ashlar::inline v0::cache {
+
+class StreamHeap;
 
 class StreamLife {
  public:
@@ -59,8 +63,15 @@ class StreamLife {
   void end_recording() noexcept { recorders_.fetch_sub(1); }
   bool is_recording() const noexcept { return recorders_.load() != 0; }
 
+  // Captures; changed by one thread at a time.
   bool is_capturing() const noexcept { return capturing_.load(); }
   void set_capturing(bool capturing) noexcept { capturing_.store(capturing); }
+  /// Whose capture has the conditional whose body this stream captures; nullptr if it captures none.
+  StreamHeap* parent() const noexcept { return parent_.load(); }
+  void set_parent(StreamHeap* parent) noexcept { parent_.store(parent); }
+  /// The stream that captures a body of a conditional of this stream's capture; nullptr if none does.
+  StreamHeap* body() const noexcept { return body_.load(); }
+  void set_body(StreamHeap* body) noexcept { body_.store(body); }
 
   /// The stream's end was announced, and its last event is recorded. False if it is dead already.
   bool retire() noexcept { return leave(State::kAlive, State::kRetired); }
@@ -111,6 +122,8 @@ class StreamLife {
 
   std::atomic<State> state_{State::kAlive};
   std::atomic<bool> capturing_{false};
+  std::atomic<StreamHeap*> parent_{nullptr};
+  std::atomic<StreamHeap*> body_{nullptr};
   std::atomic<unsigned> recorders_{0};  ///< a retirement waits until it is 0
   std::atomic<std::uint64_t> lost_at_{0};
   std::atomic<std::uint64_t> references_{0};

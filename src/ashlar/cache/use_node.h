@@ -29,6 +29,13 @@ struct QueueLinks {
 
 struct NodeSlab;
 
+/// Was a use announced while a capture of the stream was? Then it is work of the graph, which has not run.
+enum class InGraph : std::uint8_t {
+  kNo,
+  kWork,
+  kBody,  ///< a use by all of a conditional's body (live_uses.cc): not over before the body is
+};
+
 struct UseNode {
   StreamHeap* user = nullptr;  ///< whose work on the block is awaited (StreamHeap::refer)
   /// its event is recorded after the free; before, it holds what an earlier use left
@@ -48,8 +55,7 @@ struct UseNode {
   bool is_borrower = false;  ///< the stream the block was allocated on, if that is not the heap's
   /// Does the slot's event stand for the use? If not, the last event of the retired stream does.
   bool has_event = false;
-  /// Was it announced while a capture of the stream was? Then it is work of the graph, which has not run.
-  bool is_captured = false;
+  InGraph in_graph = InGraph::kNo;
   /// made at the free: the use is over for who captures behind it (UseTracker::is_over_in_graph)
   device::CaptureMark mark;
 

@@ -102,11 +102,19 @@ void UseTracker::finish(StreamHeap& user) noexcept {
 }
 
 bool UseTracker::is_over_in_graph(const StreamHeap& heap, UseNode& node) noexcept {
+  if (node.in_graph == InGraph::kNo || !heap.is_reserved()) return false;
+  StreamHeap* const ended = heap.cache.uses().shared_.bodies.ended.load();
+  StreamHeap* const parent = ended == nullptr ? nullptr : ended->life.parent();
+  if (node.user == ended && parent != nullptr) pass_to_parent(*parent, &node);
+  if (node.in_graph == InGraph::kBody) return false;
   const StreamHeap& user = *node.user;
+  // As DeviceCache::record_use() had it of the body's parent.
+  if (is_in_order_of(heap, user)) return true;
+  // At a body's end the uses of every heap come here, also of one whose stream's handle is dead.
+  if (ended != nullptr) return false;
   // A handle of a thread's default stream may name another thread's here.
   const bool is_named_here = !user.stream.thread_bound && !heap.stream.thread_bound;
-  if (!node.is_captured || !heap.is_reserved() || &user.cache != &heap.cache || !is_named_here)
-    return false;
+  if (&user.cache != &heap.cache || !is_named_here) return false;
   Driver& driver = heap.cache.driver();
   if (node.mark.capture != 0) return driver.capture_covers(heap.stream.handle, node.mark).is_ok();
   const Result<device::CaptureMark> made = driver.capture_mark(user.stream.handle);

@@ -105,7 +105,7 @@ class UseTracker {
                                   RefusedStreams* refused) noexcept;
   /// Is the use, of a memory pool's block, a part of the graph that the heap's stream captures now too, and
   /// does what that stream captures from now on come after it (row DEV-7)? The first call, at the free, makes
-  /// the mark. One device call at most.
+  /// the mark. One device call at most. A use by a body that is over becomes one by its parent here.
   static bool is_over_in_graph(const StreamHeap& heap, UseNode& node) noexcept;
   /// Is the use at the head of a queue complete?
   bool ask(UseNode& node) noexcept;
