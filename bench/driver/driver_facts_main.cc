@@ -5,7 +5,7 @@
 // its calls cost. Parts: mapping, memory, order, waiting, graphs, captures, permits, costs; all of them without
 // --only. libcuda is loaded at run time. Progress goes to stderr, the tables to FILE or stdout; --out
 // without a format writes FILE.md and FILE.json. --limit ends a run that a call never comes back from
-// (300 s). Takes about two minutes on an idle GPU, and up to 12 GiB of its memory.
+// (300 s). Takes about two minutes on an idle GPU, and up to 14 GiB of its memory.
 //
 // Exit 0 when everything was asked, whatever the answers; 2 for a wrong flag, no libcuda or no GPU;
 // 3 when a file cannot be written or the limit was reached; 4 when a call left the driver in an error.
