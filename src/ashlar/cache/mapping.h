@@ -30,10 +30,10 @@ enum class MappingChange : std::uint8_t {
 
 /// A range of addresses that gets memory, or loses it.
 struct MappingEvent {
-  DeviceId device;
-  MappingChange change = MappingChange::kMapped;
-  Address address;
-  Bytes size;
+  DeviceId device;                                ///< whose memory it is
+  MappingChange change = MappingChange::kMapped;  ///< what happens
+  Address address;                                ///< where the range begins
+  Bytes size;                                     ///< of the range
   /// the newest backing generation in the range. If the driver refuses to take memory away, kMapped has
   /// that of kUnmapping before it: the memory is the same.
   std::uint64_t generation = 0;
