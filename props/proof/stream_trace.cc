@@ -31,6 +31,7 @@ enum class Pools : std::uint8_t { kSmall, kLarge, kBoth };
 StreamSteps make_steps(Random& random, Pools pools) {
   constexpr const char* kReuse[] = {"reuse:own", "reuse:completed", "reuse:ordered"};
   std::string conf = kReuse[random.below(3)];
+  conf += ",backing:segments";  // the model of streams has no pages (page_model.dfy has)
   if (random.one_in(3)) conf += ",wait_ms:never";
   const std::uint64_t capacity =
       pools == Pools::kSmall ? 6 + random.below(8) : 40 + random.below(60);
