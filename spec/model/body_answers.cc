@@ -82,9 +82,10 @@ void BodyAnswers::end(const Stream& stream) {
       const bool is_announced = std::any_of(
           block.captured.begin(), block.captured.end(),
           [&stream](const OwnedBlock::CapturedUse& use) { return use.user == stream.id.value(); });
-      if (is_announced && block.stream != parents.back().id.value())
-        block.of_bodies.push_back(parent);
-      if (is_used || is_announced) each.books.touch(address);
+      if (!is_used && !is_announced) continue;
+      // Of a body inside this one too.
+      if (block.stream != parents.back().id.value()) block.of_bodies.push_back(parent);
+      each.books.touch(address);
     }
   }
 }
