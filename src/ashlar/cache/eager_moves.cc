@@ -21,8 +21,9 @@ bool EagerMoves::is_due(StreamHeap& heap, PoolId pool, Bytes lacking) noexcept {
 
 bool EagerMoves::begin(StreamHeap& heap, const Request& request) noexcept {
   if (shared_.config.move != Move::kEager || !pages_.serves(heap)) return false;
+  if (shared_.is_capturing()) return false;
   const Bytes lacking = pages_.lacking(heap, request);
-  if (!is_due(heap, request.pool, lacking) || shared_.is_capturing()) return false;
+  if (!is_due(heap, request.pool, lacking)) return false;
   ReclaimLock& lock = reclaimer_.lock();
   if (!lock.try_lock()) return false;
   if (!shared_.is_capturing() && reclaimer_.epochs().refresh_all(heaps_, lock)) {

@@ -39,9 +39,13 @@ PageSupply::PageSupply(Driver& driver, SharedState& shared, SegmentLedger& ledge
       stock_(driver, page_) {}
 
 Bytes PageSupply::lacking(StreamHeap& heap, const Request& request) noexcept {
-  const Guard guard(heap.lock);
-  const PageRoom room = find_room(heap, request, page_, shared_.is_capturing());
+  PageRoom room;
+  {
+    const Guard guard(heap.lock);
+    room = find_room(heap, request, page_, shared_.is_capturing());
+  }
   const Bytes missing = room.is_found() ? room.missing : round_up(request.size, page_);
+  // Not under the heap's lock: whoever has the stock's may be inside a device call (C18).
   return missing - std::min(missing, stock_bytes());
 }
 
@@ -94,8 +98,8 @@ Status PageSupply::add_segment(StreamHeap& heap, const Request& request) noexcep
   Bytes size = kAddressesFirst;
   {
     const Guard guard(heap.lock);
-    const Bytes so_far =
-        heap.pool(request.pool).counts().segment_bytes;  // plain ones are of any size
+    const Bytes so_far = heap.pool(request.pool).counts().segment_bytes;
+    // Plain segments are of any size.
     size = std::clamp(round_down(so_far, page_), size, kAddressesMax);
   }
   const std::optional<Bytes> least = checked_round_up(request.size + page_, page_);
@@ -374,38 +378,6 @@ MappingEvent PageSupply::event_of(const DeviceSegment& segment, Address at,
   MappingEvent event{driver_.traits().id, MappingChange::kMapped, at, size};
   event.generation = segment.page_table.newest_generation({first, first + size / page_});
   return event;
-}
-
-const char* PageSupply::validate(const StreamHeap& heap) const noexcept {
-  for (const PoolId id : kPoolIds) {
-    const block::BlockPool& pool = heap.pool(id);
-    for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
-      const DeviceSegment* const segment = record_of(pool.view(at));
-      if (!segment->page_table.is_made()) continue;
-      for (auto b = pool.view(at).first; b != block::kNoBlock; b = pool.next(b)) {
-        const block::BlockView view = pool.view(b);
-        if (view.state == BlockState::kUnmapped) {
-          if ((view.address - segment->base) % page_ != 0 || view.size % page_ != 0)
-            return "page supply(1): an unmapped block is not whole pages";
-          const std::uint64_t first = (view.address - segment->base) / page_;
-          for (std::uint64_t i = first; i < first + view.size / page_; ++i) {
-            const PageSlot& slot = segment->page_table[i];
-            if (slot.page != nullptr && slot.page->home == &slot)
-              return "page table(2): a page is at home under an unmapped block";
-          }
-          continue;
-        }
-        const std::uint64_t end = (view.address + (view.size - Bytes{1}) - segment->base) / page_;
-        for (std::uint64_t i = (view.address - segment->base) / page_; i <= end; ++i) {
-          const PageSlot& slot = segment->page_table[i];
-          if (slot.page == nullptr || slot.page->home != &slot || !slot.is_mapped ||
-              !slot.has_access)
-            return "page table(1): a block lacks a page";
-        }
-      }
-    }
-  }
-  return nullptr;
 }
 
 }  // namespace ashlar::inline v0::cache

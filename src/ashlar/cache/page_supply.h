@@ -121,9 +121,9 @@ class PageSupply {
   Status find_pages(DeviceSegment& segment, Growth* growth) noexcept;
   /// Has the device as many pages, for all that it says?
   Status check_free(std::uint64_t missing) noexcept;
-  /// Creates the `missing` ones. kOutOfMemory if they are more than the budget permits.
+  /// Creates the `missing` ones.
   Status create(PageTable& table, Growth* growth, std::uint64_t missing) noexcept;
-  /// The budget has room for so many pages more, which are made now. False if it has not.
+  /// Counts so many pages that are about to be created. False, and none is counted, if the budget has no room.
   bool reserve_pages(std::uint64_t count) noexcept;
   /// Puts the pages into the stock, and gives as many back to the driver as were created.
   void undo(DeviceSegment& segment, const Growth& growth) noexcept;

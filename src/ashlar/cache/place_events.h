@@ -30,7 +30,7 @@ enum class PlaceEvent : std::uint8_t {
   kHomeless,       ///< a page is in the stock
   kHomeInPlace,    ///< a page is at home in the same place
   kOtherHeap,      ///< a page is at home in another heap or pool
-  kHomeNotFree,    ///< no free block holds the page's home, or it is wanted twice
+  kHomeNotFree,    ///< no free block holds the page's home, or it is wanted twice or pinned
   kNoRecord,       ///< the host has no memory for a record
 };
 inline constexpr unsigned kPlaceEvents = static_cast<unsigned>(PlaceEvent::kNoRecord) + 1;

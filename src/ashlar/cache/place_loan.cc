@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include <ashlar/base/assert.h>
 #include <ashlar/base/step_count.h>
 #include <ashlar/block/unmapped_ranges.h>
 #include <ashlar/cache/page_room.h>
