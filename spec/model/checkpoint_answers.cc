@@ -159,8 +159,8 @@ void CheckpointAnswers::follow_restore(JudgedDevice& device, const PoolSegments&
     block.uses.clear();
     block.of_bodies.clear();
     // What is made in a capture is the graph's, as if it had been allocated there.
-    if (const std::uint64_t capture = model_.state_.streams.capture_of(block.stream); capture != 0)
-      block.capture = capture;
+    const std::uint64_t graph = model_.state_.streams.graph_of(StreamId{block.stream});
+    if (graph != 0) block.capture = graph;
     // The segment may have passed from a dead stream's heap to another of the pool.
     if (model_.state_.streams.is_dead(block.stream)) block.stream = segment->stream.value();
     device.books.add_live(address, block);

@@ -45,27 +45,26 @@ class StreamBook {
   /// The capture that the stream is in, or the body that it captures: a number of that alone; 0 if none is
   /// announced.
   std::uint64_t capture_of(const Stream& stream) const {
-    const Capturing* const at = find(stream);
+    const Capturing* const at = find(stream.id);
     return at == nullptr ? 0 : at->capture;
   }
   /// The capture that ends in a graph, and that the stream is in; 0 if none is announced.
-  std::uint64_t graph_of(const Stream& stream) const {
+  std::uint64_t graph_of(const Stream& stream) const { return graph_of(stream.id); }
+  std::uint64_t graph_of(StreamId stream) const {
     const Capturing* const at = find(stream);
     return at == nullptr ? 0 : at->graph;
   }
   /// The stream, the one whose capture has the body that it captures, the one that has that, ...
   std::vector<Stream> parents_of(const Stream& stream) const {
     std::vector<Stream> chain{stream};
-    for (const Capturing* at = find(stream); at != nullptr && at->parent != StreamId{};) {
-      Stream parent = stream;
-      parent.id = at->parent;
-      at = find(parent);
+    for (const Capturing* at = find(stream.id); at != nullptr && at->parent != StreamId{};) {
+      at = find(at->parent);
       chain.push_back(at->stream);
     }
     return chain;
   }
   bool is_body(const Stream& stream) const {
-    const Capturing* const at = find(stream);
+    const Capturing* const at = find(stream.id);
     return at != nullptr && at->parent != StreamId{};
   }
   bool any_body() const {
@@ -77,12 +76,6 @@ class StreamBook {
     return std::any_of(capturing_.begin(), capturing_.end(), [&stream](const Capturing& each) {
       return each.parent == stream.id && each.stream.device == stream.device;
     });
-  }
-  std::uint64_t capture_of(std::uint64_t stream) const {
-    const auto at =
-        std::find_if(capturing_.begin(), capturing_.end(),
-                     [stream](const Capturing& each) { return each.stream.id.value() == stream; });
-    return at == capturing_.end() ? 0 : at->capture;
   }
   /// `joined`: a stream whose capture it joins, or null.
   void begin_capture(const Stream& stream, const Stream* joined) {
@@ -136,8 +129,10 @@ class StreamBook {
   }
 
  private:
-  const Capturing* find(const Stream& stream) const {
-    const auto at = std::find_if(capturing_.begin(), capturing_.end(), Is{stream});
+  const Capturing* find(StreamId stream) const {
+    const auto at =
+        std::find_if(capturing_.begin(), capturing_.end(),
+                     [stream](const Capturing& each) { return each.stream.id == stream; });
     return at == capturing_.end() ? nullptr : &*at;
   }
   bool is_under_way(const OwnedBlock::CapturedUse& use) const {
