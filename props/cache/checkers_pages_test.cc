@@ -167,16 +167,18 @@ struct ShowsWhatHasNoAccess : ShowsAPageTwice {
     gives_access_ = false;
   }
 };
+/// C1 is broken, in those words.
+template <class Broken>
+void expect_c1(const char* words) {
+  const spec::LockstepResult found = run(broken<Broken>(), kTwoAllocations);
+  EXPECT_EQ(found.divergence.clause, "C1");
+  EXPECT_NE(found.divergence.text.find(words), std::string::npos) << found.divergence.text;
+}
+
 TEST(CheckersOfPages, C1FiresOnAPageThatIsShownAtTwoAddresses) {
-  const spec::LockstepResult twice = run(broken<ShowsAPageTwice>(), kTwoAllocations);
-  EXPECT_EQ(twice.divergence.clause, "C1");
-  EXPECT_NE(twice.divergence.text.find("at two addresses"), std::string::npos)
-      << twice.divergence.text;
+  expect_c1<ShowsAPageTwice>("at two addresses");
   EXPECT_EQ(dense_clause<ShowsAPageTwice>(kTwoAllocations), "C1");
-  const spec::LockstepResult without = run(broken<ShowsWhatHasNoAccess>(), kTwoAllocations);
-  EXPECT_EQ(without.divergence.clause, "C1");
-  EXPECT_NE(without.divergence.text.find("than have pages"), std::string::npos)
-      << without.divergence.text;
+  expect_c1<ShowsWhatHasNoAccess>("than have pages");
 }
 
 /// Takes the second address away in the next allocation.
@@ -309,10 +311,7 @@ struct RemembersAMappingTooLong : ShowsAPageTwice {
   }
 };
 TEST(CheckersOfPages, C1FiresOnAMappingThatIsRememberedAfterItWasTakenBack) {
-  const spec::LockstepResult found = run(broken<RemembersAMappingTooLong>(), kTwoAllocations);
-  EXPECT_EQ(found.divergence.clause, "C1");
-  EXPECT_NE(found.divergence.text.find("than have pages"), std::string::npos)
-      << found.divergence.text;
+  expect_c1<RemembersAMappingTooLong>("than have pages");
 }
 
 /// Maps another page where a mapping stays.

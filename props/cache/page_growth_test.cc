@@ -23,6 +23,14 @@ class PageGrowthTest : public LivenessTest {
     gpu_->step(own_, 99);
     gpu_->step(on, 99);
   }
+  /// A new stream, when `own_` has 20 free pages whose work is known done.
+  Stream stream_beside_free_pages() {
+    const Stream other = stream();
+    free(allocate(40_MiB, own_));
+    EXPECT_TRUE(gpu_->drain_all().is_ok());
+    finish(other);
+    return other;
+  }
 };
 
 TEST_F(PageGrowthTest, TheFirstGrowthsAreSegmentsUpToAQuarterOfTheDevice) {
@@ -87,10 +95,7 @@ TEST_F(PageGrowthTest, BeyondTheBudgetOfPagesMemoryComesInSegments) {
 
 TEST_F(PageGrowthTest, EagerMovesTakeThePlaceOfNewPages) {
   make(1_GiB, "backing:pages,move:eager,reuse:own");
-  const Stream other = stream();
-  free(allocate(40_MiB, own_));
-  EXPECT_TRUE(gpu_->drain_all().is_ok());
-  finish(other);
+  const Stream other = stream_beside_free_pages();
   EXPECT_FALSE(allocate(30_MiB, other).is_null());
   EXPECT_EQ(calls(CallKind::kPageCreate), 21u) << "15 of the 20 pages moved";
   EXPECT_EQ(calls(CallKind::kPageRelease), 0u);
@@ -99,10 +104,7 @@ TEST_F(PageGrowthTest, EagerMovesTakeThePlaceOfNewPages) {
 
 TEST_F(PageGrowthTest, AnEagerMoveBeyondItsBudgetOfTimeIsNotMade) {
   make(1_GiB, "backing:pages,move:eager,move_us_max:640,reuse:own");
-  const Stream other = stream();
-  free(allocate(40_MiB, own_));
-  EXPECT_TRUE(gpu_->drain_all().is_ok());
-  finish(other);
+  const Stream other = stream_beside_free_pages();
   EXPECT_FALSE(allocate(30_MiB, other).is_null());
   EXPECT_EQ(calls(CallKind::kPageCreate), 35u) << "14 pages more: at 64 us each they cost 896 us";
   EXPECT_FALSE(allocate(20_MiB, other).is_null());

@@ -48,14 +48,7 @@ class Bodies : public SimTest {
   Status kernel_of(const Stream& s, AllocationTag tag, Bytes size = kBodySize) {
     return sim.launch(s, Touch{kBodyAt, size, Access::kWrite, tag});
   }
-  std::string faults() {
-    std::string text;
-    for (const Fault& fault : sim.take_faults()) {
-      text += std::string(fault.by == Blame::kAllocator ? "allocator " : "caller ") +
-              fault_name(fault.kind) + "; ";
-    }
-    return text;
-  }
+  std::string faults() { return blames_of(sim); }
 
   Stream parent_, body_;
 };

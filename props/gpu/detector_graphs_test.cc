@@ -33,14 +33,7 @@ struct ForkedCapture {
   }
   void announce(AllocationTag tag, const Stream& s) { sim.on_use_announced(tag, s); }
   void free(AllocationTag tag) { sim.on_free(tag); }
-  std::string faults() {
-    std::string text;
-    for (const Fault& fault : sim.take_faults()) {
-      text += std::string(fault.by == Blame::kAllocator ? "allocator " : "caller ") +
-              fault_name(fault.kind) + "; ";
-    }
-    return text;
-  }
+  std::string faults() { return blames_of(sim); }
 
   SimGpu sim;
   device::Device& gpu = sim.device();

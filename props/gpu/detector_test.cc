@@ -45,15 +45,7 @@ struct World {
     EXPECT_TRUE(gpu.stream_wait(s.handle, event).is_ok());
   }
   /// The faults of the detector, without touches of unmapped memory: the stories map none.
-  std::string faults() {
-    std::string text;
-    for (const Fault& fault : sim.take_faults()) {
-      if (fault.kind == FaultKind::kTouchUnmapped) continue;
-      text += std::string(fault.by == Blame::kAllocator ? "allocator " : "caller ") +
-              fault_name(fault.kind) + "; ";
-    }
-    return text;
-  }
+  std::string faults() { return blames_of(sim, FaultKind::kTouchUnmapped); }
 
   SimGpu sim;
   device::Device& gpu = sim.device();

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "spec/gpu/sim_gpu.h"
@@ -11,6 +13,17 @@
 namespace ashlar::spec {
 
 inline constexpr DeviceId kFirstDevice{0};
+
+/// Who is to blame for each fault since the last call, and its name; not of faults of the kind `but_for`.
+inline std::string blames_of(SimGpu& sim, std::optional<FaultKind> but_for = std::nullopt) {
+  std::string text;
+  for (const Fault& fault : sim.take_faults()) {
+    if (fault.kind == but_for) continue;
+    text += std::string(fault.by == Blame::kAllocator ? "allocator " : "caller ") +
+            fault_name(fault.kind) + "; ";
+  }
+  return text;
+}
 
 /// A test that fails if its machine has an unexpected fault at the end.
 class SimTest : public testing::Test {
