@@ -104,6 +104,41 @@ TEST_F(CacheCrossingTest, ASegmentThatIsTakenWhileATrimLetsOthersInStaysWithItsN
   EXPECT_EQ(allocator_->validate(), nullptr);
 }
 
+TEST_F(CacheCrossingTest, ACaptureIsNotAnnouncedBeforeItIsKnownWhomTheHandleNames) {
+  make(Bytes{0});
+  EXPECT_NE(allocate(512_B, captured_), Address{});
+  Stream newer = captured_;
+  newer.id = StreamId{1'000'000};
+  const Address used = allocate(512_B, own_);
+  const auto ask_first = [&] {
+    EXPECT_EQ(allocator_->allocate(512_B, newer).code(), Code::kInvalidHandle);
+  };
+  const auto record = [&] { EXPECT_TRUE(allocator_->free(used, captured_).is_ok()); };
+  for (const std::function<void()>& asks :
+       {std::function<void()>(ask_first), std::function<void()>(record)}) {
+    std::atomic<bool> is_announced{false};
+    unsigned named = 0;
+    const std::thread::id caller = std::this_thread::get_id();
+    device_->in_call = [&, caller](CallKind kind) {
+      if (kind != CallKind::kIdentify || std::this_thread::get_id() != caller || ++named > 1)
+        return;
+      on_another_thread([&] {
+        EXPECT_TRUE(allocator_->begin_capture(captured_).is_ok());
+        is_announced = true;
+      });
+      while (cache().uses().is_capturing() == false) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      EXPECT_FALSE(is_announced) << "C9";
+    };
+    asks();
+    join();
+    EXPECT_EQ(named, 1u);
+    EXPECT_TRUE(is_announced);
+    device_->in_call = nullptr;
+    EXPECT_TRUE(allocator_->end_capture(captured_).is_ok());
+  }
+}
+
 /// Answers that the device is gone, in place of one call.
 class LosingDevice final : public device::ForwardingDevice {
  public:

@@ -87,6 +87,28 @@ TEST_F(HandleCheckTest, WhereTheDriverDoesNotAnswerBothAreTakenForAlive) {
   EXPECT_TRUE(is_alive());
 }
 
+TEST_F(HandleCheckTest, AStreamThatJoinedACaptureIsNotIdentified) {
+  ASSERT_TRUE(allocator_->begin_capture(other_).is_ok());
+  ASSERT_TRUE(gpu_->begin_capture(other_, device::CaptureMode::kRelaxed).is_ok());
+  const EventHandle event = device_->event_create().value();
+  ASSERT_TRUE(device_->event_record(event, other_.handle).is_ok());
+  ASSERT_TRUE(device_->stream_wait(known_.handle, event).is_ok());
+  EXPECT_TRUE(allocator_->begin_capture(newer_).is_ok()) << "not known now";
+  EXPECT_TRUE(allocator_->begin_capture(known_).is_ok());
+  EXPECT_EQ(device_->capture_status(other_.handle).value(), device::CaptureStatus::kActive) << "D6";
+  for (const Stream& each : {known_, newer_, other_})
+    EXPECT_TRUE(allocator_->end_capture(each).is_ok());
+}
+
+TEST_F(HandleCheckTest, AnEndedStreamOfACaptureIsFoundOutWhileAnotherCaptures) {
+  ASSERT_TRUE(allocator_->begin_capture(other_).is_ok());
+  ASSERT_TRUE(gpu_->begin_capture(other_, device::CaptureMode::kRelaxed).is_ok());
+  device_->answer = newer_;
+  EXPECT_TRUE(allocator_->allocate(512_B, newer_).is_ok());
+  EXPECT_EQ(allocator_->allocate(512_B, known_).code(), Code::kInvalidHandle);
+  EXPECT_TRUE(allocator_->end_capture(other_).is_ok());
+}
+
 TEST_F(HandleCheckTest, AUseByAStreamThatIsDeadAlreadyIsNotedAsALostOnes) {
   device_->answer = Status{Code::kInvalidHandle, "planted"};
   EXPECT_TRUE(allocator_->record_use(block_, newer_).is_ok()) << "C32";

@@ -20,10 +20,10 @@ TEST(StreamLife, IsReferredToUntilItIsPassingAndNeverWhilePassing) {
   EXPECT_FALSE(life.begin_passing());
   EXPECT_TRUE(life.is_finished());  // as before
   life.drop_reference();
-  life.begin_recording();
+  const unsigned recording = life.recorders().begin();
   EXPECT_FALSE(life.begin_passing());
   EXPECT_TRUE(life.is_finished());
-  life.end_recording();
+  life.recorders().end(recording);
   EXPECT_TRUE(life.begin_passing());
   EXPECT_FALSE(life.refer());
   EXPECT_EQ(life.reference_count(), 0u);
@@ -74,9 +74,9 @@ TEST_F(HandOverTest, AHeapIsForgottenOnlyWhenNothingIsLeftOfItsStream) {
   EXPECT_FALSE(is_forgotten(heap));
   EXPECT_FALSE(passes(heap));
   heap.life.set_capturing(false);
-  heap.life.begin_recording();
+  const unsigned recording = heap.life.recorders().begin();
   EXPECT_FALSE(is_forgotten(heap));
-  heap.life.end_recording();
+  heap.life.recorders().end(recording);
   EXPECT_TRUE(heap.life.refer());
   EXPECT_FALSE(is_forgotten(heap));
   heap.life.drop_reference();

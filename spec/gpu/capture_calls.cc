@@ -53,6 +53,12 @@ Status CaptureCalls::end_body(const Stream& stream) {
 Result<device::CaptureStatus> CaptureCalls::status(std::uint32_t device, StreamHandle stream) {
   const Result<std::uint32_t> lane = streams_.resolve(device, stream);
   if (!lane.is_ok()) return lane.status();
+  if (lane.value() == streams_.legacy_lane(device)) {
+    for (const std::uint32_t blocking : streams_.blocking_lanes(device)) {
+      ASHLAR_REQUIRE(state_.captures.of_lane(blocking) == 0, Code::kCaptureUnsafe,
+                     "a blocking stream captures (cudaErrorStreamCaptureImplicit)");
+    }
+  }
   return state_.captures.status(lane.value());
 }
 

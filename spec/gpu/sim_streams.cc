@@ -62,6 +62,13 @@ Result<std::uint32_t> SimStreams::resolve(std::uint32_t device, StreamHandle han
 Result<Stream> SimStreams::identify(std::uint32_t device, StreamHandle handle) {
   const Result<std::uint32_t> lane = resolve(device, handle);
   if (!lane.is_ok()) return lane.status();
+  // As work on it would be (reports/driver_facts.md).
+  if (const std::uint32_t capture = state_.captures.of_lane(lane.value()); capture != 0)
+    return state_.captures.violate(capture, "a capturing stream was asked for its identity");
+  if (lane.value() == legacy_lane(device)) {
+    const Status safe = state_.captures.refuse_implicit(blocking_lanes(device));
+    if (!safe.is_ok()) return safe;
+  }
   return stream_of(lane.value());
 }
 

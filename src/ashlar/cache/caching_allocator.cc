@@ -197,6 +197,7 @@ Status CachingAllocator::begin_body(const Stream& stream, const Stream& parent) 
   if (!heap.is_ok()) return heap.status();
   StreamHeap& body = *heap.value();
   if (const Status begun = impl_->announce(body, stream); !begun.is_ok()) return begun;
+  cache.value()->quiesce();
   body.life.set_parent(outer);
   outer->life.set_body(&body);
   impl_->shared.bodies.count.fetch_add(1);

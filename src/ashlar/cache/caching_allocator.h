@@ -70,7 +70,8 @@
 ///     destroy_graph();
 ///     allocator->release_pool(device_id, pool);  // launches may still be running
 ///
-/// Where other streams take part, their captures are announced likewise. What record_use() or free() says
+/// A stream is identified before a capture of it begins: CUDA refuses to identify it then, and the capture is
+/// lost. Where other streams take part, their captures are announced likewise. What record_use() or free() says
 /// of such a stream while its capture is announced, it says of work of the graph; what it says at another
 /// time, of work that runs. So uses by work before a capture are announced before it begins, and those by
 /// work after it anew. The former are over when the captures are: their kernels have not run, and launches

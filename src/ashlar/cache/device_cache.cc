@@ -153,6 +153,14 @@ void wait_for_takers(HeapList& heaps) noexcept {
   }
 }
 
+/// Waits for those who asked, before the announcement of a capture, whom a stream's handle names.
+void wait_for_recorders(HeapList& heaps) noexcept {
+  for (StreamHeap& heap : heaps) {
+    heap.life.recorders().begin_phase();
+    while (heap.life.recorders().has_earlier()) std::this_thread::yield();
+  }
+}
+
 /// Looks again at all uses without an event of memory pools' blocks.
 void retry_in_pools(HeapList& heaps) noexcept {
   for (StreamHeap& heap : heaps) {
@@ -174,6 +182,7 @@ void DeviceCache::quiesce() noexcept {
   while (shared_.blocking_calls.has_earlier()) std::this_thread::yield();
   uses_.synchronizer().let_enter();
   wait_for_takers(heaps_);
+  wait_for_recorders(heaps_);
 }
 
 void end_body(DeviceCache& cache, StreamHeap& body) noexcept {

@@ -103,6 +103,10 @@ class Driver {
     return call<Result<Stream>>(device::CallKind::kIdentify,
                                 [&] { return device_.identify(handle); });
   }
+  Result<device::CaptureStatus> capture_status(StreamHandle handle) noexcept {
+    return call<Result<device::CaptureStatus>>(device::CallKind::kCaptureStatus,
+                                               [&] { return device_.capture_status(handle); });
+  }
   Result<device::CaptureMark> capture_mark(StreamHandle stream) noexcept {
     return call<Result<device::CaptureMark>>(device::CallKind::kCaptureMark,
                                              [&] { return device_.capture_mark(stream); });

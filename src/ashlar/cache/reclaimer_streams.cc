@@ -216,10 +216,11 @@ Status Reclaimer::check_handle(const Stream& stream) noexcept {
                  "a stream's identity of 2^63 or more");
   const StreamId other = cache_.heaps().find_other_of_handle(stream);
   if (other == StreamId{}) return Status::ok();
-  const Result<Stream> named = driver_.identify(stream.handle);
+  const BlockingCallScope call(shared_);  // the announcement of a capture waits for the answer
+  const Result<Stream> named = cache_.uses().identify(stream.handle);
   const bool is_dead_handle =
       named.code() == Code::kInvalidHandle || named.code() == Code::kWrongDevice;
-  // Not known now. Whom the handle names is asked again before an event is recorded on it.
+  // Not known now, perhaps because the stream captures. Whom the handle names is asked again before an event is recorded on it.
   if (!named.is_ok() && !is_dead_handle) return Status::ok();
   if (is_dead_handle || named.value().id != other) {
     cache_.heaps().lose(other, cache_.uses().next_sequence());

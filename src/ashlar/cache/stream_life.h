@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include <ashlar/base/assert.h>
+#include <ashlar/cache/under_way.h>
 
 namespace ashlar::inline v0::cache {
 
@@ -58,10 +59,9 @@ class StreamLife {
     return references_.load(std::memory_order_acquire);
   }
 
-  /// A thread is about to record an event on the stream's handle, and is done with it.
-  void begin_recording() noexcept { recorders_.fetch_add(1); }
-  void end_recording() noexcept { recorders_.fetch_sub(1); }
-  bool is_recording() const noexcept { return recorders_.load() != 0; }
+  /// The threads that record an event on the stream's handle, or ask whom it names.
+  UnderWay<std::atomic<unsigned>>& recorders() noexcept { return recorders_; }
+  bool is_recording() const noexcept { return recorders_.any(); }
 
   // Captures; changed by one thread at a time.
   bool is_capturing() const noexcept { return capturing_.load(); }
@@ -100,7 +100,7 @@ class StreamLife {
     const State dead = state_.exchange(State::kPassing);
     // Invariant 1. refer() takes no lock, so a caller that wrongly names the dead stream can run at
     // the same time: set the state first, then read the counts.
-    if (references_.load() == 0 && recorders_.load() == 0) return true;
+    if (references_.load() == 0 && !is_recording()) return true;
     state_.store(dead);
     return false;
   }
@@ -124,7 +124,7 @@ class StreamLife {
   std::atomic<bool> capturing_{false};
   std::atomic<StreamHeap*> parent_{nullptr};
   std::atomic<StreamHeap*> body_{nullptr};
-  std::atomic<unsigned> recorders_{0};  ///< a retirement waits until it is 0
+  UnderWay<std::atomic<unsigned>> recorders_;
   std::atomic<std::uint64_t> lost_at_{0};
   std::atomic<std::uint64_t> references_{0};
 };

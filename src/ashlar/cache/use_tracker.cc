@@ -11,18 +11,19 @@ namespace {
 
 constexpr unsigned kQueuesPerPoll = 16;
 
-/// Says that this thread may be recording on the stream's handle (Epochs::retire waits for it).
+/// Says that this thread may be recording on the stream's handle, or asking whom it names (Epochs::retire and
+/// DeviceCache::quiesce wait for it).
 class RecordingScope {
  public:
-  explicit RecordingScope(StreamHeap& stream) noexcept : stream_(stream) {
-    stream_.life.begin_recording();
-  }
-  ~RecordingScope() { stream_.life.end_recording(); }
+  explicit RecordingScope(StreamHeap& stream) noexcept
+      : stream_(stream), phase_(stream.life.recorders().begin()) {}
+  ~RecordingScope() { stream_.life.recorders().end(phase_); }
   RecordingScope(const RecordingScope&) = delete;
   RecordingScope& operator=(const RecordingScope&) = delete;
 
  private:
   StreamHeap& stream_;
+  const unsigned phase_;
 };
 
 }  // namespace
@@ -47,11 +48,23 @@ bool UseTracker::is_over(const StreamHeap& user) const noexcept {
   return &theirs != this && theirs.is_lost();
 }
 
+Result<Stream> UseTracker::identify(StreamHandle handle) noexcept {
+  if (shared_.captures.load() != 0) {
+    const Result<device::CaptureStatus> captures = driver_.capture_status(handle);
+    if (!captures.is_ok()) return captures.status();
+    ASHLAR_REQUIRE(captures.value() == device::CaptureStatus::kNone, Code::kCaptureUnsafe,
+                   "a stream that captures cannot be identified");
+  }
+  return driver_.identify(handle);
+}
+
 bool UseTracker::may_record(StreamHeap& user) noexcept {
   // Ask who the handle means now: it may be the per-thread default stream's, on another thread
   // (H5), or that of a stream destroyed without an announcement, come back as another stream's (the
   // head of caching_allocator.h, (c)).
-  const Result<Stream> here = driver_.identify(user.stream.handle);
+  if (user.life.is_capturing()) return false;
+  const RecordingScope scope(user);  // the announcement of its capture waits for the answer
+  const Result<Stream> here = identify(user.stream.handle);
   if (here.is_ok() && here.value().id == user.stream.id) return true;
   const bool is_gone =
       here.is_ok() || here.code() == Code::kInvalidHandle || here.code() == Code::kWrongDevice;

@@ -75,6 +75,8 @@ class UseTracker {
   /// now. During a capture only with `in_capture`, which the stream's retirement sets: D6 permits
   /// it.
   Status record_on(StreamHeap& user, EventSlot& slot, bool in_capture = false) noexcept;
+  /// Whom the handle names now. kCaptureUnsafe, and the device is not asked, if that stream captures.
+  Result<Stream> identify(StreamHandle handle) noexcept;
   /// Does the stream's handle still name the stream, so that an event may be recorded on it? Asks
   /// the device.
   bool may_record(StreamHeap& user) noexcept;

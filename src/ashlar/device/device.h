@@ -22,11 +22,11 @@
 //   D5  event_record makes the event stand for the work enqueued on the stream before it, and
 //       replaces what the event stood for. event_query returns ok when that work is done, kNotReady
 //       before that, and ok for an event that was never recorded.
-//   D6  While a stream captures, three kinds of call fail with kCaptureUnsafe and invalidate the
-//       capture: event_query and event_synchronize of an event recorded in the capture; synchronize
-//       and synchronize_for; and segment_alloc, segment_free and page_* on a thread whose capture
-//       mode forbids them. exchange_capture_mode(kRelaxed) permits the third kind on the calling
-//       thread.
+//   D6  While a stream captures, four kinds of call fail with kCaptureUnsafe and invalidate the
+//       capture: identify of the stream, and, if it is a blocking one, of the legacy default stream;
+//       event_query and event_synchronize of an event recorded in the capture; synchronize and
+//       synchronize_for; and segment_alloc, segment_free and page_* on a thread whose capture mode
+//       forbids them. exchange_capture_mode(kRelaxed) permits the fourth kind on the calling thread.
 //   D7  A handle is dead once destroyed; its value may come back as another stream's handle.
 //       Passing a dead handle is the caller's error, which a real driver need not report.
 //   D8  kDeviceLost and kTornDown are sticky: every later call returns the same code. The work of a
@@ -160,9 +160,10 @@ class ASHLAR_API Device {
 
   // Streams.
   /// The stream that the handle names now (cuStreamGetId). The per-thread default handle names the
-  /// calling thread's stream.
+  /// calling thread's stream. kCaptureUnsafe if the stream captures, and its capture is lost (D6).
   virtual Result<Stream> identify(StreamHandle handle) noexcept = 0;
-  /// Whether the stream is capturing, and whether that capture was invalidated.
+  /// Whether the stream is capturing, and whether that capture was invalidated. kCaptureUnsafe, without harm,
+  /// for the legacy default stream while a blocking stream captures (cuStreamIsCapturing).
   virtual Result<CaptureStatus> capture_status(StreamHandle stream) noexcept = 0;
   /// A mark of what the stream has captured so far. kInvalidArgument if it does not capture;
   /// kCaptureInvalidated; kUnsupported, the default. CUDA: an empty node (cudaGraphAddEmptyNode) behind the
