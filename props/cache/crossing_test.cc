@@ -126,7 +126,7 @@ TEST_F(CacheCrossingTest, ACaptureIsNotAnnouncedBeforeItIsKnownWhomTheHandleName
         EXPECT_TRUE(allocator_->begin_capture(captured_).is_ok());
         is_announced = true;
       });
-      while (cache().uses().is_capturing() == false) std::this_thread::yield();
+      while (!cache().uses().is_capturing()) std::this_thread::yield();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       EXPECT_FALSE(is_announced) << "C9";
     };

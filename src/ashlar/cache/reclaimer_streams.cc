@@ -220,7 +220,8 @@ Status Reclaimer::check_handle(const Stream& stream) noexcept {
   const Result<Stream> named = cache_.uses().identify(stream.handle);
   const bool is_dead_handle =
       named.code() == Code::kInvalidHandle || named.code() == Code::kWrongDevice;
-  // Not known now, perhaps because the stream captures. Whom the handle names is asked again before an event is recorded on it.
+  // Not known now, perhaps because the stream captures. Whom the handle names is asked again before an
+  // event is recorded on it.
   if (!named.is_ok() && !is_dead_handle) return Status::ok();
   if (is_dead_handle || named.value().id != other) {
     cache_.heaps().lose(other, cache_.uses().next_sequence());

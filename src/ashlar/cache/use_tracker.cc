@@ -59,11 +59,16 @@ Result<Stream> UseTracker::identify(StreamHandle handle) noexcept {
 }
 
 bool UseTracker::may_record(StreamHeap& user) noexcept {
+  const RecordingScope scope(user);
+  return is_named(user);
+}
+
+bool UseTracker::is_named(StreamHeap& user) noexcept {
+  // Under the scope: the announcement of the stream's capture is seen here, or it waits for the answer.
+  if (user.life.is_capturing()) return false;
   // Ask who the handle means now: it may be the per-thread default stream's, on another thread
   // (H5), or that of a stream destroyed without an announcement, come back as another stream's (the
   // head of caching_allocator.h, (c)).
-  if (user.life.is_capturing()) return false;
-  const RecordingScope scope(user);  // the announcement of its capture waits for the answer
   const Result<Stream> here = identify(user.stream.handle);
   if (here.is_ok() && here.value().id == user.stream.id) return true;
   const bool is_gone =
@@ -75,7 +80,7 @@ bool UseTracker::may_record(StreamHeap& user) noexcept {
 Status UseTracker::record_on(StreamHeap& user, EventSlot& slot, bool in_capture) noexcept {
   const RecordingScope scope(user);
   const bool is_permitted = user.life.is_alive() && (in_capture || !shared_.is_capturing());
-  if (!is_permitted || !may_record(user)) {
+  if (!is_permitted || !is_named(user)) {
     return {Code::kNotReady, "no event may be recorded on that stream now"};
   }
   if (const Status filled = events_.fill(slot); !filled.is_ok()) return filled;

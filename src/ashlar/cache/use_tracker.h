@@ -100,6 +100,8 @@ class UseTracker {
   bool is_lost() const noexcept { return driver_.health().code() == Code::kDeviceLost; }
 
  private:
+  /// May the stream be asked now, and does its handle name it? REQUIRES: a RecordingScope of the stream.
+  bool is_named(StreamHeap& user) noexcept;
   enum class Recorded : std::uint8_t { kYes, kComplete, kDeferred };
   /// Records the node's event on its stream, if that is allowed now and the stream alive. A stream
   /// among `refused` (which may be null) is not asked about again.
