@@ -70,6 +70,28 @@ TEST(Churn, AStepThatRepeatsSettles) {
   }
 }
 
+/// Found in soak: places alternate, so the stream that lacks memory borrows in every other round, and grows
+/// once it has borrowed twice (life-of-a-miss.md).
+constexpr const char* kLendsInTurns =
+    "conf reuse:ordered,backing:segments\nstream s1 d0\nstream s2 d0\nalloc p0 5857249 s1\n"
+    "alloc p8 1 s1\nalloc p9 20971520 s2\nkernel s2 p0 w\nfree p9\nfree p0\n"
+    "alloc p2 7695159 s1\nfree-on p8 s1\nalloc p3 1 s1\nalloc p5 15367438 s1\nalloc p6 1 s1\n"
+    "free-on p5 s2\nfree p6\nfree-on p3 s2\nfree p2\n";
+
+TEST(Churn, AStepWhoseStreamsLendInTurnsSettles) {
+  spec::OpFile round;
+  spec::TextError error;
+  ASSERT_TRUE(spec::parse_ops(std::string("ashlar-ops 1 cache\n") + kLendsInTurns, &round, &error))
+      << error.reason;
+  const auto judged = [&](std::size_t settled_after) {
+    return spec::run_rounds(round, 2 * spec::kLendersSettledAfter, long_run_options(),
+                            settled_after)
+        .divergence.clause;
+  };
+  EXPECT_EQ(judged(spec::kSettledAfter), "C20");
+  EXPECT_EQ(judged(spec::kLendersSettledAfter), "");
+}
+
 // Planted bugs. Walks are so rare that no other clause sees them first.
 
 template <class Broken>

@@ -133,10 +133,11 @@ WorldResult run_settling(spec::Random& random) {
   ChurnShape shape;
   do shape = churn_shape_from(random.below(256));
   while (!has_to_settle(shape));
-  return run_and_reduce(settling_round(shape, random.next()),
-                        std::to_string(spec::kSettledRounds) + " rounds",
+  constexpr std::size_t kRounds = 2 * spec::kLendersSettledAfter;
+  return run_and_reduce(settling_round(shape, random.next()), std::to_string(kRounds) + " rounds",
                         [](const spec::OpFile& ops) {
-                          return spec::run_rounds(ops, spec::kSettledRounds, long_run_options());
+                          return spec::run_rounds(ops, kRounds, long_run_options(),
+                                                  spec::kLendersSettledAfter);
                         });
 }
 

@@ -81,7 +81,7 @@ class Recorder {
 };
 
 LockstepResult run_once(const OpFile& file, std::uint32_t rounds,
-                        const CacheLockstep::Options& options) {
+                        const CacheLockstep::Options& options, std::size_t settled_after) {
   CacheLockstep lockstep(options);
   Recorder recorder(lockstep);
   const auto run_one = [&] {
@@ -99,7 +99,7 @@ LockstepResult run_once(const OpFile& file, std::uint32_t rounds,
     const std::string device = "device " + std::to_string(i) + ": ";
     std::string found = grown_figure(recorder.rounds(i));
     if (!found.empty()) lockstep.report(kGrown, device + found);
-    found = settles ? unsettled_round(recorder.rounds(i)) : std::string();
+    found = settles ? unsettled_round(recorder.rounds(i), settled_after) : std::string();
     if (!found.empty()) lockstep.report("C20", device + found);
   }
   return lockstep.finish();
@@ -123,11 +123,11 @@ std::string grown_figure(const std::vector<RoundFigures>& rounds) {
   return {};
 }
 
-std::string unsettled_round(const std::vector<RoundFigures>& rounds) {
-  if (rounds.size() < kSettledRounds) return {};
+std::string unsettled_round(const std::vector<RoundFigures>& rounds, std::size_t settled_after) {
+  if (rounds.size() < 2 * settled_after) return {};
   // A step that runs out of memory asks the driver every time.
   if (rounds.back().is_gone || rounds.back().ooms != 0) return {};
-  for (std::size_t i = kSettledAfter; i < rounds.size(); ++i) {
+  for (std::size_t i = settled_after; i < rounds.size(); ++i) {
     if (rounds[i].memory_calls == 0) continue;
     return joined("round ", i + 1, " of a step that repeats made ", rounds[i].memory_calls,
                   " driver memory calls");
@@ -156,10 +156,10 @@ bool may_settle(const OpFile& file) {
 }
 
 LockstepResult run_rounds(const OpFile& file, std::uint32_t rounds,
-                          const CacheLockstep::Options& options) {
-  const LockstepResult result = run_once(file, rounds, options);
+                          const CacheLockstep::Options& options, std::size_t settled_after) {
+  const LockstepResult result = run_once(file, rounds, options, settled_after);
   if (result.divergence.clause != kGrown) return result;
-  return run_once(file, rounds * kConfirmation, options);
+  return run_once(file, rounds * kConfirmation, options, settled_after);
 }
 
 }  // namespace ashlar::spec

@@ -4,7 +4,8 @@
 // each round the world rests: failures are healed, captures ended, all work finished. Figures are
 // taken there, and judged over the rounds:
 //   C29  the figures of the last third exceed those of the second by no more than the slack;
-//   C20  a step of long-lived streams makes no driver memory call from its 11th round on.
+//   C20  a step of long-lived streams makes no driver memory call from its 11th round on, or from a
+//        later round that the caller names.
 // Any file may be repeated: its set-up ops run once, an op whose name is already bound is skipped.
 // So what is live, alive or named is bounded by the file, and a reduced file is judged as before.
 // Thread safety: none.
@@ -43,11 +44,14 @@ std::string grown_figure(const std::vector<RoundFigures>& rounds);
 inline constexpr std::size_t kRoundsMin = 30;
 inline constexpr std::uint32_t kConfirmation = 4;
 
-/// C20: likewise, of a file that may_settle().
-std::string unsettled_round(const std::vector<RoundFigures>& rounds);
+/// C20: likewise, of a file that may_settle(): what was asked of the driver after that many rounds. Less than
+/// twice as many rounds are not judged.
+std::string unsettled_round(const std::vector<RoundFigures>& rounds, std::size_t settled_after);
 /// By this round a repeated step has settled, and in so many rounds it is seen to have.
 inline constexpr std::size_t kSettledAfter = 10;
-inline constexpr std::size_t kSettledRounds = 20;
+inline constexpr std::size_t kSettledRounds = 2 * kSettledAfter;
+/// By this round even a step has settled whose streams lend each other memory in turns: contract.md, C20.
+inline constexpr std::size_t kLendersSettledAfter = 40;
 
 /// Does a step that repeats these ops have to settle? Its streams live on, the devices are
 /// unlimited and never fail, their answers do not depend on chance, and it gives no memory back by
@@ -57,6 +61,7 @@ bool may_settle(const OpFile& file);
 /// Runs the file that often, judges every call, and then the rounds. A rise is reported (C29) only
 /// if it shows again over kConfirmation times as many rounds: what settles slowly is none.
 LockstepResult run_rounds(const OpFile& file, std::uint32_t rounds,
-                          const CacheLockstep::Options& options);
+                          const CacheLockstep::Options& options,
+                          std::size_t settled_after = kSettledAfter);
 
 }  // namespace ashlar::spec
