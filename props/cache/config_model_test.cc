@@ -270,9 +270,13 @@ TEST(ConfigModelTest, AnErrorSaysWhichRuleItIsThatWasBroken) {
   };
   for (const char* text : {",", ",wait_ms:5", "wait_ms:5,,", "wait_ms:5, ,reuse:own", ", ,"})
     expect(text, Code::kMalformed, "a setting is empty");
-  for (const std::string value : {"", "1e999", "-1e999", "x", "0.5x", "0x1p-1"}) {
+  for (const std::string value : {"", "x", "0.5x", "0x1p-1", "1e999x"}) {
     expect("per_process_memory_fraction:" + value, Code::kMalformed,
            "per_process_memory_fraction: '" + value + "' is not a number");
+  }
+  for (const std::string value : {"1e999", "-1e999", "-11e-3004"}) {
+    expect("garbage_collection_threshold:" + value, Code::kMalformed,
+           "garbage_collection_threshold: '" + value + "' is out of range");
   }
   // A value that one key knows means nothing to another.
   for (std::size_t key = 0; key < 12; ++key) {

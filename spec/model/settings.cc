@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <regex>
@@ -124,8 +126,10 @@ bool set_wait(const std::string& value, Config* config) {
 bool set_decimal(const std::string& value, double* field) {
   static const std::regex decimal(R"(-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?)");
   if (!std::regex_match(value, decimal)) return false;
+  errno = 0;
   *field = std::strtod(value.c_str(), nullptr);
-  return true;
+  // What a double holds as a subnormal number is in range.
+  return errno != ERANGE || (*field != 0 && std::isfinite(*field));
 }
 
 bool set_field(const std::string& key, const std::string& value, Config* config) {

@@ -61,6 +61,8 @@ const char* set_granule(std::string_view value, Config* config) {
 const char* parse_decimal(std::string_view value, double* number) {
   const char* end = value.data() + value.size();
   const auto [rest, error] = std::from_chars(value.data(), end, *number);
+  // Too close to 0 for a double counts as out of range too.
+  if (error == std::errc::result_out_of_range && rest == end) return "is out of range";
   return error != std::errc{} || rest != end ? "is not a number" : nullptr;
 }
 
