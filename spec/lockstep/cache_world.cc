@@ -128,11 +128,12 @@ void CacheWorld::name_dead(std::uint64_t name, std::uint64_t kind) {
   if (ended == 0) return skip();
   const Stream dead = streams_[ended - 1].stream;
   constexpr Address kNobodys{std::uint64_t{1} << 46};
-  // Only then is the device asked whom the handle names; and a device that fails cannot say it.
+  // Only then is the device asked whom the handle names. A device that fails cannot say it, and of a stream
+  // that captures it may not be asked.
   const bool is_known =
       !gpu_.has_planned_failures() &&
       std::any_of(streams_.begin(), streams_.end(), [&dead](const StreamSlot& slot) {
-        return slot.is_alive && slot.has_allocated && !slot.may_be_unasked &&
+        return slot.is_alive && slot.has_allocated && !slot.may_be_unasked && !slot.is_capturing &&
                slot.stream.handle == dead.handle && slot.stream.device == dead.device;
       });
   model_.begin(dead.device);

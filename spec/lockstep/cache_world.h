@@ -178,12 +178,13 @@ class CacheWorld {
     std::vector<GraphGroup> captured;  ///< whose memory the capture has touched
     bool is_alive = true;
     bool has_allocated = false;  ///< so that the subject knows it
-    /// It was named while a device was to fail, which then could not say whom its handle names.
+    /// It was named while a device was to fail, or while it captured: then nobody could say whom its
+    /// handle names.
     bool may_be_unasked = false;
 
     /// The subject is about to be told of the stream.
     void note_named(const SimGpu& gpu) {
-      may_be_unasked = may_be_unasked || gpu.has_planned_failures();
+      may_be_unasked = may_be_unasked || gpu.has_planned_failures() || is_capturing;
     }
   };
 
