@@ -373,6 +373,8 @@ SequenceShape shape_from(std::uint64_t bits) {
   return shape;
 }
 
+SequenceShape any_shape(std::uint64_t seed) { return shape_from(spec::Random(seed).below(8192)); }
+
 spec::OpFile random_sequence(const SequenceShape& shape, std::uint64_t seed) {
   return Writer(shape, seed).write();
 }

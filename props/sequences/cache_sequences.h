@@ -36,6 +36,8 @@ struct SequenceShape {
 };
 /// A shape from the bits of a number: 0 to 8191 give every combination of the above.
 SequenceShape shape_from(std::uint64_t bits);
+/// One of these combinations, drawn from the seed.
+SequenceShape any_shape(std::uint64_t seed);
 
 spec::OpFile random_sequence(const SequenceShape& shape, std::uint64_t seed);
 

@@ -158,6 +158,19 @@ class FaultLoop {
 
 }  // namespace
 
+std::uint64_t driver_calls(const spec::OpFile& file) {
+  spec::CacheLockstep::Options options;
+  options.factory = caching_allocator_factory();
+  spec::CacheLockstep lockstep(options);
+  for (const Op& op : file.ops) lockstep.step(op);
+  std::uint64_t sum = 0;
+  if (lockstep.gpu() != nullptr) {
+    for (const std::uint64_t calls : calls_so_far(lockstep)) sum += calls;
+  }
+  lockstep.finish();
+  return sum;
+}
+
 std::string fail_each_call(const spec::OpFile& file, const FaultChoice& choice, FaultTally* tally) {
   for (const Ending ending : {Ending::kHealed, Ending::kAtOnce, Ending::kTrimmed}) {
     const std::string text = FaultLoop(file, ending, choice, tally).run();

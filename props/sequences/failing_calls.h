@@ -38,4 +38,7 @@ struct FaultTally {
 /// divergence, reduced.
 std::string fail_each_call(const spec::OpFile& file, const FaultChoice& choice, FaultTally* tally);
 
+/// How many driver calls the file's ops make without failures.
+std::uint64_t driver_calls(const spec::OpFile& file);
+
 }  // namespace ashlar::props

@@ -80,12 +80,13 @@ std::uint64_t mapped_bytes(const CallLedger& ledger) {
   return ledger.done(device::CallKind::kPageMap) * kPageBytes;
 }
 
-/// How many pages went back or moved in a call; at least one if it gave back a segment and reserved
-/// addresses. Then what it held in between is not known.
+/// How many pages went back or moved in a call, or were to go and stayed, because the device refused; at
+/// least one if it gave back a segment and reserved addresses. Then what it held in between is not known.
 std::uint64_t pages_gone(const CallLedger& ledger) {
   const std::uint64_t mapped = mapped_bytes(ledger);
   const std::uint64_t moved = mapped - std::min(mapped, ledger.gained_bytes());
-  const std::uint64_t pages = (ledger.lost_bytes() + moved) / kPageBytes;
+  const std::uint64_t pages =
+      (ledger.lost_bytes() + moved) / kPageBytes + ledger.failed(device::CallKind::kPageUnmap);
   const bool is_mixed =
       ledger.done(device::CallKind::kAddressReserve) != 0 && ledger.segments_returned() != 0;
   return std::max(pages, is_mixed ? std::uint64_t{1} : 0);

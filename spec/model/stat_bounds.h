@@ -33,8 +33,8 @@ class StatBounds {
  public:
   /// A new stream may take over a dead one's heap with free splits in it: those are no rise.
   void let_heaps_pass_on_splits() { heaps_pass_on_splits_ = true; }
-  /// A call was judged: it took so many segments, and memory; so many pages went away, each perhaps cut
-  /// out of a free block.
+  /// A call was judged: it took so many segments, and memory; so many pages went away, or were to
+  /// go and stayed, each perhaps cut out of a free block.
   void add_call(std::uint64_t segments, std::uint64_t bytes, std::uint64_t pages_lost);
   /// A block was given out.
   void add_allocation(PoolId pool, std::uint64_t size, std::uint64_t requested);
