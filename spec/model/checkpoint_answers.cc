@@ -16,6 +16,11 @@ std::vector<std::uint64_t> sorted(const std::vector<Address>& list) {
   return addresses;
 }
 
+/// Does the block lie in memory of a dead stream's that it got in place of an out-of-memory?
+bool is_lent(const OwnedBlock& block, const cache::SnapshotSegment& segment) {
+  return block.stream != segment.stream.value();
+}
+
 }  // namespace
 
 CheckpointAnswers::PoolSegments CheckpointAnswers::map_of(DeviceId id,
@@ -51,6 +56,7 @@ bool CheckpointAnswers::has_uses(const JudgedDevice& device, const PoolSegments&
   for (const std::uint64_t address : owned_in(device, map, false)) {
     const cache::SnapshotSegment& segment = *find_segment(map.segments, address);
     const OwnedBlock& block = *device.books.find_live(address);
+    if (is_lent(block, segment)) return true;
     const bool has_use = std::any_of(block.uses.begin(), block.uses.end(), [&](std::uint64_t user) {
       const bool is_over = model_.state_.streams.is_dead(user) ||
                            model_.state_.streams.is_only_in_graph(block, user);
@@ -78,13 +84,19 @@ void CheckpointAnswers::judge_checkpoint(DeviceId id, MemoryPoolId pool,
   call.fails = !got.is_ok();
   call.is_query = true;
   call.device_calls_max = 0;
+  const PoolSegments map = map_of(id, *known);
+  const std::vector<std::uint64_t> live = owned_in(device, map, false);
+  const bool any_lent = std::any_of(live.begin(), live.end(), [&](std::uint64_t address) {
+    return is_lent(*device.books.find_live(address), *find_segment(map.segments, address));
+  });
   if (is_host_refusal(model_.state_, got.code())) {
     call.is_broken_off = true;
-  } else if (!got.is_ok()) {
-    model_.report("C16", "a checkpoint answered ", code_name(got.code()));
+  } else if (any_lent || !got.is_ok()) {
+    if (!any_lent || got.code() != Code::kBusy)
+      model_.report("C16", "a checkpoint answered ", code_name(got.code()));
   } else {
     *saved = {id, pool, known->serial, {}};
-    for (const std::uint64_t address : owned_in(device, map_of(id, *known), false))
+    for (const std::uint64_t address : live)
       saved->blocks.emplace_back(address, *device.books.find_live(address));
     const std::size_t count = got.value().allocation_count();
     if (count != saved->blocks.size())

@@ -34,9 +34,13 @@ bool is_in_reach(const CacheState& state, const JudgedDevice& device,
   const std::uint64_t heap = heap_of(segment);
   const cache::Reuse reuse = state.rules.config().reuse;
   if (heap == stream.id.value()) return true;
-  const bool overflows = !state.asks_pool && state.pools.overflows(heap);
+  if (state.asks_pool)  // the rest is judge_take_over()'s
+    return segment.memory_pool == state.asked_pool && state.pools.is_reserved(heap) &&
+           state.streams.is_dead(ends_with(state, segment)) && !state.streams.is_capturing() &&
+           (may_wait(state) || is_known_done(state, device, segment));
+  const bool overflows = state.pools.overflows(heap);
   if (overflows && segment.stream == stream.id) return !state.streams.is_capturing();
-  if ((state.pools.is_reserved(heap) && !overflows) || state.asks_pool) return false;  // C8
+  if (state.pools.is_reserved(heap) && !overflows) return false;  // C8
   const bool is_dead = state.streams.is_retired(heap) || state.streams.is_last_work_unknown(heap);
   if ((reuse == cache::Reuse::kOwn && !is_dead) || state.streams.is_capturing()) return false;
   // Without a wait nobody can know that a heap's stream is done: an event recorded now is not done
@@ -213,7 +217,11 @@ void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t
   }
   const std::uint64_t need = growth_size(state, rounded);
   const std::uint64_t cap = ceiling_of(state, device);
-  const std::uint64_t kept = device.ledger.witness().reserved_bytes() - releasable;
+  const DeviceWitness& witness = device.ledger.witness();
+  std::uint64_t kept = witness.reserved_bytes() - releasable;
+  // Pages that the device refused to take back serve pages alone, and stay with us in a capture (C9).
+  if (state.streams.is_capturing() && state.asks_unsplit)
+    kept += witness.taken_bytes() - witness.reserved_bytes();
   if (need <= cap && kept <= cap - need) {
     state.verdict.report("C12", "out of memory, but ", need, " bytes fit: ", kept,
                          " held for good of ", cap);

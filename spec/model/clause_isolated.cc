@@ -83,6 +83,10 @@ void follow_pool_heap(CacheState& state, const JudgedDevice& device, JudgedCall&
     return;
   }
   MemoryPoolBook::Pool* const pool = state.pools.find(device.id, call.pool);
+  // In place of an out-of-memory part of a dead stream's segment is lent.
+  if (from->memory_pool == call.pool && state.pools.is_reserved(heap) && heap != call.stream &&
+      state.streams.is_dead(from->stream.value()) && retry_in(state, device, call) != Happened::kNo)
+    return;
   if (from->memory_pool != call.pool || (call.stream != kNoHeap && heap != call.stream) ||
       (call.stream == kNoHeap && !is_new_heap(state, *from, call.named))) {
     state.verdict.report("C8", hex(call.address), " was given to an allocation from memory pool {",

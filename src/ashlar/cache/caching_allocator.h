@@ -269,7 +269,8 @@ class ASHLAR_API CachingAllocator {
   /// freed and still waits for its uses counts as free. kNotFound if there is no such pool; kUnsupported
   /// of one that overflows, which may have lent its memory; kReentrant in a filter; kHostOutOfMemory;
   /// kBusy if the pool is begun, an allocation from it is under way, another thread ends, checkpoints or
-  /// restores it, or other threads free its blocks all the time.
+  /// restores it, other threads free its blocks all the time, or a live allocation lies in part of a dead
+  /// stream's segment, which it got in place of an out-of-memory: free it first.
   /// Cost: a walk over the pool's blocks. Makes no device call.
   Result<PoolCheckpoint> checkpoint_pool(DeviceId device, MemoryPoolId pool) noexcept;
   /// Returns the pool to that state, whatever happened since (C11): its live allocations end, those of

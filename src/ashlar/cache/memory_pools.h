@@ -18,6 +18,9 @@
 // (stream_life.h): only a synchronisation of the device shows that the work is done. Each block that is
 // still live gets a use by its own stream, which may go on using it until the free.
 //
+// A block on loan from a dead stream's heap of the pool (stream_reuse.h) waits for its borrower when it is freed. A
+// checkpoint holds blocks and no borrowers, so while one is live the pool has no checkpoints.
+//
 // Invariants:
 //   (1) a pool in the list has uses > 0; its heaps have its id, one for each stream, and are reserved
 //       unless the pool is closed;

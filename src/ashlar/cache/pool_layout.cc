@@ -22,6 +22,10 @@ constexpr unsigned kChangedPerHold = 8;
 constexpr Status kHasUses{Code::kBusy,
                           "an allocation of the pool has uses on other streams: free it first; or "
                           "another thread frees the pool's memory"};
+constexpr const char* kIsLent =
+    "an allocation of the pool lies in memory of a dead stream, on loan in place of an "
+    "out-of-memory: free it "
+    "first";
 
 /// The free block that holds the bytes; `after` is a block of the segment that ends before them, or the
 /// segment's first. kNoBlock if they are not free.
@@ -63,6 +67,8 @@ Status PoolLayout::read_blocks() {
       const SnapshotBlock& block = map.blocks[segment.block_first + i];
       has_pending_ |= block.state == BlockState::kPending;
       if (block.state != BlockState::kLive) continue;
+      // Made live again it would be the dead stream's own: nobody would wait for its borrower (C6).
+      ASHLAR_REQUIRE(block.stream == segment.stream, Code::kBusy, kIsLent);
       live_.push_back({segment.ordinal, block.address - segment.base, block.size, block.requested});
     }
   }

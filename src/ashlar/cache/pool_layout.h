@@ -33,7 +33,8 @@ class PoolLayout {
   /// `heaps` are those of one memory pool.
   explicit PoolLayout(std::span<StreamHeap* const> heaps) noexcept : heaps_(heaps) {}
 
-  /// Reads the heaps. kHostOutOfMemory; kBusy if other threads free blocks faster than they are read.
+  /// Reads the heaps. kHostOutOfMemory; kBusy if a live block is on loan from a dead stream's heap, or other
+  /// threads free blocks faster than they are read.
   Status read() noexcept;
   /// What read() found live, by segment and offset.
   std::vector<CheckpointBlock> take_live() && noexcept { return std::move(live_); }

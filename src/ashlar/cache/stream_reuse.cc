@@ -1,5 +1,6 @@
 #include <ashlar/cache/stream_reuse.h>
 
+#include <ashlar/cache/device_cache.h>
 #include <ashlar/cache/rounding.h>
 
 namespace ashlar::inline v0::cache {
@@ -164,29 +165,34 @@ BlockIndex StreamReuse::whole_fit(StreamHeap& from, const Request& request,
 
 BlockIndex StreamReuse::fit_for_pool(StreamHeap& from, const StreamHeap& to,
                                      const Request& request) const noexcept {
-  if (is_same_pool(from, to)) return whole_fit(from, request, Bytes::max());
+  if (is_same_pool(from, to)) {
+    const BlockIndex whole = whole_fit(from, request, Bytes::max());
+    const bool may_lend = whole == block::kNoBlock && looks_max_ == kNoLimit;
+    return may_lend ? complete_fit(from, request, from.clock.completed()) : whole;
+  }
   const Bytes grown = segment_size(config_, request.size).value_or(Bytes{});
   return whole_fit(from, request, grown * kSegmentsKeptMax);
 }
 
 Address StreamReuse::steal_from(StreamHeap& from, StreamHeap& to, const Request& request) noexcept {
+  // Nobody names a memory pool's heap as a user.
+  StreamHeap* const borrower = to.is_reserved() ? to.cache.heaps().find_stable(to.stream.id) : &to;
   const Guard guard(from.lock);
   const BlockIndex block = to.is_reserved() ? fit_for_pool(from, to, request)
                                             : complete_fit(from, request, from.clock.completed());
   if (block == block::kNoBlock) return Address{};
-  return from.pool(request.pool).is_whole(block) ? adopt(from, to, request, block)
-                                                 : lend(from, to, request, block);
+  if (from.pool(request.pool).is_whole(block)) return adopt(from, to, request, block);
+  return borrower == nullptr ? Address{} : lend(from, *borrower, request, block);
 }
 
-Address StreamReuse::lend(StreamHeap& from, StreamHeap& to, const Request& request,
+Address StreamReuse::lend(StreamHeap& from, StreamHeap& borrower, const Request& request,
                           BlockIndex block) noexcept {
   if (!from.reserve_nodes(2)) return Address{};
-  UseNode* borrower = from.uses.nodes().take();
-  [[maybe_unused]] const bool referred = to.refer(borrower);
-  ASHLAR_ASSERT(referred, "heap(6): a heap with an allocation on its way passes on");
-  borrower->is_borrower = true;
-  const Address address = from.take_block(request, block, borrower);
-  if (address.is_null()) from.uses.nodes().give(borrower);
+  UseNode* const use = from.uses.nodes().take();
+  if (!borrower.refer(use)) return from.uses.nodes().give(use), Address{};
+  use->is_borrower = true;
+  const Address address = from.take_block(request, block, use);
+  if (address.is_null()) from.uses.nodes().give(use);
   return address;
 }
 

@@ -1,8 +1,9 @@
 // Another stream's idle memory: a whole segment changes heaps (adopted), part of one is lent.
 //
 // A memory pool in use gives nothing to anybody outside it (C8), except that one that overflows lends in
-// place of an out-of-memory. It takes whole segments alone, which
-// nobody else has a part of: those of dead streams, in the same pool or in none.
+// place of an out-of-memory. It takes whole segments of dead streams, in the same pool or in none: nobody else
+// has a part of those. In place of an out-of-memory a dead stream's heap of the same pool lends it parts too. Not
+// before, because a pool with memory on loan has no checkpoints (memory_pools.h).
 //
 // C6: a block passes to another stream only when its stamp is complete, or (reuse:ordered) behind a
 // wait of the asking stream on an event that covers it.
@@ -96,7 +97,8 @@ class StreamReuse {
   block::BlockIndex whole_fit(StreamHeap& from, const Request& request,
                               Bytes segment_max) const noexcept
       ASHLAR_REQUIRES(reclaiming, from.lock);
-  /// What a memory pool may take of a dead stream's heap: a whole segment that is complete.
+  /// What a memory pool may take of a dead stream's heap: a whole segment that is complete; in a reclaim also
+  /// part of one of the same pool.
   block::BlockIndex fit_for_pool(StreamHeap& from, const StreamHeap& to,
                                  const Request& request) const noexcept
       ASHLAR_REQUIRES(reclaiming, from.lock);
@@ -104,9 +106,10 @@ class StreamReuse {
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(from.lock, to.lock);
   Address steal_ordered(StreamHeap& from, StreamHeap& to, const Request& request) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(from.lock, to.lock);
-  /// A block of `from` lent to `to`: it stays in its segment, and its free waits for the event of
-  /// the borrower, as for any other stream's use.
-  static Address lend(StreamHeap& from, StreamHeap& to, const Request& request,
+  /// A block of `from` lent to the stream of `borrower`, which is that stream's own heap: it stays in its
+  /// segment, and its free waits for the event of the borrower, as for any other stream's use. The null address
+  /// if the host has no memory (noted), or the borrower is dead and forgotten.
+  static Address lend(StreamHeap& from, StreamHeap& borrower, const Request& request,
                       block::BlockIndex block) noexcept ASHLAR_REQUIRES(from.lock);
   /// A whole idle segment changes heaps. The lock of `from` is let go and taken again.
   Address adopt(StreamHeap& from, StreamHeap& to, const Request& request,
