@@ -89,9 +89,9 @@ TEST(ConfigTest, KnownKeysThatAreNotBuiltAreNamed) {
   for (const std::string key :
        {"expandable_segments_reserve:1", "expandable_segments_reserve:0",
         "expandable_segments_reserve_by_class:1", "throw_on_cudamalloc_oom:True",
-        "graph_capture_record_stream_reuse:True", "pinned_use_cuda_host_register:True",
-        "pinned_num_register_threads:8", "pinned_use_background_threads:True",
-        "pinned_reserve_segment_size_mb:64", "backend:cudaMallocAsync"}) {
+        "pinned_use_cuda_host_register:True", "pinned_num_register_threads:8",
+        "pinned_use_background_threads:True", "pinned_reserve_segment_size_mb:64",
+        "backend:cudaMallocAsync"}) {
     const Parsed p = parse(key);
     EXPECT_EQ(p.code, Code::kUnsupported) << key;
     EXPECT_EQ(p.error.rfind(key.substr(0, key.find(':')), 0), 0u) << p.error;
@@ -105,8 +105,8 @@ TEST(ConfigTest, KnownKeysThatAreNotBuiltAreNamed) {
 TEST(ConfigTest, TheValueThatTurnsAFeatureOffIsTakenThoughTheFeatureIsNotBuilt) {
   for (const char* off :
        {"release_lock_on_cudamalloc:False", "release_lock_on_hipmalloc:False",
-        "graph_capture_record_stream_reuse:False", "throw_on_cudamalloc_oom:False",
-        "backend:native", "pinned_use_cuda_host_register:False",
+        "graph_capture_record_stream_reuse:False", "graph_capture_record_stream_reuse:True",
+        "throw_on_cudamalloc_oom:False", "backend:native", "pinned_use_cuda_host_register:False",
         "pinned_use_hip_host_register:False", "pinned_use_background_threads:False",
         "pinned_num_register_threads:1", "pinned_reserve_segment_size_mb:0",
         "pinned_max_cached_size_mb:0", "pinned_max_round_threshold_mb:0"}) {
@@ -114,6 +114,20 @@ TEST(ConfigTest, TheValueThatTurnsAFeatureOffIsTakenThoughTheFeatureIsNotBuilt) 
     EXPECT_EQ(parse(std::string(off) + "," + off).code, Code::kMalformed) << "given twice";
   }
   EXPECT_EQ(parse("pinned_num_register_threads:0").code, Code::kUnsupported);
+}
+
+TEST(ConfigTest, WhatOnlyPagesObeyIsRefusedWhereThereAreNone) {
+  for (const char* setting : {"move:eager", "first_growth_mb:4", "page_handles_max:8"}) {
+    EXPECT_EQ(parse(setting).code, Code::kOk) << setting;
+    EXPECT_EQ(parse(std::string("backing:pages,") + setting).code, Code::kOk) << setting;
+    const std::string key(setting, std::string(setting).find(':'));
+    for (const std::string segments : {"backing:segments,", "max_split_size_mb:64,"}) {
+      const Parsed p = parse(segments + setting);
+      EXPECT_EQ(p.code, Code::kMalformed) << segments << setting;
+      EXPECT_EQ(p.error.rfind(key + ": ", 0), 0u) << p.error;
+    }
+  }
+  EXPECT_EQ(parse("backing:segments,move:never").code, Code::kOk);
 }
 
 TEST(ConfigTest, ExpandableSegmentsArePagesAndTheBackingHasOneName) {

@@ -57,7 +57,7 @@ const std::map<std::string, std::set<std::string>> kIndifferent{
     {"backend", {"native"}},
     {"expandable_segments_reserve", {}},
     {"expandable_segments_reserve_by_class", {}},
-    {"graph_capture_record_stream_reuse", {"False"}},
+    {"graph_capture_record_stream_reuse", {"True", "False"}},
     {"pinned_max_cached_size_mb", {"0", "0.0", "0."}},
     {"pinned_max_round_threshold_mb", {"0", "0.0", "0."}},
     {"pinned_num_register_threads", {"1"}},
@@ -195,6 +195,9 @@ bool is_consistent(const Config& c) {
   for (const Bytes segment : {c.small_segment, c.large_segment, c.segment_round}) {
     if (size(segment) < kPageBytes) return false;
   }
+  if (obeyed_settings(c).backing == cache::Backing::kSegments &&
+      (c.move == cache::Move::kEager || c.first_growth != Bytes{} || c.page_handles_max != 0))
+    return false;
   const std::uint64_t first = size(c.first_growth);
   if (first != 0 && (first % size(c.granule) != 0 || first < kPageBytes || first > 512 * kMiB))
     return false;

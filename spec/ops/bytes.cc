@@ -40,6 +40,14 @@ constexpr const char* kPlaces[4] = {"", ",place_context:1", ",place_context:2", 
 // In two of the bits above, and heard with pages alone.
 constexpr unsigned kGrowthAt = 22;
 constexpr const char* kGrowth[4] = {"", ",move:eager", ",first_growth_mb:4", ",page_handles_max:6"};
+// Likewise.
+constexpr unsigned kMovesAt = 28;
+constexpr const char* kMoves[4] = {"", ",move_us_max:0", ",move_us_max:64", ",move_us_max:640"};
+// In the bits above the last row's.
+constexpr unsigned kCollectsAt = 26;
+constexpr const char* kCollects[4] = {"", "garbage_collection_threshold:0.05",
+                                      "garbage_collection_threshold:0.4",
+                                      "garbage_collection_threshold:0.9"};
 
 // Sizes.
 
@@ -89,29 +97,49 @@ std::uint32_t encode_count(std::uint64_t n) {
 
 std::string compose_text(std::uint32_t selectors) {
   std::string text;
-  if ((selectors & 0x03ff0303) != 0) text.reserve(kTextUsual);
-  const char* const pages = kPages[(selectors >> kPagesAt) % 4];
-  for (unsigned i = 0; i < 4; ++i) {
-    const char* fragment = kFragments[i][(selectors >> (8 * i)) % 4];
-    if (i == 2 && *pages != 0) fragment = pages;
-    if (*fragment == 0) continue;
+  if ((selectors & 0x0fff0303) != 0) text.reserve(kTextUsual);
+  const auto add = [&text](const char* fragment) {
+    if (*fragment == 0) return;
     if (!text.empty()) text += ',';
     text += fragment;
-    if (fragment != pages) continue;
+  };
+  const char* const pages = kPages[(selectors >> kPagesAt) % 4];
+  for (unsigned i = 0; i < 4; ++i) {
+    const bool is_paged = i == 2 && *pages != 0;
+    add(is_paged ? pages : kFragments[i][(selectors >> (8 * i)) % 4]);
+    if (!is_paged) continue;
     text += kPlaces[(selectors >> kPlacesAt) % 4];
     text += kGrowth[(selectors >> kGrowthAt) % 4];
+    text += kMoves[(selectors >> kMovesAt) % 4];
   }
+  add(kCollects[(selectors >> kCollectsAt) % 4]);
   return text;
 }
 
-std::uint32_t select_text(const std::string& text) {
-  for (std::uint32_t n = 0; n < 16384; ++n) {
-    const std::uint32_t selectors = (n & 3) | (n >> 2 & 3) << 8 | (n >> 4 & 3) << 16 |
-                                    (n >> 6 & 3) << 24 | (n >> 8 & 3) << kPagesAt |
-                                    (n >> 10 & 3) << kPlacesAt | (n >> 12 & 3) << kGrowthAt;
-    if (compose_text(selectors) == text) return selectors;
+/// The selector, at that bit, of the longest of the four fragments that is a part of the text between commas.
+std::uint32_t select_fragment(const std::string& text, const char* const (&fragments)[4],
+                              unsigned at) {
+  std::uint32_t selector = 0;
+  std::size_t longest = 0;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    std::string part = fragments[i];
+    if (part.empty()) continue;
+    if (part.front() != ',') part.insert(0, 1, ',');
+    if (part.size() <= longest || ("," + text + ",").find(part + ',') == std::string::npos)
+      continue;
+    longest = part.size();
+    selector = i;
   }
-  return 0;
+  return selector << at;
+}
+
+std::uint32_t select_text(const std::string& text) {
+  std::uint32_t selectors =
+      select_fragment(text, kPages, kPagesAt) | select_fragment(text, kPlaces, kPlacesAt) |
+      select_fragment(text, kGrowth, kGrowthAt) | select_fragment(text, kMoves, kMovesAt) |
+      select_fragment(text, kCollects, kCollectsAt);
+  for (unsigned i = 0; i < 4; ++i) selectors |= select_fragment(text, kFragments[i], 8 * i);
+  return compose_text(selectors) == text ? selectors : 0;
 }
 
 // Arguments.

@@ -82,8 +82,9 @@ const char* set_collection_threshold(std::string_view value, Config* config) {
   return nullptr;
 }
 
-// No stream's lock is held during a driver call, whatever the value: nothing depends on it.
-const char* set_release_lock(std::string_view value, Config*) {
+// What is done whatever the value says. No stream's lock is held during a driver call. Inside a capture a block is
+// reused where the graph's own order proves its recorded uses finished.
+const char* set_either_way(std::string_view value, Config*) {
   return value == "True" || value == "False" ? nullptr : "is neither True nor False";
 }
 
@@ -262,7 +263,7 @@ constexpr std::array kKeys{
     Key{"first_growth_mb", set_mib<&Config::first_growth>},
     Key{"garbage_collection_threshold", set_collection_threshold},
     Key{"granule", set_granule},
-    Key{"graph_capture_record_stream_reuse", nullptr, Off::kFalse},
+    Key{"graph_capture_record_stream_reuse", set_either_way},
     Key{"headroom_mb", set_mib<&Config::headroom>},
     Key{"large_request_mb", set_mib<&Config::large_request_min>},
     Key{"large_segment_mb", set_mib<&Config::large_segment>},
@@ -280,8 +281,8 @@ constexpr std::array kKeys{
     Key{"pinned_use_cuda_host_register", nullptr, Off::kFalse},
     Key{"pinned_use_hip_host_register", nullptr, Off::kFalse},
     Key{"place_context", set_place_context},
-    Key{"release_lock_on_cudamalloc", set_release_lock},
-    Key{"release_lock_on_hipmalloc", set_release_lock},
+    Key{"release_lock_on_cudamalloc", set_either_way},
+    Key{"release_lock_on_hipmalloc", set_either_way},
     Key{"reuse", set_reuse},
     Key{"round_segment_mb", set_mib<&Config::segment_round>},
     Key{"roundup_power2_divisions", set_divisions},
