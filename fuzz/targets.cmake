@@ -2,7 +2,7 @@
 ashlar_add_fuzzer(block_pool SOURCES block_pool_fuzz.cc LIBRARIES ashlar_adapters SUBJECT pool
   SEEDS_OPS ../props/regressions)
 ashlar_add_fuzzer(caching_allocator SOURCES caching_allocator_fuzz.cc LIBRARIES cache_sequences SUBJECT cache
-  SEEDS_OPS seeds/caching_allocator)
+  SEEDS_OPS seeds/caching_allocator ../props/regressions)
 set_tests_properties(fuzz_caching_allocator PROPERTIES ENVIRONMENT ASHLAR_FUZZ_IN_FULL=1)
 ashlar_add_fuzzer(config SOURCES config_fuzz.cc LIBRARIES ashlar_spec SEEDS seeds/config)
 ashlar_add_fuzzer(ops_text SOURCES ops_text_fuzz.cc LIBRARIES ashlar_spec SEEDS seeds/ops_text)

@@ -329,5 +329,23 @@ TEST(CheckersOfPages, TheMachineSeesAPageMappedWhereAMappingStays) {
   EXPECT_EQ(clause<IgnoresAMappingInTheWay>(kTwoAllocations), "bad-mapping");
 }
 
+/// Asks for a range of addresses of its own for 777 bytes, and gives up where there is none.
+struct GivesUpWithoutAddresses : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Address> allocate(Bytes size, const Stream& stream, cache::OutOfMemory* account) override {
+    if (size.count() != 777) return inner_->allocate(size, stream, account);
+    return device_for(device::CallKind::kAddressReserve).address_reserve(1024_GiB, 2_MiB).status();
+  }
+};
+TEST(CheckersOfPages, C12FiresOnAddressesThatARangeWithoutUseStillHas) {
+  const std::string ops =
+      "conf backing:pages\naddresses d0 64MiB\nstream s1 d0\nalloc p0 8MiB s1\nkernel s1 p0 w\n";
+  EXPECT_EQ(clause<GivesUpWithoutAddresses>(ops + "free p0\nalloc p1 777 s0\n"), "C12");
+  EXPECT_EQ(clause<GivesUpWithoutAddresses>(ops + "free p0\ndrain d0\ntrim d0\nalloc p1 777 s0\n"),
+            "");
+  EXPECT_EQ(clause<GivesUpWithoutAddresses>(ops + "alloc p1 777 s0\n"), "");  // in use
+  EXPECT_EQ(clause<GivesUpWithoutAddresses>(ops + "pin p0 0\nfree p0\nalloc p1 777 s0\n"), "");
+}
+
 }  // namespace
 }  // namespace ashlar::props

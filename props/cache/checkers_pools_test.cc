@@ -1,4 +1,4 @@
-// Planted bugs of memory pools, each reported by the clause that forbids it (C8, C16).
+// Planted bugs of memory pools, each reported by the clause that forbids it (C8, C16, DEV-8).
 //
 // Imitates: a route that is forgotten, that takes everybody's allocations, or that outlives its end; a pool
 // whose memory is given back too early. Does not imitate: a pool released while launches of its graphs run
@@ -96,6 +96,50 @@ class ForgetsCapturedUses final : public ForwardingSubject {
  private:
   bool is_capturing_ = false;
 };
+
+/// A growth device is not used.
+class ForgetsTheGrowthDevice final : public ForwardingSubject {
+ public:
+  using ForwardingSubject::ForwardingSubject;
+  Status create_pool(DeviceId device, MemoryPoolId pool,
+                     const MemoryPoolOptions& options) override {
+    MemoryPoolOptions changed = options;
+    changed.growth = nullptr;
+    return ForwardingSubject::create_pool(device, pool, changed);
+  }
+};
+
+/// What a growth device gave goes back to the pool's device.
+class ReturnsElsewhere final : public ForwardingSubject {
+ public:
+  using ForwardingSubject::ForwardingSubject;
+  ~ReturnsElsewhere() override { inner_.reset(); }
+  Status create_pool(DeviceId device, MemoryPoolId pool,
+                     const MemoryPoolOptions& options) override {
+    MemoryPoolOptions changed = options;
+    if (options.growth != nullptr) {
+      detour_ = std::make_unique<Detour>(*options.growth, *devices_[0]);
+      changed.growth = detour_.get();
+    }
+    return ForwardingSubject::create_pool(device, pool, changed);
+  }
+
+ private:
+  struct Detour final : device::ForwardingDevice {
+    Detour(device::Device& from, device::Device& to) : ForwardingDevice(from), home(to) {}
+    Status segment_free(Address base) noexcept override { return home.segment_free(base); }
+    device::Device& home;
+  };
+  std::unique_ptr<Detour> detour_;
+};
+
+TEST(Checkers, Dev8FiresOnAGrowthDeviceThatIsNotUsedOrNotGivenItsMemoryBack) {
+  const std::string ops =
+      "mempool-create 0 d0 4\nmempool-begin 0 s0\nalloc p1 1MiB s0\nfree p1\nmempool-end 0 d0\n"
+      "mempool-release 0 d0\nmempool-release 0 d0\ndrain d0\ntrim d0\n";
+  EXPECT_EQ(clause<ForgetsTheGrowthDevice>(ops), "DEV-8");
+  EXPECT_EQ(clause<ReturnsElsewhere>(ops), "DEV-8");
+}
 
 /// s1 uses a block of s0's in its capture; it is freed, and s0 allocates again while the capture goes on.
 constexpr const char* kFreedInACapture =

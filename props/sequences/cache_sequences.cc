@@ -135,6 +135,8 @@ class Writer {
       case 4: return put_query();
       case 5:
         if (random_.one_in(4)) return put(slot::kMakeRoom, {device(), random_.below(64) << 20});
+        if (shape_.has_capacity && random_.one_in(4))
+          return put(slot::kAddresses, {device(), random_.below(16) * (16u << 20)});
         if (shape_.has_capacity)
           put(slot::kLimit,
               {device(), random_.one_in(2) ? ~std::uint64_t{0}
@@ -266,7 +268,7 @@ class Writer {
       if (random_.one_in(2)) return put(slot::kRestore, {checkpoint});
       return put(slot::kCheckpoint, {checkpoint, pool, device()});
     }
-    if (random_.one_in(10)) return put(slot::kMemoryPoolCreate, {pool, device(), random_.below(4)});
+    if (random_.one_in(10)) return put(slot::kMemoryPoolCreate, {pool, device(), random_.below(8)});
     switch (random_.below(12)) {
       case 0:
       case 1:

@@ -122,6 +122,10 @@ Result<Address> Memory::reserve(std::uint32_t device, Bytes size, Bytes alignmen
   if (!is_power_of_two_or_zero(alignment.count())) {
     return refuse("reserve: the alignment is no power of two", Address{}, alignment);
   }
+  const DeviceMemory& on = devices_[device];
+  const Bytes reserved = on.ledger.reservations.bytes;
+  ASHLAR_REQUIRE(reserved <= on.addresses_max && size <= on.addresses_max - reserved,
+                 Code::kOutOfAddresses, "the device has no addresses left");
   const std::uint64_t unit = std::max(alignment.count(), granularity_.count());
   const std::optional<Address> at = space_.take(size, unit, rng_);
   ASHLAR_REQUIRE(at.has_value(), Code::kOutOfAddresses, "no address range of that size is left");

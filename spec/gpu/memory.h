@@ -38,6 +38,7 @@ class Memory {
   Memory(const SimGpuOptions& options, FaultLog& faults);
 
   void set_capacity(std::uint32_t device, Bytes capacity) { devices_[device].capacity = capacity; }
+  void set_addresses(std::uint32_t device, Bytes most) { devices_[device].addresses_max = most; }
   device::MemoryInfo info(std::uint32_t device) const;
   const Ledger& ledger(std::uint32_t device) const { return devices_[device].ledger; }
   Ledger& ledger(std::uint32_t device) { return devices_[device].ledger; }
@@ -100,6 +101,7 @@ class Memory {
   struct DeviceMemory {
     Bytes capacity;
     Ledger ledger;
+    Bytes addresses_max = Bytes::max();  // of reservations
   };
 
   Result<Address> allocate(std::uint32_t device, Bytes size, HeldKind kind);

@@ -14,6 +14,11 @@ void SimControl::set_capacity(DeviceId id, Bytes capacity) {
   machine_.state().memory.set_capacity(index_of(id), capacity);
 }
 
+void SimControl::set_addresses(DeviceId id, Bytes most) {
+  const Lock lock(machine_.mutex());
+  machine_.state().memory.set_addresses(index_of(id), most == Bytes{} ? Bytes::max() : most);
+}
+
 void SimControl::act_as_thread(std::uint32_t n) {
   const Lock lock(machine_.mutex());
   machine_.state().threads.act_as(n);

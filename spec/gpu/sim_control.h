@@ -17,6 +17,8 @@ class SimControl {
  public:
   /// Changes a device's capacity; what is held stays held. 0 means unlimited.
   void set_capacity(DeviceId id, Bytes capacity);
+  /// Changes how many bytes of addresses may be reserved on a device at a time. 0 means any number.
+  void set_addresses(DeviceId id, Bytes most);
   /// From now on the calling thread acts as the n-th simulated host thread (0, 1, ...) of this
   /// machine, with that thread's per-thread default stream and capture mode. Without this call
   /// every real thread gets a number at its first call.

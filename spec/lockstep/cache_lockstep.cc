@@ -78,6 +78,10 @@ void CacheLockstep::build() {
   judge.stats_every = options_.stats_every;
   judge.walker = options_.walker;
   judge.host_refusals = options_.host_refusals;
+  for (DeviceWitness* const witness : witnesses) {
+    sources_.push_back(std::make_unique<GrowthSource>(*witness));
+    judge.sources.push_back(sources_.back().get());
+  }
   model_ = std::make_unique<CacheModel>(*subject_, witnesses, judge);
   for (std::uint32_t i = 0; i < gpu_->device_count(); ++i) {
     model_->set_capacity(device_id(i), plan_.machine.capacities[i].count());
@@ -85,6 +89,7 @@ void CacheLockstep::build() {
   subject_->add_out_of_memory_observer(
       [this](const cache::OutOfMemory& account) { model_->told().saw_shortage_observer(account); });
   world_ = std::make_unique<CacheWorld>(*gpu_, *subject_, *model_, options_.touch);
+  for (const auto& source : sources_) world_->sources().push_back(source.get());
   if (plan_.observes_mappings) observe_mappings();
   static_cast<void>(world_->answered(with_conf));
   world_->bind_stream(0, gpu_->create_stream(device_id(0)).value());

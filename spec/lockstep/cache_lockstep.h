@@ -111,6 +111,7 @@ class CacheLockstep {
   WorldPlan plan_;
   std::unique_ptr<SimGpu> gpu_;
   std::vector<std::unique_ptr<DeviceWitness>> witnesses_;
+  std::vector<std::unique_ptr<GrowthSource>> sources_;  ///< of memory pools, one for each device
   std::shared_ptr<CacheSubject> subject_;
   std::unique_ptr<CacheModel> model_;
   std::unique_ptr<CacheWorld> world_;

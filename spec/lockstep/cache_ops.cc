@@ -175,6 +175,11 @@ void run_capacity(CacheWorld& world, const Op& op) {
   world.model().set_capacity(device_id(op.arg[0]), op.arg[1]);
 }
 
+void run_addresses(CacheWorld& world, const Op& op) {
+  if (!world.has_device(op.arg[0])) return world.skip();
+  world.gpu().set_addresses(device_id(op.arg[0]), Bytes{op.arg[1]});
+}
+
 void run_lose(CacheWorld& world, const Op& op) {
   if (!world.has_device(op.arg[0])) return world.skip();
   world.gpu().lose(device_id(op.arg[0]));
@@ -351,6 +356,7 @@ constexpr std::array<OpHandler, 256> make_table() {
   table[slot::kFailAs].run = run_fail_as;
   table[slot::kHeal].run = run_heal;
   table[slot::kCapacity].run = run_capacity;
+  table[slot::kAddresses].run = run_addresses;
   table[slot::kCaptureBegin].run = run_capture_begin;
   table[slot::kCaptureEnd].run = run_capture_end;
   table[slot::kCaptureWait].run = run_capture_wait;

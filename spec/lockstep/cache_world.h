@@ -85,6 +85,8 @@ class CacheWorld {
   SimGpu& gpu() { return gpu_; }
   CacheSubject& subject() { return subject_; }
   CacheModel& model() { return model_; }
+  /// The growth devices that memory pools may have, one for each device.
+  std::vector<GrowthSource*>& sources() { return pools_.sources; }
 
   // The op that runs.
   void begin_op() { op_.was_skipped = false; }

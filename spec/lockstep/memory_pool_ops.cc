@@ -7,8 +7,10 @@ namespace ashlar::spec {
 
 void run_mempool_create(CacheWorld& world, const Op& op) {
   if (!world.has_device(op.arg[1])) return world.skip();
+  GrowthSource* const source = world.sources()[op.arg[1]];
   const MemoryPoolOptions options{.no_split = (op.arg[2] & 1) != 0,
-                                  .overflow = (op.arg[2] & 2) != 0};
+                                  .overflow = (op.arg[2] & 2) != 0,
+                                  .growth = (op.arg[2] & 4) != 0 ? source : nullptr};
   PoolCaller(world).create(op.arg[0], device_id(op.arg[1]), options);
 }
 

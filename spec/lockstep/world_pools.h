@@ -14,12 +14,15 @@
 #include <ashlar/base/memory_pool.h>
 
 #include "spec/gpu/sim_gpu.h"
+#include "spec/model/growth_source.h"
 
 namespace ashlar::spec {
 
 class WorldPools {
  public:
   static constexpr std::uint64_t kPoolsMax = 4;
+
+  std::vector<GrowthSource*> sources;  ///< growth devices that pools may have, one for each device
 
   /// The pool of that name: as graphs' pools are called.
   static MemoryPoolId id_of(std::uint64_t name) { return {0, 1 + name % kPoolsMax}; }

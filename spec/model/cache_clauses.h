@@ -77,10 +77,11 @@ void judge_shown_backing(CacheState& state, const JudgedDevice& device);
 bool may_go_back(const CacheState& state, const JudgedDevice& device,
                  const cache::SnapshotSegment& segment);
 
-/// The most that the call that is judged asks the device for: a memory pool without splits has segments.
+/// The most that the call that is judged asks the device for: a memory pool without splits, or with a growth
+/// device, has segments.
 inline std::uint64_t growth_size(const CacheState& state, std::uint64_t rounded) {
-  return state.asks_unsplit ? state.rules.plain_segment_size(rounded)
-                            : state.rules.segment_size(rounded);
+  return state.asked.has_segments() ? state.rules.plain_segment_size(rounded)
+                                    : state.rules.segment_size(rounded);
 }
 
 /// DEV-10: the segment that an allocation asked for, though its heap has pages, was a first growth, or the budget
@@ -122,6 +123,9 @@ void follow_pool_heap(CacheState& state, const JudgedDevice& device, JudgedCall&
 /// known done.
 void judge_isolated(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
                     bool had_view);
+/// DEV-8: a memory pool with a growth device has memory of that alone, no other growth is from there, and what
+/// came from there goes back there.
+void judge_source(CacheState& state, const JudgedDevice& device, const JudgedCall& call);
 
 // An allocation that succeeded.
 
@@ -155,6 +159,8 @@ void judge_largest_free(CacheState& state, const JudgedDevice& device, const Str
 /// C12: nothing that the call was allowed to reach would have served it. The map is the one after
 /// the call; blocks that a permitted wait would have completed count as free, unless the wait ran out
 /// and the account says so.
+/// C12: a call that answered out-of-addresses left no range of addresses that it was allowed to give back.
+void judge_addresses(CacheState& state, const JudgedDevice& device);
 void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t size,
                     const Stream& stream, bool says_wait_ran_out);
 /// May the memory pool that is asked take the segment over once it is idle: one that fits, of a dead stream,

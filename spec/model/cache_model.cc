@@ -54,6 +54,7 @@ CacheModel::CacheModel(CacheSubject& subject, const std::vector<DeviceWitness*>&
     const DeviceId id{static_cast<std::int32_t>(i)};
     state_.devices.emplace_back(id, *witnesses[i], options.walker());
     state_.devices.back().map.is_fresh = true;  // nothing is held yet
+    if (i < options.sources.size()) state_.devices.back().ledger.set_source(options.sources[i]);
     if (state_.rules.is_paged() && state_.rules.config().reuse == cache::Reuse::kOwn)
       state_.devices.back().bounds.let_heaps_pass_on_splits();
   }
@@ -99,7 +100,7 @@ void CacheModel::end(JudgedDevice& device, JudgedCall call) {
   schedule_.count_call();
   judge_silence(state_);
   const bool had_view = device.map.is_fresh;
-  const bool is_shortage = call.allocates && call.fails;
+  const bool is_shortage = call.fails && (call.allocates || call.lacks_addresses);
   device.map.is_fresh = false;
   const CallLedger& ledger = device.ledger;
   const std::uint64_t segments = ledger.segments_entered();
@@ -124,6 +125,7 @@ void CacheModel::end(JudgedDevice& device, JudgedCall call) {
   judge_atomic(state_, device, call, had_view);
   judge_page_budget(state_, device);
   judge_isolated(state_, device, call, had_view);
+  judge_source(state_, device, call);
   judge_short_call(state_, call);
   judge_conduct(state_, device, call, had_view);
   judge_limit(state_, device);
@@ -265,9 +267,10 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
   if (pool != nullptr && state_.streams.has_body(stream))
     return judge_refused(device, got.status(), Code::kBusy, Code::kBusy,
                          "an allocation beside a body of the stream's capture");
-  state_.asks_pool = pool != nullptr;
-  state_.asked_pool = pool == nullptr ? MemoryPoolId{} : pool->id;
-  state_.asks_unsplit = pool != nullptr && pool->options.no_split;
+  call.lacks_addresses = got.code() == Code::kOutOfAddresses;
+  state_.asked = {};
+  if (pool != nullptr)
+    state_.asked = {true, pool->id, pool->options.no_split, pool->options.growth != nullptr};
   const Stream owner = pool == nullptr ? stream : parents.back();
   Stream asking = owner;
   call.capture = state_.streams.capture_of(stream);
@@ -280,7 +283,7 @@ void CacheModel::judge_allocate(std::uint64_t tag, std::uint64_t size, const Str
       got.is_ok() ? device.books.find_live(got.value().value()) : nullptr;
   if (given != nullptr && !call.pool.is_default())
     state_.pools.note_given(device.id, call.pool, got.value().value(), given->size);
-  state_.asks_pool = state_.asks_unsplit = false;
+  state_.asked = {};
 }
 
 /// An allocation that a device which is there was to serve. `named` is the stream whose memory it is,
@@ -338,6 +341,7 @@ void CacheModel::judge_served(JudgedDevice& device, std::uint64_t tag, std::uint
     if (!state_.streams.is_capturing() && !any_failure_but_growth(state_))
       device.releases.marked_in = schedule_.walks();
   }
+  if (got.code() == Code::kOutOfAddresses) judge_addresses(state_, device);
   if (got.is_ok() && !has_completed && !callback_ran) judge_cut(state_, device, call, had_view);
   const GivenPlace place{stream.id.value(), rounded, address};
   const bool is_judged = device.map.is_fresh && !has_completed && !callback_ran;

@@ -39,6 +39,8 @@ class CacheModel {
     std::optional<cache::Config> settings;
     /// How often the host has refused the subject memory so far; empty if it never does.
     HostRefusalCount host_refusals;
+    /// The growth devices that memory pools of each device may have; empty: none.
+    std::vector<const GrowthSource*> sources;
   };
 
   CacheModel(CacheSubject& subject, const std::vector<DeviceWitness*>& witnesses,

@@ -117,7 +117,8 @@ struct JudgedCall {
   bool fails = false;
   /// It failed because the device or the host did; what it completed before that stays so (C13).
   bool is_broken_off = false;
-  bool is_query = false;  ///< nothing may change, whatever it answers
+  bool lacks_addresses = false;  ///< it answered so
+  bool is_query = false;         ///< nothing may change, whatever it answers
   /// C17, of a call that is no allocation: how many calls of all devices it may make.
   std::uint64_t device_calls_max = ~std::uint64_t{0};
   bool is_allocation = false;    ///< whatever it answered
@@ -176,6 +177,16 @@ struct WorldState {
   cache::OutOfMemory observed;  ///< what an observer was told last
 };
 
+/// The memory pool that the allocation that is judged goes to.
+struct AskedPool {
+  bool is_pool = false;  ///< it goes to one
+  MemoryPoolId pool;
+  bool is_unsplit = false;  ///< one without splits
+  bool has_source = false;  ///< one with a growth device
+  /// Does it go to a heap that has segments, whatever others have?
+  bool has_segments() const { return is_unsplit || has_source; }
+};
+
 struct CacheState {
   CacheState(CacheSubject& judged, const cache::Config& settings)
       : subject(judged), rules(settings) {}
@@ -186,9 +197,7 @@ struct CacheState {
   StreamBook streams;
   MemoryPoolBook pools;
   GraphBook graphs;
-  bool asks_pool = false;     ///< the allocation that is judged goes to a memory pool
-  MemoryPoolId asked_pool;    ///< to that one
-  bool asks_unsplit = false;  ///< to one without splits
+  AskedPool asked;
   WorldState world;
   Verdict verdict;
   WordHash address_hash;  ///< C10

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "spec/model/device_witness.h"
+#include "spec/model/growth_source.h"
 
 namespace ashlar::spec {
 
@@ -15,6 +16,9 @@ class CallLedger {
   explicit CallLedger(DeviceWitness& witness) : witness_(&witness) {}
 
   const DeviceWitness& witness() const { return *witness_; }
+  /// The growth device of memory pools, if there is one.
+  const GrowthSource* source() const { return source_; }
+  void set_source(const GrowthSource* source) { source_ = source; }
   /// A call of the subject begins.
   void begin() {
     if (calls_before_ != witness_->calls_in_all()) {  // most calls make none
@@ -94,6 +98,7 @@ class CallLedger {
 
  private:
   DeviceWitness* witness_;
+  const GrowthSource* source_ = nullptr;
   std::uint64_t calls_before_ = 0;
   std::uint64_t failures_before_ = 0;
   DeviceWitness::Counts by_kind_before_{};

@@ -29,7 +29,7 @@ struct HeldRecount {
 
 void count_free(const CacheState& state, const cache::SnapshotSegment& segment, std::uint64_t size,
                 std::uint64_t rounded, bool is_own, HeldRecount* held) {
-  const bool is_apart = state.asks_pool || state.pools.is_reserved(heap_of(segment));
+  const bool is_apart = state.asked.is_pool || state.pools.is_reserved(heap_of(segment));
   held->free += size;
   if (!is_own && state.pools.is_reserved(heap_of(segment))) held->pools += size;
   if (segment.block_count > 1) held->splits += size;
@@ -91,7 +91,10 @@ unsigned right_advice(const CacheState& state, const JudgedDevice& device, const
   const auto advise = [&right](Advice what) { right |= 1u << static_cast<unsigned>(what); };
   // The limit is in the way when it leaves no room and the device does.
   const std::uint64_t segment = growth_size(state, rounded);
-  const std::uint64_t reserved = device.ledger.witness().reserved_bytes();
+  // Pages that the device refused are judged as figures.
+  const std::uint64_t reserved = has_refused_pages(device.ledger.witness())
+                                     ? account.reserved.count()
+                                     : device.ledger.witness().reserved_bytes();
   const std::uint64_t limit = account.limit.count();
   const bool is_at_limit =
       limit != ~std::uint64_t{0} && (reserved > limit || limit - reserved < segment);

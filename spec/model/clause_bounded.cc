@@ -138,7 +138,7 @@ void judge_bounded(CacheState& state, const JudgedDevice& device, std::uint64_t 
   }
   const std::uint64_t asked = ledger.witness().segment_asked();
   if (ledger.calls(device::CallKind::kSegmentAlloc) == 0) return;
-  if (state.rules.is_paged() && !state.asks_unsplit)
+  if (state.rules.is_paged() && !state.asked.has_segments())
     return judge_segment_of_pages(state, device, rounded);
   if (asked != segment)
     state.verdict.report("DEV-2", "a segment of ", asked, " bytes was asked for, not ", segment);

@@ -1,4 +1,5 @@
-// C12, DEV-3, C10: may an allocation fail, and is what it was given the best fit? See
+// C12, DEV-3, C10: may an allocation fail for want of memory or of addresses, and is what it was given the best
+// fit? See
 // cache_clauses.h.
 #include <algorithm>
 
@@ -34,8 +35,8 @@ bool is_in_reach(const CacheState& state, const JudgedDevice& device,
   const std::uint64_t heap = heap_of(segment);
   const cache::Reuse reuse = state.rules.config().reuse;
   if (heap == stream.id.value()) return true;
-  if (state.asks_pool)  // the rest is judge_take_over()'s
-    return segment.memory_pool == state.asked_pool && state.pools.is_reserved(heap) &&
+  if (state.asked.is_pool)  // the rest is judge_take_over()'s
+    return segment.memory_pool == state.asked.pool && state.pools.is_reserved(heap) &&
            state.streams.is_dead(ends_with(state, segment)) && !state.streams.is_capturing() &&
            (may_wait(state) || is_known_done(state, device, segment));
   const bool overflows = state.pools.overflows(heap);
@@ -83,7 +84,7 @@ std::uint64_t fitting_run(const CacheState& state, const cache::Snapshot& map,
 
 /// C12 (a), of a memory pool that is asked: no whole segment that it may take over fits.
 bool judge_take_over(CacheState& state, const JudgedDevice& device, std::uint64_t rounded) {
-  if (!state.asks_pool || state.streams.is_capturing()) return true;
+  if (!state.asked.is_pool || state.streams.is_capturing()) return true;
   const Obtainable is_obtainable{.pending_too = may_wait(state)};
   for (const cache::SnapshotSegment& segment : device.map.view.segments) {
     if (!may_take_over(state, segment, rounded) ||
@@ -150,6 +151,14 @@ bool judge_own_blocks(CacheState& state, const JudgedDevice& device, std::uint64
   return false;
 }
 
+/// Did the device fail in another way than by having no memory, or no addresses?
+bool any_failure_but_shortage(const CacheState& state) {
+  return std::any_of(state.devices.begin(), state.devices.end(), [](const JudgedDevice& each) {
+    return each.ledger.failures() !=
+           each.ledger.refused_growths() + each.ledger.failed(device::CallKind::kAddressReserve);
+  });
+}
+
 }  // namespace
 
 const cache::SnapshotBlock* best_fit(const CacheRules& rules, const cache::Snapshot& map,
@@ -188,9 +197,10 @@ bool may_take_over(const CacheState& state, const cache::SnapshotSegment& segmen
   constexpr std::uint64_t kSegmentsKeptMax = 2;  // a pool keeps what it takes
   const std::uint64_t size = segment.size.count();
   const bool is_of_pool = state.pools.is_reserved(heap_of(segment));
+  if (!is_of_pool && state.asked.has_source) return false;
   return segment.pool == state.rules.pool_of(rounded) && state.rules.fits(size, rounded) &&
          state.streams.is_dead(ends_with(state, segment)) &&
-         (is_of_pool ? segment.memory_pool == state.asked_pool
+         (is_of_pool ? segment.memory_pool == state.asked.pool
                      : size <= kSegmentsKeptMax * growth_size(state, rounded));
 }
 
@@ -208,8 +218,10 @@ void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t
   if (!judge_pools(state, device, rounded, stream)) return;
   if (!judge_take_over(state, device, rounded)) return;
   const std::uint64_t releasable = releasable_bytes(state, device);
-  // A planned failure looks like a full device: then every idle segment must have been given back.
-  if (state.world.has_planned_failures && device.ledger.refused_growths() != 0) {
+  // A planned failure looks like a full device, and so does a full growth device: then every idle segment must
+  // have been given back.
+  const bool may_look_full = state.world.has_planned_failures || state.asked.has_source;
+  if (may_look_full && device.ledger.refused_growths() != 0) {
     if (releasable != 0) {
       state.verdict.report("C12", "out of memory, with ", releasable, " idle bytes not tried");
     }
@@ -220,11 +232,38 @@ void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t
   const DeviceWitness& witness = device.ledger.witness();
   std::uint64_t kept = witness.reserved_bytes() - releasable;
   // Pages that the device refused to take back serve pages alone, and stay with us in a capture (C9).
-  if (state.streams.is_capturing() && state.asks_unsplit)
+  if (state.streams.is_capturing() && state.asked.has_segments())
     kept += witness.taken_bytes() - witness.reserved_bytes();
   if (need <= cap && kept <= cap - need) {
     state.verdict.report("C12", "out of memory, but ", need, " bytes fit: ", kept,
                          " held for good of ", cap);
+  }
+}
+
+void judge_addresses(CacheState& state, const JudgedDevice& device) {
+  if (state.streams.is_capturing() || any_failure_but_shortage(state)) return;
+  // Where a range was to be had, another call said so.
+  if (device.ledger.failed(device::CallKind::kAddressReserve) == 0 ||
+      device.ledger.done(device::CallKind::kAddressReserve) != 0)
+    return;
+  const std::uint32_t permitted_ms = state.rules.config().wait_ms;
+  if (permitted_ms != 0 && device.ledger.elapsed_ms() >= permitted_ms) return;
+  for (const cache::SnapshotSegment& segment : device.map.view.segments) {
+    if (!is_paged(device, segment) || !may_go_back(state, device, segment)) continue;
+    // Of a memory pool that was given no memory, the judge knows no heap.
+    if (segment.heap != 0 && !state.pools.is_released(heap_of(segment))) continue;
+    const cache::SnapshotBlock* const blocks = device.map.view.blocks.data() + segment.block_first;
+    const bool is_unmapped = segment.block_count == 1 && blocks->state == BlockState::kUnmapped;
+    const bool is_idle =
+        std::all_of(blocks, blocks + segment.block_count, [&](const cache::SnapshotBlock& block) {
+          return block.state == BlockState::kFree || block.state == BlockState::kUnmapped ||
+                 (may_wait(state) && block.state == BlockState::kPending);
+        });
+    if (!is_unmapped && !(is_idle && (may_wait(state) || is_known_done(state, device, segment))))
+      continue;
+    state.verdict.report("C12", "out of addresses, but the range at ", hex(segment.base.value()),
+                         " is idle, or could be waited for");
+    return;
   }
 }
 

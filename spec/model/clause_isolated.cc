@@ -113,4 +113,21 @@ void judge_isolated(CacheState& state, const JudgedDevice& device, const JudgedC
   judge_launched(state, device, call, has_maps);
 }
 
+void judge_source(CacheState& state, const JudgedDevice& device, const JudgedCall& call) {
+  const GrowthSource* const source = device.ledger.source();
+  if (source == nullptr) return;
+  if (source->is_wronged())
+    state.verdict.report("DEV-8", "a segment did not go back to where it came from");
+  if (!call.allocates || call.fails) return;
+  const bool is_there = source->has(call.address);
+  if (state.asked.has_source && !is_there)
+    state.verdict.report("DEV-8", hex(call.address),
+                         " is not of the growth device of its memory pool");
+  // What its growth device gave to a pool may be others' once the pool is released.
+  if (!state.asked.has_source && is_there &&
+      device.ledger.done(device::CallKind::kSegmentAlloc) != 0)
+    state.verdict.report("DEV-8", hex(call.address),
+                         " is of a growth device that it was not to come from");
+}
+
 }  // namespace ashlar::spec

@@ -70,8 +70,8 @@ void judge_returns(CacheState& state, const JudgedDevice& device, std::uint64_t 
     const std::uint64_t heap = heap_of(segment);
     const bool is_own = heap == stream.id.value();
     const bool is_dead =
-        asks_all_heaps && (state.asks_pool ? is_known_left(state, map, segment, rounded)
-                                           : state.streams.is_retired(heap));
+        asks_all_heaps && (state.asked.is_pool ? is_known_left(state, map, segment, rounded)
+                                               : state.streams.is_retired(heap));
     if (segment.pool != state.rules.pool_of(rounded) || (!is_own && !is_dead)) continue;
     const std::uint64_t run = knowable_run(state, map, segment, rounded);
     if (run == 0) continue;

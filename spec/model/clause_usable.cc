@@ -77,7 +77,7 @@ bool judge_disjoint(CacheState& state, JudgedDevice& device, std::uint64_t addre
 /// Is the segment at that base one whose blocks are never split (DEV-8)? It may be where the map at hand
 /// does not show it, or shows what was there before.
 bool is_unsplit(const CacheState& state, const JudgedDevice& device, std::uint64_t base) {
-  if (state.asks_unsplit) return true;
+  if (state.asked.is_unsplit) return true;
   const cache::SnapshotSegment* const segment = find_segment(device.map.view.segments, base);
   return segment == nullptr || !device.map.is_fresh ? state.pools.any_unsplit()
                                                     : state.pools.is_unsplit(heap_of(*segment));
@@ -159,7 +159,8 @@ void follow_allocation(CacheState& state, JudgedDevice& device, std::uint64_t ta
   block.stream = stream.id.value();
   block.pool = state.rules.pool_of(rounded);
   block.capture = state.streams.graph_of(stream);
-  if (state.asks_pool) block.memory_pool = state.pools.find(device.id, state.asked_pool)->serial;
+  if (state.asked.is_pool)
+    block.memory_pool = state.pools.find(device.id, state.asked.pool)->serial;
   device.books.add_live(address, block);
   device.bounds.add_allocation(block.pool, block.size, size);
 }

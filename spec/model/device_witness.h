@@ -102,6 +102,7 @@ class DeviceWitness final : public device::ForwardingDevice {
   Result<device::MemoryInfo> memory_info() noexcept override;
 
  private:
+  friend class GrowthSource;  // notes the segments that it refuses
   /// Segments asked for and granted, and refusals.
   struct Grants {
     std::uint64_t asked = 0;  ///< the size of the last one

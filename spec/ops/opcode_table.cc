@@ -32,6 +32,7 @@ constexpr OpInfo kRows[] = {
     {slot::kCaptureEnd, "capture-end", {K::kStream}},
     {slot::kConf, "conf", {K::kText}},
     {slot::kDevice, "device", {K::kDevice, K::kBytes}},
+    {slot::kAddresses, "addresses", {K::kDevice, K::kBytes}},
     {slot::kFreeStale, "free-stale", {K::kPointer}},
     {slot::kFreeInterior, "free-interior", {K::kPointer, K::kBytes}},
     {slot::kFreeForeign, "free-foreign", {K::kCount}},

@@ -72,7 +72,8 @@ enum : std::uint8_t {
   kMemoryPoolReplay = 56,   // mempool-replay m s: launches its newest graph
   kCheckpoint = 57,         // checkpoint n m d: the n-th checkpoint is the pool's state now
   kRestore = 58,            // restore n: its pool is as the n-th checkpoint says
-  kMemoryPoolCreate = 59,   // mempool-create m d n: n % 4 is 1 for no-split, + 2 for overflow
+  kMemoryPoolCreate =
+      59,  // mempool-create m d n: n % 8 is 1 for no-split, + 2 overflow, + 4 growth device
   // Captures and their graphs.
   // capture-wait s t: s waits for what t has captured so far, and so joins t's capture if it is in none
   kCaptureWait = 171,
@@ -93,6 +94,7 @@ enum : std::uint8_t {
   // in the lowest, say how often it runs
   kMemoryPoolLaunchRuns = 173,
   kGraphLaunchRuns = 174,  // graph-launch-runs s n runs: as graph-launch, likewise
+  kAddresses = 175,        // addresses d bytes: so many may be reserved at a time (0 = any number)
   // The block pool alone.
   kPoolGrow = 40,          // pool-grow bytes
   kPoolAlloc = 41,         // pool-alloc p bytes

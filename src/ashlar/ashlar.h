@@ -9,20 +9,30 @@
 #include <ashlar/base/version.h>
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/cache/caching_upstream.h>
+#include <ashlar/cache/current_stream.h>
+#include <ashlar/cache/live_allocations.h>
+#include <ashlar/cache/owned_memory.h>
 #include <ashlar/device/host_device.h>
 
 namespace ashlar::inline v0 {
 
+using cache::allocate_on_current;
+using cache::allocate_owned;
 using cache::AllocationInfo;
 using cache::CachingAllocator;
 using cache::CachingUpstream;
 using cache::check_config;
+using cache::compare_live;
 using cache::Config;
 using cache::config_from_environment;
+using cache::current_stream;
 using cache::DeviceStats;
+using cache::FreeDeleter;
 using cache::kRequestBytesMax;
 using cache::kStatPools;
+using cache::LiveDifference;
 using cache::OutOfMemory;
+using cache::OwnedMemory;
 using cache::parse_config;
 using cache::Reuse;
 using cache::Snapshot;
@@ -30,6 +40,7 @@ using cache::SnapshotBlock;
 using cache::SnapshotSegment;
 using cache::Stat;
 using cache::StatPool;
+using cache::StreamScope;
 using device::CallKind;
 using device::CaptureMark;
 using device::CaptureMode;

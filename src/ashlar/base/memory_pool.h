@@ -34,7 +34,8 @@ struct MemoryPoolOptions {
   bool overflow = false;
   /// where the pool's segments come from and go back to, by segment_alloc() and segment_free(), both of
   /// which may be called by any thread; nullptr: the device itself. It must outlive the allocator. Its
-  /// memory is memory of the pool's device
+  /// memory is memory of the pool's device, so where it has none left, idle memory of that device goes back
+  /// before the pool's allocation fails
   device::Device* growth = nullptr;
 };
 

@@ -29,6 +29,9 @@ bool is_open(const Result<Address>& found) noexcept {
   return found.is_ok() && found.value().is_null();
 }
 
+constexpr Status kWaitedForAddresses{
+    Code::kOutOfAddresses, "no address range of that size is left; the permitted wait ran out"};
+
 /// Ends an allocation's hold on its heap.
 class PinScope {
  public:
@@ -82,8 +85,10 @@ Result<Address> MissLadder::climb(StreamHeap& heap, const Request& asked,
   cache_.reclaimer().collect();
   const bool has_moved = moves_.begin(heap, request);
   found = grow(heap, request);
-  if (found.code() == Code::kOutOfMemory) found = reclaim(heap, request, deadline, &wait_ran_out);
+  if (is_short(found.code()))
+    found = reclaim(heap, request, found.status(), deadline, &wait_ran_out);
   if (has_moved) moves_.end();
+  if (found.code() == Code::kOutOfAddresses && wait_ran_out) return kWaitedForAddresses;
   if (found.code() != Code::kOutOfMemory) return found;
   return fail(heap, request, wait_ran_out, account);
 }
@@ -149,12 +154,12 @@ Result<Address> MissLadder::grow(StreamHeap& heap, const Request& request) noexc
   return cache_.supply().grow(heap, request);
 }
 
-Result<Address> MissLadder::reclaim(StreamHeap& heap, const Request& request, Deadline& deadline,
-                                    bool* wait_ran_out) noexcept {
+Result<Address> MissLadder::reclaim(StreamHeap& heap, const Request& request, Status shortage,
+                                    Deadline& deadline, bool* wait_ran_out) noexcept {
   retries_.fetch_add(1, std::memory_order_relaxed);
   cache_.supply().note_shortage();
   if (cache_.supply().pages().serves(heap)) remember_places(heap, shared_.config.place_context);
-  return cache_.reclaimer().reclaim(heap, request, deadline, wait_ran_out);
+  return cache_.reclaimer().reclaim(heap, request, shortage, deadline, wait_ran_out);
 }
 
 Result<Address> MissLadder::fail(StreamHeap& heap, const Request& request, bool wait_ran_out,

@@ -8,8 +8,9 @@
 //   move       with move:eager, pages of free blocks into the stock: EagerMoves
 //   grow       new memory from the driver, with no lock held (row DEV-15): SegmentSupply
 //   reclaim    under the device's reclaim lock: everything again, without limits; idle segments
-//              given back; without the lock a bounded wait, and again: Reclaimer::reclaim
-//   fail       the account, observers, kOutOfMemory (row DEV-14)
+//              given back, or ranges of addresses if those are short; without the lock a bounded wait,
+//              and again: Reclaimer::reclaim
+//   fail       the account, observers, kOutOfMemory (row DEV-14); of addresses kOutOfAddresses alone
 //
 // A rung that the host refuses memory for the allocator's records ends the climb with
 // kHostOutOfMemory: no memory of the device's is given back for it, and nothing is waited for.
@@ -47,8 +48,9 @@ class MissLadder {
       ASHLAR_EXCLUDES(heap.lock);
   Result<Address> grow(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_EXCLUDES(heap.lock);
-  Result<Address> reclaim(StreamHeap& heap, const Request& request, Deadline& deadline,
-                          bool* wait_ran_out) noexcept ASHLAR_EXCLUDES(heap.lock);
+  Result<Address> reclaim(StreamHeap& heap, const Request& request, Status shortage,
+                          Deadline& deadline, bool* wait_ran_out) noexcept
+      ASHLAR_EXCLUDES(heap.lock);
   Result<Address> fail(StreamHeap& heap, const Request& request, bool wait_ran_out,
                        OutOfMemory* account) noexcept ASHLAR_EXCLUDES(heap.lock);
 

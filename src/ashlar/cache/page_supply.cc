@@ -116,6 +116,8 @@ Status PageSupply::add_segment(StreamHeap& heap, const Request& request) noexcep
     size = std::max(round_down(Bytes{size.count() / 2}, page_), *least);
     base = driver_.address_reserve(size, page_);
   }
+  if (base.code() == Code::kOutOfAddresses)
+    address_shortages_.fetch_add(1, std::memory_order_relaxed);
   if (!base.is_ok()) return base.status();
   const auto undo = [&](Status status) {
     static_cast<void>(driver_.address_release(base.value(), size));

@@ -82,6 +82,10 @@ class PageSupply {
   std::uint64_t segment_removals() const noexcept ASHLAR_REQUIRES(reclaiming) {
     return segment_removals_;
   }
+  /// How often the device had no range of addresses for a growth so far.
+  std::uint64_t address_shortages() const noexcept {
+    return address_shortages_.load(std::memory_order_relaxed);
+  }
   /// How often pages were taken away, or left the stock, so far.
   std::uint64_t removals() const noexcept { return removals_.load(std::memory_order_relaxed); }
   /// nullptr, or the broken invariant. Quiescent.
@@ -148,6 +152,7 @@ class PageSupply {
   PageStock stock_;
   std::atomic<std::uint64_t> pages_made_{0};  ///< those that exist, and those that are being made
   std::atomic<std::uint64_t> removals_{0};
+  std::atomic<std::uint64_t> address_shortages_{0};
   std::uint64_t segment_removals_ ASHLAR_GUARDED_BY(reclaiming) = 0;
 };
 

@@ -44,24 +44,25 @@ Address Reclaimer::try_steal(StreamHeap& heap, const Request& request, Reach rea
   return address;
 }
 
-Result<Address> Reclaimer::reclaim(StreamHeap& heap, const Request& request, Deadline& deadline,
-                                   bool* wait_ran_out) noexcept {
+Result<Address> Reclaimer::reclaim(StreamHeap& heap, const Request& request, Status shortage,
+                                   Deadline& deadline, bool* wait_ran_out) noexcept {
   BoundedWait wait(cache_, shared_, deadline, waits_, &heap);
   bool has_asked_for_destroyed = false;
   for (;; wait.wait()) {
     // A capture may be announced while this waits, or queues for the lock.
-    if (shared_.is_capturing()) return kShortOfMemory;
+    if (shared_.is_capturing()) return shortage;
     const ReclaimGuard reclaim(lock_);
-    if (shared_.is_capturing()) return kShortOfMemory;
+    if (shared_.is_capturing()) return shortage;
     if (const Status health = driver_.health(); !health.is_ok()) return health;
     // Once: each round of a wait would ask again.
     if (!std::exchange(has_asked_for_destroyed, true))
       reuse_.notice_destroyed(cache_.heaps(), heap, request);
     epochs_.sweep(cache_.heaps(), lock_);
-    if (shared_.is_capturing()) return kShortOfMemory;
+    if (shared_.is_capturing()) return shortage;
     wait.note_unfinished();
     const Result<Address> found = search_all(heap, request);
-    if (found.code() != Code::kOutOfMemory) return found;
+    if (!is_short(found.code())) return found;
+    shortage = found.status();
     // If the search found the device gone, the next round returns its error.
     if (!driver_.health().is_ok() || wait.choose()) continue;
     const HostRefusals refusals;
@@ -72,7 +73,7 @@ Result<Address> Reclaimer::reclaim(StreamHeap& heap, const Request& request, Dea
     break;
   }
   *wait_ran_out = wait.ran_out();
-  return kShortOfMemory;
+  return shortage;
 }
 
 Result<Address> Reclaimer::search_all(StreamHeap& heap, const Request& request) noexcept {
@@ -91,7 +92,7 @@ Result<Address> Reclaimer::search_all(StreamHeap& heap, const Request& request) 
   if (refusals.any()) return kShortOfHostMemory;
   // Whoever reclaimed before us may have given back more than it took: ask the driver before giving
   // back ourselves.
-  Result<Address> grown = supply_.grow(heap, request);
+  Result<Address> grown = release_.grow(heap, request);
   if (grown.code() != Code::kOutOfMemory) return grown;
   const Bytes segment = supply_.growth_size(heap, request);
   // What another thread gives back while a pass lets it in counts as well (C12), and a capture that
@@ -112,15 +113,14 @@ Result<Address> Reclaimer::search_all(StreamHeap& heap, const Request& request) 
     back = release_.release_enough(heap, need, config.max_split_size);
   if (back < need && !shared_.is_capturing())
     back += release_.release_enough(heap, need - back, Bytes{});
-  if (has_more_room()) grown = supply_.grow(heap, request);
+  if (has_more_room()) grown = release_.grow(heap, request);
   if (grown.code() == Code::kOutOfMemory && !shared_.is_capturing()) {
     release_.release_all();
-    if (has_more_room()) grown = supply_.grow(heap, request);
+    if (has_more_room()) grown = release_.grow(heap, request);
   }
   // Pages that were taken away and not needed after all.
   release_.drop_stock();
-  const bool is_short = grown.code() == Code::kOutOfMemory;
-  return is_short && refusals.any() ? Result<Address>(kShortOfHostMemory) : grown;
+  return is_short(grown.code()) && refusals.any() ? Result<Address>(kShortOfHostMemory) : grown;
 }
 
 Status Reclaimer::trim() noexcept {

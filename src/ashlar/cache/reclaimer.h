@@ -19,6 +19,11 @@
 
 namespace ashlar::inline v0::cache {
 
+/// Does a growth that answers so lack what a reclaim may regain: memory, or addresses?
+constexpr bool is_short(Code code) noexcept {
+  return code == Code::kOutOfMemory || code == Code::kOutOfAddresses;
+}
+
 /// A miss's answer when every rung has failed.
 inline constexpr Status kShortOfMemory{Code::kOutOfMemory,
                                        "the device, or the limit set on it, has too little memory"};
@@ -37,10 +42,11 @@ class Reclaimer {
   /// announced, or if another thread holds the lock.
   void collect() noexcept ASHLAR_EXCLUDES(reclaiming);
   /// Everything without limits: a sweep, other streams' memory, idle segments given back, a wait
-  /// without the lock, and again. kOutOfMemory when nothing is left; `*wait_ran_out` says whether
-  /// the deadline came first.
-  Result<Address> reclaim(StreamHeap& heap, const Request& request, Deadline& deadline,
-                          bool* wait_ran_out) noexcept ASHLAR_EXCLUDES(reclaiming, heap.lock);
+  /// without the lock, and again. When nothing is left, what the last growth lacked, memory or addresses, at
+  /// first `shortage`; `*wait_ran_out` says whether the deadline came first.
+  Result<Address> reclaim(StreamHeap& heap, const Request& request, Status shortage,
+                          Deadline& deadline, bool* wait_ran_out) noexcept
+      ASHLAR_EXCLUDES(reclaiming, heap.lock);
 
   /// CachingAllocator::trim: the segments, then use nodes and events beyond need.
   Status trim() noexcept ASHLAR_EXCLUDES(reclaiming);
@@ -137,7 +143,8 @@ class Reclaimer {
   template <class Missing>
   Status give_back_until_none(Missing&& missing) noexcept ASHLAR_EXCLUDES(reclaiming);
   Status trim_segments() noexcept ASHLAR_EXCLUDES(reclaiming);
-  /// One search of everything that is known to be free now; kOutOfMemory if it finds nothing.
+  /// One search of everything that is known to be free now; kOutOfMemory or kOutOfAddresses if it finds
+  /// nothing.
   Result<Address> search_all(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
   /// Ok if no other alive stream has the stream's handle. If one has, the device says which of the

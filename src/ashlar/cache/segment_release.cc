@@ -195,6 +195,21 @@ Bytes SegmentRelease::release_enough_for(StreamHeap* asking, Bytes need, Bytes a
   return pass.back + pages;
 }
 
+Result<Address> SegmentRelease::grow(StreamHeap& heap, const Request& request) noexcept {
+  const std::uint64_t shortages = supply_.pages().address_shortages();
+  Result<Address> grown = supply_.grow(heap, request);
+  if (supply_.pages().address_shortages() == shortages) return grown;
+  for (const bool empties_ranges : {false, true}) {
+    if (grown.code() != Code::kOutOfAddresses || shared_.is_capturing()) break;
+    if (empties_ranges) release_all();
+    const std::uint64_t before = supply_.pages().segment_removals();
+    Status refused;
+    release_addresses(&refused);
+    if (supply_.pages().segment_removals() != before) grown = supply_.grow(heap, request);
+  }
+  return grown;
+}
+
 Bytes SegmentRelease::release_all(Status* refused) noexcept {
   Pass pass = begin();
   for (StreamHeap& heap : heaps_) release_all_of(heap, pass);

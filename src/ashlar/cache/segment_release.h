@@ -65,6 +65,11 @@ class SegmentRelease {
   /// null, is the first error of the device, which then keeps that segment with us.
   Bytes release_all(Status* refused = nullptr) noexcept ASHLAR_REQUIRES(reclaiming);
 
+  /// SegmentSupply::grow(). Where the device has no addresses left, gives back ranges of addresses and asks
+  /// again: first those without pages, then, with all idle memory, those of idle segments. No effect on ranges
+  /// while a capture is announced.
+  Result<Address> grow(StreamHeap& heap, const Request& request) noexcept
+      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
   /// Gives back the addresses of paged segments without pages. `*refused` as above.
   void release_addresses(Status* refused) noexcept ASHLAR_REQUIRES(reclaiming) {
     pages_.release_addresses(refused);

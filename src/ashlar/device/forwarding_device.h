@@ -13,6 +13,9 @@ class ForwardingDevice : public Device {
  public:
   /// `inner` must outlive this.
   explicit ForwardingDevice(Device& inner) : inner_(inner) {}
+  /// Of a wrapper around a wrapper this would be chosen, and would leave one of the two out.
+  ForwardingDevice(const ForwardingDevice&) = delete;
+  ForwardingDevice& operator=(const ForwardingDevice&) = delete;
 
   DeviceTraits traits() const noexcept override { return inner_.traits(); }
   Result<Address> segment_alloc(Bytes size) noexcept override {
