@@ -62,7 +62,7 @@ TEST(CheckersOfEffort, C12FiresWithoutAPermittedWaitOnWhatEarlierCallsHaveMarked
   const std::string of_another =
       "conf wait_ms:0\ndevice d0 40MiB\nstream s1 d0\nalloc p0 30MiB s1\nfree p0\n"
       "alloc p1 40MiB s0\ndrain d0\n";
-  EXPECT_EQ(dense_clause<NeverKnowsDone<kMayNotWait>>(of_another + "alloc p2 30MiB s0\n"), "C12");
+  EXPECT_EQ(dense_clause<NeverKnowsDone<kMayNotWait>>(of_another + "alloc p2 30MiB s0\n"), "C23");
   // A use whose event was recorded at the free needs no earlier call.
   const std::string used =
       "conf wait_ms:0\ndevice d0 30MiB\nstream s1 d0\nalloc p0 30MiB s0\nuse p0 s1\nfree p0\n"

@@ -42,7 +42,16 @@ TEST(Checkers, C12FiresOnAnOutOfMemoryWithABlockOrTheDeviceFreeOrAFreePending) {
             "C12");  // a wait would do
   EXPECT_EQ(clause<NeverHasMemory>(
                 "device d0 2MiB\nstream s1 d0\nalloc p0 512 s1\nfree p0\nalloc p1 777 s0\n"),
-            "C12");  // another heap's
+            "C23");  // another heap's
+}
+
+TEST(Checkers, C22FiresOnPagesThatOnlyFreeBytesKeep) {
+  const std::string of_another =
+      "conf backing:pages,reuse:own\ndevice d0 8MiB\nstream s1 d0\nalloc p0 8MiB s1\n";
+  EXPECT_EQ(clause<NeverHasMemory>(of_another + "free p0\nalloc p1 777 s0\n"), "C22");
+  EXPECT_EQ(clause<NeverHasMemory>(of_another + "kernel s1 p0 w\nfree p0\nalloc p1 777 s0\n"),
+            "C22");
+  EXPECT_NE(clause<NeverHasMemory>(of_another + "alloc p1 777 s0\n"), "C22");
 }
 
 struct LeaksASegment : ForwardingSubject {

@@ -2,8 +2,7 @@
 // until they need no driver memory call (C20).
 // Imitated: servers and training loops that run for days, with streams, captures and handles that
 // come and go. ASHLAR_CHURN_ROUNDS makes the worlds longer.
-// Not proved: anything about host memory or processor time, nor about worlds that do not repeat;
-// the fixed cycle of addresses and the absence of waits that C20 also asks for. Shapes that are not
+// Not proved: anything about host memory or processor time, nor about worlds that do not repeat. Shapes that are not
 // is_known_bounded() are judged by every clause but C29; the reason stands there.
 #include <gtest/gtest.h>
 
@@ -223,7 +222,43 @@ TEST(Churn, C20FiresOnAStepThatAsksTheDriverInEveryRound) {
       spec::run_rounds(file, spec::kSettledRounds, rarely_walked<AlwaysGrows>());
   EXPECT_EQ(result.divergence.clause, "C20");
   EXPECT_EQ(result.divergence.text,
-            "device 0: round 11 of a step that repeats made 1 driver memory calls");
+            "device 0: round 11 of a step that repeats made 1 driver memory calls and 0 waits");
+}
+
+/// Keeps 512 bytes of every round.
+struct MarchesOn : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  Result<Address> allocate(Bytes size, const Stream& stream, cache::OutOfMemory* account) override {
+    EXPECT_TRUE(inner_->allocate(512_B, stream, account).is_ok());
+    return inner_->allocate(size, stream, account);
+  }
+};
+TEST(Churn, C20FiresOnAStepThatGetsOtherAddressesInEveryRound) {
+  spec::OpFile file;
+  spec::TextError error;
+  ASSERT_TRUE(spec::parse_ops("ashlar-ops 1 cache\nalloc p0 1024 s0\nfree p0\n", &file, &error));
+  const spec::LockstepResult result =
+      spec::run_rounds(file, spec::kSettledRounds, rarely_walked<MarchesOn>());
+  EXPECT_EQ(result.divergence.clause, "C20");
+  EXPECT_EQ(result.divergence.text,
+            "device 0: the addresses of a step that repeats are in no cycle of 5 rounds after "
+            "round 10");
+}
+
+TEST(Churn, ASettledStepMakesNoWaitAndItsAddressesMayAlternate) {
+  std::vector<spec::RoundFigures> rounds(spec::kSettledRounds);
+  const auto judged = [&] { return spec::unsettled_round(rounds, spec::kSettledAfter); };
+  for (std::size_t i = 0; i < rounds.size(); ++i) rounds[i].addresses = i % 5;
+  rounds[spec::kSettledAfter - 1].waits = rounds[spec::kSettledAfter - 1].addresses = 9;
+  EXPECT_EQ(judged(), "");
+  for (std::size_t i = 0; i < rounds.size(); ++i) rounds[i].addresses = i % 6;
+  EXPECT_NE(judged(), "");
+  for (spec::RoundFigures& round : rounds) round.addresses = 0;
+  rounds.back().addresses = 1;
+  EXPECT_NE(judged(), "");
+  rounds.back().addresses = 0;
+  rounds[spec::kSettledAfter].waits = 1;
+  EXPECT_EQ(judged(), "round 11 of a step that repeats made 0 driver memory calls and 1 waits");
 }
 
 TEST(Churn, ARiseThatEndsIsNoGrowth) {

@@ -42,6 +42,7 @@ class Recorder {
     SimGpu& gpu = *lockstep_.gpu();
     if (devices_.empty()) devices_.resize(gpu.device_count());
     for (std::uint32_t i = 0; i < gpu.device_count(); ++i) take(device_id(i), &devices_[i]);
+    lockstep_.model()->told().step_addresses = {};
   }
   std::size_t count() const { return devices_.size(); }
   const std::vector<RoundFigures>& rounds(std::size_t device) const {
@@ -53,6 +54,7 @@ class Recorder {
     std::vector<RoundFigures> rounds;
     std::uint64_t calls = 0;  ///< at the last rest
     std::uint64_t memory_calls = 0;
+    std::uint64_t waits = 0;
   };
 
   void take(DeviceId id, Device* device) {
@@ -70,7 +72,13 @@ class Recorder {
                  stats.active[0].current - stats.allocations[0].current, calls - device->calls,
                  witness.reserved_bytes()};
     round.memory_calls = memory_calls - device->memory_calls;
+    const std::uint64_t waits = witness.calls_of(device::CallKind::kEventSynchronize) +
+                                witness.calls_of(device::CallKind::kSynchronize) -
+                                witness.waits().questions;
+    round.waits = waits - device->waits;
+    round.addresses = lockstep_.model()->told().step_addresses.value();
     round.ooms = stats.ooms;
+    device->waits = waits;
     device->calls = calls;
     device->memory_calls = memory_calls;
     device->rounds.push_back(round);
@@ -128,11 +136,22 @@ std::string unsettled_round(const std::vector<RoundFigures>& rounds, std::size_t
   // A step that runs out of memory asks the driver every time.
   if (rounds.back().is_gone || rounds.back().ooms != 0) return {};
   for (std::size_t i = settled_after; i < rounds.size(); ++i) {
-    if (rounds[i].memory_calls == 0) continue;
+    if (rounds[i].memory_calls == 0 && rounds[i].waits == 0) continue;
     return joined("round ", i + 1, " of a step that repeats made ", rounds[i].memory_calls,
-                  " driver memory calls");
+                  " driver memory calls and ", rounds[i].waits, " waits");
   }
-  return {};
+  const auto repeats_after = [&](std::size_t period) {
+    for (std::size_t i = settled_after + period; i < rounds.size(); ++i) {
+      if (rounds[i].addresses != rounds[i - period].addresses) return false;
+    }
+    return true;
+  };
+  const std::size_t longest = (rounds.size() - settled_after) / 2;
+  for (std::size_t period = 1; period <= longest; ++period) {
+    if (repeats_after(period)) return {};
+  }
+  return joined("the addresses of a step that repeats are in no cycle of ", longest,
+                " rounds after round ", settled_after);
 }
 
 bool may_settle(const OpFile& file) {

@@ -4,8 +4,8 @@
 // each round the world rests: failures are healed, captures ended, all work finished. Figures are
 // taken there, and judged over the rounds:
 //   C29  the figures of the last third exceed those of the second by no more than the slack;
-//   C20  a step of long-lived streams makes no driver memory call from its 11th round on, or from a
-//        later round that the caller names.
+//   C20  a step of long-lived streams makes no driver memory call and no wait from its 11th round on, or from
+//        a later round that the caller names, and gets its addresses in a fixed cycle of rounds.
 // Any file may be repeated: its set-up ops run once, an op whose name is already bound is skipped.
 // So what is live, alive or named is bounded by the file, and a reduced file is judged as before.
 // Thread safety: none.
@@ -34,6 +34,8 @@ inline constexpr unsigned kRoundFigures = 5;
 struct RoundFigures {
   std::array<std::uint64_t, kRoundFigures> now{};
   std::uint64_t memory_calls = 0;  ///< segment_alloc and segment_free, of the round
+  std::uint64_t waits = 0;         ///< for events or the device, of the round
+  std::uint64_t addresses = 0;     ///< a hash of those of the round's allocations, on all devices
   std::uint64_t ooms = 0;          ///< out-of-memories so far
   bool is_gone = false;            ///< lost or torn down: nothing is judged from here on
 };
@@ -44,8 +46,9 @@ std::string grown_figure(const std::vector<RoundFigures>& rounds);
 inline constexpr std::size_t kRoundsMin = 30;
 inline constexpr std::uint32_t kConfirmation = 4;
 
-/// C20: likewise, of a file that may_settle(): what was asked of the driver after that many rounds. Less than
-/// twice as many rounds are not judged.
+/// C20: likewise, of a file that may_settle(): what was asked of the driver after that many rounds, or that the
+/// addresses of the rounds since then repeat in no cycle of at most half of them. Less than twice as many rounds
+/// are not judged.
 std::string unsettled_round(const std::vector<RoundFigures>& rounds, std::size_t settled_after);
 /// By this round a repeated step has settled, and in so many rounds it is seen to have.
 inline constexpr std::size_t kSettledAfter = 10;

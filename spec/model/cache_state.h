@@ -175,6 +175,7 @@ struct WorldState {
   std::uint64_t shortages = 0;  ///< out-of-memory answers
   std::uint64_t shortages_observed = 0;
   cache::OutOfMemory observed;  ///< what an observer was told last
+  WordHash step_addresses;      ///< C20: of the allocations since its reader began anew
 };
 
 /// The memory pool that the allocation that is judged goes to.

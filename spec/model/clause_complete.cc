@@ -1,4 +1,4 @@
-// C12, DEV-3, C10: may an allocation fail for want of memory or of addresses, and is what it was given the best
+// C12, C22, C23, DEV-3, C10: may an allocation fail for want of memory or of addresses, and is what it was given the best
 // fit? See
 // cache_clauses.h.
 #include <algorithm>
@@ -114,8 +114,9 @@ bool judge_pools(CacheState& state, const JudgedDevice& device, std::uint64_t ro
     const std::uint64_t run =
         fitting_run(state, device.map.view, segment, rounded, is_own ? of_own : of_others);
     if (run == 0) continue;
-    state.verdict.report("C12", "out of memory for ", rounded, " bytes, but ", run,
-                         " are free or could be waited for in segment ", segment.ordinal);
+    state.verdict.report(is_own ? "C12" : "C23", "out of memory for ", rounded, " bytes, but ", run,
+                         " are free or could be waited for in segment ", segment.ordinal,
+                         is_own ? "" : " of another stream");
     return false;
   }
   return true;
@@ -137,6 +138,37 @@ std::uint64_t releasable_bytes(const CacheState& state, const JudgedDevice& devi
     }
   }
   return bytes;
+}
+
+/// Bytes of the segment, as pages where it has them, that live and pending blocks keep, or that nobody may take.
+std::uint64_t kept_bytes(const CacheState& state, const JudgedDevice& device,
+                         const cache::SnapshotSegment& segment) {
+  const cache::SnapshotBlock* const blocks = device.map.view.blocks.data() + segment.block_first;
+  if (!is_paged(device, segment)) {
+    const bool is_idle = is_all_obtainable(device.map.view, segment, Obtainable{}) &&
+                         may_go_back(state, device, segment);
+    return is_idle ? 0 : segment.size.count();
+  }
+  std::uint64_t mapped = 0;
+  for (std::uint32_t i = 0; i < segment.block_count; ++i)
+    mapped += blocks[i].state == BlockState::kUnmapped ? 0 : blocks[i].size.count();
+  if (state.pools.is_reserved(heap_of(segment))) return mapped;  // C8
+  return mapped - whole_page_bytes(device, segment, false);
+}
+
+/// C22: pages of free bytes are in nobody's way, where a wait for their work is permitted.
+bool judge_waste(CacheState& state, const JudgedDevice& device, std::uint64_t rounded) {
+  if (!state.rules.is_paged() || !may_wait(state) || state.world.has_planned_failures ||
+      state.asked.has_source)
+    return true;
+  std::uint64_t kept = growth_size(state, rounded);
+  for (const cache::SnapshotSegment& segment : device.map.view.segments)
+    kept += kept_bytes(state, device, segment);
+  const std::uint64_t cap = ceiling_of(state, device);
+  if (kept > cap) return true;
+  state.verdict.report("C22", "out of memory, but live and pending bytes keep pages of ", kept,
+                       " bytes with the request's, of ", cap);
+  return false;
 }
 
 /// C12 (a) of what no device can hide: the free blocks of the stream's own heap.
@@ -217,6 +249,7 @@ void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t
   if (permitted_ms != 0 && says_wait_ran_out && device.ledger.elapsed_ms() >= permitted_ms) return;
   if (!judge_pools(state, device, rounded, stream)) return;
   if (!judge_take_over(state, device, rounded)) return;
+  if (!judge_waste(state, device, rounded)) return;
   const std::uint64_t releasable = releasable_bytes(state, device);
   // A planned failure looks like a full device, and so does a full growth device: then every idle segment must
   // have been given back.

@@ -149,8 +149,10 @@ void follow_allocation(CacheState& state, JudgedDevice& device, std::uint64_t ta
   const DeviceWitness::Held* const segment = judge_inside(state, device, info, address);
   if (segment == nullptr || !judge_disjoint(state, device, address, info.size.count())) return;
   judge_given_memory(state, device, {address, address + info.size.count()});
-  for (const std::uint64_t part : {segment->ordinal, address - segment->base})
+  for (const std::uint64_t part : {segment->ordinal, address - segment->base}) {
     state.address_hash.add(part);
+    state.world.step_addresses.add(part);
+  }
   if (!is_unsplit(state, device, segment->base)) judge_size(state, info.size.count(), rounded);
   OwnedBlock block;
   block.tag = tag;
