@@ -139,6 +139,25 @@ TEST_F(BodiesTest, AUseInABodyIsItsParentsAfterIts) {
   EXPECT_EQ(make(12_MiB, other), shared);
 }
 
+TEST_F(BodiesTest, SoIsOneOfAnotherDevicesMemory) {
+  const DeviceId away{1};
+  const Stream other = gpu_->create_stream(away).value();
+  const MemoryPoolId pool{0, 8};
+  ASSERT_TRUE(allocator_->begin_pool(away, pool, [](const Stream&) { return true; }).is_ok());
+  const Address shared = make(12_MiB, other);
+  begin();
+  begin_body(child_, own_);
+  ASSERT_TRUE(allocator_->record_use(shared, child_).is_ok());
+  end_body(child_);
+  // It is the body's no more: the body's stream may go, and the use is the parent's to end.
+  ASSERT_TRUE(allocator_->retire_stream(child_).is_ok());
+  static_cast<void>(gpu_->drain_all());
+  ASSERT_TRUE(allocator_->free(shared).is_ok());
+  EXPECT_NE(make(12_MiB, other), shared);
+  end();
+  EXPECT_EQ(make(12_MiB, other), shared);
+}
+
 TEST_F(BodiesTest, ABodyTakesFromThePoolThatAcceptsOneOfItsParents) {
   const Stream inner = gpu_->create_stream(kDevice).value();
   begin();

@@ -14,6 +14,7 @@
 
 #include "props/adapters/in_segments.h"
 #include "props/host_memory/refusing_host.h"
+#include "spec/gpu/sim_gpu.h"
 
 namespace ashlar {
 namespace {
@@ -343,6 +344,59 @@ class Succession {
   Stream main_;
   Address left_;
 };
+
+/// The n-th record of the uses that a body adds at its begin is refused, for every n.
+TEST(CacheMemoryTest, ABodyThatTheHostHasNoMemoryForLeavesNothingBehind) {
+  spec::SimGpuOptions options;
+  options.capacities = {256_MiB};
+  spec::SimGpu gpu(options);
+  device::Device* devices[] = {&gpu.device(kDevice)};
+  const auto allocator =
+      cache::CachingAllocator::create(devices, props::config_in_segments()).value();
+  const Stream own = gpu.create_stream(kDevice).value();
+  const Stream body = gpu.create_stream(kDevice).value();
+  const MemoryPoolId pool{0, 7};
+  const auto is_own = [id = own.id](const Stream& each) { return each.id == id; };
+  ASSERT_TRUE(allocator->begin_pool(kDevice, pool, is_own).is_ok());
+  ASSERT_TRUE(allocator->begin_capture(own).is_ok());
+  ASSERT_TRUE(gpu.begin_capture(own, device::CaptureMode::kGlobal).is_ok());
+  // As the body's stream has a heap, only records of uses are made.
+  ASSERT_TRUE(allocator->begin_capture(body).is_ok());
+  ASSERT_TRUE(allocator->end_capture(body).is_ok());
+  std::vector<Address> live;
+  for (int i = 0; i < 1000; ++i) live.push_back(allocator->allocate(512_B, own).value());
+  unsigned refusals = 0;
+  for (std::uint64_t n = 1;; ++n) {
+    ASSERT_LT(n, 100u);
+    host = {};
+    host.fail_at = n;
+    const Status begun = allocator->begin_body(body, own);
+    host = {};
+    if (begun.is_ok()) break;
+    ++refusals;
+    ASSERT_EQ(begun.code(), Code::kHostOutOfMemory);
+    EXPECT_EQ(allocator->end_capture(body).code(), Code::kNotFound);
+    EXPECT_EQ(allocator->validate(), nullptr);
+    cache::Snapshot shown;
+    ASSERT_TRUE(allocator->snapshot(kDevice, &shown).is_ok());
+    for (const cache::SnapshotBlock& block : shown.blocks) ASSERT_EQ(block.other_uses, 0u);
+    // Without a use by the body what is freed serves its stream at once.
+    for (Address& each : live) {
+      ASSERT_TRUE(allocator->free(each).is_ok());
+      ASSERT_EQ(allocator->allocate(512_B, own).value(), each);
+    }
+  }
+  EXPECT_GE(refusals, 2u);
+  ASSERT_TRUE(gpu.begin_body(body, own).is_ok());
+  EXPECT_EQ(allocator->allocate(512_B, own).code(), Code::kBusy);
+  ASSERT_TRUE(allocator->free(live.back()).is_ok());
+  EXPECT_NE(allocator->allocate(512_B, body).value(), live.back());
+  ASSERT_TRUE(gpu.end_body(body).is_ok());
+  ASSERT_TRUE(allocator->end_capture(body).is_ok());
+  ASSERT_TRUE(gpu.end_capture(own).is_ok());
+  ASSERT_TRUE(allocator->end_capture(own).is_ok());
+  EXPECT_EQ(allocator->validate(), nullptr);
+}
 
 TEST(CacheMemoryTest, TenThousandStreamsOneAfterTheOtherTakeNoMoreMemoryOfTheHostThanAThousand) {
   Succession streams;
