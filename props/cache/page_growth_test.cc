@@ -79,6 +79,17 @@ TEST_F(PageGrowthTest, AFirstGrowthThatTheDriverRefusesIsMadeInPages) {
   EXPECT_TRUE(device_->segment_free(others).is_ok());
 }
 
+// Access costs a call most where it is set page by page: 36 us each (docs/moving-pages.md).
+TEST_F(PageGrowthTest, AccessIsSetOnceForARunOfPages) {
+  make(1_GiB, "backing:pages");
+  free(allocate(64_MiB, own_));
+  EXPECT_EQ(calls(CallKind::kPageMap), 32u);
+  EXPECT_EQ(calls(CallKind::kPageAccess), 1u);
+  EXPECT_FALSE(allocate(80_MiB, own_).is_null());
+  EXPECT_EQ(calls(CallKind::kPageMap), 40u) << "only what is lacking";
+  EXPECT_EQ(calls(CallKind::kPageAccess), 2u);
+}
+
 TEST_F(PageGrowthTest, BeyondTheBudgetOfPagesMemoryComesInSegments) {
   make(256_MiB, "backing:pages,page_handles_max:8");
   EXPECT_FALSE(allocate(12_MiB, own_).is_null());

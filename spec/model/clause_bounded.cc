@@ -116,8 +116,9 @@ void judge_atomic(CacheState& state, const JudgedDevice& device, const JudgedCal
   for (const JudgedDevice& each : state.devices) {
     // By a failing call of another device this one may have learnt of its own end.
     if (each.id != device.id && each.ledger.any_failure()) continue;
-    // Whom a handle names may be asked before the call is refused.
-    if (each.ledger.calls() != each.ledger.calls(device::CallKind::kIdentify))
+    // Whom a handle names may be asked before the call is refused, and before that whether it captures.
+    if (each.ledger.calls() != each.ledger.calls(device::CallKind::kIdentify) +
+                                   each.ledger.calls(device::CallKind::kCaptureStatus))
       state.verdict.report("C13", call.is_query ? "a query" : "a call that was refused",
                            " made device calls");
   }
