@@ -306,14 +306,14 @@ a stored case of no bug~props/regressions/h96-p.ops~+# nothing~h96-p.ops:1: cite
 a definition that is gone~spec/contract.md~/^\| C12 \|/d~cites C12,
 a definition twice~spec/contract.md~s/^\| C31 \|/| C30 |/~defined twice: C30
 an unknown status~spec/contract.md~/^\| G1 \|/s/ next / soon /~G1 has the status 'soon'
-a part without a lack~spec/contract.md~/^\| C23 \|/s/ part: [^|]*/ part /~C23 has the status 'part'
-built without a test~spec/contract.md~/^\| C22 \|/s/ next / built /~C22 is built, and names no test
+a part without a lack~spec/contract.md~/^\| C21 \|/s/ part: [^|]*/ part /~C21 has the status 'part'
+built without a test~spec/contract.md~/^\| G2 \|/s/ next / built /~G2 is built, and names no test
 a renamed test~props/cache/checkers_map_test.cc~s/, C2Fires/, C2Fired/~C2 names Checkers.C2FiresWhen
 another's suite~spec/contract.md~/^\| C24 \|/s/Checkers\.C/Damaged.C/~C24 names Damaged.C24Fires
 a case that is gone~spec/contract.md~/^\| H40 \|/s/h40-two/h40-six/~H40 names h40-six-streams
 a checker that is gone~spec/contract.md~/^\| C15 \|/s/clause_accounted/clause_sum/~C15 names clause_sum.cc,
 a clause that is not explained~docs/clauses.md~/^### C26 /d~no section of C26
-a section of what is not built~docs/clauses.md~s/^### C23 /### C19 /~a section of C19,
+a section of what is not built~docs/clauses.md~s/^### C23 /### S1 /~a section of S1,
 a section that excuses nothing~docs/clauses.md~/^### C28/,/^### C29/{/^- \*\*Excused/d}~C28 does not say what is judged
 a label without a row~spec/contract.md~/^\| slab\(N\)/d~no row for the label slab(
 an invariant that is not there~src/r.cc~+  ASSERT(x, "heap(9): p");~no invariant (9), which

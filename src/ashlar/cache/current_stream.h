@@ -21,6 +21,7 @@ ASHLAR_API Result<Stream> current_stream(DeviceId device) noexcept;
 /// the stream is destroyed. Cost: none that grows; makes no device call and takes no lock.
 class ASHLAR_API StreamScope {
  public:
+  /// The scope of the stream begins; a copy of `stream` is kept.
   explicit StreamScope(const Stream& stream) noexcept;
   ~StreamScope();
   StreamScope(const StreamScope&) = delete;

@@ -73,6 +73,8 @@ Status DeviceCache::free_used_on(const PageMap::Found& found, Address address,
   return with_live_block(found, address,
                          [&user](StreamHeap& heap, PoolId pool, BlockIndex block)
                              ASHLAR_RELEASE(heap.lock) {
+                               // A use that is only in a graph is none any more, and must not stand beside the new one.
+                               heap.drop_finished_uses(pool, block);
                                // heap(3): a node is spare for every live block, this one too: where
                                // a use is noted, the block goes pending before the lock is let go.
                                if (!heap.has_use(pool, block, user))

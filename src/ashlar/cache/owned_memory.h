@@ -11,13 +11,15 @@
 
 namespace ashlar::inline v0::cache {
 
-/// Frees what the allocator gave out. The allocator must outlive it. It cannot say that a free failed, which the free
-/// of a live allocation never does.
+/// Frees what the allocator gave out. The allocator must outlive it. A failed free is not reported: the free of a live
+/// allocation fails only in a forked child (kForked).
 class FreeDeleter {
  public:
-  /// Frees nothing but null.
+  /// For an empty smart pointer. REQUIRES: called with null alone.
   FreeDeleter() = default;
+  /// Frees on that allocator.
   explicit FreeDeleter(CachingAllocator& allocator) noexcept : allocator_(&allocator) {}
+  /// CachingAllocator::free(); null is a no-op.
   void operator()(const void* memory) const noexcept {
     if (memory == nullptr) return;
     static_cast<void>(allocator_->free(Address{reinterpret_cast<std::uintptr_t>(memory)}));
@@ -34,6 +36,7 @@ class OwnedMemory {
   /// Owns a live allocation of the allocator, which must outlive it.
   OwnedMemory(CachingAllocator& allocator, Address address) noexcept
       : allocator_(&allocator), address_(address) {}
+  /// `from` owns nothing afterwards.
   OwnedMemory(OwnedMemory&& from) noexcept
       : allocator_(from.allocator_), address_(std::exchange(from.address_, Address{})) {}
   /// Frees what is owned so far.
@@ -48,9 +51,11 @@ class OwnedMemory {
   OwnedMemory& operator=(const OwnedMemory&) = delete;
   ~OwnedMemory() { static_cast<void>(reset()); }
 
+  /// Null if nothing is owned.
   Address address() const noexcept { return address_; }
   /// The address as a pointer, for kernels.
   void* get() const noexcept { return reinterpret_cast<void*>(address_.value()); }
+  /// Is anything owned?
   explicit operator bool() const noexcept { return !address_.is_null(); }
 
   /// Names another stream that uses the memory before it is freed. Errors as CachingAllocator::record_use();
