@@ -20,7 +20,7 @@ struct CachePeer {
   static PendingUses& uses(StreamHeap& heap) ASHLAR_NO_THREAD_SAFETY_ANALYSIS { return heap.uses; }
   static EpochMarks& marks(StreamHeap& heap) ASHLAR_NO_THREAD_SAFETY_ANALYSIS { return heap.marks; }
   static EpochClock& clock(StreamHeap& heap) ASHLAR_NO_THREAD_SAFETY_ANALYSIS { return heap.clock; }
-  static MissCounts& misses(StreamHeap& heap) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
+  static MissState& misses(StreamHeap& heap) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     return heap.misses;
   }
   static std::uint64_t& uses_of_first(MemoryPools& pools) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {

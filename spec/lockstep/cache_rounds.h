@@ -33,11 +33,12 @@ inline constexpr unsigned kRoundFigures = 5;
 /// The figures of one device, at the rest after one round.
 struct RoundFigures {
   std::array<std::uint64_t, kRoundFigures> now{};
-  std::uint64_t memory_calls = 0;  ///< segment_alloc and segment_free, of the round
-  std::uint64_t waits = 0;         ///< for events or the device, of the round
-  std::uint64_t addresses = 0;     ///< a hash of those of the round's allocations, on all devices
-  std::uint64_t ooms = 0;          ///< out-of-memories so far
-  bool is_gone = false;            ///< lost or torn down: nothing is judged from here on
+  std::uint64_t memory_calls =
+      0;                        ///< of the round: segment_alloc, segment_free, page_map, page_unmap
+  std::uint64_t waits = 0;      ///< for events or the device, of the round
+  std::uint64_t addresses = 0;  ///< a hash of those of the round's allocations, on all devices
+  std::uint64_t ooms = 0;       ///< out-of-memories so far
+  bool is_gone = false;         ///< lost or torn down: nothing is judged from here on
 };
 
 /// C29: what is reported of these rounds of a device, or nothing. Fewer than kRoundsMin rounds are

@@ -159,10 +159,10 @@ void judge_largest_free(CacheState& state, const JudgedDevice& device, const Str
 /// C12: nothing that the call was allowed to reach would have served it. The map is the one after
 /// the call; blocks that a permitted wait would have completed count as free, unless the wait ran out
 /// and the account says so.
-/// C12: a call that answered out-of-addresses left no range of addresses that it was allowed to give back.
-void judge_addresses(CacheState& state, const JudgedDevice& device);
 void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t size,
                     const Stream& stream, bool says_wait_ran_out);
+/// C12: a call that answered out-of-addresses left no range of addresses that it was allowed to give back.
+void judge_addresses(CacheState& state, const JudgedDevice& device);
 /// May the memory pool that is asked take the segment over once it is idle: one that fits, of a dead stream,
 /// of the same pool, or of none and not far too large?
 bool may_take_over(const CacheState& state, const cache::SnapshotSegment& segment,

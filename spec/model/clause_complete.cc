@@ -1,6 +1,5 @@
-// C12, C22, C23, DEV-3, C10: may an allocation fail for want of memory or of addresses, and is what it was given the best
-// fit? See
-// cache_clauses.h.
+// C12, C22, C23, DEV-3, C10: may an allocation fail for want of memory or of addresses? Was it given the best fit?
+// See cache_clauses.h.
 #include <algorithm>
 
 #include "spec/model/cache_clauses.h"
@@ -13,8 +12,8 @@ bool may_wait(const CacheState& state) {
   return state.rules.config().wait_ms != 0 && !state.streams.is_capturing();
 }
 
-/// The number by which the book of streams knows the end of the segment's heap: that of a memory pool in
-/// use ends with its stream.
+/// The number under which the book of streams keeps the end of the segment's heap: its stream's, if the heap is that
+/// of a memory pool in use, because such a heap ends with its stream; else the heap's own.
 std::uint64_t ends_with(const CacheState& state, const cache::SnapshotSegment& segment) {
   const std::uint64_t heap = heap_of(segment);
   return state.pools.is_reserved(heap) ? segment.stream.value() : heap;

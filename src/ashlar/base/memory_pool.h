@@ -1,7 +1,7 @@
 // What names a memory pool, and what chooses the allocations that come from it.
 //
 // Purpose: graphs and users name memory of their own (CachingAllocator::begin_pool). Two numbers, as
-// PyTorch has them: a graph's pools are numbered in `second`, a user's in `first`.
+// PyTorch has them: it numbers the pools of graphs in `first` and those of users in `second`.
 // Thread safety: plain values.
 #pragma once
 
@@ -29,8 +29,9 @@ class Device;
 struct MemoryPoolOptions {
   /// no block is split: an allocation has a whole segment, or a block that was freed whole
   bool no_split = false;
-  /// in place of an out-of-memory of an allocation outside of memory pools, the pool lends it a free block
-  /// whose work is done. REQUIRES: no captured graph uses the pool
+  /// in place of an out-of-memory of an allocation outside of memory pools, the pool lends it a free block: one of
+  /// the same stream's heap at once, one of another stream's heap when its work is done. Such a pool has no
+  /// checkpoints (kUnsupported). REQUIRES: no captured graph uses the pool
   bool overflow = false;
   /// where the pool's segments come from and go back to, by segment_alloc() and segment_free(), both of
   /// which may be called by any thread; nullptr: the device itself. It must outlive the allocator. Its

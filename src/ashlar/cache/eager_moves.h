@@ -25,12 +25,13 @@ class EagerMoves {
         release_(heaps, shared, pages, reclaimer.lock()) {}
 
   /// Takes the pages that the request lacks into the stock, where growth finds them, as far as there are any.
-  /// True if it tried: then end() is called after the growth. No effect while a capture is announced, beyond
-  /// the budget, and with another setting. Cost, beside the driver's calls: as a search for room, and the free
+  /// True if it tried: then end() is called after the growth. No effect unless `move` is eager, while a capture is
+  /// announced, or beyond the budget. Cost, beside the driver's calls: as a search for room, and the free
   /// blocks of a page or more.
   bool begin(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_EXCLUDES(reclaiming, heap.lock);
-  /// Pages of the stock that the allocation did not need go back to the driver.
+  /// Pages of the stock that the allocation did not need go back to the driver. If another thread holds the reclaim
+  /// lock they stay in the stock, where the next growth finds them.
   void end() noexcept ASHLAR_EXCLUDES(reclaiming);
 
  private:

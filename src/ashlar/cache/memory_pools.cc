@@ -177,7 +177,8 @@ bool accepts_any(const StreamFilter& filter, const Stream& stream, const StreamH
 
 }  // namespace
 
-MemoryPools::Pool* MemoryPools::routed(const Stream& stream, const StreamHeap* own) const noexcept {
+MemoryPools::Pool* MemoryPools::pool_for(const Stream& stream,
+                                         const StreamHeap* own) const noexcept {
   const FilterScope scope(shared_.running.observers, shared_.running.filters);
   for (auto route = routes_.rbegin(); route != routes_.rend(); ++route) {
     if (accepts_any(route->accepts, stream, own)) return route->pool;
@@ -187,7 +188,7 @@ MemoryPools::Pool* MemoryPools::routed(const Stream& stream, const StreamHeap* o
 
 bool MemoryPools::find_heap(const Stream& stream, const StreamHeap* own,
                             Routed* routed) const noexcept {
-  const Pool* const pool = this->routed(stream, own);
+  const Pool* const pool = pool_for(stream, own);
   if (pool == nullptr) return true;
   routed->pool = pool->id;
   routed->stream = own == nullptr ? stream : outermost_of(*own).stream;

@@ -7,8 +7,8 @@
 // Thread safety: any thread; one lock, which comes after the reclaim lock. A route's filter is called
 // under it: after end() has returned, no thread is in the filter. What the filter may call is bounded by
 // FilterScope. release(), checkpoint() and restore() walk the pool's blocks without it, and where they change
-// some, under the reclaim lock: meanwhile the pool is closed, and no other call changes it. A retirement needs no pool: it finds the
-// stream's heaps in the device's list (Reclaimer::retire).
+// some, under the reclaim lock: meanwhile the pool is closed, and no other call changes it. A retirement needs no
+// pool: it finds the stream's heaps in the device's list (Reclaimer::retire).
 //
 // What must eventually happen: after a pool is released, its memory becomes available to the device's
 // other heaps and to the driver once its allocations are freed and all work enqueued before the release
@@ -96,7 +96,8 @@ class MemoryPools {
   /// The pool, closed until open(). kNotFound; kBusy if it is begun, or closed already.
   Result<Pool*> close(MemoryPoolId id) noexcept ASHLAR_REQUIRES(lock_);
   void open(Pool* pool) noexcept ASHLAR_EXCLUDES(lock_);
-  /// Gives up a use. The pool whose last one it is, closed, with the use left; nullptr if it has more.
+  /// Gives up a use of the pool. If it was the last one: the pool, closed, which still counts that use, so that a
+  /// release that fails can open it again. nullptr if the pool has more uses.
   Result<Pool*> give_up(MemoryPoolId id) noexcept ASHLAR_EXCLUDES(lock_);
   /// May a graph have been captured that uses the pool's memory?
   bool may_have_graphs(const Pool& pool) const noexcept {
@@ -109,7 +110,7 @@ class MemoryPools {
   bool find_heap(const Stream& stream, const StreamHeap* own, Routed* routed) const noexcept
       ASHLAR_REQUIRES(lock_);
   /// The pool of the innermost route that accepts the stream, or one that it captures a body for; or nullptr.
-  Pool* routed(const Stream& stream, const StreamHeap* own) const noexcept ASHLAR_REQUIRES(lock_);
+  Pool* pool_for(const Stream& stream, const StreamHeap* own) const noexcept ASHLAR_REQUIRES(lock_);
 
   DeviceCache& cache_;
   SharedState& shared_;

@@ -32,16 +32,16 @@ bool is_open(const Result<Address>& found) noexcept {
 constexpr Status kWaitedForAddresses{
     Code::kOutOfAddresses, "no address range of that size is left; the permitted wait ran out"};
 
-/// Ends an allocation's hold on its heap.
-class PinScope {
+/// The end of a miss: the heap need no longer stay its stream's.
+class MissScope {
  public:
-  explicit PinScope(StreamHeap& heap) noexcept : heap_(heap) {}
-  ~PinScope() {
+  explicit MissScope(StreamHeap& heap) noexcept : heap_(heap) {}
+  ~MissScope() {
     const Guard guard(heap_.lock);
     --heap_.misses.under_way;
   }
-  PinScope(const PinScope&) = delete;
-  PinScope& operator=(const PinScope&) = delete;
+  MissScope(const MissScope&) = delete;
+  MissScope& operator=(const MissScope&) = delete;
 
  private:
   StreamHeap& heap_;
@@ -72,7 +72,7 @@ MissLadder::MissLadder(DeviceCache& cache, SharedState& shared) noexcept
 
 Result<Address> MissLadder::climb(StreamHeap& heap, const Request& asked,
                                   OutOfMemory* account) noexcept {
-  const PinScope pinned(heap);
+  const MissScope scope(heap);
   Deadline deadline(cache_.driver(), shared_.config.wait_ms);
   Request request = asked;
   request.tries_place = false;

@@ -5,6 +5,7 @@
 //   drain      events that are done by now (row DEV-6): UseTracker
 //   call back  the user's free-memory callbacks (row DEV-13), then drain again
 //   steal      another stream's idle block whose use is complete (`reuse`): Reclaimer::try_steal
+//   collect    with a threshold, the oldest idle memory back to the driver (row DEV-11): Reclaimer::collect
 //   move       with move:eager, pages of free blocks into the stock: EagerMoves
 //   grow       new memory from the driver, with no lock held (row DEV-15): SegmentSupply
 //   reclaim    under the device's reclaim lock: everything again, without limits; idle segments
@@ -12,8 +13,8 @@
 //              and again: Reclaimer::reclaim
 //   fail       the account, observers, kOutOfMemory (row DEV-14); of addresses kOutOfAddresses alone
 //
-// A rung that the host refuses memory for the allocator's records ends the climb with
-// kHostOutOfMemory: no memory of the device's is given back for it, and nothing is waited for.
+// Where the host has no memory for the allocator's records, the rung ends the climb with kHostOutOfMemory: memory of the
+// device's would not help, so none is given back and nothing is waited for.
 // While a capture is announced only callbacks and grow are of use, and for a memory pool's heap drain, which
 // asks about the order of the graph then, and steal, which asks nothing; the other rungs find nothing (C9).
 // Thread safety: any thread.
@@ -27,8 +28,10 @@ class MissLadder {
  public:
   MissLadder(DeviceCache& cache, SharedState& shared) noexcept;
 
-  /// Climbs until a rung serves the request. REQUIRES: the heap is pinned for it; it is not when
-  /// this returns.
+  /// Climbs until a rung serves the request. REQUIRES: the caller has counted the miss (MissState::under_way), so that
+  /// the heap stays its stream's; the count is taken back before this returns. Errors: kOutOfMemory, with `*account`
+  /// written if not null; kOutOfAddresses; kHostOutOfMemory; an error of the device's. Cost: up to `wait_ms`, and the
+  /// device calls that docs/life-of-a-miss.md states for each rung.
   Result<Address> climb(StreamHeap& heap, const Request& asked, OutOfMemory* account) noexcept
       ASHLAR_EXCLUDES(heap.lock);
 

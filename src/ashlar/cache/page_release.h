@@ -2,7 +2,8 @@
 //
 // Thread safety: by the role `reclaiming`; takes one heap's lock at a time. D4: pages go only when the
 // last use of their block is known complete.
-// C8: the pages of a memory pool in use stay. C21: so do pinned ones. C9: if a capture is announced meanwhile, the rest stays.
+// C8: the pages of a memory pool in use stay. C21: so do pinned ones. C9: if a capture is announced meanwhile, the rest
+// stays.
 // C30: the reclaim lock is let go before the next pages if a thread waits for it. The pages of one block
 // are in transfer at a time: when the lock is let go, none are.
 //

@@ -21,7 +21,8 @@ constexpr Bytes kAddressesMax = 256_GiB;
 /// For so many pages and more a growth asks whether the device has them, before it creates the first: one that
 /// must fail would otherwise take all that others could have.
 constexpr std::uint64_t kPagesAskedFor = 2;
-/// The addresses that a page stays mapped at: each mapping is one more device call once the page goes back.
+/// The maximum number of addresses that a page stays mapped at beside its home: each mapping is one more device call once
+/// the page goes back.
 constexpr std::uint32_t kMappingsMax = 4;
 
 }  // namespace

@@ -61,9 +61,9 @@ class PageSupply {
   Result<Address> grow(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_EXCLUDES(heap.lock);
 
-  /// Takes the pages of a block in transfer that is whole pages of a paged segment into the stock: the block
-  /// is unmapped. On their way to the stock alone they stay mapped where they are (page_table.h), on that to
-  /// the driver not. If the driver refuses, its error: the block is free again, with its stamp.
+  /// Takes the pages of a block in transfer into the stock; the block gets the state kUnmapped. With PagesTo::kStock
+  /// the driver's mapping stays (page_table.h), with PagesTo::kDriver it is taken back. If the driver refuses, its
+  /// error: the block is free again, with its stamp. REQUIRES: the block is whole pages of a paged segment.
   Status take_pages(StreamHeap& heap, DeviceSegment& segment, block::BlockIndex block,
                     PagesTo to) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
   /// Bytes of pages in the stock: charged, and no block has them.
@@ -112,8 +112,8 @@ class PageSupply {
       ASHLAR_EXCLUDES(heap.lock);
   /// A new paged segment, all of it unmapped, with room for the request.
   Status add_segment(StreamHeap& heap, const Request& request) noexcept ASHLAR_EXCLUDES(heap.lock);
-  /// Makes the room the home of as many pages. If it fails, it is no page's;
-  /// `*is_barred`: because something is mapped there that the driver does not take back.
+  /// Makes the room the home of as many pages. If it fails, the room is no page's home; `*is_barred` says whether a
+  /// mapping that the driver does not take back was in the way.
   Status map(const Lifted& lifted, bool* is_barred) noexcept;
   /// Serves the request from the room, or gives the room up if nothing could be mapped there.
   Result<Address> end_growth(StreamHeap& heap, const Request& request, const Lifted& lifted,

@@ -1,5 +1,6 @@
 // A request at the place where its heap's log expects it, though pages of that place are at home elsewhere.
 //
+// Such a loan is between places of one heap: nothing is owed, and no stream is a borrower (stream_reuse.h has those).
 // Purpose: where memory is short, one page serves several places in the course of a step. In the next
 // step it is wanted at each of them again. It is still mapped there (page_table.h), so it comes back
 // without a device call, and a step that repeats makes none (C20).
@@ -19,7 +20,7 @@
 
 namespace ashlar::inline v0::cache {
 
-/// Serves the request at the expected place. The null address, and all is as before, if it has none or that
+/// Serves the request at the expected place. REQUIRES: the heap has a log of places for the request's pool. The null address, and all is as before, if it has none or that
 /// cannot be free without a device call. If the host has no memory for the allocation's own record, the null
 /// address, noted, and the pages have come.
 Address borrow_place(StreamHeap& heap, const Request& request, PageStock& stock, const PageMap& map,

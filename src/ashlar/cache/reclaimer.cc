@@ -14,11 +14,11 @@ namespace {
 constexpr unsigned kRefreshesPerMiss = 2;
 /// The least and the most time that a trim may wait.
 constexpr std::uint32_t kTrimWaitMinMs = 2;
+constexpr std::uint32_t kTrimWaitMaxMs = 1000;
 /// After each of so many sweeps of a trim the least time is granted anew. After a later sweep it is
 /// granted only if the event that was waited for is done: a device that takes a millisecond for each
 /// of many events is waited for, one that is stuck is not.
 constexpr unsigned kTrimGracesMax = 4;
-constexpr std::uint32_t kTrimWaitMaxMs = 1000;
 /// The maximum number of uses that are finished before the heap's lock is let go (C31): each may
 /// release a block.
 constexpr unsigned kFinishedPerHold = 8;

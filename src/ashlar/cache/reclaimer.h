@@ -4,8 +4,9 @@
 // Thread safety: any thread; one holder of the lock at a time. A reclaim that gets it searches
 // again first.
 // C30: no wait for a stream's work holds the lock, so it is held for bounded work only.
-// C9: while a capture is announced, a steal, a reclaim and a trim do nothing, and ask again once
-// they have the lock; a retirement records its event (D6 permits it), and no dead stream is asked.
+// C9: while a capture is announced, a reclaim and a trim do nothing, and look for one again once they have the lock. So
+// does a steal, unless it is for a memory pool's heap: then it serves, and asks the device nothing. A retirement
+// records its event (D6 permits it), and no dead stream is asked.
 #pragma once
 
 #include <array>
@@ -41,21 +42,24 @@ class Reclaimer {
   /// learns which segments are done, and gives back the oldest idle ones. No effect while a capture is
   /// announced, or if another thread holds the lock.
   void collect() noexcept ASHLAR_EXCLUDES(reclaiming);
-  /// Everything without limits: a sweep, other streams' memory, idle segments given back, a wait
-  /// without the lock, and again. When nothing is left, what the last growth lacked, memory or addresses, at
-  /// first `shortage`; `*wait_ran_out` says whether the deadline came first.
+  /// Rounds of a sweep and search_all(), each without limits of its own, with a bounded wait without the lock between
+  /// two, until one serves the request or nothing is left to wait for. `shortage` is how the growth before this call
+  /// failed. Errors: kOutOfMemory or kOutOfAddresses, as the last growth failed; kHostOutOfMemory; an error of the device
+  /// that is neither. `*wait_ran_out` says whether the deadline ended it.
   Result<Address> reclaim(StreamHeap& heap, const Request& request, Status shortage,
                           Deadline& deadline, bool* wait_ran_out) noexcept
       ASHLAR_EXCLUDES(reclaiming, heap.lock);
 
-  /// CachingAllocator::trim: the segments, then use nodes and events beyond need.
+  /// CachingAllocator::trim: segments, pages and ranges of addresses, then use nodes and events beyond need. The
+  /// device's first refusal to take something back; kNotReady if the time was too short; kBusy while a capture is
+  /// announced.
   Status trim() noexcept ASHLAR_EXCLUDES(reclaiming);
   /// Gives idle segments back until the bytes reserved are within the limit (DEV-12): the smallest that
   /// is enough, else the largest first. While that is not enough it waits as trim() does, and ends as
   /// soon as it is. No effect while a capture is announced or once the device is gone. What the device
   /// refuses to take stays.
   void shrink_to_limit() noexcept ASHLAR_EXCLUDES(reclaiming);
-  /// CachingAllocator::make_room: as shrink_to_limit(), until the device has that much free.
+  /// CachingAllocator::make_room: as shrink_to_limit(), until the device has that much free. Errors as there.
   Status make_room(Bytes free) noexcept ASHLAR_EXCLUDES(reclaiming);
   /// The heap of a stream that has none yet: a dead stream's heap, or a new one. kInvalidArgument
   /// for a stream without identity. kInvalidHandle if an alive stream that the allocator knows has
@@ -143,8 +147,8 @@ class Reclaimer {
   template <class Missing>
   Status give_back_until_none(Missing&& missing) noexcept ASHLAR_EXCLUDES(reclaiming);
   Status trim_segments() noexcept ASHLAR_EXCLUDES(reclaiming);
-  /// One search of everything that is known to be free now; kOutOfMemory or kOutOfAddresses if it finds
-  /// nothing.
+  /// One search of everything that is known to be free now, the driver's memory included; gives idle memory back where
+  /// growth lacks it. kOutOfMemory or kOutOfAddresses if nothing serves; other errors of growth.
   Result<Address> search_all(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
   /// Ok if no other alive stream has the stream's handle. If one has, the device says which of the

@@ -198,6 +198,8 @@ Bytes SegmentRelease::release_enough_for(StreamHeap* asking, Bytes need, Bytes a
 Result<Address> SegmentRelease::grow(StreamHeap& heap, const Request& request) noexcept {
   const std::uint64_t shortages = supply_.pages().address_shortages();
   Result<Address> grown = supply_.grow(heap, request);
+  // Only where the device had no range for pages: a pool's growth device may answer kOutOfAddresses too, and ranges of
+  // this device are of no help there.
   if (supply_.pages().address_shortages() == shortages) return grown;
   for (const bool empties_ranges : {false, true}) {
     if (grown.code() != Code::kOutOfAddresses || shared_.is_capturing()) break;

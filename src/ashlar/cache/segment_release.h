@@ -46,7 +46,8 @@ class SegmentRelease {
   /// Of equally large ones that with the lowest ordinal. Cost, beside the driver's calls: for the
   /// smallest, the free blocks of its size and the smaller ones that would be enough but may not go
   /// back; for the largest, a walk over a heap's segments for every 32 that go back.
-  /// If they are not enough, pages, whatever `at_least` is; with Move::kLimit they go to the stock.
+  /// If they are not enough, pages, whatever `at_least` is: into the stock if the heap that asks grows by pages,
+  /// unless `move` is never; else to the driver.
   Bytes release_enough(StreamHeap& asking, Bytes need, Bytes at_least) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(asking.lock) {
     return release_enough_for(&asking, need, at_least, nullptr);
@@ -65,9 +66,10 @@ class SegmentRelease {
   /// null, is the first error of the device, which then keeps that segment with us.
   Bytes release_all(Status* refused = nullptr) noexcept ASHLAR_REQUIRES(reclaiming);
 
-  /// SegmentSupply::grow(). Where the device has no addresses left, gives back ranges of addresses and asks
-  /// again: first those without pages, then, with all idle memory, those of idle segments. No effect on ranges
-  /// while a capture is announced.
+  /// SegmentSupply::grow(). Where the device has no addresses left, gives back the ranges without pages and asks
+  /// again; then all idle memory, which leaves more ranges without pages, those ranges too, and asks once more. While
+  /// a capture is announced no range goes back. Cost: up to three growths, a walk over all paged segments for each of
+  /// the two releases, and that of release_all().
   Result<Address> grow(StreamHeap& heap, const Request& request) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
   /// Gives back the addresses of paged segments without pages. `*refused` as above.

@@ -31,8 +31,8 @@ class SegmentSupply {
         pins_(pages_.page()) {}
 
   /// Serves the request from a new segment, or from new pages (page_supply.h). A heap of pages takes a segment
-  /// too: as its first growth (Config::first_growth), and where the budget of pages is used up. kOutOfMemory if the limit, the headroom or the driver refuses;
-  /// kHostOutOfMemory if the host has no memory for the records, or no position is left
+  /// too: as its first growth (Config::first_growth), and where the budget of pages is used up. kOutOfMemory if the
+  /// limit, the headroom or the driver refuses; kHostOutOfMemory if the host has no memory for the records, or no position is left
   /// (SegmentLedger::new_record), kUnsupported if the segment lies beyond the page map's 57 bits; in
   /// these cases it is back with the driver. The driver's error otherwise. In a capture it runs under
   /// the relaxed mode (C9).

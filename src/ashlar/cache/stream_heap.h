@@ -50,7 +50,7 @@ inline constexpr std::uint64_t kStreamIdEnd = std::uint64_t{1} << 63;
 inline constexpr unsigned kLooksPerHold = 64;
 
 /// What a heap's misses leave behind.
-struct MissCounts {
+struct MissState {
   unsigned under_way = 0;  ///< while there is one, the heap stays its stream's
   bool remembers = false;  ///< there are logs of places: a hit asks this alone
   /// by pool, since a miss on it last asked the driver for memory
@@ -258,7 +258,7 @@ class StreamHeap {
   PoolMembership membership ASHLAR_UNGUARDED;  ///< its comments say
 
   alignas(64) mutable SpinLock lock;
-  MissCounts misses ASHLAR_GUARDED_BY(lock);
+  MissState misses ASHLAR_GUARDED_BY(lock);
   StreamLife life ASHLAR_UNGUARDED;  ///< atomics
   HeapStats stats ASHLAR_GUARDED_BY(lock);
   EpochClock clock ASHLAR_GUARDED_BY(lock);

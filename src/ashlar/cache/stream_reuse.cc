@@ -134,8 +134,8 @@ bool StreamReuse::has_fit(StreamHeap& heap, const Request& request) noexcept {
 }
 
 template <class Accepts>
-BlockIndex StreamReuse::first_fit(StreamHeap& from, const Request& request,
-                                  Accepts&& accepts) const noexcept {
+BlockIndex StreamReuse::best_accepted_fit(StreamHeap& from, const Request& request,
+                                          Accepts&& accepts) const noexcept {
   const block::BlockPool& pool = from.pool(request.pool);
   BlockIndex block = pool.best_fit(request.size, request.fit_end);
   for (unsigned looks = 1; block != block::kNoBlock; ++looks) {
@@ -150,17 +150,17 @@ BlockIndex StreamReuse::first_fit(StreamHeap& from, const Request& request,
 
 BlockIndex StreamReuse::complete_fit(StreamHeap& from, const Request& request,
                                      std::uint64_t covers) const noexcept {
-  return first_fit(from, request,
-                   [covers](const block::BlockView& view, bool) { return view.stamp <= covers; });
+  return best_accepted_fit(
+      from, request, [covers](const block::BlockView& view, bool) { return view.stamp <= covers; });
 }
 
 BlockIndex StreamReuse::whole_fit(StreamHeap& from, const Request& request,
                                   Bytes segment_max) const noexcept {
   const std::uint64_t covers = from.clock.completed();
-  return first_fit(from, request,
-                   [covers, segment_max](const block::BlockView& view, bool is_whole) {
-                     return is_whole && view.size <= segment_max && view.stamp <= covers;
-                   });
+  return best_accepted_fit(from, request,
+                           [covers, segment_max](const block::BlockView& view, bool is_whole) {
+                             return is_whole && view.size <= segment_max && view.stamp <= covers;
+                           });
 }
 
 BlockIndex StreamReuse::fit_for_pool(StreamHeap& from, const StreamHeap& to,

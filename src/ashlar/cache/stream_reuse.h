@@ -1,9 +1,10 @@
 // Another stream's idle memory: a whole segment changes heaps (adopted), part of one is lent.
 //
-// A memory pool in use gives nothing to anybody outside it (C8), except that one that overflows lends in
-// place of an out-of-memory. It takes whole segments of dead streams, in the same pool or in none: nobody else
-// has a part of those. In place of an out-of-memory a dead stream's heap of the same pool lends it parts too. Not
-// before, because a pool with memory on loan has no checkpoints (memory_pools.h).
+// A memory pool in use gives nothing to a heap outside it (C8), except one that overflows: in place of an
+// out-of-memory it lends a free block. A memory pool's heap takes whole idle segments of dead streams, of its own pool
+// or of none; such a segment holds no block of any other stream. In place of an out-of-memory it also borrows parts of
+// a dead stream's heap of its own pool; not before, because a pool with memory on loan has no checkpoints
+// (memory_pools.h).
 //
 // C6: a block passes to another stream only when its stamp is complete, or (reuse:ordered) behind a
 // wait of the asking stream on an event that covers it.
@@ -86,14 +87,14 @@ class StreamReuse {
   /// The best fit of the heap that is accepted, of the looks_max_ best ones, or kNoBlock. Lets go of
   /// the lock between slices and takes it again.
   template <class Accepts>
-  block::BlockIndex first_fit(StreamHeap& from, const Request& request,
-                              Accepts&& accepts) const noexcept
+  block::BlockIndex best_accepted_fit(StreamHeap& from, const Request& request,
+                                      Accepts&& accepts) const noexcept
       ASHLAR_REQUIRES(reclaiming, from.lock);
-  /// first_fit() whose stamp is at most `covers`.
+  /// best_accepted_fit() whose stamp is at most `covers`.
   block::BlockIndex complete_fit(StreamHeap& from, const Request& request,
                                  std::uint64_t covers) const noexcept
       ASHLAR_REQUIRES(reclaiming, from.lock);
-  /// first_fit() that is a whole segment of `segment_max` bytes at most and complete.
+  /// best_accepted_fit() that is a whole segment of `segment_max` bytes at most and complete.
   block::BlockIndex whole_fit(StreamHeap& from, const Request& request,
                               Bytes segment_max) const noexcept
       ASHLAR_REQUIRES(reclaiming, from.lock);
