@@ -247,7 +247,9 @@ TEST(Churn, C20FiresOnAStepThatGetsOtherAddressesInEveryRound) {
 
 TEST(Churn, ASettledStepMakesNoWaitAndItsAddressesMayAlternate) {
   std::vector<spec::RoundFigures> rounds(spec::kSettledRounds);
-  const auto judged = [&] { return spec::unsettled_round(rounds, spec::kSettledAfter); };
+  const auto judged = [&] {
+    return spec::unsettled_round(rounds, {spec::kSettledAfter, spec::kSettledAfter});
+  };
   for (std::size_t i = 0; i < rounds.size(); ++i) rounds[i].addresses = i % 5;
   rounds[spec::kSettledAfter - 1].waits = rounds[spec::kSettledAfter - 1].addresses = 9;
   EXPECT_EQ(judged(), "");

@@ -158,9 +158,13 @@ class RoundWriter {
       if (random_.one_in(3)) add_use(ops, p, staying());
       add_progress(ops, s);
       held.push_back(p);
-      if (random_.one_in(3)) add_free(ops, take(&held), staying());
+      if (random_.one_in(3)) free_one(ops, &held);
     }
-    while (!held.empty()) add_free(ops, take(&held), staying());
+    while (!held.empty()) free_one(ops, &held);
+  }
+  void free_one(Ops* ops, std::vector<std::uint64_t>* held) {
+    const std::uint64_t p = take(held);  // before staying(), whatever the compiler: both draw
+    add_free(ops, p, staying());
   }
   std::uint64_t take(std::vector<std::uint64_t>* held) {
     std::swap((*held)[random_.below(held->size())], held->back());

@@ -10,6 +10,7 @@ namespace ashlar::spec {
 namespace {
 
 constexpr const char* kGrown = "C29";
+constexpr const char* kUnsettled = "C20";
 
 /// How a figure may rise from the second third to the last: by `units`, and by a quarter of what it
 /// was where it depends on the adversary's choices. Both are above what worlds were seen to vary
@@ -89,7 +90,7 @@ class Recorder {
 };
 
 LockstepResult run_once(const OpFile& file, std::uint32_t rounds,
-                        const CacheLockstep::Options& options, std::size_t settled_after) {
+                        const CacheLockstep::Options& options, const SettledAfter& settled_after) {
   CacheLockstep lockstep(options);
   Recorder recorder(lockstep);
   const auto run_one = [&] {
@@ -103,12 +104,14 @@ LockstepResult run_once(const OpFile& file, std::uint32_t rounds,
     recorder.take();
   }
   const bool settles = may_settle(file);
+  SettledAfter after = settled_after;
+  if (may_march(file)) after.addresses = kNotJudged;
   for (std::size_t i = 0; i < recorder.count(); ++i) {
     const std::string device = "device " + std::to_string(i) + ": ";
     std::string found = grown_figure(recorder.rounds(i));
     if (!found.empty()) lockstep.report(kGrown, device + found);
-    found = settles ? unsettled_round(recorder.rounds(i), settled_after) : std::string();
-    if (!found.empty()) lockstep.report("C20", device + found);
+    found = settles ? unsettled_round(recorder.rounds(i), after) : std::string();
+    if (!found.empty()) lockstep.report(kUnsettled, device + found);
   }
   return lockstep.finish();
 }
@@ -131,27 +134,35 @@ std::string grown_figure(const std::vector<RoundFigures>& rounds) {
   return {};
 }
 
-std::string unsettled_round(const std::vector<RoundFigures>& rounds, std::size_t settled_after) {
-  if (rounds.size() < 2 * settled_after) return {};
+std::string unsettled_round(const std::vector<RoundFigures>& rounds, const SettledAfter& after) {
+  const std::size_t later = after.addresses == kNotJudged ? after.calls : after.addresses;
+  if (rounds.size() < 2 * std::max(after.calls, later)) return {};
   // A step that runs out of memory asks the driver every time.
   if (rounds.back().is_gone || rounds.back().ooms != 0) return {};
-  for (std::size_t i = settled_after; i < rounds.size(); ++i) {
+  for (std::size_t i = after.calls; i < rounds.size(); ++i) {
     if (rounds[i].memory_calls == 0 && rounds[i].waits == 0) continue;
     return joined("round ", i + 1, " of a step that repeats made ", rounds[i].memory_calls,
                   " driver memory calls and ", rounds[i].waits, " waits");
   }
+  if (after.addresses == kNotJudged) return {};
   const auto repeats_after = [&](std::size_t period) {
-    for (std::size_t i = settled_after + period; i < rounds.size(); ++i) {
+    for (std::size_t i = after.addresses + period; i < rounds.size(); ++i) {
       if (rounds[i].addresses != rounds[i - period].addresses) return false;
     }
     return true;
   };
-  const std::size_t longest = (rounds.size() - settled_after) / 2;
+  const std::size_t longest = (rounds.size() - after.addresses) / 2;
   for (std::size_t period = 1; period <= longest; ++period) {
     if (repeats_after(period)) return {};
   }
   return joined("the addresses of a step that repeats are in no cycle of ", longest,
-                " rounds after round ", settled_after);
+                " rounds after round ", after.addresses);
+}
+
+bool may_march(const OpFile& file) {
+  return std::any_of(file.ops.begin(), file.ops.end(), [](const Op& op) {
+    return op.slot == slot::kFreeOn || op.slot == slot::kUse || op.slot == slot::kKernel;
+  });
 }
 
 bool may_settle(const OpFile& file) {
@@ -176,9 +187,12 @@ bool may_settle(const OpFile& file) {
 
 LockstepResult run_rounds(const OpFile& file, std::uint32_t rounds,
                           const CacheLockstep::Options& options, std::size_t settled_after) {
-  const LockstepResult result = run_once(file, rounds, options, settled_after);
-  if (result.divergence.clause != kGrown) return result;
-  return run_once(file, rounds * kConfirmation, options, settled_after);
+  const LockstepResult result = run_once(file, rounds, options, {settled_after, settled_after});
+  const bool is_grown = result.divergence.clause == kGrown;
+  if (!is_grown && result.divergence.clause != kUnsettled) return result;
+  const SettledAfter confirmed{settled_after, std::max(settled_after, kLendersSettledAfter)};
+  const LockstepResult longer = run_once(file, rounds * kConfirmation, options, confirmed);
+  return is_grown || longer.is_good() ? longer : result;
 }
 
 }  // namespace ashlar::spec

@@ -47,14 +47,21 @@ std::string grown_figure(const std::vector<RoundFigures>& rounds);
 inline constexpr std::size_t kRoundsMin = 30;
 inline constexpr std::uint32_t kConfirmation = 4;
 
+/// The number of rounds after which a step that repeats has settled.
+struct SettledAfter {
+  std::size_t calls;      ///< it asks the driver for no memory, and does not wait
+  std::size_t addresses;  ///< they come round in a cycle; kNotJudged
+};
+inline constexpr std::size_t kNotJudged = static_cast<std::size_t>(-1);
 /// C20: likewise, of a file that may_settle(): what was asked of the driver after that many rounds, or that the
 /// addresses of the rounds since then repeat in no cycle of at most half of them. Less than twice as many rounds
 /// are not judged.
-std::string unsettled_round(const std::vector<RoundFigures>& rounds, std::size_t settled_after);
+std::string unsettled_round(const std::vector<RoundFigures>& rounds, const SettledAfter& after);
 /// By this round a repeated step has settled, and in so many rounds it is seen to have.
 inline constexpr std::size_t kSettledAfter = 10;
 inline constexpr std::size_t kSettledRounds = 2 * kSettledAfter;
-/// By this round even a step has settled whose streams lend each other memory in turns: contract.md, C20.
+/// By this round even a step has settled whose streams lend each other memory in turns, and the addresses of every
+/// step come round: contract.md, C20.
 inline constexpr std::size_t kLendersSettledAfter = 40;
 
 /// Does a step that repeats these ops have to settle? Its streams live on, the devices are
@@ -62,8 +69,13 @@ inline constexpr std::size_t kLendersSettledAfter = 40;
 /// itself. Captures and callbacks are left out.
 bool may_settle(const OpFile& file);
 
-/// Runs the file that often, judges every call, and then the rounds. A rise is reported (C29) only
-/// if it shows again over kConfirmation times as many rounds: what settles slowly is none.
+/// May its addresses march through all free memory of a heap before they come round? A block that other streams use
+/// comes back at a miss, and until then each round takes what is free elsewhere.
+bool may_march(const OpFile& file);
+
+/// Runs the file that often, judges every call, and then the rounds. A rise (C29), or a step that does not settle
+/// (C20), is reported only if it shows again over kConfirmation times as many rounds: what rises slowly to a bound is no
+/// growth, and addresses may come round later, or in a longer cycle.
 LockstepResult run_rounds(const OpFile& file, std::uint32_t rounds,
                           const CacheLockstep::Options& options,
                           std::size_t settled_after = kSettledAfter);
