@@ -44,11 +44,13 @@ inline bool is_idle(const cache::Snapshot& map, const cache::SnapshotSegment& se
 
 // Pages.
 
-/// Did the device ever refuse to take pages back? Then the subject may hold more than it uses.
+/// Did the device ever refuse to take pages back, or was it found lost, when pages may have been on their way? Then the
+/// subject may hold more than it uses.
 inline bool has_refused_pages(const DeviceWitness& witness) {
   return witness.failures_of(device::CallKind::kPageUnmap) +
-             witness.failures_of(device::CallKind::kPageRelease) !=
-         0;
+                 witness.failures_of(device::CallKind::kPageRelease) !=
+             0 ||
+         witness.sticky() != Code::kOk;
 }
 
 /// The memory of paged segments as the map shows it. REQUIRES: a fresh map.
