@@ -34,6 +34,7 @@ class CallGate {
   void heal() { plans_.clear(); }
   bool has_plans() const { return !plans_.empty(); }
   void tear_down() { torn_down_ = true; }
+  bool is_torn_down() const { return torn_down_; }
 
   /// A blocking call has to wait.
   void count_wait() { ++account_.waits; }

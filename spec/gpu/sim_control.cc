@@ -94,6 +94,12 @@ void SimControl::heal() {
   machine_.state().gate.heal();
 }
 
+bool SimControl::is_gone(DeviceId id) const {
+  const std::lock_guard<std::mutex> lock(machine_.mutex());
+  const auto& state = machine_.state();
+  return state.gate.is_torn_down() || state.scheduler.is_lost(index_of(id));
+}
+
 void SimControl::lose(DeviceId id) {
   const Lock lock(machine_.mutex());
   machine_.state().scheduler.lose(index_of(id));

@@ -56,6 +56,8 @@ class SimControl {
   void lose(DeviceId id);
   /// D8: from now on every call on any device answers kTornDown, and is a fault (C25).
   void tear_down();
+  /// Is the device lost, or the driver torn down?
+  bool is_gone(DeviceId id) const;
 
  protected:
   /// `machine` must outlive this.

@@ -128,10 +128,10 @@ void CacheWorld::name_dead(std::uint64_t name, std::uint64_t kind) {
   if (ended == 0) return skip();
   const Stream dead = streams_[ended - 1].stream;
   constexpr Address kNobodys{std::uint64_t{1} << 46};
-  // Only then is the device asked whom the handle names. A device that fails cannot say it, and of a stream
+  // Only then is the device asked whom the handle names. A device that fails or is gone cannot say it, and of a stream
   // that captures it may not be asked.
   const bool is_known =
-      !gpu_.has_planned_failures() &&
+      !gpu_.has_planned_failures() && !gpu_.is_gone(dead.device) &&
       std::any_of(streams_.begin(), streams_.end(), [&dead](const StreamSlot& slot) {
         return slot.is_alive && slot.has_allocated && !slot.may_be_unasked && !slot.is_capturing &&
                slot.stream.handle == dead.handle && slot.stream.device == dead.device;
