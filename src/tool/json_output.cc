@@ -61,7 +61,7 @@ Json result_json(const TraceRunResult& result, const TraceRunOptions& options) {
       calls_of(device::CallKind::kPageMap) -
       std::min(calls_of(device::CallKind::kPageMap), calls_of(device::CallKind::kPageCreate));
   json["settled"] = is_settled(account);
-  json["same_addresses"] = has_fixed_addresses(account);
+  json["address_period"] = address_period(account);
   json["driver_calls"] = calls_json(account);
   json["driver_us"] = static_cast<double>(account.driver_ns) / 1000;
   json["max_call_us"] = static_cast<double>(account.max_call_ns) / 1000;

@@ -61,13 +61,18 @@ bool is_settled(const Account& account) {
                      [](const StepFigures& step) { return step.driver_calls == 0; });
 }
 
-bool has_fixed_addresses(const Account& account) {
-  const auto differs = [](const StepFigures& a, const StepFigures& b) {
-    return a.addresses != b.addresses;
+unsigned address_period(const Account& account) {
+  if (account.steps.size() != kRepeats) return 0;
+  const auto repeats_after = [&](unsigned period) {
+    for (unsigned i = kSettledBy - 1; i + period < kRepeats; ++i) {
+      if (account.steps[i].addresses != account.steps[i + period].addresses) return false;
+    }
+    return true;
   };
-  return account.steps.size() == kRepeats &&
-         std::adjacent_find(account.steps.begin() + (kSettledBy - 1), account.steps.end(),
-                            differs) == account.steps.end();
+  for (unsigned period = 1; 2 * period <= kRepeats - kSettledBy + 1; ++period) {
+    if (repeats_after(period)) return period;
+  }
+  return 0;
 }
 
 std::optional<Bytes> find_settled_capacity(const Trace& repeated, const TraceRunOptions& options) {

@@ -156,8 +156,9 @@ Bytes find_capacity(const Trace& trace, const TraceRunOptions& options, Bytes pe
 /// Is the repeated step settled by its kSettledBy-th repetition: no out-of-memory, and from then on no
 /// driver call, and so no wait either?
 bool is_settled(const Account& account);
-/// Is it given the same addresses from then on?
-bool has_fixed_addresses(const Account& account);
+/// After how many repetitions its addresses come again from then on: 1 if they stay the same, 0 if they come in no cycle
+/// that is seen twice. More than 1 is natural where a step frees, behind its own allocations, what an earlier one left.
+unsigned address_period(const Account& account);
 /// The smallest device on which the repeated trace is settled, as find_capacity(); nothing if it is not on
 /// an unlimited one.
 std::optional<Bytes> find_settled_capacity(const Trace& repeated, const TraceRunOptions& options);

@@ -114,8 +114,13 @@ void print_plans(const std::vector<TraceRunResult>& results) {
 void print_settled(const std::vector<TraceRunResult>& results) {
   for (const TraceRunResult& r : results) {
     if (!is_settled(r.account)) continue;
+    const unsigned period = address_period(r.account);
+    const std::string addresses = period == 0 ? "vary"
+                                  : period == 1
+                                      ? "stay the same"
+                                      : fmt::format("come again every {} repetitions", period);
     fmt::print("{}: no driver call and no wait from repetition {} on; its addresses {}\n", r.trace,
-               kSettledBy, has_fixed_addresses(r.account) ? "stay the same" : "vary");
+               kSettledBy, addresses);
   }
 }
 
