@@ -38,7 +38,7 @@ void EagerMoves::end() noexcept {
   ReclaimLock& lock = reclaimer_.lock();
   if (pages_.stock_bytes() == Bytes{} || !lock.try_lock()) return;
   Status refused;
-  static_cast<void>(release_.drop_stock(&refused));
+  static_cast<void>(release_.drop_stock(Bytes::max(), &refused));
   lock.unlock();
 }
 

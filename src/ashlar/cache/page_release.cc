@@ -108,13 +108,16 @@ PageRelease::Cut PageRelease::cut_pages(StreamHeap& heap, PoolId id, BlockIndex 
   return cut;
 }
 
-Bytes PageRelease::drop_stock(Status* refused) noexcept {
+Bytes PageRelease::drop_stock(Bytes most, Status* refused) noexcept {
   Pass pass;
   pass.refused = refused;
   pass.is_over = shared_.is_capturing();
   const Bytes before = supply_.stock_bytes();
-  drop(before / supply_.page(), pass);
-  return before - std::min(before, supply_.stock_bytes());
+  const auto back = [&] { return before - std::min(before, supply_.stock_bytes()); };
+  // Each page is tried once: one that the driver refuses goes behind the others.
+  for (std::uint64_t left = before / supply_.page(); left > 0 && back() < most; --left)
+    drop(1, pass);
+  return back();
 }
 
 void PageRelease::release_addresses(Status* refused) noexcept {

@@ -27,9 +27,9 @@ class PageRelease {
   /// Cost, beside the driver's calls: the free blocks of a page or more.
   Bytes release(StreamHeap* asking, Bytes need, PagesTo to, Status* refused) noexcept
       ASHLAR_REQUIRES(reclaiming);
-  /// Gives the stock back to the driver, unless a capture is announced; returns how many bytes. `*refused` as
-  /// above.
-  Bytes drop_stock(Status* refused) noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Gives as many pages of the stock back to the driver as are `most` bytes, unless a capture is announced; returns how
+  /// many bytes. `*refused` as above.
+  Bytes drop_stock(Bytes most, Status* refused) noexcept ASHLAR_REQUIRES(reclaiming);
   /// Gives back the addresses of paged segments without any page. `*refused` as above.
   void release_addresses(Status* refused) noexcept ASHLAR_REQUIRES(reclaiming);
 

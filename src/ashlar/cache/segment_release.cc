@@ -175,7 +175,7 @@ Bytes SegmentRelease::release_enough_for(StreamHeap* asking, Bytes need, Bytes a
                                          Status* refused) noexcept {
   Pass pass = begin();
   if (asking == nullptr) {
-    const Bytes dropped = pages_.drop_stock(&pass.refused);
+    const Bytes dropped = pages_.drop_stock(need, &pass.refused);
     if (dropped >= need) return dropped;
     need -= dropped;
   }
@@ -216,7 +216,7 @@ Bytes SegmentRelease::release_all(Status* refused) noexcept {
   Pass pass = begin();
   for (StreamHeap& heap : heaps_) release_all_of(heap, pass);
   const Bytes pages = release_pages(nullptr, Bytes::max(), pass);
-  pages_.drop_stock(&pass.refused);
+  pages_.drop_stock(Bytes::max(), &pass.refused);
   if (refused != nullptr) *refused = pass.refused;
   return pass.back + pages;
 }

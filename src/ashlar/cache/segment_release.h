@@ -79,7 +79,7 @@ class SegmentRelease {
   /// Gives back pages that were taken away and not mapped again (page_stock.h).
   void drop_stock() noexcept ASHLAR_REQUIRES(reclaiming) {
     Status refused;
-    pages_.drop_stock(&refused);
+    pages_.drop_stock(Bytes::max(), &refused);
   }
 
  private:
