@@ -138,6 +138,8 @@ TEST_F(FrontEndTest, APoolsLiveAllocationsAreComparedWithAList) {
   ASSERT_TRUE(allocator_->end_pool(kDevice, kListed).is_ok());
   EXPECT_TRUE(compare({b, a}).is_empty());
   EXPECT_EQ(compare({a}).unexpected, std::vector<Address>{b});
+  EXPECT_FALSE(compare({a}).is_empty());
+  EXPECT_FALSE(compare({a, b, outside}).is_empty());
   EXPECT_TRUE(compare({a}).missing.empty());
   EXPECT_EQ(compare({a, b, outside}).missing, std::vector<Address>{outside});
   EXPECT_EQ(compare({a, b, a}).missing, std::vector<Address>{a});

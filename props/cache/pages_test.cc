@@ -110,6 +110,67 @@ TEST_F(PagesTest, StepsThatNeedOnePageAtSeveralPlacesSettleWithoutADeviceCall) {
   }
 }
 
+TEST_F(PagesTest, APageWhosePlaceIsWantedAgainStaysMappedThere) {
+  make("backing:pages", 34_MiB);
+  const Address first = alloc(8_MiB);
+  alloc(4_MiB);
+  const Address last = alloc(20_MiB);
+  EXPECT_TRUE(allocator_->free(first).is_ok());
+  EXPECT_TRUE(allocator_->free(last).is_ok());
+  // The device has 2 MiB: the 8 MiB move, and of the 20 MiB those that were taken come back to their place.
+  EXPECT_EQ(alloc(30_MiB), last);
+  EXPECT_EQ(calls(CallKind::kPageUnmap), 0u);
+  EXPECT_EQ(calls(CallKind::kPageMap), 16u + 5u) << "each once, and where 10 MiB are new";
+}
+
+TEST_F(PagesTest, WhereAddressesAreShortARangeIsHalvedUntilItIsGranted) {
+  make("backing:pages");
+  gpu_->set_addresses(kDevice, 700_MiB);
+  alloc(2_MiB);
+  Snapshot shown;
+  ASSERT_TRUE(allocator_->snapshot(kDevice, &shown).is_ok());
+  ASSERT_EQ(shown.segments.size(), 1u);
+  EXPECT_EQ(shown.segments[0].size, 512_MiB) << "4 GiB, halved three times";
+}
+
+TEST_F(PagesTest, EveryDeviceOfTheAllocatorMayUseAPage) {
+  spec::SimGpuOptions options;
+  options.capacities = {64_MiB, 64_MiB, 64_MiB};
+  allocator_.reset();
+  gpu_ = std::make_unique<spec::SimGpu>(options);
+  device::Device* devices[] = {&gpu_->device(0), &gpu_->device(1), &gpu_->device(2)};
+  allocator_ = make_allocator(devices, "backing:pages");
+  stream_ = gpu_->create_stream(kDevice).value();
+  alloc(2_MiB);
+  for (const int each : {0, 1, 2}) {
+    const DeviceStats stats = allocator_->stats(DeviceId{each}).value();
+    EXPECT_EQ(stats.device_calls[static_cast<unsigned>(CallKind::kPageAccess)], 1u) << each;
+  }
+}
+
+TEST_F(PagesTest, AHeapThatPassesOnForgetsThePlacesOfItsBlocks) {
+  make("backing:pages,wait_ms:0");
+  fill_in_pieces();
+  EXPECT_EQ(allocator_->allocate(60_MiB, stream_).code(),
+            Code::kOutOfMemory);  // from now on it remembers
+  Snapshot shown;
+  ASSERT_TRUE(allocator_->snapshot(kDevice, &shown).is_ok());
+  for (const SnapshotBlock& block : shown.blocks) {
+    if (block.state != BlockState::kLive) continue;
+    EXPECT_TRUE(allocator_->free(block.address).is_ok());
+  }
+  EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+  EXPECT_TRUE(allocator_->retire_stream(stream_).is_ok());
+  EXPECT_TRUE(gpu_->destroy_stream(stream_).is_ok());
+  static_cast<void>(gpu_->drain_all());
+  EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+  const std::uint64_t streams = allocator_->stats(kDevice).value().streams;
+  stream_ = gpu_->create_stream(kDevice).value();
+  for (unsigned i = 0; i < 4; ++i) alloc(4_MiB);
+  EXPECT_EQ(allocator_->stats(kDevice).value().streams, streams) << "the heap has passed on";
+  EXPECT_EQ(allocator_->validate(), nullptr);
+}
+
 TEST_F(PagesTest, AHopelessRequestTakesNothing) {
   make("backing:pages,wait_ms:0");
   alloc(20_MiB);
