@@ -198,5 +198,31 @@ TEST_F(CaptureCrossingTest, AnAnnouncementWaitsForAGrowth) {
   end_capture();
 }
 
+TEST_F(CaptureCrossingTest, APoolThatIsBeingReleasedIsBusy) {
+  make(Bytes{0});
+  constexpr MemoryPoolId kPool{0, 7};
+  const auto any = [](const Stream&) { return true; };
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, any).is_ok());
+  const Address block = allocate(4_KiB, own_);
+  ASSERT_TRUE(allocator_->end_pool(kDevice, kPool).is_ok());
+  Code retained{};
+  Code begun{};
+  Code released{};
+  // The release records an event behind what the pool's streams have done.
+  run_in({CallKind::kEventRecord}, [&] {
+    on_another_thread([&] {
+      retained = allocator_->retain_pool(kDevice, kPool).code();
+      begun = allocator_->begin_pool(kDevice, kPool, any).code();
+      released = allocator_->release_pool(kDevice, kPool).code();
+    });
+    join();
+  });
+  EXPECT_TRUE(allocator_->release_pool(kDevice, kPool).is_ok());
+  EXPECT_EQ(retained, Code::kBusy);
+  EXPECT_EQ(begun, Code::kBusy);
+  EXPECT_EQ(released, Code::kBusy);
+  EXPECT_TRUE(allocator_->free(block).is_ok());
+}
+
 }  // namespace
 }  // namespace ashlar

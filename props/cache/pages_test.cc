@@ -148,6 +148,18 @@ TEST_F(PagesTest, EveryDeviceOfTheAllocatorMayUseAPage) {
   }
 }
 
+TEST_F(PagesTest, ARangeThatTheDriverKeepsIsFoundAgain) {
+  make("backing:pages");
+  EXPECT_TRUE(allocator_->free(alloc(8_MiB)).is_ok());
+  gpu_->fail(CallKind::kAddressRelease, 1, spec::FailMode::kOnce);
+  EXPECT_EQ(allocator_->trim(kDevice).code(), Code::kDriverError);
+  const Address again = alloc(8_MiB);
+  EXPECT_EQ(calls(CallKind::kAddressReserve), 1u);
+  EXPECT_TRUE(allocator_->free(again).is_ok());
+  EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
+  EXPECT_EQ(calls(CallKind::kAddressRelease), 2u);
+}
+
 TEST_F(PagesTest, AHeapThatPassesOnForgetsThePlacesOfItsBlocks) {
   make("backing:pages,wait_ms:0");
   fill_in_pieces();

@@ -125,6 +125,20 @@ TEST_F(PoolCheckpointTest, WhatComesNextIsWhatWouldHaveComeThen) {
   EXPECT_EQ(allocator_->validate(), nullptr);
 }
 
+TEST_F(PoolCheckpointTest, WhatADeadStreamLeftInThePoolIsLentOnlyInPlaceOfAnOutOfMemory) {
+  const Stream survivor = std::exchange(stream_, gpu_->create_stream(kDevice).value());
+  const std::vector<Address> left = allocate_in_pool({4_MiB, 4_MiB});
+  EXPECT_TRUE(allocator_->free(left[0]).is_ok());
+  EXPECT_TRUE(allocator_->retire_stream(stream_).is_ok());
+  EXPECT_TRUE(gpu_->destroy_stream(stream_).is_ok());
+  static_cast<void>(gpu_->drain_all());
+  stream_ = survivor;
+  const std::uint64_t reserved = allocator_->stats(kDevice).value().reserved_bytes[0].current;
+  allocate_in_pool({4_MiB});
+  EXPECT_GT(allocator_->stats(kDevice).value().reserved_bytes[0].current, reserved);
+  EXPECT_EQ(checkpoint().allocation_count(), 2u) << "nothing is on loan";
+}
+
 TEST_F(PoolCheckpointTest, InACaptureItAsksTheDeviceNothing) {
   const Stream other = gpu_->create_stream(kDevice).value();
   const std::vector<Address> live = allocate_in_pool({1_MiB});

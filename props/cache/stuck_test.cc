@@ -24,6 +24,37 @@ class StuckTest : public LivenessTest {
   }
 };
 
+TEST_F(StuckTest, MemoryWhoseWorkIsNotDoneStaysWithTheDeviceAtTheEnd) {
+  make(64_MiB, "wait_ms:0");
+  const Stream stuck = stuck_stream();
+  EXPECT_TRUE(allocator_->free(allocate(20_MiB, stuck)).is_ok());
+  EXPECT_TRUE(allocator_->free(allocate(30_MiB, own_)).is_ok());
+  device_->is_stuck = true;
+  allocator_.reset();
+  EXPECT_LE(gpu_->device(0).memory_info().value().free, 44_MiB) << "D4";
+}
+
+TEST_F(StuckTest, AStreamThatCannotBeRetiredIsLost) {
+  make(64_MiB);
+  const Address block = allocate(4_KiB, own_);
+  device_->refuses_records = true;
+  EXPECT_TRUE(allocator_->retire_stream(own_).is_ok());
+  device_->refuses_records = false;
+  EXPECT_EQ(allocator_->allocate(4_KiB, own_).code(), Code::kInvalidHandle);
+  EXPECT_TRUE(allocator_->free(block).is_ok());
+}
+
+TEST_F(StuckTest, OversizeSegmentsGoBackBeforeOthers) {
+  make(64_MiB, "reuse:own,max_split_size_mb:24");
+  const Stream other = stream();
+  const Address small = allocate(22_MiB, other);
+  const Address oversize = allocate(40_MiB, other);
+  EXPECT_TRUE(allocator_->free(small).is_ok());
+  EXPECT_TRUE(allocator_->free(oversize).is_ok());
+  EXPECT_NE(allocate(14_MiB, own_), Address{});
+  EXPECT_EQ(reserved(), (22_MiB + 14_MiB).count()) << "DEV-13";
+}
+
 TEST_F(StuckTest, HitsSeeWhatFinishesBehindManyStuckStreams) {
   make(Bytes{0});
   const auto flag = gpu_->new_flag();
