@@ -38,6 +38,9 @@ std::uint64_t knowable_run(const CacheState& state, const cache::Snapshot& map,
 /// May all of the segment, of a stream that was announced dead, go to the memory pool that is asked?
 bool is_known_left(const CacheState& state, const cache::Snapshot& map,
                    const cache::SnapshotSegment& segment, std::uint64_t rounded) {
+  // With reuse:own the call may have made the stream's own heap of the dead one, with its segments.
+  if (segment.memory_pool.is_default() && state.rules.config().reuse == cache::Reuse::kOwn)
+    return false;
   return may_take_over(state, segment, rounded) &&
          knowable_run(state, map, segment, rounded) == segment.size.count();
 }
