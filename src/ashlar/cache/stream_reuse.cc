@@ -80,7 +80,7 @@ void StreamReuse::notice_destroyed(HeapList& heaps, StreamHeap& to,
                                    const Request& request) noexcept {
   if (config_.reuse != Reuse::kOwn && !to.is_reserved()) return;
   for (StreamHeap& from : heaps) {
-    const bool may_give = to.is_reserved() ? is_same_pool(from, to) : !from.is_reserved();
+    const bool may_give = !from.is_reserved() || (to.is_reserved() && is_same_pool(from, to));
     if (&from == &to || !may_give || !from.life.is_alive() || !may_have_fit(from, request))
       continue;
     static_cast<void>(uses_.may_record(from));  // for its effect: a destroyed stream is lost

@@ -46,7 +46,7 @@ class StreamReuse {
   Address borrow_overflow(HeapList& heaps, StreamHeap& to, const Request& request) noexcept
       ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(to.lock);
   /// With Reuse::kOwn, or for a memory pool's heap: asks the device whether the streams whose heaps may
-  /// serve the request, of the pool those, still exist. The memory of one destroyed without an
+  /// serve the request, of the pool or of none, still exist. The memory of one destroyed without an
   /// announcement is in reach then (C27). Otherwise nobody would notice, because no event is recorded on
   /// a stream without work. Else no effect: such memory is in reach anyway.
   void notice_destroyed(HeapList& heaps, StreamHeap& to, const Request& request) noexcept
