@@ -49,10 +49,11 @@ std::uint64_t miss_calls_max(const CacheState& state, const JudgedDevice& device
   const std::uint64_t collections = (may_collect(state, device) ? 1 : 0) + (is_eager ? 1 : 0);
   const std::uint64_t tries =
       1 + (state.rules.is_paged() ? ledger.failures() + 2 * (searches - 1) : 0);
-  // A page that moves or goes back is unmapped and released.
+  // A page that moves or goes back is unmapped and released. One that the device had refused is only released.
   const std::uint64_t lost_pages = ledger.lost_bytes() / kPageBytes;
+  const std::uint64_t released_pages = ledger.done(device::CallKind::kPageRelease);
   return 8 + 4 * unrecorded + 4 * tries * ((segment + kPageBytes - 1) / kPageBytes) +
-         4 * (ledger.calls(device::CallKind::kSegmentFree) + lost_pages) +
+         4 * (ledger.calls(device::CallKind::kSegmentFree) + lost_pages) + released_pages +
          (searches + collections) * 4 * (1 + heaps) + 4 * ledger.failures();
 }
 
