@@ -51,7 +51,7 @@ class PageDamageTest : public LivenessTest {
 
 TEST_F(PageDamageTest, ABlockNeedsAPageAtHomeMappedAndWithAccessUnderEachOfItsBytes) {
   constexpr const char* kLacks = "page table(1): a block lacks a page";
-  for (const std::uint64_t page : {0, 2, 5, 6}) {  // 3 and 4 are unmapped
+  for (const std::uint64_t page : {0u, 2u, 5u, 6u}) {  // 3 and 4 are unmapped
     SCOPED_TRACE(page);
     EXPECT_EQ(found_with(table()[page].is_mapped, false), kLacks);
     EXPECT_EQ(found_with(table()[page].has_access, false), kLacks);
@@ -64,7 +64,7 @@ TEST_F(PageDamageTest, ABlockNeedsAPageAtHomeMappedAndWithAccessUnderEachOfItsBy
 
 TEST_F(PageDamageTest, AnUnmappedSlotIsNoPagesHome) {
   constexpr const char* kAtHome = "page table(2): a page is at home under an unmapped block";
-  for (const std::uint64_t page : {3, 4}) {
+  for (const std::uint64_t page : {3u, 4u}) {
     SCOPED_TRACE(page);
     PhysicalPage stray;
     stray.home = &table()[page];
@@ -75,7 +75,7 @@ TEST_F(PageDamageTest, AnUnmappedSlotIsNoPagesHome) {
 }
 
 TEST_F(PageDamageTest, EachPageOfAPinnedRangeIsCounted) {
-  for (const std::uint64_t page : {0, 1, 2}) {
+  for (const std::uint64_t page : {0u, 1u, 2u}) {
     SCOPED_TRACE(page);
     table().pins_of(page).store(0);
     EXPECT_EQ(found(), kPinIsBroken);
