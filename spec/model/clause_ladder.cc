@@ -42,10 +42,11 @@ bool is_adopted(const JudgedDevice& device, const cache::SnapshotSegment& now) {
 
 Happened retry_in(const CacheState& state, const JudgedDevice& device, const JudgedCall& call) {
   const CallLedger& ledger = device.ledger;
-  // In place of a first growth that is refused come pages.
-  const bool has_first = state.rules.is_paged() && state.rules.config().first_growth != Bytes{} &&
-                         !device.ladder.was_surely_short_before;
-  if (!call.fails && has_first && ledger.refused_growths() != 0) return Happened::kPerhaps;
+  // In place of a first growth that is refused come pages, and of pages beyond the budget a segment.
+  const cache::Config& config = state.rules.config();
+  const bool has_first = config.first_growth != Bytes{} && !device.ladder.was_surely_short_before;
+  const bool has_second_try = state.rules.is_paged() && (has_first || config.page_handles_max != 0);
+  if (!call.fails && has_second_try && ledger.refused_growths() != 0) return Happened::kPerhaps;
   if (call.fails || ledger.refused_growths() != 0) return Happened::kYes;
   // A planned failure may be told as want of memory.
   const std::uint64_t refusals = sum_over_devices(state, [](const CallLedger& each) {
