@@ -165,7 +165,8 @@ void CacheModel::walk(JudgedDevice& device, bool is_whole) {
   judge_pages(state_, device);
   judge_shown_backing(state_, device);
   note_releases(&device, schedule_.walks());
-  device.bounds.raise(device.recount, device.books.completed_since_walk());
+  device.bounds.raise(device.recount, device.books.completed_since_walk(),
+                      device.ledger.witness().taken_bytes());
   device.books.end_walk();
 }
 

@@ -22,7 +22,8 @@ void StatBounds::add_allocation(PoolId pool, std::uint64_t size, std::uint64_t r
   }
 }
 
-void StatBounds::raise(const Recount& recount, const DeviceBooks::Completed& completed) {
+void StatBounds::raise(const Recount& recount, const DeviceBooks::Completed& completed,
+                       std::uint64_t taken_bytes) {
   // What a heap can have held at once, above what it held at the walk before: all that was given
   // out; and every block that completes may make a free split before the next one merges it away.
   FigureTable rise = added_;
@@ -42,7 +43,7 @@ void StatBounds::raise(const Recount& recount, const DeviceBooks::Completed& com
     if (may_have_come_and_gone || count.now.cell != count.before.cell)
       raise_heap(count, &heaps_[i], rise);
   }
-  raise_segments(recount.sum);
+  raise_segments(recount.sum, taken_bytes);
   calls_ = grants_ = granted_bytes_ = 0;
   pages_lost_ = 0;
   added_ = {};
@@ -77,11 +78,12 @@ void StatBounds::raise_heap(const HeapCount& count, HeapPeaks* peaks, const Figu
 }
 
 /// One segment taken by one call gives their peaks exactly. Otherwise some may have gone before
-/// others came: at most what was held and every one taken since.
-void StatBounds::raise_segments(const FigureTable& now) {
+/// others came: at most what was held and every one taken since, and pages that no block had.
+void StatBounds::raise_segments(const FigureTable& now, std::uint64_t taken_bytes) {
   const bool is_exact = calls_ == 1 && grants_ <= 1 && pages_lost_ == 0;
   for (const StatFigure figure : {StatFigure::kSegments, StatFigure::kReservedBytes}) {
-    const std::uint64_t granted = figure == StatFigure::kReservedBytes ? granted_bytes_ : grants_;
+    const std::uint64_t granted =
+        figure == StatFigure::kReservedBytes ? granted_bytes_ + spare_bytes_ : grants_;
     for (unsigned pool = 0; pool < cache::kStatPools; ++pool) {
       const unsigned i = number_of(figure) * cache::kStatPools + pool;
       const std::uint64_t is = now.cell[i];
@@ -91,6 +93,8 @@ void StatBounds::raise_segments(const FigureTable& now) {
       before_.cell[i] = is;
     }
   }
+  const std::uint64_t reserved = now.of(StatFigure::kReservedBytes, 0);
+  spare_bytes_ = taken_bytes - std::min(taken_bytes, reserved);
 }
 
 void StatBounds::reset_peaks(const Recount& recount) {

@@ -38,8 +38,10 @@ class StatBounds {
   void add_call(std::uint64_t segments, std::uint64_t bytes, std::uint64_t pages_lost);
   /// A block was given out.
   void add_allocation(PoolId pool, std::uint64_t size, std::uint64_t requested);
-  /// A walk was made: `completed` since the walk before.
-  void raise(const Recount& recount, const DeviceBooks::Completed& completed);
+  /// A walk was made: `completed` since the walk before. `taken_bytes`: what the subject has from the device,
+  /// pages without a home included: those may be reserved again without a device call.
+  void raise(const Recount& recount, const DeviceBooks::Completed& completed,
+             std::uint64_t taken_bytes);
   /// Peaks start again from what is held.
   void reset_peaks(const Recount& recount);
   /// The sums of rises and falls start again.
@@ -62,7 +64,7 @@ class StatBounds {
     FigureTable most;
   };
   void raise_heap(const HeapCount& count, HeapPeaks* peaks, const FigureTable& rise);
-  void raise_segments(const FigureTable& now);
+  void raise_segments(const FigureTable& now, std::uint64_t taken_bytes);
 
   FigureTable increased_;
   FigureTable start_;
@@ -79,6 +81,8 @@ class StatBounds {
   FigureTable added_;  ///< by blocks given out
   /// At the last walk: segments by pool, and their bytes.
   FigureTable before_;
+  /// Bytes of pages without a home at the last walk.
+  std::uint64_t spare_bytes_ = 0;
 };
 
 }  // namespace ashlar::spec
