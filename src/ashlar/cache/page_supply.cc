@@ -162,6 +162,8 @@ Status PageSupply::map(const Lifted& lifted, bool* is_barred) noexcept {
   for (std::uint64_t i = growth.first; i < growth.end() && status.is_ok(); ++i) {
     PageSlot& slot = segment.page_table[i];
     if (!slot.is_mapped) {
+      // Only here: whoever takes a mapping back reads it under the stock's lock alone.
+      slot.at = address_of(segment, i).value();
       status = driver_.page_map(Address{slot.at}, page_, slot.page->handle);
       if (status.is_ok()) stock_.note_mapped(slot);
       slot.generation = generation;
@@ -199,7 +201,6 @@ Status PageSupply::find_pages(DeviceSegment& segment, Growth* growth) noexcept {
   PageTable& table = segment.page_table;
   for (std::uint64_t i = growth->first; i < growth->end(); ++i) {
     Status failure;
-    table[i].at = address_of(segment, i).value();
     table[i].is_coming = stock_.claim(table[i], &failure);
     if (failure.is_ok()) continue;
     table.note_left(table[i], PageSlot::kBarred);
