@@ -75,6 +75,45 @@ TEST(CacheThreadsTest, FourThreadsAtTheLimitReclaimFromEachOther) {
   EXPECT_EQ(imbalance(96_MiB, {0, 1, 2, 2}), "");
 }
 
+/// Each growth takes pages that another stream has, at places where some of its own are still mapped, while
+/// a third thread gives pages to the driver.
+TEST(CacheThreadsTest, PagesComeBackToTheirPlacesWhileOthersAreGivenBack) {
+  constexpr std::uint64_t kPage = 2u << 20;
+  device::HostDevice host(kDevice, 8_MiB);
+  device::Device* devices[] = {&host};
+  cache::Config config;
+  config.backing = cache::Backing::kPages;
+  const auto allocator = cache::CachingAllocator::create(devices, config).value();
+  const Stream streams[] = {host.create_stream().value(), host.create_stream().value()};
+  std::atomic<bool> is_over{false};
+  std::atomic<int> surprises{0};
+  std::atomic<int> served{0};
+  const auto work = [&](unsigned thread) {
+    for (unsigned round = 0; !is_over.load(); ++round) {
+      const auto got = allocator->allocate(Bytes{kPage * (1 + round % 3)}, streams[thread]);
+      if (got.is_ok()) {
+        ++served;
+        if (!allocator->free(got.value()).is_ok()) ++surprises;
+      } else if (got.code() != Code::kOutOfMemory) {
+        ++surprises;
+      }
+    }
+  };
+  std::thread first(work, 0u);
+  std::thread second(work, 1u);
+  for (int trims = 0; trims < kRounds / 15; ++trims) {
+    const int before = served.load();
+    while (served.load() < before + 4) std::this_thread::yield();
+    const Status trimmed = allocator->trim(kDevice);
+    if (!trimmed.is_ok() && trimmed.code() != Code::kNotReady) ++surprises;
+  }
+  is_over = true;
+  first.join();
+  second.join();
+  EXPECT_EQ(surprises.load(), 0);
+  EXPECT_EQ(allocator->validate(), nullptr);
+}
+
 /// Some threads make and end streams while others allocate and, by mistake, name streams that are
 /// ending or have ended.
 class Succession {

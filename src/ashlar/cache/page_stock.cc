@@ -92,6 +92,11 @@ void PageStock::note_mapped(PageSlot& slot) noexcept {
   ++slot.page->mapping_count;
 }
 
+void PageStock::settle(PageSlot& slot) noexcept {
+  const MutexGuard guard(lock_);
+  slot.page->home = &slot;
+}
+
 void PageStock::unlink(PageSlot& slot) noexcept {
   PhysicalPage& page = *slot.page;
   PageSlot** at = &page.mappings;
@@ -121,6 +126,11 @@ Status PageStock::unmap(PhysicalPage& page) noexcept {
 Status PageStock::unmap(PageSlot& slot) noexcept {
   const MutexGuard guard(lock_);
   return unmap_locked(slot);
+}
+
+void PageStock::limit_mappings(PageSlot& slot, std::uint32_t most) noexcept {
+  const MutexGuard guard(lock_);
+  if (slot.page->mapping_count > most) static_cast<void>(unmap_locked(slot));
 }
 
 void PageStock::note_unmapped(PageSlot& slot) noexcept {

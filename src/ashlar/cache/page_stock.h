@@ -46,10 +46,15 @@ class PageStock {
   bool claim(PageSlot& slot, Status* failure) noexcept ASHLAR_EXCLUDES(lock_);
   /// The slot's page was mapped there. REQUIRES: the page is in the caller's hands.
   void note_mapped(PageSlot& slot) noexcept ASHLAR_EXCLUDES(lock_);
+  /// The slot, where the page is mapped, is its home from now on. REQUIRES: the page is in the caller's hands.
+  void settle(PageSlot& slot) noexcept ASHLAR_EXCLUDES(lock_);
   /// Takes every mapping of the page back, which is in the caller's hands; the driver's first error.
   Status unmap(PhysicalPage& page) noexcept ASHLAR_EXCLUDES(lock_);
   /// Takes the mapping at the slot back, whatever page it is of; ok if there is none.
   Status unmap(PageSlot& slot) noexcept ASHLAR_EXCLUDES(lock_);
+  /// The page leaves that home: takes its mapping there back if it has more than `most`. A mapping that the
+  /// driver refuses to take back stays.
+  void limit_mappings(PageSlot& slot, std::uint32_t most) noexcept ASHLAR_EXCLUDES(lock_);
   /// The driver took the mapping at that home back: the page has one less.
   void note_unmapped(PageSlot& slot) noexcept ASHLAR_EXCLUDES(lock_);
 

@@ -176,7 +176,7 @@ Status PageSupply::map(const Lifted& lifted, bool* is_barred) noexcept {
     PageSlot& slot = segment.page_table[i];
     slot.has_access = true;
     slot.is_coming = slot.was_left = false;
-    slot.page->home = &slot;
+    stock_.settle(slot);
   }
   ledger_.commit_pages(lifted.room.missing, segment.pool);
   tell_mapping(shared_, event_of(segment, lifted.room.begin, lifted.room.missing));
@@ -325,9 +325,9 @@ Status PageSupply::take_pages(StreamHeap& heap, DeviceSegment& segment, block::B
     if (to == PagesTo::kStock) segment.page_table.note_left(slot, view.stamp);
     if (to == PagesTo::kDriver) {
       stock_.note_unmapped(slot);
-    } else if (page->mapping_count > kMappingsMax) {
+    } else {
       // A refusal leaves one mapping more than it should be, to be taken back with the page.
-      static_cast<void>(stock_.unmap(slot));
+      stock_.limit_mappings(slot, kMappingsMax);
     }
     stock_.put(page);
   }

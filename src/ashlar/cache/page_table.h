@@ -4,10 +4,10 @@
 // mapped at several addresses at once. At one of them a block may have its memory: that is the page's
 // *home*. At the others it left its mapping behind when it moved, so that it can come back without a driver
 // call (docs/moving-pages.md).
-// Thread safety: home, `has_access`, `was_left` and `left_stamp` belong to whoever has lifted the block that
-// covers the address (C18), or has that heap's lock while the block is free or unmapped; the rest is the page
-// stock's (page_stock.h). The counts of pins are atomic: pins.h says who changes them. The table itself does
-// not move.
+// Thread safety: `has_access`, `was_left` and `left_stamp` belong to whoever has lifted the block that covers
+// the address (C18), or has that heap's lock while the block is free or unmapped; a page's home belongs to the
+// same, who writes it under the page stock's lock; the rest is the page stock's (page_stock.h). The counts of
+// pins are atomic: pins.h says who changes them. The table itself does not move.
 //
 // Invariants:
 //   (1) the slot of a page's worth of addresses under blocks that are neither unmapped nor in transfer is
