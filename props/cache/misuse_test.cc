@@ -163,6 +163,25 @@ TEST_F(CacheMisuseTest, StreamsAndCapturesOutOfTurnAreTypedErrors) {
   EXPECT_TRUE(allocator_->trim(kDeviceZero).is_ok());
 }
 
+TEST_F(CacheMisuseTest, ANullPlaceForAnAnswerIsATypedError) {
+  EXPECT_EQ(allocator_->stats(kDeviceZero, nullptr).code(), Code::kInvalidArgument);
+  EXPECT_EQ(allocator_->snapshot(kDeviceZero, nullptr).code(), Code::kInvalidArgument);
+  const MemoryPoolId pool{1, 0};
+  ASSERT_TRUE(allocator_->create_pool(kDeviceZero, pool, {}).is_ok());
+  const auto checkpoint = allocator_->checkpoint_pool(kDeviceZero, pool);
+  ASSERT_TRUE(checkpoint.is_ok());
+  EXPECT_EQ(allocator_->restore_pool(checkpoint.value(), nullptr).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(allocator_->release_pool(kDeviceZero, pool).is_ok());
+}
+
+TEST_F(CacheMisuseTest, AnEmptyFunctionIsNotCalled) {
+  allocator_->add_free_memory_callback(nullptr);
+  allocator_->add_out_of_memory_observer(nullptr);
+  allocator_->add_mapping_observer(nullptr);
+  ASSERT_TRUE(allocator_->set_memory_limit(kDeviceZero, 4_MiB).is_ok());
+  EXPECT_EQ(allocator_->allocate(8_MiB, stream_).code(), Code::kOutOfMemory);
+}
+
 TEST_F(CacheMisuseTest, AFreeOfNothingIsRightWhateverStreamItNames) {
   EXPECT_TRUE(allocator_->free(Address{}).is_ok());
   EXPECT_TRUE(allocator_->free(Address{}, stream_).is_ok());

@@ -8,7 +8,9 @@
 #   (c) no public header belongs to an internal room or names one: a room without a public header,
 #       and what `internal` below lists;
 #   (d) the shared library exports nothing but names of namespace ashlar that a public header
-#       declares: no instantiation of std templates, no internal class.
+#       declares: no instantiation of std templates, no internal class;
+#   (e) <ashlar/ashlar.h> names in namespace ashlar each type that a public header declares in a room
+#       of which it names any.
 #
 #   headers_test.sh [OPTION...] [ROOT]    checks the tree at ROOT (default: that of this file)
 #     --cxx COMPILER      default: $CXX, or c++
@@ -172,6 +174,23 @@ exported() {
       }' | cut -c 1-200
 }
 
+# unnamed ROOT: (e).
+unnamed() {
+  local root=$1 room header type
+  code "$root/src/ashlar/ashlar.h" | sed -nE 's/^using ([a-z_]+)::.*/\1/p' | sort -u >"$scratch/named_rooms"
+  while read -r header; do
+    room=${header%/*}
+    if [[ ! -f $root/src/ashlar/$header ]] || ! grep -qx "$room" "$scratch/named_rooms"; then continue; fi
+    code "$root/src/ashlar/$header" |
+      sed -nE 's/^(struct|class|enum class|using) (ASHLAR_API )?([A-Z][A-Za-z0-9]*)( final)?( :.*| =.*| \{.*)$/\3/p' |
+      while read -r type; do
+        if ! grep -q "^using $room::$type;" "$root/src/ashlar/ashlar.h"; then
+          echo "src/ashlar/$header: <ashlar/ashlar.h> does not name $type"
+        fi
+      done
+  done <"$scratch/public"
+}
+
 check() {
   local root=$1 said
   if [[ ! -d $root/src/ashlar ]]; then echo "$root/src/ashlar: no such folder"; return 1; fi
@@ -180,7 +199,7 @@ check() {
     echo "ASHLAR_PUBLIC_HEADERS: not found, or empty"
     return 1
   fi
-  said=$(alone "$root"; compared "$root"; named "$root"
+  said=$(alone "$root"; compared "$root"; named "$root"; unnamed "$root"
          if [[ -n $library ]]; then exported "$root"; fi)
   if [[ -n $said ]]; then
     echo "$said"
@@ -275,6 +294,10 @@ self_test() {
   plant hidden/room.h <<<$'#pragma once'
   echo 'namespace ashlar { namespace hidden { class Room; } }' >>"$copy/src/ashlar/ashlar.h"
   expect "a room without a public header" "src/ashlar/ashlar.h:3: names an internal"
+  echo 'using plan::Planner;' >>"$copy/src/ashlar/ashlar.h"
+  printf '%s\n' 'namespace ashlar::plan {' 'class Planner final {};' 'struct Spare {' '};' '}' >>"$copy/src/ashlar/plan/plan.h"
+  sed -i 's/^#include.*types.h>/&\n#include <ashlar\/plan\/plan.h>/' "$copy/src/ashlar/ashlar.h"
+  expect "a type that the main header does not name" "src/ashlar/plan/plan.h: <ashlar/ashlar.h> does not name Spare"
   shared 'int helper() { return 1; }'
   expect "a symbol of the global namespace" "not of namespace ashlar: helper()"
   shared 'extern "C" int helper() { return 1; }'

@@ -18,6 +18,8 @@
 namespace ashlar::inline v0::cache {
 
 namespace {
+constexpr const char* kNoPlace = "no place for the answer";
+
 /// Counts the forks this process has gone through as a child: an allocator made before one is not
 /// usable after it, because neither the driver nor a lock that another thread held survives (C25).
 std::atomic<unsigned> forks{0};
@@ -272,6 +274,7 @@ Result<PoolCheckpoint> CachingAllocator::checkpoint_pool(DeviceId device,
 }
 
 Status CachingAllocator::restore_pool(const PoolCheckpoint& to, RestoredPool* out) noexcept {
+  ASHLAR_REQUIRE(out != nullptr, Code::kInvalidArgument, kNoPlace);
   const Result<MemoryPools*> pools = impl_->pools_for(to.device(), to.pool());
   return pools.is_ok() ? pools.value()->restore(to, out) : pools.status();
 }
@@ -303,15 +306,15 @@ Status CachingAllocator::set_memory_fraction(DeviceId device, double fraction) n
 }
 
 void CachingAllocator::add_free_memory_callback(FreeMemoryCallback callback) {
-  impl_->shared.callbacks.push_back(std::move(callback));
+  if (callback != nullptr) impl_->shared.callbacks.push_back(std::move(callback));
 }
 
 void CachingAllocator::add_out_of_memory_observer(OutOfMemoryObserver observer) {
-  impl_->shared.observers.push_back(std::move(observer));
+  if (observer != nullptr) impl_->shared.observers.push_back(std::move(observer));
 }
 
 void CachingAllocator::add_mapping_observer(MappingObserver observer) {
-  impl_->shared.mappings.observers.push_back(std::move(observer));
+  if (observer != nullptr) impl_->shared.mappings.observers.push_back(std::move(observer));
 }
 
 Result<AllocationInfo> CachingAllocator::info(Address address) const noexcept {
@@ -333,6 +336,7 @@ Result<DeviceStats> CachingAllocator::stats(DeviceId device) const noexcept {
 }
 
 Status CachingAllocator::stats(DeviceId device, DeviceStats* out) const noexcept {
+  ASHLAR_REQUIRE(out != nullptr, Code::kInvalidArgument, kNoPlace);
   const Result<DeviceCache*> cache = impl_->usable_device(device);
   if (cache.is_ok()) write_stats(*cache.value(), out);
   return cache.status();
@@ -351,6 +355,7 @@ Status CachingAllocator::reset_accumulated_stats(DeviceId device) noexcept {
 }
 
 Status CachingAllocator::snapshot(DeviceId device, Snapshot* out) const noexcept {
+  ASHLAR_REQUIRE(out != nullptr, Code::kInvalidArgument, kNoPlace);
   const Result<DeviceCache*> cache = impl_->usable_device(device);
   if (!cache.is_ok()) return cache.status();
   Status copied = kShortOfHostMemory;

@@ -280,7 +280,8 @@ class ASHLAR_API CachingAllocator {
   /// The bytes keep what they contain. REQUIRES: work enqueued on another stream than an allocation's own
   /// is done with it, or was named by record_use(); meanwhile no other thread frees the pool's memory.
   /// Errors, and neither the pool nor the statistics have changed, and `*out` is empty or as before:
-  /// kInvalidArgument for a checkpoint of no pool, of a pool that was released, or of another allocator's;
+  /// kInvalidArgument for a null `out`, for a checkpoint of no pool, of a pool that was released, or of
+  /// another allocator's;
   /// kNotFound if its pool was released and not made again; kNotReady if freed memory of the pool still
   /// waits for its uses; kBusy as checkpoint_pool(), and if a live allocation of the pool has uses on
   /// other streams that are not known finished: free it first, and while the body of a conditional is
@@ -325,10 +326,10 @@ class ASHLAR_API CachingAllocator {
   /// allocator's end too, and may not call the allocator then.
   using MappingObserver = std::function<void(const MappingEvent&)>;
   /// Adds a callback for the life of the allocator. REQUIRES: no other thread uses the allocator.
-  /// Throws std::bad_alloc.
+  /// Throws std::bad_alloc. An empty function is not added.
   void add_free_memory_callback(FreeMemoryCallback callback);
   /// Adds an observer for the life of the allocator. REQUIRES: no other thread uses the allocator.
-  /// Throws std::bad_alloc.
+  /// Throws std::bad_alloc. An empty function is not added.
   void add_out_of_memory_observer(OutOfMemoryObserver observer);
   /// The same for an observer of mappings.
   void add_mapping_observer(MappingObserver observer);
@@ -343,7 +344,7 @@ class ASHLAR_API CachingAllocator {
   /// The device's statistics. Cost: adds up every stream's counters, one short lock for each.
   Result<DeviceStats> stats(DeviceId device) const noexcept;
   /// The same, written to `*out` without a copy of over 1 KiB. A failed call leaves `*out` as it
-  /// was.
+  /// was. kInvalidArgument for a null `out`.
   Status stats(DeviceId device, DeviceStats* out) const noexcept;
   /// Sets every Stat::peak of the device to its current value.
   Status reset_peak_stats(DeviceId device) noexcept;
@@ -353,7 +354,7 @@ class ASHLAR_API CachingAllocator {
   /// Replaces `*out` by a snapshot of the device, reusing its memory. It shows one moment if no
   /// other call runs; snapshot.h says what it shows otherwise. Holds no lock for longer than it
   /// takes to copy a hundred blocks. With kHostOutOfMemory, and with kBusy (other threads free
-  /// blocks faster than they are copied, all the time), `*out` is empty.
+  /// blocks faster than they are copied, all the time), `*out` is empty. kInvalidArgument for a null `out`.
   Status snapshot(DeviceId device, Snapshot* out) const noexcept;
   /// The number of devices.
   std::size_t device_count() const noexcept;
