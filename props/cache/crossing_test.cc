@@ -4,6 +4,10 @@
 // Imitates: a free, an allocation or a walk at a chosen device call of another thread's trim, reclaim
 // or growth; a driver that answers that the device is gone where it is asked for memory.
 // Does not prove: anything about other points; cache_threads_test.cc runs threads.
+#include <ashlar/cache/live_allocations.h>
+
+#include <span>
+
 #include "props/cache/crossing_fixture.h"
 
 namespace ashlar {
@@ -136,6 +140,36 @@ TEST_F(CacheCrossingTest, ACaptureIsNotAnnouncedBeforeItIsKnownWhomTheHandleName
     EXPECT_TRUE(is_announced);
     device_->in_call = nullptr;
     EXPECT_TRUE(allocator_->end_capture(captured_).is_ok());
+  }
+}
+
+// Between the search for a pool's heap and the making of one, the allocator asks what dead streams' events say.
+TEST_F(CacheCrossingTest, AnAllocationGoesByTheRoutesThatHoldOnceItsHeapIsMade) {
+  constexpr MemoryPoolId kOuter{0, 7};
+  constexpr MemoryPoolId kInner{0, 8};
+  const auto any = [](const Stream&) { return true; };
+  const auto begin_inner = [&] { return allocator_->begin_pool(kDevice, kInner, any); };
+  const auto end_outer = [&] { return allocator_->end_pool(kDevice, kOuter); };
+  for (const bool begins : {true, false}) {
+    make(Bytes{0});
+    const Stream dead = stuck_stream();
+    EXPECT_NE(allocate(4_KiB, dead), Address{});
+    EXPECT_TRUE(allocator_->retire_stream(dead).is_ok());
+    ASSERT_TRUE(allocator_->begin_pool(kDevice, kOuter, any).is_ok());
+    ASSERT_TRUE(allocator_->create_pool(kDevice, kInner, {}).is_ok());
+    Code changed{};
+    run_in({CallKind::kEventQuery}, [&] {
+      on_another_thread([&] { changed = (begins ? begin_inner() : end_outer()).code(); });
+      join();
+    });
+    const Address block = allocate(4_KiB, own_);
+    EXPECT_EQ(changed, Code::kOk) << "the call came";
+    cache::Snapshot seen;
+    ASSERT_TRUE(allocator_->snapshot(kDevice, &seen).is_ok());
+    EXPECT_EQ(compare_live(seen, begins ? kInner : MemoryPoolId{}, std::span(&block, 1)).missing,
+              std::vector<Address>{});
+    EXPECT_EQ(allocator_->validate(), nullptr);
+    allocator_.reset();  // before its device
   }
 }
 
