@@ -44,15 +44,9 @@ inline bool is_idle(const cache::Snapshot& map, const cache::SnapshotSegment& se
 
 // Pages.
 
-/// Did the device ever refuse to take pages back, or was it found lost, when pages may have been on their way? Then the
-/// subject may hold more than it uses.
-inline bool has_refused_pages(const DeviceWitness& witness) {
-  return witness.failures_of(device::CallKind::kPageUnmap) +
-                 witness.failures_of(device::CallKind::kPageRelease) !=
-             0 ||
-         witness.sticky() != Code::kOk;
-}
-
+/// Did the device ever refuse to take pages back, or was it found ended (end_of()), when pages may have been on their
+/// way? Then the subject may hold more than it uses.
+bool has_refused_pages(const CacheState& state, const JudgedDevice& device);
 /// The memory of paged segments as the map shows it. REQUIRES: a fresh map.
 RangeSet shown_pages(const JudgedDevice& device);
 /// C1, C14: what the map shows as memory of paged segments has pages, none of them twice, and every page

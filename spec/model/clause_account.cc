@@ -92,7 +92,7 @@ unsigned right_advice(const CacheState& state, const JudgedDevice& device, const
   // The limit is in the way when it leaves no room and the device does.
   const std::uint64_t segment = growth_size(state, rounded);
   // Pages that the device refused are judged as figures.
-  const std::uint64_t reserved = has_refused_pages(device.ledger.witness())
+  const std::uint64_t reserved = has_refused_pages(state, device)
                                      ? account.reserved.count()
                                      : device.ledger.witness().reserved_bytes();
   const std::uint64_t limit = account.limit.count();
@@ -174,7 +174,7 @@ void judge_held_memory(CacheState& state, const JudgedDevice& device, const Held
   };
   // A page that the device refused, or that a capture keeps, may be mapped though no block has it.
   const std::uint64_t reserved = device.ledger.witness().reserved_bytes();
-  const bool may_keep = has_refused_pages(device.ledger.witness()) || state.streams.is_capturing();
+  const bool may_keep = has_refused_pages(state, device) || state.streams.is_capturing();
   judge_figure(state, "reserved", account.reserved.count(),
                may_keep && state.rules.is_paged() ? held.live + held.pending + held.free : reserved,
                reserved);

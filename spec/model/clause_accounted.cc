@@ -111,7 +111,8 @@ std::uint64_t waits_in_all(const CacheState& state) {
 }
 
 /// What is known without a map.
-void judge_totals(const JudgedDevice& device, Verdict& verdict) {
+void judge_totals(CacheState& state, const JudgedDevice& device) {
+  Verdict& verdict = state.verdict;
   const cache::DeviceStats& stats = device.stats;
   const DeviceWitness& witness = device.ledger.witness();
   for (unsigned pool = 0; pool < cache::kStatPools; ++pool) {
@@ -120,7 +121,7 @@ void judge_totals(const JudgedDevice& device, Verdict& verdict) {
                 device.books.live_bytes(pool));
   }
   expect_stat(verdict, "segments", stats.segments[0].current, witness.segments().size());
-  if (!has_refused_pages(witness))
+  if (!has_refused_pages(state, device))
     expect_stat(verdict, "reserved_bytes", stats.reserved_bytes[0].current,
                 witness.reserved_bytes());
   expect_stat(verdict, "segments increased", stats.segments[0].increased,
@@ -204,7 +205,7 @@ void judge_accounted(CacheState& state, JudgedDevice& device) {
   if (!state.verdict.is_good()) return;
   if (!state.subject.stats(device.id, &device.stats).is_ok())
     return state.verdict.report("C15", "no statistics could be read");
-  judge_totals(device, state.verdict);
+  judge_totals(state, device);
   judge_device_calls(device, state.verdict);
   judge_ladder_counts(state, device);
   judge_figures(state, device, state.verdict);

@@ -21,7 +21,7 @@ void judge_told(CacheState& state, const JudgedDevice& device) {
   if (!witness.backing().usable().covers(told))
     state.verdict.report("DEV-24", "observers of mappings know of memory that has gone");
   // They know of each page once (PinAnswers::judge_event()). So they know of all that is held if it is as much.
-  if (told.bytes() != witness.taken_bytes() && !has_refused_pages(witness))
+  if (told.bytes() != witness.taken_bytes() && !has_refused_pages(state, device))
     state.verdict.report("DEV-24", "the observers of mappings know of ", told.bytes(),
                          " bytes of memory, and ", witness.taken_bytes(), " are held");
 }

@@ -76,7 +76,7 @@ void judge_need(CacheState& state, const JudgedDevice& device, const JudgedCall&
     state.verdict.report("DEV-13", "an allocation gave ", device.ledger.segments_returned(),
                          " segments back, though no growth was refused");
   const std::uint64_t moved_max = eager_bytes_max(state.rules.config());
-  if (moved_bytes(device.ledger) > moved_max && !has_refused_pages(device.ledger.witness()))
+  if (moved_bytes(device.ledger) > moved_max && !has_refused_pages(state, device))
     state.verdict.report("DEV-10", "an allocation moved ", moved_bytes(device.ledger),
                          " bytes of pages, ", moved_max,
                          " are permitted, and no growth was refused");

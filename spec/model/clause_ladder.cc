@@ -55,7 +55,7 @@ Happened retry_in(const CacheState& state, const JudgedDevice& device, const Jud
   });
   if (refusals != 0) return Happened::kPerhaps;
   // What the device refused to take back is charged, and used before more is taken.
-  if (has_refused_pages(ledger.witness())) return Happened::kPerhaps;
+  if (has_refused_pages(state, device)) return Happened::kPerhaps;
   const Room room = room_before(state, device);
   if (!room.is_known) return Happened::kPerhaps;
   const std::uint64_t segment = growth_size(state, state.rules.rounded(call.requested));

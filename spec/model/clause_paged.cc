@@ -65,14 +65,22 @@ void judge_addresses(CacheState& state, const PageWitness& pages) {
 
 }  // namespace
 
+bool has_refused_pages(const CacheState& state, const JudgedDevice& device) {
+  const DeviceWitness& witness = device.ledger.witness();
+  return witness.failures_of(device::CallKind::kPageUnmap) +
+                 witness.failures_of(device::CallKind::kPageRelease) !=
+             0 ||
+         end_of(state, device) != Code::kOk;
+}
+
 void judge_pages(CacheState& state, const JudgedDevice& device) {
   const PageWitness& pages = device.ledger.witness().pages();
   if (pages.held_bytes() == 0 && pages.gained_bytes() == 0) return;
-  if (!has_refused_pages(device.ledger.witness())) judge_addresses(state, pages);
+  if (!has_refused_pages(state, device)) judge_addresses(state, pages);
   const ShownPages under = pages_under(shown_pages(device), pages);
   if (under.objection != nullptr) return state.verdict.report("C1", under.objection);
   // A page that the device refused to unmap may be held, though the subject uses it for nothing.
-  if (pages.held_bytes() != under.bytes && !has_refused_pages(device.ledger.witness()))
+  if (pages.held_bytes() != under.bytes && !has_refused_pages(state, device))
     state.verdict.report("C14", pages.held_bytes(), " bytes of pages are held, but ", under.bytes,
                          " are shown as memory");
 }
