@@ -278,6 +278,9 @@ void judge_addresses(CacheState& state, const JudgedDevice& device) {
   if (device.ledger.failed(device::CallKind::kAddressReserve) == 0 ||
       device.ledger.done(device::CallKind::kAddressReserve) != 0)
     return;
+  // Or a page's creation did, by a planned failure, in a range that was taken over.
+  if (state.world.has_planned_failures && device.ledger.failed(device::CallKind::kPageCreate) != 0)
+    return;
   const std::uint32_t permitted_ms = state.rules.config().wait_ms;
   if (permitted_ms != 0 && device.ledger.elapsed_ms() >= permitted_ms) return;
   for (const cache::SnapshotSegment& segment : device.map.view.segments) {

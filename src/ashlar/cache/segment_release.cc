@@ -196,18 +196,20 @@ Bytes SegmentRelease::release_enough_for(StreamHeap* asking, Bytes need, Bytes a
 }
 
 Result<Address> SegmentRelease::grow(StreamHeap& heap, const Request& request) noexcept {
-  const std::uint64_t shortages = supply_.pages().address_shortages();
+  std::uint64_t shortages = supply_.pages().address_shortages();
   Result<Address> grown = supply_.grow(heap, request);
-  // Only where the device had no range for pages: a pool's growth device may answer kOutOfAddresses too, and ranges of
-  // this device are of no help there.
-  if (supply_.pages().address_shortages() == shortages) return grown;
   for (const bool empties_ranges : {false, true}) {
-    if (grown.code() != Code::kOutOfAddresses || shared_.is_capturing()) break;
+    // Only where the device had no range for pages: a page, or a pool's growth device, may answer kOutOfAddresses too,
+    // and ranges of this device are of no help there.
+    const bool lacks_range = supply_.pages().address_shortages() != shortages;
+    if (grown.code() != Code::kOutOfAddresses || !lacks_range || shared_.is_capturing()) break;
     if (empties_ranges) release_all();
     const std::uint64_t before = supply_.pages().segment_removals();
     Status refused;
     release_addresses(&refused);
-    if (supply_.pages().segment_removals() != before) grown = supply_.grow(heap, request);
+    if (supply_.pages().segment_removals() == before) continue;
+    shortages = supply_.pages().address_shortages();
+    grown = supply_.grow(heap, request);
   }
   return grown;
 }

@@ -179,9 +179,7 @@ bool StreamHeap::begin_passing() noexcept { return is_forgotten() && life.begin_
 void StreamHeap::serve(const HeapOwner& another) noexcept {
   stats.keep_former_peaks(pool_counts());
   clock.pass_on();
-  misses.steals = {};
-  misses.remembers = false;
-  for (auto& each : misses.places) each.reset();
+  misses = {};
   stream = another.stream;
   membership.id = another.pool;
   membership.options = another.options;
@@ -222,6 +220,7 @@ const char* StreamHeap::validate() const noexcept {
     if (const char* broken = validate_uses(each, &live, &pending)) return broken;
   }
   if (misses.under_way != 0) return "heap(6): a miss has not ended its hold";
+  if (misses.remembers != misses.has_places()) return "heap(7): logs of places that no hit asks";
   if (uses.nodes().spare_count() < live_blocks())
     return "heap(3): fewer spare nodes than live blocks";
   // Not analysed: it runs inside validate(), which holds the lock.

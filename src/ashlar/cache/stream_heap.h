@@ -14,9 +14,11 @@
 //   (5) a queue holds one stream's events by their sequence (pending_uses.h);
 //   (6) a heap serves one stream, of one memory pool, until that is dead, all of its memory complete and given away, and
 //       no use node names it; then it may serve another (stream_life.h). A thread that found the
-//       heap without its lock checks serves() under it.
+//       heap without its lock checks serves() under it;
+//   (7) a heap remembers places exactly if it has a log of one of its pools.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -52,12 +54,17 @@ inline constexpr unsigned kLooksPerHold = 64;
 /// What a heap's misses leave behind.
 struct MissState {
   unsigned under_way = 0;  ///< while there is one, the heap stays its stream's
-  bool remembers = false;  ///< there are logs of places: a hit asks this alone
+  bool remembers = false;  ///< has_places(): a hit asks this alone (invariant 7)
   /// by pool, since a miss on it last asked the driver for memory
   std::array<unsigned, kPools> steals{};
   std::array<unsigned, kPools> moves{};  ///< likewise, with Move::kEager
   /// by pool: where its blocks lay, once the heap has been short of pages; nullptr before
   std::array<std::unique_ptr<PlaceLog>, kPools> places;
+
+  bool has_places() const noexcept {
+    return std::any_of(places.begin(), places.end(),
+                       [](const auto& log) { return log != nullptr; });
+  }
 };
 
 /// The memory pool that a heap's memory belongs to.
