@@ -49,6 +49,14 @@ Result<Address> DeviceCache::allocate_routed(Bytes size, const Stream& stream,
   }
 }
 
+Result<Address> DeviceCache::serve_remembered(StreamHeap& heap, const Request& request,
+                                              OutOfMemory* account) noexcept {
+  const Address address = take_remembered(heap, request);
+  if (address.is_null()) return ladder_.climb(heap, request, account);
+  heap.lock.unlock();
+  return address;
+}
+
 Status DeviceCache::record_use(const PageMap::Found& found, Address address,
                                StreamHeap& user) noexcept {
   return with_live_block(found, address,

@@ -97,15 +97,15 @@ class DeviceCache {
   /// Serves the request from a heap whose lock is held, and lets it go.
   Result<Address> serve(StreamHeap& heap, const Request& request, OutOfMemory* account) noexcept
       ASHLAR_RELEASE(heap.lock);
+  /// The same, of a heap that remembers places.
+  Result<Address> serve_remembered(StreamHeap& heap, const Request& request,
+                                   OutOfMemory* account) noexcept ASHLAR_RELEASE(heap.lock);
   /// Calls end(heap, pool, block) for the live block that starts at `address`, under its heap's
   /// lock, which `end` lets go.
   template <class F>
   static Status with_live_block(const PageMap::Found& found, Address address, F&& end) noexcept;
   /// nullptr, or what is broken of the counts of uses without an event.
   const char* validate_unrecorded() const noexcept;
-  /// Why the block may not be used or freed; ok if it is live and its device well.
-  static Status check_live(StreamHeap& heap, PoolId pool, block::BlockIndex block) noexcept
-      ASHLAR_REQUIRES(heap.lock);
   /// Ends a live block.
   static Status free_block(StreamHeap& heap, PoolId pool, block::BlockIndex block) noexcept
       ASHLAR_RELEASE(heap.lock);

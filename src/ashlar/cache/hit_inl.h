@@ -56,23 +56,23 @@ inline constexpr unsigned kHitPollsMax = 16;
       return polled;
     }
   }
-  const Address address =
-      heap.misses.remembers ? take_remembered(heap, request) : heap.take_fit(request, config_);
-  if (address.is_null()) [[unlikely]] {
-    ++heap.misses.under_way;
-    heap.lock.unlock();
-    // A copy, so that the request itself need not be in memory.
+  // The slow paths get copies of the request, so that it need not be in memory itself.
+  if (heap.misses.remembers) [[unlikely]]
+    return serve_remembered(heap, Request(request), account);
+  const Address address = heap.take_fit(request, config_);
+  if (address.is_null()) [[unlikely]]
     return ladder_.climb(heap, Request(request), account);
-  }
   heap.lock.unlock();
   return address;
 }
 
-[[gnu::always_inline]] inline Status DeviceCache::check_live(StreamHeap& heap, PoolId pool,
-                                                             block::BlockIndex block) noexcept {
+/// Why the block may not be used or freed; ok if it is live and its device well.
+[[gnu::always_inline]] inline Status check_live(StreamHeap& heap, PoolId pool,
+                                                block::BlockIndex block) noexcept
+    ASHLAR_REQUIRES(heap.lock) {
   // Asked only now: the page's other segment may be another device's, and that one may be gone
   // (C26).
-  if (const Status health = heap.cache.driver_.health(); !health.is_ok()) return health;
+  if (const Status health = heap.cache.driver().health(); !health.is_ok()) return health;
   ASHLAR_REQUIRE(heap.pool(pool).state(block) == BlockState::kLive, Code::kDoubleFree,
                  "already freed; its uses are not complete yet");
   return Status::ok();

@@ -72,6 +72,8 @@ MissLadder::MissLadder(DeviceCache& cache, SharedState& shared) noexcept
 
 Result<Address> MissLadder::climb(StreamHeap& heap, const Request& asked,
                                   OutOfMemory* account) noexcept {
+  ++heap.misses.under_way;
+  heap.lock.unlock();
   const MissScope scope(heap);
   Deadline deadline(cache_.driver(), shared_.config.wait_ms);
   Request request = asked;

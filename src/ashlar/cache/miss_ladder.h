@@ -28,12 +28,12 @@ class MissLadder {
  public:
   MissLadder(DeviceCache& cache, SharedState& shared) noexcept;
 
-  /// Climbs until a rung serves the request. REQUIRES: the caller has counted the miss (MissState::under_way), so that
-  /// the heap stays its stream's; the count is taken back before this returns. Errors: kOutOfMemory, with `*account`
+  /// Lets go of the heap's lock, and climbs until a rung serves the request. Meanwhile the miss is counted
+  /// (MissState::under_way), so that the heap stays its stream's. Errors: kOutOfMemory, with `*account`
   /// written if not null; kOutOfAddresses; kHostOutOfMemory; an error of the device's. Cost: up to `wait_ms`, and the
   /// device calls that docs/life-of-a-miss.md states for each rung.
   Result<Address> climb(StreamHeap& heap, const Request& asked, OutOfMemory* account) noexcept
-      ASHLAR_EXCLUDES(heap.lock);
+      ASHLAR_RELEASE(heap.lock);
 
   std::uint64_t retries() const noexcept { return retries_.load(std::memory_order_relaxed); }
   std::uint64_t failures() const noexcept { return failures_.load(std::memory_order_relaxed); }
