@@ -5,10 +5,13 @@
 // capture (D6) and a lost device (D8), which do not arise on every device.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
 #include <thread>
 #include <vector>
 
 #include <ashlar/device/host_device.h>
+#include <ashlar/pinned/pinned_space.h>
 
 #include "props/device/device_under_test.h"
 #include "spec/gpu/sim_gpu.h"
@@ -27,7 +30,7 @@ class HostUnderTest final : public DeviceUnderTest {
   std::uint64_t held() override {
     const device::HostLedger l = device_.ledger();
     return l.segments + l.reservations + l.page_handles + l.mappings + l.events + l.streams +
-           l.pinned + l.held.count();
+           l.pinned + l.registered + l.held.count();
   }
 
  private:
@@ -55,6 +58,26 @@ class SimUnderTest final : public DeviceUnderTest {
   spec::SimGpu gpu_;
 };
 
+/// Page-locked memory of a host device, whichever way it is locked.
+class PinnedUnderTest final : public DeviceUnderTest {
+ public:
+  PinnedUnderTest(Bytes capacity, pinned::PinBy by)
+      : space_(DeviceId{0}, host_, {.by = by, .touch_threads = 3, .capacity = capacity}) {}
+  device::Device& device() override { return space_; }
+  Result<Stream> create_stream() override { return space_.stream(streams_++); }
+  Status destroy_stream(StreamHandle) override { return Status::ok(); }
+  std::uint64_t held() override {
+    const device::HostLedger l = host_.ledger();
+    const device::MemoryInfo info = space_.memory_info().value();
+    return l.pinned + l.registered + (info.total - info.free).count();
+  }
+
+ private:
+  device::HostDevice host_;
+  pinned::PinnedSpace space_;
+  std::uint64_t streams_ = 0;
+};
+
 class Conformance : public testing::TestWithParam<DeviceMaker> {
  protected:
   void SetUp() override { under_test_ = GetParam().make(kCapacity); }
@@ -77,6 +100,10 @@ class Conformance : public testing::TestWithParam<DeviceMaker> {
   std::unique_ptr<DeviceUnderTest> under_test_;
 };
 
+/// Of devices that have every call.
+class FullConformance : public Conformance {};
+
+#define ASSERT_OK(call) ASSERT_EQ((call).code(), Code::kOk)
 #define EXPECT_OK(call) EXPECT_EQ((call).code(), Code::kOk)
 #define EXPECT_CODE(call, expected) EXPECT_EQ((call).code(), (expected))
 
@@ -135,8 +162,7 @@ TEST_P(Conformance, MemoryInfoReflectsTheMemoryHeld) {
   EXPECT_EQ(device().memory_info().value().free, kCapacity);
 }
 
-TEST_P(Conformance, APageIsReservedCreatedMappedAndReleased) {
-  if (!device().traits().has_virtual_memory) GTEST_SKIP() << "no virtual memory";
+TEST_P(FullConformance, APageIsReservedCreatedMappedAndReleased) {
   const Bytes two = page() * 2;
   const Address range = reserve(page() * 4);
   EXPECT_EQ(range.value() % page().count(), 0u);
@@ -149,8 +175,7 @@ TEST_P(Conformance, APageIsReservedCreatedMappedAndReleased) {
   EXPECT_OK(device().address_release(range, page() * 4));
 }
 
-TEST_P(Conformance, AReleasedPageKeepsItsMemoryWhileMapped) {
-  if (!device().traits().has_virtual_memory) GTEST_SKIP() << "no virtual memory";
+TEST_P(FullConformance, AReleasedPageKeepsItsMemoryWhileMapped) {
   const Address range = reserve(page());
   const PageHandle handle = create(page());
   EXPECT_OK(device().page_map(range, page(), handle));
@@ -161,8 +186,7 @@ TEST_P(Conformance, AReleasedPageKeepsItsMemoryWhileMapped) {
   EXPECT_OK(device().address_release(range, page()));
 }
 
-TEST_P(Conformance, SegmentsAndPagesShareTheCapacity) {
-  if (!device().traits().has_virtual_memory) GTEST_SKIP() << "no virtual memory";
+TEST_P(FullConformance, SegmentsAndPagesShareTheCapacity) {
   const auto segment = device().segment_alloc(kCapacity - page());
   ASSERT_TRUE(segment.is_ok());
   EXPECT_CODE(device().page_create(page() * 2), Code::kOutOfMemory);
@@ -172,8 +196,7 @@ TEST_P(Conformance, SegmentsAndPagesShareTheCapacity) {
   EXPECT_OK(device().segment_free(segment.value()));
 }
 
-TEST_P(Conformance, MappingsAreWholeAndNeverOverlap) {
-  if (!device().traits().has_virtual_memory) GTEST_SKIP() << "no virtual memory";
+TEST_P(FullConformance, MappingsAreWholeAndNeverOverlap) {
   const Address range = reserve(page() * 4);
   const PageHandle a = create(page() * 2);
   const PageHandle b = create(page() * 2);
@@ -194,8 +217,7 @@ TEST_P(Conformance, MappingsAreWholeAndNeverOverlap) {
   EXPECT_OK(device().address_release(range, page() * 4));
 }
 
-TEST_P(Conformance, MisalignedVirtualMemoryCallsAreRefused) {
-  if (!device().traits().has_virtual_memory) GTEST_SKIP() << "no virtual memory";
+TEST_P(FullConformance, MisalignedVirtualMemoryCallsAreRefused) {
   EXPECT_CODE(device().address_reserve(page() + 1_B, 0_B), Code::kInvalidArgument);
   EXPECT_CODE(device().address_reserve(0_B, 0_B), Code::kInvalidArgument);
   EXPECT_CODE(device().page_create(page() - 1_B), Code::kInvalidArgument);
@@ -262,6 +284,24 @@ TEST_P(Conformance, PinnedMemoryIsFreedByItsBaseOnly) {
   EXPECT_FALSE(device().pinned_free(base.value()).is_ok());
 }
 
+TEST_P(FullConformance, HostMemoryIsRegisteredInWholePagesAndOnce) {
+  alignas(4096) static std::array<std::byte, 4 * 4096> memory;
+  const Address base = Address::of(memory.data());
+  ASSERT_OK(device().host_register(base + 4_KiB, 8_KiB));
+  EXPECT_CODE(device().host_register(base + 8_KiB, 8_KiB), Code::kInvalidArgument) << "overlaps";
+  EXPECT_CODE(device().host_register(base, 8_KiB), Code::kInvalidArgument) << "overlaps";
+  EXPECT_CODE(device().host_register(base, 16_KiB), Code::kInvalidArgument) << "contains it";
+  EXPECT_CODE(device().host_register(base + 512_B, 4_KiB), Code::kInvalidArgument);
+  EXPECT_CODE(device().host_register(base, 1_KiB), Code::kInvalidArgument);
+  EXPECT_CODE(device().host_register(base, 0_B), Code::kInvalidArgument);
+  EXPECT_CODE(device().host_register(Address{~std::uint64_t{4095}}, 8_KiB), Code::kInvalidArgument);
+  EXPECT_OK(device().host_register(base, 4_KiB)) << "touches it";
+  EXPECT_CODE(device().host_unregister(base + 8_KiB), Code::kInvalidArgument);
+  EXPECT_OK(device().host_unregister(base));
+  EXPECT_OK(device().host_unregister(base + 4_KiB));
+  EXPECT_CODE(device().host_unregister(base), Code::kInvalidArgument);
+}
+
 TEST_P(Conformance, ThreadsMayCallConcurrently) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -279,16 +319,30 @@ TEST_P(Conformance, ThreadsMayCallConcurrently) {
   for (std::thread& thread : threads) thread.join();
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Devices, Conformance,
-    testing::Values(
-        DeviceMaker{"Host",
-                    [](Bytes capacity) { return std::make_unique<HostUnderTest>(capacity); }},
-        DeviceMaker{"Sim",
-                    [](Bytes capacity) { return std::make_unique<SimUnderTest>(capacity, false); }},
-        DeviceMaker{"AdversarialSim",
-                    [](Bytes capacity) { return std::make_unique<SimUnderTest>(capacity, true); }}),
-    [](const testing::TestParamInfo<DeviceMaker>& made) { return made.param.name; });
+const DeviceMaker kHost{"Host",
+                        [](Bytes capacity) { return std::make_unique<HostUnderTest>(capacity); }};
+const DeviceMaker kSim{
+    "Sim", [](Bytes capacity) { return std::make_unique<SimUnderTest>(capacity, false); }};
+const DeviceMaker kAdversarialSim{"AdversarialSim", [](Bytes capacity) {
+                                    return std::make_unique<SimUnderTest>(capacity, true);
+                                  }};
+const DeviceMaker kPinnedByDriver{"PinnedByDriver", [](Bytes capacity) {
+                                    return std::make_unique<PinnedUnderTest>(
+                                        capacity, pinned::PinBy::kDriver);
+                                  }};
+const DeviceMaker kPinnedByRegistration{"PinnedByRegistration", [](Bytes capacity) {
+                                          return std::make_unique<PinnedUnderTest>(
+                                              capacity, pinned::PinBy::kRegistration);
+                                        }};
+
+std::string name_of(const testing::TestParamInfo<DeviceMaker>& made) { return made.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Devices, Conformance,
+                         testing::Values(kHost, kSim, kAdversarialSim, kPinnedByDriver,
+                                         kPinnedByRegistration),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Devices, FullConformance, testing::Values(kHost, kSim, kAdversarialSim),
+                         name_of);
 
 }  // namespace
 }  // namespace ashlar::props

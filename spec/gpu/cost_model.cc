@@ -21,6 +21,8 @@ std::array<CallCost, device::kCallKinds> CostModel::usual() {
   set(K::kSegmentFree, {100'000, 1'000});
   set(K::kPinnedAlloc, {50'000, 400'000});
   set(K::kPinnedFree, {50'000, 100'000});
+  set(K::kHostRegister, {20'000, 250'000});
+  set(K::kHostUnregister, {20'000, 50'000});
   set(K::kEventCreate, {700, 0});
   set(K::kEventDestroy, {300, 0});
   set(K::kEventRecord, {900, 0});

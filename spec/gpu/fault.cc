@@ -58,6 +58,7 @@ const char* held_name(HeldKind kind) noexcept {
     case HeldKind::kEvent: return "event";
     case HeldKind::kStream: return "stream";
     case HeldKind::kPinned: return "pinned";
+    case HeldKind::kRegistered: return "registered";
   }
   return "unknown";
 }
@@ -71,13 +72,14 @@ HeldCount& Ledger::of(HeldKind kind) {
     case HeldKind::kEvent: return events;
     case HeldKind::kStream: return streams;
     case HeldKind::kPinned: return pinned;
+    case HeldKind::kRegistered: return registered;
   }
   return pinned;
 }
 
 bool Ledger::nothing_held() const {
   return segments.count + reservations.count + pages.count + mappings.count + events.count +
-             pinned.count ==
+             pinned.count + registered.count ==
          0;
 }
 

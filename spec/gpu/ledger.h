@@ -17,9 +17,10 @@ enum class HeldKind : std::uint8_t {
   kMapping,
   kEvent,
   kStream,
-  kPinned
+  kPinned,
+  kRegistered
 };
-inline constexpr unsigned kHeldKinds = 7;
+inline constexpr unsigned kHeldKinds = 8;
 
 /// "segment", "reservation", ...: static storage.
 const char* held_name(HeldKind kind) noexcept;
@@ -40,6 +41,7 @@ struct Ledger {
   HeldCount events;
   HeldCount streams;  ///< created by create_stream and not destroyed
   HeldCount pinned;
+  HeldCount registered;     ///< memory of the host that was registered
   Bytes device_bytes_peak;  ///< highest sum of segments and pages so far
 
   /// Physical memory in use: segments and pages.
@@ -50,7 +52,8 @@ struct Ledger {
   bool nothing_held() const;
 };
 
-/// One thing held. `value` is its address (segment, reservation, mapping, pinned) or handle.
+/// One thing held. `value` is its address (segment, reservation, mapping, pinned,
+/// registered) or handle.
 struct HeldHandle {
   HeldKind kind = HeldKind::kSegment;
   DeviceId device;

@@ -80,7 +80,7 @@ void Memory::erase_region(const Region* region) {
   const Region gone = *region;
   regions_.erase(regions_.begin() + (region - regions_.data()));
   uncount(gone.device, gone.kind, Bytes{gone.size});
-  space_.give_back(Address{gone.begin}, Bytes{gone.size});
+  if (gone.kind != HeldKind::kRegistered) space_.give_back(Address{gone.begin}, Bytes{gone.size});
 }
 
 Result<Address> Memory::allocate(std::uint32_t device, Bytes size, HeldKind kind) {
@@ -91,6 +91,21 @@ Result<Address> Memory::allocate(std::uint32_t device, Bytes size, HeldKind kind
   ASHLAR_REQUIRE(at.has_value(), Code::kOutOfMemory, "no address range of that size is left");
   insert_region(Region{at->value(), size.count(), device, kind});
   return *at;
+}
+
+Status Memory::register_range(std::uint32_t device, Address base, Bytes size) {
+  constexpr std::uint64_t kKernelPage = 4096;
+  ASHLAR_REQUIRE(size > Bytes{0} && size.count() % kKernelPage == 0 &&
+                     base.value() % kKernelPage == 0 && size.count() <= ~base.value(),
+                 Code::kInvalidArgument, "not whole pages of the host");
+  const auto behind = std::lower_bound(
+      regions_.begin(), regions_.end(), base.value() + size.count(),
+      [](const Region& region, std::uint64_t value) { return region.begin < value; });
+  const bool is_apart = behind == regions_.begin() ||
+                        std::prev(behind)->begin + std::prev(behind)->size <= base.value();
+  ASHLAR_REQUIRE(is_apart, Code::kInvalidArgument, "some of it is registered, or a device's");
+  insert_region(Region{base.value(), size.count(), device, HeldKind::kRegistered});
+  return Status::ok();
 }
 
 std::optional<Bytes> Memory::size_to_free(std::uint32_t device, Address base, HeldKind kind) {
@@ -269,7 +284,8 @@ Memory::Reach Memory::reach(std::uint32_t device, Address at, Bytes size) const 
   const std::uint64_t end = begin + size.count();
   const Region* region = region_of(begin);
   if (region == nullptr || end - region->begin > region->size) return Reach::kUnmapped;
-  if (region->kind == HeldKind::kPinned) return Reach::kAccessible;
+  if (region->kind == HeldKind::kPinned || region->kind == HeldKind::kRegistered)
+    return Reach::kAccessible;
   if (region->kind == HeldKind::kSegment) {
     return region->device == device ? Reach::kAccessible : Reach::kOtherDevice;
   }

@@ -1,4 +1,4 @@
-// Memory: the simulated machine's segments, pinned ranges, reservations, pages and mappings, with
+// Memory: the simulated machine's segments, pinned and registered ranges, reservations, pages and mappings, with
 // CUDA's rules.
 //
 // Purpose: the memory half of the machine. It knows no streams; MemoryCalls asks whether work is in
@@ -11,7 +11,8 @@
 //   (2) A device's bytes in use are its segments and its pages; a page is returned when its handle
 //       is released and it is mapped nowhere.
 //   (3) A new mapping has no access, from any device. A page may be mapped at several addresses.
-//   (4) No two pages ever have the same bytes (memory_pieces.h).
+//   (4) Registered ranges are regions too; their addresses are not this machine's to hand out.
+//   (5) No two pages ever have the same bytes (memory_pieces.h).
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,9 @@ class Memory {
   Result<Address> pinned_alloc(std::uint32_t device, Bytes size) {
     return allocate(device, size, HeldKind::kPinned);
   }
-  /// The size of the segment or pinned range that starts there on that device; nullopt, and a
+  /// Memory that this machine did not hand out is reached like pinned memory from now on.
+  Status register_range(std::uint32_t device, Address base, Bytes size);
+  /// The size of the segment, pinned or registered range that starts there on that device; nullopt, and a
   /// fault, when there is none.
   std::optional<Bytes> size_to_free(std::uint32_t device, Address base, HeldKind kind);
   /// REQUIRES: size_to_free gave its size.

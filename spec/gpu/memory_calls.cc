@@ -35,6 +35,11 @@ Status MemoryCalls::segment_free(std::uint32_t device, Address base, HeldKind ki
   return Status::ok();
 }
 
+Status MemoryCalls::host_register(std::uint32_t device, Address base, Bytes size) {
+  const Status safe = state_.check_safe();
+  return safe.is_ok() ? state_.memory.register_range(device, base, size) : safe;
+}
+
 Result<Address> MemoryCalls::address_reserve(std::uint32_t device, Bytes size, Bytes alignment) {
   const Status able = check_virtual_memory();
   if (!able.is_ok()) return able;

@@ -1,4 +1,4 @@
-// MemoryCalls: the Device calls of segments, pinned ranges and virtual memory.
+// MemoryCalls: the Device calls of segments, pinned and registered ranges and virtual memory.
 //
 // Purpose: Memory (memory.h) keeps CUDA's rules of memory; here are the rules that need the rest of
 // the machine: unsafe calls while capturing (D6), memory returned under running work (D4).
@@ -18,7 +18,9 @@ class MemoryCalls {
 
   /// `kind`: kSegment or kPinned.
   Result<Address> segment_alloc(std::uint32_t device, Bytes size, HeldKind kind);
+  /// `kind`: kSegment, kPinned or kRegistered.
   Status segment_free(std::uint32_t device, Address base, HeldKind kind);
+  Status host_register(std::uint32_t device, Address base, Bytes size);
   Result<Address> address_reserve(std::uint32_t device, Bytes size, Bytes alignment);
   Status address_release(std::uint32_t device, Address base, Bytes size);
   Result<PageHandle> page_create(std::uint32_t device, Bytes size);

@@ -78,6 +78,7 @@ Code SimControl::usual_failure(device::CallKind kind) {
   switch (kind) {
     case device::CallKind::kSegmentAlloc:
     case device::CallKind::kPinnedAlloc:
+    case device::CallKind::kHostRegister:
     case device::CallKind::kPageCreate: return Code::kOutOfMemory;
     case device::CallKind::kAddressReserve: return Code::kOutOfAddresses;
     default: return Code::kDriverError;

@@ -165,6 +165,17 @@ Status SimDevice::pinned_free(Address base) noexcept {
   });
 }
 
+Status SimDevice::host_register(Address base, Bytes size) noexcept {
+  return call<Status>(*machine_, index_, device::CallKind::kHostRegister, size,
+                      [&] { return machine_->memory().host_register(index_, base, size); });
+}
+
+Status SimDevice::host_unregister(Address base) noexcept {
+  return call<Status>(*machine_, index_, device::CallKind::kHostUnregister, Bytes{0}, [&] {
+    return machine_->memory().segment_free(index_, base, HeldKind::kRegistered);
+  });
+}
+
 Status SimDevice::synchronize() noexcept {
   return call<Status>(*machine_, index_, device::CallKind::kSynchronize, Bytes{0},
                       [&] { return machine_->synchronize(index_); });

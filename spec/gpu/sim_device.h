@@ -37,6 +37,8 @@ class SimDevice final : public device::Device {
   Result<device::MemoryInfo> memory_info() noexcept override;
   Result<Address> pinned_alloc(Bytes size) noexcept override;
   Status pinned_free(Address base) noexcept override;
+  Status host_register(Address base, Bytes size) noexcept override;
+  Status host_unregister(Address base) noexcept override;
   Status synchronize() noexcept override;
   Status synchronize_for(std::uint32_t timeout_ms) noexcept override;
   std::uint64_t now_ns() const noexcept override;

@@ -284,6 +284,11 @@ Status CachingAllocator::trim(DeviceId device) noexcept {
   return cache.is_ok() ? cache.value()->reclaimer().trim() : cache.status();
 }
 
+Status CachingAllocator::process_events(DeviceId device) noexcept {
+  const Result<DeviceCache*> cache = impl_->usable_device(device);
+  return cache.is_ok() ? free_finished(*cache.value()) : cache.status();
+}
+
 Status CachingAllocator::make_room(DeviceId device, Bytes free) noexcept {
   const Result<DeviceCache*> cache = impl_->device_outside_filter(device);
   return cache.is_ok() ? cache.value()->reclaimer().make_room(free) : cache.status();

@@ -297,6 +297,11 @@ class ASHLAR_API CachingAllocator {
   /// take a segment back; kNotReady if the time was too short; kBusy while a capture is announced,
   /// or once one is; kReentrant in a memory pool's filter.
   Status trim(DeviceId device) noexcept;
+  /// Frees at once what a later allocation on the device would find freed: blocks whose uses by other streams
+  /// are complete, by asking about their events without a wait. For a thread that has time: allocations then
+  /// find nothing to ask. kBusy while a capture is announced, or once one is. Cost: a device call for each use
+  /// that is complete, and for a bounded number in each heap of those that are not.
+  Status process_events(DeviceId device) noexcept;
   /// Makes sure that the device has `free` bytes free for others, such as a library that allocates beside
   /// this allocator: gives idle segments back until it has, the smallest that is enough, else the largest
   /// first, and waits for work that uses them, for no longer than trim() does and than is needed.

@@ -171,6 +171,9 @@ void wait_for_recorders(HeapList& heaps) noexcept {
   }
 }
 
+/// The maximum number of events that free_finished() asks about before it lets other threads at the heap.
+constexpr unsigned kEventsPerPart = 64;
+
 /// Looks again at all uses without an event of memory pools' blocks.
 void retry_in_pools(HeapList& heaps) noexcept {
   for (StreamHeap& heap : heaps) {
@@ -200,6 +203,21 @@ void end_body(DeviceCache& cache, StreamHeap& body) noexcept {
   wait_for_takers(cache.heaps());
   change_body_uses(cache, body, LiveUses::kPassOn);
   retry_in_pools(cache.heaps());
+}
+
+Status free_finished(DeviceCache& cache) noexcept {
+  for (StreamHeap& heap : cache.heaps()) {
+    if (cache.is_capturing()) break;
+    UseTracker::ask_for_unrecorded(heap, kUnrecordedMax);
+    UseTracker::retry_unrecorded(heap, kUnrecordedMax);
+    UseTracker::PollState state;
+    for (bool goes_on = true; goes_on;) {
+      const Guard guard(heap.lock);
+      goes_on = cache.uses().poll_part(heap, kEventsPerPart, state);
+    }
+  }
+  ASHLAR_REQUIRE(!cache.is_capturing(), Code::kBusy, "a capture is announced");
+  return cache.driver().health();
 }
 
 void DeviceCache::record_deferred() noexcept {

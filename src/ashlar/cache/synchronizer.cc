@@ -1,9 +1,9 @@
 #include <ashlar/cache/synchronizer.h>
 
-#include <csignal>
-
 #include <algorithm>
 #include <thread>
+
+#include <ashlar/base/service_thread.h>
 
 namespace ashlar::inline v0::cache {
 namespace {
@@ -71,13 +71,7 @@ void Synchronizer::let_enter() noexcept {
 
 bool Synchronizer::start_thread() noexcept {
   if (has_thread_) return true;
-  // The process's signals are handled on its own threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  has_thread_ = pthread_create(&thread_, nullptr, thread_main, this) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  has_thread_ = start_service_thread(&thread_, thread_main, this);
   return has_thread_;
 }
 

@@ -12,7 +12,8 @@ const char* call_name(CallKind kind) noexcept {
       "page-unmap",     "event-create",          "event-destroy",   "event-record",
       "event-query",    "event-synchronize",     "stream-wait",     "identify",
       "capture-status", "exchange-capture-mode", "memory-info",     "pinned-alloc",
-      "pinned-free",    "synchronize",           "capture-mark",    "capture-covers"};
+      "pinned-free",    "synchronize",           "capture-mark",    "capture-covers",
+      "host-register",  "host-unregister"};
   const auto index = static_cast<unsigned>(kind);
   return index < kCallKinds ? kNames[index] : "unknown";
 }
@@ -23,6 +24,14 @@ Result<CaptureMark> Device::capture_mark(StreamHandle) noexcept {
 
 Status Device::capture_covers(StreamHandle, CaptureMark) noexcept {
   return {Code::kUnsupported, "the device makes no marks in captures"};
+}
+
+Status Device::host_register(Address, Bytes) noexcept {
+  return {Code::kUnsupported, "the device registers no memory of the host"};
+}
+
+Status Device::host_unregister(Address) noexcept {
+  return {Code::kUnsupported, "the device registers no memory of the host"};
 }
 
 Status Device::synchronize_for(std::uint32_t) noexcept {

@@ -15,8 +15,8 @@
 //       on the calling thread.
 //   D3  Address ranges handed out and not returned are disjoint, over all devices of one machine. A
 //       returned address may be handed out again.
-//   D4  segment_free and page_unmap may be called only when every kernel that uses the range is
-//       done. They are not ordered with any stream and are not a fence: a caller may not rely on a
+//   D4  segment_free, pinned_free, host_unregister and page_unmap may be called only when every
+//       kernel that uses the range is done. They are not ordered with any stream and are not a fence: a caller may not rely on a
 //       synchronising side effect (docs/moving-pages.md, "Order"). Kernels that use a page through
 //       another of its addresses do not count.
 //   D5  event_record makes the event stand for the work enqueued on the stream before it, and
@@ -25,7 +25,7 @@
 //   D6  While a stream captures, four kinds of call fail with kCaptureUnsafe and invalidate the
 //       capture: identify of the stream, and, if it is a blocking one, of the legacy default stream;
 //       event_query and event_synchronize of an event recorded in the capture; synchronize and
-//       synchronize_for; and segment_alloc, segment_free and page_* on a thread whose capture mode
+//       synchronize_for; and segment_*, pinned_*, host_* and page_* on a thread whose capture mode
 //       forbids them. exchange_capture_mode(kRelaxed) permits the fourth kind on the calling thread.
 //   D7  A handle is dead once destroyed; its value may come back as another stream's handle.
 //       Passing a dead handle is the caller's error, which a real driver need not report.
@@ -99,9 +99,11 @@ enum class CallKind : unsigned char {
   kSynchronize = 21,
   kCaptureMark = 22,
   kCaptureCovers = 23,
+  kHostRegister = 24,
+  kHostUnregister = 25,
 };
 /// The number of kinds of call.
-inline constexpr unsigned kCallKinds = 24;
+inline constexpr unsigned kCallKinds = 26;
 
 /// The name of the kind: "segment-alloc", "event-query", ...; "unknown" for any other number.
 /// Static storage.
@@ -183,8 +185,16 @@ class ASHLAR_API Device {
   /// Allocates `size` bytes of page-locked host memory (cudaHostAlloc). kOutOfMemory if there is
   /// none. REQUIRES: size > 0.
   virtual Result<Address> pinned_alloc(Bytes size) noexcept = 0;
-  /// Frees the whole range that pinned_alloc returned. kInvalidArgument for any other address.
+  /// Frees the whole range that pinned_alloc returned. kInvalidArgument for any other address. See D4.
   virtual Status pinned_free(Address base) noexcept = 0;
+  /// Page-locks memory of the host that exists already, so that every device can reach it
+  /// (cudaHostRegister). `base` and `size` are multiples of the kernel's page size. kInvalidArgument if
+  /// they are not, if `size` is zero, and if any of the bytes is registered or pinned memory;
+  /// kOutOfMemory if the host locks no more; kUnsupported, the default.
+  virtual Status host_register(Address base, Bytes size) noexcept;
+  /// Ends the registration of the whole range that began at `base`; the memory remains.
+  /// kInvalidArgument for any other address; kUnsupported, the default. See D4.
+  virtual Status host_unregister(Address base) noexcept;
   /// Blocks the calling thread until all work of the device is done (cudaDeviceSynchronize).
   virtual Status synchronize() noexcept = 0;
   /// The same for at most `timeout_ms`: kNotReady if the work is not known to be done by then. With

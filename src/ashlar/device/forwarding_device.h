@@ -88,6 +88,12 @@ class ForwardingDevice : public Device {
   Status pinned_free(Address base) noexcept override {
     return answer(CallKind::kPinnedFree, Bytes{}, inner_.pinned_free(base));
   }
+  Status host_register(Address base, Bytes size) noexcept override {
+    return answer(CallKind::kHostRegister, size, inner_.host_register(base, size));
+  }
+  Status host_unregister(Address base) noexcept override {
+    return answer(CallKind::kHostUnregister, Bytes{}, inner_.host_unregister(base));
+  }
   Status synchronize() noexcept override {
     return answer(CallKind::kSynchronize, Bytes{}, inner_.synchronize());
   }

@@ -8,6 +8,7 @@
 
 #include <ashlar/base/exceptions.h>
 #include <ashlar/device/host_device_impl.h>
+#include <ashlar/device/physical_memory.h>
 
 namespace ashlar::inline v0::device {
 namespace {
@@ -15,11 +16,6 @@ namespace {
 using host::no_host_memory;
 
 thread_local CaptureMode thread_capture_mode = CaptureMode::kGlobal;
-
-Bytes physical_memory() noexcept {
-  return Bytes{static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES))} *
-         static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-}
 
 Status dead_event() { return {Code::kInvalidHandle, "HostDevice: a dead or foreign event"}; }
 Status dead_stream() { return {Code::kInvalidHandle, "HostDevice: a dead or foreign stream"}; }
@@ -61,6 +57,7 @@ HostLedger HostDevice::ledger() const noexcept {
   ledger.events = impl_->events.size();
   ledger.streams = impl_->streams.size();
   ledger.pinned = impl_->pinned.size();
+  ledger.registered = impl_->registered.size();
   ledger.held = impl_->held;
   return ledger;
 }
@@ -162,6 +159,26 @@ Status HostDevice::pinned_free(Address base) noexcept {
                  "HostDevice: pinned_free of an address that is not pinned memory");
   host::unmap(base, it->second);
   impl_->pinned.erase(it);
+  return Status::ok();
+}
+
+Status HostDevice::host_register(Address base, Bytes size) noexcept {
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  ASHLAR_REQUIRE(size > 0_B && size.count() % page == 0 && base.value() % page == 0 &&
+                     size.count() <= ~base.value(),
+                 Code::kInvalidArgument, "HostDevice: host_register of other than whole pages");
+  const std::lock_guard lock(impl_->mutex);
+  ASHLAR_REQUIRE(
+      !host::overlaps(impl_->registered, base, size) && !host::overlaps(impl_->pinned, base, size),
+      Code::kInvalidArgument, "HostDevice: the memory is registered already");
+  return with_host_memory([&] { impl_->registered.emplace(base, size); }) ? Status::ok()
+                                                                          : no_host_memory();
+}
+
+Status HostDevice::host_unregister(Address base) noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  ASHLAR_REQUIRE(impl_->registered.erase(base) == 1, Code::kInvalidArgument,
+                 "HostDevice: host_unregister of an address that is not registered memory");
   return Status::ok();
 }
 

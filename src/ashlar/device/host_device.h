@@ -37,6 +37,7 @@ struct HostLedger {
   std::uint64_t events = 0;        ///< from event_create
   std::uint64_t streams = 0;       ///< from create_stream; the default stream does not count
   std::uint64_t pinned = 0;        ///< from pinned_alloc
+  std::uint64_t registered = 0;    ///< ranges of host_register
   /// bytes that count against the capacity: of segments, and of pages whose memory has not returned
   /// to the kernel
   Bytes held;
@@ -101,6 +102,9 @@ class ASHLAR_API HostDevice final : public Device {
   Result<Address> pinned_alloc(Bytes size) noexcept override;
   /// Frees the whole range that pinned_alloc returned. kInvalidArgument for any other address.
   Status pinned_free(Address base) noexcept override;
+  /// Locks nothing: every access of this device is the CPU's own.
+  Status host_register(Address base, Bytes size) noexcept override;
+  Status host_unregister(Address base) noexcept override;
   Status synchronize() noexcept override;
   Status synchronize_for(std::uint32_t timeout_ms) noexcept override;
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <set>
@@ -21,6 +22,13 @@ inline constexpr Bytes kPageSize = 2_MiB;
 Result<Address> map_aligned(Bytes size, Bytes alignment, int protection, Code when_full) noexcept;
 /// Returns a range that map_aligned made to the kernel.
 void unmap(Address base, Bytes size) noexcept;
+/// Does one of the disjoint ranges share a byte with [base, base + size)?
+inline bool overlaps(const std::map<Address, Bytes>& ranges, Address base, Bytes size) noexcept {
+  const auto after = ranges.lower_bound(base + size);
+  if (after == ranges.begin()) return false;
+  const auto& [begin, length] = *std::prev(after);
+  return begin + length > base;
+}
 inline Status no_host_memory() {
   return {Code::kHostOutOfMemory, "HostDevice: host bookkeeping memory cannot be allocated"};
 }
@@ -77,6 +85,7 @@ struct HostDevice::Impl {
   std::uint64_t next_handle = 1;
   std::map<Address, Bytes> segments;
   std::map<Address, Bytes> pinned;
+  std::map<Address, Bytes> registered;
   std::map<Address, host::Reservation> reservations;
   std::map<PageHandle, host::Page> pages;
   std::map<StreamHandle, StreamId> streams;

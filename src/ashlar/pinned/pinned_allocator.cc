@@ -1,0 +1,106 @@
+#include <ashlar/pinned/pinned_allocator.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include <ashlar/base/exceptions.h>
+#include <ashlar/pinned/reaper.h>
+
+namespace ashlar::inline v0::pinned {
+namespace {
+
+constexpr unsigned kArenasMax = 64;
+constexpr Status kNoHostMemory{Code::kHostOutOfMemory, "the host has no memory for the allocator"};
+
+/// The calling thread's number: threads are numbered in the order of their first allocation.
+unsigned thread_number() noexcept {
+  static std::atomic<unsigned> threads{0};
+  thread_local const unsigned number = threads.fetch_add(1, std::memory_order_relaxed);
+  return number;
+}
+
+unsigned arenas_of(const PinnedConfig& config) noexcept {
+  const unsigned cores = std::max(std::thread::hardware_concurrency(), 1u);
+  return std::bit_ceil(std::min(config.arenas == 0 ? cores : config.arenas, kArenasMax));
+}
+
+}  // namespace
+
+PinnedAllocator::PinnedAllocator(DeviceId id, device::Device& through, const PinnedConfig& config)
+    : space_(id, through, config.space) {
+  const unsigned arenas = arenas_of(config);
+  arenas_.reserve(arenas);
+  for (unsigned i = 0; i < arenas; ++i) arenas_.push_back(space_.stream(i));
+}
+
+PinnedAllocator::~PinnedAllocator() = default;
+
+Result<std::unique_ptr<PinnedAllocator>> PinnedAllocator::create(
+    std::span<device::Device* const> devices, const PinnedConfig& config) noexcept {
+  if (const Status good = PinnedSpace::check_options(config.space); !good.is_ok()) return good;
+  ASHLAR_REQUIRE(config.arenas <= kArenasMax, Code::kInvalidArgument, "arenas: more than 64");
+  ASHLAR_REQUIRE(!devices.empty() && devices[0] != nullptr, Code::kInvalidArgument,
+                 "no device to lock memory with");
+  const DeviceId id{static_cast<std::int32_t>(devices.size())};
+  std::unique_ptr<PinnedAllocator> made;
+  std::vector<device::Device*> all;
+  const bool has_room = with_host_memory([&] {
+    made.reset(new PinnedAllocator(id, *devices[0], config));
+    all.assign(devices.begin(), devices.end());
+    all.push_back(&made->space_);
+  });
+  if (!has_room) return kNoHostMemory;
+  cache::Config in = config.cache;
+  in.backing = cache::Backing::kSegments;
+  Result<std::unique_ptr<cache::CachingAllocator>> caching =
+      cache::CachingAllocator::create(all, in);
+  if (!caching.is_ok()) return caching.status();
+  made->caching_ = std::move(caching).value();
+  if (const Status begun = made->begin(config); !begun.is_ok()) return begun;
+  return made;
+}
+
+Status PinnedAllocator::begin(const PinnedConfig& config) noexcept {
+  if (config.reserve > 0_B) {
+    const Result<PinnedMemory> kept = allocate(config.reserve);
+    if (!kept.is_ok()) return kept.status();
+    if (const Status freed = free(kept.value().address); !freed.is_ok()) return freed;
+  }
+  if (config.reap_ms == 0) return Status::ok();
+  reaper_.reset(new (std::nothrow) Reaper(*caching_, device()));
+  return reaper_ != nullptr && reaper_->start(config.reap_ms) ? Status::ok() : kNoHostMemory;
+}
+
+const Stream& PinnedAllocator::arena() const noexcept {
+  return arenas_[thread_number() & (arenas_.size() - 1)];
+}
+
+Result<PinnedMemory> PinnedAllocator::allocate(Bytes size, cache::OutOfMemory* account) noexcept {
+  const Result<Address> got = caching_->allocate(size, arena(), account);
+  if (!got.is_ok()) return got.status();
+  return PinnedMemory{got.value(), got.value().pointer()};
+}
+
+Status PinnedAllocator::record_use(Address address, const void* context,
+                                   const Stream& stream) noexcept {
+  if (context != nullptr) {
+    const Status by_context = caching_->record_use(Address::of(context), stream);
+    if (by_context.code() != Code::kUnknownPointer) return by_context;
+  }
+  return caching_->record_use(address, stream);
+}
+
+Status PinnedAllocator::begin_pool(MemoryPoolId pool, ThreadFilter filter) noexcept {
+  if (filter == nullptr) return caching_->begin_pool(device(), pool, StreamFilter{});
+  StreamFilter by_thread;
+  if (!with_host_memory(
+          [&] { by_thread = [accepts = std::move(filter)](const Stream&) { return accepts(); }; }))
+    return kNoHostMemory;
+  return caching_->begin_pool(device(), pool, std::move(by_thread));
+}
+
+}  // namespace ashlar::inline v0::pinned

@@ -1,0 +1,85 @@
+#include <ashlar/pinned/touched_memory.h>
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include <ashlar/base/host_pages.h>
+#include <ashlar/base/service_thread.h>
+#include <ashlar/pinned/thread_numa_policy.h>
+
+namespace ashlar::inline v0::pinned {
+namespace {
+
+constexpr std::size_t kSmallestPage = 4096;
+
+/// A run of pages that one thread touches.
+struct Share {
+  std::byte* begin = nullptr;
+  std::size_t bytes = 0;
+  int node = kAnyNode;
+};
+
+void touch(const Share& share) noexcept {
+  const ThreadNumaPolicy policy(share.node);
+  // Written, because a read would get the kernel's one page of zeros.
+  for (std::size_t at = 0; at < share.bytes; at += kSmallestPage)
+    *static_cast<volatile std::byte*>(share.begin + at) = std::byte{0};
+}
+
+void* touch_on_thread(void* share) noexcept {
+  touch(*static_cast<const Share*>(share));
+  return nullptr;
+}
+
+std::size_t whole_huge_pages(Bytes size) noexcept {
+  return (size.count() + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+}
+
+}  // namespace
+
+Bytes touched_size(Bytes size) noexcept { return Bytes{whole_huge_pages(size)}; }
+
+Result<Address> map_touched(Bytes size, unsigned threads, int node) noexcept {
+  constexpr Status kNoMemory{Code::kOutOfMemory, "the host has no memory to lock"};
+  ASHLAR_REQUIRE(size <= Bytes::max() - Bytes{kHugePageBytes}, Code::kOutOfMemory,
+                 "more than any host has");
+  const std::size_t bytes = whole_huge_pages(size);
+  // This thread touches a share too, so that the node is known to exist before others try.
+  const ThreadNumaPolicy policy(node);
+  if (!policy.status().is_ok()) return policy.status();
+  std::byte* const begin = reserve_pages(bytes);
+  if (begin == nullptr) return kNoMemory;
+  if (!commit_pages(begin, bytes)) {
+    release_pages(begin, bytes);
+    return kNoMemory;
+  }
+  advise_huge_pages(begin, bytes);
+  // Whole huge pages each: two threads at one would wait for each other.
+  const std::size_t huge = bytes / kHugePageBytes;
+  const std::size_t shares = std::min<std::size_t>(threads, huge);
+  std::array<Share, kTouchThreadsMax> share;
+  std::array<pthread_t, kTouchThreadsMax> thread;
+  std::size_t started = 0;
+  std::size_t from = 0;
+  for (std::size_t i = 0; i < shares; ++i) {
+    const std::size_t to = huge * (i + 1) / shares;
+    share[i] = {begin + from * kHugePageBytes, (to - from) * kHugePageBytes, node};
+    from = to;
+    if (i + 1 < shares && start_service_thread(&thread[started], touch_on_thread, &share[i])) {
+      ++started;
+    } else {
+      touch(share[i]);
+    }
+  }
+  for (std::size_t i = 0; i < started; ++i) static_cast<void>(pthread_join(thread[i], nullptr));
+  return Address::of(begin);
+}
+
+void unmap_touched(Address base, Bytes size) noexcept {
+  release_pages(static_cast<std::byte*>(base.pointer()), whole_huge_pages(size));
+}
+
+}  // namespace ashlar::inline v0::pinned
