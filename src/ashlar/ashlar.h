@@ -1,6 +1,6 @@
 // Ashlar's caching allocator: the one header that its user includes.
 //
-// Purpose: it includes the allocator and the host device, and names their types in the namespace
+// Purpose: it includes the allocators and the host device, and names their types in the namespace
 // ashlar: ashlar::CachingAllocator is ashlar::cache::CachingAllocator. The planner and its replay
 // are in <ashlar/plan.h>.
 // Thread safety: stated at each class.
@@ -13,6 +13,8 @@
 #include <ashlar/cache/live_allocations.h>
 #include <ashlar/cache/owned_memory.h>
 #include <ashlar/device/host_device.h>
+#include <ashlar/pinned/pinned_allocator.h>
+#include <ashlar/pinned/pinned_space.h>
 
 namespace ashlar::inline v0 {
 
@@ -43,6 +45,7 @@ using cache::OwnedMemory;
 using cache::parse_config;
 using cache::PinnedRange;
 using cache::PoolCheckpoint;
+using cache::process_events;
 using cache::RestoredPool;
 using cache::Reuse;
 using cache::Snapshot;
@@ -61,8 +64,19 @@ using device::Device;
 using device::DeviceTraits;
 using device::HostDevice;
 using device::HostLedger;
+using device::ImmediateDevice;
 using device::kCallKinds;
 using device::kWaitForever;
 using device::MemoryInfo;
+using pinned::kAnyNode;
+using pinned::kNodesMax;
+using pinned::LockTimes;
+using pinned::PinBy;
+using pinned::PinnedAllocator;
+using pinned::PinnedConfig;
+using pinned::PinnedMemory;
+using pinned::PinnedSpace;
+using pinned::PinnedSpaceOptions;
+using pinned::PinTimes;
 
 }  // namespace ashlar::inline v0

@@ -284,8 +284,8 @@ Status CachingAllocator::trim(DeviceId device) noexcept {
   return cache.is_ok() ? cache.value()->reclaimer().trim() : cache.status();
 }
 
-Status CachingAllocator::process_events(DeviceId device) noexcept {
-  const Result<DeviceCache*> cache = impl_->usable_device(device);
+Status process_events(CachingAllocator& allocator, DeviceId device) noexcept {
+  const Result<DeviceCache*> cache = allocator.impl_->usable_device(device);
   return cache.is_ok() ? free_finished(*cache.value()) : cache.status();
 }
 

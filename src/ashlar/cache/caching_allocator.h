@@ -297,11 +297,6 @@ class ASHLAR_API CachingAllocator {
   /// take a segment back; kNotReady if the time was too short; kBusy while a capture is announced,
   /// or once one is; kReentrant in a memory pool's filter.
   Status trim(DeviceId device) noexcept;
-  /// Frees at once what a later allocation on the device would find freed: blocks whose uses by other streams
-  /// are complete, by asking about their events without a wait. For a thread that has time: allocations then
-  /// find nothing to ask. kBusy while a capture is announced, or once one is. Cost: a device call for each use
-  /// that is complete, and for a bounded number in each heap of those that are not.
-  Status process_events(DeviceId device) noexcept;
   /// Makes sure that the device has `free` bytes free for others, such as a library that allocates beside
   /// this allocator: gives idle segments back until it has, the smallest that is enough, else the largest
   /// first, and waits for work that uses them, for no longer than trim() does and than is needed.
@@ -372,11 +367,18 @@ class ASHLAR_API CachingAllocator {
 
  private:
   friend struct CachePeer;  // tests read the state of its parts
+  friend ASHLAR_API Status process_events(CachingAllocator& allocator, DeviceId device) noexcept;
   struct Impl;
   explicit CachingAllocator(std::unique_ptr<Impl> impl) noexcept;
   // On a cache line of its own, because every call reads it and a caller may write to memory beside
   // the allocator.
   alignas(64) std::unique_ptr<Impl> impl_;
 };
+
+/// Frees at once what a later allocation on the device would find freed: blocks whose uses by other streams are
+/// complete, by asking about their events without a wait. For a thread that has time: allocations then find
+/// nothing to ask. Errors: as every call of CachingAllocator; kBusy while a capture is announced, or once one is.
+/// Cost: a device call for each use that is complete, and for a bounded number in each heap of those that are not.
+ASHLAR_API Status process_events(CachingAllocator& allocator, DeviceId device) noexcept;
 
 }  // namespace ashlar::inline v0::cache

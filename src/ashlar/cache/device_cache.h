@@ -128,7 +128,7 @@ class DeviceCache {
 /// The body of a conditional is over (CapturedBodies::ended): what it uses of the device's memory pools its
 /// parent's stream uses, and what waited for it alone is free.
 void end_body(DeviceCache& cache, StreamHeap& body) noexcept;
-/// Frees what waits only for uses that are complete (CachingAllocator::process_events): its errors.
+/// Frees what waits only for uses that are complete (process_events): its errors.
 Status free_finished(DeviceCache& cache) noexcept;
 
 }  // namespace ashlar::inline v0::cache

@@ -31,7 +31,7 @@ unsigned arenas_of(const PinnedConfig& config) noexcept {
 }  // namespace
 
 PinnedAllocator::PinnedAllocator(DeviceId id, device::Device& through, const PinnedConfig& config)
-    : space_(id, through, config.space) {
+    : space_(id, through, config.space), rounds_to_power_of_two_(config.rounds_to_power_of_two) {
   const unsigned arenas = arenas_of(config);
   arenas_.reserve(arenas);
   for (unsigned i = 0; i < arenas; ++i) arenas_.push_back(space_.stream(i));
@@ -80,6 +80,9 @@ const Stream& PinnedAllocator::arena() const noexcept {
 }
 
 Result<PinnedMemory> PinnedAllocator::allocate(Bytes size, cache::OutOfMemory* account) noexcept {
+  // Zero stays zero, and a size over the limit over it.
+  if (rounds_to_power_of_two_ && size > 0_B && size <= cache::kRequestBytesMax)
+    size = Bytes{std::bit_ceil(size.count())};
   const Result<Address> got = caching_->allocate(size, arena(), account);
   if (!got.is_ok()) return got.status();
   return PinnedMemory{got.value(), got.value().pointer()};

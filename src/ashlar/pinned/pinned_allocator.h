@@ -4,9 +4,9 @@
 // Purpose: rows PIN-1 to PIN-6. Any thread allocates; the streams that use a block are recorded; the free never
 // waits; the memory is available again when those uses are complete. It is a CachingAllocator (cache/) over one
 // more device, the host's page-locked memory (pinned_space.h), and obeys the same clauses: what holds of a
-// device's memory that other devices' streams use holds here. Blocks are split and merged, so an allocation has
-// at most Config::granule - 1 bytes more than it asked for, unless `cache.roundup_power2_divisions` rounds
-// (divisions of 1 are the power-of-two rule of PyTorch).
+// device's memory that other devices' streams use holds here. Blocks are split and merged, so that an allocation of at
+// most 1 MiB (Config::small_request_max) has less than 512 bytes (Config::granule) more than it asked for, and a larger
+// one 1 MiB more at most.
 //
 // Thread safety: every member from any thread. A thread allocates from one of several *arenas*, so that threads
 // rarely share a lock.
@@ -41,6 +41,9 @@ struct PinnedConfig {
   Bytes reserve;
   /// threads are spread over so many heaps, rounded up to a power of two, at most 64; 0: one for each core
   unsigned arenas = 0;
+  /// A request is rounded up to a power of two, as PyTorch does it; statistics count what it was rounded to as
+  /// what was asked for
+  bool rounds_to_power_of_two = false;
   /// a thread frees every so many milliseconds what is done with; 0: no such thread, allocations do it
   std::uint32_t reap_ms = 0;
 };
@@ -80,8 +83,8 @@ class ASHLAR_API PinnedAllocator {
   /// allocator's is the usual case: a caller may ask of any pointer); otherwise as
   /// CachingAllocator::record_use.
   Status record_use(Address address, const void* context, const Stream& stream) noexcept;
-  /// CachingAllocator::process_events() of this memory: what the reaper does.
-  Status process_events() noexcept { return caching().process_events(device()); }
+  /// cache::process_events() of this memory: what the reaper does.
+  Status process_events() noexcept { return cache::process_events(caching(), device()); }
 
   /// Routes later allocations of the threads that `filter` accepts to that memory pool, which a graph or a user
   /// owns: CachingAllocator::begin_pool(). Its other calls are caching()'s, with device().
@@ -104,6 +107,7 @@ class ASHLAR_API PinnedAllocator {
   Status begin(const PinnedConfig& config) noexcept;
 
   PinnedSpace space_;
+  const bool rounds_to_power_of_two_;
   std::vector<Stream> arenas_;  ///< a power of two of them
   std::unique_ptr<cache::CachingAllocator> caching_;
   std::unique_ptr<Reaper> reaper_;  ///< null where there is no such thread

@@ -21,7 +21,7 @@ bool insert(Ranges& into, Address base, Bytes size) noexcept {
 }
 
 /// Adds a call that took from one of these times to the other.
-void count(CallTimes* times, std::uint64_t began_ns, std::uint64_t ended_ns) noexcept {
+void count(LockTimes* times, std::uint64_t began_ns, std::uint64_t ended_ns) noexcept {
   const std::uint64_t took = ended_ns - began_ns;
   times->least_ns = times->calls == 0 ? took : std::min(times->least_ns, took);
   times->most_ns = std::max(times->most_ns, took);

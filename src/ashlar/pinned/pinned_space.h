@@ -36,7 +36,7 @@ struct PinnedSpaceOptions {
 };
 
 /// How often a call was made, and how long it took, in nanoseconds by the device's clock.
-struct CallTimes {
+struct LockTimes {
   std::uint64_t calls = 0;
   std::uint64_t total_ns = 0;
   std::uint64_t least_ns = 0;  ///< 0 before the first call
@@ -45,8 +45,8 @@ struct CallTimes {
 
 /// How long memory took to be page-locked and unlocked. Failed calls count.
 struct PinTimes {
-  CallTimes pin;
-  CallTimes unpin;
+  LockTimes pin;
+  LockTimes unpin;
 };
 
 /// Page-locked memory of the host. See the head of this file.

@@ -45,7 +45,7 @@ void Reaper::serve() noexcept {
       ++rounds_;
     }
     // A lost device and an announced capture leave the work to later calls.
-    static_cast<void>(allocator_.process_events(device_));
+    static_cast<void>(cache::process_events(allocator_, device_));
   }
 }
 

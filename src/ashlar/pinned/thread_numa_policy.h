@@ -16,6 +16,7 @@ namespace ashlar::inline v0::pinned {
 /// While it lives, the thread prefers memory of that node; kAnyNode changes nothing.
 class ThreadNumaPolicy {
  public:
+  /// REQUIRES: `node` is kAnyNode, or 0 to kNodesMax - 1.
   explicit ThreadNumaPolicy(int node) noexcept;
   ~ThreadNumaPolicy();
   ThreadNumaPolicy(const ThreadNumaPolicy&) = delete;
