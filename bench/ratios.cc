@@ -66,18 +66,30 @@ std::string left_out_note(const Measured& measured, const std::string& name) {
          std::to_string(left_out + found->second.cpu_ns.size()) + " repetitions left out";
 }
 
-Row scaling_row(const Measured& measured, const std::string& what) {
-  const std::string name = "threads-" + what + "/ashlar";
+Row scaling_row(const Measured& measured, const std::string& what, const std::string& adapter,
+                double limit) {
+  const std::string name = "threads-" + what + "/" + adapter;
   const auto ours = [&](const char* which) { return counter(measured, name, which); };
   const std::string left_out = left_out_note(measured, name);
-  Row row = at_least("two threads on two streams, " + what + ": throughput, x one thread's",
-                     ours("scaling"), 1.6,
-                     " (" + or_nothing(ours("two_streams_ns"), 1) + " ns / " +
-                         or_nothing(ours("alone_ns"), 1) + " ns; empty harness " +
-                         or_nothing(counter(measured, "threads-" + what + "/empty", "scaling"), 2) +
-                         (left_out.empty() ? "" : "; " + left_out) + ")");
+  Row row = at_least(
+      (adapter == "ashlar" ? "two threads on two streams, " : adapter + ": two threads, ") + what +
+          ": throughput, x one thread's",
+      ours("scaling"), limit,
+      " (" + or_nothing(ours("two_streams_ns"), 1) + " ns / " + or_nothing(ours("alone_ns"), 1) +
+          " ns; empty harness " +
+          or_nothing(counter(measured, "threads-" + what + "/empty", "scaling"), 2) +
+          (left_out.empty() ? "" : "; " + left_out) + ")");
   if (row.met == "null" && !left_out.empty()) row.value += ": " + left_out;
   return row;
+}
+
+/// What page-locked memory's allocator takes for an operation, in the device allocator's time.
+Row pinned_row(const Measured& measured, const std::string& what) {
+  const Figure pinned = cpu_ns(measured, what + "/pinned"),
+               ashlar = cpu_ns(measured, what + "/ashlar");
+  return at_most("pinned, " + what + ": free + allocate, x the device allocator's",
+                 over(pinned, ashlar), 1.2,
+                 " (" + or_nothing(pinned, 1) + " ns / " + or_nothing(ashlar, 1) + " ns)");
 }
 
 /// The limit is three, or what the bare floor's grows by.
@@ -146,7 +158,13 @@ std::vector<Row> figures(const Measured& measured, const std::vector<OtherCompil
       rows.push_back(other_compiler_row(measured, other, mix, kMixLimit));
   }
   for (const char* mix : {"mix", "mix-plain"}) rows.push_back(mix_growth_row(measured, mix));
-  for (const char* what : {"pair", "mix"}) rows.push_back(scaling_row(measured, what));
+  for (const char* what : {"pair", "mix"})
+    rows.push_back(scaling_row(measured, what, "ashlar", 1.6));
+  for (const char* what :
+       {"pair/4KiB", "pair/1MiB", "pair/32MiB", "mix/10^2", "mix/10^3", "mix/10^4", "mix/10^5"})
+    rows.push_back(pinned_row(measured, what));
+  for (const char* what : {"pair", "mix"})
+    rows.push_back(scaling_row(measured, what, "pinned", 1.7));
   rows.push_back(growth_row(measured));
   const std::vector<double> traces = replays(measured, "ashlar");
   rows.push_back(at_most("replay: ns per event, median of the traces", median(traces), 40,
@@ -155,7 +173,8 @@ std::vector<Row> figures(const Measured& measured, const std::vector<OtherCompil
 }
 
 void print_medians(std::ostream& out, const Measured& measured) {
-  const char* const adapters[] = {"ashlar", "planned", "pool", "floor", "cub", "malloc", "empty"};
+  const char* const adapters[] = {"ashlar", "pinned", "planned", "pool",
+                                  "floor",  "cub",    "malloc",  "empty"};
   std::vector<std::string> cases;
   for (const auto& [name, samples] : measured) {
     const std::string one = name.substr(0, name.rfind('/'));

@@ -3,6 +3,7 @@
 
 #include "bench/adapters/ashlar_adapter.h"
 #include "bench/adapters/floor.h"
+#include "bench/adapters/pinned_adapter.h"
 #ifdef ASHLAR_BENCH_CUB
 #include "bench/adapters/cub.h"
 #endif
@@ -18,6 +19,7 @@ struct AdapterTag {
 template <class Visit>
 void for_each_shared_adapter(Visit&& visit) {
   visit(AdapterTag<AshlarAdapter>{});
+  visit(AdapterTag<PinnedAdapter>{});
 #ifdef ASHLAR_BENCH_CUB
   visit(AdapterTag<CubAdapter>{});
 #endif

@@ -26,6 +26,7 @@ namespace ashlar::bench {
 namespace {
 
 constexpr std::size_t kMallocLiveMax = 10'000;
+constexpr std::size_t kPinnedLiveMax = 100'000;
 /// The maximum number of turns of a warm-up. Below it a warm-up makes two turns per block, which
 /// leaves about an eighth of the blocks untouched. A mix that would need more turns does not fit
 /// the caches, so they would not warm it.
@@ -112,6 +113,7 @@ void register_mix_of(const Sizes& sizes, int exponent) {
   for_each_adapter([&](auto tag) {
     using Adapter = typename decltype(tag)::type;
     if (std::is_same_v<Adapter, MallocAdapter> && live > kMallocLiveMax) return;
+    if (std::is_same_v<Adapter, PinnedAdapter> && live > kPinnedLiveMax) return;
     const auto world = std::make_shared<LazyWorld<Adapter, kHandles>>(live, sizes.max);
     benchmark::RegisterBenchmark((name + Adapter::kName).c_str(), [world](benchmark::State& state) {
       World<Adapter, kHandles>& warm = world->warmed_up();

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -98,6 +99,7 @@ void register_trace(const std::string& name, const tool::Trace& trace) {
   const auto program = std::make_shared<Program>(lay_out(trace));
   for_each_shared_adapter([&](auto tag) {
     using Adapter = typename decltype(tag)::type;
+    if (std::is_same_v<Adapter, PinnedAdapter>) return;  // the traces are of device memory
     benchmark::RegisterBenchmark(
         (name + "/" + Adapter::kName).c_str(),
         [program](benchmark::State& state) { replay<Adapter>(state, *program); });

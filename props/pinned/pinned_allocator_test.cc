@@ -20,7 +20,6 @@ namespace {
 
 using pinned::PinnedAllocator;
 using pinned::PinnedConfig;
-using pinned::PinnedMemory;
 
 class PinnedAllocatorTest : public ::testing::Test {
  protected:
@@ -47,15 +46,15 @@ class PinnedAllocatorTest : public ::testing::Test {
     allocator_ = std::move(made).value();
   }
   Stream stream(std::int32_t device) { return gpu_.create_stream(DeviceId{device}).value(); }
-  PinnedMemory allocate(Bytes size) {
+  Address allocate(Bytes size) {
     const auto got = allocator_->allocate(size);
     EXPECT_TRUE(got.is_ok()) << got.status().why();
-    return got.value_or(PinnedMemory{});
+    return got.value_or(Address{});
   }
   /// Work on the stream that uses the memory, announced.
-  void use(const PinnedMemory& memory, Bytes size, const Stream& on) {
-    EXPECT_TRUE(gpu_.launch(on, {memory.address, size}).is_ok());
-    EXPECT_TRUE(allocator_->record_use(memory.address, memory.context, on).is_ok());
+  void use(Address memory, Bytes size, const Stream& on) {
+    EXPECT_TRUE(gpu_.launch(on, {memory, size}).is_ok());
+    EXPECT_TRUE(allocator_->record_use(memory, PinnedAllocator::context_of(memory), on).is_ok());
   }
   cache::DeviceStats stats() {
     cache::DeviceStats stats;
@@ -72,10 +71,10 @@ TEST_F(PinnedAllocatorTest, AnAllocationHasHardlyMoreThanItAsksFor) {  // PIN-1
   make();
   for (const Bytes size :
        {1_B, 512_B, 4_KiB + 1_B, 1_MiB, 1_MiB + 1_B, 5_MiB + 1_B, 33_MiB + 1_B}) {
-    const PinnedMemory got = allocate(size);
-    EXPECT_LE(allocator_->caching().info(got.address).value().size,
+    const Address got = allocate(size);
+    EXPECT_LE(allocator_->caching().info(got).value().size,
               size + (size <= 1_MiB ? 511_B : 1_MiB + 511_B));
-    EXPECT_TRUE(allocator_->free(got.address).is_ok());
+    EXPECT_TRUE(allocator_->free(got).is_ok());
   }
 }
 
@@ -84,30 +83,31 @@ TEST_F(PinnedAllocatorTest, ThePowerOfTwoRuleIsASetting) {  // PIN-1
   config.rounds_to_power_of_two = true;
   make(config);
   for (const Bytes size : {5_MiB + 1_B, 8_MiB}) {
-    const PinnedMemory got = allocate(size);
-    EXPECT_EQ(allocator_->caching().info(got.address).value().size, 8_MiB);
-    EXPECT_TRUE(allocator_->free(got.address).is_ok());
+    const Address got = allocate(size);
+    EXPECT_EQ(allocator_->caching().info(got).value().size, 8_MiB);
+    EXPECT_TRUE(allocator_->free(got).is_ok());
   }
-  EXPECT_TRUE(allocate(0_B).address.is_null());
+  EXPECT_TRUE(allocate(0_B).is_null());
   EXPECT_EQ(allocator_->allocate(Bytes::max()).code(), Code::kSizeOverflow);
 }
 
 TEST_F(PinnedAllocatorTest, TheContextOrTheAddressNamesTheAllocation) {  // PIN-2
   make();
   const Stream on = stream(0);
-  const PinnedMemory memory = allocate(1_MiB);
+  const Address memory = allocate(1_MiB);
   int foreign = 0;
-  EXPECT_TRUE(allocator_->record_use(Address{}, memory.context, on).is_ok());
-  EXPECT_TRUE(allocator_->record_use(memory.address, nullptr, on).is_ok());
-  EXPECT_TRUE(allocator_->record_use(memory.address, &foreign, on).is_ok());
+  EXPECT_TRUE(allocator_->record_use(Address{}, PinnedAllocator::context_of(memory), on).is_ok());
+  EXPECT_TRUE(allocator_->record_use(memory, nullptr, on).is_ok());
+  EXPECT_TRUE(allocator_->record_use(memory, &foreign, on).is_ok());
   EXPECT_EQ(allocator_->record_use(Address::of(&foreign), &foreign, on).code(),
             Code::kUnknownPointer);
   EXPECT_EQ(allocator_->record_use(Address{}, nullptr, on).code(), Code::kUnknownPointer);
-  EXPECT_TRUE(allocator_->free_context(memory.context).is_ok());
-  EXPECT_EQ(allocator_->record_use(memory.address, memory.context, on).code(), Code::kDoubleFree);
+  EXPECT_TRUE(allocator_->free_context(PinnedAllocator::context_of(memory)).is_ok());
+  EXPECT_EQ(allocator_->record_use(memory, PinnedAllocator::context_of(memory), on).code(),
+            Code::kDoubleFree);
   EXPECT_TRUE(gpu_.drain_all().is_ok());
   EXPECT_TRUE(allocator_->process_events().is_ok());
-  EXPECT_EQ(allocator_->record_use(memory.address, memory.context, on).code(),
+  EXPECT_EQ(allocator_->record_use(memory, PinnedAllocator::context_of(memory), on).code(),
             Code::kUnknownPointer);
   EXPECT_EQ(allocator_->free_context(&foreign).code(), Code::kUnknownPointer);
 }
@@ -116,26 +116,26 @@ TEST_F(PinnedAllocatorTest, MemoryComesBackWhenEveryRecordedStreamIsDone) {  // 
   make();
   const Stream first = stream(0);
   const Stream second = stream(1);
-  const PinnedMemory memory = allocate(30_MiB);
+  const Address memory = allocate(30_MiB);
   use(memory, 30_MiB, first);
   use(memory, 30_MiB, second);
-  EXPECT_TRUE(allocator_->free(memory.address).is_ok());
+  EXPECT_TRUE(allocator_->free(memory).is_ok());
   EXPECT_EQ(stats().active_bytes[0].current, (30_MiB).count());
   EXPECT_EQ(gpu_.step(first, 2), 2u);
   EXPECT_TRUE(allocator_->process_events().is_ok());
   EXPECT_EQ(stats().active_bytes[0].current, (30_MiB).count()) << "the second one still runs";
   EXPECT_EQ(gpu_.step(second, 2), 2u);
-  EXPECT_EQ(allocate(30_MiB).address, memory.address);
-  EXPECT_TRUE(allocator_->free(memory.address).is_ok());
+  EXPECT_EQ(allocate(30_MiB), memory);
+  EXPECT_TRUE(allocator_->free(memory).is_ok());
 }
 
 TEST_F(PinnedAllocatorTest, AFreeMakesNoCallThatWaits) {  // PIN-3
   make();
   const Stream on = stream(0);
-  const PinnedMemory memory = allocate(1_MiB);
+  const Address memory = allocate(1_MiB);
   use(memory, 1_MiB, on);
   gpu_.reset_account();
-  EXPECT_TRUE(allocator_->free(memory.address).is_ok());
+  EXPECT_TRUE(allocator_->free(memory).is_ok());
   const spec::CallAccount account = gpu_.account();
   for (const device::CallKind kind :
        {device::CallKind::kEventSynchronize, device::CallKind::kSynchronize,
@@ -147,33 +147,33 @@ TEST_F(PinnedAllocatorTest, OneStuckEventDelaysNoOther) {  // PIN-3, H8
   make();
   const Stream stuck = stream(0);
   const Stream done = stream(0);
-  const PinnedMemory behind = allocate(30_MiB);
+  const Address behind = allocate(30_MiB);
   use(behind, 30_MiB, stuck);
-  EXPECT_TRUE(allocator_->free(behind.address).is_ok());
-  std::vector<PinnedMemory> others;
+  EXPECT_TRUE(allocator_->free(behind).is_ok());
+  std::vector<Address> others;
   for (int i = 0; i < 50; ++i) {
     others.push_back(allocate(30_MiB));
     use(others.back(), 30_MiB, done);
   }
-  for (const PinnedMemory& each : others) EXPECT_TRUE(allocator_->free(each.address).is_ok());
+  for (const Address each : others) EXPECT_TRUE(allocator_->free(each).is_ok());
   while (gpu_.step(done) != 0) {
   }
   EXPECT_TRUE(allocator_->process_events().is_ok());
   EXPECT_EQ(stats().active_bytes[0].current, (30_MiB).count());
   const std::uint64_t before = locked_bytes();
-  for (PinnedMemory& each : others) each = allocate(30_MiB);
+  for (Address& each : others) each = allocate(30_MiB);
   EXPECT_EQ(locked_bytes(), before);
-  for (const PinnedMemory& each : others) EXPECT_TRUE(allocator_->free(each.address).is_ok());
+  for (const Address each : others) EXPECT_TRUE(allocator_->free(each).is_ok());
 }
 
 TEST_F(PinnedAllocatorTest, WhatIsDoneGoesBackToTheDriver) {  // PIN-4
   make();
   const Stream on = stream(0);
-  const PinnedMemory used = allocate(30_MiB);
-  const PinnedMemory free = allocate(40_MiB);
+  const Address used = allocate(30_MiB);
+  const Address free = allocate(40_MiB);
   use(used, 30_MiB, on);
-  EXPECT_TRUE(allocator_->free(free.address).is_ok());
-  EXPECT_TRUE(allocator_->free(used.address).is_ok());
+  EXPECT_TRUE(allocator_->free(free).is_ok());
+  EXPECT_TRUE(allocator_->free(used).is_ok());
   EXPECT_EQ(locked_bytes(), (70_MiB).count());
   EXPECT_TRUE(allocator_->caching().trim(allocator_->device()).is_ok());
   EXPECT_EQ(locked_bytes(), 0u);
@@ -181,9 +181,9 @@ TEST_F(PinnedAllocatorTest, WhatIsDoneGoesBackToTheDriver) {  // PIN-4
 
 TEST_F(PinnedAllocatorTest, ZeroBytesAreNullAndNullIsFreeable) {  // PIN-5
   make();
-  const PinnedMemory nothing = allocate(0_B);
-  EXPECT_TRUE(nothing.address.is_null());
-  EXPECT_EQ(nothing.context, nullptr);
+  const Address nothing = allocate(0_B);
+  EXPECT_TRUE(nothing.is_null());
+  EXPECT_EQ(PinnedAllocator::context_of(nothing), nullptr);
   EXPECT_TRUE(allocator_->free(Address{}).is_ok());
   EXPECT_TRUE(allocator_->free_context(nullptr).is_ok());
   EXPECT_EQ(locked_bytes(), 0u);
@@ -194,13 +194,13 @@ TEST_F(PinnedAllocatorTest, RegisteredMemoryIsOrdinaryMemoryOfTheHost) {  // PIN
   config.space.by = pinned::PinBy::kRegistration;
   config.space.touch_threads = 4;
   make(config);
-  const PinnedMemory memory = allocate(24_MiB + 1_B);
-  static_cast<char*>(memory.address.pointer())[(24_MiB).count()] = 1;
+  const Address memory = allocate(24_MiB + 1_B);
+  static_cast<char*>(memory.pointer())[(24_MiB).count()] = 1;
   EXPECT_EQ(gpu_.ledger().registered.bytes, 26_MiB);
   EXPECT_EQ(locked_bytes(), 0u);
   const Stream on = stream(1);
   use(memory, 24_MiB, on);
-  EXPECT_TRUE(allocator_->free(memory.address).is_ok());
+  EXPECT_TRUE(allocator_->free(memory).is_ok());
   EXPECT_TRUE(allocator_->caching().trim(allocator_->device()).is_ok());
   EXPECT_EQ(gpu_.ledger().registered.count, 0u);
 }
@@ -212,14 +212,14 @@ TEST_F(PinnedAllocatorTest, ARefusedRegistrationLeavesNothing) {  // C13
   gpu_.fail(device::CallKind::kHostRegister, 1, spec::FailMode::kOn, Code::kOutOfMemory);
   EXPECT_EQ(allocator_->allocate(1_MiB).code(), Code::kOutOfMemory);
   gpu_.heal();
-  EXPECT_TRUE(allocator_->free(allocate(1_MiB).address).is_ok());
+  EXPECT_TRUE(allocator_->free(allocate(1_MiB)).is_ok());
 }
 
 TEST_F(PinnedAllocatorTest, HowLongLockingTookIsCounted) {  // PIN-6
   make();
   EXPECT_EQ(allocator_->space().times().pin.calls, 0u);
-  EXPECT_TRUE(allocator_->free(allocate(30_MiB).address).is_ok());
-  EXPECT_TRUE(allocator_->free(allocate(64_MiB).address).is_ok());
+  EXPECT_TRUE(allocator_->free(allocate(30_MiB)).is_ok());
+  EXPECT_TRUE(allocator_->free(allocate(64_MiB)).is_ok());
   EXPECT_TRUE(allocator_->caching().trim(allocator_->device()).is_ok());
   const pinned::PinTimes times = allocator_->space().times();
   EXPECT_EQ(times.pin.calls, 2u);
@@ -233,11 +233,11 @@ TEST_F(PinnedAllocatorTest, TheReserveIsLockedAtOnceAndServesAllocations) {  // 
   config.reserve = 256_MiB;
   make(config);
   EXPECT_EQ(locked_bytes(), (256_MiB).count());
-  const PinnedMemory first = allocate(100_MiB);
-  const PinnedMemory second = allocate(100_MiB);
+  const Address first = allocate(100_MiB);
+  const Address second = allocate(100_MiB);
   EXPECT_EQ(locked_bytes(), (256_MiB).count());
-  EXPECT_TRUE(allocator_->free(first.address).is_ok());
-  EXPECT_TRUE(allocator_->free(second.address).is_ok());
+  EXPECT_TRUE(allocator_->free(first).is_ok());
+  EXPECT_TRUE(allocator_->free(second).is_ok());
 }
 
 TEST_F(PinnedAllocatorTest, AReserveThatCannotBeLockedIsAnError) {
@@ -252,9 +252,9 @@ TEST_F(PinnedAllocatorTest, AReaperFreesWhatIsDoneWhileNobodyAllocates) {  // PI
   config.reap_ms = 1;
   make(config);
   const Stream on = stream(0);
-  const PinnedMemory memory = allocate(1_MiB);
+  const Address memory = allocate(1_MiB);
   use(memory, 1_MiB, on);
-  EXPECT_TRUE(allocator_->free(memory.address).is_ok());
+  EXPECT_TRUE(allocator_->free(memory).is_ok());
   EXPECT_TRUE(gpu_.drain_all().is_ok());
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (stats().active_bytes[0].current != 0 && std::chrono::steady_clock::now() < end)
@@ -265,7 +265,7 @@ TEST_F(PinnedAllocatorTest, AReaperFreesWhatIsDoneWhileNobodyAllocates) {  // PI
 TEST_F(PinnedAllocatorTest, ACapturesMemoryIsItsPools) {  // PIN-6, C8
   make();
   const Stream on = stream(0);
-  EXPECT_TRUE(allocator_->free(allocate(1_MiB).address).is_ok());  // free, and not the pool's
+  EXPECT_TRUE(allocator_->free(allocate(1_MiB)).is_ok());  // free, and not the pool's
   const MemoryPoolId pool{1, 0};
   const std::thread::id capturing = std::this_thread::get_id();
   ASSERT_TRUE(
@@ -273,41 +273,41 @@ TEST_F(PinnedAllocatorTest, ACapturesMemoryIsItsPools) {  // PIN-6, C8
           .is_ok());
   ASSERT_TRUE(allocator_->caching().begin_capture(on).is_ok());
   ASSERT_TRUE(gpu_.begin_capture(on, device::CaptureMode::kGlobal).is_ok());
-  const PinnedMemory in_graph = allocate(1_MiB);
+  const Address in_graph = allocate(1_MiB);
   use(in_graph, 1_MiB, on);
-  PinnedMemory of_other;
+  Address of_other;
   std::thread([&] { of_other = allocate(1_MiB); }).join();
   const auto graph = gpu_.end_capture(on);
   ASSERT_TRUE(graph.is_ok());
   ASSERT_TRUE(allocator_->caching().end_capture(on).is_ok());
   ASSERT_TRUE(allocator_->caching().end_pool(allocator_->device(), pool).is_ok());
-  EXPECT_TRUE(allocator_->free(in_graph.address).is_ok());
-  EXPECT_TRUE(allocator_->free(of_other.address).is_ok());
-  for (int i = 0; i < 4; ++i) EXPECT_NE(allocate(1_MiB).address, in_graph.address) << "C8";
+  EXPECT_TRUE(allocator_->free(in_graph).is_ok());
+  EXPECT_TRUE(allocator_->free(of_other).is_ok());
+  for (int i = 0; i < 4; ++i) EXPECT_NE(allocate(1_MiB), in_graph) << "C8";
   EXPECT_TRUE(gpu_.destroy_graph(graph.value()).is_ok());
   EXPECT_TRUE(allocator_->caching().release_pool(allocator_->device(), pool).is_ok());
 }
 
 TEST_F(PinnedAllocatorTest, ALimitBelowWhatIsLiveIsObeyedByWhatComesLater) {
   make();
-  const PinnedMemory live = allocate(30_MiB);
+  const Address live = allocate(30_MiB);
   EXPECT_TRUE(allocator_->caching().set_memory_limit(allocator_->device(), 1_MiB).is_ok());
   cache::OutOfMemory account;
   EXPECT_EQ(allocator_->allocate(30_MiB, &account).code(), Code::kOutOfMemory);
   EXPECT_FALSE(account.message().empty());
-  EXPECT_TRUE(allocator_->free(live.address).is_ok());
+  EXPECT_TRUE(allocator_->free(live).is_ok());
 }
 
 TEST_F(PinnedAllocatorTest, MisuseIsATypedError) {  // C16
   make();
   const Stream on = stream(0);
-  const PinnedMemory memory = allocate(1_MiB);
+  const Address memory = allocate(1_MiB);
   EXPECT_TRUE(allocator_->caching().retire_stream(on).code() == Code::kNotFound);
-  EXPECT_TRUE(allocator_->record_use(memory.address, memory.context, on).is_ok());
+  EXPECT_TRUE(allocator_->record_use(memory, PinnedAllocator::context_of(memory), on).is_ok());
   EXPECT_TRUE(allocator_->caching().retire_stream(on).is_ok());
-  EXPECT_EQ(allocator_->free(memory.address + 512_B).code(), Code::kUnknownPointer);
-  EXPECT_TRUE(allocator_->free(memory.address).is_ok());
-  EXPECT_FALSE(allocator_->free(memory.address).is_ok());
+  EXPECT_EQ(allocator_->free(memory + 512_B).code(), Code::kUnknownPointer);
+  EXPECT_TRUE(allocator_->free(memory).is_ok());
+  EXPECT_FALSE(allocator_->free(memory).is_ok());
 }
 
 TEST_F(PinnedAllocatorTest, BadSettingsAreNamed) {
@@ -352,7 +352,7 @@ TEST_F(PinnedAllocatorTest, TheFirstNodeHasMemory) {
   const auto got = allocator_->allocate(4_MiB);
   if (got.code() == Code::kUnsupported) return;  // a kernel or a container without NUMA policies
   ASSERT_TRUE(got.is_ok()) << got.status().why();
-  EXPECT_TRUE(allocator_->free(got.value().address).is_ok());
+  EXPECT_TRUE(allocator_->free(got.value()).is_ok());
 }
 
 TEST_F(PinnedAllocatorTest, ThreadsAllocateFromArenasOfTheirOwn) {
@@ -364,12 +364,12 @@ TEST_F(PinnedAllocatorTest, ThreadsAllocateFromArenasOfTheirOwn) {
     std::thread([&] { arenas.insert(allocator_->arena().id.value()); }).join();
   EXPECT_EQ(arenas.size(), 4u);
   // What one thread freed serves another.
-  PinnedMemory memory;
+  Address memory;
   std::thread([&] {
     memory = allocate(30_MiB);
-    EXPECT_TRUE(allocator_->free(memory.address).is_ok());
+    EXPECT_TRUE(allocator_->free(memory).is_ok());
   }).join();
-  std::thread([&] { EXPECT_TRUE(allocator_->free(allocate(30_MiB).address).is_ok()); }).join();
+  std::thread([&] { EXPECT_TRUE(allocator_->free(allocate(30_MiB)).is_ok()); }).join();
   EXPECT_EQ(locked_bytes(), (30_MiB).count());
 }
 

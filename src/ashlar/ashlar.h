@@ -74,7 +74,6 @@ using pinned::LockTimes;
 using pinned::PinBy;
 using pinned::PinnedAllocator;
 using pinned::PinnedConfig;
-using pinned::PinnedMemory;
 using pinned::PinnedSpace;
 using pinned::PinnedSpaceOptions;
 using pinned::PinTimes;

@@ -48,12 +48,6 @@ struct PinnedConfig {
   std::uint32_t reap_ms = 0;
 };
 
-/// An allocation. Like PyTorch's data pointer and context: either names it.
-struct PinnedMemory {
-  Address address;          ///< null for zero bytes
-  void* context = nullptr;  ///< opaque; null for zero bytes
-};
-
 /// A caching allocator of page-locked host memory. See the head of this file.
 class ASHLAR_API PinnedAllocator {
  public:
@@ -70,9 +64,12 @@ class ASHLAR_API PinnedAllocator {
   PinnedAllocator(const PinnedAllocator&) = delete;
   PinnedAllocator& operator=(const PinnedAllocator&) = delete;
 
-  /// Allocates at least `size` bytes, aligned to Config::granule. Null for zero bytes. Errors and cost: as
-  /// CachingAllocator::allocate.
-  Result<PinnedMemory> allocate(Bytes size, cache::OutOfMemory* account = nullptr) noexcept;
+  /// Allocates at least `size` bytes, aligned to Config::granule, which the CPU and all devices reach. Null for zero
+  /// bytes. Its *context*, for interfaces that have one beside the address (PyTorch's DataPtr), is context_of() it.
+  /// Errors and cost: as CachingAllocator::allocate.
+  Result<Address> allocate(Bytes size, cache::OutOfMemory* account = nullptr) noexcept;
+  /// What names the allocation for free_context() and record_use(). Null for null.
+  static void* context_of(Address address) noexcept { return address.pointer(); }
   /// Ends the allocation at that address. Null is a no-op. Never waits. Errors and cost: as
   /// CachingAllocator::free.
   Status free(Address address) noexcept { return caching().free(address); }
@@ -109,6 +106,7 @@ class ASHLAR_API PinnedAllocator {
   PinnedSpace space_;
   const bool rounds_to_power_of_two_;
   std::vector<Stream> arenas_;  ///< a power of two of them
+  const std::size_t arena_mask_;
   std::unique_ptr<cache::CachingAllocator> caching_;
   std::unique_ptr<Reaper> reaper_;  ///< null where there is no such thread
 };
