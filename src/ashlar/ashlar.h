@@ -13,6 +13,7 @@
 #include <ashlar/cache/live_allocations.h>
 #include <ashlar/cache/owned_memory.h>
 #include <ashlar/device/host_device.h>
+#include <ashlar/interop/memory_resource.h>
 #include <ashlar/pinned/pinned_allocator.h>
 #include <ashlar/pinned/pinned_space.h>
 
@@ -68,6 +69,9 @@ using device::ImmediateDevice;
 using device::kCallKinds;
 using device::kWaitForever;
 using device::MemoryInfo;
+using interop::AllocatorResource;
+using interop::CachingResource;
+using interop::PinnedResource;
 using pinned::kAnyNode;
 using pinned::kNodesMax;
 using pinned::LockTimes;

@@ -46,4 +46,13 @@ std::exception_ptr exception_of(F&& f) noexcept {
   return nullptr;
 }
 
+/// For interfaces that demand it: throws std::bad_alloc, or ends the process.
+[[noreturn]] inline void throw_bad_alloc() {
+#if defined(__cpp_exceptions)
+  throw std::bad_alloc();
+#else
+  std::terminate();
+#endif
+}
+
 }  // namespace ashlar::inline v0
