@@ -15,19 +15,36 @@
 #include <set>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include <ashlar/device/host_device.h>
 #include <ashlar/interop/memory_resource.h>
 
-#include "spec/ops/random.h"
+#include "props/interop/random_containers.h"
 
 namespace ashlar {
 namespace {
 
+struct StandardContainers {
+  template <class T>
+  using Vector = std::pmr::vector<T>;
+  template <class T>
+  using Deque = std::pmr::deque<T>;
+  template <class T>
+  using List = std::pmr::list<T>;
+  template <class T>
+  using Set = std::pmr::set<T>;
+  template <class K, class V>
+  using Map = std::pmr::map<K, V>;
+  using String = std::pmr::string;
+  using Resource = std::pmr::memory_resource;
+  using Pool = std::pmr::unsynchronized_pool_resource;
+  static constexpr bool kMovesStrings = true;
+};
+
 using interop::CachingResource;
 using interop::PinnedResource;
+using props::expect_equal_contents;
 
 class MemoryResourceTest : public ::testing::Test {
  protected:
@@ -119,75 +136,16 @@ TEST_F(FullDeviceTest, AContainerThatDoesNotFitKeepsWhatItHas) {
   EXPECT_EQ(filled.back(), 'x');
 }
 
-/// Containers of every sort, filled by the same random steps whichever resource they have.
-class Containers {
- public:
-  explicit Containers(std::pmr::memory_resource* resource)
-      : numbers_(resource),
-        names_(resource),
-        index_(resource),
-        queue_(resource),
-        chain_(resource),
-        ordered_(resource),
-        words_(resource) {}
-
-  void step(spec::Random& random) {
-    const std::uint64_t n = random.below(1000);
-    switch (random.below(10)) {
-      case 0: numbers_.insert(numbers_.end(), n, n); break;
-      case 1: numbers_.resize(numbers_.size() / 2); break;
-      case 2: names_.emplace_back(n, static_cast<char>('a' + n % 26)); break;
-      case 3:
-        if (!names_.empty()) names_.erase(names_.begin() + static_cast<long>(n % names_.size()));
-        break;
-      case 4: index_[n] += n; break;
-      case 5: index_.erase(n); break;
-      case 6: queue_.push_back(n); break;
-      case 7:
-        if (!queue_.empty()) queue_.pop_front();
-        break;
-      case 8: n % 3 == 0 ? chain_.clear() : chain_.push_front(n); break;
-      default: ordered_.insert(n); words_[std::pmr::string(n % 50, 'w')] = numbers_.size();
-    }
-    if (random.below(50) == 0) {
-      std::pmr::vector<std::uint64_t> copy(numbers_, numbers_.get_allocator());
-      copy.shrink_to_fit();
-      numbers_.swap(copy);
-    }
-  }
-  friend bool operator==(const Containers&, const Containers&) = default;
-
- private:
-  std::pmr::vector<std::uint64_t> numbers_;
-  std::pmr::vector<std::pmr::string> names_;
-  std::pmr::unordered_map<std::uint64_t, std::uint64_t> index_;
-  std::pmr::deque<std::uint64_t> queue_;
-  std::pmr::list<std::uint64_t> chain_;
-  std::pmr::set<std::uint64_t> ordered_;
-  std::pmr::map<std::pmr::string, std::uint64_t> words_;
-};
-
-void expect_equal_contents(std::pmr::memory_resource* ours, std::uint64_t seed, int steps) {
-  std::pmr::unsynchronized_pool_resource theirs;
-  Containers subject(ours), peer(&theirs);
-  spec::Random for_subject(seed), for_peer(seed);
-  for (int i = 0; i < steps; ++i) {
-    subject.step(for_subject);
-    peer.step(for_peer);
-  }
-  EXPECT_TRUE(subject == peer) << "seed " << seed;
-}
-
 TEST_F(MemoryResourceTest, RandomContainersHoldWhatTheStandardsPoolsHold) {
   CachingResource caching(*caching_, stream_);
   PinnedResource pinned(*pinned_);
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    expect_equal_contents(&caching, seed, 1000);
-    expect_equal_contents(&pinned, seed, 1000);
+    expect_equal_contents<StandardContainers>(&caching, seed, 1000);
+    expect_equal_contents<StandardContainers>(&pinned, seed, 1000);
     std::pmr::unsynchronized_pool_resource nodes(&caching);
-    expect_equal_contents(&nodes, seed, 1000);
+    expect_equal_contents<StandardContainers>(&nodes, seed, 1000);
     std::pmr::monotonic_buffer_resource buffer(&pinned);
-    expect_equal_contents(&buffer, seed, 1000);
+    expect_equal_contents<StandardContainers>(&buffer, seed, 1000);
   }
   EXPECT_EQ(caching.refused_frees() + pinned.refused_frees(), 0u);
   EXPECT_EQ(caching_->validate(), nullptr);
@@ -200,8 +158,8 @@ TEST_F(MemoryResourceTest, ThreadsShareAResource) {
   std::vector<std::thread> threads;
   for (std::uint64_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
-      expect_equal_contents(&caching, 100 + t, 2000);
-      expect_equal_contents(&pinned, 200 + t, 2000);
+      expect_equal_contents<StandardContainers>(&caching, 100 + t, 2000);
+      expect_equal_contents<StandardContainers>(&pinned, 200 + t, 2000);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -223,7 +181,7 @@ TEST_F(SmallGranuleTest, SmallNodesTakeSixteenBytesAndMore) {
   std::pmr::list<std::uint64_t> list(&resource);
   for (std::uint64_t i = 0; i < 1000; ++i) list.push_back(i);
   EXPECT_EQ(caching_->stats(DeviceId{0}).value().allocated_bytes[0].current, 32'000u);
-  expect_equal_contents(&resource, 7, 1000);
+  expect_equal_contents<StandardContainers>(&resource, 7, 1000);
 }
 
 }  // namespace
