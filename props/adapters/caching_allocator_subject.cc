@@ -62,6 +62,9 @@ class Adapter final : public spec::CacheSubject {
   Status set_memory_limit(DeviceId device, Bytes limit) override {
     return allocator_.set_memory_limit(device, limit);
   }
+  Status process_events(DeviceId device) override {
+    return cache::process_events(allocator_, device);
+  }
   Status make_room(DeviceId device, Bytes free) override {
     return allocator_.make_room(device, free);
   }

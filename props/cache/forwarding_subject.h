@@ -71,6 +71,7 @@ class ForwardingSubject : public spec::CacheSubject {
     return inner_->set_memory_limit(device, limit);
   }
   Status make_room(DeviceId device, Bytes free) override { return inner_->make_room(device, free); }
+  Status process_events(DeviceId device) override { return inner_->process_events(device); }
   Status reset_peak_stats(DeviceId device) override { return inner_->reset_peak_stats(device); }
   Status reset_accumulated_stats(DeviceId device) override {
     std::fill(std::begin(extra_calls_), std::end(extra_calls_), 0);

@@ -134,6 +134,7 @@ class Writer {
       case 3: return put(slot::kSync, {random_.below(4)});
       case 4: return put_query();
       case 5:
+        if (random_.one_in(4)) return put(slot::kProcess, {device()});
         if (random_.one_in(4)) return put(slot::kMakeRoom, {device(), random_.below(64) << 20});
         if (shape_.has_capacity && random_.one_in(4))
           return put(slot::kAddresses, {device(), random_.below(16) * (16u << 20)});

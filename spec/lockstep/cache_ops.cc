@@ -7,6 +7,7 @@
 #include "spec/lockstep/capture_caller.h"
 #include "spec/lockstep/memory_pool_ops.h"
 #include "spec/lockstep/pin_ops.h"
+#include "spec/model/process_answers.h"
 #include "spec/model/reserve_answers.h"
 #include "spec/ops/opcode_table.h"
 
@@ -207,6 +208,13 @@ void run_make_room(CacheWorld& world, const Op& op) {
   ReserveAnswers(world.model()).judge_make_room(op.arg[1], world.answered(made));
 }
 
+void run_process(CacheWorld& world, const Op& op) {
+  if (!world.has_device(op.arg[0])) return world.skip();
+  world.model().begin(device_id(op.arg[0]), is_quiet(world.gpu()));
+  const Status processed = world.subject().process_events(device_id(op.arg[0]));
+  ProcessAnswers(world.model()).judge_process(world.answered(processed));
+}
+
 void run_reset_peaks(CacheWorld& world, const Op& op) {
   if (!world.has_device(op.arg[0])) return world.skip();
   world.model().begin(device_id(op.arg[0]));
@@ -368,6 +376,7 @@ constexpr std::array<OpHandler, 256> make_table() {
   table[slot::kFreeForeign].run = run_free_foreign;
   table[slot::kLimit].run = run_limit;
   table[slot::kMakeRoom].run = run_make_room;
+  table[slot::kProcess].run = run_process;
   table[slot::kLose].run = run_lose;
   table[slot::kTeardown].run = run_teardown;
   table[slot::kOnOutOfMemory].run = run_on_oom;

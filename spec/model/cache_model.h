@@ -124,6 +124,7 @@ class CacheModel {
   friend class PoolAnswers;
   friend class CheckpointAnswers;
   friend class ReserveAnswers;
+  friend class ProcessAnswers;
   JudgedDevice& current() { return state_.at(current_); }
   void end(JudgedDevice& device, JudgedCall call);
   void walk(JudgedDevice& device, bool is_whole = false);

@@ -78,6 +78,7 @@ class CacheSubject {
   virtual Status trim(DeviceId device) = 0;
   virtual Status set_memory_limit(DeviceId device, Bytes limit) = 0;
   virtual Status make_room(DeviceId device, Bytes free) = 0;
+  virtual Status process_events(DeviceId device) = 0;
   virtual Status reset_peak_stats(DeviceId device) = 0;
   virtual Status reset_accumulated_stats(DeviceId device) = 0;
   virtual Result<CacheInfo> info(Address address) = 0;

@@ -51,6 +51,7 @@ constexpr OpInfo kRows[] = {
     {slot::kResetTotals, "reset-totals", {K::kDevice}},
     {slot::kLargest, "largest", {K::kStream}},
     {slot::kMakeRoom, "make-room", {K::kDevice, K::kBytes}},
+    {slot::kProcess, "process", {K::kDevice}},
     {slot::kMemoryPoolBegin, "mempool-begin", {K::kCount, K::kStream}},
     {slot::kMemoryPoolEnd, "mempool-end", {K::kCount, K::kDevice}},
     {slot::kMemoryPoolRetain, "mempool-retain", {K::kCount, K::kDevice}},

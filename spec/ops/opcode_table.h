@@ -95,6 +95,7 @@ enum : std::uint8_t {
   kMemoryPoolLaunchRuns = 173,
   kGraphLaunchRuns = 174,  // graph-launch-runs s n runs: as graph-launch, likewise
   kAddresses = 175,        // addresses d bytes: so many may be reserved at a time (0 = any number)
+  kProcess = 176,          // process d: frees what waits only for events that are done
   // The block pool alone.
   kPoolGrow = 40,          // pool-grow bytes
   kPoolAlloc = 41,         // pool-alloc p bytes
