@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <set>
 #include <thread>
@@ -203,6 +204,25 @@ TEST_F(PinnedAllocatorTest, RegisteredMemoryIsOrdinaryMemoryOfTheHost) {  // PIN
   EXPECT_TRUE(allocator_->free(memory).is_ok());
   EXPECT_TRUE(allocator_->caching().trim(allocator_->device()).is_ok());
   EXPECT_EQ(gpu_.ledger().registered.count, 0u);
+}
+
+TEST_F(PinnedAllocatorTest, BytesAreCopiedBetweenLiveAllocationsAlone) {  // PIN-5
+  PinnedConfig config;
+  config.space.by = pinned::PinBy::kRegistration;
+  make(config);
+  const Address from = allocate(4_KiB);
+  const Address to = allocate(1_KiB);
+  std::memset(from.pointer(), 7, 4096);
+  std::memset(to.pointer(), 0, 1024);
+  EXPECT_TRUE(allocator_->copy(to, from, 1_KiB).is_ok());
+  EXPECT_EQ(static_cast<char*>(to.pointer())[1023], 7);
+  EXPECT_TRUE(allocator_->copy(to, to, 1_KiB).is_ok());
+  EXPECT_EQ(allocator_->copy(to, from, 4_KiB).code(), Code::kInvalidArgument);
+  EXPECT_EQ(allocator_->copy(from, to, 4_KiB).code(), Code::kInvalidArgument);
+  EXPECT_EQ(allocator_->copy(to, Address{}, 1_B).code(), Code::kUnknownPointer);
+  EXPECT_EQ(allocator_->copy(to + 512_B, from, 1_B).code(), Code::kUnknownPointer);
+  EXPECT_TRUE(allocator_->free(from).is_ok());
+  EXPECT_TRUE(allocator_->free(to).is_ok());
 }
 
 TEST_F(PinnedAllocatorTest, ARefusedRegistrationLeavesNothing) {  // C13

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstring>
 #include <new>
 #include <thread>
 #include <utility>
@@ -95,6 +96,17 @@ Status PinnedAllocator::record_use(Address address, const void* context,
     if (by_context.code() != Code::kUnknownPointer) return by_context;
   }
   return caching_->record_use(address, stream);
+}
+
+Status PinnedAllocator::copy(Address to, Address from, Bytes size) noexcept {
+  for (const Address end : {to, from}) {
+    const Result<cache::AllocationInfo> info = caching_->info(end);
+    if (!info.is_ok()) return info.status();
+    ASHLAR_REQUIRE(size <= info.value().size, Code::kInvalidArgument,
+                   "more bytes than the allocation has");
+  }
+  if (to != from) std::memcpy(to.pointer(), from.pointer(), size.count());
+  return Status::ok();
 }
 
 Status PinnedAllocator::begin_pool(MemoryPoolId pool, ThreadFilter filter) noexcept {

@@ -80,6 +80,9 @@ class ASHLAR_API PinnedAllocator {
   /// allocator's is the usual case: a caller may ask of any pointer); otherwise as
   /// CachingAllocator::record_use.
   Status record_use(Address address, const void* context, const Stream& stream) noexcept;
+  /// Copies `size` bytes between two allocations, with the CPU. kUnknownPointer if one is no live allocation's start,
+  /// kInvalidArgument if `size` is more than one of them has; nothing is copied then.
+  Status copy(Address to, Address from, Bytes size) noexcept;
   /// cache::process_events() of this memory: what the reaper does.
   Status process_events() noexcept { return cache::process_events(caching(), device()); }
 
