@@ -6,6 +6,8 @@ ashlar_add_fuzzer(caching_allocator SOURCES caching_allocator_fuzz.cc LIBRARIES 
 set_tests_properties(fuzz_caching_allocator PROPERTIES ENVIRONMENT ASHLAR_FUZZ_IN_FULL=1)
 ashlar_add_fuzzer(config SOURCES config_fuzz.cc LIBRARIES ashlar_spec SEEDS seeds/config)
 ashlar_add_fuzzer(ops_text SOURCES ops_text_fuzz.cc LIBRARIES ashlar_spec SEEDS seeds/ops_text)
+ashlar_add_fuzzer(pinned_allocator SOURCES pinned_allocator_fuzz.cc LIBRARIES pinned_world
+  SEEDS seeds/pinned_allocator)
 ashlar_add_fuzzer(plan_file SOURCES plan_file_fuzz.cc LIBRARIES ashlar_spec SEEDS seeds/plan_file)
 ashlar_add_fuzzer(plan_problem SOURCES plan_problem_fuzz.cc LIBRARIES ashlar_spec SEEDS seeds/plan_problem)
 ashlar_add_fuzzer(plan_solver SOURCES plan_solver_fuzz.cc LIBRARIES ashlar_spec SEEDS seeds/plan_solver)
