@@ -43,17 +43,18 @@ PinnedWorld::PinnedWorld(InputBytes& input, Plant plant)
     : input_(input), plant_(plant), gpu_(std::make_unique<spec::SimGpu>(options_of(input))) {
   const std::uint64_t how = input.next();
   pinned::PinnedConfig config;
-  is_registered_ = how % 8 == 7;
-  if (is_registered_) config.space.by = PinBy::kRegistration;
+  state_.is_registered = how % 8 == 7;
+  if (state_.is_registered) config.space.by = PinBy::kRegistration;
   config.space.touch_threads = 1 + how / 8 % 2;
   config.rounds_to_power_of_two = how / 16 % 4 == 0;
-  arenas_ = 1u << (how / 64);
-  config.arenas = arenas_;
+  state_.arenas = 1u << (how / 64);
+  config.arenas = state_.arenas;
   const std::uint64_t more = input.next();
-  if (more % 2 == 1) capacity_ = (more % 64 + 16) << 20;
-  if (capacity_ != 0) config.space.capacity = Bytes{capacity_};
+  if (more % 2 == 1) state_.capacity = (more % 64 + 16) << 20;
+  if (state_.capacity != 0) config.space.capacity = Bytes{state_.capacity};
   config.cache.wait_ms = static_cast<std::uint32_t>(more / 64 % 2) * 10;
-  if (more >= 192 && (capacity_ == 0 || capacity_ >= (20u << 20))) config.reserve = 8_MiB;
+  if (more >= 192 && (state_.capacity == 0 || state_.capacity >= (20u << 20)))
+    config.reserve = 8_MiB;
   device::Device* devices[] = {&gpu_->device(0), &gpu_->device(1)};
   auto made = PinnedAllocator::create(devices, config);
   if (!made.is_ok()) {
@@ -105,7 +106,7 @@ void PinnedWorld::step() {
     case 20: return end_stream();
     case 21: return set_limit();
     case 22: return plan_failure();
-    default: gpu_->heal(); has_failures_ = false;
+    default: gpu_->heal(); state_.is_failing = false;
   }
 }
 
@@ -127,7 +128,7 @@ bool PinnedWorld::is_used(const Block& block, bool may_be) const {
 }
 
 Result<Address> PinnedWorld::allocate_on_arena(std::uint64_t size) {
-  const std::uint64_t arena = input_.below(arenas_);
+  const std::uint64_t arena = input_.below(state_.arenas);
   // The arena of this thread, or that of another one.
   if (arena == 0) return allocator_->allocate(Bytes{size});
   return allocator_->caching().allocate(
@@ -136,14 +137,14 @@ Result<Address> PinnedWorld::allocate_on_arena(std::uint64_t size) {
 
 void PinnedWorld::allocate() {
   const std::uint64_t shape = input_.next();
-  const unsigned most = is_registered_ ? 13 : 17;
+  const unsigned most = state_.is_registered ? 13 : 17;
   const std::uint64_t size =
       (std::uint64_t{1} << (9 + shape % most)) + input_.next() * 16 - 1024 * (shape / 128);
   if (live_.size() >= kLiveMax || size == 0 || size > (std::uint64_t{1} << 30)) return;
   const Result<Address> got = allocate_on_arena(size);
   if (got.code() == Code::kOutOfMemory) return check_oom(size);
   if (!got.is_ok()) {
-    if (!has_failures_) report("C13", "an allocation failed: ", got.status().why());
+    if (!state_.is_failing) report("C13", "an allocation failed: ", got.status().why());
     return check_stats(false);
   }
   const auto info = allocator_->caching().info(got.value());
@@ -162,7 +163,7 @@ void PinnedWorld::check_given(Address at, std::uint64_t size, std::uint64_t aske
   const auto held = gpu_->held();
   const bool is_locked = std::any_of(held.begin(), held.end(), [&](const spec::HeldHandle& each) {
     const bool is_memory =
-        each.kind == (is_registered_ ? spec::HeldKind::kRegistered : spec::HeldKind::kPinned);
+        each.kind == (state_.is_registered ? spec::HeldKind::kRegistered : spec::HeldKind::kPinned);
     return is_memory && each.value <= at.value() &&
            at.value() + size <= each.value + each.size.count();
   });
@@ -183,9 +184,9 @@ void PinnedWorld::check_given(Address at, std::uint64_t size, std::uint64_t aske
 
 void PinnedWorld::check_oom(std::uint64_t asked) {
   check_stats(false);
-  if (has_failures_ || may_be_unrecorded_) return;
-  const std::uint64_t most = std::min(capacity_ == 0 ? ~std::uint64_t{0} : capacity_,
-                                      limit_ == 0 ? ~std::uint64_t{0} : limit_);
+  if (state_.is_failing || state_.may_be_unrecorded) return;
+  const std::uint64_t most = std::min(state_.capacity == 0 ? ~std::uint64_t{0} : state_.capacity,
+                                      state_.limit == 0 ? ~std::uint64_t{0} : state_.limit);
   // The largest segment that the request may need, whatever it is rounded to.
   const std::uint64_t segment = std::max<std::uint64_t>(20 << 20, 2 * asked + (2 << 20));
   const bool is_free =
@@ -208,7 +209,7 @@ void PinnedWorld::free_one() {
   }
   if (!freed.is_ok()) report("C16", "the free of a live block: ", freed.why());
   gpu_->on_free(block.tag);
-  may_be_unrecorded_ = may_be_unrecorded_ || (has_failures_ && !block.uses.empty());
+  state_.may_be_unrecorded = state_.may_be_unrecorded || (state_.is_failing && !block.uses.empty());
   stale_.push_back(block.address);
   if (stale_.size() > kStaleMax) stale_.erase(stale_.begin());
   freed_.push_back(std::move(block));
@@ -236,9 +237,9 @@ void PinnedWorld::use_one() {
     if (plant_ == Plant::kForgottenUse) break;
     noted = allocator_->record_use(how == 0 ? Address{} : block.address, how == 1 ? &foreign : own,
                                    stream.stream);
-    if (noted.is_ok() || !has_failures_) break;
+    if (noted.is_ok() || !state_.is_failing) break;
     gpu_->heal();  // a use that is not noted would be the caller's fault
-    has_failures_ = false;
+    state_.is_failing = false;
   } while (true);
   stream.is_known = true;
   if (!noted.is_ok()) report("C16", "a use of a live block: ", noted.why());
@@ -255,15 +256,15 @@ void PinnedWorld::let_run() {
 void PinnedWorld::process() {
   const Status done = plant_ == Plant::kIdleProcess ? Status::ok() : allocator_->process_events();
   if (!done.is_ok()) return report("C16", "process_events(): ", done.why());
-  check_stats(!has_failures_ && !may_be_unrecorded_);
+  check_stats(!state_.is_failing && !state_.may_be_unrecorded);
 }
 
 void PinnedWorld::trim() {
   const Status trimmed = allocator_->caching().trim(allocator_->device());
   const bool is_quiet = gpu_->pending(DeviceId{0}) + gpu_->pending(DeviceId{1}) == 0;
-  if (!trimmed.is_ok() && trimmed.code() != Code::kNotReady && !has_failures_)
+  if (!trimmed.is_ok() && trimmed.code() != Code::kNotReady && !state_.is_failing)
     return report("C28", "a trim: ", trimmed.why());
-  if (trimmed.is_ok() && is_quiet && !has_failures_) may_be_unrecorded_ = false;
+  if (trimmed.is_ok() && is_quiet && !state_.is_failing) state_.may_be_unrecorded = false;
   check_stats(false);
 }
 
@@ -288,7 +289,7 @@ void PinnedWorld::check_stats(bool is_all_known) {
 
 void PinnedWorld::misuse() {
   const auto expect_refused = [this](Status got, Code code, const char* what) {
-    if (got.code() != code && !(has_failures_ && got.code() == Code::kDriverError))
+    if (got.code() != code && !(state_.is_failing && got.code() == Code::kDriverError))
       report("C16", what, " was answered ", code_name(got.code()));
   };
   const int foreign = 0;
@@ -315,7 +316,7 @@ void PinnedWorld::misuse() {
                                      [](const WorldStream& each) { return !each.is_alive; });
       if (dead == streams_.end() || live_.empty()) return;
       const Status got = allocator_->record_use(live_[0].address, nullptr, dead->stream);
-      if (!got.is_ok() && got.code() != Code::kInvalidHandle && !has_failures_)
+      if (!got.is_ok() && got.code() != Code::kInvalidHandle && !state_.is_failing)
         report("C16", "a use by a dead stream was answered ", code_name(got.code()));
       live_[0].has_lost_user = true;
       break;
@@ -338,14 +339,14 @@ void PinnedWorld::end_stream() {
   WorldStream& stream = streams_[any_stream()];
   const Status retired = allocator_->caching().retire_stream(stream.stream);
   const bool is_good = retired.is_ok() || (retired.code() == Code::kNotFound && !stream.is_known);
-  if (!is_good && !has_failures_) report("C16", "the end of a stream: ", retired.why());
-  may_be_unrecorded_ = may_be_unrecorded_ || has_failures_;
+  if (!is_good && !state_.is_failing) report("C16", "the end of a stream: ", retired.why());
+  state_.may_be_unrecorded = state_.may_be_unrecorded || state_.is_failing;
   for (Block& block : live_) {
     const bool is_user = std::any_of(block.uses.begin(), block.uses.end(), [&](const Use& use) {
       return &streams_[use.stream] == &stream;
     });
     // Its last event may have failed.
-    block.has_lost_user = block.has_lost_user || (is_user && has_failures_);
+    block.has_lost_user = block.has_lost_user || (is_user && state_.is_failing);
   }
   stream.is_alive = false;
   stream.is_known = stream.is_known && retired.is_ok();
@@ -355,10 +356,10 @@ void PinnedWorld::end_stream() {
 
 void PinnedWorld::set_limit() {
   const std::uint64_t to = input_.next();
-  limit_ = to % 2 == 0 ? 0 : (to + 4) << 20;
-  const Bytes limit = limit_ == 0 ? Bytes::max() : Bytes{limit_};
+  state_.limit = to % 2 == 0 ? 0 : (to + 4) << 20;
+  const Bytes limit = state_.limit == 0 ? Bytes::max() : Bytes{state_.limit};
   const Status set = allocator_->caching().set_memory_limit(allocator_->device(), limit);
-  if (!set.is_ok() && !has_failures_) report("DEV-12", "a limit: ", set.why());
+  if (!set.is_ok() && !state_.is_failing) report("DEV-12", "a limit: ", set.why());
   check_stats(false);
 }
 
@@ -370,12 +371,12 @@ void PinnedWorld::plan_failure() {
 
 void PinnedWorld::plan_failure(CallKind kind, std::uint64_t n, spec::FailMode mode) {
   gpu_->fail(kind, n, mode);
-  has_failures_ = true;
+  state_.is_failing = true;
 }
 
 void PinnedWorld::finish() {
   gpu_->heal();
-  has_failures_ = false;
+  state_.is_failing = false;
   while (finding_.empty() && !live_.empty()) free_one();
   if (!finding_.empty()) return;
   if (!gpu_->drain_all().is_ok()) return report("the machine", "work that never ends");
@@ -384,7 +385,7 @@ void PinnedWorld::finish() {
   const spec::Ledger held = gpu_->ledger();
   if (held.pinned.count + held.registered.count != 0)
     report("C14", held.pinned.count + held.registered.count, " ranges stay locked");
-  may_be_unrecorded_ = false;
+  state_.may_be_unrecorded = false;
   freed_.clear();
   check_stats(true);
   if (const char* broken = allocator_->caching().validate()) report("C5", broken);

@@ -87,6 +87,16 @@ class PinnedWorld {
     bool is_known = false;  // to the allocator
   };
 
+  /// How the world was made, and what may be wrong with it now.
+  struct Settings {
+    std::uint64_t capacity = 0;  // 0: none
+    std::uint64_t limit = 0;     // 0: none
+    unsigned arenas = 1;
+    bool is_registered = false;
+    bool is_failing = false;         // failures were planned since the last heal
+    bool may_be_unrecorded = false;  // events may be missing of uses of freed blocks
+  };
+
   void step();
   void allocate();
   void free_one();
@@ -120,12 +130,7 @@ class PinnedWorld {
   const Plant plant_;
   std::unique_ptr<spec::SimGpu> gpu_;
   std::unique_ptr<pinned::PinnedAllocator> allocator_;
-  std::uint64_t capacity_ = 0;  // 0: none
-  bool is_registered_ = false;
-  bool has_failures_ = false;       // planned since the last heal
-  bool may_be_unrecorded_ = false;  // events may be missing of uses that were freed
-  std::uint64_t limit_ = 0;         // 0: none
-  unsigned arenas_ = 1;
+  Settings state_;
   Stream
       host_;  // what the detector is told that blocks are allocated on: nothing is enqueued there
   std::vector<WorldStream> streams_;
