@@ -7,7 +7,7 @@
 // A world's seed draws its sort: a sequence of any shape, walked at every call or seldom, on a
 // machine with or without latency; a sequence in which the host refuses an allocation; rounds of
 // streams that come and go; a step that has to settle; one whose pages serve several places; threads
-// over real memory.
+// over real memory; a program on page-locked memory.
 // Prints one line at the end: `worlds ops failures`; before it, in builds with assertions, how many worlds
 // reached remembered places and loans, without those of threads. A failure ends the run with exit 1; its seed
 // and reduced `.ops` are in FOLDER/seed-SEED.ops, and are printed. Exit 2: usage. Where the process
@@ -23,10 +23,12 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "props/adapters/caching_allocator_subject.h"
 #include "props/cache/thread_stress.h"
 #include "props/host_memory/refusing_run.h"
+#include "props/pinned/pinned_world.h"
 #include "props/sequences/cache_sequences.h"
 #include "props/sequences/churn_sequences.h"
 #include "props/sequences/place_reach.h"
@@ -162,6 +164,16 @@ WorldResult run_threads(spec::Random& random) {
                                    " threads, which no .ops can say: " + found + "\n"};
 }
 
+/// A program on the allocator of page-locked memory.
+WorldResult run_pinned(spec::Random& random) {
+  std::vector<std::uint8_t> bytes(100 + random.below(1500));
+  for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random.next() >> 32);
+  InputBytes input(bytes.data(), bytes.size());
+  PinnedWorld world(input);
+  const std::string found = world.run();
+  return {world.steps(), found.empty() ? found : "# page-locked memory: " + found + "\n"};
+}
+
 WorldResult run_world(std::uint64_t seed) {
   spec::Random random(seed);
   switch (random.below(16)) {
@@ -169,7 +181,7 @@ WorldResult run_world(std::uint64_t seed) {
     case 1: return run_churn(random);
     case 2:
     case 3: return run_settling(random);
-    case 4: return run_threads(random);
+    case 4: return random.one_in(2) ? run_threads(random) : run_pinned(random);
     case 5:
     case 6: return run_refusal(random);
     case 7:

@@ -17,7 +17,7 @@ namespace {
 constexpr unsigned kArenasMax = 64;
 constexpr Status kNoHostMemory{Code::kHostOutOfMemory, "the host has no memory for the allocator"};
 
-std::atomic<unsigned> threads{0};  ///< that have allocated
+std::atomic<unsigned> threads_numbered{0};
 /// The calling thread's number, counted from 1 in the order of the first allocations; 0 before that. Without a
 /// call to find it: a hit takes a tenth more time otherwise.
 [[gnu::tls_model("initial-exec")]] thread_local unsigned thread_number = 0;
@@ -78,7 +78,7 @@ Status PinnedAllocator::begin(const PinnedConfig& config) noexcept {
 
 const Stream& PinnedAllocator::arena() const noexcept {
   if (thread_number == 0) [[unlikely]]
-    thread_number = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+    thread_number = threads_numbered.fetch_add(1, std::memory_order_relaxed) + 1;
   return arenas_[thread_number & arena_mask_];
 }
 
