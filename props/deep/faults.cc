@@ -1,10 +1,11 @@
 // The deep fault loop: failing calls (props/sequences/failing_calls.h) over many seeded sequences of
 // every shape and over windows of real traces. ci/deep runs it.
 //
-//   ashlar_faults --seeds N [--first SEED] [--traces PATH] [--windows N]
+//   ashlar_faults --seeds N [--first SEED] [--traces PATH] [--windows N] [--share I] [--shares N]
 //
 // Of each `.trace.gz` in the folder PATH, or of the file PATH, N windows of its events are taken,
-// evenly spaced; every second one runs on a device that is hardly large enough. Prints one line at
+// evenly spaced; every second one runs on a device that is hardly large enough. With --shares every N-th
+// sequence and window from the I-th is run, I from 0, so that N processes do all. Prints one line at
 // the end: `single pairs at_end unreached windows`. The first divergence ends it: its reduced `.ops`
 // is printed; exit 1. Exit 2: usage. Exit 3: a trace cannot be read.
 // Thread safety: one thread.
@@ -35,6 +36,8 @@ struct Options {
   std::uint64_t seeds = 0;
   std::string traces;
   std::uint64_t windows = 2;
+  std::uint64_t share = 0;
+  std::uint64_t shares = 1;
 };
 
 /// Writes a window of a trace as ops: its streams, some uses on another stream, and progress.
@@ -95,6 +98,7 @@ bool fail_calls(const spec::OpFile& file, std::uint64_t seed, const std::string&
 
 bool fail_seeds(const Options& options, FaultTally* tally) {
   for (std::uint64_t seed = options.first; seed < options.first + options.seeds; ++seed) {
+    if (seed % options.shares != options.share) continue;
     SequenceShape shape = any_shape(seed);
     shape.has_failures = false;  // no other failures
     shape.ops = 40 + static_cast<std::uint32_t>(seed % 3) * 20;
@@ -120,6 +124,7 @@ std::vector<std::string> traces_in(const std::string& path) {
 
 /// Exit status.
 int fail_traces(const Options& options, FaultTally* tally, std::uint64_t* windows) {
+  std::uint64_t number = 0;
   for (const std::string& path : traces_in(options.traces)) {
     std::string error;
     const std::optional<tool::Trace> trace = tool::read_trace(path, &error);
@@ -128,6 +133,7 @@ int fail_traces(const Options& options, FaultTally* tally, std::uint64_t* window
       return 3;
     }
     for (std::uint64_t i = 0; i < options.windows; ++i) {
+      if (number++ % options.shares != options.share) continue;
       const std::size_t first = trace->events.size() * i / options.windows;
       const std::string what = path + ", event " + std::to_string(first);
       const spec::OpFile file = WindowWriter().write(*trace, first, i % 2 == 1);
@@ -146,11 +152,13 @@ bool parse(int argc, char** argv, Options* options) {
     if (name == "--seeds") options->seeds = std::strtoull(argv[i + 1], &end, 10);
     else if (name == "--first") options->first = std::strtoull(argv[i + 1], &end, 10);
     else if (name == "--windows") options->windows = std::strtoull(argv[i + 1], &end, 10);
+    else if (name == "--share") options->share = std::strtoull(argv[i + 1], &end, 10);
+    else if (name == "--shares") options->shares = std::strtoull(argv[i + 1], &end, 10);
     else if (name == "--traces") options->traces = argv[i + 1];
     else return false;
     if (end != nullptr && (end == argv[i + 1] || *end != '\0')) return false;
   }
-  return options->seeds != 0 || !options->traces.empty();
+  return (options->seeds != 0 || !options->traces.empty()) && options->share < options->shares;
 }
 
 int run(const Options& options) {
@@ -173,7 +181,8 @@ int main(int argc, char** argv) {
   ashlar::props::Options options;
   if (!ashlar::props::parse(argc, argv, &options)) {
     std::fprintf(stderr,
-                 "usage: ashlar_faults [--seeds N] [--first SEED] [--traces PATH] [--windows N]\n");
+                 "usage: ashlar_faults [--seeds N] [--first SEED] [--traces PATH] [--windows N] "
+                 "[--share I] [--shares N]\n");
     return 2;
   }
   return ashlar::props::run(options);
