@@ -43,17 +43,7 @@ void AllocatorResource::do_deallocate(void* memory, std::size_t, std::size_t ali
 CachingResource::CachingResource(cache::CachingAllocator& allocator, const Stream& stream) noexcept
     : AllocatorResource(allocator.config().granule), allocator_(allocator), stream_(stream) {}
 
-bool CachingResource::do_is_equal(const std::pmr::memory_resource& other) const noexcept {
-  const auto* const same = dynamic_cast<const CachingResource*>(&other);
-  return same != nullptr && &same->allocator_ == &allocator_;
-}
-
 PinnedResource::PinnedResource(pinned::PinnedAllocator& allocator) noexcept
     : AllocatorResource(allocator.caching().config().granule), allocator_(allocator) {}
-
-bool PinnedResource::do_is_equal(const std::pmr::memory_resource& other) const noexcept {
-  const auto* const same = dynamic_cast<const PinnedResource*>(&other);
-  return same != nullptr && &same->allocator_ == &allocator_;
-}
 
 }  // namespace ashlar::inline v0::interop

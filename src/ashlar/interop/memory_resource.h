@@ -40,6 +40,11 @@ class ASHLAR_API AllocatorResource : public std::pmr::memory_resource {
   /// Throws std::bad_alloc where the allocator fails. Zero bytes have an address of their own.
   void* do_allocate(std::size_t bytes, std::size_t alignment) override;
   void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) noexcept override;
+  /// Is it the same object? Two resources over one allocator are not taken for equal: without run-time types the other's
+  /// kind is not known.
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
+    return this == &other;
+  }
 
   const Bytes alignment_;
   std::atomic<std::uint64_t> refused_frees_{0};
@@ -55,9 +60,6 @@ class ASHLAR_API CachingResource final : public AllocatorResource {
  private:
   Result<Address> take(Bytes size) noexcept override { return allocator_.allocate(size, stream_); }
   Status give_back(Address address) noexcept override { return allocator_.free(address); }
-  /// Over the same allocator? Then one may free what the other allocated.
-  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override;
-
   cache::CachingAllocator& allocator_;
   const Stream stream_;
 };
@@ -71,9 +73,6 @@ class ASHLAR_API PinnedResource final : public AllocatorResource {
  private:
   Result<Address> take(Bytes size) noexcept override { return allocator_.allocate(size); }
   Status give_back(Address address) noexcept override { return allocator_.free(address); }
-  /// Over the same allocator?
-  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override;
-
   pinned::PinnedAllocator& allocator_;
 };
 
