@@ -15,12 +15,15 @@
 
 namespace ashlar::inline v0::device {
 
+/// A device without queues of work. See the head of this file.
 class ImmediateDevice : public Device {
  public:
+  /// The device with that ordinal.
   explicit ImmediateDevice(DeviceId id) noexcept : id_(id) {}
   ImmediateDevice(const ImmediateDevice&) = delete;
   ImmediateDevice& operator=(const ImmediateDevice&) = delete;
 
+  /// Its ordinal.
   DeviceId id() const noexcept { return id_; }
   /// The stream with that number.
   Stream stream(std::uint64_t number) const noexcept {

@@ -33,7 +33,9 @@ class ASHLAR_API AllocatorResource : public std::pmr::memory_resource {
   explicit AllocatorResource(Bytes alignment) noexcept : alignment_(alignment) {}
   ~AllocatorResource() override = default;
 
+  /// Allocates; the allocator's errors.
   virtual Result<Address> take(Bytes size) noexcept = 0;
+  /// Frees; the allocator's errors.
   virtual Status give_back(Address address) noexcept = 0;
 
  private:

@@ -93,6 +93,7 @@ class ASHLAR_API PinnedAllocator {
   /// The allocator below, for all else: streams' ends, captures, memory pools, trim, limits, statistics,
   /// snapshots, observers. Its last device, device(), is this memory.
   cache::CachingAllocator& caching() noexcept { return *caching_; }
+  /// The same, for queries.
   const cache::CachingAllocator& caching() const noexcept { return *caching_; }
   /// The id of page-locked memory in caching().
   DeviceId device() const noexcept { return space_.id(); }

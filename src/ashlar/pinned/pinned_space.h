@@ -26,7 +26,7 @@ enum class PinBy : std::uint8_t {
 
 /// What a PinnedSpace is made with.
 struct PinnedSpaceOptions {
-  PinBy by = PinBy::kDriver;
+  PinBy by = PinBy::kDriver;  ///< how memory is locked
   /// with PinBy::kRegistration: how many threads touch the pages of a segment, 1 to 128
   unsigned touch_threads = 1;
   /// the node of the host that the memory shall come from, while that has any (its number, or kAnyNode)
@@ -37,16 +37,16 @@ struct PinnedSpaceOptions {
 
 /// How often a call was made, and how long it took, in nanoseconds by the device's clock.
 struct LockTimes {
-  std::uint64_t calls = 0;
-  std::uint64_t total_ns = 0;
+  std::uint64_t calls = 0;     ///< made so far
+  std::uint64_t total_ns = 0;  ///< of all of them
   std::uint64_t least_ns = 0;  ///< 0 before the first call
-  std::uint64_t most_ns = 0;
+  std::uint64_t most_ns = 0;   ///< of the longest
 };
 
 /// How long memory took to be page-locked and unlocked. Failed calls count.
 struct PinTimes {
-  LockTimes pin;
-  LockTimes unpin;
+  LockTimes pin;    ///< of locking
+  LockTimes unpin;  ///< of unlocking
 };
 
 /// Page-locked memory of the host. See the head of this file.
