@@ -26,7 +26,7 @@ namespace ashlar::bench {
 namespace {
 
 constexpr std::size_t kMallocLiveMax = 10'000;
-constexpr std::size_t kPinnedLiveMax = 100'000;
+constexpr std::size_t kPinnedLiveMax = 100'000;  // as far as its figures go
 /// The maximum number of turns of a warm-up. Below it a warm-up makes two turns per block, which
 /// leaves about an eighth of the blocks untouched. A mix that would need more turns does not fit
 /// the caches, so they would not warm it.

@@ -28,12 +28,12 @@ enum class Handles { kPrefetched, kPlain };
 
 class SizeTable {
  public:
-  explicit SizeTable(double size_max) {
+  explicit SizeTable(double size_max, double size_min = kMixSizeMin) {
     spec::Random random(20240607);
     for (std::uint32_t& size : sizes_) {
       const double part = static_cast<double>(random.next() >> 11) * 0x1p-53;
-      size = static_cast<std::uint32_t>(kMixSizeMin *
-                                        std::exp2(part * std::log2(size_max / kMixSizeMin)));
+      size =
+          static_cast<std::uint32_t>(size_min * std::exp2(part * std::log2(size_max / size_min)));
     }
   }
   std::uint32_t at(std::uint64_t number) const { return sizes_[number % sizes_.size()]; }

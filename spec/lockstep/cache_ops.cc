@@ -7,8 +7,7 @@
 #include "spec/lockstep/capture_caller.h"
 #include "spec/lockstep/memory_pool_ops.h"
 #include "spec/lockstep/pin_ops.h"
-#include "spec/model/process_answers.h"
-#include "spec/model/reserve_answers.h"
+#include "spec/lockstep/reserve_ops.h"
 #include "spec/ops/opcode_table.h"
 
 namespace ashlar::spec {
@@ -188,33 +187,6 @@ void run_lose(CacheWorld& world, const Op& op) {
 
 void run_teardown(CacheWorld& world, const Op&) { world.gpu().tear_down(); }
 
-void run_trim(CacheWorld& world, const Op& op) {
-  if (!world.has_device(op.arg[0])) return world.skip();
-  world.model().begin(device_id(op.arg[0]), is_quiet(world.gpu()));
-  world.model().judge_trim(world.answered(world.subject().trim(device_id(op.arg[0]))));
-}
-
-void run_limit(CacheWorld& world, const Op& op) {
-  if (!world.has_device(op.arg[0])) return world.skip();
-  world.model().begin(device_id(op.arg[0]), is_quiet(world.gpu()));
-  const Status set = world.subject().set_memory_limit(device_id(op.arg[0]), Bytes{op.arg[1]});
-  ReserveAnswers(world.model()).judge_set_limit(op.arg[1], world.answered(set));
-}
-
-void run_make_room(CacheWorld& world, const Op& op) {
-  if (!world.has_device(op.arg[0])) return world.skip();
-  world.model().begin(device_id(op.arg[0]), is_quiet(world.gpu()));
-  const Status made = world.subject().make_room(device_id(op.arg[0]), Bytes{op.arg[1]});
-  ReserveAnswers(world.model()).judge_make_room(op.arg[1], world.answered(made));
-}
-
-void run_process(CacheWorld& world, const Op& op) {
-  if (!world.has_device(op.arg[0])) return world.skip();
-  world.model().begin(device_id(op.arg[0]), is_quiet(world.gpu()));
-  const Status processed = world.subject().process_events(device_id(op.arg[0]));
-  ProcessAnswers(world.model()).judge_process(world.answered(processed));
-}
-
 void run_reset_peaks(CacheWorld& world, const Op& op) {
   if (!world.has_device(op.arg[0])) return world.skip();
   world.model().begin(device_id(op.arg[0]));
@@ -359,7 +331,6 @@ constexpr std::array<OpHandler, 256> make_table() {
   table[slot::kStreamDestroy].run = run_destroy;
   table[slot::kThread].run = run_thread;
   table[slot::kThreadStream].run = run_thread_stream;
-  table[slot::kTrim].run = run_trim;
   table[slot::kFail].run = run_fail;
   table[slot::kFailAs].run = run_fail_as;
   table[slot::kHeal].run = run_heal;
@@ -371,12 +342,10 @@ constexpr std::array<OpHandler, 256> make_table() {
   table[slot::kCaptureBody].run = run_capture_body;
   add_memory_pool_ops(table);
   add_pin_ops(table);
+  add_reserve_ops(table);
   table[slot::kFreeStale].run = run_free_stale;
   table[slot::kFreeInterior].run = run_free_interior;
   table[slot::kFreeForeign].run = run_free_foreign;
-  table[slot::kLimit].run = run_limit;
-  table[slot::kMakeRoom].run = run_make_room;
-  table[slot::kProcess].run = run_process;
   table[slot::kLose].run = run_lose;
   table[slot::kTeardown].run = run_teardown;
   table[slot::kOnOutOfMemory].run = run_on_oom;

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <thread>
-
-#include <ashlar/base/service_thread.h>
+#include <utility>
 
 namespace ashlar::inline v0::cache {
 namespace {
@@ -12,16 +11,15 @@ constexpr std::uint32_t kThreadWaitMinMs = 1;
 }  // namespace
 
 void Synchronizer::stop() noexcept {
-  pthread_t thread{};
+  ServiceThread thread;
   {
     const MutexGuard guard(lock_);
-    if (!has_thread_) return;
-    has_thread_ = false;
+    if (!thread_.is_running()) return;
     is_stopping_ = true;
-    thread = thread_;
+    thread = std::exchange(thread_, {});
   }
   changed_.notify_all();
-  pthread_join(thread, nullptr);
+  thread.join();
 }
 
 Status Synchronizer::run(std::uint32_t timeout_ms) noexcept {
@@ -48,7 +46,8 @@ void Synchronizer::publish(std::uint64_t sequence) noexcept {
 
 Status Synchronizer::run_on_thread(std::uint64_t sequence, std::uint32_t timeout_ms) noexcept {
   const MutexGuard guard(lock_);
-  if (!start_thread()) return {Code::kUnsupported, "no thread could be made to synchronise on"};
+  if (!thread_.is_running() && !thread_.start<&Synchronizer::serve>(*this))
+    return {Code::kUnsupported, "no thread could be made to synchronise on"};
   wanted_ = std::max(wanted_, sequence);
   changed_.notify_all();
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
@@ -63,21 +62,10 @@ void Synchronizer::let_enter() noexcept {
   std::chrono::steady_clock::time_point until;
   {
     const MutexGuard guard(lock_);
-    if (!has_thread_ || wanted_ <= answered_) return;
+    if (!thread_.is_running() || wanted_ <= answered_) return;
     until = began_ + kEntered;
   }
   std::this_thread::sleep_until(until);
-}
-
-bool Synchronizer::start_thread() noexcept {
-  if (has_thread_) return true;
-  has_thread_ = start_service_thread(&thread_, thread_main, this);
-  return has_thread_;
-}
-
-void* Synchronizer::thread_main(void* self) noexcept {
-  static_cast<Synchronizer*>(self)->serve();
-  return nullptr;
 }
 
 void Synchronizer::serve() noexcept {

@@ -11,13 +11,12 @@
 //       complete.
 #pragma once
 
-#include <pthread.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 
 #include <ashlar/base/mutex.h>
+#include <ashlar/base/service_thread.h>
 #include <ashlar/cache/driver.h>
 
 namespace ashlar::inline v0::cache {
@@ -60,10 +59,8 @@ class Synchronizer {
       ASHLAR_EXCLUDES(lock_);
   Status run_on_thread(std::uint64_t sequence, std::uint32_t timeout_ms) noexcept
       ASHLAR_EXCLUDES(lock_);
-  bool start_thread() noexcept ASHLAR_REQUIRES(lock_);
   /// What the thread does until it is told to stop.
   void serve() noexcept ASHLAR_EXCLUDES(lock_);
-  static void* thread_main(void* self) noexcept;
 
   Driver& driver_;
   const std::atomic<unsigned>& captures_ ASHLAR_UNGUARDED;
@@ -79,8 +76,7 @@ class Synchronizer {
   std::uint64_t answered_ ASHLAR_GUARDED_BY(lock_) = 0;
   Status answer_ ASHLAR_GUARDED_BY(lock_);  ///< of the thread's last synchronisation
   bool is_stopping_ ASHLAR_GUARDED_BY(lock_) = false;
-  bool has_thread_ ASHLAR_GUARDED_BY(lock_) = false;
-  pthread_t thread_ ASHLAR_GUARDED_BY(lock_){};
+  ServiceThread thread_ ASHLAR_GUARDED_BY(lock_);  ///< made when it is first needed
 };
 
 }  // namespace ashlar::inline v0::cache

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include <ashlar/base/checked.h>
 #include <ashlar/base/exceptions.h>
@@ -24,8 +25,7 @@ void* AllocatorResource::do_allocate(std::size_t bytes, std::size_t alignment) {
   if (!got.is_ok()) throw_bad_alloc();
   if (is_aligned) return got.value().pointer();
   const std::uint64_t begin = got.value().value();
-  const std::uint64_t aligned =
-      (begin + kAddressSize.count() + alignment - 1) / alignment * alignment;
+  const std::uint64_t aligned = round_up(Bytes{begin} + kAddressSize, Bytes{alignment}).count();
   std::memcpy(Address{aligned - kAddressSize.count()}.pointer(), &begin, sizeof begin);
   return Address{aligned}.pointer();
 }

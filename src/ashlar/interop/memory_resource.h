@@ -62,6 +62,7 @@ class ASHLAR_API CachingResource final : public AllocatorResource {
  private:
   Result<Address> take(Bytes size) noexcept override { return allocator_.allocate(size, stream_); }
   Status give_back(Address address) noexcept override { return allocator_.free(address); }
+
   cache::CachingAllocator& allocator_;
   const Stream stream_;
 };
@@ -75,6 +76,7 @@ class ASHLAR_API PinnedResource final : public AllocatorResource {
  private:
   Result<Address> take(Bytes size) noexcept override { return allocator_.allocate(size); }
   Status give_back(Address address) noexcept override { return allocator_.free(address); }
+
   pinned::PinnedAllocator& allocator_;
 };
 

@@ -18,8 +18,8 @@ constexpr unsigned kArenasMax = 64;
 constexpr Status kNoHostMemory{Code::kHostOutOfMemory, "the host has no memory for the allocator"};
 
 std::atomic<unsigned> threads_numbered{0};
-/// The calling thread's number, counted from 1 in the order of the first allocations; 0 before that. Without a
-/// call to find it: a hit takes a tenth more time otherwise.
+/// The calling thread's number, counted from 1 in the order of the first allocations; 0 before that. Initialised
+/// statically and reached without a call, for the hit.
 [[gnu::tls_model("initial-exec")]] thread_local unsigned thread_number = 0;
 
 unsigned arenas_of(const PinnedConfig& config) noexcept {

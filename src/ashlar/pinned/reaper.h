@@ -6,12 +6,11 @@
 // What must happen: within `period_ms` after a use is complete and known to its driver, the block is free.
 #pragma once
 
-#include <pthread.h>
-
 #include <chrono>
 #include <cstdint>
 
 #include <ashlar/base/mutex.h>
+#include <ashlar/base/service_thread.h>
 #include <ashlar/cache/caching_allocator.h>
 
 namespace ashlar::inline v0::pinned {
@@ -29,22 +28,17 @@ class Reaper {
   bool start(std::uint32_t period_ms) noexcept ASHLAR_EXCLUDES(lock_);
   /// Ends it: waits for a round that is under way, which never blocks. No effect where it does not run.
   void stop() noexcept ASHLAR_EXCLUDES(lock_);
-  /// Rounds so far.
-  std::uint64_t rounds() const noexcept ASHLAR_EXCLUDES(lock_);
 
  private:
   void serve() noexcept ASHLAR_EXCLUDES(lock_);
-  static void* thread_main(void* self) noexcept;
 
   cache::CachingAllocator& allocator_ ASHLAR_UNGUARDED;
   const DeviceId device_;
-  mutable Mutex lock_;
+  Mutex lock_;
   Condition changed_ ASHLAR_UNGUARDED;
   std::chrono::milliseconds period_ ASHLAR_GUARDED_BY(lock_){};
-  std::uint64_t rounds_ ASHLAR_GUARDED_BY(lock_) = 0;
-  bool is_running_ ASHLAR_GUARDED_BY(lock_) = false;
   bool is_stopping_ ASHLAR_GUARDED_BY(lock_) = false;
-  pthread_t thread_ ASHLAR_GUARDED_BY(lock_){};
+  ServiceThread thread_ ASHLAR_GUARDED_BY(lock_);
 };
 
 }  // namespace ashlar::inline v0::pinned

@@ -1,11 +1,10 @@
 #include <ashlar/pinned/touched_memory.h>
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
 
+#include <ashlar/base/checked.h>
 #include <ashlar/base/host_pages.h>
 #include <ashlar/base/service_thread.h>
 #include <ashlar/pinned/thread_numa_policy.h>
@@ -23,31 +22,26 @@ struct Share {
 };
 
 void touch(const Share& share) noexcept {
-  const ThreadNumaPolicy policy(share.node);
   // Written, because a read would get the kernel's one page of zeros.
   for (std::size_t at = 0; at < share.bytes; at += kSmallestPage)
     *static_cast<volatile std::byte*>(share.begin + at) = std::byte{0};
 }
 
-void* touch_on_thread(void* share) noexcept {
-  touch(*static_cast<const Share*>(share));
-  return nullptr;
-}
-
-std::size_t whole_huge_pages(Bytes size) noexcept {
-  return (size.count() + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+void touch_on_thread(const Share& share) noexcept {
+  const ThreadNumaPolicy policy(share.node);
+  touch(share);
 }
 
 }  // namespace
 
-Bytes touched_size(Bytes size) noexcept { return Bytes{whole_huge_pages(size)}; }
+Bytes touched_size(Bytes size) noexcept { return round_up(size, Bytes{kHugePageBytes}); }
 
 Result<Address> map_touched(Bytes size, unsigned threads, int node) noexcept {
   constexpr Status kNoMemory{Code::kOutOfMemory, "the host has no memory to lock"};
   ASHLAR_REQUIRE(size <= Bytes::max() - Bytes{kHugePageBytes}, Code::kOutOfMemory,
                  "more than any host has");
-  const std::size_t bytes = whole_huge_pages(size);
-  // This thread touches a share too, so that the node is known to exist before others try.
+  const std::size_t bytes = touched_size(size).count();
+  // Of this thread, which touches a share too. A node that does not exist shows here.
   const ThreadNumaPolicy policy(node);
   if (!policy.status().is_ok()) return policy.status();
   std::byte* const begin = reserve_pages(bytes);
@@ -61,25 +55,20 @@ Result<Address> map_touched(Bytes size, unsigned threads, int node) noexcept {
   const std::size_t huge = bytes / kHugePageBytes;
   const std::size_t shares = std::min<std::size_t>(threads, huge);
   std::array<Share, kTouchThreadsMax> share;
-  std::array<pthread_t, kTouchThreadsMax> thread;
-  std::size_t started = 0;
+  std::array<ServiceThread, kTouchThreadsMax> thread;
   std::size_t from = 0;
   for (std::size_t i = 0; i < shares; ++i) {
     const std::size_t to = huge * (i + 1) / shares;
     share[i] = {begin + from * kHugePageBytes, (to - from) * kHugePageBytes, node};
     from = to;
-    if (i + 1 < shares && start_service_thread(&thread[started], touch_on_thread, &share[i])) {
-      ++started;
-    } else {
-      touch(share[i]);
-    }
+    if (i + 1 == shares || !thread[i].start<touch_on_thread>(share[i])) touch(share[i]);
   }
-  for (std::size_t i = 0; i < started; ++i) static_cast<void>(pthread_join(thread[i], nullptr));
+  for (std::size_t i = 0; i < shares; ++i) thread[i].join();
   return Address::of(begin);
 }
 
 void unmap_touched(Address base, Bytes size) noexcept {
-  release_pages(static_cast<std::byte*>(base.pointer()), whole_huge_pages(size));
+  release_pages(static_cast<std::byte*>(base.pointer()), touched_size(size).count());
 }
 
 }  // namespace ashlar::inline v0::pinned
