@@ -4,6 +4,8 @@
 // driver that refuses to lock memory; a host that has no NUMA node of that number.
 // Does not prove: how long a real driver takes to lock memory.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstring>
@@ -14,6 +16,7 @@
 
 #include <ashlar/pinned/pinned_allocator.h>
 
+#include "props/cache/forked_child.h"
 #include "spec/gpu/sim_gpu.h"
 
 namespace ashlar {
@@ -28,7 +31,7 @@ class PinnedAllocatorTest : public ::testing::Test {
   ~PinnedAllocatorTest() override {
     static_cast<void>(gpu_.drain_all());
     allocator_.reset();
-    EXPECT_TRUE(gpu_.leak_check());
+    EXPECT_TRUE(gpu_.is_gone(DeviceId{0}) || gpu_.leak_check());
     for (const spec::Fault& fault : gpu_.take_faults()) ADD_FAILURE() << fault.text;
   }
 
@@ -303,7 +306,12 @@ TEST_F(PinnedAllocatorTest, ACapturesMemoryIsItsPools) {  // PIN-6, C8
   ASSERT_TRUE(allocator_->caching().end_pool(allocator_->device(), pool).is_ok());
   EXPECT_TRUE(allocator_->free(in_graph).is_ok());
   EXPECT_TRUE(allocator_->free(of_other).is_ok());
-  for (int i = 0; i < 4; ++i) EXPECT_NE(allocate(1_MiB), in_graph) << "C8";
+  std::vector<Address> later;
+  for (int i = 0; i < 4; ++i) later.push_back(allocate(1_MiB));
+  for (const Address each : later) {
+    EXPECT_NE(each, in_graph) << "C8";
+    EXPECT_TRUE(allocator_->free(each).is_ok());
+  }
   EXPECT_TRUE(gpu_.destroy_graph(graph.value()).is_ok());
   EXPECT_TRUE(allocator_->caching().release_pool(allocator_->device(), pool).is_ok());
 }
@@ -328,6 +336,63 @@ TEST_F(PinnedAllocatorTest, MisuseIsATypedError) {  // C16
   EXPECT_EQ(allocator_->free(memory + 512_B).code(), Code::kUnknownPointer);
   EXPECT_TRUE(allocator_->free(memory).is_ok());
   EXPECT_FALSE(allocator_->free(memory).is_ok());
+}
+
+TEST_F(PinnedAllocatorTest, AUseByADeadStreamIsRefusedAndChangesNothing) {  // PIN-2
+  make();
+  const Stream retired = stream(0), replaced = stream(1);
+  const Address memory = allocate(1_MiB);
+  use(memory, 4_KiB, retired);
+  ASSERT_TRUE(allocator_->caching().retire_stream(retired).is_ok());
+  ASSERT_TRUE(gpu_.destroy_stream(retired).is_ok());
+  ASSERT_TRUE(gpu_.destroy_stream(replaced).is_ok());  // the allocator never heard of it
+  Stream other = stream(1);
+  for (int i = 0; i < 64 && other.handle != replaced.handle; ++i) other = stream(1);
+  ASSERT_EQ(other.handle, replaced.handle);
+  use(memory, 4_KiB, other);
+  for (const Stream& dead : {retired, replaced}) {
+    EXPECT_EQ(allocator_->record_use(memory, nullptr, dead).code(), Code::kInvalidHandle);
+    EXPECT_EQ(allocator_->record_use(memory + 1_B, nullptr, dead).code(), Code::kUnknownPointer);
+  }
+  EXPECT_TRUE(allocator_->free(memory).is_ok());
+  static_cast<void>(gpu_.drain_all());
+  EXPECT_TRUE(allocator_->process_events().is_ok());
+  EXPECT_EQ(stats().active_bytes[0].current, 0u);
+  EXPECT_EQ(allocator_->caching().validate(), nullptr);
+}
+
+TEST_F(PinnedAllocatorTest, AForkedChildGetsTypedErrorsAndEnds) {  // C25
+  PinnedConfig config;
+  config.reap_ms = 1;
+  make(config);
+  const Address held = allocate(1_MiB);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(20);  // a child that waits for the parent's thread is ended, and seen below
+    bool all = allocator_->allocate(1_B).code() == Code::kForked;
+    all &= allocator_->free(held).code() == Code::kForked;
+    all &= allocator_->record_use(held, nullptr, stream(0)).code() == Code::kForked;
+    all &= allocator_->process_events().code() == Code::kForked;
+    all &= allocator_->space().times().pin.calls == 0;
+    const std::uint64_t locked = locked_bytes();
+    allocator_.reset();
+    props::end_child(all && locked_bytes() == locked ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_TRUE(allocator_->free(held).is_ok());
+}
+
+TEST_F(PinnedAllocatorTest, NothingIsUnlockedOnceTheDriverIsGone) {  // C25
+  make();
+  ASSERT_FALSE(allocate(1_MiB).is_null());
+  gpu_.tear_down();
+  EXPECT_EQ(allocator_->allocate(40_MiB).code(), Code::kTornDown);
+  static_cast<void>(gpu_.take_faults());  // the call that was answered so
+  allocator_.reset();
+  EXPECT_TRUE(gpu_.take_faults().empty());
 }
 
 TEST_F(PinnedAllocatorTest, BadSettingsAreNamed) {

@@ -311,14 +311,14 @@ void PinnedWorld::misuse() {
           Code::kUnknownPointer, "a use of foreign memory");
       break;
     case 3: {
-      // It uses nothing any more, whether the call says so or not.
       const auto dead = std::find_if(streams_.begin(), streams_.end(),
                                      [](const WorldStream& each) { return !each.is_alive; });
       if (dead == streams_.end() || live_.empty()) return;
+      // Whether it is known to be dead depends on who has its heap and its handle by now.
       const Status got = allocator_->record_use(live_[0].address, nullptr, dead->stream);
       if (!got.is_ok() && got.code() != Code::kInvalidHandle && !state_.is_failing)
         report("C16", "a use by a dead stream was answered ", code_name(got.code()));
-      live_[0].has_lost_user = true;
+      live_[0].has_lost_user = live_[0].has_lost_user || got.is_ok();
       break;
     }
     case 4:

@@ -47,6 +47,7 @@ using cache::parse_config;
 using cache::PinnedRange;
 using cache::PoolCheckpoint;
 using cache::process_events;
+using cache::record_use_of_alive;
 using cache::RestoredPool;
 using cache::Reuse;
 using cache::Snapshot;

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include <pthread.h>
-
 #include <new>
 #include <utility>
 
@@ -19,27 +17,9 @@ namespace ashlar::inline v0::cache {
 
 namespace {
 constexpr const char* kNoPlace = "no place for the answer";
-
-/// Counts the forks this process has gone through as a child: an allocator made before one is not
-/// usable after it, because neither the driver nor a lock that another thread held survives (C25).
-std::atomic<unsigned> forks{0};
-
-unsigned forks_seen() noexcept {
-  static const bool registered = [] {
-    return pthread_atfork(nullptr, nullptr,
-                          [] { forks.fetch_add(1, std::memory_order_relaxed); }) == 0;
-  }();
-  static_cast<void>(registered);
-  return forks.load(std::memory_order_relaxed);
-}
 }  // namespace
 
-CachingAllocator::Impl::Impl(const Config& config) noexcept
-    : shared(config), forks_at_birth(forks_seen()) {}
-
-bool CachingAllocator::Impl::is_forked() const noexcept {
-  return forks.load(std::memory_order_relaxed) != forks_at_birth;
-}
+CachingAllocator::Impl::Impl(const Config& config) noexcept : shared(config) {}
 
 namespace {
 /// The settings as they can be obeyed, with segments or pages chosen: where no device has virtual memory,
@@ -287,6 +267,24 @@ Status CachingAllocator::trim(DeviceId device) noexcept {
 Status process_events(CachingAllocator& allocator, DeviceId device) noexcept {
   const Result<DeviceCache*> cache = allocator.impl_->usable_device(device);
   return cache.is_ok() ? free_finished(*cache.value()) : cache.status();
+}
+
+Status record_use_of_alive(CachingAllocator& allocator, Address address,
+                           const Stream& stream) noexcept {
+  const CachingAllocator::Impl& impl = *allocator.impl_;
+  const Result<DeviceCache*> cache = impl.usable_device(stream.device);
+  if (!cache.is_ok()) return cache.status();
+  const StreamHeap* const known = cache.value()->heaps().find(stream.id);
+  if (known == nullptr || !known->life.is_alive()) {
+    // The block first: interfaces of this kind name any memory, and the device is not asked for that.
+    if (const Status live = DeviceCache::check(impl.shared.pages.find(address), address);
+        !live.is_ok())
+      return live;
+    ASHLAR_REQUIRE(known == nullptr, Code::kInvalidHandle, "the stream was retired or destroyed");
+    if (const Status alive = cache.value()->reclaimer().ask_before(stream); !alive.is_ok())
+      return alive;
+  }
+  return allocator.record_use(address, stream);
 }
 
 Status CachingAllocator::make_room(DeviceId device, Bytes free) noexcept {

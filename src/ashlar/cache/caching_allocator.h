@@ -368,6 +368,8 @@ class ASHLAR_API CachingAllocator {
  private:
   friend struct CachePeer;  // tests read the state of its parts
   friend ASHLAR_API Status process_events(CachingAllocator& allocator, DeviceId device) noexcept;
+  friend ASHLAR_API Status record_use_of_alive(CachingAllocator& allocator, Address address,
+                                               const Stream& stream) noexcept;
   struct Impl;
   explicit CachingAllocator(std::unique_ptr<Impl> impl) noexcept;
   // On a cache line of its own, because every call reads it and a caller may write to memory beside
@@ -380,5 +382,13 @@ class ASHLAR_API CachingAllocator {
 /// nothing to ask. Errors: as every call of CachingAllocator; kBusy while a capture is announced, or once one is.
 /// Cost: a device call for each use that is complete, and for a bounded number in each heap of those that are not.
 ASHLAR_API Status process_events(CachingAllocator& allocator, DeviceId device) noexcept;
+
+/// CachingAllocator::record_use(), for interfaces whose callers are told that the stream is dead: kInvalidHandle, without
+/// effect, if the allocator knows that: the stream was retired or found destroyed, and its memory and uses are not all
+/// forgotten, or its handle names another stream now. No driver answers for any other handle of a dead stream; its
+/// use is noted then, as of a lost stream. After a refusal the caller sees to it that the stream's work is complete
+/// before the block is freed. Cost: as record_use().
+ASHLAR_API Status record_use_of_alive(CachingAllocator& allocator, Address address,
+                                      const Stream& stream) noexcept;
 
 }  // namespace ashlar::inline v0::cache

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 
+#include <ashlar/base/fork_check.h>
 #include <ashlar/base/mutex.h>
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/cache/device_cache.h>
@@ -24,7 +25,7 @@ struct CachingAllocator::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  [[gnu::visibility("hidden")]] bool is_forked() const noexcept;
+  bool is_forked() const noexcept { return birth.is_forked(); }
   DeviceCache* device(DeviceId id) const noexcept {
     const auto index = static_cast<std::uint32_t>(id.value());  // a negative one is past the end
     return index < device_count ? devices[index].get() : nullptr;
@@ -107,7 +108,7 @@ struct CachingAllocator::Impl {
   /// for the hot path: a vector's size costs four instructions
   std::uint32_t device_count ASHLAR_UNGUARDED = 0;
   Mutex captures_lock;  ///< begin_capture and end_capture run one at a time
-  const unsigned forks_at_birth;
+  const ForkCheck birth;
 };
 
 }  // namespace ashlar::inline v0::cache

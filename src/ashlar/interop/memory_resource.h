@@ -28,10 +28,11 @@ class ASHLAR_API AllocatorResource : public std::pmr::memory_resource {
     return refused_frees_.load(std::memory_order_relaxed);
   }
 
+  ~AllocatorResource() override = default;
+
  protected:
   /// `alignment`: what every address of the allocator is aligned to.
   explicit AllocatorResource(Bytes alignment) noexcept : alignment_(alignment) {}
-  ~AllocatorResource() override = default;
 
   /// Allocates; the allocator's errors.
   virtual Result<Address> take(Bytes size) noexcept = 0;

@@ -38,7 +38,16 @@ PinnedAllocator::PinnedAllocator(DeviceId id, device::Device& through, const Pin
   for (Stream& arena : arenas_) arena = space_.stream(number++);
 }
 
-PinnedAllocator::~PinnedAllocator() = default;
+PinnedAllocator::~PinnedAllocator() {
+  if (reaper_ == nullptr || !reaper_->is_forked()) return;
+  // The child does not have the thread, and the thread's lock may be held: the object stays.
+  [[maybe_unused]] const Reaper* const left = reaper_.release();
+}
+
+std::unique_ptr<PinnedAllocator> PinnedAllocator::make(DeviceId id, device::Device& through,
+                                                       const PinnedConfig& config) {
+  return std::unique_ptr<PinnedAllocator>(new PinnedAllocator(id, through, config));
+}
 
 Result<std::unique_ptr<PinnedAllocator>> PinnedAllocator::create(
     std::span<device::Device* const> devices, const PinnedConfig& config) noexcept {
@@ -50,7 +59,7 @@ Result<std::unique_ptr<PinnedAllocator>> PinnedAllocator::create(
   std::unique_ptr<PinnedAllocator> made;
   std::vector<device::Device*> all;
   const bool has_room = with_host_memory([&] {
-    made.reset(new PinnedAllocator(id, *devices[0], config));
+    made = make(id, *devices[0], config);
     all.assign(devices.begin(), devices.end());
     all.push_back(&made->space_);
   });
@@ -92,10 +101,10 @@ Result<Address> PinnedAllocator::allocate(Bytes size, cache::OutOfMemory* accoun
 Status PinnedAllocator::record_use(Address address, const void* context,
                                    const Stream& stream) noexcept {
   if (context != nullptr) {
-    const Status by_context = caching_->record_use(Address::of(context), stream);
+    const Status by_context = cache::record_use_of_alive(*caching_, Address::of(context), stream);
     if (by_context.code() != Code::kUnknownPointer) return by_context;
   }
-  return caching_->record_use(address, stream);
+  return cache::record_use_of_alive(*caching_, address, stream);
 }
 
 Status PinnedAllocator::copy(Address to, Address from, Bytes size) noexcept {

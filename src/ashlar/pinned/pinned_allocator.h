@@ -59,7 +59,7 @@ class ASHLAR_API PinnedAllocator {
   /// out of its range; where `reserve` or `reap_ms` is set, those of the first allocation and kHostOutOfMemory.
   static Result<std::unique_ptr<PinnedAllocator>> create(std::span<device::Device* const> devices,
                                                          const PinnedConfig& config) noexcept;
-  /// As ~CachingAllocator.
+  /// As ~CachingAllocator, in a forked child as well.
   ~PinnedAllocator();
   PinnedAllocator(const PinnedAllocator&) = delete;
   PinnedAllocator& operator=(const PinnedAllocator&) = delete;
@@ -77,8 +77,8 @@ class ASHLAR_API PinnedAllocator {
   Status free_context(void* context) noexcept { return free(Address::of(context)); }
   /// Work on `stream` uses the allocation that `context` names, or if it names none, the one that starts at
   /// `address`. Errors, without effect: kUnknownPointer if neither names a live one (memory that is not this
-  /// allocator's is the usual case: a caller may ask of any pointer); otherwise as
-  /// CachingAllocator::record_use.
+  /// allocator's is the usual case: a caller may ask of any pointer); kInvalidHandle if the stream is dead;
+  /// otherwise as cache::record_use_of_alive().
   Status record_use(Address address, const void* context, const Stream& stream) noexcept;
   /// Copies `size` bytes between two allocations, with the CPU. kUnknownPointer if one is no live allocation's start,
   /// kInvalidArgument if `size` is more than one of them has; nothing is copied then.
@@ -104,6 +104,9 @@ class ASHLAR_API PinnedAllocator {
 
  private:
   PinnedAllocator(DeviceId id, device::Device& through, const PinnedConfig& config);
+  /// Throws std::bad_alloc.
+  static std::unique_ptr<PinnedAllocator> make(DeviceId id, device::Device& through,
+                                               const PinnedConfig& config);
   /// Locks the reserve and starts the reaper.
   Status begin(const PinnedConfig& config) noexcept;
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ashlar/base/exceptions.h>
+#include <ashlar/base/fork_check.h>
 #include <ashlar/base/mutex.h>
 #include <ashlar/device/physical_memory.h>
 #include <ashlar/pinned/thread_numa_policy.h>
@@ -36,6 +37,7 @@ void count(LockTimes* times, std::uint64_t began_ns, std::uint64_t ended_ns) noe
 ///       way;
 ///   (2) `held` is the sum of those ranges and of the calls under way, and at most the capacity.
 struct PinnedSpace::Book {
+  const ForkCheck birth;
   mutable Mutex lock;
   Ranges ranges ASHLAR_GUARDED_BY(lock);
   Bytes held ASHLAR_GUARDED_BY(lock);
@@ -45,10 +47,7 @@ struct PinnedSpace::Book {
 PinnedSpace::PinnedSpace(DeviceId id, device::Device& through, const PinnedSpaceOptions& options)
     : ImmediateDevice(id), through_(through), options_(options), book_(std::make_unique<Book>()) {}
 
-PinnedSpace::~PinnedSpace() {
-  const MutexGuard guard(book_->lock);
-  for (const auto& [base, size] : book_->ranges) static_cast<void>(unpin(base, size));
-}
+PinnedSpace::~PinnedSpace() = default;
 
 Status PinnedSpace::check_options(const PinnedSpaceOptions& options) noexcept {
   ASHLAR_REQUIRE(options.by == PinBy::kDriver || options.by == PinBy::kRegistration,
@@ -70,6 +69,7 @@ device::DeviceTraits PinnedSpace::traits() const noexcept {
 }
 
 PinTimes PinnedSpace::times() const noexcept {
+  if (book_->birth.is_forked()) return {};  // its lock may be held by a thread of the parent
   const MutexGuard guard(book_->lock);
   return book_->times;
 }

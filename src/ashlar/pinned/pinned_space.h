@@ -56,7 +56,7 @@ class ASHLAR_API PinnedSpace final : public device::ImmediateDevice {
   /// outlive this. Throws std::bad_alloc if the host has no memory for the object itself. REQUIRES: the options
   /// are in their ranges (check_options).
   PinnedSpace(DeviceId id, device::Device& through, const PinnedSpaceOptions& options);
-  /// Gives back what is still handed out.
+  /// What is still handed out stays locked: the driver, or this process's part of it, may be gone (C25).
   ~PinnedSpace() override;
 
   /// kInvalidArgument, with the bad field in its text, if an option is out of its range.
@@ -64,7 +64,7 @@ class ASHLAR_API PinnedSpace final : public device::ImmediateDevice {
 
   /// As it was made.
   const PinnedSpaceOptions& options() const noexcept { return options_; }
-  /// How long the calls took so far.
+  /// How long the calls took so far. In a forked child: zeros (C25).
   PinTimes times() const noexcept;
 
   /// Addresses that the CPU can dereference.

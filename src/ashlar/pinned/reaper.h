@@ -2,13 +2,15 @@
 //
 // Purpose: without it an allocation asks about the events itself. With it most allocations find nothing to
 // ask, and memory that is done with shows as free soon after, also to who only reads statistics.
-// Thread safety: made and destroyed by one thread.
+// Thread safety: made and destroyed by one thread, in one process: in a forked child it is left alone, as the thread is
+// the parent's.
 // What must happen: within `period_ms` after a use is complete and known to its driver, the block is free.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 
+#include <ashlar/base/fork_check.h>
 #include <ashlar/base/mutex.h>
 #include <ashlar/base/service_thread.h>
 #include <ashlar/cache/caching_allocator.h>
@@ -24,6 +26,8 @@ class Reaper {
   Reaper(const Reaper&) = delete;
   Reaper& operator=(const Reaper&) = delete;
 
+  /// Is this a forked child of the process that made it?
+  bool is_forked() const noexcept { return birth_.is_forked(); }
   /// Starts the thread, which asks every `period_ms`. False if the host has no room for one. At most once.
   bool start(std::uint32_t period_ms) noexcept ASHLAR_EXCLUDES(lock_);
   /// Ends it: waits for a round that is under way, which never blocks. No effect where it does not run.
@@ -34,6 +38,7 @@ class Reaper {
 
   cache::CachingAllocator& allocator_ ASHLAR_UNGUARDED;
   const DeviceId device_;
+  const ForkCheck birth_;
   Mutex lock_;
   Condition changed_ ASHLAR_UNGUARDED;
   std::chrono::milliseconds period_ ASHLAR_GUARDED_BY(lock_){};
