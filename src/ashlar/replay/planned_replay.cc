@@ -330,6 +330,11 @@ ReplayCounts PlannedReplay::counts() const noexcept {
   return counts_;
 }
 
+std::uint64_t PlannedReplay::live() const noexcept {
+  const Guard guard(lock_);
+  return live_;
+}
+
 Address PlannedReplay::base() const noexcept {
   const Guard guard(lock_);
   return base_;

@@ -29,6 +29,7 @@ class PlannedReplay final : public Replay {
   bool owns(Address address) const noexcept override;
   Status rewind() noexcept override;
   ReplayCounts counts() const noexcept override;
+  std::uint64_t live() const noexcept override;
   Address base() const noexcept override;
   Bytes segment_size() const noexcept override { return segment_size_; }
 

@@ -17,6 +17,7 @@
 //   (R6) in a run equal to the recording, every managed allocation is served from the segment.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include <ashlar/plan/plan.h>
@@ -64,6 +65,8 @@ class ASHLAR_API Replay : public Route {
 
   /// What was counted since the replay was made. Thread safety: any thread.
   virtual ReplayCounts counts() const noexcept = 0;
+  /// How many allocations are live in the segment: while there are any, it cannot go back. Thread safety: any thread.
+  virtual std::uint64_t live() const noexcept = 0;
   /// The address of offset zero; null while there is no segment. Thread safety: any thread.
   virtual Address base() const noexcept = 0;
   /// The bytes asked of upstream for the segment; zero if the plan places nothing. Thread safety:
