@@ -53,6 +53,50 @@ TEST_F(RouterTest, AThreadsGuardSendsWhatItAllocatesAndNothingElse) {
   router_.detach(recorder_);
 }
 
+/// A route whose free waits until it is let go.
+class SlowRoute final : public replay::Route {
+ public:
+  Result<Address> allocate(Bytes, const Stream&) noexcept override { return Address{}; }
+  Status free(Address) noexcept override {
+    is_inside = true;
+    while (!may_leave) std::this_thread::yield();
+    return Status::ok();
+  }
+  Status record_use(Address, const Stream&) noexcept override { return Status::ok(); }
+  bool owns(Address) const noexcept override { return true; }
+
+  std::atomic<bool> is_inside{false};
+  std::atomic<bool> may_leave{false};
+};
+
+TEST_F(RouterTest, ARouteIsDetachedOnceNoCallIsUnderWayInIt) {
+  SlowRoute slow;
+  ASSERT_TRUE(router_.attach(slow).is_ok());
+  std::thread freeing([&] { EXPECT_TRUE(router_.free(Address{64}).is_ok()); });
+  while (!slow.is_inside) std::this_thread::yield();
+  std::atomic<bool> is_detached{false};
+  std::thread detaching([&] {
+    router_.detach(slow);
+    is_detached = true;
+  });
+  // No call enters it any more, and its place is not another route's yet.
+  while (replay::ThreadGuard(router_, slow).status().is_ok()) std::this_thread::yield();
+  EXPECT_FALSE(router_.free(Address{64}).is_ok());
+  std::vector<std::unique_ptr<replay::Recorder>> others;
+  for (std::size_t i = 0; i + 1 < replay::Router::kRoutesMax; ++i) {
+    others.push_back(std::make_unique<replay::Recorder>(upstream_, kOwn));
+    ASSERT_TRUE(router_.attach(*others.back()).is_ok());
+  }
+  EXPECT_EQ(router_.attach(recorder_).code(), Code::kBusy);
+  EXPECT_FALSE(is_detached);
+  slow.may_leave = true;
+  freeing.join();
+  detaching.join();
+  EXPECT_TRUE(router_.attach(recorder_).is_ok());
+  router_.detach(recorder_);
+  for (const auto& each : others) router_.detach(*each);
+}
+
 TEST_F(RouterTest, AStreamsGuardSendsWhateverThreadAllocatesOnIt) {
   ASSERT_TRUE(router_.attach(recorder_).is_ok());
   const replay::StreamGuard guard(router_, recorder_, kOwn);

@@ -9,9 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <rapidcheck/gtest.h>
@@ -235,6 +238,55 @@ TEST(ProcessSession, AForkedChildHasOneOfItsOwn) {  // C25
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_EQ(*static_cast<unsigned char*>(held.pointer()), 1);
   EXPECT_TRUE(parents->free(held).is_ok());
+}
+
+TEST(StepSessionThreads, ThreadsAllocateAndFreeBesideSteps) {
+  // Without checkers, whose locks would order the threads.
+  const std::unique_ptr<StepSession> session = StepSession::create().value();
+  std::mutex lock;
+  std::vector<std::pair<Address, unsigned char>>
+      handed;  // what the steps leave for the others to free
+  std::atomic<bool> is_over{false};
+  const auto take_one = [&](std::pair<Address, unsigned char>* out) {
+    const std::lock_guard guard(lock);
+    if (handed.empty()) return false;
+    *out = handed.back();
+    handed.pop_back();
+    return true;
+  };
+  const auto serve = [&](unsigned char own) {
+    std::pair<Address, unsigned char> other;
+    for (bool is_last = false; !is_last;) {
+      is_last = is_over;
+      const Address mine = session->allocate(40_KiB).value();
+      std::memset(mine.pointer(), own, 4096);
+      while (take_one(&other)) {
+        EXPECT_EQ(*static_cast<unsigned char*>(other.first.pointer()), other.second);
+        EXPECT_TRUE(session->free(other.first).is_ok());
+      }
+      EXPECT_EQ(*static_cast<unsigned char*>(mine.pointer()), own);
+      EXPECT_TRUE(session->free(mine).is_ok());
+    }
+  };
+  std::thread one(serve, static_cast<unsigned char>(251)),
+      two(serve, static_cast<unsigned char>(252));
+  for (unsigned i = 0; i < 60; ++i) {
+    const Step kinds[] = {Step::kRecord, Step::kValidate, Step::kReplay, Step::kReplay};
+    EXPECT_TRUE(session->begin(kinds[i % 4]).is_ok());
+    for (unsigned k = 0; k < 20; ++k) {
+      const Address left = session->allocate(Bytes{1000 * (k + 1)}).value();
+      const Address freed = session->allocate(Bytes{3000 * (k + 1)}).value();
+      *static_cast<unsigned char*>(left.pointer()) = static_cast<unsigned char>(k);
+      EXPECT_TRUE(session->free(freed).is_ok());
+      const std::lock_guard guard(lock);
+      handed.push_back({left, static_cast<unsigned char>(k)});
+    }
+    EXPECT_TRUE(session->end(1).is_ok());
+  }
+  is_over = true;
+  one.join();
+  two.join();
+  EXPECT_EQ(session->memory().caching().validate(), nullptr);
 }
 
 RC_GTEST_PROP(StepSessionProperty, RandomStepsKeepEveryByte, ()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <thread>
 
 namespace ashlar::inline v0::replay {
 namespace {
@@ -34,14 +35,22 @@ template <class F>
 Status Router::call_owner(Address address, F&& call) noexcept {
   if (address.is_null() || route_count_.load(std::memory_order_acquire) == 0) return call(base_);
   Route* owner = nullptr;
+  std::atomic<std::uint32_t>* calls = nullptr;
   {
     const std::shared_lock lock(mutex_);
     const auto found = std::find_if(routes_.begin(), routes_.end(), [&](const Route* route) {
       return route != nullptr && route->owns(address);
     });
-    if (found != routes_.end()) owner = *found;
+    if (found != routes_.end()) {
+      owner = *found;
+      calls = &calls_[static_cast<std::size_t>(found - routes_.begin())];
+      calls->fetch_add(1, std::memory_order_relaxed);
+    }
   }
-  return owner == nullptr ? call(base_) : call(*owner);
+  if (owner == nullptr) return call(base_);
+  const Status answer = call(*owner);
+  calls->fetch_sub(1, std::memory_order_release);  // detach() waits for it
+  return answer;
 }
 
 Status Router::free(Address address) noexcept {
@@ -56,19 +65,27 @@ Status Router::attach(Route& route) noexcept {
   const std::unique_lock lock(mutex_);
   ASHLAR_REQUIRE(std::find(routes_.begin(), routes_.end(), &route) == routes_.end(), Code::kBusy,
                  "attached already");
-  const auto room = std::find(routes_.begin(), routes_.end(), nullptr);
-  ASHLAR_REQUIRE(room != routes_.end(), Code::kBusy, "the table of routes is full");
-  *room = &route;
+  // Not the place of a route that is waited for.
+  std::size_t room = 0;
+  while (room < kRoutesMax && (routes_[room] != nullptr || calls_[room].load() != 0)) ++room;
+  ASHLAR_REQUIRE(room != kRoutesMax, Code::kBusy, "the table of routes is full");
+  routes_[room] = &route;
   route_count_.fetch_add(1, std::memory_order_release);
   return Status::ok();
 }
 
 void Router::detach(Route& route) noexcept {
-  const std::unique_lock lock(mutex_);
-  const auto found = std::find(routes_.begin(), routes_.end(), &route);
-  if (found == routes_.end()) return;
-  *found = nullptr;
-  route_count_.fetch_sub(1, std::memory_order_release);
+  std::size_t place = 0;
+  {
+    const std::unique_lock lock(mutex_);
+    const auto found = std::find(routes_.begin(), routes_.end(), &route);
+    if (found == routes_.end()) return;
+    *found = nullptr;
+    place = static_cast<std::size_t>(found - routes_.begin());
+    route_count_.fetch_sub(1, std::memory_order_release);
+  }
+  // No call enters any more. Those that are under way end as their upstream's do.
+  while (calls_[place].load(std::memory_order_acquire) != 0) std::this_thread::yield();
 }
 
 Status Router::install(const Stream& stream, Route& route) noexcept {

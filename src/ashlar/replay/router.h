@@ -16,6 +16,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <shared_mutex>
 
 #include <ashlar/base/export.h>
@@ -59,8 +60,9 @@ class ASHLAR_API Router final : public Upstream {
   /// already, or kRoutesMax routes are. Cost: O(kRoutesMax). Never throws. Thread safety: any
   /// thread.
   Status attach(Route& route) noexcept;
-  /// Ends attach(); a no-op if the route is not attached. REQUIRES: no guard sends to it any more.
-  /// Cost: O(kRoutesMax). Never throws. Thread safety: any thread.
+  /// Ends attach(), once no free or use that other threads sent there is under way: then the route may be
+  /// destroyed. A no-op if the route is not attached. REQUIRES: no guard sends to it any more; not called within a call
+  /// of the route. Cost: O(kRoutesMax), and those calls. Never throws. Thread safety: any thread.
   void detach(Route& route) noexcept;
 
  private:
@@ -80,6 +82,8 @@ class ASHLAR_API Router final : public Upstream {
   Upstream& base_;
   mutable std::shared_mutex mutex_;  // guards the members below
   std::array<Route*, kRoutesMax> routes_{};
+  /// By place in routes_: frees and uses under way in the route that is there, or was.
+  std::array<std::atomic<std::uint32_t>, kRoutesMax> calls_{};
   std::array<StreamRoute, kRoutesMax> stream_routes_{};
   std::atomic<std::size_t> route_count_{0};
   std::atomic<std::size_t> stream_route_count_{0};
