@@ -9,11 +9,13 @@
 
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <set>
 #include <thread>
 #include <vector>
 
+#include <ashlar/device/forwarding_device.h>
 #include <ashlar/pinned/pinned_allocator.h>
 
 #include "props/cache/forked_child.h"
@@ -232,8 +234,17 @@ TEST_F(PinnedAllocatorTest, ARefusedRegistrationLeavesNothing) {  // C13
   PinnedConfig config;
   config.space.by = pinned::PinBy::kRegistration;
   make(config);
+  const auto mapped_pages = [] {
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    return pages;
+  };
   gpu_.fail(device::CallKind::kHostRegister, 1, spec::FailMode::kOn, Code::kOutOfMemory);
   EXPECT_EQ(allocator_->allocate(1_MiB).code(), Code::kOutOfMemory);
+  const std::uint64_t before = mapped_pages();
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(allocator_->allocate(256_MiB).code(), Code::kOutOfMemory);
+  EXPECT_LT(mapped_pages(), before + (256_MiB).count() / 4096)
+      << "what was not registered is unmapped";
   gpu_.heal();
   EXPECT_TRUE(allocator_->free(allocate(1_MiB)).is_ok());
 }
@@ -248,7 +259,35 @@ TEST_F(PinnedAllocatorTest, HowLongLockingTookIsCounted) {  // PIN-6
   EXPECT_EQ(times.pin.calls, 2u);
   EXPECT_EQ(times.unpin.calls, 2u);
   EXPECT_LE(times.pin.least_ns, times.pin.most_ns);
-  EXPECT_GE(times.pin.total_ns, times.pin.least_ns + times.pin.most_ns);
+  EXPECT_EQ(times.pin.total_ns, times.pin.least_ns + times.pin.most_ns);
+}
+
+/// Its clock stands at 1, 4, 9, ... ns when it is looked at.
+class ClockedDevice final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  std::uint64_t now_ns() const noexcept override {
+    ++looks_;
+    return looks_ * looks_;
+  }
+
+ private:
+  mutable std::uint64_t looks_ = 0;
+};
+
+TEST_F(PinnedAllocatorTest, TheTimesAreThoseOfTheDevicesClock) {  // PIN-6
+  ClockedDevice clocked(gpu_.device(0));
+  pinned::PinnedSpace space(DeviceId{1}, clocked, {});
+  const Address first = space.segment_alloc(2_MiB).value();   // from 1 to 4
+  const Address second = space.segment_alloc(2_MiB).value();  // from 9 to 16
+  EXPECT_TRUE(space.segment_free(first).is_ok());             // from 25 to 36
+  EXPECT_TRUE(space.segment_free(second).is_ok());            // from 49 to 64
+  const pinned::PinTimes times = space.times();
+  EXPECT_EQ(times.pin.least_ns, 3u);
+  EXPECT_EQ(times.pin.most_ns, 7u);
+  EXPECT_EQ(times.pin.total_ns, 10u);
+  EXPECT_EQ(times.unpin.least_ns, 11u);
+  EXPECT_EQ(times.unpin.total_ns, 26u);
 }
 
 TEST_F(PinnedAllocatorTest, TheReserveIsLockedAtOnceAndServesAllocations) {  // PIN-6

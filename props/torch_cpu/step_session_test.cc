@@ -109,6 +109,12 @@ class StepSessionTest : public ::testing::Test {
     return session_->end(20);
   }
 
+  std::uint64_t reserved_bytes() {
+    cache::DeviceStats stats;
+    EXPECT_TRUE(session_->memory().caching().stats(session_->memory().device(), &stats).is_ok());
+    return stats.reserved_bytes[0].current;
+  }
+
   std::unique_ptr<StepSession> session_;
 };
 
@@ -141,6 +147,29 @@ TEST_F(StepSessionTest, AStepThatDiffersIsServedAndCounted) {
   EXPECT_NE(session_->difference(), "");
   ASSERT_TRUE(run(program, Step::kReplay, 8, &left).is_ok());
   EXPECT_GT(session_->counts().fallbacks() + session_->counts().skipped, 0u);
+}
+
+TEST_F(StepSessionTest, WhatARecordedOrValidatedStepLeavesIdleGoesBack) {
+  for (const Step step : {Step::kRecord, Step::kValidate}) {
+    ASSERT_TRUE(session_->begin(step).is_ok());
+    for (int i = 0; i < 3; ++i) {
+      Program program(*session_);
+      program.allocate(40_MiB);
+    }
+    ASSERT_TRUE(session_->end(20).is_ok());
+    EXPECT_EQ(session_->difference(), "");
+    EXPECT_LT(reserved_bytes(), (60_MiB).count()) << "the plan's segment alone";
+  }
+}
+
+TEST_F(StepSessionTest, ANewRecordingHasNoDifferenceYet) {
+  Program program(*session_);
+  std::vector<Address> left;
+  ASSERT_TRUE(run(program, Step::kRecord, 7, &left).is_ok());
+  ASSERT_TRUE(run(program, Step::kValidate, 8, &left).is_ok());
+  ASSERT_NE(session_->difference(), "");
+  ASSERT_TRUE(run(program, Step::kRecord, 7, &left).is_ok());
+  EXPECT_EQ(session_->difference(), "");
 }
 
 TEST_F(StepSessionTest, ANewRecordingReplacesThePlanAndTheOldSegmentGoesBack) {
@@ -203,9 +232,13 @@ TEST_F(StepSessionTest, ATrimEmptiesFreeBlocksOfSegmentsThatStay) {
     EXPECT_EQ(::mincore(page.pointer(), 4096, &in_core), 0);
     return (in_core & 1) != 0;
   };
+  const Address large = program.allocate(50_MiB);
   program.free(idle);
   ASSERT_TRUE(is_resident(idle + 4_MiB));
+  const std::uint64_t reserved = reserved_bytes();
   ASSERT_TRUE(session_->trim().is_ok());
+  EXPECT_EQ(reserved_bytes(), reserved) << "nothing is allocated for it";
+  EXPECT_TRUE(is_resident(large));
   EXPECT_FALSE(is_resident(idle + 4_MiB));
   EXPECT_TRUE(is_resident(stays));
   EXPECT_EQ(program.allocate(9_MiB), idle) << "the block is free again";
