@@ -20,22 +20,22 @@
 /* What is counted, in bytes where a name says so. */
 /* NOLINTNEXTLINE(modernize-use-using): C */
 typedef struct ashlar_torch_cpu_stats {
-  uint64_t allocations;          /* made so far */
-  uint64_t allocated_bytes;      /* live now */
-  uint64_t reserved_bytes;       /* held of the kernel now */
-  uint64_t reserved_bytes_peak;  /* the most since the beginning, or since the last reset */
-  uint64_t refused_frees;        /* of memory that is not live here, the parent's after a fork among it */
+  uint64_t allocations;         /* made so far */
+  uint64_t allocated_bytes;     /* live now */
+  uint64_t reserved_bytes;      /* held of the kernel now */
+  uint64_t reserved_bytes_peak; /* the most since the beginning, or since the last reset */
+  uint64_t refused_frees; /* of memory that is not live here, the parent's after a fork among it */
   /* The planned step. */
-  uint64_t step_allocations;     /* that the recorded step made */
-  uint64_t step_unmanaged;       /* of those, the ones that it left live: the plan does not place them */
-  uint64_t live_bytes_peak;      /* the most that its planned allocations ask for at a time */
-  uint64_t lower_bound_bytes;    /* no plan has less */
-  uint64_t plan_bytes;           /* the plan's peak */
+  uint64_t step_allocations; /* that the recorded step made */
+  uint64_t step_unmanaged;  /* of those, the ones that it left live: the plan does not place them */
+  uint64_t live_bytes_peak; /* the most that its planned allocations ask for at a time */
+  uint64_t lower_bound_bytes; /* no plan has less */
+  uint64_t plan_bytes;        /* the plan's peak */
   /* Replayed steps. */
-  uint64_t served;               /* allocations at their planned place */
-  uint64_t fallbacks;            /* allocations that were not as recorded, and came from the allocator */
-  uint64_t skipped;              /* recorded allocations that were not made */
-  uint64_t late;                 /* planned memory that was live for longer than recorded */
+  uint64_t served;    /* allocations at their planned place */
+  uint64_t fallbacks; /* allocations that were not as recorded, and came from the allocator */
+  uint64_t skipped;   /* recorded allocations that were not made */
+  uint64_t late;      /* planned memory that was live for longer than recorded */
 } ashlar_torch_cpu_stats;
 
 enum {
