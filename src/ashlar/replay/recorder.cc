@@ -1,6 +1,5 @@
 #include <ashlar/replay/recorder.h>
 
-#include <optional>
 #include <utility>
 
 #include <ashlar/base/exceptions.h>
@@ -30,19 +29,22 @@ void Recorder::note(Address address, Bytes size) noexcept {
 
 Status Recorder::free(Address address) noexcept {
   std::uint64_t run = 0;
-  std::optional<std::uint32_t> noted;
+  // Taken out first: once upstream has freed the address, it may be another allocation's, not recorded here.
+  Live::node_type noted;
   {
     const std::lock_guard lock(mutex_);
     run = run_;
-    if (const auto found = live_.find(address); found != live_.end()) noted = found->second;
+    noted = live_.extract(address);
   }
   const Status status = upstream_.free(address);
-  if (!status.is_ok() || !noted) return status;
+  if (noted.empty()) return status;
   const std::lock_guard lock(mutex_);
   if (run != run_) return status;  // the run was taken in the meantime
-  recording_.allocations[*noted].freed = recording_.events++;
-  // Upstream may have handed the address out again already: then live_ has the new allocation.
-  if (const auto found = live_.find(address); found->second == *noted) live_.erase(found);
+  if (status.is_ok()) {
+    recording_.allocations[noted.mapped()].freed = recording_.events++;
+  } else if (!with_host_memory([&] { live_.insert(std::move(noted)); })) {
+    is_spoilt_ = true;
+  }
   return status;
 }
 
