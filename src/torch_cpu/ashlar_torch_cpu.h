@@ -1,7 +1,7 @@
 /* ashlar_torch_cpu: Ashlar as PyTorch's CPU allocator, with planned steps.
  *
  * Purpose: the C interface of the shared library libashlar_torch_cpu.so, for ctypes (ashlar_torch_cpu.py) and C++.
- * Every function answers 0, or the number of an ashlar::Code, and ashlar_torch_cpu_error() says why in words.
+ * A function that answers an int answers 0, or the number of an ashlar::Code; ashlar_torch_cpu_error() says why in words.
  * Thread safety: any thread; a step begins and ends on one thread, and one step is under way at a time.
  * In a process that a fork made, such as a worker of a DataLoader, tensors are allocated anew, and what the
  * parent allocated stays as it is; there is no recording and no plan there.
