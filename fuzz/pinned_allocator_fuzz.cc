@@ -1,8 +1,8 @@
 // Fuzz target: the allocator of page-locked memory over two simulated GPUs. Every input is a program
 // (props/pinned/pinned_world.h), each of whose steps is checked.
 //
-// Imitates: lawful callers that also misuse pointers, and drivers that fail. Does not prove: anything about threads or
-// captures.
+// Imitates: lawful callers that capture and also misuse pointers, and drivers that fail. Does not prove: anything about
+// threads.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

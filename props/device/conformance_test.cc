@@ -62,7 +62,8 @@ class SimUnderTest final : public DeviceUnderTest {
 class PinnedUnderTest final : public DeviceUnderTest {
  public:
   PinnedUnderTest(Bytes capacity, pinned::PinBy by)
-      : space_(DeviceId{0}, host_, {.by = by, .touch_threads = 3, .capacity = capacity}) {}
+      : space_(DeviceId{0}, std::span<device::Device* const>(&through_, 1),
+               {.by = by, .touch_threads = 3, .capacity = capacity}) {}
   device::Device& device() override { return space_; }
   Result<Stream> create_stream() override { return space_.stream(streams_++); }
   Status destroy_stream(StreamHandle) override { return Status::ok(); }
@@ -74,6 +75,7 @@ class PinnedUnderTest final : public DeviceUnderTest {
 
  private:
   device::HostDevice host_;
+  device::Device* const through_ = &host_;
   pinned::PinnedSpace space_;
   std::uint64_t streams_ = 0;
 };

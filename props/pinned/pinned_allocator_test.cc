@@ -262,6 +262,51 @@ TEST_F(PinnedAllocatorTest, HowLongLockingTookIsCounted) {  // PIN-6
   EXPECT_EQ(times.pin.total_ns, times.pin.least_ns + times.pin.most_ns);
 }
 
+/// Answers every synchronisation with a status of the test's, and counts them.
+class SynchronizedDevice final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Status synchronize() noexcept override {
+    ++calls;
+    return status;
+  }
+  Status synchronize_for(std::uint32_t timeout_ms) noexcept override {
+    ++calls;
+    given_ms = timeout_ms;
+    now += 2'500'000;
+    return status;
+  }
+  std::uint64_t now_ns() const noexcept override { return now; }
+
+  int calls = 0;
+  Status status;
+  std::uint32_t given_ms = 0;
+  std::uint64_t now = 1'000'000;
+};
+
+TEST_F(PinnedAllocatorTest, ASynchronisationIsOneOfEveryDevice) {  // C8
+  SynchronizedDevice first(gpu_.device(0)), second(gpu_.device(1));
+  device::Device* const all[] = {&first, &second};
+  pinned::PinnedSpace space(DeviceId{2}, all, {});
+  EXPECT_TRUE(space.synchronize().is_ok());
+  EXPECT_TRUE(space.synchronize_for(5).is_ok());
+  EXPECT_EQ(first.given_ms, 5u);
+  EXPECT_EQ(second.given_ms, 2u) << "of what is left, whole milliseconds";
+  EXPECT_TRUE(space.synchronize_for(1).is_ok());
+  EXPECT_EQ(second.given_ms, 0u) << "nothing is left";
+  EXPECT_EQ(first.calls, 3);
+  EXPECT_EQ(second.calls, 3);
+  first.status = {Code::kDeviceLost, "its work is over"};
+  EXPECT_TRUE(space.synchronize().is_ok());
+  EXPECT_TRUE(space.synchronize_for(1).is_ok());
+  EXPECT_EQ(second.calls, 5) << "the other one still works";
+  for (const Code code : {Code::kNotReady, Code::kUnsupported, Code::kDriverError}) {
+    second.status = {code, "planted"};
+    EXPECT_EQ(space.synchronize().code(), code);
+    EXPECT_EQ(space.synchronize_for(1).code(), code);
+  }
+}
+
 /// Its clock stands at 1, 4, 9, ... ns when it is looked at.
 class ClockedDevice final : public device::ForwardingDevice {
  public:
@@ -277,7 +322,8 @@ class ClockedDevice final : public device::ForwardingDevice {
 
 TEST_F(PinnedAllocatorTest, TheTimesAreThoseOfTheDevicesClock) {  // PIN-6
   ClockedDevice clocked(gpu_.device(0));
-  pinned::PinnedSpace space(DeviceId{1}, clocked, {});
+  device::Device* const through[] = {&clocked};
+  pinned::PinnedSpace space(DeviceId{1}, through, {});
   const Address first = space.segment_alloc(2_MiB).value();   // from 1 to 4
   const Address second = space.segment_alloc(2_MiB).value();  // from 9 to 16
   EXPECT_TRUE(space.segment_free(first).is_ok());             // from 25 to 36
@@ -353,6 +399,37 @@ TEST_F(PinnedAllocatorTest, ACapturesMemoryIsItsPools) {  // PIN-6, C8
   }
   EXPECT_TRUE(gpu_.destroy_graph(graph.value()).is_ok());
   EXPECT_TRUE(allocator_->caching().release_pool(allocator_->device(), pool).is_ok());
+}
+
+TEST_F(PinnedAllocatorTest, AReleasedPoolsMemoryWaitsForLaunchesOnEveryDevice) {  // C8
+  make();
+  for (const std::int32_t device : {0, 1}) {
+    const Stream on = stream(device);
+    const MemoryPoolId pool{7, static_cast<std::uint64_t>(device)};
+    ASSERT_TRUE(allocator_->begin_pool(pool, nullptr).code() == Code::kInvalidArgument);
+    ASSERT_TRUE(allocator_->begin_pool(pool, [] { return true; }).is_ok());
+    ASSERT_TRUE(allocator_->caching().begin_capture(on).is_ok());
+    ASSERT_TRUE(gpu_.begin_capture(on, device::CaptureMode::kGlobal).is_ok());
+    const Address in_graph = allocate(30_MiB);
+    use(in_graph, 30_MiB, on);
+    const auto graph = gpu_.end_capture(on);
+    ASSERT_TRUE(graph.is_ok());
+    ASSERT_TRUE(allocator_->caching().end_capture(on).is_ok());
+    ASSERT_TRUE(allocator_->caching().end_pool(allocator_->device(), pool).is_ok());
+    EXPECT_TRUE(allocator_->free(in_graph).is_ok());
+    ASSERT_TRUE(gpu_.launch_graph(on, graph.value()).is_ok());
+    ASSERT_TRUE(allocator_->caching().release_pool(allocator_->device(), pool).is_ok());
+    const Address meanwhile = allocate(30_MiB);
+    EXPECT_NE(meanwhile, in_graph) << "the launch has not run";
+    EXPECT_NE(gpu_.pending(on), 0u) << "nobody waited for it";
+    // The machine reports a launch whose bytes are not locked any more.
+    static_cast<void>(allocator_->caching().trim(allocator_->device()));
+    EXPECT_TRUE(gpu_.drain_all().is_ok());
+    EXPECT_TRUE(allocator_->free(meanwhile).is_ok());
+    EXPECT_TRUE(allocator_->caching().trim(allocator_->device()).is_ok());
+    EXPECT_EQ(locked_bytes(), 0u);
+    EXPECT_TRUE(gpu_.destroy_graph(graph.value()).is_ok());
+  }
 }
 
 TEST_F(PinnedAllocatorTest, ALimitBelowWhatIsLiveIsObeyedByWhatComesLater) {

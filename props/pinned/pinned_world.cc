@@ -39,6 +39,11 @@ void PinnedWorld::report(const char* clause, const Parts&... parts) {
   finding_ = text.str();
 }
 
+void PinnedWorld::report(const std::string& finding) {
+  const std::size_t end = finding.find(": ");
+  if (end != std::string::npos) report(finding.substr(0, end).c_str(), finding.substr(end + 2));
+}
+
 PinnedWorld::PinnedWorld(InputBytes& input, Plant plant)
     : input_(input), plant_(plant), gpu_(std::make_unique<spec::SimGpu>(options_of(input))) {
   const std::uint64_t how = input.next();
@@ -62,6 +67,7 @@ PinnedWorld::PinnedWorld(InputBytes& input, Plant plant)
     return;
   }
   allocator_ = std::move(made).value();
+  captures_ = std::make_unique<PinnedCaptures>(*gpu_, *allocator_, plant == Plant::kForgottenPool);
   host_ = gpu_->create_stream(DeviceId{0}).value();
   for (const std::int32_t device : {0, 0, 1}) add_stream(device);
 }
@@ -82,7 +88,7 @@ std::string PinnedWorld::run() {
 }
 
 void PinnedWorld::step() {
-  switch (input_.below(24)) {
+  switch (input_.below(30)) {
     case 0:
     case 1:
     case 2:
@@ -106,6 +112,12 @@ void PinnedWorld::step() {
     case 20: return end_stream();
     case 21: return set_limit();
     case 22: return plan_failure();
+    case 23:
+    case 24:
+    case 25:
+    case 26:
+    case 27:
+    case 28: return capture();
     default: gpu_->heal(); state_.is_failing = false;
   }
 }
@@ -120,8 +132,16 @@ std::size_t PinnedWorld::any_stream() {
   return at;
 }
 
+std::size_t PinnedWorld::any_user(const Block& block) {
+  std::size_t at = any_stream();
+  while (!streams_[at].is_alive ||
+         (captures_->is_capturing(streams_[at].stream) && block.pool != captures_->open_pool()))
+    at = (at + 1) % streams_.size();
+  return at;
+}
+
 bool PinnedWorld::is_used(const Block& block, bool may_be) const {
-  if (may_be && block.has_lost_user) return true;
+  if (may_be && (block.has_lost_user || block.is_in_graph)) return true;
   return std::any_of(block.uses.begin(), block.uses.end(), [&](const Use& use) {
     return !*use.is_over || (may_be && gpu_->pending(streams_[use.stream].stream) != 0);
   });
@@ -141,6 +161,8 @@ void PinnedWorld::allocate() {
   const std::uint64_t size =
       (std::uint64_t{1} << (9 + shape % most)) + input_.next() * 16 - 1024 * (shape / 128);
   if (live_.size() >= kLiveMax || size == 0 || size > (std::uint64_t{1} << 30)) return;
+  captures_->route(input_.below(2) == 0);
+  const std::uint32_t pool = captures_->routed();
   const Result<Address> got = allocate_on_arena(size);
   if (got.code() == Code::kOutOfMemory) return check_oom(size);
   if (!got.is_ok()) {
@@ -149,15 +171,16 @@ void PinnedWorld::allocate() {
   }
   const auto info = allocator_->caching().info(got.value());
   if (!info.is_ok()) return report("C16", "nothing is known of an allocation");
-  check_given(got.value(), info.value().size.count(), size);
-  Block block{got.value(), info.value().size.count(), next_tag_++, {}, false};
-  gpu_->on_allocate(block.tag, block.address, Bytes{block.size}, host_);
+  check_given(got.value(), info.value().size.count(), size, pool);
+  Block block{got.value(), info.value().size.count(), next_tag_++, pool, {}, false, false};
+  gpu_->on_allocate(block.tag, block.address, Bytes{block.size}, host_, pool);
   live_.push_back(std::move(block));
   std::erase(stale_, got.value());
   check_stats(false);
 }
 
-void PinnedWorld::check_given(Address at, std::uint64_t size, std::uint64_t asked) {
+void PinnedWorld::check_given(Address at, std::uint64_t size, std::uint64_t asked,
+                              std::uint32_t pool) {
   if (size < asked || at.value() % kGranule != 0)
     report("C1", asked, " bytes were asked for, ", size, " given at ", at.value());
   const auto held = gpu_->held();
@@ -178,13 +201,14 @@ void PinnedWorld::check_given(Address at, std::uint64_t size, std::uint64_t aske
     if (overlaps(block) && is_used(block, false))
       report("C7", "bytes at ", at.value(), " that a kernel still uses");
   }
+  report(captures_->on_given(at, size, pool));
   // What was given away again waits for nothing any more.
   std::erase_if(freed_, overlaps);
 }
 
 void PinnedWorld::check_oom(std::uint64_t asked) {
   check_stats(false);
-  if (state_.is_failing || state_.may_be_unrecorded) return;
+  if (state_.is_failing || state_.may_be_unrecorded || !captures_->is_idle()) return;
   const std::uint64_t most = std::min(state_.capacity == 0 ? ~std::uint64_t{0} : state_.capacity,
                                       state_.limit == 0 ? ~std::uint64_t{0} : state_.limit);
   // The largest segment that the request may need, whatever it is rounded to.
@@ -219,15 +243,21 @@ void PinnedWorld::free_one() {
 void PinnedWorld::use_one() {
   if (live_.empty()) return;
   Block& block = live_[input_.below(live_.size())];
-  const std::size_t at = any_stream();
+  const std::size_t at = any_user(block);
   WorldStream& stream = streams_[at];
   const auto access = static_cast<spec::Access>(1 + input_.below(3));
-  if (!gpu_->launch(stream.stream, {block.address, Bytes{block.size}, access, block.tag}).is_ok())
+  if (!gpu_->launch(stream.stream,
+                    {block.address, Bytes{block.size}, access, block.tag, block.pool})
+           .is_ok())
     return report("C1", "a kernel may not touch its block");
-  const auto is_over = std::make_shared<bool>(false);
-  static_cast<void>(gpu_->host_function(stream.stream, 0, [is_over] { *is_over = true; }));
+  if (captures_->is_capturing(stream.stream)) {
+    block.is_in_graph = true;
+  } else {
+    const auto is_over = std::make_shared<bool>(false);
+    static_cast<void>(gpu_->host_function(stream.stream, 0, [is_over] { *is_over = true; }));
+    block.uses.push_back({at, is_over});
+  }
   gpu_->on_use_announced(block.tag, stream.stream);
-  block.uses.push_back({at, is_over});
   // Named by its context, by its address beside a foreign context, or by both.
   const int foreign = 0;
   const void* const own = PinnedAllocator::context_of(block.address);
@@ -255,6 +285,7 @@ void PinnedWorld::let_run() {
 
 void PinnedWorld::process() {
   const Status done = plant_ == Plant::kIdleProcess ? Status::ok() : allocator_->process_events();
+  if (captures_->is_open() && done.code() == Code::kBusy) return;
   if (!done.is_ok()) return report("C16", "process_events(): ", done.why());
   check_stats(!state_.is_failing && !state_.may_be_unrecorded);
 }
@@ -262,7 +293,8 @@ void PinnedWorld::process() {
 void PinnedWorld::trim() {
   const Status trimmed = allocator_->caching().trim(allocator_->device());
   const bool is_quiet = gpu_->pending(DeviceId{0}) + gpu_->pending(DeviceId{1}) == 0;
-  if (!trimmed.is_ok() && trimmed.code() != Code::kNotReady && !state_.is_failing)
+  const Code refusal = captures_->is_open() ? Code::kBusy : Code::kNotReady;
+  if (!trimmed.is_ok() && trimmed.code() != refusal && !state_.is_failing)
     return report("C28", "a trim: ", trimmed.why());
   if (trimmed.is_ok() && is_quiet && !state_.is_failing) state_.may_be_unrecorded = false;
   check_stats(false);
@@ -293,7 +325,7 @@ void PinnedWorld::misuse() {
       report("C16", what, " was answered ", code_name(got.code()));
   };
   const int foreign = 0;
-  switch (input_.below(6)) {
+  switch (input_.below(7)) {
     case 0:
       if (stale_.empty()) return;
       if (const Status got = allocator_->free(stale_[input_.below(stale_.size())]);
@@ -325,6 +357,7 @@ void PinnedWorld::misuse() {
       expect_refused(allocator_->allocate(Bytes::max()).status(), Code::kSizeOverflow,
                      "a request of all bytes");
       break;
+    case 5: report(captures_->misuse()); break;
     default:
       expect_refused(plant_ == Plant::kForgivenMisuse
                          ? Status::ok()
@@ -337,6 +370,7 @@ void PinnedWorld::misuse() {
 void PinnedWorld::end_stream() {
   if (streams_.size() >= 32) return;
   WorldStream& stream = streams_[any_stream()];
+  if (captures_->is_open() || captures_->needs(stream.stream)) return;
   const Status retired = allocator_->caching().retire_stream(stream.stream);
   const bool is_good = retired.is_ok() || (retired.code() == Code::kNotFound && !stream.is_known);
   if (!is_good && !state_.is_failing) report("C16", "the end of a stream: ", retired.why());
@@ -374,9 +408,42 @@ void PinnedWorld::plan_failure(CallKind kind, std::uint64_t n, spec::FailMode mo
   state_.is_failing = true;
 }
 
+void PinnedWorld::capture() {
+  const std::uint64_t n = input_.next();
+  switch (n % 8) {
+    case 0:
+    case 1:
+      report(captures_->begin(streams_[any_stream()].stream, n >= 128, state_.is_failing));
+      break;
+    case 2:
+    case 3: end_capture(); break;
+    case 4:
+    case 5:
+    case 6: report(captures_->launch(n / 8)); break;
+    default: report(captures_->release(n / 8, state_.is_failing));
+  }
+  // Launches of a released pool's graphs may use them until a synchronisation has covered those. What was freed
+  // meanwhile is known to be done only when no capture is open.
+  for (auto* const blocks : {&live_, &freed_}) {
+    if (blocks == &freed_ && !captures_->is_open()) continue;
+    for (Block& block : *blocks)
+      block.has_lost_user |= block.pool != 0 && captures_->is_released(block.pool);
+  }
+  check_stats(false);
+}
+
+void PinnedWorld::end_capture() {
+  report(captures_->end());
+  for (auto* const blocks : {&live_, &freed_}) {
+    for (Block& block : *blocks) block.is_in_graph = false;
+  }
+}
+
 void PinnedWorld::finish() {
   gpu_->heal();
   state_.is_failing = false;
+  end_capture();
+  report(captures_->release_all());
   while (finding_.empty() && !live_.empty()) free_one();
   if (!finding_.empty()) return;
   if (!gpu_->drain_all().is_ok()) return report("the machine", "work that never ends");

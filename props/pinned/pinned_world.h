@@ -6,12 +6,14 @@
 //   C2   it shares no byte with a live block, nor (C7) with a freed one that a stream still uses;
 //   C15  the statistics count the live blocks, and the freed ones that a stream still uses;
 //   C16  misuse is refused by its name, and changes nothing;
+//   C8   what was allocated from a graph's pool is nobody else's until the pool is released and its launches are over,
+//        and no capture is invalidated (C9): pinned_captures.h;
 //   C27  after process_events() nothing waits whose uses are complete and known to the driver;
 //   C14  at the end, everything freed and trimmed, nothing is held.
 // C6 is judged by the simulated GPU's detector of early reuse, as are misuses of the driver.
 //
-// Every byte string is a legal input. The caller is lawful but where a step is a misuse. It captures nothing: captures
-// of page-locked memory are in pinned_allocator_test.cc, and those of the allocator below in its own suites.
+// Every byte string is a legal input. The caller is lawful but where a step is a misuse. A graph uses memory of its own
+// pool alone, and captures one stream.
 // Thread safety: none.
 #pragma once
 
@@ -24,6 +26,7 @@
 
 #include <ashlar/pinned/pinned_allocator.h>
 
+#include "props/pinned/pinned_captures.h"
 #include "spec/gpu/sim_gpu.h"
 
 namespace ashlar::props {
@@ -52,6 +55,7 @@ class PinnedWorld {
     kIdleProcess,     ///< process_events() asks nothing
     kForgivenMisuse,  ///< a foreign free is accepted
     kLeak,            ///< a free is accepted, and the block stays live
+    kForgottenPool,   ///< a graph's pool ends with its capture
   };
   /// The first bytes of the input choose the settings.
   explicit PinnedWorld(InputBytes& input, Plant plant = Plant::kNone);
@@ -77,7 +81,9 @@ class PinnedWorld {
     Address address;
     std::uint64_t size = 0;  // usable
     spec::AllocationTag tag = 0;
+    std::uint32_t pool = 0;  // the number of its graph's; 0: none
     std::vector<Use> uses;
+    bool is_in_graph = false;  // a capture that is open uses it
     // Of a stream that uses it, or was named as its user, only a synchronisation of the device tells the end.
     bool has_lost_user = false;
   };
@@ -108,28 +114,35 @@ class PinnedWorld {
   void end_stream();
   void set_limit();
   void plan_failure();
+  void capture();
+  void end_capture();
   void finish();
 
   template <class... Parts>
   void report(const char* clause, const Parts&... parts);
+  /// Of the captures' part.
+  void report(const std::string& finding);
   /// Is all that the stream was given done?
   bool is_idle(const WorldStream& stream) const;
   /// Is a kernel still using the block? `may_be`: or may the allocator not know better, because its event, which
   /// comes behind the kernel, is not done?
   bool is_used(const Block& block, bool may_be) const;
   Result<Address> allocate_on_arena(std::uint64_t size);
-  void check_given(Address at, std::uint64_t size, std::uint64_t asked);
+  void check_given(Address at, std::uint64_t size, std::uint64_t asked, std::uint32_t pool);
   /// `is_all_known`: the allocator was told of every use that is over, and has looked.
   void check_stats(bool is_all_known);
   void check_oom(std::uint64_t asked);
   void add_stream(std::int32_t device);
   /// The index of a stream that is alive.
   std::size_t any_stream();
+  /// The index of one that may use the block: a graph uses its own pool's memory.
+  std::size_t any_user(const Block& block);
 
   InputBytes& input_;
   const Plant plant_;
   std::unique_ptr<spec::SimGpu> gpu_;
   std::unique_ptr<pinned::PinnedAllocator> allocator_;
+  std::unique_ptr<PinnedCaptures> captures_;
   Settings state_;
   Stream
       host_;  // what the detector is told that blocks are allocated on: nothing is enqueued there

@@ -29,8 +29,9 @@ unsigned arenas_of(const PinnedConfig& config) noexcept {
 
 }  // namespace
 
-PinnedAllocator::PinnedAllocator(DeviceId id, device::Device& through, const PinnedConfig& config)
-    : space_(id, through, config.space),
+PinnedAllocator::PinnedAllocator(DeviceId id, std::span<device::Device* const> devices,
+                                 const PinnedConfig& config)
+    : space_(id, devices, config.space),
       rounds_to_power_of_two_(config.rounds_to_power_of_two),
       arenas_(arenas_of(config)),
       arena_mask_(arenas_.size() - 1) {
@@ -44,9 +45,10 @@ PinnedAllocator::~PinnedAllocator() {
   [[maybe_unused]] const Reaper* const left = reaper_.release();
 }
 
-std::unique_ptr<PinnedAllocator> PinnedAllocator::make(DeviceId id, device::Device& through,
+std::unique_ptr<PinnedAllocator> PinnedAllocator::make(DeviceId id,
+                                                       std::span<device::Device* const> devices,
                                                        const PinnedConfig& config) {
-  return std::unique_ptr<PinnedAllocator>(new PinnedAllocator(id, through, config));
+  return std::unique_ptr<PinnedAllocator>(new PinnedAllocator(id, devices, config));
 }
 
 Result<std::unique_ptr<PinnedAllocator>> PinnedAllocator::create(
@@ -59,7 +61,7 @@ Result<std::unique_ptr<PinnedAllocator>> PinnedAllocator::create(
   std::unique_ptr<PinnedAllocator> made;
   std::vector<device::Device*> all;
   const bool has_room = with_host_memory([&] {
-    made = make(id, *devices[0], config);
+    made = make(id, devices, config);
     all.assign(devices.begin(), devices.end());
     all.push_back(&made->space_);
   });

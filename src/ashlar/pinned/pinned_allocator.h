@@ -103,9 +103,11 @@ class ASHLAR_API PinnedAllocator {
   const Stream& arena() const noexcept;
 
  private:
-  PinnedAllocator(DeviceId id, device::Device& through, const PinnedConfig& config);
+  PinnedAllocator(DeviceId id, std::span<device::Device* const> devices,
+                  const PinnedConfig& config);
   /// Throws std::bad_alloc.
-  static std::unique_ptr<PinnedAllocator> make(DeviceId id, device::Device& through,
+  static std::unique_ptr<PinnedAllocator> make(DeviceId id,
+                                               std::span<device::Device* const> devices,
                                                const PinnedConfig& config);
   /// Locks the reserve and starts the reaper.
   Status begin(const PinnedConfig& config) noexcept;

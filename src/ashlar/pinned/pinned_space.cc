@@ -44,8 +44,13 @@ struct PinnedSpace::Book {
   PinTimes times ASHLAR_GUARDED_BY(lock);
 };
 
-PinnedSpace::PinnedSpace(DeviceId id, device::Device& through, const PinnedSpaceOptions& options)
-    : ImmediateDevice(id), through_(through), options_(options), book_(std::make_unique<Book>()) {}
+PinnedSpace::PinnedSpace(DeviceId id, std::span<device::Device* const> devices,
+                         const PinnedSpaceOptions& options)
+    : ImmediateDevice(id),
+      devices_(devices.begin(), devices.end()),
+      through_(*devices_[0]),
+      options_(options),
+      book_(std::make_unique<Book>()) {}
 
 PinnedSpace::~PinnedSpace() = default;
 
@@ -144,6 +149,27 @@ Result<device::MemoryInfo> PinnedSpace::memory_info() noexcept {
   const Bytes total = std::min(options_.capacity, device::physical_memory());
   const MutexGuard guard(book_->lock);
   return device::MemoryInfo{total - std::min(total, book_->held), total};
+}
+
+Status PinnedSpace::synchronize() noexcept {
+  for (device::Device* const each : devices_) {
+    const Status done = each->synchronize();
+    if (!done.is_ok() && done.code() != Code::kDeviceLost) return done;
+  }
+  return Status::ok();
+}
+
+Status PinnedSpace::synchronize_for(std::uint32_t timeout_ms) noexcept {
+  constexpr std::uint64_t kNsInMs = 1'000'000;
+  const std::uint64_t end = now_ns() + timeout_ms * kNsInMs;
+  for (device::Device* const each : devices_) {
+    // In part of a millisecond that is left a device is asked and not waited for.
+    const std::uint64_t now = now_ns();
+    const Status done =
+        each->synchronize_for(now < end ? static_cast<std::uint32_t>((end - now) / kNsInMs) : 0);
+    if (!done.is_ok() && done.code() != Code::kDeviceLost) return done;
+  }
+  return Status::ok();
 }
 
 }  // namespace ashlar::inline v0::pinned

@@ -4,11 +4,15 @@
 // pools, statistics, snapshots) it does for page-locked memory as well, with the same code: a GPU's stream
 // that uses a block of this device is one of another device's, whose event the block waits for. The streams
 // of this device are *arenas*: no work is ever enqueued on them, so a block without such uses is free at once.
+// Work that no event tells of (launches of graphs) is of other devices too: to synchronise this device is to
+// synchronise them.
 // Thread safety: any thread. No lock is held while memory is locked or unlocked, which takes milliseconds.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include <ashlar/base/export.h>
 #include <ashlar/device/immediate_device.h>
@@ -52,10 +56,11 @@ struct PinTimes {
 /// Page-locked memory of the host. See the head of this file.
 class ASHLAR_API PinnedSpace final : public device::ImmediateDevice {
  public:
-  /// The device `id` of an allocator. `through` locks the memory, which every device can reach then; it must
-  /// outlive this. Throws std::bad_alloc if the host has no memory for the object itself. REQUIRES: the options
-  /// are in their ranges (check_options).
-  PinnedSpace(DeviceId id, device::Device& through, const PinnedSpaceOptions& options);
+  /// The device `id` of an allocator. The first of `devices` locks the memory, which all of them can reach
+  /// then; they must outlive this. Throws std::bad_alloc if the host has no memory for the object itself.
+  /// REQUIRES: at least one device; the options are in their ranges (check_options).
+  PinnedSpace(DeviceId id, std::span<device::Device* const> devices,
+              const PinnedSpaceOptions& options);
   /// What is still handed out stays locked: the driver, or this process's part of it, may be gone (C25).
   ~PinnedSpace() override;
 
@@ -83,6 +88,10 @@ class ASHLAR_API PinnedSpace final : public device::ImmediateDevice {
   Result<device::CaptureMode> exchange_capture_mode(device::CaptureMode mode) noexcept override {
     return through_.exchange_capture_mode(mode);
   }
+  /// Synchronises every device that can reach the memory. The work of a lost one is over.
+  Status synchronize() noexcept override;
+  /// kUnsupported if one of them has no such call.
+  Status synchronize_for(std::uint32_t timeout_ms) noexcept override;
   std::uint64_t now_ns() const noexcept override { return through_.now_ns(); }
 
  private:
@@ -90,7 +99,8 @@ class ASHLAR_API PinnedSpace final : public device::ImmediateDevice {
   Result<Address> pin(Bytes size) noexcept;
   Status unpin(Address base, Bytes size) noexcept;
 
-  device::Device& through_;
+  const std::vector<device::Device*> devices_;
+  device::Device& through_;  ///< the first of them
   const PinnedSpaceOptions options_;
   std::unique_ptr<Book> book_;
 };
