@@ -288,8 +288,14 @@ def report(arguments):
     with open(f"{folder}/survivors.txt", "w", encoding="utf-8") as file:
         file.write("\n".join(sorted(survivors)) + "\n")
     name = "mutants_apart" if arguments.apart else "mutants"
-    with open(f"reports/rows/{name}.json", "w", encoding="utf-8") as file:
-        json.dump(rows, file, indent=2)
+    path = f"reports/rows/{name}.json"
+    named = {}
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            named = {row["figure"]: row for row in json.load(file)}
+    named.update((row["figure"], row) for row in rows)  # rooms that were not run keep theirs
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump([named[figure] for figure in sorted(named)], file, indent=2)
         file.write("\n")
     sys.exit(0 if is_good else 1)
 

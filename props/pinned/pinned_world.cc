@@ -15,9 +15,11 @@ constexpr std::size_t kStaleMax = 8;
 constexpr std::size_t kLiveMax = 64;
 
 constexpr CallKind kFailing[] = {
-    CallKind::kPinnedAlloc, CallKind::kPinnedFree,  CallKind::kHostRegister,
-    CallKind::kEventCreate, CallKind::kEventRecord, CallKind::kEventQuery,
-    CallKind::kIdentify,    CallKind::kSynchronize, CallKind::kEventSynchronize};
+    CallKind::kPinnedAlloc,  CallKind::kPinnedFree,          CallKind::kHostRegister,
+    CallKind::kEventCreate,  CallKind::kEventRecord,         CallKind::kEventQuery,
+    CallKind::kIdentify,     CallKind::kSynchronize,         CallKind::kEventSynchronize,
+    CallKind::kEventDestroy, CallKind::kHostUnregister,      CallKind::kMemoryInfo,
+    CallKind::kCaptureMark,  CallKind::kExchangeCaptureMode, CallKind::kCaptureCovers};
 
 spec::SimGpuOptions options_of(InputBytes& input) {
   spec::SimGpuOptions options;
@@ -111,14 +113,14 @@ void PinnedWorld::step() {
     case 19: return misuse();
     case 20: return end_stream();
     case 21: return set_limit();
-    case 22: return plan_failure();
+    case 22: return fail_or_heal(true);
     case 23:
     case 24:
     case 25:
     case 26:
     case 27:
     case 28: return capture();
-    default: gpu_->heal(); state_.is_failing = false;
+    default: return fail_or_heal(false);
   }
 }
 
@@ -397,15 +399,19 @@ void PinnedWorld::set_limit() {
   check_stats(false);
 }
 
-void PinnedWorld::plan_failure() {
+void PinnedWorld::fail_or_heal(bool fails) {
   const CallKind kind = kFailing[input_.below(std::size(kFailing))];
   const std::uint64_t n = input_.next();
-  plan_failure(kind, 1 + n % 8, n >= 192 ? spec::FailMode::kOn : spec::FailMode::kOnce);
+  if (state_.is_planned) return;
+  if (!fails) gpu_->heal();
+  if (fails) gpu_->fail(kind, 1 + n % 8, n >= 192 ? spec::FailMode::kOn : spec::FailMode::kOnce);
+  state_.is_failing = fails;
 }
 
 void PinnedWorld::plan_failure(CallKind kind, std::uint64_t n, spec::FailMode mode) {
   gpu_->fail(kind, n, mode);
   state_.is_failing = true;
+  state_.is_planned = true;
 }
 
 void PinnedWorld::capture() {
@@ -440,6 +446,7 @@ void PinnedWorld::end_capture() {
 }
 
 void PinnedWorld::finish() {
+  account_ = gpu_->account();
   gpu_->heal();
   state_.is_failing = false;
   end_capture();

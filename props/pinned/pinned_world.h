@@ -66,9 +66,12 @@ class PinnedWorld {
   /// Takes steps until the input ends or a check fails, then ends the world. The finding, or "".
   std::string run();
   std::uint64_t steps() const { return steps_; }
-  /// Calls of the driver so far.
-  std::uint64_t driver_calls() const { return gpu_->account().calls(); }
-  /// For fault loops: the n-th call of the driver of any of these kinds fails, once or from then on.
+  /// Calls of the driver of that kind that the program made, without those of its end, where nothing fails.
+  std::uint64_t driver_calls(device::CallKind kind) const {
+    return account_.by_kind[static_cast<unsigned>(kind)].calls;
+  }
+  /// For fault loops: the n-th call of the driver of that kind from now on fails, once or with all later ones. The
+  /// program's own failures and repairs have no effect then.
   void plan_failure(device::CallKind kind, std::uint64_t n, spec::FailMode mode);
 
  private:
@@ -100,6 +103,7 @@ class PinnedWorld {
     unsigned arenas = 1;
     bool is_registered = false;
     bool is_failing = false;         // failures were planned since the last heal
+    bool is_planned = false;         // by plan_failure(), so not by the program
     bool may_be_unrecorded = false;  // events may be missing of uses of freed blocks
   };
 
@@ -113,7 +117,7 @@ class PinnedWorld {
   void misuse();
   void end_stream();
   void set_limit();
-  void plan_failure();
+  void fail_or_heal(bool fails);
   void capture();
   void end_capture();
   void finish();
@@ -152,6 +156,7 @@ class PinnedWorld {
   std::vector<Address> stale_;  // the last that were freed
   spec::AllocationTag next_tag_ = 1;
   std::uint64_t steps_ = 0;
+  spec::CallAccount account_;  // at the program's end
   std::string finding_;
 };
 
