@@ -10,10 +10,12 @@
 #include <thread>
 #include <vector>
 
+#include <ashlar/cuda/cuda_device.h>
 #include <ashlar/device/host_device.h>
 #include <ashlar/pinned/pinned_space.h>
 
 #include "props/device/device_under_test.h"
+#include "spec/cuda_face/cuda_face.h"
 #include "spec/gpu/sim_gpu.h"
 
 namespace ashlar::props {
@@ -47,6 +49,7 @@ class SimUnderTest final : public DeviceUnderTest {
     return identified.is_ok() ? gpu_.destroy_stream(identified.value()) : identified.status();
   }
   std::uint64_t held() override { return gpu_.held().size(); }
+  spec::SimGpu& gpu() { return gpu_; }
 
  private:
   static spec::SimGpuOptions options_of(Bytes capacity, bool adversarial) {
@@ -56,6 +59,27 @@ class SimUnderTest final : public DeviceUnderTest {
     return options;
   }
   spec::SimGpu gpu_;
+};
+
+/// The CUDA driver's functions over a simulated GPU, called as the driver's are.
+class CudaUnderTest final : public DeviceUnderTest {
+ public:
+  CudaUnderTest(Bytes capacity, bool adversarial) : simulated_(capacity, adversarial) {
+    spec::cuda_face::attach(&simulated_.gpu());
+    device_ = cuda::CudaDevice::open(0, DeviceId{0}, nullptr).value();
+  }
+  ~CudaUnderTest() override {
+    device_.reset();
+    spec::cuda_face::attach(nullptr);
+  }
+  device::Device& device() override { return *device_; }
+  Result<Stream> create_stream() override { return simulated_.create_stream(); }
+  Status destroy_stream(StreamHandle stream) override { return simulated_.destroy_stream(stream); }
+  std::uint64_t held() override { return simulated_.held(); }
+
+ private:
+  SimUnderTest simulated_;
+  std::unique_ptr<cuda::CudaDevice> device_;
 };
 
 /// Page-locked memory of a host device, whichever way it is locked.
@@ -328,6 +352,11 @@ const DeviceMaker kSim{
 const DeviceMaker kAdversarialSim{"AdversarialSim", [](Bytes capacity) {
                                     return std::make_unique<SimUnderTest>(capacity, true);
                                   }};
+const DeviceMaker kCuda{
+    "Cuda", [](Bytes capacity) { return std::make_unique<CudaUnderTest>(capacity, false); }};
+const DeviceMaker kAdversarialCuda{"AdversarialCuda", [](Bytes capacity) {
+                                     return std::make_unique<CudaUnderTest>(capacity, true);
+                                   }};
 const DeviceMaker kPinnedByDriver{"PinnedByDriver", [](Bytes capacity) {
                                     return std::make_unique<PinnedUnderTest>(
                                         capacity, pinned::PinBy::kDriver);
@@ -340,10 +369,11 @@ const DeviceMaker kPinnedByRegistration{"PinnedByRegistration", [](Bytes capacit
 std::string name_of(const testing::TestParamInfo<DeviceMaker>& made) { return made.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Conformance,
-                         testing::Values(kHost, kSim, kAdversarialSim, kPinnedByDriver,
-                                         kPinnedByRegistration),
+                         testing::Values(kHost, kSim, kAdversarialSim, kCuda, kAdversarialCuda,
+                                         kPinnedByDriver, kPinnedByRegistration),
                          name_of);
-INSTANTIATE_TEST_SUITE_P(Devices, FullConformance, testing::Values(kHost, kSim, kAdversarialSim),
+INSTANTIATE_TEST_SUITE_P(Devices, FullConformance,
+                         testing::Values(kHost, kSim, kAdversarialSim, kCuda, kAdversarialCuda),
                          name_of);
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <ashlar/cache/current_stream.h>
 #include <ashlar/cache/live_allocations.h>
 #include <ashlar/cache/owned_memory.h>
+#include <ashlar/cuda/cuda_device.h>
 #include <ashlar/device/host_device.h>
 #include <ashlar/interop/memory_resource.h>
 #include <ashlar/pinned/pinned_allocator.h>
@@ -58,6 +59,8 @@ using cache::stat_pool_of;
 using cache::StatByPool;
 using cache::StatPool;
 using cache::StreamScope;
+using cuda::CudaDevice;
+using cuda::kDriverLibrary;
 using device::CallKind;
 using device::CaptureMark;
 using device::CaptureMode;

@@ -2,8 +2,8 @@
 // memory, streams and events goes through it.
 //
 // Purpose: this header is the written contract of the part that the library trusts. It is
-// implemented by the host (device/host_device.h), by the simulated GPU (spec/gpu), and later by the
-// CUDA driver.
+// implemented by the host (device/host_device.h), by the CUDA driver (cuda/cuda_device.h) and by the
+// simulated GPU (spec/gpu).
 // Thread safety: every member may be called from any thread at any time.
 //
 // Contract (D-clauses; the simulated GPU checks the caller's side, conformance tests check the
@@ -169,7 +169,8 @@ class ASHLAR_API Device {
   virtual Result<CaptureStatus> capture_status(StreamHandle stream) noexcept = 0;
   /// A mark of what the stream has captured so far. kInvalidArgument if it does not capture;
   /// kCaptureInvalidated; kUnsupported, the default. CUDA: an empty node (cudaGraphAddEmptyNode) behind the
-  /// nodes that cudaStreamGetCaptureInfo names; it changes no other node's order.
+  /// nodes that cudaStreamGetCaptureInfo names, and before what the stream captures next
+  /// (cudaStreamUpdateCaptureDependencies); it changes no other node's order.
   virtual Result<CaptureMark> capture_mark(StreamHandle stream) noexcept;
   /// Ok if everything that the stream captures from now on comes after the mark, in every replay of the
   /// graph; kNotReady if not, or if the stream is not in the mark's capture; kCaptureInvalidated;

@@ -1,0 +1,321 @@
+// CudaDevice over the CUDA driver's functions that a simulated GPU provides (spec/cuda_face): what opens, what each call passes
+// on, and what a driver that is old, absent, lost or gone is answered with. That it keeps D1 to D7 is in
+// props/device/conformance_test.cc.
+//
+// Imitates: the CUDA driver as its documentation describes it. Does not prove: that a driver behaves so (ci/gpu).
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <ashlar/cuda/cuda_device.h>
+#include <ashlar/cuda/driver_status.h>
+
+#include "spec/cuda_face/cuda_face.h"
+#include "spec/gpu/sim_gpu.h"
+
+namespace ashlar {
+namespace {
+
+using cuda::CudaDevice;
+namespace face = spec::cuda_face;
+
+class CudaDeviceTest : public ::testing::Test {
+ protected:
+  CudaDeviceTest() : gpu_(options()) { face::attach(&gpu_); }
+  ~CudaDeviceTest() override {
+    device_.reset();
+    EXPECT_EQ(face::context_uses(0), 0) << "its use of the context is given up";
+    EXPECT_EQ(face::context_uses(1), 0) << "its use of the context is given up";
+    EXPECT_EQ(face::context_depth(), 0u) << "D2";
+    face::attach(nullptr);
+  }
+  static spec::SimGpuOptions options() {
+    spec::SimGpuOptions options;
+    options.capacities = {64_MiB, 64_MiB};
+    return options;
+  }
+  static Result<std::unique_ptr<CudaDevice>> try_open(int ordinal = 0,
+                                                      const char* library = nullptr) {
+    return CudaDevice::open(ordinal, DeviceId{ordinal}, library);
+  }
+  CudaDevice& open(int ordinal = 0) {
+    auto opened = try_open(ordinal);
+    EXPECT_TRUE(opened.is_ok()) << opened.status().why();
+    device_ = std::move(opened).value();
+    return *device_;
+  }
+
+  spec::SimGpu gpu_;
+  std::unique_ptr<CudaDevice> device_;
+};
+
+TEST_F(CudaDeviceTest, WhatCannotBeOpenedIsNamed) {
+  EXPECT_EQ(try_open(0, "libnowhere.so.1").code(), Code::kNotFound);
+  EXPECT_STREQ(try_open(0, "libnowhere.so.1").status().why(),
+               "no CUDA driver: libcuda was not found");
+  EXPECT_EQ(try_open(0, "libm.so.6").code(), Code::kUnsupported);
+  EXPECT_STREQ(try_open(0, "libm.so.6").status().why(), "the CUDA driver is older than CUDA 12.0");
+  EXPECT_EQ(try_open(2).code(), Code::kNotFound);
+  EXPECT_EQ(try_open(-1).code(), Code::kNotFound);
+  face::answer_next(cuda::kErrorOutOfMemory);
+  EXPECT_EQ(try_open(0).code(), Code::kOutOfMemory) << "of the primary context";
+  face::attach(nullptr);
+  EXPECT_EQ(try_open(0).code(), Code::kNotFound);
+  EXPECT_STREQ(try_open(0).status().why(), "the CUDA driver has no GPU of that ordinal");
+}
+
+TEST_F(CudaDeviceTest, ADriverWithoutAFunctionIsTooOldAndTheFunctionNamed) {
+  for (const char* name : {"cuInit",
+                           "cuDeviceGet",
+                           "cuDeviceGetAttribute",
+                           "cuDevicePrimaryCtxRetain",
+                           "cuDevicePrimaryCtxRelease",
+                           "cuCtxGetCurrent",
+                           "cuCtxPushCurrent",
+                           "cuCtxPopCurrent",
+                           "cuCtxSynchronize",
+                           "cuMemGetInfo",
+                           "cuMemAlloc",
+                           "cuMemFree",
+                           "cuMemHostAlloc",
+                           "cuMemFreeHost",
+                           "cuMemHostRegister",
+                           "cuMemHostUnregister",
+                           "cuStreamWaitEvent",
+                           "cuStreamIsCapturing",
+                           "cuThreadExchangeStreamCaptureMode",
+                           "cuEventCreate",
+                           "cuEventDestroy",
+                           "cuEventRecord",
+                           "cuEventQuery",
+                           "cuEventSynchronize",
+                           "cuStreamGetId"}) {
+    face::hide(name);
+    const auto opened = try_open();
+    EXPECT_EQ(opened.code(), Code::kUnsupported) << name;
+    EXPECT_EQ(opened.status().why(), std::string("the CUDA driver lacks ") + name);
+  }
+}
+
+TEST_F(CudaDeviceTest, VirtualMemoryIsAllOrNone) {
+  for (const char* name :
+       {"cuMemGetAllocationGranularity", "cuMemAddressReserve", "cuMemAddressFree", "cuMemCreate",
+        "cuMemRelease", "cuMemMap", "cuMemUnmap", "cuMemSetAccess"}) {
+    face::hide(name);
+    CudaDevice& device = open();
+    EXPECT_FALSE(device.traits().has_virtual_memory) << name;
+    EXPECT_EQ(device.address_reserve(2_MiB, 0_B).code(), Code::kUnsupported);
+    EXPECT_EQ(device.address_release(Address{}, 2_MiB).code(), Code::kUnsupported);
+    EXPECT_EQ(device.page_create(2_MiB).code(), Code::kUnsupported);
+    EXPECT_EQ(device.page_release(PageHandle{}).code(), Code::kUnsupported);
+    EXPECT_EQ(device.page_map(Address{}, 2_MiB, PageHandle{}).code(), Code::kUnsupported);
+    EXPECT_EQ(device.page_access(Address{}, 2_MiB).code(), Code::kUnsupported);
+    EXPECT_EQ(device.page_unmap(Address{}, 2_MiB).code(), Code::kUnsupported);
+  }
+}
+
+TEST_F(CudaDeviceTest, TheOrderOfACaptureIsToldAllOrNone) {
+  for (const char* name : {"cuStreamGetCaptureInfo", "cuStreamUpdateCaptureDependencies",
+                           "cuGraphAddEmptyNode", "cuGraphNodeGetDependencies"}) {
+    face::hide(name);
+    CudaDevice& device = open();
+    EXPECT_EQ(device.capture_mark(StreamHandle{}).code(), Code::kUnsupported) << name;
+    EXPECT_EQ(device.capture_covers(StreamHandle{}, {}).code(), Code::kUnsupported) << name;
+  }
+}
+
+TEST_F(CudaDeviceTest, ACallActsOnItsDeviceAndLeavesTheThreadsContext) {  // D2
+  CudaDevice& first = open(0);
+  const auto second = try_open(1);
+  ASSERT_TRUE(second.is_ok());
+  face::make_current(1);
+  const Result<Address> on_first = first.segment_alloc(4_MiB);
+  ASSERT_TRUE(on_first.is_ok());
+  EXPECT_EQ(gpu_.ledger(DeviceId{0}).segments.bytes, 4_MiB);
+  EXPECT_EQ(gpu_.ledger(DeviceId{1}).segments.bytes, 0_B);
+  EXPECT_EQ(face::context_depth(), 1u);
+  EXPECT_TRUE(second.value()->segment_free(on_first.value()).code() == Code::kInvalidArgument);
+  EXPECT_TRUE(first.segment_free(on_first.value()).is_ok());
+  face::make_current(-1);
+}
+
+/// Every call of the device.
+std::vector<std::pair<const char*, Status>> call_all(device::Device& device) {
+  const Address at{(2_MiB).count()};
+  return {{"segment_alloc", device.segment_alloc(2_MiB).status()},
+          {"segment_free", device.segment_free(at)},
+          {"address_reserve", device.address_reserve(2_MiB, 0_B).status()},
+          {"address_release", device.address_release(at, 2_MiB)},
+          {"page_create", device.page_create(2_MiB).status()},
+          {"page_release", device.page_release(PageHandle{1})},
+          {"page_map", device.page_map(at, 2_MiB, PageHandle{1})},
+          {"page_access", device.page_access(at, 2_MiB)},
+          {"page_unmap", device.page_unmap(at, 2_MiB)},
+          {"event_create", device.event_create().status()},
+          {"event_destroy", device.event_destroy(EventHandle{1})},
+          {"event_record", device.event_record(EventHandle{1}, StreamHandle{})},
+          {"event_query", device.event_query(EventHandle{1})},
+          {"event_synchronize", device.event_synchronize(EventHandle{1}, device::kWaitForever)},
+          {"event_synchronize, 1 ms", device.event_synchronize(EventHandle{1}, 1)},
+          {"stream_wait", device.stream_wait(StreamHandle{}, EventHandle{1})},
+          {"identify", device.identify(StreamHandle{}).status()},
+          {"capture_status", device.capture_status(StreamHandle{}).status()},
+          {"capture_mark", device.capture_mark(StreamHandle{}).status()},
+          {"capture_covers", device.capture_covers(StreamHandle{}, {1, 1})},
+          {"exchange_capture_mode",
+           device.exchange_capture_mode(device::CaptureMode::kGlobal).status()},
+          {"memory_info", device.memory_info().status()},
+          {"pinned_alloc", device.pinned_alloc(2_MiB).status()},
+          {"pinned_free", device.pinned_free(at)},
+          {"host_register", device.host_register(at, 2_MiB)},
+          {"host_unregister", device.host_unregister(at)},
+          {"synchronize", device.synchronize()}};
+}
+
+TEST_F(CudaDeviceTest, ALostOrUnloadedDriverAnswersEveryCallAlikeAndIsNotAsked) {  // D8
+  for (const auto& [answer, code] :
+       {std::pair<cuda::CallResult, Code>{cuda::kErrorIllegalAddress, Code::kDeviceLost},
+        {cuda::kErrorDeinitialized, Code::kTornDown}}) {
+    CudaDevice& device = open();
+    face::answer_next(answer);
+    const Status first = device.synchronize();
+    EXPECT_EQ(first.code(), code);
+    face::answer_next(cuda::kErrorNotReady);  // of the next call that reaches the driver
+    for (const auto& [call, status] : call_all(device)) {
+      EXPECT_EQ(status.code(), code) << call;
+      EXPECT_STREQ(status.why(), first.why()) << call;
+    }
+    face::answer_next(cuda::kSuccess);
+    EXPECT_EQ(device.synchronize_for(1).code(), Code::kUnsupported);
+  }
+  EXPECT_TRUE(gpu_.held().empty());
+}
+
+TEST_F(CudaDeviceTest, AnErrorOfTheDriverIsTheCallsAnswer) {  // D1
+  CudaDevice& device = open();
+  face::answer_next(cuda::kErrorOutOfMemory);
+  EXPECT_EQ(device.segment_alloc(2_MiB).code(), Code::kOutOfMemory);
+  face::answer_next(cuda::kErrorOutOfMemory);
+  EXPECT_EQ(device.address_reserve(2_MiB, 0_B).code(), Code::kOutOfAddresses);
+  face::answer_next(cuda::kErrorOutOfMemory);
+  EXPECT_EQ(device.page_create(2_MiB).code(), Code::kOutOfMemory);
+  face::answer_next(cuda::kErrorAlreadyRegistered);
+  EXPECT_EQ(device.host_register(Address{4096}, 4_KiB).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(gpu_.held().empty());
+}
+
+TEST_F(CudaDeviceTest, EveryAnswerHasItsMeaning) {
+  const std::pair<cuda::CallResult, Code> kMeanings[] = {
+      {0, Code::kOk},
+      {1, Code::kInvalidArgument},
+      {2, Code::kOutOfMemory},
+      {3, Code::kDriverError},  // not initialised: a forked child
+      {4, Code::kTornDown},
+      {201, Code::kDriverError},
+      {214, Code::kDeviceLost},
+      {220, Code::kDeviceLost},
+      {226, Code::kDeviceLost},
+      {400, Code::kInvalidHandle},
+      {600, Code::kNotReady},
+      {700, Code::kDeviceLost},
+      {702, Code::kDeviceLost},
+      {709, Code::kDeviceLost},
+      {710, Code::kDeviceLost},
+      {712, Code::kInvalidArgument},
+      {713, Code::kInvalidArgument},
+      {714, Code::kDeviceLost},
+      {715, Code::kDeviceLost},
+      {716, Code::kDeviceLost},
+      {717, Code::kDeviceLost},
+      {718, Code::kDeviceLost},
+      {719, Code::kDeviceLost},
+      {801, Code::kUnsupported},
+      {900, Code::kCaptureUnsafe},
+      {901, Code::kCaptureInvalidated},
+      {906, Code::kCaptureUnsafe},
+      {907, Code::kCaptureUnsafe},
+      {908, Code::kCaptureUnsafe},
+      {999, Code::kDriverError}};
+  for (const auto& [answer, code] : kMeanings) EXPECT_EQ(cuda::status_of(answer).code(), code);
+}
+
+TEST_F(CudaDeviceTest, AWaitForAnEventEndsWithItsLimitOrWithTheWork) {
+  CudaDevice& device = open();
+  const Stream stream = gpu_.create_stream(DeviceId{0}).value();
+  const EventHandle event = device.event_create().value();
+  ASSERT_TRUE(gpu_.host_function(stream).is_ok());
+  ASSERT_TRUE(device.event_record(event, stream.handle).is_ok());
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(device.event_synchronize(event, 5).code(), Code::kNotReady);
+  EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(5));
+  EXPECT_EQ(device.event_synchronize(event, 0).code(), Code::kNotReady);
+  std::thread worker([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    static_cast<void>(gpu_.drain_all());
+  });
+  EXPECT_TRUE(device.event_synchronize(event, 60'000).is_ok());
+  worker.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(30));
+  EXPECT_TRUE(device.event_synchronize(event, device::kWaitForever).is_ok());
+  EXPECT_TRUE(device.event_destroy(event).is_ok());
+}
+
+TEST_F(CudaDeviceTest, StreamsHaveIdentitiesAndThePerThreadOneIsTheThreads) {
+  CudaDevice& device = open();
+  const Stream stream = gpu_.create_stream(DeviceId{0}).value();
+  EXPECT_EQ(device.identify(stream.handle).value(), stream);
+  EXPECT_FALSE(device.identify(StreamHandle{cuda::kStreamLegacy}).value().thread_bound);
+  EXPECT_TRUE(device.identify(StreamHandle{cuda::kStreamPerThread}).value().thread_bound);
+}
+
+TEST_F(CudaDeviceTest, AMarkIsCoveredByWhatComesBehindItInTheGraph) {
+  CudaDevice& device = open();
+  const Stream first = gpu_.create_stream(DeviceId{0}).value();
+  const Stream other = gpu_.create_stream(DeviceId{0}).value();
+  EXPECT_EQ(device.capture_mark(first.handle).code(), Code::kInvalidArgument);
+  ASSERT_TRUE(gpu_.begin_capture(first, device::CaptureMode::kGlobal).is_ok());
+  EXPECT_EQ(device.capture_status(first.handle).value(), device::CaptureStatus::kActive);
+  EXPECT_EQ(device.capture_status(other.handle).value(), device::CaptureStatus::kNone);
+  // Behind the fork the two streams have no order, until the join.
+  const EventHandle fork = device.event_create().value(), join = device.event_create().value();
+  ASSERT_TRUE(device.event_record(fork, first.handle).is_ok());
+  ASSERT_TRUE(device.stream_wait(other.handle, fork).is_ok());
+  ASSERT_TRUE(gpu_.host_function(other).is_ok());
+  const auto mark = device.capture_mark(other.handle);
+  ASSERT_TRUE(mark.is_ok()) << mark.status().why();
+  EXPECT_TRUE(device.capture_covers(other.handle, mark.value()).is_ok());
+  EXPECT_EQ(device.capture_covers(first.handle, mark.value()).code(), Code::kNotReady);
+  ASSERT_TRUE(device.event_record(join, other.handle).is_ok());
+  ASSERT_TRUE(device.stream_wait(first.handle, join).is_ok());
+  EXPECT_TRUE(device.capture_covers(first.handle, mark.value()).is_ok());
+  const auto graph = gpu_.end_capture(first);
+  ASSERT_TRUE(graph.is_ok());
+  EXPECT_EQ(device.capture_covers(first.handle, mark.value()).code(), Code::kNotReady);
+  EXPECT_TRUE(gpu_.destroy_graph(graph.value()).is_ok());
+  EXPECT_TRUE(device.event_destroy(fork).is_ok());
+  EXPECT_TRUE(device.event_destroy(join).is_ok());
+}
+
+TEST_F(CudaDeviceTest, ACapturesModeIsTheThreads) {
+  CudaDevice& device = open();
+  using device::CaptureMode;
+  EXPECT_EQ(device.exchange_capture_mode(CaptureMode::kRelaxed).value(), CaptureMode::kGlobal);
+  EXPECT_EQ(device.exchange_capture_mode(CaptureMode::kThreadLocal).value(), CaptureMode::kRelaxed);
+  EXPECT_EQ(device.exchange_capture_mode(CaptureMode::kGlobal).value(), CaptureMode::kThreadLocal);
+}
+
+TEST_F(CudaDeviceTest, MemoryInfoIsTheDevices) {
+  CudaDevice& device = open();
+  const Address base = device.segment_alloc(16_MiB).value();
+  EXPECT_EQ(device.memory_info().value().free, 48_MiB);
+  EXPECT_EQ(device.memory_info().value().total, 64_MiB);
+  EXPECT_TRUE(device.segment_free(base).is_ok());
+}
+
+}  // namespace
+}  // namespace ashlar

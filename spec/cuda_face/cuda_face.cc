@@ -1,0 +1,76 @@
+#include "spec/cuda_face/cuda_face.h"
+
+#include <atomic>
+#include <string>
+
+#include "spec/cuda_face/face_calls.h"
+
+namespace ashlar::spec::cuda_face {
+namespace {
+
+constexpr CallResult kErrorNotFound = 500;  // CUDA_ERROR_NOT_FOUND
+constexpr CallResult kErrorUnknown = 999;   // CUDA_ERROR_UNKNOWN
+constexpr int kSymbolNotFound = 1;          // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
+
+SimGpu* attached = nullptr;
+std::string hidden;
+std::atomic<CallResult> next_answer{kSuccess};
+
+void* find(std::string_view name, int version) {
+  if (name == hidden) return nullptr;
+  for (const auto functions : {context_functions(), memory_functions(), page_functions(),
+                               stream_functions(), capture_functions()}) {
+    for (const FaceFunction& function : functions) {
+      if (function.name == name && function.version == version) return function.function;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void attach(SimGpu* gpu) {
+  attached = gpu;
+  contexts().clear();
+  next_answer = kSuccess;
+  hidden.clear();
+}
+
+void hide(const char* name) { hidden = name == nullptr ? "" : name; }
+
+void answer_next(CallResult answer) { next_answer = answer; }
+
+SimGpu* machine() { return attached; }
+
+CallResult take_planned() { return next_answer.exchange(kSuccess); }
+
+CallResult result_of(const Status& status) {
+  switch (status.code()) {
+    case Code::kOk: return kSuccess;
+    case Code::kNotReady: return kErrorNotReady;
+    case Code::kOutOfMemory:
+    case Code::kOutOfAddresses:
+    case Code::kHostOutOfMemory: return kErrorOutOfMemory;
+    case Code::kUnsupported: return kErrorNotSupported;
+    case Code::kCaptureUnsafe: return kErrorCaptureUnsupported;
+    case Code::kCaptureInvalidated: return kErrorCaptureInvalidated;
+    case Code::kDeviceLost: return kErrorLaunchFailed;
+    case Code::kTornDown: return kErrorDeinitialized;
+    case Code::kInvalidArgument: return kErrorInvalidValue;
+    case Code::kInvalidHandle:
+    case Code::kWrongDevice: return kErrorInvalidHandle;
+    default: return kErrorUnknown;
+  }
+}
+
+}  // namespace ashlar::spec::cuda_face
+
+/// What the library looks for in libcuda; the rest is found by it.
+extern "C" [[gnu::visibility("default")]] ashlar::cuda::CallResult cuGetProcAddress_v2(
+    const char* name, void** found, int version, std::uint64_t flags, int* status) {
+  namespace face = ashlar::spec::cuda_face;
+  if (flags != 0) return ashlar::cuda::kErrorInvalidValue;
+  *found = face::find(name, version);
+  *status = *found == nullptr ? face::kSymbolNotFound : 0;
+  return *found == nullptr ? face::kErrorNotFound : ashlar::cuda::CallResult{0};
+}

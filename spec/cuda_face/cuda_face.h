@@ -1,0 +1,31 @@
+// The CUDA driver's functions over a simulated GPU, so that code which calls the driver runs without one.
+//
+// Purpose: a program that links this library, and exports its symbols (ENABLE_EXPORTS), is its own libcuda: what looks for
+// cuGetProcAddress_v2 in the program finds the one here, and by it every function that src/ashlar/cuda calls. Each function
+// does what the "CUDA Driver API" says of it with the machine that is attached: calls act on the calling thread's current
+// context, handles are the machine's, and answers are CUDA's own codes.
+// Thread safety: attach() and the switches while no other thread calls; the functions from any thread.
+#pragma once
+
+#include <cstddef>
+
+#include <ashlar/cuda/driver_abi.h>
+
+#include "spec/gpu/sim_gpu.h"
+
+namespace ashlar::spec::cuda_face {
+
+/// The machine that the functions act on from now on; null: a driver without a GPU. Contexts of an earlier one are gone.
+void attach(SimGpu* gpu);
+/// Functions of that name, whole or null for none, are not found from now on.
+void hide(const char* name);
+/// The next call of any function but the current context's answers that, once; kSuccess: it does what it should.
+void answer_next(cuda::CallResult answer);
+/// How many uses of the primary context of that device are held.
+int context_uses(int device);
+/// Makes that device's context the calling thread's current one; -1: takes back what that made.
+void make_current(int device);
+/// How deep the calling thread's stack of contexts is.
+std::size_t context_depth();
+
+}  // namespace ashlar::spec::cuda_face

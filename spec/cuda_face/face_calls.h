@@ -1,0 +1,75 @@
+// What the files of the CUDA face share: the machine, the current context, and how answers become the driver's.
+//
+// Thread safety: as cuda_face.h.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "spec/cuda_face/cuda_face.h"
+
+namespace ashlar::spec::cuda_face {
+
+using namespace ashlar::cuda;  // NOLINT(google-build-using-namespace): the driver's types and codes
+
+/// A function, as the interface of that version has it.
+struct FaceFunction {
+  std::string_view name;
+  int version = 0;
+  void* function = nullptr;
+};
+
+template <class Function>
+void* pointer_of(Function* function) {
+  return reinterpret_cast<void*>(function);
+}
+
+std::span<const FaceFunction> context_functions();
+std::span<const FaceFunction> memory_functions();
+std::span<const FaceFunction> page_functions();
+std::span<const FaceFunction> stream_functions();
+std::span<const FaceFunction> capture_functions();
+
+/// The machine; null if none is attached.
+SimGpu* machine();
+/// The answer that was planned for the next call, which is taken; kSuccess: none.
+CallResult take_planned();
+/// The calling thread's contexts, the current one last.
+std::vector<Context>& contexts();
+/// The number of the device of the current context. REQUIRES: there is one.
+std::int32_t current_device();
+
+/// The driver's code for what the machine answers.
+CallResult result_of(const Status& status);
+
+/// Makes the call on the device of the thread's current context.
+template <class Call>
+CallResult on_current(Call&& call) {
+  if (const CallResult planned = take_planned(); planned != kSuccess) return planned;
+  if (machine() == nullptr) return kErrorDeinitialized;
+  if (contexts().empty()) return 201;  // CUDA_ERROR_INVALID_CONTEXT
+  return call(machine()->device(current_device()));
+}
+
+/// Stores the value of an answer.
+template <class To, class From>
+CallResult store(To** to, const Result<From>& answer) {
+  if (answer.is_ok()) *to = reinterpret_cast<To*>(answer.value().value());
+  return result_of(answer.status());
+}
+template <class From>
+CallResult store(std::uint64_t* to, const Result<From>& answer) {
+  if (answer.is_ok()) *to = answer.value().value();
+  return result_of(answer.status());
+}
+
+inline StreamHandle handle_of(StreamPointer stream) {
+  return StreamHandle{reinterpret_cast<std::uintptr_t>(stream)};
+}
+inline EventHandle handle_of(EventPointer event) {
+  return EventHandle{reinterpret_cast<std::uintptr_t>(event)};
+}
+
+}  // namespace ashlar::spec::cuda_face

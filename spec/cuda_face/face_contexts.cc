@@ -1,0 +1,109 @@
+// Devices and primary contexts.
+#include "spec/cuda_face/face_calls.h"
+
+#include <array>
+#include <atomic>
+
+namespace ashlar::spec::cuda_face {
+namespace {
+
+constexpr int kDevicesMax = 8;
+constexpr std::uintptr_t kFirstContext = 0x1000;
+constexpr CallResult kErrorInvalidContext = 201;  // CUDA_ERROR_INVALID_CONTEXT
+
+std::array<std::atomic<int>, kDevicesMax> uses_of_contexts{};
+
+Context context_of(int device) {
+  return reinterpret_cast<Context>(kFirstContext + static_cast<std::uintptr_t>(device));
+}
+
+CallResult init(unsigned flags) {
+  if (flags != 0) return kErrorInvalidValue;
+  return machine() == nullptr ? kErrorNoDevice : kSuccess;
+}
+
+CallResult device_get(DeviceNumber* device, int ordinal) {
+  if (ordinal < 0 || static_cast<std::uint32_t>(ordinal) >= machine()->device_count())
+    return kErrorInvalidDevice;
+  *device = ordinal;
+  return kSuccess;
+}
+
+CallResult device_get_attribute(int* value, int attribute, DeviceNumber device) {
+  if (attribute == kAttributeVirtualMemory)
+    *value = machine()->device(device).traits().has_virtual_memory ? 1 : 0;
+  else if (attribute == kAttributeDirectRdma) *value = 1;
+  else return kErrorInvalidValue;
+  return kSuccess;
+}
+
+CallResult primary_ctx_retain(Context* context, DeviceNumber device) {
+  if (const CallResult planned = take_planned(); planned != kSuccess) return planned;
+  ++uses_of_contexts[static_cast<std::size_t>(device)];
+  *context = context_of(device);
+  return kSuccess;
+}
+
+CallResult primary_ctx_release(DeviceNumber device) {
+  --uses_of_contexts[static_cast<std::size_t>(device)];
+  return kSuccess;
+}
+
+CallResult ctx_get_current(Context* context) {
+  *context = contexts().empty() ? nullptr : contexts().back();
+  return kSuccess;
+}
+
+CallResult ctx_push_current(Context context) {
+  contexts().push_back(context);
+  return kSuccess;
+}
+
+CallResult ctx_pop_current(Context* context) {
+  if (contexts().empty()) return kErrorInvalidContext;
+  *context = contexts().back();
+  contexts().pop_back();
+  return kSuccess;
+}
+
+CallResult ctx_synchronize() {
+  return on_current([](device::Device& on) { return result_of(on.synchronize()); });
+}
+
+}  // namespace
+
+std::vector<Context>& contexts() {
+  thread_local std::vector<Context> stack;
+  return stack;
+}
+
+std::int32_t current_device() {
+  return static_cast<std::int32_t>(reinterpret_cast<std::uintptr_t>(contexts().back()) -
+                                   kFirstContext);
+}
+
+int context_uses(int device) { return uses_of_contexts[static_cast<std::size_t>(device)]; }
+
+void make_current(int device) {
+  if (device < 0) contexts().pop_back();
+  else contexts().push_back(context_of(device));
+}
+
+std::size_t context_depth() { return contexts().size(); }
+
+std::span<const FaceFunction> context_functions() {
+  static const FaceFunction kFunctions[] = {
+      {"cuInit", 2000, pointer_of(init)},
+      {"cuDeviceGet", 2000, pointer_of(device_get)},
+      {"cuDeviceGetAttribute", 2000, pointer_of(device_get_attribute)},
+      {"cuDevicePrimaryCtxRetain", 7000, pointer_of(primary_ctx_retain)},
+      {"cuDevicePrimaryCtxRelease", 11000, pointer_of(primary_ctx_release)},
+      {"cuCtxGetCurrent", 4000, pointer_of(ctx_get_current)},
+      {"cuCtxPushCurrent", 4000, pointer_of(ctx_push_current)},
+      {"cuCtxPopCurrent", 4000, pointer_of(ctx_pop_current)},
+      {"cuCtxSynchronize", 2000, pointer_of(ctx_synchronize)},
+  };
+  return kFunctions;
+}
+
+}  // namespace ashlar::spec::cuda_face

@@ -1,0 +1,93 @@
+// Virtual memory.
+#include "spec/cuda_face/face_calls.h"
+
+namespace ashlar::spec::cuda_face {
+namespace {
+
+CallResult mem_get_granularity(std::size_t* granularity, const MemoryProperties* properties,
+                               int option) {
+  if (properties->type != 1 || properties->location.type != 1 || option != kGranularityMinimum)
+    return kErrorInvalidValue;
+  return on_current([&](device::Device& on) {
+    *granularity = on.traits().page_granularity.count();
+    return kSuccess;
+  });
+}
+
+CallResult mem_address_reserve(DevicePointer* base, std::size_t size, std::size_t alignment,
+                               DevicePointer at, unsigned long long flags) {
+  if (at != 0 || flags != 0) return kErrorInvalidValue;
+  return on_current([&](device::Device& on) {
+    return store(base, on.address_reserve(Bytes{size}, Bytes{alignment}));
+  });
+}
+
+CallResult mem_address_free(DevicePointer base, std::size_t size) {
+  return on_current([&](device::Device& on) {
+    return result_of(on.address_release(Address{base}, Bytes{size}));
+  });
+}
+
+/// The device that memory is wanted on; null if it is not one of the machine's.
+device::Device* device_at(const MemoryLocation& location) {
+  const bool is_one = machine() != nullptr && location.type == 1 && location.id >= 0 &&
+                      static_cast<std::uint32_t>(location.id) < machine()->device_count();
+  return is_one ? &machine()->device(location.id) : nullptr;
+}
+
+CallResult mem_create(MemoryHandle* handle, std::size_t size, const MemoryProperties* properties,
+                      unsigned long long flags) {
+  if (properties->type != 1 || properties->handle_types != 0 || flags != 0)
+    return kErrorInvalidValue;
+  return on_current([&](device::Device&) {
+    device::Device* const on = device_at(properties->location);
+    if (on == nullptr) return CallResult{kErrorInvalidDevice};
+    return store(handle, on->page_create(Bytes{size}));
+  });
+}
+
+CallResult mem_release(MemoryHandle handle) {
+  return on_current(
+      [&](device::Device& on) { return result_of(on.page_release(PageHandle{handle})); });
+}
+
+CallResult mem_map(DevicePointer at, std::size_t size, std::size_t offset, MemoryHandle handle,
+                   unsigned long long flags) {
+  if (offset != 0 || flags != 0) return kErrorInvalidValue;
+  return on_current([&](device::Device& on) {
+    return result_of(on.page_map(Address{at}, Bytes{size}, PageHandle{handle}));
+  });
+}
+
+CallResult mem_unmap(DevicePointer at, std::size_t size) {
+  return on_current(
+      [&](device::Device& on) { return result_of(on.page_unmap(Address{at}, Bytes{size})); });
+}
+
+CallResult mem_set_access(DevicePointer at, std::size_t size, const MemoryAccess* access,
+                          std::size_t count) {
+  if (count != 1 || access->flags != 3) return kErrorInvalidValue;
+  return on_current([&](device::Device&) {
+    device::Device* const on = device_at(access->location);
+    if (on == nullptr) return CallResult{kErrorInvalidDevice};
+    return result_of(on->page_access(Address{at}, Bytes{size}));
+  });
+}
+
+}  // namespace
+
+std::span<const FaceFunction> page_functions() {
+  static const FaceFunction kFunctions[] = {
+      {"cuMemGetAllocationGranularity", 10020, pointer_of(mem_get_granularity)},
+      {"cuMemAddressReserve", 10020, pointer_of(mem_address_reserve)},
+      {"cuMemAddressFree", 10020, pointer_of(mem_address_free)},
+      {"cuMemCreate", 10020, pointer_of(mem_create)},
+      {"cuMemRelease", 10020, pointer_of(mem_release)},
+      {"cuMemMap", 10020, pointer_of(mem_map)},
+      {"cuMemUnmap", 10020, pointer_of(mem_unmap)},
+      {"cuMemSetAccess", 10020, pointer_of(mem_set_access)},
+  };
+  return kFunctions;
+}
+
+}  // namespace ashlar::spec::cuda_face

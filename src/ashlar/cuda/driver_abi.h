@@ -1,0 +1,94 @@
+// The part of the CUDA driver's binary interface that the library uses: types, constants, answers.
+//
+// Purpose: the library builds on machines without CUDA's toolkit, and finds the driver at run time. What is declared
+// here are facts of a stable interface, under names of our own; beside each stands the driver's. Where the toolkit is
+// at hand, props/cuda/driver_abi_test.cc compares every size, offset and value with its cuda.h.
+// Thread safety: plain types.
+//
+// Source: "CUDA Driver API", version 13.0, chapter 6 ("Data types used by CUDA driver").
+#pragma once
+
+#include <cstdint>
+
+namespace ashlar::inline v0::cuda {
+
+using CallResult = int;                          ///< CUresult
+using DeviceNumber = int;                        ///< CUdevice
+using DevicePointer = std::uint64_t;             ///< CUdeviceptr
+using MemoryHandle = std::uint64_t;              ///< CUmemGenericAllocationHandle
+using Context = struct ContextTag*;              ///< CUcontext
+using StreamPointer = struct StreamPointerTag*;  ///< CUstream
+using EventPointer = struct EventPointerTag*;    ///< CUevent
+using Graph = struct GraphTag*;                  ///< CUgraph
+using GraphNode = struct GraphNodeTag*;          ///< CUgraphNode
+
+/// The answers that are told apart (CUresult).
+enum : CallResult {
+  kSuccess = 0,                     ///< CUDA_SUCCESS
+  kErrorInvalidValue = 1,           ///< CUDA_ERROR_INVALID_VALUE
+  kErrorOutOfMemory = 2,            ///< CUDA_ERROR_OUT_OF_MEMORY
+  kErrorDeinitialized = 4,          ///< CUDA_ERROR_DEINITIALIZED
+  kErrorNoDevice = 100,             ///< CUDA_ERROR_NO_DEVICE
+  kErrorInvalidDevice = 101,        ///< CUDA_ERROR_INVALID_DEVICE
+  kErrorEccUncorrectable = 214,     ///< CUDA_ERROR_ECC_UNCORRECTABLE
+  kErrorNvlinkUncorrectable = 220,  ///< CUDA_ERROR_NVLINK_UNCORRECTABLE
+  kErrorContained = 226,            ///< CUDA_ERROR_CONTAINED
+  kErrorInvalidHandle = 400,        ///< CUDA_ERROR_INVALID_HANDLE
+  kErrorNotReady = 600,             ///< CUDA_ERROR_NOT_READY
+  kErrorIllegalAddress = 700,       ///< CUDA_ERROR_ILLEGAL_ADDRESS
+  kErrorLaunchTimeout = 702,        ///< CUDA_ERROR_LAUNCH_TIMEOUT
+  kErrorContextIsDestroyed = 709,   ///< CUDA_ERROR_CONTEXT_IS_DESTROYED
+  kErrorAssert = 710,               ///< CUDA_ERROR_ASSERT
+  kErrorAlreadyRegistered = 712,    ///< CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+  kErrorNotRegistered = 713,        ///< CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
+  kErrorHardwareStack = 714,        ///< CUDA_ERROR_HARDWARE_STACK_ERROR
+  kErrorIllegalInstruction = 715,   ///< CUDA_ERROR_ILLEGAL_INSTRUCTION
+  kErrorMisalignedAddress = 716,    ///< CUDA_ERROR_MISALIGNED_ADDRESS
+  kErrorInvalidAddressSpace = 717,  ///< CUDA_ERROR_INVALID_ADDRESS_SPACE
+  kErrorInvalidPc = 718,            ///< CUDA_ERROR_INVALID_PC
+  kErrorLaunchFailed = 719,         ///< CUDA_ERROR_LAUNCH_FAILED
+  kErrorNotSupported = 801,         ///< CUDA_ERROR_NOT_SUPPORTED
+  kErrorCaptureUnsupported = 900,   ///< CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+  kErrorCaptureInvalidated = 901,   ///< CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+  kErrorCaptureImplicit = 906,      ///< CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+  kErrorCapturedEvent = 907,        ///< CUDA_ERROR_CAPTURED_EVENT
+  kErrorCaptureWrongThread = 908,   ///< CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD
+};
+
+inline constexpr unsigned kHostPortable =
+    1;  ///< CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTREGISTER_PORTABLE
+inline constexpr unsigned kEventDisableTiming = 2;  ///< CU_EVENT_DISABLE_TIMING
+inline constexpr unsigned kSetDependencies = 1;     ///< CU_STREAM_SET_CAPTURE_DEPENDENCIES
+inline constexpr int kGranularityMinimum = 0;       ///< CU_MEM_ALLOC_GRANULARITY_MINIMUM
+inline constexpr int kAttributeVirtualMemory =
+    102;  ///< CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+inline constexpr int kAttributeDirectRdma =
+    110;  ///< CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
+inline constexpr std::uint64_t kStreamLegacy = 1;     ///< CU_STREAM_LEGACY
+inline constexpr std::uint64_t kStreamPerThread = 2;  ///< CU_STREAM_PER_THREAD
+
+/// CUmemLocation: where memory is.
+struct MemoryLocation {
+  int type = 1;  ///< CU_MEM_LOCATION_TYPE_DEVICE
+  int id = 0;    ///< the device's number
+};
+
+/// CUmemAllocationProp: what physical memory is wanted.
+struct MemoryProperties {
+  int type = 1;          ///< CU_MEM_ALLOCATION_TYPE_PINNED
+  int handle_types = 0;  ///< CU_MEM_HANDLE_TYPE_NONE: not exported
+  MemoryLocation location;
+  void* win32_meta_data = nullptr;
+  unsigned char compression = 0;
+  unsigned char has_direct_rdma = 0;  ///< gpuDirectRDMACapable
+  unsigned short usage = 0;
+  unsigned char reserved[4] = {};
+};
+
+/// CUmemAccessDesc: who may access it, and how.
+struct MemoryAccess {
+  MemoryLocation location;
+  int flags = 3;  ///< CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+};
+
+}  // namespace ashlar::inline v0::cuda

@@ -1,0 +1,105 @@
+// DriverTable: the functions of libcuda that the library calls, found at run time.
+//
+// Purpose: nothing is linked, so a program that uses the library starts where there is no driver.
+// Thread safety: a filled table is read only; the driver's functions may be called from any thread.
+//
+// Each function is looked up with the version of the interface whose signature is declared here (cuGetProcAddress, as
+// CUDA 12.0 has it). That version is the oldest driver: before it streams have no identities (cuStreamGetId), and a
+// handle that comes again could not be told from a stream that was destroyed. The library stays loaded, because the
+// driver has threads of its own.
+// Source: "CUDA Driver API", version 13.0, chapter 7; the chapter's section stands at each group.
+#pragma once
+
+#include <cstddef>
+
+#include <ashlar/base/status.h>
+#include <ashlar/cuda/driver_abi.h>
+
+namespace ashlar::inline v0::cuda {
+
+// Each function is named as the driver's without its prefixes.
+
+/// Initialization, device and primary context management (7.2 to 7.8).
+struct ContextFunctions {
+  CallResult (*init)(unsigned flags) = nullptr;
+  CallResult (*device_get)(DeviceNumber* device, int ordinal) = nullptr;
+  CallResult (*device_get_attribute)(int* value, int attribute, DeviceNumber device) = nullptr;
+  CallResult (*primary_retain)(Context* context, DeviceNumber device) = nullptr;
+  CallResult (*primary_release)(DeviceNumber device) = nullptr;
+  CallResult (*get_current)(Context* context) = nullptr;
+  CallResult (*push_current)(Context context) = nullptr;
+  CallResult (*pop_current)(Context* context) = nullptr;
+  CallResult (*synchronize)() = nullptr;
+};
+
+/// Memory management (7.13).
+struct MemoryFunctions {
+  CallResult (*get_info)(std::size_t* free, std::size_t* total) = nullptr;
+  CallResult (*alloc)(DevicePointer* base, std::size_t size) = nullptr;
+  CallResult (*free)(DevicePointer base) = nullptr;
+  CallResult (*host_alloc)(void** base, std::size_t size, unsigned flags) = nullptr;
+  CallResult (*free_host)(void* base) = nullptr;
+  CallResult (*host_register)(void* base, std::size_t size, unsigned flags) = nullptr;
+  CallResult (*host_unregister)(void* base) = nullptr;
+};
+
+/// Stream and event management (7.19, 7.20).
+struct StreamFunctions {
+  CallResult (*wait_event)(StreamPointer stream, EventPointer event, unsigned flags) = nullptr;
+  CallResult (*is_capturing)(StreamPointer stream, int* status) = nullptr;
+  CallResult (*exchange_capture_mode)(int* mode) = nullptr;
+  CallResult (*event_create)(EventPointer* event, unsigned flags) = nullptr;
+  CallResult (*event_destroy)(EventPointer event) = nullptr;
+  CallResult (*event_record)(EventPointer event, StreamPointer stream) = nullptr;
+  CallResult (*event_query)(EventPointer event) = nullptr;
+  CallResult (*event_synchronize)(EventPointer event) = nullptr;
+  CallResult (*get_id)(StreamPointer stream, unsigned long long* id) = nullptr;
+};
+
+/// Virtual memory management (7.14): all or none.
+struct PageFunctions {
+  CallResult (*get_granularity)(std::size_t* granularity, const MemoryProperties* properties,
+                                int option) = nullptr;
+  CallResult (*address_reserve)(DevicePointer* base, std::size_t size, std::size_t alignment,
+                                DevicePointer at, unsigned long long flags) = nullptr;
+  CallResult (*address_free)(DevicePointer base, std::size_t size) = nullptr;
+  CallResult (*create)(MemoryHandle* handle, std::size_t size, const MemoryProperties* properties,
+                       unsigned long long flags) = nullptr;
+  CallResult (*release)(MemoryHandle handle) = nullptr;
+  CallResult (*map)(DevicePointer at, std::size_t size, std::size_t offset, MemoryHandle handle,
+                    unsigned long long flags) = nullptr;
+  CallResult (*unmap)(DevicePointer at, std::size_t size) = nullptr;
+  CallResult (*set_access)(DevicePointer at, std::size_t size, const MemoryAccess* access,
+                           std::size_t count) = nullptr;
+};
+
+/// What is captured so far (7.19, 7.24): all or none.
+struct CaptureFunctions {
+  CallResult (*get_info)(StreamPointer stream, int* status, std::uint64_t* id, Graph* graph,
+                         const GraphNode** dependencies, std::size_t* count) = nullptr;
+  CallResult (*update_dependencies)(StreamPointer stream, GraphNode* dependencies,
+                                    std::size_t count, unsigned flags) = nullptr;
+  CallResult (*add_empty_node)(GraphNode* node, Graph graph, const GraphNode* dependencies,
+                               std::size_t count) = nullptr;
+  CallResult (*node_get_dependencies)(GraphNode node, GraphNode* dependencies,
+                                      std::size_t* count) = nullptr;
+};
+
+struct DriverTable {
+  ContextFunctions contexts;
+  MemoryFunctions memory;
+  StreamFunctions streams;
+  PageFunctions pages;
+  CaptureFunctions captures;
+
+  /// Does it have the calls of virtual memory?
+  bool has_virtual_memory() const noexcept { return pages.set_access != nullptr; }
+  /// Does it have the calls that tell the order of what is captured?
+  bool has_capture_order() const noexcept { return captures.node_get_dependencies != nullptr; }
+};
+
+/// Loads that library and fills the table. kNotFound if there is no such library; kUnsupported if the driver is older
+/// than CUDA 12.0, or lacks a function, which the text names.
+Status load_driver(const char* library, DriverTable* table) noexcept;
+
+}  // namespace ashlar::inline v0::cuda

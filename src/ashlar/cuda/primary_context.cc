@@ -1,0 +1,52 @@
+#include <ashlar/cuda/primary_context.h>
+
+namespace ashlar::inline v0::cuda {
+
+Status PrimaryContext::open(int ordinal, const char* library) noexcept {
+  constexpr Status kNoGpu{Code::kNotFound, "the CUDA driver has no GPU of that ordinal"};
+  if (const Status loaded = load_driver(library, &cu_); !loaded.is_ok()) return loaded;
+  const CallResult begun = cu_.contexts.init(0);
+  if (begun == kErrorNoDevice) return kNoGpu;
+  if (begun != kSuccess) return {Code::kDriverError, "the CUDA driver cannot be initialised"};
+  const CallResult found = cu_.contexts.device_get(&device_, ordinal);
+  if (found == kErrorInvalidDevice || found == kErrorInvalidValue) return kNoGpu;
+  if (found != kSuccess) return status_of(found);
+  Context made = nullptr;
+  const CallResult retained = cu_.contexts.primary_retain(&made, device_);
+  if (retained == kSuccess) context_ = made;
+  return status_of(retained);
+}
+
+PrimaryContext::~PrimaryContext() {
+  if (context_ != nullptr) static_cast<void>(cu_.contexts.primary_release(device_));
+}
+
+int PrimaryContext::attribute(int which) const noexcept {
+  int value = 0;
+  return cu_.contexts.device_get_attribute(&value, which, device_) == kSuccess ? value : 0;
+}
+
+CallResult PrimaryContext::enter(bool* is_pushed) const noexcept {
+  Context now = nullptr;
+  CallResult answer = cu_.contexts.get_current(&now);
+  if (answer != kSuccess || now == context_) return answer;
+  answer = cu_.contexts.push_current(context_);
+  *is_pushed = answer == kSuccess;
+  return answer;
+}
+
+void PrimaryContext::leave() const noexcept {
+  Context popped = nullptr;
+  static_cast<void>(cu_.contexts.pop_current(&popped));
+}
+
+Status PrimaryContext::note(CallResult answer) noexcept {
+  const Status outcome = status_of(answer);
+  if (outcome.code() == Code::kDeviceLost || outcome.code() == Code::kTornDown) [[unlikely]] {
+    CallResult none = kSuccess;
+    lost_by_.compare_exchange_strong(none, answer, std::memory_order_relaxed);
+  }
+  return outcome;
+}
+
+}  // namespace ashlar::inline v0::cuda
