@@ -19,13 +19,18 @@ std::byte* reserve_pages(std::size_t bytes) noexcept {
   if (!props::host.has_pages || props::host.refuses()) return nullptr;
   void* const at =
       ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
+  if (at == MAP_FAILED) return nullptr;
+  props::host.mapped_bytes += static_cast<std::int64_t>(bytes);
+  return static_cast<std::byte*>(at);
 }
 bool commit_pages(std::byte* begin, std::size_t bytes) noexcept {
   return !props::host.refuses() && ::mprotect(begin, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 bool move_pages(std::byte*, std::byte*, std::size_t) noexcept { return false; }
-void release_pages(std::byte* begin, std::size_t bytes) noexcept { ::munmap(begin, bytes); }
+void release_pages(std::byte* begin, std::size_t bytes) noexcept {
+  props::host.mapped_bytes -= static_cast<std::int64_t>(bytes);
+  ::munmap(begin, bytes);
+}
 void advise_huge_pages(void*, std::size_t) noexcept {}
 
 }  // namespace ashlar::inline v0

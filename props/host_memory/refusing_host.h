@@ -13,12 +13,13 @@ namespace ashlar::props {
 
 struct RefusingHost {
   std::uint64_t allocations = 0;
-  std::uint64_t fail_at = 0;  ///< the allocation to refuse, counted from 1; 0 for none
-  bool has_pages = true;      ///< false: no addresses are reserved, as on a host without pages
-  bool stays_empty = false;   ///< refuses all after that one too
-  bool throws = false;        ///< the throwing operators count and refuse as well
-  bool is_off = false;        ///< neither counts nor refuses: for several threads
-  std::uint64_t refused = 0;  ///< how many it has refused
+  std::uint64_t fail_at = 0;      ///< the allocation to refuse, counted from 1; 0 for none
+  bool has_pages = true;          ///< false: no addresses are reserved, as on a host without pages
+  bool stays_empty = false;       ///< refuses all after that one too
+  bool throws = false;            ///< the throwing operators count and refuse as well
+  bool is_off = false;            ///< neither counts nor refuses: for several threads
+  std::uint64_t refused = 0;      ///< how many it has refused
+  std::int64_t mapped_bytes = 0;  ///< of addresses that are reserved and not released
   /// Counts one allocation; true if it is one to refuse.
   bool refuses() {
     if (is_off) return false;

@@ -23,7 +23,7 @@ std::atomic<unsigned> threads_numbered{0};
 [[gnu::tls_model("initial-exec")]] thread_local unsigned thread_number = 0;
 
 unsigned arenas_of(const PinnedConfig& config) noexcept {
-  const unsigned cores = std::max(std::thread::hardware_concurrency(), 1u);
+  const unsigned cores = std::thread::hardware_concurrency();  // 0 where nobody knows: one arena
   return std::bit_ceil(std::min(config.arenas == 0 ? cores : config.arenas, kArenasMax));
 }
 
@@ -77,11 +77,9 @@ Result<std::unique_ptr<PinnedAllocator>> PinnedAllocator::create(
 }
 
 Status PinnedAllocator::begin(const PinnedConfig& config) noexcept {
-  if (config.reserve > 0_B) {
-    const Result<Address> kept = allocate(config.reserve);
-    if (!kept.is_ok()) return kept.status();
-    if (const Status freed = free(kept.value()); !freed.is_ok()) return freed;
-  }
+  const Result<Address> kept = allocate(config.reserve);
+  if (!kept.is_ok()) return kept.status();
+  if (const Status freed = free(kept.value()); !freed.is_ok()) return freed;
   if (config.reap_ms == 0) return Status::ok();
   reaper_.reset(new (std::nothrow) Reaper(*caching_, device()));
   return reaper_ != nullptr && reaper_->start(config.reap_ms) ? Status::ok() : kNoHostMemory;

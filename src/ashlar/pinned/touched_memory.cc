@@ -63,7 +63,7 @@ Result<Address> map_touched(Bytes size, unsigned threads, int node) noexcept {
     from = to;
     if (i + 1 == shares || !thread[i].start<touch_on_thread>(share[i])) touch(share[i]);
   }
-  for (std::size_t i = 0; i < shares; ++i) thread[i].join();
+  for (ServiceThread& each : thread) each.join();
   return Address::of(begin);
 }
 
