@@ -44,7 +44,7 @@ TEST(PinnedRefusals, ARangeThatCannotBeNotedIsUnlockedAndNotHeld) {  // C13
 
 TEST(PinnedRefusals, PagesThatCannotBeCommittedAreReleased) {
   host = {};
-  for (std::uint64_t at : {1, 2}) {  // the reservation, the commitment
+  for (const std::uint64_t at : {1u, 2u}) {  // the reservation, the commitment
     host = {.fail_at = at};
     EXPECT_EQ(pinned::map_touched(64_MiB, 2, pinned::kAnyNode).code(), Code::kOutOfMemory);
     EXPECT_EQ(host.refused, 1u);

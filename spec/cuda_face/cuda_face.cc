@@ -19,7 +19,7 @@ std::atomic<CallResult> next_answer{kSuccess};
 void* find(std::string_view name, int version) {
   if (name == hidden) return nullptr;
   for (const auto functions : {context_functions(), memory_functions(), page_functions(),
-                               stream_functions(), capture_functions()}) {
+                               stream_functions(), capture_functions(), work_functions()}) {
     for (const FaceFunction& function : functions) {
       if (function.name == name && function.version == version) return function.function;
     }
@@ -30,6 +30,7 @@ void* find(std::string_view name, int version) {
 }  // namespace
 
 void attach(SimGpu* gpu) {
+  end_host_functions();
   attached = gpu;
   contexts().clear();
   next_answer = kSuccess;

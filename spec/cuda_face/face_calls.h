@@ -3,9 +3,11 @@
 // Thread safety: as cuda_face.h.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "spec/cuda_face/cuda_face.h"
@@ -31,6 +33,23 @@ std::span<const FaceFunction> memory_functions();
 std::span<const FaceFunction> page_functions();
 std::span<const FaceFunction> stream_functions();
 std::span<const FaceFunction> capture_functions();
+std::span<const FaceFunction> work_functions();
+
+/// Waits for the host functions that run.
+void end_host_functions();
+
+/// Makes a call that waits, again while it could never end: a host function that runs on another thread may end, and with it
+/// the wait.
+template <class Call>
+Status until_possible(Call&& call) {
+  constexpr int kTriesMax = 10'000;
+  Status done = call();
+  for (int tries = 0; done.code() == Code::kDeadlock && tries < kTriesMax; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    done = call();
+  }
+  return done;
+}
 
 /// The machine; null if none is attached.
 SimGpu* machine();

@@ -16,7 +16,7 @@ struct CapturedNodes {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<GraphNode>> before
       ASHLAR_GUARDED_BY(lock);
 };
-CapturedNodes captured;
+CapturedNodes captured_nodes;
 
 GraphNode node_of(device::CaptureMark mark) {
   return reinterpret_cast<GraphNode>(mark.capture << 32 | mark.node);
@@ -43,8 +43,8 @@ CallResult stream_get_capture_info(StreamPointer stream, int* status, std::uint6
     last = node_of(now.value());
     *dependencies = &last;
     *count = 1;
-    const MutexGuard guard(captured.lock);
-    captured.before[{now.value().capture, now.value().node}] = std::move(before);
+    const MutexGuard guard(captured_nodes.lock);
+    captured_nodes.before[{now.value().capture, now.value().node}] = std::move(before);
     return CallResult{kSuccess};
   });
 }
@@ -67,9 +67,9 @@ CallResult stream_update_capture_dependencies(StreamPointer stream, GraphNode* d
 CallResult graph_node_get_dependencies(GraphNode node, GraphNode* dependencies,
                                        std::size_t* count) {
   const auto number = reinterpret_cast<std::uintptr_t>(node);
-  const MutexGuard guard(captured.lock);
-  const auto at = captured.before.find({number >> 32, number & 0xffffffff});
-  if (at == captured.before.end()) return kErrorInvalidValue;
+  const MutexGuard guard(captured_nodes.lock);
+  const auto at = captured_nodes.before.find({number >> 32, number & 0xffffffff});
+  if (at == captured_nodes.before.end()) return kErrorInvalidValue;
   if (dependencies != nullptr) std::copy_n(at->second.begin(), *count, dependencies);
   *count = at->second.size();
   return kSuccess;

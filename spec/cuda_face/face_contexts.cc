@@ -67,7 +67,9 @@ CallResult ctx_pop_current(Context* context) {
 }
 
 CallResult ctx_synchronize() {
-  return on_current([](device::Device& on) { return result_of(on.synchronize()); });
+  return on_current([](device::Device& on) {
+    return result_of(until_possible([&] { return on.synchronize(); }));
+  });
 }
 
 }  // namespace

@@ -1,0 +1,217 @@
+#include "props/on_gpu/gpu_session.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <ashlar/base/host_pages.h>
+
+#include "spec/cuda_face/cuda_face.h"
+#include "spec/gpu/sim_gpu.h"
+
+namespace ashlar::props {
+namespace {
+
+using cuda::CallResult;
+using cuda::Context;
+using cuda::DevicePointer;
+using cuda::Graph;
+using cuda::StreamPointer;
+
+std::unique_ptr<GpuSession> opened;
+
+StreamPointer pointer_of(const Stream& stream) {
+  return reinterpret_cast<StreamPointer>(stream.handle.value());
+}
+
+}  // namespace
+
+/// Beside those that the library calls. Source: as driver_table.h.
+struct GpuSession::Functions {
+  CallResult (*device_get_name)(char* name, int size, int device) = nullptr;
+  CallResult (*primary_ctx_retain)(Context* context, int device) = nullptr;
+  CallResult (*primary_ctx_release)(int device) = nullptr;
+  CallResult (*ctx_push_current)(Context context) = nullptr;
+  CallResult (*ctx_pop_current)(Context* context) = nullptr;
+  CallResult (*stream_create)(StreamPointer* stream, unsigned flags) = nullptr;
+  CallResult (*stream_destroy)(StreamPointer stream) = nullptr;
+  CallResult (*stream_synchronize)(StreamPointer stream) = nullptr;
+  CallResult (*memcpy_async)(DevicePointer to, DevicePointer from, std::size_t bytes,
+                             StreamPointer stream) = nullptr;
+  CallResult (*launch_host_func)(StreamPointer stream, void (*function)(void*),
+                                 void* data) = nullptr;
+  CallResult (*begin_capture)(StreamPointer stream, int mode) = nullptr;
+  CallResult (*end_capture)(StreamPointer stream, Graph* graph) = nullptr;
+  CallResult (*instantiate)(Graph* executable, Graph graph, unsigned long long flags) = nullptr;
+  CallResult (*launch)(Graph executable, StreamPointer stream) = nullptr;
+  CallResult (*exec_destroy)(Graph executable) = nullptr;
+
+  /// Empty, or the name of one that the driver lacks.
+  std::string find(void* library) {
+    using GetAddress = CallResult (*)(const char*, void**, int, std::uint64_t, int*);
+    const auto get = reinterpret_cast<GetAddress>(dlsym(library, "cuGetProcAddress_v2"));
+    if (get == nullptr) return "cuGetProcAddress_v2";
+    std::string lacks;
+    const auto one = [&](auto& into, const char* name, int version) {
+      void* found = nullptr;
+      int status = 0;
+      if (get(name, &found, version, 0, &status) != cuda::kSuccess || found == nullptr)
+        lacks = name;
+      into = reinterpret_cast<std::remove_reference_t<decltype(into)>>(found);
+    };
+    one(device_get_name, "cuDeviceGetName", 2000);
+    one(primary_ctx_retain, "cuDevicePrimaryCtxRetain", 7000);
+    one(primary_ctx_release, "cuDevicePrimaryCtxRelease", 11000);
+    one(ctx_push_current, "cuCtxPushCurrent", 4000);
+    one(ctx_pop_current, "cuCtxPopCurrent", 4000);
+    one(stream_create, "cuStreamCreate", 2000);
+    one(stream_destroy, "cuStreamDestroy", 4000);
+    one(stream_synchronize, "cuStreamSynchronize", 2000);
+    one(memcpy_async, "cuMemcpyAsync", 4000);
+    one(launch_host_func, "cuLaunchHostFunc", 10000);
+    one(begin_capture, "cuStreamBeginCapture", 10010);
+    one(end_capture, "cuStreamEndCapture", 10000);
+    one(instantiate, "cuGraphInstantiateWithFlags", 11040);
+    one(launch, "cuGraphLaunch", 10000);
+    one(exec_destroy, "cuGraphExecDestroy", 10000);
+    return lacks;
+  }
+};
+
+struct GpuSession::Simulated {
+  Simulated() { spec::cuda_face::attach(&gpu); }
+  ~Simulated() { spec::cuda_face::attach(nullptr); }
+  Simulated(const Simulated&) = delete;
+  Simulated& operator=(const Simulated&) = delete;
+  spec::SimGpu gpu;
+};
+
+GpuSession::GpuSession() : cu_(std::make_unique<Functions>()) {}
+
+GpuSession::~GpuSession() {
+  device_.reset();
+  if (context_ != nullptr) static_cast<void>(cu_->primary_ctx_release(0));
+}
+
+std::string GpuSession::open(bool is_simulated) {
+  std::unique_ptr<GpuSession> made(new GpuSession);
+  if (is_simulated) made->simulated_ = std::make_unique<Simulated>();
+  const char* const library = is_simulated ? nullptr : cuda::kDriverLibrary;
+  auto device = cuda::CudaDevice::open(0, DeviceId{0}, library);
+  if (!device.is_ok()) return device.status().why();
+  made->device_ = std::move(device).value();
+  const std::string lacks = made->cu_->find(dlopen(library, RTLD_NOW | RTLD_LOCAL));
+  if (!lacks.empty()) return "the CUDA driver lacks " + lacks;
+  if (made->cu_->primary_ctx_retain(&made->context_, 0) != cuda::kSuccess)
+    return "the GPU's primary context cannot be had";
+  opened = std::move(made);
+  return "";
+}
+
+GpuSession& GpuSession::get() { return *opened; }
+
+void GpuSession::close() { opened.reset(); }
+
+void GpuSession::enter() { EXPECT_EQ(cu_->ctx_push_current(context_), cuda::kSuccess); }
+
+void GpuSession::leave() {
+  Context popped = nullptr;
+  EXPECT_EQ(cu_->ctx_pop_current(&popped), cuda::kSuccess);
+}
+
+bool GpuSession::is_simulated() const { return simulated_ != nullptr; }
+
+std::string GpuSession::name() {
+  std::array<char, 256> text{};
+  EXPECT_EQ(cu_->device_get_name(text.data(), static_cast<int>(text.size()), 0), cuda::kSuccess);
+  return text.data();
+}
+
+std::string GpuSession::take_faults() {
+  std::string text;
+  if (simulated_ == nullptr) return text;
+  for (const spec::Fault& fault : simulated_->gpu.take_faults()) {
+    // A wait that could not end yet, because a gate was opened behind the machine's back.
+    if (fault.kind != spec::FaultKind::kDeadlock) text += fault.text + '\n';
+  }
+  return text;
+}
+
+Stream GpuSession::create_stream() {
+  StreamPointer made = nullptr;
+  EXPECT_EQ(cu_->stream_create(&made, 1), cuda::kSuccess);
+  return device_->identify(StreamHandle{reinterpret_cast<std::uintptr_t>(made)}).value();
+}
+
+void GpuSession::destroy_stream(const Stream& stream) {
+  EXPECT_EQ(cu_->stream_destroy(pointer_of(stream)), cuda::kSuccess);
+}
+
+void GpuSession::copy(Address to, Address from, Bytes size, const Stream& on) {
+  EXPECT_EQ(cu_->memcpy_async(to.value(), from.value(), size.count(), pointer_of(on)),
+            cuda::kSuccess);
+}
+
+void GpuSession::synchronize(const Stream& stream) {
+  EXPECT_EQ(cu_->stream_synchronize(pointer_of(stream)), cuda::kSuccess);
+}
+
+Graph GpuSession::capture(const Stream& stream, const std::function<void()>& work) {
+  EXPECT_EQ(cu_->begin_capture(pointer_of(stream), 0), cuda::kSuccess);
+  work();
+  Graph graph = nullptr;
+  Graph executable = nullptr;
+  EXPECT_EQ(cu_->end_capture(pointer_of(stream), &graph), cuda::kSuccess);
+  if (graph != nullptr) {
+    EXPECT_EQ(cu_->instantiate(&executable, graph, 0), cuda::kSuccess);
+  }
+  return executable;
+}
+
+void GpuSession::launch(Graph graph, const Stream& on) {
+  EXPECT_EQ(cu_->launch(graph, pointer_of(on)), cuda::kSuccess);
+}
+
+void GpuSession::destroy(Graph graph) { EXPECT_EQ(cu_->exec_destroy(graph), cuda::kSuccess); }
+
+Gate::Gate(const Stream& stream) : is_open_(std::make_shared<std::atomic<bool>>(false)) {
+  // The stream's function owns a share: a gate that is gone is open.
+  auto* const share = new std::shared_ptr<std::atomic<bool>>(is_open_);
+  const auto wait = [](void* data) {
+    const std::unique_ptr<std::shared_ptr<std::atomic<bool>>> gate(
+        static_cast<std::shared_ptr<std::atomic<bool>>*>(data));
+    while (!**gate) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  };
+  EXPECT_EQ(GpuSession::get().cu_->launch_host_func(pointer_of(stream), wait, share),
+            cuda::kSuccess);
+}
+
+FarMemory::FarMemory(Bytes size) : size_(size) {
+  GpuSession& gpu = GpuSession::get();
+  if (!gpu.is_simulated()) {
+    base_ = gpu.device().segment_alloc(size).value();
+    return;
+  }
+  std::byte* const pages = reserve_pages(size.count());
+  EXPECT_TRUE(commit_pages(pages, size.count()));
+  base_ = Address::of(pages);
+  EXPECT_TRUE(gpu.device().host_register(base_, size).is_ok());
+}
+
+FarMemory::~FarMemory() {
+  GpuSession& gpu = GpuSession::get();
+  EXPECT_TRUE(gpu.device().synchronize().is_ok());
+  if (!gpu.is_simulated()) {
+    EXPECT_TRUE(gpu.device().segment_free(base_).is_ok());
+    return;
+  }
+  EXPECT_TRUE(gpu.device().host_unregister(base_).is_ok());
+  release_pages(static_cast<std::byte*>(base_.pointer()), size_.count());
+}
+
+}  // namespace ashlar::props

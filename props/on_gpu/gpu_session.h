@@ -1,0 +1,86 @@
+// GpuSession: a GPU, and what an application does with it through the CUDA driver: streams, copies, gates, graphs.
+//
+// Purpose: suites that run on a GPU where there is one, and over the simulated one where there is none, so that no line of them is
+// first run on the day a GPU comes.
+// Thread safety: a session is open for the whole program; each thread that calls it enters first. A Gate belongs to one thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <ashlar/cuda/cuda_device.h>
+#include <ashlar/cuda/driver_abi.h>
+
+namespace ashlar::props {
+
+class GpuSession {
+ public:
+  /// Opens the first GPU of the driver, or the simulated one. Empty, or why it cannot.
+  static std::string open(bool is_simulated);
+  /// The session. REQUIRES: it is open.
+  static GpuSession& get();
+  static void close();
+  ~GpuSession();
+
+  /// The calling thread's calls are this GPU's from now on.
+  void enter();
+  void leave();
+
+  cuda::CudaDevice& device() { return *device_; }
+  bool is_simulated() const;
+  std::string name();
+  /// What the simulated machine reports of misuse since the last call; empty on a GPU.
+  std::string take_faults();
+
+  Stream create_stream();
+  void destroy_stream(const Stream& stream);
+  void copy(Address to, Address from, Bytes size, const Stream& on);
+  void synchronize(const Stream& stream);
+  /// Captures what `work` enqueues on the stream. The graph, to be launched and destroyed; null if the capture was lost.
+  cuda::Graph capture(const Stream& stream, const std::function<void()>& work);
+  void launch(cuda::Graph graph, const Stream& on);
+  void destroy(cuda::Graph graph);
+
+ private:
+  friend class Gate;
+  struct Functions;
+  struct Simulated;
+  GpuSession();
+
+  std::unique_ptr<Simulated> simulated_;
+  std::unique_ptr<Functions> cu_;
+  cuda::Context context_ = nullptr;
+  std::unique_ptr<cuda::CudaDevice> device_;
+};
+
+/// Holds a stream's later work until it is opened.
+class Gate {
+ public:
+  explicit Gate(const Stream& stream);
+  ~Gate() { open(); }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+  void open() { *is_open_ = true; }
+
+ private:
+  std::shared_ptr<std::atomic<bool>> is_open_;
+};
+
+/// Memory that copies go to: of the GPU, or for the simulated one page-locked memory.
+class FarMemory {
+ public:
+  explicit FarMemory(Bytes size);
+  ~FarMemory();
+  FarMemory(const FarMemory&) = delete;
+  FarMemory& operator=(const FarMemory&) = delete;
+  Address base() const { return base_; }
+
+ private:
+  const Bytes size_;
+  Address base_;
+};
+
+}  // namespace ashlar::props

@@ -1,0 +1,198 @@
+// What an application does with a GPU: streams, copies between addresses that the CPU can reach, host functions, captures, graphs.
+//
+// A copy moves its bytes when its stream gets there. A host function runs on a thread of its own, at once, and its stream waits for
+// the end of it.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include <ashlar/base/mutex.h>
+
+#include "spec/cuda_face/face_calls.h"
+
+namespace ashlar::spec::cuda_face {
+namespace {
+
+struct Copy {
+  std::uint64_t to = 0;
+  std::uint64_t from = 0;
+  std::size_t bytes = 0;
+};
+struct CapturedCopies {
+  GraphId graph{};
+  std::vector<Copy> copies;
+};
+
+/// What the face knows of face_work. Graphs are never taken out, so that their addresses are handles.
+struct Work {
+  Mutex lock;
+  std::map<StreamPointer, std::vector<Copy>> capturing ASHLAR_GUARDED_BY(lock);
+  std::deque<CapturedCopies> graphs ASHLAR_GUARDED_BY(lock);
+  std::vector<std::thread> functions ASHLAR_GUARDED_BY(lock);
+};
+Work face_work;
+
+Stream stream_of(StreamPointer stream) {
+  return {handle_of(stream), StreamId{}, DeviceId{current_device()}};
+}
+
+void run(const std::vector<Copy>& copies) {
+  for (const Copy& copy : copies)
+    std::memmove(Address{copy.to}.pointer(), Address{copy.from}.pointer(), copy.bytes);
+}
+
+CallResult stream_create(StreamPointer* stream, unsigned flags) {
+  if (flags > 1) return kErrorInvalidValue;
+  return on_current([&](device::Device&) {
+    const Result<Stream> made = machine()->create_stream(
+        DeviceId{current_device()}, flags == 1 ? StreamKind::kNonBlocking : StreamKind::kBlocking);
+    if (made.is_ok()) *stream = reinterpret_cast<StreamPointer>(made.value().handle.value());
+    return result_of(made.status());
+  });
+}
+
+CallResult stream_destroy(StreamPointer stream) {
+  return on_current(
+      [&](device::Device&) { return result_of(machine()->destroy_stream(stream_of(stream))); });
+}
+
+CallResult stream_synchronize(StreamPointer stream) {
+  return on_current([&](device::Device& on) {
+    const Result<EventHandle> behind = on.event_create();
+    if (!behind.is_ok()) return result_of(behind.status());
+    Status done = on.event_record(behind.value(), handle_of(stream));
+    if (done.is_ok()) {
+      done = until_possible(
+          [&] { return on.event_synchronize(behind.value(), device::kWaitForever); });
+    }
+    static_cast<void>(on.event_destroy(behind.value()));
+    return result_of(done);
+  });
+}
+
+CallResult memcpy_async(DevicePointer to, DevicePointer from, std::size_t bytes,
+                        StreamPointer stream) {
+  return on_current([&](device::Device&) {
+    const Touch touches[] = {{Address{from}, Bytes{bytes}, Access::kRead},
+                             {Address{to}, Bytes{bytes}, Access::kWrite}};
+    const Status launched = machine()->launch(stream_of(stream), touches);
+    if (!launched.is_ok()) return result_of(launched);
+    const Copy copy{to, from, bytes};
+    {
+      const MutexGuard guard(face_work.lock);
+      const auto captured = face_work.capturing.find(stream);
+      if (captured != face_work.capturing.end()) {
+        captured->second.push_back(copy);
+        return CallResult{kSuccess};
+      }
+    }
+    return result_of(machine()->host_function(stream_of(stream), 0, [copy] { run({copy}); }));
+  });
+}
+
+CallResult launch_host_func(StreamPointer stream, void (*function)(void*), void* data) {
+  return on_current([&](device::Device&) {
+    SimGpu* const gpu = machine();
+    const HostFlag is_over = gpu->new_flag();
+    const Status enqueued = gpu->host_function(stream_of(stream), is_over);
+    if (!enqueued.is_ok()) return result_of(enqueued);
+    const MutexGuard guard(face_work.lock);
+    face_work.functions.emplace_back([gpu, is_over, function, data] {
+      function(data);
+      gpu->raise(is_over);
+    });
+    return CallResult{kSuccess};
+  });
+}
+
+CallResult stream_begin_capture(StreamPointer stream, int mode) {
+  return on_current([&](device::Device&) {
+    const Status begun =
+        machine()->begin_capture(stream_of(stream), static_cast<device::CaptureMode>(mode));
+    const MutexGuard guard(face_work.lock);
+    if (begun.is_ok()) face_work.capturing[stream] = {};
+    return result_of(begun);
+  });
+}
+
+CallResult stream_end_capture(StreamPointer stream, Graph* graph) {
+  return on_current([&](device::Device&) {
+    const Result<GraphId> ended = machine()->end_capture(stream_of(stream));
+    const MutexGuard guard(face_work.lock);
+    const auto captured = face_work.capturing.extract(stream);
+    *graph = nullptr;
+    if (!ended.is_ok()) return result_of(ended.status());
+    face_work.graphs.push_back(
+        {ended.value(), captured.empty() ? std::vector<Copy>() : captured.mapped()});
+    *graph = reinterpret_cast<Graph>(&face_work.graphs.back());
+    return CallResult{kSuccess};
+  });
+}
+
+/// A graph that can be launched is the graph.
+CallResult graph_instantiate(Graph* executable, Graph graph, unsigned long long flags) {
+  *executable = graph;
+  return flags == 0 ? kSuccess : kErrorInvalidValue;
+}
+
+CallResult graph_launch(Graph executable, StreamPointer stream) {
+  return on_current([&](device::Device&) {
+    const auto* const captured = reinterpret_cast<const CapturedCopies*>(executable);
+    const Status launched = machine()->launch_graph(stream_of(stream), captured->graph);
+    if (!launched.is_ok()) return result_of(launched);
+    return result_of(machine()->host_function(stream_of(stream), 0,
+                                              [copies = captured->copies] { run(copies); }));
+  });
+}
+
+CallResult graph_exec_destroy(Graph) { return kSuccess; }
+
+CallResult graph_destroy(Graph graph) {
+  return on_current([&](device::Device&) {
+    return result_of(
+        machine()->destroy_graph(reinterpret_cast<const CapturedCopies*>(graph)->graph));
+  });
+}
+
+CallResult device_get_name(char* name, int size, DeviceNumber) {
+  constexpr char kName[] = "a simulated GPU";
+  if (size < static_cast<int>(sizeof kName)) return kErrorInvalidValue;
+  std::memcpy(name, kName, sizeof kName);
+  return kSuccess;
+}
+
+}  // namespace
+
+void end_host_functions() {
+  std::vector<std::thread> running;
+  {
+    const MutexGuard guard(face_work.lock);
+    running.swap(face_work.functions);
+    face_work.capturing.clear();
+  }
+  for (std::thread& each : running) each.join();
+}
+
+std::span<const FaceFunction> work_functions() {
+  static const FaceFunction kFunctions[] = {
+      {"cuDeviceGetName", 2000, pointer_of(device_get_name)},
+      {"cuStreamCreate", 2000, pointer_of(stream_create)},
+      {"cuStreamDestroy", 4000, pointer_of(stream_destroy)},
+      {"cuStreamSynchronize", 2000, pointer_of(stream_synchronize)},
+      {"cuMemcpyAsync", 4000, pointer_of(memcpy_async)},
+      {"cuLaunchHostFunc", 10000, pointer_of(launch_host_func)},
+      {"cuStreamBeginCapture", 10010, pointer_of(stream_begin_capture)},
+      {"cuStreamEndCapture", 10000, pointer_of(stream_end_capture)},
+      {"cuGraphInstantiateWithFlags", 11040, pointer_of(graph_instantiate)},
+      {"cuGraphLaunch", 10000, pointer_of(graph_launch)},
+      {"cuGraphExecDestroy", 10000, pointer_of(graph_exec_destroy)},
+      {"cuGraphDestroy", 10000, pointer_of(graph_destroy)}};
+  return kFunctions;
+}
+
+}  // namespace ashlar::spec::cuda_face
