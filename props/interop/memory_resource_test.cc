@@ -113,14 +113,6 @@ TEST_F(MemoryResourceTest, AForeignPointerIsCountedAndHasNoEffect) {
   EXPECT_EQ(resource.refused_frees(), 1u);
 }
 
-TEST_F(MemoryResourceTest, FreeingNullIsANoOpAtEveryAlignment) {
-  void* volatile none = nullptr;  // the standard library's header says that it may not be null
-  CachingResource resource(*caching_, stream_);
-  for (const std::size_t alignment : {std::size_t{1}, std::size_t{512}, std::size_t{8192}})
-    resource.deallocate(none, 0, alignment);
-  EXPECT_EQ(resource.refused_frees(), 0u);
-}
-
 TEST_F(MemoryResourceTest, AResourceEqualsItselfAlone) {
   const CachingResource first(*caching_, stream_), second(*caching_, stream_);
   const PinnedResource pinned(*pinned_);
