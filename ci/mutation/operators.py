@@ -255,6 +255,8 @@ SIMPLE = re.compile(rb"[\w.:>\-\[\]*&]+$")
 
 
 def swaps(f, cursor):
+    if re.fullmatch(r"operator[^=!<>]*=|operator(<<|>>)=", cursor.spelling):  # an assignment needs its left side itself, not a copy
+        return
     arguments = list(cursor.get_arguments())
     for a, b in zip(arguments, arguments[1:]):
         if a is None or b is None:

@@ -37,6 +37,7 @@ class CudaDeviceTest : public ::testing::Test {
   static spec::SimGpuOptions options() {
     spec::SimGpuOptions options;
     options.capacities = {64_MiB, 64_MiB};
+    options.page_granularity = 4_MiB;
     return options;
   }
   static Result<std::unique_ptr<CudaDevice>> try_open(int ordinal = 0,
@@ -111,12 +112,62 @@ TEST_F(CudaDeviceTest, VirtualMemoryIsAllOrNone) {
     EXPECT_FALSE(device.traits().has_virtual_memory) << name;
     EXPECT_EQ(device.address_reserve(2_MiB, 0_B).code(), Code::kUnsupported);
     EXPECT_EQ(device.address_release(Address{}, 2_MiB).code(), Code::kUnsupported);
-    EXPECT_EQ(device.page_create(2_MiB).code(), Code::kUnsupported);
+    EXPECT_EQ(device.page_create(4_MiB).code(), Code::kUnsupported);
     EXPECT_EQ(device.page_release(PageHandle{}).code(), Code::kUnsupported);
     EXPECT_EQ(device.page_map(Address{}, 2_MiB, PageHandle{}).code(), Code::kUnsupported);
     EXPECT_EQ(device.page_access(Address{}, 2_MiB).code(), Code::kUnsupported);
     EXPECT_EQ(device.page_unmap(Address{}, 2_MiB).code(), Code::kUnsupported);
   }
+}
+
+TEST_F(CudaDeviceTest, AGpuWithoutVirtualMemoryHasSegmentsAlone) {
+  for (const int value : {0, -1}) {  // it has none; the driver knows no such attribute
+    face::set_attribute(cuda::kAttributeVirtualMemory, value);
+    CudaDevice& device = open();
+    EXPECT_FALSE(device.traits().has_virtual_memory);
+    EXPECT_EQ(device.page_create(4_MiB).code(), Code::kUnsupported);
+    const auto segment = device.segment_alloc(4_MiB);
+    ASSERT_TRUE(segment.is_ok());
+    EXPECT_TRUE(device.segment_free(segment.value()).is_ok());
+  }
+}
+
+TEST_F(CudaDeviceTest, PagesAreTheDevicesOwnAndReachableByNetworkCardsWhereItCan) {
+  for (const int has_direct_rdma : {1, 0, -1}) {
+    face::set_attribute(cuda::kAttributeDirectRdma, has_direct_rdma);
+    CudaDevice& device = open(1);
+    EXPECT_TRUE(device.traits().has_virtual_memory);
+    EXPECT_EQ(device.traits().page_granularity, 4_MiB);
+    const auto page = device.page_create(4_MiB);
+    ASSERT_TRUE(page.is_ok()) << "the face refuses other properties than the GPU has";
+    EXPECT_EQ(gpu_.ledger(DeviceId{1}).pages.bytes, 4_MiB);
+    EXPECT_EQ(gpu_.ledger(DeviceId{0}).pages.bytes, 0_B);
+    const auto range = device.address_reserve(8_MiB, 0_B);
+    ASSERT_TRUE(range.is_ok());
+    EXPECT_TRUE(device.page_map(range.value() + 4_MiB, 4_MiB, page.value()).is_ok());
+    EXPECT_TRUE(device.page_access(range.value() + 4_MiB, 4_MiB).is_ok());
+    const Stream stream = gpu_.create_stream(DeviceId{1}).value();
+    EXPECT_TRUE(gpu_.launch(stream, {range.value() + 4_MiB, 4_MiB}).is_ok());
+    EXPECT_TRUE(gpu_.drain_all().is_ok());
+    for (const spec::Fault& fault : gpu_.take_faults()) ADD_FAILURE() << fault.text;
+    EXPECT_TRUE(device.page_unmap(range.value() + 4_MiB, 4_MiB).is_ok());
+    EXPECT_TRUE(device.page_release(page.value()).is_ok());
+    EXPECT_TRUE(device.address_release(range.value(), 8_MiB).is_ok());
+  }
+}
+
+TEST_F(CudaDeviceTest,
+       ACallInTheDevicesOwnContextPushesNone) {  // what a hit's question about an event costs
+  CudaDevice& device = open();
+  const EventHandle event = device.event_create().value();
+  face::make_current(0);
+  const int before = face::context_pushes();
+  EXPECT_TRUE(device.event_query(event).is_ok());
+  EXPECT_EQ(face::context_pushes(), before);
+  face::make_current(-1);
+  EXPECT_TRUE(device.event_query(event).is_ok());
+  EXPECT_EQ(face::context_pushes(), before + 1);
+  EXPECT_TRUE(device.event_destroy(event).is_ok());
 }
 
 TEST_F(CudaDeviceTest, TheOrderOfACaptureIsToldAllOrNone) {
@@ -151,7 +202,7 @@ std::vector<std::pair<const char*, Status>> call_all(device::Device& device) {
           {"segment_free", device.segment_free(at)},
           {"address_reserve", device.address_reserve(2_MiB, 0_B).status()},
           {"address_release", device.address_release(at, 2_MiB)},
-          {"page_create", device.page_create(2_MiB).status()},
+          {"page_create", device.page_create(4_MiB).status()},
           {"page_release", device.page_release(PageHandle{1})},
           {"page_map", device.page_map(at, 2_MiB, PageHandle{1})},
           {"page_access", device.page_access(at, 2_MiB)},
@@ -203,7 +254,7 @@ TEST_F(CudaDeviceTest, AnErrorOfTheDriverIsTheCallsAnswer) {  // D1
   face::answer_next(cuda::kErrorOutOfMemory);
   EXPECT_EQ(device.address_reserve(2_MiB, 0_B).code(), Code::kOutOfAddresses);
   face::answer_next(cuda::kErrorOutOfMemory);
-  EXPECT_EQ(device.page_create(2_MiB).code(), Code::kOutOfMemory);
+  EXPECT_EQ(device.page_create(4_MiB).code(), Code::kOutOfMemory);
   face::answer_next(cuda::kErrorAlreadyRegistered);
   EXPECT_EQ(device.host_register(Address{4096}, 4_KiB).code(), Code::kInvalidArgument);
   EXPECT_TRUE(gpu_.held().empty());
@@ -253,6 +304,11 @@ TEST_F(CudaDeviceTest, AWaitForAnEventEndsWithItsLimitOrWithTheWork) {
   const auto began = std::chrono::steady_clock::now();
   EXPECT_EQ(device.event_synchronize(event, 5).code(), Code::kNotReady);
   EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(5));
+  gpu_.reset_account();
+  EXPECT_EQ(device.event_synchronize(event, 20).code(), Code::kNotReady);
+  EXPECT_LT(gpu_.account().by_kind[static_cast<unsigned>(device::CallKind::kEventQuery)].calls,
+            2000u)
+      << "it sleeps between its questions";
   EXPECT_EQ(device.event_synchronize(event, 0).code(), Code::kNotReady);
   std::thread worker([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -277,7 +333,7 @@ TEST_F(CudaDeviceTest, AMarkIsCoveredByWhatComesBehindItInTheGraph) {
   CudaDevice& device = open();
   const Stream first = gpu_.create_stream(DeviceId{0}).value();
   const Stream other = gpu_.create_stream(DeviceId{0}).value();
-  EXPECT_EQ(device.capture_mark(first.handle).code(), Code::kInvalidArgument);
+  EXPECT_STREQ(device.capture_mark(first.handle).status().why(), "the stream does not capture");
   ASSERT_TRUE(gpu_.begin_capture(first, device::CaptureMode::kGlobal).is_ok());
   EXPECT_EQ(device.capture_status(first.handle).value(), device::CaptureStatus::kActive);
   EXPECT_EQ(device.capture_status(other.handle).value(), device::CaptureStatus::kNone);
@@ -286,6 +342,10 @@ TEST_F(CudaDeviceTest, AMarkIsCoveredByWhatComesBehindItInTheGraph) {
   ASSERT_TRUE(device.event_record(fork, first.handle).is_ok());
   ASSERT_TRUE(device.stream_wait(other.handle, fork).is_ok());
   ASSERT_TRUE(gpu_.host_function(other).is_ok());
+  for (const int call : {0, 1, 2}) {  // where the stream is; the node; what comes behind it
+    face::answer_next(cuda::kErrorOutOfMemory, call);
+    EXPECT_EQ(device.capture_mark(other.handle).code(), Code::kOutOfMemory) << call;
+  }
   const auto mark = device.capture_mark(other.handle);
   ASSERT_TRUE(mark.is_ok()) << mark.status().why();
   EXPECT_TRUE(device.capture_covers(other.handle, mark.value()).is_ok());
@@ -296,6 +356,7 @@ TEST_F(CudaDeviceTest, AMarkIsCoveredByWhatComesBehindItInTheGraph) {
   const auto graph = gpu_.end_capture(first);
   ASSERT_TRUE(graph.is_ok());
   EXPECT_EQ(device.capture_covers(first.handle, mark.value()).code(), Code::kNotReady);
+  EXPECT_EQ(device.capture_covers(first.handle, {}).code(), Code::kNotReady) << "no mark";
   EXPECT_TRUE(gpu_.destroy_graph(graph.value()).is_ok());
   EXPECT_TRUE(device.event_destroy(fork).is_ok());
   EXPECT_TRUE(device.event_destroy(join).is_ok());

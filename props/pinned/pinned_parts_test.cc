@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <chrono>
@@ -68,6 +69,7 @@ TEST(ThreadNumaPolicyTest, TheNodeIsPreferredWhileTheObjectLives) {
     const bool exists =
         std::filesystem::exists("/sys/devices/system/node/node" + std::to_string(node));
     {
+      errno = EPERM;  // of some earlier call
       const ThreadNumaPolicy policy(node);
       const NumaPolicy meanwhile;
       if (policy.status().is_ok()) {
@@ -86,13 +88,12 @@ TEST(ThreadNumaPolicyTest, TheNodeIsPreferredWhileTheObjectLives) {
   EXPECT_EQ(NumaPolicy(), before);
 }
 
-/// Lets the kernel answer that call of this process with EPERM from now on. False if it does not.
-bool forbid(long call) {
+/// Lets the kernel answer that call of this process from now on as `by` says. False if it does not.
+bool forbid(long call, std::uint32_t by = SECCOMP_RET_ERRNO | EPERM) {
   const sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(call), 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+      BPF_STMT(BPF_RET | BPF_K, by), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
   sock_fprog program{static_cast<unsigned short>(std::size(filter)),
                      const_cast<sock_filter*>(filter)};
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
@@ -109,6 +110,9 @@ TEST(ThreadNumaPolicyTest, AKernelThatPermitsNoPolicyIsTypedAndNoMemoryLocked) {
     ASSERT_GE(child, 0);
     if (child == 0) {
       if (!forbid(call)) props::end_child(kNoFilter);
+      // A policy that cannot be read could not be set again: it is not changed.
+      if (call == SYS_get_mempolicy && !forbid(SYS_set_mempolicy, SECCOMP_RET_KILL_PROCESS))
+        props::end_child(kNoFilter);
       const ThreadNumaPolicy policy(0);
       const auto memory = pinned::map_touched(2_MiB, 2, 0);
       const bool is_good = policy.status().code() == Code::kUnsupported &&
@@ -186,6 +190,28 @@ TEST(TouchedMemoryTest, AHostWithoutRoomForThreadsTouchesEveryPageAllTheSame) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+long faults_of_thread() {
+  rusage usage{};
+  EXPECT_EQ(getrusage(RUSAGE_THREAD, &usage), 0);
+  return usage.ru_minflt;
+}
+
+TEST(TouchedMemoryTest, TheThreadsShareThePages) {
+  const auto own_faults = [](unsigned threads) {
+    const long before = faults_of_thread();
+    const auto memory = pinned::map_touched(128_MiB, threads, pinned::kAnyNode);
+    EXPECT_TRUE(memory.is_ok());
+    const long own = faults_of_thread() - before;
+    pinned::unmap_touched(memory.value(), 128_MiB);
+    return own;
+  };
+  const long alone = own_faults(1);
+  const long of_four = own_faults(4);
+  EXPECT_GE(alone, 64) << "a fault for each huge page, or each page";
+  EXPECT_LE(of_four, alone / 2);
+  EXPECT_GE(of_four, alone / 8) << "the calling thread touches its share too";
 }
 
 TEST(TouchedMemoryTest, TheKernelIsAskedForHugePages) {
@@ -310,6 +336,44 @@ TEST_F(ReaperTest, ItReapsOnceInAPeriodAndEndsAtOnce) {
   allocator_.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(60));
   EXPECT_EQ(threads_of_process(), threads_before);
+}
+
+/// A device whose answers about events can be held up.
+class HeldDevice final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Status event_query(EventHandle event) noexcept override {
+    is_asked = true;
+    while (is_held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return ForwardingDevice::event_query(event);
+  }
+  std::atomic<bool> is_held{false};
+  std::atomic<bool> is_asked{false};
+};
+
+TEST_F(ReaperTest, TheEndWaitsForTheCallThatItMakes) {
+  HeldDevice held(gpu_.device());
+  device::Device* const devices[] = {&held};
+  pinned::PinnedConfig config;
+  config.reap_ms = 1;
+  auto allocator = pinned::PinnedAllocator::create(devices, config).value();
+  const Stream on = gpu_.create_stream(DeviceId{0}).value();
+  const Address memory = allocator->allocate(1_MiB).value();
+  EXPECT_TRUE(gpu_.launch(on, {memory, 1_MiB}).is_ok());
+  EXPECT_TRUE(allocator->record_use(memory, nullptr, on).is_ok());
+  held.is_held = true;
+  EXPECT_TRUE(allocator->free(memory).is_ok());
+  while (!held.is_asked) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::atomic<bool> has_ended{false};
+  std::thread ending([&] {
+    allocator.reset();
+    has_ended = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(has_ended);
+  EXPECT_TRUE(gpu_.drain_all().is_ok());
+  held.is_held = false;
+  ending.join();
 }
 
 TEST_F(ReaperTest, ItReapsBesideAReserve) {

@@ -1,6 +1,7 @@
 #include "spec/cuda_face/cuda_face.h"
 
 #include <atomic>
+#include <map>
 #include <string>
 
 #include "spec/cuda_face/face_calls.h"
@@ -15,6 +16,8 @@ constexpr int kSymbolNotFound = 1;          // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FO
 SimGpu* attached = nullptr;
 std::string hidden;
 std::atomic<CallResult> next_answer{kSuccess};
+std::atomic<int> calls_before{0};
+std::map<int, int> attributes;
 
 void* find(std::string_view name, int version) {
   if (name == hidden) return nullptr;
@@ -31,19 +34,34 @@ void* find(std::string_view name, int version) {
 
 void attach(SimGpu* gpu) {
   end_host_functions();
+  forget_captures();
   attached = gpu;
   contexts().clear();
-  next_answer = kSuccess;
+  answer_next(kSuccess);
   hidden.clear();
+  attributes = {{kAttributeVirtualMemory, 1}, {kAttributeDirectRdma, 1}};
 }
 
 void hide(const char* name) { hidden = name == nullptr ? "" : name; }
 
-void answer_next(CallResult answer) { next_answer = answer; }
+void answer_next(CallResult answer, int after) {
+  next_answer = answer;
+  calls_before = after;
+}
+
+void set_attribute(int attribute, int value) { attributes[attribute] = value; }
+
+int attribute(int which) {
+  const auto known = attributes.find(which);
+  return known == attributes.end() ? -1 : known->second;
+}
 
 SimGpu* machine() { return attached; }
 
-CallResult take_planned() { return next_answer.exchange(kSuccess); }
+CallResult take_planned() {
+  if (next_answer == kSuccess || calls_before-- > 0) return kSuccess;
+  return next_answer.exchange(kSuccess);
+}
 
 CallResult result_of(const Status& status) {
   switch (status.code()) {

@@ -19,12 +19,17 @@ namespace ashlar::spec::cuda_face {
 void attach(SimGpu* gpu);
 /// Functions of that name, whole or null for none, are not found from now on.
 void hide(const char* name);
-/// The next call of any function but the current context's answers that, once; kSuccess: it does what it should.
-void answer_next(cuda::CallResult answer);
+/// The call after the next `after` ones, of any function but the current context's, answers that, once; kSuccess: all do what
+/// they should.
+void answer_next(cuda::CallResult answer, int after = 0);
+/// What the GPUs have of that attribute; -1: the driver knows no such attribute. attach() makes it 1 again.
+void set_attribute(int attribute, int value);
 /// How many uses of the primary context of that device are held.
 int context_uses(int device);
 /// Makes that device's context the calling thread's current one; -1: takes back what that made.
 void make_current(int device);
+/// How often a context was pushed.
+int context_pushes();
 /// How deep the calling thread's stack of contexts is.
 std::size_t context_depth();
 

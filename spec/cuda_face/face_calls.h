@@ -35,6 +35,8 @@ std::span<const FaceFunction> stream_functions();
 std::span<const FaceFunction> capture_functions();
 std::span<const FaceFunction> work_functions();
 
+/// Forgets what was captured on an earlier machine.
+void forget_captures();
 /// Waits for the host functions that run.
 void end_host_functions();
 
@@ -55,6 +57,8 @@ Status until_possible(Call&& call) {
 SimGpu* machine();
 /// The answer that was planned for the next call, which is taken; kSuccess: none.
 CallResult take_planned();
+/// What the GPUs have of it; -1: there is no such attribute.
+int attribute(int which);
 /// The calling thread's contexts, the current one last.
 std::vector<Context>& contexts();
 /// The number of the device of the current context. REQUIRES: there is one.

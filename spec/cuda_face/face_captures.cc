@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <ashlar/base/mutex.h>
@@ -15,11 +16,18 @@ struct CapturedNodes {
   Mutex lock;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<GraphNode>> before
       ASHLAR_GUARDED_BY(lock);
+  std::set<GraphNode> placed
+      ASHLAR_GUARDED_BY(lock);  ///< that their streams' later nodes come behind
 };
 CapturedNodes captured_nodes;
 
 GraphNode node_of(device::CaptureMark mark) {
   return reinterpret_cast<GraphNode>(mark.capture << 32 | mark.node);
+}
+
+bool is_placed(device::CaptureMark mark) {
+  const MutexGuard guard(captured_nodes.lock);
+  return captured_nodes.placed.contains(node_of(mark));
 }
 
 CallResult stream_get_capture_info(StreamPointer stream, int* status, std::uint64_t* id,
@@ -29,13 +37,15 @@ CallResult stream_get_capture_info(StreamPointer stream, int* status, std::uint6
     const Result<device::CaptureStatus> asked = on.capture_status(handle_of(stream));
     if (!asked.is_ok()) return result_of(asked.status());
     *status = static_cast<int>(asked.value());
+    *id = ~std::uint64_t{0};  // says nothing outside a capture
     if (asked.value() != device::CaptureStatus::kActive) return CallResult{kSuccess};
     const Result<device::CaptureMark> now = on.capture_mark(handle_of(stream));
     if (!now.is_ok()) return result_of(now.status());
     std::vector<GraphNode> before;
     for (std::uint64_t node = 1; node < now.value().node; ++node) {
       const device::CaptureMark earlier{now.value().capture, node};
-      if (on.capture_covers(handle_of(stream), earlier).is_ok()) before.push_back(node_of(earlier));
+      if (is_placed(earlier) && on.capture_covers(handle_of(stream), earlier).is_ok())
+        before.push_back(node_of(earlier));
     }
     *id = now.value().capture;
     *graph = reinterpret_cast<Graph>(now.value().capture);
@@ -52,6 +62,7 @@ CallResult stream_get_capture_info(StreamPointer stream, int* status, std::uint6
 /// The node of a mark is empty, and stands where the next one would.
 CallResult graph_add_empty_node(GraphNode* node, Graph graph, const GraphNode* dependencies,
                                 std::size_t count) {
+  if (const CallResult planned = take_planned(); planned != kSuccess) return planned;
   if (graph == nullptr || count != 1) return kErrorInvalidValue;
   *node = dependencies[0];
   return kSuccess;
@@ -60,8 +71,11 @@ CallResult graph_add_empty_node(GraphNode* node, Graph graph, const GraphNode* d
 CallResult stream_update_capture_dependencies(StreamPointer stream, GraphNode* dependencies,
                                               std::size_t count, unsigned flags) {
   static_cast<void>(stream);
-  return dependencies != nullptr && count == 1 && flags == kSetDependencies ? kSuccess
-                                                                            : kErrorInvalidValue;
+  if (const CallResult planned = take_planned(); planned != kSuccess) return planned;
+  if (dependencies == nullptr || count != 1 || flags != kSetDependencies) return kErrorInvalidValue;
+  const MutexGuard guard(captured_nodes.lock);
+  captured_nodes.placed.insert(dependencies[0]);
+  return kSuccess;
 }
 
 CallResult graph_node_get_dependencies(GraphNode node, GraphNode* dependencies,
@@ -76,6 +90,12 @@ CallResult graph_node_get_dependencies(GraphNode node, GraphNode* dependencies,
 }
 
 }  // namespace
+
+void forget_captures() {
+  const MutexGuard guard(captured_nodes.lock);
+  captured_nodes.before.clear();
+  captured_nodes.placed.clear();
+}
 
 std::span<const FaceFunction> capture_functions() {
   static const FaceFunction kFunctions[] = {

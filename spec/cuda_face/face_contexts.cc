@@ -12,6 +12,7 @@ constexpr std::uintptr_t kFirstContext = 0x1000;
 constexpr CallResult kErrorInvalidContext = 201;  // CUDA_ERROR_INVALID_CONTEXT
 
 std::array<std::atomic<int>, kDevicesMax> uses_of_contexts{};
+std::atomic<int> pushes{0};
 
 Context context_of(int device) {
   return reinterpret_cast<Context>(kFirstContext + static_cast<std::uintptr_t>(device));
@@ -29,12 +30,11 @@ CallResult device_get(DeviceNumber* device, int ordinal) {
   return kSuccess;
 }
 
-CallResult device_get_attribute(int* value, int attribute, DeviceNumber device) {
-  if (attribute == kAttributeVirtualMemory)
-    *value = machine()->device(device).traits().has_virtual_memory ? 1 : 0;
-  else if (attribute == kAttributeDirectRdma) *value = 1;
-  else return kErrorInvalidValue;
-  return kSuccess;
+CallResult device_get_attribute(int* value, int which, DeviceNumber device) {
+  if (device < 0 || static_cast<std::uint32_t>(device) >= machine()->device_count())
+    return kErrorInvalidDevice;
+  *value = attribute(which);
+  return *value < 0 ? kErrorInvalidValue : kSuccess;
 }
 
 CallResult primary_ctx_retain(Context* context, DeviceNumber device) {
@@ -55,6 +55,7 @@ CallResult ctx_get_current(Context* context) {
 }
 
 CallResult ctx_push_current(Context context) {
+  ++pushes;
   contexts().push_back(context);
   return kSuccess;
 }
@@ -90,6 +91,8 @@ void make_current(int device) {
   if (device < 0) contexts().pop_back();
   else contexts().push_back(context_of(device));
 }
+
+int context_pushes() { return pushes; }
 
 std::size_t context_depth() { return contexts().size(); }
 

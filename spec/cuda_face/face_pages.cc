@@ -37,7 +37,8 @@ device::Device* device_at(const MemoryLocation& location) {
 
 CallResult mem_create(MemoryHandle* handle, std::size_t size, const MemoryProperties* properties,
                       unsigned long long flags) {
-  if (properties->type != 1 || properties->handle_types != 0 || flags != 0)
+  if (properties->type != 1 || properties->handle_types != 0 || flags != 0 ||
+      properties->has_direct_rdma != (attribute(kAttributeDirectRdma) == 1 ? 1 : 0))
     return kErrorInvalidValue;
   return on_current([&](device::Device&) {
     device::Device* const on = device_at(properties->location);

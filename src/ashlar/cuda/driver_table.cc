@@ -17,7 +17,7 @@ class Lookup {
   bool find(Function*& into, const char* name, int version) noexcept {
     void* found = nullptr;
     int status = 0;
-    if (get_address_(name, &found, version, 0, &status) != kSuccess) found = nullptr;
+    static_cast<void>(get_address_(name, &found, version, 0, &status));  // null if there is none
     into = reinterpret_cast<Function*>(found);
     return found != nullptr;
   }
@@ -86,24 +86,24 @@ const char* find_streams(Lookup& in, DriverTable& cu) noexcept {
 }
 
 void find_virtual_memory(Lookup& in, DriverTable& cu) noexcept {
-  const bool has_all = in.find(cu.pages.get_granularity, "cuMemGetAllocationGranularity", 10020) &&
-                       in.find(cu.pages.address_reserve, "cuMemAddressReserve", 10020) &&
-                       in.find(cu.pages.address_free, "cuMemAddressFree", 10020) &&
-                       in.find(cu.pages.create, "cuMemCreate", 10020) &&
-                       in.find(cu.pages.release, "cuMemRelease", 10020) &&
-                       in.find(cu.pages.map, "cuMemMap", 10020) &&
-                       in.find(cu.pages.unmap, "cuMemUnmap", 10020) &&
-                       in.find(cu.pages.set_access, "cuMemSetAccess", 10020);
-  if (!has_all) cu.pages.set_access = nullptr;
+  // The last one is found only if all others are (DriverTable::has_virtual_memory).
+  static_cast<void>(in.find(cu.pages.get_granularity, "cuMemGetAllocationGranularity", 10020) &&
+                    in.find(cu.pages.address_reserve, "cuMemAddressReserve", 10020) &&
+                    in.find(cu.pages.address_free, "cuMemAddressFree", 10020) &&
+                    in.find(cu.pages.create, "cuMemCreate", 10020) &&
+                    in.find(cu.pages.release, "cuMemRelease", 10020) &&
+                    in.find(cu.pages.map, "cuMemMap", 10020) &&
+                    in.find(cu.pages.unmap, "cuMemUnmap", 10020) &&
+                    in.find(cu.pages.set_access, "cuMemSetAccess", 10020));
 }
 
 void find_capture_order(Lookup& in, DriverTable& cu) noexcept {
-  const bool has_all =
+  // As above (DriverTable::has_capture_order).
+  static_cast<void>(
       in.find(cu.captures.get_info, "cuStreamGetCaptureInfo", 11030) &&
       in.find(cu.captures.update_dependencies, "cuStreamUpdateCaptureDependencies", 11030) &&
       in.find(cu.captures.add_empty_node, "cuGraphAddEmptyNode", 10000) &&
-      in.find(cu.captures.node_get_dependencies, "cuGraphNodeGetDependencies", 10000);
-  if (!has_all) cu.captures.node_get_dependencies = nullptr;
+      in.find(cu.captures.node_get_dependencies, "cuGraphNodeGetDependencies", 10000));
 }
 
 }  // namespace

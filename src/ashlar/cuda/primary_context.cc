@@ -9,7 +9,7 @@ Status PrimaryContext::open(int ordinal, const char* library) noexcept {
   if (begun == kErrorNoDevice) return kNoGpu;
   if (begun != kSuccess) return {Code::kDriverError, "the CUDA driver cannot be initialised"};
   const CallResult found = cu_.contexts.device_get(&device_, ordinal);
-  if (found == kErrorInvalidDevice || found == kErrorInvalidValue) return kNoGpu;
+  if (found == kErrorInvalidDevice) return kNoGpu;
   if (found != kSuccess) return status_of(found);
   Context made = nullptr;
   const CallResult retained = cu_.contexts.primary_retain(&made, device_);
@@ -27,10 +27,11 @@ int PrimaryContext::attribute(int which) const noexcept {
 }
 
 CallResult PrimaryContext::enter(bool* is_pushed) const noexcept {
-  Context now = nullptr;
-  CallResult answer = cu_.contexts.get_current(&now);
-  if (answer != kSuccess || now == context_) return answer;
-  answer = cu_.contexts.push_current(context_);
+  Context now =
+      nullptr;  // and stays so if the driver answers with an error, which the next call meets too
+  static_cast<void>(cu_.contexts.get_current(&now));
+  if (now == context_) return kSuccess;
+  const CallResult answer = cu_.contexts.push_current(context_);
   *is_pushed = answer == kSuccess;
   return answer;
 }

@@ -18,9 +18,10 @@ constexpr unsigned kArenasMax = 64;
 constexpr Status kNoHostMemory{Code::kHostOutOfMemory, "the host has no memory for the allocator"};
 
 std::atomic<unsigned> threads_numbered{0};
-/// The calling thread's number, counted from 1 in the order of the first allocations; 0 before that. Initialised
-/// statically and reached without a call, for the hit.
-[[gnu::tls_model("initial-exec")]] thread_local unsigned thread_number = 0;
+constexpr unsigned kNoNumber = ~0u;
+/// The calling thread's number, counted from 0 in the order of the first allocations. Initialised statically and
+/// reached without a call, for the hit.
+[[gnu::tls_model("initial-exec")]] thread_local unsigned thread_number = kNoNumber;
 
 unsigned arenas_of(const PinnedConfig& config) noexcept {
   const unsigned cores = std::thread::hardware_concurrency();  // 0 where nobody knows: one arena
@@ -86,8 +87,8 @@ Status PinnedAllocator::begin(const PinnedConfig& config) noexcept {
 }
 
 const Stream& PinnedAllocator::arena() const noexcept {
-  if (thread_number == 0) [[unlikely]]
-    thread_number = threads_numbered.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (thread_number == kNoNumber) [[unlikely]]
+    thread_number = threads_numbered.fetch_add(1, std::memory_order_relaxed);
   return arenas_[thread_number & arena_mask_];
 }
 
