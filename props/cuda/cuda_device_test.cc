@@ -4,6 +4,8 @@
 //
 // Imitates: the CUDA driver as its documentation describes it. Does not prove: that a driver behaves so (ci/gpu).
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -15,6 +17,7 @@
 #include <ashlar/cuda/cuda_device.h>
 #include <ashlar/cuda/driver_status.h>
 
+#include "props/cache/forked_child.h"
 #include "spec/cuda_face/cuda_face.h"
 #include "spec/gpu/sim_gpu.h"
 
@@ -258,6 +261,19 @@ TEST_F(CudaDeviceTest, AnErrorOfTheDriverIsTheCallsAnswer) {  // D1
   face::answer_next(cuda::kErrorAlreadyRegistered);
   EXPECT_EQ(device.host_register(Address{4096}, 4_KiB).code(), Code::kInvalidArgument);
   EXPECT_TRUE(gpu_.held().empty());
+}
+
+TEST_F(CudaDeviceTest, AForkedChildLeavesTheParentsContext) {  // C25
+  open();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    device_.reset();
+    props::end_child(face::context_uses(0) == 1 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 TEST_F(CudaDeviceTest, EveryAnswerHasItsMeaning) {

@@ -226,11 +226,6 @@ TEST(TouchedMemoryTest, TheKernelIsAskedForHugePages) {
   pinned::unmap_touched(memory.value(), 4_MiB);
 }
 
-TEST(TouchedMemoryTest, MoreThanAnyHostHasIsOutOfMemory) {
-  for (const Bytes size : {Bytes::max(), Bytes::max() - 1_B, Bytes::max() - 2_MiB + 1_B})
-    EXPECT_EQ(pinned::map_touched(size, 2, pinned::kAnyNode).code(), Code::kOutOfMemory);
-}
-
 /// Of a machine whose segments begin at multiples of 64 KiB.
 class CoarseDevice final : public device::ForwardingDevice {
  public:
@@ -278,11 +273,28 @@ TEST(PinnedSpaceTest, ARefusedRangeIsNotHeld) {
   EXPECT_EQ(space.memory_info().value().free, 10_MiB);
 }
 
+TEST(PinnedSpaceTest, TheCapacityCountsWhatIsLocked) {
+  device::HostDevice host;
+  device::Device* const through[] = {&host};
+  PinnedSpace space(DeviceId{1}, through, {.by = pinned::PinBy::kRegistration, .capacity = 5_MiB});
+  const auto first = space.segment_alloc(1_B);
+  ASSERT_TRUE(first.is_ok());
+  EXPECT_EQ(space.memory_info().value().free, 3_MiB) << "a huge page is locked";
+  const auto second = space.segment_alloc(2_MiB);
+  ASSERT_TRUE(second.is_ok());
+  EXPECT_EQ(space.segment_alloc(1_B).code(), Code::kOutOfMemory);
+  EXPECT_TRUE(space.segment_free(first.value()).is_ok());
+  EXPECT_TRUE(space.segment_free(second.value()).is_ok());
+  EXPECT_EQ(space.memory_info().value().free, 5_MiB);
+}
+
 TEST(PinnedSpaceTest, MoreThanAnyHostHasIsOutOfMemory) {
   device::HostDevice host;
   device::Device* const through[] = {&host};
   PinnedSpace space(DeviceId{1}, through, {.by = pinned::PinBy::kRegistration});
-  EXPECT_EQ(space.segment_alloc(Bytes::max()).code(), Code::kOutOfMemory);
+  for (const Bytes size : {Bytes::max(), Bytes::max() - 1_B, Bytes{std::uint64_t{1} << 60} + 1_B,
+                           Bytes{std::uint64_t{1} << 60}})
+    EXPECT_EQ(space.segment_alloc(size).code(), Code::kOutOfMemory);
   EXPECT_EQ(space.memory_info().value().free, space.memory_info().value().total);
 }
 

@@ -18,7 +18,8 @@ Status PrimaryContext::open(int ordinal, const char* library) noexcept {
 }
 
 PrimaryContext::~PrimaryContext() {
-  if (context_ != nullptr) static_cast<void>(cu_.contexts.primary_release(device_));
+  if (context_ != nullptr && !birth_.is_forked())
+    static_cast<void>(cu_.contexts.primary_release(device_));
 }
 
 int PrimaryContext::attribute(int which) const noexcept {

@@ -10,6 +10,7 @@
 
 #include <atomic>
 
+#include <ashlar/base/fork_check.h>
 #include <ashlar/cuda/driver_status.h>
 #include <ashlar/cuda/driver_table.h>
 
@@ -18,7 +19,7 @@ namespace ashlar::inline v0::cuda {
 class PrimaryContext {
  public:
   PrimaryContext() = default;
-  /// Gives the use up. The driver may be gone by then.
+  /// Gives the use up, but in a forked child, whose driver is the parent's (C25). The driver may be gone by then.
   ~PrimaryContext();
   PrimaryContext(const PrimaryContext&) = delete;
   PrimaryContext& operator=(const PrimaryContext&) = delete;
@@ -50,6 +51,7 @@ class PrimaryContext {
   /// Remembers an answer that stays.
   Status note(CallResult answer) noexcept;
 
+  const ForkCheck birth_;
   DriverTable cu_;
   DeviceNumber device_ = 0;
   Context context_ = nullptr;                  ///< null until it is retained

@@ -16,6 +16,9 @@ namespace {
 
 using Ranges = std::map<Address, Bytes>;
 
+/// So that no rounding wraps; no host has as much.
+constexpr Bytes kSizeMax{std::uint64_t{1} << 60};
+
 /// False if the host has no memory for it.
 bool insert(Ranges& into, Address base, Bytes size) noexcept {
   return with_host_memory([&] { into.emplace(base, size); });
@@ -33,9 +36,9 @@ void count(LockTimes* times, std::uint64_t began_ns, std::uint64_t ended_ns) noe
 }  // namespace
 
 /// What is handed out. Invariants:
-///   (1) `ranges` has exactly the ranges that are handed out and not given back, but for one whose call is under
-///       way;
-///   (2) `held` is the sum of those ranges and of the calls under way, and at most the capacity.
+///   (1) `ranges` has exactly the ranges that are handed out and not given back, with the sizes asked for, but for
+///       one whose call is under way;
+///   (2) `held` is what is locked for those ranges and for the calls under way, and at most the capacity.
 struct PinnedSpace::Book {
   const ForkCheck birth;
   mutable Mutex lock;
@@ -99,13 +102,19 @@ Status PinnedSpace::unpin(Address base, Bytes size) noexcept {
   return ended;
 }
 
+Bytes PinnedSpace::locked_size(Bytes size) const noexcept {
+  return options_.by == PinBy::kDriver ? size : touched_size(size);
+}
+
 Result<Address> PinnedSpace::segment_alloc(Bytes size) noexcept {
   ASHLAR_REQUIRE(size > 0_B, Code::kInvalidArgument, "zero bytes of page-locked memory");
+  ASHLAR_REQUIRE(size <= kSizeMax, Code::kOutOfMemory, "more than any host has");
+  const Bytes locked = locked_size(size);
   {
     const MutexGuard guard(book_->lock);
-    ASHLAR_REQUIRE(size <= options_.capacity && book_->held <= options_.capacity - size,
+    ASHLAR_REQUIRE(locked <= options_.capacity && book_->held <= options_.capacity - locked,
                    Code::kOutOfMemory, "over the capacity of page-locked memory");
-    book_->held += size;
+    book_->held += locked;
   }
   const std::uint64_t began = now_ns();
   const Result<Address> base = pin(size);
@@ -113,13 +122,13 @@ Result<Address> PinnedSpace::segment_alloc(Bytes size) noexcept {
   {
     const MutexGuard guard(book_->lock);
     count(&book_->times.pin, began, ended);
-    if (!base.is_ok()) book_->held -= size;
+    if (!base.is_ok()) book_->held -= locked;
     if (!base.is_ok() || insert(book_->ranges, base.value(), size)) return base;
   }
   // The memory is gone from here even where the driver refuses to take it back.
   static_cast<void>(unpin(base.value(), size));
   const MutexGuard guard(book_->lock);
-  book_->held -= size;
+  book_->held -= locked;
   return Status{Code::kHostOutOfMemory, "no memory to note a page-locked range"};
 }
 
@@ -138,7 +147,7 @@ Status PinnedSpace::segment_free(Address base) noexcept {
   const MutexGuard guard(book_->lock);
   count(&book_->times.unpin, began, ended);
   if (freed.is_ok()) {
-    book_->held -= range.mapped();
+    book_->held -= locked_size(range.mapped());
   } else {
     book_->ranges.insert(std::move(range));
   }

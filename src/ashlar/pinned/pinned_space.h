@@ -96,6 +96,8 @@ class ASHLAR_API PinnedSpace final : public device::ImmediateDevice {
 
  private:
   struct Book;
+  /// What is locked for a range of that size: whole huge pages where memory is registered.
+  Bytes locked_size(Bytes size) const noexcept;
   Result<Address> pin(Bytes size) noexcept;
   Status unpin(Address base, Bytes size) noexcept;
 

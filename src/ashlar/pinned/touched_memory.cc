@@ -38,8 +38,6 @@ Bytes touched_size(Bytes size) noexcept { return round_up(size, Bytes{kHugePageB
 
 Result<Address> map_touched(Bytes size, unsigned threads, int node) noexcept {
   constexpr Status kNoMemory{Code::kOutOfMemory, "the host has no memory to lock"};
-  ASHLAR_REQUIRE(size <= Bytes::max() - Bytes{kHugePageBytes}, Code::kOutOfMemory,
-                 "more than any host has");
   const std::size_t bytes = touched_size(size).count();
   // Of this thread, which touches a share too. A node that does not exist shows here.
   const ThreadNumaPolicy policy(node);

@@ -17,7 +17,7 @@ inline constexpr unsigned kTouchThreadsMax = 128;
 /// Maps at least `size` bytes, aligned to 2 MiB and all zero, and touches every page with that many threads;
 /// with fewer where the host starts no more. The pages come from that NUMA node where it has memory left
 /// (thread_numa_policy.h). kOutOfMemory if the host maps no more; kInvalidArgument and kUnsupported as
-/// ThreadNumaPolicy. REQUIRES: size > 0; threads in 1..kTouchThreadsMax.
+/// ThreadNumaPolicy. REQUIRES: 0 < size < 2^63; threads in 1..kTouchThreadsMax.
 /// Cost: a page fault for each page, spread over the threads.
 Result<Address> map_touched(Bytes size, unsigned threads, int node) noexcept;
 /// Gives a whole range of map_touched(size) back.
