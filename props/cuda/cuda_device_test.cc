@@ -365,6 +365,9 @@ TEST_F(CudaDeviceTest, AMarkIsCoveredByWhatComesBehindItInTheGraph) {
   const auto mark = device.capture_mark(other.handle);
   ASSERT_TRUE(mark.is_ok()) << mark.status().why();
   EXPECT_TRUE(device.capture_covers(other.handle, mark.value()).is_ok());
+  const device::CaptureMark of_another{mark.value().capture + 1, mark.value().node};
+  EXPECT_EQ(device.capture_covers(other.handle, of_another).code(), Code::kNotReady)
+      << "nodes of an ended graph come again";
   EXPECT_EQ(device.capture_covers(first.handle, mark.value()).code(), Code::kNotReady);
   ASSERT_TRUE(device.event_record(join, other.handle).is_ok());
   ASSERT_TRUE(device.stream_wait(first.handle, join).is_ok());

@@ -53,6 +53,19 @@ TEST(PinnedRefusals, PagesThatCannotBeCommittedAreReleased) {
   host = {};
 }
 
+TEST(PinnedRefusals, WhatIsNotRegisteredAnyMoreIsUnmapped) {
+  host = {};
+  device::HostDevice device;
+  device::Device* const through[] = {&device};
+  pinned::PinnedSpace space(DeviceId{1}, through, {.by = pinned::PinBy::kRegistration});
+  const std::int64_t before = host.mapped_bytes;
+  const auto got = space.segment_alloc(3_MiB);
+  ASSERT_TRUE(got.is_ok());
+  EXPECT_EQ(host.mapped_bytes, before + (4 << 20));
+  EXPECT_TRUE(space.segment_free(got.value()).is_ok());
+  EXPECT_EQ(host.mapped_bytes, before);
+}
+
 TEST(PinnedRefusals, AnAllocatorThatCannotBeMadeLeavesNothing) {
   device::HostDevice device;
   device::Device* const devices[] = {&device};
