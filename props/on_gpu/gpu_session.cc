@@ -1,6 +1,5 @@
 #include "props/on_gpu/gpu_session.h"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -10,6 +9,8 @@
 #include <vector>
 
 #include <ashlar/base/host_pages.h>
+#include <ashlar/cuda/driver_lookup.h>
+#include <ashlar/cuda/driver_table.h>
 
 #include "spec/cuda_face/cuda_face.h"
 #include "spec/gpu/sim_gpu.h"
@@ -34,10 +35,6 @@ StreamPointer pointer_of(const Stream& stream) {
 /// Beside those that the library calls. Source: as driver_table.h.
 struct GpuSession::Functions {
   CallResult (*device_get_name)(char* name, int size, int device) = nullptr;
-  CallResult (*primary_ctx_retain)(Context* context, int device) = nullptr;
-  CallResult (*primary_ctx_release)(int device) = nullptr;
-  CallResult (*ctx_push_current)(Context context) = nullptr;
-  CallResult (*ctx_pop_current)(Context* context) = nullptr;
   CallResult (*stream_create)(StreamPointer* stream, unsigned flags) = nullptr;
   CallResult (*stream_destroy)(StreamPointer stream) = nullptr;
   CallResult (*stream_synchronize)(StreamPointer stream) = nullptr;
@@ -51,35 +48,26 @@ struct GpuSession::Functions {
   CallResult (*launch)(Graph executable, StreamPointer stream) = nullptr;
   CallResult (*exec_destroy)(Graph executable) = nullptr;
 
-  /// Empty, or the name of one that the driver lacks.
-  std::string find(void* library) {
-    using GetAddress = CallResult (*)(const char*, void**, int, std::uint64_t, int*);
-    const auto get = reinterpret_cast<GetAddress>(dlsym(library, "cuGetProcAddress_v2"));
-    if (get == nullptr) return "cuGetProcAddress_v2";
-    std::string lacks;
-    const auto one = [&](auto& into, const char* name, int version) {
-      void* found = nullptr;
-      int status = 0;
-      if (get(name, &found, version, 0, &status) != cuda::kSuccess || found == nullptr)
-        lacks = name;
-      into = reinterpret_cast<std::remove_reference_t<decltype(into)>>(found);
-    };
-    one(device_get_name, "cuDeviceGetName", 2000);
-    one(primary_ctx_retain, "cuDevicePrimaryCtxRetain", 7000);
-    one(primary_ctx_release, "cuDevicePrimaryCtxRelease", 11000);
-    one(ctx_push_current, "cuCtxPushCurrent", 4000);
-    one(ctx_pop_current, "cuCtxPopCurrent", 4000);
-    one(stream_create, "cuStreamCreate", 2000);
-    one(stream_destroy, "cuStreamDestroy", 4000);
-    one(stream_synchronize, "cuStreamSynchronize", 2000);
-    one(memcpy_async, "cuMemcpyAsync", 4000);
-    one(launch_host_func, "cuLaunchHostFunc", 10000);
-    one(begin_capture, "cuStreamBeginCapture", 10010);
-    one(end_capture, "cuStreamEndCapture", 10000);
-    one(instantiate, "cuGraphInstantiateWithFlags", 11040);
-    one(launch, "cuGraphLaunch", 10000);
-    one(exec_destroy, "cuGraphExecDestroy", 10000);
-    return lacks;
+  cuda::ContextFunctions contexts;
+
+  Status load(const char* library) {
+    cuda::DriverLookup in;
+    if (const Status found = in.open(library); !found.is_ok()) return found;
+    cuda::DriverTable table;
+    if (const Status loaded = cuda::load_driver(library, &table); !loaded.is_ok()) return loaded;
+    contexts = table.contexts;
+    in.need(device_get_name, 2000, "the CUDA driver lacks cuDeviceGetName");
+    in.need(stream_create, 2000, "the CUDA driver lacks cuStreamCreate");
+    in.need(stream_destroy, 4000, "the CUDA driver lacks cuStreamDestroy");
+    in.need(stream_synchronize, 2000, "the CUDA driver lacks cuStreamSynchronize");
+    in.need(memcpy_async, 4000, "the CUDA driver lacks cuMemcpyAsync");
+    in.need(launch_host_func, 10000, "the CUDA driver lacks cuLaunchHostFunc");
+    in.need(begin_capture, 10010, "the CUDA driver lacks cuStreamBeginCapture");
+    in.need(end_capture, 10000, "the CUDA driver lacks cuStreamEndCapture");
+    in.need(instantiate, 11040, "the CUDA driver lacks cuGraphInstantiateWithFlags");
+    in.need(launch, 10000, "the CUDA driver lacks cuGraphLaunch");
+    in.need(exec_destroy, 10000, "the CUDA driver lacks cuGraphExecDestroy");
+    return in.status();
   }
 };
 
@@ -95,7 +83,7 @@ GpuSession::GpuSession() : cu_(std::make_unique<Functions>()) {}
 
 GpuSession::~GpuSession() {
   device_.reset();
-  if (context_ != nullptr) static_cast<void>(cu_->primary_ctx_release(0));
+  if (context_ != nullptr) static_cast<void>(cu_->contexts.primary_release(0));
 }
 
 std::string GpuSession::open(bool is_simulated) {
@@ -105,9 +93,8 @@ std::string GpuSession::open(bool is_simulated) {
   auto device = cuda::CudaDevice::open(0, DeviceId{0}, library);
   if (!device.is_ok()) return device.status().why();
   made->device_ = std::move(device).value();
-  const std::string lacks = made->cu_->find(dlopen(library, RTLD_NOW | RTLD_LOCAL));
-  if (!lacks.empty()) return "the CUDA driver lacks " + lacks;
-  if (made->cu_->primary_ctx_retain(&made->context_, 0) != cuda::kSuccess)
+  if (const Status loaded = made->cu_->load(library); !loaded.is_ok()) return loaded.why();
+  if (made->cu_->contexts.primary_retain(&made->context_, 0) != cuda::kSuccess)
     return "the GPU's primary context cannot be had";
   opened = std::move(made);
   return "";
@@ -117,11 +104,11 @@ GpuSession& GpuSession::get() { return *opened; }
 
 void GpuSession::close() { opened.reset(); }
 
-void GpuSession::enter() { EXPECT_EQ(cu_->ctx_push_current(context_), cuda::kSuccess); }
+void GpuSession::enter() { EXPECT_EQ(cu_->contexts.push_current(context_), cuda::kSuccess); }
 
 void GpuSession::leave() {
   Context popped = nullptr;
-  EXPECT_EQ(cu_->ctx_pop_current(&popped), cuda::kSuccess);
+  EXPECT_EQ(cu_->contexts.pop_current(&popped), cuda::kSuccess);
 }
 
 bool GpuSession::is_simulated() const { return simulated_ != nullptr; }

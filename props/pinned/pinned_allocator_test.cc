@@ -83,6 +83,12 @@ class PinnedAllocatorTest : public ::testing::TestWithParam<Through> {
     EXPECT_TRUE(allocator_->caching().stats(allocator_->device(), &stats).is_ok());
     return stats;
   }
+  /// The wait of a trim lets simulated work run, but not through the CUDA driver, whose events are asked by the clock.
+  void run_what_a_trim_waits_for() {
+    if (GetParam() == Through::kCudaDriver) {
+      EXPECT_TRUE(gpu_.drain_all().is_ok());
+    }
+  }
   std::uint64_t locked_bytes() { return gpu_.ledger().pinned.bytes.count(); }
 
   spec::SimGpu gpu_;
@@ -204,7 +210,7 @@ TEST_P(PinnedAllocatorTest, WhatIsDoneGoesBackToTheDriver) {  // PIN-4
   EXPECT_TRUE(allocator_->free(free).is_ok());
   EXPECT_TRUE(allocator_->free(used).is_ok());
   EXPECT_EQ(locked_bytes(), (70_MiB).count());
-  EXPECT_TRUE(gpu_.drain_all().is_ok());
+  run_what_a_trim_waits_for();
   EXPECT_TRUE(allocator_->caching().trim(allocator_->device()).is_ok());
   EXPECT_EQ(locked_bytes(), 0u);
 }
@@ -231,7 +237,7 @@ TEST_P(PinnedAllocatorTest, RegisteredMemoryIsOrdinaryMemoryOfTheHost) {  // PIN
   const Stream on = stream(1);
   use(memory, 24_MiB, on);
   EXPECT_TRUE(allocator_->free(memory).is_ok());
-  EXPECT_TRUE(gpu_.drain_all().is_ok());
+  run_what_a_trim_waits_for();
   EXPECT_TRUE(allocator_->caching().trim(allocator_->device()).is_ok());
   EXPECT_EQ(gpu_.ledger().registered.count, 0u);
 }

@@ -42,7 +42,7 @@ void attach(SimGpu* gpu) {
   attributes = {{kAttributeVirtualMemory, 1}, {kAttributeDirectRdma, 1}};
 }
 
-void hide(const char* name) { hidden = name == nullptr ? "" : name; }
+void hide(const char* name) { hidden = name; }
 
 void answer_next(CallResult answer, int after) {
   next_answer = answer;

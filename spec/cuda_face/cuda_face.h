@@ -17,7 +17,7 @@ namespace ashlar::spec::cuda_face {
 
 /// The machine that the functions act on from now on; null: a driver without a GPU. Contexts of an earlier one are gone.
 void attach(SimGpu* gpu);
-/// Functions of that name, whole or null for none, are not found from now on.
+/// The function of that name is not found from now on.
 void hide(const char* name);
 /// The call after the next `after` ones, of any function but the current context's, answers that, once; kSuccess: all do what
 /// they should.

@@ -13,8 +13,8 @@ namespace ashlar::inline v0::cuda {
 /// Puts an empty node behind what the stream has captured, and what it captures next behind that. Errors as
 /// Device::capture_mark().
 Result<device::CaptureMark> mark_capture(PrimaryContext& context, StreamPointer stream) noexcept;
-/// Is that node behind none of what the stream captures next? Answers and errors as Device::capture_covers(). Walks
-/// back over the graph, with two calls for each node.
+/// Does everything that the stream captures from now on come after the mark? Answers and errors as
+/// Device::capture_covers(). Walks back over the graph, with two calls for each node.
 Status covers_mark(PrimaryContext& context, StreamPointer stream,
                    device::CaptureMark mark) noexcept;
 

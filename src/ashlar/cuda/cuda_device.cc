@@ -22,10 +22,10 @@ EventPointer pointer_of(EventHandle event) noexcept {
   return reinterpret_cast<EventPointer>(event.value());
 }
 
-MemoryProperties page_properties(const PrimaryContext& gpu) noexcept {
+MemoryProperties page_properties(const PrimaryContext& gpu, bool has_direct_rdma) noexcept {
   MemoryProperties properties;
   properties.location.id = gpu.device();
-  properties.has_direct_rdma = gpu.attribute(kAttributeDirectRdma) != 0 ? 1 : 0;
+  properties.has_direct_rdma = has_direct_rdma ? 1 : 0;
   return properties;
 }
 
@@ -54,8 +54,9 @@ Status CudaDevice::read_traits() noexcept {
   traits_.has_virtual_memory =
       gpu_->driver().has_virtual_memory() && gpu_->attribute(kAttributeVirtualMemory) != 0;
   if (!traits_.has_virtual_memory) return Status::ok();
+  has_direct_rdma_ = gpu_->attribute(kAttributeDirectRdma) != 0;
   std::size_t granularity = 0;
-  const MemoryProperties properties = page_properties(*gpu_);
+  const MemoryProperties properties = page_properties(*gpu_, has_direct_rdma_);
   const Status asked = gpu_->call([&] {
     return gpu_->driver().pages.get_granularity(&granularity, &properties, kGranularityMinimum);
   });
@@ -93,7 +94,7 @@ Status CudaDevice::address_release(Address base, Bytes size) noexcept {
 
 Result<PageHandle> CudaDevice::page_create(Bytes size) noexcept {
   if (!traits_.has_virtual_memory) return kNoPages;
-  const MemoryProperties properties = page_properties(*gpu_);
+  const MemoryProperties properties = page_properties(*gpu_, has_direct_rdma_);
   MemoryHandle handle = 0;
   const Status made = gpu_->call(
       [&] { return gpu_->driver().pages.create(&handle, size.count(), &properties, 0); });

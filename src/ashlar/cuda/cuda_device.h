@@ -80,6 +80,7 @@ class ASHLAR_API CudaDevice final : public device::Device {
 
   const std::unique_ptr<PrimaryContext> gpu_;
   device::DeviceTraits traits_;
+  bool has_direct_rdma_ = false;  ///< network cards can reach its pages
 };
 
 }  // namespace ashlar::inline v0::cuda

@@ -1,91 +1,46 @@
 #include <ashlar/cuda/driver_table.h>
 
-#include <dlfcn.h>
+#include <ashlar/cuda/driver_lookup.h>
 
 namespace ashlar::inline v0::cuda {
 namespace {
 
-using GetAddress = CallResult (*)(const char* name, void** found, int version, std::uint64_t flags,
-                                  int* status);
-
-/// Looks functions up in the driver.
-class Lookup {
- public:
-  explicit Lookup(GetAddress get_address) noexcept : get_address_(get_address) {}
-  /// The function `name` as the interface of `version` (11030 is CUDA 11.3) has it.
-  template <class Function>
-  bool find(Function*& into, const char* name, int version) noexcept {
-    void* found = nullptr;
-    int status = 0;
-    static_cast<void>(get_address_(name, &found, version, 0, &status));  // null if there is none
-    into = reinterpret_cast<Function*>(found);
-    return found != nullptr;
-  }
-
- private:
-  const GetAddress get_address_;
-};
-
-/// Null, or the text of what is lacking.
-const char* find_basics(Lookup& in, DriverTable& cu) noexcept {
-  if (!in.find(cu.contexts.init, "cuInit", 2000)) return "the CUDA driver lacks cuInit";
-  if (!in.find(cu.contexts.device_get, "cuDeviceGet", 2000))
-    return "the CUDA driver lacks cuDeviceGet";
-  if (!in.find(cu.contexts.device_get_attribute, "cuDeviceGetAttribute", 2000))
-    return "the CUDA driver lacks cuDeviceGetAttribute";
-  if (!in.find(cu.contexts.primary_retain, "cuDevicePrimaryCtxRetain", 7000))
-    return "the CUDA driver lacks cuDevicePrimaryCtxRetain";
-  if (!in.find(cu.contexts.primary_release, "cuDevicePrimaryCtxRelease", 11000))
-    return "the CUDA driver lacks cuDevicePrimaryCtxRelease";
-  if (!in.find(cu.contexts.get_current, "cuCtxGetCurrent", 4000))
-    return "the CUDA driver lacks cuCtxGetCurrent";
-  if (!in.find(cu.contexts.push_current, "cuCtxPushCurrent", 4000))
-    return "the CUDA driver lacks cuCtxPushCurrent";
-  if (!in.find(cu.contexts.pop_current, "cuCtxPopCurrent", 4000))
-    return "the CUDA driver lacks cuCtxPopCurrent";
-  return in.find(cu.contexts.synchronize, "cuCtxSynchronize", 2000)
-             ? nullptr
-             : "the CUDA driver lacks cuCtxSynchronize";
+void find_basics(DriverLookup& in, DriverTable& cu) noexcept {
+  in.need(cu.contexts.init, 2000, "the CUDA driver lacks cuInit");
+  in.need(cu.contexts.device_get, 2000, "the CUDA driver lacks cuDeviceGet");
+  in.need(cu.contexts.device_get_attribute, 2000, "the CUDA driver lacks cuDeviceGetAttribute");
+  in.need(cu.contexts.primary_retain, 7000, "the CUDA driver lacks cuDevicePrimaryCtxRetain");
+  in.need(cu.contexts.primary_release, 11000, "the CUDA driver lacks cuDevicePrimaryCtxRelease");
+  in.need(cu.contexts.get_current, 4000, "the CUDA driver lacks cuCtxGetCurrent");
+  in.need(cu.contexts.push_current, 4000, "the CUDA driver lacks cuCtxPushCurrent");
+  in.need(cu.contexts.pop_current, 4000, "the CUDA driver lacks cuCtxPopCurrent");
+  in.need(cu.contexts.synchronize, 2000, "the CUDA driver lacks cuCtxSynchronize");
 }
 
-const char* find_memory(Lookup& in, DriverTable& cu) noexcept {
-  if (!in.find(cu.memory.get_info, "cuMemGetInfo", 3020))
-    return "the CUDA driver lacks cuMemGetInfo";
-  if (!in.find(cu.memory.alloc, "cuMemAlloc", 3020)) return "the CUDA driver lacks cuMemAlloc";
-  if (!in.find(cu.memory.free, "cuMemFree", 3020)) return "the CUDA driver lacks cuMemFree";
-  if (!in.find(cu.memory.host_alloc, "cuMemHostAlloc", 2020))
-    return "the CUDA driver lacks cuMemHostAlloc";
-  if (!in.find(cu.memory.free_host, "cuMemFreeHost", 2000))
-    return "the CUDA driver lacks cuMemFreeHost";
-  if (!in.find(cu.memory.host_register, "cuMemHostRegister", 6050))
-    return "the CUDA driver lacks cuMemHostRegister";
-  return in.find(cu.memory.host_unregister, "cuMemHostUnregister", 4000)
-             ? nullptr
-             : "the CUDA driver lacks cuMemHostUnregister";
+void find_memory(DriverLookup& in, DriverTable& cu) noexcept {
+  in.need(cu.memory.get_info, 3020, "the CUDA driver lacks cuMemGetInfo");
+  in.need(cu.memory.alloc, 3020, "the CUDA driver lacks cuMemAlloc");
+  in.need(cu.memory.free, 3020, "the CUDA driver lacks cuMemFree");
+  in.need(cu.memory.host_alloc, 2020, "the CUDA driver lacks cuMemHostAlloc");
+  in.need(cu.memory.free_host, 2000, "the CUDA driver lacks cuMemFreeHost");
+  in.need(cu.memory.host_register, 6050, "the CUDA driver lacks cuMemHostRegister");
+  in.need(cu.memory.host_unregister, 4000, "the CUDA driver lacks cuMemHostUnregister");
 }
 
-const char* find_streams(Lookup& in, DriverTable& cu) noexcept {
-  if (!in.find(cu.streams.wait_event, "cuStreamWaitEvent", 3020))
-    return "the CUDA driver lacks cuStreamWaitEvent";
-  if (!in.find(cu.streams.is_capturing, "cuStreamIsCapturing", 10000))
-    return "the CUDA driver lacks cuStreamIsCapturing";
-  if (!in.find(cu.streams.exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", 10010))
-    return "the CUDA driver lacks cuThreadExchangeStreamCaptureMode";
-  if (!in.find(cu.streams.event_create, "cuEventCreate", 2000))
-    return "the CUDA driver lacks cuEventCreate";
-  if (!in.find(cu.streams.event_destroy, "cuEventDestroy", 4000))
-    return "the CUDA driver lacks cuEventDestroy";
-  if (!in.find(cu.streams.event_record, "cuEventRecord", 2000))
-    return "the CUDA driver lacks cuEventRecord";
-  if (!in.find(cu.streams.event_query, "cuEventQuery", 2000))
-    return "the CUDA driver lacks cuEventQuery";
-  if (!in.find(cu.streams.event_synchronize, "cuEventSynchronize", 2000))
-    return "the CUDA driver lacks cuEventSynchronize";
-  return in.find(cu.streams.get_id, "cuStreamGetId", 12000) ? nullptr
-                                                            : "the CUDA driver lacks cuStreamGetId";
+void find_streams(DriverLookup& in, DriverTable& cu) noexcept {
+  in.need(cu.streams.wait_event, 3020, "the CUDA driver lacks cuStreamWaitEvent");
+  in.need(cu.streams.is_capturing, 10000, "the CUDA driver lacks cuStreamIsCapturing");
+  in.need(cu.streams.exchange_capture_mode, 10010,
+          "the CUDA driver lacks cuThreadExchangeStreamCaptureMode");
+  in.need(cu.streams.event_create, 2000, "the CUDA driver lacks cuEventCreate");
+  in.need(cu.streams.event_destroy, 4000, "the CUDA driver lacks cuEventDestroy");
+  in.need(cu.streams.event_record, 2000, "the CUDA driver lacks cuEventRecord");
+  in.need(cu.streams.event_query, 2000, "the CUDA driver lacks cuEventQuery");
+  in.need(cu.streams.event_synchronize, 2000, "the CUDA driver lacks cuEventSynchronize");
+  in.need(cu.streams.get_id, 12000, "the CUDA driver lacks cuStreamGetId");
 }
 
-void find_virtual_memory(Lookup& in, DriverTable& cu) noexcept {
+void find_virtual_memory(DriverLookup& in, DriverTable& cu) noexcept {
   // The last one is found only if all others are (DriverTable::has_virtual_memory).
   static_cast<void>(in.find(cu.pages.get_granularity, "cuMemGetAllocationGranularity", 10020) &&
                     in.find(cu.pages.address_reserve, "cuMemAddressReserve", 10020) &&
@@ -97,7 +52,7 @@ void find_virtual_memory(Lookup& in, DriverTable& cu) noexcept {
                     in.find(cu.pages.set_access, "cuMemSetAccess", 10020));
 }
 
-void find_capture_order(Lookup& in, DriverTable& cu) noexcept {
+void find_capture_order(DriverLookup& in, DriverTable& cu) noexcept {
   // As above (DriverTable::has_capture_order).
   static_cast<void>(
       in.find(cu.captures.get_info, "cuStreamGetCaptureInfo", 11030) &&
@@ -109,17 +64,13 @@ void find_capture_order(Lookup& in, DriverTable& cu) noexcept {
 }  // namespace
 
 Status load_driver(const char* library, DriverTable* table) noexcept {
-  void* const loaded = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-  ASHLAR_REQUIRE(loaded != nullptr, Code::kNotFound, "no CUDA driver: libcuda was not found");
-  const auto get_address = reinterpret_cast<GetAddress>(dlsym(loaded, "cuGetProcAddress_v2"));
-  ASHLAR_REQUIRE(get_address != nullptr, Code::kUnsupported,
-                 "the CUDA driver is older than CUDA 12.0");
-  Lookup in(get_address);
+  DriverLookup in;
+  if (const Status opened = in.open(library); !opened.is_ok()) return opened;
   DriverTable cu;
-  const char* lacks = find_basics(in, cu);
-  if (lacks == nullptr) lacks = find_memory(in, cu);
-  if (lacks == nullptr) lacks = find_streams(in, cu);
-  if (lacks != nullptr) return {Code::kUnsupported, lacks};
+  find_basics(in, cu);
+  find_memory(in, cu);
+  find_streams(in, cu);
+  if (!in.status().is_ok()) return in.status();
   find_virtual_memory(in, cu);
   find_capture_order(in, cu);
   *table = cu;

@@ -1,12 +1,11 @@
 // DriverTable: the functions of libcuda that the library calls, found at run time.
 //
-// Purpose: nothing is linked, so a program that uses the library starts where there is no driver.
+// Purpose: what the library calls of the driver, with the signatures that it calls them by.
 // Thread safety: a filled table is read only; the driver's functions may be called from any thread.
 //
-// Each function is looked up with the version of the interface whose signature is declared here (cuGetProcAddress, as
-// CUDA 12.0 has it). That version is the oldest driver: before it streams have no identities (cuStreamGetId), and a
-// handle that comes again could not be told from a stream that was destroyed. The library stays loaded, because the
-// driver has threads of its own.
+// Each function is looked up with the version of the interface whose signature is declared here (driver_lookup.h). CUDA
+// 12.0 is the oldest driver: before it streams have no identities (cuStreamGetId), and a
+// handle that comes again could not be told from a stream that was destroyed.
 // Source: "CUDA Driver API", version 13.0, chapter 7; the chapter's section stands at each group.
 #pragma once
 

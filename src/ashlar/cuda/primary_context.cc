@@ -28,8 +28,8 @@ int PrimaryContext::attribute(int which) const noexcept {
 }
 
 CallResult PrimaryContext::enter(bool* is_pushed) const noexcept {
-  Context now =
-      nullptr;  // and stays so if the driver answers with an error, which the next call meets too
+  // It stays null if the driver answers with an error, which the next call meets too.
+  Context now = nullptr;
   static_cast<void>(cu_.contexts.get_current(&now));
   if (now == context_) return kSuccess;
   const CallResult answer = cu_.contexts.push_current(context_);

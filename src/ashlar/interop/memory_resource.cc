@@ -32,7 +32,7 @@ void* AllocatorResource::do_allocate(std::size_t bytes, std::size_t alignment) {
 
 void AllocatorResource::do_deallocate(void* memory, std::size_t, std::size_t alignment) noexcept {
   Address address = Address::of(memory);
-  if (Bytes{alignment} > alignment_) {
+  if (Bytes{alignment} > alignment_ && !address.is_null()) {
     std::uint64_t begin = 0;
     std::memcpy(&begin, (address - kAddressSize).pointer(), sizeof begin);
     address = Address{begin};
