@@ -67,4 +67,12 @@ struct PlanCommand {
 };
 int run_plan(const PlanCommand& command);
 
+/// `ashlar graph`.
+struct GraphCommand {
+  std::vector<std::string> graphs;
+  std::string json;
+  std::string report;
+};
+int run_graph(const GraphCommand& command);
+
 }  // namespace ashlar::tool

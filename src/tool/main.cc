@@ -1,4 +1,4 @@
-// The `ashlar` command: checks and reduces `.ops` files, runs traces, plans memory.
+// The `ashlar` command: checks and reduces `.ops` files, runs traces, plans memory, for graphs too.
 //
 // Exit codes: 0 done; 1 a check failed (a divergence, an out-of-memory); 2 usage; 3 an input that
 // cannot be read, or an output that cannot be written. Results go to stdout, everything else to
@@ -75,6 +75,15 @@ void add_plan(CLI::App& app, ashlar::tool::PlanCommand& command) {
                   "write a picture of the packing as one self-contained HTML page");
 }
 
+void add_graph(CLI::App& app, ashlar::tool::GraphCommand& command) {
+  CLI::App* const sub = app.add_subcommand("graph", "Plan the memory of a model's graph.");
+  sub->add_option("GRAPH", command.graphs, "graph files: JSON lines, plain or gzip")->required();
+  sub->add_option("--json", command.json,
+                  "write the results as a JSON array to this file; - for stdout");
+  sub->add_option("--report", command.report,
+                  "write a picture of the first graph's packing as one self-contained HTML page");
+}
+
 void add_rounds(CLI::App& sub, std::uint32_t* rounds) {
   sub.add_option("--rounds", *rounds,
                  "run the file so often in one world, and judge what piles up (at least 30)")
@@ -112,6 +121,8 @@ int main(int argc, char** argv) {
 
   ashlar::tool::PlanCommand plan;
   add_plan(app, plan);
+  ashlar::tool::GraphCommand graph;
+  add_graph(app, graph);
 
   try {
     app.parse(argc, argv);
@@ -121,5 +132,6 @@ int main(int argc, char** argv) {
   if (check_sub->parsed()) return run_check(check);
   if (reduce_sub->parsed()) return run_reduce(reduce);
   if (app.got_subcommand("plan")) return run_plan(plan);
+  if (app.got_subcommand("graph")) return run_graph(graph);
   return run_traces(traces);
 }

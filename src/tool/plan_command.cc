@@ -12,6 +12,7 @@
 
 #include "spec/plan/check.h"
 #include "src/tool/commands.h"
+#include "src/tool/failure.h"
 #include "src/tool/files.h"
 #include "src/tool/plan_input.h"
 #include "src/tool/plan_output.h"
@@ -22,11 +23,6 @@ namespace ashlar::tool {
 namespace {
 
 using plan::Fits;
-
-int fail(int code, const std::string& line) {
-  fmt::print(stderr, "{}\n", line);
-  return code;
-}
 
 /// Shows the best so far on a terminal.
 class BestSoFar {

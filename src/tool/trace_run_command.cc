@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "src/tool/commands.h"
+#include "src/tool/failure.h"
 #include "src/tool/files.h"
 #include "src/tool/json_output.h"
 #include "src/tool/repeat.h"
@@ -17,11 +18,6 @@
 
 namespace ashlar::tool {
 namespace {
-
-int fail(int code, const std::string& line) {
-  fmt::print(stderr, "{}\n", line);
-  return code;
-}
 
 // Fills `*options`; kExitDone, or the exit code after a line on stderr.
 int read_options(const TraceRunCommand& command, TraceRunOptions* options) {

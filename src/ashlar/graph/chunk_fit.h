@@ -1,0 +1,36 @@
+// Divides memory that is larger than a device's largest buffer over several buffers (chunks).
+//
+// Thread safety: pure function.
+//
+// First fit, in three orders: by size, by the area of size and life, and by the step in which the life
+// begins; the order that needs the fewest bytes wins. An item larger than the limit gets a chunk of
+// its size, and others may use what it leaves.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <ashlar/base/types.h>
+
+namespace ashlar::inline v0::graph {
+
+/// Memory for the steps [begin, end).
+struct ChunkItem {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  Bytes size;  ///< in bytes, a multiple of the alignment
+};
+
+/// Where an item is.
+struct ChunkPlace {
+  std::uint32_t chunk = 0;
+  Bytes offset;  ///< from the chunk's first byte
+};
+
+/// A place for each item: two items of one chunk whose lives share a step do not overlap, and an item
+/// ends at or below the limit unless it is above the limit itself. Cost: O(n^2). Throws
+/// std::bad_alloc.
+std::vector<ChunkPlace> fit_chunks(std::span<const ChunkItem> items, Bytes limit);
+
+}  // namespace ashlar::inline v0::graph

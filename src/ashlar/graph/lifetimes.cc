@@ -1,0 +1,197 @@
+#include <ashlar/graph/lifetimes.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace ashlar::inline v0::graph {
+namespace {
+
+/// How a root is used.
+struct RootUses {
+  std::uint32_t begin = 0;
+  std::uint32_t last = 0;       ///< the last step that uses it
+  std::uint32_t last_user = 0;  ///< the position of a node that uses it in that step, plus one
+  bool has_one_user = false;    ///< that node is the only one in that step
+  bool is_kept = false;         ///< until the end
+};
+
+/// The step to which a use by a node lasts: its own, or the end of the outermost loop around it that
+/// does not contain the node that computes what it uses (rule 3).
+class LoopEnds {
+ public:
+  LoopEnds(const Graph& graph, const Steps& steps) : graph_(graph), steps_(steps) {
+    if (graph.regions().empty()) return;
+    innermost_.assign(graph.nodes().size(), kNoRegion);
+    for (std::uint32_t r = 0; r < graph.regions().size(); ++r) {  // inner ones come later
+      const Region& region = graph.regions()[r];
+      for (std::uint32_t n = region.nodes_begin; n < region.nodes_end; ++n) innermost_[n] = r;
+    }
+  }
+
+  /// `computed` is the position of the node that computes the value; kNoNode for a leaf.
+  std::uint32_t last_step(std::uint32_t user, std::uint32_t computed) const {
+    std::uint32_t last = steps_.of_node[user];
+    if (innermost_.empty()) return last;
+    for (std::uint32_t r = innermost_[user]; r != kNoRegion; r = graph_.regions()[r].parent) {
+      const Region& region = graph_.regions()[r];
+      const bool is_inside =
+          computed != kNoNode && computed >= region.nodes_begin && computed < region.nodes_end;
+      if (is_inside) break;
+      if (region.kind == RegionKind::kLoop) last = steps_.of_node[region.nodes_end - 1];
+    }
+    return last;
+  }
+  static constexpr std::uint32_t kNoNode = 0xffffffffu;
+
+ private:
+  const Graph& graph_;
+  const Steps& steps_;
+  std::vector<std::uint32_t> innermost_;  // by node; empty without regions
+};
+
+/// The uses of every root, by tensor.
+class UseCounter {
+ public:
+  UseCounter(const Graph& graph, const Steps& steps)
+      : graph_(graph),
+        steps_(steps),
+        loops_(graph, steps),
+        uses_(graph.tensors().size()),
+        node_of_(graph.tensors().size(), LoopEnds::kNoNode),
+        is_read_(graph.tensors().size(), false) {}
+
+  std::vector<RootUses> count(std::span<const ExtraUse> extra) {
+    for (std::uint32_t n = 0; n < graph_.nodes().size(); ++n) count_node(n);
+    for (const ExtraUse& more : extra) use(graph_[more.tensor].root, more.node);
+    for (std::uint32_t t = 0; t < graph_.tensors().size(); ++t) {
+      const Tensor& tensor = graph_.tensors()[t];
+      if ((tensor.flags & (kOutput | kParameter)) != 0 || !is_read_[t])
+        uses_[tensor.root.value()].is_kept = true;
+    }
+    return std::move(uses_);
+  }
+
+ private:
+  void count_node(std::uint32_t n) {
+    const TensorId id = graph_.nodes()[n];
+    const Tensor& tensor = graph_[id];
+    node_of_[id.value()] = n;
+    const std::uint32_t step = steps_.of_node[n];
+    if (tensor.root == id) {
+      const bool is_set_before = (tensor.flags & (kInput | kParameter)) != 0;
+      uses_[id.value()].begin = is_set_before ? 0 : step;
+      uses_[id.value()].last = step;
+    }
+    for (const TensorId source : graph_.sources(tensor)) {
+      if (source == kNoTensor) continue;
+      is_read_[source.value()] = true;
+      use(graph_[source].root, n);
+    }
+    if (traits_of(tensor.operation).is_writer && tensor.root != id) use(tensor.root, n);
+  }
+
+  void use(TensorId root, std::uint32_t n) {
+    RootUses& uses = uses_[root.value()];
+    const std::uint32_t last = loops_.last_step(n, node_of_[root.value()]);
+    if (last < uses.last) return;
+    if (last > uses.last || uses.last_user == 0) {
+      uses.last = last;
+      uses.has_one_user = last == steps_.of_node[n];
+    } else if (uses.last_user != n + 1) {
+      uses.has_one_user = false;
+    }
+    uses.last_user = n + 1;
+  }
+
+  const Graph& graph_;
+  const Steps& steps_;
+  const LoopEnds loops_;
+  std::vector<RootUses> uses_;
+  std::vector<std::uint32_t> node_of_;
+  std::vector<bool> is_read_;
+};
+
+/// The source's root that the node may write over; kNoTensor if there is none (rule 4).
+TensorId root_to_take_over(const Graph& graph, TensorId id, std::uint32_t step,
+                           const std::vector<RootUses>& uses, std::span<const Bytes> padded,
+                           std::span<const std::uint16_t> type_of) {
+  const Tensor& tensor = graph[id];
+  std::uint32_t rest = tensor.in_place_sources;
+  for (std::uint32_t k = 0; rest != 0; ++k, rest >>= 1) {
+    if ((rest & 1) == 0) continue;
+    const TensorId root = graph[graph.sources(tensor)[k]].root;
+    const RootUses& over = uses[root.value()];
+    if ((graph[root].flags & kExternal) != 0 || over.is_kept) continue;
+    if (over.last != step || !over.has_one_user) continue;
+    if (padded[root.value()] == kNeverInPlace || padded[id.value()] > padded[root.value()])
+      continue;
+    if (!type_of.empty() && type_of[id.value()] != type_of[root.value()]) continue;
+    return root;
+  }
+  return kNoTensor;
+}
+
+}  // namespace
+
+Result<Steps> steps_of(const Graph& graph, std::span<const std::uint32_t> order) {
+  Steps steps;
+  const auto nodes = static_cast<std::uint32_t>(graph.nodes().size());
+  steps.of_node.resize(nodes);
+  if (order.empty()) {
+    for (std::uint32_t n = 0; n < nodes; ++n) steps.of_node[n] = n;
+    steps.count = nodes;
+    return steps;
+  }
+  if (!graph.regions().empty())
+    return {Code::kInvalidArgument, "a parse order for a graph with regions"};
+  constexpr std::uint32_t kUnseen = 0xffffffffu;
+  steps.of_node.assign(nodes, kUnseen);
+  std::vector<std::uint32_t> step_of_tensor(graph.tensors().size(), 0);
+  std::uint32_t step = 0, seen = 0;
+  std::vector<bool> is_computed(graph.tensors().size(), true);
+  for (const TensorId node : graph.nodes()) is_computed[node.value()] = false;
+  for (const std::uint32_t n : order) {
+    if (n == kBarrier) {
+      step += 1;
+      continue;
+    }
+    if (n >= nodes || steps.of_node[n] != kUnseen)
+      return {Code::kInvalidArgument, "a parse order that does not have each node once"};
+    const Tensor& tensor = graph[graph.nodes()[n]];
+    for (const TensorId source : graph.sources(tensor)) {
+      if (source != kNoTensor && !is_computed[source.value()])
+        return {Code::kInvalidArgument, "a parse order with a node before a source of it"};
+    }
+    is_computed[graph.nodes()[n].value()] = true;
+    steps.of_node[n] = step;
+    seen += 1;
+  }
+  if (seen != nodes)
+    return {Code::kInvalidArgument, "a parse order that does not have each node once"};
+  steps.count = step + 1;
+  return steps;
+}
+
+std::vector<RootLife> lifetimes_of(const Graph& graph, const Steps& steps,
+                                   std::span<const Bytes> padded, const MemoryRequest& request) {
+  const std::vector<RootUses> uses = UseCounter(graph, steps).count(request.uses);
+  std::vector<RootLife> lives(graph.tensors().size());
+  const std::uint32_t end = std::max(steps.count, 1u);
+  for (std::uint32_t t = 0; t < lives.size(); ++t) {
+    const Tensor& tensor = graph.tensors()[t];
+    if (tensor.root.value() != t || (tensor.flags & kExternal) != 0) continue;
+    lives[t].begin = uses[t].begin;
+    lives[t].end = uses[t].is_kept ? end : uses[t].last + 1;
+  }
+  for (std::uint32_t n = 0; n < graph.nodes().size(); ++n) {
+    const TensorId id = graph.nodes()[n];
+    const Tensor& tensor = graph[id];
+    if (tensor.in_place_sources == 0 || padded[id.value()] == kNeverInPlace) continue;
+    if ((tensor.flags & (kInput | kParameter | kExternal)) != 0) continue;
+    lives[id.value()].takes_over =
+        root_to_take_over(graph, id, steps.of_node[n], uses, padded, request.types);
+  }
+  return lives;
+}
+
+}  // namespace ashlar::inline v0::graph
