@@ -444,6 +444,18 @@ TEST(GraphRegions, AUseInALoopLastsToTheLoopsEnd) {
   EXPECT_EQ(g.graph.end_region().code(), Code::kInvalidArgument);
 }
 
+// Found by the value oracle: the body's last node wrote over what its next run reads.
+TEST(GraphRegions, TheLastNodeOfALoopWritesNotOverWhatTheNextRunReads) {
+  SmallGraph g;
+  const auto a = g.node(Operation::kPad, 64, {g.input(16)});
+  g.graph.begin_region(graph::RegionKind::kLoop);
+  const auto b = g.same(Operation::kScale, {a});
+  ASSERT_EQ(g.graph.end_region().code(), Code::kOk);
+  Judged judged({BufferType{}});
+  const auto at = judged.allocate(g.graph);
+  EXPECT_NE(at[b.value()], at[a.value()]);
+}
+
 TEST(GraphRegions, BranchesShareMemory) {
   SmallGraph g;
   const auto a = g.input(64);

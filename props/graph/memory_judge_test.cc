@@ -119,6 +119,13 @@ TEST(MemoryJudge, KnowsGroupsFurtherUsesAndLoops) {
   loop.node(Operation::kControl, 64, {z});
   EXPECT_EQ(judge(loop, {0, 64, 128, 0}), "");
   EXPECT_NE(judge(loop, {0, 64, 0, 128}), "");
+  SmallGraph again;
+  const auto p = again.input(64);
+  again.graph.begin_region(graph::RegionKind::kLoop);
+  again.same(Operation::kScale, {p});
+  ASSERT_TRUE(again.graph.end_region().is_ok());
+  EXPECT_EQ(judge(again, {0, 64}), "");
+  EXPECT_NE(judge(again, {0, 0}), "");
 }
 
 TEST(MemoryJudge, LivesByDefinition) {

@@ -92,7 +92,8 @@ class RootUsers {
   /// Whether the node reads or writes the root, itself or through a view.
   bool uses(std::uint32_t node, TensorId root) const {
     const Tensor& tensor = graph_[graph_.nodes()[node]];
-    if (writes_a_view(tensor.operation) && tensor.root == root) return true;
+    const bool is_view = tensor.root != graph_.nodes()[node];
+    if (writes_a_view(tensor.operation) && is_view && tensor.root == root) return true;
     for (const TensorId source : graph_.sources(tensor)) {
       if (source != kNoTensor && graph_[source].root == root) return true;
     }
@@ -107,13 +108,15 @@ class RootUsers {
   std::uint32_t last_of_use(std::uint32_t node, TensorId root) const {
     std::uint32_t last = step_of_[node];
     for (const Region& region : graph_.regions()) {
-      const auto is_in = [&region](std::uint32_t n) {
-        return n != kNever && n >= region.nodes_begin && n < region.nodes_end;
-      };
-      if (region.kind == RegionKind::kLoop && is_in(node) && !is_in(node_of(root)))
-        last = std::max(last, step_of_[region.nodes_end - 1]);
+      if (repeats(region, node, root)) last = std::max(last, step_of_[region.nodes_end - 1]);
     }
     return last;
+  }
+
+  /// Whether the node uses the root in a loop that does not compute it: then it does so again.
+  bool is_repeated(std::uint32_t node, TensorId root) const {
+    return std::any_of(graph_.regions().begin(), graph_.regions().end(),
+                       [&](const Region& region) { return repeats(region, node, root); });
   }
 
   /// Whether somebody outside the graph may read it after the run, or nobody reads it inside.
@@ -125,6 +128,13 @@ class RootUsers {
       if (!is_read(TensorId{t})) return true;
     }
     return false;
+  }
+
+  bool repeats(const Region& region, std::uint32_t node, TensorId root) const {
+    const auto is_in = [&region](std::uint32_t n) {
+      return n != kNever && n >= region.nodes_begin && n < region.nodes_end;
+    };
+    return region.kind == RegionKind::kLoop && is_in(node) && !is_in(node_of(root));
   }
 
   bool is_read(TensorId tensor) const {
@@ -165,7 +175,7 @@ bool is_in_place(const Graph& graph, const RootUsers& uses, std::span<const Addr
                  const Judged& before, const Judged& after, std::uint32_t step) {
   const std::uint32_t node = uses.node_of(after.id);
   if (node == kNever || before.last != step || after.first != step) return false;
-  if (uses.step_of(node) != step) return false;
+  if (uses.step_of(node) != step || uses.is_repeated(node, before.id)) return false;
   const Tensor& tensor = graph[after.id];
   if (!is_elementwise(tensor.operation) && !is_row_wise(tensor.operation)) return false;
   const auto sources = graph.sources(tensor);
@@ -188,6 +198,19 @@ bool is_in_place(const Graph& graph, const RootUsers& uses, std::span<const Addr
     is_used_by_it = true;
   }
   return is_used_by_it;
+}
+
+/// is_in_place(), or a chain of such: nodes of one group, each over the one before.
+bool follows_in_place(const Graph& graph, const RootUsers& uses, std::span<const Address> addresses,
+                      std::span<const Judged> roots, const Judged& before, const Judged& after,
+                      std::uint32_t step) {
+  if (is_in_place(graph, uses, addresses, before, after, step)) return true;
+  return std::any_of(roots.begin(), roots.end(), [&](const Judged& between) {
+    if (between.id == before.id || between.id == after.id || between.first != step) return false;
+    return uses.node_of(between.id) < uses.node_of(after.id) &&
+           is_in_place(graph, uses, addresses, before, between, step) &&
+           follows_in_place(graph, uses, addresses, roots, between, after, step);
+  });
 }
 
 std::optional<std::string> judge_place(const Graph& graph, std::span<const std::uint16_t> type_of,
@@ -250,10 +273,10 @@ std::optional<std::string> judge_memory(const Graph& graph, const graph::MemoryR
       if (b.first < a.first || a.id == b.id || b.first > a.last) continue;  // a is live first
       if (a.end <= b.begin || b.end <= a.begin) continue;
       const bool is_one_step = a.last == b.first;
-      if (is_one_step && is_in_place(graph, uses, addresses, a, b, b.first)) continue;
+      if (is_one_step && follows_in_place(graph, uses, addresses, roots, a, b, b.first)) continue;
       // Both begin in one step: either may be over the other.
       if (a.first == b.first && b.last == b.first &&
-          is_in_place(graph, uses, addresses, b, a, b.first))
+          follows_in_place(graph, uses, addresses, roots, b, a, b.first))
         continue;
       return "G1: " + named(graph, b.id) + " overlaps " + named(graph, a.id) +
              ", which is in use in step " + std::to_string(b.first);

@@ -28,18 +28,24 @@ class LoopEnds {
     }
   }
 
+  /// The last step of a use, and whether the same node uses the value again in a later run of the body.
+  struct Reach {
+    std::uint32_t last;
+    bool is_repeated;
+  };
+
   /// `computed` is the position of the node that computes the value; kNoNode for a leaf.
-  std::uint32_t last_step(std::uint32_t user, std::uint32_t computed) const {
-    std::uint32_t last = steps_.of_node[user];
-    if (innermost_.empty()) return last;
+  Reach reach_of(std::uint32_t user, std::uint32_t computed) const {
+    Reach reach{steps_.of_node[user], false};
+    if (innermost_.empty()) return reach;
     for (std::uint32_t r = innermost_[user]; r != kNoRegion; r = graph_.regions()[r].parent) {
       const Region& region = graph_.regions()[r];
       const bool is_inside =
           computed != kNoNode && computed >= region.nodes_begin && computed < region.nodes_end;
       if (is_inside) break;
-      if (region.kind == RegionKind::kLoop) last = steps_.of_node[region.nodes_end - 1];
+      if (region.kind == RegionKind::kLoop) reach = {steps_.of_node[region.nodes_end - 1], true};
     }
-    return last;
+    return reach;
   }
   static constexpr std::uint32_t kNoNode = 0xffffffffu;
 
@@ -92,12 +98,12 @@ class UseCounter {
 
   void use(TensorId root, std::uint32_t n) {
     RootUses& uses = uses_[root.value()];
-    const std::uint32_t last = loops_.last_step(n, node_of_[root.value()]);
-    if (last < uses.last) return;
-    if (last > uses.last || uses.last_user == 0) {
-      uses.last = last;
-      uses.has_one_user = last == steps_.of_node[n];
-    } else if (uses.last_user != n + 1) {
+    const LoopEnds::Reach reach = loops_.reach_of(n, node_of_[root.value()]);
+    if (reach.last < uses.last) return;
+    if (reach.last > uses.last || uses.last_user == 0) {
+      uses.last = reach.last;
+      uses.has_one_user = !reach.is_repeated;
+    } else if (uses.last_user != n + 1 || reach.is_repeated) {
       uses.has_one_user = false;
     }
     uses.last_user = n + 1;

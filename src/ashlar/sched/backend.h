@@ -1,0 +1,138 @@
+// A backend: memory, an ordered queue of work, and kernels for some operations.
+//
+// Purpose: what the scheduler asks of a device. src/cpu_backend runs graphs on the processor,
+// src/cuda_backend on a GPU.
+// Thread safety: one thread at a time for each backend; different backends from different threads.
+//
+// Order. Work that is enqueued on one backend runs in that order. Work on two backends has no order but
+// by events: record() marks a point of one queue, wait() holds back another queue until it is reached.
+// A blocking call returns once everything enqueued before it on that backend, and the call itself, is
+// done.
+// Memory. Addresses are of a *memory*; backends with one memory id can use each other's buffers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include <ashlar/base/export.h>
+#include <ashlar/base/status.h>
+#include <ashlar/base/types.h>
+#include <ashlar/graph/graph.h>
+#include <ashlar/graph/memory_request.h>
+
+namespace ashlar::inline v0::sched {
+
+/// A memory that one or more backends work in. Unique in the process.
+using MemoryId = Id<struct MemoryIdTag, std::uint64_t>;
+/// A memory id that no other memory has. Thread safety: any thread. Never throws.
+ASHLAR_API MemoryId new_memory_id() noexcept;
+
+class Backend;
+
+/// A point in a backend's queue.
+class ASHLAR_API BackendEvent {
+ public:
+  /// Of `owner`, which outlives the event.
+  explicit BackendEvent(const Backend& owner) : owner_(&owner) {}
+  virtual ~BackendEvent() = default;
+  BackendEvent(const BackendEvent&) = delete;
+  BackendEvent& operator=(const BackendEvent&) = delete;
+  /// The backend that made it.
+  const Backend& owner() const noexcept { return *owner_; }
+
+ private:
+  const Backend* owner_;
+};
+
+/// Nodes that a backend has prepared to run again and again.
+class ASHLAR_API BackendPlan {
+ public:
+  virtual ~BackendPlan() = default;
+  /// Enqueues the nodes. Errors as Backend::compute().
+  virtual Status compute() noexcept = 0;
+};
+
+/// A device that holds tensors and computes nodes. No member throws but where it says so.
+class ASHLAR_API Backend {
+ public:
+  Backend() = default;
+  virtual ~Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+
+  /// For reports and messages; the backend's own storage.
+  virtual std::string_view name() const noexcept = 0;
+  /// The memory that its buffers are in.
+  virtual MemoryId memory() const noexcept = 0;
+  /// Whether its kernels can read tensors of that memory where they are.
+  virtual bool can_read(MemoryId memory) const noexcept { return memory == this->memory(); }
+  /// Alignment, limit and sizes of its buffers.
+  virtual graph::BufferType buffer_type() const noexcept = 0;
+
+  /// A buffer of `size` bytes, above zero. kOutOfMemory: there is no room.
+  virtual Result<Address> make_buffer(Bytes size) noexcept = 0;
+  /// A buffer of the caller's memory, which stays the caller's. kUnsupported: not on this backend.
+  /// kInvalidArgument: not aligned as buffer_type() says.
+  virtual Result<Address> adopt_buffer(void* pointer, Bytes size) noexcept;
+  /// Ends a buffer of either kind. kUnknownPointer, without effect: there is none at `base`.
+  /// REQUIRES: no work that uses it is enqueued.
+  virtual Status release_buffer(Address base) noexcept = 0;
+
+  /// Whether the bytes lie in one of the buffers of its memory.
+  virtual bool holds(Address begin, Bytes size) const noexcept = 0;
+  /// Whether the host reads and writes its memory directly.
+  virtual bool is_host_memory() const noexcept { return false; }
+
+  /// Enqueues a copy from the host, of which `from` stays as it is until it is done. kWrongDevice: the
+  /// bytes are in no buffer of this backend's memory.
+  virtual Status set_async(Address to, std::span<const std::byte> from) noexcept = 0;
+  /// Enqueues a copy to the host, which is there once it is done. Errors as set_async().
+  virtual Status get_async(std::span<std::byte> to, Address from) noexcept = 0;
+  /// set_async(), and waits for it.
+  Status set(Address to, std::span<const std::byte> from) noexcept;
+  /// get_async(), and waits for it.
+  Status get(std::span<std::byte> to, Address from) noexcept;
+  /// Enqueues here a copy from a buffer of `source`'s memory to one of this backend's. It has no order
+  /// with `source`'s queue. kUnsupported: there is no such path between the two.
+  virtual Status copy_async(const Backend& source, Address from, Address to, Bytes size) noexcept;
+  /// Waits for everything that is enqueued. Returns the first error of it since the last call.
+  virtual Status synchronize() noexcept = 0;
+
+  /// A new event. kUnsupported: the backend has none; then its work is done when enqueued, or
+  /// synchronize() has to be called.
+  virtual Result<std::unique_ptr<BackendEvent>> make_event() noexcept;
+  /// Enqueues the event's point here. kWrongDevice: it is of another backend.
+  virtual Status record(BackendEvent& event) noexcept;
+  /// Lets what is enqueued here afterwards wait for the event's last record(). kWrongDevice: it is of
+  /// a backend whose events this one cannot wait for.
+  virtual Status wait(const BackendEvent& event) noexcept;
+  /// Waits on the host for the event's last record(). kWrongDevice: it is of another backend.
+  virtual Status synchronize(const BackendEvent& event) noexcept;
+
+  /// Whether it has a kernel for that node.
+  virtual bool supports(const graph::Graph& graph, graph::TensorId node) const noexcept = 0;
+  /// Whether it should compute the node though a weight of it lies elsewhere: it is so much faster
+  /// that copying the weight pays.
+  virtual bool prefers(const graph::Graph& graph, graph::TensorId node) const noexcept;
+  /// Enqueues the nodes, in that order. `addresses` is by tensor. The graph, the nodes and the
+  /// addresses stay as they are until they are done. kUnsupported: there is no kernel for one of them;
+  /// none is enqueued. kInvalidArgument, here or from synchronize(): an index in a tensor is out of
+  /// range.
+  virtual Status compute(const graph::Graph& graph, std::span<const graph::TensorId> nodes,
+                         std::span<const Address> addresses) noexcept = 0;
+  /// Prepares what compute() takes. Errors as compute(). Throws std::bad_alloc.
+  virtual Result<std::unique_ptr<BackendPlan>> make_plan(const graph::Graph& graph,
+                                                         std::span<const graph::TensorId> nodes,
+                                                         std::span<const Address> addresses);
+};
+
+/// Copies `size` bytes by the best path that the two backends have: where they are if they share a
+/// memory; by copy_async() of `to_backend`; else through the host. Blocking: everything enqueued on
+/// both is done before, and the copy when it returns. Errors as those calls, kHostOutOfMemory.
+ASHLAR_API Status copy_between(Backend& from_backend, Address from, Backend& to_backend, Address to,
+                               Bytes size) noexcept;
+
+}  // namespace ashlar::inline v0::sched
