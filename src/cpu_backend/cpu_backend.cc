@@ -48,10 +48,10 @@ Status CpuBackend::get_async(std::span<std::byte> to, Address from) noexcept {
   return Status::ok();
 }
 
-Status CpuBackend::copy_async(const sched::Backend& source, Address from, Address to,
+Status CpuBackend::copy_async(Address from, const sched::Backend& target, Address to,
                               Bytes size) noexcept {
-  if (!source.is_host_memory()) return Backend::copy_async(source, from, to, size);
-  if (!holds(to, size) || !source.holds(from, size)) return kElsewhere;
+  if (!target.is_host_memory()) return Backend::copy_async(from, target, to, size);
+  if (!holds(from, size) || !target.holds(to, size)) return kElsewhere;
   if (size > Bytes{}) std::memmove(to.pointer(), from.pointer(), size.count());
   return Status::ok();
 }

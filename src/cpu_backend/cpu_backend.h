@@ -45,7 +45,7 @@ class CpuBackend final : public sched::Backend {
 
   Status set_async(Address to, std::span<const std::byte> from) noexcept override;
   Status get_async(std::span<std::byte> to, Address from) noexcept override;
-  Status copy_async(const sched::Backend& source, Address from, Address to,
+  Status copy_async(Address from, const sched::Backend& target, Address to,
                     Bytes size) noexcept override;
   using Backend::synchronize;
   Status synchronize() noexcept override { return Status::ok(); }

@@ -75,4 +75,14 @@ struct GraphCommand {
 };
 int run_graph(const GraphCommand& command);
 
+/// `ashlar schedule`.
+struct ScheduleCommand {
+  std::vector<std::string> graphs;
+  std::string placement = "auto";  ///< half, alternate or auto
+  std::uint32_t backends = 2;
+  bool is_verbose = false;
+  std::string json;
+};
+int run_schedule(const ScheduleCommand& command);
+
 }  // namespace ashlar::tool

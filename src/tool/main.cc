@@ -84,6 +84,24 @@ void add_graph(CLI::App& app, ashlar::tool::GraphCommand& command) {
                   "write a picture of the first graph's packing as one self-contained HTML page");
 }
 
+void add_schedule(CLI::App& app, ashlar::tool::ScheduleCommand& command) {
+  CLI::App* const sub =
+      app.add_subcommand("schedule", "Place a model's graph on several backends.");
+  sub->add_option("GRAPH", command.graphs, "graph files: JSON lines, plain or gzip")->required();
+  sub->add_option("--placement", command.placement,
+                  "half: the layers are shared out in order; alternate: in turn; auto: weights as "
+                  "half has them, nodes so that the fewest bytes are copied")
+      ->check(CLI::IsMember({"half", "alternate", "auto"}))
+      ->capture_default_str();
+  sub->add_option("--backends", command.backends, "how many backends; the last one is the host")
+      ->check(CLI::Range(1u, 1024u))
+      ->capture_default_str();
+  sub->add_flag("--verbose", command.is_verbose,
+                "name every split with its copies, and every tensor's backend and why");
+  sub->add_option("--json", command.json,
+                  "write the results as a JSON array to this file; - for stdout");
+}
+
 void add_rounds(CLI::App& sub, std::uint32_t* rounds) {
   sub.add_option("--rounds", *rounds,
                  "run the file so often in one world, and judge what piles up (at least 30)")
@@ -123,6 +141,8 @@ int main(int argc, char** argv) {
   add_plan(app, plan);
   ashlar::tool::GraphCommand graph;
   add_graph(app, graph);
+  ashlar::tool::ScheduleCommand schedule;
+  add_schedule(app, schedule);
 
   try {
     app.parse(argc, argv);
@@ -133,5 +153,6 @@ int main(int argc, char** argv) {
   if (reduce_sub->parsed()) return run_reduce(reduce);
   if (app.got_subcommand("plan")) return run_plan(plan);
   if (app.got_subcommand("graph")) return run_graph(graph);
+  if (app.got_subcommand("schedule")) return run_schedule(schedule);
   return run_traces(traces);
 }

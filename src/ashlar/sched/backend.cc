@@ -46,7 +46,7 @@ Status Backend::get(std::span<std::byte> to, Address from) noexcept {
   return synchronize();
 }
 
-Status Backend::copy_async(const Backend&, Address, Address, Bytes) noexcept {
+Status Backend::copy_async(Address, const Backend&, Address, Bytes) noexcept {
   return {Code::kUnsupported, "there is no direct path between the backends"};
 }
 
@@ -82,8 +82,8 @@ Status copy_between(Backend& from_backend, Address from, Backend& to_backend, Ad
                     Bytes size) noexcept {
   if (const Status status = from_backend.synchronize(); !status.is_ok()) return status;
   if (const Status status = to_backend.synchronize(); !status.is_ok()) return status;
-  const Status direct = to_backend.copy_async(from_backend, from, to, size);
-  if (direct.is_ok()) return to_backend.synchronize();
+  const Status direct = from_backend.copy_async(from, to_backend, to, size);
+  if (direct.is_ok()) return from_backend.synchronize();
   if (direct.code() != Code::kUnsupported) return direct;
   const std::size_t piece = static_cast<std::size_t>(std::min(size, kStagingBytes).count());
   const std::unique_ptr<std::byte[]> staging(new (std::nothrow) std::byte[piece]);

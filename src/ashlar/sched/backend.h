@@ -95,9 +95,10 @@ class ASHLAR_API Backend {
   Status set(Address to, std::span<const std::byte> from) noexcept;
   /// get_async(), and waits for it.
   Status get(std::span<std::byte> to, Address from) noexcept;
-  /// Enqueues here a copy from a buffer of `source`'s memory to one of this backend's. It has no order
-  /// with `source`'s queue. kUnsupported: there is no such path between the two.
-  virtual Status copy_async(const Backend& source, Address from, Address to, Bytes size) noexcept;
+  /// Enqueues here a copy from a buffer of this backend's memory to one of `target`'s. It has no order
+  /// with `target`'s queue. kUnsupported: there is no such path between the two. kWrongDevice: the bytes
+  /// are not in the buffers of these memories.
+  virtual Status copy_async(Address from, const Backend& target, Address to, Bytes size) noexcept;
   /// Waits for everything that is enqueued. Returns the first error of it since the last call.
   virtual Status synchronize() noexcept = 0;
 
@@ -130,7 +131,7 @@ class ASHLAR_API Backend {
 };
 
 /// Copies `size` bytes by the best path that the two backends have: where they are if they share a
-/// memory; by copy_async() of `to_backend`; else through the host. Blocking: everything enqueued on
+/// memory; by copy_async(); else through the host. Blocking: everything enqueued on
 /// both is done before, and the copy when it returns. Errors as those calls, kHostOutOfMemory.
 ASHLAR_API Status copy_between(Backend& from_backend, Address from, Backend& to_backend, Address to,
                                Bytes size) noexcept;
