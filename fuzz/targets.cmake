@@ -5,6 +5,9 @@ ashlar_add_fuzzer(caching_allocator SOURCES caching_allocator_fuzz.cc LIBRARIES 
   SEEDS_OPS seeds/caching_allocator ../props/regressions)
 set_tests_properties(fuzz_caching_allocator PROPERTIES ENVIRONMENT ASHLAR_FUZZ_IN_FULL=1)
 ashlar_add_fuzzer(config SOURCES config_fuzz.cc LIBRARIES ashlar_spec SEEDS seeds/config)
+ashlar_add_fuzzer(graph_file SOURCES graph_file_fuzz.cc LIBRARIES ashlar_trace ashlar_spec SEEDS seeds/graph_file)
+ashlar_add_fuzzer(graph_memory SOURCES graph_memory_fuzz.cc LIBRARIES graph_values SEEDS seeds/graph_memory)
+ashlar_add_fuzzer(graph_schedule SOURCES graph_schedule_fuzz.cc LIBRARIES schedule_runs SEEDS seeds/graph_schedule)
 ashlar_add_fuzzer(ops_text SOURCES ops_text_fuzz.cc LIBRARIES ashlar_spec SEEDS seeds/ops_text)
 ashlar_add_fuzzer(pinned_allocator SOURCES pinned_allocator_fuzz.cc LIBRARIES pinned_world
   SEEDS seeds/pinned_allocator)

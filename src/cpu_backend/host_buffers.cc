@@ -19,10 +19,14 @@ HostBuffers::~HostBuffers() {
   }
 }
 
+bool HostBuffers::insert(std::map<Address, HostBuffer>& buffers, Address base,
+                         HostBuffer buffer) noexcept {
+  return with_host_memory([&] { buffers.insert_or_assign(base, buffer); });
+}
+
 Result<Address> HostBuffers::add(Address base, HostBuffer buffer) noexcept {
   const MutexGuard guard(mutex_);
-  std::map<Address, HostBuffer>& buffers = buffers_;
-  if (!with_host_memory([&] { buffers.insert_or_assign(base, buffer); }))
+  if (!insert(buffers_, base, buffer))
     return {Code::kHostOutOfMemory, "no host memory for a record"};
   return base;
 }

@@ -38,6 +38,9 @@ class HostBuffers {
     bool is_own = false;
   };
 
+  /// False: the host has no memory for the record.
+  static bool insert(std::map<Address, HostBuffer>& buffers, Address base,
+                     HostBuffer buffer) noexcept;
   Result<Address> add(Address base, HostBuffer buffer) noexcept;
 
   const sched::MemoryId id_;

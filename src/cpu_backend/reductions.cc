@@ -72,10 +72,12 @@ Status argsort_rows(const KernelCall& call, std::uint64_t begin, std::uint64_t e
     // Numbers that are not comparable come last, so that the order is one.
     const auto comes_first = [&](std::int32_t a, std::int32_t b) {
       const float left = x[a], right = x[b];
-      if (left != left || right != right) return left == left;
+      const bool has_left = left == left, has_right = right == right;
+      if (has_left != has_right) return has_left;
+      if (!has_left || left == right) return a < b;
       return is_descending ? left > right : left < right;
     };
-    std::stable_sort(order.begin(), order.end(), comes_first);
+    std::sort(order.begin(), order.end(), comes_first);
     std::byte* into = call.out.row(at.i1, at.i2, at.i3);
     for (const std::int32_t k : order) {
       std::memcpy(into, &k, sizeof k);

@@ -71,8 +71,9 @@ std::vector<ChunkPlace> fit_chunks(std::span<const ChunkItem> items, Bytes limit
   std::vector<ChunkPlace> best(items.size()), places(items.size());
   Bytes least = Bytes::max();
   const auto try_order = [&](const auto& comes_first) {
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return comes_first(items[a], items[b]);
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      if (comes_first(items[a], items[b])) return true;
+      return !comes_first(items[b], items[a]) && a < b;
     });
     const Bytes sum = fit_in_order(items, order, limit, &places);
     if (sum >= least) return;

@@ -108,8 +108,9 @@ Result<TensorSetPlan> plan_tensor_set(const Graph& graph, std::span<const Tensor
   for (std::uint32_t k = 0; k < sizes.size(); ++k) {
     if (sizes[k] > 0_B) order.push_back(k);
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return sizes[a] > sizes[b]; });
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return sizes[a] != sizes[b] ? sizes[a] > sizes[b] : a < b;
+  });
   std::vector<Bytes> sorted;
   for (const std::uint32_t k : order) sorted.push_back(sizes[k]);
   const Bytes limit = std::min(type.buffer_max, plan::kPlanBytesMax);
