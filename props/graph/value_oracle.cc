@@ -86,17 +86,6 @@ void for_each_block(const Tensor& tensor, const F& f) {
   }
 }
 
-bool has_equal_values(const Tensor& tensor, Address a, Address b) {
-  const std::size_t bytes = traits_of(tensor.type).block_bytes.count();
-  bool is_equal = true;
-  for_each_block(tensor, [&](std::uint64_t offset) {
-    const auto* const left = static_cast<const std::byte*>(a.pointer()) + offset;
-    const auto* const right = static_cast<const std::byte*>(b.pointer()) + offset;
-    is_equal = is_equal && std::memcmp(left, right, bytes) == 0;
-  });
-  return is_equal;
-}
-
 /// Two runs of one graph side by side.
 class TwoRuns {
  public:
@@ -189,7 +178,8 @@ class TwoRuns {
     const Status b = backend_.compute(made_.graph, nodes, planned_);
     if (!a.is_ok() || !b.is_ok()) {
       report(node, a.is_ok() ? b.why() : a.why());
-    } else if (!has_equal_values(made_.graph[node], apart_[node.value()], planned_[node.value()])) {
+    } else if (!has_equal_elements(made_.graph[node], apart_[node.value()].pointer(),
+                                   planned_[node.value()].pointer())) {
       report(node, "other values than in a buffer of its own");
     }
   }
@@ -200,7 +190,7 @@ class TwoRuns {
       const std::uint8_t kept = graph::kOutput | graph::kParameter | graph::kExternal;
       if ((tensor.flags & kept) == 0) continue;
       if (!has_run(TensorId{t})) continue;
-      if (!has_equal_values(tensor, apart_[t], planned_[t]))
+      if (!has_equal_elements(tensor, apart_[t].pointer(), planned_[t].pointer()))
         report(TensorId{t}, "is not kept to the end");
     }
   }
@@ -233,6 +223,17 @@ class TwoRuns {
 };
 
 }  // namespace
+
+bool has_equal_elements(const Tensor& tensor, const void* a, const void* b) {
+  const std::size_t bytes = traits_of(tensor.type).block_bytes.count();
+  bool is_equal = true;
+  for_each_block(tensor, [&](std::uint64_t offset) {
+    const auto* const left = static_cast<const std::byte*>(a) + offset;
+    const auto* const right = static_cast<const std::byte*>(b) + offset;
+    is_equal = is_equal && std::memcmp(left, right, bytes) == 0;
+  });
+  return is_equal;
+}
 
 void fill_leaf(const MadeGraph& made, TensorId leaf, std::uint64_t seed, Address at) {
   const Tensor& tensor = made.graph[leaf];

@@ -40,6 +40,9 @@ class SeparateRun {
   std::vector<Address> addresses_;
 };
 
+/// Whether the elements at two places are the same bits; what lies between them does not count.
+bool has_equal_elements(const graph::Tensor& tensor, const void* a, const void* b);
+
 /// Writes a leaf's values: numbers below its bound, or small floats, by seed and id.
 void fill_leaf(const MadeGraph& made, graph::TensorId leaf, std::uint64_t seed, Address at);
 

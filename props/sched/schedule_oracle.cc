@@ -36,19 +36,6 @@ bool is_kept(const Graph& graph, TensorId id) {
   return true;
 }
 
-bool is_equal_where_elements_are(const Tensor& tensor, const std::byte* a, const std::byte* b) {
-  const std::size_t bytes = graph::traits_of(tensor.type).block_bytes.count();
-  for (std::uint64_t row = 0; row < cpu::rows_of(tensor.shape); ++row) {
-    const cpu::RowAt at(tensor.shape, row);
-    for (std::uint64_t i0 = 0; i0 < tensor.shape[0]; ++i0) {
-      const std::uint64_t offset = i0 * tensor.strides[0] + at.i1 * tensor.strides[1] +
-                                   at.i2 * tensor.strides[2] + at.i3 * tensor.strides[3];
-      if (std::memcmp(a + offset, b + offset, bytes) != 0) return false;
-    }
-  }
-  return true;
-}
-
 /// A plain run: every tensor in a buffer of its own, kept from run to run.
 class PlainRun {
  public:
@@ -198,7 +185,7 @@ class ScheduleRuns {
   std::string compare() {
     for (const ReadResult& result : results_) {
       const Tensor& tensor = graph_[result.tensor];
-      if (is_equal_where_elements_are(tensor, result.got.data(), result.expected.data())) continue;
+      if (has_equal_elements(tensor, result.got.data(), result.expected.data())) continue;
       return "run " + std::to_string(result.run) + ": tensor " +
              std::to_string(result.tensor.value()) + " (" +
              std::string(graph::traits_of(tensor.operation).name) + ") has other values";

@@ -15,9 +15,11 @@ using graph::TensorId;
 const Status kElsewhere{Code::kWrongDevice, "the bytes are in no buffer of this backend's memory"};
 
 KernelCall call_of(const graph::Graph& graph, TensorId node, std::span<const Address> addresses) {
+  // A tensor of no bytes may have no address, and rows to step over.
+  static std::byte nothing{};
   const auto operand = [&](TensorId id) {
     auto* const base = static_cast<std::byte*>(addresses[id.value()].pointer());
-    return Operand{&graph[id], base};
+    return Operand{&graph[id], base == nullptr ? &nothing : base};
   };
   KernelCall call;
   call.out = operand(node);

@@ -62,9 +62,9 @@ Status loss_back_rows(const KernelCall& call, std::uint64_t begin, std::uint64_t
 // The seven numbers: rate, beta1, beta2, epsilon, decay, and the two corrections of the moments.
 Status adamw_rows(const KernelCall& call, std::uint64_t begin, std::uint64_t end,
                   Scratch& scratch) {
-  std::array<float, 7> numbers{};
+  std::array<double, 7> numbers{};
   for (std::size_t k = 0; k < numbers.size(); ++k)
-    numbers[k] = read_element(call.in[4], k, 0, 0, 0);
+    numbers[k] = static_cast<double>(read_element(call.in[4], k, 0, 0, 0));
   const auto [rate, beta1, beta2, epsilon, decay, correction1, correction2] = numbers;
   std::vector<float> first_scratch, second_scratch;
   for (std::uint64_t row = begin; row < end; ++row) {
@@ -75,11 +75,13 @@ Status adamw_rows(const KernelCall& call, std::uint64_t begin, std::uint64_t end
     float* const first = row_to_write(call.in[2], at.i1, at.i2, at.i3, first_scratch);
     float* const second = row_to_write(call.in[3], at.i1, at.i2, at.i3, second_scratch);
     for (std::uint64_t k = 0; k < call.out.extent(0); ++k) {
-      first[k] = first[k] * beta1 + gradient[k] * (1.0f - beta1);
-      second[k] = second[k] * beta2 + gradient[k] * gradient[k] * (1.0f - beta2);
-      const float mean = first[k] * correction1;
-      const float root = std::sqrt(second[k] * correction2) + epsilon;
-      x[k] = x[k] * (1.0f - rate * decay) - rate * mean / root;
+      const auto slope = static_cast<double>(gradient[k]);
+      const double mean = static_cast<double>(first[k]) * beta1 + slope * (1 - beta1);
+      const double square = static_cast<double>(second[k]) * beta2 + slope * slope * (1 - beta2);
+      const double step = mean * correction1 / (std::sqrt(square * correction2) + epsilon);
+      first[k] = static_cast<float>(mean);
+      second[k] = static_cast<float>(square);
+      x[k] = static_cast<float>(static_cast<double>(x[k]) * (1 - rate * decay) - rate * step);
     }
   }
   return Status::ok();
