@@ -60,8 +60,8 @@ class NodeRuns {
   std::string run() {
     for (const TensorId node : made_.graph.nodes()) {
       if (cpu::kernel_of(made_.graph[node].operation).kernel == nullptr) continue;
-      const std::vector<double> expected = props::reference_values(
-          made_.graph, node, [&](std::size_t k, const Place& at) {
+      const std::vector<double> expected =
+          props::reference_values(made_.graph, node, [&](std::size_t k, const Place& at) {
             return element(made_.graph.sources(made_.graph[node])[k], at);
           });
       const TensorId nodes[] = {node};
@@ -95,12 +95,12 @@ class NodeRuns {
       const double got = element(node, props::place_of(tensor.shape, n));
       const bool is_lost = !std::isfinite(expected[n]) || std::abs(expected[n]) > limit;
       if (is_lost && !std::isfinite(got)) continue;
-      const double tolerance = is_half ? kHalfTolerance * largest + kLeastHalf : kTolerance * largest;
+      const double tolerance =
+          is_half ? kHalfTolerance * largest + kLeastHalf : kTolerance * largest;
       if (std::abs(got - expected[n]) <= tolerance) continue;
       return "tensor " + std::to_string(node.value()) + " (" +
              std::string(graph::traits_of(tensor.operation).name) + ") element " +
-             std::to_string(n) + ": " + std::to_string(got) + " for " +
-             std::to_string(expected[n]);
+             std::to_string(n) + ": " + std::to_string(got) + " for " + std::to_string(expected[n]);
     }
     return "";
   }
@@ -118,8 +118,8 @@ TEST(CpuKernels, ComputeWhatTheReferenceComputes) {
     props::ByteSource bytes(data);
     const MadeGraph made = make_graph(bytes, {12, false, true});
     compared += made.graph.nodes().size();
-    ASSERT_EQ(NodeRuns(made, seed, seed % 2 == 0 ? 1 : 3).run(), "")
-        << "seed " << seed << "\n" << props::describe(made.graph);
+    ASSERT_EQ(NodeRuns(made, seed, seed % 2 == 0 ? 1 : 3).run(), "") << "seed " << seed << "\n"
+                                                                     << props::describe(made.graph);
   }
   EXPECT_GT(compared, 5000u);
 }
@@ -141,9 +141,9 @@ TEST(CpuKernels, OfPackedTypesReadBlocksAsTheyAreWritten) {
   std::byte six[210] = {};
   std::memcpy(six + 208, &half, sizeof half);
   for (int k = 0; k < 16; ++k) six[192 + k] = static_cast<std::byte>(k + 1);
-  six[0] = std::byte{0x5A};    // low bits of elements 0 and 64: 10 and 5
-  six[128] = std::byte{0x21};  // two high bits of elements 0, 32, 64, 96: 1, 0, 2, 0
-  six[64 + 33] = std::byte{0xC3};   // second half: elements 128 + 33, 128 + 97
+  six[0] = std::byte{0x5A};             // low bits of elements 0 and 64: 10 and 5
+  six[128] = std::byte{0x21};           // two high bits of elements 0, 32, 64, 96: 1, 0, 2, 0
+  six[64 + 33] = std::byte{0xC3};       // second half: elements 128 + 33, 128 + 97
   six[128 + 32 + 1] = std::byte{0xC4};  // high bits of 129, 161, 193, 225: 0, 1, 0, 3
   cpu::unpack_q6_k(six, 1, out);
   EXPECT_EQ(out[0], 0.5f * 1 * (10 + 16 - 32));

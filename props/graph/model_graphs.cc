@@ -7,8 +7,8 @@ namespace ashlar::props {
 namespace {
 
 using graph::ElementType;
-using graph::OperationParameters;
 using graph::Operation;
+using graph::OperationParameters;
 using graph::Shape;
 using graph::Strides;
 using graph::Tensor;
@@ -75,9 +75,7 @@ class ModelBuilder {
     spec.view_offset = Bytes{offset};
     return add(spec);
   }
-  TensorId reshape(TensorId of, const Shape& shape) {
-    return view(Operation::kReshape, of, shape);
-  }
+  TensorId reshape(TensorId of, const Shape& shape) { return view(Operation::kReshape, of, shape); }
   TensorId permute(TensorId of, std::array<std::size_t, 4> order) {
     Shape shape{};
     Strides strides{};
@@ -184,8 +182,8 @@ class Transformer {
 
   TensorId attend(TensorId x) {
     const std::uint64_t kv = head_ * s_.kv_heads;
-    const TensorId q = turned(b_.mul_mat(b_.weight({s_.width, s_.width, 1, 1}, s_.weights), x),
-                              s_.heads);
+    const TensorId q =
+        turned(b_.mul_mat(b_.weight({s_.width, s_.width, 1, 1}, s_.weights), x), s_.heads);
     const TensorId k =
         turned(b_.mul_mat(b_.weight({s_.width, kv, 1, 1}, s_.weights), x), s_.kv_heads);
     const TensorId v = b_.mul_mat(b_.weight({s_.width, kv, 1, 1}, s_.weights), x);
@@ -202,8 +200,8 @@ class Transformer {
                     {asked, keys, values, mask}, parameters);
     } else {
       const TensorId scores = b_.soft_max({b_.mul_mat(keys, asked), mask_}, factor);
-      const TensorId across = b_.node(
-          Operation::kCont, {s_.cache, head_, s_.kv_heads, 1}, {b_.permute(values, {1, 0, 2, 3})});
+      const TensorId across = b_.node(Operation::kCont, {s_.cache, head_, s_.kv_heads, 1},
+                                      {b_.permute(values, {1, 0, 2, 3})});
       out = b_.node(Operation::kCont, {head_, s_.heads, s_.tokens, 1},
                     {b_.permute(b_.mul_mat(across, scores), {0, 2, 1, 3})});
     }
@@ -221,29 +219,26 @@ class Transformer {
   /// The two best experts of each token, weighted.
   TensorId mix(TensorId x) {
     constexpr std::uint64_t kUsed = 2;
-    const TensorId odds =
-        b_.soft_max({b_.mul_mat(b_.weight({s_.width, s_.experts, 1, 1}), x)});
+    const TensorId odds = b_.soft_max({b_.mul_mat(b_.weight({s_.width, s_.experts, 1, 1}), x)});
     OperationParameters descending;
     descending.integers[0] = 1;
     const TensorId order = b_.node(Operation::kArgsort, {s_.experts, s_.tokens, 1, 1}, {odds},
                                    descending, ElementType::kI32);
-    const TensorId best = b_.view(Operation::kView, order, {kUsed, s_.tokens, 1, 1},
-                                  b_[order].strides);
+    const TensorId best =
+        b_.view(Operation::kView, order, {kUsed, s_.tokens, 1, 1}, b_[order].strides);
     const TensorId each = b_.reshape(odds, {1, s_.experts, s_.tokens, 1});
-    const TensorId picked =
-        b_.node(Operation::kGetRows, {1, kUsed, s_.tokens, 1}, {each, best});
+    const TensorId picked = b_.node(Operation::kGetRows, {1, kUsed, s_.tokens, 1}, {each, best});
     const TensorId flat = b_.reshape(picked, {kUsed, s_.tokens, 1, 1});
     const TensorId total = b_.node(Operation::kSumRows, {1, s_.tokens, 1, 1}, {flat});
-    const TensorId weights = b_.reshape(b_.same(Operation::kDiv, {flat, total}),
-                                        {1, kUsed, s_.tokens, 1});
+    const TensorId weights =
+        b_.reshape(b_.same(Operation::kDiv, {flat, total}), {1, kUsed, s_.tokens, 1});
     const TensorId rows = b_.reshape(x, {s_.width, 1, s_.tokens, 1});
     const auto expert = [&](std::uint64_t from, std::uint64_t to, TensorId of) {
       return b_.node(Operation::kMulMatId, {to, kUsed, s_.tokens, 1},
                      {b_.weight({from, to, s_.experts, 1}, s_.weights), of, best});
     };
     const TensorId gate = expert(s_.width, s_.hidden, rows);
-    const TensorId gated =
-        b_.same(Operation::kSwiglu, {gate, expert(s_.width, s_.hidden, rows)});
+    const TensorId gated = b_.same(Operation::kSwiglu, {gate, expert(s_.width, s_.hidden, rows)});
     const TensorId out = b_.same(Operation::kMul, {expert(s_.hidden, s_.width, gated), weights});
     const Strides strides = b_[out].strides;
     const auto one = [&](std::uint64_t k) {
@@ -284,8 +279,7 @@ ModelGraph gpt2() {
                       {b.node(Operation::kGetRows, rows, {b.weight({kWidth, 20, 1, 1}), tokens}),
                        b.node(Operation::kGetRows, rows, {b.weight({kWidth, 8, 1, 1}), places})});
   const auto linear = [&](TensorId of, std::uint64_t to) {
-    const TensorId product =
-        b.mul_mat(b.weight({b[of].shape[0], to, 1, 1}, ElementType::kF16), of);
+    const TensorId product = b.mul_mat(b.weight({b[of].shape[0], to, 1, 1}, ElementType::kF16), of);
     return b.same(Operation::kAdd, {product, b.weight({to, 1, 1, 1})});
   };
   const auto norm = [&](TensorId of) {
@@ -300,8 +294,8 @@ ModelGraph gpt2() {
     };
     const auto store = [&](TensorId part) {
       const TensorId cache = b.weight({kWidth * 8, 1, 1, 1});
-      const TensorId into = b.view(Operation::kView, cache, {kWidth * kTokens, 1, 1, 1}, {},
-                                   kPast * kWidth * 4);
+      const TensorId into =
+          b.view(Operation::kView, cache, {kWidth * kTokens, 1, 1, 1}, {}, kPast * kWidth * 4);
       TensorSpec copy;
       copy.operation = Operation::kCpy;
       copy.shape = b[into].shape;
@@ -318,10 +312,10 @@ ModelGraph gpt2() {
     OperationParameters past;
     past.integers[0] = kPast;
     const TensorId odds = b.soft_max({b.same(Operation::kDiagMaskInf, {scores}, past)});
-    const TensorId across = b.node(Operation::kCont, {kAll, kHead, kHeads, 1},
-                                   {b.permute(values, {1, 2, 0, 3})});
-    const TensorId merged = b.node(Operation::kCont, rows,
-                                   {b.permute(b.mul_mat(across, odds), {0, 2, 1, 3})});
+    const TensorId across =
+        b.node(Operation::kCont, {kAll, kHead, kHeads, 1}, {b.permute(values, {1, 2, 0, 3})});
+    const TensorId merged =
+        b.node(Operation::kCont, rows, {b.permute(b.mul_mat(across, odds), {0, 2, 1, 3})});
     x = b.same(Operation::kAdd, {linear(merged, kWidth), x});
     const TensorId hidden = b.same(Operation::kGelu, {linear(norm(x), 4 * kWidth)});
     x = b.same(Operation::kAdd, {linear(hidden, kWidth), x});
@@ -344,15 +338,13 @@ ModelGraph whisper() {
     const TensorId patches = b.node(Operation::kIm2col, {3 * channels, steps, 1, 1}, {kernel, of},
                                     numbers, ElementType::kF16);
     const TensorId product = b.mul_mat(patches, b.reshape(kernel, {3 * channels, kWidth, 1, 1}));
-    const TensorId biased =
-        b.same(Operation::kAdd, {product, b.weight({1, kWidth, 1, 1})});
+    const TensorId biased = b.same(Operation::kAdd, {product, b.weight({1, kWidth, 1, 1})});
     return b.same(Operation::kGelu, {biased});
   };
   x = convolve(convolve(x, 1), 2);
   const std::uint64_t steps = b[x].shape[0];
   const Shape rows{kWidth, steps, 1, 1};
-  x = b.same(Operation::kAdd,
-             {b.weight(rows), b.permute(x, {1, 0, 2, 3})});
+  x = b.same(Operation::kAdd, {b.weight(rows), b.permute(x, {1, 0, 2, 3})});
   b.set_layer(0);
   const TensorId normed = b.norm(x, b.weight({kWidth, 1, 1, 1}), Operation::kNorm);
   const auto split = [&](TensorId of) { return b.reshape(of, {kHead, kHeads, steps, 1}); };
@@ -366,8 +358,8 @@ ModelGraph whisper() {
   const TensorId values =
       b.node(Operation::kCpy, {steps, kHead, kHeads, 1}, {across}, {}, ElementType::kF16);
   const TensorId odds = b.soft_max({b.mul_mat(keys, q)}, 1 / std::sqrt(double{kHead}));
-  const TensorId merged = b.node(
-      Operation::kCont, rows, {b.permute(b.mul_mat(values, odds), {0, 2, 1, 3})});
+  const TensorId merged =
+      b.node(Operation::kCont, rows, {b.permute(b.mul_mat(values, odds), {0, 2, 1, 3})});
   return b.finish({b.same(Operation::kAdd, {linear(merged), x})});
 }
 
@@ -383,13 +375,13 @@ ModelGraph resnet() {
     numbers.integers = {stride, stride, 1, 1, 1, 1, 0, 0};
     const std::uint64_t side = (image[0] - 1) / static_cast<std::uint64_t>(stride) + 1;
     const Shape patches{9 * image[2], side, side, image[3]};
-    const TensorId cols = b.node(Operation::kIm2col, patches, {kernel, of}, numbers,
-                                 ElementType::kF16);
+    const TensorId cols =
+        b.node(Operation::kIm2col, patches, {kernel, of}, numbers, ElementType::kF16);
     const TensorId flat = b.reshape(cols, {patches[0], side * side * image[3], 1, 1});
     const TensorId product = b.mul_mat(flat, b.reshape(kernel, {patches[0], to, 1, 1}));
     const TensorId images = b.reshape(product, {side, side, image[3], to});
-    const TensorId whole = b.node(Operation::kCont, {side, side, to, image[3]},
-                                  {b.permute(images, {0, 1, 3, 2})});
+    const TensorId whole =
+        b.node(Operation::kCont, {side, side, to, image[3]}, {b.permute(images, {0, 1, 3, 2})});
     return b.same(Operation::kAdd, {whole, b.weight({1, 1, to, 1})});
   };
   x = b.same(Operation::kRelu, {convolve(x, 4, 1)});
@@ -433,13 +425,11 @@ ModelGraph training() {
   const TensorId gradient =
       b.node(Operation::kCrossEntropyLossBack, b[logits].shape, {one, logits, labels});
   const TensorId gradient_b2 = b.node(Operation::kRepeatBack, {kOut, 1, 1, 1}, {gradient});
-  const TensorId gradient_w2 =
-      b.node(Operation::kOutProd, {8, kOut, 1, 1}, {hidden, gradient});
-  const TensorId across = b.view(Operation::kTranspose, gradient, {kRows, kOut, 1, 1},
-                                 {b[gradient].strides[1], 4, b[gradient].strides[2],
-                                  b[gradient].strides[3]});
-  const TensorId gradient_hidden =
-      b.node(Operation::kOutProd, {8, kRows, 1, 1}, {w2, across});
+  const TensorId gradient_w2 = b.node(Operation::kOutProd, {8, kOut, 1, 1}, {hidden, gradient});
+  const TensorId across =
+      b.view(Operation::kTranspose, gradient, {kRows, kOut, 1, 1},
+             {b[gradient].strides[1], 4, b[gradient].strides[2], b[gradient].strides[3]});
+  const TensorId gradient_hidden = b.node(Operation::kOutProd, {8, kRows, 1, 1}, {w2, across});
   const TensorId passed =
       b.same(Operation::kMul, {b.same(Operation::kStep, {before}), gradient_hidden});
   const TensorId gradient_b1 = b.node(Operation::kRepeatBack, {8, 1, 1, 1}, {passed});

@@ -45,10 +45,9 @@ class ReferenceRun {
     }
     for (const TensorId node : graph.nodes()) {
       if (cpu::kernel_of(graph[node].operation).kernel == nullptr) continue;
-      const auto values = props::reference_values(
-          graph, node, [&](std::size_t k, const Place& at) {
-            return at_place(graph.sources(graph[node])[k], at);
-          });
+      const auto values = props::reference_values(graph, node, [&](std::size_t k, const Place& at) {
+        return at_place(graph.sources(graph[node])[k], at);
+      });
       for (std::uint64_t n = 0; n < values.size(); ++n) {
         double& element = slot(node, props::place_of(graph[node].shape, n));
         element = values[n];
@@ -78,12 +77,11 @@ class ReferenceRun {
     std::vector<float> scratch;
     for (std::uint64_t n = 0; n < graph::elements_of(tensor.shape); ++n) {
       const Place at = props::place_of(tensor.shape, n);
-      const bool is_whole =
-          tensor.type == ElementType::kI32 || tensor.type == ElementType::kI64;
+      const bool is_whole = tensor.type == ElementType::kI32 || tensor.type == ElementType::kI64;
       slot(TensorId{t}, at) =
-          is_whole ? static_cast<double>(cpu::read_index(operand, at[0], at[1], at[2], at[3]))
-                   : static_cast<double>(
-                         cpu::read_row(operand, at[1], at[2], at[3], scratch)[at[0]]);
+          is_whole
+              ? static_cast<double>(cpu::read_index(operand, at[0], at[1], at[2], at[3]))
+              : static_cast<double>(cpu::read_row(operand, at[1], at[2], at[3], scratch)[at[0]]);
     }
   }
 
@@ -155,13 +153,12 @@ class TransformerRun {
   double difference() {
     const Graph& graph = model_.made.graph;
     ReferenceRun reference(graph, leafs_);
-    sched::Scheduler scheduler(pointers_);
+    sched::GraphScheduler scheduler(pointers_);
     EXPECT_TRUE(scheduler.reserve(graph, external_).is_ok()) << scheduler.last_error();
     for (std::uint32_t t = 0; t < graph.tensors().size(); ++t) {
       if (leafs_[t].is_null() || !external_[t].is_null()) continue;
       const auto* const from = static_cast<const std::byte*>(leafs_[t].pointer());
-      EXPECT_TRUE(
-          scheduler.set(TensorId{t}, {from, graph.tensors()[t].extent.count()}).is_ok());
+      EXPECT_TRUE(scheduler.set(TensorId{t}, {from, graph.tensors()[t].extent.count()}).is_ok());
     }
     EXPECT_TRUE(scheduler.run(graph, external_).is_ok());
     splits_ = scheduler.schedule()->splits.size();
@@ -170,8 +167,7 @@ class TransformerRun {
     EXPECT_TRUE(scheduler.get(logits, std::as_writable_bytes(std::span(got))).is_ok());
     double worst = 0, largest = 0;
     for (std::uint64_t n = 0; n < got.size(); ++n) {
-      const double expected =
-          reference.at_place(logits, props::place_of(graph[logits].shape, n));
+      const double expected = reference.at_place(logits, props::place_of(graph[logits].shape, n));
       worst = std::max(worst, std::abs(static_cast<double>(got[n]) - expected));
       largest = std::max(largest, std::abs(expected));
       if (!std::isfinite(static_cast<double>(got[n]))) worst = INFINITY;

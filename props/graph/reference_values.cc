@@ -136,12 +136,11 @@ class ReferenceNode {
     const bool is_neighbours = number(1) == 0;
     const std::uint64_t pair = is_neighbours ? at[0] / 2 : at[0] % (size / 2);
     const bool is_second = is_neighbours ? at[0] % 2 == 1 : at[0] >= size / 2;
-    const double angle = in(1, {at[2], 0, 0, 0}) *
-                         std::pow(real(0), -2.0 * static_cast<double>(pair) /
-                                               static_cast<double>(size));
+    const double angle =
+        in(1, {at[2], 0, 0, 0}) *
+        std::pow(real(0), -2.0 * static_cast<double>(pair) / static_cast<double>(size));
     const double a = in(0, {is_neighbours ? 2 * pair : pair, at[1], at[2], at[3]});
-    const double b =
-        in(0, {is_neighbours ? 2 * pair + 1 : pair + size / 2, at[1], at[2], at[3]});
+    const double b = in(0, {is_neighbours ? 2 * pair + 1 : pair + size / 2, at[1], at[2], at[3]});
     return is_second ? a * std::sin(angle) + b * std::cos(angle)
                      : a * std::cos(angle) - b * std::sin(angle);
   }
@@ -265,8 +264,8 @@ class ReferenceNode {
       if (whole / width / height != c) continue;
       for (std::uint64_t sy = 0; sy < (is_flat ? 1 : shape(0)[2]); ++sy) {
         for (std::uint64_t sx = 0; sx < shape(0)[1]; ++sx) {
-          const std::int64_t to_x = static_cast<std::int64_t>(sx) * number(0) - number(2) +
-                                    whole % width * number(4);
+          const std::int64_t to_x =
+              static_cast<std::int64_t>(sx) * number(0) - number(2) + whole % width * number(4);
           const std::int64_t to_y = static_cast<std::int64_t>(sy) * stride_y - pad_y +
                                     whole / width % height * dilation_y;
           if (to_x == x && to_y == y)
@@ -339,8 +338,7 @@ class ReferenceNode {
         sum += std::exp(in(logits, {k, p[1], p[2], p[3]}) - most);
       return in(logits, p) - most - std::log(sum);
     };
-    if (is_back)
-      return (std::exp(log_soft_max(at)) - in(labels, at)) * in(0, {0, 0, 0, 0}) / rows;
+    if (is_back) return (std::exp(log_soft_max(at)) - in(labels, at)) * in(0, {0, 0, 0, 0}) / rows;
     double sum = 0;
     for (std::uint64_t n = 0; n < graph::elements_of(size); ++n) {
       const Place p = place_of(size, n);
@@ -355,8 +353,7 @@ class ReferenceNode {
     const double first = in(2, at) * constant(1) + gradient * (1 - constant(1));
     const double second = in(3, at) * constant(2) + gradient * gradient * (1 - constant(2));
     return in(0, at) * (1 - constant(0) * constant(4)) -
-           constant(0) * (first * constant(5)) /
-               (std::sqrt(second * constant(6)) + constant(3));
+           constant(0) * (first * constant(5)) / (std::sqrt(second * constant(6)) + constant(3));
   }
 
   /// What the tensor is afterwards: its old elements, of source 2, but for the rows that are set.
@@ -367,8 +364,8 @@ class ReferenceNode {
     const Shape& values = shape(0);
     for (std::uint64_t n = 0; n < graph::elements_of(values); ++n) {
       const Place p = place_of(values, n);
-      const auto row = static_cast<std::uint64_t>(
-          in(1, {p[1], p[2] % shape(1)[1], p[3] % shape(1)[2], 0}));
+      const auto row =
+          static_cast<std::uint64_t>(in(1, {p[1], p[2] % shape(1)[1], p[3] % shape(1)[2], 0}));
       const Shape& to = out_.shape;
       result[p[0] + to[0] * (row + to[1] * (p[2] + to[2] * p[3]))] = in(0, p);
     }

@@ -107,10 +107,9 @@ Status LateBackend::wait(const BackendEvent& event) noexcept {
   if (!is_own && !traits_.waits_for_others)
     return {Code::kWrongDevice, "an event of another backend"};
   const LateEvent& other = late(event);
-  world_.enqueue(queue_, {[reached = other.reached, number = other.recorded] {
-                            return *reached >= number;
-                          },
-                          [] { return Status::ok(); }});
+  world_.enqueue(queue_,
+                 {[reached = other.reached, number = other.recorded] { return *reached >= number; },
+                  [] { return Status::ok(); }});
   return Status::ok();
 }
 

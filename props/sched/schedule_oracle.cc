@@ -76,21 +76,25 @@ struct ReadResult {
 class ScheduleRuns {
  public:
   ScheduleRuns(const MadeGraph& made, const ScheduleCase& one)
-      : made_(made), graph_(made.graph), case_(one), choices_(one.seed), world_(one.seed + 1),
-        plain_(made), external_(made.graph.tensors().size()) {}
+      : made_(made),
+        graph_(made.graph),
+        case_(one),
+        choices_(one.seed),
+        world_(one.seed + 1),
+        plain_(made),
+        external_(made.graph.tensors().size()) {}
 
   std::string run() {
     make_backends();
     for (const auto& backend : backends_) pointers_.push_back(backend.get());
     place_externals();
-    sched::Scheduler scheduler(pointers_, {false, case_.copy_places});
+    sched::GraphScheduler scheduler(pointers_, {false, case_.copy_places});
     assign(scheduler);
     const Status reserved = scheduler.reserve(graph_, external_);
     if (reserved.code() == Code::kUnsupported || reserved.code() == Code::kInvalidArgument)
       return "";  // no backend where it has to run, or wishes that contradict each other
     if (!reserved.is_ok()) return std::string("reserve: ") + reserved.why();
-    const std::string judged =
-        judge_schedule(graph_, *scheduler.schedule(), pointers_, request_);
+    const std::string judged = judge_schedule(graph_, *scheduler.schedule(), pointers_, request_);
     if (!judged.empty()) return judged;
     for (std::uint32_t run = 0; run < case_.runs; ++run) {
       if (std::string found = run_once(scheduler, run); !found.empty()) return found;
@@ -135,7 +139,7 @@ class ScheduleRuns {
   }
 
   /// Some nodes and leafs get a backend. Those of the externals stay the ones they lie on.
-  void assign(sched::Scheduler& scheduler) {
+  void assign(sched::GraphScheduler& scheduler) {
     for (std::uint32_t t = 0; t < graph_.tensors().size(); ++t) {
       const Tensor& tensor = graph_.tensors()[t];
       if (is_external(tensor) || tensor.root.value() != t || choices_() % 3 != 0) continue;
@@ -146,7 +150,7 @@ class ScheduleRuns {
   }
 
   /// Enqueues a run and the reading of its results; what they have to be is noted.
-  std::string run_once(sched::Scheduler& scheduler, std::uint32_t run) {
+  std::string run_once(sched::GraphScheduler& scheduler, std::uint32_t run) {
     inputs_.emplace_back(graph_.tensors().size());
     for (std::uint32_t t = 0; t < graph_.tensors().size(); ++t) {
       const Tensor& tensor = graph_.tensors()[t];
@@ -169,13 +173,13 @@ class ScheduleRuns {
     return {from, from + graph_[id].extent.count()};
   }
 
-  std::string read(sched::Scheduler& scheduler, std::uint32_t run) {
+  std::string read(sched::GraphScheduler& scheduler, std::uint32_t run) {
     for (std::uint32_t t = 0; t < graph_.tensors().size(); ++t) {
       const TensorId id{t};
       if (!is_kept(graph_, id) || graph_[id].operation == Operation::kControl) continue;
       if (is_leaf(graph_, id) && !is_external(graph_[id])) continue;
-      results_.push_back({run, id, std::vector<std::byte>(graph_[id].extent.count()),
-                          plain_bytes(id)});
+      results_.push_back(
+          {run, id, std::vector<std::byte>(graph_[id].extent.count()), plain_bytes(id)});
       const Status got = scheduler.get_async(id, results_.back().got);
       if (!got.is_ok()) return std::string("get: ") + got.why();
     }

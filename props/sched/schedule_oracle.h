@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include <ashlar/sched/scheduler.h>
+#include <ashlar/sched/graph_scheduler.h>
 
 #include "props/graph/graph_maker.h"
 

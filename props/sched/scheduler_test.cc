@@ -1,7 +1,7 @@
 // The scheduler in examples: assignments, causes, errors that name the tensor, what is reserved once.
 //
 // Imitates: a model whose layers lie on two devices, and callers who make mistakes.
-#include <ashlar/sched/scheduler.h>
+#include <ashlar/sched/graph_scheduler.h>
 
 #include <gtest/gtest.h>
 
@@ -22,8 +22,8 @@ using props::LateBackend;
 using props::LateTraits;
 using props::LateWorld;
 using props::SmallGraph;
+using sched::GraphScheduler;
 using sched::PlacedBy;
-using sched::Scheduler;
 
 /// Two backends that run late, each with a memory of its own.
 struct TwoBackends {
@@ -48,7 +48,7 @@ std::vector<std::byte> bytes_of(const std::vector<float>& values) {
   return bytes;
 }
 
-std::vector<float> read(Scheduler& scheduler, TensorId tensor, std::size_t count) {
+std::vector<float> read(GraphScheduler& scheduler, TensorId tensor, std::size_t count) {
   std::vector<float> values(count);
   EXPECT_TRUE(scheduler.get(tensor, std::as_writable_bytes(std::span(values))).is_ok());
   return values;
@@ -84,7 +84,7 @@ TEST(SchedulerTest, WeightsStayAndTheRestIsCut) {
   std::vector<Address> external(chain.g.graph.tensors().size());
   external[chain.a.value()] = TwoBackends::weight(two.first, 1, 4);
   external[chain.b.value()] = TwoBackends::weight(two.second, 10, 4);
-  Scheduler scheduler(two.both);
+  GraphScheduler scheduler(two.both);
   ASSERT_TRUE(scheduler.reserve(chain.g.graph, external).is_ok());
   const sched::Schedule& schedule = *scheduler.schedule();
   EXPECT_EQ(schedule.backend_of[chain.sum.value()], 0u);
@@ -112,7 +112,7 @@ TEST(SchedulerTest, AssignmentsSurviveReservationsRunsAndResets) {
   std::vector<Address> external(chain.g.graph.tensors().size());
   external[chain.a.value()] = TwoBackends::weight(two.first, 1, 4);
   external[chain.b.value()] = TwoBackends::weight(two.second, 10, 4);
-  Scheduler scheduler(two.both);
+  GraphScheduler scheduler(two.both);
   ASSERT_TRUE(scheduler.assign(chain.last, 0).is_ok());
   ASSERT_TRUE(scheduler.assign(chain.sum, 1).is_ok());  // away from its weight
   EXPECT_EQ(scheduler.assign(chain.sum, 2).code(), Code::kInvalidArgument);
@@ -150,7 +150,7 @@ TEST(SchedulerErrors, AnOperationThatNoBackendSupportsIsNamed) {
   spec.sources = {x};
   spec.name = "squash";
   g.add(spec);
-  Scheduler scheduler({&first, &second});
+  GraphScheduler scheduler({&first, &second});
   const std::vector<Address> external(2);
   EXPECT_EQ(scheduler.reserve(g.graph, external).code(), Code::kUnsupported);
   EXPECT_NE(scheduler.last_error().find("'squash' (TANH)"), std::string::npos)
@@ -166,7 +166,7 @@ TEST(SchedulerErrors, ANodeIsOnTheOnlyBackendThatSupportsIt) {
   SmallGraph g;
   const auto x = g.input(16);
   const auto y = g.same(Operation::kSqr, {x});
-  Scheduler scheduler({&two.first, &last});
+  GraphScheduler scheduler({&two.first, &last});
   const std::vector<Address> external(2);
   ASSERT_TRUE(scheduler.reserve(g.graph, external).is_ok());
   EXPECT_EQ(scheduler.schedule()->backend_of[y.value()], 0u);
@@ -182,7 +182,7 @@ TEST(SchedulerErrors, WhatLiesElsewhereIsRefused) {
   std::vector<float> outside(4);
   external[chain.a.value()] = TwoBackends::weight(two.first, 1, 4);
   external[chain.b.value()] = Address::of(outside.data());
-  Scheduler scheduler(two.both);
+  GraphScheduler scheduler(two.both);
   EXPECT_EQ(scheduler.reserve(chain.g.graph, external).code(), Code::kWrongDevice);
   EXPECT_NE(scheduler.last_error().find("tensor 2"), std::string::npos);
   external[chain.b.value()] = TwoBackends::weight(two.second, 1, 4);
@@ -249,7 +249,7 @@ TEST(SchedulerTest, WritersRunWhereTheirRootLies) {
   const auto write = g.add(spec);
   std::vector<Address> external(3);
   external[cache.value()] = TwoBackends::weight(two.first, 0, 8);
-  Scheduler scheduler(two.both);
+  GraphScheduler scheduler(two.both);
   ASSERT_TRUE(scheduler.reserve(g.graph, external).is_ok());
   EXPECT_EQ(scheduler.schedule()->backend_of[write.value()], 0u);
   EXPECT_EQ(scheduler.schedule()->placed_by[write.value()], PlacedBy::kRoot);
@@ -281,7 +281,7 @@ TEST(SchedulerTest, WhatIsWrittenAgainIsCopiedAgain) {
   for (const TensorId id : {parameter, moment, second})
     external[id.value()] = TwoBackends::weight(two.first, 1, 4);
   external[numbers.value()] = TwoBackends::weight(two.first, 0.5f, 7);
-  Scheduler scheduler(two.both);
+  GraphScheduler scheduler(two.both);
   ASSERT_TRUE(scheduler.assign(before, 1).is_ok());
   ASSERT_TRUE(scheduler.assign(after, 1).is_ok());
   ASSERT_TRUE(scheduler.reserve(g.graph, external).is_ok());
@@ -315,7 +315,7 @@ TEST(SchedulerTest, AnObserverSeesTheNodesItWantsAndCanEndTheRun) {
   std::vector<Address> external(chain.g.graph.tensors().size());
   external[chain.a.value()] = TwoBackends::weight(two.first, 1, 4);
   external[chain.b.value()] = TwoBackends::weight(two.second, 10, 4);
-  Scheduler scheduler(two.both);
+  GraphScheduler scheduler(two.both);
   ASSERT_TRUE(scheduler.reserve(chain.g.graph, external).is_ok());
   ASSERT_TRUE(scheduler.set(chain.x, bytes_of({1, 1, 1, 1})).is_ok());
   std::vector<std::pair<TensorId, float>> seen;
@@ -361,8 +361,7 @@ class EagerBackend final : public sched::Backend {
   Status get_async(std::span<std::byte> to, Address from) noexcept override {
     return inner_.get_async(to, from);
   }
-  Status copy_async(Address from, const Backend& target, Address to,
-                    Bytes size) noexcept override {
+  Status copy_async(Address from, const Backend& target, Address to, Bytes size) noexcept override {
     return inner_.copy_async(from, target, to, size);
   }
   using Backend::synchronize;
@@ -390,7 +389,7 @@ TEST(SchedulerTest, OffloadCopiesWeightsToTheBackendThatIsPreferred) {
   external[chain.a.value()] = TwoBackends::weight(two.second, 1, 4);
   external[chain.b.value()] = TwoBackends::weight(two.second, 10, 4);
   for (const bool offload : {false, true}) {
-    Scheduler scheduler({&eager, &two.second}, {offload, 1});
+    GraphScheduler scheduler({&eager, &two.second}, {offload, 1});
     ASSERT_TRUE(scheduler.reserve(chain.g.graph, external).is_ok());
     EXPECT_EQ(scheduler.schedule()->backend_of[chain.sum.value()], offload ? 0u : 1u);
     EXPECT_EQ(scheduler.schedule()->placed_by[chain.sum.value()],
@@ -403,7 +402,7 @@ TEST(SchedulerTest, OffloadCopiesWeightsToTheBackendThatIsPreferred) {
 
 TEST(SchedulerTest, OtherShapesAndAddressesAreSeen) {
   TwoBackends two;
-  Scheduler scheduler(two.both);
+  GraphScheduler scheduler(two.both);
   for (const std::uint64_t bytes : {std::uint64_t{16}, std::uint64_t{64}, std::uint64_t{32}}) {
     SmallGraph g;
     const auto x = g.input(bytes);

@@ -10,4 +10,5 @@
 #include <ashlar/graph/graph_allocator.h>
 #include <ashlar/graph/memory_request.h>
 #include <ashlar/graph/online_allocator.h>
+#include <ashlar/graph/shape_rules.h>
 #include <ashlar/graph/tensor_set.h>

@@ -78,8 +78,9 @@ void add_plan(CLI::App& app, ashlar::tool::PlanCommand& command) {
 void add_graph(CLI::App& app, ashlar::tool::GraphCommand& command) {
   CLI::App* const sub = app.add_subcommand("graph", "Plan the memory of a model's graph.");
   sub->add_option("GRAPH", command.graphs, "graph files: JSON lines, plain or gzip")->required();
-  sub->add_option("--json", command.json,
-                  "write the results as a JSON array to this file; - for stdout");
+  sub->add_option(
+      "--json", command.json,
+      "write the result as JSON to this file, an array for several graphs; - for stdout");
   sub->add_option("--report", command.report,
                   "write a picture of the first graph's packing as one self-contained HTML page");
 }
@@ -98,8 +99,9 @@ void add_schedule(CLI::App& app, ashlar::tool::ScheduleCommand& command) {
       ->capture_default_str();
   sub->add_flag("--verbose", command.is_verbose,
                 "name every split with its copies, and every tensor's backend and why");
-  sub->add_option("--json", command.json,
-                  "write the results as a JSON array to this file; - for stdout");
+  sub->add_option(
+      "--json", command.json,
+      "write the result as JSON to this file, an array for several graphs; - for stdout");
 }
 
 void add_rounds(CLI::App& sub, std::uint32_t* rounds) {

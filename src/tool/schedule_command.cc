@@ -129,8 +129,7 @@ void print(const std::string& name, const ScheduleCommand& command, const GraphF
     fmt::print("  {:>5} {:<16} {:<24} on {} by {}\n", t,
                traits_of(file.graph.tensors()[t].operation).name,
                file.graph.name(TensorId{static_cast<std::uint32_t>(t)}),
-               backends[schedule.backend_of[t]]->name(),
-               sched::name_of(schedule.placed_by[t]));
+               backends[schedule.backend_of[t]]->name(), sched::name_of(schedule.placed_by[t]));
   }
 }
 
@@ -141,7 +140,8 @@ int run_schedule(const ScheduleCommand& command) {
   std::vector<sched::Backend*> pointers;
   for (std::uint32_t k = 0; k < command.backends; ++k) {
     const bool is_host = k + 1 == command.backends;
-    backends.push_back(std::make_unique<PlannedBackend>(is_host ? "host" : fmt::format("gpu{}", k)));
+    backends.push_back(
+        std::make_unique<PlannedBackend>(is_host ? "host" : fmt::format("gpu{}", k)));
     pointers.push_back(backends.back().get());
   }
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
@@ -155,9 +155,10 @@ int run_schedule(const ScheduleCommand& command) {
     results.push_back(json_of(path, command, schedule.value()));
     if (command.json != "-") print(path, command, *file, schedule.value(), backends);
   }
+  const std::string json = (results.size() == 1 ? results[0] : results).dump(2) + "\n";
   if (command.json == "-") {
-    fmt::print("{}\n", results.dump(2));
-  } else if (!command.json.empty() && !write_file(command.json, results.dump(2) + "\n", &error)) {
+    fmt::print("{}", json);
+  } else if (!command.json.empty() && !write_file(command.json, json, &error)) {
     return fail(kExitUnreadable, error);
   }
   return kExitDone;

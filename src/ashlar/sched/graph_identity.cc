@@ -25,8 +25,8 @@ class Mixer {
 std::uint64_t identity_of(const graph::Graph& graph) noexcept {
   Mixer mixer(graph.wiring());
   for (const graph::Tensor& tensor : graph.tensors()) {
-    mixer.add(static_cast<std::uint64_t>(tensor.operation) |
-              static_cast<std::uint64_t>(tensor.type) << 8);
+    mixer.add(static_cast<std::uint64_t>(tensor.operation) | static_cast<std::uint64_t>(tensor.type)
+                                                                 << 8);
     for (const std::uint64_t side : tensor.shape) mixer.add(side);
     for (const std::uint64_t stride : tensor.strides) mixer.add(stride);
     mixer.add(tensor.view_offset.count());

@@ -31,8 +31,7 @@ bool MinCut::augment() {
   Vertex vertex = kSource;
   while (vertex != kSink) {
     std::uint32_t& e = at_[vertex];
-    while (e != kNone &&
-           (edges_[e].rest == 0 || level_[edges_[e].to] != level_[vertex] + 1))
+    while (e != kNone && (edges_[e].rest == 0 || level_[edges_[e].to] != level_[vertex] + 1))
       e = edges_[e].next;
     if (e != kNone) {
       path_.push_back(e);

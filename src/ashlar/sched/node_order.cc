@@ -32,9 +32,7 @@ class NodeWaits {
 
   /// How many nodes each node waits for, and which nodes wait for it.
   std::vector<std::uint32_t>& counts() { return waits_; }
-  const std::vector<std::uint32_t>& waiting_for(std::uint32_t node) const {
-    return waiting_[node];
-  }
+  const std::vector<std::uint32_t>& waiting_for(std::uint32_t node) const { return waiting_[node]; }
 
  private:
   void wait(std::uint32_t node, std::uint32_t before) {
@@ -73,8 +71,8 @@ class NodeWaits {
   const Graph& graph_;
   std::vector<std::uint32_t> waits_;
   std::vector<std::vector<std::uint32_t>> waiting_;
-  std::vector<std::uint32_t> node_of_;                // by tensor
-  std::vector<std::uint32_t> last_writer_;            // by root: a node
+  std::vector<std::uint32_t> node_of_;               // by tensor
+  std::vector<std::uint32_t> last_writer_;           // by root: a node
   std::vector<std::vector<std::uint32_t>> readers_;  // by root: since the last writer
 };
 
@@ -150,7 +148,7 @@ std::vector<std::uint32_t> order_nodes(const Graph& graph,
     }
   }
   return count_splits(graph, backend_of, order) < count_splits(graph, backend_of, given) ? order
-                                                                                       : given;
+                                                                                         : given;
 }
 
 }  // namespace ashlar::inline v0::sched

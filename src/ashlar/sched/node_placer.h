@@ -34,7 +34,8 @@ bool is_work(const graph::Graph& graph, graph::TensorId node);
 /// Counts, node by node, how often each root has been written.
 class WriteCounts {
  public:
-  explicit WriteCounts(const graph::Graph& graph) : graph_(graph), writes_(graph.tensors().size()) {}
+  explicit WriteCounts(const graph::Graph& graph)
+      : graph_(graph), writes_(graph.tensors().size()) {}
   FlowKey key_of(graph::TensorId source) const {
     const graph::TensorId copied = copied_for(graph_, source);
     return {copied, writes_[graph_[copied].root.value()]};

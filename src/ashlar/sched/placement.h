@@ -35,7 +35,7 @@ struct PlacementProblem {
   /// By backend and backend: whether the first reads what lies in the second's memory.
   std::vector<std::uint8_t> reads;
   std::vector<std::uint32_t> memory;  ///< by backend: a number of its memory
-  std::vector<std::uint32_t> work;    ///< items in the order in which they work; some more than once
+  std::vector<std::uint32_t> work;  ///< items in the order in which they work; some more than once
 
   bool is_allowed(std::uint32_t item, std::uint32_t backend) const {
     return allowed[std::size_t{item} * backends + backend] != 0;
@@ -55,7 +55,8 @@ struct PlacementCost {
 };
 
 /// The cost of a placement: a backend by item.
-PlacementCost cost_of(const PlacementProblem& problem, const std::vector<std::uint32_t>& backend_of);
+PlacementCost cost_of(const PlacementProblem& problem,
+                      const std::vector<std::uint32_t>& backend_of);
 
 /// A placement of least cost, as far as the head of this file says. Throws std::bad_alloc.
 std::vector<std::uint32_t> place(const PlacementProblem& problem);

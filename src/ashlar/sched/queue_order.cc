@@ -55,8 +55,7 @@ Status QueueOrder::end_run(std::uint32_t place) noexcept {
   return Status::ok();
 }
 
-Status QueueOrder::after_run(std::size_t later, std::size_t earlier,
-                             std::uint32_t place) noexcept {
+Status QueueOrder::after_run(std::size_t later, std::size_t earlier, std::uint32_t place) noexcept {
   if (!has_run_[place]) return Status::ok();
   const MemoryId memory = backends_[earlier]->memory();
   for (std::size_t reader = 0; reader < backends_.size(); ++reader) {

@@ -34,9 +34,9 @@ class QueueOrder {
   Status wait(std::size_t later, std::size_t earlier, BackendEvent& event) noexcept;
 
   const std::span<Backend* const> backends_;
-  std::vector<std::unique_ptr<BackendEvent>> now_;   // by backend; null: it has no events
+  std::vector<std::unique_ptr<BackendEvent>> now_;  // by backend; null: it has no events
   std::vector<std::vector<std::unique_ptr<BackendEvent>>> ends_;  // by place and backend
-  std::vector<bool> has_run_;                        // by place
+  std::vector<bool> has_run_;                                     // by place
 };
 
 }  // namespace ashlar::inline v0::sched

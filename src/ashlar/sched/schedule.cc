@@ -154,8 +154,8 @@ class ScheduleBuilder {
     spec.operation = Operation::kNone;
     spec.sources.clear();
     for (std::uint32_t k = 1; k < request_.copy_places; ++k) add(spec, memory);
-    schedule_.copies.push_back({from, to, schedule_.backend_of[key.tensor.value()], backend,
-                                graph_[key.tensor].extent});
+    schedule_.copies.push_back(
+        {from, to, schedule_.backend_of[key.tensor.value()], backend, graph_[key.tensor].extent});
   }
 
   /// What a node of `backend` reads for a source.

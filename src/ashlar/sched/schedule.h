@@ -25,13 +25,13 @@ namespace ashlar::inline v0::sched {
 
 /// Why a tensor is where it is.
 enum class PlacedBy : std::uint8_t {
-  kUser,      ///< the caller assigned it
-  kMemory,    ///< it is external and lies there, or reads what does
-  kRoot,      ///< it is a view, or writes one
-  kInput,     ///< a leaf that nobody assigned: the last backend
-  kSupport,   ///< no other backend supports it
-  kOffload,   ///< the backend prefers it, though a weight lies elsewhere
-  kCut        ///< the fewest bytes are copied so
+  kUser,     ///< the caller assigned it
+  kMemory,   ///< it is external and lies there, or reads what does
+  kRoot,     ///< it is a view, or writes one
+  kInput,    ///< a leaf that nobody assigned: the last backend
+  kSupport,  ///< no other backend supports it
+  kOffload,  ///< the backend prefers it, though a weight lies elsewhere
+  kCut       ///< the fewest bytes are copied so
 };
 /// The cause's name in reports. Static text.
 ASHLAR_API const char* name_of(PlacedBy cause) noexcept;
@@ -71,11 +71,11 @@ struct ScheduleSplit {
 
 /// A schedule.
 struct Schedule {
-  graph::Graph graph;  ///< the user's tensors and nodes, and the copies
-  std::vector<std::uint16_t> memory_of;         ///< by tensor of `graph`: the number of its memory
-  std::vector<graph::TensorId> tensor_of;       ///< by the user's tensor: that of `graph`
-  std::vector<std::uint32_t> backend_of;        ///< by the user's tensor
-  std::vector<PlacedBy> placed_by;              ///< by the user's tensor
+  graph::Graph graph;                      ///< the user's tensors and nodes, and the copies
+  std::vector<std::uint16_t> memory_of;    ///< by tensor of `graph`: the number of its memory
+  std::vector<graph::TensorId> tensor_of;  ///< by the user's tensor: that of `graph`
+  std::vector<std::uint32_t> backend_of;   ///< by the user's tensor
+  std::vector<PlacedBy> placed_by;         ///< by the user's tensor
   std::vector<ScheduleSplit> splits;
   std::vector<ScheduledCopy> copies;
   std::vector<MemoryId> memories;  ///< by the memory's number

@@ -1,4 +1,4 @@
-#include <ashlar/sched/scheduler.h>
+#include <ashlar/sched/graph_scheduler.h>
 
 #include <algorithm>
 #include <utility>
@@ -14,7 +14,7 @@ using graph::Tensor;
 using graph::TensorId;
 
 /// Makes the graph allocator's buffers on the first backend of each memory.
-class Scheduler::MemoryBuffers final : public graph::BufferSource {
+class GraphScheduler::MemoryBuffers final : public graph::BufferSource {
  public:
   explicit MemoryBuffers(const std::vector<Backend*>& backends) {
     for (Backend* const backend : backends) {
@@ -41,7 +41,7 @@ class Scheduler::MemoryBuffers final : public graph::BufferSource {
 };
 
 /// A graph that is ready to run.
-struct Scheduler::Prepared {
+struct GraphScheduler::Prepared {
   std::uint64_t identity = 0;
   ScheduleRequest request;
   std::vector<Address> external;
@@ -52,7 +52,7 @@ struct Scheduler::Prepared {
   std::vector<std::vector<std::unique_ptr<BackendPlan>>> plans;  // by place and split
 };
 
-Scheduler::Scheduler(std::vector<Backend*> backends, SchedulerOptions options)
+GraphScheduler::GraphScheduler(std::vector<Backend*> backends, SchedulerOptions options)
     : backends_(std::move(backends)),
       options_(options),
       buffers_(std::make_unique<MemoryBuffers>(backends_)),
@@ -60,15 +60,15 @@ Scheduler::Scheduler(std::vector<Backend*> backends, SchedulerOptions options)
   allocator_.emplace(*buffers_, buffers_->types());
 }
 
-Scheduler::~Scheduler() { reset(); }
+GraphScheduler::~GraphScheduler() { reset(); }
 
-const Schedule* Scheduler::schedule() const noexcept {
+const Schedule* GraphScheduler::schedule() const noexcept {
   return prepared_ == nullptr ? nullptr : &prepared_->schedule;
 }
 
-std::uint64_t Scheduler::plans_made() const noexcept { return allocator_->plans_made(); }
+std::uint64_t GraphScheduler::plans_made() const noexcept { return allocator_->plans_made(); }
 
-Status Scheduler::assign(TensorId tensor, std::uint32_t backend) {
+Status GraphScheduler::assign(TensorId tensor, std::uint32_t backend) {
   if (backend != kNoBackend && backend >= backends_.size())
     return {Code::kInvalidArgument, "there is no such backend"};
   if (backend == kNoBackend) {
@@ -79,15 +79,15 @@ Status Scheduler::assign(TensorId tensor, std::uint32_t backend) {
   return Status::ok();
 }
 
-Status Scheduler::refuse(Code code, const char* why, const Graph& graph, TensorId tensor) {
+Status GraphScheduler::refuse(Code code, const char* why, const Graph& graph, TensorId tensor) {
   error_ = "tensor " + std::to_string(tensor.value());
   if (!graph.name(tensor).empty()) error_ += " '" + std::string(graph.name(tensor)) + "'";
   error_ += std::string(": ") + why;
   return {code, why};
 }
 
-Result<ScheduleRequest> Scheduler::request_for(const Graph& graph,
-                                               std::span<const Address> external) {
+Result<ScheduleRequest> GraphScheduler::request_for(const Graph& graph,
+                                                    std::span<const Address> external) {
   ScheduleRequest request;
   request.offload = options_.offload;
   request.copy_places = options_.copy_places;
@@ -110,8 +110,8 @@ Result<ScheduleRequest> Scheduler::request_for(const Graph& graph,
   return request;
 }
 
-Status Scheduler::allocate(Prepared* prepared, const Graph& graph,
-                           std::span<const Address> external) {
+Status GraphScheduler::allocate(Prepared* prepared, const Graph& graph,
+                                std::span<const Address> external) {
   Schedule& schedule = prepared->schedule;
   std::vector<Address> addresses(schedule.graph.tensors().size());
   for (std::size_t t = 0; t < external.size(); ++t) {
@@ -145,7 +145,7 @@ Status Scheduler::allocate(Prepared* prepared, const Graph& graph,
   return Status::ok();
 }
 
-Status Scheduler::prepare(const Graph& graph, std::span<const Address> external) {
+Status GraphScheduler::prepare(const Graph& graph, std::span<const Address> external) {
   error_.clear();
   if (external.size() != graph.tensors().size())
     return {Code::kInvalidArgument, "not one address for each tensor"};
@@ -177,11 +177,11 @@ Status Scheduler::prepare(const Graph& graph, std::span<const Address> external)
   return Status::ok();
 }
 
-Status Scheduler::reserve(const Graph& graph, std::span<const Address> external) {
+Status GraphScheduler::reserve(const Graph& graph, std::span<const Address> external) {
   return prepare(graph, external);
 }
 
-Status Scheduler::copy(const ScheduledCopy& copy, std::uint32_t place) {
+Status GraphScheduler::copy(const ScheduledCopy& copy, std::uint32_t place) {
   Backend &from = *backends_[copy.from_backend], &to = *backends_[copy.to_backend];
   const std::vector<Address>& addresses = prepared_->addresses[place];
   const Address source = addresses[copy.from.value()], target = addresses[copy.to.value()];
@@ -191,7 +191,7 @@ Status Scheduler::copy(const ScheduledCopy& copy, std::uint32_t place) {
   return copy_between(from, source, to, target, copy.bytes);
 }
 
-Status Scheduler::make_copies(const ScheduleSplit& split, std::uint32_t place) {
+Status GraphScheduler::make_copies(const ScheduleSplit& split, std::uint32_t place) {
   const std::vector<ScheduledCopy>& copies = prepared_->schedule.copies;
   for (std::size_t from = 0; from < backends_.size(); ++from) {
     bool is_any = false;
@@ -212,7 +212,7 @@ Status Scheduler::make_copies(const ScheduleSplit& split, std::uint32_t place) {
   return Status::ok();
 }
 
-Status Scheduler::compute_observed(const ScheduleSplit& split, std::uint32_t place) {
+Status GraphScheduler::compute_observed(const ScheduleSplit& split, std::uint32_t place) {
   Backend& backend = *backends_[split.backend];
   const Graph& graph = prepared_->schedule.graph;
   const std::vector<Address>& addresses = prepared_->addresses[place];
@@ -234,13 +234,13 @@ Status Scheduler::compute_observed(const ScheduleSplit& split, std::uint32_t pla
   return Status::ok();
 }
 
-Status Scheduler::compute(std::size_t split, std::uint32_t place) {
+Status GraphScheduler::compute(std::size_t split, std::uint32_t place) {
   const ScheduleSplit& one = prepared_->schedule.splits[split];
   if (observer_.seen) return compute_observed(one, place);
   return prepared_->plans[place][split]->compute();
 }
 
-Status Scheduler::run(const Graph& graph, std::span<const Address> external) {
+Status GraphScheduler::run(const Graph& graph, std::span<const Address> external) {
   if (const Status status = prepare(graph, external); !status.is_ok()) return status;
   const auto place = static_cast<std::uint32_t>(runs_ % options_.copy_places);
   runs_ += 1;
@@ -257,7 +257,7 @@ Status Scheduler::run(const Graph& graph, std::span<const Address> external) {
   return order_->end_run(place);
 }
 
-Status Scheduler::synchronize() noexcept {
+Status GraphScheduler::synchronize() noexcept {
   Status first;
   for (Backend* const backend : backends_) {
     const Status status = backend->synchronize();
@@ -266,13 +266,13 @@ Status Scheduler::synchronize() noexcept {
   return first;
 }
 
-void Scheduler::reset() noexcept {
+void GraphScheduler::reset() noexcept {
   static_cast<void>(synchronize());
   prepared_.reset();
   allocator_->release();
 }
 
-Status Scheduler::set_async(TensorId tensor, std::span<const std::byte> bytes) noexcept {
+Status GraphScheduler::set_async(TensorId tensor, std::span<const std::byte> bytes) noexcept {
   if (prepared_ == nullptr || tensor.value() >= prepared_->schedule.tensor_of.size())
     return {Code::kNotFound, "not a tensor of the graph that was reserved last"};
   const TensorId at = prepared_->schedule.tensor_of[tensor.value()];
@@ -284,12 +284,12 @@ Status Scheduler::set_async(TensorId tensor, std::span<const std::byte> bytes) n
   return backends_[home]->set_async(prepared_->addresses[0][at.value()], bytes);
 }
 
-Status Scheduler::set(TensorId tensor, std::span<const std::byte> bytes) noexcept {
+Status GraphScheduler::set(TensorId tensor, std::span<const std::byte> bytes) noexcept {
   if (const Status status = set_async(tensor, bytes); !status.is_ok()) return status;
   return backends_[prepared_->schedule.backend_of[tensor.value()]]->synchronize();
 }
 
-Status Scheduler::get_async(TensorId tensor, std::span<std::byte> bytes) noexcept {
+Status GraphScheduler::get_async(TensorId tensor, std::span<std::byte> bytes) noexcept {
   if (prepared_ == nullptr || tensor.value() >= prepared_->schedule.tensor_of.size())
     return {Code::kNotFound, "not a tensor of the graph that was reserved last"};
   const TensorId at = prepared_->schedule.tensor_of[tensor.value()];
@@ -301,7 +301,7 @@ Status Scheduler::get_async(TensorId tensor, std::span<std::byte> bytes) noexcep
   return backends_[home]->get_async(bytes, prepared_->addresses[0][at.value()]);
 }
 
-Status Scheduler::get(TensorId tensor, std::span<std::byte> bytes) noexcept {
+Status GraphScheduler::get(TensorId tensor, std::span<std::byte> bytes) noexcept {
   if (const Status status = get_async(tensor, bytes); !status.is_ok()) return status;
   return backends_[prepared_->schedule.backend_of[tensor.value()]]->synchronize();
 }

@@ -128,9 +128,8 @@ RC_GTEST_PROP(PlacementProperty, OverMoreBackendsNoItemIsBetterElsewhere, ()) {
     const std::uint32_t before = at[item];
     for (std::uint32_t b = 0; b < backends; ++b) {
       at[item] = b;
-      const bool is_distinct = std::set<std::uint32_t>(problem.memory.begin(),
-                                                       problem.memory.end())
-                                   .size() == backends;
+      const bool is_distinct =
+          std::set<std::uint32_t>(problem.memory.begin(), problem.memory.end()).size() == backends;
       if (problem.is_allowed(item, b) && is_distinct)
         RC_ASSERT(!(cost_by_definition(problem, at) < cost));
     }

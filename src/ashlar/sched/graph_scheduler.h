@@ -5,7 +5,7 @@
 // Thread safety: one thread at a time.
 //
 // Example:
-//   Scheduler scheduler({&gpu, &cpu});
+//   GraphScheduler scheduler({&gpu, &cpu});
 //   scheduler.assign(output, 0);
 //   scheduler.reserve(graph, addresses_of_weights);
 //   for (;;) {
@@ -55,14 +55,14 @@ struct NodeObserver {
 };
 
 /// Runs graphs over backends, the first of which is preferred where nothing else decides.
-class ASHLAR_API Scheduler {
+class ASHLAR_API GraphScheduler {
  public:
   /// The backends outlive the scheduler; the last one gets the inputs that nobody assigns. REQUIRES: there
   /// is one. Throws std::bad_alloc.
-  explicit Scheduler(std::vector<Backend*> backends, SchedulerOptions options = {});
-  ~Scheduler();
-  Scheduler(const Scheduler&) = delete;
-  Scheduler& operator=(const Scheduler&) = delete;
+  explicit GraphScheduler(std::vector<Backend*> backends, SchedulerOptions options = {});
+  ~GraphScheduler();
+  GraphScheduler(const GraphScheduler&) = delete;
+  GraphScheduler& operator=(const GraphScheduler&) = delete;
 
   /// The tensor is to be on that backend, in every graph from now on. kNoBackend: as the scheduler
   /// likes. kInvalidArgument: there is no such backend. Throws std::bad_alloc.
@@ -109,10 +109,8 @@ class ASHLAR_API Scheduler {
   struct Prepared;
 
   Status prepare(const graph::Graph& graph, std::span<const Address> external);
-  Result<ScheduleRequest> request_for(const graph::Graph& graph,
-                                      std::span<const Address> external);
-  Status allocate(Prepared* prepared, const graph::Graph& graph,
-                  std::span<const Address> external);
+  Result<ScheduleRequest> request_for(const graph::Graph& graph, std::span<const Address> external);
+  Status allocate(Prepared* prepared, const graph::Graph& graph, std::span<const Address> external);
   Status make_copies(const ScheduleSplit& split, std::uint32_t place);
   Status copy(const ScheduledCopy& copy, std::uint32_t place);
   Status compute(std::size_t split, std::uint32_t place);
