@@ -85,7 +85,9 @@ class Maker {
 
   /// Adds a tensor if it is sound and has a kernel.
   bool keep(const TensorSpec& spec) {
-    if (graph::elements_of(spec.shape) > kElementsMax) return false;
+    std::uint64_t size = 1;  // also of a tensor without elements
+    for (const std::uint64_t side : spec.shape) size *= std::max<std::uint64_t>(side, 1);
+    if (size > kElementsMax) return false;
     Graph trial = made_.graph;
     const auto added = trial.add(spec);
     if (!added.is_ok() || !cpu::has_kernel(trial, added.value())) return false;

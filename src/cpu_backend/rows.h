@@ -36,7 +36,10 @@ struct RowAt {
   RowAt(const graph::Shape& shape, std::uint64_t row)
       : i1(row % shape[1]), i2(row / shape[1] % shape[2]), i3(row / shape[1] / shape[2]) {}
 };
-inline std::uint64_t rows_of(const graph::Shape& shape) { return shape[1] * shape[2] * shape[3]; }
+/// How many rows have elements.
+inline std::uint64_t rows_of(const graph::Shape& shape) {
+  return shape[0] == 0 ? 0 : shape[1] * shape[2] * shape[3];
+}
 
 /// The row's elements as floats: where it lies if it can be, else in `scratch`. For every type.
 const float* read_row(const Operand& from, std::uint64_t i1, std::uint64_t i2, std::uint64_t i3,
