@@ -7,7 +7,6 @@ namespace {
 
 using graph::Graph;
 using graph::kBarrier;
-using graph::kNoRegion;
 using graph::kNoTensor;
 using graph::Operation;
 using graph::Region;

@@ -34,7 +34,7 @@ class WorkerPool {
   struct Worker {
     WorkerPool* pool;
     ServiceThread thread;
-    void serve() noexcept { pool->serve(); }
+    void serve() const noexcept { pool->serve(); }
   };
 
   void serve() noexcept;

@@ -112,6 +112,7 @@ Result<TensorSetPlan> plan_tensor_set(const Graph& graph, std::span<const Tensor
     return sizes[a] != sizes[b] ? sizes[a] > sizes[b] : a < b;
   });
   std::vector<Bytes> sorted;
+  sorted.reserve(order.size());
   for (const std::uint32_t k : order) sorted.push_back(sizes[k]);
   const Bytes limit = std::min(type.buffer_max, plan::kPlanBytesMax);
   std::vector<std::uint32_t> buffer_of(sorted.size(), 0);

@@ -26,6 +26,7 @@ class GraphScheduler::MemoryBuffers final : public graph::BufferSource {
   }
   std::vector<graph::BufferType> types() const {
     std::vector<graph::BufferType> types;
+    types.reserve(owners_.size());
     for (const Backend* const owner : owners_) types.push_back(owner->buffer_type());
     return types;
   }
