@@ -369,17 +369,19 @@ TEST(GraphInPlace, WhatALargerParentLeavesIsUsed) {
 
 // H52: in-place reuse of a source that is still read, through a view or under its own name.
 TEST(GraphInPlace, NothingIsWrittenOverWhatIsStillRead) {
-  SmallGraph g;
-  const auto a = g.node(Operation::kPad, 64, {g.input(16)});
-  const auto v = g.view(a, 64);
-  const auto b = g.same(Operation::kScale, {v});
-  const auto c = g.same(Operation::kScale, {a});
-  const auto d = g.same(Operation::kAdd, {b, c});
-  Judged judged({BufferType{}});
-  const auto at = judged.allocate(g.graph);
-  EXPECT_NE(at[b.value()], at[a.value()]);
-  EXPECT_EQ(at[c.value()], at[a.value()]);
-  EXPECT_TRUE(at[d.value()] == at[b.value()] || at[d.value()] == at[c.value()]);
+  for (const bool is_view_last : {false, true}) {
+    SmallGraph g;
+    const auto a = g.node(Operation::kPad, 64, {g.input(16)});
+    const auto v = g.view(a, 64);
+    const auto b = g.same(Operation::kScale, {is_view_last ? a : v});
+    const auto c = g.same(Operation::kScale, {is_view_last ? v : a});
+    const auto d = g.same(Operation::kAdd, {b, c});
+    Judged judged({BufferType{}});
+    const auto at = judged.allocate(g.graph);
+    EXPECT_NE(at[b.value()], at[a.value()]);
+    EXPECT_EQ(at[c.value()], at[a.value()]);
+    EXPECT_TRUE(at[d.value()] == at[b.value()] || at[d.value()] == at[c.value()]);
+  }
 }
 
 TEST(GraphInPlace, TheSameSourceTwiceIsElementByElement) {
