@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "props/graph/reference_values.h"
+#include "props/graph/node_runs.h"
 #include "props/graph/small_graphs.h"
 #include "props/graph/value_oracle.h"
 #include "src/cpu_backend/conversions.h"
@@ -24,92 +24,8 @@ namespace {
 using graph::ElementType;
 using graph::Graph;
 using graph::Operation;
-using graph::Tensor;
 using graph::TensorId;
 using props::MadeGraph;
-using props::Place;
-
-/// The tolerance, relative to the largest element of the result: some units in the last place of a float,
-/// and one of a half.
-constexpr double kTolerance = 2e-5;
-constexpr double kHalfTolerance = 1.0 / 1024;
-constexpr double kLeastHalf = 1.0 / (1 << 24);  // the smallest half above zero
-
-/// A graph with a buffer for each tensor, run node by node.
-class NodeRuns {
- public:
-  NodeRuns(const MadeGraph& made, std::uint64_t seed, unsigned threads)
-      : made_(made),
-        buffers_(std::make_shared<cpu::HostBuffers>()),
-        processor_("cpu", buffers_, threads) {
-    for (std::uint32_t t = 0; t < made.graph.tensors().size(); ++t) {
-      const Tensor& tensor = made.graph.tensors()[t];
-      if (tensor.root.value() != t) {
-        addresses_.push_back(addresses_[tensor.root.value()] + tensor.view_offset);
-        continue;
-      }
-      const Bytes size = std::max(tensor.extent, Bytes{1});
-      addresses_.push_back(buffers_->make(size).value());
-      std::memset(addresses_.back().pointer(), 0, size.count());
-      const bool is_leaf = tensor.operation == Operation::kNone;
-      if (is_leaf) fill_leaf(made, TensorId{t}, seed, addresses_.back());
-    }
-  }
-
-  /// The first node whose values are others than the reference's.
-  std::string run() {
-    for (const TensorId node : made_.graph.nodes()) {
-      if (cpu::kernel_of(made_.graph[node].operation).kernel == nullptr) continue;
-      const std::vector<double> expected =
-          props::reference_values(made_.graph, node, [&](std::size_t k, const Place& at) {
-            return element(made_.graph.sources(made_.graph[node])[k], at);
-          });
-      const TensorId nodes[] = {node};
-      if (const Status status = processor_.compute(made_.graph, nodes, addresses_); !status.is_ok())
-        return status.why();
-      if (std::string found = compare(node, expected); !found.empty()) return found;
-    }
-    return "";
-  }
-
- private:
-  double element(TensorId id, const Place& at) const {
-    const cpu::Operand operand{&made_.graph[id],
-                               static_cast<std::byte*>(addresses_[id.value()].pointer())};
-    const ElementType type = made_.graph[id].type;
-    if (type == ElementType::kI32 || type == ElementType::kI64)
-      return static_cast<double>(cpu::read_index(operand, at[0], at[1], at[2], at[3]));
-    return static_cast<double>(cpu::read_element(operand, at[0], at[1], at[2], at[3]));
-  }
-
-  std::string compare(TensorId node, const std::vector<double>& expected) const {
-    const Tensor& tensor = made_.graph[node];
-    const bool is_half = tensor.type == ElementType::kF16;
-    double largest = 1e-6;
-    for (const double value : expected) {
-      if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-    }
-    // What a float, or a half, cannot hold becomes infinite.
-    const double limit = is_half ? 65000 : 3e38;
-    for (std::uint64_t n = 0; n < expected.size(); ++n) {
-      const double got = element(node, props::place_of(tensor.shape, n));
-      const bool is_lost = !std::isfinite(expected[n]) || std::abs(expected[n]) > limit;
-      if (is_lost && !std::isfinite(got)) continue;
-      const double tolerance =
-          is_half ? kHalfTolerance * largest + kLeastHalf : kTolerance * largest;
-      if (std::abs(got - expected[n]) <= tolerance) continue;
-      return "tensor " + std::to_string(node.value()) + " (" +
-             std::string(graph::traits_of(tensor.operation).name) + ") element " +
-             std::to_string(n) + ": " + std::to_string(got) + " for " + std::to_string(expected[n]);
-    }
-    return "";
-  }
-
-  const MadeGraph& made_;
-  std::shared_ptr<cpu::HostBuffers> buffers_;
-  cpu::CpuBackend processor_;
-  std::vector<Address> addresses_;
-};
 
 TEST(CpuKernels, ComputeWhatTheReferenceComputes) {
   std::uint64_t compared = 0;
@@ -118,7 +34,12 @@ TEST(CpuKernels, ComputeWhatTheReferenceComputes) {
     props::ByteSource bytes(data);
     const MadeGraph made = make_graph(bytes, {12, false, true});
     compared += made.graph.nodes().size();
-    ASSERT_EQ(NodeRuns(made, seed, seed % 2 == 0 ? 1 : 3).run(), "") << "seed " << seed << "\n"
+    cpu::CpuBackend processor("cpu", std::make_shared<cpu::HostBuffers>(), seed % 2 == 0 ? 1 : 3);
+    const auto compute = [&](const Graph& graph, TensorId node,
+                             const std::vector<Address>& addresses) {
+      return processor.compute(graph, std::span(&node, 1), addresses);
+    };
+    ASSERT_EQ(props::NodeRuns(made, seed).run(compute), "") << "seed " << seed << "\n"
                                                                      << props::describe(made.graph);
   }
   EXPECT_GT(compared, 5000u);
@@ -177,7 +98,7 @@ TEST(CpuKernels, MultiplyByPackedMatrices) {
         sum += static_cast<double>(left[n % 5 * 256 + k]) *
                static_cast<double>(right[n / 5 * 256 + k]);
       }
-      ASSERT_NEAR(static_cast<double>(out[n]), sum, kTolerance * 256) << n;
+      ASSERT_NEAR(static_cast<double>(out[n]), sum, props::kTolerance * 256) << n;
     }
   }
 }
