@@ -159,8 +159,8 @@ ASHLAR_ON_DEVICE inline void pool_element(const DeviceCall& call, const DevicePl
   float value = is_mean ? 0.0f : -INFINITY;
   for (std::int64_t y = down.begin; y < down.end; ++y) {
     for (std::int64_t x = across.begin; x < across.end; ++x) {
-      const float pixel = load(image, static_cast<std::uint64_t>(x), static_cast<std::uint64_t>(y),
-                               at.i2, at.i3);
+      const float pixel =
+          load(image, static_cast<std::uint64_t>(x), static_cast<std::uint64_t>(y), at.i2, at.i3);
       value = is_mean ? value + pixel : (value < pixel ? pixel : value);
     }
   }

@@ -47,8 +47,7 @@ ASHLAR_ON_DEVICE inline void concat_element(const DeviceCall& call, const Device
   const std::uint64_t split = call.in[0].shape[axis];
   const bool is_second = place[axis] >= split;
   if (is_second) place[axis] -= split;
-  copy_element(call.out, at, call.in[is_second ? 1 : 0],
-               {place[0], place[1], place[2], place[3]});
+  copy_element(call.out, at, call.in[is_second ? 1 : 0], {place[0], place[1], place[2], place[3]});
 }
 
 ASHLAR_ON_DEVICE inline void pad_element(const DeviceCall& call, const DevicePlace& at) {

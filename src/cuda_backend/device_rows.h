@@ -77,7 +77,8 @@ ASHLAR_ON_DEVICE void product_sum(const DeviceCall& call, std::uint64_t unit, co
     const bool is_outer = operation == Operation::kOutProd;
     for (std::uint64_t k = lanes.first(); k < a.shape[is_outer ? 1 : 0]; k += lanes.step()) {
       const float left = is_outer ? load(a, at.i0, k, i2, i3) : load(a, k, at.i0, i2, i3);
-      const float right = is_outer ? load(b, at.i1, k, at.i2, at.i3) : load(b, k, at.i1, at.i2, at.i3);
+      const float right =
+          is_outer ? load(b, at.i1, k, at.i2, at.i3) : load(b, k, at.i1, at.i2, at.i3);
       own += static_cast<double>(left) * static_cast<double>(right);
     }
   }
@@ -117,8 +118,7 @@ ASHLAR_ON_DEVICE void attention_row(const DeviceCall& call, std::uint64_t unit,
   }
   for (std::uint64_t d = lanes.first(); d < v.shape[0]; d += lanes.step()) {
     const DevicePlace place{d, at.i1, at.i2, at.i3};
-    store(call.out, place,
-          static_cast<float>(static_cast<double>(load(call.out, place)) / total));
+    store(call.out, place, static_cast<float>(static_cast<double>(load(call.out, place)) / total));
   }
 }
 
@@ -130,8 +130,8 @@ ASHLAR_ON_DEVICE void summed(const DeviceCall& call, std::uint64_t unit, const L
   const auto operation = static_cast<Operation>(call.operation);
   const bool is_all = operation == Operation::kSum;
   const std::uint64_t count = is_all ? x.elements() : x.shape[0];
-  const DevicePlace row = is_all ? DevicePlace{0, 0, 0, 0}
-                                 : DevicePlace::of_row(call.out.shape, unit);
+  const DevicePlace row =
+      is_all ? DevicePlace{0, 0, 0, 0} : DevicePlace::of_row(call.out.shape, unit);
   double own = 0;
   for (std::uint64_t k = lanes.first(); k < count; k += lanes.step()) {
     const DevicePlace at =
@@ -163,8 +163,7 @@ ASHLAR_ON_DEVICE void sorted_row(const DeviceCall& call, std::uint64_t unit, con
       }
       place += is_before ? 1 : 0;
     }
-    unsigned char* const at =
-        call.out.row(row.i1, row.i2, row.i3) + place * call.out.strides[0];
+    unsigned char* const at = call.out.row(row.i1, row.i2, row.i3) + place * call.out.strides[0];
     *reinterpret_cast<std::int32_t*>(at) = static_cast<std::int32_t>(k);
   }
 }
@@ -207,8 +206,8 @@ ASHLAR_ON_DEVICE void loss_back_row(const DeviceCall& call, std::uint64_t unit,
                                     const Lanes& lanes) {
   const DevicePlace row = DevicePlace::of_row(call.out.shape, unit);
   const double log_sum = log_sum_of_row(call.in[1], row);
-  const double gradient = static_cast<double>(load(call.in[0], 0, 0, 0, 0)) /
-                          static_cast<double>(call.out.rows());
+  const double gradient =
+      static_cast<double>(load(call.in[0], 0, 0, 0, 0)) / static_cast<double>(call.out.rows());
   for (std::uint64_t k = lanes.first(); k < call.out.shape[0]; k += lanes.step()) {
     const DevicePlace at{k, row.i1, row.i2, row.i3};
     const double soft_max = exp(static_cast<double>(load(call.in[1], at)) - log_sum);

@@ -83,8 +83,8 @@ ASHLAR_ON_DEVICE inline void compute_by_thread(const DeviceCall& call, std::uint
       return store(call.out, at,
                    device_binary(call, load(call.in[0], at), load_repeated(call.in[1], at)));
     case Operation::kDiagMaskInf: {
-      const bool is_masked = static_cast<std::int64_t>(at.i0) >
-                             static_cast<std::int64_t>(at.i1) + call.integers[0];
+      const bool is_masked =
+          static_cast<std::int64_t>(at.i0) > static_cast<std::int64_t>(at.i1) + call.integers[0];
       return store(call.out, at, is_masked ? -INFINITY : load(call.in[0], at));
     }
     case Operation::kGetRows: return get_rows_element(call, at);

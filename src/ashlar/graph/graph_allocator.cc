@@ -93,14 +93,12 @@ Status GraphAllocator::grow(std::size_t type, std::size_t chunk, Bytes size) {
   return made.status();
 }
 
-Status GraphAllocator::hold(const GraphPlan& plan, bool* is_new) {
-  *is_new = false;
+Status GraphAllocator::hold(const GraphPlan& plan) {
   for (std::size_t type = 0; type < plan.chunk_bytes.size(); ++type) {
     const std::vector<Bytes>& chunks = plan.chunk_bytes[type];
     if (buffers_[type].size() < chunks.size()) buffers_[type].resize(chunks.size());
     for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
       if (chunks[chunk] <= buffers_[type][chunk].size) continue;
-      *is_new = true;
       if (const Status status = grow(type, chunk, chunks[chunk]); !status.is_ok()) return status;
     }
   }
@@ -111,8 +109,7 @@ Status GraphAllocator::reserve(const Graph& graph, const MemoryRequest& request)
   Result<GraphPlan> planned = plan(graph, request);
   if (!planned.is_ok()) return planned.status();
   plans_made_ += 1;
-  bool is_new = false;
-  if (const Status status = hold(planned.value(), &is_new); !status.is_ok()) return status;
+  if (const Status status = hold(planned.value()); !status.is_ok()) return status;
   const GraphPlan* const before = find(graph, request);
   if (before == nullptr) {
     plans_.push_back(std::move(planned).value());

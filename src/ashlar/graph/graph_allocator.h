@@ -95,7 +95,7 @@ class ASHLAR_API GraphAllocator {
   };
 
   const GraphPlan* find(const Graph& graph, const MemoryRequest& request) const noexcept;
-  Status hold(const GraphPlan& plan, bool* is_new);
+  Status hold(const GraphPlan& plan);
   Result<GraphPlan> plan(const Graph& graph, const MemoryRequest& request) const;
   bool has_buffers(const GraphPlan& plan) const noexcept;
   Status grow(std::size_t type, std::size_t chunk, Bytes size);

@@ -179,7 +179,7 @@ class PlanMaker {
 };
 
 void PlanMaker::divide(std::size_t type, const plan::PlanOptions& options) {
-  // An alias group is one item: as large as its first member, which is the largest.
+  // An alias group is one item: it begins with its first member, which is the largest.
   std::vector<ChunkItem> items;
   std::vector<std::uint32_t> item_of(problem_.buffers.size(), kNoBuffer);
   std::vector<std::uint32_t> item_of_group(problem_.groups.size(), kNoBuffer);
@@ -190,7 +190,6 @@ void PlanMaker::divide(std::size_t type, const plan::PlanOptions& options) {
     const auto end = static_cast<std::uint32_t>(buffer.life.upper);
     if (buffer.group != plan::kNoGroup && item_of_group[buffer.group] != kNoBuffer) {
       ChunkItem& item = items[item_of_group[buffer.group]];
-      item.begin = std::min(item.begin, begin);
       item.end = std::max(item.end, end);
       item_of[b] = item_of_group[buffer.group];
       continue;
