@@ -40,7 +40,7 @@ TEST(CpuKernels, ComputeWhatTheReferenceComputes) {
       return processor.compute(graph, std::span(&node, 1), addresses);
     };
     ASSERT_EQ(props::NodeRuns(made, seed).run(compute), "") << "seed " << seed << "\n"
-                                                                     << props::describe(made.graph);
+                                                            << props::describe(made.graph);
   }
   EXPECT_GT(compared, 5000u);
 }

@@ -53,8 +53,8 @@ TEST(DeviceKernels, ComputeWhatTheReferenceComputes) {
                                 const std::vector<Address>& addresses) {
       return compute_on_host(graph, node, addresses, seed % 2 == 1);
     };
-    ASSERT_EQ(props::NodeRuns(made, seed).run(compute), "")
-        << "seed " << seed << "\n" << props::describe(made.graph);
+    ASSERT_EQ(props::NodeRuns(made, seed).run(compute), "") << "seed " << seed << "\n"
+                                                            << props::describe(made.graph);
   }
 }
 
