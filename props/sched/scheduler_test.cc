@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -193,6 +194,98 @@ TEST(SchedulerErrors, WhatLiesElsewhereIsRefused) {
   std::vector<std::byte> bytes(16);
   EXPECT_EQ(scheduler.set(chain.x, bytes).code(), Code::kNotFound);
   EXPECT_EQ(scheduler.get(chain.x, bytes).code(), Code::kNotFound);
+}
+
+TEST(SchedulerErrors, SayWhichTensorAndWhy) {
+  TwoBackends two;
+  SmallGraph g;
+  graph::TensorSpec spec;
+  spec.shape = {4, 1, 1, 1};
+  spec.flags = graph::kExternal;
+  const auto plain = g.add(spec);
+  spec.name = "table";
+  const auto named = g.add(spec);
+  g.same(Operation::kAdd, {plain, named});
+  std::vector<Address> external(3);
+  GraphScheduler scheduler(two.both);
+  EXPECT_EQ(scheduler.last_error(), "");
+  EXPECT_EQ(scheduler.reserve(g.graph, external).code(), Code::kWrongDevice);
+  EXPECT_EQ(scheduler.last_error(), "tensor 0: an external tensor in no buffer of its backend");
+  external[plain.value()] = TwoBackends::weight(two.first, 1, 4);
+  EXPECT_EQ(scheduler.reserve(g.graph, external).code(), Code::kWrongDevice);
+  EXPECT_EQ(scheduler.last_error(),
+            "tensor 1 'table': an external tensor in no buffer of its backend");
+  external[named.value()] = TwoBackends::weight(two.second, 1, 4);
+  ASSERT_TRUE(scheduler.assign(TensorId{3}, 0).is_ok());  // of another graph, perhaps
+  ASSERT_TRUE(scheduler.reserve(g.graph, external).is_ok());
+  EXPECT_EQ(scheduler.last_error(), "");
+  std::vector<std::byte> bytes(16);
+  EXPECT_EQ(scheduler.get(TensorId{3}, bytes).code(), Code::kNotFound);
+  EXPECT_EQ(scheduler.set(TensorId{3}, bytes).code(), Code::kNotFound);
+  sched::ScheduleRequest request;
+  request.copy_places = 65;
+  EXPECT_EQ(make_schedule(g.graph, two.both, request).code(), Code::kInvalidArgument);
+  request.copy_places = 64;
+  EXPECT_TRUE(make_schedule(g.graph, two.both, request).is_ok());
+}
+
+TEST(SchedulerTest, ReleasesItsBuffersAtAResetAndAtItsEnd) {
+  TwoBackends two;
+  Chain chain;
+  std::vector<Address> external(chain.g.graph.tensors().size());
+  external[chain.a.value()] = TwoBackends::weight(two.first, 1, 4);
+  external[chain.b.value()] = TwoBackends::weight(two.second, 10, 4);
+  Address seen;
+  sched::Backend* on = nullptr;
+  sched::NodeObserver observer;
+  observer.seen = [&](TensorId, sched::Backend& backend, Address at) {
+    seen = at;
+    on = &backend;
+    return true;
+  };
+  {
+    GraphScheduler scheduler(two.both);
+    scheduler.observe(observer);
+    for (int round = 0; round < 2; ++round) {
+      ASSERT_TRUE(scheduler.run(chain.g.graph, external).is_ok());
+      EXPECT_TRUE(on->holds(seen, 16_B));
+      if (round > 0) break;
+      scheduler.reset();
+      EXPECT_FALSE(on->holds(seen, 16_B));
+    }
+  }
+  EXPECT_FALSE(on->holds(seen, 16_B));
+  EXPECT_TRUE(two.first.holds(external[chain.a.value()], 16_B));  // the caller's
+}
+
+// Each node is computed once, in its order, whichever of them the observer wants.
+TEST(SchedulerTest, AnObserverChangesNothing) {
+  for (unsigned wanted = 0; wanted < 32; ++wanted) {
+    TwoBackends two;
+    Chain chain;
+    std::vector<Address> external(chain.g.graph.tensors().size());
+    external[chain.a.value()] = TwoBackends::weight(two.first, 1, 4);
+    external[chain.b.value()] = TwoBackends::weight(two.first, 10, 4);
+    GraphScheduler scheduler({&two.second, &two.first});
+    const TensorId nodes[] = {chain.first, chain.sum, chain.middle, chain.product, chain.last};
+    unsigned seen = 0;
+    sched::NodeObserver observer;
+    const auto number = [&](TensorId node) {
+      return static_cast<unsigned>(std::find(nodes, nodes + 5, node) - nodes);
+    };
+    observer.wants = [&](TensorId node) { return (wanted >> number(node) & 1) != 0; };
+    observer.seen = [&](TensorId node, sched::Backend&, Address) {
+      EXPECT_EQ(seen >> number(node), 0u);  // none behind it was seen before
+      seen |= 1u << number(node);
+      return true;
+    };
+    scheduler.observe(observer);
+    ASSERT_TRUE(scheduler.reserve(chain.g.graph, external).is_ok());
+    ASSERT_TRUE(scheduler.set(chain.x, bytes_of({1, 1, 1, 1})).is_ok());
+    ASSERT_TRUE(scheduler.run(chain.g.graph, external).is_ok());
+    EXPECT_EQ(seen, wanted);
+    EXPECT_EQ(read(scheduler, chain.last, 4)[0], 90.0f);
+  }
 }
 
 TEST(SchedulerErrors, EventsAndBytesOfOtherBackendsAreRefused) {
