@@ -331,6 +331,26 @@ TEST(GraphReservations, AFailureKeepsEarlierPlansAndLeaksNothing) {
   }
 }
 
+// A program whose graph has another wiring in each step must not fill the host with plans.
+TEST(GraphReservations, OldPlansAreForgotten) {
+  const auto build = [](std::size_t nodes) {
+    SmallGraph g;
+    TensorId x = g.input(64);
+    for (std::size_t k = 0; k < nodes; ++k) x = g.same(Operation::kScale, {x});
+    return g;
+  };
+  Judged judged({BufferType{}});
+  for (std::size_t nodes = 0; nodes <= graph::kGraphPlansMax; ++nodes)
+    judged.allocate(build(nodes).graph);
+  for (std::size_t nodes = 0; nodes <= graph::kGraphPlansMax; ++nodes) {
+    const SmallGraph g = build(nodes);
+    std::vector<Address> addresses(g.graph.tensors().size());
+    const Status applied = judged.allocator().apply(g.graph, {}, addresses);
+    EXPECT_EQ(applied.code(), nodes == 0 ? Code::kNotFound : Code::kOk) << nodes;
+  }
+  EXPECT_EQ(judged.source().live().size(), 1u);
+}
+
 // H48: a plan measured at one size fails at smaller sizes.
 TEST(GraphReservations, EverySmallerShapeFitsAtTheSameOffsets) {
   const auto build = [](std::uint64_t bytes) {

@@ -112,6 +112,7 @@ Status GraphAllocator::reserve(const Graph& graph, const MemoryRequest& request)
   if (const Status status = hold(planned.value()); !status.is_ok()) return status;
   const GraphPlan* const before = find(graph, request);
   if (before == nullptr) {
+    if (plans_.size() >= kGraphPlansMax) plans_.erase(plans_.begin());
     plans_.push_back(std::move(planned).value());
   } else {
     plans_[static_cast<std::size_t>(before - plans_.data())] = std::move(planned).value();

@@ -31,6 +31,9 @@ namespace ashlar::inline v0::graph {
 
 struct GraphPlan;
 
+/// How many plans an allocator keeps. Beyond them it forgets the one that was made first.
+inline constexpr std::size_t kGraphPlansMax = 64;
+
 /// What a plan of a graph needs.
 struct GraphMemory {
   std::vector<std::vector<Bytes>> buffers;  ///< by buffer type: the bytes of each buffer
@@ -62,7 +65,7 @@ class ASHLAR_API GraphAllocator {
 
   /// Plans a graph and makes sure that the buffers hold the plan: those that are too small are
   /// replaced. Errors as measure(), and the source's. A plan of the same wiring and request is
-  /// replaced. Throws std::bad_alloc.
+  /// replaced; of others, kGraphPlansMax are kept. Throws std::bad_alloc.
   Status reserve(const Graph& graph, const MemoryRequest& request);
 
   /// Writes the address of every tensor that is not external and of every view, by tensor; entries
