@@ -27,9 +27,9 @@ namespace ashlar::inline v0::graph {
 
 /// What Graph::add() makes a tensor of.
 struct TensorSpec {
-  Operation operation = Operation::kNone;
-  ElementType type = ElementType::kF32;
-  Shape shape{1, 1, 1, 1};
+  Operation operation = Operation::kNone;  ///< what computes it; kNone: a leaf, or a view
+  ElementType type = ElementType::kF32;    ///< of its elements
+  Shape shape{1, 1, 1, 1};                 ///< elements in each dimension
   /// Zeros: packed, in the order of the dimensions.
   Strides strides{};
   std::vector<TensorId> sources;  ///< kNoTensor for an unused place
@@ -37,8 +37,8 @@ struct TensorSpec {
       kNoTensor;                  ///< the tensor that it is a view of; kNoTensor: memory of its own
   Bytes view_offset;              ///< from the first byte of view_source
   std::uint8_t flags = kNoFlags;  ///< TensorFlags, or-ed
-  OperationParameters parameters;
-  std::string name;  ///< for messages and reports
+  OperationParameters parameters;  ///< numbers that the operation takes
+  std::string name;                ///< for messages and reports
 };
 
 /// What the nodes of a region are.
@@ -49,10 +49,10 @@ enum class RegionKind : std::uint8_t {
 
 /// A run of nodes: the body of a conditional or of a loop.
 struct Region {
-  RegionKind kind = RegionKind::kBranch;
-  std::uint32_t nodes_begin = 0;  ///< [nodes_begin, nodes_end) of Graph::nodes()
-  std::uint32_t nodes_end = 0;
-  std::uint32_t parent = 0;  ///< the region around it, or kNoRegion
+  RegionKind kind = RegionKind::kBranch;  ///< a conditional's body, or a loop's
+  std::uint32_t nodes_begin = 0;          ///< [nodes_begin, nodes_end) of Graph::nodes()
+  std::uint32_t nodes_end = 0;            ///< see nodes_begin
+  std::uint32_t parent = 0;               ///< the region around it, or kNoRegion
 };
 inline constexpr std::uint32_t kNoRegion = 0xffffffffu;
 

@@ -27,7 +27,7 @@ struct BufferType {
 /// Memory of one buffer type that a tensor needs: one of several for a tensor that is split over
 /// devices.
 struct TensorPart {
-  TensorId tensor;
+  TensorId tensor;         ///< the tensor that is split
   std::uint16_t type = 0;  ///< index of the buffer type
   Bytes size;              ///< in bytes
   /// Equal if every field is.
@@ -38,7 +38,7 @@ struct TensorPart {
 /// order, keeps the tensor's memory so.
 struct ExtraUse {
   std::uint32_t node = 0;  ///< position in Graph::nodes()
-  TensorId tensor;
+  TensorId tensor;         ///< what it uses
   /// Equal if both fields are.
   friend constexpr bool operator==(const ExtraUse&, const ExtraUse&) = default;
 };

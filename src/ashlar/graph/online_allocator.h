@@ -30,7 +30,9 @@ class ASHLAR_API OnlineAllocator {
   /// Measures: allocates from an imaginary buffer of 2^62 bytes at address 2^16. Nothing may be
   /// written there. Throws std::bad_alloc.
   static OnlineAllocator measuring(Bytes alignment);
+  /// Moves the allocator; the other may only be assigned to or destroyed afterwards.
   OnlineAllocator(OnlineAllocator&&) noexcept;
+  /// The same; what this one had is gone.
   OnlineAllocator& operator=(OnlineAllocator&&) noexcept;
   ~OnlineAllocator();
 

@@ -57,19 +57,19 @@ struct OperationParameters {
 
 /// A tensor of a graph. Made by Graph::add(), which checks it.
 struct Tensor {
-  Operation operation = Operation::kNone;
-  ElementType type = ElementType::kF32;
-  std::uint8_t flags = kNoFlags;  ///< TensorFlags, or-ed; a view has its root's kExternal
+  Operation operation = Operation::kNone;  ///< what computes it
+  ElementType type = ElementType::kF32;    ///< of its elements
+  std::uint8_t flags = kNoFlags;           ///< TensorFlags, or-ed; a view has its root's kExternal
   /// Bit k: the node may be computed in place over source k, as far as operation and layout go.
   std::uint16_t in_place_sources = 0;
-  Shape shape{1, 1, 1, 1};
-  Strides strides{};
+  Shape shape{1, 1, 1, 1};    ///< elements in each dimension
+  Strides strides{};          ///< bytes in each dimension
   Bytes extent;               ///< bytes from its first byte to the end of its last element
   TensorId root = kNoTensor;  ///< the tensor whose memory it shares; its own id if it is no view
   Bytes view_offset;          ///< from the root's first byte
   std::uint32_t sources_begin = 0;  ///< [sources_begin, sources_end) of the graph's sources
-  std::uint32_t sources_end = 0;
-  OperationParameters parameters;
+  std::uint32_t sources_end = 0;    ///< see sources_begin
+  OperationParameters parameters;   ///< numbers that the operation takes
 };
 
 /// The number of elements. REQUIRES: the tensor is in a graph.

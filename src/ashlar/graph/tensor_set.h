@@ -15,8 +15,8 @@ namespace ashlar::inline v0::graph {
 
 /// Where a tensor of a set is.
 struct SetPlace {
-  std::uint32_t buffer = 0;
-  Bytes offset;  ///< from the buffer's first byte
+  std::uint32_t buffer = 0;  ///< index of TensorSetPlan::buffers
+  Bytes offset;              ///< from the buffer's first byte
   /// Equal if both fields are.
   friend constexpr bool operator==(const SetPlace&, const SetPlace&) = default;
 };
@@ -44,7 +44,9 @@ ASHLAR_API Result<TensorSetPlan> plan_tensor_set(const Graph& graph,
 class ASHLAR_API TensorSet {
  public:
   TensorSet() = default;
+  /// Takes the buffers over; the other has none afterwards.
   TensorSet(TensorSet&& other) noexcept;
+  /// The same; the buffers that this one had are released.
   TensorSet& operator=(TensorSet&& other) noexcept;
   ~TensorSet();
 

@@ -54,18 +54,18 @@ struct ScheduleRequest {
 
 /// A copy of a tensor of the schedule's graph, made at the beginning of a split.
 struct ScheduledCopy {
-  graph::TensorId from;  ///< in Schedule::graph
-  graph::TensorId to;    ///< in Schedule::graph; its other places follow it
-  std::uint32_t from_backend = 0;
-  std::uint32_t to_backend = 0;
-  Bytes bytes;
+  graph::TensorId from;            ///< in Schedule::graph
+  graph::TensorId to;              ///< in Schedule::graph; its other places follow it
+  std::uint32_t from_backend = 0;  ///< which makes the copy
+  std::uint32_t to_backend = 0;    ///< in whose memory it is
+  Bytes bytes;                     ///< the tensor's extent
 };
 
 /// Nodes that one backend computes behind each other.
 struct ScheduleSplit {
-  std::uint32_t backend = 0;
-  std::uint32_t copies_begin = 0;  ///< [copies_begin, copies_end) of Schedule::copies
-  std::uint32_t copies_end = 0;
+  std::uint32_t backend = 0;           ///< which computes it
+  std::uint32_t copies_begin = 0;      ///< [copies_begin, copies_end) of Schedule::copies
+  std::uint32_t copies_end = 0;        ///< see copies_begin
   std::vector<graph::TensorId> nodes;  ///< in Schedule::graph, without views
 };
 
@@ -76,9 +76,9 @@ struct Schedule {
   std::vector<graph::TensorId> tensor_of;  ///< by the user's tensor: that of `graph`
   std::vector<std::uint32_t> backend_of;   ///< by the user's tensor
   std::vector<PlacedBy> placed_by;         ///< by the user's tensor
-  std::vector<ScheduleSplit> splits;
-  std::vector<ScheduledCopy> copies;
-  std::vector<MemoryId> memories;  ///< by the memory's number
+  std::vector<ScheduleSplit> splits;       ///< in the order in which they run
+  std::vector<ScheduledCopy> copies;       ///< by split
+  std::vector<MemoryId> memories;          ///< by the memory's number
 
   /// The bytes of all copies.
   Bytes copied_bytes() const {
