@@ -92,11 +92,13 @@ TEST(ChunkFit, IsTheBestOfThreeFirstFits) {
     for (int kind = 0; kind < 3; ++kind) {
       std::vector<std::size_t> order(items.size());
       std::iota(order.begin(), order.end(), 0);
-      std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        if (kind == 0) return items[a].begin < items[b].begin;
-        return kind == 1 ? items[a].size > items[b].size : area(items[a]) > area(items[b]);
+      // Equal items keep the order of the list.
+      std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        if (kind == 0 && items[a].begin != items[b].begin) return items[a].begin < items[b].begin;
+        if (kind == 1 && items[a].size != items[b].size) return items[a].size > items[b].size;
+        if (kind == 2 && area(items[a]) != area(items[b])) return area(items[a]) > area(items[b]);
+        return a < b;
       });
-      // The orders go on from each other: equal items keep the order of the list.
       least = std::min(least, plain_first_fit(items, order, limit));
     }
     const std::vector<ChunkPlace> places = graph::fit_chunks(items, Bytes{limit});
