@@ -67,6 +67,14 @@ struct Chain {
   TensorId product = g.same(Operation::kMul, {middle, b});
   TensorId last = scale(product, 1.0f, graph::kOutput);
 
+  /// The addresses of the external tensors: `a` is four ones on one backend, `b` four tens on another.
+  std::vector<Address> weights(LateBackend& of_a, LateBackend& of_b) const {
+    std::vector<Address> external(g.graph.tensors().size());
+    external[a.value()] = TwoBackends::weight(of_a, 1, 4);
+    external[b.value()] = TwoBackends::weight(of_b, 10, 4);
+    return external;
+  }
+
   TensorId scale(TensorId of, float factor, std::uint8_t flags = graph::kNoFlags) {
     graph::TensorSpec spec;
     spec.operation = Operation::kScale;
@@ -82,9 +90,7 @@ struct Chain {
 TEST(SchedulerTest, WeightsStayAndTheRestIsCut) {
   TwoBackends two;
   Chain chain;
-  std::vector<Address> external(chain.g.graph.tensors().size());
-  external[chain.a.value()] = TwoBackends::weight(two.first, 1, 4);
-  external[chain.b.value()] = TwoBackends::weight(two.second, 10, 4);
+  const std::vector<Address> external = chain.weights(two.first, two.second);
   GraphScheduler scheduler(two.both);
   ASSERT_TRUE(scheduler.reserve(chain.g.graph, external).is_ok());
   const sched::Schedule& schedule = *scheduler.schedule();
@@ -110,9 +116,7 @@ TEST(SchedulerTest, WeightsStayAndTheRestIsCut) {
 TEST(SchedulerTest, AssignmentsSurviveReservationsRunsAndResets) {
   TwoBackends two;
   Chain chain;
-  std::vector<Address> external(chain.g.graph.tensors().size());
-  external[chain.a.value()] = TwoBackends::weight(two.first, 1, 4);
-  external[chain.b.value()] = TwoBackends::weight(two.second, 10, 4);
+  const std::vector<Address> external = chain.weights(two.first, two.second);
   GraphScheduler scheduler(two.both);
   ASSERT_TRUE(scheduler.assign(chain.last, 0).is_ok());
   ASSERT_TRUE(scheduler.assign(chain.sum, 1).is_ok());  // away from its weight
@@ -232,9 +236,7 @@ TEST(SchedulerErrors, SayWhichTensorAndWhy) {
 TEST(SchedulerTest, ReleasesItsBuffersAtAResetAndAtItsEnd) {
   TwoBackends two;
   Chain chain;
-  std::vector<Address> external(chain.g.graph.tensors().size());
-  external[chain.a.value()] = TwoBackends::weight(two.first, 1, 4);
-  external[chain.b.value()] = TwoBackends::weight(two.second, 10, 4);
+  const std::vector<Address> external = chain.weights(two.first, two.second);
   Address seen;
   sched::Backend* on = nullptr;
   sched::NodeObserver observer;
@@ -263,9 +265,7 @@ TEST(SchedulerTest, AnObserverChangesNothing) {
   for (unsigned wanted = 0; wanted < 32; ++wanted) {
     TwoBackends two;
     Chain chain;
-    std::vector<Address> external(chain.g.graph.tensors().size());
-    external[chain.a.value()] = TwoBackends::weight(two.first, 1, 4);
-    external[chain.b.value()] = TwoBackends::weight(two.first, 10, 4);
+    const std::vector<Address> external = chain.weights(two.first, two.first);
     GraphScheduler scheduler({&two.second, &two.first});
     const TensorId nodes[] = {chain.first, chain.sum, chain.middle, chain.product, chain.last};
     unsigned seen = 0;
@@ -405,9 +405,7 @@ TEST(SchedulerTest, ANodeThatCanRunEarlierDividesNoSplit) {
 TEST(SchedulerTest, AnObserverSeesTheNodesItWantsAndCanEndTheRun) {
   TwoBackends two;
   Chain chain;
-  std::vector<Address> external(chain.g.graph.tensors().size());
-  external[chain.a.value()] = TwoBackends::weight(two.first, 1, 4);
-  external[chain.b.value()] = TwoBackends::weight(two.second, 10, 4);
+  const std::vector<Address> external = chain.weights(two.first, two.second);
   GraphScheduler scheduler(two.both);
   ASSERT_TRUE(scheduler.reserve(chain.g.graph, external).is_ok());
   ASSERT_TRUE(scheduler.set(chain.x, bytes_of({1, 1, 1, 1})).is_ok());

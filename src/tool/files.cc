@@ -81,6 +81,13 @@ bool write_file(const std::string& path, std::string_view bytes, std::string* er
   return true;
 }
 
+bool write_json(const std::string& path, std::string_view json, std::string* error) {
+  if (path.empty()) return true;
+  if (path != "-") return write_file(path, json, error);
+  std::fwrite(json.data(), 1, json.size(), stdout);
+  return true;
+}
+
 bool is_gzip(std::string_view bytes) {
   return bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b';
 }

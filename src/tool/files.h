@@ -19,6 +19,8 @@ std::optional<std::string> read_file(const std::string& path, std::string* error
 /// `*error` is `path: reason`. A file that begins as no file of this kind does is not replaced: an option
 /// without its value would take a user's trace for it.
 bool write_file(const std::string& path, std::string_view bytes, std::string* error);
+/// Where `--json` says: `-` is standard output, empty is nowhere. Errors as write_file().
+bool write_json(const std::string& path, std::string_view json, std::string* error);
 
 bool is_gzip(std::string_view bytes);
 /// Gives the uncompressed bytes to `sink`, piece by piece, until it returns false. Returns nullptr, or

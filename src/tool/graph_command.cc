@@ -177,11 +177,7 @@ int run_graph(const GraphCommand& command) {
     if (!command.report.empty() && page.empty()) page = page_of(path, *file, answer);
   }
   const std::string json = (results.size() == 1 ? results[0] : results).dump(2) + "\n";
-  if (command.json == "-") {
-    fmt::print("{}", json);
-  } else if (!command.json.empty() && !write_file(command.json, json, &error)) {
-    return fail(kExitUnreadable, error);
-  }
+  if (!write_json(command.json, json, &error)) return fail(kExitUnreadable, error);
   if (!command.report.empty() && !write_file(command.report, page, &error))
     return fail(kExitUnreadable, error);
   if (!violations.empty()) {

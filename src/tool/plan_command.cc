@@ -132,14 +132,8 @@ bool write_outputs(const PlanCommand& command, const std::string& name,
   if (!command.output.empty() && !write_plan(command.output, problem, answer.plan, error))
     return false;
   if (command.json != "-") print_plan(problem, answer);
-  if (!command.json.empty()) {
-    const std::string json = plan_json(name, problem, answer);
-    if (command.json == "-") {
-      std::fwrite(json.data(), 1, json.size(), stdout);
-    } else if (!write_file(command.json, json, error)) {
-      return false;
-    }
-  }
+  if (!command.json.empty() && !write_json(command.json, plan_json(name, problem, answer), error))
+    return false;
   return command.report.empty() ||
          write_file(command.report, plan_page(problem, answer.plan, name, answer.seconds), error);
 }

@@ -156,11 +156,7 @@ int run_schedule(const ScheduleCommand& command) {
     if (command.json != "-") print(path, command, *file, schedule.value(), backends);
   }
   const std::string json = (results.size() == 1 ? results[0] : results).dump(2) + "\n";
-  if (command.json == "-") {
-    fmt::print("{}", json);
-  } else if (!command.json.empty() && !write_file(command.json, json, &error)) {
-    return fail(kExitUnreadable, error);
-  }
+  if (!write_json(command.json, json, &error)) return fail(kExitUnreadable, error);
   return kExitDone;
 }
 

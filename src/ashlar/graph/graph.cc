@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <ashlar/base/mix.h>
 #include <ashlar/graph/layout.h>
 
 namespace ashlar::inline v0::graph {
@@ -99,19 +100,14 @@ std::uint16_t Graph::in_place_sources(const Tensor& tensor,
   return mask;
 }
 
-void Graph::mix(std::uint64_t word) noexcept {
-  std::uint64_t z = wiring_ + 0x9e3779b97f4a7c15u + word;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  wiring_ = z ^ (z >> 31);
-}
+void Graph::add_to_wiring(std::uint64_t word) noexcept { wiring_ = mix(wiring_ + word); }
 
-void Graph::mix(const Tensor& tensor, const TensorSpec& spec) noexcept {
+void Graph::add_to_wiring(const Tensor& tensor, const TensorSpec& spec) noexcept {
   const bool is_node = spec.operation != Operation::kNone || spec.view_source != kNoTensor;
-  mix(std::uint64_t{tensor.flags} | std::uint64_t{tensor.in_place_sources} << 8 |
-      std::uint64_t{is_node} << 24 | std::uint64_t{tensor.root.value()} << 32);
-  mix(spec.sources.size());
-  for (const TensorId source : spec.sources) mix(source.value());
+  add_to_wiring(std::uint64_t{tensor.flags} | std::uint64_t{tensor.in_place_sources} << 8 |
+                std::uint64_t{is_node} << 24 | std::uint64_t{tensor.root.value()} << 32);
+  add_to_wiring(spec.sources.size());
+  for (const TensorId source : spec.sources) add_to_wiring(source.value());
 }
 
 Result<TensorId> Graph::add(const TensorSpec& spec) {
@@ -144,7 +140,7 @@ Result<TensorId> Graph::add(const TensorSpec& spec) {
   names_.push_back(spec.name);
   tensors_.push_back(tensor);
   if (is_node) nodes_.push_back(id);
-  mix(tensor, spec);
+  add_to_wiring(tensor, spec);
   return id;
 }
 
@@ -152,14 +148,14 @@ void Graph::begin_region(RegionKind kind) {
   const auto at = static_cast<std::uint32_t>(nodes_.size());
   regions_.push_back({kind, at, at, open_});
   open_ = static_cast<std::uint32_t>(regions_.size() - 1);
-  mix(0x726567696f6e0000u | static_cast<std::uint64_t>(kind));
+  add_to_wiring(0x726567696f6e0000u | static_cast<std::uint64_t>(kind));
 }
 
 Status Graph::end_region() noexcept {
   if (open_ == kNoRegion) return {Code::kInvalidArgument, "no region is open"};
   regions_[open_].nodes_end = static_cast<std::uint32_t>(nodes_.size());
   open_ = regions_[open_].parent;
-  mix(0x656e640000000000u);
+  add_to_wiring(0x656e640000000000u);
   return Status::ok();
 }
 

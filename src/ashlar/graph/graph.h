@@ -97,7 +97,7 @@ class ASHLAR_API Graph {
   /// The name of a tensor; empty if it has none.
   std::string_view name(TensorId id) const noexcept { return names_[id.value()]; }
   /// A hash of everything that a plan depends on but sizes (invariant 4). Equal on every machine.
-  /// Cost: O(1). Source: the mixing step of splitmix64.
+  /// Cost: O(1). Source: base/mix.h.
   std::uint64_t wiring() const noexcept { return wiring_; }
 
  private:
@@ -107,8 +107,8 @@ class ASHLAR_API Graph {
                                  std::span<const TensorId> sources) const noexcept;
   bool may_overwrite(const Tensor& tensor, std::span<const TensorId> sources,
                      std::size_t place) const noexcept;
-  void mix(std::uint64_t word) noexcept;
-  void mix(const Tensor& tensor, const TensorSpec& spec) noexcept;
+  void add_to_wiring(std::uint64_t word) noexcept;
+  void add_to_wiring(const Tensor& tensor, const TensorSpec& spec) noexcept;
 
   std::vector<Tensor> tensors_;
   std::vector<std::string> names_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ashlar/base/checked.h>
+#include <ashlar/graph/graph_plan.h>
 #include <ashlar/plan/problem.h>
 
 namespace ashlar::inline v0::graph {
@@ -77,8 +78,7 @@ Result<std::vector<Bytes>> padded_sizes(const Graph& graph, std::span<const Tens
   for (const TensorId id : tensors) {
     if (id.value() >= graph.tensors().size() || graph[id].root != id)
       return {Code::kInvalidArgument, "a tensor that is a view, or not of the graph"};
-    const Bytes needed =
-        type.tensor_bytes == nullptr ? graph[id].extent : type.tensor_bytes(graph[id]);
+    const Bytes needed = bytes_in(type, graph[id]);
     const auto padded = checked_round_up(needed, type.alignment);
     const auto total = padded ? checked_add(sum, *padded) : std::nullopt;
     if (!total || *total > plan::kPlanBytesMax)

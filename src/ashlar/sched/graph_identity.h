@@ -11,7 +11,7 @@ namespace ashlar::inline v0::sched {
 
 /// Two graphs of the same identity have the same tensors: operations, types, shapes, strides, sources,
 /// places of views, flags and numbers; not names. Cost: linear. Never throws.
-/// Source: the mixing step of splitmix64.
+/// Source: base/mix.h.
 std::uint64_t identity_of(const graph::Graph& graph) noexcept;
 
 }  // namespace ashlar::inline v0::sched

@@ -273,38 +273,43 @@ void GraphScheduler::reset() noexcept {
   allocator_->release();
 }
 
-Status GraphScheduler::set_async(TensorId tensor, std::span<const std::byte> bytes) noexcept {
+Backend& GraphScheduler::home_of(TensorId tensor) const noexcept {
+  return *backends_[prepared_->schedule.backend_of[tensor.value()]];
+}
+
+Result<Address> GraphScheduler::begin_access(TensorId tensor, Bytes bytes) noexcept {
   if (prepared_ == nullptr || tensor.value() >= prepared_->schedule.tensor_of.size())
     return {Code::kNotFound, "not a tensor of the graph that was reserved last"};
   const TensorId at = prepared_->schedule.tensor_of[tensor.value()];
-  if (Bytes{bytes.size()} != prepared_->schedule.graph[at].extent)
+  if (bytes != prepared_->schedule.graph[at].extent)
     return {Code::kInvalidArgument, "not as many bytes as the tensor's extent"};
   const std::uint32_t home = prepared_->schedule.backend_of[tensor.value()];
   if (const Status status = order_->after_sharers(home); !status.is_ok()) return status;
+  return prepared_->addresses[0][at.value()];
+}
+
+Status GraphScheduler::set_async(TensorId tensor, std::span<const std::byte> bytes) noexcept {
+  const Result<Address> at = begin_access(tensor, Bytes{bytes.size()});
+  if (!at.is_ok()) return at.status();
   if (bytes.empty()) return Status::ok();
-  return backends_[home]->set_async(prepared_->addresses[0][at.value()], bytes);
+  return home_of(tensor).set_async(at.value(), bytes);
 }
 
 Status GraphScheduler::set(TensorId tensor, std::span<const std::byte> bytes) noexcept {
   if (const Status status = set_async(tensor, bytes); !status.is_ok()) return status;
-  return backends_[prepared_->schedule.backend_of[tensor.value()]]->synchronize();
+  return home_of(tensor).synchronize();
 }
 
 Status GraphScheduler::get_async(TensorId tensor, std::span<std::byte> bytes) noexcept {
-  if (prepared_ == nullptr || tensor.value() >= prepared_->schedule.tensor_of.size())
-    return {Code::kNotFound, "not a tensor of the graph that was reserved last"};
-  const TensorId at = prepared_->schedule.tensor_of[tensor.value()];
-  if (Bytes{bytes.size()} != prepared_->schedule.graph[at].extent)
-    return {Code::kInvalidArgument, "not as many bytes as the tensor's extent"};
-  const std::uint32_t home = prepared_->schedule.backend_of[tensor.value()];
-  if (const Status status = order_->after_sharers(home); !status.is_ok()) return status;
+  const Result<Address> at = begin_access(tensor, Bytes{bytes.size()});
+  if (!at.is_ok()) return at.status();
   if (bytes.empty()) return Status::ok();
-  return backends_[home]->get_async(bytes, prepared_->addresses[0][at.value()]);
+  return home_of(tensor).get_async(bytes, at.value());
 }
 
 Status GraphScheduler::get(TensorId tensor, std::span<std::byte> bytes) noexcept {
   if (const Status status = get_async(tensor, bytes); !status.is_ok()) return status;
-  return backends_[prepared_->schedule.backend_of[tensor.value()]]->synchronize();
+  return home_of(tensor).synchronize();
 }
 
 }  // namespace ashlar::inline v0::sched

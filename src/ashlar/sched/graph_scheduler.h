@@ -115,6 +115,11 @@ class ASHLAR_API GraphScheduler {
   Status copy(const ScheduledCopy& copy, std::uint32_t place);
   Status compute(std::size_t split, std::uint32_t place);
   Status compute_observed(const ScheduleSplit& split, std::uint32_t place);
+  /// Checks an access by the caller to a tensor's values, and makes the queue of the tensor's home wait
+  /// for the backends that share its memory. Returns the tensor's address there.
+  Result<Address> begin_access(graph::TensorId tensor, Bytes bytes) noexcept;
+  Backend& home_of(
+      graph::TensorId tensor) const noexcept;  // REQUIRES: reserved, a tensor of the graph
   Status refuse(Code code, const char* why, const graph::Graph& graph, graph::TensorId tensor);
 
   const std::vector<Backend*> backends_;

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include <ashlar/plan/solve/mix.h>
+#include <ashlar/base/mix.h>
 
 namespace ashlar::inline v0::plan::solve {
 namespace {

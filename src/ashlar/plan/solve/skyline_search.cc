@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include <ashlar/plan/solve/mix.h>
+#include <ashlar/base/mix.h>
 
 namespace ashlar::inline v0::plan::solve {
 namespace {
