@@ -1,7 +1,6 @@
 // Compares what the library declares of the CUDA driver (cuda/driver_abi.h, driver_table.h) with the toolkit's cuda.h: compiled
 // where that is found, and wrong where it does not compile.
 #include <cstddef>
-#include <type_traits>
 #include <utility>
 
 #include <cuda.h>
@@ -9,34 +8,10 @@
 
 #include <ashlar/cuda/driver_table.h>
 
+#include "props/cuda/abi_compare.h"
+
 namespace ashlar::cuda {
 namespace {
-
-/// Are the two passed alike: of one size, and both or neither a pointer?
-template <class Ours, class Theirs>
-constexpr bool passed_alike() {
-  return sizeof(Ours) == sizeof(Theirs) && std::is_pointer_v<Ours> == std::is_pointer_v<Theirs> &&
-         std::is_floating_point_v<Ours> == std::is_floating_point_v<Theirs>;
-}
-
-template <class Ours, class Theirs>
-struct AreAlike : std::false_type {};
-template <class... Ours, class... Theirs>
-struct AreAlike<CallResult (*)(Ours...), CUresult (*)(Theirs...)> {
-  static constexpr bool value() {
-    if constexpr (sizeof...(Ours) != sizeof...(Theirs)) return false;
-    else return (passed_alike<Ours, Theirs>() && ...);
-  }
-};
-
-#define ASHLAR_SAME_CALL(Group, ours, theirs) \
-  static_assert(AreAlike<decltype(Group::ours), decltype(&(theirs))>::value(), #theirs)
-#define ASHLAR_SAME_VALUE(ours, theirs) \
-  static_assert(static_cast<long>(ours) == static_cast<long>(theirs), #theirs)
-#define ASHLAR_SAME_FIELD(Ours, ours, Theirs, theirs)                                           \
-  static_assert(offsetof(Ours, ours) == offsetof(Theirs, theirs) &&                             \
-                    sizeof(std::declval<Ours>().ours) == sizeof(std::declval<Theirs>().theirs), \
-                #Theirs "::" #theirs)
 
 static_assert(sizeof(CallResult) == sizeof(CUresult));
 static_assert(sizeof(DeviceNumber) == sizeof(CUdevice));

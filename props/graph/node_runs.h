@@ -69,7 +69,10 @@ class NodeRuns {
     const graph::ElementType type = made_.graph[id].type;
     if (type == graph::ElementType::kI32 || type == graph::ElementType::kI64)
       return static_cast<double>(cpu::read_index(operand, at[0], at[1], at[2], at[3]));
-    return static_cast<double>(cpu::read_element(operand, at[0], at[1], at[2], at[3]));
+    if (graph::traits_of(type).block_elements == 1)
+      return static_cast<double>(cpu::read_element(operand, at[0], at[1], at[2], at[3]));
+    std::vector<float> row;
+    return static_cast<double>(cpu::read_row(operand, at[1], at[2], at[3], row)[at[0]]);
   }
 
   std::string compare(graph::TensorId node, const std::vector<double>& expected) const {

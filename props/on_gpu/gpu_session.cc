@@ -8,10 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include <ashlar/base/host_pages.h>
 #include <ashlar/cuda/driver_lookup.h>
 #include <ashlar/cuda/driver_table.h>
 
+#include "props/on_gpu/simulated_bytes.h"
+#include "props/on_gpu/simulated_kernels.h"
 #include "spec/cuda_face/cuda_face.h"
 #include "spec/gpu/sim_gpu.h"
 
@@ -71,11 +72,19 @@ struct GpuSession::Functions {
   }
 };
 
+/// The simulated machine, with memory of the host behind its addresses.
 struct GpuSession::Simulated {
-  Simulated() { spec::cuda_face::attach(&gpu); }
+  Simulated() : gpu(bytes.machine()) {
+    EXPECT_TRUE(bytes.is_there());
+    spec::cuda_face::attach(&gpu);
+    spec::cuda_face::give_bytes(bytes.begin(), bytes.size());
+    provide_simulated_kernels();
+  }
   ~Simulated() { spec::cuda_face::attach(nullptr); }
   Simulated(const Simulated&) = delete;
   Simulated& operator=(const Simulated&) = delete;
+
+  const SimulatedBytes bytes;
   spec::SimGpu gpu;
 };
 
@@ -113,6 +122,8 @@ void GpuSession::leave() {
 
 bool GpuSession::is_simulated() const { return simulated_ != nullptr; }
 
+const char* GpuSession::library() const { return is_simulated() ? nullptr : cuda::kDriverLibrary; }
+
 std::string GpuSession::name() {
   std::array<char, 256> text{};
   EXPECT_EQ(cu_->device_get_name(text.data(), static_cast<int>(text.size()), 0), cuda::kSuccess);
@@ -122,6 +133,7 @@ std::string GpuSession::name() {
 std::string GpuSession::take_faults() {
   std::string text;
   if (simulated_ == nullptr) return text;
+  static_cast<void>(simulated_->gpu.leak_check(true));
   for (const spec::Fault& fault : simulated_->gpu.take_faults()) {
     // A wait that could not end yet, because a gate was opened behind the machine's back.
     if (fault.kind != spec::FaultKind::kDeadlock) text += fault.text + '\n';
@@ -178,27 +190,12 @@ Gate::Gate(const Stream& stream) : is_open_(std::make_shared<std::atomic<bool>>(
             cuda::kSuccess);
 }
 
-FarMemory::FarMemory(Bytes size) : size_(size) {
-  GpuSession& gpu = GpuSession::get();
-  if (!gpu.is_simulated()) {
-    base_ = gpu.device().segment_alloc(size).value();
-    return;
-  }
-  std::byte* const pages = reserve_pages(size.count());
-  EXPECT_TRUE(commit_pages(pages, size.count()));
-  base_ = Address::of(pages);
-  EXPECT_TRUE(gpu.device().host_register(base_, size).is_ok());
-}
+FarMemory::FarMemory(Bytes size) : base_(GpuSession::get().device().segment_alloc(size).value()) {}
 
 FarMemory::~FarMemory() {
-  GpuSession& gpu = GpuSession::get();
-  EXPECT_TRUE(gpu.device().synchronize().is_ok());
-  if (!gpu.is_simulated()) {
-    EXPECT_TRUE(gpu.device().segment_free(base_).is_ok());
-    return;
-  }
-  EXPECT_TRUE(gpu.device().host_unregister(base_).is_ok());
-  release_pages(static_cast<std::byte*>(base_.pointer()), size_.count());
+  device::Device& device = GpuSession::get().device();
+  EXPECT_TRUE(device.synchronize().is_ok());
+  EXPECT_TRUE(device.segment_free(base_).is_ok());
 }
 
 }  // namespace ashlar::props

@@ -31,8 +31,10 @@ class GpuSession {
 
   cuda::CudaDevice& device() { return *device_; }
   bool is_simulated() const;
+  /// The driver's; null for the simulated one, which is in the program.
+  const char* library() const;
   std::string name();
-  /// What the simulated machine reports of misuse since the last call; empty on a GPU.
+  /// What the simulated machine reports since the last call: misuse, and what is still held. Empty on a GPU.
   std::string take_faults();
 
   Stream create_stream();
@@ -69,7 +71,7 @@ class Gate {
   std::shared_ptr<std::atomic<bool>> is_open_;
 };
 
-/// Memory that copies go to: of the GPU, or for the simulated one page-locked memory.
+/// Memory of the GPU that copies go to.
 class FarMemory {
  public:
   explicit FarMemory(Bytes size);
@@ -79,8 +81,7 @@ class FarMemory {
   Address base() const { return base_; }
 
  private:
-  const Bytes size_;
-  Address base_;
+  const Address base_;
 };
 
 }  // namespace ashlar::props

@@ -9,20 +9,22 @@
 namespace ashlar::spec::cuda_face {
 namespace {
 
-constexpr CallResult kErrorNotFound = 500;  // CUDA_ERROR_NOT_FOUND
-constexpr CallResult kErrorUnknown = 999;   // CUDA_ERROR_UNKNOWN
-constexpr int kSymbolNotFound = 1;          // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
+constexpr CallResult kErrorUnknown = 999;  // CUDA_ERROR_UNKNOWN
+constexpr int kSymbolNotFound = 1;         // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
 
 SimGpu* attached = nullptr;
 std::string hidden;
 std::atomic<CallResult> next_answer{kSuccess};
 std::atomic<int> calls_before{0};
 std::map<int, int> attributes;
+Address bytes_begin;
+Bytes bytes_size;
 
 void* find(std::string_view name, int version) {
   if (name == hidden) return nullptr;
-  for (const auto functions : {context_functions(), memory_functions(), page_functions(),
-                               stream_functions(), capture_functions(), work_functions()}) {
+  for (const auto functions :
+       {context_functions(), memory_functions(), page_functions(), stream_functions(),
+        capture_functions(), work_functions(), kernel_functions()}) {
     for (const FaceFunction& function : functions) {
       if (function.name == name && function.version == version) return function.function;
     }
@@ -39,6 +41,7 @@ void attach(SimGpu* gpu) {
   contexts().clear();
   answer_next(kSuccess);
   hidden.clear();
+  give_bytes(Address{}, Bytes{});
   attributes = {{kAttributeVirtualMemory, 1}, {kAttributeDirectRdma, 1}};
 }
 
@@ -48,6 +51,18 @@ void answer_next(CallResult answer, int after) {
   next_answer = answer;
   calls_before = after;
 }
+
+void give_bytes(Address begin, Bytes size) {
+  bytes_begin = begin;
+  bytes_size = size;
+}
+
+bool is_of_machine(std::uint64_t address) {
+  if (bytes_size == Bytes{}) return true;
+  return address >= bytes_begin.value() && address - bytes_begin.value() < bytes_size.count();
+}
+
+bool is_answer_due() { return next_answer != kSuccess; }
 
 void set_attribute(int attribute, int value) { attributes[attribute] = value; }
 
@@ -91,5 +106,5 @@ extern "C" [[gnu::visibility("default")]] ashlar::cuda::CallResult cuGetProcAddr
   if (flags != 0) return ashlar::cuda::kErrorInvalidValue;
   *found = face::find(name, version);
   *status = *found == nullptr ? face::kSymbolNotFound : 0;
-  return *found == nullptr ? face::kErrorNotFound : ashlar::cuda::CallResult{0};
+  return *found == nullptr ? ashlar::spec::cuda_face::kErrorNotFound : ashlar::cuda::CallResult{0};
 }

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <vector>
 
 #include <ashlar/cuda/driver_abi.h>
 
@@ -22,6 +24,24 @@ void hide(const char* name);
 /// The call after the next `after` ones, of any function but the current context's, answers that, once; kSuccess: all do what
 /// they should.
 void answer_next(cuda::CallResult answer, int after = 0);
+/// Is that answer still to come?
+bool is_answer_due();
+/// The machine's addresses (SimGpuOptions::first_address) lie in this memory of the caller's, so copies and kernels find bytes
+/// there. Other addresses are the host's. Without it every address counts as the machine's. Until the next attach().
+void give_bytes(Address begin, Bytes size);
+
+/// What a launch of a kernel will touch, and what it does when its stream gets there.
+struct KernelWork {
+  std::vector<Touch> touches;
+  std::function<void()> run;
+};
+/// A kernel, told the number of its threads and its parameters, which last until it returns.
+using FaceKernel = std::function<KernelWork(std::uint64_t threads, void* const* parameters)>;
+/// Every module that is loaded has this kernel from now on.
+void set_kernel(const char* name, FaceKernel kernel);
+/// How many products cuBLAS's functions of this program have enqueued; a program that asks has those functions.
+int blas_products();
+
 /// What the GPUs have of that attribute; -1: the driver knows no such attribute. attach() makes it 1 again.
 void set_attribute(int attribute, int value);
 /// How many uses of the primary context of that device are held.

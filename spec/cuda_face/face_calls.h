@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <thread>
@@ -15,6 +16,8 @@
 namespace ashlar::spec::cuda_face {
 
 using namespace ashlar::cuda;  // NOLINT(google-build-using-namespace): the driver's types and codes
+
+inline constexpr CallResult kErrorNotFound = 500;  // CUDA_ERROR_NOT_FOUND
 
 /// A function, as the interface of that version has it.
 struct FaceFunction {
@@ -34,6 +37,13 @@ std::span<const FaceFunction> page_functions();
 std::span<const FaceFunction> stream_functions();
 std::span<const FaceFunction> capture_functions();
 std::span<const FaceFunction> work_functions();
+std::span<const FaceFunction> kernel_functions();
+
+/// Enqueues work that touches those bytes, or adds it to what the stream captures.
+CallResult enqueue_work(StreamPointer stream, std::span<const Touch> touches,
+                        std::function<void()> work);
+/// False for memory of the host that the machine knows nothing of; give_bytes() tells it from the machine's.
+bool is_of_machine(std::uint64_t address);
 
 /// Forgets what was captured on an earlier machine.
 void forget_captures();

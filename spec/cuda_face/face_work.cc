@@ -1,11 +1,12 @@
 // What an application does with a GPU: streams, copies between addresses that the CPU can reach, host functions, captures, graphs.
 //
-// A copy moves its bytes when its stream gets there. A host function runs on a thread of its own, at once, and its stream waits for
-// the end of it.
+// Copies and kernels do their work when their stream gets there. A host function runs on a thread of its own, at once, and its
+// stream waits for the end of it.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <thread>
@@ -18,32 +19,23 @@
 namespace ashlar::spec::cuda_face {
 namespace {
 
-struct Copy {
-  std::uint64_t to = 0;
-  std::uint64_t from = 0;
-  std::size_t bytes = 0;
-};
-struct CapturedCopies {
+using Works = std::vector<std::function<void()>>;
+struct CapturedWork {
   GraphId graph{};
-  std::vector<Copy> copies;
+  Works works;
 };
 
 /// What the face knows of face_work. Graphs are never taken out, so that their addresses are handles.
 struct Work {
   Mutex lock;
-  std::map<StreamPointer, std::vector<Copy>> capturing ASHLAR_GUARDED_BY(lock);
-  std::deque<CapturedCopies> graphs ASHLAR_GUARDED_BY(lock);
+  std::map<StreamPointer, Works> capturing ASHLAR_GUARDED_BY(lock);
+  std::deque<CapturedWork> graphs ASHLAR_GUARDED_BY(lock);
   std::vector<std::thread> functions ASHLAR_GUARDED_BY(lock);
 };
 Work face_work;
 
 Stream stream_of(StreamPointer stream) {
   return {handle_of(stream), StreamId{}, DeviceId{current_device()}};
-}
-
-void run(const std::vector<Copy>& copies) {
-  for (const Copy& copy : copies)
-    std::memmove(Address{copy.to}.pointer(), Address{copy.from}.pointer(), copy.bytes);
 }
 
 CallResult stream_create(StreamPointer* stream, unsigned flags) {
@@ -77,21 +69,11 @@ CallResult stream_synchronize(StreamPointer stream) {
 
 CallResult memcpy_async(DevicePointer to, DevicePointer from, std::size_t bytes,
                         StreamPointer stream) {
-  return on_current([&](device::Device&) {
-    const Touch touches[] = {{Address{from}, Bytes{bytes}, Access::kRead},
-                             {Address{to}, Bytes{bytes}, Access::kWrite}};
-    const Status launched = machine()->launch(stream_of(stream), touches);
-    if (!launched.is_ok()) return result_of(launched);
-    const Copy copy{to, from, bytes};
-    {
-      const MutexGuard guard(face_work.lock);
-      const auto captured = face_work.capturing.find(stream);
-      if (captured != face_work.capturing.end()) {
-        captured->second.push_back(copy);
-        return CallResult{kSuccess};
-      }
-    }
-    return result_of(machine()->host_function(stream_of(stream), 0, [copy] { run({copy}); }));
+  std::vector<Touch> touches;
+  if (is_of_machine(from)) touches.push_back({Address{from}, Bytes{bytes}, Access::kRead});
+  if (is_of_machine(to)) touches.push_back({Address{to}, Bytes{bytes}, Access::kWrite});
+  return enqueue_work(stream, touches, [to, from, bytes] {
+    std::memmove(Address{to}.pointer(), Address{from}.pointer(), bytes);
   });
 }
 
@@ -128,7 +110,7 @@ CallResult stream_end_capture(StreamPointer stream, Graph* graph) {
     *graph = nullptr;
     if (!ended.is_ok()) return result_of(ended.status());
     face_work.graphs.push_back(
-        {ended.value(), captured.empty() ? std::vector<Copy>() : captured.mapped()});
+        {ended.value(), captured.empty() ? Works() : std::move(captured.mapped())});
     *graph = reinterpret_cast<Graph>(&face_work.graphs.back());
     return CallResult{kSuccess};
   });
@@ -142,11 +124,12 @@ CallResult graph_instantiate(Graph* executable, Graph graph, unsigned long long 
 
 CallResult graph_launch(Graph executable, StreamPointer stream) {
   return on_current([&](device::Device&) {
-    const auto* const captured = reinterpret_cast<const CapturedCopies*>(executable);
+    const auto* const captured = reinterpret_cast<const CapturedWork*>(executable);
     const Status launched = machine()->launch_graph(stream_of(stream), captured->graph);
     if (!launched.is_ok()) return result_of(launched);
-    return result_of(machine()->host_function(stream_of(stream), 0,
-                                              [copies = captured->copies] { run(copies); }));
+    return result_of(machine()->host_function(stream_of(stream), 0, [works = captured->works] {
+      for (const auto& work : works) work();
+    }));
   });
 }
 
@@ -154,8 +137,7 @@ CallResult graph_exec_destroy(Graph) { return kSuccess; }
 
 CallResult graph_destroy(Graph graph) {
   return on_current([&](device::Device&) {
-    return result_of(
-        machine()->destroy_graph(reinterpret_cast<const CapturedCopies*>(graph)->graph));
+    return result_of(machine()->destroy_graph(reinterpret_cast<const CapturedWork*>(graph)->graph));
   });
 }
 
@@ -167,6 +149,23 @@ CallResult device_get_name(char* name, int size, DeviceNumber) {
 }
 
 }  // namespace
+
+CallResult enqueue_work(StreamPointer stream, std::span<const Touch> touches,
+                        std::function<void()> work) {
+  return on_current([&](device::Device&) {
+    const Status launched = machine()->launch(stream_of(stream), touches);
+    if (!launched.is_ok()) return result_of(launched);
+    {
+      const MutexGuard guard(face_work.lock);
+      const auto captured = face_work.capturing.find(stream);
+      if (captured != face_work.capturing.end()) {
+        captured->second.push_back(std::move(work));
+        return CallResult{kSuccess};
+      }
+    }
+    return result_of(machine()->host_function(stream_of(stream), 0, std::move(work)));
+  });
+}
 
 void end_host_functions() {
   std::vector<std::thread> running;

@@ -4,7 +4,7 @@
 // Thread safety: none. Cost: O(number of holes); there is at most one hole more than there
 // are ranges handed out.
 // Invariants:
-//   (1) Ranges handed out and holes are disjoint and together are [kFirst, next_); no two holes
+//   (1) Ranges handed out and holes are disjoint and together are [first, next_); no two holes
 //       touch.
 //   (2) Every address is below 2^47 (user addresses of x86-64 and aarch64) and a multiple of 512.
 //   (3) Adversarial: ranges just given back come out first five times in eight, at 512-byte
@@ -30,8 +30,9 @@ class AddressSpace {
   static constexpr std::uint64_t kGrain = 512;
   static constexpr std::uint64_t kTidyAlignment = std::uint64_t{2} << 20;
 
-  explicit AddressSpace(bool adversarial, bool reuses = true)
-      : adversarial_(adversarial), reuses_(reuses) {}
+  /// `first`, a multiple of kGrain below kEnd: no address is below it.
+  explicit AddressSpace(bool adversarial, bool reuses = true, std::uint64_t first = kFirst)
+      : next_(first), adversarial_(adversarial), reuses_(reuses) {}
 
   /// `size` bytes aligned to at least `alignment`, a power of two, or nullopt when no such range
   /// is left. REQUIRES: size > 0.
@@ -57,7 +58,7 @@ class AddressSpace {
   // ring of bases given back lately; recent_at_ is the next place to be written
   std::array<std::uint64_t, kRecent> recent_{};
   std::size_t recent_at_ = 0;
-  std::uint64_t next_ = kFirst;
+  std::uint64_t next_;
   bool adversarial_;
   bool reuses_;
 };

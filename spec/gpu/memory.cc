@@ -14,7 +14,7 @@ bool is_power_of_two_or_zero(std::uint64_t n) { return (n & (n - 1)) == 0; }
 }  // namespace
 
 Memory::Memory(const SimGpuOptions& options, FaultLog& faults)
-    : space_(options.adversarial, options.reuses_addresses),
+    : space_(options.adversarial, options.reuses_addresses, options.first_address),
       rng_(options.seed ^ options.address_seed),
       faults_(faults),
       granularity_(options.page_granularity),

@@ -77,6 +77,9 @@ struct SimGpuOptions {
   bool reuses_addresses = true;
   /// Two machines that differ in this alone give other addresses and the same answers otherwise.
   std::uint64_t address_seed = 0;
+  /// No address is below it; a multiple of 512. A caller that wants bytes behind the addresses reserves memory there
+  /// (cuda_face::give_bytes).
+  std::uint64_t first_address = std::uint64_t{1} << 41;
   bool virtual_memory = true;
   Bytes page_granularity{2_MiB};
   /// Entries a stream's queue holds; an enqueue on a full queue blocks. 0 means no limit.

@@ -77,6 +77,8 @@ Status CpuBackend::compute_node(const graph::Graph& graph, TensorId node,
                                 std::span<const Address> addresses) {
   const KernelEntry entry = kernel_of(graph[node].operation);
   if (entry.kernel == nullptr) return Status::ok();
+  if (!sched::has_addresses(graph, node, addresses))
+    return {Code::kInvalidArgument, "a tensor that is not empty has a null address"};
   const KernelCall call = call_of(graph, node, addresses);
   const std::uint64_t units = entry.units(call);
   const auto parts = static_cast<unsigned>(std::min<std::uint64_t>(units, workers_.threads()));

@@ -7,8 +7,8 @@
 // Invariants:
 //   (1) The bits of a result depend on the bits of the sources, not on the number of threads, nor on
 //       where the tensors lie, if they are aligned to 64 bytes alike.
-//   (2) A node whose sources lie in another memory is never run: set, get and copies refuse addresses
-//       outside the memory's buffers.
+//   (2) set, get and copies refuse addresses outside the memory's buffers. compute() does not ask where addresses
+//       are: the scheduler vouches for them (S1).
 #pragma once
 
 #include <memory>

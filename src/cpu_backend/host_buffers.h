@@ -1,14 +1,12 @@
 // The buffers that processor backends share: host memory that is theirs, or the caller's.
 //
-// Thread safety: any thread; `mutex_` guards the map.
+// Thread safety: any thread.
 #pragma once
 
-#include <map>
-
-#include <ashlar/base/mutex.h>
 #include <ashlar/base/status.h>
 #include <ashlar/base/types.h>
 #include <ashlar/sched/backend.h>
+#include <ashlar/sched/buffer_map.h>
 
 namespace ashlar::cpu {
 
@@ -30,24 +28,13 @@ class HostBuffers {
   Result<Address> adopt(void* pointer, Bytes size) noexcept;
   Status release(Address base) noexcept;
   /// Whether the bytes lie in one of the buffers.
-  bool holds(Address begin, Bytes size) const noexcept;
+  bool holds(Address begin, Bytes size) const noexcept { return buffers_.holds(begin, size); }
 
  private:
-  struct HostBuffer {
-    Bytes size;
-    bool is_own = false;
-  };
-
-  /// False: the host has no memory for the record.
-  static bool insert(std::map<Address, HostBuffer>& buffers, Address base,
-                     HostBuffer buffer) noexcept;
-  Result<Address> add(Address base, HostBuffer buffer) noexcept;
-
   const sched::MemoryId id_;
   const Bytes alignment_;
   const Bytes buffer_max_;
-  mutable Mutex mutex_;
-  std::map<Address, HostBuffer> buffers_ ASHLAR_GUARDED_BY(mutex_);
+  sched::BufferMap buffers_;
 };
 
 }  // namespace ashlar::cpu

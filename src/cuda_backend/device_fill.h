@@ -22,6 +22,11 @@ inline bool has_device_kernel(const graph::Graph& graph, graph::TensorId node) n
   return cpu::has_kernel(graph, node);
 }
 
+/// Whether the node computes nothing, as views do.
+inline bool is_view_only(const graph::Graph& graph, graph::TensorId node) noexcept {
+  return cpu::kernel_of(graph[node].operation).kernel == nullptr;
+}
+
 /// A tensor that lies there.
 inline DeviceOperand device_operand(const graph::Tensor& tensor, Address at) {
   DeviceOperand operand;
@@ -50,6 +55,29 @@ inline DeviceCall device_call(const graph::Graph& graph, graph::TensorId node,
   for (std::size_t k = 0; k < 8; ++k) call.integers[k] = tensor.parameters.integers[k];
   call.operation = static_cast<std::uint8_t>(tensor.operation);
   call.fault = fault;
+  return call;
+}
+
+/// Contiguous floats of the same shape, with no address yet.
+inline DeviceOperand contiguous_floats(const DeviceOperand& like) {
+  DeviceOperand floats;
+  std::uint64_t stride = sizeof(float);
+  for (std::size_t d = 0; d < graph::kDimensions; ++d) {
+    floats.shape[d] = like.shape[d];
+    floats.strides[d] = stride;
+    stride *= like.shape[d];
+  }
+  floats.type = kDeviceF32;
+  floats.is_there = true;
+  return floats;
+}
+
+/// Copies the elements, as floats.
+inline DeviceCall unpacking_call(const DeviceOperand& floats, const DeviceOperand& from) {
+  DeviceCall call;
+  call.out = floats;
+  call.in[0] = from;
+  call.operation = static_cast<std::uint8_t>(graph::Operation::kCont);
   return call;
 }
 

@@ -170,7 +170,7 @@ ASHLAR_ON_DEVICE void sorted_row(const DeviceCall& call, std::uint64_t unit, con
 
 /// The logarithm of the sum of a row's exponentials. One lane.
 ASHLAR_ON_DEVICE inline double log_sum_of_row(const DeviceOperand& x, const DevicePlace& row) {
-  double most = -INFINITY, sum = 0;
+  double most = static_cast<double>(-INFINITY), sum = 0;
   for (std::uint64_t k = 0; k < x.shape[0]; ++k) {
     const auto value = static_cast<double>(load(x, k, row.i1, row.i2, row.i3));
     if (value > most) most = value;

@@ -21,6 +21,8 @@ using StreamPointer = struct StreamPointerTag*;  ///< CUstream
 using EventPointer = struct EventPointerTag*;    ///< CUevent
 using Graph = struct GraphTag*;                  ///< CUgraph
 using GraphNode = struct GraphNodeTag*;          ///< CUgraphNode
+using Module = struct ModuleTag*;                ///< CUmodule
+using Kernel = struct KernelTag*;                ///< CUfunction
 
 /// The answers that are told apart (CUresult).
 enum : CallResult {

@@ -78,6 +78,17 @@ Result<std::unique_ptr<BackendPlan>> Backend::make_plan(const graph::Graph& grap
       std::make_unique<RememberedNodes>(*this, graph, nodes, addresses));
 }
 
+bool has_addresses(const graph::Graph& graph, graph::TensorId node,
+                   std::span<const Address> addresses) noexcept {
+  const auto is_there = [&](graph::TensorId id) {
+    return graph[id].extent == Bytes{} || !addresses[id.value()].is_null();
+  };
+  for (const graph::TensorId source : graph.sources(graph[node])) {
+    if (source != graph::kNoTensor && !is_there(source)) return false;
+  }
+  return is_there(node);
+}
+
 Status copy_between(Backend& from_backend, Address from, Backend& to_backend, Address to,
                     Bytes size) noexcept {
   if (const Status status = from_backend.synchronize(); !status.is_ok()) return status;
@@ -85,14 +96,17 @@ Status copy_between(Backend& from_backend, Address from, Backend& to_backend, Ad
   const Status direct = from_backend.copy_async(from, to_backend, to, size);
   if (direct.is_ok()) return from_backend.synchronize();
   if (direct.code() != Code::kUnsupported) return direct;
+  const auto bytes = static_cast<std::size_t>(size.count());
+  if (from_backend.is_host_memory() && from_backend.holds(from, size))
+    return to_backend.set(to, {static_cast<const std::byte*>(from.pointer()), bytes});
   const std::size_t piece = static_cast<std::size_t>(std::min(size, kStagingBytes).count());
   const std::unique_ptr<std::byte[]> staging(new (std::nothrow) std::byte[piece]);
   if (staging == nullptr) return {Code::kHostOutOfMemory, "no host memory to copy through"};
   for (Bytes done; done < size;) {
     const Bytes next = std::min(size - done, Bytes{piece});
-    const std::span<std::byte> bytes(staging.get(), static_cast<std::size_t>(next.count()));
-    if (const Status status = from_backend.get(bytes, from + done); !status.is_ok()) return status;
-    if (const Status status = to_backend.set(to + done, bytes); !status.is_ok()) return status;
+    const std::span<std::byte> part(staging.get(), static_cast<std::size_t>(next.count()));
+    if (const Status status = from_backend.get(part, from + done); !status.is_ok()) return status;
+    if (const Status status = to_backend.set(to + done, part); !status.is_ok()) return status;
     done += next;
   }
   return Status::ok();

@@ -75,7 +75,7 @@ class ASHLAR_API Backend {
   /// A buffer of `size` bytes, above zero. kOutOfMemory: there is no room.
   virtual Result<Address> make_buffer(Bytes size) noexcept = 0;
   /// A buffer of the caller's memory, which stays the caller's. kUnsupported: not on this backend.
-  /// kInvalidArgument: not aligned as buffer_type() says.
+  /// kInvalidArgument: null, empty, not aligned as buffer_type() says, or partly in another buffer.
   virtual Result<Address> adopt_buffer(void* pointer, Bytes size) noexcept;
   /// Ends a buffer of either kind. kUnknownPointer, without effect: there is none at `base`.
   /// REQUIRES: no work that uses it is enqueued.
@@ -121,7 +121,8 @@ class ASHLAR_API Backend {
   /// Enqueues the nodes, in that order. `addresses` is by tensor. The graph, the nodes and the
   /// addresses stay as they are until they are done. kUnsupported: there is no kernel for one of them;
   /// none is enqueued. kInvalidArgument, here or from synchronize(): an index in a tensor is out of
-  /// range.
+  /// range, or a tensor that is not empty has a null address. Other addresses are not checked: they are in
+  /// memory that the backend reads, as the scheduler sees to (S1).
   virtual Status compute(const graph::Graph& graph, std::span<const graph::TensorId> nodes,
                          std::span<const Address> addresses) noexcept = 0;
   /// Prepares what compute() takes. Errors as compute(). Throws std::bad_alloc.
@@ -130,9 +131,14 @@ class ASHLAR_API Backend {
                                                          std::span<const Address> addresses);
 };
 
-/// Copies `size` bytes by the best path that the two backends have: where they are if they share a
-/// memory; by copy_async(); else through the host. Blocking: everything enqueued on
-/// both is done before, and the copy when it returns. Errors as those calls, kHostOutOfMemory.
+/// Whether every tensor of the node that is not empty has an address: what compute() checks. Thread safety: any thread.
+/// Never throws. Cost: linear in the sources.
+ASHLAR_API bool has_addresses(const graph::Graph& graph, graph::TensorId node,
+                              std::span<const Address> addresses) noexcept;
+
+/// Copies `size` bytes by copy_async() if the backends have such a path, else by set() from host memory, else through the
+/// host, a mebibyte at a time. Waits for everything enqueued on both first, and for the copy. Errors as those
+/// calls, kHostOutOfMemory.
 ASHLAR_API Status copy_between(Backend& from_backend, Address from, Backend& to_backend, Address to,
                                Bytes size) noexcept;
 
