@@ -49,7 +49,7 @@ std::uint64_t plain_first_fit(const std::vector<ChunkItem>& items,
     bool is_placed = false;
     for (std::size_t c = 0; c <= limits.size() && !is_placed; ++c) {
       if (c == limits.size()) {
-        limits.push_back(std::max(limit, size));
+        limits.push_back(std::max(limit, item.needed.count()));
         peaks.push_back(0);
       }
       std::vector<std::uint64_t> offsets{0};
@@ -58,7 +58,7 @@ std::uint64_t plain_first_fit(const std::vector<ChunkItem>& items,
       }
       std::sort(offsets.begin(), offsets.end());
       for (const std::uint64_t offset : offsets) {
-        const bool fits = offset + size <= limits[c] &&
+        const bool fits = offset + item.needed.count() <= limits[c] &&
                           std::none_of(placed.begin(), placed.end(), [&](const Placed& other) {
                             return other.chunk == c && other.item.begin < item.end &&
                                    item.begin < other.item.end && other.offset < offset + size &&
@@ -83,6 +83,7 @@ TEST(ChunkFit, IsTheBestOfThreeFirstFits) {
       item.begin = static_cast<std::uint32_t>(random() % 6);
       item.end = item.begin + 1 + static_cast<std::uint32_t>(random() % 5);
       item.size = Bytes{8 * (1 + random() % 5)};
+      item.needed = item.size - Bytes{random() % 8};
     }
     const std::uint64_t limit = 16 + 8 * (random() % 4);
     std::uint64_t least = ~std::uint64_t{0};
@@ -108,9 +109,9 @@ TEST(ChunkFit, IsTheBestOfThreeFirstFits) {
       std::uint64_t chunk_limit = limit;  // or its largest item
       for (std::size_t b = 0; b < items.size(); ++b) {
         if (places[b].chunk == places[a].chunk)
-          chunk_limit = std::max(chunk_limit, items[b].size.count());
+          chunk_limit = std::max(chunk_limit, items[b].needed.count());
       }
-      ASSERT_LE(end, chunk_limit);
+      ASSERT_LE((places[a].offset + items[a].needed).count(), chunk_limit);
       peaks.resize(std::max<std::size_t>(peaks.size(), places[a].chunk + std::size_t{1}));
       peaks[places[a].chunk] = std::max(peaks[places[a].chunk], end);
       for (std::size_t b = 0; b < a; ++b) {

@@ -236,6 +236,43 @@ TEST(Schedules, NameACauseForEveryTensor) {
   EXPECT_EQ(make_schedule(g.graph, pair.both, {}).code(), Code::kUnsupported);
 }
 
+// Each of them once, and nothing else: not what it reads, and not what a node computes into memory of its
+// own.
+TEST(WriteCounts, HaveOneForEachNodeThatHasWrittenARoot) {
+  SmallGraph g;
+  const auto parameter = g.leaf(16), gradient = g.input(16);
+  const auto first = g.leaf(16), second = g.leaf(16), numbers = g.leaf(28);
+  TensorSpec spec;
+  spec.operation = Operation::kOptStepAdamw;
+  spec.shape = {4, 1, 1, 1};
+  spec.sources = {parameter, gradient, first, second, numbers};
+  spec.view_source = parameter;
+  const auto step = g.add(spec);
+  const auto cast = g.same(Operation::kCpy, {gradient});
+  spec.operation = Operation::kCpy;
+  spec.sources = {gradient, cast};
+  spec.view_source = cast;
+  const auto over = g.add(spec);
+  sched::WriteCounts counts(g.graph);
+  const auto writes = [&] {
+    std::vector<std::uint32_t> all;
+    for (const TensorId id : {parameter, gradient, first, second, numbers, cast})
+      all.push_back(counts.key_of(id).writes);
+    return all;
+  };
+  using Writes = std::vector<std::uint32_t>;
+  EXPECT_EQ(writes(), (Writes{0, 0, 0, 0, 0, 0}));
+  counts.pass(step);
+  EXPECT_EQ(writes(), (Writes{1, 0, 1, 1, 0, 0}));
+  counts.pass(cast);
+  EXPECT_EQ(writes(), (Writes{1, 0, 1, 1, 0, 0}));
+  for (std::uint32_t time = 1; time <= 3; ++time) {
+    counts.pass(over);
+    counts.pass(step);
+    EXPECT_EQ(writes(), (Writes{1 + time, 0, 1 + time, 1 + time, 0, time}));
+  }
+}
+
 TEST(MemoryIds, AreNeverTheSame) {
   const sched::MemoryId a = sched::new_memory_id(), b = sched::new_memory_id();
   EXPECT_NE(a, b);

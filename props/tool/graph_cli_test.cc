@@ -96,6 +96,41 @@ TEST_F(GraphCliTest, SchedulesOverBackends) {
   EXPECT_EQ(run("schedule nowhere.json").code, 3);
 }
 
+TEST_F(GraphCliTest, TakesAnyNameOfAFileAndOfATensor) {
+  write("name\xff.json", with(R"("name":"x")", R"("name":"x\u001b[1m\ny")"));
+  for (const char* const rest : {"", " --json -", " --json out.json"}) {
+    EXPECT_EQ(run(std::string("graph name\xff.json") + rest).code, 0) << rest;
+    EXPECT_EQ(run(std::string("schedule name\xff.json") + rest).code, 0) << rest;
+  }
+  EXPECT_EQ(Json::parse(slurp(folder_ / "out.json"))["graph"], "name\uFFFD.json");
+  const Ran told = run("schedule name\xff.json --placement alternate --verbose");
+  EXPECT_NE(told.out.find("copies x?[1m?y (64 B)"), std::string::npos) << told.out;
+}
+
+TEST_F(GraphCliTest, CountsNodesWithoutTheirKind) {
+  std::string text = kGraph;
+  for (std::size_t at = 0; (at = text.find(R"("kind":"node",)")) != std::string::npos;)
+    text.erase(at, 14);
+  write("plain.json", text);
+  EXPECT_EQ(Json::parse(run("graph plain.json --json -").out)["nodes"], 4);
+}
+
+TEST_F(GraphCliTest, RefusesMoreCopiedBytesThanCanBeCounted) {
+  const std::string wide = "[72057594037927936,1,1,1]";  // 2^56 floats: 2^58 bytes
+  std::string text = "{\"rec\":\"meta\",\"align\":32}\n";
+  for (int t = 0; t < 8; ++t) {
+    text += R"({"rec":"tensor","id":)" + std::to_string(t) + R"(,"op":")" +
+            (t == 0 ? "NONE" : "RELU") + R"(","type":"f32","ne":)" + wide +
+            R"(,"nb":[4,288230376151711744,288230376151711744,288230376151711744],"srcs":[)" +
+            (t == 0 ? "" : std::to_string(t - 1)) + R"(],"layer":)" + std::to_string(t) + "}\n";
+  }
+  write("wide.json", text);
+  const Ran ran = run("schedule wide.json --placement alternate --backends 3");
+  EXPECT_EQ(ran.code, 3) << ran.out;
+  EXPECT_NE(ran.err.find("so many bytes to copy that sums of them might wrap"), std::string::npos)
+      << ran.err;
+}
+
 TEST_F(GraphCliTest, RefusesABrokenFileWithItsLine) {
   const struct {
     const char* what;
@@ -115,6 +150,7 @@ TEST_F(GraphCliTest, RefusesABrokenFileWithItsLine) {
        "bad.json:3: a stride is no multiple of the type's alignment\n"},
       {R"("nb":[4,32,128,128])", R"("nb":[4,32,128])",
        "bad.json:3: 'nb' is not a list of four numbers\n"},
+      {R"("nb":[4,32,128,128])", R"("nb":[0,0,0,0])", "bad.json:3: 'nb' has only zeros\n"},
       {R"("bytes":64)", R"("bytes":60)",
        "bad.json:2: 'bytes' is not 64, what shape and strides need\n"},
       {R"("op":"MUL_MAT")", R"("op":"MUL_MATS")", "bad.json:4: unknown op 'MUL_MATS'\n"},

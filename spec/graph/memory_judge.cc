@@ -76,6 +76,7 @@ class RootUsers {
     }
     last_step_ = step;
     for (std::uint32_t n = 0; n < step_of_.size(); ++n) node_of_[graph.nodes()[n].value()] = n;
+    note_users();
   }
 
   std::uint32_t last_step() const { return last_step_; }
@@ -85,21 +86,19 @@ class RootUsers {
   /// The step from which the root's bytes are its own.
   std::uint32_t first(TensorId root) const {
     const bool is_set_before = (graph_[root].flags & (graph::kInput | graph::kParameter)) != 0;
-    return is_set_before || node_of(root) == kNever ? 0 : step_of_[node_of(root)];
+    if (is_set_before || node_of(root) == kNever) return 0;
+    std::uint32_t first = step_of_[node_of(root)];
+    for (const graph::ExtraUse& use : request_.uses) {
+      if (graph_[use.tensor].root == root) first = std::min(first, step_of_[use.node]);
+    }
+    return first;
   }
 
-  /// Whether the node reads or writes the root, itself or through a view.
-  bool uses(std::uint32_t node, TensorId root) const {
-    const Tensor& tensor = graph_[graph_.nodes()[node]];
-    const bool is_view = tensor.root != graph_.nodes()[node];
-    if (writes_a_view(tensor.operation) && is_view && tensor.root == root) return true;
-    for (const TensorId source : graph_.sources(tensor)) {
-      if (source != kNoTensor && graph_[source].root == root) return true;
-    }
-    for (const graph::ExtraUse& use : request_.uses) {
-      if (use.node == node && graph_[use.tensor].root == root) return true;
-    }
-    return false;
+  /// Whether the node uses the root besides its sources: any part of it, at any time.
+  bool uses_further(std::uint32_t node, TensorId root) const {
+    return std::any_of(request_.uses.begin(), request_.uses.end(), [&](graph::ExtraUse use) {
+      return use.node == node && graph_[use.tensor].root == root;
+    });
   }
 
   /// The last step in which the node's use of the root can happen: a loop around the node, but not
@@ -119,15 +118,10 @@ class RootUsers {
   }
 
   /// Whether somebody outside the graph may read it after the run, or nobody reads it inside.
-  bool is_kept(TensorId root) const {
-    for (std::uint32_t t = 0; t < graph_.tensors().size(); ++t) {
-      const Tensor& tensor = graph_.tensors()[t];
-      if (tensor.root != root) continue;
-      if ((tensor.flags & (graph::kOutput | graph::kParameter)) != 0) return true;
-      if (!is_read(TensorId{t})) return true;
-    }
-    return false;
-  }
+  bool is_kept(TensorId root) const { return is_kept_[root.value()]; }
+
+  /// The nodes that use the root, in any order.
+  std::span<const std::uint32_t> users(TensorId root) const { return users_[root.value()]; }
 
   bool repeats(const Region& region, std::uint32_t node, TensorId root) const {
     const auto is_in = [&region](std::uint32_t n) {
@@ -136,20 +130,37 @@ class RootUsers {
     return region.kind == RegionKind::kLoop && is_in(node) && !is_in(node_of(root));
   }
 
-  bool is_read(TensorId tensor) const {
-    for (const TensorId node : graph_.nodes()) {
-      for (const TensorId source : graph_.sources(graph_[node])) {
-        if (source == tensor) return true;
+ private:
+  void note_users() {
+    const std::size_t tensors = graph_.tensors().size();
+    std::vector<bool> is_read(tensors);
+    users_.resize(tensors);
+    for (std::uint32_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Tensor& tensor = graph_[graph_.nodes()[n]];
+      if (writes_a_view(tensor.operation) && tensor.root != graph_.nodes()[n])
+        users_[tensor.root.value()].push_back(n);
+      for (const TensorId source : graph_.sources(tensor)) {
+        if (source == kNoTensor) continue;
+        is_read[source.value()] = true;
+        users_[graph_[source].root.value()].push_back(n);
       }
     }
-    return false;
+    for (const graph::ExtraUse& use : request_.uses)
+      users_[graph_[use.tensor].root.value()].push_back(use.node);
+    is_kept_.resize(tensors);
+    for (std::uint32_t t = 0; t < tensors; ++t) {
+      const Tensor& tensor = graph_.tensors()[t];
+      if ((tensor.flags & (graph::kOutput | graph::kParameter)) != 0 || !is_read[t])
+        is_kept_[tensor.root.value()] = true;
+    }
   }
 
- private:
   const Graph& graph_;
   const graph::MemoryRequest& request_;
-  std::vector<std::uint32_t> step_of_;  // by node
-  std::vector<std::uint32_t> node_of_;  // by tensor
+  std::vector<std::uint32_t> step_of_;             // by node
+  std::vector<std::uint32_t> node_of_;             // by tensor
+  std::vector<std::vector<std::uint32_t>> users_;  // by root
+  std::vector<bool> is_kept_;                      // by root
   std::uint32_t last_step_ = 0;
 };
 
@@ -175,6 +186,7 @@ bool is_in_place(const Graph& graph, const RootUsers& uses, std::span<const Addr
   const std::uint32_t node = uses.node_of(after.id);
   if (node == kNever || before.last != step || after.first != step) return false;
   if (uses.step_of(node) != step || uses.is_repeated(node, before.id)) return false;
+  if (uses.uses_further(node, before.id)) return false;
   const Tensor& tensor = graph[after.id];
   if (!is_elementwise(tensor.operation) && !is_row_wise(tensor.operation)) return false;
   const auto sources = graph.sources(tensor);
@@ -191,8 +203,8 @@ bool is_in_place(const Graph& graph, const RootUsers& uses, std::span<const Addr
   }
   if (!is_over_first && !is_elementwise(tensor.operation)) return false;
   bool is_used_by_it = false;
-  for (std::uint32_t n = 0; n < graph.nodes().size(); ++n) {
-    if (uses.step_of(n) != step || !uses.uses(n, before.id)) continue;
+  for (const std::uint32_t n : uses.users(before.id)) {
+    if (uses.step_of(n) != step) continue;
     if (n != node) return false;
     is_used_by_it = true;
   }
@@ -236,9 +248,8 @@ std::vector<Judged> roots_of(const Graph& graph, const RootUsers& uses,
     const Tensor& tensor = graph[id];
     if (tensor.root != id || (tensor.flags & graph::kExternal) != 0) continue;
     Judged judged{id, uses.first(id), uses.first(id), {}, {}};
-    for (std::uint32_t n = 0; n < graph.nodes().size(); ++n) {
-      if (uses.uses(n, id)) judged.last = std::max(judged.last, uses.last_of_use(n, id));
-    }
+    for (const std::uint32_t n : uses.users(id))
+      judged.last = std::max(judged.last, uses.last_of_use(n, id));
     if (uses.is_kept(id)) judged.last = uses.last_step();
     if (!addresses.empty()) {
       judged.begin = addresses[t];
@@ -267,9 +278,15 @@ std::optional<std::string> judge_memory(const Graph& graph, const graph::MemoryR
   for (const Judged& judged : roots) {
     if (auto found = judge_place(graph, request.types, types, buffers, judged)) return found;
   }
-  for (const Judged& a : roots) {
-    for (const Judged& b : roots) {
-      if (b.first < a.first || a.id == b.id || b.first > a.last) continue;  // a is live first
+  std::sort(roots.begin(), roots.end(),
+            [](const Judged& a, const Judged& b) { return a.first < b.first; });
+  for (std::size_t begin = 0, k = 0; k < roots.size(); ++k) {
+    const Judged& a = roots[k];
+    if (roots[begin].first != a.first) begin = k;  // the first that begins when a does
+    for (std::size_t other = begin; other < roots.size(); ++other) {
+      const Judged& b = roots[other];
+      if (b.first > a.last) break;
+      if (a.id == b.id) continue;  // a is live first, or both begin
       if (a.end <= b.begin || b.end <= a.begin) continue;
       const bool is_one_step = a.last == b.first;
       if (is_one_step && follows_in_place(graph, uses, addresses, roots, a, b, b.first)) continue;

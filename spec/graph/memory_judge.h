@@ -21,8 +21,8 @@
 namespace ashlar::spec {
 
 /// The first violation of G1 or G2, one line that names both tensors; std::nullopt if there is none.
-/// Addresses of external tensors are not judged, and neither are parts. Cost: O(tensors x nodes), and
-/// O(roots^2).
+/// Addresses of external tensors are not judged, and neither are parts. Cost: O(sources + pairs of
+/// roots that live at one time).
 std::optional<std::string> judge_memory(const graph::Graph& graph,
                                         const graph::MemoryRequest& request,
                                         std::span<const graph::BufferType> types,
@@ -30,7 +30,7 @@ std::optional<std::string> judge_memory(const graph::Graph& graph,
                                         std::span<const Address> addresses);
 
 /// The steps [first, second) in which each root's memory is its own, by tensor; {0, 0} for a tensor
-/// without memory. Cost: O(tensors x nodes).
+/// without memory. Cost: O(sources).
 std::vector<std::pair<std::uint32_t, std::uint32_t>> lives_by_definition(
     const graph::Graph& graph, const graph::MemoryRequest& request);
 

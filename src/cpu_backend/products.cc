@@ -10,22 +10,30 @@ namespace {
 
 /// Columns of a product that one unit computes. Fixed, so that threads change no result.
 constexpr std::uint64_t kBlockColumns = 64;
+/// Rows of a first source that are unpacked at a time: a thread keeps no more of a weight than that.
+constexpr std::uint64_t kBlockRows = 256;
 
 using Matrix = Eigen::Map<const Eigen::MatrixXf, 0, Eigen::OuterStride<>>;
 using MatrixOut = Eigen::Map<Eigen::MatrixXf, 0, Eigen::OuterStride<>>;
 
 Eigen::Index index(std::uint64_t n) { return static_cast<Eigen::Index>(n); }
 
+/// Whether rows_as_columns() has to unpack.
+bool is_unpacked(const Operand& from) {
+  const std::uint64_t stride = from.tensor->strides[1];
+  return !from.has_float_rows() || stride % sizeof(float) != 0 ||
+         stride < from.extent(0) * sizeof(float);
+}
+
 /// The rows [begin, end) of one matrix of a tensor, as the columns of an Eigen matrix.
 Matrix rows_as_columns(const Operand& from, std::uint64_t begin, std::uint64_t end,
                        std::uint64_t i2, std::uint64_t i3, std::vector<float>& packed,
                        std::vector<float>& scratch) {
   const std::uint64_t length = from.extent(0);
-  const std::uint64_t stride = from.tensor->strides[1];
-  if (from.has_float_rows() && stride % sizeof(float) == 0 && stride >= length * sizeof(float)) {
+  if (!is_unpacked(from)) {
     const auto* const data = reinterpret_cast<const float*>(from.row(begin, i2, i3));
     return {data, index(length), index(end - begin),
-            Eigen::OuterStride<>(index(stride / sizeof(float)))};
+            Eigen::OuterStride<>(index(from.tensor->strides[1] / sizeof(float)))};
   }
   packed.resize(length * (end - begin));
   for (std::uint64_t row = begin; row < end; ++row) {
@@ -48,6 +56,19 @@ void write_columns(const KernelCall& call, std::uint64_t begin, std::uint64_t i2
       write_row(call.out, i1, i2, i3, values);
     }
   }
+}
+
+/// Each row of matrix [i2, i3] of `a`, with `right`.
+Eigen::MatrixXf multiply(const Operand& a, std::uint64_t i2, std::uint64_t i3, const Matrix& right,
+                         Scratch& scratch, std::vector<float>& packed) {
+  const std::uint64_t rows = a.extent(1), step = is_unpacked(a) ? kBlockRows : rows;
+  Eigen::MatrixXf product(index(rows), right.cols());
+  for (std::uint64_t begin = 0; begin < rows; begin += step) {
+    const std::uint64_t end = std::min(begin + step, rows);
+    product.middleRows(index(begin), index(end - begin)).noalias() =
+        rows_as_columns(a, begin, end, i2, i3, scratch.a, packed).transpose() * right;
+  }
+  return product;
 }
 
 std::uint64_t blocks_of(const KernelCall& call) {
@@ -75,10 +96,10 @@ Status mul_mat_blocks(const KernelCall& call, std::uint64_t begin, std::uint64_t
     const std::uint64_t last = std::min(first + kBlockColumns, out[1]);
     const std::uint64_t matrix = unit / blocks_of(call);
     const std::uint64_t i2 = matrix % out[2], i3 = matrix / out[2];
-    const Matrix left = rows_as_columns(call.in[0], 0, a[1], i2 / (out[2] / a[2]),
-                                        i3 / (out[3] / a[3]), scratch.a, packed);
     const Matrix right = rows_as_columns(call.in[1], first, last, i2, i3, scratch.b, packed);
-    write_columns(call, first, i2, i3, left.transpose() * right);
+    write_columns(
+        call, first, i2, i3,
+        multiply(call.in[0], i2 / (out[2] / a[2]), i3 / (out[3] / a[3]), right, scratch, packed));
   }
   return Status::ok();
 }
@@ -93,12 +114,12 @@ Status mul_mat_id_rows(const KernelCall& call, std::uint64_t begin, std::uint64_
     if (expert < 0 || static_cast<std::uint64_t>(expert) >= a[2])
       return {Code::kInvalidArgument, "an expert's number is out of range"};
     if (a[1] == 0) continue;
-    const Matrix left = rows_as_columns(call.in[0], 0, a[1], static_cast<std::uint64_t>(expert), 0,
-                                        scratch.a, packed);
     const std::uint64_t column = at.i1 % call.in[1].extent(1);
     const Matrix right =
         rows_as_columns(call.in[1], column, column + 1, at.i2, 0, scratch.b, packed);
-    write_columns(call, at.i1, at.i2, 0, left.transpose() * right);
+    write_columns(
+        call, at.i1, at.i2, 0,
+        multiply(call.in[0], static_cast<std::uint64_t>(expert), 0, right, scratch, packed));
   }
   return Status::ok();
 }

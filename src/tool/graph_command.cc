@@ -21,6 +21,7 @@
 #include "src/tool/failure.h"
 #include "src/tool/files.h"
 #include "src/tool/graph_file.h"
+#include "src/tool/json_output.h"
 #include "src/tool/plan_report.h"
 #include "src/tool/sizes.h"
 
@@ -176,7 +177,7 @@ int run_graph(const GraphCommand& command) {
     if (command.json != "-") print(path, answer);
     if (!command.report.empty() && page.empty()) page = page_of(path, *file, answer);
   }
-  const std::string json = (results.size() == 1 ? results[0] : results).dump(2) + "\n";
+  const std::string json = json_text(results.size() == 1 ? results[0] : results);
   if (!write_json(command.json, json, &error)) return fail(kExitUnreadable, error);
   if (!command.report.empty() && !write_file(command.report, page, &error))
     return fail(kExitUnreadable, error);

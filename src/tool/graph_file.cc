@@ -16,9 +16,7 @@ using graph::TensorSpec;
 
 /// Text of the file that is quoted in a message: printable, and not long.
 std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text.substr(0, 40)) out += c >= ' ' && c < 127 ? c : '?';
-  return out + (text.size() > 40 ? "...'" : "'");
+  return "'" + printable(text.substr(0, 40)) + (text.size() > 40 ? "...'" : "'");
 }
 
 /// Reads the lines of one graph.
@@ -72,7 +70,8 @@ class GraphReader {
     const Result<TensorId> added = file_.graph.add(spec);
     if (!added.is_ok()) return fail(added.status().why());
     const auto kind = json.find("kind");
-    if (kind != json.end() && *kind == "node") file_.nodes += 1;
+    const bool computes = spec.operation != graph::Operation::kNone;
+    if (kind == json.end() ? computes : *kind == "node") file_.nodes += 1;
     const auto layer = json.find("layer");
     const bool has_layer = layer != json.end() && layer->is_number_integer();
     const std::int64_t number = has_layer ? layer->get<std::int64_t>() : -2;
@@ -111,7 +110,10 @@ class GraphReader {
   }
 
   bool take_layout(const Json& json, TensorSpec* spec) {
-    return take_four(json, "ne", &spec->shape) && take_four(json, "nb", &spec->strides);
+    if (!take_four(json, "ne", &spec->shape) || !take_four(json, "nb", &spec->strides))
+      return false;
+    if (spec->strides == graph::Strides{}) return fail("'nb' has only zeros");
+    return true;
   }
 
   /// A tensor's id, of any size: the graph says whether it may be used there.
@@ -183,6 +185,12 @@ class GraphReader {
 };
 
 }  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c >= ' ' && c < 127 ? c : '?';
+  return out;
+}
 
 std::optional<GraphFile> parse_graph(std::string_view text, std::string_view name,
                                      std::string* error) {

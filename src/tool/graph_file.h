@@ -28,6 +28,9 @@ struct GraphFile {
   std::optional<Bytes> peer_bytes;   ///< `gallocr_bytes` of line 1, if it is there
 };
 
+/// The text with a '?' for each byte that is no printable ASCII character.
+std::string printable(std::string_view text);
+
 /// Reads a graph from `text`. On failure `*error` is `name:line: reason`, one line of printable text.
 std::optional<GraphFile> parse_graph(std::string_view text, std::string_view name,
                                      std::string* error);

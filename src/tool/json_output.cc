@@ -87,10 +87,14 @@ Json result_json(const TraceRunResult& result, const TraceRunOptions& options) {
 
 }  // namespace
 
+std::string json_text(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 std::string json_text(const std::vector<TraceRunResult>& results, const TraceRunOptions& options) {
   Json all = Json::array();
   for (const TraceRunResult& result : results) all.push_back(result_json(result, options));
-  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(all);
 }
 
 }  // namespace ashlar::tool

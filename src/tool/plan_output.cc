@@ -11,6 +11,7 @@
 #include <ashlar/plan/problem_csv.h>
 
 #include "src/tool/files.h"
+#include "src/tool/json_output.h"
 #include "src/tool/plan_input.h"
 #include "src/tool/sizes.h"
 
@@ -102,7 +103,7 @@ std::string plan_json(const std::string& name, const plan::Problem& problem,
   }
   json["seconds"] = answer.seconds;
   json["host_bytes_peak"] = host_bytes_peak();
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json);
 }
 
 void print_plan(const plan::Problem& problem, const PlanAnswer& answer) {

@@ -13,6 +13,7 @@
 #include "src/tool/failure.h"
 #include "src/tool/files.h"
 #include "src/tool/graph_file.h"
+#include "src/tool/json_output.h"
 #include "src/tool/sizes.h"
 
 namespace ashlar::tool {
@@ -88,13 +89,10 @@ sched::ScheduleRequest request_of(const GraphFile& file, const ScheduleCommand& 
   }
   // An optimizer's moments are where its parameter is, whatever the file says of their layer.
   for (const TensorId node : file.graph.nodes()) {
-    const graph::Tensor& tensor = file.graph[node];
-    if (tensor.operation != graph::Operation::kOptStepAdamw) continue;
-    const auto sources = file.graph.sources(tensor);
-    for (const std::size_t moment : {std::size_t{2}, std::size_t{3}}) {
-      const TensorId root = file.graph[sources[moment]].root;
-      request.backend_of[root.value()] = request.backend_of[tensor.root.value()];
-    }
+    const TensorId own = file.graph[node].root;
+    for_each_written_root(file.graph, node, [&](TensorId root) {
+      request.backend_of[root.value()] = request.backend_of[own.value()];
+    });
   }
   return request;
 }
@@ -121,14 +119,15 @@ void print(const std::string& name, const ScheduleCommand& command, const GraphF
     fmt::print("  split on {}: {} nodes", backends[split.backend]->name(), split.nodes.size());
     for (std::uint32_t c = split.copies_begin; c < split.copies_end; ++c) {
       const sched::ScheduledCopy& copy = schedule.copies[c];
-      fmt::print(", copies {} ({})", schedule.graph.name(copy.from), size_text(copy.bytes));
+      fmt::print(", copies {} ({})", printable(schedule.graph.name(copy.from)),
+                 size_text(copy.bytes));
     }
     fmt::print("\n");
   }
   for (std::size_t t = 0; t < file.graph.tensors().size(); ++t) {
     fmt::print("  {:>5} {:<16} {:<24} on {} by {}\n", t,
                traits_of(file.graph.tensors()[t].operation).name,
-               file.graph.name(TensorId{static_cast<std::uint32_t>(t)}),
+               printable(file.graph.name(TensorId{static_cast<std::uint32_t>(t)})),
                backends[schedule.backend_of[t]]->name(), sched::name_of(schedule.placed_by[t]));
   }
 }
@@ -155,7 +154,7 @@ int run_schedule(const ScheduleCommand& command) {
     results.push_back(json_of(path, command, schedule.value()));
     if (command.json != "-") print(path, command, *file, schedule.value(), backends);
   }
-  const std::string json = (results.size() == 1 ? results[0] : results).dump(2) + "\n";
+  const std::string json = json_text(results.size() == 1 ? results[0] : results);
   if (!write_json(command.json, json, &error)) return fail(kExitUnreadable, error);
   return kExitDone;
 }

@@ -28,7 +28,7 @@ Bytes lowest_fit(const Chunk& chunk, const ChunkItem& item) {
     if (other.offset >= at && other.offset - at >= item.size) break;
     at = std::max(at, other.offset + other.item.size);
   }
-  return at <= chunk.limit && chunk.limit - at >= item.size ? at : Bytes::max();
+  return at <= chunk.limit && chunk.limit - at >= item.needed ? at : Bytes::max();
 }
 
 void place(Chunk* chunk, Bytes offset, const ChunkItem& item) {
@@ -52,7 +52,7 @@ Bytes fit_in_order(std::span<const ChunkItem> items, std::span<const std::uint32
       if (offset != Bytes::max()) break;
     }
     if (c == chunks.size()) {
-      chunks.push_back({std::max(limit, item.size), {}, {}});
+      chunks.push_back({std::max(limit, item.needed), {}, {}});
       offset = Bytes{};
     }
     place(&chunks[c], offset, item);

@@ -3,8 +3,9 @@
 // Thread safety: pure function.
 //
 // First fit, in three orders: by size, by the area of size and life, and by the step in which the life
-// begins; the order that needs the fewest bytes wins. An item larger than the limit gets a chunk of
-// its size, and others may use what it leaves.
+// begins; the order that needs the fewest bytes wins. An item that needs more than the limit gets a
+// chunk of that size, and others may use what it leaves. What pads an item is in nobody's way at a chunk's end, so
+// the limit is for the bytes that are needed.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ namespace ashlar::inline v0::graph {
 struct ChunkItem {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
-  Bytes size;  ///< in bytes, a multiple of the alignment
+  Bytes size;    ///< in bytes, a multiple of the alignment
+  Bytes needed;  ///< of those, without what pads it
 };
 
 /// Where an item is.
@@ -28,8 +30,8 @@ struct ChunkPlace {
   Bytes offset;  ///< from the chunk's first byte
 };
 
-/// A place for each item: two items of one chunk whose lives share a step do not overlap, and an item
-/// ends at or below the limit unless it is above the limit itself. Cost: O(n^2). Throws
+/// A place for each item: two items of one chunk whose lives share a step do not overlap, and the needed bytes of
+/// an item end at or below the limit, or at what the chunk's first item needs if that is more. Cost: O(n^2). Throws
 /// std::bad_alloc.
 std::vector<ChunkPlace> fit_chunks(std::span<const ChunkItem> items, Bytes limit);
 

@@ -119,4 +119,24 @@ class ASHLAR_API Graph {
   std::uint64_t wiring_ = 0;
 };
 
+/// visit(root) for each root that the node writes and that is not the node itself: the root that its result is a
+/// view of, and those of written sources. One root may come twice. REQUIRES: `node` is of the graph.
+template <class Visit>
+void for_each_written_root(const Graph& graph, TensorId node, Visit&& visit) {
+  const Tensor& tensor = graph[node];
+  const OperationTraits& traits = traits_of(tensor.operation);
+  if (traits.is_writer && tensor.root != node) visit(tensor.root);
+  const auto sources = graph.sources(tensor);
+  for (std::size_t k = 0; k < sources.size() && traits.written_sources >> k != 0; ++k) {
+    if ((traits.written_sources >> k & 1) != 0) visit(graph[sources[k]].root);
+  }
+}
+
+/// Whether a node computes something: it is neither a leaf nor a view nor kControl. REQUIRES: as above.
+inline bool is_work(const Graph& graph, TensorId node) noexcept {
+  const Operation operation = graph[node].operation;
+  return operation != Operation::kNone && operation != Operation::kControl &&
+         !traits_of(operation).is_view;
+}
+
 }  // namespace ashlar::inline v0::graph

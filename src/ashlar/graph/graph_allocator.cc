@@ -41,19 +41,20 @@ GraphAllocator::GraphAllocator(BufferSource& source, std::vector<BufferType> typ
 
 GraphAllocator::~GraphAllocator() { release(); }
 
-Result<GraphPlan> GraphAllocator::plan(const Graph& graph, const MemoryRequest& request) const {
+Result<GraphPlan> GraphAllocator::plan(const Graph& graph, const MemoryRequest& request,
+                                       const GraphPlan* at_least) const {
   for (const BufferType& type : types_) {
     if (!is_power_of_two(type.alignment.count()))
       return {Code::kInvalidArgument, "a buffer type's alignment is no power of two"};
   }
   const std::uint64_t work =
       options_.work + options_.work_per_tensor * std::uint64_t{graph.tensors().size()};
-  return make_graph_plan(graph, request, types_, work);
+  return make_graph_plan(graph, request, types_, work, at_least);
 }
 
 Result<GraphMemory> GraphAllocator::measure(const Graph& graph,
                                             const MemoryRequest& request) const {
-  Result<GraphPlan> planned = plan(graph, request);
+  Result<GraphPlan> planned = plan(graph, request, nullptr);
   if (!planned.is_ok()) return planned.status();
   GraphMemory memory;
   for (const std::vector<Bytes>& chunks : planned.value().chunk_bytes) {
@@ -106,11 +107,15 @@ Status GraphAllocator::hold(const GraphPlan& plan) {
 }
 
 Status GraphAllocator::reserve(const Graph& graph, const MemoryRequest& request) {
-  Result<GraphPlan> planned = plan(graph, request);
-  if (!planned.is_ok()) return planned.status();
-  plans_made_ += 1;
-  if (const Status status = hold(planned.value()); !status.is_ok()) return status;
   const GraphPlan* const before = find(graph, request);
+  Result<GraphPlan> planned = plan(graph, request, before);
+  Status held = planned.is_ok() ? hold(planned.value()) : planned.status();
+  if (!held.is_ok() && before != nullptr) {
+    planned = plan(graph, request, nullptr);
+    held = planned.is_ok() ? hold(planned.value()) : planned.status();
+  }
+  if (planned.is_ok()) plans_made_ += 1;
+  if (!held.is_ok()) return held;
   if (before == nullptr) {
     if (plans_.size() >= kGraphPlansMax) plans_.erase(plans_.begin());
     plans_.push_back(std::move(planned).value());

@@ -8,13 +8,14 @@
 //
 // Example:
 //   GraphAllocator allocator(source, {BufferType{}});
-//   allocator.reserve(largest);                        // plans, makes one buffer
+//   allocator.reserve(largest, {});                    // plans, makes one buffer
 //   std::vector<Address> addresses(graph.tensors().size());
 //   for (;;) { allocator.apply(graph, {}, addresses); run(graph, addresses); }
 //
 // Clauses: G1, G2 and G3 (graph_plan.h), and
-//   (1) buffers only grow, so a plan stays valid until release() (bug H49: each buffer is compared,
-//       not the sum);
+//   (1) no buffer shrinks before release(), so reserving one graph does not end the plan of another (bug H49:
+//       each buffer is compared, not the sum); a plan ends when its wiring is reserved again, or
+//       when kGraphPlansMax newer ones exist;
 //   (2) a failed reserve() leaves earlier plans valid unless their buffers are lost; apply() of a
 //       plan whose buffers are lost is kNotFound, never an address.
 #pragma once
@@ -38,14 +39,16 @@ inline constexpr std::size_t kGraphPlansMax = 64;
 struct GraphMemory {
   std::vector<std::vector<Bytes>> buffers;  ///< by buffer type: the bytes of each buffer
   Bytes total;                              ///< of all buffers
-  Bytes lower_bound;                        ///< no plan of the same lives needs fewer bytes
-  std::uint32_t in_place_nodes = 0;         ///< nodes that are computed in place
+  /// no plan of the same lives needs fewer bytes, with sizes rounded up to the alignment; `total` leaves out what
+  /// pads the last tensor of each buffer, so it may be smaller
+  Bytes lower_bound;
+  std::uint32_t in_place_nodes = 0;  ///< nodes that are computed in place
 };
 
 /// How the packer searches; it stops as soon as a plan is proved best.
 struct GraphOptions {
-  /// Steps of search for a plan that the first attempts do not prove best, and as many per tensor
-  /// (plan::PlanOptions::work).
+  /// The packer's search takes at most work + work_per_tensor * tensors steps (plan::PlanOptions::work), and none if
+  /// the first plan is proved best.
   std::uint64_t work = 5000;
   std::uint64_t work_per_tensor = 50;  ///< see work
 };
@@ -63,9 +66,11 @@ class ASHLAR_API GraphAllocator {
   /// not fit the graph, an alignment that is no power of two), kSizeOverflow. Throws std::bad_alloc.
   Result<GraphMemory> measure(const Graph& graph, const MemoryRequest& request) const;
 
-  /// Plans a graph and makes sure that the buffers hold the plan: those that are too small are
-  /// replaced. Errors as measure(), and the source's. A plan of the same wiring and request is
-  /// replaced; of others, kGraphPlansMax are kept. Throws std::bad_alloc.
+  /// Plans a graph and makes sure that the buffers hold the plan. Those that are too small are replaced, which loses
+  /// their contents and ends the addresses of earlier apply() calls. A plan of the same wiring and request is
+  /// replaced by one that holds the tensors of both, so graphs that grow in different tensors are not planned
+  /// in turn for ever; where there is no memory for that, by one for this graph alone. Of other plans,
+  /// kGraphPlansMax are kept. Errors as measure(), and the source's. Cost: measure()'s. Throws std::bad_alloc.
   Status reserve(const Graph& graph, const MemoryRequest& request);
 
   /// Writes the address of every tensor that is not external and of every view, by tensor; entries
@@ -99,7 +104,8 @@ class ASHLAR_API GraphAllocator {
 
   const GraphPlan* find(const Graph& graph, const MemoryRequest& request) const noexcept;
   Status hold(const GraphPlan& plan);
-  Result<GraphPlan> plan(const Graph& graph, const MemoryRequest& request) const;
+  Result<GraphPlan> plan(const Graph& graph, const MemoryRequest& request,
+                         const GraphPlan* at_least) const;
   bool has_buffers(const GraphPlan& plan) const noexcept;
   Status grow(std::size_t type, std::size_t chunk, Bytes size);
 

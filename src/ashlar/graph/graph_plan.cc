@@ -18,8 +18,9 @@ constexpr std::uint32_t kNoBuffer = 0xffffffffu;
 /// place are one buffer while their sizes are equal, else an alias group.
 class PlanMaker {
  public:
-  PlanMaker(const Graph& graph, const MemoryRequest& request, std::span<const BufferType> types)
-      : graph_(graph), request_(request), types_(types) {}
+  PlanMaker(const Graph& graph, const MemoryRequest& request, std::span<const BufferType> types,
+            const GraphPlan* at_least)
+      : graph_(graph), request_(request), types_(types), at_least_(at_least) {}
 
   Result<GraphPlan> make(std::uint64_t work) {
     Result<Steps> steps = steps_of(graph_, request_.order);
@@ -60,26 +61,36 @@ class PlanMaker {
       const Tensor& tensor = graph_.tensors()[t];
       if (tensor.root.value() != t || (tensor.flags & kExternal) != 0) continue;
       if (padded_[t] == kNeverInPlace) continue;
-      const BufferType& type = types_[type_of(t)];
-      const auto padded = checked_round_up(bytes_in(type, tensor), type.alignment);
+      const auto padded = checked_round_up(needed_by(t), types_[type_of(t)].alignment);
       if (!padded || !add_to_total(*padded)) return too_large;
       padded_[t] = *padded;
     }
-    for (const TensorPart& part : request_.parts) {
-      const auto padded = checked_round_up(part.size, types_[part.type].alignment);
+    for (std::size_t p = 0; p < request_.parts.size(); ++p) {
+      const auto padded =
+          checked_round_up(needed_by_part(p), types_[request_.parts[p].type].alignment);
       if (!padded || !add_to_total(*padded)) return too_large;
     }
     return Status::ok();
   }
 
-  std::uint32_t add_buffer(std::uint16_t type, plan::Lifetime life, Bytes size) {
+  std::uint32_t add_buffer(std::uint16_t type, plan::Lifetime life, Bytes size, Bytes needed) {
     if (size == 0_B) return kNoBuffer;
     plan::Buffer buffer;
     buffer.life = life;
     buffer.size = size;
     buffer.space = type;
     problem_.buffers.push_back(buffer);
+    needed_.push_back(needed);
     return static_cast<std::uint32_t>(problem_.buffers.size() - 1);
+  }
+
+  Bytes needed_by(std::uint32_t tensor) const {
+    const Bytes own = bytes_in(types_[type_of(tensor)], graph_.tensors()[tensor]);
+    return at_least_ == nullptr ? own : std::max(own, at_least_->places[tensor].reserved);
+  }
+  Bytes needed_by_part(std::size_t part) const {
+    const Bytes own = request_.parts[part].size;
+    return at_least_ == nullptr ? own : std::max(own, at_least_->parts[part].reserved);
   }
 
   void make_problem() {
@@ -90,16 +101,18 @@ class PlanMaker {
       const RootLife& life = lives_[t];
       if (life.end == 0 || padded_[t] == kNeverInPlace) continue;
       if (life.takes_over == kNoTensor) {
-        buffer_of_[t] = add_buffer(type_of(t), {life.begin, life.end}, padded_[t]);
+        buffer_of_[t] = add_buffer(type_of(t), {life.begin, life.end}, padded_[t], needed_by(t));
       } else {
         take_over(t, life);
       }
     }
     part_buffers_.reserve(request_.parts.size());
-    for (const TensorPart& part : request_.parts) {
+    for (std::size_t p = 0; p < request_.parts.size(); ++p) {
+      const TensorPart& part = request_.parts[p];
       const RootLife& life = lives_[part.tensor.value()];
+      const Bytes needed = needed_by_part(p);
       part_buffers_.push_back(add_buffer(part.type, {life.begin, life.end},
-                                         round_up(part.size, types_[part.type].alignment)));
+                                         round_up(needed, types_[part.type].alignment), needed));
     }
   }
 
@@ -110,6 +123,7 @@ class PlanMaker {
     plan::Buffer& buffer = problem_.buffers[over];
     if (padded_[t] == buffer.size) {
       buffer.life.upper = std::max<plan::Time>(buffer.life.upper, life.end);
+      needed_[over] = std::max(needed_[over], needed_by(t));
       buffer_of_[t] = over;
       return;
     }
@@ -119,7 +133,7 @@ class PlanMaker {
       problem_.groups.emplace_back();
     }
     const std::uint32_t group = buffer.group;
-    buffer_of_[t] = add_buffer(type_of(t), {life.begin, life.end}, padded_[t]);
+    buffer_of_[t] = add_buffer(type_of(t), {life.begin, life.end}, padded_[t], needed_by(t));
     problem_.buffers[buffer_of_[t]].group = group;
   }
 
@@ -128,7 +142,7 @@ class PlanMaker {
     chunk_of_.assign(problem_.buffers.size(), 0);
     for (std::size_t type = 0; type < types_.size(); ++type) {
       plan_.lower_bound += packed.spaces[type].lower_bound;
-      if (packed.spaces[type].peak > types_[type].buffer_max) divide(type, options);
+      if (is_above_limit(type)) divide(type, options);
     }
     plan_.chunk_bytes.resize(types_.size());
     plan_.places.resize(padded_.size());
@@ -137,13 +151,20 @@ class PlanMaker {
         plan_.places[t].chunk = kNowhereChunk;
         continue;
       }
-      const Bytes needed = bytes_in(types_[type_of(t)], graph_.tensors()[t]);
-      plan_.places[t] = place_of(type_of(t), buffer_of_[t], needed);
+      plan_.places[t] = place_of(type_of(t), buffer_of_[t], needed_by(t));
     }
     for (std::size_t p = 0; p < request_.parts.size(); ++p) {
       const TensorPart& part = request_.parts[p];
-      plan_.parts.push_back(place_of(part.type, part_buffers_[p], part.size));
+      plan_.parts.push_back(place_of(part.type, part_buffers_[p], needed_by_part(p)));
     }
+  }
+
+  bool is_above_limit(std::size_t type) const {
+    for (std::size_t b = 0; b < offsets_.size(); ++b) {
+      if (problem_.buffers[b].space == type && offsets_[b] + needed_[b] > types_[type].buffer_max)
+        return true;
+    }
+    return false;
   }
 
   /// The place of a buffer of the problem, whose chunk grows to hold it. The bytes that pad the
@@ -161,16 +182,31 @@ class PlanMaker {
     return place;
   }
 
+  /// A chunk's part of the problem.
+  struct ChunkProblem {
+    plan::Problem problem;
+    std::vector<std::uint32_t> numbers;  // by its buffer: the buffer of problem_
+    std::vector<Bytes> fitted;           // by its buffer: where fit_chunks() has it
+  };
+
   /// Divides a type's buffers over chunks, and packs each chunk again.
   void divide(std::size_t type, const plan::PlanOptions& options);
+  /// A type's buffers as items. An alias group is one: it begins with its first member, which is the largest.
+  std::vector<ChunkItem> items_of(std::size_t type, std::vector<std::uint32_t>* item_of) const;
+  std::vector<ChunkProblem> problems_of(std::span<const std::uint32_t> item_of,
+                                        std::span<const ChunkPlace> places);
+  /// Packs a chunk again, and keeps what fit_chunks() gave if the chunk would become larger.
+  void pack_again(const ChunkProblem& chunk, plan::PlanOptions options);
 
   const Graph& graph_;
   const MemoryRequest& request_;
   const std::span<const BufferType> types_;
+  const GraphPlan* const at_least_;
   std::vector<Bytes> padded_;  // by tensor
   Bytes total_;
   std::vector<RootLife> lives_;  // by tensor
   plan::Problem problem_;
+  std::vector<Bytes> needed_;                // by buffer of the problem: without what pads it
   std::vector<std::uint32_t> buffer_of_;     // by tensor: of the problem
   std::vector<std::uint32_t> part_buffers_;  // by part
   std::vector<Bytes> offsets_;               // by buffer of the problem
@@ -178,10 +214,10 @@ class PlanMaker {
   GraphPlan plan_;
 };
 
-void PlanMaker::divide(std::size_t type, const plan::PlanOptions& options) {
-  // An alias group is one item: it begins with its first member, which is the largest.
+std::vector<ChunkItem> PlanMaker::items_of(std::size_t type,
+                                           std::vector<std::uint32_t>* item_of) const {
   std::vector<ChunkItem> items;
-  std::vector<std::uint32_t> item_of(problem_.buffers.size(), kNoBuffer);
+  item_of->assign(problem_.buffers.size(), kNoBuffer);
   std::vector<std::uint32_t> item_of_group(problem_.groups.size(), kNoBuffer);
   for (std::uint32_t b = 0; b < problem_.buffers.size(); ++b) {
     const plan::Buffer& buffer = problem_.buffers[b];
@@ -191,37 +227,63 @@ void PlanMaker::divide(std::size_t type, const plan::PlanOptions& options) {
     if (buffer.group != plan::kNoGroup && item_of_group[buffer.group] != kNoBuffer) {
       ChunkItem& item = items[item_of_group[buffer.group]];
       item.end = std::max(item.end, end);
-      item_of[b] = item_of_group[buffer.group];
+      item.needed = std::max(item.needed, needed_[b]);
+      (*item_of)[b] = item_of_group[buffer.group];
       continue;
     }
-    item_of[b] = static_cast<std::uint32_t>(items.size());
-    if (buffer.group != plan::kNoGroup) item_of_group[buffer.group] = item_of[b];
-    items.push_back({begin, end, buffer.size});
+    (*item_of)[b] = static_cast<std::uint32_t>(items.size());
+    if (buffer.group != plan::kNoGroup) item_of_group[buffer.group] = (*item_of)[b];
+    items.push_back({begin, end, buffer.size, needed_[b]});
   }
-  const std::vector<ChunkPlace> places = fit_chunks(items, types_[type].buffer_max);
+  return items;
+}
 
-  std::uint32_t chunks = 0;
-  for (const ChunkPlace& place : places) chunks = std::max(chunks, place.chunk + 1);
-  std::vector<plan::Problem> problems(chunks);
-  std::vector<std::vector<std::uint32_t>> numbers(chunks);
-  std::vector<std::vector<Bytes>> warm(chunks);
+std::vector<PlanMaker::ChunkProblem> PlanMaker::problems_of(std::span<const std::uint32_t> item_of,
+                                                            std::span<const ChunkPlace> places) {
+  std::vector<ChunkProblem> chunks;
+  std::vector<std::uint32_t> group_of(problem_.groups.size(), plan::kNoGroup);  // in its chunk
   for (std::uint32_t b = 0; b < problem_.buffers.size(); ++b) {
     if (item_of[b] == kNoBuffer) continue;
     const ChunkPlace& place = places[item_of[b]];
+    if (place.chunk >= chunks.size()) chunks.resize(place.chunk + std::size_t{1});
+    ChunkProblem& chunk = chunks[place.chunk];
     plan::Buffer buffer = problem_.buffers[b];
     buffer.space = 0;
-    problems[place.chunk].buffers.push_back(buffer);
-    problems[place.chunk].groups.resize(problem_.groups.size());
-    numbers[place.chunk].push_back(b);
-    warm[place.chunk].push_back(place.offset);
+    if (buffer.group != plan::kNoGroup) {
+      std::uint32_t& group = group_of[buffer.group];
+      if (group == plan::kNoGroup) {
+        group = static_cast<std::uint32_t>(chunk.problem.groups.size());
+        chunk.problem.groups.emplace_back();
+      }
+      buffer.group = group;
+    }
+    chunk.problem.buffers.push_back(buffer);
+    chunk.numbers.push_back(b);
+    chunk.fitted.push_back(place.offset);
     chunk_of_[b] = place.chunk;
   }
-  for (std::uint32_t c = 0; c < chunks; ++c) {
-    plan::PlanOptions again = options;
-    again.warm_start = &warm[c];
-    const plan::Plan packed = plan::make_plan(problems[c], again);
-    for (std::size_t k = 0; k < numbers[c].size(); ++k) offsets_[numbers[c][k]] = packed.offsets[k];
-  }
+  return chunks;
+}
+
+void PlanMaker::pack_again(const ChunkProblem& chunk, plan::PlanOptions options) {
+  options.warm_start = &chunk.fitted;
+  const plan::Plan packed = plan::make_plan(chunk.problem, options);
+  const auto peak_of = [&](const std::vector<Bytes>& offsets) {
+    Bytes peak;
+    for (std::size_t k = 0; k < offsets.size(); ++k)
+      peak = std::max(peak, offsets[k] + needed_[chunk.numbers[k]]);
+    return peak;
+  };
+  const bool is_better = peak_of(packed.offsets) <= peak_of(chunk.fitted);
+  const std::vector<Bytes>& offsets = is_better ? packed.offsets : chunk.fitted;
+  for (std::size_t k = 0; k < offsets.size(); ++k) offsets_[chunk.numbers[k]] = offsets[k];
+}
+
+void PlanMaker::divide(std::size_t type, const plan::PlanOptions& options) {
+  std::vector<std::uint32_t> item_of;
+  const std::vector<ChunkItem> items = items_of(type, &item_of);
+  const std::vector<ChunkPlace> places = fit_chunks(items, types_[type].buffer_max);
+  for (const ChunkProblem& chunk : problems_of(item_of, places)) pack_again(chunk, options);
 }
 
 }  // namespace
@@ -250,22 +312,26 @@ Status check_request(const Graph& graph, const MemoryRequest& request, std::size
     before = t;
   }
   if (request.parts.empty()) return Status::ok();
+  const auto is_before = [](const TensorPart& part, TensorId tensor) {
+    return part.tensor < tensor;
+  };
   for (const Tensor& tensor : graph.tensors()) {
     const bool is_view = &graph[tensor.root] != &tensor;
     if (!is_view) continue;
-    for (const TensorPart& part : request.parts) {
-      if (part.tensor == tensor.root)
-        return {Code::kInvalidArgument, "a view of a tensor that is split"};
-    }
+    const auto part =
+        std::lower_bound(request.parts.begin(), request.parts.end(), tensor.root, is_before);
+    if (part != request.parts.end() && part->tensor == tensor.root)
+      return {Code::kInvalidArgument, "a view of a tensor that is split"};
   }
   return Status::ok();
 }
 
 Result<GraphPlan> make_graph_plan(const Graph& graph, const MemoryRequest& request,
-                                  std::span<const BufferType> types, std::uint64_t work) {
+                                  std::span<const BufferType> types, std::uint64_t work,
+                                  const GraphPlan* at_least) {
   if (const Status status = check_request(graph, request, types.size()); !status.is_ok())
     return status;
-  return PlanMaker(graph, request, types).make(work);
+  return PlanMaker(graph, request, types, at_least).make(work);
 }
 
 }  // namespace ashlar::inline v0::graph

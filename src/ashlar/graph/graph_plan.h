@@ -46,13 +46,16 @@ inline Bytes bytes_in(const BufferType& type, const Tensor& tensor) {
   return type.tensor_bytes == nullptr ? tensor.extent : type.tensor_bytes(tensor);
 }
 
-/// Checks a request for a graph: one type per tensor, types that exist, parts in order.
+/// kInvalidArgument: an open region, no buffer type, an index that does not exist, parts out of order or of a view or
+/// an external tensor, a view of a split tensor. Cost: O(tensors + views x log parts).
 Status check_request(const Graph& graph, const MemoryRequest& request, std::size_t types) noexcept;
 
-/// Plans a graph. `work` is for the packer (plan::PlanOptions::work). Errors as check_request() and
+/// Plans a graph. `work` is for the packer (plan::PlanOptions::work). `at_least` is a plan of the same wiring and
+/// request: each tensor gets the bytes that it has there, if it needs fewer. Errors as check_request() and
 /// steps_of(), and kSizeOverflow if all sizes together exceed plan::kPlanBytesMax.
-/// Cost: O(n log n) and the packer's. Throws std::bad_alloc.
+/// Cost: O(n log n) and the packer's; O(n^2) for a type whose tensors exceed its buffer_max. Throws std::bad_alloc.
 Result<GraphPlan> make_graph_plan(const Graph& graph, const MemoryRequest& request,
-                                  std::span<const BufferType> types, std::uint64_t work);
+                                  std::span<const BufferType> types, std::uint64_t work,
+                                  const GraphPlan* at_least = nullptr);
 
 }  // namespace ashlar::inline v0::graph

@@ -68,7 +68,7 @@ class UseCounter {
 
   std::vector<RootUses> count(std::span<const ExtraUse> extra) {
     for (std::uint32_t n = 0; n < graph_.nodes().size(); ++n) count_node(n);
-    for (const ExtraUse& more : extra) use(graph_[more.tensor].root, more.node);
+    for (const ExtraUse& more : extra) use_too(graph_[more.tensor].root, more.node);
     for (std::uint32_t t = 0; t < graph_.tensors().size(); ++t) {
       const Tensor& tensor = graph_.tensors()[t];
       if ((tensor.flags & (kOutput | kParameter)) != 0 || !is_read_[t])
@@ -94,6 +94,15 @@ class UseCounter {
       use(graph_[source].root, n);
     }
     if (traits_of(tensor.operation).is_writer && tensor.root != id) use(tensor.root, n);
+  }
+
+  /// A further use: before the root's own node its memory is in use already, and in its last step no node may
+  /// write over it, not the node itself either, whose further use may be of any part.
+  void use_too(TensorId root, std::uint32_t n) {
+    use(root, n);
+    RootUses& uses = uses_[root.value()];
+    uses.begin = std::min(uses.begin, steps_.of_node[n]);
+    if (loops_.reach_of(n, node_of_[root.value()]).last == uses.last) uses.has_one_user = false;
   }
 
   void use(TensorId root, std::uint32_t n) {
@@ -137,6 +146,48 @@ TensorId root_to_take_over(const Graph& graph, TensorId id, std::uint32_t step,
   return kNoTensor;
 }
 
+/// Whether the order of nodes keeps what writes a root in the graph's order with everything else that uses it.
+/// `place_of` is by position in Graph::nodes().
+class WriteOrder {
+ public:
+  WriteOrder(const Graph& graph, std::span<const std::uint32_t> place_of)
+      : graph_(graph), place_of_(place_of), roots_(graph.tensors().size()) {}
+
+  bool is_kept() {
+    for (std::uint32_t n = 0; n < graph_.nodes().size(); ++n) {
+      const TensorId node = graph_.nodes()[n];
+      if (!is_work(graph_, node)) continue;
+      bool is_behind = true;
+      for (const TensorId source : graph_.sources(graph_[node])) {
+        if (source == kNoTensor) continue;
+        Places& root = roots_[graph_[source].root.value()];
+        is_behind = is_behind && place_of_[n] + 1 > root.written;
+        root.used = std::max(root.used, place_of_[n] + 1);
+      }
+      const auto write = [&](TensorId written) {
+        Places& root = roots_[written.value()];
+        is_behind = is_behind && place_of_[n] + 1 >= std::max(root.written, root.used);
+        root.written = root.used = place_of_[n] + 1;
+      };
+      if (graph_[node].root == node) write(node);
+      for_each_written_root(graph_, node, write);
+      if (!is_behind) return false;
+    }
+    return true;
+  }
+
+ private:
+  /// The last place in the order at which the root was written and used so far, plus one.
+  struct Places {
+    std::uint32_t written = 0;
+    std::uint32_t used = 0;
+  };
+
+  const Graph& graph_;
+  const std::span<const std::uint32_t> place_of_;
+  std::vector<Places> roots_;  // by tensor
+};
+
 }  // namespace
 
 Result<Steps> steps_of(const Graph& graph, std::span<const std::uint32_t> order) {
@@ -152,7 +203,7 @@ Result<Steps> steps_of(const Graph& graph, std::span<const std::uint32_t> order)
     return {Code::kInvalidArgument, "a parse order for a graph with regions"};
   constexpr std::uint32_t kUnseen = 0xffffffffu;
   steps.of_node.assign(nodes, kUnseen);
-  std::vector<std::uint32_t> step_of_tensor(graph.tensors().size(), 0);
+  std::vector<std::uint32_t> place_of(nodes);
   std::uint32_t step = 0, seen = 0;
   std::vector<bool> is_computed(graph.tensors().size(), true);
   for (const TensorId node : graph.nodes()) is_computed[node.value()] = false;
@@ -170,10 +221,12 @@ Result<Steps> steps_of(const Graph& graph, std::span<const std::uint32_t> order)
     }
     is_computed[graph.nodes()[n].value()] = true;
     steps.of_node[n] = step;
-    seen += 1;
+    place_of[n] = seen++;
   }
   if (seen != nodes)
     return {Code::kInvalidArgument, "a parse order that does not have each node once"};
+  if (!WriteOrder(graph, place_of).is_kept())
+    return {Code::kInvalidArgument, "a parse order that moves a node past a write of what it uses"};
   steps.count = step + 1;
   return steps;
 }
@@ -194,6 +247,7 @@ std::vector<RootLife> lifetimes_of(const Graph& graph, const Steps& steps,
     const Tensor& tensor = graph[id];
     if (tensor.in_place_sources == 0 || padded[id.value()] == kNeverInPlace) continue;
     if ((tensor.flags & (kInput | kParameter | kExternal)) != 0) continue;
+    if (uses[id.value()].begin != steps.of_node[n]) continue;  // used before it is computed
     lives[id.value()].takes_over =
         root_to_take_over(graph, id, steps.of_node[n], uses, padded, request.types);
   }

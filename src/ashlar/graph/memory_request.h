@@ -35,7 +35,7 @@ struct TensorPart {
 };
 
 /// A node that uses a tensor besides its sources: a backend that fuses nodes, or runs them in another
-/// order, keeps the tensor's memory so.
+/// order, keeps the tensor's memory so. The node may come before the tensor's own: it writes it early.
 struct ExtraUse {
   std::uint32_t node = 0;  ///< position in Graph::nodes()
   TensorId tensor;         ///< what it uses
@@ -54,18 +54,20 @@ struct MemoryRequest {
   /// buffer type. REQUIRES of a split tensor: it is no view, and no view is of it.
   std::vector<TensorPart> parts;
   /// Positions in Graph::nodes(), each once, and kBarrier after each group of nodes that may run at
-  /// the same time: what a group uses is in use until its barrier. Not for a graph with regions.
+  /// the same time: what a group uses is in use until its barrier. A node that writes a view keeps
+  /// its order with every node that uses the view's root. Not for a graph with regions.
   std::vector<std::uint32_t> order;
   std::vector<ExtraUse> uses;  ///< in any order
   /// Equal if every field is.
   friend bool operator==(const MemoryRequest&, const MemoryRequest&) = default;
 };
 
-/// Makes and releases the buffers of an allocator. No member throws.
+/// Makes and releases the buffers of an allocator, one call at a time. No member throws.
 class ASHLAR_API BufferSource {
  public:
   virtual ~BufferSource() = default;
-  /// A buffer of `size` bytes, above zero, of buffer type `type`, aligned as that says.
+  /// A buffer of `size` bytes, above zero, of buffer type `type`, aligned as that says. Any error is the
+  /// allocator's answer to its caller.
   virtual Result<Address> make_buffer(std::size_t type, Bytes size) noexcept = 0;
   /// Releases a buffer of make_buffer().
   virtual void release_buffer(std::size_t type, Address base, Bytes size) noexcept = 0;

@@ -74,7 +74,7 @@ constexpr std::array<OperationTraits, kOperations> kTraits{{
     apart("CROSS_ENTROPY_LOSS_BACK", 3, 3),
     writer("CPY", 1, 2),
     writer("SET_ROWS", 2, 3),
-    writer("OPT_STEP_ADAMW", 5, 5),
+    {"OPT_STEP_ADAMW", 5, 5, false, true, InPlace::kNever, 0b1100},
     apart("CONTROL", 0, kAnyNumber),
 }};
 

@@ -88,12 +88,13 @@ enum class InPlace : std::uint8_t {
 
 /// What the allocator knows of an operation.
 struct OperationTraits {
-  std::string_view name;     ///< as in graph files
-  std::uint8_t sources_min;  ///< it has at least so many sources
-  std::uint8_t sources_max;  ///< and at most so many; kControl any number
-  bool is_view;              ///< computes nothing, and the result must be a view
-  bool is_writer;            ///< the result may be a view, which the node writes
-  InPlace in_place;          ///< over which sources it may be computed
+  std::string_view name;             ///< as in graph files
+  std::uint8_t sources_min;          ///< it has at least so many sources
+  std::uint8_t sources_max;          ///< and at most so many; kControl any number
+  bool is_view;                      ///< computes nothing, and the result must be a view
+  bool is_writer;                    ///< the result may be a view, which the node writes
+  InPlace in_place;                  ///< over which sources it may be computed
+  std::uint8_t written_sources = 0;  ///< bit k: the node writes source k besides its result
 };
 
 /// The traits of `operation`. Cost: O(1). Never throws.

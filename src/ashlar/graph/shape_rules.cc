@@ -1,5 +1,7 @@
 #include <ashlar/graph/shape_rules.h>
 
+#include <algorithm>
+
 namespace ashlar::inline v0::graph {
 namespace {
 
@@ -51,6 +53,8 @@ const char* rope_fault(const Node& node) {
   if (node[0].shape != node.out.shape) return "the source has another shape";
   if (!node.has(1) || node[1].type != ElementType::kI32 || node[1].shape[0] < node.out.shape[2])
     return "there is not one i32 position for each step of dimension 2";
+  if (elements_of(node[1].shape) == 0 && elements_of(node.out.shape) > 0)
+    return "there is not one i32 position for each step of dimension 2";
   const std::int32_t turned = node.number(0);
   if (turned < 0 || turned % 2 != 0 || static_cast<std::uint64_t>(turned) > node.out.shape[0])
     return "the number of turned elements is odd or above the row's";
@@ -76,7 +80,8 @@ const char* mul_mat_id_fault(const Node& node) {
   const Shape expected{a.shape[1], ids.shape[0], b.shape[2], 1};
   if (node.out.shape != expected || a.shape[3] != 1 || b.shape[3] != 1)
     return "the product has another shape";
-  if (ids.shape[1] < b.shape[2]) return "there are not experts for each token";
+  if (ids.shape[1] < b.shape[2] || ids.shape[2] == 0 || ids.shape[3] == 0)
+    return "there are not experts for each token";
   if (b.shape[1] == 0 || ids.shape[0] % b.shape[1] != 0)
     return "the second matrix does not repeat to the experts";
   return nullptr;
@@ -129,7 +134,7 @@ const char* set_rows_fault(const Node& node) {
     if (ids.shape[d - 1] == 0 || values.shape[d] % ids.shape[d - 1] != 0)
       return "the numbers do not repeat to the values";
   }
-  return nullptr;
+  return ids.shape[3] == 1 ? nullptr : "the numbers have a fourth dimension";
 }
 
 const char* copy_fault(const Node& node) {
@@ -177,8 +182,10 @@ const char* rows_to_one_fault(const Node& node) {
 /// The steps of a window along a side; 0 if there are none.
 std::uint64_t window_steps(std::uint64_t size, std::int64_t window, std::int64_t stride,
                            std::int64_t pad, std::int64_t dilation) {
-  const std::int64_t reach =
-      static_cast<std::int64_t>(size) + 2 * pad - dilation * (window - 1) - 1;
+  // A window far beyond the image takes no step; the product below would not fit.
+  const std::int64_t padded = static_cast<std::int64_t>(size) + 2 * pad;
+  if (window > 1 && window - 1 > std::max<std::int64_t>(padded - 1, 0) / dilation) return 0;
+  const std::int64_t reach = padded - dilation * (window - 1) - 1;
   return reach < 0 ? 0 : static_cast<std::uint64_t>(reach / stride + 1);
 }
 
@@ -244,7 +251,8 @@ const char* adamw_fault(const Node& node) {
   }
   if (node[0].root != node.out.root || node[0].view_offset != node.out.view_offset)
     return "the result is not the parameter";
-  return elements_of(node[4].shape) >= 7 ? nullptr : "there are not seven numbers";
+  return node[4].shape[0] >= 7 && elements_of(node[4].shape) > 0 ? nullptr
+                                                                 : "there are not seven numbers";
 }
 
 const char* rule_of(const Node& node) {

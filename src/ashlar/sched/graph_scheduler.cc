@@ -16,7 +16,7 @@ using graph::TensorId;
 /// Makes the graph allocator's buffers on the first backend of each memory.
 class GraphScheduler::MemoryBuffers final : public graph::BufferSource {
  public:
-  explicit MemoryBuffers(const std::vector<Backend*>& backends) {
+  explicit MemoryBuffers(const std::vector<Backend*>& backends) : backends_(backends) {
     for (Backend* const backend : backends) {
       const bool is_known = std::any_of(owners_.begin(), owners_.end(), [&](const Backend* owner) {
         return owner->memory() == backend->memory();
@@ -27,7 +27,16 @@ class GraphScheduler::MemoryBuffers final : public graph::BufferSource {
   std::vector<graph::BufferType> types() const {
     std::vector<graph::BufferType> types;
     types.reserve(owners_.size());
-    for (const Backend* const owner : owners_) types.push_back(owner->buffer_type());
+    for (const Backend* const owner : owners_) {
+      graph::BufferType type = owner->buffer_type();
+      // Those that share the memory compute in these buffers too.
+      for (const Backend* const backend : backends_) {
+        if (backend->memory() != owner->memory()) continue;
+        type.alignment = std::max(type.alignment, backend->buffer_type().alignment);
+        type.buffer_max = std::min(type.buffer_max, backend->buffer_type().buffer_max);
+      }
+      types.push_back(type);
+    }
     return types;
   }
   Result<Address> make_buffer(std::size_t type, Bytes size) noexcept override {
@@ -38,6 +47,7 @@ class GraphScheduler::MemoryBuffers final : public graph::BufferSource {
   }
 
  private:
+  const std::vector<Backend*>& backends_;
   std::vector<Backend*> owners_;  // by the memory's number in a schedule
 };
 
@@ -57,7 +67,9 @@ GraphScheduler::GraphScheduler(std::vector<Backend*> backends, SchedulerOptions 
     : backends_(std::move(backends)),
       options_(options),
       buffers_(std::make_unique<MemoryBuffers>(backends_)),
-      order_(std::make_unique<QueueOrder>(backends_, std::max(options.copy_places, 1u))) {
+      // A wrong number of places is an error of reserve().
+      order_(std::make_unique<QueueOrder>(backends_,
+                                          std::clamp(options.copy_places, 1u, kCopyPlacesMax))) {
   allocator_.emplace(*buffers_, buffers_->types());
 }
 
@@ -100,6 +112,7 @@ Result<ScheduleRequest> GraphScheduler::request_for(const Graph& graph,
     const Tensor& tensor = graph.tensors()[t];
     if ((tensor.flags & graph::kExternal) == 0 || tensor.root.value() != t) continue;
     std::uint32_t& home = request.backend_of[t];
+    if (tensor.extent == Bytes{}) continue;  // it needs no address, so it is in no buffer
     for (std::uint32_t b = 0; b < backends_.size() && home == kNoBackend; ++b) {
       if (backends_[b]->holds(external[t], tensor.extent)) home = b;
     }

@@ -54,7 +54,7 @@ struct NodeObserver {
   std::function<bool(graph::TensorId node, Backend& backend, Address address)> seen;
 };
 
-/// Runs graphs over backends, the first of which is preferred where nothing else decides.
+/// Runs graphs over backends. Among placements of one cost any may be taken.
 class ASHLAR_API GraphScheduler {
  public:
   /// The backends outlive the scheduler; the last one gets the inputs that nobody assigns. REQUIRES: there
@@ -71,7 +71,9 @@ class ASHLAR_API GraphScheduler {
   /// Makes the schedule and the buffers for a graph. `external` has the addresses of external tensors, by
   /// tensor: each in a buffer of a backend. Waits for runs in progress. Errors as make_schedule() and
   /// GraphAllocator::reserve(); kWrongDevice: an external tensor is in no backend's buffer, or not in
-  /// one of the backend that it is assigned to; last_error() names it. Throws std::bad_alloc.
+  /// one of the backend that it is assigned to; last_error() names it. An unchanged graph keeps its schedule, and
+  /// nothing is waited for; after an error there may be no schedule. Cost: make_schedule(), a plan of the
+  /// memory. Throws std::bad_alloc.
   Status reserve(const graph::Graph& graph, std::span<const Address> external);
   /// Enqueues a run of the graph; reserves it first, if it is not the one that was reserved last. Errors as
   /// reserve(), and those of the backends. kBusy: the observer has ended the run. Throws
@@ -98,7 +100,8 @@ class ASHLAR_API GraphScheduler {
   void observe(NodeObserver observer) { observer_ = std::move(observer); }
   /// The schedule of the graph that was reserved last; null if there is none.
   const Schedule* schedule() const noexcept;
-  /// One line on the last error of reserve() or run(), with the tensor's name; empty if there was none.
+  /// One line on the last error of reserve() or run(), which names the tensor if the error is one tensor's. Empty after a
+  /// success, and after errors of the allocator or of a backend, whose Status says why.
   const std::string& last_error() const noexcept { return error_; }
   /// How often a schedule was made, and how often memory was planned.
   std::uint64_t schedules_made() const noexcept { return schedules_made_; }

@@ -52,11 +52,7 @@ class NodeWaits {
       if (is_work(graph_, id)) readers_[root].push_back(n);
     }
     if (tensor.root != id) wait(n, node_of_[tensor.root.value()]);
-    if (traits_of(tensor.operation).is_writer && tensor.root != id) write(n, tensor.root);
-    if (tensor.operation == graph::Operation::kOptStepAdamw) {
-      write(n, graph_[graph_.sources(tensor)[2]].root);
-      write(n, graph_[graph_.sources(tensor)[3]].root);
-    }
+    for_each_written_root(graph_, id, [&](TensorId root) { write(n, root); });
     node_of_[id.value()] = n;
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <ashlar/graph/layout.h>
@@ -16,6 +17,8 @@ using graph::Tensor;
 using graph::TensorId;
 
 constexpr std::uint32_t kNoItem = 0xffffffffu;
+/// All copies of a schedule together, at most: below what MinCut's capacities and Bytes can hold.
+constexpr std::uint64_t kCopiedBytesMax = std::uint64_t{1} << 60;
 
 std::string named(const Graph& graph, TensorId id) {
   std::string text = "tensor " + std::to_string(id.value());
@@ -41,7 +44,7 @@ class Placer {
     number_items();
     if (const Status status = restrict_items(error); !status.is_ok()) return status;
     describe_backends();
-    add_flows();
+    if (const Status status = add_flows(); !status.is_ok()) return refuse_all(status, error);
     const std::vector<std::uint32_t> answer = place(problem_);
     return read_answer(answer);
   }
@@ -57,12 +60,8 @@ class Placer {
   }
 
   void join_roots() {
-    for (const TensorId node : graph_.nodes()) {
-      if (graph_[node].operation != Operation::kOptStepAdamw) continue;
-      const auto sources = graph_.sources(graph_[node]);
-      join(node, sources[2]);  // the moments, which it writes
-      join(node, sources[3]);
-    }
+    for (const TensorId node : graph_.nodes())
+      for_each_written_root(graph_, node, [&](TensorId root) { join(node, root); });
   }
 
   void number_items() {
@@ -103,7 +102,8 @@ class Placer {
     return {code, why};
   }
 
-  /// Memory first, then the caller's wishes, then what backends support.
+  /// Memory and the caller's wishes, then what backends support, then where weights lie and offloading, which are
+  /// preferences: they choose among what is left.
   Status restrict_items(std::string* error) {
     const auto last = static_cast<std::uint32_t>(backends_.size() - 1);
     for (std::uint32_t t = 0; t < item_of_.size(); ++t) {
@@ -130,6 +130,11 @@ class Placer {
       if (!is_work(graph_, node)) continue;
       if (const Status status = restrict_to_support(node, error); !status.is_ok()) return status;
     }
+    for (const TensorId node : graph_.nodes()) {
+      const std::uint32_t item = item_of_[node.value()];
+      if (!is_work(graph_, node) || cause_[item] != PlacedBy::kCut) continue;
+      if (!request_.offload || !offload(node, item)) stay_at_weights(node, item);
+    }
     return Status::ok();
   }
 
@@ -143,8 +148,6 @@ class Placer {
     for (std::uint32_t b = 0; b < problem_.backends; ++b) count += supports(b) ? 1 : 0;
     if (count == 1 && cause_[item] == PlacedBy::kCut && problem_.backends > 1)
       cause_[item] = PlacedBy::kSupport;
-    if (cause_[item] != PlacedBy::kCut) return Status::ok();
-    if (!request_.offload || !offload(node, item)) stay_at_weights(node, item);
     return Status::ok();
   }
 
@@ -166,17 +169,20 @@ class Placer {
     cause_[item] = PlacedBy::kMemory;
   }
 
-  /// The first backend that prefers a node with a weight elsewhere gets it. False: none does.
+  /// The first backend that prefers a node with a weight gets it, wherever the weight lies. False: none does.
   bool offload(TensorId node, std::uint32_t item) {
     const auto sources = graph_.sources(graph_[node]);
-    const bool has_weight = std::any_of(sources.begin(), sources.end(), [&](TensorId source) {
+    const auto is_weight = [&](TensorId source) {
       return source != kNoTensor && (graph_[source].flags & graph::kExternal) != 0;
-    });
-    if (!has_weight) return false;
+    };
+    if (std::none_of(sources.begin(), sources.end(), is_weight)) return false;
     for (std::uint32_t b = 0; b < problem_.backends; ++b) {
       if (!problem_.is_allowed(item, b) || !backends_[b]->prefers(graph_, node)) continue;
+      const bool has_all = std::all_of(sources.begin(), sources.end(), [&](TensorId source) {
+        return !is_weight(source) || problem_.is_allowed(item_of_[source.value()], b);
+      });
       restrict(item, [b](std::uint32_t other) { return other == b; });
-      cause_[item] = PlacedBy::kOffload;
+      cause_[item] = has_all ? PlacedBy::kMemory : PlacedBy::kOffload;
       return true;
     }
     return false;
@@ -195,8 +201,16 @@ class Placer {
     }
   }
 
-  void add_flows() {
+  Status refuse_all(const Status& status, std::string* error) const {
+    if (error != nullptr) *error = status.why();
+    return status;
+  }
+
+  /// kSizeOverflow: so many bytes that sums of them might wrap.
+  Status add_flows() {
     std::map<FlowKey, std::uint32_t> flows;
+    std::set<std::pair<std::uint32_t, std::uint32_t>> consumers;  // of a flow, by item
+    Bytes left{kCopiedBytesMax / problem_.backends};
     WriteCounts counts(graph_);
     for (const TensorId node : graph_.nodes()) {
       if (is_work(graph_, node)) {
@@ -207,15 +221,20 @@ class Placer {
           const FlowKey key = counts.key_of(source);
           const auto [at, is_new] =
               flows.emplace(key, static_cast<std::uint32_t>(problem_.flows.size()));
-          if (is_new)
-            problem_.flows.push_back({item_of_[key.tensor.value()], {}, graph_[key.tensor].extent});
-          std::vector<std::uint32_t>& consumers = problem_.flows[at->second].consumers;
-          if (std::find(consumers.begin(), consumers.end(), item) == consumers.end())
-            consumers.push_back(item);
+          if (is_new) {
+            const Bytes bytes = graph_[key.tensor].extent;
+            if (bytes > left)
+              return {Code::kSizeOverflow, "so many bytes to copy that sums of them might wrap"};
+            left -= bytes;
+            problem_.flows.push_back({item_of_[key.tensor.value()], {}, bytes});
+          }
+          if (consumers.emplace(at->second, item).second)
+            problem_.flows[at->second].consumers.push_back(item);
         }
       }
       counts.pass(node);
     }
+    return Status::ok();
   }
 
   NodePlaces read_answer(const std::vector<std::uint32_t>& answer) const {
@@ -247,21 +266,6 @@ TensorId copied_for(const Graph& graph, TensorId source) {
   if (is_whole || graph::overlaps_itself(tensor.type, tensor.shape, tensor.strides))
     return tensor.root;
   return source;
-}
-
-bool is_work(const Graph& graph, TensorId node) {
-  const Operation operation = graph[node].operation;
-  return operation != Operation::kNone && operation != Operation::kControl &&
-         !traits_of(operation).is_view;
-}
-
-void WriteCounts::pass(TensorId node) {
-  const Tensor& tensor = graph_[node];
-  if (tensor.root != node && traits_of(tensor.operation).is_writer)
-    writes_[tensor.root.value()] += 1;
-  if (tensor.operation != Operation::kOptStepAdamw) return;
-  for (const std::size_t moment : {std::size_t{2}, std::size_t{3}})
-    writes_[graph_[graph_.sources(tensor)[moment]].root.value()] += 1;
 }
 
 Result<NodePlaces> place_nodes(const Graph& graph, std::span<Backend* const> backends,

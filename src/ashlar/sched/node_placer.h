@@ -2,8 +2,8 @@
 //
 // Thread safety: none.
 //
-// What has to be at one place is one item: a root, the nodes that write views of it, and what
-// OPT_STEP_ADAMW changes together. A pure view is no item: it is where its root is.
+// What has to be at one place is one item: a root, the nodes that write views of it, and the roots that one node
+// writes together. A pure view is no item: it is where its root is.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace ashlar::inline v0::sched {
 
-/// A value that is copied as one: a tensor at one time. What a root's last writer made is another value.
+/// A value that is copied as one: a tensor between two writes of its root.
 struct FlowKey {
   graph::TensorId tensor;
   std::uint32_t writes = 0;  ///< how many nodes have written its root before
@@ -28,9 +28,6 @@ struct FlowKey {
 /// elements overlap, so that no copy could have its layout.
 graph::TensorId copied_for(const graph::Graph& graph, graph::TensorId source);
 
-/// Whether a node computes something: it is neither a view nor kControl.
-bool is_work(const graph::Graph& graph, graph::TensorId node);
-
 /// Counts, node by node, how often each root has been written.
 class WriteCounts {
  public:
@@ -41,7 +38,15 @@ class WriteCounts {
     return {copied, writes_[graph_[copied].root.value()]};
   }
   /// The node has run.
-  void pass(graph::TensorId node);
+  void pass(graph::TensorId node) {
+    graph::for_each_written_root(graph_, node,
+                                 [this](graph::TensorId root) { writes_[root.value()] += 1; });
+  }
+  /// Takes the last pass() of the node back.
+  void take_back(graph::TensorId node) {
+    graph::for_each_written_root(graph_, node,
+                                 [this](graph::TensorId root) { writes_[root.value()] -= 1; });
+  }
 
  private:
   const graph::Graph& graph_;

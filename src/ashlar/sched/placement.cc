@@ -1,6 +1,7 @@
 #include <ashlar/sched/placement.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <ashlar/sched/min_cut.h>
@@ -11,15 +12,36 @@ namespace {
 /// Rounds of expansion moves, each over all backends.
 constexpr int kRoundsMax = 16;
 
+/// The only backend on which the item may be; problem.backends: there are several.
+std::uint32_t only_backend(const PlacementProblem& problem, std::uint32_t item) {
+  std::uint32_t only = problem.backends;
+  for (std::uint32_t b = 0; b < problem.backends; ++b) {
+    if (!problem.is_allowed(item, b)) continue;
+    if (only != problem.backends) return problem.backends;
+    only = b;
+  }
+  return only;
+}
+
+/// Whether everything about the flow is decided, and no copy is needed: a weight beside its node.
+bool is_never_copied(const PlacementProblem& problem, const PlacedFlow& flow) {
+  const std::uint32_t from = only_backend(problem, flow.producer);
+  if (from == problem.backends) return false;
+  return std::all_of(flow.consumers.begin(), flow.consumers.end(), [&](std::uint32_t consumer) {
+    const std::uint32_t at = only_backend(problem, consumer);
+    return at != problem.backends && problem.can_read(at, from);
+  });
+}
+
 /// The three costs as one number each, so that no sum of a lower one reaches a higher one.
 struct Weights {
   MinCut::Capacity byte = 1, copy = 0, change = 0;
 
-  explicit Weights(const PlacementProblem& problem) {
+  Weights(const PlacementProblem& problem, std::span<const PlacedFlow* const> flows) {
     double bytes = 1;
     double copies = 1;
-    for (const PlacedFlow& flow : problem.flows) {
-      bytes += static_cast<double>(flow.bytes.count()) * problem.backends;
+    for (const PlacedFlow* const flow : flows) {
+      bytes += static_cast<double>(flow->bytes.count()) * problem.backends;
       copies += problem.backends;
     }
     const double changes = static_cast<double>(problem.work.size()) + 1;
@@ -38,9 +60,9 @@ struct Weights {
 /// sink's side).
 class Expansion {
  public:
-  Expansion(const PlacementProblem& problem, const Weights& weights,
-            const std::vector<std::uint32_t>& before, std::uint32_t target)
-      : problem_(problem), weights_(weights), before_(before), target_(target) {}
+  Expansion(const PlacementProblem& problem, std::span<const PlacedFlow* const> flows,
+            const Weights& weights, const std::vector<std::uint32_t>& before, std::uint32_t target)
+      : problem_(problem), flows_(flows), weights_(weights), before_(before), target_(target) {}
 
   std::vector<std::uint32_t> move() {
     for (std::uint32_t item = 0; item < problem_.items; ++item) {
@@ -51,7 +73,7 @@ class Expansion {
         cut_.add_edge(MinCut::kSource, vertex, MinCut::kUncuttable);
       }
     }
-    for (const PlacedFlow& flow : problem_.flows) add_flow(flow);
+    for (const PlacedFlow* const flow : flows_) add_flow(*flow);
     add_changes();
     cut_.solve();
     std::vector<std::uint32_t> after = before_;
@@ -84,8 +106,12 @@ class Expansion {
     if (problem_.can_read(target_, from)) return;
     const MinCut::Vertex any = cut_.add_vertex();
     cut_.add_edge(producer, any, cost);
-    for (const std::uint32_t consumer : flow.consumers)
-      cut_.add_edge(any, vertex_of(consumer), MinCut::kUncuttable);
+    for (const std::uint32_t consumer : flow.consumers) {
+      // One that shares the target's memory and cannot read the value needs the copy where it is, too.
+      const bool is_needed_here = problem_.memory[before_[consumer]] == problem_.memory[target_] &&
+                                  !problem_.can_read(before_[consumer], from);
+      cut_.add_edge(any, is_needed_here ? MinCut::kSink : vertex_of(consumer), MinCut::kUncuttable);
+    }
   }
 
   /// A copy to `memory`, paid if a consumer that is there now stays and cannot read the value: where it
@@ -129,6 +155,7 @@ class Expansion {
   }
 
   const PlacementProblem& problem_;
+  const std::span<const PlacedFlow* const> flows_;
   const Weights& weights_;
   const std::vector<std::uint32_t>& before_;
   const std::uint32_t target_;
@@ -164,12 +191,16 @@ std::vector<std::uint32_t> place(const PlacementProblem& problem) {
   for (std::uint32_t item = 0; item < problem.items; ++item) {
     while (!problem.is_allowed(item, best[item])) best[item] += 1;
   }
-  const Weights weights(problem);
+  std::vector<const PlacedFlow*> flows;  // that may be copied
+  for (const PlacedFlow& flow : problem.flows) {
+    if (!is_never_copied(problem, flow)) flows.push_back(&flow);
+  }
+  const Weights weights(problem, flows);
   PlacementCost least = cost_of(problem, best);
   for (int round = 0; round < kRoundsMax; ++round) {
     bool is_better = false;
     for (std::uint32_t target = 0; target < problem.backends; ++target) {
-      std::vector<std::uint32_t> next = Expansion(problem, weights, best, target).move();
+      std::vector<std::uint32_t> next = Expansion(problem, flows, weights, best, target).move();
       const PlacementCost cost = cost_of(problem, next);
       if (!(cost < least)) continue;
       least = cost;

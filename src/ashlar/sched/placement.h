@@ -1,12 +1,15 @@
 // Placement: which backend computes what, so that the fewest bytes are copied.
 //
 // Purpose: the problem without graphs and backends, and its solver. For two backends with memories of
-// their own the answer is a minimum; for more it is one that no expansion move improves.
+// their own the answer is a minimum. For more it is one that no expansion move improves, or the one that 16 rounds
+// of moves have reached; where a backend reads a memory that another of the same memory does not, moves
+// that would help may be missed.
 // Thread safety: pure functions.
 //
 // Items are to be placed. A flow is a value: made where its producer is, and copied once to every other
 // memory in which a consumer cannot read it there. Of placements with the same copied bytes the one
-// with fewer copies is better, then the one in which work changes the backend less often.
+// with fewer copies is better, then the one in which work changes the backend less often. Where the three
+// together do not fit a capacity of MinCut (some 10^17), bytes alone decide.
 // Source: expansion moves: Y. Boykov, O. Veksler, R. Zabih, IEEE PAMI 23 (2001). A flow with many
 // consumers is cut once, by a vertex of its own.
 #pragma once
@@ -58,7 +61,8 @@ struct PlacementCost {
 PlacementCost cost_of(const PlacementProblem& problem,
                       const std::vector<std::uint32_t>& backend_of);
 
-/// A placement of least cost, as far as the head of this file says. Throws std::bad_alloc.
+/// A placement of least cost, as far as the head of this file says. Cost: at most 16 minimum cuts for each backend.
+/// Throws std::bad_alloc.
 std::vector<std::uint32_t> place(const PlacementProblem& problem);
 
 }  // namespace ashlar::inline v0::sched

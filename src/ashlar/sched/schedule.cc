@@ -119,17 +119,18 @@ class ScheduleBuilder {
     ScheduleSplit split;
     split.backend = backend;
     split.copies_begin = static_cast<std::uint32_t>(schedule_.copies.size());
-    WriteCounts counts = counts_;
-    for (std::size_t n = first; n < nodes_.size(); ++n) {
+    std::size_t n = first;
+    for (; n < nodes_.size(); ++n) {
       if (is_work(graph_, nodes_[n])) {
         if (schedule_.backend_of[nodes_[n].value()] != backend) break;
         for (const TensorId source : graph_.sources(graph_[nodes_[n]])) {
           if (source != kNoTensor && !is_readable(source, backend))
-            copy(counts.key_of(source), backend);
+            copy(counts_.key_of(source), backend);
         }
       }
-      counts.pass(nodes_[n]);
+      counts_.pass(nodes_[n]);
     }
+    while (n > first) counts_.take_back(nodes_[--n]);
     split.copies_end = static_cast<std::uint32_t>(schedule_.copies.size());
     schedule_.splits.push_back(std::move(split));
   }
@@ -225,7 +226,7 @@ Result<Schedule> make_schedule(const Graph& graph, std::span<Backend* const> bac
   if (backends.empty()) return refuse(Code::kInvalidArgument, "no backend");
   if (!graph.regions().empty() || graph.has_open_region())
     return refuse(Code::kUnsupported, "a graph with regions over several backends");
-  if (request.copy_places == 0 || request.copy_places > 64)
+  if (request.copy_places == 0 || request.copy_places > kCopyPlacesMax)
     return refuse(Code::kInvalidArgument, "the number of places of a copy is not from 1 to 64");
   if (!request.backend_of.empty() && request.backend_of.size() != graph.tensors().size())
     return refuse(Code::kInvalidArgument, "not one assignment for each tensor");

@@ -39,14 +39,16 @@ ASHLAR_API const char* name_of(PlacedBy cause) noexcept;
 /// Stands for no backend.
 inline constexpr std::uint32_t kNoBackend = 0xffffffffu;
 
+inline constexpr std::uint32_t kCopyPlacesMax = 64;
+
 /// What the caller has decided.
 struct ScheduleRequest {
   /// By tensor: its backend, or kNoBackend. Empty: nothing is decided. For an external tensor the
   /// backend in whose memory it lies.
   std::vector<std::uint32_t> backend_of;
   bool offload = false;  ///< let a backend compute what it prefers, and copy weights to it
-  /// Places that copies have: with more than one, copies of the next run need not wait for the end of
-  /// this one.
+  /// Places in memory that each copy has, 1 to kCopyPlacesMax: run k uses place k % copy_places, so its copies wait only
+  /// for the last run that used the place, and not for the last run.
   std::uint32_t copy_places = 1;
   /// Equal if every field is.
   friend bool operator==(const ScheduleRequest&, const ScheduleRequest&) = default;
@@ -88,10 +90,12 @@ struct Schedule {
   }
 };
 
-/// Makes the schedule of a graph. Errors; `*error` is then one line that names the tensor, if given:
+/// Makes the schedule of a graph. Errors; `*error`, if given, is then one line, which names the tensor if the error is one
+/// tensor's:
 ///   - kUnsupported: no backend supports a node where it has to run, or the graph has regions;
 ///   - kInvalidArgument: no backend, a request that does not fit the graph, assignments that contradict
-///     each other.
+///     each other;
+///   - kSizeOverflow: the values that nodes read from others, times the backends, exceed 1 EiB.
 /// Cost: a minimum cut for each backend and round. Throws std::bad_alloc.
 ASHLAR_API Result<Schedule> make_schedule(const graph::Graph& graph,
                                           std::span<Backend* const> backends,
