@@ -20,8 +20,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   props::OracleOptions options;
   const std::uint64_t types = 1 + choices.below(3);
   constexpr std::uint64_t kLimits[] = {~std::uint64_t{0}, 4096, 64, ~std::uint64_t{0}};
+  options.types.clear();
   for (std::uint64_t k = 0; k < types; ++k)
-    options.types.assign(types, {64_B, Bytes{kLimits[choices.below(4)]}, nullptr});
+    options.types.push_back({64_B, Bytes{kLimits[choices.below(4)]}, nullptr});
   options.seed = choices.below(256);
   options.threads = choices.below(8) == 1 ? 2 : 1;
   props::MakerOptions maker;

@@ -132,5 +132,38 @@ TEST(CpuKernels, RefuseIndicesOutOfRangeAndNodesWithoutAKernel) {
   EXPECT_EQ(processor.make_plan(g.graph, nodes, addresses).code(), Code::kUnsupported);
 }
 
+TEST(CpuBackend, GivesTheSameBitsWithAnyNumberOfThreads) {
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    const auto data = props::random_bytes(seed + 300, 200);
+    props::ByteSource bytes(data);
+    const props::MadeGraph made = make_graph(bytes, {20, false, true});
+    const auto buffers = std::make_shared<cpu::HostBuffers>();
+    std::vector<std::vector<Address>> at(3);  // by run
+    for (std::vector<Address>& run : at) {
+      for (std::uint32_t t = 0; t < made.graph.tensors().size(); ++t) {
+        const graph::Tensor& tensor = made.graph.tensors()[t];
+        if (tensor.root.value() != t) {
+          run.push_back(run[tensor.root.value()] + tensor.view_offset);
+          continue;
+        }
+        run.push_back(buffers->make(std::max(tensor.extent, 1_B)).value());
+        std::memset(run[t].pointer(), 0, tensor.extent.count());
+        const bool is_leaf = tensor.operation == graph::Operation::kNone;
+        if (is_leaf) fill_leaf(made, TensorId{t}, seed, run[t]);
+      }
+    }
+    for (std::size_t run = 0; run < at.size(); ++run) {
+      constexpr unsigned kThreads[] = {1, 2, 5};
+      cpu::CpuBackend processor("cpu", buffers, kThreads[run]);
+      ASSERT_TRUE(processor.compute(made.graph, made.graph.nodes(), at[run]).is_ok());
+      for (std::uint32_t t = 0; t < made.graph.tensors().size(); ++t) {
+        const Bytes extent = made.graph.tensors()[t].extent;
+        ASSERT_EQ(std::memcmp(at[run][t].pointer(), at[0][t].pointer(), extent.count()), 0)
+            << "seed " << seed << ", tensor " << t << ", threads " << kThreads[run];
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ashlar

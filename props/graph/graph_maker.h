@@ -1,6 +1,6 @@
 // Random graphs that every kernel can run, made from bytes: the generator of suites and fuzz targets.
 //
-// Purpose: every operation; views with offsets and strides, in-place chains, the same source twice, zero
+// Purpose: every operation but TRANSPOSE and CONTROL; views with offsets and strides, in-place chains, the same source twice, zero
 // sizes, broadcasts, writers of views, loops and conditionals, several outputs. Any byte string is a
 // graph; a choice that does not fit is left out.
 // Thread safety: none.

@@ -25,6 +25,11 @@ TEST(BufferMap, HoldsWhatLiesInOneBuffer) {
   EXPECT_FALSE(map.holds(Address{160}, 1_B));
   EXPECT_FALSE(map.holds(Address{99}, 1_B));
   EXPECT_FALSE(map.holds(Address{161}, 0_B));
+  EXPECT_EQ(map.at(Address{149}).value().base, Address{100});
+  EXPECT_EQ(map.at(Address{149}).value().size, 50_B);
+  EXPECT_EQ(map.at(Address{150}).value().base, Address{150});
+  EXPECT_EQ(map.at(Address{160}).code(), Code::kUnknownPointer);
+  EXPECT_EQ(map.at(Address{99}).code(), Code::kUnknownPointer);
 }
 
 TEST(BufferMap, RefusesWhatIsNoBufferAndKeepsWhatIsThere) {
@@ -75,6 +80,14 @@ TEST(ProcessorBuffers, ANullAddressIsAnErrorUnlessTheTensorIsEmpty) {
       EXPECT_EQ(status.code(), length == 0 ? Code::kOk : Code::kInvalidArgument);
     }
   }
+}
+
+TEST(ProcessorBuffers, TellTheBufferOfAByte) {
+  cpu::CpuBackend processor("cpu", std::make_shared<cpu::HostBuffers>());
+  const Address own = processor.make_buffer(4_KiB).value();
+  EXPECT_EQ(processor.buffer_at(own + 100_B).value().base, own);
+  EXPECT_EQ(processor.buffer_at(own + 100_B).value().size, 4_KiB);
+  EXPECT_EQ(processor.buffer_at(own + 4_KiB).code(), Code::kUnknownPointer);
 }
 
 TEST(CopyBetween, TakesHostMemoryAsItIs) {

@@ -75,6 +75,19 @@ class RecordingBackend final : public sched::Backend {
     if (const Status status = note("make_buffer"); !status.is_ok()) return status;
     return processor_.make_buffer(size);
   }
+  Status init_tensor(const graph::Graph&, graph::TensorId tensor, Address at) noexcept override {
+    if (told_.size() == tensors_max) return {Code::kUnsupported, "told to refuse tensors"};
+    told_.emplace_back(tensor, at);
+    return Status::ok();
+  }
+  void free_tensor(graph::TensorId tensor, Address at) noexcept override {
+    untold += std::erase(told_, std::pair(tensor, at)) == 1 ? 0 : 1;
+  }
+  /// The tensors that it was told of, and not to forget.
+  const std::vector<std::pair<graph::TensorId, Address>>& told() const { return told_; }
+  std::size_t tensors_max = ~std::size_t{0};  ///< of which it can be told
+  std::size_t untold = 0;                     ///< tensors to forget of which it was not told
+
   Status release_buffer(Address base) noexcept override {
     if (const Status status = note("release_buffer"); !status.is_ok()) return status;
     return processor_.release_buffer(base);
@@ -167,6 +180,7 @@ class RecordingBackend final : public sched::Backend {
     return log_.note(std::string(name()) + "." + what);
   }
 
+  std::vector<std::pair<graph::TensorId, Address>> told_;
   CallLog& log_;
   const RecordingTraits traits_;
   cpu::CpuBackend processor_;

@@ -137,6 +137,38 @@ TEST(SchedulerLimits, SupportOfALaterNodeMovesWhatAWeightWouldKeep) {
   EXPECT_EQ(schedule.value().copies.size(), 1u) << "the weight";
 }
 
+TEST(SchedulerTensors, AreToldToTheBackendsOfTheirMemory) {
+  CallLog log;
+  RecordingBackend a(log, "a"), b(log, "b");
+  SmallGraph small;
+  const TensorId weight = small.leaf(64, kExternal), in = small.input(64);
+  const TensorId product = small.same(Operation::kMul, {in, weight});
+  const TensorId half = small.view(product, 32);
+  const TensorId sum = small.same(Operation::kSqr, {half}, kOutput);
+  const Address at = a.make_buffer(64_B).value();
+  GraphScheduler scheduler({&a, &b});
+  EXPECT_TRUE(scheduler.assign(sum, 1).is_ok());
+  std::vector<Address> external(5);
+  external[weight.value()] = at;
+  ASSERT_TRUE(scheduler.reserve(small.graph, external).is_ok()) << scheduler.last_error();
+  // `in` is on b, the last one, and copied to a; `half` is copied to b. The weight and views are told to nobody.
+  EXPECT_EQ(a.told().size(), 2u);
+  EXPECT_EQ(b.told().size(), 3u);
+  for (const auto& [tensor, address] : a.told()) EXPECT_TRUE(a.holds(address, 64_B));
+  ASSERT_TRUE(scheduler.reserve(small.graph, external).is_ok());
+  EXPECT_EQ(a.told().size(), 2u) << "nothing changed";
+  EXPECT_TRUE(scheduler.assign(sum, 0).is_ok());
+  ASSERT_TRUE(scheduler.reserve(small.graph, external).is_ok());
+  EXPECT_EQ(a.told().size(), 3u);
+  EXPECT_EQ(b.told().size(), 1u);
+  scheduler.reset();
+  EXPECT_EQ(a.told().size() + b.told().size(), 0u);
+  a.tensors_max = 1;
+  EXPECT_EQ(scheduler.reserve(small.graph, external).code(), Code::kUnsupported);
+  EXPECT_EQ(a.told().size() + b.told().size(), 0u) << "what was told is taken back";
+  EXPECT_EQ(a.untold + b.untold, 0u);
+}
+
 TEST(SchedulerLimits, SoManyBytesThatTheirSumWrapsAreRefused) {
   CallLog log;
   RecordingBackend a(log, "a"), b(log, "b");

@@ -38,6 +38,9 @@ class CpuBackend final : public sched::Backend {
     return buffers_->adopt(pointer, size);
   }
   Status release_buffer(Address base) noexcept override { return buffers_->release(base); }
+  Result<sched::BufferRange> buffer_at(Address at) const noexcept override {
+    return buffers_->at(at);
+  }
   bool holds(Address begin, Bytes size) const noexcept override {
     return buffers_->holds(begin, size);
   }

@@ -27,6 +27,7 @@ class HostBuffers {
   Result<Address> make(Bytes size) noexcept;
   Result<Address> adopt(void* pointer, Bytes size) noexcept;
   Status release(Address base) noexcept;
+  Result<sched::BufferRange> at(Address byte) const noexcept { return buffers_.at(byte); }
   /// Whether the bytes lie in one of the buffers.
   bool holds(Address begin, Bytes size) const noexcept { return buffers_.holds(begin, size); }
 

@@ -49,7 +49,7 @@ bool has_kernel(const graph::Graph& graph, graph::TensorId node) noexcept;
 /// The kernel. REQUIRES: has_kernel().
 KernelEntry kernel_of(graph::Operation operation) noexcept;
 
-// One file each; the names are those of the operations.
+// By source file. Units are rows, unless a function that counts them says otherwise.
 Status binary_rows(const KernelCall& call, std::uint64_t begin, std::uint64_t end,
                    Scratch& scratch);
 Status unary_rows(const KernelCall& call, std::uint64_t begin, std::uint64_t end, Scratch& scratch);

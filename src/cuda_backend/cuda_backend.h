@@ -38,6 +38,9 @@ class CudaBackend final : public sched::Backend {
     return gpu_->adopt_buffer(pointer, size);
   }
   Status release_buffer(Address base) noexcept override { return gpu_->release_buffer(base); }
+  Result<sched::BufferRange> buffer_at(Address at) const noexcept override {
+    return gpu_->buffer_at(at);
+  }
   bool holds(Address begin, Bytes size) const noexcept override { return gpu_->holds(begin, size); }
 
   Status set_async(Address to, std::span<const std::byte> from) noexcept override;

@@ -70,6 +70,7 @@ class CudaGpu {
   Result<Address> make_buffer(Bytes size) noexcept;
   Result<Address> adopt_buffer(void* pointer, Bytes size) noexcept;
   Status release_buffer(Address base) noexcept;
+  Result<sched::BufferRange> buffer_at(Address at) const noexcept { return buffers_.at(at); }
   bool holds(Address begin, Bytes size) const noexcept { return buffers_.holds(begin, size); }
 
  private:

@@ -1,7 +1,7 @@
 // Units that are rows and sums: the lanes of a warp compute one together.
 //
-// Thread safety: units of one node in any order, on any threads. Lanes meet at each sum and each largest, so
-// all of them have read a row before one of them writes it.
+// Thread safety: units of one node in any order, on any threads. After its last sum or largest a lane
+// reads only those elements of the row that it writes itself, so the row may be written in place.
 #pragma once
 
 #include <cmath>

@@ -4,7 +4,7 @@
 // line is a tensor: `id` (0, 1, ... in order), `kind` (leaf or node), `op`, `type`, `ne` (elements per
 // dimension), `nb` (strides in bytes), `srcs` (ids, or null for an unused place), `view_src` and
 // `view_offs` (bytes) for views, `flags` (input, output, param, loss), `prealloc` (true: memory from
-// outside), `name`, `layer`. Other fields are ignored. It is the form of ggml's graphs; a CPY that names
+// outside), `name`, `layer`; `bytes`, if it is there, is what shape and strides need. Other fields are ignored. It is the form of ggml's graphs; a CPY that names
 // itself as its destination is ggml's way to write a cast.
 // Thread safety: pure functions of the file system.
 #pragma once

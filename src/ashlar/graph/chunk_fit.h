@@ -2,8 +2,8 @@
 //
 // Thread safety: pure function.
 //
-// First fit, in three orders: by size, by the area of size and life, and by the step in which the life
-// begins; the order that needs the fewest bytes wins. An item that needs more than the limit gets a
+// First fit, in three orders: by the step in which the life begins, by size, and by the area of size and
+// life; the first of those that need the fewest bytes wins. An item that needs more than the limit gets a
 // chunk of that size, and others may use what it leaves. What pads an item is in nobody's way at a chunk's end, so
 // the limit is for the bytes that are needed.
 #pragma once

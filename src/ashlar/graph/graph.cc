@@ -104,9 +104,9 @@ void Graph::add_to_wiring(std::uint64_t word) noexcept { wiring_ = mix(wiring_ +
 
 void Graph::add_to_wiring(const Tensor& tensor, const TensorSpec& spec) noexcept {
   const bool is_node = spec.operation != Operation::kNone || spec.view_source != kNoTensor;
+  // Larger than the word of any source, so the number of sources need not be told.
   add_to_wiring(std::uint64_t{tensor.flags} | std::uint64_t{tensor.in_place_sources} << 8 |
-                std::uint64_t{is_node} << 24 | std::uint64_t{tensor.root.value()} << 32);
-  add_to_wiring(spec.sources.size());
+                std::uint64_t{is_node} << 24 | (std::uint64_t{tensor.root.value()} + 1) << 32);
   for (const TensorId source : spec.sources) add_to_wiring(source.value());
 }
 

@@ -7,9 +7,10 @@
 // Invariants (add() keeps them):
 //   (1) Sources and the view source of a tensor were added before it, so a graph has no cycle.
 //   (2) A view lies inside its root: view_offset + extent <= the root's extent. Its root is no view.
-//   (3) No two elements of a tensor that is no view share a byte.
-//   (4) wiring() depends on everything that a memory plan depends on but sizes: two graphs of the
-//       same wiring have the same lifetimes and permit the same reuse in place.
+//   (3) No two elements of a tensor that is no view share a byte, and no two of its dimensions interleave.
+//   (4) wiring() is a 64-bit hash of flags, roots, sources, regions and what may be computed in place. Barring
+//       a collision, a plan that was made for one graph of a wiring is safe for every other whose
+//       tensors are no larger.
 //   (5) Regions nest.
 #pragma once
 
@@ -76,7 +77,7 @@ class ASHLAR_API Graph {
   /// Throws std::bad_alloc.
   void begin_region(RegionKind kind);
   /// Ends the region that was begun last. Nodes behind it that read tensors of the body get the
-  /// values of the last run. kInvalidArgument: no region is open. Never throws.
+  /// values of the last run, which a branch has to have had in the same run of the loop around it. kInvalidArgument: no region is open. Never throws.
   Status end_region() noexcept;
   /// Whether a region is open. Such a graph is not finished. Never throws.
   bool has_open_region() const noexcept { return open_ != kNoRegion; }

@@ -111,8 +111,13 @@ Status GraphAllocator::reserve(const Graph& graph, const MemoryRequest& request)
   Result<GraphPlan> planned = plan(graph, request, before);
   Status held = planned.is_ok() ? hold(planned.value()) : planned.status();
   if (!held.is_ok() && before != nullptr) {
-    planned = plan(graph, request, nullptr);
-    held = planned.is_ok() ? hold(planned.value()) : planned.status();
+    Result<GraphPlan> alone = plan(graph, request, nullptr);
+    const bool is_less = alone.is_ok() && (!planned.is_ok() || alone.value().chunk_bytes !=
+                                                                   planned.value().chunk_bytes);
+    if (is_less) {
+      held = hold(alone.value());
+      planned = std::move(alone);
+    }
   }
   if (planned.is_ok()) plans_made_ += 1;
   if (!held.is_ok()) return held;

@@ -26,8 +26,13 @@ struct OnlineAllocator::Parts {
 
 OnlineAllocator::OnlineAllocator(Address base, Bytes size, Bytes alignment)
     : parts_(std::make_unique<Parts>()) {
-  const Address first{round_up(Bytes{base.value()}, alignment).count()};
-  const Bytes skipped = first - base;
+  ASHLAR_ASSERT(is_power_of_two(alignment.count()) && alignment >= 16_B && alignment <= 64_KiB,
+                "OnlineAllocator: an alignment that is not a power of two from 16 to 65536");
+  size = std::min(size, Bytes{~base.value()});
+  const auto aligned = checked_round_up(Bytes{base.value()}, alignment);
+  if (!aligned) size = Bytes{};  // no aligned byte is left
+  const Address first{aligned.value_or(Bytes{}).count()};
+  const Bytes skipped = aligned ? first - base : Bytes{};
   parts_->base = base;
   parts_->first = first;
   parts_->size = skipped < size ? round_down(size - skipped, alignment) : Bytes{};

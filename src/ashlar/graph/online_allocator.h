@@ -23,9 +23,9 @@ namespace ashlar::inline v0::graph {
 /// Allocates ranges of one buffer, or measures how large a buffer would have to be.
 class ASHLAR_API OnlineAllocator {
  public:
-  /// Allocates from [base, base + size). `alignment` is that of every range: a power of two, 16 bytes
-  /// to 64 KiB. What lies before the first aligned byte and behind the last is not used.
-  /// Throws std::bad_alloc.
+  /// Allocates from [base, base + size), up to the last address. `alignment` is that of every range. What lies before the
+  /// first aligned byte and behind the last is not used. REQUIRES: `alignment` is a power of two, 16 bytes to
+  /// 64 KiB. Throws std::bad_alloc.
   OnlineAllocator(Address base, Bytes size, Bytes alignment);
   /// Measures: allocates from an imaginary buffer of 2^62 bytes at address 2^16. Nothing may be
   /// written there. Throws std::bad_alloc.

@@ -6,19 +6,20 @@
 namespace ashlar::inline v0::graph {
 namespace {
 
-constexpr OperationTraits view(std::string_view name) {
+consteval OperationTraits view(std::string_view name) {
   return {name, 1, 2, true, false, InPlace::kNever};
 }
-constexpr OperationTraits elementwise(std::string_view name, std::uint8_t sources) {
+consteval OperationTraits elementwise(std::string_view name, std::uint8_t sources) {
   return {name, sources, sources, false, false, InPlace::kAnySource};
 }
-constexpr OperationTraits row_wise(std::string_view name, std::uint8_t sources_max) {
+consteval OperationTraits row_wise(std::string_view name, std::uint8_t sources_max) {
   return {name, 1, sources_max, false, false, InPlace::kFirstSource};
 }
-constexpr OperationTraits apart(std::string_view name, std::uint8_t least, std::uint8_t most) {
+consteval OperationTraits out_of_place(std::string_view name, std::uint8_t least,
+                                       std::uint8_t most) {
   return {name, least, most, false, false, InPlace::kNever};
 }
-constexpr OperationTraits writer(std::string_view name, std::uint8_t least, std::uint8_t most) {
+consteval OperationTraits writer(std::string_view name, std::uint8_t least, std::uint8_t most) {
   return {name, least, most, false, true, InPlace::kNever};
 }
 
@@ -51,31 +52,31 @@ constexpr std::array<OperationTraits, kOperations> kTraits{{
     row_wise("SOFT_MAX", 2),
     row_wise("ROPE", 2),
     row_wise("DIAG_MASK_INF", 1),
-    apart("MUL_MAT", 2, 2),
-    apart("MUL_MAT_ID", 3, 3),
-    apart("OUT_PROD", 2, 2),
-    apart("FLASH_ATTN_EXT", 3, 4),
-    apart("GET_ROWS", 2, 2),
-    apart("CONT", 1, 1),
-    apart("SWIGLU", 1, 2),
-    apart("CONCAT", 2, 2),
-    apart("REPEAT", 1, 1),
-    apart("REPEAT_BACK", 1, 1),
-    apart("PAD", 1, 1),
-    apart("SUM", 1, 1),
-    apart("SUM_ROWS", 1, 1),
-    apart("MEAN", 1, 1),
-    apart("ARGSORT", 1, 1),
-    apart("IM2COL", 2, 2),
-    apart("IM2COL_BACK", 2, 2),
-    apart("POOL_2D", 1, 1),
-    apart("POOL_2D_BACK", 2, 2),
-    apart("CROSS_ENTROPY_LOSS", 2, 2),
-    apart("CROSS_ENTROPY_LOSS_BACK", 3, 3),
+    out_of_place("MUL_MAT", 2, 2),
+    out_of_place("MUL_MAT_ID", 3, 3),
+    out_of_place("OUT_PROD", 2, 2),
+    out_of_place("FLASH_ATTN_EXT", 3, 4),
+    out_of_place("GET_ROWS", 2, 2),
+    out_of_place("CONT", 1, 1),
+    out_of_place("SWIGLU", 1, 2),
+    out_of_place("CONCAT", 2, 2),
+    out_of_place("REPEAT", 1, 1),
+    out_of_place("REPEAT_BACK", 1, 1),
+    out_of_place("PAD", 1, 1),
+    out_of_place("SUM", 1, 1),
+    out_of_place("SUM_ROWS", 1, 1),
+    out_of_place("MEAN", 1, 1),
+    out_of_place("ARGSORT", 1, 1),
+    out_of_place("IM2COL", 2, 2),
+    out_of_place("IM2COL_BACK", 2, 2),
+    out_of_place("POOL_2D", 1, 1),
+    out_of_place("POOL_2D_BACK", 2, 2),
+    out_of_place("CROSS_ENTROPY_LOSS", 2, 2),
+    out_of_place("CROSS_ENTROPY_LOSS_BACK", 3, 3),
     writer("CPY", 1, 2),
     writer("SET_ROWS", 2, 3),
     {"OPT_STEP_ADAMW", 5, 5, false, true, InPlace::kNever, 0b1100},
-    apart("CONTROL", 0, kAnyNumber),
+    out_of_place("CONTROL", 0, kAnyNumber),
 }};
 
 }  // namespace

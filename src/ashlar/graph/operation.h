@@ -16,7 +16,7 @@ namespace ashlar::inline v0::graph {
 
 /// What a node computes. Append only: graph files contain the names.
 enum class Operation : std::uint8_t {
-  kNone,  ///< nothing: a leaf, whose values come from outside
+  kNone,  ///< nothing: a leaf, whose values come from outside, or a view
   // Views: they compute nothing and share their root's memory.
   kView,
   kReshape,
@@ -67,8 +67,8 @@ enum class Operation : std::uint8_t {
   kPool2dBack,
   kCrossEntropyLoss,
   kCrossEntropyLossBack,
-  // Writers: the result is a view of a source, which the node overwrites. A kCpy that is no view
-  // is a cast into memory of its own.
+  // Writers: if the result is a view, the node writes its root's memory. A kCpy that is not a view is a cast into
+  // memory of its own; the other two are always views.
   kCpy,
   kSetRows,
   kOptStepAdamw,

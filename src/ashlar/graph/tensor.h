@@ -4,7 +4,8 @@
 //
 // Terms. The *extent* of a tensor is the number of bytes from its first byte to the end of its last
 // element. A *view* has no memory of its own: it lies at an offset in its *root*, which is not a
-// view. A *leaf* has values from outside (Operation::kNone); a *node* computes its values.
+// view. A *leaf* is a tensor of operation kNone that is not a view; its values come from outside. Every
+// other tensor is a *node*; of those, views and kControl compute nothing.
 #pragma once
 
 #include <array>
@@ -39,7 +40,8 @@ enum TensorFlags : std::uint8_t {
   /// Read from outside after the run: its memory is its own until the end, and nothing is computed
   /// in place over it.
   kOutput = 2,
-  /// Kept from run to run: its memory is its own for all of the run.
+  /// Its memory is its own for all of the run. Its values outlast the run only until another graph of the allocator
+  /// runs, or reserve() replaces the buffer: weights are kExternal.
   kParameter = 4,
   /// Lies in memory that the caller provides; nothing is planned for it.
   kExternal = 8
@@ -72,13 +74,13 @@ struct Tensor {
   OperationParameters parameters;   ///< numbers that the operation takes
 };
 
-/// The number of elements. REQUIRES: the tensor is in a graph.
+/// The number of elements. REQUIRES: the product does not overflow; Graph::add() has seen to that for its tensors.
 constexpr std::uint64_t elements_of(const Shape& shape) {
   return shape[0] * shape[1] * shape[2] * shape[3];
 }
 
 /// The strides of a tensor of that type and shape without holes, in the order of its dimensions.
-/// REQUIRES: check_layout() finds the result in order. Never throws.
+/// REQUIRES: no product of the type's block and the shape overflows, as for tensors of a graph. Never throws.
 ASHLAR_API Strides packed_strides(ElementType type, const Shape& shape) noexcept;
 
 /// Whether type, shape and strides are the same.

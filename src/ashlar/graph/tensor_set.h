@@ -26,7 +26,7 @@ struct TensorSetPlan {
   std::vector<SetPlace> places;  ///< by tensor of the set
   std::vector<Bytes> buffers;    ///< the bytes of each buffer
   Bytes padded_bytes;            ///< of all tensors
-  /// Whether no fewer buffers would do.
+  /// True: it is proved that fewer buffers would not do. False: it is not proved.
   bool is_least = false;
 };
 
@@ -51,8 +51,9 @@ class ASHLAR_API TensorSet {
   ~TensorSet();
 
   /// Plans the tensors, makes the buffers and writes the tensors' addresses into `addresses`, which is
-  /// by tensor of the graph. `type_index` is the type's number at the source. Errors as
-  /// plan_tensor_set(), and the source's; then no buffer is left, and no address written.
+  /// by tensor of the graph; a tensor of no bytes has the null address. `type_index` is the type's number at the
+  /// source, which outlives the set. Errors as plan_tensor_set(), and the source's; kInvalidArgument: `addresses` is
+  /// not one for each tensor. Then no buffer is left, and no address written.
   /// Throws std::bad_alloc.
   static Result<TensorSet> make(const Graph& graph, std::span<const TensorId> tensors,
                                 const BufferType& type, std::size_t type_index,

@@ -36,6 +36,16 @@ Result<Address> Backend::adopt_buffer(void*, Bytes) noexcept {
   return {Code::kUnsupported, "the backend makes no buffers of the caller's memory"};
 }
 
+Result<BufferRange> Backend::buffer_at(Address) const noexcept {
+  return {Code::kUnknownPointer, "the backend does not tell its buffers"};
+}
+
+Status Backend::init_tensor(const graph::Graph&, graph::TensorId, Address) noexcept {
+  return Status::ok();
+}
+
+void Backend::free_tensor(graph::TensorId, Address) noexcept {}
+
 Status Backend::set(Address to, std::span<const std::byte> from) noexcept {
   if (const Status status = set_async(to, from); !status.is_ok()) return status;
   return synchronize();

@@ -30,6 +30,12 @@ using MemoryId = Id<struct MemoryIdTag, std::uint64_t>;
 /// A memory id that no other memory has. Thread safety: any thread. Never throws.
 ASHLAR_API MemoryId new_memory_id() noexcept;
 
+/// A buffer of a backend's memory.
+struct BufferRange {
+  Address base;
+  Bytes size;
+};
+
 class Backend;
 
 /// A point in a backend's queue.
@@ -72,7 +78,7 @@ class ASHLAR_API Backend {
   /// Alignment, limit and sizes of its buffers.
   virtual graph::BufferType buffer_type() const noexcept = 0;
 
-  /// A buffer of `size` bytes, above zero. kOutOfMemory: there is no room.
+  /// A buffer of `size` bytes, above zero. kOutOfMemory: there is no room. kHostOutOfMemory: none for the record of it.
   virtual Result<Address> make_buffer(Bytes size) noexcept = 0;
   /// A buffer of the caller's memory, which stays the caller's. kUnsupported: not on this backend.
   /// kInvalidArgument: null, empty, not aligned as buffer_type() says, or partly in another buffer.
@@ -81,6 +87,15 @@ class ASHLAR_API Backend {
   /// REQUIRES: no work that uses it is enqueued.
   virtual Status release_buffer(Address base) noexcept = 0;
 
+  /// The buffer of its memory in which that byte lies. kUnknownPointer: there is none.
+  virtual Result<BufferRange> buffer_at(Address at) const noexcept;
+  /// A tensor has been given that memory, and nothing is written there yet: for a backend that keeps something with each
+  /// tensor. The scheduler tells the first backend of the memory, once for each tensor of a schedule that has memory of
+  /// its own. An error is that of reserve().
+  virtual Status init_tensor(const graph::Graph& graph, graph::TensorId tensor,
+                             Address at) noexcept;
+  /// What init_tensor() was told no longer holds. Nothing that uses the tensor is enqueued.
+  virtual void free_tensor(graph::TensorId tensor, Address at) noexcept;
   /// Whether the bytes lie in one of the buffers of its memory.
   virtual bool holds(Address begin, Bytes size) const noexcept = 0;
   /// Whether the host reads and writes its memory directly.
@@ -125,7 +140,8 @@ class ASHLAR_API Backend {
   /// memory that the backend reads, as the scheduler sees to (S1).
   virtual Status compute(const graph::Graph& graph, std::span<const graph::TensorId> nodes,
                          std::span<const Address> addresses) noexcept = 0;
-  /// Prepares what compute() takes. Errors as compute(). Throws std::bad_alloc.
+  /// Prepares compute() of these arguments. Errors as compute(). REQUIRES: the graph, the nodes and the addresses stay
+  /// as they are until the plan is destroyed. Throws std::bad_alloc.
   virtual Result<std::unique_ptr<BackendPlan>> make_plan(const graph::Graph& graph,
                                                          std::span<const graph::TensorId> nodes,
                                                          std::span<const Address> addresses);

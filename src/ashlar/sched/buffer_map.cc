@@ -44,6 +44,16 @@ std::optional<BufferEntry> BufferMap::remove(Address base) noexcept {
   return buffer;
 }
 
+Result<BufferRange> BufferMap::at(Address byte) const noexcept {
+  const MutexGuard guard(mutex_);
+  auto it = buffers_.upper_bound(byte);
+  const bool is_behind_one = it != buffers_.begin();
+  if (is_behind_one) --it;
+  if (!is_behind_one || byte - it->first >= it->second.size)
+    return {Code::kUnknownPointer, "the byte is in no buffer"};
+  return BufferRange{it->first, it->second.size};
+}
+
 bool BufferMap::holds(Address begin, Bytes size) const noexcept {
   const MutexGuard guard(mutex_);
   auto it = buffers_.upper_bound(begin);

@@ -12,6 +12,7 @@
 #include <ashlar/base/mutex.h>
 #include <ashlar/base/status.h>
 #include <ashlar/base/types.h>
+#include <ashlar/sched/backend.h>
 
 namespace ashlar::inline v0::sched {
 
@@ -27,6 +28,8 @@ class BufferMap {
   Status add(Address base, BufferEntry buffer) noexcept;
   /// Takes out the buffer that begins there; nullopt: there is none. O(log n).
   std::optional<BufferEntry> remove(Address base) noexcept;
+  /// The buffer in which that byte lies. kUnknownPointer: there is none. O(log n).
+  Result<BufferRange> at(Address byte) const noexcept;
   /// Whether the bytes lie in one buffer. O(log n).
   bool holds(Address begin, Bytes size) const noexcept;
   /// visit(base, BufferEntry) for each, by ascending address. REQUIRES: it calls nothing of the map.

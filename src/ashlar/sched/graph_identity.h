@@ -9,8 +9,8 @@
 
 namespace ashlar::inline v0::sched {
 
-/// Two graphs of the same identity have the same tensors: operations, types, shapes, strides, sources,
-/// places of views, flags and numbers; not names. Cost: linear. Never throws.
+/// A 64-bit hash of wiring, operations, types, shapes, strides, view offsets and numbers; names are left out. Graphs that
+/// differ have different identities, barring a collision. Cost: linear. Never throws.
 /// Source: base/mix.h.
 std::uint64_t identity_of(const graph::Graph& graph) noexcept;
 

@@ -39,6 +39,7 @@ class GraphScheduler::MemoryBuffers final : public graph::BufferSource {
     }
     return types;
   }
+  Backend& owner(std::size_t memory) const { return *owners_[memory]; }
   Result<Address> make_buffer(std::size_t type, Bytes size) noexcept override {
     return owners_[type]->make_buffer(size);
   }
@@ -173,7 +174,7 @@ Status GraphScheduler::prepare(const Graph& graph, std::span<const Address> exte
 
   // What is enqueued uses the addresses of now.
   if (const Status status = synchronize(); !status.is_ok()) return status;
-  prepared_.reset();
+  forget_schedule();
   Result<Schedule> schedule = make_schedule(graph, backends_, request.value(), &error_);
   if (!schedule.is_ok()) return schedule.status();
   schedules_made_ += 1;
@@ -187,8 +188,38 @@ Status GraphScheduler::prepare(const Graph& graph, std::span<const Address> exte
     prepared->user_of[prepared->schedule.tensor_of[t].value()] = TensorId{t};
   if (const Status status = allocate(prepared.get(), graph, external); !status.is_ok())
     return status;
+  if (const Status status = init_tensors(*prepared); !status.is_ok()) return status;
   prepared_ = std::move(prepared);
   return Status::ok();
+}
+
+Status GraphScheduler::init_tensors(const Prepared& prepared) noexcept {
+  const Graph& graph = prepared.schedule.graph;
+  for (std::uint32_t t = 0; t < graph.tensors().size(); ++t) {
+    const Tensor& tensor = graph.tensors()[t];
+    if (tensor.root.value() != t || (tensor.flags & graph::kExternal) != 0) continue;
+    Backend& owner = buffers_->owner(prepared.schedule.memory_of[t]);
+    const Status status = owner.init_tensor(graph, TensorId{t}, prepared.addresses[0][t]);
+    if (status.is_ok()) continue;
+    free_tensors(prepared, t);
+    return status;
+  }
+  return Status::ok();
+}
+
+void GraphScheduler::free_tensors(const Prepared& prepared, std::size_t tensors) noexcept {
+  const Graph& graph = prepared.schedule.graph;
+  for (std::uint32_t t = 0; t < tensors; ++t) {
+    const Tensor& tensor = graph.tensors()[t];
+    if (tensor.root.value() != t || (tensor.flags & graph::kExternal) != 0) continue;
+    buffers_->owner(prepared.schedule.memory_of[t])
+        .free_tensor(TensorId{t}, prepared.addresses[0][t]);
+  }
+}
+
+void GraphScheduler::forget_schedule() noexcept {
+  if (prepared_ != nullptr) free_tensors(*prepared_, prepared_->schedule.graph.tensors().size());
+  prepared_.reset();
 }
 
 Status GraphScheduler::reserve(const Graph& graph, std::span<const Address> external) {
@@ -282,7 +313,7 @@ Status GraphScheduler::synchronize() noexcept {
 
 void GraphScheduler::reset() noexcept {
   static_cast<void>(synchronize());
-  prepared_.reset();
+  forget_schedule();
   allocator_->release();
 }
 

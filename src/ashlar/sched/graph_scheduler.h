@@ -114,6 +114,10 @@ class ASHLAR_API GraphScheduler {
   Status prepare(const graph::Graph& graph, std::span<const Address> external);
   Result<ScheduleRequest> request_for(const graph::Graph& graph, std::span<const Address> external);
   Status allocate(Prepared* prepared, const graph::Graph& graph, std::span<const Address> external);
+  /// Tells the memories' backends of each tensor, or takes it back. A first error takes back what was told.
+  Status init_tensors(const Prepared& prepared) noexcept;
+  void free_tensors(const Prepared& prepared, std::size_t tensors) noexcept;
+  void forget_schedule() noexcept;
   Status make_copies(const ScheduleSplit& split, std::uint32_t place);
   Status copy(const ScheduledCopy& copy, std::uint32_t place);
   Status compute(std::size_t split, std::uint32_t place);
