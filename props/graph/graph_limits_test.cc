@@ -66,6 +66,31 @@ TEST(GraphLimits, ShapesThatGrowInTurnArePlannedTwice) {
   EXPECT_EQ(allocator.plans_made(), 2u);
 }
 
+TEST(GraphLimits, ABatchOfOneIsAnotherSizeAndNoOtherWiring) {
+  // With a batch of one the bias has the sum's shape; being external it is never written over, so nothing changes.
+  const auto graph_of = [](std::uint64_t batch) {
+    SmallGraph small;
+    graph::TensorSpec x, bias, sum;
+    x.shape = sum.shape = {10, batch, 1, 1};
+    x.flags = graph::kInput;
+    bias.shape = {10, 1, 1, 1};
+    bias.flags = graph::kExternal;
+    sum.operation = Operation::kAdd;
+    sum.sources = {small.add(x), small.add(bias)};
+    sum.flags = kOutput;
+    small.add(sum);
+    return small;
+  };
+  const SmallGraph large = graph_of(64);
+  spec::ImaginaryBuffers source;
+  GraphAllocator allocator(source, {BufferType{}});
+  ASSERT_TRUE(allocator.reserve(large.graph, {}).is_ok());
+  std::vector<Address> addresses(3);
+  for (const std::uint64_t batch : {64u, 7u, 2u, 1u}) {
+    EXPECT_TRUE(allocator.apply(graph_of(batch).graph, {}, addresses).is_ok()) << batch;
+  }
+}
+
 TEST(GraphLimits, WithoutMemoryForBothShapesEachIsPlannedAlone) {
   // In use at once: both inputs in the first step. 4000 + 40 bytes fit, 4000 + 4000 do not.
   const auto graph_of = [](std::uint64_t first, std::uint64_t second) {

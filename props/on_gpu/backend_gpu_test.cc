@@ -64,7 +64,8 @@ class BackendGpuTest : public ::testing::Test {
     if (!opened.is_ok()) ADD_FAILURE() << opened.status().why();
     return opened.is_ok() ? std::move(opened).value() : nullptr;
   }
-  std::unique_ptr<CudaBackend> make(const char* name, std::shared_ptr<CudaGpu> gpu = nullptr) {
+  std::unique_ptr<CudaBackend> make(const char* name,
+                                    const std::shared_ptr<CudaGpu>& gpu = nullptr) {
     return CudaBackend::create(gpu == nullptr ? gpu_ : gpu, name).value();
   }
   static std::vector<std::byte> numbers(std::size_t count, unsigned from) {

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <ashlar/sched/graph_scheduler.h>
+
 #include "props/graph/small_graphs.h"
 #include "props/sched/recording_backend.h"
 

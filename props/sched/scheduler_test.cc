@@ -213,17 +213,26 @@ TEST(SchedulerErrors, SayWhichTensorAndWhy) {
   std::vector<Address> external(3);
   GraphScheduler scheduler(two.both);
   EXPECT_EQ(scheduler.last_error(), "");
-  EXPECT_EQ(scheduler.reserve(g.graph, external).code(), Code::kWrongDevice);
-  EXPECT_EQ(scheduler.last_error(), "tensor 0: an external tensor in no buffer of its backend");
+  std::vector<std::byte> bytes(16);
+  EXPECT_EQ(scheduler.set(plain, bytes).why(), std::string("no graph is reserved"));
+  EXPECT_EQ(scheduler.reserve(g.graph, external).code(), Code::kInvalidArgument);
+  EXPECT_EQ(scheduler.last_error(), "tensor 0: external, and has no address");
   external[plain.value()] = TwoBackends::weight(two.first, 1, 4);
+  external[named.value()] = external[plain.value()] + 4_B;
+  EXPECT_EQ(scheduler.reserve(g.graph, external).code(), Code::kWrongDevice);
+  EXPECT_EQ(
+      scheduler.last_error(),
+      "tensor 1 'table': not all in one buffer of a backend: make_buffer() and adopt_buffer() "
+      "make them");
+  external[named.value()] = TwoBackends::weight(two.second, 1, 4);
+  ASSERT_TRUE(scheduler.assign(named, 0).is_ok());
   EXPECT_EQ(scheduler.reserve(g.graph, external).code(), Code::kWrongDevice);
   EXPECT_EQ(scheduler.last_error(),
-            "tensor 1 'table': an external tensor in no buffer of its backend");
-  external[named.value()] = TwoBackends::weight(two.second, 1, 4);
+            "tensor 1 'table': not in a buffer of the backend that it is assigned to");
+  ASSERT_TRUE(scheduler.assign(named, sched::kNoBackend).is_ok());
   ASSERT_TRUE(scheduler.assign(TensorId{3}, 0).is_ok());  // of another graph, perhaps
   ASSERT_TRUE(scheduler.reserve(g.graph, external).is_ok());
   EXPECT_EQ(scheduler.last_error(), "");
-  std::vector<std::byte> bytes(16);
   EXPECT_EQ(scheduler.get(TensorId{3}, bytes).code(), Code::kNotFound);
   EXPECT_EQ(scheduler.set(TensorId{3}, bytes).code(), Code::kNotFound);
   sched::ScheduleRequest request;
@@ -231,6 +240,20 @@ TEST(SchedulerErrors, SayWhichTensorAndWhy) {
   EXPECT_EQ(make_schedule(g.graph, two.both, request).code(), Code::kInvalidArgument);
   request.copy_places = 64;
   EXPECT_TRUE(make_schedule(g.graph, two.both, request).is_ok());
+}
+
+TEST(SchedulerErrors, SayWhyNoBackendSupportsShapesThatDoNotFit) {
+  TwoBackends two;
+  SmallGraph g;
+  graph::TensorSpec product;
+  product.operation = Operation::kMulMat;
+  product.shape = {3, 1, 1, 1};
+  product.sources = {g.input(64), g.input(64)};
+  product.name = "y";
+  g.add(product);
+  GraphScheduler scheduler(two.both);
+  EXPECT_EQ(scheduler.reserve(g.graph, std::vector<Address>(3)).code(), Code::kUnsupported);
+  EXPECT_EQ(scheduler.last_error(), "tensor 2 'y' (MUL_MAT): the product has another shape");
 }
 
 TEST(SchedulerTest, ReleasesItsBuffersAtAResetAndAtItsEnd) {

@@ -115,6 +115,16 @@ TEST_F(GraphCliTest, CountsNodesWithoutTheirKind) {
   EXPECT_EQ(Json::parse(run("graph plain.json --json -").out)["nodes"], 4);
 }
 
+TEST_F(GraphCliTest, RefusesAFileThatEndsTooEarly) {
+  const std::string whole = with(R"("align":32)", R"("n_nodes":4,"align":32)");
+  write("whole.json", whole);
+  EXPECT_EQ(run("graph whole.json").code, 0);
+  write("cut.json", whole.substr(0, whole.find(R"({"rec":"tensor","id":5)")));
+  const Ran ran = run("graph cut.json");
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_EQ(ran.err, "cut.json:6: the file ends after 2 of 4 nodes\n");
+}
+
 TEST_F(GraphCliTest, RefusesMoreCopiedBytesThanCanBeCounted) {
   const std::string wide = "[72057594037927936,1,1,1]";  // 2^56 floats: 2^58 bytes
   std::string text = "{\"rec\":\"meta\",\"align\":32}\n";

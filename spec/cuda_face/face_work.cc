@@ -21,7 +21,7 @@ namespace {
 
 using Works = std::vector<std::function<void()>>;
 struct CapturedWork {
-  GraphId graph{};
+  GraphId graph;
   Works works;
 };
 

@@ -103,8 +103,9 @@ Result<Address> CudaGpu::make_buffer(Bytes size) noexcept {
 
 Result<Address> CudaGpu::adopt_buffer(void* pointer, Bytes size) noexcept {
   const Address base = Address::of(pointer);
-  if (base.is_null() || base.value() % kAlignment.count() != 0)
-    return {Code::kInvalidArgument, "the pointer is null, or not aligned"};
+  if (base.is_null()) return {Code::kInvalidArgument, "the pointer is null"};
+  if (base.value() % kAlignment.count() != 0)
+    return {Code::kInvalidArgument, "the pointer is not aligned to 128 bytes"};
   if (const Status added = buffers_.add(base, {size, false}); !added.is_ok()) return added;
   return base;
 }

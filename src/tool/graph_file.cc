@@ -35,6 +35,12 @@ class GraphReader {
   }
 
   bool has_meta() const { return has_meta_; }
+  /// Whether there are as many nodes as the first line says, if it does.
+  bool is_whole() {
+    if (!stated_nodes_ || *stated_nodes_ == file_.nodes) return true;
+    return fail("the file ends after " + std::to_string(file_.nodes) + " of " +
+                std::to_string(*stated_nodes_) + " nodes");
+  }
   const std::string& reason() const { return reason_; }
   GraphFile& file() { return file_; }
 
@@ -52,6 +58,9 @@ class GraphReader {
         return fail("'align' is not a power of two up to 65536");
       file_.alignment = Bytes{align->get<std::uint64_t>()};
     }
+    const auto nodes = json.find("n_nodes");
+    if (nodes != json.end() && nodes->is_number_unsigned())
+      stated_nodes_ = nodes->get<std::uint64_t>();
     const auto peer = json.find("gallocr_bytes");
     if (peer != json.end() && peer->is_number_unsigned())
       file_.peer_bytes = Bytes{peer->get<std::uint64_t>()};
@@ -180,6 +189,7 @@ class GraphReader {
   }
 
   GraphFile file_;
+  std::optional<std::uint64_t> stated_nodes_;
   bool has_meta_ = false;
   std::string reason_;
 };
@@ -207,6 +217,10 @@ std::optional<GraphFile> parse_graph(std::string_view text, std::string_view nam
   }
   if (!reader.has_meta()) {
     *error = std::string(name) + ":1: the file is empty";
+    return std::nullopt;
+  }
+  if (!reader.is_whole()) {
+    *error = std::string(name) + ":" + std::to_string(line) + ": " + reader.reason();
     return std::nullopt;
   }
   return std::move(reader.file());

@@ -1,6 +1,7 @@
 // Graph files: JSON lines, one tensor each; plain or gzip.
 //
-// Line 1 is an object with `rec` = "meta" and `align`, the alignment of tensors in bytes. Every other
+// Line 1 is an object with `rec` = "meta", `align`, the alignment of tensors in bytes, and `n_nodes`, if the number of
+// nodes is to be checked. Every other
 // line is a tensor: `id` (0, 1, ... in order), `kind` (leaf or node), `op`, `type`, `ne` (elements per
 // dimension), `nb` (strides in bytes), `srcs` (ids, or null for an unused place), `view_src` and
 // `view_offs` (bytes) for views, `flags` (input, output, param, loss), `prealloc` (true: memory from

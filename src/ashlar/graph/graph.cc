@@ -38,6 +38,8 @@ Status Graph::check_sources(const TensorSpec& spec) const noexcept {
   for (std::size_t k = 0; k < spec.sources.size(); ++k) {
     const TensorId source = spec.sources[k];
     if (source == kNoTensor && k >= traits.sources_min) continue;
+    if (source == kNoTensor)
+      return {Code::kInvalidArgument, "a source that the operation needs is missing"};
     if (source.value() >= tensors_.size())
       return {Code::kInvalidArgument, "a source that is not added before: forward or cyclic"};
   }
@@ -73,6 +75,7 @@ bool Graph::may_overwrite(const Tensor& tensor, std::span<const TensorId> source
                           std::size_t place) const noexcept {
   if (sources[place] == kNoTensor) return false;
   const Tensor& over = (*this)[sources[place]];
+  if ((over.flags & kExternal) != 0) return false;  // and its layout is no part of the wiring
   if (!is_same_layout(tensor, over) || over.view_offset != 0_B) return false;
   const InPlace in_place = traits_of(tensor.operation).in_place;
   for (std::size_t k = 0; k < sources.size(); ++k) {

@@ -33,13 +33,13 @@ struct TensorSpec {
   Shape shape{1, 1, 1, 1};                 ///< elements in each dimension
   /// Zeros: packed, in the order of the dimensions.
   Strides strides{};
-  std::vector<TensorId> sources;  ///< kNoTensor for an unused place
+  std::vector<TensorId> sources{};  ///< kNoTensor for an unused place
   TensorId view_source =
       kNoTensor;                  ///< the tensor that it is a view of; kNoTensor: memory of its own
-  Bytes view_offset;              ///< from the first byte of view_source
+  Bytes view_offset{};            ///< from the first byte of view_source
   std::uint8_t flags = kNoFlags;  ///< TensorFlags, or-ed
-  OperationParameters parameters;  ///< numbers that the operation takes
-  std::string name;                ///< for messages and reports
+  OperationParameters parameters{};  ///< numbers that the operation takes
+  std::string name{};                ///< for messages and reports
 };
 
 /// What the nodes of a region are.
@@ -70,7 +70,7 @@ class ASHLAR_API Graph {
   ///     that do not fit the type or let elements overlap, flags that do not go together;
   ///   - kSizeOverflow: an extent over plan::kPlanBytesMax, a view outside its root, more than
   ///     kTensorsMax tensors.
-  /// Status::why() says which. Cost: O(sources), amortised. Throws std::bad_alloc.
+  /// Status::why() says which. Whether shapes fit the operation is shape_fault()'s to say. Cost: O(sources), amortised. Throws std::bad_alloc.
   Result<TensorId> add(const TensorSpec& spec);
 
   /// Begins a region: the nodes added until the end_region() that belongs to it are its body.

@@ -136,7 +136,7 @@ TensorId root_to_take_over(const Graph& graph, TensorId id, std::uint32_t step,
     if ((rest & 1) == 0) continue;
     const TensorId root = graph[graph.sources(tensor)[k]].root;
     const RootUses& over = uses[root.value()];
-    if ((graph[root].flags & kExternal) != 0 || over.is_kept) continue;
+    if (over.is_kept) continue;
     if (over.last != step || !over.has_one_user) continue;
     if (padded[root.value()] == kNeverInPlace || padded[id.value()] > padded[root.value()])
       continue;

@@ -18,7 +18,8 @@
 
 namespace ashlar::inline v0::graph {
 
-/// The number of dimensions; shorter shapes end in ones.
+/// The number of dimensions. A shape of fewer is written with ones at its end: what is left out of `Shape{10, 64}` is 0,
+/// and the tensor is empty.
 inline constexpr int kDimensions = 4;
 
 /// A tensor's number within its graph, from 0, in the order in which tensors were added.
@@ -26,7 +27,7 @@ using TensorId = Id<struct TensorIdTag, std::uint32_t>;
 /// Stands for no tensor: an unused source, or no view.
 inline constexpr TensorId kNoTensor{0xffffffffu};
 
-/// Elements in each dimension, the first is the one that varies fastest.
+/// Elements in each dimension; the first varies fastest, as ggml has it, so PyTorch's shapes are reversed.
 using Shape = std::array<std::uint64_t, kDimensions>;
 /// Bytes from an element, or a block of a quantised type, to the next one in each dimension.
 using Strides = std::array<std::uint64_t, kDimensions>;

@@ -32,8 +32,8 @@ ASHLAR_API MemoryId new_memory_id() noexcept;
 
 /// A buffer of a backend's memory.
 struct BufferRange {
-  Address base;
-  Bytes size;
+  Address base;  ///< its first byte
+  Bytes size;    ///< of all of it
 };
 
 class Backend;

@@ -117,9 +117,17 @@ Result<ScheduleRequest> GraphScheduler::request_for(const Graph& graph,
     for (std::uint32_t b = 0; b < backends_.size() && home == kNoBackend; ++b) {
       if (backends_[b]->holds(external[t], tensor.extent)) home = b;
     }
-    if (home == kNoBackend || !backends_[home]->holds(external[t], tensor.extent)) {
-      return refuse(Code::kWrongDevice, "an external tensor in no buffer of its backend", graph,
-                    TensorId{t});
+    if (external[t].is_null())
+      return refuse(Code::kInvalidArgument, "external, and has no address", graph, TensorId{t});
+    if (home == kNoBackend) {
+      return refuse(
+          Code::kWrongDevice,
+          "not all in one buffer of a backend: make_buffer() and adopt_buffer() make them", graph,
+          TensorId{t});
+    }
+    if (!backends_[home]->holds(external[t], tensor.extent)) {
+      return refuse(Code::kWrongDevice, "not in a buffer of the backend that it is assigned to",
+                    graph, TensorId{t});
     }
   }
   return request;
@@ -322,7 +330,8 @@ Backend& GraphScheduler::home_of(TensorId tensor) const noexcept {
 }
 
 Result<Address> GraphScheduler::begin_access(TensorId tensor, Bytes bytes) noexcept {
-  if (prepared_ == nullptr || tensor.value() >= prepared_->schedule.tensor_of.size())
+  if (prepared_ == nullptr) return {Code::kNotFound, "no graph is reserved"};
+  if (tensor.value() >= prepared_->schedule.tensor_of.size())
     return {Code::kNotFound, "not a tensor of the graph that was reserved last"};
   const TensorId at = prepared_->schedule.tensor_of[tensor.value()];
   if (bytes != prepared_->schedule.graph[at].extent)

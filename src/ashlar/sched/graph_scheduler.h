@@ -70,7 +70,7 @@ class ASHLAR_API GraphScheduler {
 
   /// Makes the schedule and the buffers for a graph. `external` has the addresses of external tensors, by
   /// tensor: each in a buffer of a backend. Waits for runs in progress. Errors as make_schedule() and
-  /// GraphAllocator::reserve(); kWrongDevice: an external tensor is in no backend's buffer, or not in
+  /// GraphAllocator::reserve(); kInvalidArgument: an external tensor has no address; kWrongDevice: it is in no backend's buffer, or not in
   /// one of the backend that it is assigned to; last_error() names it. An unchanged graph keeps its schedule, and
   /// nothing is waited for; after an error there may be no schedule. Cost: make_schedule(), a plan of the
   /// memory. Throws std::bad_alloc.

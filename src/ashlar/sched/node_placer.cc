@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <ashlar/graph/layout.h>
+#include <ashlar/graph/shape_rules.h>
 
 namespace ashlar::inline v0::sched {
 namespace {
@@ -142,6 +143,8 @@ class Placer {
     const std::uint32_t item = item_of_[node.value()];
     const auto supports = [&](std::uint32_t b) { return backends_[b]->supports(graph_, node); };
     if (!restrict(item, supports)) {
+      const char* const fault = shape_fault(graph_, node);
+      if (fault != nullptr) return refuse(Code::kUnsupported, fault, node, error);
       return refuse(Code::kUnsupported, "no backend supports it where it has to run", node, error);
     }
     std::uint32_t count = 0;
