@@ -92,7 +92,8 @@ class ScheduleRuns {
     assign(scheduler);
     const Status reserved = scheduler.reserve(graph_, external_);
     if (reserved.code() == Code::kUnsupported || reserved.code() == Code::kInvalidArgument)
-      return "";  // no backend where it has to run, or wishes that contradict each other
+      return can_be_placed() ? std::string("S1: refused, with a place for each: ") + reserved.why()
+                             : "";
     if (!reserved.is_ok()) return std::string("reserve: ") + reserved.why();
     const std::string judged = judge_schedule(graph_, *scheduler.schedule(), pointers_, request_);
     if (!judged.empty()) return judged;
@@ -147,6 +148,46 @@ class ScheduleRuns {
       static_cast<void>(scheduler.assign(TensorId{t}, backend));
       request_.backend_of[t] = backend;
     }
+  }
+
+  /// Whether each set of roots that nodes write together has a backend, by definition: one on which its external memory is,
+  /// where the caller wants its members (inputs that nobody assigns: the last one), and that has each node's kernel.
+  bool can_be_placed() const {
+    std::vector<std::uint32_t> set_of(graph_.tensors().size());
+    for (std::uint32_t t = 0; t < set_of.size(); ++t) set_of[t] = graph_.tensors()[t].root.value();
+    const auto unite = [&](std::uint32_t a, std::uint32_t b) {
+      const std::uint32_t from = set_of[a], to = set_of[b];
+      for (std::uint32_t& set : set_of) set = set == from ? to : set;
+    };
+    for (const TensorId node : graph_.nodes()) {
+      if (graph_[node].operation != Operation::kOptStepAdamw) continue;
+      for (const std::size_t k : {0u, 2u, 3u})
+        unite(graph_.sources(graph_[node])[k].value(), node.value());
+    }
+    std::map<std::uint32_t, std::set<std::uint32_t>> allowed;  // backends by set
+    for (const std::uint32_t set : set_of) {
+      for (std::uint32_t b = 0; b < pointers_.size(); ++b) allowed[set].insert(b);
+    }
+    const auto keep = [&](std::uint32_t t, const auto& fits) {
+      std::erase_if(allowed[set_of[t]], [&](std::uint32_t b) { return !fits(b); });
+    };
+    for (std::uint32_t t = 0; t < set_of.size(); ++t) {
+      const Tensor& tensor = graph_.tensors()[t];
+      std::uint32_t home = request_.backend_of[t];
+      if (is_external(tensor) && tensor.root.value() == t) {
+        // The first backend that holds the bytes: those that share a memory all do.
+        home = 0;
+        while (!pointers_[home]->holds(external_[t], tensor.extent)) home += 1;
+        if (tensor.extent == Bytes{}) home = kNoBackend;
+      }
+      if (home == kNoBackend && is_leaf(graph_, TensorId{t}))
+        home = static_cast<std::uint32_t>(pointers_.size() - 1);
+      if (home != kNoBackend) keep(t, [home](std::uint32_t b) { return b == home; });
+    }
+    for (const TensorId node : graph_.nodes())
+      keep(node.value(), [&](std::uint32_t b) { return pointers_[b]->supports(graph_, node); });
+    return std::all_of(allowed.begin(), allowed.end(),
+                       [](const auto& set) { return !set.second.empty(); });
   }
 
   /// Enqueues a run and the reading of its results; what they have to be is noted.
