@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace ashlar::cuda {
+namespace ashlar::props {
 
 /// Are the two passed alike: of one size, and both or neither a pointer?
 template <class Ours, class Theirs>
@@ -26,7 +26,7 @@ struct AreAlike<Answer (*)(Ours...), TheirAnswer (*)(Theirs...)> {
 };
 
 #define ASHLAR_SAME_CALL(Group, ours, theirs) \
-  static_assert(AreAlike<decltype(Group::ours), decltype(&(theirs))>::value(), #theirs)
+  static_assert(::ashlar::props::AreAlike<decltype(Group::ours), decltype(&(theirs))>::value(), #theirs)
 #define ASHLAR_SAME_VALUE(ours, theirs) \
   static_assert(static_cast<long>(ours) == static_cast<long>(theirs), #theirs)
 #define ASHLAR_SAME_FIELD(Ours, ours, Theirs, theirs)                                           \
@@ -34,4 +34,4 @@ struct AreAlike<Answer (*)(Ours...), TheirAnswer (*)(Theirs...)> {
                     sizeof(std::declval<Ours>().ours) == sizeof(std::declval<Theirs>().theirs), \
                 #Theirs "::" #theirs)
 
-}  // namespace ashlar::cuda
+}  // namespace ashlar::props

@@ -18,6 +18,8 @@ static_assert(sizeof(DeviceNumber) == sizeof(CUdevice));
 static_assert(sizeof(DevicePointer) == sizeof(CUdeviceptr));
 static_assert(sizeof(MemoryHandle) == sizeof(CUmemGenericAllocationHandle));
 
+using props::AreAlike;
+
 ASHLAR_SAME_VALUE(kSuccess, CUDA_SUCCESS);
 ASHLAR_SAME_VALUE(kErrorInvalidValue, CUDA_ERROR_INVALID_VALUE);
 ASHLAR_SAME_VALUE(kErrorOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);

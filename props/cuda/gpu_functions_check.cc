@@ -9,8 +9,7 @@
 namespace ashlar::cuda_backend {
 namespace {
 
-using cuda::AreAlike;
-using cuda::passed_alike;
+using props::passed_alike;
 
 static_assert(passed_alike<Module, CUmodule>() && passed_alike<Kernel, CUfunction>());
 static_assert(passed_alike<BlasHandle, cublasHandle_t>());
