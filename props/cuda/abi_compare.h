@@ -25,8 +25,9 @@ struct AreAlike<Answer (*)(Ours...), TheirAnswer (*)(Theirs...)> {
   }
 };
 
-#define ASHLAR_SAME_CALL(Group, ours, theirs) \
-  static_assert(::ashlar::props::AreAlike<decltype(Group::ours), decltype(&(theirs))>::value(), #theirs)
+#define ASHLAR_SAME_CALL(Group, ours, theirs)                                                   \
+  static_assert(::ashlar::props::AreAlike<decltype(Group::ours), decltype(&(theirs))>::value(), \
+                #theirs)
 #define ASHLAR_SAME_VALUE(ours, theirs) \
   static_assert(static_cast<long>(ours) == static_cast<long>(theirs), #theirs)
 #define ASHLAR_SAME_FIELD(Ours, ours, Theirs, theirs)                                           \

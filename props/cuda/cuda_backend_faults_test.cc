@@ -203,9 +203,9 @@ TEST(CudaBackendFaults, SaysWhatABuildOrAMachineLacks) {
   World world(bytes);
   cuda_backend::GpuOptions options = World::options();
   options.image = {};
-  EXPECT_EQ(
-      CudaGpu::open(options).status(),
-      (Status{Code::kUnsupported, "this build has no kernels for a GPU: nvcc was not found"}));
+  EXPECT_EQ(CudaGpu::open(options).status(),
+            (Status{Code::kUnsupported,
+                    "this build has no kernels for a GPU: no nvcc from CUDA 12 on was found"}));
   options.image = kImage;
   options.ordinal = 3;
   EXPECT_EQ(CudaGpu::open(options).code(), Code::kNotFound);

@@ -44,7 +44,8 @@ Status CudaGpu::set_up(const GpuOptions& options) noexcept {
 
 Status CudaGpu::load_kernels(std::span<const std::byte> image) noexcept {
   if (image.empty())
-    return {Code::kUnsupported, "this build has no kernels for a GPU: nvcc was not found"};
+    return {Code::kUnsupported,
+            "this build has no kernels for a GPU: no nvcc from CUDA 12 on was found"};
   Status status = context_.call([&] { return work_.module_load_data(&module_, image.data()); });
   if (status.is_ok()) {
     status = context_.call(
