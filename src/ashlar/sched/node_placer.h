@@ -42,11 +42,6 @@ class WriteCounts {
     graph::for_each_written_root(graph_, node,
                                  [this](graph::TensorId root) { writes_[root.value()] += 1; });
   }
-  /// Takes the last pass() of the node back.
-  void take_back(graph::TensorId node) {
-    graph::for_each_written_root(graph_, node,
-                                 [this](graph::TensorId root) { writes_[root.value()] -= 1; });
-  }
 
  private:
   const graph::Graph& graph_;

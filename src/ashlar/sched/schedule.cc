@@ -119,18 +119,16 @@ class ScheduleBuilder {
     ScheduleSplit split;
     split.backend = backend;
     split.copies_begin = static_cast<std::uint32_t>(schedule_.copies.size());
-    std::size_t n = first;
-    for (; n < nodes_.size(); ++n) {
-      if (is_work(graph_, nodes_[n])) {
-        if (schedule_.backend_of[nodes_[n].value()] != backend) break;
-        for (const TensorId source : graph_.sources(graph_[nodes_[n]])) {
-          if (source != kNoTensor && !is_readable(source, backend))
-            copy(counts_.key_of(source), backend);
-        }
+    // What a node of the split writes is its backend's own, so no value that is copied here changes in the split, and the counts
+    // at its beginning hold for all of it.
+    for (std::size_t n = first; n < nodes_.size(); ++n) {
+      if (!is_work(graph_, nodes_[n])) continue;
+      if (schedule_.backend_of[nodes_[n].value()] != backend) break;
+      for (const TensorId source : graph_.sources(graph_[nodes_[n]])) {
+        if (source != kNoTensor && !is_readable(source, backend))
+          copy(counts_.key_of(source), backend);
       }
-      counts_.pass(nodes_[n]);
     }
-    while (n > first) counts_.take_back(nodes_[--n]);
     split.copies_end = static_cast<std::uint32_t>(schedule_.copies.size());
     schedule_.splits.push_back(std::move(split));
   }
