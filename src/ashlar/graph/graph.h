@@ -28,6 +28,8 @@ namespace ashlar::inline v0::graph {
 
 /// What Graph::add() makes a tensor of.
 struct TensorSpec {
+  // Each member has an initializer, so that -Wextra has no complaint of a designated one that is left out.
+  // NOLINTBEGIN(readability-redundant-member-init)
   Operation operation = Operation::kNone;  ///< what computes it; kNone: a leaf, or a view
   ElementType type = ElementType::kF32;    ///< of its elements
   Shape shape{1, 1, 1, 1};                 ///< elements in each dimension
@@ -40,6 +42,7 @@ struct TensorSpec {
   std::uint8_t flags = kNoFlags;  ///< TensorFlags, or-ed
   OperationParameters parameters{};  ///< numbers that the operation takes
   std::string name{};                ///< for messages and reports
+  // NOLINTEND(readability-redundant-member-init)
 };
 
 /// What the nodes of a region are.
