@@ -215,7 +215,7 @@ TEST(CudaBackendFaults, SaysWhatABuildOrAMachineLacks) {
             (Status{Code::kUnsupported, "the CUDA driver lacks cuLaunchKernel"}));
   face::hide("");
   options.blas = cuda_backend::load_blas("libno-such-library.so.1");
-  EXPECT_FALSE(options.blas.is_there());
+  EXPECT_FALSE(options.blas->is_there());
   {
     Application application(options);
     EXPECT_TRUE(application.run().is_ok());

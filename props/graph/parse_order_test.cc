@@ -28,16 +28,6 @@ using props::SmallGraph;
 
 constexpr const char* kPastAWrite = "a parse order that moves a node past a write of what it uses";
 
-/// CPY of `from` into all of `into`.
-TensorId copy_into(SmallGraph& small, TensorId from, TensorId into) {
-  TensorSpec spec;
-  spec.operation = Operation::kCpy;
-  spec.shape = small.graph[into].shape;
-  spec.sources = {from};
-  spec.view_source = into;
-  return small.add(spec);
-}
-
 /// The addresses of a plan, and what the judge says of them.
 struct JudgedPlan {
   std::vector<Address> addresses;
@@ -62,7 +52,7 @@ struct WrittenGraph : SmallGraph {
   TensorId t = same(Operation::kSqr, {in});             // node 0
   TensorId u = node(Operation::kSum, 4, {t}, kOutput);  // node 1
   TensorId x = same(Operation::kRelu, {in2});           // node 2
-  TensorId w = copy_into(*this, in, x);                 // node 3
+  TensorId w = copy_into(in, x);                        // node 3
   TensorId o = node(Operation::kSum, 4, {w}, kOutput);  // node 4
 };
 
@@ -82,7 +72,7 @@ TEST(ParseOrder, KeepsReadersOnTheirSideOfAWrite) {
   const TensorId in = small.input(64);
   const TensorId x = small.same(Operation::kRelu, {in});  // node 0
   small.node(Operation::kSum, 4, {x}, kOutput);           // node 1: before the write
-  copy_into(small, in, x);                                // node 2
+  small.copy_into(in, x);                                 // node 2
   small.node(Operation::kSum, 4, {x}, kOutput);           // node 3: behind it
   const auto is_ok = [&](std::vector<std::uint32_t> order) {
     return graph::steps_of(small.graph, order).is_ok();
@@ -97,8 +87,8 @@ TEST(ParseOrder, KeepsTheOrderOfWrites) {
   SmallGraph small;
   const TensorId in = small.input(64), other = small.input(64);
   const TensorId x = small.same(Operation::kRelu, {in});  // node 0
-  copy_into(small, in, x);                                // node 1
-  copy_into(small, other, x);                             // node 2
+  small.copy_into(in, x);                                 // node 1
+  small.copy_into(other, x);                              // node 2
   EXPECT_TRUE(graph::steps_of(small.graph, std::vector<std::uint32_t>{0, 1, 2}).is_ok());
   EXPECT_EQ(graph::steps_of(small.graph, std::vector<std::uint32_t>{0, 2, 1}).status().why(),
             std::string(kPastAWrite));

@@ -50,6 +50,17 @@ class SmallGraph {
     spec.view_offset = Bytes{offset};
     return add(spec);
   }
+  /// CPY of `from` into all of `into`.
+  graph::TensorId copy_into(graph::TensorId from, graph::TensorId into,
+                            std::uint8_t flags = graph::kNoFlags) {
+    graph::TensorSpec spec;
+    spec.operation = graph::Operation::kCpy;
+    spec.shape = graph[into].shape;
+    spec.sources = {from};
+    spec.view_source = into;
+    spec.flags = flags;
+    return add(spec);
+  }
   graph::TensorId add(const graph::TensorSpec& spec) { return graph.add(spec).value(); }
 };
 

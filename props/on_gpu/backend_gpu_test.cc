@@ -57,9 +57,9 @@ class BackendGpuTest : public ::testing::Test {
       static_cast<void>(spec::cuda_face::blas_products());
       options.blas = cuda_backend::load_blas(nullptr);
       options.image = kNoImage;
-      EXPECT_TRUE(options.blas.is_there());
+      EXPECT_TRUE(options.blas->is_there());
     }
-    if (!has_blas) options.blas = {};
+    if (!has_blas) options.blas = cuda_backend::BlasFunctions{};
     auto opened = CudaGpu::open(options);
     if (!opened.is_ok()) ADD_FAILURE() << opened.status().why();
     return opened.is_ok() ? std::move(opened).value() : nullptr;

@@ -15,32 +15,24 @@
 #include "props/on_gpu/simulated_kernels.h"
 #include "spec/cuda_face/cuda_face.h"
 #include "spec/gpu/sim_gpu.h"
+#include "src/cuda_backend/cuda_gpu.h"
 
 namespace ashlar::props {
 namespace {
 
 using cuda::CallResult;
 using cuda::Context;
-using cuda::DevicePointer;
 using cuda::Graph;
 using cuda::StreamPointer;
+using cuda_backend::pointer_of;
 
 std::unique_ptr<GpuSession> opened;
-
-StreamPointer pointer_of(const Stream& stream) {
-  return reinterpret_cast<StreamPointer>(stream.handle.value());
-}
 
 }  // namespace
 
 /// Beside those that the library calls. Source: as driver_table.h.
 struct GpuSession::Functions {
   CallResult (*device_get_name)(char* name, int size, int device) = nullptr;
-  CallResult (*stream_create)(StreamPointer* stream, unsigned flags) = nullptr;
-  CallResult (*stream_destroy)(StreamPointer stream) = nullptr;
-  CallResult (*stream_synchronize)(StreamPointer stream) = nullptr;
-  CallResult (*memcpy_async)(DevicePointer to, DevicePointer from, std::size_t bytes,
-                             StreamPointer stream) = nullptr;
   CallResult (*launch_host_func)(StreamPointer stream, void (*function)(void*),
                                  void* data) = nullptr;
   CallResult (*begin_capture)(StreamPointer stream, int mode) = nullptr;
@@ -50,6 +42,7 @@ struct GpuSession::Functions {
   CallResult (*exec_destroy)(Graph executable) = nullptr;
 
   cuda::ContextFunctions contexts;
+  cuda_backend::WorkFunctions work;
 
   Status load(const char* library) {
     cuda::DriverLookup in;
@@ -57,11 +50,9 @@ struct GpuSession::Functions {
     cuda::DriverTable table;
     if (const Status loaded = cuda::load_driver(library, &table); !loaded.is_ok()) return loaded;
     contexts = table.contexts;
+    if (const Status found = cuda_backend::load_work_functions(library, &work); !found.is_ok())
+      return found;
     in.need(device_get_name, 2000, "the CUDA driver lacks cuDeviceGetName");
-    in.need(stream_create, 2000, "the CUDA driver lacks cuStreamCreate");
-    in.need(stream_destroy, 4000, "the CUDA driver lacks cuStreamDestroy");
-    in.need(stream_synchronize, 2000, "the CUDA driver lacks cuStreamSynchronize");
-    in.need(memcpy_async, 4000, "the CUDA driver lacks cuMemcpyAsync");
     in.need(launch_host_func, 10000, "the CUDA driver lacks cuLaunchHostFunc");
     in.need(begin_capture, 10010, "the CUDA driver lacks cuStreamBeginCapture");
     in.need(end_capture, 10000, "the CUDA driver lacks cuStreamEndCapture");
@@ -143,21 +134,21 @@ std::string GpuSession::take_faults() {
 
 Stream GpuSession::create_stream() {
   StreamPointer made = nullptr;
-  EXPECT_EQ(cu_->stream_create(&made, 1), cuda::kSuccess);
+  EXPECT_EQ(cu_->work.stream_create(&made, 1), cuda::kSuccess);
   return device_->identify(StreamHandle{reinterpret_cast<std::uintptr_t>(made)}).value();
 }
 
 void GpuSession::destroy_stream(const Stream& stream) {
-  EXPECT_EQ(cu_->stream_destroy(pointer_of(stream)), cuda::kSuccess);
+  EXPECT_EQ(cu_->work.stream_destroy(pointer_of(stream)), cuda::kSuccess);
 }
 
 void GpuSession::copy(Address to, Address from, Bytes size, const Stream& on) {
-  EXPECT_EQ(cu_->memcpy_async(to.value(), from.value(), size.count(), pointer_of(on)),
+  EXPECT_EQ(cu_->work.memcpy_async(to.value(), from.value(), size.count(), pointer_of(on)),
             cuda::kSuccess);
 }
 
 void GpuSession::synchronize(const Stream& stream) {
-  EXPECT_EQ(cu_->stream_synchronize(pointer_of(stream)), cuda::kSuccess);
+  EXPECT_EQ(cu_->work.stream_synchronize(pointer_of(stream)), cuda::kSuccess);
 }
 
 Graph GpuSession::capture(const Stream& stream, const std::function<void()>& work) {

@@ -94,14 +94,7 @@ TEST(OrderOfNodes, CountsNoSplitForAView) {
 TEST(OrderOfNodes, KeepsTwoWritersInTheirOrder) {
   SmallGraph g;
   const auto x = g.input(64), y = g.input(64), cache = g.input(64);
-  const auto write = [&](TensorId from) {
-    TensorSpec spec;
-    spec.operation = Operation::kCpy;
-    spec.shape = g.graph[cache].shape;
-    spec.sources = {from};
-    spec.view_source = cache;
-    return g.add(spec);
-  };
+  const auto write = [&](TensorId from) { return g.copy_into(from, cache); };
   scale(g, x);                 // 0
   const auto w1 = write(x);    // 1, second backend
   write(y);                    // 2

@@ -33,12 +33,7 @@ Result<Address> HostBuffers::make(Bytes size) noexcept {
 }
 
 Result<Address> HostBuffers::adopt(void* pointer, Bytes size) noexcept {
-  const Address base = Address::of(pointer);
-  if (base.is_null()) return {Code::kInvalidArgument, "the pointer is null"};
-  if (base.value() % alignment_.count() != 0)
-    return {Code::kInvalidArgument, "the pointer is not aligned as the buffer type says"};
-  if (const Status added = buffers_.add(base, {size, false}); !added.is_ok()) return added;
-  return base;
+  return buffers_.adopt(pointer, size, alignment_);
 }
 
 Status HostBuffers::release(Address base) noexcept {

@@ -15,7 +15,6 @@ namespace {
 using graph::TensorId;
 
 const Status kElsewhere{Code::kWrongDevice, "the bytes are in no buffer of this backend's memory"};
-const Status kForeignEvent{Code::kWrongDevice, "an event of another backend"};
 
 /// Products of fewer rows read their weight once or twice: unpacking it first would cost more than it saves.
 constexpr std::uint64_t kUnpackRowsMin = 32;
@@ -108,18 +107,18 @@ Result<std::unique_ptr<sched::BackendEvent>> CudaBackend::make_event() noexcept 
 }
 
 Status CudaBackend::record(sched::BackendEvent& event) noexcept {
-  if (&event.owner() != this) return kForeignEvent;
+  if (&event.owner() != this) return Backend::record(event);
   return gpu_->device().event_record(static_cast<const CudaEvent&>(event).handle(), stream_.handle);
 }
 
 Status CudaBackend::wait(const sched::BackendEvent& event) noexcept {
   const auto* const other = dynamic_cast<const CudaEvent*>(&event);
-  if (other == nullptr) return kForeignEvent;
+  if (other == nullptr) return Backend::wait(event);
   return gpu_->device().stream_wait(stream_.handle, other->handle());
 }
 
 Status CudaBackend::synchronize(const sched::BackendEvent& event) noexcept {
-  if (&event.owner() != this) return kForeignEvent;
+  if (&event.owner() != this) return Backend::synchronize(event);
   return gpu_->device().event_synchronize(static_cast<const CudaEvent&>(event).handle(),
                                           device::kWaitForever);
 }

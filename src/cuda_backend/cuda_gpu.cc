@@ -29,7 +29,7 @@ Status CudaGpu::set_up(const GpuOptions& options) noexcept {
   if (const Status found = load_work_functions(options.driver, &work_); !found.is_ok())
     return found;
   if (const Status loaded = load_kernels(options.image); !loaded.is_ok()) return loaded;
-  blas_ = options.blas;
+  blas_ = options.blas ? *options.blas : load_blas();
   cache::Config config;
   config.backing = cache::Backing::kSegments;
   device::Device* const devices[] = {device_.get()};
@@ -103,12 +103,7 @@ Result<Address> CudaGpu::make_buffer(Bytes size) noexcept {
 }
 
 Result<Address> CudaGpu::adopt_buffer(void* pointer, Bytes size) noexcept {
-  const Address base = Address::of(pointer);
-  if (base.is_null()) return {Code::kInvalidArgument, "the pointer is null"};
-  if (base.value() % kAlignment.count() != 0)
-    return {Code::kInvalidArgument, "the pointer is not aligned to 128 bytes"};
-  if (const Status added = buffers_.add(base, {size, false}); !added.is_ok()) return added;
-  return base;
+  return buffers_.adopt(pointer, size, kAlignment);
 }
 
 Status CudaGpu::release_buffer(Address base) noexcept {

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include <ashlar/base/status.h>
@@ -30,7 +31,8 @@ namespace ashlar::cuda_backend {
 struct GpuOptions {
   int ordinal = 0;                            ///< the driver's number of the GPU
   const char* driver = cuda::kDriverLibrary;  ///< null: the program itself
-  BlasFunctions blas = load_blas();           ///< empty: products by our own kernels
+  /// nullopt: cuBLAS as it is found; without functions: products by our own kernels
+  std::optional<BlasFunctions> blas;
   std::span<const std::byte> image = kernel_image();
 };
 

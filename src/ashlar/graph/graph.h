@@ -73,14 +73,16 @@ class ASHLAR_API Graph {
   ///     that do not fit the type or let elements overlap, flags that do not go together;
   ///   - kSizeOverflow: an extent over plan::kPlanBytesMax, a view outside its root, more than
   ///     kTensorsMax tensors.
-  /// Status::why() says which. Whether shapes fit the operation is shape_fault()'s to say. Cost: O(sources), amortised. Throws std::bad_alloc.
+  /// Status::why() says which. Whether shapes fit the operation is shape_fault()'s to say.
+  /// Cost: O(sources), amortised. Throws std::bad_alloc.
   Result<TensorId> add(const TensorSpec& spec);
 
   /// Begins a region: the nodes added until the end_region() that belongs to it are its body.
   /// Throws std::bad_alloc.
   void begin_region(RegionKind kind);
   /// Ends the region that was begun last. Nodes behind it that read tensors of the body get the
-  /// values of the last run, which a branch has to have had in the same run of the loop around it. kInvalidArgument: no region is open. Never throws.
+  /// values of the last run, which a branch has to have had in the same run of the loop around it.
+  /// kInvalidArgument: no region is open. Never throws.
   Status end_region() noexcept;
   /// Whether a region is open. Such a graph is not finished. Never throws.
   bool has_open_region() const noexcept { return open_ != kNoRegion; }

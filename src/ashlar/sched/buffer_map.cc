@@ -35,6 +35,15 @@ Status BufferMap::add(Address base, BufferEntry buffer) noexcept {
   return Status::ok();
 }
 
+Result<Address> BufferMap::adopt(void* pointer, Bytes size, Bytes alignment) noexcept {
+  const Address base = Address::of(pointer);
+  if (base.is_null()) return {Code::kInvalidArgument, "the pointer is null"};
+  if (base.value() % alignment.count() != 0)
+    return {Code::kInvalidArgument, "the pointer is not aligned as the buffer type says"};
+  if (const Status added = add(base, {size, false}); !added.is_ok()) return added;
+  return base;
+}
+
 std::optional<BufferEntry> BufferMap::remove(Address base) noexcept {
   const MutexGuard guard(mutex_);
   const auto it = buffers_.find(base);

@@ -26,6 +26,8 @@ class BufferMap {
  public:
   /// Adds a buffer. kHostOutOfMemory; kInvalidArgument if (1) would not hold. Then nothing is added. O(log n).
   Status add(Address base, BufferEntry buffer) noexcept;
+  /// Adds memory of the caller's. Errors as add(); kInvalidArgument: null, or not aligned to `alignment`. O(log n).
+  Result<Address> adopt(void* pointer, Bytes size, Bytes alignment) noexcept;
   /// Takes out the buffer that begins there; nullopt: there is none. O(log n).
   std::optional<BufferEntry> remove(Address base) noexcept;
   /// The buffer in which that byte lies. kUnknownPointer: there is none. O(log n).

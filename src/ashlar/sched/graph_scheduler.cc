@@ -13,6 +13,16 @@ using graph::kNoTensor;
 using graph::Tensor;
 using graph::TensorId;
 
+namespace {
+
+/// Whether the tensor has memory of its own in the plan.
+bool is_planned(const Graph& graph, std::uint32_t t) {
+  const Tensor& tensor = graph.tensors()[t];
+  return tensor.root.value() == t && (tensor.flags & graph::kExternal) == 0;
+}
+
+}  // namespace
+
 /// Makes the graph allocator's buffers on the first backend of each memory.
 class GraphScheduler::MemoryBuffers final : public graph::BufferSource {
  public:
@@ -204,8 +214,7 @@ Status GraphScheduler::prepare(const Graph& graph, std::span<const Address> exte
 Status GraphScheduler::init_tensors(const Prepared& prepared) noexcept {
   const Graph& graph = prepared.schedule.graph;
   for (std::uint32_t t = 0; t < graph.tensors().size(); ++t) {
-    const Tensor& tensor = graph.tensors()[t];
-    if (tensor.root.value() != t || (tensor.flags & graph::kExternal) != 0) continue;
+    if (!is_planned(graph, t)) continue;
     Backend& owner = buffers_->owner(prepared.schedule.memory_of[t]);
     const Status status = owner.init_tensor(graph, TensorId{t}, prepared.addresses[0][t]);
     if (status.is_ok()) continue;
@@ -218,8 +227,7 @@ Status GraphScheduler::init_tensors(const Prepared& prepared) noexcept {
 void GraphScheduler::free_tensors(const Prepared& prepared, std::size_t tensors) noexcept {
   const Graph& graph = prepared.schedule.graph;
   for (std::uint32_t t = 0; t < tensors; ++t) {
-    const Tensor& tensor = graph.tensors()[t];
-    if (tensor.root.value() != t || (tensor.flags & graph::kExternal) != 0) continue;
+    if (!is_planned(graph, t)) continue;
     buffers_->owner(prepared.schedule.memory_of[t])
         .free_tensor(TensorId{t}, prepared.addresses[0][t]);
   }
