@@ -10,6 +10,7 @@
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/cache/caching_upstream.h>
 #include <ashlar/cache/current_stream.h>
+#include <ashlar/cache/history.h>
 #include <ashlar/cache/live_allocations.h>
 #include <ashlar/cache/owned_memory.h>
 #include <ashlar/cuda/cuda_device.h>
@@ -32,10 +33,16 @@ using cache::CheckpointBlock;
 using cache::compare_live;
 using cache::Config;
 using cache::config_from_environment;
+using cache::ContextId;
 using cache::current_stream;
 using cache::DeviceStats;
 using cache::FreeDeleter;
 using cache::HeldMemory;
+using cache::History;
+using cache::HistoryAction;
+using cache::HistoryEvent;
+using cache::HistorySnapshot;
+using cache::kHistoryActions;
 using cache::kRequestBytesMax;
 using cache::kStatPools;
 using cache::LiveDifference;
