@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <ashlar/cache/history_calls.h>
+
 namespace ashlar::props {
 
 namespace {
@@ -64,6 +66,19 @@ class Adapter final : public spec::CacheSubject {
   }
   Status process_events(DeviceId device) override {
     return cache::process_events(allocator_, device);
+  }
+  Status set_history(DeviceId device, const cache::HistoryOptions* options) override {
+    return options != nullptr ? cache::start_history(allocator_, device, *options)
+                              : cache::stop_history(allocator_, device);
+  }
+  Status annotate(DeviceId device, std::string_view text) override {
+    return cache::annotate(allocator_, device, text);
+  }
+  Status read_history(DeviceId device, std::uint64_t first, cache::History* out) override {
+    return cache::read_history(allocator_, device, first, out);
+  }
+  Status history_snapshot(DeviceId device, cache::HistorySnapshot* out) override {
+    return cache::history_snapshot(allocator_, device, out);
   }
   Status make_room(DeviceId device, Bytes free) override {
     return allocator_.make_room(device, free);

@@ -71,6 +71,18 @@ class ForwardingSubject : public spec::CacheSubject {
     return inner_->set_memory_limit(device, limit);
   }
   Status make_room(DeviceId device, Bytes free) override { return inner_->make_room(device, free); }
+  Status set_history(DeviceId device, const cache::HistoryOptions* options) override {
+    return inner_->set_history(device, options);
+  }
+  Status annotate(DeviceId device, std::string_view text) override {
+    return inner_->annotate(device, text);
+  }
+  Status read_history(DeviceId device, std::uint64_t first, cache::History* out) override {
+    return inner_->read_history(device, first, out);
+  }
+  Status history_snapshot(DeviceId device, cache::HistorySnapshot* out) override {
+    return inner_->history_snapshot(device, out);
+  }
   Status process_events(DeviceId device) override { return inner_->process_events(device); }
   Status reset_peak_stats(DeviceId device) override { return inner_->reset_peak_stats(device); }
   Status reset_accumulated_stats(DeviceId device) override {

@@ -135,6 +135,7 @@ class Writer {
       case 4: return put_query();
       case 5:
         if (random_.one_in(4)) return put(slot::kProcess, {device()});
+        if (random_.one_in(2)) return put(slot::kHistory, {device(), random_.below(40)});
         if (random_.one_in(4)) return put(slot::kMakeRoom, {device(), random_.below(64) << 20});
         if (shape_.has_capacity && random_.one_in(4))
           return put(slot::kAddresses, {device(), random_.below(16) * (16u << 20)});

@@ -126,6 +126,7 @@ class StepWriter {
     put(slot::kSeed, {random_.below(1000)});
     put(slot::kDevice, {0, pages * kPage});
     for (std::uint64_t s = 1; s < shape_.streams; ++s) put(slot::kStreamCreate, {s, 0});
+    if (context % 2 == 0) put(slot::kHistory, {0, 32});
     for (const std::uint64_t each : kept) put(slot::kAlloc, {next_++, each, stream()});
     drains_ = random_.below(3);
   }

@@ -5,6 +5,7 @@
 
 #include "spec/lockstep/pin_caller.h"
 #include "spec/lockstep/side_by_side.h"
+#include "spec/model/history_answers.h"
 #include "spec/model/settings.h"
 #include "spec/ops/opcode_table.h"
 #include "spec/ops/text.h"
@@ -133,6 +134,7 @@ bool CacheLockstep::step(const Op& op) {
   else if (ends_now_) world_->skip();
   else if (handler.run != nullptr) handler.run(*world_, op);
   else world_->skip();
+  follow_histories();
   world_->tick();
   static_cast<void>(take_faults());
   was_skipped_ = world_->was_skipped();
@@ -143,6 +145,12 @@ bool CacheLockstep::step(const Op& op) {
     diverge(print_op(op));
   }
   return !is_over_;
+}
+
+void CacheLockstep::follow_histories() {
+  const bool compares = (result_.ops + result_.skipped) % options_.walk_every == 0;
+  for (std::uint32_t i = 0; i < gpu_->device_count() && model_->verdict().is_good(); ++i)
+    HistoryAnswers(*model_, device_id(i)).follow(compares);
 }
 
 std::uint64_t CacheLockstep::take_faults() {

@@ -97,6 +97,8 @@ class CacheLockstep {
   void diverge(std::string at);
   /// Has the world and the model follow what happens to memory.
   void observe_mappings();
+  /// DEV-18, of each device whose history is on.
+  void follow_histories();
   /// Reports what the machine blames on the subject. Returns the calls after the driver's unloading.
   std::uint64_t take_faults();
   void quiesce();

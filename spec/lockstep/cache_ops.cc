@@ -5,6 +5,7 @@
 #include <array>
 
 #include "spec/lockstep/capture_caller.h"
+#include "spec/lockstep/history_ops.h"
 #include "spec/lockstep/memory_pool_ops.h"
 #include "spec/lockstep/pin_ops.h"
 #include "spec/lockstep/reserve_ops.h"
@@ -343,6 +344,7 @@ constexpr std::array<OpHandler, 256> make_table() {
   add_memory_pool_ops(table);
   add_pin_ops(table);
   add_reserve_ops(table);
+  add_history_ops(table);
   table[slot::kFreeStale].run = run_free_stale;
   table[slot::kFreeInterior].run = run_free_interior;
   table[slot::kFreeForeign].run = run_free_foreign;

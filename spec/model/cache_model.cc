@@ -50,6 +50,7 @@ CacheModel::CacheModel(CacheSubject& subject, const std::vector<DeviceWitness*>&
   state_.reads_every_call = schedule_.reads_stats_every_call();
   state_.world.host_refusals = options.host_refusals;
   state_.devices.reserve(witnesses.size());
+  state_.histories.resize(witnesses.size());
   for (std::size_t i = 0; i < witnesses.size(); ++i) {
     const DeviceId id{static_cast<std::int32_t>(i)};
     state_.devices.emplace_back(id, *witnesses[i], options.walker());

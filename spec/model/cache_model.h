@@ -125,6 +125,7 @@ class CacheModel {
   friend class CheckpointAnswers;
   friend class ReserveAnswers;
   friend class ProcessAnswers;
+  friend class HistoryAnswers;
   JudgedDevice& current() { return state_.at(current_); }
   void end(JudgedDevice& device, JudgedCall call);
   void walk(JudgedDevice& device, bool is_whole = false);

@@ -16,6 +16,7 @@
 #include "spec/model/device_books.h"
 #include "spec/model/divergence.h"
 #include "spec/model/graph_book.h"
+#include "spec/model/history_book.h"
 #include "spec/model/map_walker.h"
 #include "spec/model/memory_pool_book.h"
 #include "spec/model/pin_book.h"
@@ -195,6 +196,7 @@ struct CacheState {
   CacheSubject& subject;
   CacheRules rules;
   std::vector<JudgedDevice> devices;
+  std::vector<HistoryBook> histories;  ///< by device
   StreamBook streams;
   MemoryPoolBook pools;
   GraphBook graphs;

@@ -13,11 +13,13 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ashlar/base/status.h>
 #include <ashlar/base/types.h>
 #include <ashlar/cache/config.h>
+#include <ashlar/cache/history.h>
 #include <ashlar/cache/mapping.h>
 #include <ashlar/cache/out_of_memory.h>
 #include <ashlar/cache/pool_checkpoint.h>
@@ -86,6 +88,12 @@ class CacheSubject {
   virtual Status stats(DeviceId device, cache::DeviceStats* out) = 0;
   /// Replaces `*out`, reusing its memory.
   virtual Status snapshot(DeviceId device, cache::Snapshot* out) = 0;
+  // Its history.
+  /// Begins it; null: ends it.
+  virtual Status set_history(DeviceId device, const cache::HistoryOptions* options) = 0;
+  virtual Status annotate(DeviceId device, std::string_view text) = 0;
+  virtual Status read_history(DeviceId device, std::uint64_t first, cache::History* out) = 0;
+  virtual Status history_snapshot(DeviceId device, cache::HistorySnapshot* out) = 0;
   /// The subject's own whole-structure walk: nullptr, or what broke.
   virtual const char* validate() = 0;
   virtual void add_free_memory_callback(std::function<void(DeviceId)> callback) = 0;

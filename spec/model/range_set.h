@@ -50,6 +50,16 @@ class RangeSet {
     }
     ranges_ = std::move(rest);
   }
+  /// How many of the range's bytes are in the set.
+  std::uint64_t bytes_in(const AddressRange& range) const {
+    std::uint64_t bytes = 0;
+    for (const AddressRange& each : ranges_) {
+      const std::uint64_t from = std::max(each.begin, range.begin);
+      const std::uint64_t to = std::min(each.end, range.end);
+      if (from < to) bytes += to - from;
+    }
+    return bytes;
+  }
   /// Is all of it in the set?
   bool covers(const AddressRange& range) const {
     return std::any_of(ranges_.begin(), ranges_.end(), [&range](const AddressRange& each) {

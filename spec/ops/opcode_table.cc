@@ -52,6 +52,7 @@ constexpr OpInfo kRows[] = {
     {slot::kLargest, "largest", {K::kStream}},
     {slot::kMakeRoom, "make-room", {K::kDevice, K::kBytes}},
     {slot::kProcess, "process", {K::kDevice}},
+    {slot::kHistory, "history", {K::kDevice, K::kCount}},
     {slot::kMemoryPoolBegin, "mempool-begin", {K::kCount, K::kStream}},
     {slot::kMemoryPoolEnd, "mempool-end", {K::kCount, K::kDevice}},
     {slot::kMemoryPoolRetain, "mempool-retain", {K::kCount, K::kDevice}},

@@ -96,6 +96,9 @@ enum : std::uint8_t {
   kGraphLaunchRuns = 174,  // graph-launch-runs s n runs: as graph-launch, likewise
   kAddresses = 175,        // addresses d bytes: so many may be reserved at a time (0 = any number)
   kProcess = 176,          // process d: frees what waits only for events that are done
+  // history d n: of device d. 0 ends it, 1 takes a snapshot with it, 2 annotates it; any other begins one, of n events
+  // if n < 16, else of many
+  kHistory = 177,
   // The block pool alone.
   kPoolGrow = 40,          // pool-grow bytes
   kPoolAlloc = 41,         // pool-alloc p bytes

@@ -21,6 +21,30 @@ constexpr const char* kNoPlace = "no place for the answer";
 
 CachingAllocator::Impl::Impl(const Config& config) noexcept : shared(config) {}
 
+Result<Address> CachingAllocator::Impl::allocate_by_detour(DeviceCache& cache, Bytes size,
+                                                           const Stream& stream,
+                                                           OutOfMemory* account) noexcept {
+  const ContextScope context(cache.heaps().history().recorder(false));
+  if (shared.detours.routes.load(std::memory_order_relaxed) != 0)
+    return cache.allocate_routed(size, stream, account);
+  return cache.allocate(size, stream, account);
+}
+
+ContextRecorder* CachingAllocator::Impl::free_recorder_of(const PageMap::Found& found) noexcept {
+  for (const Owner owner : {found.first, found.second}) {
+    if (owner.is_nobody()) continue;
+    ContextRecorder* const recorder = owner.heap()->cache.heaps().history().recorder(true);
+    if (recorder != nullptr) return recorder;
+  }
+  return nullptr;
+}
+
+Status CachingAllocator::Impl::free_with_context(const PageMap::Found& found,
+                                                 Address address) noexcept {
+  const ContextScope context(free_recorder_of(found));
+  return DeviceCache::free(found, address);
+}
+
 namespace {
 /// The settings as they can be obeyed, with segments or pages chosen: where no device has virtual memory,
 /// memory comes in segments.
@@ -91,15 +115,18 @@ CachingAllocator::~CachingAllocator() {
                    "an observer may free and query, not allocate from its own allocator");
   }
   if (size == Bytes{}) return Address{};
-  if (impl_->shared.routes.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    return cache->allocate_routed(size, stream, account);
+  if (impl_->shared.detours.count.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return impl_->allocate_by_detour(*cache, size, stream, account);
   return cache->allocate(size, stream, account);
 }
 
 [[gnu::flatten]] Status CachingAllocator::free(Address address) noexcept {
   if (address.is_null()) return Status::ok();
   if (const Status status = impl_->usable(); !status.is_ok()) return status;
-  return DeviceCache::free(impl_->shared.pages.find(address), address);
+  const PageMap::Found found = impl_->shared.pages.find(address);
+  if (impl_->shared.detours.free_recorders.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return Impl::free_with_context(found, address);
+  return DeviceCache::free(found, address);
 }
 
 Status CachingAllocator::free(Address address, const Stream& stream) noexcept {
@@ -107,6 +134,10 @@ Status CachingAllocator::free(Address address, const Stream& stream) noexcept {
   const PageMap::Found found = impl_->shared.pages.find(address);
   const Result<StreamHeap*> user = impl_->user_of(found, address, stream, DeviceCache::check);
   if (!user.is_ok()) return user.status();
+  if (impl_->shared.detours.free_recorders.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    const ContextScope context(Impl::free_recorder_of(found));
+    return DeviceCache::free_used_on(found, address, *user.value());
+  }
   return DeviceCache::free_used_on(found, address, *user.value());
 }
 

@@ -366,7 +366,8 @@ class ASHLAR_API CachingAllocator {
   const char* validate() const noexcept;
 
  private:
-  friend struct CachePeer;  // tests read the state of its parts
+  friend struct CachePeer;      // tests read the state of its parts
+  friend struct HistoryAccess;  // the calls of history_calls.h
   friend ASHLAR_API Status process_events(CachingAllocator& allocator, DeviceId device) noexcept;
   friend ASHLAR_API Status record_use_of_alive(CachingAllocator& allocator, Address address,
                                                const Stream& stream) noexcept;

@@ -99,6 +99,15 @@ struct CachingAllocator::Impl {
     shared.captures.fetch_sub(1);
   }
 
+  // The slow ways of the hot calls: a memory pool may serve, a history asks where the call comes from.
+  [[gnu::cold, gnu::visibility("hidden")]] Result<Address> allocate_by_detour(
+      DeviceCache& cache, Bytes size, const Stream& stream, OutOfMemory* account) noexcept;
+  [[gnu::cold, gnu::visibility("hidden")]] static Status free_with_context(
+      const PageMap::Found& found, Address address) noexcept;
+  /// Whom the history of the memory's device asks at a free, if it does.
+  [[gnu::cold, gnu::visibility("hidden")]] static ContextRecorder* free_recorder_of(
+      const PageMap::Found& found) noexcept;
+
   std::span<const std::unique_ptr<DeviceCache>> all() const noexcept {
     return {devices.get(), device_count};
   }
@@ -108,6 +117,7 @@ struct CachingAllocator::Impl {
   /// for the hot path: a vector's size costs four instructions
   std::uint32_t device_count ASHLAR_UNGUARDED = 0;
   Mutex captures_lock;  ///< begin_capture and end_capture run one at a time
+  Mutex history_lock;   ///< histories begin and end one at a time
   const ForkCheck birth;
 };
 

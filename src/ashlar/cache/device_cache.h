@@ -3,7 +3,7 @@
 //   part           what it owns                                          its lock
 //   Driver         the way to the device; its sticky error               none
 //   SegmentLedger  limit, charge, segment records, reserve statistics    a spin lock
-//   HeapList       heaps by stream, the walk over them                   a mutex; reading: none
+//   HeapList       heaps by stream, the walk over them, their history    a mutex; reading: none
 //   UseTracker     events, recorded and polled; synchronisations         heap's, event pool's
 //   SegmentSupply  growing, giving back, moving, pinning segments        the heap's, the pins'
 //   Reclaimer      steal, reclaim, trim, retirement, dead streams' heaps the reclaim lock
@@ -11,7 +11,7 @@
 //   MemoryPools    memory of graphs and users, and who allocates from it its own
 //
 // Thread safety: any thread. Locks, in the order they may be taken: reclaim -> memory pools -> heap
-// list -> one heap's (never two at once) -> ledger / event pool. No device call and no callback
+// list -> one heap's (never two at once) -> ledger / event pool / history. No device call and no callback
 // under a heap's lock or the heap list's (C18); no wait for a stream's work under any of them (C30).
 //
 // Invariant: a block of a heap is handed to another stream only with its stamp complete, or behind

@@ -58,6 +58,13 @@ void HeapList::lose(StreamId id, std::uint64_t sequence) noexcept {
   }
 }
 
+void HeapList::wait_for_holders() const noexcept {
+  const MutexGuard lock(lock_);  // heaps that are made later are made behind it
+  for (StreamHeap& heap : *this) {
+    const Guard guard(heap.lock);
+  }
+}
+
 const char* HeapList::validate() const noexcept {
   const MutexGuard lock(lock_);
   for (StreamHeap& heap : *this) {

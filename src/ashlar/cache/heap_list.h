@@ -15,6 +15,7 @@
 
 #include <ashlar/base/mutex.h>
 #include <ashlar/cache/handle_index.h>
+#include <ashlar/cache/history_log.h>
 #include <ashlar/cache/stream_table.h>
 
 namespace ashlar::inline v0::cache {
@@ -56,6 +57,11 @@ class HeapList {
 
   std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
   /// nullptr, or the broken invariant. Quiescent.
+  /// What changes in the heaps, for users who ask for it.
+  HistoryLog& history() noexcept { return history_; }
+  /// Returns when everybody who held a heap's lock before has let it go, of every heap: what was stored before the
+  /// call is read under those locks from then on.
+  void wait_for_holders() const noexcept ASHLAR_EXCLUDES(lock_);
   const char* validate() const noexcept ASHLAR_EXCLUDES(lock_);
 
   class Iterator {
@@ -95,6 +101,7 @@ class HeapList {
   HandleIndex handles_ ASHLAR_GUARDED_BY(lock_);
   StreamHeap* last_ ASHLAR_GUARDED_BY(lock_) = nullptr;
   std::uint64_t pool_heaps_made_ ASHLAR_GUARDED_BY(lock_) = 0;
+  HistoryLog history_ ASHLAR_UNGUARDED;  ///< has locks of its own
 };
 
 }  // namespace ashlar::inline v0::cache

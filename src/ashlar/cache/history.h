@@ -8,8 +8,9 @@
 //       history before what is allocated in it.
 //   (2) Sequence numbers of neighbours differ by one. Events are lost at the oldest end only;
 //       `lost` counts them.
-//   (3) What a history and the snapshot of the same call (HistorySnapshot) say agrees: undoing the
-//       events in the snapshot, newest first, never undoes what is not there.
+//   (3) What a history and the snapshot of the same call (HistorySnapshot) say agrees, whatever other calls
+//       run: undoing the events in the snapshot, newest first, never undoes what is not there.
+//   (4) A segment that passes to another stream's heap is freed and allocated, with nothing in between.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include <ashlar/base/memory_pool.h>
+#include <ashlar/base/pool_id.h>
 #include <ashlar/base/types.h>
 #include <ashlar/cache/snapshot.h>
 
@@ -27,13 +29,13 @@ enum class HistoryAction : unsigned char {
   kAllocate,         ///< memory was handed out; `size` is what was asked for
   kFreeRequested,    ///< its owner gave it back; `size` as of kAllocate
   kFreeCompleted,    ///< no work uses it any more, and it can be handed out; `size` as of kAllocate
-  kSegmentAllocate,  ///< the device gave a segment
-  kSegmentFree,      ///< and took it back
+  kSegmentAllocate,  ///< the device gave a segment, or another stream's heap did
+  kSegmentFree,      ///< a segment goes back to the device, or to another stream's heap
   kSegmentMap,       ///< pages came under addresses
-  kSegmentUnmap,     ///< and went away
+  kSegmentUnmap,     ///< pages go away from under addresses
   kSnapshot,         ///< a snapshot was taken; `size` is what was reserved
   kOutOfMemory,      ///< an allocation failed; `size` is what was asked for
-  kUserDefined,      ///< CachingAllocator::annotate(); `context` tells which text
+  kUserDefined,      ///< annotate(): HistoryEvent::context tells which text
 };
 /// The number of actions.
 inline constexpr unsigned kHistoryActions = 10;
@@ -43,30 +45,57 @@ using ContextId = Id<struct ContextIdTag, std::uint64_t>;
 
 /// One event.
 struct HistoryEvent {
-  std::uint64_t sequence = 0;  ///< counts the events of the device since its history began, from 0
-  std::uint64_t time_us = 0;   ///< since 1970, in microseconds
+  std::uint64_t sequence = 0;  ///< counts the events since the device's history began, from 0
+  std::uint64_t time_us = 0;   ///< microseconds since 1970; never less than of the event before
   Address address;             ///< of the memory; null where there is none
   Bytes size;                  ///< HistoryAction says of what
+  Bytes block_size;            ///< of an allocation and its frees: of the whole block; else `size`
   Bytes device_free;           ///< of kOutOfMemory: what the device had left
-  StreamId stream;             ///< the stream that asked, or whose heap holds the memory
+  StreamId stream;             ///< that the allocation is of, or whose heap holds the memory
   MemoryPoolId memory_pool{};  ///< whose memory it is
   ContextId context;           ///< what the recorder said, or which text of kUserDefined
   HistoryAction action = HistoryAction::kSnapshot;  ///< what happened
+  PoolId pool = PoolId::kSmall;                     ///< the pool of the memory, where there is any
+};
+
+/// Tells where in the user's program an event comes from, such as its call stack.
+class ContextRecorder {
+ public:
+  /// Called by the thread that makes a call of the allocator, before the allocator does anything and with no
+  /// lock held. Calls of the allocator that it makes itself have no context. It must not throw.
+  virtual ContextId gather() noexcept = 0;
+
+ protected:
+  ContextRecorder() = default;
+  ContextRecorder(const ContextRecorder&) = default;
+  ContextRecorder& operator=(const ContextRecorder&) = default;
+  ~ContextRecorder() = default;
+};
+
+/// How a history is recorded.
+struct HistoryOptions {
+  std::uint64_t events_max = 100'000;  ///< how many are kept, the newest; 88 bytes each
+  /// gathers a context for each allocation; nullptr: events have none. It must outlive the allocator
+  ContextRecorder* recorder = nullptr;
+  bool has_free_contexts = false;  ///< the recorder is asked at each free too
+  /// for how many live allocations the context is kept beyond `events_max`; 16 bytes each. Those of others
+  /// are forgotten with their event
+  std::uint64_t live_contexts_max = 131'072;
 };
 
 /// The events that a device still has, oldest first.
 struct History {
   std::vector<HistoryEvent> events;  ///< invariants (1) and (2)
-  std::uint64_t lost = 0;  ///< older events, overwritten or never recorded for want of host memory
-  std::vector<std::string>
-      texts;  ///< of kUserDefined events: HistoryEvent::context counts them from 1
+  std::uint64_t lost = 0;            ///< how many older events were overwritten
+  /// of the kUserDefined events among them, in their order; HistoryEvent::context counts them from 1
+  std::vector<std::string> texts;
 };
 
 /// A snapshot, and the history until the moment at which it was taken.
 struct HistorySnapshot {
   Snapshot snapshot;  ///< all memory of the device
-  History history;    ///< ends with a kSnapshot event
-  /// of each block of the snapshot, the context of its allocation; empty if the history was not on
+  History history;    ///< ends with a kSnapshot event; empty if the history is not on
+  /// of each block of the snapshot, the context of its allocation; empty if no recorder gathers any
   std::vector<ContextId> block_contexts;
 };
 

@@ -112,7 +112,9 @@ template <class F>
   const bool is_oversize = in.size(block) >= heap.cache.config_.max_split_size;
   // An oversize free is counted in each branch: after the last decode of the block, and before the
   // lock is let go.
+  note_if_on(heap, pool, block, HistoryAction::kFreeRequested);
   if (in.user(block) == 0) {
+    note_if_on(heap, pool, block, HistoryAction::kFreeCompleted);
     heap.release(pool, block);
     if (is_oversize) heap.cache.ledger_.count_oversize(-1);
     ASHLAR_VALIDATE(in);

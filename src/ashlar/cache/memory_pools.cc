@@ -70,7 +70,8 @@ Status MemoryPools::begin(MemoryPoolId id, StreamFilter filter) noexcept {
   if (!pool.is_ok()) return pool.status();
   routes_.push_back({pool.value(), std::move(filter)});
   ++route_changes_;
-  shared_.routes.fetch_add(1);
+  shared_.detours.routes.fetch_add(1);
+  shared_.detours.count.fetch_add(1);
   return Status::ok();
 }
 
@@ -83,7 +84,8 @@ Status MemoryPools::end(MemoryPoolId id) noexcept {
   ended = std::move(at->accepts);
   routes_.erase(at);
   ++route_changes_;
-  shared_.routes.fetch_sub(1);
+  shared_.detours.count.fetch_sub(1);
+  shared_.detours.routes.fetch_sub(1);
   return Status::ok();
 }
 

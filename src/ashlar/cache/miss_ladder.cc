@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ashlar/cache/device_cache.h>
+#include <ashlar/cache/history_notes.h>
 #include <ashlar/cache/observer_scope.h>
 #include <ashlar/cache/place_events.h>
 #include <ashlar/cache/place_loan.h>
@@ -167,6 +168,7 @@ Result<Address> MissLadder::reclaim(StreamHeap& heap, const Request& request, St
 Result<Address> MissLadder::fail(StreamHeap& heap, const Request& request, bool wait_ran_out,
                                  OutOfMemory* account) noexcept {
   failures_.fetch_add(1, std::memory_order_relaxed);
+  note_failure(heap, request);
   if (account == nullptr && shared_.observers.empty()) return kShortOfMemory;
   OutOfMemory full;
   full.device = cache_.id();
@@ -183,6 +185,18 @@ Result<Address> MissLadder::fail(StreamHeap& heap, const Request& request, bool 
   const ObserverScope scope(shared_.running.observers);
   for (const auto& observer : shared_.observers) observer(full);
   return kShortOfMemory;
+}
+
+void MissLadder::note_failure(const StreamHeap& heap, const Request& request) noexcept {
+  if (!history_of(heap).is_on()) return;
+  HistoryEvent event;
+  event.action = HistoryAction::kOutOfMemory;
+  event.size = event.block_size = request.requested;
+  event.device_free = cache_.driver().memory_info().value_or({}).free;
+  event.stream = heap.stream.id;
+  event.memory_pool = heap.membership.id;
+  event.pool = request.pool;
+  history_of(heap).note(event);
 }
 
 void MissLadder::reset_counts() noexcept {

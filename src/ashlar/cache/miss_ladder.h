@@ -57,6 +57,9 @@ class MissLadder {
   Result<Address> fail(StreamHeap& heap, const Request& request, bool wait_ran_out,
                        OutOfMemory* account) noexcept ASHLAR_EXCLUDES(heap.lock);
 
+  /// The out-of-memory becomes an event of the history, if that is on.
+  void note_failure(const StreamHeap& heap, const Request& request) noexcept;
+
   DeviceCache& cache_;
   SharedState& shared_;
   EagerMoves moves_ ASHLAR_UNGUARDED;

@@ -81,8 +81,14 @@ struct DeviceSegment {
   std::uint64_t ordinal = 0;
   device::Device* source = nullptr;  ///< Driver::segment_alloc
   block::Position position{};        ///< behind every older segment's (segment_ledger.h)
-  /// in its pool (block::SegmentIndex); guarded by the heap's lock
-  std::uint32_t index = 0;
+  /// Its place in a heap's pool, guarded by that heap's lock.
+  struct Entry {
+    std::uint32_t index = 0;  ///< block::SegmentIndex
+    /// Whose memory it is for a history: that heap's, from when it is entered there until another heap has it or
+    /// it is about to go back to the driver. Written under the lock of the heap that gets or loses it.
+    std::atomic<const StreamHeap*> shown_in{nullptr};
+  };
+  Entry entry;
   /// What the way back to the driver knows of it (segment_release.h); by the role `reclaiming`.
   struct Idle {
     /// the last pass over the idle segments that asked the driver to take it back

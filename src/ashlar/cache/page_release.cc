@@ -105,6 +105,7 @@ PageRelease::Cut PageRelease::cut_pages(StreamHeap& heap, PoolId id, BlockIndex 
       block::lift_part(pool, from, segment.base + page * run.first, page * (run.end - run.first));
   count_cuts(heap, id, free_before);
   if (cut.pages == kNoBlock) HostRefusals::note();
+  else record_of(pool.view(pool.segment(cut.pages)))->page_table[run.first].is_gone = false;
   return cut;
 }
 
@@ -145,6 +146,7 @@ bool PageRelease::release_unmapped_segment(StreamHeap& heap, PoolId id, Status* 
       if (record_of(pool.view(at))->is_held()) continue;
       segment = record_of(pool.view(at));
       block::UnmappedRanges(pool).lift(first);
+      segment->page_table[0].is_gone = true;
       break;
     }
   }

@@ -6,6 +6,7 @@
 
 #include <ashlar/base/checked.h>
 #include <ashlar/cache/device_cache.h>
+#include <ashlar/cache/history_notes.h>
 #include <ashlar/cache/host_refusals.h>
 #include <ashlar/cache/mapping_observers.h>
 #include <ashlar/cache/segment_supply.h>
@@ -75,6 +76,8 @@ Result<Address> PageSupply::end_growth(StreamHeap& heap, const Request& request,
   const HeapStats::Values before = HeapStats::current(pool.counts());
   Result<Address> got{kShortOfHostMemory};
   if (mapped.is_ok()) {
+    note_memory(heap, request.pool, lifted.room.begin, lifted.room.missing,
+                HistoryAction::kSegmentMap);
     const Address address = heap.take_block(request, enter_room(pool, lifted.room), nullptr);
     if (!address.is_null()) got = address;
   } else {
@@ -92,6 +95,10 @@ Status PageSupply::lift(StreamHeap& heap, const Request& request, Lifted* lifted
   ASHLAR_REQUIRE(lifted->room.is_found(), Code::kOutOfAddresses, "no paged segment has room");
   if (!lift_room(pool, lifted->room)) return kShortOfHostMemory;
   lifted->segment = record_of(pool.view(pool.segment(lifted->room.unmapped)));
+  set_gone(*lifted->segment, lifted->room.begin, true);
+  for (const block::BlockIndex beside : {lifted->room.below, lifted->room.above}) {
+    if (beside != block::kNoBlock) set_gone(*lifted->segment, pool.address(beside), false);
+  }
   return Status::ok();
 }
 
@@ -139,7 +146,8 @@ Status PageSupply::add_segment(StreamHeap& heap, const Request& request) noexcep
     const Guard guard(heap.lock);
     index = block::UnmappedRanges(heap.pool(request.pool))
                 .add_segment(segment->base, size, segment->position, StreamHeap::as_word(segment));
-    segment->index = static_cast<std::uint32_t>(index);
+    segment->entry.index = static_cast<std::uint32_t>(index);
+    segment->entry.shown_in.store(&heap);
   }
   if (index != block::kNoSegment) {
     ledger_.commit(Bytes{}, request.pool);
@@ -304,6 +312,8 @@ Status PageSupply::take_pages(StreamHeap& heap, DeviceSegment& segment, block::B
   {
     const Guard guard(heap.lock);
     view = heap.pool(segment.pool).view(block);
+    set_gone(segment, view.address, true);
+    note_memory(heap, segment.pool, view.address, view.size, HistoryAction::kSegmentUnmap);
   }
   Status unmapped;
   {
@@ -314,6 +324,7 @@ Status PageSupply::take_pages(StreamHeap& heap, DeviceSegment& segment, block::B
   if (!unmapped.is_ok()) {
     const Guard guard(heap.lock);
     const HeapStats::Values before = HeapStats::current(heap.pool(segment.pool).counts());
+    note_memory(heap, segment.pool, view.address, view.size, HistoryAction::kSegmentMap);
     heap.pool(segment.pool).release(block, view.stamp);
     count_cuts(heap, segment.pool, before);
     return unmapped;
@@ -352,7 +363,7 @@ Status PageSupply::give_back_addresses(DeviceSegment* segment) noexcept {
   {
     const Guard guard(heap.lock);
     block::BlockPool& pool = heap.pool(id);
-    const auto index = static_cast<block::SegmentIndex>(segment->index);
+    const auto index = static_cast<block::SegmentIndex>(segment->entry.index);
     if (released.is_ok()) {
       pool.remove_segment(index);
       if (PlaceLog* const places = heap.misses.places[index_of(id)].get()) places->forget_places();

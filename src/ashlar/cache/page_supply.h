@@ -118,6 +118,10 @@ class PageSupply {
   /// Serves the request from the room, or gives the room up if nothing could be mapped there.
   Result<Address> end_growth(StreamHeap& heap, const Request& request, const Lifted& lifted,
                              Status mapped) noexcept ASHLAR_EXCLUDES(heap.lock);
+  /// A block that begins there is in transfer: PageSlot::is_gone of it.
+  void set_gone(DeviceSegment& segment, Address at, bool is_gone) const noexcept {
+    segment.page_table[(at - segment.base) / page_].is_gone = is_gone;
+  }
   /// Lets every device of the allocator use the range.
   Status give_access(Address at, Bytes size) noexcept;
   /// Gives every slot of the growth a page: that which is mapped there, if it is in the stock; another of

@@ -55,7 +55,10 @@ struct PageSlot {
   bool is_mapped;            ///< is `page` mapped here?
   bool has_access;           ///< may every device of the allocator use the mapping?
   bool is_coming;            ///< a growth makes it the page's home
-  bool was_left;             ///< a page went to another home, and may still be mapped here
+  /// Of the first page of a block in transfer: a history says that the heap has no memory there. Guarded by
+  /// the heap's lock.
+  bool is_gone;
+  bool was_left;  ///< a page went to another home, and may still be mapped here
   /// The stamp of the heap's last use through this address, from when that page left on.
   std::uint64_t left_stamp;
 };

@@ -116,8 +116,8 @@ class Loan {
     return true;
   }
 
-  /// The pages come home. The free block that has all of the place.
-  BlockIndex bring() noexcept {
+  /// The pages come home; `heap` has the place. The free block that has all of the place.
+  BlockIndex bring(StreamHeap& heap) noexcept ASHLAR_REQUIRES(heap.lock) {
     std::uint64_t newest = 0;
     for (std::uint64_t i = 0; i < count_; ++i)
       newest = std::max(newest, pool_.view(coming_[i].home).stamp);
@@ -127,7 +127,7 @@ class Loan {
       if (pool_.state(have) == BlockState::kInTransfer) have = pool_.release(have, newest);
       if (pool_.address(have) + pool_.size(have) >= place_.end) break;
     }
-    for (std::uint64_t i = 0; i < count_; ++i) move_home(coming_[i]);
+    for (std::uint64_t i = 0; i < count_; ++i) move_home(heap, coming_[i]);
     return have;
   }
 
@@ -167,10 +167,14 @@ class Loan {
     coming_[count_++] = {&slot, home};
     return true;
   }
-  void move_home(const Coming& coming) noexcept {
+  void move_home(StreamHeap& heap, const Coming& coming) noexcept ASHLAR_REQUIRES(heap.lock) {
     const block::SegmentIndex segment = pool_.segment(coming.home);
     PageTable& table = record_of(pool_.view(segment))->page_table;
-    table.note_left(*coming.slot->page->home, pool_.view(coming.home).stamp);
+    PageSlot& left = *coming.slot->page->home;
+    table.note_left(left, pool_.view(coming.home).stamp);
+    const PoolId id = place_.owner.pool();
+    note_memory(heap, id, Address{left.at}, place_.page, HistoryAction::kSegmentUnmap);
+    note_memory(heap, id, Address{coming.slot->at}, place_.page, HistoryAction::kSegmentMap);
     block::UnmappedRanges(pool_).unmap(coming.home);
     coming.slot->was_left = false;
     coming.slot->page->home = coming.slot;
@@ -217,7 +221,7 @@ Address borrow_place(StreamHeap& heap, const Request& request, PageStock& stock,
   const HeapStats::Values before = HeapStats::current(pool.counts());
   Loan loan(pool, place, first);
   if (!loan.lift()) return Address{};
-  const Address address = take_at_place(heap, request, loan.bring(), begin, *expected);
+  const Address address = take_at_place(heap, request, loan.bring(heap), begin, *expected);
   count_cuts(heap, request.pool, before);
   if (!address.is_null()) count_place_event(PlaceEvent::kLoan);
   return address;

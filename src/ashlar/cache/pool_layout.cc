@@ -132,6 +132,8 @@ std::size_t PoolLayout::end(std::span<const CheckpointBlock> blocks) noexcept {
       if (block == block::kNoBlock || pool.state(block) != BlockState::kLive) return i;
       place.heap->drop_finished_uses(place.pool, block);
       if (pool.user(block) != 0) return i;
+      note_if_on(*place.heap, place.pool, block, HistoryAction::kFreeRequested);
+      note_if_on(*place.heap, place.pool, block, HistoryAction::kFreeCompleted);
       place.heap->release(place.pool, block);
     }
   }
@@ -160,6 +162,7 @@ std::size_t PoolLayout::make(std::span<const CheckpointBlock> blocks, Status* fa
       after = block::take_part(pool, around, begin, block.size, block.requested);
       if (after == block::kNoBlock) return i;
       made_last = begin;
+      note_if_on(heap, place.pool, after, HistoryAction::kAllocate);
       heap.stats.on_allocate(place.pool, block.size, block.requested, pool.counts(),
                              heap.pool(other_pool(place.pool)).counts());
     }

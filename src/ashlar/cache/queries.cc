@@ -138,12 +138,13 @@ Bytes largest_reachable(DeviceCache& cache, const Stream& stream) noexcept {
   return largest;
 }
 
-Status write_snapshot(DeviceCache& cache, Snapshot* out) {
+Status write_snapshot(DeviceCache& cache, Snapshot* out, InTransfer in_transfer) {
   out->segments.clear();
   out->blocks.clear();
   for (const StreamHeap& heap : cache.heaps()) {
     for (const PoolId id : kPoolIds) {
-      if (const Status copied = PoolCopy(heap, id, out).run(); !copied.is_ok()) return copied;
+      if (const Status copied = PoolCopy(heap, id, out, in_transfer).run(); !copied.is_ok())
+        return copied;
     }
   }
   sort_segments(out);

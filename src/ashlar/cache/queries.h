@@ -6,6 +6,7 @@
 #pragma once
 
 #include <ashlar/cache/device_cache.h>
+#include <ashlar/cache/snapshot_copy.h>
 
 namespace ashlar::inline v0::cache {
 
@@ -14,7 +15,8 @@ void reset_peak_stats(DeviceCache& cache) noexcept;
 void reset_accumulated_stats(DeviceCache& cache) noexcept;
 /// Replaces `*out`, reusing its memory. kBusy, and `*out` is of no use, if blocks are freed faster
 /// than they are copied (snapshot_copy.h). Throws std::bad_alloc if the host has too little memory.
-Status write_snapshot(DeviceCache& cache, Snapshot* out);
+Status write_snapshot(DeviceCache& cache, Snapshot* out,
+                      InTransfer in_transfer = InTransfer::kAsItIs);
 /// The largest block that the stream could be given now without growing.
 Bytes largest_reachable(DeviceCache& cache, const Stream& stream) noexcept;
 /// Adds what the heaps and the ledger of the device hold, as it is for that request of `asking`.

@@ -32,7 +32,7 @@ bool may_go_back(const StreamHeap& heap, const DeviceSegment* segment) noexcept
     ASHLAR_REQUIRES(reclaiming, heap.lock) {
   if (heap.is_reserved() || segment->is_held()) return false;  // C8, C21
   const block::BlockPool& pool = heap.pool(segment->pool);
-  const auto at = static_cast<block::SegmentIndex>(segment->index);
+  const auto at = static_cast<block::SegmentIndex>(segment->entry.index);
   return pool.is_idle(at) && heap.clock.is_complete(pool.view(pool.view(at).first).stamp);
 }
 
@@ -137,7 +137,7 @@ FirstIdle SegmentRelease::find_oldest(std::uint64_t pass) noexcept {
     while (DeviceSegment* segment = walk.next_idle(heap)) {
       if (segment->pool != PoolId::kLarge) continue;
       const block::BlockPool& pool = heap.pool(segment->pool);
-      const auto at = static_cast<block::SegmentIndex>(segment->index);
+      const auto at = static_cast<block::SegmentIndex>(segment->entry.index);
       const std::uint64_t stamp = pool.view(pool.view(at).first).stamp;
       if (std::exchange(segment->idle.stamp, stamp) != stamp) segment->idle.since = collections_;
       if (segment->idle.asked_in < pass) found.insert(segment, is_idle_longer);
@@ -258,7 +258,7 @@ bool SegmentRelease::give_back(StreamHeap& heap, DeviceSegment* segment, Pass& p
     }
     // Nobody finds the segment from now on; it is counted as in transfer (C18).
     block::BlockPool& pool = heap.pool(segment->pool);
-    pool.lift(pool.view(static_cast<block::SegmentIndex>(segment->index)).first);
+    pool.lift(pool.view(static_cast<block::SegmentIndex>(segment->entry.index)).first);
   }
   segment->idle.asked_in = pass.number;
   pass.has_given = true;

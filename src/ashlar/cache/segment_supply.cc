@@ -7,6 +7,7 @@
 
 #include <ashlar/base/checked.h>
 #include <ashlar/cache/headroom.h>
+#include <ashlar/cache/history_notes.h>
 #include <ashlar/cache/host_refusals.h>
 #include <ashlar/cache/mapping_observers.h>
 #include <ashlar/cache/rounding.h>
@@ -96,7 +97,7 @@ Result<Address> SegmentSupply::grow_segment(StreamHeap& heap, const Request& req
   shared_.pages.insert(*segment);
   MappingEvent event = event_of(*segment);
   tell_mapping(shared_, event);
-  if (const Address address = enter(heap, request, segment, false); !address.is_null()) {
+  if (const Address address = enter(heap, request, segment, nullptr); !address.is_null()) {
     ledger_.commit(size, request.pool);
     return address;
   }
@@ -136,7 +137,8 @@ void SegmentSupply::wait_for_growths() noexcept {
 }
 
 Address SegmentSupply::enter(StreamHeap& heap, const Request& request, DeviceSegment* segment,
-                             bool may_have_graphs) noexcept {
+                             const StreamHeap* former) noexcept {
+  const bool may_have_graphs = former != nullptr && former->is_reserved();
   const Guard guard(heap.lock);
   block::BlockPool& pool = heap.pool(request.pool);
   // A stamp of 0 is of memory that nobody has used: it stays complete when a release of the memory pool
@@ -148,12 +150,14 @@ Address SegmentSupply::enter(StreamHeap& heap, const Request& request, DeviceSeg
     HostRefusals::note();
     return Address{};
   }
-  segment->index = static_cast<std::uint32_t>(index);
+  segment->entry.index = static_cast<std::uint32_t>(index);
+  note_passing(heap, *segment, former, &heap);
   // The new block itself, not a search: with max_split_size set a search would refuse it for being
   // large.
   const block::BlockIndex block = pool.view(index).first;
   const Address address = heap.take_block(request, block, nullptr);
   if (address.is_null()) {
+    note_passing(heap, *segment, &heap, former);
     pool.lift(block);
     pool.remove_segment(index);
   }
@@ -170,7 +174,7 @@ const char* SegmentSupply::validate(const StreamHeap& heap) const noexcept {
       const DeviceSegment* record = record_of(view);
       if (record->heap.load() != &heap || record->base != view.base || record->size != view.size ||
           record->position != view.position || record->pool != id ||
-          record->index != static_cast<std::uint32_t>(at))
+          record->entry.index != static_cast<std::uint32_t>(at))
         return "supply(1): a segment's record is not its pool's";
       for (const Address a : {view.base, view.base + (view.size - Bytes{1})}) {
         if (!shared_.pages.find(a).leads_to(record->owner()))
@@ -190,7 +194,7 @@ Address SegmentSupply::move(DeviceSegment* segment, StreamHeap& from, StreamHeap
   segment->heap.store(&to, std::memory_order_release);
   segment->idle.stamp = DeviceSegment::kNoStamp;  // stamps of two heaps do not compare
   shared_.pages.insert(*segment);
-  const Address address = enter(to, request, segment, from.is_reserved());
+  const Address address = enter(to, request, segment, &from);
   if (address.is_null()) {
     segment->heap.store(&from, std::memory_order_release);
     shared_.pages.insert(*segment);
@@ -215,14 +219,19 @@ Status SegmentSupply::give_back(DeviceSegment* segment) noexcept {
   StreamHeap& heap = *segment->heap.load(std::memory_order_relaxed);
   const Bytes size = segment->size;
   const PoolId id = segment->pool;
+  {
+    const Guard guard(heap.lock);
+    note_passing(heap, *segment, &heap, nullptr);
+  }
   const Status freed = free_memory(*segment);
   {
     const Guard guard(heap.lock);
     block::BlockPool& pool = heap.pool(id);
-    const auto index = static_cast<block::SegmentIndex>(segment->index);
+    const auto index = static_cast<block::SegmentIndex>(segment->entry.index);
     if (freed.is_ok()) {
       pool.remove_segment(index);
     } else {
+      note_passing(heap, *segment, nullptr, &heap);
       const block::BlockIndex block = pool.view(index).first;
       pool.release(block, pool.view(block).stamp);
     }

@@ -87,10 +87,10 @@ class SegmentSupply {
   /// error of the driver is passed on.
   Result<Address> take(Bytes size, device::Device* source) noexcept;
   /// Enters the segment into the heap's pool and serves the request from it. The null address, and
-  /// the pool is as before, if the host has no memory (noted). `may_have_graphs`: graphs of the memory pool
-  /// may use it.
+  /// the pool is as before, if the host has no memory (noted). `former`: whose the segment is so far; nullptr: it is
+  /// new.
   Address enter(StreamHeap& heap, const Request& request, DeviceSegment* segment,
-                bool may_have_graphs) noexcept ASHLAR_EXCLUDES(heap.lock);
+                const StreamHeap* former) noexcept ASHLAR_EXCLUDES(heap.lock);
 
   Driver& driver_;
   SharedState& shared_;

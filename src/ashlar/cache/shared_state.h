@@ -44,6 +44,13 @@ struct Mappings {
   std::atomic<std::uint64_t> generations{0};  ///< given so far
 };
 
+/// What leads allocations and frees away from their shortest way, of all devices.
+struct Detours {
+  std::atomic<unsigned> count{0};           ///< routes and recorders: a hit reads this alone
+  std::atomic<unsigned> routes{0};          ///< that send allocations to memory pools
+  std::atomic<unsigned> free_recorders{0};  ///< histories that ask a recorder at each free
+};
+
 struct SharedState {
   explicit SharedState(const Config& with) : config(with) {}
   /// Is a capture announced, on whatever device? What it forbids it forbids to threads (D6).
@@ -62,7 +69,7 @@ struct SharedState {
   UnderWay<std::atomic<unsigned>> blocking_calls;
   /// threads that may be waiting for an event that is not theirs: none is destroyed meanwhile
   std::atomic<unsigned> event_waiters{0};
-  std::atomic<unsigned> routes{0};  ///< that send allocations to memory pools, of all devices
+  Detours detours;
   RunningCallOuts running;
   std::vector<CachingAllocator::FreeMemoryCallback> callbacks;
   std::vector<CachingAllocator::OutOfMemoryObserver> observers;

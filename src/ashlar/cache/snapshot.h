@@ -53,6 +53,8 @@ struct SnapshotSegment {
   /// Tells apart the heaps of memory pools: a pool that was released and one made later may have one
   /// name, and a heap each for one stream. 0: the heap is the stream's own.
   std::uint64_t heap = 0;
+  /// Is it a range of addresses that gets its memory page by page? Blocks without memory are kUnmapped.
+  bool is_paged = false;
 };
 
 /// All memory that an allocator holds on one device.

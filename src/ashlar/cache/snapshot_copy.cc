@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <ashlar/block/pool_walk.h>
+#include <ashlar/cache/device_cache.h>
 
 namespace ashlar::inline v0::cache {
 namespace {
@@ -101,7 +102,10 @@ bool PoolCopy::copy_blocks(block::BlockIndex block) noexcept {
     if (steps_left_ == 0 && copied >= kCopiedAtLeast) return false;
     out_->blocks.emplace_back();
     copied_.push_back(block);
-    spend(1 + show(heap_, pool.view(block), &out_->blocks.back()));
+    const block::BlockView view = pool.view(block);
+    spend(1 + show(heap_, view, &out_->blocks.back()));
+    if (view.state == BlockState::kInTransfer && in_transfer_ == InTransfer::kAsNoted)
+      out_->blocks.back().state = noted_state(view, pool.segment(block));
   }
   return true;
 }
@@ -144,12 +148,25 @@ bool PoolCopy::resume_segment() noexcept {
   return false;
 }
 
+BlockState PoolCopy::noted_state(const block::BlockView& view,
+                                 block::SegmentIndex at) const noexcept {
+  const DeviceSegment& segment = *record_of(heap_.pool(id_).view(at));
+  if (!segment.page_table.is_made()) return BlockState::kFree;
+  // All of the block is on its way, or none of it.
+  const Bytes page = heap_.cache.supply().pages().page();
+  const bool is_gone = segment.page_table[(view.address - segment.base) / page].is_gone;
+  return is_gone ? BlockState::kUnmapped : BlockState::kFree;
+}
+
 void PoolCopy::end_segment(block::SegmentIndex at) noexcept {
   const block::SegmentView view = heap_.pool(id_).view(at);
+  const DeviceSegment& record = *record_of(view);
+  if (in_transfer_ == InTransfer::kAsNoted && record.entry.shown_in.load() != &heap_)
+    return drop_segment();
   out_->segments.push_back(
       {view.base, view.size, heap_.stream.id, ordinal_, static_cast<std::uint32_t>(first_),
        static_cast<std::uint32_t>(out_->blocks.size() - first_), id_, heap_.membership.id,
-       heap_.membership.id.is_default() ? 0 : heap_.id.load()});
+       heap_.membership.id.is_default() ? 0 : heap_.id.load(), record.page_table.is_made()});
   is_in_segment_ = false;
 }
 

@@ -25,11 +25,19 @@ namespace ashlar::inline v0::cache {
 /// The most segments, blocks and uses that are looked at before a heap's lock is let go.
 inline constexpr unsigned kCopiedPerHold = 128;
 
+/// What a copy shows of memory that is on its way.
+enum class InTransfer : std::uint8_t {
+  kAsItIs,
+  /// As the history has it at that moment: free, or gone (history_snapshot.h).
+  kAsNoted,
+};
+
 /// The copy of one pool of a heap.
 class PoolCopy {
  public:
-  PoolCopy(const StreamHeap& heap, PoolId id, Snapshot* out) noexcept
-      : heap_(heap), id_(id), out_(out) {}
+  PoolCopy(const StreamHeap& heap, PoolId id, Snapshot* out,
+           InTransfer in_transfer = InTransfer::kAsItIs) noexcept
+      : heap_(heap), id_(id), in_transfer_(in_transfer), out_(out) {}
 
   /// Appends the pool's segments. kBusy, and `*out` is of no use, after too many setbacks.
   /// Throws std::bad_alloc if the host has too little memory.
@@ -47,12 +55,16 @@ class PoolCopy {
   bool resume_segment() noexcept ASHLAR_REQUIRES(heap_.lock);
   /// Copies blocks to the end of their segment. False if the slice has ended.
   bool copy_blocks(block::BlockIndex block) noexcept ASHLAR_REQUIRES(heap_.lock);
+  /// What a history says of a block in transfer.
+  BlockState noted_state(const block::BlockView& view, block::SegmentIndex at) const noexcept
+      ASHLAR_REQUIRES(heap_.lock);
   void end_segment(block::SegmentIndex at) noexcept ASHLAR_REQUIRES(heap_.lock);
   void drop_segment() noexcept;
   void spend(unsigned steps) noexcept;
 
   const StreamHeap& heap_;
   const PoolId id_;
+  const InTransfer in_transfer_;
   Snapshot* const out_;
   unsigned steps_left_ = 0;   ///< of the slice
   unsigned setbacks_ = 0;     ///< so far

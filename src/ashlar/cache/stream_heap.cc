@@ -33,10 +33,13 @@ Address StreamHeap::take_block(const Request& request, block::BlockIndex block,
 Address take_at_place(StreamHeap& heap, const Request& request, block::BlockIndex from,
                       Address begin, block::Position place) noexcept {
   block::BlockPool& in = heap.pool(request.pool);
-  if (block::take_part(in, from, begin, request.size, request.requested) == block::kNoBlock) {
+  const block::BlockIndex taken =
+      block::take_part(in, from, begin, request.size, request.requested);
+  if (taken == block::kNoBlock) {
     HostRefusals::note();
     return Address{};
   }
+  note_if_on(heap, request.pool, taken, HistoryAction::kAllocate);
   heap.misses.places[index_of(request.pool)]->note(request.size, place);
   heap.stats.on_allocate(request.pool, request.size, request.requested, in.counts(),
                          heap.pool(other_pool(request.pool)).counts());
@@ -102,7 +105,9 @@ void StreamHeap::finish_use(UseNode* node) noexcept {
                 "C7: finishing a use of a block that is not pending");
   unlink_use(in, at, node);
   uses.nodes().give(node);
-  if (first_use(in.user(at)) == nullptr) release(which, at);
+  if (first_use(in.user(at)) != nullptr) return;
+  note_if_on(*this, which, at, HistoryAction::kFreeCompleted);
+  release(which, at);
 }
 
 void StreamHeap::unlink_use(block::BlockPool& in, block::BlockIndex block, UseNode* use) noexcept {

@@ -6,6 +6,7 @@
 // Thread safety and invariants: stream_heap.h.
 #pragma once
 
+#include <ashlar/cache/history_notes.h>
 #include <ashlar/cache/rounding.h>
 #include <ashlar/cache/stream_heap.h>
 
@@ -43,6 +44,7 @@ constexpr PoolId other_pool(PoolId pool) noexcept {
     owner->block = taken;
     owner->pool = request.pool;
   }
+  note_if_on(*this, request.pool, taken, HistoryAction::kAllocate);
   if (got >= config.max_split_size) count_oversize(+1);
   ASHLAR_VALIDATE(in);
   return address;

@@ -208,7 +208,7 @@ Address StreamReuse::adopt(StreamHeap& from, StreamHeap& to, const Request& requ
   from.lock.lock();
   block::BlockPool& pool = from.pool(request.pool);
   if (address.is_null()) {
-    segment->index = static_cast<std::uint32_t>(index);
+    segment->entry.index = static_cast<std::uint32_t>(index);
     pool.release(block, pool.view(block).stamp);
   } else {
     pool.remove_segment(index);

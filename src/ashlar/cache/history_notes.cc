@@ -1,0 +1,57 @@
+#include <ashlar/cache/history_notes.h>
+
+#include <ashlar/base/step_count.h>
+
+namespace ashlar::inline v0::cache {
+namespace {
+
+HistoryEvent event_of(const StreamHeap& heap, PoolId pool, HistoryAction action) noexcept {
+  HistoryEvent event;
+  event.action = action;
+  event.stream = heap.stream.id;
+  event.memory_pool = heap.membership.id;
+  event.pool = pool;
+  return event;
+}
+
+}  // namespace
+
+void note_block(StreamHeap& heap, PoolId pool, block::BlockIndex block,
+                HistoryAction action) noexcept {
+  const block::BlockView view = heap.pool(pool).view(block);
+  HistoryEvent event = event_of(heap, pool, action);
+  event.address = view.address;
+  event.size = view.requested;
+  event.block_size = view.size;
+  for (const UseNode* use = StreamHeap::first_use(view.user); use != nullptr; use = use->sibling) {
+    count_steps(1);
+    if (use->is_borrower) event.stream = use->user->stream.id;
+  }
+  history_of(heap).note(event);
+}
+
+void note_memory(StreamHeap& heap, PoolId pool, Address address, Bytes size,
+                 HistoryAction action) noexcept {
+  if (!history_of(heap).is_on()) return;
+  HistoryEvent event = event_of(heap, pool, action);
+  event.address = address;
+  event.size = event.block_size = size;
+  history_of(heap).note(event);
+}
+
+void note_passing(StreamHeap& heap, DeviceSegment& segment, const StreamHeap* from,
+                  const StreamHeap* to) noexcept {
+  segment.entry.shown_in.store(to);
+  if (!history_of(heap).is_on()) return;
+  const auto note = [&](const StreamHeap* whose, HistoryAction action) {
+    if (whose == nullptr) return;
+    HistoryEvent event = event_of(*whose, segment.pool, action);
+    event.address = segment.base;
+    event.size = event.block_size = segment.size;
+    history_of(heap).note(event);
+  };
+  note(from, HistoryAction::kSegmentFree);
+  note(to, HistoryAction::kSegmentAllocate);
+}
+
+}  // namespace ashlar::inline v0::cache
