@@ -1,0 +1,122 @@
+// Snapshots with histories while other threads allocate, free, use, trim and hit the limit.
+//
+// Imitates: a monitor that takes a snapshot of a training process now and then. The monitor follows every
+// event from one snapshot to the next, as a viewer does, and what the events make of the first must be the
+// second. Device calls linger where memory comes and goes (thread_stress.h), so that copies fall into the
+// middle of growths, adoptions and releases.
+// Does not prove: that every interleaving was seen.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <ashlar/cache/history_calls.h>
+
+#include "props/cache/thread_stress.h"
+#include "spec/model/history_book.h"
+
+namespace ashlar::cache {
+namespace {
+
+using props::kStressDevice;
+
+constexpr unsigned kThreads = 3;
+constexpr std::size_t kHeldMax = 24;
+
+/// Allocates and frees at random on a stream of its own until it is told to stop.
+class Worker {
+ public:
+  Worker(CachingAllocator& allocator, const std::vector<Stream>& streams, unsigned number)
+      : allocator_(allocator), streams_(streams), own_(streams[number]), random_(number) {}
+
+  void run(const std::atomic<bool>& is_over) {
+    while (!is_over.load()) step();
+    while (!held_.empty()) free_one();
+  }
+
+ private:
+  void step() {
+    const unsigned draw = static_cast<unsigned>(random_() % 64);
+    if (draw == 0) static_cast<void>(allocator_.trim(kStressDevice));
+    if (draw < 32 && held_.size() < kHeldMax) return allocate();
+    if (draw < 40 && !held_.empty())
+      static_cast<void>(allocator_.record_use(held_.back(), streams_[random_() % streams_.size()]));
+    if (!held_.empty()) free_one();
+  }
+  void allocate() {
+    const Bytes size{random_() % 8 == 0 ? random_() % (12u << 20) : random_() % (64u << 10)};
+    const Result<Address> got = allocator_.allocate(size, own_);
+    if (got.is_ok() && !got.value().is_null()) held_.push_back(got.value());
+    else if (!held_.empty()) free_one();
+  }
+  void free_one() {
+    std::swap(held_[random_() % held_.size()], held_.back());
+    EXPECT_TRUE(allocator_.free(held_.back()).is_ok());
+    held_.pop_back();
+  }
+
+  CachingAllocator& allocator_;
+  const std::vector<Stream>& streams_;
+  const Stream own_;
+  std::mt19937 random_;
+  std::vector<Address> held_;
+};
+
+class HistoryThreadsTest : public ::testing::TestWithParam<Backing> {};
+
+TEST_P(HistoryThreadsTest, WhatTheEventsMakeOfASnapshotIsTheNextOne) {
+  device::HostDevice host(kStressDevice, 48_MiB);
+  props::LingeringDevice device(host);
+  device::Device* devices[] = {&device};
+  Config config;
+  config.backing = GetParam();
+  config.wait_ms = 5;
+  const auto allocator = CachingAllocator::create(devices, config).value();
+  std::vector<Stream> streams;
+  for (unsigned i = 0; i < kThreads; ++i) streams.push_back(host.create_stream().value());
+
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] { Worker(*allocator, streams, i).run(is_over); });
+  }
+  HistoryOptions options;
+  options.events_max = 1u << 20;
+  ASSERT_TRUE(start_history(*allocator, kStressDevice, options).is_ok());
+  spec::HistoryBook book;
+  HistorySnapshot taken;
+  ASSERT_TRUE(history_snapshot(*allocator, kStressDevice, &taken).is_ok());
+  book.begin(taken.snapshot, taken.history.events.back().sequence + 1);
+  std::uint64_t followed = 0;
+  // At least so many rounds, and until the threads have got somewhere.
+  for (int i = 0; i < 300 || followed < 5000; ++i) {
+    ASSERT_LT(i, 100'000) << "the threads hardly run";
+    std::this_thread::yield();
+    ASSERT_TRUE(history_snapshot(*allocator, kStressDevice, &taken).is_ok());
+    for (const HistoryEvent& event : taken.history.events) {
+      if (event.sequence < book.next()) continue;
+      ASSERT_EQ(book.follow(event), "") << "round " << i;
+      ++followed;
+    }
+    ASSERT_EQ(book.difference(taken.snapshot), "") << "round " << i;
+    if (i % 50 ==
+        49) {  // from the beginning again, so that starts are seen among running threads too
+      ASSERT_TRUE(stop_history(*allocator, kStressDevice).is_ok());
+      ASSERT_TRUE(start_history(*allocator, kStressDevice, options).is_ok());
+      ASSERT_TRUE(history_snapshot(*allocator, kStressDevice, &taken).is_ok());
+      book.begin(taken.snapshot, taken.history.events.back().sequence + 1);
+    }
+  }
+  is_over.store(true);
+  for (std::thread& thread : threads) thread.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Backings, HistoryThreadsTest,
+                         ::testing::Values(Backing::kSegments, Backing::kPages));
+
+}  // namespace
+}  // namespace ashlar::cache
