@@ -11,7 +11,7 @@ struct CodeName {
   const char* name;
 };
 
-constexpr std::array<CodeName, 23> kCodeNames{{
+constexpr std::array<CodeName, 24> kCodeNames{{
     {Code::kOk, "ok"},
     {Code::kNotReady, "not-ready"},
     {Code::kOutOfMemory, "out-of-memory"},
@@ -24,6 +24,7 @@ constexpr std::array<CodeName, 23> kCodeNames{{
     {Code::kTornDown, "torn-down"},
     {Code::kDeadlock, "deadlock"},
     {Code::kHostOutOfMemory, "host-out-of-memory"},
+    {Code::kWriteFailed, "write-failed"},
     {Code::kInvalidArgument, "invalid-argument"},
     {Code::kSizeOverflow, "size-overflow"},
     {Code::kUnknownPointer, "unknown-pointer"},

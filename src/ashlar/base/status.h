@@ -39,6 +39,7 @@ enum class Code : unsigned char {
   kDeadlock = 10,           ///< simulated machines only: the call would block forever
   /// the host has no memory for the library's own records; the device's memory is untouched
   kHostOutOfMemory = 11,
+  kWriteFailed = 12,  ///< a file, or whatever else takes what is written, takes no more
   // Misuse by the caller (C16).
   kInvalidArgument = 20,  ///< a number or option is out of range
   kSizeOverflow = 21,     ///< rounding the size would wrap, or it exceeds kRequestBytesMax
