@@ -34,10 +34,14 @@ void HistoryMaker::note(HistoryAction action, const Segment* segment, Address ad
   event.sequence = history_.events.size();
   event.time_us = kEpochUs + event.sequence * 7;
   event.address = address;
-  event.size = size;
+  event.size = event.block_size = size;
   event.context = context;
   event.action = action;
   if (segment != nullptr) {
+    const auto block = segment->blocks.find(address);
+    const bool is_of_block = action <= HistoryAction::kFreeCompleted;
+    if (is_of_block && block != segment->blocks.end()) event.block_size = block->second.size;
+    event.pool = segment->pool;
     event.stream = segment->stream;
     event.memory_pool = segment->memory_pool;
   }
@@ -265,7 +269,7 @@ cache::HistorySnapshot HistoryMaker::record(std::size_t events_max) const {
     }
     record.snapshot.segments.push_back({base, segment.size, segment.stream, ordinal++, first,
                                         static_cast<std::uint32_t>(segment.blocks.size()),
-                                        segment.pool, segment.memory_pool});
+                                        segment.pool, segment.memory_pool, 0, segment.is_paged});
   }
   const auto& events = history_.events;
   const std::size_t kept = std::min(events_max, events.size());

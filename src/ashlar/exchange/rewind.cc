@@ -45,7 +45,8 @@ Status Rewind::add_tiles(const cache::HistorySnapshot& record,
                  Code::kInvalidArgument, "a segment of the snapshot has blocks that are not there");
   const auto end = checked_add(Bytes{segment.base.value()}, segment.size);
   ASHLAR_REQUIRE(end, Code::kInvalidArgument, "a segment of the snapshot wraps");
-  const RewoundSegment whole{segment.size, segment.stream, segment.memory_pool, segment.pool};
+  const RewoundSegment whole{segment.size, segment.stream, segment.memory_pool, segment.pool,
+                             segment.is_paged};
   Address reached = segment.base;
   Address run = segment.base;
   const auto end_run = [&]() -> Status {
@@ -137,7 +138,7 @@ Status Rewind::remove_block(const HistoryEvent& event) {
 // Before its completion a free's block was pending, and before its request it was live.
 Status Rewind::bring_back_block(const HistoryEvent& event) {
   if (event.action == HistoryAction::kFreeCompleted) {
-    const RewoundBlock block{event.size,        event.size,    event.stream,
+    const RewoundBlock block{event.block_size,  event.size,    event.stream,
                              event.memory_pool, event.context, true};
     return add_block(event.address, block);
   }
@@ -149,7 +150,8 @@ Status Rewind::bring_back_block(const HistoryEvent& event) {
 }
 
 Status Rewind::bring_back_memory(const HistoryEvent& event) {
-  const RewoundSegment segment{event.size, event.stream, event.memory_pool, PoolId::kLarge};
+  const RewoundSegment segment{event.size, event.stream, event.memory_pool, event.pool,
+                               event.action == HistoryAction::kSegmentUnmap};
   if (const Status added = add_segment(event.address, segment); !added.is_ok()) return added;
   if (event.action == HistoryAction::kSegmentUnmap) join_neighbours(segments_.find(event.address));
   return Status::ok();

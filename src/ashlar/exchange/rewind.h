@@ -29,12 +29,13 @@ struct RewoundSegment {
   Bytes size;
   StreamId stream;
   MemoryPoolId memory_pool{};
-  PoolId pool = PoolId::kLarge;  ///< an event does not say it: kLarge
+  PoolId pool = PoolId::kLarge;
+  bool is_paged = false;  ///< its memory comes page by page
 };
 
 /// A block that is live or pending, by its address.
 struct RewoundBlock {
-  Bytes size;       ///< of the whole block if the snapshot has it, else what was asked for
+  Bytes size;       ///< of the whole block
   Bytes requested;  ///< what was asked for
   StreamId stream;
   MemoryPoolId memory_pool{};

@@ -112,7 +112,7 @@ void TorchDocument::write_segment(DeviceId device, Address base, const RewoundSe
   sink_.text("segment_pool_id");
   sink_.pair(segment.memory_pool.first, segment.memory_pool.second);
   sink_.text("is_expandable");
-  sink_.boolean(false);  // a snapshot does not say which segments grow by pages
+  sink_.boolean(segment.is_paged);
   sink_.text("frames");
   write_frames({});
   sink_.text("blocks");
