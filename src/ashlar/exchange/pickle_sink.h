@@ -1,6 +1,6 @@
 // Documents as Python pickles of protocol 2 (PEP 307; Python's pickletools.py describes each opcode).
 //
-// Purpose: PyTorch's viewer reads a subset of the opcodes, with protocols 2 to 4. This form uses 19 of
+// Purpose: PyTorch's viewer reads a subset of the opcodes, with protocols 2 to 4. This form uses 21 of
 // them, none of which makes a reader call anything.
 // Thread safety: one thread at a time.
 //
