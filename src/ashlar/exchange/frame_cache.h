@@ -17,8 +17,8 @@ class FrameCache {
 
   /// The frames of a context; none for ContextId 0. Throws std::bad_alloc, and what the source throws.
   const std::vector<Frame>& of(cache::ContextId context) {
-    static const std::vector<Frame> kNone;
-    if (context == cache::ContextId{} || !source_) return kNone;
+    static const std::vector<Frame> kNoFrames;
+    if (context == cache::ContextId{} || !source_) return kNoFrames;
     const auto known = frames_.find(context);
     if (known != frames_.end()) return known->second;
     return frames_.emplace(context, source_(context)).first->second;
