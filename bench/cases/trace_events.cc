@@ -25,7 +25,7 @@
 #include "bench/cases/cases.h"
 #include "bench/cases/event_program.h"
 #include "bench/generators/workloads.h"
-#include "src/tool/trace.h"
+#include "src/tool/trace_file.h"
 
 namespace ashlar::bench {
 namespace {

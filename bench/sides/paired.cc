@@ -22,7 +22,7 @@
 #include "bench/cases/event_program.h"
 #include "bench/sides/side.h"
 #include "bench/sleeping_thread.h"
-#include "src/tool/trace.h"
+#include "src/tool/trace_file.h"
 
 namespace ashlar::bench {
 namespace {

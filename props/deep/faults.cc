@@ -21,7 +21,7 @@
 #include "props/sequences/cache_sequences.h"
 #include "props/sequences/failing_calls.h"
 #include "spec/ops/opcode_table.h"
-#include "src/tool/trace.h"
+#include "src/tool/trace_file.h"
 
 namespace ashlar::props {
 namespace {

@@ -10,7 +10,7 @@
 #include "src/tool/alter.h"
 #include "src/tool/files.h"
 #include "src/tool/repeat.h"
-#include "src/tool/trace.h"
+#include "src/tool/trace_file.h"
 
 namespace ashlar::tool {
 namespace {

@@ -19,6 +19,7 @@ inline constexpr int kExitUnreadable = 3;  ///< an input cannot be read, or an o
 /// `ashlar replay`.
 struct TraceRunCommand {
   std::vector<std::string> traces;
+  std::optional<std::uint32_t> trace_device;  ///< of snapshots
   std::string device = "sim";
   std::string capacity;
   std::string conf;
@@ -55,7 +56,8 @@ inline constexpr double kPlanSecondsMax = 1e6;
 struct PlanCommand {
   std::string problem;
   std::string from_trace;
-  std::vector<std::string> capacities;  ///< SIZE for all spaces, or NAME=SIZE for one
+  std::optional<std::uint32_t> trace_device;  ///< of a snapshot
+  std::vector<std::string> capacities;        ///< SIZE for all spaces, or NAME=SIZE for one
   std::optional<double> time_limit;
   std::optional<std::uint64_t> work;
   unsigned threads = 1;

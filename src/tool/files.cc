@@ -128,6 +128,25 @@ const char* gunzip(std::string_view bytes, const std::function<bool(std::string_
   return why;
 }
 
+std::optional<std::string> unpacked(std::string bytes, const std::string& name,
+                                    std::string* error) {
+  if (!is_gzip(bytes)) return bytes;
+  std::string plain;
+  const char* broken = gunzip(bytes, [&plain](std::string_view piece) {
+    plain += piece;
+    return plain.size() <= kFileBytesMax;
+  });
+  if (broken == nullptr && plain.size() > kFileBytesMax) broken = "larger than 2 GiB when unpacked";
+  if (broken == nullptr) return plain;
+  *error = name + ": " + broken;
+  return std::nullopt;
+}
+
+std::string_view without_bom(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  return text;
+}
+
 std::string gzip(std::string_view bytes) {
   z_stream stream{};
   std::string out;

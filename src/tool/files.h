@@ -26,6 +26,11 @@ bool is_gzip(std::string_view bytes);
 /// Gives the uncompressed bytes to `sink`, piece by piece, until it returns false. Returns nullptr, or
 /// why the data is bad: truncated, damaged, or followed by other bytes.
 const char* gunzip(std::string_view bytes, const std::function<bool(std::string_view)>& sink);
+/// The bytes, unpacked if they are gzip. On failure, also beyond kFileBytesMax, `*error` is
+/// `name: reason`.
+std::optional<std::string> unpacked(std::string bytes, const std::string& name, std::string* error);
+/// The text without the byte order mark of UTF-8 that some editors put before it.
+std::string_view without_bom(std::string_view text);
 /// Compresses at level 9, without a time stamp: the same bytes for the same input.
 std::string gzip(std::string_view bytes);
 

@@ -229,17 +229,9 @@ std::optional<GraphFile> parse_graph(std::string_view text, std::string_view nam
 std::optional<GraphFile> read_graph(const std::string& path, std::string* error) {
   auto bytes = read_file(path, error);
   if (!bytes) return std::nullopt;
-  if (!is_gzip(*bytes)) return parse_graph(*bytes, path, error);
-  std::string text;
-  const char* const bad = gunzip(*bytes, [&text](std::string_view piece) {
-    text.append(piece);
-    return text.size() <= kFileBytesMax;
-  });
-  if (bad != nullptr || text.size() > kFileBytesMax) {
-    *error = path + ": " + (bad != nullptr ? bad : "more than 2 GiB when uncompressed");
-    return std::nullopt;
-  }
-  return parse_graph(text, path, error);
+  const auto text = unpacked(std::move(*bytes), path, error);
+  if (!text) return std::nullopt;
+  return parse_graph(*text, path, error);
 }
 
 }  // namespace ashlar::tool

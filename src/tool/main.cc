@@ -19,7 +19,12 @@ using ashlar::tool::kExitUsage;
 void add_trace_run(CLI::App& app, ashlar::tool::TraceRunCommand& command) {
   CLI::App* const sub =
       app.add_subcommand("replay", "Run allocation traces through the caching allocator.");
-  sub->add_option("TRACE", command.traces, "alloc-trace files, plain or gzip")->required();
+  sub->add_option("TRACE", command.traces,
+                  "alloc-traces, memory snapshots of PyTorch (pickle or JSON), logs of RMM (CSV): "
+                  "known by their content, plain or gzip")
+      ->required();
+  sub->add_option("--trace-device", command.trace_device,
+                  "the device to read of a snapshot (default: the only one with events)");
   sub->add_option("--device", command.device,
                   "the device: sim, a simulated GPU, or host, this computer's memory")
       ->check(CLI::IsMember({"sim", "host"}))
@@ -51,7 +56,10 @@ void add_plan(CLI::App& app, ashlar::tool::PlanCommand& command) {
       app.add_subcommand("plan", "Plan memory for buffers whose lifetimes are known.");
   sub->add_option("PROBLEM", command.problem,
                   "a problem: CSV with id,lower,upper,size[,...], plain or gzip");
-  sub->add_option("--from-trace", command.from_trace, "plan the allocations of this trace");
+  sub->add_option("--from-trace", command.from_trace,
+                  "plan the allocations of this trace, of any kind that replay takes");
+  sub->add_option("--trace-device", command.trace_device,
+                  "the device to read of a snapshot (default: the only one with events)");
   sub->add_option(
          "--capacity", command.capacities,
          "stop when every space fits in this size, e.g. 1048576 or 16GiB; NAME=SIZE for one "

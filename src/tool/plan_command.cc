@@ -18,6 +18,7 @@
 #include "src/tool/plan_output.h"
 #include "src/tool/plan_report.h"
 #include "src/tool/sizes.h"
+#include "src/tool/trace_file.h"
 
 namespace ashlar::tool {
 namespace {
@@ -117,8 +118,11 @@ bool check_options(const PlanCommand& command, std::string* error) {
 /// Reads the problem. Nothing on failure: `*error` is one line.
 std::optional<plan::Problem> read_input(const PlanCommand& command, std::string* error) {
   if (!command.from_trace.empty()) {
-    const auto trace = read_trace(command.from_trace, error);
+    TraceSource source;
+    const auto trace = read_trace(command.from_trace, {command.trace_device}, &source, error);
     if (!trace) return std::nullopt;
+    if (const std::string from = source_text(source); !from.empty())
+      fmt::print(stderr, "{}: {}\n", command.from_trace, from);
     return problem_of(*trace);
   }
   auto csv = read_problem(command.problem, error);

@@ -15,16 +15,7 @@ namespace {
 
 std::optional<std::string> read_plain(const std::string& path, std::string* error) {
   auto bytes = read_file(path, error);
-  if (!bytes || !is_gzip(*bytes)) return bytes;
-  std::string text;
-  const char* broken = gunzip(*bytes, [&](std::string_view piece) {
-    text += piece;
-    return text.size() <= kFileBytesMax;
-  });
-  if (broken == nullptr && text.size() > kFileBytesMax) broken = "larger than 2 GiB when unpacked";
-  if (broken == nullptr) return text;
-  *error = path + ": " + broken;
-  return std::nullopt;
+  return bytes ? unpacked(std::move(*bytes), path, error) : std::nullopt;
 }
 
 bool is_csv(std::string_view path) { return path.ends_with(".csv") || path.ends_with(".csv.gz"); }

@@ -72,7 +72,7 @@ class Reader {
   }
 
   bool take_header() {
-    const Json header = Json::parse(rest_, nullptr, false);
+    const Json header = Json::parse(without_bom(rest_), nullptr, false);
     if (header.is_discarded() || !header.is_object())
       return fail("the header is not a JSON object");
     const auto format = header.find("format");
@@ -165,18 +165,6 @@ class Reader {
   std::uint64_t line_ = 0;
 };
 
-// "a/b/gpt2.trace.gz" -> "gpt2".
-std::string stem(const std::string& path) {
-  std::string name = path.substr(path.find_last_of('/') + 1);
-  for (const std::string_view ending : {".gz", ".trace"}) {
-    if (name.size() > ending.size() &&
-        std::string_view(name).substr(name.size() - ending.size()) == ending) {
-      name.resize(name.size() - ending.size());
-    }
-  }
-  return name;
-}
-
 }  // namespace
 
 std::optional<std::uint32_t> TraceBuilder::allocate(Bytes size, std::uint64_t stream) {
@@ -216,9 +204,18 @@ void TraceBuilder::mark(std::string_view text) {
   trace_.marks.emplace_back(text);
 }
 
+std::string trace_name(const std::string& path) {
+  std::string name = path.substr(path.find_last_of('/') + 1);
+  for (const std::string_view ending : {".gz", ".trace", ".pickle", ".pkl", ".json", ".csv"}) {
+    if (name.size() > ending.size() && name.ends_with(ending))
+      name.resize(name.size() - ending.size());
+  }
+  return name;
+}
+
 std::optional<Trace> parse_trace(std::string_view data, const std::string& name,
                                  std::string* error) {
-  Reader reader(stem(name));
+  Reader reader(trace_name(name));
   if (is_gzip(data)) {
     const char* why =
         gunzip(data, [&reader](std::string_view piece) { return reader.feed(piece); });
@@ -231,12 +228,6 @@ std::optional<Trace> parse_trace(std::string_view data, const std::string& name,
     return std::nullopt;
   }
   return std::move(reader.trace());
-}
-
-std::optional<Trace> read_trace(const std::string& path, std::string* error) {
-  const auto data = read_file(path, error);
-  if (!data) return std::nullopt;
-  return parse_trace(*data, path, error);
 }
 
 std::string format_trace(const Trace& trace) {

@@ -9,6 +9,8 @@
 // fields that are checked: "unit" is "bytes"; "events" counts the lines after the header, or only the
 // allocations and frees.
 //
+// A byte order mark of UTF-8 before the first line is skipped.
+//
 // Reading is strict: everything else is an error `file:line: reason`, and no partial trace is
 // returned.
 // Thread safety: plain values and pure functions.
@@ -74,12 +76,13 @@ class TraceBuilder {
   Bytes live_;
 };
 
-/// Reads a trace from a file. On failure `*error` is one line, `file:line: reason` (`file: reason`
-/// if it cannot be read at all). Cost: linear; holds the file and the trace in memory.
-std::optional<Trace> read_trace(const std::string& path, std::string* error);
-/// The same from memory; `name` stands for the file in messages.
+/// Reads a trace from memory; `name` stands for the file in messages. On failure `*error` is one line,
+/// `name:line: reason`. Cost: linear. Files: trace_file.h.
 std::optional<Trace> parse_trace(std::string_view data, const std::string& name,
                                  std::string* error);
+
+/// What a trace is called that comes from this file: without folders and endings.
+std::string trace_name(const std::string& path);
 
 /// The trace as text. The header has the format, version, name, unit, events and peak.
 std::string format_trace(const Trace& trace);

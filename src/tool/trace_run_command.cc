@@ -14,6 +14,7 @@
 #include "src/tool/repeat.h"
 #include "src/tool/report.h"
 #include "src/tool/sizes.h"
+#include "src/tool/trace_file.h"
 #include "src/tool/trace_run.h"
 
 namespace ashlar::tool {
@@ -145,8 +146,11 @@ int run_traces(const TraceRunCommand& command) {
   std::vector<Trace> traces;
   std::string error;
   for (const std::string& path : command.traces) {
-    auto trace = read_trace(path, &error);
+    TraceSource source;
+    auto trace = read_trace(path, {command.trace_device}, &source, &error);
     if (!trace) return fail(kExitUnreadable, error);
+    if (const std::string from = source_text(source); !from.empty())
+      fmt::print(stderr, "{}: {}\n", path, from);
     traces.push_back(std::move(*trace));
   }
 

@@ -1,0 +1,234 @@
+// Snapshots and logs as traces: what becomes an event, what was live before, and what is refused.
+//
+// Imitates: recordings of PyTorch and RMM: whole, truncated at their oldest end, without history, of
+// several devices, in old forms, and edited so that they contradict themselves. Does not prove: that a
+// trace's replay does what the recorded program did.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "src/tool/json_document.h"
+#include "src/tool/rmm_csv.h"
+#include "src/tool/snapshot_import.h"
+
+namespace ashlar::tool {
+namespace {
+
+/// JSON as it is written below: with apostrophes for quotes.
+std::string quoted(std::string text) {
+  std::replace(text.begin(), text.end(), '\'', '"');
+  return text;
+}
+
+/// The trace's lines after its header, or the error. `source` tells of it.
+std::string lines_of(const std::optional<Trace>& trace, const std::string& error) {
+  if (!trace) return error;
+  const std::string text = format_trace(*trace);
+  return text.substr(text.find('\n') + 1);
+}
+
+std::string imported(const std::string& json, TraceRequest request = {},
+                     TraceSource* source = nullptr) {
+  std::string error;
+  TraceSource unused;
+  const std::string text = quoted(json);
+  const auto document = parse_json_document(text, "s", &error);
+  if (!document) return error;
+  return lines_of(
+      import_snapshot(*document, "s", request, source == nullptr ? &unused : source, &error),
+      error);
+}
+
+/// A snapshot with these events of device 0 and no segments.
+std::string with_events(const std::string& events) {
+  return "{'segments': [], 'device_traces': [[" + events + "]]}";
+}
+
+std::string event(const std::string& action, int address, int size, int stream = 0) {
+  return "{'action': '" + action + "', 'addr': " + std::to_string(address) +
+         ", 'size': " + std::to_string(size) + ", 'stream': " + std::to_string(stream) + "}";
+}
+
+std::string rmm(const std::string& lines, TraceSource* source = nullptr) {
+  std::string error;
+  TraceSource unused;
+  const auto trace = parse_rmm_csv(std::string(kRmmHeader) + "\n" + lines, "l",
+                                   source == nullptr ? &unused : source, &error);
+  return lines_of(trace, error);
+}
+
+TEST(SnapshotImportTest, AllocationsEndWhereTheirFreeIsRequested) {
+  EXPECT_EQ(imported(with_events(event("alloc", 512, 100) + "," + event("alloc", 1024, 200, 7) +
+                                 "," + event("free_requested", 512, 100) + "," +
+                                 event("free_requested", 1024, 200, 7) + "," +
+                                 event("free_completed", 512, 100) + "," + event("alloc", 512, 50) +
+                                 "," + event("free_completed", 1024, 200, 7))),
+            "a 0 100 0\na 1 200 7\nf 0\nf 1\na 2 50 0\n");
+}
+
+TEST(SnapshotImportTest, ACompletionWithoutARequestIsTheEnd) {
+  EXPECT_EQ(
+      imported(with_events(event("alloc", 512, 100) + "," + event("free_completed", 512, 100) +
+                           "," + event("alloc", 512, 50) + "," + event("free", 512, 50))),
+      "a 0 100\nf 0\na 1 50\nf 1\n");
+}
+
+TEST(SnapshotImportTest, MarksAreKeptAndOtherActionsAreCounted) {
+  TraceSource source;
+  EXPECT_EQ(imported(with_events(
+                         "{'action': 'segment_alloc', 'addr': 0, 'size': 2097152, 'stream': 0},"
+                         "{'action': 'user_defined', 'user_metadata': 'step 1\\nbegin'}," +
+                         event("alloc", 512, 100) +
+                         ",{'action': 'annotate'}, {'action': 'oom', 'device_free': 5, 'size': 9},"
+                         "{'action': 'segment_map'}, {'action': 'segment_unmap'},"
+                         "{'action': 'segment_free'}, {'action': 'snapshot'}"),
+                     {}, &source),
+            "m step 1 begin\na 0 100\nm -\n");
+  EXPECT_EQ(source.events, 9u);
+  EXPECT_EQ(source.skipped, 6u);
+}
+
+TEST(SnapshotImportTest, WhatIsLiveWithoutAnEventIsAllocatedFirstInTheOrderOfAddresses) {
+  const std::string segments =
+      "{'device': 0, 'address': 8192, 'stream': 3, 'blocks': ["
+      "{'address': 8192, 'size': 512, 'requested_size': 300, 'state': 'active_allocated'},"
+      "{'address': 8704, 'size': 512, 'requested_size': 9, 'state': 'active_pending_free'},"
+      "{'address': 9216, 'size': 1024, 'requested_size': 0, 'state': 'inactive'}]},"
+      "{'device': 0, 'address': 4096, 'stream': 0, 'blocks': ["
+      "{'size': 1024, 'state': 'inactive'}, {'size': 512, 'state': 'active_allocated'}]},"
+      "{'device': 1, 'address': 4096, 'blocks': [{'size': 1, 'state': 'active_allocated'}]}";
+  TraceSource source;
+  const std::string events = event("free_requested", 6144, 77) + "," + event("alloc", 6656, 5) +
+                             "," + event("free_completed", 7168, 88);
+  EXPECT_EQ(imported("{'segments': [" + segments + "], 'device_traces': [[" + events + "]]}", {},
+                     &source),
+            "a 0 512 0\na 1 77 0\na 2 88 0\na 3 300 3\nf 1\na 4 5 0\nf 2\n");
+  EXPECT_EQ(source.live_at_start, 4u);
+}
+
+TEST(SnapshotImportTest, AHistoryThatWasStoppedEarlyHasLateAllocations) {
+  TraceSource source;
+  EXPECT_EQ(imported("{'segments': [{'address': 512, 'blocks': [{'size': 512, 'requested_size': 33,"
+                     " 'state': 'active_allocated'}]}], 'device_traces': [[" +
+                         event("alloc", 512, 100) + "," + event("free_requested", 512, 100) + "]]}",
+                     {}, &source),
+            "a 0 100\nf 0\na 1 33\n");
+  EXPECT_EQ(source.allocated_late, 1u);
+  EXPECT_EQ(source.live_at_start, 0u);
+}
+
+TEST(SnapshotImportTest, WithoutAHistoryTheLiveBlocksAreTheTrace) {
+  const std::string segments =
+      "[{'address': 512, 'blocks': [{'size': 512, 'state': 'active_allocated'},"
+      "{'size': 1024, 'requested_size': 600, 'state': 'active_allocated'}]}]";
+  EXPECT_EQ(imported("{'segments': " + segments + "}"), "a 0 512\na 1 600\n");
+  EXPECT_EQ(imported(segments), "a 0 512\na 1 600\n");
+  EXPECT_EQ(imported("{'segments': [], 'device_traces': [[], []]}"), "");
+}
+
+TEST(SnapshotImportTest, OfSeveralDevicesOneIsChosen) {
+  const std::string two =
+      "{'device_traces': [[], [" + event("alloc", 512, 1) + "], [" + event("alloc", 512, 2) + "]]}";
+  EXPECT_EQ(imported(two),
+            "s: device_traces: events are of the devices 1 and 2: choose one of them");
+  TraceSource source;
+  EXPECT_EQ(imported(two, {2}, &source), "a 0 2\n");
+  EXPECT_EQ(source.device, 2u);
+  EXPECT_EQ(imported(two, {0}), "");
+  EXPECT_EQ(imported(two, {3}), "s: device 3 is not there: events are of the devices 1 and 2");
+  EXPECT_EQ(imported("{'device_traces': [[], [" + event("alloc", 512, 1) + "]]}", {}, &source),
+            "a 0 1\n");
+  EXPECT_EQ(source.device, 1u);
+}
+
+TEST(SnapshotImportTest, AContradictionIsRefusedWithItsEvent) {
+  const std::string allocation = event("alloc", 512, 100);
+  const std::string request = event("free_requested", 512, 100);
+  const std::string done = event("free_completed", 512, 100);
+  EXPECT_EQ(imported(with_events(request + "," + allocation + "," + allocation)),
+            "s: device_traces[0][2]: allocates 0x200, which is live since event 1");
+  EXPECT_EQ(imported(with_events(allocation + "," + request + "," + request)),
+            "s: device_traces[0][2]: frees 0x200, which is free since event 1");
+  EXPECT_EQ(imported(with_events(allocation + "," + request + "," + done + "," + done)),
+            "s: device_traces[0][3]: frees 0x200, which is free since event 2");
+}
+
+TEST(SnapshotImportTest, WhatHasNoMeaningIsRefusedWithItsPlace) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"5", "root: is no dict"},
+      {"{}", "root: neither 'segments' nor 'device_traces' is there, so it is no memory snapshot"},
+      {"{'segments': 5}", "segments: is no list"},
+      {"{'device_traces': {}}", "device_traces: is no list"},
+      {"{'device_traces': [5]}", "device_traces[0]: is no list"},
+      {"{'segments': [5]}", "segments[0]: is no dict"},
+      {"{'segments': [{'device': -1}]}", "segments[0]: 'device' is no whole number from 0"},
+      {"{'segments': [{'device': 1024}]}",
+       "segments[0]: 'device' is over the largest device's number"},
+      {"{'segments': [{}]}", "segments[0]: has no 'blocks'"},
+      {"{'segments': [{'blocks': 5}]}", "segments[0].blocks: is no list"},
+      {"{'segments': [{'blocks': [{}]}]}", "segments[0].blocks[0]: has no 'size'"},
+      {"{'segments': [{'blocks': [{'size': 1.5}]}]}",
+       "segments[0].blocks[0]: 'size' is no whole number from 0"},
+      {with_events("5"), "device_traces[0][0]: is no dict"},
+      {with_events("{}"), "device_traces[0][0]: has no 'action'"},
+      {with_events("{'action': 'alloc'}"), "device_traces[0][0]: has no 'addr'"},
+      {with_events("{'action': 'alloc', 'addr': 1}"), "device_traces[0][0]: has no 'size'"},
+      {with_events("{'action': 'alloc', 'addr': 1, 'size': -1}"),
+       "device_traces[0][0]: 'size' is no whole number from 0"},
+      {with_events("{'action': 'alloc', 'addr': 1, 'size': 1, 'stream': 'x'}"),
+       "device_traces[0][0]: 'stream' is no number"},
+      {with_events("{'action': 'alloc', 'addr': 1, 'size': 2305843009213693952}"),
+       "an allocation over 1 EiB, too many events or streams, or live bytes that overflow"},
+  };
+  for (const auto& [json, text] : cases) EXPECT_EQ(imported(json), "s: " + text);
+  std::string keys = "'action': 'oom'";
+  for (std::size_t i = 0; i < kSnapshotKeysMax; ++i) keys += ", 'k" + std::to_string(i) + "': 0";
+  EXPECT_EQ(imported(with_events("{" + keys + "}")),
+            "s: device_traces[0][0]: has more than 64 keys");
+}
+
+TEST(RmmCsvTest, CallsOfSeveralThreadsBecomeEvents) {
+  TraceSource source;
+  EXPECT_EQ(rmm("1,11:30:00.000001,allocate,0x7f00,256,0x55aa\r\n"
+                "2,11:30:00:000002,allocate,0x8000,512,0\n"
+                "2,11:30:00:000003,allocate failure,(nil),999,0\n"
+                "1,11:30:00.000004,free,0x7f00,256,0x55aa\n"
+                "1,11:30:00.000005,allocate,(nil),0,0\n"
+                "1,11:30:00.000006,free,(nil),0,0\n"
+                "1,11:30:00.000007,allocate,0x7f00,128,55aa\n"
+                "1,11:30:00.000008,free,0x9000,64,0x0",
+                &source),
+            "a 0 64 0\na 1 256 21930\na 2 512 0\nf 1\na 3 128 21930\nf 0\n");
+  EXPECT_EQ(source.events, 8u);
+  EXPECT_EQ(source.skipped, 3u);
+  EXPECT_EQ(source.live_at_start, 1u);
+}
+
+TEST(RmmCsvTest, EachFaultHasItsLineAndReason) {
+  const std::string call = "1,11:30:00.000001,allocate,0x7f00,256,0";
+  const std::pair<std::string, std::string> cases[] = {
+      {"", ""},
+      {"\n", "l:2: the line has not six fields"},
+      {"1,2,3\n", "l:2: the line has not six fields"},
+      {call + ",7\n", "l:2: the line has not six fields"},
+      {call + "\n" + call + "\n", "l:3: allocates 0x7f00, which is live since line 2"},
+      {"1,11:30:00,allocate,0x7f00,256,0\n", "l:2: the time is no HH:MM:SS.micros"},
+      {"1,noon,allocate,0x7f00,256,0\n", "l:2: the time is no HH:MM:SS.micros"},
+      {"1,11:30:00.1,allocate,here,256,0\n", "l:2: the pointer is neither 0x... nor (nil)"},
+      {"1,11:30:00.1,allocate,(nil),256,0\n", "l:2: memory at the null pointer"},
+      {"1,11:30:00.1,allocate,0x1,-1,0\n", "l:2: the size is no whole number from 0"},
+      {"1,11:30:00.1,allocate,0x1,1,zero\n", "l:2: the stream is no hexadecimal number"},
+      {"1,11:30:00.1,reallocate,0x1,1,0\n",
+       "l:2: the action is neither allocate nor free nor allocate failure"},
+  };
+  for (const auto& [lines, text] : cases) EXPECT_EQ(rmm(lines), text);
+  std::string error;
+  TraceSource source;
+  EXPECT_FALSE(parse_rmm_csv("Thread,Time\n", "l", &source, &error).has_value());
+  EXPECT_EQ(error, "l:1: the header is not Thread,Time,Action,Pointer,Size,Stream");
+  EXPECT_TRUE(
+      parse_rmm_csv("\xef\xbb\xbf" + std::string(kRmmHeader), "l", &source, &error).has_value());
+}
+
+}  // namespace
+}  // namespace ashlar::tool
