@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "src/tool/json_document.h"
+#include "src/tool/pickle_reader.h"
 #include "src/tool/rmm_csv.h"
 #include "src/tool/snapshot_import.h"
 
@@ -106,6 +107,16 @@ TEST(SnapshotImportTest, WhatIsLiveWithoutAnEventIsAllocatedFirstInTheOrderOfAdd
   EXPECT_EQ(source.live_at_start, 4u);
 }
 
+TEST(SnapshotImportTest, ABlockThatTheHistoryAllocatedIsNotAllocatedAgain) {
+  TraceSource source;
+  EXPECT_EQ(imported("{'segments': [{'address': 512, 'blocks': [{'size': 512, 'requested_size': "
+                     "100, 'state': 'active_allocated'}]}], 'device_traces': [[" +
+                         event("alloc", 512, 100) + "]]}",
+                     {}, &source),
+            "a 0 100\n");
+  EXPECT_EQ(source.live_at_start + source.allocated_late, 0u);
+}
+
 TEST(SnapshotImportTest, AHistoryThatWasStoppedEarlyHasLateAllocations) {
   TraceSource source;
   EXPECT_EQ(imported("{'segments': [{'address': 512, 'blocks': [{'size': 512, 'requested_size': 33,"
@@ -181,10 +192,36 @@ TEST(SnapshotImportTest, WhatHasNoMeaningIsRefusedWithItsPlace) {
        "an allocation over 1 EiB, too many events or streams, or live bytes that overflow"},
   };
   for (const auto& [json, text] : cases) EXPECT_EQ(imported(json), "s: " + text);
+  std::string lists = "[5]";
+  std::string names = "events are of the devices ";
+  for (int d = 1; d < 1024; ++d) lists += ",[5]";
+  for (int d = 0; d < 16; ++d) names += std::to_string(d) + ", ";
+  EXPECT_EQ(imported("{'device_traces': [" + lists + "]}"),
+            "s: device_traces: " + names + "and more: choose one of them");
+  EXPECT_EQ(imported("{'device_traces': [" + lists + ",[]]}"),
+            "s: device_traces: has more than 1024 lists");
   std::string keys = "'action': 'oom'";
   for (std::size_t i = 0; i < kSnapshotKeysMax; ++i) keys += ", 'k" + std::to_string(i) + "': 0";
   EXPECT_EQ(imported(with_events("{" + keys + "}")),
             "s: device_traces[0][0]: has more than 64 keys");
+}
+
+// Two segments that are one list of blocks, as a memo can say it: each byte of a pickle could stand for
+// thousands of blocks.
+TEST(SnapshotImportTest, SegmentsThatShareTheirBlocksAreRefused) {
+  using namespace std::string_literals;
+  const std::string key = "\x8c\x06"s + "blocks";
+  std::string pickle = "\x80\x04}\x8c\x08segments](}"s + key + "]\x94("s;
+  for (int b = 0; b < 50; ++b) pickle += b == 0 ? "}\x8c\x04size\x94K\x01s\x94"s : "h\x02"s;
+  pickle += "es"s;
+  for (int s = 0; s < 50; ++s) pickle += "}"s + key + "h\x00s"s;
+  pickle += "es."s;
+  std::string error;
+  TraceSource source;
+  const auto document = parse_pickle(pickle, "s", &error);
+  ASSERT_TRUE(document.has_value()) << error;
+  EXPECT_FALSE(import_snapshot(*document, "s", {}, &source, &error).has_value());
+  EXPECT_NE(error.find("shares its blocks with other segments"), std::string::npos) << error;
 }
 
 TEST(RmmCsvTest, CallsOfSeveralThreadsBecomeEvents) {

@@ -33,6 +33,16 @@ struct TraceRunCommand {
 };
 int run_traces(const TraceRunCommand& command);
 
+/// `ashlar convert`.
+struct ConvertCommand {
+  std::string input;
+  std::string output;
+  std::string to;  ///< trace, pickle, json, rmm or perfetto; empty: what the output's ending says
+  std::optional<std::uint32_t> device;  ///< of a snapshot
+  std::optional<std::size_t> limit_events;
+};
+int run_convert(const ConvertCommand& command);
+
 /// `ashlar check`.
 struct OpsCommand {
   std::vector<std::string> files;

@@ -1,4 +1,4 @@
-// The `ashlar` command: checks and reduces `.ops` files, runs traces, plans memory, for graphs too.
+// The `ashlar` command: checks and reduces `.ops` files, runs and converts traces, plans memory, for graphs too.
 //
 // Exit codes: 0 done; 1 a check failed (a divergence, an out-of-memory); 2 usage; 3 an input that
 // cannot be read, or an output that cannot be written. Results go to stdout, everything else to
@@ -49,6 +49,24 @@ void add_trace_run(CLI::App& app, ashlar::tool::TraceRunCommand& command) {
   sub->add_option("--json", command.json,
                   "write the results as a JSON array to this file; - for stdout");
   sub->add_option("--report", command.report, "write one self-contained HTML page to this file");
+}
+
+void add_convert(CLI::App& app, ashlar::tool::ConvertCommand& command) {
+  CLI::App* const sub = app.add_subcommand("convert", "Write a trace as another kind of file.");
+  sub->add_option("A", command.input,
+                  "a trace; a memory snapshot of PyTorch, pickle or JSON; a log of RMM: known by "
+                  "its content, plain or gzip")
+      ->required();
+  sub->add_option("B", command.output,
+                  "the file to write; its ending says the kind: .trace, .pickle, .pkl, .json (a "
+                  "snapshot), .csv (RMM), .perfetto.json, each also with .gz; - for stdout")
+      ->required();
+  sub->add_option("--to", command.to, "the kind to write, whatever the ending")
+      ->check(CLI::IsMember({"trace", "pickle", "json", "rmm", "perfetto"}));
+  sub->add_option("--device", command.device,
+                  "the device to read of a snapshot (default: the only one with events)");
+  sub->add_option("--limit-events", command.limit_events,
+                  "write at most so many events to a snapshot or for Perfetto, the newest");
 }
 
 void add_plan(CLI::App& app, ashlar::tool::PlanCommand& command) {
@@ -132,6 +150,9 @@ int main(int argc, char** argv) {
   ashlar::tool::TraceRunCommand traces;
   add_trace_run(app, traces);
 
+  ashlar::tool::ConvertCommand convert;
+  add_convert(app, convert);
+
   ashlar::tool::OpsCommand check;
   CLI::App* const check_sub =
       app.add_subcommand("check", "Run .ops files in lockstep with the model.");
@@ -159,6 +180,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
+  if (app.got_subcommand("convert")) return run_convert(convert);
   if (check_sub->parsed()) return run_check(check);
   if (reduce_sub->parsed()) return run_reduce(reduce);
   if (app.got_subcommand("plan")) return run_plan(plan);

@@ -13,11 +13,14 @@ bool is_list(const Value& value) {
   return value.kind == ValueKind::kList || value.kind == ValueKind::kTuple;
 }
 
-/// "0, 2 and 3".
+constexpr std::size_t kNamedMax = 16;
+
+/// "0, 2 and 3"; of many the first ones, "and more".
 std::string joined(const std::set<std::uint64_t>& numbers) {
   std::string text;
   std::size_t left = numbers.size();
   for (const std::uint64_t number : numbers) {
+    if (numbers.size() - left == kNamedMax) return text + "and more";
     text += std::to_string(number);
     if (--left > 0) text += left == 1 ? " and " : ", ";
   }
@@ -123,6 +126,10 @@ class SnapshotImporter {
 
   /// Which devices have events, or, if none has, segments.
   bool take_devices() {
+    if (traces_.size() > kSnapshotDeviceMax + 1) {
+      fail("has more than " + std::to_string(kSnapshotDeviceMax + 1) + " lists");
+      return at("device_traces");
+    }
     for (std::size_t d = 0; d < traces_.size(); ++d) {
       if (!is_list(arena_[traces_[d]]))
         return fail("is no list") || at(indexed("device_traces", d));

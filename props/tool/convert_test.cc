@@ -1,0 +1,187 @@
+// `ashlar convert`: every sample trace through every kind of file and back, and the command itself.
+//
+// Imitates: a user who takes a recording to another program and back. The further traces, recorded on
+// GPUs, are used where their folder is present (bench/data/elsewhere.txt). Does not prove: that other
+// programs read the files (props/exchange).
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <limits>
+
+#include "props/tool/cli.h"
+#include "props/tool/pickles.h"
+#include "src/tool/trace_export.h"
+#include "src/tool/trace_file.h"
+
+namespace ashlar::tool {
+namespace {
+
+using props::Cli;
+using props::Ran;
+using props::slurp;
+
+constexpr std::size_t kAllEvents = std::numeric_limits<std::size_t>::max();
+
+/// The events as text: a trace names streams by their first use, so this does not depend on numbers.
+std::vector<std::string> events_of(const Trace& trace, bool with_marks) {
+  std::vector<std::string> events;
+  for (const TraceEvent& event : trace.events) {
+    switch (event.kind) {
+      case TraceEvent::Kind::kAllocate:
+        events.push_back("a " + std::to_string(event.slot) + " " +
+                         std::to_string(event.size.count()) + " " + std::to_string(event.stream));
+        break;
+      case TraceEvent::Kind::kFree: events.push_back("f " + std::to_string(event.slot)); break;
+      case TraceEvent::Kind::kMark:
+        if (with_marks) events.push_back("m " + trace.marks[event.slot]);
+        break;
+    }
+  }
+  return events;
+}
+
+/// The trace through a file of that kind.
+std::optional<Trace> through(const Trace& trace, TraceTarget target, FileKind kind) {
+  std::string error;
+  auto bytes = export_trace(trace, target, kAllEvents, &error);
+  if (!bytes) {
+    ADD_FAILURE() << error;
+    return std::nullopt;
+  }
+  TraceSource source;
+  auto back = parse_trace_file(std::move(*bytes), trace.name, {}, &source, &error);
+  EXPECT_TRUE(back.has_value()) << error;
+  EXPECT_EQ(source.kind, kind);
+  EXPECT_EQ(source.live_at_start + source.allocated_late, 0u);
+  return back;
+}
+
+void expect_round_trips(const Trace& trace) {
+  const std::pair<TraceTarget, FileKind> kinds[] = {
+      {TraceTarget::kTrace, FileKind::kTrace},
+      {TraceTarget::kPickle, FileKind::kPickle},
+      {TraceTarget::kSnapshotJson, FileKind::kSnapshotJson},
+      {TraceTarget::kRmmLog, FileKind::kRmmLog},
+  };
+  for (const auto& [target, kind] : kinds) {
+    const bool with_marks = target != TraceTarget::kRmmLog;
+    const auto back = through(trace, target, kind);
+    ASSERT_TRUE(back.has_value());
+    EXPECT_TRUE(events_of(*back, with_marks) == events_of(trace, with_marks))
+        << trace.name << " as kind " << static_cast<int>(target);
+    EXPECT_EQ(back->peak_live, trace.peak_live);
+  }
+}
+
+/// How many traces of the folder went there and back.
+std::size_t round_trips_of(const std::filesystem::path& folder) {
+  std::size_t count = 0;
+  if (!std::filesystem::is_directory(folder)) return count;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().string().find(".trace") == std::string::npos) continue;
+    std::string error;
+    const auto trace = read_trace(entry.path().string(), &error);
+    EXPECT_TRUE(trace.has_value()) << error;
+    if (trace) expect_round_trips(*trace);
+    ++count;
+  }
+  return count;
+}
+
+TEST(ConvertTest, EverySampleTraceComesBackFromEveryKindOfFile) {
+  EXPECT_GT(round_trips_of(ASHLAR_TRACES_PATH), 0u);
+}
+
+TEST(ConvertTest, EveryTraceOfAGpuComesBackFromEveryKindOfFile) {
+  if (round_trips_of(ASHLAR_GPU_TRACES_PATH) == 0) GTEST_SKIP() << "the further traces are absent";
+}
+
+TEST(ConvertTest, StreamsMarksAndEmptyAllocationsComeBack) {
+  TraceBuilder builder("small");
+  const auto first = builder.allocate(100_B, 7);
+  builder.mark("step 0 begin");
+  const auto second = builder.allocate(3_MiB, 9);
+  ASSERT_TRUE(builder.free(*first));
+  const auto third = builder.allocate(0_B, 7);
+  builder.allocate(100_MiB, 7);
+  ASSERT_TRUE(builder.free(*third));
+  ASSERT_TRUE(builder.free(*second));
+  builder.allocate(1_B, 9);
+  expect_round_trips(builder.trace());
+}
+
+TEST(ConvertTest, WhatDoesNotFitInAddressesIsRefused) {
+  TraceBuilder builder("large");
+  builder.allocate(Bytes{std::uint64_t{1} << 53});
+  std::string error;
+  EXPECT_FALSE(export_trace(builder.trace(), TraceTarget::kPickle, kAllEvents, &error).has_value());
+  EXPECT_EQ(error, "its allocations do not fit in 2^53 bytes of addresses");
+}
+
+class ConvertCliTest : public Cli {};
+
+const char* const kSmallTrace =
+    "{\"format\":\"alloc-trace\",\"version\":1}\na 0 100\nm half\na 1 200\nf 0\n";
+
+TEST_F(ConvertCliTest, TheEndingSaysTheKindAndTheContentIsKnownAgain) {
+  write("t.trace", kSmallTrace);
+  for (const char* name : {"a.pickle", "a.pkl.gz", "a.json", "a.csv", "a.csv.gz", "a.trace.gz"}) {
+    const Ran there = run(std::string("convert t.trace ") + name);
+    EXPECT_EQ(there.code, 0) << there.err;
+    EXPECT_EQ(there.out, std::string(name) + ": 2 allocations, 1 frees, 1 marks\n");
+    const Ran back = run(std::string("convert ") + name + " back.trace");
+    EXPECT_EQ(back.code, 0) << back.err;
+    std::string error;
+    const auto trace = read_trace((folder_ / "back.trace").string(), &error);
+    ASSERT_TRUE(trace.has_value()) << error;
+    EXPECT_EQ(trace->allocations, 2u);
+    EXPECT_EQ(trace->peak_live, 300_B);
+    const Ran replayed = run(std::string("replay ") + name);
+    EXPECT_EQ(replayed.code, 0) << replayed.err;
+    EXPECT_EQ(run(std::string("plan --work 100 --from-trace ") + name).code, 0);
+  }
+  EXPECT_EQ(run("convert t.trace a.perfetto.json").code, 0);
+  EXPECT_NE(slurp(folder_ / "a.perfetto.json").find("traceEvents"), std::string::npos);
+  EXPECT_EQ(run("convert a.perfetto.json b.trace").err,
+            "a.perfetto.json:1: no trace, but a trace for Chrome or Perfetto, which cannot be read "
+            "back\n");
+  EXPECT_EQ(run("convert t.trace --to rmm log.txt").code, 0);
+  EXPECT_EQ(run("convert log.txt --to trace -").out.rfind("{\"events\":3,", 0), 0u);
+  EXPECT_EQ(run("replay a.csv").err, "a.csv: a log of RMM: 3 events\n");
+}
+
+TEST_F(ConvertCliTest, WhatPythonWritesIsReplayed) {
+  if (!props::has_python()) GTEST_SKIP() << "there is no python3";
+  for (const char* protocol : {"2", "3", "4"}) {
+    write(
+        "p.pickle",
+        props::python("import pickle, sys; e = lambda a, p, n: {\"action\": a, \"addr\": p, "
+                      "\"size\": n, \"stream\": 0, \"frames\": []}; pickle.dump({\"segments\": [], "
+                      "\"device_traces\": [[], [e(\"alloc\", 2**46, 100), e(\"free_requested\", "
+                      "2**46, 100), e(\"oom\", 0, 5)]]}, sys.stdout.buffer, protocol=" +
+                      std::string(protocol) + ")"));
+    const Ran ran = run("replay p.pickle");
+    EXPECT_EQ(ran.code, 0);
+    EXPECT_EQ(ran.err, "p.pickle: a memory snapshot, device 1: 3 events, 1 skipped\n");
+    EXPECT_EQ(run("replay p.pickle --trace-device 2").err,
+              "p.pickle: device 2 is not there: events are of device 1\n");
+  }
+}
+
+TEST_F(ConvertCliTest, AWrongUseIsRefused) {
+  write("t.trace", kSmallTrace);
+  EXPECT_EQ(run("convert t.trace").code, 2);
+  const Ran unknown = run("convert t.trace out.txt");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_EQ(unknown.err,
+            "out.txt: the ending names no kind of file; give --to trace, pickle, json, rmm or "
+            "perfetto\n");
+  EXPECT_EQ(run("convert t.trace out.csv --limit-events 1").code, 2);
+  EXPECT_EQ(run("convert none.trace out.csv").code, 3);
+  EXPECT_EQ(run("convert t.trace no/out.csv").code, 3);
+  EXPECT_EQ(run("convert t.trace few.pickle --limit-events 2").code, 0);
+  EXPECT_NE(run("convert few.pickle few.trace").out.find("live at the start"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ashlar::tool
