@@ -32,7 +32,6 @@ class CountedBytes {
     return before;
   }
   friend bool operator==(const CountedBytes& a, const CountedBytes& b) { return a.at_ == b.at_; }
-  friend bool operator!=(const CountedBytes& a, const CountedBytes& b) { return a.at_ != b.at_; }
 
  private:
   const char* at_;
