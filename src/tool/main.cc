@@ -1,190 +1,28 @@
-// The `ashlar` command: checks and reduces `.ops` files, runs and converts traces, plans memory, for graphs too.
+// The `ashlar` command: checks and reduces `.ops` files, runs traces, plans memory, for graphs too.
 //
 // Exit codes: 0 done; 1 a check failed (a divergence, an out-of-memory); 2 usage; 3 an input that
 // cannot be read, or an output that cannot be written. Results go to stdout, everything else to
 // stderr. Every input is read before any work.
-#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include <cstdio>
-
-#include <ashlar/base/version.h>
-
+#include "src/tool/command_line.h"
 #include "src/tool/commands.h"
-
-namespace {
-
-using ashlar::tool::kExitUsage;
-
-void add_trace_run(CLI::App& app, ashlar::tool::TraceRunCommand& command) {
-  CLI::App* const sub =
-      app.add_subcommand("replay", "Run allocation traces through the caching allocator.");
-  sub->add_option("TRACE", command.traces,
-                  "alloc-traces, memory snapshots of PyTorch (pickle or JSON), logs of RMM (CSV): "
-                  "known by their content, plain or gzip")
-      ->required();
-  sub->add_option("--trace-device", command.trace_device,
-                  "the device to read of a snapshot (default: the only one with events)");
-  sub->add_option("--device", command.device,
-                  "the device: sim, a simulated GPU, or host, this computer's memory")
-      ->check(CLI::IsMember({"sim", "host"}))
-      ->capture_default_str();
-  sub->add_option("--capacity", command.capacity,
-                  "the device's memory, e.g. 80GiB (K, M, G, T are powers of 1024), or auto: the "
-                  "smallest on which the trace runs");
-  sub->add_option("--conf", command.conf,
-                  "configuration string (default: the environment variable ASHLAR_ALLOC_CONF)");
-  sub->add_flag("--check", command.check,
-                "run the executable model in lockstep and check every clause");
-  sub->add_option("--lag", command.lag, "streams finish their work this many events late")
-      ->capture_default_str();
-  sub->add_flag("--planned", command.planned,
-                "record the trace, plan it, and serve it from one segment for each stream; what it "
-                "leaves live is freed at its end");
-  sub->add_option("--alter", command.alter,
-                  "with --planned: alter this part of the run's events after planning, e.g. 0.01")
-      ->check(CLI::Range(0.0, 1.0));
-  sub->add_option("--seed", command.seed,
-                  "with --alter: the random seed that chooses the alterations (default: 1)");
-  sub->add_option("--json", command.json,
-                  "write the results as a JSON array to this file; - for stdout");
-  sub->add_option("--report", command.report, "write one self-contained HTML page to this file");
-}
-
-void add_convert(CLI::App& app, ashlar::tool::ConvertCommand& command) {
-  CLI::App* const sub = app.add_subcommand("convert", "Write a trace as another kind of file.");
-  sub->add_option("A", command.input,
-                  "a trace; a memory snapshot of PyTorch, pickle or JSON; a log of RMM: known by "
-                  "its content, plain or gzip")
-      ->required();
-  sub->add_option("B", command.output,
-                  "the file to write; its ending says the kind: .trace, .pickle, .pkl, .json (a "
-                  "snapshot), .csv (RMM), .perfetto.json, each also with .gz; - for stdout")
-      ->required();
-  sub->add_option("--to", command.to, "the kind to write, whatever the ending")
-      ->check(CLI::IsMember({"trace", "pickle", "json", "rmm", "perfetto"}));
-  sub->add_option("--device", command.device,
-                  "the device to read of a snapshot (default: the only one with events)");
-  sub->add_option("--limit-events", command.limit_events,
-                  "write at most so many events to a snapshot or for Perfetto, the newest");
-}
-
-void add_plan(CLI::App& app, ashlar::tool::PlanCommand& command) {
-  CLI::App* const sub =
-      app.add_subcommand("plan", "Plan memory for buffers whose lifetimes are known.");
-  sub->add_option("PROBLEM", command.problem,
-                  "a problem: CSV with id,lower,upper,size[,...], plain or gzip");
-  sub->add_option("--from-trace", command.from_trace,
-                  "plan the allocations of this trace, of any kind that replay takes");
-  sub->add_option("--trace-device", command.trace_device,
-                  "the device to read of a snapshot (default: the only one with events)");
-  sub->add_option(
-         "--capacity", command.capacities,
-         "stop when every space fits in this size, e.g. 1048576 or 16GiB; NAME=SIZE for one "
-         "space")
-      ->allow_extra_args(false);
-  sub->add_option("--time-limit", command.time_limit,
-                  "seconds to search for a better plan (default: 10; unlimited with --work)");
-  sub->add_option(
-      "--work", command.work,
-      "steps to search for a better plan, in each space: the same answer on every machine");
-  sub->add_option("--threads", command.threads, "how many threads search: the same answer, sooner")
-      ->check(CLI::Range(1u, 1024u))
-      ->capture_default_str();
-  sub->add_option("--warm-start", command.warm_start,
-                  "start from this plan: a plan file, or CSV with an offset column");
-  sub->add_option("--verify", command.verify, "check this plan of the problem, and plan nothing");
-  sub->add_option("-o,--output", command.output,
-                  "write the plan: CSV with an offset column if it ends in .csv or .csv.gz");
-  sub->add_option("--json", command.json, "write the result as JSON to this file; - for stdout");
-  sub->add_option("--report", command.report,
-                  "write a picture of the packing as one self-contained HTML page");
-}
-
-void add_graph(CLI::App& app, ashlar::tool::GraphCommand& command) {
-  CLI::App* const sub = app.add_subcommand("graph", "Plan the memory of a model's graph.");
-  sub->add_option("GRAPH", command.graphs, "graph files: JSON lines, plain or gzip")->required();
-  sub->add_option(
-      "--json", command.json,
-      "write the result as JSON to this file, an array for several graphs; - for stdout");
-  sub->add_option("--report", command.report,
-                  "write a picture of the first graph's packing as one self-contained HTML page");
-}
-
-void add_schedule(CLI::App& app, ashlar::tool::ScheduleCommand& command) {
-  CLI::App* const sub =
-      app.add_subcommand("schedule", "Place a model's graph on several backends.");
-  sub->add_option("GRAPH", command.graphs, "graph files: JSON lines, plain or gzip")->required();
-  sub->add_option("--placement", command.placement,
-                  "half: the layers are shared out in order; alternate: in turn; auto: weights as "
-                  "half has them, nodes so that the fewest bytes are copied")
-      ->check(CLI::IsMember({"half", "alternate", "auto"}))
-      ->capture_default_str();
-  sub->add_option("--backends", command.backends, "how many backends; the last one is the host")
-      ->check(CLI::Range(1u, 1024u))
-      ->capture_default_str();
-  sub->add_flag("--verbose", command.is_verbose,
-                "name every split with its copies, and every tensor's backend and why");
-  sub->add_option(
-      "--json", command.json,
-      "write the result as JSON to this file, an array for several graphs; - for stdout");
-}
-
-void add_rounds(CLI::App& sub, std::uint32_t* rounds) {
-  sub.add_option("--rounds", *rounds,
-                 "run the file so often in one world, and judge what piles up (at least 30)")
-      ->check(CLI::Range(30u, 1'000'000u));
-}
-
-}  // namespace
 
 // NOLINTNEXTLINE(bugprone-exception-escape): std::bad_alloc, which ends the command.
 int main(int argc, char** argv) {
-  CLI::App app{
-      "A caching memory allocator for GPU and tensor software, checked against an executable "
-      "model."};
-  app.name("ashlar");
-  app.set_version_flag("--version", std::string("ashlar ") + ASHLAR_VERSION);
-  app.require_subcommand(1);
-
-  ashlar::tool::TraceRunCommand traces;
-  add_trace_run(app, traces);
-
-  ashlar::tool::ConvertCommand convert;
-  add_convert(app, convert);
-
-  ashlar::tool::OpsCommand check;
-  CLI::App* const check_sub =
-      app.add_subcommand("check", "Run .ops files in lockstep with the model.");
-  check_sub->add_option("FILE", check.files, ".ops files")->required();
-  add_rounds(*check_sub, &check.rounds);
-
-  ashlar::tool::ReduceCommand reduce;
-  CLI::App* const reduce_sub =
-      app.add_subcommand("reduce", "Shrink a failing .ops file to a minimal one.");
-  reduce_sub->add_option("FILE", reduce.file, "a .ops file that fails")->required();
-  reduce_sub->add_option("-o,--output", reduce.output,
-                         "where the minimal file goes (default: stdout)");
-
-  add_rounds(*reduce_sub, &reduce.rounds);
-
-  ashlar::tool::PlanCommand plan;
-  add_plan(app, plan);
-  ashlar::tool::GraphCommand graph;
-  add_graph(app, graph);
-  ashlar::tool::ScheduleCommand schedule;
-  add_schedule(app, schedule);
-
+  ashlar::tool::Commands commands;
+  CLI::App app;
+  ashlar::tool::build_command_line(app, commands);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitUsage;
+    return app.exit(error) == 0 ? ashlar::tool::kExitDone : ashlar::tool::kExitUsage;
   }
-  if (app.got_subcommand("convert")) return run_convert(convert);
-  if (check_sub->parsed()) return run_check(check);
-  if (reduce_sub->parsed()) return run_reduce(reduce);
-  if (app.got_subcommand("plan")) return run_plan(plan);
-  if (app.got_subcommand("graph")) return run_graph(graph);
-  if (app.got_subcommand("schedule")) return run_schedule(schedule);
-  return run_traces(traces);
+  if (app.got_subcommand("check")) return run_check(commands.check);
+  if (app.got_subcommand("reduce")) return run_reduce(commands.reduce);
+  if (app.got_subcommand("plan")) return run_plan(commands.plan);
+  if (app.got_subcommand("convert")) return run_convert(commands.convert);
+  if (app.got_subcommand("graph")) return run_graph(commands.graph);
+  if (app.got_subcommand("schedule")) return run_schedule(commands.schedule);
+  return run_traces(commands.replay);
 }
