@@ -25,6 +25,20 @@ Parsed parse(std::string_view text) {
   return {result.code(), result.value_or(cache::Config{}), error};
 }
 
+bool is_default(const cache::Config& c) {
+  const cache::Config d;
+  return c.granule == d.granule && c.small_request_max == d.small_request_max &&
+         c.small_segment == d.small_segment && c.large_request_min == d.large_request_min &&
+         c.large_segment == d.large_segment && c.segment_round == d.segment_round &&
+         c.max_split_size == d.max_split_size &&
+         c.max_non_split_rounding == d.max_non_split_rounding &&
+         c.roundup_divisions == d.roundup_divisions && c.memory_fraction == d.memory_fraction &&
+         c.collection_threshold == d.collection_threshold && c.headroom == d.headroom &&
+         c.backing == d.backing && c.move == d.move && c.move_us_max == d.move_us_max &&
+         c.first_growth == d.first_growth && c.page_handles_max == d.page_handles_max &&
+         c.place_context == d.place_context && c.reuse == d.reuse && c.wait_ms == d.wait_ms;
+}
+
 TEST(ConfigTest, AnEmptyStringGivesTheDefaults) {
   EXPECT_EQ(parse("").code, Code::kOk);
   EXPECT_EQ(parse("   ").code, Code::kOk);
@@ -191,7 +205,8 @@ void expect_lines(std::initializer_list<std::pair<const char*, const char*>> sli
 
 TEST(ConfigTest, EachSlipHasItsOwnLine) {
   expect_lines({
-      {"max_spilt_size_mb:64", "unknown key 'max_spilt_size_mb'"},
+      {"max_spilt_size_mb:64",
+       "unknown key 'max_spilt_size_mb'; did you mean 'max_split_size_mb'?"},
       {"wait_ms", "wait_ms: lacks a value"},
       {"wait_ms:5,wait_ms:6", "wait_ms: given twice"},
       {"wait_ms:5x",
@@ -259,7 +274,7 @@ TEST(ConfigTest, EachSlipOfTheDivisionsHasItsOwnLine) {
       {"roundup_power2_divisions:[>:2]", "roundup_power2_divisions: '[>:2]' begins with >"},
       {"roundup_power2_divisions:[256:1,>:2,512:2]",
        "roundup_power2_divisions: '[256:1,>:2,512:2]' has an entry after >"},
-      {"wait\n_ms:5", "unknown key 'wait?_ms'"},
+      {"wait\n_ms:5", "unknown key 'wait?_ms'; did you mean 'wait_ms'?"},
   });
 }
 
@@ -267,6 +282,61 @@ TEST(ConfigTest, AVeryLongValueIsShownShort) {
   const Parsed p = parse("reuse:" + std::string(5000, 'x'));
   EXPECT_EQ(p.code, Code::kMalformed);
   EXPECT_LT(p.error.size(), 200u);
+}
+
+TEST(ConfigTest, AMisspeltKeyAndAnEqualsSignAreAnsweredWithWhatIsMeant) {
+  EXPECT_EQ(parse("granul:512").error, "unknown key 'granul'; did you mean 'granule'?");
+  EXPECT_EQ(parse("max_split_size:64").error,
+            "unknown key 'max_split_size'; did you mean 'max_split_size_mb'?");
+  EXPECT_EQ(parse("quite_another:1").error, "unknown key 'quite_another'");
+  EXPECT_EQ(parse("granule=512").error, "'granule=512': use ':' between a key and its value");
+  EXPECT_EQ(parse("granule=512").code, Code::kMalformed);
+}
+
+// The default that the table states is the one that an empty text gives.
+TEST(ConfigTest, EveryKeyOfTheTableTakesItsStatedDefaultWhichChangesNothing) {
+  ASSERT_GT(cache::config_keys().size(), 30u);
+  std::string_view before;
+  for (const cache::ConfigKey& key : cache::config_keys()) {
+    EXPECT_LT(before, key.name) << "in the order of names";
+    before = key.name;
+    EXPECT_EQ(parse(std::string(key.name)).error, std::string(key.name) + ": lacks a value");
+    if (key.default_value.empty()) continue;
+    const Parsed p = parse(std::string(key.name) + ":" + std::string(key.default_value));
+    EXPECT_EQ(p.code, Code::kOk) << key.name << ": " << p.error;
+    EXPECT_TRUE(is_default(p.config)) << key.name;
+  }
+}
+
+TEST(ConfigTest, ATextForPyTorchIsObeyedAsFarAsItIsBuiltAndTheRestIsNamed) {
+  std::string ignored = "stale", error;
+  const auto config = cache::parse_pytorch_config(
+      "max_split_size_mb:64, throw_on_cudamalloc_oom:True,granule:256,backend:cudaMallocAsync,"
+      "not_known_yet:[1:2,3:4],pinned_num_register_threads:1",
+      &ignored, &error);
+  ASSERT_TRUE(config.is_ok()) << error;
+  EXPECT_EQ(config.value().max_split_size, 64_MiB);
+  EXPECT_EQ(config.value().granule, Bytes{512}) << "a key that PyTorch does not have";
+  EXPECT_EQ(ignored,
+            "throw_on_cudamalloc_oom:True, granule:256, backend:cudaMallocAsync, "
+            "not_known_yet:[1:2,3:4]");
+  EXPECT_EQ(error, "");
+  EXPECT_FALSE(cache::parse_pytorch_config("max_split_size_mb:x", &ignored, &error).is_ok());
+  EXPECT_EQ(error, "max_split_size_mb: 'x' is not a whole number in range");
+  EXPECT_EQ(ignored, "");
+  EXPECT_TRUE(cache::parse_pytorch_config("a:1", nullptr, nullptr).is_ok());
+}
+
+TEST(ConfigTest, TheVariableOfPyTorchIsReadOnlyByTheFunctionThatNamesIt) {
+  ASSERT_EQ(setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64", 1), 0);
+  ASSERT_EQ(unsetenv("ASHLAR_ALLOC_CONF"), 0);
+  std::string ignored, error;
+  EXPECT_EQ(cache::pytorch_config_from_environment(&ignored, &error).value().max_split_size,
+            64_MiB);
+  EXPECT_EQ(cache::config_from_environment(&error).value().max_split_size, Bytes::max());
+  ASSERT_EQ(unsetenv("PYTORCH_CUDA_ALLOC_CONF"), 0);
+  EXPECT_EQ(cache::pytorch_config_from_environment(&ignored, &error).value().max_split_size,
+            Bytes::max());
 }
 
 TEST(ConfigTest, FieldsSetByProgramAreCheckedToo) {

@@ -1,4 +1,5 @@
-// The configuration string: `key:value,key:value`. config_check.cc has what makes a Config consistent.
+// The configuration string: `key:value,key:value`. config_table.cc has its keys,
+// config_check.cc what makes a Config consistent.
 //
 // Thread safety: pure functions; config_from_environment reads the environment once per call.
 //
@@ -7,229 +8,17 @@
 // keys and values are ignored, and so is one trailing comma, as in PyTorch.
 #include <ashlar/cache/config.h>
 
-#include <charconv>
-#include <cmath>
+#include <array>
 #include <cstdlib>
-#include <limits>
+#include <span>
 #include <utility>
+#include <vector>
 
-#include <ashlar/base/checked.h>
-#include <ashlar/cache/config_limits.h>
-#include <ashlar/device/device.h>
+#include <ashlar/base/nearest_word.h>
+#include <ashlar/cache/config_table.h>
 
 namespace ashlar::inline v0::cache {
 namespace {
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
-// A setting's parser: nullptr, or why the value is bad (static text).
-using SetValue = const char* (*)(std::string_view value, Config* config);
-
-bool parse_number(std::string_view text, std::uint64_t* out) {
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, *out);
-  return error == std::errc{} && rest == end;
-}
-
-const char* parse_size(std::string_view text, Bytes unit, Bytes* out) {
-  std::uint64_t number = 0;
-  if (!parse_number(text, &number)) return "is not a whole number in range";
-  const auto size = checked_multiply(unit, number);
-  if (!size || *size > kConfigBytesMax) return "is over 1 PiB";
-  *out = *size;
-  return nullptr;
-}
-
-template <Bytes Config::*Field>
-const char* set_mib(std::string_view value, Config* config) {
-  return parse_size(value, 1_MiB, &(config->*Field));
-}
-
-template <Bytes Config::*Field>
-const char* set_kib(std::string_view value, Config* config) {
-  return parse_size(value, 1_KiB, &(config->*Field));
-}
-
-const char* set_granule(std::string_view value, Config* config) {
-  return parse_size(value, 1_B, &config->granule);
-}
-
-const char* parse_decimal(std::string_view value, double* number) {
-  const char* end = value.data() + value.size();
-  const auto [rest, error] = std::from_chars(value.data(), end, *number);
-  // Too close to 0 for a double counts as out of range too.
-  if (error == std::errc::result_out_of_range && rest == end) return "is out of range";
-  return error != std::errc{} || rest != end ? "is not a number" : nullptr;
-}
-
-const char* set_memory_fraction(std::string_view value, Config* config) {
-  double fraction = 0;
-  if (const char* why = parse_decimal(value, &fraction)) return why;
-  if (!(fraction > 0 && fraction <= 1)) return "is not in (0, 1]";
-  config->memory_fraction = fraction;
-  return nullptr;
-}
-
-const char* set_collection_threshold(std::string_view value, Config* config) {
-  double threshold = 0;
-  if (const char* why = parse_decimal(value, &threshold)) return why;
-  if (!(threshold >= 0 && threshold < 1)) return "is not in [0, 1)";
-  config->collection_threshold = threshold;
-  return nullptr;
-}
-
-// What is done whatever the value says. No stream's lock is held during a driver call. Inside a capture a block is
-// reused where the graph's own order proves its recorded uses finished.
-const char* set_either_way(std::string_view value, Config*) {
-  return value == "True" || value == "False" ? nullptr : "is neither True nor False";
-}
-
-// A value that is one of a few words, and the setting that each of them means.
-template <typename Value>
-struct Word {
-  std::string_view text;
-  Value value;
-};
-
-template <typename Value, std::size_t Count>
-const char* set_word(std::string_view text, const Word<Value> (&words)[Count], Value* out,
-                     const char* why) {
-  for (const Word<Value>& word : words) {
-    if (word.text != text) continue;
-    *out = word.value;
-    return nullptr;
-  }
-  return why;
-}
-
-const char* set_reuse(std::string_view value, Config* config) {
-  constexpr Word<Reuse> kWords[] = {
-      {"own", Reuse::kOwn}, {"completed", Reuse::kCompleted}, {"ordered", Reuse::kOrdered}};
-  return set_word(value, kWords, &config->reuse, "is none of own, completed, ordered");
-}
-
-const char* set_backing(std::string_view value, Config* config) {
-  constexpr Word<Backing> kWords[] = {
-      {"segments", Backing::kSegments}, {"pages", Backing::kPages}, {"auto", Backing::kAuto}};
-  return set_word(value, kWords, &config->backing, "is none of segments, pages, auto");
-}
-
-const char* set_expandable(std::string_view value, Config* config) {
-  constexpr Word<Backing> kWords[] = {{"False", Backing::kSegments}, {"True", Backing::kPages}};
-  return set_word(value, kWords, &config->backing, "is neither True nor False");
-}
-
-const char* set_move(std::string_view value, Config* config) {
-  constexpr Word<Move> kWords[] = {
-      {"never", Move::kNever}, {"limit", Move::kLimit}, {"eager", Move::kEager}};
-  return set_word(value, kWords, &config->move, "is none of never, limit, eager");
-}
-
-const char* set_move_us_max(std::string_view value, Config* config) {
-  std::uint64_t number = 0;
-  if (!parse_number(value, &number) || number > std::numeric_limits<std::uint32_t>::max())
-    return "is not a number of microseconds below 4294967296";
-  config->move_us_max = static_cast<std::uint32_t>(number);
-  return nullptr;
-}
-
-const char* set_page_handles_max(std::string_view value, Config* config) {
-  return parse_number(value, &config->page_handles_max) ? nullptr : "is not a whole number";
-}
-
-const char* set_place_context(std::string_view value, Config* config) {
-  std::uint64_t number = 0;
-  if (!parse_number(value, &number) || number < 1 || number > kPlaceContextMax)
-    return "is not a whole number from 1 to 64";
-  config->place_context = static_cast<std::uint32_t>(number);
-  return nullptr;
-}
-
-const char* set_wait(std::string_view value, Config* config) {
-  std::uint64_t number = 0;
-  if (value == "never") {
-    config->wait_ms = 0;
-  } else if (value == "forever") {
-    config->wait_ms = device::kWaitForever;
-  } else if (parse_number(value, &number) && number < device::kWaitForever) {
-    config->wait_ms = static_cast<std::uint32_t>(number);
-  } else {
-    return "is neither a number of milliseconds below 4294967295 nor never nor forever";
-  }
-  return nullptr;
-}
-
-const char* parse_divisions(std::string_view text, std::uint32_t* out) {
-  std::uint64_t number = 0;
-  if (!parse_number(text, &number)) return "has a number of divisions that is not a whole number";
-  if (number > kRoundupDivisionsMax) return "has more than 1024 divisions";
-  if (number != 0 && !is_power_of_two(number))
-    return "has a number of divisions that is not a power of two";
-  *out = static_cast<std::uint32_t>(number);
-  return nullptr;
-}
-
-// One `[K:D,...,>:D]`. An entry K:D applies to sizes in [K, 2K) MiB. The first entry also applies
-// to smaller sizes, `>` to all sizes from twice the last key on. Sizes of no entry are rounded to
-// the granule.
-const char* set_division_list(std::string_view list, Config* config) {
-  auto& divisions = config->roundup_divisions;
-  divisions.fill(0);
-  std::size_t next = 0;  // the index after the last entry's
-  bool closed = false;   // `>` was seen
-  bool first = true;
-  while (true) {
-    const std::size_t comma = list.find(',');
-    const std::string_view entry = trim(list.substr(0, comma));
-    const std::size_t colon = entry.find(':');
-    if (colon == std::string_view::npos) return "has an entry that is not size:divisions";
-    if (closed) return "has an entry after >";
-    std::uint32_t count = 0;
-    if (const char* why = parse_divisions(trim(entry.substr(colon + 1)), &count)) return why;
-    const std::string_view key = trim(entry.substr(0, colon));
-    if (key == ">") {
-      if (first) return "begins with >";
-      closed = true;
-      for (std::size_t i = next; i < divisions.size(); ++i) divisions[i] = count;
-    } else {
-      std::uint64_t mib = 0;
-      if (!parse_number(key, &mib) || !is_power_of_two(mib))
-        return "has a size that is not a power of two in MiB";
-      std::size_t index = 0;
-      while (index < divisions.size() && (std::uint64_t{1} << index) != mib) ++index;
-      if (index == divisions.size()) return "has a size over 32768 MiB";
-      if (!first && index < next) return "has sizes that do not ascend";
-      for (std::size_t i = first ? 0 : index; i <= index; ++i) divisions[i] = count;
-      next = index + 1;
-    }
-    first = false;
-    if (comma == std::string_view::npos) return nullptr;
-    list.remove_prefix(comma + 1);
-  }
-}
-
-const char* set_divisions(std::string_view value, Config* config) {
-  if (!value.empty() && value.front() == '[') {
-    if (value.back() != ']') return "lacks its ]";
-    return set_division_list(value.substr(1, value.size() - 2), config);
-  }
-  std::uint32_t count = 0;
-  if (const char* why = parse_divisions(value, &count)) return why;
-  config->roundup_divisions.fill(count);
-  return nullptr;
-}
-
-const char* set_backend(std::string_view value, Config*) {
-  return value == "native" ? nullptr : "is neither native nor cudaMallocAsync";
-}
-
-// The value of a key that turns its feature off. Of a feature that is not built it is the one value
-// that can be obeyed.
-enum class Off : std::uint8_t { kNone, kFalse, kZero, kOne };
 
 const char* text_of(Off off) {
   switch (off) {
@@ -247,50 +36,6 @@ bool is_zero(std::string_view value) { return value == "0" || value == "0.0" || 
 bool turns_off(Off off, std::string_view value) {
   return off == Off::kZero ? is_zero(value) : off != Off::kNone && value == text_of(off);
 }
-
-struct Key {
-  std::string_view name;
-  SetValue set;  // null: PyTorch knows it, and what it turns on is not built here
-  Off off = Off::kNone;
-};
-
-constexpr std::array kKeys{
-    Key{"backend", set_backend},
-    Key{"backing", set_backing},
-    Key{"expandable_segments", set_expandable},
-    Key{"expandable_segments_reserve", nullptr},
-    Key{"expandable_segments_reserve_by_class", nullptr},
-    Key{"first_growth_mb", set_mib<&Config::first_growth>},
-    Key{"garbage_collection_threshold", set_collection_threshold},
-    Key{"granule", set_granule},
-    Key{"graph_capture_record_stream_reuse", set_either_way},
-    Key{"headroom_mb", set_mib<&Config::headroom>},
-    Key{"large_request_mb", set_mib<&Config::large_request_min>},
-    Key{"large_segment_mb", set_mib<&Config::large_segment>},
-    Key{"max_non_split_rounding_mb", set_mib<&Config::max_non_split_rounding>},
-    Key{"max_split_size_mb", set_mib<&Config::max_split_size>},
-    Key{"move", set_move},
-    Key{"move_us_max", set_move_us_max},
-    Key{"page_handles_max", set_page_handles_max},
-    Key{"per_process_memory_fraction", set_memory_fraction},
-    Key{"pinned_max_cached_size_mb", nullptr, Off::kZero},
-    Key{"pinned_max_round_threshold_mb", nullptr, Off::kZero},
-    Key{"pinned_num_register_threads", nullptr, Off::kOne},
-    Key{"pinned_reserve_segment_size_mb", nullptr, Off::kZero},
-    Key{"pinned_use_background_threads", nullptr, Off::kFalse},
-    Key{"pinned_use_cuda_host_register", nullptr, Off::kFalse},
-    Key{"pinned_use_hip_host_register", nullptr, Off::kFalse},
-    Key{"place_context", set_place_context},
-    Key{"release_lock_on_cudamalloc", set_either_way},
-    Key{"release_lock_on_hipmalloc", set_either_way},
-    Key{"reuse", set_reuse},
-    Key{"round_segment_mb", set_mib<&Config::segment_round>},
-    Key{"roundup_power2_divisions", set_divisions},
-    Key{"small_request_kb", set_kib<&Config::small_request_max>},
-    Key{"small_segment_mb", set_mib<&Config::small_segment>},
-    Key{"throw_on_cudamalloc_oom", nullptr, Off::kFalse},
-    Key{"wait_ms", set_wait},
-};
 
 // Text from outside, made fit for one line of a message: control bytes become '?', and it is cut at
 // 60 bytes.
@@ -319,78 +64,150 @@ std::size_t setting_length(std::string_view text) {
 }
 
 // Of a key whose feature is not built only the value that turns it off is taken.
-Status refuse_unless_off(const Key& key, std::string_view value, std::string* error) {
-  if (turns_off(key.off, value)) return Status::ok();
-  std::string text = std::string{key.name} + ": known, but not built here";
-  if (key.off != Off::kNone) text += std::string("; it can only be ") + text_of(key.off);
+Status refuse_unless_off(const ConfigRow& row, std::string_view value, std::string* error) {
+  if (turns_off(row.off, value)) return Status::ok();
+  std::string text = std::string{row.key.name} + ": known, but not built here";
+  if (row.off != Off::kNone) text += std::string("; it can only be ") + text_of(row.off);
   return fail(Code::kUnsupported, "config: known key, not built", std::move(text), error);
 }
 
-using KeysSeen = std::array<bool, kKeys.size()>;
+/// How a text is read.
+enum class Reading : std::uint8_t {
+  kStrict,   ///< every setting is obeyed or an error
+  kPyTorch,  ///< written for PyTorch: what is not obeyed is named and left out
+};
 
-bool has_two_names_of_backing(const KeysSeen& seen) {
-  unsigned names = 0;
-  for (std::size_t i = 0; i < kKeys.size(); ++i)
-    names += seen[i] && (kKeys[i].set == set_backing || kKeys[i].set == set_expandable);
-  return names > 1;
+/// Applies a text's settings to a Config, one by one.
+class Reader {
+ public:
+  Reader(Reading reading, std::string* error) : reading_(reading), error_(error) {}
+
+  /// Of a bad setting `*error` is the text, and false: `is_unheeded` says whether it is one that a
+  /// text for PyTorch may have.
+  Status apply(std::string_view setting, bool* is_unheeded);
+  Status finish();
+  const Config& config() const { return config_; }
+
+ private:
+  Status unknown(std::string_view setting, std::string_view name);
+
+  const Reading reading_;
+  std::string* const error_;
+  Config config_;
+  std::array<bool, kConfigKeys> seen_{};
+};
+
+Status Reader::unknown(std::string_view setting, std::string_view name) {
+  if (setting.find(':') == std::string_view::npos && setting.find('=') != std::string_view::npos) {
+    return fail(Code::kMalformed, "config: `=` for `:`",
+                "'" + printable(setting) + "': use ':' between a key and its value", error_);
+  }
+  std::vector<std::string_view> names;
+  for (const ConfigKey& key : config_keys()) names.push_back(key.name);
+  const std::string_view nearest = nearest_word(name, names);
+  std::string text = "unknown key '" + printable(name) + "'";
+  if (!nearest.empty()) text += "; did you mean '" + std::string(nearest) + "'?";
+  return fail(Code::kMalformed, "config: unknown key", std::move(text), error_);
 }
 
-Status apply(std::string_view setting, Config* config, KeysSeen* seen, std::string* error) {
+Status Reader::apply(std::string_view setting, bool* is_unheeded) {
   if (setting.empty())
-    return fail(Code::kMalformed, "config: empty setting", "a setting is empty", error);
+    return fail(Code::kMalformed, "config: empty setting", "a setting is empty", error_);
   const std::size_t colon = setting.find(':');
-  const std::string_view name = trim(setting.substr(0, colon));
+  const std::string_view name = trimmed_setting(setting.substr(0, colon));
+  const std::span<const ConfigRow> rows = config_rows();
   std::size_t index = 0;
-  while (index < kKeys.size() && kKeys[index].name != name) ++index;
-  if (index == kKeys.size()) {
-    return fail(Code::kMalformed, "config: unknown key", "unknown key '" + printable(name) + "'",
-                error);
-  }
+  while (index < rows.size() && rows[index].key.name != name) ++index;
+  *is_unheeded =
+      colon != std::string_view::npos && (index == rows.size() || !rows[index].key.is_pytorch);
+  if (index == rows.size()) return unknown(setting, name);
   const std::string shown{name};
+  if (reading_ == Reading::kPyTorch && *is_unheeded) {
+    return fail(Code::kUnsupported, "config: no key of PyTorch's", shown + ": not PyTorch's",
+                error_);
+  }
   if (colon == std::string_view::npos) {
-    return fail(Code::kMalformed, "config: key without value", shown + ": lacks a value", error);
+    return fail(Code::kMalformed, "config: key without value", shown + ": lacks a value", error_);
   }
-  if ((*seen)[index])
-    return fail(Code::kMalformed, "config: key given twice", shown + ": given twice", error);
-  (*seen)[index] = true;
-  const std::string_view value = trim(setting.substr(colon + 1));
-  if (kKeys[index].set == nullptr) return refuse_unless_off(kKeys[index], value, error);
-  if (kKeys[index].set == set_backend && value == "cudaMallocAsync") {
+  if (seen_[index])
+    return fail(Code::kMalformed, "config: key given twice", shown + ": given twice", error_);
+  seen_[index] = true;
+  const std::string_view value = trimmed_setting(setting.substr(colon + 1));
+  const ConfigRow& row = rows[index];
+  if (row.set == nullptr) {
+    *is_unheeded = true;
+    return refuse_unless_off(row, value, error_);
+  }
+  if (name == "backend" && value == "cudaMallocAsync") {
+    *is_unheeded = true;
     return fail(Code::kUnsupported, "config: known backend, not built",
-                "backend: 'cudaMallocAsync' is known, but not built here", error);
+                "backend: 'cudaMallocAsync' is known, but not built here", error_);
   }
-  if (const char* why = kKeys[index].set(value, config)) {
+  if (const char* why = row.set(value, &config_)) {
     return fail(Code::kMalformed, "config: bad value",
-                shown + ": '" + printable(value) + "' " + why, error);
+                shown + ": '" + printable(value) + "' " + why, error_);
   }
   return Status::ok();
+}
+
+Status Reader::finish() {
+  unsigned names_of_backing = 0;
+  for (std::size_t i = 0; i < seen_.size(); ++i)
+    names_of_backing += seen_[i] && names_backing(config_rows()[i]);
+  if (names_of_backing > 1)
+    return fail(Code::kMalformed, "config: one setting under two names",
+                "expandable_segments: given with backing, which is the same setting", error_);
+  const Status status = check_config(config_);
+  if (!status.is_ok()) return fail(Code::kMalformed, status.why(), status.why(), error_);
+  return status;
+}
+
+Result<Config> read_config(std::string_view text, Reading reading, std::string* ignored,
+                           std::string* error) {
+  Reader reader(reading, error);
+  for (std::string_view rest = trimmed_setting(text); !rest.empty();) {
+    const std::size_t length = setting_length(rest);
+    const std::string_view setting = trimmed_setting(rest.substr(0, length));
+    rest = length == rest.size() ? std::string_view{} : trimmed_setting(rest.substr(length + 1));
+    bool is_unheeded = false;
+    const Status status = reader.apply(setting, &is_unheeded);
+    if (reading == Reading::kStrict || !is_unheeded) {
+      if (!status.is_ok()) return status;
+      continue;
+    }
+    if (status.is_ok()) continue;
+    if (error != nullptr) error->clear();
+    if (ignored == nullptr) continue;
+    if (!ignored->empty()) *ignored += ", ";
+    *ignored += printable(setting);
+  }
+  if (const Status status = reader.finish(); !status.is_ok()) return status;
+  return reader.config();
+}
+
+std::string_view environment_text(const char* name) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? "" : text;
 }
 
 }  // namespace
 
 Result<Config> parse_config(std::string_view text, std::string* error) {
-  Config config;
-  KeysSeen seen{};
-  std::string_view rest = trim(text);
-  while (!rest.empty()) {
-    const std::size_t length = setting_length(rest);
-    if (const Status status = apply(trim(rest.substr(0, length)), &config, &seen, error);
-        !status.is_ok())
-      return status;
-    rest = length == rest.size() ? std::string_view{} : trim(rest.substr(length + 1));
-  }
-  if (has_two_names_of_backing(seen))
-    return fail(Code::kMalformed, "config: one setting under two names",
-                "expandable_segments: given with backing, which is the same setting", error);
-  if (const Status status = check_config(config); !status.is_ok()) {
-    return fail(Code::kMalformed, status.why(), status.why(), error);
-  }
-  return config;
+  return read_config(text, Reading::kStrict, nullptr, error);
 }
 
 Result<Config> config_from_environment(std::string* error) {
-  const char* text = std::getenv("ASHLAR_ALLOC_CONF");
-  return parse_config(text == nullptr ? "" : text, error);
+  return parse_config(environment_text("ASHLAR_ALLOC_CONF"), error);
+}
+
+Result<Config> parse_pytorch_config(std::string_view text, std::string* ignored,
+                                    std::string* error) {
+  if (ignored != nullptr) ignored->clear();
+  return read_config(text, Reading::kPyTorch, ignored, error);
+}
+
+Result<Config> pytorch_config_from_environment(std::string* ignored, std::string* error) {
+  return parse_pytorch_config(environment_text("PYTORCH_CUDA_ALLOC_CONF"), ignored, error);
 }
 
 }  // namespace ashlar::inline v0::cache

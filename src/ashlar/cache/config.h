@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -120,6 +121,31 @@ ASHLAR_API Result<Config> parse_config(std::string_view text, std::string* error
 /// parse_config() of the environment variable ASHLAR_ALLOC_CONF; the defaults if it is not set.
 /// Throws std::bad_alloc.
 ASHLAR_API Result<Config> config_from_environment(std::string* error);
+
+/// parse_config() of a text that was written for PyTorch (PYTORCH_CUDA_ALLOC_CONF). PyTorch's keys
+/// that are built here are taken. A key that PyTorch does not have, Ashlar's own among them, or that
+/// is not built here, is left out with its value and named in `*ignored`, if given: `key:value`s
+/// with commas between them. kMalformed, as from parse_config(), for the other errors. Throws
+/// std::bad_alloc.
+ASHLAR_API Result<Config> parse_pytorch_config(std::string_view text, std::string* ignored,
+                                               std::string* error);
+
+/// parse_pytorch_config() of the environment variable PYTORCH_CUDA_ALLOC_CONF, which nothing else
+/// here reads; the defaults if it is not set. Throws std::bad_alloc.
+ASHLAR_API Result<Config> pytorch_config_from_environment(std::string* ignored, std::string* error);
+
+/// A key of the configuration string, for help texts; docs/configuration.md is made of these.
+struct ConfigKey {
+  std::string_view name;
+  std::string_view values;         ///< which it takes
+  std::string_view default_value;  ///< empty: unset, or it does nothing
+  std::string_view meaning;        ///< in one line
+  bool is_pytorch = false;         ///< PyTorch has it too, with this meaning
+  bool is_built = true;            ///< false: it takes only the value that turns it off
+};
+
+/// Every key, in the order of their names. Cost: constant.
+ASHLAR_API std::span<const ConfigKey> config_keys() noexcept;
 
 /// Checks that every field is in its range and that they are consistent. kInvalidArgument, with the
 /// first bad field in its text, if not.

@@ -1,0 +1,43 @@
+// The table behind the configuration string: each key with its documentation and its value's parser.
+//
+// Thread safety: constants.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <ashlar/cache/config.h>
+
+namespace ashlar::inline v0::cache {
+
+/// A setting's parser: nullptr, or why the value is bad (static text).
+using SetValue = const char* (*)(std::string_view value, Config* config);
+
+/// The value of a key that turns its feature off. Of a feature that is not built it is the one value
+/// that can be obeyed.
+enum class Off : std::uint8_t { kNone, kFalse, kZero, kOne };
+
+struct ConfigRow {
+  ConfigKey key;
+  SetValue set;  ///< null: PyTorch knows it, and what it turns on is not built here
+  Off off = Off::kNone;
+};
+
+inline constexpr std::size_t kConfigKeys = 35;
+
+/// Every key, in the order of their names: kConfigKeys rows.
+std::span<const ConfigRow> config_rows() noexcept;
+
+/// Does the key set Config::backing? Two keys do.
+bool names_backing(const ConfigRow& row) noexcept;
+
+/// The text without the spaces at its ends.
+inline std::string_view trimmed_setting(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace ashlar::inline v0::cache
