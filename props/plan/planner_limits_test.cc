@@ -450,5 +450,30 @@ TEST(PlannerProgress, WithoutTimeTheAnswerIsTheGivenPlanMovedDownOrElseTheFirstF
   EXPECT_GT(poor, 50);
 }
 
+// As a command does that is interrupted.
+TEST(PlannerProgress, AFlagThatIsSetEndsTheSearchAsATimeLimitDoes) {
+  spec::Random random(69);
+  int improvable = 0;
+  for (int i = 0; i < 40; ++i) {
+    const Packing packing = PackingMaker(&random, 60, 700, 100).take();
+    plan::PlanOptions no_time;
+    no_time.time_limit = std::chrono::nanoseconds(0);
+    const plan::Plan first = plan::make_plan(packing.problem, no_time);
+    std::atomic<bool> is_stopped{true};
+    plan::PlanOptions options = with_work(2'000'000);
+    options.stop = &is_stopped;
+    options.threads = 1 + static_cast<unsigned>(i) % 3;
+    EXPECT_EQ(plan::make_plan(packing.problem, options).offsets, first.offsets) << "case " << i;
+    // Set at the first answer, it is seen too.
+    is_stopped = false;
+    options.progress = [&is_stopped](std::uint32_t, Bytes, Bytes) { is_stopped = true; };
+    const plan::Plan soon = plan::make_plan(packing.problem, options);
+    EXPECT_EQ(violation(packing.problem, soon), "");
+    const plan::Plan best = plan::make_plan(packing.problem, with_work(2'000'000));
+    improvable += best.spaces[0].peak < soon.spaces[0].peak ? 1 : 0;
+  }
+  EXPECT_GT(improvable, 5) << "where the search would have gone on";
+}
+
 }  // namespace
 }  // namespace ashlar

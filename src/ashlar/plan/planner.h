@@ -13,6 +13,7 @@
 //        for any number of threads. With one, that holds for a problem that is solved in time.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -32,6 +33,8 @@ struct PlanOptions {
   /// The maximum number of threads to use, the caller's among them. More threads make planning
   /// faster; they change no answer that is solved or limited by work alone.
   unsigned threads = 1;
+  /// The search ends, as at a time limit, soon after this is true. Not owned; null for none.
+  const std::atomic<bool>* stop = nullptr;
   /// A plan to start from: offsets in bytes, by buffer. Its buffers are moved down first. It is
   /// ignored in a space where it is not valid. Not owned; null for none.
   const std::vector<Bytes>* warm_start = nullptr;

@@ -46,6 +46,7 @@ Plan make_plan(const Problem& problem, const PlanOptions& options) {
       const auto left = std::max(start + *options.time_limit - now, Clock::duration{});
       stop = solve::StopCondition(now + left / static_cast<std::int64_t>(order.size() - k));
     }
+    if (options.stop != nullptr) stop = stop.or_when(options.stop);
     solve::SpaceSolver solver(problem, space, options, stop);
     solver.solve();
     solver.write(&plan);
