@@ -105,8 +105,10 @@ TEST(ProblemCsv, RefusesATextWithoutAHeaderOfKnownColumns) {
   EXPECT_EQ(refusal("\n"), "in.csv:1: the header does not name columns");
   EXPECT_EQ(refusal("\x1f\x8b\x08\0\0"sv), "in.csv:1: the header does not name columns");
   EXPECT_EQ(refusal("id,lower,upper,size,\n"), "in.csv:1: the header does not name columns");
-  EXPECT_EQ(refusal("id,lower,upper,size,colour\n"), "in.csv:1: unknown column `colour`");
-  EXPECT_EQ(refusal("id,lower,upper, size\n"), "in.csv:1: unknown column ` size`");
+  const std::string known =
+      "; known are id, lower, upper, size, alignment, gaps, hint, pinned, group, space, offset";
+  EXPECT_EQ(refusal("id,lower,upper,size,colour\n"), "in.csv:1: unknown column `colour`" + known);
+  EXPECT_EQ(refusal("id,lower,upper, size\n"), "in.csv:1: unknown column ` size`" + known);
   EXPECT_EQ(refusal("id,lower,upper,size,lower\n"), "in.csv:1: column lower occurs twice");
   EXPECT_EQ(refusal("id,lower,size\n0,1,2\n"), "in.csv:1: column upper is missing");
 }

@@ -81,7 +81,8 @@ class Reader {
       const auto known = std::find(kColumnNames.begin(), kColumnNames.end(), field);
       if (known == kColumnNames.end()) {
         return fail(is_csv_name(field) && field.size() <= 40
-                        ? "unknown column `" + std::string(field) + "`"
+                        ? "unknown column `" + std::string(field) + "`; known are " +
+                              known_columns()
                         : "the header does not name columns");
       }
       const auto column = static_cast<std::size_t>(known - kColumnNames.begin());
@@ -96,6 +97,12 @@ class Reader {
     if (is_there[static_cast<std::size_t>(Column::kSpace)]) problem().spaces.clear();
     has_offsets_ = is_there[static_cast<std::size_t>(Column::kOffset)];
     return true;
+  }
+
+  static std::string known_columns() {
+    std::string names;
+    for (const char* name : kColumnNames) names += (names.empty() ? "" : ", ") + std::string(name);
+    return names;
   }
 
   void reserve() {
