@@ -73,6 +73,46 @@ TEST(Reducer, LeavesASequenceThatDoesNotFailAlone) {
   EXPECT_EQ(reduced.file.ops.size(), file.ops.size());
 }
 
+// The second allocation does not fit beside the first. Each by itself, the sizes could shrink until
+// the first one does not fit either, and then it would be dropped.
+TEST(Reducer, ShrinksSizesAndCapacitiesTogetherOrNotAtAll) {
+  constexpr std::uint64_t kPage = 2u << 20;
+  const auto run = [](const OpFile& ops) -> FailureStory {
+    std::uint64_t capacity = 1u << 30, live = 0;
+    std::string fitted;
+    for (const Op& op : ops.ops) {
+      if (op.slot == slot::kDevice) capacity = op.arg[1] / kPage * kPage;
+      if (op.slot != slot::kAlloc) continue;
+      if (live + op.arg[1] > capacity) return {"full", fitted};
+      live += op.arg[1];
+      fitted += "live ";
+    }
+    return {};
+  };
+  OpFile file;
+  file.ops.resize(3);
+  file.ops[0].slot = slot::kDevice;
+  file.ops[0].arg = {0, 64u << 20, 0, 0};
+  file.ops[1].slot = file.ops[2].slot = slot::kAlloc;
+  file.ops[1].arg = {0, 40u << 20, 0, 0};
+  file.ops[2].arg = {1, 40u << 20, 0, 0};
+  const Reduction reduced = reduce_ops(file, run);
+  ASSERT_EQ(reduced.file.ops.size(), 3u) << print_ops(reduced.file);
+  EXPECT_EQ(reduced.file.ops[0].arg[1], kPage) << "as small as a device with a page can be";
+  EXPECT_EQ(reduced.file.ops[1].arg[1], (40u << 20) / 32);
+  EXPECT_EQ(run(reduced.file).shape, "live ");
+
+  Op conf;
+  conf.slot = slot::kConf;
+  conf.text = "max_split_size_mb:64";
+  file.ops.insert(file.ops.begin(), conf);
+  const auto with_conf = [&run](const OpFile& ops) -> FailureStory {
+    return ops.ops.empty() || ops.ops[0].slot != slot::kConf ? FailureStory{} : run(ops);
+  };
+  EXPECT_EQ(reduce_ops(file, with_conf).file.ops[2].arg[1], 40u << 20)
+      << "the configuration's size cannot shrink with the others";
+}
+
 TEST(Reducer, StopsAtItsBoundOfRunsAndReportsIt) {
   const OpFile file = long_sequence(4);
   const Reduction reduced = reduce_ops(

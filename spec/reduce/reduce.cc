@@ -2,6 +2,7 @@
 #include "spec/reduce/reduce.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "spec/ops/opcode_table.h"
 
@@ -9,13 +10,36 @@ namespace ashlar::spec {
 
 namespace {
 
+/// Which sizes may change.
+enum class SizeRule : std::uint8_t {
+  kEach,      ///< each by itself: they are compared with nothing in the file
+  kTogether,  ///< all alike: some are capacities
+  kNone,      ///< the configuration has sizes, which ops cannot be scaled with
+};
+
+SizeRule size_rule(const OpFile& file) {
+  constexpr std::uint8_t kCapacities[] = {slot::kDevice,     slot::kCapacity, slot::kAddresses,
+                                          slot::kLimit,      slot::kMakeRoom, slot::kExpectReserved,
+                                          slot::kExpectFree, slot::kPoolGrow, slot::kPoolReserve};
+  SizeRule rule = SizeRule::kEach;
+  for (const Op& op : file.ops) {
+    if (op.slot == slot::kConf && op.text.find_first_of("123456789") != std::string::npos)
+      return SizeRule::kNone;
+    if (std::find(std::begin(kCapacities), std::end(kCapacities), op.slot) != std::end(kCapacities))
+      rule = SizeRule::kTogether;
+  }
+  return rule;
+}
+
 class Reducer {
  public:
   Reducer(const OpFile& file, const FailingClause& run, std::uint64_t runs_max)
       : run_(run), runs_max_(runs_max) {
     result_.file = file;
     result_.file.lines.clear();
-    result_.clause = run(file);
+    const FailureStory story = run(file);
+    result_.clause = story.clause;
+    shape_ = story.shape;
     result_.runs = 1;
   }
 
@@ -32,11 +56,16 @@ class Reducer {
  private:
   bool is_spent() const { return result_.runs >= runs_max_; }
 
-  /// Keeps the candidate if it fails the same clause.
-  bool accept(OpFile candidate) {
+  enum class Keep : std::uint8_t { kClause, kShape };
+
+  /// Keeps the candidate if it fails the same clause, and with kShape in the same shape.
+  bool accept(OpFile candidate, Keep keep) {
     if (is_spent()) return false;
     ++result_.runs;
-    if (run_(candidate) != result_.clause) return false;
+    FailureStory story = run_(candidate);
+    if (story.clause != result_.clause) return false;
+    if (keep == Keep::kShape && story.shape != shape_) return false;
+    shape_ = std::move(story.shape);
     result_.file = std::move(candidate);
     return true;
   }
@@ -52,7 +81,7 @@ class Reducer {
         OpFile candidate = result_.file;
         candidate.ops.erase(candidate.ops.begin() + static_cast<std::ptrdiff_t>(begin),
                             candidate.ops.begin() + static_cast<std::ptrdiff_t>(end));
-        changed = accept(std::move(candidate)) || changed;
+        changed = accept(std::move(candidate), Keep::kClause) || changed;
         end = std::min(begin, result_.file.ops.size());
       }
       if (chunk == 1) break;
@@ -64,11 +93,40 @@ class Reducer {
     if (result_.file.ops[op].arg[arg] <= value) return false;
     OpFile candidate = result_.file;
     candidate.ops[op].arg[arg] = value;
-    return accept(std::move(candidate));
+    return accept(std::move(candidate), Keep::kShape);
+  }
+
+  /// Halves every size, until the case no longer fails in its shape.
+  bool shrink_sizes_together() {
+    bool changed = false;
+    while (!is_spent()) {
+      OpFile candidate = result_.file;
+      bool is_smaller = false;
+      for (Op& op : candidate.ops) {
+        for (unsigned arg = 0; arg < kArgsMax; ++arg) {
+          if (op_info(op.slot).args[arg] != ArgKind::kBytes || op.arg[arg] <= 1) continue;
+          op.arg[arg] -= op.arg[arg] / 2;  // rounded up: none becomes 0
+          is_smaller = true;
+        }
+      }
+      if (!is_smaller || !accept(std::move(candidate), Keep::kShape)) return changed;
+      changed = true;
+    }
+    return changed;
+  }
+
+  bool shrink_numbers() {
+    switch (size_rule(result_.file)) {
+      case SizeRule::kNone: return shrink_each(false);
+      case SizeRule::kEach: return shrink_each(true);
+      case SizeRule::kTogether: break;
+    }
+    const bool changed = shrink_sizes_together();
+    return shrink_each(false) || changed;
   }
 
   /// Tries for each size familiar round ones, then halves; for each count 0, 1, 2, then halves.
-  bool shrink_numbers() {
+  bool shrink_each(bool with_sizes) {
     constexpr std::uint64_t kSizes[] = {1,        512,       1u << 20, (1u << 20) + 1,
                                         2u << 20, 10u << 20, 20u << 20};
     constexpr std::uint64_t kCounts[] = {0, 1, 2};
@@ -77,7 +135,7 @@ class Reducer {
       const OpInfo& info = op_info(result_.file.ops[i].slot);
       for (unsigned arg = 0; arg < kArgsMax; ++arg) {
         bool shrunk = false;
-        if (info.args[arg] == ArgKind::kBytes) {
+        if (with_sizes && info.args[arg] == ArgKind::kBytes) {
           for (const std::uint64_t size : kSizes) shrunk = shrunk || try_number(i, arg, size);
         } else if (info.args[arg] == ArgKind::kCount) {
           for (const std::uint64_t count : kCounts) shrunk = shrunk || try_number(i, arg, count);
@@ -94,6 +152,7 @@ class Reducer {
   const FailingClause& run_;
   std::uint64_t runs_max_;
   Reduction result_;
+  std::string shape_;  // of result_
 };
 
 }  // namespace
