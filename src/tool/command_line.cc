@@ -3,7 +3,11 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdio>
+
 #include <ashlar/base/version.h>
+
+#include "src/tool/configuration_page.h"
 
 namespace ashlar::tool {
 namespace {
@@ -21,11 +25,14 @@ void add_trace_run(CLI::App& app, TraceRunCommand& command) {
                   "the device: sim, a simulated GPU, or host, this computer's memory")
       ->check(CLI::IsMember({"sim", "host"}))
       ->capture_default_str();
-  sub->add_option("--capacity", command.capacity,
-                  "the device's memory, e.g. 80GiB (K, M, G, T are powers of 1024), or auto: the "
-                  "smallest on which the trace runs");
+  sub->add_option(
+      "--capacity", command.capacity,
+      "the device's memory, e.g. 80GiB, 1.5GiB or 10GB, or auto: the smallest on which the "
+      "trace runs. K, M, G, T and KiB to TiB are powers of 1024, KB to TB of 1000");
   sub->add_option("--conf", command.conf,
-                  "configuration string (default: the environment variable ASHLAR_ALLOC_CONF)");
+                  "configuration string, key:value,... (default: the environment variable "
+                  "ASHLAR_ALLOC_CONF); pytorch-env takes PYTORCH_CUDA_ALLOC_CONF; keys below");
+  sub->footer("Configuration keys (docs/configuration.md):\n" + configuration_keys_text());
   sub->add_flag("--check", command.check,
                 "run the executable model in lockstep and check every clause");
   sub->add_option("--lag", command.lag, "streams finish their work this many events late")
@@ -149,13 +156,27 @@ void build_command_line(CLI::App& app, Commands& commands) {
       "model.");
   app.name("ashlar");
   app.set_version_flag("--version", std::string("ashlar ") + ASHLAR_VERSION);
+  app.add_flag_callback(
+         "--configuration-page",
+         [] {
+           const std::string page = configuration_page();
+           std::fwrite(page.data(), 1, page.size(), stdout);
+           throw CLI::Success();
+         },
+         "print docs/configuration.md")
+      ->group("");
   app.require_subcommand(1);
+  app.footer(kExitCodesText);
   add_trace_run(app, commands.replay);
   add_ops(app, commands);
   add_convert(app, commands.convert);
   add_plan(app, commands.plan);
   add_graph(app, commands.graph);
   add_schedule(app, commands.schedule);
+  for (CLI::App* command : app.get_subcommands({})) {
+    const std::string before = command->get_footer();
+    command->footer(before.empty() ? kExitCodesText : before + "\n" + kExitCodesText);
+  }
 }
 
 }  // namespace ashlar::tool

@@ -15,6 +15,16 @@ inline constexpr int kExitDone = 0;
 inline constexpr int kExitFailed = 1;  ///< a check failed
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitUnreadable = 3;  ///< an input cannot be read, or an output not written
+inline constexpr int kExitNoMemory = 4;    ///< this computer's memory is used up
+/// The exit codes as every help page ends with them. Of several causes the largest code counts.
+inline constexpr char kExitCodesText[] =
+    "Exit codes: 0 done; 1 a check failed (a divergence, an out-of-memory, a capacity not met, a "
+    "file "
+    "in\nwhich nothing ran); 2 the command line or a configuration is wrong; 3 an input cannot be "
+    "read "
+    "or an\noutput not written; 4 this computer's memory is used up; 128 + N ended by signal N. "
+    "With "
+    "several\ninputs all are tried, and the largest code counts.\n";
 
 /// `ashlar replay`.
 struct TraceRunCommand {

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <limits>
 
+#include "src/tool/output_file.h"
+
 namespace ashlar::tool {
 namespace {
 
@@ -23,16 +25,6 @@ uInt portion(std::size_t size) {
 
 constexpr int kGzipWindow = 15 + 16;  // zlib: the largest window, in gzip's framing
 
-/// Is there a file that begins otherwise than those bytes do?
-bool is_of_another_kind(const std::string& path, std::string_view bytes) {
-  std::FILE* const file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) return false;
-  char first = 0;
-  const bool has_any = std::fread(&first, 1, 1, file) == 1;
-  std::fclose(file);
-  return has_any && !bytes.empty() && first != bytes[0];
-}
-
 }  // namespace
 
 std::optional<std::string> read_file(const std::string& path, std::string* error) {
@@ -40,7 +32,11 @@ std::optional<std::string> read_file(const std::string& path, std::string* error
     *error = path + ": " + why;
     return std::nullopt;
   };
-  std::FILE* const file = std::fopen(path.c_str(), "rb");
+  static bool is_stdin_read = false;
+  const bool is_stdin = path == "-";
+  if (is_stdin && is_stdin_read) return fail("standard input can be read only once");
+  is_stdin_read = is_stdin_read || is_stdin;
+  std::FILE* const file = is_stdin ? stdin : std::fopen(path.c_str(), "rb");
   if (file == nullptr) return fail(std::strerror(errno));
   std::string bytes;
   std::array<char, 65536> buffer;
@@ -53,39 +49,15 @@ std::optional<std::string> read_file(const std::string& path, std::string* error
       break;
     }
   }
-  std::fclose(file);
+  if (!is_stdin) std::fclose(file);
   if (failed != 0) return fail(std::strerror(failed));
   if (bytes.size() > kFileBytesMax) return fail("larger than 2 GiB");
   return bytes;
 }
 
 bool write_file(const std::string& path, std::string_view bytes, std::string* error) {
-  if (is_of_another_kind(path, bytes)) {
-    *error = path + ": not replaced, because it is a file of another kind";
-    return false;
-  }
-  const std::string beside = path + ".part";
-  const auto fail = [&] {
-    *error = path + ": " + std::strerror(errno);
-    return false;
-  };
-  std::FILE* const file = std::fopen(beside.c_str(), "wb");
-  if (file == nullptr) return fail();
-  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  const bool closed = std::fclose(file) == 0;
-  if (!written || !closed || std::rename(beside.c_str(), path.c_str()) != 0) {
-    fail();
-    std::remove(beside.c_str());
-    return false;
-  }
-  return true;
-}
-
-bool write_json(const std::string& path, std::string_view json, std::string* error) {
-  if (path.empty()) return true;
-  if (path != "-") return write_file(path, json, error);
-  std::fwrite(json.data(), 1, json.size(), stdout);
-  return true;
+  OutputFile file;
+  return file.open(path, known_file(bytes), error) && file.write(bytes, error);
 }
 
 bool is_gzip(std::string_view bytes) {

@@ -13,14 +13,10 @@ namespace ashlar::tool {
 /// Larger files are refused.
 inline constexpr std::size_t kFileBytesMax = std::size_t{1} << 31;
 
-/// The file's bytes; on failure `*error` is `path: reason`.
+/// The file's bytes; `-` is standard input, which can be read once. On failure `*error` is `path: reason`.
 std::optional<std::string> read_file(const std::string& path, std::string* error);
-/// Writes the file whole or not at all: writes another file beside it, and renames that. On failure
-/// `*error` is `path: reason`. A file that begins as no file of this kind does is not replaced: an option
-/// without its value would take a user's trace for it.
+/// Writes the file whole or not at all, as an OutputFile. On failure `*error` is `path: reason`.
 bool write_file(const std::string& path, std::string_view bytes, std::string* error);
-/// Where `--json` says: `-` is standard output, empty is nowhere. Errors as write_file().
-bool write_json(const std::string& path, std::string_view json, std::string* error);
 
 bool is_gzip(std::string_view bytes);
 /// Gives the uncompressed bytes to `sink`, piece by piece, until it returns false. Returns nullptr, or

@@ -19,9 +19,9 @@
 #include "spec/graph/memory_judge.h"
 #include "src/tool/commands.h"
 #include "src/tool/failure.h"
-#include "src/tool/files.h"
 #include "src/tool/graph_file.h"
 #include "src/tool/json_output.h"
+#include "src/tool/output_file.h"
 #include "src/tool/plan_report.h"
 #include "src/tool/sizes.h"
 
@@ -163,29 +163,41 @@ std::string page_of(const std::string& name, const GraphFile& file, const GraphA
 }  // namespace
 
 int run_graph(const GraphCommand& command) {
+  OutputFile json, report;
+  if (const int code = open_outputs({{"--json", command.json, KnownFile::kJson, &json},
+                                     {"--report", command.report, KnownFile::kPage, &report}});
+      code != kExitDone)
+    return code;
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   std::string error, page;
   std::string violations;
+  int code = kExitDone;
   for (const std::string& path : command.graphs) {
     const auto file = read_graph(path, &error);
-    if (!file) return fail(kExitUnreadable, error);
     GraphAnswer answer;
-    if (const Status status = answer_for(*file, &answer); !status.is_ok())
-      return fail(kExitUnreadable, fmt::format("{}: {}", path, status.why()));
+    if (file) {
+      if (const Status status = answer_for(*file, &answer); !status.is_ok())
+        error = fmt::format("{}: {}", path, status.why());
+    }
+    if (!error.empty()) {  // the others are still planned
+      code = std::max(code, fail(kExitUnreadable, error));
+      error.clear();
+      continue;
+    }
     if (!answer.violation.empty()) violations += fmt::format("{}: {}\n", path, answer.violation);
     results.push_back(json_of(path, answer));
-    if (command.json != "-") print(path, answer);
-    if (!command.report.empty() && page.empty()) page = page_of(path, *file, answer);
+    if (!json.is_stdout() && !report.is_stdout()) print(path, answer);
+    if (report.is_open() && page.empty()) page = page_of(path, *file, answer);
   }
-  const std::string json = json_text(results.size() == 1 ? results[0] : results);
-  if (!write_json(command.json, json, &error)) return fail(kExitUnreadable, error);
-  if (!command.report.empty() && !write_file(command.report, page, &error))
+  if (results.empty()) return code;
+  if (!json.write(json_text(command.graphs.size() == 1 ? results[0] : results), &error) ||
+      !report.write(page, &error))
     return fail(kExitUnreadable, error);
   if (!violations.empty()) {
     fmt::print(stderr, "{}", violations);
-    return kExitFailed;
+    code = std::max(code, kExitFailed);
   }
-  return kExitDone;
+  return code;
 }
 
 }  // namespace ashlar::tool

@@ -5,6 +5,7 @@
 #include <ashlar/base/checked.h>
 
 #include "src/tool/files.h"
+#include "src/tool/known_file.h"
 
 namespace ashlar::tool {
 namespace {
@@ -229,9 +230,12 @@ std::optional<GraphFile> parse_graph(std::string_view text, std::string_view nam
 std::optional<GraphFile> read_graph(const std::string& path, std::string* error) {
   auto bytes = read_file(path, error);
   if (!bytes) return std::nullopt;
+  const bool is_plain = !is_gzip(*bytes);
   const auto text = unpacked(std::move(*bytes), path, error);
   if (!text) return std::nullopt;
-  return parse_graph(*text, path, error);
+  auto graph = parse_graph(*text, path, error);
+  if (!graph && is_plain) *error = refusal_of(path, *text, KnownFile::kGraph, *error);
+  return graph;
 }
 
 }  // namespace ashlar::tool

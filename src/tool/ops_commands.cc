@@ -1,14 +1,18 @@
 // `ashlar check` and `ashlar reduce`.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 
 #include "spec/ops/text.h"
 #include "spec/reduce/reduce.h"
 #include "src/tool/commands.h"
+#include "src/tool/failure.h"
 #include "src/tool/files.h"
+#include "src/tool/known_file.h"
 #include "src/tool/ops_runner.h"
+#include "src/tool/output_file.h"
 
 namespace ashlar::tool {
 namespace {
@@ -19,7 +23,11 @@ std::optional<spec::OpFile> read_ops(const std::string& path) {
   spec::OpFile file;
   spec::TextError bad;
   if (text && spec::parse_ops(*text, &file, &bad)) return file;
-  fmt::print(stderr, "{}\n", text ? fmt::format("{}:{}: {}", path, bad.line, bad.reason) : error);
+  if (text) {
+    error = refusal_of(path, *text, KnownFile::kOps,
+                       fmt::format("{}:{}: {}", path, bad.line, bad.reason));
+  }
+  fail(kExitUnreadable, error);
   return std::nullopt;
 }
 
@@ -31,47 +39,59 @@ std::string place(const std::string& path, const OpsOutcome& outcome) {
 }  // namespace
 
 int run_check(const OpsCommand& command) {
-  std::vector<spec::OpFile> files;
+  int code = kExitDone;
   for (const std::string& path : command.files) {
-    auto file = read_ops(path);
-    if (!file) return kExitUnreadable;
-    files.push_back(std::move(*file));
-  }
-  bool passed = true;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    const OpsOutcome outcome = run_ops(files[i], command.rounds);
-    if (outcome.passed()) {
-      fmt::print("{}: ok, {} ops, {} skipped, {} answers judged\n", command.files[i], outcome.ops,
+    const auto file = read_ops(path);
+    if (!file) {  // the others are still run
+      code = kExitUnreadable;
+      continue;
+    }
+    const OpsOutcome outcome = run_ops(*file, command.rounds);
+    if (outcome.passed() && outcome.ops > 0) {
+      fmt::print("{}: ok, {} ops, {} skipped, {} answers judged\n", path, outcome.ops,
                  outcome.skipped, outcome.checks);
       continue;
     }
-    passed = false;
-    fmt::print("{}: {}: {}\n{}", place(command.files[i], outcome), outcome.clause, outcome.text,
-               outcome.maps);
+    code = std::max(code, kExitFailed);
+    if (outcome.passed()) {
+      // A misspelt name skips every op that uses it: such a file tests nothing, and must not pass.
+      fmt::print("{}: nothing ran, {} skipped\n", path, outcome.skipped);
+    } else {
+      fmt::print("{}: {}: {}\n{}", place(path, outcome), outcome.clause, outcome.text,
+                 outcome.maps);
+    }
   }
-  return passed ? kExitDone : kExitFailed;
+  return code;
 }
 
 int run_reduce(const ReduceCommand& command) {
+  OutputFile output;
+  const std::string to = command.output.empty() ? "-" : command.output;
+  if (const int code = open_outputs({{"-o", to, KnownFile::kOps, &output}}); code != kExitDone)
+    return code;
   const auto file = read_ops(command.file);
   if (!file) return kExitUnreadable;
-  const spec::Reduction reduction = spec::reduce_ops(*file, [&](const spec::OpFile& candidate) {
-    return run_ops(candidate, command.rounds).clause;
-  });
+  const auto run = [&](const spec::OpFile& candidate) {
+    return story_of(run_ops(candidate, command.rounds));
+  };
+  const spec::Reduction reduction = spec::reduce_ops(*file, run);
   if (reduction.clause.empty()) {
-    fmt::print(stderr, "{}: passes every check; there is nothing to reduce\n", command.file);
-    return kExitFailed;
+    return fail(kExitFailed, command.file + ": passes every check; there is nothing to reduce");
   }
-  const OpsOutcome outcome = run_ops(reduction.file, command.rounds);
-  const std::string text =
-      spec::print_ops(reduction.file) + fmt::format("# {}: {}\n", outcome.clause, outcome.text);
+  // What is judged is what is written: the text, read again.
+  const std::string text = spec::print_ops(reduction.file);
+  spec::OpFile reduced;
+  spec::TextError bad;
+  const bool is_read = spec::parse_ops(text, &reduced, &bad);
+  const OpsOutcome outcome = is_read ? run_ops(reduced, command.rounds) : OpsOutcome{};
+  if (story_of(outcome).clause != reduction.clause) {
+    return fail(kExitFailed, fmt::format("{}: the reduced file does not fail as this one does, and "
+                                         "was not written",
+                                         command.file));
+  }
   std::string error;
-  if (command.output.empty()) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-  } else if (!write_file(command.output, text, &error)) {
-    fmt::print(stderr, "{}\n", error);
-    return kExitUnreadable;
-  }
+  if (!output.write(text + fmt::format("# {}: {}\n", outcome.clause, outcome.text), &error))
+    return fail(kExitUnreadable, error);
   fmt::print(stderr, "{}: {} of {} ops are left after {} runs{}; {}: {}\n{}", command.file,
              reduction.file.ops.size(), file->ops.size(), reduction.runs,
              reduction.is_minimal ? "" : ", and fewer might do", outcome.clause, outcome.text,

@@ -1,18 +1,29 @@
 #include "src/tool/ops_runner.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "props/adapters/block_pool_subject.h"
 #include "props/adapters/caching_allocator_subject.h"
 #include "spec/gpu/rule_runner.h"
 #include "spec/lockstep/cache_rounds.h"
 #include "spec/lockstep/pool_lockstep.h"
+#include "spec/ops/opcode_table.h"
 
 namespace ashlar::tool {
 namespace {
 
 std::uint32_t line_of(const spec::OpFile& file, std::uint64_t index) {
   return index < file.lines.size() ? file.lines[index] : 0;
+}
+
+/// The name of the last operation before `index` that is no expectation.
+std::string judged_op(const spec::OpFile& file, std::uint64_t index) {
+  while (index > 0) {
+    const std::string name = spec::op_info(file.ops[--index].slot).name;
+    if (!name.starts_with("expect")) return name;
+  }
+  return "nothing";
 }
 
 OpsOutcome run_cache(const spec::OpFile& file, std::uint32_t rounds) {
@@ -31,6 +42,8 @@ OpsOutcome run_cache(const spec::OpFile& file, std::uint32_t rounds) {
   if (has_line && !file.ops.empty())
     outcome.line = line_of(file, rounds == 0 ? result.op_index : result.op_index % file.ops.size());
   outcome.maps = result.maps;
+  if (outcome.clause == "expect" && !file.ops.empty())
+    outcome.judged = judged_op(file, result.op_index % file.ops.size());
   return outcome;
 }
 
@@ -69,7 +82,43 @@ OpsOutcome run_gpu(const spec::OpFile& file) {
   return outcome;
 }
 
+/// The length of a number at the front of the text, its unit included; 0: there is none.
+std::size_t number_length(std::string_view text) {
+  const auto is_digit = [&](std::size_t at, const char* digits) {
+    return at < text.size() && std::string_view(digits).find(text[at]) != std::string_view::npos;
+  };
+  std::size_t end = 0;
+  if (text.starts_with("0x")) {
+    for (end = 2; is_digit(end, "0123456789abcdef");) ++end;
+    return end;
+  }
+  while (is_digit(end, end == 0 ? "0123456789" : "0123456789.")) ++end;
+  if (end == 0) return 0;
+  for (const std::string_view unit : {" B", " KiB", " MiB", " GiB", " TiB", "KiB", "MiB", "GiB"}) {
+    if (text.substr(end).starts_with(unit)) return end + unit.size();
+  }
+  return end;
+}
+
+/// The text with `#` for every number, and one space for many: they align columns of numbers.
+std::string without_numbers(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = number_length(text);
+    const char next = length > 0 ? '#' : text.front();
+    if (next != ' ' || !out.ends_with(' ')) out += next;
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return out;
+}
+
 }  // namespace
+
+spec::FailureStory story_of(const OpsOutcome& outcome) {
+  if (outcome.passed()) return {};
+  return {outcome.clause + ": " + outcome.judged + ": " + without_numbers(outcome.text),
+          without_numbers(outcome.maps)};
+}
 
 OpsOutcome run_ops(const spec::OpFile& file, std::uint32_t rounds) {
   switch (file.subject) {

@@ -13,10 +13,11 @@
 #include "spec/plan/check.h"
 #include "src/tool/commands.h"
 #include "src/tool/failure.h"
-#include "src/tool/files.h"
+#include "src/tool/output_file.h"
 #include "src/tool/plan_input.h"
 #include "src/tool/plan_output.h"
 #include "src/tool/plan_report.h"
+#include "src/tool/signals.h"
 #include "src/tool/sizes.h"
 #include "src/tool/trace_file.h"
 
@@ -60,10 +61,13 @@ PlanAnswer solve(const plan::Problem& problem, const PlanCommand& command,
   }
   options.threads = command.threads;
   if (!warm_start.empty()) options.warm_start = &warm_start;
+  const StopOnSignal stop;
+  options.stop = &stop.flag();
   PlanAnswer answer;
   const auto start = std::chrono::steady_clock::now();
   answer.plan = plan::make_plan(problem, options);
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  answer.is_stopped_early = stop.flag();
   if (const auto found = spec::check_answer(problem, answer.plan)) answer.violation = found->text;
   return answer;
 }
@@ -76,7 +80,8 @@ bool set_capacities(const std::vector<std::string>& capacities, plan::Problem* p
     const std::size_t equals = one.rfind('=');
     const auto size = parse_size(equals == std::string::npos ? one : one.substr(equals + 1));
     if (!size || *size >= plan::kPlanBytesMax) {
-      *error = fmt::format("--capacity: '{}' is neither a size nor NAME=SIZE", one);
+      *error = fmt::format("--capacity: '{}' is neither a size nor NAME=SIZE; sizes: {}", one,
+                           kSizeForms);
       return false;
     }
     bool is_any = false;
@@ -130,23 +135,40 @@ std::optional<plan::Problem> read_input(const PlanCommand& command, std::string*
   return std::move(csv->problem);
 }
 
-/// Writes every output that was asked for. False: `*error` is one line.
-bool write_outputs(const PlanCommand& command, const std::string& name,
-                   const plan::Problem& problem, const PlanAnswer& answer, std::string* error) {
-  if (!command.output.empty() && !write_plan(command.output, problem, answer.plan, error))
-    return false;
-  if (command.json != "-") print_plan(problem, answer);
-  if (!command.json.empty() && !write_json(command.json, plan_json(name, problem, answer), error))
-    return false;
-  return command.report.empty() ||
-         write_file(command.report, plan_page(problem, answer.plan, name, answer.seconds), error);
-}
+/// What the options say is written.
+struct PlanOutputs {
+  OutputFile plan;
+  OutputFile json;
+  OutputFile report;
+
+  int open(const PlanCommand& command) {
+    return open_outputs({{"-o", command.output, plan_kind(command.output), &plan},
+                         {"--json", command.json, KnownFile::kJson, &json},
+                         {"--report", command.report, KnownFile::kPage, &report}});
+  }
+
+  /// Prints the answer where no output takes standard output, and writes each. False: `*error` is
+  /// one line.
+  bool write(const PlanCommand& command, const std::string& name, const plan::Problem& problem,
+             const PlanAnswer& answer, std::string* error) {
+    if (plan.is_open()) {
+      const auto bytes = plan_bytes(plan_kind(command.output), problem, answer.plan, error);
+      if (!bytes || !plan.write(*bytes, error)) return false;
+    }
+    if (!plan.is_stdout() && !json.is_stdout() && !report.is_stdout()) print_plan(problem, answer);
+    if (json.is_open() && !json.write(plan_json(name, problem, answer), error)) return false;
+    return !report.is_open() ||
+           report.write(plan_page(problem, answer.plan, name, answer.seconds), error);
+  }
+};
 
 }  // namespace
 
 int run_plan(const PlanCommand& command) {
   std::string error;
   if (!check_options(command, &error)) return fail(kExitUsage, error);
+  PlanOutputs outputs;
+  if (const int code = outputs.open(command); code != kExitDone) return code;
   auto problem = read_input(command, &error);
   if (!problem) return fail(kExitUnreadable, error);
   if (!set_capacities(command.capacities, &*problem, &error)) return fail(kExitUsage, error);
@@ -164,7 +186,7 @@ int run_plan(const PlanCommand& command) {
     return fail(kExitFailed, fmt::format("{}: our own plan is not valid and was not written: {}",
                                          name, answer.violation));
   }
-  if (!write_outputs(command, name, *problem, answer, &error)) return fail(kExitUnreadable, error);
+  if (!outputs.write(command, name, *problem, answer, &error)) return fail(kExitUnreadable, error);
   for (std::size_t s = 0; s < problem->spaces.size(); ++s) {
     if (answer.plan.spaces[s].fits(problem->spaces[s].capacity) != Fits::kYes) return kExitFailed;
   }

@@ -9,6 +9,7 @@
 #include <ashlar/plan/plan_file.h>
 
 #include "src/tool/files.h"
+#include "src/tool/known_file.h"
 
 namespace ashlar::tool {
 namespace {
@@ -30,7 +31,10 @@ std::optional<plan::ProblemCsv> read_problem(const std::string& path, std::strin
   const auto text = read_plain(path, error);
   if (!text) return std::nullopt;
   Result<plan::ProblemCsv> parsed = plan::parse_problem_csv(*text, path, error);
-  if (!parsed.is_ok()) return std::nullopt;
+  if (!parsed.is_ok()) {
+    *error = refusal_of(path, *text, KnownFile::kProblem, *error);
+    return std::nullopt;
+  }
   return std::move(parsed).value();
 }
 
@@ -67,7 +71,10 @@ std::optional<std::vector<Bytes>> read_offsets(const std::string& path,
     const auto bytes = read_file(path, error);
     if (!bytes) return std::nullopt;
     Result<plan::Plan> parsed = plan::parse_plan(*bytes, path, problem, error);
-    if (!parsed.is_ok()) return std::nullopt;
+    if (!parsed.is_ok()) {
+      *error = refusal_of(path, *bytes, KnownFile::kPlan, *error);
+      return std::nullopt;
+    }
     return std::move(parsed).value().offsets;
   }
   const auto other = read_problem(path, error);

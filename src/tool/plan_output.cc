@@ -102,27 +102,32 @@ std::string plan_json(const std::string& name, const plan::Problem& problem,
       json["spaces"].push_back(space_json(problem, answer, s));
   }
   json["seconds"] = answer.seconds;
+  json["stopped_early"] = answer.is_stopped_early;
   json["host_bytes_peak"] = host_bytes_peak();
   return json_text(json);
 }
 
 void print_plan(const plan::Problem& problem, const PlanAnswer& answer) {
-  fmt::print("{} buffers, {:.3f} s\n", problem.buffers.size(), answer.seconds);
+  fmt::print("{} buffers, {:.3f} s{}\n", problem.buffers.size(), answer.seconds,
+             answer.is_stopped_early ? ", stopped early by a signal" : "");
   for (std::size_t s = 0; s < problem.spaces.size(); ++s) print_space(problem, answer, s);
 }
 
-bool write_plan(const std::string& path, const plan::Problem& problem, const plan::Plan& answer,
-                std::string* error) {
-  const std::string_view name = path;
-  const bool is_packed = name.ends_with(".csv.gz");
-  const Result<std::string> text = is_packed || name.ends_with(".csv")
-                                       ? plan::format_problem_csv(problem, answer.offsets)
-                                       : plan::format_plan(answer, problem);
+KnownFile plan_kind(std::string_view path) {
+  if (path.ends_with(".csv.gz")) return KnownFile::kGzip;
+  return path.ends_with(".csv") ? KnownFile::kProblem : KnownFile::kPlan;
+}
+
+std::optional<std::string> plan_bytes(KnownFile kind, const plan::Problem& problem,
+                                      const plan::Plan& answer, std::string* error) {
+  const Result<std::string> text = kind == KnownFile::kPlan
+                                       ? plan::format_plan(answer, problem)
+                                       : plan::format_problem_csv(problem, answer.offsets);
   if (!text.is_ok()) {
-    *error = fmt::format("{}: {}", path, text.status().why());
-    return false;
+    *error = text.status().why();
+    return std::nullopt;
   }
-  return write_file(path, is_packed ? gzip(text.value()) : text.value(), error);
+  return kind == KnownFile::kGzip ? gzip(text.value()) : text.value();
 }
 
 }  // namespace ashlar::tool

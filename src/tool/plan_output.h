@@ -3,10 +3,14 @@
 // Thread safety: one thread.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include <ashlar/plan/plan.h>
 #include <ashlar/plan/problem.h>
+
+#include "src/tool/known_file.h"
 
 namespace ashlar::tool {
 
@@ -14,7 +18,8 @@ namespace ashlar::tool {
 struct PlanAnswer {
   plan::Plan plan;
   double seconds = 0;
-  std::string violation;  ///< empty: the plan is valid
+  bool is_stopped_early = false;  ///< by a signal
+  std::string violation;          ///< empty: the plan is valid
 };
 
 /// Prints a line for the problem and one or two for each space.
@@ -25,9 +30,12 @@ void print_plan(const plan::Problem& problem, const PlanAnswer& answer);
 std::string plan_json(const std::string& name, const plan::Problem& problem,
                       const PlanAnswer& answer);
 
-/// Writes the plan to a file: as CSV with an offset column if the path ends in .csv or .csv.gz, else
-/// as a plan file. On failure `*error` is one line.
-bool write_plan(const std::string& path, const plan::Problem& problem, const plan::Plan& answer,
-                std::string* error);
+/// What kind of file a plan is at that path: CSV with an offset column if it ends in .csv, packed if
+/// it ends in .csv.gz, else a plan file.
+KnownFile plan_kind(std::string_view path);
+
+/// The plan as a file of that kind. Nothing on failure: `*error` is one line.
+std::optional<std::string> plan_bytes(KnownFile kind, const plan::Problem& problem,
+                                      const plan::Plan& answer, std::string* error);
 
 }  // namespace ashlar::tool

@@ -11,9 +11,9 @@
 
 #include "src/tool/commands.h"
 #include "src/tool/failure.h"
-#include "src/tool/files.h"
 #include "src/tool/graph_file.h"
 #include "src/tool/json_output.h"
+#include "src/tool/output_file.h"
 #include "src/tool/sizes.h"
 
 namespace ashlar::tool {
@@ -143,20 +143,32 @@ int run_schedule(const ScheduleCommand& command) {
         std::make_unique<PlannedBackend>(is_host ? "host" : fmt::format("gpu{}", k)));
     pointers.push_back(backends.back().get());
   }
+  OutputFile json;
+  if (const int code = open_outputs({{"--json", command.json, KnownFile::kJson, &json}});
+      code != kExitDone)
+    return code;
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   std::string error;
+  int code = kExitDone;
   for (const std::string& path : command.graphs) {
     const auto file = read_graph(path, &error);
-    if (!file) return fail(kExitUnreadable, error);
+    if (!file) {  // the others are still placed
+      code = fail(kExitUnreadable, error);
+      continue;
+    }
     const auto schedule =
         sched::make_schedule(file->graph, pointers, request_of(*file, command), &error);
-    if (!schedule.is_ok()) return fail(kExitUnreadable, fmt::format("{}: {}", path, error));
+    if (!schedule.is_ok()) {
+      code = fail(kExitUnreadable, fmt::format("{}: {}", path, error));
+      continue;
+    }
     results.push_back(json_of(path, command, schedule.value()));
-    if (command.json != "-") print(path, command, *file, schedule.value(), backends);
+    if (!json.is_stdout()) print(path, command, *file, schedule.value(), backends);
   }
-  const std::string json = json_text(results.size() == 1 ? results[0] : results);
-  if (!write_json(command.json, json, &error)) return fail(kExitUnreadable, error);
-  return kExitDone;
+  if (results.empty()) return code;
+  const std::string text = json_text(command.graphs.size() == 1 ? results[0] : results);
+  if (!json.write(text, &error)) return fail(kExitUnreadable, error);
+  return code;
 }
 
 }  // namespace ashlar::tool

@@ -6,6 +6,7 @@
 
 #include "src/tool/files.h"
 #include "src/tool/json_document.h"
+#include "src/tool/known_file.h"
 #include "src/tool/pickle_reader.h"
 #include "src/tool/rmm_csv.h"
 #include "src/tool/snapshot_import.h"
@@ -27,38 +28,6 @@ std::string_view first_line(std::string_view bytes) {
 bool has_key(std::string_view line, const char* key) {
   const Json json = Json::parse(line, nullptr, false);
   return json.is_object() && json.contains(key);
-}
-
-struct Beginning {
-  std::string_view bytes;
-  const char* what;
-};
-
-/// Files that are taken for traces, by how they begin.
-constexpr Beginning kBeginnings[] = {
-    {"ashlar-ops ", "an .ops file: `ashlar check` runs it"},
-    {"\x89"
-     "APLAN",
-     "a plan"},
-    {"PK\x03\x04",
-     "a zip archive, as torch.save() writes; a snapshot is written with pickle.dump()"},
-    {"(d", "a pickle of protocol 0 or 1; only 2 to 4 are read"},
-    {"}q", "a pickle of protocol 1; only 2 to 4 are read"},
-    {"<", "a page of HTML or XML"},
-    {"\x7f"
-     "ELF",
-     "a program"},
-    {"\x28\xb5\x2f\xfd", "compressed with zstd; only gzip is read"},
-    {"BZh", "compressed with bzip2; only gzip is read"},
-    {"\xfd"
-     "7zXZ",
-     "compressed with xz; only gzip is read"},
-};
-
-/// Does the line name columns that a planning problem has?
-bool is_problem_header(std::string_view line) {
-  return line.find("lower") != std::string_view::npos &&
-         line.find("upper") != std::string_view::npos && line.find(',') != std::string_view::npos;
 }
 
 /// The bytes that gunzip gives first, or the bytes themselves.
@@ -97,12 +66,11 @@ FileKind kind_of(std::string_view bytes) {
 }
 
 std::string what_else(std::string_view bytes) {
-  for (const Beginning& beginning : kBeginnings) {
-    if (bytes.starts_with(beginning.bytes)) return beginning.what;
-  }
-  const std::string_view line = first_line(bytes);
-  if (is_problem_header(line)) return "a planning problem: `ashlar plan` plans it";
-  if (has_key(line, "rec")) return "a graph: `ashlar graph` plans it";
+  const KnownFile known = known_file(without_bom(bytes));
+  const bool may_be_read =
+      known == KnownFile::kTrace || known == KnownFile::kJson || known == KnownFile::kGzip;
+  if (!may_be_read && known != KnownFile::kOther) return text_of(known);
+  if (has_key(first_line(bytes), "rec")) return text_of(KnownFile::kGraph);
   if (bytes.substr(0, 4096).find("\"traceEvents\"") != std::string_view::npos)
     return "a trace for Chrome or Perfetto, which cannot be read back";
   return "";

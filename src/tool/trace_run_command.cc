@@ -9,8 +9,8 @@
 
 #include "src/tool/commands.h"
 #include "src/tool/failure.h"
-#include "src/tool/files.h"
 #include "src/tool/json_output.h"
+#include "src/tool/output_file.h"
 #include "src/tool/repeat.h"
 #include "src/tool/report.h"
 #include "src/tool/sizes.h"
@@ -19,6 +19,36 @@
 
 namespace ashlar::tool {
 namespace {
+
+// Where the configuration comes from.
+struct ConfSource {
+  const char* name;  // of the option or the environment variable
+  std::string text;
+  bool is_pytorch = false;
+};
+
+ConfSource conf_source(const std::string& conf) {
+  const auto variable = [](const char* name, bool is_pytorch) {
+    const char* const text = std::getenv(name);
+    return ConfSource{name, text == nullptr ? "" : text, is_pytorch};
+  };
+  if (conf == "pytorch-env") return variable("PYTORCH_CUDA_ALLOC_CONF", true);
+  return conf.empty() ? variable("ASHLAR_ALLOC_CONF", false) : ConfSource{"--conf", conf};
+}
+
+// Fills the configuration of `*options`, as read_options() does.
+int read_conf(const std::string& conf, TraceRunOptions* options) {
+  const ConfSource source = conf_source(conf);
+  std::string error, ignored;
+  const Result<cache::Config> config =
+      source.is_pytorch ? cache::parse_pytorch_config(source.text, &ignored, &error)
+                        : cache::parse_config(source.text, &error);
+  if (!config.is_ok()) return fail(kExitUsage, fmt::format("{}: {}", source.name, error));
+  if (!ignored.empty()) fmt::print(stderr, "{}: ignored here: {}\n", source.name, ignored);
+  options->config = config.value();
+  options->conf_text = source.text;
+  return kExitDone;
+}
 
 // Fills `*options`; kExitDone, or the exit code after a line on stderr.
 int read_options(const TraceRunCommand& command, TraceRunOptions* options) {
@@ -46,23 +76,13 @@ int read_options(const TraceRunCommand& command, TraceRunOptions* options) {
   } else if (!command.capacity.empty()) {
     const auto size = parse_size(command.capacity);
     if (!size || *size == 0_B) {
-      return fail(kExitUsage, fmt::format("--capacity: '{}' is neither a size nor auto nor settled",
-                                          command.capacity));
+      return fail(kExitUsage,
+                  fmt::format("--capacity: '{}' is neither a size nor auto nor settled; sizes: {}",
+                              command.capacity, kSizeForms));
     }
     options->capacity = *size;
   }
-  std::string error;
-  const bool from_option = !command.conf.empty();
-  const Result<cache::Config> config = from_option ? cache::parse_config(command.conf, &error)
-                                                   : cache::config_from_environment(&error);
-  if (!config.is_ok()) {
-    return fail(kExitUnreadable,
-                fmt::format("{}:1: {}", from_option ? "--conf" : "ASHLAR_ALLOC_CONF", error));
-  }
-  options->config = config.value();
-  const char* const environment = std::getenv("ASHLAR_ALLOC_CONF");
-  options->conf_text = from_option ? command.conf : environment == nullptr ? "" : environment;
-  return kExitDone;
+  return read_conf(command.conf, options);
 }
 
 std::string rule(const std::vector<std::size_t>& widths) {
@@ -143,45 +163,43 @@ void print_troubles(const std::vector<TraceRunResult>& results) {
 int run_traces(const TraceRunCommand& command) {
   TraceRunOptions options;
   if (const int code = read_options(command, &options); code != kExitDone) return code;
-  std::vector<Trace> traces;
-  std::string error;
-  for (const std::string& path : command.traces) {
-    TraceSource source;
-    auto trace = read_trace(path, {command.trace_device}, &source, &error);
-    if (!trace) return fail(kExitUnreadable, error);
-    if (const std::string from = source_text(source); !from.empty())
-      fmt::print(stderr, "{}: {}\n", path, from);
-    traces.push_back(std::move(*trace));
-  }
+  OutputFile json, report;
+  if (const int code = open_outputs({{"--json", command.json, KnownFile::kJson, &json},
+                                     {"--report", command.report, KnownFile::kPage, &report}});
+      code != kExitDone)
+    return code;
 
   std::vector<TraceRunResult> results;
   std::vector<std::string> entries;
-  bool passed = true;
-  for (std::size_t i = 0; i < traces.size(); ++i) {
-    results.push_back(run_trace(traces[i], command.traces[i], options));
+  int code = kExitDone;
+  std::string error;
+  for (const std::string& path : command.traces) {
+    TraceSource source;
+    const auto trace = read_trace(path, {command.trace_device}, &source, &error);
+    if (!trace) {  // the others are still run
+      code = std::max(code, fail(kExitUnreadable, error));
+      continue;
+    }
+    if (const std::string from = source_text(source); !from.empty())
+      fmt::print(stderr, "{}: {}\n", path, from);
+    results.push_back(run_trace(*trace, path, options));
     TraceRunResult& result = results.back();
-    passed = passed && result.passed();
-    if (options.wants_picture) entries.push_back(report_entry(result, options, traces[i]));
+    if (!result.passed()) code = std::max(code, kExitFailed);
+    if (options.wants_picture) entries.push_back(report_entry(result, options, *trace));
     result.account.timeline = {};
     result.account.map = {};
-    traces[i] = {};
   }
-
-  const std::string json = command.json.empty() ? "" : json_text(results, options);
-  if (command.json == "-") {
-    std::fwrite(json.data(), 1, json.size(), stdout);
-  } else {
+  if (results.empty()) return code;
+  if (!json.is_stdout() && !report.is_stdout()) {
     print_table(results);
     print_plans(results);
     print_settled(results);
-    if (!command.json.empty() && !write_file(command.json, json, &error))
-      return fail(kExitUnreadable, error);
   }
-  if (options.wants_picture && !write_file(command.report, report_page(entries, options), &error)) {
+  if (!json.write(json.is_open() ? json_text(results, options) : "", &error) ||
+      !report.write(report.is_open() ? report_page(entries, options) : "", &error))
     return fail(kExitUnreadable, error);
-  }
   print_troubles(results);
-  return passed ? kExitDone : kExitFailed;
+  return code;
 }
 
 }  // namespace ashlar::tool

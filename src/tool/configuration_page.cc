@@ -1,0 +1,69 @@
+#include "src/tool/configuration_page.h"
+
+#include <ashlar/cache/config.h>
+
+namespace ashlar::tool {
+namespace {
+
+constexpr char kHead[] =
+    R"(# Configuration
+
+An allocator is configured by `Config` (src/ashlar/cache/config.h) or by its string form,
+`key:value,key:value`:
+
+    ASHLAR_ALLOC_CONF=move:eager,headroom_mb:512 your_program     # config_from_environment()
+    ashlar replay t.trace --conf backing:segments,wait_ms:never
+
+Keys that PyTorch has too have PyTorch's meaning. An unknown key, a bad value, and a value that turns on
+what is not built are errors that name the key.
+
+`PYTORCH_CUDA_ALLOC_CONF` is read only when asked for: by `pytorch_config_from_environment()`, and by
+`ashlar replay --conf pytorch-env`. PyTorch's keys that are built are taken; all others are left out and
+named, not refused.
+
+`ashlar --configuration-page` prints this page; `replay --help` ends with its keys.
+
+## Keys of PyTorch's
+
+)";
+
+void add_table(bool is_pytorch, std::string* page) {
+  *page += "| key | values | default | meaning |\n|---|---|---|---|\n";
+  for (const cache::ConfigKey& key : cache::config_keys()) {
+    if (key.is_pytorch != is_pytorch || !key.is_built) continue;
+    *page += "| `" + std::string(key.name) + "` | " + std::string(key.values) + " | " +
+             std::string(key.default_value) + " | " + std::string(key.meaning) + " |\n";
+  }
+}
+
+}  // namespace
+
+std::string configuration_keys_text() {
+  std::string text;
+  for (const cache::ConfigKey& key : cache::config_keys()) {
+    if (!key.is_built) continue;
+    text += "  " + std::string(key.name) + ": " + std::string(key.values);
+    if (!key.default_value.empty()) text += " (default: " + std::string(key.default_value) + ")";
+    text += "\n      " + std::string(key.meaning) + "\n";
+  }
+  return text;
+}
+
+std::string configuration_page() {
+  std::string page = kHead;
+  add_table(true, &page);
+  page += "\n## Keys of Ashlar's own\n\n";
+  add_table(false, &page);
+  page +=
+      "\n## Keys of PyTorch's that are not built\n\nEach takes only the value that turns it "
+      "off.\n\n"
+      "| key | value |\n|---|---|\n";
+  for (const cache::ConfigKey& key : cache::config_keys()) {
+    if (key.is_built) continue;
+    page += "| `" + std::string(key.name) + "` | " +
+            (key.values.empty() ? "none" : std::string(key.values)) + " |\n";
+  }
+  return page;
+}
+
+}  // namespace ashlar::tool
