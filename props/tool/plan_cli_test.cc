@@ -76,7 +76,9 @@ TEST_F(PlanCliTest, EachSpaceHasItsCapacityAndNamesBuffersThatCannotFit) {
   EXPECT_EQ(ran.err, "--capacity: there is no space 'slow'\n");
   ran = run("spaces.csv --capacity fast=much");
   EXPECT_EQ(ran.code, 2);
-  EXPECT_EQ(ran.err, "--capacity: 'fast=much' is neither a size nor NAME=SIZE\n");
+  EXPECT_EQ(ran.err,
+            "--capacity: 'fast=much' is neither a size nor NAME=SIZE; sizes: 4096, 512K, 80GiB or "
+            "1.5GiB (powers of 1024), 10GB (powers of 1000)\n");
 }
 
 TEST_F(PlanCliTest, ThreadsChangeNothingInThePlan) {
