@@ -33,6 +33,7 @@ int run_command(const CLI::App& app, const Commands& commands) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(bugprone-exception-escape): std::bad_alloc before a command runs, which ends it.
 int main(int argc, char** argv) {
   handle_signals();
   Commands commands;
