@@ -15,7 +15,7 @@ inline cache::HistoryEvent event_of(cache::HistoryAction action, std::uint64_t a
   cache::HistoryEvent event;
   event.time_us = time_us;
   event.address = Address{address};
-  event.size = Bytes{size};
+  event.size = event.block_size = Bytes{size};
   event.stream = StreamId{7};
   event.action = action;
   return event;

@@ -143,8 +143,7 @@ TEST_F(ConvertCliTest, TheEndingSaysTheKindAndTheContentIsKnownAgain) {
   EXPECT_EQ(run("convert t.trace a.perfetto.json").code, 0);
   EXPECT_NE(slurp(folder_ / "a.perfetto.json").find("traceEvents"), std::string::npos);
   EXPECT_EQ(run("convert a.perfetto.json b.trace").err,
-            "a.perfetto.json:1: no trace, but a trace for Chrome or Perfetto, which cannot be read "
-            "back\n");
+            "a.perfetto.json: is a trace for Chrome or Perfetto, which cannot be read back\n");
   EXPECT_EQ(run("convert t.trace --to rmm log.txt").code, 0);
   EXPECT_EQ(run("convert log.txt --to trace -").out.rfind("{\"events\":3,", 0), 0u);
   EXPECT_EQ(run("replay a.csv").err, "a.csv: a log of RMM: 3 events\n");

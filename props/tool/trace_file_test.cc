@@ -56,21 +56,22 @@ TEST(TraceFileTest, EachKindIsKnownByItsContentPlainOrGzip) {
 
 TEST(TraceFileTest, AnotherFileIsNamedForWhatItIs) {
   const std::pair<std::string, std::string> files[] = {
-      {"ashlar-ops 1 cache\n", "an .ops file: `ashlar check` runs it"},
+      {"ashlar-ops 1 cache\n", "an .ops file; `ashlar check` runs it"},
       {"\x89"
        "APLAN\r\n\n",
-       "a plan"},
-      {"id,lower,upper,size\n0,1,2,3\n", "a planning problem: `ashlar plan` plans it"},
-      {"id,lower,upper,size,offset\n", "a planning problem: `ashlar plan` plans it"},
-      {"{\"rec\":\"meta\",\"align\":32}\n", "a graph: `ashlar graph` plans it"},
+       "a plan; `ashlar plan` takes it with --verify or --warm-start"},
+      {"id,lower,upper,size\n0,1,2,3\n", "a planning problem; `ashlar plan` plans it"},
+      {"id,lower,upper,size,offset\n", "a planning problem; `ashlar plan` plans it"},
+      {"{\"rec\":\"meta\",\"align\":32}\n",
+       "a model's graph; `ashlar graph` and `ashlar schedule` take it"},
       {"{\"traceEvents\": []}", "a trace for Chrome or Perfetto, which cannot be read back"},
       {"(dp0\n.", "a pickle of protocol 0 or 1; only 2 to 4 are read"},
       {"PK\x03\x04..",
        "a zip archive, as torch.save() writes; a snapshot is written with pickle.dump()"},
   };
   for (const auto& [bytes, what] : files) {
-    EXPECT_EQ(refused(bytes), "x:1: no trace, but " + what);
-    EXPECT_EQ(refused(gzip(bytes)), "x:1: no trace, but " + what);
+    EXPECT_EQ(refused(bytes), "x: is " + what);
+    EXPECT_EQ(refused(gzip(bytes)), "x: is " + what);
   }
   EXPECT_EQ(refused("hello\n"), "x:1: neither a trace nor a memory snapshot nor a log of RMM");
   EXPECT_EQ(refused(""), "x:1: the file is empty");

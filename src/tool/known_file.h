@@ -18,13 +18,13 @@ enum class KnownFile : std::uint8_t {
   kOldPickle,  ///< a pickle of protocol 0 or 1
   kPacked,     ///< compressed otherwise: zstd, bzip2, xz
   kProgram,    ///< an ELF file
-  kTrace,    ///< an allocation trace
-  kGraph,    ///< a model's graph
-  kOps,      ///< operations for `check`
-  kPlan,     ///< a plan file
-  kProblem,  ///< CSV whose header names columns of a planning problem
-  kJson,     ///< other JSON
-  kPage,     ///< HTML
+  kTrace,      ///< an allocation trace
+  kGraph,      ///< a model's graph
+  kOps,        ///< operations for `check`
+  kPlan,       ///< a plan file
+  kProblem,    ///< CSV whose header names columns of a planning problem
+  kJson,       ///< other JSON
+  kPage,       ///< HTML
 };
 
 /// What a file of that kind is, and what takes it; empty for kOther.

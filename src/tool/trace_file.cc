@@ -112,9 +112,8 @@ std::optional<Trace> parse_trace_file(std::string bytes, const std::string& name
   }
   if (source->kind == FileKind::kOther) {
     const std::string what = what_else(beginning);
-    *error = name + ":1: " +
-             (what.empty() ? std::string("neither a trace nor a memory snapshot nor a log of RMM")
-                           : "no trace, but " + what);
+    *error = name + (what.empty() ? ":1: neither a trace nor a memory snapshot nor a log of RMM"
+                                  : ": is " + what);
     return std::nullopt;
   }
   const auto plain = unpacked(std::move(bytes), name, error);
