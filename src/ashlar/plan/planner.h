@@ -2,7 +2,8 @@
 //
 // How: greedy fills first, then exact search at capacities between the lower bound and the best
 // peak so far; solve/README.md tells it. The search ends when the peak is proved least, when every
-// capacity is met, or when time or work is used up.
+// capacity is met, or when time or work is used up. Where all buffers of a space have one alignment,
+// "least" is in whole alignments: within the last one, only a short search looks for a lower peak.
 // Thread safety: pure function; its own threads have ended when it returns.
 //
 // Clauses (P2 to P4 of the contract):

@@ -35,18 +35,14 @@ bool is_live_at(const Problem& problem, const Buffer& buffer, Time time) {
   return false;
 }
 
-/// One buffer that is pinned too high; or the largest of the buffers that are live when the most
-/// bytes are, as many as exceed the capacity. Empty if the live bytes always fit.
-Buffers overload(const Problem& problem, std::uint32_t space, const Buffers& buffers) {
-  const Bytes capacity = problem.spaces[space].capacity;
-  for (const std::uint32_t b : buffers) {
-    const Buffer& buffer = problem.buffers[b];
-    if (buffer.pinned != kNowhere && buffer.pinned + buffer.size > capacity) return {b};
-  }
-  const Items items = make_items(part_of(problem, space, buffers), 0);
+/// The largest of the buffers that are live when the most units of the items are: as many as exceed
+/// the capacity, whatever was added by rounding (items.h). Empty if the live units always fit.
+Buffers crowd(const Problem& problem, std::uint32_t space, const Buffers& buffers,
+              const Items& items) {
+  const auto most =
+      static_cast<Units>((problem.spaces[space].capacity + items.rounding) / items.unit);
   const auto fullest = std::max_element(items.load.begin(), items.load.end());
-  if (fullest == items.load.end() || items.unit * static_cast<std::uint64_t>(*fullest) <= capacity)
-    return {};
+  if (fullest == items.load.end() || *fullest <= most) return {};
   const Time time = items.moment[static_cast<std::size_t>(fullest - items.load.begin())];
 
   Buffers live;
@@ -59,27 +55,42 @@ Buffers overload(const Problem& problem, std::uint32_t space, const Buffers& buf
   });
   Buffers few;
   std::vector<std::uint32_t> groups;
-  Bytes sum;
+  Units sum = 0;
   for (const std::uint32_t b : live) {
     const std::uint32_t group = problem.buffers[b].group;  // counts once, as large as its largest
     if (group != kNoGroup && std::find(groups.begin(), groups.end(), group) != groups.end())
       continue;
     if (group != kNoGroup) groups.push_back(group);
     few.push_back(b);
-    sum += problem.buffers[b].size;
-    if (sum > capacity) break;
+    sum += static_cast<Units>((problem.buffers[b].size + items.unit - Bytes{1}) / items.unit);
+    if (sum > most) break;
   }
   std::sort(few.begin(), few.end());
   return few;
 }
 
+/// One buffer that is pinned too high; or a crowd. Empty if there is neither.
+Buffers overload(const Problem& problem, std::uint32_t space, const Buffers& buffers) {
+  const Bytes capacity = problem.spaces[space].capacity;
+  for (const std::uint32_t b : buffers) {
+    const Buffer& buffer = problem.buffers[b];
+    if (buffer.pinned != kNowhere && buffer.pinned + buffer.size > capacity) return {b};
+  }
+  const Problem part = part_of(problem, space, buffers);
+  Buffers few = crowd(problem, space, buffers, make_items(part, 0));
+  return few.empty() ? crowd(problem, space, buffers, make_rounded_items(part, 0)) : few;
+}
+
 /// Whether a search within the steps left proves that the buffers have no plan.
 bool cannot_fit(const Problem& problem, std::uint32_t space, const Buffers& buffers,
                 std::uint64_t* steps, const StopCondition& stop) {
-  const Items items = make_items(part_of(problem, space, buffers), 0);
+  const Problem part = part_of(problem, space, buffers);
+  const Items rounded = make_rounded_items(part, 0);
   *steps -= std::min(*steps, kStepsPerBuffer * buffers.size());
-  const auto capacity = static_cast<Units>(problem.spaces[space].capacity / items.unit);
-  if (items.lower_bound > capacity) return true;
+  const Bytes space_capacity = problem.spaces[space].capacity;
+  if (rounded.bound_in_bytes(rounded.lower_bound) > space_capacity) return true;
+  const Items items = rounded.rounding == Bytes{} ? rounded : make_items(part, 0);
+  const auto capacity = static_cast<Units>(space_capacity / items.unit);
   if (!SkylineSearch::can_search(items)) return false;
   SkylineSearch search(items);
   SearchMemory memory;

@@ -95,25 +95,32 @@ class FirstFit {
   Units peak_ = 0;
 };
 
+/// Places what is left in the given order. Returns as first_fit() does.
+Units fit_the_rest(FirstFit* fit, const std::vector<ItemIndex>& order, Units stop_at,
+                   const StopCondition* stop) {
+  constexpr std::uint32_t kPlacedBetweenLooks = 256;
+  std::uint32_t placed = 0;
+  for (const ItemIndex index : order) {
+    if (fit->is_placed(index)) continue;
+    fit->put(index, fit->lowest_from(index, 0));
+    const bool is_stopped =
+        ++placed % kPlacedBetweenLooks == 0 && stop != nullptr && stop->is_met();
+    if (is_stopped || fit->peak() >= stop_at) return stop_at;
+  }
+  return fit->peak();
+}
+
 }  // namespace
 
 Units first_fit(const Items& items, const std::vector<ItemIndex>& order, Units stop_at,
                 const StopCondition* stop, std::vector<Units>* offsets) {
-  constexpr std::uint32_t kPlacedBetweenLooks = 256;
   FirstFit fit(items, offsets);
-  std::uint32_t placed = 0;
-  for (const ItemIndex index : order) {
-    if (fit.is_placed(index)) continue;
-    fit.put(index, fit.lowest_from(index, 0));
-    const bool is_stopped =
-        ++placed % kPlacedBetweenLooks == 0 && stop != nullptr && stop->is_met();
-    if (is_stopped || fit.peak() >= stop_at) return stop_at;
-  }
-  return fit.peak();
+  return fit_the_rest(&fit, order, stop_at, stop);
 }
 
 Units first_fit_with_hints(const Items& items, const std::vector<Units>& hints,
-                           const std::vector<ItemIndex>& order, std::vector<Units>* offsets) {
+                           const std::vector<ItemIndex>& order, Units stop_at,
+                           const StopCondition* stop, std::vector<Units>* offsets) {
   FirstFit fit(items, offsets);
   std::vector<ItemIndex> hinted;
   for (ItemIndex i = 0; i < items.size(); ++i) {
@@ -126,10 +133,7 @@ Units first_fit_with_hints(const Items& items, const std::vector<Units>& hints,
   for (const ItemIndex index : hinted) {
     if (fit.lowest_from(index, hints[index]) == hints[index]) fit.put(index, hints[index]);
   }
-  for (const ItemIndex index : order) {
-    if (!fit.is_placed(index)) fit.put(index, fit.lowest_from(index, 0));
-  }
-  return fit.peak();
+  return fit_the_rest(&fit, order, stop_at, stop);
 }
 
 }  // namespace ashlar::inline v0::plan::solve

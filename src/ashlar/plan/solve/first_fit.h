@@ -23,8 +23,9 @@ Units first_fit(const Items& items, const std::vector<ItemIndex>& order, Units s
 
 /// Places the pinned items; then, lowest hint first, the items whose hint is aligned and free, at
 /// their hints; then the others by first fit in the given order. `hints` is by item, kNotPinned for
-/// an item without one. Returns the peak. Cost: O(n^2) at worst.
+/// an item without one. Gives up as first_fit() does. Cost: O(n^2) at worst.
 Units first_fit_with_hints(const Items& items, const std::vector<Units>& hints,
-                           const std::vector<ItemIndex>& order, std::vector<Units>* offsets);
+                           const std::vector<ItemIndex>& order, Units stop_at,
+                           const StopCondition* stop, std::vector<Units>* offsets);
 
 }  // namespace ashlar::inline v0::plan::solve

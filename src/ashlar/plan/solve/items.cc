@@ -4,6 +4,8 @@
 #include <map>
 #include <numeric>
 
+#include <ashlar/base/checked.h>
+
 #include <ashlar/plan/live.h>
 
 namespace ashlar::inline v0::plan::solve {
@@ -145,12 +147,51 @@ void number_sections(Draft* draft) {
   items.load.assign(sections, 0);
 }
 
-}  // namespace
+/// The greatest sum of heights in a section, or end of a pinned item: in bytes, before rounding.
+/// REQUIRES: sections are numbered.
+std::uint64_t least_peak(const Draft& draft) {
+  const Items& items = draft.items;
+  // Differences from the section before; partial_sum() adds them up. They wrap around, the sums do
+  // not: a sound problem's sizes add up to at most 2^62.
+  std::vector<std::uint64_t> load(items.sections() + std::size_t{1}, 0);
+  std::uint64_t most = 0;
+  for (std::size_t p = 0; p < items.pieces.size(); ++p) {
+    const Stretch& stretch = draft.stretches[p];
+    load[items.pieces[p].first] += stretch.height;
+    load[items.pieces[p].last] -= stretch.height;
+    const Units pinned = items.items[stretch.item].pinned;
+    if (pinned != kNotPinned)
+      most = std::max(most, static_cast<std::uint64_t>(pinned) + stretch.height);
+  }
+  std::partial_sum(load.begin(), load.end(), load.begin());
+  return std::max(most, *std::max_element(load.begin(), load.end()));
+}
 
-Items make_items(const Problem& problem, std::uint32_t space) {
+/// The draft with numbered sections, and the bound that does not depend on rounding.
+Draft numbered_draft(const Problem& problem, std::uint32_t space) {
   Draft draft = make_draft(problem, space);
-  const auto unit = static_cast<Units>(common_unit(draft));
   number_sections(&draft);
+  draft.items.lower_bound_unrounded = Bytes{least_peak(draft)};
+  return draft;
+}
+
+/// Rounds the heights up to the alignment of all items, if they have one.
+void round_heights(Draft* draft) {
+  const std::vector<Item>& items = draft->items.items;
+  const auto differs = [&](const Item& item) { return item.alignment != items[0].alignment; };
+  if (items.empty() || std::any_of(items.begin(), items.end(), differs)) return;
+  const Bytes alignment{static_cast<std::uint64_t>(items[0].alignment)};
+  std::uint64_t most = 0;
+  for (Stretch& stretch : draft->stretches) {
+    const std::uint64_t rounded = round_up(Bytes{stretch.height}, alignment).count();
+    most = std::max(most, rounded - stretch.height);
+    stretch.height = rounded;
+  }
+  draft->items.rounding = Bytes{most};
+}
+
+Items items_of(Draft draft) {
+  const auto unit = static_cast<Units>(common_unit(draft));
   Items& items = draft.items;
   items.unit = Bytes{static_cast<std::uint64_t>(unit)};
 
@@ -180,6 +221,28 @@ Items make_items(const Problem& problem, std::uint32_t space) {
     }
   }
   return std::move(draft.items);
+}
+
+}  // namespace
+
+Items make_items(const Problem& problem, std::uint32_t space) {
+  return items_of(numbered_draft(problem, space));
+}
+
+Items make_rounded_items(const Problem& problem, std::uint32_t space) {
+  Draft draft = numbered_draft(problem, space);
+  round_heights(&draft);
+  return items_of(std::move(draft));
+}
+
+Bytes peak_in_bytes(const Problem& problem, const Items& items, const std::vector<Units>& offsets) {
+  Bytes peak;
+  for (std::uint32_t b = 0; b < items.item_of.size(); ++b) {
+    if (items.item_of[b] == kNoItem) continue;
+    const auto offset = static_cast<std::uint64_t>(offsets[items.item_of[b]]);
+    peak = std::max(peak, items.unit * offset + problem.buffers[b].size);
+  }
+  return peak;
 }
 
 Units peak_of(const Items& items, const std::vector<Units>& offsets) {

@@ -16,8 +16,19 @@
 //   (3) A plan of the items, each offset times the unit, is a plan of the buffers with the same
 //       peak. The least peak is a multiple of the unit, because in a plan where nothing can be
 //       moved down every offset is one.
+//
+// Rounded items. Where all items have one alignment A, every offset is a multiple of A. Then
+// a + size <= b exactly when a + (size rounded up to A) <= b: the memory behind a buffer, up to the
+// next multiple of A, is of no use to another. So rounding heights up to A changes which plans are
+// valid in no way, and the rounded items count in units of A, with no alignment left to think of.
+// Invariant (3) then reads: the same plans, with a peak that is the rounded one less what rounding
+// added to the highest piece. So, with `rounding` the most that was added to any piece,
+//       rounded peak - rounding <= peak <= rounded peak,
+// and if no plan has a rounded peak below R, none has a peak below R - rounding. A plan with the
+// least rounded peak is less than A above the least peak.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -58,9 +69,15 @@ struct Items {
   std::vector<Time> moment;  ///< by section: a time at which all its items are live
   Bytes unit{1};
   Units lower_bound = 0;  ///< the greatest load or end of a pinned item: no peak is below
+  Bytes rounding;         ///< the most that rounding added to a height; zero: nothing was rounded
+  Bytes lower_bound_unrounded;  ///< lower_bound in bytes, of the heights before rounding
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(items.size()); }
   Section sections() const { return static_cast<Section>(load.size()); }
+  /// A bound in bytes on the peak of any plan, where no plan of these items is below `bound`.
+  Bytes bound_in_bytes(Units bound) const {
+    return std::max(lower_bound_unrounded, unit * static_cast<std::uint64_t>(bound) - rounding);
+  }
   const Piece* begin_of(const Item& item) const { return pieces.data() + item.pieces_begin; }
   const Piece* end_of(const Item& item) const { return pieces.data() + item.pieces_end; }
 };
@@ -80,6 +97,13 @@ std::uint64_t cover_of(const Items& items);
 
 /// The items of one space. REQUIRES: check_problem() is ok. Cost: O(n log n).
 Items make_items(const Problem& problem, std::uint32_t space);
+
+/// The same, with heights rounded up to the alignment that all items have; without a common
+/// alignment as make_items() makes them.
+Items make_rounded_items(const Problem& problem, std::uint32_t space);
+
+/// The highest end of a buffer of the space, whose items are at these offsets. Cost: O(buffers).
+Bytes peak_in_bytes(const Problem& problem, const Items& items, const std::vector<Units>& offsets);
 
 /// Writes the offsets of the space's buffers, by buffer of the problem, from those of its items.
 /// The offsets of other spaces' buffers stay as they are.

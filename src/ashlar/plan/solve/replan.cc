@@ -55,8 +55,8 @@ Replanned replan(const Problem& problem, const std::vector<Bytes>& kept,
   } else {
     // The added pins may have raised the lower bounds, which then do not hold for the problem.
     for (std::uint32_t s = 0; s < problem.spaces.size(); ++s) {
-      const solve::Items items = solve::make_items(problem, s);
-      out.plan.spaces[s].lower_bound = items.unit * static_cast<std::uint64_t>(items.lower_bound);
+      const solve::Items items = solve::make_rounded_items(problem, s);
+      out.plan.spaces[s].lower_bound = items.bound_in_bytes(items.lower_bound);
     }
   }
   for (std::size_t b = 0; b < kept.size(); ++b) {

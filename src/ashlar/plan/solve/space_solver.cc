@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <mutex>
 #include <utility>
 
 #include <ashlar/plan/solve/compact.h>
 #include <ashlar/plan/solve/first_fit.h>
+#include <ashlar/plan/solve/large_first.h>
 #include <ashlar/plan/solve/parallel.h>
 #include <ashlar/plan/solve/skyline_search.h>
 
@@ -19,6 +21,8 @@ constexpr ItemIndex kRepairItemsMin = 1000;
 /// rounds first.
 constexpr std::uint32_t kFillsInRound = 8;
 constexpr std::uint32_t kRoundsBeforeSearch = 2;
+/// Steps of search for less than one alignment of memory: about a tenth of a second.
+constexpr std::uint64_t kLastAlignmentSteps = 20'000'000;
 /// Fewer items are filled sooner than a thread starts.
 constexpr ItemIndex kFillThreadsItemsMin = 500;
 
@@ -42,7 +46,7 @@ SpaceSolver::SpaceSolver(const Problem& problem, std::uint32_t space, const Plan
       space_(space),
       options_(options),
       stop_(stop),
-      items_(make_items(problem, space)),
+      items_(make_rounded_items(problem, space)),
       fills_(items_),
       work_left_(options.work.value_or(0)),
       lower_bound_(items_.lower_bound) {
@@ -51,6 +55,11 @@ SpaceSolver::SpaceSolver(const Problem& problem, std::uint32_t space, const Plan
 }
 
 void SpaceSolver::solve() {
+  solve_to_alignment();
+  search_last_alignment();
+}
+
+void SpaceSolver::solve_to_alignment() {
   if (items_.size() == 0) {
     best_ = 0;
     return;
@@ -65,8 +74,8 @@ void SpaceSolver::solve() {
 void SpaceSolver::write(Plan* plan) const {
   write_offsets(items_, best_offsets_, &plan->offsets);
   SpaceAnswer& answer = plan->spaces[space_];
-  answer.peak = items_.unit * static_cast<std::uint64_t>(best_);
-  answer.lower_bound = items_.unit * static_cast<std::uint64_t>(lower_bound_);
+  answer.peak = peak_in_bytes(problem_, items_, best_offsets_);
+  answer.lower_bound = std::max(items_.bound_in_bytes(lower_bound_), proved_);
 }
 
 /// Takes a plan if it is better than the best so far.
@@ -74,13 +83,11 @@ void SpaceSolver::offer(Units peak, std::vector<Units> offsets) {
   if (peak >= best_) return;
   best_ = peak;
   best_offsets_ = std::move(offsets);
-  report({lower_bound_, best_});
+  if (options_.progress) report(peak_in_bytes(problem_, items_, best_offsets_), lower_bound_);
 }
 
-void SpaceSolver::report(PeakBounds bounds) const {
-  if (!options_.progress) return;
-  options_.progress(space_, items_.unit * static_cast<std::uint64_t>(bounds.best),
-                    items_.unit * static_cast<std::uint64_t>(bounds.lower_bound));
+void SpaceSolver::report(Bytes peak, Units lower_bound) const {
+  if (options_.progress) options_.progress(space_, peak, items_.bound_in_bytes(lower_bound));
 }
 
 /// Moves the plan of options_.warm_start down and takes it, if it is valid for the space.
@@ -115,7 +122,8 @@ void SpaceSolver::start_from_hints() {
     has_hint = true;
   }
   if (!has_hint || items_.size() > kFirstFitItemsMax) return;
-  const Units peak = first_fit_with_hints(items_, hints, order_by_size(items_, false), &offsets);
+  const Units peak =
+      first_fit_with_hints(items_, hints, order_by_size(items_, false), best_, &stop_, &offsets);
   offer(peak, std::move(offsets));
 }
 
@@ -163,7 +171,7 @@ void SpaceSolver::count_fills(FillRound* round) {
   round->is_over = is_done();
 }
 
-/// Makes rounds of fills and a repair of the best one. A space that can be searched has few rounds;
+/// Makes rounds: large items first, then some fills, and a repair of the best plan. A space that can be searched has few rounds;
 /// another one goes on until it is done or stopped.
 void SpaceSolver::fill_and_repair() {
   const bool can_search = SkylineSearch::can_search(items_);
@@ -171,12 +179,24 @@ void SpaceSolver::fill_and_repair() {
   Units repaired = kNoPeak;
   for (std::uint32_t round = 0;
        !is_done() && !is_stopped() && (!can_search || round < kRoundsBeforeSearch); ++round) {
+    place_large_first(round);
+    if (is_done() || is_stopped()) return;
     fill(kFillsInRound);
     if (is_done() || is_stopped()) return;
     if (!repairer) repairer.emplace(items_);
     if (best_ < repaired) repair(&*repairer);
     repaired = best_;
   }
+}
+
+/// Plans the large items first: in each of the first rounds with another notion of large.
+void SpaceSolver::place_large_first(std::uint32_t round) {
+  constexpr std::uint32_t kShifts[] = {9, 11};
+  if (round >= std::size(kShifts) || items_.size() > kFirstFitItemsMax) return;
+  LargeFirst plan = large_first(problem_, space_, items_, lower_bound_ >> kShifts[round],
+                                {options_.threads, best_, &stop_});
+  if (plan.peak < best_) offer(plan.peak, std::move(plan.offsets));
+  spend(plan.steps);
 }
 
 /// Lowers the best peak by repairs: the whole way to the lower bound, and after each failure half,
@@ -202,8 +222,10 @@ void SpaceSolver::repair(Repair* repair) {
 
 void SpaceSolver::search() {
   if (!SkylineSearch::can_search(items_)) return;
-  SearchLanes lanes(items_, {lower_bound_, best_}, goal_,
-                    [this](PeakBounds bounds) { report(bounds); });
+  has_searched_ = true;
+  SearchLanes lanes(items_, {lower_bound_, best_}, goal_, [this](PeakBounds bounds) {
+    report(items_.unit * static_cast<std::uint64_t>(bounds.best), bounds.lower_bound);
+  });
   std::optional<std::uint64_t> work;
   if (options_.work) work = work_left_;
   lanes.run({work, options_.threads, &stop_});
@@ -211,6 +233,31 @@ void SpaceSolver::search() {
   if (lanes.bounds().best == best_) return;
   best_ = lanes.bounds().best;
   best_offsets_ = lanes.offsets();
+}
+
+/// Once the rounded peak is proved least: searches the heights as they are for a peak that is lower
+/// within the last alignment, or for the proof that there is none. What can be gained is less than
+/// one alignment, so the search is short.
+void SpaceSolver::search_last_alignment() {
+  if (items_.rounding == Bytes{} || best_ != lower_bound_ || is_stopped()) return;
+  const Items exact = make_items(problem_, space_);
+  const std::uint64_t to_exact = items_.unit / exact.unit;
+  const auto best = static_cast<Units>(peak_in_bytes(problem_, items_, best_offsets_) / exact.unit);
+  const auto bound = static_cast<Units>(items_.bound_in_bytes(lower_bound_) / exact.unit);
+  const Bytes capacity = problem_.spaces[space_].capacity;
+  const auto goal = capacity == kNowhere ? Units{0} : static_cast<Units>(capacity / exact.unit);
+  if (best <= std::max(bound, goal) || !SkylineSearch::can_search(exact)) return;
+  SearchLanes lanes(exact, {bound, best}, goal, [&](PeakBounds bounds) {
+    report(exact.unit * static_cast<std::uint64_t>(bounds.best), lower_bound_);
+  });
+  const std::uint64_t work =
+      options_.work ? std::min(work_left_, kLastAlignmentSteps) : kLastAlignmentSteps;
+  lanes.run({work, options_.threads, &stop_});
+  proved_ = exact.unit * static_cast<std::uint64_t>(lanes.bounds().lower_bound);
+  if (lanes.bounds().best == best) return;
+  // The same items in the same order; their offsets are multiples of the alignment.
+  best_offsets_ = lanes.offsets();
+  for (Units& offset : best_offsets_) offset /= static_cast<Units>(to_exact);
 }
 
 }  // namespace ashlar::inline v0::plan::solve
