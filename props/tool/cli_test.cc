@@ -70,7 +70,7 @@ TEST_F(CliTest, AUsageErrorExitsWithTwo) {
   expect_refused("replay --capacity 18000000000G t.trace", 2,
                  "--capacity: '18000000000G' is neither a size nor auto nor settled" + sizes);
   expect_refused("replay --alter 0.1 t.trace", 2, "--alter: needs --planned");
-  expect_refused("replay --planned --seed 4 t.trace", 2, "--seed: needs --alter");
+  expect_refused("replay --planned --seed 4 t.trace", 2, "--seed: needs --alter or --perturb");
   expect_refused("replay --planned --report x.html t.trace", 2,
                  "--report: not available with --planned");
   EXPECT_EQ(run("replay --planned --alter 2 t.trace").code, 2);

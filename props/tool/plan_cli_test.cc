@@ -252,8 +252,27 @@ TEST_F(PlanCliTest, ATraceIsAProblemWithASpaceForEachStream) {
   const Json json = this->json("--from-trace t.trace");
   EXPECT_EQ(json["buffers"], 4);
   ASSERT_EQ(json["spaces"].size(), 2u);
-  EXPECT_EQ(json["spaces"][0]["peak_bytes"], 150);
+  // the second buffer on top of the first, at the allocator's granule
+  EXPECT_EQ(json["spaces"][0]["peak_bytes"], 512 + 50);
+  EXPECT_EQ(json["spaces"][0]["alignment_bytes"], 512);
+  EXPECT_EQ(json["spaces"][0]["proof"], "proved least of 3 buffers at multiples of 512 B");
   EXPECT_EQ(json["spaces"][1]["peak_bytes"], 7);
+  const Json any = this->json("--from-trace t.trace --alignment 1");
+  EXPECT_EQ(any["spaces"][0]["peak_bytes"], 150);
+  EXPECT_EQ(any["spaces"][0]["proof"], "proved least of 3 buffers at any offset");
+  EXPECT_EQ(this->json("--from-trace t.trace --alignment 4K")["spaces"][0]["peak_bytes"], 4146);
+}
+
+TEST_F(PlanCliTest, AnAlignmentIsAPowerOfTwoAndOfATrace) {
+  write("t.trace", "{\"format\":\"alloc-trace\",\"version\":1}\na 1 100\n");
+  EXPECT_EQ(run("two.csv --alignment 512").err,
+            "--alignment: needs --from-trace; a problem states the alignments of its buffers\n");
+  for (const char* bad : {"0", "3", "much", "2G"}) {
+    const Ran ran = run(std::string("--from-trace t.trace --alignment ") + bad);
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_EQ(ran.err,
+              std::string("--alignment: '") + bad + "' is not a power of two up to 1.000 GiB\n");
+  }
 }
 
 TEST_F(PlanCliTest, ThePageIsWritten) {

@@ -6,6 +6,7 @@
 
 #include <rapidcheck.h>
 #include <cstdio>
+#include <map>
 
 #include "src/tool/alter.h"
 #include "src/tool/files.h"
@@ -222,6 +223,36 @@ TEST(AlterTest, AClosedTraceFreesWhatTheTraceLeavesLive) {
   EXPECT_EQ(trace.frees, 3u);
   EXPECT_EQ(trace.events.back().slot, 2u);
   EXPECT_EQ(format_trace(closed(trace)), format_trace(trace));
+}
+
+TEST(AlterTest, PerturbedSizesAreWithinATenthAndEqualOnesStayEqualIfAsked) {
+  rc::check([] {
+    TraceBuilder builder("made");
+    for (const std::uint32_t choice : *rc::gen::arbitrary<std::vector<std::uint32_t>>()) {
+      if (choice % 3 != 0 || !builder.free(choice % 16))
+        static_cast<void>(builder.allocate(Bytes{choice % 7 * 300}, choice % 4));
+    }
+    const Trace& made = builder.trace();
+    const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+    for (const Perturb what : {Perturb::kSizes, Perturb::kAllocations}) {
+      const Trace other = perturbed(made, what, seed);
+      std::string error;
+      const auto read = parse_trace(format_trace(other), "other", &error);
+      RC_ASSERT(read.has_value());
+      RC_ASSERT(read->peak_live == other.peak_live);
+      RC_ASSERT(other.events.size() == made.events.size());
+      std::map<Bytes, Bytes> size_for;
+      for (std::size_t i = 0; i < made.events.size(); ++i) {
+        if (made.events[i].kind != TraceEvent::Kind::kAllocate) continue;
+        const Bytes was = made.events[i].size, is = other.events[i].size;
+        RC_ASSERT(was > kPerturbedAbove || is == was);
+        RC_ASSERT(is * 10 + 10_B > was * 9 && is * 10 <= was * 11);
+        const Bytes first = size_for.emplace(was, is).first->second;
+        RC_ASSERT(what != Perturb::kSizes || is == first);
+      }
+      RC_ASSERT(format_trace(perturbed(made, what, seed)) == format_trace(other));
+    }
+  });
 }
 
 TEST(AlterTest, AnAlteredTraceIsATraceInWhichAllIsFreedAndTheSameForTheSameSeed) {

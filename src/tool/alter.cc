@@ -5,6 +5,9 @@
 #include <optional>
 #include <vector>
 
+#include <ashlar/base/mix.h>
+#include <ashlar/plan/problem.h>
+
 #include "spec/ops/random.h"
 
 namespace ashlar::tool {
@@ -141,6 +144,31 @@ Trace closed(const Trace& trace) {
     free.kind = Kind::kFree;
     result.events.push_back(free);
     ++result.frees;
+  }
+  return result;
+}
+
+Trace perturbed(const Trace& trace, Perturb what, std::uint64_t seed) {
+  constexpr std::uint64_t kWhole = 1'000'000;
+  Trace result = trace;
+  if (trace.peak_live > plan::kPlanBytesMax) return result;
+  result.peak_live = Bytes{};
+  result.stated_peak_live = std::nullopt;
+  std::vector<Bytes> size_of(trace.allocations);
+  Bytes live;
+  for (TraceEvent& event : result.events) {
+    if (event.kind == Kind::kFree) live -= size_of[event.slot];
+    if (event.kind != Kind::kAllocate) continue;
+    const std::uint64_t size = event.size.count();
+    if (event.size > kPerturbedAbove) {
+      const std::uint64_t key = what == Perturb::kSizes ? size : event.slot;
+      const std::uint64_t factor = kWhole * 9 / 10 + mix(mix(seed) + key) % (kWhole / 5 + 1);
+      const std::uint64_t changed = size / kWhole * factor + size % kWhole * factor / kWhole;
+      event.size = std::min(Bytes{changed}, kTraceAllocationMax);
+    }
+    size_of[event.slot] = event.size;
+    live += event.size;
+    result.peak_live = std::max(result.peak_live, live);
   }
   return result;
 }

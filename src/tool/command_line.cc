@@ -4,13 +4,23 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <string>
 
 #include <ashlar/base/version.h>
+#include <ashlar/cache/config.h>
 
 #include "src/tool/configuration_page.h"
 
 namespace ashlar::tool {
 namespace {
+
+void add_plan_limits(CLI::App* sub, PlanLimits* limits, const std::string& by_default) {
+  sub->add_option("--time-limit", limits->time_limit,
+                  "seconds to search for a better plan (default: " + by_default + ")");
+  sub->add_option(
+      "--work", limits->work,
+      "steps to search for a better plan, in each space: the same answer on every machine");
+}
 
 void add_trace_run(CLI::App& app, TraceRunCommand& command) {
   CLI::App* const sub =
@@ -40,11 +50,21 @@ void add_trace_run(CLI::App& app, TraceRunCommand& command) {
   sub->add_flag("--planned", command.planned,
                 "record the trace, plan it, and serve it from one segment for each stream; what it "
                 "leaves live is freed at its end");
+  sub->add_option(
+      "--plan", command.plan,
+      "with --planned: serve the trace by this plan, which `plan --from-trace` made of it");
+  add_plan_limits(sub, &command.limits,
+                  "unlimited; the default of --work is " + std::to_string(kReplayWorkDefault));
+  sub->add_option(
+         "--perturb", command.perturb,
+         "multiply sizes above 512 bytes by random factors from 0.9 to 1.1 before anything "
+         "else: one factor for each of the sizes, or for each of the allocations")
+      ->check(CLI::IsMember({"sizes", "allocations"}));
   sub->add_option("--alter", command.alter,
                   "with --planned: alter this part of the run's events after planning, e.g. 0.01")
       ->check(CLI::Range(0.0, 1.0));
   sub->add_option("--seed", command.seed,
-                  "with --alter: the random seed that chooses the alterations (default: 1)");
+                  "with --alter or --perturb: the random seed (default: 1)");
   sub->add_option("--json", command.json,
                   "write the results as a JSON array to this file; - for stdout");
   sub->add_option("--report", command.report, "write one self-contained HTML page to this file");
@@ -77,16 +97,16 @@ void add_plan(CLI::App& app, PlanCommand& command) {
                   "plan the allocations of this trace, of any kind that replay takes");
   sub->add_option("--trace-device", command.trace_device,
                   "the device to read of a snapshot (default: the only one with events)");
+  sub->add_option("--alignment", command.alignment,
+                  "with --from-trace: the alignment of every allocation, a power of two (default: "
+                  "the allocator's granule, " +
+                      std::to_string(cache::Config{}.granule.count()) + ")");
   sub->add_option(
          "--capacity", command.capacities,
          "stop when every space fits in this size, e.g. 1048576 or 16GiB; NAME=SIZE for one "
          "space")
       ->allow_extra_args(false);
-  sub->add_option("--time-limit", command.time_limit,
-                  "seconds to search for a better plan (default: 10; unlimited with --work)");
-  sub->add_option(
-      "--work", command.work,
-      "steps to search for a better plan, in each space: the same answer on every machine");
+  add_plan_limits(sub, &command.limits, "10; unlimited with --work");
   sub->add_option("--threads", command.threads, "how many threads search: the same answer, sooner")
       ->check(CLI::Range(1u, 1024u))
       ->capture_default_str();

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "src/tool/plan_limits.h"
+
 namespace ashlar::tool {
 
 inline constexpr int kExitDone = 0;
@@ -36,6 +38,9 @@ struct TraceRunCommand {
   bool check = false;
   std::uint32_t lag = 0;
   bool planned = false;
+  std::string plan;     ///< with --planned: a plan file; empty: the trace is planned
+  PlanLimits limits;    ///< with --planned
+  std::string perturb;  ///< sizes, allocations, or empty
   double alter = 0;
   std::optional<std::uint64_t> seed;
   std::string json;
@@ -68,18 +73,14 @@ struct ReduceCommand {
 };
 int run_reduce(const ReduceCommand& command);
 
-/// How long `plan` searches if neither a time limit nor work is given.
-inline constexpr double kPlanSecondsDefault = 10;
-inline constexpr double kPlanSecondsMax = 1e6;
-
 /// `ashlar plan`.
 struct PlanCommand {
   std::string problem;
   std::string from_trace;
   std::optional<std::uint32_t> trace_device;  ///< of a snapshot
   std::vector<std::string> capacities;        ///< SIZE for all spaces, or NAME=SIZE for one
-  std::optional<double> time_limit;
-  std::optional<std::uint64_t> work;
+  std::string alignment;                      ///< of --from-trace; empty: the allocator's granule
+  PlanLimits limits;
   unsigned threads = 1;
   std::string warm_start;
   std::string verify;

@@ -69,6 +69,8 @@ Json result_json(const TraceRunResult& result, const TraceRunOptions& options) {
   json["device"] = options.backing == ReplayDevice::kHost ? "host" : "sim";
   json["lag"] = options.lag;
   json["conf"] = options.conf_text;
+  if (options.perturb)
+    json["perturb"] = *options.perturb == Perturb::kSizes ? "sizes" : "allocations";
   if (result.planned) json["planned"] = planned_json(*result.planned, result, options);
   if (!account.first_trouble.empty()) json["first_trouble"] = account.first_trouble;
   if (result.check) {

@@ -8,7 +8,10 @@
 #include <string>
 #include <vector>
 
+#include <ashlar/base/checked.h>
+#include <ashlar/cache/config.h>
 #include <ashlar/plan/planner.h>
+#include <ashlar/replay/recording.h>
 
 #include "spec/plan/check.h"
 #include "src/tool/commands.h"
@@ -50,15 +53,10 @@ class BestSoFar {
 PlanAnswer solve(const plan::Problem& problem, const PlanCommand& command,
                  const std::vector<Bytes>& warm_start) {
   BestSoFar best;
-  plan::PlanOptions options;
+  plan::PlanOptions options = options_of(command.limits, {kPlanSecondsDefault, std::nullopt});
   options.progress = [&best](std::uint32_t, Bytes peak, Bytes lower_bound) {
     best.show(peak, lower_bound);
   };
-  options.work = command.work;
-  if (!command.work || command.time_limit) {
-    const double seconds = command.time_limit.value_or(kPlanSecondsDefault);
-    options.time_limit = std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
-  }
   options.threads = command.threads;
   if (!warm_start.empty()) options.warm_start = &warm_start;
   const StopOnSignal stop;
@@ -113,22 +111,33 @@ bool check_options(const PlanCommand& command, std::string* error) {
     *error = "plan: give either a PROBLEM or --from-trace";
     return false;
   }
-  if (command.time_limit && !(*command.time_limit >= 0 && *command.time_limit <= kPlanSecondsMax)) {
-    *error = fmt::format("--time-limit: between 0 and {:.0f} seconds", kPlanSecondsMax);
+  if (!command.alignment.empty() && command.from_trace.empty()) {
+    *error = "--alignment: needs --from-trace; a problem states the alignments of its buffers";
     return false;
   }
-  return true;
+  return check_limits(command.limits, error);
+}
+
+/// The alignment of a trace's allocations. Nothing if what was given is none: `*error` is one line.
+std::optional<Bytes> alignment_of(const PlanCommand& command, std::string* error) {
+  if (command.alignment.empty()) return cache::Config{}.granule;
+  const auto size = parse_size(command.alignment);
+  if (size && is_power_of_two(size->count()) && *size <= replay::kReplayAlignmentMax) return size;
+  *error = fmt::format("--alignment: '{}' is not a power of two up to {}", command.alignment,
+                       size_text(replay::kReplayAlignmentMax));
+  return std::nullopt;
 }
 
 /// Reads the problem. Nothing on failure: `*error` is one line.
-std::optional<plan::Problem> read_input(const PlanCommand& command, std::string* error) {
+std::optional<plan::Problem> read_input(const PlanCommand& command, Bytes alignment,
+                                        std::string* error) {
   if (!command.from_trace.empty()) {
     TraceSource source;
     const auto trace = read_trace(command.from_trace, {command.trace_device}, &source, error);
     if (!trace) return std::nullopt;
     if (const std::string from = source_text(source); !from.empty())
       fmt::print(stderr, "{}: {}\n", command.from_trace, from);
-    return problem_of(*trace);
+    return problem_of(*trace, alignment);
   }
   auto csv = read_problem(command.problem, error);
   if (!csv) return std::nullopt;
@@ -167,9 +176,11 @@ struct PlanOutputs {
 int run_plan(const PlanCommand& command) {
   std::string error;
   if (!check_options(command, &error)) return fail(kExitUsage, error);
+  const auto alignment = alignment_of(command, &error);
+  if (!alignment) return fail(kExitUsage, error);
   PlanOutputs outputs;
   if (const int code = outputs.open(command); code != kExitDone) return code;
-  auto problem = read_input(command, &error);
+  auto problem = read_input(command, *alignment, &error);
   if (!problem) return fail(kExitUnreadable, error);
   if (!set_capacities(command.capacities, &*problem, &error)) return fail(kExitUsage, error);
   if (!command.verify.empty()) return verify(command, *problem);

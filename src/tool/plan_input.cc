@@ -38,7 +38,7 @@ std::optional<plan::ProblemCsv> read_problem(const std::string& path, std::strin
   return std::move(parsed).value();
 }
 
-plan::Problem problem_of(const Trace& trace) {
+plan::Problem problem_of(const Trace& trace, Bytes alignment) {
   plan::Problem problem;
   problem.spaces.clear();
   for (const std::uint64_t stream : trace.streams)
@@ -56,6 +56,7 @@ plan::Problem problem_of(const Trace& trace) {
       plan::Buffer buffer;
       buffer.life = {static_cast<plan::Time>(i), end};
       buffer.size = event.size;
+      buffer.alignment = alignment;
       buffer.space = event.stream;
       problem.buffers.push_back(buffer);
     } else if (event.kind == TraceEvent::Kind::kFree && buffer_of[event.slot] != kLeftOut) {
@@ -65,8 +66,8 @@ plan::Problem problem_of(const Trace& trace) {
   return problem;
 }
 
-std::optional<std::vector<Bytes>> read_offsets(const std::string& path,
-                                               const plan::Problem& problem, std::string* error) {
+std::optional<plan::Plan> read_plan(const std::string& path, const plan::Problem& problem,
+                                    std::string* error) {
   if (!is_csv(path)) {
     const auto bytes = read_file(path, error);
     if (!bytes) return std::nullopt;
@@ -75,7 +76,7 @@ std::optional<std::vector<Bytes>> read_offsets(const std::string& path,
       *error = refusal_of(path, *bytes, KnownFile::kPlan, *error);
       return std::nullopt;
     }
-    return std::move(parsed).value().offsets;
+    return std::move(parsed).value();
   }
   const auto other = read_problem(path, error);
   if (!other) return std::nullopt;
@@ -86,16 +87,24 @@ std::optional<std::vector<Bytes>> read_offsets(const std::string& path,
   std::unordered_map<std::string, Bytes> offset_of;
   for (std::size_t b = 0; b < other->offsets.size(); ++b)
     offset_of.emplace(id_of(other->problem, b), other->offsets[b]);
-  std::vector<Bytes> offsets;
+  plan::Plan plan;
+  plan.spaces.resize(problem.spaces.size());
   for (std::size_t b = 0; b < problem.buffers.size(); ++b) {
     const auto found = offset_of.find(id_of(problem, b));
     if (found == offset_of.end() || found->second == plan::kNowhere) {
       *error = fmt::format("{}: has no offset for buffer {}", path, id_of(problem, b));
       return std::nullopt;
     }
-    offsets.push_back(found->second);
+    plan.offsets.push_back(found->second);
   }
-  return offsets;
+  return plan;
+}
+
+std::optional<std::vector<Bytes>> read_offsets(const std::string& path,
+                                               const plan::Problem& problem, std::string* error) {
+  auto plan = read_plan(path, problem, error);
+  if (!plan) return std::nullopt;
+  return std::move(plan->offsets);
 }
 
 }  // namespace ashlar::tool

@@ -13,6 +13,7 @@
 #include "src/tool/files.h"
 #include "src/tool/json_output.h"
 #include "src/tool/plan_input.h"
+#include "src/tool/plan_proof.h"
 #include "src/tool/sizes.h"
 
 namespace ashlar::tool {
@@ -40,6 +41,8 @@ std::vector<std::uint32_t> cannot_fit(const plan::Problem& problem, const plan::
 Json space_json(const plan::Problem& problem, const PlanAnswer& answer, std::size_t s) {
   const plan::SpaceAnswer& space = answer.plan.spaces[s];
   const Fits fits = space.fits(problem.spaces[s].capacity);
+  const std::optional<Bytes> alignment = one_alignment(problem, s);
+  const std::string proof = proof_text(problem, answer.plan, s);
   Json json{{"space", problem.spaces[s].name},
             {"capacity_bytes", problem.spaces[s].capacity == plan::kNowhere
                                    ? Json()
@@ -48,6 +51,8 @@ Json space_json(const plan::Problem& problem, const PlanAnswer& answer, std::siz
             {"peak_bytes", space.peak.count()},
             {"gap", gap_of(space)},
             {"proved_optimal", space.is_proved_optimal()},
+            {"alignment_bytes", alignment ? Json(alignment->count()) : Json()},
+            {"proof", proof.empty() ? Json() : Json(proof)},
             {"feasible", fits == Fits::kUnknown ? Json() : Json(fits == Fits::kYes)}};
   for (const std::uint32_t b : cannot_fit(problem, answer.plan, s))
     json["cannot_fit"].push_back(id_of(problem, b));
@@ -69,10 +74,10 @@ void print_space(const plan::Problem& problem, const PlanAnswer& answer, std::si
   constexpr std::size_t kNamedMax = 20;
   const plan::SpaceAnswer& space = answer.plan.spaces[s];
   const Bytes capacity = problem.spaces[s].capacity;
+  const std::string proof = proof_text(problem, answer.plan, s);
   fmt::print("{}{}peak {} ({} bytes), lower bound {}, gap {:.3f} %{}", problem.spaces[s].name,
              problem.spaces[s].name.empty() ? "" : ": ", size_text(space.peak), space.peak.count(),
-             space.lower_bound.count(), 100 * gap_of(space),
-             space.is_proved_optimal() ? ", proved least" : "");
+             space.lower_bound.count(), 100 * gap_of(space), proof.empty() ? "" : ", " + proof);
   if (capacity != plan::kNowhere)
     fmt::print("; {} in {}", text_of(space.fits(capacity)), size_text(capacity));
   fmt::print("\n");

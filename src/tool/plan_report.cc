@@ -8,6 +8,7 @@
 
 #include "plan_page.h"  // generated from plan_page.html
 #include "src/tool/page.h"
+#include "src/tool/plan_proof.h"
 #include "src/tool/plan_usage.h"
 
 namespace ashlar::tool {
@@ -106,7 +107,8 @@ class PlanPage {
               {"buffers", buffers_[s].size()},
               {"peak", number(answer.peak)},
               {"lower_bound", number(answer.lower_bound)},
-              {"proved", answer.is_proved_optimal()},
+              {"proved", proof_of(problem_, plan_, s) != Proof::kNone},
+              {"proof", proof_text(problem_, plan_, s)},
               {"capacity", capacity == plan::kNowhere ? Json() : number(capacity)},
               {"fits", fits == Fits::kUnknown ? Json() : Json(fits == Fits::kYes)},
               {"cannot_fit", std::count_if(buffers_[s].begin(), buffers_[s].end(), is_bad)}};

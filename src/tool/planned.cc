@@ -17,8 +17,6 @@
 namespace ashlar::tool {
 namespace {
 
-constexpr std::uint64_t kPlanWork = 10'000'000;
-
 struct Recorded {
   std::vector<replay::Recording> recordings;  // by stream
   std::string trouble;
@@ -188,19 +186,45 @@ std::size_t PlannedTrace::stream_of(const Trace& trace, std::uint32_t stream) co
   return static_cast<std::size_t>(found - streams.begin());
 }
 
-PlannedTrace plan_trace(const Trace& trace) {
+namespace {
+
+PlannedTrace recorded_trace(const Trace& trace) {
   Recorded recorded = record(trace);
   PlannedTrace planned;
   planned.streams = trace.streams;
   planned.recordings = std::move(recorded.recordings);
   planned.trouble = std::move(recorded.trouble);
-  plan::PlanOptions options;
-  options.work = kPlanWork;
-  const auto start = std::chrono::steady_clock::now();
-  for (const replay::Recording& recording : planned.recordings) {
-    planned.plans.push_back(plan::make_plan(replay::problem_of(recording), options));
+  return planned;
+}
+
+}  // namespace
+
+PlannedTrace plan_trace(const Trace& trace, const PlanLimits& limits) {
+  using Clock = std::chrono::steady_clock;
+  PlannedTrace planned = recorded_trace(trace);
+  plan::PlanOptions options = options_of(limits, {std::nullopt, kReplayWorkDefault});
+  const auto start = Clock::now();
+  const auto deadline = start + options.time_limit.value_or(Clock::duration{});
+  for (std::size_t s = 0; s < planned.recordings.size(); ++s) {
+    if (options.time_limit) {  // an equal share of the time that is left
+      options.time_limit = std::max(deadline - Clock::now(), Clock::duration{}) /
+                           static_cast<std::int64_t>(planned.recordings.size() - s);
+    }
+    planned.plans.push_back(plan::make_plan(replay::problem_of(planned.recordings[s]), options));
   }
-  planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  planned.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return planned;
+}
+
+PlannedTrace with_plan(const Trace& trace, const plan::Plan& plan) {
+  PlannedTrace planned = recorded_trace(trace);
+  for (const plan::SpaceAnswer& space : plan.spaces) planned.plans.push_back({{}, {space}, {}});
+  planned.plans.resize(planned.recordings.size());
+  std::size_t buffer = 0;
+  for (const TraceEvent& event : trace.events) {
+    if (event.kind != TraceEvent::Kind::kAllocate || event.size == Bytes{}) continue;
+    planned.plans[event.stream].offsets.push_back(plan.offsets[buffer++]);
+  }
   return planned;
 }
 

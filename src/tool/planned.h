@@ -12,6 +12,7 @@
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/replay/replay.h>
 
+#include "src/tool/plan_limits.h"
 #include "src/tool/trace.h"
 #include "src/tool/world.h"
 
@@ -33,9 +34,13 @@ struct PlannedTrace {
   std::size_t stream_of(const Trace& trace, std::uint32_t stream) const;
 };
 
-/// Runs the trace through recorders on a device that costs nothing, and plans the recordings. The
-/// limit is in steps, so that the plans are the same everywhere.
-PlannedTrace plan_trace(const Trace& trace);
+/// Runs the trace through recorders on a device that costs nothing, and plans the recordings, each
+/// stream's within the work, and all within the time, of the limits. By default the limit is in steps, so
+/// that the plans are the same everywhere.
+PlannedTrace plan_trace(const Trace& trace, const PlanLimits& limits);
+/// The same with a plan that is given: one of problem_of(trace, replay::kReplayAlignment), whose spaces
+/// are the streams.
+PlannedTrace with_plan(const Trace& trace, const plan::Plan& plan);
 /// Validates another run of the trace: one line on the first stream that differs, or empty.
 std::string first_difference(const PlannedTrace& planned, const Trace& run);
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/tool/alter.h"
 #include "src/tool/repeat.h"
 
 namespace ashlar::tool {
@@ -135,7 +134,8 @@ TraceRunResult run_trace(const Trace& trace, const std::string& file,
   }
   if (!options.is_planned) return run_passes(trace, file, options);
   const Trace run = closed(trace);
-  const PlannedTrace planned = plan_trace(run);
+  const PlannedTrace planned = options.given_plan == nullptr ? plan_trace(run, options.limits)
+                                                             : with_plan(run, *options.given_plan);
   const AlteredTrace altered =
       options.alter > 0 ? alter(run, options.alter, options.seed) : AlteredTrace{run, 0};
   TraceRunOptions through_plan = options;

@@ -23,6 +23,7 @@
 #include <ashlar/cache/snapshot.h>
 #include <ashlar/device/device.h>
 
+#include "src/tool/alter.h"
 #include "src/tool/planned.h"
 #include "src/tool/trace.h"
 
@@ -42,8 +43,11 @@ struct TraceRunOptions {
   std::uint32_t lag = 0;       ///< streams finish their work this many events after it was enqueued
   bool wants_picture = false;  ///< keep the timeline and the map for the report
   bool is_planned = false;     ///< --planned: record, plan, and serve the trace from segments
-  double alter = 0;            ///< --alter: the part of the events that is altered after planning
-  std::uint64_t seed = 1;      ///< --seed: of the alterations
+  PlanLimits limits;           ///< of that planning
+  const plan::Plan* given_plan = nullptr;  ///< --plan: see with_plan(); null: plan the trace
+  std::optional<Perturb> perturb;          ///< --perturb: what was done to the trace
+  double alter = 0;        ///< --alter: the part of the events that is altered after planning
+  std::uint64_t seed = 1;  ///< --seed: of the alterations and the sizes
   /// the plans that account and timing passes are served by; null: none, the allocator serves
   const PlannedTrace* planned = nullptr;
 };

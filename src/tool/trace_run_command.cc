@@ -5,12 +5,17 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 
+#include <ashlar/replay/recording.h>
+
+#include "spec/plan/check.h"
 #include "src/tool/commands.h"
 #include "src/tool/failure.h"
 #include "src/tool/json_output.h"
 #include "src/tool/output_file.h"
+#include "src/tool/plan_input.h"
 #include "src/tool/repeat.h"
 #include "src/tool/report.h"
 #include "src/tool/sizes.h"
@@ -50,6 +55,47 @@ int read_conf(const std::string& conf, TraceRunOptions* options) {
   return kExitDone;
 }
 
+// Checks the options that depend on --planned; kExitDone, or the exit code after a line on stderr.
+int check_planned(const TraceRunCommand& command) {
+  const bool has_limits = command.limits.time_limit || command.limits.work;
+  if (std::isnan(command.alter)) return fail(kExitUsage, "--alter: between 0 and 1");
+  if (command.seed && command.alter == 0 && command.perturb.empty())
+    return fail(kExitUsage, "--seed: needs --alter or --perturb");
+  if (!command.planned) {
+    if (command.alter > 0) return fail(kExitUsage, "--alter: needs --planned");
+    if (!command.plan.empty()) return fail(kExitUsage, "--plan: needs --planned");
+    if (has_limits) return fail(kExitUsage, "--time-limit, --work: need --planned");
+    return kExitDone;
+  }
+  if (!command.report.empty()) return fail(kExitUsage, "--report: not available with --planned");
+  if (command.capacity == "settled")
+    return fail(kExitUsage, "--capacity: settled is not available with --planned");
+  if (!command.plan.empty() && has_limits)
+    return fail(kExitUsage, "--time-limit, --work: nothing is planned with --plan");
+  if (!command.plan.empty() && command.traces.size() != 1)
+    return fail(kExitUsage, "--plan: give the one trace that it is a plan of");
+  std::string error;
+  return check_limits(command.limits, &error) ? kExitDone : fail(kExitUsage, error);
+}
+
+// Reads the plan of a trace and checks it. Nothing if it is not one: `*error` is one line.
+std::optional<plan::Plan> read_plan_of(const Trace& trace, const std::string& path,
+                                       std::string* error) {
+  const plan::Problem problem = problem_of(trace, replay::kReplayAlignment);
+  auto plan = read_plan(path, problem, error);
+  if (!plan) return std::nullopt;
+  for (std::size_t b = 0; b < plan->offsets.size(); ++b) {
+    const plan::Buffer& buffer = problem.buffers[b];
+    if (plan->offsets[b] > plan::kPlanBytesMax) continue;  // the check below says so
+    Bytes& peak = plan->spaces[buffer.space].peak;
+    peak = std::max(peak, plan->offsets[b] + buffer.size);
+  }
+  const auto found = spec::check_answer(problem, *plan);
+  if (!found) return plan;
+  *error = fmt::format("{}: not a plan of {}: {}", path, trace.name, found->text);
+  return std::nullopt;
+}
+
 // Fills `*options`; kExitDone, or the exit code after a line on stderr.
 int read_options(const TraceRunCommand& command, TraceRunOptions* options) {
   options->backing = command.device == "host" ? ReplayDevice::kHost : ReplayDevice::kSim;
@@ -59,13 +105,10 @@ int read_options(const TraceRunCommand& command, TraceRunOptions* options) {
   options->is_planned = command.planned;
   options->alter = command.alter;
   options->seed = command.seed.value_or(1);
-  if (std::isnan(command.alter)) return fail(kExitUsage, "--alter: between 0 and 1");
-  if (!command.planned && command.alter > 0) return fail(kExitUsage, "--alter: needs --planned");
-  if (command.seed && command.alter == 0) return fail(kExitUsage, "--seed: needs --alter");
-  if (command.planned && !command.report.empty())
-    return fail(kExitUsage, "--report: not available with --planned");
-  if (command.planned && command.capacity == "settled")
-    return fail(kExitUsage, "--capacity: settled is not available with --planned");
+  options->limits = command.limits;
+  if (!command.perturb.empty())
+    options->perturb = command.perturb == "sizes" ? Perturb::kSizes : Perturb::kAllocations;
+  if (const int code = check_planned(command); code != kExitDone) return code;
   if (command.lag > 0 && options->backing == ReplayDevice::kHost) {
     return fail(kExitUsage, "--lag: streams of the host are never late; use --device sim");
   }
@@ -158,6 +201,17 @@ void print_troubles(const std::vector<TraceRunResult>& results) {
   }
 }
 
+// Reads a trace, and changes its sizes if asked to. Nothing on failure: `*error` is one line.
+std::optional<Trace> read_input(const TraceRunCommand& command, const TraceRunOptions& options,
+                                const std::string& path, std::string* error) {
+  TraceSource source;
+  auto trace = read_trace(path, {command.trace_device}, &source, error);
+  if (!trace) return std::nullopt;
+  if (const std::string from = source_text(source); !from.empty())
+    fmt::print(stderr, "{}: {}\n", path, from);
+  return options.perturb ? perturbed(*trace, *options.perturb, options.seed) : std::move(trace);
+}
+
 }  // namespace
 
 int run_traces(const TraceRunCommand& command) {
@@ -173,15 +227,17 @@ int run_traces(const TraceRunCommand& command) {
   std::vector<std::string> entries;
   int code = kExitDone;
   std::string error;
+  std::optional<plan::Plan> given_plan;
   for (const std::string& path : command.traces) {
-    TraceSource source;
-    const auto trace = read_trace(path, {command.trace_device}, &source, &error);
-    if (!trace) {  // the others are still run
+    const auto trace = read_input(command, options, path, &error);
+    if (trace && !command.plan.empty()) {
+      given_plan = read_plan_of(*trace, command.plan, &error);
+      options.given_plan = given_plan ? &*given_plan : nullptr;
+    }
+    if (!trace || (!command.plan.empty() && !given_plan)) {  // the others are still run
       code = std::max(code, fail(kExitUnreadable, error));
       continue;
     }
-    if (const std::string from = source_text(source); !from.empty())
-      fmt::print(stderr, "{}: {}\n", path, from);
     results.push_back(run_trace(*trace, path, options));
     TraceRunResult& result = results.back();
     if (!result.passed()) code = std::max(code, kExitFailed);
