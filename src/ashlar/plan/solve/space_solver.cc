@@ -179,7 +179,8 @@ void SpaceSolver::fill_and_repair() {
   Units repaired = kNoPeak;
   for (std::uint32_t round = 0;
        !is_done() && !is_stopped() && (!can_search || round < kRoundsBeforeSearch); ++round) {
-    place_large_first(round);
+    // Of what can be searched, a search finds more with the same work.
+    if (!can_search) place_large_first(round);
     if (is_done() || is_stopped()) return;
     fill(kFillsInRound);
     if (is_done() || is_stopped()) return;
