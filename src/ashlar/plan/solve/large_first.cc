@@ -35,7 +35,7 @@ LargePart large_part(const Problem& problem, const Items& items, Units small) {
 
 }  // namespace
 
-LargeFirst large_first(const Problem& problem, std::uint32_t space, const Items& items, Units small,
+LargeFirst large_first(const Problem& problem, const Items& items, Units small,
                        const LargeFirstLimits& limits) {
   LargeFirst result{limits.stop_at, {}, 0};
   const LargePart part = large_part(problem, items, small);

@@ -33,7 +33,7 @@ struct LargeFirstLimits {
 /// limited work; then places each other item by first fit, the highest first. No plan, at no cost,
 /// if all items are large or none is. REQUIRES: `items` are the space's.
 /// Cost: O(n^2) at worst, and the solver's work.
-LargeFirst large_first(const Problem& problem, std::uint32_t space, const Items& items, Units small,
+LargeFirst large_first(const Problem& problem, const Items& items, Units small,
                        const LargeFirstLimits& limits);
 
 }  // namespace ashlar::inline v0::plan::solve

@@ -194,7 +194,7 @@ void SpaceSolver::fill_and_repair() {
 void SpaceSolver::place_large_first(std::uint32_t round) {
   constexpr std::uint32_t kShifts[] = {9, 11};
   if (round >= std::size(kShifts) || items_.size() > kFirstFitItemsMax) return;
-  LargeFirst plan = large_first(problem_, space_, items_, lower_bound_ >> kShifts[round],
+  LargeFirst plan = large_first(problem_, items_, lower_bound_ >> kShifts[round],
                                 {options_.threads, best_, &stop_});
   if (plan.peak < best_) offer(plan.peak, std::move(plan.offsets));
   spend(plan.steps);
