@@ -66,6 +66,16 @@ elseif(STEP STREQUAL "subdirectory_shared")
     message(FATAL_ERROR "the program is not linked with the shared library: ${inputs}")
   endif()
 
+elseif(STEP STREQUAL "examples")
+  # The examples as a user builds them, who has their folder and an installed library.
+  file(REMOVE_RECURSE "${work}/${STEP}" "${work}/examples here")
+  file(COPY "${SOURCE}/examples/" DESTINATION "${work}/examples here")
+  run("${CMAKE_COMMAND}" -S "${work}/examples here" -B "${work}/${STEP}" -G "${GENERATOR}"
+    "-DCMAKE_CXX_COMPILER=${CXX}" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0
+    "-DCMAKE_PREFIX_PATH=${installed}")
+  run("${CMAKE_COMMAND}" --build "${work}/${STEP}")
+  run("${CTEST}" --test-dir "${work}/${STEP}" --output-on-failure --no-tests=error)
+
 elseif(STEP STREQUAL "readme")
   # The README's example must compile and run.
   file(READ "${SOURCE}/README.md" readme)

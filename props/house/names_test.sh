@@ -14,7 +14,7 @@ set -euo pipefail
 if ! ctags --version 2>/dev/null | grep -q Universal; then echo "skipped: no universal-ctags here"; exit 77; fi
 here=$(cd "$(dirname "$0")/../.." && pwd)
 
-sources() { (cd "$1" && find src spec props fuzz bench -name '*.h' -o -name '*.cc' 2>/dev/null | sort); }
+sources() { (cd "$1" && find src spec props fuzz bench examples -name '*.h' -o -name '*.cc' 2>/dev/null | sort); }
 
 # Types that are declared again on purpose: mains of test programs, forward declarations are no definitions.
 types() {

@@ -2,8 +2,8 @@
 # Bounds the size of every class and function: a class has at most 40 member functions and 15 data
 # fields, a function at most 60 lines.
 #
-#   sizes_test.sh [ROOT]         checks src, spec, props, fuzz and bench of the tree at ROOT
-#                                (default: the tree this file is in)
+#   sizes_test.sh [ROOT]         checks src, spec, props, fuzz, bench and examples of the tree at
+#                                ROOT (default: the tree this file is in)
 #   sizes_test.sh --self-test    plants one violation of every sort, and the largest permitted
 #                                cases, and expects exactly the violations to be reported
 #
@@ -67,7 +67,7 @@ tags() {
 
 check() {
   local root=$1 folder folders=()
-  for folder in src spec props fuzz bench; do
+  for folder in src spec props fuzz bench examples; do
     if [[ -d $root/$folder ]]; then folders+=("$folder"); fi
   done
   if (( ${#folders[@]} == 0 )); then echo "$root: no folder to look at"; return 1; fi
