@@ -117,30 +117,6 @@ std::optional<std::uint64_t> parse_arg(ArgKind kind, std::string_view word) {
   }
 }
 
-const char* kind_hint(ArgKind kind) {
-  switch (kind) {
-    case ArgKind::kNewPointer:
-    case ArgKind::kPointer: return "a pointer's name (p0, p1, ...)";
-    case ArgKind::kStream: return "a stream's name (s0, s1, ...)";
-    case ArgKind::kDevice: return "a device's name (d0, d1, ...)";
-    case ArgKind::kEvent: return "an event's name (e0, e1, ...)";
-    case ArgKind::kSegment: return "a segment's name (m0, m1, ...)";
-    case ArgKind::kRange: return "a reservation's name (v0, v1, ...)";
-    case ArgKind::kPage: return "a page handle's name (h0, h1, ...)";
-    case ArgKind::kBytes: return "a size in bytes (512, 4KiB, 2MiB, 1GiB)";
-    case ArgKind::kCount: return "a number";
-    case ArgKind::kCallKind: return "a driver call's name (segment-alloc, event-query, ...)";
-    case ArgKind::kCode: return "an outcome's name (ok, out-of-memory, ...)";
-    case ArgKind::kFailure: return "out-of-memory, out-of-addresses, unsupported or driver-error";
-    case ArgKind::kAccess: return "r, w or rw";
-    case ArgKind::kMode: return "global, thread-local or relaxed";
-    case ArgKind::kFailMode: return "once or on";
-    case ArgKind::kText: return "a text";
-    case ArgKind::kNone: break;
-  }
-  return "nothing";
-}
-
 std::string print_arg(ArgKind kind, std::uint64_t value) {
   if (const char letter = name_letter(kind)) return letter + std::to_string(value);
   switch (kind) {
@@ -184,6 +160,30 @@ bool parse_version(std::string_view line, Subject* subject, std::string* reason)
 
 }  // namespace
 
+const char* arg_hint(ArgKind kind) {
+  switch (kind) {
+    case ArgKind::kNewPointer:
+    case ArgKind::kPointer: return "a pointer's name (p0, p1, ...)";
+    case ArgKind::kStream: return "a stream's name (s0, s1, ...)";
+    case ArgKind::kDevice: return "a device's name (d0, d1, ...)";
+    case ArgKind::kEvent: return "an event's name (e0, e1, ...)";
+    case ArgKind::kSegment: return "a segment's name (m0, m1, ...)";
+    case ArgKind::kRange: return "a reservation's name (v0, v1, ...)";
+    case ArgKind::kPage: return "a page handle's name (h0, h1, ...)";
+    case ArgKind::kBytes: return "a size in bytes (512, 4KiB, 2MiB, 1GiB)";
+    case ArgKind::kCount: return "a number";
+    case ArgKind::kCallKind: return "a driver call's name (segment-alloc, event-query, ...)";
+    case ArgKind::kCode: return "an outcome's name (ok, out-of-memory, ...)";
+    case ArgKind::kFailure: return "out-of-memory, out-of-addresses, unsupported or driver-error";
+    case ArgKind::kAccess: return "r, w or rw";
+    case ArgKind::kMode: return "global, thread-local or relaxed";
+    case ArgKind::kFailMode: return "once or on";
+    case ArgKind::kText: return "a text, to the end of the line";
+    case ArgKind::kNone: break;
+  }
+  return "nothing";
+}
+
 const char* subject_name(Subject subject) { return kSubjects[static_cast<unsigned>(subject)]; }
 
 int parse_op(std::string_view line, Op* op, std::string* reason) {
@@ -207,7 +207,7 @@ int parse_op(std::string_view line, Op* op, std::string* reason) {
     const std::optional<std::uint64_t> value = parse_arg(info->args[i], word);
     if (!value) {
       *reason = std::string(info->name) + ": argument " + std::to_string(i + 1) + " must be " +
-                kind_hint(info->args[i]) +
+                arg_hint(info->args[i]) +
                 (word.empty() ? ", and is missing" : ", not " + quoted(word));
       return -1;
     }

@@ -43,6 +43,9 @@ std::string print_ops(const OpFile& file);
 /// One op's line, without a line end.
 std::string print_op(const Op& op);
 
+/// How an argument of that kind is written: "a size in bytes (512, 4KiB, 2MiB, 1GiB)".
+const char* arg_hint(ArgKind kind);
+
 /// "pool", "cache", "gpu".
 const char* subject_name(Subject subject);
 
