@@ -15,7 +15,7 @@ namespace ashlar::spec {
 
 namespace {
 
-constexpr const char* kHead =
+constexpr const char* kPageHead =
     R"(# The operations of `.ops` files
 
 <!-- Printed by ops_reference from spec/ops/op_manual.cc: cmake --build build/release --target ops_reference, then
@@ -72,7 +72,7 @@ std::string names_below(unsigned end, NameOf name_of) {
 }
 
 /// The words that stand for outcomes, driver calls and faults.
-std::string words() {
+std::string page_of_words() {
   const std::string codes =
       names_below(256, [](unsigned i) { return code_name(static_cast<Code>(i)); });
   const std::string calls = names_below(
@@ -87,7 +87,7 @@ std::string words() {
 }  // namespace
 
 std::string ops_page() {
-  std::string page = kHead;
+  std::string page = kPageHead;
   page += "\n## Operands\n\n| operand | is written as |\n|---|---|\n";
   for (const auto& [hint, names] : operand_rows()) page += "| " + names + " | " + hint + " |\n";
   for (const OpChapter& chapter : op_manual()) {
@@ -99,7 +99,7 @@ std::string ops_page() {
       page += std::string("` | ") + entry.meaning + " | `" + entry.example + "` |\n";
     }
   }
-  return page + words();
+  return page + page_of_words();
 }
 
 }  // namespace ashlar::spec
