@@ -31,6 +31,18 @@ if(STEP STREQUAL "install")
   run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${work}/first" --component ashlar_library)
   file(RENAME "${work}/first" "${installed}")
 
+elseif(STEP STREQUAL "install_tool")
+  # The command, with the pages that man and the shells find by their places.
+  file(REMOVE_RECURSE "${work}/${STEP}")
+  run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${work}/${STEP}" --component ashlar_tool)
+  foreach(page IN ITEMS man/man1/ashlar.1 bash-completion/completions/ashlar zsh/site-functions/_ashlar
+      fish/vendor_completions.d/ashlar.fish)
+    if(NOT EXISTS "${work}/${STEP}/share/${page}")
+      message(FATAL_ERROR "share/${page} was not installed")
+    endif()
+  endforeach()
+  run("${work}/${STEP}/bin/ashlar" --version)
+
 elseif(STEP STREQUAL "find_package_static")
   build_and_run_app(-DHOW=find_package -DCOMPONENT=static "-DCMAKE_PREFIX_PATH=${installed}")
 
