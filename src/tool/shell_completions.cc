@@ -8,6 +8,48 @@
 namespace ashlar::tool {
 namespace {
 
+constexpr const char* kBashHead =
+    "# Completion of ashlar for bash. Written by ashlar_help_pages from the command line.\n"
+    "_ashlar() {\n"
+    "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command='' "
+    "words='' files='' i\n"
+    "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
+    "    if [[ ${COMP_WORDS[i]} != -* ]]; then command=${COMP_WORDS[i]}; break; fi\n"
+    "  done\n"
+    "  # bash parts --option=value into three words.\n"
+    "  if [[ $word == = ]]; then\n"
+    "    word=\n"
+    "  elif [[ $before == = ]]; then\n"
+    "    before=${COMP_WORDS[COMP_CWORD - 2]}\n"
+    "  fi\n"
+    "  case $command:$before in\n";
+constexpr const char* kBashTail =
+    "      esac\n"
+    "      ;;\n"
+    "  esac\n"
+    "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
+    "  if [[ -n $files ]]; then\n"
+    "    mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n"
+    "    compopt -o filenames 2>/dev/null  # a slash behind folders; an error outside of a "
+    "completion\n"
+    "  fi\n"
+    "}\n"
+    "complete -F _ashlar ashlar\n";
+constexpr const char* kZshHead =
+    "#compdef ashlar\n"
+    "# Completion of ashlar for zsh. Written by ashlar_help_pages from the command line.\n"
+    "_ashlar() {\n"
+    "  local curcontext=\"$curcontext\" state line\n"
+    "  local -a commands\n"
+    "  commands=(\n";
+constexpr const char* kZshMiddle =
+    " \\\n"
+    "    '1:command:->command' '*::argument:->argument'\n"
+    "  case $state in\n"
+    "    command) _describe -t commands command commands ;;\n"
+    "    argument)\n"
+    "      case $words[1] in\n";
+
 std::string joined(const std::vector<std::string>& words, const char* between) {
   std::string line;
   for (const std::string& word : words) line += (line.empty() ? "" : between) + word;
@@ -100,21 +142,7 @@ std::string fish_option(const std::string& condition, const BookOption& option) 
 }  // namespace
 
 std::string bash_completion(const CommandBook& book) {
-  std::string script =
-      R"(# Completion of ashlar for bash. Written by ashlar_help_pages from the command line.
-_ashlar() {
-  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command='' words='' files='' i
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    if [[ ${COMP_WORDS[i]} != -* ]]; then command=${COMP_WORDS[i]}; break; fi
-  done
-  # bash parts --option=value into three words.
-  if [[ $word == = ]]; then
-    word=
-  elif [[ $before == = ]]; then
-    before=${COMP_WORDS[COMP_CWORD - 2]}
-  fi
-  case $command:$before in
-)";
+  std::string script = kBashHead;
   for (const BookCommand& command : book.commands) script += bash_values(command);
   script +=
       "    *)\n      case $command in\n        '')\n          if [[ $word == -* ]]; then words=" +
@@ -125,39 +153,17 @@ _ashlar() {
               ") if [[ $word == -* ]]; then words=" + quoted(joined(names_of(command), " ")) +
               "; else files=yes; fi ;;\n";
   }
-  return script + R"(      esac
-      ;;
-  esac
-  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
-  if [[ -n $files ]]; then
-    mapfile -t COMPREPLY < <(compgen -f -- "$word")
-    compopt -o filenames 2>/dev/null  # a slash behind folders; an error outside of a completion
-  fi
-}
-complete -F _ashlar ashlar
-)";
+  return script + kBashTail;
 }
 
 std::string zsh_completion(const CommandBook& book) {
-  std::string script = R"(#compdef ashlar
-# Completion of ashlar for zsh. Written by ashlar_help_pages from the command line.
-_ashlar() {
-  local curcontext="$curcontext" state line
-  local -a commands
-  commands=(
-)";
+  std::string script = kZshHead;
   for (const BookCommand& command : book.commands)
     script += "    " + quoted(command.name + ":" + command.description) + "\n";
   script += "  )\n  _arguments -C";
   for (const BookOption& option : book.program.options)
     script += " \\\n    " + zsh_argument(option);
-  script += R"( \
-    '1:command:->command' '*::argument:->argument'
-  case $state in
-    command) _describe -t commands command commands ;;
-    argument)
-      case $words[1] in
-)";
+  script += kZshMiddle;
   for (const BookCommand& command : book.commands) {
     script += "        " + command.name + ")\n          _arguments";
     for (const BookOption& option : command.options)
