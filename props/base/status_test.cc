@@ -36,6 +36,16 @@ TEST(Result, IsAValueOrAStatus) {
   EXPECT_EQ(bad.status(), (Status{Code::kNotFound, ""}));
 }
 
+#if GTEST_HAS_DEATH_TEST
+/// Without assertions it was a default value, such as address 0, with which the program went on.
+TEST(ResultDeathTest, TheValueOfAFailureStopsTheProgramInEveryBuildAndNamesTheStatus) {
+  const Result<int> bad{Code::kNotFound, "no such thing"};
+  constexpr const char* kSaid = "value.. of a failed Result: not-found: no such thing";
+  EXPECT_DEATH(static_cast<void>(bad.value()), kSaid);
+  EXPECT_DEATH(static_cast<void>(Result<int>(bad.status()).value()), kSaid);
+}
+#endif
+
 TEST(CodeNames, AreDistinctAndRoundTrip) {
   std::set<std::string> names;
   unsigned known = 0;

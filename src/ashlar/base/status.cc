@@ -1,6 +1,8 @@
 #include <ashlar/base/status.h>
 
 #include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace ashlar::inline v0 {
@@ -52,6 +54,12 @@ std::optional<Code> code_from_name(const char* name) noexcept {
     if (std::strcmp(entry.name, name) == 0) return entry.code;
   }
   return std::nullopt;
+}
+
+void value_of_failure(const Status& status) noexcept {
+  std::fprintf(stderr, "ashlar: value() of a failed Result: %s: %s\n", code_name(status.code()),
+               status.why());
+  std::abort();
 }
 
 }  // namespace ashlar::inline v0

@@ -85,6 +85,9 @@ class [[nodiscard]] Status {
   Code code_ = Code::kOk;
 };
 
+/// Prints `status` and the misuse on stderr, and aborts: what becomes of Result::value() of a failure.
+[[noreturn]] ASHLAR_API void value_of_failure(const Status& status) noexcept;
+
 /// A value, or the Status that explains its absence. T is a default-constructible value type that
 /// is cheap to move.
 template <class T>
@@ -107,14 +110,17 @@ class [[nodiscard]] Result {
   constexpr Status status() const { return status_; }
   /// The outcome's code; kOk if there is a value.
   constexpr Code code() const { return status_.code(); }
-  /// The value. REQUIRES: is_ok().
+  /// The value. Of a failure: prints the status and aborts, in every build; a default value would
+  /// pass for an answer, such as address 0.
   constexpr const T& value() const& {
-    ASHLAR_ASSERT(is_ok(), "base: value() of a failed Result");
+    if (!is_ok()) [[unlikely]]
+      value_of_failure(status_);
     return value_;
   }
-  /// The value, moved out of this Result. REQUIRES: is_ok().
+  /// The value, moved out of this Result. Of a failure: as above.
   constexpr T value() && {
-    ASHLAR_ASSERT(is_ok(), "base: value() of a failed Result");
+    if (!is_ok()) [[unlikely]]
+      value_of_failure(status_);
     return std::move(value_);
   }
   /// The value, or `other` if there is none.

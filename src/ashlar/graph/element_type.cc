@@ -5,7 +5,7 @@
 namespace ashlar::inline v0::graph {
 namespace {
 
-constexpr std::array<TypeTraits, kElementTypes> kTraits{{
+constexpr std::array<TypeTraits, kElementTypes> kTypeTraits{{
     {"f32", 1, 4_B, 4_B},
     {"f16", 1, 2_B, 2_B},
     {"i32", 1, 4_B, 4_B},
@@ -17,12 +17,12 @@ constexpr std::array<TypeTraits, kElementTypes> kTraits{{
 }  // namespace
 
 const TypeTraits& traits_of(ElementType type) noexcept {
-  return kTraits[static_cast<std::size_t>(type)];
+  return kTypeTraits[static_cast<std::size_t>(type)];
 }
 
 std::optional<ElementType> element_type_of(std::string_view name) noexcept {
   for (std::uint8_t k = 0; k < kElementTypes; ++k) {
-    if (kTraits[k].name == name) return static_cast<ElementType>(k);
+    if (kTypeTraits[k].name == name) return static_cast<ElementType>(k);
   }
   return std::nullopt;
 }
