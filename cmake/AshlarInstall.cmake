@@ -1,9 +1,10 @@
-# Installs the static and the shared library. find_package(ashlar) and pkg-config still find them after the installed tree is
-# moved.
+# Installs the libraries, static and shared. find_package(ashlar) and pkg-config still find them after the installed tree is
+# moved, unless install folders are absolute paths.
 include(CMakePackageConfigHelpers)
 set(ASHLAR_CONFIG_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/ashlar")
 
-install(TARGETS ashlar ashlar_shared EXPORT ashlar_targets
+install(TARGETS ashlar ashlar_allocator ashlar_plan ashlar_shared ashlar_allocator_shared ashlar_plan_shared
+  EXPORT ashlar_targets
   RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT ashlar_library
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT ashlar_library
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT ashlar_library)
@@ -16,6 +17,11 @@ install(FILES "${ASHLAR_GENERATED_ROOT}/ashlar/base/version.h" "${ASHLAR_GENERAT
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ashlar/base" COMPONENT ashlar_library)
 
 install(EXPORT ashlar_targets NAMESPACE ashlar:: DESTINATION "${ASHLAR_CONFIG_DIR}" COMPONENT ashlar_library)
+if(ASHLAR_ASSERTIONS STREQUAL "")
+  set(ASHLAR_ASSERTIONS_CHOSEN "")
+else()
+  set(ASHLAR_ASSERTIONS_CHOSEN "$<BOOL:${ASHLAR_ASSERTIONS}>")
+endif()
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/ashlar-config.cmake.in"
   "${PROJECT_BINARY_DIR}/ashlar-config.cmake" INSTALL_DESTINATION "${ASHLAR_CONFIG_DIR}")
 if(PROJECT_VERSION_MAJOR EQUAL 0)
@@ -28,17 +34,34 @@ install(FILES "${PROJECT_BINARY_DIR}/ashlar-config.cmake" "${PROJECT_BINARY_DIR}
   DESTINATION "${ASHLAR_CONFIG_DIR}" COMPONENT ashlar_library)
 
 # pkg-config knows the folder of the file. The path from there to the prefix depends on the depth of the library folder
-# (lib, or lib/x86_64-linux-gnu).
+# (lib, or lib/x86_64-linux-gnu); if that folder is an absolute path, the file is not moved with a prefix.
 set(pc_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
-file(RELATIVE_PATH ASHLAR_PC_PREFIX "/prefix/${pc_dir}" "/prefix")
-string(REGEX REPLACE "/$" "" ASHLAR_PC_PREFIX "${ASHLAR_PC_PREFIX}")
-set(ASHLAR_PC_FLAGS "")
-foreach(option IN ITEMS ASSERTIONS VALIDATION)
-  if(ASHLAR_${option})
-    string(APPEND ASHLAR_PC_FLAGS " -DASHLAR_${option}=1")
-  else()
-    string(APPEND ASHLAR_PC_FLAGS " -DASHLAR_${option}=0")
+if(IS_ABSOLUTE "${pc_dir}")
+  set(ASHLAR_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
+else()
+  file(RELATIVE_PATH up "/prefix/${pc_dir}" "/prefix")
+  string(REGEX REPLACE "/$" "" up "${up}")
+  set(ASHLAR_PC_PREFIX "\${pcfiledir}/${up}")
+endif()
+foreach(folder IN ITEMS LIBDIR INCLUDEDIR)
+  set(ASHLAR_PC_${folder} "\${prefix}/${CMAKE_INSTALL_${folder}}")
+  if(IS_ABSOLUTE "${CMAKE_INSTALL_${folder}}")
+    set(ASHLAR_PC_${folder} "${CMAKE_INSTALL_${folder}}")
   endif()
 endforeach()
-configure_file("${PROJECT_SOURCE_DIR}/cmake/ashlar.pc.in" "${PROJECT_BINARY_DIR}/ashlar.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/ashlar.pc" DESTINATION "${pc_dir}" COMPONENT ashlar_library)
+set(ASHLAR_PC_FLAGS "-DASHLAR_ASSERTIONS=${ASHLAR_ASSERTIONS_VALUE} -DASHLAR_VALIDATION=$<BOOL:${ASHLAR_VALIDATION}>")
+
+# ashlar_add_pc(NAME DESCRIPTION LIBS PRIVATE): the file of a component. One for each configuration, which the flags depend on.
+function(ashlar_add_pc ASHLAR_PC_NAME ASHLAR_PC_DESCRIPTION ASHLAR_PC_LIBS ASHLAR_PC_LIBS_PRIVATE)
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/ashlar.pc.in" "${PROJECT_BINARY_DIR}/${ASHLAR_PC_NAME}.pc.in" @ONLY)
+  file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/pkgconfig$<$<BOOL:$<CONFIG>>:/$<CONFIG>>/${ASHLAR_PC_NAME}.pc"
+    INPUT "${PROJECT_BINARY_DIR}/${ASHLAR_PC_NAME}.pc.in")
+  install(FILES "${PROJECT_BINARY_DIR}/pkgconfig$<$<BOOL:$<CONFIG>>:/$<CONFIG>>/${ASHLAR_PC_NAME}.pc"
+    DESTINATION "${pc_dir}" COMPONENT ashlar_library)
+endfunction()
+ashlar_add_pc(ashlar-allocator "The caching allocator of Ashlar" "-lashlar" "-pthread -ldl")
+ashlar_add_pc(ashlar-plan "The planner of Ashlar, and what replays its plans" "-lashlar_plan" "-lashlar -pthread -ldl")
+ashlar_add_pc(ashlar "${PROJECT_DESCRIPTION}" "-lashlar_plan -lashlar" "-pthread -ldl")
+
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/CHANGELOG.md"
+  DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT ashlar_library)

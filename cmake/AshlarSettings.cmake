@@ -45,5 +45,12 @@ if(ASHLAR_COVERAGE)
   target_link_options(ashlar_settings INTERFACE -fprofile-instr-generate)
 endif()
 
+# Whether the library checks its own assumptions (base/assert.h): 0 or 1, or what is that once the build type is known.
+if(ASHLAR_ASSERTIONS STREQUAL "")
+  set(ASHLAR_ASSERTIONS_VALUE "$<NOT:$<CONFIG:Release,RelWithDebInfo,MinSizeRel>>")
+else()
+  set(ASHLAR_ASSERTIONS_VALUE "$<BOOL:${ASHLAR_ASSERTIONS}>")
+endif()
+
 # Headers that CMake writes (version.h, export.h): included and installed as <ashlar/base/...>.
 set(ASHLAR_GENERATED_ROOT "${CMAKE_CURRENT_BINARY_DIR}/generated")

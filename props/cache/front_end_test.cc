@@ -109,6 +109,37 @@ TEST_F(FrontEndTest, OwnedMemoryMayBeFreedEarlyOrGivenAway) {
   EXPECT_EQ(allocate_owned(*allocator_, 1_GiB, first_).code(), Code::kOutOfMemory);
 }
 
+TEST_F(FrontEndTest, OwnedMemoryKnowsItsSizeAndChangesHandsWhole) {
+  OwnedMemory a = allocate_owned(*allocator_, 1000_B, first_).value();
+  OwnedMemory b = allocate_owned(*allocator_, 3_MiB, first_).value();
+  const Address of_a = a.address();
+  EXPECT_EQ(a.size(), 1000_B);
+  EXPECT_FALSE(a == b);
+  swap(a, b);
+  EXPECT_EQ(a.size(), 3_MiB);
+  EXPECT_EQ(b.size(), 1000_B);
+  EXPECT_EQ(b.address(), of_a);
+  a = std::move(b);
+  EXPECT_EQ(a.size(), 1000_B);
+  EXPECT_EQ(b.size(), 0_B);
+  EXPECT_EQ(live(), 1u);
+  EXPECT_TRUE(b == OwnedMemory{});
+  EXPECT_TRUE(allocator_->free(a.release()).is_ok());
+  EXPECT_EQ(a.size(), 0_B);
+  EXPECT_EQ(OwnedMemory(*allocator_, Address{}).size(), 0_B);
+}
+
+TEST_F(FrontEndTest, OwnedMemoryMayBeFreedByTheStreamThatUsedItLast) {
+  OwnedMemory a = allocate_owned(*allocator_, 1_MiB, first_).value();
+  EXPECT_EQ(a.reset(Stream{}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(live(), 1u);
+  EXPECT_EQ(a.size(), 1_MiB) << "a free that is refused leaves it owned";
+  EXPECT_TRUE(a.reset(second_).is_ok());
+  EXPECT_FALSE(a);
+  EXPECT_EQ(live(), 0u);
+  EXPECT_TRUE(a.reset(second_).is_ok());
+}
+
 TEST_F(FrontEndTest, ADeleterFreesForStandardPointers) {
   const auto allocate = [this] {
     const Address address = allocator_->allocate(1_MiB, first_).value();

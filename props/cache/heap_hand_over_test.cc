@@ -111,6 +111,19 @@ TEST_F(HandOverTest, AStreamWithoutIdentityIsRefusedByEveryCallThatNamesOne) {
   EXPECT_EQ(allocator_->record_use(block, nobody).code(), Code::kInvalidArgument);
   EXPECT_EQ(allocator_->free(block, nobody).code(), Code::kInvalidArgument);
   EXPECT_EQ(allocator_->begin_capture(nobody).code(), Code::kInvalidArgument);
+  const Stream made;  // by default, as a caller has it who forgot Device::identify
+  EXPECT_EQ(allocator_->allocate(4_KiB, made).code(), Code::kInvalidArgument);
+  EXPECT_EQ(allocator_->record_use(block, made).code(), Code::kInvalidArgument);
+  EXPECT_EQ(record_use_of_alive(*allocator_, block, made).code(), Code::kInvalidArgument);
+  EXPECT_EQ(allocator_->free(block, made).code(), Code::kInvalidArgument);
+  EXPECT_EQ(allocator_->begin_capture(made).code(), Code::kInvalidArgument);
+  EXPECT_EQ(allocator_->end_capture(made).code(), Code::kNotFound);
+  EXPECT_EQ(allocator_->retire_stream(made).code(), Code::kNotFound);
+  EXPECT_EQ(allocator_->largest_free_block(made).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(allocator_->begin_capture(own_).is_ok());
+  EXPECT_EQ(allocator_->begin_body(made, own_).code(), Code::kInvalidArgument);
+  EXPECT_EQ(allocator_->begin_body(own_, made).code(), Code::kNotFound);
+  EXPECT_TRUE(allocator_->end_capture(own_).is_ok());
   EXPECT_EQ(stats().streams, known);  // C32
   EXPECT_TRUE(allocator_->free(block).is_ok());
 }

@@ -112,6 +112,7 @@ unsigned advice_of(const OutOfMemory& o) {
                         !is_at_limit && o.device_memory.free >= o.segment &&
                             o.device_memory.free < o.segment + o.config.headroom};
   unsigned bits = 0;
+  if (o.device_memory.total > 0_B && o.device_memory.total < o.rounded) return bits;
   for (unsigned i = 0; i < 9; ++i) bits |= static_cast<unsigned>(rules[i]) << i;
   return bits;
 }
@@ -154,6 +155,8 @@ TEST(OutOfMemoryFiguresTest, AdviceFollowsItsRulesInEveryAccount) {
     for (std::size_t at = 0; (at = message.find("Advice: ", at)) != std::string::npos; ++at)
       ++lines;
     ASSERT_EQ(lines, static_cast<std::size_t>(__builtin_popcount(expected)));
+    ASSERT_EQ(message.find("larger than the device") != std::string::npos,
+              o.device_memory.total > 0_B && o.rounded > o.device_memory.total);
     for (unsigned i = 0; i < 9; ++i)
       ASSERT_EQ(o.advises(static_cast<Advice>(i)), (expected >> i & 1) != 0);
     const bool says_wait_ended = message.find("The permitted wait of ") != std::string::npos;

@@ -64,6 +64,19 @@ TEST(OutOfMemoryTest, TheMessageSaysWhatMemoryPoolsKeep) {
                    "themselves.\n"));
 }
 
+TEST(OutOfMemoryTest, ARequestOverTheWholeDeviceIsSaidToBeOneAndNothingIsAdvised) {
+  cache::OutOfMemory o = account();
+  o.pending = 1_GiB;  // a wait would be advised
+  o.rounded = 80_GiB;
+  EXPECT_TRUE(says(o, "Advice"));
+  EXPECT_FALSE(says(o, "larger than the device"));
+  o.rounded += 512_B;
+  EXPECT_FALSE(says(o, "Advice")) << "no setting makes the device larger";
+  EXPECT_TRUE(says(o, "The request alone is larger than the device"));
+  o.device_memory.total = 0_B;
+  EXPECT_FALSE(says(o, "larger than the device")) << "how large it is nobody said";
+}
+
 TEST(OutOfMemoryTest, FragmentationIsTheShareOutsideTheLargestBlock) {
   cache::OutOfMemory o = account();
   o.free_cached = 100_B;

@@ -16,7 +16,7 @@
 #     --cxx COMPILER      default: $CXX, or c++
 #     --include FOLDER    where the generated <ashlar/base/export.h> and version.h are; without it
 #                         the test makes empty ones
-#     --library FILE      the shared library for (d), which is left out without it
+#     --library FILE      a shared library for (d), which is left out without one; may be repeated
 #   headers_test.sh --public [ROOT]        prints the list, as paths from src/ashlar
 #   headers_test.sh --self-test    plants one violation of every sort in a small tree and expects
 #                                  each to be reported
@@ -33,7 +33,7 @@ internal=(block/ base/spin_lock.h)
 
 compiler=${CXX:-c++}
 generated=
-library=
+libraries=()
 
 # public_list ROOT: the entries of ASHLAR_PUBLIC_HEADERS, as paths from src/ashlar, one per line.
 public_list() {
@@ -143,11 +143,12 @@ named() {
 # to be a word of a public header's code. The linker's own symbols (_end, _edata, ...) and names of
 # a C interface (ashlar_...) pass.
 exported() {
-  local root=$1 header
+  local root=$1 library=$2 header
   while read -r header; do
     if [[ -f $root/src/ashlar/$header ]]; then code "$root/src/ashlar/$header"; fi
   done <"$scratch/public" | grep -oE '[A-Za-z_][A-Za-z_0-9]*' | sort -u >"$scratch/words"
   nm -D --defined-only "$library" | awk '{ print $NF }' | sort -u >"$scratch/symbols"
+  cat "$scratch/symbols" >>"$scratch/exported"
   if [[ ! -s $scratch/symbols ]]; then echo "$library: exports nothing"; return; fi
   paste "$scratch/symbols" <(c++filt <"$scratch/symbols") |
     awk -F '\t' -v words="$scratch/words" '
@@ -192,15 +193,16 @@ unnamed() {
 }
 
 check() {
-  local root=$1 said
+  local root=$1 library said
   if [[ ! -d $root/src/ashlar ]]; then echo "$root/src/ashlar: no such folder"; return 1; fi
   public_list "$root" >"$scratch/public"
   if [[ ! -s $scratch/public ]]; then
     echo "ASHLAR_PUBLIC_HEADERS: not found, or empty"
     return 1
   fi
+  rm -f "$scratch/exported"
   said=$(alone "$root"; compared "$root"; named "$root"; unnamed "$root"
-         if [[ -n $library ]]; then exported "$root"; fi)
+         for library in ${libraries[@]+"${libraries[@]}"}; do exported "$root" "$library"; done)
   if [[ -n $said ]]; then
     echo "$said"
     echo "$(grep -vc '^    ' <<<"$said") findings"
@@ -208,7 +210,7 @@ check() {
   fi
   echo "$(wc -l <"$scratch/compiled") headers compile by themselves, of $(wc -l <"$scratch/headers")"
   echo "$(wc -l <"$scratch/public") are public"
-  if [[ -n $library ]]; then echo "$(wc -l <"$scratch/symbols") symbols are exported"; fi
+  if (( ${#libraries[@]} > 0 )); then echo "$(sort -u "$scratch/exported" | wc -l) symbols are exported"; fi
 }
 
 # plant FILE: writes a file of the small tree from standard input.
@@ -241,9 +243,9 @@ shared() {
   { echo '#include <ashlar/ashlar.h>'; echo '#include <vector>'; echo '#include <ashlar/plan.h>'
     echo 'int ashlar::size() { return 1; } ashlar::Bytes ashlar::plan::Plan::peak() { return {}; }'
     echo "$1"; } >"$scratch/library.cc"
-  library=$scratch/library.so
   "$compiler" -std=c++20 -shared -fPIC -O0 "-I$copy/src" "-I$generated" "$scratch/library.cc" \
-    -o "$library"
+    -o "$scratch/library.so"
+  libraries=("$scratch/library.so")
 }
 
 # expect NAME TEXT: the small tree is refused with one finding, which contains TEXT.
@@ -255,7 +257,7 @@ expect() {
     echo "$1: expected '$2', reported: $said"; missed=1
   fi
   sound_tree
-  library=
+  libraries=()
 }
 
 self_test() {
@@ -265,7 +267,10 @@ self_test() {
   sound_tree
   shared ''
   if ! check "$copy"; then echo "a sound tree is refused"; missed=1; fi
-  library=
+  cp "$scratch/library.so" "$scratch/sound.so"
+  shared 'int helper() { return 1; }'
+  libraries=("$scratch/sound.so" "$scratch/library.so")
+  expect "a symbol of the second library" "not of namespace ashlar: helper()"
   plant base/late.h <<<$'#pragma once\nnamespace ashlar { std::string name(); }'
   expect "a header that lacks an include" "src/ashlar/base/late.h: does not compile"
   plant base/twice.h <<<$'namespace ashlar { struct Twice {}; }'
@@ -323,7 +328,7 @@ while (( $# > 0 )); do
   case $1 in
     --cxx) compiler=$2; shift ;;
     --include) generated=$2; shift ;;
-    --library) library=$2; shift ;;
+    --library) libraries+=("$2"); shift ;;
     --public) does=public_list ;;
     --self-test) does=self_test ;;
     *) root=$(cd "$1" && pwd) ;;

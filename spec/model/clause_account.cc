@@ -88,6 +88,9 @@ unsigned right_advice(const CacheState& state, const JudgedDevice& device, const
                       std::uint64_t rounded, const OutOfMemory& account) {
   const cache::Config& config = state.rules.config();
   unsigned right = 0;
+  // What the whole device cannot hold no setting makes room for.
+  const std::uint64_t whole = told_in_call(device).total.count();
+  if (whole != 0 && rounded > whole) return right;
   const auto advise = [&right](Advice what) { right |= 1u << static_cast<unsigned>(what); };
   // The limit is in the way when it leaves no room and the device does.
   const std::uint64_t segment = growth_size(state, rounded);

@@ -3,26 +3,12 @@
 // Thread safety: plain values.
 #pragma once
 
-#include <array>
-#include <cstdint>
-
 #include <ashlar/base/pool_id.h>
 #include <ashlar/cache/stats.h>
 
 namespace ashlar::spec {
 
-/// Numbers kFigureRows.
-enum class StatFigure : std::uint8_t {
-  kAllocations,
-  kSegments,
-  kActive,
-  kInactiveSplits,
-  kAllocatedBytes,
-  kReservedBytes,
-  kActiveBytes,
-  kInactiveSplitBytes,
-  kRequestedBytes,
-};
+using cache::StatFigure;  ///< numbers kFigureRows
 inline constexpr unsigned kFigures = 9;
 
 struct FigureRow {

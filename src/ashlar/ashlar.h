@@ -6,6 +6,7 @@
 // Thread safety: stated at each class.
 #pragma once
 
+#include <ashlar/base/language.h>
 #include <ashlar/base/version.h>
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/cache/caching_upstream.h>
@@ -14,6 +15,7 @@
 #include <ashlar/cache/history_calls.h>
 #include <ashlar/cache/live_allocations.h>
 #include <ashlar/cache/owned_memory.h>
+#include <ashlar/cache/stats_text.h>
 #include <ashlar/cuda/cuda_device.h>
 #include <ashlar/device/host_device.h>
 #include <ashlar/interop/memory_resource.h>
@@ -41,6 +43,8 @@ using cache::ContextId;
 using cache::ContextRecorder;
 using cache::current_stream;
 using cache::DeviceStats;
+using cache::figure_name;
+using cache::FiguresByPool;
 using cache::FreeDeleter;
 using cache::has_history;
 using cache::HeldMemory;
@@ -52,6 +56,7 @@ using cache::HistoryOptions;
 using cache::HistorySnapshot;
 using cache::kHistoryActions;
 using cache::kRequestBytesMax;
+using cache::kStatFigures;
 using cache::kStatPools;
 using cache::LiveDifference;
 using cache::MappingChange;
@@ -76,9 +81,12 @@ using cache::start_history;
 using cache::Stat;
 using cache::stat_pool_of;
 using cache::StatByPool;
+using cache::StatFigure;
 using cache::StatPool;
 using cache::stop_history;
 using cache::StreamScope;
+using cache::to_json;
+using cache::to_text;
 using cuda::CudaDevice;
 using cuda::kDriverLibrary;
 using device::CallKind;

@@ -5,6 +5,7 @@
 // Thread safety: stated for each function and class.
 #pragma once
 
+#include <ashlar/base/language.h>
 #include <ashlar/base/version.h>
 #include <ashlar/plan/plan_file.h>
 #include <ashlar/plan/planner.h>

@@ -7,6 +7,8 @@
 
 #include <ashlar/ashlar.h>
 
+static_assert(ASHLAR_ASSERTIONS == EXPECTED_ASSERTIONS, "the headers must agree with the library");
+
 int main() {
   if (std::strcmp(ASHLAR_VERSION, EXPECTED_VERSION) != 0) {
     std::printf("version %s, expected %s\n", ASHLAR_VERSION, EXPECTED_VERSION);

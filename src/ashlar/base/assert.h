@@ -18,6 +18,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include <ashlar/base/language.h>
+
 #ifndef ASHLAR_ASSERTIONS
 #ifdef NDEBUG
 #define ASHLAR_ASSERTIONS 0

@@ -17,6 +17,7 @@ namespace ashlar::inline v0::cache {
 
 namespace {
 constexpr const char* kNoPlace = "no place for the answer";
+constexpr const char* kNoIdentity = "a stream without identity: Device::identify gives it";
 }  // namespace
 
 CachingAllocator::Impl::Impl(const Config& config) noexcept : shared(config) {}
@@ -359,6 +360,7 @@ Result<AllocationInfo> CachingAllocator::info(Address address) const noexcept {
 Result<Bytes> CachingAllocator::largest_free_block(const Stream& stream) const noexcept {
   const Result<DeviceCache*> cache = impl_->usable_device(stream.device);
   if (!cache.is_ok()) return cache.status();
+  ASHLAR_REQUIRE(stream.id != StreamId{}, Code::kInvalidArgument, kNoIdentity);
   return largest_reachable(*cache.value(), stream);
 }
 

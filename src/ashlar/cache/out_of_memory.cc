@@ -46,6 +46,8 @@ std::string machine_text(const OutOfMemory& o) {
             text_of(o.device_memory.free) + " free and " + text_of(others) +
             " in use outside this allocator.\n";
   }
+  if (o.exceeds_device())
+    text += "The request alone is larger than the device: no setting can make it fit.\n";
   text += o.limit == Bytes::max() ? std::string("No memory limit is set.\n")
                                   : "The memory limit in force is " + text_of(o.limit) + ".\n";
   if (o.config.headroom != 0_B)
@@ -148,6 +150,7 @@ bool is_in_pieces(const OutOfMemory& o) {
 
 void OutOfMemory::advise() noexcept {
   advice = 0;
+  if (exceeds_device()) return;
   const auto add = [this](Advice what, bool applies) {
     if (applies) advice = static_cast<std::uint16_t>(advice | 1u << static_cast<unsigned>(what));
   };

@@ -65,6 +65,11 @@ struct ASHLAR_API OutOfMemory : HeldMemory {
   bool advises(Advice what) const noexcept {
     return (advice >> static_cast<unsigned>(what) & 1) != 0;
   }
+  /// True if the request alone is larger than the device, as far as the driver says how large that is. Nothing
+  /// that a caller could set helps then, so nothing is advised.
+  bool exceeds_device() const noexcept {
+    return device_memory.total != Bytes{} && rounded > device_memory.total;
+  }
   /// The external fragmentation of the free bytes, from 0 to 1: 1 - largest_free / free_cached, or
   /// 0 if nothing is free.
   double fragmentation() const;

@@ -33,18 +33,15 @@ class FreeDeleter {
 class OwnedMemory {
  public:
   OwnedMemory() = default;
-  /// Owns a live allocation of the allocator, which must outlive it.
-  OwnedMemory(CachingAllocator& allocator, Address address) noexcept
-      : allocator_(&allocator), address_(address) {}
+  /// Owns a live allocation of the allocator, which must outlive it. `size` is what size() says.
+  OwnedMemory(CachingAllocator& allocator, Address address, Bytes size = Bytes{}) noexcept
+      : allocator_(&allocator), address_(address), size_(size) {}
   /// `from` owns nothing afterwards.
-  OwnedMemory(OwnedMemory&& from) noexcept
-      : allocator_(from.allocator_), address_(std::exchange(from.address_, Address{})) {}
-  /// Frees what is owned so far.
+  OwnedMemory(OwnedMemory&& from) noexcept { swap(from); }
+  /// Frees what is owned so far. `from` owns nothing afterwards.
   OwnedMemory& operator=(OwnedMemory&& from) noexcept {
-    if (this == &from) return *this;
-    static_cast<void>(reset());
-    allocator_ = from.allocator_;
-    address_ = std::exchange(from.address_, Address{});
+    OwnedMemory taken(std::move(from));
+    swap(taken);
     return *this;
   }
   OwnedMemory(const OwnedMemory&) = delete;
@@ -55,6 +52,8 @@ class OwnedMemory {
   Address address() const noexcept { return address_; }
   /// The address as a pointer, for kernels.
   void* get() const noexcept { return reinterpret_cast<void*>(address_.value()); }
+  /// What was asked for, in bytes; zero if nothing is owned, or if whoever made this did not say.
+  Bytes size() const noexcept { return size_; }
   /// Is anything owned?
   explicit operator bool() const noexcept { return !address_.is_null(); }
 
@@ -67,15 +66,38 @@ class OwnedMemory {
   /// Frees the memory; ok if nothing is owned. Errors as CachingAllocator::free(): nothing is owned afterwards all
   /// the same.
   Status reset() noexcept {
-    const Address address = std::exchange(address_, Address{});
+    const Address address = release();
     return address.is_null() ? Status::ok() : allocator_->free(address);
   }
+  /// Frees the memory, which `stream` used last. Errors as CachingAllocator::free(address, stream): the memory stays
+  /// owned then.
+  Status reset(const Stream& stream) noexcept {
+    const Status freed = address_.is_null() ? Status::ok() : allocator_->free(address_, stream);
+    if (freed.is_ok()) static_cast<void>(release());
+    return freed;
+  }
   /// Gives up ownership without a free.
-  [[nodiscard]] Address release() noexcept { return std::exchange(address_, Address{}); }
+  [[nodiscard]] Address release() noexcept {
+    size_ = Bytes{};
+    return std::exchange(address_, Address{});
+  }
+  /// Each owns what the other did.
+  void swap(OwnedMemory& other) noexcept {
+    std::swap(allocator_, other.allocator_);
+    std::swap(address_, other.address_);
+    std::swap(size_, other.size_);
+  }
+  /// The same.
+  friend void swap(OwnedMemory& a, OwnedMemory& b) noexcept { a.swap(b); }
+  /// Equal if both own nothing: no two own one allocation.
+  friend bool operator==(const OwnedMemory& a, const OwnedMemory& b) noexcept {
+    return a.address_ == b.address_;
+  }
 
  private:
   CachingAllocator* allocator_ = nullptr;
   Address address_;
+  Bytes size_;
 };
 
 /// allocator.allocate(), owned. Errors as there. Zero bytes are an allocation that owns nothing.
@@ -84,7 +106,7 @@ inline Result<OwnedMemory> allocate_owned(CachingAllocator& allocator, Bytes siz
                                           OutOfMemory* account = nullptr) noexcept {
   const Result<Address> got = allocator.allocate(size, stream, account);
   if (!got.is_ok()) return got.status();
-  return OwnedMemory(allocator, got.value());
+  return OwnedMemory(allocator, got.value(), got.value().is_null() ? Bytes{} : size);
 }
 
 }  // namespace ashlar::inline v0::cache
