@@ -73,7 +73,10 @@ TEST(OutOfMemoryFiguresTest, EveryFieldIsShownWhereItBelongs) {
   };
   const auto machine = [&](const std::string& used) {
     return "The device has " + f(o.device_memory.total) + ", of which " + f(o.device_memory.free) +
-           " free and " + used + " in use outside this allocator.\n";
+           " free and " + used + " in use outside this allocator.\n" +
+           (o.rounded > o.device_memory.total
+                ? "The request alone is larger than the device: no setting can make it fit.\n"
+                : "");
   };
   // More free than there is: of another moment.
   EXPECT_EQ(o.message(), text(machine("0 bytes")));
