@@ -25,6 +25,7 @@
 
 #include "src/tool/alter.h"
 #include "src/tool/planned.h"
+#include "src/tool/policy_outcome.h"
 #include "src/tool/trace.h"
 
 namespace ashlar::tool {
@@ -121,6 +122,7 @@ struct TraceRunResult {
   Account account;
   std::optional<CheckOutcome> check;
   std::optional<PlannedOutcome> planned;
+  std::vector<PolicyOutcome> policies;  ///< with --policy: side by side, in the order asked for
 
   std::uint64_t divergences() const { return account.faults + (check ? check->divergences : 0); }
   /// The peak of requested bytes divided by the peak of reserved bytes; with --capacity auto, by the
