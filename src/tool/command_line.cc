@@ -47,6 +47,9 @@ void add_trace_run(CLI::App& app, TraceRunCommand& command) {
                 "run the executable model in lockstep and check every clause");
   sub->add_option("--lag", command.lag, "streams finish their work this many events late")
       ->capture_default_str();
+  sub->add_option("--policy", command.policy,
+                  "compare allocation policies side by side: a list of ashlar, pytorch, "
+                  "pytorch-expandable and planned, e.g. ashlar,pytorch, or all");
   sub->add_flag("--planned", command.planned,
                 "record the trace, plan it, and serve it from one segment for each stream; what it "
                 "leaves live is freed at its end");

@@ -37,6 +37,7 @@ struct TraceRunCommand {
   std::string conf;
   bool check = false;
   std::uint32_t lag = 0;
+  std::string policy;  ///< names of policies, or all; empty: no comparison
   bool planned = false;
   std::string plan;     ///< with --planned: a plan file; empty: the trace is planned
   PlanLimits limits;    ///< with --planned

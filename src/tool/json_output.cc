@@ -9,12 +9,28 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json calls_json(const Account& account) {
+Json calls_json(const std::array<std::uint64_t, device::kCallKinds>& counts) {
   Json calls = Json::object();
-  for (unsigned kind = 0; kind < device::kCallKinds; ++kind) {
-    calls[device::call_name(static_cast<device::CallKind>(kind))] = account.driver_calls[kind];
-  }
+  for (unsigned kind = 0; kind < device::kCallKinds; ++kind)
+    calls[device::call_name(static_cast<device::CallKind>(kind))] = counts[kind];
   return calls;
+}
+
+Json policies_json(const std::vector<PolicyOutcome>& policies) {
+  Json all = Json::array();
+  for (const PolicyOutcome& policy : policies) {
+    all.push_back(
+        {{"policy", policy.name},
+         {"peak_reserved_bytes", policy.peak_reserved.count()},
+         {"used", policy.used},
+         {"smallest_capacity_bytes", policy.capacity ? Json(policy.capacity->count()) : Json()},
+         {"calls", policy.calls()},
+         {"driver_calls", calls_json(policy.driver_calls)},
+         {"driver_us", static_cast<double>(policy.driver_ns) / 1000},
+         {"waits", policy.waits},
+         {"ooms", policy.ooms}});
+  }
+  return all;
 }
 
 Json planned_json(const PlannedOutcome& planned, const TraceRunResult& result,
@@ -62,7 +78,7 @@ Json result_json(const TraceRunResult& result, const TraceRunOptions& options) {
       std::min(calls_of(device::CallKind::kPageMap), calls_of(device::CallKind::kPageCreate));
   json["settled"] = is_settled(account);
   json["address_period"] = address_period(account);
-  json["driver_calls"] = calls_json(account);
+  json["driver_calls"] = calls_json(account.driver_calls);
   json["driver_us"] = static_cast<double>(account.driver_ns) / 1000;
   json["max_call_us"] = static_cast<double>(account.max_call_ns) / 1000;
   json["divergences"] = result.divergences();
@@ -72,6 +88,7 @@ Json result_json(const TraceRunResult& result, const TraceRunOptions& options) {
   if (options.perturb)
     json["perturb"] = *options.perturb == Perturb::kSizes ? "sizes" : "allocations";
   if (result.planned) json["planned"] = planned_json(*result.planned, result, options);
+  if (!result.policies.empty()) json["policies"] = policies_json(result.policies);
   if (!account.first_trouble.empty()) json["first_trouble"] = account.first_trouble;
   if (result.check) {
     Json checks = Json::object();

@@ -3,41 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/tool/capacity_search.h"
 #include "src/tool/repeat.h"
 
 namespace ashlar::tool {
 namespace {
-
-constexpr Bytes kCapacityStep = 2_MiB;
-
-double ratio(Bytes part, Bytes whole) {
-  return whole == 0_B ? 1.0
-                      : static_cast<double>(part.count()) / static_cast<double>(whole.count());
-}
-
-}  // namespace
-
-double TraceRunResult::utilisation() const {
-  return ratio(account.peak_requested, capacity_was_found ? capacity : account.peak_reserved);
-}
-
-namespace {
-
-/// The smallest capacity that will do, between what is live and `enough`, in steps of 2 MiB.
-template <class WillDo>
-Bytes smallest_capacity(const Trace& trace, Bytes enough, WillDo&& will_do) {
-  // In steps of capacity. The trace does not run on `low`; it runs on `high`.
-  std::uint64_t low = (trace.peak_live.count() + kCapacityStep.count() - 1) / kCapacityStep.count();
-  low = std::max<std::uint64_t>(low, 1) - 1;
-  std::uint64_t high = std::max<std::uint64_t>(
-      (enough.count() + kCapacityStep.count() - 1) / kCapacityStep.count(), 1);
-  high = std::max(high, low + 1);
-  while (high - low > 1) {
-    const std::uint64_t middle = low + (high - low) / 2;
-    (will_do(kCapacityStep * middle) ? high : low) = middle;
-  }
-  return kCapacityStep * high;
-}
 
 TraceRunOptions without_picture(const TraceRunOptions& options) {
   TraceRunOptions plain = options;
@@ -46,6 +16,10 @@ TraceRunOptions without_picture(const TraceRunOptions& options) {
 }
 
 }  // namespace
+
+double TraceRunResult::utilisation() const {
+  return used_part(account.peak_requested, capacity_was_found ? capacity : account.peak_reserved);
+}
 
 Bytes find_capacity(const Trace& trace, const TraceRunOptions& options, Bytes peak_reserved) {
   const TraceRunOptions plain = without_picture(options);

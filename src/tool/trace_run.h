@@ -26,6 +26,7 @@
 #include "src/tool/alter.h"
 #include "src/tool/planned.h"
 #include "src/tool/policy_outcome.h"
+#include "src/tool/policy_pass.h"
 #include "src/tool/trace.h"
 
 namespace ashlar::tool {
@@ -49,6 +50,7 @@ struct TraceRunOptions {
   std::optional<Perturb> perturb;          ///< --perturb: what was done to the trace
   double alter = 0;        ///< --alter: the part of the events that is altered after planning
   std::uint64_t seed = 1;  ///< --seed: of the alterations and the sizes
+  std::vector<PolicyKind> policies;        ///< --policy: run side by side
   /// the plans that account and timing passes are served by; null: none, the allocator serves
   const PlannedTrace* planned = nullptr;
 };
@@ -152,11 +154,8 @@ struct Timing {
 Timing timing_pass(const Trace& trace, const cache::Config& config,
                    const PlannedTrace* planned = nullptr);
 
-/// The smallest device, in steps of 2 MiB, on which an account pass has no out-of-memory. Found by
-/// bisection between the trace's peak of live bytes and what the unlimited run reserved. Bisection
-/// assumes that a trace that runs on a device also runs on every larger one, which a caching allocator
-/// does not promise. So the trace runs at the result and does not run at 2 MiB less, but it may run
-/// on some still smaller device.
+/// The smallest device on which an account pass has no out-of-memory: smallest_capacity() between the
+/// trace's peak of live bytes and what the unlimited run reserved.
 Bytes find_capacity(const Trace& trace, const TraceRunOptions& options, Bytes peak_reserved);
 
 /// Is the repeated step settled by its kSettledBy-th repetition: no out-of-memory, and from then on no
@@ -168,6 +167,10 @@ unsigned address_period(const Account& account);
 /// The smallest device on which the repeated trace is settled, as find_capacity(); nothing if it is not on
 /// an unlimited one.
 std::optional<Bytes> find_settled_capacity(const Trace& repeated, const TraceRunOptions& options);
+
+/// Runs the trace under the policies that the options name and adds a row for each to the result: its figures
+/// on the device that the options ask for, and the smallest device on which it runs.
+void compare_policies(const Trace& trace, const TraceRunOptions& options, TraceRunResult* result);
 
 /// Makes a check pass and the second pass for C10.
 CheckOutcome check_pass(const Trace& trace, const TraceRunOptions& options, Bytes capacity);

@@ -16,11 +16,11 @@
 #include "src/tool/json_output.h"
 #include "src/tool/output_file.h"
 #include "src/tool/plan_input.h"
-#include "src/tool/repeat.h"
 #include "src/tool/report.h"
 #include "src/tool/sizes.h"
 #include "src/tool/trace_file.h"
 #include "src/tool/trace_run.h"
+#include "src/tool/trace_table.h"
 
 namespace ashlar::tool {
 namespace {
@@ -96,6 +96,26 @@ std::optional<plan::Plan> read_plan_of(const Trace& trace, const std::string& pa
   return std::nullopt;
 }
 
+// Fills in what --policy asks for; kExitDone, or the exit code after a line on stderr.
+int read_policies(const TraceRunCommand& command, TraceRunOptions* options) {
+  if (command.policy.empty()) return kExitDone;
+  const auto policies = parse_policies(command.policy);
+  if (!policies) {
+    return fail(
+        kExitUsage,
+        fmt::format("--policy: '{}' is not a list of ashlar, pytorch, pytorch-expandable and "
+                    "planned, each once, nor all",
+                    command.policy));
+  }
+  if (command.planned) return fail(kExitUsage, "--policy: instead of --planned name planned");
+  if (command.capacity == "settled")
+    return fail(kExitUsage, "--capacity: settled is not available with --policy");
+  if (options->backing == ReplayDevice::kHost)
+    return fail(kExitUsage, "--policy: policies are compared on --device sim");
+  options->policies = *policies;
+  return kExitDone;
+}
+
 // Fills `*options`; kExitDone, or the exit code after a line on stderr.
 int read_options(const TraceRunCommand& command, TraceRunOptions* options) {
   options->backing = command.device == "host" ? ReplayDevice::kHost : ReplayDevice::kSim;
@@ -109,6 +129,7 @@ int read_options(const TraceRunCommand& command, TraceRunOptions* options) {
   if (!command.perturb.empty())
     options->perturb = command.perturb == "sizes" ? Perturb::kSizes : Perturb::kAllocations;
   if (const int code = check_planned(command); code != kExitDone) return code;
+  if (const int code = read_policies(command, options); code != kExitDone) return code;
   if (command.lag > 0 && options->backing == ReplayDevice::kHost) {
     return fail(kExitUsage, "--lag: streams of the host are never late; use --device sim");
   }
@@ -126,62 +147,6 @@ int read_options(const TraceRunCommand& command, TraceRunOptions* options) {
     options->capacity = *size;
   }
   return read_conf(command.conf, options);
-}
-
-std::string rule(const std::vector<std::size_t>& widths) {
-  std::string line;
-  for (const std::size_t width : widths) line += std::string(width, '-') + "  ";
-  return line.substr(0, line.size() - 2);
-}
-
-void print_table(const std::vector<TraceRunResult>& results) {
-  std::size_t name = 5;
-  for (const TraceRunResult& result : results) name = std::max(name, result.trace.size());
-  constexpr const char* kRow =
-      "{:<{}}  {:>9}  {:>8}  {:>10}  {:>10}  {:>10}  {:>6}  {:>5}  {:>6}  {:>6}  {:>10}  {:>11}\n";
-  fmt::print(fmt::runtime(kRow), "trace", name, "events", "ns/event", "peak live", "reserved",
-             "capacity", "used %", "OOM", "waits", "calls", "driver ms", "divergences");
-  fmt::print("{}\n", rule({name, 9, 8, 10, 10, 10, 6, 5, 6, 6, 10, 11}));
-  for (const TraceRunResult& r : results) {
-    std::uint64_t calls = 0;
-    for (const std::uint64_t count : r.account.driver_calls) calls += count;
-    fmt::print(fmt::runtime(kRow), r.trace, name, r.events,
-               r.timing_passes == 0 ? "-" : fmt::format("{:.1f}", r.ns_per_event),
-               size_text(r.account.peak_requested), size_text(r.account.peak_reserved),
-               r.capacity == Bytes::max() ? "-" : size_text(r.capacity),
-               fmt::format("{:.1f}", 100 * r.utilisation()), r.ooms(), r.account.waits, calls,
-               fmt::format("{:.2f}", static_cast<double>(r.account.driver_ns) / 1e6),
-               r.divergences());
-  }
-}
-
-// For planned runs: what the plans serve, and what the replays counted.
-void print_plans(const std::vector<TraceRunResult>& results) {
-  for (const TraceRunResult& r : results) {
-    if (!r.planned) continue;
-    const replay::ReplayCounts& counts = r.account.planned.counts;
-    fmt::print(
-        "{}: plan of {} allocations, peak {} (lower bound {}); {} served from the segment, {} "
-        "not planned, {} fell back\n",
-        r.trace, r.planned->managed, size_text(r.planned->peak), size_text(r.planned->lower_bound),
-        counts.served, counts.unmanaged, counts.fallbacks());
-    if (!r.planned->first_difference.empty())
-      fmt::print("  altered: {}\n", r.planned->first_difference);
-  }
-}
-
-// For repeated steps: what they do once they are settled.
-void print_settled(const std::vector<TraceRunResult>& results) {
-  for (const TraceRunResult& r : results) {
-    if (!is_settled(r.account)) continue;
-    const unsigned period = address_period(r.account);
-    const std::string addresses = period == 0 ? "vary"
-                                  : period == 1
-                                      ? "stay the same"
-                                      : fmt::format("come again every {} repetitions", period);
-    fmt::print("{}: no driver call and no wait from repetition {} on; its addresses {}\n", r.trace,
-               kSettledBy, addresses);
-  }
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -240,16 +205,16 @@ int run_traces(const TraceRunCommand& command) {
     }
     results.push_back(run_trace(*trace, path, options));
     TraceRunResult& result = results.back();
+    compare_policies(*trace, options, &result);
     if (!result.passed()) code = std::max(code, kExitFailed);
     if (options.wants_picture) entries.push_back(report_entry(result, options, *trace));
     result.account.timeline = {};
     result.account.map = {};
+    for (PolicyOutcome& policy : result.policies) policy.timeline = {};
   }
   if (results.empty()) return code;
   if (!json.is_stdout() && !report.is_stdout()) {
-    print_table(results);
-    print_plans(results);
-    print_settled(results);
+    print_results(results);
   }
   if (!json.write(json.is_open() ? json_text(results, options) : "", &error) ||
       !report.write(report.is_open() ? report_page(entries, options) : "", &error))
