@@ -178,6 +178,14 @@ TEST_P(SegmentPolicyTest, ALargeBlockIsSplitOnlyWhereMoreThanAMebibyteRemains) {
   EXPECT_EQ(reserved(), 40_MiB);
 }
 
+TEST_P(SegmentPolicyTest, ARestOfMoreThanAMebibyteServesTheNextRequest) {
+  make(200_MiB);
+  const std::uint64_t first = allocate(9_MiB);  // of a segment of 20 MiB
+  EXPECT_EQ(allocate(9_MiB), first + (9_MiB).count());
+  EXPECT_EQ(allocate(2_MiB), first + (18_MiB).count());
+  EXPECT_EQ(reserved(), 20_MiB);
+}
+
 using ExpandablePolicyTest = PolicyTest;
 INSTANTIATE_TEST_SUITE_P(Only, ExpandablePolicyTest, testing::Values(true));
 

@@ -33,6 +33,16 @@ std::size_t name_width(const std::vector<TraceRunResult>& results) {
 
 std::string percent_text(double part) { return fmt::format("{:.1f}", 100 * part); }
 
+// A count in at most `width` characters: in thousands (k), millions (M) or more where it has more digits.
+std::string count_text(std::uint64_t count, std::size_t width) {
+  std::string text = fmt::format("{}", count);
+  for (const char* unit = "kMGTPE"; text.size() > width; ++unit) {
+    count /= 1000;
+    text = fmt::format("{}{}", count, *unit);
+  }
+  return text;
+}
+
 std::uint64_t calls_of(const Account& account) {
   std::uint64_t sum = 0;
   for (const std::uint64_t count : account.driver_calls) sum += count;
@@ -54,8 +64,9 @@ void print_table(const std::vector<TraceRunResult>& results) {
     const std::string capacity = r.capacity == Bytes::max() ? "-" : size_text(r.capacity);
     fmt::print(fmt::runtime(kRow), name_text(r.trace), name, is_limited ? capacity : time,
                size_text(r.account.peak_requested), size_text(r.account.peak_reserved),
-               percent_text(r.utilisation()), r.ooms(), r.account.waits, calls_of(r.account),
-               r.divergences());
+               percent_text(r.utilisation()), count_text(r.ooms(), 3),
+               count_text(r.account.waits, 5), count_text(calls_of(r.account), 5),
+               count_text(r.divergences(), 8));
   }
 }
 
@@ -72,8 +83,8 @@ void print_policies(const std::vector<TraceRunResult>& results) {
     for (const PolicyOutcome& policy : r.policies) {
       fmt::print(fmt::runtime(kRow), &policy == &r.policies.front() ? name_text(r.trace) : "", name,
                  policy.name, size_text(policy.peak_reserved), percent_text(policy.used),
-                 policy.capacity ? size_text(*policy.capacity) : "-", policy.calls(), policy.waits,
-                 policy.ooms);
+                 policy.capacity ? size_text(*policy.capacity) : "-", count_text(policy.calls(), 6),
+                 count_text(policy.waits, 5), count_text(policy.ooms, 3));
     }
   }
 }

@@ -1,7 +1,7 @@
 // The tables of `ashlar replay` on stdout.
 //
-// Thread safety: one thread. No line is wider than 100 columns while every number fits its column; a
-// trace's name is cut to fit. What has no column is in the JSON (json_output.h).
+// Thread safety: one thread. No line of a table is wider than 100 columns: a trace's name is cut to fit,
+// and a large count is in thousands. Exact counts, and what has no column, are in the JSON (json_output.h).
 #pragma once
 
 #include <vector>
