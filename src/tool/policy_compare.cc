@@ -52,7 +52,7 @@ Run account_runs(const Trace& trace, const TraceRunOptions& options, PolicyKind 
 PolicyOutcome run_planned(const Trace& trace, const TraceRunOptions& options,
                           TraceRunResult* result) {
   const Trace run = closed(trace);
-  const PlannedTrace planned = plan_trace(run);
+  const PlannedTrace planned = plan_trace(run, options.limits);
   if (!planned.trouble.empty()) {
     ++result->account.faults;
     if (result->account.first_trouble.empty()) result->account.first_trouble = planned.trouble;
