@@ -79,7 +79,7 @@ TEST_F(CacheDamageTest, EveryFieldOfASegmentsRecordIsHeldAgainstItsPool) {
     EXPECT_EQ(found(), wrong);
   }
   {
-    const Damage damage(small.index, small.index + 1);
+    const Damage damage(small.entry.index, small.entry.index + 1);
     EXPECT_EQ(found(), wrong);
   }
   {

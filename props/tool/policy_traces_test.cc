@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "src/tool/policy_pass.h"
-#include "src/tool/trace.h"
+#include "src/tool/trace_file.h"
 
 namespace {
 
