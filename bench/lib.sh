@@ -16,7 +16,7 @@ build_bench() {
 # shellcheck disable=SC2034  # for those who source this
 trace_flags=("--traces=$PWD/bench/data" "--traces=$PWD/../shared/data/traces/cpu" "--traces=$PWD/../shared/data/traces/gpu")
 
-# checkout_of REV-OR-DIR: the absolute path of its files. `caller` is the folder from which the script was called.
+# checkout_of REV-OR-DIR: the absolute path of its files.
 checkout_of() {
   local commit folder
   if [[ -d $caller/$1 ]]; then (cd "$caller/$1" && pwd); return; fi
