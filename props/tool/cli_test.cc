@@ -36,6 +36,13 @@ class CliTest : public ashlar::props::Cli {
     return json;
   }
 
+  Json page_data(const std::string& name) {
+    const std::string page = slurp(folder_ / name);
+    const std::string opening = "<script type=\"application/json\" id=\"data\">";
+    const std::size_t begin = page.find(opening) + opening.size();
+    return Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+  }
+
   void expect_refused(const std::string& arguments, int code, const std::string& line) {
     const Ran ran = run(arguments);
     EXPECT_EQ(ran.code, code) << arguments;
@@ -71,8 +78,6 @@ TEST_F(CliTest, AUsageErrorExitsWithTwo) {
                  "--capacity: '18000000000G' is neither a size nor auto nor settled" + sizes);
   expect_refused("replay --alter 0.1 t.trace", 2, "--alter: needs --planned");
   expect_refused("replay --planned --seed 4 t.trace", 2, "--seed: needs --alter or --perturb");
-  expect_refused("replay --planned --report x.html t.trace", 2,
-                 "--report: not available with --planned");
   EXPECT_EQ(run("replay --planned --alter 2 t.trace").code, 2);
   expect_refused("replay --planned --alter nan t.trace", 2, "--alter: between 0 and 1");
   expect_refused("replay --device host --lag 5 t.trace", 2,
@@ -296,14 +301,35 @@ TEST_F(CliTest, TheReportIsOnePageThatLoadsNothing) {
        {"<canvas", "http:", "https:", "@import", "src=", "@DATA@", "</script><b>"}) {
     EXPECT_EQ(page.find(part), std::string::npos) << part;
   }
-  const std::string opening = "<script type=\"application/json\" id=\"data\">";
-  const std::size_t begin = page.find(opening) + opening.size();
-  const Json data = Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+  const Json data = page_data("out.html");
   const Json& entry = data["traces"][0];
   EXPECT_EQ(entry["marks"][0][1], "</script><b>");
   EXPECT_EQ(entry["timeline"]["requested"]["max"], Json({1000, 1000, 5001000, 5000000}));
   EXPECT_EQ(entry["map"]["event"], 2);
   EXPECT_EQ(entry["map"]["segments"].size(), 2u);
+}
+
+TEST_F(CliTest, ThePageOfAPlannedRunHasThePlanOfEachStream) {
+  write_trace("t.trace", "a 0 1000\na 1 5000000 7\nf 0\na 2 1000\nf 1\nf 2\n");
+  ASSERT_EQ(run("replay --planned --check t.trace --report out.html").code, 0);
+  const Json data = page_data("out.html");
+  const Json& plans = data["traces"][0]["plans"];
+  ASSERT_EQ(plans.size(), 2u);
+  EXPECT_EQ(plans[0]["title"], "stream 0");
+  EXPECT_EQ(plans[0]["spaces"][0]["boxes"].size(), 2u);
+  EXPECT_EQ(plans[1]["title"], "stream 7");
+  EXPECT_EQ(plans[1]["spaces"][0]["peak"], 5000000);
+}
+
+TEST_F(CliTest, ThePageNamesTheBuildAndTheMachine) {
+  write_trace("t.trace", "a 0 1000\n");
+  ASSERT_EQ(run("replay t.trace --report out.html").code, 0);
+  const Json made = page_data("out.html")["made"];
+  EXPECT_EQ("ashlar " + made["version"].get<std::string>() + "\n", run("--version").out);
+  EXPECT_TRUE(made["commit"].is_string());
+  for (const char* what : {"processor", "system"}) EXPECT_NE(made[what], "") << what;
+  const std::string date = made["date"];
+  EXPECT_EQ(date.substr(date.size() - 4), " UTC") << date;
 }
 
 TEST_F(CliTest, AnOpsFileIsCheckedAndItsFailureIsPlaced) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <ashlar/cache/caching_allocator.h>
 
@@ -39,14 +40,15 @@ class AccountPass {
 
   Account run(bool stop_at_failure) {
     find_peak_event();
-    if (options_.wants_picture) reserve_timeline();
+    if (options_.wants_picture) begin_picture();
     Progress progress("running " + trace_.name, trace_.events.size());
     for (std::size_t i = 0; i < trace_.events.size(); ++i) {
+      event_ = i;
       step(trace_.events[i]);
       if (account_.ooms > 0 && stop_at_failure) break;
       if (trace_.events[i].kind != TraceEvent::Kind::kMark) world_.tick();
       if (options_.wants_picture || trace_.streams.size() > 1) sample();
-      if (options_.wants_picture && i == account_.map_event) take_map();
+      if (options_.wants_picture) take_map();
       progress.at(i);
     }
     finish();
@@ -66,8 +68,7 @@ class AccountPass {
 
   /// A repetition begins, and the one before has ended.
   void end_step() {
-    std::uint64_t calls = 0;
-    for (const std::uint64_t count : world_.figures().calls) calls += count;
+    const std::uint64_t calls = driver_calls();
     if (is_in_step_) account_.steps.push_back({calls - calls_before_step_, addresses_.value()});
     is_in_step_ = true;
     calls_before_step_ = calls;
@@ -95,7 +96,17 @@ class AccountPass {
     addresses_.add(address.value().value());
     live_ += event.size;
     account_.peak_requested = std::max(account_.peak_requested, live_);
+    if (records_) records_->allocate(event_, event.slot, map_block(event, address.value()));
     world_.write(event.slot, address.value(), event.size, stream.value());
+  }
+
+  // A block within a plan's segment is as long as was asked; any other one is the allocator's.
+  MapBlock map_block(const TraceEvent& event, Address address) const {
+    MapBlock block{address, event.size, event.size, event.stream};
+    if (options_.planned != nullptr) return block;
+    const Result<cache::AllocationInfo> info = allocator_.info(address);
+    if (info.is_ok()) block.size = info.value().size;
+    return block;
   }
 
   void free(std::uint32_t slot) {
@@ -103,6 +114,7 @@ class AccountPass {
     if (held.address.is_null()) return;
     world_.read(slot, held.address, held.size, world_.stream(held.stream).value());
     live_ -= held.size;
+    if (records_) records_->free(event_, slot);
     if (const Status status = front_->free(held.stream, held.address); !status.is_ok()) {
       add_fault(fmt::format("free of allocation {}: {}", slot, status.why()));
     }
@@ -128,7 +140,14 @@ class AccountPass {
     }
   }
 
-  void reserve_timeline() {
+  std::uint64_t driver_calls() const {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t count : world_.figures().calls) sum += count;
+    return sum;
+  }
+
+  void begin_picture() {
+    records_.emplace(trace_.events.size(), account_.map_event, trace_.allocations);
     account_.timeline.requested.reserve(trace_.events.size());
     account_.timeline.allocated.reserve(trace_.events.size());
     account_.timeline.reserved.reserve(trace_.events.size());
@@ -147,9 +166,17 @@ class AccountPass {
     account_.timeline.reserved.push_back(stats.value().reserved_bytes[kAll].current);
   }
 
+  // Segments come and go by calls of the driver.
   void take_map() {
-    if (const Status status = allocator_.snapshot(DeviceId{0}, &account_.map); !status.is_ok())
-      add_fault(status.why());
+    const std::uint64_t calls = driver_calls();
+    const bool is_peak = event_ == account_.map_event;
+    if (calls == calls_at_map_ && !is_peak) return;
+    calls_at_map_ = calls;
+    cache::Snapshot map;
+    if (const Status status = allocator_.snapshot(DeviceId{0}, &map); !status.is_ok())
+      return add_fault(status.why());
+    records_->hold(event_, map);
+    if (is_peak) account_.map = std::move(map);
   }
 
   void finish() {
@@ -160,6 +187,7 @@ class AccountPass {
       if (account_.peak_allocated == 0_B)
         account_.peak_allocated = Bytes{stats.value().allocated_bytes[kAll].peak};
     }
+    if (records_) account_.records = records_->take();
     account_.planned = front_->finish();
     if (!account_.planned.first_divergence.empty()) add_fault(account_.planned.first_divergence);
     const DriverFigures figures = world_.figures();
@@ -182,6 +210,9 @@ class AccountPass {
   std::unique_ptr<Front> front_;
   std::vector<Held> held_;  // by slot
   Bytes live_;
+  std::uint64_t event_ = 0;             ///< its index
+  std::optional<MapRecorder> records_;  ///< with a picture only
+  std::uint64_t calls_at_map_ = 0;      ///< of the driver, when the segments were last looked at
   bool is_in_step_ = false;
   std::uint64_t calls_before_step_ = 0;
   spec::WordHash addresses_;  ///< of the step so far

@@ -32,9 +32,9 @@ BookOption read_option(const CLI::Option& option) {
   }
   if (!read.value.empty()) {
     read.words = words_of(type);
-    read.kind = !read.words.empty()                         ? ValueKind::kWords
-                : is_number(type.substr(0, type.find(':'))) ? ValueKind::kNumber
-                                                            : ValueKind::kText;
+    read.kind = !read.words.empty()                         ? ValueForm::kWords
+                : is_number(type.substr(0, type.find(':'))) ? ValueForm::kNumber
+                                                            : ValueForm::kText;
   }
   read.description = option.get_description();
   read.default_value = option.get_default_str();

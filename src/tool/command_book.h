@@ -17,7 +17,7 @@ class App;
 namespace ashlar::tool {
 
 /// What stands behind an option, or in its place on the command line.
-enum class ValueKind : unsigned char {
+enum class ValueForm : unsigned char {
   kNone,    ///< a flag
   kWords,   ///< one of BookOption::words
   kNumber,  ///< a number
@@ -28,7 +28,7 @@ enum class ValueKind : unsigned char {
 struct BookOption {
   std::vector<std::string> names;  ///< with dashes, short ones first; none if it is positional
   std::string value;               ///< what help calls its value: TEXT; a positional's name
-  ValueKind kind = ValueKind::kNone;
+  ValueForm kind = ValueForm::kNone;
   std::vector<std::string> words;  ///< of kWords
   std::string description;
   std::string default_value;  ///< empty: help names none

@@ -23,6 +23,7 @@
 #include "src/tool/json_output.h"
 #include "src/tool/output_file.h"
 #include "src/tool/plan_report.h"
+#include "src/tool/progress.h"
 #include "src/tool/sizes.h"
 
 namespace ashlar::tool {
@@ -172,13 +173,16 @@ int run_graph(const GraphCommand& command) {
   std::string error, page;
   std::string violations;
   int code = kExitDone;
+  Progress progress("planning graphs", command.graphs.size());
   for (const std::string& path : command.graphs) {
+    progress.at(results.size());
     const auto file = read_graph(path, &error);
     GraphAnswer answer;
     if (file) {
       if (const Status status = answer_for(*file, &answer); !status.is_ok())
         error = fmt::format("{}: {}", path, status.why());
     }
+    const auto quiet = progress.hidden();
     if (!error.empty()) {  // the others are still planned
       code = std::max(code, fail(kExitUnreadable, error));
       error.clear();

@@ -43,7 +43,7 @@ std::string heading(const BookOption& option) {
   if (option.is_positional()) return italic(option.value) + (option.is_repeatable ? " ..." : "");
   std::string names;
   for (const std::string& name : option.names) names += (names.empty() ? "" : ", ") + bold(name);
-  return option.kind == ValueKind::kNone ? names : names + " " + italic(option.value);
+  return option.kind == ValueForm::kNone ? names : names + " " + italic(option.value);
 }
 
 void add_option(std::string& page, const BookOption& option) {

@@ -13,6 +13,7 @@
 #include "src/tool/known_file.h"
 #include "src/tool/ops_runner.h"
 #include "src/tool/output_file.h"
+#include "src/tool/progress.h"
 
 namespace ashlar::tool {
 namespace {
@@ -40,13 +41,22 @@ std::string place(const std::string& path, const OpsOutcome& outcome) {
 
 int run_check(const OpsCommand& command) {
   int code = kExitDone;
+  std::uint64_t done = 0;
+  Progress progress("checking", command.files.size());
   for (const std::string& path : command.files) {
-    const auto file = read_ops(path);
+    progress.at(done++);
+    progress.note(path);
+    std::optional<spec::OpFile> file;
+    {
+      const auto quiet = progress.hidden();
+      file = read_ops(path);
+    }
     if (!file) {  // the others are still run
       code = kExitUnreadable;
       continue;
     }
     const OpsOutcome outcome = run_ops(*file, command.rounds);
+    const auto quiet = progress.hidden();
     if (outcome.passed() && outcome.ops > 0) {
       fmt::print("{}: ok, {} ops, {} skipped, {} answers judged\n", path, outcome.ops,
                  outcome.skipped, outcome.checks);
@@ -71,10 +81,16 @@ int run_reduce(const ReduceCommand& command) {
     return code;
   const auto file = read_ops(command.file);
   if (!file) return kExitUnreadable;
+  std::uint64_t runs = 0;
+  std::optional<Progress> progress;
+  progress.emplace("reducing " + command.file);
   const auto run = [&](const spec::OpFile& candidate) {
-    return story_of(run_ops(candidate, command.rounds));
+    const OpsOutcome outcome = run_ops(candidate, command.rounds);
+    progress->note(fmt::format("{} runs, the last of {} ops", ++runs, candidate.ops.size()));
+    return story_of(outcome);
   };
   const spec::Reduction reduction = spec::reduce_ops(*file, run);
+  progress.reset();
   if (reduction.clause.empty()) {
     return fail(kExitFailed, command.file + ": passes every check; there is nothing to reduce");
   }

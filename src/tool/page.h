@@ -12,6 +12,9 @@ namespace ashlar::tool {
 /// JSON that is safe inside a script element: without any "<".
 std::string script_text(const nlohmann::ordered_json& json);
 
+/// The bytes as base64.
+std::string base64(std::string_view bytes);
+
 /// The page with `data`, which is a script_text(), in place of @DATA@.
 std::string page_with(std::string_view page, std::string_view data);
 

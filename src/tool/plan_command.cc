@@ -1,7 +1,7 @@
 // `ashlar plan`: reads a problem and plans it, or verifies a plan of it.
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <optional>
@@ -20,6 +20,7 @@
 #include "src/tool/plan_input.h"
 #include "src/tool/plan_output.h"
 #include "src/tool/plan_report.h"
+#include "src/tool/progress.h"
 #include "src/tool/signals.h"
 #include "src/tool/sizes.h"
 #include "src/tool/trace_file.h"
@@ -29,36 +30,23 @@ namespace {
 
 using plan::Fits;
 
-/// Shows the best so far on a terminal.
-class BestSoFar {
- public:
-  void show(Bytes peak, Bytes lower_bound) {
-    if (!is_terminal_) return;
-    is_shown_ = true;
-    fmt::print(stderr, "\r\x1b[Kpeak {}, {:.2f} % above the lower bound", size_text(peak),
-               100 * (static_cast<double>(peak.count()) /
-                          static_cast<double>(std::max<std::uint64_t>(lower_bound.count(), 1)) -
-                      1));
-    std::fflush(stderr);
-  }
-  ~BestSoFar() {
-    if (is_shown_) fmt::print(stderr, "\r\x1b[K");
-  }
-
- private:
-  const bool is_terminal_ = ::isatty(STDERR_FILENO) == 1;
-  bool is_shown_ = false;
-};
-
 PlanAnswer solve(const plan::Problem& problem, const PlanCommand& command,
                  const std::vector<Bytes>& warm_start) {
-  BestSoFar best;
   plan::PlanOptions options = options_of(command.limits, {kPlanSecondsDefault, std::nullopt});
-  options.progress = [&best](std::uint32_t, Bytes peak, Bytes lower_bound) {
-    best.show(peak, lower_bound);
-  };
   options.threads = command.threads;
   if (!warm_start.empty()) options.warm_start = &warm_start;
+  std::optional<Progress> progress;
+  if (options.time_limit) {
+    progress.emplace("planning", *options.time_limit);
+  } else {
+    progress.emplace("planning");
+  }
+  options.progress = [&progress](std::uint32_t, Bytes peak, Bytes lower_bound) {
+    const std::uint64_t least = std::max<std::uint64_t>(lower_bound.count(), 1);
+    progress->note(
+        fmt::format("peak {}, {:.2f} % above the lower bound", size_text(peak),
+                    100 * (static_cast<double>(peak.count()) / static_cast<double>(least) - 1)));
+  };
   const StopOnSignal stop;
   options.stop = &stop.flag();
   PlanAnswer answer;

@@ -45,9 +45,10 @@ double area(const Buffer& buffer, const plan::Problem& problem) {
 
 class PlanPage {
  public:
-  PlanPage(const plan::Problem& problem, const plan::Plan& plan)
+  PlanPage(const plan::Problem& problem, const plan::Plan& plan, std::uint64_t rectangles_max)
       : problem_(problem),
         plan_(plan),
+        rectangles_max_(rectangles_max),
         is_bad_(problem.buffers.size()),
         buffers_(problem.spaces.size()) {
     for (const std::uint32_t b : plan.cannot_fit) is_bad_[b] = true;
@@ -84,7 +85,7 @@ class PlanPage {
       return areas[a] != areas[b] ? areas[a] > areas[b] : a < b;
     });
     is_drawn_.resize(order.size());
-    std::uint64_t left = kRectanglesMax;
+    std::uint64_t left = rectangles_max_;
     for (const std::uint32_t b : order) {
       const std::uint32_t pieces = live_pieces(problem_.buffers[b]);
       if (pieces > left || problem_.buffers[b].space >= kPicturesMax) continue;
@@ -177,6 +178,7 @@ class PlanPage {
 
   const plan::Problem& problem_;
   const plan::Plan& plan_;
+  const std::uint64_t rectangles_max_;
   plan::Lifetime life_;  // from the least lower to the greatest upper
   std::vector<bool> is_bad_;
   std::vector<bool> is_drawn_;
@@ -185,9 +187,15 @@ class PlanPage {
 
 }  // namespace
 
+Json plan_picture(const plan::Problem& problem, const plan::Plan& plan, const std::string& title,
+                  double seconds, std::uint64_t rectangles_max) {
+  return PlanPage(problem, plan, rectangles_max).json(title, seconds);
+}
+
 std::string plan_page(const plan::Problem& problem, const plan::Plan& plan,
                       const std::string& title, double seconds) {
-  return page_with(kPlanPage, script_text(PlanPage(problem, plan).json(title, seconds)));
+  return page_with(kPlanPage,
+                   script_text(plan_picture(problem, plan, title, seconds, kRectanglesMax)));
 }
 
 }  // namespace ashlar::tool

@@ -3,6 +3,8 @@
 // Thread safety: pure function.
 #pragma once
 
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include <ashlar/plan/plan.h>
@@ -15,5 +17,11 @@ namespace ashlar::tool {
 /// Cost: O(n log n).
 std::string plan_page(const plan::Problem& problem, const plan::Plan& plan,
                       const std::string& title, double seconds);
+
+/// What page_packing.js draws, for a page of another kind: at most `rectangles_max` rectangles.
+/// Otherwise as plan_page().
+nlohmann::ordered_json plan_picture(const plan::Problem& problem, const plan::Plan& plan,
+                                    const std::string& title, double seconds,
+                                    std::uint64_t rectangles_max);
 
 }  // namespace ashlar::tool

@@ -13,6 +13,7 @@
 
 #include "props/adapters/replay_subject.h"
 #include "src/tool/null_device.h"
+#include "src/tool/progress.h"
 
 namespace ashlar::tool {
 namespace {
@@ -203,6 +204,7 @@ PlannedTrace plan_trace(const Trace& trace, const PlanLimits& limits) {
   using Clock = std::chrono::steady_clock;
   PlannedTrace planned = recorded_trace(trace);
   plan::PlanOptions options = options_of(limits, {std::nullopt, kReplayWorkDefault});
+  const Progress progress("planning " + trace.name);
   const auto start = Clock::now();
   const auto deadline = start + options.time_limit.value_or(Clock::duration{});
   for (std::size_t s = 0; s < planned.recordings.size(); ++s) {

@@ -1,10 +1,13 @@
 // The policies of `ashlar replay --policy` side by side: each runs the trace by itself, and its smallest
 // device is looked for.
 #include <functional>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "src/tool/alter.h"
 #include "src/tool/capacity_search.h"
+#include "src/tool/progress.h"
 #include "src/tool/trace_run.h"
 
 namespace ashlar::tool {
@@ -52,7 +55,9 @@ Run account_runs(const Trace& trace, const TraceRunOptions& options, PolicyKind 
 PolicyOutcome run_planned(const Trace& trace, const TraceRunOptions& options,
                           TraceRunResult* result) {
   const Trace run = closed(trace);
-  const PlannedTrace planned = plan_trace(run, options.limits);
+  const auto plans = std::make_shared<const PlannedTrace>(plan_trace(run, options.limits));
+  const PlannedTrace& planned = *plans;
+  if (options.wants_picture) result->plans = plans;
   if (!planned.trouble.empty()) {
     ++result->account.faults;
     if (result->account.first_trouble.empty()) result->account.first_trouble = planned.trouble;
@@ -72,6 +77,7 @@ void compare_policies(const Trace& trace, const TraceRunOptions& options, TraceR
       result->policies.push_back(
           run_everywhere(trace, options, account_runs(trace, options, kind)));
     } else {
+      const Progress progress(std::string(policy_name(kind)) + ": running " + trace.name);
       result->policies.push_back(
           run_everywhere(trace, options, [&, kind](Bytes capacity, bool is_probe) {
             return policy_pass(trace, kind, capacity, options.wants_picture && !is_probe, is_probe);

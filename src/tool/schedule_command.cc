@@ -14,6 +14,7 @@
 #include "src/tool/graph_file.h"
 #include "src/tool/json_output.h"
 #include "src/tool/output_file.h"
+#include "src/tool/progress.h"
 #include "src/tool/sizes.h"
 
 namespace ashlar::tool {
@@ -150,14 +151,18 @@ int run_schedule(const ScheduleCommand& command) {
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   std::string error;
   int code = kExitDone;
+  Progress progress("scheduling graphs", command.graphs.size());
   for (const std::string& path : command.graphs) {
+    progress.at(results.size());
     const auto file = read_graph(path, &error);
     if (!file) {  // the others are still placed
+      const auto quiet = progress.hidden();
       code = fail(kExitUnreadable, error);
       continue;
     }
     const auto schedule =
         sched::make_schedule(file->graph, pointers, request_of(*file, command), &error);
+    const auto quiet = progress.hidden();
     if (!schedule.is_ok()) {
       code = fail(kExitUnreadable, fmt::format("{}: {}", path, error));
       continue;

@@ -98,12 +98,12 @@ std::vector<std::string> names_of(const std::vector<BookCommand>& commands) {
 std::string bash_values(const BookCommand& command) {
   std::string branches;
   for (const BookOption& option : command.options) {
-    if (option.is_positional() || option.kind == ValueKind::kNone) continue;
+    if (option.is_positional() || option.kind == ValueForm::kNone) continue;
     std::vector<std::string> patterns;
     for (const std::string& name : option.names) patterns.push_back(command.name + ":" + name);
     branches += "    " + joined(patterns, " | ") + ")";
-    if (option.kind == ValueKind::kWords) branches += " words=" + quoted(joined(option.words, " "));
-    if (option.kind == ValueKind::kText) branches += " files=yes";
+    if (option.kind == ValueForm::kWords) branches += " words=" + quoted(joined(option.words, " "));
+    if (option.kind == ValueForm::kText) branches += " files=yes";
     branches += " ;;\n";
   }
   return branches;
@@ -112,14 +112,14 @@ std::string bash_values(const BookCommand& command) {
 /// One line for zsh's _arguments.
 std::string zsh_argument(const BookOption& option) {
   std::string action;
-  if (option.kind == ValueKind::kWords) action = "(" + joined(option.words, " ") + ")";
-  if (option.kind == ValueKind::kText) action = "_files";
+  if (option.kind == ValueForm::kWords) action = "(" + joined(option.words, " ") + ")";
+  if (option.kind == ValueForm::kText) action = "_files";
   const std::string explained = "[" + escaped(option.description, "[]\\") + "]";
   if (option.is_positional())
     return quoted((option.is_repeatable ? "*:" : ":") + escaped(option.value, ":") + ":" + action);
   std::string line;
   for (const std::string& name : option.names) {
-    const std::string value = option.kind == ValueKind::kNone
+    const std::string value = option.kind == ValueForm::kNone
                                   ? ""
                                   : (name.rfind("--", 0) == 0 ? "=" : "") + explained + ":" +
                                         escaped(option.value, ":") + ":" + action;
@@ -133,9 +133,9 @@ std::string fish_option(const std::string& condition, const BookOption& option) 
   std::string line = "complete -c ashlar -n " + quoted(condition);
   for (const std::string& name : option.names)
     line += name.rfind("--", 0) == 0 ? " -l " + name.substr(2) : " -s " + name.substr(1);
-  if (option.kind == ValueKind::kWords) line += " -x -a " + fish_quoted(joined(option.words, " "));
-  if (option.kind == ValueKind::kNumber) line += " -x";
-  if (option.kind == ValueKind::kText) line += " -r -F";
+  if (option.kind == ValueForm::kWords) line += " -x -a " + fish_quoted(joined(option.words, " "));
+  if (option.kind == ValueForm::kNumber) line += " -x";
+  if (option.kind == ValueForm::kText) line += " -r -F";
   return line + " -d " + fish_quoted(option.description) + "\n";
 }
 

@@ -10,6 +10,7 @@
 #include <ashlar/replay/replay.h>
 
 #include "src/tool/null_device.h"
+#include "src/tool/progress.h"
 #include "src/tool/trace_run.h"
 
 namespace ashlar::tool {
@@ -163,6 +164,7 @@ Timing timing_pass(const Trace& trace, const cache::Config& config, const Planne
   std::vector<Stream> streams;
   streams.reserve(trace.streams.size());
   for (std::size_t i = 0; i < trace.streams.size(); ++i) streams.push_back(null.stream(i));
+  const Progress progress("timing " + trace.name);
   if (planned != nullptr) {
     Planned subject(*allocator.value(), streams, *planned, trace);
     return subject.is_made() ? time(trace, steps, subject) : Timing{};

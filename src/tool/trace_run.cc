@@ -108,8 +108,10 @@ TraceRunResult run_trace(const Trace& trace, const std::string& file,
   }
   if (!options.is_planned) return run_passes(trace, file, options);
   const Trace run = closed(trace);
-  const PlannedTrace planned = options.given_plan == nullptr ? plan_trace(run, options.limits)
-                                                             : with_plan(run, *options.given_plan);
+  const auto plans = std::make_shared<const PlannedTrace>(
+      options.given_plan == nullptr ? plan_trace(run, options.limits)
+                                    : with_plan(run, *options.given_plan));
+  const PlannedTrace& planned = *plans;
   const AlteredTrace altered =
       options.alter > 0 ? alter(run, options.alter, options.seed) : AlteredTrace{run, 0};
   TraceRunOptions through_plan = options;
@@ -118,6 +120,7 @@ TraceRunResult run_trace(const Trace& trace, const std::string& file,
   result.planned =
       PlannedOutcome{planned.managed(), planned.peak(),  planned.lower_bound(),
                      planned.seconds,   altered.altered, first_difference(planned, altered.trace)};
+  if (options.wants_picture) result.plans = plans;
   if (!planned.trouble.empty()) {
     ++result.account.faults;
     result.account.first_trouble = planned.trouble;

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@
 #include <ashlar/device/device.h>
 
 #include "src/tool/alter.h"
+#include "src/tool/map_records.h"
 #include "src/tool/planned.h"
 #include "src/tool/policy_outcome.h"
 #include "src/tool/policy_pass.h"
@@ -50,7 +52,7 @@ struct TraceRunOptions {
   std::optional<Perturb> perturb;          ///< --perturb: what was done to the trace
   double alter = 0;        ///< --alter: the part of the events that is altered after planning
   std::uint64_t seed = 1;  ///< --seed: of the alterations and the sizes
-  std::vector<PolicyKind> policies;        ///< --policy: run side by side
+  std::vector<PolicyKind> policies;  ///< --policy: run side by side
   /// the plans that account and timing passes are served by; null: none, the allocator serves
   const PlannedTrace* planned = nullptr;
 };
@@ -85,6 +87,7 @@ struct Account {
   Timeline timeline;          ///< empty unless asked for
   PlannedFigures planned;
   cache::Snapshot map;          ///< at map_event; empty unless asked for
+  MapRecords records;           ///< of the map at every event; empty unless asked for
   std::uint64_t map_event = 0;  ///< the first event at which the live bytes are at their peak
 };
 
@@ -124,6 +127,7 @@ struct TraceRunResult {
   Account account;
   std::optional<CheckOutcome> check;
   std::optional<PlannedOutcome> planned;
+  std::shared_ptr<const PlannedTrace> plans;  ///< for the report; null unless it is asked for
   std::vector<PolicyOutcome> policies;  ///< with --policy: side by side, in the order asked for
 
   std::uint64_t divergences() const { return account.faults + (check ? check->divergences : 0); }

@@ -67,7 +67,6 @@ int check_planned(const TraceRunCommand& command) {
     if (has_limits) return fail(kExitUsage, "--time-limit, --work: need --planned");
     return kExitDone;
   }
-  if (!command.report.empty()) return fail(kExitUsage, "--report: not available with --planned");
   if (command.capacity == "settled")
     return fail(kExitUsage, "--capacity: settled is not available with --planned");
   if (!command.plan.empty() && has_limits)
@@ -210,6 +209,8 @@ int run_traces(const TraceRunCommand& command) {
     if (options.wants_picture) entries.push_back(report_entry(result, options, *trace));
     result.account.timeline = {};
     result.account.map = {};
+    result.account.records = {};
+    result.plans.reset();
     for (PolicyOutcome& policy : result.policies) policy.timeline = {};
   }
   if (results.empty()) return code;
