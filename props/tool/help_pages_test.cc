@@ -19,7 +19,7 @@ using ashlar::props::slurp;
 using ashlar::tool::BookCommand;
 using ashlar::tool::BookOption;
 using ashlar::tool::CommandBook;
-using ashlar::tool::ValueKind;
+using ashlar::tool::ValueForm;
 
 bool has_program(const std::string& name) {
   return std::system(("command -v " + name + " >/dev/null 2>&1").c_str()) == 0;
@@ -197,7 +197,7 @@ TEST_F(HelpPagesTest, AwkwardDescriptionsAreQuoted) {
   BookOption option;
   option.names = {"-x", "--ex"};
   option.value = "TEXT";
-  option.kind = ValueKind::kText;
+  option.kind = ValueForm::kText;
   option.description = ".it's [a] \\ \"b\" $(touch planted): `touch planted` {c}";
   CommandBook book;
   book.program.description = "'quoted' at the line's start";

@@ -289,7 +289,7 @@ bool slot_drives(Subject subject, std::uint8_t s) {
   switch (subject) {
     case Subject::kCache:
       return is_in(s, 1, 39) || is_in(s, 52, 59) || is_in(s, 160, 167) || is_in(s, 170, 173) ||
-             s == slot::kAddresses;
+             is_in(s, 175, 177);
     case Subject::kPool: return is_in(s, 40, 51) || is_in(s, 140, 142);
     case Subject::kGpu: return is_in(s, 60, 127) || s == slot::kGraphLaunchRuns;
   }
