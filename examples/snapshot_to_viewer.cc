@@ -1,10 +1,10 @@
 // The memory of a program in PyTorch's snapshot viewer.
 //
-// Shows: the snapshot of a device, written as the pickle that https://pytorch.org/memory_viz opens (drop
-// the file on the page), and as JSON.
+// Shows: a device's history, with labels of the program's parts, and its snapshot, written as the pickle that
+// https://pytorch.org/memory_viz opens (drop the file on the page), and as JSON.
 // Prints:
-//   snapshot.pickle: 3 blocks live, ... bytes
-//   snapshot.json: 3 blocks live, ... bytes
+//   snapshot.pickle: 3 blocks live, 11 events, ... bytes
+//   snapshot.json: 3 blocks live, 11 events, ... bytes
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -29,6 +29,7 @@ bool write(const std::string& path, const std::string& bytes) {
 }  // namespace
 
 int main() {
+  exchange::LabelContexts labels;
   HostDevice device;
   Device* const devices[] = {&device};
   auto created = CachingAllocator::create(devices, Config{});
@@ -37,9 +38,14 @@ int main() {
   const DeviceId id = device.traits().id;
   const Stream stream = device.identify(HostDevice::kDefaultStream).value();
 
+  HistoryOptions history;
+  history.recorder = &labels;
+  if (!start_history(*allocator, id, history).is_ok()) return 1;
+
   // A program that has some memory, and has freed some.
   std::vector<Address> live;
   for (const Bytes size : {8_MiB, 3_MiB, 64_KiB, 4_MiB}) {
+    const exchange::LabelScope part(labels, size > 1_MiB ? "weights" : "scratch");
     const Result<Address> block = allocator->allocate(size, stream);
     if (!block.is_ok()) return 1;
     live.push_back(block.value());
@@ -47,15 +53,16 @@ int main() {
   if (!allocator->free(live[1]).is_ok()) return 1;
   live.erase(live.begin() + 1);
 
-  // The snapshot: every segment and block of the device at this moment.
+  // Every segment and block of the device at this moment, and what has happened until then.
   HistorySnapshot record;
-  if (!allocator->snapshot(id, &record.snapshot).is_ok()) return 1;
+  if (!history_snapshot(*allocator, id, &record).is_ok()) return 1;
   std::size_t blocks_live = 0;
   for (const SnapshotBlock& block : record.snapshot.blocks)
     blocks_live += block.state == BlockState::kLive ? 1 : 0;
 
   exchange::TorchSnapshotOptions options;
   options.settings = {{"program", std::string("snapshot_to_viewer")}};
+  options.frames = labels.frames();
   for (const bool is_pickle : {true, false}) {
     options.format = is_pickle ? exchange::TorchFormat::kPickle : exchange::TorchFormat::kJson;
     std::string bytes;
@@ -66,7 +73,8 @@ int main() {
       std::cerr << path << ": " << written.why() << '\n';
       return 1;
     }
-    std::cout << path << ": " << blocks_live << " blocks live, " << bytes.size() << " bytes\n";
+    std::cout << path << ": " << blocks_live << " blocks live, " << record.history.events.size()
+              << " events, " << bytes.size() << " bytes\n";
   }
 
   bool is_done = true;

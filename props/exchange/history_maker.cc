@@ -24,6 +24,31 @@ std::uint32_t hash_of(Address address) noexcept {
   return (mixed ^ mixed >> 15) * 0xc2b2ae35u;
 }
 
+void advance(const cache::HistoryEvent& event, LiveState* state) noexcept {
+  switch (event.action) {
+    case HistoryAction::kAllocate:
+      ++state->live;
+      state->requested += event.size.count();
+      state->hash += hash_of(event.address);
+      break;
+    case HistoryAction::kFreeRequested:
+      --state->live;
+      ++state->pending;
+      state->hash += 2 * hash_of(event.address);
+      break;
+    case HistoryAction::kFreeCompleted:
+      --state->pending;
+      state->requested -= event.size.count();
+      state->hash -= 3 * hash_of(event.address);
+      break;
+    case HistoryAction::kSegmentAllocate:
+    case HistoryAction::kSegmentMap: state->reserved += event.size.count(); break;
+    case HistoryAction::kSegmentFree:
+    case HistoryAction::kSegmentUnmap: state->reserved -= event.size.count(); break;
+    default: break;
+  }
+}
+
 std::uint64_t HistoryMaker::random(std::uint64_t below) {
   return mix(mix(seed_) + draws_++) % below;
 }
@@ -47,35 +72,8 @@ void HistoryMaker::note(HistoryAction action, const Segment* segment, Address ad
   }
   if (action == HistoryAction::kOutOfMemory) event.device_free = kPage;
   history_.events.push_back(event);
-  count(action, address, size);
-}
-
-// The state after an event.
-void HistoryMaker::count(HistoryAction action, Address address, Bytes size) {
-  LiveState now = states_.back();
-  switch (action) {
-    case HistoryAction::kAllocate:
-      ++now.live;
-      now.requested += size.count();
-      now.hash += hash_of(address);
-      break;
-    case HistoryAction::kFreeRequested:
-      --now.live;
-      ++now.pending;
-      now.hash += 2 * hash_of(address);
-      break;
-    case HistoryAction::kFreeCompleted:
-      --now.pending;
-      now.requested -= size.count();
-      now.hash -= 3 * hash_of(address);
-      break;
-    case HistoryAction::kSegmentAllocate:
-    case HistoryAction::kSegmentMap: now.reserved += size.count(); break;
-    case HistoryAction::kSegmentFree:
-    case HistoryAction::kSegmentUnmap: now.reserved -= size.count(); break;
-    default: break;
-  }
-  states_.push_back(now);
+  states_.push_back(states_.back());
+  advance(event, &states_.back());
 }
 
 void HistoryMaker::run(std::size_t events) {

@@ -28,6 +28,9 @@ struct LiveState {
 /// An address in 32 bits; viewer_replay.js has the same function.
 std::uint32_t hash_of(Address address) noexcept;
 
+/// The state after the event.
+void advance(const cache::HistoryEvent& event, LiveState* state) noexcept;
+
 class HistoryMaker {
  public:
   /// The same events for the same seed. Memory lies from `base` on.
@@ -65,7 +68,6 @@ class HistoryMaker {
   std::uint64_t random(std::uint64_t below);
   void note(cache::HistoryAction action, const Segment* segment, Address address, Bytes size,
             cache::ContextId context = {});
-  void count(cache::HistoryAction action, Address address, Bytes size);
   void step();
   void allocate();
   void take(Address base, Blocks::iterator at, Bytes requested);

@@ -10,6 +10,8 @@
 #include <iterator>
 #include <string>
 
+#include <ashlar/ashlar.h>
+#include <ashlar/base/mix.h>
 #include <ashlar/exchange.h>
 
 #include "props/exchange/history_maker.h"
@@ -158,6 +160,48 @@ bool write_other_addresses(const std::string& folder) {
   return write(&near, folder) && write(&several, folder);
 }
 
+/// The caching allocator itself, on three streams that use each other's memory, over this computer's.
+bool write_allocator(const std::string& folder, cache::Backing backing, const std::string& name) {
+  device::HostDevice host(DeviceId{0}, 64_MiB);
+  device::Device* devices[] = {&host};
+  cache::Config config;
+  config.backing = backing;
+  const auto allocator = cache::CachingAllocator::create(devices, config).value();
+  std::vector<Stream> streams;
+  for (int i = 0; i < 3; ++i) streams.push_back(host.create_stream().value());
+  cache::HistoryOptions options;
+  options.events_max = 1u << 20;
+  if (!start_history(*allocator, DeviceId{0}, options).is_ok()) return false;
+  std::vector<Address> live;
+  std::uint64_t draws = 0;
+  const auto draw = [&draws](std::uint64_t below) { return mix(++draws) % below; };
+  for (int i = 0; i < 8000; ++i) {
+    const Stream& stream = streams[draw(streams.size())];
+    if (draw(500) == 0) static_cast<void>(allocator->trim(DeviceId{0}));
+    if (live.size() < 60 && draw(5) != 0) {
+      const Bytes size{1 + draw(draw(6) == 0 ? 3u << 20 : 40'000)};
+      const Result<Address> got = allocator->allocate(size, stream);
+      if (got.is_ok()) live.push_back(got.value());
+    } else if (!live.empty()) {
+      std::swap(live[draw(live.size())], live.back());
+      const bool is_used = draw(3) == 0;
+      static_cast<void>(is_used ? allocator->free(live.back(), stream)
+                                : allocator->free(live.back()));
+      live.pop_back();
+    }
+  }
+  cache::HistorySnapshot record;
+  if (!history_snapshot(*allocator, DeviceId{0}, &record).is_ok()) return false;
+  std::vector<LiveState> states(1);
+  for (const cache::HistoryEvent& event : record.history.events) {
+    states.push_back(states.back());
+    advance(event, &states.back());
+  }
+  Case made{name, {}, "", {}};
+  add(&made, 0, record, states);
+  return write(&made, folder);
+}
+
 }  // namespace
 }  // namespace ashlar::props
 
@@ -166,6 +210,8 @@ int main(int count, char** arguments) {
   const std::string folder = arguments[1];
   using namespace ashlar::props;
   const bool is_done = write_odd_ones(folder) && write_texts(folder) && write_long_ones(folder) &&
-                       write_other_addresses(folder);
+                       write_other_addresses(folder) &&
+                       write_allocator(folder, ashlar::Backing::kSegments, "allocator-segments") &&
+                       write_allocator(folder, ashlar::Backing::kPages, "allocator-pages");
   return is_done ? 0 : 1;
 }

@@ -9,6 +9,7 @@
 #include <ashlar/exchange/byte_sink.h>
 #include <ashlar/exchange/collapsed_stacks.h>
 #include <ashlar/exchange/device_history.h>
+#include <ashlar/exchange/label_contexts.h>
 #include <ashlar/exchange/perfetto_trace.h>
 #include <ashlar/exchange/rmm_log.h>
 #include <ashlar/exchange/torch_snapshot.h>

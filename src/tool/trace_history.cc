@@ -1,9 +1,15 @@
 #include "src/tool/trace_history.h"
 
-#include <map>
-#include <set>
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include <ashlar/cache/caching_allocator.h>
+#include <ashlar/cache/history_calls.h>
+
+#include "src/tool/null_device.h"
 
 namespace ashlar::tool {
 namespace {
@@ -11,196 +17,105 @@ namespace {
 using cache::HistoryAction;
 using cache::HistoryEvent;
 
-constexpr std::uint64_t kBlockStep = 512;
-constexpr std::uint64_t kSegmentStep = std::uint64_t{2} << 20;
-constexpr std::uint64_t kSegmentMin = std::uint64_t{20} << 20;
-
-std::uint64_t rounded(std::uint64_t size, std::uint64_t step) {
-  return (size + step - 1) / step * step;
-}
-
-struct LiveBlock {
-  std::uint64_t size;
-  Bytes requested;
-};
-
-/// One stream's segments and what is free in them.
-struct StreamMemory {
-  std::map<std::uint64_t, std::uint64_t> segments;  // base -> size
-  std::map<std::uint64_t, std::uint64_t> free;      // address -> size
-  std::set<std::pair<std::uint64_t, std::uint64_t>> free_by_size;
-  std::map<std::uint64_t, LiveBlock> live;  // by address
-
-  void add_free(std::uint64_t address, std::uint64_t size) {
-    free.emplace(address, size);
-    free_by_size.emplace(size, address);
-  }
-  void remove_free(std::map<std::uint64_t, std::uint64_t>::iterator at) {
-    free_by_size.erase({at->second, at->first});
-    free.erase(at);
-  }
-
-  /// The address of a block of that size; nothing if no free range has room.
-  std::optional<std::uint64_t> take(std::uint64_t size) {
-    const auto best = free_by_size.lower_bound({size, 0});
-    if (best == free_by_size.end()) return std::nullopt;
-    const auto [range, address] = *best;
-    remove_free(free.find(address));
-    if (range > size) add_free(address + size, range - size);
-    return address;
-  }
-
-  /// Ranges of different segments do not touch: the maker leaves a gap.
-  void give_back(std::uint64_t address, std::uint64_t size) {
-    const auto after = free.find(address + size);
-    if (after != free.end()) {
-      size += after->second;
-      remove_free(after);
-    }
-    const auto next = free.lower_bound(address);
-    if (next != free.begin()) {
-      const auto before = std::prev(next);
-      if (before->first + before->second == address) {
-        address = before->first;
-        size += before->second;
-        remove_free(before);
-      }
-    }
-    add_free(address, size);
-  }
-};
+constexpr DeviceId kDevice{0};
+constexpr const char* kNoAddresses = "its allocations do not fit in 2^53 bytes of addresses";
 
 /// Runs a trace and records it.
-class HistoryMaker {
+class Recording {
  public:
-  explicit HistoryMaker(const Trace& trace) : trace_(trace), streams_(trace.streams.size()) {}
+  explicit Recording(const Trace& trace) : trace_(trace), address_of_(trace.allocations) {
+    device::Device* devices[] = {&device_};
+    cache::Config config;
+    config.backing = cache::Backing::kSegments;
+    allocator_ = cache::CachingAllocator::create(devices, config).value();
+  }
 
-  bool run() {
-    address_of_.resize(trace_.allocations);
-    stream_of_.resize(trace_.allocations);
+  /// nullptr, or why it failed.
+  const char* run() {
+    cache::HistoryOptions options;
+    // Of each event at most a segment's way to another stream and the memory for it, and a free is two.
+    options.events_max = 4 * std::uint64_t{trace_.events.size()} + 1;
+    if (const Status on = start_history(*allocator_, kDevice, options); !on.is_ok())
+      return on.why();
     for (const TraceEvent& event : trace_.events) {
+      Status status;
       switch (event.kind) {
-        case TraceEvent::Kind::kAllocate:
-          if (!allocate(event)) return false;
+        case TraceEvent::Kind::kAllocate: status = allocate(event); break;
+        case TraceEvent::Kind::kFree: status = allocator_->free(address_of_[event.slot]); break;
+        case TraceEvent::Kind::kMark:
+          status = annotate(*allocator_, kDevice, trace_.marks[event.slot]);
           break;
-        case TraceEvent::Kind::kFree: free(event.slot); break;
-        case TraceEvent::Kind::kMark: mark(trace_.marks[event.slot]); break;
       }
+      if (!status.is_ok()) return status.why();
     }
-    record(HistoryAction::kSnapshot, {}, Bytes{reserved_}, {});
-    return true;
+    if (const Status taken = history_snapshot(*allocator_, kDevice, &made_); !taken.is_ok())
+      return taken.why();
+    return is_within_addresses() ? nullptr : kNoAddresses;
   }
 
   cache::HistorySnapshot result() {
-    std::map<std::uint64_t, std::uint32_t> owner_of;  // base of a segment -> its stream's index
-    for (std::uint32_t s = 0; s < streams_.size(); ++s) {
-      for (const auto& [base, size] : streams_[s].segments) owner_of.emplace(base, s);
-    }
-    for (const auto& [base, stream] : owner_of) add_segment(base, stream);
-    made_.block_contexts.resize(made_.snapshot.blocks.size());
+    name_as_traced();
     return std::move(made_);
   }
 
  private:
-  StreamId stream_id(std::uint32_t index) const { return StreamId{trace_.streams[index]}; }
-
-  void record(HistoryAction action, Address address, Bytes size, StreamId stream) {
-    HistoryEvent event;
-    event.sequence = made_.history.events.size();
-    event.time_us = event.sequence;
-    event.address = address;
-    event.size = size;
-    event.stream = stream;
-    event.action = action;
-    made_.history.events.push_back(event);
+  Status allocate(const TraceEvent& event) {
+    const auto got = allocator_->allocate(std::max(event.size, 1_B), device_.stream(event.stream));
+    if (!got.is_ok()) return got.status();
+    ASHLAR_REQUIRE(got.value().value() < kMadeAddressMax, Code::kOutOfAddresses, kNoAddresses);
+    address_of_[event.slot] = got.value();
+    return Status::ok();
   }
 
-  bool allocate(const TraceEvent& event) {
-    StreamMemory& memory = streams_[event.stream];
-    // An allocation of zero bytes has an address too, so that its free can name it.
-    const std::uint64_t size = rounded(std::max<std::uint64_t>(event.size.count(), 1), kBlockStep);
-    auto address = memory.take(size);
-    if (!address) {
-      if (!grow(event.stream, size)) return false;
-      address = memory.take(size);
+  bool is_within_addresses() const {
+    const auto& segments = made_.snapshot.segments;
+    return segments.empty() ||
+           segments.back().base.value() + segments.back().size.count() <= kMadeAddressMax;
+  }
+
+  StreamId traced(StreamId of) const {
+    const std::uint64_t index = of.value() - 1;  // NullDevice::stream(); without a stream it wraps
+    return index < trace_.streams.size() ? StreamId{trace_.streams[index]} : of;
+  }
+
+  /// Streams as the trace has them, sizes of zero, and times that count the events.
+  void name_as_traced() {
+    std::vector<Bytes> sizes;
+    for (const TraceEvent& event : trace_.events) {
+      if (event.kind == TraceEvent::Kind::kAllocate) sizes.push_back(event.size);
     }
-    memory.live.emplace(*address, LiveBlock{size, event.size});
-    address_of_[event.slot] = *address;
-    stream_of_[event.slot] = event.stream;
-    record(HistoryAction::kAllocate, Address{*address}, event.size, stream_id(event.stream));
-    return true;
-  }
-
-  bool grow(std::uint32_t stream, std::uint64_t size) {
-    const std::uint64_t segment = std::max(rounded(size, kSegmentStep), kSegmentMin);
-    const std::uint64_t base = next_base_;
-    if (segment >= kMadeAddressMax - base) return false;
-    next_base_ = base + segment + kSegmentStep;
-    reserved_ += segment;
-    streams_[stream].segments.emplace(base, segment);
-    streams_[stream].add_free(base, segment);
-    record(HistoryAction::kSegmentAllocate, Address{base}, Bytes{segment}, stream_id(stream));
-    return next_base_ < kMadeAddressMax;
-  }
-
-  void free(std::uint32_t slot) {
-    StreamMemory& memory = streams_[stream_of_[slot]];
-    const auto at = memory.live.find(address_of_[slot]);
-    const LiveBlock block = at->second;
-    memory.live.erase(at);
-    for (const auto action : {HistoryAction::kFreeRequested, HistoryAction::kFreeCompleted})
-      record(action, Address{address_of_[slot]}, block.requested, stream_id(stream_of_[slot]));
-    memory.give_back(address_of_[slot], block.size);
-  }
-
-  void mark(const std::string& text) {
-    made_.history.texts.push_back(text);
-    record(HistoryAction::kUserDefined, {}, {}, {});
-    made_.history.events.back().context = cache::ContextId{made_.history.texts.size()};
-  }
-
-  void add_segment(std::uint64_t base, std::uint32_t stream) {
-    const StreamMemory& memory = streams_[stream];
-    cache::SnapshotSegment segment{};
-    segment.base = Address{base};
-    segment.size = Bytes{memory.segments.at(base)};
-    segment.stream = stream_id(stream);
-    segment.ordinal = made_.snapshot.segments.size();
-    segment.pool = PoolId::kLarge;
-    segment.block_first = static_cast<std::uint32_t>(made_.snapshot.blocks.size());
-    std::uint64_t at = base;
-    while (at < base + segment.size.count()) {
-      cache::SnapshotBlock block{};
-      block.address = Address{at};
-      block.stream = segment.stream;
-      const auto live = memory.live.find(at);
-      block.state = live != memory.live.end() ? BlockState::kLive : BlockState::kFree;
-      block.size = Bytes{live != memory.live.end() ? live->second.size : memory.free.at(at)};
-      if (live != memory.live.end()) block.requested = live->second.requested;
-      made_.snapshot.blocks.push_back(block);
-      at += block.size.count();
+    std::unordered_map<Address, Bytes> asked;
+    std::size_t next = 0;
+    for (HistoryEvent& event : made_.history.events) {
+      event.time_us = event.sequence;
+      event.stream = traced(event.stream);
+      if (event.action == HistoryAction::kAllocate) asked[event.address] = sizes[next++];
+      if (event.action <= HistoryAction::kFreeCompleted) event.size = asked[event.address];
     }
-    segment.block_count =
-        static_cast<std::uint32_t>(made_.snapshot.blocks.size()) - segment.block_first;
-    made_.snapshot.segments.push_back(segment);
+    for (cache::SnapshotSegment& segment : made_.snapshot.segments)
+      segment.stream = traced(segment.stream);
+    for (cache::SnapshotBlock& block : made_.snapshot.blocks) {
+      block.stream = traced(block.stream);
+      if (block.state == BlockState::kLive) block.requested = asked[block.address];
+    }
   }
 
   const Trace& trace_;
-  std::vector<StreamMemory> streams_;      // by index into Trace::streams
-  std::vector<std::uint64_t> address_of_;  // by slot
-  std::vector<std::uint32_t> stream_of_;   // by slot: index into Trace::streams
-  std::uint64_t next_base_ = kMadeAddressMin;
-  std::uint64_t reserved_ = 0;
+  std::vector<Address> address_of_;  // by slot
+  NullDevice device_;
+  std::unique_ptr<cache::CachingAllocator> allocator_;
   cache::HistorySnapshot made_;
 };
 
 }  // namespace
 
 std::optional<cache::HistorySnapshot> history_of(const Trace& trace, std::string* error) {
-  HistoryMaker maker(trace);
-  if (maker.run()) return maker.result();
-  *error = "its allocations do not fit in 2^53 bytes of addresses";
-  return std::nullopt;
+  Recording recording(trace);
+  if (const char* const why = recording.run()) {
+    *error = why;
+    return std::nullopt;
+  }
+  return recording.result();
 }
 
 }  // namespace ashlar::tool
