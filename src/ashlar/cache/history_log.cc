@@ -130,12 +130,12 @@ void HistoryLog::read(std::uint64_t first, std::uint64_t end, History* out) cons
 }
 
 void HistoryLog::read_texts(History* out) const {
-  constexpr auto is_before = [](const Text& t, std::uint64_t n) { return t.first < n; };
   out->texts.clear();
   const MutexGuard texts(texts_lock_);
+  auto at = texts_.begin();
   for (HistoryEvent& event : out->events) {
     if (event.action != HistoryAction::kUserDefined) continue;
-    const auto at = std::lower_bound(texts_.begin(), texts_.end(), event.sequence, is_before);
+    while (at != texts_.end() && at->first < event.sequence) ++at;
     // One that was overwritten since, and its text with it, has an empty text.
     const bool is_kept = at != texts_.end() && at->first == event.sequence;
     out->texts.push_back(is_kept ? at->second : std::string());

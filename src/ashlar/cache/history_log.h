@@ -18,7 +18,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -100,7 +100,8 @@ class HistoryLog {
   LiveContexts contexts_ ASHLAR_GUARDED_BY(lock_);
 
   mutable Mutex texts_lock_;
-  std::deque<Text> texts_ ASHLAR_GUARDED_BY(texts_lock_);  ///< by sequence number
+  /// by sequence number; a list, since a deque has host memory when it is empty, and the log cannot fail to be made
+  std::list<Text> texts_ ASHLAR_GUARDED_BY(texts_lock_);
 };
 
 /// Says, for as long as it lives, what the context of the calling thread's events is. A scope inside another
