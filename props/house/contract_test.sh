@@ -305,7 +305,7 @@ a zero in front~docs/o.md~+See C07.~docs/o.md:1: cites C07,
 a stored case of no bug~props/regressions/h96-p.ops~+# nothing~h96-p.ops:1: cites H96,
 a definition that is gone~spec/contract.md~/^\| C12 \|/d~cites C12,
 a definition twice~spec/contract.md~s/^\| C31 \|/| C30 |/~defined twice: C30
-an unknown status~spec/contract.md~/^\| DEV-21 \|/s/ next / soon /~DEV-21 has the status 'soon'
+an unknown status~spec/contract.md~/^\| C19 \|/s/ next / soon /~C19 has the status 'soon'
 a part without a lack~spec/contract.md~/^\| C21 \|/s/ part: [^|]*/ part /~C21 has the status 'part'
 built without a test~spec/contract.md~/^\| DEV-21 \|/s/ next / built /~DEV-21 is built, and names no test
 a renamed test~props/cache/checkers_map_test.cc~s/, C2Fires/, C2Fired/~C2 names Checkers.C2FiresWhen
