@@ -8,14 +8,18 @@ namespace {
 
 enum Kind : unsigned { kBlock, kFree, kRange, kRangeEnd };
 
+/// The first of the events around the peak that are kept.
+std::uint64_t first_kept(std::uint64_t events, std::uint64_t peak) {
+  const std::uint64_t kept = std::min(events, kMapEventsMax);
+  return std::min(peak - std::min(peak, kept / 2), events - kept);
+}
+
 }  // namespace
 
 MapRecorder::MapRecorder(std::uint64_t events, std::uint64_t peak, std::size_t slots)
-    : blocks_(slots) {
-  const std::uint64_t kept = std::min(events, kMapEventsMax);
-  records_.first = std::min(peak - std::min(peak, kept / 2), events - kept);
-  records_.end = records_.first + kept;
-  last_event_ = records_.first;
+    : last_event_(first_kept(events, peak)), blocks_(slots) {
+  records_.first = last_event_;
+  records_.end = records_.first + std::min(events, kMapEventsMax);
 }
 
 // At the first event that is kept, everything that is there becomes a record.

@@ -29,7 +29,9 @@ std::string end_of_links(std::string path) {
     if (got < 0) break;
     const std::string to(buffer.data(), static_cast<std::size_t>(got));
     const std::size_t slash = path.rfind('/');
-    path = to.starts_with('/') || slash == std::string::npos ? to : path.substr(0, slash + 1) + to;
+    const bool is_beside = !to.starts_with('/') && slash != std::string::npos;
+    path.resize(is_beside ? slash + 1 : 0);
+    path += to;
   }
   return path;
 }

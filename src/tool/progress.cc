@@ -79,7 +79,8 @@ void Progress::start() {
   if (!is_terminal()) return;
   try {
     thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error&) {  // no thread, no line
+  } catch (const std::system_error&) {
+    is_over_ = true;  // no thread, no line
   }
 }
 

@@ -90,6 +90,7 @@ std::vector<std::string> names_of(const BookCommand& command) {
 
 std::vector<std::string> names_of(const std::vector<BookCommand>& commands) {
   std::vector<std::string> names;
+  names.reserve(commands.size());
   for (const BookCommand& command : commands) names.push_back(command.name);
   return names;
 }
@@ -100,6 +101,7 @@ std::string bash_values(const BookCommand& command) {
   for (const BookOption& option : command.options) {
     if (option.is_positional() || option.kind == ValueForm::kNone) continue;
     std::vector<std::string> patterns;
+    patterns.reserve(option.names.size());
     for (const std::string& name : option.names) patterns.push_back(command.name + ":" + name);
     branches += "    " + joined(patterns, " | ") + ")";
     if (option.kind == ValueForm::kWords) branches += " words=" + quoted(joined(option.words, " "));
@@ -118,11 +120,14 @@ std::string zsh_argument(const BookOption& option) {
   if (option.is_positional())
     return quoted((option.is_repeatable ? "*:" : ":") + escaped(option.value, ":") + ":" + action);
   std::string line;
+  std::string tail = explained;
+  tail += ":";
+  tail += escaped(option.value, ":");
+  tail += ":";
+  tail += action;
   for (const std::string& name : option.names) {
-    const std::string value = option.kind == ValueForm::kNone
-                                  ? ""
-                                  : (name.rfind("--", 0) == 0 ? "=" : "") + explained + ":" +
-                                        escaped(option.value, ":") + ":" + action;
+    const bool is_joined = name.rfind("--", 0) == 0;
+    const std::string value = option.kind == ValueForm::kNone ? "" : is_joined ? "=" + tail : tail;
     line += (line.empty() ? "" : " ") +
             quoted((option.is_repeatable ? "*" : "") + name + (value.empty() ? explained : value));
   }
