@@ -136,7 +136,7 @@ ASHLAR_API Result<Config> pytorch_config_from_environment(std::string* ignored, 
 
 /// A key of the configuration string, for help texts; docs/configuration.md is made of these.
 struct ConfigKey {
-  std::string_view name;
+  std::string_view name;           ///< as it stands before the colon
   std::string_view values;         ///< which it takes
   std::string_view default_value;  ///< empty: unset, or it does nothing
   std::string_view meaning;        ///< in one line

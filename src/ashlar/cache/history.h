@@ -64,11 +64,11 @@ class ContextRecorder {
   /// Called by the thread that makes a call of the allocator, before the allocator does anything and with no
   /// lock held. Calls of the allocator that it makes itself have no context. It must not throw.
   virtual ContextId gather() noexcept = 0;
+  ContextRecorder(const ContextRecorder&) = delete;
+  ContextRecorder& operator=(const ContextRecorder&) = delete;
 
  protected:
   ContextRecorder() = default;
-  ContextRecorder(const ContextRecorder&) = default;
-  ContextRecorder& operator=(const ContextRecorder&) = default;
   ~ContextRecorder() = default;
 };
 
