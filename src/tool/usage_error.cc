@@ -9,10 +9,8 @@ namespace {
 
 std::string sentence(const std::string& command, const std::string& what, const std::string& given,
                      const std::vector<std::string>& known) {
-  const std::string_view nearest = nearest_word(given, known);
-  std::string line = command + ": unknown " + what + " '" + given + "'";
-  if (!nearest.empty()) line += "; did you mean '" + std::string(nearest) + "'?";
-  return line + " (see " + command + " --help)";
+  return command + ": unknown " + what + " '" + given + "'" + did_you_mean(given, known) +
+         " (see " + command + " --help)";
 }
 
 std::vector<std::string> options_of(const CLI::App& app) {

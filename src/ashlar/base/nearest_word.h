@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -46,6 +47,14 @@ std::string_view nearest_word(std::string_view word, const Words& known) {
     nearest = candidate;
   }
   return nearest;
+}
+
+/// What a message about an unknown word ends with: "; did you mean 'check'?", or nothing if no known word is
+/// near. Throws std::bad_alloc.
+template <typename Words>
+std::string did_you_mean(std::string_view word, const Words& known) {
+  const std::string_view nearest = nearest_word(word, known);
+  return nearest.empty() ? std::string() : "; did you mean '" + std::string(nearest) + "'?";
 }
 
 }  // namespace ashlar::inline v0

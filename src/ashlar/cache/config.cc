@@ -104,10 +104,8 @@ Status Reader::unknown(std::string_view setting, std::string_view name) {
   }
   std::vector<std::string_view> names;
   for (const ConfigKey& key : config_keys()) names.push_back(key.name);
-  const std::string_view nearest = nearest_word(name, names);
-  std::string text = "unknown key '" + printable(name) + "'";
-  if (!nearest.empty()) text += "; did you mean '" + std::string(nearest) + "'?";
-  return fail(Code::kMalformed, "config: unknown key", std::move(text), error_);
+  return fail(Code::kMalformed, "config: unknown key",
+              "unknown key '" + printable(name) + "'" + did_you_mean(name, names), error_);
 }
 
 Status Reader::apply(std::string_view setting, bool* is_unheeded) {

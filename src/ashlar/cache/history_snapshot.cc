@@ -155,7 +155,7 @@ class Memory {
 /// Contexts by address: of the blocks as they were copied, and of the allocations in the history.
 class Contexts {
  public:
-  Contexts(const HistoryLog& log, const Snapshot& copied) {
+  void read(const HistoryLog& log, const Snapshot& copied) {
     for (const SnapshotBlock& block : copied.blocks) {
       if (is_taken(block.state)) of_[block.address] = log.context_of(block.address);
     }
@@ -200,7 +200,8 @@ Status write_history_snapshot(DeviceCache& cache, HistorySnapshot* out) {
     const std::uint64_t begin = log.next();
     const Status copied = write_snapshot(cache, &out->snapshot, InTransfer::kAsNoted);
     if (!copied.is_ok()) return copied;
-    Contexts contexts(log, log.has_contexts() ? out->snapshot : Snapshot{});
+    Contexts contexts;
+    if (log.has_contexts()) contexts.read(log, out->snapshot);
     HistoryEvent taken;
     taken.size = reserved_bytes(cache);
     const std::uint64_t end = log.note(taken) + 1;
