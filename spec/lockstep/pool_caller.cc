@@ -45,7 +45,10 @@ void PoolCaller::release(std::uint64_t name, DeviceId device) {
   const MemoryPoolId id = WorldPools::id_of(name);
   // A graph that is being captured in the pool keeps it.
   if (answers_.uses(device, id) == 1 && world_.any_capture()) return world_.skip();
-  if (answers_.uses(device, id) == 1 && !answers_.is_routed(device, id)) destroy_graphs(device, id);
+  if (answers_.uses(device, id) == 1 && !answers_.is_routed(device, id)) {
+    if (!wait_for_launches_elsewhere(device, id)) return world_.skip();
+    destroy_graphs(device, id);
+  }
   until_host_has_memory(world_.model(), [&] {
     world_.model().begin(device);
     const Status released = world_.answered(world_.subject().release_pool(device, id));
@@ -53,6 +56,14 @@ void PoolCaller::release(std::uint64_t name, DeviceId device) {
     return released.code();
   });
   if (answers_.uses(device, id) == 0) world_.pools_.release(device, id);
+}
+
+bool PoolCaller::wait_for_launches_elsewhere(DeviceId device, MemoryPoolId id) {
+  const Stream* const on = world_.pools_.last_launch(world_.pools_.group_of(device, id));
+  if (on == nullptr || on->device == device || world_.gpu().pending(*on) == 0) return true;
+  const CallerScope callers_own;
+  const Status waited = world_.gpu().device(on->device).synchronize();
+  return waited.is_ok() || waited.code() == Code::kDeviceLost;
 }
 
 void PoolCaller::destroy_graphs(DeviceId device, MemoryPoolId id) {
@@ -76,8 +87,9 @@ void PoolCaller::release_all() {
     for (std::uint64_t name = 0; name < WorldPools::kPoolsMax; ++name) {
       const DeviceId device = device_id(d);
       if (answers_.is_routed(device, WorldPools::id_of(name))) end(name, device);
-      while (world_.model().verdict().is_good() &&
-             answers_.uses(device, WorldPools::id_of(name)) != 0)
+      // Once for each use: a release is skipped where the caller cannot wait for the pool's launches.
+      for (std::uint64_t uses = answers_.uses(device, WorldPools::id_of(name));
+           uses != 0 && world_.model().verdict().is_good(); --uses)
         release(name, device);
     }
   }

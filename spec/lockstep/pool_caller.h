@@ -27,6 +27,9 @@ class PoolCaller {
   void release_all();
 
  private:
+  /// Before the pool's end: the allocator waits for the pool's own device alone. False if the launches may
+  /// still run.
+  bool wait_for_launches_elsewhere(DeviceId device, MemoryPoolId id);
   void destroy_graphs(DeviceId device, MemoryPoolId id);
 
   CacheWorld& world_;

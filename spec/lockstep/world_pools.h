@@ -1,7 +1,8 @@
 // WorldPools: the memory pools that a world's caller uses, and the graphs that it captured in them.
 //
 // The caller is lawful (C8): a graph is launched only while its pool has uses and is what it was when the
-// graphs were captured; two graphs that share a pool never run at once; a graph is kept only if all that
+// graphs were captured; two graphs that share a pool never run at once; launches on another device's
+// streams are known to be done before the pool is released; a graph is kept only if all that
 // it touches is of pools, none of which overflows, and it keeps all of them.
 // Thread safety: none.
 #pragma once
@@ -81,6 +82,13 @@ class WorldPools {
   void note_launch(const Graph& graph, const Stream& stream) {
     std::erase_if(launches_, [&graph](const Launch& each) { return graph.uses(each.group); });
     for (const GraphGroup group : graph.groups) launches_.push_back({group, stream});
+  }
+  /// Where the last launch with the group went; nullptr if there is none.
+  const Stream* last_launch(GraphGroup group) const {
+    for (const Launch& each : launches_) {
+      if (each.group == group) return &each.stream;
+    }
+    return nullptr;
   }
   /// Takes the graphs of the pool, which is about to be released, out of the list; launches may still run.
   std::vector<Graph> take_graphs(DeviceId device, MemoryPoolId id) {

@@ -257,7 +257,9 @@ class ASHLAR_API CachingAllocator {
   /// Removes one use. With the last one the pool ends: its free memory is the device's again when all
   /// work enqueued so far, launches of graphs included, is done (if a capture was announced while the pool
   /// existed, all work of the device); its live allocations stay valid until
-  /// they are freed. REQUIRES: with the last use, no graph that uses the pool is launched after this.
+  /// they are freed. REQUIRES: with the last use, no graph that uses the pool is launched after this, and
+  /// launches of such graphs on streams of other devices are known to be done: the allocator cannot wait
+  /// for them.
   /// kNotFound if there is no such pool; kReentrant in a filter; kBusy while another thread ends,
   /// checkpoints or restores it. With the last use also kBusy if the pool is begun or an allocation from
   /// it is under way, and kHostOutOfMemory; then the pool stays, and nothing has changed.
