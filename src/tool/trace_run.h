@@ -108,7 +108,7 @@ struct CheckOutcome {
 struct PlannedOutcome {
   std::uint64_t managed = 0;  ///< allocations that the plans place
   Bytes peak;                 ///< the sum of the plans'
-  Bytes lower_bound;          ///< the sum of the plans': no plans have a lower peak
+  Bytes lower_bound;          ///< the sum of the plans': no plans have a lower peak; 0: not known
   double plan_seconds = 0;
   std::uint64_t altered = 0;     ///< how many events were altered
   std::string first_difference;  ///< of the altered run from the recorded one, or empty

@@ -94,11 +94,16 @@ void print_plans(const std::vector<TraceRunResult>& results) {
   for (const TraceRunResult& r : results) {
     if (!r.planned) continue;
     const replay::ReplayCounts& counts = r.account.planned.counts;
+    // A plan that was read from a file has none.
+    const std::string bound =
+        r.planned->lower_bound == Bytes{}
+            ? ""
+            : fmt::format(" (lower bound {})", size_text(r.planned->lower_bound));
     fmt::print(
-        "{}: plan of {} allocations, peak {} (lower bound {}); {} served from the segment, {} "
-        "not planned, {} fell back\n",
-        r.trace, r.planned->managed, size_text(r.planned->peak), size_text(r.planned->lower_bound),
-        counts.served, counts.unmanaged, counts.fallbacks());
+        "{}: plan of {} allocations, peak {}{}; {} served from the segment, {} not planned, {} "
+        "fell back\n",
+        r.trace, r.planned->managed, size_text(r.planned->peak), bound, counts.served,
+        counts.unmanaged, counts.fallbacks());
     if (!r.planned->first_difference.empty())
       fmt::print("  altered: {}\n", r.planned->first_difference);
   }
