@@ -327,6 +327,26 @@ TEST(ConfigTest, ATextForPyTorchIsObeyedAsFarAsItIsBuiltAndTheRestIsNamed) {
   EXPECT_TRUE(cache::parse_pytorch_config("a:1", nullptr, nullptr).is_ok());
 }
 
+TEST(ConfigTest, ALimitOfSplitsBesideExpandableSegmentsIsLeftOutOfATextForPyTorch) {
+  for (const char* text : {"expandable_segments:True, max_split_size_mb:128 ,",
+                           "max_split_size_mb:128,expandable_segments:True"}) {
+    std::string ignored, error;
+    const auto config = cache::parse_pytorch_config(text, &ignored, &error);
+    ASSERT_TRUE(config.is_ok()) << error;
+    EXPECT_EQ(config.value().backing, cache::Backing::kPages);
+    EXPECT_EQ(config.value().max_split_size, Bytes::max());
+    EXPECT_EQ(ignored, "max_split_size_mb:128");
+    EXPECT_TRUE(cache::parse_pytorch_config(text, nullptr, nullptr).is_ok());
+    EXPECT_FALSE(cache::parse_config(text, &error).is_ok()) << "in Ashlar's own it is an error";
+  }
+  std::string ignored, error;
+  const auto segments = cache::parse_pytorch_config(
+      "expandable_segments:False,max_split_size_mb:128", &ignored, &error);
+  ASSERT_TRUE(segments.is_ok()) << error;
+  EXPECT_EQ(segments.value().max_split_size, 128_MiB);
+  EXPECT_EQ(ignored, "");
+}
+
 TEST(ConfigTest, TheVariableOfPyTorchIsReadOnlyByTheFunctionThatNamesIt) {
   ASSERT_EQ(setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64", 1), 0);
   ASSERT_EQ(unsetenv("ASHLAR_ALLOC_CONF"), 0);

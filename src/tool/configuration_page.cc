@@ -19,7 +19,7 @@ what is not built are errors that name the key.
 
 `PYTORCH_CUDA_ALLOC_CONF` is read only when asked for: by `pytorch_config_from_environment()`, and by
 `ashlar replay --conf pytorch-env`. PyTorch's keys that are built are taken; all others are left out and
-named, not refused.
+named, not refused, and so is `max_split_size_mb` beside `expandable_segments:True`.
 
 `ashlar --configuration-page` prints this page; `replay --help` ends with its keys.
 

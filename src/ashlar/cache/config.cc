@@ -85,6 +85,9 @@ class Reader {
   /// Of a bad setting `*error` is the text, and false: `is_unheeded` says whether it is one that a
   /// text for PyTorch may have.
   Status apply(std::string_view setting, bool* is_unheeded);
+  /// The setting of `max_split_size_mb` where pages come with it, as PyTorch allows; it is left out then.
+  /// Empty if there is none.
+  std::string_view drop_split_limit();
   Status finish();
   const Config& config() const { return config_; }
 
@@ -95,6 +98,7 @@ class Reader {
   std::string* const error_;
   Config config_;
   std::array<bool, kConfigKeys> seen_{};
+  std::string_view split_limit_;  ///< the setting of max_split_size_mb
 };
 
 Status Reader::unknown(std::string_view setting, std::string_view name) {
@@ -145,7 +149,20 @@ Status Reader::apply(std::string_view setting, bool* is_unheeded) {
     return fail(Code::kMalformed, "config: bad value",
                 shown + ": '" + printable(value) + "' " + why, error_);
   }
+  if (name == "max_split_size_mb") split_limit_ = setting;
   return Status::ok();
+}
+
+void add_ignored(std::string_view setting, std::string* ignored) {
+  if (ignored == nullptr || setting.empty()) return;
+  if (!ignored->empty()) *ignored += ", ";
+  *ignored += printable(setting);
+}
+
+std::string_view Reader::drop_split_limit() {
+  if (config_.backing != Backing::kPages) return {};
+  config_.max_split_size = Config{}.max_split_size;
+  return split_limit_;
 }
 
 Status Reader::finish() {
@@ -175,10 +192,9 @@ Result<Config> read_config(std::string_view text, Reading reading, std::string* 
     }
     if (status.is_ok()) continue;
     if (error != nullptr) error->clear();
-    if (ignored == nullptr) continue;
-    if (!ignored->empty()) *ignored += ", ";
-    *ignored += printable(setting);
+    add_ignored(setting, ignored);
   }
+  if (reading == Reading::kPyTorch) add_ignored(reader.drop_split_limit(), ignored);
   if (const Status status = reader.finish(); !status.is_ok()) return status;
   return reader.config();
 }

@@ -125,7 +125,7 @@ ASHLAR_API Result<Config> config_from_environment(std::string* error);
 /// parse_config() of a text that was written for PyTorch (PYTORCH_CUDA_ALLOC_CONF). PyTorch's keys
 /// that are built here are taken. A key that PyTorch does not have, Ashlar's own among them, or that
 /// is not built here, is left out with its value and named in `*ignored`, if given: `key:value`s
-/// with commas between them. kMalformed, as from parse_config(), for the other errors. Throws
+/// with commas between them; so is max_split_size_mb beside expandable_segments:True. kMalformed, as from parse_config(), for the other errors. Throws
 /// std::bad_alloc.
 ASHLAR_API Result<Config> parse_pytorch_config(std::string_view text, std::string* ignored,
                                                std::string* error);
