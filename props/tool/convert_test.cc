@@ -56,6 +56,47 @@ std::optional<Trace> through(const Trace& trace, TraceTarget target, FileKind ki
   return back;
 }
 
+/// The frames of each event, as text.
+std::vector<std::string> stacks_in(const Trace& trace) {
+  std::vector<std::string> stacks;
+  for (const TraceEvent& event : trace.events) {
+    std::string text;
+    for (const exchange::Frame& frame : trace.stacks.frames_of(event.stack))
+      text += frame.name + " " + frame.filename + " " + std::to_string(frame.line) + ";";
+    stacks.push_back(text);
+  }
+  return stacks;
+}
+
+TEST(ConvertTest, SnapshotsKeepCallStacks) {
+  TraceBuilder builder("stacks");
+  TraceStacks& stacks = builder.trace().stacks;
+  const TraceFrame inner{stacks.text("inner"), stacks.text("a.py"), 1};
+  const TraceFrame outer{stacks.text("outer"), stacks.text("b.py"), 2};
+  const std::uint32_t both = stacks.add({inner, outer});
+  const std::uint32_t one = stacks.add({outer});
+  const auto first = builder.allocate(1000_B, 0, both);
+  builder.mark("between");
+  const auto second = builder.allocate(2_MiB, 3, both);
+  ASSERT_TRUE(builder.free(*first, one));
+  builder.allocate(64_B, 0, 0);
+  ASSERT_TRUE(builder.free(*second, 0));
+  builder.allocate(64_B, 0, one);
+  const Trace& trace = builder.trace();
+  ASSERT_EQ(stacks_in(trace)[0], "inner a.py 1;outer b.py 2;");
+  for (const auto& [target, kind] :
+       {std::pair{TraceTarget::kPickle, FileKind::kPickle},
+        std::pair{TraceTarget::kSnapshotJson, FileKind::kSnapshotJson}}) {
+    const auto back = through(trace, target, kind);
+    ASSERT_TRUE(back.has_value());
+    EXPECT_EQ(stacks_in(*back), stacks_in(trace));
+  }
+  std::string error;
+  const auto perfetto = export_trace(trace, TraceTarget::kPerfetto, kAllEvents, &error);
+  ASSERT_TRUE(perfetto.has_value()) << error;
+  EXPECT_NE(perfetto->find("inner"), std::string::npos);
+}
+
 void expect_round_trips(const Trace& trace) {
   const std::pair<TraceTarget, FileKind> kinds[] = {
       {TraceTarget::kTrace, FileKind::kTrace},

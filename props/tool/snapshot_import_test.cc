@@ -11,6 +11,7 @@
 #include "src/tool/pickle_reader.h"
 #include "src/tool/rmm_csv.h"
 #include "src/tool/snapshot_import.h"
+#include "src/tool/snapshot_stacks.h"
 
 namespace ashlar::tool {
 namespace {
@@ -72,6 +73,81 @@ TEST(SnapshotImportTest, ACompletionWithoutARequestIsTheEnd) {
       imported(with_events(event("alloc", 512, 100) + "," + event("free_completed", 512, 100) +
                            "," + event("alloc", 512, 50) + "," + event("free", 512, 50))),
       "a 0 100\nf 0\na 1 50\nf 1\n");
+}
+
+/// The call stacks of a trace's events, `name:file:line` a frame; "-" for none.
+std::vector<std::string> stacks_in(const Trace& trace) {
+  std::vector<std::string> stacks;
+  for (const TraceEvent& event : trace.events) {
+    std::string text;
+    for (const exchange::Frame& frame : trace.stacks.frames_of(event.stack))
+      text += (text.empty() ? "" : " ") + frame.name + ":" + frame.filename + ":" +
+              std::to_string(frame.line);
+    stacks.push_back(text.empty() ? "-" : text);
+  }
+  return stacks;
+}
+
+std::optional<Trace> trace_of(const std::string& json) {
+  std::string error;
+  TraceSource source;
+  const std::string text = quoted(json);
+  const auto document = parse_json_document(text, "s", &error);
+  if (!document) return std::nullopt;
+  return import_snapshot(*document, "s", {}, &source, &error);
+}
+
+/// A snapshot with call stacks: of allocations, of a free, and of a block that was live before.
+constexpr const char* kWithStacks =
+    "{'segments': [{'address': 4096, 'device': 0, 'blocks': [{'size': 64, 'state': "
+    "'active_allocated', 'frames': [{'name': 'early', 'filename': 'e.py', 'line': 7}]}]}],"
+    "'device_traces': [["
+    "{'action': 'alloc', 'addr': 512, 'size': 100, 'stream': 0, 'frames': ["
+    "{'name': 'inner', 'filename': 'a.py', 'line': 1}, {'name': 'outer', 'filename': 'a.py', "
+    "'line': 2}]},"
+    "{'action': 'alloc', 'addr': 1024, 'size': 100, 'stream': 0, 'frames': ["
+    "{'name': 'inner', 'filename': 'a.py', 'line': 1}, {'name': 'outer', 'filename': 'a.py', "
+    "'line': 2}]},"
+    "{'action': 'free_requested', 'addr': 512, 'size': 100, 'stream': 0, 'frames': ["
+    "{'name': 'drop', 'filename': 'b.py', 'line': 3}]},"
+    "{'action': 'free_requested', 'addr': 2048, 'size': 100, 'stream': 0, 'frames': ["
+    "{'name': 'drop', 'filename': 'b.py', 'line': 3}]}]]}";
+
+TEST(SnapshotImportTest, CallStacksAreThoseOfTheirEvents) {
+  const auto trace = trace_of(kWithStacks);
+  ASSERT_TRUE(trace.has_value());
+  const std::vector<std::string> expected{
+      "-",           "early:e.py:7", "inner:a.py:1 outer:a.py:2", "inner:a.py:1 outer:a.py:2",
+      "drop:b.py:3", "drop:b.py:3"};
+  EXPECT_EQ(stacks_in(*trace), expected);
+  EXPECT_EQ(trace->stacks.size(), 3u) << "equal stacks are one";
+}
+
+TEST(SnapshotImportTest, WhatIsNoCallStackIsLeftOut) {
+  for (const char* frames :
+       {"7", "null", "'f'", "[]", "[7, 'f', null]", "{'name': 'f'}", "[[{'name': 'f'}]]"}) {
+    const auto trace = trace_of(with_events(
+        std::string("{'action': 'alloc', 'addr': 1, 'size': 2, 'stream': 0, 'frames': ") + frames +
+        "}"));
+    ASSERT_TRUE(trace.has_value()) << frames;
+    EXPECT_EQ(stacks_in(*trace), std::vector<std::string>{"-"}) << frames;
+  }
+  const auto odd = trace_of(with_events(
+      "{'action': 'alloc', 'addr': 1, 'size': 2, 'frames': [{}, {'name': 7, 'line': -1}, "
+      "{'filename': 'f', 'line': 4294967296}, {'name': 'n', 'line': 4294967295}]}"));
+  ASSERT_TRUE(odd.has_value());
+  EXPECT_EQ(stacks_in(*odd), std::vector<std::string>{"::0 ::0 :f:0 n::4294967295"});
+}
+
+TEST(SnapshotImportTest, AStackHasSoManyFrames) {
+  std::string frames;
+  for (std::size_t i = 0; i < kSnapshotFramesMax + 5; ++i)
+    frames += std::string(i == 0 ? "" : ",") + "{'name': 'f', 'line': " + std::to_string(i) + "}";
+  const auto trace = trace_of(
+      with_events("{'action': 'alloc', 'addr': 1, 'size': 2, 'frames': [" + frames + "]}"));
+  ASSERT_TRUE(trace.has_value());
+  EXPECT_EQ(trace->stacks.frames_of(1).size(), kSnapshotFramesMax);
+  EXPECT_EQ(trace->stacks.frames_of(1).front().line, 0u);
 }
 
 TEST(SnapshotImportTest, MarksAreKeptAndOtherActionsAreCounted) {

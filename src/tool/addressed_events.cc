@@ -56,8 +56,8 @@ std::optional<std::string> AddressedEvents::free(const AddressedBlock& block, Fr
     return "frees " + hex(block.address) + ", which is free since " + since(at);
   }
   if (!is_completion) {
-    if (is_new) at.allocation = add_before(block);
-    events_.push_back({TraceEvent::Kind::kFree, at.allocation});
+    if (is_new) at.allocation = add_before({block.address, block.size, block.stream});
+    events_.push_back({TraceEvent::Kind::kFree, at.allocation, block.stack});
   }
   at.state = step == FreeStep::kCompleted ? State::kFree : State::kRequested;
   at.number = number_;
@@ -91,7 +91,7 @@ std::optional<Trace> AddressedEvents::finish(const std::string& name, std::strin
   std::vector<std::uint32_t> slot_of(allocations_.size());
   const auto allocate = [&](std::uint32_t index) {
     const AddressedBlock& block = allocations_[index];
-    const auto slot = builder.allocate(block.size, block.stream);
+    const auto slot = builder.allocate(block.size, block.stream, block.stack);
     if (slot) slot_of[index] = *slot;
     return slot.has_value();
   };
@@ -100,7 +100,7 @@ std::optional<Trace> AddressedEvents::finish(const std::string& name, std::strin
     if (!fits) break;
     switch (event.kind) {
       case TraceEvent::Kind::kAllocate: fits = allocate(event.index); break;
-      case TraceEvent::Kind::kFree: fits = builder.free(slot_of[event.index]); break;
+      case TraceEvent::Kind::kFree: fits = builder.free(slot_of[event.index], event.stack); break;
       case TraceEvent::Kind::kMark: builder.mark(marks_[event.index]); break;
     }
   }

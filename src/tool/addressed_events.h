@@ -24,6 +24,7 @@ struct AddressedBlock {
   Address address;
   Bytes size;
   std::uint64_t stream = 0;
+  std::uint32_t stack = 0;  ///< the call stack of the event (trace_stacks.h)
 };
 
 /// How a free is told: of most memory twice, when its owner gives it back and when it can be used again.
@@ -46,6 +47,7 @@ class AddressedEvents {
   void mark(std::string_view text);
   /// After the last event: a block that is live now. One without events was live from the beginning;
   /// one whose last event is a free was allocated after the recording ended.
+  /// `block.stack` is its allocation's.
   void live_at_end(const AddressedBlock& block);
 
   /// The trace. On failure `*error` is why: a limit of traces (trace.h). REQUIRES: called once.
@@ -63,7 +65,8 @@ class AddressedEvents {
   };
   struct Event {
     TraceEvent::Kind kind;
-    std::uint32_t index;  // into allocations_, or into marks_
+    std::uint32_t index;      // into allocations_, or into marks_
+    std::uint32_t stack = 0;  // of a free
   };
 
   std::uint32_t add(const AddressedBlock& block);

@@ -2,16 +2,14 @@
 
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "src/tool/addressed_events.h"
+#include "src/tool/snapshot_stacks.h"
 
 namespace ashlar::tool {
 namespace {
-
-bool is_list(const Value& value) {
-  return value.kind == ValueKind::kList || value.kind == ValueKind::kTuple;
-}
 
 constexpr std::size_t kNamedMax = 16;
 
@@ -35,7 +33,11 @@ std::string indexed(const char* name, std::size_t index) {
 class SnapshotImporter {
  public:
   SnapshotImporter(const Document& document, const TraceRequest& request, TraceSource* source)
-      : arena_(document.arena), root_(document.root), request_(request), source_(source) {}
+      : arena_(document.arena),
+        root_(document.root),
+        request_(request),
+        source_(source),
+        stacks_(document.arena) {}
 
   bool run() {
     return take_root() && take_devices() && choose_device() && take_events() && take_live_blocks();
@@ -44,7 +46,9 @@ class SnapshotImporter {
   std::optional<Trace> finish(const std::string& name, std::string* error) {
     source_->live_at_start = events_.live_at_start();
     source_->allocated_late = events_.allocated_late();
-    return events_.finish(name, error);
+    std::optional<Trace> trace = events_.finish(name, error);
+    if (trace) trace->stacks = std::move(stacks_).take();
+    return trace;
   }
 
   /// `place: reason`.
@@ -203,6 +207,7 @@ class SnapshotImporter {
       return false;
     block.address = Address{address};
     block.size = Bytes{size};
+    block.stack = stacks_.stack_of(entry);
     auto contradiction = is_allocation ? events_.allocate(block)
                                        : events_.free(block, is_completion ? FreeStep::kCompleted
                                                                            : FreeStep::kRequested);
@@ -258,7 +263,8 @@ class SnapshotImporter {
     *next = here + size;  // wraps where the snapshot is nonsense: it then tells of nonsense
     if (text_of(block, "state") != "active_allocated") return true;
     const bool tells = requested.value_or(0) != 0;
-    events_.live_at_end({Address{here}, Bytes{tells ? *requested : size}, stream});
+    events_.live_at_end(
+        {Address{here}, Bytes{tells ? *requested : size}, stream, stacks_.stack_of(block)});
     return true;
   }
 
@@ -271,6 +277,7 @@ class SnapshotImporter {
   std::set<std::uint64_t> devices_;  // those with events; if none has, those with segments
   bool has_events_ = false;
   AddressedEvents events_{"event"};
+  SnapshotStacks stacks_;
   std::uint64_t blocks_ = 0;
   std::size_t mark_bytes_ = 0;
   std::string place_;

@@ -167,7 +167,8 @@ class Reader {
 
 }  // namespace
 
-std::optional<std::uint32_t> TraceBuilder::allocate(Bytes size, std::uint64_t stream) {
+std::optional<std::uint32_t> TraceBuilder::allocate(Bytes size, std::uint64_t stream,
+                                                    std::uint32_t stack) {
   const auto live = checked_add(live_, size);
   if (!live || size > kTraceAllocationMax || trace_.events.size() >= kTraceEventsMax)
     return std::nullopt;
@@ -181,7 +182,7 @@ std::optional<std::uint32_t> TraceBuilder::allocate(Bytes size, std::uint64_t st
     trace_.streams.push_back(stream);
   }
   const std::uint32_t slot = trace_.allocations++;
-  trace_.events.push_back({TraceEvent::Kind::kAllocate, slot, known->second, size});
+  trace_.events.push_back({TraceEvent::Kind::kAllocate, slot, known->second, size, stack});
   size_of_.push_back(size);
   is_live_.push_back(true);
   live_ = *live;
@@ -189,9 +190,9 @@ std::optional<std::uint32_t> TraceBuilder::allocate(Bytes size, std::uint64_t st
   return slot;
 }
 
-bool TraceBuilder::free(std::uint32_t slot) {
+bool TraceBuilder::free(std::uint32_t slot, std::uint32_t stack) {
   if (slot >= trace_.allocations || !is_live_[slot]) return false;
-  trace_.events.push_back({TraceEvent::Kind::kFree, slot, 0, {}});
+  trace_.events.push_back({TraceEvent::Kind::kFree, slot, 0, {}, stack});
   ++trace_.frees;
   is_live_[slot] = false;
   live_ -= size_of_[slot];

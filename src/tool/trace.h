@@ -25,6 +25,8 @@
 
 #include <ashlar/base/types.h>
 
+#include "src/tool/trace_stacks.h"
+
 namespace ashlar::tool {
 
 /// The largest allocation of a trace, 1 EiB; the allocator refuses larger ones.
@@ -43,6 +45,7 @@ struct TraceEvent {
   std::uint32_t slot = 0;
   std::uint32_t stream = 0;  ///< of an allocation: index into Trace::streams
   Bytes size;                ///< of an allocation
+  std::uint32_t stack = 0;   ///< of an allocation or a free: its call stack, of Trace::stacks
 };
 
 struct Trace {
@@ -54,6 +57,7 @@ struct Trace {
   std::uint32_t frees = 0;
   Bytes peak_live;                        ///< of the requested bytes; counted by the reader
   std::optional<Bytes> stated_peak_live;  ///< the header's "peak_live_bytes"
+  TraceStacks stacks;                     ///< of a snapshot's events; an alloc-trace has none
 };
 
 /// Makes a trace event by event. Cost: O(1) each.
@@ -61,10 +65,11 @@ class TraceBuilder {
  public:
   explicit TraceBuilder(std::string name) { trace_.name = std::move(name); }
   /// Adds an allocation and returns its slot; nothing if that would exceed a limit above, or if the
-  /// live bytes would not fit in 64 bits.
-  std::optional<std::uint32_t> allocate(Bytes size, std::uint64_t stream = 0);
+  /// live bytes would not fit in 64 bits. `stack` is of the trace's stacks.
+  std::optional<std::uint32_t> allocate(Bytes size, std::uint64_t stream = 0,
+                                        std::uint32_t stack = 0);
   /// Adds a free. False if the slot is not live.
-  bool free(std::uint32_t slot);
+  bool free(std::uint32_t slot, std::uint32_t stack = 0);
   void mark(std::string_view text);
   Trace& trace() { return trace_; }
 

@@ -29,15 +29,18 @@ constexpr NamedTarget kEndings[] = {
     {".pkl", TraceTarget::kPickle},        {".perfetto.json", TraceTarget::kPerfetto},
     {".json", TraceTarget::kSnapshotJson}, {".csv", TraceTarget::kRmmLog}};
 
-Status write_recording(const cache::HistorySnapshot& record, TraceTarget target,
-                       std::size_t events_max, std::string* text) {
+Status write_recording(const cache::HistorySnapshot& record, const TraceStacks& stacks,
+                       TraceTarget target, std::size_t events_max, std::string* text) {
   const exchange::ByteSink sink = exchange::string_sink(text);
   const std::vector<exchange::DeviceHistory> devices{{DeviceId{0}, &record}};
   if (target == TraceTarget::kRmmLog) return exchange::write_rmm_log(record, sink);
   exchange::TorchSnapshotOptions options;
+  options.frames = [&stacks](cache::ContextId context) {
+    return stacks.frames_of(static_cast<std::uint32_t>(context.value()));
+  };
   options.window.events_max = events_max;
   if (target == TraceTarget::kPerfetto)
-    return exchange::write_perfetto_trace(devices, {}, options.window, sink);
+    return exchange::write_perfetto_trace(devices, options.frames, options.window, sink);
   options.format = target == TraceTarget::kPickle ? exchange::TorchFormat::kPickle
                                                   : exchange::TorchFormat::kJson;
   return exchange::write_torch_snapshot(devices, options, sink);
@@ -67,7 +70,7 @@ std::optional<std::string> export_trace(const Trace& trace, TraceTarget target,
   const auto record = history_of(trace, error);
   if (!record) return std::nullopt;
   std::string text;
-  const Status written = write_recording(*record, target, events_max, &text);
+  const Status written = write_recording(*record, trace.stacks, target, events_max, &text);
   if (written.is_ok()) return text;
   *error = written.why();
   return std::nullopt;

@@ -1,5 +1,5 @@
-// Traces as files of other kinds. What each kind does not have is left out: RMM's log marks, Perfetto's
-// and all of them call stacks.
+// Traces as files of other kinds. What a kind does not have is left out: a log of RMM has no marks, an
+// alloc-trace and a log of RMM have no call stacks.
 //
 // Thread safety: pure functions.
 #pragma once

@@ -20,6 +20,14 @@ using cache::HistoryEvent;
 constexpr DeviceId kDevice{0};
 constexpr const char* kNoAddresses = "its allocations do not fit in 2^53 bytes of addresses";
 
+/// Says the call stack of the event that is run.
+class StackOfEvent final : public cache::ContextRecorder {
+ public:
+  cache::ContextId gather() noexcept override { return cache::ContextId{stack}; }
+
+  std::uint32_t stack = 0;
+};
+
 /// Runs a trace and records it.
 class Recording {
  public:
@@ -35,10 +43,16 @@ class Recording {
     cache::HistoryOptions options;
     // Of each event at most a segment's way to another stream and the memory for it, and a free is two.
     options.events_max = 4 * std::uint64_t{trace_.events.size()} + 1;
+    if (trace_.stacks.size() != 0) {
+      options.recorder = &stacks_;
+      options.has_free_contexts = true;
+      options.live_contexts_max = trace_.allocations;
+    }
     if (const Status on = start_history(*allocator_, kDevice, options); !on.is_ok())
       return on.why();
     for (const TraceEvent& event : trace_.events) {
       Status status;
+      stacks_.stack = event.stack;
       switch (event.kind) {
         case TraceEvent::Kind::kAllocate: status = allocate(event); break;
         case TraceEvent::Kind::kFree: status = allocator_->free(address_of_[event.slot]); break;
@@ -103,6 +117,7 @@ class Recording {
   const Trace& trace_;
   std::vector<Address> address_of_;  // by slot
   NullDevice device_;
+  StackOfEvent stacks_;
   std::unique_ptr<cache::CachingAllocator> allocator_;
   cache::HistorySnapshot made_;
 };

@@ -52,6 +52,10 @@ struct Value {
   ValueKind kind = ValueKind::kNone;
 };
 
+inline bool is_list(const Value& value) {
+  return value.kind == ValueKind::kList || value.kind == ValueKind::kTuple;
+}
+
 /// The values of one document.
 class ValueArena {
  public:
