@@ -2,12 +2,14 @@
 //
 // Imitates: a monitor that takes a snapshot of a training process now and then. The monitor follows every
 // event from one snapshot to the next, as a viewer does, and what the events make of the first must be the
-// second. Device calls linger where memory comes and goes (thread_stress.h), so that copies fall into the
+// second. Other snapshots are undone, as a viewer does, while histories end and begin, ranges of addresses come,
+// and segments pass from stream to stream. Device calls linger where memory comes and goes (thread_stress.h), so that copies fall into the
 // middle of growths, adoptions and releases.
 // Does not prove: that every interleaving was seen.
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <random>
 #include <string>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include <ashlar/cache/history_calls.h>
+#include <ashlar/exchange/rewind.h>
 
 #include "props/cache/thread_stress.h"
 #include "spec/model/history_book.h"
@@ -113,6 +116,118 @@ TEST_P(HistoryThreadsTest, WhatTheEventsMakeOfASnapshotIsTheNextOne) {
   }
   is_over.store(true);
   for (std::thread& thread : threads) thread.join();
+}
+
+/// Takes so many snapshots while threads run, and undoes each one's events in it, as a viewer does. `passes`: no
+/// segment goes back to the device, so each that is freed passes to another stream (history.h (4)).
+void expect_snapshots_agree(CachingAllocator& allocator, std::atomic<bool>& is_over,
+                            std::vector<std::thread>& threads, int rounds, bool passes = false) {
+  std::uint64_t seen = 0;
+  for (int i = 0; i < rounds && !::testing::Test::HasFailure(); ++i) {
+    std::this_thread::yield();
+    HistorySnapshot taken;
+    const Status status = history_snapshot(allocator, kStressDevice, &taken);
+    EXPECT_TRUE(status.is_ok() || status.code() == Code::kBusy) << status.why();
+    const std::vector<HistoryEvent>& events = taken.history.events;
+    seen += events.size();
+    for (std::size_t k = 0; k + 1 < events.size(); ++k) {
+      EXPECT_EQ(events[k].sequence + 1, events[k + 1].sequence);
+      if (passes && events[k].action == HistoryAction::kSegmentFree) {
+        EXPECT_EQ(events[k + 1].action, HistoryAction::kSegmentAllocate) << "round " << i;
+      }
+    }
+    exchange::Rewind state;
+    const Status undone = exchange::rewind_all(taken, &state);
+    EXPECT_TRUE(undone.is_ok()) << "round " << i << ": " << undone.why();
+  }
+  is_over.store(true);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(seen, 0u);
+}
+
+TEST_P(HistoryThreadsTest, ASnapshotAgreesThoughTheHistoryEndsAndBeginsMeanwhile) {
+  device::HostDevice host(kStressDevice, 48_MiB);
+  device::Device* devices[] = {&host};
+  Config config;
+  config.backing = GetParam();
+  config.wait_ms = 5;
+  const auto allocator = CachingAllocator::create(devices, config).value();
+  std::vector<Stream> streams;
+  for (unsigned i = 0; i < kThreads; ++i) streams.push_back(host.create_stream().value());
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < kThreads - 1; ++i)
+    threads.emplace_back([&, i] { Worker(*allocator, streams, i).run(is_over); });
+  threads.emplace_back([&] {
+    HistoryOptions options;
+    for (unsigned n = 0; !is_over.load(); ++n) {
+      options.events_max = n % 2 == 0 ? 1u << 20 : 1u << 12;
+      EXPECT_TRUE(start_history(*allocator, kStressDevice, options).is_ok());
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+      EXPECT_TRUE(stop_history(*allocator, kStressDevice).is_ok());
+    }
+  });
+  expect_snapshots_agree(*allocator, is_over, threads, 1000);
+}
+
+TEST_P(HistoryThreadsTest, ASnapshotAgreesThoughRangesOfAddressesComeMeanwhile) {
+  device::HostDevice host(kStressDevice, 2_GiB);
+  device::Device* devices[] = {&host};
+  Config config;
+  config.backing = GetParam();
+  const auto allocator = CachingAllocator::create(devices, config).value();
+  std::vector<Stream> streams;
+  for (unsigned i = 0; i < 4; ++i) streams.push_back(host.create_stream().value());
+  HistoryOptions options;
+  options.events_max = 1u << 20;
+  ASSERT_TRUE(start_history(*allocator, kStressDevice, options).is_ok());
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      std::vector<Address> live;
+      while (!is_over.load()) {
+        if (live.size() < 12 && random() % 3 != 0) {
+          const Bytes size{1 + random() % (random() % 4 == 0 ? 40u << 20 : 1u << 20)};
+          const auto got = allocator->allocate(size, streams[random() % streams.size()]);
+          if (got.is_ok()) live.push_back(got.value());
+        } else if (!live.empty()) {
+          EXPECT_TRUE(allocator->free(live.back()).is_ok());
+          live.pop_back();
+        }
+        if (random() % 50 == 0) static_cast<void>(allocator->trim(kStressDevice));
+      }
+      for (const Address each : live) EXPECT_TRUE(allocator->free(each).is_ok());
+    });
+  }
+  expect_snapshots_agree(*allocator, is_over, threads, 150);
+}
+
+TEST(HistoryPassingTest, ASegmentIsOfOneStreamInEverySnapshotAndPassesInOneStep) {
+  device::HostDevice host(kStressDevice, 62_MiB);  // two segments, for four streams
+  device::Device* devices[] = {&host};
+  Config config;
+  config.backing = Backing::kSegments;
+  const auto allocator = CachingAllocator::create(devices, config).value();
+  std::vector<Stream> streams;
+  for (unsigned i = 0; i < 4; ++i) streams.push_back(host.create_stream().value());
+  HistoryOptions options;
+  options.events_max = 20'000;
+  ASSERT_TRUE(start_history(*allocator, kStressDevice, options).is_ok());
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      for (unsigned n = 0; !is_over.load(); ++n) {
+        const auto got = allocator->allocate(30_MiB, streams[2 * t + n % 2]);
+        if (got.is_ok()) {
+          EXPECT_TRUE(allocator->free(got.value()).is_ok());
+        }
+      }
+    });
+  }
+  expect_snapshots_agree(*allocator, is_over, threads, 400, true);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backings, HistoryThreadsTest,

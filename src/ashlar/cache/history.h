@@ -49,11 +49,14 @@ struct HistoryEvent {
   std::uint64_t time_us = 0;   ///< microseconds since 1970; never less than of the event before
   Address address;             ///< of the memory; null where there is none
   Bytes size;                  ///< HistoryAction says of what
-  Bytes block_size;            ///< of an allocation and its frees: of the whole block; else `size`
+  Bytes
+      block_size;  ///< of an allocation and its frees: of the whole block; of kSnapshot 0; else `size`
   Bytes device_free;           ///< of kOutOfMemory: what the device had left
   StreamId stream;             ///< that the allocation is of, or whose heap holds the memory
   MemoryPoolId memory_pool{};  ///< whose memory it is
-  ContextId context;           ///< what the recorder said, or which text of kUserDefined
+  /// what the recorder said (of kFreeCompleted: in the call that found the free complete), or which text of
+  /// kUserDefined
+  ContextId context;
   HistoryAction action = HistoryAction::kSnapshot;  ///< what happened
   PoolId pool = PoolId::kSmall;                     ///< the pool of the memory, where there is any
 };
@@ -61,8 +64,8 @@ struct HistoryEvent {
 /// Tells where in the user's program an event comes from, such as its call stack.
 class ContextRecorder {
  public:
-  /// Called by the thread that makes a call of the allocator, before the allocator does anything and with no
-  /// lock held. Calls of the allocator that it makes itself have no context. It must not throw.
+  /// Called by the thread that makes a call of the allocator, before memory changes hands and with no lock
+  /// held. Calls of the allocator that it makes itself have no context. It must not throw.
   virtual ContextId gather() noexcept = 0;
   ContextRecorder(const ContextRecorder&) = delete;
   ContextRecorder& operator=(const ContextRecorder&) = delete;
@@ -78,7 +81,7 @@ struct HistoryOptions {
   /// gathers a context for each allocation; nullptr: events have none. It must outlive the allocator
   ContextRecorder* recorder = nullptr;
   bool has_free_contexts = false;  ///< the recorder is asked at each free too
-  /// for how many live allocations the context is kept beyond `events_max`; 16 bytes each. Those of others
+  /// for how many live allocations the context is kept beyond `events_max`; 22 to 43 bytes each. Those of others
   /// are forgotten with their event
   std::uint64_t live_contexts_max = 131'072;
 };
@@ -93,8 +96,9 @@ struct History {
 
 /// A snapshot, and the history until the moment at which it was taken.
 struct HistorySnapshot {
-  Snapshot snapshot;  ///< all memory of the device
-  History history;    ///< ends with a kSnapshot event; empty if the history is not on
+  /// all memory of the device; a segment that came after its copy began has the ordinal 2^64 - 1 and the heap 0
+  Snapshot snapshot;
+  History history;  ///< ends with a kSnapshot event; empty if the history is not on
   /// of each block of the snapshot, the context of its allocation; empty if no recorder gathers any
   std::vector<ContextId> block_contexts;
 };

@@ -36,7 +36,8 @@ ASHLAR_API Status annotate(CachingAllocator& allocator, DeviceId device,
 
 /// Replaces `*out` by the events from the one with sequence number `first` on; History::lost says how many of
 /// them were overwritten. A tracker reads on from behind the last event that it has. kInvalidArgument for a
-/// null `out`; kHostOutOfMemory. Cost: a copy; no lock is held for more than 32 events.
+/// null `out`; kHostOutOfMemory. Cost: a copy; no lock that an allocation takes is held for more than 32 events, and
+/// annotate() waits while texts are copied.
 ASHLAR_API Status read_history(const CachingAllocator& allocator, DeviceId device,
                                std::uint64_t first, History* out) noexcept;
 

@@ -24,7 +24,7 @@ std::uint64_t microseconds_now() noexcept {
 
 /// False if the host has no memory.
 template <class Texts>
-bool append(std::string_view text, Texts* to) noexcept {
+bool append_text(std::string_view text, Texts* to) noexcept {
   return with_host_memory([&] { to->emplace_back(0, text); });
 }
 
@@ -49,6 +49,8 @@ Status HistoryLog::begin(const HistoryOptions& options) noexcept {
     contexts_.swap(contexts);
     capacity_ = options.events_max;
     next_ = 0;
+    ++run_;
+    is_whole_ = false;
   }
   recorder_.store(options.recorder, std::memory_order_release);
   free_recorder_.store(options.has_free_contexts ? options.recorder : nullptr,
@@ -62,20 +64,40 @@ void HistoryLog::restart() noexcept {
   texts_.clear();
   const Guard guard(lock_);
   next_ = 0;
+  ++run_;
+  is_whole_ = true;
 }
 
 void HistoryLog::end() noexcept {
+  {
+    // Before the flag: who sees a change that is not noted sees the end of the run (place()).
+    const Guard guard(lock_);
+    ++run_;
+    is_whole_ = false;
+  }
   is_on_.store(false);
   recorder_.store(nullptr, std::memory_order_release);
   free_recorder_.store(nullptr, std::memory_order_release);
 }
 
 std::uint64_t HistoryLog::note(HistoryEvent event) noexcept {
-  const std::uint64_t now = microseconds_now();
-  if (event.context == ContextId{}) event.context = ContextScope::current();
+  const std::uint64_t now_us = microseconds_now();
   const Guard guard(lock_);
+  return append(event, now_us);
+}
+
+void HistoryLog::note_passing(std::span<const HistoryEvent> events, const StreamHeap* holder,
+                              std::atomic<const StreamHeap*>* shown_in) noexcept {
+  const std::uint64_t now_us = microseconds_now();
+  const Guard guard(lock_);
+  for (const HistoryEvent& event : events) append(event, now_us);
+  shown_in->store(holder);
+}
+
+std::uint64_t HistoryLog::append(HistoryEvent event, std::uint64_t now_us) noexcept {
+  if (event.context == ContextId{}) event.context = ContextScope::current();
   count_steps(1);
-  time_us_ = event.time_us = std::max(time_us_, now);
+  time_us_ = event.time_us = std::max(time_us_, now_us);
   event.sequence = next_;
   if (event.action == HistoryAction::kAllocate) contexts_.put(event.address, event.context);
   if (event.action == HistoryAction::kFreeCompleted) contexts_.put(event.address, ContextId{});
@@ -86,7 +108,7 @@ std::uint64_t HistoryLog::note(HistoryEvent event) noexcept {
 Status HistoryLog::annotate(std::string_view text) noexcept {
   const MutexGuard texts(texts_lock_);
   ASHLAR_REQUIRE(is_on(), Code::kNotFound, "the history is off");
-  if (!append(text, &texts_)) return kShortOfHostMemory;
+  if (!append_text(text, &texts_)) return kShortOfHostMemory;
   HistoryEvent event;
   event.action = HistoryAction::kUserDefined;
   texts_.back().first = note(event);
@@ -102,6 +124,11 @@ Status HistoryLog::annotate(std::string_view text) noexcept {
 std::uint64_t HistoryLog::next() const noexcept {
   const Guard guard(lock_);
   return next_;
+}
+
+HistoryLog::Place HistoryLog::place() const noexcept {
+  const Guard guard(lock_);
+  return {run_, next_, is_whole_};
 }
 
 void HistoryLog::read(std::uint64_t first, std::uint64_t end, History* out) const {

@@ -3,8 +3,8 @@
 // Purpose: what changes a block or a range of memory notes an event in the same hold of the lock that the
 // change is made under. So events of one address stand in the order of its changes, and whoever sees a
 // change under that lock finds its event in the log.
-// Thread safety: any thread. `lock_` is a leaf: it is taken under a heap's lock, and nothing under it. What
-// is noted allocates nothing; only begin() does.
+// Thread safety: any thread. `lock_` is a leaf: it is taken under a heap's lock, and nothing under it. note()
+// allocates nothing.
 // Cost: while the history is off, one load of a flag that nobody writes. While it is on, a clock read and a
 // short lock for each event, which all streams of the device share.
 //
@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,6 +33,8 @@
 #include <ashlar/cache/live_contexts.h>
 
 namespace ashlar::inline v0::cache {
+
+class StreamHeap;
 
 class HistoryLog {
  public:
@@ -48,23 +51,35 @@ class HistoryLog {
     return recorder.load(std::memory_order_acquire);
   }
 
-  // Control, by one thread at a time (the allocator's control lock).
+  // Control, by one thread at a time (Impl::history_lock).
   /// Events are noted from now on, perhaps not all of them yet. kInvalidArgument if no event is to be kept;
   /// kBusy if the history is on; kHostOutOfMemory.
   Status begin(const HistoryOptions& options) noexcept ASHLAR_EXCLUDES(lock_);
   /// Every change is noted by now: forgets what was noted so far. The history begins here.
   void restart() noexcept ASHLAR_EXCLUDES(lock_);
-  /// Nothing is noted from now on. What was noted can be read until the next begin().
-  void end() noexcept;
+  /// No change that begins later is noted. What was noted can be read until the next begin().
+  void end() noexcept ASHLAR_EXCLUDES(lock_);
 
   /// Appends an event; the log sets its sequence number, its time and, unless it has one, its context. The
   /// sequence number.
   std::uint64_t note(HistoryEvent event) noexcept ASHLAR_EXCLUDES(lock_);
+  /// The same of up to two events, between which no other comes, and stores `holder` in `*shown_in` in the same hold
+  /// of the lock. So whoever reads that between two calls of place() and still finds the former holder knows
+  /// that the events are not before the first.
+  void note_passing(std::span<const HistoryEvent> events, const StreamHeap* holder,
+                    std::atomic<const StreamHeap*>* shown_in) noexcept ASHLAR_EXCLUDES(lock_);
   /// A user's text as an event. kHostOutOfMemory; kNotFound if the history is off.
   Status annotate(std::string_view text) noexcept ASHLAR_EXCLUDES(lock_, texts_lock_);
 
   /// The sequence number of the next event.
   std::uint64_t next() const noexcept ASHLAR_EXCLUDES(lock_);
+  /// Where the history is. Of two equal `run`s, every change between them was noted, and sequence numbers went on.
+  struct Place {
+    std::uint64_t run = 0;   ///< raised whenever a history begins or ends
+    std::uint64_t next = 0;  ///< next()
+    bool is_whole = false;   ///< is every change noted?
+  };
+  Place place() const noexcept ASHLAR_EXCLUDES(lock_);
   /// Replaces `*out` by the events from `first` on, up to and without `end`, that the ring still has. Holds
   /// the lock for a few events at a time, the newest first; older ones may be overwritten meanwhile.
   /// Throws std::bad_alloc.
@@ -84,6 +99,7 @@ class HistoryLog {
   std::uint64_t oldest() const noexcept ASHLAR_REQUIRES(lock_) {
     return next_ - std::min(next_, capacity_);
   }
+  std::uint64_t append(HistoryEvent event, std::uint64_t now_us) noexcept ASHLAR_REQUIRES(lock_);
   /// Sets HistoryEvent::context of the user's texts among the events, and copies those.
   void read_texts(History* out) const ASHLAR_EXCLUDES(lock_, texts_lock_);
 
@@ -97,6 +113,8 @@ class HistoryLog {
   std::uint64_t capacity_ ASHLAR_GUARDED_BY(lock_) = 0;
   std::uint64_t next_ ASHLAR_GUARDED_BY(lock_) = 0;
   std::uint64_t time_us_ ASHLAR_GUARDED_BY(lock_) = 0;  ///< of the newest event
+  std::uint64_t run_ ASHLAR_GUARDED_BY(lock_) = 0;      ///< Place::run
+  bool is_whole_ ASHLAR_GUARDED_BY(lock_) = false;      ///< Place::is_whole
   LiveContexts contexts_ ASHLAR_GUARDED_BY(lock_);
 
   mutable Mutex texts_lock_;

@@ -1,5 +1,9 @@
 #include <ashlar/cache/history_notes.h>
 
+#include <array>
+#include <cstddef>
+#include <span>
+
 #include <ashlar/base/step_count.h>
 
 namespace ashlar::inline v0::cache {
@@ -39,19 +43,21 @@ void note_memory(StreamHeap& heap, PoolId pool, Address address, Bytes size,
   history_of(heap).note(event);
 }
 
-void note_passing(StreamHeap& heap, DeviceSegment& segment, const StreamHeap* from,
+void pass_segment(StreamHeap& heap, DeviceSegment& segment, const StreamHeap* from,
                   const StreamHeap* to) noexcept {
-  segment.entry.shown_in.store(to);
-  if (!history_of(heap).is_on()) return;
-  const auto note = [&](const StreamHeap* whose, HistoryAction action) {
+  HistoryLog& log = history_of(heap);
+  if (!log.is_on()) return segment.entry.shown_in.store(to);
+  std::array<HistoryEvent, 2> events;
+  std::size_t count = 0;
+  const auto add = [&](const StreamHeap* whose, HistoryAction action) {
     if (whose == nullptr) return;
-    HistoryEvent event = event_of(*whose, segment.pool, action);
+    HistoryEvent& event = events[count++] = event_of(*whose, segment.pool, action);
     event.address = segment.base;
     event.size = event.block_size = segment.size;
-    history_of(heap).note(event);
   };
-  note(from, HistoryAction::kSegmentFree);
-  note(to, HistoryAction::kSegmentAllocate);
+  add(from, HistoryAction::kSegmentFree);
+  add(to, HistoryAction::kSegmentAllocate);
+  log.note_passing(std::span(events).first(count), to, &segment.entry.shown_in);
 }
 
 }  // namespace ashlar::inline v0::cache

@@ -14,16 +14,17 @@ inline HistoryLog& history_of(const StreamHeap& heap) noexcept {
   return heap.cache.heaps().history();
 }
 
-/// The live or pending block is allocated, or its free is requested or completed. A borrowed block's events
-/// name the borrower, until that is done with it.
+/// Notes that the block was allocated, or that its free was requested or completed. While it is lent, its
+/// events name the borrower's stream.
 [[gnu::cold]] void note_block(StreamHeap& heap, PoolId pool, block::BlockIndex block,
                               HistoryAction action) noexcept ASHLAR_REQUIRES(heap.lock);
 /// Pages of the heap's pool come or go. Notes nothing while the history is off.
 void note_memory(StreamHeap& heap, PoolId pool, Address address, Bytes size,
                  HistoryAction action) noexcept ASHLAR_REQUIRES(heap.lock);
 
-/// The segment is `to`'s from now on and was `from`'s so far; nullptr: the driver's. `heap` is one of the two.
-void note_passing(StreamHeap& heap, DeviceSegment& segment, const StreamHeap* from,
+/// Hands the segment from one heap to another for histories, whether one is on or not: the next snapshot shows it
+/// in `to` (DeviceSegment::entry). Notes it if a history is on. nullptr: the driver. `heap` is one of the two.
+void pass_segment(StreamHeap& heap, DeviceSegment& segment, const StreamHeap* from,
                   const StreamHeap* to) noexcept ASHLAR_REQUIRES(heap.lock);
 
 /// note_block() if the history is on.

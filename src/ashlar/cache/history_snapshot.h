@@ -6,9 +6,10 @@
 // How: (a) note where the log ends, (b) copy the heaps, (c) note where the log ends again, with the event
 // kSnapshot, (d) apply the events between the two to the copy, in order.
 // Why that is right: a change is noted in the hold of the lock that it is made under, so what the copy
-// shows was noted before (c). Of each byte, either no event lies between (a) and (c): then it has not
+// shows was noted before (c); of which heap a segment is, the copy reads what the log wrote with the event. Of each byte, either no event lies between (a) and (c): then it has not
 // changed, and the copy is right; or some do, and the last one says what it is at (c), whatever the copy
 // shows. Memory in transfer is shown as noted (InTransfer::kAsNoted).
+// Where another thread ends the history or begins another one meanwhile, it is begun again.
 // Thread safety: any thread.
 #pragma once
 

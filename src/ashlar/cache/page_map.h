@@ -85,7 +85,8 @@ struct DeviceSegment {
   struct Entry {
     std::uint32_t index = 0;  ///< block::SegmentIndex
     /// Whose memory it is for a history: that heap's, from when it is entered there until another heap has it or
-    /// it is about to go back to the driver. Written under the lock of the heap that gets or loses it.
+    /// it is about to go back to the driver. Written under the lock of the heap that gets or loses it and, while
+    /// the history is on, with its event (HistoryLog::note_passing).
     std::atomic<const StreamHeap*> shown_in{nullptr};
   };
   Entry entry;

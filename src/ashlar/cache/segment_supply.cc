@@ -151,13 +151,13 @@ Address SegmentSupply::enter(StreamHeap& heap, const Request& request, DeviceSeg
     return Address{};
   }
   segment->entry.index = static_cast<std::uint32_t>(index);
-  note_passing(heap, *segment, former, &heap);
+  pass_segment(heap, *segment, former, &heap);
   // The new block itself, not a search: with max_split_size set a search would refuse it for being
   // large.
   const block::BlockIndex block = pool.view(index).first;
   const Address address = heap.take_block(request, block, nullptr);
   if (address.is_null()) {
-    note_passing(heap, *segment, &heap, former);
+    pass_segment(heap, *segment, &heap, former);
     pool.lift(block);
     pool.remove_segment(index);
   }
@@ -221,7 +221,7 @@ Status SegmentSupply::give_back(DeviceSegment* segment) noexcept {
   const PoolId id = segment->pool;
   {
     const Guard guard(heap.lock);
-    note_passing(heap, *segment, &heap, nullptr);
+    pass_segment(heap, *segment, &heap, nullptr);
   }
   const Status freed = free_memory(*segment);
   {
@@ -231,7 +231,7 @@ Status SegmentSupply::give_back(DeviceSegment* segment) noexcept {
     if (freed.is_ok()) {
       pool.remove_segment(index);
     } else {
-      note_passing(heap, *segment, nullptr, &heap);
+      pass_segment(heap, *segment, nullptr, &heap);
       const block::BlockIndex block = pool.view(index).first;
       pool.release(block, pool.view(block).stamp);
     }

@@ -34,7 +34,7 @@ struct SnapshotBlock {
   /// work not known to be complete; otherwise the stream whose heap holds it
   StreamId stream;
   std::uint32_t other_uses;  ///< streams that record_use() or free() named, not known complete
-  BlockState state;          ///< free, live, pending or in transfer
+  BlockState state;          ///< free, live, pending, in transfer, or unmapped
 };
 
 /// One range of memory that the device gave.
