@@ -53,6 +53,25 @@ TEST(TraceWriter, CountsWhatItCannotKnow) {
   EXPECT_EQ(counts.marks, 0u);
 }
 
+TEST(TraceWriter, LeavesOutWhatReadersRefuse) {
+  std::string text;
+  exchange::TraceWriter writer(exchange::string_sink(&text), "limits");
+  for (std::uint64_t stream = 0; stream < exchange::kTraceStreamsMax + 3; ++stream)
+    writer.on_allocate(Address{512 + stream}, 8_B, stream);
+  EXPECT_EQ(writer.counts().lost, 3u);
+  const Bytes largest{std::uint64_t{1} << 60};
+  for (std::uint64_t i = 0; i < 17; ++i) writer.on_allocate(Address{(i + 1) << 40}, largest, 1);
+  EXPECT_EQ(writer.counts().lost, 5u) << "beside the 8 bytes of each stream 15 fit";
+  writer.on_free(Address{std::uint64_t{1} << 40});
+  writer.on_allocate(Address{std::uint64_t{1} << 40}, largest, exchange::kTraceStreamsMax - 1);
+  EXPECT_EQ(writer.counts().lost, 5u);
+  ASSERT_TRUE(writer.finish().is_ok());
+  std::string error;
+  const auto trace = tool::parse_trace(text, "limits", &error);
+  ASSERT_TRUE(trace.has_value()) << error;
+  EXPECT_EQ(trace->allocations, writer.counts().allocations);
+}
+
 TEST(TraceWriter, AnyNameAndMarkCanBeReadBack) {
   std::string text;
   const std::string odd = std::string("a\"\\\n\xff\0b", 7) + std::string(200'000, '\x01');

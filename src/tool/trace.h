@@ -9,10 +9,10 @@
 // fields that are checked: "unit" is "bytes"; "events" counts the lines after the header, or only the
 // allocations and frees.
 //
-// A byte order mark of UTF-8 before the first line is skipped.
+// A byte order mark of UTF-8 before the first line is skipped, and a carriage return at a line's end.
 //
 // Reading is strict: everything else is an error `file:line: reason`, and no partial trace is
-// returned.
+// returned. So is text of more than 2 GiB, unpacked.
 // Thread safety: plain values and pure functions.
 #pragma once
 
@@ -24,6 +24,7 @@
 #include <vector>
 
 #include <ashlar/base/types.h>
+#include <ashlar/exchange/trace_writer.h>
 
 #include "src/tool/trace_stacks.h"
 
@@ -35,7 +36,9 @@ inline constexpr Bytes kTraceAllocationMax{std::uint64_t{1} << 60};
 inline constexpr std::size_t kTraceLineMax = std::size_t{1} << 20;
 /// The maximum number of events, and of streams.
 inline constexpr std::size_t kTraceEventsMax = std::size_t{1} << 30;
-inline constexpr std::size_t kTraceStreamsMax = std::size_t{1} << 16;
+/// The most text that the marks of a trace may have together.
+inline constexpr std::size_t kTraceMarkBytesMax = std::size_t{64} << 20;
+using exchange::kTraceStreamsMax;
 
 struct TraceEvent {
   enum class Kind : std::uint8_t { kAllocate, kFree, kMark };

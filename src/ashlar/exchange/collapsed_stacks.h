@@ -16,8 +16,8 @@ namespace ashlar::inline v0::exchange {
 /// texts. A block without frames counts as `unknown`. Bytes are those that were asked for.
 ///
 /// kInvalidArgument: a device has no record. kWriteFailed: the sink took no more. Throws
-/// std::bad_alloc, and what the sink and the frame source throw. Cost: linear in blocks, and
-/// O(n log n) in stacks.
+/// std::bad_alloc, and what the sink and the frame source throw. Cost: for each
+/// block a search of its stack's text among the different ones.
 ASHLAR_API Status write_collapsed_stacks(const std::vector<DeviceHistory>& devices,
                                          const FrameSource& frames, const ByteSink& sink);
 

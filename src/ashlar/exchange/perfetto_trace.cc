@@ -12,7 +12,10 @@ Status prepare(const DeviceHistory& device, const ExportWindow& window, Perfetto
   out->history = &record.history;
   out->events = events_in(record.history, window);
   if (const Status begun = out->at_start.begin(record); !begun.is_ok()) return begun;
-  return out->at_start.undo(record.history, out->events.first, record.history.events.size());
+  const Status back =
+      out->at_start.undo(record.history, out->events.first, record.history.events.size());
+  if (back.is_ok()) out->at_start.take_contexts(record.history, out->events.first);
+  return back;
 }
 
 }  // namespace

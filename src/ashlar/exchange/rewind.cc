@@ -138,15 +138,27 @@ Status Rewind::remove_block(const HistoryEvent& event) {
 // Before its completion a free's block was pending, and before its request it was live.
 Status Rewind::bring_back_block(const HistoryEvent& event) {
   if (event.action == HistoryAction::kFreeCompleted) {
-    const RewoundBlock block{event.block_size,  event.size,    event.stream,
-                             event.memory_pool, event.context, true};
+    // Its context is of the call that found it complete, which may be anyone's.
+    const RewoundBlock block{event.block_size,  event.size, event.stream,
+                             event.memory_pool, {},         true};
     return add_block(event.address, block);
   }
   const auto at = blocks_.find(event.address);
   ASHLAR_REQUIRE(at != blocks_.end() && at->second.is_pending, Code::kInvalidArgument,
                  "a free was requested, and is neither pending at the end nor completed");
   at->second.is_pending = false;
+  if (at->second.context == cache::ContextId{}) at->second.context = event.context;
   return Status::ok();
+}
+
+// Of several allocations at one address the newest is the block's.
+void Rewind::take_contexts(const cache::History& history, std::size_t last) {
+  for (std::size_t i = 0; i < last; ++i) {
+    const HistoryEvent& event = history.events[i];
+    if (event.action != HistoryAction::kAllocate) continue;
+    const auto at = blocks_.find(event.address);
+    if (at != blocks_.end()) at->second.context = event.context;
+  }
 }
 
 Status Rewind::bring_back_memory(const HistoryEvent& event) {

@@ -39,7 +39,8 @@ struct RewoundBlock {
   Bytes requested;  ///< what was asked for
   StreamId stream;
   MemoryPoolId memory_pool{};
-  cache::ContextId context;  ///< of its allocation if the snapshot has it, else of its free
+  /// of its allocation, if the snapshot or an event (take_contexts) has it; else of the request that freed it
+  cache::ContextId context;
   bool is_pending = false;
 };
 
@@ -54,6 +55,10 @@ class Rewind {
   /// Undoes the events from `last` - 1 down to `first`. kInvalidArgument: they do not agree with the
   /// state (above). Throws std::bad_alloc. Cost: O(log n) each.
   Status undo(const cache::History& history, std::size_t first, std::size_t last);
+
+  /// Gives the blocks the contexts of their allocations, as far as those are among the first `last` events.
+  /// Call after undo(), with its `first`. Cost: O(log n) each.
+  void take_contexts(const cache::History& history, std::size_t last);
 
   const Segments& segments() const { return segments_; }
   const Blocks& blocks() const { return blocks_; }

@@ -2,7 +2,7 @@
 //
 // Purpose: what torch.cuda.memory._snapshot() returns and its viewer reads (PyTorch 2.1 and later):
 //
-//   {"segments": [segment...],               of all devices, by address
+//   {"segments": [segment...],               device by device, by address
 //    "device_traces": [[event...]...],       by device; oldest event first
 //    "allocator_settings": {...},
 //    "external_annotations": [{...}...]}

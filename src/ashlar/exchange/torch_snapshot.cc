@@ -45,6 +45,7 @@ Status prepare(const DeviceHistory& device, const ExportWindow& window, TorchDev
   const Status back =
       out->at_end.undo(record.history, out->events.last, record.history.events.size());
   if (!back.is_ok()) return back;
+  out->at_end.take_contexts(record.history, out->events.last);
   Rewind state = out->at_end;
   return state.undo(record.history, out->events.first, out->events.last);
 }

@@ -47,7 +47,7 @@ struct TorchSnapshotOptions {
 /// Writes one snapshot of all given devices. Sizes of allocations are those that were asked for; a
 /// block that was free at the window's end is "inactive", and free neighbours are one block. A segment
 /// with addresses that have no memory is written as one segment for each range that has. Memory that a
-/// window's end brings back has the segment type "large", and its blocks the size that was asked for.
+/// window's end brings back has the pool, block size and requested size of its events.
 ///
 /// kInvalidArgument, before anything is written: a device is out of range, without a record, or given
 /// twice; an address or size is not below 2^53, which JavaScript cannot hold; or a snapshot and its

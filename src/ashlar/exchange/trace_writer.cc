@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <ashlar/base/checked.h>
 #include <ashlar/base/exceptions.h>
 #include <ashlar/exchange/json_sink.h>
 #include <ashlar/exchange/rewind.h>
@@ -40,6 +41,11 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::open(const std::string& path,
 
 TraceWriter::~TraceWriter() { static_cast<void>(finish()); }
 
+bool TraceWriter::is_readable(Bytes size, std::uint64_t stream) const noexcept {
+  if (size > kAllocationMax || !checked_add(live_bytes_, size)) return false;
+  return streams_.size() < kTraceStreamsMax || streams_.count(stream) != 0;
+}
+
 void TraceWriter::on_allocate(Address address, Bytes size, std::uint64_t stream) noexcept {
   if (address.is_null()) return;
   const std::lock_guard lock(mutex_);
@@ -49,13 +55,17 @@ void TraceWriter::on_allocate(Address address, Bytes size, std::uint64_t stream)
     ++counts_.untold_frees;
   }
   const std::uint64_t id = counts_.allocations;
-  const bool can_write = size <= kAllocationMax && !out_->has_failed();
-  const bool is_known = can_write && with_host_memory([&] { live_.emplace(address, id); });
+  const bool can_write = is_readable(size, stream) && !out_->has_failed();
+  const bool is_known = can_write && with_host_memory([&] {
+                          streams_.insert(stream);
+                          live_.emplace(address, Live{id, size});
+                        });
   is_host_exhausted_ = is_host_exhausted_ || (can_write && !is_known);
   if (!is_known) {
     ++counts_.lost;
     return;
   }
+  live_bytes_ += size;
   ++counts_.allocations;
   out_->append("a ");
   out_->append_number(id);
@@ -80,14 +90,15 @@ void TraceWriter::on_free(Address address) noexcept {
   live_.erase(known);
 }
 
-void TraceWriter::end_allocation(std::uint64_t id) noexcept {
+void TraceWriter::end_allocation(const Live& ended) noexcept {
+  live_bytes_ -= ended.size;
   if (out_->has_failed()) {
     ++counts_.lost;
     return;
   }
   ++counts_.frees;
   out_->append("f ");
-  out_->append_number(id);
+  out_->append_number(ended.id);
   out_->append('\n');
 }
 

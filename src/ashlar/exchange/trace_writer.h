@@ -24,6 +24,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <ashlar/base/export.h>
 #include <ashlar/base/status.h>
@@ -35,6 +36,8 @@ namespace ashlar::inline v0::exchange {
 
 class OutputBuffer;
 
+/// How many streams a trace may have.
+inline constexpr std::size_t kTraceStreamsMax = std::size_t{1} << 16;
 /// How much of a mark, or of a name, is written, in bytes.
 inline constexpr std::size_t kTraceTextMax = std::size_t{64} << 10;
 
@@ -47,7 +50,8 @@ struct TraceWriterCounts {
   std::uint64_t unknown_frees = 0;
   /// allocations at an address whose free was not told; it is written just before
   std::uint64_t untold_frees = 0;
-  std::uint64_t lost = 0;  ///< not written: too large, for want of host memory, or the sink failed
+  /// not written: what readers refuse (on_allocate()), for want of host memory, or because the sink failed
+  std::uint64_t lost = 0;
 };
 
 /// Writes a trace event by event.
@@ -62,9 +66,9 @@ class ASHLAR_API TraceWriter {
   TraceWriter(const TraceWriter&) = delete;
   TraceWriter& operator=(const TraceWriter&) = delete;
 
-  /// An allocation. `stream` is any number that tells streams apart. Null is not written. An allocation
-  /// of more than 1 EiB, or for which there is no host memory, is counted as lost, and its free as
-  /// unknown. Cost: O(1), and the sink's every 64 KiB. Never throws. Thread safety: any thread.
+  /// An allocation. `stream` is any number that tells streams apart. Null is not written. Counted as lost, and
+  /// its free as unknown, is an allocation of more than 1 EiB, one with which the live bytes would not fit in
+  /// 64 bits, one of a further stream after kTraceStreamsMax, and one for which there is no host memory. Cost: O(1), and the sink's every 64 KiB. Never throws. Thread safety: any thread.
   void on_allocate(Address address, Bytes size, std::uint64_t stream = 0) noexcept;
   /// A free. Null is not written; an unknown address is counted. Cost: as on_allocate(); allocates
   /// nothing itself. Never throws. Thread safety: any thread.
@@ -81,11 +85,20 @@ class ASHLAR_API TraceWriter {
   TraceWriterCounts counts() const noexcept;
 
  private:
-  void end_allocation(std::uint64_t id) noexcept;
+  /// What is kept of a live allocation.
+  struct Live {
+    std::uint64_t id;
+    Bytes size;
+  };
+  /// Would a reader take the allocation?
+  bool is_readable(Bytes size, std::uint64_t stream) const noexcept;
+  void end_allocation(const Live& ended) noexcept;
 
   mutable std::mutex mutex_;  // guards the members below
   std::unique_ptr<OutputBuffer> out_;
-  std::unordered_map<Address, std::uint64_t> live_;  // the id of the allocation at each address
+  std::unordered_map<Address, Live> live_;  // the allocation at each address
+  std::unordered_set<std::uint64_t> streams_;
+  Bytes live_bytes_;
   TraceWriterCounts counts_;
   bool is_host_exhausted_ = false;
 };

@@ -13,11 +13,11 @@ namespace ashlar::inline v0::exchange {
 /// The length of the character that `text` begins with, 1 to 4; 0 if it begins with none.
 std::size_t utf8_length(std::string_view text) noexcept;
 
-/// How much of a text is written: three times as much, if all of it is replaced, is a length of 32 bits.
+/// How much of a text is written: even if each byte becomes U+FFFD, of three bytes, the length fits in 32 bits.
 inline constexpr std::size_t kTextBytesMax = std::size_t{1} << 30;
 
-/// The first kTextBytesMax bytes of `text`: themselves if they are UTF-8, otherwise a copy in `*space`, in which U+FFFD stands for each byte that
-/// belongs to no character. Throws std::bad_alloc. Cost: linear.
+/// The first kTextBytesMax bytes of `text`: themselves if they are UTF-8, otherwise a copy in `*space`, in
+/// which U+FFFD stands for each byte that belongs to no character. Throws std::bad_alloc. Cost: linear.
 std::string_view valid_utf8(std::string_view text, std::string* space);
 
 }  // namespace ashlar::inline v0::exchange

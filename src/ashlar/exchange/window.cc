@@ -4,8 +4,7 @@
 
 namespace ashlar::inline v0::exchange {
 
-// Times may go back where the clock was set, or where two threads were close; the order of events is
-// that of the history.
+// In a record that is not an allocator's own, times may go back; the order of events is that of the history.
 WindowedEvents events_in(const cache::History& history, const ExportWindow& window) noexcept {
   const auto& events = history.events;
   const auto begin = std::find_if(

@@ -12,8 +12,8 @@
 
 namespace ashlar::inline v0::exchange {
 
-/// The events [first, last) of a history. Older ones may be left out for the viewer's sake, newer ones
-/// only from the newest on: a viewer undoes them from the end (never one and not the next).
+/// The events [first, last) of a history. What is left out is the oldest and the newest, never an event
+/// between two that are written: a viewer undoes them from the end.
 struct WindowedEvents {
   std::size_t first = 0;
   std::size_t last = 0;
