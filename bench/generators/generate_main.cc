@@ -60,7 +60,8 @@ int main(int argc, char** argv) {
   workload->generate(recorder, steps);
   std::string error;
   if ((!trace_path.empty() && !tool::write_trace(recorder.trace(), trace_path, &error)) ||
-      (!ops_path.empty() && !tool::write_file(ops_path, spec::print_ops(recorder.ops()), &error))) {
+      (!ops_path.empty() && !tool::write_file(ops_path, spec::print_ops(recorder.ops()),
+                                              tool::KnownFile::kOps, &error))) {
     std::fprintf(stderr, "ashlar_generate: %s\n", error.c_str());
     return 3;
   }

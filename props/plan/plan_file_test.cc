@@ -143,7 +143,8 @@ TEST(PlanFile, IsRefusedIfAnyBitIsWrong) {
 TEST(PlanFile, IsRefusedForAnotherProblem) {
   Problem other = sample_problem();
   other.buffers[1].life.upper = 8;
-  EXPECT_EQ(refusal(sample_file(), other), "p.plan: made for another problem");
+  EXPECT_EQ(refusal(sample_file(), other),
+            "p.plan: made for another problem: other buffers, or another alignment");
 }
 
 // The sample file with one number replaced, and a checksum that matches.

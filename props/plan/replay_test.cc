@@ -276,7 +276,7 @@ TEST(ReplayTest, APlanFileIsReadForItsOwnRecordingOnly) {
   EXPECT_TRUE(Replay::create(upstream, kOwn, recording, plan.value()).is_ok());
   const plan::Problem other = replay::problem_of(recording_of({64, 33, ~0, 64, ~1, ~2}));
   EXPECT_EQ(plan::parse_plan(file, "step.plan", other, &error).code(), Code::kMalformed);
-  EXPECT_EQ(error, "step.plan: made for another problem");
+  EXPECT_EQ(error, "step.plan: made for another problem: other buffers, or another alignment");
 }
 
 TEST(ReplayTest, WithoutASegmentEverythingFallsBackUntilARewindGetsOne) {

@@ -71,11 +71,12 @@ TEST_F(CliTest, AUsageErrorExitsWithTwo) {
   const std::string sizes =
       "; sizes: 4096, 512K, 80GiB or 1.5GiB (powers of 1024), 10GB (powers of 1000)";
   expect_refused("replay --capacity much t.trace", 2,
-                 "--capacity: 'much' is neither a size nor auto nor settled" + sizes);
+                 "--capacity: 'much' is neither a size above 0 nor auto nor settled" + sizes);
   expect_refused("replay --capacity 0 t.trace", 2,
-                 "--capacity: '0' is neither a size nor auto nor settled" + sizes);
-  expect_refused("replay --capacity 18000000000G t.trace", 2,
-                 "--capacity: '18000000000G' is neither a size nor auto nor settled" + sizes);
+                 "--capacity: '0' is neither a size above 0 nor auto nor settled" + sizes);
+  expect_refused(
+      "replay --capacity 18000000000G t.trace", 2,
+      "--capacity: '18000000000G' is neither a size above 0 nor auto nor settled" + sizes);
   expect_refused("replay --alter 0.1 t.trace", 2, "--alter: needs --planned");
   expect_refused("replay --planned --seed 4 t.trace", 2, "--seed: needs --alter or --perturb");
   EXPECT_EQ(run("replay --planned --alter 2 t.trace").code, 2);

@@ -10,6 +10,7 @@
 
 #include "props/tool/cli.h"
 #include "props/tool/pickles.h"
+#include "src/tool/files.h"
 #include "src/tool/trace_export.h"
 #include "src/tool/trace_file.h"
 
@@ -169,7 +170,9 @@ TEST_F(ConvertCliTest, TheEndingSaysTheKindAndTheContentIsKnownAgain) {
   for (const char* name : {"a.pickle", "a.pkl.gz", "a.json", "a.csv", "a.csv.gz", "a.trace.gz"}) {
     const Ran there = run(std::string("convert t.trace ") + name);
     EXPECT_EQ(there.code, 0) << there.err;
-    EXPECT_EQ(there.out, std::string(name) + ": 2 allocations, 1 frees, 1 marks\n");
+    const bool is_log = std::string(name).find(".csv") != std::string::npos;
+    EXPECT_EQ(there.out, std::string(name) + ": 2 allocations, 1 frees, 1 marks" +
+                             (is_log ? ", which the file cannot have\n" : "\n"));
     const Ran back = run(std::string("convert ") + name + " back.trace");
     EXPECT_EQ(back.code, 0) << back.err;
     std::string error;
@@ -186,13 +189,13 @@ TEST_F(ConvertCliTest, TheEndingSaysTheKindAndTheContentIsKnownAgain) {
   EXPECT_EQ(run("convert a.perfetto.json b.trace").err,
             "a.perfetto.json: is a trace for Chrome or Perfetto, which cannot be read back\n");
   EXPECT_EQ(run("convert t.trace --to rmm log.txt").code, 0);
-  EXPECT_EQ(run("convert log.txt --to trace -").out.rfind("{\"events\":3,", 0), 0u);
+  EXPECT_EQ(run("convert log.txt --to trace -").out.rfind("{\"format\":\"alloc-trace\",", 0), 0u);
   EXPECT_EQ(run("replay a.csv").err, "a.csv: a log of RMM: 3 events\n");
 }
 
 TEST_F(ConvertCliTest, WhatPythonWritesIsReplayed) {
   if (!props::has_python()) GTEST_SKIP() << "there is no python3";
-  for (const char* protocol : {"2", "3", "4"}) {
+  for (const char* protocol : {"2", "3", "4", "5"}) {
     write(
         "p.pickle",
         props::python("import pickle, sys; e = lambda a, p, n: {\"action\": a, \"addr\": p, "
@@ -208,6 +211,61 @@ TEST_F(ConvertCliTest, WhatPythonWritesIsReplayed) {
   }
 }
 
+TEST_F(ConvertCliTest, OnlyAFileOfTheSameKindIsReplaced) {
+  write("t.trace", kSmallTrace);
+  const std::pair<const char*, const char*> foreign[] = {
+      {"notes.csv", "buy milk\n"},           {"table.csv", "time,value\n1,2\n"},
+      {"random.pickle", "\x01\x02"},         {"other.trace", "a 0 100\n"},
+      {"package.json", "{\"name\": \"x\"}"}, {"page.json", "<html>"},
+      {"prose.trace.gz", "\x1f\x8b"}};
+  for (const auto& [name, content] : foreign) {
+    write(name, content);
+    const Ran ran = run(std::string("convert t.trace ") + name);
+    EXPECT_EQ(ran.code, 3) << name;
+    EXPECT_EQ(ran.err,
+              std::string(name) + ": not replaced, because it is a file of another kind\n");
+    EXPECT_EQ(slurp(folder_ / name), content);
+  }
+  write("archive.trace.gz", gzip("some archive"));
+  EXPECT_EQ(run("convert t.trace archive.trace.gz").code, 3);
+  for (const char* name : {"a.pickle", "a.json", "a.csv", "a.trace", "a.perfetto.json",
+                           "a.pickle.gz", "a.csv.gz", "a.trace.gz"}) {
+    for (int i = 0; i < 2; ++i)
+      EXPECT_EQ(run(std::string("convert t.trace ") + name).code, 0) << name;
+  }
+  EXPECT_EQ(run("convert t.trace --to rmm a.pickle").code, 3);
+  EXPECT_EQ(run("convert t.trace --to trace a.json").code, 3);
+  EXPECT_EQ(run("convert t.trace --to perfetto a.json").code, 3);
+  EXPECT_EQ(run("replay t.trace --json a.json").code, 3);
+  write("python.trace", "{\"version\": 1, \"format\": \"alloc-trace\"}\na 0 1\n");
+  EXPECT_EQ(run("convert t.trace python.trace").code, 0);
+}
+
+TEST_F(ConvertCliTest, ABadOutputIsRefusedBeforeTheInputIsRead) {
+  const Ran ran = run("convert none.trace no/out.csv");
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_EQ(ran.err, "no/out.csv: No such file or directory\n");
+}
+
+TEST_F(ConvertCliTest, AFileThatIsGivenForAnotherIsSaidToBeWhatItIs) {
+  write("t.trace", kSmallTrace);
+  ASSERT_EQ(run("convert t.trace a.pickle").code, 0);
+  ASSERT_EQ(run("convert t.trace a.csv").code, 0);
+  ASSERT_EQ(run("convert t.trace a.trace").code, 0);
+  EXPECT_EQ(run("plan a.pickle").err,
+            "a.pickle: is a pickle; `ashlar replay` and `ashlar plan --from-trace` take a memory "
+            "snapshot\n");
+  EXPECT_EQ(
+      run("plan a.csv").err,
+      "a.csv: is a log of RMM; `ashlar replay` runs it, `ashlar plan --from-trace` plans it\n");
+  EXPECT_EQ(run("check a.trace").err,
+            "a.trace: is an allocation trace; `ashlar replay` runs it, `ashlar plan --from-trace` "
+            "plans it\n");
+  write("short.csv", "Thread,Time,Action,Pointer,Size\n");
+  EXPECT_EQ(run("replay short.csv").err,
+            "short.csv:1: the header is not Thread,Time,Action,Pointer,Size,Stream\n");
+}
+
 TEST_F(ConvertCliTest, AWrongUseIsRefused) {
   write("t.trace", kSmallTrace);
   EXPECT_EQ(run("convert t.trace").code, 2);
@@ -219,7 +277,17 @@ TEST_F(ConvertCliTest, AWrongUseIsRefused) {
   EXPECT_EQ(run("convert t.trace out.csv --limit-events 1").code, 2);
   EXPECT_EQ(run("convert none.trace out.csv").code, 3);
   EXPECT_EQ(run("convert t.trace no/out.csv").code, 3);
-  EXPECT_EQ(run("convert t.trace few.pickle --limit-events 2").code, 0);
+  const Ran few = run("convert t.trace few.pickle --limit-events 2");
+  EXPECT_EQ(few.code, 0);
+  EXPECT_EQ(
+      few.out,
+      "few.pickle: 2 allocations, 1 frees, 1 marks; at most the newest 2 events are written\n");
+  for (const char* number : {"-1", "1.5", "x", "18446744073709551616"}) {
+    const Ran bad = run(std::string("convert t.trace few.pickle --limit-events ") + number);
+    EXPECT_EQ(bad.code, 2) << number;
+    EXPECT_NE(bad.err.find("is not a whole number from 0 to 2^64 - 1"), std::string::npos)
+        << bad.err;
+  }
   EXPECT_NE(run("convert few.pickle few.trace").out.find("live at the start"), std::string::npos);
 }
 

@@ -357,8 +357,13 @@ TEST_F(FirstHour, ADashIsStandardInputForEveryInput) {
 }
 
 TEST_F(FirstHour, EveryHelpPageNamesTheExitCodes) {
-  for (const char* command : {"", "replay", "check", "reduce", "plan", "graph", "schedule"})
-    EXPECT_TRUE(contains(run(std::string(command) + " --help").out, "Exit codes: 0 done; 1 a "));
+  for (const char* command :
+       {"", "replay", "check", "reduce", "convert", "plan", "graph", "schedule"}) {
+    const std::string page = run(std::string(command) + " --help").out;
+    const std::size_t at = page.find("Exit codes: 0 done; 1 a ");
+    EXPECT_NE(at, std::string::npos) << command;
+    EXPECT_EQ(page.find("Exit codes:", at + 1), std::string::npos) << command << ": once";
+  }
 }
 
 TEST_F(FirstHour, AReducedFileTellsTheSameStory) {

@@ -117,7 +117,7 @@ TEST_F(PlanCliTest, AnInvalidPlanIsRefused) {
   write("other.csv", "id,lower,upper,size\na,0,4,49\nb,2,6,16\nc,4,8,48\n");
   ran = run("--verify two.bin other.csv");
   EXPECT_EQ(ran.code, 3);
-  EXPECT_EQ(ran.err, "two.bin: made for another problem\n");
+  EXPECT_EQ(ran.err, "two.bin: made for another problem: other buffers, or another alignment\n");
 }
 
 TEST_F(PlanCliTest, BadInputIsOneLineThatNamesTheRow) {
@@ -152,6 +152,18 @@ TEST_F(PlanCliTest, BadInputIsOneLineThatNamesTheRow) {
       EXPECT_EQ(ran.out, "");
     }
     EXPECT_FALSE(fs::exists(folder_ / "out.csv"));
+  }
+}
+
+TEST_F(PlanCliTest, AVerificationWritesNothingAndTakesNoOutputs) {
+  ASSERT_EQ(run("two.csv -o two.plan").code, 0);
+  for (const std::string output :
+       {"-o q.plan", "--json q.json", "--report q.html", "--warm-start two.plan"}) {
+    const Ran ran = run("two.csv --verify two.plan " + output);
+    EXPECT_EQ(ran.code, 2) << output;
+    EXPECT_EQ(
+        ran.err,
+        "--verify: plans nothing, so -o, --json, --report and --warm-start are not with it\n");
   }
 }
 

@@ -45,7 +45,7 @@ TEST_F(PlannedCliTest, APlanOfTheTraceServesItAndOneOfAnotherTraceIsRefused) {
     EXPECT_EQ(planned["plan_peak_bytes"], 5120 + 900 + 70) << file;
   }
   expect_refused("replay --planned --plan t.plan --perturb sizes t.trace", 3,
-                 "t.plan: made for another problem");
+                 "t.plan: made for another problem: other buffers, or another alignment");
   expect_refused("replay --planned --plan absent.plan t.trace", 3,
                  "absent.plan: No such file or directory");
   // At alignment 1 the buffers lie where a replay cannot have them.

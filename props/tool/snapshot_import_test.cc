@@ -217,7 +217,7 @@ TEST(SnapshotImportTest, OfSeveralDevicesOneIsChosen) {
   const std::string two =
       "{'device_traces': [[], [" + event("alloc", 512, 1) + "], [" + event("alloc", 512, 2) + "]]}";
   EXPECT_EQ(imported(two),
-            "s: device_traces: events are of the devices 1 and 2: choose one of them");
+            "s: device_traces: events are of the devices 1 and 2: choose one with --trace-device");
   TraceSource source;
   EXPECT_EQ(imported(two, {2}, &source), "a 0 2\n");
   EXPECT_EQ(source.device, 2u);
@@ -273,7 +273,7 @@ TEST(SnapshotImportTest, WhatHasNoMeaningIsRefusedWithItsPlace) {
   for (int d = 1; d < 1024; ++d) lists += ",[5]";
   for (int d = 0; d < 16; ++d) names += std::to_string(d) + ", ";
   EXPECT_EQ(imported("{'device_traces': [" + lists + "]}"),
-            "s: device_traces: " + names + "and more: choose one of them");
+            "s: device_traces: " + names + "and more: choose one with --trace-device");
   EXPECT_EQ(imported("{'device_traces': [" + lists + ",[]]}"),
             "s: device_traces: has more than 1024 lists");
   std::string keys = "'action': 'oom'";
@@ -321,7 +321,9 @@ TEST(RmmCsvTest, EachFaultHasItsLineAndReason) {
   const std::string call = "1,11:30:00.000001,allocate,0x7f00,256,0";
   const std::pair<std::string, std::string> cases[] = {
       {"", ""},
-      {"\n", "l:2: the line has not six fields"},
+      {"\n", ""},  // empty lines are skipped, as editors leave one at the end
+      {call + "\n\n\r\n", "a 0 256\n"},
+      {"\n" + call + "\n\n" + call, "l:5: allocates 0x7f00, which is live since line 3"},
       {"1,2,3\n", "l:2: the line has not six fields"},
       {call + ",7\n", "l:2: the line has not six fields"},
       {call + "\n" + call + "\n", "l:3: allocates 0x7f00, which is live since line 2"},

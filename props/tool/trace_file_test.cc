@@ -65,7 +65,7 @@ TEST(TraceFileTest, AnotherFileIsNamedForWhatItIs) {
       {"{\"rec\":\"meta\",\"align\":32}\n",
        "a model's graph; `ashlar graph` and `ashlar schedule` take it"},
       {"{\"traceEvents\": []}", "a trace for Chrome or Perfetto, which cannot be read back"},
-      {"(dp0\n.", "a pickle of protocol 0 or 1; only 2 to 4 are read"},
+      {"(dp0\n.", "a pickle of protocol 0 or 1; only 2 to 5 are read"},
       {"PK\x03\x04..",
        "a zip archive, as torch.save() writes; a snapshot is written with pickle.dump()"},
   };

@@ -131,7 +131,7 @@ TEST(TraceTest, EachFaultHasItsLineAndReason) {
       {kHeader + "a 0 5 y\n", "2: the stream is not a whole number from 0"},
       {kHeader + "a 0 5 1 1\n", "2: something follows the allocation"},
       {kHeader + "a 0 5 \n", "2: a space ends the line"},
-      {kHeader + "a 0 5\r\n", "2: the size is not a whole number from 0"},
+      {kHeader + "a 0 5\r \n", "2: the size is not a whole number from 0"},
       {kHeader + "a 0 5\na 0 6\n", "3: id 0 is used again"},
       {kHeader + "a 0 5\nf 0\na 0 6\n", "4: id 0 is used again"},
       {kHeader + "f 3\n", "2: free of id 3, which was never allocated"},
@@ -205,12 +205,33 @@ TEST(TraceTest, AWrittenFileAppearsWholeOrNotAtAll) {
   const std::string path = testing::TempDir() + "trace_test.trace.gz";
   std::string error;
   ASSERT_TRUE(write_trace(builder.trace(), path, &error)) << error;
+  ASSERT_TRUE(write_trace(builder.trace(), path, &error)) << error;
   const auto read = read_trace(path, &error);
   ASSERT_TRUE(read.has_value()) << error;
   EXPECT_EQ(read->allocations, 1u);
   std::remove(path.c_str());
   EXPECT_FALSE(write_trace(builder.trace(), "/no-such-folder/x.trace", &error));
   EXPECT_EQ(error, "/no-such-folder/x.trace: No such file or directory");
+}
+
+TEST(TraceTest, AFileThatUnpacksToMuchIsRefused) {
+  const std::string line = "m " + std::string(kTraceLineMax - 2, 'x') + "\n";
+  std::string text = "{\"format\":\"alloc-trace\",\"version\":1}\n";
+  for (int i = 0; i < 64; ++i) text += line;
+  std::string error;
+  EXPECT_TRUE(parse_trace(text, "t", &error).has_value()) << error;
+  text += "m " + std::string(200, 'x') + "\n";
+  EXPECT_FALSE(parse_trace(gzip(text), "t", &error).has_value());
+  EXPECT_EQ(error, "t:66: the texts of marks exceed 64 MiB");
+}
+
+TEST(TraceTest, LinesMayEndWithACarriageReturn) {
+  std::string error;
+  const auto trace = parse_trace(
+      "{\"format\":\"alloc-trace\",\"version\":1}\r\na 0 100\r\nm half\r\nf 0\r\n", "t", &error);
+  ASSERT_TRUE(trace.has_value()) << error;
+  EXPECT_EQ(trace->peak_live, 100_B);
+  EXPECT_EQ(trace->marks, std::vector<std::string>{"half"});
 }
 
 TEST(AlterTest, AClosedTraceFreesWhatTheTraceLeavesLive) {

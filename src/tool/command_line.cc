@@ -3,8 +3,12 @@
 
 #include <CLI/CLI.hpp>
 
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
+#include <system_error>
 
 #include <ashlar/base/version.h>
 #include <ashlar/cache/config.h>
@@ -14,12 +18,29 @@
 namespace ashlar::tool {
 namespace {
 
+/// Whole numbers from 0 to 2^64 - 1: CLI11 takes `-1` for the largest, and what is larger too.
+std::string whole_number(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_whole = failure == std::errc{} && end == text.data() + text.size();
+  return is_whole ? "" : "'" + text + "' is not a whole number from 0 to 2^64 - 1";
+}
+
+template <class Number>
+CLI::Option* add_number(CLI::App* sub, const char* name, Number& number, const std::string& text) {
+  return sub->add_option(name, number, text)->check(whole_number);
+}
+
+void add_trace_device(CLI::App* sub, std::optional<std::uint32_t>& device) {
+  add_number(sub, "--trace-device", device,
+             "the device to read of a snapshot (default: the only one with events)");
+}
+
 void add_plan_limits(CLI::App* sub, PlanLimits* limits, const std::string& by_default) {
   sub->add_option("--time-limit", limits->time_limit,
                   "seconds to search for a better plan (default: " + by_default + ")");
-  sub->add_option(
-      "--work", limits->work,
-      "steps to search for a better plan, in each space: the same answer on every machine");
+  add_number(sub, "--work", limits->work,
+             "steps to search for a better plan, in each space: the same answer on every machine");
 }
 
 void add_trace_run(CLI::App& app, TraceRunCommand& command) {
@@ -29,23 +50,23 @@ void add_trace_run(CLI::App& app, TraceRunCommand& command) {
                   "alloc-traces, memory snapshots of PyTorch (pickle or JSON), logs of RMM (CSV): "
                   "known by their content, plain or gzip")
       ->required();
-  sub->add_option("--trace-device", command.trace_device,
-                  "the device to read of a snapshot (default: the only one with events)");
+  add_trace_device(sub, command.trace_device);
   sub->add_option("--device", command.device,
                   "the device: sim, a simulated GPU, or host, this computer's memory")
       ->check(CLI::IsMember({"sim", "host"}))
       ->capture_default_str();
   sub->add_option(
       "--capacity", command.capacity,
-      "the device's memory, e.g. 80GiB, 1.5GiB or 10GB, or auto: the smallest on which the "
-      "trace runs. K, M, G, T and KiB to TiB are powers of 1024, KB to TB of 1000");
+      "the device's memory, e.g. 80GiB, 1.5GiB or 10GB; auto: the smallest on which the "
+      "trace runs; settled: the smallest on which repeated steps settle. K, M, G, T and KiB to TiB "
+      "are powers of 1024, KB to TB of 1000");
   sub->add_option("--conf", command.conf,
                   "configuration string, key:value,... (default: the environment variable "
                   "ASHLAR_ALLOC_CONF); pytorch-env takes PYTORCH_CUDA_ALLOC_CONF; keys below");
   sub->footer("Configuration keys (docs/configuration.md):\n" + configuration_keys_text());
   sub->add_flag("--check", command.check,
                 "run the executable model in lockstep and check every clause");
-  sub->add_option("--lag", command.lag, "streams finish their work this many events late")
+  add_number(sub, "--lag", command.lag, "streams finish their work this many events late")
       ->capture_default_str();
   sub->add_option("--policy", command.policy,
                   "compare allocation policies side by side: a list of ashlar, pytorch, "
@@ -66,8 +87,8 @@ void add_trace_run(CLI::App& app, TraceRunCommand& command) {
   sub->add_option("--alter", command.alter,
                   "with --planned: alter this part of the run's events after planning, e.g. 0.01")
       ->check(CLI::Range(0.0, 1.0));
-  sub->add_option("--seed", command.seed,
-                  "with --alter or --perturb: the random seed (default: 1)");
+  add_number(sub, "--seed", command.seed,
+             "with --alter or --perturb: the random seed (default: 1)");
   sub->add_option("--json", command.json,
                   "write the results as a JSON array to this file; - for stdout");
   sub->add_option("--report", command.report, "write one self-contained HTML page to this file");
@@ -85,10 +106,9 @@ void add_convert(CLI::App& app, ConvertCommand& command) {
       ->required();
   sub->add_option("--to", command.to, "the kind to write, whatever the ending")
       ->check(CLI::IsMember({"trace", "pickle", "json", "rmm", "perfetto"}));
-  sub->add_option("--device", command.device,
-                  "the device to read of a snapshot (default: the only one with events)");
-  sub->add_option("--limit-events", command.limit_events,
-                  "write at most so many events to a snapshot or for Perfetto, the newest");
+  add_trace_device(sub, command.trace_device);
+  add_number(sub, "--limit-events", command.limit_events,
+             "write at most so many events to a snapshot or for Perfetto, the newest");
 }
 
 void add_plan(CLI::App& app, PlanCommand& command) {
@@ -98,8 +118,7 @@ void add_plan(CLI::App& app, PlanCommand& command) {
                   "a problem: CSV with id,lower,upper,size[,...], plain or gzip");
   sub->add_option("--from-trace", command.from_trace,
                   "plan the allocations of this trace, of any kind that replay takes");
-  sub->add_option("--trace-device", command.trace_device,
-                  "the device to read of a snapshot (default: the only one with events)");
+  add_trace_device(sub, command.trace_device);
   sub->add_option("--alignment", command.alignment,
                   "with --from-trace: the alignment of every allocation, a power of two (default: "
                   "the allocator's granule, " +
@@ -189,7 +208,6 @@ void build_command_line(CLI::App& app, Commands& commands) {
          "print docs/configuration.md")
       ->group("");
   app.require_subcommand(1);
-  app.footer(kExitCodesText);
   add_trace_run(app, commands.replay);
   add_ops(app, commands);
   add_convert(app, commands.convert);
@@ -200,6 +218,7 @@ void build_command_line(CLI::App& app, Commands& commands) {
     const std::string before = command->get_footer();
     command->footer(before.empty() ? kExitCodesText : before + "\n" + kExitCodesText);
   }
+  app.footer(kExitCodesText);  // behind the commands, which would take it over
 }
 
 }  // namespace ashlar::tool

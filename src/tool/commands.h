@@ -20,13 +20,10 @@ inline constexpr int kExitUnreadable = 3;  ///< an input cannot be read, or an o
 inline constexpr int kExitNoMemory = 4;    ///< this computer's memory is used up
 /// The exit codes as every help page ends with them. Of several causes the largest code counts.
 inline constexpr char kExitCodesText[] =
-    "Exit codes: 0 done; 1 a check failed (a divergence, an out-of-memory, a capacity not met, a "
-    "file "
-    "in\nwhich nothing ran); 2 the command line or a configuration is wrong; 3 an input cannot be "
-    "read "
-    "or an\noutput not written; 4 this computer's memory is used up; 128 + N ended by signal N. "
-    "With "
-    "several\ninputs all are tried, and the largest code counts.\n";
+    "Exit codes: 0 done; 1 a check failed (a divergence, an out-of-memory, a capacity not met; of\n"
+    "`check`, a file in which nothing ran); 2 the command line or a configuration is wrong; 3 an\n"
+    "input cannot be read or an output not written; 4 this computer's memory is used up; 128 + N\n"
+    "ended by signal N. With several inputs all are tried, and the largest code counts.\n";
 
 /// `ashlar replay`.
 struct TraceRunCommand {
@@ -54,7 +51,7 @@ struct ConvertCommand {
   std::string input;
   std::string output;
   std::string to;  ///< trace, pickle, json, rmm or perfetto; empty: what the output's ending says
-  std::optional<std::uint32_t> device;  ///< of a snapshot
+  std::optional<std::uint32_t> trace_device;  ///< of a snapshot
   std::optional<std::size_t> limit_events;
 };
 int run_convert(const ConvertCommand& command);

@@ -55,9 +55,10 @@ std::optional<std::string> read_file(const std::string& path, std::string* error
   return bytes;
 }
 
-bool write_file(const std::string& path, std::string_view bytes, std::string* error) {
+bool write_file(const std::string& path, std::string_view bytes, KnownFile kind,
+                std::string* error) {
   OutputFile file;
-  return file.open(path, known_file(bytes), error) && file.write(bytes, error);
+  return file.open(path, kind, error) && file.write(bytes, error);
 }
 
 bool is_gzip(std::string_view bytes) {

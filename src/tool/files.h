@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "src/tool/known_file.h"
+
 namespace ashlar::tool {
 
 /// Larger files are refused.
@@ -15,8 +17,11 @@ inline constexpr std::size_t kFileBytesMax = std::size_t{1} << 31;
 
 /// The file's bytes; `-` is standard input, which can be read once. On failure `*error` is `path: reason`.
 std::optional<std::string> read_file(const std::string& path, std::string* error);
-/// Writes the file whole or not at all, as an OutputFile. On failure `*error` is `path: reason`.
-bool write_file(const std::string& path, std::string_view bytes, std::string* error);
+
+/// Writes the file whole or not at all, as an OutputFile that opens it as `kind`. On failure `*error` is
+/// `path: reason`.
+bool write_file(const std::string& path, std::string_view bytes, KnownFile kind,
+                std::string* error);
 
 bool is_gzip(std::string_view bytes);
 /// Gives the uncompressed bytes to `sink`, piece by piece, until it returns false. Returns nullptr, or

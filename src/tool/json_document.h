@@ -15,8 +15,8 @@ namespace ashlar::tool {
 
 /// Reads one JSON text of at most kDocumentBytesMax bytes, nested at most kDocumentDepthMax deep. On
 /// failure `*error` is one line, `name: offset N: reason`. Throws std::bad_alloc if host memory runs out.
-/// Cost: linear; a value takes 16 bytes and 4 in its container, a text its length and keys that repeat
-/// nothing.
+/// Cost: linear; 16 bytes a value and 4 in its container; texts by their length, short ones that repeat
+/// once.
 std::optional<Document> parse_json_document(std::string_view bytes, const std::string& name,
                                             std::string* error);
 

@@ -16,13 +16,17 @@ enum class KnownFile : std::uint8_t {
   kGzip,       ///< gzip data of any kind
   kZip,        ///< a zip archive, as torch.save() writes
   kOldPickle,  ///< a pickle of protocol 0 or 1
+  kPickle,     ///< a pickle of a later protocol
   kPacked,     ///< compressed otherwise: zstd, bzip2, xz
   kProgram,    ///< an ELF file
   kTrace,      ///< an allocation trace
+  kRmmLog,     ///< a log of RMM
   kGraph,      ///< a model's graph
   kOps,        ///< operations for `check`
   kPlan,       ///< a plan file
   kProblem,    ///< CSV whose header names columns of a planning problem
+  kSnapshot,   ///< a memory snapshot of PyTorch as JSON
+  kPerfetto,   ///< a trace for Chrome or Perfetto
   kJson,       ///< other JSON
   kPage,       ///< HTML
 };
@@ -30,7 +34,7 @@ enum class KnownFile : std::uint8_t {
 /// What a file of that kind is, and what takes it; empty for kOther.
 const char* text_of(KnownFile kind);
 
-/// Looks at the beginning alone. Cost: linear in the first line.
+/// Looks at the beginning alone. Cost: linear in the first line, and of JSON in the first 4 KiB.
 KnownFile known_file(std::string_view bytes);
 
 /// Why `bytes`, refused as a file of kind `wanted`, are no such file, as one line `path: reason`;

@@ -14,6 +14,7 @@
 
 #include "src/tool/commands.h"
 #include "src/tool/failure.h"
+#include "src/tool/files.h"
 
 namespace ashlar::tool {
 namespace {
@@ -63,14 +64,21 @@ bool write_all(int fd, std::string_view bytes) {
   return true;
 }
 
-/// Is there a file that is not empty and of another kind?
+/// Is there a file that is not empty and, if it is gzip unpacked, of another kind?
 bool is_of_another_kind(const std::string& path, KnownFile kind) {
   std::FILE* const file = std::fopen(path.c_str(), "rb");
   if (file == nullptr) return false;
-  std::array<char, 1024> first;
-  const std::size_t got = std::fread(first.data(), 1, first.size(), file);
+  std::array<char, 4096> first;
+  const std::string_view bytes(first.data(), std::fread(first.data(), 1, first.size(), file));
   std::fclose(file);
-  return got > 0 && known_file({first.data(), got}) != kind;
+  std::string within;
+  if (is_gzip(bytes)) {
+    gunzip(bytes, [&within](std::string_view piece) {  // what of it is there; its end is cut off
+      within += piece;
+      return true;
+    });
+  }
+  return !bytes.empty() && known_file(is_gzip(bytes) ? within : bytes) != kind;
 }
 
 }  // namespace

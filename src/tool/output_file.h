@@ -1,7 +1,7 @@
 // A result's file: opened before the work, so that a bad path costs no work, and written whole at
 // its end.
 //
-// Where it goes: `-` is standard output. A device, a FIFO or a socket is written through. A regular
+// Where it goes: `-` is standard output. A device or a FIFO is written through. A regular
 // file is replaced by a rename: another program sees the old bytes or the new ones, and a failure
 // leaves the old. Links are followed, mode and owner are kept. Where a rename would lose something
 // (a file with several names, a folder without write permission, an owner that cannot be given), the
@@ -26,8 +26,8 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   /// Opens `path` and changes nothing there yet. An existing file that is not empty and not of this
-  /// kind is refused: an option without its value would take a user's trace for it. False: `*error`
-  /// is `path: reason`. Blocks on a FIFO until it has a reader.
+  /// kind, plain or gzip, is refused: an option without its value would take a user's trace for it.
+  /// False: `*error` is `path: reason`. Blocks on a FIFO until it has a reader.
   bool open(const std::string& path, KnownFile kind, std::string* error);
   /// Was it opened?
   bool is_open() const { return fd_ >= 0; }

@@ -61,14 +61,14 @@ class PickleMachine {
 
   bool take_protocol() {
     if (input_.empty() || static_cast<Op>(static_cast<unsigned char>(input_[0])) != Op::kProto)
-      return fail("a pickle of protocol 2 to 4 begins with PROTO");
+      return fail("a pickle of protocol 2 to 5 begins with PROTO");
     at_ = 1;
     const auto bytes = take(1);
     if (!bytes) return false;
     const auto protocol = static_cast<unsigned char>((*bytes)[0]);
     if (protocol >= kPickleProtocolMin && protocol <= kPickleProtocolMax) return true;
     return fail("protocol " + std::to_string(protocol) +
-                ", only 2 to 4 are read: write it with pickle.dump(snapshot, file, protocol=4)");
+                ", only 2 to 5 are read: write it with pickle.dump(snapshot, file, protocol=4)");
   }
 
   bool push(std::optional<ValueId> value) {

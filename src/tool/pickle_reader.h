@@ -1,7 +1,7 @@
 // A restricted reader of pickles: the values that a memory snapshot is made of, and nothing that runs.
 //
 // Python's pickles are programs. This reader knows the opcodes that build lists, tuples, dicts, text and
-// numbers, in the protocols 2 to 4; those that look up names and call them are refused, by name and
+// numbers, in the protocols 2 to 5; those that look up names and call them are refused, by name and
 // offset, as is everything else. Source of the opcodes: CPython's pickletools.py.
 // Thread safety: pure functions.
 //
@@ -19,11 +19,10 @@ namespace ashlar::tool {
 
 /// The protocols that are read.
 inline constexpr unsigned kPickleProtocolMin = 2;
-inline constexpr unsigned kPickleProtocolMax = 4;
-/// A memo index may be so much above the number of values memoised before: Python 2 counts from 1.
+inline constexpr unsigned kPickleProtocolMax = 5;
+/// A memo index may be so much above the number of values memoised before: Python 2 counts from 1, and
+/// other writers may leave some numbers out.
 inline constexpr std::size_t kPickleMemoGapMax = 255;
-/// The longest integer, in bytes: the longest that LONG1 can say.
-inline constexpr std::size_t kPickleIntegerBytesMax = 255;
 /// Memory per byte of input: an opcode of one byte makes at most one value (16), one reference on the
 /// stack (4), one in the memo (4), and one addition to a container (16); vectors may double.
 inline constexpr std::size_t kPickleMemoryFactor = 80;

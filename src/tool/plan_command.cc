@@ -103,6 +103,12 @@ bool check_options(const PlanCommand& command, std::string* error) {
     *error = "--alignment: needs --from-trace; a problem states the alignments of its buffers";
     return false;
   }
+  const bool has_output =
+      !command.output.empty() || !command.json.empty() || !command.report.empty();
+  if (!command.verify.empty() && (has_output || !command.warm_start.empty())) {
+    *error = "--verify: plans nothing, so -o, --json, --report and --warm-start are not with it";
+    return false;
+  }
   return check_limits(command.limits, error);
 }
 
@@ -149,7 +155,7 @@ struct PlanOutputs {
   bool write(const PlanCommand& command, const std::string& name, const plan::Problem& problem,
              const PlanAnswer& answer, std::string* error) {
     if (plan.is_open()) {
-      const auto bytes = plan_bytes(plan_kind(command.output), problem, answer.plan, error);
+      const auto bytes = plan_bytes(command.output, problem, answer.plan, error);
       if (!bytes || !plan.write(*bytes, error)) return false;
     }
     if (!plan.is_stdout() && !json.is_stdout() && !report.is_stdout()) print_plan(problem, answer);

@@ -119,20 +119,20 @@ void print_plan(const plan::Problem& problem, const PlanAnswer& answer) {
 }
 
 KnownFile plan_kind(std::string_view path) {
-  if (path.ends_with(".csv.gz")) return KnownFile::kGzip;
-  return path.ends_with(".csv") ? KnownFile::kProblem : KnownFile::kPlan;
+  return path.ends_with(".csv") || path.ends_with(".csv.gz") ? KnownFile::kProblem
+                                                             : KnownFile::kPlan;
 }
 
-std::optional<std::string> plan_bytes(KnownFile kind, const plan::Problem& problem,
+std::optional<std::string> plan_bytes(std::string_view path, const plan::Problem& problem,
                                       const plan::Plan& answer, std::string* error) {
-  const Result<std::string> text = kind == KnownFile::kPlan
+  const Result<std::string> text = plan_kind(path) == KnownFile::kPlan
                                        ? plan::format_plan(answer, problem)
                                        : plan::format_problem_csv(problem, answer.offsets);
   if (!text.is_ok()) {
     *error = text.status().why();
     return std::nullopt;
   }
-  return kind == KnownFile::kGzip ? gzip(text.value()) : text.value();
+  return path.ends_with(".csv.gz") ? gzip(text.value()) : text.value();
 }
 
 }  // namespace ashlar::tool

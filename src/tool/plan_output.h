@@ -35,7 +35,7 @@ std::string plan_json(const std::string& name, const plan::Problem& problem,
 KnownFile plan_kind(std::string_view path);
 
 /// The plan as a file of that kind. Nothing on failure: `*error` is one line.
-std::optional<std::string> plan_bytes(KnownFile kind, const plan::Problem& problem,
+std::optional<std::string> plan_bytes(std::string_view path, const plan::Problem& problem,
                                       const plan::Plan& answer, std::string* error);
 
 }  // namespace ashlar::tool

@@ -50,8 +50,8 @@ class Policy {
 /// to 2 MiB. The device outlives the policy, which returns nothing to it when it is destroyed.
 std::unique_ptr<Policy> make_segment_policy(device::Device& device);
 /// PyTorch's expandable segments: for each stream and pool a reservation of addresses of 9/8 of
-/// `memory`, the device's, and pages of 2 MiB (small) or 20 MiB mapped there as needed. REQUIRES: a
-/// device with virtual memory, else the above.
+/// `memory`, the device's, and pages of 2 MiB (small) or 20 MiB mapped there as needed. On a
+/// device without virtual memory it is make_segment_policy().
 std::unique_ptr<Policy> make_expandable_policy(device::Device& device, Bytes memory);
 
 }  // namespace ashlar::tool

@@ -116,7 +116,7 @@ std::optional<Trace> parse_rmm_csv(std::string_view text, const std::string& fil
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (number == 1) {
       if (line != kRmmHeader) return fail(1, "the header is not " + std::string(kRmmHeader));
-    } else if (!reader.take_line(line, number)) {
+    } else if (!line.empty() && !reader.take_line(line, number)) {
       return fail(number, reader.reason());
     }
   }

@@ -159,7 +159,7 @@ class SnapshotImporter {
   bool choose_device() {
     if (!request_.device) {
       if (devices_.size() > 1) {
-        fail(devices_text() + ": choose one of them");
+        fail(devices_text() + ": choose one with --trace-device");
         return at("device_traces");
       }
       source_->device = devices_.empty() ? 0 : static_cast<std::uint32_t>(*devices_.begin());

@@ -8,6 +8,9 @@
 //                                    names: skipped and counted
 //   blocks in `segments` that are live and have no event; frees without an allocation
 //                                    allocations at the beginning (addressed_events.h)
+//   a live block whose last event is a free
+//                                    an allocation at the end
+//   frames                           the call stack of its event (snapshot_stacks.h)
 // Without a history the live blocks are the whole trace. Old forms are read as far as they have one
 // meaning: a bare list of segments, blocks without address or requested size, events without stream.
 // Thread safety: pure functions.
@@ -31,7 +34,8 @@ inline constexpr std::size_t kSnapshotMarkBytesMax = std::size_t{64} << 20;
 
 /// The trace of one device. On failure `*error` is one line `file: place: reason`, where the place is
 /// that in the document, for example `device_traces[0][17]`. Cost: linear in the document, what it shares
-/// counted once: segments that share their blocks are refused.
+/// counted once: segments that share their blocks are refused where they have more blocks together than the
+/// document has values.
 std::optional<Trace> import_snapshot(const Document& document, const std::string& file,
                                      const TraceRequest& request, TraceSource* source,
                                      std::string* error);

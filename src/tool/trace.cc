@@ -21,6 +21,8 @@ class Reader {
 
   /// Reads the next bytes. False if a line is malformed; reason() then says why, and line() which.
   bool feed(std::string_view piece) {
+    bytes_ += piece.size();
+    if (bytes_ > kFileBytesMax) return fail_at_next("unpacked it is larger than 2 GiB");
     while (reason_.empty()) {
       const std::size_t end = piece.find('\n');
       rest_.append(piece.substr(0, end));
@@ -66,7 +68,8 @@ class Reader {
     if (line_ == 1) {
       take_header();
     } else {
-      take_event(rest_);
+      take_event(rest_.ends_with('\r') ? std::string_view(rest_).substr(0, rest_.size() - 1)
+                                       : rest_);
     }
     rest_.clear();
   }
@@ -96,6 +99,13 @@ class Reader {
     return true;
   }
 
+  bool take_mark(std::string_view text) {
+    mark_bytes_ += text.size();
+    if (mark_bytes_ > kTraceMarkBytesMax) return fail("the texts of marks exceed 64 MiB");
+    builder_.mark(text);
+    return true;
+  }
+
   bool take_event(std::string_view line) {
     if (trace().events.size() >= kTraceEventsMax) return fail("more than 2^30 events");
     if (line.empty()) return fail("the line is empty");
@@ -105,7 +115,7 @@ class Reader {
     switch (line[0]) {
       case 'a': return take_allocation(fields);
       case 'f': return take_free(fields);
-      case 'm': builder_.mark(fields); return true;
+      case 'm': return take_mark(fields);
       default: return fail("neither `a id bytes [stream]` nor `f id` nor `m text`");
     }
   }
@@ -160,6 +170,8 @@ class Reader {
   // the slot of every id so far: ids are never reused
   std::unordered_map<std::uint64_t, std::uint32_t> slots_;
   std::optional<std::uint64_t> stated_events_;
+  std::size_t bytes_ = 0;  // given to feed()
+  std::size_t mark_bytes_ = 0;
   std::string rest_;
   std::string reason_;
   std::uint64_t line_ = 0;
@@ -232,12 +244,12 @@ std::optional<Trace> parse_trace(std::string_view data, const std::string& name,
 }
 
 std::string format_trace(const Trace& trace) {
-  const Json header{{"format", "alloc-trace"},
-                    {"version", 1},
-                    {"name", trace.name},
-                    {"unit", "bytes"},
-                    {"events", trace.events.size()},
-                    {"peak_live_bytes", trace.peak_live.count()}};
+  const nlohmann::ordered_json header{{"format", "alloc-trace"},
+                                      {"version", 1},
+                                      {"name", trace.name},
+                                      {"unit", "bytes"},
+                                      {"events", trace.events.size()},
+                                      {"peak_live_bytes", trace.peak_live.count()}};
   std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   const bool one_stream =
       trace.streams.empty() || (trace.streams.size() == 1 && trace.streams[0] == 0);
@@ -257,8 +269,7 @@ std::string format_trace(const Trace& trace) {
 
 bool write_trace(const Trace& trace, const std::string& path, std::string* error) {
   const std::string text = format_trace(trace);
-  const bool zipped = path.size() > 3 && path.compare(path.size() - 3, 3, ".gz") == 0;
-  return write_file(path, zipped ? gzip(text) : text, error);
+  return write_file(path, path.ends_with(".gz") ? gzip(text) : text, KnownFile::kTrace, error);
 }
 
 }  // namespace ashlar::tool

@@ -64,6 +64,17 @@ std::optional<TraceTarget> target_by_ending(const std::string& path) {
   return std::nullopt;
 }
 
+KnownFile known_file_of(TraceTarget target) {
+  switch (target) {
+    case TraceTarget::kTrace: return KnownFile::kTrace;
+    case TraceTarget::kPickle: return KnownFile::kPickle;
+    case TraceTarget::kRmmLog: return KnownFile::kRmmLog;
+    case TraceTarget::kSnapshotJson: return KnownFile::kSnapshot;
+    case TraceTarget::kPerfetto: break;
+  }
+  return KnownFile::kPerfetto;
+}
+
 std::optional<std::string> export_trace(const Trace& trace, TraceTarget target,
                                         std::size_t events_max, std::string* error) {
   if (target == TraceTarget::kTrace) return format_trace(trace);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "src/tool/known_file.h"
 #include "src/tool/trace.h"
 
 namespace ashlar::tool {
@@ -27,6 +28,9 @@ std::optional<TraceTarget> target_named(const std::string& name);
 /// The kind that a path's ending says, with or without .gz: .trace, .pickle, .pkl, .perfetto.json, .json,
 /// .csv. Nothing for another ending.
 std::optional<TraceTarget> target_by_ending(const std::string& path);
+
+/// As which kind an existing file is known that such a file may replace.
+KnownFile known_file_of(TraceTarget target);
 
 /// The file's bytes. Kinds with addresses get made ones (trace_history.h); snapshots and Perfetto get the
 /// newest `events_max` events. Nothing on failure: `*error` is why. Cost: O(n log n).

@@ -57,7 +57,7 @@ FileKind kind_of(std::string_view bytes) {
   if (bytes.empty()) return FileKind::kTrace;  // whose reader says so
   if (!what_else(bytes).empty()) return FileKind::kOther;
   const std::string_view line = first_line(bytes);
-  if (line == kRmmHeader) return FileKind::kRmmLog;
+  if (known_file(line) == KnownFile::kRmmLog) return FileKind::kRmmLog;  // its reader checks it
   const std::size_t first = without_bom(bytes).find_first_not_of(" \t\r\n");
   const char opening = first == std::string_view::npos ? ' ' : without_bom(bytes)[first];
   if (opening == '[') return FileKind::kSnapshotJson;
@@ -67,12 +67,11 @@ FileKind kind_of(std::string_view bytes) {
 
 std::string what_else(std::string_view bytes) {
   const KnownFile known = known_file(without_bom(bytes));
-  const bool may_be_read =
-      known == KnownFile::kTrace || known == KnownFile::kJson || known == KnownFile::kGzip;
+  const bool may_be_read = known == KnownFile::kTrace || known == KnownFile::kSnapshot ||
+                           known == KnownFile::kJson || known == KnownFile::kRmmLog ||
+                           known == KnownFile::kGzip;
   if (!may_be_read && known != KnownFile::kOther) return text_of(known);
   if (has_key(first_line(bytes), "rec")) return text_of(KnownFile::kGraph);
-  if (bytes.substr(0, 4096).find("\"traceEvents\"") != std::string_view::npos)
-    return "a trace for Chrome or Perfetto, which cannot be read back";
   return "";
 }
 

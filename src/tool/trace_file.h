@@ -14,7 +14,7 @@
 
 namespace ashlar::tool {
 
-/// What the uncompressed bytes are. Looks at the first line alone.
+/// What the uncompressed bytes are. Looks at the first line, and at most 4 KiB.
 FileKind kind_of(std::string_view bytes);
 /// What a file of FileKind::kOther is, such as "a plan"; empty if that is not known either.
 std::string what_else(std::string_view bytes);

@@ -139,9 +139,10 @@ int read_options(const TraceRunCommand& command, TraceRunOptions* options) {
   } else if (!command.capacity.empty()) {
     const auto size = parse_size(command.capacity);
     if (!size || *size == 0_B) {
-      return fail(kExitUsage,
-                  fmt::format("--capacity: '{}' is neither a size nor auto nor settled; sizes: {}",
-                              command.capacity, kSizeForms));
+      return fail(
+          kExitUsage,
+          fmt::format("--capacity: '{}' is neither a size above 0 nor auto nor settled; sizes: {}",
+                      command.capacity, kSizeForms));
     }
     options->capacity = *size;
   }

@@ -31,7 +31,7 @@ class World {
   /// allocation.
   virtual void write(std::uint32_t slot, Address at, Bytes size, const Stream& stream) = 0;
   virtual void read(std::uint32_t slot, Address at, Bytes size, const Stream& stream) = 0;
-  /// Called after every event of the trace.
+  /// Called after every allocation and free of the trace.
   virtual void tick() = 0;
   virtual DriverFigures figures() const = 0;
   /// How many violations were found so far, and a line on the first.

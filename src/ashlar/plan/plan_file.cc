@@ -69,7 +69,7 @@ Decoded decode(std::string_view bytes, const Problem& problem) {
     return fail("damaged: the checksum does not match");
   if (hash != hash_of(problem) || buffers != problem.buffers.size() ||
       spaces != problem.spaces.size()) {
-    return fail("made for another problem");
+    return fail("made for another problem: other buffers, or another alignment");
   }
   Decoded out;
   for (std::uint64_t s = 0; s < spaces; ++s) {
