@@ -9,7 +9,6 @@
 namespace ashlar::cpu {
 namespace {
 
-using graph::Tensor;
 using graph::TensorId;
 
 const Status kElsewhere{Code::kWrongDevice, "the bytes are in no buffer of this backend's memory"};
