@@ -25,20 +25,8 @@
 #include "props/adapters/block_pool_subject.h"
 #include "props/block/pool_ops.h"
 #include "props/block/pool_peer.h"
+#include "props/sanitizers.h"
 #include "spec/lockstep/pool_lockstep.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(undefined_behavior_sanitizer)
-#define ASHLAR_SLOW_BUILD 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
-#define ASHLAR_SLOW_BUILD 1
-#endif
-#ifndef ASHLAR_SLOW_BUILD
-#define ASHLAR_SLOW_BUILD 0
-#endif
 
 namespace ashlar::props {
 namespace {
@@ -47,8 +35,13 @@ using spec::Op;
 using spec::PoolBlock;
 using spec::PoolState;
 
-constexpr unsigned kDepth = ASHLAR_SLOW_BUILD ? 4 : 6;
-constexpr unsigned kDepthUnique = ASHLAR_SLOW_BUILD ? 5 : 9;
+#if defined(__OPTIMIZE__)
+constexpr bool kIsSlow = kIsSanitized;
+#else
+constexpr bool kIsSlow = true;
+#endif
+constexpr unsigned kDepth = kIsSlow ? 4 : 6;
+constexpr unsigned kDepthUnique = kIsSlow ? 5 : 9;
 constexpr std::uint64_t kGranule = 512;
 constexpr std::size_t kSegmentsMax = 3;
 

@@ -24,22 +24,13 @@
 #include <ashlar/device/host_device.h>
 
 #include "props/cache/thread_stress.h"
+#include "props/sanitizers.h"
 #include "spec/gpu/sim_gpu.h"
 
 namespace ashlar {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kRounds = 1500;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-constexpr int kRounds = 1500;
-#else
-constexpr int kRounds = 6000;
-#endif
-#else
-constexpr int kRounds = 6000;
-#endif
+constexpr int kRounds = props::kIsSanitized ? 1500 : 6000;
 
 constexpr DeviceId kDevice{0};
 

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "cli.h"
+#include "props/sanitizers.h"
 
 namespace ashlar::props {
 namespace {
@@ -73,17 +74,7 @@ constexpr const char* kGraph =
 
 // Each command below takes about a second on a machine that is idle. AddressSanitizer, and the walks that
 // are built with it, make it take many times as long.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr int kShare = 20;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-constexpr int kShare = 20;
-#else
-constexpr int kShare = 1;
-#endif
-#else
-constexpr int kShare = 1;
-#endif
+constexpr int kShare = kHasAddressSanitizer ? 20 : 1;
 
 class LongCommands : public ProgressTest {
  protected:
