@@ -14,6 +14,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include <ashlar/cache/history_calls.h>
@@ -228,6 +229,64 @@ TEST(HistoryPassingTest, ASegmentIsOfOneStreamInEverySnapshotAndPassesInOneStep)
     });
   }
   expect_snapshots_agree(*allocator, is_over, threads, 400, true);
+}
+
+/// Numbers its calls.
+class SharedRecorder final : public ContextRecorder {
+ public:
+  ContextId gather() noexcept override { return ContextId{calls.fetch_add(1) + 1}; }
+  std::atomic<std::uint64_t> calls{0};
+};
+
+// What a snapshot says of a block's context is what the history of the same call says.
+TEST(HistoryContextsThreadsTest, ALiveBlockHasTheContextOfItsNewestAllocation) {
+  device::HostDevice host(kStressDevice, 48_MiB);
+  device::Device* devices[] = {&host};
+  const auto allocator = CachingAllocator::create(devices, {}).value();
+  std::vector<Stream> streams;
+  for (unsigned i = 0; i < 4; ++i) streams.push_back(host.create_stream().value());
+  SharedRecorder recorder;
+  ASSERT_TRUE(
+      start_history(*allocator, kStressDevice, {.events_max = 1u << 13, .recorder = &recorder})
+          .is_ok());
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      std::vector<Address> held;
+      for (unsigned n = 0; !is_over.load(); ++n) {
+        const auto got = allocator->allocate(Bytes{512 * (1 + n % 7)}, streams[t]);
+        if (got.is_ok()) held.push_back(got.value());
+        if (n % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(20));
+        if (held.size() < 40) continue;
+        for (const Address each : held) EXPECT_TRUE(allocator->free(each).is_ok());
+        held.clear();
+      }
+      for (const Address each : held) EXPECT_TRUE(allocator->free(each).is_ok());
+    });
+  std::uint64_t compared = 0;
+  for (int round = 0; round < 100; ++round) {
+    HistorySnapshot taken;
+    if (!history_snapshot(*allocator, kStressDevice, &taken).is_ok()) continue;
+    std::unordered_map<Address, ContextId> newest;
+    for (const HistoryEvent& event : taken.history.events) {
+      if (event.action == HistoryAction::kAllocate) newest[event.address] = event.context;
+    }
+    for (std::size_t i = 0; i < taken.snapshot.blocks.size(); ++i) {
+      const SnapshotBlock& block = taken.snapshot.blocks[i];
+      if (block.state != BlockState::kLive) continue;
+      const ContextId context = taken.block_contexts[i];
+      EXPECT_NE(context, ContextId{}) << "round " << round;
+      if (newest.count(block.address) == 0) continue;  // its event is overwritten
+      EXPECT_EQ(context, newest[block.address]) << "round " << round;
+      ++compared;
+    }
+    if (::testing::Test::HasFailure()) break;
+    std::this_thread::yield();
+  }
+  EXPECT_GT(compared, 0u);
+  is_over.store(true);
+  for (std::thread& thread : threads) thread.join();
 }
 
 INSTANTIATE_TEST_SUITE_P(Backings, HistoryThreadsTest,

@@ -164,6 +164,30 @@ TEST(ConvertTest, WhatDoesNotFitInAddressesIsRefused) {
   EXPECT_EQ(error, "its allocations do not fit in 2^53 bytes of addresses");
 }
 
+// An empty allocation is made of one byte; no event of a file shows that.
+TEST(ConvertTest, EveryEventOfAnEmptyAllocationHasSizeZero) {
+  TraceBuilder builder("empty");
+  const auto slot = builder.allocate(0_B);
+  ASSERT_TRUE(builder.free(*slot));
+  std::string error;
+  const auto text = export_trace(builder.trace(), TraceTarget::kSnapshotJson, 100, &error);
+  ASSERT_TRUE(text.has_value()) << error;
+  EXPECT_EQ(text->find("\"size\":1,"), std::string::npos) << *text;
+}
+
+// Streams that pass their memory on: the most events for each of the trace's.
+TEST(ConvertTest, AHistoryKeepsEveryEventOfATrace) {
+  TraceBuilder builder("passing");
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    const auto slot = builder.allocate(30_MiB, i % 2);
+    ASSERT_TRUE(builder.free(*slot));
+  }
+  std::string error;
+  const auto text = export_trace(builder.trace(), TraceTarget::kSnapshotJson, 1'000'000, &error);
+  ASSERT_TRUE(text.has_value()) << error;
+  EXPECT_NE(text->find(R"("trace_alloc_overflowed":false)"), std::string::npos);
+}
+
 class ConvertCliTest : public Cli {};
 
 const char* const kSmallTrace =

@@ -356,6 +356,19 @@ TEST_F(FirstHour, ADashIsStandardInputForEveryInput) {
   EXPECT_EQ(twice.err, "-: standard input can be read only once\n");
 }
 
+TEST_F(FirstHour, AShorterOutputInPlaceLeavesNothingOfTheLongerOne) {
+  write("two.csv", "id,lower,upper,size\na,0,4,48\n");
+  write("one.json", "{}" + std::string(100'000, ' ') + "tail");
+  shell("ln one.json two.json");
+  EXPECT_EQ(run("plan two.csv --json one.json").code, 0);
+  EXPECT_EQ(slurp(folder_ / "two.json").find("tail"), std::string::npos);
+}
+
+TEST_F(FirstHour, AProblemIsKnownByAColumnAtTheEndOfACarriageReturnLine) {
+  write("p.csv", "name,size\r\na,4\r\n");
+  EXPECT_NE(run("check p.csv").err.find("p.csv: is a planning problem"), std::string::npos);
+}
+
 TEST_F(FirstHour, EveryHelpPageNamesTheExitCodes) {
   for (const char* command :
        {"", "replay", "check", "reduce", "convert", "plan", "graph", "schedule"}) {

@@ -111,6 +111,20 @@ TEST(PickleReaderTest, OnlyTheProtocols2To5AreRead) {
   EXPECT_EQ(shown(pickle_of("\x80\x02N"s)), "p: offset 2: a second PROTO");
 }
 
+TEST(PickleReaderTest, AListMayGrowAnyNumberOfTimes) {
+  std::string opcodes = "]";
+  std::string expected;
+  for (char i = 1; i < 6; ++i) {
+    opcodes += "(K"s + i + "e";
+    expected += (i == 1 ? "" : ", ") + std::to_string(i);
+  }
+  std::string error;
+  const std::string bytes = props::pickle_of(opcodes);
+  const auto document = parse_pickle(bytes, "p", &error);
+  ASSERT_TRUE(document.has_value()) << error;
+  EXPECT_EQ(props::show(document->arena, document->root), "[" + expected + "]");
+}
+
 TEST(PickleReaderTest, WhatTheMachineCannotDoIsRefused) {
   const std::string few = "the stack has too few values";
   const std::pair<std::string, std::string> cases[] = {

@@ -217,6 +217,17 @@ TEST(PolicyNames, AListNamesEachPolicyOnceAndAllNamesThemAll) {
     EXPECT_FALSE(parse_policies(wrong)) << wrong;
 }
 
+TEST(PolicyTimeline, APointIsTheMostOfItsPartWhereverThatStands) {
+  constexpr std::size_t kMax = ashlar::tool::kPolicyTimelineMax;
+  for (std::size_t at = 0; at < 6; ++at) {
+    std::vector<std::uint64_t> values(3 * kMax);
+    values[at] = 7;
+    const std::vector<std::uint64_t> points = ashlar::tool::decimated(values);
+    EXPECT_EQ(points[at / 3], 7u) << at;
+    EXPECT_EQ(points[1 - at / 3], 0u) << at;
+  }
+}
+
 TEST(PolicyTimeline, APointIsTheMostOfItsPart) {
   std::vector<std::uint64_t> values(3 * ashlar::tool::kPolicyTimelineMax);
   values[4] = 7;

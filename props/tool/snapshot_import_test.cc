@@ -150,6 +150,46 @@ TEST(SnapshotImportTest, AStackHasSoManyFrames) {
   EXPECT_EQ(trace->stacks.frames_of(1).front().line, 0u);
 }
 
+// What is exactly at a limit is taken.
+TEST(SnapshotImportTest, WhatIsAtALimitIsTaken) {
+  std::string keys = "'action': 'oom'";
+  for (std::size_t i = 1; i < kSnapshotKeysMax; ++i) keys += ", 'k" + std::to_string(i) + "': 0";
+  EXPECT_EQ(imported(with_events("{" + keys + "}")), "");
+  EXPECT_EQ(imported("{'segments': [{'device': 1023, 'blocks': [{'size': 1, 'state': "
+                     "'active_allocated'}]}]}"),
+            "a 0 1\n");
+}
+
+// One text of 4096 bytes, said again in two bytes.
+TEST(SnapshotImportTest, TheTextsOfMarksAreLimitedTogether) {
+  for (const std::size_t beyond : {0, 1}) {
+    const std::string text(4096, 'x');
+    std::string pickle = "\x80\x04}\x8c\x0d"s + "device_traces](](}(\x8c\x06"s + "action\x8c\x08"s +
+                         "annotate\x8c\x0duser_metadataX\x00\x10\x00\x00"s + text + "u\x94"s;
+    for (std::size_t i = 1; i < kSnapshotMarkBytesMax / text.size() + beyond; ++i)
+      pickle += "h\x00"s;
+    pickle += "ees."s;
+    std::string error;
+    TraceSource source;
+    const auto document = parse_pickle(pickle, "s", &error);
+    ASSERT_TRUE(document.has_value()) << error;
+    EXPECT_EQ(import_snapshot(*document, "s", {}, &source, &error).has_value(), beyond == 0);
+    if (beyond == 1) {
+      EXPECT_NE(error.find("the texts of marks exceed 64 MiB"), std::string::npos) << error;
+    }
+  }
+}
+
+// Blocks without addresses lie one behind the other, whatever their states: a free names the second.
+TEST(SnapshotImportTest, ABlockWithoutAddressLiesBehindTheOneBefore) {
+  EXPECT_EQ(
+      imported("{'segments': [{'address': 4096, 'blocks': [{'size': 1024, 'state': 'inactive'},"
+               "{'size': 512, 'state': 'active_pending_free'},"
+               "{'size': 256, 'state': 'active_allocated'}]}], 'device_traces': [["
+               "{'action': 'alloc', 'addr': 5632, 'size': 200, 'stream': 0}]]}"),
+      "a 0 200\n");
+}
+
 TEST(SnapshotImportTest, MarksAreKeptAndOtherActionsAreCounted) {
   TraceSource source;
   EXPECT_EQ(imported(with_events(
@@ -315,6 +355,13 @@ TEST(RmmCsvTest, CallsOfSeveralThreadsBecomeEvents) {
   EXPECT_EQ(source.events, 8u);
   EXPECT_EQ(source.skipped, 3u);
   EXPECT_EQ(source.live_at_start, 1u);
+}
+
+TEST(RmmCsvTest, AFractionOfNoDigitsAndAFreeOfMemoryAtNullAreRefused) {
+  EXPECT_EQ(rmm("1,11:30:00.,allocate,0x1,1,0\n"), "l:2: the time is no HH:MM:SS.micros");
+  EXPECT_EQ(rmm("1,11:30:00.1,allocate,0x1,1,0\n"), "a 0 1\n");
+  EXPECT_EQ(rmm("1,11:30:00.1,free,(nil),256,0\n"), "l:2: memory at the null pointer");
+  EXPECT_EQ(rmm("1,11:30:00.1,free,0x0,256,0\n"), "l:2: memory at the null pointer");
 }
 
 TEST(RmmCsvTest, EachFaultHasItsLineAndReason) {

@@ -1,0 +1,106 @@
+// Recordings while the host refuses memory: each allocation in turn.
+//
+// Imitates: a process whose memory is used up. Does not prove: that the refused call is the one of a real shortage.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include <ashlar/ashlar.h>
+#include <ashlar/exchange.h>
+
+#include "props/cache/thread_stress.h"
+#include "props/host_memory/refusing_host.h"
+
+namespace ashlar::props {
+namespace {
+
+/// Refuses the n-th allocation of the host, and with `all` those behind it, while this lives.
+struct Refusal {
+  explicit Refusal(std::uint64_t n, bool all = false) {
+    host.allocations = host.refused = 0;
+    host.throws = true;
+    host.stays_empty = all;
+    host.fail_at = n;
+  }
+  ~Refusal() {
+    host.fail_at = 0;
+    host.throws = false;
+  }
+};
+
+const char* const kLong =
+    "a label that is too long to be kept within a string itself, so that memory is asked for";
+
+TEST(HostRefusals, AScopeWithoutMemoryForItsLabelChangesNothing) {
+  for (std::uint64_t n = 1;; ++n) {
+    exchange::LabelContexts labels;
+    const exchange::LabelScope outer(labels, "outer");
+    const cache::ContextId around = labels.gather();
+    cache::ContextId inside;
+    {
+      const Refusal refusal(n);
+      const exchange::LabelScope inner(labels, kLong);
+      inside = labels.gather();
+    }
+    if (host.refused == 0) break;
+    EXPECT_EQ(inside, around) << n;
+    EXPECT_EQ(labels.gather(), around);
+    const exchange::LabelScope again(labels, kLong);
+    ASSERT_EQ(labels.frames_of(labels.gather()).size(), 2u) << "the next one has memory";
+  }
+}
+
+TEST(HostRefusals, ATraceSaysThatAnAllocationIsMissing) {
+  for (std::uint64_t n = 1;; ++n) {
+    std::string text;
+    exchange::TraceWriter writer(exchange::string_sink(&text), "run");
+    {
+      const Refusal refusal(n);
+      writer.on_allocate(Address{512}, 8_B, 3);
+    }
+    const bool was_refused = host.refused != 0;
+    EXPECT_EQ(writer.counts().lost, was_refused ? 1u : 0u) << n;
+    EXPECT_EQ(writer.finish().code(), was_refused ? Code::kHostOutOfMemory : Code::kOk) << n;
+    EXPECT_EQ(writer.finish().code(), was_refused ? Code::kHostOutOfMemory : Code::kOk) << "still";
+    if (!was_refused) break;
+  }
+}
+
+TEST(HostRefusals, AfterAnErrorNothingIsThere) {
+  device::HostDevice device(kStressDevice, 48_MiB);
+  device::Device* devices[] = {&device};
+  const auto allocator = cache::CachingAllocator::create(devices, {}).value();
+  const Stream stream = device.create_stream().value();
+  ASSERT_TRUE(cache::start_history(*allocator, kStressDevice, {.events_max = 100}).is_ok());
+  ASSERT_TRUE(allocator->allocate(1_MiB, stream).is_ok());
+  ASSERT_TRUE(cache::annotate(*allocator, kStressDevice, kLong).is_ok());
+  for (std::uint64_t n = 1;; ++n) {
+    cache::HistorySnapshot taken;
+    cache::History history;
+    Status snapped;
+    Status read;
+    {
+      const Refusal refusal(n);
+      snapped = cache::history_snapshot(*allocator, kStressDevice, &taken);
+    }
+    const bool was_refused = host.refused != 0;
+    {
+      const Refusal refusal(n);
+      read = cache::read_history(*allocator, kStressDevice, 0, &history);
+    }
+    if (!snapped.is_ok()) {
+      EXPECT_EQ(snapped.code(), Code::kHostOutOfMemory);
+      EXPECT_TRUE(taken.snapshot.segments.empty() && taken.snapshot.blocks.empty()) << n;
+      EXPECT_TRUE(taken.history.events.empty() && taken.history.texts.empty()) << n;
+    }
+    if (!read.is_ok()) {
+      EXPECT_EQ(read.code(), Code::kHostOutOfMemory);
+      EXPECT_TRUE(history.events.empty() && history.texts.empty()) << n;
+    }
+    if (!was_refused) break;
+    ASSERT_LT(n, 1000u);
+  }
+}
+
+}  // namespace
+}  // namespace ashlar::props
