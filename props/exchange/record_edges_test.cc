@@ -122,14 +122,14 @@ TEST(TorchSnapshot, ARequestedSizeFrom2To53IsRefused) {
 // From the beginning of a window up to, and without, its end: events and annotations alike.
 TEST(TorchSnapshot, AWindowHasItsFirstMomentAndNotItsLast) {
   const cache::HistorySnapshot record = small_record();
-  for (const std::uint64_t from : {9, 10, 11}) {
-    for (const std::uint64_t to : {19, 20, 21}) {
+  for (const std::uint64_t from : {9u, 10u, 11u}) {
+    for (const std::uint64_t to : {19u, 20u, 21u}) {
       exchange::TorchSnapshotOptions options;
-      for (const std::uint64_t time : {9, 10, 11, 19, 20, 21})
+      for (const std::uint64_t time : {9u, 10u, 11u, 19u, 20u, 21u})
         options.annotations.push_back({DeviceId{0}, time, {}});
       options.window.from_us = from;
       const std::string text = json_of(record, to, options);
-      for (const std::uint64_t time : {9, 10, 11, 19, 20, 21}) {
+      for (const std::uint64_t time : {9u, 10u, 11u, 19u, 20u, 21u}) {
         const std::string shown = R"({"device":0,"time_us":)" + std::to_string(time) + "}";
         EXPECT_EQ(text.find(shown) != std::string::npos, time >= from && time < to)
             << from << " " << to << " " << time;
@@ -208,7 +208,7 @@ TEST(PerfettoTrace, ABlockCountsForThePoolThatItWasAllocatedFrom) {
 }
 
 TEST(TraceWriter, ABlockFromBeforeOfMoreThanAnExbibyteIsRefused) {
-  for (const std::uint64_t beyond : {0, 1}) {
+  for (const std::uint64_t beyond : {0u, 1u}) {
     cache::HistorySnapshot record = still_record();
     record.snapshot.blocks[0].requested = Bytes{(std::uint64_t{1} << 60) + beyond};
     std::string text;

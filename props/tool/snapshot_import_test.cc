@@ -162,7 +162,7 @@ TEST(SnapshotImportTest, WhatIsAtALimitIsTaken) {
 
 // One text of 4096 bytes, said again in two bytes.
 TEST(SnapshotImportTest, TheTextsOfMarksAreLimitedTogether) {
-  for (const std::size_t beyond : {0, 1}) {
+  for (const std::size_t beyond : {0u, 1u}) {
     const std::string text(4096, 'x');
     std::string pickle = "\x80\x04}\x8c\x0d"s + "device_traces](](}(\x8c\x06"s + "action\x8c\x08"s +
                          "annotate\x8c\x0duser_metadataX\x00\x10\x00\x00"s + text + "u\x94"s;
