@@ -124,7 +124,9 @@ TEST_P(HistoryThreadsTest, WhatTheEventsMakeOfASnapshotIsTheNextOne) {
 void expect_snapshots_agree(CachingAllocator& allocator, std::atomic<bool>& is_over,
                             std::vector<std::thread>& threads, int rounds, bool passes = false) {
   std::uint64_t seen = 0;
-  for (int i = 0; i < rounds && !::testing::Test::HasFailure(); ++i) {
+  // At least so many rounds, and until a history was on in one.
+  for (int i = 0; (i < rounds || seen == 0) && !::testing::Test::HasFailure(); ++i) {
+    EXPECT_LT(i, 10'000'000) << "the threads hardly run";
     std::this_thread::yield();
     HistorySnapshot taken;
     const Status status = history_snapshot(allocator, kStressDevice, &taken);
@@ -143,7 +145,6 @@ void expect_snapshots_agree(CachingAllocator& allocator, std::atomic<bool>& is_o
   }
   is_over.store(true);
   for (std::thread& thread : threads) thread.join();
-  EXPECT_GT(seen, 0u);
 }
 
 TEST_P(HistoryThreadsTest, ASnapshotAgreesThoughTheHistoryEndsAndBeginsMeanwhile) {
@@ -180,7 +181,7 @@ TEST_P(HistoryThreadsTest, ASnapshotAgreesThoughRangesOfAddressesComeMeanwhile) 
   std::vector<Stream> streams;
   for (unsigned i = 0; i < 4; ++i) streams.push_back(host.create_stream().value());
   HistoryOptions options;
-  options.events_max = 1u << 20;
+  options.events_max = 1u << 15;
   ASSERT_TRUE(start_history(*allocator, kStressDevice, options).is_ok());
   std::atomic<bool> is_over{false};
   std::vector<std::thread> threads;
@@ -265,7 +266,8 @@ TEST(HistoryContextsThreadsTest, ALiveBlockHasTheContextOfItsNewestAllocation) {
       for (const Address each : held) EXPECT_TRUE(allocator->free(each).is_ok());
     });
   std::uint64_t compared = 0;
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < 100 || compared == 0; ++round) {
+    ASSERT_LT(round, 10'000'000) << "the threads hardly run";
     HistorySnapshot taken;
     if (!history_snapshot(*allocator, kStressDevice, &taken).is_ok()) continue;
     std::unordered_map<Address, ContextId> newest;
@@ -284,7 +286,6 @@ TEST(HistoryContextsThreadsTest, ALiveBlockHasTheContextOfItsNewestAllocation) {
     if (::testing::Test::HasFailure()) break;
     std::this_thread::yield();
   }
-  EXPECT_GT(compared, 0u);
   is_over.store(true);
   for (std::thread& thread : threads) thread.join();
 }
