@@ -203,7 +203,7 @@ TEST_P(HistoryThreadsTest, ASnapshotAgreesThoughRangesOfAddressesComeMeanwhile) 
       for (const Address each : live) EXPECT_TRUE(allocator->free(each).is_ok());
     });
   }
-  expect_snapshots_agree(*allocator, is_over, threads, 150);
+  expect_snapshots_agree(*allocator, is_over, threads, 400);
 }
 
 TEST(HistoryPassingTest, ASegmentIsOfOneStreamInEverySnapshotAndPassesInOneStep) {
