@@ -38,7 +38,7 @@ TEST(HistoryLog, WhatWasNotedBeforeTheRestartIsForgottenWithItsTexts) {
   log.note(event(HistoryAction::kAllocate));
   log.restart();
   EXPECT_TRUE(log.place().is_whole);
-  EXPECT_EQ(log.next(), 0u);
+  EXPECT_EQ(log.place().next, 0u);
   ASSERT_TRUE(log.annotate("late").is_ok());
   const History history = all_of(log);
   ASSERT_EQ(history.events.size(), 1u);
@@ -95,6 +95,7 @@ TEST(HistoryLog, WhatIsReadWhileItIsOverwrittenIsInOrder) {
   log.restart();
   std::atomic<bool> is_over{false};
   std::vector<std::thread> threads;
+  threads.reserve(3);
   for (int t = 0; t < 3; ++t)
     threads.emplace_back([&] {
       while (!is_over.load()) log.note(event(HistoryAction::kAllocate));
@@ -102,7 +103,7 @@ TEST(HistoryLog, WhatIsReadWhileItIsOverwrittenIsInOrder) {
   History history;
   // So many, since the reader is seldom overtaken between two holds of the lock.
   const std::uint64_t notes = props::kIsSanitized ? 500'000 : 20'000'000;
-  while (log.next() < notes && !::testing::Test::HasFailure()) {
+  while (log.place().next < notes && !::testing::Test::HasFailure()) {
     log.read(0, ~std::uint64_t{0}, &history);
     for (std::size_t i = 0; i + 1 < history.events.size(); ++i) {
       EXPECT_EQ(history.events[i].sequence + 1, history.events[i + 1].sequence);
@@ -122,6 +123,7 @@ TEST(HistoryLog, TimesOfSeveralThreadsDoNotDecrease) {
   ASSERT_TRUE(log.begin({.events_max = 1u << 20}).is_ok());
   log.restart();
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {
       for (int i = 0; i < 250'000; ++i) log.note(event(HistoryAction::kSnapshot));

@@ -70,37 +70,48 @@ class Worker {
   std::vector<Address> held_;
 };
 
+/// An allocator over this computer's memory, and streams.
+struct Rig {
+  /// `lingers`: device calls do.
+  Rig(Bytes capacity, unsigned stream_count, const Config& config, bool lingers = false)
+      : host(kStressDevice, capacity), lingering(host) {
+    device::Device* devices[] = {lingers ? static_cast<device::Device*>(&lingering) : &host};
+    allocator = CachingAllocator::create(devices, config).value();
+    for (unsigned i = 0; i < stream_count; ++i) streams.push_back(host.create_stream().value());
+  }
+
+  device::HostDevice host;
+  props::LingeringDevice lingering;
+  std::unique_ptr<CachingAllocator> allocator;
+  std::vector<Stream> streams;
+};
+
 class HistoryThreadsTest : public ::testing::TestWithParam<Backing> {};
 
 TEST_P(HistoryThreadsTest, WhatTheEventsMakeOfASnapshotIsTheNextOne) {
-  device::HostDevice host(kStressDevice, 48_MiB);
-  props::LingeringDevice device(host);
-  device::Device* devices[] = {&device};
   Config config;
   config.backing = GetParam();
   config.wait_ms = 5;
-  const auto allocator = CachingAllocator::create(devices, config).value();
-  std::vector<Stream> streams;
-  for (unsigned i = 0; i < kThreads; ++i) streams.push_back(host.create_stream().value());
-
+  Rig rig(48_MiB, kThreads, config, true);
+  CachingAllocator& allocator = *rig.allocator;
   std::atomic<bool> is_over{false};
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < kThreads; ++i) {
-    threads.emplace_back([&, i] { Worker(*allocator, streams, i).run(is_over); });
+    threads.emplace_back([&, i] { Worker(allocator, rig.streams, i).run(is_over); });
   }
   HistoryOptions options;
   options.events_max = 1u << 20;
-  ASSERT_TRUE(start_history(*allocator, kStressDevice, options).is_ok());
+  ASSERT_TRUE(start_history(allocator, kStressDevice, options).is_ok());
   spec::HistoryBook book;
   HistorySnapshot taken;
-  ASSERT_TRUE(history_snapshot(*allocator, kStressDevice, &taken).is_ok());
+  ASSERT_TRUE(history_snapshot(allocator, kStressDevice, &taken).is_ok());
   book.begin(taken.snapshot, taken.history.events.back().sequence + 1);
   std::uint64_t followed = 0;
   // At least so many rounds, and until the threads have got somewhere.
   for (int i = 0; i < 300 || followed < 5000; ++i) {
     ASSERT_LT(i, 100'000) << "the threads hardly run";
     std::this_thread::yield();
-    ASSERT_TRUE(history_snapshot(*allocator, kStressDevice, &taken).is_ok());
+    ASSERT_TRUE(history_snapshot(allocator, kStressDevice, &taken).is_ok());
     for (const HistoryEvent& event : taken.history.events) {
       if (event.sequence < book.next()) continue;
       ASSERT_EQ(book.follow(event), "") << "round " << i;
@@ -109,9 +120,9 @@ TEST_P(HistoryThreadsTest, WhatTheEventsMakeOfASnapshotIsTheNextOne) {
     ASSERT_EQ(book.difference(taken.snapshot), "") << "round " << i;
     if (i % 50 ==
         49) {  // from the beginning again, so that starts are seen among running threads too
-      ASSERT_TRUE(stop_history(*allocator, kStressDevice).is_ok());
-      ASSERT_TRUE(start_history(*allocator, kStressDevice, options).is_ok());
-      ASSERT_TRUE(history_snapshot(*allocator, kStressDevice, &taken).is_ok());
+      ASSERT_TRUE(stop_history(allocator, kStressDevice).is_ok());
+      ASSERT_TRUE(start_history(allocator, kStressDevice, options).is_ok());
+      ASSERT_TRUE(history_snapshot(allocator, kStressDevice, &taken).is_ok());
       book.begin(taken.snapshot, taken.history.events.back().sequence + 1);
     }
   }
@@ -148,41 +159,35 @@ void expect_snapshots_agree(CachingAllocator& allocator, std::atomic<bool>& is_o
 }
 
 TEST_P(HistoryThreadsTest, ASnapshotAgreesThoughTheHistoryEndsAndBeginsMeanwhile) {
-  device::HostDevice host(kStressDevice, 48_MiB);
-  device::Device* devices[] = {&host};
   Config config;
   config.backing = GetParam();
   config.wait_ms = 5;
-  const auto allocator = CachingAllocator::create(devices, config).value();
-  std::vector<Stream> streams;
-  for (unsigned i = 0; i < kThreads; ++i) streams.push_back(host.create_stream().value());
+  Rig rig(48_MiB, kThreads, config);
+  CachingAllocator& allocator = *rig.allocator;
   std::atomic<bool> is_over{false};
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < kThreads - 1; ++i)
-    threads.emplace_back([&, i] { Worker(*allocator, streams, i).run(is_over); });
+    threads.emplace_back([&, i] { Worker(allocator, rig.streams, i).run(is_over); });
   threads.emplace_back([&] {
     HistoryOptions options;
     for (unsigned n = 0; !is_over.load(); ++n) {
       options.events_max = n % 2 == 0 ? 1u << 20 : 1u << 12;
-      EXPECT_TRUE(start_history(*allocator, kStressDevice, options).is_ok());
+      EXPECT_TRUE(start_history(allocator, kStressDevice, options).is_ok());
       std::this_thread::sleep_for(std::chrono::microseconds(300));
-      EXPECT_TRUE(stop_history(*allocator, kStressDevice).is_ok());
+      EXPECT_TRUE(stop_history(allocator, kStressDevice).is_ok());
     }
   });
-  expect_snapshots_agree(*allocator, is_over, threads, 1000);
+  expect_snapshots_agree(allocator, is_over, threads, 1000);
 }
 
 TEST_P(HistoryThreadsTest, ASnapshotAgreesThoughRangesOfAddressesComeMeanwhile) {
-  device::HostDevice host(kStressDevice, 2_GiB);
-  device::Device* devices[] = {&host};
   Config config;
   config.backing = GetParam();
-  const auto allocator = CachingAllocator::create(devices, config).value();
-  std::vector<Stream> streams;
-  for (unsigned i = 0; i < 4; ++i) streams.push_back(host.create_stream().value());
+  Rig rig(2_GiB, 4, config);
+  CachingAllocator& allocator = *rig.allocator;
   HistoryOptions options;
   options.events_max = 1u << 15;
-  ASSERT_TRUE(start_history(*allocator, kStressDevice, options).is_ok());
+  ASSERT_TRUE(start_history(allocator, kStressDevice, options).is_ok());
   std::atomic<bool> is_over{false};
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < kThreads; ++t) {
@@ -192,44 +197,41 @@ TEST_P(HistoryThreadsTest, ASnapshotAgreesThoughRangesOfAddressesComeMeanwhile) 
       while (!is_over.load()) {
         if (live.size() < 12 && random() % 3 != 0) {
           const Bytes size{1 + random() % (random() % 4 == 0 ? 40u << 20 : 1u << 20)};
-          const auto got = allocator->allocate(size, streams[random() % streams.size()]);
+          const auto got = allocator.allocate(size, rig.streams[random() % rig.streams.size()]);
           if (got.is_ok()) live.push_back(got.value());
         } else if (!live.empty()) {
-          EXPECT_TRUE(allocator->free(live.back()).is_ok());
+          EXPECT_TRUE(allocator.free(live.back()).is_ok());
           live.pop_back();
         }
-        if (random() % 50 == 0) static_cast<void>(allocator->trim(kStressDevice));
+        if (random() % 50 == 0) static_cast<void>(allocator.trim(kStressDevice));
       }
-      for (const Address each : live) EXPECT_TRUE(allocator->free(each).is_ok());
+      for (const Address each : live) EXPECT_TRUE(allocator.free(each).is_ok());
     });
   }
-  expect_snapshots_agree(*allocator, is_over, threads, 400);
+  expect_snapshots_agree(allocator, is_over, threads, 400);
 }
 
 TEST(HistoryPassingTest, ASegmentIsOfOneStreamInEverySnapshotAndPassesInOneStep) {
-  device::HostDevice host(kStressDevice, 62_MiB);  // two segments, for four streams
-  device::Device* devices[] = {&host};
   Config config;
   config.backing = Backing::kSegments;
-  const auto allocator = CachingAllocator::create(devices, config).value();
-  std::vector<Stream> streams;
-  for (unsigned i = 0; i < 4; ++i) streams.push_back(host.create_stream().value());
+  Rig rig(62_MiB, 4, config);  // two segments, for four streams
+  CachingAllocator& allocator = *rig.allocator;
   HistoryOptions options;
   options.events_max = 20'000;
-  ASSERT_TRUE(start_history(*allocator, kStressDevice, options).is_ok());
+  ASSERT_TRUE(start_history(allocator, kStressDevice, options).is_ok());
   std::atomic<bool> is_over{false};
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 2; ++t) {
     threads.emplace_back([&, t] {
       for (unsigned n = 0; !is_over.load(); ++n) {
-        const auto got = allocator->allocate(30_MiB, streams[2 * t + n % 2]);
+        const auto got = allocator.allocate(30_MiB, rig.streams[2 * t + n % 2]);
         if (got.is_ok()) {
-          EXPECT_TRUE(allocator->free(got.value()).is_ok());
+          EXPECT_TRUE(allocator.free(got.value()).is_ok());
         }
       }
     });
   }
-  expect_snapshots_agree(*allocator, is_over, threads, 400, true);
+  expect_snapshots_agree(allocator, is_over, threads, 400, true);
 }
 
 /// Numbers its calls.
@@ -241,14 +243,11 @@ class SharedRecorder final : public ContextRecorder {
 
 // What a snapshot says of a block's context is what the history of the same call says.
 TEST(HistoryContextsThreadsTest, ALiveBlockHasTheContextOfItsNewestAllocation) {
-  device::HostDevice host(kStressDevice, 48_MiB);
-  device::Device* devices[] = {&host};
-  const auto allocator = CachingAllocator::create(devices, {}).value();
-  std::vector<Stream> streams;
-  for (unsigned i = 0; i < 4; ++i) streams.push_back(host.create_stream().value());
+  Rig rig(48_MiB, 4, {});
+  CachingAllocator& allocator = *rig.allocator;
   SharedRecorder recorder;
   ASSERT_TRUE(
-      start_history(*allocator, kStressDevice, {.events_max = 1u << 13, .recorder = &recorder})
+      start_history(allocator, kStressDevice, {.events_max = 1u << 13, .recorder = &recorder})
           .is_ok());
   std::atomic<bool> is_over{false};
   std::vector<std::thread> threads;
@@ -256,20 +255,20 @@ TEST(HistoryContextsThreadsTest, ALiveBlockHasTheContextOfItsNewestAllocation) {
     threads.emplace_back([&, t] {
       std::vector<Address> held;
       for (unsigned n = 0; !is_over.load(); ++n) {
-        const auto got = allocator->allocate(Bytes{512 * (1 + n % 7)}, streams[t]);
+        const auto got = allocator.allocate(Bytes{512 * (1 + n % 7)}, rig.streams[t]);
         if (got.is_ok()) held.push_back(got.value());
         if (n % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(20));
         if (held.size() < 40) continue;
-        for (const Address each : held) EXPECT_TRUE(allocator->free(each).is_ok());
+        for (const Address each : held) EXPECT_TRUE(allocator.free(each).is_ok());
         held.clear();
       }
-      for (const Address each : held) EXPECT_TRUE(allocator->free(each).is_ok());
+      for (const Address each : held) EXPECT_TRUE(allocator.free(each).is_ok());
     });
   std::uint64_t compared = 0;
   for (int round = 0; round < 100 || compared == 0; ++round) {
     ASSERT_LT(round, 10'000'000) << "the threads hardly run";
     HistorySnapshot taken;
-    if (!history_snapshot(*allocator, kStressDevice, &taken).is_ok()) continue;
+    if (!history_snapshot(allocator, kStressDevice, &taken).is_ok()) continue;
     std::unordered_map<Address, ContextId> newest;
     for (const HistoryEvent& event : taken.history.events) {
       if (event.action == HistoryAction::kAllocate) newest[event.address] = event.context;

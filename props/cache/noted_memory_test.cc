@@ -45,8 +45,10 @@ Snapshot empty_range(std::uint64_t page, std::uint64_t pages, std::uint64_t stre
 }
 
 /// `page+pages:` and the blocks of each segment: L live, P pending, F free, U without memory, each with its pages.
-/// Fails where the blocks do not tile their segment.
-std::string shown(const Snapshot& from, const std::vector<HistoryEvent>& events) {
+/// `with_ordinals`: behind the pages `#` and the segment's ordinal, ? for an unknown one. Fails where the blocks do not tile
+/// their segment.
+std::string shown(const Snapshot& from, const std::vector<HistoryEvent>& events,
+                  bool with_ordinals = false) {
   NotedMemory memory(from);
   for (const HistoryEvent& each : events) memory.apply(each);
   Snapshot made;
@@ -54,7 +56,10 @@ std::string shown(const Snapshot& from, const std::vector<HistoryEvent>& events)
   std::string text;
   for (const SnapshotSegment& segment : made.segments) {
     text += (text.empty() ? "" : " ") + std::to_string(segment.base.value() / kPage) + "+" +
-            std::to_string(segment.size.count() / kPage) + ":";
+            std::to_string(segment.size.count() / kPage);
+    const bool is_known = segment.ordinal != ~std::uint64_t{0};
+    if (with_ordinals) text += "#" + (is_known ? std::to_string(segment.ordinal) : "?");
+    text += ':';
     Address reached = segment.base;
     for (std::uint32_t i = 0; i < segment.block_count; ++i) {
       const SnapshotBlock& block = made.blocks[segment.block_first + i];
@@ -112,15 +117,14 @@ TEST(NotedMemory, ARangeWithoutMemoryMakesRoomForWhatComesAtItsAddresses) {
 }
 
 /// A segment at page 10 of the copy, with a block of a page for each letter: U without memory, F free, L live.
-Snapshot copied(const std::string& states, bool is_paged, std::uint64_t stream = 1) {
+Snapshot copied(const std::string& states) {
   Snapshot made;
   SnapshotSegment segment{};
   segment.ordinal = 5;
   segment.base = Address{10 * kPage};
   segment.size = Bytes{states.size() * kPage};
-  segment.stream = StreamId{stream};
+  segment.stream = StreamId{1};
   segment.block_count = static_cast<std::uint32_t>(states.size());
-  segment.is_paged = is_paged;
   made.segments = {segment};
   for (std::size_t i = 0; i < states.size(); ++i)
     made.blocks.push_back({Address{(10 + i) * kPage}, Bytes{kPage}, Bytes{}, segment.stream, 0,
@@ -129,51 +133,27 @@ Snapshot copied(const std::string& states, bool is_paged, std::uint64_t stream =
                                               : BlockState::kFree});
   return made;
 }
-/// As shown(), with `#` and the ordinal of each segment; ? for an unknown one.
-std::string shown_with_ordinals(const Snapshot& from, const std::vector<HistoryEvent>& events) {
-  NotedMemory memory(from);
-  for (const HistoryEvent& each : events) memory.apply(each);
-  Snapshot made;
-  memory.write(&made);
-  std::string text;
-  for (const SnapshotSegment& segment : made.segments) {
-    text += (text.empty() ? "" : " ") + std::to_string(segment.base.value() / kPage) + "+" +
-            std::to_string(segment.size.count() / kPage) + "#" +
-            (segment.ordinal == ~std::uint64_t{0} ? "?" : std::to_string(segment.ordinal)) + ":";
-    for (std::uint32_t i = 0; i < segment.block_count; ++i) {
-      const SnapshotBlock& block = made.blocks[segment.block_first + i];
-      text += block.state == BlockState::kLive       ? 'L'
-              : block.state == BlockState::kPending  ? 'P'
-              : block.state == BlockState::kUnmapped ? 'U'
-                                                     : 'F';
-      text += std::to_string(block.size.count() / kPage);
-    }
-  }
-  return text;
-}
-
 // The copy shows blocks of a later or an earlier moment than the first event.
 TEST(NotedMemory, AnAllocationReplacesWhatTheCopyShowsInItsPlace) {
   const HistoryEvent allocated = event(HistoryAction::kAllocate, 11, 2);
-  EXPECT_EQ(shown_with_ordinals(copied("FFLF", false), {allocated}), "10+4#5:F1L2F1");
-  EXPECT_EQ(shown_with_ordinals(copied("FLLF", false), {allocated}), "10+4#5:F1L2F1");
-  Snapshot reaching = copied("LFF", false);  // a block of two pages at 10
+  EXPECT_EQ(shown(copied("FFLF"), {allocated}, true), "10+4#5:F1L2F1");
+  EXPECT_EQ(shown(copied("FLLF"), {allocated}, true), "10+4#5:F1L2F1");
+  Snapshot reaching = copied("LFF");  // a block of two pages at 10
   reaching.blocks[0].size = Bytes{2 * kPage};
   reaching.segments[0].size = Bytes{4 * kPage};
   reaching.blocks[1].address = Address{12 * kPage};
   reaching.blocks[2].address = Address{13 * kPage};
-  EXPECT_EQ(shown_with_ordinals(reaching, {allocated}), "10+4#5:F1L2F1");
-  EXPECT_EQ(shown_with_ordinals(copied("LLLL", false), {event(HistoryAction::kAllocate, 10, 4)}),
-            "10+4#5:L4");
+  EXPECT_EQ(shown(reaching, {allocated}, true), "10+4#5:F1L2F1");
+  EXPECT_EQ(shown(copied("LLLL"), {event(HistoryAction::kAllocate, 10, 4)}, true), "10+4#5:L4");
 }
 
 TEST(NotedMemory, ASegmentThatPassesKeepsItsOrdinal) {
-  EXPECT_EQ(shown_with_ordinals(copied("FFFF", false),
-                                {event(HistoryAction::kSegmentAllocate, 10, 4, 2)}),
+  EXPECT_EQ(shown(copied("FFFF"), {event(HistoryAction::kSegmentAllocate, 10, 4, 2)}, true),
             "10+4#5:F4");
-  EXPECT_EQ(shown_with_ordinals(copied("FFFF", false),
-                                {event(HistoryAction::kSegmentFree, 10, 4, 1),
-                                 event(HistoryAction::kSegmentAllocate, 10, 4, 2)}),
+  EXPECT_EQ(shown(copied("FFFF"),
+                  {event(HistoryAction::kSegmentFree, 10, 4, 1),
+                   event(HistoryAction::kSegmentAllocate, 10, 4, 2)},
+                  true),
             "10+4#?:F4");
 }
 

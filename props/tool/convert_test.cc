@@ -11,6 +11,7 @@
 #include "props/sanitizers.h"
 #include "props/tool/cli.h"
 #include "props/tool/pickles.h"
+#include "props/tool/stacks.h"
 #include "src/tool/files.h"
 #include "src/tool/trace_export.h"
 #include "src/tool/trace_file.h"
@@ -21,6 +22,7 @@ namespace {
 using props::Cli;
 using props::Ran;
 using props::slurp;
+using props::stacks_in;
 
 /// Under a sanitizer the larger traces take minutes; without one all are converted.
 constexpr std::uintmax_t kSizeMaxSanitized = 16 << 10;
@@ -60,18 +62,6 @@ std::optional<Trace> through(const Trace& trace, TraceTarget target, FileKind ki
   return back;
 }
 
-/// The frames of each event, as text.
-std::vector<std::string> stacks_in(const Trace& trace) {
-  std::vector<std::string> stacks;
-  for (const TraceEvent& event : trace.events) {
-    std::string text;
-    for (const exchange::Frame& frame : trace.stacks.frames_of(event.stack))
-      text += frame.name + " " + frame.filename + " " + std::to_string(frame.line) + ";";
-    stacks.push_back(text);
-  }
-  return stacks;
-}
-
 TEST(ConvertTest, SnapshotsKeepCallStacks) {
   TraceBuilder builder("stacks");
   TraceStacks& stacks = builder.trace().stacks;
@@ -87,7 +77,7 @@ TEST(ConvertTest, SnapshotsKeepCallStacks) {
   ASSERT_TRUE(builder.free(*second, 0));
   builder.allocate(64_B, 0, one);
   const Trace& trace = builder.trace();
-  ASSERT_EQ(stacks_in(trace)[0], "inner a.py 1;outer b.py 2;");
+  ASSERT_EQ(stacks_in(trace)[0], "inner:a.py:1 outer:b.py:2");
   for (const auto& [target, kind] :
        {std::pair{TraceTarget::kPickle, FileKind::kPickle},
         std::pair{TraceTarget::kSnapshotJson, FileKind::kSnapshotJson}}) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "props/tool/stacks.h"
 #include "src/tool/json_document.h"
 #include "src/tool/pickle_reader.h"
 #include "src/tool/rmm_csv.h"
@@ -15,6 +16,10 @@
 
 namespace ashlar::tool {
 namespace {
+
+using namespace std::string_literals;
+
+using props::stacks_in;
 
 /// JSON as it is written below: with apostrophes for quotes.
 std::string quoted(std::string text) {
@@ -73,19 +78,6 @@ TEST(SnapshotImportTest, ACompletionWithoutARequestIsTheEnd) {
       imported(with_events(event("alloc", 512, 100) + "," + event("free_completed", 512, 100) +
                            "," + event("alloc", 512, 50) + "," + event("free", 512, 50))),
       "a 0 100\nf 0\na 1 50\nf 1\n");
-}
-
-/// The call stacks of a trace's events, `name:file:line` a frame; "-" for none.
-std::vector<std::string> stacks_in(const Trace& trace) {
-  std::vector<std::string> stacks;
-  for (const TraceEvent& event : trace.events) {
-    std::string text;
-    for (const exchange::Frame& frame : trace.stacks.frames_of(event.stack))
-      text += (text.empty() ? "" : " ") + frame.name + ":" + frame.filename + ":" +
-              std::to_string(frame.line);
-    stacks.push_back(text.empty() ? "-" : text);
-  }
-  return stacks;
 }
 
 std::optional<Trace> trace_of(const std::string& json) {
@@ -325,7 +317,6 @@ TEST(SnapshotImportTest, WhatHasNoMeaningIsRefusedWithItsPlace) {
 // Two segments that are one list of blocks, as a memo can say it: each byte of a pickle could stand for
 // thousands of blocks.
 TEST(SnapshotImportTest, SegmentsThatShareTheirBlocksAreRefused) {
-  using namespace std::string_literals;
   const std::string key = "\x8c\x06"s + "blocks";
   std::string pickle = "\x80\x04}\x8c\x08segments](}"s + key + "]\x94("s;
   for (int b = 0; b < 50; ++b) pickle += b == 0 ? "}\x8c\x04size\x94K\x01s\x94"s : "h\x02"s;

@@ -168,10 +168,10 @@ class AccountPass {
 
   // Segments come and go by calls of the driver.
   void take_map() {
-    if (!records_->is_kept(event_)) return;  // the peak is
+    if (!records_->has_map(event_)) return;  // the peak is
     const std::uint64_t calls = driver_calls();
     const bool is_peak = event_ == account_.map_event;
-    if (calls == calls_at_map_ && !is_peak && !records_->is_first_kept(event_)) return;
+    if (calls == calls_at_map_ && !is_peak && !records_->is_first_map(event_)) return;
     calls_at_map_ = calls;
     cache::Snapshot map;
     if (const Status status = allocator_.snapshot(DeviceId{0}, &map); !status.is_ok())

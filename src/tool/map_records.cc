@@ -24,7 +24,7 @@ MapRecorder::MapRecorder(std::uint64_t events, std::uint64_t peak, std::size_t s
 
 // At the first event that is kept, everything that is there becomes a record.
 bool MapRecorder::keeps(std::uint64_t event) {
-  if (!is_kept(event)) return false;
+  if (!has_map(event)) return false;
   if (!has_begun_) {
     has_begun_ = true;
     for (Range& range : ranges_) write(records_.first, &range);
@@ -36,15 +36,15 @@ bool MapRecorder::keeps(std::uint64_t event) {
 }
 
 void MapRecorder::allocate(std::uint64_t event, std::uint32_t slot, const MapBlock& block) {
-  const bool is_kept_now = keeps(event);
+  const bool is_kept = keeps(event);
   blocks_[slot] = {block, true, kNotWritten};
-  if (is_kept_now) write(event, &blocks_[slot]);
+  if (is_kept) write(event, &blocks_[slot]);
 }
 
 void MapRecorder::free(std::uint64_t event, std::uint32_t slot) {
-  const bool is_kept_now = keeps(event);
+  const bool is_kept = keeps(event);
   blocks_[slot].is_live = false;
-  if (!is_kept_now) return;
+  if (!is_kept) return;
   head(event, kFree);
   number(blocks_written_ - 1 - blocks_[slot].number);
 }
@@ -70,7 +70,7 @@ std::vector<MapRecorder::Range> MapRecorder::ranges_of(const cache::Snapshot& ma
 }
 
 void MapRecorder::hold(std::uint64_t event, const cache::Snapshot& map) {
-  const bool is_kept_now = keeps(event);
+  const bool is_kept = keeps(event);
   std::vector<Range> now = ranges_of(map);
   const auto before = [](const Range& a, const Range& b) { return a.address < b.address; };
   const auto is_same = [](const Range& a, const Range& b) {
@@ -80,13 +80,13 @@ void MapRecorder::hold(std::uint64_t event, const cache::Snapshot& map) {
     const auto found = std::lower_bound(now.begin(), now.end(), old, before);
     if (found != now.end() && is_same(*found, old)) {
       found->number = old.number;
-    } else if (is_kept_now) {
+    } else if (is_kept) {
       head(event, kRangeEnd);
       number(ranges_written_ - 1 - old.number);
     }
   }
   ranges_ = std::move(now);
-  if (!is_kept_now) return;
+  if (!is_kept) return;
   for (Range& range : ranges_) {
     if (range.number == kNotWritten) write(event, &range);
   }

@@ -55,10 +55,10 @@ class MapRecorder {
   /// REQUIRES: the slot has a block.
   void free(std::uint64_t event, std::uint32_t slot);
   /// Is the map after this event kept? hold() is needed of the first such event, and of later ones that change it.
-  bool is_kept(std::uint64_t event) const {
+  bool has_map(std::uint64_t event) const {
     return event >= records_.first && event < records_.end;
   }
-  bool is_first_kept(std::uint64_t event) const { return event == records_.first; }
+  bool is_first_map(std::uint64_t event) const { return event == records_.first; }
   /// What the device gave, which may be as before.
   void hold(std::uint64_t event, const cache::Snapshot& map);
   MapRecords take() { return std::move(records_); }

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -47,8 +46,8 @@ class TraceStacks {
   std::unordered_map<std::string, std::uint32_t> number_of_;
   std::vector<TraceFrame> frames_;
   std::vector<std::size_t> begins_{0};  // by stack - 1, and the end
-  std::unordered_multimap<std::size_t, std::uint32_t>
-      by_hash_;  // stacks by the hash of their frames
+  // stacks by the hash of their frames
+  std::unordered_multimap<std::size_t, std::uint32_t> by_hash_;
 };
 
 }  // namespace ashlar::tool

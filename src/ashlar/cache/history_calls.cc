@@ -68,7 +68,7 @@ Status read_history(const CachingAllocator& allocator, DeviceId device, std::uin
   const Result<HistoryLog*> log = HistoryAccess::log_of(allocator, device);
   if (!log.is_ok()) return log.status();
   const bool is_read =
-      with_host_memory([&] { log.value()->read(first, log.value()->next(), out); });
+      with_host_memory([&] { log.value()->read(first, log.value()->place().next, out); });
   if (is_read) return Status::ok();
   *out = {};
   return kShortOfHostMemory;

@@ -121,11 +121,6 @@ Status HistoryLog::annotate(std::string_view text) noexcept {
   return Status::ok();
 }
 
-std::uint64_t HistoryLog::next() const noexcept {
-  const Guard guard(lock_);
-  return next_;
-}
-
 HistoryLog::Place HistoryLog::place() const noexcept {
   const Guard guard(lock_);
   return {run_, next_, is_whole_};

@@ -71,12 +71,10 @@ class HistoryLog {
   /// A user's text as an event. kHostOutOfMemory; kNotFound if the history is off.
   Status annotate(std::string_view text) noexcept ASHLAR_EXCLUDES(lock_, texts_lock_);
 
-  /// The sequence number of the next event.
-  std::uint64_t next() const noexcept ASHLAR_EXCLUDES(lock_);
   /// Where the history is. Of two equal `run`s, every change between them was noted, and sequence numbers went on.
   struct Place {
     std::uint64_t run = 0;   ///< raised whenever a history begins or ends
-    std::uint64_t next = 0;  ///< next()
+    std::uint64_t next = 0;  ///< the sequence number of the next event
     bool is_whole = false;   ///< is every change noted?
   };
   Place place() const noexcept ASHLAR_EXCLUDES(lock_);

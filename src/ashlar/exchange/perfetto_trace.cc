@@ -11,11 +11,7 @@ Status prepare(const DeviceHistory& device, const ExportWindow& window, Perfetto
   out->device = device.device;
   out->history = &record.history;
   out->events = events_in(record.history, window);
-  if (const Status begun = out->at_start.begin(record); !begun.is_ok()) return begun;
-  const Status back =
-      out->at_start.undo(record.history, out->events.first, record.history.events.size());
-  if (back.is_ok()) out->at_start.take_contexts(record.history, out->events.first);
-  return back;
+  return rewind_to(record, out->events.first, &out->at_start);
 }
 
 }  // namespace

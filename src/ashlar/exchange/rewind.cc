@@ -151,7 +151,7 @@ Status Rewind::bring_back_block(const HistoryEvent& event) {
   return Status::ok();
 }
 
-// Of several allocations at one address the newest is the block's.
+// Gives the blocks the contexts of their allocations among the first `last` events: of several at one address the newest.
 void Rewind::take_contexts(const cache::History& history, std::size_t last) {
   for (std::size_t i = 0; i < last; ++i) {
     const HistoryEvent& event = history.events[i];
@@ -208,9 +208,15 @@ Status Rewind::remove_memory(const HistoryEvent& event) {
   return Status::ok();
 }
 
-Status rewind_all(const cache::HistorySnapshot& record, Rewind* state) {
+Status rewind_to(const cache::HistorySnapshot& record, std::size_t event, Rewind* state) {
   if (const Status begun = state->begin(record); !begun.is_ok()) return begun;
-  return state->undo(record.history, 0, record.history.events.size());
+  const Status back = state->undo(record.history, event, record.history.events.size());
+  if (back.is_ok()) state->take_contexts(record.history, event);
+  return back;
+}
+
+Status rewind_all(const cache::HistorySnapshot& record, Rewind* state) {
+  return rewind_to(record, 0, state);
 }
 
 }  // namespace ashlar::inline v0::exchange

@@ -39,7 +39,7 @@ struct RewoundBlock {
   Bytes requested;  ///< what was asked for
   StreamId stream;
   MemoryPoolId memory_pool{};
-  /// of its allocation, if the snapshot or an event (take_contexts) has it; else of the request that freed it
+  /// of its allocation, if the snapshot or an event before (rewind_to) has it; else of the request that freed it
   cache::ContextId context;
   bool is_pending = false;
 };
@@ -56,14 +56,12 @@ class Rewind {
   /// state (above). Throws std::bad_alloc. Cost: O(log n) each.
   Status undo(const cache::History& history, std::size_t first, std::size_t last);
 
-  /// Gives the blocks the contexts of their allocations, as far as those are among the first `last` events.
-  /// Call after undo(), with its `first`. Cost: O(log n) each.
-  void take_contexts(const cache::History& history, std::size_t last);
-
   const Segments& segments() const { return segments_; }
   const Blocks& blocks() const { return blocks_; }
 
  private:
+  friend Status rewind_to(const cache::HistorySnapshot& record, std::size_t event, Rewind* state);
+  void take_contexts(const cache::History& history, std::size_t last);
   Status add_tiles(const cache::HistorySnapshot& record, const cache::SnapshotSegment& segment);
   Status add_segment(Address base, const RewoundSegment& segment);
   Status add_block(Address address, const RewoundBlock& block);
@@ -79,7 +77,10 @@ class Rewind {
   Blocks blocks_;
 };
 
-/// The state before a record's oldest event. Errors, exceptions and cost as Rewind's, for all of it.
+/// The state before the event at that index; blocks whose allocation is an event before it have its context.
+/// Errors, exceptions and cost as Rewind's, for all of the record.
+Status rewind_to(const cache::HistorySnapshot& record, std::size_t event, Rewind* state);
+/// The state before a record's oldest event.
 Status rewind_all(const cache::HistorySnapshot& record, Rewind* state);
 
 }  // namespace ashlar::inline v0::exchange

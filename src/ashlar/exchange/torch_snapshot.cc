@@ -41,11 +41,8 @@ Status prepare(const DeviceHistory& device, const ExportWindow& window, TorchDev
   out->device = device.device;
   out->history = &record.history;
   out->events = events_in(record.history, window);
-  if (const Status begun = out->at_end.begin(record); !begun.is_ok()) return begun;
-  const Status back =
-      out->at_end.undo(record.history, out->events.last, record.history.events.size());
+  const Status back = rewind_to(record, out->events.last, &out->at_end);
   if (!back.is_ok()) return back;
-  out->at_end.take_contexts(record.history, out->events.last);
   Rewind state = out->at_end;
   return state.undo(record.history, out->events.first, out->events.last);
 }

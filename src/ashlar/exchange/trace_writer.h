@@ -68,7 +68,8 @@ class ASHLAR_API TraceWriter {
 
   /// An allocation. `stream` is any number that tells streams apart. Null is not written. Counted as lost, and
   /// its free as unknown, is an allocation of more than 1 EiB, one with which the live bytes would not fit in
-  /// 64 bits, one of a further stream after kTraceStreamsMax, and one for which there is no host memory. Cost: O(1), and the sink's every 64 KiB. Never throws. Thread safety: any thread.
+  /// 64 bits, one of a further stream after kTraceStreamsMax, and one for which there is no host memory.
+  /// Cost: O(1), and the sink's every 64 KiB. Never throws. Thread safety: any thread.
   void on_allocate(Address address, Bytes size, std::uint64_t stream = 0) noexcept;
   /// A free. Null is not written; an unknown address is counted. Cost: as on_allocate(); allocates
   /// nothing itself. Never throws. Thread safety: any thread.
