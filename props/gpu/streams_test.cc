@@ -148,6 +148,20 @@ TEST_F(SimStreams, LagFinishesEachEntryTicksAfterItsEnqueue) {
   EXPECT_EQ(sim.pending(s), 0u);
 }
 
+TEST_F(SimStreams, AHostThatSleepsLetsOneEntryFinishInNoTimeOrTimePass) {
+  const Stream stream = make();
+  ASSERT_TRUE(kernel(stream).is_ok());
+  ASSERT_TRUE(kernel(stream).is_ok());
+  const std::uint64_t began_ns = gpu.now_ns();
+  sim.sleep_ns(1'000);
+  EXPECT_EQ(sim.pending(stream), 1u);
+  sim.sleep_ns(1'000);
+  EXPECT_EQ(sim.pending(stream), 0u);
+  EXPECT_EQ(gpu.now_ns(), began_ns);
+  sim.sleep_ns(1'000);
+  EXPECT_EQ(gpu.now_ns(), began_ns + 1'000);
+}
+
 TEST_F(SimStreams, AHandleIsReusedAndAnIdentityIsNot) {
   const Stream a = make();
   EXPECT_TRUE(kernel(a).is_ok());
@@ -224,6 +238,26 @@ TEST(SimQueues, StreamsThatShareAHardwareQueueDelayEachOther) {
   EXPECT_TRUE(sim.write_value(b, Address{8}, 1).is_ok());
   EXPECT_EQ(sim.step(b), 0u);
   EXPECT_EQ(sim.drain_all().code(), Code::kDeadlock);
+}
+
+TEST(SimProgress, EachStreamFinishesWhatThePaceHasTimeForWhileTheHostSleeps) {
+  SimGpuOptions options;
+  options.entries_per_ms = 2;
+  SimGpu sim(options);
+  const Stream first = sim.create_stream(kFirstDevice).value();
+  const Stream second = sim.create_stream(kFirstDevice).value();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(sim.launch(first, std::span<const Touch>{}).is_ok());
+    ASSERT_TRUE(sim.launch(second, std::span<const Touch>{}).is_ok());
+  }
+  sim.sleep_ns(499'999);
+  EXPECT_EQ(sim.pending(first) + sim.pending(second), 6u);
+  sim.sleep_ns(1);
+  EXPECT_EQ(sim.pending(first), 2u);
+  EXPECT_EQ(sim.pending(second), 2u);
+  sim.sleep_ns(1'000'000);
+  EXPECT_EQ(sim.pending(first) + sim.pending(second), 0u);
+  EXPECT_EQ(sim.device().now_ns(), 1'500'000u);
 }
 
 TEST(SimProgress, TheSameSeedMakesTheSameChoices) {

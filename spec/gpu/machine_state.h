@@ -23,7 +23,8 @@ namespace ashlar::spec {
 class HostTime {
  public:
   std::uint64_t now_ns() const { return now_ns_; }
-  void pass_ms(std::uint64_t ms) { now_ns_ += ms * 1'000'000; }
+  void pass_ns(std::uint64_t ns) { now_ns_ += ns; }
+  void pass_ms(std::uint64_t ms) { pass_ns(ms * 1'000'000); }
   /// The time in which `entries` entries run at that pace; none where the pace is 0 (unlimited).
   void pass_entries(std::uint64_t entries, std::uint64_t entries_per_ms) {
     if (entries_per_ms > 0) now_ns_ += entries * 1'000'000 / entries_per_ms;

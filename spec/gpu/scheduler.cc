@@ -174,6 +174,19 @@ std::uint64_t Scheduler::step(std::uint32_t lane, std::uint64_t n) {
   return finished;
 }
 
+void Scheduler::step_each(std::uint64_t n) {
+  for (; n > 0; --n) {
+    bool ran = false;
+    for (std::size_t i = 0; i < active_.size(); ++i) {
+      if (!runnable(active_[i])) continue;
+      finish(active_[i]);
+      ran = true;
+    }
+    if (!ran) break;
+  }
+  drop_idle();
+}
+
 bool Scheduler::run_any() {
   drop_idle();
   if (active_.empty()) return false;

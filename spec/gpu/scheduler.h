@@ -50,6 +50,8 @@ class Scheduler {
 
   /// Finishes up to n entries of that lane. Returns how many it finished.
   std::uint64_t step(std::uint32_t lane, std::uint64_t n);
+  /// Finishes up to n entries of each lane, those that are at its head in turn.
+  void step_each(std::uint64_t n);
   /// Finishes one entry that helps the lane along: its own head, or one that the head waits for; if
   /// neither can run, any other entry. False if none can run.
   bool help(std::uint32_t lane);

@@ -67,6 +67,20 @@ void SimControl::tick() {
   machine_.state().scheduler.tick();
 }
 
+void SimControl::sleep_ns(std::uint64_t duration_ns) {
+  const Lock lock(machine_.mutex());
+  MachineState& state = machine_.state();
+  const std::uint64_t pace = state.options.entries_per_ms;
+  if (pace == 0) {
+    if (!state.scheduler.run_any()) state.time.pass_ns(duration_ns);
+    return;
+  }
+  const auto entries_by = [pace](std::uint64_t time_ns) { return time_ns * pace / 1'000'000; };
+  const std::uint64_t before = entries_by(state.time.now_ns());
+  state.time.pass_ns(duration_ns);
+  state.scheduler.step_each(entries_by(state.time.now_ns()) - before);
+}
+
 // Failures.
 
 void SimControl::fail(device::CallKind kind, std::uint64_t n, FailMode mode, Code code) {

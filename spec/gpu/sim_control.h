@@ -38,6 +38,9 @@ class SimControl {
   static constexpr std::uint64_t kNoLag = spec::kNoLag;
   void set_lag(std::uint64_t ticks);
   void tick();
+  /// The acting thread sleeps so long by the host's clock. Meanwhile each stream finishes as many entries as the machine's pace
+  /// has time for. Where the pace is unlimited, one entry of any stream finishes in no time; time passes when none can run.
+  void sleep_ns(std::uint64_t duration_ns);
 
   // Failures.
   /// The n-th call of that kind from now (1 = the next), on any device, answers `code`, and has no

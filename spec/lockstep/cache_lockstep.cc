@@ -18,6 +18,11 @@ constexpr const char* kTheEnd = "(the end: everything freed, drained and trimmed
 /// In place of a count of calls.
 constexpr std::uint64_t kNotGone = ~std::uint64_t{0};
 
+MachineDevices& usual() {
+  static MachineDevices devices;  // first set before main() by some programs
+  return devices;
+}
+
 const char* clause_of(FaultKind kind) {
   switch (kind) {
     case FaultKind::kOverlap: return "C2";
@@ -36,6 +41,10 @@ const char* clause_of(FaultKind kind) {
 
 }  // namespace
 
+void set_usual_devices(MachineDevices devices) { usual() = std::move(devices); }
+
+const MachineDevices& usual_devices() { return usual(); }
+
 CacheLockstep::CacheLockstep(Options options) : options_(std::move(options)) {
   plan_.machine = options_.machine;
   result_.walk_every = options_.walk_every;
@@ -45,13 +54,15 @@ CacheLockstep::~CacheLockstep() { *self_ = nullptr; }
 
 void CacheLockstep::build() {
   gpu_ = std::make_unique<SimGpu>(plan_.machine);
+  if (options_.devices) devices_ = options_.devices(*gpu_);
   std::vector<device::Device*> devices;
   std::vector<DeviceWitness*> witnesses;
   devices.reserve(gpu_->device_count());
   witnesses.reserve(gpu_->device_count());
   witnesses_.reserve(gpu_->device_count());
   for (std::uint32_t i = 0; i < gpu_->device_count(); ++i) {
-    witnesses_.push_back(std::make_unique<DeviceWitness>(gpu_->device(device_id(i))));
+    witnesses_.push_back(std::make_unique<DeviceWitness>(
+        devices_.empty() ? gpu_->device(device_id(i)) : *devices_[i]));
     witnesses.push_back(witnesses_.back().get());
     devices.push_back(witnesses_.back().get());
   }

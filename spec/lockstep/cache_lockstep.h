@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,10 +43,19 @@ struct LockstepResult {
   bool is_good() const { return !divergence; }
 };
 
+/// Makes the devices that a subject is given, one for each of the machine's, in order. They are destroyed before the machine.
+using MachineDevices = std::function<std::vector<std::unique_ptr<device::Device>>(SimGpu&)>;
+/// From now on every lockstep of the process has such devices, where its options say nothing else: for programs that run the
+/// suites over another implementation of Device. None: the machine's own.
+void set_usual_devices(MachineDevices devices);
+/// What was set.
+const MachineDevices& usual_devices();
+
 class CacheLockstep {
  public:
   struct Options {
     CacheFactory factory;
+    MachineDevices devices = usual_devices();
     std::uint32_t walk_every = 1;                    ///< CacheModel::Options
     std::uint32_t validate_every = 256;              ///< likewise
     std::uint32_t stats_every = 1;                   ///< likewise
@@ -112,6 +122,7 @@ class CacheLockstep {
   Options options_;
   WorldPlan plan_;
   std::unique_ptr<SimGpu> gpu_;
+  std::vector<std::unique_ptr<device::Device>> devices_;  ///< over the machine's; none: these
   std::vector<std::unique_ptr<DeviceWitness>> witnesses_;
   std::vector<std::unique_ptr<GrowthSource>> sources_;  ///< of memory pools, one for each device
   std::shared_ptr<CacheSubject> subject_;

@@ -17,6 +17,7 @@
 #include <ashlar/cache/owned_memory.h>
 #include <ashlar/cache/stats_text.h>
 #include <ashlar/cuda/cuda_device.h>
+#include <ashlar/cuda/host_clock.h>
 #include <ashlar/device/host_device.h>
 #include <ashlar/interop/memory_resource.h>
 #include <ashlar/pinned/pinned_allocator.h>
@@ -88,6 +89,7 @@ using cache::StreamScope;
 using cache::to_json;
 using cache::to_text;
 using cuda::CudaDevice;
+using cuda::HostClock;
 using cuda::kDriverLibrary;
 using device::CallKind;
 using device::CaptureMark;

@@ -1,9 +1,7 @@
 #include <ashlar/cuda/cuda_device.h>
 
 #include <algorithm>
-#include <chrono>
 #include <new>
-#include <thread>
 
 #include <ashlar/cuda/captured_order.h>
 #include <ashlar/cuda/primary_context.h>
@@ -13,7 +11,14 @@ namespace {
 
 constexpr Status kNoPages{Code::kUnsupported, "the GPU or its driver has no virtual memory"};
 /// Between two questions about an event: a tenth of what the shortest wait has (1 ms).
-constexpr std::chrono::microseconds kPauseMax{100};
+constexpr std::uint64_t kPauseMaxNs = 100'000;
+constexpr std::uint64_t kPauseFirstNs = 1'000;
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+
+HostClock* machine_clock() noexcept {
+  static HostClock clock;
+  return &clock;
+}
 
 StreamPointer pointer_of(StreamHandle stream) noexcept {
   return reinterpret_cast<StreamPointer>(stream.value());
@@ -31,20 +36,20 @@ MemoryProperties page_properties(const PrimaryContext& gpu, bool has_direct_rdma
 
 }  // namespace
 
-CudaDevice::CudaDevice(DeviceId id, std::unique_ptr<PrimaryContext> gpu) noexcept
-    : gpu_(std::move(gpu)) {
+CudaDevice::CudaDevice(DeviceId id, std::unique_ptr<PrimaryContext> gpu, HostClock* clock) noexcept
+    : gpu_(std::move(gpu)), clock_(clock != nullptr ? clock : machine_clock()) {
   traits_.id = id;
 }
 
 CudaDevice::~CudaDevice() = default;
 
-Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int ordinal, DeviceId id,
-                                                     const char* library) noexcept {
+Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int ordinal, DeviceId id, const char* library,
+                                                     HostClock* clock) noexcept {
   constexpr Status kNoMemory{Code::kHostOutOfMemory, "no memory for a device"};
   std::unique_ptr<PrimaryContext> gpu(new (std::nothrow) PrimaryContext);
   if (gpu == nullptr) return kNoMemory;
   if (const Status opened = gpu->open(ordinal, library); !opened.is_ok()) return opened;
-  std::unique_ptr<CudaDevice> made(new (std::nothrow) CudaDevice(id, std::move(gpu)));
+  std::unique_ptr<CudaDevice> made(new (std::nothrow) CudaDevice(id, std::move(gpu), clock));
   if (made == nullptr) return kNoMemory;
   if (const Status read = made->read_traits(); !read.is_ok()) return read;
   return made;
@@ -148,15 +153,14 @@ Status CudaDevice::event_query(EventHandle event) noexcept {
 }
 
 Status CudaDevice::event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept {
-  using std::chrono::microseconds;
   if (timeout_ms == device::kWaitForever)
     return gpu_->call([&] { return gpu_->driver().streams.event_synchronize(pointer_of(event)); });
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
-  for (microseconds pause{1};; pause = std::min(2 * pause, kPauseMax)) {
+  const std::uint64_t end_ns = clock_->now_ns() + timeout_ms * kNsPerMs;
+  for (std::uint64_t pause_ns = kPauseFirstNs;; pause_ns = std::min(2 * pause_ns, kPauseMaxNs)) {
     const Status asked = event_query(event);
-    const auto now = std::chrono::steady_clock::now();
-    if (asked.code() != Code::kNotReady || now >= end) return asked;
-    std::this_thread::sleep_for(std::min<std::chrono::steady_clock::duration>(pause, end - now));
+    const std::uint64_t now_ns = clock_->now_ns();
+    if (asked.code() != Code::kNotReady || now_ns >= end_ns) return asked;
+    clock_->sleep_ns(std::min(pause_ns, end_ns - now_ns));
   }
 }
 

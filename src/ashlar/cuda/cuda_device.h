@@ -14,6 +14,7 @@
 #include <memory>
 
 #include <ashlar/base/export.h>
+#include <ashlar/cuda/host_clock.h>
 #include <ashlar/device/device.h>
 
 namespace ashlar::inline v0::cuda {
@@ -29,9 +30,11 @@ class ASHLAR_API CudaDevice final : public device::Device {
   /// Opens the GPU with that ordinal (the driver's, from 0) as the device `id` of an allocator, and makes its primary
   /// context, which takes the driver some 100 ms and memory of the GPU where no one has made it yet. Errors: kNotFound
   /// if there is no driver, or no GPU of that ordinal; kUnsupported if the driver is older than CUDA 12.0;
-  /// kHostOutOfMemory; otherwise the driver's.
+  /// kHostOutOfMemory; otherwise the driver's. `clock`: what bounded waits go by, which must outlive the device; null: the
+  /// machine's own.
   static Result<std::unique_ptr<CudaDevice>> open(int ordinal, DeviceId id,
-                                                  const char* library = kDriverLibrary) noexcept;
+                                                  const char* library = kDriverLibrary,
+                                                  HostClock* clock = nullptr) noexcept;
   /// Gives up its use of the primary context. The driver may be gone by then.
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
@@ -72,13 +75,15 @@ class ASHLAR_API CudaDevice final : public device::Device {
   Status host_register(Address base, Bytes size) noexcept override;
   Status host_unregister(Address base) noexcept override;
   Status synchronize() noexcept override;
+  std::uint64_t now_ns() const noexcept override { return clock_->now_ns(); }
 
  private:
-  CudaDevice(DeviceId id, std::unique_ptr<PrimaryContext> gpu) noexcept;
+  CudaDevice(DeviceId id, std::unique_ptr<PrimaryContext> gpu, HostClock* clock) noexcept;
   /// Asks for what the GPU has.
   Status read_traits() noexcept;
 
   const std::unique_ptr<PrimaryContext> gpu_;
+  HostClock* const clock_;
   device::DeviceTraits traits_;
   bool has_direct_rdma_ = false;  ///< network cards can reach its pages
 };
