@@ -142,9 +142,8 @@ bool CacheLockstep::step(const Op& op) {
   if (is_over_) return false;
   world_->begin_op();
   if (op.slot == slot::kEndNow) ends_now_ = true;
-  else if (ends_now_) world_->skip();
-  else if (handler.run != nullptr) handler.run(*world_, op);
-  else world_->skip();
+  else if (ends_now_ || handler.run == nullptr) world_->skip();
+  else handler.run(*world_, op);
   follow_histories();
   world_->tick();
   static_cast<void>(take_faults());
