@@ -13,6 +13,7 @@ constexpr CallResult kErrorUnknown = 999;  // CUDA_ERROR_UNKNOWN
 constexpr int kSymbolNotFound = 1;         // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
 
 SimGpu* attached = nullptr;
+std::atomic<std::uint64_t> attached_times{1};
 std::string hidden;
 std::atomic<CallResult> next_answer{kSuccess};
 std::atomic<int> calls_before{0};
@@ -38,6 +39,7 @@ void attach(SimGpu* gpu) {
   end_host_functions();
   forget_captures();
   attached = gpu;
+  ++attached_times;
   contexts().clear();
   answer_next(kSuccess);
   hidden.clear();
@@ -58,9 +60,13 @@ void give_bytes(Address begin, Bytes size) {
 }
 
 bool is_of_machine(std::uint64_t address) {
-  if (bytes_size == Bytes{}) return true;
+  if (!has_bytes()) return true;
   return address >= bytes_begin.value() && address - bytes_begin.value() < bytes_size.count();
 }
+
+bool has_bytes() { return bytes_size != Bytes{}; }
+
+std::uint64_t attachment() { return attached_times; }
 
 bool is_answer_due() { return next_answer != kSuccess; }
 

@@ -44,6 +44,13 @@ CallResult enqueue_work(StreamPointer stream, std::span<const Touch> touches,
                         std::function<void()> work);
 /// False for memory of the host that the machine knows nothing of; give_bytes() tells it from the machine's.
 bool is_of_machine(std::uint64_t address);
+/// Do the machine's addresses have bytes behind them?
+bool has_bytes();
+
+// What both interfaces, the driver's and the runtime's, do with captures; on the current context.
+CallResult stream_begin_capture(StreamPointer stream, int mode);
+CallResult stream_end_capture(StreamPointer stream, Graph* graph);
+CallResult graph_destroy(Graph graph);
 
 /// Forgets what was captured on an earlier machine.
 void forget_captures();
@@ -65,6 +72,8 @@ Status until_possible(Call&& call) {
 
 /// The machine; null if none is attached.
 SimGpu* machine();
+/// Another number after each attach(): what was kept for another number is about an earlier machine.
+std::uint64_t attachment();
 /// The answer that was planned for the next call, which is taken; kSuccess: none.
 CallResult take_planned();
 /// What the GPUs have of it; -1: there is no such attribute.

@@ -92,6 +92,8 @@ CallResult launch_host_func(StreamPointer stream, void (*function)(void*), void*
   });
 }
 
+}  // namespace
+
 CallResult stream_begin_capture(StreamPointer stream, int mode) {
   return on_current([&](device::Device&) {
     const Status begun =
@@ -116,6 +118,14 @@ CallResult stream_end_capture(StreamPointer stream, Graph* graph) {
   });
 }
 
+CallResult graph_destroy(Graph graph) {
+  return on_current([&](device::Device&) {
+    return result_of(machine()->destroy_graph(reinterpret_cast<const CapturedWork*>(graph)->graph));
+  });
+}
+
+namespace {
+
 /// A graph that can be launched is the graph.
 CallResult graph_instantiate(Graph* executable, Graph graph, unsigned long long flags) {
   *executable = graph;
@@ -134,12 +144,6 @@ CallResult graph_launch(Graph executable, StreamPointer stream) {
 }
 
 CallResult graph_exec_destroy(Graph) { return kSuccess; }
-
-CallResult graph_destroy(Graph graph) {
-  return on_current([&](device::Device&) {
-    return result_of(machine()->destroy_graph(reinterpret_cast<const CapturedWork*>(graph)->graph));
-  });
-}
 
 CallResult device_get_name(char* name, int size, DeviceNumber) {
   constexpr char kName[] = "a simulated GPU";
