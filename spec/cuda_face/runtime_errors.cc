@@ -1,7 +1,8 @@
 // Answers: the thread's last error, and names.
 //
-// An error stays the thread's last one until cudaGetLastError takes it; success does not clear it. cudaErrorNotReady counts,
-// as callers who poll clear it.
+// An error stays the thread's last one until cudaGetLastError takes it; success does not clear it. cudaErrorNotReady is no
+// error and is not kept. Nobody has asked a driver; but CUB's allocator polls without clearing it, and takes a last error
+// for the failure of its next call.
 #include "spec/cuda_face/runtime_calls.h"
 
 namespace ashlar::spec::cuda_runtime {
@@ -53,7 +54,7 @@ RuntimeThread& runtime_thread() {
 }
 
 CallResult answer(CallResult result) {
-  if (result != kSuccess) runtime_thread().last_error = result;
+  if (result != kSuccess && result != kErrorNotReady) runtime_thread().last_error = result;
   return result;
 }
 

@@ -190,6 +190,33 @@ void add_ops(CLI::App& app, Commands& commands) {
   add_rounds(*reduce, &commands.reduce.rounds);
 }
 
+void add_audit(CLI::App& app, AuditCommand& command) {
+  CLI::App* const sub = app.add_subcommand(
+      "audit", "Judge an allocator in a shared library by the clauses, over a simulated GPU.");
+  sub->add_option("FILE", command.files, ".ops files to run in place of random worlds");
+  sub->add_option("--library", command.names.library,
+                  "the library; it calls CUDA's runtime or driver, whose functions are this "
+                  "command's own")
+      ->required();
+  sub->add_option("--alloc", command.names.allocate,
+                  "its function void*(size_t bytes, int device, cudaStream_t stream), as PyTorch's "
+                  "CUDAPluggableAllocator has it")
+      ->capture_default_str();
+  sub->add_option("--free", command.names.free,
+                  "its function void(void* block, size_t bytes, int device, cudaStream_t stream)")
+      ->capture_default_str();
+  sub->add_option("--record-stream", command.names.record_use,
+                  "its function void(void* block, cudaStream_t stream), if it has one")
+      ->capture_default_str();
+  sub->add_option("--empty-cache", command.names.empty_cache, "its function void(), if it has one")
+      ->capture_default_str();
+  add_number(sub, "--ops", command.ops, "how many operations to run")->capture_default_str();
+  add_number(sub, "--seed", command.seed, "the random seed")->capture_default_str();
+  sub->add_option("--cases", command.cases,
+                  "a folder for the smallest .ops file that breaks each clause");
+  sub->add_option("--json", command.json, "write the results as JSON to this file; - for stdout");
+}
+
 }  // namespace
 
 void build_command_line(CLI::App& app, Commands& commands) {
@@ -214,6 +241,7 @@ void build_command_line(CLI::App& app, Commands& commands) {
   add_plan(app, commands.plan);
   add_graph(app, commands.graph);
   add_schedule(app, commands.schedule);
+  add_audit(app, commands.audit);
   for (CLI::App* command : app.get_subcommands({})) {
     const std::string before = command->get_footer();
     command->footer(before.empty() ? kExitCodesText : before + "\n" + kExitCodesText);

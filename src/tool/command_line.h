@@ -19,6 +19,7 @@ struct Commands {
   PlanCommand plan;
   GraphCommand graph;
   ScheduleCommand schedule;
+  AuditCommand audit;
 };
 
 /// Adds every command and option to `app`, which must be new. Parsing fills `commands`, which must

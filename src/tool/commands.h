@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "src/tool/audited_process.h"
 #include "src/tool/plan_limits.h"
 
 namespace ashlar::tool {
@@ -105,5 +106,16 @@ struct ScheduleCommand {
   std::string json;
 };
 int run_schedule(const ScheduleCommand& command);
+
+/// `ashlar audit`.
+struct AuditCommand {
+  AuditedNames names;
+  std::vector<std::string> files;  ///< `.ops`; none: random worlds
+  std::uint64_t ops = 100'000;
+  std::uint64_t seed = 1;
+  std::string cases;  ///< the folder for minimal `.ops` files; empty: none are written
+  std::string json;
+};
+int run_audit(const AuditCommand& command);
 
 }  // namespace ashlar::tool

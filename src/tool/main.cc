@@ -28,6 +28,7 @@ int run_command(const CLI::App& app, const Commands& commands) {
   if (app.got_subcommand("convert")) return run_convert(commands.convert);
   if (app.got_subcommand("graph")) return run_graph(commands.graph);
   if (app.got_subcommand("schedule")) return run_schedule(commands.schedule);
+  if (app.got_subcommand("audit")) return run_audit(commands.audit);
   return run_traces(commands.replay);
 }
 

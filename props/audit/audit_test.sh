@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Audits the allocators of this folder: sound ones break nothing, and each planted bug breaks its clause.
+#
+#   audit_test.sh ASHLAR FOLDER     FOLDER: where the libraries are
+#
+# CUB's allocator is audited where it was built: its million operations end, and the clauses that it keeps are kept.
+set -euo pipefail
+tool=$(realpath "$1") libraries=$(realpath "$2")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+failures=0
+complain() { echo "$*"; failures=$((failures + 1)); }
+
+# audit CODE NAME OPTION...: into NAME.json; the command has to end with that code.
+audit() {
+  local wanted=$1 name=$2 code=0
+  shift 2
+  "$tool" audit --library "$libraries/$name.so" --cases "$name" --json "$name.json" "$@" >"$name.txt" 2>"$name.err" || code=$?
+  if (( code != wanted )); then complain "$name: exit $code, not $wanted"; cat "$name.txt" "$name.err"; fi
+}
+
+for name in direct caching cuda_async; do audit 0 "$name"; done
+
+# broken NAME CLAUSE WORD: the clause, whose smallest case breaks it again, and has at most 16 operations.
+broken() {
+  local name=$1 clause=$2 word=$3 case=$1/audit-$2.ops
+  audit 1 "$name"
+  if ! jq -e --arg c "$clause" --arg w "$word" '.broken[] | select(.clause == $c and (.text | contains($w)))' "$name.json" >/dev/null; then
+    complain "$name: $clause with '$word' was not found"
+    return
+  fi
+  if (( $(grep -vc '^#' "$case") > 17 )); then complain "$case is not small"; cat "$case"; fi
+  "$tool" audit --library "$libraries/$name.so" "$case" --json again.json >/dev/null && complain "$case breaks nothing"
+  jq -e --arg c "$clause" '.broken[0].clause == $c' again.json >/dev/null || complain "$case does not break $clause"
+}
+broken early_reuse C6 early-reuse
+broken h1 C6 early-reuse
+broken h5 C6 early-reuse
+broken h33 C16 'freed twice'
+broken crash crash died
+if jq -e '.broken[] | select(.clause == "C6") | .worlds | (.threads == null or .streams != null)' h5.json >/dev/null; then
+  complain "h5: broken on plain streams, or not by threads"
+fi
+
+if [[ -e $libraries/cub.so ]]; then
+  audit 1 cub --ops 1000000
+  jq -e '.ops >= 1000000' cub.json >/dev/null || complain "cub: fewer than a million operations"
+  for clause in C1 C2; do
+    jq -e --arg c "$clause" '[.broken[].clause] | index($c) | not' cub.json >/dev/null || complain "cub: $clause is broken"
+  done
+  # On plain streams and devices it keeps every clause.
+  jq -e '[.broken[].worlds | keys[]] | unique - ["captures", "deaths", "misuse", "shortage", "threads"] == []' cub.json >/dev/null ||
+    complain "cub: broken in other worlds than expected"
+fi
+
+# What cannot be audited: one line, and exit 3.
+refused() {
+  local code=0 text
+  text=$("$tool" audit "${@:2}" 2>&1 >/dev/null) || code=$?
+  if (( code != 3 )) || [[ $text != *"$1"* ]] || (( $(wc -l <<<"$text") != 1 )); then complain "exit $code, '$text', not '$1'"; fi
+}
+refused 'cannot open shared object file' --library ./none.so
+refused 'has no function other' --library "$libraries/direct.so" --alloc other
+echo 'ashlar-ops 1 cache
+alloc' >bad.ops
+refused 'bad.ops:2:' --library "$libraries/direct.so" bad.ops
+
+exit $(( failures > 0 ))

@@ -1,0 +1,152 @@
+#include "src/tool/audited_process.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+#include "spec/audit/audit_world.h"
+#include "spec/cuda_face/cuda_face.h"
+
+namespace ashlar::tool {
+namespace {
+
+constexpr rlim_t kSecondsMax = 20;
+
+/// A text that fits into memory shared by two processes.
+template <std::size_t kSize>
+class SharedText {
+ public:
+  void set(std::string_view text) {
+    const std::size_t size = std::min(text.size(), kSize - 1);
+    std::copy_n(text.data(), size, text_.begin());
+    text_[size] = '\0';
+  }
+  std::string get() const { return text_.data(); }
+
+ private:
+  std::array<char, kSize> text_{};
+};
+
+/// What the child tells.
+struct ChildReport {
+  bool is_over = false;
+  std::uint64_t op_index = 0;   ///< of the op under way
+  spec::AuditFindings numbers;  ///< but for its texts
+  SharedText<16> clause;
+  SharedText<2048> text;
+  SharedText<1024> unloadable;
+};
+
+/// Memory that a child shares with this process. Throws std::bad_alloc.
+class SharedReport {
+ public:
+  SharedReport()
+      : at_(mmap(nullptr, sizeof(ChildReport), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                 -1, 0)) {
+    if (at_ == MAP_FAILED) throw std::bad_alloc();
+    report_ = new (at_) ChildReport;
+  }
+  ~SharedReport() { munmap(at_, sizeof(ChildReport)); }
+  SharedReport(const SharedReport&) = delete;
+  SharedReport& operator=(const SharedReport&) = delete;
+  ChildReport* operator->() const { return report_; }
+
+ private:
+  void* const at_;
+  ChildReport* report_ = nullptr;
+};
+
+template <class Function>
+void find(void* library, const std::string& name, Function*& into) {
+  into = reinterpret_cast<Function*>(dlsym(library, name.c_str()));
+}
+
+/// The reason why it cannot be used; empty if it can.
+std::string load(const AuditedNames& names, spec::AuditedLibrary* out) {
+  const bool is_path = names.library.find('/') != std::string::npos;
+  void* const library =
+      dlopen((is_path ? names.library : "./" + names.library).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return dlerror();
+  find(library, names.allocate, out->allocate);
+  find(library, names.free, out->free);
+  find(library, names.record_use, out->record_use);
+  find(library, names.empty_cache, out->empty_cache);
+  if (out->allocate == nullptr) return names.library + " has no function " + names.allocate;
+  if (out->free == nullptr) return names.library + " has no function " + names.free;
+  return {};
+}
+
+[[noreturn]] void run_child(const AuditedNames& names, const spec::OpFile& file,
+                            const SharedReport& report) {
+  const rlimit limit{kSecondsMax, kSecondsMax};
+  setrlimit(RLIMIT_CPU, &limit);
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  for (const int signal :
+       {SIGINT, SIGTERM, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGXCPU, SIGALRM})
+    std::signal(signal, SIG_DFL);
+  alarm(3 * kSecondsMax);  // for one that sleeps
+  spec::AuditedLibrary library;
+  report->unloadable.set(load(names, &library));
+  if (report->unloadable.get().empty()) {
+    spec::AuditWorld world(library, spec::cuda_face::attach);
+    const spec::AuditFindings found =
+        world.run(file, [&](std::uint64_t i) { report->op_index = i; });
+    report->clause.set(found.clause);
+    report->text.set(found.text);
+    report->numbers.ops = found.ops;
+    report->numbers.skipped = found.skipped;
+    report->numbers.allocations = found.allocations;
+    report->numbers.refusals = found.refusals;
+    report->numbers.judged = found.judged;
+    report->numbers.live_bytes_peak = found.live_bytes_peak;
+    report->numbers.reserved_bytes_peak = found.reserved_bytes_peak;
+    report->numbers.reserved_bytes_end = found.reserved_bytes_end;
+    report->op_index = found.op_index;
+  }
+  report->is_over = true;
+  _exit(0);  // the library's destructors are not audited
+}
+
+/// How the child ended that did not come to its end.
+void note_end(int status, spec::AuditFindings* findings) {
+  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  const bool is_hanging = signal == SIGXCPU || signal == SIGALRM || signal == SIGKILL;
+  findings->ops = findings->op_index + 1;
+  findings->clause = is_hanging ? "C30" : "crash";
+  findings->text = is_hanging    ? "the call does not return"
+                   : signal != 0 ? std::string("the process died: ") + strsignal(signal)
+                                 : "the library ended the process";
+}
+
+}  // namespace
+
+AuditedRun run_audited(const AuditedNames& names, const spec::OpFile& file) {
+  const SharedReport report;
+  const pid_t child = fork();
+  if (child < 0) throw std::bad_alloc();
+  if (child == 0) run_child(names, file, report);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  AuditedRun run;
+  run.unloadable = report->unloadable.get();
+  run.findings = report->numbers;
+  run.findings.op_index = report->op_index;
+  run.findings.clause = report->clause.get();
+  run.findings.text = report->text.get();
+  if (!report->is_over) note_end(status, &run.findings);
+  return run;
+}
+
+}  // namespace ashlar::tool

@@ -1,0 +1,33 @@
+// Runs an audit's world in a process of its own, with a library that is loaded there.
+//
+// Purpose: an audited allocator keeps state, and may crash or hang. Each world gets a new process, so it begins as new, and what
+// ends the process is a finding.
+// Thread safety: one thread. The process that calls may have others.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "spec/audit/audit_findings.h"
+#include "spec/ops/op.h"
+
+namespace ashlar::tool {
+
+/// A library and the names of its functions (spec/audit/audited_library.h).
+struct AuditedNames {
+  std::string library;
+  std::string allocate = "audit_alloc";
+  std::string free = "audit_free";
+  std::string record_use = "audit_record_stream";  ///< used where the library has it
+  std::string empty_cache = "audit_empty_cache";   ///< likewise
+};
+
+struct AuditedRun {
+  spec::AuditFindings findings;
+  std::string unloadable;  ///< why the library cannot be used; empty: it can
+};
+
+/// A crash breaks "crash", and a world of more than 20 s of processor time "C30".
+AuditedRun run_audited(const AuditedNames& names, const spec::OpFile& file);
+
+}  // namespace ashlar::tool
