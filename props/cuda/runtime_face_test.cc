@@ -79,7 +79,8 @@ TEST_F(CudaRuntimeFace, MemoryIsAllocatedAndFreedOnItsOwnDevice) {
   EXPECT_EQ(segments(), 0u);
   EXPECT_EQ(rt::cudaFree(nullptr), kSuccess);
   EXPECT_EQ(rt::cudaFree(at), kErrorInvalidValue) << "twice";
-  void* none = &none;
+  int some = 0;
+  void* none = &some;
   EXPECT_EQ(rt::cudaMalloc(&none, 0), kSuccess);
   EXPECT_EQ(none, nullptr);
   EXPECT_EQ(rt::cudaMalloc(&none, std::size_t{1} << 40), kErrorOutOfMemory);

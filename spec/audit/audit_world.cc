@@ -146,7 +146,7 @@ bool AuditWorld::run_op(const Op& op) {
 
 // Memory.
 
-void* AuditWorld::ask(std::uint64_t size, const Stream& stream) {
+void* AuditWorld::ask(std::uint64_t size, const Stream& stream) const {
   return library_.allocate(size, static_cast<int>(stream.device.value()), handle_of(stream));
 }
 

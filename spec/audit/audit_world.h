@@ -91,7 +91,7 @@ class AuditWorld {
   void order(const Stream& later, const Stream& before);
   BoundStream* find_stream(std::uint64_t name);
   bool may_work_on(const Stream& stream);
-  void* ask(std::uint64_t size, const Stream& stream);
+  void* ask(std::uint64_t size, const Stream& stream) const;
   std::uint64_t reserved_bytes() const;
   void note_reserved();
   void judge(AuditClause clause, bool holds, const std::string& text);

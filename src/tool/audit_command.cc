@@ -182,7 +182,7 @@ nlohmann::ordered_json json_of(const AuditedNames& names, const AuditResult& res
 /// The path of the case that could not be written; empty: all were.
 std::string write_cases(const std::string& folder, const AuditResult& result) {
   for (const auto& [id, broken] : result.broken) {
-    const std::string path = folder + "/audit-" + id + ".ops";
+    const std::string path = fmt::format("{}/audit-{}.ops", folder, id);
     std::ofstream file(path);
     file << spec::print_ops(broken.smallest) << "# " << id << ": " << broken.text << "\n";
     if (!file.flush()) return path;
