@@ -28,7 +28,8 @@ const char* clause_id(AuditClause clause) noexcept;
 /// What it asks, in a line.
 const char* clause_meaning(AuditClause clause) noexcept;
 
-struct AuditFindings {
+/// Plain numbers, so that they can be shared with another process.
+struct AuditCounts {
   std::uint64_t ops = 0;  ///< that ran
   std::uint64_t skipped = 0;
   std::uint64_t allocations = 0;
@@ -37,9 +38,12 @@ struct AuditFindings {
   std::uint64_t live_bytes_peak = 0;      ///< as requested
   std::uint64_t reserved_bytes_peak = 0;  ///< of the driver
   std::uint64_t reserved_bytes_end =
-      0;               ///< after everything was freed, and the cache emptied where it can be
-  std::string clause;  ///< the first that broke; empty: none did
-  std::string text;    ///< how
+      0;  ///< after everything was freed, and the cache emptied where it can be
+};
+
+struct AuditFindings : AuditCounts {
+  std::string clause;          ///< the first that broke; empty: none did
+  std::string text;            ///< how
   std::uint64_t op_index = 0;  ///< at which op; the number of ops: at the end
   bool is_good() const { return clause.empty(); }
 };

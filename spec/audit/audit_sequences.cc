@@ -45,8 +45,6 @@ class Drawer {
     return random_.below(kStreams);
   }
 
-  Op setting(std::uint64_t seed) const { return make_op(slot::kSeed, {seed % 1'000'000}); }
-
   Op next() {
     if (random_.one_in(12)) {
       const Op special = next_special();
@@ -150,7 +148,7 @@ OpFile audit_sequence(const AuditSort& sort, std::uint64_t seed, std::uint32_t o
   file.ops.reserve(ops + 16);
   for (std::uint64_t d = 0; d < sort.devices; ++d)
     file.ops.push_back(make_op(slot::kDevice, {d, sort.is_small ? kSmallDevice : 0}));
-  file.ops.push_back(draw.setting(seed));
+  file.ops.push_back(make_op(slot::kSeed, {seed % 1'000'000}));
   for (std::uint64_t s = 1; s < kStreams; ++s)
     file.ops.push_back(make_op(slot::kStreamCreate, {s, s % sort.devices}));
   for (std::uint64_t t = 0; sort.has_threads && t < kThreads; ++t) {

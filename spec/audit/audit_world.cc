@@ -31,26 +31,6 @@ AuditClause clause_of(FaultKind kind) {
 
 }  // namespace
 
-const char* clause_id(AuditClause clause) noexcept {
-  constexpr std::array<const char*, kAuditClauses> kIds = {"C1",  "C2",  "C6",  "C9", "C12",
-                                                           "C13", "C14", "C16", "D"};
-  return kIds[static_cast<std::size_t>(clause)];
-}
-
-const char* clause_meaning(AuditClause clause) noexcept {
-  constexpr std::array<const char*, kAuditClauses> kMeanings = {
-      "usable: aligned, and memory of the device as long as it is live",
-      "disjoint: no two live allocations share a byte",
-      "order: bytes pass to a new owner only after every earlier use",
-      "capture: no call that a capture forbids",
-      "complete: an allocation fails only when memory is short",
-      "atomic: after a call of the driver that failed, the next allocation works",
-      "conserved: when everything is freed, nothing is held",
-      "misuse: a second free of a block changes nothing",
-      "driver calls: live handles, of the right device, each thing returned once"};
-  return kMeanings[static_cast<std::size_t>(clause)];
-}
-
 AuditWorld::AuditWorld(const AuditedLibrary& library, AttachMachine attach)
     : library_(library), attach_(std::move(attach)) {}
 
@@ -139,7 +119,9 @@ bool AuditWorld::run_op(const Op& op) {
       return true;
     case slot::kHeal: gpu_->heal(); return true;
     case slot::kCaptureBegin: return begin_capture(op);
-    case slot::kCaptureEnd: return end_capture(op);
+    case slot::kCaptureEnd:
+      bound = find_stream(op.arg[0]);
+      return bound != nullptr && end_capture(*bound);
     default: return false;
   }
 }
@@ -213,13 +195,17 @@ bool AuditWorld::may_free(const Block& block) {
   return block.is_live && !is_capturing(block.stream) && may_work_on(block.stream);
 }
 
+void AuditWorld::give_back(const Block& block) const {
+  library_.free(block.address, block.size, static_cast<int>(block.stream.device.value()),
+                handle_of(block.stream));
+}
+
 void AuditWorld::free(Block& block) {
   wait_for_uses(block);
   gpu_->on_free(block.tag);
   block.is_live = false;
   live_bytes_ -= block.size;
-  library_.free(block.address, block.size, static_cast<int>(block.stream.device.value()),
-                handle_of(block.stream));
+  give_back(block);
 }
 
 bool AuditWorld::free_again(std::uint64_t name) {
@@ -237,8 +223,7 @@ bool AuditWorld::free_again(std::uint64_t name) {
   if (is_reissued || is_stream_dead) return false;
   has_misused_ = true;
   judge(AuditClause::kMisuse, true, "");
-  library_.free(block.address, block.size, static_cast<int>(block.stream.device.value()),
-                handle_of(block.stream));
+  give_back(block);
   return true;
 }
 
@@ -332,11 +317,10 @@ bool AuditWorld::begin_capture(const Op& op) {
   return bound->is_capturing;
 }
 
-bool AuditWorld::end_capture(const Op& op) {
-  BoundStream* const bound = find_stream(op.arg[0]);
-  if (bound == nullptr || !bound->is_capturing) return false;
-  bound->is_capturing = false;
-  const Result<GraphId> graph = gpu_->end_capture(bound->stream);
+bool AuditWorld::end_capture(BoundStream& bound) {
+  if (!bound.is_capturing) return false;
+  bound.is_capturing = false;
+  const Result<GraphId> graph = gpu_->end_capture(bound.stream);
   if (graph.is_ok()) static_cast<void>(gpu_->destroy_graph(graph.value()));
   judge(AuditClause::kCapture, graph.is_ok(), "a capture of another stream was invalidated");
   return true;
@@ -372,11 +356,7 @@ void AuditWorld::note_reserved() {
 
 void AuditWorld::finish() {
   gpu_->heal();
-  for (auto& [name, bound] : streams_) {
-    Op end;
-    end.arg[0] = name;
-    if (bound.is_alive && bound.is_capturing) end_capture(end);
-  }
+  for (auto& [name, bound] : streams_) end_capture(bound);
   static_cast<void>(gpu_->drain_all());
   for (std::uint32_t thread = 0; thread < kThreadsMax; ++thread) {
     gpu_->act_as_thread(thread);

@@ -76,11 +76,13 @@ class AuditWorld {
   bool may_free(const Block& block);
   /// REQUIRES: may_free().
   void free(Block& block);
+  /// Calls the library.
+  void give_back(const Block& block) const;
   bool free_again(std::uint64_t name);
   bool launch(std::uint64_t name, const Stream& stream, Access access);
   bool destroy_stream(std::uint64_t name);
   bool begin_capture(const Op& op);
-  bool end_capture(const Op& op);
+  bool end_capture(BoundStream& bound);
   void finish();
 
   /// Notes that the stream has enqueued a use now. The caller's own calls, as below.

@@ -47,7 +47,15 @@ bool is_of_machine(std::uint64_t address);
 /// Do the machine's addresses have bytes behind them?
 bool has_bytes();
 
-// What both interfaces, the driver's and the runtime's, do with captures; on the current context.
+// What both interfaces, the driver's and the runtime's, answer of a device.
+CallResult read_memory_info(device::Device& on, std::size_t* free, std::size_t* total);
+CallResult end_registration(device::Device& on, void* base);
+CallResult read_capture_status(device::Device& on, StreamPointer stream, int* status);
+CallResult read_stream_id(device::Device& on, StreamPointer stream, unsigned long long* id);
+/// REQUIRES: a mode's number.
+CallResult exchange_mode(device::Device& on, int* mode);
+CallResult query_event(device::Device& on, EventPointer event);
+// What both do with captures, on the current context.
 CallResult stream_begin_capture(StreamPointer stream, int mode);
 CallResult stream_end_capture(StreamPointer stream, Graph* graph);
 CallResult graph_destroy(Graph graph);

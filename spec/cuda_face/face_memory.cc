@@ -2,17 +2,25 @@
 #include "spec/cuda_face/face_calls.h"
 
 namespace ashlar::spec::cuda_face {
+
+CallResult read_memory_info(device::Device& on, std::size_t* free, std::size_t* total) {
+  const Result<device::MemoryInfo> info = on.memory_info();
+  if (info.is_ok()) {
+    *free = info.value().free.count();
+    *total = info.value().total.count();
+  }
+  return result_of(info.status());
+}
+
+CallResult end_registration(device::Device& on, void* base) {
+  const CallResult ended = result_of(on.host_unregister(Address::of(base)));
+  return ended == kErrorInvalidValue ? CallResult{kErrorNotRegistered} : ended;
+}
+
 namespace {
 
 CallResult mem_get_info(std::size_t* free, std::size_t* total) {
-  return on_current([&](device::Device& on) {
-    const Result<device::MemoryInfo> info = on.memory_info();
-    if (info.is_ok()) {
-      *free = info.value().free.count();
-      *total = info.value().total.count();
-    }
-    return result_of(info.status());
-  });
+  return on_current([&](device::Device& on) { return read_memory_info(on, free, total); });
 }
 
 CallResult mem_alloc(DevicePointer* base, std::size_t size) {
@@ -42,10 +50,7 @@ CallResult mem_host_register(void* base, std::size_t size, unsigned flags) {
 }
 
 CallResult mem_host_unregister(void* base) {
-  return on_current([&](device::Device& on) {
-    const CallResult ended = result_of(on.host_unregister(Address::of(base)));
-    return ended == kErrorInvalidValue ? CallResult{kErrorNotRegistered} : ended;
-  });
+  return on_current([&](device::Device& on) { return end_registration(on, base); });
 }
 
 }  // namespace

@@ -11,10 +11,7 @@ constexpr int kModes = 3;  // cudaStreamCaptureMode: global, thread-local, relax
 CallResult cudaStreamIsCapturing(StreamPointer stream, int* status) {
   if (status == nullptr) return answer(kErrorInvalidValue);
   return on_device(device_of(stream), [&](device::Device& on) {
-    const Result<device::CaptureStatus> asked = on.capture_status(handle_of(stream));
-    if (asked.is_ok()) *status = static_cast<int>(asked.value());
-    return asked.code() == Code::kCaptureUnsafe ? CallResult{kErrorCaptureImplicit}
-                                                : result_of(asked.status());
+    return cuda_face::read_capture_status(on, stream, status);
   });
 }
 
@@ -37,12 +34,7 @@ CallResult cudaGraphDestroy(Graph graph) {
 
 CallResult cudaThreadExchangeStreamCaptureMode(int* mode) {
   if (mode == nullptr || *mode < 0 || *mode >= kModes) return answer(kErrorInvalidValue);
-  return on_thread_device([&](device::Device& on) {
-    const Result<device::CaptureMode> before =
-        on.exchange_capture_mode(static_cast<device::CaptureMode>(*mode));
-    if (before.is_ok()) *mode = static_cast<int>(before.value());
-    return result_of(before.status());
-  });
+  return on_thread_device([&](device::Device& on) { return cuda_face::exchange_mode(on, mode); });
 }
 
 }  // namespace ashlar::spec::cuda_runtime

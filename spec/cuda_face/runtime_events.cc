@@ -36,10 +36,8 @@ CallResult cudaEventRecordWithFlags(EventPointer event, StreamPointer stream, un
 }
 
 CallResult cudaEventQuery(EventPointer event) {
-  return on_device(device_of(event), [&](device::Device& on) {
-    const CallResult asked = result_of(on.event_query(handle_of(event)));
-    return asked == kErrorCaptureUnsupported ? CallResult{kErrorCapturedEvent} : asked;
-  });
+  return on_device(device_of(event),
+                   [&](device::Device& on) { return cuda_face::query_event(on, event); });
 }
 
 CallResult cudaEventSynchronize(EventPointer event) {

@@ -68,23 +68,16 @@ CallResult cudaHostRegister(void* base, std::size_t size, unsigned flags) {
 
 CallResult cudaHostUnregister(void* base) {
   return on_device(device_of(base), [&](device::Device& on) {
-    const Status ended = on.host_unregister(Address::of(base));
-    if (ended.is_ok()) forget_device(base);
-    return ended.code() == Code::kInvalidArgument ? CallResult{kErrorNotRegistered}
-                                                  : result_of(ended);
+    const CallResult ended = cuda_face::end_registration(on, base);
+    if (ended == kSuccess) forget_device(base);
+    return ended;
   });
 }
 
 CallResult cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   if (free == nullptr || total == nullptr) return answer(kErrorInvalidValue);
-  return on_thread_device([&](device::Device& on) {
-    const Result<device::MemoryInfo> info = on.memory_info();
-    if (info.is_ok()) {
-      *free = info.value().free.count();
-      *total = info.value().total.count();
-    }
-    return result_of(info.status());
-  });
+  return on_thread_device(
+      [&](device::Device& on) { return cuda_face::read_memory_info(on, free, total); });
 }
 
 }  // namespace ashlar::spec::cuda_runtime

@@ -70,11 +70,8 @@ CallResult cudaStreamWaitEvent(StreamPointer stream, EventPointer event, unsigne
 
 CallResult cudaStreamGetId(StreamPointer stream, unsigned long long* id) {
   if (id == nullptr) return answer(kErrorInvalidValue);
-  return on_device(device_of(stream), [&](device::Device& on) {
-    const Result<Stream> asked = on.identify(handle_of(stream));
-    if (asked.is_ok()) *id = asked.value().id.value();
-    return result_of(asked.status());
-  });
+  return on_device(device_of(stream),
+                   [&](device::Device& on) { return cuda_face::read_stream_id(on, stream, id); });
 }
 
 }  // namespace ashlar::spec::cuda_runtime

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,8 +14,8 @@
 #include "spec/reduce/reduce.h"
 #include "src/tool/commands.h"
 #include "src/tool/failure.h"
-#include "src/tool/files.h"
 #include "src/tool/json_output.h"
+#include "src/tool/ops_file.h"
 #include "src/tool/output_file.h"
 #include "src/tool/progress.h"
 
@@ -37,13 +36,13 @@ struct BrokenClause {
 
 struct AuditResult {
   std::uint64_t worlds = 0;
-  spec::AuditFindings sum;      ///< counts of all worlds; the largest of peaks
+  spec::AuditCounts sum;        ///< counts of all worlds; the largest of peaks
   double reserved_to_live = 0;  ///< the largest of any world, of the peaks
   std::map<std::string, BrokenClause> broken;
 };
 
-void add(const spec::AuditFindings& found, AuditResult* result) {
-  spec::AuditFindings& sum = result->sum;
+void add(const spec::AuditCounts& found, AuditResult* result) {
+  spec::AuditCounts& sum = result->sum;
   ++result->worlds;
   sum.ops += found.ops;
   sum.skipped += found.skipped;
@@ -106,16 +105,9 @@ void run_random_worlds(const AuditCommand& command, AuditResult* result) {
 bool run_files(const AuditCommand& command, AuditResult* result) {
   bool all_read = true;
   for (const std::string& path : command.files) {
-    std::string error;
-    const auto text = read_file(path, &error);
-    spec::OpFile file;
-    spec::TextError bad;
-    if (!text || !spec::parse_ops(*text, &file, &bad)) {
-      fail(kExitUnreadable, text ? fmt::format("{}:{}: {}", path, bad.line, bad.reason) : error);
-      all_read = false;
-      continue;
-    }
-    run_world(command.names, file, path, path, result);
+    const std::optional<spec::OpFile> file = read_ops(path);
+    if (file) run_world(command.names, *file, path, path, result);
+    else all_read = false;
   }
   return all_read;
 }
@@ -130,7 +122,7 @@ std::string verdict_of(const AuditResult& result, const char* id) {
 }
 
 void print_result(const AuditedNames& names, const AuditResult& result) {
-  const spec::AuditFindings& sum = result.sum;
+  const spec::AuditCounts& sum = result.sum;
   fmt::print(
       "{}: {} worlds, {} operations, {} more that did not apply; {} allocations, {} refused\n",
       names.library, result.worlds, sum.ops, sum.skipped, sum.allocations, sum.refusals);
@@ -155,7 +147,7 @@ void print_result(const AuditedNames& names, const AuditResult& result) {
 }
 
 nlohmann::ordered_json json_of(const AuditedNames& names, const AuditResult& result) {
-  const spec::AuditFindings& sum = result.sum;
+  const spec::AuditCounts& sum = result.sum;
   nlohmann::ordered_json json = {{"library", names.library},
                                  {"worlds", result.worlds},
                                  {"ops", sum.ops},
@@ -179,13 +171,16 @@ nlohmann::ordered_json json_of(const AuditedNames& names, const AuditResult& res
   return json;
 }
 
-/// The path of the case that could not be written; empty: all were.
+/// Empty, or why a case could not be written.
 std::string write_cases(const std::string& folder, const AuditResult& result) {
+  std::string error;
   for (const auto& [id, broken] : result.broken) {
-    const std::string path = fmt::format("{}/audit-{}.ops", folder, id);
-    std::ofstream file(path);
-    file << spec::print_ops(broken.smallest) << "# " << id << ": " << broken.text << "\n";
-    if (!file.flush()) return path;
+    const std::string text =
+        fmt::format("{}# {}: {}\n", spec::print_ops(broken.smallest), id, broken.text);
+    OutputFile file;
+    if (!file.open(fmt::format("{}/audit-{}.ops", folder, id), KnownFile::kOps, &error) ||
+        !file.write(text, &error))
+      return error;
   }
   return {};
 }
@@ -211,10 +206,8 @@ int run_audit(const AuditCommand& command) {
   std::string error;
   if (!json.write(json_text(json_of(command.names, result)), &error))
     return fail(kExitUnreadable, error);
-  if (!command.cases.empty()) {
-    if (const std::string path = write_cases(command.cases, result); !path.empty())
-      return fail(kExitUnreadable, path + ": cannot be written");
-  }
+  if (!command.cases.empty()) error = write_cases(command.cases, result);
+  if (!error.empty()) return fail(kExitUnreadable, error);
   if (!all_read) return kExitUnreadable;
   return result.broken.empty() ? kExitDone : kExitFailed;
 }

@@ -40,8 +40,8 @@ class SharedText {
 /// What the child tells.
 struct ChildReport {
   bool is_over = false;
-  std::uint64_t op_index = 0;   ///< of the op under way
-  spec::AuditFindings numbers;  ///< but for its texts
+  std::uint64_t op_index = 0;  ///< of the op under way
+  spec::AuditCounts counts;
   SharedText<16> clause;
   SharedText<2048> text;
   SharedText<1024> unloadable;
@@ -104,14 +104,7 @@ std::string load(const AuditedNames& names, spec::AuditedLibrary* out) {
         world.run(file, [&](std::uint64_t i) { report->op_index = i; });
     report->clause.set(found.clause);
     report->text.set(found.text);
-    report->numbers.ops = found.ops;
-    report->numbers.skipped = found.skipped;
-    report->numbers.allocations = found.allocations;
-    report->numbers.refusals = found.refusals;
-    report->numbers.judged = found.judged;
-    report->numbers.live_bytes_peak = found.live_bytes_peak;
-    report->numbers.reserved_bytes_peak = found.reserved_bytes_peak;
-    report->numbers.reserved_bytes_end = found.reserved_bytes_end;
+    report->counts = static_cast<const spec::AuditCounts&>(found);
     report->op_index = found.op_index;
   }
   report->is_over = true;
@@ -141,7 +134,7 @@ AuditedRun run_audited(const AuditedNames& names, const spec::OpFile& file) {
   }
   AuditedRun run;
   run.unloadable = report->unloadable.get();
-  run.findings = report->numbers;
+  static_cast<spec::AuditCounts&>(run.findings) = report->counts;
   run.findings.op_index = report->op_index;
   run.findings.clause = report->clause.get();
   run.findings.text = report->text.get();

@@ -11,26 +11,13 @@
 #include "src/tool/failure.h"
 #include "src/tool/files.h"
 #include "src/tool/known_file.h"
+#include "src/tool/ops_file.h"
 #include "src/tool/ops_runner.h"
 #include "src/tool/output_file.h"
 #include "src/tool/progress.h"
 
 namespace ashlar::tool {
 namespace {
-
-std::optional<spec::OpFile> read_ops(const std::string& path) {
-  std::string error;
-  const auto text = read_file(path, &error);
-  spec::OpFile file;
-  spec::TextError bad;
-  if (text && spec::parse_ops(*text, &file, &bad)) return file;
-  if (text) {
-    error = refusal_of(path, *text, KnownFile::kOps,
-                       fmt::format("{}:{}: {}", path, bad.line, bad.reason));
-  }
-  fail(kExitUnreadable, error);
-  return std::nullopt;
-}
 
 std::string place(const std::string& path, const OpsOutcome& outcome) {
   return outcome.line == 0 ? fmt::format("{}: at the end", path)
