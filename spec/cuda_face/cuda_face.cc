@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <map>
+#include <mutex>
 #include <string>
 
 #include "spec/cuda_face/face_calls.h"
@@ -14,6 +15,8 @@ constexpr int kSymbolNotFound = 1;         // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOU
 
 SimGpu* attached = nullptr;
 std::atomic<std::uint64_t> attached_times{1};
+SimGpu* (*make)() = nullptr;
+std::once_flag made;
 std::string hidden;
 std::atomic<CallResult> next_answer{kSuccess};
 std::atomic<int> calls_before{0};
@@ -77,7 +80,16 @@ int attribute(int which) {
   return known == attributes.end() ? -1 : known->second;
 }
 
-SimGpu* machine() { return attached; }
+void make_when_needed(SimGpu* (*how)()) { make = how; }
+
+SimGpu* machine() {
+  if (make != nullptr) {
+    std::call_once(made, [] {
+      if (attached == nullptr) make();
+    });
+  }
+  return attached;
+}
 
 CallResult take_planned() {
   if (next_answer == kSuccess || calls_before-- > 0) return kSuccess;

@@ -80,6 +80,8 @@ Status until_possible(Call&& call) {
 
 /// The machine; null if none is attached.
 SimGpu* machine();
+/// Where none is attached, the first machine() makes one and attaches it. Called before main().
+void make_when_needed(SimGpu* (*how)());
 /// Another number after each attach(): what was kept for another number is about an earlier machine.
 std::uint64_t attachment();
 /// The answer that was planned for the next call, which is taken; kSuccess: none.
