@@ -119,6 +119,7 @@ TEST_F(CudaRuntimePool, ACapturingStreamIsRefusedAndOthersAreNot) {
   void* made = nullptr;
   EXPECT_EQ(rt::cudaMallocAsync(&made, 512, on), kErrorNotSupported);
   EXPECT_EQ(take(other), at);
+  EXPECT_NE(take(other, 8 << 20), nullptr) << "new memory";
   EXPECT_EQ(rt::cudaFreeAsync(at, other), kSuccess);
   Graph graph = nullptr;
   EXPECT_EQ(rt::cudaStreamEndCapture(on, &graph), kSuccess) << "it is whole";
