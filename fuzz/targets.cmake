@@ -15,5 +15,6 @@ ashlar_add_fuzzer(plan_file SOURCES plan_file_fuzz.cc LIBRARIES ashlar_spec SEED
 ashlar_add_fuzzer(plan_problem SOURCES plan_problem_fuzz.cc LIBRARIES ashlar_spec SEEDS seeds/plan_problem)
 ashlar_add_fuzzer(plan_solver SOURCES plan_solver_fuzz.cc LIBRARIES ashlar_spec SEEDS seeds/plan_solver)
 ashlar_add_fuzzer(replay SOURCES replay_fuzz.cc LIBRARIES replay_cases SEEDS seeds/replay)
+ashlar_add_fuzzer(share_header SOURCES share_header_fuzz.cc LIBRARIES ashlar_spec SEEDS seeds/share_header)
 ashlar_add_fuzzer(trace_import SOURCES trace_import_fuzz.cc LIBRARIES ashlar_trace SEEDS seeds/trace_import)
 ashlar_add_fuzzer(trace_reader SOURCES trace_reader_fuzz.cc LIBRARIES ashlar_trace SEEDS seeds/trace_reader)

@@ -5,21 +5,11 @@
 #include <ashlar/cuda/cuda_device.h>
 #include <ashlar/device/forwarding_device.h>
 
+#include "props/adapters/sim_clock.h"
 #include "spec/cuda_face/cuda_face.h"
 
 namespace ashlar::props {
 namespace {
-
-/// The simulated machine's time.
-class SimClock final : public cuda::HostClock {
- public:
-  explicit SimClock(spec::SimGpu& gpu) : gpu_(gpu) {}
-  std::uint64_t now_ns() noexcept override { return gpu_.device().now_ns(); }
-  void sleep_ns(std::uint64_t duration_ns) noexcept override { gpu_.sleep_ns(duration_ns); }
-
- private:
-  spec::SimGpu& gpu_;
-};
 
 /// The driver's functions act on that machine as long as this lives.
 struct FaceOverMachine {

@@ -27,6 +27,9 @@ ASHLAR_SAME_VALUE(kErrorDeinitialized, CUDA_ERROR_DEINITIALIZED);
 ASHLAR_SAME_VALUE(kErrorNoDevice, CUDA_ERROR_NO_DEVICE);
 ASHLAR_SAME_VALUE(kErrorInvalidDevice, CUDA_ERROR_INVALID_DEVICE);
 ASHLAR_SAME_VALUE(kErrorEccUncorrectable, CUDA_ERROR_ECC_UNCORRECTABLE);
+ASHLAR_SAME_VALUE(kErrorPeerUnsupported, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+ASHLAR_SAME_VALUE(kErrorPeerAlreadyEnabled, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+ASHLAR_SAME_VALUE(kErrorNotPermitted, CUDA_ERROR_NOT_PERMITTED);
 ASHLAR_SAME_VALUE(kErrorNvlinkUncorrectable, CUDA_ERROR_NVLINK_UNCORRECTABLE);
 ASHLAR_SAME_VALUE(kErrorContained, CUDA_ERROR_CONTAINED);
 ASHLAR_SAME_VALUE(kErrorInvalidHandle, CUDA_ERROR_INVALID_HANDLE);
@@ -57,6 +60,15 @@ ASHLAR_SAME_VALUE(kGranularityMinimum, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 ASHLAR_SAME_VALUE(kAttributeVirtualMemory, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
 ASHLAR_SAME_VALUE(kAttributeDirectRdma,
                   CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
+ASHLAR_SAME_VALUE(kAttributeDescriptorHandles,
+                  CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
+ASHLAR_SAME_VALUE(kAttributeFabricHandles, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED);
+ASHLAR_SAME_VALUE(kHandleDescriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+ASHLAR_SAME_VALUE(kHandleFabric, CU_MEM_HANDLE_TYPE_FABRIC);
+ASHLAR_SAME_VALUE(kOpenEnablesPeers, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+static_assert(sizeof(IpcHandle) == sizeof(CUipcMemHandle) &&
+              sizeof(IpcHandle) == sizeof(CUmemFabricHandle));
+static_assert(sizeof(GpuUuid) == sizeof(CUuuid));
 ASHLAR_SAME_VALUE(MemoryLocation{}.type, CU_MEM_LOCATION_TYPE_DEVICE);
 ASHLAR_SAME_VALUE(MemoryProperties{}.type, CU_MEM_ALLOCATION_TYPE_PINNED);
 ASHLAR_SAME_VALUE(MemoryProperties{}.handle_types, CU_MEM_HANDLE_TYPE_NONE);
@@ -112,6 +124,17 @@ ASHLAR_SAME_CALL(PageFunctions, release, cuMemRelease);
 ASHLAR_SAME_CALL(PageFunctions, map, cuMemMap);
 ASHLAR_SAME_CALL(PageFunctions, unmap, cuMemUnmap);
 ASHLAR_SAME_CALL(PageFunctions, set_access, cuMemSetAccess);
+ASHLAR_SAME_CALL(ShareFunctions, get_uuid, cuDeviceGetUuid);
+ASHLAR_SAME_CALL(ShareFunctions, segment_export, cuIpcGetMemHandle);
+ASHLAR_SAME_CALL(ShareFunctions, segment_open, cuIpcOpenMemHandle);
+ASHLAR_SAME_CALL(ShareFunctions, segment_close, cuIpcCloseMemHandle);
+ASHLAR_SAME_CALL(ShareFunctions, page_properties, cuMemGetAllocationPropertiesFromHandle);
+ASHLAR_SAME_CALL(ShareFunctions, page_export, cuMemExportToShareableHandle);
+ASHLAR_SAME_CALL(ShareFunctions, page_import, cuMemImportFromShareableHandle);
+ASHLAR_SAME_CALL(PeerFunctions, can_access, cuDeviceCanAccessPeer);
+ASHLAR_SAME_CALL(PeerFunctions, enable, cuCtxEnablePeerAccess);
+ASHLAR_SAME_CALL(PeerFunctions, copy, cuMemcpyAsync);
+ASHLAR_SAME_CALL(PeerFunctions, copy_peer, cuMemcpyPeerAsync);
 ASHLAR_SAME_CALL(CaptureFunctions, add_empty_node, cuGraphAddEmptyNode);
 // cuda.h declares a newer form of these; the one that is asked for stands in cudaTypedefs.h.
 #define ASHLAR_SAME_FORM(Group, ours, Theirs) \

@@ -306,8 +306,8 @@ a stored case of no bug~props/regressions/h96-p.ops~+# nothing~h96-p.ops:1: cite
 a definition that is gone~spec/contract.md~/^\| C12 \|/d~cites C12,
 a definition twice~spec/contract.md~s/^\| C31 \|/| C30 |/~defined twice: C30
 an unknown status~spec/contract.md~/^\| C19 \|/s/ next / soon /~C19 has the status 'soon'
-a part without a lack~spec/contract.md~/^\| C21 \|/s/ part: [^|]*/ part /~C21 has the status 'part'
-built without a test~spec/contract.md~/^\| DEV-21 \|/s/ next / built /~DEV-21 is built, and names no test
+a part without a lack~spec/contract.md~/^\| C29 \|/s/ part: [^|]*/ part /~C29 has the status 'part'
+built without a test~spec/contract.md~/^\| H9 \|/s/ next / built /~H9 is built, and names no test
 a renamed test~props/cache/checkers_map_test.cc~s/, C2Fires/, C2Fired/~C2 names Checkers.C2FiresWhen
 another's suite~spec/contract.md~/^\| C24 \|/s/Checkers\.C/Damaged.C/~C24 names Damaged.C24Fires
 a case that is gone~spec/contract.md~/^\| H40 \|/s/h40-two/h40-six/~H40 names h40-six-streams

@@ -28,7 +28,7 @@
 # header part of the interface. Does not prove that the interface is stable.
 set -euo pipefail
 
-entries=(ashlar.h exchange.h plan.h graph.h sched.h)
+entries=(ashlar.h exchange.h share.h plan.h graph.h sched.h)
 internal=(block/ base/spin_lock.h)
 
 compiler=${CXX:-c++}

@@ -28,7 +28,7 @@ void* find(std::string_view name, int version) {
   if (name == hidden) return nullptr;
   for (const auto functions :
        {context_functions(), memory_functions(), page_functions(), stream_functions(),
-        capture_functions(), work_functions(), kernel_functions()}) {
+        capture_functions(), work_functions(), share_functions(), kernel_functions()}) {
     for (const FaceFunction& function : functions) {
       if (function.name == name && function.version == version) return function.function;
     }
@@ -47,7 +47,10 @@ void attach(SimGpu* gpu) {
   answer_next(kSuccess);
   hidden.clear();
   give_bytes(Address{}, Bytes{});
-  attributes = {{kAttributeVirtualMemory, 1}, {kAttributeDirectRdma, 1}};
+  attributes = {{kAttributeVirtualMemory, 1},
+                {kAttributeDirectRdma, 1},
+                {kAttributeDescriptorHandles, 1},
+                {kAttributeFabricHandles, 1}};
 }
 
 void hide(const char* name) { hidden = name; }

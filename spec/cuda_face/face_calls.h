@@ -17,7 +17,8 @@ namespace ashlar::spec::cuda_face {
 
 using namespace ashlar::cuda;  // NOLINT(google-build-using-namespace): the driver's types and codes
 
-inline constexpr CallResult kErrorNotFound = 500;  // CUDA_ERROR_NOT_FOUND
+inline constexpr CallResult kErrorInvalidContext = 201;  // CUDA_ERROR_INVALID_CONTEXT
+inline constexpr CallResult kErrorNotFound = 500;        // CUDA_ERROR_NOT_FOUND
 
 /// A function, as the interface of that version has it.
 struct FaceFunction {
@@ -37,6 +38,7 @@ std::span<const FaceFunction> page_functions();
 std::span<const FaceFunction> stream_functions();
 std::span<const FaceFunction> capture_functions();
 std::span<const FaceFunction> work_functions();
+std::span<const FaceFunction> share_functions();
 std::span<const FaceFunction> kernel_functions();
 
 /// Enqueues work that touches those bytes, or adds it to what the stream captures.
@@ -90,6 +92,8 @@ CallResult take_planned();
 int attribute(int which);
 /// The calling thread's contexts, the current one last.
 std::vector<Context>& contexts();
+/// The number of the device whose context that is; -1: it is nobody's.
+std::int32_t device_of(Context context);
 /// The number of the device of the current context. REQUIRES: there is one.
 std::int32_t current_device();
 
@@ -101,7 +105,7 @@ template <class Call>
 CallResult on_current(Call&& call) {
   if (const CallResult planned = take_planned(); planned != kSuccess) return planned;
   if (machine() == nullptr) return kErrorDeinitialized;
-  if (contexts().empty()) return 201;  // CUDA_ERROR_INVALID_CONTEXT
+  if (contexts().empty()) return kErrorInvalidContext;
   return call(machine()->device(current_device()));
 }
 

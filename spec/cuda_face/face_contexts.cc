@@ -9,7 +9,6 @@ namespace {
 
 constexpr int kDevicesMax = 8;
 constexpr std::uintptr_t kFirstContext = 0x1000;
-constexpr CallResult kErrorInvalidContext = 201;  // CUDA_ERROR_INVALID_CONTEXT
 
 std::array<std::atomic<int>, kDevicesMax> uses_of_contexts{};
 std::atomic<int> pushes{0};
@@ -80,10 +79,13 @@ std::vector<Context>& contexts() {
   return stack;
 }
 
-std::int32_t current_device() {
-  return static_cast<std::int32_t>(reinterpret_cast<std::uintptr_t>(contexts().back()) -
-                                   kFirstContext);
+std::int32_t device_of(Context context) {
+  const std::uintptr_t number = reinterpret_cast<std::uintptr_t>(context) - kFirstContext;
+  const bool is_one = machine() != nullptr && number < machine()->device_count();
+  return is_one ? static_cast<std::int32_t>(number) : -1;
 }
+
+std::int32_t current_device() { return device_of(contexts().back()); }
 
 int context_uses(int device) { return uses_of_contexts[static_cast<std::size_t>(device)]; }
 

@@ -1,5 +1,5 @@
 // Memory of the device and page-locked memory of the host.
-#include "spec/cuda_face/face_calls.h"
+#include "spec/cuda_face/shared_bytes.h"
 
 namespace ashlar::spec::cuda_face {
 
@@ -29,7 +29,13 @@ CallResult mem_alloc(DevicePointer* base, std::size_t size) {
 }
 
 CallResult mem_free(DevicePointer base) {
-  return on_current([&](device::Device& on) { return result_of(on.segment_free(Address{base})); });
+  return on_current([&](device::Device& on) {
+    const bool was_in_file = is_in_file(Address{base}, Bytes{1});
+    const Bytes size = machine()->segment_size(Address{base});
+    const Status freed = on.segment_free(Address{base});
+    if (freed.is_ok() && was_in_file) return forget_file(Address{base}, size);
+    return result_of(freed);
+  });
 }
 
 CallResult mem_host_alloc(void** base, std::size_t size, unsigned flags) {

@@ -1,5 +1,7 @@
 // Virtual memory.
-#include "spec/cuda_face/face_calls.h"
+#include <ashlar/device/sharing.h>
+
+#include "spec/cuda_face/shared_bytes.h"
 
 namespace ashlar::spec::cuda_face {
 namespace {
@@ -35,15 +37,25 @@ device::Device* device_at(const MemoryLocation& location) {
   return is_one ? &machine()->device(location.id) : nullptr;
 }
 
+/// A page of the device, which may leave the process that way.
+Result<PageHandle> create_page(device::Device& on, Bytes size, int handle_types) {
+  if (handle_types == 0) return on.page_create(size);
+  return on.sharing()->page_create(size, handle_types == kHandleFabric
+                                             ? device::ShareKind::kFabric
+                                             : device::ShareKind::kDescriptor);
+}
+
 CallResult mem_create(MemoryHandle* handle, std::size_t size, const MemoryProperties* properties,
                       unsigned long long flags) {
-  if (properties->type != 1 || properties->handle_types != 0 || flags != 0 ||
+  const int types = properties->handle_types;
+  if (properties->type != 1 ||
+      (types != 0 && types != kHandleDescriptor && types != kHandleFabric) || flags != 0 ||
       properties->has_direct_rdma != (attribute(kAttributeDirectRdma) == 1 ? 1 : 0))
     return kErrorInvalidValue;
   return on_current([&](device::Device&) {
     device::Device* const on = device_at(properties->location);
     if (on == nullptr) return CallResult{kErrorInvalidDevice};
-    return store(handle, on->page_create(Bytes{size}));
+    return store(handle, create_page(*on, Bytes{size}, types));
   });
 }
 
@@ -56,13 +68,18 @@ CallResult mem_map(DevicePointer at, std::size_t size, std::size_t offset, Memor
                    unsigned long long flags) {
   if (offset != 0 || flags != 0) return kErrorInvalidValue;
   return on_current([&](device::Device& on) {
-    return result_of(on.page_map(Address{at}, Bytes{size}, PageHandle{handle}));
+    const Status mapped = on.page_map(Address{at}, Bytes{size}, PageHandle{handle});
+    return mapped.is_ok() ? map_file(Address{at}, Bytes{size}) : result_of(mapped);
   });
 }
 
 CallResult mem_unmap(DevicePointer at, std::size_t size) {
-  return on_current(
-      [&](device::Device& on) { return result_of(on.page_unmap(Address{at}, Bytes{size})); });
+  return on_current([&](device::Device& on) {
+    const bool was_in_file = is_in_file(Address{at}, Bytes{size});
+    const Status unmapped = on.page_unmap(Address{at}, Bytes{size});
+    if (unmapped.is_ok() && was_in_file) return forget_file(Address{at}, Bytes{size});
+    return result_of(unmapped);
+  });
 }
 
 CallResult mem_set_access(DevicePointer at, std::size_t size, const MemoryAccess* access,
@@ -71,7 +88,8 @@ CallResult mem_set_access(DevicePointer at, std::size_t size, const MemoryAccess
   return on_current([&](device::Device&) {
     device::Device* const on = device_at(access->location);
     if (on == nullptr) return CallResult{kErrorInvalidDevice};
-    return result_of(on->page_access(Address{at}, Bytes{size}));
+    const Status given = on->page_access(Address{at}, Bytes{size});
+    return given.code() == Code::kUnsupported ? CallResult{kErrorInvalidDevice} : result_of(given);
   });
 }
 

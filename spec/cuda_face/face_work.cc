@@ -73,7 +73,7 @@ CallResult memcpy_async(DevicePointer to, DevicePointer from, std::size_t bytes,
   if (is_of_machine(from)) touches.push_back({Address{from}, Bytes{bytes}, Access::kRead});
   if (is_of_machine(to)) touches.push_back({Address{to}, Bytes{bytes}, Access::kWrite});
   return enqueue_work(stream, touches, [to, from, bytes] {
-    std::memmove(Address{to}.pointer(), Address{from}.pointer(), bytes);
+    if (has_bytes()) std::memmove(Address{to}.pointer(), Address{from}.pointer(), bytes);
   });
 }
 

@@ -36,6 +36,13 @@ std::array<CallCost, device::kCallKinds> CostModel::usual() {
   set(K::kSynchronize, {5'000, 0});
   set(K::kCaptureMark, {1'000, 0});    // assumed
   set(K::kCaptureCovers, {2'000, 0});  // assumed
+  set(K::kPageExport, {5'000, 0});     // this and those below: assumed
+  set(K::kPageImport, {20'000, 0});
+  set(K::kSegmentExport, {5'000, 0});
+  set(K::kSegmentOpen, {100'000, 0});
+  set(K::kSegmentClose, {100'000, 0});
+  set(K::kReach, {5'000, 0});
+  set(K::kCopy, {2'000, 0});
   return costs;
 }
 

@@ -59,6 +59,7 @@ const char* held_name(HeldKind kind) noexcept {
     case HeldKind::kStream: return "stream";
     case HeldKind::kPinned: return "pinned";
     case HeldKind::kRegistered: return "registered";
+    case HeldKind::kOpened: return "opened";
   }
   return "unknown";
 }
@@ -73,13 +74,14 @@ HeldCount& Ledger::of(HeldKind kind) {
     case HeldKind::kStream: return streams;
     case HeldKind::kPinned: return pinned;
     case HeldKind::kRegistered: return registered;
+    case HeldKind::kOpened: return opened;
   }
   return pinned;
 }
 
 bool Ledger::nothing_held() const {
   return segments.count + reservations.count + pages.count + mappings.count + events.count +
-             pinned.count + registered.count ==
+             pinned.count + registered.count + opened.count ==
          0;
 }
 

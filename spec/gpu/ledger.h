@@ -18,9 +18,10 @@ enum class HeldKind : std::uint8_t {
   kEvent,
   kStream,
   kPinned,
-  kRegistered
+  kRegistered,
+  kOpened
 };
-inline constexpr unsigned kHeldKinds = 8;
+inline constexpr unsigned kHeldKinds = 9;
 
 /// "segment", "reservation", ...: static storage.
 const char* held_name(HeldKind kind) noexcept;
@@ -42,6 +43,7 @@ struct Ledger {
   HeldCount streams;  ///< created by create_stream and not destroyed
   HeldCount pinned;
   HeldCount registered;     ///< memory of the host that was registered
+  HeldCount opened;         ///< pages and segments of other machines
   Bytes device_bytes_peak;  ///< highest sum of segments and pages so far
 
   /// Physical memory in use: segments and pages.

@@ -13,6 +13,7 @@
 #include "spec/gpu/fault.h"
 #include "spec/gpu/host_threads.h"
 #include "spec/gpu/memory.h"
+#include "spec/gpu/memory_sharing.h"
 #include "spec/gpu/registrations.h"
 #include "spec/gpu/scheduler.h"
 #include "spec/gpu/sim_types.h"
@@ -39,6 +40,7 @@ struct MachineState {
       : options(asked),
         clocks(options.drop_edges),
         memory(options, faults),
+        sharing(memory, faults),
         registrations(faults),
         scheduler(options, memory, clocks, faults),
         captures(faults),
@@ -60,6 +62,7 @@ struct MachineState {
   FaultLog faults;
   Clocks clocks;
   Memory memory;
+  MemorySharing sharing;
   Registrations registrations;
   Scheduler scheduler;
   Captures captures;

@@ -1,5 +1,7 @@
 #include "spec/gpu/memory.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 namespace ashlar::spec {
@@ -80,6 +82,7 @@ void Memory::erase_region(const Region* region) {
   const Region gone = *region;
   regions_.erase(regions_.begin() + (region - regions_.data()));
   uncount(gone.device, gone.kind, Bytes{gone.size});
+  if (gone.kind == HeldKind::kSegment) files_.close(gone.begin);
   if (gone.kind != HeldKind::kRegistered) space_.give_back(Address{gone.begin}, Bytes{gone.size});
 }
 
@@ -171,23 +174,36 @@ Status Memory::release_reservation(std::uint32_t device, Address base, Bytes siz
   return Status::ok();
 }
 
-Result<PageHandle> Memory::create_page(std::uint32_t device, Bytes size) {
+void Memory::drop_file(std::uint32_t index) {
+  Page& page = pages_[index];
+  if (page.opened_file >= 0) close(page.opened_file);
+  else files_.close(page.first_byte);
+  page.opened_file = -1;
+}
+
+PageHandle Memory::add_handle(std::uint32_t index) {
+  const std::uint64_t value = handles_.add();
+  *handles_.find(value) = index;
+  ++pages_[index].handles;
+  return PageHandle{value};
+}
+
+Result<PageHandle> Memory::create_page(std::uint32_t device, Bytes size, device::ShareKind kind) {
   if (!is_paged(size))
     return refuse("page create: the size is no multiple of the granularity", Address{}, size);
   ASHLAR_REQUIRE(fits(device, size), Code::kOutOfMemory, "the device is full");
   const std::uint32_t index = pages_.add();
-  pages_[index] = Page{size.count(), next_byte_, device, 0, false};
+  pages_[index] = Page{size.count(), next_byte_, device, 0, 0, kind};
   next_byte_ += size.count();
-  const std::uint64_t value = handles_.add();
-  *handles_.find(value) = index;
   count(device, HeldKind::kPage, size);
-  return PageHandle{value};
+  return add_handle(index);
 }
 
 void Memory::drop_page_if_unused(std::uint32_t index) {
   const Page& page = pages_[index];
-  if (!page.released || page.mappings > 0) return;
-  uncount(page.device, HeldKind::kPage, Bytes{page.size});
+  if (page.is_live()) return;
+  uncount(page.device, page.held_as(), Bytes{page.size});
+  if (page.kind != device::ShareKind::kNone) drop_file(index);
   pages_.remove(index);
 }
 
@@ -208,7 +224,7 @@ Status Memory::release_page(std::uint32_t device, PageHandle handle) {
   const Result<std::uint32_t> page = find_page(device, handle, "page release");
   if (!page.is_ok()) return page.status();
   handles_.remove(handle.value());
-  pages_[page.value()].released = true;
+  --pages_[page.value()].handles;
   drop_page_if_unused(page.value());
   return Status::ok();
 }
@@ -264,7 +280,7 @@ void Memory::unmap(Address at, Bytes size) {
                   mappings_.begin() + static_cast<std::ptrdiff_t>(last));
 }
 
-Status Memory::set_access(std::uint32_t device, Address at, Bytes size) {
+Status Memory::set_access(std::uint32_t device, Address at, Bytes size, bool has_peers) {
   const std::uint64_t begin = at.value();
   const std::uint64_t end = begin + size.count();
   const std::size_t first = mapping_at_or_after(begin);
@@ -275,6 +291,10 @@ Status Memory::set_access(std::uint32_t device, Address at, Bytes size) {
   }
   if (reached != end || begin == end)
     return refuse("page access: not a run of whole mappings", at, size);
+  for (std::size_t i = first; i < last && !has_peers; ++i) {
+    ASHLAR_REQUIRE(pages_[mappings_[i].page].device == device, Code::kUnsupported,
+                   "the devices cannot use each other's memory");
+  }
   for (std::size_t i = first; i < last; ++i) mappings_[i].access |= std::uint64_t{1} << device;
   return Status::ok();
 }
@@ -287,8 +307,11 @@ Memory::Reach Memory::reach(std::uint32_t device, Address at, Bytes size) const 
   if (region->kind == HeldKind::kPinned || region->kind == HeldKind::kRegistered)
     return Reach::kAccessible;
   if (region->kind == HeldKind::kSegment) {
-    return region->device == device ? Reach::kAccessible : Reach::kOtherDevice;
+    const bool is_reached = (devices_[device].reaches >> region->device & 1) != 0;
+    return region->device == device || is_reached ? Reach::kAccessible : Reach::kOtherDevice;
   }
+  if (region->kind == HeldKind::kOpened)
+    return region->device == device ? Reach::kAccessible : Reach::kOtherDevice;
   std::uint64_t reached = begin;
   for (std::size_t i = mapping_at_or_after(begin); reached < end; ++i) {
     if (i == mappings_.size() || mappings_[i].begin > reached) return Reach::kUnmapped;

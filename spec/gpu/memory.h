@@ -13,6 +13,7 @@
 //   (3) A new mapping has no access, from any device. A page may be mapped at several addresses.
 //   (4) Registered ranges are regions too; their addresses are not this machine's to hand out.
 //   (5) No two pages ever have the same bytes (memory_pieces.h).
+//   (6) A page of another machine (memory_sharing.cc), and a segment of one, uses none of a device's capacity.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,7 @@
 #include "spec/gpu/handle_table.h"
 #include "spec/gpu/ledger.h"
 #include "spec/gpu/memory_pieces.h"
+#include "spec/gpu/shared_files.h"
 #include "spec/gpu/sim_slots.h"
 #include "spec/gpu/sim_types.h"
 
@@ -37,6 +39,8 @@ class Memory {
   static constexpr std::uint32_t kDevicesMax = 64;
 
   Memory(const SimGpuOptions& options, FaultLog& faults);
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
 
   void set_capacity(std::uint32_t device, Bytes capacity) { devices_[device].capacity = capacity; }
   void set_addresses(std::uint32_t device, Bytes most) { devices_[device].addresses_max = most; }
@@ -60,14 +64,21 @@ class Memory {
 
   Result<Address> reserve(std::uint32_t device, Bytes size, Bytes alignment);
   Status release_reservation(std::uint32_t device, Address base, Bytes size);
-  Result<PageHandle> create_page(std::uint32_t device, Bytes size);
+  Result<PageHandle> create_page(std::uint32_t device, Bytes size,
+                                 device::ShareKind kind = device::ShareKind::kNone);
   Status release_page(std::uint32_t device, PageHandle handle);
   Status map(std::uint32_t device, Address at, Bytes size, PageHandle handle);
-  Status set_access(std::uint32_t device, Address at, Bytes size);
+  /// kUnsupported, without a fault, if some of it is another device's and the two are no peers.
+  Status set_access(std::uint32_t device, Address at, Bytes size, bool has_peers = true);
   /// ok if the range is a run of whole mappings; else the error, and a fault.
   Status can_unmap(std::uint32_t device, Address at, Bytes size);
   /// REQUIRES: can_unmap.
   void unmap(Address at, Bytes size);
+
+  /// From now on that device's kernels reach the segments of `owner`.
+  void reach_segments(std::uint32_t device, std::uint32_t owner) {
+    devices_[device].reaches |= std::uint64_t{1} << owner;
+  }
 
   enum class Reach : std::uint8_t { kAccessible, kUnmapped, kNoAccess, kOtherDevice };
   /// May a kernel of that device touch all of the range?
@@ -82,6 +93,7 @@ class Memory {
   void for_each_held(Visit visit) const;
 
  private:
+  friend class MemorySharing;  // pages and segments that several processes have
   struct Region {
     std::uint64_t begin;
     std::uint64_t size;
@@ -99,12 +111,17 @@ class Memory {
     std::uint64_t first_byte = 0;
     std::uint32_t device = 0;
     std::uint32_t mappings = 0;
-    bool released = false;
+    std::uint32_t handles = 0;
+    device::ShareKind kind = device::ShareKind::kNone;
+    int opened_file = -1;  // of a page of another machine: this page's own descriptor
+    bool is_live() const { return handles + mappings > 0; }
+    HeldKind held_as() const { return opened_file < 0 ? HeldKind::kPage : HeldKind::kOpened; }
   };
   struct DeviceMemory {
     Bytes capacity;
     Ledger ledger;
     Bytes addresses_max = Bytes::max();  // of reservations
+    std::uint64_t reaches = 0;           // bit per device whose segments it may use
   };
 
   Result<Address> allocate(std::uint32_t device, Bytes size, HeldKind kind);
@@ -120,6 +137,9 @@ class Memory {
   /// The page's index; an error and a fault if `call` may not use that handle on that device.
   Result<std::uint32_t> find_page(std::uint32_t device, PageHandle handle, const char* call);
   void drop_page_if_unused(std::uint32_t index);
+  /// The page's file, in this machine, is not needed any more.
+  void drop_file(std::uint32_t index);
+  PageHandle add_handle(std::uint32_t index);
 
   AddressSpace space_;
   Random rng_;
@@ -130,6 +150,7 @@ class Memory {
   std::vector<Mapping> mappings_;
   HandleTable<std::uint32_t> handles_;  // of pages: index in pages_
   SimSlots<Page> pages_;
+  SharedFiles files_;
   std::uint64_t next_byte_;  // of the next page
 };
 

@@ -51,10 +51,11 @@ Status MemoryCalls::address_release(std::uint32_t device, Address base, Bytes si
   return able.is_ok() ? state_.memory.release_reservation(device, base, size) : able;
 }
 
-Result<PageHandle> MemoryCalls::page_create(std::uint32_t device, Bytes size) {
+Result<PageHandle> MemoryCalls::page_create(std::uint32_t device, Bytes size,
+                                            device::ShareKind kind) {
   const Status able = check_virtual_memory();
   if (!able.is_ok()) return able;
-  return state_.memory.create_page(device, size);
+  return state_.memory.create_page(device, size, kind);
 }
 
 Status MemoryCalls::page_release(std::uint32_t device, PageHandle page) {
@@ -67,9 +68,19 @@ Status MemoryCalls::page_map(std::uint32_t device, Address at, Bytes size, PageH
   return able.is_ok() ? state_.memory.map(device, at, size, page) : able;
 }
 
+Status MemoryCalls::segment_close(std::uint32_t device, Address base) {
+  const Status safe = state_.check_safe();
+  if (!safe.is_ok()) return safe;
+  const Result<Bytes> size = state_.sharing.size_to_close(device, base);
+  if (!size.is_ok()) return size.status();
+  if (size.value() > Bytes{}) about_to_unmap(base, size.value());
+  state_.sharing.close_segment(base);
+  return Status::ok();
+}
+
 Status MemoryCalls::page_access(std::uint32_t device, Address at, Bytes size) {
   const Status able = check_virtual_memory();
-  return able.is_ok() ? state_.memory.set_access(device, at, size) : able;
+  return able.is_ok() ? state_.memory.set_access(device, at, size, state_.options.has_peers) : able;
 }
 
 Status MemoryCalls::page_unmap(std::uint32_t device, Address at, Bytes size) {

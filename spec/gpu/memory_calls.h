@@ -23,11 +23,13 @@ class MemoryCalls {
   Status host_register(std::uint32_t device, Address base, Bytes size);
   Result<Address> address_reserve(std::uint32_t device, Bytes size, Bytes alignment);
   Status address_release(std::uint32_t device, Address base, Bytes size);
-  Result<PageHandle> page_create(std::uint32_t device, Bytes size);
+  Result<PageHandle> page_create(std::uint32_t device, Bytes size,
+                                 device::ShareKind kind = device::ShareKind::kNone);
   Status page_release(std::uint32_t device, PageHandle page);
   Status page_map(std::uint32_t device, Address at, Bytes size, PageHandle page);
   Status page_access(std::uint32_t device, Address at, Bytes size);
   Status page_unmap(std::uint32_t device, Address at, Bytes size);
+  Status segment_close(std::uint32_t device, Address base);
 
  private:
   /// ok if the device has virtual memory and no capture forbids the call.

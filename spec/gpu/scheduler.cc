@@ -100,7 +100,9 @@ bool Scheduler::runnable(std::uint32_t lane) const {
 }
 
 void Scheduler::check_touch(const Touch& touch, std::uint32_t lane) {
-  const Memory::Reach reach = memory_.reach(lanes_[lane].device, touch.at, touch.size);
+  const std::uint32_t device =
+      touch.by_device < 0 ? lanes_[lane].device : static_cast<std::uint32_t>(touch.by_device);
+  const Memory::Reach reach = memory_.reach(device, touch.at, touch.size);
   if (reach == Memory::Reach::kAccessible) return;
   const bool is_others = reach == Memory::Reach::kOtherDevice;
   const char* why = is_others                           ? ": memory of another device"

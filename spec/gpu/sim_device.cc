@@ -2,35 +2,9 @@
 
 #include <utility>
 
-#include "spec/gpu/machine.h"
+#include "spec/gpu/gated_call.h"
 
 namespace ashlar::spec {
-namespace {
-
-Code code_of(const Status& status) { return status.code(); }
-template <class T>
-Code code_of(const Result<T>& result) {
-  return result.code();
-}
-
-// One call: takes the lock and passes the gate (the account, D8, planned failures), then runs
-// `body`.
-template <class Answer, class Body>
-Answer call(Machine& machine, std::uint32_t device, device::CallKind kind, Bytes size, Body body) {
-  CallGate& gate = machine.state().gate;
-  // A host function runs under the lock.
-  if (machine.state().scheduler.host_functions().is_running_here())
-    return gate.refuse_in_host_function();
-  const std::lock_guard<std::mutex> lock(machine.mutex());
-  const Status entered = gate.enter(device, kind, size);
-  if (!entered.is_ok()) return entered;
-  Answer answer = body();
-  gate.leave(kind, code_of(answer));
-  return answer;
-}
-
-}  // namespace
-
 device::DeviceTraits SimDevice::traits() const noexcept {
   device::DeviceTraits traits;
   traits.id = DeviceId{static_cast<std::int32_t>(index_)};
@@ -40,107 +14,109 @@ device::DeviceTraits SimDevice::traits() const noexcept {
 }
 
 Result<Address> SimDevice::segment_alloc(Bytes size) noexcept {
-  return call<Result<Address>>(*machine_, index_, device::CallKind::kSegmentAlloc, size, [&] {
+  return gated_call<Result<Address>>(*machine_, index_, device::CallKind::kSegmentAlloc, size, [&] {
     return machine_->memory().segment_alloc(index_, size, HeldKind::kSegment);
   });
 }
 
 Status SimDevice::segment_free(Address base) noexcept {
-  return call<Status>(*machine_, index_, device::CallKind::kSegmentFree, Bytes{0}, [&] {
+  return gated_call<Status>(*machine_, index_, device::CallKind::kSegmentFree, Bytes{0}, [&] {
     return machine_->memory().segment_free(index_, base, HeldKind::kSegment);
   });
 }
 
 Result<Address> SimDevice::address_reserve(Bytes size, Bytes alignment) noexcept {
-  return call<Result<Address>>(*machine_, index_, device::CallKind::kAddressReserve, size, [&] {
-    return machine_->memory().address_reserve(index_, size, alignment);
-  });
+  return gated_call<Result<Address>>(
+      *machine_, index_, device::CallKind::kAddressReserve, size,
+      [&] { return machine_->memory().address_reserve(index_, size, alignment); });
 }
 
 Status SimDevice::address_release(Address base, Bytes size) noexcept {
-  return call<Status>(*machine_, index_, device::CallKind::kAddressRelease, size,
-                      [&] { return machine_->memory().address_release(index_, base, size); });
+  return gated_call<Status>(*machine_, index_, device::CallKind::kAddressRelease, size,
+                            [&] { return machine_->memory().address_release(index_, base, size); });
 }
 
 Result<PageHandle> SimDevice::page_create(Bytes size) noexcept {
-  return call<Result<PageHandle>>(*machine_, index_, device::CallKind::kPageCreate, size,
-                                  [&] { return machine_->memory().page_create(index_, size); });
+  return gated_call<Result<PageHandle>>(
+      *machine_, index_, device::CallKind::kPageCreate, size,
+      [&] { return machine_->memory().page_create(index_, size); });
 }
 
 Status SimDevice::page_release(PageHandle page) noexcept {
-  return call<Status>(*machine_, index_, device::CallKind::kPageRelease, Bytes{0},
-                      [&] { return machine_->memory().page_release(index_, page); });
+  return gated_call<Status>(*machine_, index_, device::CallKind::kPageRelease, Bytes{0},
+                            [&] { return machine_->memory().page_release(index_, page); });
 }
 
 Status SimDevice::page_map(Address at, Bytes size, PageHandle page) noexcept {
-  return call<Status>(*machine_, index_, device::CallKind::kPageMap, size,
-                      [&] { return machine_->memory().page_map(index_, at, size, page); });
+  return gated_call<Status>(*machine_, index_, device::CallKind::kPageMap, size,
+                            [&] { return machine_->memory().page_map(index_, at, size, page); });
 }
 
 Status SimDevice::page_access(Address at, Bytes size) noexcept {
-  return call<Status>(*machine_, index_, device::CallKind::kPageAccess, size,
-                      [&] { return machine_->memory().page_access(index_, at, size); });
+  return gated_call<Status>(*machine_, index_, device::CallKind::kPageAccess, size,
+                            [&] { return machine_->memory().page_access(index_, at, size); });
 }
 
 Status SimDevice::page_unmap(Address at, Bytes size) noexcept {
-  return call<Status>(*machine_, index_, device::CallKind::kPageUnmap, size,
-                      [&] { return machine_->memory().page_unmap(index_, at, size); });
+  return gated_call<Status>(*machine_, index_, device::CallKind::kPageUnmap, size,
+                            [&] { return machine_->memory().page_unmap(index_, at, size); });
 }
 
 Result<EventHandle> SimDevice::event_create() noexcept {
-  return call<Result<EventHandle>>(*machine_, index_, device::CallKind::kEventCreate, Bytes{0},
-                                   [&] { return machine_->events().create(index_); });
+  return gated_call<Result<EventHandle>>(*machine_, index_, device::CallKind::kEventCreate,
+                                         Bytes{0},
+                                         [&] { return machine_->events().create(index_); });
 }
 
 Status SimDevice::event_destroy(EventHandle event) noexcept {
-  return call<Status>(*machine_, index_, device::CallKind::kEventDestroy, Bytes{0},
-                      [&] { return machine_->events().destroy(index_, event); });
+  return gated_call<Status>(*machine_, index_, device::CallKind::kEventDestroy, Bytes{0},
+                            [&] { return machine_->events().destroy(index_, event); });
 }
 
 Status SimDevice::event_record(EventHandle event, StreamHandle stream) noexcept {
-  return call<Status>(*machine_, index_, device::CallKind::kEventRecord, Bytes{0},
-                      [&] { return machine_->events().record(index_, event, stream); });
+  return gated_call<Status>(*machine_, index_, device::CallKind::kEventRecord, Bytes{0},
+                            [&] { return machine_->events().record(index_, event, stream); });
 }
 
 Status SimDevice::event_query(EventHandle event) noexcept {
-  return call<Status>(*machine_, index_, device::CallKind::kEventQuery, Bytes{0},
-                      [&] { return machine_->events().query(event); });
+  return gated_call<Status>(*machine_, index_, device::CallKind::kEventQuery, Bytes{0},
+                            [&] { return machine_->events().query(event); });
 }
 
 Status SimDevice::event_synchronize(EventHandle event, std::uint32_t timeout_ms) noexcept {
-  return call<Status>(*machine_, index_, device::CallKind::kEventSynchronize, Bytes{0},
-                      [&] { return machine_->events().synchronize(event, timeout_ms); });
+  return gated_call<Status>(*machine_, index_, device::CallKind::kEventSynchronize, Bytes{0},
+                            [&] { return machine_->events().synchronize(event, timeout_ms); });
 }
 
 Status SimDevice::stream_wait(StreamHandle stream, EventHandle event) noexcept {
-  return call<Status>(*machine_, index_, device::CallKind::kStreamWait, Bytes{0},
-                      [&] { return machine_->events().wait(index_, stream, event); });
+  return gated_call<Status>(*machine_, index_, device::CallKind::kStreamWait, Bytes{0},
+                            [&] { return machine_->events().wait(index_, stream, event); });
 }
 
 Result<Stream> SimDevice::identify(StreamHandle handle) noexcept {
-  return call<Result<Stream>>(*machine_, index_, device::CallKind::kIdentify, Bytes{0},
-                              [&] { return machine_->streams().identify(index_, handle); });
+  return gated_call<Result<Stream>>(*machine_, index_, device::CallKind::kIdentify, Bytes{0},
+                                    [&] { return machine_->streams().identify(index_, handle); });
 }
 
 Result<device::CaptureStatus> SimDevice::capture_status(StreamHandle stream) noexcept {
-  return call<Result<device::CaptureStatus>>(
+  return gated_call<Result<device::CaptureStatus>>(
       *machine_, index_, device::CallKind::kCaptureStatus, Bytes{0},
       [&] { return machine_->captures().status(index_, stream); });
 }
 
 Result<device::CaptureMark> SimDevice::capture_mark(StreamHandle stream) noexcept {
-  return call<Result<device::CaptureMark>>(
+  return gated_call<Result<device::CaptureMark>>(
       *machine_, index_, device::CallKind::kCaptureMark, Bytes{0},
       [&] { return machine_->captures().mark(index_, stream); });
 }
 
 Status SimDevice::capture_covers(StreamHandle stream, device::CaptureMark mark) noexcept {
-  return call<Status>(*machine_, index_, device::CallKind::kCaptureCovers, Bytes{0},
-                      [&] { return machine_->captures().covers(index_, stream, mark); });
+  return gated_call<Status>(*machine_, index_, device::CallKind::kCaptureCovers, Bytes{0},
+                            [&] { return machine_->captures().covers(index_, stream, mark); });
 }
 
 Result<device::CaptureMode> SimDevice::exchange_capture_mode(device::CaptureMode mode) noexcept {
-  return call<Result<device::CaptureMode>>(
+  return gated_call<Result<device::CaptureMode>>(
       *machine_, index_, device::CallKind::kExchangeCaptureMode, Bytes{0}, [&] {
         return Result<device::CaptureMode>(
             std::exchange(machine_->state().threads.capture_mode(), mode));
@@ -148,42 +124,42 @@ Result<device::CaptureMode> SimDevice::exchange_capture_mode(device::CaptureMode
 }
 
 Result<device::MemoryInfo> SimDevice::memory_info() noexcept {
-  return call<Result<device::MemoryInfo>>(
+  return gated_call<Result<device::MemoryInfo>>(
       *machine_, index_, device::CallKind::kMemoryInfo, Bytes{0},
       [&] { return Result<device::MemoryInfo>(machine_->state().memory.info(index_)); });
 }
 
 Result<Address> SimDevice::pinned_alloc(Bytes size) noexcept {
-  return call<Result<Address>>(*machine_, index_, device::CallKind::kPinnedAlloc, size, [&] {
+  return gated_call<Result<Address>>(*machine_, index_, device::CallKind::kPinnedAlloc, size, [&] {
     return machine_->memory().segment_alloc(index_, size, HeldKind::kPinned);
   });
 }
 
 Status SimDevice::pinned_free(Address base) noexcept {
-  return call<Status>(*machine_, index_, device::CallKind::kPinnedFree, Bytes{0}, [&] {
+  return gated_call<Status>(*machine_, index_, device::CallKind::kPinnedFree, Bytes{0}, [&] {
     return machine_->memory().segment_free(index_, base, HeldKind::kPinned);
   });
 }
 
 Status SimDevice::host_register(Address base, Bytes size) noexcept {
-  return call<Status>(*machine_, index_, device::CallKind::kHostRegister, size,
-                      [&] { return machine_->memory().host_register(index_, base, size); });
+  return gated_call<Status>(*machine_, index_, device::CallKind::kHostRegister, size,
+                            [&] { return machine_->memory().host_register(index_, base, size); });
 }
 
 Status SimDevice::host_unregister(Address base) noexcept {
-  return call<Status>(*machine_, index_, device::CallKind::kHostUnregister, Bytes{0}, [&] {
+  return gated_call<Status>(*machine_, index_, device::CallKind::kHostUnregister, Bytes{0}, [&] {
     return machine_->memory().segment_free(index_, base, HeldKind::kRegistered);
   });
 }
 
 Status SimDevice::synchronize() noexcept {
-  return call<Status>(*machine_, index_, device::CallKind::kSynchronize, Bytes{0},
-                      [&] { return machine_->synchronize(index_); });
+  return gated_call<Status>(*machine_, index_, device::CallKind::kSynchronize, Bytes{0},
+                            [&] { return machine_->synchronize(index_); });
 }
 
 Status SimDevice::synchronize_for(std::uint32_t timeout_ms) noexcept {
-  return call<Status>(*machine_, index_, device::CallKind::kSynchronize, Bytes{0},
-                      [&] { return machine_->synchronize_for(index_, timeout_ms); });
+  return gated_call<Status>(*machine_, index_, device::CallKind::kSynchronize, Bytes{0},
+                            [&] { return machine_->synchronize_for(index_, timeout_ms); });
 }
 
 std::uint64_t SimDevice::now_ns() const noexcept {

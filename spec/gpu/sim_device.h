@@ -5,13 +5,16 @@
 
 #include <ashlar/device/device.h>
 
+#include "spec/gpu/sim_sharing.h"
+
 namespace ashlar::spec {
 
 class Machine;
 
 class SimDevice final : public device::Device {
  public:
-  SimDevice(Machine& machine, std::uint32_t index) : machine_(&machine), index_(index) {}
+  SimDevice(Machine& machine, std::uint32_t index)
+      : machine_(&machine), index_(index), sharing_(machine, index) {}
 
   device::DeviceTraits traits() const noexcept override;
   Result<Address> segment_alloc(Bytes size) noexcept override;
@@ -41,11 +44,13 @@ class SimDevice final : public device::Device {
   Status host_unregister(Address base) noexcept override;
   Status synchronize() noexcept override;
   Status synchronize_for(std::uint32_t timeout_ms) noexcept override;
+  device::Sharing* sharing() noexcept override { return &sharing_; }
   std::uint64_t now_ns() const noexcept override;
 
  private:
   Machine* machine_;
   std::uint32_t index_;
+  SimSharing sharing_;
 };
 
 }  // namespace ashlar::spec

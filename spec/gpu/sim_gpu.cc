@@ -118,6 +118,21 @@ std::uint64_t SimGpu::entries_until(EventHandle event) const {
   return machine_->events().entries_until(event);
 }
 
+SharedBytes SimGpu::shared_bytes(Address at) const {
+  const Lock lock(machine_->mutex());
+  return machine_->state().sharing.shared_bytes(at);
+}
+
+std::vector<MemoryPlace> SimGpu::places_of(PageHandle page) const {
+  const Lock lock(machine_->mutex());
+  return machine_->state().sharing.places_of(page);
+}
+
+Bytes SimGpu::segment_size(Address base) const {
+  const Lock lock(machine_->mutex());
+  return machine_->state().sharing.segment_size(base);
+}
+
 std::string SimGpu::describe() const {
   const Lock lock(machine_->mutex());
   return machine_->state().scheduler.describe();

@@ -30,6 +30,7 @@
 #include "spec/gpu/cost_model.h"
 #include "spec/gpu/fault.h"
 #include "spec/gpu/ledger.h"
+#include "spec/gpu/shared_files.h"
 #include "spec/gpu/sim_caller.h"
 #include "spec/gpu/sim_control.h"
 #include "spec/gpu/sim_network.h"
@@ -83,6 +84,12 @@ class SimGpu : public SimCaller, public SimControl, public SimNetwork {
   void on_pass(AllocationTag tag, const Stream& stream);
   void on_use_announced(AllocationTag tag, const Stream& stream);
   void on_free(AllocationTag tag);
+
+  // For who gives the machine's addresses bytes (cuda_face::give_bytes).
+  SharedBytes shared_bytes(Address at) const;
+  std::vector<MemoryPlace> places_of(PageHandle page) const;
+  /// The size of the segment that begins there, of this machine or opened; 0 if none does.
+  Bytes segment_size(Address base) const;
 
   /// A text of every stream's queue, for messages.
   std::string describe() const;

@@ -30,6 +30,9 @@ struct Touch {
   AllocationTag tag = kNoTag;
   /// The graphs' memory that the bytes belong to, or 0. The detector ignores a touch that has neither.
   GraphGroup group = 0;
+  /// The device that makes the access, where it is not the stream's: a copy reads through the owner of the memory. -1: the
+  /// stream's.
+  std::int32_t by_device = -1;
 };
 
 /// The handles of CUDA's default streams: one value on every device. kDefaultStream is the same
@@ -82,6 +85,10 @@ struct SimGpuOptions {
   std::uint64_t first_address = std::uint64_t{1} << 41;
   bool virtual_memory = true;
   Bytes page_granularity{2_MiB};
+  /// How pages may leave the process: a mask of 1 << device::ShareKind.
+  std::uint32_t share_kinds = 1u << 2 | 1u << 3;
+  /// Can the devices use each other's memory?
+  bool has_peers = true;
   /// Entries a stream's queue holds; an enqueue on a full queue blocks. 0 means no limit.
   std::uint32_t queue_depth = 0;
   /// The number of hardware queues that streams share: an entry starts only when all entries

@@ -18,7 +18,9 @@
 #include <ashlar/cache/stats_text.h>
 #include <ashlar/cuda/cuda_device.h>
 #include <ashlar/cuda/host_clock.h>
+#include <ashlar/device/forwarding_device.h>
 #include <ashlar/device/host_device.h>
+#include <ashlar/device/sharing.h>
 #include <ashlar/interop/memory_resource.h>
 #include <ashlar/pinned/pinned_allocator.h>
 #include <ashlar/pinned/pinned_space.h>
@@ -67,6 +69,8 @@ using cache::OutOfMemory;
 using cache::OwnedMemory;
 using cache::parse_config;
 using cache::parse_pytorch_config;
+using cache::physical_ranges;
+using cache::PhysicalRange;
 using cache::PinnedRange;
 using cache::PoolCheckpoint;
 using cache::process_events;
@@ -97,12 +101,18 @@ using device::CaptureMode;
 using device::CaptureStatus;
 using device::Device;
 using device::DeviceTraits;
+using device::DeviceUuid;
+using device::ForwardingDevice;
 using device::HostDevice;
 using device::HostLedger;
 using device::ImmediateDevice;
 using device::kCallKinds;
 using device::kWaitForever;
 using device::MemoryInfo;
+using device::share_kind_name;
+using device::ShareHandle;
+using device::ShareKind;
+using device::Sharing;
 using interop::AllocatorResource;
 using interop::CachingResource;
 using interop::PinnedResource;

@@ -170,6 +170,23 @@ Status CachingAllocator::unpin(const PinnedRange& range) noexcept {
   return ended;
 }
 
+Status physical_ranges(const CachingAllocator& allocator, const PinnedRange& range,
+                       std::vector<PhysicalRange>* out) noexcept {
+  const CachingAllocator::Impl& impl = *allocator.impl_;
+  if (const Status status = impl.usable(); !status.is_ok()) return status;
+  ASHLAR_REQUIRE(out != nullptr, Code::kInvalidArgument, "nowhere to write to");
+  out->clear();
+  const PageMap::Found found = impl.shared.pages.find(range.base);
+  Status answer{Code::kNotFound, "no such range is pinned"};
+  for (const Owner owner : {found.first, found.second}) {
+    if (owner.is_nobody() || answer.code() != Code::kNotFound) continue;
+    DeviceCache& cache = owner.heap()->cache;
+    answer = cache.supply().pins().find_physical(range, cache.driver().device(), out);
+  }
+  if (!answer.is_ok()) out->clear();
+  return answer;
+}
+
 Result<std::uint64_t> CachingAllocator::backing_generation(Address address) const noexcept {
   if (const Status status = impl_->usable(); !status.is_ok()) return status;
   const Result<HeldAllocation> held = DeviceCache::hold(impl_->shared.pages.find(address), address);

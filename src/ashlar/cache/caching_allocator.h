@@ -111,6 +111,7 @@
 #include <ashlar/cache/config.h>
 #include <ashlar/cache/mapping.h>
 #include <ashlar/cache/out_of_memory.h>
+#include <ashlar/cache/physical_ranges.h>
 #include <ashlar/cache/pool_checkpoint.h>
 #include <ashlar/cache/snapshot.h>
 #include <ashlar/cache/stats.h>
@@ -371,6 +372,9 @@ class ASHLAR_API CachingAllocator {
   friend struct CachePeer;      // tests read the state of its parts
   friend struct HistoryAccess;  // the calls of history_calls.h
   friend ASHLAR_API Status process_events(CachingAllocator& allocator, DeviceId device) noexcept;
+  friend ASHLAR_API Status physical_ranges(const CachingAllocator& allocator,
+                                           const PinnedRange& range,
+                                           std::vector<PhysicalRange>* out) noexcept;
   friend ASHLAR_API Status record_use_of_alive(CachingAllocator& allocator, Address address,
                                                const Stream& stream) noexcept;
   struct Impl;

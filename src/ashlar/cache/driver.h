@@ -26,6 +26,8 @@ class Driver {
   Driver& operator=(const Driver&) = delete;
 
   const device::DeviceTraits& traits() const noexcept { return traits_; }
+  /// To name it, not to call it.
+  device::Device& device() const noexcept { return device_; }
   /// Ok, or the sticky error that ended this device. Not a device call. Cost: one load.
   Status health() const noexcept {
     const Code code = dead_.load(std::memory_order_relaxed);

@@ -59,6 +59,29 @@ std::uint64_t Pins::read(const HeldAllocation& held) const noexcept {
   return generation;
 }
 
+Status Pins::find_physical(const PinnedRange& range, device::Device& device,
+                           std::vector<PhysicalRange>* out) const noexcept {
+  const MutexGuard guard(lock_);
+  const auto found = ranges_.find(range);
+  ASHLAR_REQUIRE(found != ranges_.end(), Code::kNotFound, "no such range is pinned");
+  const DeviceSegment& segment = *found->second.segment;
+  const bool has_memory = with_host_memory([&] {
+    if (!segment.page_table.is_made()) {
+      device::Device* const source = segment.source != nullptr ? segment.source : &device;
+      out->push_back({segment.base, segment.size, PageHandle{}, segment.generation, source,
+                      segment.base, segment.size});
+      return;
+    }
+    const PageTable::Run pages = pages_of(segment, range.base, range.size);
+    for (std::uint64_t i = pages.first; i < pages.end; ++i) {
+      const PageSlot& slot = segment.page_table[i];
+      out->push_back({segment.base + page_ * i, page_, slot.page->handle, slot.generation, &device,
+                      segment.base, segment.size});
+    }
+  });
+  return has_memory ? Status::ok() : kShortOfHostMemory;
+}
+
 Bytes Pins::bytes() const noexcept {
   const MutexGuard guard(lock_);
   Bytes sum;

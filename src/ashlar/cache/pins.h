@@ -19,11 +19,13 @@
 
 #include <map>
 #include <tuple>
+#include <vector>
 
 #include <ashlar/base/mutex.h>
 #include <ashlar/base/status.h>
 #include <ashlar/cache/mapping.h>
 #include <ashlar/cache/page_map.h>
+#include <ashlar/cache/physical_ranges.h>
 
 namespace ashlar::inline v0::cache {
 
@@ -50,6 +52,10 @@ class Pins {
   Status unpin(const PinnedRange& range, Status health) noexcept ASHLAR_EXCLUDES(lock_);
   /// The newest backing generation under the allocation. Cost: its pages.
   std::uint64_t read(const HeldAllocation& held) const noexcept;
+  /// Adds the physical ranges under that range to `*out`; kNotFound if it is not pinned. `device` is whose pages they are.
+  /// Cost: its pages.
+  Status find_physical(const PinnedRange& range, device::Device& device,
+                       std::vector<PhysicalRange>* out) const noexcept ASHLAR_EXCLUDES(lock_);
   /// Bytes that are pinned, in whole pages and segments. Cost: the pins.
   Bytes bytes() const noexcept ASHLAR_EXCLUDES(lock_);
 

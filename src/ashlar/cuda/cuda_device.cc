@@ -4,6 +4,8 @@
 #include <new>
 
 #include <ashlar/cuda/captured_order.h>
+#include <ashlar/cuda/cuda_sharing.h>
+#include <ashlar/cuda/page_properties.h>
 #include <ashlar/cuda/primary_context.h>
 
 namespace ashlar::inline v0::cuda {
@@ -27,13 +29,6 @@ EventPointer pointer_of(EventHandle event) noexcept {
   return reinterpret_cast<EventPointer>(event.value());
 }
 
-MemoryProperties page_properties(const PrimaryContext& gpu, bool has_direct_rdma) noexcept {
-  MemoryProperties properties;
-  properties.location.id = gpu.device();
-  properties.has_direct_rdma = has_direct_rdma ? 1 : 0;
-  return properties;
-}
-
 }  // namespace
 
 CudaDevice::CudaDevice(DeviceId id, std::unique_ptr<PrimaryContext> gpu, HostClock* clock) noexcept
@@ -52,6 +47,8 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int ordinal, DeviceId id, c
   std::unique_ptr<CudaDevice> made(new (std::nothrow) CudaDevice(id, std::move(gpu), clock));
   if (made == nullptr) return kNoMemory;
   if (const Status read = made->read_traits(); !read.is_ok()) return read;
+  made->sharing_.reset(new (std::nothrow) CudaSharing(*made->gpu_));
+  if (made->sharing_ == nullptr) return kNoMemory;
   return made;
 }
 

@@ -16,6 +16,7 @@
 #include <ashlar/base/export.h>
 #include <ashlar/cuda/host_clock.h>
 #include <ashlar/device/device.h>
+#include <ashlar/device/sharing.h>
 
 namespace ashlar::inline v0::cuda {
 
@@ -75,6 +76,7 @@ class ASHLAR_API CudaDevice final : public device::Device {
   Status host_register(Address base, Bytes size) noexcept override;
   Status host_unregister(Address base) noexcept override;
   Status synchronize() noexcept override;
+  device::Sharing* sharing() noexcept override { return sharing_.get(); }
   std::uint64_t now_ns() const noexcept override { return clock_->now_ns(); }
 
  private:
@@ -84,6 +86,7 @@ class ASHLAR_API CudaDevice final : public device::Device {
 
   const std::unique_ptr<PrimaryContext> gpu_;
   HostClock* const clock_;
+  std::unique_ptr<device::Sharing> sharing_;
   device::DeviceTraits traits_;
   bool has_direct_rdma_ = false;  ///< network cards can reach its pages
 };

@@ -33,12 +33,14 @@ enum : CallResult {
   kErrorNoDevice = 100,             ///< CUDA_ERROR_NO_DEVICE
   kErrorInvalidDevice = 101,        ///< CUDA_ERROR_INVALID_DEVICE
   kErrorEccUncorrectable = 214,     ///< CUDA_ERROR_ECC_UNCORRECTABLE
+  kErrorPeerUnsupported = 217,      ///< CUDA_ERROR_PEER_ACCESS_UNSUPPORTED
   kErrorNvlinkUncorrectable = 220,  ///< CUDA_ERROR_NVLINK_UNCORRECTABLE
   kErrorContained = 226,            ///< CUDA_ERROR_CONTAINED
   kErrorInvalidHandle = 400,        ///< CUDA_ERROR_INVALID_HANDLE
   kErrorNotReady = 600,             ///< CUDA_ERROR_NOT_READY
   kErrorIllegalAddress = 700,       ///< CUDA_ERROR_ILLEGAL_ADDRESS
   kErrorLaunchTimeout = 702,        ///< CUDA_ERROR_LAUNCH_TIMEOUT
+  kErrorPeerAlreadyEnabled = 704,   ///< CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
   kErrorContextIsDestroyed = 709,   ///< CUDA_ERROR_CONTEXT_IS_DESTROYED
   kErrorAssert = 710,               ///< CUDA_ERROR_ASSERT
   kErrorAlreadyRegistered = 712,    ///< CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
@@ -49,6 +51,7 @@ enum : CallResult {
   kErrorInvalidAddressSpace = 717,  ///< CUDA_ERROR_INVALID_ADDRESS_SPACE
   kErrorInvalidPc = 718,            ///< CUDA_ERROR_INVALID_PC
   kErrorLaunchFailed = 719,         ///< CUDA_ERROR_LAUNCH_FAILED
+  kErrorNotPermitted = 800,         ///< CUDA_ERROR_NOT_PERMITTED
   kErrorNotSupported = 801,         ///< CUDA_ERROR_NOT_SUPPORTED
   kErrorCaptureUnsupported = 900,   ///< CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
   kErrorCaptureInvalidated = 901,   ///< CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
@@ -66,8 +69,25 @@ inline constexpr int kAttributeVirtualMemory =
     102;  ///< CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
 inline constexpr int kAttributeDirectRdma =
     110;  ///< CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
+inline constexpr int kAttributeDescriptorHandles =
+    103;  ///< CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
+inline constexpr int kAttributeFabricHandles =
+    128;                                     ///< CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED
+inline constexpr int kHandleDescriptor = 1;  ///< CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+inline constexpr int kHandleFabric = 8;      ///< CU_MEM_HANDLE_TYPE_FABRIC
+inline constexpr unsigned kOpenEnablesPeers = 1;      ///< CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 inline constexpr std::uint64_t kStreamLegacy = 1;     ///< CU_STREAM_LEGACY
 inline constexpr std::uint64_t kStreamPerThread = 2;  ///< CU_STREAM_PER_THREAD
+
+/// CUipcMemHandle, CUmemFabricHandle: memory, as other processes take it.
+struct IpcHandle {
+  unsigned char bytes[64] = {};
+};
+
+/// CUuuid: a GPU's name in every process.
+struct GpuUuid {
+  unsigned char bytes[16] = {};
+};
 
 /// CUmemLocation: where memory is.
 struct MemoryLocation {

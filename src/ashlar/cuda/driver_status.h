@@ -22,6 +22,11 @@ constexpr Status status_of(CallResult answer) noexcept {
     case kErrorNotRegistered:
       return {Code::kInvalidArgument, "not the start of a registered range"};
     case kErrorInvalidHandle: return {Code::kInvalidHandle, "the driver knows no such handle"};
+    case kErrorInvalidDevice:
+    case kErrorPeerUnsupported:
+      return {Code::kUnsupported, "the GPUs cannot use each other's memory"};
+    case kErrorNotPermitted:
+      return {Code::kUnsupported, "this process may not use what the call needs"};
     case kErrorNotSupported: return {Code::kUnsupported, "the driver does not support the call"};
     case kErrorCaptureInvalidated:
       return {Code::kCaptureInvalidated, "an earlier call invalidated the capture"};

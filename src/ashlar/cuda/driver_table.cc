@@ -61,6 +61,26 @@ void find_capture_order(DriverLookup& in, DriverTable& cu) noexcept {
       in.find(cu.captures.node_get_dependencies, "cuGraphNodeGetDependencies", 10000));
 }
 
+void find_shares(DriverLookup& in, DriverTable& cu) noexcept {
+  // As above (DriverTable::has_shares).
+  static_cast<void>(
+      in.find(cu.shares.get_uuid, "cuDeviceGetUuid", 11040) &&
+      in.find(cu.shares.segment_export, "cuIpcGetMemHandle", 4010) &&
+      in.find(cu.shares.segment_open, "cuIpcOpenMemHandle", 11000) &&
+      in.find(cu.shares.segment_close, "cuIpcCloseMemHandle", 4010) &&
+      in.find(cu.shares.page_properties, "cuMemGetAllocationPropertiesFromHandle", 10020) &&
+      in.find(cu.shares.page_export, "cuMemExportToShareableHandle", 10020) &&
+      in.find(cu.shares.page_import, "cuMemImportFromShareableHandle", 10020));
+}
+
+void find_peers(DriverLookup& in, DriverTable& cu) noexcept {
+  // As above (DriverTable::has_peers).
+  static_cast<void>(in.find(cu.peers.can_access, "cuDeviceCanAccessPeer", 4000) &&
+                    in.find(cu.peers.enable, "cuCtxEnablePeerAccess", 4000) &&
+                    in.find(cu.peers.copy, "cuMemcpyAsync", 4000) &&
+                    in.find(cu.peers.copy_peer, "cuMemcpyPeerAsync", 4000));
+}
+
 }  // namespace
 
 Status load_driver(const char* library, DriverTable* table) noexcept {
@@ -73,6 +93,8 @@ Status load_driver(const char* library, DriverTable* table) noexcept {
   if (!in.status().is_ok()) return in.status();
   find_virtual_memory(in, cu);
   find_capture_order(in, cu);
+  find_shares(in, cu);
+  find_peers(in, cu);
   *table = cu;
   return Status::ok();
 }

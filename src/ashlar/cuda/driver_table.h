@@ -84,17 +84,45 @@ struct CaptureFunctions {
                                       std::size_t* count) = nullptr;
 };
 
+/// Memory for other processes (7.2, 7.13, 7.14): all or none.
+struct ShareFunctions {
+  CallResult (*get_uuid)(GpuUuid* uuid, DeviceNumber device) = nullptr;
+  CallResult (*segment_export)(IpcHandle* handle, DevicePointer base) = nullptr;
+  CallResult (*segment_open)(DevicePointer* base, IpcHandle handle, unsigned flags) = nullptr;
+  CallResult (*segment_close)(DevicePointer base) = nullptr;
+  CallResult (*page_properties)(MemoryProperties* properties, MemoryHandle handle) = nullptr;
+  CallResult (*page_export)(void* shared, MemoryHandle handle, int type,
+                            unsigned long long flags) = nullptr;
+  CallResult (*page_import)(MemoryHandle* handle, void* shared, int type) = nullptr;
+};
+
+/// Other GPUs' memory (7.13, 7.18): all or none.
+struct PeerFunctions {
+  CallResult (*can_access)(int* can, DeviceNumber device, DeviceNumber peer) = nullptr;
+  CallResult (*enable)(Context peer, unsigned flags) = nullptr;
+  CallResult (*copy)(DevicePointer to, DevicePointer from, std::size_t size,
+                     StreamPointer stream) = nullptr;
+  CallResult (*copy_peer)(DevicePointer to, Context to_context, DevicePointer from,
+                          Context from_context, std::size_t size, StreamPointer stream) = nullptr;
+};
+
 struct DriverTable {
   ContextFunctions contexts;
   MemoryFunctions memory;
   StreamFunctions streams;
   PageFunctions pages;
   CaptureFunctions captures;
+  ShareFunctions shares;
+  PeerFunctions peers;
 
   /// Does it have the calls of virtual memory?
   bool has_virtual_memory() const noexcept { return pages.set_access != nullptr; }
   /// Does it have the calls that tell the order of what is captured?
   bool has_capture_order() const noexcept { return captures.node_get_dependencies != nullptr; }
+  /// Does it have the calls that share memory with other processes?
+  bool has_shares() const noexcept { return shares.page_import != nullptr; }
+  /// Does it have the calls about other GPUs' memory?
+  bool has_peers() const noexcept { return peers.copy_peer != nullptr; }
 };
 
 /// Loads that library and fills the table. kNotFound if there is no such library; kUnsupported if the driver is older

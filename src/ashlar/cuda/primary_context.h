@@ -29,6 +29,7 @@ class PrimaryContext {
 
   const DriverTable& driver() const noexcept { return cu_; }
   DeviceNumber device() const noexcept { return device_; }
+  Context context() const noexcept { return context_; }
   /// What the GPU has of that; 0 if the driver knows no such attribute.
   int attribute(int which) const noexcept;
 

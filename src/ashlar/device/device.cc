@@ -3,17 +3,44 @@
 #include <array>
 #include <chrono>
 
+#include <ashlar/device/sharing.h>
+
 namespace ashlar::inline v0::device {
 
 const char* call_name(CallKind kind) noexcept {
-  static constexpr std::array<const char*, kCallKinds> kNames{
-      "segment-alloc",  "segment-free",          "address-reserve", "address-release",
-      "page-create",    "page-release",          "page-map",        "page-access",
-      "page-unmap",     "event-create",          "event-destroy",   "event-record",
-      "event-query",    "event-synchronize",     "stream-wait",     "identify",
-      "capture-status", "exchange-capture-mode", "memory-info",     "pinned-alloc",
-      "pinned-free",    "synchronize",           "capture-mark",    "capture-covers",
-      "host-register",  "host-unregister"};
+  static constexpr std::array<const char*, kCallKinds> kNames{"segment-alloc",
+                                                              "segment-free",
+                                                              "address-reserve",
+                                                              "address-release",
+                                                              "page-create",
+                                                              "page-release",
+                                                              "page-map",
+                                                              "page-access",
+                                                              "page-unmap",
+                                                              "event-create",
+                                                              "event-destroy",
+                                                              "event-record",
+                                                              "event-query",
+                                                              "event-synchronize",
+                                                              "stream-wait",
+                                                              "identify",
+                                                              "capture-status",
+                                                              "exchange-capture-mode",
+                                                              "memory-info",
+                                                              "pinned-alloc",
+                                                              "pinned-free",
+                                                              "synchronize",
+                                                              "capture-mark",
+                                                              "capture-covers",
+                                                              "host-register",
+                                                              "host-unregister",
+                                                              "page-export",
+                                                              "page-import",
+                                                              "segment-export",
+                                                              "segment-open",
+                                                              "segment-close",
+                                                              "reach",
+                                                              "copy"};
   const auto index = static_cast<unsigned>(kind);
   return index < kCallKinds ? kNames[index] : "unknown";
 }
@@ -36,6 +63,22 @@ Status Device::host_unregister(Address) noexcept {
 
 Status Device::synchronize_for(std::uint32_t) noexcept {
   return {Code::kUnsupported, "the device has no synchronisation with a time limit"};
+}
+
+Sharing* Device::sharing() noexcept { return nullptr; }
+
+Result<PageHandle> Sharing::segment_page(Address) noexcept {
+  return Status{Code::kUnsupported, "the device's segments are no pages"};
+}
+
+const char* share_kind_name(ShareKind kind) noexcept {
+  switch (kind) {
+    case ShareKind::kNone: return "none";
+    case ShareKind::kSegment: return "segment";
+    case ShareKind::kDescriptor: return "descriptor";
+    case ShareKind::kFabric: return "fabric";
+  }
+  return "unknown";
 }
 
 std::uint64_t Device::now_ns() const noexcept {

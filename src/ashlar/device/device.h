@@ -101,13 +101,22 @@ enum class CallKind : unsigned char {
   kCaptureCovers = 23,
   kHostRegister = 24,
   kHostUnregister = 25,
+  kPageExport = 26,
+  kPageImport = 27,
+  kSegmentExport = 28,
+  kSegmentOpen = 29,
+  kSegmentClose = 30,
+  kReach = 31,
+  kCopy = 32,
 };
 /// The number of kinds of call.
-inline constexpr unsigned kCallKinds = 26;
+inline constexpr unsigned kCallKinds = 33;
 
 /// The name of the kind: "segment-alloc", "event-query", ...; "unknown" for any other number.
 /// Static storage.
 ASHLAR_API const char* call_name(CallKind kind) noexcept;
+
+class Sharing;
 
 /// One device of the machine. The contract is at the head of this file.
 class ASHLAR_API Device {
@@ -202,6 +211,10 @@ class ASHLAR_API Device {
   /// 0 it asks without blocking. kUnsupported, the default, if the driver has no such call: the
   /// caller then blocks in synchronize() on a thread of its own.
   virtual Status synchronize_for(std::uint32_t timeout_ms) noexcept;
+
+  /// Its memory for other processes and for other devices (sharing.h); null, the default, if it shares none. Lives as long
+  /// as the device. Makes no driver call.
+  virtual Sharing* sharing() noexcept;
 
   /// The clock by which waits are bounded, in nanoseconds from an arbitrary start; never falls. The
   /// default is std::chrono::steady_clock; a simulated machine gives its own time.

@@ -100,6 +100,8 @@ class ForwardingDevice : public Device {
   Status synchronize_for(std::uint32_t timeout_ms) noexcept override {
     return answer(CallKind::kSynchronize, Bytes{}, inner_.synchronize_for(timeout_ms));
   }
+  /// The inner device's: what is asked of it does not come to on_answer().
+  Sharing* sharing() noexcept override { return inner_.sharing(); }
   std::uint64_t now_ns() const noexcept override { return inner_.now_ns(); }
 
  protected:

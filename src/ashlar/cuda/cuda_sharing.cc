@@ -1,0 +1,191 @@
+#include <ashlar/cuda/cuda_sharing.h>
+
+#include <cstring>
+
+#include <ashlar/cuda/page_properties.h>
+
+namespace ashlar::inline v0::cuda {
+namespace {
+
+using device::ShareHandle;
+using device::ShareKind;
+
+constexpr Status kNoShares{Code::kUnsupported, "the CUDA driver shares no memory with processes"};
+constexpr Status kNoPeers{Code::kUnsupported, "the CUDA driver has no calls about other GPUs"};
+constexpr Status kNoSuchKind{Code::kUnsupported, "the GPU has no handles of that kind for pages"};
+constexpr Status kNotShared{Code::kUnsupported, "the page was made without handles to share"};
+
+static_assert(sizeof(IpcHandle) == sizeof(ShareHandle::bytes));
+static_assert(sizeof(GpuUuid) == sizeof(device::DeviceUuid));
+
+StreamPointer pointer_of(StreamHandle stream) noexcept {
+  return reinterpret_cast<StreamPointer>(stream.value());
+}
+
+}  // namespace
+
+CudaSharing::CudaSharing(PrimaryContext& gpu) noexcept
+    : gpu_(gpu),
+      has_direct_rdma_(gpu.attribute(kAttributeDirectRdma) != 0),
+      has_descriptors_(gpu.attribute(kAttributeDescriptorHandles) != 0),
+      has_fabric_(gpu.attribute(kAttributeFabricHandles) != 0) {}
+
+Result<device::DeviceUuid> CudaSharing::uuid() noexcept {
+  if (!gpu_.driver().has_shares()) return kNoShares;
+  GpuUuid read;
+  const Status asked =
+      gpu_.call([&] { return gpu_.driver().shares.get_uuid(&read, gpu_.device()); });
+  if (!asked.is_ok()) return asked;
+  device::DeviceUuid uuid;
+  std::memcpy(uuid.data(), read.bytes, uuid.size());
+  return uuid;
+}
+
+std::uint32_t CudaSharing::number() const noexcept {
+  return static_cast<std::uint32_t>(gpu_.device());
+}
+
+Result<PageHandle> CudaSharing::page_create(Bytes size, ShareKind kind) noexcept {
+  if (!gpu_.driver().has_shares() || !gpu_.driver().has_virtual_memory()) return kNoShares;
+  const bool is_fabric = kind == ShareKind::kFabric;
+  if (is_fabric ? !has_fabric_ : kind != ShareKind::kDescriptor || !has_descriptors_)
+    return kNoSuchKind;
+  const MemoryProperties properties =
+      page_properties(gpu_, has_direct_rdma_, is_fabric ? kHandleFabric : kHandleDescriptor);
+  MemoryHandle handle = 0;
+  const Status made =
+      gpu_.call([&] { return gpu_.driver().pages.create(&handle, size.count(), &properties, 0); });
+  if (!made.is_ok()) return made;
+  return PageHandle{handle};
+}
+
+Result<ShareKind> CudaSharing::page_kind(PageHandle page) noexcept {
+  if (!gpu_.driver().has_shares()) return kNoShares;
+  MemoryProperties properties;
+  const Status asked =
+      gpu_.call([&] { return gpu_.driver().shares.page_properties(&properties, page.value()); });
+  if (!asked.is_ok()) return asked;
+  if ((properties.handle_types & kHandleFabric) != 0) return ShareKind::kFabric;
+  return (properties.handle_types & kHandleDescriptor) != 0 ? ShareKind::kDescriptor
+                                                            : ShareKind::kNone;
+}
+
+Result<ShareHandle> CudaSharing::page_export(PageHandle page) noexcept {
+  const Result<ShareKind> kind = page_kind(page);
+  if (!kind.is_ok()) return kind.status();
+  if (kind.value() == ShareKind::kNone) return kNotShared;
+  ShareHandle handle;
+  handle.kind = kind.value();
+  const bool is_fabric = handle.kind == ShareKind::kFabric;
+  void* const out = is_fabric ? static_cast<void*>(handle.bytes.data()) : &handle.descriptor;
+  const Status made = gpu_.call([&] {
+    return gpu_.driver().shares.page_export(out, page.value(),
+                                            is_fabric ? kHandleFabric : kHandleDescriptor, 0);
+  });
+  if (!made.is_ok()) return made;
+  return handle;
+}
+
+Result<PageHandle> CudaSharing::page_import(const ShareHandle& handle, Bytes) noexcept {
+  if (!gpu_.driver().has_shares()) return kNoShares;
+  const bool is_fabric = handle.kind == ShareKind::kFabric;
+  if (!is_fabric && handle.kind != ShareKind::kDescriptor) return kNoSuchKind;
+  IpcHandle bytes;
+  std::memcpy(bytes.bytes, handle.bytes.data(), sizeof bytes.bytes);
+  // The driver takes a descriptor in the place of the pointer.
+  void* const in = is_fabric ? static_cast<void*>(bytes.bytes)
+                             : reinterpret_cast<void*>(static_cast<std::uintptr_t>(
+                                   static_cast<unsigned>(handle.descriptor)));
+  MemoryHandle page = 0;
+  const Status made = gpu_.call([&] {
+    return gpu_.driver().shares.page_import(&page, in,
+                                            is_fabric ? kHandleFabric : kHandleDescriptor);
+  });
+  if (!made.is_ok()) return made;
+  return PageHandle{page};
+}
+
+Result<ShareHandle> CudaSharing::segment_export(Address base) noexcept {
+  if (!gpu_.driver().has_shares()) return kNoShares;
+  IpcHandle bytes;
+  const Status made =
+      gpu_.call([&] { return gpu_.driver().shares.segment_export(&bytes, base.value()); });
+  if (!made.is_ok()) return made;
+  ShareHandle handle;
+  handle.kind = ShareKind::kSegment;
+  std::memcpy(handle.bytes.data(), bytes.bytes, sizeof bytes.bytes);
+  return handle;
+}
+
+Result<Address> CudaSharing::segment_open(const ShareHandle& handle) noexcept {
+  if (!gpu_.driver().has_shares()) return kNoShares;
+  IpcHandle bytes;
+  std::memcpy(bytes.bytes, handle.bytes.data(), sizeof bytes.bytes);
+  DevicePointer base = 0;
+  const Status opened =
+      gpu_.call([&] { return gpu_.driver().shares.segment_open(&base, bytes, kOpenEnablesPeers); });
+  if (!opened.is_ok()) return opened;
+  return Address{base};
+}
+
+Status CudaSharing::segment_close(Address base) noexcept {
+  if (!gpu_.driver().has_shares()) return kNoShares;
+  return gpu_.call([&] { return gpu_.driver().shares.segment_close(base.value()); });
+}
+
+Result<bool> CudaSharing::can_reach(Sharing& owner) noexcept {
+  if (owner.number() == number()) return true;
+  if (!gpu_.driver().has_peers()) return false;
+  int can = 0;
+  const Status asked = gpu_.call([&] {
+    return gpu_.driver().peers.can_access(&can, gpu_.device(),
+                                          static_cast<DeviceNumber>(owner.number()));
+  });
+  if (!asked.is_ok()) return asked;
+  return can != 0;
+}
+
+template <class Call>
+CallResult CudaSharing::with_context_of(Sharing& owner, Call&& call) noexcept {
+  if (owner.number() == number()) return call(gpu_.context());
+  const auto device = static_cast<DeviceNumber>(owner.number());
+  Context context = nullptr;
+  const CallResult retained = gpu_.driver().contexts.primary_retain(&context, device);
+  if (retained != kSuccess) return retained;
+  const CallResult answer = call(context);
+  static_cast<void>(gpu_.driver().contexts.primary_release(device));
+  return answer;
+}
+
+Status CudaSharing::reach(Sharing& owner) noexcept {
+  if (owner.number() == number()) return Status::ok();
+  if (!gpu_.driver().has_peers()) return kNoPeers;
+  return gpu_.call([&] {
+    return with_context_of(owner, [&](Context context) {
+      const CallResult answer = gpu_.driver().peers.enable(context, 0);
+      return answer == kErrorPeerAlreadyEnabled ? CallResult{kSuccess} : answer;
+    });
+  });
+}
+
+Status CudaSharing::copy(Address to, Address from, Bytes size, StreamHandle stream) noexcept {
+  if (!gpu_.driver().has_peers()) return kNoPeers;
+  return gpu_.call([&] {
+    return gpu_.driver().peers.copy(to.value(), from.value(), size.count(), pointer_of(stream));
+  });
+}
+
+Status CudaSharing::copy_between(Address to, Sharing& to_owner, Address from, Sharing& from_owner,
+                                 Bytes size, StreamHandle stream) noexcept {
+  if (!gpu_.driver().has_peers()) return kNoPeers;
+  return gpu_.call([&] {
+    return with_context_of(to_owner, [&](Context to_context) {
+      return with_context_of(from_owner, [&](Context from_context) {
+        return gpu_.driver().peers.copy_peer(to.value(), to_context, from.value(), from_context,
+                                             size.count(), pointer_of(stream));
+      });
+    });
+  });
+}
+
+}  // namespace ashlar::inline v0::cuda

@@ -1,0 +1,145 @@
+#include <ashlar/share/descriptor_passing.h>
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <ashlar/base/exceptions.h>
+
+namespace ashlar::inline v0::share {
+namespace {
+
+constexpr std::size_t kBatchMax = 250;  // Linux passes at most 253 in a message
+
+/// What comes before the header.
+struct Preamble {
+  std::uint32_t header_bytes = 0;
+  std::uint32_t descriptors = 0;
+};
+
+using Control = std::array<char, CMSG_SPACE(kBatchMax * sizeof(int))>;
+
+bool send_all(int socket, const void* data, std::size_t size) {
+  const auto* at = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t sent = send(socket, at, size, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return false;
+    at += sent;
+    size -= static_cast<std::size_t>(sent);
+  }
+  return true;
+}
+
+/// How much came before the other end closed, or failed.
+std::size_t receive_all(int socket, void* data, std::size_t size) {
+  auto* const begin = static_cast<char*>(data);
+  std::size_t got = 0;
+  while (got < size) {
+    const ssize_t part = recv(socket, begin + got, size - got, 0);
+    if (part < 0 && errno == EINTR) continue;
+    if (part <= 0) break;
+    got += static_cast<std::size_t>(part);
+  }
+  return got;
+}
+
+/// A message of one byte that carries descriptors needs these.
+struct Message {
+  char byte = 0;
+  iovec bytes{&byte, 1};
+  alignas(cmsghdr) Control control{};
+  msghdr header{};
+
+  explicit Message(std::size_t descriptors) {
+    header.msg_iov = &bytes;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+    header.msg_controllen = CMSG_SPACE(descriptors * sizeof(int));
+  }
+};
+
+bool send_batch(int socket, std::span<const int> batch) {
+  Message message(batch.size());
+  cmsghdr* const control = CMSG_FIRSTHDR(&message.header);
+  control->cmsg_level = SOL_SOCKET;
+  control->cmsg_type = SCM_RIGHTS;
+  control->cmsg_len = CMSG_LEN(batch.size_bytes());
+  std::memcpy(CMSG_DATA(control), batch.data(), batch.size_bytes());
+  ssize_t sent = 0;
+  do sent = sendmsg(socket, &message.header, MSG_NOSIGNAL);
+  while (sent < 0 && errno == EINTR);
+  return sent == 1;
+}
+
+/// How many descriptors came with the next byte; they are in `*out`, which has room.
+std::size_t receive_batch(int socket, std::size_t most, Descriptors* out) {
+  Message message(kBatchMax);
+  ssize_t got = 0;
+  do got = recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC);
+  while (got < 0 && errno == EINTR);
+  const cmsghdr* const control = got == 1 ? CMSG_FIRSTHDR(&message.header) : nullptr;
+  if (control == nullptr || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
+    return 0;
+  const std::size_t count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  for (std::size_t i = 0; i < count; ++i) {
+    int descriptor = -1;
+    std::memcpy(&descriptor, CMSG_DATA(control) + i * sizeof descriptor, sizeof descriptor);
+    if (i < most) out->add(descriptor);
+    else close(descriptor);
+  }
+  return count;
+}
+
+Status receive_into(int socket, ReceivedMemory* memory) {
+  constexpr Status kMalformed{Code::kMalformed, "shared memory: the socket has something else"};
+  Preamble preamble;
+  const std::size_t got = receive_all(socket, &preamble, sizeof preamble);
+  if (got == 0) return {Code::kNotFound, "shared memory: the other end has closed the socket"};
+  if (got < sizeof preamble || preamble.descriptors > kSharedPartsMax ||
+      preamble.header_bytes > header_bytes_max())
+    return kMalformed;
+  memory->header.resize(preamble.header_bytes);
+  memory->descriptors.reserve(preamble.descriptors);
+  if (receive_all(socket, memory->header.data(), memory->header.size()) < memory->header.size())
+    return kMalformed;
+  for (std::size_t left = preamble.descriptors; left > 0;) {
+    const std::size_t came = receive_batch(socket, left, &memory->descriptors);
+    if (came == 0 || came > left) return kMalformed;
+    left -= came;
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+Status send_memory(int socket, const ExportedMemory& memory) noexcept {
+  constexpr Status kFailed{Code::kWriteFailed, "shared memory: the socket does not take it"};
+  const std::span<const std::byte> header = memory.header();
+  std::span<const int> left = memory.descriptors();
+  const Preamble preamble{static_cast<std::uint32_t>(header.size()),
+                          static_cast<std::uint32_t>(left.size())};
+  if (!send_all(socket, &preamble, sizeof preamble) ||
+      !send_all(socket, header.data(), header.size()))
+    return kFailed;
+  while (!left.empty()) {
+    const std::span<const int> batch = left.first(std::min(left.size(), kBatchMax));
+    if (!send_batch(socket, batch)) return kFailed;
+    left = left.subspan(batch.size());
+  }
+  return Status::ok();
+}
+
+Result<ReceivedMemory> receive_memory(int socket) noexcept {
+  ReceivedMemory memory;
+  Status status;
+  if (!with_host_memory([&] { status = receive_into(socket, &memory); }))
+    return Status{Code::kHostOutOfMemory, "no memory for the header of shared memory"};
+  if (!status.is_ok()) return status;
+  return memory;
+}
+
+}  // namespace ashlar::inline v0::share

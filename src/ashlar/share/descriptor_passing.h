@@ -1,0 +1,28 @@
+// Exported memory over a socket: its header, and its file descriptors beside it.
+//
+// Purpose: the way that works wherever two processes have a socket: fetching descriptors from another process needs its
+// permission, which containers and hardened hosts do not give.
+// Thread safety: one thread on each end of a socket.
+// Source: unix(7), SCM_RIGHTS.
+#pragma once
+
+#include <vector>
+
+#include <ashlar/share/descriptors.h>
+#include <ashlar/share/exported_memory.h>
+
+namespace ashlar::inline v0::share {
+
+/// What came: MemoryOpener::open(header, descriptors.all()).
+struct ReceivedMemory {
+  std::vector<std::byte> header;
+  Descriptors descriptors;
+};
+
+/// Writes it to a connected Unix socket, which may block. kWriteFailed if the socket does not take all of it.
+ASHLAR_API Status send_memory(int socket, const ExportedMemory& memory) noexcept;
+/// Reads what send_memory() wrote. kNotFound if the other end has closed the socket before it; kMalformed if something else
+/// comes, or less; kHostOutOfMemory. After an error the socket is of no use.
+ASHLAR_API Result<ReceivedMemory> receive_memory(int socket) noexcept;
+
+}  // namespace ashlar::inline v0::share

@@ -1,0 +1,39 @@
+// Descriptors: open file descriptors with an owner.
+//
+// Thread safety: one thread's at a time.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ashlar::inline v0::share {
+
+class Descriptors {
+ public:
+  Descriptors() = default;
+  Descriptors(Descriptors&& from) noexcept : open_(std::exchange(from.open_, {})) {}
+  Descriptors& operator=(Descriptors&& from) noexcept {
+    std::swap(open_, from.open_);
+    return *this;
+  }
+  ~Descriptors() { close_all(); }
+
+  /// Room for so many, so that add() does not allocate. Throws std::bad_alloc.
+  void reserve(std::size_t count) { open_.reserve(count); }
+  /// Owns that one from now on. REQUIRES: room for it.
+  void add(int descriptor) noexcept { open_.push_back(descriptor); }
+  std::span<const int> all() const noexcept { return open_; }
+  void close_all() noexcept {
+    for (const int descriptor : open_) close(descriptor);
+    open_.clear();
+  }
+
+ private:
+  std::vector<int> open_;
+};
+
+}  // namespace ashlar::inline v0::share

@@ -1,0 +1,169 @@
+#include <ashlar/share/opened_ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include <ashlar/base/exceptions.h>
+
+namespace ashlar::inline v0::share {
+namespace {
+
+using device::Device;
+using device::ShareKind;
+
+constexpr std::uint64_t kBarred = ~std::uint64_t{0};  // no generation that comes
+
+/// visit(part, offset in the segment) for each; stops when it returns false.
+template <class Visit>
+void for_each_part(const ShareHeader& header, Visit visit) {
+  Bytes offset = header.parts_offset;
+  for (const SharedPart& part : header.parts) {
+    if (!visit(part, offset)) return;
+    offset += part.size;
+  }
+}
+
+/// Are the parts whole pages of the device, each where a page may be?
+bool are_pages(const Device& device, const ShareHeader& header) {
+  const Bytes page = device.traits().page_granularity;
+  bool are = device.traits().has_virtual_memory && header.parts_offset % page == 0 &&
+             header.segment_size % page == 0;
+  for (const SharedPart& part : header.parts) are = are && part.size % page == 0;
+  return are;
+}
+
+bool has_room(const OpenedRanges::Mirror& mirror, const ShareHeader& header) {
+  bool has = true;
+  for_each_part(header, [&](const SharedPart& part, Bytes offset) {
+    // The last page that begins before the part's end may lie in its way.
+    const auto behind = mirror.pages.lower_bound(offset + part.size);
+    if (behind == mirror.pages.begin()) return true;
+    const auto& [at, page] = *std::prev(behind);
+    const bool is_it = at == offset && page.size == part.size && page.generation == part.generation;
+    has = is_it || at + page.size <= offset;
+    return has;
+  });
+  return has;
+}
+
+}  // namespace
+
+Result<Device*> OpenedRanges::find_device(const device::DeviceUuid& uuid) noexcept {
+  Status failure{Code::kNotFound, "shared memory: no device here is the exporter's GPU"};
+  for (Device* const device : devices_) {
+    device::Sharing* const sharing = device->sharing();
+    if (sharing == nullptr) continue;
+    const Result<device::DeviceUuid> name = sharing->uuid();
+    if (!name.is_ok()) failure = name.status();
+    else if (name.value() == uuid) return device;
+  }
+  return failure;
+}
+
+Result<OpenedRanges::Range> OpenedRanges::open(const ShareHeader& header,
+                                               std::span<const int> descriptors) {
+  ASHLAR_REQUIRE(descriptors.size() == header.descriptors(), Code::kInvalidArgument,
+                 "shared memory: not as many descriptors as the header says");
+  const MutexGuard guard(lock_);
+  const Result<Device*> device = find_device(header.uuid);
+  if (!device.is_ok()) return device.status();
+  return header.parts.front().handle.kind == ShareKind::kSegment
+             ? open_segment(*device.value(), header)
+             : open_pages(*device.value(), header, descriptors);
+}
+
+Result<OpenedRanges::Range> OpenedRanges::open_segment(Device& device,
+                                                       const ShareHeader& header) noexcept {
+  const Result<Address> base = device.sharing()->segment_open(header.parts.front().handle);
+  if (!base.is_ok()) return base.status();
+  return Range{&device, nullptr, base.value(), Bytes{}, header.segment_size};
+}
+
+Result<OpenedRanges::Mirror*> OpenedRanges::find_mirror(Device& device, const ShareHeader& header) {
+  for (const std::unique_ptr<Mirror>& mirror : mirrors_) {
+    if (mirror->exporter == header.exporter && mirror->segment == header.segment &&
+        mirror->size == header.segment_size && mirror->device == &device &&
+        has_room(*mirror, header))
+      return mirror.get();
+  }
+  mirrors_.reserve(mirrors_.size() + 1);
+  auto made = std::make_unique<Mirror>();
+  const Bytes page = device.traits().page_granularity;
+  const Result<Address> base = device.address_reserve(header.segment_size, page);
+  if (!base.is_ok()) return base.status();
+  *made = {header.exporter, header.segment, &device, base.value(), header.segment_size, {}};
+  mirrors_.push_back(std::move(made));
+  return mirrors_.back().get();
+}
+
+Status OpenedRanges::map(Device& device, Address at, const SharedPart& part,
+                         int descriptor) noexcept {
+  device::ShareHandle handle = part.handle;
+  handle.descriptor = descriptor;
+  const Result<PageHandle> page = device.sharing()->page_import(handle, part.size);
+  if (!page.is_ok()) return page.status();
+  Status status = device.page_map(at, part.size, page.value());
+  if (status.is_ok()) {
+    status = device.page_access(at, part.size);
+    if (!status.is_ok()) static_cast<void>(device.page_unmap(at, part.size));
+  }
+  // The mapping keeps the memory; a handle that the driver does not take back is its own.
+  static_cast<void>(device.page_release(page.value()));
+  return status;
+}
+
+Result<OpenedRanges::Range> OpenedRanges::open_pages(Device& device, const ShareHeader& header,
+                                                     std::span<const int> descriptors) {
+  ASHLAR_REQUIRE(are_pages(device, header), Code::kInvalidArgument,
+                 "shared memory: its parts are no pages of this device");
+  const Result<Mirror*> found = find_mirror(device, header);
+  if (!found.is_ok()) return found.status();
+  Mirror& mirror = *found.value();
+  Status status;
+  Bytes reached = header.parts_offset;
+  std::size_t next_descriptor = 0;
+  for_each_part(header, [&](const SharedPart& part, Bytes offset) {
+    const int descriptor =
+        part.handle.kind == ShareKind::kDescriptor ? descriptors[next_descriptor++] : -1;
+    Page* page = nullptr;
+    const bool has_memory = with_host_memory([&] { page = &mirror.pages[offset]; });
+    if (!has_memory)
+      status = {Code::kHostOutOfMemory, "no memory for the records of shared memory"};
+    if (has_memory && page->uses == 0) status = map(device, mirror.base + offset, part, descriptor);
+    if (!status.is_ok()) {
+      if (has_memory && page->uses == 0) mirror.pages.erase(offset);
+      return false;
+    }
+    *page = {part.size, part.generation, page->uses + 1};
+    reached = offset + part.size;
+    return true;
+  });
+  const Range range{&device, &mirror, mirror.base, header.parts_offset, reached};
+  if (status.is_ok()) return range;
+  drop(&mirror, range.first, range.end);
+  return status;
+}
+
+void OpenedRanges::drop(Mirror* mirror, Bytes first, Bytes end) noexcept {
+  for (auto it = mirror->pages.lower_bound(first); it != mirror->pages.end() && it->first < end;) {
+    Page& page = it->second;
+    const bool is_unused = --page.uses == 0;
+    const bool is_gone =
+        is_unused && mirror->device->page_unmap(mirror->base + it->first, page.size).is_ok();
+    // What the driver refuses to unmap stays mapped, with its addresses: no other page can come there.
+    if (is_unused && !is_gone) page.generation = kBarred;
+    it = is_gone ? mirror->pages.erase(it) : std::next(it);
+  }
+  if (!mirror->pages.empty()) return;
+  static_cast<void>(mirror->device->address_release(mirror->base, mirror->size));
+  mirrors_.erase(std::find_if(mirrors_.begin(), mirrors_.end(),
+                              [&](const auto& each) { return each.get() == mirror; }));
+}
+
+void OpenedRanges::close(const Range& range) noexcept {
+  const MutexGuard guard(lock_);
+  if (range.mirror != nullptr) drop(range.mirror, range.first, range.end);
+  else static_cast<void>(range.device->sharing()->segment_close(range.base));
+}
+
+}  // namespace ashlar::inline v0::share

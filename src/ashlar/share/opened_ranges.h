@@ -1,0 +1,77 @@
+// OpenedRanges: what is open of other processes' memory, and how often (opened_memory.h).
+//
+// Thread safety: any thread; one lock, under which the driver is called.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include <ashlar/base/mutex.h>
+#include <ashlar/device/device.h>
+#include <ashlar/share/share_header.h>
+
+namespace ashlar::inline v0::share {
+
+class OpenedRanges {
+ public:
+  /// Throws std::bad_alloc.
+  explicit OpenedRanges(std::span<device::Device* const> devices)
+      : devices_(devices.begin(), devices.end()) {}
+
+  struct Mirror;
+  /// One opened allocation.
+  struct Range {
+    device::Device* device = nullptr;
+    Mirror* mirror = nullptr;  ///< null: a segment, which begins at `base`
+    Address base;              ///< of the mirror, or of the segment
+    Bytes first;               ///< its parts, in the mirror
+    Bytes end;
+  };
+
+  /// Opens the parts, with their descriptors here. Errors as MemoryOpener::open(). Throws std::bad_alloc: then nothing is open.
+  Result<Range> open(const ShareHeader& header, std::span<const int> descriptors)
+      ASHLAR_EXCLUDES(lock_);
+  void close(const Range& range) noexcept ASHLAR_EXCLUDES(lock_);
+
+  struct Page {
+    Bytes size;
+    std::uint64_t generation = 0;
+    std::uint64_t uses = 0;
+  };
+  using Pages = std::map<Bytes, Page>;  ///< by their offset in the segment
+  /// The addresses of an exporter's segment, here.
+  struct Mirror {
+    std::uint64_t exporter = 0;
+    Address segment;  ///< the exporter's
+    device::Device* device = nullptr;
+    Address base;
+    Bytes size;
+    Pages pages;
+  };
+
+ private:
+  /// The device that has that name; null, or why it cannot be known.
+  Result<device::Device*> find_device(const device::DeviceUuid& uuid) noexcept;
+  Result<Range> open_segment(device::Device& device, const ShareHeader& header) noexcept;
+  Result<Range> open_pages(device::Device& device, const ShareHeader& header,
+                           std::span<const int> descriptors) ASHLAR_REQUIRES(lock_);
+  /// A mirror of the header's segment in which every part's place is free, or has that part. A new one, if need be.
+  Result<Mirror*> find_mirror(device::Device& device, const ShareHeader& header)
+      ASHLAR_REQUIRES(lock_);
+  /// Maps the part there.
+  static Status map(device::Device& device, Address at, const SharedPart& part,
+                    int descriptor) noexcept;
+  /// One use less of the pages from `first` to `end`; the mirror goes with its last page.
+  void drop(Mirror* mirror, Bytes first, Bytes end) noexcept ASHLAR_REQUIRES(lock_);
+
+  const std::vector<device::Device*> devices_;
+  Mutex lock_;
+  std::vector<std::unique_ptr<Mirror>> mirrors_ ASHLAR_GUARDED_BY(lock_);
+};
+
+}  // namespace ashlar::inline v0::share

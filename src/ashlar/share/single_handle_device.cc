@@ -1,0 +1,114 @@
+#include <ashlar/share/single_handle_device.h>
+
+#include <map>
+
+#include <ashlar/base/checked.h>
+#include <ashlar/base/exceptions.h>
+#include <ashlar/base/mutex.h>
+#include <ashlar/device/forwarding_sharing.h>
+
+namespace ashlar::inline v0::share {
+namespace {
+
+constexpr Status kNotOurs{Code::kInvalidArgument, "no segment of this device begins there"};
+
+/// Maps the page at new addresses.
+Result<Address> map_somewhere(device::Device& device, Bytes size, PageHandle page) noexcept {
+  const Result<Address> base = device.address_reserve(size, device.traits().page_granularity);
+  if (!base.is_ok()) return base;
+  Status status = device.page_map(base.value(), size, page);
+  if (status.is_ok()) {
+    status = device.page_access(base.value(), size);
+    if (status.is_ok()) return base;
+    static_cast<void>(device.page_unmap(base.value(), size));
+  }
+  static_cast<void>(device.address_release(base.value(), size));
+  return status;
+}
+
+}  // namespace
+
+struct SingleHandleDevice::Segments {
+  struct Segment {
+    Bytes size;
+    PageHandle page;
+  };
+
+  mutable Mutex lock;
+  std::map<Address, Segment> by_base ASHLAR_GUARDED_BY(lock);
+
+  /// False if the host has no memory for the record.
+  bool add(Address base, const Segment& segment) noexcept ASHLAR_EXCLUDES(lock) {
+    const MutexGuard guard(lock);
+    return with_host_memory(
+        [&]() ASHLAR_NO_THREAD_SAFETY_ANALYSIS { by_base.emplace(base, segment); });
+  }
+  Result<Segment> find(Address base) const noexcept ASHLAR_EXCLUDES(lock) {
+    const MutexGuard guard(lock);
+    const auto found = by_base.find(base);
+    if (found == by_base.end()) return kNotOurs;
+    return found->second;
+  }
+  void remove(Address base) noexcept ASHLAR_EXCLUDES(lock) {
+    const MutexGuard guard(lock);
+    by_base.erase(base);
+  }
+};
+
+class SingleHandleDevice::Shares final : public device::ForwardingSharing {
+ public:
+  Shares(const Segments& segments, Sharing& inner)
+      : ForwardingSharing(inner), segments_(segments) {}
+  Result<PageHandle> segment_page(Address base) noexcept override {
+    const Result<Segments::Segment> segment = segments_.find(base);
+    if (!segment.is_ok()) return segment.status();
+    return segment.value().page;
+  }
+
+ private:
+  const Segments& segments_;
+};
+
+SingleHandleDevice::SingleHandleDevice(device::Device& inner)
+    : ForwardingDevice(inner), segments_(std::make_unique<Segments>()) {
+  if (device::Sharing* const shares = inner.sharing(); shares != nullptr)
+    shares_ = std::make_unique<Shares>(*segments_, *shares);
+}
+
+SingleHandleDevice::~SingleHandleDevice() = default;
+
+device::Sharing* SingleHandleDevice::sharing() noexcept { return shares_.get(); }
+
+Result<Address> SingleHandleDevice::segment_alloc(Bytes size) noexcept {
+  const auto rounded = checked_round_up(size, traits().page_granularity);
+  ASHLAR_REQUIRE(rounded.has_value(), Code::kOutOfMemory, "no device has so much memory");
+  const Result<PageHandle> made = page_create(*rounded);
+  if (!made.is_ok()) return made.status();
+  const Segments::Segment segment{*rounded, made.value()};
+  Result<Address> base = map_somewhere(*this, segment.size, segment.page);
+  if (base.is_ok()) {
+    if (segments_->add(base.value(), segment)) return base;
+    static_cast<void>(page_unmap(base.value(), segment.size));
+    static_cast<void>(address_release(base.value(), segment.size));
+    base = Status{Code::kHostOutOfMemory, "no memory for the record of a segment"};
+  }
+  static_cast<void>(page_release(segment.page));
+  // Beyond its limits a device has no segment, whatever it lacks.
+  if (base.code() == Code::kOutOfAddresses)
+    return Status{Code::kOutOfMemory, "the device has no addresses for the segment"};
+  return base;
+}
+
+Status SingleHandleDevice::segment_free(Address base) noexcept {
+  const Result<Segments::Segment> segment = segments_->find(base);
+  if (!segment.is_ok()) return segment.status();
+  // Until the memory is unmapped a refusal changes nothing.
+  const Status unmapped = page_unmap(base, segment.value().size);
+  if (!unmapped.is_ok()) return unmapped;
+  segments_->remove(base);
+  static_cast<void>(address_release(base, segment.value().size));
+  static_cast<void>(page_release(segment.value().page));
+  return Status::ok();
+}
+
+}  // namespace ashlar::inline v0::share

@@ -1,0 +1,46 @@
+// SingleHandleDevice: a device each of whose segments is one piece of physical memory with one handle.
+//
+// Purpose: memory pools for whoever registers or exports whole segments, and wants one handle for each: symmetric memory, a network
+// library's buffers (row DEV-21). It is a pool's MemoryPoolOptions::growth; the pool's segments neither grow nor move.
+// Thread safety: any thread. No driver call is made under its lock.
+//
+//   share::SingleHandleDevice source(shareable);     // or of the device itself: then the handles stay in the process
+//   allocator->create_pool(device, pool, {.growth = &source});
+//
+// Invariants:
+//   (1) each segment that is handed out is mapped, has access, and its handle is held until segment_free().
+#pragma once
+
+#include <memory>
+
+#include <ashlar/base/export.h>
+#include <ashlar/device/forwarding_device.h>
+#include <ashlar/device/sharing.h>
+
+namespace ashlar::inline v0::share {
+
+class ASHLAR_API SingleHandleDevice final : public device::ForwardingDevice {
+ public:
+  /// Pages come from `inner`, which must outlive this, and so must every segment be freed before its end.
+  /// Throws std::bad_alloc.
+  explicit SingleHandleDevice(device::Device& inner);
+  ~SingleHandleDevice() override;
+
+  /// A segment of whole pages' size. kUnsupported where the device has no virtual memory; otherwise the errors of page_create(),
+  /// address_reserve(), page_map() and page_access(), after which nothing is held.
+  Result<Address> segment_alloc(Bytes size) noexcept override;
+  /// If the driver refuses to unmap, its error, and nothing has changed. What it refuses to take back after that is forgotten:
+  /// ok, and it stays the driver's.
+  Status segment_free(Address base) noexcept override;
+  /// The inner device's, with segment_page().
+  device::Sharing* sharing() noexcept override;
+
+ private:
+  struct Segments;
+  class Shares;
+
+  const std::unique_ptr<Segments> segments_;  ///< that are handed out, with their pages
+  std::unique_ptr<Shares> shares_;
+};
+
+}  // namespace ashlar::inline v0::share
