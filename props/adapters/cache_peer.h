@@ -74,6 +74,7 @@ struct CachePeer {
     return due > uses.hits_ ? due - uses.hits_ : 0;
   }
   static std::uint64_t poll_delay(const PendingUses& uses) { return uses.poll_again_.delay_; }
+  static bool has_new(const PendingUses& uses) { return uses.has_new_; }
   /// One slice of a copy, and what PoolCopy::run() does before it. True if it was the last.
   static bool copy_slice(PoolCopy& copy, const StreamHeap& heap) {
     copy.reserve_slice();

@@ -21,7 +21,7 @@ constexpr unsigned kMergeDepth = 5;
 constexpr unsigned kWordDepth = 5;
 constexpr unsigned kStateDepth = 6;
 constexpr std::uint64_t kWords = 179'098;
-constexpr std::uint64_t kStates = 75'292;
+constexpr std::uint64_t kStates = 73'907;
 #else
 constexpr unsigned kMergeDepth = 4;
 constexpr unsigned kWordDepth = 4;

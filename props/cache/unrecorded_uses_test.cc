@@ -71,7 +71,7 @@ TEST(PendingUsesTest, HitsPollAtOnceThenEverMoreRarelyAndOnlyWhileSomethingIsQue
   UseNode node;
   node.user = reinterpret_cast<StreamHeap*>(4096);
   for (int i = 0; i < 300; ++i) EXPECT_FALSE(uses.is_poll_due());
-  uses.queues().add(&node);
+  uses.add_queued(&node);
   for (int round = 0; round < 2; ++round) {
     for (const unsigned delay : {1u, 1u, 2u, 4u, 8u, 16u, 32u, 64u, 128u, 256u, 256u}) {
       unsigned hits = 1;
@@ -91,6 +91,45 @@ TEST(PendingUsesTest, HitsPollAtOnceThenEverMoreRarelyAndOnlyWhileSomethingIsQue
     EXPECT_TRUE(uses.is_poll_due());
     uses.note_poll(true);
   }
+  UseNode* taken[2];
+  EXPECT_EQ(uses.queues().take(taken, 2), 1u);
+}
+
+/// Polls in vain at every hit that polls, until one does not.
+void poll_until_not_due(PendingUses& uses) {
+  while (uses.is_poll_due()) uses.note_poll(false);
+}
+
+TEST(PendingUsesTest, TheHitBehindAUseThatJoinsPollsAndOnlyThatOne) {
+  PendingUses uses;
+  UseNode nodes[8];
+  for (UseNode& node : nodes) node.user = reinterpret_cast<StreamHeap*>(4096);
+  uses.add_queued(&nodes[0]);
+  for (unsigned i = 1; i < 8; ++i) {
+    poll_until_not_due(uses);
+    const std::uint64_t due_in = CachePeer::poll_due_in(uses);
+    const std::uint64_t delay = CachePeer::poll_delay(uses);
+    ASSERT_GE(due_in, 1u);
+    uses.add_queued(&nodes[i]);
+    EXPECT_TRUE(uses.is_poll_due());
+    if (due_in == 1) continue;  // it is due anyway
+    uses.note_poll(false);
+    EXPECT_EQ(CachePeer::poll_due_in(uses), due_in - 1);
+    EXPECT_EQ(CachePeer::poll_delay(uses), delay);
+  }
+  UseNode* taken[2];
+  EXPECT_EQ(uses.queues().take(taken, 2), 1u);
+}
+
+TEST(PendingUsesTest, PollsOfAMissDoNotLengthenTheDelayOfHits) {
+  PendingUses uses;
+  UseNode node;
+  node.user = reinterpret_cast<StreamHeap*>(4096);
+  uses.add_queued(&node);
+  ASSERT_TRUE(uses.is_poll_due());
+  for (unsigned poll = 0; poll < 10; ++poll) uses.note_poll(false);
+  EXPECT_EQ(CachePeer::poll_due_in(uses), 1u);
+  EXPECT_EQ(CachePeer::poll_delay(uses), 2u);
   UseNode* taken[2];
   EXPECT_EQ(uses.queues().take(taken, 2), 1u);
 }

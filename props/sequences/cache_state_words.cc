@@ -98,6 +98,7 @@ class StateWriter {
   void write_uses(StreamHeap& heap) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     put(CachePeer::poll_due_in(heap.uses));
     put(CachePeer::poll_delay(heap.uses));
+    put(CachePeer::has_new(heap.uses));
     put(heap.uses.unrecorded_count());
     for_each_waiting(heap, [&](const UseNode& node) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
       put(heap.pool(node.pool).address(node.block).value());

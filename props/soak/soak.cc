@@ -135,12 +135,10 @@ WorldResult run_settling(spec::Random& random) {
   ChurnShape shape;
   do shape = churn_shape_from(random.below(256));
   while (!has_to_settle(shape));
-  constexpr std::size_t kRounds = 2 * spec::kLendersSettledAfter;
-  return run_and_reduce(settling_round(shape, random.next()), std::to_string(kRounds) + " rounds",
-                        [](const spec::OpFile& ops) {
-                          return spec::run_rounds(ops, kRounds, long_run_options(),
-                                                  spec::kLendersSettledAfter);
-                        });
+  constexpr std::uint32_t kRounds = 4 * spec::kSettledRounds;
+  return run_and_reduce(
+      settling_round(shape, random.next()), std::to_string(kRounds) + " rounds",
+      [](const spec::OpFile& ops) { return spec::run_rounds(ops, kRounds, long_run_options()); });
 }
 
 WorldResult run_threads(spec::Random& random) {

@@ -90,7 +90,7 @@ class Recorder {
 };
 
 LockstepResult run_once(const OpFile& file, std::uint32_t rounds,
-                        const CacheLockstep::Options& options, const SettledAfter& settled_after) {
+                        const CacheLockstep::Options& options) {
   CacheLockstep lockstep(options);
   Recorder recorder(lockstep);
   const auto run_one = [&] {
@@ -104,8 +104,7 @@ LockstepResult run_once(const OpFile& file, std::uint32_t rounds,
     recorder.take();
   }
   const bool settles = may_settle(file);
-  SettledAfter after = settled_after;
-  if (may_march(file)) after.addresses = kNotJudged;
+  const SettledAfter after{kSettledAfter, may_march(file) ? kNotJudged : kSettledAfter};
   for (std::size_t i = 0; i < recorder.count(); ++i) {
     const std::string device = "device " + std::to_string(i) + ": ";
     std::string found = grown_figure(recorder.rounds(i));
@@ -186,12 +185,11 @@ bool may_settle(const OpFile& file) {
 }
 
 LockstepResult run_rounds(const OpFile& file, std::uint32_t rounds,
-                          const CacheLockstep::Options& options, std::size_t settled_after) {
-  const LockstepResult result = run_once(file, rounds, options, {settled_after, settled_after});
+                          const CacheLockstep::Options& options) {
+  const LockstepResult result = run_once(file, rounds, options);
   const bool is_grown = result.divergence.clause == kGrown;
   if (!is_grown && result.divergence.clause != kUnsettled) return result;
-  const SettledAfter confirmed{settled_after, std::max(settled_after, kLendersSettledAfter)};
-  const LockstepResult longer = run_once(file, rounds * kConfirmation, options, confirmed);
+  const LockstepResult longer = run_once(file, rounds * kConfirmation, options);
   return is_grown || longer.is_good() ? longer : result;
 }
 

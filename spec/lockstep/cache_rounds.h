@@ -4,8 +4,8 @@
 // each round the world rests: failures are healed, captures ended, all work finished. Figures are
 // taken there, and judged over the rounds:
 //   C29  the figures of the last third exceed those of the second by no more than the slack;
-//   C20  a step of long-lived streams makes no driver memory call and no wait from its 11th round on, or from
-//        a later round that the caller names, and gets its addresses in a fixed cycle of rounds.
+//   C20  a step of long-lived streams makes no driver memory call and no wait from its 11th round on, and
+//        gets its addresses in a fixed cycle of rounds.
 // Any file may be repeated: its set-up ops run once, an op whose name is already bound is skipped.
 // So what is live, alive or named is bounded by the file, and a reduced file is judged as before.
 // Thread safety: none.
@@ -60,9 +60,6 @@ std::string unsettled_round(const std::vector<RoundFigures>& rounds, const Settl
 /// By this round a repeated step has settled, and in so many rounds it is seen to have.
 inline constexpr std::size_t kSettledAfter = 10;
 inline constexpr std::size_t kSettledRounds = 2 * kSettledAfter;
-/// By this round even a step has settled whose streams lend each other memory in turns, and the addresses of every
-/// step come round: contract.md, C20.
-inline constexpr std::size_t kLendersSettledAfter = 40;
 
 /// Does a step that repeats these ops have to settle? Its streams live on, the devices are
 /// unlimited and never fail, their answers do not depend on chance, and it gives no memory back by
@@ -75,9 +72,8 @@ bool may_march(const OpFile& file);
 
 /// Runs the file that often, judges every call, and then the rounds. A rise (C29), or a step that does not settle
 /// (C20), is reported only if it shows again over kConfirmation times as many rounds: what rises slowly to a bound is no
-/// growth, and addresses may come round later, or in a longer cycle.
+/// growth, and addresses may come round in a longer cycle.
 LockstepResult run_rounds(const OpFile& file, std::uint32_t rounds,
-                          const CacheLockstep::Options& options,
-                          std::size_t settled_after = kSettledAfter);
+                          const CacheLockstep::Options& options);
 
 }  // namespace ashlar::spec

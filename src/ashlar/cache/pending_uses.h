@@ -35,14 +35,26 @@ class PendingUses {
   // Queues of recorded uses.
   bool has_queues() const noexcept { return !queues_.is_empty(); }
   UseQueues& queues() noexcept { return queues_; }
+  /// A node whose event is recorded joins its stream's queue, and the next hit polls. So it depends on a step's own
+  /// frees when its uses are polled, and a step that repeats finds its blocks where it found them before (C20).
+  void add_queued(UseNode* node) noexcept {
+    queues_.add(node);
+    has_new_ = true;
+  }
   /// Is a hit to poll? While polls find nothing done, only every 2nd, 4th, ... at last every 256th
-  /// hit does, so that streams which are stuck cost a hit hardly anything.
-  bool is_poll_due() noexcept { return has_queues() && poll_again_.is_due(++hits_); }
-  /// A poll is over; `has_found` says whether any use was complete.
+  /// hit does, and the first one behind a free, so that streams which are stuck cost a hit hardly anything.
+  bool is_poll_due() noexcept {
+    if (!has_queues()) return false;
+    ++hits_;
+    return has_new_ || poll_again_.is_due(hits_);
+  }
+  /// A poll is over; `has_found` says whether any use was complete. A poll that was not due by the delay, as those
+  /// of a miss, does not lengthen it: so the delay is at most the number of hits that have found nothing (C20).
   void note_poll(bool has_found) noexcept {
+    has_new_ = false;
     if (has_found) {
       poll_again_.reset();
-    } else {
+    } else if (poll_again_.is_due(hits_)) {
       poll_again_.postpone(hits_);
     }
   }
@@ -93,6 +105,7 @@ class PendingUses {
   UseQueues queues_;
   std::uint64_t hits_ = 0;  ///< hits while something is queued
   AskAgain<256> poll_again_;
+  bool has_new_ = false;  ///< a node was queued since the last poll
   UseNode* unrecorded_ = nullptr;
   UseNode* unrecorded_last_ = nullptr;
   std::uint64_t unrecorded_count_ = 0;

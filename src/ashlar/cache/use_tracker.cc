@@ -202,7 +202,7 @@ void UseTracker::record_uses(StreamHeap& heap, UseNode* list, Link link, unsigne
     const Guard guard(heap.lock);
     for (unsigned i = 0; i < n; ++i) {
       count_unrecorded(heap, *nodes[i], link == Link::kNext, recorded[i] == Recorded::kDeferred);
-      if (recorded[i] == Recorded::kYes) heap.uses.queues().add(nodes[i]);
+      if (recorded[i] == Recorded::kYes) heap.uses.add_queued(nodes[i]);
       if (recorded[i] == Recorded::kDeferred) heap.uses.add_unrecorded(nodes[i]);
     }
     // Last, because a block's last finished use releases it, and its other uses must be filed by
