@@ -12,5 +12,6 @@
 #include <ashlar/exchange/label_contexts.h>
 #include <ashlar/exchange/perfetto_trace.h>
 #include <ashlar/exchange/rmm_log.h>
+#include <ashlar/exchange/stack_contexts.h>
 #include <ashlar/exchange/torch_snapshot.h>
 #include <ashlar/exchange/trace_writer.h>
