@@ -28,6 +28,7 @@ const std::vector<std::string> kKeys{"granule",
                                      "small_segment_mb",
                                      "large_request_mb",
                                      "large_segment_mb",
+                                     "large_segment_size_mb",
                                      "round_segment_mb",
                                      "max_split_size_mb",
                                      "max_non_split_rounding_mb",
@@ -36,6 +37,7 @@ const std::vector<std::string> kKeys{"granule",
                                      "page_handles_max",
                                      "move_us_max",
                                      "backing",
+                                     "cache",
                                      "move",
                                      "place_context",
                                      "reuse",
@@ -48,6 +50,7 @@ const std::vector<std::string> kKeys{"granule",
                                      "expandable_segments_reserve_by_class",
                                      "garbage_collection_threshold",
                                      "graph_capture_record_stream_reuse",
+                                     "pinned_free_catch_all",
                                      "pinned_max_cached_size_mb",
                                      "pinned_max_round_threshold_mb",
                                      "pinned_num_register_threads",
@@ -85,6 +88,8 @@ constexpr const char* kValues[] = {"",
                                    "pages",
                                    "segments",
                                    "auto",
+                                   "on",
+                                   "off",
                                    "limit",
                                    "eager",
                                    "512",
@@ -209,7 +214,7 @@ TEST(ConfigModelTest, SettingsThatDependOnEachOtherAreJudgedTogether) {
   unsigned good = 0;
   for (int round = 0; round < 1500; ++round) {
     std::string text;
-    for (std::size_t key = 0; key < 8; ++key) {
+    for (std::size_t key = 0; key < 9; ++key) {
       if (random() % 3 != 0) continue;
       std::string value = sizes[random() % sizes.size()];
       if (key == 0) value = std::to_string(8u << random() % 15);

@@ -34,9 +34,10 @@ bool is_default(const cache::Config& c) {
          c.max_non_split_rounding == d.max_non_split_rounding &&
          c.roundup_divisions == d.roundup_divisions && c.memory_fraction == d.memory_fraction &&
          c.collection_threshold == d.collection_threshold && c.headroom == d.headroom &&
-         c.backing == d.backing && c.move == d.move && c.move_us_max == d.move_us_max &&
-         c.first_growth == d.first_growth && c.page_handles_max == d.page_handles_max &&
-         c.place_context == d.place_context && c.reuse == d.reuse && c.wait_ms == d.wait_ms;
+         c.backing == d.backing && c.caches == d.caches && c.move == d.move &&
+         c.move_us_max == d.move_us_max && c.first_growth == d.first_growth &&
+         c.page_handles_max == d.page_handles_max && c.place_context == d.place_context &&
+         c.reuse == d.reuse && c.wait_ms == d.wait_ms;
 }
 
 TEST(ConfigTest, AnEmptyStringGivesTheDefaults) {
@@ -102,7 +103,8 @@ TEST(ConfigTest, WaitTakesWordsToo) {
 TEST(ConfigTest, KnownKeysThatAreNotBuiltAreNamed) {
   for (const std::string key :
        {"expandable_segments_reserve:1", "expandable_segments_reserve:0",
-        "expandable_segments_reserve_by_class:1", "throw_on_cudamalloc_oom:True",
+        "expandable_segments_reserve_by_class:1", "pinned_max_cached_size_mb:64",
+        "pinned_max_round_threshold_mb:64", "pinned_use_hip_host_register:True",
         "pinned_use_cuda_host_register:True", "pinned_num_register_threads:8",
         "pinned_use_background_threads:True", "pinned_reserve_segment_size_mb:64",
         "backend:cudaMallocAsync"}) {
@@ -110,16 +112,85 @@ TEST(ConfigTest, KnownKeysThatAreNotBuiltAreNamed) {
     EXPECT_EQ(p.code, Code::kUnsupported) << key;
     EXPECT_EQ(p.error.rfind(key.substr(0, key.find(':')), 0), 0u) << p.error;
   }
-  EXPECT_EQ(parse("throw_on_cudamalloc_oom:True").error,
-            "throw_on_cudamalloc_oom: known, but not built here; it can only be False");
-  EXPECT_EQ(parse("expandable_segments_reserve:1").error,
-            "expandable_segments_reserve: known, but not built here");
+  EXPECT_EQ(parse("pinned_use_background_threads:True").error,
+            "pinned_use_background_threads: known, but not built here; it can only be False (of "
+            "page-locked memory: PinnedConfig::reap_ms)");
+  EXPECT_EQ(
+      parse("expandable_segments_reserve:1").error,
+      "expandable_segments_reserve: known, but not built here (a range of addresses is as long "
+      "as its growth asks for: no reserve is made ahead)");
+}
+
+/// Every key that PyTorch has (c10's AllocatorConfig and CUDAAllocatorConfig, November 2026), with a value that asks
+/// for something.
+constexpr std::pair<const char*, bool> kPyTorchSettings[] = {
+    {"backend:native", true},
+    {"expandable_segments:True", true},
+    {"expandable_segments_reserve:40G", false},
+    {"expandable_segments_reserve_by_class:[a:0.5]", false},
+    {"garbage_collection_threshold:0.8", true},
+    {"graph_capture_record_stream_reuse:True", true},
+    {"large_segment_size_mb:12", true},
+    {"max_non_split_rounding_mb:64", true},
+    {"max_split_size_mb:128", true},
+    {"per_process_memory_fraction:0.5", true},
+    {"pinned_free_catch_all:True", true},
+    {"pinned_max_cached_size_mb:64", false},
+    {"pinned_max_round_threshold_mb:64", false},
+    {"pinned_num_register_threads:8", false},
+    {"pinned_reserve_segment_size_mb:64", false},
+    {"pinned_use_background_threads:True", false},
+    {"pinned_use_cuda_host_register:True", false},
+    {"pinned_use_hip_host_register:True", false},
+    {"release_lock_on_cudamalloc:True", true},
+    {"release_lock_on_hipmalloc:True", true},
+    {"roundup_power2_divisions:[256:1,512:2,>:8]", true},
+    {"throw_on_cudamalloc_oom:True", true},
+};
+TEST(ConfigTest, EveryKeyThatPyTorchHasIsObeyedOrRefusedByName) {
+  std::vector<std::string> names;
+  for (const auto& [setting, is_built] : kPyTorchSettings) {
+    const std::string text = setting;
+    names.push_back(text.substr(0, text.find(':')));
+    const Parsed p = parse(text);
+    EXPECT_EQ(p.code, is_built ? Code::kOk : Code::kUnsupported) << p.error;
+    if (is_built) continue;
+    EXPECT_EQ(p.error.rfind(names.back() + ": known, but not built here", 0), 0u) << p.error;
+    EXPECT_EQ(p.error.back(), ')') << "it says why: " << p.error;
+  }
+  std::vector<std::string> in_table;
+  for (const cache::ConfigKey& key : cache::config_keys()) {
+    if (key.is_pytorch) in_table.emplace_back(key.name);
+  }
+  EXPECT_EQ(names, in_table);
+}
+
+TEST(ConfigTest, PyTorchsNameForLargeSegmentsSetsWhatItSetsThere) {
+  const Parsed p = parse("large_segment_size_mb:12");
+  EXPECT_EQ(p.config.large_segment, 12_MiB);
+  EXPECT_EQ(p.config.max_non_split_rounding, 12_MiB) << "its default is the segment's size";
+  EXPECT_EQ(parse("large_segment_size_mb:64").config.max_non_split_rounding, 64_MiB);
+  EXPECT_EQ(
+      parse("max_non_split_rounding_mb:70,large_segment_size_mb:64").config.max_non_split_rounding,
+      70_MiB);
+  EXPECT_EQ(parse("large_segment_mb:12").config.max_non_split_rounding, 20_MiB);
+  EXPECT_EQ(parse("large_segment_mb:30,large_segment_size_mb:30").error,
+            "large_segment_size_mb: given with large_segment_mb, which is the same setting");
+  EXPECT_EQ(parse("large_segment_size_mb:8").code, Code::kMalformed);
+}
+
+TEST(ConfigTest, WithoutACacheMemoryComesInSegments) {
+  EXPECT_TRUE(parse("cache:on").config.caches);
+  EXPECT_FALSE(parse("cache:off").config.caches);
+  EXPECT_EQ(parse("cache:False").error, "cache: 'False' is neither on nor off");
+  EXPECT_EQ(parse("cache:off,backing:pages").error, "cache: off means segments, not backing:pages");
+  EXPECT_EQ(parse("cache:off,backing:segments").code, Code::kOk);
 }
 
 TEST(ConfigTest, TheValueThatTurnsAFeatureOffIsTakenThoughTheFeatureIsNotBuilt) {
   for (const char* off :
        {"release_lock_on_cudamalloc:False", "release_lock_on_hipmalloc:False",
-        "graph_capture_record_stream_reuse:False", "graph_capture_record_stream_reuse:True",
+        "graph_capture_record_stream_reuse:False", "pinned_free_catch_all:False",
         "throw_on_cudamalloc_oom:False", "backend:native", "pinned_use_cuda_host_register:False",
         "pinned_use_hip_host_register:False", "pinned_use_background_threads:False",
         "pinned_num_register_threads:1", "pinned_reserve_segment_size_mb:0",
@@ -135,7 +206,8 @@ TEST(ConfigTest, WhatOnlyPagesObeyIsRefusedWhereThereAreNone) {
     EXPECT_EQ(parse(setting).code, Code::kOk) << setting;
     EXPECT_EQ(parse(std::string("backing:pages,") + setting).code, Code::kOk) << setting;
     const std::string key(setting, std::string(setting).find(':'));
-    for (const std::string segments : {"backing:segments,", "max_split_size_mb:64,"}) {
+    for (const std::string segments :
+         {"backing:segments,", "max_split_size_mb:64,", "cache:off,"}) {
       const Parsed p = parse(segments + setting);
       EXPECT_EQ(p.code, Code::kMalformed) << segments << setting;
       EXPECT_EQ(p.error.rfind(key + ": ", 0), 0u) << p.error;
@@ -311,14 +383,14 @@ TEST(ConfigTest, EveryKeyOfTheTableTakesItsStatedDefaultWhichChangesNothing) {
 TEST(ConfigTest, ATextForPyTorchIsObeyedAsFarAsItIsBuiltAndTheRestIsNamed) {
   std::string ignored = "stale", error;
   const auto config = cache::parse_pytorch_config(
-      "max_split_size_mb:64, throw_on_cudamalloc_oom:True,granule:256,backend:cudaMallocAsync,"
+      "max_split_size_mb:64, expandable_segments_reserve:0.5,granule:256,backend:cudaMallocAsync,"
       "not_known_yet:[1:2,3:4],pinned_num_register_threads:1",
       &ignored, &error);
   ASSERT_TRUE(config.is_ok()) << error;
   EXPECT_EQ(config.value().max_split_size, 64_MiB);
   EXPECT_EQ(config.value().granule, Bytes{512}) << "a key that PyTorch does not have";
   EXPECT_EQ(ignored,
-            "throw_on_cudamalloc_oom:True, granule:256, backend:cudaMallocAsync, "
+            "expandable_segments_reserve:0.5, granule:256, backend:cudaMallocAsync, "
             "not_known_yet:[1:2,3:4]");
   EXPECT_EQ(error, "");
   EXPECT_FALSE(cache::parse_pytorch_config("max_split_size_mb:x", &ignored, &error).is_ok());
@@ -354,9 +426,32 @@ TEST(ConfigTest, TheVariableOfPyTorchIsReadOnlyByTheFunctionThatNamesIt) {
   EXPECT_EQ(cache::pytorch_config_from_environment(&ignored, &error).value().max_split_size,
             64_MiB);
   EXPECT_EQ(cache::config_from_environment(&error).value().max_split_size, Bytes::max());
+  ASSERT_EQ(setenv("PYTORCH_ALLOC_CONF", "max_split_size_mb:80", 1), 0);
+  EXPECT_EQ(cache::pytorch_config_from_environment(&ignored, &error).value().max_split_size, 64_MiB)
+      << "the older name comes first, as in PyTorch";
   ASSERT_EQ(unsetenv("PYTORCH_CUDA_ALLOC_CONF"), 0);
   EXPECT_EQ(cache::pytorch_config_from_environment(&ignored, &error).value().max_split_size,
+            80_MiB);
+  ASSERT_EQ(unsetenv("PYTORCH_ALLOC_CONF"), 0);
+  EXPECT_EQ(cache::pytorch_config_from_environment(&ignored, &error).value().max_split_size,
             Bytes::max());
+}
+
+TEST(ConfigTest, PyTorchsVariableThatBypassesTheCacheDoesSoWhateverItsValue) {
+  ASSERT_EQ(setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "0", 1), 0);
+  ASSERT_EQ(setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True,max_split_size_mb:64", 1),
+            0);
+  std::string ignored, error;
+  const auto config = cache::pytorch_config_from_environment(&ignored, &error);
+  ASSERT_TRUE(config.is_ok()) << error;
+  EXPECT_FALSE(config.value().caches);
+  EXPECT_EQ(config.value().backing, cache::Backing::kSegments);
+  EXPECT_EQ(config.value().max_split_size, 64_MiB);
+  EXPECT_EQ(ignored, "expandable_segments:True");
+  EXPECT_TRUE(cache::config_from_environment(&error).value().caches);
+  ASSERT_EQ(unsetenv("PYTORCH_NO_CUDA_MEMORY_CACHING"), 0);
+  EXPECT_TRUE(cache::pytorch_config_from_environment(&ignored, &error).value().caches);
+  ASSERT_EQ(unsetenv("PYTORCH_CUDA_ALLOC_CONF"), 0);
 }
 
 TEST(ConfigTest, FieldsSetByProgramAreCheckedToo) {

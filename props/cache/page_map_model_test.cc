@@ -162,6 +162,41 @@ TEST(PageMapModelTest, ASegmentOfOneByteOverTheEdgeOfALeafOrOfTheMapIsSeen) {
     EXPECT_TRUE(pages.map.find(Address{at}).first.is_nobody());
 }
 
+TEST(PageMapModelTest, AMapByBaseLeadsFromTheBaseOfEachShortSegmentToItsOwner) {
+  std::mt19937_64 random(3);
+  PageMap map(true);
+  std::map<std::uint64_t, DeviceSegment> segments;
+  constexpr std::uint64_t kAlignment = PageMap::kBaseAlignment.count();
+  for (int step = 0; step < 20'000; ++step) {
+    const std::uint64_t at = 5 * kLeaf - kPage + random() % 64 * kAlignment * (1 + random() % 200);
+    const auto found = segments.find(at);
+    if (found == segments.end()) {
+      DeviceSegment& segment = segments[at];
+      describe(&segment, at, 1 + random() % (2 * kPage), 1 + random() % 400,
+               static_cast<PoolId>(random() % 2));
+      ASSERT_TRUE(map.reserve(segment.base, segment.size, segment.owner()).is_ok());
+      map.insert(segment);
+    } else if (random() % 2 == 0) {
+      found->second.heap = numbered_heap(1 + random() % 400);  // it is adopted
+      ASSERT_TRUE(
+          map.reserve(found->second.base, found->second.size, found->second.owner()).is_ok());
+      map.insert(found->second);
+    } else {
+      map.erase(found->second);
+      segments.erase(found);
+      ASSERT_TRUE(map.find(Address{at}).first.is_nobody());
+    }
+  }
+  for (const auto& [at, segment] : segments) {
+    ASSERT_EQ(map.find(Address{at}).first, segment.owner());
+    ASSERT_TRUE(map.find(Address{at}).second.is_nobody());
+    ASSERT_EQ(map.owners_of(segment.base, segment.size), 1u);
+  }
+  ASSERT_EQ(map.owner_count(), segments.size());
+  ASSERT_TRUE(map.find(Address{17 * kLeaf}).first.is_nobody());
+  EXPECT_EQ(map.reserve(Address{std::uint64_t{1} << 57}, Bytes{1}, {}).code(), Code::kUnsupported);
+}
+
 TEST(PageMapModelTest, TheHostIsAskedForAsFewNodesWordsAndPairsAsAreNeeded) {
   const props::HostHolding before;
   {

@@ -22,6 +22,9 @@ constexpr const char* kUsual[] = {"",
                                   "per_process_memory_fraction:0.5",
                                   "garbage_collection_threshold:0.4",
                                   "headroom_mb:12",
+                                  "cache:off",
+                                  "cache:off,reuse:own,wait_ms:0",
+                                  "cache:off,reuse:ordered,per_process_memory_fraction:0.5",
                                   "expandable_segments:True",
                                   "move:eager",
                                   "first_growth_mb:4",
@@ -90,6 +93,7 @@ class ConfigurationWriter {
     if (is_paged && random_.one_in(4)) put("first_growth_mb", 2 + random_.below(14));
     if (is_paged && random_.one_in(4)) put("page_handles_max", 1 + random_.below(12));
     if (!is_paged && (!keeps_whole || random_.one_in(2))) put("backing", "segments");
+    if (!is_paged && random_.one_in(10)) put("cache", "off");
     if (keeps_whole) put("max_split_size_mb", largest_segment + 1 + random_.below(40));
   }
 

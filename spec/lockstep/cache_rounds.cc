@@ -169,7 +169,7 @@ bool may_settle(const OpFile& file) {
     switch (op.slot) {
       case slot::kSeed: return op.arg[0] % 4 == 0;  // no progress by chance
       case slot::kDevice: return op.arg[1] == 0;
-      case slot::kConf:
+      case slot::kConf: return op.text.find("cache:off") == std::string::npos;
       case slot::kAlloc:
       case slot::kFree:
       case slot::kFreeOn:

@@ -100,17 +100,23 @@ void CacheWorld::free(std::uint64_t name, std::uint32_t s) {
   if (on != nullptr) streams_[s].note_named(gpu_);
   const Address address{pointer.address};
   if (on != nullptr) gpu_.on_use_announced(pointer.tag, *on);
+  // Without a cache the memory may go back to the device inside the call.
+  const bool is_told_first = !subject_.config().caches;
+  if (is_told_first) gpu_.on_free(pointer.tag);
   until_host_has_memory(model_, [&] {
     model_.begin(device_of(pointer));
     const Status freed =
         answered(on == nullptr ? subject_.free(address) : subject_.free_on(address, *on));
     if (freed.is_ok()) {
-      gpu_.on_free(pointer.tag);
+      if (!is_told_first) gpu_.on_free(pointer.tag);
       pointers_[name].state = Pointer::kFreed;
     }
     model_.judge_free(pointer.address, on, freed);
     return freed.code();
   });
+  if (is_told_first && pointers_[name].state != Pointer::kFreed)
+    gpu_.on_allocate(pointer.tag, address, Bytes{pointer.size}, stream_at(pointer.stream),
+                     pointer.group);
   if (pointers_[name].state == Pointer::kFreed && !model_.is_live_anywhere(pointer.address) &&
       subject_.info(address).is_ok())
     model_.report("C16", "info() answers for a block that was freed");

@@ -110,6 +110,7 @@ void CacheModel::judge_free(std::uint64_t address, const Stream* stream, Status 
   }
   if (!got.is_ok())
     return report("C16", "the free of a live block answered ", code_name(got.code()));
+  call.frees = true;
   if (stream != nullptr) note_use(block, *stream);
   device->books.start_pending(address, block);
   WorldState& world = state_.world;

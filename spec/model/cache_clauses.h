@@ -10,6 +10,7 @@
 //   clause_reserved.cc   DEV-11 DEV-12 DEV-23    how much may be reserved, and what goes back for it
 //   clause_bounded.cc    C13 C17 C26 DEV-2       what the device was asked meanwhile
 //   clause_conduct.cc    C9 C17 DEV-13 DEV-22   what no call may do, on whatever device
+//   clause_uncached.cc   DEV-22                  without a cache
 //   clause_returns.cc    C27 C28 C30 C32         what is complete comes back; waits end; no trace
 //   clause_accounted.cc  C15 DEV-13              statistics
 //   clause_ladder.cc     C15                     what an allocation did on the miss ladder
@@ -186,6 +187,8 @@ struct Room {
 Room room_before(const CacheState& state, const JudgedDevice& device);
 /// DEV-11: may an allocation collect idle segments before it grows?
 bool may_collect(const CacheState& state, const JudgedDevice& device);
+/// May an allocation give idle segments back before it grows: in a collection, or because nothing is cached?
+bool may_give_back_first(const CacheState& state, const JudgedDevice& device);
 /// DEV-11: a collection gave back enough, no more, and the oldest first. `walk`: the number of the last.
 void judge_collected(CacheState& state, JudgedDevice& device, const JudgedCall& call, bool had_view,
                      std::uint64_t walk);
@@ -195,6 +198,10 @@ void judge_limit(CacheState& state, JudgedDevice& device);
 /// and no more than that. The map is fresh; `has_map_before`: so was that of before the call.
 void judge_given_back(CacheState& state, const JudgedDevice& device, const char* clause,
                       std::uint64_t ceiling, bool has_map_before);
+
+/// DEV-22, without a cache: an allocation is memory that the device gave in the call, as long as the request; and
+/// after an allocation or a free nothing is kept whose work is known to be done.
+void judge_uncached(CacheState& state, const JudgedDevice& device, const JudgedCall& call);
 
 // What the device was asked.
 

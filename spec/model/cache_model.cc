@@ -130,6 +130,11 @@ void CacheModel::end(JudgedDevice& device, JudgedCall call) {
   judge_short_call(state_, call);
   judge_conduct(state_, device, call, had_view);
   judge_limit(state_, device);
+  judge_uncached(state_, device, call);
+  // Without a cache an allocation and a free mark every alive stream.
+  const bool marks = !state_.rules.caches() && (call.allocates || call.frees);
+  if (marks && !state_.streams.is_capturing() && !any_failure_but_growth(state_))
+    device.releases.marked_in = schedule_.walks();
   judge_backing(state_);
   const std::uint64_t streams_known = device.stats.streams;
   if (!schedule_.stats_are_due()) return;

@@ -13,7 +13,7 @@ std::uint64_t CacheRules::rounded(std::uint64_t size) const {
   const auto log2 = static_cast<unsigned>(std::bit_width(size | 1) - 1);
   const unsigned row = std::min(log2 < 20 ? 0u : log2 - 20, 15u);
   const std::uint64_t divisions = config_.roundup_divisions[row];
-  if (divisions > 1) step = std::max(step, (std::uint64_t{1} << log2) / divisions);
+  if (divisions > 1 && caches()) step = std::max(step, (std::uint64_t{1} << log2) / divisions);
   return std::max((size + step - 1) / step * step, granule());
 }
 
@@ -27,6 +27,7 @@ std::uint64_t CacheRules::segment_size(std::uint64_t rounded) const {
 }
 
 std::uint64_t CacheRules::plain_segment_size(std::uint64_t rounded) const {
+  if (!caches()) return rounded;
   if (pool_of(rounded) == PoolId::kSmall) return config_.small_segment.count();
   if (rounded < config_.large_request_min.count()) return config_.large_segment.count();
   const std::uint64_t step = config_.segment_round.count();
@@ -37,7 +38,7 @@ std::uint64_t CacheRules::plain_segment_size(std::uint64_t rounded) const {
 }
 
 bool CacheRules::fits(std::uint64_t block, std::uint64_t rounded) const {
-  if (block < rounded) return false;
+  if (block < rounded || !caches()) return false;
   if (rounded < max_split_size()) return block < max_split_size();
   return block - rounded < config_.max_non_split_rounding.count();
 }

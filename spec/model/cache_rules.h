@@ -19,6 +19,8 @@ class CacheRules {
   const cache::Config& config() const { return config_; }
   std::uint64_t granule() const { return config_.granule.count(); }
   std::uint64_t max_split_size() const { return config_.max_split_size.count(); }
+  /// DEV-22: is freed memory kept for later requests?
+  bool caches() const { return config_.caches; }
   bool is_paged() const { return config_.backing == cache::Backing::kPages; }
   bool has_max_split_size() const { return config_.max_split_size != Bytes::max(); }
 
@@ -31,7 +33,7 @@ class CacheRules {
   std::uint64_t segment_size(std::uint64_t rounded) const;
   /// The segment, where memory does not come in pages.
   std::uint64_t plain_segment_size(std::uint64_t rounded) const;
-  /// DEV-3's window: may a free block of that size serve the rounded size?
+  /// DEV-3's window: may a free block of that size serve the rounded size? Without a cache none may.
   bool fits(std::uint64_t block, std::uint64_t rounded) const;
   /// DEV-4: should a block with so many bytes to spare have been split?
   bool is_to_split(std::uint64_t spare, std::uint64_t rounded) const;

@@ -80,8 +80,9 @@ struct SureCollection {
 /// The numbers of the walks that tell what is known of releases.
 struct ReleaseWalks {
   std::vector<std::uint64_t> found_in;  ///< by a segment's ordinal: JudgedDevice::released_in()
-  /// The walk after the last out-of-memory whose reclaim could mark every alive stream: an event
-  /// that covers all releases found by earlier walks was recorded then, or before. 0 for none.
+  /// The walk after the last out-of-memory whose reclaim could mark every alive stream, or, without a cache, after
+  /// the last allocation or free that could: an event that covers all releases found by earlier walks was
+  /// recorded then, or before. 0 for none.
   std::uint64_t marked_in = 0;
 };
 
@@ -119,6 +120,7 @@ struct JudgedCall {
   /// It failed because the device or the host did; what it completed before that stays so (C13).
   bool is_broken_off = false;
   bool lacks_addresses = false;  ///< it answered so
+  bool frees = false;            ///< it ended a live allocation
   bool is_query = false;         ///< nothing may change, whatever it answers
   /// C17, of a call that is no allocation: how many calls of all devices it may make.
   std::uint64_t device_calls_max = ~std::uint64_t{0};

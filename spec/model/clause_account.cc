@@ -67,6 +67,7 @@ struct Reach {
   std::uint64_t most;
 };
 Reach reach_of(const CacheState& state, const HeldRecount& held, bool is_all_known) {
+  if (!state.rules.caches()) return {0, 0};
   const cache::Reuse reuse = state.rules.config().reuse;
   if (state.streams.is_capturing()) return {held.largest_own, held.largest_own};
   // A dead stream keeps nothing to itself.

@@ -24,6 +24,14 @@ constexpr std::uint64_t kQuestionsOfNewStream = 4 * (2 * 5 + 8);
 /// names, an event and its record, and whether the device is done, twice.
 constexpr std::uint64_t kCallsOfNewStream = 1 + kQuestionsOfNewStream + 4 * (8 * 4 + 2);
 
+/// Uses that no event could be recorded for at the free (a capture, a failure): a call that looks at all that is
+/// pending makes up for them.
+std::uint64_t unrecorded_uses_max(const CacheState& state, const JudgedDevice& device) {
+  if (!state.world.may_be_unrecorded) return 0;
+  return (device.books.completed_in_call() + device.books.owned().size()) *
+         device.recount.heaps.size();
+}
+
 /// The bound of a miss, event queries apart: 8, and 4
 ///   for each page of the segment asked for, each time it is asked for (of a page's four calls it takes
 ///   two to create and map it, and two to take that back);
@@ -38,15 +46,11 @@ std::uint64_t miss_calls_max(const CacheState& state, const JudgedDevice& device
   const std::uint64_t heaps = device.recount.heaps.size();
   const std::uint64_t searches = 1 + ledger.calls(device::CallKind::kEventSynchronize) +
                                  ledger.calls(device::CallKind::kSynchronize);
-  // A miss makes up for uses that no event could be recorded for at the free (a capture, a
-  // failure).
-  const std::uint64_t unrecorded =
-      state.world.may_be_unrecorded
-          ? (device.books.completed_in_call() + device.books.owned().size()) * heaps
-          : 0;
+  const std::uint64_t unrecorded = unrecorded_uses_max(state, device);
   // A collection, or a move before growth, asks of each heap what a search after a wait does.
   const bool is_eager = state.rules.is_paged() && state.rules.config().move == cache::Move::kEager;
-  const std::uint64_t collections = (may_collect(state, device) ? 1 : 0) + (is_eager ? 1 : 0);
+  const std::uint64_t collections =
+      (may_give_back_first(state, device) ? 2 : 0) + (is_eager ? 1 : 0);
   const std::uint64_t tries =
       1 + (state.rules.is_paged() ? ledger.failures() + 2 * (searches - 1) : 0);
   // A page that moves or goes back is unmapped and released. One that the device had refused is only released.
@@ -147,8 +151,8 @@ void judge_bounded(CacheState& state, const JudgedDevice& device, std::uint64_t 
 }
 
 void judge_questions(CacheState& state, const JudgedDevice& device, const JudgedCall& call) {
-  // A reclaim asks about everything that is pending, in each round of its wait.
-  if (retry_in(state, device, call) != Happened::kNo) return;
+  // A reclaim asks about everything that is pending, in each round of its wait; without a cache each miss does.
+  if (!state.rules.caches() || retry_in(state, device, call) != Happened::kNo) return;
   const std::uint64_t heaps = device.recount.heaps.size();
   const std::uint64_t most = kMissPollsMax * (1 + (state.world.calls_back != 0)) + kHitPollsMax +
                              kQuestionsPerHeap * (1 + heaps) + kQuestionsOfOthers +
@@ -170,22 +174,31 @@ std::uint64_t calls_max_of_uses(std::uint64_t uses, bool names_stream) {
 void judge_short_call(CacheState& state, const JudgedCall& call) {
   if (call.device_calls_max == ~std::uint64_t{0}) return;
   std::uint64_t calls = 0;
+  std::uint64_t most = call.device_calls_max;
   for (const JudgedDevice& each : state.devices) {
     const CallLedger& ledger = each.ledger;
     calls += ledger.calls();
+    if (call.frees && !state.rules.caches()) {
+      // It asks about all that is pending, and gives back what is done.
+      calls -= ledger.calls(device::CallKind::kEventQuery) +
+               ledger.calls(device::CallKind::kSegmentFree);
+      most += 8 * (1 + each.recount.heaps.size()) + 4 * unrecorded_uses_max(state, each);
+    }
     for (const device::CallKind kind :
          {device::CallKind::kSegmentAlloc, device::CallKind::kSegmentFree,
           device::CallKind::kAddressReserve, device::CallKind::kPageCreate,
           device::CallKind::kPageMap, device::CallKind::kPageUnmap}) {
-      if (ledger.calls(kind) != 0)
+      const bool may_call =
+          kind == device::CallKind::kSegmentFree && call.frees && !state.rules.caches();
+      if (ledger.calls(kind) != 0 && !may_call)
         state.verdict.report("C17", "a call that is no allocation called ",
                              device::call_name(kind));
     }
     if (ledger.waits() != 0) state.verdict.report("C17", "a call that is no allocation waited");
   }
-  if (calls > call.device_calls_max)
+  if (calls > most)
     state.verdict.report("C17", "a call that is no allocation made ", calls, " device calls, ",
-                         call.device_calls_max, " are allowed");
+                         most, " are allowed");
 }
 
 }  // namespace ashlar::spec

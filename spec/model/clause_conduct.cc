@@ -72,7 +72,7 @@ void judge_need(CacheState& state, const JudgedDevice& device, const JudgedCall&
   if (stream_waits != 0 && state.rules.config().reuse != cache::Reuse::kOrdered)
     state.verdict.report("DEV-22", "a stream was made to wait, though reuse is not ordered");
   if (may_have_been_refused(state, device, call)) return;
-  if (device.ledger.segments_returned() != 0 && !may_collect(state, device))
+  if (device.ledger.segments_returned() != 0 && !may_give_back_first(state, device))
     state.verdict.report("DEV-13", "an allocation gave ", device.ledger.segments_returned(),
                          " segments back, though no growth was refused");
   const std::uint64_t moved_max = eager_bytes_max(state.rules.config());

@@ -60,7 +60,7 @@ Happened retry_in(const CacheState& state, const JudgedDevice& device, const Jud
   if (!room.is_known) return Happened::kPerhaps;
   const std::uint64_t segment = growth_size(state, state.rules.rounded(call.requested));
   if (segment <= room.bytes) return Happened::kNo;
-  if (may_collect(state, device)) return Happened::kPerhaps;  // that may have made room
+  if (may_give_back_first(state, device)) return Happened::kPerhaps;  // that may have made room
   // The first search has it; but polls may make it too large to take, and a later one small enough
   // again.
   if (call.takes_own_fit && !state.rules.has_max_split_size()) return Happened::kNo;

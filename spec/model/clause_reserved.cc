@@ -83,7 +83,12 @@ Room room_before(const CacheState& state, const JudgedDevice& device) {
 }
 
 bool may_collect(const CacheState& state, const JudgedDevice& device) {
-  return over_threshold(state, device) != 0 && !state.streams.is_capturing();
+  return over_threshold(state, device) != 0 && !state.streams.is_capturing() &&
+         state.rules.caches();
+}
+
+bool may_give_back_first(const CacheState& state, const JudgedDevice& device) {
+  return may_collect(state, device) || (!state.rules.caches() && !state.streams.is_capturing());
 }
 
 void judge_collected(CacheState& state, JudgedDevice& device, const JudgedCall& call, bool had_view,

@@ -44,6 +44,7 @@ const std::map<std::string, SizeField> kSizes{
     {"small_segment_mb", {&Config::small_segment, kMiB}},
     {"large_request_mb", {&Config::large_request_min, kMiB}},
     {"large_segment_mb", {&Config::large_segment, kMiB}},
+    {"large_segment_size_mb", {&Config::large_segment, kMiB}},
     {"round_segment_mb", {&Config::segment_round, kMiB}},
     {"max_split_size_mb", {&Config::max_split_size, kMiB}},
     {"max_non_split_rounding_mb", {&Config::max_non_split_rounding, kMiB}},
@@ -58,6 +59,7 @@ const std::map<std::string, std::set<std::string>> kIndifferent{
     {"expandable_segments_reserve", {}},
     {"expandable_segments_reserve_by_class", {}},
     {"graph_capture_record_stream_reuse", {"True", "False"}},
+    {"pinned_free_catch_all", {"True", "False"}},
     {"pinned_max_cached_size_mb", {"0", "0.0", "0."}},
     {"pinned_max_round_threshold_mb", {"0", "0.0", "0."}},
     {"pinned_num_register_threads", {"1"}},
@@ -67,7 +69,7 @@ const std::map<std::string, std::set<std::string>> kIndifferent{
     {"pinned_use_hip_host_register", {"False"}},
     {"release_lock_on_cudamalloc", {"True", "False"}},
     {"release_lock_on_hipmalloc", {"True", "False"}},
-    {"throw_on_cudamalloc_oom", {"False"}},
+    {"throw_on_cudamalloc_oom", {"True", "False"}},
 };
 
 std::optional<std::uint32_t> divisions(const std::string& text) {
@@ -150,6 +152,10 @@ bool set_field(const std::string& key, const std::string& value, Config* config)
     if (value == "auto") config->backing = cache::Backing::kAuto;
     return value == "pages" || value == "segments" || value == "auto";
   }
+  if (key == "cache") {
+    config->caches = value == "on";
+    return value == "on" || value == "off";
+  }
   if (key == "expandable_segments") {
     config->backing = value == "True" ? cache::Backing::kPages : cache::Backing::kSegments;
     return value == "True" || value == "False";
@@ -204,7 +210,7 @@ bool is_consistent(const Config& c) {
   return c.small_request_max <= c.small_segment && c.small_request_max <= c.large_request_min &&
          c.large_request_min <= c.large_segment && c.large_segment < c.max_split_size &&
          c.small_segment < c.max_split_size && c.large_segment <= c.max_non_split_rounding &&
-         (c.backing != cache::Backing::kPages || c.max_split_size == Bytes::max()) &&
+         (c.backing != cache::Backing::kPages || (c.max_split_size == Bytes::max() && c.caches)) &&
          c.place_context >= 1 && c.place_context <= 64 && c.memory_fraction > 0 &&
          c.memory_fraction <= 1 && c.collection_threshold >= 0 && c.collection_threshold < 1;
 }
@@ -225,13 +231,16 @@ std::optional<Config> read_settings(const std::string& text) {
     if (!seen.insert(key).second || !set_field(key, found[2].str(), &config)) return std::nullopt;
   }
   if (seen.count("backing") + seen.count("expandable_segments") > 1) return std::nullopt;
+  if (seen.count("large_segment_mb") + seen.count("large_segment_size_mb") > 1) return std::nullopt;
+  if (seen.count("large_segment_size_mb") != 0 && seen.count("max_non_split_rounding_mb") == 0)
+    config.max_non_split_rounding = config.large_segment;
   return is_consistent(config) ? std::optional(config) : std::nullopt;
 }
 
 Config obeyed_settings(Config config) {
   if (config.backing != cache::Backing::kAuto) return config;
-  const bool keeps_whole = config.max_split_size != Bytes::max();
-  config.backing = keeps_whole ? cache::Backing::kSegments : cache::Backing::kPages;
+  const bool is_whole = config.max_split_size != Bytes::max() || !config.caches;
+  config.backing = is_whole ? cache::Backing::kSegments : cache::Backing::kPages;
   return config;
 }
 
@@ -245,6 +254,7 @@ const char* differing_field(const Config& subject, const Config& asked) {
     return "garbage_collection_threshold";
   if (subject.reuse != asked.reuse) return "reuse";
   if (subject.backing != asked.backing) return "backing";
+  if (subject.caches != asked.caches) return "cache";
   if (subject.move != asked.move) return "move";
   if (subject.move_us_max != asked.move_us_max) return "move_us_max";
   if (subject.page_handles_max != asked.page_handles_max) return "page_handles_max";

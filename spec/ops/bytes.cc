@@ -48,6 +48,9 @@ constexpr unsigned kCollectsAt = 26;
 constexpr const char* kCollects[4] = {"", "garbage_collection_threshold:0.05",
                                       "garbage_collection_threshold:0.4",
                                       "garbage_collection_threshold:0.9"};
+// In the highest bits, and heard without pages alone.
+constexpr unsigned kCachesAt = 30;
+constexpr const char* kCaches[4] = {"", "cache:off", "cache:on", ""};
 
 // Sizes.
 
@@ -97,7 +100,7 @@ std::uint32_t encode_count(std::uint64_t n) {
 
 std::string compose_text(std::uint32_t selectors) {
   std::string text;
-  if ((selectors & 0x0fff0303) != 0) text.reserve(kTextUsual);
+  if ((selectors & 0xcfff0303) != 0) text.reserve(kTextUsual);
   const auto add = [&text](const char* fragment) {
     if (*fragment == 0) return;
     if (!text.empty()) text += ',';
@@ -113,6 +116,7 @@ std::string compose_text(std::uint32_t selectors) {
     text += kMoves[(selectors >> kMovesAt) % 4];
   }
   add(kCollects[(selectors >> kCollectsAt) % 4]);
+  if (*pages == 0) add(kCaches[selectors >> kCachesAt]);
   return text;
 }
 
@@ -137,7 +141,7 @@ std::uint32_t select_text(const std::string& text) {
   std::uint32_t selectors =
       select_fragment(text, kPages, kPagesAt) | select_fragment(text, kPlaces, kPlacesAt) |
       select_fragment(text, kGrowth, kGrowthAt) | select_fragment(text, kMoves, kMovesAt) |
-      select_fragment(text, kCollects, kCollectsAt);
+      select_fragment(text, kCollects, kCollectsAt) | select_fragment(text, kCaches, kCachesAt);
   for (unsigned i = 0; i < 4; ++i) selectors |= select_fragment(text, kFragments[i], 8 * i);
   return compose_text(selectors) == text ? selectors : 0;
 }

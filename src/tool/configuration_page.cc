@@ -17,9 +17,16 @@ An allocator is configured by `Config` (src/ashlar/cache/config.h) or by its str
 Keys that PyTorch has too have PyTorch's meaning. An unknown key, a bad value, and a value that turns on
 what is not built are errors that name the key.
 
-`PYTORCH_CUDA_ALLOC_CONF` is read only when asked for: by `pytorch_config_from_environment()`, and by
-`ashlar replay --conf pytorch-env`. PyTorch's keys that are built are taken; all others are left out and
-named, not refused, and so is `max_split_size_mb` beside `expandable_segments:True`.
+`PYTORCH_CUDA_ALLOC_CONF`, or else `PYTORCH_ALLOC_CONF`, is read only when asked for: by
+`pytorch_config_from_environment()`, and by `ashlar replay --conf pytorch-env`. PyTorch's keys that are built are
+taken; all others are left out and named, not refused, and so is `max_split_size_mb` beside
+`expandable_segments:True`. `PYTORCH_NO_CUDA_MEMORY_CACHING` is `cache:off` there, whatever its value.
+
+`cache:off` is for memory checkers such as compute-sanitizer: every allocation is memory of its own from the
+driver, as long as the request rounded up to the granule (`granule:16` leaves a checker 15 bytes at most that it
+cannot see an overrun in), and it goes back when it is freed. It goes back in the call of the free if its work is
+done by then, else in the first later allocation or free; synchronise before a free to have it back at once. What
+a memory pool holds, for graphs, stays until the pool is released, and serves nobody meanwhile.
 
 `ashlar --configuration-page` prints this page; `replay --help` ends with its keys.
 
@@ -57,11 +64,12 @@ std::string configuration_page() {
   page +=
       "\n## Keys of PyTorch's that are not built\n\nEach takes only the value that turns it "
       "off.\n\n"
-      "| key | value |\n|---|---|\n";
+      "| key | value | why, or what is there instead |\n|---|---|---|\n";
   for (const cache::ConfigKey& key : cache::config_keys()) {
     if (key.is_built) continue;
     page += "| `" + std::string(key.name) + "` | " +
-            (key.values.empty() ? "none" : std::string(key.values)) + " |\n";
+            (key.values.empty() ? "none" : std::string(key.values)) + " | " +
+            std::string(key.meaning) + " |\n";
   }
   return page;
 }

@@ -40,10 +40,22 @@ ContextRecorder* CachingAllocator::Impl::free_recorder_of(const PageMap::Found& 
   return nullptr;
 }
 
-Status CachingAllocator::Impl::free_with_context(const PageMap::Found& found,
-                                                 Address address) noexcept {
+Status CachingAllocator::Impl::free_by_detour(const PageMap::Found& found, Address address,
+                                              StreamHeap* user) const noexcept {
   const ContextScope context(free_recorder_of(found));
-  return DeviceCache::free(found, address);
+  const Status freed = user == nullptr ? DeviceCache::free(found, address)
+                                       : DeviceCache::free_used_on(found, address, *user);
+  // By base, the map names one owner at most.
+  StreamHeap* const heap = found.first.heap();
+  if (freed.is_ok() && !shared.config.caches) give_back_finished(heap->cache, heap);
+  return freed;
+}
+
+void CachingAllocator::Impl::give_back_finished(DeviceCache& cache,
+                                                StreamHeap* fresh) const noexcept {
+  // An observer of mappings, or a pool's filter, runs with a lock held that this takes.
+  if (shared.config.caches || ObserverScope::is_inside(shared.running.filters)) return;
+  cache.reclaimer().give_back_finished(fresh);
 }
 
 namespace {
@@ -56,7 +68,8 @@ Config obeyable(const Config& config, std::span<device::Device* const> devices) 
   };
   if (obeyed.backing == Backing::kAuto)
     obeyed.backing = config.max_split_size == Bytes::max() ? Backing::kPages : Backing::kSegments;
-  if (std::none_of(devices.begin(), devices.end(), has_pages)) obeyed.backing = Backing::kSegments;
+  const bool has_none = std::none_of(devices.begin(), devices.end(), has_pages);
+  if (has_none || !config.caches) obeyed.backing = Backing::kSegments;
   return obeyed;
 }
 }  // namespace
@@ -79,6 +92,9 @@ Result<std::unique_ptr<CachingAllocator>> CachingAllocator::create(
     ASHLAR_REQUIRE(
         traits.address_alignment >= config.granule, Code::kInvalidArgument,
         "the granule is larger than the alignment that the device promises of addresses");
+    ASHLAR_REQUIRE(config.caches || traits.address_alignment >= PageMap::kBaseAlignment,
+                   Code::kInvalidArgument,
+                   "cache: off needs a device that aligns segments to 256 bytes");
     auto* const cache = new (std::nothrow) DeviceCache(*device, impl->shared);
     if (cache == nullptr) return kShortOfHostMemory;
     impl->devices[impl->device_count].reset(cache);
@@ -125,8 +141,8 @@ CachingAllocator::~CachingAllocator() {
   if (address.is_null()) return Status::ok();
   if (const Status status = impl_->usable(); !status.is_ok()) return status;
   const PageMap::Found found = impl_->shared.pages.find(address);
-  if (impl_->shared.detours.free_recorders.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    return Impl::free_with_context(found, address);
+  if (impl_->shared.detours.frees.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return impl_->free_by_detour(found, address, nullptr);
   return DeviceCache::free(found, address);
 }
 
@@ -135,10 +151,8 @@ Status CachingAllocator::free(Address address, const Stream& stream) noexcept {
   const PageMap::Found found = impl_->shared.pages.find(address);
   const Result<StreamHeap*> user = impl_->user_of(found, address, stream, DeviceCache::check);
   if (!user.is_ok()) return user.status();
-  if (impl_->shared.detours.free_recorders.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    const ContextScope context(Impl::free_recorder_of(found));
-    return DeviceCache::free_used_on(found, address, *user.value());
-  }
+  if (impl_->shared.detours.frees.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return impl_->free_by_detour(found, address, user.value());
   return DeviceCache::free_used_on(found, address, *user.value());
 }
 
@@ -315,7 +329,10 @@ Status CachingAllocator::trim(DeviceId device) noexcept {
 
 Status process_events(CachingAllocator& allocator, DeviceId device) noexcept {
   const Result<DeviceCache*> cache = allocator.impl_->usable_device(device);
-  return cache.is_ok() ? free_finished(*cache.value()) : cache.status();
+  if (!cache.is_ok()) return cache.status();
+  const Status freed = free_finished(*cache.value());
+  if (freed.is_ok()) allocator.impl_->give_back_finished(*cache.value(), nullptr);
+  return freed;
 }
 
 Status record_use_of_alive(CachingAllocator& allocator, Address address,

@@ -361,7 +361,8 @@ class ASHLAR_API CachingAllocator {
   Status snapshot(DeviceId device, Snapshot* out) const noexcept;
   /// The number of devices.
   std::size_t device_count() const noexcept;
-  /// The settings that create() was given; `backing` is segments where no device has virtual memory.
+  /// The settings that create() was given; `backing` is segments where no device has virtual memory, or nothing
+  /// is cached.
   const Config& config() const noexcept;
 
   /// Walks every structure. Returns nullptr, or the text of the clause or invariant that is broken.

@@ -99,11 +99,17 @@ struct CachingAllocator::Impl {
     shared.captures.fetch_sub(1);
   }
 
-  // The slow ways of the hot calls: a memory pool may serve, a history asks where the call comes from.
+  // The slow ways of the hot calls: a memory pool may serve, a history asks where the call comes from, there is no
+  // cache.
   [[gnu::cold, gnu::visibility("hidden")]] Result<Address> allocate_by_detour(
       DeviceCache& cache, Bytes size, const Stream& stream, OutOfMemory* account) noexcept;
-  [[gnu::cold, gnu::visibility("hidden")]] static Status free_with_context(
-      const PageMap::Found& found, Address address) noexcept;
+  /// `user`: whose use the free names, or nullptr.
+  [[gnu::cold, gnu::visibility("hidden")]] Status free_by_detour(const PageMap::Found& found,
+                                                                 Address address,
+                                                                 StreamHeap* user) const noexcept;
+  /// Reclaimer::give_back_finished(), if nothing is cached and the calling thread may take the lock.
+  [[gnu::cold, gnu::visibility("hidden")]] void give_back_finished(
+      DeviceCache& cache, StreamHeap* fresh) const noexcept;
   /// Whom the history of the memory's device asks at a free, if it does.
   [[gnu::cold, gnu::visibility("hidden")]] static ContextRecorder* free_recorder_of(
       const PageMap::Found& found) noexcept;

@@ -68,6 +68,7 @@ Status refuse_unless_off(const ConfigRow& row, std::string_view value, std::stri
   if (turns_off(row.off, value)) return Status::ok();
   std::string text = std::string{row.key.name} + ": known, but not built here";
   if (row.off != Off::kNone) text += std::string("; it can only be ") + text_of(row.off);
+  text += " (" + std::string{row.key.meaning} + ")";
   return fail(Code::kUnsupported, "config: known key, not built", std::move(text), error);
 }
 
@@ -80,25 +81,29 @@ enum class Reading : std::uint8_t {
 /// Applies a text's settings to a Config, one by one.
 class Reader {
  public:
-  Reader(Reading reading, std::string* error) : reading_(reading), error_(error) {}
+  Reader(Reading reading, bool caches, std::string* error) : reading_(reading), error_(error) {
+    config_.caches = caches;
+  }
 
   /// Of a bad setting `*error` is the text, and false: `is_unheeded` says whether it is one that a
   /// text for PyTorch may have.
   Status apply(std::string_view setting, bool* is_unheeded);
-  /// The setting of `max_split_size_mb` where pages come with it, as PyTorch allows; it is left out then.
-  /// Empty if there is none.
-  std::string_view drop_split_limit();
+  /// The setting that PyTorch allows beside one that it means nothing with, which is left out: pages where nothing
+  /// is cached, `max_split_size_mb` with pages. Empty if there is none.
+  std::string_view drop_idle_setting();
   Status finish();
   const Config& config() const { return config_; }
 
  private:
   Status unknown(std::string_view setting, std::string_view name);
+  bool has_seen(std::string_view key) const;
 
   const Reading reading_;
   std::string* const error_;
   Config config_;
   std::array<bool, kConfigKeys> seen_{};
   std::string_view split_limit_;  ///< the setting of max_split_size_mb
+  std::string_view expandable_;   ///< of expandable_segments
 };
 
 Status Reader::unknown(std::string_view setting, std::string_view name) {
@@ -150,6 +155,7 @@ Status Reader::apply(std::string_view setting, bool* is_unheeded) {
                 shown + ": '" + printable(value) + "' " + why, error_);
   }
   if (name == "max_split_size_mb") split_limit_ = setting;
+  if (name == "expandable_segments") expandable_ = setting;
   return Status::ok();
 }
 
@@ -159,27 +165,42 @@ void add_ignored(std::string_view setting, std::string* ignored) {
   *ignored += printable(setting);
 }
 
-std::string_view Reader::drop_split_limit() {
+std::string_view Reader::drop_idle_setting() {
   if (config_.backing != Backing::kPages) return {};
+  if (!config_.caches) {
+    config_.backing = Backing::kSegments;
+    return expandable_;
+  }
   config_.max_split_size = Config{}.max_split_size;
   return split_limit_;
 }
 
+bool Reader::has_seen(std::string_view key) const {
+  const std::span<const ConfigRow> rows = config_rows();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (seen_[i] && rows[i].key.name == key) return true;
+  }
+  return false;
+}
+
 Status Reader::finish() {
-  unsigned names_of_backing = 0;
-  for (std::size_t i = 0; i < seen_.size(); ++i)
-    names_of_backing += seen_[i] && names_backing(config_rows()[i]);
-  if (names_of_backing > 1)
-    return fail(Code::kMalformed, "config: one setting under two names",
-                "expandable_segments: given with backing, which is the same setting", error_);
+  for (const KeyPair& pair : kKeyPairs) {
+    if (has_seen(pair.of_pytorch) && has_seen(pair.own))
+      return fail(Code::kMalformed, "config: one setting under two names",
+                  std::string{pair.of_pytorch} + ": given with " + std::string{pair.own} +
+                      ", which is the same setting",
+                  error_);
+  }
+  if (has_seen("large_segment_size_mb") && !has_seen("max_non_split_rounding_mb"))
+    config_.max_non_split_rounding = config_.large_segment;
   const Status status = check_config(config_);
   if (!status.is_ok()) return fail(Code::kMalformed, status.why(), status.why(), error_);
   return status;
 }
 
-Result<Config> read_config(std::string_view text, Reading reading, std::string* ignored,
-                           std::string* error) {
-  Reader reader(reading, error);
+Result<Config> read_config(std::string_view text, Reading reading, bool caches,
+                           std::string* ignored, std::string* error) {
+  Reader reader(reading, caches, error);
   for (std::string_view rest = trimmed_setting(text); !rest.empty();) {
     const std::size_t length = setting_length(rest);
     const std::string_view setting = trimmed_setting(rest.substr(0, length));
@@ -194,7 +215,7 @@ Result<Config> read_config(std::string_view text, Reading reading, std::string* 
     if (error != nullptr) error->clear();
     add_ignored(setting, ignored);
   }
-  if (reading == Reading::kPyTorch) add_ignored(reader.drop_split_limit(), ignored);
+  if (reading == Reading::kPyTorch) add_ignored(reader.drop_idle_setting(), ignored);
   if (const Status status = reader.finish(); !status.is_ok()) return status;
   return reader.config();
 }
@@ -207,7 +228,7 @@ std::string_view environment_text(const char* name) {
 }  // namespace
 
 Result<Config> parse_config(std::string_view text, std::string* error) {
-  return read_config(text, Reading::kStrict, nullptr, error);
+  return read_config(text, Reading::kStrict, true, nullptr, error);
 }
 
 Result<Config> config_from_environment(std::string* error) {
@@ -217,11 +238,15 @@ Result<Config> config_from_environment(std::string* error) {
 Result<Config> parse_pytorch_config(std::string_view text, std::string* ignored,
                                     std::string* error) {
   if (ignored != nullptr) ignored->clear();
-  return read_config(text, Reading::kPyTorch, ignored, error);
+  return read_config(text, Reading::kPyTorch, true, ignored, error);
 }
 
 Result<Config> pytorch_config_from_environment(std::string* ignored, std::string* error) {
-  return parse_pytorch_config(environment_text("PYTORCH_CUDA_ALLOC_CONF"), ignored, error);
+  if (ignored != nullptr) ignored->clear();
+  const bool has_older_name = std::getenv("PYTORCH_CUDA_ALLOC_CONF") != nullptr;
+  const char* const name = has_older_name ? "PYTORCH_CUDA_ALLOC_CONF" : "PYTORCH_ALLOC_CONF";
+  const bool caches = std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") == nullptr;
+  return read_config(environment_text(name), Reading::kPyTorch, caches, ignored, error);
 }
 
 }  // namespace ashlar::inline v0::cache

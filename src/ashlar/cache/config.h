@@ -79,6 +79,10 @@ struct Config {
   /// row DEV-11)
   double collection_threshold = 0;
   // Ashlar's own.
+  /// false: every allocation is a segment of its own, as long as the request with its granule, and goes back to
+  /// the device when it is freed and its work is done, so that a memory checker sees each use beside or after an
+  /// allocation; with it memory comes in segments (cache: on or off; PyTorch's PYTORCH_NO_CUDA_MEMORY_CACHING)
+  bool caches = true;
   /// memory of each device that is left to others (NCCL, libraries with allocators of their own): the
   /// allocator takes none that would leave less free. Of what it has already it gives nothing back on that
   /// account before it needs more; make_room() does (headroom_mb)
@@ -122,7 +126,7 @@ ASHLAR_API Result<Config> parse_config(std::string_view text, std::string* error
 /// Throws std::bad_alloc.
 ASHLAR_API Result<Config> config_from_environment(std::string* error);
 
-/// parse_config() of a text that was written for PyTorch (PYTORCH_CUDA_ALLOC_CONF). PyTorch's keys
+/// parse_config() of a text that was written for PyTorch (PYTORCH_ALLOC_CONF). PyTorch's keys
 /// that are built here are taken. A key that PyTorch does not have, Ashlar's own among them, or that
 /// is not built here, is left out with its value and named in `*ignored`, if given: `key:value`s
 /// with commas between them; so is max_split_size_mb beside expandable_segments:True. kMalformed, as from parse_config(), for the other errors. Throws
@@ -130,8 +134,10 @@ ASHLAR_API Result<Config> config_from_environment(std::string* error);
 ASHLAR_API Result<Config> parse_pytorch_config(std::string_view text, std::string* ignored,
                                                std::string* error);
 
-/// parse_pytorch_config() of the environment variable PYTORCH_CUDA_ALLOC_CONF, which nothing else
-/// here reads; the defaults if it is not set. Throws std::bad_alloc.
+/// parse_pytorch_config() of the environment variable PYTORCH_CUDA_ALLOC_CONF or, if that is not set,
+/// PYTORCH_ALLOC_CONF; without Config::caches if PYTORCH_NO_CUDA_MEMORY_CACHING is set, whatever its value:
+/// then expandable_segments:True is left out and named. Nothing else here reads the three. Throws
+/// std::bad_alloc.
 ASHLAR_API Result<Config> pytorch_config_from_environment(std::string* ignored, std::string* error);
 
 /// A key of the configuration string, for help texts; docs/configuration.md is made of these.

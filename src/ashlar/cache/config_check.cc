@@ -19,16 +19,19 @@ bool is_first_growth(Bytes size) {
 /// The settings of heaps of pages.
 Status check_pages(const Config& c) {
   constexpr Code kBad = Code::kInvalidArgument;
-  const bool has_segments = c.backing == Backing::kSegments ||
+  ASHLAR_REQUIRE(c.caches || c.backing != Backing::kPages, kBad,
+                 "cache: off means segments, not backing:pages");
+  const bool has_segments = !c.caches || c.backing == Backing::kSegments ||
                             (c.backing == Backing::kAuto && c.max_split_size != Bytes::max());
-  ASHLAR_REQUIRE(!has_segments || c.move != Move::kEager, kBad,
-                 "move: eager moves pages, but backing:segments or max_split_size_mb means none");
   ASHLAR_REQUIRE(
-      !has_segments || c.first_growth == Bytes{}, kBad,
-      "first_growth_mb: comes before pages, but backing:segments or max_split_size_mb means none");
-  ASHLAR_REQUIRE(
-      !has_segments || c.page_handles_max == 0, kBad,
-      "page_handles_max: limits pages, but backing:segments or max_split_size_mb means none");
+      !has_segments || c.move != Move::kEager, kBad,
+      "move: eager moves pages, but backing:segments, max_split_size_mb or cache:off means none");
+  ASHLAR_REQUIRE(!has_segments || c.first_growth == Bytes{}, kBad,
+                 "first_growth_mb: comes before pages, but backing:segments, max_split_size_mb or "
+                 "cache:off means none");
+  ASHLAR_REQUIRE(!has_segments || c.page_handles_max == 0, kBad,
+                 "page_handles_max: limits pages, but backing:segments, max_split_size_mb or "
+                 "cache:off means none");
   // The free memory of a paged segment is one block and soon longer than any such limit.
   ASHLAR_REQUIRE(c.backing != Backing::kPages || c.max_split_size == Bytes::max(), kBad,
                  "max_split_size_mb: not with backing:pages, whose free blocks are of any size");

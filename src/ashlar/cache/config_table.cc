@@ -107,6 +107,11 @@ const char* set_expandable(std::string_view value, Config* config) {
   return set_word(value, kWords, &config->backing, "is neither True nor False");
 }
 
+const char* set_cache(std::string_view value, Config* config) {
+  constexpr Word<bool> kWords[] = {{"on", true}, {"off", false}};
+  return set_word(value, kWords, &config->caches, "is neither on nor off");
+}
+
 const char* set_move(std::string_view value, Config* config) {
   constexpr Word<Move> kWords[] = {
       {"never", Move::kNever}, {"limit", Move::kLimit}, {"eager", Move::kEager}};
@@ -224,13 +229,24 @@ constexpr std::array kRows{
                false, true},
               set_backing,
               Off::kNone},
+    ConfigRow{
+        {"cache", "on or off", "on",
+         "off: each allocation is memory of its own from the driver, and goes back when it is "
+         "freed",
+         false, true},
+        set_cache,
+        Off::kNone},
     ConfigRow{{"expandable_segments", "True or False", "",
                "True is backing:pages, False backing:segments", true, true},
               set_expandable,
               Off::kNone},
-    ConfigRow{
-        {"expandable_segments_reserve", "", "", "not built", true, false}, nullptr, Off::kNone},
-    ConfigRow{{"expandable_segments_reserve_by_class", "", "", "not built", true, false},
+    ConfigRow{{"expandable_segments_reserve", "", "",
+               "a range of addresses is as long as its growth asks for: no reserve is made ahead",
+               true, false},
+              nullptr,
+              Off::kNone},
+    ConfigRow{{"expandable_segments_reserve_by_class", "", "",
+               "as expandable_segments_reserve; streams have no classes", true, false},
               nullptr,
               Off::kNone},
     ConfigRow{
@@ -264,6 +280,10 @@ constexpr std::array kRows{
                false, true},
               set_mib<&Config::large_segment>,
               Off::kNone},
+    ConfigRow{{"large_segment_size_mb", "whole number, at least 2", "",
+               "large_segment_mb, and max_non_split_rounding_mb unless that is set", true, true},
+              set_mib<&Config::large_segment>,
+              Off::kNone},
     ConfigRow{{"max_non_split_rounding_mb", "whole number", "20",
                "an unsplit block may be larger than its request by less than this", true, true},
               set_mib<&Config::max_non_split_rounding>,
@@ -291,22 +311,38 @@ constexpr std::array kRows{
                "the most that is reserved, as a part of the device's memory", true, true},
               set_memory_fraction,
               Off::kNone},
-    ConfigRow{
-        {"pinned_max_cached_size_mb", "0", "0", "not built", true, false}, nullptr, Off::kZero},
-    ConfigRow{
-        {"pinned_max_round_threshold_mb", "0", "0", "not built", true, false}, nullptr, Off::kZero},
-    ConfigRow{
-        {"pinned_num_register_threads", "1", "1", "not built", true, false}, nullptr, Off::kOne},
-    ConfigRow{{"pinned_reserve_segment_size_mb", "0", "0", "not built", true, false},
+    ConfigRow{{"pinned_free_catch_all", "True or False", "",
+               "done either way: a free of page-locked memory throws nothing", true, true},
+              set_either_way,
+              Off::kNone},
+    ConfigRow{{"pinned_max_cached_size_mb", "0", "0",
+               "page-locked memory is bounded by PinnedConfig::cache and given back by a trim",
+               true, false},
               nullptr,
               Off::kZero},
-    ConfigRow{{"pinned_use_background_threads", "False", "False", "not built", true, false},
+    ConfigRow{
+        {"pinned_max_round_threshold_mb", "0", "0",
+         "of page-locked memory: PinnedConfig::rounds_to_power_of_two, which is off", true, false},
+        nullptr,
+        Off::kZero},
+    ConfigRow{{"pinned_num_register_threads", "1", "1",
+               "of page-locked memory: PinnedSpaceOptions::touch_threads", true, false},
+              nullptr,
+              Off::kOne},
+    ConfigRow{{"pinned_reserve_segment_size_mb", "0", "0",
+               "of page-locked memory: PinnedConfig::reserve", true, false},
+              nullptr,
+              Off::kZero},
+    ConfigRow{{"pinned_use_background_threads", "False", "False",
+               "of page-locked memory: PinnedConfig::reap_ms", true, false},
               nullptr,
               Off::kFalse},
-    ConfigRow{{"pinned_use_cuda_host_register", "False", "False", "not built", true, false},
+    ConfigRow{{"pinned_use_cuda_host_register", "False", "False",
+               "of page-locked memory: PinnedSpaceOptions::by", true, false},
               nullptr,
               Off::kFalse},
-    ConfigRow{{"pinned_use_hip_host_register", "False", "False", "not built", true, false},
+    ConfigRow{{"pinned_use_hip_host_register", "False", "False",
+               "of page-locked memory: PinnedSpaceOptions::by", true, false},
               nullptr,
               Off::kFalse},
     ConfigRow{
@@ -342,9 +378,12 @@ constexpr std::array kRows{
                "the size of the small pool's segments", false, true},
               set_mib<&Config::small_segment>,
               Off::kNone},
-    ConfigRow{{"throw_on_cudamalloc_oom", "False", "False", "not built", true, false},
-              nullptr,
-              Off::kFalse},
+    ConfigRow{
+        {"throw_on_cudamalloc_oom", "True or False", "",
+         "done either way: what exceeds the memory limit is refused before the driver is asked",
+         true, true},
+        set_either_way,
+        Off::kNone},
     ConfigRow{
         {"wait_ms", "whole number, never or forever", "1000",
          "how long an allocation may wait for work that still uses freed memory, in milliseconds",
@@ -365,9 +404,5 @@ static_assert(kRows.size() == kConfigKeys);
 std::span<const ConfigRow> config_rows() noexcept { return kRows; }
 
 std::span<const ConfigKey> config_keys() noexcept { return kKeys; }
-
-bool names_backing(const ConfigRow& row) noexcept {
-  return row.set == set_backing || row.set == set_expandable;
-}
 
 }  // namespace ashlar::inline v0::cache

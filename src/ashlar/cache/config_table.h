@@ -25,13 +25,18 @@ struct ConfigRow {
   Off off = Off::kNone;
 };
 
-inline constexpr std::size_t kConfigKeys = 35;
+inline constexpr std::size_t kConfigKeys = 38;
 
 /// Every key, in the order of their names: kConfigKeys rows.
 std::span<const ConfigRow> config_rows() noexcept;
 
-/// Does the key set Config::backing? Two keys do.
-bool names_backing(const ConfigRow& row) noexcept;
+/// Two keys for one setting, PyTorch's and Ashlar's: a text has one of them at most.
+struct KeyPair {
+  std::string_view of_pytorch;
+  std::string_view own;
+};
+inline constexpr KeyPair kKeyPairs[] = {{"expandable_segments", "backing"},
+                                        {"large_segment_size_mb", "large_segment_mb"}};
 
 /// The text without the spaces at its ends.
 inline std::string_view trimmed_setting(std::string_view text) {

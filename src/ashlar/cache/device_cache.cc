@@ -15,8 +15,9 @@ using block::BlockIndex;
 DeviceCache::DeviceCache(device::Device& device, SharedState& shared) noexcept
     : shared_(shared),
       config_(shared.config),
-      has_divisions_(std::any_of(config_.roundup_divisions.begin(), config_.roundup_divisions.end(),
-                                 [](std::uint32_t steps) { return steps > 1; })),
+      has_rules_(!config_.caches ||
+                 std::any_of(config_.roundup_divisions.begin(), config_.roundup_divisions.end(),
+                             [](std::uint32_t steps) { return steps > 1; })),
       id_(device.traits().id),
       driver_(device, shared.drivers),
       ledger_(driver_, config_),
@@ -261,7 +262,7 @@ std::uint64_t DeviceCache::page_count() const noexcept {
       const block::BlockPool& pool = heap.pool(id);
       for (auto at = pool.first_segment(); at != block::kNoSegment; at = pool.next(at)) {
         const block::SegmentView segment = pool.view(at);
-        pages += PageMap::pages_of(segment.base, segment.size);
+        pages += shared_.pages.owners_of(segment.base, segment.size);
       }
     }
   }

@@ -112,7 +112,8 @@ class DeviceCache {
 
   SharedState& shared_;
   const Config& config_;
-  const bool has_divisions_;  ///< is roundup_power2_divisions set at all?
+  const bool
+      has_rules_;  ///< is a request more than a multiple of the granule: divisions, or no cache?
   const DeviceId id_;
   Driver driver_;
   SegmentLedger ledger_;

@@ -21,7 +21,7 @@ struct HistoryAccess {
       else counter.fetch_sub(1);
     };
     if (log.recorder(false) != nullptr) count(shared.detours.count);
-    if (log.recorder(true) != nullptr) count(shared.detours.free_recorders);
+    if (log.recorder(true) != nullptr) count(shared.detours.frees);
   }
 };
 

@@ -22,8 +22,9 @@ inline constexpr unsigned kHitPollsMax = 16;
   // Nothing below can wrap: 1 EiB and a rounding of at most as much again are far from 2^64
   // (check_config).
   const Bytes rounded =
-      has_divisions_ ? rounded_size(config_, size).value_or(size) : round_up(size, config_.granule);
-  request = Request{size, rounded, fit_end(config_, rounded), pool_of(config_, rounded)};
+      has_rules_ ? rounded_size(config_, size).value_or(size) : round_up(size, config_.granule);
+  const Bytes end = has_rules_ ? fit_end(config_, rounded) : cached_fit_end(config_, rounded);
+  request = Request{size, rounded, end, pool_of(config_, rounded)};
   return Status::ok();
 }
 

@@ -82,10 +82,12 @@ Result<Address> MissLadder::climb(StreamHeap& heap, const Request& asked,
   Result<Address> found = try_place(heap, asked, request);
   if (is_open(found)) found = drain(heap, request);
   if (is_open(found)) found = call_back(heap, request);
-  if (is_open(found)) found = steal(heap, request);
+  const bool caches = shared_.config.caches;
+  if (is_open(found) && caches) found = steal(heap, request);
   if (!is_open(found)) return found;
   bool wait_ran_out = false;
-  cache_.reclaimer().collect();
+  if (caches) cache_.reclaimer().collect();
+  else cache_.reclaimer().give_back_finished(nullptr);
   const bool has_moved = moves_.begin(heap, request);
   found = grow(heap, request);
   if (is_short(found.code()))

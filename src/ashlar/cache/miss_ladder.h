@@ -5,7 +5,9 @@
 //   drain      events that are done by now (row DEV-6): UseTracker
 //   call back  the user's free-memory callbacks (row DEV-13), then drain again
 //   steal      another stream's idle block whose use is complete (`reuse`): Reclaimer::try_steal
-//   collect    with a threshold, the oldest idle memory back to the driver (row DEV-11): Reclaimer::collect
+//   collect    with a threshold, the oldest idle memory back to the driver (row DEV-11): Reclaimer::collect.
+//              Without a cache all that is idle and done (row DEV-22): Reclaimer::give_back_finished; there is
+//              no steal then
 //   move       with move:eager, pages of free blocks into the stock: EagerMoves
 //   grow       new memory from the driver, with no lock held (row DEV-15): SegmentSupply
 //   reclaim    under the device's reclaim lock: everything again, without limits; idle segments

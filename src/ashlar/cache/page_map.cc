@@ -19,6 +19,7 @@ void destroy_all(Node* node) noexcept {
 
 PageMap::~PageMap() {
   destroy_all(pairs_);
+  destroy_all(bases_);
   destroy_all(words_);
   destroy_all(leaves_);
   destroy_all(inners_of_leaves_);
@@ -32,9 +33,9 @@ PageMap::Leaf* PageMap::leaf_of(std::uint64_t page) const noexcept {
   return last == nullptr ? nullptr : last->children[index(page, 0)].load(std::memory_order_acquire);
 }
 
-PageMap::Found PageMap::find_by_descent(std::uint64_t page) const noexcept {
-  const Leaf* leaf = leaf_of(page);
-  return leaf == nullptr ? Found{} : found(*leaf, page);
+PageMap::Found PageMap::find_by_descent(Address a) const noexcept {
+  const Leaf* leaf = leaf_of(page_of(a));
+  return leaf == nullptr ? Found{} : found(*leaf, a);
 }
 
 /// The child in that slot, which is made if there is none; nullptr if the host has no memory.
@@ -76,8 +77,12 @@ PageMap::Word* PageMap::make_word(Leaf& leaf, std::uint64_t page) noexcept {
   return words == nullptr ? nullptr : &words->of[page % kWordsPages];
 }
 
-PageMap::Found PageMap::found_in_words(const Leaf& leaf, std::uint64_t page) noexcept {
-  const std::uintptr_t word = word_of(leaf, page)->load(std::memory_order_acquire);
+PageMap::Found PageMap::found_in_words(const Leaf& leaf, Address a) const noexcept {
+  const std::uintptr_t word = word_of(leaf, page_of(a))->load(std::memory_order_acquire);
+  if (is_by_base_) {
+    const Bases& bases = *reinterpret_cast<const Bases*>(word);
+    return {Owner::from_word(bases.of[index_of_base(a)].load(std::memory_order_acquire)), Owner{}};
+  }
   const Pair* pair = pair_of(word);
   if (pair == nullptr) return {Owner::from_word(word), Owner{}};
   return {Owner::from_word(pair->first.load(std::memory_order_acquire)),
@@ -91,10 +96,25 @@ bool PageMap::make_pair(Leaf& leaf, std::uint64_t page) noexcept {
   if (pair_of(word->load(std::memory_order_relaxed)) != nullptr) return true;
   Pair* pair = new (std::nothrow) Pair;
   if (pair == nullptr) return false;
-  pair->first.store(found(leaf, page).first.word(), std::memory_order_relaxed);
+  const Address first_byte{page << kPageBits};
+  pair->first.store(found(leaf, first_byte).first.word(), std::memory_order_relaxed);
   pair->made_before = pairs_;
   pairs_ = pair;
   word->store(reinterpret_cast<std::uintptr_t>(pair) | kIsPair, std::memory_order_release);
+  leaf.entries[index_in_leaf(page)].store(kWord, std::memory_order_release);
+  return true;
+}
+
+/// Gives the page a table of bases. False when the host has no memory.
+bool PageMap::make_bases(Leaf& leaf, std::uint64_t page) noexcept {
+  Word* const word = make_word(leaf, page);
+  if (word == nullptr) return false;
+  if (word->load(std::memory_order_relaxed) != 0) return true;
+  Bases* const bases = new (std::nothrow) Bases;
+  if (bases == nullptr) return false;
+  bases->made_before = bases_;
+  bases_ = bases;
+  word->store(reinterpret_cast<std::uintptr_t>(bases), std::memory_order_release);
   leaf.entries[index_in_leaf(page)].store(kWord, std::memory_order_release);
   return true;
 }
@@ -103,11 +123,12 @@ Status PageMap::reserve(Address base, Bytes size, Owner owner) noexcept {
   const std::uint64_t last = base.value() + (size.count() - 1);
   if (last < base.value() || (last >> kAddressBits) != 0) return kAddressTooHigh;
   const MutexGuard lock(mutex_);
-  return make_room(base, last >> kPageBits, owner) ? Status::ok() : kShortOfHostMemory;
+  const std::uint64_t end = (is_by_base_ ? base.value() : last) >> kPageBits;
+  return make_room(base, end, owner) ? Status::ok() : kShortOfHostMemory;
 }
 
 bool PageMap::make_room(Address base, std::uint64_t end, Owner owner) noexcept {
-  const bool has_number = entry_of(owner) != kWord;
+  const bool has_number = is_by_base_ || entry_of(owner) != kWord;
   // Visits every leaf once; if the owner needs words, every group of 64 pages whose words are
   // allocated together.
   const std::uint64_t step = has_number ? kLeafPages : kWordsPages;
@@ -118,16 +139,36 @@ bool PageMap::make_room(Address base, std::uint64_t end, Owner owner) noexcept {
     if (last_inner == nullptr) return false;
     Leaf* leaf = child_of(last_inner->children[index(page, 0)], leaves_, page >> kLeafBits);
     if (leaf == nullptr) return false;
-    if (begins_inside(base, page) && !make_pair(*leaf, page)) return false;
+    if (is_by_base_ && !make_bases(*leaf, page)) return false;
+    if (!is_by_base_ && begins_inside(base, page) && !make_pair(*leaf, page)) return false;
     if (!has_number && make_word(*leaf, page) == nullptr) return false;
     page += step - page % step;
   }
   return true;
 }
 
+void PageMap::set_base(Address base, Owner owner) noexcept {
+  const std::uint64_t page = page_of(base);
+  Leaf* const leaf = leaf_of(page);
+  ASHLAR_ASSERT(leaf != nullptr, "page map: range was not reserved");
+  Word* const word = word_of(*leaf, page);
+  ASHLAR_ASSERT(word != nullptr && word->load(std::memory_order_relaxed) != 0,
+                "page map(5): no table was made for a page's bases");
+  Bases& bases = *reinterpret_cast<Bases*>(word->load(std::memory_order_relaxed));
+  bases.of[index_of_base(base)].store(owner.word(), std::memory_order_release);
+  remember(*leaf);
+}
+
+void PageMap::remember(const Leaf& leaf) noexcept {
+  // Every free reads the slot, so it is written only if it changes.
+  std::atomic<const Leaf*>& slot = cached_leaf(leaf.number);
+  if (slot.load(std::memory_order_relaxed) != &leaf) slot.store(&leaf, std::memory_order_release);
+}
+
 void PageMap::set(const DeviceSegment& segment, Owner owner) noexcept {
   const std::uint64_t last = segment.base.value() + (segment.size.count() - 1);
   const MutexGuard lock(mutex_);
+  if (is_by_base_) return set_base(segment.base, owner);
   const PageEntry entry = entry_of(owner);
   for (std::uint64_t page = segment.base.value() >> kPageBits; page <= last >> kPageBits; ++page) {
     Leaf* leaf = leaf_of(page);
@@ -145,19 +186,22 @@ void PageMap::set(const DeviceSegment& segment, Owner owner) noexcept {
       if (entry == kWord) word->store(owner.word(), std::memory_order_release);
       leaf->entries[index_in_leaf(page)].store(entry, std::memory_order_release);
     }
-    // Every free reads the slot, so it is written only if it changes.
-    std::atomic<const Leaf*>& slot = cached_leaf(leaf->number);
-    if (slot.load(std::memory_order_relaxed) != leaf) slot.store(leaf, std::memory_order_release);
+    remember(*leaf);
   }
 }
 
 std::uint64_t PageMap::owner_count() const noexcept {
   const MutexGuard lock(mutex_);
   std::uint64_t count = 0;
+  for (const Bases* bases = bases_; bases != nullptr; bases = bases->made_before) {
+    for (const Word& word : bases->of) count += word.load(std::memory_order_relaxed) != 0;
+  }
+  if (is_by_base_) return count;
   for (const Leaf* leaf = leaves_; leaf != nullptr; leaf = leaf->made_before) {
     for (std::uint64_t page = 0; page < kLeafPages; ++page) {
       if (leaf->entries[page].load(std::memory_order_relaxed) == kNobody) continue;
-      const Found owners = found(*leaf, page);
+      const Address first_byte{(leaf->number << kLeafBits | page) << kPageBits};
+      const Found owners = found(*leaf, first_byte);
       count += !owners.first.is_nobody();
       count += !owners.second.is_nobody();
     }

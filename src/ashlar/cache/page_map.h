@@ -12,7 +12,9 @@
 // 256 bytes), so a page has at most two owners: of the segment that covers its first byte, and of
 // the one that begins later inside it. A page needs a word as well in two cases: a segment begins
 // inside it, or its owner has no number because all 254 are given. Words are allocated for 64 pages
-// at a time.
+// at a time. Without a cache (Config::caches) segments are as short as their requests, so a page has many; then
+// every block begins where its segment does, and the map is *by base*: a page's word names a table with a place
+// for each address at which a segment may begin.
 // Thread safety: find() from any thread, lock-free; reserve/insert/erase are serialised by the
 // map's own mutex.
 //
@@ -26,7 +28,9 @@
 //   (3) what a reader finds may be out of date: it looks again under the heap's lock, where only
 //       the address of a live block is found;
 //   (4) exactly the pages of the segments entered have an owner: a segment that was taken out leaves
-//       none.
+//       none;
+//   (5) of a map by base, in place of (1) and (4): every page's byte is kNobody or kWord, its word names its table
+//       of bases, and exactly the bases of the segments entered have an owner.
 #pragma once
 
 #include <array>
@@ -124,7 +128,7 @@ inline constexpr Status kAddressTooHigh{
 
 class PageMap {
  public:
-  PageMap() = default;
+  explicit PageMap(bool is_by_base = false) noexcept : is_by_base_(is_by_base) {}
   ~PageMap();
   PageMap(const PageMap&) = delete;
   PageMap& operator=(const PageMap&) = delete;
@@ -141,8 +145,8 @@ class PageMap {
     const std::uint64_t page = a.value() >> kPageBits;
     const Leaf* leaf = cached_leaf(page >> kLeafBits).load(std::memory_order_acquire);
     if (leaf != nullptr && leaf->number == page >> kLeafBits) [[likely]]
-      return found(*leaf, page);
-    return (a.value() >> kAddressBits) == 0 ? find_by_descent(page) : Found{};
+      return found(*leaf, a);
+    return (a.value() >> kAddressBits) == 0 ? find_by_descent(a) : Found{};
   }
 
   /// Makes the nodes, words and pairs that a segment of that owner at [base, base + size) needs.
@@ -159,8 +163,15 @@ class PageMap {
   static std::uint64_t pages_of(Address base, Bytes size) noexcept {
     return ((base.value() + (size.count() - 1)) >> kPageBits) - (base.value() >> kPageBits) + 1;
   }
-  /// Owners of all pages: the sum of pages_of() over the segments entered (invariant 4). For
-  /// validate(). Cost: visits every leaf.
+  /// The bases of two segments of a map by base are at least so far apart: CUDA promises as much.
+  static constexpr Bytes kBaseAlignment{256};
+  bool is_by_base() const noexcept { return is_by_base_; }
+  /// What a segment adds to owner_count().
+  std::uint64_t owners_of(Address base, Bytes size) const noexcept {
+    return is_by_base_ ? 1 : pages_of(base, size);
+  }
+  /// The sum of owners_of() over the segments entered (invariants 4 and 5). For validate(). Cost: visits
+  /// every leaf.
   std::uint64_t owner_count() const noexcept ASHLAR_EXCLUDES(mutex_);
 
  private:
@@ -185,6 +196,13 @@ class PageMap {
     Word first{0};
     Word second{0};
     Pair* made_before = nullptr;
+  };
+  /// The owners of the segments that begin in a page of a map by base.
+  static constexpr std::uint64_t kBasesPerPage =
+      (std::uint64_t{1} << kPageBits) / kBaseAlignment.count();
+  struct Bases {
+    std::array<Word, kBasesPerPage> of{};
+    Bases* made_before = nullptr;
   };
   static constexpr std::uint64_t kWordsPages = 64;
   struct Words {
@@ -218,10 +236,15 @@ class PageMap {
   static bool begins_inside(Address base, std::uint64_t page) noexcept {
     return (page << kPageBits) < base.value();
   }
-  Found found(const Leaf& leaf, std::uint64_t page) const noexcept {
+  static std::uint64_t page_of(Address a) noexcept { return a.value() >> kPageBits; }
+  static std::uint64_t index_of_base(Address a) noexcept {
+    return (a.value() / kBaseAlignment.count()) % kBasesPerPage;
+  }
+  Found found(const Leaf& leaf, Address a) const noexcept {
+    const std::uint64_t page = page_of(a);
     const PageEntry entry = leaf.entries[index_in_leaf(page)].load(std::memory_order_acquire);
     if (entry == kWord) [[unlikely]]
-      return found_in_words(leaf, page);
+      return found_in_words(leaf, a);
     return {Owner::from_word(numbered_[entry].load(std::memory_order_relaxed)), Owner{}};
   }
   static Pair* pair_of(std::uintptr_t word) noexcept {
@@ -233,8 +256,8 @@ class PageMap {
   const std::atomic<const Leaf*>& cached_leaf(std::uint64_t leaf_number) const noexcept {
     return leaf_cache_[leaf_number % kLeafCacheSize];
   }
-  Found find_by_descent(std::uint64_t page) const noexcept;
-  static Found found_in_words(const Leaf& leaf, std::uint64_t page) noexcept;
+  Found find_by_descent(Address a) const noexcept;
+  Found found_in_words(const Leaf& leaf, Address a) const noexcept;
   /// nullptr if there is none.
   Leaf* leaf_of(std::uint64_t page) const noexcept;
   template <class Child, class... Arguments>
@@ -246,8 +269,13 @@ class PageMap {
   bool make_room(Address base, std::uint64_t end, Owner owner) noexcept ASHLAR_REQUIRES(mutex_);
   Word* make_word(Leaf& leaf, std::uint64_t page) noexcept ASHLAR_REQUIRES(mutex_);
   bool make_pair(Leaf& leaf, std::uint64_t page) noexcept ASHLAR_REQUIRES(mutex_);
+  bool make_bases(Leaf& leaf, std::uint64_t page) noexcept ASHLAR_REQUIRES(mutex_);
   void set(const DeviceSegment& segment, Owner owner) noexcept ASHLAR_EXCLUDES(mutex_);
+  void set_base(Address base, Owner owner) noexcept ASHLAR_REQUIRES(mutex_);
+  /// The leaf is in the cache of leaves from now on.
+  void remember(const Leaf& leaf) noexcept ASHLAR_REQUIRES(mutex_);
 
+  const bool is_by_base_;
   /// the leaves in which a segment was entered or taken out last
   std::array<std::atomic<const Leaf*>, kLeafCacheSize> leaf_cache_{};
   std::array<Word, kWord> numbered_ ASHLAR_UNGUARDED{};  ///< owners by number; [kNobody] stays 0
@@ -259,6 +287,7 @@ class PageMap {
   Leaf* leaves_ ASHLAR_GUARDED_BY(mutex_) = nullptr;
   Words* words_ ASHLAR_GUARDED_BY(mutex_) = nullptr;
   Pair* pairs_ ASHLAR_GUARDED_BY(mutex_) = nullptr;
+  Bases* bases_ ASHLAR_GUARDED_BY(mutex_) = nullptr;
   PageEntry numbers_given_ ASHLAR_GUARDED_BY(mutex_) = 0;
 };
 

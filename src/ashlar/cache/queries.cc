@@ -29,6 +29,7 @@ bool is_apart(const StreamHeap& heap, const StreamHeap* asking) noexcept {
 /// heap of a stream that has none yet. Lets go of the lock between slices and takes it again.
 Bytes reachable_in(DeviceCache& cache, const StreamHeap& heap, const StreamHeap* asking) noexcept
     ASHLAR_REQUIRES(heap.lock) {
+  if (!cache.config().caches) return Bytes{};
   const Reuse reuse = cache.config().reuse;
   const bool is_own = &heap == asking;
   const bool is_kept = is_apart(heap, asking) || (reuse == Reuse::kOwn && heap.life.is_alive());

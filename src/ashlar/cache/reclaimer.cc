@@ -22,7 +22,12 @@ constexpr unsigned kTrimGracesMax = 4;
 /// The maximum number of uses that are finished before the heap's lock is let go (C31): each may
 /// release a block.
 constexpr unsigned kFinishedPerHold = 8;
+/// How often a free without a cache asks whether what it has just recorded is done. A driver takes some microseconds
+/// for an event on an idle stream, and one for the answer.
+constexpr unsigned kFreshAsksMax = 32;
+constexpr unsigned kUsesPerAsk = 16;
 constexpr const char* kCaptureUnderWay = "a capture is underway";
+
 }  // namespace
 
 Reclaimer::Reclaimer(DeviceCache& cache, SharedState& shared, Driver& driver, UseTracker& uses,
@@ -226,6 +231,26 @@ void Reclaimer::collect() noexcept {
   if (!shared_.is_capturing() && epochs_.refresh_all(cache_.heaps(), lock_))
     release_.release_oldest(over);
   lock_.unlock();
+}
+
+void Reclaimer::give_back_finished(StreamHeap* fresh) noexcept {
+  const ReclaimGuard reclaim(lock_);
+  if (shared_.is_capturing() || !driver_.health().is_ok()) return;
+  epochs_.sweep(cache_.heaps(), lock_);
+  for (unsigned asks = 0; fresh != nullptr && asks < kFreshAsksMax; ++asks) {
+    bool has_come_back = false;
+    {
+      const Guard guard(fresh->lock);
+      const bool waits = !fresh->marks.is_empty() || fresh->uses.queues().count() != 0;
+      if (!waits || shared_.is_capturing()) break;
+      const std::uint64_t released = fresh->clock.newest_release();
+      static_cast<void>(cache_.uses().poll(*fresh, kUsesPerAsk));
+      has_come_back = fresh->clock.newest_release() != released;
+    }
+    if (has_come_back) epochs_.mark(*fresh);
+    epochs_.query(*fresh);
+  }
+  if (!shared_.is_capturing() && driver_.health().is_ok()) release_.release_finished();
 }
 
 void Reclaimer::give_everything_back(bool is_settled) noexcept {

@@ -42,6 +42,12 @@ class Reclaimer {
   /// learns which segments are done, and gives back the oldest idle ones. No effect while a capture is
   /// announced, or if another thread holds the lock.
   void collect() noexcept ASHLAR_EXCLUDES(reclaiming);
+  /// Without a cache (Config::caches): learns of all work that is finished, and gives back every idle segment
+  /// whose work is. `fresh`, if not null, is the heap that has just been given a block back: of the event that is
+  /// recorded behind it the device is asked several times, as one of a stream that is idle takes a moment. No effect
+  /// while a capture is announced, or once the device is gone. Cost: a question for each event that is pending, an
+  /// event for each stream with memory to give back, and the driver's calls.
+  void give_back_finished(StreamHeap* fresh) noexcept ASHLAR_EXCLUDES(reclaiming);
   /// Rounds of a sweep and search_all(), each without limits of its own, with a bounded wait without the lock between
   /// two, until one serves the request or nothing is left to wait for. `shortage` is how the growth before this call
   /// failed. Errors: kOutOfMemory or kOutOfAddresses, as the last growth failed; kHostOutOfMemory; an error of the device
@@ -162,8 +168,6 @@ class Reclaimer {
   void look_for_forgotten() noexcept ASHLAR_REQUIRES(reclaiming);
   /// Is work of the dead stream, or of others with its blocks, not known complete?
   static bool is_unfinished(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock);
-  /// PendingUses::work_left of the heap.
-  static std::uint64_t work_left(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock);
   /// Asks for that work.
   void ask_dead(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
   void finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept ASHLAR_EXCLUDES(heap.lock);

@@ -268,10 +268,15 @@ bool Reclaimer::is_unfinished(StreamHeap& heap) noexcept {
   return !heap.uses.is_empty();
 }
 
-std::uint64_t Reclaimer::work_left(StreamHeap& heap) noexcept {
+namespace {
+
+/// PendingUses::work_left of the heap.
+std::uint64_t work_left(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock) {
   const Guard guard(heap.lock);
   return heap.uses.work_left();
 }
+
+}  // namespace
 
 void Reclaimer::ask_dead(StreamHeap& heap) noexcept {
   epochs_.query(heap);

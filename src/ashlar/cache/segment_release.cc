@@ -286,6 +286,22 @@ void SegmentRelease::release_smallest(StreamHeap& heap, Bytes size, Pass& pass) 
   }
 }
 
+void SegmentRelease::release_finished() noexcept {
+  Pass pass = begin();
+  for (StreamHeap& heap : heaps_) {
+    // Each turn gives one back, or the driver refuses it, or other threads were let in.
+    while (!pass.is_over) {
+      DeviceSegment* segment = nullptr;
+      {
+        const Guard guard(heap.lock);
+        segment = smallest_idle(heap, 1_B, pass.number);
+      }
+      if (segment == nullptr) break;
+      if (let_others_in(pass)) static_cast<void>(give_back(heap, segment, pass));
+    }
+  }
+}
+
 StreamHeap* SegmentRelease::find_smallest_of_others(const StreamHeap* asking, Bytes size,
                                                     const Pass& pass) noexcept {
   StreamHeap* best = nullptr;

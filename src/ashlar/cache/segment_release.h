@@ -66,6 +66,9 @@ class SegmentRelease {
   /// null, is the first error of the device, which then keeps that segment with us.
   Bytes release_all(Status* refused = nullptr) noexcept ASHLAR_REQUIRES(reclaiming);
 
+  /// Gives back every idle, complete segment, by the free blocks alone: for segments of one block. Cost, beside the
+  /// driver's calls: for each, the smaller free blocks of its heap that may not go back.
+  void release_finished() noexcept ASHLAR_REQUIRES(reclaiming);
   /// SegmentSupply::grow(). Where the device has no addresses left, gives back the ranges without pages and asks
   /// again; then all idle memory, which leaves more ranges without pages, those ranges too, and asks once more. While
   /// a capture is announced no range goes back. Cost: up to three growths, a walk over all paged segments for each of

@@ -176,7 +176,9 @@ const char* SegmentSupply::validate(const StreamHeap& heap) const noexcept {
           record->position != view.position || record->pool != id ||
           record->entry.index != static_cast<std::uint32_t>(at))
         return "supply(1): a segment's record is not its pool's";
-      for (const Address a : {view.base, view.base + (view.size - Bytes{1})}) {
+      const Address last =
+          shared_.pages.is_by_base() ? view.base : view.base + (view.size - Bytes{1});
+      for (const Address a : {view.base, last}) {
         if (!shared_.pages.find(a).leads_to(record->owner()))
           return "supply(1): the page map does not lead to a segment";
       }

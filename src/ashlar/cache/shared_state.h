@@ -46,13 +46,16 @@ struct Mappings {
 
 /// What leads allocations and frees away from their shortest way, of all devices.
 struct Detours {
-  std::atomic<unsigned> count{0};           ///< routes and recorders: a hit reads this alone
-  std::atomic<unsigned> routes{0};          ///< that send allocations to memory pools
-  std::atomic<unsigned> free_recorders{0};  ///< histories that ask a recorder at each free
+  std::atomic<unsigned> count{0};   ///< routes and recorders: a hit reads this alone
+  std::atomic<unsigned> routes{0};  ///< that send allocations to memory pools
+  /// histories that ask a recorder at each free; 1 more where freed memory goes back at once (Config::caches)
+  std::atomic<unsigned> frees{0};
 };
 
 struct SharedState {
-  explicit SharedState(const Config& with) : config(with) {}
+  explicit SharedState(const Config& with) : config(with), pages(!with.caches) {
+    if (!with.caches) detours.frees.store(1, std::memory_order_relaxed);
+  }
   /// Is a capture announced, on whatever device? What it forbids it forbids to threads (D6).
   bool is_capturing() const noexcept { return captures.load(std::memory_order_acquire) != 0; }
 
