@@ -4,6 +4,7 @@
 #include <thread>
 
 #include <ashlar/cache/device_cache.h>
+#include <ashlar/cache/nvtx_ranges.h>
 
 namespace ashlar::inline v0::cache {
 
@@ -135,6 +136,7 @@ void BoundedWait::wait() noexcept {
   }
   const BlockingCallScope scope(shared_);
   if (!scope.is_permitted()) return;
+  const NvtxRange range(SlowWay::kWait);
   has_asked_ = true;
   const bool is_event = choice_.kind == Choice::Kind::kEvent;
   ask_others(is_event ? nullptr : choice_.tracker);

@@ -6,6 +6,7 @@
 
 #include <ashlar/cache/device_cache.h>
 #include <ashlar/cache/history_notes.h>
+#include <ashlar/cache/nvtx_ranges.h>
 #include <ashlar/cache/observer_scope.h>
 #include <ashlar/cache/place_events.h>
 #include <ashlar/cache/place_loan.h>
@@ -76,6 +77,7 @@ Result<Address> MissLadder::climb(StreamHeap& heap, const Request& asked,
   ++heap.misses.under_way;
   heap.lock.unlock();
   const MissScope scope(heap);
+  const NvtxRange range(SlowWay::kMiss, asked.requested);
   Deadline deadline(cache_.driver(), shared_.config.wait_ms);
   Request request = asked;
   request.tries_place = false;
@@ -161,6 +163,7 @@ Result<Address> MissLadder::grow(StreamHeap& heap, const Request& request) noexc
 
 Result<Address> MissLadder::reclaim(StreamHeap& heap, const Request& request, Status shortage,
                                     Deadline& deadline, bool* wait_ran_out) noexcept {
+  const NvtxRange range(SlowWay::kReclaim, request.size);
   retries_.fetch_add(1, std::memory_order_relaxed);
   cache_.supply().note_shortage();
   if (cache_.supply().pages().serves(heap)) remember_places(heap, shared_.config.place_context);
@@ -170,6 +173,7 @@ Result<Address> MissLadder::reclaim(StreamHeap& heap, const Request& request, St
 Result<Address> MissLadder::fail(StreamHeap& heap, const Request& request, bool wait_ran_out,
                                  OutOfMemory* account) noexcept {
   failures_.fetch_add(1, std::memory_order_relaxed);
+  mark_out_of_memory(request.requested);
   note_failure(heap, request);
   if (account == nullptr && shared_.observers.empty()) return kShortOfMemory;
   OutOfMemory full;

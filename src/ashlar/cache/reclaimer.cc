@@ -5,6 +5,7 @@
 
 #include <ashlar/cache/device_cache.h>
 #include <ashlar/cache/node_shrink.h>
+#include <ashlar/cache/nvtx_ranges.h>
 #include <ashlar/cache/rounding.h>
 
 namespace ashlar::inline v0::cache {
@@ -129,6 +130,7 @@ Result<Address> Reclaimer::search_all(StreamHeap& heap, const Request& request) 
 }
 
 Status Reclaimer::trim() noexcept {
+  const NvtxRange range(SlowWay::kTrim);
   const Status trimmed = trim_segments();
   const ReclaimGuard reclaim(lock_);
   for (StreamHeap& heap : cache_.heaps()) {
@@ -234,6 +236,7 @@ void Reclaimer::collect() noexcept {
 }
 
 void Reclaimer::give_back_finished(StreamHeap* fresh) noexcept {
+  const NvtxRange range(SlowWay::kGiveBack);
   const ReclaimGuard reclaim(lock_);
   if (shared_.is_capturing() || !driver_.health().is_ok()) return;
   epochs_.sweep(cache_.heaps(), lock_);

@@ -10,6 +10,7 @@
 #include <ashlar/cache/history_notes.h>
 #include <ashlar/cache/host_refusals.h>
 #include <ashlar/cache/mapping_observers.h>
+#include <ashlar/cache/nvtx_ranges.h>
 #include <ashlar/cache/rounding.h>
 
 namespace ashlar::inline v0::cache {
@@ -33,6 +34,7 @@ class GrowthScope {
 
 Result<Address> SegmentSupply::grow(StreamHeap& heap, const Request& request) noexcept {
   const Bytes size = growth_size(heap, request);
+  const NvtxRange range(SlowWay::kGrow, size);
   if (!pages_.serves(heap)) return grow_segment(heap, request, size);
   if (const Bytes first = first_growth(heap, request); first != Bytes{}) {
     const Result<Address> grown = grow_segment(heap, request, first);
