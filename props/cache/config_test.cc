@@ -34,8 +34,8 @@ bool is_default(const cache::Config& c) {
          c.max_non_split_rounding == d.max_non_split_rounding &&
          c.roundup_divisions == d.roundup_divisions && c.memory_fraction == d.memory_fraction &&
          c.collection_threshold == d.collection_threshold && c.headroom == d.headroom &&
-         c.backing == d.backing && c.caches == d.caches && c.move == d.move &&
-         c.move_us_max == d.move_us_max && c.first_growth == d.first_growth &&
+         c.backing == d.backing && c.caches == d.caches && c.backend == d.backend &&
+         c.move == d.move && c.move_us_max == d.move_us_max && c.first_growth == d.first_growth &&
          c.page_handles_max == d.page_handles_max && c.place_context == d.place_context &&
          c.reuse == d.reuse && c.wait_ms == d.wait_ms;
 }
@@ -106,8 +106,7 @@ TEST(ConfigTest, KnownKeysThatAreNotBuiltAreNamed) {
         "expandable_segments_reserve_by_class:1", "pinned_max_cached_size_mb:64",
         "pinned_max_round_threshold_mb:64", "pinned_use_hip_host_register:True",
         "pinned_use_cuda_host_register:True", "pinned_num_register_threads:8",
-        "pinned_use_background_threads:True", "pinned_reserve_segment_size_mb:64",
-        "backend:cudaMallocAsync"}) {
+        "pinned_use_background_threads:True", "pinned_reserve_segment_size_mb:64"}) {
     const Parsed p = parse(key);
     EXPECT_EQ(p.code, Code::kUnsupported) << key;
     EXPECT_EQ(p.error.rfind(key.substr(0, key.find(':')), 0), 0u) << p.error;
@@ -124,7 +123,7 @@ TEST(ConfigTest, KnownKeysThatAreNotBuiltAreNamed) {
 /// Every key that PyTorch has (c10's AllocatorConfig and CUDAAllocatorConfig, November 2026), with a value that asks
 /// for something.
 constexpr std::pair<const char*, bool> kPyTorchSettings[] = {
-    {"backend:native", true},
+    {"backend:cudaMallocAsync", true},
     {"expandable_segments:True", true},
     {"expandable_segments_reserve:40G", false},
     {"expandable_segments_reserve_by_class:[a:0.5]", false},
@@ -183,8 +182,14 @@ TEST(ConfigTest, WithoutACacheMemoryComesInSegments) {
   EXPECT_TRUE(parse("cache:on").config.caches);
   EXPECT_FALSE(parse("cache:off").config.caches);
   EXPECT_EQ(parse("cache:False").error, "cache: 'False' is neither on nor off");
-  EXPECT_EQ(parse("cache:off,backing:pages").error, "cache: off means segments, not backing:pages");
+  EXPECT_EQ(parse("cache:off,backing:pages").error,
+            "cache: off means segments, not backing:pages; so does backend:cudaMallocAsync");
   EXPECT_EQ(parse("cache:off,backing:segments").code, Code::kOk);
+  EXPECT_EQ(parse("backend:cudaMallocAsync").config.backend,
+            cache::AllocatorBackend::kCudaMallocAsync);
+  EXPECT_EQ(parse("backend:native").config.backend, cache::AllocatorBackend::kNative);
+  EXPECT_EQ(parse("backend:cudaMallocAsync,backing:pages").code, Code::kMalformed);
+  EXPECT_EQ(parse("backend:cudaMallocAsync,move:eager").code, Code::kMalformed);
 }
 
 TEST(ConfigTest, TheValueThatTurnsAFeatureOffIsTakenThoughTheFeatureIsNotBuilt) {
@@ -389,9 +394,8 @@ TEST(ConfigTest, ATextForPyTorchIsObeyedAsFarAsItIsBuiltAndTheRestIsNamed) {
   ASSERT_TRUE(config.is_ok()) << error;
   EXPECT_EQ(config.value().max_split_size, 64_MiB);
   EXPECT_EQ(config.value().granule, Bytes{512}) << "a key that PyTorch does not have";
-  EXPECT_EQ(ignored,
-            "expandable_segments_reserve:0.5, granule:256, backend:cudaMallocAsync, "
-            "not_known_yet:[1:2,3:4]");
+  EXPECT_EQ(ignored, "expandable_segments_reserve:0.5, granule:256, not_known_yet:[1:2,3:4]");
+  EXPECT_EQ(config.value().backend, cache::AllocatorBackend::kCudaMallocAsync);
   EXPECT_EQ(error, "");
   EXPECT_FALSE(cache::parse_pytorch_config("max_split_size_mb:x", &ignored, &error).is_ok());
   EXPECT_EQ(error, "max_split_size_mb: 'x' is not a whole number in range");

@@ -83,7 +83,7 @@ class UncachedTest : public ::testing::Test {
 
 TEST_F(UncachedTest, EachAllocationIsASegmentAsLongAsItsRequestAndEachFreeReturnsIt) {
   make(",granule:16");
-  for (const std::uint64_t size : {1, 15, 16, 17, 511, 4096, 1 << 20, (12 << 20) + 1}) {
+  for (const std::uint64_t size : {1u, 15u, 16u, 17u, 511u, 4096u, 1u << 20, (12u << 20) + 1}) {
     const Address at = alloc(Bytes{size});
     const AllocationInfo info = allocator_->info(at).value();
     EXPECT_EQ(info.segment, at);

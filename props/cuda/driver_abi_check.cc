@@ -72,6 +72,9 @@ static_assert(sizeof(GpuUuid) == sizeof(CUuuid));
 ASHLAR_SAME_VALUE(MemoryLocation{}.type, CU_MEM_LOCATION_TYPE_DEVICE);
 ASHLAR_SAME_VALUE(MemoryProperties{}.type, CU_MEM_ALLOCATION_TYPE_PINNED);
 ASHLAR_SAME_VALUE(MemoryProperties{}.handle_types, CU_MEM_HANDLE_TYPE_NONE);
+ASHLAR_SAME_VALUE(PoolProperties{}.type, CU_MEM_ALLOCATION_TYPE_PINNED);
+ASHLAR_SAME_VALUE(kAttributeMemoryPools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
+ASHLAR_SAME_VALUE(kPoolReleaseThreshold, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
 ASHLAR_SAME_VALUE(MemoryAccess{}.flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 static_assert(CU_STREAM_CAPTURE_MODE_GLOBAL == 0 && CU_STREAM_CAPTURE_MODE_THREAD_LOCAL == 1 &&
               CU_STREAM_CAPTURE_MODE_RELAXED == 2);
@@ -88,6 +91,13 @@ ASHLAR_SAME_FIELD(MemoryProperties, compression, CUmemAllocationProp, allocFlags
 ASHLAR_SAME_FIELD(MemoryProperties, has_direct_rdma, CUmemAllocationProp,
                   allocFlags.gpuDirectRDMACapable);
 ASHLAR_SAME_FIELD(MemoryProperties, usage, CUmemAllocationProp, allocFlags.usage);
+static_assert(sizeof(PoolProperties) == sizeof(CUmemPoolProps));
+ASHLAR_SAME_FIELD(PoolProperties, handle_types, CUmemPoolProps, handleTypes);
+ASHLAR_SAME_FIELD(PoolProperties, location, CUmemPoolProps, location);
+ASHLAR_SAME_FIELD(PoolProperties, win32_security_attributes, CUmemPoolProps,
+                  win32SecurityAttributes);
+ASHLAR_SAME_FIELD(PoolProperties, size_max, CUmemPoolProps, maxSize);
+ASHLAR_SAME_FIELD(PoolProperties, usage, CUmemPoolProps, usage);
 static_assert(sizeof(MemoryAccess) == sizeof(CUmemAccessDesc));
 ASHLAR_SAME_FIELD(MemoryAccess, flags, CUmemAccessDesc, flags);
 
@@ -135,6 +145,12 @@ ASHLAR_SAME_CALL(PeerFunctions, can_access, cuDeviceCanAccessPeer);
 ASHLAR_SAME_CALL(PeerFunctions, enable, cuCtxEnablePeerAccess);
 ASHLAR_SAME_CALL(PeerFunctions, copy, cuMemcpyAsync);
 ASHLAR_SAME_CALL(PeerFunctions, copy_peer, cuMemcpyPeerAsync);
+ASHLAR_SAME_CALL(PoolFunctions, create, cuMemPoolCreate);
+ASHLAR_SAME_CALL(PoolFunctions, destroy, cuMemPoolDestroy);
+ASHLAR_SAME_CALL(PoolFunctions, set_attribute, cuMemPoolSetAttribute);
+ASHLAR_SAME_CALL(PoolFunctions, trim_to, cuMemPoolTrimTo);
+ASHLAR_SAME_CALL(PoolFunctions, alloc, cuMemAllocFromPoolAsync);
+ASHLAR_SAME_CALL(PoolFunctions, free, cuMemFreeAsync);
 ASHLAR_SAME_CALL(CaptureFunctions, add_empty_node, cuGraphAddEmptyNode);
 // cuda.h declares a newer form of these; the one that is asked for stands in cudaTypedefs.h.
 #define ASHLAR_SAME_FORM(Group, ours, Theirs) \

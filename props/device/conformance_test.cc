@@ -345,6 +345,33 @@ TEST_P(Conformance, ThreadsMayCallConcurrently) {
   for (std::thread& thread : threads) thread.join();
 }
 
+TEST_P(Conformance, MemoryInTheOrderOfStreamsIsWholeOrUnsupported) {
+  const Stream stream = under_test_->create_stream().value();
+  if (!device().traits().has_stream_memory) {
+    EXPECT_CODE(device().stream_alloc(1_MiB, stream.handle), Code::kUnsupported);
+    EXPECT_CODE(device().stream_free(Address{4096}, stream.handle), Code::kUnsupported);
+    EXPECT_CODE(device().stream_trim(0_B), Code::kUnsupported);
+    EXPECT_OK(under_test_->destroy_stream(stream.handle));
+    return;
+  }
+  const auto base = device().stream_alloc(3_MiB, stream.handle);
+  const auto apart = device().stream_alloc(1_MiB, stream.handle);
+  ASSERT_TRUE(base.is_ok() && apart.is_ok());
+  EXPECT_EQ(base.value().value() % device().traits().address_alignment.count(), 0u);
+  EXPECT_TRUE(base.value() + 3_MiB <= apart.value() || apart.value() + 1_MiB <= base.value());
+  EXPECT_CODE(device().stream_alloc(kCapacity, stream.handle), Code::kOutOfMemory);
+  EXPECT_CODE(device().stream_free(base.value() + 512_B, stream.handle), Code::kInvalidArgument);
+  EXPECT_OK(device().stream_free(base.value(), stream.handle));
+  EXPECT_CODE(device().stream_free(base.value(), stream.handle), Code::kInvalidArgument);
+  EXPECT_OK(device().segment_free(apart.value())) << "its work is done";
+  EXPECT_OK(device().synchronize());
+  EXPECT_OK(device().stream_trim(0_B));
+  const auto whole = device().segment_alloc(kCapacity);
+  ASSERT_TRUE(whole.is_ok()) << "the pool has given back all";
+  EXPECT_OK(device().segment_free(whole.value()));
+  EXPECT_OK(under_test_->destroy_stream(stream.handle));
+}
+
 const DeviceMaker kHost{"Host",
                         [](Bytes capacity) { return std::make_unique<HostUnderTest>(capacity); }};
 const DeviceMaker kSim{

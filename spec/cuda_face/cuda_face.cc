@@ -26,9 +26,9 @@ Bytes bytes_size;
 
 void* find(std::string_view name, int version) {
   if (name == hidden) return nullptr;
-  for (const auto functions :
-       {context_functions(), memory_functions(), page_functions(), stream_functions(),
-        capture_functions(), work_functions(), share_functions(), kernel_functions()}) {
+  for (const auto functions : {context_functions(), memory_functions(), page_functions(),
+                               pool_functions(), stream_functions(), capture_functions(),
+                               work_functions(), share_functions(), kernel_functions()}) {
     for (const FaceFunction& function : functions) {
       if (function.name == name && function.version == version) return function.function;
     }
@@ -50,7 +50,8 @@ void attach(SimGpu* gpu) {
   attributes = {{kAttributeVirtualMemory, 1},
                 {kAttributeDirectRdma, 1},
                 {kAttributeDescriptorHandles, 1},
-                {kAttributeFabricHandles, 1}};
+                {kAttributeFabricHandles, 1},
+                {kAttributeMemoryPools, 1}};
 }
 
 void hide(const char* name) { hidden = name; }

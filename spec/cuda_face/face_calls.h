@@ -35,6 +35,7 @@ void* pointer_of(Function* function) {
 std::span<const FaceFunction> context_functions();
 std::span<const FaceFunction> memory_functions();
 std::span<const FaceFunction> page_functions();
+std::span<const FaceFunction> pool_functions();
 std::span<const FaceFunction> stream_functions();
 std::span<const FaceFunction> capture_functions();
 std::span<const FaceFunction> work_functions();
@@ -44,6 +45,8 @@ std::span<const FaceFunction> kernel_functions();
 /// Enqueues work that touches those bytes, or adds it to what the stream captures.
 CallResult enqueue_work(StreamPointer stream, std::span<const Touch> touches,
                         std::function<void()> work);
+/// Frees memory of a pool at once, with that answer. False: it is of none.
+bool free_from_pools(Address base, Status* freed);
 /// False for memory of the host that the machine knows nothing of; give_bytes() tells it from the machine's.
 bool is_of_machine(std::uint64_t address);
 /// Do the machine's addresses have bytes behind them?

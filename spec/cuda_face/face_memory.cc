@@ -30,6 +30,8 @@ CallResult mem_alloc(DevicePointer* base, std::size_t size) {
 
 CallResult mem_free(DevicePointer base) {
   return on_current([&](device::Device& on) {
+    Status of_pool;
+    if (free_from_pools(Address{base}, &of_pool)) return result_of(of_pool);
     const bool was_in_file = is_in_file(Address{base}, Bytes{1});
     const Bytes size = machine()->segment_size(Address{base});
     const Status freed = on.segment_free(Address{base});

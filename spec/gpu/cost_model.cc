@@ -43,6 +43,9 @@ std::array<CallCost, device::kCallKinds> CostModel::usual() {
   set(K::kSegmentClose, {100'000, 0});
   set(K::kReach, {5'000, 0});
   set(K::kCopy, {2'000, 0});
+  set(K::kStreamAlloc, {2'000, 0});
+  set(K::kStreamFree, {1'500, 0});
+  set(K::kStreamTrim, {5'000, 0});
   return costs;
 }
 

@@ -118,7 +118,9 @@ void CacheLockstep::observe_mappings() {
 void CacheLockstep::judge_settings(Status made, const std::optional<cache::Config>& asked) {
   if (made.code() == Code::kHostOutOfMemory) return;
   const bool is_aligned =
-      asked && asked->granule <= gpu_->device(device_id(0)).traits().address_alignment;
+      asked && asked->granule <= gpu_->device(device_id(0)).traits().address_alignment &&
+      asked->backend ==
+          cache::AllocatorBackend::kNative;  // the judge follows no stream-ordered memory
   if (is_aligned && !made.is_ok()) {
     model_->report("DEV-22", "a good configuration is refused: ", plan_.conf);
   } else if (!is_aligned && made.is_ok()) {

@@ -55,7 +55,6 @@ const std::map<std::string, SizeField> kSizes{
 /// Keys with a fixed set of values, none of which changes a field: what turns a feature off that is
 /// not built, and what means the same here either way.
 const std::map<std::string, std::set<std::string>> kIndifferent{
-    {"backend", {"native"}},
     {"expandable_segments_reserve", {}},
     {"expandable_segments_reserve_by_class", {}},
     {"graph_capture_record_stream_reuse", {"True", "False"}},
@@ -152,6 +151,11 @@ bool set_field(const std::string& key, const std::string& value, Config* config)
     if (value == "auto") config->backing = cache::Backing::kAuto;
     return value == "pages" || value == "segments" || value == "auto";
   }
+  if (key == "backend") {
+    config->backend = value == "native" ? cache::AllocatorBackend::kNative
+                                        : cache::AllocatorBackend::kCudaMallocAsync;
+    return value == "native" || value == "cudaMallocAsync";
+  }
   if (key == "cache") {
     config->caches = value == "on";
     return value == "on" || value == "off";
@@ -190,6 +194,10 @@ bool set_field(const std::string& key, const std::string& value, Config* config)
   return indifferent != kIndifferent.end() && indifferent->second.count(value) != 0;
 }
 
+bool caches_here(const Config& c) {
+  return c.caches && c.backend == cache::AllocatorBackend::kNative;
+}
+
 bool is_consistent(const Config& c) {
   const auto size = [](Bytes bytes) { return bytes.count(); };
   if (!std::has_single_bit(size(c.granule)) || size(c.granule) < 16 || size(c.granule) > 65536)
@@ -210,7 +218,8 @@ bool is_consistent(const Config& c) {
   return c.small_request_max <= c.small_segment && c.small_request_max <= c.large_request_min &&
          c.large_request_min <= c.large_segment && c.large_segment < c.max_split_size &&
          c.small_segment < c.max_split_size && c.large_segment <= c.max_non_split_rounding &&
-         (c.backing != cache::Backing::kPages || (c.max_split_size == Bytes::max() && c.caches)) &&
+         (c.backing != cache::Backing::kPages ||
+          (c.max_split_size == Bytes::max() && caches_here(c))) &&
          c.place_context >= 1 && c.place_context <= 64 && c.memory_fraction > 0 &&
          c.memory_fraction <= 1 && c.collection_threshold >= 0 && c.collection_threshold < 1;
 }
@@ -238,6 +247,7 @@ std::optional<Config> read_settings(const std::string& text) {
 }
 
 Config obeyed_settings(Config config) {
+  config.caches = caches_here(config);
   if (config.backing != cache::Backing::kAuto) return config;
   const bool is_whole = config.max_split_size != Bytes::max() || !config.caches;
   config.backing = is_whole ? cache::Backing::kSegments : cache::Backing::kPages;
@@ -255,6 +265,7 @@ const char* differing_field(const Config& subject, const Config& asked) {
   if (subject.reuse != asked.reuse) return "reuse";
   if (subject.backing != asked.backing) return "backing";
   if (subject.caches != asked.caches) return "cache";
+  if (subject.backend != asked.backend) return "backend";
   if (subject.move != asked.move) return "move";
   if (subject.move_us_max != asked.move_us_max) return "move_us_max";
   if (subject.page_handles_max != asked.page_handles_max) return "page_handles_max";

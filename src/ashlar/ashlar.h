@@ -31,6 +31,7 @@ using cache::Advice;
 using cache::allocate_on_current;
 using cache::allocate_owned;
 using cache::AllocationInfo;
+using cache::AllocatorBackend;
 using cache::annotate;
 using cache::Backing;
 using cache::CachingAllocator;

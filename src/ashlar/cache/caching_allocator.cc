@@ -69,7 +69,8 @@ Config obeyable(const Config& config, std::span<device::Device* const> devices) 
   if (obeyed.backing == Backing::kAuto)
     obeyed.backing = config.max_split_size == Bytes::max() ? Backing::kPages : Backing::kSegments;
   const bool has_none = std::none_of(devices.begin(), devices.end(), has_pages);
-  if (has_none || !config.caches) obeyed.backing = Backing::kSegments;
+  if (config.backend != AllocatorBackend::kNative) obeyed.caches = false;
+  if (has_none || !obeyed.caches) obeyed.backing = Backing::kSegments;
   return obeyed;
 }
 }  // namespace
@@ -92,7 +93,10 @@ Result<std::unique_ptr<CachingAllocator>> CachingAllocator::create(
     ASHLAR_REQUIRE(
         traits.address_alignment >= config.granule, Code::kInvalidArgument,
         "the granule is larger than the alignment that the device promises of addresses");
-    ASHLAR_REQUIRE(config.caches || traits.address_alignment >= PageMap::kBaseAlignment,
+    ASHLAR_REQUIRE(config.backend == AllocatorBackend::kNative || traits.has_stream_memory,
+                   Code::kUnsupported, "backend: cudaMallocAsync needs a device with memory pools");
+    const bool caches = impl->shared.config.caches;
+    ASHLAR_REQUIRE(caches || traits.address_alignment >= PageMap::kBaseAlignment,
                    Code::kInvalidArgument,
                    "cache: off needs a device that aligns segments to 256 bytes");
     auto* const cache = new (std::nothrow) DeviceCache(*device, impl->shared);

@@ -148,7 +148,7 @@ struct AllocationInfo {
 class ASHLAR_API CachingAllocator {
  public:
   /// Makes an allocator over `devices`, which must outlive it. `devices[i]` has DeviceId i.
-  /// kInvalidArgument if `config` fails check_config(), there is no device, one is null or has
+  /// kUnsupported if a device cannot have Config::backend. kInvalidArgument if `config` fails check_config(), there is no device, one is null or has
   /// another id, or the granule exceeds the alignment that a device promises. Makes no driver call.
   static Result<std::unique_ptr<CachingAllocator>> create(std::span<device::Device* const> devices,
                                                           const Config& config) noexcept;
@@ -362,7 +362,7 @@ class ASHLAR_API CachingAllocator {
   /// The number of devices.
   std::size_t device_count() const noexcept;
   /// The settings that create() was given; `backing` is segments where no device has virtual memory, or nothing
-  /// is cached.
+  /// is cached, and `caches` is false with AllocatorBackend::kCudaMallocAsync.
   const Config& config() const noexcept;
 
   /// Walks every structure. Returns nullptr, or the text of the clause or invariant that is broken.

@@ -89,7 +89,7 @@ class Reader {
   /// text for PyTorch may have.
   Status apply(std::string_view setting, bool* is_unheeded);
   /// The setting that PyTorch allows beside one that it means nothing with, which is left out: pages where nothing
-  /// is cached, `max_split_size_mb` with pages. Empty if there is none.
+  /// is cached here, `max_split_size_mb` with pages. Empty if there is none.
   std::string_view drop_idle_setting();
   Status finish();
   const Config& config() const { return config_; }
@@ -145,11 +145,6 @@ Status Reader::apply(std::string_view setting, bool* is_unheeded) {
     *is_unheeded = true;
     return refuse_unless_off(row, value, error_);
   }
-  if (name == "backend" && value == "cudaMallocAsync") {
-    *is_unheeded = true;
-    return fail(Code::kUnsupported, "config: known backend, not built",
-                "backend: 'cudaMallocAsync' is known, but not built here", error_);
-  }
   if (const char* why = row.set(value, &config_)) {
     return fail(Code::kMalformed, "config: bad value",
                 shown + ": '" + printable(value) + "' " + why, error_);
@@ -167,7 +162,7 @@ void add_ignored(std::string_view setting, std::string* ignored) {
 
 std::string_view Reader::drop_idle_setting() {
   if (config_.backing != Backing::kPages) return {};
-  if (!config_.caches) {
+  if (!config_.caches || config_.backend != AllocatorBackend::kNative) {
     config_.backing = Backing::kSegments;
     return expandable_;
   }

@@ -37,6 +37,13 @@ enum class Backing : std::uint8_t {
   kAuto,
 };
 
+/// Who keeps freed memory for later requests.
+enum class AllocatorBackend : std::uint8_t {
+  kNative,  ///< this allocator (default)
+  /// the driver, whose stream-ordered pool each request goes to (cudaMallocAsync), where the devices have one
+  kCudaMallocAsync,
+};
+
 /// When a page whose last use is complete may be mapped at another address.
 enum class Move : std::uint8_t {
   kNever,  ///< it goes back to the driver, and a new one is created
@@ -83,6 +90,11 @@ struct Config {
   /// the device when it is freed and its work is done, so that a memory checker sees each use beside or after an
   /// allocation; with it memory comes in segments (cache: on or off; PyTorch's PYTORCH_NO_CUDA_MEMORY_CACHING)
   bool caches = true;
+  /// kCudaMallocAsync: as without `caches`, but a segment comes from the driver's pool, in the order of its stream, and goes
+  /// back behind the work that its stream has when nothing else uses it any more; the pool keeps it until a trim.
+  /// What the pool keeps is not reserved by this allocator's count. kUnsupported from CachingAllocator::create() if a
+  /// device has no such pool (backend: native or cudaMallocAsync)
+  AllocatorBackend backend = AllocatorBackend::kNative;
   /// memory of each device that is left to others (NCCL, libraries with allocators of their own): the
   /// allocator takes none that would leave less free. Of what it has already it gives nothing back on that
   /// account before it needs more; make_room() does (headroom_mb)

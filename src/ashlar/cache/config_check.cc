@@ -19,9 +19,10 @@ bool is_first_growth(Bytes size) {
 /// The settings of heaps of pages.
 Status check_pages(const Config& c) {
   constexpr Code kBad = Code::kInvalidArgument;
-  ASHLAR_REQUIRE(c.caches || c.backing != Backing::kPages, kBad,
-                 "cache: off means segments, not backing:pages");
-  const bool has_segments = !c.caches || c.backing == Backing::kSegments ||
+  const bool caches = c.caches && c.backend == AllocatorBackend::kNative;
+  ASHLAR_REQUIRE(caches || c.backing != Backing::kPages, kBad,
+                 "cache: off means segments, not backing:pages; so does backend:cudaMallocAsync");
+  const bool has_segments = !caches || c.backing == Backing::kSegments ||
                             (c.backing == Backing::kAuto && c.max_split_size != Bytes::max());
   ASHLAR_REQUIRE(
       !has_segments || c.move != Move::kEager, kBad,

@@ -213,16 +213,20 @@ const char* set_divisions(std::string_view value, Config* config) {
   return nullptr;
 }
 
-const char* set_backend(std::string_view value, Config*) {
-  return value == "native" ? nullptr : "is neither native nor cudaMallocAsync";
+const char* set_backend(std::string_view value, Config* config) {
+  constexpr Word<AllocatorBackend> kWords[] = {
+      {"native", AllocatorBackend::kNative},
+      {"cudaMallocAsync", AllocatorBackend::kCudaMallocAsync}};
+  return set_word(value, kWords, &config->backend, "is neither native nor cudaMallocAsync");
 }
 
 // One row for each key, in the order of their names.
 constexpr std::array kRows{
-    ConfigRow{{"backend", "native", "native",
-               "the allocator itself; PyTorch's cudaMallocAsync is not built", true, true},
-              set_backend,
-              Off::kNone},
+    ConfigRow{
+        {"backend", "native or cudaMallocAsync", "native",
+         "who keeps freed memory: this allocator, or the driver's stream-ordered pool", true, true},
+        set_backend,
+        Off::kNone},
     ConfigRow{{"backing", "segments, pages or auto", "auto",
                "where memory comes from: segments of fixed size, or pages mapped into ranges of "
                "addresses",

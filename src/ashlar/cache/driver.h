@@ -125,6 +125,17 @@ class Driver {
     return call<Result<device::MemoryInfo>>(device::CallKind::kMemoryInfo,
                                             [&] { return device_.memory_info(); });
   }
+  Result<Address> stream_alloc(Bytes size, StreamHandle stream) noexcept {
+    return call<Result<Address>>(device::CallKind::kStreamAlloc,
+                                 [&] { return device_.stream_alloc(size, stream); });
+  }
+  Status stream_free(Address base, StreamHandle stream) noexcept {
+    return call<Status>(device::CallKind::kStreamFree,
+                        [&] { return device_.stream_free(base, stream); });
+  }
+  Status stream_trim(Bytes keep) noexcept {
+    return call<Status>(device::CallKind::kStreamTrim, [&] { return device_.stream_trim(keep); });
+  }
   Status synchronize() noexcept {
     return call<Status>(device::CallKind::kSynchronize, [&] { return device_.synchronize(); });
   }

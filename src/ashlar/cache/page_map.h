@@ -83,8 +83,13 @@ struct DeviceSegment {
   std::atomic<StreamHeap*> heap{nullptr};
   PoolId pool = PoolId::kLarge;
   std::uint64_t ordinal = 0;
-  device::Device* source = nullptr;  ///< Driver::segment_alloc
-  block::Position position{};        ///< behind every older segment's (segment_ledger.h)
+  /// Where its memory is from.
+  struct Origin {
+    device::Device* source = nullptr;  ///< Driver::segment_alloc
+    bool is_of_stream = false;  ///< Driver::stream_alloc: may go back behind its stream's work
+  };
+  Origin origin;
+  block::Position position{};  ///< behind every older segment's (segment_ledger.h)
   /// Its place in a heap's pool, guarded by that heap's lock.
   struct Entry {
     std::uint32_t index = 0;  ///< block::SegmentIndex

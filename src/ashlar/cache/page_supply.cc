@@ -136,7 +136,7 @@ Status PageSupply::add_segment(StreamHeap& heap, const Request& request) noexcep
   DeviceSegment* const segment = ledger_.new_record(size);
   if (segment == nullptr) return undo(kShortOfHostMemory);
   segment->base = base.value();
-  segment->source = nullptr;
+  segment->origin = {};
   segment->pool = request.pool;
   segment->heap.store(&heap, std::memory_order_release);
   const bool has_table = segment->page_table.make(size / page_);

@@ -31,7 +31,8 @@ struct PhysicalRange {
 };
 
 /// Replaces `*out` by the physical ranges under the pinned range, in order of addresses, without holes. They stay what they are
-/// until unpin(). kNotFound if the range is not pinned; kInvalidArgument for a null `out`; kForked; kHostOutOfMemory.
+/// until unpin(). kNotFound if the range is not pinned; kUnsupported of memory of the driver's pool
+/// (AllocatorBackend::kCudaMallocAsync); kInvalidArgument for a null `out`; kForked; kHostOutOfMemory.
 /// Cost: the range's pages. Makes no device call.
 ASHLAR_API Status physical_ranges(const CachingAllocator& allocator, const PinnedRange& range,
                                   std::vector<PhysicalRange>* out) noexcept;

@@ -65,9 +65,12 @@ Status Pins::find_physical(const PinnedRange& range, device::Device& device,
   const auto found = ranges_.find(range);
   ASHLAR_REQUIRE(found != ranges_.end(), Code::kNotFound, "no such range is pinned");
   const DeviceSegment& segment = *found->second.segment;
+  ASHLAR_REQUIRE(!segment.origin.is_of_stream, Code::kUnsupported,
+                 "memory of the driver's pool is no piece that others can be given");
   const bool has_memory = with_host_memory([&] {
     if (!segment.page_table.is_made()) {
-      device::Device* const source = segment.source != nullptr ? segment.source : &device;
+      device::Device* const source =
+          segment.origin.source != nullptr ? segment.origin.source : &device;
       out->push_back({segment.base, segment.size, PageHandle{}, segment.generation, source,
                       segment.base, segment.size});
       return;

@@ -29,6 +29,18 @@ constexpr unsigned kFreshAsksMax = 32;
 constexpr unsigned kUsesPerAsk = 16;
 constexpr const char* kCaptureUnderWay = "a capture is underway";
 
+/// Is memory free that no memory pool keeps?
+bool has_idle_memory(HeapList& heaps) noexcept {
+  for (StreamHeap& heap : heaps) {
+    const Guard guard(heap.lock);
+    for (const PoolId id : kPoolIds) {
+      const Bytes free = heap.pool(id).counts().bytes[static_cast<unsigned>(BlockState::kFree)];
+      if (free != Bytes{} && !heap.is_reserved()) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Reclaimer::Reclaimer(DeviceCache& cache, SharedState& shared, Driver& driver, UseTracker& uses,
@@ -174,6 +186,7 @@ Status Reclaimer::trim_segments() noexcept {
         if (wait.choose()) return false;
         Status refused;
         release_.release_all(&refused);
+        supply_.trim_driver_pool();
         ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, kCaptureUnderWay);
         release_.release_addresses(&refused);
         if (!refused.is_ok()) return refused;
@@ -220,6 +233,7 @@ Status Reclaimer::make_room(Bytes free) noexcept {
     if (!memory.is_ok()) return memory.status();
     return free - std::min(free, memory.value().free);
   };
+  supply_.trim_driver_pool();
   const Result<Bytes> now = missing();
   if (!now.is_ok() || now.value() == Bytes{}) return now.status();
   return give_back_until_none(missing);
@@ -239,6 +253,14 @@ void Reclaimer::give_back_finished(StreamHeap* fresh) noexcept {
   const NvtxRange range(SlowWay::kGiveBack);
   const ReclaimGuard reclaim(lock_);
   if (shared_.is_capturing() || !driver_.health().is_ok()) return;
+  if (shared_.config.backend == AllocatorBackend::kCudaMallocAsync) {
+    for (StreamHeap& heap : cache_.heaps()) {
+      if (!epochs_.ask_for_uses(heap, lock_)) return;
+    }
+    release_.release_behind_work();
+    if (!has_idle_memory(cache_.heaps())) return;
+    fresh = nullptr;
+  }
   epochs_.sweep(cache_.heaps(), lock_);
   for (unsigned asks = 0; fresh != nullptr && asks < kFreshAsksMax; ++asks) {
     bool has_come_back = false;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ashlar/base/checked.h>
+#include <ashlar/cache/device_cache.h>
 
 namespace ashlar::inline v0::cache {
 namespace {
@@ -26,20 +27,29 @@ struct SizeRank {
   }
 };
 
-/// May the segment go back: is it one free block whose last use is known complete (D4), and of no
-/// memory pool in use, nor pinned?
-bool may_go_back(const StreamHeap& heap, const DeviceSegment* segment) noexcept
-    ASHLAR_REQUIRES(reclaiming, heap.lock) {
+/// May the free block's memory go back, as far as its stream's work is concerned?
+bool is_in_order(const StreamHeap& heap, const DeviceSegment* segment, std::uint64_t stamp,
+                 Behind behind) noexcept ASHLAR_REQUIRES(heap.lock) {
+  return behind == Behind::kItsStream ? segment->origin.is_of_stream
+                                      : heap.clock.is_complete(stamp);
+}
+
+/// May the segment go back: is it one free block whose last use is known complete (D4), or which goes back behind
+/// that, and of no memory pool in use, nor pinned?
+bool may_go_back(const StreamHeap& heap, const DeviceSegment* segment,
+                 Behind behind = Behind::kNone) noexcept ASHLAR_REQUIRES(reclaiming, heap.lock) {
   if (heap.is_reserved() || segment->is_held()) return false;  // C8, C21
   const block::BlockPool& pool = heap.pool(segment->pool);
   const auto at = static_cast<block::SegmentIndex>(segment->entry.index);
-  return pool.is_idle(at) && heap.clock.is_complete(pool.view(pool.view(at).first).stamp);
+  return pool.is_idle(at) &&
+         is_in_order(heap, segment, pool.view(pool.view(at).first).stamp, behind);
 }
 
 /// The heap's smallest segment of at least `size` bytes that may go back and was not asked about
 /// in the pass, or nullptr. Lets go of the lock between slices and takes it again: the segment may
 /// not be idle any more.
-DeviceSegment* smallest_idle(StreamHeap& heap, Bytes size, std::uint64_t pass) noexcept
+DeviceSegment* smallest_idle(StreamHeap& heap, Bytes size, std::uint64_t pass,
+                             Behind behind = Behind::kNone) noexcept
     ASHLAR_REQUIRES(reclaiming, heap.lock) {
   DeviceSegment* best = nullptr;
   if (heap.is_reserved()) return best;
@@ -51,8 +61,9 @@ DeviceSegment* smallest_idle(StreamHeap& heap, Bytes size, std::uint64_t pass) n
     for (auto block = pool.best_fit(*from, Bytes::max()); block != block::kNoBlock;
          block = next_fit(heap, id, block, ++looks)) {
       if (best != nullptr && pool.size(block) > best->size) break;
-      if (!pool.is_whole(block) || !heap.clock.is_complete(pool.view(block).stamp)) continue;
+      if (!pool.is_whole(block)) continue;
       DeviceSegment* segment = record_of(pool.view(pool.segment(block)));
+      if (!is_in_order(heap, segment, pool.view(block).stamp, behind)) continue;
       if (segment->idle.asked_in >= pass || segment->is_held()) continue;
       const SizeRank rank{segment->size, segment->ordinal};
       if (best == nullptr || rank.is_smaller_than({best->size, best->ordinal})) best = segment;
@@ -247,10 +258,11 @@ bool SegmentRelease::let_others_in(Pass& pass) noexcept {
   return is_same && !pass.is_over;
 }
 
-bool SegmentRelease::give_back(StreamHeap& heap, DeviceSegment* segment, Pass& pass) noexcept {
+bool SegmentRelease::give_back(StreamHeap& heap, DeviceSegment* segment, Pass& pass,
+                               Behind behind) noexcept {
   {
     const Guard guard(heap.lock);
-    if (!may_go_back(heap, segment)) return false;  // taken meanwhile
+    if (!may_go_back(heap, segment, behind)) return false;  // taken meanwhile
     if (segment->idle.asked_in >= pass.number) {
       // By another thread's pass meanwhile, or by this one before it began again; in vain.
       if (pass.refused.is_ok()) pass.refused = last_refusal_;
@@ -263,7 +275,7 @@ bool SegmentRelease::give_back(StreamHeap& heap, DeviceSegment* segment, Pass& p
   segment->idle.asked_in = pass.number;
   pass.has_given = true;
   const Bytes size = segment->size;
-  const Status given = supply_.give_back(segment);
+  const Status given = supply_.give_back(segment, behind);
   pass.removals = supply_.removals();
   if (given.is_ok()) {
     pass.back += size;
@@ -298,6 +310,25 @@ void SegmentRelease::release_finished() noexcept {
       }
       if (segment == nullptr) break;
       if (let_others_in(pass)) static_cast<void>(give_back(heap, segment, pass));
+    }
+  }
+}
+
+void SegmentRelease::release_behind_work() noexcept {
+  Pass pass = begin();
+  for (StreamHeap& heap : heaps_) {
+    while (!pass.is_over) {
+      DeviceSegment* segment = nullptr;
+      {
+        const Guard guard(heap.lock);
+        segment = smallest_idle(heap, 1_B, pass.number, Behind::kItsStream);
+      }
+      // Each time, as other threads may have been let in: only where the handle names the heap's stream, which
+      // nobody is about to destroy.
+      const bool is_alive = segment != nullptr && heap.life.is_alive();
+      if (!is_alive || !heap.cache.uses().may_record(heap)) break;
+      if (let_others_in(pass))
+        static_cast<void>(give_back(heap, segment, pass, Behind::kItsStream));
     }
   }
 }

@@ -69,6 +69,8 @@ class SegmentRelease {
   /// Gives back every idle, complete segment, by the free blocks alone: for segments of one block. Cost, beside the
   /// driver's calls: for each, the smaller free blocks of its heap that may not go back.
   void release_finished() noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Gives back every idle segment that may go back behind its stream's work, done or not (AllocatorBackend::kCudaMallocAsync).
+  void release_behind_work() noexcept ASHLAR_REQUIRES(reclaiming);
   /// SegmentSupply::grow(). Where the device has no addresses left, gives back the ranges without pages and asks
   /// again; then all idle memory, which leaves more ranges without pages, those ranges too, and asks once more. While
   /// a capture is announced no range goes back. Cost: up to three growths, a walk over all paged segments for each of
@@ -112,8 +114,9 @@ class SegmentRelease {
   bool let_others_in(Pass& pass) noexcept ASHLAR_REQUIRES(reclaiming);
   /// Gives the segment back if it is still idle and the driver was not asked in this pass or a later
   /// one. False otherwise.
-  bool give_back(StreamHeap& heap, DeviceSegment* segment, Pass& pass) noexcept
-      ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
+  bool give_back(StreamHeap& heap, DeviceSegment* segment, Pass& pass,
+                 Behind behind = Behind::kNone) noexcept ASHLAR_REQUIRES(reclaiming)
+      ASHLAR_EXCLUDES(heap.lock);
   /// Gives back the smallest idle, complete segment of the heap of at least `size` bytes, if it has
   /// one.
   void release_smallest(StreamHeap& heap, Bytes size, Pass& pass) noexcept

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <ashlar/base/checked.h>
+#include <ashlar/cache/device_cache.h>
 #include <ashlar/cache/headroom.h>
 #include <ashlar/cache/history_notes.h>
 #include <ashlar/cache/host_refusals.h>
@@ -80,11 +81,14 @@ Result<Address> SegmentSupply::grow_segment(StreamHeap& heap, const Request& req
   if (!relaxed.status().is_ok()) return undo(relaxed.status());
   // Constant while the allocation holds the heap.
   device::Device* const source = heap.membership.options.growth;
-  const Result<Address> base = take(size, source);
+  const bool is_of_stream = takes_of_stream(heap);
+  const Result<Address> base = is_of_stream ? take_of_stream(size, heap) : take(size, source);
   if (!base.is_ok()) return undo(base.status());
   // Nobody can find the segment yet: where it cannot be entered, it goes back.
   const auto give_back = [&](Status status) {
-    static_cast<void>(driver_.segment_free(base.value(), source));
+    // The pool may have given what its stream's earlier work still uses.
+    static_cast<void>(is_of_stream ? driver_.stream_free(base.value(), heap.stream.handle)
+                                   : driver_.segment_free(base.value(), source));
     return undo(status);
   };
   const Status reserved = shared_.pages.reserve(base.value(), size, {&heap, request.pool});
@@ -92,7 +96,7 @@ Result<Address> SegmentSupply::grow_segment(StreamHeap& heap, const Request& req
   DeviceSegment* segment = ledger_.new_record(size);
   if (segment == nullptr) return give_back(kShortOfHostMemory);
   segment->base = base.value();
-  segment->source = source;
+  segment->origin = {source, is_of_stream};
   segment->pool = request.pool;
   segment->heap.store(&heap, std::memory_order_release);
   segment->generation = shared_.mappings.next_generation();
@@ -124,6 +128,23 @@ Bytes SegmentSupply::growth_size(const StreamHeap& heap, const Request& request)
 Result<Address> SegmentSupply::take(Bytes size, device::Device* source) noexcept {
   return headroom_.within<Result<Address>>(size,
                                            [&] { return driver_.segment_alloc(size, source); });
+}
+
+bool SegmentSupply::takes_of_stream(StreamHeap& heap) const noexcept {
+  if (shared_.config.backend != AllocatorBackend::kCudaMallocAsync || heap.is_reserved())
+    return false;
+  // Not while it captures, nor where the handle names another thread's stream.
+  return heap.cache.uses().may_record(heap);
+}
+
+Result<Address> SegmentSupply::take_of_stream(Bytes size, const StreamHeap& heap) noexcept {
+  return headroom_.within<Result<Address>>(size, [&] {
+    const Result<Address> made = driver_.stream_alloc(size, heap.stream.handle);
+    if (made.code() != Code::kOutOfMemory) return made;
+    // What another stream has freed may serve this one only once the device has it back.
+    static_cast<void>(driver_.stream_trim(Bytes{}));
+    return driver_.stream_alloc(size, heap.stream.handle);
+  });
 }
 
 Bytes SegmentSupply::below_headroom() noexcept {
@@ -208,18 +229,21 @@ Address SegmentSupply::move(DeviceSegment* segment, StreamHeap& from, StreamHeap
   return address;
 }
 
-Status SegmentSupply::free_memory(const DeviceSegment& segment) noexcept {
+Status SegmentSupply::free_memory(const DeviceSegment& segment, Behind behind) noexcept {
   UnmappingScope unmapping(shared_, event_of(segment));
   // Out of the map first: once the driver has it back, the range may be another segment again at
   // once.
   shared_.pages.erase(segment);
-  const Status freed = driver_.segment_free(segment.base, segment.source);
+  const StreamHeap& heap = *segment.heap.load(std::memory_order_relaxed);
+  const Status freed = behind == Behind::kItsStream
+                           ? driver_.stream_free(segment.base, heap.stream.handle)
+                           : driver_.segment_free(segment.base, segment.origin.source);
   if (freed.is_ok()) unmapping.set_gone();
   else shared_.pages.insert(segment);
   return freed;
 }
 
-Status SegmentSupply::give_back(DeviceSegment* segment) noexcept {
+Status SegmentSupply::give_back(DeviceSegment* segment, Behind behind) noexcept {
   StreamHeap& heap = *segment->heap.load(std::memory_order_relaxed);
   const Bytes size = segment->size;
   const PoolId id = segment->pool;
@@ -227,7 +251,7 @@ Status SegmentSupply::give_back(DeviceSegment* segment) noexcept {
     const Guard guard(heap.lock);
     pass_segment(heap, *segment, &heap, nullptr);
   }
-  const Status freed = free_memory(*segment);
+  const Status freed = free_memory(*segment, behind);
   {
     const Guard guard(heap.lock);
     block::BlockPool& pool = heap.pool(id);

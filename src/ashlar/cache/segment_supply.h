@@ -20,6 +20,12 @@
 
 namespace ashlar::inline v0::cache {
 
+/// Behind which work a segment goes back to the driver.
+enum class Behind : std::uint8_t {
+  kNone,       ///< all that uses it is known done (D4)
+  kItsStream,  ///< what its heap's stream has; nothing else uses it (Device::stream_free)
+};
+
 class SegmentSupply {
  public:
   SegmentSupply(Driver& driver, SharedState& shared, SegmentLedger& ledger) noexcept
@@ -55,7 +61,13 @@ class SegmentSupply {
 
   /// Gives a whole idle segment, lifted out of its pool, back to the driver. If that refuses, its
   /// error: the segment is idle in its pool again.
-  Status give_back(DeviceSegment* segment) noexcept ASHLAR_REQUIRES(reclaiming);
+  Status give_back(DeviceSegment* segment, Behind behind = Behind::kNone) noexcept
+      ASHLAR_REQUIRES(reclaiming);
+  /// The driver's pool of stream-ordered memory gives back what it can. No effect without one.
+  void trim_driver_pool() noexcept {
+    if (shared_.config.backend == AllocatorBackend::kCudaMallocAsync)
+      static_cast<void>(driver_.stream_trim(Bytes{}));
+  }
   /// How many segments were given back or moved so far: while it stays the same, a segment of a pool
   /// stays there.
   std::uint64_t removals() const noexcept ASHLAR_REQUIRES(reclaiming) {
@@ -81,7 +93,11 @@ class SegmentSupply {
   /// pages (Config::first_growth).
   Bytes first_growth(const StreamHeap& heap, const Request& request) noexcept;
   /// Gives the segment back to the driver, or leaves all as it was.
-  Status free_memory(const DeviceSegment& segment) noexcept;
+  Status free_memory(const DeviceSegment& segment, Behind behind) noexcept;
+  /// Does the heap's growth come from the driver's pool, in the order of its stream?
+  bool takes_of_stream(StreamHeap& heap) const noexcept ASHLAR_EXCLUDES(heap.lock);
+  /// take() from that pool.
+  Result<Address> take_of_stream(Bytes size, const StreamHeap& heap) noexcept;
   MappingEvent event_of(const DeviceSegment& segment) const noexcept;
   /// A segment of the driver's that leaves Config::headroom free. kOutOfMemory if there is none; another
   /// error of the driver is passed on.

@@ -12,6 +12,7 @@ namespace ashlar::inline v0::cuda {
 namespace {
 
 constexpr Status kNoPages{Code::kUnsupported, "the GPU or its driver has no virtual memory"};
+constexpr Status kNoStreamMemory{Code::kUnsupported, "the GPU or its driver has no memory pools"};
 /// Between two questions about an event: a tenth of what the shortest wait has (1 ms).
 constexpr std::uint64_t kPauseMaxNs = 100'000;
 constexpr std::uint64_t kPauseFirstNs = 1'000;
@@ -36,7 +37,11 @@ CudaDevice::CudaDevice(DeviceId id, std::unique_ptr<PrimaryContext> gpu, HostClo
   traits_.id = id;
 }
 
-CudaDevice::~CudaDevice() = default;
+CudaDevice::~CudaDevice() {
+  // What allocations still have of it goes back with them.
+  if (pool_ != nullptr)
+    static_cast<void>(gpu_->call([&] { return gpu_->driver().pools.destroy(pool_); }));
+}
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int ordinal, DeviceId id, const char* library,
                                                      HostClock* clock) noexcept {
@@ -53,6 +58,8 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int ordinal, DeviceId id, c
 }
 
 Status CudaDevice::read_traits() noexcept {
+  traits_.has_stream_memory =
+      gpu_->driver().has_stream_memory() && gpu_->attribute(kAttributeMemoryPools) != 0;
   traits_.has_virtual_memory =
       gpu_->driver().has_virtual_memory() && gpu_->attribute(kAttributeVirtualMemory) != 0;
   if (!traits_.has_virtual_memory) return Status::ok();
@@ -214,6 +221,49 @@ Status CudaDevice::host_unregister(Address base) noexcept {
 
 Status CudaDevice::synchronize() noexcept {
   return gpu_->call([&] { return gpu_->driver().contexts.synchronize(); });
+}
+
+Result<MemoryPoolTag*> CudaDevice::pool() noexcept {
+  if (!traits_.has_stream_memory) return kNoStreamMemory;
+  const std::lock_guard<std::mutex> lock(pool_mutex_);
+  if (pool_ != nullptr) return pool_;
+  PoolProperties properties;
+  properties.location.id = gpu_->device();
+  MemoryPool made = nullptr;
+  const Status created =
+      gpu_->call([&] { return gpu_->driver().pools.create(&made, &properties); });
+  if (!created.is_ok()) return created;
+  // Without it each synchronisation, anybody's, would give the pool's free memory back.
+  std::uint64_t keep = ~std::uint64_t{0};
+  const Status set = gpu_->call(
+      [&] { return gpu_->driver().pools.set_attribute(made, kPoolReleaseThreshold, &keep); });
+  if (!set.is_ok()) {
+    static_cast<void>(gpu_->call([&] { return gpu_->driver().pools.destroy(made); }));
+    return set;
+  }
+  return pool_ = made;
+}
+
+Result<Address> CudaDevice::stream_alloc(Bytes size, StreamHandle stream) noexcept {
+  const Result<MemoryPool> from = pool();
+  if (!from.is_ok()) return from.status();
+  DevicePointer base = 0;
+  const Status made = gpu_->call([&] {
+    return gpu_->driver().pools.alloc(&base, size.count(), from.value(), pointer_of(stream));
+  });
+  if (!made.is_ok()) return made;
+  return Address{base};
+}
+
+Status CudaDevice::stream_free(Address base, StreamHandle stream) noexcept {
+  if (!traits_.has_stream_memory) return kNoStreamMemory;
+  return gpu_->call([&] { return gpu_->driver().pools.free(base.value(), pointer_of(stream)); });
+}
+
+Status CudaDevice::stream_trim(Bytes keep) noexcept {
+  const Result<MemoryPool> from = pool();
+  if (!from.is_ok()) return from.status();
+  return gpu_->call([&] { return gpu_->driver().pools.trim_to(from.value(), keep.count()); });
 }
 
 Result<device::CaptureStatus> CudaDevice::capture_status(StreamHandle stream) noexcept {

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 #include <ashlar/base/export.h>
 #include <ashlar/cuda/host_clock.h>
@@ -21,6 +22,7 @@
 namespace ashlar::inline v0::cuda {
 
 class PrimaryContext;
+struct MemoryPoolTag;  // of the driver's pools (driver_abi.h)
 
 /// Where the CUDA driver is on Linux.
 inline constexpr const char* kDriverLibrary = "libcuda.so.1";
@@ -77,18 +79,26 @@ class ASHLAR_API CudaDevice final : public device::Device {
   Status host_unregister(Address base) noexcept override;
   Status synchronize() noexcept override;
   device::Sharing* sharing() noexcept override { return sharing_.get(); }
+  /// Of a pool of this object's own, made at the first call, which keeps what is freed until a trim.
+  Result<Address> stream_alloc(Bytes size, StreamHandle stream) noexcept override;
+  Status stream_free(Address base, StreamHandle stream) noexcept override;
+  Status stream_trim(Bytes keep) noexcept override;
   std::uint64_t now_ns() const noexcept override { return clock_->now_ns(); }
 
  private:
   CudaDevice(DeviceId id, std::unique_ptr<PrimaryContext> gpu, HostClock* clock) noexcept;
   /// Asks for what the GPU has.
   Status read_traits() noexcept;
+  /// The pool of stream-ordered memory, which is made if there is none yet.
+  Result<MemoryPoolTag*> pool() noexcept;
 
   const std::unique_ptr<PrimaryContext> gpu_;
   HostClock* const clock_;
   std::unique_ptr<device::Sharing> sharing_;
   device::DeviceTraits traits_;
   bool has_direct_rdma_ = false;  ///< network cards can reach its pages
+  std::mutex pool_mutex_;
+  MemoryPoolTag* pool_ = nullptr;  ///< guarded by pool_mutex_
 };
 
 }  // namespace ashlar::inline v0::cuda

@@ -8,6 +8,7 @@
 // Source: "CUDA Driver API", version 13.0, chapter 6 ("Data types used by CUDA driver").
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace ashlar::inline v0::cuda {
@@ -23,6 +24,7 @@ using Graph = struct GraphTag*;                  ///< CUgraph
 using GraphNode = struct GraphNodeTag*;          ///< CUgraphNode
 using Module = struct ModuleTag*;                ///< CUmodule
 using Kernel = struct KernelTag*;                ///< CUfunction
+using MemoryPool = struct MemoryPoolTag*;        ///< CUmemoryPool
 
 /// The answers that are told apart (CUresult).
 enum : CallResult {
@@ -75,8 +77,10 @@ inline constexpr int kAttributeFabricHandles =
     128;                                     ///< CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED
 inline constexpr int kHandleDescriptor = 1;  ///< CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 inline constexpr int kHandleFabric = 8;      ///< CU_MEM_HANDLE_TYPE_FABRIC
-inline constexpr unsigned kOpenEnablesPeers = 1;      ///< CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
-inline constexpr std::uint64_t kStreamLegacy = 1;     ///< CU_STREAM_LEGACY
+inline constexpr unsigned kOpenEnablesPeers = 1;   ///< CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
+inline constexpr int kAttributeMemoryPools = 115;  ///< CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
+inline constexpr int kPoolReleaseThreshold = 4;    ///< CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+inline constexpr std::uint64_t kStreamLegacy = 1;  ///< CU_STREAM_LEGACY
 inline constexpr std::uint64_t kStreamPerThread = 2;  ///< CU_STREAM_PER_THREAD
 
 /// CUipcMemHandle, CUmemFabricHandle: memory, as other processes take it.
@@ -111,6 +115,17 @@ struct MemoryProperties {
 struct MemoryAccess {
   MemoryLocation location;
   int flags = 3;  ///< CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+};
+
+/// CUmemPoolProps: what memory a pool has.
+struct PoolProperties {
+  int type = 1;          ///< CU_MEM_ALLOCATION_TYPE_PINNED
+  int handle_types = 0;  ///< CU_MEM_HANDLE_TYPE_NONE: not exported
+  MemoryLocation location;
+  void* win32_security_attributes = nullptr;
+  std::size_t size_max = 0;  ///< maxSize; 0: the driver's own
+  unsigned short usage = 0;
+  unsigned char reserved[54] = {};
 };
 
 }  // namespace ashlar::inline v0::cuda

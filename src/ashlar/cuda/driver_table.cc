@@ -52,6 +52,16 @@ void find_virtual_memory(DriverLookup& in, DriverTable& cu) noexcept {
                     in.find(cu.pages.set_access, "cuMemSetAccess", 10020));
 }
 
+void find_stream_memory(DriverLookup& in, DriverTable& cu) noexcept {
+  // As above (DriverTable::has_stream_memory).
+  static_cast<void>(in.find(cu.pools.create, "cuMemPoolCreate", 11020) &&
+                    in.find(cu.pools.destroy, "cuMemPoolDestroy", 11020) &&
+                    in.find(cu.pools.set_attribute, "cuMemPoolSetAttribute", 11020) &&
+                    in.find(cu.pools.trim_to, "cuMemPoolTrimTo", 11020) &&
+                    in.find(cu.pools.alloc, "cuMemAllocFromPoolAsync", 11020) &&
+                    in.find(cu.pools.free, "cuMemFreeAsync", 11020));
+}
+
 void find_capture_order(DriverLookup& in, DriverTable& cu) noexcept {
   // As above (DriverTable::has_capture_order).
   static_cast<void>(
@@ -92,6 +102,7 @@ Status load_driver(const char* library, DriverTable* table) noexcept {
   find_streams(in, cu);
   if (!in.status().is_ok()) return in.status();
   find_virtual_memory(in, cu);
+  find_stream_memory(in, cu);
   find_capture_order(in, cu);
   find_shares(in, cu);
   find_peers(in, cu);

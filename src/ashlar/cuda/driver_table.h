@@ -72,6 +72,17 @@ struct PageFunctions {
                            std::size_t count) = nullptr;
 };
 
+/// Stream-ordered memory (7.15): all or none.
+struct PoolFunctions {
+  CallResult (*create)(MemoryPool* pool, const PoolProperties* properties) = nullptr;
+  CallResult (*destroy)(MemoryPool pool) = nullptr;
+  CallResult (*set_attribute)(MemoryPool pool, int attribute, void* value) = nullptr;
+  CallResult (*trim_to)(MemoryPool pool, std::size_t keep) = nullptr;
+  CallResult (*alloc)(DevicePointer* base, std::size_t size, MemoryPool pool,
+                      StreamPointer stream) = nullptr;
+  CallResult (*free)(DevicePointer base, StreamPointer stream) = nullptr;
+};
+
 /// What is captured so far (7.19, 7.24): all or none.
 struct CaptureFunctions {
   CallResult (*get_info)(StreamPointer stream, int* status, std::uint64_t* id, Graph* graph,
@@ -111,12 +122,15 @@ struct DriverTable {
   MemoryFunctions memory;
   StreamFunctions streams;
   PageFunctions pages;
+  PoolFunctions pools;
   CaptureFunctions captures;
   ShareFunctions shares;
   PeerFunctions peers;
 
   /// Does it have the calls of virtual memory?
   bool has_virtual_memory() const noexcept { return pages.set_access != nullptr; }
+  /// Does it have the calls of stream-ordered memory?
+  bool has_stream_memory() const noexcept { return pools.free != nullptr; }
   /// Does it have the calls that tell the order of what is captured?
   bool has_capture_order() const noexcept { return captures.node_get_dependencies != nullptr; }
   /// Does it have the calls that share memory with other processes?

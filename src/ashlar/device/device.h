@@ -48,6 +48,7 @@ struct DeviceTraits {
   Bytes page_granularity{2_MiB};    ///< sizes of pages and mappings are multiples of it
   bool has_virtual_memory = false;  ///< address_reserve and page_* are supported
   bool host_accessible = false;     ///< the CPU can dereference its addresses
+  bool has_stream_memory = false;   ///< stream_alloc, stream_free and stream_trim are supported
 };
 
 /// The timeout of an event_synchronize that never gives up.
@@ -108,9 +109,12 @@ enum class CallKind : unsigned char {
   kSegmentClose = 30,
   kReach = 31,
   kCopy = 32,
+  kStreamAlloc = 33,
+  kStreamFree = 34,
+  kStreamTrim = 35,
 };
 /// The number of kinds of call.
-inline constexpr unsigned kCallKinds = 33;
+inline constexpr unsigned kCallKinds = 36;
 
 /// The name of the kind: "segment-alloc", "event-query", ...; "unknown" for any other number.
 /// Static storage.
@@ -215,6 +219,19 @@ class ASHLAR_API Device {
   /// Its memory for other processes and for other devices (sharing.h); null, the default, if it shares none. Lives as long
   /// as the device. Makes no driver call.
   virtual Sharing* sharing() noexcept;
+  // Memory that is given and taken back in the order of streams (cuMemAllocFromPoolAsync, cuMemFreeAsync,
+  // cuMemPoolTrimTo), from a pool that the driver keeps for this object. kUnsupported, the default, if
+  // traits().has_stream_memory is false. D1 to D3 and D8 hold; D4 does not: what is freed waits for its stream.
+  /// Allocates `size` bytes for work that is enqueued on `stream` from now on, and for what is ordered after that.
+  /// kOutOfMemory if there is none. REQUIRES: size > 0; the stream does not capture.
+  virtual Result<Address> stream_alloc(Bytes size, StreamHandle stream) noexcept;
+  /// Frees the whole range that stream_alloc returned, behind the work enqueued on `stream` so far: other work that
+  /// uses it must be ordered before that, or be done. kInvalidArgument for any other address. segment_free takes
+  /// the range too, under D4. REQUIRES: the stream does not capture.
+  virtual Status stream_free(Address base, StreamHandle stream) noexcept;
+  /// Gives memory of the pool that no allocation has, and whose work is done, back to the device, until the pool
+  /// has no more than `keep` bytes.
+  virtual Status stream_trim(Bytes keep) noexcept;
 
   /// The clock by which waits are bounded, in nanoseconds from an arbitrary start; never falls. The
   /// default is std::chrono::steady_clock; a simulated machine gives its own time.

@@ -102,6 +102,15 @@ class ForwardingDevice : public Device {
   }
   /// The inner device's: what is asked of it does not come to on_answer().
   Sharing* sharing() noexcept override { return inner_.sharing(); }
+  Result<Address> stream_alloc(Bytes size, StreamHandle stream) noexcept override {
+    return answer(CallKind::kStreamAlloc, size, inner_.stream_alloc(size, stream));
+  }
+  Status stream_free(Address base, StreamHandle stream) noexcept override {
+    return answer(CallKind::kStreamFree, Bytes{}, inner_.stream_free(base, stream));
+  }
+  Status stream_trim(Bytes keep) noexcept override {
+    return answer(CallKind::kStreamTrim, keep, inner_.stream_trim(keep));
+  }
   std::uint64_t now_ns() const noexcept override { return inner_.now_ns(); }
 
  protected:
