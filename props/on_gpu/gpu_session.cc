@@ -11,6 +11,7 @@
 #include <ashlar/cuda/driver_lookup.h>
 #include <ashlar/cuda/driver_table.h>
 
+#include "props/adapters/sim_clock.h"
 #include "props/on_gpu/simulated_bytes.h"
 #include "props/on_gpu/simulated_kernels.h"
 #include "spec/cuda_face/cuda_face.h"
@@ -65,7 +66,7 @@ struct GpuSession::Functions {
 
 /// The simulated machine, with memory of the host behind its addresses.
 struct GpuSession::Simulated {
-  Simulated() : gpu(bytes.machine()) {
+  explicit Simulated(const SimulatedMood& mood) : gpu(options(bytes, mood)), clock(gpu) {
     EXPECT_TRUE(bytes.is_there());
     spec::cuda_face::attach(&gpu);
     spec::cuda_face::give_bytes(bytes.begin(), bytes.size());
@@ -75,8 +76,16 @@ struct GpuSession::Simulated {
   Simulated(const Simulated&) = delete;
   Simulated& operator=(const Simulated&) = delete;
 
+  static spec::SimGpuOptions options(const SimulatedBytes& bytes, const SimulatedMood& mood) {
+    spec::SimGpuOptions made = bytes.machine();
+    made.seed = mood.seed;
+    made.pace = mood.pace;
+    return made;
+  }
+
   const SimulatedBytes bytes;
   spec::SimGpu gpu;
+  SimClock clock;
 };
 
 GpuSession::GpuSession() : cu_(std::make_unique<Functions>()) {}
@@ -86,11 +95,12 @@ GpuSession::~GpuSession() {
   if (context_ != nullptr) static_cast<void>(cu_->contexts.primary_release(0));
 }
 
-std::string GpuSession::open(bool is_simulated) {
+std::string GpuSession::open(bool is_simulated, const SimulatedMood& mood) {
   std::unique_ptr<GpuSession> made(new GpuSession);
-  if (is_simulated) made->simulated_ = std::make_unique<Simulated>();
+  if (is_simulated) made->simulated_ = std::make_unique<Simulated>(mood);
   const char* const library = is_simulated ? nullptr : cuda::kDriverLibrary;
-  auto device = cuda::CudaDevice::open(0, DeviceId{0}, library);
+  SimClock* const clock = is_simulated && mood.has_own_time ? &made->simulated_->clock : nullptr;
+  auto device = cuda::CudaDevice::open(0, DeviceId{0}, library, clock);
   if (!device.is_ok()) return device.status().why();
   made->device_ = std::move(device).value();
   if (const Status loaded = made->cu_->load(library); !loaded.is_ok()) return loaded.why();
@@ -112,6 +122,8 @@ void GpuSession::leave() {
 }
 
 bool GpuSession::is_simulated() const { return simulated_ != nullptr; }
+
+spec::SimGpu* GpuSession::machine() { return simulated_ == nullptr ? nullptr : &simulated_->gpu; }
 
 const char* GpuSession::library() const { return is_simulated() ? nullptr : cuda::kDriverLibrary; }
 
@@ -151,20 +163,47 @@ void GpuSession::synchronize(const Stream& stream) {
   EXPECT_EQ(cu_->work.stream_synchronize(pointer_of(stream)), cuda::kSuccess);
 }
 
-Graph GpuSession::capture(const Stream& stream, const std::function<void()>& work) {
-  EXPECT_EQ(cu_->begin_capture(pointer_of(stream), 0), cuda::kSuccess);
-  work();
+bool GpuSession::begin_capture(const Stream& stream, device::CaptureMode mode) {
+  return cu_->begin_capture(pointer_of(stream), static_cast<int>(mode)) == cuda::kSuccess;
+}
+
+Graph GpuSession::end_capture(const Stream& stream) {
   Graph graph = nullptr;
   Graph executable = nullptr;
-  EXPECT_EQ(cu_->end_capture(pointer_of(stream), &graph), cuda::kSuccess);
-  if (graph != nullptr) {
-    EXPECT_EQ(cu_->instantiate(&executable, graph, 0), cuda::kSuccess);
-  }
+  if (cu_->end_capture(pointer_of(stream), &graph) != cuda::kSuccess || graph == nullptr)
+    return nullptr;
+  if (cu_->instantiate(&executable, graph, 0) != cuda::kSuccess) return nullptr;
   return executable;
+}
+
+Graph GpuSession::capture(const Stream& stream, const std::function<void()>& work) {
+  EXPECT_TRUE(begin_capture(stream, device::CaptureMode::kGlobal));
+  work();
+  return end_capture(stream);
 }
 
 void GpuSession::launch(Graph graph, const Stream& on) {
   EXPECT_EQ(cu_->launch(graph, pointer_of(on)), cuda::kSuccess);
+}
+
+Result<cuda::Kernel> GpuSession::load_kernel(std::span<const std::byte> image, const char* name) {
+  constexpr std::byte kNoImage[8] = {};  // the simulated driver does not read it
+  if (is_simulated()) image = kNoImage;
+  if (image.empty())
+    return Status{Code::kUnsupported,
+                  "this build has no kernels for a GPU: no nvcc from CUDA 12 on was found"};
+  cuda::Module module = nullptr;
+  cuda::Kernel kernel = nullptr;
+  if (cu_->work.module_load_data(&module, image.data()) != cuda::kSuccess ||
+      cu_->work.module_get_function(&kernel, module, name) != cuda::kSuccess)
+    return Status{Code::kUnsupported, "the GPU cannot run the kernels of this build"};
+  return kernel;
+}
+
+bool GpuSession::launch(cuda::Kernel kernel, unsigned blocks, const Stream& on, void** parameters) {
+  constexpr unsigned kThreads = 256;
+  return cu_->work.launch_kernel(kernel, blocks, 1, 1, kThreads, 1, 1, 0, pointer_of(on),
+                                 parameters, nullptr) == cuda::kSuccess;
 }
 
 void GpuSession::destroy(Graph graph) { EXPECT_EQ(cu_->exec_destroy(graph), cuda::kSuccess); }

@@ -7,19 +7,32 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include <ashlar/cuda/cuda_device.h>
 #include <ashlar/cuda/driver_abi.h>
 
+namespace ashlar::spec {
+class SimGpu;
+}
+
 namespace ashlar::props {
+
+/// How the simulated machine behaves: SimGpuOptions.
+struct SimulatedMood {
+  std::uint64_t seed = 1;
+  std::uint32_t pace = 0;
+  bool has_own_time = false;  ///< bounded waits go by its clock, and not by the host's
+};
 
 class GpuSession {
  public:
   /// Opens the first GPU of the driver, or the simulated one. Empty, or why it cannot.
-  static std::string open(bool is_simulated);
+  static std::string open(bool is_simulated, const SimulatedMood& mood = {});
   /// The session. REQUIRES: it is open.
   static GpuSession& get();
   static void close();
@@ -31,6 +44,8 @@ class GpuSession {
 
   cuda::CudaDevice& device() { return *device_; }
   bool is_simulated() const;
+  /// The simulated machine; null on a GPU.
+  spec::SimGpu* machine();
   /// The driver's; null for the simulated one, which is in the program.
   const char* library() const;
   std::string name();
@@ -45,6 +60,15 @@ class GpuSession {
   cuda::Graph capture(const Stream& stream, const std::function<void()>& work);
   void launch(cuda::Graph graph, const Stream& on);
   void destroy(cuda::Graph graph);
+  // The same in two parts, for captures of several streams. Whether the driver agreed.
+  bool begin_capture(const Stream& stream, device::CaptureMode mode);
+  /// Null if the capture was lost.
+  cuda::Graph end_capture(const Stream& stream);
+
+  /// A kernel of that module (a fat binary), which stays loaded. kUnsupported if the image is empty, or not for this GPU.
+  Result<cuda::Kernel> load_kernel(std::span<const std::byte> image, const char* name);
+  /// Enqueues it on `blocks` blocks of 256 threads.
+  bool launch(cuda::Kernel kernel, unsigned blocks, const Stream& on, void** parameters);
 
  private:
   friend class Gate;

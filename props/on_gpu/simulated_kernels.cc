@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include <ashlar/graph/element_type.h>
 
+#include "props/on_gpu/canary.h"
 #include "spec/cuda_face/cuda_face.h"
 #include "src/cuda_backend/kernel_launch.h"
 
@@ -73,9 +75,26 @@ void provide(const char* name, bool by_warp) {
       });
 }
 
+/// One worker does all of it. It does not spin: the machine decides how late a kernel is.
+spec::cuda_face::KernelWork canary_work(const CanaryCall& call) {
+  std::vector<Touch> touches{{Address{call.begin}, Bytes{call.bytes},
+                              static_cast<Access>(call.access), call.tag, call.group}};
+  if (call.result != nullptr)
+    touches.push_back({Address::of(call.result), Bytes{sizeof(CanaryResult)}, Access::kReadWrite});
+  const auto report = [](CanaryResult* result, std::uint64_t at, std::uint64_t found) {
+    if (result->mismatches++ != 0) return;
+    result->first_at = at;
+    result->found = found;
+  };
+  return {std::move(touches), [call, report] { run_canary(call, 0, 1, report); }};
+}
+
 }  // namespace
 
 void provide_simulated_kernels() {
+  spec::cuda_face::set_kernel(kCanaryName, [](std::uint64_t, void* const* parameters) {
+    return canary_work(*static_cast<const CanaryCall*>(parameters[0]));
+  });
   provide(cuda_backend::kByThreadName, false);
   provide(cuda_backend::kByWarpName, true);
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "spec/cuda_face/face_calls.h"
+#include "spec/cuda_face/page_bytes.h"
 
 namespace ashlar::spec::cuda_face {
 namespace {
@@ -41,6 +42,7 @@ void* find(std::string_view name, int version) {
 void attach(SimGpu* gpu) {
   end_host_functions();
   forget_captures();
+  forget_page_bytes();
   attached = gpu;
   ++attached_times;
   contexts().clear();

@@ -1,6 +1,7 @@
 // Virtual memory.
 #include <ashlar/device/sharing.h>
 
+#include "spec/cuda_face/page_bytes.h"
 #include "spec/cuda_face/shared_bytes.h"
 
 namespace ashlar::spec::cuda_face {
@@ -55,13 +56,18 @@ CallResult mem_create(MemoryHandle* handle, std::size_t size, const MemoryProper
   return on_current([&](device::Device&) {
     device::Device* const on = device_at(properties->location);
     if (on == nullptr) return CallResult{kErrorInvalidDevice};
-    return store(handle, create_page(*on, Bytes{size}, types));
+    const CallResult created = store(handle, create_page(*on, Bytes{size}, types));
+    if (created == kSuccess) create_page_bytes(*handle, Bytes{size});
+    return created;
   });
 }
 
 CallResult mem_release(MemoryHandle handle) {
-  return on_current(
-      [&](device::Device& on) { return result_of(on.page_release(PageHandle{handle})); });
+  return on_current([&](device::Device& on) {
+    const CallResult released = result_of(on.page_release(PageHandle{handle}));
+    if (released == kSuccess) release_page_bytes(handle);
+    return released;
+  });
 }
 
 CallResult mem_map(DevicePointer at, std::size_t size, std::size_t offset, MemoryHandle handle,
@@ -69,16 +75,17 @@ CallResult mem_map(DevicePointer at, std::size_t size, std::size_t offset, Memor
   if (offset != 0 || flags != 0) return kErrorInvalidValue;
   return on_current([&](device::Device& on) {
     const Status mapped = on.page_map(Address{at}, Bytes{size}, PageHandle{handle});
-    return mapped.is_ok() ? map_file(Address{at}, Bytes{size}) : result_of(mapped);
+    if (!mapped.is_ok()) return result_of(mapped);
+    map_page_bytes(Address{at}, Bytes{size}, handle);
+    return map_file(Address{at}, Bytes{size});  // those of a page that is shared
   });
 }
 
 CallResult mem_unmap(DevicePointer at, std::size_t size) {
   return on_current([&](device::Device& on) {
-    const bool was_in_file = is_in_file(Address{at}, Bytes{size});
-    const Status unmapped = on.page_unmap(Address{at}, Bytes{size});
-    if (unmapped.is_ok() && was_in_file) return forget_file(Address{at}, Bytes{size});
-    return result_of(unmapped);
+    const CallResult unmapped = result_of(on.page_unmap(Address{at}, Bytes{size}));
+    if (unmapped == kSuccess) unmap_page_bytes(Address{at}, Bytes{size});
+    return unmapped;
   });
 }
 

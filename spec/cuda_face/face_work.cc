@@ -7,7 +7,6 @@
 #include <cstring>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -25,14 +24,28 @@ struct CapturedWork {
   Works works;
 };
 
+/// A capture, whose streams are told by the machine's number of it.
+struct Capturing {
+  std::uint64_t number = 0;
+  StreamPointer origin = nullptr;
+  Works works;
+};
+
 /// What the face knows of face_work. Graphs are never taken out, so that their addresses are handles.
 struct Work {
   Mutex lock;
-  std::map<StreamPointer, Works> capturing ASHLAR_GUARDED_BY(lock);
+  std::vector<Capturing> capturing ASHLAR_GUARDED_BY(lock);
   std::deque<CapturedWork> graphs ASHLAR_GUARDED_BY(lock);
   std::vector<std::thread> functions ASHLAR_GUARDED_BY(lock);
 };
 Work face_work;
+
+/// The machine's number of what the stream captures; 0: nothing.
+std::uint64_t capture_of(StreamPointer stream) {
+  const Result<device::CaptureMark> mark =
+      machine()->device(current_device()).capture_mark(handle_of(stream));
+  return mark.is_ok() ? mark.value().capture : 0;
+}
 
 Stream stream_of(StreamPointer stream) {
   return {handle_of(stream), StreamId{}, DeviceId{current_device()}};
@@ -98,9 +111,11 @@ CallResult stream_begin_capture(StreamPointer stream, int mode) {
   return on_current([&](device::Device&) {
     const Status begun =
         machine()->begin_capture(stream_of(stream), static_cast<device::CaptureMode>(mode));
+    if (!begun.is_ok()) return result_of(begun);
+    const std::uint64_t number = capture_of(stream);
     const MutexGuard guard(face_work.lock);
-    if (begun.is_ok()) face_work.capturing[stream] = {};
-    return result_of(begun);
+    face_work.capturing.push_back({number, stream, {}});
+    return CallResult{kSuccess};
   });
 }
 
@@ -108,11 +123,17 @@ CallResult stream_end_capture(StreamPointer stream, Graph* graph) {
   return on_current([&](device::Device&) {
     const Result<GraphId> ended = machine()->end_capture(stream_of(stream));
     const MutexGuard guard(face_work.lock);
-    const auto captured = face_work.capturing.extract(stream);
+    Works works;
+    const auto is_of_stream = [&](Capturing& each) {
+      if (each.origin != stream) return false;
+      works = std::move(each.works);
+      return true;
+    };
+    // An end on a wrong thread or stream leaves the capture open, but lost.
+    std::erase_if(face_work.capturing, is_of_stream);
     *graph = nullptr;
     if (!ended.is_ok()) return result_of(ended.status());
-    face_work.graphs.push_back(
-        {ended.value(), captured.empty() ? Works() : std::move(captured.mapped())});
+    face_work.graphs.push_back({ended.value(), std::move(works)});
     *graph = reinterpret_cast<Graph>(&face_work.graphs.back());
     return CallResult{kSuccess};
   });
@@ -161,9 +182,10 @@ CallResult enqueue_work(StreamPointer stream, std::span<const Touch> touches,
     if (!launched.is_ok()) return result_of(launched);
     {
       const MutexGuard guard(face_work.lock);
-      const auto captured = face_work.capturing.find(stream);
-      if (captured != face_work.capturing.end()) {
-        captured->second.push_back(std::move(work));
+      const std::uint64_t number = face_work.capturing.empty() ? 0 : capture_of(stream);
+      for (Capturing& each : face_work.capturing) {
+        if (number == 0 || each.number != number) continue;
+        each.works.push_back(std::move(work));
         return CallResult{kSuccess};
       }
     }

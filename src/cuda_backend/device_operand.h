@@ -8,11 +8,7 @@
 
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define ASHLAR_ON_DEVICE __host__ __device__
-#else
-#define ASHLAR_ON_DEVICE
-#endif
+#include "src/cuda_backend/on_device.h"
 
 namespace ashlar::cuda_backend {
 
