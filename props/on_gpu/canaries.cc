@@ -10,9 +10,13 @@ namespace {
 
 constexpr unsigned kThreads = 256;   // of a block, as GpuSession::launch() has it
 constexpr unsigned kBlocksMax = 32;  // leaves room on a GPU for other streams' kernels
-/// On the host a larger range is looked at in its blocks' first words only: the allocator's granule is this or less, mostly.
-constexpr Bytes kDenseMax = 64_KiB;
-constexpr std::uint64_t kSparseStride = 512;
+/// On the host, where a word takes a nanosecond and a page of the host's a microsecond, larger ranges are looked at here and there.
+constexpr Bytes kDenseMax = 64_KiB, kGranulesMax = 1_MiB;
+
+std::uint64_t host_stride(Bytes size) {
+  if (size <= kDenseMax) return kCanaryWord;
+  return size <= kGranulesMax ? 512 : 16384;
+}
 
 }  // namespace
 
@@ -47,7 +51,7 @@ bool Canaries::launch(const CanaryRange& range, spec::Access access, const Strea
   CanaryCall call;
   call.begin = range.at.value();
   call.bytes = range.size.count();
-  if (session_.is_simulated() && range.size > kDenseMax) call.stride = kSparseStride;
+  if (session_.is_simulated()) call.stride = host_stride(range.size);
   call.owner = range.owner;
   call.tag = range.tag;
   call.group = range.group;

@@ -36,7 +36,8 @@ class SimulatedBytes {
   }
 
  private:
-  static constexpr Bytes kSize = 4_GiB;  // more than the memory: addresses have holes
+  // Far more than the memory: addresses have holes, and ranges that pages are mapped into are reserved whole.
+  static constexpr Bytes kSize = 1024_GiB;
   static constexpr Bytes kMemory = 1_GiB;
 
   std::byte* const begin_;

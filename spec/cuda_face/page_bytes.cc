@@ -52,6 +52,8 @@ Pages pages;
 
 void put_at(Address at, Bytes size, int flags, int file, off_t offset) {
   constexpr int kReadWrite = PROT_READ | PROT_WRITE;
+  // Whoever gives bytes gives enough of them.
+  if (!is_of_machine(at.value()) || !is_of_machine((at + size).value() - 1)) std::abort();
   if (mmap(at.pointer(), size.count(), kReadWrite, flags | MAP_FIXED, file, offset) == MAP_FAILED)
     std::abort();  // the host has too many mappings
 }
