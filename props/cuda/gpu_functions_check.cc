@@ -4,6 +4,7 @@
 #include <cuda.h>
 
 #include "props/cuda/abi_compare.h"
+#include "props/on_gpu/application_functions.h"
 #include "src/cuda_backend/gpu_functions.h"
 
 namespace ashlar::cuda_backend {
@@ -27,6 +28,18 @@ ASHLAR_SAME_CALL(WorkFunctions, module_load_data, cuModuleLoadData);
 ASHLAR_SAME_CALL(WorkFunctions, module_unload, cuModuleUnload);
 ASHLAR_SAME_CALL(WorkFunctions, module_get_function, cuModuleGetFunction);
 ASHLAR_SAME_CALL(WorkFunctions, launch_kernel, cuLaunchKernel);
+// What the suites on a GPU call beside them.
+using props::ApplicationFunctions;
+ASHLAR_SAME_CALL(ApplicationFunctions, device_get_count, cuDeviceGetCount);
+ASHLAR_SAME_CALL(ApplicationFunctions, device_get_name, cuDeviceGetName);
+ASHLAR_SAME_CALL(ApplicationFunctions, launch_host_func, cuLaunchHostFunc);
+ASHLAR_SAME_CALL(ApplicationFunctions, write_value, cuStreamWriteValue64);
+ASHLAR_SAME_CALL(ApplicationFunctions, wait_value, cuStreamWaitValue64);
+ASHLAR_SAME_CALL(ApplicationFunctions, begin_capture, cuStreamBeginCapture);
+ASHLAR_SAME_CALL(ApplicationFunctions, end_capture, cuStreamEndCapture);
+ASHLAR_SAME_CALL(ApplicationFunctions, instantiate, cuGraphInstantiateWithFlags);
+ASHLAR_SAME_CALL(ApplicationFunctions, graph_launch, cuGraphLaunch);
+ASHLAR_SAME_CALL(ApplicationFunctions, exec_destroy, cuGraphExecDestroy);
 ASHLAR_SAME_CALL(BlasFunctions, create, cublasCreate_v2);
 ASHLAR_SAME_CALL(BlasFunctions, destroy, cublasDestroy_v2);
 ASHLAR_SAME_CALL(BlasFunctions, set_stream, cublasSetStream_v2);

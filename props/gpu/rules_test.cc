@@ -72,6 +72,31 @@ INSTANTIATE_TEST_SUITE_P(Cases, Rules, testing::ValuesIn(case_files()),
                            return name;
                          });
 
+unsigned times(const std::string& text, const std::string& word) {
+  unsigned found = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+    ++found;
+  return found;
+}
+
+// The verdicts of a driver, as ashlar_gpu_calibrate writes them: one for each case, and none without a GPU.
+TEST(RulesOfADriver, NameEveryCaseOnce) {
+  const std::string verdicts = contents(ASHLAR_RULE_VERDICTS);
+  for (const std::string& path : case_files()) {
+    const std::string rule = std::filesystem::path(path).stem().string();
+    EXPECT_EQ(times(verdicts, "\"rule\": \"" + rule + "\""), 1u) << rule;
+  }
+  const std::size_t cases = case_files().size();
+  EXPECT_EQ(times(verdicts, "\"rule\": "), cases);
+  EXPECT_EQ(times(verdicts, "\"page\": \"https://docs.nvidia.com/"), cases);
+  const unsigned never = times(verdicts, "\"verdict\": \"never run\"");
+  const unsigned asked =
+      times(verdicts, "\"verdict\": \"agrees\"") + times(verdicts, "\"verdict\": \"differs\"");
+  EXPECT_EQ(never + asked, cases);
+  const bool has_gpu = times(verdicts, "\"gpu\": null") == 0;
+  EXPECT_TRUE(has_gpu || asked == 0) << "without a GPU nothing was asked";
+}
+
 TEST(RuleRunner, ReportsWhatDiffers) {
   const RuleReport wrong =
       run_rule(parsed("ashlar-ops 1 gpu\nstream s0 d0\nrecord e0 s0\ndev-query e0\nexpect ok\n"),

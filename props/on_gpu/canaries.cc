@@ -8,7 +8,6 @@
 namespace ashlar::props {
 namespace {
 
-constexpr unsigned kThreads = 256;   // of a block, as GpuSession::launch() has it
 constexpr unsigned kBlocksMax = 32;  // leaves room on a GPU for other streams' kernels
 /// On the host, where a word takes a nanosecond and a page of the host's a microsecond, larger ranges are looked at here and there.
 constexpr Bytes kDenseMax = 64_KiB, kGranulesMax = 1_MiB;
@@ -59,8 +58,8 @@ bool Canaries::launch(const CanaryRange& range, spec::Access access, const Strea
   call.result = result;
   call.access = static_cast<std::uint32_t>(access);
   const std::uint64_t words = call.bytes / call.stride;
-  const auto blocks =
-      static_cast<unsigned>(std::clamp<std::uint64_t>(words / kThreads, 1, kBlocksMax));
+  const auto blocks = static_cast<unsigned>(
+      std::clamp<std::uint64_t>(words / GpuSession::kBlockThreads, 1, kBlocksMax));
   void* parameters[] = {&call};
   return session_.launch(kernel_, blocks, on, parameters);
 }

@@ -13,8 +13,13 @@
 
 namespace ashlar::props {
 
-inline constexpr const char* kCanaryName = "ashlar_canary";  ///< of the kernel in the image
-inline constexpr std::uint64_t kCanaryWord = 8;              ///< bytes
+/// Of the kernels in the image.
+inline constexpr const char* kCanaryName = "ashlar_canary";
+/// `ashlar_gate(word)`: holds its stream until the 4-byte word of host memory is not zero, for a minute at most.
+inline constexpr const char* kGateName = "ashlar_gate";
+/// `ashlar_fault()`: writes to an address that nothing is at, an error that stays.
+inline constexpr const char* kFaultName = "ashlar_fault";
+inline constexpr std::uint64_t kCanaryWord = 8;  ///< bytes
 
 /// What a check found. It lies in memory of the GPU, all zeros before.
 struct CanaryResult {

@@ -1,4 +1,4 @@
-// The canary kernel (canary.h): it spins, then it writes or checks. canary_kernel.cc launches it.
+// The canary kernel (canary.h): it spins, then it writes or checks. And two that the rules' machine needs: a gate, and a fault.
 //
 // Thread safety: launches on one stream run in order.
 #include <cstdint>
@@ -26,5 +26,16 @@ extern "C" __global__ void ashlar_canary(CanaryCall call) {
   run_canary(call, std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x,
              std::uint64_t{gridDim.x} * blockDim.x, AtomicReport{});
 }
+
+extern "C" __global__ void ashlar_gate(const volatile unsigned* word) {
+  constexpr unsigned long long kMinuteNs = 60'000'000'000ull;
+  unsigned long long begun = 0, now = 0;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begun));
+  do {
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  } while (*word == 0 && now - begun < kMinuteNs);
+}
+
+extern "C" __global__ void ashlar_fault() { *reinterpret_cast<volatile unsigned*>(8) = 1; }
 
 }  // namespace ashlar::props

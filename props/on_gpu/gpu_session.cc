@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include <ashlar/cuda/driver_lookup.h>
 #include <ashlar/cuda/driver_table.h>
 
 #include "props/adapters/sim_clock.h"
+#include "props/on_gpu/application_functions.h"
 #include "props/on_gpu/simulated_bytes.h"
 #include "props/on_gpu/simulated_kernels.h"
 #include "spec/cuda_face/cuda_face.h"
@@ -21,7 +21,6 @@
 namespace ashlar::props {
 namespace {
 
-using cuda::CallResult;
 using cuda::Context;
 using cuda::Graph;
 using cuda::StreamPointer;
@@ -31,36 +30,14 @@ std::unique_ptr<GpuSession> opened;
 
 }  // namespace
 
-/// Beside those that the library calls. Source: as driver_table.h.
-struct GpuSession::Functions {
-  CallResult (*device_get_name)(char* name, int size, int device) = nullptr;
-  CallResult (*launch_host_func)(StreamPointer stream, void (*function)(void*),
-                                 void* data) = nullptr;
-  CallResult (*begin_capture)(StreamPointer stream, int mode) = nullptr;
-  CallResult (*end_capture)(StreamPointer stream, Graph* graph) = nullptr;
-  CallResult (*instantiate)(Graph* executable, Graph graph, unsigned long long flags) = nullptr;
-  CallResult (*launch)(Graph executable, StreamPointer stream) = nullptr;
-  CallResult (*exec_destroy)(Graph executable) = nullptr;
-
+struct GpuSession::Functions : ApplicationFunctions {
   cuda::ContextFunctions contexts;
-  cuda_backend::WorkFunctions work;
 
   Status load(const char* library) {
-    cuda::DriverLookup in;
-    if (const Status found = in.open(library); !found.is_ok()) return found;
     cuda::DriverTable table;
     if (const Status loaded = cuda::load_driver(library, &table); !loaded.is_ok()) return loaded;
     contexts = table.contexts;
-    if (const Status found = cuda_backend::load_work_functions(library, &work); !found.is_ok())
-      return found;
-    in.need(device_get_name, 2000, "the CUDA driver lacks cuDeviceGetName");
-    in.need(launch_host_func, 10000, "the CUDA driver lacks cuLaunchHostFunc");
-    in.need(begin_capture, 10010, "the CUDA driver lacks cuStreamBeginCapture");
-    in.need(end_capture, 10000, "the CUDA driver lacks cuStreamEndCapture");
-    in.need(instantiate, 11040, "the CUDA driver lacks cuGraphInstantiateWithFlags");
-    in.need(launch, 10000, "the CUDA driver lacks cuGraphLaunch");
-    in.need(exec_destroy, 10000, "the CUDA driver lacks cuGraphExecDestroy");
-    return in.status();
+    return ApplicationFunctions::load(library);
   }
 };
 
@@ -183,7 +160,7 @@ Graph GpuSession::capture(const Stream& stream, const std::function<void()>& wor
 }
 
 void GpuSession::launch(Graph graph, const Stream& on) {
-  EXPECT_EQ(cu_->launch(graph, pointer_of(on)), cuda::kSuccess);
+  EXPECT_EQ(cu_->graph_launch(graph, pointer_of(on)), cuda::kSuccess);
 }
 
 Result<cuda::Kernel> GpuSession::load_kernel(std::span<const std::byte> image, const char* name) {
@@ -201,8 +178,7 @@ Result<cuda::Kernel> GpuSession::load_kernel(std::span<const std::byte> image, c
 }
 
 bool GpuSession::launch(cuda::Kernel kernel, unsigned blocks, const Stream& on, void** parameters) {
-  constexpr unsigned kThreads = 256;
-  return cu_->work.launch_kernel(kernel, blocks, 1, 1, kThreads, 1, 1, 0, pointer_of(on),
+  return cu_->work.launch_kernel(kernel, blocks, 1, 1, kBlockThreads, 1, 1, 0, pointer_of(on),
                                  parameters, nullptr) == cuda::kSuccess;
 }
 

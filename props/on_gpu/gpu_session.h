@@ -67,7 +67,8 @@ class GpuSession {
 
   /// A kernel of that module (a fat binary), which stays loaded. kUnsupported if the image is empty, or not for this GPU.
   Result<cuda::Kernel> load_kernel(std::span<const std::byte> image, const char* name);
-  /// Enqueues it on `blocks` blocks of 256 threads.
+  static constexpr unsigned kBlockThreads = 256;
+  /// Enqueues it on so many blocks of kBlockThreads threads.
   bool launch(cuda::Kernel kernel, unsigned blocks, const Stream& on, void** parameters);
 
  private:

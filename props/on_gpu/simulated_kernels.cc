@@ -70,15 +70,19 @@ void provide(const char* name, bool by_warp) {
         if (by_warp != cuda_backend::is_by_lanes(call.operation))
           std::abort();  // the other kernel's
         const bool is_backwards = launches++ % 2 == 1;
-        return spec::cuda_face::KernelWork{
-            touches_of(call), [=] { run_threads(call, units, threads, by_warp, is_backwards); }};
+        spec::cuda_face::KernelWork work;
+        work.touches = touches_of(call);
+        work.run = [=] { run_threads(call, units, threads, by_warp, is_backwards); };
+        return work;
       });
 }
 
 /// One worker does all of it. It does not spin: the machine decides how late a kernel is.
 spec::cuda_face::KernelWork canary_work(const CanaryCall& call) {
-  std::vector<Touch> touches{{Address{call.begin}, Bytes{call.bytes},
-                              static_cast<Access>(call.access), call.tag, call.group}};
+  std::vector<Touch> touches;
+  if (call.bytes != 0)
+    touches.push_back({Address{call.begin}, Bytes{call.bytes}, static_cast<Access>(call.access),
+                       call.tag, call.group});
   if (call.result != nullptr)
     touches.push_back({Address::of(call.result), Bytes{sizeof(CanaryResult)}, Access::kReadWrite});
   const auto report = [](CanaryResult* result, std::uint64_t at, std::uint64_t found) {
@@ -86,7 +90,10 @@ spec::cuda_face::KernelWork canary_work(const CanaryCall& call) {
     result->first_at = at;
     result->found = found;
   };
-  return {std::move(touches), [call, report] { run_canary(call, 0, 1, report); }};
+  spec::cuda_face::KernelWork work;
+  work.touches = std::move(touches);
+  work.run = [call, report] { run_canary(call, 0, 1, report); };
+  return work;
 }
 
 }  // namespace
@@ -94,6 +101,11 @@ spec::cuda_face::KernelWork canary_work(const CanaryCall& call) {
 void provide_simulated_kernels() {
   spec::cuda_face::set_kernel(kCanaryName, [](std::uint64_t, void* const* parameters) {
     return canary_work(*static_cast<const CanaryCall*>(parameters[0]));
+  });
+  spec::cuda_face::set_kernel(kFaultName, [](std::uint64_t, void* const*) {
+    spec::cuda_face::KernelWork work;
+    work.is_faulty = true;
+    return work;
   });
   provide(cuda_backend::kByThreadName, false);
   provide(cuda_backend::kByWarpName, true);

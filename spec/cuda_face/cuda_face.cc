@@ -11,8 +11,9 @@
 namespace ashlar::spec::cuda_face {
 namespace {
 
-constexpr CallResult kErrorUnknown = 999;  // CUDA_ERROR_UNKNOWN
-constexpr int kSymbolNotFound = 1;         // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
+constexpr CallResult kErrorIllegalState = 401;  // CUDA_ERROR_ILLEGAL_STATE
+constexpr CallResult kErrorUnknown = 999;       // CUDA_ERROR_UNKNOWN
+constexpr int kSymbolNotFound = 1;              // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
 
 SimGpu* attached = nullptr;
 std::atomic<std::uint64_t> attached_times{1};
@@ -117,6 +118,7 @@ CallResult result_of(const Status& status) {
     case Code::kInvalidArgument: return kErrorInvalidValue;
     case Code::kInvalidHandle:
     case Code::kWrongDevice: return kErrorInvalidHandle;
+    case Code::kBusy: return kErrorIllegalState;
     default: return kErrorUnknown;
   }
 }

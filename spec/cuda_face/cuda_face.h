@@ -34,6 +34,8 @@ void give_bytes(Address begin, Bytes size);
 struct KernelWork {
   std::vector<Touch> touches;
   std::function<void()> run;
+  HostFlag held_by = 0;  ///< the stream waits until it is raised (SimCaller::raise); 0: for nothing
+  bool is_faulty = false;  ///< the device is lost when it runs, and nothing else happens
 };
 /// A kernel, told the number of its threads and its parameters, which last until it returns.
 using FaceKernel = std::function<KernelWork(std::uint64_t threads, void* const* parameters)>;

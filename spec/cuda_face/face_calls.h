@@ -44,7 +44,9 @@ std::span<const FaceFunction> kernel_functions();
 
 /// Enqueues work that touches those bytes, or adds it to what the stream captures.
 CallResult enqueue_work(StreamPointer stream, std::span<const Touch> touches,
-                        std::function<void()> work);
+                        std::function<void()> work, HostFlag held_by = 0);
+/// Enqueues a kernel that faults.
+CallResult enqueue_fault(StreamPointer stream);
 /// Frees memory of a pool at once, with that answer. False: it is of none.
 bool free_from_pools(Address base, Status* freed);
 /// False for memory of the host that the machine knows nothing of; give_bytes() tells it from the machine's.

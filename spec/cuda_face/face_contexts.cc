@@ -22,6 +22,11 @@ CallResult init(unsigned flags) {
   return machine() == nullptr ? kErrorNoDevice : kSuccess;
 }
 
+CallResult device_get_count(int* count) {
+  *count = static_cast<int>(machine()->device_count());
+  return kSuccess;
+}
+
 CallResult device_get(DeviceNumber* device, int ordinal) {
   if (ordinal < 0 || static_cast<std::uint32_t>(ordinal) >= machine()->device_count())
     return kErrorInvalidDevice;
@@ -102,6 +107,7 @@ std::span<const FaceFunction> context_functions() {
   static const FaceFunction kFunctions[] = {
       {"cuInit", 2000, pointer_of(init)},
       {"cuDeviceGet", 2000, pointer_of(device_get)},
+      {"cuDeviceGetCount", 2000, pointer_of(device_get_count)},
       {"cuDeviceGetAttribute", 2000, pointer_of(device_get_attribute)},
       {"cuDevicePrimaryCtxRetain", 7000, pointer_of(primary_ctx_retain)},
       {"cuDevicePrimaryCtxRelease", 11000, pointer_of(primary_ctx_release)},

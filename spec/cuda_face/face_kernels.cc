@@ -54,7 +54,8 @@ CallResult launch_kernel(Kernel kernel, unsigned grid_x, unsigned grid_y, unsign
     return kErrorInvalidValue;
   const auto& launched = *reinterpret_cast<const FaceKernel*>(kernel);
   KernelWork work = launched(std::uint64_t{grid_x} * block_x, parameters);
-  return enqueue_work(stream, work.touches, std::move(work.run));
+  if (work.is_faulty) return enqueue_fault(stream);
+  return enqueue_work(stream, work.touches, std::move(work.run), work.held_by);
 }
 
 }  // namespace

@@ -166,6 +166,23 @@ CallResult graph_launch(Graph executable, StreamPointer stream) {
 
 CallResult graph_exec_destroy(Graph) { return kSuccess; }
 
+CallResult stream_write_value(StreamPointer stream, DevicePointer word, std::uint64_t value,
+                              unsigned flags) {
+  if (flags != 0) return kErrorInvalidValue;
+  return on_current([&](device::Device&) {
+    return result_of(machine()->write_value(stream_of(stream), Address{word}, value));
+  });
+}
+
+/// Of the four conditions the first: at least the value.
+CallResult stream_wait_value(StreamPointer stream, DevicePointer word, std::uint64_t value,
+                             unsigned flags) {
+  if (flags != 0) return kErrorInvalidValue;
+  return on_current([&](device::Device&) {
+    return result_of(machine()->wait_value(stream_of(stream), Address{word}, value));
+  });
+}
+
 CallResult device_get_name(char* name, int size, DeviceNumber) {
   constexpr char kName[] = "a simulated GPU";
   if (size < static_cast<int>(sizeof kName)) return kErrorInvalidValue;
@@ -175,8 +192,13 @@ CallResult device_get_name(char* name, int size, DeviceNumber) {
 
 }  // namespace
 
+CallResult enqueue_fault(StreamPointer stream) {
+  return on_current(
+      [&](device::Device&) { return result_of(machine()->launch_faulty(stream_of(stream))); });
+}
+
 CallResult enqueue_work(StreamPointer stream, std::span<const Touch> touches,
-                        std::function<void()> work) {
+                        std::function<void()> work, HostFlag held_by) {
   return on_current([&](device::Device&) {
     const Status launched = machine()->launch(stream_of(stream), touches);
     if (!launched.is_ok()) return result_of(launched);
@@ -189,7 +211,7 @@ CallResult enqueue_work(StreamPointer stream, std::span<const Touch> touches,
         return CallResult{kSuccess};
       }
     }
-    return result_of(machine()->host_function(stream_of(stream), 0, std::move(work)));
+    return result_of(machine()->host_function(stream_of(stream), held_by, std::move(work)));
   });
 }
 
@@ -211,6 +233,8 @@ std::span<const FaceFunction> work_functions() {
       {"cuStreamSynchronize", 2000, pointer_of(stream_synchronize)},
       {"cuMemcpyAsync", 4000, pointer_of(memcpy_async)},
       {"cuLaunchHostFunc", 10000, pointer_of(launch_host_func)},
+      {"cuStreamWriteValue64", 11070, pointer_of(stream_write_value)},
+      {"cuStreamWaitValue64", 11070, pointer_of(stream_wait_value)},
       {"cuStreamBeginCapture", 10010, pointer_of(stream_begin_capture)},
       {"cuStreamEndCapture", 10000, pointer_of(stream_end_capture)},
       {"cuGraphInstantiateWithFlags", 11040, pointer_of(graph_instantiate)},

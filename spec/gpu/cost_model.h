@@ -25,7 +25,7 @@ struct CallCost {
 struct CostModel {
   std::array<CallCost, device::kCallKinds> by_kind = usual();
 
-  /// The figures that a simulated machine starts with; cost_model.cc gives the source of each.
+  /// The figures that a simulated machine starts with; usual_costs.h gives the source of each.
   static std::array<CallCost, device::kCallKinds> usual();
   CallCost& figures(device::CallKind kind) { return by_kind[static_cast<unsigned>(kind)]; }
   const CallCost& figures(device::CallKind kind) const {

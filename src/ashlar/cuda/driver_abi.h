@@ -57,6 +57,10 @@ enum : CallResult {
   kErrorNotSupported = 801,         ///< CUDA_ERROR_NOT_SUPPORTED
   kErrorCaptureUnsupported = 900,   ///< CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
   kErrorCaptureInvalidated = 901,   ///< CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+  kErrorCaptureMerge = 902,         ///< CUDA_ERROR_STREAM_CAPTURE_MERGE
+  kErrorCaptureUnmatched = 903,     ///< CUDA_ERROR_STREAM_CAPTURE_UNMATCHED
+  kErrorCaptureUnjoined = 904,      ///< CUDA_ERROR_STREAM_CAPTURE_UNJOINED
+  kErrorCaptureIsolation = 905,     ///< CUDA_ERROR_STREAM_CAPTURE_ISOLATION
   kErrorCaptureImplicit = 906,      ///< CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
   kErrorCapturedEvent = 907,        ///< CUDA_ERROR_CAPTURED_EVENT
   kErrorCaptureWrongThread = 908,   ///< CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD

@@ -31,6 +31,10 @@ constexpr Status status_of(CallResult answer) noexcept {
     case kErrorCaptureInvalidated:
       return {Code::kCaptureInvalidated, "an earlier call invalidated the capture"};
     case kErrorCaptureUnsupported:
+    case kErrorCaptureMerge:
+    case kErrorCaptureUnmatched:
+    case kErrorCaptureUnjoined:
+    case kErrorCaptureIsolation:
     case kErrorCaptureImplicit:
     case kErrorCapturedEvent:
     case kErrorCaptureWrongThread:
