@@ -57,6 +57,7 @@ struct GpuSession::Simulated {
     spec::SimGpuOptions made = bytes.machine();
     made.seed = mood.seed;
     made.pace = mood.pace;
+    made.capacities = {mood.memory};
     return made;
   }
 

@@ -27,6 +27,7 @@ struct SimulatedMood {
   std::uint64_t seed = 1;
   std::uint32_t pace = 0;
   bool has_own_time = false;  ///< bounded waits go by its clock, and not by the host's
+  Bytes memory{1_GiB};        ///< of the GPU; 0: no limit
 };
 
 class GpuSession {

@@ -30,7 +30,7 @@ class SimulatedBytes {
   /// A machine with one GPU whose addresses are these.
   spec::SimGpuOptions machine() const {
     spec::SimGpuOptions options;
-    options.capacities = {kMemory};
+    options.capacities = {1_GiB};
     options.first_address = begin().value();
     return options;
   }
@@ -38,7 +38,6 @@ class SimulatedBytes {
  private:
   // Far more than the memory: addresses have holes, and ranges that pages are mapped into are reserved whole.
   static constexpr Bytes kSize = 1024_GiB;
-  static constexpr Bytes kMemory = 1_GiB;
 
   std::byte* const begin_;
   bool is_there_ = false;

@@ -49,6 +49,8 @@ CallResult enqueue_work(StreamPointer stream, std::span<const Touch> touches,
 CallResult enqueue_fault(StreamPointer stream);
 /// Frees memory of a pool at once, with that answer. False: it is of none.
 bool free_from_pools(Address base, Status* freed);
+/// Pools that keep nothing give back what is freed and done: the host has waited for work.
+void trim_at_synchronization();
 /// False for memory of the host that the machine knows nothing of; give_bytes() tells it from the machine's.
 bool is_of_machine(std::uint64_t address);
 /// Do the machine's addresses have bytes behind them?

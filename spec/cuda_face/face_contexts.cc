@@ -73,7 +73,9 @@ CallResult ctx_pop_current(Context* context) {
 
 CallResult ctx_synchronize() {
   return on_current([](device::Device& on) {
-    return result_of(until_possible([&] { return on.synchronize(); }));
+    const Status done = until_possible([&] { return on.synchronize(); });
+    if (done.is_ok()) trim_at_synchronization();
+    return result_of(done);
   });
 }
 

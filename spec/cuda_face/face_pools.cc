@@ -1,4 +1,5 @@
-// Memory pools of the driver's interface: each is a stream_pool.h, with a release threshold that keeps what is freed.
+// Memory pools of the driver's interface: each is a stream_pool.h, which keeps what is freed, or gives it back when the host waits
+// for work, as its release threshold says. Each device has one of its own, its default pool.
 //
 // Thread safety: any thread.
 #include <algorithm>
@@ -15,7 +16,9 @@ namespace {
 
 struct Pool {
   std::int32_t device = 0;
+  bool is_default = false;    ///< its device's
   bool is_destroyed = false;  ///< what is allocated from it stays
+  bool keeps = false;         ///< its release threshold is above everything
   StreamPool memory;
 };
 struct Pools {
@@ -35,17 +38,42 @@ bool any_pool(Call&& call) {
                      [&](const std::unique_ptr<Pool>& each) { return call(*each); });
 }
 
+/// A new pool of that device.
+Pool* add_pool(std::int32_t device) ASHLAR_REQUIRES(pools.lock) {
+  if (pools.attachment != attachment()) pools.all.clear();
+  pools.attachment = attachment();
+  pools.all.push_back(std::make_unique<Pool>());
+  pools.all.back()->device = device;
+  return pools.all.back().get();
+}
+
+Pool* default_pool(std::int32_t device) {
+  const MutexGuard guard(pools.lock);
+  for (const std::unique_ptr<Pool>& each : pools.all) {
+    if (pools.attachment == attachment() && each->is_default && each->device == device)
+      return each.get();
+  }
+  Pool* const made_now = add_pool(device);
+  made_now->is_default = true;
+  return made_now;
+}
+
+CallResult device_get_default_mem_pool(MemoryPool* pool, DeviceNumber device) {
+  return on_current([&](device::Device&) {
+    if (device < 0 || static_cast<std::uint32_t>(device) >= machine()->device_count())
+      return CallResult{kErrorInvalidDevice};
+    *pool = reinterpret_cast<MemoryPool>(default_pool(device));
+    return CallResult{kSuccess};
+  });
+}
+
 CallResult pool_create(MemoryPool* pool, const PoolProperties* properties) {
   if (properties->type != PoolProperties{}.type || properties->handle_types != 0 ||
       properties->location.type != MemoryLocation{}.type)
     return kErrorInvalidValue;
   return on_current([&](device::Device&) {
     const MutexGuard guard(pools.lock);
-    if (pools.attachment != attachment()) pools.all.clear();
-    pools.attachment = attachment();
-    pools.all.push_back(std::make_unique<Pool>());
-    pools.all.back()->device = properties->location.id;
-    *pool = reinterpret_cast<MemoryPool>(pools.all.back().get());
+    *pool = reinterpret_cast<MemoryPool>(add_pool(properties->location.id));
     return CallResult{kSuccess};
   });
 }
@@ -59,10 +87,14 @@ CallResult pool_destroy(MemoryPool pool) {
 }
 
 CallResult pool_set_attribute(MemoryPool pool, int attribute, void* value) {
-  const bool keeps = *static_cast<const std::uint64_t*>(value) == ~std::uint64_t{0};
+  const std::uint64_t threshold = *static_cast<const std::uint64_t*>(value);
+  const bool keeps = threshold == ~std::uint64_t{0};
   return on_current([&](device::Device&) {
-    const bool is_known = pool != nullptr && attribute == kPoolReleaseThreshold && keeps;
-    return is_known ? CallResult{kSuccess} : CallResult{kErrorInvalidValue};
+    // Of thresholds between nothing and everything there are none here.
+    if (pool == nullptr || attribute != kPoolReleaseThreshold || (!keeps && threshold != 0))
+      return CallResult{kErrorInvalidValue};
+    pool_at(pool)->keeps = keeps;
+    return CallResult{kSuccess};
   });
 }
 
@@ -82,6 +114,12 @@ CallResult mem_alloc_from_pool_async(DevicePointer* base, std::size_t size, Memo
     device::Device& of_pool = machine()->device(pool_at(pool)->device);
     return store(base, pool_at(pool)->memory.allocate(of_pool, Bytes{size}, asked.value()));
   });
+}
+
+CallResult mem_alloc_async(DevicePointer* base, std::size_t size, StreamPointer stream) {
+  if (contexts().empty()) return kErrorInvalidContext;
+  auto* const pool = reinterpret_cast<MemoryPool>(default_pool(current_device()));
+  return mem_alloc_from_pool_async(base, size, pool, stream);
 }
 
 CallResult mem_free_async(DevicePointer base, StreamPointer stream) {
@@ -106,6 +144,13 @@ bool free_from_pools(Address base, Status* freed) {
   });
 }
 
+void trim_at_synchronization() {
+  any_pool([](Pool& each) {
+    if (!each.keeps) each.memory.trim(Bytes{});
+    return false;
+  });
+}
+
 std::span<const FaceFunction> pool_functions() {
   static const FaceFunction kFunctions[] = {
       {"cuMemPoolCreate", 11020, pointer_of(pool_create)},
@@ -113,6 +158,8 @@ std::span<const FaceFunction> pool_functions() {
       {"cuMemPoolSetAttribute", 11020, pointer_of(pool_set_attribute)},
       {"cuMemPoolTrimTo", 11020, pointer_of(pool_trim_to)},
       {"cuMemAllocFromPoolAsync", 11020, pointer_of(mem_alloc_from_pool_async)},
+      {"cuDeviceGetDefaultMemPool", 11020, pointer_of(device_get_default_mem_pool)},
+      {"cuMemAllocAsync", 11020, pointer_of(mem_alloc_async)},
       {"cuMemFreeAsync", 11020, pointer_of(mem_free_async)},
   };
   return kFunctions;

@@ -20,7 +20,7 @@ CallResult device_get_uuid(GpuUuid* uuid, DeviceNumber device) {
   return result_of(read.status());
 }
 
-ShareHandle handle_of(const IpcHandle& bytes, ShareKind kind) {
+ShareHandle share_handle_of(const IpcHandle& bytes, ShareKind kind) {
   ShareHandle handle;
   handle.kind = kind;
   std::memcpy(handle.bytes.data(), bytes.bytes, sizeof bytes.bytes);
@@ -41,7 +41,7 @@ CallResult ipc_open_mem_handle(DevicePointer* base, IpcHandle handle, unsigned f
   if (flags != kOpenEnablesPeers) return kErrorInvalidValue;
   return on_current([&](device::Device& on) -> CallResult {
     const Result<Address> opened =
-        on.sharing()->segment_open(handle_of(handle, ShareKind::kSegment));
+        on.sharing()->segment_open(share_handle_of(handle, ShareKind::kSegment));
     if (opened.code() == Code::kInvalidArgument) return kErrorInvalidContext;
     if (!opened.is_ok()) return result_of(opened.status());
     *base = opened.value().value();
@@ -92,7 +92,7 @@ CallResult mem_import(MemoryHandle* handle, void* shared, int type) {
   return on_current([&](device::Device& on) -> CallResult {
     ShareHandle from;
     if (type == kHandleFabric) {
-      from = handle_of(*static_cast<const IpcHandle*>(shared), ShareKind::kFabric);
+      from = share_handle_of(*static_cast<const IpcHandle*>(shared), ShareKind::kFabric);
     } else {
       from.kind = ShareKind::kDescriptor;
       from.descriptor = static_cast<int>(reinterpret_cast<std::uintptr_t>(shared));

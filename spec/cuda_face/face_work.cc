@@ -76,6 +76,7 @@ CallResult stream_synchronize(StreamPointer stream) {
           [&] { return on.event_synchronize(behind.value(), device::kWaitForever); });
     }
     static_cast<void>(on.event_destroy(behind.value()));
+    if (done.is_ok()) trim_at_synchronization();
     return result_of(done);
   });
 }

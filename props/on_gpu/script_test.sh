@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Runs every part of ci/gpu in a copy of the tree, with the programs over the simulated GPU, and looks at the page that it writes.
+#
+#   script_test.sh PROGRAMS BENCH    PROGRAMS: the folder of ashlar_gpu_suite and its neighbours; BENCH: ashlar_gpu_bench
+#
+# Imitates: a machine with a GPU, whose costs and benchmark's figures are stand-ins. Does not prove that a driver answers. Exit 77
+# (skipped) where jq is missing.
+set -euo pipefail
+
+command -v jq >/dev/null || { echo "jq is missing"; exit 77; }
+programs=$(realpath "$1") bench=$(realpath "$2")
+root=$(cd "$(dirname "$0")/../.." && pwd)
+there=$(mktemp -d)
+trap 'rm -rf "$there"' EXIT
+
+# stand_in PATH: a script of what stands on standard input.
+stand_in() {
+  mkdir -p "$(dirname "$there/$1")"
+  { echo '#!/usr/bin/env bash'; cat; } >"$there/$1"
+  chmod +x "$there/$1"
+}
+
+mkdir -p "$there/reports" "$there/spec/gpu" "$there/bench" "$there/props"
+cp -r "$root/ci" "$there/"
+cp -r "$root/bench/gpu" "$root/bench/data" "$there/bench/"
+cp "$root/spec/gpu/usual_costs.h" "$there/spec/gpu/"
+for program in ashlar_gpu_suite ashlar_gpu_canaries ashlar_gpu_calibrate; do
+  # A thousand worlds are a GPU's work; here ten do.
+  stand_in "build/release/props/on_gpu/$program" <<PROGRAM
+exec "$programs/$program" --simulated \$(sed 's/--worlds 1000/--worlds 10/' <<<"\$*")
+PROGRAM
+done
+stand_in build/release/bench/ashlar_gpu_bench <<PROGRAM
+if [[ \$1 == --events ]]; then exec "$bench" "\$@"; fi
+echo '{"trace": "resnet50_train", "events": 2, "ashlar_ns": 1, "cuMemAlloc_ns": 2, "cuMemAllocAsync_ns": 3, "ashlar_by_cuMemAlloc": 0.5, "ashlar_by_cuMemAllocAsync": 0.3}'
+PROGRAM
+stand_in build/release/bench/ashlar_driver_facts <<'PROGRAM'
+for word in "$@"; do
+  case $word in --out=*) out=${word#--out=} ;; esac
+done
+echo '{"card": "a card", "driver": "1.2", "costs": [{"call": "cuMemMap", "of": "2 MiB", "idle": {"calls": 9, "median_us": 0.5}}]}' >"$out"
+PROGRAM
+stand_in ci/setup </dev/null
+stand_in bin/cmake </dev/null
+stand_in bin/compute-sanitizer <<<'shift 2; exec "$@"'
+export PATH="$there/bin:$PATH"
+
+cd "$there"
+ci/gpu >said 2>&1 || { tail -n 40 said; echo "ci/gpu answers $?"; exit 1; }
+page=$(<reports/gpu.md)
+for wanted in "a simulated GPU" "random ops on the GPU's memory | holds" "lost-pool | holds | found" "compute-sanitizer: suites | holds" \
+    "rules agree, 0 differ" "| PageMap | 0 | 500 |" "| resnet50_train | 2 | 1 | 2 | 3 | 0.5 | 0.3 |"; do
+  if [[ $page != *"$wanted"* ]]; then echo "reports/gpu.md lacks: $wanted"; cat reports/gpu.md; exit 1; fi
+done
+
+# A part that fails is a failure of all, and the page says which.
+stand_in build/release/props/on_gpu/ashlar_gpu_suite <<<'echo "1 FAILED TEST"; exit 1'
+if ci/gpu suite >said 2>&1; then echo "a failure is not noticed"; exit 1; fi
+if ! grep -q '\*\*fails\*\* | 1 FAILED TEST' build/ci/gpu/suite.md; then cat build/ci/gpu/suite.md; exit 1; fi
+
+# Without a GPU: 77, and the page keeps no figure.
+stand_in build/release/props/on_gpu/ashlar_gpu_canaries <<<'echo "SKIPPED: no CUDA driver"; exit 77'
+code=0
+ci/gpu bench >said 2>&1 || code=$?
+if [[ $code != 77 || $(<said) != *"SKIPPED: no CUDA driver"* ]]; then echo "exit $code without a GPU"; cat said; exit 1; fi
+ci/gpu report >said 2>&1 || { cat said; exit 1; }
+if grep -q 'agree\|holds' reports/gpu.md || ! grep -q 'No GPU was at hand' reports/gpu.md; then cat reports/gpu.md; exit 1; fi
+if ! diff -q reports/gpu.md "$root/reports/gpu.md" >/dev/null && grep -q 'No GPU was at hand' "$root/reports/gpu.md"; then
+  echo "reports/gpu.md is not what ci/gpu report writes"; exit 1
+fi
