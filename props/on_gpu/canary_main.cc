@@ -76,7 +76,7 @@ class Runner {
   Runner& operator=(const Runner&) = delete;
 
   /// Empty, or why there is no GPU.
-  std::string open(std::uint64_t seed) {
+  std::string open(std::uint64_t seed) const {
     const SimulatedMood mood{seed, static_cast<std::uint32_t>(seed % 4), true};
     return GpuSession::open(is_simulated_, mood);
   }

@@ -214,11 +214,11 @@ class DriverMachine final : public UnsteeredMachine {
   }
   Status host_function(const Stream& stream, const HostFunction& function) {
     return entries_.enqueue(stream, [&] {
-      auto data = std::make_unique<HostFunction>(function);
-      const Status done = gpus_.of(stream).context->call([&] {
-        return gpus_.cu().launch_host_func(pointer_of(stream), run_host_function, data.get());
-      });
-      if (done.is_ok()) static_cast<void>(data.release());  // the function's own now
+      // Once it is enqueued, the function's own.
+      auto* const data = new HostFunction(function);
+      const Status done = gpus_.of(stream).context->call(
+          [&] { return gpus_.cu().launch_host_func(pointer_of(stream), run_host_function, data); });
+      if (!done.is_ok()) delete data;
       return done;
     });
   }

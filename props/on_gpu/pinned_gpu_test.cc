@@ -223,6 +223,7 @@ TEST_P(PinnedGpuTest, ThreadsCopyOnStreamsOfTheirOwn) {
   constexpr std::uint64_t kThreads = 4, kBlocks = 64;
   const FarMemory far(Bytes{kThreads * kBlocks * kSlot.count()});
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (std::uint64_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       gpu_.enter();

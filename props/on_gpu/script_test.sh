@@ -42,7 +42,7 @@ echo '{"card": "a card", "driver": "1.2", "costs": [{"call": "cuMemMap", "of": "
 PROGRAM
 stand_in ci/setup </dev/null
 stand_in bin/cmake </dev/null
-stand_in bin/compute-sanitizer <<<'shift 2; exec "$@"'
+stand_in bin/compute-sanitizer <<<'while [[ $1 == -* || $1 == [0-9n]* ]]; do shift; done; exec "$@"'
 export PATH="$there/bin:$PATH"
 
 cd "$there"
