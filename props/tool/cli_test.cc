@@ -94,8 +94,9 @@ TEST_F(CliTest, AnUnreadableInputExitsWithThreeAndOneLine) {
   expect_refused("replay --conf reuse:all good.trace", 2,
                  "--conf: reuse: 'all' is none of own, completed, ordered");
   expect_refused(
-      "replay --conf throw_on_cudamalloc_oom:True good.trace", 2,
-      "--conf: throw_on_cudamalloc_oom: known, but not built here; it can only be False");
+      "replay --conf pinned_use_background_threads:True good.trace", 2,
+      "--conf: pinned_use_background_threads: known, but not built here; it can only be False (of "
+      "page-locked memory: PinnedConfig::reap_ms)");
   expect_refused("check none.ops", 3, "none.ops: No such file or directory");
   EXPECT_EQ(run("check bad.ops").code, 3);
   EXPECT_EQ(run("check bad.ops").err.rfind("bad.ops:2: ", 0), 0u);

@@ -235,11 +235,12 @@ TEST_F(FirstHour, AConfigurationThatIsMistypedIsToldHow) {
 
 TEST_F(FirstHour, TheConfigurationOfPyTorchIsReadWhenAskedFor) {
   const std::string set =
-      "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64,throw_on_cudamalloc_oom:True,new_key:[1:2,3:4]";
+      "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64,pinned_use_background_threads:True,"
+      "new_key:[1:2,3:4]";
   const Ran ran = run("replay t.trace --conf pytorch-env --json -", set);
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(ran.err,
-            "PYTORCH_CUDA_ALLOC_CONF: ignored here: throw_on_cudamalloc_oom:True, "
+            "PYTORCH_CUDA_ALLOC_CONF: ignored here: pinned_use_background_threads:True, "
             "new_key:[1:2,3:4]\n");
   EXPECT_TRUE(contains(ran.out, "max_split_size_mb:64"));
   EXPECT_EQ(run("replay t.trace", set).err, "") << "only when asked for";
