@@ -40,6 +40,7 @@ for word in "$@"; do
 done
 echo '{"card": "a card", "driver": "1.2", "costs": [{"call": "cuMemMap", "of": "2 MiB", "idle": {"calls": 9, "median_us": 0.5}}]}' >"$out"
 PROGRAM
+stand_in build/release/props/ashlar_ipc_suite <<<'echo holds'
 stand_in ci/setup </dev/null
 stand_in bin/cmake </dev/null
 stand_in bin/compute-sanitizer <<<'while [[ $1 == -* || $1 == [0-9n]* ]]; do shift; done; exec "$@"'
