@@ -143,7 +143,7 @@ void print(const std::string& trace, const Program& program, const Times& times)
 
 int run_on_gpu(const Options& options, const std::vector<Program>& programs) {
   props::SimulatedMood mood;
-  mood.has_own_time = true;
+  mood.has_own_time = mood.has_pages = true;
   mood.memory = Bytes{};
   if (const std::string why = props::GpuSession::open(options.is_simulated, mood); !why.empty()) {
     std::printf("SKIPPED: %s\n", why.c_str());

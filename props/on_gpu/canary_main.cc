@@ -77,7 +77,10 @@ class Runner {
 
   /// Empty, or why there is no GPU.
   std::string open(std::uint64_t seed) const {
-    const SimulatedMood mood{seed, static_cast<std::uint32_t>(seed % 4), true};
+    SimulatedMood mood;
+    mood.seed = seed;
+    mood.pace = static_cast<std::uint32_t>(seed % 4);
+    mood.has_own_time = mood.has_pages = true;
     return GpuSession::open(is_simulated_, mood);
   }
   CanaryRun run(const spec::OpFile& file, Planted planted) {

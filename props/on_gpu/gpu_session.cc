@@ -43,7 +43,10 @@ struct GpuSession::Functions : ApplicationFunctions {
 
 /// The simulated machine, with memory of the host behind its addresses.
 struct GpuSession::Simulated {
-  explicit Simulated(const SimulatedMood& mood) : gpu(options(bytes, mood)), clock(gpu) {
+  explicit Simulated(const SimulatedMood& mood)
+      : bytes(mood.has_pages ? SimulatedBytes::kForPages : SimulatedBytes::kUsual),
+        gpu(options(bytes, mood)),
+        clock(gpu) {
     EXPECT_TRUE(bytes.is_there());
     spec::cuda_face::attach(&gpu);
     spec::cuda_face::give_bytes(bytes.begin(), bytes.size());

@@ -28,6 +28,7 @@ struct SimulatedMood {
   std::uint32_t pace = 0;
   bool has_own_time = false;  ///< bounded waits go by its clock, and not by the host's
   Bytes memory{1_GiB};        ///< of the GPU; 0: no limit
+  bool has_pages = false;     ///< enough addresses for an allocator's pages
 };
 
 class GpuSession {

@@ -33,7 +33,7 @@ std::string RuleGpus::open(const spec::SimGpuOptions& asked, bool is_simulated) 
   if (!is_simulated && std::any_of(asked.capacities.begin(), asked.capacities.end(), is_limited))
     return "how much memory a GPU has cannot be chosen";
   if (is_simulated) {
-    bytes_ = std::make_unique<SimulatedBytes>();
+    bytes_ = std::make_unique<SimulatedBytes>(SimulatedBytes::kForPages);
     spec::SimGpuOptions options = asked;
     options.first_address = bytes_->begin().value();
     options.pace = kPace;

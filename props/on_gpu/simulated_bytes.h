@@ -14,19 +14,24 @@ namespace ashlar::props {
 
 class SimulatedBytes {
  public:
-  /// Reserves the addresses. What is touched is taken from the host. is_there(): whether the host had them.
-  SimulatedBytes() : begin_(reserve_pages(kSize.count())) {
-    is_there_ = begin_ != nullptr && commit_pages(begin_, kSize.count());
+  /// Of addresses, where the memory is some GiB: they have holes.
+  static constexpr Bytes kUsual = 4_GiB;
+  /// The same where ranges are reserved whole that pages are mapped into.
+  static constexpr Bytes kForPages = 1024_GiB;
+
+  /// Reserves so many addresses. What is touched is taken from the host. is_there(): whether the host had them.
+  explicit SimulatedBytes(Bytes size = kUsual) : size_(size), begin_(reserve_pages(size.count())) {
+    is_there_ = begin_ != nullptr && commit_pages(begin_, size_.count());
   }
   ~SimulatedBytes() {
-    if (begin_ != nullptr) release_pages(begin_, kSize.count());
+    if (begin_ != nullptr) release_pages(begin_, size_.count());
   }
   SimulatedBytes(const SimulatedBytes&) = delete;
   SimulatedBytes& operator=(const SimulatedBytes&) = delete;
 
   bool is_there() const { return is_there_; }
   Address begin() const { return Address::of(begin_); }
-  Bytes size() const { return kSize; }
+  Bytes size() const { return size_; }
   /// A machine with one GPU whose addresses are these.
   spec::SimGpuOptions machine() const {
     spec::SimGpuOptions options;
@@ -36,9 +41,7 @@ class SimulatedBytes {
   }
 
  private:
-  // Far more than the memory: addresses have holes, and ranges that pages are mapped into are reserved whole.
-  static constexpr Bytes kSize = 1024_GiB;
-
+  const Bytes size_;
   std::byte* const begin_;
   bool is_there_ = false;
 };
