@@ -16,12 +16,14 @@
 #include <string>
 
 #include <ashlar/ashlar.h>
+#include <ashlar/cuda/driver_abi.h>
 #include <ashlar/share.h>
 
 namespace ashlar::props {
 namespace {
 
 constexpr Bytes kSize = 5_MiB;
+constexpr StreamHandle kStream{cuda::kStreamPerThread};
 constexpr char kWorkerOption[] = "--worker-on-socket";
 
 [[noreturn]] void fail(const std::string& what) {
@@ -75,9 +77,8 @@ class Copier {
     return (static_cast<unsigned>(i) + 1) * 2654435761u ^ seed;
   }
   void copy(Address to, Address from) {
-    constexpr StreamHandle kPerThread{2};
-    require(gpu_.sharing()->copy(to, from, kSize, kPerThread), "a copy");
-    require(gpu_.event_record(event_, kPerThread), "an event's record");
+    require(gpu_.sharing()->copy(to, from, kSize, kStream), "a copy");
+    require(gpu_.event_record(event_, kStream), "an event's record");
     require(gpu_.event_synchronize(event_, device::kWaitForever), "a wait for a copy");
   }
 
@@ -152,17 +153,19 @@ void serve_way(device::Device& gpu, int socket, const Way& way, Copier& copier) 
   const Config config = value_of(parse_config(way.settings, &error), "the settings");
   const auto allocator = value_of(CachingAllocator::create(devices, config), "an allocator");
   share::MemoryExporter exporter(*allocator);
-  const Stream stream = value_of(gpu.identify(StreamHandle{2}), "the stream");
+  const Stream stream = value_of(gpu.identify(kStream), "the stream");
   const Address p = value_of(allocator->allocate(kSize, stream), "an allocation");
   copier.fill(p, 1);
   auto memory =
       std::make_unique<share::ExportedMemory>(value_of(exporter.export_memory(p), "an export"));
-  require(memory->is_segment() == (way.kind == device::ShareKind::kNone), "another kind");
+  require(memory->is_whole_segment() == (way.kind == device::ShareKind::kNone), "another kind");
+  const device::ShareKind used =
+      value_of(share::read_header(memory->header()), "the header").parts.front().handle.kind;
   if (way.is_sent) require(share::send_memory(socket, *memory), "send");
   else send_header_only(socket, *memory);
   await(socket);
   copier.check(p, 2, std::string(way.name) + ": what the worker wrote");
-  if (!memory->is_segment()) {
+  if (!memory->is_whole_segment()) {
     memory.reset();
     require(allocator->free(p), "a free");
     require(allocator->trim(gpu.traits().id), "a trim");
@@ -174,7 +177,12 @@ void serve_way(device::Device& gpu, int socket, const Way& way, Copier& copier) 
     memory.reset();
     require(allocator->free(p), "a free");
   }
-  std::printf("%s: the bytes are shared\n", way.name);
+  if (used == way.kind || way.kind == device::ShareKind::kNone) {
+    std::printf("%s: the bytes are shared\n", way.name);
+  } else {
+    std::printf("%s: not permitted here; the bytes are shared by a %s\n", way.name,
+                device::share_kind_name(used));
+  }
 }
 
 int serve(device::Device& gpu, const char* program, const char* library) {

@@ -2,7 +2,7 @@
 // driver's functions of the simulated GPU.
 //
 // Imitates: machines whose GPUs can use each other's memory, and machines whose GPUs cannot. Does not prove: what a driver does
-// with the copies (ci/gpu).
+// with the copies: no suite runs on two GPUs.
 #include <gtest/gtest.h>
 
 #include "props/share/share_worlds.h"

@@ -101,7 +101,6 @@ class World {
   void free(std::uint8_t which) {
     if (live_.empty()) return;
     const auto at = pick(live_, which);
-    // Of a whole segment the others have to be done first; pages outlive it.
     if (from_.allocator().free(*at).is_ok()) live_.erase(at);
   }
   void export_one(std::uint8_t which) {

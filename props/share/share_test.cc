@@ -2,7 +2,7 @@
 // CudaDevice over the driver's functions of the simulated GPU.
 //
 // Imitates: two processes, as two machines in one. Does not prove: that bytes are the same on both sides
-// (share_processes_test.cc), or that a driver's handles behave as the simulated ones (ci/gpu).
+// (ipc_main.cc), or that a driver's handles behave as the simulated ones (ci/gpu).
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -66,7 +66,7 @@ TEST_P(ShareTest, PagesAreOpenedAtTheirOffsets) {
   {
     const ExportedMemory a = exporter.export_memory(p).value();
     const ExportedMemory b = exporter.export_memory(q).value();
-    EXPECT_FALSE(a.is_segment());
+    EXPECT_FALSE(a.is_whole_segment());
     OpenedMemory at_p = opener.open(a.header()).value();
     const OpenedMemory at_q = opener.open(b.header()).value();
     EXPECT_EQ(at_p.size(), from_->allocator().info(p).value().size);
@@ -132,7 +132,7 @@ TEST_P(ShareTest, SegmentsAreOpenedWhole) {
   {
     const ExportedMemory a = exporter.export_memory(p).value();
     const ExportedMemory b = exporter.export_memory(q).value();
-    EXPECT_TRUE(a.is_segment());
+    EXPECT_TRUE(a.is_whole_segment());
     EXPECT_TRUE(a.descriptors().empty());
     const OpenedMemory at_p = opener.open(a.header()).value();
     const OpenedMemory at_q = opener.open(b.header()).value();
@@ -201,7 +201,7 @@ TEST_P(ShareTest, APoolWhoseSegmentsHaveOneHandleEach) {
     const ShareHeader header = header_of(memory);
     ASSERT_EQ(header.parts.size(), 1u);
     EXPECT_EQ(header.parts[0].size, 30_MiB);
-    EXPECT_FALSE(memory.is_segment()) << "its memory lasts as long as any process has it";
+    EXPECT_FALSE(memory.is_whole_segment()) << "its memory lasts as long as any process has it";
     const OpenedMemory opened = opener.open(memory.header()).value();
     EXPECT_EQ(to_->gpu().ledger().mappings.bytes, 30_MiB);
   }

@@ -32,7 +32,7 @@ CallResult mem_free(DevicePointer base) {
   return on_current([&](device::Device& on) {
     Status of_pool;
     if (free_from_pools(Address{base}, &of_pool)) return result_of(of_pool);
-    const bool was_in_file = is_in_file(Address{base}, Bytes{1});
+    const bool was_in_file = is_in_file(Address{base});
     const Bytes size = machine()->segment_size(Address{base});
     const Status freed = on.segment_free(Address{base});
     if (freed.is_ok() && was_in_file) return forget_file(Address{base}, size);

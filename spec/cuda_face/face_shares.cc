@@ -32,8 +32,7 @@ CallResult ipc_get_mem_handle(IpcHandle* handle, DevicePointer base) {
     const Result<ShareHandle> shared_as = on.sharing()->segment_export(Address{base});
     if (!shared_as.is_ok()) return result_of(shared_as.status());
     std::memcpy(handle->bytes, shared_as.value().bytes.data(), sizeof handle->bytes);
-    const MemoryPlace place{Address{base}, machine()->segment_size(Address{base})};
-    return move_to_file({&place, 1});
+    return share_segment_bytes(Address{base});
   });
 }
 
@@ -83,7 +82,7 @@ CallResult mem_export(void* out, MemoryHandle handle, int type, unsigned long lo
       return kErrorInvalidValue;
     if (type == kHandleFabric) std::memcpy(out, shared_as.value().bytes.data(), sizeof(IpcHandle));
     else std::memcpy(out, &shared_as.value().descriptor, sizeof shared_as.value().descriptor);
-    return move_to_file(machine()->places_of(page));
+    return share_page_bytes(page);
   });
 }
 

@@ -88,6 +88,22 @@ void unmap_page_bytes(Address at, Bytes size) {
   pages.mapped.erase(first, pages.mapped.lower_bound(at + size));
 }
 
+bool move_page_bytes(MemoryHandle handle, int to_file) {
+  const MutexGuard guard(pages.lock);
+  const auto page = pages.by_handle.find(handle);
+  if (page == pages.by_handle.end()) return true;  // moved before
+  off_t from = page->second->begin;
+  off_t to = 0;
+  auto left = static_cast<std::size_t>(page->second->size.count());
+  while (left > 0) {
+    const ssize_t copied = copy_file_range(page_file(), &from, to_file, &to, left, 0);
+    if (copied <= 0) return false;
+    left -= static_cast<std::size_t>(copied);
+  }
+  pages.by_handle.erase(page);
+  return true;
+}
+
 void forget_page_bytes() {
   const MutexGuard guard(pages.lock);
   pages.by_handle.clear();

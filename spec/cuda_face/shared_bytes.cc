@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <ashlar/base/host_pages.h>
+#include "spec/cuda_face/page_bytes.h"
 
 namespace ashlar::spec::cuda_face {
 namespace {
@@ -27,15 +27,24 @@ bool map_at(Address at, Bytes size, const SharedBytes& shared) {
 
 }  // namespace
 
-CallResult move_to_file(std::span<const MemoryPlace> places) {
-  if (!has_bytes() || places.empty()) return kSuccess;
-  const SharedBytes shared = machine()->shared_bytes(places.front().begin);
-  const auto* const bytes = static_cast<const std::byte*>(places.front().begin.pointer());
-  if (!write_all(shared.descriptor, bytes, places.front().size.count())) return kErrorUnknown;
-  for (const MemoryPlace& place : places) {
+CallResult share_page_bytes(PageHandle page) {
+  if (!has_bytes()) return kSuccess;
+  const SharedBytes shared{machine()->file_of(page), Bytes{}};
+  if (!move_page_bytes(page.value(), shared.descriptor)) return kErrorUnknown;
+  for (const MemoryPlace& place : machine()->places_of(page)) {
     if (!map_at(place.begin, place.size, shared)) return kErrorUnknown;
   }
   return kSuccess;
+}
+
+CallResult share_segment_bytes(Address base) {
+  if (!has_bytes()) return kSuccess;
+  const SharedBytes shared = machine()->shared_bytes(base);
+  const Bytes size = machine()->segment_size(base);
+  const auto* const bytes = static_cast<const std::byte*>(base.pointer());
+  const bool is_done =
+      write_all(shared.descriptor, bytes, size.count()) && map_at(base, size, shared);
+  return is_done ? CallResult{kSuccess} : kErrorUnknown;
 }
 
 CallResult map_file(Address at, Bytes size) {
@@ -44,14 +53,7 @@ CallResult map_file(Address at, Bytes size) {
   return shared.descriptor < 0 || map_at(at, size, shared) ? kSuccess : kErrorUnknown;
 }
 
-bool is_in_file(Address at, Bytes size) {
-  if (!has_bytes()) return false;
-  const Bytes page = machine()->device().traits().page_granularity;
-  for (Bytes offset; offset < size; offset += page) {
-    if (machine()->shared_bytes(at + offset).descriptor >= 0) return true;
-  }
-  return false;
-}
+bool is_in_file(Address at) { return has_bytes() && machine()->shared_bytes(at).descriptor >= 0; }
 
 CallResult forget_file(Address at, Bytes size) {
   const void* const mapped = mmap(at.pointer(), size.count(), PROT_READ | PROT_WRITE,

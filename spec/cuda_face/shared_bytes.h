@@ -5,19 +5,19 @@
 // Thread safety: as the driver's calls that lead here: no work uses the bytes meanwhile (D4).
 #pragma once
 
-#include <span>
-
 #include "spec/cuda_face/face_calls.h"
 
 namespace ashlar::spec::cuda_face {
 
-/// The memory at these addresses, which is the same at all of them, has been exported: what it contains goes to its file.
-CallResult move_to_file(std::span<const MemoryPlace> places);
+/// The page has been exported: its bytes go to its file, at every address that it is mapped at.
+CallResult share_page_bytes(PageHandle page);
+/// The same of a segment.
+CallResult share_segment_bytes(Address base);
 /// Memory has come under the addresses: where it is shared, its bytes come with it.
 CallResult map_file(Address at, Bytes size);
-/// The sharing memory of these addresses has gone: they get bytes of their own.
+/// The shared segment at these addresses has gone: they get bytes of their own.
 CallResult forget_file(Address at, Bytes size);
-/// Is any of the memory there shared? Asked before it goes.
-bool is_in_file(Address at, Bytes size);
+/// Is the memory there shared? Asked before it goes.
+bool is_in_file(Address at);
 
 }  // namespace ashlar::spec::cuda_face

@@ -113,7 +113,8 @@ class Memory {
     std::uint32_t mappings = 0;
     std::uint32_t handles = 0;
     device::ShareKind kind = device::ShareKind::kNone;
-    int opened_file = -1;  // of a page of another machine: this page's own descriptor
+    int opened_file = -1;             // of a page of another machine: this page's own descriptor
+    std::uint64_t opened_number = 0;  // of that file
     bool is_live() const { return handles + mappings > 0; }
     HeldKind held_as() const { return opened_file < 0 ? HeldKind::kPage : HeldKind::kOpened; }
   };

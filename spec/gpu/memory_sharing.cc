@@ -53,7 +53,9 @@ Result<PageHandle> MemorySharing::import_page(std::uint32_t device, const ShareH
   std::uint32_t index = 0;
   bool is_here = false;
   for (std::uint32_t i = 0; i < memory_.pages_.size(); ++i) {
-    if (!memory_.pages_[i].is_live() || found->memory != memory_.pages_[i].first_byte) continue;
+    const Memory::Page& page = memory_.pages_[i];
+    const bool is_opened = page.opened_file >= 0 && page.opened_number == found->file;
+    if (!page.is_live() || (!is_opened && found->memory != page.first_byte)) continue;
     index = i;
     is_here = true;
   }
@@ -67,8 +69,8 @@ Result<PageHandle> MemorySharing::import_page(std::uint32_t device, const ShareH
     return memory_.add_handle(index);
   }
   index = memory_.pages_.add();
-  memory_.pages_[index] =
-      Memory::Page{size.count(), memory_.next_byte_, device, 0, 0, handle.kind, found->descriptor};
+  memory_.pages_[index] = Memory::Page{size.count(), memory_.next_byte_, device,     0, 0,
+                                       handle.kind,  found->descriptor,  found->file};
   memory_.next_byte_ += size.count();
   memory_.count(device, HeldKind::kOpened, size);
   return memory_.add_handle(index);
@@ -160,6 +162,13 @@ Bytes MemorySharing::segment_size(Address base) const {
   const bool is_one = region != nullptr && region->begin == base.value() &&
                       (region->kind == HeldKind::kSegment || region->kind == HeldKind::kOpened);
   return is_one ? Bytes{region->size} : Bytes{};
+}
+
+int MemorySharing::file_of(PageHandle handle) {
+  const std::uint32_t* const index = memory_.handles_.find(handle.value());
+  if (index == nullptr) return -1;
+  const Memory::Page& page = memory_.pages_[*index];
+  return page.opened_file >= 0 ? page.opened_file : memory_.files_.file_of(page.first_byte);
 }
 
 std::vector<MemoryPlace> MemorySharing::places_of(PageHandle handle) {

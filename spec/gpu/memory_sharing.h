@@ -3,7 +3,7 @@
 // Purpose: the part of Memory that several processes have to do with.
 // Thread safety: none (the machine's lock).
 // Invariants:
-//   (1) a page of another machine, and each segment of one that is open, has a descriptor of its file, its own;
+//   (1) a page imported from another machine, and each opened segment, holds a descriptor of its file of its own;
 //   (2) of one file there is one page, and one opened segment.
 #pragma once
 
@@ -35,6 +35,8 @@ class MemorySharing {
   SharedBytes shared_bytes(Address at) const;
   /// The size of the segment that begins there, of this machine or opened; 0 if none does.
   Bytes segment_size(Address base) const;
+  /// The file of an exported page, or of a page of another machine; -1 for any other.
+  int file_of(PageHandle handle);
   /// Where the page is mapped; empty for a dead handle.
   std::vector<MemoryPlace> places_of(PageHandle handle);
 

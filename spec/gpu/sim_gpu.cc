@@ -123,6 +123,11 @@ SharedBytes SimGpu::shared_bytes(Address at) const {
   return machine_->state().sharing.shared_bytes(at);
 }
 
+int SimGpu::file_of(PageHandle page) const {
+  const Lock lock(machine_->mutex());
+  return machine_->state().sharing.file_of(page);
+}
+
 std::vector<MemoryPlace> SimGpu::places_of(PageHandle page) const {
   const Lock lock(machine_->mutex());
   return machine_->state().sharing.places_of(page);

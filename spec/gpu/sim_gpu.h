@@ -87,6 +87,7 @@ class SimGpu : public SimCaller, public SimControl, public SimNetwork {
 
   // For who gives the machine's addresses bytes (cuda_face::give_bytes).
   SharedBytes shared_bytes(Address at) const;
+  int file_of(PageHandle page) const;
   std::vector<MemoryPlace> places_of(PageHandle page) const;
   /// The size of the segment that begins there, of this machine or opened; 0 if none does.
   Bytes segment_size(Address base) const;

@@ -21,7 +21,7 @@ constexpr Status kNoPeers{Code::kUnsupported, "the devices cannot use each other
 
 }  // namespace
 
-Result<device::DeviceUuid> SimSharing::uuid() noexcept {
+Result<device::DeviceUuid> SimSharing::uuid() const noexcept {
   device::DeviceUuid uuid{};
   std::memcpy(uuid.data(), &index_, sizeof index_);
   return uuid;
@@ -76,15 +76,15 @@ Status SimSharing::segment_close(Address base) noexcept {
 
 Result<bool> SimSharing::can_reach(Sharing& owner) noexcept {
   return gated_call<Result<bool>>(*machine_, index_, CallKind::kReach, Bytes{}, [&] {
-    return Result<bool>(owner.number() == index_ || machine_->state().options.has_peers);
+    return Result<bool>(owner.ordinal() == index_ || machine_->state().options.has_peers);
   });
 }
 
 Status SimSharing::reach(Sharing& owner) noexcept {
   return gated_call<Status>(*machine_, index_, CallKind::kReach, Bytes{}, [&] {
-    if (owner.number() == index_) return Status::ok();
+    if (owner.ordinal() == index_) return Status::ok();
     if (!machine_->state().options.has_peers) return kNoPeers;
-    machine_->state().memory.reach_segments(index_, owner.number());
+    machine_->state().memory.reach_segments(index_, owner.ordinal());
     return Status::ok();
   });
 }
@@ -97,9 +97,9 @@ Status SimSharing::copy_between(Address to, Sharing& to_owner, Address from, Sha
                                 Bytes size, StreamHandle stream) noexcept {
   return gated_call<Status>(*machine_, index_, CallKind::kCopy, size, [&] {
     Touch read{from, size, Access::kRead};
-    read.by_device = static_cast<std::int32_t>(from_owner.number());
+    read.by_device = static_cast<std::int32_t>(from_owner.ordinal());
     Touch written{to, size, Access::kWrite};
-    written.by_device = static_cast<std::int32_t>(to_owner.number());
+    written.by_device = static_cast<std::int32_t>(to_owner.ordinal());
     const Touch touches[] = {read, written};
     const Stream on{stream, StreamId{}, DeviceId{static_cast<std::int32_t>(index_)}};
     return machine_->work().enqueue(on, Entry{EntryKind::kKernel}, touches);

@@ -15,8 +15,8 @@ class SimSharing final : public device::Sharing {
  public:
   SimSharing(Machine& machine, std::uint32_t index) : machine_(&machine), index_(index) {}
 
-  Result<device::DeviceUuid> uuid() noexcept override;
-  std::uint32_t number() const noexcept override { return index_; }
+  Result<device::DeviceUuid> uuid() const noexcept override;
+  std::uint32_t ordinal() const noexcept override { return index_; }
   Result<PageHandle> page_create(Bytes size, device::ShareKind kind) noexcept override;
   Result<device::ShareKind> page_kind(PageHandle page) noexcept override;
   Result<device::ShareHandle> page_export(PageHandle page) noexcept override;

@@ -1,6 +1,6 @@
 // What a simulated machine charges for each kind of call, unless its user says otherwise: the one place of these figures.
 //
-// Purpose: `ci/gpu calibrate` replaces the rows by those that it measured on a GPU (ci/gpu_costs.jq); until then they are these.
+// Purpose: `ci/gpu calibrate` replaces the rows by those that it measured on a GPU (ci/gpu_costs); until then they are these.
 // Thread safety: constants.
 #pragma once
 

@@ -10,7 +10,8 @@ namespace {
 using device::ShareHandle;
 using device::ShareKind;
 
-constexpr Status kNoShares{Code::kUnsupported, "the CUDA driver shares no memory with processes"};
+constexpr Status kNoShares{Code::kUnsupported,
+                           "the CUDA driver cannot share memory between processes"};
 constexpr Status kNoPeers{Code::kUnsupported, "the CUDA driver has no calls about other GPUs"};
 constexpr Status kNoSuchKind{Code::kUnsupported, "the GPU has no handles of that kind for pages"};
 constexpr Status kNotShared{Code::kUnsupported, "the page was made without handles to share"};
@@ -28,20 +29,19 @@ CudaSharing::CudaSharing(PrimaryContext& gpu) noexcept
     : gpu_(gpu),
       has_direct_rdma_(gpu.attribute(kAttributeDirectRdma) != 0),
       has_descriptors_(gpu.attribute(kAttributeDescriptorHandles) != 0),
-      has_fabric_(gpu.attribute(kAttributeFabricHandles) != 0) {}
-
-Result<device::DeviceUuid> CudaSharing::uuid() noexcept {
-  if (!gpu_.driver().has_shares()) return kNoShares;
+      has_fabric_(gpu.attribute(kAttributeFabricHandles) != 0) {
+  if (!gpu.driver().has_shares()) return;
   GpuUuid read;
-  const Status asked =
-      gpu_.call([&] { return gpu_.driver().shares.get_uuid(&read, gpu_.device()); });
-  if (!asked.is_ok()) return asked;
-  device::DeviceUuid uuid;
-  std::memcpy(uuid.data(), read.bytes, uuid.size());
-  return uuid;
+  has_uuid_ = gpu.call([&] { return gpu.driver().shares.get_uuid(&read, gpu.device()); }).is_ok();
+  std::memcpy(uuid_.data(), read.bytes, uuid_.size());
 }
 
-std::uint32_t CudaSharing::number() const noexcept {
+Result<device::DeviceUuid> CudaSharing::uuid() const noexcept {
+  if (!has_uuid_) return kNoShares;
+  return uuid_;
+}
+
+std::uint32_t CudaSharing::ordinal() const noexcept {
   return static_cast<std::uint32_t>(gpu_.device());
 }
 
@@ -134,12 +134,12 @@ Status CudaSharing::segment_close(Address base) noexcept {
 }
 
 Result<bool> CudaSharing::can_reach(Sharing& owner) noexcept {
-  if (owner.number() == number()) return true;
+  if (owner.ordinal() == ordinal()) return true;
   if (!gpu_.driver().has_peers()) return false;
   int can = 0;
   const Status asked = gpu_.call([&] {
     return gpu_.driver().peers.can_access(&can, gpu_.device(),
-                                          static_cast<DeviceNumber>(owner.number()));
+                                          static_cast<DeviceNumber>(owner.ordinal()));
   });
   if (!asked.is_ok()) return asked;
   return can != 0;
@@ -147,8 +147,8 @@ Result<bool> CudaSharing::can_reach(Sharing& owner) noexcept {
 
 template <class Call>
 CallResult CudaSharing::with_context_of(Sharing& owner, Call&& call) noexcept {
-  if (owner.number() == number()) return call(gpu_.context());
-  const auto device = static_cast<DeviceNumber>(owner.number());
+  if (owner.ordinal() == ordinal()) return call(gpu_.context());
+  const auto device = static_cast<DeviceNumber>(owner.ordinal());
   Context context = nullptr;
   const CallResult retained = gpu_.driver().contexts.primary_retain(&context, device);
   if (retained != kSuccess) return retained;
@@ -158,7 +158,7 @@ CallResult CudaSharing::with_context_of(Sharing& owner, Call&& call) noexcept {
 }
 
 Status CudaSharing::reach(Sharing& owner) noexcept {
-  if (owner.number() == number()) return Status::ok();
+  if (owner.ordinal() == ordinal()) return Status::ok();
   if (!gpu_.driver().has_peers()) return kNoPeers;
   return gpu_.call([&] {
     return with_context_of(owner, [&](Context context) {

@@ -17,8 +17,8 @@ class CudaSharing final : public device::Sharing {
   /// `gpu` must outlive this.
   explicit CudaSharing(PrimaryContext& gpu) noexcept;
 
-  Result<device::DeviceUuid> uuid() noexcept override;
-  std::uint32_t number() const noexcept override;
+  Result<device::DeviceUuid> uuid() const noexcept override;
+  std::uint32_t ordinal() const noexcept override;
 
   Result<PageHandle> page_create(Bytes size, device::ShareKind kind) noexcept override;
   Result<device::ShareKind> page_kind(PageHandle page) noexcept override;
@@ -44,6 +44,8 @@ class CudaSharing final : public device::Sharing {
   const bool has_direct_rdma_;
   const bool has_descriptors_;
   const bool has_fabric_;
+  bool has_uuid_ = false;
+  device::DeviceUuid uuid_{};
 };
 
 }  // namespace ashlar::inline v0::cuda

@@ -2,7 +2,7 @@
 //
 // Purpose: the library builds on machines without CUDA's toolkit, and finds the driver at run time. What is declared
 // here are facts of a stable interface, under names of our own; beside each stands the driver's. Where the toolkit is
-// at hand, props/cuda/driver_abi_test.cc compares every size, offset and value with its cuda.h.
+// at hand, props/cuda/driver_abi_check.cc compares every size, offset and value with its cuda.h.
 // Thread safety: plain types.
 //
 // Source: "CUDA Driver API", version 13.0, chapter 6 ("Data types used by CUDA driver").

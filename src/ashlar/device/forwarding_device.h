@@ -1,7 +1,8 @@
 // ForwardingDevice: a device in front of another that forwards every call.
 //
 // Purpose: the base of every wrapper (the judge's witness, the cost meter, the suites' devices). A
-// wrapper overrides the calls that it changes, or on_answer() to see them all.
+// wrapper overrides the calls that it changes, or on_answer() to see them all but those of sharing(): a wrapper that must
+// see these overrides sharing() with a ForwardingSharing.
 // Thread safety: the inner device's.
 #pragma once
 

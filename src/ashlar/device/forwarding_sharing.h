@@ -15,8 +15,8 @@ class ForwardingSharing : public Sharing {
   ForwardingSharing(const ForwardingSharing&) = delete;
   ForwardingSharing& operator=(const ForwardingSharing&) = delete;
 
-  Result<DeviceUuid> uuid() noexcept override { return inner_.uuid(); }
-  std::uint32_t number() const noexcept override { return inner_.number(); }
+  Result<DeviceUuid> uuid() const noexcept override { return inner_.uuid(); }
+  std::uint32_t ordinal() const noexcept override { return inner_.ordinal(); }
   Result<PageHandle> page_create(Bytes size, ShareKind kind) noexcept override {
     return inner_.page_create(size, kind);
   }

@@ -47,10 +47,10 @@ class ASHLAR_API Sharing {
  public:
   virtual ~Sharing() = default;
 
-  /// The device's name in every process.
-  virtual Result<DeviceUuid> uuid() noexcept = 0;
-  /// The device's number among those of its driver in this process. Makes no driver call.
-  virtual std::uint32_t number() const noexcept = 0;
+  /// The device's name in every process. kUnsupported if its driver gives it none. Makes no driver call.
+  virtual Result<DeviceUuid> uuid() const noexcept = 0;
+  /// The device's ordinal among those of its driver in this process. Makes no driver call.
+  virtual std::uint32_t ordinal() const noexcept = 0;
 
   // Pages (cuMemCreate, cuMemExportToShareableHandle, cuMemImportFromShareableHandle).
   /// Device::page_create() of memory that can leave the process that way. kUnsupported if the device has no such

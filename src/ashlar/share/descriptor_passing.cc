@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::size_t kBatchMax = 250;  // Linux passes at most 253 in a message
 
+constexpr Status kSomethingElse{Code::kMalformed, "shared memory: the socket has something else"};
+
 /// What comes before the header.
 struct Preamble {
   std::uint32_t header_bytes = 0;
@@ -75,41 +77,43 @@ bool send_batch(int socket, std::span<const int> batch) {
   return sent == 1;
 }
 
-/// How many descriptors came with the next byte; they are in `*out`, which has room.
-std::size_t receive_batch(int socket, std::size_t most, Descriptors* out) {
+/// Receives the descriptors that come with the next byte, as many as a message carries of `left`; `*out` has room.
+Status receive_batch(int socket, std::size_t left, Descriptors* out) {
   Message message(kBatchMax);
   ssize_t got = 0;
   do got = recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC);
   while (got < 0 && errno == EINTR);
   const cmsghdr* const control = got == 1 ? CMSG_FIRSTHDR(&message.header) : nullptr;
   if (control == nullptr || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
-    return 0;
+    return kSomethingElse;
   const std::size_t count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  const std::size_t expected = std::min(left, kBatchMax);
   for (std::size_t i = 0; i < count; ++i) {
     int descriptor = -1;
     std::memcpy(&descriptor, CMSG_DATA(control) + i * sizeof descriptor, sizeof descriptor);
-    if (i < most) out->add(descriptor);
+    if (i < expected) out->add(descriptor);
     else close(descriptor);
   }
-  return count;
+  // Linux delivers as many as the process has room for, and drops the others.
+  if ((message.header.msg_flags & MSG_CTRUNC) != 0)
+    return {Code::kDriverError, "shared memory: the process has no descriptor left"};
+  return count == expected ? Status::ok() : kSomethingElse;
 }
 
 Status receive_into(int socket, ReceivedMemory* memory) {
-  constexpr Status kMalformed{Code::kMalformed, "shared memory: the socket has something else"};
   Preamble preamble;
   const std::size_t got = receive_all(socket, &preamble, sizeof preamble);
   if (got == 0) return {Code::kNotFound, "shared memory: the other end has closed the socket"};
   if (got < sizeof preamble || preamble.descriptors > kSharedPartsMax ||
       preamble.header_bytes > header_bytes_max())
-    return kMalformed;
+    return kSomethingElse;
   memory->header.resize(preamble.header_bytes);
   memory->descriptors.reserve(preamble.descriptors);
   if (receive_all(socket, memory->header.data(), memory->header.size()) < memory->header.size())
-    return kMalformed;
-  for (std::size_t left = preamble.descriptors; left > 0;) {
-    const std::size_t came = receive_batch(socket, left, &memory->descriptors);
-    if (came == 0 || came > left) return kMalformed;
-    left -= came;
+    return kSomethingElse;
+  for (std::size_t left = preamble.descriptors; left > 0; left -= std::min(left, kBatchMax)) {
+    const Status came = receive_batch(socket, left, &memory->descriptors);
+    if (!came.is_ok()) return came;
   }
   return Status::ok();
 }

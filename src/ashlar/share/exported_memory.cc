@@ -36,7 +36,7 @@ void ExportedMemory::swap(ExportedMemory& other) noexcept {
   std::swap(range_, other.range_);
   std::swap(header_, other.header_);
   std::swap(descriptors_, other.descriptors_);
-  std::swap(is_segment_, other.is_segment_);
+  std::swap(is_whole_segment_, other.is_whole_segment_);
 }
 
 ExportedMemory::~ExportedMemory() {
@@ -63,7 +63,7 @@ Status MemoryExporter::fill(const std::vector<cache::PhysicalRange>& ranges,
     const Result<ShareHandle> handle = handle_of(range);
     if (!handle.is_ok()) return handle.status();
     header.parts.push_back({range.size, range.generation, handle.value()});
-    out->is_segment_ = handle.value().kind == device::ShareKind::kSegment;
+    out->is_whole_segment_ = handle.value().kind == device::ShareKind::kSegment;
     if (handle.value().kind == device::ShareKind::kDescriptor)
       out->descriptors_.add(handle.value().descriptor);
   }

@@ -25,7 +25,8 @@
 
 namespace ashlar::inline v0::share {
 
-/// An exported allocation. While it lives the memory stays where it is, and the descriptors are open.
+/// An exported allocation. While it lives its memory stays under its addresses, and the descriptors are open. Its end does not change
+/// what other processes have mapped.
 class ASHLAR_API ExportedMemory {
  public:
   /// Exports nothing.
@@ -38,7 +39,7 @@ class ASHLAR_API ExportedMemory {
     swap(taken);
     return *this;
   }
-  /// Closes the descriptors and unpins the memory. REQUIRES: where is_segment(), no process has it open any more (D9).
+  /// Closes the descriptors and unpins the memory. REQUIRES: where is_whole_segment(), no process has it open any more (D9).
   ~ExportedMemory();
 
   /// What the other process takes. Where descriptors() are not sent beside it, the other process fetches them from this one,
@@ -47,7 +48,7 @@ class ASHLAR_API ExportedMemory {
   /// The file descriptors, in the order of the header's parts.
   std::span<const int> descriptors() const noexcept { return descriptors_.all(); }
   /// Is it a whole segment of the driver's, which must outlive every use in other processes?
-  bool is_segment() const noexcept { return is_segment_; }
+  bool is_whole_segment() const noexcept { return is_whole_segment_; }
   /// The memory.
   const cache::PinnedRange& range() const noexcept { return range_; }
 
@@ -59,7 +60,7 @@ class ASHLAR_API ExportedMemory {
   cache::PinnedRange range_;
   std::vector<std::byte> header_;
   Descriptors descriptors_;
-  bool is_segment_ = false;
+  bool is_whole_segment_ = false;
 };
 
 /// Exports allocations of one allocator.
@@ -68,7 +69,8 @@ class ASHLAR_API MemoryExporter {
   /// The allocator must outlive this and whatever it exports.
   explicit MemoryExporter(cache::CachingAllocator& allocator) noexcept;
 
-  /// Exports the live allocation at `address`. Errors as CachingAllocator::pin(); kUnsupported if its device shares nothing, or
+  /// Exports the live allocation at `address`. REQUIRES: it is freed only when no other process uses it: the pin keeps its pages,
+  /// not its bytes, which the next allocation of this process may get. Errors as CachingAllocator::pin(); kUnsupported if its device shares nothing, or
   /// its pages were made without handles (ShareableDevice makes them with one); kDriverError if the process has no
   /// descriptor left; kHostOutOfMemory. After an error nothing is pinned or open.
   /// Cost: a device call for each page. REQUIRES: as pin().

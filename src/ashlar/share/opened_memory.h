@@ -6,8 +6,8 @@
 // allocator takes it.
 //
 // How pages come here. An exporter's segment gets a *mirror*: as many addresses, with each page that was opened at the offset that it
-// has there. So allocations that share a page share its mapping, and a page is known by the exporter, the offset and its
-// generation. Where a place has another generation than the mirror has there, the exporter moved the page while this process
+// has there. So allocations that share a page share its mapping, and a page is known by the exporter, the segment, the
+// offset and its generation. Where a place has another generation than the mirror has there, the exporter moved the page while this process
 // kept the older one: the newer one gets another mirror.
 //
 // Invariants:
@@ -69,7 +69,8 @@ class ASHLAR_API MemoryOpener {
   /// descriptors than the header says, or parts that are no pages of the device; kNotFound if no device here is the exporter's GPU;
   /// kUnsupported if the descriptors cannot be fetched, or the device opens nothing; kOutOfAddresses; kHostOutOfMemory;
   /// another error of the driver.
-  /// Cost: four device calls for each page that is not open here, and none for the others.
+  /// Cost: four device calls for each page that is not open here, one for a new mirror, and none for the others; one for a whole
+  /// segment, since the driver counts its openings. Descriptors that were not sent are fetched each time.
   Result<OpenedMemory> open(std::span<const std::byte> header,
                             std::span<const int> descriptors = {}) noexcept;
 

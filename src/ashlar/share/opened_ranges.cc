@@ -11,8 +11,6 @@ namespace {
 using device::Device;
 using device::ShareKind;
 
-constexpr std::uint64_t kBarred = ~std::uint64_t{0};  // no generation that comes
-
 /// visit(part, offset in the segment) for each; stops when it returns false.
 template <class Visit>
 void for_each_part(const ShareHeader& header, Visit visit) {
@@ -39,7 +37,8 @@ bool has_room(const OpenedRanges::Mirror& mirror, const ShareHeader& header) {
     const auto behind = mirror.pages.lower_bound(offset + part.size);
     if (behind == mirror.pages.begin()) return true;
     const auto& [at, page] = *std::prev(behind);
-    const bool is_it = at == offset && page.size == part.size && page.generation == part.generation;
+    const bool is_it = !page.is_barred && at == offset && page.size == part.size &&
+                       page.generation == part.generation;
     has = is_it || at + page.size <= offset;
     return has;
   });
@@ -134,7 +133,7 @@ Result<OpenedRanges::Range> OpenedRanges::open_pages(Device& device, const Share
       if (has_memory && page->uses == 0) mirror.pages.erase(offset);
       return false;
     }
-    *page = {part.size, part.generation, page->uses + 1};
+    *page = {part.size, part.generation, page->uses + 1, false};
     reached = offset + part.size;
     return true;
   });
@@ -150,8 +149,7 @@ void OpenedRanges::drop(Mirror* mirror, Bytes first, Bytes end) noexcept {
     const bool is_unused = --page.uses == 0;
     const bool is_gone =
         is_unused && mirror->device->page_unmap(mirror->base + it->first, page.size).is_ok();
-    // What the driver refuses to unmap stays mapped, with its addresses: no other page can come there.
-    if (is_unused && !is_gone) page.generation = kBarred;
+    page.is_barred = is_unused && !is_gone;
     it = is_gone ? mirror->pages.erase(it) : std::next(it);
   }
   if (!mirror->pages.empty()) return;

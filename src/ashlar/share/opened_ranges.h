@@ -42,6 +42,8 @@ class OpenedRanges {
     Bytes size;
     std::uint64_t generation = 0;
     std::uint64_t uses = 0;
+    bool is_barred =
+        false;  ///< the driver did not unmap it: it stays mapped, and nobody may be given it
   };
   using Pages = std::map<Bytes, Page>;  ///< by their offset in the segment
   /// The addresses of an exporter's segment, here.

@@ -1,7 +1,7 @@
 // PeerAccess: memory of one device for the kernels of another, and copies between devices.
 //
-// Purpose: PyTorch enables access between two devices at the first copy that needs it, and chooses the copy by it; here is that
-// choice (row DEV-21). Pages of an allocator need none of it: they are given to all its devices as they are mapped, where the
+// Purpose: PyTorch enables access at the first copy between two devices, and copies directly if that succeeded, else through both
+// contexts. This class does the same (row DEV-21). Pages of an allocator need none of it: they are given to all its devices as they are mapped, where the
 // devices can use each other's memory. What is enabled here reaches plain segments as well.
 // Thread safety: any thread. What was learnt of a pair of devices is remembered; a race asks twice.
 #pragma once

@@ -25,6 +25,7 @@ class ShareableDevice final : public device::ForwardingDevice {
                            device::ShareKind wanted = device::ShareKind::kDescriptor)
       : ForwardingDevice(inner), kind_(wanted) {}
 
+  /// A wrapper between this and the device does not see it, unless it overrides sharing().
   Result<PageHandle> page_create(Bytes size) noexcept override {
     device::Sharing* const shares = sharing();
     for (device::ShareKind kind = page_kind();

@@ -93,7 +93,7 @@ Result<Address> SingleHandleDevice::segment_alloc(Bytes size) noexcept {
     base = Status{Code::kHostOutOfMemory, "no memory for the record of a segment"};
   }
   static_cast<void>(page_release(segment.page));
-  // Beyond its limits a device has no segment, whatever it lacks.
+  // A caller of segment_alloc() reclaims memory on kOutOfMemory, and knows no other shortage.
   if (base.code() == Code::kOutOfAddresses)
     return Status{Code::kOutOfMemory, "the device has no addresses for the segment"};
   return base;

@@ -21,13 +21,13 @@ namespace ashlar::inline v0::share {
 
 class ASHLAR_API SingleHandleDevice final : public device::ForwardingDevice {
  public:
-  /// Pages come from `inner`, which must outlive this, and so must every segment be freed before its end.
+  /// Pages come from `inner`, which must outlive this. REQUIRES: every segment is freed before the destructor.
   /// Throws std::bad_alloc.
   explicit SingleHandleDevice(device::Device& inner);
   ~SingleHandleDevice() override;
 
-  /// A segment of whole pages' size. kUnsupported where the device has no virtual memory; otherwise the errors of page_create(),
-  /// address_reserve(), page_map() and page_access(), after which nothing is held.
+  /// A segment of `size`, rounded up to whole pages. kOutOfMemory if the device has no memory or no addresses for it; kUnsupported where
+  /// it has no virtual memory; kHostOutOfMemory; else the error of the call that failed. After an error nothing is held.
   Result<Address> segment_alloc(Bytes size) noexcept override;
   /// If the driver refuses to unmap, its error, and nothing has changed. What it refuses to take back after that is forgotten:
   /// ok, and it stays the driver's.
