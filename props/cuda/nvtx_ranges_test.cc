@@ -1,4 +1,4 @@
-// The allocator's slow ways as a profiler sees them, over the CUDA path: a library that stands for the profiler
+// The allocator's slow paths as a profiler sees them, over the CUDA path: a library that stands for the profiler
 // (nvtx_tool.cc, by NVTX_INJECTION64_PATH), an allocator over CudaDevice and the driver's functions of a simulated GPU.
 //
 // Imitates: a misses' growth, a wait, a reclaim, an out-of-memory, a trim under a profiler. Does not prove: what

@@ -18,6 +18,7 @@ Status ApplicationFunctions::load(const char* library) noexcept {
   in.need(end_capture, 10000, "the CUDA driver lacks cuStreamEndCapture");
   in.need(instantiate, 11040, "the CUDA driver lacks cuGraphInstantiateWithFlags");
   in.need(graph_launch, 10000, "the CUDA driver lacks cuGraphLaunch");
+  in.need(graph_destroy, 10000, "the CUDA driver lacks cuGraphDestroy");
   in.need(exec_destroy, 10000, "the CUDA driver lacks cuGraphExecDestroy");
   return in.status();
 }

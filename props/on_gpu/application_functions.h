@@ -17,6 +17,7 @@ struct ApplicationFunctions {
   using CallResult = cuda::CallResult;
   using StreamPointer = cuda::StreamPointer;
   using Graph = cuda::Graph;
+  using GraphExec = cuda::GraphExec;
 
   CallResult (*device_get_count)(int* count) = nullptr;
   CallResult (*device_get_name)(char* name, int size, int device) = nullptr;
@@ -28,13 +29,20 @@ struct ApplicationFunctions {
                            unsigned flags) = nullptr;
   CallResult (*begin_capture)(StreamPointer stream, int mode) = nullptr;
   CallResult (*end_capture)(StreamPointer stream, Graph* graph) = nullptr;
-  CallResult (*instantiate)(Graph* executable, Graph graph, unsigned long long flags) = nullptr;
-  CallResult (*graph_launch)(Graph executable, StreamPointer stream) = nullptr;
-  CallResult (*exec_destroy)(Graph executable) = nullptr;
+  CallResult (*instantiate)(GraphExec* executable, Graph graph, unsigned long long flags) = nullptr;
+  CallResult (*graph_destroy)(Graph graph) = nullptr;
+  CallResult (*graph_launch)(GraphExec executable, StreamPointer stream) = nullptr;
+  CallResult (*exec_destroy)(GraphExec executable) = nullptr;
   cuda_backend::WorkFunctions work;
 
   /// Fills the table from that library (null: the program itself). Errors as cuda::load_driver().
   Status load(const char* library) noexcept;
+  /// Makes a captured graph one that can be launched, and destroys it: the other has all of it.
+  CallResult make_executable(Graph graph, GraphExec* executable) const noexcept {
+    const CallResult made = instantiate(executable, graph, 0);
+    const CallResult destroyed = graph_destroy(graph);
+    return made == cuda::kSuccess ? destroyed : made;
+  }
 };
 
 }  // namespace ashlar::props

@@ -124,7 +124,7 @@ TEST_F(CanaryGpuTest, RunInEachBranchOfAGraphAtEachLaunch) {
   order(other_, one_);
   EXPECT_TRUE(canaries_->check(range(5), other_, 0, slot, true));
   order(one_, other_);
-  const cuda::Graph graph = gpu_.end_capture(one_);
+  const cuda::GraphExec graph = gpu_.end_capture(one_);
   ASSERT_NE(graph, nullptr);
   EXPECT_TRUE(canaries_->fill(range(6), one_, 0));
   for (int launch = 0; launch < 3; ++launch) gpu_.launch(graph, one_);

@@ -45,7 +45,7 @@ void CanaryGraphs::wait(std::uint32_t s, std::uint32_t before) {
   slot.is_capturing = true;
 }
 
-CanaryGraphs::Graph CanaryGraphs::take_captured(cuda::Graph graph) {
+CanaryGraphs::Graph CanaryGraphs::take_captured(cuda::GraphExec graph) {
   Graph made;
   made.graph = graph;
   made.capture = captures_;
@@ -68,7 +68,7 @@ void CanaryGraphs::end(std::uint32_t s) {
   for (const std::uint32_t member : members_)
     world_.order(origin.stream, world_.stream_at(member).stream);
   for (const std::uint32_t member : members_) world_.announce_uses_of(member);
-  const cuda::Graph graph = world_.session().end_capture(origin.stream);
+  const cuda::GraphExec graph = world_.session().end_capture(origin.stream);
   if (graph == nullptr) world_.fail("driver: C9: a capture is lost");
   for (const std::uint32_t member : std::exchange(members_, {})) {
     CanaryWorld::StreamSlot& slot = world_.stream_at(member);

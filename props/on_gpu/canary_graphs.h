@@ -51,7 +51,7 @@ class CanaryGraphs {
  private:
   static constexpr std::uint64_t kPools = 4;
   struct Graph {
-    cuda::Graph graph = nullptr;
+    cuda::GraphExec graph = nullptr;
     std::uint64_t capture = 0;
     spec::GraphGroup group = 0;
     std::vector<CanaryBlock> made;           ///< whose bytes it writes
@@ -72,7 +72,7 @@ class CanaryGraphs {
   /// Of those that are routed to the stream, the one begun last.
   const Pool* routed_to(std::uint32_t stream) const;
   void count_use(Pool& pool);
-  Graph take_captured(cuda::Graph graph);
+  Graph take_captured(cuda::GraphExec graph);
   void note_launch(const Graph& graph);
 
   CanaryWorld& world_;

@@ -151,17 +151,17 @@ class DriverMachine final : public UnsteeredMachine {
   }
   Result<GraphId> end_capture(const Stream& stream) override {
     cuda::Graph graph = nullptr;
-    cuda::Graph executable = nullptr;
+    cuda::GraphExec executable = nullptr;
     Status done =
         call(gpus_.of(stream), [&] { return gpus_.cu().end_capture(pointer_of(stream), &graph); });
     if (done.is_ok())
-      done = call(gpus_.of(stream), [&] { return gpus_.cu().instantiate(&executable, graph, 0); });
+      done = call(gpus_.of(stream), [&] { return gpus_.cu().make_executable(graph, &executable); });
     if (!done.is_ok()) return done;
     graphs_.push_back(executable);
     return GraphId{static_cast<std::uint32_t>(graphs_.size())};
   }
   Status launch_graph(const Stream& stream, GraphId graph, spec::BodyRuns) override {
-    const cuda::Graph known = find(graph);
+    const cuda::GraphExec known = find(graph);
     if (known == nullptr) return kCannot;  // a dead handle is not to be shown to a driver
     return entries_.enqueue(stream, [&] {
       return gpus_.of(stream).context->call(
@@ -169,7 +169,7 @@ class DriverMachine final : public UnsteeredMachine {
     });
   }
   Status destroy_graph(GraphId graph) override {
-    const cuda::Graph known = find(graph);
+    const cuda::GraphExec known = find(graph);
     if (known == nullptr) return kCannot;
     graphs_[graph.value() - 1] = nullptr;
     return call(gpus_.at(0), [&] { return gpus_.cu().exec_destroy(known); });
@@ -191,7 +191,7 @@ class DriverMachine final : public UnsteeredMachine {
   Status call(RuleGpu& gpu, Call&& make) {
     return threads_.run([&] { return gpu.context->call(make); });
   }
-  cuda::Graph find(GraphId graph) const {
+  cuda::GraphExec find(GraphId graph) const {
     return graph.value() == 0 || graph.value() > graphs_.size() ? nullptr
                                                                 : graphs_[graph.value() - 1];
   }
@@ -236,7 +236,7 @@ class DriverMachine final : public UnsteeredMachine {
   RuleNotes notes_;
   std::vector<std::unique_ptr<ActingDevice>> devices_;
   std::array<std::atomic<bool>, 64> flags_{};
-  std::vector<cuda::Graph> graphs_;
+  std::vector<cuda::GraphExec> graphs_;
   Status outcome_;
 };
 

@@ -22,7 +22,7 @@ namespace ashlar::props {
 namespace {
 
 using cuda::Context;
-using cuda::Graph;
+using cuda::GraphExec;
 using cuda::StreamPointer;
 using cuda_backend::pointer_of;
 
@@ -148,22 +148,22 @@ bool GpuSession::begin_capture(const Stream& stream, device::CaptureMode mode) {
   return cu_->begin_capture(pointer_of(stream), static_cast<int>(mode)) == cuda::kSuccess;
 }
 
-Graph GpuSession::end_capture(const Stream& stream) {
-  Graph graph = nullptr;
-  Graph executable = nullptr;
+GraphExec GpuSession::end_capture(const Stream& stream) {
+  cuda::Graph graph = nullptr;
+  GraphExec executable = nullptr;
   if (cu_->end_capture(pointer_of(stream), &graph) != cuda::kSuccess || graph == nullptr)
     return nullptr;
-  if (cu_->instantiate(&executable, graph, 0) != cuda::kSuccess) return nullptr;
+  if (cu_->make_executable(graph, &executable) != cuda::kSuccess) return nullptr;
   return executable;
 }
 
-Graph GpuSession::capture(const Stream& stream, const std::function<void()>& work) {
+GraphExec GpuSession::capture(const Stream& stream, const std::function<void()>& work) {
   EXPECT_TRUE(begin_capture(stream, device::CaptureMode::kGlobal));
   work();
   return end_capture(stream);
 }
 
-void GpuSession::launch(Graph graph, const Stream& on) {
+void GpuSession::launch(GraphExec graph, const Stream& on) {
   EXPECT_EQ(cu_->graph_launch(graph, pointer_of(on)), cuda::kSuccess);
 }
 
@@ -186,7 +186,7 @@ bool GpuSession::launch(cuda::Kernel kernel, unsigned blocks, const Stream& on, 
                                  parameters, nullptr) == cuda::kSuccess;
 }
 
-void GpuSession::destroy(Graph graph) { EXPECT_EQ(cu_->exec_destroy(graph), cuda::kSuccess); }
+void GpuSession::destroy(GraphExec graph) { EXPECT_EQ(cu_->exec_destroy(graph), cuda::kSuccess); }
 
 Gate::Gate(const Stream& stream) : is_open_(std::make_shared<std::atomic<bool>>(false)) {
   // The stream's function owns a share: a gate that is gone is open.

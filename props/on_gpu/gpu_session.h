@@ -59,13 +59,13 @@ class GpuSession {
   void copy(Address to, Address from, Bytes size, const Stream& on);
   void synchronize(const Stream& stream);
   /// Captures what `work` enqueues on the stream. The graph, to be launched and destroyed; null if the capture was lost.
-  cuda::Graph capture(const Stream& stream, const std::function<void()>& work);
-  void launch(cuda::Graph graph, const Stream& on);
-  void destroy(cuda::Graph graph);
+  cuda::GraphExec capture(const Stream& stream, const std::function<void()>& work);
+  void launch(cuda::GraphExec graph, const Stream& on);
+  void destroy(cuda::GraphExec graph);
   // The same in two parts, for captures of several streams. Whether the driver agreed.
   bool begin_capture(const Stream& stream, device::CaptureMode mode);
   /// Null if the capture was lost.
-  cuda::Graph end_capture(const Stream& stream);
+  cuda::GraphExec end_capture(const Stream& stream);
 
   /// A kernel of that module (a fat binary), which stays loaded. kUnsupported if the image is empty, or not for this GPU.
   Result<cuda::Kernel> load_kernel(std::span<const std::byte> image, const char* name);

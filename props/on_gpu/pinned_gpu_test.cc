@@ -184,7 +184,7 @@ TEST_P(PinnedGpuTest, AGraphsMemoryIsItsPoolsUntilItsLastLaunchIsDone) {  // PIN
   ASSERT_TRUE(allocator_->begin_pool(pool, [] { return true; }).is_ok());
   ASSERT_TRUE(caching.begin_capture(stream_).is_ok());
   std::vector<Address> captured;
-  const cuda::Graph graph = gpu_.capture(stream_, [&] {
+  const cuda::GraphExec graph = gpu_.capture(stream_, [&] {
     for (std::uint64_t i = 0; i < kBlocks; ++i) {
       captured.push_back(allocate(size_of(i)));
       fill(captured.back(), size_of(i), i);

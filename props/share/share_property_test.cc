@@ -125,22 +125,24 @@ class World {
     return pieces;
   }
   std::string judge() {
-    std::map<Piece, Bytes> had;
-    std::map<Piece, Address> places;
-    std::map<Address, Piece> at;
+    std::map<std::vector<Piece>, Address> places;
+    std::map<Address, std::pair<Piece, Bytes>> at;
     for (const Use& use : opened_) {
       const Address base = use.opened.address - use.header.offset - use.header.parts_offset;
+      std::vector<Piece> all;
       for (const auto& [piece, size] : pieces_of(use.header)) {
-        had[piece] = size;
-        const auto [place, is_new] = places.try_emplace(piece, base + piece.offset);
-        if (place->second != base + piece.offset) return "one page is opened at two places";
-        const auto [there, is_free] = at.try_emplace(place->second, piece);
-        if (!is_free && (there->second < piece || piece < there->second))
+        all.push_back(piece);
+        const auto [there, is_free] = at.try_emplace(base + piece.offset, piece, size);
+        const Piece& other = there->second.first;
+        if (!is_free && (other < piece || piece < other))
           return "two pages are opened at one place";
       }
+      // A page is at a second place only beside another that has no room at the first.
+      const auto [place, is_new] = places.try_emplace(all, base);
+      if (place->second != base) return "the same pages are opened at two places";
     }
     Bytes expected;
-    for (const auto& [piece, size] : had) expected += size;
+    for (const auto& [address, piece] : at) expected += piece.second;
     const spec::Ledger held = to_.gpu().ledger();
     const bool is_whole =
         !opened_.empty() && held.opened.bytes > Bytes{} && held.mappings.count == 0;

@@ -19,9 +19,11 @@ namespace ashlar::spec::cuda_face {
 namespace {
 
 using Works = std::vector<std::function<void()>>;
+/// A graph, and whatever was made of it to be launched.
 struct CapturedWork {
   GraphId graph;
   Works works;
+  int holders = 1;  ///< the graph, and its executables; the machine's graph goes with the last
 };
 
 /// A capture, whose streams are told by the machine's number of it.
@@ -140,21 +142,34 @@ CallResult stream_end_capture(StreamPointer stream, Graph* graph) {
   });
 }
 
+namespace {
+
+CallResult drop_graph(CapturedWork& captured) {
+  {
+    const MutexGuard guard(face_work.lock);
+    if (--captured.holders > 0) return kSuccess;
+  }
+  return result_of(machine()->destroy_graph(captured.graph));
+}
+
+}  // namespace
+
 CallResult graph_destroy(Graph graph) {
-  return on_current([&](device::Device&) {
-    return result_of(machine()->destroy_graph(reinterpret_cast<const CapturedWork*>(graph)->graph));
-  });
+  return on_current(
+      [&](device::Device&) { return drop_graph(*reinterpret_cast<CapturedWork*>(graph)); });
 }
 
 namespace {
 
-/// A graph that can be launched is the graph.
-CallResult graph_instantiate(Graph* executable, Graph graph, unsigned long long flags) {
-  *executable = graph;
-  return flags == 0 ? kSuccess : kErrorInvalidValue;
+CallResult graph_instantiate(GraphExec* executable, Graph graph, unsigned long long flags) {
+  if (flags != 0) return kErrorInvalidValue;
+  const MutexGuard guard(face_work.lock);
+  ++reinterpret_cast<CapturedWork*>(graph)->holders;
+  *executable = reinterpret_cast<GraphExec>(graph);
+  return kSuccess;
 }
 
-CallResult graph_launch(Graph executable, StreamPointer stream) {
+CallResult graph_launch(GraphExec executable, StreamPointer stream) {
   return on_current([&](device::Device&) {
     const auto* const captured = reinterpret_cast<const CapturedWork*>(executable);
     const Status launched = machine()->launch_graph(stream_of(stream), captured->graph);
@@ -165,7 +180,10 @@ CallResult graph_launch(Graph executable, StreamPointer stream) {
   });
 }
 
-CallResult graph_exec_destroy(Graph) { return kSuccess; }
+CallResult graph_exec_destroy(GraphExec executable) {
+  return on_current(
+      [&](device::Device&) { return drop_graph(*reinterpret_cast<CapturedWork*>(executable)); });
+}
 
 CallResult stream_write_value(StreamPointer stream, DevicePointer word, std::uint64_t value,
                               unsigned flags) {

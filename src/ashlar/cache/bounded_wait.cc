@@ -136,7 +136,7 @@ void BoundedWait::wait() noexcept {
   }
   const BlockingCallScope scope(shared_);
   if (!scope.is_permitted()) return;
-  const NvtxRange range(SlowWay::kWait);
+  const NvtxRange range(SlowPath::kWait);
   has_asked_ = true;
   const bool is_event = choice_.kind == Choice::Kind::kEvent;
   ask_others(is_event ? nullptr : choice_.tracker);

@@ -99,7 +99,7 @@ struct CachingAllocator::Impl {
     shared.captures.fetch_sub(1);
   }
 
-  // The slow ways of the hot calls: a memory pool may serve, a history asks where the call comes from, there is no
+  // The slow paths of the hot calls: a memory pool may serve, a history asks where the call comes from, there is no
   // cache.
   [[gnu::cold, gnu::visibility("hidden")]] Result<Address> allocate_by_detour(
       DeviceCache& cache, Bytes size, const Stream& stream, OutOfMemory* account) noexcept;

@@ -77,7 +77,7 @@ Result<Address> MissLadder::climb(StreamHeap& heap, const Request& asked,
   ++heap.misses.under_way;
   heap.lock.unlock();
   const MissScope scope(heap);
-  const NvtxRange range(SlowWay::kMiss, asked.requested);
+  const NvtxRange range(SlowPath::kMiss, asked.requested);
   Deadline deadline(cache_.driver(), shared_.config.wait_ms);
   Request request = asked;
   request.tries_place = false;
@@ -163,7 +163,7 @@ Result<Address> MissLadder::grow(StreamHeap& heap, const Request& request) noexc
 
 Result<Address> MissLadder::reclaim(StreamHeap& heap, const Request& request, Status shortage,
                                     Deadline& deadline, bool* wait_ran_out) noexcept {
-  const NvtxRange range(SlowWay::kReclaim, request.size);
+  const NvtxRange range(SlowPath::kReclaim, request.size);
   retries_.fetch_add(1, std::memory_order_relaxed);
   cache_.supply().note_shortage();
   if (cache_.supply().pages().serves(heap)) remember_places(heap, shared_.config.place_context);

@@ -10,12 +10,12 @@
 namespace ashlar::inline v0::cache {
 namespace {
 
-constexpr std::array<const char*, kSlowWays> kNames{"miss", "grow", "reclaim",
-                                                    "wait", "trim", "give back"};
+constexpr std::array<const char*, kSlowPaths> kNames{"miss", "grow", "reclaim",
+                                                     "wait", "trim", "give back"};
 
 }  // namespace
 
-const char* slow_way_name(SlowWay way) noexcept { return kNames[static_cast<unsigned>(way)]; }
+const char* slow_way_name(SlowPath way) noexcept { return kNames[static_cast<unsigned>(way)]; }
 
 #if defined(ASHLAR_NVTX)
 namespace {
@@ -39,7 +39,7 @@ nvtxEventAttributes_t attributes(const char* name, Bytes size) noexcept {
 
 }  // namespace
 
-NvtxRange::NvtxRange(SlowWay way, Bytes size) noexcept {
+NvtxRange::NvtxRange(SlowPath way, Bytes size) noexcept {
   const nvtxEventAttributes_t range = attributes(slow_way_name(way), size);
   static_cast<void>(nvtxDomainRangePushEx(domain(), &range));
 }
@@ -51,7 +51,7 @@ void mark_out_of_memory(Bytes requested) noexcept {
   nvtxDomainMarkEx(domain(), &mark);
 }
 #else
-NvtxRange::NvtxRange(SlowWay, Bytes) noexcept {}
+NvtxRange::NvtxRange(SlowPath, Bytes) noexcept {}
 NvtxRange::~NvtxRange() = default;
 void mark_out_of_memory(Bytes) noexcept {}
 #endif

@@ -1,7 +1,7 @@
-// The slow ways of the allocator as ranges that profilers show (NVTX, the domain "ashlar").
+// The slow paths of the allocator as ranges that profilers show (NVTX, the domain "ashlar").
 //
 // Purpose: where an allocation is slow, a profile says why: the range of the miss contains what it did, a growth, a
-// wait, a reclaim, with the bytes that were asked for as its payload. Only slow ways have ranges: a hit and a plain
+// wait, a reclaim, with the bytes that were asked for as its payload. Only slow paths have ranges: a hit and a plain
 // free have none.
 // Thread safety: any thread; a range begins and ends on one thread, inside those that it has open. Called with no
 // spin lock held, since a profiler runs then.
@@ -15,7 +15,7 @@
 namespace ashlar::inline v0::cache {
 
 /// What a range is of.
-enum class SlowWay : std::uint8_t {
+enum class SlowPath : std::uint8_t {
   kMiss,      ///< an allocation that its heap's free blocks did not serve; bytes as requested
   kGrow,      ///< memory is asked of the driver; the bytes that it is asked for
   kReclaim,   ///< everything is searched, and idle memory goes back; bytes as rounded
@@ -23,15 +23,15 @@ enum class SlowWay : std::uint8_t {
   kTrim,      ///< CachingAllocator::trim()
   kGiveBack,  ///< without a cache: what is done goes back
 };
-inline constexpr unsigned kSlowWays = 6;
+inline constexpr unsigned kSlowPaths = 6;
 
 /// The name that the range has in a profile.
-const char* slow_way_name(SlowWay way) noexcept;
+const char* slow_way_name(SlowPath way) noexcept;
 
 /// A range, for as long as it lives.
 class NvtxRange {
  public:
-  explicit NvtxRange(SlowWay way, Bytes size = {}) noexcept;
+  explicit NvtxRange(SlowPath way, Bytes size = {}) noexcept;
   ~NvtxRange();
   NvtxRange(const NvtxRange&) = delete;
   NvtxRange& operator=(const NvtxRange&) = delete;

@@ -142,7 +142,7 @@ Result<Address> Reclaimer::search_all(StreamHeap& heap, const Request& request) 
 }
 
 Status Reclaimer::trim() noexcept {
-  const NvtxRange range(SlowWay::kTrim);
+  const NvtxRange range(SlowPath::kTrim);
   const Status trimmed = trim_segments();
   const ReclaimGuard reclaim(lock_);
   for (StreamHeap& heap : cache_.heaps()) {
@@ -250,7 +250,7 @@ void Reclaimer::collect() noexcept {
 }
 
 void Reclaimer::give_back_finished(StreamHeap* fresh) noexcept {
-  const NvtxRange range(SlowWay::kGiveBack);
+  const NvtxRange range(SlowPath::kGiveBack);
   const ReclaimGuard reclaim(lock_);
   if (shared_.is_capturing() || !driver_.health().is_ok()) return;
   if (shared_.config.backend == AllocatorBackend::kCudaMallocAsync) {

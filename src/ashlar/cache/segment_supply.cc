@@ -35,7 +35,7 @@ class GrowthScope {
 
 Result<Address> SegmentSupply::grow(StreamHeap& heap, const Request& request) noexcept {
   const Bytes size = growth_size(heap, request);
-  const NvtxRange range(SlowWay::kGrow, size);
+  const NvtxRange range(SlowPath::kGrow, size);
   if (!pages_.serves(heap)) return grow_segment(heap, request, size);
   if (const Bytes first = first_growth(heap, request); first != Bytes{}) {
     const Result<Address> grown = grow_segment(heap, request, first);

@@ -21,6 +21,7 @@ using Context = struct ContextTag*;              ///< CUcontext
 using StreamPointer = struct StreamPointerTag*;  ///< CUstream
 using EventPointer = struct EventPointerTag*;    ///< CUevent
 using Graph = struct GraphTag*;                  ///< CUgraph
+using GraphExec = struct GraphExecTag*;          ///< CUgraphExec
 using GraphNode = struct GraphNodeTag*;          ///< CUgraphNode
 using Module = struct ModuleTag*;                ///< CUmodule
 using Kernel = struct KernelTag*;                ///< CUfunction

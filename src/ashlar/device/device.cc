@@ -3,8 +3,6 @@
 #include <array>
 #include <chrono>
 
-#include <ashlar/device/sharing.h>
-
 namespace ashlar::inline v0::device {
 
 const char* call_name(CallKind kind) noexcept {
@@ -51,20 +49,6 @@ Status Device::stream_free(Address, StreamHandle) noexcept { return kNoStreamMem
 Status Device::stream_trim(Bytes) noexcept { return kNoStreamMemory; }
 
 Sharing* Device::sharing() noexcept { return nullptr; }
-
-Result<PageHandle> Sharing::segment_page(Address) noexcept {
-  return Status{Code::kUnsupported, "the device's segments are no pages"};
-}
-
-const char* share_kind_name(ShareKind kind) noexcept {
-  switch (kind) {
-    case ShareKind::kNone: return "none";
-    case ShareKind::kSegment: return "segment";
-    case ShareKind::kDescriptor: return "descriptor";
-    case ShareKind::kFabric: return "fabric";
-  }
-  return "unknown";
-}
 
 std::uint64_t Device::now_ns() const noexcept {
   const auto since_start = std::chrono::steady_clock::now().time_since_epoch();

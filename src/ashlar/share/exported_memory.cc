@@ -22,11 +22,11 @@ Result<ShareHandle> handle_of(const cache::PhysicalRange& range) noexcept {
   return page.is_ok() ? sharing->page_export(page.value()) : sharing->segment_export(range.address);
 }
 
-std::uint64_t random_number() noexcept {
+/// A number that no other exporter has. Where the kernel gives none, one of this process and this exporter.
+std::uint64_t exporter_number(const void* exporter) noexcept {
   std::uint64_t number = 0;
-  while (getrandom(&number, sizeof number, 0) != sizeof number) {
-  }
-  return number;
+  if (getrandom(&number, sizeof number, GRND_NONBLOCK) == sizeof number) return number;
+  return reinterpret_cast<std::uintptr_t>(exporter) ^ static_cast<std::uint64_t>(getpid()) << 48;
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ ExportedMemory::~ExportedMemory() {
 }
 
 MemoryExporter::MemoryExporter(cache::CachingAllocator& allocator) noexcept
-    : allocator_(allocator), number_(random_number()) {}
+    : allocator_(allocator), number_(exporter_number(this)) {}
 
 Status MemoryExporter::fill(const std::vector<cache::PhysicalRange>& ranges,
                             ExportedMemory* out) const {

@@ -8,7 +8,7 @@
 // How pages come here. An exporter's segment gets a *mirror*: as many addresses, with each page that was opened at the offset that it
 // has there. So allocations that share a page share its mapping, and a page is known by the exporter, the segment, the
 // offset and its generation. Where a place has another generation than the mirror has there, the exporter moved the page while this process
-// kept the older one: the newer one gets another mirror.
+// kept the older one: the newer one gets another mirror, and the pages beside it that its allocation needs are mapped there too.
 //
 // Invariants:
 //   (1) a mirror's page is mapped as long as an OpenedMemory has it, and its count says how many have;

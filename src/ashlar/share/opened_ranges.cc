@@ -30,8 +30,10 @@ bool are_pages(const Device& device, const ShareHeader& header) {
   return are;
 }
 
-bool has_room(const OpenedRanges::Mirror& mirror, const ShareHeader& header) {
-  bool has = true;
+/// How many of the parts the mirror has; nullopt if something else is in the way of one.
+std::optional<std::size_t> parts_there(const OpenedRanges::Mirror& mirror,
+                                       const ShareHeader& header) {
+  std::optional<std::size_t> there = 0;
   for_each_part(header, [&](const SharedPart& part, Bytes offset) {
     // The last page that begins before the part's end may lie in its way.
     const auto behind = mirror.pages.lower_bound(offset + part.size);
@@ -39,10 +41,11 @@ bool has_room(const OpenedRanges::Mirror& mirror, const ShareHeader& header) {
     const auto& [at, page] = *std::prev(behind);
     const bool is_it = !page.is_barred && at == offset && page.size == part.size &&
                        page.generation == part.generation;
-    has = is_it || at + page.size <= offset;
-    return has;
+    if (is_it) ++*there;
+    else if (at + page.size > offset) there.reset();
+    return there.has_value();
   });
-  return has;
+  return there;
 }
 
 }  // namespace
@@ -79,12 +82,18 @@ Result<OpenedRanges::Range> OpenedRanges::open_segment(Device& device,
 }
 
 Result<OpenedRanges::Mirror*> OpenedRanges::find_mirror(Device& device, const ShareHeader& header) {
+  Mirror* best = nullptr;
+  std::size_t most = 0;
   for (const std::unique_ptr<Mirror>& mirror : mirrors_) {
-    if (mirror->exporter == header.exporter && mirror->segment == header.segment &&
-        mirror->size == header.segment_size && mirror->device == &device &&
-        has_room(*mirror, header))
-      return mirror.get();
+    if (mirror->exporter != header.exporter || mirror->segment != header.segment ||
+        mirror->size != header.segment_size || mirror->device != &device)
+      continue;
+    const std::optional<std::size_t> there = parts_there(*mirror, header);
+    if (!there.has_value() || (best != nullptr && *there <= most)) continue;
+    best = mirror.get();
+    most = *there;
   }
+  if (best != nullptr) return best;
   mirrors_.reserve(mirrors_.size() + 1);
   auto made = std::make_unique<Mirror>();
   const Bytes page = device.traits().page_granularity;

@@ -62,7 +62,8 @@ class OpenedRanges {
   Result<Range> open_segment(device::Device& device, const ShareHeader& header) noexcept;
   Result<Range> open_pages(device::Device& device, const ShareHeader& header,
                            std::span<const int> descriptors) ASHLAR_REQUIRES(lock_);
-  /// A mirror of the header's segment in which every part's place is free, or has that part. A new one, if need be.
+  /// Of the mirrors of the header's segment in which every part's place is free, or has that part, the one that has most of them; a
+  /// new one if there is none. Cost: the mirrors.
   Result<Mirror*> find_mirror(device::Device& device, const ShareHeader& header)
       ASHLAR_REQUIRES(lock_);
   /// Maps the part there.
