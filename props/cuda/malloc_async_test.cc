@@ -133,6 +133,43 @@ TEST_F(MallocAsyncTest, WhereThePoolHasNoMoreTheWorkThatHoldsMemoryIsWaitedFor) 
   free(q);
 }
 
+TEST_F(MallocAsyncTest, WhatThePoolKeepsIsNotLackingElsewhere) {
+  make();
+  free(alloc(50_MiB));
+  ASSERT_TRUE(gpu_->drain_all().is_ok());
+  constexpr MemoryPoolId kPool{1, 0};
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, kPool, [](const Stream&) { return true; }).is_ok());
+  const Address p = alloc(40_MiB);
+  ASSERT_TRUE(allocator_->end_pool(kDevice, kPool).is_ok());
+  free(p);
+  EXPECT_TRUE(allocator_->release_pool(kDevice, kPool).is_ok());
+  EXPECT_TRUE(gpu_->drain_all().is_ok());
+}
+
+TEST_F(MallocAsyncTest, WhatThePoolKeepsIsNotLackingUnderAHeadroom) {
+  make(",headroom_mb:16");
+  for (int i = 0; i < 3; ++i) {
+    free(alloc(40_MiB));
+    EXPECT_TRUE(gpu_->drain_all().is_ok());
+  }
+  free(alloc(20_MiB, other_));
+}
+
+TEST_F(MallocAsyncTest, RoomIsMadeOfWhatIsDoneByThenAndNotInACapture) {
+  make();
+  const Address p = alloc(40_MiB);
+  work(stream_);
+  free(p);
+  EXPECT_TRUE(allocator_->make_room(kDevice, 60_MiB).is_ok()) << "its work is waited for";
+  ASSERT_TRUE(allocator_->begin_capture(other_).is_ok());
+  ASSERT_TRUE(gpu_->begin_capture(other_, device::CaptureMode::kGlobal).is_ok());
+  free(alloc(40_MiB));
+  EXPECT_EQ(allocator_->make_room(kDevice, 60_MiB).code(), Code::kBusy);
+  EXPECT_EQ(devices_[0]->capture_status(other_.handle).value(), device::CaptureStatus::kActive);
+  EXPECT_TRUE(gpu_->end_capture(other_).is_ok());
+  EXPECT_TRUE(allocator_->end_capture(other_).is_ok());
+}
+
 TEST_F(MallocAsyncTest, InACaptureAndAMemoryPoolMemoryIsTheDriversPlainOne) {
   make();
   const MemoryPoolId pool{3, 0};

@@ -3,7 +3,9 @@
 // Imitates: processes that send other things than headers, hosts that do not let descriptors be fetched, drivers that refuse.
 // Does not prove: anything about bytes (ipc_main.cc).
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <functional>
 
@@ -152,6 +154,55 @@ TEST_F(DescriptorsTest, AnythingElseOnASocketIsRefused) {
   close(ends[1]);
   EXPECT_EQ(share::receive_memory(-1).code(), Code::kNotFound);
   EXPECT_EQ(share::send_memory(-1, memory).code(), Code::kWriteFailed);
+}
+
+TEST_F(DescriptorsTest, AReceiverWithoutRoomForThemIsToldSo) {
+  const share::ExportedMemory memory = export_new();
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  ASSERT_TRUE(share::send_memory(ends[0], memory).is_ok());
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = dup(ends[0]);  // the lowest number that is free
+  close(next);
+  const rlimit one_more{static_cast<rlim_t>(next) + 1, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &one_more), 0);
+  const auto received = share::receive_memory(ends[1]);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(received.code(), Code::kDriverError) << received.status().why();
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST_F(DescriptorsTest, CredentialsBesideThemDoNoHarm) {
+  const share::ExportedMemory memory = export_new();
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  const int on = 1;
+  ASSERT_EQ(setsockopt(ends[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on), 0);
+  ASSERT_TRUE(share::send_memory(ends[0], memory).is_ok());
+  const auto received = share::receive_memory(ends[1]);
+  EXPECT_TRUE(received.is_ok()) << received.status().why();
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST(SingleHandleTest, ASegmentShorterThanItsPageIsOpenedWithThePage) {
+  ShareProcess from;
+  ShareProcess to;
+  share::SingleHandleDevice single(from.shareable());
+  device::Device* const devices[] = {&single};
+  const Config config = parse_config("cache:off", nullptr).value();
+  const auto allocator = CachingAllocator::create(devices, config).value();
+  const Address p = allocator->allocate(1000_B, from.stream()).value();
+  {
+    share::MemoryExporter exporter(*allocator);
+    share::MemoryOpener opener(to.devices());
+    const share::ExportedMemory memory = exporter.export_memory(p).value();
+    const auto opened = opener.open(memory.header());
+    EXPECT_TRUE(opened.is_ok()) << opened.status().why();
+  }
+  EXPECT_TRUE(allocator->free(p).is_ok());
 }
 
 TEST(SingleHandleTest, EveryCallThatFailsLeavesNothingBehind) {

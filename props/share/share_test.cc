@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include <thread>
 
+#include "props/cache/forked_child.h"
 #include "props/share/share_worlds.h"
 
 namespace ashlar::props {
@@ -329,10 +331,48 @@ TEST_P(ShareTest, APlaceThatTheDriverDoesNotUnmapIsNotUsedAgain) {
   const ExportedMemory memory = exporter.export_memory(p).value();
   std::optional<OpenedMemory> first = opener.open(memory.header()).value();
   const Address there = first->address();
-  to_->gpu().fail(device::CallKind::kPageUnmap, 1, spec::FailMode::kOnce);
+  to_->gpu().fail(device::CallKind::kPageUnmap, 1, spec::FailMode::kOn);
   first.reset();
-  const OpenedMemory second = opener.open(memory.header()).value();
-  EXPECT_NE(second.address(), there);
+  std::optional<OpenedMemory> second = opener.open(memory.header()).value();
+  EXPECT_NE(second->address(), there);
+  to_->gpu().heal();
+  second.reset();
+  EXPECT_TRUE(to_->gpu().leak_check()) << "the driver is asked again";
+}
+
+TEST_P(ShareTest, ACaptureOfAnotherStreamGoesOn) {
+  const Address p = allocate(4_MiB);
+  MemoryExporter exporter(from_->allocator());
+  MemoryOpener opener(to_->devices());
+  const ExportedMemory memory = exporter.export_memory(p).value();
+  const Stream capturing = to_->stream();
+  ASSERT_TRUE(to_->gpu().begin_capture(capturing, device::CaptureMode::kGlobal).is_ok());
+  {
+    const auto opened = opener.open(memory.header());
+    EXPECT_TRUE(opened.is_ok()) << opened.status().why();
+  }
+  EXPECT_EQ(to_->device().capture_status(capturing.handle).value(), device::CaptureStatus::kActive);
+  EXPECT_TRUE(to_->gpu().end_capture(capturing).is_ok());
+  EXPECT_TRUE(to_->gpu().leak_check());
+}
+
+TEST_P(ShareTest, AForkedChildOpensAndClosesNothing) {
+  const Address p = allocate(4_MiB);
+  MemoryExporter exporter(from_->allocator());
+  MemoryOpener opener(to_->devices());
+  const ExportedMemory memory = exporter.export_memory(p).value();
+  std::optional<OpenedMemory> opened = opener.open(memory.header()).value();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const Code code = opener.open(memory.header()).code();
+    const auto before = to_->gpu().ledger().mappings.count;
+    opened.reset();
+    end_child(code == Code::kForked && to_->gpu().ledger().mappings.count == before ? 0 : 1);
+  }
+  int status = 1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_P(ShareTest, ALostDeviceIsTheAnswer) {

@@ -209,6 +209,10 @@ Status Reclaimer::give_back_until_none(Missing&& missing) noexcept {
               goes_on = back != Bytes{} && longest.left_ms() != 0 && !shared_.is_capturing();
               more = missing();
             }
+            if (more.is_ok() && more.value() != Bytes{} && !shared_.is_capturing()) {
+              supply_.trim_driver_pool();  // of what is freed and done by now
+              more = missing();
+            }
             if (!more.is_ok()) return more.status();
             if (more.value() == Bytes{}) return true;
             ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, kCaptureUnderWay);
@@ -233,7 +237,6 @@ Status Reclaimer::make_room(Bytes free) noexcept {
     if (!memory.is_ok()) return memory.status();
     return free - std::min(free, memory.value().free);
   };
-  supply_.trim_driver_pool();
   const Result<Bytes> now = missing();
   if (!now.is_ok() || now.value() == Bytes{}) return now.status();
   return give_back_until_none(missing);

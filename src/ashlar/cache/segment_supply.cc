@@ -125,9 +125,19 @@ Bytes SegmentSupply::growth_size(const StreamHeap& heap, const Request& request)
       .value_or(Bytes::max());
 }
 
+template <class Ask>
+Result<Address> SegmentSupply::take_within(Bytes size, Ask&& ask) noexcept {
+  const Result<Address> got = headroom_.within<Result<Address>>(size, ask);
+  if (got.code() != Code::kOutOfMemory ||
+      shared_.config.backend != AllocatorBackend::kCudaMallocAsync)
+    return got;
+  // What was freed is the driver's pool's, and serves nothing else until the device has it back.
+  static_cast<void>(driver_.stream_trim(Bytes{}));
+  return headroom_.within<Result<Address>>(size, ask);
+}
+
 Result<Address> SegmentSupply::take(Bytes size, device::Device* source) noexcept {
-  return headroom_.within<Result<Address>>(size,
-                                           [&] { return driver_.segment_alloc(size, source); });
+  return take_within(size, [&] { return driver_.segment_alloc(size, source); });
 }
 
 bool SegmentSupply::takes_of_stream(StreamHeap& heap) const noexcept {
@@ -138,13 +148,7 @@ bool SegmentSupply::takes_of_stream(StreamHeap& heap) const noexcept {
 }
 
 Result<Address> SegmentSupply::take_of_stream(Bytes size, const StreamHeap& heap) noexcept {
-  return headroom_.within<Result<Address>>(size, [&] {
-    const Result<Address> made = driver_.stream_alloc(size, heap.stream.handle);
-    if (made.code() != Code::kOutOfMemory) return made;
-    // What another stream has freed may serve this one only once the device has it back.
-    static_cast<void>(driver_.stream_trim(Bytes{}));
-    return driver_.stream_alloc(size, heap.stream.handle);
-  });
+  return take_within(size, [&] { return driver_.stream_alloc(size, heap.stream.handle); });
 }
 
 Bytes SegmentSupply::below_headroom() noexcept {

@@ -99,6 +99,10 @@ class SegmentSupply {
   /// take() from that pool.
   Result<Address> take_of_stream(Bytes size, const StreamHeap& heap) noexcept;
   MappingEvent event_of(const DeviceSegment& segment) const noexcept;
+  /// What ask() gives, if it leaves Config::headroom free. Where freed memory is the driver's pool's, and there is none else, that
+  /// is given back first.
+  template <class Ask>
+  Result<Address> take_within(Bytes size, Ask&& ask) noexcept;
   /// A segment of the driver's that leaves Config::headroom free. kOutOfMemory if there is none; another
   /// error of the driver is passed on.
   Result<Address> take(Bytes size, device::Device* source) noexcept;

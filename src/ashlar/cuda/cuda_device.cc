@@ -39,7 +39,7 @@ CudaDevice::CudaDevice(DeviceId id, std::unique_ptr<PrimaryContext> gpu, HostClo
 
 CudaDevice::~CudaDevice() {
   // What allocations still have of it goes back with them.
-  if (pool_ != nullptr)
+  if (pool_ != nullptr && !gpu_->is_forked())
     static_cast<void>(gpu_->call([&] { return gpu_->driver().pools.destroy(pool_); }));
 }
 

@@ -46,6 +46,7 @@ enum : CallResult {
   kErrorPeerAlreadyEnabled = 704,   ///< CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
   kErrorContextIsDestroyed = 709,   ///< CUDA_ERROR_CONTEXT_IS_DESTROYED
   kErrorAssert = 710,               ///< CUDA_ERROR_ASSERT
+  kErrorTooManyPeers = 711,         ///< CUDA_ERROR_TOO_MANY_PEERS
   kErrorAlreadyRegistered = 712,    ///< CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
   kErrorNotRegistered = 713,        ///< CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
   kErrorHardwareStack = 714,        ///< CUDA_ERROR_HARDWARE_STACK_ERROR

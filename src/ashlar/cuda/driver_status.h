@@ -24,7 +24,7 @@ constexpr Status status_of(CallResult answer) noexcept {
     case kErrorInvalidHandle: return {Code::kInvalidHandle, "the driver knows no such handle"};
     case kErrorInvalidDevice:
     case kErrorPeerUnsupported:
-      return {Code::kUnsupported, "the GPUs cannot use each other's memory"};
+    case kErrorTooManyPeers: return {Code::kUnsupported, "the GPUs cannot use each other's memory"};
     case kErrorNotPermitted:
       return {Code::kUnsupported, "this process may not use what the call needs"};
     case kErrorNotSupported: return {Code::kUnsupported, "the driver does not support the call"};

@@ -27,6 +27,8 @@ class PrimaryContext {
   /// Loads the driver, finds the GPU and makes its context: CudaDevice::open()'s errors.
   Status open(int ordinal, const char* library) noexcept;
 
+  /// Is this process a child of the one that opened it?
+  bool is_forked() const noexcept { return birth_.is_forked(); }
   const DriverTable& driver() const noexcept { return cu_; }
   DeviceNumber device() const noexcept { return device_; }
   Context context() const noexcept { return context_; }

@@ -47,7 +47,9 @@ bool StackContexts::Equal::operator()(Addresses a, Addresses b) const noexcept {
 }
 
 std::uint64_t StackContexts::number_in(Shard& shard, Addresses stack) {
-  shard.stacks.reserve(shard.stacks.size() + 1);
+  // Before the number is made; not by one, which would copy them each time.
+  if (shard.stacks.size() == shard.stacks.capacity())
+    shard.stacks.reserve(2 * shard.stacks.size() + 1);
   const auto made = shard.numbers.emplace(std::vector<std::uintptr_t>(stack.begin(), stack.end()),
                                           shard.stacks.size());
   shard.stacks.push_back(&made.first->first);

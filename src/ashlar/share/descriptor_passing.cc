@@ -22,7 +22,7 @@ struct Preamble {
   std::uint32_t descriptors = 0;
 };
 
-using Control = std::array<char, CMSG_SPACE(kBatchMax * sizeof(int))>;
+using Control = std::array<char, CMSG_SPACE(kBatchMax * sizeof(int)) + CMSG_SPACE(sizeof(ucred))>;
 
 bool send_all(int socket, const void* data, std::size_t size) {
   const auto* at = static_cast<const char*>(data);
@@ -80,19 +80,24 @@ bool send_batch(int socket, std::span<const int> batch) {
 /// Receives the descriptors that come with the next byte, as many as a message carries of `left`; `*out` has room.
 Status receive_batch(int socket, std::size_t left, Descriptors* out) {
   Message message(kBatchMax);
+  message.header.msg_controllen = sizeof message.control;
   ssize_t got = 0;
   do got = recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC);
   while (got < 0 && errno == EINTR);
-  const cmsghdr* const control = got == 1 ? CMSG_FIRSTHDR(&message.header) : nullptr;
-  if (control == nullptr || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
-    return kSomethingElse;
-  const std::size_t count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  if (got != 1) return kSomethingElse;
   const std::size_t expected = std::min(left, kBatchMax);
-  for (std::size_t i = 0; i < count; ++i) {
-    int descriptor = -1;
-    std::memcpy(&descriptor, CMSG_DATA(control) + i * sizeof descriptor, sizeof descriptor);
-    if (i < expected) out->add(descriptor);
-    else close(descriptor);
+  std::size_t count = 0;
+  // Credentials may come before the descriptors (SO_PASSCRED).
+  for (cmsghdr* control = CMSG_FIRSTHDR(&message.header); control != nullptr;
+       control = CMSG_NXTHDR(&message.header, control)) {
+    if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t in_this = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < in_this; ++i, ++count) {
+      int descriptor = -1;
+      std::memcpy(&descriptor, CMSG_DATA(control) + i * sizeof descriptor, sizeof descriptor);
+      if (count < expected) out->add(descriptor);
+      else close(descriptor);
+    }
   }
   // Linux delivers as many as the process has room for, and drops the others.
   if ((message.header.msg_flags & MSG_CTRUNC) != 0)
@@ -102,7 +107,10 @@ Status receive_batch(int socket, std::size_t left, Descriptors* out) {
 
 Status receive_into(int socket, ReceivedMemory* memory) {
   Preamble preamble;
+  errno = 0;
   const std::size_t got = receive_all(socket, &preamble, sizeof preamble);
+  if (got == 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+    return {Code::kNotReady, "shared memory: nothing has come on the socket yet"};
   if (got == 0) return {Code::kNotFound, "shared memory: the other end has closed the socket"};
   if (got < sizeof preamble || preamble.descriptors > kSharedPartsMax ||
       preamble.header_bytes > header_bytes_max())

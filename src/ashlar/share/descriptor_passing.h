@@ -21,7 +21,7 @@ struct ReceivedMemory {
 
 /// Writes it to a connected Unix socket, which may block. kWriteFailed if the socket does not take all of it.
 ASHLAR_API Status send_memory(int socket, const ExportedMemory& memory) noexcept;
-/// Reads what send_memory() wrote. kNotFound if the other end has closed the socket before it; kMalformed if something else
+/// Reads what send_memory() wrote, from a socket that blocks. kNotReady if it does not, and nothing has come; kNotFound if the other end has closed the socket before it; kMalformed if something else
 /// comes, or less; kDriverError if this process has no descriptor left; kHostOutOfMemory. After an error the socket is of no use.
 ASHLAR_API Result<ReceivedMemory> receive_memory(int socket) noexcept;
 

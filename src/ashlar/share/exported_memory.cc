@@ -3,14 +3,23 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
+#include <ashlar/base/checked.h>
 #include <ashlar/base/exceptions.h>
 
 namespace ashlar::inline v0::share {
 namespace {
 
 using device::ShareHandle;
+using device::ShareKind;
+
+/// How long the memory behind the handle is: a segment that is one page may end before its page does.
+Bytes shared_size(const cache::PhysicalRange& range, ShareKind kind) noexcept {
+  if (kind == ShareKind::kSegment || range.page.value() != 0) return range.size;
+  return checked_round_up(range.size, range.source->traits().page_granularity).value_or(range.size);
+}
 
 /// The handle of one piece of memory.
 Result<ShareHandle> handle_of(const cache::PhysicalRange& range) noexcept {
@@ -62,9 +71,11 @@ Status MemoryExporter::fill(const std::vector<cache::PhysicalRange>& ranges,
   for (const cache::PhysicalRange& range : ranges) {
     const Result<ShareHandle> handle = handle_of(range);
     if (!handle.is_ok()) return handle.status();
-    header.parts.push_back({range.size, range.generation, handle.value()});
-    out->is_whole_segment_ = handle.value().kind == device::ShareKind::kSegment;
-    if (handle.value().kind == device::ShareKind::kDescriptor)
+    const Bytes size = shared_size(range, handle.value().kind);
+    header.parts.push_back({size, range.generation, handle.value()});
+    header.segment_size = std::max(header.segment_size, header.parts_offset + size);
+    out->is_whole_segment_ = handle.value().kind == ShareKind::kSegment;
+    if (handle.value().kind == ShareKind::kDescriptor)
       out->descriptors_.add(handle.value().descriptor);
   }
   const Result<device::DeviceUuid> uuid = ranges.front().source->sharing()->uuid();

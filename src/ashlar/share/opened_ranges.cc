@@ -11,6 +11,22 @@ namespace {
 using device::Device;
 using device::ShareKind;
 
+/// While it lives, the calling thread's calls invalidate no capture (D6). Where the device does not say, they are made all the same.
+class RelaxedMode {
+ public:
+  explicit RelaxedMode(Device& device) noexcept
+      : device_(device), before_(device.exchange_capture_mode(device::CaptureMode::kRelaxed)) {}
+  ~RelaxedMode() {
+    if (before_.is_ok()) static_cast<void>(device_.exchange_capture_mode(before_.value()));
+  }
+  RelaxedMode(const RelaxedMode&) = delete;
+  RelaxedMode& operator=(const RelaxedMode&) = delete;
+
+ private:
+  Device& device_;
+  const Result<device::CaptureMode> before_;
+};
+
 /// visit(part, offset in the segment) for each; stops when it returns false.
 template <class Visit>
 void for_each_part(const ShareHeader& header, Visit visit) {
@@ -66,9 +82,12 @@ Result<OpenedRanges::Range> OpenedRanges::open(const ShareHeader& header,
                                                std::span<const int> descriptors) {
   ASHLAR_REQUIRE(descriptors.size() == header.descriptors(), Code::kInvalidArgument,
                  "shared memory: not as many descriptors as the header says");
+  ASHLAR_REQUIRE(!birth_.is_forked(), Code::kForked, "shared memory: opened by the parent process");
   const MutexGuard guard(lock_);
   const Result<Device*> device = find_device(header.uuid);
   if (!device.is_ok()) return device.status();
+  const RelaxedMode relaxed(*device.value());
+  retry_barred();
   return header.parts.front().handle.kind == ShareKind::kSegment
              ? open_segment(*device.value(), header)
              : open_pages(*device.value(), header, descriptors);
@@ -94,7 +113,7 @@ Result<OpenedRanges::Mirror*> OpenedRanges::find_mirror(Device& device, const Sh
     most = *there;
   }
   if (best != nullptr) return best;
-  mirrors_.reserve(mirrors_.size() + 1);
+  if (mirrors_.size() == mirrors_.capacity()) mirrors_.reserve(2 * mirrors_.size() + 1);
   auto made = std::make_unique<Mirror>();
   const Bytes page = device.traits().page_granularity;
   const Result<Address> base = device.address_reserve(header.segment_size, page);
@@ -159,16 +178,41 @@ void OpenedRanges::drop(Mirror* mirror, Bytes first, Bytes end) noexcept {
     const bool is_gone =
         is_unused && mirror->device->page_unmap(mirror->base + it->first, page.size).is_ok();
     page.is_barred = is_unused && !is_gone;
+    if (page.is_barred) ++barred_;
     it = is_gone ? mirror->pages.erase(it) : std::next(it);
   }
-  if (!mirror->pages.empty()) return;
+  if (mirror->pages.empty()) release(mirror);
+}
+
+void OpenedRanges::release(Mirror* mirror) noexcept {
   static_cast<void>(mirror->device->address_release(mirror->base, mirror->size));
   mirrors_.erase(std::find_if(mirrors_.begin(), mirrors_.end(),
                               [&](const auto& each) { return each.get() == mirror; }));
 }
 
-void OpenedRanges::close(const Range& range) noexcept {
+void OpenedRanges::retry_barred() noexcept {
+  for (std::size_t i = mirrors_.size(); i > 0 && barred_ > 0; --i) {
+    Mirror* const mirror = mirrors_[i - 1].get();
+    const RelaxedMode relaxed(*mirror->device);
+    barred_ -= std::erase_if(mirror->pages, [&](const Pages::value_type& each) {
+      const auto& [offset, page] = each;
+      return page.is_barred && mirror->device->page_unmap(mirror->base + offset, page.size).is_ok();
+    });
+    if (mirror->pages.empty()) release(mirror);
+  }
+}
+
+OpenedRanges::~OpenedRanges() {
+  if (birth_.is_forked()) return;
   const MutexGuard guard(lock_);
+  retry_barred();
+}
+
+void OpenedRanges::close(const Range& range) noexcept {
+  if (birth_.is_forked()) return;
+  const MutexGuard guard(lock_);
+  retry_barred();
+  const RelaxedMode relaxed(*range.device);
   if (range.mirror != nullptr) drop(range.mirror, range.first, range.end);
   else static_cast<void>(range.device->sharing()->segment_close(range.base));
 }

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include <ashlar/base/fork_check.h>
 #include <ashlar/base/mutex.h>
 #include <ashlar/device/device.h>
 #include <ashlar/share/share_header.h>
@@ -22,6 +23,9 @@ class OpenedRanges {
   /// Throws std::bad_alloc.
   explicit OpenedRanges(std::span<device::Device* const> devices)
       : devices_(devices.begin(), devices.end()) {}
+  ~OpenedRanges();
+  OpenedRanges(const OpenedRanges&) = delete;
+  OpenedRanges& operator=(const OpenedRanges&) = delete;
 
   struct Mirror;
   /// One opened allocation.
@@ -36,6 +40,7 @@ class OpenedRanges {
   /// Opens the parts, with their descriptors here. Errors as MemoryOpener::open(). Throws std::bad_alloc: then nothing is open.
   Result<Range> open(const ShareHeader& header, std::span<const int> descriptors)
       ASHLAR_EXCLUDES(lock_);
+  /// In a forked child it does nothing: the memory is the parent's (C25).
   void close(const Range& range) noexcept ASHLAR_EXCLUDES(lock_);
 
   struct Page {
@@ -69,11 +74,17 @@ class OpenedRanges {
   /// Maps the part there.
   static Status map(device::Device& device, Address at, const SharedPart& part,
                     int descriptor) noexcept;
+  /// Asks the driver again to unmap what it refused to.
+  void retry_barred() noexcept ASHLAR_REQUIRES(lock_);
+  /// Gives back the addresses of a mirror without pages.
+  void release(Mirror* mirror) noexcept ASHLAR_REQUIRES(lock_);
   /// One use less of the pages from `first` to `end`; the mirror goes with its last page.
   void drop(Mirror* mirror, Bytes first, Bytes end) noexcept ASHLAR_REQUIRES(lock_);
 
+  const ForkCheck birth_;
   const std::vector<device::Device*> devices_;
   Mutex lock_;
+  std::uint64_t barred_ ASHLAR_GUARDED_BY(lock_) = 0;  ///< pages that are
   std::vector<std::unique_ptr<Mirror>> mirrors_ ASHLAR_GUARDED_BY(lock_);
 };
 

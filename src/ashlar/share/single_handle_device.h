@@ -7,6 +7,9 @@
 //   share::SingleHandleDevice source(shareable);     // or of the device itself: then the handles stay in the process
 //   allocator->create_pool(device, pool, {.growth = &source});
 //
+// A pool's statistics and limits count its segments as they were asked for; the device holds whole pages. With segments of whole
+// pages, as the usual settings make them, the two are the same.
+//
 // Invariants:
 //   (1) each segment that is handed out is mapped, has access, and its handle is held until segment_free().
 #pragma once
