@@ -52,6 +52,7 @@ CanaryGraphs::Graph CanaryGraphs::take_captured(cuda::GraphExec graph) {
   made.slots = std::exchange(slots_, {});
   for (CanaryBlock& each : world_.blocks()) {
     if (each.capture == captures_) {
+      made.is_of_many = made.is_of_many || (!made.made.empty() && each.group != made.group);
       made.made.push_back(each);
       made.group = each.group;
       each.capture = 0;
@@ -82,7 +83,8 @@ void CanaryGraphs::end(std::uint32_t s) {
   const auto of_group = std::find_if(std::begin(pools_), std::end(pools_), [&](const Pool& each) {
     return graph != nullptr && each.uses > 0 && each.group == made.group;
   });
-  (of_group == std::end(pools_) ? dropped_ : of_group->graphs).push_back(std::move(made));
+  (made.is_of_many || of_group == std::end(pools_) ? dropped_ : of_group->graphs)
+      .push_back(std::move(made));
 }
 
 std::optional<Canaries::Slot> CanaryGraphs::slot_in_graph() {

@@ -54,6 +54,8 @@ class CanaryGraphs {
     cuda::GraphExec graph = nullptr;
     std::uint64_t capture = 0;
     spec::GraphGroup group = 0;
+    bool is_of_many =
+        false;  ///< of several pools: nobody here keeps all of them for it, so it is not launched
     std::vector<CanaryBlock> made;           ///< whose bytes it writes
     std::vector<std::uint64_t> live_at_end;  ///< owners whose bytes it must not write
     std::vector<Canaries::Slot> slots;
