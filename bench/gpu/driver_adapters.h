@@ -1,6 +1,7 @@
 // The allocators of a GPU that replay a trace beside each other: Ashlar's, and the driver's two.
 //
-// Thread safety: one thread, in whose context the session is. bench/adapters/adapter.h says what an adapter is.
+// Thread safety: one thread, in whose context the session is. bench/adapters/adapter.h says what an adapter is;
+// here free() is told the stream as well.
 #pragma once
 
 #include <cstdint>
@@ -10,34 +11,29 @@
 
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/cuda/driver_lookup.h>
+#include <ashlar/cuda/driver_table.h>
 
 #include "bench/adapters/adapter.h"
 #include "props/on_gpu/gpu_session.h"
 
 namespace ashlar::bench {
 
-/// The driver's functions of memory. Source: "CUDA Driver API", version 13.0, chapters 7.13 and 7.15.
+/// The driver's functions of memory: the library's own table of them, and the two that it does not call. Source: "CUDA Driver API",
+/// version 13.0, chapters 7.13 and 7.15.
 struct DriverMemory {
-  using CallResult = cuda::CallResult;
-  using Pool = struct MemoryPoolTag*;
-
-  CallResult (*alloc)(cuda::DevicePointer* base, std::size_t size) = nullptr;
-  CallResult (*free)(cuda::DevicePointer base) = nullptr;
-  CallResult (*alloc_async)(cuda::DevicePointer* base, std::size_t size,
-                            cuda::StreamPointer stream) = nullptr;
-  CallResult (*free_async)(cuda::DevicePointer base, cuda::StreamPointer stream) = nullptr;
-  CallResult (*default_pool)(Pool* pool, cuda::DeviceNumber device) = nullptr;
-  CallResult (*set_pool_attribute)(Pool pool, int attribute, void* value) = nullptr;
+  cuda::DriverTable driver;
+  cuda::CallResult (*alloc_async)(cuda::DevicePointer* base, std::size_t size,
+                                  cuda::StreamPointer stream) = nullptr;
+  cuda::CallResult (*default_pool)(cuda::MemoryPool* pool, cuda::DeviceNumber device) = nullptr;
 
   Status load(const char* library) {
+    if (const Status loaded = cuda::load_driver(library, &driver); !loaded.is_ok()) return loaded;
+    if (!driver.has_stream_memory())
+      return {Code::kUnsupported, "the CUDA driver has no memory pools"};
     cuda::DriverLookup in;
     if (const Status opened = in.open(library); !opened.is_ok()) return opened;
-    in.need(alloc, 3020, "the CUDA driver lacks cuMemAlloc");
-    in.need(free, 3020, "the CUDA driver lacks cuMemFree");
     in.need(alloc_async, 11020, "the CUDA driver lacks cuMemAllocAsync");
-    in.need(free_async, 11020, "the CUDA driver lacks cuMemFreeAsync");
     in.need(default_pool, 11020, "the CUDA driver lacks cuDeviceGetDefaultMemPool");
-    in.need(set_pool_attribute, 11020, "the CUDA driver lacks cuMemPoolSetAttribute");
     return in.status();
   }
 };
@@ -80,11 +76,11 @@ struct MemAlloc {
   explicit MemAlloc(GpuForBench& gpu) : memory(gpu.memory) {}
   Handle allocate(std::uint64_t bytes, unsigned) {
     Handle made = 0;
-    if (memory.alloc(&made, bytes) != cuda::kSuccess) give_up(kName, "refused");
+    if (memory.driver.memory.alloc(&made, bytes) != cuda::kSuccess) give_up(kName, "refused");
     return made;
   }
   void free(Handle handle, unsigned) {
-    if (memory.free(handle) != cuda::kSuccess) give_up(kName, "refused");
+    if (memory.driver.memory.free(handle) != cuda::kSuccess) give_up(kName, "refused");
   }
 
   const DriverMemory& memory;
@@ -94,7 +90,6 @@ struct MemAlloc {
 struct MemAllocAsync {
   static constexpr const char* kName = "cuMemAllocAsync";
   using Handle = cuda::DevicePointer;
-  static constexpr int kReleaseThreshold = 4;  // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 
   explicit MemAllocAsync(GpuForBench& gpu) : memory(gpu.memory), streams(gpu.streams) {
     set_threshold(~std::uint64_t{0});
@@ -110,15 +105,17 @@ struct MemAllocAsync {
     return made;
   }
   void free(Handle handle, unsigned stream) {
-    if (memory.free_async(handle, pointer_of(stream)) != cuda::kSuccess) give_up(kName, "refused");
+    if (memory.driver.pools.free(handle, pointer_of(stream)) != cuda::kSuccess)
+      give_up(kName, "refused");
   }
   cuda::StreamPointer pointer_of(unsigned stream) const {
     return reinterpret_cast<cuda::StreamPointer>(streams[stream].handle.value());
   }
   void set_threshold(std::uint64_t bytes) {
-    DriverMemory::Pool pool = nullptr;
+    cuda::MemoryPool pool = nullptr;
     if (memory.default_pool(&pool, 0) != cuda::kSuccess ||
-        memory.set_pool_attribute(pool, kReleaseThreshold, &bytes) != cuda::kSuccess)
+        memory.driver.pools.set_attribute(pool, cuda::kPoolReleaseThreshold, &bytes) !=
+            cuda::kSuccess)
       give_up(kName, "its pool cannot be set");
   }
 

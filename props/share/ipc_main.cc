@@ -25,10 +25,10 @@ namespace {
 constexpr Bytes kSize = 5_MiB;
 constexpr StreamHandle kStream{cuda::kStreamPerThread};
 constexpr char kWorkerOption[] = "--worker-on-socket";
+const char* role = "exporter";
 
 [[noreturn]] void fail(const std::string& what) {
-  std::fprintf(stderr, "%s: %s\n", getenv("ASHLAR_IPC_WORKER") == nullptr ? "exporter" : "worker",
-               what.c_str());
+  std::fprintf(stderr, "%s: %s\n", role, what.c_str());
   std::exit(1);
 }
 void require(bool holds, const std::string& what) {
@@ -192,7 +192,6 @@ int serve(device::Device& gpu, const char* program, const char* library) {
   require(worker >= 0, "a process");
   if (worker == 0) {
     close(ends[0]);
-    setenv("ASHLAR_IPC_WORKER", "1", 1);
     execl(program, program, library, kWorkerOption, std::to_string(ends[1]).c_str(),
           static_cast<char*>(nullptr));
     _exit(1);
@@ -211,6 +210,7 @@ int serve(device::Device& gpu, const char* program, const char* library) {
 int run(int count, char** words) {
   const char* const library = count > 1 ? words[1] : cuda::kDriverLibrary;
   const bool is_worker = count == 4 && std::strcmp(words[2], kWorkerOption) == 0;
+  if (is_worker) role = "worker";
   auto opened = cuda::CudaDevice::open(0, DeviceId{0}, library);
   if (opened.code() == Code::kNotFound || opened.code() == Code::kUnsupported) {
     std::printf("SKIPPED: %s\n", opened.status().why());

@@ -66,9 +66,7 @@ SharedFiles::~SharedFiles() {
 }
 
 const SharedFiles::File* SharedFiles::open_for(MemoryNumber memory, Bytes size) {
-  for (const File& file : files_) {
-    if (file.memory == memory) return &file;
-  }
+  if (const File* const open = file_for(memory); open != nullptr) return open;
   const int descriptor = memfd_create("simulated-gpu-memory", MFD_CLOEXEC);
   if (descriptor < 0) return nullptr;
   struct stat made {};
@@ -96,19 +94,22 @@ std::optional<ShareHandle> SharedFiles::handle_of(MemoryNumber memory, Bytes siz
   return handle;
 }
 
+const SharedFiles::File* SharedFiles::file_for(MemoryNumber memory) const {
+  const auto found = std::find_if(files_.begin(), files_.end(),
+                                  [&](const File& file) { return file.memory == memory; });
+  return found == files_.end() ? nullptr : &*found;
+}
+
 int SharedFiles::file_of(MemoryNumber memory) const {
-  for (const File& file : files_) {
-    if (file.memory == memory) return file.descriptor;
-  }
-  return -1;
+  const File* const file = file_for(memory);
+  return file == nullptr ? -1 : file->descriptor;
 }
 
 void SharedFiles::close(MemoryNumber memory) {
-  const auto found = std::find_if(files_.begin(), files_.end(),
-                                  [&](const File& file) { return file.memory == memory; });
-  if (found == files_.end()) return;
-  ::close(found->descriptor);
-  files_.erase(found);
+  const File* const file = file_for(memory);
+  if (file == nullptr) return;
+  ::close(file->descriptor);
+  files_.erase(files_.begin() + (file - files_.data()));
 }
 
 Bytes shared_size(const ShareHandle& handle) {

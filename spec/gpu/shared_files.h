@@ -67,6 +67,9 @@ class SharedFiles {
     std::uint64_t number = 0;
     int descriptor = -1;
   };
+  /// The memory's file; null if it was never exported.
+  const File* file_for(MemoryNumber memory) const;
+  /// The same; made, if there is none. Null if it cannot be.
   const File* open_for(MemoryNumber memory, Bytes size);
 
   std::vector<File> files_;

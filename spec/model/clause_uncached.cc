@@ -2,9 +2,9 @@
 // See cache_clauses.h.
 //
 //   given   an allocation is a segment that the device gave in this call, with no byte to spare
-//   kept    after an allocation or a free no idle segment is left whose work is done: judged where the subject can
-//           know all, of what was found free before the last such call, which recorded an event behind it. That it
-//           does not go back too early is the detector's to say (D4, C6)
+//   kept    after an allocation or a free no idle segment is left whose work was done. Judged of blocks that were found free
+//           before the last such call, which recorded an event behind them, and only where the subject can know every
+//           completion. Memory that goes back too early is the detector's to report (D4, C6)
 #include "spec/model/cache_clauses.h"
 
 namespace ashlar::spec {

@@ -174,18 +174,24 @@ Result<PinnedRange> CachingAllocator::pin(Address address) noexcept {
   return held.value().pins->pin(held.value());
 }
 
+template <class Ask>
+Status CachingAllocator::Impl::ask_pins(Address base, Ask&& ask) const noexcept {
+  const PageMap::Found found = shared.pages.find(base);
+  Status answer{Code::kNotFound, "no such range is pinned"};
+  // The page's other segment may be another device's, and that one may be gone (C26).
+  for (const Owner owner : {found.first, found.second}) {
+    if (owner.is_nobody() || answer.code() != Code::kNotFound) continue;
+    DeviceCache& cache = owner.heap()->cache;
+    answer = ask(cache.supply().pins(), cache.driver());
+  }
+  return answer;
+}
+
 Status CachingAllocator::unpin(const PinnedRange& range) noexcept {
   if (const Status status = impl_->usable(); !status.is_ok()) return status;
-  const PageMap::Found found = impl_->shared.pages.find(range.base);
-  Status ended{Code::kNotFound, "no such range is pinned"};
-  for (const Owner owner : {found.first, found.second}) {
-    if (owner.is_nobody() || ended.is_ok()) continue;
-    DeviceCache& cache = owner.heap()->cache;
-    // The page's other segment may be another device's, and that one may be gone (C26).
-    const Status answer = cache.supply().pins().unpin(range, cache.driver().health());
-    if (answer.code() != Code::kNotFound) ended = answer;
-  }
-  return ended;
+  return impl_->ask_pins(range.base, [&](Pins& pins, const Driver& driver) {
+    return pins.unpin(range, driver.health());
+  });
 }
 
 Status physical_ranges(const CachingAllocator& allocator, const PinnedRange& range,
@@ -194,13 +200,9 @@ Status physical_ranges(const CachingAllocator& allocator, const PinnedRange& ran
   if (const Status status = impl.usable(); !status.is_ok()) return status;
   ASHLAR_REQUIRE(out != nullptr, Code::kInvalidArgument, "nowhere to write to");
   out->clear();
-  const PageMap::Found found = impl.shared.pages.find(range.base);
-  Status answer{Code::kNotFound, "no such range is pinned"};
-  for (const Owner owner : {found.first, found.second}) {
-    if (owner.is_nobody() || answer.code() != Code::kNotFound) continue;
-    DeviceCache& cache = owner.heap()->cache;
-    answer = cache.supply().pins().find_physical(range, cache.driver().device(), out);
-  }
+  const Status answer = impl.ask_pins(range.base, [&](const Pins& pins, const Driver& driver) {
+    return pins.find_physical(range, driver.device(), out);
+  });
   if (!answer.is_ok()) out->clear();
   return answer;
 }

@@ -107,6 +107,9 @@ struct CachingAllocator::Impl {
   [[gnu::cold, gnu::visibility("hidden")]] Status free_by_detour(const PageMap::Found& found,
                                                                  Address address,
                                                                  StreamHeap* user) const noexcept;
+  /// The answer of ask(pins, driver) of the device whose range begins there; kNotFound if it is none's.
+  template <class Ask>
+  Status ask_pins(Address base, Ask&& ask) const noexcept;
   /// Reclaimer::give_back_finished(), if nothing is cached and the calling thread may take the lock.
   [[gnu::cold, gnu::visibility("hidden")]] void give_back_finished(
       DeviceCache& cache, StreamHeap* fresh) const noexcept;

@@ -12,6 +12,7 @@
 
 #include <ashlar/base/spin_lock.h>
 #include <ashlar/device/device.h>
+#include <ashlar/device/relaxed_capture.h>
 
 namespace ashlar::inline v0::cache {
 
@@ -177,31 +178,6 @@ class Driver {
   std::array<std::atomic<std::uint64_t>, device::kCallKinds> calls_{};
 };
 
-/// Puts the calling thread into the relaxed capture mode for a scope, if a capture is announced
-/// (C9).
-class RelaxedCapture {
- public:
-  RelaxedCapture(Driver& driver, bool capturing) noexcept : driver_(driver) {
-    if (!capturing) return;
-    const auto before = driver.exchange_capture_mode(device::CaptureMode::kRelaxed);
-    status_ = before.status();
-    exchanged_ = before.is_ok();
-    if (exchanged_) before_ = before.value();
-  }
-  ~RelaxedCapture() {
-    if (exchanged_) static_cast<void>(driver_.exchange_capture_mode(before_));
-  }
-  RelaxedCapture(const RelaxedCapture&) = delete;
-  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-
-  /// Not ok: growth must stop, because without the relaxed mode it would invalidate the capture.
-  Status status() const noexcept { return status_; }
-
- private:
-  Driver& driver_;
-  Status status_;
-  device::CaptureMode before_ = device::CaptureMode::kGlobal;
-  bool exchanged_ = false;
-};
+using device::RelaxedCapture;
 
 }  // namespace ashlar::inline v0::cache

@@ -15,7 +15,7 @@ constexpr std::array<const char*, kSlowPaths> kNames{"miss", "grow", "reclaim",
 
 }  // namespace
 
-const char* slow_way_name(SlowPath way) noexcept { return kNames[static_cast<unsigned>(way)]; }
+const char* slow_path_name(SlowPath path) noexcept { return kNames[static_cast<unsigned>(path)]; }
 
 #if defined(ASHLAR_NVTX)
 namespace {
@@ -39,8 +39,8 @@ nvtxEventAttributes_t attributes(const char* name, Bytes size) noexcept {
 
 }  // namespace
 
-NvtxRange::NvtxRange(SlowPath way, Bytes size) noexcept {
-  const nvtxEventAttributes_t range = attributes(slow_way_name(way), size);
+NvtxRange::NvtxRange(SlowPath path, Bytes size) noexcept {
+  const nvtxEventAttributes_t range = attributes(slow_path_name(path), size);
   static_cast<void>(nvtxDomainRangePushEx(domain(), &range));
 }
 

@@ -26,12 +26,12 @@ enum class SlowPath : std::uint8_t {
 inline constexpr unsigned kSlowPaths = 6;
 
 /// The name that the range has in a profile.
-const char* slow_way_name(SlowPath way) noexcept;
+const char* slow_path_name(SlowPath path) noexcept;
 
 /// A range, for as long as it lives.
 class NvtxRange {
  public:
-  explicit NvtxRange(SlowPath way, Bytes size = {}) noexcept;
+  explicit NvtxRange(SlowPath path, Bytes size = {}) noexcept;
   ~NvtxRange();
   NvtxRange(const NvtxRange&) = delete;
   NvtxRange& operator=(const NvtxRange&) = delete;

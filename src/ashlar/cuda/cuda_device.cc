@@ -5,7 +5,7 @@
 
 #include <ashlar/cuda/captured_order.h>
 #include <ashlar/cuda/cuda_sharing.h>
-#include <ashlar/cuda/page_properties.h>
+#include <ashlar/cuda/driver_pages.h>
 #include <ashlar/cuda/primary_context.h>
 
 namespace ashlar::inline v0::cuda {
@@ -23,9 +23,6 @@ HostClock* machine_clock() noexcept {
   return &clock;
 }
 
-StreamPointer pointer_of(StreamHandle stream) noexcept {
-  return reinterpret_cast<StreamPointer>(stream.value());
-}
 EventPointer pointer_of(EventHandle event) noexcept {
   return reinterpret_cast<EventPointer>(event.value());
 }
@@ -52,7 +49,7 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int ordinal, DeviceId id, c
   std::unique_ptr<CudaDevice> made(new (std::nothrow) CudaDevice(id, std::move(gpu), clock));
   if (made == nullptr) return kNoMemory;
   if (const Status read = made->read_traits(); !read.is_ok()) return read;
-  made->sharing_.reset(new (std::nothrow) CudaSharing(*made->gpu_));
+  made->sharing_.reset(new (std::nothrow) CudaSharing(*made->gpu_, made->has_direct_rdma_));
   if (made->sharing_ == nullptr) return kNoMemory;
   return made;
 }
@@ -103,12 +100,7 @@ Status CudaDevice::address_release(Address base, Bytes size) noexcept {
 
 Result<PageHandle> CudaDevice::page_create(Bytes size) noexcept {
   if (!traits_.has_virtual_memory) return kNoPages;
-  const MemoryProperties properties = page_properties(*gpu_, has_direct_rdma_);
-  MemoryHandle handle = 0;
-  const Status made = gpu_->call(
-      [&] { return gpu_->driver().pages.create(&handle, size.count(), &properties, 0); });
-  if (!made.is_ok()) return made;
-  return PageHandle{handle};
+  return create_page(*gpu_, size, page_properties(*gpu_, has_direct_rdma_));
 }
 
 Status CudaDevice::page_release(PageHandle page) noexcept {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include <ashlar/cuda/page_properties.h>
+#include <ashlar/cuda/driver_pages.h>
 
 namespace ashlar::inline v0::cuda {
 namespace {
@@ -19,15 +19,24 @@ constexpr Status kNotShared{Code::kUnsupported, "the page was made without handl
 static_assert(sizeof(IpcHandle) == sizeof(ShareHandle::bytes));
 static_assert(sizeof(GpuUuid) == sizeof(device::DeviceUuid));
 
-StreamPointer pointer_of(StreamHandle stream) noexcept {
-  return reinterpret_cast<StreamPointer>(stream.value());
+bool is_of_pages(ShareKind kind) noexcept {
+  return kind == ShareKind::kDescriptor || kind == ShareKind::kFabric;
+}
+/// The driver's type. REQUIRES: is_of_pages.
+int handle_type_of(ShareKind kind) noexcept {
+  return kind == ShareKind::kFabric ? kHandleFabric : kHandleDescriptor;
+}
+IpcHandle ipc_handle_of(const ShareHandle& handle) noexcept {
+  IpcHandle bytes;
+  std::memcpy(bytes.bytes, handle.bytes.data(), sizeof bytes.bytes);
+  return bytes;
 }
 
 }  // namespace
 
-CudaSharing::CudaSharing(PrimaryContext& gpu) noexcept
+CudaSharing::CudaSharing(PrimaryContext& gpu, bool has_direct_rdma) noexcept
     : gpu_(gpu),
-      has_direct_rdma_(gpu.attribute(kAttributeDirectRdma) != 0),
+      has_direct_rdma_(has_direct_rdma),
       has_descriptors_(gpu.attribute(kAttributeDescriptorHandles) != 0),
       has_fabric_(gpu.attribute(kAttributeFabricHandles) != 0) {
   if (!gpu.driver().has_shares()) return;
@@ -47,16 +56,9 @@ std::uint32_t CudaSharing::ordinal() const noexcept {
 
 Result<PageHandle> CudaSharing::page_create(Bytes size, ShareKind kind) noexcept {
   if (!gpu_.driver().has_shares() || !gpu_.driver().has_virtual_memory()) return kNoShares;
-  const bool is_fabric = kind == ShareKind::kFabric;
-  if (is_fabric ? !has_fabric_ : kind != ShareKind::kDescriptor || !has_descriptors_)
-    return kNoSuchKind;
-  const MemoryProperties properties =
-      page_properties(gpu_, has_direct_rdma_, is_fabric ? kHandleFabric : kHandleDescriptor);
-  MemoryHandle handle = 0;
-  const Status made =
-      gpu_.call([&] { return gpu_.driver().pages.create(&handle, size.count(), &properties, 0); });
-  if (!made.is_ok()) return made;
-  return PageHandle{handle};
+  const bool has_kind = kind == ShareKind::kFabric ? has_fabric_ : has_descriptors_;
+  if (!is_of_pages(kind) || !has_kind) return kNoSuchKind;
+  return create_page(gpu_, size, page_properties(gpu_, has_direct_rdma_, handle_type_of(kind)));
 }
 
 Result<ShareKind> CudaSharing::page_kind(PageHandle page) noexcept {
@@ -76,11 +78,10 @@ Result<ShareHandle> CudaSharing::page_export(PageHandle page) noexcept {
   if (kind.value() == ShareKind::kNone) return kNotShared;
   ShareHandle handle;
   handle.kind = kind.value();
-  const bool is_fabric = handle.kind == ShareKind::kFabric;
-  void* const out = is_fabric ? static_cast<void*>(handle.bytes.data()) : &handle.descriptor;
+  void* const out = handle.kind == ShareKind::kFabric ? static_cast<void*>(handle.bytes.data())
+                                                      : &handle.descriptor;
   const Status made = gpu_.call([&] {
-    return gpu_.driver().shares.page_export(out, page.value(),
-                                            is_fabric ? kHandleFabric : kHandleDescriptor, 0);
+    return gpu_.driver().shares.page_export(out, page.value(), handle_type_of(handle.kind), 0);
   });
   if (!made.is_ok()) return made;
   return handle;
@@ -88,19 +89,16 @@ Result<ShareHandle> CudaSharing::page_export(PageHandle page) noexcept {
 
 Result<PageHandle> CudaSharing::page_import(const ShareHandle& handle, Bytes) noexcept {
   if (!gpu_.driver().has_shares()) return kNoShares;
-  const bool is_fabric = handle.kind == ShareKind::kFabric;
-  if (!is_fabric && handle.kind != ShareKind::kDescriptor) return kNoSuchKind;
-  IpcHandle bytes;
-  std::memcpy(bytes.bytes, handle.bytes.data(), sizeof bytes.bytes);
+  if (!is_of_pages(handle.kind)) return kNoSuchKind;
+  IpcHandle bytes = ipc_handle_of(handle);
   // The driver takes a descriptor in the place of the pointer.
-  void* const in = is_fabric ? static_cast<void*>(bytes.bytes)
-                             : reinterpret_cast<void*>(static_cast<std::uintptr_t>(
-                                   static_cast<unsigned>(handle.descriptor)));
+  void* const in = handle.kind == ShareKind::kFabric
+                       ? static_cast<void*>(bytes.bytes)
+                       : reinterpret_cast<void*>(
+                             static_cast<std::uintptr_t>(static_cast<unsigned>(handle.descriptor)));
   MemoryHandle page = 0;
-  const Status made = gpu_.call([&] {
-    return gpu_.driver().shares.page_import(&page, in,
-                                            is_fabric ? kHandleFabric : kHandleDescriptor);
-  });
+  const Status made = gpu_.call(
+      [&] { return gpu_.driver().shares.page_import(&page, in, handle_type_of(handle.kind)); });
   if (!made.is_ok()) return made;
   return PageHandle{page};
 }
@@ -119,8 +117,7 @@ Result<ShareHandle> CudaSharing::segment_export(Address base) noexcept {
 
 Result<Address> CudaSharing::segment_open(const ShareHandle& handle) noexcept {
   if (!gpu_.driver().has_shares()) return kNoShares;
-  IpcHandle bytes;
-  std::memcpy(bytes.bytes, handle.bytes.data(), sizeof bytes.bytes);
+  const IpcHandle bytes = ipc_handle_of(handle);
   DevicePointer base = 0;
   const Status opened =
       gpu_.call([&] { return gpu_.driver().shares.segment_open(&base, bytes, kOpenEnablesPeers); });

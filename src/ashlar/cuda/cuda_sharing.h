@@ -14,8 +14,8 @@ namespace ashlar::inline v0::cuda {
 
 class CudaSharing final : public device::Sharing {
  public:
-  /// `gpu` must outlive this.
-  explicit CudaSharing(PrimaryContext& gpu) noexcept;
+  /// `gpu` must outlive this. `has_direct_rdma`: network cards can reach its pages.
+  CudaSharing(PrimaryContext& gpu, bool has_direct_rdma) noexcept;
 
   Result<device::DeviceUuid> uuid() const noexcept override;
   std::uint32_t ordinal() const noexcept override;

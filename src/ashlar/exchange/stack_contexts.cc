@@ -88,7 +88,7 @@ std::vector<std::uintptr_t> StackContexts::addresses_of(cache::ContextId context
 std::vector<Frame> StackContexts::frames_of(cache::ContextId context) const {
   std::vector<Frame> frames;
   const std::lock_guard<std::mutex> lock(symbols_mutex_);
-  // The call is what stands before the address that it returns to.
+  // A return address is behind its call, so the lookup takes one byte before it.
   for (const std::uintptr_t address : addresses_of(context))
     frames.push_back(symbols_.frame_at(address - 1));
   return frames;

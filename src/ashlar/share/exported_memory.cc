@@ -15,13 +15,13 @@ namespace {
 using device::ShareHandle;
 using device::ShareKind;
 
-/// How long the memory behind the handle is: a segment that is one page may end before its page does.
+/// The size of what the handle stands for: a segment that is one page may be shorter than the page.
 Bytes shared_size(const cache::PhysicalRange& range, ShareKind kind) noexcept {
   if (kind == ShareKind::kSegment || range.page.value() != 0) return range.size;
   return checked_round_up(range.size, range.source->traits().page_granularity).value_or(range.size);
 }
 
-/// The handle of one piece of memory.
+/// The handle of a physical range.
 Result<ShareHandle> handle_of(const cache::PhysicalRange& range) noexcept {
   device::Sharing* const sharing = range.source->sharing();
   if (sharing == nullptr)

@@ -4,28 +4,14 @@
 #include <iterator>
 
 #include <ashlar/base/exceptions.h>
+#include <ashlar/device/relaxed_capture.h>
 
 namespace ashlar::inline v0::share {
 namespace {
 
 using device::Device;
+using device::RelaxedCapture;  // where the device refuses it, its calls are made all the same
 using device::ShareKind;
-
-/// While it lives, the calling thread's calls invalidate no capture (D6). Where the device does not say, they are made all the same.
-class RelaxedMode {
- public:
-  explicit RelaxedMode(Device& device) noexcept
-      : device_(device), before_(device.exchange_capture_mode(device::CaptureMode::kRelaxed)) {}
-  ~RelaxedMode() {
-    if (before_.is_ok()) static_cast<void>(device_.exchange_capture_mode(before_.value()));
-  }
-  RelaxedMode(const RelaxedMode&) = delete;
-  RelaxedMode& operator=(const RelaxedMode&) = delete;
-
- private:
-  Device& device_;
-  const Result<device::CaptureMode> before_;
-};
 
 /// visit(part, offset in the segment) for each; stops when it returns false.
 template <class Visit>
@@ -86,7 +72,7 @@ Result<OpenedRanges::Range> OpenedRanges::open(const ShareHeader& header,
   const MutexGuard guard(lock_);
   const Result<Device*> device = find_device(header.uuid);
   if (!device.is_ok()) return device.status();
-  const RelaxedMode relaxed(*device.value());
+  const RelaxedCapture relaxed(*device.value());
   retry_barred();
   return header.parts.front().handle.kind == ShareKind::kSegment
              ? open_segment(*device.value(), header)
@@ -193,7 +179,7 @@ void OpenedRanges::release(Mirror* mirror) noexcept {
 void OpenedRanges::retry_barred() noexcept {
   for (std::size_t i = mirrors_.size(); i > 0 && barred_ > 0; --i) {
     Mirror* const mirror = mirrors_[i - 1].get();
-    const RelaxedMode relaxed(*mirror->device);
+    const RelaxedCapture relaxed(*mirror->device);
     barred_ -= std::erase_if(mirror->pages, [&](const Pages::value_type& each) {
       const auto& [offset, page] = each;
       return page.is_barred && mirror->device->page_unmap(mirror->base + offset, page.size).is_ok();
@@ -212,7 +198,7 @@ void OpenedRanges::close(const Range& range) noexcept {
   if (birth_.is_forked()) return;
   const MutexGuard guard(lock_);
   retry_barred();
-  const RelaxedMode relaxed(*range.device);
+  const RelaxedCapture relaxed(*range.device);
   if (range.mirror != nullptr) drop(range.mirror, range.first, range.end);
   else static_cast<void>(range.device->sharing()->segment_close(range.base));
 }

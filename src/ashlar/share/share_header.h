@@ -19,12 +19,12 @@
 
 namespace ashlar::inline v0::share {
 
-/// One piece of physical memory.
+/// One physical range of the exporter's.
 struct SharedPart {
   Bytes size;
   /// another number for other memory at this place of the exporter's segment
   std::uint64_t generation = 0;
-  /// a descriptor is the exporter's own number of it
+  /// a descriptor has its value in the exporter's process
   device::ShareHandle handle;
 };
 
