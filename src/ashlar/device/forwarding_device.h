@@ -10,6 +10,7 @@
 
 namespace ashlar::inline v0::device {
 
+/// A device that passes every call to another one; what a wrapper overrides is what it changes.
 class ForwardingDevice : public Device {
  public:
   /// `inner` must outlive this.

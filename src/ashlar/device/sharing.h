@@ -34,7 +34,7 @@ ASHLAR_API const char* share_kind_name(ShareKind kind) noexcept;
 
 /// Memory, as another process takes it.
 struct ShareHandle {
-  ShareKind kind = ShareKind::kNone;
+  ShareKind kind = ShareKind::kNone;  ///< which of the two below counts
   int descriptor = -1;  ///< of kDescriptor: open in this process, and whoever has it closes it
   std::array<std::byte, 64> bytes{};  ///< of the others: means the same in every process
 };

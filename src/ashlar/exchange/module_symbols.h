@@ -14,6 +14,7 @@
 
 namespace ashlar::inline v0::exchange {
 
+/// The symbols of the modules that addresses of this process lie in, each module read once.
 class ModuleSymbols {
  public:
   /// The function that has the address, demangled, `??` if no symbol says so; and the module with the address's

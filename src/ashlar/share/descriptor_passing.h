@@ -15,8 +15,8 @@ namespace ashlar::inline v0::share {
 
 /// What came: MemoryOpener::open(header, descriptors.all()).
 struct ReceivedMemory {
-  std::vector<std::byte> header;
-  Descriptors descriptors;
+  std::vector<std::byte> header;  ///< the bytes of a ShareHeader, not yet checked
+  Descriptors descriptors;        ///< of the parts that travel as descriptors, in their order
 };
 
 /// Writes it to a connected Unix socket, which may block. kWriteFailed if the socket does not take all of it.

@@ -12,10 +12,13 @@
 
 namespace ashlar::inline v0::share {
 
+/// Open file descriptors; closes what it still owns when it is destroyed.
 class Descriptors {
  public:
   Descriptors() = default;
+  /// Owns what `from` owned, which is empty afterwards.
   Descriptors(Descriptors&& from) noexcept : open_(std::exchange(from.open_, {})) {}
+  /// Exchanges what the two own.
   Descriptors& operator=(Descriptors&& from) noexcept {
     std::swap(open_, from.open_);
     return *this;
@@ -26,7 +29,9 @@ class Descriptors {
   void reserve(std::size_t count) { open_.reserve(count); }
   /// Owns that one from now on. REQUIRES: room for it.
   void add(int descriptor) noexcept { open_.push_back(descriptor); }
+  /// What it owns, in the order of add(). Valid until the next call that changes it.
   std::span<const int> all() const noexcept { return open_; }
+  /// Closes each, and owns none afterwards.
   void close_all() noexcept {
     for (const int descriptor : open_) close(descriptor);
     open_.clear();

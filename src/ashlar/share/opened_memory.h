@@ -32,13 +32,16 @@ class ASHLAR_API OpenedMemory {
  public:
   /// Nothing.
   OpenedMemory() noexcept;
+  /// Takes what `from` has, which has nothing afterwards.
   OpenedMemory(OpenedMemory&& from) noexcept;
+  /// Closes what it had, and takes what `from` has.
   OpenedMemory& operator=(OpenedMemory&& from) noexcept;
   /// Closes it. REQUIRES: the work of this process that uses it is done (D4).
   ~OpenedMemory();
 
   /// Where it is here; null if it is nothing.
   Address address() const noexcept { return address_; }
+  /// Of the allocation; 0 if it is nothing.
   Bytes size() const noexcept { return size_; }
   /// The device whose memory it is, one of the opener's.
   DeviceId device() const noexcept { return device_; }

@@ -17,6 +17,7 @@
 
 namespace ashlar::inline v0::share {
 
+/// Which devices may use each other's memory, and the copies between them.
 class ASHLAR_API PeerAccess {
  public:
   /// `devices[i]` has DeviceId i, and must outlive this. Makes no device call. Throws std::bad_alloc.

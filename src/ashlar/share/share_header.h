@@ -21,23 +21,24 @@ namespace ashlar::inline v0::share {
 
 /// One physical range of the exporter's.
 struct SharedPart {
-  Bytes size;
+  Bytes size;  ///< of the range, whole pages
   /// another number for other memory at this place of the exporter's segment
   std::uint64_t generation = 0;
   /// a descriptor has its value in the exporter's process
   device::ShareHandle handle;
 };
 
+/// What another process has to know of an exported allocation.
 struct ShareHeader {
-  std::uint64_t exporter = 0;  ///< a number of the MemoryExporter's own: no other has it
-  std::int32_t process = 0;    ///< the exporter's process
-  device::DeviceUuid uuid{};   ///< of the GPU whose memory it is
-  Address segment;             ///< the exporter's range of addresses that the parts lie in
-  Bytes segment_size;
-  Bytes parts_offset;  ///< of the first part in the segment
-  Bytes offset;        ///< of the allocation in the first part
-  Bytes size;          ///< of the allocation
-  std::vector<SharedPart> parts;
+  std::uint64_t exporter = 0;     ///< a number of the MemoryExporter's own: no other has it
+  std::int32_t process = 0;       ///< the exporter's process
+  device::DeviceUuid uuid{};      ///< of the GPU whose memory it is
+  Address segment;                ///< the exporter's range of addresses that the parts lie in
+  Bytes segment_size;             ///< of that range
+  Bytes parts_offset;             ///< of the first part in the segment
+  Bytes offset;                   ///< of the allocation in the first part
+  Bytes size;                     ///< of the allocation
+  std::vector<SharedPart> parts;  ///< in the order of their addresses
 
   /// How many parts travel as descriptors.
   std::size_t descriptors() const noexcept;

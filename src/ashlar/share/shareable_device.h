@@ -16,6 +16,7 @@
 
 namespace ashlar::inline v0::share {
 
+/// A device whose pages other processes can open.
 class ShareableDevice final : public device::ForwardingDevice {
  public:
   /// Pages are made with handles of the kind `wanted`: kFabric, which the host's administrator has to permit, or kDescriptor. Where the

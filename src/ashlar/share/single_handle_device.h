@@ -22,6 +22,7 @@
 
 namespace ashlar::inline v0::share {
 
+/// A device whose segments are one physical handle each.
 class ASHLAR_API SingleHandleDevice final : public device::ForwardingDevice {
  public:
   /// Pages come from `inner`, which must outlive this. REQUIRES: every segment is freed before the destructor.
