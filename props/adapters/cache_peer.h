@@ -3,6 +3,7 @@
 // Thread safety: none; no other call may run.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -22,6 +23,10 @@ struct CachePeer {
   static EpochClock& clock(StreamHeap& heap) ASHLAR_NO_THREAD_SAFETY_ANALYSIS { return heap.clock; }
   static MissState& misses(StreamHeap& heap) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     return heap.misses;
+  }
+  /// Everything that decides when it may steal.
+  static std::array<std::uint64_t, 3> words(const StealTurns& turns) {
+    return {turns.steals_, turns.repeated_growths_, turns.demand_max_.count()};
   }
   static std::uint64_t& uses_of_first(MemoryPools& pools) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     return pools.pools_.front()->uses;

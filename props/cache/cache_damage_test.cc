@@ -232,8 +232,13 @@ TEST_F(CacheDamageTest, TheCountsOfNodesAreHeldAgainstTheLists) {
     EXPECT_EQ(found(), "heap(4): a taker has not put its nodes back");
     uses.takers().end(phase);
   }
-  const Damage damage(CachePeer::misses(heap()).under_way, 1u);
-  EXPECT_EQ(found(), "heap(6): a miss has not ended its hold");
+  {
+    const Damage damage(CachePeer::misses(heap()).under_way, 1u);
+    EXPECT_EQ(found(), "heap(6): a miss has not ended its hold");
+  }
+  heap().loans.add(PoolId::kSmall, 512_B);
+  EXPECT_EQ(found(), "heap(8): what is borrowed is not what is lent");
+  heap().loans.remove(PoolId::kSmall, 512_B);
 }
 
 TEST_F(CacheDamageTest, MarksAndStampsAreInOrder) {

@@ -85,8 +85,14 @@ constexpr const char* kLendsOnce =
     "alloc p10 16582 s1\nfree p10\nalloc p1 899968 s0\nalloc p2 1048577 s0\n"
     "alloc p3 1048577 s1\nalloc p14 1048577 s1\nalloc p15 1048577 s0\n";
 
+/// Found in soak. Two borrowings for each growth: in every other round s1 borrows for p8, and it grew in the eleventh.
+constexpr const char* kBorrowsForOneRequest =
+    "conf reuse:ordered,backing:pages\nstream s1 d0\nstream s2 d0\nalloc p0 5242880 s0\nfree p0\n"
+    "alloc p1 1048577 s1\nkernel s2 p1 r\nfree-on p1 s1\nalloc p2 4119400 s1\n"
+    "alloc p8 2377231 s1\nfree p8\nfree p2\n";
+
 TEST(Churn, AStepWhoseStreamsLendSettlesByTheTenthRound) {
-  for (const char* const ops : {kLendsInTurns, kLendsOnce}) {
+  for (const char* const ops : {kLendsInTurns, kLendsOnce, kBorrowsForOneRequest}) {
     spec::OpFile round;
     spec::TextError error;
     ASSERT_TRUE(spec::parse_ops(std::string("ashlar-ops 1 cache\n") + ops, &round, &error))

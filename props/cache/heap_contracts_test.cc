@@ -199,7 +199,7 @@ TEST_F(HeapContractsTest, TheIndexHasACellForEachHeapAndSpreadsHandlesOverThem) 
       if (n != 64 && n != 128 && n != 256) continue;
       // A chain has one last heap.
       std::uint64_t chains = 0;
-      for (const StreamHeap& heap : heaps) chains += heap.next_of_handle == nullptr ? 1 : 0;
+      for (const StreamHeap& heap : heaps) chains += heap.links.next_of_handle == nullptr ? 1 : 0;
       EXPECT_GT(chains, n / 3) << "stride " << stride;
       chains_of_all += chains;
     }

@@ -49,6 +49,10 @@ class StealTest : public ::testing::Test {
     return parts_->cache().reclaimer().try_steal(parts_->heap(to), request(size), reach);
   }
   std::uint64_t grown() { return parts_->calls(CallKind::kSegmentAlloc); }
+  /// By own_, since it last asked the driver for memory.
+  std::uint64_t steals_of(PoolId pool) {
+    return CachePeer::words(CachePeer::misses(parts_->heap(own_)).steals[index_of(pool)])[0];
+  }
   std::uint64_t steals() { return parts_->cache().reclaimer().steals(); }
 
   std::unique_ptr<ScriptedParts> parts_;
@@ -66,9 +70,34 @@ TEST_F(StealTest, AfterTwoStealsFromTheLivingAStreamAsksTheDriverForMemory) {
   }
   EXPECT_EQ(growths, (std::vector<std::uint64_t>{0, 0, 1, 1, 1, 2, 2}));
   EXPECT_EQ(steals(), 5u);
-  EXPECT_EQ(CachePeer::misses(parts_->heap(own_)).steals[index_of(PoolId::kLarge)], 1u);
-  EXPECT_EQ(CachePeer::misses(parts_->heap(own_)).steals[index_of(PoolId::kSmall)], 0u);
+  EXPECT_EQ(steals_of(PoolId::kLarge), 1u);
+  EXPECT_EQ(steals_of(PoolId::kSmall), 0u);
   parts_->expect_valid();
+}
+
+TEST(StealTurns, AStreamThatGrowsForADemandItHadBeforeStealsLessEachTime) {
+  StealTurns turns;
+  std::vector<unsigned> steals;
+  const auto grow_for = [&](Bytes demand) {
+    unsigned taken = 0;
+    for (; turns.may_steal(); ++taken) turns.on_steal();
+    steals.push_back(taken);
+    turns.on_growth(demand);
+  };
+  for (const Bytes demand : {10_MiB, 30_MiB, 30_MiB, 20_MiB, 30_MiB}) grow_for(demand);
+  EXPECT_EQ(steals, (std::vector<unsigned>{2, 2, 2, 1, 0}));
+  EXPECT_FALSE(turns.may_steal());
+  turns.on_growth(30_MiB + 1_B);
+  EXPECT_TRUE(turns.may_steal()) << "its demand rises: another phase of the program";
+  grow_for(40_MiB);
+  EXPECT_EQ(steals.back(), 2u);
+}
+
+TEST(StealTurns, AGrowthWithoutStealsBeforeItIsNoneThatRepeats) {
+  StealTurns turns;
+  for (int i = 0; i < 3; ++i) turns.on_growth(10_MiB);
+  turns.on_steal();
+  EXPECT_TRUE(turns.may_steal());
 }
 
 TEST_F(StealTest, FromTheDeadAStreamTakesWithoutLimit) {
@@ -80,7 +109,7 @@ TEST_F(StealTest, FromTheDeadAStreamTakesWithoutLimit) {
   for (int i = 0; i < 8; ++i) ASSERT_FALSE(parts_->allocate(20_MiB, own_).is_null());
   EXPECT_EQ(grown(), before);
   EXPECT_EQ(steals(), 8u);
-  EXPECT_EQ(CachePeer::misses(parts_->heap(own_)).steals[index_of(PoolId::kLarge)], 8u);
+  EXPECT_EQ(steals_of(PoolId::kLarge), 8u);
   parts_->cache().reclaimer().reset_counts();
   EXPECT_EQ(steals(), 0u);
   parts_->expect_valid();

@@ -157,7 +157,7 @@ TEST_F(StreamLookupTest, MostHandlesHaveAChainOfTheirOwnHoweverManyThereAre) {
     index.insert(&make(n, n));
     if (std::has_single_bit(n) || std::has_single_bit(n / 3)) {
       std::uint64_t behind_others = 0;
-      for (const StreamHeap& heap : heaps_) behind_others += heap.next_of_handle != nullptr;
+      for (const StreamHeap& heap : heaps_) behind_others += heap.links.next_of_handle != nullptr;
       EXPECT_LE(5 * behind_others, 2 * n) << "of " << n;
     }
   }

@@ -80,7 +80,9 @@ class StateWriter {
   void write_heap(StreamHeap& heap) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     put(heap.stream.id.value());
     put(static_cast<std::uint64_t>(heap.life.state()));
-    for (const unsigned steals : heap.misses.steals) put(steals);
+    for (const cache::StealTurns& turns : heap.misses.steals) {
+      for (const std::uint64_t word : CachePeer::words(turns)) put(word);
+    }
     put(heap.clock.is_all_complete() ? 0 : heap.clock.now() - heap.clock.newest_release() + 1);
     put(heap.marks.count());
     for (unsigned i = 0; i < heap.marks.count(); ++i) {

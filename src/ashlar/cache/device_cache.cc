@@ -280,6 +280,27 @@ const char* DeviceCache::validate_unrecorded() const noexcept {
   return listed == 0 ? nullptr : "unrecorded(1): the counts are not those of the lists";
 }
 
+namespace {
+
+/// What other streams borrow of that pool. Cost: a walk over its blocks.
+Bytes lent_of(const StreamHeap& heap, PoolId which) noexcept ASHLAR_REQUIRES(heap.lock) {
+  Bytes sum;
+  const block::BlockPool& in = heap.pool(which);
+  for (auto segment = in.first_segment(); segment != block::kNoSegment;
+       segment = in.next(segment)) {
+    for (auto at = in.view(segment).first; at != block::kNoBlock; at = in.next(at)) {
+      const block::BlockView view = in.view(at);
+      for (const UseNode* use = StreamHeap::first_use(view.user); use != nullptr;
+           use = use->sibling) {
+        if (use->is_borrower) sum += view.size;
+      }
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
 const char* DeviceCache::validate() const noexcept {
   if (const char* broken = validate_unrecorded()) return broken;
   if (const char* broken = heaps_.validate()) return broken;
@@ -288,15 +309,20 @@ const char* DeviceCache::validate() const noexcept {
   if (const char* broken = supply_.pins().validate()) return broken;
   Bytes in_segments;
   std::uint64_t segments = 0;
+  Bytes borrowed;
+  Bytes lent;
   for (StreamHeap& heap : heaps_) {
     const Guard guard(heap.lock);
     if (const char* broken = heap.validate()) return broken;
     if (const char* broken = supply_.validate(heap)) return broken;
     for (const PoolId id : kPoolIds) {
       in_segments += mapped_bytes(heap.pool(id).counts());
+      borrowed += heap.loans.bytes(id);
+      lent += lent_of(heap, id);
       segments += heap.pool(id).counts().segments;
     }
   }
+  if (borrowed != lent) return "heap(8): what is borrowed is not what is lent";
   return ledger_.validate(in_segments, segments, supply_.pages().stock_bytes());
 }
 

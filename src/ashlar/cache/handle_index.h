@@ -29,8 +29,8 @@ class HandleIndex {
   /// REQUIRES: the heap is in the index, under its stream's handle.
   void erase(StreamHeap* heap) noexcept {
     StreamHeap** at = &table_[cell_of(heap->stream.handle)];
-    while (*at != heap) at = &(*at)->next_of_handle;
-    *at = heap->next_of_handle;
+    while (*at != heap) at = &(*at)->links.next_of_handle;
+    *at = heap->links.next_of_handle;
     --count_;
   }
   /// The heap of another alive stream with the handle of `stream`; nullptr if there is none. A
@@ -38,7 +38,7 @@ class HandleIndex {
   StreamHeap* find_alive(const Stream& stream) const noexcept {
     if (cells_ == 0 || stream.thread_bound) return nullptr;
     for (StreamHeap* heap = table_[cell_of(stream.handle)]; heap != nullptr;
-         heap = heap->next_of_handle) {
+         heap = heap->links.next_of_handle) {
       const bool is_other = heap->stream.handle == stream.handle && heap->stream.id != stream.id &&
                             !heap->stream.thread_bound;
       if (is_other && heap->life.is_alive()) return heap;
@@ -55,7 +55,7 @@ class HandleIndex {
   }
   void link(StreamHeap* heap) noexcept {
     StreamHeap*& cell = table_[cell_of(heap->stream.handle)];
-    heap->next_of_handle = cell;
+    heap->links.next_of_handle = cell;
     cell = heap;
   }
   bool grow() noexcept {
@@ -68,7 +68,7 @@ class HandleIndex {
     cells_ = cells;
     for (std::uint64_t i = 0; i < cells_before; ++i) {
       for (StreamHeap* heap = before[i]; heap != nullptr;) {
-        StreamHeap* const rest = heap->next_of_handle;
+        StreamHeap* const rest = heap->links.next_of_handle;
         link(heap);
         heap = rest;
       }

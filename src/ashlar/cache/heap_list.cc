@@ -7,7 +7,7 @@ namespace ashlar::inline v0::cache {
 
 HeapList::~HeapList() {
   for (StreamHeap* heap = first_.load(); heap != nullptr;) {
-    StreamHeap* next = heap->next_heap.load();
+    StreamHeap* next = heap->links.next.load();
     delete heap;
     heap = next;
   }
@@ -82,7 +82,7 @@ StreamHeap* HeapList::add(const HeapOwner& owner) noexcept {
   if (!heap || !handles_.reserve_one() || !table_.insert(heap.get())) return nullptr;
   handles_.insert(heap.get());
   count_.fetch_add(1, std::memory_order_relaxed);
-  (last_ == nullptr ? first_ : last_->next_heap).store(heap.get(), std::memory_order_release);
+  (last_ == nullptr ? first_ : last_->links.next).store(heap.get(), std::memory_order_release);
   last_ = heap.release();
   return last_;
 }

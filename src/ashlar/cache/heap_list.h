@@ -69,7 +69,7 @@ class HeapList {
     explicit Iterator(StreamHeap* heap) noexcept : heap_(heap) {}
     StreamHeap& operator*() const noexcept { return *heap_; }
     Iterator& operator++() noexcept {
-      heap_ = heap_->next_heap.load();
+      heap_ = heap_->links.next.load();
       return *this;
     }
     friend bool operator==(Iterator a, Iterator b) = default;
@@ -80,7 +80,7 @@ class HeapList {
   /// The heap after that one, round and round: the first after the last, or after nullptr; nullptr
   /// if there is no heap.
   StreamHeap* next_after(StreamHeap* heap) const noexcept {
-    StreamHeap* const next = heap == nullptr ? nullptr : heap->next_heap.load();
+    StreamHeap* const next = heap == nullptr ? nullptr : heap->links.next.load();
     return next != nullptr ? next : first_.load();
   }
   Iterator begin() const noexcept { return Iterator(first_.load()); }

@@ -21,11 +21,6 @@ constexpr unsigned kMissPollsMax = 64;
 /// The maximum number of uses without an event that a miss looks at again.
 constexpr unsigned kRetriesPerMiss = 16;
 
-/// After this number of steals a stream asks the driver for memory of its own before it steals
-/// again from a stream that is alive. Otherwise a stream whose need fits into another's idle memory
-/// would take it and give it back for ever, a miss and an event each time (C20).
-constexpr unsigned kStealsPerGrowth = 2;
-
 /// Neither served nor refused: the next rung is to be tried.
 bool is_open(const Result<Address>& found) noexcept {
   return found.is_ok() && found.value().is_null();
@@ -139,24 +134,26 @@ Result<Address> MissLadder::call_back(StreamHeap& heap, const Request& request) 
 Result<Address> MissLadder::steal(StreamHeap& heap, const Request& request) noexcept {
   if (shared_.is_capturing() && !heap.is_reserved()) return Address{};
   // Another thread may hold the reclaim lock: rather than queue for it, grow.
-  unsigned steals = 0;
+  Reach reach = Reach::kDead;
   {
     const Guard guard(heap.lock);
-    steals = heap.misses.steals[index_of(request.pool)];
+    if (heap.misses.steals[index_of(request.pool)].may_steal()) reach = Reach::kAll;
   }
-  const Reach reach = steals < kStealsPerGrowth ? Reach::kAll : Reach::kDead;
   const HostRefusals refusals;
   const Address address = cache_.reclaimer().try_steal(heap, request, reach);
   if (address.is_null()) return refusals.any() ? Result<Address>(kShortOfHostMemory) : address;
   const Guard guard(heap.lock);
-  ++heap.misses.steals[index_of(request.pool)];
+  heap.misses.steals[index_of(request.pool)].on_steal();
   return address;
 }
 
 Result<Address> MissLadder::grow(StreamHeap& heap, const Request& request) noexcept {
   {
     const Guard guard(heap.lock);
-    heap.misses.steals[index_of(request.pool)] = 0;
+    const Bytes live =
+        heap.pool(request.pool).counts().bytes[static_cast<unsigned>(BlockState::kLive)];
+    heap.misses.steals[index_of(request.pool)].on_growth(live + heap.loans.bytes(request.pool) +
+                                                         request.size);
   }
   return cache_.supply().grow(heap, request);
 }

@@ -111,6 +111,7 @@ void StreamHeap::finish_use(UseNode* node) noexcept {
 }
 
 void StreamHeap::unlink_use(block::BlockPool& in, block::BlockIndex block, UseNode* use) noexcept {
+  if (use->is_borrower) use->user->loans.remove(use->pool, in.view(block).size);
   if (use->sibling != nullptr) use->sibling->sibling_before = use->sibling_before;
   if (use->sibling_before != nullptr) {
     use->sibling_before->sibling = use->sibling;

@@ -15,7 +15,8 @@
 //   (6) a heap serves one stream, of one memory pool, until that is dead, all of its memory complete and given away, and
 //       no use node names it; then it may serve another (stream_life.h). A thread that found the
 //       heap without its lock checks serves() under it;
-//   (7) a heap remembers places exactly if it has a log of one of its pools.
+//   (7) a heap remembers places exactly if it has a log of one of its pools;
+//   (8) its loans are the live and pending blocks of other heaps that its stream borrows, by their pool.
 #pragma once
 
 #include <algorithm>
@@ -38,6 +39,7 @@
 #include <ashlar/cache/place_log.h>
 #include <ashlar/cache/reclaim_lock.h>
 #include <ashlar/cache/request.h>
+#include <ashlar/cache/steal_turns.h>
 #include <ashlar/cache/stream_life.h>
 
 namespace ashlar::inline v0::cache {
@@ -53,11 +55,11 @@ inline constexpr unsigned kLooksPerHold = 64;
 
 /// What a heap's misses leave behind.
 struct MissState {
-  unsigned under_way = 0;  ///< while there is one, the heap stays its stream's
-  bool remembers = false;  ///< has_places(): a hit asks this alone (invariant 7)
-  /// by pool, since a miss on it last asked the driver for memory
-  std::array<unsigned, kPools> steals{};
-  std::array<unsigned, kPools> moves{};  ///< likewise, with Move::kEager
+  unsigned under_way = 0;                 ///< while there is one, the heap stays its stream's
+  bool remembers = false;                 ///< has_places(): a hit asks this alone (invariant 7)
+  std::array<StealTurns, kPools> steals;  ///< by pool
+  /// by pool, with Move::kEager: since a miss on it last asked the driver for memory
+  std::array<unsigned, kPools> moves{};
   /// by pool: where its blocks lay, once the heap has been short of pages; nullptr before
   std::array<std::unique_ptr<PlaceLog>, kPools> places;
 
@@ -76,6 +78,30 @@ struct PoolMembership {
   std::atomic<bool> is_reserved;
   /// A call reads or changes the pool as a whole: no allocation begins in the heap. Written likewise.
   std::atomic<bool> is_suspended = false;
+};
+
+/// The lists that a heap is in.
+struct HeapLinks {
+  std::atomic<StreamHeap*> next{nullptr};  ///< the device's list of heaps
+  StreamHeap* next_of_handle = nullptr;    ///< HandleIndex; by the list's lock
+};
+
+/// What a heap's stream borrows of other heaps (StreamReuse::lend), by pool. Thread safety: any thread; a lender's lock is not
+/// its borrower's.
+class Loans {
+ public:
+  Bytes bytes(PoolId pool) const noexcept {
+    return Bytes{bytes_[index_of(pool)].load(std::memory_order_relaxed)};
+  }
+  void add(PoolId pool, Bytes size) noexcept {
+    bytes_[index_of(pool)].fetch_add(size.count(), std::memory_order_relaxed);
+  }
+  void remove(PoolId pool, Bytes size) noexcept {
+    bytes_[index_of(pool)].fetch_sub(size.count(), std::memory_order_relaxed);
+  }
+
+ private:
+  std::array<std::atomic<std::uint64_t>, kPools> bytes_{};
 };
 
 /// Whose memory a heap holds.
@@ -255,11 +281,9 @@ class StreamHeap {
   /// nullptr or the broken invariant. The heap is quiescent.
   const char* validate() const noexcept ASHLAR_REQUIRES(lock);
 
-  // On a cache line of their own: threads of other streams read `id` and `next_heap` while they
-  // look for their own heap.
-  alignas(64) std::atomic<std::uint64_t> id;              ///< HeapOwner::key
-  std::atomic<StreamHeap*> next_heap{nullptr};            ///< the device's list of heaps
-  StreamHeap* next_of_handle ASHLAR_UNGUARDED = nullptr;  ///< HandleIndex; by the list's lock
+  // On a cache line of their own: threads of other streams read `id` and `links` while they look for their own heap.
+  alignas(64) std::atomic<std::uint64_t> id;  ///< HeapOwner::key
+  HeapLinks links ASHLAR_UNGUARDED;           ///< its comments say
   DeviceCache& cache;
   Stream stream ASHLAR_UNGUARDED;  ///< constant while anybody refers to it (invariant 6)
   PoolMembership membership ASHLAR_UNGUARDED;  ///< its comments say
@@ -272,6 +296,7 @@ class StreamHeap {
   PendingUses uses ASHLAR_GUARDED_BY(lock);
   EpochMarks marks ASHLAR_GUARDED_BY(reclaiming);
   LastEvent last_event ASHLAR_UNGUARDED;  ///< see there
+  Loans loans ASHLAR_UNGUARDED;           ///< atomics
 
  private:
   static constexpr auto kLive = static_cast<unsigned>(BlockState::kLive);

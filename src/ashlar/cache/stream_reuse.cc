@@ -193,6 +193,7 @@ Address StreamReuse::lend(StreamHeap& from, StreamHeap& borrower, const Request&
   use->is_borrower = true;
   const Address address = from.take_block(request, block, use);
   if (address.is_null()) from.uses.nodes().give(use);
+  else borrower.loans.add(request.pool, from.pool(request.pool).view(block).size);
   return address;
 }
 
