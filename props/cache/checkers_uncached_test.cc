@@ -3,6 +3,9 @@
 //
 // Planted: an allocator that caches all the same; one that cuts its segments larger than the request; one that
 // gives memory back before its work is done. Not proved: that no other bug slips through.
+#include <optional>
+#include <string>
+
 #include "props/cache/planted_subjects.h"
 
 namespace ashlar::props {
@@ -44,23 +47,30 @@ class HastyDevice final : public device::ForwardingDevice {
     return Status::ok();
   }
 };
-/// The real allocator without a cache over hasty devices: to the judge, one that gives back without asking.
-class GivesBackTooEarly : public ForwardingSubject {
+/// The real allocator over devices of that kind, of which the judge does not know.
+template <class PlantedDevice>
+class OverPlantedDevices : public ForwardingSubject {
  public:
-  GivesBackTooEarly(std::shared_ptr<spec::CacheSubject> inner,
-                    std::span<device::Device* const> devices)
+  OverPlantedDevices(std::shared_ptr<spec::CacheSubject> inner,
+                     std::span<device::Device* const> devices, const std::string& mode)
       : ForwardingSubject(std::move(inner), devices) {
-    std::vector<device::Device*> hasty;
+    std::vector<device::Device*> wrapped;
     for (device::Device* device : devices) {
-      hasty_.push_back(std::make_unique<HastyDevice>(*device));
-      hasty.push_back(hasty_.back().get());
+      planted_.push_back(std::make_unique<PlantedDevice>(*device));
+      wrapped.push_back(planted_.back().get());
     }
-    inner_ = caching_allocator_factory()(hasty, in_segments("cache:off")).value();
+    inner_ = caching_allocator_factory()(wrapped, in_segments(mode)).value();
   }
-  ~GivesBackTooEarly() override { inner_.reset(); }  // before the devices that it calls
+  ~OverPlantedDevices() override { inner_.reset(); }  // before the devices that it calls
 
  private:
-  std::vector<std::unique_ptr<HastyDevice>> hasty_;
+  std::vector<std::unique_ptr<PlantedDevice>> planted_;
+};
+/// To the judge, one that gives back without asking.
+struct GivesBackTooEarly : OverPlantedDevices<HastyDevice> {
+  GivesBackTooEarly(std::shared_ptr<spec::CacheSubject> inner,
+                    std::span<device::Device* const> devices)
+      : OverPlantedDevices(std::move(inner), devices, "cache:off") {}
 };
 TEST(CheckersWithoutACache, C6FiresOnMemoryThatGoesBackBeforeItsWorkIsDone) {
   for (const char* uses : {"kernel s0 p0 w\nfree p0\n", "kernel s1 p0 w\nfree-on p0 s1\n"}) {
@@ -68,6 +78,67 @@ TEST(CheckersWithoutACache, C6FiresOnMemoryThatGoesBackBeforeItsWorkIsDone) {
                             std::string(uses) + "alloc p1 512 s0\n";
     EXPECT_EQ(dense_clause<GivesBackTooEarly>(ops), "C6") << uses;
   }
+}
+
+// The driver's pool.
+
+/// Keeps what the pool has.
+class KeepsItsPool final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Status stream_trim(Bytes) noexcept override {
+    return ForwardingDevice::stream_trim(Bytes::max());
+  }
+};
+/// Frees behind the work of the first stream that it has seen.
+class FreesBehindAnotherStream final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Result<Address> stream_alloc(Bytes size, StreamHandle stream) noexcept override {
+    if (!first_) first_ = stream;
+    return ForwardingDevice::stream_alloc(size, stream);
+  }
+  Status stream_free(Address base, StreamHandle) noexcept override {
+    return ForwardingDevice::stream_free(base, *first_);
+  }
+
+ private:
+  std::optional<StreamHandle> first_;
+};
+template <class PlantedDevice>
+struct OverDriversPool : OverPlantedDevices<PlantedDevice> {
+  OverDriversPool(std::shared_ptr<spec::CacheSubject> inner,
+                  std::span<device::Device* const> devices)
+      : OverPlantedDevices<PlantedDevice>(std::move(inner), devices, "backend:cudaMallocAsync") {}
+};
+constexpr char kOverThePool[] = "conf backend:cudaMallocAsync\ndevice d0 64MiB\nstream s1 d0\n";
+
+TEST(CheckersOfTheDriversPool, C12FiresWhereThePoolKeepsWhatARequestLacks) {
+  // The handle names another thread's stream: a plain segment, for which the pool does not give way by itself.
+  const std::string ops =
+      kOverThePool + std::string(
+                         "thread-stream s2 d0\nalloc p0 40MiB s0\nfree p0\ndrain d0\n"
+                         "thread 1\nalloc p1 30MiB s2\n");
+  EXPECT_EQ(dense_clause<OverDriversPool<KeepsItsPool>>(ops, ""), "C12");
+}
+
+TEST(CheckersOfTheDriversPool, C6FiresOnAFreeBehindAnotherStream) {
+  const std::string ops =
+      kOverThePool +
+      std::string(
+          "alloc p0 1MiB s0\nalloc p1 4MiB s1\nkernel s1 p1 w\nfree p1\nalloc p2 4MiB s0\n");
+  EXPECT_EQ(dense_clause<OverDriversPool<FreesBehindAnotherStream>>(ops, ""), "C6");
+}
+
+/// Says that the driver keeps what is freed, and keeps it itself.
+struct ClaimsTheDriversPool : ForwardingSubject {
+  using ForwardingSubject::ForwardingSubject;
+  cache::Config config() const override { return config_in_segments("backend:cudaMallocAsync"); }
+};
+TEST(CheckersOfTheDriversPool, Dev22FiresOnFreedMemoryThatServesALaterRequest) {
+  const std::string ops =
+      kOverThePool + std::string("alloc p0 12MiB s0\nfree p0\nalloc p1 12MiB s0\n");
+  EXPECT_EQ(dense_clause<ClaimsTheDriversPool>(ops, ""), "DEV-22");
 }
 
 /// A free that waits for the whole device first, as the driver's own does.

@@ -13,7 +13,7 @@ namespace {
 
 namespace slot = spec::slot;
 
-/// Segments and pages, each way of reuse, pages that move early and late. The generator's own for null.
+/// Segments and pages, each way of reuse, pages that move early and late, no cache, the driver's pool. The generator's own for null.
 constexpr const char* kSettings[] = {"",
                                      "backing:segments",
                                      "backing:segments,reuse:ordered",
@@ -22,6 +22,9 @@ constexpr const char* kSettings[] = {"",
                                      "backing:pages,move:eager",
                                      "backing:pages,move:limit,reuse:ordered",
                                      "page_handles_max:12,move:eager",
+                                     "cache:off",
+                                     "backend:cudaMallocAsync",
+                                     "backend:cudaMallocAsync,wait_ms:0",
                                      nullptr};
 
 const char* settings_of(std::uint64_t seed, Planted planted) {

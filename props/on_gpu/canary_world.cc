@@ -304,14 +304,16 @@ void CanaryWorld::free(std::uint32_t b, std::uint32_t on) {
     if (user != on) announce(b, user);
   }
   const bool is_named = on != kNone && planted_ != Planted::kForgottenUse;
-  if (spec::SimGpu* const machine = session_.machine(); machine != nullptr && is_named)
-    machine->on_use_announced(block.owner, streams_[on].stream);
+  spec::SimGpu* const machine = session_.machine();
+  if (machine != nullptr && is_named) machine->on_use_announced(block.owner, streams_[on].stream);
+  // Without a cache the memory may go back to the device inside the call.
+  const bool is_told_first = !allocator_->config().caches;
+  if (machine != nullptr && is_told_first) machine->on_free(block.owner);
   const Status freed =
       is_named ? allocator_->free(block.at, streams_[on].stream) : allocator_->free(block.at);
   if (!judge("free", freed)) return fail("allocator: a live block is not freed");
   block.is_live = false;
-  if (spec::SimGpu* const machine = session_.machine(); machine != nullptr)
-    machine->on_free(block.owner);
+  if (machine != nullptr && !is_told_first) machine->on_free(block.owner);
 }
 
 }  // namespace ashlar::props

@@ -25,6 +25,9 @@ constexpr const char* kUsual[] = {"",
                                   "cache:off",
                                   "cache:off,reuse:own,wait_ms:0",
                                   "cache:off,reuse:ordered,per_process_memory_fraction:0.5",
+                                  "backend:cudaMallocAsync",
+                                  "backend:cudaMallocAsync,reuse:own,wait_ms:0",
+                                  "backend:cudaMallocAsync,per_process_memory_fraction:0.5",
                                   "expandable_segments:True",
                                   "move:eager",
                                   "first_growth_mb:4",
@@ -94,6 +97,7 @@ class ConfigurationWriter {
     if (is_paged && random_.one_in(4)) put("page_handles_max", 1 + random_.below(12));
     if (!is_paged && (!keeps_whole || random_.one_in(2))) put("backing", "segments");
     if (!is_paged && random_.one_in(10)) put("cache", "off");
+    if (!is_paged && random_.one_in(20)) put("backend", "cudaMallocAsync");
     if (keeps_whole) put("max_split_size_mb", largest_segment + 1 + random_.below(40));
   }
 

@@ -9,7 +9,7 @@
 #include <ashlar/base/mutex.h>
 
 #include "spec/cuda_face/face_calls.h"
-#include "spec/cuda_face/stream_pool.h"
+#include "spec/gpu/stream_pool.h"
 
 namespace ashlar::spec::cuda_face {
 namespace {
@@ -34,6 +34,7 @@ Pool* pool_at(MemoryPool pool) { return reinterpret_cast<Pool*>(pool); }
 template <class Call>
 bool any_pool(Call&& call) {
   const MutexGuard guard(pools.lock);
+  if (pools.attachment != attachment()) return false;
   return std::any_of(pools.all.begin(), pools.all.end(),
                      [&](const std::unique_ptr<Pool>& each) { return call(*each); });
 }

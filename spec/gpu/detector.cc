@@ -99,8 +99,28 @@ void HappensBefore::on_allocate(AllocationTag tag, Address at, Bytes size, std::
 
   memory_.find_pieces(at, size, &made.pieces);
   enter_live(index);
+  take_back_uses(made);
   check_priors(made, thread, group);
   if (!graph_priors_.empty()) check_graph_priors(made);
+}
+
+void HappensBefore::take_back_uses(Allocation& made) {
+  std::erase_if(priors_, [&made](const Prior& prior) {
+    const Stamp& use = prior.use;
+    if (use.owner != made.tag) return false;
+    const bool is_known = std::any_of(made.uses.begin(), made.uses.end(), [&use](const Stamp& had) {
+      return had.lane == use.lane && had.place == use.place;
+    });
+    if (!is_known) made.uses.push_back(use);  // once for each of its pieces
+    if (!is_known && use.covered) made.announced.push_back(use.lane);
+    return true;
+  });
+  std::erase_if(graph_priors_, [&made](const GraphPrior& prior) {
+    if (prior.use.owner != made.tag) return false;
+    made.graph_uses.push_back(prior.use);
+    if (prior.use.covered) made.announced.push_back(prior.use.lane);
+    return true;
+  });
 }
 
 void HappensBefore::check_priors(Allocation& made, std::uint32_t thread, GraphGroup group) {

@@ -52,7 +52,8 @@ class HappensBefore {
 
   /// The allocator handed out the range, for use on that lane. Checks C2, C6, C7.
   /// Uses of the bytes by graphs of `group` are not checked: the caller orders the group's graphs. In a graph it
-  /// is for the nodes of `body_lane`, which captures a body of a conditional of that lane's graph.
+  /// is for the nodes of `body_lane`, which captures a body of a conditional of that lane's graph. An allocation that was
+  /// freed may be given here again, where the free turns out to be refused.
   void on_allocate(AllocationTag tag, Address at, Bytes size, std::uint32_t lane,
                    std::uint32_t thread, GraphGroup group = 0,
                    std::optional<std::uint32_t> body_lane = std::nullopt);
@@ -120,6 +121,8 @@ class HappensBefore {
   std::size_t live_ending_after(std::uint64_t begin) const;
   void enter_live(std::uint32_t index);
   void leave_live(std::uint32_t index);
+  /// What it used, if it was freed before: the free was refused.
+  void take_back_uses(Allocation& made);
   void check_priors(Allocation& made, std::uint32_t thread, GraphGroup group);
   void check_bounds(const Touch& touch, const Allocation& made);
   static void add_race(Allocation& made, const Stamp& use);

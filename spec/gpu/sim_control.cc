@@ -91,6 +91,7 @@ void SimControl::fail(device::CallKind kind, std::uint64_t n, FailMode mode, Cod
 Code SimControl::usual_failure(device::CallKind kind) {
   switch (kind) {
     case device::CallKind::kSegmentAlloc:
+    case device::CallKind::kStreamAlloc:
     case device::CallKind::kPinnedAlloc:
     case device::CallKind::kHostRegister:
     case device::CallKind::kPageCreate: return Code::kOutOfMemory;

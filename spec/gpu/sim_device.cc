@@ -10,6 +10,7 @@ device::DeviceTraits SimDevice::traits() const noexcept {
   traits.id = DeviceId{static_cast<std::int32_t>(index_)};
   traits.page_granularity = machine_->state().options.page_granularity;
   traits.has_virtual_memory = machine_->state().options.virtual_memory;
+  traits.has_stream_memory = machine_->state().options.stream_memory;
   return traits;
 }
 
@@ -20,9 +21,12 @@ Result<Address> SimDevice::segment_alloc(Bytes size) noexcept {
 }
 
 Status SimDevice::segment_free(Address base) noexcept {
-  return gated_call<Status>(*machine_, index_, device::CallKind::kSegmentFree, Bytes{0}, [&] {
-    return machine_->memory().segment_free(index_, base, HeldKind::kSegment);
-  });
+  const StreamPool::Block block = pool_->take(base);
+  const Status freed = gated_call<Status>(
+      *machine_, index_, device::CallKind::kSegmentFree, Bytes{0},
+      [&] { return machine_->memory().segment_free(index_, base, HeldKind::kSegment); });
+  if (!freed.is_ok() && block.device != nullptr) pool_->put_back(block);
+  return freed;
 }
 
 Result<Address> SimDevice::address_reserve(Bytes size, Bytes alignment) noexcept {
@@ -150,6 +154,37 @@ Status SimDevice::host_unregister(Address base) noexcept {
   return gated_call<Status>(*machine_, index_, device::CallKind::kHostUnregister, Bytes{0}, [&] {
     return machine_->memory().segment_free(index_, base, HeldKind::kRegistered);
   });
+}
+
+Result<Stream> SimDevice::enter_pool(device::CallKind kind, Bytes size,
+                                     StreamHandle stream) noexcept {
+  const Status entered = gated_call<Status>(*machine_, index_, kind, size, [&] {
+    ASHLAR_REQUIRE(machine_->state().options.stream_memory, Code::kUnsupported,
+                   "no stream-ordered memory on this device");
+    return Status::ok();
+  });
+  return entered.is_ok() ? stream_outside_captures(*this, stream) : Result<Stream>(entered);
+}
+
+Result<Address> SimDevice::stream_alloc(Bytes size, StreamHandle stream) noexcept {
+  const Result<Stream> on = enter_pool(device::CallKind::kStreamAlloc, size, stream);
+  return on.is_ok() ? pool_->allocate(*this, size, on.value()) : Result<Address>(on.status());
+}
+
+Status SimDevice::stream_free(Address base, StreamHandle stream) noexcept {
+  const Result<Stream> on = enter_pool(device::CallKind::kStreamFree, Bytes{0}, stream);
+  return on.is_ok() ? pool_->free_behind(*this, base, on.value()) : on.status();
+}
+
+Status SimDevice::stream_trim(Bytes keep) noexcept {
+  const Status entered =
+      gated_call<Status>(*machine_, index_, device::CallKind::kStreamTrim, keep, [&] {
+        ASHLAR_REQUIRE(machine_->state().options.stream_memory, Code::kUnsupported,
+                       "no stream-ordered memory on this device");
+        return Status::ok();
+      });
+  if (entered.is_ok()) pool_->trim(keep);
+  return entered;
 }
 
 Status SimDevice::synchronize() noexcept {

@@ -3,9 +3,12 @@
 // Thread safety: any thread; each call takes the machine's lock.
 #pragma once
 
+#include <memory>
+
 #include <ashlar/device/device.h>
 
 #include "spec/gpu/sim_sharing.h"
+#include "spec/gpu/stream_pool.h"
 
 namespace ashlar::spec {
 
@@ -14,7 +17,10 @@ class Machine;
 class SimDevice final : public device::Device {
  public:
   SimDevice(Machine& machine, std::uint32_t index)
-      : machine_(&machine), index_(index), sharing_(machine, index) {}
+      : machine_(&machine),
+        index_(index),
+        sharing_(machine, index),
+        pool_(std::make_unique<StreamPool>()) {}
 
   device::DeviceTraits traits() const noexcept override;
   Result<Address> segment_alloc(Bytes size) noexcept override;
@@ -42,15 +48,22 @@ class SimDevice final : public device::Device {
   Status pinned_free(Address base) noexcept override;
   Status host_register(Address base, Bytes size) noexcept override;
   Status host_unregister(Address base) noexcept override;
+  Result<Address> stream_alloc(Bytes size, StreamHandle stream) noexcept override;
+  Status stream_free(Address base, StreamHandle stream) noexcept override;
+  Status stream_trim(Bytes keep) noexcept override;
   Status synchronize() noexcept override;
   Status synchronize_for(std::uint32_t timeout_ms) noexcept override;
   device::Sharing* sharing() noexcept override { return &sharing_; }
   std::uint64_t now_ns() const noexcept override;
 
  private:
+  /// The stream, for a call of the pool; its work is the caller's to name.
+  Result<Stream> enter_pool(device::CallKind kind, Bytes size, StreamHandle stream) noexcept;
+
   Machine* machine_;
   std::uint32_t index_;
   SimSharing sharing_;
+  std::unique_ptr<StreamPool> pool_;  ///< of stream_alloc
 };
 
 }  // namespace ashlar::spec

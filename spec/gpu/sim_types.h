@@ -84,6 +84,7 @@ struct SimGpuOptions {
   /// (cuda_face::give_bytes).
   std::uint64_t first_address = std::uint64_t{1} << 41;
   bool virtual_memory = true;
+  bool stream_memory = true;
   Bytes page_granularity{2_MiB};
   /// How pages may leave the process: a mask of 1 << device::ShareKind.
   std::uint32_t share_kinds = 1u << 2 | 1u << 3;

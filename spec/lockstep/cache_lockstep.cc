@@ -96,7 +96,7 @@ void CacheLockstep::build() {
   }
   model_ = std::make_unique<CacheModel>(*subject_, witnesses, judge);
   for (std::uint32_t i = 0; i < gpu_->device_count(); ++i) {
-    model_->set_capacity(device_id(i), plan_.machine.capacities[i].count());
+    model_->memory(device_id(i)).capacity = plan_.machine.capacities[i].count();
   }
   subject_->add_out_of_memory_observer(
       [this](const cache::OutOfMemory& account) { model_->told().saw_shortage_observer(account); });
@@ -117,15 +117,15 @@ void CacheLockstep::observe_mappings() {
 
 void CacheLockstep::judge_settings(Status made, const std::optional<cache::Config>& asked) {
   if (made.code() == Code::kHostOutOfMemory) return;
-  const bool is_aligned =
-      asked && asked->granule <= gpu_->device(device_id(0)).traits().address_alignment &&
-      asked->backend ==
-          cache::AllocatorBackend::kNative;  // the judge follows no stream-ordered memory
-  if (is_aligned && !made.is_ok()) {
+  const device::DeviceTraits traits = gpu_->device(device_id(0)).traits();
+  const bool is_possible =
+      asked && asked->granule <= traits.address_alignment &&
+      (asked->backend == cache::AllocatorBackend::kNative || traits.has_stream_memory);
+  if (is_possible && !made.is_ok()) {
     model_->report("DEV-22", "a good configuration is refused: ", plan_.conf);
-  } else if (!is_aligned && made.is_ok()) {
+  } else if (!is_possible && made.is_ok()) {
     model_->report("DEV-22", "a bad configuration is taken: ", plan_.conf);
-  } else if (is_aligned) {
+  } else if (is_possible) {
     if (const char* key = differing_field(subject_->config(), *asked))
       model_->report("DEV-22", key, " is not what the configuration says: ", plan_.conf);
   }

@@ -173,7 +173,7 @@ void run_drain(CacheWorld& world, const Op& op) {
 void run_capacity(CacheWorld& world, const Op& op) {
   if (!world.has_device(op.arg[0])) return world.skip();
   world.gpu().set_capacity(device_id(op.arg[0]), Bytes{op.arg[1]});
-  world.model().set_capacity(device_id(op.arg[0]), op.arg[1]);
+  world.model().memory(device_id(op.arg[0])).capacity = op.arg[1];
 }
 
 void run_addresses(CacheWorld& world, const Op& op) {

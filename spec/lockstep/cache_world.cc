@@ -53,6 +53,8 @@ void CacheWorld::allocate(std::uint64_t name, std::uint64_t size, std::uint32_t 
     cache::OutOfMemory account;
     model_.begin(on.device, is_quiet(gpu_));
     got = subject_.allocate(Bytes{size}, on, &account);
+    if (got.code() == Code::kOutOfMemory)
+      model_.memory(on.device).in_use = gpu_.ledger(on.device).device_bytes().count();
     model_.judge_allocate(tag, size, on, got, account);
     return got.code();
   });

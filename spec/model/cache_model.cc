@@ -106,8 +106,7 @@ void CacheModel::end(JudgedDevice& device, JudgedCall call) {
   const CallLedger& ledger = device.ledger;
   const std::uint64_t segments = ledger.segments_entered();
   // In a world of pages a memory pool without splits has segments.
-  const std::uint64_t plain =
-      state_.rules.is_paged() ? ledger.done(device::CallKind::kSegmentAlloc) : segments;
+  const std::uint64_t plain = state_.rules.is_paged() ? ledger.plain_granted() : segments;
   const std::uint64_t plain_bytes = plain * ledger.witness().segment_asked();
   device.bounds.add_call(segments,
                          std::max(ledger.gained_bytes(), mapped_bytes(ledger)) + plain_bytes,

@@ -76,10 +76,9 @@ class CacheModel {
   void judge_largest(const Stream& stream, const Result<Bytes>& got);
 
   // What the world tells.
-  /// The device's capacity; 0 = unlimited.
-  void set_capacity(DeviceId device, std::uint64_t bytes) {
-    state_.at(device).memory.capacity = bytes;
-  }
+  /// Of the device: its capacity; and how much is in use, the driver's pool included, before an allocation is judged that
+  /// found no memory.
+  MemoryBounds& memory(DeviceId device) { return state_.at(device).memory; }
   /// Streams that end without a word to the subject, and threads' default streams.
   StreamBook& streams() { return state_.streams; }
   /// Callbacks, observers, planned failures.

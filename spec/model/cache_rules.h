@@ -21,6 +21,10 @@ class CacheRules {
   std::uint64_t max_split_size() const { return config_.max_split_size.count(); }
   /// DEV-22: is freed memory kept for later requests?
   bool caches() const { return config_.caches; }
+  /// DEV-22: does the driver's pool keep it? What that has is the device's, and in no segment of the subject's.
+  bool has_driver_pool() const {
+    return config_.backend == cache::AllocatorBackend::kCudaMallocAsync;
+  }
   bool is_paged() const { return config_.backing == cache::Backing::kPages; }
   bool has_max_split_size() const { return config_.max_split_size != Bytes::max(); }
 

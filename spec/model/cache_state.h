@@ -38,6 +38,8 @@ struct MemoryBounds {
   std::uint64_t capacity = 0;  ///< of the device; 0 = unlimited
   std::uint64_t limit = ~std::uint64_t{0};
   bool has_limit = false;  ///< `limit` is in force: set, or worked out from memory_fraction
+  std::uint64_t in_use =
+      0;  ///< as an allocation ends that found no memory: segments and pages, the driver's pool included
 };
 
 /// Did a call count something?

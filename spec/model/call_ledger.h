@@ -30,7 +30,7 @@ class CallLedger {
       failed_before_ = witness_->failures();
     }
     witness_->begin_call();
-    undone_before_ = witness_->undone();
+    undone_before_ = witness_->grants().undone();
     timeouts_before_ = witness_->waits().timeouts;
     questions_before_ = witness_->waits().questions;
     reserved_before_ = witness_->taken_bytes();
@@ -51,23 +51,34 @@ class CallLedger {
   std::uint64_t failures() const { return witness_->failures_in_all() - failures_before_; }
   bool any_failure() const { return failures() != 0; }
   std::uint64_t done(device::CallKind kind) const { return calls(kind) - failed(kind); }
+  /// Plain segments that were asked for, the device's own or of its stream-ordered memory.
+  std::uint64_t plain_asked() const {
+    return calls(device::CallKind::kSegmentAlloc) + calls(device::CallKind::kStreamAlloc);
+  }
+  /// Those of them that the device refused.
+  std::uint64_t plain_refused() const {
+    return failed(device::CallKind::kSegmentAlloc) + failed(device::CallKind::kStreamAlloc);
+  }
+  std::uint64_t plain_granted() const { return plain_asked() - plain_refused(); }
+  /// Plain segments that went back.
+  std::uint64_t plain_freed() const {
+    return calls(device::CallKind::kSegmentFree) + calls(device::CallKind::kStreamFree);
+  }
   /// Segments, and ranges of addresses for pages.
   std::uint64_t segments_granted() const {
-    return done(device::CallKind::kSegmentAlloc) + done(device::CallKind::kAddressReserve);
+    return plain_granted() + done(device::CallKind::kAddressReserve);
   }
   /// Did the subject get memory?
-  bool has_grown() const {
-    return done(device::CallKind::kSegmentAlloc) != 0 || gained_bytes() != 0;
-  }
+  bool has_grown() const { return plain_granted() != 0 || gained_bytes() != 0; }
   /// Did it ask for some?
   bool has_asked() const {
-    return calls(device::CallKind::kSegmentAlloc) + calls(device::CallKind::kAddressReserve) +
+    return plain_asked() + calls(device::CallKind::kAddressReserve) +
                calls(device::CallKind::kPageCreate) + calls(device::CallKind::kPageMap) !=
            0;
   }
   /// How often the device refused it for want of memory, or as a planned failure that looks so.
   std::uint64_t refused_growths() const {
-    return failed(device::CallKind::kSegmentAlloc) + failed(device::CallKind::kPageCreate);
+    return plain_refused() + failed(device::CallKind::kPageCreate);
   }
   /// Bytes of pages that became usable, and ceased to be.
   std::uint64_t gained_bytes() const { return witness_->pages().gained_bytes() - gained_before_; }
@@ -80,12 +91,12 @@ class CallLedger {
   std::uint64_t elapsed_ms() const { return (witness_->now_ns() - began_ns_) / 1'000'000; }
   /// Granted, and not given back in the same call: for those the host had no memory of the records.
   std::uint64_t segments_entered() const {
-    return segments_granted() - (witness_->undone() - undone_before_);
+    return segments_granted() - (witness_->grants().undone() - undone_before_);
   }
   /// Given back, less what the same call was granted.
   std::uint64_t segments_returned() const {
-    return done(device::CallKind::kSegmentFree) + done(device::CallKind::kAddressRelease) -
-           (witness_->undone() - undone_before_);
+    return done(device::CallKind::kSegmentFree) + done(device::CallKind::kStreamFree) +
+           done(device::CallKind::kAddressRelease) - (witness_->grants().undone() - undone_before_);
   }
   /// Calls that may have blocked: waits for an event or for the device.
   std::uint64_t waits() const {

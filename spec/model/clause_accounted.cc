@@ -94,9 +94,10 @@ void judge_figures(const CacheState& state, const JudgedDevice& device, Verdict&
 std::uint64_t segments_kept(const DeviceWitness& witness) {
   std::uint64_t granted = 0;
   for (const device::CallKind kind :
-       {device::CallKind::kSegmentAlloc, device::CallKind::kAddressReserve})
+       {device::CallKind::kSegmentAlloc, device::CallKind::kStreamAlloc,
+        device::CallKind::kAddressReserve})
     granted += witness.calls_of(kind) - witness.failures_of(kind);
-  return granted - witness.undone();
+  return granted - witness.grants().undone();
 }
 
 /// Waits on every device, so far.

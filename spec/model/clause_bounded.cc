@@ -143,7 +143,7 @@ void judge_bounded(CacheState& state, const JudgedDevice& device, std::uint64_t 
     state.verdict.report("C17", "a miss made ", others, " device calls, ", most, " are allowed");
   }
   const std::uint64_t asked = ledger.witness().segment_asked();
-  if (ledger.calls(device::CallKind::kSegmentAlloc) == 0) return;
+  if (ledger.plain_asked() == 0) return;
   if (state.rules.is_paged() && !state.asked.has_segments())
     return judge_segment_of_pages(state, device, rounded);
   if (asked != segment)
@@ -180,16 +180,17 @@ void judge_short_call(CacheState& state, const JudgedCall& call) {
     calls += ledger.calls();
     if (call.frees && !state.rules.caches()) {
       // It asks about all that is pending, and gives back what is done.
-      calls -= ledger.calls(device::CallKind::kEventQuery) +
-               ledger.calls(device::CallKind::kSegmentFree);
+      calls -= ledger.calls(device::CallKind::kEventQuery) + ledger.plain_freed();
       most += 8 * (1 + each.recount.heaps.size()) + 4 * unrecorded_uses_max(state, each);
     }
     for (const device::CallKind kind :
          {device::CallKind::kSegmentAlloc, device::CallKind::kSegmentFree,
+          device::CallKind::kStreamAlloc, device::CallKind::kStreamFree,
           device::CallKind::kAddressReserve, device::CallKind::kPageCreate,
           device::CallKind::kPageMap, device::CallKind::kPageUnmap}) {
       const bool may_call =
-          kind == device::CallKind::kSegmentFree && call.frees && !state.rules.caches();
+          (kind == device::CallKind::kSegmentFree || kind == device::CallKind::kStreamFree) &&
+          call.frees && !state.rules.caches();
       if (ledger.calls(kind) != 0 && !may_call)
         state.verdict.report("C17", "a call that is no allocation called ",
                              device::call_name(kind));

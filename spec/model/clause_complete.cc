@@ -235,6 +235,12 @@ bool may_take_over(const CacheState& state, const cache::SnapshotSegment& segmen
                      : size <= kSegmentsKeptMax * growth_size(state, rounded));
 }
 
+std::uint64_t bytes_in_driver_pool(const CacheState& state, const JudgedDevice& device) {
+  if (!state.rules.has_driver_pool()) return 0;
+  const std::uint64_t in_use = device.memory.in_use;
+  return in_use - std::min(in_use, device.ledger.witness().taken_bytes());
+}
+
 void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t size,
                     const Stream& stream, bool says_wait_ran_out) {
   const std::uint64_t rounded = state.rules.rounded(size);
@@ -266,6 +272,11 @@ void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t
   // Pages that the device refused to take back serve pages alone, and stay with us in a capture (C9).
   if (state.streams.is_capturing() && state.asked.has_segments())
     kept += witness.taken_bytes() - witness.reserved_bytes();
+  // What the driver's pool still has once it was to give back waits for work, which the call may wait for.
+  const std::uint64_t in_pool = bytes_in_driver_pool(state, device);
+  const bool may_wait = permitted_ms != 0 && !state.streams.is_capturing();
+  if (in_pool != 0 && device.ledger.calls(device::CallKind::kStreamTrim) != 0 && !may_wait)
+    kept += in_pool;
   if (need <= cap && kept <= cap - need) {
     state.verdict.report("C12", "out of memory, but ", need, " bytes fit: ", kept,
                          " held for good of ", cap);

@@ -23,8 +23,9 @@ void judge_elsewhere(CacheState& state, const JudgedDevice& device) {
   for (const JudgedDevice& each : state.devices) {
     if (each.id == device.id) continue;
     for (const CallKind kind :
-         {CallKind::kSegmentAlloc, CallKind::kSegmentFree, CallKind::kAddressReserve,
-          CallKind::kPageCreate, CallKind::kPageMap, CallKind::kPageUnmap}) {
+         {CallKind::kSegmentAlloc, CallKind::kSegmentFree, CallKind::kStreamAlloc,
+          CallKind::kStreamFree, CallKind::kAddressReserve, CallKind::kPageCreate,
+          CallKind::kPageMap, CallKind::kPageUnmap}) {
       if (each.ledger.calls(kind) != 0)
         state.verdict.report("C17", "a call on device ", number_of(device), " called ",
                              device::call_name(kind), " of device ", number_of(each));

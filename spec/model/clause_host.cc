@@ -39,8 +39,7 @@ void judge_host_refusal(CacheState& state, const JudgedDevice& device, std::uint
   const CallLedger& ledger = device.ledger;
   // What was granted in the call goes back: there was no memory for its records. So does, where
   // nothing is cached, what was freed before and is finished now.
-  if (ledger.calls(device::CallKind::kSegmentFree) > ledger.segments_granted() &&
-      !may_give_back_first(state, device))
+  if (ledger.plain_freed() > ledger.segments_granted() && !may_give_back_first(state, device))
     state.verdict.report("C13", "memory went back to the device because the host had none");
   if (ledger.waits() != 0)
     state.verdict.report("C13", "a call that the host had no memory for waited for the device");

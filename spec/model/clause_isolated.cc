@@ -124,8 +124,7 @@ void judge_source(CacheState& state, const JudgedDevice& device, const JudgedCal
     state.verdict.report("DEV-8", hex(call.address),
                          " is not of the growth device of its memory pool");
   // What its growth device gave to a pool may be others' once the pool is released.
-  if (!state.asked.has_source && is_there &&
-      device.ledger.done(device::CallKind::kSegmentAlloc) != 0)
+  if (!state.asked.has_source && is_there && device.ledger.plain_granted() != 0)
     state.verdict.report("DEV-8", hex(call.address),
                          " is of a growth device that it was not to come from");
 }

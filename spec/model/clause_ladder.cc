@@ -45,7 +45,9 @@ Happened retry_in(const CacheState& state, const JudgedDevice& device, const Jud
   // In place of a first growth that is refused come pages, and of pages beyond the budget a segment.
   const cache::Config& config = state.rules.config();
   const bool has_first = config.first_growth != Bytes{} && !device.ladder.was_surely_short_before;
-  const bool has_second_try = state.rules.is_paged() && (has_first || config.page_handles_max != 0);
+  const bool has_pages_left = state.rules.is_paged() && (has_first || config.page_handles_max != 0);
+  // The driver's pool gives back what it keeps, and is asked again.
+  const bool has_second_try = has_pages_left || ledger.calls(device::CallKind::kStreamTrim) != 0;
   if (!call.fails && has_second_try && ledger.refused_growths() != 0) return Happened::kPerhaps;
   if (call.fails || ledger.refused_growths() != 0) return Happened::kYes;
   // A planned failure may be told as want of memory.
@@ -66,8 +68,8 @@ Happened retry_in(const CacheState& state, const JudgedDevice& device, const Jud
   if (call.takes_own_fit && !state.rules.has_max_split_size()) return Happened::kNo;
   // Pages: the request may have lacked less than it has bytes.
   if (state.rules.is_paged() && ledger.lost_bytes() == 0) return Happened::kPerhaps;
-  const bool has_moved = ledger.has_asked() || ledger.lost_bytes() != 0 ||
-                         ledger.calls(device::CallKind::kSegmentFree) != 0;
+  const bool has_moved =
+      ledger.has_asked() || ledger.lost_bytes() != 0 || ledger.plain_freed() != 0;
   return has_moved ? Happened::kYes : Happened::kPerhaps;
 }
 

@@ -144,7 +144,8 @@ void judge_segment_of_pages(CacheState& state, const JudgedDevice& device, std::
   const std::uint64_t early_max = std::min(device.memory.limit, witness.total()) / 4;
   // What a collection gave back before does not count (row DEV-11).
   std::uint64_t back = device.ledger.lost_bytes();
-  for (const DeviceWitness::Held& each : witness.returned()) back += each.is_paged ? 0 : each.size;
+  for (const DeviceWitness::Held& each : witness.grants().returned())
+    back += each.is_paged ? 0 : each.size;
   const std::uint64_t before = device.ledger.reserved_before();
   if (before - std::min(before, back) + asked > early_max)
     state.verdict.report("DEV-10", "a first growth of ", asked, " bytes to over ", early_max);

@@ -48,7 +48,7 @@ bool was_found_idle(const std::vector<SureCollection>& collections, std::uint64_
 
 /// DEV-11: what went back is large, and was idle for longer than what stays.
 void judge_oldest(CacheState& state, const JudgedDevice& device) {
-  for (const DeviceWitness::Held& gone : device.ledger.witness().returned()) {
+  for (const DeviceWitness::Held& gone : device.ledger.witness().grants().returned()) {
     const cache::SnapshotSegment* const was = find_segment(device.map.next.segments, gone.base);
     if (was == nullptr || was->ordinal != gone.ordinal) continue;
     if (was->pool != PoolId::kLarge)
@@ -78,6 +78,7 @@ Room room_before(const CacheState& state, const JudgedDevice& device) {
   if (!is_limit_known || device.ledger.failed(device::CallKind::kMemoryInfo) != 0) return {};
   // Before it creates pages, a growth asks whether the device has as many.
   const bool asks_device = state.rules.config().headroom != Bytes{} || state.rules.is_paged();
+  if (asks_device && state.rules.has_driver_pool()) return {};
   const std::uint64_t ceiling = asks_device ? ceiling_of(state, device) : memory.limit;
   return {true, ceiling - std::min(ceiling, device.ledger.reserved_before())};
 }
@@ -99,7 +100,7 @@ void judge_collected(CacheState& state, JudgedDevice& device, const JudgedCall& 
     return;
   std::uint64_t sum = 0;
   std::uint64_t largest = 0;
-  for (const DeviceWitness::Held& gone : device.ledger.witness().returned()) {
+  for (const DeviceWitness::Held& gone : device.ledger.witness().grants().returned()) {
     sum += gone.size;
     largest = std::max(largest, gone.size);
   }
@@ -139,9 +140,8 @@ void judge_limit(CacheState& state, JudgedDevice& device) {
                          "memory was taken under per_process_memory_fraction, but the "
                          "device was not asked how much it has");
   // A page that moves was taken before, and so was one that the device refused to take back.
-  const bool has_taken = device.ledger.done(device::CallKind::kSegmentAlloc) +
-                             device.ledger.done(device::CallKind::kPageCreate) !=
-                         0;
+  const bool has_taken =
+      device.ledger.plain_granted() + device.ledger.done(device::CallKind::kPageCreate) != 0;
   const std::uint64_t taken = witness.taken_bytes();
   if (has_taken && taken > memory.limit) {
     state.verdict.report("DEV-12", "reserved ", taken, " bytes, over the limit ", memory.limit);

@@ -39,7 +39,7 @@ bool would_have_done(const CacheState& state, const JudgedDevice& device,
 
 void judge_room(CacheState& state, const JudgedDevice& device, const JudgedCall& call,
                 bool had_view) {
-  const std::vector<DeviceWitness::Held>& returned = device.ledger.witness().returned();
+  const std::vector<DeviceWitness::Held>& returned = device.ledger.witness().grants().returned();
   if (returned.empty() || call.requested == 0 || may_give_back_first(state, device) || !had_view ||
       !device.map.is_fresh || !state.walks_every_call ||
       device.ledger.failed(device::CallKind::kSegmentFree) != 0)

@@ -96,7 +96,7 @@ void judge_size(CacheState& state, std::uint64_t usable, std::uint64_t rounded) 
 std::uint64_t size_before(const JudgedDevice& device, const cache::SnapshotSegment& now,
                           std::uint64_t address, bool had_view) {
   if (device.ledger.gained_bytes() != 0) return 0;
-  if (device.ledger.witness().is_new(now.ordinal))
+  if (device.ledger.witness().grants().is_new(now.ordinal))
     return now.base.value() == address ? now.size.count() : 0;
   if (!had_view) return 0;
   const cache::Snapshot& before = device.map.next;

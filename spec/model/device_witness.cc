@@ -13,71 +13,68 @@ void DeviceWitness::on_answer(device::CallKind kind, Bytes, Code code) noexcept 
     ++failures_[static_cast<unsigned>(kind)];
     ++failures_in_all_;
     using device::CallKind;
-    constexpr std::array kOfGrowth{
-        CallKind::kSegmentAlloc,       CallKind::kMemoryInfo, CallKind::kAddressReserve,
-        CallKind::kPageCreate,         CallKind::kPageMap,    CallKind::kPageAccess,
-        CallKind::kExchangeCaptureMode};
+    constexpr std::array kOfGrowth{CallKind::kSegmentAlloc, CallKind::kStreamAlloc,
+                                   CallKind::kMemoryInfo,   CallKind::kAddressReserve,
+                                   CallKind::kPageCreate,   CallKind::kPageMap,
+                                   CallKind::kPageAccess,   CallKind::kExchangeCaptureMode};
     const bool is_of_growth =
         std::find(kOfGrowth.begin(), kOfGrowth.end(), kind) != kOfGrowth.end();
-    constexpr std::array kOfReturn{CallKind::kSegmentFree, CallKind::kPageUnmap,
-                                   CallKind::kPageRelease};
+    constexpr std::array kOfReturn{CallKind::kSegmentFree, CallKind::kStreamFree,
+                                   CallKind::kPageUnmap, CallKind::kPageRelease};
     if (std::find(kOfReturn.begin(), kOfReturn.end(), kind) != kOfReturn.end())
-      grants_.refused_returns |= std::uint64_t{1} << static_cast<unsigned>(code);
-    if (is_of_growth) grants_.refusals |= std::uint64_t{1} << static_cast<unsigned>(code);
+      refusals_.of_return |= std::uint64_t{1} << static_cast<unsigned>(code);
+    if (is_of_growth) refusals_.of_growth |= std::uint64_t{1} << static_cast<unsigned>(code);
   }
   waits_.synchronizations += kind == device::CallKind::kSynchronize && code == Code::kOk;
   if (code == Code::kDeviceLost || code == Code::kTornDown) sticky_ = code;
 }
 
-namespace {
-bool by_base(const DeviceWitness::Held& a, std::uint64_t base) { return a.base < base; }
-}  // namespace
-
-void DeviceWitness::grant(Address base, Bytes size, bool is_paged) noexcept {
-  if (segments_.capacity() == 0) segments_.reserve(16);
-  segments_.insert(std::lower_bound(segments_.begin(), segments_.end(), base.value(), by_base),
-                   Held{base.value(), size.count(), grants_.all++, is_paged});
+void DeviceWitness::on_granted(Address base, Bytes size) noexcept {
+  segments_.grant(base, size, false);
+  backing_.on_backed(base.value(), size.count());
+  backing_.on_usable(base.value(), size.count());
 }
 
-std::uint64_t DeviceWitness::take_back(Address base) noexcept {
-  const auto at = std::lower_bound(segments_.begin(), segments_.end(), base.value(), by_base);
-  if (at == segments_.end() || at->base != base.value()) return 0;
-  const std::uint64_t size = at->size;
-  if (!at->is_paged) returned_.push_back(*at);
-  grants_.undone += at->ordinal >= grants_.before_call;
-  segments_.erase(at);
-  return size;
+void DeviceWitness::on_given_back(Address base) noexcept {
+  const std::uint64_t size = segments_.take_back(base);
+  backing_.on_gone(base.value(), size);
 }
 
 Result<Address> DeviceWitness::segment_alloc(Bytes size) noexcept {
-  grants_.asked = size.count();
+  segment_asked_ = size.count();
   const Result<Address> got = ForwardingDevice::segment_alloc(size);
-  if (!got.is_ok()) return got;
-  grant(got.value(), size, false);
-  backing_.on_backed(got.value().value(), size.count());
-  backing_.on_usable(got.value().value(), size.count());
-  segment_bytes_ += size.count();
+  if (got.is_ok()) on_granted(got.value(), size);
   return got;
 }
 
 Status DeviceWitness::segment_free(Address base) noexcept {
   const Status freed = ForwardingDevice::segment_free(base);
-  if (!freed.is_ok()) return freed;
-  const std::uint64_t size = take_back(base);
-  segment_bytes_ -= size;
-  backing_.on_gone(base.value(), size);
+  if (freed.is_ok()) on_given_back(base);
+  return freed;
+}
+
+Result<Address> DeviceWitness::stream_alloc(Bytes size, StreamHandle stream) noexcept {
+  segment_asked_ = size.count();
+  const Result<Address> got = ForwardingDevice::stream_alloc(size, stream);
+  if (got.is_ok()) on_granted(got.value(), size);
+  return got;
+}
+
+Status DeviceWitness::stream_free(Address base, StreamHandle stream) noexcept {
+  const Status freed = ForwardingDevice::stream_free(base, stream);
+  if (freed.is_ok()) on_given_back(base);
   return freed;
 }
 
 Result<Address> DeviceWitness::address_reserve(Bytes size, Bytes alignment) noexcept {
   const Result<Address> got = ForwardingDevice::address_reserve(size, alignment);
-  if (got.is_ok()) grant(got.value(), size, true);
+  if (got.is_ok()) segments_.grant(got.value(), size, true);
   return got;
 }
 
 Status DeviceWitness::address_release(Address base, Bytes size) noexcept {
   const Status released = ForwardingDevice::address_release(base, size);
-  if (released.is_ok()) take_back(base);
+  if (released.is_ok()) segments_.take_back(base);
   return released;
 }
 

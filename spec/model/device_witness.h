@@ -14,17 +14,13 @@
 
 #include "spec/model/backing_witness.h"
 #include "spec/model/page_witness.h"
+#include "spec/model/segment_witness.h"
 
 namespace ashlar::spec {
 
 class DeviceWitness final : public device::ForwardingDevice {
  public:
-  struct Held {
-    std::uint64_t base;
-    std::uint64_t size;
-    std::uint64_t ordinal;  ///< the n-th segment granted, from 0
-    bool is_paged = false;  ///< a range of addresses; its memory comes page by page
-  };
+  using Held = SegmentWitness::Held;
   /// Answers of synchronisations, and of waits for events, so far.
   struct Waits {
     std::uint64_t questions = 0;         ///< synchronisations that asked only, without a wait
@@ -48,37 +44,32 @@ class DeviceWitness final : public device::ForwardingDevice {
   std::uint64_t calls_in_all() const { return calls_in_all_; }
   std::uint64_t failures_in_all() const { return failures_in_all_; }
   /// The segments held, by address, and the ranges of addresses.
-  const std::vector<Held>& segments() const { return segments_; }
+  const std::vector<Held>& segments() const { return segments_.all(); }
+  /// What was granted and given back.
+  const SegmentWitness& grants() const { return segments_; }
   /// Of segments and of usable pages.
-  std::uint64_t reserved_bytes() const { return segment_bytes_ + pages_.usable_bytes(); }
+  std::uint64_t reserved_bytes() const { return segments_.bytes() + pages_.usable_bytes(); }
   /// Of segments, and of pages whether or not they can be used.
-  std::uint64_t taken_bytes() const { return segment_bytes_ + pages_.held_bytes(); }
+  std::uint64_t taken_bytes() const { return segments_.bytes() + pages_.held_bytes(); }
   const PageWitness& pages() const { return pages_; }
   /// Which memory is where.
   const BackingWitness& backing() const { return backing_; }
-  /// The segments given back since begin_call(), in that order.
-  const std::vector<Held>& returned() const { return returned_; }
-  /// Was the segment of that ordinal granted since begin_call()?
-  bool is_new(std::uint64_t ordinal) const { return ordinal >= grants_.before_call; }
-  /// Segments given back in the call that was granted them, so far.
-  std::uint64_t undone() const { return grants_.undone; }
   void begin_call() {
-    returned_.clear();
+    segments_.begin_call();
     backing_.begin_call();
-    grants_.before_call = grants_.all;
-    grants_.refusals = grants_.refused_returns = 0;
+    refusals_ = {};
   }
   /// Did a call that growth makes answer so since begin_call()?
   bool has_refused_growth(Code code) const {
-    return (grants_.refusals >> static_cast<unsigned>(code) & 1) != 0;
+    return (refusals_.of_growth >> static_cast<unsigned>(code) & 1) != 0;
   }
   /// Did the device refuse so to take a segment or a page back since begin_call()?
   bool has_refused_return(Code code) const {
-    return (grants_.refused_returns >> static_cast<unsigned>(code) & 1) != 0;
+    return (refusals_.of_return >> static_cast<unsigned>(code) & 1) != 0;
   }
   std::uint64_t events() const { return events_; }
   /// The size of the last segment asked for, granted or not.
-  std::uint64_t segment_asked() const { return grants_.asked; }
+  std::uint64_t segment_asked() const { return segment_asked_; }
   /// The device's total as memory_info last said; 0 before.
   std::uint64_t total() const { return total_; }
   /// What memory_info said last; zeros where it failed.
@@ -88,6 +79,8 @@ class DeviceWitness final : public device::ForwardingDevice {
 
   Result<Address> segment_alloc(Bytes size) noexcept override;
   Status segment_free(Address base) noexcept override;
+  Result<Address> stream_alloc(Bytes size, StreamHandle stream) noexcept override;
+  Status stream_free(Address base, StreamHandle stream) noexcept override;
   Result<Address> address_reserve(Bytes size, Bytes alignment) noexcept override;
   Status address_release(Address base, Bytes size) noexcept override;
   Result<PageHandle> page_create(Bytes size) noexcept override;
@@ -103,31 +96,25 @@ class DeviceWitness final : public device::ForwardingDevice {
 
  private:
   friend class GrowthSource;  // notes the segments that it refuses
-  /// Segments asked for and granted, and refusals.
-  struct Grants {
-    std::uint64_t asked = 0;  ///< the size of the last one
-    std::uint64_t all = 0;
-    std::uint64_t before_call = 0;
-    std::uint64_t undone = 0;
-    std::uint64_t refusals = 0;  ///< a bit for each Code that refused growth since begin_call()
-    std::uint64_t refused_returns = 0;  ///< the same of memory given back
+  /// A bit for each Code that refused since begin_call().
+  struct Refusals {
+    std::uint64_t of_growth = 0;
+    std::uint64_t of_return = 0;  ///< of memory given back
   };
 
-  void grant(Address base, Bytes size, bool is_paged) noexcept;
-  /// The segment or range at that address is held no more; its size, 0 if there is none.
-  std::uint64_t take_back(Address base) noexcept;
+  void on_granted(Address base, Bytes size) noexcept;
+  void on_given_back(Address base) noexcept;
   void on_answer(device::CallKind kind, Bytes size, Code code) noexcept override;
 
   Counts calls_{};
   Counts failures_{};
   std::uint64_t calls_in_all_ = 0;
   std::uint64_t failures_in_all_ = 0;
-  std::vector<Held> segments_;
-  std::vector<Held> returned_;
-  std::uint64_t segment_bytes_ = 0;
+  SegmentWitness segments_;
+  std::uint64_t segment_asked_ = 0;
   PageWitness pages_;
   BackingWitness backing_;
-  Grants grants_;
+  Refusals refusals_;
   std::uint64_t events_ = 0;
   std::uint64_t total_ = 0;
   device::MemoryInfo told_;

@@ -22,7 +22,7 @@ class GrowthSource final : public device::ForwardingDevice {
 
   Result<Address> segment_alloc(Bytes size) noexcept override {
     if (size.count() > kBytesMax - held_bytes_) {
-      witness_.grants_.asked = size.count();
+      witness_.segment_asked_ = size.count();
       witness_.on_answer(device::CallKind::kSegmentAlloc, size, Code::kOutOfMemory);
       return Status{Code::kOutOfMemory, "the growth device is full"};
     }

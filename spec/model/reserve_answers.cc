@@ -34,15 +34,18 @@ void ReserveAnswers::judge_make_room(std::uint64_t free, Status got) {
   const bool is_capturing = model_.state_.streams.is_capturing();
   const bool is_gone = is_gone_answer(model_.state_, device, got.code());
   const bool is_impossible = free > capacity;
-  const bool is_short = reserved > ceiling || is_impossible;
+  const bool may_ask = model_.state_.rules.has_driver_pool();
+  const bool is_pool_short = may_ask && device.ledger.witness().told().free.count() < free;
+  const bool is_short = reserved > ceiling || is_impossible || is_pool_short;
   const bool must_ask = is_impossible || device.ledger.reserved_before() > ceiling;
   if (got.is_ok() && is_short)
     model_.report("DEV-23", "room was made, but only ", capacity - std::min(capacity, reserved),
                   " bytes of the device are free");
-  if (!got.is_ok() && !is_gone && !may_refuse_room(device, got.code(), is_short, must_ask))
+  if (!got.is_ok() && !is_gone &&
+      !may_refuse_room(device, got.code(), is_short, must_ask || may_ask))
     model_.report("C16", "a call for room answered ", code_name(got.code()));
   JudgedCall call;
-  if (!must_ask) call.device_calls_max = 1;  // how much is free
+  if (!must_ask && !may_ask) call.device_calls_max = 1;  // how much is free
   const bool has_map_before = device.map.is_fresh;
   model_.end(device, call);
   if (!must_ask || is_capturing || is_gone) return;

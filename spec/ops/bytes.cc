@@ -50,7 +50,7 @@ constexpr const char* kCollects[4] = {"", "garbage_collection_threshold:0.05",
                                       "garbage_collection_threshold:0.9"};
 // In the highest bits, and heard without pages alone.
 constexpr unsigned kCachesAt = 30;
-constexpr const char* kCaches[4] = {"", "cache:off", "cache:on", ""};
+constexpr const char* kCaches[4] = {"", "cache:off", "cache:on", "backend:cudaMallocAsync"};
 
 // Sizes.
 

@@ -292,6 +292,7 @@ void Reclaimer::give_everything_back(bool is_settled) noexcept {
   }
   if (!driver_.health().is_ok()) return;
   release_.release_all();
+  supply_.trim_driver_pool();
   Status refused;
   release_.release_addresses(&refused);
 }

@@ -262,6 +262,8 @@ Status SegmentSupply::give_back(DeviceSegment* segment, Behind behind) noexcept 
     const auto index = static_cast<block::SegmentIndex>(segment->entry.index);
     if (freed.is_ok()) {
       pool.remove_segment(index);
+      // The driver keeps it until what is enqueued now is done: a call that lacks memory waits for that.
+      if (behind == Behind::kItsStream) heap.clock.stamp_release();
     } else {
       pass_segment(heap, *segment, nullptr, &heap);
       const block::BlockIndex block = pool.view(index).first;

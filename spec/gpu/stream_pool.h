@@ -1,4 +1,5 @@
-// A pool of stream-ordered memory, for the runtime's cudaMallocAsync and the driver's cuMemAllocFromPoolAsync.
+// A pool of stream-ordered memory: Device::stream_alloc of a simulated device, the runtime's cudaMallocAsync and the driver's
+// cuMemAllocFromPoolAsync.
 //
 // Source: "CUDA Runtime API", version 13.0, chapter 6.12 ("Stream Ordered Memory Allocator"), cudaMallocAsync, cudaFreeAsync;
 // "CUDA C++ Programming Guide", version 13.0, "Stream Ordered Memory Allocator".
@@ -8,10 +9,11 @@
 //       event recorded at its free is complete. (The guide's "opportunistic" reuse; reuse that follows the events that streams wait
 //       for, and waits that the pool itself adds, are not modelled.)
 //   (2) trim() gives memory whose free is complete back to its device; so does an allocation where the device has no other memory.
-//   (3) Memory is reused whole, for a request of at least half its size.
+//   (3) Memory is reused for requests of its size, in units of 512 bytes, so that the pool has no byte more than what is allocated
+//       and what is freed. A driver's pool may have more, for it divides what it has.
 //   (4) A stream is known by its identity, not by its handle, which may come back.
-//   (5) Nothing that is kept is about an earlier machine than the one that is attached.
-// The pool's calls of the device are made in the relaxed capture mode.
+//   (5) What the pool has freed and not given back is in the device's ledger, as a driver's is.
+// The pool's own calls of the device are made in the relaxed capture mode, and may fail as any others.
 // Thread safety: any thread.
 #pragma once
 
@@ -21,10 +23,16 @@
 #include <ashlar/base/mutex.h>
 #include <ashlar/device/device.h>
 
-namespace ashlar::spec::cuda_face {
+namespace ashlar::spec {
 
 class StreamPool {
  public:
+  struct Block {
+    Address at;
+    Bytes size;
+    device::Device* device = nullptr;  ///< null: no block
+  };
+
   Result<Address> allocate(device::Device& on, Bytes size, const Stream& stream)
       ASHLAR_EXCLUDES(lock_);
   /// Frees memory of the pool behind the stream's work. kInvalidArgument: it is none.
@@ -33,27 +41,28 @@ class StreamPool {
   Status free_now(Address base) ASHLAR_EXCLUDES(lock_);
   /// Gives back freed memory whose free is complete, the oldest first, while the pool has more than `keep` bytes.
   void trim(Bytes keep) ASHLAR_EXCLUDES(lock_);
+  /// Allocated memory, which is the pool's no more, for its device to free; none if it is not the pool's.
+  Block take(Address base) ASHLAR_EXCLUDES(lock_);
+  /// What take() returned, which the device did not free.
+  void put_back(const Block& block) ASHLAR_EXCLUDES(lock_);
+  /// Forgets everything: the devices that it was about are no more.
+  void forget() ASHLAR_EXCLUDES(lock_);
 
  private:
-  struct Block {
-    Address at;
-    Bytes size;
-    int device = 0;
-  };
   struct FreedBlock {
     Block block;
     StreamId stream;
-    int event_device = 0;
+    device::Device* event_device = nullptr;
     EventHandle freed;  ///< recorded at the free
   };
 
-  void refresh() ASHLAR_REQUIRES(lock_);
-  void trim_freed(Bytes keep) ASHLAR_REQUIRES(lock_);
-  /// The smallest freed memory that the stream may have; an empty one if there is none.
-  Block take_freed(int device, Bytes size, StreamId stream) ASHLAR_REQUIRES(lock_);
+  /// Freed memory of that size that the stream may have; no block if there is none.
+  Block take_freed(const device::Device& on, Bytes size, StreamId stream) ASHLAR_EXCLUDES(lock_);
+  /// The oldest freed memory whose free is complete, if the pool has more than `keep` bytes.
+  FreedBlock take_complete(Bytes keep) ASHLAR_EXCLUDES(lock_);
 
-  Mutex lock_;
-  std::uint64_t attachment_ ASHLAR_GUARDED_BY(lock_) = 0;
+  Mutex
+      lock_;  ///< a device may call the pool while it frees, so none is asked to free or allocate under it
   std::map<Address, Block> held_ ASHLAR_GUARDED_BY(lock_);
   std::vector<FreedBlock> freed_ ASHLAR_GUARDED_BY(lock_);
 };
@@ -62,4 +71,4 @@ class StreamPool {
 /// stream's identity would end the capture.
 Result<Stream> stream_outside_captures(device::Device& on, StreamHandle stream);
 
-}  // namespace ashlar::spec::cuda_face
+}  // namespace ashlar::spec
