@@ -11,6 +11,7 @@
 #include <ashlar/cache/caching_allocator.h>
 #include <ashlar/device/forwarding_device.h>
 #include <ashlar/device/host_device.h>
+#include <ashlar/share/single_handle_device.h>
 
 #include "props/adapters/in_segments.h"
 #include "props/host_memory/refusing_host.h"
@@ -290,6 +291,105 @@ TEST_F(EmptyHostTest, APinIsMadeOrRefusedAndItsEndNeedsNoMemory) {
   EXPECT_TRUE(allocator_->trim(kDevice).is_ok());
   EXPECT_EQ(allocator_->stats(kDevice).value().segments[0].current, 0u) << "no refusal holds one";
   EXPECT_EQ(allocator_->validate(), nullptr);
+}
+
+/// A device with a driver's pool, whose memory goes back behind its stream's work alone.
+class PoolDevice final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  device::DeviceTraits traits() const noexcept override {
+    device::DeviceTraits traits = ForwardingDevice::traits();
+    traits.has_stream_memory = true;
+    return traits;
+  }
+  Result<Address> stream_alloc(Bytes size, StreamHandle stream) noexcept override {
+    stream_ = stream;
+    return ForwardingDevice::segment_alloc(size);
+  }
+  Status stream_free(Address base, StreamHandle stream) noexcept override {
+    EXPECT_EQ(stream, stream_);
+    return ForwardingDevice::segment_free(base);
+  }
+  Status stream_trim(Bytes) noexcept override { return Status::ok(); }
+  Status segment_free(Address base) noexcept override {
+    ADD_FAILURE() << "the stream's earlier work may still use it";
+    return ForwardingDevice::segment_free(base);
+  }
+
+ private:
+  StreamHandle stream_;
+};
+
+TEST(CacheMemoryTest, MemoryOfTheDriversPoolThatCannotBeRecordedGoesBackBehindItsStreamsWork) {
+  std::uint64_t refusals = 0;
+  for (std::uint64_t n = 1;; ++n) {
+    ASSERT_LT(n, 100u);
+    device::HostDevice inner;
+    PoolDevice pool(inner);
+    device::Device* const devices[] = {&pool};
+    cache::Config config;
+    config.backend = cache::AllocatorBackend::kCudaMallocAsync;
+    const auto allocator = cache::CachingAllocator::create(devices, config).value();
+    const Stream stream = inner.create_stream().value();
+    host = {};
+    host.fail_at = n;
+    const auto made = allocator->allocate(3_MiB, stream);
+    const bool is_refused = host.refused != 0;
+    host = {};
+    if (!made.is_ok()) {
+      ++refusals;
+      EXPECT_EQ(made.code(), Code::kHostOutOfMemory) << n;
+      EXPECT_EQ(inner.ledger().segments, 0u) << n;
+      continue;
+    }
+    EXPECT_TRUE(allocator->free(made.value()).is_ok());
+    EXPECT_EQ(inner.ledger().segments, 0u) << n;
+    if (!is_refused) break;
+  }
+  EXPECT_GT(refusals, 1u);
+}
+
+/// A device whose own records are never refused.
+class QuietDevice final : public device::ForwardingDevice {
+  template <class Call>
+  static auto quietly(Call&& call) {
+    host.is_off = true;
+    auto answer = call();
+    host.is_off = false;
+    return answer;
+  }
+
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Result<PageHandle> page_create(Bytes size) noexcept override {
+    return quietly([&] { return ForwardingDevice::page_create(size); });
+  }
+  Result<Address> address_reserve(Bytes size, Bytes alignment) noexcept override {
+    return quietly([&] { return ForwardingDevice::address_reserve(size, alignment); });
+  }
+  Status page_map(Address at, Bytes size, PageHandle page) noexcept override {
+    return quietly([&] { return ForwardingDevice::page_map(at, size, page); });
+  }
+  Status page_access(Address at, Bytes size) noexcept override {
+    return quietly([&] { return ForwardingDevice::page_access(at, size); });
+  }
+};
+
+TEST(CacheMemoryTest, ASegmentOfOneHandleThatCannotBeRecordedIsNotHeld) {
+  spec::SimGpu gpu(spec::SimGpuOptions{});
+  QuietDevice quiet(gpu.device());
+  share::SingleHandleDevice single(quiet);
+  host = {};
+  host.throws = true;
+  host.fail_at = 1;
+  const auto made = single.segment_alloc(4_MiB);
+  EXPECT_EQ(host.refused, 1u);
+  host = {};
+  EXPECT_EQ(made.code(), Code::kHostOutOfMemory);
+  EXPECT_TRUE(gpu.ledger().nothing_held());
+  const Address base = single.segment_alloc(4_MiB).value();
+  EXPECT_TRUE(single.segment_free(base).is_ok());
+  EXPECT_TRUE(gpu.ledger().nothing_held());
 }
 
 TEST(CacheMemoryTest, AnAllocatorIsMadeOrRefusedAndNeverThrows) {

@@ -423,6 +423,19 @@ TEST(ConfigTest, ALimitOfSplitsBesideExpandableSegmentsIsLeftOutOfATextForPyTorc
   EXPECT_EQ(ignored, "");
 }
 
+TEST(ConfigTest, ExpandableSegmentsBesideTheDriversPoolAreLeftOutOfATextForPyTorch) {
+  for (const char* text : {"backend:cudaMallocAsync,expandable_segments:True",
+                           "expandable_segments:True,backend:cudaMallocAsync"}) {
+    std::string ignored, error;
+    const auto config = cache::parse_pytorch_config(text, &ignored, &error);
+    ASSERT_TRUE(config.is_ok()) << error;
+    EXPECT_EQ(config.value().backend, cache::AllocatorBackend::kCudaMallocAsync);
+    EXPECT_EQ(config.value().backing, cache::Backing::kSegments);
+    EXPECT_EQ(ignored, "expandable_segments:True");
+    EXPECT_FALSE(cache::parse_config(text, nullptr).is_ok()) << "a text of the caller's own";
+  }
+}
+
 TEST(ConfigTest, TheVariableOfPyTorchIsReadOnlyByTheFunctionThatNamesIt) {
   ASSERT_EQ(setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64", 1), 0);
   ASSERT_EQ(unsetenv("ASHLAR_ALLOC_CONF"), 0);

@@ -124,6 +124,17 @@ TEST_F(UncachedTest, WhatAnotherStreamStillUsesGoesBackWhenThatIsDone) {
   EXPECT_EQ(reserved(), 0_B);
 }
 
+TEST_F(UncachedTest, WhatAnotherStreamHasUsedAndIsDoneGoesBackInTheCallOfTheFree) {
+  make();
+  for (int i = 0; i < 4; ++i) {
+    const Address p = alloc(1_MiB);
+    EXPECT_TRUE(allocator_->record_use(p, other_).is_ok());
+    EXPECT_TRUE(gpu_->drain_all().is_ok());
+    free(p);
+    EXPECT_EQ(reserved(), 0_B) << i;
+  }
+}
+
 TEST_F(UncachedTest, AllocationsOfManyStreamsInOnePageOfTheMapAreToldApart) {
   make();
   std::vector<Stream> streams{stream_, other_};

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -283,16 +285,20 @@ TEST_F(CudaDeviceTest, EveryAnswerHasItsMeaning) {
       {2, Code::kOutOfMemory},
       {3, Code::kDriverError},  // not initialised: a forked child
       {4, Code::kTornDown},
+      {101, Code::kUnsupported},
       {201, Code::kDriverError},
       {214, Code::kDeviceLost},
+      {217, Code::kUnsupported},
       {220, Code::kDeviceLost},
       {226, Code::kDeviceLost},
       {400, Code::kInvalidHandle},
       {600, Code::kNotReady},
       {700, Code::kDeviceLost},
       {702, Code::kDeviceLost},
+      {704, Code::kDriverError},  // but where it says what was asked for (CudaSharing::reach)
       {709, Code::kDeviceLost},
       {710, Code::kDeviceLost},
+      {711, Code::kUnsupported},
       {712, Code::kInvalidArgument},
       {713, Code::kInvalidArgument},
       {714, Code::kDeviceLost},
@@ -301,6 +307,7 @@ TEST_F(CudaDeviceTest, EveryAnswerHasItsMeaning) {
       {717, Code::kDeviceLost},
       {718, Code::kDeviceLost},
       {719, Code::kDeviceLost},
+      {800, Code::kUnsupported},
       {801, Code::kUnsupported},
       {900, Code::kCaptureUnsafe},
       {901, Code::kCaptureInvalidated},
@@ -339,6 +346,47 @@ TEST_F(CudaDeviceTest, AWaitForAnEventEndsWithItsLimitOrWithTheWork) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(30));
   EXPECT_TRUE(device.event_synchronize(event, device::kWaitForever).is_ok());
   EXPECT_TRUE(device.event_destroy(event).is_ok());
+}
+
+/// Time passes by sleeping alone, and each sleep is noted.
+class NotingClock final : public cuda::HostClock {
+ public:
+  std::uint64_t now_ns() noexcept override { return now_; }
+  void sleep_ns(std::uint64_t duration_ns) noexcept override {
+    now_ += duration_ns;
+    longest_ = std::max(longest_, duration_ns);
+  }
+  std::uint64_t longest_ns() const { return longest_; }
+
+ private:
+  std::uint64_t now_ = 0;
+  std::uint64_t longest_ = 0;
+};
+
+TEST_F(CudaDeviceTest, AWaitNeverSleepsForLongNorBeyondItsLimit) {
+  NotingClock clock;
+  device_ = CudaDevice::open(0, DeviceId{0}, nullptr, &clock).value();
+  const Stream stream = gpu_.create_stream(DeviceId{0}).value();
+  const EventHandle event = device_->event_create().value();
+  ASSERT_TRUE(gpu_.host_function(stream).is_ok());
+  ASSERT_TRUE(device_->event_record(event, stream.handle).is_ok());
+  EXPECT_EQ(device_->event_synchronize(event, 7).code(), Code::kNotReady);
+  EXPECT_EQ(clock.now_ns(), 7'000'000u) << "to the nanosecond";
+  EXPECT_LE(clock.longest_ns(), 100'000u) << "work that is done is soon noticed";
+  EXPECT_TRUE(gpu_.drain_all().is_ok());
+  EXPECT_TRUE(device_->event_synchronize(event, 7).is_ok());
+  EXPECT_EQ(clock.now_ns(), 7'000'000u) << "what is done is not waited for";
+  EXPECT_TRUE(device_->event_destroy(event).is_ok());
+}
+
+TEST_F(CudaDeviceTest, AddressesAreAlignedAsTheyAreAskedFor) {
+  CudaDevice& device = open();
+  std::vector<Address> taken;
+  for (const Bytes alignment : {0_B, 64_MiB, 0_B, 256_MiB, 32_MiB}) {
+    taken.push_back(device.address_reserve(4_MiB, alignment).value());
+    EXPECT_EQ(taken.back().value() % std::max(alignment, 4_MiB).count(), 0u) << alignment.count();
+  }
+  for (const Address each : taken) EXPECT_TRUE(device.address_release(each, 4_MiB).is_ok());
 }
 
 TEST_F(CudaDeviceTest, StreamsHaveIdentitiesAndThePerThreadOneIsTheThreads) {
@@ -385,6 +433,44 @@ TEST_F(CudaDeviceTest, AMarkIsCoveredByWhatComesBehindItInTheGraph) {
   EXPECT_TRUE(device.event_destroy(join).is_ok());
 }
 
+TEST_F(CudaDeviceTest, OfACaptureThatIsInvalidatedNoOrderIsTold) {
+  CudaDevice& device = open();
+  const Stream stream = gpu_.create_stream(DeviceId{0}).value();
+  ASSERT_TRUE(gpu_.begin_capture(stream, device::CaptureMode::kGlobal).is_ok());
+  const auto mark = device.capture_mark(stream.handle);
+  ASSERT_TRUE(mark.is_ok()) << mark.status().why();
+  EXPECT_EQ(device.segment_alloc(4_MiB).code(), Code::kCaptureUnsafe);
+  ASSERT_EQ(device.capture_status(stream.handle).value(), device::CaptureStatus::kInvalidated);
+  EXPECT_EQ(device.capture_mark(stream.handle).code(), Code::kCaptureInvalidated);
+  EXPECT_EQ(device.capture_covers(stream.handle, mark.value()).code(), Code::kCaptureInvalidated);
+  static_cast<void>(gpu_.end_capture(stream));
+}
+
+TEST_F(CudaDeviceTest, AGraphOfManyWaysIsWalkedOnce) {  // two ways more with each mark
+  CudaDevice& device = open();
+  const Stream first = gpu_.create_stream(DeviceId{0}).value();
+  const Stream other = gpu_.create_stream(DeviceId{0}).value();
+  ASSERT_TRUE(gpu_.begin_capture(first, device::CaptureMode::kGlobal).is_ok());
+  const EventHandle fork = device.event_create().value(), join = device.event_create().value();
+  ASSERT_TRUE(device.event_record(fork, first.handle).is_ok());
+  ASSERT_TRUE(device.stream_wait(other.handle, fork).is_ok());
+  ASSERT_TRUE(gpu_.host_function(other).is_ok());
+  const auto beside = device.capture_mark(other.handle);
+  ASSERT_TRUE(beside.is_ok()) << beside.status().why();
+  constexpr int kMarks = 28;
+  for (int i = 0; i < kMarks; ++i) ASSERT_TRUE(device.capture_mark(first.handle).is_ok());
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(device.capture_covers(first.handle, beside.value()).code(), Code::kNotReady);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(1));
+  ASSERT_TRUE(device.event_record(join, other.handle).is_ok());
+  ASSERT_TRUE(device.stream_wait(first.handle, join).is_ok());
+  const auto graph = gpu_.end_capture(first);
+  ASSERT_TRUE(graph.is_ok());
+  EXPECT_TRUE(gpu_.destroy_graph(graph.value()).is_ok());
+  EXPECT_TRUE(device.event_destroy(fork).is_ok());
+  EXPECT_TRUE(device.event_destroy(join).is_ok());
+}
+
 TEST_F(CudaDeviceTest, ACapturesModeIsTheThreads) {
   CudaDevice& device = open();
   using device::CaptureMode;
@@ -399,6 +485,147 @@ TEST_F(CudaDeviceTest, MemoryInfoIsTheDevices) {
   EXPECT_EQ(device.memory_info().value().free, 48_MiB);
   EXPECT_EQ(device.memory_info().value().total, 64_MiB);
   EXPECT_TRUE(device.segment_free(base).is_ok());
+}
+
+class StreamMemoryTest : public CudaDeviceTest {
+ protected:
+  Stream stream(int device = 0) { return gpu_.create_stream(DeviceId{device}).value(); }
+  /// A range that the stream has used and freed, and that is done.
+  void use_and_free(CudaDevice& device, Bytes size, const Stream& stream) {
+    const Result<Address> base = device.stream_alloc(size, stream.handle);
+    ASSERT_TRUE(base.is_ok()) << base.status().why();
+    ASSERT_TRUE(device.stream_free(base.value(), stream.handle).is_ok());
+    ASSERT_TRUE(gpu_.drain_all().is_ok());
+  }
+  Bytes held(int device = 0) { return gpu_.ledger(DeviceId{device}).segments.bytes; }
+};
+
+TEST_F(StreamMemoryTest, WhatIsFreedIsKeptUntilATrimWhoeverWaits) {
+  CudaDevice& device = open();
+  use_and_free(device, 8_MiB, stream());
+  EXPECT_TRUE(device.synchronize().is_ok());
+  EXPECT_EQ(held(), 8_MiB) << "a wait gives nothing back";
+  EXPECT_TRUE(device.stream_trim(8_MiB).is_ok());
+  EXPECT_EQ(held(), 8_MiB) << "a trim keeps what it is told to";
+  EXPECT_TRUE(device.stream_trim(4_MiB).is_ok());
+  EXPECT_EQ(held(), 0_B);
+}
+
+TEST_F(StreamMemoryTest, IsTheDevicesOwnAndGoesWithIt) {
+  CudaDevice& device = open(1);
+  use_and_free(device, 8_MiB, stream(1));
+  EXPECT_EQ(held(1), 8_MiB);
+  EXPECT_EQ(held(0), 0_B);
+  device_.reset();
+  EXPECT_EQ(held(1), 0_B);
+}
+
+TEST_F(StreamMemoryTest, AForkedChildLeavesTheParentsPool) {  // C25
+  use_and_free(open(), 8_MiB, stream());
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    device_.reset();
+    props::end_child(held() == 8_MiB ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST_F(StreamMemoryTest, ThreadsThatAreTheFirstToAskHaveOnePool) {
+  constexpr int kThreads = 4;
+  std::vector<Stream> streams;
+  for (int i = 0; i < kThreads; ++i) streams.push_back(stream());
+  for (int round = 0; round < 50; ++round) {
+    CudaDevice& device = open();
+    std::atomic<int> ready{0};
+    std::vector<std::thread> threads;
+    for (const Stream& own : streams) {
+      threads.emplace_back([&] {
+        ++ready;
+        while (ready != kThreads) std::this_thread::yield();
+        const Result<Address> base = device.stream_alloc(1_MiB, own.handle);
+        EXPECT_TRUE(base.is_ok()) << base.status().why();
+        EXPECT_TRUE(device.stream_free(base.value_or(Address{}), own.handle).is_ok());
+      });
+    }
+    for (std::thread& each : threads) each.join();
+    ASSERT_TRUE(gpu_.drain_all().is_ok());
+    EXPECT_TRUE(device.stream_trim(0_B).is_ok());
+    ASSERT_EQ(held(), 0_B) << "of another pool, in round " << round;
+    device_.reset();
+  }
+}
+
+class PeerContextsTest : public CudaDeviceTest {
+ protected:
+  PeerContextsTest() : second_(try_open(1).value()) { open(); }
+  ~PeerContextsTest() override { second_.reset(); }
+  device::Sharing& first() { return *device_->sharing(); }
+  device::Sharing& second() { return *second_->sharing(); }
+
+  std::unique_ptr<CudaDevice> second_;
+};
+
+TEST_F(PeerContextsTest, AnothersContextIsHeldForTheCallAlone) {  // D2
+  const Stream stream = gpu_.create_stream(DeviceId{0}).value();
+  const Address to = device_->segment_alloc(4_MiB).value();
+  const Address from = second_->segment_alloc(4_MiB).value();
+  EXPECT_TRUE(first().reach(second()).is_ok());
+  EXPECT_TRUE(first().copy_between(to, first(), from, second(), 4_KiB, stream.handle).is_ok());
+  EXPECT_TRUE(first().copy_between(from, second(), to, first(), 4_KiB, stream.handle).is_ok());
+  EXPECT_EQ(face::context_uses(0), 1);
+  EXPECT_EQ(face::context_uses(1), 1);
+  for (const int call : {0, 1}) {  // the context, and what is done in it
+    face::answer_next(cuda::kErrorOutOfMemory, call);
+    EXPECT_EQ(first().copy_between(to, first(), from, second(), 4_KiB, stream.handle).code(),
+              Code::kOutOfMemory);
+    EXPECT_FALSE(face::is_answer_due());
+    EXPECT_EQ(face::context_uses(1), 1) << call;
+  }
+  EXPECT_TRUE(gpu_.drain_all().is_ok());
+  EXPECT_TRUE(device_->segment_free(to).is_ok());
+  EXPECT_TRUE(second_->segment_free(from).is_ok());
+}
+
+TEST_F(PeerContextsTest, WhatSomebodyEnabledBeforeIsNoError) {
+  face::answer_next(cuda::kErrorPeerAlreadyEnabled, 1);  // CUDA's runtime enables it too
+  EXPECT_TRUE(first().reach(second()).is_ok());
+  EXPECT_FALSE(face::is_answer_due());
+  face::answer_next(cuda::kErrorTooManyPeers, 1);
+  EXPECT_EQ(first().reach(second()).code(), Code::kUnsupported);
+}
+
+TEST_F(PeerContextsTest, AGpuWithoutANameSaysSo) {
+  bool has_named = false;
+  for (int call = 0; !has_named; ++call) {
+    ASSERT_LT(call, 10);
+    face::answer_next(cuda::kErrorNotSupported, call);
+    const auto opened = try_open(0);
+    has_named = opened.is_ok() && opened.value()->sharing()->uuid().is_ok();
+    EXPECT_TRUE(!has_named || face::is_answer_due()) << "a name that the driver did not give";
+    face::answer_next(cuda::kSuccess);
+    if (!opened.is_ok() || has_named) continue;
+    EXPECT_EQ(opened.value()->sharing()->uuid().code(), Code::kUnsupported);
+  }
+}
+
+TEST_F(PeerContextsTest, ACopyIsOfTheStreamThatItIsFor) {
+  const Stream stream = gpu_.create_stream(DeviceId{0}).value();
+  const Address to = device_->segment_alloc(4_MiB).value();
+  const Address from = second_->segment_alloc(4_MiB).value();
+  ASSERT_TRUE(first().reach(second()).is_ok());
+  const spec::HostFlag flag = gpu_.new_flag();
+  ASSERT_TRUE(gpu_.host_function(stream, flag).is_ok());
+  EXPECT_TRUE(first().copy(to, from, 4_KiB, stream.handle).is_ok());
+  EXPECT_TRUE(first().copy_between(to, first(), from, second(), 4_KiB, stream.handle).is_ok());
+  static_cast<void>(gpu_.drain_all());
+  EXPECT_EQ(gpu_.account().entries_run, 0u) << "both come behind what holds the stream";
+  gpu_.raise(flag);
+  EXPECT_TRUE(gpu_.drain_all().is_ok());
+  EXPECT_TRUE(device_->segment_free(to).is_ok());
+  EXPECT_TRUE(second_->segment_free(from).is_ok());
 }
 
 }  // namespace

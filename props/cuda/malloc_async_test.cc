@@ -106,6 +106,21 @@ TEST_F(MallocAsyncTest, WhatAnotherStreamUsesWaitsForItsEvent) {
   free(q);
 }
 
+TEST_F(MallocAsyncTest, WhatAnotherStreamHasUsedAndIsDoneGoesBehindItsStreamsWork) {
+  make();
+  const Address p = alloc(3_MiB);
+  const Address q = alloc(3_MiB);
+  EXPECT_TRUE(allocator_->record_use(p, other_).is_ok());
+  work(other_);
+  free(p);
+  EXPECT_EQ(reserved(), 6_MiB) << "the other stream uses it";
+  EXPECT_TRUE(gpu_->drain_all().is_ok());
+  work(stream_);
+  free(q);
+  EXPECT_EQ(reserved(), 0_B) << "its stream's own work is not waited for";
+  EXPECT_EQ(calls(CallKind::kStreamFree), 2u);
+}
+
 TEST_F(MallocAsyncTest, ATrimHasThePoolGiveBackWhatIsDoneAndMakeRoomToo) {
   make();
   free(alloc(3_MiB));

@@ -91,6 +91,23 @@ TEST_P(PeersTest, ACopyIsTheRightOne) {
   }
 }
 
+TEST_P(PeersTest, ADeviceThatIsNoneOfThemIsRefused) {
+  share::PeerAccess peers(process_->devices());
+  const Address a = allocate(0);
+  const Address b = allocate(1);
+  for (const int none : {-1, 2}) {
+    Stream of_none = streams_[0];
+    of_none.device = DeviceId{none};
+    for (const Code code :
+         {peers.copy(a, DeviceId{none}, b, DeviceId{1}, 512_B, streams_[0]).code(),
+          peers.copy(a, DeviceId{0}, b, DeviceId{none}, 512_B, streams_[0]).code(),
+          peers.copy(a, DeviceId{0}, b, DeviceId{1}, 512_B, of_none).code(),
+          peers.enable(DeviceId{0}, DeviceId{none}).code(),
+          peers.enable(DeviceId{none}, DeviceId{0}).code()})
+      EXPECT_EQ(code, Code::kInvalidArgument) << none;
+  }
+}
+
 TEST_P(PeersTest, AnErrorOfTheDriverIsAskedAgain) {
   share::PeerAccess peers(process_->devices());
   process_->gpu().fail(CallKind::kReach, 1, spec::FailMode::kOnce);

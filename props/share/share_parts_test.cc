@@ -2,12 +2,21 @@
 //
 // Imitates: processes that send other things than headers, hosts that do not let descriptors be fetched, drivers that refuse.
 // Does not prove: anything about bytes (ipc_main.cc).
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
 #include <functional>
+#include <iterator>
+#include <thread>
 
 #include "props/share/share_worlds.h"
 
@@ -54,6 +63,12 @@ TEST(ShareHeaderTest, EveryPartThatCannotBeIsRefused) {
       [](ShareHeader& h) { h.parts[0].handle.kind = ShareKind::kNone; },
       [](ShareHeader& h) { h.parts[0].handle.kind = static_cast<ShareKind>(4); },
       [](ShareHeader& h) { h.parts[0].handle.kind = ShareKind::kSegment; },
+      [](ShareHeader& h) { h.parts[1].handle.kind = ShareKind::kSegment; },
+      [](ShareHeader& h) {  // the two are the whole segment
+        h.parts[0].handle.kind = ShareKind::kSegment;
+        h.parts_offset = Bytes{};
+        h.segment_size = 4_MiB;
+      },
       [](ShareHeader& h) {
         h.parts.resize(1);
         h.parts[0].handle.kind = ShareKind::kSegment;
@@ -88,7 +103,53 @@ TEST(ShareHeaderTest, PartsThatAreNoPagesOfTheDeviceAreRefused) {
     change(header);
     EXPECT_EQ(opener.open(share::write_header(header), none).code(), Code::kInvalidArgument);
   }
+  for (const CallKind kind : {CallKind::kAddressReserve, CallKind::kPageImport})
+    EXPECT_EQ(process.gpu().account().by_kind[static_cast<unsigned>(kind)].calls, 0u)
+        << "the device is not asked: " << device::call_name(kind);
   EXPECT_TRUE(process.gpu().leak_check());
+}
+
+/// How many descriptors this process has open.
+std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
+/// Two ends that are connected, and are closed at the end.
+struct Ends {
+  Ends() { EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, both), 0); }
+  ~Ends() {
+    for (const int each : both) close(each);
+  }
+  Ends(const Ends&) = delete;
+  Ends& operator=(const Ends&) = delete;
+  /// How many bytes wait at the second end.
+  int waiting() const {
+    int bytes = -1;
+    EXPECT_EQ(ioctl(both[1], FIONREAD, &bytes), 0);
+    return bytes;
+  }
+
+  int both[2] = {-1, -1};
+};
+
+/// Sends a byte with so many descriptors, each the socket itself.
+void send_descriptors(int socket, std::size_t count) {
+  char byte = 0;
+  iovec bytes{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
+  ASSERT_LE(count, 8u);
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+  cmsghdr* const head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(count * sizeof(int));
+  for (std::size_t i = 0; i < count; ++i)
+    std::memcpy(CMSG_DATA(head) + i * sizeof socket, &socket, sizeof socket);
+  ASSERT_EQ(sendmsg(socket, &message, 0), 1);
 }
 
 class DescriptorsTest : public ::testing::Test {
@@ -112,13 +173,21 @@ class DescriptorsTest : public ::testing::Test {
 TEST_F(DescriptorsTest, AreFetchedFromTheExporter) {
   const share::ExportedMemory memory = export_new();
   ASSERT_EQ(memory.descriptors().size(), 2u);
-  const auto opened = opener_.open(memory.header());
-  EXPECT_TRUE(opened.is_ok()) << opened.status().why();
+  const std::ptrdiff_t before = open_descriptors();
+  {
+    const auto opened = opener_.open(memory.header());
+    EXPECT_TRUE(opened.is_ok()) << opened.status().why();
+  }
+  EXPECT_EQ(open_descriptors(), before) << "neither copies nor the process's own stay open";
 }
 
 TEST_F(DescriptorsTest, ThatCannotBeFetchedAreSaidToBe) {
   ShareHeader header = share::read_header(export_new().header()).value();
   EXPECT_FALSE(opener_.open(share::write_header(header)).is_ok()) << "closed since";
+  const std::ptrdiff_t before = open_descriptors();
+  header.parts[1].handle.descriptor = -1;  // the second of two
+  EXPECT_EQ(opener_.open(share::write_header(header)).code(), Code::kUnsupported);
+  EXPECT_EQ(open_descriptors(), before);
   header.process = -1;
   EXPECT_EQ(opener_.open(share::write_header(header)).code(), Code::kUnsupported) << "no process";
 }
@@ -154,6 +223,133 @@ TEST_F(DescriptorsTest, AnythingElseOnASocketIsRefused) {
   close(ends[1]);
   EXPECT_EQ(share::receive_memory(-1).code(), Code::kNotFound);
   EXPECT_EQ(share::send_memory(-1, memory).code(), Code::kWriteFailed);
+}
+
+TEST_F(DescriptorsTest, TooMuchIsRefusedBeforeAnythingMoreIsTaken) {
+  const auto most = static_cast<std::uint32_t>(share::header_bytes_max());
+  const std::uint32_t sizes[][2] = {{88, share::kSharedPartsMax + 1}, {most + 1, 0}};
+  for (const auto& size : sizes) {
+    const Ends ends;
+    const std::vector<char> junk(88, 'x');
+    ASSERT_EQ(write(ends.both[0], size, sizeof size), static_cast<ssize_t>(sizeof size));
+    ASSERT_EQ(write(ends.both[0], junk.data(), junk.size()), 88);
+    ASSERT_EQ(shutdown(ends.both[0], SHUT_WR), 0);  // no end is waited for
+    EXPECT_EQ(share::receive_memory(ends.both[1]).code(), Code::kMalformed);
+    EXPECT_EQ(ends.waiting(), 88) << size[0];
+  }
+}
+
+TEST_F(DescriptorsTest, WhatHasNotComeYetIsNotTheEnd) {
+  const share::ExportedMemory memory = export_new();
+  const Ends ends;
+  ASSERT_EQ(fcntl(ends.both[1], F_SETFL, O_NONBLOCK), 0);
+  EXPECT_EQ(share::receive_memory(ends.both[1]).code(), Code::kNotReady);
+  ASSERT_TRUE(share::send_memory(ends.both[0], memory).is_ok());
+  EXPECT_TRUE(share::receive_memory(ends.both[1]).is_ok());
+}
+
+TEST_F(DescriptorsTest, MoreThanWereAnnouncedAreClosed) {
+  const std::ptrdiff_t before = open_descriptors();
+  {
+    const Ends ends;
+    const std::uint32_t sizes[] = {0, 1};
+    ASSERT_EQ(write(ends.both[0], sizes, sizeof sizes), static_cast<ssize_t>(sizeof sizes));
+    send_descriptors(ends.both[0], 3);
+    EXPECT_EQ(share::receive_memory(ends.both[1]).code(), Code::kMalformed);
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST_F(DescriptorsTest, AProgramThatTheReceiverStartsDoesNotHaveThem) {
+  const share::ExportedMemory memory = export_new();
+  const Ends ends;
+  ASSERT_TRUE(share::send_memory(ends.both[0], memory).is_ok());
+  const share::ReceivedMemory received = share::receive_memory(ends.both[1]).value();
+  ASSERT_EQ(received.descriptors.all().size(), 2u);
+  for (const int each : received.descriptors.all())
+    EXPECT_NE(fcntl(each, F_GETFD) & FD_CLOEXEC, 0) << each;
+}
+
+/// Interrupts a thread's calls again and again while this lives.
+class Interrupter {
+ public:
+  explicit Interrupter(pthread_t thread) : thread_(thread) {
+    struct sigaction caught {};
+    caught.sa_handler = [](int) {};  // not SA_RESTART: a call that waits fails with EINTR
+    sigaction(SIGUSR1, &caught, &before_);
+    worker_ = std::thread([this] {
+      while (!is_over_) {
+        pthread_kill(thread_, SIGUSR1);
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+      }
+    });
+  }
+  ~Interrupter() {
+    is_over_ = true;
+    worker_.join();
+    struct sigaction ignored {};
+    ignored.sa_handler = SIG_IGN;  // drops a signal that is still on its way
+    sigaction(SIGUSR1, &ignored, nullptr);
+    sigaction(SIGUSR1, &before_, nullptr);
+  }
+  Interrupter(const Interrupter&) = delete;
+  Interrupter& operator=(const Interrupter&) = delete;
+
+ private:
+  const pthread_t thread_;
+  struct sigaction before_ {};
+  std::atomic<bool> is_over_{false};
+  std::thread worker_;
+};
+
+TEST_F(DescriptorsTest, SignalsDoNotEndATransfer) {
+  ShareProcess of_fabric;  // nothing but a header is sent
+  share::MemoryExporter exporter(of_fabric.allocator());
+  const Address p = of_fabric.allocator().allocate(4_MiB, of_fabric.stream()).value();
+  const share::ExportedMemory plain = exporter.export_memory(p).value();
+  const share::ExportedMemory carried = export_new();
+  ASSERT_TRUE(plain.descriptors().empty());
+  constexpr int kSent = 40;
+  for (const auto& [memory, is_sender] : {std::pair(&plain, false), std::pair(&plain, true),
+                                          std::pair(&carried, false), std::pair(&carried, true)}) {
+    const Ends ends;
+    const int least = 1;  // the kernel's least: a sender soon waits
+    ASSERT_EQ(setsockopt(ends.both[0], SOL_SOCKET, SO_SNDBUF, &least, sizeof least), 0);
+    // The other side is slow, so the one that is interrupted waits in every kind of call.
+    const auto rest = [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); };
+    const auto pass_on = [&, memory = memory](bool sends) {
+      const Status done = sends ? share::send_memory(ends.both[0], *memory)
+                                : share::receive_memory(ends.both[1]).status();
+      EXPECT_TRUE(done.is_ok()) << done.why();
+      if (!done.is_ok()) shutdown(ends.both[0], SHUT_RDWR);  // nobody waits for the rest
+    };
+    std::thread other([&, sends = !is_sender] {
+      for (int i = 0; i < kSent; ++i) {
+        rest();
+        pass_on(sends);
+      }
+    });
+    {
+      const Interrupter interrupter(pthread_self());
+      for (int i = 0; i < kSent; ++i) pass_on(is_sender);
+    }
+    other.join();
+  }
+}
+
+TEST_F(DescriptorsTest, EachExporterHasANumberOfItsOwn) {  // mirrors are told apart by it
+  ShareProcess other(ShareProcess::only(ShareKind::kDescriptor));
+  share::MemoryExporter of_other(other.allocator());
+  const Address p = other.allocator().allocate(4_MiB, other.stream()).value();
+  const share::ExportedMemory a = export_new();
+  const share::ExportedMemory b = of_other.export_memory(p).value();
+  const ShareHeader here = share::read_header(a.header()).value();
+  const ShareHeader there = share::read_header(b.header()).value();
+  EXPECT_EQ(here.segment, there.segment) << "two processes may have memory at one address";
+  EXPECT_NE(here.exporter, there.exporter);
+  const share::OpenedMemory first = opener_.open(a.header(), a.descriptors()).value();
+  const share::OpenedMemory second = opener_.open(b.header(), b.descriptors()).value();
+  EXPECT_NE(first.address(), second.address());
 }
 
 TEST_F(DescriptorsTest, AReceiverWithoutRoomForThemIsToldSo) {
@@ -229,6 +425,34 @@ TEST(SingleHandleTest, EveryCallThatFailsLeavesNothingBehind) {
   EXPECT_EQ(single.segment_free(base).code(), Code::kInvalidArgument);
   EXPECT_TRUE(process.gpu().ledger().nothing_held());
   EXPECT_TRUE(process.gpu().take_faults().empty());
+}
+
+/// A device that makes a call as soon as addresses are given back, as another thread would.
+class AtRelease final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Status address_release(Address base, Bytes size) noexcept override {
+    const Status released = ForwardingDevice::address_release(base, size);
+    if (then) std::exchange(then, nullptr)();
+    return released;
+  }
+  std::function<void()> then;
+};
+
+TEST(SingleHandleTest, AddressesThatComeBackAtOnceAreTheNewSegments) {
+  spec::SimGpuOptions options = ShareProcess::usual();
+  options.adversarial = false;  // the lowest addresses that are free
+  ShareProcess process(options);
+  AtRelease inner(process.device());
+  share::SingleHandleDevice single(inner);
+  const Address base = single.segment_alloc(4_MiB).value();
+  Address next;
+  inner.then = [&] { next = single.segment_alloc(4_MiB).value(); };
+  EXPECT_TRUE(single.segment_free(base).is_ok());
+  ASSERT_EQ(next, base) << "the test is about one place";
+  EXPECT_TRUE(single.sharing()->segment_page(next).is_ok());
+  EXPECT_TRUE(single.segment_free(next).is_ok());
+  EXPECT_TRUE(process.gpu().ledger().nothing_held());
 }
 
 TEST(SingleHandleTest, OfADeviceThatSharesNothingNeitherDoesIt) {

@@ -10,12 +10,16 @@
 
 #include <thread>
 
+#include <ashlar/device/forwarding_device.h>
+#include <ashlar/device/forwarding_sharing.h>
+
 #include "props/cache/forked_child.h"
 #include "props/share/share_worlds.h"
 
 namespace ashlar::props {
 namespace {
 
+using device::CaptureMode;
 using device::ShareKind;
 using share::ExportedMemory;
 using share::MemoryExporter;
@@ -88,6 +92,28 @@ TEST_P(ShareTest, PagesAreOpenedAtTheirOffsets) {
   expect_nothing_held();
 }
 
+TEST_P(ShareTest, MemoryIsOfTheDeviceThatItIsOf) {
+  const Stream second = from_->stream(1);
+  const Address p = from_->allocator().allocate(4_MiB, second).value();
+  MemoryExporter exporter(from_->allocator());
+  MemoryOpener opener(to_->devices());
+  {
+    const ExportedMemory memory = exporter.export_memory(p).value();
+    OpenedMemory opened = opener.open(memory.header()).value();
+    EXPECT_EQ(opened.device(), DeviceId{1});
+    EXPECT_EQ(header_of(memory).uuid, to_->device(1).sharing()->uuid().value());
+    const Address there = opened.address();
+    const OpenedMemory moved = std::move(opened);
+    EXPECT_EQ(moved.device(), DeviceId{1});
+    EXPECT_EQ(moved.address(), there);
+    EXPECT_EQ(opened.address(), Address{})
+        << "it is nothing now";         // NOLINT(bugprone-use-after-move)
+    EXPECT_EQ(opened.size(), Bytes{});  // NOLINT(bugprone-use-after-move)
+  }
+  EXPECT_EQ(from_->allocator().free(p).code(), Code::kOk);
+  expect_nothing_held();
+}
+
 TEST_P(ShareTest, ExportedMemoryStays) {
   const Address p = allocate(8_MiB);
   MemoryExporter exporter(from_->allocator());
@@ -124,6 +150,28 @@ TEST_P(ShareTest, OtherMemoryAtAPlaceIsOpenedElsewhere) {
   older = OpenedMemory();
   for (const Address each : {p, keeper}) EXPECT_EQ(from_->allocator().free(each).code(), Code::kOk);
   expect_nothing_held();
+}
+
+TEST_P(ShareTest, WhatIsOpenIsFoundInTheMirrorThatHasMostOfIt) {
+  MemoryExporter exporter(from_->allocator());
+  MemoryOpener opener(to_->devices());
+  const Address p = allocate(4_MiB);
+  const Address keeper = allocate(4_MiB);
+  const ExportedMemory kept = exporter.export_memory(keeper).value();
+  std::optional<ExportedMemory> first = exporter.export_memory(p).value();
+  const OpenedMemory beside = opener.open(kept.header()).value();  // keeps the first mirror
+  std::optional<OpenedMemory> older = opener.open(first->header()).value();
+  first.reset();
+  EXPECT_EQ(from_->allocator().free(p).code(), Code::kOk);
+  EXPECT_EQ(from_->allocator().trim(DeviceId{0}).code(), Code::kOk);
+  ASSERT_EQ(allocate(4_MiB), p) << "the test is about one place";
+  const ExportedMemory second = exporter.export_memory(p).value();
+  const OpenedMemory newer = opener.open(second.header()).value();
+  older.reset();  // its place in the first mirror is free again
+  const auto mapped = to_->gpu().ledger().mappings.bytes;
+  const OpenedMemory again = opener.open(second.header()).value();
+  EXPECT_EQ(again.address(), newer.address());
+  EXPECT_EQ(to_->gpu().ledger().mappings.bytes, mapped) << "what is open is not opened twice";
 }
 
 TEST_P(ShareTest, SegmentsAreOpenedWhole) {
@@ -220,6 +268,8 @@ TEST_P(ShareTest, PhysicalRangesAreThoseUnderAPin) {
   std::vector<cache::PhysicalRange> ranges;
   ASSERT_TRUE(cache::physical_ranges(allocator, range, &ranges).is_ok());
   ASSERT_EQ(ranges.size(), 3u) << "of pages of 2 MiB";
+  ASSERT_TRUE(cache::physical_ranges(allocator, range, &ranges).is_ok());
+  ASSERT_EQ(ranges.size(), 3u) << "they replace what was there";
   Address reached = ranges.front().address;
   EXPECT_LE(reached, p);
   for (const cache::PhysicalRange& each : ranges) {
@@ -340,6 +390,49 @@ TEST_P(ShareTest, APlaceThatTheDriverDoesNotUnmapIsNotUsedAgain) {
   EXPECT_TRUE(to_->gpu().leak_check()) << "the driver is asked again";
 }
 
+TEST_P(ShareTest, AnOpenersEndAsksOnceMoreAndDisturbsNoCapture) {
+  const Address p = allocate(2_MiB);
+  MemoryExporter exporter(from_->allocator());
+  const ExportedMemory memory = exporter.export_memory(p).value();
+  for (const bool captures : {false, true}) {
+    std::optional<MemoryOpener> opener(std::in_place, to_->devices());
+    std::optional<OpenedMemory> opened = opener->open(memory.header()).value();
+    to_->gpu().fail(device::CallKind::kPageUnmap, 1, spec::FailMode::kOn);
+    opened.reset();
+    to_->gpu().heal();
+    EXPECT_EQ(to_->gpu().ledger().mappings.count, 1u) << "the driver refused";
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      opener.reset();
+      end_child(to_->gpu().ledger().mappings.count == 1 ? 0 : 1);  // C25
+    }
+    int status = 1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    const Stream capturing = to_->stream();
+    const auto begin = [&] { return to_->gpu().begin_capture(capturing, CaptureMode::kGlobal); };
+    ASSERT_TRUE(!captures || begin().is_ok());
+    opener.reset();
+    EXPECT_EQ(to_->gpu().ledger().mappings.count, 0u);
+    EXPECT_EQ(to_->gpu().ledger().reservations.count, 0u);
+    EXPECT_TRUE(!captures || to_->gpu().end_capture(capturing).is_ok());
+  }
+}
+
+TEST_P(ShareTest, TheThreadsCaptureModeComesBack) {
+  const Address p = allocate(4_MiB);
+  MemoryExporter exporter(from_->allocator());
+  MemoryOpener opener(to_->devices());
+  const ExportedMemory memory = exporter.export_memory(p).value();
+  for (const CaptureMode mode :
+       {CaptureMode::kThreadLocal, CaptureMode::kRelaxed, CaptureMode::kGlobal}) {
+    ASSERT_TRUE(to_->device().exchange_capture_mode(mode).is_ok());
+    EXPECT_TRUE(opener.open(memory.header()).is_ok());
+    EXPECT_EQ(to_->device().exchange_capture_mode(mode).value(), mode);
+  }
+}
+
 TEST_P(ShareTest, ACaptureOfAnotherStreamGoesOn) {
   const Address p = allocate(4_MiB);
   MemoryExporter exporter(from_->allocator());
@@ -402,6 +495,41 @@ TEST(Share, ADeviceThatSharesNothingSaysSo) {
   EXPECT_EQ(peers.enable(DeviceId{0}, DeviceId{1}).code(), Code::kInvalidArgument);
   EXPECT_EQ(peers.enable(DeviceId{-1}, DeviceId{0}).code(), Code::kInvalidArgument);
   EXPECT_TRUE(allocator->free(p).is_ok());
+}
+
+/// A device whose driver does not say its name.
+class Nameless final : public device::ForwardingDevice {
+ public:
+  explicit Nameless(device::Device& inner) : ForwardingDevice(inner), shares_(*inner.sharing()) {}
+  device::Sharing* sharing() noexcept override { return &shares_; }
+
+ private:
+  class Shares final : public device::ForwardingSharing {
+   public:
+    using ForwardingSharing::ForwardingSharing;
+    Result<device::DeviceUuid> uuid() const noexcept override {
+      return Status{Code::kUnsupported, "no name"};
+    }
+  };
+  Shares shares_;
+};
+
+TEST(Share, ADeviceWithoutANameIsNotInTheWayOfAnother) {
+  ShareProcess from(ShareProcess::usual());
+  ShareProcess to(ShareProcess::usual());
+  MemoryExporter exporter(from.allocator());
+  Nameless first(to.device(0));
+  device::Device* const devices[] = {&first, &to.device(1)};
+  MemoryOpener opener(devices);
+  const Address p = from.allocator().allocate(4_MiB, from.stream(0)).value();
+  const Address q = from.allocator().allocate(4_MiB, from.stream(1)).value();
+  const ExportedMemory of_first = exporter.export_memory(p).value();
+  const ExportedMemory of_second = exporter.export_memory(q).value();
+  EXPECT_EQ(opener.open(of_first.header()).code(), Code::kUnsupported)
+      << "it may be the exporter's";
+  const auto opened = opener.open(of_second.header());
+  ASSERT_TRUE(opened.is_ok()) << opened.status().why();
+  EXPECT_EQ(opened.value().device(), DeviceId{1});
 }
 
 TEST(ShareOverCuda, ADriverThatLacksACallSharesNothing) {
