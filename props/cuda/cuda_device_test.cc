@@ -37,6 +37,7 @@ class CudaDeviceTest : public ::testing::Test {
     EXPECT_EQ(face::context_uses(0), 0) << "its use of the context is given up";
     EXPECT_EQ(face::context_uses(1), 0) << "its use of the context is given up";
     EXPECT_EQ(face::context_depth(), 0u) << "D2";
+    EXPECT_EQ(face::live_pools(), 0u);
     face::attach(nullptr);
   }
   static spec::SimGpuOptions options() {
@@ -230,7 +231,27 @@ std::vector<std::pair<const char*, Status>> call_all(device::Device& device) {
           {"pinned_free", device.pinned_free(at)},
           {"host_register", device.host_register(at, 2_MiB)},
           {"host_unregister", device.host_unregister(at)},
-          {"synchronize", device.synchronize()}};
+          {"synchronize", device.synchronize()},
+          {"stream_alloc", device.stream_alloc(2_MiB, StreamHandle{}).status()},
+          {"stream_free", device.stream_free(at, StreamHandle{})},
+          {"stream_trim", device.stream_trim(0_B)}};
+}
+
+/// The same of what it shares.
+std::vector<std::pair<const char*, Status>> call_all(device::Sharing& sharing) {
+  const Address at{(2_MiB).count()};
+  const PageHandle page{1};
+  const device::ShareHandle fabric{device::ShareKind::kFabric, -1, {}};
+  const device::ShareHandle segment{device::ShareKind::kSegment, -1, {}};
+  return {{"page_create", sharing.page_create(4_MiB, device::ShareKind::kDescriptor).status()},
+          {"page_kind", sharing.page_kind(page).status()},
+          {"page_export", sharing.page_export(page).status()},
+          {"page_import", sharing.page_import(fabric, 4_MiB).status()},
+          {"segment_export", sharing.segment_export(at).status()},
+          {"segment_open", sharing.segment_open(segment).status()},
+          {"segment_close", sharing.segment_close(at)},
+          {"copy", sharing.copy(at, at, 512_B, StreamHandle{})},
+          {"copy_between", sharing.copy_between(at, sharing, at, sharing, 512_B, StreamHandle{})}};
 }
 
 TEST_F(CudaDeviceTest, ALostOrUnloadedDriverAnswersEveryCallAlikeAndIsNotAsked) {  // D8
@@ -242,7 +263,10 @@ TEST_F(CudaDeviceTest, ALostOrUnloadedDriverAnswersEveryCallAlikeAndIsNotAsked) 
     const Status first = device.synchronize();
     EXPECT_EQ(first.code(), code);
     face::answer_next(cuda::kErrorNotReady);  // of the next call that reaches the driver
-    for (const auto& [call, status] : call_all(device)) {
+    auto answers = call_all(device);
+    const auto of_sharing = call_all(*device.sharing());
+    answers.insert(answers.end(), of_sharing.begin(), of_sharing.end());
+    for (const auto& [call, status] : answers) {
       EXPECT_EQ(status.code(), code) << call;
       EXPECT_STREQ(status.why(), first.why()) << call;
     }

@@ -14,11 +14,12 @@ using device::CallKind;
 
 class PeersTest : public ::testing::TestWithParam<bool> {
  protected:
-  PeersTest() { rebuild(true); }
-  void rebuild(bool has_peers) {
+  PeersTest() { rebuild({}); }
+  using Peers = std::vector<std::uint64_t>;  ///< SimGpuOptions::peers
+  void rebuild(const Peers& peers) {
     process_.reset();
     spec::SimGpuOptions options = ShareProcess::usual();
-    options.has_peers = has_peers;
+    options.peers = peers;
     process_ = std::make_unique<ShareProcess>(options, GetParam());
     streams_ = {process_->stream(0), process_->stream(1)};
   }
@@ -66,16 +67,26 @@ TEST_P(PeersTest, PagesAreReachedWithoutIt) {
 }
 
 TEST_P(PeersTest, WhereDevicesCannotPagesGrowAllTheSame) {
-  rebuild(false);
+  rebuild({0, 0});
   const Address p = process_->allocator("backing:pages").allocate(4_MiB, streams_[0]).value();
   EXPECT_EQ(faults_of_a_touch(p), 1u) << "the caller's: its devices are no peers";
   share::PeerAccess peers(process_->devices());
   EXPECT_FALSE(peers.enable(DeviceId{1}, DeviceId{0}).value());
 }
 
+TEST_P(PeersTest, OneDeviceMayReachAnotherThatDoesNotReachIt) {
+  rebuild({0, 1});
+  const Address p = allocate(0);
+  share::PeerAccess peers(process_->devices());
+  EXPECT_FALSE(peers.enable(DeviceId{0}, DeviceId{1}).value());
+  EXPECT_EQ(faults_of_a_touch(p), 1u);
+  EXPECT_TRUE(peers.enable(DeviceId{1}, DeviceId{0}).value());
+  EXPECT_EQ(faults_of_a_touch(p), 0u);
+}
+
 TEST_P(PeersTest, ACopyIsTheRightOne) {
-  for (const bool has_peers : {true, false}) {
-    rebuild(has_peers);
+  for (const Peers& each : {Peers{}, Peers{0, 0}, Peers{0, 1}, Peers{2, 0}}) {
+    rebuild(each);
     const Address a = allocate(0);
     const Address b = allocate(1);
     share::PeerAccess peers(process_->devices());
@@ -87,7 +98,7 @@ TEST_P(PeersTest, ACopyIsTheRightOne) {
       }
     }
     EXPECT_TRUE(process_->gpu().drain_all().is_ok());
-    EXPECT_TRUE(process_->gpu().take_faults().empty()) << has_peers;
+    EXPECT_TRUE(process_->gpu().take_faults().empty());
   }
 }
 

@@ -54,5 +54,7 @@ void make_current(int device);
 int context_pushes();
 /// How deep the calling thread's stack of contexts is.
 std::size_t context_depth();
+/// How many memory pools were made and not destroyed.
+std::size_t live_pools();
 
 }  // namespace ashlar::spec::cuda_face

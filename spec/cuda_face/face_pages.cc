@@ -7,10 +7,17 @@
 namespace ashlar::spec::cuda_face {
 namespace {
 
+/// Can there be such pages?
+bool is_possible(const MemoryProperties& properties) {
+  const int types = properties.handle_types;
+  return properties.type == 1 && properties.location.type == 1 &&
+         (types == 0 || types == kHandleDescriptor || types == kHandleFabric) &&
+         properties.has_direct_rdma == (attribute(kAttributeDirectRdma) == 1 ? 1 : 0);
+}
+
 CallResult mem_get_granularity(std::size_t* granularity, const MemoryProperties* properties,
                                int option) {
-  if (properties->type != 1 || properties->location.type != 1 || option != kGranularityMinimum)
-    return kErrorInvalidValue;
+  if (!is_possible(*properties) || option != kGranularityMinimum) return kErrorInvalidValue;
   return on_current([&](device::Device& on) {
     *granularity = on.traits().page_granularity.count();
     return kSuccess;
@@ -48,11 +55,8 @@ Result<PageHandle> create_page(device::Device& on, Bytes size, int handle_types)
 
 CallResult mem_create(MemoryHandle* handle, std::size_t size, const MemoryProperties* properties,
                       unsigned long long flags) {
+  if (!is_possible(*properties) || flags != 0) return kErrorInvalidValue;
   const int types = properties->handle_types;
-  if (properties->type != 1 ||
-      (types != 0 && types != kHandleDescriptor && types != kHandleFabric) || flags != 0 ||
-      properties->has_direct_rdma != (attribute(kAttributeDirectRdma) == 1 ? 1 : 0))
-    return kErrorInvalidValue;
   return on_current([&](device::Device&) {
     device::Device* const on = device_at(properties->location);
     if (on == nullptr) return CallResult{kErrorInvalidDevice};

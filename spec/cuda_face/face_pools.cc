@@ -138,6 +138,14 @@ CallResult mem_free_async(DevicePointer base, StreamPointer stream) {
 
 }  // namespace
 
+std::size_t live_pools() {
+  const MutexGuard guard(pools.lock);
+  if (pools.attachment != attachment()) return 0;
+  return static_cast<std::size_t>(std::count_if(
+      pools.all.begin(), pools.all.end(),
+      [](const std::unique_ptr<Pool>& each) { return !each->is_default && !each->is_destroyed; }));
+}
+
 bool free_from_pools(Address base, Status* freed) {
   return any_pool([&](Pool& each) {
     *freed = each.memory.free_now(base);

@@ -280,7 +280,8 @@ void Memory::unmap(Address at, Bytes size) {
                   mappings_.begin() + static_cast<std::ptrdiff_t>(last));
 }
 
-Status Memory::set_access(std::uint32_t device, Address at, Bytes size, bool has_peers) {
+Status Memory::set_access(std::uint32_t device, Address at, Bytes size,
+                          const SimGpuOptions& options) {
   const std::uint64_t begin = at.value();
   const std::uint64_t end = begin + size.count();
   const std::size_t first = mapping_at_or_after(begin);
@@ -291,9 +292,9 @@ Status Memory::set_access(std::uint32_t device, Address at, Bytes size, bool has
   }
   if (reached != end || begin == end)
     return refuse("page access: not a run of whole mappings", at, size);
-  for (std::size_t i = first; i < last && !has_peers; ++i) {
-    ASHLAR_REQUIRE(pages_[mappings_[i].page].device == device, Code::kUnsupported,
-                   "the devices cannot use each other's memory");
+  for (std::size_t i = first; i < last; ++i) {
+    ASHLAR_REQUIRE(spec::can_reach(options, device, pages_[mappings_[i].page].device),
+                   Code::kUnsupported, "the device cannot use the other's memory");
   }
   for (std::size_t i = first; i < last; ++i) mappings_[i].access |= std::uint64_t{1} << device;
   return Status::ok();

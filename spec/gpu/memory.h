@@ -69,7 +69,7 @@ class Memory {
   Status release_page(std::uint32_t device, PageHandle handle);
   Status map(std::uint32_t device, Address at, Bytes size, PageHandle handle);
   /// kUnsupported, without a fault, if some of it is another device's and the two are no peers.
-  Status set_access(std::uint32_t device, Address at, Bytes size, bool has_peers = true);
+  Status set_access(std::uint32_t device, Address at, Bytes size, const SimGpuOptions& options);
   /// ok if the range is a run of whole mappings; else the error, and a fault.
   Status can_unmap(std::uint32_t device, Address at, Bytes size);
   /// REQUIRES: can_unmap.

@@ -80,7 +80,7 @@ Status MemoryCalls::segment_close(std::uint32_t device, Address base) {
 
 Status MemoryCalls::page_access(std::uint32_t device, Address at, Bytes size) {
   const Status able = check_virtual_memory();
-  return able.is_ok() ? state_.memory.set_access(device, at, size, state_.options.has_peers) : able;
+  return able.is_ok() ? state_.memory.set_access(device, at, size, state_.options) : able;
 }
 
 Status MemoryCalls::page_unmap(std::uint32_t device, Address at, Bytes size) {

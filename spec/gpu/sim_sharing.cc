@@ -76,14 +76,14 @@ Status SimSharing::segment_close(Address base) noexcept {
 
 Result<bool> SimSharing::can_reach(Sharing& owner) noexcept {
   return gated_call<Result<bool>>(*machine_, index_, CallKind::kReach, Bytes{}, [&] {
-    return Result<bool>(owner.ordinal() == index_ || machine_->state().options.has_peers);
+    return Result<bool>(spec::can_reach(machine_->state().options, index_, owner.ordinal()));
   });
 }
 
 Status SimSharing::reach(Sharing& owner) noexcept {
   return gated_call<Status>(*machine_, index_, CallKind::kReach, Bytes{}, [&] {
     if (owner.ordinal() == index_) return Status::ok();
-    if (!machine_->state().options.has_peers) return kNoPeers;
+    if (!spec::can_reach(machine_->state().options, index_, owner.ordinal())) return kNoPeers;
     machine_->state().memory.reach_segments(index_, owner.ordinal());
     return Status::ok();
   });

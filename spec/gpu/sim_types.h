@@ -88,8 +88,8 @@ struct SimGpuOptions {
   Bytes page_granularity{2_MiB};
   /// How pages may leave the process: a mask of 1 << device::ShareKind.
   std::uint32_t share_kinds = 1u << 2 | 1u << 3;
-  /// Can the devices use each other's memory?
-  bool has_peers = true;
+  /// By device: a mask of the other devices whose memory it can use, 1 << device. Empty: every device all memory.
+  std::vector<std::uint64_t> peers{};
   /// Entries a stream's queue holds; an enqueue on a full queue blocks. 0 means no limit.
   std::uint32_t queue_depth = 0;
   /// The number of hardware queues that streams share: an entry starts only when all entries
@@ -103,6 +103,11 @@ struct SimGpuOptions {
   /// Edges of happens-before that the detector ignores: a mask of Edge.
   std::uint32_t drop_edges = 0;
 };
+
+/// Can a device use the memory of another one?
+inline bool can_reach(const SimGpuOptions& options, std::uint32_t user, std::uint32_t owner) {
+  return user == owner || options.peers.empty() || (options.peers[user] >> owner & 1) != 0;
+}
 
 /// Whether a planned failure goes on.
 enum class FailMode : std::uint8_t {

@@ -6,6 +6,7 @@
 #include <ashlar/cuda/captured_order.h>
 #include <ashlar/cuda/cuda_sharing.h>
 #include <ashlar/cuda/driver_pages.h>
+#include <ashlar/cuda/driver_pool.h>
 #include <ashlar/cuda/primary_context.h>
 
 namespace ashlar::inline v0::cuda {
@@ -34,11 +35,7 @@ CudaDevice::CudaDevice(DeviceId id, std::unique_ptr<PrimaryContext> gpu, HostClo
   traits_.id = id;
 }
 
-CudaDevice::~CudaDevice() {
-  // What allocations still have of it goes back with them.
-  if (pool_ != nullptr && !gpu_->is_forked())
-    static_cast<void>(gpu_->call([&] { return gpu_->driver().pools.destroy(pool_); }));
-}
+CudaDevice::~CudaDevice() = default;
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int ordinal, DeviceId id, const char* library,
                                                      HostClock* clock) noexcept {
@@ -50,7 +47,8 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int ordinal, DeviceId id, c
   if (made == nullptr) return kNoMemory;
   if (const Status read = made->read_traits(); !read.is_ok()) return read;
   made->sharing_.reset(new (std::nothrow) CudaSharing(*made->gpu_, made->has_direct_rdma_));
-  if (made->sharing_ == nullptr) return kNoMemory;
+  made->pool_.reset(new (std::nothrow) DriverPool(*made->gpu_));
+  if (made->sharing_ == nullptr || made->pool_ == nullptr) return kNoMemory;
   return made;
 }
 
@@ -215,29 +213,9 @@ Status CudaDevice::synchronize() noexcept {
   return gpu_->call([&] { return gpu_->driver().contexts.synchronize(); });
 }
 
-Result<MemoryPoolTag*> CudaDevice::pool() noexcept {
-  if (!traits_.has_stream_memory) return kNoStreamMemory;
-  const std::lock_guard<std::mutex> lock(pool_mutex_);
-  if (pool_ != nullptr) return pool_;
-  PoolProperties properties;
-  properties.location.id = gpu_->device();
-  MemoryPool made = nullptr;
-  const Status created =
-      gpu_->call([&] { return gpu_->driver().pools.create(&made, &properties); });
-  if (!created.is_ok()) return created;
-  // Without it each synchronisation, anybody's, would give the pool's free memory back.
-  std::uint64_t keep = ~std::uint64_t{0};
-  const Status set = gpu_->call(
-      [&] { return gpu_->driver().pools.set_attribute(made, kPoolReleaseThreshold, &keep); });
-  if (!set.is_ok()) {
-    static_cast<void>(gpu_->call([&] { return gpu_->driver().pools.destroy(made); }));
-    return set;
-  }
-  return pool_ = made;
-}
-
 Result<Address> CudaDevice::stream_alloc(Bytes size, StreamHandle stream) noexcept {
-  const Result<MemoryPool> from = pool();
+  if (!traits_.has_stream_memory) return kNoStreamMemory;
+  const Result<MemoryPool> from = pool_->get();
   if (!from.is_ok()) return from.status();
   DevicePointer base = 0;
   const Status made = gpu_->call([&] {
@@ -253,7 +231,8 @@ Status CudaDevice::stream_free(Address base, StreamHandle stream) noexcept {
 }
 
 Status CudaDevice::stream_trim(Bytes keep) noexcept {
-  const Result<MemoryPool> from = pool();
+  if (!traits_.has_stream_memory) return kNoStreamMemory;
+  const Result<MemoryPool> from = pool_->get();
   if (!from.is_ok()) return from.status();
   return gpu_->call([&] { return gpu_->driver().pools.trim_to(from.value(), keep.count()); });
 }

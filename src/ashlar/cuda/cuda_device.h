@@ -12,7 +12,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include <ashlar/base/export.h>
 #include <ashlar/cuda/host_clock.h>
@@ -21,8 +20,8 @@
 
 namespace ashlar::inline v0::cuda {
 
+class DriverPool;
 class PrimaryContext;
-struct MemoryPoolTag;  // of the driver's pools (driver_abi.h)
 
 /// Where the CUDA driver is on Linux.
 inline constexpr const char* kDriverLibrary = "libcuda.so.1";
@@ -89,16 +88,13 @@ class ASHLAR_API CudaDevice final : public device::Device {
   CudaDevice(DeviceId id, std::unique_ptr<PrimaryContext> gpu, HostClock* clock) noexcept;
   /// Asks for what the GPU has.
   Status read_traits() noexcept;
-  /// The pool of stream-ordered memory, which is made if there is none yet.
-  Result<MemoryPoolTag*> pool() noexcept;
 
   const std::unique_ptr<PrimaryContext> gpu_;
   HostClock* const clock_;
   std::unique_ptr<device::Sharing> sharing_;
   device::DeviceTraits traits_;
-  bool has_direct_rdma_ = false;  ///< network cards can reach its pages
-  std::mutex pool_mutex_;
-  MemoryPoolTag* pool_ = nullptr;  ///< guarded by pool_mutex_
+  bool has_direct_rdma_ = false;      ///< network cards can reach its pages
+  std::unique_ptr<DriverPool> pool_;  ///< of stream_alloc
 };
 
 }  // namespace ashlar::inline v0::cuda
