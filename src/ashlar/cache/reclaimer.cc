@@ -265,6 +265,7 @@ void Reclaimer::give_back_finished(StreamHeap* fresh) noexcept {
     fresh = nullptr;
   }
   epochs_.sweep(cache_.heaps(), lock_);
+  ask_of_unmarked();
   for (unsigned asks = 0; fresh != nullptr && asks < kFreshAsksMax; ++asks) {
     bool has_come_back = false;
     {
@@ -279,6 +280,19 @@ void Reclaimer::give_back_finished(StreamHeap* fresh) noexcept {
     epochs_.query(*fresh);
   }
   if (!shared_.is_capturing() && driver_.health().is_ok()) release_.release_finished();
+}
+
+void Reclaimer::ask_of_unmarked() noexcept {
+  const auto is_unmarked = [](StreamHeap& heap) ASHLAR_REQUIRES(reclaiming) {
+    const Guard guard(heap.lock);
+    return Epochs::has_unmarked(heap);
+  };
+  bool has_asked = false;
+  for (StreamHeap& heap : cache_.heaps()) {
+    if (shared_.is_capturing() || !is_unmarked(heap)) continue;
+    if (!std::exchange(has_asked, true)) cache_.uses().ask_whether_done();
+    epochs_.refresh(heap);
+  }
 }
 
 void Reclaimer::give_everything_back(bool is_settled) noexcept {

@@ -170,6 +170,9 @@ class Reclaimer {
   static bool is_unfinished(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock);
   /// Asks for that work.
   void ask_dead(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
+  /// Asks the device, without a wait, of the work that no event tells of: of lost streams and of other threads' default
+  /// streams. Makes at most one call for it, and none if there is no such work.
+  void ask_of_unmarked() noexcept ASHLAR_REQUIRES(reclaiming);
   void finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept ASHLAR_EXCLUDES(heap.lock);
 
   DeviceCache& cache_;

@@ -86,9 +86,13 @@ Result<Address> SegmentSupply::grow_segment(StreamHeap& heap, const Request& req
   if (!base.is_ok()) return undo(base.status());
   // Nobody can find the segment yet: where it cannot be entered, it goes back.
   const auto give_back = [&](Status status) {
-    // The pool may have given what its stream's earlier work still uses.
-    static_cast<void>(is_of_stream ? driver_.stream_free(base.value(), heap.stream.handle)
-                                   : driver_.segment_free(base.value(), source));
+    if (is_of_stream) {
+      // The pool may have given what its stream's earlier work still uses.
+      static_cast<void>(driver_.stream_free(base.value(), heap.stream.handle));
+      note_kept_by_driver(heap);
+    } else {
+      static_cast<void>(driver_.segment_free(base.value(), source));
+    }
     return undo(status);
   };
   const Status reserved = shared_.pages.reserve(base.value(), size, {&heap, request.pool});
@@ -247,6 +251,11 @@ Status SegmentSupply::free_memory(const DeviceSegment& segment, Behind behind) n
   return freed;
 }
 
+void SegmentSupply::note_kept_by_driver(StreamHeap& heap) noexcept {
+  const Guard guard(heap.lock);
+  heap.clock.stamp_release();
+}
+
 Status SegmentSupply::give_back(DeviceSegment* segment, Behind behind) noexcept {
   StreamHeap& heap = *segment->heap.load(std::memory_order_relaxed);
   const Bytes size = segment->size;
@@ -262,8 +271,6 @@ Status SegmentSupply::give_back(DeviceSegment* segment, Behind behind) noexcept 
     const auto index = static_cast<block::SegmentIndex>(segment->entry.index);
     if (freed.is_ok()) {
       pool.remove_segment(index);
-      // The driver keeps it until what is enqueued now is done: a call that lacks memory waits for that.
-      if (behind == Behind::kItsStream) heap.clock.stamp_release();
     } else {
       pass_segment(heap, *segment, nullptr, &heap);
       const block::BlockIndex block = pool.view(index).first;
@@ -271,6 +278,7 @@ Status SegmentSupply::give_back(DeviceSegment* segment, Behind behind) noexcept 
     }
   }
   if (!freed.is_ok()) return freed;
+  if (behind == Behind::kItsStream) note_kept_by_driver(heap);
   ++removals_;
   ledger_.uncharge(size, id);
   ledger_.recycle(segment);

@@ -98,6 +98,9 @@ class SegmentSupply {
   bool takes_of_stream(StreamHeap& heap) const noexcept ASHLAR_EXCLUDES(heap.lock);
   /// take() from that pool.
   Result<Address> take_of_stream(Bytes size, const StreamHeap& heap) noexcept;
+  /// The driver's pool keeps memory of the heap's until what is enqueued on its stream now is done: a call that lacks
+  /// memory marks the heap, and waits for that.
+  static void note_kept_by_driver(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock);
   MappingEvent event_of(const DeviceSegment& segment) const noexcept;
   /// What ask() gives, if it leaves Config::headroom free. Where freed memory is the driver's pool's, and there is none else, that
   /// is given back first.
