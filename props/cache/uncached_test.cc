@@ -180,6 +180,27 @@ TEST_F(UncachedTest, InACaptureNothingGoesBackAndAPoolKeepsItsMemoryUntilItsRele
   EXPECT_EQ(reserved(), 0_B);
 }
 
+TEST_F(UncachedTest, WhatARestoreEndsGoesBackAfterThePoolsEnd) {
+  make();
+  const MemoryPoolId pool{7, 0};
+  const auto is_own = [this](const Stream& each) { return each.id == stream_.id; };
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, pool, is_own).is_ok());
+  ASSERT_TRUE(allocator_->end_pool(kDevice, pool).is_ok());
+  const PoolCheckpoint empty = allocator_->checkpoint_pool(kDevice, pool).value();
+  ASSERT_TRUE(allocator_->begin_pool(kDevice, pool, is_own).is_ok());
+  alloc(2_MiB);
+  ASSERT_TRUE(allocator_->end_pool(kDevice, pool).is_ok());
+  RestoredPool restored;
+  ASSERT_TRUE(allocator_->restore_pool(empty, &restored).is_ok());
+  EXPECT_EQ(allocator_->validate(), nullptr) << allocator_->validate();
+  // Two uses.
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(allocator_->release_pool(kDevice, pool).is_ok());
+  EXPECT_EQ(allocator_->validate(), nullptr) << allocator_->validate();
+  // A graph may use it until the device is synchronised.
+  ASSERT_TRUE(allocator_->trim(kDevice).is_ok());
+  EXPECT_EQ(reserved(), 0_B);
+}
+
 TEST_F(UncachedTest, ALimitIsKeptAndWhatWaitsForWorkIsWaitedFor) {
   make(",wait_ms:50", 4_MiB);
   const Address p = alloc(3_MiB);

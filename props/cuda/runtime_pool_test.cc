@@ -91,8 +91,8 @@ TEST_F(CudaRuntimePool, ARequestOfAnotherSizeLeavesTheMemory) {
   const StreamPointer on = stream();
   void* const at = freed_behind_work(on, 1 << 20);
   EXPECT_NE(take(on, 512), at);
-  EXPECT_NE(take(on, (1 << 20) - 512), at);
-  EXPECT_EQ(take(on, (1 << 20) - 1), at) << "in units of 512 bytes";
+  EXPECT_NE(take(on, (1 << 20) - 1), at);
+  EXPECT_EQ(take(on, 1 << 20), at);
 }
 
 TEST_F(CudaRuntimePool, AnotherDevicesMemoryIsNotServed) {

@@ -55,17 +55,15 @@ StreamPool::Block StreamPool::take_freed(const device::Device& on, Bytes size, S
 }
 
 Result<Address> StreamPool::allocate(device::Device& on, Bytes size, const Stream& stream) {
-  constexpr std::uint64_t kGrain = 512;
-  const Bytes rounded{(size.count() + kGrain - 1) / kGrain * kGrain};
   const Relaxed relaxed(on);
-  if (const Block block = take_freed(on, rounded, stream.id); block.device != nullptr)
+  if (const Block block = take_freed(on, size, stream.id); block.device != nullptr)
     return block.at;
-  Result<Address> made = on.segment_alloc(rounded);
+  Result<Address> made = on.segment_alloc(size);
   if (made.code() == Code::kOutOfMemory) {
     trim(Bytes{});
-    made = on.segment_alloc(rounded);
+    made = on.segment_alloc(size);
   }
-  if (made.is_ok()) put_back({made.value(), rounded, &on});
+  if (made.is_ok()) put_back({made.value(), size, &on});
   return made;
 }
 

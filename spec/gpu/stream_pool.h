@@ -9,8 +9,8 @@
 //       event recorded at its free is complete. (The guide's "opportunistic" reuse; reuse that follows the events that streams wait
 //       for, and waits that the pool itself adds, are not modelled.)
 //   (2) trim() gives memory whose free is complete back to its device; so does an allocation where the device has no other memory.
-//   (3) Memory is reused for requests of its size, in units of 512 bytes, so that the pool has no byte more than what is allocated
-//       and what is freed. A driver's pool may have more, for it divides what it has.
+//   (3) Memory is reused for requests of exactly its size, so that the pool has no byte more than what is allocated and what is
+//       freed. A driver's pool may have more, for it rounds sizes and divides what it has.
 //   (4) A stream is known by its identity, not by its handle, which may come back.
 //   (5) What the pool has freed and not given back is in the device's ledger, as a driver's is.
 // The pool's own calls of the device are made in the relaxed capture mode, and may fail as any others.

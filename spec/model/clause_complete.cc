@@ -274,7 +274,9 @@ void judge_complete(CacheState& state, const JudgedDevice& device, std::uint64_t
     kept += witness.taken_bytes() - witness.reserved_bytes();
   // What the driver's pool still has once it was to give back waits for work, which the call may wait for.
   const std::uint64_t in_pool = bytes_in_driver_pool(state, device);
-  const bool may_wait = permitted_ms != 0 && !state.streams.is_capturing();
+  // A planned failure of the pool's own calls nobody sees.
+  const bool may_wait =
+      permitted_ms != 0 && !state.streams.is_capturing() && !state.world.has_planned_failures;
   if (in_pool != 0 && device.ledger.calls(device::CallKind::kStreamTrim) != 0 && !may_wait)
     kept += in_pool;
   if (need <= cap && kept <= cap - need) {

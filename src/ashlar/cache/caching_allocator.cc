@@ -47,7 +47,10 @@ Status CachingAllocator::Impl::free_by_detour(const PageMap::Found& found, Addre
                                        : DeviceCache::free_used_on(found, address, *user);
   // By base, the map names one owner at most.
   StreamHeap* const heap = found.first.heap();
-  if (freed.is_ok() && !shared.config.caches) give_back_finished(heap->cache, heap);
+  if (freed.is_ok() && !shared.config.caches) {
+    heap->cache.reclaimer().note_freed(*heap);
+    give_back_finished(heap->cache, heap);
+  }
   return freed;
 }
 

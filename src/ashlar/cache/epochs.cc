@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 namespace ashlar::inline v0::cache {
 
@@ -75,7 +76,8 @@ bool Epochs::has_unmarked(StreamHeap& heap) noexcept {
   return is_unmarked && !heap.clock.is_all_complete();
 }
 
-bool Epochs::refresh_all(HeapList& heaps, ReclaimLock& lock) noexcept {
+template <class Heaps>
+bool Epochs::refresh_all(Heaps& heaps, ReclaimLock& lock) noexcept {
   unsigned count = 0;
   for (StreamHeap& heap : heaps) {
     if (++count % kHeapsPerHold == 0 && !let_others_in(lock)) return false;
@@ -108,7 +110,8 @@ bool Epochs::ask_for_uses(StreamHeap& heap, ReclaimLock& lock) noexcept {
   return true;
 }
 
-void Epochs::sweep(HeapList& heaps, ReclaimLock& lock) noexcept {
+template <class Heaps>
+void Epochs::sweep(Heaps& heaps, ReclaimLock& lock) noexcept {
   if (!refresh_all(heaps, lock)) return;
   unsigned count = 0;
   for (StreamHeap& heap : heaps) {
@@ -119,5 +122,22 @@ void Epochs::sweep(HeapList& heaps, ReclaimLock& lock) noexcept {
     refresh(heap);
   }
 }
+
+void Epochs::ask_of_unmarked(const GiveBackList& heaps) noexcept {
+  const auto is_unmarked = [](StreamHeap& heap) ASHLAR_REQUIRES(reclaiming) {
+    const Guard guard(heap.lock);
+    return has_unmarked(heap);
+  };
+  bool has_asked = false;
+  for (StreamHeap& heap : heaps) {
+    if (uses_.is_capturing() || !is_unmarked(heap)) continue;
+    if (!std::exchange(has_asked, true)) uses_.ask_whether_done();
+    refresh(heap);
+  }
+}
+
+template bool Epochs::refresh_all(HeapList&, ReclaimLock&) noexcept;
+template void Epochs::sweep(HeapList&, ReclaimLock&) noexcept;
+template void Epochs::sweep(GiveBackList&, ReclaimLock&) noexcept;
 
 }  // namespace ashlar::inline v0::cache

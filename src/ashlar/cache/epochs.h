@@ -8,6 +8,7 @@
 // each device call is made with no heap lock held.
 #pragma once
 
+#include <ashlar/cache/give_back_list.h>
 #include <ashlar/cache/heap_list.h>
 #include <ashlar/cache/reclaim_lock.h>
 #include <ashlar/cache/use_tracker.h>
@@ -37,9 +38,15 @@ class Epochs {
   /// Learns of all that is finished on the device: every mark, every use that is pending now (what
   /// other threads queue meanwhile may be left, so that it ends while they go on). Now and then lets
   /// threads in that wait for the reclaim lock (C30); ends early if a capture is announced.
-  void sweep(HeapList& heaps, ReclaimLock& lock) noexcept ASHLAR_REQUIRES(reclaiming);
+  /// `Heaps` is HeapList or GiveBackList.
+  template <class Heaps>
+  void sweep(Heaps& heaps, ReclaimLock& lock) noexcept ASHLAR_REQUIRES(reclaiming);
   /// refresh() of every heap. As sweep() lets threads in; false if a capture is announced meanwhile.
-  bool refresh_all(HeapList& heaps, ReclaimLock& lock) noexcept ASHLAR_REQUIRES(reclaiming);
+  template <class Heaps>
+  bool refresh_all(Heaps& heaps, ReclaimLock& lock) noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Asks the device, without a wait, of those heaps' work that no event tells of: of lost streams and of other threads'
+  /// default streams. Makes at most one call for it, and none if there is no such work.
+  void ask_of_unmarked(const GiveBackList& heaps) noexcept ASHLAR_REQUIRES(reclaiming);
   /// Looks again at the heap's uses without an event, then asks the events of the others. As sweep()
   /// lets threads in; false if a capture is announced meanwhile.
   bool ask_for_uses(StreamHeap& heap, ReclaimLock& lock) noexcept ASHLAR_REQUIRES(reclaiming)

@@ -30,7 +30,7 @@ constexpr unsigned kUsesPerAsk = 16;
 constexpr const char* kCaptureUnderWay = "a capture is underway";
 
 /// Is memory free that no memory pool keeps?
-bool has_idle_memory(HeapList& heaps) noexcept {
+bool has_idle_memory(const GiveBackList& heaps) noexcept ASHLAR_REQUIRES(reclaiming) {
   for (StreamHeap& heap : heaps) {
     const Guard guard(heap.lock);
     for (const PoolId id : kPoolIds) {
@@ -39,6 +39,25 @@ bool has_idle_memory(HeapList& heaps) noexcept {
     }
   }
   return false;
+}
+
+void finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept ASHLAR_EXCLUDES(heap.lock) {
+  const Guard guard(heap.lock);
+  unsigned finished = 0;
+  const auto finish = [&heap, &finished](UseNode* use) ASHLAR_REQUIRES(heap.lock) {
+    // A device that could not be synchronised keeps what its streams may still touch.
+    if (use->user->cache.is_settled()) heap.finish_use(use);
+    if (++finished % kFinishedPerHold == 0) heap.lock.let_others_in();
+  };
+  for (UseNode* queue = nullptr; heap.uses.queues().take(&queue, 1) != 0;) {
+    while (queue != nullptr) finish(std::exchange(queue, queue->next));
+  }
+  for (UseNode* list = heap.uses.take_unrecorded(kEverything); list != nullptr;) {
+    finish(std::exchange(list, list->next));
+  }
+  if (!is_settled) return;
+  heap.clock.complete(kEverything);
+  heap.membership.is_reserved.store(false);
 }
 
 }  // namespace
@@ -256,16 +275,22 @@ void Reclaimer::give_back_finished(StreamHeap* fresh) noexcept {
   const NvtxRange range(SlowPath::kGiveBack);
   const ReclaimGuard reclaim(lock_);
   if (shared_.is_capturing() || !driver_.health().is_ok()) return;
+  give_back_.begin_walk();
+  give_back_noted(fresh);
+  give_back_.end_walk();
+}
+
+void Reclaimer::give_back_noted(StreamHeap* fresh) noexcept {
   if (shared_.config.backend == AllocatorBackend::kCudaMallocAsync) {
-    for (StreamHeap& heap : cache_.heaps()) {
+    for (StreamHeap& heap : give_back_) {
       if (!epochs_.ask_for_uses(heap, lock_)) return;
     }
-    release_.release_behind_work();
-    if (!has_idle_memory(cache_.heaps())) return;
+    release_.release_behind_work(give_back_);
+    if (!has_idle_memory(give_back_)) return;
     fresh = nullptr;
   }
-  epochs_.sweep(cache_.heaps(), lock_);
-  ask_of_unmarked();
+  epochs_.sweep(give_back_, lock_);
+  epochs_.ask_of_unmarked(give_back_);
   for (unsigned asks = 0; fresh != nullptr && asks < kFreshAsksMax; ++asks) {
     bool has_come_back = false;
     {
@@ -279,20 +304,7 @@ void Reclaimer::give_back_finished(StreamHeap* fresh) noexcept {
     if (has_come_back) epochs_.mark(*fresh);
     epochs_.query(*fresh);
   }
-  if (!shared_.is_capturing() && driver_.health().is_ok()) release_.release_finished();
-}
-
-void Reclaimer::ask_of_unmarked() noexcept {
-  const auto is_unmarked = [](StreamHeap& heap) ASHLAR_REQUIRES(reclaiming) {
-    const Guard guard(heap.lock);
-    return Epochs::has_unmarked(heap);
-  };
-  bool has_asked = false;
-  for (StreamHeap& heap : cache_.heaps()) {
-    if (shared_.is_capturing() || !is_unmarked(heap)) continue;
-    if (!std::exchange(has_asked, true)) cache_.uses().ask_whether_done();
-    epochs_.refresh(heap);
-  }
+  if (!shared_.is_capturing() && driver_.health().is_ok()) release_.release_finished(give_back_);
 }
 
 void Reclaimer::give_everything_back(bool is_settled) noexcept {
@@ -311,29 +323,14 @@ void Reclaimer::give_everything_back(bool is_settled) noexcept {
   release_.release_addresses(&refused);
 }
 
-void Reclaimer::finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept {
-  const Guard guard(heap.lock);
-  unsigned finished = 0;
-  const auto finish = [&heap, &finished](UseNode* use) ASHLAR_REQUIRES(heap.lock) {
-    // A device that could not be synchronised keeps what its streams may still touch.
-    if (use->user->cache.is_settled()) heap.finish_use(use);
-    if (++finished % kFinishedPerHold == 0) heap.lock.let_others_in();
-  };
-  for (UseNode* queue = nullptr; heap.uses.queues().take(&queue, 1) != 0;) {
-    while (queue != nullptr) finish(std::exchange(queue, queue->next));
-  }
-  for (UseNode* list = heap.uses.take_unrecorded(kEverything); list != nullptr;) {
-    finish(std::exchange(list, list->next));
-  }
-  if (!is_settled) return;
-  heap.clock.complete(kEverything);
-  heap.membership.is_reserved.store(false);
-}
-
 const char* Reclaimer::validate() const noexcept {
   const ReclaimGuard reclaim(lock_);
   for (StreamHeap& heap : cache_.heaps()) {
     if (const char* broken = heap.marks.validate()) return broken;
+    if (shared_.config.caches) continue;
+    const Guard guard(heap.lock);
+    if (GiveBackList::may_give_back(heap) && !heap.links.is_noted.load())
+      return "noted(1): a heap with something to give back is not noted";
   }
   return nullptr;
 }

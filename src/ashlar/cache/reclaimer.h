@@ -48,6 +48,10 @@ class Reclaimer {
   /// while a capture is announced, or once the device is gone. Cost: a question for each event that is pending, an
   /// event for each stream with memory to give back, and the driver's calls.
   void give_back_finished(StreamHeap* fresh) noexcept ASHLAR_EXCLUDES(reclaiming);
+  /// Without a cache: the heap may have something to give back now, for the next give_back_finished().
+  void note_freed(StreamHeap& heap) noexcept {
+    if (!shared_.config.caches) give_back_.note(heap);
+  }
   /// Rounds of a sweep and search_all(), each without limits of its own, with a bounded wait without the lock between
   /// two, until one serves the request or nothing is left to wait for. `shortage` is how the growth before this call
   /// failed. Errors: kOutOfMemory or kOutOfAddresses, as the last growth failed; kHostOutOfMemory; an error of the device
@@ -166,14 +170,10 @@ class Reclaimer {
   StreamHeap* find_forgotten() noexcept ASHLAR_REQUIRES(reclaiming);
   /// Looks at a few heaps, round and round, and notes those that are forgotten.
   void look_for_forgotten() noexcept ASHLAR_REQUIRES(reclaiming);
-  /// Is work of the dead stream, or of others with its blocks, not known complete?
-  static bool is_unfinished(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock);
-  /// Asks for that work.
+  /// Asks for work of the dead stream, or of others with its blocks, that is not known complete.
   void ask_dead(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) ASHLAR_EXCLUDES(heap.lock);
-  /// Asks the device, without a wait, of the work that no event tells of: of lost streams and of other threads' default
-  /// streams. Makes at most one call for it, and none if there is no such work.
-  void ask_of_unmarked() noexcept ASHLAR_REQUIRES(reclaiming);
-  void finish_uses_at_end(StreamHeap& heap, bool is_settled) noexcept ASHLAR_EXCLUDES(heap.lock);
+  /// give_back_finished() of the heaps that are noted.
+  void give_back_noted(StreamHeap* fresh) noexcept ASHLAR_REQUIRES(reclaiming);
 
   DeviceCache& cache_;
   SharedState& shared_;
@@ -183,6 +183,7 @@ class Reclaimer {
   Epochs epochs_ ASHLAR_UNGUARDED;           ///< its members need the role `reclaiming`
   StreamReuse reuse_ ASHLAR_UNGUARDED;       ///< likewise
   SegmentRelease release_ ASHLAR_UNGUARDED;  ///< likewise
+  GiveBackList give_back_ ASHLAR_UNGUARDED;  ///< its comments say
   /// Found by look_for_forgotten() and not used yet: a stock for searches that pass a row of stuck
   /// streams and find none. The same heap may be in it twice.
   std::array<StreamHeap*, 32> forgotten_ ASHLAR_GUARDED_BY(reclaiming){};

@@ -18,6 +18,13 @@ constexpr unsigned kHeapsLookedAtMax = 16;
 constexpr unsigned kDeadAskedMax = 4;
 /// The maximum number of events of a dead stream's blocks that are asked at a time.
 constexpr unsigned kDeadPollsMax = 8;
+/// Is work of the dead stream, or of others with its blocks, not known complete?
+bool is_unfinished(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock) {
+  if (!heap.life.is_finished()) return true;
+  const Guard guard(heap.lock);
+  return !heap.uses.is_empty();
+}
+
 }  // namespace
 
 Result<StreamHeap*> Reclaimer::make_heap(const Stream& stream) noexcept {
@@ -205,6 +212,7 @@ Status Reclaimer::restore_reserved(std::span<StreamHeap* const> heaps,
   if (restored.is_ok()) restored = layout.check_replaceable();
   const ReclaimGuard reclaim(lock_);
   if (restored.is_ok()) restored = layout.replace(target, out);
+  for (StreamHeap* heap : heaps) note_freed(*heap);
   resume(heaps);
   return restored;
 }
@@ -260,12 +268,6 @@ void Reclaimer::look_for_forgotten() noexcept {
     const Guard guard(heap->lock);
     if (heap->is_forgotten()) forgotten_[forgotten_count_++] = heap;
   }
-}
-
-bool Reclaimer::is_unfinished(StreamHeap& heap) noexcept {
-  if (!heap.life.is_finished()) return true;
-  const Guard guard(heap.lock);
-  return !heap.uses.is_empty();
 }
 
 namespace {

@@ -298,9 +298,9 @@ void SegmentRelease::release_smallest(StreamHeap& heap, Bytes size, Pass& pass) 
   }
 }
 
-void SegmentRelease::release_finished() noexcept {
+void SegmentRelease::release_finished(const GiveBackList& heaps) noexcept {
   Pass pass = begin();
-  for (StreamHeap& heap : heaps_) {
+  for (StreamHeap& heap : heaps) {
     // Each turn gives one back, or the driver refuses it, or other threads were let in.
     while (!pass.is_over) {
       DeviceSegment* segment = nullptr;
@@ -314,9 +314,9 @@ void SegmentRelease::release_finished() noexcept {
   }
 }
 
-void SegmentRelease::release_behind_work() noexcept {
+void SegmentRelease::release_behind_work(const GiveBackList& heaps) noexcept {
   Pass pass = begin();
-  for (StreamHeap& heap : heaps_) {
+  for (StreamHeap& heap : heaps) {
     while (!pass.is_over) {
       DeviceSegment* segment = nullptr;
       {

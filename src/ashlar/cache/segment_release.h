@@ -14,6 +14,7 @@
 //       else it begins again.
 #pragma once
 
+#include <ashlar/cache/give_back_list.h>
 #include <ashlar/cache/page_release.h>
 #include <ashlar/cache/reclaim_lock.h>
 #include <ashlar/cache/segment_supply.h>
@@ -66,11 +67,12 @@ class SegmentRelease {
   /// null, is the first error of the device, which then keeps that segment with us.
   Bytes release_all(Status* refused = nullptr) noexcept ASHLAR_REQUIRES(reclaiming);
 
-  /// Gives back every idle, complete segment, by the free blocks alone: for segments of one block. Cost, beside the
-  /// driver's calls: for each, the smaller free blocks of its heap that may not go back.
-  void release_finished() noexcept ASHLAR_REQUIRES(reclaiming);
-  /// Gives back every idle segment that may go back behind its stream's work, done or not (AllocatorBackend::kCudaMallocAsync).
-  void release_behind_work() noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Gives back every idle, complete segment of those heaps, by the free blocks alone: for segments of one block. Cost,
+  /// beside the driver's calls: for each, the smaller free blocks of its heap that may not go back.
+  void release_finished(const GiveBackList& heaps) noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Gives back every idle segment of those heaps that may go back behind its stream's work, done or not
+  /// (AllocatorBackend::kCudaMallocAsync).
+  void release_behind_work(const GiveBackList& heaps) noexcept ASHLAR_REQUIRES(reclaiming);
   /// SegmentSupply::grow(). Where the device has no addresses left, gives back the ranges without pages and asks
   /// again; then all idle memory, which leaves more ranges without pages, those ranges too, and asks once more. While
   /// a capture is announced no range goes back. Cost: up to three growths, a walk over all paged segments for each of

@@ -84,6 +84,8 @@ struct PoolMembership {
 struct HeapLinks {
   std::atomic<StreamHeap*> next{nullptr};  ///< the device's list of heaps
   StreamHeap* next_of_handle = nullptr;    ///< HandleIndex; by the list's lock
+  std::atomic<bool> is_noted{false};       ///< GiveBackList
+  StreamHeap* next_noted = nullptr;        ///< likewise
 };
 
 /// What a heap's stream borrows of other heaps (StreamReuse::lend), by pool. Thread safety: any thread; a lender's lock is not
