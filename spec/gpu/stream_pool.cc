@@ -56,8 +56,7 @@ StreamPool::Block StreamPool::take_freed(const device::Device& on, Bytes size, S
 
 Result<Address> StreamPool::allocate(device::Device& on, Bytes size, const Stream& stream) {
   const Relaxed relaxed(on);
-  if (const Block block = take_freed(on, size, stream.id); block.device != nullptr)
-    return block.at;
+  if (const Block block = take_freed(on, size, stream.id); block.device != nullptr) return block.at;
   Result<Address> made = on.segment_alloc(size);
   if (made.code() == Code::kOutOfMemory) {
     trim(Bytes{});
