@@ -30,7 +30,7 @@ class StealTurns {
 
  private:
   friend struct CachePeer;
-  /// Of a demand that rises. One would ask the driver more often, and has been seen to settle later: of 75,102 random steps of
+  /// Of a demand that rises. One would ask the driver more often, and has been seen to settle later: of 75,008 random steps of
   /// several streams the last was in round 17, with two in round 8.
   static constexpr unsigned kStealsPerGrowth = 2;
 
