@@ -317,8 +317,8 @@ TEST_F(DescriptorsTest, SignalsDoNotEndATransfer) {
     ASSERT_EQ(setsockopt(ends.both[0], SOL_SOCKET, SO_SNDBUF, &least, sizeof least), 0);
     // The other side is slow, so the one that is interrupted waits in every kind of call.
     const auto rest = [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); };
-    const auto pass_on = [&, memory = memory](bool sends) {
-      const Status done = sends ? share::send_memory(ends.both[0], *memory)
+    const auto pass_on = [&, sent = memory](bool sends) {
+      const Status done = sends ? share::send_memory(ends.both[0], *sent)
                                 : share::receive_memory(ends.both[1]).status();
       EXPECT_TRUE(done.is_ok()) << done.why();
       if (!done.is_ok()) shutdown(ends.both[0], SHUT_RDWR);  // nobody waits for the rest

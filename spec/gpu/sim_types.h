@@ -89,6 +89,7 @@ struct SimGpuOptions {
   /// How pages may leave the process: a mask of 1 << device::ShareKind.
   std::uint32_t share_kinds = 1u << 2 | 1u << 3;
   /// By device: a mask of the other devices whose memory it can use, 1 << device. Empty: every device all memory.
+  // NOLINTNEXTLINE(readability-redundant-member-init): g++ wants it where others are named
   std::vector<std::uint64_t> peers{};
   /// Entries a stream's queue holds; an enqueue on a full queue blocks. 0 means no limit.
   std::uint32_t queue_depth = 0;
