@@ -544,6 +544,22 @@ TEST_F(StreamMemoryTest, IsTheDevicesOwnAndGoesWithIt) {
   EXPECT_EQ(held(1), 0_B);
 }
 
+TEST_F(StreamMemoryTest, APoolThatCannotBeMadeWholeIsNoneAndTheNextCallAsksAgain) {
+  int failed = 0;
+  for (int after = 0; after < 8; ++after) {
+    CudaDevice& device = open();
+    face::answer_next(cuda::kErrorNotSupported, after);
+    const Result<Address> base = device.stream_alloc(1_MiB, StreamHandle{});
+    failed += base.is_ok() ? 0 : 1;
+    face::answer_next(cuda::kSuccess);
+    EXPECT_TRUE(device.stream_alloc(1_MiB, StreamHandle{}).is_ok()) << after;
+    EXPECT_EQ(face::live_pools(), 1u) << after;
+    device_.reset();
+    EXPECT_EQ(face::live_pools(), 0u) << after;
+  }
+  EXPECT_GE(failed, 3) << "the pool, its threshold, the memory";
+}
+
 TEST_F(StreamMemoryTest, AForkedChildLeavesTheParentsPool) {  // C25
   use_and_free(open(), 8_MiB, stream());
   const pid_t child = fork();
