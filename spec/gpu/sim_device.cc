@@ -156,13 +156,17 @@ Status SimDevice::host_unregister(Address base) noexcept {
   });
 }
 
-Result<Stream> SimDevice::enter_pool(device::CallKind kind, Bytes size,
-                                     StreamHandle stream) noexcept {
-  const Status entered = gated_call<Status>(*machine_, index_, kind, size, [&] {
+Status SimDevice::enter_pool(device::CallKind kind, Bytes size) noexcept {
+  return gated_call<Status>(*machine_, index_, kind, size, [&] {
     ASHLAR_REQUIRE(machine_->state().options.stream_memory, Code::kUnsupported,
                    "no stream-ordered memory on this device");
     return Status::ok();
   });
+}
+
+Result<Stream> SimDevice::enter_pool(device::CallKind kind, Bytes size,
+                                     StreamHandle stream) noexcept {
+  const Status entered = enter_pool(kind, size);
   return entered.is_ok() ? stream_outside_captures(*this, stream) : Result<Stream>(entered);
 }
 
@@ -177,12 +181,7 @@ Status SimDevice::stream_free(Address base, StreamHandle stream) noexcept {
 }
 
 Status SimDevice::stream_trim(Bytes keep) noexcept {
-  const Status entered =
-      gated_call<Status>(*machine_, index_, device::CallKind::kStreamTrim, keep, [&] {
-        ASHLAR_REQUIRE(machine_->state().options.stream_memory, Code::kUnsupported,
-                       "no stream-ordered memory on this device");
-        return Status::ok();
-      });
+  const Status entered = enter_pool(device::CallKind::kStreamTrim, keep);
   if (entered.is_ok()) pool_->trim(keep);
   return entered;
 }

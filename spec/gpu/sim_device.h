@@ -57,7 +57,9 @@ class SimDevice final : public device::Device {
   std::uint64_t now_ns() const noexcept override;
 
  private:
-  /// The stream, for a call of the pool; its work is the caller's to name.
+  /// The gate of a call of the pool, which does its work after it.
+  Status enter_pool(device::CallKind kind, Bytes size) noexcept;
+  /// The same for a call that names a stream: the stream.
   Result<Stream> enter_pool(device::CallKind kind, Bytes size, StreamHandle stream) noexcept;
 
   Machine* machine_;

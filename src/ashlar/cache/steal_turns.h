@@ -30,8 +30,8 @@ class StealTurns {
 
  private:
   friend struct CachePeer;
-  /// Of a demand that rises. One would ask the driver more often, and has been seen to settle later: of 75,008 random steps of
-  /// several streams the last was in round 17, with two in round 8.
+  /// The steals before each growth for a demand that rises. With one, the driver is asked more often, and a step was seen to
+  /// settle later: of 75,008 random steps of several streams the last was in round 17, with two in round 8.
   static constexpr unsigned kStealsPerGrowth = 2;
 
   unsigned steals_ = 0;  ///< since the driver was asked last

@@ -4,7 +4,7 @@
 // Thread safety: any thread; the destructor alone.
 //
 // Invariants:
-//   (1) a pool that was made keeps what is freed until it is trimmed, or it was destroyed again.
+//   (1) the pool that get() returns keeps what is freed until it is trimmed.
 #pragma once
 
 #include <ashlar/base/mutex.h>

@@ -21,7 +21,7 @@ namespace ashlar::inline v0::share {
 
 /// One physical range of the exporter's.
 struct SharedPart {
-  Bytes size;  ///< of the range, whole pages
+  Bytes size;  ///< of the range
   /// another number for other memory at this place of the exporter's segment
   std::uint64_t generation = 0;
   /// a descriptor has its value in the exporter's process
