@@ -21,13 +21,13 @@ constexpr unsigned kMergeDepth = 5;
 constexpr unsigned kWordDepth = 5;
 constexpr unsigned kStateDepth = 6;
 constexpr std::uint64_t kWords = 179'098;
-constexpr std::uint64_t kStates = 73'907;
+constexpr std::uint64_t kStates = 107'033;
 #else
 constexpr unsigned kMergeDepth = 4;
 constexpr unsigned kWordDepth = 4;
 constexpr unsigned kStateDepth = 4;
 constexpr std::uint64_t kWords = 11'621;
-constexpr std::uint64_t kStates = 2'031;
+constexpr std::uint64_t kStates = 2'412;
 #endif
 
 TEST(CacheExhaustive, EveryWordIsJudgedRightToItsEnd) {
