@@ -109,11 +109,6 @@ TEST(ShareHeaderTest, PartsThatAreNoPagesOfTheDeviceAreRefused) {
   EXPECT_TRUE(process.gpu().leak_check());
 }
 
-/// How many descriptors this process has open.
-std::ptrdiff_t open_descriptors() {
-  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
-}
-
 /// Two ends that are connected, and are closed at the end.
 struct Ends {
   Ends() { EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, both), 0); }
@@ -163,6 +158,7 @@ class DescriptorsTest : public ::testing::Test {
     return exporter_.export_memory(from_.allocator().allocate(4_MiB, stream_).value()).value();
   }
 
+  const DescriptorBalance balance_;
   ShareProcess from_;
   ShareProcess to_;
   share::MemoryExporter exporter_;

@@ -162,6 +162,7 @@ class World {
     return {};
   }
 
+  const DescriptorBalance balance_;
   ShareProcess from_;
   ShareProcess to_;
   Stream stream_;

@@ -56,6 +56,7 @@ class ShareTest : public ::testing::TestWithParam<Cuda> {
     EXPECT_TRUE(to_->gpu().take_faults().empty());
   }
 
+  const DescriptorBalance balance_;
   std::unique_ptr<ShareProcess> from_;
   std::unique_ptr<ShareProcess> to_;
   Stream stream_;
@@ -372,6 +373,20 @@ TEST_P(ShareTest, EveryCallThatFailsLeavesNothingBehind) {
   }
   EXPECT_EQ(failures, 10u) << "three of each but one reservation; a refused release is no failure";
   EXPECT_TRUE(opener.open(memory.header()).is_ok());
+}
+
+TEST_P(ShareTest, APlaceThatIsNeitherReachedNorUnmappedIsAskedOfTheDriverAgain) {
+  const Address p = allocate(6_MiB);
+  MemoryExporter exporter(from_->allocator());
+  MemoryOpener opener(to_->devices());
+  const ExportedMemory memory = exporter.export_memory(p).value();
+  to_->gpu().fail(device::CallKind::kPageAccess, 2, spec::FailMode::kOn);
+  to_->gpu().fail(device::CallKind::kPageUnmap, 1, spec::FailMode::kOn);
+  EXPECT_FALSE(opener.open(memory.header()).is_ok());
+  EXPECT_EQ(to_->gpu().ledger().mappings.count, 2u) << "the driver refused";
+  to_->gpu().heal();
+  EXPECT_TRUE(opener.open(memory.header()).is_ok());
+  EXPECT_TRUE(to_->gpu().leak_check()) << "both were asked for again";
 }
 
 TEST_P(ShareTest, APlaceThatTheDriverDoesNotUnmapIsNotUsedAgain) {

@@ -4,6 +4,10 @@
 // Thread safety: one thread.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -17,6 +21,23 @@
 #include "spec/gpu/sim_gpu.h"
 
 namespace ashlar::props {
+
+/// How many descriptors this process has open.
+inline std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
+/// As many descriptors must be open when this ends as when it began. A fixture's first member.
+class DescriptorBalance {
+ public:
+  DescriptorBalance() = default;
+  ~DescriptorBalance() { EXPECT_EQ(open_descriptors(), before_) << "D10: descriptors left open"; }
+  DescriptorBalance(const DescriptorBalance&) = delete;
+  DescriptorBalance& operator=(const DescriptorBalance&) = delete;
+
+ private:
+  const std::ptrdiff_t before_ = open_descriptors();
+};
 
 class ShareProcess {
  public:

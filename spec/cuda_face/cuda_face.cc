@@ -43,6 +43,7 @@ void* find(std::string_view name, int version) {
 void attach(SimGpu* gpu) {
   end_host_functions();
   forget_captures();
+  forget_peers();
   forget_page_bytes();
   attached = gpu;
   ++attached_times;

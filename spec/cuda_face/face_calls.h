@@ -71,6 +71,8 @@ CallResult graph_destroy(Graph graph);
 
 /// Forgets what was captured on an earlier machine.
 void forget_captures();
+/// Forgets which device reaches which.
+void forget_peers();
 /// Waits for the host functions that run.
 void end_host_functions();
 

@@ -1,6 +1,9 @@
 // Memory for other processes, and memory of other devices.
 #include <cstring>
+#include <set>
+#include <utility>
 
+#include <ashlar/base/mutex.h>
 #include <ashlar/device/sharing.h>
 
 #include "spec/cuda_face/shared_bytes.h"
@@ -10,6 +13,19 @@ namespace {
 
 using device::ShareHandle;
 using device::ShareKind;
+
+/// Which device reaches which.
+struct EnabledPeers {
+  Mutex lock;
+  std::set<std::pair<std::int32_t, std::int32_t>> pairs ASHLAR_GUARDED_BY(lock);
+
+  /// False if it was there.
+  bool add(std::int32_t user, std::int32_t owner) ASHLAR_EXCLUDES(lock) {
+    const MutexGuard guard(lock);
+    return pairs.emplace(user, owner).second;
+  }
+};
+EnabledPeers enabled_peers;
 
 CallResult device_get_uuid(GpuUuid* uuid, DeviceNumber device) {
   if (const CallResult planned = take_planned(); planned != kSuccess) return planned;
@@ -119,6 +135,8 @@ CallResult ctx_enable_peer_access(Context peer, unsigned flags) {
     if (flags != 0) return kErrorInvalidValue;
     if (owner < 0 || owner == current_device()) return kErrorInvalidContext;
     const Status reached = on.sharing()->reach(*machine()->device(owner).sharing());
+    if (reached.is_ok() && !enabled_peers.add(current_device(), owner))
+      return kErrorPeerAlreadyEnabled;
     return reached.code() == Code::kUnsupported ? kErrorPeerUnsupported : result_of(reached);
   });
 }
@@ -139,6 +157,11 @@ CallResult memcpy_peer_async(DevicePointer to, Context to_context, DevicePointer
 }
 
 }  // namespace
+
+void forget_peers() {
+  const MutexGuard guard(enabled_peers.lock);
+  enabled_peers.pairs.clear();
+}
 
 std::span<const FaceFunction> share_functions() {
   static const FaceFunction kFunctions[] = {

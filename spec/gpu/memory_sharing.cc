@@ -21,9 +21,9 @@ Status refuse_handle(FaultLog& faults) {
 }  // namespace
 
 MemorySharing::~MemorySharing() {
-  for (std::size_t i = 0; i < memory_.pages_.size(); ++i) {
+  for (std::uint32_t i = 0; i < memory_.pages_.size(); ++i) {
     const Memory::Page& page = memory_.pages_[i];
-    if (page.is_live() && page.opened_file >= 0) close(page.opened_file);
+    if (page.is_live() && page.opened_file >= 0) memory_.drop_file(i);
   }
   for (const OpenedSegment& opened : opened_) close(opened.descriptor);
 }

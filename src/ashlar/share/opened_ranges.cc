@@ -109,8 +109,8 @@ Result<OpenedRanges::Mirror*> OpenedRanges::find_mirror(Device& device, const Sh
   return mirrors_.back().get();
 }
 
-Status OpenedRanges::map(Device& device, Address at, const SharedPart& part,
-                         int descriptor) noexcept {
+Status OpenedRanges::map(Device& device, Address at, const SharedPart& part, int descriptor,
+                         Page* record) noexcept {
   device::ShareHandle handle = part.handle;
   handle.descriptor = descriptor;
   const Result<PageHandle> page = device.sharing()->page_import(handle, part.size);
@@ -118,7 +118,7 @@ Status OpenedRanges::map(Device& device, Address at, const SharedPart& part,
   Status status = device.page_map(at, part.size, page.value());
   if (status.is_ok()) {
     status = device.page_access(at, part.size);
-    if (!status.is_ok()) static_cast<void>(device.page_unmap(at, part.size));
+    record->is_barred = !status.is_ok() && !device.page_unmap(at, part.size).is_ok();
   }
   // The mapping keeps the memory; a handle that the driver does not take back is its own.
   static_cast<void>(device.page_release(page.value()));
@@ -142,11 +142,14 @@ Result<OpenedRanges::Range> OpenedRanges::open_pages(Device& device, const Share
     const bool has_memory = with_host_memory([&] { page = &mirror.pages[offset]; });
     if (!has_memory)
       status = {Code::kHostOutOfMemory, "no memory for the records of shared memory"};
-    if (has_memory && page->uses == 0) status = map(device, mirror.base + offset, part, descriptor);
-    if (!status.is_ok()) {
-      if (has_memory && page->uses == 0) mirror.pages.erase(offset);
-      return false;
+    if (!has_memory) return false;
+    if (page->uses == 0) {
+      page->size = part.size;
+      status = map(device, mirror.base + offset, part, descriptor, page);
     }
+    if (page->is_barred) ++barred_;
+    else if (!status.is_ok()) mirror.pages.erase(offset);
+    if (!status.is_ok()) return false;
     *page = {part.size, part.generation, page->uses + 1, false};
     reached = offset + part.size;
     return true;

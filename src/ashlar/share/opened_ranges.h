@@ -71,9 +71,9 @@ class OpenedRanges {
   /// new one if there is none. Cost: the mirrors.
   Result<Mirror*> find_mirror(device::Device& device, const ShareHeader& header)
       ASHLAR_REQUIRES(lock_);
-  /// Maps the part there.
-  static Status map(device::Device& device, Address at, const SharedPart& part,
-                    int descriptor) noexcept;
+  /// Maps the part there. After a failure `record` is barred if the part is mapped all the same.
+  static Status map(device::Device& device, Address at, const SharedPart& part, int descriptor,
+                    Page* record) noexcept;
   /// Asks the driver again to unmap what it refused to.
   void retry_barred() noexcept ASHLAR_REQUIRES(lock_);
   /// Gives back the addresses of a mirror without pages.
