@@ -5,6 +5,7 @@
 // capture (D6) and a lost device (D8), which do not arise on every device.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <thread>
@@ -199,6 +200,18 @@ TEST_P(FullConformance, APageIsReservedCreatedMappedAndReleased) {
   EXPECT_OK(device().page_unmap(range + page(), two));
   EXPECT_OK(device().page_release(handle));
   EXPECT_OK(device().address_release(range, page() * 4));
+}
+
+TEST_P(FullConformance, AReservationHasTheAlignmentThatWasAskedFor) {
+  const Bytes alignments[] = {0_B, page(), page() * 16, page() * 512};
+  std::vector<Address> held;
+  for (const Bytes alignment : alignments) {
+    const Result<Address> range = device().address_reserve(page(), alignment);
+    ASSERT_TRUE(range.is_ok()) << alignment.count();
+    EXPECT_EQ(range.value().value() % std::max(alignment, page()).count(), 0u) << alignment.count();
+    held.push_back(range.value());
+  }
+  for (const Address range : held) EXPECT_OK(device().address_release(range, page()));
 }
 
 TEST_P(FullConformance, AReleasedPageKeepsItsMemoryWhileMapped) {
