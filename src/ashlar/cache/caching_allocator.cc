@@ -3,22 +3,14 @@
 #include <ashlar/cache/caching_allocator.h>
 
 #include <algorithm>
-
 #include <new>
 #include <utility>
 
-#include <ashlar/base/exceptions.h>
 #include <ashlar/cache/caching_allocator_impl.h>
 #include <ashlar/cache/hit_inl.h>
 #include <ashlar/cache/observer_scope.h>
-#include <ashlar/cache/queries.h>
 
 namespace ashlar::inline v0::cache {
-
-namespace {
-constexpr const char* kNoPlace = "no place for the answer";
-constexpr const char* kNoIdentity = "a stream without identity: Device::identify gives it";
-}  // namespace
 
 CachingAllocator::Impl::Impl(const Config& config) noexcept : shared(config) {}
 
@@ -223,114 +215,6 @@ Status CachingAllocator::retire_stream(const Stream& stream) noexcept {
   return cache.value()->reclaimer().retire(stream);
 }
 
-Status CachingAllocator::begin_capture(const Stream& stream) noexcept {
-  if (const Result<DeviceCache*> cache = impl_->device_outside_filter(stream.device);
-      !cache.is_ok())
-    return cache.status();
-  const Result<StreamHeap*> heap = impl_->heap_of(stream);
-  if (!heap.is_ok()) return heap.status();
-  const MutexGuard lock(impl_->captures_lock);
-  if (const Status begun = impl_->announce(*heap.value(), stream); !begun.is_ok()) return begun;
-  for (const auto& device : impl_->all()) device->quiesce();
-  return Status::ok();
-}
-
-Status CachingAllocator::begin_body(const Stream& stream, const Stream& parent) noexcept {
-  const Result<DeviceCache*> cache = impl_->device_outside_filter(parent.device);
-  if (!cache.is_ok()) return cache.status();
-  ASHLAR_REQUIRE(stream.device == parent.device, Code::kInvalidArgument,
-                 "the body's stream is of another device than its parent's");
-  const MutexGuard lock(impl_->captures_lock);
-  StreamHeap* const outer = cache.value()->heaps().find_stable(parent.id);
-  const bool is_announced =
-      outer != nullptr && outer->stream.id == parent.id && outer->life.is_capturing();
-  ASHLAR_REQUIRE(is_announced, Code::kNotFound, "no capture of the parent's stream was announced");
-  ASHLAR_REQUIRE(outer->life.body() == nullptr, Code::kBusy,
-                 "a body of that capture is announced already");
-  const Result<StreamHeap*> heap = impl_->heap_of(stream);
-  if (!heap.is_ok()) return heap.status();
-  StreamHeap& body = *heap.value();
-  if (const Status begun = impl_->announce(body, stream); !begun.is_ok()) return begun;
-  cache.value()->quiesce();
-  body.life.set_parent(outer);
-  outer->life.set_body(&body);
-  impl_->shared.bodies.count.fetch_add(1);
-  if (change_body_uses(*cache.value(), body, LiveUses::kAddOfBody)) return Status::ok();
-  change_body_uses(*cache.value(), body, LiveUses::kDropOfBody);
-  impl_->close_body(body);
-  return kShortOfHostMemory;
-}
-
-Status CachingAllocator::end_capture(const Stream& stream) noexcept {
-  const Result<DeviceCache*> cache = impl_->device_outside_filter(stream.device);
-  if (!cache.is_ok()) return cache.status();
-  const MutexGuard lock(impl_->captures_lock);
-  StreamHeap* heap = cache.value()->heaps().find_stable(stream.id);
-  ASHLAR_REQUIRE(heap != nullptr, Code::kNotFound, "no capture of that stream was announced");
-  {
-    const Guard guard(heap->lock);
-    // Not serves(): a stream lost in its capture may end it. But the heap may be another stream's
-    // by now.
-    const bool is_announced = heap->stream.id == stream.id && heap->life.is_capturing();
-    ASHLAR_REQUIRE(is_announced, Code::kNotFound, "no capture of that stream was announced");
-    ASHLAR_REQUIRE(heap->life.body() == nullptr, Code::kBusy,
-                   "a body of that capture is still announced");
-    if (heap->life.parent() == nullptr) heap->life.set_capturing(false);
-  }
-  if (heap->life.parent() != nullptr) {
-    impl_->shared.bodies.ended.store(heap);
-    for (const auto& device : impl_->all()) end_body(*device, *heap);
-    impl_->shared.bodies.ended.store(nullptr);
-    impl_->close_body(*heap);
-    return Status::ok();
-  }
-  if (impl_->shared.captures.fetch_sub(1) > 1) return Status::ok();
-  for (const auto& device : impl_->all()) device->record_deferred();
-  return Status::ok();
-}
-
-Status CachingAllocator::create_pool(DeviceId device, MemoryPoolId pool,
-                                     const MemoryPoolOptions& options) noexcept {
-  const Result<MemoryPools*> pools = impl_->pools_for(device, pool);
-  return pools.is_ok() ? pools.value()->create(pool, options) : pools.status();
-}
-
-Status CachingAllocator::begin_pool(DeviceId device, MemoryPoolId pool,
-                                    StreamFilter filter) noexcept {
-  const Result<MemoryPools*> pools = impl_->pools_for(device, pool);
-  if (!pools.is_ok()) return pools.status();
-  ASHLAR_REQUIRE(filter != nullptr, Code::kInvalidArgument, "a memory pool's route needs a filter");
-  return pools.value()->begin(pool, std::move(filter));
-}
-
-Status CachingAllocator::end_pool(DeviceId device, MemoryPoolId pool) noexcept {
-  const Result<MemoryPools*> pools = impl_->pools_for(device, pool);
-  return pools.is_ok() ? pools.value()->end(pool) : pools.status();
-}
-
-Status CachingAllocator::retain_pool(DeviceId device, MemoryPoolId pool) noexcept {
-  const Result<MemoryPools*> pools = impl_->pools_for(device, pool);
-  return pools.is_ok() ? pools.value()->retain(pool) : pools.status();
-}
-
-Status CachingAllocator::release_pool(DeviceId device, MemoryPoolId pool) noexcept {
-  const Result<MemoryPools*> pools = impl_->pools_for(device, pool);
-  return pools.is_ok() ? pools.value()->release(pool) : pools.status();
-}
-
-Result<PoolCheckpoint> CachingAllocator::checkpoint_pool(DeviceId device,
-                                                         MemoryPoolId pool) noexcept {
-  const Result<MemoryPools*> pools = impl_->pools_for(device, pool);
-  if (!pools.is_ok()) return pools.status();
-  return pools.value()->checkpoint(device, pool);
-}
-
-Status CachingAllocator::restore_pool(const PoolCheckpoint& to, RestoredPool* out) noexcept {
-  ASHLAR_REQUIRE(out != nullptr, Code::kInvalidArgument, kNoPlace);
-  const Result<MemoryPools*> pools = impl_->pools_for(to.device(), to.pool());
-  return pools.is_ok() ? pools.value()->restore(to, out) : pools.status();
-}
-
 Status CachingAllocator::trim(DeviceId device) noexcept {
   const Result<DeviceCache*> cache = impl_->device_outside_filter(device);
   return cache.is_ok() ? cache.value()->reclaimer().trim() : cache.status();
@@ -393,78 +277,6 @@ void CachingAllocator::add_out_of_memory_observer(OutOfMemoryObserver observer) 
 
 void CachingAllocator::add_mapping_observer(MappingObserver observer) {
   if (observer != nullptr) impl_->shared.mappings.observers.push_back(std::move(observer));
-}
-
-Result<AllocationInfo> CachingAllocator::info(Address address) const noexcept {
-  if (const Status status = impl_->usable(); !status.is_ok()) return status;
-  return DeviceCache::info(impl_->shared.pages.find(address), address);
-}
-
-Result<Bytes> CachingAllocator::largest_free_block(const Stream& stream) const noexcept {
-  const Result<DeviceCache*> cache = impl_->usable_device(stream.device);
-  if (!cache.is_ok()) return cache.status();
-  ASHLAR_REQUIRE(stream.id != StreamId{}, Code::kInvalidArgument, kNoIdentity);
-  return largest_reachable(*cache.value(), stream);
-}
-
-Result<DeviceStats> CachingAllocator::stats(DeviceId device) const noexcept {
-  DeviceStats read;
-  const Status status = stats(device, &read);
-  if (!status.is_ok()) return status;
-  return read;
-}
-
-Status CachingAllocator::stats(DeviceId device, DeviceStats* out) const noexcept {
-  ASHLAR_REQUIRE(out != nullptr, Code::kInvalidArgument, kNoPlace);
-  const Result<DeviceCache*> cache = impl_->usable_device(device);
-  if (cache.is_ok()) write_stats(*cache.value(), out);
-  return cache.status();
-}
-
-Status CachingAllocator::reset_peak_stats(DeviceId device) noexcept {
-  const Result<DeviceCache*> cache = impl_->usable_device(device);
-  if (cache.is_ok()) cache::reset_peak_stats(*cache.value());
-  return cache.status();
-}
-
-Status CachingAllocator::reset_accumulated_stats(DeviceId device) noexcept {
-  const Result<DeviceCache*> cache = impl_->usable_device(device);
-  if (cache.is_ok()) cache::reset_accumulated_stats(*cache.value());
-  return cache.status();
-}
-
-Status CachingAllocator::snapshot(DeviceId device, Snapshot* out) const noexcept {
-  ASHLAR_REQUIRE(out != nullptr, Code::kInvalidArgument, kNoPlace);
-  const Result<DeviceCache*> cache = impl_->usable_device(device);
-  if (!cache.is_ok()) return cache.status();
-  Status copied = kShortOfHostMemory;
-  static_cast<void>(with_host_memory([&] { copied = write_snapshot(*cache.value(), out); }));
-  if (copied.is_ok()) return copied;
-  out->segments.clear();
-  out->blocks.clear();
-  return copied;
-}
-
-std::size_t CachingAllocator::device_count() const noexcept { return impl_->device_count; }
-
-const Config& CachingAllocator::config() const noexcept { return impl_->shared.config; }
-
-const char* CachingAllocator::validate() const noexcept {
-  const SharedState& shared = impl_->shared;
-  if (shared.blocking_calls.any()) return "C9: a blocking call has not ended";
-  if (shared.event_waiters.load() != 0) return "wait: a call has not ended its hold on events";
-  std::uint64_t references = 0;
-  std::uint64_t uses = 0;
-  std::uint64_t pages = 0;
-  for (const auto& device : impl_->all()) {
-    if (const char* broken = device->validate()) return broken;
-    references += device->reference_count();
-    uses += device->use_count();
-    pages += device->page_count();
-  }
-  if (references != uses) return "life(1): the references are not those of the uses";
-  if (shared.pages.owner_count() != pages) return "page map(4): a page of no segment has an owner";
-  return nullptr;
 }
 
 }  // namespace ashlar::inline v0::cache

@@ -1,5 +1,5 @@
 // The private state of a CachingAllocator: its devices, and how a call finds its own. Included by
-// caching_allocator.cc, and by tests through their peer.
+// caching_allocator.cc, caching_allocator_captures.cc and caching_allocator_queries.cc, and by tests through their peer.
 //
 // Thread safety: the devices are made before other threads use the allocator; captures_lock orders
 // announcements of captures.
@@ -17,6 +17,8 @@
 #include <ashlar/cache/shared_state.h>
 
 namespace ashlar::inline v0::cache {
+
+inline constexpr const char* kNoPlace = "no place for the answer";
 
 struct CachingAllocator::Impl {
   // Hidden, though the class around it is exported: both are defined in caching_allocator.cc.

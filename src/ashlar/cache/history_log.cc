@@ -12,7 +12,7 @@ namespace ashlar::inline v0::cache {
 namespace {
 
 /// The most events that are copied in one hold of the lock (C31).
-constexpr std::uint64_t kCopiedPerHold = 32;
+constexpr std::uint64_t kHistoryPerHold = 32;
 /// No history has more events than this: 88 GiB of them.
 constexpr std::uint64_t kEventsMax = std::uint64_t{1} << 30;
 
@@ -138,7 +138,7 @@ void HistoryLog::read(std::uint64_t first, std::uint64_t end, History* out) cons
   while (copied > begin) {
     const Guard guard(lock_);
     begin = std::min(std::max(begin, oldest()), copied);
-    for (std::uint64_t n = 0; n < kCopiedPerHold && copied > begin; ++n) {
+    for (std::uint64_t n = 0; n < kHistoryPerHold && copied > begin; ++n) {
       --copied;
       count_steps(1);
       out->events[out->events.size() - static_cast<std::size_t>(end - copied)] =
