@@ -186,8 +186,16 @@ elseif(STEP MATCHES "^pkg_config")
   # No -std of our own: the compiler's default is C++17.
   write_readme_example("${work}/readme_${STEP}.cc")
   set(ENV{LD_LIBRARY_PATH} "${installed}/${LIBDIR}")
-  foreach(package source IN ZIP_LISTS "ashlar;ashlar-allocator;ashlar-plan;ashlar"
-      "${app}/app.cc;${app}/app.cc;${app}/plan_app.cc;${work}/readme_${STEP}.cc")
+  set(packages ashlar ashlar-allocator ashlar-plan ashlar)
+  set(sources "${app}/app.cc" "${app}/app.cc" "${app}/plan_app.cc" "${work}/readme_${STEP}.cc")
+  if(NOT static)  # what the examples use the shared library has to export
+    file(GLOB examples "${SOURCE}/examples/*.cc")
+    foreach(example IN LISTS examples)
+      list(APPEND packages ashlar)
+      list(APPEND sources "${example}")
+    endforeach()
+  endif()
+  foreach(package source IN ZIP_LISTS packages sources)
     execute_process(COMMAND "${pkg_config}" ${static} --cflags --libs ${package}
       OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
     separate_arguments(flags UNIX_COMMAND "${flags}")
@@ -198,7 +206,9 @@ elseif(STEP MATCHES "^pkg_config")
     file(MAKE_DIRECTORY "${work}/${STEP}")
     run("${CXX}" "-DEXPECTED_VERSION=\"${VERSION}\"" "-DEXPECTED_ASSERTIONS=${ASSERTIONS}" "${source}"
       -o "${work}/${STEP}/app" ${flags})
-    run("${work}/${STEP}/app")
+    if(NOT "${source}" MATCHES "/examples/")  # an example may want a GPU; those of the step `examples` run
+      run("${work}/${STEP}/app")
+    endif()
   endforeach()
 
 elseif(STEP STREQUAL "cxx17")
