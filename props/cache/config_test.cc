@@ -176,6 +176,12 @@ TEST(ConfigTest, PyTorchsNameForLargeSegmentsSetsWhatItSetsThere) {
   EXPECT_EQ(parse("large_segment_mb:30,large_segment_size_mb:30").error,
             "large_segment_size_mb: given with large_segment_mb, which is the same setting");
   EXPECT_EQ(parse("large_segment_size_mb:8").code, Code::kMalformed);
+  EXPECT_EQ(parse("large_segment_size_mb:0").error,
+            "large_segment_size_mb: must be a positive multiple of the granule");
+  EXPECT_EQ(parse("large_segment_size_mb:1,large_request_mb:1").error,
+            "large_segment_size_mb: must be at least 2 MiB");
+  EXPECT_EQ(parse("large_segment_size_mb:600,max_split_size_mb:100").error,
+            "max_split_size_mb: must be more than large_segment_size_mb, which is 20 unless set");
 }
 
 TEST(ConfigTest, WithoutACacheMemoryComesInSegments) {
@@ -183,7 +189,12 @@ TEST(ConfigTest, WithoutACacheMemoryComesInSegments) {
   EXPECT_FALSE(parse("cache:off").config.caches);
   EXPECT_EQ(parse("cache:False").error, "cache: 'False' is neither on nor off");
   EXPECT_EQ(parse("cache:off,backing:pages").error,
-            "cache: off means segments, not backing:pages; so does backend:cudaMallocAsync");
+            "backing:pages: not with cache:off, whose memory comes in segments");
+  EXPECT_EQ(parse("cache:off,expandable_segments:True").error,
+            "expandable_segments:True: not with cache:off, whose memory comes in segments");
+  EXPECT_EQ(
+      parse("backend:cudaMallocAsync,expandable_segments:True").error,
+      "expandable_segments:True: not with backend:cudaMallocAsync, whose memory has no pages");
   EXPECT_EQ(parse("cache:off,backing:segments").code, Code::kOk);
   EXPECT_EQ(parse("backend:cudaMallocAsync").config.backend,
             cache::AllocatorBackend::kCudaMallocAsync);
@@ -292,14 +303,14 @@ TEST(ConfigTest, EachSlipHasItsOwnLine) {
        "wait_ms: '-1' is neither a number of milliseconds below 4294967295 nor never nor forever"},
       {"max_split_size_mb:", "max_split_size_mb: '' is not a whole number in range"},
       {"max_split_size_mb:20",
-       "max_split_size_mb: must be more than large_segment_mb (20 unless set)"},
+       "max_split_size_mb: must be more than large_segment_mb, which is 20 unless set"},
       {"max_split_size_mb:21,small_segment_mb:21",
        "max_split_size_mb: must be more than small_segment_mb"},
       {"max_split_size_mb:99999999999999999999",
        "max_split_size_mb: '99999999999999999999' is not a whole number in range"},
       {"max_split_size_mb:17592186044416", "max_split_size_mb: '17592186044416' is over 1 PiB"},
       {"max_non_split_rounding_mb:19",
-       "max_non_split_rounding_mb: must be at least large_segment_mb (20 unless set)"},
+       "max_non_split_rounding_mb: must be at least large_segment_mb, which is 20 unless set"},
       {"per_process_memory_fraction:0", "per_process_memory_fraction: '0' is not in (0, 1]"},
       {"per_process_memory_fraction:1.01", "per_process_memory_fraction: '1.01' is not in (0, 1]"},
       {"per_process_memory_fraction:nan", "per_process_memory_fraction: 'nan' is not in (0, 1]"},

@@ -244,6 +244,19 @@ TEST_F(FirstHour, TheConfigurationOfPyTorchIsReadWhenAskedFor) {
             "new_key:[1:2,3:4]\n");
   EXPECT_TRUE(contains(ran.out, "max_split_size_mb:64"));
   EXPECT_EQ(run("replay t.trace", set).err, "") << "only when asked for";
+  EXPECT_EQ(run("replay t.trace --conf pytorch-env --check", set).code, 0)
+      << "the model reads what counts";
+  const auto conf_of = [&](const std::string& variables) {
+    const Ran other = run("replay t.trace --conf pytorch-env --json -", variables);
+    return other.code == 0 ? Json::parse(other.out, nullptr, false)[0]["conf"].dump()
+                           : std::to_string(other.code) + other.err;
+  };
+  EXPECT_EQ(conf_of("PYTORCH_ALLOC_CONF=backend:cudaMallocAsync"), "\"backend:cudaMallocAsync\"");
+  EXPECT_EQ(conf_of("PYTORCH_NO_CUDA_MEMORY_CACHING=1"), "\"cache:off\"");
+  EXPECT_EQ(conf_of("PYTORCH_ALLOC_CONF=large_segment_size_mb:1"),
+            "2PYTORCH_ALLOC_CONF: large_segment_size_mb: must be at least 2 MiB\n");
+  EXPECT_TRUE(
+      contains(run("replay t.trace --conf pytorch-env").err, "none of PyTorch's variables"));
   EXPECT_EQ(
       run("replay t.trace --conf pytorch-env", "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:x").code,
       2);

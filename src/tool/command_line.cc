@@ -60,9 +60,11 @@ void add_trace_run(CLI::App& app, TraceRunCommand& command) {
       "the device's memory, e.g. 80GiB, 1.5GiB or 10GB; auto: the smallest on which the "
       "trace runs; settled: the smallest on which repeated steps settle. K, M, G, T and KiB to TiB "
       "are powers of 1024, KB to TB of 1000");
-  sub->add_option("--conf", command.conf,
-                  "configuration string, key:value,... (default: the environment variable "
-                  "ASHLAR_ALLOC_CONF); pytorch-env takes PYTORCH_CUDA_ALLOC_CONF; keys below");
+  sub->add_option(
+      "--conf", command.conf,
+      "configuration string, key:value,... (default: the environment variable "
+      "ASHLAR_ALLOC_CONF); pytorch-env takes PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF, and "
+      "PYTORCH_NO_CUDA_MEMORY_CACHING; keys below");
   sub->footer("Configuration keys (docs/configuration.md):\n" + configuration_keys_text());
   sub->add_flag("--check", command.check,
                 "run the executable model in lockstep and check every clause");

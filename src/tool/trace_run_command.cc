@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <string_view>
 
@@ -18,42 +17,13 @@
 #include "src/tool/plan_input.h"
 #include "src/tool/report.h"
 #include "src/tool/sizes.h"
+#include "src/tool/trace_conf.h"
 #include "src/tool/trace_file.h"
 #include "src/tool/trace_run.h"
 #include "src/tool/trace_table.h"
 
 namespace ashlar::tool {
 namespace {
-
-// Where the configuration comes from.
-struct ConfSource {
-  const char* name;  // of the option or the environment variable
-  std::string text;
-  bool is_pytorch = false;
-};
-
-ConfSource conf_source(const std::string& conf) {
-  const auto variable = [](const char* name, bool is_pytorch) {
-    const char* const text = std::getenv(name);
-    return ConfSource{name, text == nullptr ? "" : text, is_pytorch};
-  };
-  if (conf == "pytorch-env") return variable("PYTORCH_CUDA_ALLOC_CONF", true);
-  return conf.empty() ? variable("ASHLAR_ALLOC_CONF", false) : ConfSource{"--conf", conf};
-}
-
-// Fills the configuration of `*options`, as read_options() does.
-int read_conf(const std::string& conf, TraceRunOptions* options) {
-  const ConfSource source = conf_source(conf);
-  std::string error, ignored;
-  const Result<cache::Config> config =
-      source.is_pytorch ? cache::parse_pytorch_config(source.text, &ignored, &error)
-                        : cache::parse_config(source.text, &error);
-  if (!config.is_ok()) return fail(kExitUsage, fmt::format("{}: {}", source.name, error));
-  if (!ignored.empty()) fmt::print(stderr, "{}: ignored here: {}\n", source.name, ignored);
-  options->config = config.value();
-  options->conf_text = source.text;
-  return kExitDone;
-}
 
 // Checks the options that depend on --planned; kExitDone, or the exit code after a line on stderr.
 int check_planned(const TraceRunCommand& command) {
@@ -146,7 +116,7 @@ int read_options(const TraceRunCommand& command, TraceRunOptions* options) {
     }
     options->capacity = *size;
   }
-  return read_conf(command.conf, options);
+  return read_trace_conf(command.conf, options);
 }
 
 std::string_view trimmed(std::string_view text) {

@@ -97,6 +97,8 @@ class Reader {
  private:
   Status unknown(std::string_view setting, std::string_view name);
   bool has_seen(std::string_view key) const;
+  /// The text with PyTorch's name of a setting where it was given by that.
+  std::string in_words_given(std::string text) const;
 
   const Reading reading_;
   std::string* const error_;
@@ -178,6 +180,22 @@ bool Reader::has_seen(std::string_view key) const {
   return false;
 }
 
+std::string Reader::in_words_given(std::string text) const {
+  struct Word {
+    std::string_view seen, own, of_pytorch;
+  };
+  constexpr Word kWords[] = {
+      {"expandable_segments", "backing:pages", "expandable_segments:True"},
+      {"large_segment_size_mb", "large_segment_mb", "large_segment_size_mb"},
+  };
+  for (const Word& word : kWords) {
+    const std::size_t at = text.find(word.own);
+    if (has_seen(word.seen) && at != std::string::npos)
+      text.replace(at, word.own.size(), word.of_pytorch);
+  }
+  return text;
+}
+
 Status Reader::finish() {
   for (const KeyPair& pair : kKeyPairs) {
     if (has_seen(pair.of_pytorch) && has_seen(pair.own))
@@ -189,7 +207,8 @@ Status Reader::finish() {
   if (has_seen("large_segment_size_mb") && !has_seen("max_non_split_rounding_mb"))
     config_.max_non_split_rounding = config_.large_segment;
   const Status status = check_config(config_);
-  if (!status.is_ok()) return fail(Code::kMalformed, status.why(), status.why(), error_);
+  if (!status.is_ok())
+    return fail(Code::kMalformed, status.why(), in_words_given(status.why()), error_);
   return status;
 }
 

@@ -2,8 +2,8 @@
 //
 // Purpose: PyTorch's keys have PyTorch's meaning (row DEV-22), so that a setting that works there
 // works here; a few keys are Ashlar's own. The string is `key:value,key:value`. An unknown key, a
-// bad value, and a value that turns on a feature that is not built are errors that name the key: no
-// setting is ignored silently. The value that turns such a feature off is accepted.
+// bad value, and a value that turns on a feature that is not built are errors that name the key. The
+// value that turns such a feature off is accepted. Without a cache, the settings of cached memory have no effect.
 // Thread safety: plain values.
 #pragma once
 

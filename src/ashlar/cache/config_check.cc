@@ -19,9 +19,12 @@ bool is_first_growth(Bytes size) {
 /// The settings of heaps of pages.
 Status check_pages(const Config& c) {
   constexpr Code kBad = Code::kInvalidArgument;
-  const bool caches = c.caches && c.backend == AllocatorBackend::kNative;
+  const bool is_native = c.backend == AllocatorBackend::kNative;
+  const bool caches = c.caches && is_native;
+  ASHLAR_REQUIRE(is_native || c.backing != Backing::kPages, kBad,
+                 "backing:pages: not with backend:cudaMallocAsync, whose memory has no pages");
   ASHLAR_REQUIRE(caches || c.backing != Backing::kPages, kBad,
-                 "cache: off means segments, not backing:pages; so does backend:cudaMallocAsync");
+                 "backing:pages: not with cache:off, whose memory comes in segments");
   const bool has_segments = !caches || c.backing == Backing::kSegments ||
                             (c.backing == Backing::kAuto && c.max_split_size != Bytes::max());
   ASHLAR_REQUIRE(
@@ -77,13 +80,13 @@ Status check_config(const Config& c) {
   ASHLAR_REQUIRE(c.large_request_min <= c.large_segment, kBad,
                  "large_request_mb: must fit into large_segment_mb");
   ASHLAR_REQUIRE(c.max_split_size == Bytes::max() || c.max_split_size > c.large_segment, kBad,
-                 "max_split_size_mb: must be more than large_segment_mb (20 unless set)");
+                 "max_split_size_mb: must be more than large_segment_mb, which is 20 unless set");
   // The free block of a small segment would be too large for every small request (fit_end).
   ASHLAR_REQUIRE(c.max_split_size == Bytes::max() || c.max_split_size > c.small_segment, kBad,
                  "max_split_size_mb: must be more than small_segment_mb");
   ASHLAR_REQUIRE(
       c.max_non_split_rounding >= c.large_segment && c.max_non_split_rounding <= kConfigBytesMax,
-      kBad, "max_non_split_rounding_mb: must be at least large_segment_mb (20 unless set)");
+      kBad, "max_non_split_rounding_mb: must be at least large_segment_mb, which is 20 unless set");
   for (const std::uint32_t divisions : c.roundup_divisions) {
     ASHLAR_REQUIRE(
         divisions == 0 || (is_power_of_two(divisions) && divisions <= kRoundupDivisionsMax), kBad,
