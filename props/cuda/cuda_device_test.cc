@@ -331,8 +331,10 @@ TEST_F(CudaDeviceTest, EveryAnswerHasItsMeaning) {
       {717, Code::kDeviceLost},
       {718, Code::kDeviceLost},
       {719, Code::kDeviceLost},
+      {721, Code::kDeviceLost},
       {800, Code::kUnsupported},
       {801, Code::kUnsupported},
+      {810, Code::kDeviceLost},
       {900, Code::kCaptureUnsafe},
       {901, Code::kCaptureInvalidated},
       {902, Code::kCaptureUnsafe},
@@ -342,8 +344,21 @@ TEST_F(CudaDeviceTest, EveryAnswerHasItsMeaning) {
       {906, Code::kCaptureUnsafe},
       {907, Code::kCaptureUnsafe},
       {908, Code::kCaptureUnsafe},
+      {911, Code::kDeviceLost},
       {999, Code::kDriverError}};
   for (const auto& [answer, code] : kMeanings) EXPECT_EQ(cuda::status_of(answer).code(), code);
+}
+
+TEST_F(CudaDeviceTest, AHandleWhoseContextIsSaidToBeGoneEndsOnlyADeviceWhoseOwnIs) {
+  CudaDevice& device = open();
+  const EventHandle event = device.event_create().value();
+  face::answer_next(
+      cuda::kErrorContextIsDestroyed);  // as drivers answer of a stream that was destroyed
+  EXPECT_EQ(device.event_query(event).code(), Code::kInvalidHandle);
+  EXPECT_TRUE(device.event_query(event).is_ok());
+  face::answer_next(cuda::kErrorContextIsDestroyed, 0, 2);  // of the context itself too
+  EXPECT_EQ(device.event_query(event).code(), Code::kDeviceLost);
+  EXPECT_EQ(device.event_query(event).code(), Code::kDeviceLost);
 }
 
 TEST_F(CudaDeviceTest, AWaitForAnEventEndsWithItsLimitOrWithTheWork) {
@@ -637,6 +652,14 @@ TEST_F(PeerContextsTest, WhatSomebodyEnabledBeforeIsNoError) {
   EXPECT_TRUE(second().reach(first()).is_ok()) << "the other direction is another";
   face::answer_next(cuda::kErrorTooManyPeers, 1);
   EXPECT_EQ(first().reach(second()).code(), Code::kUnsupported);
+}
+
+TEST_F(PeerContextsTest, WhatAnotherGpuHasLostEndsNothingHere) {
+  face::answer_next(cuda::kErrorEccUncorrectable, 0);  // its context is asked for first
+  EXPECT_EQ(first().reach(second()).code(), Code::kDeviceLost);
+  EXPECT_FALSE(face::is_answer_due());
+  EXPECT_TRUE(first().reach(second()).is_ok());
+  EXPECT_TRUE(device_->memory_info().is_ok());
 }
 
 TEST_F(PeerContextsTest, AGpuWithoutANameSaysSo) {

@@ -22,6 +22,7 @@ std::once_flag made;
 std::string hidden;
 std::atomic<CallResult> next_answer{kSuccess};
 std::atomic<int> calls_before{0};
+std::atomic<int> answers_left{0};
 std::map<int, int> attributes;
 Address bytes_begin;
 Bytes bytes_size;
@@ -60,9 +61,10 @@ void attach(SimGpu* gpu) {
 
 void hide(const char* name) { hidden = name; }
 
-void answer_next(CallResult answer, int after) {
+void answer_next(CallResult answer, int after, int times) {
   next_answer = answer;
   calls_before = after;
+  answers_left = times;
 }
 
 void give_bytes(Address begin, Bytes size) {
@@ -101,7 +103,7 @@ SimGpu* machine() {
 
 CallResult take_planned() {
   if (next_answer == kSuccess || calls_before-- > 0) return kSuccess;
-  return next_answer.exchange(kSuccess);
+  return --answers_left > 0 ? next_answer.load() : next_answer.exchange(kSuccess);
 }
 
 CallResult result_of(const Status& status) {

@@ -21,9 +21,9 @@ namespace ashlar::spec::cuda_face {
 void attach(SimGpu* gpu);
 /// The function of that name is not found from now on.
 void hide(const char* name);
-/// The call after the next `after` ones, of any function but the current context's, answers that, once; kSuccess: all do what
-/// they should.
-void answer_next(cuda::CallResult answer, int after = 0);
+/// The call after the next `after` ones, of any function but the current context's, answers that, and so do the `times` - 1 calls
+/// behind it; kSuccess: all do what they should.
+void answer_next(cuda::CallResult answer, int after = 0, int times = 1);
 /// Is that answer still to come?
 bool is_answer_due();
 /// The machine's addresses (SimGpuOptions::first_address) lie in this memory of the caller's, so copies and kernels find bytes

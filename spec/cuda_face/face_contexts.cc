@@ -71,6 +71,13 @@ CallResult ctx_pop_current(Context* context) {
   return kSuccess;
 }
 
+CallResult ctx_get_api_version(Context context, unsigned* version) {
+  if (const CallResult planned = take_planned(); planned != kSuccess) return planned;
+  if (device_of(context) < 0) return kErrorInvalidContext;
+  *version = 3020;
+  return kSuccess;
+}
+
 CallResult ctx_synchronize() {
   return on_current([](device::Device& on) {
     const Status done = until_possible([&] { return on.synchronize(); });
@@ -117,6 +124,7 @@ std::span<const FaceFunction> context_functions() {
       {"cuCtxPushCurrent", 4000, pointer_of(ctx_push_current)},
       {"cuCtxPopCurrent", 4000, pointer_of(ctx_pop_current)},
       {"cuCtxSynchronize", 2000, pointer_of(ctx_synchronize)},
+      {"cuCtxGetApiVersion", 3020, pointer_of(ctx_get_api_version)},
   };
   return kFunctions;
 }

@@ -143,22 +143,23 @@ Result<bool> CudaSharing::can_reach(Sharing& owner) noexcept {
 }
 
 template <class Call>
-CallResult CudaSharing::with_context_of(Sharing& owner, Call&& call) noexcept {
+Status CudaSharing::with_context_of(Sharing& owner, Call&& call) noexcept {
   if (owner.ordinal() == ordinal()) return call(gpu_.context());
   const auto device = static_cast<DeviceNumber>(owner.ordinal());
   Context context = nullptr;
+  // Outside of gpu_.call(): an answer that stays is the other GPU's, and ends nothing here.
   const CallResult retained = gpu_.driver().contexts.primary_retain(&context, device);
-  if (retained != kSuccess) return retained;
-  const CallResult answer = call(context);
+  if (retained != kSuccess) return status_of(retained);
+  const Status status = call(context);
   static_cast<void>(gpu_.driver().contexts.primary_release(device));
-  return answer;
+  return status;
 }
 
 Status CudaSharing::reach(Sharing& owner) noexcept {
   if (owner.ordinal() == ordinal()) return Status::ok();
   if (!gpu_.driver().has_peers()) return kNoPeers;
-  return gpu_.call([&] {
-    return with_context_of(owner, [&](Context context) {
+  return with_context_of(owner, [&](Context context) {
+    return gpu_.call([&] {
       const CallResult answer = gpu_.driver().peers.enable(context, 0);
       return answer == kErrorPeerAlreadyEnabled ? CallResult{kSuccess} : answer;
     });
@@ -175,9 +176,9 @@ Status CudaSharing::copy(Address to, Address from, Bytes size, StreamHandle stre
 Status CudaSharing::copy_between(Address to, Sharing& to_owner, Address from, Sharing& from_owner,
                                  Bytes size, StreamHandle stream) noexcept {
   if (!gpu_.driver().has_peers()) return kNoPeers;
-  return gpu_.call([&] {
-    return with_context_of(to_owner, [&](Context to_context) {
-      return with_context_of(from_owner, [&](Context from_context) {
+  return with_context_of(to_owner, [&](Context to_context) {
+    return with_context_of(from_owner, [&](Context from_context) {
+      return gpu_.call([&] {
         return gpu_.driver().peers.copy_peer(to.value(), to_context, from.value(), from_context,
                                              size.count(), pointer_of(stream));
       });

@@ -38,7 +38,7 @@ class CudaSharing final : public device::Sharing {
  private:
   /// Makes the call with the primary context of `owner`, which is retained meanwhile.
   template <class Call>
-  CallResult with_context_of(Sharing& owner, Call&& call) noexcept;
+  Status with_context_of(Sharing& owner, Call&& call) noexcept;
 
   PrimaryContext& gpu_;
   const bool has_direct_rdma_;

@@ -55,8 +55,10 @@ enum : CallResult {
   kErrorInvalidAddressSpace = 717,  ///< CUDA_ERROR_INVALID_ADDRESS_SPACE
   kErrorInvalidPc = 718,            ///< CUDA_ERROR_INVALID_PC
   kErrorLaunchFailed = 719,         ///< CUDA_ERROR_LAUNCH_FAILED
+  kErrorTensorMemoryLeak = 721,     ///< CUDA_ERROR_TENSOR_MEMORY_LEAK
   kErrorNotPermitted = 800,         ///< CUDA_ERROR_NOT_PERMITTED
   kErrorNotSupported = 801,         ///< CUDA_ERROR_NOT_SUPPORTED
+  kErrorClientTerminated = 810,     ///< CUDA_ERROR_MPS_CLIENT_TERMINATED
   kErrorCaptureUnsupported = 900,   ///< CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
   kErrorCaptureInvalidated = 901,   ///< CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
   kErrorCaptureMerge = 902,         ///< CUDA_ERROR_STREAM_CAPTURE_MERGE
@@ -66,6 +68,7 @@ enum : CallResult {
   kErrorCaptureImplicit = 906,      ///< CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
   kErrorCapturedEvent = 907,        ///< CUDA_ERROR_CAPTURED_EVENT
   kErrorCaptureWrongThread = 908,   ///< CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD
+  kErrorExternalDevice = 911,       ///< CUDA_ERROR_EXTERNAL_DEVICE
 };
 
 inline constexpr unsigned kHostPortable =

@@ -48,6 +48,12 @@ constexpr Status status_of(CallResult answer) noexcept {
     case kErrorLaunchTimeout: return {Code::kDeviceLost, "a kernel ran for too long"};
     case kErrorContextIsDestroyed: return {Code::kDeviceLost, "the primary context is destroyed"};
     case kErrorAssert: return {Code::kDeviceLost, "an assertion of a kernel failed"};
+    case kErrorTensorMemoryLeak:
+      return {Code::kDeviceLost, "a kernel ended without the release of its tensor memory"};
+    case kErrorClientTerminated:
+      return {Code::kDeviceLost, "the server that shares the GPU has ended this process's use"};
+    case kErrorExternalDevice:
+      return {Code::kDeviceLost, "a device outside of CUDA reports an error"};
     case kErrorHardwareStack:
     case kErrorIllegalInstruction:
     case kErrorMisalignedAddress:

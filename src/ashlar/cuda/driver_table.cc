@@ -15,6 +15,7 @@ void find_basics(DriverLookup& in, DriverTable& cu) noexcept {
   in.need(cu.contexts.push_current, 4000, "the CUDA driver lacks cuCtxPushCurrent");
   in.need(cu.contexts.pop_current, 4000, "the CUDA driver lacks cuCtxPopCurrent");
   in.need(cu.contexts.synchronize, 2000, "the CUDA driver lacks cuCtxSynchronize");
+  in.need(cu.contexts.get_api_version, 3020, "the CUDA driver lacks cuCtxGetApiVersion");
 }
 
 void find_memory(DriverLookup& in, DriverTable& cu) noexcept {

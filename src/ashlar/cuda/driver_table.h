@@ -29,6 +29,7 @@ struct ContextFunctions {
   CallResult (*push_current)(Context context) = nullptr;
   CallResult (*pop_current)(Context* context) = nullptr;
   CallResult (*synchronize)() = nullptr;
+  CallResult (*get_api_version)(Context context, unsigned* version) = nullptr;
 };
 
 /// Memory management (7.13).

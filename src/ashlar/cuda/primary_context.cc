@@ -42,7 +42,14 @@ void PrimaryContext::leave() const noexcept {
   static_cast<void>(cu_.contexts.pop_current(&popped));
 }
 
+bool PrimaryContext::is_there() const noexcept {
+  unsigned version = 0;
+  return cu_.contexts.get_api_version(context_, &version) == kSuccess;
+}
+
 Status PrimaryContext::note(CallResult answer) noexcept {
+  if (answer == kErrorContextIsDestroyed && is_there()) [[unlikely]]
+    return {Code::kInvalidHandle, "the driver says that the context of the handle is destroyed"};
   const Status outcome = status_of(answer);
   if (outcome.code() == Code::kDeviceLost || outcome.code() == Code::kTornDown) [[unlikely]] {
     CallResult none = kSuccess;

@@ -51,6 +51,8 @@ class PrimaryContext {
   /// Makes the context the thread's current one, if it is not.
   CallResult enter(bool* is_pushed) const noexcept;
   void leave() const noexcept;
+  /// Does the context still exist? A handle of a stream that was destroyed may be answered as if it did not.
+  bool is_there() const noexcept;
   /// Remembers an answer that stays.
   Status note(CallResult answer) noexcept;
 
