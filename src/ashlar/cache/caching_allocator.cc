@@ -50,7 +50,8 @@ void CachingAllocator::Impl::give_back_finished(DeviceCache& cache,
                                                 StreamHeap* fresh) const noexcept {
   // An observer of mappings, or a pool's filter, runs with a lock held that this takes.
   if (shared.config.caches || ObserverScope::is_inside(shared.running.filters)) return;
-  cache.reclaimer().give_back_finished(fresh);
+  cache.reclaimer().give_back_finished(
+      fresh, fresh == nullptr ? Reclaimer::kAllHeaps : Reclaimer::kOtherHeapsMax);
 }
 
 namespace {

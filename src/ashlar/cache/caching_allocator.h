@@ -218,7 +218,7 @@ class ASHLAR_API CachingAllocator {
   /// Announces that a capture of `stream` is about to begin. While any capture is announced, on any
   /// device, the allocator polls no event and records none but the last one of a stream that is
   /// retired, takes no other stream's memory, and gives nothing back; it grows under the relaxed
-  /// capture mode (C9). Waits that other threads are in end first, within some 10 ms. That
+  /// capture mode (C9), in which the driver's pool may be trimmed for it (`backend:cudaMallocAsync`). Waits that other threads are in end first, within some 10 ms. That
   /// holds for all devices because a capture restricts threads. kBusy if a capture of that stream
   /// is announced already; kInvalidHandle if `stream` is retired or found destroyed, or its handle
   /// names another one.

@@ -112,7 +112,8 @@ struct CachingAllocator::Impl {
   /// The answer of ask(pins, driver) of the device whose range begins there; kNotFound if it is none's.
   template <class Ask>
   Status ask_pins(Address base, Ask&& ask) const noexcept;
-  /// Reclaimer::give_back_finished(), if nothing is cached and the calling thread may take the lock.
+  /// Reclaimer::give_back_finished(), if nothing is cached and the calling thread may take the lock; without a fresh heap, of all
+  /// heaps.
   [[gnu::cold, gnu::visibility("hidden")]] void give_back_finished(
       DeviceCache& cache, StreamHeap* fresh) const noexcept;
   /// Whom the history of the memory's device asks at a free, if it does.

@@ -43,11 +43,21 @@ class EpochClock {
   /// The heap serves another stream: all work so far is complete, what comes is not.
   void pass_on() noexcept { completed_ = now_++; }
 
+  /// Without a cache: a walk that began at completed() `began` found a complete free segment, or none.
+  void note_walk(std::uint64_t began, bool has_found) noexcept {
+    none_left_at_ = has_found || began != completed_ ? 0 : completed_;
+  }
+  /// Is none left since? What was released after the walk is of a newer epoch, unless all work counts as complete.
+  bool has_none_left() const noexcept {
+    return completed_ == none_left_at_ && completed_ != kEverything;
+  }
+
  private:
   friend struct CachePeer;
   std::uint64_t now_ = 1;
   std::uint64_t newest_release_ = 0;
   std::uint64_t completed_ = 0;
+  std::uint64_t none_left_at_ = 0;  ///< completed() at a walk that found none
 };
 
 }  // namespace ashlar::inline v0::cache

@@ -3,6 +3,8 @@
 //
 // Purpose: a heap is noted at each free, and when its memory pool returns to a checkpoint. It leaves the list when a walk finds
 // that it has no free block and that nothing waits for uses. With a cache nobody notes a heap, and the list stays empty.
+// A walk visits what was noted since the last one, the heap that the caller names, and so many more of the others, each in its
+// turn: so no call pays for all heaps whose work is never done.
 // Thread safety: note() from any thread, with or without the heap's lock; the rest by the role `reclaiming`.
 // Between begin_walk() and end_walk() the reclaim lock may be let go: no heap leaves the list while anybody walks.
 //
@@ -38,25 +40,26 @@ class GiveBackList {
                        });
   }
 
-  /// The walk sees what was noted before.
-  void begin_walk() noexcept ASHLAR_REQUIRES(reclaiming) {
+  /// The walk sees what was noted before, `named` if it is in the list, and at most `others_max` more.
+  void begin_walk(StreamHeap* named, unsigned others_max) noexcept ASHLAR_REQUIRES(reclaiming) {
     ++walks_;
     for (StreamHeap* heap = noted_.exchange(nullptr); heap != nullptr;) {
       StreamHeap* const rest = std::exchange(heap->links.next_noted, nullptr);
-      append(*heap);
+      walked_.append(*heap);
       heap = rest;
     }
+    if (named != nullptr && named->links.waits_noted) walk_too(*named);
+    for (; others_max > 0 && waiting_.first != nullptr; --others_max) walk_too(*waiting_.first);
   }
-  /// If nobody else walks, heaps without anything to give back leave the list. Cost: their number.
+  /// If nobody else walks, the walked heaps that have something to give back wait for their next turn, and the others leave the
+  /// list. Cost: their number.
   void end_walk() noexcept ASHLAR_REQUIRES(reclaiming) {
     if (--walks_ != 0) return;
-    StreamHeap* heap = std::exchange(first_, nullptr);
-    last_ = nullptr;
-    while (heap != nullptr) {
+    while (StreamHeap* const heap = walked_.first) {
       // Before the heap leaves: from then on another thread may note it.
-      StreamHeap* const rest = std::exchange(heap->links.next_noted, nullptr);
-      if (stays(*heap)) append(*heap);
-      heap = rest;
+      walked_.remove(*heap);
+      heap->links.waits_noted = stays(*heap);
+      if (heap->links.waits_noted) waiting_.append(*heap);
     }
   }
 
@@ -73,10 +76,34 @@ class GiveBackList {
    private:
     StreamHeap* heap_;
   };
-  Iterator begin() const noexcept ASHLAR_REQUIRES(reclaiming) { return Iterator(first_); }
+  /// Those of the walk.
+  Iterator begin() const noexcept ASHLAR_REQUIRES(reclaiming) { return Iterator(walked_.first); }
   Iterator end() const noexcept { return Iterator(nullptr); }
 
  private:
+  struct List {
+    StreamHeap* first = nullptr;
+    StreamHeap* last = nullptr;
+
+    void append(StreamHeap& heap) noexcept {
+      heap.links.previous_noted = last;
+      heap.links.next_noted = nullptr;
+      (last == nullptr ? first : last->links.next_noted) = &heap;
+      last = &heap;
+    }
+    void remove(StreamHeap& heap) noexcept {
+      StreamHeap* const before = std::exchange(heap.links.previous_noted, nullptr);
+      StreamHeap* const after = std::exchange(heap.links.next_noted, nullptr);
+      (before == nullptr ? first : before->links.next_noted) = after;
+      (after == nullptr ? last : after->links.previous_noted) = before;
+    }
+  };
+
+  void walk_too(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) {
+    waiting_.remove(heap);
+    heap.links.waits_noted = false;
+    walked_.append(heap);
+  }
   /// False if the heap has left the list.
   static bool stays(StreamHeap& heap) noexcept ASHLAR_EXCLUDES(heap.lock) {
     // Under the lock: who changes the heap later finds the flag down, and notes it anew.
@@ -85,14 +112,10 @@ class GiveBackList {
     if (!stays) heap.links.is_noted.store(false);
     return stays;
   }
-  void append(StreamHeap& heap) noexcept ASHLAR_REQUIRES(reclaiming) {
-    (last_ == nullptr ? first_ : last_->links.next_noted) = &heap;
-    last_ = &heap;
-  }
 
-  std::atomic<StreamHeap*> noted_{nullptr};  ///< since the last walk began
-  StreamHeap* first_ ASHLAR_GUARDED_BY(reclaiming) = nullptr;
-  StreamHeap* last_ ASHLAR_GUARDED_BY(reclaiming) = nullptr;
+  std::atomic<StreamHeap*> noted_{nullptr};           ///< since the last walk began
+  List walked_ ASHLAR_GUARDED_BY(reclaiming);         ///< by the walks that are under way
+  List waiting_ ASHLAR_GUARDED_BY(reclaiming);        ///< for their turn; the next one first
   unsigned walks_ ASHLAR_GUARDED_BY(reclaiming) = 0;  ///< begun and not ended
 };
 

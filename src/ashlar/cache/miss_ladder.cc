@@ -84,7 +84,7 @@ Result<Address> MissLadder::climb(StreamHeap& heap, const Request& asked,
   if (!is_open(found)) return found;
   bool wait_ran_out = false;
   if (caches) cache_.reclaimer().collect();
-  else cache_.reclaimer().give_back_finished(nullptr);
+  else cache_.reclaimer().give_back_finished(nullptr, Reclaimer::kOtherHeapsMax);
   const bool has_moved = moves_.begin(heap, request);
   found = grow(heap, request);
   if (is_short(found.code()))

@@ -205,8 +205,8 @@ Status Reclaimer::trim_segments() noexcept {
         if (wait.choose()) return false;
         Status refused;
         release_.release_all(&refused);
-        supply_.trim_driver_pool();
         ASHLAR_REQUIRE(!shared_.is_capturing(), Code::kBusy, kCaptureUnderWay);
+        supply_.trim_driver_pool();
         release_.release_addresses(&refused);
         if (!refused.is_ok()) return refused;
         ASHLAR_REQUIRE(!wait.ran_out(), Code::kNotReady,
@@ -271,11 +271,11 @@ void Reclaimer::collect() noexcept {
   lock_.unlock();
 }
 
-void Reclaimer::give_back_finished(StreamHeap* fresh) noexcept {
+void Reclaimer::give_back_finished(StreamHeap* fresh, unsigned others_max) noexcept {
   const NvtxRange range(SlowPath::kGiveBack);
   const ReclaimGuard reclaim(lock_);
   if (shared_.is_capturing() || !driver_.health().is_ok()) return;
-  give_back_.begin_walk();
+  give_back_.begin_walk(fresh, others_max);
   give_back_noted(fresh);
   give_back_.end_walk();
 }
@@ -286,7 +286,8 @@ void Reclaimer::give_back_noted(StreamHeap* fresh) noexcept {
       if (!epochs_.ask_for_uses(heap, lock_)) return;
     }
     release_.release_behind_work(give_back_);
-    if (!has_idle_memory(give_back_)) return;
+    // Other threads were let in: one may have announced a capture (C9).
+    if (shared_.is_capturing() || !has_idle_memory(give_back_)) return;
     fresh = nullptr;
   }
   epochs_.sweep(give_back_, lock_);

@@ -42,12 +42,16 @@ class Reclaimer {
   /// learns which segments are done, and gives back the oldest idle ones. No effect while a capture is
   /// announced, or if another thread holds the lock.
   void collect() noexcept ASHLAR_EXCLUDES(reclaiming);
-  /// Without a cache (Config::caches): learns of all work that is finished, and gives back every idle segment
-  /// whose work is. `fresh`, if not null, is the heap that has just been given a block back: of the event that is
-  /// recorded behind it the device is asked several times, as one of a stream that is idle takes a moment. No effect
-  /// while a capture is announced, or once the device is gone. Cost: a question for each event that is pending, an
-  /// event for each stream with memory to give back, and the driver's calls.
-  void give_back_finished(StreamHeap* fresh) noexcept ASHLAR_EXCLUDES(reclaiming);
+  /// The heaps that a call looks at beside its own and those that changed since the last call.
+  static constexpr unsigned kOtherHeapsMax = 32;
+  static constexpr unsigned kAllHeaps = ~0u;
+  /// Without a cache (Config::caches): learns of finished work, and gives back every idle segment whose work is, of the heaps
+  /// that a walk of the GiveBackList visits. `fresh`, if not null, is the heap that has just been given a block back: of the
+  /// event that is recorded behind it the device is asked several times, as one of a stream that is idle takes a moment. No
+  /// effect while a capture is announced, or once the device is gone. Cost: a question for each event that is pending, an
+  /// event for each of the streams with memory to give back, and the driver's calls.
+  void give_back_finished(StreamHeap* fresh, unsigned others_max) noexcept
+      ASHLAR_EXCLUDES(reclaiming);
   /// Without a cache: the heap may have something to give back now, for the next give_back_finished().
   void note_freed(StreamHeap& heap) noexcept {
     if (!shared_.config.caches) give_back_.note(heap);

@@ -1,7 +1,9 @@
 #include <ashlar/cache/segment_release.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include <ashlar/base/checked.h>
@@ -48,8 +50,7 @@ bool may_go_back(const StreamHeap& heap, const DeviceSegment* segment,
 /// The heap's smallest segment of at least `size` bytes that may go back and was not asked about
 /// in the pass, or nullptr. Lets go of the lock between slices and takes it again: the segment may
 /// not be idle any more.
-DeviceSegment* smallest_idle(StreamHeap& heap, Bytes size, std::uint64_t pass,
-                             Behind behind = Behind::kNone) noexcept
+DeviceSegment* smallest_idle(StreamHeap& heap, Bytes size, std::uint64_t pass) noexcept
     ASHLAR_REQUIRES(reclaiming, heap.lock) {
   DeviceSegment* best = nullptr;
   if (heap.is_reserved()) return best;
@@ -63,13 +64,48 @@ DeviceSegment* smallest_idle(StreamHeap& heap, Bytes size, std::uint64_t pass,
       if (best != nullptr && pool.size(block) > best->size) break;
       if (!pool.is_whole(block)) continue;
       DeviceSegment* segment = record_of(pool.view(pool.segment(block)));
-      if (!is_in_order(heap, segment, pool.view(block).stamp, behind)) continue;
+      if (!heap.clock.is_complete(pool.view(block).stamp)) continue;
       if (segment->idle.asked_in >= pass || segment->is_held()) continue;
       const SizeRank rank{segment->size, segment->ordinal};
       if (best == nullptr || rank.is_smaller_than({best->size, best->ordinal})) best = segment;
     }
   }
   return best;
+}
+
+/// Some of a heap's segments that may go back.
+struct IdleBatch {
+  std::array<DeviceSegment*, kSegmentsPerHold> segments;
+  unsigned count = 0;
+  bool has_others =
+      false;  ///< whose work is done, and which stay all the same: held, refused, or a memory pool's
+
+  std::span<DeviceSegment* const> all() const noexcept { return {segments.data(), count}; }
+  /// Is there no segment whose work is done?
+  bool is_empty_handed() const noexcept { return count == 0 && !has_others; }
+};
+
+/// The first of the heap's segments that may go back, of those that were not asked about in the pass. Lets go of the lock between
+/// slices and takes it again: a segment may not be idle any more. Cost: the heap's free blocks.
+IdleBatch next_idle(StreamHeap& heap, std::uint64_t pass, Behind behind) noexcept
+    ASHLAR_REQUIRES(reclaiming, heap.lock) {
+  IdleBatch batch;
+  batch.has_others = heap.is_reserved();
+  if (batch.has_others) return batch;
+  unsigned looks = 0;
+  for (const PoolId id : kPoolIds) {
+    const block::BlockPool& pool = heap.pool(id);
+    for (auto block = pool.best_fit(pool.granule(), Bytes::max()); block != block::kNoBlock;
+         block = next_fit(heap, id, block, ++looks)) {
+      DeviceSegment* const segment = record_of(pool.view(pool.segment(block)));
+      if (!pool.is_whole(block) || !is_in_order(heap, segment, pool.view(block).stamp, behind))
+        continue;
+      if (segment->idle.asked_in >= pass || segment->is_held()) batch.has_others = true;
+      else if (batch.count == batch.segments.size()) return batch;
+      else batch.segments[batch.count++] = segment;
+    }
+  }
+  return batch;
 }
 
 /// A walk over all segments of a heap. The one that it returned last may be removed.
@@ -298,18 +334,34 @@ void SegmentRelease::release_smallest(StreamHeap& heap, Bytes size, Pass& pass) 
   }
 }
 
+bool SegmentRelease::give_back_batch(StreamHeap& heap, std::span<DeviceSegment* const> batch,
+                                     Pass& pass, Behind behind) noexcept {
+  for (DeviceSegment* const segment : batch) {
+    // Each time, as other threads may have been let in: behind work only where the handle names the heap's stream, which
+    // nobody is about to destroy.
+    const bool is_open =
+        behind == Behind::kNone || (heap.life.is_alive() && heap.cache.uses().may_record(heap));
+    if (!is_open) return false;
+    // After others were let in a segment of the batch may be gone: the next batch is found anew.
+    if (!let_others_in(pass)) return !pass.is_over;
+    static_cast<void>(give_back(heap, segment, pass, behind));
+  }
+  return !batch.empty();
+}
+
 void SegmentRelease::release_finished(const GiveBackList& heaps) noexcept {
   Pass pass = begin();
   for (StreamHeap& heap : heaps) {
-    // Each turn gives one back, or the driver refuses it, or other threads were let in.
-    while (!pass.is_over) {
-      DeviceSegment* segment = nullptr;
+    for (bool goes_on = !pass.is_over; goes_on;) {
+      IdleBatch batch;
       {
         const Guard guard(heap.lock);
-        segment = smallest_idle(heap, 1_B, pass.number);
+        if (heap.clock.has_none_left()) break;
+        const std::uint64_t completed = heap.clock.completed();
+        batch = next_idle(heap, pass.number, Behind::kNone);
+        heap.clock.note_walk(completed, !batch.is_empty_handed());
       }
-      if (segment == nullptr) break;
-      if (let_others_in(pass)) static_cast<void>(give_back(heap, segment, pass));
+      goes_on = give_back_batch(heap, batch.all(), pass, Behind::kNone);
     }
   }
 }
@@ -317,18 +369,13 @@ void SegmentRelease::release_finished(const GiveBackList& heaps) noexcept {
 void SegmentRelease::release_behind_work(const GiveBackList& heaps) noexcept {
   Pass pass = begin();
   for (StreamHeap& heap : heaps) {
-    while (!pass.is_over) {
-      DeviceSegment* segment = nullptr;
+    for (bool goes_on = !pass.is_over; goes_on;) {
+      IdleBatch batch;
       {
         const Guard guard(heap.lock);
-        segment = smallest_idle(heap, 1_B, pass.number, Behind::kItsStream);
+        batch = next_idle(heap, pass.number, Behind::kItsStream);
       }
-      // Each time, as other threads may have been let in: only where the handle names the heap's stream, which
-      // nobody is about to destroy.
-      const bool is_alive = segment != nullptr && heap.life.is_alive();
-      if (!is_alive || !heap.cache.uses().may_record(heap)) break;
-      if (let_others_in(pass))
-        static_cast<void>(give_back(heap, segment, pass, Behind::kItsStream));
+      goes_on = give_back_batch(heap, batch.all(), pass, Behind::kItsStream);
     }
   }
 }

@@ -14,6 +14,9 @@
 //       else it begins again.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include <ashlar/cache/give_back_list.h>
 #include <ashlar/cache/page_release.h>
 #include <ashlar/cache/reclaim_lock.h>
@@ -111,6 +114,9 @@ class SegmentRelease {
   Bytes release_pages(StreamHeap* asking, Bytes need, Pass& pass) noexcept
       ASHLAR_REQUIRES(reclaiming);
   Pass begin() noexcept ASHLAR_REQUIRES(reclaiming);
+  /// Gives them back, as long as they may. False if there is no more to give back in the pass.
+  bool give_back_batch(StreamHeap& heap, std::span<DeviceSegment* const> batch, Pass& pass,
+                       Behind behind) noexcept ASHLAR_REQUIRES(reclaiming);
   /// Before a segment is given back: lets waiting threads have the lock, if one was given back
   /// before. False if the walk has to begin again, or the pass is over.
   bool let_others_in(Pass& pass) noexcept ASHLAR_REQUIRES(reclaiming);

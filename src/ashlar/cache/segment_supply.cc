@@ -135,7 +135,8 @@ Result<Address> SegmentSupply::take_within(Bytes size, Ask&& ask) noexcept {
   if (got.code() != Code::kOutOfMemory ||
       shared_.config.backend != AllocatorBackend::kCudaMallocAsync)
     return got;
-  // What was freed is the driver's pool's, and serves nothing else until the device has it back.
+  // What was freed is the driver's pool's, and serves nothing else until the device has it back. While a capture is announced
+  // too: the thread is in the relaxed mode, as in every growth, and what nobody uses is no graph's.
   static_cast<void>(driver_.stream_trim(Bytes{}));
   return headroom_.within<Result<Address>>(size, ask);
 }

@@ -86,6 +86,8 @@ struct HeapLinks {
   StreamHeap* next_of_handle = nullptr;    ///< HandleIndex; by the list's lock
   std::atomic<bool> is_noted{false};       ///< GiveBackList
   StreamHeap* next_noted = nullptr;        ///< likewise
+  StreamHeap* previous_noted = nullptr;    ///< likewise
+  bool waits_noted = false;                ///< likewise: in its list of those that wait
 };
 
 /// What a heap's stream borrows of other heaps (StreamReuse::lend), by pool. Thread safety: any thread; a lender's lock is not
