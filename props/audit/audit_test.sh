@@ -61,7 +61,10 @@ refused() {
   if (( code != 3 )) || [[ $text != *"$1"* ]] || (( $(wc -l <<<"$text") != 1 )); then complain "exit $code, '$text', not '$1'"; fi
 }
 refused 'cannot open shared object file' --library ./none.so
-refused 'has no function other' --library "$libraries/direct.so" --alloc other
+for option in --alloc --free --record-stream --empty-cache; do
+  refused 'direct.so has no function other' --library "$libraries/direct.so" "$option" other
+done
+refused 'has no function audit_empty_cache' --library "$libraries/direct.so" --empty-cache audit_empty_cache
 echo 'ashlar-ops 1 cache
 alloc' >bad.ops
 refused 'bad.ops:2:' --library "$libraries/direct.so" bad.ops

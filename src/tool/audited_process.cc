@@ -13,6 +13,7 @@
 #include <cstring>
 #include <new>
 #include <string_view>
+#include <utility>
 
 #include "spec/audit/audit_world.h"
 #include "spec/cuda_face/cuda_face.h"
@@ -66,10 +67,32 @@ class SharedReport {
   ChildReport* report_ = nullptr;
 };
 
-template <class Function>
-void find(void* library, const std::string& name, Function*& into) {
-  into = reinterpret_cast<Function*>(dlsym(library, name.c_str()));
-}
+/// Finds the functions of a library, and notes the first that it should have and has not.
+class FunctionFinder {
+ public:
+  FunctionFinder(void* library, std::string path) : library_(library), path_(std::move(path)) {}
+
+  template <class Function>
+  void need(const std::string& name, Function*& into) {
+    into = reinterpret_cast<Function*>(dlsym(library_, name.c_str()));
+    if (into == nullptr && missing_.empty()) missing_ = path_ + " has no function " + name;
+  }
+
+  /// May be missing under its usual name, but not under one that was asked for.
+  template <class Function>
+  void take(const std::optional<std::string>& name, const char* usual, Function*& into) {
+    if (name) need(*name, into);
+    else into = reinterpret_cast<Function*>(dlsym(library_, usual));
+  }
+
+  /// Empty: none.
+  const std::string& missing() const { return missing_; }
+
+ private:
+  void* library_;
+  std::string path_;
+  std::string missing_;
+};
 
 /// The reason why it cannot be used; empty if it can.
 std::string load(const AuditedNames& names, spec::AuditedLibrary* out) {
@@ -77,13 +100,12 @@ std::string load(const AuditedNames& names, spec::AuditedLibrary* out) {
   void* const library =
       dlopen((is_path ? names.library : "./" + names.library).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return dlerror();
-  find(library, names.allocate, out->allocate);
-  find(library, names.free, out->free);
-  find(library, names.record_use, out->record_use);
-  find(library, names.empty_cache, out->empty_cache);
-  if (out->allocate == nullptr) return names.library + " has no function " + names.allocate;
-  if (out->free == nullptr) return names.library + " has no function " + names.free;
-  return {};
+  FunctionFinder finder(library, names.library);
+  finder.need(names.allocate, out->allocate);
+  finder.need(names.free, out->free);
+  finder.take(names.record_use, kRecordUseName, out->record_use);
+  finder.take(names.empty_cache, kEmptyCacheName, out->empty_cache);
+  return finder.missing();
 }
 
 [[noreturn]] void run_child(const AuditedNames& names, const spec::OpFile& file,

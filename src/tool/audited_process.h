@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "spec/audit/audit_findings.h"
@@ -13,13 +14,16 @@
 
 namespace ashlar::tool {
 
+inline constexpr char kRecordUseName[] = "audit_record_stream";
+inline constexpr char kEmptyCacheName[] = "audit_empty_cache";
+
 /// A library and the names of its functions (spec/audit/audited_library.h).
 struct AuditedNames {
   std::string library;
   std::string allocate = "audit_alloc";
   std::string free = "audit_free";
-  std::string record_use = "audit_record_stream";  ///< used where the library has it
-  std::string empty_cache = "audit_empty_cache";   ///< likewise
+  std::optional<std::string> record_use;   ///< none: kRecordUseName, where the library has it
+  std::optional<std::string> empty_cache;  ///< none: kEmptyCacheName, likewise
 };
 
 struct AuditedRun {

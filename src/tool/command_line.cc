@@ -209,9 +209,9 @@ void add_audit(CLI::App& app, AuditCommand& command) {
       ->capture_default_str();
   sub->add_option("--record-stream", command.names.record_use,
                   "its function void(void* block, cudaStream_t stream), if it has one")
-      ->capture_default_str();
+      ->default_str(kRecordUseName);
   sub->add_option("--empty-cache", command.names.empty_cache, "its function void(), if it has one")
-      ->capture_default_str();
+      ->default_str(kEmptyCacheName);
   add_number(sub, "--ops", command.ops, "how many operations to run")->capture_default_str();
   add_number(sub, "--seed", command.seed, "the random seed")->capture_default_str();
   sub->add_option("--cases", command.cases,
