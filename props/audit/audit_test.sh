@@ -62,7 +62,7 @@ refused() {
 }
 refused 'cannot open shared object file' --library ./none.so
 for option in --alloc --free --record-stream --empty-cache; do
-  refused 'direct.so has no function other' --library "$libraries/direct.so" "$option" other
+  refused "direct.so has no function other (is it extern \"C\"? $option gives another name)" --library "$libraries/direct.so" "$option" other
 done
 refused 'has no function audit_empty_cache' --library "$libraries/direct.so" --empty-cache audit_empty_cache
 echo 'ashlar-ops 1 cache

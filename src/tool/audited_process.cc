@@ -73,15 +73,18 @@ class FunctionFinder {
   FunctionFinder(void* library, std::string path) : library_(library), path_(std::move(path)) {}
 
   template <class Function>
-  void need(const std::string& name, Function*& into) {
+  void need(const std::string& name, const char* option, Function*& into) {
     into = reinterpret_cast<Function*>(dlsym(library_, name.c_str()));
-    if (into == nullptr && missing_.empty()) missing_ = path_ + " has no function " + name;
+    if (into != nullptr || !missing_.empty()) return;
+    missing_ = path_ + " has no function " + name + " (is it extern \"C\"? " + option +
+               " gives another name)";
   }
 
   /// May be missing under its usual name, but not under one that was asked for.
   template <class Function>
-  void take(const std::optional<std::string>& name, const char* usual, Function*& into) {
-    if (name) need(*name, into);
+  void take(const std::optional<std::string>& name, const char* usual, const char* option,
+            Function*& into) {
+    if (name) need(*name, option, into);
     else into = reinterpret_cast<Function*>(dlsym(library_, usual));
   }
 
@@ -101,10 +104,10 @@ std::string load(const AuditedNames& names, spec::AuditedLibrary* out) {
       dlopen((is_path ? names.library : "./" + names.library).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return dlerror();
   FunctionFinder finder(library, names.library);
-  finder.need(names.allocate, out->allocate);
-  finder.need(names.free, out->free);
-  finder.take(names.record_use, kRecordUseName, out->record_use);
-  finder.take(names.empty_cache, kEmptyCacheName, out->empty_cache);
+  finder.need(names.allocate, "--alloc", out->allocate);
+  finder.need(names.free, "--free", out->free);
+  finder.take(names.record_use, kRecordUseName, "--record-stream", out->record_use);
+  finder.take(names.empty_cache, kEmptyCacheName, "--empty-cache", out->empty_cache);
   return finder.missing();
 }
 
