@@ -61,6 +61,8 @@ refused() {
   if (( code != 3 )) || [[ $text != *"$1"* ]] || (( $(wc -l <<<"$text") != 1 )); then complain "exit $code, '$text', not '$1'"; fi
 }
 refused 'cannot open shared object file' --library ./none.so
+head -c 8000 "$libraries/direct.so" >half.so  # its data are behind that
+refused 'the process died while it loaded half.so: Bus error' --library half.so
 for option in --alloc --free --record-stream --empty-cache; do
   refused "direct.so has no function other (is it extern \"C\"? $option gives another name)" --library "$libraries/direct.so" "$option" other
 done

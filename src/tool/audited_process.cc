@@ -40,6 +40,7 @@ class SharedText {
 
 /// What the child tells.
 struct ChildReport {
+  bool is_loaded = false;  ///< or is found to be no library
   bool is_over = false;
   std::uint64_t op_index = 0;  ///< of the op under way
   spec::AuditCounts counts;
@@ -123,6 +124,7 @@ std::string load(const AuditedNames& names, spec::AuditedLibrary* out) {
   alarm(3 * kSecondsMax);  // for one that sleeps
   spec::AuditedLibrary library;
   report->unloadable.set(load(names, &library));
+  report->is_loaded = true;
   if (report->unloadable.get().empty()) {
     spec::AuditWorld world(library, spec::cuda_face::attach);
     const spec::AuditFindings found =
@@ -137,14 +139,25 @@ std::string load(const AuditedNames& names, spec::AuditedLibrary* out) {
 }
 
 /// How the child ended that did not come to its end.
-void note_end(int status, spec::AuditFindings* findings) {
-  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  const bool is_hanging = signal == SIGXCPU || signal == SIGALRM || signal == SIGKILL;
+struct ChildEnd {
+  explicit ChildEnd(int status) : signal(WIFSIGNALED(status) ? WTERMSIG(status) : 0) {}
+  bool is_hanging() const { return signal == SIGXCPU || signal == SIGALRM || signal == SIGKILL; }
+
+  int signal;  ///< 0: none
+};
+
+std::string end_while_loading(const std::string& library, const ChildEnd& end) {
+  if (end.is_hanging()) return "loading " + library + " does not return";
+  if (end.signal == 0) return library + " ended the process while it was loaded";
+  return "the process died while it loaded " + library + ": " + strsignal(end.signal);
+}
+
+void note_end(const ChildEnd& end, spec::AuditFindings* findings) {
   findings->ops = findings->op_index + 1;
-  findings->clause = is_hanging ? "C30" : "crash";
-  findings->text = is_hanging    ? "the call does not return"
-                   : signal != 0 ? std::string("the process died: ") + strsignal(signal)
-                                 : "the library ended the process";
+  findings->clause = end.is_hanging() ? "C30" : "crash";
+  findings->text = end.is_hanging()  ? "the call does not return"
+                   : end.signal != 0 ? std::string("the process died: ") + strsignal(end.signal)
+                                     : "the library ended the process";
 }
 
 }  // namespace
@@ -163,7 +176,8 @@ AuditedRun run_audited(const AuditedNames& names, const spec::OpFile& file) {
   run.findings.op_index = report->op_index;
   run.findings.clause = report->clause.get();
   run.findings.text = report->text.get();
-  if (!report->is_over) note_end(status, &run.findings);
+  if (!report->is_loaded) run.unloadable = end_while_loading(names.library, ChildEnd(status));
+  else if (!report->is_over) note_end(ChildEnd(status), &run.findings);
   return run;
 }
 
