@@ -39,6 +39,8 @@ broken h1 C6 early-reuse
 broken h5 C6 early-reuse
 broken h33 C16 'freed twice'
 broken crash crash died
+broken throw crash 'audit_alloc threw: no third block'
+if [[ -s throw.err ]]; then complain "throw: says more on stderr"; cat throw.err; fi
 if jq -e '.broken[] | select(.clause == "C6") | .worlds | (.threads == null or .streams != null)' h5.json >/dev/null; then
   complain "h5: broken on plain streams, or not by threads"
 fi

@@ -60,6 +60,17 @@ bool AuditWorld::set_up(const Op& op) {
 
 AuditFindings AuditWorld::run(const OpFile& file,
                               const std::function<void(std::uint64_t)>& before_op) {
+  try {
+    run_all(file, before_op);
+  } catch (const LibraryThrew& thrown) {
+    ++findings_.ops;
+    findings_.clause = "crash";
+    findings_.text = thrown.what();
+  }
+  return findings_;
+}
+
+void AuditWorld::run_all(const OpFile& file, const std::function<void(std::uint64_t)>& before_op) {
   for (std::uint64_t i = 0; i < file.ops.size() && findings_.is_good(); ++i) {
     const Op& op = file.ops[i];
     findings_.op_index = i;
@@ -72,12 +83,11 @@ AuditFindings AuditWorld::run(const OpFile& file,
     take_faults();
     note_reserved();
   }
-  if (!findings_.is_good()) return findings_;
+  if (!findings_.is_good()) return;
   findings_.op_index = file.ops.size();
   before_op(file.ops.size());
   if (gpu_ == nullptr) build();
   finish();
-  return findings_;
 }
 
 bool AuditWorld::run_op(const Op& op) {

@@ -39,7 +39,8 @@ class AuditWorld {
   AuditWorld(const AuditWorld&) = delete;
   AuditWorld& operator=(const AuditWorld&) = delete;
 
-  /// Runs all ops, then frees and drains everything. `before_op` is told of each op first, so that a crash has a place.
+  /// Runs all ops, then frees and drains everything. `before_op` is told of each op first, so that a crash has a place. What the
+  /// library throws ends the world, as a crash.
   AuditFindings run(const OpFile& file, const std::function<void(std::uint64_t)>& before_op);
 
  private:
@@ -63,6 +64,7 @@ class AuditWorld {
     bool is_capturing = false;
   };
 
+  void run_all(const OpFile& file, const std::function<void(std::uint64_t)>& before_op);
   void build();
   bool set_up(const Op& op);
   /// False: skipped.

@@ -6,20 +6,27 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <stdexcept>
 
 namespace ashlar::spec {
 
-/// `stream`: a cudaStream_t of that device.
+/// Which function of the library threw, and what.
+struct LibraryThrew : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// `stream`: a cudaStream_t of that device. Each may throw LibraryThrew.
 struct AuditedLibrary {
   /// At least `size` bytes for work on that stream, or null.
-  void* (*allocate)(std::size_t size, int device, void* stream) = nullptr;
+  std::function<void*(std::size_t size, int device, void* stream)> allocate;
   /// The block, its size and its stream as they were allocated. The caller has ordered all work of other streams before
   /// what that stream does next, or announced it.
-  void (*free)(void* block, std::size_t size, int device, void* stream) = nullptr;
+  std::function<void(void* block, std::size_t size, int device, void* stream)> free;
   /// May be null. Announces work on another stream, which the library has to wait for after the free.
-  void (*record_use)(void* block, void* stream) = nullptr;
+  std::function<void(void* block, void* stream)> record_use;
   /// May be null. Gives unused memory back to the driver.
-  void (*empty_cache)() = nullptr;
+  std::function<void()> empty_cache;
 };
 
 }  // namespace ashlar::spec

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <exception>
+#include <functional>
 #include <new>
 #include <string_view>
 #include <utility>
@@ -68,31 +70,51 @@ class SharedReport {
   ChildReport* report_ = nullptr;
 };
 
+/// Calls it, and says of what it throws which function did.
+template <class Answer, class... Args>
+std::function<Answer(Args...)> named(const std::string& name, Answer (*function)(Args...)) {
+  if (function == nullptr) return nullptr;
+  return [name, function](Args... args) -> Answer {
+    try {
+      return function(args...);
+    } catch (const std::exception& thrown) {
+      throw spec::LibraryThrew(name + " threw: " + thrown.what());
+    } catch (...) {
+      throw spec::LibraryThrew(name + " threw what is no std::exception");
+    }
+  };
+}
+
 /// Finds the functions of a library, and notes the first that it should have and has not.
 class FunctionFinder {
  public:
   FunctionFinder(void* library, std::string path) : library_(library), path_(std::move(path)) {}
 
-  template <class Function>
-  void need(const std::string& name, const char* option, Function*& into) {
-    into = reinterpret_cast<Function*>(dlsym(library_, name.c_str()));
+  template <class Answer, class... Args>
+  void need(const std::string& name, const char* option, std::function<Answer(Args...)>& into) {
+    look_up(name, into);
     if (into != nullptr || !missing_.empty()) return;
     missing_ = path_ + " has no function " + name + " (is it extern \"C\"? " + option +
                " gives another name)";
   }
 
   /// May be missing under its usual name, but not under one that was asked for.
-  template <class Function>
+  template <class Answer, class... Args>
   void take(const std::optional<std::string>& name, const char* usual, const char* option,
-            Function*& into) {
+            std::function<Answer(Args...)>& into) {
     if (name) need(*name, option, into);
-    else into = reinterpret_cast<Function*>(dlsym(library_, usual));
+    else look_up(usual, into);
   }
 
   /// Empty: none.
   const std::string& missing() const { return missing_; }
 
  private:
+  template <class Answer, class... Args>
+  void look_up(const std::string& name, std::function<Answer(Args...)>& into) {
+    into = named(name, reinterpret_cast<Answer (*)(Args...)>(dlsym(library_, name.c_str())));
+  }
+
   void* library_;
   std::string path_;
   std::string missing_;
