@@ -3,15 +3,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "spec/audit/audit_sequences.h"
-#include "spec/ops/text.h"
 #include "spec/reduce/reduce.h"
+#include "src/tool/audit_report.h"
 #include "src/tool/commands.h"
 #include "src/tool/failure.h"
 #include "src/tool/json_output.h"
@@ -25,21 +23,6 @@ namespace {
 constexpr std::uint32_t kOpsPerWorld = 1000;
 /// Each takes a process: some milliseconds.
 constexpr std::uint64_t kReduceRunsMax = 3000;
-
-/// A clause that broke: how often, and the first world that broke it.
-struct BrokenClause {
-  std::map<std::string, std::uint64_t> worlds;  ///< how many of each sort, or the file
-  std::string where;                            ///< the first one
-  std::string text;
-  spec::OpFile smallest;
-};
-
-struct AuditResult {
-  std::uint64_t worlds = 0;
-  spec::AuditCounts sum;        ///< counts of all worlds; the largest of peaks
-  double reserved_to_live = 0;  ///< the largest of any world, of the peaks
-  std::map<std::string, BrokenClause> broken;
-};
 
 void add(const spec::AuditCounts& found, AuditResult* result) {
   spec::AuditCounts& sum = result->sum;
@@ -112,79 +95,6 @@ bool run_files(const AuditCommand& command, AuditResult* result) {
   return all_read;
 }
 
-std::string verdict_of(const AuditResult& result, const char* id) {
-  const auto broken = result.broken.find(id);
-  if (broken == result.broken.end()) return "holds";
-  std::string text = "broken";
-  for (const auto& [sort, worlds] : broken->second.worlds)
-    text += fmt::format("{} {} in {}", text == "broken" ? ":" : ",", sort, worlds);
-  return text;
-}
-
-void print_result(const AuditedNames& names, const AuditResult& result) {
-  const spec::AuditCounts& sum = result.sum;
-  fmt::print(
-      "{}: {} worlds, {} operations, {} more that did not apply; {} allocations, {} refused\n",
-      names.library, result.worlds, sum.ops, sum.skipped, sum.allocations, sum.refusals);
-  fmt::print(
-      "reserved at its peak to live at its peak: {:.2f} at most; held at the end: {} bytes at "
-      "most\n\n",
-      result.reserved_to_live, sum.reserved_bytes_end);
-  for (std::size_t c = 0; c < spec::kAuditClauses; ++c) {
-    const auto clause = static_cast<spec::AuditClause>(c);
-    const char* const id = spec::clause_id(clause);
-    const bool is_judged = sum.judged[c] > 0;
-    fmt::print("{:4} {}\n{:>12} times judged; {}\n", id, spec::clause_meaning(clause),
-               sum.judged[c], is_judged ? verdict_of(result, id) : "no verdict");
-  }
-  for (const char* id : {"C30", "crash"}) {
-    if (result.broken.count(id) > 0) fmt::print("{}: {}\n", id, verdict_of(result, id));
-  }
-  for (const auto& [id, broken] : result.broken) {
-    fmt::print("\n{}: {}\nin {}; the smallest case:\n{}", id, broken.text, broken.where,
-               spec::print_ops(broken.smallest));
-  }
-}
-
-nlohmann::ordered_json json_of(const AuditedNames& names, const AuditResult& result) {
-  const spec::AuditCounts& sum = result.sum;
-  nlohmann::ordered_json json = {{"library", names.library},
-                                 {"worlds", result.worlds},
-                                 {"ops", sum.ops},
-                                 {"skipped", sum.skipped},
-                                 {"allocations", sum.allocations},
-                                 {"refusals", sum.refusals},
-                                 {"live_bytes_peak", sum.live_bytes_peak},
-                                 {"reserved_bytes_peak", sum.reserved_bytes_peak},
-                                 {"reserved_bytes_end", sum.reserved_bytes_end},
-                                 {"reserved_to_live", result.reserved_to_live}};
-  for (std::size_t c = 0; c < spec::kAuditClauses; ++c)
-    json["judged"][spec::clause_id(static_cast<spec::AuditClause>(c))] = sum.judged[c];
-  json["broken"] = nlohmann::ordered_json::array();
-  for (const auto& [id, broken] : result.broken) {
-    json["broken"].push_back({{"clause", id},
-                              {"worlds", broken.worlds},
-                              {"where", broken.where},
-                              {"text", broken.text},
-                              {"ops", spec::print_ops(broken.smallest)}});
-  }
-  return json;
-}
-
-/// Empty, or why a case could not be written.
-std::string write_cases(const std::string& folder, const AuditResult& result) {
-  std::string error;
-  for (const auto& [id, broken] : result.broken) {
-    const std::string text =
-        fmt::format("{}# {}: {}\n", spec::print_ops(broken.smallest), id, broken.text);
-    OutputFile file;
-    if (!file.open(fmt::format("{}/audit-{}.ops", folder, id), KnownFile::kOps, &error) ||
-        !file.write(text, &error))
-      return error;
-  }
-  return {};
-}
-
 }  // namespace
 
 int run_audit(const AuditCommand& command) {
@@ -202,11 +112,11 @@ int run_audit(const AuditCommand& command) {
   bool all_read = true;
   if (command.files.empty()) run_random_worlds(command, &result);
   else all_read = run_files(command, &result);
-  if (!json.is_stdout()) print_result(command.names, result);
+  if (!json.is_stdout()) print_audit(command.names.library, result);
   std::string error;
-  if (!json.write(json_text(json_of(command.names, result)), &error))
+  if (!json.write(json_text(audit_json(command.names.library, result)), &error))
     return fail(kExitUnreadable, error);
-  if (!command.cases.empty()) error = write_cases(command.cases, result);
+  if (!command.cases.empty()) error = write_audit_cases(command.cases, result);
   if (!error.empty()) return fail(kExitUnreadable, error);
   if (!all_read) return kExitUnreadable;
   return result.broken.empty() ? kExitDone : kExitFailed;
