@@ -56,11 +56,11 @@ if [[ -e $libraries/cub.so ]]; then
     complain "cub: broken in other worlds than expected"
 fi
 
-# What cannot be audited: one line, and exit 3.
+# What cannot be audited: one line, and exit 3, or another CODE.
 refused() {
-  local code=0 text
+  local code=0 text wanted=${CODE:-3}
   text=$("$tool" audit "${@:2}" 2>&1 >/dev/null) || code=$?
-  if (( code != 3 )) || [[ $text != *"$1"* ]] || (( $(wc -l <<<"$text") != 1 )); then complain "exit $code, '$text', not '$1'"; fi
+  if (( code != wanted )) || [[ $text != *"$1"* ]] || (( $(wc -l <<<"$text") != 1 )); then complain "exit $code, '$text', not '$1'"; fi
 }
 refused 'cannot open shared object file' --library ./none.so
 head -c 8000 "$libraries/direct.so" >half.so  # its data are behind that
@@ -72,5 +72,18 @@ refused 'has no function audit_empty_cache' --library "$libraries/direct.so" --e
 echo 'ashlar-ops 1 cache
 alloc' >bad.ops
 refused 'bad.ops:2:' --library "$libraries/direct.so" bad.ops
+echo 'ashlar-ops 1 pool' >pool.ops
+refused 'pool.ops: is not of an allocator' --library "$libraries/direct.so" pool.ops
+CODE=2 refused '0 is too few' --library "$libraries/direct.so" --ops 0
+
+# Files that test nothing do not pass.
+for ops in '' 'device d0 0' 'alloc p1 100 s9'; do
+  printf 'ashlar-ops 1 cache\n%s\n' "$ops" >idle.ops
+  code=0
+  text=$("$tool" audit --library "$libraries/direct.so" idle.ops --json idle.json) || code=$?
+  if (( code != 1 )) || [[ $text != *'idle.ops: nothing was judged'* ]] || [[ $(jq -c .unjudged idle.json) != '["idle.ops"]' ]]; then
+    complain "idle.ops with '$ops': exit $code, '$text'"
+  fi
+done
 
 exit $(( failures > 0 ))

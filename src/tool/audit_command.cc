@@ -54,21 +54,24 @@ spec::OpFile smallest_of(const AuditedNames& names, const spec::OpFile& file) {
   return spec::reduce_ops(file, run, kReduceRunsMax).file;
 }
 
-void run_world(const AuditedNames& names, const spec::OpFile& file, const std::string& sort,
-               const std::string& where, AuditResult* result) {
+/// Counts what it found, and keeps the first world that breaks a clause.
+spec::AuditFindings run_world(const AuditedNames& names, const spec::OpFile& file,
+                              const std::string& sort, const std::string& where,
+                              AuditResult* result) {
   const spec::AuditFindings found = run_audited(names, file).findings;
   add(found, result);
-  if (found.is_good()) return;
+  if (found.is_good()) return found;
   BrokenClause& broken = result->broken[found.clause];
   const bool is_first = broken.worlds.empty();
   ++broken.worlds[sort];
-  if (!is_first) return;
+  if (!is_first) return found;
   broken.where = where;
   spec::OpFile until = file;
   until.ops.resize(std::min<std::size_t>(until.ops.size(), found.op_index + 1));
   until.lines.clear();
   broken.smallest = smallest_of(names, until);
   broken.text = run_audited(names, broken.smallest).findings.text;
+  return found;
 }
 
 void run_random_worlds(const AuditCommand& command, AuditResult* result) {
@@ -84,13 +87,23 @@ void run_random_worlds(const AuditCommand& command, AuditResult* result) {
   }
 }
 
+/// None after a line on stderr.
+std::optional<spec::OpFile> read_allocator_ops(const std::string& path) {
+  std::optional<spec::OpFile> file = read_ops(path);
+  if (!file || file->subject == spec::Subject::kCache) return file;
+  fail(kExitUnreadable, path + ": is not of an allocator; an audit takes `ashlar-ops 1 cache`");
+  return std::nullopt;
+}
+
 /// False after a line on stderr.
 bool run_files(const AuditCommand& command, AuditResult* result) {
   bool all_read = true;
   for (const std::string& path : command.files) {
-    const std::optional<spec::OpFile> file = read_ops(path);
-    if (file) run_world(command.names, *file, path, path, result);
-    else all_read = false;
+    const std::optional<spec::OpFile> file = read_allocator_ops(path);
+    all_read = all_read && file;
+    if (!file) continue;
+    const spec::AuditFindings found = run_world(command.names, *file, path, path, result);
+    if (found.is_good() && found.allocations == 0) result->unjudged.push_back(path);
   }
   return all_read;
 }
@@ -119,7 +132,7 @@ int run_audit(const AuditCommand& command) {
   if (!command.cases.empty()) error = write_audit_cases(command.cases, result);
   if (!error.empty()) return fail(kExitUnreadable, error);
   if (!all_read) return kExitUnreadable;
-  return result.broken.empty() ? kExitDone : kExitFailed;
+  return result.broken.empty() && result.unjudged.empty() ? kExitDone : kExitFailed;
 }
 
 }  // namespace ashlar::tool

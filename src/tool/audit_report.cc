@@ -38,6 +38,8 @@ void print_audit(const std::string& library, const AuditResult& result) {
   for (const char* id : {"C30", "crash"}) {
     if (result.broken.count(id) > 0) fmt::print("{}: {}\n", id, verdict_of(result, id));
   }
+  for (const std::string& path : result.unjudged)
+    fmt::print("{}: nothing was judged, because no allocation ran\n", path);
   for (const auto& [id, broken] : result.broken) {
     fmt::print("\n{}: {}\nin {}; the smallest case:\n{}", id, broken.text, broken.where,
                spec::print_ops(broken.smallest));
@@ -66,6 +68,7 @@ nlohmann::ordered_json audit_json(const std::string& library, const AuditResult&
                               {"text", broken.text},
                               {"ops", spec::print_ops(broken.smallest)}});
   }
+  json["unjudged"] = result.unjudged;
   return json;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -27,6 +28,7 @@ struct AuditResult {
   spec::AuditCounts sum;        ///< counts of all worlds; the largest of peaks
   double reserved_to_live = 0;  ///< the largest of any world, of the peaks
   std::map<std::string, BrokenClause> broken;
+  std::vector<std::string> unjudged;  ///< files without an allocation that ran
 };
 
 /// On standard output.

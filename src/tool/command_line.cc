@@ -26,6 +26,11 @@ std::string whole_number(const std::string& text) {
   return is_whole ? "" : "'" + text + "' is not a whole number from 0 to 2^64 - 1";
 }
 
+/// Of a whole number.
+std::string not_zero(const std::string& text) {
+  return text.find_first_not_of('0') == std::string::npos ? "0 is too few" : "";
+}
+
 template <class Number>
 CLI::Option* add_number(CLI::App* sub, const char* name, Number& number, const std::string& text) {
   return sub->add_option(name, number, text)->check(whole_number);
@@ -212,7 +217,9 @@ void add_audit(CLI::App& app, AuditCommand& command) {
       ->default_str(kRecordUseName);
   sub->add_option("--empty-cache", command.names.empty_cache, "its function void(), if it has one")
       ->default_str(kEmptyCacheName);
-  add_number(sub, "--ops", command.ops, "how many operations to run")->capture_default_str();
+  add_number(sub, "--ops", command.ops, "how many operations to run")
+      ->check(not_zero)
+      ->capture_default_str();
   add_number(sub, "--seed", command.seed, "the random seed")->capture_default_str();
   sub->add_option("--cases", command.cases,
                   "a folder for the smallest .ops file that breaks each clause");
