@@ -72,9 +72,14 @@ refused 'has no function audit_empty_cache' --library "$libraries/direct.so" --e
 echo 'ashlar-ops 1 cache
 alloc' >bad.ops
 refused 'bad.ops:2:' --library "$libraries/direct.so" bad.ops
+if [[ -n $("$tool" audit --library "$libraries/direct.so" bad.ops 2>/dev/null) ]]; then complain "a report without a world"; fi
 echo 'ashlar-ops 1 pool' >pool.ops
 refused 'pool.ops: is not of an allocator' --library "$libraries/direct.so" pool.ops
 CODE=2 refused '0 is too few' --library "$libraries/direct.so" --ops 0
+
+# Standard output is the report's alone, whatever the library writes there.
+"$tool" audit --library "$libraries/talk.so" --ops 1 --json - 2>/dev/null >talk.json || true
+jq -e '.allocations > 3' talk.json >/dev/null || { complain "talk: no JSON"; head talk.json; }
 
 # Files that test nothing do not pass.
 for ops in '' 'device d0 0' 'alloc p1 100 s9'; do

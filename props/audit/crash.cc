@@ -1,6 +1,9 @@
 // Misbehaves at the third allocation: ends the process, or what a macro says. Its blocks are never given back.
 //
 //   PLANT_THROW   throws
+//   PLANT_TALK    writes to standard output, and goes on
+//   PLANT_LOOP    does not return
+#include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -11,6 +14,11 @@ namespace {
 void misbehave() {
 #if defined(PLANT_THROW)
   throw std::runtime_error("no third block");
+#elif defined(PLANT_TALK)
+  std::puts("this is the third block");
+  std::fflush(stdout);
+#elif defined(PLANT_LOOP)
+  for (volatile bool goes_on = true; goes_on;) continue;
 #else
   std::abort();
 #endif

@@ -125,6 +125,7 @@ int run_audit(const AuditCommand& command) {
   bool all_read = true;
   if (command.files.empty()) run_random_worlds(command, &result);
   else all_read = run_files(command, &result);
+  if (!all_read && result.worlds == 0) return kExitUnreadable;
   if (!json.is_stdout()) print_audit(command.names.library, result);
   std::string error;
   if (!json.write(json_text(audit_json(command.names.library, result)), &error))

@@ -144,6 +144,7 @@ std::string load(const AuditedNames& names, spec::AuditedLibrary* out) {
        {SIGINT, SIGTERM, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGXCPU, SIGALRM})
     std::signal(signal, SIG_DFL);
   alarm(3 * kSecondsMax);  // for one that sleeps
+  dup2(STDERR_FILENO, STDOUT_FILENO);  // standard output is the report's alone
   spec::AuditedLibrary library;
   report->unloadable.set(load(names, &library));
   report->is_loaded = true;
