@@ -81,6 +81,27 @@ CODE=2 refused '0 is too few' --library "$libraries/direct.so" --ops 0
 "$tool" audit --library "$libraries/talk.so" --ops 1 --json - 2>/dev/null >talk.json || true
 jq -e '.allocations > 3' talk.json >/dev/null || { complain "talk: no JSON"; head talk.json; }
 
+# An allocator that hangs has its verdict in time: one world of each sort, and a short reduction.
+code=0
+timeout 300 "$tool" audit --library "$libraries/loop.so" --ops 10 --json loop.json >loop.txt || code=$?
+if (( code != 1 )) || ! jq -e '.broken == [.broken[] | select(.clause == "C30" and (.ops | length > 0))] and (.not_drawn | length == 7)' loop.json >/dev/null; then
+  complain "loop: exit $code"
+  cat loop.txt
+fi
+jq -e '.allocations > 0 and .judged.C1 > 0' loop.json >/dev/null || complain "loop: what it did before is not counted"
+
+# An interrupt keeps what was found.
+interrupted() {
+  local wanted=$1 name=$2 code=0
+  timeout --preserve-status -s INT 5 "$tool" audit --library "$libraries/$name.so" --ops 1000000000 --json int.json >int.txt || code=$?
+  if (( code != wanted )) || ! grep -q '^interrupted after [1-9]' int.txt || ! jq -e '.stopped_early and .ops > 0' int.json >/dev/null; then
+    complain "interrupted $name: exit $code"
+    cat int.txt
+  fi
+}
+interrupted 0 direct
+interrupted 1 early_reuse
+
 # Files that test nothing do not pass.
 for ops in '' 'device d0 0' 'alloc p1 100 s9'; do
   printf 'ashlar-ops 1 cache\n%s\n' "$ops" >idle.ops

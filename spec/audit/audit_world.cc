@@ -58,8 +58,7 @@ bool AuditWorld::set_up(const Op& op) {
   return true;
 }
 
-AuditFindings AuditWorld::run(const OpFile& file,
-                              const std::function<void(std::uint64_t)>& before_op) {
+AuditFindings AuditWorld::run(const OpFile& file, const BeforeOp& before_op) {
   try {
     run_all(file, before_op);
   } catch (const LibraryThrew& thrown) {
@@ -70,11 +69,11 @@ AuditFindings AuditWorld::run(const OpFile& file,
   return findings_;
 }
 
-void AuditWorld::run_all(const OpFile& file, const std::function<void(std::uint64_t)>& before_op) {
+void AuditWorld::run_all(const OpFile& file, const BeforeOp& before_op) {
   for (std::uint64_t i = 0; i < file.ops.size() && findings_.is_good(); ++i) {
     const Op& op = file.ops[i];
     findings_.op_index = i;
-    before_op(i);
+    before_op(findings_);
     const bool is_setting = op.slot == slot::kSeed || op.slot == slot::kDevice;
     if (!is_setting && gpu_ == nullptr) build();
     const bool has_run = is_setting ? set_up(op) : run_op(op);
@@ -85,7 +84,7 @@ void AuditWorld::run_all(const OpFile& file, const std::function<void(std::uint6
   }
   if (!findings_.is_good()) return;
   findings_.op_index = file.ops.size();
-  before_op(file.ops.size());
+  before_op(findings_);
   if (gpu_ == nullptr) build();
   finish();
 }

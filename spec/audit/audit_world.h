@@ -39,9 +39,10 @@ class AuditWorld {
   AuditWorld(const AuditWorld&) = delete;
   AuditWorld& operator=(const AuditWorld&) = delete;
 
-  /// Runs all ops, then frees and drains everything. `before_op` is told of each op first, so that a crash has a place. What the
-  /// library throws ends the world, as a crash.
-  AuditFindings run(const OpFile& file, const std::function<void(std::uint64_t)>& before_op);
+  /// Told of each op first, and what is known by then, so that a crash has a place and loses nothing else.
+  using BeforeOp = std::function<void(const AuditFindings&)>;
+  /// Runs all ops, then frees and drains everything. What the library throws ends the world, as a crash.
+  AuditFindings run(const OpFile& file, const BeforeOp& before_op);
 
  private:
   /// The last use of a block by another stream, with the caller's event behind it.
@@ -64,7 +65,7 @@ class AuditWorld {
     bool is_capturing = false;
   };
 
-  void run_all(const OpFile& file, const std::function<void(std::uint64_t)>& before_op);
+  void run_all(const OpFile& file, const BeforeOp& before_op);
   void build();
   bool set_up(const Op& op);
   /// False: skipped.

@@ -21,6 +21,7 @@ std::string verdict_of(const AuditResult& result, const char* id) {
 
 void print_audit(const std::string& library, const AuditResult& result) {
   const spec::AuditCounts& sum = result.sum;
+  if (result.is_interrupted) fmt::print("interrupted after {} operations\n", sum.ops);
   fmt::print(
       "{}: {} worlds, {} operations, {} more that did not apply; {} allocations, {} refused\n",
       library, result.worlds, sum.ops, sum.skipped, sum.allocations, sum.refusals);
@@ -38,6 +39,9 @@ void print_audit(const std::string& library, const AuditResult& result) {
   for (const char* id : {"C30", "crash"}) {
     if (result.broken.count(id) > 0) fmt::print("{}: {}\n", id, verdict_of(result, id));
   }
+  if (!result.not_drawn.empty())
+    fmt::print("not drawn again, after a call that does not return: {}\n",
+               fmt::join(result.not_drawn, ", "));
   for (const std::string& path : result.unjudged)
     fmt::print("{}: nothing was judged, because no allocation ran\n", path);
   for (const auto& [id, broken] : result.broken) {
@@ -68,7 +72,9 @@ nlohmann::ordered_json audit_json(const std::string& library, const AuditResult&
                               {"text", broken.text},
                               {"ops", spec::print_ops(broken.smallest)}});
   }
+  json["not_drawn"] = result.not_drawn;
   json["unjudged"] = result.unjudged;
+  json["stopped_early"] = result.is_interrupted;
   return json;
 }
 

@@ -28,7 +28,10 @@ struct AuditResult {
   spec::AuditCounts sum;        ///< counts of all worlds; the largest of peaks
   double reserved_to_live = 0;  ///< the largest of any world, of the peaks
   std::map<std::string, BrokenClause> broken;
-  std::vector<std::string> unjudged;  ///< files without an allocation that ran
+  std::vector<std::string> not_drawn;  ///< sorts of worlds, since one of them hung
+  bool is_interrupted = false;         ///< by a signal
+  bool all_read = true;                ///< the files
+  std::vector<std::string> unjudged;   ///< files without an allocation that ran
 };
 
 /// On standard output.

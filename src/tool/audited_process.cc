@@ -1,16 +1,19 @@
 #include "src/tool/audited_process.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <functional>
 #include <new>
@@ -23,7 +26,8 @@
 namespace ashlar::tool {
 namespace {
 
-constexpr rlim_t kSecondsMax = 20;
+/// How often a world that goes on is asked whether it should.
+constexpr int kStopPollMilliseconds = 100;
 
 /// A text that fits into memory shared by two processes.
 template <std::size_t kSize>
@@ -45,6 +49,7 @@ struct ChildReport {
   bool is_loaded = false;  ///< or is found to be no library
   bool is_over = false;
   std::uint64_t op_index = 0;  ///< of the op under way
+  double seconds = 0;          ///< of the processor, when that began
   spec::AuditCounts counts;
   SharedText<16> clause;
   SharedText<2048> text;
@@ -134,24 +139,32 @@ std::string load(const AuditedNames& names, spec::AuditedLibrary* out) {
   return finder.missing();
 }
 
-[[noreturn]] void run_child(const AuditedNames& names, const spec::OpFile& file,
-                            const SharedReport& report) {
-  const rlimit limit{kSecondsMax, kSecondsMax};
+void limit_child(const AuditLimits& limits) {
+  const rlimit limit{limits.cpu_seconds, limits.cpu_seconds};
   setrlimit(RLIMIT_CPU, &limit);
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
-  for (const int signal :
-       {SIGINT, SIGTERM, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGXCPU, SIGALRM})
+  for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGXCPU, SIGALRM})
     std::signal(signal, SIG_DFL);
-  alarm(3 * kSecondsMax);  // for one that sleeps
-  dup2(STDERR_FILENO, STDOUT_FILENO);  // standard output is the report's alone
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);  // the parent's to judge
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  alarm(static_cast<unsigned>(3 * limits.cpu_seconds));  // for one that sleeps
+  dup2(STDERR_FILENO, STDOUT_FILENO);                    // standard output is the report's alone
+}
+
+[[noreturn]] void run_child(const AuditedNames& names, const spec::OpFile& file,
+                            const SharedReport& report) {
   spec::AuditedLibrary library;
   report->unloadable.set(load(names, &library));
   report->is_loaded = true;
+  const auto note = [&](const spec::AuditFindings& found) {
+    report->counts = static_cast<const spec::AuditCounts&>(found);
+    report->op_index = found.op_index;
+    report->seconds = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+  };
   if (report->unloadable.get().empty()) {
     spec::AuditWorld world(library, spec::cuda_face::attach);
-    const spec::AuditFindings found =
-        world.run(file, [&](std::uint64_t i) { report->op_index = i; });
+    const spec::AuditFindings found = world.run(file, note);
     report->clause.set(found.clause);
     report->text.set(found.text);
     report->counts = static_cast<const spec::AuditCounts&>(found);
@@ -159,6 +172,38 @@ std::string load(const AuditedNames& names, spec::AuditedLibrary* out) {
   }
   report->is_over = true;
   _exit(0);  // the library's destructors are not audited
+}
+
+/// A pipe whose other end is the child's alone, so that it closes when the child ends.
+class ChildPipe {
+ public:
+  ChildPipe() {
+    if (pipe2(ends_.data(), O_CLOEXEC) != 0) throw std::bad_alloc();
+  }
+  ~ChildPipe() {
+    for (const int end : ends_) close(end);
+  }
+  ChildPipe(const ChildPipe&) = delete;
+  ChildPipe& operator=(const ChildPipe&) = delete;
+  void drop_child_end() { close(std::exchange(ends_[1], -1)); }
+  bool is_closed_within(int milliseconds) const {
+    pollfd end{ends_[0], POLLIN, 0};
+    return poll(&end, 1, milliseconds) > 0;
+  }
+
+ private:
+  std::array<int, 2> ends_{};
+};
+
+/// The child's status; it is killed when `stop` is true.
+int wait_for(pid_t child, const ChildPipe& pipe, const std::atomic<bool>* stop) {
+  int status = 0;
+  while (true) {
+    const bool is_closed = pipe.is_closed_within(kStopPollMilliseconds);
+    const bool is_stopped = stop != nullptr && *stop;
+    if (is_stopped) kill(child, SIGKILL);
+    if (waitpid(child, &status, is_closed || is_stopped ? 0 : WNOHANG) == child) return status;
+  }
 }
 
 /// How the child ended that did not come to its end.
@@ -176,8 +221,8 @@ std::string end_while_loading(const std::string& library, const ChildEnd& end) {
 }
 
 void note_end(const ChildEnd& end, spec::AuditFindings* findings) {
-  findings->ops = findings->op_index + 1;
-  findings->clause = end.is_hanging() ? "C30" : "crash";
+  ++findings->ops;
+  findings->clause = end.is_hanging() ? kHangClause : "crash";
   findings->text = end.is_hanging()  ? "the call does not return"
                    : end.signal != 0 ? std::string("the process died: ") + strsignal(end.signal)
                                      : "the library ended the process";
@@ -185,22 +230,28 @@ void note_end(const ChildEnd& end, spec::AuditFindings* findings) {
 
 }  // namespace
 
-AuditedRun run_audited(const AuditedNames& names, const spec::OpFile& file) {
+AuditedRun run_audited(const AuditedNames& names, const spec::OpFile& file,
+                       const AuditLimits& limits) {
   const SharedReport report;
+  ChildPipe pipe;
   const pid_t child = fork();
   if (child < 0) throw std::bad_alloc();
-  if (child == 0) run_child(names, file, report);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  if (child == 0) {
+    limit_child(limits);
+    run_child(names, file, report);
   }
+  pipe.drop_child_end();
+  const ChildEnd end(wait_for(child, pipe, limits.stop));
   AuditedRun run;
   run.unloadable = report->unloadable.get();
+  run.seconds = report->seconds;
+  run.is_stopped = limits.stop != nullptr && *limits.stop;
   static_cast<spec::AuditCounts&>(run.findings) = report->counts;
   run.findings.op_index = report->op_index;
   run.findings.clause = report->clause.get();
   run.findings.text = report->text.get();
-  if (!report->is_loaded) run.unloadable = end_while_loading(names.library, ChildEnd(status));
-  else if (!report->is_over) note_end(ChildEnd(status), &run.findings);
+  if (!report->is_loaded) run.unloadable = end_while_loading(names.library, end);
+  else if (!report->is_over) note_end(end, &run.findings);
   return run;
 }
 

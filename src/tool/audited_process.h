@@ -5,6 +5,7 @@
 // Thread safety: one thread. The process that calls may have others.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,12 +27,22 @@ struct AuditedNames {
   std::optional<std::string> empty_cache;  ///< none: kEmptyCacheName, likewise
 };
 
-struct AuditedRun {
-  spec::AuditFindings findings;
-  std::string unloadable;  ///< why the library cannot be used; empty: it can
+struct AuditLimits {
+  std::uint64_t cpu_seconds = 20;           ///< of a world; three times as many by the clock
+  const std::atomic<bool>* stop = nullptr;  ///< ends the world when it is true
 };
 
-/// A crash breaks "crash", and a world of more than 20 s of processor time "C30".
-AuditedRun run_audited(const AuditedNames& names, const spec::OpFile& file);
+struct AuditedRun {
+  spec::AuditFindings findings;
+  std::string unloadable;   ///< why the library cannot be used; empty: it can
+  double seconds = 0;       ///< of the processor, until the last op began
+  bool is_stopped = false;  ///< before its end: the findings are of no account
+};
+
+/// A crash breaks "crash", and a world over its limit of time kHangClause.
+AuditedRun run_audited(const AuditedNames& names, const spec::OpFile& file,
+                       const AuditLimits& limits = {});
+
+inline constexpr char kHangClause[] = "C30";
 
 }  // namespace ashlar::tool
