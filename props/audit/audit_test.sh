@@ -81,6 +81,14 @@ CODE=2 refused '0 is too few' --library "$libraries/direct.so" --ops 0
 "$tool" audit --library "$libraries/talk.so" --ops 1 --json - 2>/dev/null >talk.json || true
 jq -e '.allocations > 3' talk.json >/dev/null || { complain "talk: no JSON"; head talk.json; }
 
+# The cases of an earlier audit go, and nothing else does.
+mkdir stale
+for file in audit-C6 audit-crash audit-C99; do echo 'ashlar-ops 1 cache' >"stale/$file.ops"; done
+echo 'my notes' >stale/audit-C1.ops
+"$tool" audit --library "$libraries/direct.so" --cases stale --ops 1 >/dev/null || complain "stale: broken"
+left=$(cd stale && echo *)
+if [[ $left != 'audit-C1.ops audit-C99.ops' ]]; then complain "stale: $left is left"; fi
+
 # An allocator that hangs has its verdict in time: one world of each sort, and a short reduction.
 code=0
 timeout 300 "$tool" audit --library "$libraries/loop.so" --ops 10 --json loop.json >loop.txt || code=$?

@@ -23,6 +23,9 @@ enum class AuditClause : std::uint8_t {
 };
 inline constexpr std::size_t kAuditClauses = 9;
 
+/// Broken, in the place of a clause, by a library that throws or ends its process.
+inline constexpr char kCrashClause[] = "crash";
+
 /// "C1", ...: static storage.
 const char* clause_id(AuditClause clause) noexcept;
 /// What it asks, in a line.

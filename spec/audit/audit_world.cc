@@ -63,7 +63,7 @@ AuditFindings AuditWorld::run(const OpFile& file, const BeforeOp& before_op) {
     run_all(file, before_op);
   } catch (const LibraryThrew& thrown) {
     ++findings_.ops;
-    findings_.clause = "crash";
+    findings_.clause = kCrashClause;
     findings_.text = thrown.what();
   }
   return findings_;

@@ -188,6 +188,10 @@ int run_audit(const AuditCommand& command) {
   if (!json.write(json_text(audit_json(command.names.library, result)), &error))
     return fail(kExitUnreadable, error);
   if (!command.cases.empty()) error = write_audit_cases(command.cases, result);
+  // A file that was audited may be in that folder, and an interrupted audit knows too little.
+  const bool is_whole = command.files.empty() && !result.is_interrupted;
+  if (!command.cases.empty() && error.empty() && is_whole)
+    error = drop_audit_cases(command.cases, result);
   if (!error.empty()) return fail(kExitUnreadable, error);
   return code_of(result);
 }

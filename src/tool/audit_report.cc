@@ -2,11 +2,33 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
 #include "spec/ops/text.h"
+#include "src/tool/audited_process.h"
+#include "src/tool/files.h"
+#include "src/tool/known_file.h"
 #include "src/tool/output_file.h"
 
 namespace ashlar::tool {
 namespace {
+
+/// What a world can break beside the clauses that are judged in it.
+constexpr std::array<const char*, 2> kOtherIds = {kHangClause, spec::kCrashClause};
+
+std::vector<std::string> all_ids() {
+  std::vector<std::string> ids(kOtherIds.begin(), kOtherIds.end());
+  for (std::size_t c = 0; c < spec::kAuditClauses; ++c)
+    ids.emplace_back(spec::clause_id(static_cast<spec::AuditClause>(c)));
+  return ids;
+}
+
+std::string case_path(const std::string& folder, const std::string& id) {
+  return fmt::format("{}/audit-{}.ops", folder, id);
+}
 
 std::string verdict_of(const AuditResult& result, const char* id) {
   const auto broken = result.broken.find(id);
@@ -36,7 +58,7 @@ void print_audit(const std::string& library, const AuditResult& result) {
     fmt::print("{:4} {}\n{:>12} times judged; {}\n", id, spec::clause_meaning(clause),
                sum.judged[c], is_judged ? verdict_of(result, id) : "no verdict");
   }
-  for (const char* id : {"C30", "crash"}) {
+  for (const char* id : kOtherIds) {
     if (result.broken.count(id) > 0) fmt::print("{}: {}\n", id, verdict_of(result, id));
   }
   if (!result.not_drawn.empty())
@@ -78,14 +100,27 @@ nlohmann::ordered_json audit_json(const std::string& library, const AuditResult&
   return json;
 }
 
+std::string drop_audit_cases(const std::string& folder, const AuditResult& result) {
+  for (const std::string& id : all_ids()) {
+    const std::string path = case_path(folder, id);
+    std::error_code failed;
+    if (result.broken.count(id) > 0 || !std::filesystem::is_regular_file(path, failed)) continue;
+    std::string error;
+    const std::optional<std::string> text = read_file(path, &error);
+    if (!text || known_file(*text) != KnownFile::kOps) continue;
+    std::filesystem::remove(path, failed);
+    if (failed) return path + ": " + failed.message();
+  }
+  return {};
+}
+
 std::string write_audit_cases(const std::string& folder, const AuditResult& result) {
   std::string error;
   for (const auto& [id, broken] : result.broken) {
     const std::string text =
         fmt::format("{}# {}: {}\n", spec::print_ops(broken.smallest), id, broken.text);
     OutputFile file;
-    if (!file.open(fmt::format("{}/audit-{}.ops", folder, id), KnownFile::kOps, &error) ||
-        !file.write(text, &error))
+    if (!file.open(case_path(folder, id), KnownFile::kOps, &error) || !file.write(text, &error))
       return error;
   }
   return {};

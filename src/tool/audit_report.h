@@ -37,6 +37,8 @@ struct AuditResult {
 /// On standard output.
 void print_audit(const std::string& library, const AuditResult& result);
 nlohmann::ordered_json audit_json(const std::string& library, const AuditResult& result);
+/// Removes the cases that an earlier audit wrote into the folder, of clauses that hold now. Empty, or why one could not be removed.
+std::string drop_audit_cases(const std::string& folder, const AuditResult& result);
 /// Into a folder, the smallest case of each clause that broke, as `audit-CLAUSE.ops`. Empty, or why a case could not be written.
 std::string write_audit_cases(const std::string& folder, const AuditResult& result);
 

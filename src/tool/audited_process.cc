@@ -222,7 +222,7 @@ std::string end_while_loading(const std::string& library, const ChildEnd& end) {
 
 void note_end(const ChildEnd& end, spec::AuditFindings* findings) {
   ++findings->ops;
-  findings->clause = end.is_hanging() ? kHangClause : "crash";
+  findings->clause = end.is_hanging() ? kHangClause : spec::kCrashClause;
   findings->text = end.is_hanging()  ? "the call does not return"
                    : end.signal != 0 ? std::string("the process died: ") + strsignal(end.signal)
                                      : "the library ended the process";

@@ -39,10 +39,11 @@ struct AuditedRun {
   bool is_stopped = false;  ///< before its end: the findings are of no account
 };
 
-/// A crash breaks "crash", and a world over its limit of time kHangClause.
+/// Broken by a world over its limit of time.
+inline constexpr char kHangClause[] = "C30";
+
+/// A crash breaks spec::kCrashClause.
 AuditedRun run_audited(const AuditedNames& names, const spec::OpFile& file,
                        const AuditLimits& limits = {});
-
-inline constexpr char kHangClause[] = "C30";
 
 }  // namespace ashlar::tool
