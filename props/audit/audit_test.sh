@@ -6,6 +6,7 @@
 # CUB's allocator is audited where it was built: its million operations end, and the clauses that it keeps are kept.
 set -euo pipefail
 tool=$(realpath "$1") libraries=$(realpath "$2")
+pages=$(realpath "$(dirname "$0")/../../docs")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
@@ -109,6 +110,16 @@ interrupted() {
 }
 interrupted 0 direct
 interrupted 1 early_reuse
+
+# The library of the page breaks what the page says, and the functions that the page names are there.
+page=$pages/audit.md
+sed -n '/^\/\/ mine.cc/,/^```/p' "$page" | grep -v '^```' >mine.cc
+bash -c "$(sed -n 's/^    \(g++ .*\)/\1/p' "$page")" || complain "the page's library does not build"
+"$tool" audit --library ./libmine.so --ops 20000 --json mine.json >/dev/null || true
+if [[ $(jq -c '[.broken[].clause] | sort' mine.json) != '["C16","C9"]' ]]; then complain "the page's library breaks others than C9 and C16"; fi
+for name in $(sed -n '/^| of | functions/,/^$/p' "$page" | grep -o 'cuda[A-Za-z]*'); do
+  nm -D --defined-only "$tool" | grep " $name\$" >/dev/null || complain "the page names $name, which is not there"
+done
 
 # Files that test nothing do not pass.
 for ops in '' 'device d0 0' 'alloc p1 100 s9'; do
