@@ -117,6 +117,12 @@ sed -n '/^\/\/ mine.cc/,/^```/p' "$page" | grep -v '^```' >mine.cc
 bash -c "$(sed -n 's/^    \(g++ .*\)/\1/p' "$page")" || complain "the page's library does not build"
 "$tool" audit --library ./libmine.so --ops 20000 --json mine.json >/dev/null || true
 if [[ $(jq -c '[.broken[].clause] | sort' mine.json) != '["C16","C9"]' ]]; then complain "the page's library breaks others than C9 and C16"; fi
+echo 'ashlar-ops 1 cache
+stream s1 d0
+capture-begin s0 global
+alloc p1 512 s1' >capture.ops
+"$tool" audit --library ./libmine.so capture.ops --json capture.json >/dev/null || true
+jq -e '.broken[0].text | contains("cudaMalloc while capturing")' capture.json >/dev/null || complain "C9: the call is not named"
 for name in $(sed -n '/^| of | functions/,/^$/p' "$page" | grep -o 'cuda[A-Za-z]*'); do
   nm -D --defined-only "$tool" | grep " $name\$" >/dev/null || complain "the page names $name, which is not there"
 done

@@ -241,7 +241,8 @@ Status Captures::wait(std::uint32_t lane, const CapturePoint& point) {
 
 // CUDA's rule of the thread's mode and the modes that captures were begun with
 // (cudaThreadExchangeStreamCaptureMode).
-bool Captures::forbids_unsafe_call(std::uint32_t thread, device::CaptureMode mode) {
+bool Captures::forbids_unsafe_call(std::uint32_t thread, device::CaptureMode mode,
+                                   const char* call) {
   if (open_ == 0 || mode == device::CaptureMode::kRelaxed) return false;
   bool forbidden = false;
   for (Capture& capture : captures_) {
@@ -254,8 +255,8 @@ bool Captures::forbids_unsafe_call(std::uint32_t thread, device::CaptureMode mod
     forbidden = true;
   }
   if (forbidden) {
-    faults_.misuse(FaultKind::kCaptureUnsafe,
-                   "D6: an unsafe call while capturing (cudaErrorStreamCaptureUnsupported)");
+    faults_.misuse(FaultKind::kCaptureUnsafe, "D6: ", call,
+                   " while capturing (cudaErrorStreamCaptureUnsupported)");
   }
   return forbidden;
 }

@@ -81,8 +81,8 @@ class Captures {
   Status wait(std::uint32_t lane, const CapturePoint& point);
 
   /// Does an open capture forbid that thread, in that capture mode, calls that are unsafe while
-  /// capturing? Such captures are invalidated, and the call is reported.
-  bool forbids_unsafe_call(std::uint32_t thread, device::CaptureMode mode);
+  /// capturing? Such captures are invalidated, and the call is reported under CUDA's name for it.
+  bool forbids_unsafe_call(std::uint32_t thread, device::CaptureMode mode, const char* call);
   /// A query of an event that a capture recorded: invalidates the capture if it is still open.
   /// Always kCaptureUnsafe.
   Status query_captured(const CapturePoint& point);

@@ -70,15 +70,15 @@ Status EventCalls::record(std::uint32_t device, EventHandle event, StreamHandle 
   return Status::ok();
 }
 
-Status EventCalls::check_may_ask(const EventState& event) {
+Status EventCalls::check_may_ask(const EventState& event, const char* call) {
   if (event.point.capture != 0) return state_.captures.query_captured(event.point);
-  return state_.check_safe();
+  return state_.check_safe(call);
 }
 
 Status EventCalls::query(EventHandle event) {
   const EventState* found = find(event);
   ASHLAR_REQUIRE(found != nullptr, Code::kInvalidHandle, "no such event");
-  const Status may_ask = check_may_ask(*found);
+  const Status may_ask = check_may_ask(*found, "cudaEventQuery");
   if (!may_ask.is_ok()) return may_ask;
   const Status alive = state_.gate.check_alive(found->device);
   if (!alive.is_ok() || found->place == 0) return alive;
@@ -126,7 +126,7 @@ Status EventCalls::wait_for(std::uint32_t lane, std::uint64_t place, std::uint32
 Status EventCalls::synchronize(EventHandle event, std::uint32_t timeout_ms) {
   const EventState* found = find(event);
   ASHLAR_REQUIRE(found != nullptr, Code::kInvalidHandle, "no such event");
-  const Status may_ask = check_may_ask(*found);
+  const Status may_ask = check_may_ask(*found, "cudaEventSynchronize");
   if (!may_ask.is_ok()) return may_ask;
   if (found->place != 0) {
     const Status waited = wait_for(found->lane, found->place, timeout_ms);

@@ -48,8 +48,8 @@ class EventCalls {
   };
 
   EventState* find(EventHandle event);
-  /// A query of an event of a capture, or another unsafe call while capturing, is refused (D6).
-  Status check_may_ask(const EventState& event);
+  /// A query of an event of a capture, or another unsafe call while capturing, is refused (D6). `call`: CUDA's name for it.
+  Status check_may_ask(const EventState& event, const char* call);
   /// One more bounded wait ended with no entry able to run. True when such waits, with no entry
   /// finished between them, add up to ten minutes: a host that waits in slices for ever is as stuck
   /// as one that waits without a bound.

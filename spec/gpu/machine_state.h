@@ -50,10 +50,10 @@ struct MachineState {
   MachineState& operator=(const MachineState&) = delete;
 
   /// kCaptureUnsafe if a capture forbids the calling thread calls that are unsafe while capturing
-  /// (D6); such a capture is invalidated.
-  Status check_safe() {
+  /// (D6); such a capture is invalidated. `call`: CUDA's name for this one.
+  Status check_safe(const char* call) {
     if (captures.none_open() ||
-        !captures.forbids_unsafe_call(threads.current(), threads.capture_mode()))
+        !captures.forbids_unsafe_call(threads.current(), threads.capture_mode(), call))
       return Status::ok();
     return Status{Code::kCaptureUnsafe, "an unsafe call while capturing"};
   }

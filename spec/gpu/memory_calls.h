@@ -33,7 +33,7 @@ class MemoryCalls {
 
  private:
   /// ok if the device has virtual memory and no capture forbids the call.
-  Status check_virtual_memory();
+  Status check_virtual_memory(const char* call);
   void about_to_unmap(Address at, Bytes size);
 
   MachineState& state_;
