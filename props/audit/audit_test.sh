@@ -99,10 +99,10 @@ if (( code != 1 )) || ! jq -e '.broken == [.broken[] | select(.clause == "C30" a
 fi
 jq -e '.allocations > 0 and .judged.C1 > 0' loop.json >/dev/null || complain "loop: what it did before is not counted"
 
-# An interrupt keeps what was found.
+# An interrupt keeps what was found. (Without --foreground, two signals may come.)
 interrupted() {
   local wanted=$1 name=$2 code=0
-  timeout --preserve-status -s INT 5 "$tool" audit --library "$libraries/$name.so" --ops 1000000000 --json int.json >int.txt || code=$?
+  timeout --foreground --preserve-status -s INT 5 "$tool" audit --library "$libraries/$name.so" --ops 1000000000 --json int.json >int.txt || code=$?
   if (( code != wanted )) || ! grep -q '^interrupted after [1-9]' int.txt || ! jq -e '.stopped_early and .ops > 0' int.json >/dev/null; then
     complain "interrupted $name: exit $code"
     cat int.txt
