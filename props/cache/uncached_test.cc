@@ -243,6 +243,18 @@ TEST_F(UncachedTest, APinnedRangeStaysUntilItsLastPinEnds) {
   EXPECT_EQ(reserved(), 0_B);
 }
 
+TEST_F(UncachedTest, MemoryWhoseUserWasDestroyedComesBackWhenEventsAreProcessed) {  // C27
+  make();
+  const Address p = alloc(1_MiB);
+  EXPECT_TRUE(allocator_->record_use(p, other_).is_ok());
+  EXPECT_TRUE(gpu_->destroy_stream(other_).is_ok());
+  free(p);
+  EXPECT_EQ(reserved(), 1_MiB) << "no event can be recorded";
+  EXPECT_TRUE(process_events(*allocator_, kDevice).is_ok());
+  EXPECT_EQ(reserved(), 0_B);
+  EXPECT_EQ(gpu_->take_faults().size(), 1u) << "D7: the dead handle was tried";
+}
+
 TEST_F(UncachedTest, AHistoryShowsTheSegmentBesideItsAllocation) {
   make();
   ASSERT_TRUE(start_history(*allocator_, kDevice).is_ok());

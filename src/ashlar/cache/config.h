@@ -97,7 +97,8 @@ struct Config {
   AllocatorBackend backend = AllocatorBackend::kNative;
   /// memory of each device that is left to others (NCCL, libraries with allocators of their own): the
   /// allocator takes none that would leave less free. Of what it has already it gives nothing back on that
-  /// account before it needs more; make_room() does (headroom_mb)
+  /// account before it needs more; make_room() does. With kCudaMallocAsync what the driver's pool keeps counts as taken, though it
+  /// could serve a request of its stream: the request is refused, or the pool is trimmed for it (headroom_mb)
   Bytes headroom;
   /// segments, or pages (backing: segments, pages or auto; row DEV-10). PyTorch's expandable_segments:True
   /// means pages, expandable_segments:False segments

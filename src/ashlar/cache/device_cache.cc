@@ -207,9 +207,11 @@ void end_body(DeviceCache& cache, StreamHeap& body) noexcept {
 }
 
 Status free_finished(DeviceCache& cache) noexcept {
+  // Without a cache no later request is short of what one lost use holds, and asks for it.
+  const std::uint64_t asks_from = cache.config().caches ? kUnrecordedMax : 1;
   for (StreamHeap& heap : cache.heaps()) {
     if (cache.is_capturing()) break;
-    UseTracker::ask_for_unrecorded(heap, kUnrecordedMax);
+    UseTracker::ask_for_unrecorded(heap, asks_from);
     UseTracker::retry_unrecorded(heap, kUnrecordedMax);
     UseTracker::PollState state;
     for (bool goes_on = true; goes_on;) {
