@@ -6,12 +6,30 @@
 #include <memory>
 #include <vector>
 
+#include <ashlar/base/checked.h>
+#include <ashlar/device/forwarding_device.h>
+
 #include "props/cache/liveness_fixture.h"
 
 namespace ashlar::cache {
 namespace {
 
 using device::CallKind;
+
+/// A device that gives and takes memory at no cost: addresses that it never gives again.
+class FreeOfCost final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Result<Address> segment_alloc(Bytes size) noexcept override {
+    const Address base = next_;
+    next_ = base + *checked_round_up(size, 4096_B);
+    return base;
+  }
+  Status segment_free(Address) noexcept override { return Status::ok(); }
+
+ private:
+  Address next_{std::uint64_t{1} << 40};
+};
 
 class UncachedCost : public ::testing::Test {
  protected:
@@ -20,7 +38,8 @@ class UncachedCost : public ::testing::Test {
     spec::SimGpuOptions options;
     options.capacities = {16_GiB};
     gpu_ = std::make_unique<spec::SimGpu>(options);
-    device::Device* devices[] = {&gpu_->device(0)};
+    device_ = std::make_unique<FreeOfCost>(gpu_->device(0));
+    device::Device* devices[] = {device_.get()};
     allocator_ = make_allocator(devices, "cache:off,wait_ms:0");
     stream_ = gpu_->create_stream(kDevice).value();
   }
@@ -69,6 +88,7 @@ class UncachedCost : public ::testing::Test {
   }
 
   std::unique_ptr<spec::SimGpu> gpu_;
+  std::unique_ptr<FreeOfCost> device_;
   std::unique_ptr<CachingAllocator> allocator_;
   Stream stream_;
 };
@@ -89,17 +109,18 @@ TEST_F(UncachedCost, EachStuckStreamHasItsTurn) {
 }
 
 TEST_F(UncachedCost, AMissGivesEqualBlocksBackAboutAsFastAsATrim) {
-  const auto median = [this](auto&& call) {
-    double times[3];
-    for (double& time : times) time = seconds_to_give_back(8'000, call);
-    std::sort(std::begin(times), std::end(times));
-    return times[1];
-  };
-  const double trim = median([this] { EXPECT_TRUE(allocator_->trim(kDevice).is_ok()); });
-  const double miss =
-      median([this] { EXPECT_TRUE(allocator_->allocate(4096_B, stream_).is_ok()); });
-  // Where each block was found by a look at all others, it was a hundred times as long.
-  EXPECT_LT(miss, 10 * trim);
+  constexpr int kBlocks = 8'000;
+  double trim = 1e9;
+  double miss = 1e9;
+  for (int i = 0; i < 5; ++i) {  // the shortest of each: other processes make some longer
+    trim = std::min(trim, seconds_to_give_back(
+                              kBlocks, [this] { EXPECT_TRUE(allocator_->trim(kDevice).is_ok()); }));
+    miss = std::min(miss, seconds_to_give_back(kBlocks, [this] {
+                      EXPECT_TRUE(allocator_->allocate(4096_B, stream_).is_ok());
+                    }));
+  }
+  // Where each block was found by a look at all others, it was hundreds of times as long.
+  EXPECT_LT(miss, 10 * trim) << miss << " s, " << trim << " s";
 }
 
 }  // namespace
