@@ -228,7 +228,7 @@ TEST(CudaBackendFaults, ARealDriverThatIsMissingIsNamed) {
   cuda_backend::GpuOptions options = World::options();
   options.driver = "libno-such-driver.so.1";
   EXPECT_EQ(CudaGpu::open(options).status(),
-            (Status{Code::kNotFound, "no CUDA driver: libcuda was not found"}));
+            (Status{Code::kNotFound, "no CUDA driver: libcuda was not found, or is no library"}));
 }
 
 TEST(CudaBackendFaults, WhatIsNotReleasedGoesWithTheGpu) {

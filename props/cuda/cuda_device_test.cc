@@ -64,7 +64,7 @@ class CudaDeviceTest : public ::testing::Test {
 TEST_F(CudaDeviceTest, WhatCannotBeOpenedIsNamed) {
   EXPECT_EQ(try_open(0, "libnowhere.so.1").code(), Code::kNotFound);
   EXPECT_STREQ(try_open(0, "libnowhere.so.1").status().why(),
-               "no CUDA driver: libcuda was not found");
+               "no CUDA driver: libcuda was not found, or is no library");
   EXPECT_EQ(try_open(0, "libm.so.6").code(), Code::kUnsupported);
   EXPECT_STREQ(try_open(0, "libm.so.6").status().why(), "the CUDA driver is older than CUDA 12.0");
   EXPECT_EQ(try_open(2).code(), Code::kNotFound);
@@ -347,6 +347,21 @@ TEST_F(CudaDeviceTest, EveryAnswerHasItsMeaning) {
       {911, Code::kDeviceLost},
       {999, Code::kDriverError}};
   for (const auto& [answer, code] : kMeanings) EXPECT_EQ(cuda::status_of(answer).code(), code);
+}
+
+TEST_F(CudaDeviceTest, WhatKeepsAGpuFromStartingIsSaidWithItsNumber) {
+  const auto why = [this](cuda::CallResult answer) {
+    face::answer_next(answer);
+    const auto opened = try_open(0);
+    EXPECT_EQ(opened.code(), Code::kDriverError);
+    EXPECT_FALSE(face::is_answer_due());
+    return std::string(opened.status().why());
+  };
+  EXPECT_NE(why(cuda::kErrorDeviceUnavailable).find("46"), std::string::npos);
+  EXPECT_NE(why(cuda::kErrorSystemNotReady).find("802"), std::string::npos);
+  EXPECT_NE(why(cuda::kErrorDriverMismatch).find("803"), std::string::npos);
+  EXPECT_NE(why(cuda::kErrorNotCompatible).find("804"), std::string::npos);
+  EXPECT_EQ(why(999), "the CUDA driver reports an error");
 }
 
 TEST_F(CudaDeviceTest, AHandleWhoseContextIsSaidToBeGoneEndsOnlyADeviceWhoseOwnIs) {

@@ -27,16 +27,19 @@ std::map<int, int> attributes;
 Address bytes_begin;
 Bytes bytes_size;
 
+/// The newest of that name that the version has, as the driver finds it.
 void* find(std::string_view name, int version) {
   if (name == hidden) return nullptr;
+  const FaceFunction* newest = nullptr;
   for (const auto functions : {context_functions(), memory_functions(), page_functions(),
                                pool_functions(), stream_functions(), capture_functions(),
                                work_functions(), share_functions(), kernel_functions()}) {
     for (const FaceFunction& function : functions) {
-      if (function.name == name && function.version == version) return function.function;
+      const bool is_one = function.name == name && function.version <= version;
+      if (is_one && (newest == nullptr || function.version > newest->version)) newest = &function;
     }
   }
-  return nullptr;
+  return newest == nullptr ? nullptr : newest->function;
 }
 
 }  // namespace

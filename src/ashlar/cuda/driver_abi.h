@@ -33,6 +33,7 @@ enum : CallResult {
   kErrorInvalidValue = 1,           ///< CUDA_ERROR_INVALID_VALUE
   kErrorOutOfMemory = 2,            ///< CUDA_ERROR_OUT_OF_MEMORY
   kErrorDeinitialized = 4,          ///< CUDA_ERROR_DEINITIALIZED
+  kErrorDeviceUnavailable = 46,     ///< CUDA_ERROR_DEVICE_UNAVAILABLE
   kErrorNoDevice = 100,             ///< CUDA_ERROR_NO_DEVICE
   kErrorInvalidDevice = 101,        ///< CUDA_ERROR_INVALID_DEVICE
   kErrorEccUncorrectable = 214,     ///< CUDA_ERROR_ECC_UNCORRECTABLE
@@ -58,6 +59,9 @@ enum : CallResult {
   kErrorTensorMemoryLeak = 721,     ///< CUDA_ERROR_TENSOR_MEMORY_LEAK
   kErrorNotPermitted = 800,         ///< CUDA_ERROR_NOT_PERMITTED
   kErrorNotSupported = 801,         ///< CUDA_ERROR_NOT_SUPPORTED
+  kErrorSystemNotReady = 802,       ///< CUDA_ERROR_SYSTEM_NOT_READY
+  kErrorDriverMismatch = 803,       ///< CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
+  kErrorNotCompatible = 804,        ///< CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE
   kErrorClientTerminated = 810,     ///< CUDA_ERROR_MPS_CLIENT_TERMINATED
   kErrorCaptureUnsupported = 900,   ///< CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
   kErrorCaptureInvalidated = 901,   ///< CUDA_ERROR_STREAM_CAPTURE_INVALIDATED

@@ -6,7 +6,8 @@ namespace ashlar::inline v0::cuda {
 
 Status DriverLookup::open(const char* library) noexcept {
   void* const loaded = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-  ASHLAR_REQUIRE(loaded != nullptr, Code::kNotFound, "no CUDA driver: libcuda was not found");
+  ASHLAR_REQUIRE(loaded != nullptr, Code::kNotFound,
+                 "no CUDA driver: libcuda was not found, or is no library");
   get_address_ = reinterpret_cast<GetAddress>(dlsym(loaded, "cuGetProcAddress_v2"));
   ASHLAR_REQUIRE(get_address_ != nullptr, Code::kUnsupported,
                  "the CUDA driver is older than CUDA 12.0");

@@ -1,20 +1,42 @@
 #include <ashlar/cuda/primary_context.h>
 
 namespace ashlar::inline v0::cuda {
+namespace {
+
+/// Why there is no GPU to use, with the driver's number where people look for it; `otherwise` for the other answers.
+Status status_at_start(CallResult answer, const Status& otherwise) noexcept {
+  switch (answer) {
+    case kErrorDeviceUnavailable:
+      return {Code::kDriverError, "another process has the GPU for itself (CUDA error 46)"};
+    case kErrorSystemNotReady:
+      return {Code::kDriverError, "the GPU's services have not started yet (CUDA error 802)"};
+    case kErrorDriverMismatch:
+      return {Code::kDriverError,
+              "the CUDA driver's library is of another version than its kernel module (CUDA error "
+              "803)"};
+    case kErrorNotCompatible:
+      return {Code::kDriverError,
+              "the GPU does not run with this newer CUDA driver library (CUDA error 804)"};
+    default: return otherwise;
+  }
+}
+
+}  // namespace
 
 Status PrimaryContext::open(int ordinal, const char* library) noexcept {
   constexpr Status kNoGpu{Code::kNotFound, "the CUDA driver has no GPU of that ordinal"};
   if (const Status loaded = load_driver(library, &cu_); !loaded.is_ok()) return loaded;
   const CallResult begun = cu_.contexts.init(0);
   if (begun == kErrorNoDevice) return kNoGpu;
-  if (begun != kSuccess) return {Code::kDriverError, "the CUDA driver cannot be initialised"};
+  if (begun != kSuccess)
+    return status_at_start(begun, {Code::kDriverError, "the CUDA driver cannot be initialised"});
   const CallResult found = cu_.contexts.device_get(&device_, ordinal);
   if (found == kErrorInvalidDevice) return kNoGpu;
   if (found != kSuccess) return status_of(found);
   Context made = nullptr;
   const CallResult retained = cu_.contexts.primary_retain(&made, device_);
   if (retained == kSuccess) context_ = made;
-  return status_of(retained);
+  return status_at_start(retained, status_of(retained));
 }
 
 PrimaryContext::~PrimaryContext() {
