@@ -38,8 +38,9 @@ Result<ShareHandle> MemorySharing::export_page(std::uint32_t device, PageHandle 
   const Result<std::uint32_t> index = memory_.find_page(device, handle, "page export");
   if (!index.is_ok()) return index.status();
   const Memory::Page& page = memory_.pages_[index.value()];
-  ASHLAR_REQUIRE(page.kind != ShareKind::kNone && page.opened_file < 0, Code::kUnsupported,
-                 "the page was made without handles to share");
+  ASHLAR_REQUIRE(
+      page.kind != ShareKind::kNone && page.opened_file < 0, Code::kUnsupported,
+      "the page was made without handles to share: make the allocator over a ShareableDevice");
   const std::optional<ShareHandle> made =
       memory_.files_.handle_of(page.first_byte, Bytes{page.size}, page.kind);
   if (!made.has_value()) return kNoDescriptors;

@@ -14,7 +14,9 @@ constexpr Status kNoShares{Code::kUnsupported,
                            "the CUDA driver cannot share memory between processes"};
 constexpr Status kNoPeers{Code::kUnsupported, "the CUDA driver has no calls about other GPUs"};
 constexpr Status kNoSuchKind{Code::kUnsupported, "the GPU has no handles of that kind for pages"};
-constexpr Status kNotShared{Code::kUnsupported, "the page was made without handles to share"};
+constexpr Status kNotShared{
+    Code::kUnsupported,
+    "the page was made without handles to share: make the allocator over a ShareableDevice"};
 
 static_assert(sizeof(IpcHandle) == sizeof(ShareHandle::bytes));
 static_assert(sizeof(GpuUuid) == sizeof(device::DeviceUuid));

@@ -2,7 +2,8 @@
 //
 // Purpose: PyTorch enables access at the first copy between two devices, and copies directly if that succeeded, else through both
 // contexts. This class does the same (row DEV-21). Pages of an allocator need none of it: they are given to all its devices as they are mapped, where the
-// devices can use each other's memory. What is enabled here reaches plain segments as well.
+// devices can use each other's memory. What is enabled here reaches plain segments as well; not memory of the driver's pools (`backend:cudaMallocAsync`), which have
+// permissions of their own that nothing here sets.
 // Thread safety: any thread. What was learnt of a pair of devices is remembered; a race asks twice.
 #pragma once
 

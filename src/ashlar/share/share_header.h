@@ -1,7 +1,9 @@
 // ShareHeader: an allocation, as another process takes it.
 //
 // Purpose: everything that the other process has to know, in bytes that any channel may carry; file descriptors travel
-// beside them (descriptor_passing.h). The header comes from another process, so nothing in it is trusted.
+// beside them (descriptor_passing.h). The header comes from another process: its
+// numbers are checked before anything is opened; what memory it names, and by which numbers that is known here, is the sender's
+// to say.
 // Thread safety: plain values and pure functions.
 //
 // Invariants, which read_header() checks:
