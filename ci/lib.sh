@@ -45,7 +45,11 @@ time_taken() {
   local hits misses build=warm
   read -r hits misses < <(from_ccache)
   hits=$((hits - hits_before)) misses=$((misses - misses_before))
-  if (( misses > hits )) || ! command -v ccache >/dev/null; then build=cold; fi
+  if ! command -v ccache >/dev/null; then
+    echo "time: $((SECONDS / 60)) min $((SECONDS % 60)) s on $(nproc) cores, without ccache"
+    return
+  fi
+  if (( misses > hits )); then build=cold; fi
   echo "time: $((SECONDS / 60)) min $((SECONDS % 60)) s on $(nproc) cores, $build: $hits of $((hits + misses)) compilations from ccache"
 }
 
