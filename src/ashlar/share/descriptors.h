@@ -23,7 +23,9 @@ class Descriptors {
     std::swap(open_, from.open_);
     return *this;
   }
-  ~Descriptors() { close_all(); }
+  ~Descriptors() {
+    for (const int descriptor : open_) close(descriptor);
+  }
 
   /// Room for so many, so that add() does not allocate. Throws std::bad_alloc.
   void reserve(std::size_t count) { open_.reserve(count); }
@@ -31,11 +33,6 @@ class Descriptors {
   void add(int descriptor) noexcept { open_.push_back(descriptor); }
   /// What it owns, in the order of add(). Valid until the next call that changes it.
   std::span<const int> all() const noexcept { return open_; }
-  /// Closes each, and owns none afterwards.
-  void close_all() noexcept {
-    for (const int descriptor : open_) close(descriptor);
-    open_.clear();
-  }
 
  private:
   std::vector<int> open_;

@@ -15,9 +15,9 @@ namespace {
 using device::ShareHandle;
 using device::ShareKind;
 
-/// The size of what the handle stands for: a segment that is one page may be shorter than the page.
+/// The size of what the handle stands for: a segment that is one page may be shorter than the page. Other pages are whole ones.
 Bytes shared_size(const cache::PhysicalRange& range, ShareKind kind) noexcept {
-  if (kind == ShareKind::kSegment || range.page.value() != 0) return range.size;
+  if (kind == ShareKind::kSegment) return range.size;
   return checked_round_up(range.size, range.source->traits().page_granularity).value_or(range.size);
 }
 
@@ -49,7 +49,6 @@ void ExportedMemory::swap(ExportedMemory& other) noexcept {
 }
 
 ExportedMemory::~ExportedMemory() {
-  descriptors_.close_all();
   if (allocator_ != nullptr) static_cast<void>(allocator_->unpin(range_));
 }
 

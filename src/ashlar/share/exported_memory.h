@@ -39,7 +39,7 @@ class ASHLAR_API ExportedMemory {
     swap(taken);
     return *this;
   }
-  /// Closes the descriptors and unpins the memory. REQUIRES: where is_whole_segment(), no process has it open any more (D9).
+  /// Unpins the memory and closes the descriptors. REQUIRES: where is_whole_segment(), no process has it open any more (D9).
   ~ExportedMemory();
 
   /// What the other process takes. Where descriptors() are not sent beside it, the other process fetches them from this one,

@@ -45,7 +45,7 @@ OpenedMemory::OpenedMemory(OpenedMemory&& from) noexcept { *this = std::move(fro
 
 OpenedMemory& OpenedMemory::operator=(OpenedMemory&& from) noexcept {
   if (this == &from) return *this;
-  reset();
+  close();
   use_ = std::move(from.use_);
   address_ = std::exchange(from.address_, {});
   size_ = std::exchange(from.size_, {});
@@ -53,12 +53,10 @@ OpenedMemory& OpenedMemory::operator=(OpenedMemory&& from) noexcept {
   return *this;
 }
 
-OpenedMemory::~OpenedMemory() { reset(); }
+OpenedMemory::~OpenedMemory() { close(); }
 
-void OpenedMemory::reset() noexcept {
-  if (use_ == nullptr) return;
-  use_->ranges->close(use_->range);
-  use_.reset();
+void OpenedMemory::close() noexcept {
+  if (use_ != nullptr) use_->ranges->close(use_->range);
 }
 
 MemoryOpener::MemoryOpener(std::span<device::Device* const> devices)

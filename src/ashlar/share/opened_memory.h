@@ -49,7 +49,8 @@ class ASHLAR_API OpenedMemory {
  private:
   friend class MemoryOpener;
   struct Use;
-  void reset() noexcept;
+  /// One use less. What `use_` has is of no use afterwards.
+  void close() noexcept;
 
   std::unique_ptr<Use> use_;
   Address address_;

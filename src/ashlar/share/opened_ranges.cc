@@ -99,7 +99,7 @@ Result<OpenedRanges::Mirror*> OpenedRanges::find_mirror(Device& device, const Sh
     most = *there;
   }
   if (best != nullptr) return best;
-  if (mirrors_.size() == mirrors_.capacity()) mirrors_.reserve(2 * mirrors_.size() + 1);
+  mirrors_.reserve(mirrors_.size() + 1);  // so that no addresses are lost for want of memory
   auto made = std::make_unique<Mirror>();
   const Bytes page = device.traits().page_granularity;
   const Result<Address> base = device.address_reserve(header.segment_size, page);

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include <ashlar/base/checked.h>
-
 namespace ashlar::inline v0::share {
 namespace {
 
@@ -45,20 +43,21 @@ bool is_kind(std::uint32_t kind) {
 }
 
 Status check(const ShareHeader& header) {
+  constexpr Status kOutside{Code::kMalformed,
+                            "shared memory: the parts are not inside of their segment"};
+  if (header.parts_offset > header.segment_size) return kOutside;
+  const Bytes room = header.segment_size - header.parts_offset;
   Bytes sum;
   for (const SharedPart& part : header.parts) {
-    const auto next = checked_add(sum, part.size);
-    if (part.size == Bytes{} || !next) return malformed("shared memory: a part without a size");
-    sum = *next;
+    if (part.size == Bytes{}) return malformed("shared memory: a part without a size");
+    if (part.size > room - sum) return kOutside;
+    sum += part.size;
     if (part.handle.kind == ShareKind::kSegment && header.parts.size() > 1)
       return malformed("shared memory: a segment among other parts");
   }
-  const auto end = checked_add(header.offset, header.size);
-  if (header.size == Bytes{} || !end || *end > sum)
+  if (header.size == Bytes{} || header.size > sum || header.offset > sum - header.size)
     return malformed("shared memory: the allocation is not inside of its parts");
-  const auto parts_end = checked_add(header.parts_offset, sum);
-  if (!parts_end || *parts_end > header.segment_size)
-    return malformed("shared memory: the parts are not inside of their segment");
+  // So there is a part.
   const bool is_segment = header.parts.front().handle.kind == ShareKind::kSegment;
   if (is_segment && sum != header.segment_size)
     return malformed("shared memory: not the whole segment");
@@ -111,7 +110,7 @@ Result<ShareHeader> read_header(std::span<const std::byte> bytes) {
     return malformed("shared memory: not a header of Ashlar's");
   if (fixed.version != kVersion || fixed.reserved != 0)
     return malformed("shared memory: a header of another version of Ashlar");
-  if (fixed.parts == 0 || fixed.parts > kSharedPartsMax ||
+  if (fixed.parts > kSharedPartsMax ||
       bytes.size() != sizeof fixed + fixed.parts * sizeof(FixedPart))
     return malformed("shared memory: the header has another length than its parts");
   ShareHeader header;
