@@ -5,12 +5,51 @@
 // with the copies: no suite runs on two GPUs.
 #include <gtest/gtest.h>
 
+#include <ashlar/device/forwarding_device.h>
+#include <ashlar/device/forwarding_sharing.h>
+
 #include "props/share/share_worlds.h"
 
 namespace ashlar::props {
 namespace {
 
 using device::CallKind;
+
+/// A copy as a device was asked for it; the owners are null where it is an ordinary one.
+struct Copied {
+  Address to;
+  device::Sharing* to_owner = nullptr;
+  Address from;
+  device::Sharing* from_owner = nullptr;
+  Bytes size;
+  StreamHandle stream;
+  friend bool operator==(const Copied&, const Copied&) = default;
+};
+
+/// A device that writes down its copies, and passes them on.
+class CopyWitness final : public device::ForwardingDevice {
+ public:
+  explicit CopyWitness(device::Device& inner)
+      : ForwardingDevice(inner), shares_(*inner.sharing()) {}
+  device::Sharing* sharing() noexcept override { return &shares_; }
+  const std::vector<Copied>& copies() const { return shares_.copies; }
+
+ private:
+  struct Shares final : device::ForwardingSharing {
+    using ForwardingSharing::ForwardingSharing;
+    Status copy(Address to, Address from, Bytes size, StreamHandle stream) noexcept override {
+      copies.push_back({to, nullptr, from, nullptr, size, stream});
+      return ForwardingSharing::copy(to, from, size, stream);
+    }
+    Status copy_between(Address to, Sharing& to_owner, Address from, Sharing& from_owner,
+                        Bytes size, StreamHandle stream) noexcept override {
+      copies.push_back({to, &to_owner, from, &from_owner, size, stream});
+      return ForwardingSharing::copy_between(to, to_owner, from, from_owner, size, stream);
+    }
+    std::vector<Copied> copies;
+  };
+  Shares shares_;
+};
 
 class PeersTest : public ::testing::TestWithParam<bool> {
  protected:
@@ -38,6 +77,9 @@ class PeersTest : public ::testing::TestWithParam<bool> {
     return process_->gpu().take_faults().size();
   }
 
+  /// How often the driver was asked about peers, or to enable one.
+  std::uint64_t asked() { return process_->gpu().account().of(CallKind::kReach).calls; }
+
   std::unique_ptr<ShareProcess> process_;
   std::vector<Stream> streams_;
 };
@@ -51,11 +93,9 @@ TEST_P(PeersTest, EnablingReachesSegmentsThatAreThereAndThoseToCome) {
   EXPECT_TRUE(peers.enable(DeviceId{1}, DeviceId{0}).value());
   EXPECT_EQ(faults_of_a_touch(p), 0u);
   EXPECT_EQ(faults_of_a_touch(allocate(0)), 0u);
-  const std::uint64_t asked =
-      process_->gpu().account().by_kind[static_cast<unsigned>(CallKind::kReach)].calls;
+  EXPECT_EQ(asked(), 2u) << "whether, and to do it";
   EXPECT_TRUE(peers.enable(DeviceId{1}, DeviceId{0}).value());
-  EXPECT_EQ(process_->gpu().account().by_kind[static_cast<unsigned>(CallKind::kReach)].calls, asked)
-      << "it is remembered";
+  EXPECT_EQ(asked(), 2u) << "it is remembered";
   EXPECT_TRUE(peers.enable(DeviceId{0}, DeviceId{0}).value());
   share::PeerAccess others(process_->devices());
   EXPECT_TRUE(others.enable(DeviceId{1}, DeviceId{0}).value()) << "somebody enabled it before";
@@ -71,7 +111,42 @@ TEST_P(PeersTest, WhereDevicesCannotPagesGrowAllTheSame) {
   const Address p = process_->allocator("backing:pages").allocate(4_MiB, streams_[0]).value();
   EXPECT_EQ(faults_of_a_touch(p), 1u) << "the caller's: its devices are no peers";
   share::PeerAccess peers(process_->devices());
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(peers.enable(DeviceId{1}, DeviceId{0}).value());
+  EXPECT_EQ(asked(), 1u) << "it is remembered, and nothing is enabled that cannot be";
+}
+
+TEST_P(PeersTest, ADriverThatCannotEnableWhatItSaidItCanIsNotAskedAgain) {
+  share::PeerAccess peers(process_->devices());
+  process_->gpu().fail(CallKind::kReach, 2, spec::FailMode::kOnce, Code::kUnsupported);
+  const auto enabled = peers.enable(DeviceId{1}, DeviceId{0});
+  ASSERT_TRUE(enabled.is_ok()) << enabled.status().why();
+  EXPECT_FALSE(enabled.value());
   EXPECT_FALSE(peers.enable(DeviceId{1}, DeviceId{0}).value());
+  EXPECT_EQ(asked(), 2u);
+}
+
+TEST_P(PeersTest, ADeviceThatSharesNothingReachesNobodyAndNobodyReachesIt) {
+  device::HostDevice host(DeviceId{1}, 64_MiB);
+  device::Device* const devices[] = {&process_->device(), &host};
+  share::PeerAccess peers(devices);
+  EXPECT_FALSE(peers.enable(DeviceId{0}, DeviceId{1}).value());
+  EXPECT_FALSE(peers.enable(DeviceId{1}, DeviceId{0}).value());
+  EXPECT_EQ(asked(), 0u);
+}
+
+TEST_P(PeersTest, OfManyDevicesEachPairIsAPairOfItsOwn) {
+  constexpr std::int32_t kDevices = 4096;  // in turn the two that there are
+  rebuild({0, 1});
+  std::vector<device::Device*> devices;
+  for (std::int32_t i = 0; i < kDevices; ++i) devices.push_back(&process_->device(i % 2));
+  share::PeerAccess peers(devices);
+  for (const std::int32_t user : {1, kDevices / 2, kDevices - 1}) {
+    for (const std::int32_t owner : {0, kDevices / 2 - 1, kDevices - 2}) {
+      if (user % 2 == owner % 2) continue;  // of one device
+      EXPECT_EQ(peers.enable(DeviceId{user}, DeviceId{owner}).value(), user % 2 == 1)
+          << user << " of " << owner;
+    }
+  }
 }
 
 TEST_P(PeersTest, OneDeviceMayReachAnotherThatDoesNotReachIt) {
@@ -89,12 +164,27 @@ TEST_P(PeersTest, ACopyIsTheRightOne) {
     rebuild(each);
     const Address a = allocate(0);
     const Address b = allocate(1);
-    share::PeerAccess peers(process_->devices());
+    CopyWitness witnesses[] = {CopyWitness(process_->device(0)), CopyWitness(process_->device(1))};
+    device::Device* const devices[] = {&witnesses[0], &witnesses[1]};
+    share::PeerAccess peers(devices);
     for (const Stream& stream : streams_) {
+      const auto by = static_cast<std::size_t>(stream.device.value());
+      const auto reaches = [&](int owner) {
+        return by == static_cast<std::size_t>(owner) || each.empty() ||
+               (each[by] >> owner & 1) != 0;
+      };
       for (const auto& [to, to_device, from, from_device] :
            {std::tuple(a, 0, b, 1), std::tuple(b, 1, a, 0), std::tuple(a, 0, a + 512_B, 0)}) {
+        const std::size_t before = witnesses[by].copies().size();
         EXPECT_TRUE(peers.copy(to, DeviceId{to_device}, from, DeviceId{from_device}, 512_B, stream)
                         .is_ok());
+        Copied expected{to, nullptr, from, nullptr, 512_B, stream.handle};
+        if (!reaches(to_device) || !reaches(from_device)) {
+          expected.to_owner = witnesses[to_device].sharing();
+          expected.from_owner = witnesses[from_device].sharing();
+        }
+        ASSERT_EQ(witnesses[by].copies().size(), before + 1);
+        EXPECT_EQ(witnesses[by].copies().back(), expected);
       }
     }
     EXPECT_TRUE(process_->gpu().drain_all().is_ok());
@@ -117,6 +207,23 @@ TEST_P(PeersTest, ADeviceThatIsNoneOfThemIsRefused) {
           peers.enable(DeviceId{none}, DeviceId{0}).code()})
       EXPECT_EQ(code, Code::kInvalidArgument) << none;
   }
+}
+
+TEST_P(PeersTest, ACopyWhosePeersAreNotKnownIsNotMade) {
+  const Address a = allocate(0);
+  const Address b = allocate(1);
+  CopyWitness witness(process_->device(0));
+  device::Device* const devices[] = {&witness, &process_->device(1)};
+  share::PeerAccess peers(devices);
+  const auto copy = [&](Address to, int to_device, Address from, int from_device) {
+    process_->gpu().fail(CallKind::kReach, 1, spec::FailMode::kOnce);
+    return peers.copy(to, DeviceId{to_device}, from, DeviceId{from_device}, 512_B, streams_[0]);
+  };
+  EXPECT_EQ(copy(a, 0, b, 1).code(), Code::kDriverError) << "what it reads";
+  EXPECT_EQ(copy(b, 1, a, 0).code(), Code::kDriverError) << "what it writes";
+  EXPECT_TRUE(witness.copies().empty());
+  EXPECT_TRUE(peers.copy(a, DeviceId{0}, b, DeviceId{1}, 512_B, streams_[0]).is_ok());
+  EXPECT_EQ(witness.copies().size(), 1u);
 }
 
 TEST_P(PeersTest, AnErrorOfTheDriverIsAskedAgain) {

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include <thread>
 
 #include "props/share/share_worlds.h"
+#include "props/share/socket_ends.h"
 
 namespace ashlar::props {
 namespace {
@@ -109,44 +109,6 @@ TEST(ShareHeaderTest, PartsThatAreNoPagesOfTheDeviceAreRefused) {
   EXPECT_TRUE(process.gpu().leak_check());
 }
 
-/// Two ends that are connected, and are closed at the end.
-struct Ends {
-  Ends() { EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, both), 0); }
-  ~Ends() {
-    for (const int each : both) close(each);
-  }
-  Ends(const Ends&) = delete;
-  Ends& operator=(const Ends&) = delete;
-  /// How many bytes wait at the second end.
-  int waiting() const {
-    int bytes = -1;
-    EXPECT_EQ(ioctl(both[1], FIONREAD, &bytes), 0);
-    return bytes;
-  }
-
-  int both[2] = {-1, -1};
-};
-
-/// Sends a byte with so many descriptors, each the socket itself.
-void send_descriptors(int socket, std::size_t count) {
-  char byte = 0;
-  iovec bytes{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
-  ASSERT_LE(count, 8u);
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-  cmsghdr* const head = CMSG_FIRSTHDR(&message);
-  head->cmsg_level = SOL_SOCKET;
-  head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(count * sizeof(int));
-  for (std::size_t i = 0; i < count; ++i)
-    std::memcpy(CMSG_DATA(head) + i * sizeof socket, &socket, sizeof socket);
-  ASSERT_EQ(sendmsg(socket, &message, 0), 1);
-}
-
 class DescriptorsTest : public ::testing::Test {
  protected:
   DescriptorsTest()
@@ -221,17 +183,23 @@ TEST_F(DescriptorsTest, AnythingElseOnASocketIsRefused) {
   EXPECT_EQ(share::send_memory(-1, memory).code(), Code::kWriteFailed);
 }
 
-TEST_F(DescriptorsTest, TooMuchIsRefusedBeforeAnythingMoreIsTaken) {
+TEST_F(DescriptorsTest, TooMuchIsRefusedBeforeAnythingMoreIsTakenAndTheMostIsNot) {
   const auto most = static_cast<std::uint32_t>(share::header_bytes_max());
-  const std::uint32_t sizes[][2] = {{88, share::kSharedPartsMax + 1}, {most + 1, 0}};
-  for (const auto& size : sizes) {
+  struct Announced {
+    std::uint32_t header_bytes;
+    std::uint32_t descriptors;
+    int left;  ///< of the bytes behind it
+  };
+  for (const Announced& each :
+       {Announced{88, share::kSharedPartsMax + 1, 88}, Announced{most + 1, 0, 88},
+        Announced{88, share::kSharedPartsMax, 0}, Announced{most, 0, 0}}) {
     const Ends ends;
     const std::vector<char> junk(88, 'x');
-    ASSERT_EQ(write(ends.both[0], size, sizeof size), static_cast<ssize_t>(sizeof size));
+    ends.announce(each.header_bytes, each.descriptors);
     ASSERT_EQ(write(ends.both[0], junk.data(), junk.size()), 88);
     ASSERT_EQ(shutdown(ends.both[0], SHUT_WR), 0);  // no end is waited for
     EXPECT_EQ(share::receive_memory(ends.both[1]).code(), Code::kMalformed);
-    EXPECT_EQ(ends.waiting(), 88) << size[0];
+    EXPECT_EQ(ends.waiting(), each.left) << each.header_bytes << " " << each.descriptors;
   }
 }
 
@@ -248,9 +216,8 @@ TEST_F(DescriptorsTest, MoreThanWereAnnouncedAreClosed) {
   const std::ptrdiff_t before = open_descriptors();
   {
     const Ends ends;
-    const std::uint32_t sizes[] = {0, 1};
-    ASSERT_EQ(write(ends.both[0], sizes, sizeof sizes), static_cast<ssize_t>(sizeof sizes));
-    send_descriptors(ends.both[0], 3);
+    ends.announce(0, 1);
+    ends.send_descriptors(3);
     EXPECT_EQ(share::receive_memory(ends.both[1]).code(), Code::kMalformed);
   }
   EXPECT_EQ(open_descriptors(), before);
@@ -367,16 +334,17 @@ TEST_F(DescriptorsTest, AReceiverWithoutRoomForThemIsToldSo) {
 }
 
 TEST_F(DescriptorsTest, CredentialsBesideThemDoNoHarm) {
-  const share::ExportedMemory memory = export_new();
-  int ends[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-  const int on = 1;
-  ASSERT_EQ(setsockopt(ends[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on), 0);
-  ASSERT_TRUE(share::send_memory(ends[0], memory).is_ok());
-  const auto received = share::receive_memory(ends[1]);
-  EXPECT_TRUE(received.is_ok()) << received.status().why();
-  close(ends[0]);
-  close(ends[1]);
+  constexpr std::size_t kMost = 250;  // that a message carries
+  for (const std::size_t count : {std::size_t{1}, kMost}) {
+    const Ends ends;
+    const int on = 1;
+    ASSERT_EQ(setsockopt(ends.both[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on), 0);
+    ends.announce(0, static_cast<std::uint32_t>(count));
+    ends.send_descriptors(count);
+    const auto received = share::receive_memory(ends.both[1]);
+    ASSERT_TRUE(received.is_ok()) << received.status().why();
+    EXPECT_EQ(received.value().descriptors.all().size(), count);
+  }
 }
 
 TEST(SingleHandleTest, ASegmentShorterThanItsPageIsOpenedWithThePage) {

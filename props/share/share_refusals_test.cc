@@ -3,7 +3,6 @@
 // Imitates: a host that refuses the n-th allocation, or all from there on; the devices' own records are never refused. Does not
 // prove: anything about several threads. This executable links host_memory/refusing_host.cc.
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 
 #include <functional>
 #include <optional>
@@ -15,6 +14,7 @@
 
 #include "props/host_memory/refusing_host.h"
 #include "props/share/share_worlds.h"
+#include "props/share/socket_ends.h"
 
 namespace ashlar::props {
 namespace {
@@ -187,24 +187,50 @@ TEST_P(RefusedSharing, AnOpeningWithoutMemoryLeavesNothingMapped) {
               [&] { EXPECT_EQ(open_descriptors(), with_one); });
 }
 
+TEST_P(RefusedSharing, AFetchWithoutMemoryLeavesNoDescriptorOpen) {
+  share::MemoryExporter exporter(*allocator_);
+  const share::ExportedMemory exported = exporter.export_memory(memory_).value();
+  const std::ptrdiff_t before = open_descriptors();
+  share::MemoryOpener opener(openers_);
+  refuse_each([&] { return opener.open(exported.header()).code(); },
+              [&] {
+                EXPECT_EQ(to_.gpu().ledger().mappings.count, 0u);
+                EXPECT_EQ(to_.gpu().ledger().reservations.count, 0u);
+                EXPECT_EQ(open_descriptors(), before);
+              });
+}
+
 TEST_P(RefusedSharing, AMessageWithoutMemoryLeavesNoDescriptorOpen) {
   share::MemoryExporter exporter(*allocator_);
   const share::ExportedMemory exported = exporter.export_memory(memory_).value();
   for (const bool all : {false, true}) {
     for (std::uint64_t n = 1;; ++n) {
-      int ends[2] = {-1, -1};
-      ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-      ASSERT_TRUE(share::send_memory(ends[0], exported).is_ok());
+      const Ends ends;
+      ASSERT_TRUE(share::send_memory(ends.both[0], exported).is_ok());
       const std::ptrdiff_t before = open_descriptors();
       host = {.fail_at = n, .stays_empty = all, .throws = true};
-      const Code code = share::receive_memory(ends[1]).code();
+      const Code code = share::receive_memory(ends.both[1]).code();
       const std::uint64_t refused = host.refused;
       host = {};
       EXPECT_EQ(open_descriptors(), before);
-      for (const int end : ends) close(end);
       if (refused == 0) break;
       EXPECT_EQ(code, Code::kHostOutOfMemory);
     }
+  }
+}
+
+TEST(RefusedMessage, DescriptorsThatNobodyAnnouncedNeedNoMemory) {
+  for (std::uint64_t n = 1;; ++n) {
+    const DescriptorBalance balance;
+    const Ends ends;
+    ends.announce(0, 1);
+    ends.send_descriptors(3);
+    host = {.fail_at = n, .throws = true};
+    const Code code = share::receive_memory(ends.both[1]).code();
+    const std::uint64_t refused = host.refused;
+    host = {};
+    EXPECT_EQ(code, refused == 0 ? Code::kMalformed : Code::kHostOutOfMemory) << n;
+    if (refused == 0) break;
   }
 }
 
