@@ -135,7 +135,7 @@ Result<OpenedRanges::Range> OpenedRanges::open_pages(Device& device, const Share
   Status status;
   Bytes reached = header.parts_offset;
   std::size_t next_descriptor = 0;
-  for_each_part(header, [&](const SharedPart& part, Bytes offset) {
+  for_each_part(header, [&](const SharedPart& part, Bytes offset) ASHLAR_NO_THREAD_SAFETY_ANALYSIS {
     const int descriptor =
         part.handle.kind == ShareKind::kDescriptor ? descriptors[next_descriptor++] : -1;
     Page* page = nullptr;
