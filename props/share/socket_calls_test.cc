@@ -209,7 +209,14 @@ TEST_P(SocketCallsTest, AMessageThatIsCutAnywhereIsMalformed) {
 }
 
 TEST_P(SocketCallsTest, NothingIsSentWithoutASocket) {
-  EXPECT_EQ(share::send_memory(-1, memory_).code(), Code::kWriteFailed);
+  int pipe_ends[2] = {-1, -1};
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const int unconnected = socket(AF_UNIX, SOCK_STREAM, 0);
+  for (const int none : {-1, pipe_ends[0], pipe_ends[1], unconnected}) {
+    EXPECT_EQ(share::send_memory(none, memory_).code(), Code::kInvalidArgument) << none;
+    EXPECT_EQ(share::receive_memory(none).code(), Code::kInvalidArgument) << none;
+  }
+  for (const int each : {pipe_ends[0], pipe_ends[1], unconnected}) close(each);
 }
 
 TEST(ExporterNumberTest, WithoutRandomNumbersItIsTheProcessesAndTheExportersOwn) {

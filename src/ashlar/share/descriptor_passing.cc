@@ -16,6 +16,16 @@ constexpr std::size_t kBatchMax = 250;  // Linux passes at most 253 in a message
 
 constexpr Status kSomethingElse{Code::kMalformed, "shared memory: the socket has something else"};
 
+constexpr Status kNoSocket{
+    Code::kInvalidArgument,
+    "shared memory: not a connected Unix socket, or a descriptor of the memory is closed"};
+
+/// Does the system say so of a call's descriptors, and not of the other end?
+bool is_of_descriptors(int error) noexcept {
+  return error == EBADF || error == ENOTSOCK || error == ENOTCONN || error == EOPNOTSUPP ||
+         error == EDESTADDRREQ || error == EINVAL;
+}
+
 /// What comes before the header.
 struct Preamble {
   std::uint32_t header_bytes = 0;
@@ -111,6 +121,7 @@ Status receive_into(int socket, ReceivedMemory* memory) {
   const std::size_t got = receive_all(socket, &preamble, sizeof preamble);
   if (got == 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
     return {Code::kNotReady, "shared memory: nothing has come on the socket yet"};
+  if (got == 0 && is_of_descriptors(errno)) return kNoSocket;
   if (got == 0) return {Code::kNotFound, "shared memory: the other end has closed the socket"};
   if (got < sizeof preamble || preamble.descriptors > kSharedPartsMax ||
       preamble.header_bytes > header_bytes_max())
@@ -130,16 +141,18 @@ Status receive_into(int socket, ReceivedMemory* memory) {
 
 Status send_memory(int socket, const ExportedMemory& memory) noexcept {
   constexpr Status kFailed{Code::kWriteFailed, "shared memory: the socket does not take it"};
+  const auto failed = [&kFailed] { return is_of_descriptors(errno) ? kNoSocket : kFailed; };
   const std::span<const std::byte> header = memory.header();
   std::span<const int> left = memory.descriptors();
+  errno = 0;
   const Preamble preamble{static_cast<std::uint32_t>(header.size()),
                           static_cast<std::uint32_t>(left.size())};
   if (!send_all(socket, &preamble, sizeof preamble) ||
       !send_all(socket, header.data(), header.size()))
-    return kFailed;
+    return failed();
   while (!left.empty()) {
     const std::span<const int> batch = left.first(std::min(left.size(), kBatchMax));
-    if (!send_batch(socket, batch)) return kFailed;
+    if (!send_batch(socket, batch)) return failed();
     left = left.subspan(batch.size());
   }
   return Status::ok();

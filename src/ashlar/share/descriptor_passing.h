@@ -19,10 +19,12 @@ struct ReceivedMemory {
   Descriptors descriptors;        ///< of the parts that travel as descriptors, in their order
 };
 
-/// Writes it to a connected Unix socket, which may block. kWriteFailed if the socket does not take all of it.
+/// Writes it to a connected Unix socket, which may block. kWriteFailed if the socket does not take all of it; kInvalidArgument if it
+/// is none, or a descriptor of the memory was closed.
 ASHLAR_API Status send_memory(int socket, const ExportedMemory& memory) noexcept;
-/// Reads what send_memory() wrote, from a socket that blocks. kNotReady if it does not, and nothing has come; kNotFound if the other end has closed the socket before it; kMalformed if something else
-/// comes, or less; kDriverError if this process has no descriptor left; kHostOutOfMemory. After an error the socket is of no use.
+/// Reads what send_memory() wrote, from a socket that blocks. kNotReady if it does not, and nothing has come; kNotFound if the other
+/// end has closed the socket before it; kInvalidArgument if it is no connected socket; kMalformed if something else comes, or less;
+/// kDriverError if this process has no descriptor left; kHostOutOfMemory. After an error the socket is of no use.
 ASHLAR_API Result<ReceivedMemory> receive_memory(int socket) noexcept;
 
 }  // namespace ashlar::inline v0::share
