@@ -350,7 +350,7 @@ TEST_F(CudaDeviceTest, EveryAnswerHasItsMeaning) {
 }
 
 TEST_F(CudaDeviceTest, WhatKeepsAGpuFromStartingIsSaidWithItsNumber) {
-  const auto why = [this](cuda::CallResult answer) {
+  const auto why = [](cuda::CallResult answer) {
     face::answer_next(answer);
     const auto opened = try_open(0);
     EXPECT_EQ(opened.code(), Code::kDriverError);
