@@ -91,6 +91,19 @@ TEST_F(MallocAsyncTest, AFreeGoesBehindItsStreamsWorkAndThePoolServesThatStreamA
   EXPECT_EQ(allocator_->free(p).code(), Code::kUnknownPointer);
 }
 
+TEST_F(MallocAsyncTest, AnOutOfMemoryNamesWhatThePoolKeeps) {
+  make(",wait_ms:0");
+  const Address p = alloc(40_MiB);
+  work(stream_);
+  free(p);
+  OutOfMemory account;
+  EXPECT_EQ(allocator_->allocate(40_MiB, other_, &account).code(), Code::kOutOfMemory);
+  EXPECT_NE(account.message().find("40.00 MiB (41943040 bytes) in use outside this allocator, or "
+                                   "kept by the driver's pool."),
+            std::string::npos)
+      << account.message();
+}
+
 TEST_F(MallocAsyncTest, WhatAnotherStreamUsesWaitsForItsEvent) {
   make();
   const Address p = alloc(3_MiB);

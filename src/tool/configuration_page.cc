@@ -25,8 +25,10 @@ taken; all others are left out and named, not refused, and so is `max_split_size
 `cache:off` is for memory checkers such as compute-sanitizer: every allocation is memory of its own from the
 driver, as long as the request rounded up to the granule (`granule:16` leaves a checker 15 bytes at most that it
 cannot see an overrun in), and it goes back when it is freed. It goes back in the call of the free if its work is
-done by then, else in the first later allocation or free; synchronise before a free to have it back at once. What
-a memory pool holds, for graphs, stays until the pool is released, and serves nobody meanwhile.
+done by then, else in a later allocation or free, each of which looks at 32 other streams at most, or when events are
+processed (`process_events()`); synchronise before a free to have it back at once. A driver may let the call that takes memory back
+wait for the work of all streams (cuMemFree does): the free waits then, and so do calls behind it. What a memory pool holds, for
+graphs, stays until the pool is released, and serves nobody meanwhile: a pool that no graph needs is not for this mode.
 
 `ashlar --configuration-page` prints this page; `replay --help` ends with its keys.
 

@@ -42,9 +42,12 @@ std::string machine_text(const OutOfMemory& o) {
     const Bytes used =
         o.device_memory.total - std::min(o.device_memory.total, o.device_memory.free);
     const Bytes others = used - std::min(used, o.reserved);
-    text += "The device has " + text_of(o.device_memory.total) + ", of which " +
-            text_of(o.device_memory.free) + " free and " + text_of(others) +
-            " in use outside this allocator.\n";
+    text +=
+        "The device has " + text_of(o.device_memory.total) + ", of which " +
+        text_of(o.device_memory.free) + " free and " + text_of(others) +
+        " in use outside this allocator" +
+        (o.config.backend == AllocatorBackend::kNative ? "" : ", or kept by the driver's pool") +
+        ".\n";
   }
   if (o.exceeds_device())
     text += "The request alone is larger than the device: no setting can make it fit.\n";
