@@ -180,7 +180,8 @@ TEST_F(FirstHour, AFullDiskUnderStandardOutputIsAnError) {
 TEST_F(FirstHour, CtrlCKeepsTheBestPlanSoFar) {
   write_hard_problem();
   for (const char* signal : {"INT", "TERM"}) {
-    const Ran ran = shell(std::string("timeout --preserve-status -s ") + signal +
+    // In the foreground timeout sends one signal; else one to its child and one to the group, and the second ends the command.
+    const Ran ran = shell(std::string("timeout --foreground --preserve-status -s ") + signal +
                           " 2 \"$ASHLAR\" plan hard.csv --time-limit 100 -o best.plan --json j");
     EXPECT_EQ(ran.code, 0) << signal << ran.err;
     EXPECT_TRUE(contains(ran.out, ", stopped early by a signal\n")) << ran.out;
