@@ -99,14 +99,16 @@ Result<OpenedRanges::Mirror*> OpenedRanges::find_mirror(Device& device, const Sh
     most = *there;
   }
   if (best != nullptr) return best;
-  mirrors_.reserve(mirrors_.size() + 1);  // so that no addresses are lost for want of memory
-  auto made = std::make_unique<Mirror>();
+  // Before the addresses are had, so that none are lost for want of memory.
+  Mirror& made = *mirrors_.emplace_back(std::make_unique<Mirror>());
   const Bytes page = device.traits().page_granularity;
   const Result<Address> base = device.address_reserve(header.segment_size, page);
-  if (!base.is_ok()) return base.status();
-  *made = {header.exporter, header.segment, &device, base.value(), header.segment_size, {}};
-  mirrors_.push_back(std::move(made));
-  return mirrors_.back().get();
+  if (!base.is_ok()) {
+    mirrors_.pop_back();
+    return base.status();
+  }
+  made = {header.exporter, header.segment, &device, base.value(), header.segment_size, {}};
+  return &made;
 }
 
 Status OpenedRanges::map(Device& device, Address at, const SharedPart& part, int descriptor,
